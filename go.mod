@@ -1,6 +1,8 @@
 module github.com/ndbridge/ndbridge
 
-go 1.26
+go 1.26.0
+
+require golang.org/x/sys v0.49.0
 
 require (
 	github.com/agext/levenshtein v1.2.1 // indirect
@@ -24,7 +26,6 @@ require (
 	golang.org/x/mod v0.41.0 // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sync v0.23.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
 	golang.org/x/tools v0.49.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
