@@ -1,0 +1,180 @@
+# Everything the project does, by name. `make` alone lists the targets.
+#
+# Needs Go, gcc, make and Python 3 (with its venv module). What else it uses is installed at pinned
+# versions under .tmp/bin (tools) and build/venv (Python environments).
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --warn-undefined-variables --no-builtin-rules --no-print-directory
+
+PYTHON ?= python3
+GO ?= go
+CC ?= gcc
+CI ?=
+V ?=
+
+BUILD := $(CURDIR)/build
+BIN := $(CURDIR)/.tmp/bin
+VENV := $(BUILD)/venv
+export GOBIN := $(BIN)
+
+# What the tests are told. They never look for these things themselves.
+TEST_ENV = NDBRIDGE_LIB=$(BUILD)/lib \
+	NDBRIDGE_TEST_PYTHON=$(VENV)/base/bin/python \
+	NDBRIDGE_TEST_PYTHON_ALL=$(VENV)/all/bin/python \
+	NDBRIDGE_TEST_PYTHONS=$$(cat $(VENV)/matrix/pythons)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+# ---------------------------------------------------------------------------------------- build
+
+.PHONY: build
+build: cli lib ## Build the command line, the plugins and the shared heap under build/
+
+.PHONY: cli
+cli:
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BUILD)/ndbridge ./cmd/ndbridge
+
+.PHONY: lib
+lib: $(BUILD)/lib/libndbridge-heap.so
+	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-all.so ./adapters/all/plugin
+	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-numpy.so ./adapters/numpy/plugin
+	@rm -f $(BUILD)/lib/*.h
+
+HEAP_SOURCES := $(wildcard internal/sharedheap/preload/*.[ch])
+HEAP_FLAGS := -std=c11 -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werror
+
+$(BUILD)/lib/libndbridge-heap.so: $(HEAP_SOURCES)
+	@mkdir -p $(@D)
+	$(CC) $(HEAP_FLAGS) -shared -o $@ $(filter %.c,$^) -ldl -pthread
+
+# ---------------------------------------------------------------------------- Python environments
+
+VENV_SH := test/venv.sh
+
+$(VENV)/%/.done: test/requirements/%.txt $(VENV_SH)
+	$(VENV_SH) $(PYTHON) $(VENV)/$* $<
+
+$(VENV)/matrix/pythons: $(wildcard test/requirements/matrix-*.txt) $(VENV_SH) test/matrix.sh
+	test/matrix.sh $(VENV)/matrix
+
+.PHONY: venvs
+venvs: $(VENV)/base/.done $(VENV)/all/.done $(VENV)/matrix/pythons ## Make the Python environments of the tests (about 3 GB of downloads: torch and jax)
+
+# --------------------------------------------------------------------------------- demo and tests
+
+.PHONY: demo
+demo: build $(VENV)/demo/.done ## Run a Python program and look at its arrays from Go
+	$(GO) build -trimpath -o $(BUILD)/demo ./examples/demo
+	NDBRIDGE_LIB=$(BUILD)/lib $(BUILD)/demo -python $(VENV)/demo/bin/python -out $(BUILD)/demo-out
+
+.PHONY: test
+test: build venvs ## Run every test (unit tests with the race detector)
+	$(TEST_ENV) $(GO) test -race $(V) $$($(GO) list ./... | grep -v /test/)
+	$(TEST_ENV) $(GO) test -count=1 -timeout 30m $(V) ./test/...
+
+.PHONY: test-short
+test-short: build $(VENV)/base/.done ## Run what needs only numpy and a minute
+	NDBRIDGE_LIB=$(BUILD)/lib NDBRIDGE_TEST_PYTHON=$(VENV)/base/bin/python $(GO) test -short $(V) $$($(GO) list ./... | grep -v /test/)
+
+FUZZTIME ?= 20s
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME (20s)
+	@grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$dir"/*_test.go); do \
+			echo "$$dir $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) "$$dir"; \
+		done; \
+	done
+
+.PHONY: bench
+bench: build $(VENV)/all/.done ## Measure against the alternatives; writes build/bench/view.json
+	$(GO) build -trimpath -o $(BUILD)/bench/bench ./test/bench
+	NDBRIDGE_LIB=$(BUILD)/lib $(BUILD)/bench/bench -python $(VENV)/all/bin/python -json $(BUILD)/bench/view.json
+
+# ------------------------------------------------------------------------------------- generation
+
+PROTO_TOOLS := $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc
+
+.PHONY: generate
+generate: $(PROTO_TOOLS) ## Write the generated code anew
+	PATH="$(BIN):$$PATH" $(BIN)/buf generate
+
+# ------------------------------------------------------------------------------------------ check
+
+.PHONY: check
+check: check-format check-lint check-pure check-generated check-tidy check-rules check-clean ## Check format, lint, rules, generated code, and that the tree is clean
+
+.PHONY: format
+format: $(BIN)/gofumpt $(BIN)/buf ## Format Go and protobuf sources
+	$(BIN)/gofumpt -extra -w $$(git ls-files -co --exclude-standard '*.go' | grep -v '^internal/gen/')
+	$(BIN)/buf format -w
+
+.PHONY: check-format
+check-format: $(BIN)/gofumpt $(BIN)/buf
+	@out=$$($(BIN)/gofumpt -extra -l $$(git ls-files '*.go' | grep -v '^internal/gen/')); \
+		if [ -n "$$out" ]; then echo "not formatted (run: make format):"; echo "$$out"; exit 1; fi
+	$(BIN)/buf format -d --exit-code >/dev/null
+
+.PHONY: check-lint
+check-lint: $(BIN)/golangci-lint $(BIN)/buf
+	$(BIN)/golangci-lint run ./...
+	$(BIN)/buf lint
+	$(GO) vet ./...
+	$(GO) fix -diff ./...
+
+# A host is pure Go: these must build without cgo. So must the contract and the plugin that is not
+# Python.
+.PHONY: check-pure
+check-pure:
+	CGO_ENABLED=0 $(GO) build ./core/... ./hostplugin/... ./cmd/... ./examples/npyfile/... ./internal/wire/... ./internal/shm/... ./internal/fdpass/...
+
+.PHONY: check-generated
+check-generated: $(PROTO_TOOLS)
+	PATH="$(BIN):$$PATH" $(BIN)/buf generate --output $(BUILD)/generated
+	diff -r internal/gen $(BUILD)/generated/internal/gen
+
+.PHONY: check-tidy
+check-tidy:
+	$(GO) mod tidy -diff
+	$(GO) mod verify
+
+.PHONY: check-rules
+check-rules:
+	$(GO) test -count=1 ./test/rules
+
+.PHONY: check-clean
+check-clean:
+	@out=$$(git status --porcelain); if [ -n "$$out" ]; then echo "the tree is not clean:"; echo "$$out"; exit 1; fi
+
+# ------------------------------------------------------------------------------------------ tools
+
+# $(call tool,name,package,version) installs one tool; a new version replaces the old one.
+define tool
+$(BIN)/$(1): $(BIN)/.$(1)-$(3)
+$(BIN)/.$(1)-$(3):
+	@mkdir -p $(BIN)
+	@rm -f $(BIN)/.$(1)-v*
+	$(GO) install $(2)@$(3)
+	@touch $$@
+endef
+
+$(eval $(call tool,gofumpt,mvdan.cc/gofumpt,v0.12.0))
+$(eval $(call tool,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,v2.12.2))
+$(eval $(call tool,buf,github.com/bufbuild/buf/cmd/buf,v1.72.0))
+$(eval $(call tool,protoc-gen-go,google.golang.org/protobuf/cmd/protoc-gen-go,v1.36.12))
+$(eval $(call tool,protoc-gen-go-grpc,google.golang.org/grpc/cmd/protoc-gen-go-grpc,v1.6.2))
+
+.PHONY: tools
+tools: $(BIN)/gofumpt $(BIN)/golangci-lint $(PROTO_TOOLS) ## Install the pinned tools under .tmp/bin (four minutes on two cores)
+
+.PHONY: clean
+clean: ## Remove build/ (tools stay in .tmp/)
+	rm -rf $(BUILD)
