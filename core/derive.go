@@ -1,0 +1,89 @@
+package core
+
+import "fmt"
+
+// Sub is a view of the elements lo up to, but not including, hi of one axis: see [Layout.Sub]. It
+// shares the memory, and is closed independently.
+func (v *View) Sub(axis, lo, hi int) (*View, error) {
+	return v.derive("sub", func(l Layout) (Layout, error) { return l.Sub(axis, lo, hi) })
+}
+
+// Select is a view of one element of one axis, which is dropped: see [Layout.Select]. It shares the
+// memory, and is closed independently.
+func (v *View) Select(axis, index int) (*View, error) {
+	return v.derive("select", func(l Layout) (Layout, error) { return l.Select(axis, index) })
+}
+
+// Step is a view of every step-th element of one axis, backwards if step is negative: see
+// [Layout.Step]. It shares the memory, and is closed independently.
+func (v *View) Step(axis, step int) (*View, error) {
+	return v.derive("step", func(l Layout) (Layout, error) { return l.Step(axis, step) })
+}
+
+// Transpose is a view with permuted axes: see [Layout.Transpose]. It shares the memory, and is closed
+// independently.
+func (v *View) Transpose(perm ...int) (*View, error) {
+	return v.derive("transpose", func(l Layout) (Layout, error) { return l.Transpose(perm...) })
+}
+
+// As is a view of the same bytes as elements of another type: see [Layout.As]. It shares the memory,
+// and is closed independently.
+func (v *View) As(d DType) (*View, error) {
+	return v.derive("as", func(l Layout) (Layout, error) { return l.As(d) })
+}
+
+// derive makes a further view of the memory. The read lock keeps v, and so the memory, open
+// meanwhile.
+func (v *View) derive(op string, f func(Layout) (Layout, error)) (*View, error) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if v.closed.Load() {
+		return nil, v.fail(op, ErrClosed, nil)
+	}
+	l, err := f(v.layout)
+	if err != nil {
+		return nil, v.wrap(op, err)
+	}
+	v.root.users.Add(1)
+	w := &View{layout: l, root: v.root}
+	w.watch()
+	return w, nil
+}
+
+// As describes the same bytes as elements of type d: to give an opaque type a meaning that the caller
+// knows, or to look at the bits of numbers. The tag is dropped. If the sizes of the elements differ,
+// those of the innermost axis must be dense, and their bytes are divided anew among it; what does not
+// come out even is refused with ErrDType, as are packed types, whose bytes [View.Bytes] gives.
+func (l Layout) As(d DType) (Layout, error) {
+	refuse := func(format string, args ...any) (Layout, error) {
+		return Layout{}, &Error{Op: "as", Kind: ErrDType, Err: fmt.Errorf(format, args...)}
+	}
+	from, to := l.dtype.Size(), d.Size()
+	m := l
+	m.dtype, m.tag = d, ""
+	switch {
+	case !d.Valid() || !l.dtype.Valid():
+		return refuse("%v as %v", l.dtype, d)
+	case d == l.dtype:
+		return m, nil
+	case from == 0 || to == 0:
+		return refuse("%v as %v: elements that share bytes", l.dtype, d)
+	case from == to:
+		return m, nil
+	case len(l.shape) == 0:
+		return refuse("one %v as %v: %d bytes are not %d", l.dtype, d, from, to)
+	}
+	last := len(l.shape) - 1
+	if l.shape[last] > 1 && l.strides[last] != from {
+		return refuse("%v as %v: the innermost axis is not dense, its stride is %d",
+			l.dtype, d, l.strides[last])
+	}
+	size := l.shape[last] * from
+	if size%to != 0 {
+		return refuse("%v as %v: %d bytes along the innermost axis", l.dtype, d, size)
+	}
+	m.shape = l.with(last, size/to)
+	m.strides = append([]int{}, l.strides...)
+	m.strides[last] = to
+	return m.derive(m.shape, m.strides, last, 0), nil
+}

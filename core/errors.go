@@ -1,0 +1,159 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"strings"
+)
+
+// The categories of error. Each error of this module matches exactly one of them (or a context's
+// error) with [errors.Is], on both sides of a process boundary.
+var (
+	ErrNotFound    = errors.New("not found")               // no array of that name
+	ErrClosed      = errors.New("closed")                  // used after Close
+	ErrReadOnly    = errors.New("read-only")               // writing was asked for and is not allowed
+	ErrDType       = errors.New("wrong dtype")             // the element type is not what was asked for, or cannot be carried
+	ErrLayout      = errors.New("layout not supported")    // shape, strides or extent are impossible or unfit
+	ErrDevice      = errors.New("wrong device")            // the memory is on a device that the operation cannot use
+	ErrPointer     = errors.New("invalid pointer")         // the memory is not there, or not as large as was said
+	ErrNotShared   = errors.New("memory cannot be shared") // only a copy could cross, and copies were refused or would be useless
+	ErrUnsupported = errors.ErrUnsupported                 // the standard one: callers may already test for it
+	ErrVersion     = errors.New("incompatible version")    // host, plugin, interpreter or framework are too old or too new
+	ErrUnavailable = errors.New("unavailable")             // the program is gone, or never came up
+	ErrPython      = errors.New("python error")            // Python code raised; see [PythonError]
+	ErrConfig      = errors.New("bad configuration")       // the user's settings or arguments are wrong
+	ErrProtocol    = errors.New("protocol violation")      // the other side answered what it must not
+)
+
+// Error is the one error type of this module: what was tried, on what, why it failed, and what to
+// do about it. Its text is "op object: category: cause; remedy [quirk]".
+type Error struct {
+	Op      string  // what was tried: "view", "start", "lease"
+	Program string  // the program, if one is concerned
+	Array   string  // the array, if one is concerned
+	Adapter string  // the adapter that decided, if one did
+	Kind    error   // one of the categories above, or a context's error
+	Quirk   QuirkID // the quirk that decided it, if one did
+	Reason  Reason  // why memory could not be shared, with ErrNotShared
+	Remedy  string  // what the user can do, or ""
+	Remote  bool    // said by the program's side, not inferred on this one
+	Err     error   // the cause
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	var b strings.Builder
+	sep := func(s string) {
+		if b.Len() > 0 {
+			b.WriteString(s)
+		}
+	}
+	b.WriteString(e.Op)
+	if object := e.object(); object != "" {
+		sep(" ")
+		b.WriteString(object)
+	}
+	if e.Kind != nil {
+		sep(": ")
+		b.WriteString(e.Kind.Error())
+	}
+	if e.Reason != ReasonNone {
+		sep(": ")
+		b.WriteString(e.Reason.String())
+	}
+	if e.Err != nil && (e.Kind == nil || e.Err.Error() != e.Kind.Error()) {
+		sep(": ")
+		b.WriteString(e.Err.Error())
+	}
+	if e.Remedy != "" {
+		sep("; ")
+		b.WriteString(e.Remedy)
+	}
+	if e.Quirk != "" {
+		sep(" ")
+		b.WriteString("[" + string(e.Quirk) + "]")
+	}
+	return b.String()
+}
+
+func (e *Error) object() string {
+	switch {
+	case e.Program != "" && e.Array != "":
+		return e.Program + "/" + e.Array
+	case e.Array != "":
+		return e.Array
+	default:
+		return e.Program
+	}
+}
+
+// Unwrap gives the category and the cause.
+func (e *Error) Unwrap() []error {
+	var errs []error
+	if e.Kind != nil {
+		errs = append(errs, e.Kind)
+	}
+	if e.Err != nil {
+		errs = append(errs, e.Err)
+	}
+	return errs
+}
+
+// PythonError is an exception that Python code raised. It matches [ErrPython].
+type PythonError struct {
+	Type      string // the exception's qualified name: "ValueError", "torch.OutOfMemoryError"
+	Message   string // str(exception)
+	Traceback string // as Python prints it, or ""
+}
+
+// Error gives the last line of Python's own report: "ValueError: message".
+func (e *PythonError) Error() string {
+	if e.Message == "" {
+		return e.Type
+	}
+	return e.Type + ": " + e.Message
+}
+
+// Is makes a PythonError match ErrPython.
+func (e *PythonError) Is(target error) bool { return target == ErrPython }
+
+// categories lists what Category knows. A context's end comes last: it may be the cause of another
+// category.
+var categories = []error{
+	ErrNotFound, ErrClosed, ErrReadOnly, ErrDType, ErrLayout, ErrDevice, ErrPointer, ErrNotShared,
+	ErrUnsupported, ErrVersion, ErrUnavailable, ErrPython, ErrConfig, ErrProtocol,
+	context.Canceled, context.DeadlineExceeded,
+}
+
+// Category names the category of an error: the text of the one sentinel of this package that decided
+// it, as in "not found", or "canceled" or "deadline exceeded" for a context's end. It is "" for nil and
+// for errors of other origin.
+func Category(err error) string {
+	switch kind := categoryOf(err); kind {
+	case nil:
+		return ""
+	case context.Canceled:
+		return "canceled"
+	case context.DeadlineExceeded:
+		return "deadline exceeded"
+	default:
+		return kind.Error()
+	}
+}
+
+// categoryOf finds the category. The outermost Error that has one decides: what its cause was does not
+// matter then.
+func categoryOf(err error) error {
+	for e, ok := errors.AsType[*Error](err); ok; e, ok = errors.AsType[*Error](e.Err) {
+		if e.Kind != nil {
+			err = e.Kind
+			break
+		}
+	}
+	for _, kind := range categories {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	return nil
+}

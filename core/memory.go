@@ -1,0 +1,18 @@
+package core
+
+// Memory is one stretch of memory that is visible in this process: what a [View] stands on. Whoever
+// maps memory implements it; users of views do not meet it.
+//
+// Bytes, Addr and Size answer the same until Close and may be called concurrently. After Close the
+// memory must not be touched any more.
+type Memory interface {
+	// Bytes is the memory as the host sees it, or nil if the host cannot read it. Writing to it faults
+	// unless it was mapped writable.
+	Bytes() []byte
+	// Addr is the address of the first byte: of the host, or of the device whose memory it is.
+	Addr() uintptr
+	// Size is the number of bytes.
+	Size() int64
+	// Close gives the memory back. The view that owns a Memory calls it exactly once.
+	Close() error
+}

@@ -1,0 +1,153 @@
+package core
+
+import (
+	"context"
+	"iter"
+	"os"
+)
+
+// Producer is the contract between the two sides: whoever has arrays implements it, and so does
+// the client through which a host reaches a producer in another process.
+//
+// All methods are safe for concurrent use. Each obeys its context and reports its end as the
+// context's error.
+type Producer interface {
+	// Info describes the producer. It does not wait for anything.
+	Info(ctx context.Context) (Info, error)
+
+	// Arrays lists the arrays that have a name now, sorted by name. An array that could not be
+	// leased is listed with its error in Entry.Err. The listing stops after the first error that
+	// concerns the producer itself.
+	Arrays(ctx context.Context) iter.Seq2[Entry, error]
+
+	// Lease promises that the memory of one array stays valid until Release. It waits, under ctx,
+	// for a name that does not exist yet while the producer may still make it.
+	Lease(ctx context.Context, name string, req Request) (Lease, error)
+
+	// Descriptor lends the file behind a segment that a standing lease names. The caller owns the
+	// file and may close it at once after mapping it. The file is open for writing only if
+	// writable is true, which is refused with ErrReadOnly unless a standing lease on that segment
+	// was granted as writable.
+	Descriptor(ctx context.Context, id SegmentID, writable bool) (*os.File, error)
+
+	// Release ends leases. Unknown or already released ones are ignored.
+	Release(ctx context.Context, ids ...LeaseID) error
+}
+
+// Waiter is implemented by producers that stand inside a running program.
+type Waiter interface {
+	// Wait returns when the program's script has ended: nil if it ended well (its arrays stay
+	// available), an error that wraps ErrPython if it raised, and one that wraps ErrUnavailable if
+	// the program went away.
+	Wait(ctx context.Context) error
+}
+
+// Info describes a producer.
+type Info struct {
+	Program     string      // the program's name, as the host configured it
+	Plugin      string      // the plugin's name and version: "all 0.1.0"
+	Interpreter string      // "CPython 3.11.7 (/usr/bin/python3)", or "" if there is none
+	PID         int         // process id of the producer
+	SharedHeap  string      // "on", or why it is not
+	Frameworks  []Framework // those that are loaded now, sorted by name
+	Adapters    []string    // names of the adapters that the plugin holds
+	Leases      int         // standing now
+}
+
+// Framework is one array framework inside a producer.
+type Framework struct {
+	Name    string  // "numpy"
+	Version string  // "2.4.1"
+	Quirks  []Quirk // those in force for that version
+}
+
+// Entry is one array of a listing.
+type Entry struct {
+	Name      string
+	Framework string
+	Published bool // offered by name with ndbridge.publish, rather than found among the globals
+	Layout    Layout
+	Err       error // why it cannot be leased, or nil
+}
+
+// CopyPolicy says whether memory that cannot be shared may be copied.
+type CopyPolicy uint8
+
+// The copy policies. The zero value leaves the choice to the producer's configuration.
+const (
+	CopyDefault  CopyPolicy = iota // as configured; CopyIfNeeded where nothing is
+	CopyIfNeeded                   // one copy, flagged, with its reason
+	CopyNever                      // an error that wraps ErrNotShared, with its reason
+)
+
+var copyTexts = []string{
+	CopyDefault: "default", CopyIfNeeded: "if-needed", CopyNever: "never",
+}
+
+// String gives "default", "if-needed" or "never".
+func (p CopyPolicy) String() string { return enumText("copy", copyTexts, int(p)) }
+
+// MarshalText gives the text of String, or an error for an unknown policy.
+func (p CopyPolicy) MarshalText() ([]byte, error) {
+	return marshalEnum("copy policy", copyTexts, int(p))
+}
+
+// UnmarshalText reads what MarshalText gives.
+func (p *CopyPolicy) UnmarshalText(text []byte) error {
+	i, err := unmarshalEnum("copy policy", copyTexts, text)
+	if err == nil {
+		*p = CopyPolicy(i)
+	}
+	return err
+}
+
+// Request says how an array is wanted. The zero value: read-only, copied only if configured so.
+type Request struct {
+	Writable bool // the host wants to write; needs memory that is shared and an array that is writable
+	Copy     CopyPolicy
+	NoWait   bool // do not wait for a name that does not exist yet
+}
+
+// LeaseID names a lease within one producer. It is never used twice.
+type LeaseID uint64
+
+// Lease is a producer's promise that an array's memory stays valid until it is released.
+type Lease struct {
+	ID        LeaseID
+	Layout    Layout // Offset is relative to the handle's first byte
+	Handle    Handle // how the memory is reached
+	Fence     Fence  // what must have happened before it may be touched
+	Framework string // whose array it is: "numpy"
+	Route     Route
+	Reason    Reason    // why it was copied; ReasonNone if it was not
+	Quirks    []QuirkID // those that took part
+	Writable  bool      // as granted
+}
+
+// Handle is how a lease's memory is reached: a sealed sum, so that a type switch over it is
+// exhaustive. It is a [Segment], or nil for an array without elements.
+type Handle interface{ isHandle() }
+
+// SegmentID names a segment within one producer. It is never used twice.
+type SegmentID uint64
+
+// Segment is host memory behind a file descriptor, which [Producer.Descriptor] lends. One segment
+// may hold the memory of many leases.
+type Segment struct {
+	ID   SegmentID
+	Size int64 // bytes of the file that may be mapped, from its start
+	// Sealed says that the file is a memfd that can no longer shrink, so that a mapping of it never
+	// faults. The host checks it. A file that is not sealed faults (SIGBUS) if its owner truncates it,
+	// as any mapping of that file would.
+	Sealed bool
+}
+
+func (Segment) isHandle() {}
+
+// Fence is what must have happened before memory may be touched: a sealed sum.
+type Fence interface{ isFence() }
+
+// Ready is the fence of memory that may be touched at once.
+type Ready struct{}
+
+func (Ready) isFence() {}

@@ -1,0 +1,59 @@
+package core
+
+// QuirkID names one quirk: "numpy.stream-none-only".
+type QuirkID string
+
+// Effect is what a quirk does about the deviation that it describes.
+type Effect uint8
+
+// The effects.
+const (
+	EffectRefuse  Effect = iota + 1 // say no, with the remedy
+	EffectReroute                   // use another protocol
+	EffectCorrect                   // the same protocol, with a fixed argument or value
+	EffectStage                     // copy, if the request allows it
+)
+
+var effectTexts = []string{
+	EffectRefuse: "refuse", EffectReroute: "reroute", EffectCorrect: "correct", EffectStage: "stage",
+}
+
+// String gives "refuse", "reroute", "correct" or "stage".
+func (e Effect) String() string { return enumText("effect", effectTexts, int(e)) }
+
+// MarshalText gives the text of String, or an error for an unknown effect.
+func (e Effect) MarshalText() ([]byte, error) { return marshalEnum("effect", effectTexts, int(e)) }
+
+// UnmarshalText reads what MarshalText gives.
+func (e *Effect) UnmarshalText(text []byte) error {
+	i, err := unmarshalEnum("effect", effectTexts, text)
+	if err == nil {
+		*e = Effect(i)
+	}
+	return err
+}
+
+// Quirk is one deviation of one framework, in one range of versions, from what the export
+// protocols say.
+type Quirk struct {
+	ID        QuirkID
+	Framework string // "numpy"
+	Since     string // first version that has it; "" is open
+	Until     string // first version that no longer has it; "" is open
+	Protocol  string // "dlpack", "array-interface", "cuda-array-interface", "buffer"
+	Summary   string // what goes wrong without it
+	Remedy    string // what the user can do, or ""
+	Effect    Effect
+	Upstream  string // the issue, source file or text that shows it
+}
+
+// Applies reports whether the quirk is in force for a version of its framework: Since <= version <
+// Until in the order of [Version], so that "2.0.0rc1" comes before "2.0.0". A version that cannot be
+// read counts as newer than all others.
+func (q Quirk) Applies(version string) bool {
+	v, err := ParseVersion(version)
+	if err != nil {
+		return q.Until == ""
+	}
+	return (q.Since == "" || !v.less(q.Since)) && (q.Until == "" || v.less(q.Until))
+}

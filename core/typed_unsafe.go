@@ -1,0 +1,236 @@
+package core
+
+import (
+	"fmt"
+	"iter"
+	"runtime/debug"
+	"unsafe"
+)
+
+// A need is what a typed access asks of a view beyond the right element type.
+type need uint8
+
+const (
+	dense   need = 1 << iota // row-major without gaps
+	rows                     // dense along the innermost axis
+	aligned                  // every element where the machine wants it
+	write                    // the memory may be written
+)
+
+// Slice gives the elements of v in row-major order as a slice that aliases the memory: no copy is
+// made, and what the program writes appears in it. It dies with v.Close; touching it afterwards may
+// fault. Writing to it faults unless v.Writable.
+//
+// T must be the element type of v (ErrDType), the host must be able to read the memory (ErrDevice), and
+// the elements must be contiguous and aligned (ErrLayout: use [Values] or [Copy]). A []bool is only as
+// good as the bytes: those other than 0 and 1, which no framework writes on its own, make Go programs
+// misbehave; read bytes of doubtful origin through [View.As] with Uint8.
+//
+// If a file behind the memory is truncated, touching the slice faults (SIGBUS), as with any mapping of
+// a file; Copy gives an error then.
+func Slice[T Element](v *View) ([]T, error) {
+	if err := check[T](v, "slice", dense|aligned); err != nil {
+		return nil, err
+	}
+	if v.n == 0 {
+		return []T{}, nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&v.root.bytes[v.offset])), v.n), nil
+}
+
+// Values gives the elements of v in row-major order, whatever the strides. While a loop over them
+// runs, the memory stays, even if v is closed meanwhile. Beginning a loop when v is closed already is
+// a mistake in the program, and panics with an error that wraps ErrClosed.
+//
+// T must be the element type of v (ErrDType), and the host must be able to read the memory
+// (ErrDevice).
+func Values[T Element](v *View) (iter.Seq[T], error) {
+	if err := check[T](v, "values", 0); err != nil {
+		return nil, err
+	}
+	return func(yield func(T) bool) {
+		defer v.hold("values")()
+		run := v.innermost()
+		for offset := range v.runs() {
+			for range run.n {
+				if !yield(load[T](v.root.bytes, offset)) {
+					return
+				}
+				offset += run.stride
+			}
+		}
+	}, nil
+}
+
+// Rows gives the innermost runs of v, numbered from 0 in row-major order, as slices that alias the
+// memory, under the rules of [Slice]. A view of rank 0 has one row of one element. While a loop over
+// the rows runs, the memory stays, even if v is closed meanwhile. Beginning a loop when v is closed
+// already panics, as with [Values].
+//
+// Only the innermost axis must be dense and all elements aligned (ErrLayout).
+func Rows[T Element](v *View) (iter.Seq2[int, []T], error) {
+	if err := check[T](v, "rows", rows|aligned); err != nil {
+		return nil, err
+	}
+	return func(yield func(int, []T) bool) {
+		defer v.hold("rows")()
+		n, row := v.innermost().n, 0
+		for offset := range v.runs() {
+			if !yield(row, unsafe.Slice((*T)(unsafe.Pointer(&v.root.bytes[offset])), n)) {
+				return
+			}
+			row++
+		}
+	}, nil
+}
+
+// At reads one element. It takes as many indices as v has axes (ErrLayout). T must be the element type
+// of v (ErrDType), and the host must be able to read the memory (ErrDevice). Memory that has gone, since
+// the file behind it was truncated, is an error that wraps ErrPointer.
+func At[T Element](v *View, index ...int) (x T, err error) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if err := check[T](v, "at", 0); err != nil {
+		return x, err
+	}
+	offset, err := v.Index(index...)
+	if err != nil {
+		return x, v.wrap("at", err)
+	}
+	defer v.trap("at", debug.SetPanicOnFault(true), &err)
+	return load[T](v.root.bytes, offset), nil
+}
+
+// Set writes one element. It is At for writing: the view must be writable (ErrReadOnly).
+func Set[T Element](v *View, value T, index ...int) (err error) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if err := check[T](v, "set", write); err != nil {
+		return err
+	}
+	offset, err := v.Index(index...)
+	if err != nil {
+		return v.wrap("set", err)
+	}
+	defer v.trap("set", debug.SetPanicOnFault(true), &err)
+	store(v.root.bytes, offset, value)
+	return nil
+}
+
+// Copy copies the elements of v, in row-major order and whatever the strides, to dst, and returns how
+// many there are. It is the only way to ask this package for a copy of elements.
+//
+// T must be the element type of v (ErrDType), the host must be able to read the memory (ErrDevice), and
+// dst must have room for v.Len elements (ErrLayout). Memory that has gone, since the file behind it was
+// truncated, is an error that wraps ErrPointer; dst is partly written then.
+func Copy[T Element](dst []T, v *View) (n int, err error) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if err := check[T](v, "copy", 0); err != nil {
+		return 0, err
+	}
+	if len(dst) < v.n {
+		return 0, v.fail("copy", ErrLayout, fmt.Errorf("room for %d elements of %d", len(dst), v.n))
+	}
+	if v.n == 0 {
+		return 0, nil
+	}
+	defer v.trap("copy", debug.SetPanicOnFault(true), &err)
+	raw := rawBytes(dst[:v.n])
+	gather(raw, v.root.bytes, v.layout)
+	if v.dtype == Bool {
+		for i, b := range raw {
+			raw[i] = min(b, 1) // a bool of another byte than 0 or 1 must not get into Go
+		}
+	}
+	return v.n, nil
+}
+
+// Put copies src, in row-major order, over the elements of v, whatever its strides, and returns how
+// many there are. It is Copy for writing: the view must be writable (ErrReadOnly), and src must have
+// exactly v.Len elements (ErrLayout). On an error that wraps ErrPointer v is partly written.
+func Put[T Element](v *View, src []T) (n int, err error) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if err := check[T](v, "put", write); err != nil {
+		return 0, err
+	}
+	if len(src) != v.n {
+		return 0, v.fail("put", ErrLayout, fmt.Errorf("%d elements for %d", len(src), v.n))
+	}
+	if v.n == 0 {
+		return 0, nil
+	}
+	defer v.trap("put", debug.SetPanicOnFault(true), &err)
+	scatter(v.root.bytes, v.layout, rawBytes(src))
+	return v.n, nil
+}
+
+// check is the one place that decides whether the elements of v may be taken for a T's. That they lie
+// inside the memory was proven by NewView and holds for all that is derived from it.
+func check[T Element](v *View, op string, need need) error {
+	var zero T
+	want := DTypeOf[T]()
+	switch {
+	case v.closed.Load():
+		return v.fail(op, ErrClosed, nil)
+	case v.dtype != want:
+		return v.wrongType(op, want)
+	case v.n == 0:
+		return nil
+	case v.root.bytes == nil:
+		return v.unreadable(op)
+	case need&dense != 0 && !v.contiguous:
+		return v.notDense(op)
+	case need&rows != 0 && !v.denseRows():
+		return v.notDense(op)
+	case need&aligned != 0 && !v.aligned(unsafe.Pointer(&v.root.bytes[v.offset]), unsafe.Alignof(zero)):
+		return v.misaligned(op)
+	case need&write != 0 && !v.root.Writable:
+		return v.fail(op, ErrReadOnly, nil)
+	}
+	return nil
+}
+
+// aligned reports whether every element lies at a multiple of align.
+func (v *View) aligned(first unsafe.Pointer, align uintptr) bool {
+	all := uintptr(first)
+	if !v.contiguous {
+		for axis, dim := range v.shape {
+			if dim > 1 {
+				all |= uintptr(v.strides[axis])
+			}
+		}
+	}
+	return all&(align-1) == 0
+}
+
+// load reads the element at an offset, wherever it lies.
+func load[T Element](b []byte, offset int) (x T) {
+	p := unsafe.Pointer(&b[offset])
+	if _, ok := any(x).(bool); ok {
+		truth := *(*byte)(p) != 0 // a bool of another byte than 0 or 1 must not get into Go
+		return *(*T)(unsafe.Pointer(&truth))
+	}
+	if uintptr(p)&(unsafe.Alignof(x)-1) == 0 {
+		return *(*T)(p)
+	}
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&x)), unsafe.Sizeof(x)), b[offset:])
+	return x
+}
+
+// store writes the element at an offset, wherever it lies.
+func store[T Element](b []byte, offset int, x T) {
+	copy(b[offset:], unsafe.Slice((*byte)(unsafe.Pointer(&x)), unsafe.Sizeof(x)))
+}
+
+// rawBytes is the memory of s.
+func rawBytes[T Element](s []T) []byte {
+	if len(s) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
+}
+
+// addrOf is the address of the first byte of b, which is not empty.
+func addrOf(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }
