@@ -1,0 +1,259 @@
+#define _GNU_SOURCE
+#include "capi.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct _object PyObject;
+typedef ptrdiff_t Py_ssize_t;
+
+// Every function used, with its type. All of them are in the stable ABI, or were before they were
+// called so (the buffer functions), and are exported by every CPython from 3.8 to 3.14.
+#define FUNCTIONS(X)                                                         \
+	X(int, PyGILState_Ensure, (void))                                        \
+	X(void *, PyEval_SaveThread, (void))                                     \
+	X(void, PyEval_RestoreThread, (void *))                                  \
+	X(int, Py_IsInitialized, (void))                                         \
+	X(const char *, Py_GetVersion, (void))                                   \
+	X(void, Py_IncRef, (PyObject *))                                         \
+	X(void, Py_DecRef, (PyObject *))                                         \
+	X(PyObject *, PyImport_AddModule, (const char *))                        \
+	X(PyObject *, PyImport_Import, (PyObject *))                             \
+	X(PyObject *, PyImport_GetModule, (PyObject *))                          \
+	X(PyObject *, PyObject_GetAttr, (PyObject *, PyObject *))                \
+	X(PyObject *, PyObject_GetItem, (PyObject *, PyObject *))                \
+	X(PyObject *, PyObject_Call, (PyObject *, PyObject *, PyObject *))       \
+	X(PyObject *, PyObject_Type, (PyObject *))                               \
+	X(PyObject *, PyObject_Str, (PyObject *))                                \
+	X(PyObject *, PyObject_Repr, (PyObject *))                               \
+	X(Py_ssize_t, PyObject_Size, (PyObject *))                               \
+	X(int, PyObject_IsTrue, (PyObject *))                                    \
+	X(int, PyObject_IsInstance, (PyObject *, PyObject *))                    \
+	X(int, PyCallable_Check, (PyObject *))                                   \
+	X(unsigned long, PyType_GetFlags, (PyObject *))                          \
+	X(PyObject *, PyNumber_Index, (PyObject *))                              \
+	X(PyObject *, PyLong_FromLongLong, (long long))                          \
+	X(PyObject *, PyLong_FromUnsignedLongLong, (unsigned long long))         \
+	X(long long, PyLong_AsLongLong, (PyObject *))                            \
+	X(unsigned long long, PyLong_AsUnsignedLongLong, (PyObject *))           \
+	X(double, PyFloat_AsDouble, (PyObject *))                                \
+	X(PyObject *, PyUnicode_FromStringAndSize, (const char *, Py_ssize_t))   \
+	X(PyObject *, PyUnicode_AsEncodedString,                                 \
+	  (PyObject *, const char *, const char *))                              \
+	X(int, PyBytes_AsStringAndSize, (PyObject *, char **, Py_ssize_t *))     \
+	X(PyObject *, PyTuple_New, (Py_ssize_t))                                 \
+	X(int, PyTuple_SetItem, (PyObject *, Py_ssize_t, PyObject *))            \
+	X(Py_ssize_t, PyTuple_Size, (PyObject *))                                \
+	X(PyObject *, PyTuple_GetItem, (PyObject *, Py_ssize_t))                 \
+	X(PyObject *, PyList_AsTuple, (PyObject *))                              \
+	X(PyObject *, PyDict_New, (void))                                        \
+	X(int, PyDict_SetItem, (PyObject *, PyObject *, PyObject *))             \
+	X(PyObject *, PyDict_Items, (PyObject *))                                \
+	X(PyObject *, PyErr_Occurred, (void))                                    \
+	X(int, PyErr_ExceptionMatches, (PyObject *))                             \
+	X(void, PyErr_Clear, (void))                                             \
+	X(void, PyErr_Fetch, (PyObject **, PyObject **, PyObject **))            \
+	X(void, PyErr_NormalizeException, (PyObject **, PyObject **, PyObject **)) \
+	X(void, PyErr_Restore, (PyObject *, PyObject *, PyObject *))             \
+	X(void, PyErr_SetObject, (PyObject *, PyObject *))                       \
+	X(void, PyErr_Print, (void))                                             \
+	X(int, PyObject_GetBuffer, (PyObject *, ndpy_buffer *, int))             \
+	X(void, PyBuffer_Release, (ndpy_buffer *))                               \
+	X(void *, PyCapsule_GetPointer, (PyObject *, const char *))              \
+	X(const char *, PyCapsule_GetName, (PyObject *))                         \
+	X(int, PyCapsule_SetName, (PyObject *, const char *))                    \
+	X(int, PyCapsule_IsValid, (PyObject *, const char *))
+
+// The objects used: two types behind a pointer each, and the rest by their own address.
+#define OBJECTS(X)     \
+	X(_Py_NoneStruct)  \
+	X(_Py_TrueStruct)  \
+	X(_Py_FalseStruct) \
+	X(PyCapsule_Type)  \
+	X(PyExc_AttributeError)
+
+// Filled once by ndpy_open, before any other call, and never changed afterwards.
+static struct {
+#define X(result, name, arguments) result(*name) arguments;
+	FUNCTIONS(X)
+#undef X
+#define X(name) void *name;
+	OBJECTS(X)
+#undef X
+} api;
+
+#define OBJECT(o) ((PyObject *)(o))
+
+int ndpy_open(const char **missing) {
+	*missing = NULL;
+	// Of two libraries that both have what follows, only CPython's own exports this name.
+	if (!dlsym(RTLD_DEFAULT, "PyGILState_Ensure") || !dlsym(RTLD_DEFAULT, "Py_GetVersion")) return NDPY_NO_PYTHON;
+#define X(result, name, arguments)                                                         \
+	*(void **)&api.name = dlsym(RTLD_DEFAULT, #name);                                      \
+	if (!api.name && !*missing) *missing = #name;
+	FUNCTIONS(X)
+#undef X
+#define X(name)                                       \
+	api.name = dlsym(RTLD_DEFAULT, #name);            \
+	if (!api.name && !*missing) *missing = #name;
+	OBJECTS(X)
+#undef X
+	if (*missing) return NDPY_TOO_OLD;
+	return api.Py_IsInitialized() ? 0 : NDPY_NOT_RUNNING;
+}
+
+const char *ndpy_version(void) { return api.Py_GetVersion(); }
+
+void ndpy_enter(void **state) {
+	// The thread's Python state is made once and kept: making one costs more than a whole export.
+	if (*state)
+		api.PyEval_RestoreThread(*state);
+	else
+		api.PyGILState_Ensure();
+}
+
+void ndpy_leave(void **state) { *state = api.PyEval_SaveThread(); }
+
+void ndpy_incref(ndpy o) { api.Py_IncRef(OBJECT(o)); }
+void ndpy_decref(ndpy o) { api.Py_DecRef(OBJECT(o)); }
+
+ndpy ndpy_none(void) { return (ndpy)api._Py_NoneStruct; }
+ndpy ndpy_true(void) { return (ndpy)api._Py_TrueStruct; }
+ndpy ndpy_false(void) { return (ndpy)api._Py_FalseStruct; }
+ndpy ndpy_capsule_type(void) { return (ndpy)api.PyCapsule_Type; }
+ndpy ndpy_attribute_error(void) { return *(ndpy *)api.PyExc_AttributeError; }
+
+ndpy ndpy_main(void) {
+	PyObject *m = api.PyImport_AddModule("__main__"); // borrowed
+	if (m) api.Py_IncRef(m);
+	return (ndpy)m;
+}
+
+// Calls f(o, text), or f(text) where there is no o.
+static PyObject *with_text(PyObject *(*f)(PyObject *), const char *text, size_t len) {
+	PyObject *s = api.PyUnicode_FromStringAndSize(text, (Py_ssize_t)len);
+	if (!s) return NULL;
+	PyObject *r = f(s);
+	api.Py_DecRef(s);
+	return r;
+}
+
+ndpy ndpy_import(const char *name, size_t len) { return (ndpy)with_text(api.PyImport_Import, name, len); }
+
+ndpy ndpy_loaded(const char *name, size_t len) {
+	PyObject *m = with_text(api.PyImport_GetModule, name, len);
+	if (!m) api.PyErr_Clear();
+	return (ndpy)m;
+}
+
+ndpy ndpy_attr(ndpy o, const char *name, size_t len) {
+	PyObject *s = api.PyUnicode_FromStringAndSize(name, (Py_ssize_t)len);
+	if (!s) return 0;
+	PyObject *r = api.PyObject_GetAttr(OBJECT(o), s);
+	api.Py_DecRef(s);
+	return (ndpy)r;
+}
+
+ndpy ndpy_item(ndpy o, ndpy key) { return (ndpy)api.PyObject_GetItem(OBJECT(o), OBJECT(key)); }
+ndpy ndpy_call(ndpy f, ndpy args, ndpy kw) {
+	return (ndpy)api.PyObject_Call(OBJECT(f), OBJECT(args), OBJECT(kw));
+}
+ndpy ndpy_type(ndpy o) { return (ndpy)api.PyObject_Type(OBJECT(o)); }
+ndpy ndpy_str(ndpy o) { return (ndpy)api.PyObject_Str(OBJECT(o)); }
+ndpy ndpy_repr(ndpy o) { return (ndpy)api.PyObject_Repr(OBJECT(o)); }
+ptrdiff_t ndpy_len(ndpy o) { return api.PyObject_Size(OBJECT(o)); }
+int ndpy_truth(ndpy o) { return api.PyObject_IsTrue(OBJECT(o)); }
+int ndpy_isinstance(ndpy o, ndpy cls) { return api.PyObject_IsInstance(OBJECT(o), OBJECT(cls)); }
+int ndpy_callable(ndpy o) { return api.PyCallable_Check(OBJECT(o)); }
+unsigned long ndpy_type_flags(ndpy type) { return api.PyType_GetFlags(OBJECT(type)); }
+
+ndpy ndpy_index(ndpy o) { return (ndpy)api.PyNumber_Index(OBJECT(o)); }
+ndpy ndpy_new_int(long long v) { return (ndpy)api.PyLong_FromLongLong(v); }
+ndpy ndpy_new_uint(unsigned long long v) { return (ndpy)api.PyLong_FromUnsignedLongLong(v); }
+long long ndpy_int64(ndpy o) { return api.PyLong_AsLongLong(OBJECT(o)); }
+unsigned long long ndpy_uint64(ndpy o) { return api.PyLong_AsUnsignedLongLong(OBJECT(o)); }
+double ndpy_float64(ndpy o) { return api.PyFloat_AsDouble(OBJECT(o)); }
+
+ndpy ndpy_new_str(const char *text, size_t len) {
+	return (ndpy)api.PyUnicode_FromStringAndSize(text, (Py_ssize_t)len);
+}
+
+ndpy ndpy_encode(ndpy str) {
+	return (ndpy)api.PyUnicode_AsEncodedString(OBJECT(str), "utf-8", "backslashreplace");
+}
+
+int ndpy_bytes(ndpy bytes, char **data, ptrdiff_t *len) {
+	return api.PyBytes_AsStringAndSize(OBJECT(bytes), data, len);
+}
+
+ndpy ndpy_new_tuple(const ndpy *items, ptrdiff_t n) {
+	PyObject *t = api.PyTuple_New(n);
+	for (ptrdiff_t i = 0; t && i < n; i++) {
+		api.Py_IncRef(OBJECT(items[i]));
+		api.PyTuple_SetItem(t, i, OBJECT(items[i])); // takes that reference, and cannot fail here
+	}
+	return (ndpy)t;
+}
+
+ptrdiff_t ndpy_tuple_len(ndpy tuple) { return api.PyTuple_Size(OBJECT(tuple)); }
+ndpy ndpy_tuple_item(ndpy tuple, ptrdiff_t i) { return (ndpy)api.PyTuple_GetItem(OBJECT(tuple), i); }
+ndpy ndpy_list_tuple(ndpy list) { return (ndpy)api.PyList_AsTuple(OBJECT(list)); }
+ndpy ndpy_new_dict(void) { return (ndpy)api.PyDict_New(); }
+
+int ndpy_dict_set(ndpy dict, ndpy key, ndpy value) {
+	return api.PyDict_SetItem(OBJECT(dict), OBJECT(key), OBJECT(value));
+}
+
+ndpy ndpy_dict_items(ndpy dict) {
+	PyObject *list = api.PyDict_Items(OBJECT(dict));
+	if (!list) return 0;
+	PyObject *tuple = api.PyList_AsTuple(list);
+	api.Py_DecRef(list);
+	return (ndpy)tuple;
+}
+
+int ndpy_failed(void) { return api.PyErr_Occurred() != NULL; }
+int ndpy_failed_with(ndpy cls) { return api.PyErr_ExceptionMatches(OBJECT(cls)); }
+void ndpy_clear(void) { api.PyErr_Clear(); }
+
+void ndpy_fetch(ndpy *type, ndpy *value, ndpy *traceback) {
+	PyObject *t = NULL, *v = NULL, *tb = NULL;
+	api.PyErr_Fetch(&t, &v, &tb);
+	api.PyErr_NormalizeException(&t, &v, &tb);
+	*type = (ndpy)t, *value = (ndpy)v, *traceback = (ndpy)tb;
+}
+
+void ndpy_raise(ndpy type, const char *text, size_t len) {
+	PyObject *s = api.PyUnicode_FromStringAndSize(text, (Py_ssize_t)len);
+	if (!s) return; // the indicator is set all the same
+	api.PyErr_SetObject(OBJECT(type), s);
+	api.Py_DecRef(s);
+}
+
+void ndpy_print(ndpy type, ndpy value, ndpy traceback) {
+	api.Py_IncRef(OBJECT(type)); // PyErr_Restore takes one reference of each
+	api.Py_IncRef(OBJECT(value));
+	if (OBJECT(traceback) == (PyObject *)api._Py_NoneStruct) traceback = 0;
+	if (traceback) api.Py_IncRef(OBJECT(traceback));
+	api.PyErr_Restore(OBJECT(type), OBJECT(value), OBJECT(traceback));
+	api.PyErr_Print();
+}
+
+int ndpy_get_buffer(ndpy o, ndpy_buffer *buffer, int flags) {
+	memset(buffer, 0, sizeof *buffer);
+	return api.PyObject_GetBuffer(OBJECT(o), buffer, flags);
+}
+
+void ndpy_release_buffer(ndpy_buffer *buffer) { api.PyBuffer_Release(buffer); }
+
+void *ndpy_capsule(ndpy o, const char *name) {
+	return api.PyCapsule_IsValid(OBJECT(o), name) ? api.PyCapsule_GetPointer(OBJECT(o), name) : NULL;
+}
+
+const char *ndpy_capsule_name(ndpy o) { return api.PyCapsule_GetName(OBJECT(o)); }
+int ndpy_capsule_rename(ndpy o, const char *name) { return api.PyCapsule_SetName(OBJECT(o), name); }
+
+void ndpy_call_deleter(uintptr_t function, uintptr_t argument) {
+	((void (*)(void *))function)((void *)argument);
+}

@@ -1,0 +1,98 @@
+// The Python C API as this package uses it: functions of the interpreter that the library was loaded
+// into, found by name. Nothing here comes from Python.h, so one library serves every version.
+//
+// An ndpy is a PyObject *. Functions that return one give a new reference, or 0 with Python's error
+// indicator set; functions that return an int give -1 with the indicator set, unless said otherwise.
+// All but ndpy_open and ndpy_enter need the GIL.
+#ifndef NDBRIDGE_CAPI_H
+#define NDBRIDGE_CAPI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uintptr_t ndpy;
+
+// Py_buffer, whose layout has been the same since Python 3.0 and belongs to the stable ABI.
+typedef struct {
+	void *buf;
+	ndpy obj;
+	ptrdiff_t len, itemsize;
+	int readonly, ndim;
+	char *format;
+	ptrdiff_t *shape, *strides, *suboffsets;
+	void *internal;
+} ndpy_buffer;
+
+enum { NDPY_NO_PYTHON = 1, NDPY_NOT_RUNNING, NDPY_TOO_OLD };
+
+// Finds the C API. Gives 0, or one of the constants above; *missing then names the first function
+// that was not found, if any.
+int ndpy_open(const char **missing);
+const char *ndpy_version(void);
+
+// Takes the GIL on this thread and gives it back. *state is kept between calls on one thread, and
+// starts as NULL.
+void ndpy_enter(void **state);
+void ndpy_leave(void **state);
+
+void ndpy_incref(ndpy o);
+void ndpy_decref(ndpy o);
+
+ndpy ndpy_none(void); // the constants are borrowed
+ndpy ndpy_true(void);
+ndpy ndpy_false(void);
+ndpy ndpy_capsule_type(void);
+ndpy ndpy_attribute_error(void);
+
+ndpy ndpy_main(void);
+ndpy ndpy_import(const char *name, size_t len);
+ndpy ndpy_loaded(const char *name, size_t len); // 0 without an error if it is not imported
+
+ndpy ndpy_attr(ndpy o, const char *name, size_t len);
+ndpy ndpy_item(ndpy o, ndpy key);
+ndpy ndpy_call(ndpy f, ndpy args, ndpy kw); // kw may be 0
+ndpy ndpy_type(ndpy o);
+ndpy ndpy_str(ndpy o);
+ndpy ndpy_repr(ndpy o);
+ptrdiff_t ndpy_len(ndpy o);
+int ndpy_truth(ndpy o);
+int ndpy_isinstance(ndpy o, ndpy cls);
+int ndpy_callable(ndpy o); // never fails
+unsigned long ndpy_type_flags(ndpy type);
+
+ndpy ndpy_index(ndpy o); // what operator.index gives
+ndpy ndpy_new_int(long long v);
+ndpy ndpy_new_uint(unsigned long long v);
+long long ndpy_int64(ndpy o);
+unsigned long long ndpy_uint64(ndpy o);
+double ndpy_float64(ndpy o);
+
+ndpy ndpy_new_str(const char *text, size_t len);
+ndpy ndpy_encode(ndpy str); // bytes in UTF-8; what UTF-8 cannot say is escaped with a backslash
+int ndpy_bytes(ndpy bytes, char **data, ptrdiff_t *len);
+
+ndpy ndpy_new_tuple(const ndpy *items, ptrdiff_t n); // takes its own references
+ptrdiff_t ndpy_tuple_len(ndpy tuple);
+ndpy ndpy_tuple_item(ndpy tuple, ptrdiff_t i); // borrowed
+ndpy ndpy_list_tuple(ndpy list);
+ndpy ndpy_new_dict(void);
+int ndpy_dict_set(ndpy dict, ndpy key, ndpy value);
+ndpy ndpy_dict_items(ndpy dict); // a tuple of pairs, in order
+
+int ndpy_failed(void);                                    // is the error indicator set?
+int ndpy_failed_with(ndpy cls);                           // is it an instance of cls?
+void ndpy_clear(void);
+void ndpy_fetch(ndpy *type, ndpy *value, ndpy *traceback); // clears the indicator; gives new references
+void ndpy_raise(ndpy type, const char *text, size_t len);
+void ndpy_print(ndpy type, ndpy value, ndpy traceback); // as an uncaught exception
+
+int ndpy_get_buffer(ndpy o, ndpy_buffer *buffer, int flags);
+void ndpy_release_buffer(ndpy_buffer *buffer);
+
+void *ndpy_capsule(ndpy o, const char *name); // NULL without an error if o is not such a capsule
+const char *ndpy_capsule_name(ndpy o);        // NULL without an error if it has none
+int ndpy_capsule_rename(ndpy o, const char *name);
+
+void ndpy_call_deleter(uintptr_t function, uintptr_t argument);
+
+#endif

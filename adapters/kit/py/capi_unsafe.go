@@ -1,0 +1,199 @@
+package py
+
+// #cgo LDFLAGS: -ldl
+// #include <stdlib.h>
+// #include "capi.h"
+import "C"
+
+import "unsafe"
+
+// Object is a PyObject *: a reference to a Python object, valid as long as the scope that it belongs
+// to. The zero Object is NULL and never a valid argument.
+type Object uintptr
+
+// threadState is what CPython keeps for one OS thread. The goroutine that uses one is locked to its
+// thread.
+type threadState struct{ p unsafe.Pointer }
+
+func (t *threadState) enter() { C.ndpy_enter(&t.p) }
+func (t *threadState) leave() { C.ndpy_leave(&t.p) }
+
+// What capiOpen gives besides success.
+const (
+	capiNoPython   = C.NDPY_NO_PYTHON
+	capiNotRunning = C.NDPY_NOT_RUNNING
+	capiTooOld     = C.NDPY_TOO_OLD
+)
+
+func capiOpen() (code int, missing string) {
+	var name *C.char
+	code = int(C.ndpy_open(&name))
+	return code, C.GoString(name)
+}
+
+func capiVersion() string { return C.GoString(C.ndpy_version()) }
+
+// chars gives the bytes of s to a C function that takes a length and keeps no pointer.
+func chars(s string) (*C.char, C.size_t) {
+	return (*C.char)(unsafe.Pointer(unsafe.StringData(s))), C.size_t(len(s))
+}
+
+func capiIncref(o Object) { C.ndpy_incref(C.ndpy(o)) }
+func capiDecref(o Object) { C.ndpy_decref(C.ndpy(o)) }
+
+func capiNone() Object           { return Object(C.ndpy_none()) }
+func capiTrue() Object           { return Object(C.ndpy_true()) }
+func capiFalse() Object          { return Object(C.ndpy_false()) }
+func capiCapsuleType() Object    { return Object(C.ndpy_capsule_type()) }
+func capiAttributeError() Object { return Object(C.ndpy_attribute_error()) }
+
+func capiMain() Object { return Object(C.ndpy_main()) }
+
+func capiImport(name string) Object {
+	p, n := chars(name)
+	return Object(C.ndpy_import(p, n))
+}
+
+func capiLoaded(name string) Object {
+	p, n := chars(name)
+	return Object(C.ndpy_loaded(p, n))
+}
+
+func capiAttr(o Object, name string) Object {
+	p, n := chars(name)
+	return Object(C.ndpy_attr(C.ndpy(o), p, n))
+}
+
+func capiItem(o, key Object) Object    { return Object(C.ndpy_item(C.ndpy(o), C.ndpy(key))) }
+func capiType(o Object) Object         { return Object(C.ndpy_type(C.ndpy(o))) }
+func capiStr(o Object) Object          { return Object(C.ndpy_str(C.ndpy(o))) }
+func capiRepr(o Object) Object         { return Object(C.ndpy_repr(C.ndpy(o))) }
+func capiLen(o Object) int             { return int(C.ndpy_len(C.ndpy(o))) }
+func capiTruth(o Object) int           { return int(C.ndpy_truth(C.ndpy(o))) }
+func capiIsInstance(o, cls Object) int { return int(C.ndpy_isinstance(C.ndpy(o), C.ndpy(cls))) }
+func capiCallable(o Object) bool       { return C.ndpy_callable(C.ndpy(o)) != 0 }
+func capiTypeFlags(t Object) uint64    { return uint64(C.ndpy_type_flags(C.ndpy(t))) }
+func capiIndex(o Object) Object        { return Object(C.ndpy_index(C.ndpy(o))) }
+func capiNewInt(v int64) Object        { return Object(C.ndpy_new_int(C.longlong(v))) }
+func capiNewUint(v uint64) Object      { return Object(C.ndpy_new_uint(C.ulonglong(v))) }
+func capiInt64(o Object) int64         { return int64(C.ndpy_int64(C.ndpy(o))) }
+func capiUint64(o Object) uint64       { return uint64(C.ndpy_uint64(C.ndpy(o))) }
+func capiFloat64(o Object) float64     { return float64(C.ndpy_float64(C.ndpy(o))) }
+func capiTupleLen(t Object) int        { return int(C.ndpy_tuple_len(C.ndpy(t))) }
+func capiTupleItem(t Object, i int) Object {
+	return Object(C.ndpy_tuple_item(C.ndpy(t), C.ptrdiff_t(i)))
+}
+func capiListTuple(list Object) Object { return Object(C.ndpy_list_tuple(C.ndpy(list))) }
+func capiDictItems(dict Object) Object { return Object(C.ndpy_dict_items(C.ndpy(dict))) }
+func capiNewDict() Object              { return Object(C.ndpy_new_dict()) }
+
+func capiCall(f, args, kw Object) Object {
+	return Object(C.ndpy_call(C.ndpy(f), C.ndpy(args), C.ndpy(kw)))
+}
+
+func capiDictSet(dict, key, value Object) int {
+	return int(C.ndpy_dict_set(C.ndpy(dict), C.ndpy(key), C.ndpy(value)))
+}
+
+func capiNewStr(s string) Object {
+	p, n := chars(s)
+	return Object(C.ndpy_new_str(p, n))
+}
+
+func capiNewTuple(items []Object) Object {
+	return Object(C.ndpy_new_tuple((*C.ndpy)(unsafe.Pointer(unsafe.SliceData(items))), C.ptrdiff_t(len(items))))
+}
+
+// capiText gives the text of a str. It reports false, with the error indicator set, if o is none.
+func capiText(o Object) (string, bool) {
+	bytes := C.ndpy_encode(C.ndpy(o))
+	if bytes == 0 {
+		return "", false
+	}
+	defer C.ndpy_decref(bytes)
+	var p *C.char
+	var n C.ptrdiff_t
+	if C.ndpy_bytes(bytes, &p, &n) < 0 {
+		return "", false
+	}
+	return string(unsafe.Slice((*byte)(unsafe.Pointer(p)), int(n))), true
+}
+
+func capiFailed() bool                 { return C.ndpy_failed() != 0 }
+func capiFailedWith(cls Object) bool   { return C.ndpy_failed_with(C.ndpy(cls)) != 0 }
+func capiClear()                       { C.ndpy_clear() }
+func capiPrint(t, v, traceback Object) { C.ndpy_print(C.ndpy(t), C.ndpy(v), C.ndpy(traceback)) }
+
+func capiFetch() (t, v, traceback Object) {
+	var a, b, c C.ndpy
+	C.ndpy_fetch(&a, &b, &c)
+	return Object(a), Object(b), Object(c)
+}
+
+func capiRaise(t Object, text string) {
+	p, n := chars(text)
+	C.ndpy_raise(C.ndpy(t), p, n)
+}
+
+func capiCallDeleter(function, argument uintptr) {
+	C.ndpy_call_deleter(C.uintptr_t(function), C.uintptr_t(argument))
+}
+
+// cName is a C string that is never freed: a capsule keeps the pointer to its name.
+type cName struct{ p *C.char }
+
+func newCName(name string) cName { return cName{C.CString(name)} }
+
+func capiCapsule(o Object, name cName) uintptr { return uintptr(C.ndpy_capsule(C.ndpy(o), name.p)) }
+
+func capiCapsuleName(o Object) (string, bool) {
+	p := C.ndpy_capsule_name(C.ndpy(o))
+	return C.GoString(p), p != nil
+}
+
+func capiCapsuleRename(o Object, name cName) int {
+	return int(C.ndpy_capsule_rename(C.ndpy(o), name.p))
+}
+
+// rawBuffer is a Py_buffer. It lies in C memory, because its exporter may remember where it is.
+type rawBuffer struct{ p *C.ndpy_buffer }
+
+// capiBuffer gives a buffer with a nil pointer, and the error indicator set, if o refuses.
+func capiBuffer(o Object, flags int) rawBuffer {
+	p := (*C.ndpy_buffer)(C.calloc(1, C.sizeof_ndpy_buffer))
+	if C.ndpy_get_buffer(C.ndpy(o), p, C.int(flags)) < 0 {
+		C.free(unsafe.Pointer(p))
+		return rawBuffer{}
+	}
+	return rawBuffer{p}
+}
+
+func (b rawBuffer) release() {
+	C.ndpy_release_buffer(b.p)
+	C.free(unsafe.Pointer(b.p))
+}
+
+func (b rawBuffer) fill(to *Buffer) {
+	n := int(b.p.ndim)
+	to.Addr = uintptr(b.p.buf)
+	to.Len = int(b.p.len)
+	to.ItemSize = int(b.p.itemsize)
+	to.ReadOnly = b.p.readonly != 0
+	to.Format = C.GoString(b.p.format)
+	to.Rank = n
+	to.Shape = extents(b.p.shape, n)
+	to.Strides = extents(b.p.strides, n)
+	to.Indirect = b.p.suboffsets != nil
+}
+
+// extents copies one of the arrays of a Py_buffer; absent ones stay nil.
+func extents(p *C.ptrdiff_t, n int) []int {
+	if p == nil || n <= 0 {
+		return nil
+	}
+	out := make([]int, n)
+	for i, v := range unsafe.Slice(p, n) {
+		out[i] = int(v)
+	}
+	return out
+}

@@ -1,0 +1,310 @@
+package py
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// maxThreads bounds the threads that run Do's functions. Only one at a time holds the GIL; the others
+// are there for functions that block in Python with the GIL given back.
+const maxThreads = 8
+
+// Interp is the Python interpreter of this process. All methods are safe for concurrent use.
+type Interp struct {
+	version        string
+	implementation string
+	executable     string
+
+	names sync.Map // string -> cName
+
+	jobs chan *job
+	shut chan struct{} // closed by Shut: nothing enters any more
+	gone chan struct{} // closed when nothing is inside any more, or Shut has given up waiting
+
+	mu      sync.Mutex
+	closed  bool
+	inside  int // threads that hold the GIL or wait for it
+	threads int
+	empty   chan struct{} // closed when closed is set and inside is 0
+	end     sync.Once     // closes gone
+}
+
+// Open finds the interpreter of this process. It takes the GIL, so the caller must not hold it.
+// Errors wrap [core.ErrUnsupported] if there is no CPython in this process, and [core.ErrVersion] if
+// it is too old.
+func Open() (*Interp, error) {
+	switch code, missing := capiOpen(); code {
+	case 0:
+	case capiTooOld:
+		return nil, &core.Error{
+			Op: "open python", Kind: core.ErrVersion, Err: errors.New("the interpreter has no " + missing),
+			Remedy: "use CPython 3.8 or newer",
+		}
+	default:
+		return nil, &core.Error{
+			Op: "open python", Kind: core.ErrUnsupported, Err: errors.New("no CPython runs in this process"),
+			Remedy: "use CPython 3.8 or newer; PyPy and other implementations are not supported",
+		}
+	}
+	version, _, _ := strings.Cut(capiVersion(), " ")
+	if !supported(version) {
+		return nil, &core.Error{
+			Op: "open python", Kind: core.ErrVersion, Err: fmt.Errorf("the interpreter is Python %s", version),
+			Remedy: "use CPython 3.8 or newer",
+		}
+	}
+	i := &Interp{
+		version: version,
+		jobs:    make(chan *job),
+		shut:    make(chan struct{}),
+		gone:    make(chan struct{}),
+		empty:   make(chan struct{}),
+	}
+	if err := i.Do(context.Background(), i.describe); err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+// supported reports whether a version such as "3.11.7" or "3.14.0rc1" is 3.8 or newer.
+func supported(version string) bool {
+	major, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	a, err1 := strconv.Atoi(major)
+	b, err2 := strconv.Atoi(strings.TrimRight(minor, "+abrc"))
+	return err1 == nil && err2 == nil && (a > 3 || a == 3 && b >= 8)
+}
+
+// describe reads what cannot change.
+func (i *Interp) describe(g *GIL) error {
+	sys, err := g.Import("sys")
+	if err != nil {
+		return err
+	}
+	if o, ok, err := g.AttrOK(sys, "executable"); err != nil {
+		return err
+	} else if ok && g.IsStr(o) {
+		if i.executable, err = g.Text(o); err != nil {
+			return err
+		}
+	}
+	impl, err := g.Attr(sys, "implementation")
+	if err != nil {
+		return err
+	}
+	name, err := g.Attr(impl, "name")
+	if err != nil {
+		return err
+	}
+	i.implementation, err = g.Text(name)
+	return err
+}
+
+// Version gives the interpreter's version: "3.11.7".
+func (i *Interp) Version() string { return i.version }
+
+// Implementation gives its name, as sys.implementation has it: "cpython".
+func (i *Interp) Implementation() string { return i.implementation }
+
+// Executable gives sys.executable, or "" if Python does not know it.
+func (i *Interp) Executable() string { return i.executable }
+
+func (i *Interp) cName(name string) cName {
+	if n, ok := i.names.Load(name); ok {
+		return n.(cName)
+	}
+	n, _ := i.names.LoadOrStore(name, newCName(name))
+	return n.(cName)
+}
+
+// job is one function of Do on its way through a thread.
+type job struct {
+	f     func(g *GIL) error
+	state atomic.Int32
+	done  chan struct{} // closed when err is set
+	err   error
+}
+
+// The states of a job. Only two pass on: running becomes committed or abandoned, once.
+const (
+	jobRunning   int32 = iota // its caller waits
+	jobCommitted              // its caller waits for the result, whatever its context says
+	jobAbandoned              // its caller has gone
+)
+
+// Do runs f with the GIL held, on a thread of its own, so that it can be called from any goroutine.
+// The caller must hold neither the GIL nor a lock that code inside f, or Python code that calls into
+// this library, may want.
+//
+// If ctx ends before f has, Do returns at once with an error that wraps the context's: if f has not
+// begun it never will; if it has, it goes on, and what it does or returns is lost, so it must not
+// touch its caller's variables any more without asking [GIL.Commit]. After Shut the error wraps
+// [core.ErrUnavailable]. Any other error is f's own.
+func (i *Interp) Do(ctx context.Context, f func(g *GIL) error) error {
+	j := &job{f: f, done: make(chan struct{})}
+	if err := ctx.Err(); err != nil {
+		return busy(ctx)
+	}
+	if err := i.submit(ctx, j); err != nil {
+		return err
+	}
+	select {
+	case <-j.done:
+		return j.err
+	case <-ctx.Done():
+		if j.state.CompareAndSwap(jobRunning, jobAbandoned) {
+			return busy(ctx)
+		}
+	case <-i.gone:
+		if j.state.CompareAndSwap(jobRunning, jobAbandoned) {
+			return errGone()
+		}
+	}
+	<-j.done
+	return j.err
+}
+
+// submit hands the job to an idle thread, to a new one, or to the first that becomes idle.
+func (i *Interp) submit(ctx context.Context, j *job) error {
+	select {
+	case i.jobs <- j:
+		return nil
+	default:
+	}
+	i.mu.Lock()
+	start := !i.closed && i.threads < maxThreads
+	if start {
+		i.threads++
+	}
+	i.mu.Unlock()
+	if start {
+		go i.thread(j)
+		return nil
+	}
+	select {
+	case i.jobs <- j:
+		return nil
+	case <-ctx.Done():
+		return busy(ctx)
+	case <-i.shut:
+		return errGone()
+	}
+}
+
+func busy(ctx context.Context) error {
+	return &core.Error{
+		Op: "enter python", Kind: ctx.Err(), Err: errors.New("the interpreter was busy"),
+		Remedy: "the program holds Python's lock for long, or was asked for something that does not end",
+	}
+}
+
+func errGone() error {
+	return &core.Error{Op: "enter python", Kind: core.ErrUnavailable, Err: errors.New("the interpreter is ending")}
+}
+
+// thread runs jobs until Shut. It stays locked to its OS thread, which ends with it.
+func (i *Interp) thread(j *job) {
+	runtime.LockOSThread()
+	var state threadState
+	for {
+		i.run(&state, j)
+		select {
+		case j = <-i.jobs:
+		case <-i.shut:
+			return
+		}
+	}
+}
+
+func (i *Interp) run(state *threadState, j *job) {
+	defer close(j.done)
+	if !i.enter() {
+		j.err = errGone()
+		return
+	}
+	defer i.exit()
+	state.enter()
+	defer state.leave()
+	// While this thread waited for the GIL its caller may have gone, or the interpreter begun to end.
+	if j.state.Load() == jobAbandoned {
+		return
+	}
+	if i.isShut() {
+		j.err = errGone()
+		return
+	}
+	g := &GIL{interp: i, thread: state, outcome: &j.state}
+	defer g.release(0, 0)
+	j.err = j.f(g)
+	g.Commit()
+}
+
+// Within runs f on this thread, which holds the GIL already because Python called us. f must not call
+// Do.
+func (i *Interp) Within(f func(g *GIL) error) error {
+	g := &GIL{interp: i, thread: &threadState{}}
+	defer g.release(0, 0)
+	return f(g)
+}
+
+// enter counts a thread in, unless nothing may enter any more.
+func (i *Interp) enter() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
+		return false
+	}
+	i.inside++
+	return true
+}
+
+func (i *Interp) exit() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.inside--; i.closed && i.inside == 0 {
+		close(i.empty)
+	}
+}
+
+func (i *Interp) isShut() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.closed
+}
+
+// Shut closes the interpreter to this library, for good: nothing enters any more, and Do fails with
+// [core.ErrUnavailable]. It waits until nothing is inside, but no longer than timeout, and reports
+// whether that was reached. The caller must not hold the GIL.
+//
+// Python must be shut before it finalizes: CPython ends or freezes every thread that asks for the GIL
+// after that.
+func (i *Interp) Shut(timeout time.Duration) bool {
+	i.mu.Lock()
+	if !i.closed {
+		i.closed = true
+		close(i.shut)
+		if i.inside == 0 {
+			close(i.empty)
+		}
+	}
+	i.mu.Unlock()
+
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	defer i.end.Do(func() { close(i.gone) })
+	select {
+	case <-i.empty:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

@@ -1,0 +1,174 @@
+package py
+
+import "iter"
+
+// None, True and False. They are not counted: Python holds them as long as it runs.
+func (g *GIL) None() Object { return capiNone() }
+
+// True gives True.
+func (g *GIL) True() Object { return capiTrue() }
+
+// False gives False.
+func (g *GIL) False() Object { return capiFalse() }
+
+// IsNone reports whether o is None.
+func (g *GIL) IsNone(o Object) bool { return o == capiNone() }
+
+// IsBool reports whether o is True or False.
+func (g *GIL) IsBool(o Object) bool { return o == capiTrue() || o == capiFalse() }
+
+// The bits by which a type says what it is made from; a part of the stable ABI.
+const (
+	flagInt   = 1 << 24
+	flagList  = 1 << 25
+	flagTuple = 1 << 26
+	flagStr   = 1 << 28
+	flagDict  = 1 << 29
+)
+
+func is(o Object, flag uint64) bool {
+	t := capiType(o)
+	defer capiDecref(t)
+	return capiTypeFlags(t)&flag != 0
+}
+
+// IsInt reports whether o is an int (so also whether it is a bool).
+func (g *GIL) IsInt(o Object) bool { return is(o, flagInt) }
+
+// IsStr reports whether o is a str.
+func (g *GIL) IsStr(o Object) bool { return is(o, flagStr) }
+
+// IsTuple reports whether o is a tuple.
+func (g *GIL) IsTuple(o Object) bool { return is(o, flagTuple) }
+
+// IsList reports whether o is a list.
+func (g *GIL) IsList(o Object) bool { return is(o, flagList) }
+
+// IsDict reports whether o is a dict.
+func (g *GIL) IsDict(o Object) bool { return is(o, flagDict) }
+
+// IsCallable reports whether o can be called.
+func (g *GIL) IsCallable(o Object) bool { return capiCallable(o) }
+
+// NewInt makes an int.
+func (g *GIL) NewInt(v int64) (Object, error) { return g.take(capiNewInt(v)) }
+
+// NewUint makes an int.
+func (g *GIL) NewUint(v uint64) (Object, error) { return g.take(capiNewUint(v)) }
+
+// NewStr makes a str. It fails if s is not UTF-8.
+func (g *GIL) NewStr(s string) (Object, error) { return g.take(capiNewStr(s)) }
+
+// NewTuple makes a tuple.
+func (g *GIL) NewTuple(items ...Object) (Object, error) { return g.take(capiNewTuple(items)) }
+
+// Bool gives bool(o).
+func (g *GIL) Bool(o Object) (bool, error) {
+	r := capiTruth(o)
+	if r < 0 {
+		return false, g.failure()
+	}
+	return r != 0, nil
+}
+
+// Int64 gives the value of an int, or of what operator.index takes for one. It fails for anything
+// else, floats included, and for values that do not fit.
+func (g *GIL) Int64(o Object) (int64, error) {
+	i := capiIndex(o)
+	if i == 0 {
+		return 0, g.failure()
+	}
+	defer capiDecref(i)
+	v := capiInt64(i)
+	if v == -1 && capiFailed() {
+		return 0, g.failure()
+	}
+	return v, nil
+}
+
+// Uint64 is Int64 for unsigned values.
+func (g *GIL) Uint64(o Object) (uint64, error) {
+	i := capiIndex(o)
+	if i == 0 {
+		return 0, g.failure()
+	}
+	defer capiDecref(i)
+	v := capiUint64(i)
+	if v == ^uint64(0) && capiFailed() {
+		return 0, g.failure()
+	}
+	return v, nil
+}
+
+// Float64 gives float(o) of a number.
+func (g *GIL) Float64(o Object) (float64, error) {
+	v := capiFloat64(o)
+	if v == -1 && capiFailed() {
+		return 0, g.failure()
+	}
+	return v, nil
+}
+
+// Text gives the text of a str in UTF-8. Lone surrogates, which UTF-8 cannot say, are written as
+// "\udc80". It fails for anything but a str.
+func (g *GIL) Text(o Object) (string, error) {
+	s, ok := capiText(o)
+	if !ok {
+		return "", g.failure()
+	}
+	return s, nil
+}
+
+// Str gives str(o).
+func (g *GIL) Str(o Object) (string, error) { return g.textOf(capiStr(o)) }
+
+// Repr gives repr(o).
+func (g *GIL) Repr(o Object) (string, error) { return g.textOf(capiRepr(o)) }
+
+func (g *GIL) textOf(s Object) (string, error) {
+	if s == 0 {
+		return "", g.failure()
+	}
+	defer capiDecref(s)
+	return g.Text(s)
+}
+
+// TupleItems gives the items of a tuple.
+func (g *GIL) TupleItems(o Object) ([]Object, error) {
+	n := capiTupleLen(o)
+	if n < 0 {
+		return nil, g.failure()
+	}
+	g.own(g.Keep(o)) // holds the items, which are borrowed
+	items := make([]Object, n)
+	for i := range items {
+		items[i] = capiTupleItem(o, i)
+	}
+	return items, nil
+}
+
+// ListItems gives the items that a list has now.
+func (g *GIL) ListItems(o Object) ([]Object, error) {
+	tuple, err := g.take(capiListTuple(o))
+	if err != nil {
+		return nil, err
+	}
+	return g.TupleItems(tuple)
+}
+
+// DictItems gives the keys and values that a dict has now, in its order. The dict may change
+// meanwhile.
+func (g *GIL) DictItems(o Object) (iter.Seq2[Object, Object], error) {
+	pairs, err := g.take(capiDictItems(o))
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(key, value Object) bool) {
+		for i := range capiTupleLen(pairs) {
+			pair := capiTupleItem(pairs, i)
+			if !yield(capiTupleItem(pair, 0), capiTupleItem(pair, 1)) {
+				return
+			}
+		}
+	}, nil
+}
