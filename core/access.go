@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -106,12 +107,14 @@ func (v *View) fail(op string, kind, cause error) *Error {
 	return &Error{Op: op, Array: v.root.Name, Kind: kind, Err: cause}
 }
 
-// wrap says which operation on v an error comes from; nil stays nil.
+// wrap says of which operation on which array an error of the layout is; nil stays nil.
 func (v *View) wrap(op string, err error) error {
-	if err == nil {
-		return nil
+	if e, ok := errors.AsType[*Error](err); ok {
+		named := *e
+		named.Op, named.Array = op, v.root.Name
+		return &named
 	}
-	return &Error{Op: op, Array: v.root.Name, Err: err}
+	return err
 }
 
 func (v *View) wrongType(op string, want DType) error {

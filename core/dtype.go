@@ -38,17 +38,17 @@ const (
 	Complex64  = DType(codeComplex)<<24 | 64<<16 | 1 // two float32
 	Complex128 = DType(codeComplex)<<24 | 128<<16 | 1
 
-	Float8E3M4       = DType(codeFloat8E3M4)<<24 | 8<<16 | 1
-	Float8E4M3       = DType(codeFloat8E4M3)<<24 | 8<<16 | 1
+	Float8E3M4        = DType(codeFloat8E3M4)<<24 | 8<<16 | 1
+	Float8E4M3        = DType(codeFloat8E4M3)<<24 | 8<<16 | 1
 	Float8E4M3B11FNUZ = DType(codeFloat8E4M3B11FNUZ)<<24 | 8<<16 | 1 // float8_e4m3b11fnuz
-	Float8E4M3FN     = DType(codeFloat8E4M3FN)<<24 | 8<<16 | 1
-	Float8E4M3FNUZ   = DType(codeFloat8E4M3FNUZ)<<24 | 8<<16 | 1
-	Float8E5M2       = DType(codeFloat8E5M2)<<24 | 8<<16 | 1
-	Float8E5M2FNUZ   = DType(codeFloat8E5M2FNUZ)<<24 | 8<<16 | 1
-	Float8E8M0FNU    = DType(codeFloat8E8M0FNU)<<24 | 8<<16 | 1
-	Float6E2M3FN     = DType(codeFloat6E2M3FN)<<24 | 6<<16 | 1 // four to three bytes
-	Float6E3M2FN     = DType(codeFloat6E3M2FN)<<24 | 6<<16 | 1 // four to three bytes
-	Float4E2M1FN     = DType(codeFloat4E2M1FN)<<24 | 4<<16 | 1 // two to a byte
+	Float8E4M3FN      = DType(codeFloat8E4M3FN)<<24 | 8<<16 | 1
+	Float8E4M3FNUZ    = DType(codeFloat8E4M3FNUZ)<<24 | 8<<16 | 1
+	Float8E5M2        = DType(codeFloat8E5M2)<<24 | 8<<16 | 1
+	Float8E5M2FNUZ    = DType(codeFloat8E5M2FNUZ)<<24 | 8<<16 | 1
+	Float8E8M0FNU     = DType(codeFloat8E8M0FNU)<<24 | 8<<16 | 1
+	Float6E2M3FN      = DType(codeFloat6E2M3FN)<<24 | 6<<16 | 1 // four to three bytes
+	Float6E3M2FN      = DType(codeFloat6E3M2FN)<<24 | 6<<16 | 1 // four to three bytes
+	Float4E2M1FN      = DType(codeFloat4E2M1FN)<<24 | 4<<16 | 1 // two to a byte
 )
 
 // The type codes of DLPack 1.3 (DLDataTypeCode).

@@ -129,16 +129,11 @@ var categories = []error{
 // it, as in "not found", or "canceled" or "deadline exceeded" for a context's end. It is "" for nil and
 // for errors of other origin.
 func Category(err error) string {
-	switch kind := categoryOf(err); kind {
-	case nil:
+	kind := categoryOf(err)
+	if kind == nil {
 		return ""
-	case context.Canceled:
-		return "canceled"
-	case context.DeadlineExceeded:
-		return "deadline exceeded"
-	default:
-		return kind.Error()
 	}
+	return strings.TrimPrefix(kind.Error(), "context ")
 }
 
 // categoryOf finds the category. The outermost Error that has one decides: what its cause was does not

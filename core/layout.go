@@ -144,7 +144,11 @@ func (l *Layout) checkSpan() error {
 			above, ok = addInt(above, reach, ok && fits)
 		}
 	}
-	above, ok = addInt(above, int(l.denseBytes()), ok)
+	if size := l.dtype.Size(); size > 0 {
+		above, ok = addInt(above, size, ok)
+	} else {
+		above = int(l.denseBytes())
+	}
 	_, ok = addInt(above, -below, ok && below != math.MinInt)
 	l.lo, ok = addInt(l.offset, below, ok)
 	l.hi, ok = addInt(l.offset, above, ok)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,13 +37,13 @@ type View struct {
 // ViewOptions says what a View is and what it may do. The zero value is a read-only view without a
 // name that was not copied.
 type ViewOptions struct {
-	Name      string    // the array's name
-	Framework string    // whose array it is: "numpy"
-	Route     Route     // how the memory got here
-	Reason    Reason    // why it was copied
-	Quirks    []QuirkID // quirks that took part
-	Writable  bool      // the memory is mapped for writing
-	Fence     Fence     // what must have happened before the memory may be touched; nil: nothing
+	Name      string       // the array's name
+	Framework string       // whose array it is: "numpy"
+	Route     Route        // how the memory got here
+	Reason    Reason       // why it was copied
+	Quirks    []QuirkID    // quirks that took part
+	Writable  bool         // the memory is mapped for writing
+	Fence     Fence        // what must have happened before the memory may be touched; nil: nothing
 	Release   func() error // gives the lease back
 }
 
@@ -183,5 +184,9 @@ func (v *View) Close() error {
 	if v.watched {
 		v.cleanup.Stop()
 	}
-	return v.wrap("close", v.root.done())
+	err := v.root.done()
+	if _, ok := errors.AsType[*Error](err); ok || err == nil {
+		return err
+	}
+	return v.fail("close", cmp.Or(categoryOf(err), ErrUnavailable), err)
 }
