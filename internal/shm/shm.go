@@ -1,0 +1,102 @@
+// Package shm makes and maps host memory behind file descriptors: memfds that cannot shrink, and
+// mappings of what another process sent, none of which is trusted.
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// Create makes a memfd of size bytes, all zero, and seals its size: it can neither shrink nor grow,
+// and no seal can be added. Its pages are allocated when they are first written. The file is open
+// for reading and writing and close-on-exec; the caller owns it. The name shows in /proc/*/maps.
+func Create(name string, size int64) (*os.File, error) {
+	if size <= 0 {
+		return nil, fmt.Errorf("memfd of %d bytes: %w", size, unix.EINVAL)
+	}
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_NOEXEC_SEAL)
+	if errors.Is(err, unix.EINVAL) { // Linux before 6.3 does not know MFD_NOEXEC_SEAL
+		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	}
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	f := os.NewFile(uintptr(fd), "memfd:"+name)
+	if err := f.Truncate(size); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+		return nil, errors.Join(os.NewSyscallError("fcntl", err), f.Close())
+	}
+	return f, nil
+}
+
+// Sealed reports whether f is a memfd that can no longer shrink, so that a mapping of it within its
+// size never faults. A file that cannot be sealed at all is no error.
+func Sealed(f *os.File) (bool, error) {
+	var seals int
+	err := control(f, func(fd int) (err error) {
+		seals, err = unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+		return err
+	})
+	switch {
+	case errors.Is(err, unix.EINVAL): // not a file that knows seals
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("seals of %s: %w", f.Name(), err)
+	default:
+		return seals&unix.F_SEAL_SHRINK != 0, nil
+	}
+}
+
+// ReadOnly opens f's file again, for reading only, so that who gets the descriptor cannot write the
+// file through it. The caller owns the result; f stays open.
+func ReadOnly(f *os.File) (*os.File, error) {
+	var opened int
+	err := control(f, func(fd int) (err error) {
+		// O_NONBLOCK: a file that turns out to be a pipe must not block the open.
+		opened, err = unix.Open("/proc/self/fd/"+strconv.Itoa(fd), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+		return err
+	})
+	if err != nil {
+		return nil, &os.PathError{Op: "reopen", Path: f.Name(), Err: err}
+	}
+	return os.NewFile(uintptr(opened), f.Name()), nil
+}
+
+// sizeOf gives the size of a regular file, and refuses what only looks like one.
+func sizeOf(f *os.File) (int64, error) {
+	var st unix.Stat_t
+	if err := control(f, func(fd int) error { return unix.Fstat(fd, &st) }); err != nil {
+		return 0, invalid("stat %s: %w", f.Name(), err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return 0, invalid("%s: expected a regular file or memfd, got mode %#o", f.Name(), st.Mode)
+	}
+	return st.Size, nil
+}
+
+// control calls do with f's descriptor, which cannot be closed meanwhile. Unlike Fd it leaves the
+// file's blocking mode alone.
+func control(f *os.File, do func(fd int) error) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var inner error
+	if err := raw.Control(func(fd uintptr) { inner = do(int(fd)) }); err != nil {
+		return os.ErrClosed // the only way Control fails
+	}
+	return inner
+}
+
+func invalid(format string, args ...any) error {
+	return &core.Error{Op: "map", Kind: core.ErrPointer, Err: fmt.Errorf(format, args...)}
+}
