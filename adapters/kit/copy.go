@@ -1,0 +1,172 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+const (
+	copyChunk = 8 << 20 // bytes between two looks at the context
+	maxIovecs = 1024    // IOV_MAX of Linux
+	copySlack = 4 << 10 // a copy may be this much larger than twice its elements
+)
+
+// iovec is struct iovec with an address that Go's collector does not follow: the memory is not Go's.
+type iovec struct {
+	base uintptr
+	n    uintptr
+}
+
+// copyPlan says how an array is copied: its whole extent, or only its elements.
+type copyPlan struct {
+	lo     uintptr
+	size   int64       // bytes of the copy
+	layout core.Layout // of the copy; its offset counts from the copy's first byte
+	axes   []axis      // nil: the extent [lo, lo+size) as it is
+	run    int         // bytes that lie together, with axes
+	addr   uintptr     // of element 0, with axes
+}
+
+type axis struct{ extent, stride int }
+
+// planCopy keeps an array's strides, and copies its extent, where that is at most twice the size of
+// the elements; else the copy is packed in row-major order. Axes that repeat elements stay so.
+func planCopy(a Array) (copyPlan, error) {
+	lo, n, first, err := a.extent()
+	if err != nil {
+		return copyPlan{}, err
+	}
+	itemsize := a.Layout.DType().Size()
+	dense := int64(itemsize)
+	for i := range a.Layout.Rank() {
+		if itemsize > 0 && a.Layout.Stride(i) != 0 {
+			dense *= int64(a.Layout.Dim(i))
+		}
+	}
+	if itemsize == 0 || n <= 2*dense+copySlack {
+		l, err := at(a.Layout, int64(first), false)
+		return copyPlan{lo: lo, size: n, layout: l}, err
+	}
+	p := copyPlan{lo: lo, size: dense, addr: a.Addr}
+	spec := a.Layout.Spec()
+	spec.Offset = 0
+	stride := itemsize
+	for i := len(spec.Shape) - 1; i >= 0; i-- {
+		if spec.Strides[i] == 0 {
+			continue
+		}
+		spec.Strides[i] = stride
+		stride *= spec.Shape[i]
+	}
+	if p.layout, err = core.NewLayout(spec); err != nil {
+		return copyPlan{}, err
+	}
+	p.axes, p.run = outerAxes(a.Layout)
+	return p, nil
+}
+
+// outerAxes gives the axes over which runs of contiguous bytes repeat.
+func outerAxes(l core.Layout) (axes []axis, run int) {
+	run = l.DType().Size()
+	for i := range l.Rank() {
+		if l.Dim(i) > 1 && l.Stride(i) != 0 {
+			axes = append(axes, axis{l.Dim(i), l.Stride(i)})
+		}
+	}
+	for len(axes) > 0 {
+		last := axes[len(axes)-1]
+		if last.stride != run {
+			break
+		}
+		run *= last.extent
+		axes = axes[:len(axes)-1]
+	}
+	return axes, run
+}
+
+// writeTo copies to offset of f. The kernel reads the memory, so that what is not there is an
+// error, and not a fault.
+func (p copyPlan) writeTo(ctx context.Context, f *os.File, offset int64) error {
+	if p.axes == nil {
+		return writeExtent(ctx, f, offset, p.lo, p.size)
+	}
+	batch := make([]iovec, 0, min(maxIovecs, p.size/int64(p.run)))
+	var written, pending int64
+	index := make([]int, len(p.axes))
+	for addr, more := p.addr, true; more; {
+		batch = append(batch, iovec{addr, uintptr(p.run)})
+		pending += int64(p.run)
+		addr, more = p.next(index, addr)
+		if more && len(batch) < cap(batch) && pending < copyChunk {
+			continue
+		}
+		if err := writeVector(ctx, f, offset+written, batch); err != nil {
+			return err
+		}
+		written += pending
+		batch, pending = batch[:0], 0
+	}
+	return nil
+}
+
+// next moves on to the next run in row-major order.
+func (p copyPlan) next(index []int, addr uintptr) (uintptr, bool) {
+	for i := len(index) - 1; i >= 0; i-- {
+		index[i]++
+		addr += uintptr(p.axes[i].stride)
+		if index[i] < p.axes[i].extent {
+			return addr, true
+		}
+		addr -= uintptr(p.axes[i].extent * p.axes[i].stride)
+		index[i] = 0
+	}
+	return addr, false
+}
+
+func writeExtent(ctx context.Context, f *os.File, offset int64, addr uintptr, n int64) error {
+	for n > 0 {
+		chunk := []iovec{{addr, uintptr(min(n, copyChunk))}}
+		if err := writeVector(ctx, f, offset, chunk); err != nil {
+			return err
+		}
+		done := min(n, copyChunk)
+		n, offset, addr = n-done, offset+done, addr+uintptr(done)
+	}
+	return nil
+}
+
+// writeVector writes all of v, which it uses up.
+func writeVector(ctx context.Context, f *os.File, offset int64, v []iovec) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for len(v) > 0 {
+		n, err := pwritev(f, v, offset)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EFAULT):
+			return pointerError(v[0].base, "%d bytes cannot be read there", v[0].n)
+		case err != nil:
+			return &os.PathError{Op: "pwritev", Path: f.Name(), Err: err}
+		case n == 0:
+			return &os.PathError{Op: "pwritev", Path: f.Name(), Err: io.ErrShortWrite}
+		}
+		offset += int64(n)
+		for n > 0 && n >= v[0].n {
+			n -= v[0].n
+			v = v[1:]
+		}
+		if n > 0 {
+			v[0].base += n
+			v[0].n -= n
+		}
+	}
+	return nil
+}

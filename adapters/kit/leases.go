@@ -1,0 +1,264 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// Leases is the table of a producer's standing leases and of the segments that they stand on. A
+// producer that embeds one has the methods Descriptor and Release of [core.Producer].
+//
+// The zero value is an empty table, ready for use. All methods are safe for concurrent use. Neither
+// the table's lock nor any other is held while a backing or a drop function is called.
+type Leases struct {
+	mu          sync.Mutex
+	closed      bool
+	lastLease   core.LeaseID
+	lastSegment core.SegmentID
+	leases      map[core.LeaseID]*lease
+	segments    map[core.SegmentID]*segment // those in use
+	byKey       map[any]*segment            // the same
+	retired     retired
+}
+
+type lease struct {
+	segment  *segment // nil for an array without elements
+	writable bool
+	drop     func()
+}
+
+// segment is a backing in use.
+type segment struct {
+	id      core.SegmentID
+	backing Backing
+	users   int      // leases, and Descriptor calls under way
+	writers int      // leases that were granted as writable
+	opening int      // Descriptor calls under way
+	drops   []func() // of leases that ended meanwhile: their memory stays until the calls are done
+}
+
+// Grant enters a lease into the table and gives it back with its ID and, if b is not nil, with its
+// Handle. It takes b over: b is closed when the last lease on its segment has ended, or at once if
+// the segment is known already. If drop is not nil it is called exactly once, after the lease has
+// ended, by whoever ended it.
+//
+// After Close it gives everything back at once and reports an error that wraps core.ErrClosed.
+func (t *Leases) Grant(l core.Lease, b Backing, drop func()) (core.Lease, error) {
+	entry := &lease{writable: l.Writable, drop: drop}
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		return core.Lease{}, &core.Error{
+			Op: "lease", Kind: core.ErrClosed,
+			Err: errors.Join(errors.New("the producer has ended"), giveBack(b, drop)),
+		}
+	}
+	var spare Backing
+	if b != nil {
+		entry.segment, spare = t.use(b)
+		if l.Writable {
+			entry.segment.writers++
+		}
+		b = entry.segment.backing
+		l.Handle = core.Segment{ID: entry.segment.id, Size: b.Size(), Sealed: b.Sealed()}
+	}
+	t.lastLease++
+	l.ID = t.lastLease
+	if t.leases == nil {
+		t.leases = make(map[core.LeaseID]*lease)
+	}
+	t.leases[l.ID] = entry
+	t.mu.Unlock()
+	if err := giveBack(spare); err != nil {
+		return core.Lease{}, errors.Join(err, t.Release(context.Background(), l.ID))
+	}
+	return l, nil
+}
+
+// use finds or makes the segment of b. If there was one, b is not needed and comes back as spare.
+func (t *Leases) use(b Backing) (s *segment, spare Backing) {
+	key := b.Key()
+	if s = t.byKey[key]; s != nil {
+		s.users++
+		return s, b
+	}
+	s = &segment{backing: b, users: 1}
+	var known bool
+	if s.id, known = t.retired.take(key); !known {
+		t.lastSegment++
+		s.id = t.lastSegment
+	}
+	if t.byKey == nil {
+		t.byKey, t.segments = make(map[any]*segment), make(map[core.SegmentID]*segment)
+	}
+	t.byKey[key], t.segments[s.id] = s, s
+	return s, nil
+}
+
+// unuse ends one use of s. The backing comes back if that was the last.
+func (t *Leases) unuse(s *segment) Backing {
+	s.users--
+	if s.users > 0 {
+		return nil
+	}
+	key := s.backing.Key()
+	delete(t.byKey, key)
+	delete(t.segments, s.id)
+	t.retired.put(key, s.id)
+	return s.backing
+}
+
+// Descriptor implements the method of [core.Producer].
+func (t *Leases) Descriptor(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, descriptorError(id, err, nil, "")
+	}
+	t.mu.Lock()
+	s := t.segments[id]
+	switch {
+	case s == nil:
+		t.mu.Unlock()
+		return nil, descriptorError(id, core.ErrNotFound, errors.New("no standing lease names it"), "")
+	case writable && s.writers == 0:
+		t.mu.Unlock()
+		return nil, descriptorError(id, core.ErrReadOnly,
+			errors.New("no standing lease on it was granted as writable"), "lease the array as writable")
+	}
+	s.users++
+	s.opening++
+	t.mu.Unlock()
+	f, err := s.backing.Open(writable)
+	t.mu.Lock()
+	var drops []func()
+	if s.opening--; s.opening == 0 {
+		drops, s.drops = s.drops, nil
+	}
+	last := t.unuse(s)
+	t.mu.Unlock()
+	err = errors.Join(err, giveBack(last, drops...))
+	if err != nil {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
+		kind := core.ErrUnavailable
+		if errors.Is(err, core.ErrReadOnly) {
+			kind = core.ErrReadOnly
+		}
+		return nil, descriptorError(id, kind, err, "")
+	}
+	return f, nil
+}
+
+func descriptorError(id core.SegmentID, kind, cause error, remedy string) error {
+	return &core.Error{
+		Op: "descriptor", Array: fmt.Sprintf("segment %d", id), Kind: kind, Err: cause, Remedy: remedy,
+	}
+}
+
+// Release implements the method of [core.Producer]. It ends all the leases named, whatever becomes
+// of ctx; an error says that memory could not be given back in order, not that a lease still
+// stands.
+func (t *Leases) Release(_ context.Context, ids ...core.LeaseID) error {
+	var errs []error
+	for _, id := range ids {
+		t.mu.Lock()
+		last, drop := t.end(id)
+		t.mu.Unlock()
+		errs = append(errs, giveBack(last, drop))
+	}
+	return errors.Join(errs...)
+}
+
+// end takes a lease out of the table, and says what is to be given back.
+func (t *Leases) end(id core.LeaseID) (last Backing, drop func()) {
+	entry := t.leases[id]
+	if entry == nil {
+		return nil, nil
+	}
+	delete(t.leases, id)
+	s := entry.segment
+	if s == nil {
+		return nil, entry.drop
+	}
+	if entry.writable {
+		s.writers--
+	}
+	if s.opening > 0 {
+		s.drops = append(s.drops, entry.drop)
+		entry.drop = nil
+	}
+	return t.unuse(s), entry.drop
+}
+
+// Len is the number of standing leases.
+func (t *Leases) Len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.leases)
+}
+
+// Close ends all leases, and refuses new ones from now on.
+func (t *Leases) Close() error {
+	t.mu.Lock()
+	t.closed = true
+	ids := make([]core.LeaseID, 0, len(t.leases))
+	for id := range t.leases {
+		ids = append(ids, id)
+	}
+	t.mu.Unlock()
+	return t.Release(context.Background(), ids...)
+}
+
+// giveBack closes b and calls drops, either of which may be nil.
+func giveBack(b Backing, drops ...func()) (err error) {
+	if b != nil {
+		err = b.Close()
+	}
+	for _, drop := range drops {
+		if drop != nil {
+			drop()
+		}
+	}
+	return err
+}
+
+// maxRetired bounds how many segments without a lease keep their ID.
+const maxRetired = 256
+
+// retired remembers the IDs of the last segments that went out of use, so that the next lease on the
+// same memory has the same ID: a host that has kept its mapping need not map it again.
+type retired struct {
+	ids   map[any]core.SegmentID
+	order []any // the same keys, oldest first
+}
+
+func (r *retired) put(key any, id core.SegmentID) {
+	if r.ids == nil {
+		r.ids = make(map[any]core.SegmentID)
+	}
+	r.ids[key] = id
+	r.order = append(r.order, key)
+	for len(r.order) > maxRetired {
+		delete(r.ids, r.order[0])
+		r.order = r.order[1:]
+	}
+}
+
+func (r *retired) take(key any) (id core.SegmentID, ok bool) {
+	if id, ok = r.ids[key]; ok {
+		delete(r.ids, key)
+		for i, k := range slices.Backward(r.order) { // most often it is the last
+			if k == key {
+				r.order = slices.Delete(r.order, i, i+1)
+				break
+			}
+		}
+	}
+	return id, ok
+}

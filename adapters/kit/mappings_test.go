@@ -1,0 +1,142 @@
+package kit
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestParseMapping(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		line string
+		want mapping
+	}{
+		{
+			"7f1000-7f3000 rw-s 00001000 08:01 1234                       /data/a b.npy",
+			mapping{
+				start: 0x7f1000, end: 0x7f3000, writable: true, shared: true, offset: 4096,
+				file: fileID{dev: unix.Mkdev(8, 1), ino: 1234}, path: "/data/a b.npy",
+			},
+		}, {
+			"55d0-55e0 r--p 00000000 00:00 0 ", mapping{start: 0x55d0, end: 0x55e0},
+		}, {
+			"55d0-55e0 rw-p 00000000 00:00 0                                  [heap]",
+			mapping{start: 0x55d0, end: 0x55e0, writable: true, path: "[heap]"},
+		}, {
+			`10-20 r--s 00000000 103:2a 77 /tmp/two\012lines (deleted)`,
+			mapping{
+				start: 0x10, end: 0x20, shared: true, file: fileID{unix.Mkdev(0x103, 0x2a), 77},
+				path: "/tmp/two\nlines (deleted)",
+			},
+		}, {
+			"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]",
+			mapping{start: 0xffffffffff600000, end: 0xffffffffff601000, path: "[vsyscall]"},
+		},
+	}
+	for _, tt := range tests {
+		got, err := parseMapping(tt.line)
+		if err != nil || got != tt.want {
+			t.Errorf("%q: %+v, %v, want %+v", tt.line, got, err, tt.want)
+		}
+	}
+	for _, line := range []string{
+		"", "7f10", "7f10-7f20", "7f10-7f20 rw-p", "7f10-7f20 rw-p 0 8:1", "x-y rw-p 0 8:1 1 /a",
+		"20-10 rw-p 0 8:1 1", "10-10 rw-p 0 8:1 1", "10-20 rw 0 8:1 1", "10-20 rw-p -1 8:1 1",
+		"10-20 rw-p 0 81 1", "10-20 rw-p 0 8:1 -1", "10-20 rw-p ffffffffffffffff 8:1 1 /a",
+		"10-20  rw-p 0 8:1 1",
+	} {
+		if m, err := parseMapping(line); err == nil {
+			t.Errorf("%q was read as %+v", line, m)
+		}
+	}
+}
+
+func FuzzMappings(f *testing.F) {
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for line := range strings.SplitSeq(string(maps), "\n") {
+		f.Add(line, uint64(0))
+	}
+	f.Add("10-20 rw-s 0 8:1 1 /a\n20-30 rw-s 10 8:1 1 /a\n", uint64(0x25))
+	f.Fuzz(func(t *testing.T, text string, addr uint64) {
+		m, ok, err := scanMappings(strings.NewReader(text), uintptr(addr))
+		if ok && (err != nil || uint64(m.start) > addr || addr >= uint64(m.end)) {
+			t.Errorf("%#x: %+v, %v", addr, m, err)
+		}
+		if ok && (m.offset < 0 || strings.Contains(m.path, `\012`)) {
+			t.Errorf("%+v", m)
+		}
+	})
+}
+
+// The kernel's answer and its table must say the same of every mapping there is.
+func TestQueryAgreesWithTable(t *testing.T) {
+	t.Parallel()
+	f := file(t, 3*4096)
+	_, start := mapped(t, f, 3*4096, unix.PROT_READ, unix.MAP_SHARED)
+	_, private := mapped(t, f, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
+	_, anonymous := anonymous(t, 4096)
+	table, err := os.Open("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Close()
+	if _, _, err := queryMapping(table, 0); err != nil {
+		t.Skipf("a kernel before 6.11 has no such query, so there is nothing to compare: %v", err)
+	}
+	for _, addr := range []uintptr{start, start + 4096, start + 3*4096 - 1, private, anonymous, 16} {
+		text, err := os.Open("/proc/self/maps")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, wantOK, err := scanMappings(text, addr)
+		text.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, ok, err := queryMapping(table, addr)
+		if err != nil || ok != wantOK || got != want {
+			t.Errorf("%#x: the query says %+v %v %v, the table %+v %v", addr, got, ok, err, want, wantOK)
+		}
+	}
+}
+
+func TestCoveringJoinsNeighbours(t *testing.T) {
+	t.Parallel()
+	t.Run("by query", func(t *testing.T) {
+		t.Parallel()
+		testCovering(t, new(mapTable))
+	})
+	t.Run("by reading the table", func(t *testing.T) {
+		t.Parallel()
+		table := new(mapTable)
+		table.once.Do(func() {}) // as if the kernel had no query
+		testCovering(t, table)
+	})
+}
+
+func testCovering(t *testing.T, table *mapTable) {
+	t.Helper()
+	f := file(t, 8*4096)
+	b, start := mapped(t, f, 8*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err := unix.Mprotect(b[3*4096:5*4096], unix.PROT_READ); err != nil {
+		t.Fatal(err)
+	}
+	defer table.close()
+	m, ok, err := table.covering(start+10, 8*4096-10)
+	if err != nil || !ok || m.start != start || m.end != start+8*4096 || m.writable {
+		t.Errorf("the whole: %+v, %v, %v", m, ok, err)
+	}
+	m, ok, err = table.covering(start+10, 4096)
+	if err != nil || !ok || m.end != start+3*4096 || !m.writable || m.offset != 0 {
+		t.Errorf("the first part: %+v, %v, %v", m, ok, err)
+	}
+	if _, ok, err := table.covering(16, 1); ok || err != nil {
+		t.Errorf("nothing is mapped at 16: %v, %v", ok, err)
+	}
+}

@@ -1,0 +1,83 @@
+package kit
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// procmapQuery mirrors struct procmap_query of linux/fs.h (Linux 6.11).
+type procmapQuery struct {
+	size        uint64
+	flags       uint64
+	addr        uint64
+	start       uint64
+	end         uint64
+	vmaFlags    uint64
+	pageSize    uint64
+	offset      uint64
+	inode       uint64
+	devMajor    uint32
+	devMinor    uint32
+	nameSize    uint32
+	buildIDSize uint32
+	nameAddr    uint64
+	buildIDAddr uint64
+}
+
+const (
+	procmapQuerySize = uint64(unsafe.Sizeof(procmapQuery{}))
+	procmapQueryCall = uintptr(3<<30 | procmapQuerySize<<16 | 'f'<<8 | 17) // _IOWR('f', 17, …)
+
+	procmapWritable = 0x02
+	procmapShared   = 0x08
+)
+
+// queryMapping asks the kernel for the mapping that covers addr: far cheaper than reading the whole
+// table. The error is errors.ErrUnsupported on kernels before 6.11; ok is false where nothing is
+// mapped.
+func queryMapping(maps *os.File, addr uintptr) (m mapping, ok bool, err error) {
+	q := procmapQuery{size: procmapQuerySize, addr: uint64(addr)}
+	if ok, err := q.do(maps); !ok || err != nil {
+		return mapping{}, false, err
+	}
+	if q.inode != 0 {
+		// Asked for separately: most memory is anonymous, and names need a buffer.
+		var pin runtime.Pinner
+		defer pin.Unpin()
+		name := new([unix.PathMax]byte)
+		pin.Pin(name)
+		q = procmapQuery{size: procmapQuerySize, addr: uint64(addr)}
+		q.nameSize, q.nameAddr = uint32(len(name)), uint64(uintptr(unsafe.Pointer(name)))
+		if ok, err := q.do(maps); !ok || err != nil {
+			return mapping{}, false, err
+		}
+		path, _, _ := bytes.Cut(name[:min(int(q.nameSize), len(name))], []byte{0})
+		m.path = string(path)
+	}
+	m.start, m.end = uintptr(q.start), uintptr(q.end)
+	m.writable = q.vmaFlags&procmapWritable != 0
+	m.shared = q.vmaFlags&procmapShared != 0
+	m.offset = int64(q.offset)
+	m.file = fileID{dev: unix.Mkdev(q.devMajor, q.devMinor), ino: q.inode}
+	return m, true, nil
+}
+
+func (q *procmapQuery) do(maps *os.File) (ok bool, err error) {
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, maps.Fd(), procmapQueryCall,
+		uintptr(unsafe.Pointer(q)))
+	switch errno {
+	case 0:
+		return true, nil
+	case unix.ENOENT:
+		return false, nil
+	case unix.ENOTTY, unix.EINVAL:
+		return false, errors.ErrUnsupported
+	default:
+		return false, os.NewSyscallError("ioctl(PROCMAP_QUERY)", errno)
+	}
+}

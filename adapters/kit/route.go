@@ -1,0 +1,224 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// Heap is a heap whose memory other processes can map: that of internal/sharedheap, or a fake.
+type Heap interface {
+	// Pin finds the live block that addr lies in, and keeps its memory from being used again until
+	// Unpin, even if the program frees it. A frozen block is described, but not pinned.
+	Pin(addr uintptr) (b HeapBlock, ok bool)
+	// Unpin takes back one Pin of the block that addr lies in.
+	Unpin(addr uintptr)
+	// Threshold is the size in bytes from which on the heap takes memory.
+	Threshold() int64
+}
+
+// HeapBlock is one block of a [Heap].
+type HeapBlock struct {
+	Backing   Backing // the file it lies in; closing it does nothing. Nil if the block is frozen
+	Offset    int64   // of the address that was asked for, in the file
+	Available int64   // bytes from that address to the end of the block
+	Frozen    bool    // its pages are private since a fork
+}
+
+// Router decides how an array of this process reaches another one. Its methods are safe for
+// concurrent use.
+type Router struct {
+	heap    Heap // nil: there is none
+	staging Staging
+	maps    mapTable
+}
+
+// NewRouter makes a router. heap may be nil. The caller must Close it, after the last placement was
+// dropped.
+func NewRouter(heap Heap) *Router { return &Router{heap: heap} }
+
+// Close gives up the memory that the router keeps for copies.
+func (r *Router) Close() error {
+	r.maps.close()
+	return r.staging.Close()
+}
+
+// Want is how an array is wanted.
+type Want struct {
+	Writable bool
+	NoCopy   bool
+}
+
+// Placement is how an array reaches another process: what [Leases.Grant] needs.
+type Placement struct {
+	Layout  core.Layout // relative to the backing's first byte
+	Backing Backing     // nil for an array without elements
+	Route   core.Route
+	Reason  core.Reason
+	Drop    func() // nil, or to be called exactly once when the memory is not needed any more
+}
+
+// Place finds the way for an array, which must stay alive until it returns. Whether the memory is
+// there is checked.
+//
+// It wraps core.ErrReadOnly if the array is wanted writable and may not be written;
+// core.ErrNotShared, with the reason, if only a copy could cross and that is not wanted;
+// core.ErrPointer if the memory is not there; core.ErrDevice if the CPU cannot read it.
+func (r *Router) Place(ctx context.Context, a Array, want Want) (Placement, error) {
+	p, reason, err := r.Share(a, want)
+	if err != nil || reason == core.ReasonNone {
+		return p, err
+	}
+	if want.NoCopy || want.Writable {
+		return Placement{}, notShared(reason, want)
+	}
+	c, err := r.staging.Copy(ctx, a)
+	if err != nil {
+		return Placement{}, err
+	}
+	return Placement{
+		Layout: c.Layout, Backing: c.Backing, Route: core.RouteStaged, Reason: reason, Drop: c.Drop,
+	}, nil
+}
+
+// Share is Place without the copy: where that would be needed, it says why, and does nothing.
+func (r *Router) Share(a Array, want Want) (p Placement, reason core.Reason, err error) {
+	switch l := a.Layout; {
+	case want.Writable && l.ReadOnly():
+		return p, 0, readOnlyError()
+	case l.Len() == 0:
+		l, err := at(l, 0, false)
+		return Placement{Layout: l, Route: core.RouteEmpty}, core.ReasonNone, err
+	case !l.Device().HostReadable():
+		return p, 0, &core.Error{
+			Op: "lease", Kind: core.ErrDevice,
+			Err: fmt.Errorf("the array is on %v, and this build reads host memory only", l.Device()),
+		}
+	}
+	lo, n, first, err := a.extent()
+	if err != nil {
+		return p, 0, err
+	}
+	if r.heap != nil {
+		if b, ok := r.heap.Pin(lo); ok {
+			return r.placeBlock(a, b, lo, n, first)
+		}
+	}
+	m, ok, err := r.maps.covering(lo, n)
+	switch {
+	case err != nil:
+		return p, 0, &core.Error{Op: "lease", Kind: core.ErrUnavailable, Err: err}
+	case !ok:
+		return p, 0, pointerError(lo, "nothing is mapped there")
+	case m.anonymous():
+		return p, r.whyOutside(n), nil
+	case !m.shared:
+		return p, core.ReasonPrivateMapping, nil
+	}
+	return r.placeFile(a, m, want, lo, n, first)
+}
+
+func (r *Router) whyOutside(n int64) core.Reason {
+	switch {
+	case r.heap == nil:
+		return core.ReasonHeapOff
+	case n < r.heap.Threshold():
+		return core.ReasonBelowThreshold
+	default:
+		return core.ReasonOutsideHeap
+	}
+}
+
+func (r *Router) placeBlock(
+	a Array, b HeapBlock, lo uintptr, n int64, first int,
+) (p Placement, reason core.Reason, err error) {
+	if b.Frozen {
+		return p, core.ReasonFrozen, nil
+	}
+	drop := func() { r.heap.Unpin(lo) }
+	if n > b.Available {
+		drop()
+		return p, 0, pointerError(lo, "the array reaches %d bytes from there, its block only %d",
+			n, b.Available)
+	}
+	l, err := at(a.Layout, b.Offset+int64(first), false)
+	if err != nil {
+		drop()
+		return p, 0, err
+	}
+	return Placement{Layout: l, Backing: b.Backing, Route: core.RouteSharedHeap, Drop: drop},
+		core.ReasonNone, nil
+}
+
+// placeFile places an array that lies in a shared mapping of a file.
+func (r *Router) placeFile(
+	a Array, m mapping, want Want, lo uintptr, n int64, first int,
+) (p Placement, reason core.Reason, err error) {
+	if int64(m.end-lo) < n {
+		return p, 0, pointerError(lo, "the array reaches %d bytes from there, the mapping of %s only %d",
+			n, m.path, m.end-lo)
+	}
+	if want.Writable && !m.writable {
+		return p, 0, readOnlyError()
+	}
+	f, err := r.maps.openMapped(m)
+	switch {
+	case errors.Is(err, errNotRegular):
+		return p, core.ReasonOutsideHeap, nil
+	case err != nil:
+		return p, core.ReasonFileGone, nil
+	}
+	b, err := newFileBacking(f)
+	if err != nil {
+		return p, 0, errors.Join(err, f.Close())
+	}
+	// Until here b is ours; a placement hands it on.
+	offset := m.offset + int64(lo-m.start)
+	l, err := at(a.Layout, offset+int64(first), !m.writable)
+	switch {
+	case err != nil:
+	case offset+n > b.Size():
+		err = pointerError(lo, "%s ends at byte %d now, and the array at %d; it was truncated",
+			m.path, b.Size(), offset+n)
+	case want.Writable:
+		err = b.checkWritable()
+	}
+	if err != nil {
+		return p, 0, errors.Join(err, b.Close())
+	}
+	return Placement{Layout: l, Backing: b, Route: core.RouteMappedFile}, core.ReasonNone, nil
+}
+
+func readOnlyError() error {
+	return &core.Error{
+		Op: "lease", Kind: core.ErrReadOnly,
+		Err:    errors.New("the array may not be written"),
+		Remedy: "take a read-only view, or give the host a writable array",
+	}
+}
+
+func notShared(reason core.Reason, want Want) error {
+	var remedy string
+	switch reason {
+	case core.ReasonBelowThreshold:
+		remedy = "take it from a larger array, or lower the shared heap's threshold"
+	case core.ReasonOutsideHeap:
+		remedy = "copy it into a new array in the program"
+	case core.ReasonHeapOff:
+		remedy = "run the program with the shared heap"
+	case core.ReasonFrozen:
+		remedy = "make the array anew after the fork"
+	case core.ReasonPrivateMapping:
+		remedy = `map the file as shared, as numpy.memmap does with mode "r" and "r+"`
+	case core.ReasonFileGone:
+		remedy = "keep the mapped file in its place"
+	case core.ReasonConverted:
+		remedy = "publish an array that needs no conversion"
+	}
+	if !want.Writable { // to write into a copy would be useless
+		remedy = "allow the copy, or " + remedy
+	}
+	return &core.Error{Op: "lease", Kind: core.ErrNotShared, Reason: reason, Remedy: remedy}
+}

@@ -1,0 +1,457 @@
+package kit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/shm"
+)
+
+// fakeHeap is one block, which is mapped from a memfd.
+type fakeHeap struct {
+	mu     sync.Mutex
+	base   uintptr
+	size   int64
+	block  HeapBlock // of base
+	pinned int
+}
+
+func (h *fakeHeap) Pin(addr uintptr) (HeapBlock, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if addr < h.base || addr >= h.base+uintptr(h.size) {
+		return HeapBlock{}, false
+	}
+	b := h.block
+	b.Offset += int64(addr - h.base)
+	b.Available -= int64(addr - h.base)
+	if !b.Frozen {
+		h.pinned++
+	}
+	return b, true
+}
+
+func (h *fakeHeap) Unpin(uintptr) { h.mu.Lock(); h.pinned--; h.mu.Unlock() }
+
+func (h *fakeHeap) Threshold() int64 { return 64 << 10 }
+
+// newFakeHeap puts a block of n bytes at offset 4096 of a file.
+func newFakeHeap(t *testing.T, n int) (h *fakeHeap, memory []byte) {
+	t.Helper()
+	f, err := shm.Create("fake-heap", int64(4096+n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	all, start := mapped(t, f, 4096+n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	backing, err := FileSegment(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { backing.Close() })
+	fill(all[4096:])
+	return &fakeHeap{
+		base: start + 4096, size: int64(n),
+		block: HeapBlock{Backing: backing, Offset: 4096, Available: int64(n)},
+	}, all[4096:]
+}
+
+func doubles(t *testing.T, n int) core.Layout {
+	t.Helper()
+	return layout(t, core.LayoutSpec{DType: core.Float64, Shape: []int{n}})
+}
+
+// place places an array, compares what a host would read, and drops it at the end of the test.
+func place(t *testing.T, r *Router, a Array, want Want, memory []byte) Placement {
+	t.Helper()
+	p, err := r.Place(t.Context(), a, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := giveBack(p.Backing, p.Drop); err != nil {
+			t.Error(err)
+		}
+	})
+	if p.Backing == nil {
+		return p
+	}
+	spec := a.Layout.Spec()
+	spec.Offset = 0
+	if got, want := elements(contents(t, p.Backing), p.Layout), elements(memory, layout(t, spec)); !bytes.Equal(got, want) {
+		t.Errorf("a host reads other elements by route %v", p.Route)
+	}
+	return p
+}
+
+func newRouter(t *testing.T, heap Heap) *Router {
+	t.Helper()
+	r := NewRouter(heap)
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func TestPlaceSharedHeap(t *testing.T) {
+	t.Parallel()
+	h, memory := newFakeHeap(t, 64<<10)
+	r := newRouter(t, h)
+	a := Array{h.base + 80, doubles(t, 100)}
+	p, err := r.Place(t.Context(), a, Want{Writable: true, NoCopy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Route != core.RouteSharedHeap || p.Reason != core.ReasonNone || p.Layout.Offset() != 4096+80 {
+		t.Errorf("%v, %v, offset %d", p.Route, p.Reason, p.Layout.Offset())
+	}
+	if !bytes.Equal(elements(contents(t, p.Backing), p.Layout), memory[80:880]) {
+		t.Error("a host reads other elements")
+	}
+	if h.pinned != 1 {
+		t.Errorf("%d pins", h.pinned)
+	}
+	p.Drop()
+
+	reversed := layout(t, core.LayoutSpec{DType: core.Int32, Shape: []int{10}, Strides: []int{-4}})
+	p, err = r.Place(t.Context(), Array{h.base + 36, reversed}, Want{})
+	if err != nil || p.Layout.Offset() != 4096+36 {
+		t.Errorf("reversed: %v, offset %d", err, p.Layout.Offset())
+	} else {
+		p.Drop()
+	}
+
+	if _, err := r.Place(t.Context(), Array{h.base, doubles(t, 8193)}, Want{}); !errors.Is(err, core.ErrPointer) {
+		t.Errorf("an array larger than its block: %v, want ErrPointer", err)
+	}
+	if h.pinned != 0 {
+		t.Errorf("%d pins are left", h.pinned)
+	}
+}
+
+func TestPlaceReasons(t *testing.T) {
+	t.Parallel()
+	frozen, memory := newFakeHeap(t, 4096)
+	frozen.block.Frozen = true
+	f := file(t, 2*4096)
+	fileBytes, copyOnWrite := mapped(t, f, 2*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
+	own, outside := anonymous(t, 128<<10)
+	tests := []struct {
+		heap   Heap
+		addr   uintptr
+		n      int
+		memory []byte
+		want   core.Reason
+	}{
+		{nil, outside, 8, own, core.ReasonHeapOff},
+		{frozen, outside, 8, own, core.ReasonBelowThreshold},
+		{frozen, outside, 8 << 10, own, core.ReasonOutsideHeap},
+		{frozen, frozen.base, 8, memory, core.ReasonFrozen},
+		{nil, copyOnWrite, 1024, fileBytes, core.ReasonPrivateMapping},
+		{frozen, copyOnWrite, 1024, fileBytes, core.ReasonPrivateMapping},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprint(tt.want), func(t *testing.T) {
+			t.Parallel()
+			r := newRouter(t, tt.heap)
+			a := Array{tt.addr, doubles(t, tt.n)}
+			p := place(t, r, a, Want{}, tt.memory)
+			if p.Route != core.RouteStaged || p.Reason != tt.want {
+				t.Errorf("%v because of %v, want staged because of %v", p.Route, p.Reason, tt.want)
+			}
+			for _, want := range []Want{{NoCopy: true}, {Writable: true}} {
+				_, err := r.Place(t.Context(), a, want)
+				e, ok := errors.AsType[*core.Error](err)
+				if !ok || e.Kind != core.ErrNotShared || e.Reason != tt.want || e.Remedy == "" {
+					t.Errorf("%+v: %v, want ErrNotShared with the reason %v and a remedy", want, err, tt.want)
+				}
+				if want.Writable && strings.Contains(fmt.Sprint(err), "allow the copy") {
+					t.Errorf("%v: a copy is no use to a writer", err)
+				}
+			}
+		})
+	}
+	if frozen.pinned != 0 {
+		t.Errorf("%d pins on a frozen block", frozen.pinned)
+	}
+}
+
+func TestPlaceMappedFile(t *testing.T) {
+	t.Parallel()
+	f := file(t, 5*4096)
+	b, start := mapped(t, f, 5*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	r := newRouter(t, nil)
+	a := Array{start + 4096 + 8, doubles(t, 600)}
+	p := place(t, r, a, Want{Writable: true, NoCopy: true}, b[4096+8:])
+	if p.Route != core.RouteMappedFile || p.Layout.ReadOnly() || p.Backing.Sealed() {
+		t.Errorf("%v, read-only %v, sealed %v", p.Route, p.Layout.ReadOnly(), p.Backing.Sealed())
+	}
+	w, err := p.Backing.Open(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if _, err := w.WriteAt([]byte("host"), int64(p.Layout.Offset())); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(b[4096+8:][:4]); got != "host" {
+		t.Errorf("the program sees %q after the host wrote", got)
+	}
+
+	_, readOnly := mapped(t, f, 5*4096, unix.PROT_READ, unix.MAP_SHARED)
+	again := place(t, r, Array{readOnly, doubles(t, 5)}, Want{}, b)
+	if !again.Layout.ReadOnly() {
+		t.Error("an array in a read-only mapping is not read-only")
+	}
+	if again.Backing.Key() != p.Backing.Key() {
+		t.Error("two mappings of one file have different keys")
+	}
+	if _, err := r.Place(t.Context(), Array{readOnly, doubles(t, 5)}, Want{Writable: true}); !errors.Is(err, core.ErrReadOnly) {
+		t.Errorf("writing through a read-only mapping: %v, want ErrReadOnly", err)
+	}
+}
+
+// A mapping whose offset in the file is not 0.
+func TestPlaceMappedPart(t *testing.T) {
+	t.Parallel()
+	f := file(t, 5*4096)
+	b, err := unix.Mmap(int(f.Fd()), 2*4096, 4096, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(b) //nolint:errcheck // the end of the test
+	p := place(t, newRouter(t, nil), Array{addr(b) + 16, doubles(t, 10)}, Want{NoCopy: true}, b[16:])
+	if p.Layout.Offset() != 2*4096+16 {
+		t.Errorf("offset %d", p.Layout.Offset())
+	}
+}
+
+func TestPlaceFilesThatMoved(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		do    func(path string, f *os.File) error
+		route core.Route
+	}{
+		{"renamed", func(path string, _ *os.File) error { return os.Rename(path, path+".old") }, core.RouteMappedFile},
+		{"deleted, still open", func(path string, _ *os.File) error { return os.Remove(path) }, core.RouteMappedFile},
+		{"replaced, still open", func(path string, _ *os.File) error {
+			if err := os.WriteFile(path+".new", make([]byte, 9*4096), 0o600); err != nil {
+				return err
+			}
+			return os.Rename(path+".new", path)
+		}, core.RouteMappedFile},
+		{"replaced by a pipe", func(path string, _ *os.File) error {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+			return unix.Mkfifo(path, 0o600)
+		}, core.RouteMappedFile},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := file(t, 2*4096)
+			b, start := mapped(t, f, 2*4096, unix.PROT_READ, unix.MAP_SHARED)
+			if err := tt.do(f.Name(), f); err != nil {
+				t.Fatal(err)
+			}
+			p := place(t, newRouter(t, nil), Array{start, doubles(t, 100)}, Want{}, b)
+			if p.Route != tt.route {
+				t.Errorf("%v because of %v, want %v", p.Route, p.Reason, tt.route)
+			}
+		})
+	}
+}
+
+// Nothing leads to the file any more, unless this process may use /proc/self/map_files.
+func TestPlaceFileGone(t *testing.T) {
+	t.Parallel()
+	f := file(t, 2*4096)
+	b, start := mapped(t, f, 2*4096, unix.PROT_READ, unix.MAP_SHARED)
+	if err := errors.Join(os.Remove(f.Name()), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := os.Stat(fmt.Sprintf("/proc/self/map_files/%x-%x", start, start+2*4096))
+	p := place(t, newRouter(t, nil), Array{start, doubles(t, 100)}, Want{}, b)
+	if err == nil && p.Route != core.RouteMappedFile {
+		t.Errorf("%v because of %v, though the kernel lends the mapped file", p.Route, p.Reason)
+	}
+	if err != nil && (p.Route != core.RouteStaged || p.Reason != core.ReasonFileGone) {
+		t.Errorf("%v because of %v, want staged because the file is gone", p.Route, p.Reason)
+	}
+}
+
+func TestPlaceTruncatedFile(t *testing.T) {
+	t.Parallel()
+	f := file(t, 4*4096)
+	_, start := mapped(t, f, 4*4096, unix.PROT_READ, unix.MAP_SHARED)
+	if err := f.Truncate(4096); err != nil {
+		t.Fatal(err)
+	}
+	r := newRouter(t, nil)
+	_, err := r.Place(t.Context(), Array{start, doubles(t, 1024)}, Want{})
+	if !errors.Is(err, core.ErrPointer) || !strings.Contains(fmt.Sprint(err), "truncated") {
+		t.Errorf("an array behind the end of its file: %v, want ErrPointer", err)
+	}
+	p, err := r.Place(t.Context(), Array{start, doubles(t, 512)}, Want{})
+	if err != nil {
+		t.Fatalf("an array in the part that is left: %v", err)
+	}
+	if err := giveBack(p.Backing, p.Drop); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPlaceRefusals(t *testing.T) {
+	t.Parallel()
+	_, start := anonymous(t, 4096)
+	f := file(t, 4096)
+	b, fileStart := mapped(t, f, 2*4096, unix.PROT_READ, unix.MAP_SHARED)
+	_ = b
+	gpu := layout(t, core.LayoutSpec{
+		DType: core.Float32, Shape: []int{4}, Device: core.Device{Kind: core.CUDA},
+	})
+	frozen := layout(t, core.LayoutSpec{DType: core.Float32, Shape: []int{4}, ReadOnly: true})
+	broadcast := layout(t, core.LayoutSpec{DType: core.Float32, Shape: []int{4}, Strides: []int{0}})
+	tests := []struct {
+		name string
+		a    Array
+		want Want
+		err  error
+	}{
+		{"device memory", Array{start, gpu}, Want{}, core.ErrDevice},
+		{"writing a read-only array", Array{start, frozen}, Want{Writable: true}, core.ErrReadOnly},
+		{"writing what overlaps itself", Array{start, broadcast}, Want{Writable: true}, core.ErrReadOnly},
+		{"null", Array{0, doubles(t, 1)}, Want{}, core.ErrPointer},
+		{"unmapped", Array{4096, doubles(t, 1)}, Want{}, core.ErrPointer},
+		{"past the mapping of a file", Array{fileStart, doubles(t, 1<<40)}, Want{}, core.ErrPointer},
+		{"past the end of a file", Array{fileStart + 4096, doubles(t, 1)}, Want{}, core.ErrPointer},
+		{"past the memory", Array{start, doubles(t, 1<<40)}, Want{NoCopy: true}, core.ErrNotShared},
+	}
+	r := newRouter(t, nil)
+	for _, tt := range tests {
+		if _, err := r.Place(t.Context(), tt.a, tt.want); !errors.Is(err, tt.err) {
+			t.Errorf("%s: %v, want %v", tt.name, err, tt.err)
+		}
+	}
+}
+
+func TestPlaceEmpty(t *testing.T) {
+	t.Parallel()
+	r := newRouter(t, nil)
+	for _, addr := range []uintptr{0, 1, 1 << 62} {
+		l := layout(t, core.LayoutSpec{DType: core.Float64, Shape: []int{0, 3}, Strides: []int{0, 0}, Offset: 64})
+		p, err := r.Place(t.Context(), Array{addr, l}, Want{Writable: true, NoCopy: true})
+		if err != nil || p.Route != core.RouteEmpty || p.Backing != nil || p.Layout.Offset() != 0 {
+			t.Errorf("at %#x: %+v, %v", addr, p, err)
+		}
+	}
+}
+
+func TestPlaceObeysContext(t *testing.T) {
+	t.Parallel()
+	_, start := anonymous(t, 4096)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := newRouter(t, nil).Place(ctx, Array{start, doubles(t, 2)}, Want{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want context.Canceled", err)
+	}
+}
+
+func TestFileSegment(t *testing.T) {
+	t.Parallel()
+	f := file(t, 1000)
+	b, err := FileSegment(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := FileSegment(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if b.Key() != again.Key() || b.Size() != 1000 || b.Sealed() {
+		t.Errorf("keys %v and %v, size %d, sealed %v", b.Key(), again.Key(), b.Size(), b.Sealed())
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := b.Open(false)
+	if err != nil {
+		t.Fatalf("after the caller closed its file: %v", err)
+	}
+	defer r.Close()
+	if _, err := r.WriteAt([]byte{1}, 0); err == nil {
+		t.Error("a descriptor for reading can be written")
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := b.Open(false); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("opened after Close: %v", err)
+	}
+
+	grown, err := os.OpenFile(f.Name(), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer grown.Close()
+	if _, err := grown.Write([]byte("more")); err != nil {
+		t.Fatal(err)
+	}
+	readable, err := os.Open(f.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer readable.Close()
+	larger, err := FileSegment(readable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer larger.Close()
+	if larger.Key() == again.Key() {
+		t.Error("a file that has grown has the key of its smaller self")
+	}
+
+	memfd, err := shm.Create("sealed", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer memfd.Close()
+	sealed, err := FileSegment(memfd)
+	if err != nil || !sealed.Sealed() {
+		t.Errorf("a sealed memfd: %v", err)
+	} else {
+		defer sealed.Close()
+	}
+
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	if _, err := FileSegment(null); !errors.Is(err, core.ErrUnsupported) {
+		t.Errorf("a device: %v, want ErrUnsupported", err)
+	}
+	dir, err := os.Open(filepath.Dir(f.Name()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if _, err := FileSegment(dir); !errors.Is(err, core.ErrUnsupported) {
+		t.Errorf("a directory: %v, want ErrUnsupported", err)
+	}
+}

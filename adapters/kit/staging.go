@@ -1,0 +1,233 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/shm"
+)
+
+const (
+	minSlot     = 4 << 10
+	slotClasses = 3 // 4, 16 and 64 KiB; larger copies have a file of their own
+	slotsPerPad = 64
+	granule     = 64 << 10 // sizes of larger files are multiples of it
+
+	warmBytes = 128 << 20 // how much memory is kept for the next copy when it comes back
+	warmFiles = 16
+)
+
+// Staging is memory for copies of arrays that cannot be shared where they are: sealed memfds. Small
+// copies share a file, larger ones have one each. Memory that comes back is used again, so that
+// taking the same array time and again needs neither new descriptors nor new pages.
+//
+// The zero value is ready. All methods are safe for concurrent use.
+type Staging struct {
+	mu     sync.Mutex
+	closed bool
+	pads   [slotClasses][]*pad // those with room
+	warm   []*memfile          // larger files that came back, oldest first
+}
+
+// Copied is an array in staging memory.
+type Copied struct {
+	Layout  core.Layout // relative to the backing's first byte
+	Backing Backing     // closing it does nothing
+	Drop    func()      // gives the memory back; to be called exactly once
+}
+
+// Copy copies an array of this process. The copy has the array's strides, unless the array's
+// elements are scattered over more than twice the memory that they need: then it is packed in
+// row-major order, but for axes that repeat elements.
+//
+// Memory that is not there is an error that wraps core.ErrPointer. If ctx ends, its error comes
+// back within a few milliseconds.
+func (s *Staging) Copy(ctx context.Context, a Array) (Copied, error) {
+	plan, err := planCopy(a)
+	if err != nil {
+		return Copied{}, err
+	}
+	return s.fill(plan.layout, plan.size, func(f *os.File, offset int64) error {
+		return plan.writeTo(ctx, f, offset)
+	})
+}
+
+// Put copies an array whose bytes are data, for producers that have made its elements themselves.
+// The layout's Offset counts from data's first byte; the error wraps core.ErrLayout if the array
+// reaches beyond data.
+func (s *Staging) Put(data []byte, l core.Layout) (Copied, error) {
+	if lo, hi := l.Span(); lo < 0 || hi > len(data) || len(data) == 0 {
+		return Copied{}, &core.Error{
+			Op: "stage", Kind: core.ErrLayout,
+			Err: fmt.Errorf("bytes %d to %d of %d", lo, hi, len(data)),
+		}
+	}
+	return s.fill(l, int64(len(data)), func(f *os.File, offset int64) error {
+		_, err := f.WriteAt(data, offset)
+		return err
+	})
+}
+
+func (s *Staging) fill(l core.Layout, size int64, write func(*os.File, int64) error) (Copied, error) {
+	m, offset, drop, err := s.allocate(size)
+	if err != nil {
+		return Copied{}, err
+	}
+	if err := write(m.file, offset); err != nil {
+		drop()
+		return Copied{}, err
+	}
+	placed, err := at(l, offset+int64(l.Offset()), false)
+	if err != nil {
+		drop()
+		return Copied{}, err
+	}
+	return Copied{Layout: placed, Backing: m, Drop: drop}, nil
+}
+
+// Close gives up what is not in use; the rest goes as it is dropped.
+func (s *Staging) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	var errs []error
+	for _, m := range s.warm {
+		errs = append(errs, m.file.Close())
+	}
+	s.warm = nil
+	for class, pads := range s.pads {
+		s.pads[class] = slices.DeleteFunc(pads, func(p *pad) bool {
+			if p.used != 0 {
+				return false
+			}
+			errs = append(errs, p.file.Close())
+			return true
+		})
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Staging) allocate(size int64) (m *memfile, offset int64, drop func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, 0, nil, &core.Error{Op: "stage", Kind: core.ErrClosed}
+	}
+	for class := range slotClasses {
+		if size <= slotSize(class) {
+			return s.slot(class)
+		}
+	}
+	if m, err = s.file(roundUp(size)); err != nil {
+		return nil, 0, nil, err
+	}
+	return m, 0, func() { s.keep(m) }, nil
+}
+
+// memfile is one sealed memfd, and the backing of what is copied into it.
+type memfile struct {
+	file *os.File
+	size int64
+}
+
+func newMemfile(size int64) (*memfile, error) {
+	f, err := shm.Create("ndbridge-staging", size)
+	if err != nil {
+		return nil, &core.Error{
+			Op: "stage", Kind: core.ErrUnavailable, Err: err,
+			Remedy: "check the limits on memory, file size and open files",
+		}
+	}
+	return &memfile{file: f, size: size}, nil
+}
+
+func (m *memfile) Key() any     { return m }
+func (m *memfile) Size() int64  { return m.size }
+func (m *memfile) Sealed() bool { return true }
+func (m *memfile) Close() error { return nil } // the Staging's business
+
+func (m *memfile) Open(writable bool) (*os.File, error) {
+	if writable {
+		return nil, fmt.Errorf("%w: a copy", core.ErrReadOnly)
+	}
+	return shm.ReadOnly(m.file)
+}
+
+// roundUp gives the size of file for a copy: four sizes in each doubling, so that copies of similar
+// arrays fit the files of earlier ones.
+func roundUp(size int64) int64 {
+	step := max(granule, int64(1)<<max(bits.Len64(uint64(size-1))-3, 0))
+	return (size + step - 1) / step * step
+}
+
+func (s *Staging) file(size int64) (*memfile, error) {
+	for i, m := range slices.Backward(s.warm) {
+		if m.size == size {
+			s.warm = slices.Delete(s.warm, i, i+1)
+			return m, nil
+		}
+	}
+	return newMemfile(size)
+}
+
+// keep takes a file back, and lets the oldest go if that makes too many.
+func (s *Staging) keep(m *memfile) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.warm = append(s.warm, m)
+	var total int64
+	for _, m := range s.warm {
+		total += m.size
+	}
+	for len(s.warm) > 0 && (s.closed || total > warmBytes || len(s.warm) > warmFiles) {
+		total -= s.warm[0].size
+		s.warm[0].file.Close() //nolint:errcheck // a memfd has nothing to write back
+		s.warm = slices.Delete(s.warm, 0, 1)
+	}
+}
+
+// pad is a file that is divided into slots of one size.
+type pad struct {
+	memfile
+	class int
+	used  uint64 // a bit for each slot
+}
+
+func slotSize(class int) int64 { return minSlot << (2 * class) }
+
+func (s *Staging) slot(class int) (m *memfile, offset int64, drop func(), err error) {
+	if len(s.pads[class]) == 0 {
+		m, err := newMemfile(slotSize(class) * slotsPerPad)
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		s.pads[class] = []*pad{{memfile: *m, class: class}}
+	}
+	p := s.pads[class][0]
+	i := bits.TrailingZeros64(^p.used)
+	p.used |= 1 << i
+	if p.used == ^uint64(0) {
+		s.pads[class] = s.pads[class][1:]
+	}
+	return &p.memfile, int64(i) * slotSize(class), func() { s.freeSlot(p, i) }, nil
+}
+
+// freeSlot keeps one pad of each class when it becomes empty.
+func (s *Staging) freeSlot(p *pad, i int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.used == ^uint64(0) {
+		s.pads[p.class] = append(s.pads[p.class], p)
+	}
+	p.used &^= 1 << i
+	if p.used == 0 && (s.closed || len(s.pads[p.class]) > 1) {
+		s.pads[p.class] = slices.DeleteFunc(s.pads[p.class], func(q *pad) bool { return q == p })
+		p.file.Close() //nolint:errcheck // a memfd has nothing to write back
+	}
+}
