@@ -1,0 +1,246 @@
+package hostplugin
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// Validate checks what a Config says without looking at the file system: whether files exist is
+// seen when a program is started. The error is a [*ConfigError] with every mistake.
+func (c Config) Validate() error {
+	check := checker{cfg: &c}
+	check.check()
+	if check.diags.HasErrors() {
+		return newConfigError(check.diags, nil)
+	}
+	return nil
+}
+
+// checker finds the mistakes that a decoded Config can have, whether it came from a file or not.
+type checker struct {
+	cfg    *Config
+	ranges map[place]hcl.Range // nil for a Config written in Go
+	diags  hcl.Diagnostics
+}
+
+func (c *checker) check() {
+	for i := range c.cfg.Programs {
+		c.program(place{block: "program", index: i}, &c.cfg.Programs[i])
+	}
+	for i := range c.cfg.Adapters {
+		c.adapter(place{block: "adapter", index: i}, &c.cfg.Adapters[i])
+	}
+}
+
+// errorf reports a mistake at a place. For a Config written in Go, the place goes into the text.
+func (c *checker) errorf(at place, summary, format string, args ...any) {
+	d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...)}
+	if c.ranges == nil {
+		d.Detail = c.object(at) + ": " + d.Detail
+	} else if rng, ok := c.ranges[at]; ok {
+		d.Subject = &rng
+	} else {
+		rng := c.ranges[place{block: at.block, index: at.index}]
+		d.Subject = &rng
+	}
+	c.diags = append(c.diags, d)
+}
+
+func (c *checker) object(at place) string {
+	name := ""
+	switch at.block {
+	case "program":
+		name = c.cfg.Programs[at.index].Name
+	case "adapter":
+		name = c.cfg.Adapters[at.index].Name
+	}
+	return fmt.Sprintf("%s %q", at.block, name)
+}
+
+// given reports whether an attribute was written, even if its value was a mistake.
+func (c *checker) given(at place, attr string, set bool) bool {
+	at.attr = attr
+	_, written := c.ranges[at]
+	return set || written
+}
+
+func programName() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`) }
+
+func (c *checker) program(at place, p *Program) {
+	switch first := slices.Index(slices.Collect(c.cfg.names()), p.Name); {
+	case !programName().MatchString(p.Name) && (p.Name != "" || c.ranges == nil):
+		c.errorf(at, "Invalid name",
+			"A program's name consists of letters, digits, '_', '-' and '.', and does not begin with '-' or '.'; got %q.",
+			p.Name)
+	case first < at.index && p.Name != "":
+		c.errorf(at, "Duplicate program", "There is another program %q%s.", p.Name, c.elsewhere("program", first))
+	}
+	c.what(at, p)
+	c.strings(at, p)
+	c.plugin(at, p)
+	c.heap(at, p)
+	if p.StartTimeout < 0 {
+		c.errorf(at.at("start_timeout"), "Invalid duration", "start_timeout must be positive, not %s.", p.StartTimeout)
+	}
+}
+
+func (c *checker) elsewhere(block string, index int) string {
+	rng, ok := c.ranges[place{block: block, index: index}]
+	if !ok {
+		return ""
+	}
+	return " at line " + strconv.Itoa(rng.Start.Line)
+}
+
+// what checks that a program says what to run, once.
+func (c *checker) what(at place, p *Program) {
+	script, module := c.given(at, "script", p.Script != ""), c.given(at, "module", p.Module != "")
+	switch {
+	case script && module:
+		c.errorf(at.at("module"), "Two programs in one", "script and module exclude each other.")
+	case script:
+	case module:
+		if strings.HasSuffix(p.Module, ".py") || strings.Contains(p.Module, "/") {
+			c.errorf(at.at("module"), "Not a module", "%q is the name of a file; write script = %q.", p.Module, p.Module)
+		}
+	case c.given(at, "python", p.Python != ""):
+		c.errorf(at, "Nothing to run", "A Python program needs script or module.")
+	case !c.given(at, "plugin", p.Plugin != ""):
+		c.errorf(at, "Nothing to run",
+			"A program needs script or module (a Python program), or plugin (an executable that serves arrays).")
+	}
+}
+
+// strings checks what the operating system will not take.
+func (c *checker) strings(at place, p *Program) {
+	attrs := map[string]string{
+		"python": p.Python, "script": p.Script, "module": p.Module, "dir": p.Dir, "plugin": p.Plugin,
+	}
+	for _, attr := range sortedKeys(attrs) {
+		c.noNUL(at.at(attr), attrs[attr])
+	}
+	for i, arg := range p.Args {
+		c.noNUL(at.at("args").nth(i), arg)
+	}
+	for _, name := range sortedKeys(p.Env) {
+		here := place{block: at.block, index: at.index, attr: "env", item: name}
+		switch {
+		case name == "" || strings.ContainsAny(name, "=\x00"):
+			c.errorf(here, "Invalid variable name", "An environment variable cannot be called %q.", name)
+		case strings.HasPrefix(name, "NDBRIDGE_"), strings.HasPrefix(name, "PLUGIN_"):
+			c.errorf(here, "Reserved variable name",
+				"Variables that begin with NDBRIDGE_ or PLUGIN_ are set by the host, and taken away before the program runs; got %q.",
+				name)
+		}
+		c.noNUL(here, p.Env[name])
+	}
+}
+
+func (c *checker) noNUL(at place, s string) {
+	if strings.ContainsRune(s, 0) {
+		c.errorf(at, "Invalid text", "%s must not contain a NUL character.", at.attr)
+	}
+}
+
+func (c *checker) plugin(at place, p *Program) {
+	if p.Checksum == "" {
+		return
+	}
+	if _, err := parseChecksum(p.Checksum); err != nil {
+		c.errorf(at.at("checksum"), "Invalid checksum",
+			"checksum must be \"sha256:\" and 64 hexadecimal digits, as in \"sha256:$(sha256sum FILE | cut -c1-64)\": %s.", err)
+	}
+}
+
+func (c *checker) heap(at place, p *Program) {
+	attrs := map[string]bool{
+		"shared_heap":           p.SharedHeap != nil,
+		"shared_heap_threshold": p.SharedHeapThreshold != 0,
+		"shared_heap_libraries": p.SharedHeapLibraries != nil,
+	}
+	python := c.given(at, "script", p.Script != "") || c.given(at, "module", p.Module != "") ||
+		c.given(at, "python", p.Python != "")
+	for _, attr := range sortedKeys(attrs) {
+		if !python && c.given(at, attr, attrs[attr]) {
+			c.errorf(at.at(attr), "Not a Python program", "%s is for programs with script or module only.", attr)
+		}
+	}
+	if n := p.SharedHeapThreshold; n != 0 && (n < minHeapThreshold || n > maxHeapThreshold) {
+		c.errorf(at.at("shared_heap_threshold"), "Invalid size", "shared_heap_threshold must be between %s and %s.",
+			formatSize(minHeapThreshold), formatSize(maxHeapThreshold))
+	}
+	for i, lib := range p.SharedHeapLibraries {
+		if lib == "" || strings.ContainsAny(lib, ",\x00") {
+			c.errorf(at.at("shared_heap_libraries").nth(i), "Invalid library",
+				"A library is named by a part of its file name, without a comma, such as \"libtorch\"; got %q.", lib)
+		}
+	}
+}
+
+func (c *checker) adapter(at place, a *Adapter) {
+	known, all := c.adapters()
+	switch first := slices.IndexFunc(c.cfg.Adapters, func(b Adapter) bool { return b.Name == a.Name }); {
+	case a.Name == "" && c.ranges != nil: // the decoder has said that the name is missing
+	case first < at.index:
+		c.errorf(at, "Duplicate adapter", "There is another block for adapter %q%s.", a.Name, c.elsewhere("adapter", first))
+	case all && !slices.Contains(known, a.Name):
+		text := fmt.Sprintf("The plugins of this configuration hold these adapters: %s.", strings.Join(known, ", "))
+		if near := nearestOf(a.Name, known...); near != "" {
+			text = fmt.Sprintf("Did you mean %q? %s", near, text)
+		}
+		c.errorf(at, fmt.Sprintf("Unknown adapter %q", a.Name), "%s", text)
+	}
+	if a.Copy > core.CopyNever {
+		c.errorf(at.at("copy"), "Invalid value", "Copy must be one of core's copy policies, not %d.", a.Copy)
+	}
+	for i, q := range a.Quirks {
+		c.quirk(at.at("quirk").nth(i), a, i, q)
+	}
+}
+
+func (c *checker) quirk(at place, a *Adapter, i int, q QuirkSetting) {
+	prefix, rest, ok := strings.Cut(string(q.ID), ".")
+	switch {
+	case q.ID == "" && c.ranges != nil: // the decoder has said that the name is missing
+	case slices.IndexFunc(a.Quirks, func(b QuirkSetting) bool { return b.ID == q.ID }) < i:
+		c.errorf(at, "Duplicate quirk", "The quirk %q is set twice.", q.ID)
+	case !ok || rest == "":
+		c.errorf(at, "Invalid quirk", "A quirk's name has two parts, as in %q; got %q.",
+			a.Name+".some-quirk", q.ID)
+	case prefix != a.Name && a.Name != "":
+		c.errorf(at, "Quirk of another adapter", "%q belongs into the block of adapter %q, or should be %q.",
+			q.ID, prefix, a.Name+"."+rest)
+	}
+}
+
+// adapters lists the adapters of all plugins that the programs use. It reports false if a program
+// uses a plugin of its own, whose adapters cannot be known before it runs.
+func (c *checker) adapters() (names []string, all bool) {
+	shipped := shippedPlugins()
+	set := make(map[string]struct{})
+	for i := range c.cfg.Programs {
+		held, ok := shipped[c.cfg.Programs[i].plugin()]
+		if !ok {
+			return nil, false
+		}
+		for _, a := range held {
+			set[a] = struct{}{}
+		}
+	}
+	if len(c.cfg.Programs) == 0 {
+		return shipped[defaultPlugin], true
+	}
+	return slices.Sorted(maps.Keys(set)), true
+}
+
+func (p place) at(attr string) place { p.attr, p.item = attr, ""; return p }
+
+func (p place) nth(i int) place { p.item = strconv.Itoa(i); return p }

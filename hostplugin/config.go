@@ -1,0 +1,125 @@
+package hostplugin
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// Config says which programs a host can start and how arrays of each framework are treated. It is
+// plain data: read it from a file with [Load], or write it in Go. The zero value of every field
+// means its default.
+type Config struct {
+	Adapters []Adapter // how each framework's arrays are treated; those not named keep their defaults
+	Programs []Program // in the order of the file
+}
+
+// Adapter holds the settings of one framework's adapter, for every program of the host.
+type Adapter struct {
+	Name   string          // the framework: "numpy"
+	Copy   core.CopyPolicy // what a request that does not say gets; CopyDefault means CopyIfNeeded
+	Quirks []QuirkSetting  // only those whose setting differs from the adapter's own table
+}
+
+// QuirkSetting changes one quirk.
+type QuirkSetting struct {
+	ID       core.QuirkID // with the adapter's name before the dot: "numpy.object-dtype"
+	Disabled bool         // the framework is taken at its word
+}
+
+// Program is one program that a host can start. With Script or Module it is a Python program, run
+// by the user's own interpreter; with neither, Plugin is an ordinary executable that serves arrays
+// by itself.
+//
+// Paths in a Config written in Go are relative to the working directory when [New] is called;
+// those of a file were made absolute by [Load], relative to the file.
+type Program struct {
+	Name   string            // letters, digits, '_', '-' and '.'; unique within the Config
+	Python string            // the interpreter: a path, or a name looked up on PATH; "" means "python3"
+	Script string            // the file to run, as "python script.py" would
+	Module string            // the module to run, as "python -m module" would
+	Args   []string          // the arguments after it: sys.argv[1:]
+	Env    map[string]string // set on top of the host's own environment
+	Dir    string            // the working directory; "" means the host's
+
+	Plugin   string // a shipped plugin by name, or a path if it has a '/'; "" means "all"
+	Checksum string // "sha256:" and 64 hexadecimal digits of the plugin file; "" is not checked
+
+	SharedHeap          *bool    // nil means true; Python programs only
+	SharedHeapThreshold int64    // bytes from which an allocation is shared; 0 means 64 KiB
+	SharedHeapLibraries []string // parts of file names of the libraries whose allocations are shared; nil means the frameworks known to the heap
+
+	StartTimeout time.Duration // from the start until the plugin answers; 0 means 60 s
+}
+
+const (
+	defaultPython       = "python3"
+	defaultPlugin       = "all"
+	defaultStartTimeout = 60 * time.Second
+
+	minHeapThreshold = 4 << 10
+	maxHeapThreshold = 1 << 40
+)
+
+// shippedPlugins names the plugins that come with ndbridge and the adapters that each holds.
+func shippedPlugins() map[string][]string {
+	return map[string][]string{
+		"all":   {"numpy"},
+		"numpy": {"numpy"},
+	}
+}
+
+// python reports whether p is run by an interpreter.
+func (p *Program) python() bool { return p.Script != "" || p.Module != "" }
+
+func (p *Program) plugin() string {
+	if p.Plugin == "" {
+		return defaultPlugin
+	}
+	return p.Plugin
+}
+
+func (p *Program) startTimeout() time.Duration {
+	if p.StartTimeout == 0 {
+		return defaultStartTimeout
+	}
+	return p.StartTimeout
+}
+
+func (p *Program) sharedHeap() bool { return p.SharedHeap == nil || *p.SharedHeap }
+
+// names lists the programs' names in order.
+func (c *Config) names() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range c.Programs {
+			if !yield(c.Programs[i].Name) {
+				return
+			}
+		}
+	}
+}
+
+// clone copies c so deeply that its owner's later changes do not reach the copy.
+func (c *Config) clone() Config {
+	out := Config{Adapters: slices.Clone(c.Adapters), Programs: slices.Clone(c.Programs)}
+	for i := range out.Adapters {
+		out.Adapters[i].Quirks = slices.Clone(out.Adapters[i].Quirks)
+	}
+	for i := range out.Programs {
+		out.Programs[i] = out.Programs[i].clone()
+	}
+	return out
+}
+
+func (p Program) clone() Program {
+	p.Args = slices.Clone(p.Args)
+	p.Env = maps.Clone(p.Env)
+	p.SharedHeapLibraries = slices.Clone(p.SharedHeapLibraries)
+	if p.SharedHeap != nil {
+		p.SharedHeap = new(*p.SharedHeap)
+	}
+	return p
+}

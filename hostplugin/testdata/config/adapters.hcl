@@ -1,0 +1,13 @@
+adapter "nunpy" {
+  copy = "nevr"
+}
+
+adapter "fortran" {}
+
+adapter {}
+
+adapter "" {}
+
+program "camera" {
+  script = "camera.py"
+}

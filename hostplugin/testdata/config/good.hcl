@@ -1,0 +1,30 @@
+adapter "numpy" {
+  copy = "never"
+  quirk "numpy.object-dtype" { enabled = false }
+  quirk "numpy.longdouble" { enabled = true }
+}
+
+program "camera" {
+  python                = ".venv/bin/python"
+  script                = "camera.py"
+  args                  = concat(["--fps", 30], split(",", "a,b"))
+  env                   = { OMP_NUM_THREADS = 2, GREETING = format("%s-%s", upper("x"), env("NDTEST_UNSET", "none")) }
+  dir                   = "work"
+  plugin                = "numpy"
+  checksum              = "sha256:${join("", ["0123456789abcdef0123456789abcdef", "0123456789abcdef0123456789abcdef"])}"
+  shared_heap           = true
+  shared_heap_threshold = "1MiB"
+  shared_heap_libraries = ["libtorch", "_multiarray"]
+  start_timeout         = "1m30s"
+}
+
+program "trainer" {
+  module      = "pkg.train"
+  shared_heap = false
+  python      = null
+}
+
+program "files" {
+  plugin = "bin/npyfile"
+  args   = ["/data"]
+}

@@ -1,0 +1,6 @@
+program "camera" {
+  script = "camera.py
+}
+
+program "other" {
+  script: "b.py"

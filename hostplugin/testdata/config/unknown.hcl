@@ -1,0 +1,23 @@
+progam "camera" {
+  script = "camera.py"
+}
+
+program "camera" {
+  scirpt       = "camera.py"
+  script       = "camera.py"
+  sharedheap   = true
+  attach       = "/run/cam.sock"
+  zzz          = 1
+}
+
+adapter "numpy" {
+  sync = "device"
+  quirk = "numpy.object-dtype"
+  copy { }
+  quirk "numpy.object-dtype" {
+    enable = false
+    inner { }
+  }
+}
+
+runtime_dir = "/tmp"
