@@ -1,0 +1,272 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/fdpass"
+	"github.com/ndbridge/ndbridge/internal/wire"
+)
+
+// sideFD is the descriptor at which a host hands the side socket to what it starts.
+const sideFD = 3
+
+// Settings is what the host's user configured for the program: plain data.
+type Settings = wire.Settings
+
+// AdapterSettings says how one framework's arrays are treated.
+type AdapterSettings = wire.AdapterSettings
+
+// Configurer is implemented by producers that take settings. [Serve] calls Configure when the
+// session opens, before any method of the producer.
+type Configurer = wire.Configurer
+
+// ServeOptions are the options of [Serve].
+type ServeOptions struct {
+	// Name and Version name the plugin in messages to people who run it by hand.
+	Name, Version string
+
+	// Handshake is where the host reads the plugin's address. Nil is the standard output, which the
+	// plugin must not use for anything else.
+	Handshake *os.File
+
+	// Side is the program's end of the side socket. Nil is descriptor 3. Serve takes it over, and
+	// keeps its descriptor if the file is in non-blocking mode.
+	Side *os.File
+
+	// Opened, if it is not nil, is called when the host opens the session, after the producer was
+	// configured and before it is asked for anything. Its error is the host's answer.
+	Opened func(Settings) error
+
+	// ResetInterrupt gives SIGINT back, when the session opens, to who handled it before: go-plugin
+	// makes the process ignore it. It undoes all of the process's signal.Notify calls for SIGINT.
+	// For plugins inside a program with handlers of its own.
+	ResetInterrupt bool
+
+	// Logger gets go-plugin's own messages. Nil drops them.
+	Logger hclog.Logger
+}
+
+// Serve serves p to the host that started this process, until the host ends the session, dies, or
+// ctx ends: then it returns nil. It returns an error if it could not serve.
+//
+// If p is a core.Waiter, the host can wait for it; if it is a [Configurer], it gets the host's
+// settings. When Serve returns, no lease is needed any more, but calls of p's methods may still run,
+// with contexts that have ended.
+//
+// Serve is called at most once in a process. While it runs, os.Stdout and os.Stderr of this process
+// are pipes that the host drains.
+func Serve(ctx context.Context, p core.Producer, opts ServeOptions) error {
+	if err := checkCookie(opts); err != nil {
+		return err
+	}
+	side, err := sideConn(opts.Side)
+	if err != nil {
+		return serveError(core.ErrUnavailable, fmt.Errorf("side socket: %w", err))
+	}
+	defer func() { _ = side.Close() }() // the process is at its end, or said so already
+	if err := checkPipes(); err != nil {
+		return serveError(core.ErrUnavailable, err)
+	}
+	opened := func(s Settings) error {
+		if opts.ResetInterrupt {
+			// Here, because go-plugin takes the signal before it serves the first call.
+			signal.Reset(os.Interrupt)
+		}
+		if opts.Opened == nil {
+			return nil
+		}
+		return opts.Opened(s)
+	}
+	return serve(ctx, side, wire.NewServer(p, side, opened), opts)
+}
+
+func serve(ctx context.Context, side *fdpass.Conn, server *wire.Server, opts ServeOptions) error {
+	ctx, cancel := context.WithCancel(ctx)
+	log := newErrorKeeper(opts.Logger)
+	stopper := &stopper{}
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		defer cancel() // the host is gone
+		drain(side)
+	})
+	stop := context.AfterFunc(ctx, stopper.stop)
+	defer func() {
+		stop()
+		cancel()
+		_ = side.Close() // ends drain
+		watching.Wait()
+	}()
+
+	defer redirect(opts.Handshake)()
+	plugin.Serve(&plugin.ServeConfig{
+		HandshakeConfig: wire.Handshake(),
+		Plugins:         plugin.PluginSet{wire.PluginName: &wire.Plugin{Serve: server}},
+		GRPCServer:      stopper.newServer,
+		Logger:          log,
+	})
+	if ctx.Err() != nil {
+		return nil // ended as it should
+	}
+	if err := log.err(); err != nil {
+		return serveError(core.ErrUnavailable, err)
+	}
+	if !stopper.used() {
+		return serveError(core.ErrUnavailable, errors.New("go-plugin did not start"))
+	}
+	return nil // the host shut the server down
+}
+
+// redirect makes go-plugin print the address on handshake. The result undoes what go-plugin does to
+// the standard streams.
+func redirect(handshake *os.File) (restore func()) {
+	stdout, stderr := os.Stdout, os.Stderr
+	if handshake != nil {
+		os.Stdout = handshake
+	}
+	before := os.Stdout
+	return func() {
+		if os.Stdout != before { // go-plugin's pipes: closing them ends the goroutines that read them
+			_, _ = os.Stdout.Close(), os.Stderr.Close()
+		}
+		os.Stdout, os.Stderr = stdout, stderr
+	}
+}
+
+// checkCookie does what go-plugin does by ending the process.
+func checkCookie(opts ServeOptions) error {
+	h := wire.Handshake()
+	if os.Getenv(h.MagicCookieKey) == h.MagicCookieValue {
+		return nil
+	}
+	name := strings.TrimSpace(opts.Name + " " + opts.Version)
+	if name == "" {
+		name = "this file"
+	}
+	return &core.Error{
+		Op: "serve", Kind: core.ErrConfig,
+		Err:    fmt.Errorf("%s is an ndbridge plugin, which only a host can run", name),
+		Remedy: `name it as the "plugin" of a program in the host's configuration, or try "ndbridge view --help"`,
+	}
+}
+
+func sideConn(side *os.File) (*fdpass.Conn, error) {
+	if side == nil {
+		return fdpass.FromFD(sideFD)
+	}
+	return fdpass.FromFile(side)
+}
+
+// checkPipes makes and closes the pipes that go-plugin is about to make, because it ends the process
+// if it cannot.
+func checkPipes() error {
+	var files []*os.File
+	var err error
+	for range 2 {
+		var r, w *os.File
+		if r, w, err = os.Pipe(); err != nil {
+			break
+		}
+		files = append(files, r, w)
+	}
+	for _, f := range files {
+		err = errors.Join(err, f.Close())
+	}
+	return err
+}
+
+// drain reads until the host has closed its end. The host sends nothing that a plugin of this
+// version understands.
+func drain(side *fdpass.Conn) {
+	for {
+		_, files, err := side.Recv()
+		for _, f := range files {
+			_ = f.Close() // unwanted
+		}
+		if err != nil && !errors.Is(err, fdpass.ErrTruncated) {
+			return
+		}
+	}
+}
+
+// stopper stops go-plugin's gRPC server, which is the way to make plugin.Serve return. It may be
+// told to before there is a server.
+type stopper struct {
+	mu      sync.Mutex
+	server  *grpc.Server
+	stopped bool
+}
+
+func (s *stopper) newServer(opts []grpc.ServerOption) *grpc.Server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.server = grpc.NewServer(opts...)
+	if s.stopped {
+		s.server.Stop()
+	}
+	return s.server
+}
+
+func (s *stopper) stop() {
+	s.mu.Lock()
+	s.stopped = true
+	server := s.server
+	s.mu.Unlock()
+	if server != nil {
+		server.Stop()
+	}
+}
+
+func (s *stopper) used() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.server != nil
+}
+
+func serveError(kind, err error) error {
+	return &core.Error{Op: "serve", Kind: kind, Err: err}
+}
+
+// errorKeeper is a logger that remembers the last error: the only way in which go-plugin tells that
+// it could not serve.
+type errorKeeper struct {
+	hclog.Logger
+	mu   sync.Mutex
+	last error
+}
+
+func newErrorKeeper(l hclog.Logger) *errorKeeper {
+	if l == nil {
+		l = hclog.NewNullLogger()
+	}
+	return &errorKeeper{Logger: l}
+}
+
+// Error implements hclog.Logger.
+func (k *errorKeeper) Error(msg string, args ...any) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.last = errors.New(msg)
+	for i := 1; i < len(args); i += 2 {
+		if err, ok := args[i].(error); ok {
+			k.last = fmt.Errorf("%s: %w", msg, err)
+		}
+	}
+	k.Logger.Error(msg, args...)
+}
+
+func (k *errorKeeper) err() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.last
+}

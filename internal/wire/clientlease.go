@@ -1,0 +1,73 @@
+package wire
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ndbridge/ndbridge/core"
+	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
+)
+
+// Lease implements core.Producer. If it fails, nothing stays leased, whatever the other side made of
+// the call.
+func (c *Client) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
+	const op = "lease"
+	policy, err := enumToProto(copyPolicies(), req.Copy)
+	if err != nil {
+		return core.Lease{}, c.local(op, name, core.ErrConfig, err)
+	}
+	callCtx, done := c.begin(ctx)
+	defer done()
+	message := &pb.LeaseRequest{
+		Token: newToken(), Name: text(name), Writable: req.Writable, Copy: policy, NoWait: req.NoWait,
+	}
+	resp, err := c.rpc.Lease(callCtx, message, callOptions()...)
+	if err != nil {
+		if _, said := detailOf(err); !said { // it may have been granted all the same
+			c.abandon(ctx, message.GetToken())
+		}
+		return core.Lease{}, c.failed(ctx, op, name, err)
+	}
+	lease, err := leaseToCore(resp.GetLease(), req)
+	if err != nil {
+		c.abandon(ctx, message.GetToken())
+		return core.Lease{}, c.violated(op, name, err)
+	}
+	return lease, nil
+}
+
+// abandon releases, in the background, whatever the Lease call with that token granted: the caller's
+// own context may have ended.
+func (c *Client) abandon(ctx context.Context, token uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.ctx.Err() != nil {
+		return // the end of the session releases all
+	}
+	ctx = context.WithoutCancel(ctx)
+	c.cleanups.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, cleanupWait)
+		defer cancel()
+		ctx, done := c.begin(ctx)
+		defer done()
+		// If this fails, the session has ended, or the other side does not answer: then no call
+		// could release anything.
+		_, _ = c.rpc.Release(ctx, &pb.ReleaseRequest{Tokens: []uint64{token}}, callOptions()...)
+	})
+}
+
+// Release implements core.Producer.
+func (c *Client) Release(ctx context.Context, ids ...core.LeaseID) error {
+	callCtx, done := c.begin(ctx)
+	defer done()
+	for chunk := range slices.Chunk(ids, maxReleases) {
+		req := &pb.ReleaseRequest{Leases: make([]uint64, 0, len(chunk))}
+		for _, id := range chunk {
+			req.Leases = append(req.Leases, uint64(id))
+		}
+		if _, err := c.rpc.Release(callCtx, req, callOptions()...); err != nil {
+			return c.failed(ctx, "release", "", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ndbridge/ndbridge/core"
+	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
+)
+
+func infoToCore(i *pb.Info) (core.Info, error) {
+	if i == nil {
+		return core.Info{}, errors.New("no info")
+	}
+	out := core.Info{
+		Program: i.GetProgram(), Plugin: i.GetPlugin(), Interpreter: i.GetInterpreter(), SharedHeap: i.GetSharedHeap(),
+	}
+	err := errors.Join(checkText("program", out.Program), checkText("plugin", out.Plugin),
+		checkText("interpreter", out.Interpreter), checkText("shared heap", out.SharedHeap))
+	if err != nil {
+		return core.Info{}, err
+	}
+	if out.PID, err = toCount("process id", i.GetPid()); err != nil {
+		return core.Info{}, err
+	}
+	if out.Leases, err = toCount("number of leases", i.GetLeases()); err != nil {
+		return core.Info{}, err
+	}
+	if out.Adapters, err = toTexts[string]("adapter", i.GetAdapters()); err != nil {
+		return core.Info{}, err
+	}
+	if err := checkList("frameworks", len(i.GetFrameworks())); err != nil {
+		return core.Info{}, err
+	}
+	for _, f := range i.GetFrameworks() {
+		framework, err := frameworkToCore(f)
+		if err != nil {
+			return core.Info{}, err
+		}
+		out.Frameworks = append(out.Frameworks, framework)
+	}
+	return out, nil
+}
+
+func frameworkToCore(f *pb.Framework) (core.Framework, error) {
+	out := core.Framework{Name: f.GetName(), Version: f.GetVersion()}
+	err := errors.Join(checkText("framework", out.Name), checkText("version", out.Version),
+		checkList("quirks", len(f.GetQuirks())))
+	if err != nil {
+		return core.Framework{}, err
+	}
+	for _, q := range f.GetQuirks() {
+		quirk, err := quirkToCore(q)
+		if err != nil {
+			return core.Framework{}, err
+		}
+		out.Quirks = append(out.Quirks, quirk)
+	}
+	return out, nil
+}
+
+func quirkToCore(q *pb.Quirk) (core.Quirk, error) {
+	effect, err := enumToCore(effects(), q.GetEffect())
+	if err != nil {
+		return core.Quirk{}, err
+	}
+	out := core.Quirk{
+		ID: core.QuirkID(q.GetId()), Framework: q.GetFramework(), Since: q.GetSince(), Until: q.GetUntil(),
+		Protocol: q.GetProtocol(), Summary: q.GetSummary(), Remedy: q.GetRemedy(), Effect: effect, Upstream: q.GetUpstream(),
+	}
+	return out, errors.Join(checkText("quirk", q.GetId()), checkText("framework", out.Framework),
+		checkText("version", out.Since), checkText("version", out.Until), checkText("protocol", out.Protocol),
+		checkText("summary", out.Summary), checkText("remedy", out.Remedy), checkText("upstream", out.Upstream))
+}
+
+func settingsToCore(s *pb.Settings) (Settings, error) {
+	out := Settings{Program: s.GetProgram()}
+	if err := errors.Join(checkText("program", out.Program), checkList("adapters", len(s.GetAdapters()))); err != nil {
+		return Settings{}, err
+	}
+	for _, a := range s.GetAdapters() {
+		policy, err := enumToCore(copyPolicies(), a.GetCopy())
+		if err != nil {
+			return Settings{}, err
+		}
+		quirks, err := toTexts[core.QuirkID]("quirk", a.GetDisabledQuirks())
+		if err := errors.Join(err, checkText("adapter", a.GetName())); err != nil {
+			return Settings{}, err
+		}
+		out.Adapters = append(out.Adapters, AdapterSettings{Name: a.GetName(), Copy: policy, DisabledQuirks: quirks})
+	}
+	return out, nil
+}
+
+func toCount(what string, n int64) (int, error) {
+	if n < 0 {
+		return 0, fmt.Errorf("%s %d", what, n)
+	}
+	return toInt(what, n)
+}
+
+func toTexts[S ~string](what string, list []string) ([]S, error) {
+	if err := checkList(what+"s", len(list)); err != nil {
+		return nil, err
+	}
+	var out []S
+	for _, s := range list {
+		if err := checkText(what, s); err != nil {
+			return nil, err
+		}
+		out = append(out, S(s))
+	}
+	return out, nil
+}
+
+func checkList(what string, n int) error {
+	if n > maxList {
+		return fmt.Errorf("%d %s, expected at most %d", n, what, maxList)
+	}
+	return nil
+}
+
+func checkText(what, s string) error {
+	if len(s) > maxText {
+		return fmt.Errorf("%s of %d bytes, expected at most %d", what, len(s), maxText)
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/fdpass"
+	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
+)
+
+// Server serves a core.Producer to one host. It serves Wait too if the producer is a core.Waiter,
+// and hands it the settings if it is a [Configurer].
+type Server struct{ service *service }
+
+// NewServer makes a server for p, which sends descriptors over side; side stays the caller's. When
+// the session opens, the producer is configured, and then opened, if it is not nil, is called; an
+// error of either is the answer to the host.
+func NewServer(p core.Producer, side *fdpass.Conn, opened func(Settings) error) *Server {
+	return &Server{&service{producer: p, side: side, opened: opened}}
+}
+
+// Register makes r serve the calls.
+func (s *Server) Register(r grpc.ServiceRegistrar) {
+	pb.RegisterProducerServiceServer(r, s.service)
+}
+
+// service has the methods that gRPC calls. All that it returns as an error is made by toStatus.
+type service struct {
+	pb.UnimplementedProducerServiceServer
+
+	producer core.Producer
+	side     *fdpass.Conn
+	opened   func(Settings) error
+
+	opening atomic.Bool
+	open    atomic.Bool
+	grants  grants
+}
+
+func (s *service) Open(ctx context.Context, req *pb.OpenRequest) (*pb.OpenResponse, error) {
+	settings, err := settingsToCore(req.GetSettings())
+	if err != nil {
+		return nil, violation("open", err)
+	}
+	if s.opening.Swap(true) {
+		return nil, violation("open", errors.New("the session is open already"))
+	}
+	if c, ok := s.producer.(Configurer); ok {
+		if err := c.Configure(settings); err != nil {
+			return nil, toStatus(err)
+		}
+	}
+	if s.opened != nil {
+		if err := s.opened(settings); err != nil {
+			return nil, toStatus(err)
+		}
+	}
+	info, err := s.info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.open.Store(true)
+	_, waits := s.producer.(core.Waiter)
+	return &pb.OpenResponse{Info: info, Capabilities: &pb.Capabilities{Wait: waits}}, nil
+}
+
+// ready refuses calls before Open.
+func (s *service) ready(op string) error {
+	if !s.open.Load() {
+		return violation(op, errors.New("the session is not open"))
+	}
+	return nil
+}
+
+func (s *service) Info(ctx context.Context, _ *pb.InfoRequest) (*pb.InfoResponse, error) {
+	if err := s.ready("info"); err != nil {
+		return nil, err
+	}
+	info, err := s.info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.InfoResponse{Info: info}, nil
+}
+
+func (s *service) info(ctx context.Context) (*pb.Info, error) {
+	info, err := s.producer.Info(ctx)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	message, err := infoToProto(info)
+	if err != nil {
+		return nil, violation("info", err)
+	}
+	return message, nil
+}
+
+func (s *service) Arrays(_ *pb.ArraysRequest, stream grpc.ServerStreamingServer[pb.ArraysResponse]) error {
+	if err := s.ready("list"); err != nil {
+		return err
+	}
+	batch := &pb.ArraysResponse{}
+	for entry, err := range s.producer.Arrays(stream.Context()) {
+		if err != nil {
+			return toStatus(err)
+		}
+		message, err := entryToProto(entry)
+		if err != nil {
+			return violation("list", fmt.Errorf("entry %q: %w", entry.Name, err))
+		}
+		batch.Entries = append(batch.Entries, message)
+		if len(batch.GetEntries()) == entryBatch {
+			if err := stream.Send(batch); err != nil {
+				return err // the host is gone or does not want more
+			}
+			batch = &pb.ArraysResponse{}
+		}
+	}
+	if len(batch.GetEntries()) == 0 {
+		return nil
+	}
+	return stream.Send(batch)
+}
+
+func (s *service) Lease(ctx context.Context, req *pb.LeaseRequest) (*pb.LeaseResponse, error) {
+	if err := s.ready("lease"); err != nil {
+		return nil, err
+	}
+	r, err := requestToCore(req)
+	if err != nil {
+		return nil, violation("lease", err)
+	}
+	lease, err := s.producer.Lease(ctx, req.GetName(), r)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	message, err := s.grant(ctx, req.GetToken(), lease)
+	if err != nil {
+		s.grants.remove(lease.ID)
+		return nil, toStatus(errors.Join(err, s.producer.Release(context.WithoutCancel(ctx), lease.ID)))
+	}
+	return &pb.LeaseResponse{Lease: message}, nil
+}
+
+// grant makes the answer to a Lease call; if it fails, the lease must be released.
+func (s *service) grant(ctx context.Context, token uint64, lease core.Lease) (*pb.Lease, error) {
+	message, err := leaseToProto(lease)
+	if err == nil && !s.grants.add(token, lease.ID) {
+		err = errors.New("the call's token is taken")
+	}
+	if err != nil {
+		return nil, &core.Error{Op: "lease", Kind: core.ErrProtocol, Err: err}
+	}
+	// The host may have given the call up before the token was known here; later it uses the token.
+	return message, ctx.Err()
+}
+
+func (s *service) Descriptor(ctx context.Context, req *pb.DescriptorRequest) (*pb.DescriptorResponse, error) {
+	if err := s.ready("descriptor"); err != nil {
+		return nil, err
+	}
+	file, err := s.producer.Descriptor(ctx, core.SegmentID(req.GetSegment()), req.GetWritable())
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	if file == nil {
+		return nil, violation("descriptor", fmt.Errorf("the producer has no file for segment %d", req.GetSegment()))
+	}
+	if err := errors.Join(sendDescriptor(s.side, req.GetToken(), file), file.Close()); err != nil {
+		return nil, toStatus(&core.Error{Op: "descriptor", Kind: core.ErrUnavailable, Err: err})
+	}
+	return &pb.DescriptorResponse{}, nil
+}
+
+func (s *service) Release(ctx context.Context, req *pb.ReleaseRequest) (*pb.ReleaseResponse, error) {
+	if err := s.ready("release"); err != nil {
+		return nil, err
+	}
+	if n := len(req.GetLeases()) + len(req.GetTokens()); n > maxReleases {
+		return nil, violation("release", fmt.Errorf("%d leases in one call, expected at most %d", n, maxReleases))
+	}
+	ids := s.grants.take(req.GetTokens())
+	for _, id := range req.GetLeases() {
+		s.grants.remove(core.LeaseID(id))
+		ids = append(ids, core.LeaseID(id))
+	}
+	if err := s.producer.Release(ctx, ids...); err != nil {
+		return nil, toStatus(err)
+	}
+	return &pb.ReleaseResponse{}, nil
+}
+
+func (s *service) Wait(ctx context.Context, _ *pb.WaitRequest) (*pb.WaitResponse, error) {
+	if err := s.ready("wait"); err != nil {
+		return nil, err
+	}
+	w, ok := s.producer.(core.Waiter)
+	if !ok {
+		return nil, toStatus(&core.Error{Op: "wait", Kind: core.ErrUnsupported})
+	}
+	if err := w.Wait(ctx); err != nil {
+		return nil, toStatus(err)
+	}
+	return &pb.WaitResponse{}, nil
+}
+
+// violation is the status of a call that one of the sides got wrong.
+func violation(op string, err error) error {
+	return toStatus(&core.Error{Op: op, Kind: core.ErrProtocol, Err: err})
+}

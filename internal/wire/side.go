@@ -1,0 +1,146 @@
+package wire
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/ndbridge/ndbridge/internal/fdpass"
+)
+
+// A descriptor's message is its kind and the token of the request that asked for it.
+const (
+	descriptorKind = 'D'
+	descriptorSize = 1 + 8
+)
+
+// Side is the host's end of the side socket: it takes the program's status messages and the
+// descriptors that it sends. It needs no other party to be drained, so a program can never block on
+// it. All methods are safe for concurrent use.
+type Side struct {
+	conn   *fdpass.Conn
+	status func(Status)
+
+	ctx context.Context // ends with the socket, with the reason as its cause
+	end context.CancelCauseFunc
+
+	mu       sync.Mutex
+	expected map[uint64]chan arrival // each has room for one
+}
+
+// arrival is what came for one token: a file or an error.
+type arrival struct {
+	file *os.File
+	err  error
+}
+
+// NewSide starts to read conn, which it takes over, until its end or Close. It calls status, if that
+// is not nil, with each status message in order, from one goroutine; status must not block long and
+// must not call Close. Messages of other kinds are ignored, and descriptors that nobody asked for
+// are closed.
+func NewSide(conn *fdpass.Conn, status func(Status)) *Side {
+	s := &Side{conn: conn, status: status, expected: make(map[uint64]chan arrival)}
+	s.ctx, s.end = context.WithCancelCause(context.Background())
+	go s.read()
+	return s
+}
+
+// Done is closed when the program has closed its end, which includes that it died, and after Close.
+func (s *Side) Done() <-chan struct{} { return s.ctx.Done() }
+
+// Err is nil until Done is closed, then [io.EOF] if the program closed its end, [os.ErrClosed] after
+// Close, and else what went wrong.
+func (s *Side) Err() error { return context.Cause(s.ctx) }
+
+// Close closes the host's end, which tells the program to end, and waits until no status call runs
+// any more. It is idempotent.
+func (s *Side) Close() error {
+	err := s.conn.Close()
+	<-s.ctx.Done()
+	return err
+}
+
+func (s *Side) read() {
+	for {
+		msg, files, err := s.conn.Recv()
+		if err != nil && !errors.Is(err, fdpass.ErrTruncated) {
+			// The end: whoever waits for a descriptor learns it from Done.
+			if closeErr := s.conn.Close(); closeErr != nil {
+				err = errors.Join(err, closeErr)
+			}
+			s.end(err)
+			return
+		}
+		s.dispatch(msg, files, err)
+	}
+}
+
+func (s *Side) dispatch(msg []byte, files []*os.File, truncated error) {
+	switch {
+	case len(msg) == descriptorSize && msg[0] == descriptorKind:
+		a := arrival{err: truncated}
+		if len(files) == 1 {
+			a.file, files = files[0], nil
+		} else if truncated == nil {
+			a.err = fmt.Errorf("a descriptor message came with %d descriptors", len(files))
+		}
+		s.deliver(binary.LittleEndian.Uint64(msg[1:]), a)
+	case len(msg) > 0 && msg[0] == '{' && s.status != nil:
+		status, err := ParseStatus(msg)
+		if err = errors.Join(truncated, err); err != nil {
+			status = Status{Stage: StageError, Kind: kindProtocol, Message: err.Error()}
+		}
+		s.status(status)
+	}
+	for _, f := range files {
+		_ = f.Close() // unwanted, and only read from: nothing can be lost
+	}
+}
+
+// deliver hands what came to the request that expects it, or closes it.
+func (s *Side) deliver(token uint64, a arrival) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ch, ok := s.expected[token]; ok {
+		delete(s.expected, token)
+		ch <- a // has room, since the token is gone now
+		return
+	}
+	a.discard()
+}
+
+func (a arrival) discard() {
+	if a.file != nil {
+		_ = a.file.Close() // never used: nothing can be lost
+	}
+}
+
+// expect announces a descriptor. The caller must call forget in the end.
+func (s *Side) expect(token uint64) <-chan arrival {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch := make(chan arrival, 1)
+	s.expected[token] = ch
+	return ch
+}
+
+// forget ends the expectation and closes what came for it and was not taken.
+func (s *Side) forget(token uint64, ch <-chan arrival) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.expected, token)
+	select {
+	case a := <-ch:
+		a.discard()
+	default:
+	}
+}
+
+// sendDescriptor is the plugin's part: it sends a duplicate of f for the request with that token.
+func sendDescriptor(conn *fdpass.Conn, token uint64, f *os.File) error {
+	msg := binary.LittleEndian.AppendUint64([]byte{descriptorKind}, token)
+	return conn.Send(msg, f)
+}

@@ -1,0 +1,216 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/ndbridge/ndbridge/core"
+	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
+)
+
+// The functions of this file take messages from a side that is not trusted. They accept any message,
+// nil included, and give a valid value or an error; the caller puts the error under ErrProtocol.
+
+func layoutToCore(l *pb.Layout) (core.Layout, error) {
+	if l == nil {
+		return core.Layout{}, errors.New("no layout")
+	}
+	dtype, err := dtypeToCore(l.GetDtype())
+	if err != nil {
+		return core.Layout{}, err
+	}
+	device, err := deviceToCore(l.GetDevice())
+	if err != nil {
+		return core.Layout{}, err
+	}
+	// Before anything of that length is copied.
+	if rank := max(len(l.GetShape()), len(l.GetStrides())); rank > core.MaxRank {
+		return core.Layout{}, fmt.Errorf("layout of %d axes, expected at most %d", rank, core.MaxRank)
+	}
+	shape, err := toInts("extent", l.GetShape())
+	if err != nil {
+		return core.Layout{}, err
+	}
+	strides, err := toInts("stride", l.GetStrides())
+	if err != nil {
+		return core.Layout{}, err
+	}
+	offset, err := toInt("offset", l.GetOffset())
+	if err != nil {
+		return core.Layout{}, err
+	}
+	if len(l.GetTag()) > maxLongText {
+		return core.Layout{}, fmt.Errorf("tag of %d bytes", len(l.GetTag()))
+	}
+	return core.NewLayout(core.LayoutSpec{
+		DType: dtype, Device: device, Shape: shape, Strides: strides, Offset: offset,
+		ReadOnly: l.GetReadOnly(), Tag: l.GetTag(),
+	})
+}
+
+func dtypeToCore(d *pb.DType) (core.DType, error) {
+	const limit = math.MaxUint16 // beyond any field of a DType; keeps the conversions to int exact
+	if d == nil {
+		return core.Invalid, errors.New("no dtype")
+	}
+	if max(d.GetCode(), d.GetBits(), d.GetLanes()) > limit {
+		return core.Invalid, fmt.Errorf("dtype of code %d, %d bits, %d lanes", d.GetCode(), d.GetBits(), d.GetLanes())
+	}
+	return core.NewDType(int(d.GetCode()), int(d.GetBits()), int(d.GetLanes()))
+}
+
+func deviceToCore(d *pb.Device) (core.Device, error) {
+	if d == nil {
+		return core.Device{}, errors.New("no device")
+	}
+	kind, err := enumToCore(deviceKinds(), d.GetKind())
+	if err != nil {
+		return core.Device{}, err
+	}
+	if d.GetIndex() < 0 || kind == core.CPU && d.GetIndex() != 0 {
+		return core.Device{}, fmt.Errorf("device index %d", d.GetIndex())
+	}
+	return core.Device{Kind: kind, Index: int(d.GetIndex())}, nil
+}
+
+func toInt(what string, n int64) (int, error) {
+	if int64(int(n)) != n {
+		return 0, fmt.Errorf("%s %d is beyond this machine's range", what, n)
+	}
+	return int(n), nil
+}
+
+// toInts gives nil for an empty list: for strides that means row-major.
+func toInts(what string, list []int64) ([]int, error) {
+	var out []int
+	for _, n := range list {
+		i, err := toInt(what, n)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, i)
+	}
+	return out, nil
+}
+
+// leaseToCore also checks what must hold between the parts of a lease, and between the lease and the
+// request that it answers.
+func leaseToCore(l *pb.Lease, req core.Request) (core.Lease, error) {
+	if l == nil {
+		return core.Lease{}, errors.New("no lease")
+	}
+	var err error
+	out := core.Lease{ID: core.LeaseID(l.GetId()), Framework: l.GetFramework(), Writable: l.GetWritable()}
+	if out.Layout, err = layoutToCore(l.GetLayout()); err != nil {
+		return core.Lease{}, err
+	}
+	if out.Handle, err = handleToCore(l.GetHandle()); err != nil {
+		return core.Lease{}, err
+	}
+	if out.Fence, err = fenceToCore(l.GetFence()); err != nil {
+		return core.Lease{}, err
+	}
+	if out.Route, err = enumToCore(routes(), l.GetRoute()); err != nil {
+		return core.Lease{}, err
+	}
+	if out.Reason, err = enumToCore(reasons(), l.GetReason()); err != nil {
+		return core.Lease{}, err
+	}
+	if out.Quirks, err = toTexts[core.QuirkID]("quirk", l.GetQuirks()); err != nil {
+		return core.Lease{}, err
+	}
+	if err := checkText("framework", out.Framework); err != nil {
+		return core.Lease{}, err
+	}
+	if err := checkMemory(out); err != nil {
+		return core.Lease{}, err
+	}
+	if err := checkGrant(out, req); err != nil {
+		return core.Lease{}, err
+	}
+	return out, nil
+}
+
+func handleToCore(h *pb.Handle) (core.Handle, error) {
+	switch kind := h.GetKind().(type) {
+	case *pb.Handle_Empty:
+		return nil, nil //nolint:nilnil // nil is the handle of an array without elements
+	case *pb.Handle_Segment:
+		s := kind.Segment
+		if s.GetSize() <= 0 {
+			return nil, fmt.Errorf("segment of %d bytes", s.GetSize())
+		}
+		return core.Segment{ID: core.SegmentID(s.GetId()), Size: s.GetSize(), Sealed: s.GetSealed()}, nil
+	default:
+		return nil, errors.New("no handle that this version knows")
+	}
+}
+
+func fenceToCore(f *pb.Fence) (core.Fence, error) {
+	switch f.GetKind().(type) {
+	case *pb.Fence_Ready:
+		return core.Ready{}, nil
+	default:
+		return nil, errors.New("no fence that this version knows")
+	}
+}
+
+// checkMemory proves that the elements lie inside the memory that the handle names.
+func checkMemory(l core.Lease) error {
+	segment, ok := l.Handle.(core.Segment)
+	switch {
+	case !ok && (l.Layout.Len() != 0 || l.Route != core.RouteEmpty):
+		return fmt.Errorf("%d elements by route %v without memory", l.Layout.Len(), l.Route)
+	case !ok:
+		return nil
+	case l.Layout.Len() == 0 || l.Route == core.RouteEmpty:
+		return fmt.Errorf("%d elements by route %v with memory", l.Layout.Len(), l.Route)
+	case !l.Layout.Device().HostReadable():
+		return fmt.Errorf("a segment of host memory for an array on %v", l.Layout.Device())
+	}
+	if lo, hi := l.Layout.Span(); lo < 0 || int64(hi) > segment.Size {
+		return fmt.Errorf("elements from byte %d to %d of a segment of %d bytes", lo, hi, segment.Size)
+	}
+	return nil
+}
+
+// checkGrant proves that the lease is one that was asked for.
+func checkGrant(l core.Lease, req core.Request) error {
+	switch copied := l.Route.Copied(); {
+	case copied != (l.Reason != core.ReasonNone):
+		return fmt.Errorf("route %v with reason %v", l.Route, l.Reason)
+	case copied && req.Copy == core.CopyNever:
+		return fmt.Errorf("a copy (%v) where copies were refused", l.Reason)
+	case l.Writable != req.Writable:
+		return fmt.Errorf("writable %v, where %v was asked for", l.Writable, req.Writable)
+	case l.Writable && (l.Layout.ReadOnly() || copied):
+		return fmt.Errorf("a read-only or copied array granted as writable")
+	default:
+		return nil
+	}
+}
+
+func entryToCore(e *pb.Entry) (core.Entry, error) {
+	out := core.Entry{Name: e.GetName(), Framework: e.GetFramework(), Published: e.GetPublished()}
+	if err := errors.Join(checkText("name", out.Name), checkText("framework", out.Framework)); err != nil {
+		return core.Entry{}, err
+	}
+	if e.GetError() != nil {
+		out.Err = errorToCore(e.GetError())
+		return out, nil
+	}
+	var err error
+	if out.Layout, err = layoutToCore(e.GetLayout()); err != nil {
+		return core.Entry{}, fmt.Errorf("entry %q: %w", out.Name, err)
+	}
+	return out, nil
+}
+
+func requestToCore(r *pb.LeaseRequest) (core.Request, error) {
+	policy, err := enumToCore(copyPolicies(), r.GetCopy())
+	if err != nil {
+		return core.Request{}, err
+	}
+	return core.Request{Writable: r.GetWritable(), Copy: policy, NoWait: r.GetNoWait()}, checkText("name", r.GetName())
+}

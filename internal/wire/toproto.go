@@ -1,0 +1,178 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/ndbridge/ndbridge/core"
+	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
+)
+
+// The functions of this file fail only for values that core's own functions do not make. Texts are
+// forced to UTF-8 and to a bounded length.
+
+func layoutToProto(l core.Layout) (*pb.Layout, error) {
+	s := l.Spec()
+	kind, err := enumToProto(deviceKinds(), s.Device.Kind)
+	if err != nil {
+		return nil, err
+	}
+	if s.Device.Index > math.MaxInt32 {
+		return nil, fmt.Errorf("device index %d", s.Device.Index)
+	}
+	return &pb.Layout{
+		Dtype: &pb.DType{
+			Code: uint32(s.DType.Code()), Bits: uint32(s.DType.Bits()), Lanes: uint32(s.DType.Lanes()),
+		},
+		Device:   &pb.Device{Kind: kind, Index: int32(s.Device.Index)},
+		Shape:    toInt64s(s.Shape),
+		Strides:  toInt64s(s.Strides),
+		Offset:   int64(s.Offset),
+		ReadOnly: s.ReadOnly,
+		Tag:      longText(s.Tag),
+	}, nil
+}
+
+func toInt64s(ints []int) []int64 {
+	if len(ints) == 0 {
+		return nil
+	}
+	out := make([]int64, len(ints))
+	for i, n := range ints {
+		out[i] = int64(n)
+	}
+	return out
+}
+
+func leaseToProto(l core.Lease) (*pb.Lease, error) {
+	layout, err := layoutToProto(l.Layout)
+	if err != nil {
+		return nil, err
+	}
+	handle, err := handleToProto(l.Handle)
+	if err != nil {
+		return nil, err
+	}
+	fence, err := fenceToProto(l.Fence)
+	if err != nil {
+		return nil, err
+	}
+	route, err := enumToProto(routes(), l.Route)
+	if err != nil {
+		return nil, err
+	}
+	reason, err := enumToProto(reasons(), l.Reason)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.Lease{
+		Id:        uint64(l.ID),
+		Layout:    layout,
+		Handle:    handle,
+		Fence:     fence,
+		Framework: text(l.Framework),
+		Route:     route,
+		Reason:    reason,
+		Quirks:    texts(l.Quirks),
+		Writable:  l.Writable,
+	}, nil
+}
+
+func handleToProto(h core.Handle) (*pb.Handle, error) {
+	switch h := h.(type) {
+	case nil:
+		return &pb.Handle{Kind: &pb.Handle_Empty{Empty: &pb.NoMemory{}}}, nil
+	case core.Segment:
+		segment := &pb.Segment{Id: uint64(h.ID), Size: h.Size, Sealed: h.Sealed}
+		return &pb.Handle{Kind: &pb.Handle_Segment{Segment: segment}}, nil
+	default:
+		return nil, fmt.Errorf("handle of type %T", h)
+	}
+}
+
+func fenceToProto(f core.Fence) (*pb.Fence, error) {
+	switch f := f.(type) {
+	case core.Ready:
+		return &pb.Fence{Kind: &pb.Fence_Ready{Ready: &pb.Ready{}}}, nil
+	case nil:
+		return nil, errors.New("no fence")
+	default:
+		return nil, fmt.Errorf("fence of type %T", f)
+	}
+}
+
+func entryToProto(e core.Entry) (*pb.Entry, error) {
+	out := &pb.Entry{Name: text(e.Name), Framework: text(e.Framework), Published: e.Published}
+	if e.Err != nil {
+		out.Error = errorToProto(e.Err)
+		return out, nil
+	}
+	var err error
+	out.Layout, err = layoutToProto(e.Layout)
+	return out, err
+}
+
+func infoToProto(i core.Info) (*pb.Info, error) {
+	out := &pb.Info{
+		Program:     text(i.Program),
+		Plugin:      text(i.Plugin),
+		Interpreter: text(i.Interpreter),
+		Pid:         int64(i.PID),
+		SharedHeap:  text(i.SharedHeap),
+		Adapters:    texts(i.Adapters),
+		Leases:      int64(i.Leases),
+	}
+	for _, f := range i.Frameworks {
+		framework := &pb.Framework{Name: text(f.Name), Version: text(f.Version)}
+		for _, q := range f.Quirks {
+			quirk, err := quirkToProto(q)
+			if err != nil {
+				return nil, err
+			}
+			framework.Quirks = append(framework.Quirks, quirk)
+		}
+		out.Frameworks = append(out.Frameworks, framework)
+	}
+	return out, nil
+}
+
+func quirkToProto(q core.Quirk) (*pb.Quirk, error) {
+	effect, err := enumToProto(effects(), q.Effect)
+	if err != nil {
+		return nil, fmt.Errorf("quirk %s: %w", q.ID, err)
+	}
+	return &pb.Quirk{
+		Id:        text(string(q.ID)),
+		Framework: text(q.Framework),
+		Since:     text(q.Since),
+		Until:     text(q.Until),
+		Protocol:  text(q.Protocol),
+		Summary:   text(q.Summary),
+		Remedy:    text(q.Remedy),
+		Effect:    effect,
+		Upstream:  text(q.Upstream),
+	}, nil
+}
+
+func settingsToProto(s Settings) (*pb.Settings, error) {
+	out := &pb.Settings{Program: text(s.Program)}
+	for _, a := range s.Adapters {
+		policy, err := enumToProto(copyPolicies(), a.Copy)
+		if err != nil {
+			return nil, fmt.Errorf("adapter %s: %w", a.Name, err)
+		}
+		out.Adapters = append(out.Adapters, &pb.AdapterSettings{
+			Name: text(a.Name), Copy: policy, DisabledQuirks: texts(a.DisabledQuirks),
+		})
+	}
+	return out, nil
+}
+
+func texts[S ~string](list []S) []string {
+	out := make([]string, 0, len(list))
+	for _, s := range list {
+		out = append(out, text(string(s)))
+	}
+	return out
+}
