@@ -1,0 +1,137 @@
+package sharedheap
+
+/*
+#cgo CFLAGS: -I${SRCDIR}/preload
+#cgo LDFLAGS: -ldl
+#cgo noescape ndheap_call_pin
+#cgo nocallback ndheap_call_pin
+#cgo nocallback ndheap_call_grant
+#cgo nocallback ndheap_call_unpin
+#cgo nocallback ndheap_call_trim
+#cgo noescape ndheap_call_stats
+#cgo nocallback ndheap_call_stats
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include "ndheap.h"
+
+struct ndheap_functions {
+	int (*pin)(const void *, struct ndheap_block *);
+	int (*grant)(const void *);
+	int (*unpin)(const void *);
+	uint64_t (*trim)(uint32_t);
+	int (*stats)(struct ndheap_stats *);
+};
+
+// Finds the library in this process: 1 if it is there and speaks this ABI.
+static int ndheap_find(struct ndheap_functions *f) {
+	const uint32_t *abi = dlsym(RTLD_DEFAULT, "ndheap_abi");
+	if (!abi || *abi != NDHEAP_ABI)
+		return 0;
+	f->pin = (int (*)(const void *, struct ndheap_block *))dlsym(RTLD_DEFAULT, "ndheap_pin");
+	f->grant = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_grant");
+	f->unpin = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_unpin");
+	f->trim = (uint64_t (*)(uint32_t))dlsym(RTLD_DEFAULT, "ndheap_trim");
+	f->stats = (int (*)(struct ndheap_stats *))dlsym(RTLD_DEFAULT, "ndheap_stats");
+	return f->pin && f->grant && f->unpin && f->trim && f->stats;
+}
+
+// Addresses are integers in Go: they are Python's memory, which the collector must not look at.
+static int ndheap_call_pin(struct ndheap_functions f, uintptr_t p, struct ndheap_block *out) {
+	return f.pin((const void *)p, out);
+}
+static int ndheap_call_grant(struct ndheap_functions f, uintptr_t p) { return f.grant((const void *)p); }
+static int ndheap_call_unpin(struct ndheap_functions f, uintptr_t p) { return f.unpin((const void *)p); }
+static uint64_t ndheap_call_trim(struct ndheap_functions f, uint32_t idle) { return f.trim(idle); }
+static int ndheap_call_stats(struct ndheap_functions f, struct ndheap_stats *out) { return f.stats(out); }
+*/
+import "C"
+
+import (
+	"math"
+	"time"
+)
+
+// Heap is the shared heap of this process. Its methods are safe for concurrent use, and do not
+// need the GIL. None of them may be called in a forked child.
+type Heap struct {
+	call      C.struct_ndheap_functions
+	threshold int64
+}
+
+// Open finds the heap that was preloaded into this process. It answers false if there is none, or
+// one of another version of the C interface.
+func Open() (*Heap, bool) {
+	h := new(Heap)
+	if C.ndheap_find(&h.call) == 0 {
+		return nil, false
+	}
+	h.threshold = h.Stats().Threshold
+	return h, true
+}
+
+// Threshold is the size in bytes from which on blocks are shareable; 0 if the heap is switched off.
+func (h *Heap) Threshold() int64 { return h.threshold }
+
+// Pin describes the live block that addr points into and, if it is shareable, pins it until Unpin
+// has been called as often as Pin. Any address inside the block will do. It answers false if addr
+// is not in the heap.
+func (h *Heap) Pin(addr uintptr) (Block, bool) {
+	var b C.struct_ndheap_block
+	if C.ndheap_call_pin(h.call, C.uintptr_t(addr), &b) != 0 {
+		return Block{}, false
+	}
+	return Block{
+		Shareable:   b.flags&C.NDHEAP_SHAREABLE != 0,
+		Frozen:      b.flags&C.NDHEAP_FROZEN != 0,
+		FD:          int(b.fd),
+		Segment:     uint64(b.segment),
+		SegmentSize: int64(b.segment_size),
+		Offset:      int64(b.offset),
+		Available:   int64(b.available),
+	}, true
+}
+
+// GrantWrite says that another process may write to the pinned block at addr until it is unpinned.
+// A fork of the program then gives the program a copy of the block at once, so that no later write
+// from outside reaches the program or its child by way of pages that neither has written to yet.
+// It answers false if addr is not in a pinned block.
+func (h *Heap) GrantWrite(addr uintptr) bool {
+	return C.ndheap_call_grant(h.call, C.uintptr_t(addr)) == 0
+}
+
+// Unpin takes back one pin of the block that addr points into. If the program has freed the block,
+// its memory is reused after the last one. It answers false if addr is not in a pinned block.
+func (h *Heap) Unpin(addr uintptr) bool {
+	return C.ndheap_call_unpin(h.call, C.uintptr_t(addr)) == 0
+}
+
+// Trim gives the memory of blocks back to the system that have been free for at least idle, and
+// answers with the number of bytes. The heap has no thread of its own: it does this as the program
+// allocates and frees. Calling Trim every few seconds does it for programs that do neither.
+func (h *Heap) Trim(idle time.Duration) int64 {
+	ms := min(max(idle.Milliseconds(), 0), math.MaxUint32)
+	return int64(C.ndheap_call_trim(h.call, C.uint32_t(ms)))
+}
+
+// Stats reads the heap's counters. It looks at every block, so it is for tests and reports.
+func (h *Heap) Stats() Stats {
+	var s C.struct_ndheap_stats
+	C.ndheap_call_stats(h.call, &s)
+	return Stats{
+		State:        State(s.state),
+		Threshold:    int64(s.threshold),
+		Descriptors:  int(s.descriptors),
+		LiveBytes:    int64(s.live_bytes),
+		LiveBlocks:   int64(s.live_blocks),
+		WarmBytes:    int64(s.warm_bytes),
+		WarmBlocks:   int64(s.warm_blocks),
+		PinnedBlocks: int64(s.pinned_blocks),
+		FrozenBlocks: int64(s.frozen_blocks),
+		Taken:        uint64(s.taken),
+		Reused:       uint64(s.reused),
+		Given:        uint64(s.given),
+		Refused:      uint64(s.refused),
+		Dropped:      uint64(s.dropped),
+		Forks:        uint64(s.forks),
+	}
+}

@@ -1,0 +1,199 @@
+/*
+ * What a fork does to the heap.
+ *
+ * Left alone, parent and child would go on writing into each other's arrays, since shared mappings
+ * stay shared. So before each fork every file that holds live blocks is *frozen*: its mapping is
+ * replaced, in one step, by a private one of the same file. Both processes then copy a page when
+ * they first write to it, as after any fork, and what they write is their own.
+ *
+ * Another process that has mapped the file goes on seeing the memory as it was at the fork. What it
+ * writes itself, if it may, is seen by the program in pages that the program did not write to since;
+ * ndheap_grant prevents that.
+ *
+ * The parent goes on with new files. The child allocates from its libc alone: whoever shares memory
+ * does so with the parent. It only frees what it inherited.
+ *
+ * Not covered: fork without its handlers (_Fork, a bare clone), and devices or kernel operations that
+ * write to memory by physical page at the time of the fork.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "heap.h"
+
+uint64_t fork_count;
+
+/* Counts what keeps each shared segment alive. */
+static void count_blocks(void) {
+	for (uint32_t i = 1; i < segment_count; i++) {
+		if (segments[i].state == SEGMENT_SHARED)
+			segments[i].live = segments[i].pinned = 0;
+	}
+	for (uint32_t i = 1; i < block_count; i++) {
+		const struct block *b = &blocks[i];
+		struct segment *s = &segments[b->segment];
+		uint32_t state = atomic_load(&b->state);
+		enum phase phase = phase_of(state);
+		if (s->state != SEGMENT_SHARED)
+			continue;
+		/* The program has let go of the latter two: only as neighbours in a pool do they matter. */
+		if (phase == BLOCK_LIVE || (s->pool && (phase == BLOCK_RELEASING || phase == BLOCK_PENDING))) {
+			s->live++;
+			s->pinned += pins_of(state) != 0;
+		}
+	}
+}
+
+/* Replaces the mapping of a block by a copy of its contents. For files whose descriptor was closed. */
+static bool copy_block(const struct block *b) {
+	size_t size = class_size(b->class);
+	void *copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (copy == MAP_FAILED)
+		return false;
+	memcpy(copy, (void *)b->base, b->hot);
+	if (mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)b->base) == MAP_FAILED) {
+		munmap(copy, size);
+		return false;
+	}
+	return true;
+}
+
+static bool copy_segment(const struct segment *s) {
+	for (uintptr_t at = s->base; at < s->base + s->size; at += GRANULE) {
+		const struct block *b = &blocks[owner_of((void *)at)];
+		if (b->base == at && phase_of(atomic_load(&b->state)) == BLOCK_LIVE && !copy_block(b))
+			return false;
+	}
+	return true;
+}
+
+static void freeze_segment(struct segment *s) {
+	if (s->pool && s->used < s->size) {
+		range_clear(s->base + s->used, s->size - s->used);
+		range_give(s->base + s->used, s->size - s->used);
+		s->size = s->used;
+	}
+	if (!segment_fd_valid(s)) {
+		if (!copy_segment(s))
+			return;
+	} else if (mmap((void *)s->base, s->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
+			s->fd, 0) == MAP_FAILED) {
+		return; /* it stays shared, and out of the child's reach: a fault there rather than wrong data */
+	}
+	s->state = SEGMENT_FROZEN;
+	if (!s->pinned)
+		segment_close_fd(s);
+}
+
+/* Copies every page of a block at once, without changing a byte that another thread may be writing. */
+static void copy_now(const struct block *b) {
+	const size_t page = 4096;
+	uintptr_t from = b->user & ~(uintptr_t)(page - 1), to = b->user + atomic_load(&b->size);
+#ifdef MADV_POPULATE_WRITE
+	if (madvise((void *)from, to - from, MADV_POPULATE_WRITE) == 0)
+		return;
+#endif
+	for (uintptr_t at = from; at < to; at += page)
+		atomic_fetch_or_explicit((_Atomic uint8_t *)at, 0, memory_order_relaxed);
+}
+
+static void freeze(void) {
+	count_blocks();
+	for (uint32_t i = 1; i < segment_count; i++) {
+		if (segments[i].state == SEGMENT_SHARED && segments[i].live)
+			freeze_segment(&segments[i]);
+	}
+	for (uint32_t i = 1; i < block_count; i++) {
+		struct block *b = &blocks[i];
+		uint32_t state = atomic_load(&b->state);
+		if (b->frozen || segments[b->segment].state != SEGMENT_FROZEN)
+			continue;
+		b->frozen = true;
+		if (phase_of(state) == BLOCK_WARM) {
+			arena_remove(&arenas[b->arena], i);
+			atomic_store(&b->state, BLOCK_NONE);
+		} else if (phase_of(state) == BLOCK_LIVE && (state & GRANTED)) {
+			copy_now(b);
+		}
+	}
+	supply_forget_frozen();
+}
+
+static bool in_use(void) { return atomic_load(&range.size) != 0; }
+
+void fork_prepare(void) {
+	int saved = errno;
+	lock(&trim_lock);
+	for (unsigned i = 0; i < ARENAS; i++)
+		lock(&arenas[i].lock);
+	lock(&supply_lock);
+	if (in_use()) {
+		fork_count++;
+#ifndef HEAP_TEST_SHARE_ACROSS_FORK
+		freeze();
+#endif
+	}
+	errno = saved;
+}
+
+void fork_parent(void) {
+	unlock(&supply_lock);
+	for (unsigned i = ARENAS; i-- > 0;)
+		unlock(&arenas[i].lock);
+	unlock(&trim_lock);
+}
+
+/* Lets go of the parent's shared memory and of its descriptors. */
+static void leave_segments(void) {
+	for (uint32_t i = 1; i < segment_count; i++) {
+		struct segment *s = &segments[i];
+		if (s->state == SEGMENT_SHARED) {
+			range_clear(s->base, s->size);
+			if (s->live)
+				s->state = SEGMENT_FROZEN; /* could not be frozen: inaccessible here, but can be freed */
+			else
+				owners_set(s->base, s->size, 0);
+		}
+		segment_close_fd(s);
+		s->pinned = 0;
+	}
+}
+
+/* Pins are the parent's, and so are the calls of free that its other threads had begun. */
+static void leave_blocks(void) {
+	for (uint32_t i = 1; i < block_count; i++) {
+		struct block *b = &blocks[i];
+		uint32_t state = atomic_load(&b->state);
+		enum phase phase = phase_of(state);
+		if (segments[b->segment].state != SEGMENT_FROZEN) {
+			atomic_store(&b->state, BLOCK_NONE);
+			continue;
+		}
+		b->frozen = true;
+		atomic_store(&b->state, phase);
+		if (phase == BLOCK_PENDING || phase == BLOCK_RELEASING) {
+			madvise((void *)b->base, class_size(b->class), MADV_DONTNEED);
+			supply_end_frozen(i);
+		}
+	}
+}
+
+void fork_child(void) {
+	int saved = errno;
+	lock_reset(&supply_lock);
+	lock_reset(&trim_lock);
+#ifndef HEAP_TEST_SHARE_ACROSS_FORK
+	heap_off(NDHEAP_FORKED);
+	arenas_reset();
+	if (in_use()) {
+		leave_segments();
+		leave_blocks();
+	}
+#else
+	for (unsigned i = 0; i < ARENAS; i++)
+		lock_reset(&arenas[i].lock);
+#endif
+	errno = saved;
+}

@@ -1,0 +1,339 @@
+/*
+ * libndbridge-heap.so: what its files share. ndheap.h is the public face; build.sh builds it:
+ *
+ *     internal/sharedheap/preload/build.sh OUT.so [FLAGS...]
+ *
+ * Loaded with LD_PRELOAD, the library stands in front of malloc. Large blocks that array frameworks
+ * ask for come from memory that is a file from the start (memfd), so that another process can map
+ * the very pages; everything else goes on to the next malloc, usually the libc's.
+ *
+ *   start.c      constructor: configuration, environment, fork handlers
+ *   interpose.c  the malloc family
+ *   next.c       the malloc behind ours, and memory while it is being looked up
+ *   callers.c    which callers are array frameworks
+ *   blocks.c     a block's life: take, give, resize, find
+ *   arenas.c     freed blocks that are kept warm
+ *   trim.c       which of them go back to the system, and when
+ *   supply.c     new blocks, cut from files
+ *   segments.c   the files
+ *   ranges.c     the addresses
+ *   fork.c       what a fork does to all this
+ *   api.c        ndheap.h
+ *
+ * Vocabulary. A *granule* is 64 KiB of addresses. A *block* is one allocation, a whole number of
+ * granules of one of the size *classes*. A *segment* is one memfd: an *own* segment holds one block
+ * of 1 MiB or more, a *pool* segment many smaller ones. A block is *warm* when it is free but has kept
+ * its pages, *cold* when its pages are gone. A segment is *frozen* by a fork: from then on it is
+ * mapped privately.
+ *
+ * Locks, in the order in which they may be taken: trim_lock, the arenas' locks by index,
+ * supply_lock. Nothing calls into the libc's malloc, the loader or the program while it holds one.
+ */
+#ifndef NDHEAP_HEAP_H
+#define NDHEAP_HEAP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ndheap.h"
+
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
+#define GIB ((size_t)1 << 30)
+
+#define GRANULE (64 * KIB)
+#define HUGE_PAGE (2 * MIB)
+#define DEFAULT_THRESHOLD (64 * KIB)
+#define SMALLEST_THRESHOLD (4 * KIB)
+
+/*
+ * malloc, calloc and realloc return the 16th byte of a block, as the libc does for large blocks.
+ * Page-aligned blocks would be faster, but jax.device_put aliases NumPy memory that is aligned to 64
+ * bytes instead of copying it, and programs that never saw that happen would begin to.
+ */
+#define SKEW ((size_t)16)
+
+/* The most addresses that are reserved; tests and sanitizers need less. */
+#ifndef HEAP_RESERVE
+#define HEAP_RESERVE (1024 * GIB)
+#endif
+#define SMALLEST_RESERVE (256 * MIB)
+
+/* Blocks from here on get a file of their own. */
+#define OWN_FILE_MIN MIB
+
+/* Warm memory up to this much is kept, or as much as is live, whichever is more. */
+#ifndef HEAP_KEEP
+#define HEAP_KEEP (256 * MIB)
+#endif
+
+/* Warm blocks that nobody took for so long are given back. */
+#ifndef HEAP_IDLE_MS
+#define HEAP_IDLE_MS 5000
+#endif
+
+/* Descriptors stay clear of the numbers that select(2) can handle and that programs use by hand. */
+#define FIRST_DESCRIPTOR 300
+
+#define CLASSES 104
+#define ARENAS 8
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define EXPORTED __attribute__((visibility("default")))
+
+/* A mutex in one word: no dependence on a pthread version, and a forked child can simply reset it. */
+struct lock {
+	_Atomic uint32_t word; /* 0: free, 1: held, 2: held and somebody sleeps */
+};
+void lock_slow(struct lock *l);
+void unlock_slow(struct lock *l);
+
+static inline bool lock_try(struct lock *l) {
+	uint32_t free_word = 0;
+	return atomic_compare_exchange_strong_explicit(&l->word, &free_word, 1, memory_order_acquire, memory_order_relaxed);
+}
+
+static inline void lock(struct lock *l) {
+	if (unlikely(!lock_try(l)))
+		lock_slow(l);
+}
+
+static inline void unlock(struct lock *l) {
+	if (unlikely(atomic_exchange_explicit(&l->word, 0, memory_order_release) == 2))
+		unlock_slow(l);
+}
+
+static inline void lock_reset(struct lock *l) { atomic_store_explicit(&l->word, 0, memory_order_relaxed); }
+
+/* Says what happened, names this library, and aborts. The text must end without a newline. */
+_Noreturn void die(const char *text, const void *p);
+
+/* start.c */
+
+/* Requests below this go straight to the next malloc; SIZE_MAX while the heap takes none. */
+extern _Atomic size_t heap_threshold;
+/* The threshold as configured, for reports. */
+extern size_t heap_threshold_configured;
+/* enum ndheap_state. It leaves NDHEAP_IDLE once, under supply_lock. */
+extern _Atomic uint32_t heap_state;
+/* Stops all further allocation from the heap and remembers why. Freeing goes on. */
+void heap_off(enum ndheap_state why);
+
+/* next.c: the malloc behind ours. Until it is known the pointers lead to functions that find it. */
+
+struct next_malloc {
+	void *(*malloc)(size_t);
+	void *(*calloc)(size_t, size_t);
+	void *(*realloc)(void *, size_t);
+	void (*free)(void *);
+	void *(*memalign)(size_t, size_t);
+	void *(*aligned_alloc)(size_t, size_t);
+	int (*posix_memalign)(void **, size_t, size_t);
+	void *(*valloc)(size_t);
+	void *(*pvalloc)(size_t);
+	size_t (*malloc_usable_size)(void *);
+};
+extern struct next_malloc next;
+void next_resolve(void);
+bool boot_owns(const void *p);
+size_t boot_size(const void *p);
+
+/* callers.c */
+
+/* Sets the names of the libraries whose large blocks are shared; see the file for the syntax. */
+void callers_configure(const char *list);
+/* Whether the code that will be returned to belongs to such a library. No lock of ours may be held. */
+bool caller_in_scope(const void *return_address);
+
+/* ranges.c: addresses. Everything wants supply_lock, but range_owns and owner_of. */
+
+struct range {
+	uintptr_t base;
+	_Atomic size_t size; /* 0 until the addresses are reserved; written after base */
+};
+extern struct range range;
+
+/* Reserves addresses, and tables for what will lie there. NDHEAP_ON, or why there will be no heap. */
+enum ndheap_state range_reserve(void);
+/* Finds size bytes of unused, inaccessible addresses, or answers 0. */
+uintptr_t range_take(size_t size, size_t align);
+/* Gives addresses back that are inaccessible again. */
+void range_give(uintptr_t base, size_t size);
+/* Unmaps what lies there and leaves the addresses inaccessible. Wants no lock. */
+void range_clear(uintptr_t base, size_t size);
+/* Makes the tables of blocks and segments hold that many, if they can. */
+bool blocks_grow(uint32_t count);
+bool segments_grow(uint32_t count);
+
+static inline bool range_owns(const void *p) {
+	size_t size = atomic_load_explicit(&range.size, memory_order_acquire);
+	return (uintptr_t)p - range.base < size;
+}
+
+/* Which block each granule belongs to; 0: none. */
+extern _Atomic uint32_t *owners;
+void owners_set(uintptr_t base, size_t size, uint32_t block);
+
+static inline uint32_t owner_of(const void *p) {
+	return atomic_load_explicit(&owners[((uintptr_t)p - range.base) / GRANULE], memory_order_acquire);
+}
+
+/* segments.c: files. Everything wants supply_lock, unless it says otherwise. */
+
+enum segment_state { SEGMENT_UNUSED, SEGMENT_SHARED, SEGMENT_FROZEN };
+
+struct segment {
+	uintptr_t base;
+	uint64_t size;
+	uint64_t used;    /* pool: bytes that were cut off into blocks */
+	uint64_t id;      /* never used again in this process */
+	uint64_t device;  /* which file fd must be: a program may close descriptors that are not its own */
+	uint64_t inode;
+	int32_t fd;       /* -1: closed */
+	uint32_t live;    /* frozen: blocks that are not freed yet; counted by the fork */
+	uint32_t pinned;  /* frozen: blocks with pins, for whose sake fd is still open */
+	uint32_t next;    /* unused ones form a list */
+	uint8_t state;
+	bool pool;
+};
+extern struct segment *segments; /* 0 is never used */
+extern uint32_t segment_count;
+extern _Atomic uint32_t descriptor_count;
+
+/* Makes a file of that size, whole granules, and maps it; 0 if it cannot be had now. */
+uint32_t segment_open(uint64_t size, bool pool);
+/* Closes the file and gives the addresses back; nothing may be mapped there any more. */
+void segment_forget(uint32_t index);
+/* Closes the file. Wants no lock if nobody else can know the segment. */
+void segment_close_fd(struct segment *s);
+/* Whether fd still is the file that it should be. Wants no lock, and changes nothing. */
+bool segment_fd_valid(const struct segment *s);
+/* Bytes of the file that have memory or swap, UINT64_MAX if unknown. Wants no lock. */
+uint64_t segment_resident(const struct segment *s);
+/* Whether one more block may have a file of its own. */
+bool segment_own_allowed(void);
+
+/* blocks.c */
+
+enum phase {
+	BLOCK_NONE,      /* the record is unused, or the block is unusable until its segment is closed */
+	BLOCK_LIVE,      /* the program's */
+	BLOCK_PENDING,   /* freed by the program while pinned */
+	BLOCK_RELEASING, /* on its way from the program to the warm ones */
+	BLOCK_WARM,      /* in an arena */
+	BLOCK_COLD,      /* in the supply's list of its class (pool blocks only) */
+	BLOCK_DROPPING,  /* on its way from the warm ones to the system */
+};
+#define PHASE_MASK 7u
+#define GRANTED 8u /* somebody outside may write to it; goes with the last pin */
+#define PIN 16u    /* one pin */
+
+struct block {
+	_Atomic uint32_t state; /* phase, GRANTED, and pins above */
+	uint32_t segment;
+	uintptr_t base;
+	_Atomic uintptr_t user;    /* what the program holds: base, or a little above it */
+	_Atomic uint64_t size;     /* bytes that the program asked for */
+	uint64_t hot;              /* bytes from base that may be other than zero */
+	uint32_t newer, older;     /* neighbours by the time of their release, in the arena */
+	uint32_t above, below;     /* neighbours in the arena's stack of this class; below also: free lists */
+	_Atomic uint32_t released; /* when it became warm; ms, wraps */
+	uint8_t class;
+	uint8_t arena; /* the one that it is warm in */
+	bool frozen;   /* by a fork; written with all locks held, so any one of them is enough to read it */
+};
+_Static_assert(sizeof(struct block) == 64, "a record is one cache line: every call touches one");
+
+extern struct block *blocks; /* 0 is never used */
+extern uint32_t block_count;
+
+static inline enum phase phase_of(uint32_t state) { return (enum phase)(state & PHASE_MASK); }
+static inline uint32_t pins_of(uint32_t state) { return state / PIN; }
+
+unsigned class_of(size_t bytes);
+size_t class_size(unsigned class);
+
+/*
+ * Takes a block, or answers NULL if none can be had; keeps errno. align is a power of two. With zero,
+ * all size bytes read as zero. With reserve > size the block can grow in place up to that.
+ */
+void *block_take(size_t size, size_t align, bool zero, size_t reserve);
+/* Frees a pointer of this heap; aborts if it is none. Keeps errno. */
+void block_give(void *p);
+/* The size that was asked for. Aborts if p is not a live block. */
+size_t block_usable(const void *p);
+/* Changes the size of a live block in place, if that fits. */
+bool block_resize(void *p, size_t size);
+/* The block that p points into, or 0; only a pin makes the answer last. */
+uint32_t block_find(const void *p);
+/* Makes a free block the program's, under the lock that guards it. Answers with its old hot. */
+uint64_t block_begin(struct block *b, size_t size, size_t align);
+/* Ends the life of a RELEASING block. */
+void block_release(uint32_t index);
+
+/* arenas.c */
+
+struct arena {
+	struct lock lock;
+	uint32_t newest;
+	_Atomic uint32_t oldest;
+	_Atomic uint32_t top[CLASSES]; /* stacks of warm blocks */
+	int64_t live, warm;            /* bytes that are not in the totals yet */
+	uint64_t taken, reused, given; /* calls */
+} __attribute__((aligned(64)));
+
+extern struct arena arenas[ARENAS];
+extern _Atomic int64_t total_live, total_warm;
+
+/* Takes a warm block of the class, or answers 0. dirty: its old hot. */
+uint32_t arena_take(unsigned class, size_t size, size_t align, uint64_t *dirty);
+/* Counts a block that is not from an arena. */
+void arena_count_fresh(size_t size);
+/* Makes a RELEASING block warm. False: a fork froze it, so it cannot be. */
+bool arena_give(uint32_t index, uint32_t now);
+/* Changes the size of a live block. */
+void arena_resize(struct block *b, size_t size);
+/* Takes the block that is warm for longest out, DROPPING, if that is idle_ms or more; else 0. */
+uint32_t arena_take_oldest(uint32_t now, uint32_t idle_ms);
+/* Takes a warm block out. Wants the arena's lock. */
+void arena_remove(struct arena *a, uint32_t index);
+/* Forgets all warm blocks and opens the locks: for a forked child. */
+void arenas_reset(void);
+/* ms since some start; wraps. */
+uint32_t now_ms(void);
+
+/* trim.c */
+
+extern struct lock trim_lock;
+extern _Atomic uint64_t dropped_count;
+/* Gives warm blocks back until no more are kept than should be. */
+void trim_excess(uint32_t now);
+/* Now and then: gives back what has been idle for long, a little at a time. */
+void trim_idle(uint32_t now);
+
+/* supply.c */
+
+extern struct lock supply_lock;
+extern uint64_t refused_count;
+/* Makes a new live block of the class, or answers 0. dirty as above. */
+uint32_t supply_take(unsigned class, size_t size, size_t align, uint64_t *dirty);
+/* Takes a DROPPING block back that has no pages any more, or is unmapped. Wants supply_lock. */
+void supply_return(uint32_t index);
+/* Ends the life of a RELEASING block of a frozen segment. */
+void supply_release_frozen(uint32_t index);
+/* The same where its pages are gone. Wants supply_lock. */
+void supply_end_frozen(uint32_t index);
+/* Forgets cold blocks and the pool where they are frozen. Wants supply_lock. */
+void supply_forget_frozen(void);
+
+/* fork.c */
+
+extern uint64_t fork_count;
+void fork_prepare(void);
+void fork_parent(void);
+void fork_child(void);
+
+#endif

@@ -1,0 +1,106 @@
+/*
+ * The C ABI of libndbridge-heap.so, the shared heap of ndbridge.
+ *
+ * The library is loaded with LD_PRELOAD. Whoever shares memory inside the same process (the ndbridge
+ * plugin) finds these symbols with dlsym(RTLD_DEFAULT, ...) and never links against the library. All
+ * functions may be called from any thread, at any time, and leave errno alone.
+ *
+ * The layout below is frozen: change it only together with NDHEAP_ABI.
+ */
+#ifndef NDHEAP_H
+#define NDHEAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define NDHEAP_ABI 1
+
+/* Bits of ndheap_block.flags. Without NDHEAP_SHAREABLE the memory can only be copied. */
+#define NDHEAP_SHAREABLE 1u /* fd, segment, segment_size and offset name the very pages */
+#define NDHEAP_FROZEN 2u    /* the block lived through a fork: its pages are private to this process */
+
+/* Where a pointer lies, and how another process can map the same pages. */
+struct ndheap_block {
+	int32_t fd;            /* this process' descriptor of the file, lent while the block is pinned; -1: none */
+	uint32_t flags;        /* NDHEAP_SHAREABLE, NDHEAP_FROZEN */
+	uint64_t segment;      /* id of the file, never used again in this process; 0: none */
+	uint64_t segment_size; /* bytes of the file; it can neither shrink nor grow (sealed) */
+	uint64_t offset;       /* of the pointer, in the file */
+	uint64_t available;    /* bytes from the pointer to the end of what the program allocated */
+};
+
+/* What the heap is doing: ndheap_stats.state. */
+enum ndheap_state {
+	NDHEAP_IDLE = 0,        /* nothing large enough was asked for yet */
+	NDHEAP_ON = 1,          /* large blocks of the frameworks are shareable */
+	NDHEAP_OFF = 2,         /* switched off by a threshold of 0 */
+	NDHEAP_NO_MEMFD = 3,    /* memfd_create is forbidden here */
+	NDHEAP_NO_ADDRESSES = 4, /* no address range: RLIMIT_AS or RLIMIT_DATA is in force */
+	NDHEAP_STRICT_COMMIT = 5, /* vm.overcommit_memory is 2: shared pages could fail with SIGBUS */
+	NDHEAP_FORKED = 6,      /* this process is a forked child: it allocates from its libc alone */
+};
+
+struct ndheap_stats {
+	uint32_t state;         /* enum ndheap_state */
+	uint32_t descriptors;   /* files that are open now */
+	uint64_t threshold;     /* smaller requests never come to the heap; bytes */
+	uint64_t live_bytes;    /* asked for by the program and not freed */
+	uint64_t live_blocks;
+	uint64_t warm_bytes;    /* freed, and kept with their pages for the next request of that size */
+	uint64_t warm_blocks;
+	uint64_t pinned_blocks; /* those with at least one pin */
+	uint64_t frozen_blocks; /* live, and no longer shareable since a fork */
+	uint64_t taken;         /* requests served by the heap since the start of the process */
+	uint64_t reused;        /* of these, the ones that got a warm block */
+	uint64_t given;         /* blocks freed by the program */
+	uint64_t refused;       /* requests in scope that went to the next malloc, for want of resources */
+	uint64_t dropped;       /* warm blocks whose pages went back to the system */
+	uint64_t forks;         /* forks of this process, and of its ancestors, since the heap is on */
+};
+
+/* The version of this header that the library was built with. */
+extern const uint32_t ndheap_abi;
+
+/*
+ * Describes the live block that p points into (interior pointers too) and pins it: until it is
+ * unpinned as often as it was pinned, its memory is neither reused nor given back, even if the
+ * program frees it, and fd stays open.
+ * 0: done. A block that cannot be shared (see flags) is described but not pinned.
+ * -1: p does not point into a live block of this heap.
+ */
+int ndheap_pin(const void *p, struct ndheap_block *out);
+
+/*
+ * Says that somebody outside may write to the pinned block that p points into, until it is unpinned:
+ * a fork then gives the program a copy of its own at once, so that no later write from outside
+ * reaches program or child.
+ * 0: done. -1: p does not point into a pinned block.
+ */
+int ndheap_grant(const void *p);
+
+/* Takes one pin back. 0: done. -1: p does not point into a pinned block. */
+int ndheap_unpin(const void *p);
+
+/*
+ * Gives the pages of blocks back to the system that have been free for at least idle_ms. The heap
+ * does so by itself as the program allocates and frees; call it now and then so that a program that
+ * does nothing more returns its memory, too. Answers with the bytes that it gave back.
+ */
+uint64_t ndheap_trim(uint32_t idle_ms);
+
+/* Fills out and answers with 0. It looks at every block: for tests and reports. */
+int ndheap_stats(struct ndheap_stats *out);
+
+#if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+_Static_assert(sizeof(struct ndheap_block) == 40, "frozen ABI: raise NDHEAP_ABI");
+_Static_assert(offsetof(struct ndheap_block, flags) == 4, "frozen ABI: raise NDHEAP_ABI");
+_Static_assert(offsetof(struct ndheap_block, segment) == 8, "frozen ABI: raise NDHEAP_ABI");
+_Static_assert(offsetof(struct ndheap_block, segment_size) == 16, "frozen ABI: raise NDHEAP_ABI");
+_Static_assert(offsetof(struct ndheap_block, offset) == 24, "frozen ABI: raise NDHEAP_ABI");
+_Static_assert(offsetof(struct ndheap_block, available) == 32, "frozen ABI: raise NDHEAP_ABI");
+_Static_assert(sizeof(struct ndheap_stats) == 112, "frozen ABI: raise NDHEAP_ABI");
+_Static_assert(offsetof(struct ndheap_stats, threshold) == 8, "frozen ABI: raise NDHEAP_ABI");
+_Static_assert(offsetof(struct ndheap_stats, forks) == 104, "frozen ABI: raise NDHEAP_ABI");
+#endif
+
+#endif

@@ -1,0 +1,143 @@
+/* The malloc behind ours, and a little memory for whoever asks while it is being looked up. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "heap.h"
+
+/*
+ * Take the oldest version of dlsym, so that a library built with a newer libc still loads where the
+ * older one is in use (before glibc 2.34 it came from libdl.so.2, which build.sh therefore names).
+ */
+#if defined(__GLIBC__) && defined(__x86_64__)
+__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
+#elif defined(__GLIBC__) && defined(__aarch64__)
+__asm__(".symver dlsym,dlsym@GLIBC_2.17");
+#endif
+
+/*
+ * dlsym itself may allocate. It runs once, at the very start of the process, on its only thread, so a
+ * fixed buffer that is never given back serves.
+ */
+static _Alignas(16) char boot[64 * KIB];
+static size_t boot_used;
+static bool resolving;
+
+bool boot_owns(const void *p) { return (uintptr_t)p - (uintptr_t)boot < sizeof boot; }
+
+/* The size is kept in front of each piece. */
+size_t boot_size(const void *p) { return ((const size_t *)p)[-2]; }
+
+static void *boot_take(size_t size, size_t align) {
+	size_t start = (boot_used + 16 + align - 1) / align * align;
+	if (size > sizeof boot || start > sizeof boot - size)
+		die("out of memory while looking for the next malloc", NULL);
+	boot_used = (start + size + 15) / 16 * 16;
+	void *p = boot + start;
+	((size_t *)p)[-2] = size;
+	return p;
+}
+
+/* Each of these finds the next malloc and passes the call on. */
+
+static void *first_malloc(size_t size) {
+	if (resolving)
+		return boot_take(size, 16);
+	next_resolve();
+	return next.malloc(size);
+}
+
+static void *first_calloc(size_t count, size_t size) {
+	if (resolving) /* overflow was checked; the buffer is zero */
+		return boot_take(count * size, 16);
+	next_resolve();
+	return next.calloc(count, size);
+}
+
+static void *first_realloc(void *p, size_t size) {
+	if (resolving)
+		return boot_take(size, 16); /* old pieces never get here: see realloc */
+	next_resolve();
+	return next.realloc(p, size);
+}
+
+static void first_free(void *p) {
+	next_resolve();
+	next.free(p);
+}
+
+static void *first_memalign(size_t align, size_t size) {
+	if (resolving)
+		return boot_take(size, align < 16 ? 16 : align);
+	next_resolve();
+	return next.memalign(align, size);
+}
+
+static void *first_aligned_alloc(size_t align, size_t size) {
+	next_resolve();
+	return next.aligned_alloc(align, size);
+}
+
+static int first_posix_memalign(void **out, size_t align, size_t size) {
+	next_resolve();
+	return next.posix_memalign(out, align, size);
+}
+
+static void *first_valloc(size_t size) {
+	next_resolve();
+	return next.valloc(size);
+}
+
+static void *first_pvalloc(size_t size) {
+	next_resolve();
+	return next.pvalloc(size);
+}
+
+static size_t first_usable_size(void *p) {
+	next_resolve();
+	return next.malloc_usable_size(p);
+}
+
+struct next_malloc next = {
+	.malloc = first_malloc,
+	.calloc = first_calloc,
+	.realloc = first_realloc,
+	.free = first_free,
+	.memalign = first_memalign,
+	.aligned_alloc = first_aligned_alloc,
+	.posix_memalign = first_posix_memalign,
+	.valloc = first_valloc,
+	.pvalloc = first_pvalloc,
+	.malloc_usable_size = first_usable_size,
+};
+
+static void *find(const char *name) {
+	void *function = dlsym(RTLD_NEXT, name);
+	if (!function)
+		die("the next malloc lacks a function of its family", NULL);
+	return function;
+}
+
+void next_resolve(void) {
+	if (resolving || next.malloc != first_malloc)
+		return;
+	int saved = errno;
+	resolving = true;
+	struct next_malloc found = {
+		.malloc = (void *(*)(size_t))find("malloc"),
+		.calloc = (void *(*)(size_t, size_t))find("calloc"),
+		.realloc = (void *(*)(void *, size_t))find("realloc"),
+		.free = (void (*)(void *))find("free"),
+		.memalign = (void *(*)(size_t, size_t))find("memalign"),
+		.aligned_alloc = (void *(*)(size_t, size_t))find("aligned_alloc"),
+		.posix_memalign = (int (*)(void **, size_t, size_t))find("posix_memalign"),
+		.valloc = (void *(*)(size_t))find("valloc"),
+		.pvalloc = (void *(*)(size_t))find("pvalloc"),
+		.malloc_usable_size = (size_t(*)(void *))find("malloc_usable_size"),
+	};
+	next = found;
+	resolving = false;
+	errno = saved;
+}

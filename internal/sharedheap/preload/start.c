@@ -1,0 +1,140 @@
+/* The constructor: reads the configuration, cleans the environment, asks to be told of forks. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "heap.h"
+
+#if defined(__GLIBC__) && defined(__x86_64__)
+__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
+__asm__(".symver dladdr,dladdr@GLIBC_2.2.5");
+#elif defined(__GLIBC__) && defined(__aarch64__)
+__asm__(".symver dlsym,dlsym@GLIBC_2.17");
+__asm__(".symver dladdr,dladdr@GLIBC_2.17");
+#endif
+
+EXPORTED const uint32_t ndheap_abi = NDHEAP_ABI;
+
+_Atomic size_t heap_threshold = SIZE_MAX;
+size_t heap_threshold_configured = DEFAULT_THRESHOLD;
+_Atomic uint32_t heap_state = NDHEAP_IDLE;
+
+void heap_off(enum ndheap_state why) {
+	atomic_store(&heap_threshold, SIZE_MAX);
+	atomic_store(&heap_state, why);
+}
+
+/* Bytes in decimal; anything else leaves the default. 0 switches the heap off. */
+static void configure_threshold(const char *text) {
+	if (!text || *text < '0' || *text > '9')
+		return;
+	char *end;
+	unsigned long long value = strtoull(text, &end, 10);
+	if (*end)
+		return;
+	heap_threshold_configured = value && value < SMALLEST_THRESHOLD ? SMALLEST_THRESHOLD : value;
+}
+
+/*
+ * Whether this process is a Python interpreter. Other programs only pass the library on: a shell
+ * script that stands for python, env, a launcher.
+ */
+static bool in_python(void) {
+	return dlsym(RTLD_DEFAULT, "Py_BytesMain") || dlsym(RTLD_DEFAULT, "Py_Main") ||
+	       dlsym(RTLD_DEFAULT, "PyGILState_Ensure");
+}
+
+static bool is_this_library(const char *entry, size_t length, const char *self) {
+	const char *name = self;
+	if (!memchr(entry, '/', length)) { /* found by the loader's search path */
+		const char *slash = strrchr(self, '/');
+		name = slash ? slash + 1 : self;
+	}
+	return strlen(name) == length && memcmp(name, entry, length) == 0;
+}
+
+/* Takes this library out of LD_PRELOAD, so that what the program starts runs without it. */
+static void leave_preload(void) {
+	const char *list = getenv("LD_PRELOAD");
+	Dl_info self;
+	if (!list || !dladdr(&ndheap_abi, &self) || !self.dli_fname)
+		return;
+	char rest[4096];
+	size_t used = 0;
+	for (const char *p = list; *p;) {
+		size_t separators = strspn(p, ": ");
+		size_t length = strcspn(p + separators, ": ");
+		const char *entry = p + separators;
+		p = entry + length;
+		if (!length || is_this_library(entry, length, self.dli_fname))
+			continue;
+		if (used + length + 2 > sizeof rest)
+			return; /* unreasonably long: better inherited than cut off */
+		if (used)
+			rest[used++] = ':';
+		memcpy(rest + used, entry, length);
+		used += length;
+	}
+	rest[used] = '\0';
+	if (used)
+		setenv("LD_PRELOAD", rest, 1);
+	else
+		unsetenv("LD_PRELOAD");
+}
+
+/* Early, so that among the fork handlers ours runs last before a fork and first after it. */
+__attribute__((constructor(101))) static void heap_start(void) {
+	next_resolve();
+	configure_threshold(getenv("NDBRIDGE_HEAP_THRESHOLD"));
+	callers_configure(getenv("NDBRIDGE_HEAP_LIBRARIES"));
+	if (in_python()) {
+		leave_preload();
+		unsetenv("NDBRIDGE_HEAP_THRESHOLD");
+		unsetenv("NDBRIDGE_HEAP_LIBRARIES");
+	}
+	if (heap_threshold_configured == 0) {
+		heap_off(NDHEAP_OFF);
+		return;
+	}
+	if (pthread_atfork(fork_prepare, fork_parent, fork_child) != 0) {
+		heap_off(NDHEAP_OFF); /* without them a fork would be wrong */
+		return;
+	}
+	atomic_store(&heap_threshold, heap_threshold_configured);
+}
+
+static char *append_hex(char *to, uintptr_t value) {
+	int shift = 60;
+	while (shift > 0 && (value >> shift) == 0)
+		shift -= 4;
+	for (; shift >= 0; shift -= 4)
+		*to++ = "0123456789abcdef"[value >> shift & 15];
+	return to;
+}
+
+_Noreturn void die(const char *text, const void *p) {
+	char message[256] = "libndbridge-heap.so: ";
+	char *to = message + strlen(message);
+	for (; *text && to < message + 200; text++)
+		*to++ = *text;
+	if (p) {
+		memcpy(to, ": 0x", 4);
+		to = append_hex(to + 4, (uintptr_t)p);
+	}
+	*to++ = '\n';
+	ssize_t written = write(STDERR_FILENO, message, (size_t)(to - message));
+	(void)written; /* there is nobody left to tell */
+	abort();
+}
+
+void lock_slow(struct lock *l) {
+	while (atomic_exchange_explicit(&l->word, 2, memory_order_acquire) != 0)
+		syscall(SYS_futex, &l->word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
+}
+
+void unlock_slow(struct lock *l) { syscall(SYS_futex, &l->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); }

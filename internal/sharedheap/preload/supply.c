@@ -1,0 +1,177 @@
+/* New blocks, cut from files, and what becomes of emptied ones. */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+
+#include "heap.h"
+
+struct lock supply_lock;
+uint64_t refused_count;
+
+static uint32_t unused;          /* list of unused block records */
+static uint32_t cold[CLASSES];   /* lists of pool blocks without pages */
+static uint32_t pool;            /* the segment that small blocks are cut from */
+
+/* The first request reserves the addresses, so programs that never make one pay nothing. */
+static bool ready(void) {
+	uint32_t state = atomic_load(&heap_state);
+	if (state == NDHEAP_IDLE) {
+		state = range_reserve();
+		if (state == NDHEAP_ON)
+			atomic_store(&heap_state, state);
+		else
+			heap_off(state);
+	}
+	return state == NDHEAP_ON;
+}
+
+static uint32_t new_record(void) {
+	if (unused) {
+		uint32_t index = unused;
+		unused = blocks[index].below;
+		return index;
+	}
+	if (block_count == UINT32_MAX || !blocks_grow(block_count + 1))
+		return 0;
+	return block_count++;
+}
+
+static void free_record(uint32_t index) {
+	blocks[index] = (struct block){.below = unused};
+	unused = index;
+}
+
+static uint32_t own_block(unsigned class) {
+	uint32_t index = new_record();
+	uint32_t segment = index ? segment_open(class_size(class), false) : 0;
+	if (!segment) {
+		if (index)
+			free_record(index);
+		return 0;
+	}
+	struct segment *s = &segments[segment];
+	blocks[index] = (struct block){.segment = segment, .base = s->base, .class = (uint8_t)class};
+	owners_set(s->base, s->size, index);
+	return index;
+}
+
+static uint64_t pool_start(const struct segment *s, size_t size) {
+	size_t align = size >= HUGE_PAGE ? HUGE_PAGE : GRANULE;
+	return (s->used + align - 1) & ~(align - 1);
+}
+
+/* Opens another pool. Where addresses are scarce, a smaller one serves. */
+static bool pool_open(size_t size) {
+	for (size_t goal = 256 * MIB; goal >= size && goal >= 4 * MIB; goal /= 4) {
+		pool = segment_open(goal, true);
+		if (pool)
+			return true;
+	}
+	return false;
+}
+
+static uint32_t pool_block(unsigned class) {
+	size_t size = class_size(class);
+	if (size > 128 * MIB)
+		return 0;
+	if ((!pool || pool_start(&segments[pool], size) + size > segments[pool].size) && !pool_open(size))
+		return 0;
+	uint32_t index = new_record();
+	if (!index)
+		return 0;
+	struct segment *s = &segments[pool];
+	uint64_t start = pool_start(s, size);
+	s->used = start + size;
+	blocks[index] = (struct block){.segment = pool, .base = s->base + start, .class = (uint8_t)class};
+	owners_set(s->base + start, size, index);
+	return index;
+}
+
+uint32_t supply_take(unsigned class, size_t size, size_t align, uint64_t *dirty) {
+	uint32_t index = 0;
+	lock(&supply_lock);
+	if (ready()) {
+		if (class_size(class) >= OWN_FILE_MIN && segment_own_allowed())
+			index = own_block(class);
+		if (!index && cold[class]) {
+			index = cold[class];
+			cold[class] = blocks[index].below;
+		}
+		if (!index)
+			index = pool_block(class);
+	}
+	if (index)
+		*dirty = block_begin(&blocks[index], size, align);
+	else
+		refused_count++;
+	unlock(&supply_lock);
+	if (index)
+		arena_count_fresh(size);
+	return index;
+}
+
+void supply_return(uint32_t index) {
+	struct block *b = &blocks[index];
+	if (segments[b->segment].pool) {
+		atomic_store_explicit(&b->state, BLOCK_COLD, memory_order_relaxed);
+		b->below = cold[b->class];
+		cold[b->class] = index;
+	} else {
+		segment_forget(b->segment);
+		free_record(index);
+	}
+}
+
+/* Ends a frozen segment with all the records of its blocks. */
+static void close_frozen(uint32_t segment) {
+	struct segment *s = &segments[segment];
+	for (uintptr_t at = s->base; at < s->base + s->size;) {
+		uint32_t index = owner_of((void *)at);
+		if (!index) {
+			at += GRANULE;
+			continue;
+		}
+		at = blocks[index].base + class_size(blocks[index].class);
+		free_record(index);
+	}
+	range_clear(s->base, s->size);
+	segment_forget(segment);
+}
+
+void supply_end_frozen(uint32_t index) {
+	struct block *b = &blocks[index];
+	struct segment *s = &segments[b->segment];
+	atomic_store_explicit(&b->state, BLOCK_NONE, memory_order_relaxed);
+	if (--s->live == 0)
+		close_frozen(b->segment);
+}
+
+void supply_release_frozen(uint32_t index) {
+	struct block *b = &blocks[index];
+	/*
+	 * Its private pages are of no use any more. The file's pages stay until the whole segment is
+	 * done: the other side of the fork may still read them.
+	 */
+	madvise((void *)b->base, class_size(b->class), MADV_DONTNEED);
+	lock(&supply_lock);
+	supply_end_frozen(index);
+	unlock(&supply_lock);
+}
+
+void supply_forget_frozen(void) {
+	for (unsigned class = 0; class < CLASSES; class++) {
+		uint32_t index = cold[class], kept = 0, following;
+		for (; index; index = following) {
+			struct block *b = &blocks[index];
+			following = b->below;
+			if (segments[b->segment].state == SEGMENT_FROZEN) {
+				atomic_store_explicit(&b->state, BLOCK_NONE, memory_order_relaxed);
+				continue;
+			}
+			b->below = kept;
+			kept = index;
+		}
+		cold[class] = kept;
+	}
+	if (pool && segments[pool].state == SEGMENT_FROZEN)
+		pool = 0;
+}
