@@ -1,0 +1,69 @@
+//go:build linux
+
+package coretest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// patience bounds each check: a producer that hangs fails rather than hangs the test.
+const patience = 30 * time.Second
+
+// A check is one clause of the contract. Its error says how the producer breaks it.
+type check struct {
+	name string
+	run  func(ctx context.Context, p core.Producer) error
+}
+
+// checks is the contract.
+func checks() []check {
+	return []check{
+		{"info", checkInfo},
+		{"info/context", checkInfoContext},
+		{"arrays", checkArrays},
+		{"arrays/break", checkArraysBreak},
+		{"arrays/context", checkArraysContext},
+		{"lease/values", checkValues},
+		{"lease/routes", checkRoutes},
+		{"lease/unknown", checkUnknown},
+		{"lease/hostile-names", checkHostileNames},
+		{"lease/context", checkLeaseContext},
+		{"lease/waiting", checkWaiting},
+		{"lease/copy-never", checkCopyNever},
+		{"lease/writable", checkWritable},
+		{"descriptor/unknown", checkDescriptorUnknown},
+		{"descriptor/owned", checkDescriptorOwned},
+		{"descriptor/read-only", checkDescriptorReadOnly},
+		{"descriptor/released", checkDescriptorReleased},
+		{"descriptor/context", checkDescriptorContext},
+		{"release/idempotent", checkRelease},
+		{"release/counts", checkReleaseCounts},
+		{"release/others", checkReleaseOthers},
+		{"concurrent", checkConcurrent},
+	}
+}
+
+// Conform runs the contract of core.Producer against a producer that offers at least the arrays of
+// [Arrays]. open makes, or returns, the producer for one clause; clauses run one after another, and
+// expect that nobody else uses the producer meanwhile.
+//
+// The suite wants what the comments of core.Producer promise: exact values through a mapped
+// descriptor, sorted listings, categories of errors, contexts that are obeyed, leases that end once,
+// read-only files where nothing else was granted. What a producer may choose (routes, strides, whether
+// arrays can be written) it takes from the leases and holds the producer to it.
+func Conform(t *testing.T, open func(t *testing.T) core.Producer) {
+	t.Helper()
+	for _, c := range checks() {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if err := c.run(ctx, open(t)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,15 @@
+// Package coretest helps to test programs and producers that use package core: views over ordinary Go
+// memory, a producer in memory, the search for forgotten views, and the contract of core.Producer as
+// a test suite.
+//
+// A package whose code takes views finds those that it forgets with one line:
+//
+//	func TestMain(m *testing.M) { coretest.Main(m) }
+//
+// A producer proves that it keeps the contract by offering the arrays of [Arrays] and running
+// [Conform]:
+//
+//	func TestConform(t *testing.T) {
+//		coretest.Conform(t, func(t *testing.T) core.Producer { return open(t) })
+//	}
+package coretest

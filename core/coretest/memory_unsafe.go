@@ -1,0 +1,64 @@
+package coretest
+
+import (
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// Memory is a core.Memory of ordinary Go memory. It counts how often it was closed.
+type Memory struct {
+	bytes  []byte
+	closed atomic.Int32
+}
+
+// NewMemory makes a Memory that aliases data.
+func NewMemory[T core.Element](data []T) *Memory {
+	m := &Memory{}
+	if len(data) > 0 {
+		m.bytes = unsafe.Slice((*byte)(unsafe.Pointer(&data[0])), len(data)*int(unsafe.Sizeof(data[0])))
+	}
+	return m
+}
+
+// Bytes is the memory.
+func (m *Memory) Bytes() []byte { return m.bytes }
+
+// Addr is the address of the first byte, or 0 if there is none.
+func (m *Memory) Addr() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(m.bytes))) }
+
+// Size is the number of bytes.
+func (m *Memory) Size() int64 { return int64(len(m.bytes)) }
+
+// Close counts.
+func (m *Memory) Close() error {
+	m.closed.Add(1)
+	return nil
+}
+
+// Closed is how often Close was called.
+func (m *Memory) Closed() int { return int(m.closed.Load()) }
+
+// NewView makes a writable view that aliases data, as a row-major array of the given shape; without a
+// shape, of one axis. The test must close it, like any view. What does not fit together fails the
+// test.
+func NewView[T core.Element](tb testing.TB, data []T, shape ...int) *core.View {
+	tb.Helper()
+	if len(shape) == 0 {
+		shape = []int{len(data)}
+	}
+	l, err := core.NewLayout(core.LayoutSpec{DType: core.DTypeOf[T](), Shape: shape})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if l.Len() != len(data) {
+		tb.Fatalf("shape %v has %d elements, data has %d", shape, l.Len(), len(data))
+	}
+	v, err := core.NewView(l, NewMemory(data), &core.ViewOptions{Name: tb.Name(), Writable: true})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return v
+}
