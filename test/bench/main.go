@@ -1,0 +1,90 @@
+// Command bench measures how long a host takes to get a view of a Python program's array, beside
+// the usual ways to hand an array to another process, in one interleaved run.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+)
+
+const (
+	kibibyte = 1 << 10
+	mebibyte = 1 << 20
+	gibibyte = 1 << 30
+)
+
+type options struct {
+	python string // an interpreter with numpy and grpcio; for the heap's part also with torch and jax
+	lib    string // folder of the plugins
+	json   string // file to write
+	heap   string // the heap's benchmark script, or ""
+	sizes  []size
+}
+
+// size is an array's size and how often it is measured.
+type size struct {
+	bytes  int
+	rounds int // of each way
+	views  int // of ndbridge in each round: they are cheap, and a p99 wants many
+}
+
+func fullSizes() []size {
+	return []size{{4 * kibibyte, 300, 10}, {mebibyte, 200, 10}, {64 * mebibyte, 30, 40}, {gibibyte, 5, 200}}
+}
+
+func briefSizes() []size {
+	return []size{{4 * kibibyte, 5, 2}, {mebibyte, 5, 2}, {8 * mebibyte, 2, 2}}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	opts := options{sizes: fullSizes()}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.StringVar(&opts.python, "python", "python3", "interpreter with numpy and grpcio")
+	flags.StringVar(&opts.lib, "lib", os.Getenv("NDBRIDGE_LIB"), "folder of the plugins")
+	flags.StringVar(&opts.json, "json", "", "file for the results")
+	flags.StringVar(&opts.heap, "heap", "", "the shared heap's benchmark script, to be run as well")
+	brief := flags.Bool("brief", false, "only a few small measurements, to see that all works")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *brief {
+		opts.sizes = briefSizes()
+	}
+	report, err := measure(ctx, opts, out)
+	if err != nil {
+		return err
+	}
+	if opts.heap != "" {
+		if report.Heap, err = measureHeap(ctx, opts, *brief); err != nil {
+			return err
+		}
+	}
+	report.print(out)
+	if opts.json == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(report, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(opts.json), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(opts.json, append(text, '\n'), 0o644)
+}

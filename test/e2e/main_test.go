@@ -1,0 +1,18 @@
+// Package e2e tests the whole on the real thing: a host and a Python program with numpy, torch or
+// jax, each in a process of its own.
+package e2e
+
+import (
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain also runs the binary as a host of its own, for the tests that kill one.
+func TestMain(m *testing.M) {
+	if config := os.Getenv(hostConfigEnv); config != "" {
+		os.Exit(runHost(config))
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -1,0 +1,38 @@
+// Package harness holds what the end-to-end tests share: programs that a test can steer from
+// outside, and what /proc says about processes.
+package harness
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Python gives the interpreter of the base environment, which has numpy.
+func Python(tb testing.TB) string { return need(tb, "NDBRIDGE_TEST_PYTHON") }
+
+// PythonAll gives the interpreter of the environment that has numpy, torch and jax.
+func PythonAll(tb testing.TB) string { return need(tb, "NDBRIDGE_TEST_PYTHON_ALL") }
+
+// Pythons gives the interpreters of the version matrix.
+func Pythons(tb testing.TB) []string {
+	return filepath.SplitList(need(tb, "NDBRIDGE_TEST_PYTHONS"))
+}
+
+// Library gives the path of a file of the build: "ndbridge-all.so".
+func Library(tb testing.TB, name string) string {
+	return filepath.Join(need(tb, "NDBRIDGE_LIB"), name)
+}
+
+// CI reports whether this run decides about a change, where nothing may be missing.
+func CI() bool { return os.Getenv("CI") == "true" }
+
+func need(tb testing.TB, name string) string {
+	tb.Helper()
+	value := strings.TrimSpace(os.Getenv(name))
+	if value == "" {
+		tb.Fatalf("%s is not set; run make test", name)
+	}
+	return value
+}
