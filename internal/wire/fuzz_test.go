@@ -1,0 +1,150 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/ndbridge/ndbridge/core"
+	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
+)
+
+func seed(f *testing.F, m proto.Message) {
+	f.Helper()
+	b, err := proto.Marshal(m)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+}
+
+// FuzzLease feeds arbitrary messages to the host's check of a lease, and holds what passes to what
+// the host relies on.
+func FuzzLease(f *testing.F) {
+	seed(f, valid())
+	for _, edit := range hostileLeases() {
+		l := valid()
+		edit(l)
+		if proto.Size(l) < 1<<12 {
+			seed(f, l)
+		}
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		message := new(pb.Lease)
+		if proto.Unmarshal(b, message) != nil {
+			return
+		}
+		for _, req := range []core.Request{{}, {Writable: true}, {Copy: core.CopyNever}} {
+			l, err := leaseToCore(message, req)
+			if err != nil {
+				continue
+			}
+			if _, err := core.NewLayout(l.Layout.Spec()); err != nil {
+				t.Fatalf("layout %+v: %v", l.Layout.Spec(), err)
+			}
+			lo, hi := l.Layout.Span()
+			segment, ok := l.Handle.(core.Segment)
+			switch {
+			case ok != (l.Layout.Len() > 0) || ok == (l.Route == core.RouteEmpty):
+				t.Fatalf("%d elements by route %v with handle %v", l.Layout.Len(), l.Route, l.Handle)
+			case ok && (lo < 0 || lo >= hi || int64(hi) > segment.Size):
+				t.Fatalf("span %d to %d of segment %+v", lo, hi, segment)
+			case ok && !l.Layout.Device().HostReadable():
+				t.Fatalf("host memory on %v", l.Layout.Device())
+			case l.Route == core.RouteNone || l.Fence == nil || l.Route.Copied() != (l.Reason != core.ReasonNone):
+				t.Fatalf("route %v, fence %v, reason %v", l.Route, l.Fence, l.Reason)
+			case l.Writable != req.Writable || l.Writable && l.Layout.ReadOnly():
+				t.Fatalf("writable %v, asked %v, read-only %v", l.Writable, req.Writable, l.Layout.ReadOnly())
+			case l.Route.Copied() && (req.Copy == core.CopyNever || l.Writable):
+				t.Fatalf("a copy for %+v", req)
+			}
+			again, err := leaseToProto(l)
+			if err != nil {
+				t.Fatalf("%+v cannot be sent again: %v", l, err)
+			}
+			if _, err := leaseToCore(again, req); err != nil {
+				t.Fatalf("%+v is refused the second time: %v", l, err)
+			}
+		}
+	})
+}
+
+// FuzzEntry feeds arbitrary messages to the check of a listing's entry, errors included.
+func FuzzEntry(f *testing.F) {
+	seed(f, &pb.Entry{Name: "x", Layout: valid().GetLayout()})
+	seed(f, &pb.Entry{Name: "x", Error: errorToProto(&core.Error{
+		Op: "list", Kind: core.ErrPython, Err: &core.PythonError{Type: "ValueError", Message: "m", Traceback: "t"},
+	})})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		message := new(pb.Entry)
+		if proto.Unmarshal(b, message) != nil {
+			return
+		}
+		e, err := entryToCore(message)
+		switch {
+		case err != nil:
+		case e.Err == nil:
+			if _, err := core.NewLayout(e.Layout.Spec()); err != nil {
+				t.Fatalf("layout %+v: %v", e.Layout.Spec(), err)
+			}
+		default:
+			if _, ok := classOf(e.Err); !ok || !utf8.ValidString(e.Err.Error()) {
+				t.Fatalf("error %q without a category, or not UTF-8", e.Err)
+			}
+		}
+	})
+}
+
+// FuzzInfo feeds arbitrary messages to the checks of a description and of settings.
+func FuzzInfo(f *testing.F) {
+	info, err := infoToProto(core.Info{PID: 1, Frameworks: []core.Framework{
+		{Name: "numpy", Quirks: []core.Quirk{{ID: "numpy.q", Effect: core.EffectStage}}},
+	}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	seed(f, info)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		message, settings := new(pb.Info), new(pb.Settings)
+		if proto.Unmarshal(b, message) == nil {
+			if i, err := infoToCore(message); err == nil && (i.PID < 0 || i.Leases < 0) {
+				t.Fatalf("%+v", i)
+			}
+		}
+		if proto.Unmarshal(b, settings) == nil {
+			if s, err := settingsToCore(settings); err == nil {
+				if _, err := settingsToProto(s); err != nil {
+					t.Fatalf("%+v cannot be sent again: %v", s, err)
+				}
+			}
+		}
+	})
+}
+
+// FuzzStatus feeds arbitrary datagrams to the reader of status messages.
+func FuzzStatus(f *testing.F) {
+	for _, s := range []Status{
+		{Stage: StagePython, Version: "3.11.7", Implementation: "cpython", Executable: "/usr/bin/python3"},
+		{Stage: StageError, Kind: KindPython, Type: "ImportError", Message: "m", Traceback: "t"},
+	} {
+		b, err := json.Marshal(s)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := ParseStatus(b)
+		if err != nil {
+			return
+		}
+		if err := s.Err(); (err != nil) != (s.Stage == StageError) {
+			t.Fatalf("%+v gives error %v", s, err)
+		} else if e, ok := errors.AsType[*core.Error](err); err != nil && (!ok || e.Kind == nil || !e.Remote) {
+			t.Fatalf("%+v gives error %#v", s, err)
+		}
+	})
+}
