@@ -1,0 +1,122 @@
+package render
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/stream"
+)
+
+const (
+	fewRows    = 8
+	fewColumns = 8
+)
+
+// few reports whether an array is so small that its numbers say more than a picture.
+func few(l core.Layout) bool {
+	rank := l.Rank()
+	return rank <= 2 && (rank < 1 || l.Dim(rank-1) <= fewColumns) && (rank < 2 || l.Dim(0) <= fewRows)
+}
+
+// numberLines writes the numbers of a small array in columns.
+func numberLines(v *core.View) ([]string, error) {
+	raw := make([]byte, v.NBytes())
+	if _, err := core.CopyBytes(raw, v); err != nil {
+		return nil, err
+	}
+	texts := make([]string, v.Len())
+	width := 0
+	for i := range texts {
+		texts[i] = number(raw, v.DType(), i)
+		width = max(width, utf8.RuneCountInString(texts[i]))
+	}
+	columns := 1
+	if v.Rank() > 0 {
+		columns = v.Dim(v.Rank() - 1)
+	}
+	var lines []string
+	for ; len(texts) > 0; texts = texts[columns:] {
+		row := make([]string, columns)
+		for i, text := range texts[:columns] {
+			row[i] = fmt.Sprintf("%*s", width, text)
+		}
+		lines = append(lines, strings.Join(row, "  "))
+	}
+	return lines, nil
+}
+
+// number is the text of the element i of those in raw.
+func number(raw []byte, d core.DType, i int) string {
+	size := d.Size()
+	switch {
+	case d == core.Bool:
+		return strconv.FormatBool(raw[i] != 0)
+	case d == core.Int64:
+		return strconv.FormatInt(int64(binary.NativeEndian.Uint64(raw[size*i:])), 10)
+	case d == core.Uint64:
+		return strconv.FormatUint(binary.NativeEndian.Uint64(raw[size*i:]), 10)
+	case isComplex(d):
+		return complexText(raw[size*i:][:size])
+	case d.Packed():
+		return Number(magnitudes(nil, raw, d, i+1)[i], d)
+	}
+	return Number(magnitudes(nil, raw[size*i:][:size], d, 1)[0], d)
+}
+
+// complexText writes a complex number of two halves of its bytes as Python does, without brackets.
+func complexText(b []byte) string {
+	part, digits := double, 32
+	switch len(b) {
+	case 4:
+		part = half
+	case 8:
+		part = single
+	default:
+		digits = 64
+	}
+	text := func(x float64) string { return strconv.FormatFloat(x, 'g', 6, digits) }
+	im := text(part(b[len(b)/2:]))
+	if !strings.HasPrefix(im, "-") && !strings.HasPrefix(im, "+") {
+		im = "+" + im
+	}
+	return text(part(b)) + im + "j"
+}
+
+// Number writes a number computed from elements of type d (an element, a mean, a magnitude) in as many
+// digits as people want to read: whole ones in full as far as they are exact, others in six.
+func Number(x float64, d core.DType) string {
+	if integral(d) && x == float64(int64(x)) && x > -1<<53 && x < 1<<53 {
+		return strconv.FormatInt(int64(x), 10)
+	}
+	return strconv.FormatFloat(x, 'g', 6, 64)
+}
+
+// hexLines shows the bytes of the first elements.
+func hexLines(v *core.View, columns int) ([]string, error) {
+	const elements = 4
+	size := v.DType().Bits() * v.DType().Lanes() / 8
+	var lines []string
+	for raw, err := range stream.Bytes(v, elements*size) {
+		if err != nil {
+			return nil, err
+		}
+		for i := range len(raw) / size {
+			lines = append(lines, hexLine(raw[i*size:][:size], columns))
+		}
+		break
+	}
+	return lines, nil
+}
+
+// hexLine shows as many bytes as a line has room for.
+func hexLine(raw []byte, columns int) string {
+	const dots = " ..."
+	if room := max((columns-len(dots)+1)/3, 1); len(raw) > room {
+		return fmt.Sprintf("% x", raw[:room]) + dots
+	}
+	return fmt.Sprintf("% x", raw)
+}

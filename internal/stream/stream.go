@@ -1,0 +1,96 @@
+// Package stream reads the elements of a view piece by piece, so that an array of any size and any
+// strides can be written or measured with a small buffer.
+package stream
+
+import (
+	"iter"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// DefaultSize is a piece that is large enough to read at the speed of memory and small enough to
+// stay in a processor's cache.
+const DefaultSize = 256 << 10
+
+// Bytes yields the bytes of the elements of v in row-major order, in pieces of at most size bytes (but
+// at least one element). All pieces together are what [core.CopyBytes] would copy: of packed elements,
+// only the last piece can have unused bits. A piece is valid until the next one.
+//
+// It stops after the first error, which is one of core.CopyBytes.
+func Bytes(v *core.View, size int) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		if v.Len() == 0 {
+			return
+		}
+		r := reader{size: size, yield: yield}
+		if v.DType().Packed() {
+			r.whole(v)
+			return
+		}
+		r.split(v)
+	}
+}
+
+type reader struct {
+	size  int
+	buf   []byte
+	yield func([]byte, error) bool
+}
+
+// split reads v in one piece if it fits, and else the parts of its outermost axis that has any. It
+// reports whether to go on: not after an error, and not if the loop was left.
+func (r *reader) split(v *core.View) bool {
+	n := v.NBytes()
+	if n <= int64(r.size) || v.Len() == 1 {
+		return r.read(v)
+	}
+	axis := 0
+	for v.Dim(axis) == 1 {
+		axis++
+	}
+	each := n / int64(v.Dim(axis))
+	step := max(int(int64(r.size)/each), 1)
+	for lo := 0; lo < v.Dim(axis); lo += step {
+		part, err := v.Sub(axis, lo, min(lo+step, v.Dim(axis)))
+		if err != nil {
+			r.yield(nil, err)
+			return false
+		}
+		ok := r.split(part)
+		_ = part.Close() // v is still open, so there is nothing to give back
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// read reads v in one piece.
+func (r *reader) read(v *core.View) bool {
+	n := int(v.NBytes())
+	if cap(r.buf) < n {
+		r.buf = make([]byte, max(n, min(r.size, 1<<20)))
+	}
+	n, err := core.CopyBytes(r.buf[:n], v)
+	if err != nil {
+		r.yield(nil, err)
+		return false
+	}
+	return r.yield(r.buf[:n], nil)
+}
+
+// whole reads packed elements. Their arrays are always dense, so their bytes need no gathering, and
+// parts of them cannot be had.
+func (r *reader) whole(v *core.View) {
+	all := make([]byte, v.NBytes())
+	n, err := core.CopyBytes(all, v)
+	if err != nil {
+		r.yield(nil, err)
+		return
+	}
+	for lo := 0; lo < n; lo += r.size {
+		if !r.yield(all[lo:min(lo+r.size, n)], nil) {
+			return
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package stream_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/coretest"
+	"github.com/ndbridge/ndbridge/internal/stream"
+)
+
+func TestMain(m *testing.M) { coretest.Main(m) }
+
+// view makes a view of 1,024 bytes that are all different from their neighbours.
+func view(t *testing.T, s core.LayoutSpec) *core.View {
+	t.Helper()
+	data := make([]byte, 1024)
+	for i := range data {
+		data[i] = byte(i * 7)
+	}
+	l, err := core.NewLayout(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := core.NewView(l, coretest.NewMemory(data), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return v
+}
+
+func TestPiecesMakeTheWhole(t *testing.T) {
+	t.Parallel()
+	opaque, err := core.Opaque(24)
+	if err != nil {
+		t.Fatal(err)
+	}
+	int2, err := core.NewDType(core.Int8.Code(), 2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	specs := map[string]core.LayoutSpec{
+		"dense":       {DType: core.Float32, Shape: []int{4, 8, 8}},
+		"transposed":  {DType: core.Float32, Shape: []int{16, 16}, Strides: []int{4, 64}},
+		"reversed":    {DType: core.Uint16, Shape: []int{30, 3}, Strides: []int{-8, 2}, Offset: 29 * 8},
+		"broadcast":   {DType: core.Uint8, Shape: []int{50, 7}, Strides: []int{0, 3}},
+		"overlapping": {DType: core.Float64, Shape: []int{20, 5}, Strides: []int{8, 8}},
+		"no axis":     {DType: core.Complex128},
+		"empty":       {DType: core.Float32, Shape: []int{5, 0, 3}},
+		"ones":        {DType: core.Int8, Shape: []int{1, 1, 100, 1}},
+		"opaque":      {DType: opaque, Shape: []int{6, 5}, Strides: []int{24, 7 * 24}},
+		"packed":      {DType: core.Int4, Shape: []int{9, 11}},
+		"packed more": {DType: int2, Shape: []int{1001}},
+	}
+	for name, spec := range specs {
+		for _, size := range []int{1, 7, 64, 1 << 20} {
+			t.Run(fmt.Sprintf("%s by %d", name, size), func(t *testing.T) {
+				t.Parallel()
+				v := view(t, spec)
+				want := make([]byte, v.NBytes())
+				if _, err := core.CopyBytes(want, v); err != nil {
+					t.Fatal(err)
+				}
+				var got []byte
+				for piece, err := range stream.Bytes(v, size) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if len(piece) == 0 || len(piece) > max(size, v.DType().Size()) {
+						t.Fatalf("a piece of %d bytes", len(piece))
+					}
+					got = append(got, piece...)
+				}
+				if !bytes.Equal(got, want) {
+					t.Errorf("got % x\nwant % x", got, want)
+				}
+			})
+		}
+	}
+}
+
+func TestLoopCanBeLeft(t *testing.T) {
+	t.Parallel()
+	v := view(t, core.LayoutSpec{DType: core.Uint8, Shape: []int{10, 10}, Strides: []int{1, 10}})
+	n := 0
+	for range stream.Bytes(v, 10) {
+		if n++; n == 3 {
+			break
+		}
+	}
+	if n != 3 {
+		t.Errorf("%d rounds", n)
+	}
+}
+
+func TestErrorsEndTheLoop(t *testing.T) {
+	t.Parallel()
+	for _, d := range []core.DType{core.Uint8, core.Int4} {
+		v := view(t, core.LayoutSpec{DType: d, Shape: []int{16, 16}})
+		if err := v.Close(); err != nil {
+			t.Fatal(err)
+		}
+		rounds := 0
+		for piece, err := range stream.Bytes(v, 16) {
+			rounds++
+			if piece != nil || !errors.Is(err, core.ErrClosed) {
+				t.Errorf("%v: got %d bytes, %v", d, len(piece), err)
+			}
+		}
+		if rounds != 1 {
+			t.Errorf("%v: %d rounds", d, rounds)
+		}
+	}
+}
+
+// device is memory that the host cannot read.
+type device struct{ *coretest.Memory }
+
+func (device) Bytes() []byte { return nil }
+
+func TestDeviceMemoryIsRefused(t *testing.T) {
+	t.Parallel()
+	l, err := core.NewLayout(core.LayoutSpec{
+		DType: core.Uint8, Shape: []int{4, 4}, Device: core.Device{Kind: core.CUDA},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := core.NewView(l, device{coretest.NewMemory(make([]byte, 16))}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	for _, err = range stream.Bytes(v, 4) {
+		if !errors.Is(err, core.ErrDevice) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if err == nil {
+		t.Error("device memory was read")
+	}
+}
