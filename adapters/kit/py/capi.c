@@ -55,9 +55,7 @@ typedef ptrdiff_t Py_ssize_t;
 	X(void, PyErr_Clear, (void))                                             \
 	X(void, PyErr_Fetch, (PyObject **, PyObject **, PyObject **))            \
 	X(void, PyErr_NormalizeException, (PyObject **, PyObject **, PyObject **)) \
-	X(void, PyErr_Restore, (PyObject *, PyObject *, PyObject *))             \
 	X(void, PyErr_SetObject, (PyObject *, PyObject *))                       \
-	X(void, PyErr_Print, (void))                                             \
 	X(int, PyObject_GetBuffer, (PyObject *, ndpy_buffer *, int))             \
 	X(void, PyBuffer_Release, (ndpy_buffer *))                               \
 	X(void *, PyCapsule_GetPointer, (PyObject *, const char *))              \
@@ -229,15 +227,6 @@ void ndpy_raise(ndpy type, const char *text, size_t len) {
 	if (!s) return; // the indicator is set all the same
 	api.PyErr_SetObject(OBJECT(type), s);
 	api.Py_DecRef(s);
-}
-
-void ndpy_print(ndpy type, ndpy value, ndpy traceback) {
-	api.Py_IncRef(OBJECT(type)); // PyErr_Restore takes one reference of each
-	api.Py_IncRef(OBJECT(value));
-	if (OBJECT(traceback) == (PyObject *)api._Py_NoneStruct) traceback = 0;
-	if (traceback) api.Py_IncRef(OBJECT(traceback));
-	api.PyErr_Restore(OBJECT(type), OBJECT(value), OBJECT(traceback));
-	api.PyErr_Print();
 }
 
 int ndpy_get_buffer(ndpy o, ndpy_buffer *buffer, int flags) {

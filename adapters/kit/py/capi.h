@@ -84,7 +84,6 @@ int ndpy_failed_with(ndpy cls);                           // is it an instance o
 void ndpy_clear(void);
 void ndpy_fetch(ndpy *type, ndpy *value, ndpy *traceback); // clears the indicator; gives new references
 void ndpy_raise(ndpy type, const char *text, size_t len);
-void ndpy_print(ndpy type, ndpy value, ndpy traceback); // as an uncaught exception
 
 int ndpy_get_buffer(ndpy o, ndpy_buffer *buffer, int flags);
 void ndpy_release_buffer(ndpy_buffer *buffer);

@@ -119,10 +119,9 @@ func capiText(o Object) (string, bool) {
 	return string(unsafe.Slice((*byte)(unsafe.Pointer(p)), int(n))), true
 }
 
-func capiFailed() bool                 { return C.ndpy_failed() != 0 }
-func capiFailedWith(cls Object) bool   { return C.ndpy_failed_with(C.ndpy(cls)) != 0 }
-func capiClear()                       { C.ndpy_clear() }
-func capiPrint(t, v, traceback Object) { C.ndpy_print(C.ndpy(t), C.ndpy(v), C.ndpy(traceback)) }
+func capiFailed() bool               { return C.ndpy_failed() != 0 }
+func capiFailedWith(cls Object) bool { return C.ndpy_failed_with(C.ndpy(cls)) != 0 }
+func capiClear()                     { C.ndpy_clear() }
 
 func capiFetch() (t, v, traceback Object) {
 	var a, b, c C.ndpy

@@ -14,17 +14,27 @@ func (g *GIL) failure() error {
 		// What Python itself says of a C function that fails without saying why.
 		return &core.PythonError{Type: "SystemError", Message: "error return without exception set"}
 	}
-	err := &core.PythonError{
+	defer g.release(len(g.owned), len(g.buffers))
+	for _, o := range []Object{t, v, traceback} {
+		if o != 0 {
+			g.own(o)
+		}
+	}
+	return g.describe(t, v, traceback)
+}
+
+// Exception describes an exception that Python code has caught.
+func (g *GIL) Exception(v Object) *core.PythonError {
+	defer g.release(len(g.owned), len(g.buffers))
+	return g.describe(g.Type(v), v, g.quiet(capiAttr(v, "__traceback__")))
+}
+
+func (g *GIL) describe(t, v, traceback Object) *core.PythonError {
+	return &core.PythonError{
 		Type:      g.className(t),
 		Message:   g.message(v),
 		Traceback: g.format(t, v, traceback),
 	}
-	for _, o := range []Object{t, v, traceback} {
-		if o != 0 {
-			capiDecref(o)
-		}
-	}
-	return err
 }
 
 // message is str(v), as the traceback module writes it where that raises.
@@ -120,7 +130,3 @@ func (g *GIL) isSubclass(class, base Object) bool {
 	}
 	return false
 }
-
-// PrintException reports an exception as Python reports one that nothing caught: through
-// sys.excepthook, with sys.last_value set. It must not be a SystemExit, which ends the process.
-func (g *GIL) PrintException(class, value, traceback Object) { capiPrint(class, value, traceback) }

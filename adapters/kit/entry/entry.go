@@ -1,0 +1,172 @@
+// Package entry makes a program's Python process serve its arrays: it is what a plugin, a c-shared Go
+// library, consists of besides its adapters.
+//
+// The bootstrap of the host loads the library with ctypes and calls its C functions; lifecycle.c has
+// them, and decides what a call may do: none enters Go in a forked child. What concerns the end of the
+// session is done there too, so that it works whatever state Go and Python are in.
+package entry
+
+// #include <stdlib.h>
+// #include "lifecycle.h"
+import "C"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/wire"
+)
+
+// closeTimeout bounds the wait for calls that are inside the interpreter when it is about to end. It
+// leaves a part of the second that an ending program has.
+const closeTimeout = 500 * time.Millisecond
+
+// Program is a Python program as a producer, and what its process tells it.
+type Program interface {
+	core.Producer
+
+	// Publish gives an object a name. It is called with the GIL held, on one of Python's own threads,
+	// so it must not wait for anything that may be waiting for the GIL.
+	Publish(g *py.GIL, name string, o py.Object) error
+	// Unpublish takes a name back. It is called as Publish is.
+	Unpublish(g *py.GIL, name string) error
+	// Exited says that the script has ended by itself, with the status that the process will have and
+	// the message that came instead of one, if any. After status 0 the interpreter stays.
+	Exited(status int, message string)
+	// Failed says that the script has raised.
+	Failed(err *core.PythonError)
+}
+
+// plugin is the one plugin of this process. C calls functions, not methods, so it has to be global.
+// It is written by Register and by ndGoStart, which are over before any other function is called.
+//
+//nolint:gochecknoglobals // see above
+var plugin struct {
+	name, version string
+	newProgram    func(i *py.Interp) Program
+
+	interp  *py.Interp
+	program Program
+}
+
+// Register says what the library serves. A plugin's main package calls it from an init function,
+// once.
+func Register(name, version string, newProgram func(i *py.Interp) Program) {
+	plugin.name, plugin.version, plugin.newProgram = name, version, newProgram
+}
+
+//export ndGoVersion
+func ndGoVersion() *C.char { return C.CString(plugin.version) }
+
+// ndGoStart starts to serve. The status descriptor is for messages to the host when it cannot.
+//
+//export ndGoStart
+func ndGoStart(handshake, status C.int) C.int {
+	interp, err := py.Open()
+	if err != nil {
+		report(int(status), err)
+		return 1
+	}
+	plugin.interp, plugin.program = interp, plugin.newProgram(interp)
+	go serve(os.NewFile(uintptr(handshake), "handshake"), int(status))
+	return 0
+}
+
+// serve runs until the session ends, and then ends the program.
+func serve(handshake *os.File, status int) {
+	defer C.nd_end()
+	var opened atomic.Bool
+	err := kit.Serve(context.Background(), plugin.program, kit.ServeOptions{
+		Name: plugin.name, Version: plugin.version,
+		Handshake:      handshake, // and descriptor 3 is the side socket
+		ResetInterrupt: true,
+		Opened: func(kit.Settings) error {
+			opened.Store(true)
+			_ = handshake.Close() // the host has read it, or Open would not have come
+			C.nd_opened()
+			return nil
+		},
+	})
+	if err != nil && !opened.Load() {
+		report(status, err)
+	}
+}
+
+// report tells the host why the program cannot start.
+func report(fd int, err error) {
+	status := wire.Status{Stage: wire.StageError, Kind: wire.KindUnavailable, Message: err.Error()}
+	if errors.Is(err, core.ErrVersion) || errors.Is(err, core.ErrUnsupported) {
+		status.Kind = wire.KindVersion
+	}
+	if e, ok := errors.AsType[*core.Error](err); ok && e.Err != nil {
+		status.Message, status.Remedy = e.Err.Error(), e.Remedy
+	}
+	msg, err := status.Append(nil)
+	if err == nil {
+		_, err = syscall.Write(fd, msg)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "ndbridge: %s (and the host does not hear: %v)\n", status.Message, err)
+	}
+}
+
+//export ndGoPublish
+func ndGoPublish(name, array C.uintptr_t) C.int {
+	return named("publish", name, func(g *py.GIL, name string) error {
+		return plugin.program.Publish(g, name, py.Object(array))
+	})
+}
+
+//export ndGoUnpublish
+func ndGoUnpublish(name C.uintptr_t) C.int {
+	return named("unpublish", name, plugin.program.Unpublish)
+}
+
+// named calls f with the text of a Python str, and turns an error into a Python exception.
+func named(op string, name C.uintptr_t, f func(g *py.GIL, name string) error) C.int {
+	err := plugin.interp.Within(func(g *py.GIL) error {
+		o, text := py.Object(name), ""
+		err := error(&core.PythonError{
+			Type: "TypeError", Message: fmt.Sprintf("%s: the name must be a str, not %s", op, g.TypeName(o)),
+		})
+		if g.IsStr(o) {
+			text, err = g.Text(o)
+		}
+		if err == nil {
+			err = f(g, text)
+		}
+		if err != nil {
+			g.Raise(err)
+		}
+		return err
+	})
+	if err != nil {
+		return -1
+	}
+	return 0
+}
+
+//export ndGoFinished
+func ndGoFinished(status C.int, message *C.char) {
+	plugin.program.Exited(int(status), C.GoString(message))
+}
+
+//export ndGoFailed
+func ndGoFailed(exception C.uintptr_t) {
+	_ = plugin.interp.Within(func(g *py.GIL) error {
+		err := g.Exception(py.Object(exception))
+		g.Unlocked(func() { plugin.program.Failed(err) })
+		return nil
+	})
+}
+
+//export ndGoClose
+func ndGoClose() { plugin.interp.Shut(closeTimeout) }

@@ -1,0 +1,244 @@
+#define _GNU_SOURCE
+#include "lifecycle.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { GRACE_SECONDS = 1 };
+
+// A descriptor that is Go's to close: it may be another file's by now.
+struct file {
+	int fd;
+	dev_t device;
+	ino_t inode;
+};
+
+static struct {
+	atomic_bool forked; // this is a child: Go's threads are not here, so Go must not be entered
+	atomic_bool ending;
+
+	// Events, each readable from when it has happened on.
+	int opened, end_wanted, ended;
+
+	struct file handshake, side; // Go's
+	int host;                    // a duplicate of side, whose end of file is the host's end
+	char sockets[sizeof(((struct sockaddr_un *)0)->sun_path)]; // directory of the session's sockets
+
+	pthread_mutex_t lock;
+	bool script_runs; // guarded by lock: the main thread may be interrupted
+} process = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void happen(int event) {
+	uint64_t one = 1;
+	while (write(event, &one, sizeof one) < 0 && errno == EINTR) {}
+}
+
+static int remember_file(struct file *f, int fd) {
+	struct stat now;
+	if (fstat(fd, &now) < 0) return -1;
+	*f = (struct file){fd, now.st_dev, now.st_ino};
+	return 0;
+}
+
+static void close_file(const struct file *f) {
+	struct stat now;
+	if (fstat(f->fd, &now) == 0 && now.st_dev == f->device && now.st_ino == f->inode) close(f->fd);
+}
+
+// Closes the sockets of this session's gRPC connection, which Go owns and a child must not hold open.
+// A child of a process with threads must not allocate, hence no opendir.
+static void close_sockets(void) {
+	struct entry {
+		uint64_t inode;
+		int64_t offset;
+		unsigned short length;
+		unsigned char type;
+		char name[];
+	};
+	_Alignas(struct entry) char buffer[4096];
+	size_t prefix = strlen(process.sockets);
+	int directory = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (directory < 0 || prefix == 0) goto done;
+	for (long n; (n = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) > 0;) {
+		for (long at = 0; at < n; at += ((struct entry *)(buffer + at))->length) {
+			int fd = 0;
+			for (const char *c = ((struct entry *)(buffer + at))->name; *c; c++)
+				fd = *c >= '0' && *c <= '9' ? fd * 10 + (*c - '0') : -1;
+			struct sockaddr_un name = {0};
+			socklen_t size = sizeof name;
+			if (fd > STDERR_FILENO && getsockname(fd, (struct sockaddr *)&name, &size) == 0 &&
+			    name.sun_family == AF_UNIX && strncmp(name.sun_path, process.sockets, prefix) == 0)
+				close(fd);
+		}
+	}
+done:
+	if (directory >= 0) close(directory);
+}
+
+// Runs in every forked child. Closing the side socket is what keeps a child that outlives the program
+// from looking like the program.
+static void in_child(void) {
+	atomic_store(&process.forked, true);
+	close(process.host);
+	close_file(&process.side);
+	close_file(&process.handshake);
+	close_sockets();
+}
+
+// Waits for the host's end or nd_end, then ends this process: by an interrupt, and if that is not
+// enough, or the exit takes long, by force. It depends on neither Go nor Python.
+static void *watch(void *unused) {
+	(void)unused;
+	struct pollfd fds[] = {
+		{.fd = process.host, .events = POLLRDHUP},
+		{.fd = process.end_wanted, .events = POLLIN},
+	};
+	while (poll(fds, 2, -1) < 0 && errno == EINTR) {}
+
+	atomic_store(&process.ending, true);
+	happen(process.ended);
+	pthread_mutex_lock(&process.lock);
+	// Python's main thread is the process's first: its id is the process's.
+	if (process.script_runs) syscall(SYS_tgkill, getpid(), getpid(), SIGINT);
+	pthread_mutex_unlock(&process.lock);
+
+	struct timespec left = {.tv_sec = GRACE_SECONDS};
+	while (nanosleep(&left, &left) < 0 && errno == EINTR) {}
+	// A process that was started by hand is not the leader of its group: that is the shell's.
+	kill(getpgrp() == getpid() ? 0 : getpid(), SIGKILL);
+	return NULL;
+}
+
+static int start_watch(void) {
+	sigset_t all, before;
+	pthread_attr_t attributes;
+	pthread_t thread;
+	sigfillset(&all);
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	pthread_sigmask(SIG_SETMASK, &all, &before); // signals are for the program's own threads
+	int failed = pthread_create(&thread, &attributes, watch, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	return failed;
+}
+
+static int prepare(int handshake, int side) {
+	if (remember_file(&process.handshake, handshake) < 0 || remember_file(&process.side, side) < 0) return errno;
+	process.host = fcntl(side, F_DUPFD_CLOEXEC, 0);
+	process.opened = eventfd(0, EFD_CLOEXEC);
+	process.end_wanted = eventfd(0, EFD_CLOEXEC);
+	process.ended = eventfd(0, EFD_CLOEXEC);
+	if (process.host < 0 || process.opened < 0 || process.end_wanted < 0 || process.ended < 0) return errno;
+	const char *sockets = getenv("PLUGIN_UNIX_SOCKET_DIR");
+	if (sockets && *sockets) snprintf(process.sockets, sizeof process.sockets, "%s/", sockets);
+	int failed = pthread_atfork(NULL, NULL, in_child);
+	return failed ? failed : start_watch();
+}
+
+void nd_opened(void) { happen(process.opened); }
+void nd_end(void) { happen(process.end_wanted); }
+
+EXPORT const char *nd_version(void) { return ndGoVersion(); }
+EXPORT int nd_forked(void) { return atomic_load(&process.forked); }
+EXPORT int nd_ending(void) { return atomic_load(&process.ending); }
+
+// Starts to serve. The descriptors are the plugin's from now on.
+EXPORT int nd_start(int handshake, int side) {
+	int failed = prepare(handshake, side);
+	if (failed) {
+		fprintf(stderr, "ndbridge: the plugin cannot start: %s\n", strerror(failed));
+		return failed;
+	}
+	return ndGoStart(handshake, process.host);
+}
+
+// Waits until the host has opened the session, or for its end.
+EXPORT int nd_await_open(void) {
+	struct pollfd fds[] = {
+		{.fd = process.opened, .events = POLLIN},
+		{.fd = process.ended, .events = POLLIN},
+	};
+	if (poll(fds, 2, -1) < 0) return ND_INTERRUPTED;
+	if (fds[1].revents) return ND_ENDED;
+	// From now on the end of the host is a matter of the watch, which leaves time for an exit in order.
+	prctl(PR_SET_PDEATHSIG, 0);
+	pthread_mutex_lock(&process.lock);
+	int ending = atomic_load(&process.ending);
+	process.script_runs = !ending;
+	pthread_mutex_unlock(&process.lock);
+	return ending ? ND_ENDED : 0;
+}
+
+// Waits for the end of the session, with a limit unless that is negative.
+EXPORT int nd_wait(int milliseconds) {
+	struct pollfd fd = {.fd = process.ended, .events = POLLIN};
+	int n = poll(&fd, 1, milliseconds);
+	return n < 0 ? ND_INTERRUPTED : n ? ND_ENDED : 0;
+}
+
+static void script_ended(void) {
+	pthread_mutex_lock(&process.lock);
+	process.script_runs = false;
+	pthread_mutex_unlock(&process.lock);
+}
+
+// Says that the script ended by itself.
+EXPORT void nd_finished(int status, char *message) {
+	if (nd_forked()) return;
+	script_ended();
+	ndGoFinished(status, message);
+}
+
+// Says that the script raised. Needs the GIL, as do the next three.
+EXPORT int nd_failed(uintptr_t exception) {
+	if (nd_forked()) return ND_FORKED;
+	script_ended();
+	ndGoFailed(exception);
+	return 0;
+}
+
+EXPORT int nd_publish(uintptr_t name, uintptr_t array) {
+	return nd_forked() ? ND_FORKED : ndGoPublish(name, array);
+}
+
+EXPORT int nd_unpublish(uintptr_t name) { return nd_forked() ? ND_FORKED : ndGoUnpublish(name); }
+
+// Prints an exception as Python does one that nothing caught. It works in forked children too.
+EXPORT int nd_print(void *type, void *value, void *traceback) {
+	void (*incref)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "Py_IncRef");
+	void (*restore)(void *, void *, void *) = (void (*)(void *, void *, void *))dlsym(RTLD_DEFAULT, "PyErr_Restore");
+	void (*print)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "PyErr_Print");
+	if (traceback == dlsym(RTLD_DEFAULT, "_Py_NoneStruct")) traceback = NULL;
+	incref(type); // PyErr_Restore takes a reference of each
+	incref(value);
+	incref(traceback); // may be NULL
+	restore(type, value, traceback);
+	print();
+	return 0;
+}
+
+// Closes the interpreter to the plugin, before it ends. Called without the GIL.
+EXPORT void nd_close(void) {
+	if (!nd_forked()) ndGoClose();
+}

@@ -1,0 +1,27 @@
+// The C half of a plugin in a Python process: what the bootstrap calls through ctypes, and what must
+// work whatever state Go and Python are in: the end of the session, and forked children.
+#ifndef NDBRIDGE_LIFECYCLE_H
+#define NDBRIDGE_LIFECYCLE_H
+
+#include <stdint.h>
+
+// What the functions below say, besides 0 for success. -1 with Python's error indicator set is an
+// exception, for functions that are called with the GIL held.
+enum { ND_ENDED = 1, ND_FORKED = 2, ND_INTERRUPTED = -1 };
+
+// Implemented in Go.
+extern int ndGoStart(int handshake, int status);
+extern int ndGoPublish(uintptr_t name, uintptr_t array);
+extern int ndGoUnpublish(uintptr_t name);
+extern void ndGoFailed(uintptr_t exception);
+extern void ndGoFinished(int status, char *message);
+extern void ndGoClose(void);
+extern char *ndGoVersion(void);
+
+// Called from Go. nd_opened lets the script start. nd_end ends the session, as the host's closing of
+// the side socket does: a script that still runs is interrupted, and the process group is killed a
+// second later if the process has not ended by then.
+void nd_opened(void);
+void nd_end(void);
+
+#endif

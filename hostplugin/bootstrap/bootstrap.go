@@ -1,0 +1,37 @@
+// Package bootstrap is the Python code that an interpreter runs first when a host starts a program:
+// it reports to the host, loads the plugin, and then runs the user's script or module as the
+// interpreter alone would have.
+package bootstrap
+
+import (
+	_ "embed" // for the source
+	"strconv"
+)
+
+//go:embed bootstrap.py
+var source string
+
+// Kind says what a program is.
+type Kind string
+
+// The kinds of program.
+const (
+	Script Kind = "script" // a file, a directory or a zip file with a __main__.py
+	Module Kind = "module" // a module's name, as for python -m
+)
+
+// Args gives the arguments with which the user's interpreter is started: it loads the plugin's
+// library at that path, then runs the target with args.
+//
+// The process is expected to have, besides its standard input and error: as descriptor 1 go-plugin's
+// handshake pipe, as 3 the side socket (SOCK_SEQPACKET), and as 4 the pipe that becomes its standard
+// output.
+func Args(plugin string, kind Kind, target string, args ...string) []string {
+	return append([]string{"-c", Code(), plugin, string(kind), target}, args...)
+}
+
+// Code gives the program text for python -c. It leaves no name behind in __main__.
+func Code() string {
+	// The source is ASCII, so Go's escapes mean the same in every Python.
+	return "exec(compile(" + strconv.QuoteToASCII(source) + `, "<ndbridge>", "exec"), {"__name__": "ndbridge"})`
+}

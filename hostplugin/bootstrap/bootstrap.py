@@ -1,0 +1,310 @@
+"""Hands arrays of this program to the host that started it.
+
+Nothing has to be published: the host reaches every array that has a name in this program. Publishing
+gives an array a name of its own, wherever the program keeps it.
+"""
+
+# This is what an interpreter started by a host runs first: it loads the plugin into the process, and
+# then runs the user's script or module as the interpreter alone would have.
+#
+# It runs in a namespace of its own, so nothing of it shows in the program but the module ndbridge.
+# It must compile under every Python, 2.7 included, because only Python can tell the host that it is
+# too old. Until the program runs it imports only what no program shadows.
+
+import os
+import sys
+
+# The descriptors that the host hands over, besides standard input and standard error.
+HANDSHAKE, SIDE, STDOUT = 1, 3, 4
+
+# What the plugin's functions say, besides 0 for success.
+ENDED, INTERRUPTED, FORKED = 1, -1, 2
+
+# How long a program that failed waits for the host to have read why.
+LINGER_MS = 1000
+
+
+def send(stage, **fields):
+    """Sends the host one status message, a JSON object in one datagram."""
+    fields["stage"] = stage
+    message = "{%s}" % ",".join("%s:%s" % (quote(k), quote(v)) for k, v in sorted(fields.items()))
+    try:
+        # A lone surrogate, which UTF-8 cannot say, becomes the escape that JSON has for it.
+        os.write(SIDE, message.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        sys.exit("ndbridge: this code is run by a host, not by hand (%s): %s" % (error, message))
+
+
+def quote(text):
+    """Writes a JSON string."""
+    if isinstance(text, bytes):  # Python 2's str
+        text = text.decode("utf-8", "replace")
+    safe = (c if c >= " " and c not in '"\\' else "\\u%04x" % ord(c) for c in text[:8000])
+    return '"%s"' % "".join(safe)
+
+
+def give_up(kind, message, remedy):
+    send("error", kind=kind, message=message, remedy=remedy)
+    sys.exit(1)
+
+
+def check_interpreter():
+    version = "%d.%d.%d" % tuple(sys.version_info[:3])
+    name = getattr(getattr(sys, "implementation", None), "name", "cpython")
+    send("python", version=version, implementation=name, executable=sys.executable or "")
+    if name != "cpython":
+        give_up("version", "the interpreter is %s %s" % (name, version), "use CPython 3.8 or newer")
+    if sys.version_info < (3, 8):
+        give_up("version", "the interpreter is Python %s" % version, "use CPython 3.8 or newer")
+
+
+def check_script(path):
+    try:
+        if os.path.isfile(path):
+            open(path, "rb").close()
+        else:
+            os.stat(path)  # opening a pipe would take from it
+    except OSError as error:
+        give_up("config", "the script %s: %s" % (path, error.strerror), "check the path of the script")
+
+
+def take_descriptors():
+    """Makes the host's pipe for output this program's standard output, and gives the handshake's."""
+    handshake = os.dup(HANDSHAKE)
+    os.dup2(STDOUT, 1)
+    os.close(STDOUT)
+    os.set_inheritable(SIDE, False)
+    if sys.stdout is not None:
+        sys.stdout.reconfigure(line_buffering=True)
+    return handshake
+
+
+def load(path):
+    """Gives the plugin twice: its functions to be called without the GIL, and with it."""
+    modules = set(sys.modules)
+    try:
+        import ctypes
+    except ImportError as error:
+        give_up("unavailable", "this Python has no ctypes: %s" % error,
+                "install libffi and build this Python again, or use another")
+    try:
+        lib, with_gil = ctypes.CDLL(path), ctypes.PyDLL(path)
+    except OSError as error:
+        platform = getattr(sys.implementation, "_multiarch", sys.platform)
+        give_up("unavailable", "the plugin does not load into this Python (%s): %s" % (platform, error),
+                "use a 64-bit CPython for this machine and for Linux with glibc")
+    lib.nd_version.restype = ctypes.c_char_p
+    lib.nd_finished.argtypes = [ctypes.c_int, ctypes.c_char_p]
+    with_gil.nd_publish.argtypes = [ctypes.py_object] * 2
+    with_gil.nd_unpublish.argtypes = with_gil.nd_failed.argtypes = [ctypes.py_object]
+    with_gil.nd_print.argtypes = [ctypes.py_object] * 3
+    # The program may have modules of these names; what starts with "_" is built in.
+    for name in set(sys.modules) - modules:
+        if not name.startswith("_"):
+            del sys.modules[name]
+    return lib, with_gil
+
+
+def clean_environment():
+    """Takes out what was meant for the plugin, which has its own copy, not for the program."""
+    for name in list(os.environ):
+        if name.startswith("NDBRIDGE_") or name in (
+            "PLUGIN_CLIENT_CERT", "PLUGIN_MAX_PORT", "PLUGIN_MIN_PORT", "PLUGIN_MULTIPLEX_GRPC",
+            "PLUGIN_PROTOCOL_VERSIONS", "PLUGIN_UNIX_SOCKET_DIR", "PLUGIN_UNIX_SOCKET_GROUP",
+        ):
+            del os.environ[name]
+
+
+def add_module(lib, with_gil):
+    """Makes the module ndbridge that the program can import."""
+
+    def publish(name, array):
+        """Gives array a name by which the host can ask for it.
+
+        The array stays alive until the name is published again, which replaces it, or unpublished,
+        even if the program holds no other reference to it. Raises TypeError or ValueError if the
+        name or the array cannot be handed over, and RuntimeError in a forked child, which has no
+        host.
+        """
+        check(with_gil.nd_publish(name, array))
+
+    def unpublish(name):
+        """Takes the name back. What the host holds of the array stays valid."""
+        check(with_gil.nd_unpublish(name))
+
+    def check(result):
+        if result == FORKED:
+            raise RuntimeError("a forked process has no host: publish from the process that the host started")
+
+    module = type(sys)("ndbridge", __doc__)
+    module.__version__ = lib.nd_version().decode()
+    module.__all__ = ["publish", "unpublish"]
+    for function in publish, unpublish:
+        function.__qualname__ = function.__name__
+        setattr(module, function.__name__, function)
+    sys.modules["ndbridge"] = module
+
+
+def restore_signals():
+    """Gives Python its handler of SIGINT back, through which the host ends the program."""
+    import _signal as signal
+
+    handler = signal.getsignal(signal.SIGINT)
+    if handler in (None, signal.SIG_DFL, signal.SIG_IGN):  # ignored, in background jobs of a shell
+        handler = signal.default_int_handler
+    signal.signal(signal.SIGINT, handler)
+
+
+def run_script(path, args):
+    """Does what `python path args...` does."""
+    sys.argv[:] = [path] + args
+    own_path = not (sys.flags.isolated or getattr(sys.flags, "safe_path", False))
+    for hook in sys.path_hooks:  # a directory or a zip file with a __main__ in it
+        try:
+            hook(path)
+        except ImportError:
+            continue
+        sys.path.insert(0, path)
+        import runpy
+
+        return runpy._run_module_as_main("__main__", alter_argv=False)
+    if own_path:
+        sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
+    if sys.version_info >= (3, 9):
+        path = os.path.join(os.getcwd(), path)
+    import _frozen_importlib_external as loaders
+
+    if path.endswith(".pyc"):
+        loader = loaders.SourcelessFileLoader("__main__", path)
+        code = loader.get_code("__main__")
+    else:
+        loader = loaders.SourceFileLoader("__main__", path)
+        code = compile(loader.get_data(path), path, "exec", dont_inherit=True)
+    main = sys.modules["__main__"].__dict__
+    main.update(__file__=path, __cached__=None, __loader__=loader)
+    exec(code, main)
+
+
+def run_module(name, args):
+    """Does what `python -m name args...` does."""
+    sys.argv[:] = ["-m"] + args
+    if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
+        sys.path.insert(0, os.getcwd())
+    import runpy
+
+    runpy._run_module_as_main(name)
+
+
+def wait_for_threads():
+    """Waits as Python does before it exits: a script has not ended while its threads run."""
+    threading = sys.modules.get("threading")
+    if threading is None:
+        return
+    while True:
+        current = threading.current_thread()
+        others = [t for t in threading.enumerate() if not t.daemon and t is not current]
+        if not others:
+            return
+        for thread in others:
+            thread.join()
+
+
+def flush():
+    """Writes out what was printed, since the process may stay for long."""
+    for stream in sys.stdout, sys.stderr:
+        try:
+            stream.flush()
+        except Exception:  # closed, None, or not a stream; Python says so when it exits
+            pass
+
+
+class Session(object):
+    """The program's half of a session, from the host's opening it to its end."""
+
+    def __init__(self, lib, with_gil):
+        self.lib = lib
+        self.with_gil = with_gil
+
+    def open(self, handshake):
+        """Waits until the host has opened the session; gives False if it will not."""
+        if self.lib.nd_start(handshake, SIDE):
+            return False
+        while True:
+            result = self.lib.nd_await_open()
+            if result != INTERRUPTED:
+                return result != ENDED
+
+    def run(self, execute, target, args):
+        """Runs the program, tells the host how it ended, and gives its exit status."""
+        status = failure = None
+        try:
+            execute(target, args)
+            wait_for_threads()
+        except SystemExit as error:
+            status = error.code
+        except BaseException as error:
+            failure = error
+        # No exception is being handled from here on, as in Python when it reports one.
+        return self.exited(status) if failure is None else self.raised(failure)
+
+    def exited(self, status):
+        if self.lib.nd_forked():
+            return status
+        flush()
+        number, text = status, ""
+        if status is None:
+            number = 0
+        elif not isinstance(status, int):
+            number, text = 1, str(status)
+        self.lib.nd_finished(number, text.encode("utf-8", "backslashreplace"))
+        # What ended well stays available. Otherwise the host hears why first.
+        self.wait(LINGER_MS if number else -1)
+        return status
+
+    def raised(self, error):
+        forked = self.lib.nd_forked()
+        if isinstance(error, KeyboardInterrupt) and not forked and self.lib.nd_ending():
+            return 0  # the host ended the session while the script still ran
+        traceback = error.__traceback__
+        while traceback is not None and traceback.tb_frame.f_globals is globals():
+            traceback = traceback.tb_next
+        error = error.with_traceback(traceback)
+        self.with_gil.nd_print(type(error), error, traceback)
+        if not forked:
+            self.with_gil.nd_failed(error)
+            self.wait(LINGER_MS)
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
+
+    def wait(self, milliseconds):
+        """Waits for the host to end the session; -1 is for ever. Signals are handled meanwhile."""
+        while self.lib.nd_wait(milliseconds) == INTERRUPTED:
+            pass
+
+
+def main():
+    if "" in sys.path[:1]:  # the current directory, which -c alone adds
+        del sys.path[0]
+    check_interpreter()
+    plugin, kind, target = sys.argv[1:4]
+    args = sys.argv[4:]
+    if kind == "script":
+        check_script(target)
+    handshake = take_descriptors()
+    session = Session(*load(plugin))
+    send("loaded")
+    if not session.open(handshake):
+        sys.exit(1)
+    clean_environment()
+    restore_signals()
+    add_module(session.lib, session.with_gil)
+    if hasattr(sys, "orig_argv"):
+        sys.orig_argv[1:] = ([] if kind == "script" else ["-m"]) + [target] + args
+    try:
+        status = session.run(run_script if kind == "script" else run_module, target, args)
+    except KeyboardInterrupt:  # after the script's end, while its arrays were still in use
+        status = 0 if session.lib.nd_ending() else 130
+    session.lib.nd_close()  # nothing enters the interpreter any more: it is about to end
+    sys.exit(status)
+
+
+main()

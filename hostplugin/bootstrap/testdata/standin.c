@@ -1,0 +1,46 @@
+// Stands in for the Go half of a plugin: tells on the side socket what it was asked to do.
+#include "lifecycle.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int side;
+
+static void tell(const char *stage, int number, const char *text) {
+	char message[4096];
+	int n = snprintf(message, sizeof message, "{\"stage\":\"%s\",\"number\":%d,\"text\":\"%s\"}", stage, number, text);
+	if (write(side, message, (size_t)n) != n) return; // the host may be gone
+}
+
+char *ndGoVersion(void) { return strdup("1.2.3"); }
+
+int ndGoStart(int handshake, int status) {
+	side = status;
+	const char *cookie = getenv("NDBRIDGE_PLUGIN");
+	tell("start", handshake, cookie ? cookie : "");
+	if (getenv("STANDIN_NEVER_OPENS")) return 0;
+	nd_opened();
+	return 0;
+}
+
+int ndGoPublish(uintptr_t name, uintptr_t array) {
+	(void)name;
+	tell("publish", array != 0, "");
+	return 0;
+}
+
+int ndGoUnpublish(uintptr_t name) {
+	(void)name;
+	tell("unpublish", 0, "");
+	return 0;
+}
+
+void ndGoFailed(uintptr_t exception) { tell("failed", exception != 0, ""); }
+void ndGoFinished(int status, char *message) { tell("finished", status, message); }
+
+void ndGoClose(void) {
+	// The host may be gone by now, so this goes to standard error.
+	if (getenv("STANDIN_SAYS_CLOSE")) fprintf(stderr, "closed\n");
+}
