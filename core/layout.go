@@ -62,7 +62,7 @@ func NewLayout(s LayoutSpec) (Layout, error) {
 	if err := l.measure(); err != nil {
 		return Layout{}, err
 	}
-	if s.Strides == nil {
+	if s.Strides == nil || s.DType.Packed() {
 		l.strides = l.rowMajor()
 	} else {
 		l.strides = slices.Clone(s.Strides)
@@ -241,7 +241,8 @@ func (l Layout) NBytes() int64 { return l.denseBytes() }
 
 func (l Layout) denseBytes() int64 {
 	if l.dtype.Packed() {
-		return (int64(l.n)*int64(l.dtype.Bits()*l.dtype.Lanes()) + 7) / 8
+		bits := uint64(l.n) * uint64(l.dtype.Bits()*l.dtype.Lanes())
+		return int64((bits + 7) / 8)
 	}
 	return int64(l.n) * int64(l.dtype.Size())
 }

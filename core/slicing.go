@@ -78,12 +78,16 @@ func (l Layout) Step(axis, step int) (Layout, error) {
 		return Layout{}, layoutError("step 0 of axis %d", axis)
 	case step == 1 || dim == 0:
 		return l, nil
-	case l.dtype.Packed():
-		return Layout{}, layoutError("step %d through %v, whose elements share bytes", step, l.dtype)
 	}
 	first, count := 0, (dim-1)/step+1
 	if step < 0 {
 		first, count = dim-1, -((dim-1)/step)+1
+	}
+	if l.dtype.Packed() {
+		if count > 1 && l.n > 0 {
+			return Layout{}, layoutError("step %d through %v, whose elements share bytes", step, l.dtype)
+		}
+		return l.subPacked(axis, first, first+count)
 	}
 	strides := l.strides
 	if count > 1 {

@@ -35,7 +35,7 @@ halves = (np.arange(6) / 4).astype(np.float16)
 picture = (np.arange(512 * 512 * 4) % 251).astype(np.uint8).reshape(512, 512, 4)
 samples = (np.arange(24) / 2 - 3).astype(np.float32).reshape(4, 6)
 scalar = np.array(2.5)
-waves = np.array([[1 + 2j, -3j], [0.5, -1 - 1j]])
+waves = np.array([[1 + 2j, 0 - 3j], [0.5, -1 - 1j]])
 `
 
 // Arrays lists the arrays that a producer offers to [Conform], under their names, sorted by name:
