@@ -47,12 +47,11 @@ lib: $(BUILD)/lib/libndbridge-heap.so
 	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-numpy.so ./adapters/numpy/plugin
 	@rm -f $(BUILD)/lib/*.h
 
-HEAP_SOURCES := $(wildcard internal/sharedheap/preload/*.[ch])
-HEAP_FLAGS := -std=c11 -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werror
+HEAP := internal/sharedheap/preload
 
-$(BUILD)/lib/libndbridge-heap.so: $(HEAP_SOURCES)
+$(BUILD)/lib/libndbridge-heap.so: $(wildcard $(HEAP)/*)
 	@mkdir -p $(@D)
-	$(CC) $(HEAP_FLAGS) -shared -o $@ $(filter %.c,$^) -ldl -pthread
+	CC=$(CC) $(HEAP)/build.sh $@
 
 # ---------------------------------------------------------------------------- Python environments
 

@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/hclbody"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/suggest"
 )
 
 // Validate checks what a Config says without looking at the file system: whether files exist is
@@ -33,10 +35,10 @@ type checker struct {
 
 func (c *checker) check() {
 	for i := range c.cfg.Programs {
-		c.program(place{block: "program", index: i}, &c.cfg.Programs[i])
+		c.program(place{Block: "program", Index: i}, &c.cfg.Programs[i])
 	}
 	for i := range c.cfg.Adapters {
-		c.adapter(place{block: "adapter", index: i}, &c.cfg.Adapters[i])
+		c.adapter(place{Block: "adapter", Index: i}, &c.cfg.Adapters[i])
 	}
 }
 
@@ -48,7 +50,7 @@ func (c *checker) errorf(at place, summary, format string, args ...any) {
 	} else if rng, ok := c.ranges[at]; ok {
 		d.Subject = &rng
 	} else {
-		rng := c.ranges[place{block: at.block, index: at.index}]
+		rng := c.ranges[at.At("")]
 		d.Subject = &rng
 	}
 	c.diags = append(c.diags, d)
@@ -56,19 +58,18 @@ func (c *checker) errorf(at place, summary, format string, args ...any) {
 
 func (c *checker) object(at place) string {
 	name := ""
-	switch at.block {
+	switch at.Block {
 	case "program":
-		name = c.cfg.Programs[at.index].Name
+		name = c.cfg.Programs[at.Index].Name
 	case "adapter":
-		name = c.cfg.Adapters[at.index].Name
+		name = c.cfg.Adapters[at.Index].Name
 	}
-	return fmt.Sprintf("%s %q", at.block, name)
+	return fmt.Sprintf("%s %q", at.Block, name)
 }
 
 // given reports whether an attribute was written, even if its value was a mistake.
 func (c *checker) given(at place, attr string, set bool) bool {
-	at.attr = attr
-	_, written := c.ranges[at]
+	_, written := c.ranges[at.At(attr)]
 	return set || written
 }
 
@@ -80,7 +81,7 @@ func (c *checker) program(at place, p *Program) {
 		c.errorf(at, "Invalid name",
 			"A program's name consists of letters, digits, '_', '-' and '.', and does not begin with '-' or '.'; got %q.",
 			p.Name)
-	case first < at.index && p.Name != "":
+	case first < at.Index && p.Name != "":
 		c.errorf(at, "Duplicate program", "There is another program %q%s.", p.Name, c.elsewhere("program", first))
 	}
 	c.what(at, p)
@@ -88,12 +89,12 @@ func (c *checker) program(at place, p *Program) {
 	c.plugin(at, p)
 	c.heap(at, p)
 	if p.StartTimeout < 0 {
-		c.errorf(at.at("start_timeout"), "Invalid duration", "start_timeout must be positive, not %s.", p.StartTimeout)
+		c.errorf(at.At("start_timeout"), "Invalid duration", "start_timeout must be positive, not %s.", p.StartTimeout)
 	}
 }
 
 func (c *checker) elsewhere(block string, index int) string {
-	rng, ok := c.ranges[place{block: block, index: index}]
+	rng, ok := c.ranges[place{Block: block, Index: index}]
 	if !ok {
 		return ""
 	}
@@ -105,11 +106,11 @@ func (c *checker) what(at place, p *Program) {
 	script, module := c.given(at, "script", p.Script != ""), c.given(at, "module", p.Module != "")
 	switch {
 	case script && module:
-		c.errorf(at.at("module"), "Two programs in one", "script and module exclude each other.")
+		c.errorf(at.At("module"), "Two programs in one", "script and module exclude each other.")
 	case script:
 	case module:
 		if strings.HasSuffix(p.Module, ".py") || strings.Contains(p.Module, "/") {
-			c.errorf(at.at("module"), "Not a module", "%q is the name of a file; write script = %q.", p.Module, p.Module)
+			c.errorf(at.At("module"), "Not a module", "%q is the name of a file; write script = %q.", p.Module, p.Module)
 		}
 	case c.given(at, "python", p.Python != ""):
 		c.errorf(at, "Nothing to run", "A Python program needs script or module.")
@@ -124,14 +125,14 @@ func (c *checker) strings(at place, p *Program) {
 	attrs := map[string]string{
 		"python": p.Python, "script": p.Script, "module": p.Module, "dir": p.Dir, "plugin": p.Plugin,
 	}
-	for _, attr := range sortedKeys(attrs) {
-		c.noNUL(at.at(attr), attrs[attr])
+	for _, attr := range slices.Sorted(maps.Keys(attrs)) {
+		c.noNUL(at.At(attr), attrs[attr])
 	}
 	for i, arg := range p.Args {
-		c.noNUL(at.at("args").nth(i), arg)
+		c.noNUL(at.At("args").Nth(i), arg)
 	}
-	for _, name := range sortedKeys(p.Env) {
-		here := place{block: at.block, index: at.index, attr: "env", item: name}
+	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
+		here := at.At("env").Key(name)
 		switch {
 		case name == "" || strings.ContainsAny(name, "=\x00"):
 			c.errorf(here, "Invalid variable name", "An environment variable cannot be called %q.", name)
@@ -146,7 +147,7 @@ func (c *checker) strings(at place, p *Program) {
 
 func (c *checker) noNUL(at place, s string) {
 	if strings.ContainsRune(s, 0) {
-		c.errorf(at, "Invalid text", "%s must not contain a NUL character.", at.attr)
+		c.errorf(at, "Invalid text", "%s must not contain a NUL character.", at.Attr)
 	}
 }
 
@@ -155,7 +156,7 @@ func (c *checker) plugin(at place, p *Program) {
 		return
 	}
 	if _, err := parseChecksum(p.Checksum); err != nil {
-		c.errorf(at.at("checksum"), "Invalid checksum",
+		c.errorf(at.At("checksum"), "Invalid checksum",
 			"checksum must be \"sha256:\" and 64 hexadecimal digits, as in \"sha256:$(sha256sum FILE | cut -c1-64)\": %s.", err)
 	}
 }
@@ -168,18 +169,18 @@ func (c *checker) heap(at place, p *Program) {
 	}
 	python := c.given(at, "script", p.Script != "") || c.given(at, "module", p.Module != "") ||
 		c.given(at, "python", p.Python != "")
-	for _, attr := range sortedKeys(attrs) {
+	for _, attr := range slices.Sorted(maps.Keys(attrs)) {
 		if !python && c.given(at, attr, attrs[attr]) {
-			c.errorf(at.at(attr), "Not a Python program", "%s is for programs with script or module only.", attr)
+			c.errorf(at.At(attr), "Not a Python program", "%s is for programs with script or module only.", attr)
 		}
 	}
 	if n := p.SharedHeapThreshold; n != 0 && (n < minHeapThreshold || n > maxHeapThreshold) {
-		c.errorf(at.at("shared_heap_threshold"), "Invalid size", "shared_heap_threshold must be between %s and %s.",
-			formatSize(minHeapThreshold), formatSize(maxHeapThreshold))
+		c.errorf(at.At("shared_heap_threshold"), "Invalid size", "shared_heap_threshold must be between %s and %s.",
+			hclbody.FormatSize(minHeapThreshold), hclbody.FormatSize(maxHeapThreshold))
 	}
 	for i, lib := range p.SharedHeapLibraries {
 		if lib == "" || strings.ContainsAny(lib, ",\x00") {
-			c.errorf(at.at("shared_heap_libraries").nth(i), "Invalid library",
+			c.errorf(at.At("shared_heap_libraries").Nth(i), "Invalid library",
 				"A library is named by a part of its file name, without a comma, such as \"libtorch\"; got %q.", lib)
 		}
 	}
@@ -189,20 +190,20 @@ func (c *checker) adapter(at place, a *Adapter) {
 	known, all := c.adapters()
 	switch first := slices.IndexFunc(c.cfg.Adapters, func(b Adapter) bool { return b.Name == a.Name }); {
 	case a.Name == "" && c.ranges != nil: // the decoder has said that the name is missing
-	case first < at.index:
+	case first < at.Index:
 		c.errorf(at, "Duplicate adapter", "There is another block for adapter %q%s.", a.Name, c.elsewhere("adapter", first))
 	case all && !slices.Contains(known, a.Name):
 		text := fmt.Sprintf("The plugins of this configuration hold these adapters: %s.", strings.Join(known, ", "))
-		if near := nearestOf(a.Name, known...); near != "" {
+		if near := suggest.Nearest(a.Name, slices.Values(known)); near != "" {
 			text = fmt.Sprintf("Did you mean %q? %s", near, text)
 		}
 		c.errorf(at, fmt.Sprintf("Unknown adapter %q", a.Name), "%s", text)
 	}
 	if a.Copy > core.CopyNever {
-		c.errorf(at.at("copy"), "Invalid value", "Copy must be one of core's copy policies, not %d.", a.Copy)
+		c.errorf(at.At("copy"), "Invalid value", "Copy must be one of core's copy policies, not %d.", a.Copy)
 	}
 	for i, q := range a.Quirks {
-		c.quirk(at.at("quirk").nth(i), a, i, q)
+		c.quirk(at.At("quirk").Nth(i), a, i, q)
 	}
 }
 
@@ -240,7 +241,3 @@ func (c *checker) adapters() (names []string, all bool) {
 	}
 	return slices.Sorted(maps.Keys(set)), true
 }
-
-func (p place) at(attr string) place { p.attr, p.item = attr, ""; return p }
-
-func (p place) nth(i int) place { p.item = strconv.Itoa(i); return p }

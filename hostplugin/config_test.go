@@ -208,39 +208,6 @@ func TestPathExpand(t *testing.T) {
 	}
 }
 
-func TestSizes(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]int64{
-		"0": 0, "4096": 4096, "4096B": 4096, "64KiB": 64 << 10, "64 KiB": 64 << 10, "3MiB": 3 << 20, "1GiB": 1 << 30,
-	} {
-		if got, ok := parseSize(text); !ok || got != want {
-			t.Errorf("parseSize(%q) = %d, %v", text, got, ok)
-		}
-	}
-	for _, text := range []string{"", "KiB", "-1", "1kb", "1.5MiB", "0x10", "1  KiB", "9223372036854775808"} {
-		if got, ok := parseSize(text); ok {
-			t.Errorf("parseSize(%q) = %d", text, got)
-		}
-	}
-	for n, want := range map[int64]string{5: "5B", 4096: "4KiB", 1<<20 + 1: "1048577B", 3 << 30: "3GiB", 1 << 40: "1TiB"} {
-		if got := formatSize(n); got != want {
-			t.Errorf("formatSize(%d) = %q, want %q", n, got, want)
-		}
-	}
-}
-
-func TestNearest(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ name, want string }{
-		{"scirpt", "script"}, {"SCRIPT", "script"}, {"modul", "module"}, {"start-timeout", "start_timeout"},
-		{"x", ""}, {"completely", ""}, {"", ""},
-	} {
-		if got := nearestOf(test.name, "module", "script", "start_timeout"); got != test.want {
-			t.Errorf("nearest(%q) = %q, want %q", test.name, got, test.want)
-		}
-	}
-}
-
 // FuzzParse feeds arbitrary files: no panic, and either a Config that is valid or diagnostics.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/config/*.hcl")

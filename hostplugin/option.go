@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/logs"
 )
 
 // HostOption changes how a [Host] works. Only this package implements it.
@@ -37,7 +38,7 @@ func WithLogger(l *slog.Logger) HostOption {
 
 // WithHCLogger is [WithLogger] for hosts that log with hclog.
 func WithHCLogger(l hclog.Logger) HostOption {
-	return WithLogger(slog.New(hclogHandler{log: l}))
+	return WithLogger(slog.New(logs.HCLogHandler(l)))
 }
 
 // WithOutput copies what programs print to stdout and stderr, byte by byte, instead of making log

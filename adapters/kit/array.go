@@ -36,7 +36,7 @@ func at(l core.Layout, offset int64, readOnly bool) (core.Layout, error) {
 
 func pointerError(addr uintptr, format string, args ...any) error {
 	return &core.Error{
-		Op: "read", Array: fmt.Sprintf("memory at %#x", addr), Kind: core.ErrPointer,
-		Err: fmt.Errorf(format, args...),
+		Op: "read", Kind: core.ErrPointer,
+		Err: fmt.Errorf("memory at %#x: %w", addr, fmt.Errorf(format, args...)),
 	}
 }

@@ -11,8 +11,9 @@ import (
 // Heap is a heap whose memory other processes can map: that of internal/sharedheap, or a fake.
 type Heap interface {
 	// Pin finds the live block that addr lies in, and keeps its memory from being used again until
-	// Unpin, even if the program frees it. A frozen block is described, but not pinned.
-	Pin(addr uintptr) (b HeapBlock, ok bool)
+	// Unpin, even if the program frees it; for another process to write to, if writable. A frozen
+	// block is described, but not pinned.
+	Pin(addr uintptr, writable bool) (b HeapBlock, ok bool)
 	// Unpin takes back one Pin of the block that addr lies in.
 	Unpin(addr uintptr)
 	// Threshold is the size in bytes from which on the heap takes memory.
@@ -49,6 +50,9 @@ func (r *Router) Close() error {
 type Want struct {
 	Writable bool
 	NoCopy   bool
+	// Reason, if it is not core.ReasonNone, says that the memory cannot be shared even where a route
+	// would be found, and why.
+	Reason core.Reason
 }
 
 // Placement is how an array reaches another process: what [Leases.Grant] needs.
@@ -71,9 +75,11 @@ func (r *Router) Place(ctx context.Context, a Array, want Want) (Placement, erro
 	if err != nil || reason == core.ReasonNone {
 		return p, err
 	}
-	if want.NoCopy || want.Writable {
-		return Placement{}, notShared(reason, want)
-	}
+	return r.Stage(ctx, a, reason)
+}
+
+// Stage places an array by copying it, for a reason that Share gave.
+func (r *Router) Stage(ctx context.Context, a Array, reason core.Reason) (Placement, error) {
 	c, err := r.staging.Copy(ctx, a)
 	if err != nil {
 		return Placement{}, err
@@ -83,8 +89,19 @@ func (r *Router) Place(ctx context.Context, a Array, want Want) (Placement, erro
 	}, nil
 }
 
-// Share is Place without the copy: where that would be needed, it says why, and does nothing.
+// Share is Place without the copy: where that is needed and wanted, it gives the reason and no
+// placement, and [Router.Stage] does the rest. It takes microseconds, however large the array is.
 func (r *Router) Share(a Array, want Want) (p Placement, reason core.Reason, err error) {
+	if p, reason, err = r.share(a, want); err != nil || reason == core.ReasonNone {
+		return p, core.ReasonNone, err
+	}
+	if want.NoCopy || want.Writable {
+		return Placement{}, core.ReasonNone, notShared(reason, want)
+	}
+	return Placement{}, reason, nil
+}
+
+func (r *Router) share(a Array, want Want) (p Placement, reason core.Reason, err error) {
 	switch l := a.Layout; {
 	case want.Writable && l.ReadOnly():
 		return p, 0, readOnlyError()
@@ -96,13 +113,15 @@ func (r *Router) Share(a Array, want Want) (p Placement, reason core.Reason, err
 			Op: "lease", Kind: core.ErrDevice,
 			Err: fmt.Errorf("the array is on %v, and this build reads host memory only", l.Device()),
 		}
+	case want.Reason != core.ReasonNone:
+		return p, want.Reason, nil
 	}
 	lo, n, first, err := a.extent()
 	if err != nil {
 		return p, 0, err
 	}
 	if r.heap != nil {
-		if b, ok := r.heap.Pin(lo); ok {
+		if b, ok := r.heap.Pin(lo, want.Writable); ok {
 			return r.placeBlock(a, b, lo, n, first)
 		}
 	}

@@ -19,14 +19,15 @@ import (
 
 // fakeHeap is one block, which is mapped from a memfd.
 type fakeHeap struct {
-	mu     sync.Mutex
-	base   uintptr
-	size   int64
-	block  HeapBlock // of base
-	pinned int
+	mu      sync.Mutex
+	base    uintptr
+	size    int64
+	block   HeapBlock // of base
+	pinned  int
+	writers int
 }
 
-func (h *fakeHeap) Pin(addr uintptr) (HeapBlock, bool) {
+func (h *fakeHeap) Pin(addr uintptr, writable bool) (HeapBlock, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if addr < h.base || addr >= h.base+uintptr(h.size) {
@@ -37,6 +38,9 @@ func (h *fakeHeap) Pin(addr uintptr) (HeapBlock, bool) {
 	b.Available -= int64(addr - h.base)
 	if !b.Frozen {
 		h.pinned++
+		if writable {
+			h.writers++
+		}
 	}
 	return b, true
 }
@@ -120,8 +124,8 @@ func TestPlaceSharedHeap(t *testing.T) {
 	if !bytes.Equal(elements(contents(t, p.Backing), p.Layout), memory[80:880]) {
 		t.Error("a host reads other elements")
 	}
-	if h.pinned != 1 {
-		t.Errorf("%d pins", h.pinned)
+	if h.pinned != 1 || h.writers != 1 {
+		t.Errorf("%d pins, %d to write to", h.pinned, h.writers)
 	}
 	p.Drop()
 
@@ -358,6 +362,22 @@ func TestPlaceEmpty(t *testing.T) {
 		if err != nil || p.Route != core.RouteEmpty || p.Backing != nil || p.Layout.Offset() != 0 {
 			t.Errorf("at %#x: %+v, %v", addr, p, err)
 		}
+	}
+}
+
+// Memory that is not the array's own is copied wherever it lies.
+func TestPlaceForAReason(t *testing.T) {
+	t.Parallel()
+	h, memory := newFakeHeap(t, 64<<10)
+	r := newRouter(t, h)
+	a := Array{h.base, doubles(t, 100)}
+	p := place(t, r, a, Want{Reason: core.ReasonConverted}, memory)
+	if p.Route != core.RouteStaged || p.Reason != core.ReasonConverted || h.pinned != 0 {
+		t.Errorf("%v because of %v, %d pins", p.Route, p.Reason, h.pinned)
+	}
+	_, err := r.Place(t.Context(), a, Want{Reason: core.ReasonConverted, NoCopy: true})
+	if e, ok := errors.AsType[*core.Error](err); !ok || e.Reason != core.ReasonConverted {
+		t.Errorf("%v, want ErrNotShared because it was converted", err)
 	}
 }
 

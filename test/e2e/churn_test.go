@@ -15,10 +15,10 @@ import (
 
 // counts are what must not grow on either side.
 type counts struct {
-	HostDescriptors, HostMappings, HostGoroutines          int
-	ProgramDescriptors, ProgramMappings, ProgramThreads    int
-	Leases, References, Blocks, ProgramObjects int
-	HostResident, ProgramResident                          int64
+	HostDescriptors, HostMappings, HostGoroutines       int
+	ProgramDescriptors, ProgramMappings, ProgramThreads int
+	Leases, References, Blocks, ProgramObjects          int
+	HostResident, ProgramResident                       int64
 }
 
 const churnScript = `

@@ -45,28 +45,31 @@ func flat(text string) string {
 	return "\n" + strings.Join(lines, "\n") + "\n"
 }
 
-// TestSnippetsAreCompiledCode holds each Go snippet of the documentation to code that is compiled
-// and tested: it must stand, line by line, in a Go file of the repository.
-func TestSnippetsAreCompiledCode(t *testing.T) {
+// TestSnippetsAreTestedCode holds each Go, HCL and Python snippet of the documentation to code that is
+// compiled, parsed or run by a test: it must stand, line by line, in a file of the repository.
+func TestSnippetsAreTestedCode(t *testing.T) {
 	t.Parallel()
-	var code strings.Builder
-	for _, name := range sources(t, "*.go") {
-		code.WriteString(flat(read(t, name)))
+	code := map[string]string{}
+	for language, pattern := range map[string]string{"go": "*.go", "hcl": "*.hcl", "python": "*.py"} {
+		for _, name := range sources(t, pattern) {
+			code[language] += flat(read(t, name))
+		}
 	}
-	snippets := 0
+	seen := map[string]int{}
 	for _, name := range sources(t, "*.md") {
 		for _, b := range blocks(read(t, name)) {
-			if b.language != "go" {
+			text, ok := code[b.language]
+			if !ok {
 				continue
 			}
-			snippets++
-			if !strings.Contains(code.String(), flat(strings.TrimRight(b.text, "\n"))) {
-				t.Errorf("%s:%d: this Go snippet stands in no Go file", name, b.line)
+			seen[b.language]++
+			if !strings.Contains(text, flat(strings.TrimRight(b.text, "\n"))) {
+				t.Errorf("%s:%d: this %s snippet stands in no file", name, b.line, b.language)
 			}
 		}
 	}
-	if snippets == 0 {
-		t.Error("no Go snippet found: the README has at least one")
+	if len(seen) != len(code) {
+		t.Errorf("snippets seen: %v; the README has one of each language", seen)
 	}
 }
 

@@ -1,5 +1,4 @@
 /* ndheap.h: what the plugin in this process asks the heap. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
  * blocks of a class form a stack (the last one freed is taken first: the caches still know it), and
  * all blocks together a list by age, from whose end the trimmer takes.
  */
-#define _GNU_SOURCE
 #include <time.h>
 
 #include "heap.h"

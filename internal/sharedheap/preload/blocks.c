@@ -1,5 +1,4 @@
 /* A block's life: taken, resized, given back, found again by a pointer into it. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -17,7 +17,7 @@ if echo 'int main(void){return 0;}' |
 fi
 
 # shellcheck disable=SC2086 # libdl is several words
-exec "$CC" -std=gnu11 -O2 -g -Wall -Wextra -Werror -fPIC -shared -fvisibility=hidden \
+exec "$CC" -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fPIC -shared -fvisibility=hidden \
 	-ftls-model=initial-exec -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc \
 	-fno-builtin-free -ffile-prefix-map="$PWD=." -pthread "$@" -o "$out" ./*.c \
 	-Wl,-z,now -Wl,-z,relro -Wl,-z,defs $libdl

@@ -5,7 +5,6 @@
  * to malloc counts as its own caller, which for a framework's internal helpers is the framework
  * again; memory that C++ asks for by operator new is asked for by the C++ library and stays out.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <link.h>
 #include <string.h>

@@ -16,7 +16,6 @@
  * Not covered: fork without its handlers (_Fork, a bare clone), and devices or kernel operations that
  * write to memory by physical page at the time of the fork.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -17,6 +17,7 @@
  *   supply.c     new blocks, cut from files
  *   segments.c   the files
  *   ranges.c     the addresses
+ *   limits.c     limits that the program sets on itself
  *   fork.c       what a fork does to all this
  *   api.c        ndheap.h
  *
@@ -164,6 +165,8 @@ uintptr_t range_take(size_t size, size_t align);
 void range_give(uintptr_t base, size_t size);
 /* Unmaps what lies there and leaves the addresses inaccessible. Wants no lock. */
 void range_clear(uintptr_t base, size_t size);
+/* Gives unused addresses at the end up, so that the range is no more than a quarter of limit if it can be. */
+void range_shrink(size_t limit);
 /* Makes the tables of blocks and segments hold that many, if they can. */
 bool blocks_grow(uint32_t count);
 bool segments_grow(uint32_t count);

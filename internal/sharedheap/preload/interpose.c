@@ -2,7 +2,6 @@
  * The malloc family, as every library of the process sees it: large requests of array frameworks go
  * to the heap, all else to the next malloc; and whatever comes from the heap returns to it.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* The malloc behind ours, and a little memory for whoever asks while it is being looked up. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,6 @@
  * Addresses. One range is reserved once, inaccessible, so that "is this pointer ours" is one
  * comparison; parts of it are taken and given back, first fit, with neighbours joined.
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -62,6 +61,16 @@ static bool table_grow(struct table *t, size_t size) {
 	return true;
 }
 
+static void table_shrink(struct table *t, size_t limit) {
+	limit = (limit + MIB - 1) / MIB * MIB;
+	if (limit < t->size)
+		limit = t->size;
+	if (limit >= t->limit)
+		return;
+	munmap(t->base + limit, t->limit - limit);
+	t->limit = limit;
+}
+
 bool blocks_grow(uint32_t count) { return table_grow(&block_table, count * sizeof(struct block)); }
 
 bool segments_grow(uint32_t count) { return table_grow(&segment_table, count * sizeof(struct segment)); }
@@ -96,12 +105,15 @@ static size_t reserve_goal(void) {
 	return goal;
 }
 
+/* The tables for a range: a segment has eight granules or more on average, and at most one gap after it. */
+static size_t owners_for(size_t size) { return size / GRANULE * sizeof *owners; }
+static size_t blocks_for(size_t size) { return (size / GRANULE + 1) * sizeof(struct block); }
+static size_t segments_for(size_t size) { return (size / GRANULE / 8 + 1) * sizeof(struct segment); }
+static size_t extents_for(size_t size) { return (size / GRANULE / 8 + 2) * sizeof(struct extent); }
+
 static bool tables_reserve(size_t size) {
-	size_t granules = size / GRANULE;
-	return table_reserve(&owner_table, granules * sizeof *owners) &&
-	       table_reserve(&block_table, (granules + 1) * sizeof(struct block)) &&
-	       table_reserve(&segment_table, (granules / 8 + 1) * sizeof(struct segment)) &&
-	       table_reserve(&extent_table, (granules / 8 + 2) * sizeof(struct extent)) &&
+	return table_reserve(&owner_table, owners_for(size)) && table_reserve(&block_table, blocks_for(size)) &&
+	       table_reserve(&segment_table, segments_for(size)) && table_reserve(&extent_table, extents_for(size)) &&
 	       table_grow(&block_table, sizeof(struct block)) && table_grow(&segment_table, sizeof(struct segment)) &&
 	       table_grow(&extent_table, sizeof(struct extent));
 }
@@ -137,6 +149,28 @@ enum ndheap_state range_reserve(void) {
 		return NDHEAP_ON;
 	}
 	return NDHEAP_NO_ADDRESSES;
+}
+
+void range_shrink(size_t limit) {
+	size_t size = atomic_load(&range.size), wanted = limit / 4 / HUGE_PAGE * HUGE_PAGE;
+	if (!extent_count || size <= wanted)
+		return;
+	struct extent *last = &extents[extent_count - 1];
+	if (last->base + last->size != range.base + size)
+		return;
+	size_t used = last->base - range.base;
+	if (wanted < used)
+		wanted = used;
+	last->size = wanted - used;
+	if (!last->size)
+		extent_count--;
+	/* First, so that nobody takes what comes to lie there for ours. */
+	atomic_store_explicit(&range.size, wanted, memory_order_release);
+	munmap((void *)(range.base + wanted), size - wanted);
+	table_shrink(&owner_table, owners_for(wanted));
+	table_shrink(&block_table, blocks_for(wanted));
+	table_shrink(&segment_table, segments_for(wanted));
+	table_shrink(&extent_table, extents_for(wanted));
 }
 
 static bool insert_extent(size_t at, uintptr_t base, size_t size) {

@@ -1,5 +1,4 @@
 /* Files: memfds that can neither shrink nor grow, mapped where the blocks lie. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* The constructor: reads the configuration, cleans the environment, asks to be told of forks. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <linux/futex.h>
 #include <pthread.h>

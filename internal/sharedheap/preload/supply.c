@@ -1,5 +1,4 @@
 /* New blocks, cut from files, and what becomes of emptied ones. */
-#define _GNU_SOURCE
 #include <sys/mman.h>
 
 #include "heap.h"
@@ -35,8 +34,23 @@ static uint32_t new_record(void) {
 	return block_count++;
 }
 
+/* Field by field: somebody with a stale pointer, or with a hint, may be looking at the record. */
+static void write_record(uint32_t index, uint32_t segment, uintptr_t base, unsigned class) {
+	struct block *b = &blocks[index];
+	atomic_store_explicit(&b->state, BLOCK_NONE, memory_order_relaxed);
+	atomic_store_explicit(&b->user, 0, memory_order_relaxed);
+	atomic_store_explicit(&b->size, 0, memory_order_relaxed);
+	atomic_store_explicit(&b->released, 0, memory_order_relaxed);
+	b->segment = segment;
+	b->base = base;
+	b->class = (uint8_t)class;
+	b->hot = 0;
+	b->frozen = false;
+}
+
 static void free_record(uint32_t index) {
-	blocks[index] = (struct block){.below = unused};
+	write_record(index, 0, 0, 0);
+	blocks[index].below = unused;
 	unused = index;
 }
 
@@ -49,7 +63,7 @@ static uint32_t own_block(unsigned class) {
 		return 0;
 	}
 	struct segment *s = &segments[segment];
-	blocks[index] = (struct block){.segment = segment, .base = s->base, .class = (uint8_t)class};
+	write_record(index, segment, s->base, class);
 	owners_set(s->base, s->size, index);
 	return index;
 }
@@ -81,7 +95,7 @@ static uint32_t pool_block(unsigned class) {
 	struct segment *s = &segments[pool];
 	uint64_t start = pool_start(s, size);
 	s->used = start + size;
-	blocks[index] = (struct block){.segment = pool, .base = s->base + start, .class = (uint8_t)class};
+	write_record(index, pool, s->base + start, class);
 	owners_set(s->base + start, size, index);
 	return index;
 }

@@ -5,7 +5,6 @@
  * Giving pages back takes long (a 64 MiB block: 5 ms), so it is done with trim_lock alone, which
  * nobody needs in order to allocate; only a fork waits for it.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <sys/mman.h>
 

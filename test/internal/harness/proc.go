@@ -15,11 +15,11 @@ import (
 
 // Mapping is one line of /proc/PID/maps.
 type Mapping struct {
-	Lo, Hi  uintptr
-	Perms   string // "rw-s"
-	Offset  int64  // in the file, of Lo
-	File    string // "dev:inode", the identity of what is mapped
-	Path    string
+	Lo, Hi uintptr
+	Perms  string // "rw-s"
+	Offset int64  // in the file, of Lo
+	File   string // "dev:inode", the identity of what is mapped
+	Path   string
 }
 
 // Place is a byte of a file.

@@ -152,3 +152,6 @@ func (l *Log) Contains(text string) bool { return strings.Contains(l.Text(), tex
 func (l *Log) Logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
+
+// Discard gives a logger that keeps nothing.
+func Discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -1,4 +1,4 @@
-package hostplugin
+package logs
 
 import (
 	"bytes"
@@ -77,14 +77,15 @@ func lineText(line []byte, cut bool) string {
 	return text
 }
 
-// tail keeps the last lines of a stream. It is safe for concurrent use.
-type tail struct {
+// Tail keeps the last lines of a stream, for the report of a program's end. It is safe for concurrent
+// use.
+type Tail struct {
 	mu    sync.Mutex
 	lines []string
 	size  int
 }
 
-func (t *tail) add(line string) {
+func (t *Tail) add(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(line) > tailBytes {
@@ -100,8 +101,8 @@ func (t *tail) add(line string) {
 	t.lines = slices.Delete(t.lines, 0, drop)
 }
 
-// text gives the lines, oldest first, without empty ones at either end.
-func (t *tail) text() string {
+// Text gives the lines, oldest first, without empty ones at either end.
+func (t *Tail) Text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return strings.Trim(strings.Join(t.lines, "\n"), "\n")

@@ -1,4 +1,4 @@
-package hostplugin
+package hclbody
 
 import (
 	"fmt"

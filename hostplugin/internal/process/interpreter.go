@@ -1,4 +1,4 @@
-package hostplugin
+package process
 
 import (
 	"bytes"
@@ -9,27 +9,27 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 )
 
-// lookPath finds an executable as a shell with the given PATH would.
-func lookPath(name, path string) (string, error) {
+// LookPath finds an executable as a shell with the given PATH would.
+func LookPath(name, path string) (string, error) {
 	if strings.Contains(name, "/") {
-		return name, executable(name)
+		return name, Executable(name)
 	}
 	for _, dir := range filepath.SplitList(path) {
 		if dir == "" {
 			dir = "."
 		}
 		file := filepath.Join(dir, name)
-		if executable(file) == nil {
+		if Executable(file) == nil {
 			return filepath.Abs(file)
 		}
 	}
 	return "", fmt.Errorf("there is no %s on PATH (%s)", name, path)
 }
 
-func executable(file string) error {
+// Executable says why a file cannot be executed, or nil.
+func Executable(file string) error {
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -44,13 +44,13 @@ func executable(file string) error {
 	return nil
 }
 
-// preloadable says whether a glibc library can be preloaded into what an interpreter's file runs,
+// Preloadable says whether a glibc library can be preloaded into what an interpreter's file runs,
 // or why not. A wrong guess would be fatal: a musl interpreter, or one built with the address
 // sanitizer, does not even start with it.
-func preloadable(path string) error {
+func Preloadable(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return unwrapPath(err)
+		return err
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
 	var magic [4]byte
@@ -99,6 +99,3 @@ func elfLoader(e *elf.File) string {
 	}
 	return ""
 }
-
-// notExecutable reports whether starting a file failed because it is no program for this machine.
-func notExecutable(err error) bool { return errors.Is(err, syscall.ENOEXEC) }

@@ -1,4 +1,4 @@
-package hostplugin
+package logs
 
 import (
 	"context"
@@ -9,7 +9,9 @@ import (
 	"github.com/ndbridge/ndbridge/internal/hclogslog"
 )
 
-// hclogHandler is a slog.Handler over an hclog.Logger, for hosts that log with hclog.
+// HCLogHandler makes a slog.Handler that writes to l, for hosts that log with hclog.
+func HCLogHandler(l hclog.Logger) slog.Handler { return hclogHandler{log: l} }
+
 type hclogHandler struct {
 	log    hclog.Logger
 	groups string // "a.b."
@@ -101,11 +103,13 @@ func (d demoted) Handle(ctx context.Context, r slog.Record) error {
 	return d.Handler.Handle(ctx, r)
 }
 
-func (d demoted) WithAttrs(attrs []slog.Attr) slog.Handler { return demoted{d.Handler.WithAttrs(attrs)} }
+func (d demoted) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return demoted{d.Handler.WithAttrs(attrs)}
+}
 
 func (d demoted) WithGroup(name string) slog.Handler { return demoted{d.Handler.WithGroup(name)} }
 
-// goPluginLogger gives go-plugin its logger.
-func goPluginLogger(log *slog.Logger) hclog.Logger {
+// ForGoPlugin gives go-plugin its logger.
+func ForGoPlugin(log *slog.Logger) hclog.Logger {
 	return hclogslog.New(slog.New(demoted{log.Handler()}))
 }

@@ -1,0 +1,34 @@
+package program
+
+import (
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// Adapter knows one framework: which objects are its own, and how to ask them for their memory. It
+// holds decisions and a table of quirks, nothing else; what it decides is carried out here.
+//
+// Its methods must not import anything, and may be called from several goroutines, though never
+// from two at once, since each call holds the GIL.
+type Adapter interface {
+	// Framework is the framework's name, and that of its top module.
+	Framework() string
+	// Quirks is the whole table, for all versions, in the order of the IDs' first appearance.
+	Quirks() []core.Quirk
+	// Owns reports whether o is one of the framework's arrays. It is called only while the framework
+	// is loaded.
+	Owns(g *py.GIL, env *Env, o py.Object) (bool, error)
+	// Plan says how to read an object that Owns has claimed.
+	Plan(g *py.GIL, env *Env, o py.Object) (Plan, error)
+}
+
+// Env is what an adapter is told about its framework in this program.
+type Env struct {
+	Module  py.Object // the framework's top module; valid during the call
+	Version string    // its __version__
+	inForce map[core.QuirkID]bool
+}
+
+// InForce reports whether a quirk is to be obeyed: its range holds the framework's version, and the
+// user has not switched it off.
+func (e *Env) InForce(id core.QuirkID) bool { return e.inForce[id] }

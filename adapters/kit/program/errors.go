@@ -1,0 +1,41 @@
+package program
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// about says what was tried, on what, and by whom, in front of an error.
+func about(op, name, adapter string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := core.Error{Kind: kindOf(err), Err: err}
+	if inner, ok := errors.AsType[*core.Error](err); ok && error(inner) == err { //nolint:errorlint // the very same
+		e = *inner
+	}
+	e.Op, e.Array, e.Adapter = op, cmp.Or(name, e.Array), cmp.Or(e.Adapter, adapter)
+	return &e
+}
+
+// kindOf finds the category of an error that may have none.
+func kindOf(err error) error {
+	if e, ok := errors.AsType[*core.Error](err); ok && e.Kind != nil {
+		return e.Kind
+	}
+	for _, kind := range []error{context.Canceled, context.DeadlineExceeded, core.ErrPython} {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	return core.ErrUnavailable
+}
+
+// raised reports whether err is a Python exception of exactly this type.
+func raised(err error, exception string) bool {
+	e, ok := errors.AsType[*core.PythonError](err)
+	return ok && e.Type == exception
+}

@@ -1,0 +1,71 @@
+package program
+
+import (
+	"os"
+	"strconv"
+
+	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/internal/sharedheap"
+)
+
+// heap is the shared heap of this process as the kit knows heaps.
+type heap struct{ *sharedheap.Heap }
+
+// openHeap finds the shared heap, and says what is to be said of it.
+func openHeap() (h kit.Heap, state string) {
+	shared, ok := sharedheap.Open()
+	if !ok {
+		return nil, "off: the program was started without it"
+	}
+	s := shared.Stats().State
+	if !s.Works() {
+		return nil, s.String()
+	}
+	return heap{shared}, s.String()
+}
+
+// Pin implements [kit.Heap].
+func (h heap) Pin(addr uintptr, writable bool) (kit.HeapBlock, bool) {
+	b, ok := h.Heap.Pin(addr)
+	if !ok {
+		return kit.HeapBlock{}, false
+	}
+	if !b.Shareable {
+		return kit.HeapBlock{Frozen: true}, true
+	}
+	if writable {
+		h.GrantWrite(addr)
+	}
+	return kit.HeapBlock{
+		Backing:   heapSegment{fd: b.FD, key: heapKey{b.Segment, b.SegmentSize}},
+		Offset:    b.Offset,
+		Available: b.Available,
+	}, true
+}
+
+// Unpin implements [kit.Heap].
+func (h heap) Unpin(addr uintptr) { h.Heap.Unpin(addr) }
+
+// heapSegment is one file of the heap: a backing while a block in it is pinned.
+type heapSegment struct {
+	fd  int
+	key heapKey
+}
+
+type heapKey struct {
+	segment uint64
+	size    int64
+}
+
+func (s heapSegment) Key() any     { return s.key }
+func (s heapSegment) Size() int64  { return s.key.size }
+func (s heapSegment) Sealed() bool { return true }
+func (s heapSegment) Close() error { return nil } // the heap's
+
+func (s heapSegment) Open(writable bool) (*os.File, error) {
+	flags := os.O_RDONLY
+	if writable {
+		flags = os.O_RDWR
+	}
+	return os.OpenFile("/proc/self/fd/"+strconv.Itoa(s.fd), flags, 0)
+}

@@ -1,0 +1,165 @@
+package program
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// owner is who reads an object.
+type owner struct {
+	*framework        // the adapter and its settings
+	shown      string // the framework's name, as users are told
+}
+
+// plan finds the adapter that an object belongs to, and how that one would read it.
+func (p *Program) plan(g *py.GIL, o py.Object) (owner, Plan, error) {
+	for _, f := range p.frameworks {
+		env, ok, err := p.env(g, f)
+		if err != nil {
+			return owner{f, f.name}, Plan{}, err
+		}
+		if !ok {
+			continue
+		}
+		if ok, err = f.adapter.Owns(g, env, o); err != nil {
+			return owner{f, f.name}, Plan{}, err
+		}
+		if ok {
+			plan, err := f.adapter.Plan(g, env, o)
+			return owner{f, f.name}, plan, err
+		}
+	}
+	return owner{&p.generic, frameworkOf(g, o)}, genericPlan(), nil
+}
+
+// read asks an object for its memory. The caller drops the reading in the same scope.
+func (p *Program) read(g *py.GIL, o py.Object) (owner, *reading, error) {
+	f, plan, err := p.plan(g, o)
+	if err != nil {
+		return f, nil, err
+	}
+	r, err := read(g, o, &plan)
+	return f, r, err
+}
+
+// inspect reads an object and lets go of it again.
+func (p *Program) inspect(g *py.GIL, o py.Object) (owner, core.Layout, error) {
+	f, r, err := p.read(g, o)
+	if err != nil {
+		return f, core.Layout{}, about("inspect", "", f.name, err)
+	}
+	defer r.drop(g)
+	return f, r.array.Layout, nil
+}
+
+// Arrays implements [core.Producer]. It lists what the program has published, and its global
+// variables whose type is an array's, but for those whose name begins with an underscore.
+func (p *Program) Arrays(ctx context.Context) iter.Seq2[core.Entry, error] {
+	return func(yield func(core.Entry, error) bool) {
+		entries, err := p.list(ctx)
+		for _, e := range entries {
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(core.Entry{}, about("list", "", "", p.orEnd(err)))
+		}
+	}
+}
+
+// list makes the whole list before anything of it is handed out: nobody's loop shall run with the
+// GIL held.
+func (p *Program) list(ctx context.Context) ([]core.Entry, error) {
+	if _, err, _ := p.state.watch(); err != nil {
+		return nil, err
+	}
+	var entries []core.Entry
+	err := p.interp.Do(ctx, func(g *py.GIL) error {
+		found, err := p.entries(ctx, g)
+		if err != nil || !g.Commit() {
+			return err
+		}
+		entries = found
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(entries, func(a, b core.Entry) int { return cmp.Compare(a.Name, b.Name) })
+	return entries, nil
+}
+
+func (p *Program) entries(ctx context.Context, g *py.GIL) ([]core.Entry, error) {
+	var entries []core.Entry
+	seen := make(map[string]bool)
+	add := func(name string, o py.Object, named bool) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return g.Nested(func() error {
+			if e, ok := p.entry(g, name, o, named); ok {
+				entries = append(entries, e)
+				seen[name] = true
+			}
+			return nil
+		})
+	}
+	for _, name := range p.published.names() {
+		o, ok, err := p.published.get(g, name)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			if err := add(name, o, true); err != nil {
+				return nil, err
+			}
+		}
+	}
+	dict, err := globals(g)
+	if err != nil {
+		return nil, err
+	}
+	items, err := g.DictItems(dict)
+	if err != nil {
+		return nil, err
+	}
+	for key, o := range items {
+		if !g.IsStr(key) {
+			continue
+		}
+		name, err := g.Text(key)
+		if err != nil || seen[name] || strings.HasPrefix(name, "_") {
+			continue
+		}
+		if err := add(name, o, false); err != nil {
+			return nil, err
+		}
+	}
+	return entries, nil
+}
+
+// entry describes one array; ok is false if the object is none. What cannot be leased is told of in
+// the entry.
+func (p *Program) entry(g *py.GIL, name string, o py.Object, named bool) (e core.Entry, ok bool) {
+	f, plan, err := p.plan(g, o)
+	if err == nil && f.framework == &p.generic && !named && !looksLikeArray(g, o) {
+		return core.Entry{}, false
+	}
+	e = core.Entry{Name: name, Framework: f.shown, Published: named}
+	if err == nil {
+		var r *reading
+		if r, err = read(g, o, &plan); err == nil {
+			e.Layout = r.array.Layout
+			r.drop(g)
+		}
+	}
+	e.Err = about("list", name, f.name, err)
+	return e, true
+}

@@ -1,0 +1,163 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// How often a name that is not there yet is looked up. Published names and the program's end are
+// noticed at once; only assignments to variables have to be looked for.
+const (
+	firstPoll = time.Millisecond
+	lastPoll  = 50 * time.Millisecond
+)
+
+// maxLockedCopy is how much is copied with the GIL held: giving it back and taking it again can cost
+// more than the copy, if the program is busy.
+const maxLockedCopy = 64 << 10
+
+// Lease implements [core.Producer].
+func (p *Program) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
+	path, err := parsePath(name)
+	if err != nil {
+		return core.Lease{}, about("lease", "", "", err)
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for delay := firstPoll; ; delay = min(2*delay, lastPoll) {
+		ended, endErr, changed := p.state.watch()
+		if endErr != nil {
+			return core.Lease{}, about("lease", name, "", endErr)
+		}
+		lease, err := p.tryLease(ctx, path, req)
+		missing, isMissing := errors.AsType[*missingError](err)
+		switch {
+		case !isMissing:
+			return lease, about("lease", name, "", p.orEnd(err))
+		case ended || req.NoWait:
+			return core.Lease{}, about("lease", name, "", notFound(err))
+		}
+		timer.Reset(delay)
+		select {
+		case <-timer.C:
+		case <-changed:
+		case <-ctx.Done():
+			return core.Lease{}, &core.Error{
+				Op: "lease", Array: name, Kind: ctx.Err(),
+				Err: fmt.Errorf("waited for what is not there yet: %w", err), Remedy: missing.meant,
+			}
+		}
+	}
+}
+
+// orEnd gives the reason why the program has ended instead of an error that merely says that it has.
+func (p *Program) orEnd(err error) error {
+	if !errors.Is(err, core.ErrUnavailable) {
+		return err
+	}
+	if _, end, _ := p.state.watch(); end != nil {
+		return end
+	}
+	return err
+}
+
+// tryLease does without waiting for a name.
+func (p *Program) tryLease(ctx context.Context, path path, req core.Request) (core.Lease, error) {
+	var lease core.Lease
+	err := p.interp.Do(ctx, func(g *py.GIL) error {
+		o, err := p.find(g, path)
+		if err != nil {
+			return err
+		}
+		granted, err := p.grant(ctx, g, o, req)
+		if err != nil {
+			return err
+		}
+		if !g.Commit() { // nobody waits for it any more
+			return p.leases.Release(ctx, granted.ID)
+		}
+		lease = granted
+		return nil
+	})
+	if err != nil {
+		return core.Lease{}, err
+	}
+	return lease, nil
+}
+
+// grant leases an object.
+func (p *Program) grant(ctx context.Context, g *py.GIL, o py.Object, req core.Request) (core.Lease, error) {
+	f, r, err := p.read(g, o)
+	if err != nil {
+		return core.Lease{}, about("lease", "", f.name, err)
+	}
+	defer r.drop(g)
+	want := kit.Want{Writable: req.Writable, NoCopy: p.copyPolicy(f, req.Copy) == core.CopyNever}
+	if r.temporary {
+		want.Reason = core.ReasonConverted
+	}
+	place, err := p.place(ctx, g, r.array, want)
+	if err != nil {
+		return core.Lease{}, about("lease", "", f.name, err)
+	}
+	drop := place.Drop
+	if r.hold && !place.Route.Copied() && place.Route != core.RouteEmpty {
+		held := r.holds
+		r.holds = nil
+		drop = func() {
+			if place.Drop != nil {
+				place.Drop()
+			}
+			p.holds.add(held)
+		}
+	}
+	return p.leases.Grant(core.Lease{
+		Layout:    place.Layout,
+		Fence:     core.Ready{},
+		Framework: f.shown,
+		Route:     place.Route,
+		Reason:    place.Reason,
+		Quirks:    r.quirks,
+		Writable:  req.Writable,
+	}, place.Backing, drop)
+}
+
+// place finds the array's way to the host, and gives the GIL back while it copies much.
+func (p *Program) place(ctx context.Context, g *py.GIL, a kit.Array, want kit.Want) (kit.Placement, error) {
+	place, reason, err := p.router.Share(a, want)
+	if err != nil || reason == core.ReasonNone {
+		return place, err
+	}
+	if lo, hi := a.Layout.Span(); hi-lo <= maxLockedCopy {
+		return p.router.Stage(ctx, a, reason)
+	}
+	g.Unlocked(func() { place, err = p.router.Stage(ctx, a, reason) })
+	return place, err
+}
+
+// copyPolicy gives what holds for a request.
+func (p *Program) copyPolicy(f owner, asked core.CopyPolicy) core.CopyPolicy {
+	if asked != core.CopyDefault {
+		return asked
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return f.copy
+}
+
+// Descriptor implements [core.Producer].
+func (p *Program) Descriptor(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error) {
+	return p.leases.Descriptor(ctx, id, writable)
+}
+
+// Release implements [core.Producer].
+func (p *Program) Release(ctx context.Context, ids ...core.LeaseID) error {
+	return p.leases.Release(ctx, ids...)
+}

@@ -1,0 +1,268 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// published holds the objects that the program has given a name. Its lock is never held while Python
+// code can run, since that code may publish.
+type published struct {
+	mu      sync.Mutex
+	objects map[string]py.Object // references of its own
+}
+
+// get gives an object, which the scope holds from then on.
+func (b *published) get(g *py.GIL, name string) (o py.Object, ok bool, err error) {
+	b.mu.Lock()
+	if o, ok = b.objects[name]; ok {
+		g.Keep(o)
+	}
+	b.mu.Unlock()
+	if !ok {
+		return 0, false, nil
+	}
+	defer g.Drop(o)
+	_, err = g.NewTuple(o) // the scope's hold on o
+	return o, true, err
+}
+
+// put takes the name for o, or gives it back if o is 0. The object that had it comes back, with its
+// reference.
+func (b *published) put(name string, o py.Object) (before py.Object) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before = b.objects[name]
+	switch {
+	case o == 0:
+		delete(b.objects, name)
+	case b.objects == nil:
+		b.objects = map[string]py.Object{name: o}
+	default:
+		b.objects[name] = o
+	}
+	return before
+}
+
+func (b *published) names() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	names := make([]string, 0, len(b.objects))
+	for name := range b.objects {
+		names = append(names, name)
+	}
+	return names
+}
+
+// Publish gives an array a name, which the host can ask for as for a variable, and holds it until it
+// is unpublished or the name goes to another. It must be called with the GIL held.
+//
+// It wraps core.ErrConfig if the name cannot be one, and says why if the object is no array that
+// could be leased.
+func (p *Program) Publish(g *py.GIL, name string, o py.Object) error {
+	path, err := parsePath(name)
+	if err != nil {
+		return about("publish", "", "", err)
+	}
+	err = g.Nested(func() error {
+		_, _, err := p.inspect(g, o)
+		return err
+	})
+	if err != nil {
+		return about("publish", name, "", err)
+	}
+	before := p.published.put(path.String(), g.Keep(o))
+	p.state.touch()
+	if before != 0 {
+		g.Drop(before)
+	}
+	return nil
+}
+
+// Unpublish takes a name back; leases on the array stand. It must be called with the GIL held. An
+// unknown name is a KeyError.
+func (p *Program) Unpublish(g *py.GIL, name string) error {
+	text := name
+	if path, err := parsePath(name); err == nil {
+		text = path.String()
+	}
+	before := p.published.put(text, 0)
+	if before == 0 {
+		return &core.PythonError{Type: "KeyError", Message: "no array is published as " + strconv.Quote(name)}
+	}
+	p.state.touch()
+	g.Drop(before)
+	return nil
+}
+
+// missingError says that a part of a name leads nowhere, which may change while the program runs.
+type missingError struct {
+	what  string
+	meant string // a remedy, or ""
+}
+
+func (e *missingError) Error() string { return e.what }
+
+// find follows a path to its object, which the scope holds. What is not there is a *missingError.
+func (p *Program) find(g *py.GIL, path path) (py.Object, error) {
+	if o, ok, err := p.published.get(g, path.String()); ok || err != nil {
+		return o, err
+	}
+	o, ok, err := p.published.get(g, path.root)
+	if err != nil {
+		return 0, err
+	}
+	if !ok {
+		if o, err = p.global(g, path.root); err != nil {
+			return 0, err
+		}
+	}
+	where := path.root
+	for _, s := range path.steps {
+		if o, err = follow(g, o, s, where); err != nil {
+			return 0, err
+		}
+		where += s.String()
+	}
+	return o, nil
+}
+
+// globals is the dict of the program's global variables.
+func globals(g *py.GIL) (py.Object, error) {
+	main, err := g.Main()
+	if err != nil {
+		return 0, err
+	}
+	return g.Attr(main, "__dict__")
+}
+
+func (p *Program) global(g *py.GIL, name string) (py.Object, error) {
+	dict, err := globals(g)
+	if err != nil {
+		return 0, err
+	}
+	key, err := g.NewStr(name)
+	if err != nil {
+		return 0, err
+	}
+	o, ok, err := lookUp(g, dict, key)
+	if ok || err != nil {
+		return o, err
+	}
+	words, err := keys(g, dict)
+	if err != nil {
+		return 0, err
+	}
+	return 0, &missingError{
+		what:  "the program has no global variable, and has published nothing, of that name",
+		meant: meant(name, append(words, p.published.names()...)),
+	}
+}
+
+func follow(g *py.GIL, o py.Object, s step, where string) (py.Object, error) {
+	if s.kind == stepAttr {
+		return followAttr(g, o, s.text, where)
+	}
+	key, err := s.key(g)
+	if err != nil {
+		return 0, err
+	}
+	if g.IsDict(o) {
+		v, ok, err := lookUp(g, o, key)
+		if ok || err != nil {
+			return v, err
+		}
+		words, err := keys(g, o)
+		if err != nil {
+			return 0, err
+		}
+		return 0, &missingError{what: fmt.Sprintf("%s has no key %s", where, s), meant: meant(s.text, words)}
+	}
+	v, err := g.Item(o, key)
+	if raised(err, "KeyError") || raised(err, "IndexError") {
+		missing := &missingError{what: fmt.Sprintf("%s has no %s", where, s)}
+		if n, err := g.Len(o); err == nil {
+			missing.what = fmt.Sprintf("%s has no %s, but a length of %d", where, s, n)
+		}
+		return 0, missing
+	}
+	if raised(err, "TypeError") {
+		return 0, &core.Error{Kind: core.ErrUnsupported, Err: fmt.Errorf("%s is %s: %w", where, g.TypeName(o), err)}
+	}
+	return v, err
+}
+
+func (s step) key(g *py.GIL) (py.Object, error) {
+	if s.kind == stepItem {
+		return g.NewInt(s.item)
+	}
+	return g.NewStr(s.text)
+}
+
+func followAttr(g *py.GIL, o py.Object, name, where string) (py.Object, error) {
+	v, ok, err := g.AttrOK(o, name)
+	if ok || err != nil {
+		return v, err
+	}
+	missing := &missingError{what: fmt.Sprintf("%s, which is %s, has no attribute %s", where, g.TypeName(o), name)}
+	if dict, ok, err := g.AttrOK(o, "__dict__"); ok && err == nil && g.IsDict(dict) {
+		if words, err := keys(g, dict); err == nil {
+			missing.meant = meant(name, words)
+		}
+	}
+	return 0, missing
+}
+
+// lookUp is dict[key] without the side effects that a subclass of dict may have on a missing key.
+func lookUp(g *py.GIL, dict, key py.Object) (o py.Object, ok bool, err error) {
+	has, err := g.CallMethod(dict, "__contains__", []py.Object{key}, nil)
+	if err != nil {
+		return 0, false, err
+	}
+	if ok, err = g.Bool(has); !ok || err != nil {
+		return 0, false, err
+	}
+	o, err = g.Item(dict, key)
+	if raised(err, "KeyError") { // gone since, or a dict with ideas of its own
+		return 0, false, nil
+	}
+	return o, err == nil, err
+}
+
+// maxSuggested bounds how many names are looked through for the one that was meant.
+const maxSuggested = 1000
+
+func keys(g *py.GIL, dict py.Object) ([]string, error) {
+	items, err := g.DictItems(dict)
+	if err != nil {
+		return nil, err
+	}
+	var words []string
+	for key := range items {
+		if !g.IsStr(key) {
+			continue
+		}
+		word, err := g.Text(key)
+		if err != nil {
+			return nil, err
+		}
+		if words = append(words, word); len(words) == maxSuggested {
+			break
+		}
+	}
+	return words, nil
+}
+
+// notFound says what became of a name in the end.
+func notFound(err error) error {
+	missing, ok := errors.AsType[*missingError](err)
+	if !ok {
+		return err
+	}
+	return &core.Error{Kind: core.ErrNotFound, Err: err, Remedy: missing.meant}
+}

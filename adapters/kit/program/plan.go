@@ -1,0 +1,125 @@
+package program
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// Protocol is a way in which an object tells of its memory. Its text is that of core.Quirk.Protocol.
+type Protocol string
+
+// The protocols.
+const (
+	DLPack         Protocol = "dlpack"               // __dlpack__ and __dlpack_device__
+	CUDAInterface  Protocol = "cuda-array-interface" // __cuda_array_interface__
+	ArrayInterface Protocol = "array-interface"      // __array_interface__
+	Buffer         Protocol = "buffer"               // the buffer protocol
+)
+
+// Plan says how an array is read out of an object. It is data: quirks edit it before it is carried
+// out.
+type Plan struct {
+	// Protocols are tried in this order. One that the object lacks is passed over.
+	Protocols []Protocol
+	// AnyProtocol says that one protocol's refusal is not the end: the next one is tried, and the
+	// error tells of all.
+	AnyProtocol bool
+	// DLPack is how __dlpack__ is called.
+	DLPack DLPackCall
+	// ReadOnly makes the array read-only, whatever the protocol says.
+	ReadOnly bool
+	// DType and Tag replace the element type, if the protocol's has the same size. They are for types
+	// that the protocol cannot name.
+	DType core.DType
+	Tag   string
+	// Hold says that the framework may use the memory for something else while the object lives, or
+	// once it does not, unless what the protocol handed out is held: so a lease holds it.
+	Hold bool
+	// Temporary says that the memory is not the object's own, but was made for the answer: it must
+	// be copied.
+	Temporary bool
+	// Refuse, if it is not nil, is the answer, and nothing is tried. Its Kind and Err are set.
+	Refuse *core.Error
+
+	applied []core.Quirk
+}
+
+// DLPackCall holds the arguments of __dlpack__. Those that are nil are left out.
+type DLPackCall struct {
+	Stream     *int
+	MaxVersion *[2]int
+	Copy       *bool
+	// Retry says that a TypeError is answered by a call without MaxVersion and Copy: so do consumers
+	// that the array API standard describes.
+	Retry bool
+	// AskDevice says that __dlpack_device__ is called first, so that an array that the CPU cannot read
+	// is refused before its framework does any work.
+	AskDevice bool
+	// UnsignedReadOnly says that an answer of the old kind, which cannot tell a read-only array from
+	// others, is taken for read-only.
+	UnsignedReadOnly bool
+}
+
+// StandardPlan is what the standards tell a consumer to do that orders work on its own: no argument
+// fits a framework's habits, for those are the quirks' business.
+func StandardPlan() Plan {
+	return Plan{
+		Protocols: []Protocol{DLPack, CUDAInterface, ArrayInterface, Buffer},
+		DLPack: DLPackCall{
+			Stream:     new(-1), // the producer must not synchronize
+			MaxVersion: &[2]int{1, 3},
+			Copy:       new(false),
+		},
+	}
+}
+
+// Without takes a protocol out of the plan.
+func (p *Plan) Without(protocol Protocol) {
+	p.Protocols = slices.DeleteFunc(slices.Clone(p.Protocols), func(q Protocol) bool { return q == protocol })
+}
+
+// Rule is a quirk together with what it does to the plan for an object of which the facts F are
+// known.
+type Rule[F any] struct {
+	core.Quirk
+	When func(f *F) bool // nil: for every object
+	Edit func(p *Plan, f *F)
+}
+
+// Apply lets the rules that are in force edit a plan, in their order, up to the first that refuses.
+func Apply[F any](p *Plan, rules []Rule[F], env *Env, facts *F) {
+	for _, r := range rules {
+		if !env.InForce(r.ID) || r.When != nil && !r.When(facts) {
+			continue
+		}
+		r.Edit(p, facts)
+		p.applied = append(p.applied, r.Quirk)
+		if p.Refuse != nil {
+			p.Refuse.Quirk, p.Refuse.Remedy = r.ID, cmp.Or(p.Refuse.Remedy, r.Remedy)
+			return
+		}
+	}
+}
+
+// Quirks gives the quirks of rules, for Adapter.Quirks.
+func Quirks[F any](rules []Rule[F]) []core.Quirk {
+	quirks := make([]core.Quirk, len(rules))
+	for i, r := range rules {
+		quirks[i] = r.Quirk
+	}
+	return quirks
+}
+
+// tookPart gives the quirks that mattered to a reading by this protocol: those that led to it, and
+// those that concern it.
+func (p *Plan) tookPart(used Protocol) []core.QuirkID {
+	var ids []core.QuirkID
+	for _, q := range p.applied {
+		if q.Effect == core.EffectReroute || q.Protocol == string(used) {
+			ids = append(ids, q.ID)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,179 @@
+package program
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// Program is the running Python program as a [core.Producer] and a [core.Waiter]. All methods are
+// safe for concurrent use.
+type Program struct {
+	interp    *py.Interp
+	plugin    string
+	heapState string
+	router    *kit.Router
+	leases    kit.Leases
+	holds     *holds
+	state     state
+	published published
+
+	frameworks []*framework // as the adapters were given; the slice does not change
+	generic    framework    // of objects that no adapter claims
+
+	mu       sync.Mutex // of what follows, and of the frameworks' fields
+	name     string
+	lastInfo []core.Framework
+}
+
+// framework is an adapter together with what is known of its framework in this program.
+type framework struct {
+	name    string
+	adapter Adapter
+
+	copy     core.CopyPolicy
+	disabled []core.QuirkID
+	version  string // "" until the framework is loaded
+	inForce  map[core.QuirkID]bool
+}
+
+var (
+	_ core.Producer = (*Program)(nil)
+	_ core.Waiter   = (*Program)(nil)
+)
+
+// New makes the program that runs in the interpreter, which stays the caller's. plugin is the name
+// and version of the plugin file, for [core.Info]. Of several adapters that claim an object, the
+// first has it; objects that none claims are read by the protocols that they have.
+func New(interp *py.Interp, plugin string, adapters ...Adapter) *Program {
+	h, heapState := openHeap()
+	p := &Program{
+		interp:    interp,
+		plugin:    plugin,
+		heapState: heapState,
+		router:    kit.NewRouter(h),
+		holds:     &holds{interp: interp},
+		generic:   framework{name: genericName},
+	}
+	for _, a := range adapters {
+		p.frameworks = append(p.frameworks, &framework{name: a.Framework(), adapter: a})
+	}
+	return p
+}
+
+// Close ends all leases and gives their memory back. The caller must not hold the GIL.
+func (p *Program) Close() error {
+	err := p.leases.Close()
+	p.holds.close()
+	p.holds.running.Wait()
+	return errors.Join(err, p.router.Close())
+}
+
+// env gives what an adapter is told, or false if its framework is not loaded.
+func (p *Program) env(g *py.GIL, f *framework) (*Env, bool, error) {
+	module, ok := g.Loaded(f.name)
+	if !ok {
+		return nil, false, nil
+	}
+	p.mu.Lock()
+	env := &Env{Module: module, Version: f.version, inForce: f.inForce}
+	p.mu.Unlock()
+	if env.Version != "" {
+		return env, true, nil
+	}
+	o, ok, err := g.AttrOK(module, "__version__")
+	if !ok || err != nil || !g.IsStr(o) {
+		return nil, false, err // it is just being imported
+	}
+	if env.Version, err = g.Text(o); err != nil {
+		return nil, false, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f.version, f.inForce = env.Version, make(map[core.QuirkID]bool)
+	for _, q := range f.adapter.Quirks() {
+		if q.Applies(f.version) && !slices.Contains(f.disabled, q.ID) {
+			f.inForce[q.ID] = true
+		}
+	}
+	env.inForce = f.inForce
+	return env, true, nil
+}
+
+// infoPatience is how long Info waits for the interpreter before it tells what it knew last.
+const infoPatience = 200 * time.Millisecond
+
+// Info implements [core.Producer].
+func (p *Program) Info(ctx context.Context) (core.Info, error) {
+	if err := ctx.Err(); err != nil {
+		return core.Info{}, about("info", "", "", err)
+	}
+	short, cancel := context.WithTimeout(ctx, infoPatience)
+	defer cancel()
+	err := p.interp.Do(short, p.refresh)
+	if ctx.Err() != nil {
+		return core.Info{}, about("info", "", "", err)
+	}
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return core.Info{}, about("info", "", "", err)
+	}
+	return p.describe(), nil
+}
+
+func (p *Program) describe() core.Info {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	implementation := p.interp.Implementation()
+	if implementation == "cpython" {
+		implementation = "CPython"
+	}
+	info := core.Info{
+		Program:     p.name,
+		Plugin:      p.plugin,
+		Interpreter: fmt.Sprintf("%s %s (%s)", implementation, p.interp.Version(), p.interp.Executable()),
+		PID:         os.Getpid(),
+		SharedHeap:  p.heapState,
+		Frameworks:  p.lastInfo,
+		Leases:      p.leases.Len(),
+	}
+	for _, f := range p.frameworks {
+		info.Adapters = append(info.Adapters, f.name)
+	}
+	info.Adapters = append(info.Adapters, genericName)
+	return info
+}
+
+// refresh finds out which frameworks are loaded now.
+func (p *Program) refresh(g *py.GIL) error {
+	var loaded []core.Framework
+	for _, f := range p.frameworks {
+		env, ok, err := p.env(g, f)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		found := core.Framework{Name: f.name, Version: env.Version}
+		for _, q := range f.adapter.Quirks() {
+			if env.InForce(q.ID) {
+				found.Quirks = append(found.Quirks, q)
+			}
+		}
+		loaded = append(loaded, found)
+	}
+	slices.SortFunc(loaded, func(a, b core.Framework) int { return cmp.Compare(a.Name, b.Name) })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lastInfo = loaded
+	return nil
+}

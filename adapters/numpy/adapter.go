@@ -1,0 +1,43 @@
+package numpy
+
+import (
+	"github.com/ndbridge/ndbridge/adapters/kit/program"
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// New makes the adapter.
+func New() program.Adapter { return &adapter{rules: rules()} }
+
+type adapter struct{ rules []rule }
+
+// Framework implements [program.Adapter].
+func (*adapter) Framework() string { return "numpy" }
+
+// Quirks implements [program.Adapter].
+func (a *adapter) Quirks() []core.Quirk { return program.Quirks(a.rules) }
+
+// Owns claims arrays of every kind, subclasses included, and NumPy's scalars.
+func (*adapter) Owns(g *py.GIL, env *program.Env, o py.Object) (bool, error) {
+	for _, name := range []string{"ndarray", "generic"} {
+		class, ok, err := g.AttrOK(env.Module, name)
+		if !ok || err != nil {
+			return false, err // numpy is just being imported
+		}
+		if is, err := g.IsInstance(o, class); is || err != nil {
+			return is, err
+		}
+	}
+	return false, nil
+}
+
+// Plan implements [program.Adapter].
+func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, error) {
+	plan := program.StandardPlan()
+	facts, err := look(g, env, o)
+	if err != nil {
+		return plan, err
+	}
+	program.Apply(&plan, a.rules, env, facts)
+	return plan, nil
+}

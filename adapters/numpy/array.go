@@ -1,0 +1,196 @@
+package numpy
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/program"
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// array holds the facts about one array on which quirks depend.
+type array struct {
+	scalar    bool   // a numpy.generic, not an ndarray
+	typestr   string // dtype.str: "<f8"
+	order     byte   // of typestr: '<', '>' or '|'
+	kind      byte   // of typestr: 'f', 'i', 'M', 'V' ...
+	itemsize  int    // bytes
+	native    bool   // has the machine's byte order, or none
+	pointers  bool   // elements are, or hold, pointers to Python objects
+	extension string // the name of a dtype that another package defines, or ""
+	readOnly  bool
+	masked    bool // a masked array of which something is masked
+	oddStride bool // a stride is not a multiple of itemsize
+}
+
+// userTypes is the number from which on dtypes come from other packages (NPY_USERDEF).
+const userTypes = 256
+
+// look finds the facts. What only a quirk that is not in force would want is left out.
+func look(g *py.GIL, env *program.Env, o py.Object) (*array, error) {
+	a := new(array)
+	ndarray, err := g.Attr(env.Module, "ndarray")
+	if err != nil {
+		return nil, err
+	}
+	isArray, err := g.IsInstance(o, ndarray)
+	if err != nil {
+		return nil, err
+	}
+	a.scalar = !isArray
+	if err := a.lookAtType(g, o); err != nil {
+		return nil, err
+	}
+	if !isArray {
+		return a, nil
+	}
+	if env.InForce(idReadOnly) {
+		if a.readOnly, err = isReadOnly(g, o); err != nil {
+			return nil, err
+		}
+	}
+	if a.oddStride, err = hasOddStride(g, o, a.itemsize); err != nil {
+		return nil, err
+	}
+	a.masked, err = isMasked(g, o)
+	return a, err
+}
+
+func (a *array) lookAtType(g *py.GIL, o py.Object) error {
+	dtype, err := g.Attr(o, "dtype")
+	if err != nil {
+		return err
+	}
+	if a.typestr, err = textAttr(g, dtype, "str"); err != nil {
+		return err
+	}
+	if err := a.parse(); err != nil {
+		return err
+	}
+	if a.native, err = boolAttr(g, dtype, "isnative"); err != nil {
+		return err
+	}
+	if a.pointers, err = boolAttr(g, dtype, "hasobject"); err != nil {
+		return err
+	}
+	number, err := g.Attr(dtype, "num")
+	if err != nil {
+		return err
+	}
+	n, err := g.Int64(number)
+	if err != nil || n < userTypes && n >= 0 {
+		return err
+	}
+	a.extension, err = textAttr(g, dtype, "name")
+	return err
+}
+
+// parse reads typestr as far as it is the same for all types: "<f8", "|V12", "<M8[ns]".
+func (a *array) parse() error {
+	if len(a.typestr) < 2 {
+		return &core.Error{Kind: core.ErrDType, Err: fmt.Errorf("dtype.str is %q", a.typestr)}
+	}
+	a.order, a.kind = a.typestr[0], a.typestr[1]
+	digits, _, _ := strings.Cut(a.typestr[2:], "[")
+	a.itemsize, _ = strconv.Atoi(digits) // "|O" has none
+	if a.kind == 'U' {
+		a.itemsize *= 4
+	}
+	return nil
+}
+
+func isReadOnly(g *py.GIL, o py.Object) (bool, error) {
+	flags, err := g.Attr(o, "flags")
+	if err != nil {
+		return false, err
+	}
+	writable, err := boolAttr(g, flags, "writeable")
+	return !writable, err
+}
+
+func hasOddStride(g *py.GIL, o py.Object, itemsize int) (bool, error) {
+	strides, err := g.Attr(o, "strides")
+	if err != nil || itemsize == 0 {
+		return false, err
+	}
+	items, err := g.TupleItems(strides)
+	if err != nil {
+		return false, err
+	}
+	for _, item := range items {
+		stride, err := g.Int64(item)
+		if err != nil {
+			return false, err
+		}
+		if stride%int64(itemsize) != 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func isMasked(g *py.GIL, o py.Object) (bool, error) {
+	module, ok := g.Loaded("numpy.ma")
+	if !ok {
+		return false, nil // then nothing can be a masked array
+	}
+	class, err := g.Attr(module, "MaskedArray")
+	if err != nil {
+		return false, err
+	}
+	if is, err := g.IsInstance(o, class); !is || err != nil {
+		return false, err
+	}
+	mask, err := g.Attr(o, "mask")
+	if err != nil {
+		return false, err
+	}
+	dtype, err := g.Attr(mask, "dtype")
+	if err != nil {
+		return false, err
+	}
+	names, err := g.Attr(dtype, "names")
+	if err != nil {
+		return false, err
+	}
+	if g.IsNone(names) {
+		found, err := g.CallMethod(mask, "any", nil, nil)
+		if err != nil {
+			return false, err
+		}
+		return g.Bool(found)
+	}
+	// The mask of records consists of records of bools, of which NumPy has no any().
+	bytes, err := g.CallMethod(mask, "tobytes", nil, nil)
+	if err != nil {
+		return false, err
+	}
+	one, err := g.NewInt(1)
+	if err != nil {
+		return false, err
+	}
+	at, err := g.CallMethod(bytes, "find", []py.Object{one}, nil)
+	if err != nil {
+		return false, err
+	}
+	n, err := g.Int64(at)
+	return n >= 0, err
+}
+
+func textAttr(g *py.GIL, o py.Object, name string) (string, error) {
+	v, err := g.Attr(o, name)
+	if err != nil {
+		return "", err
+	}
+	return g.Text(v)
+}
+
+func boolAttr(g *py.GIL, o py.Object, name string) (bool, error) {
+	v, err := g.Attr(o, name)
+	if err != nil {
+		return false, err
+	}
+	return g.Bool(v)
+}

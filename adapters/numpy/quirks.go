@@ -1,0 +1,191 @@
+package numpy
+
+import (
+	"fmt"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/program"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+type rule = program.Rule[array]
+
+// idReadOnly is also asked for by look.
+const idReadOnly core.QuirkID = "numpy.readonly-needs-versioned"
+
+// rules is the table, in the order in which the rules edit a plan: first those that refuse, then
+// those that lead to another protocol, then those that change how one is spoken.
+func rules() []rule {
+	table := append(refusals(), reroutes()...)
+	table = append(table, corrections()...)
+	for i := range table {
+		table[i].Framework = "numpy"
+	}
+	return table
+}
+
+func refusals() []rule {
+	return []rule{
+		{
+			Quirk: core.Quirk{
+				ID: "numpy.object-elements", Effect: core.EffectRefuse,
+				Summary: "arrays of Python objects, and of variable-width strings, consist of pointers into " +
+					"the process; the array interface and the buffer protocol hand them out as they are",
+				Remedy:   "convert the array to a numeric or fixed-width type with astype",
+				Upstream: "numpy/_core/src/multiarray/dlpack.c, numpy NEP 55",
+			},
+			When: func(a *array) bool { return a.pointers },
+			Edit: refuse(core.ErrDType, "the elements of dtype %s are pointers into the process"),
+		}, {
+			Quirk: core.Quirk{
+				ID: "numpy.longdouble", Effect: core.EffectRefuse,
+				Summary: "longdouble and clongdouble are numbers of 80 bits padded to 128, or something else, " +
+					"depending on the machine",
+				Remedy:   "convert the array with astype(float64) or astype(complex128)",
+				Upstream: "numpy/_core/src/multiarray/dlpack.c",
+			},
+			When: func(a *array) bool {
+				return a.extension == "" && (a.kind == 'f' && a.itemsize > 8 || a.kind == 'c' && a.itemsize > 16)
+			},
+			Edit: refuse(core.ErrDType, "the elements of dtype %s are long doubles"),
+		}, {
+			Quirk: core.Quirk{
+				ID: "numpy.mask-dropped", Effect: core.EffectRefuse,
+				Summary:  "masked arrays export their data by every protocol, without a word about the mask",
+				Remedy:   "publish a.filled(value), or a.data and a.mask as two arrays",
+				Upstream: "numpy/ma/core.py has no __dlpack__ and no __array_interface__ of its own",
+			},
+			When: func(a *array) bool { return a.masked },
+			Edit: refuse(core.ErrUnsupported, "some elements, of dtype %s, are masked"),
+		},
+	}
+}
+
+func reroutes() []rule {
+	return []rule{
+		{
+			Quirk: core.Quirk{
+				ID: "numpy.scalars-without-dlpack", Effect: core.EffectReroute, Protocol: string(program.DLPack),
+				Summary: "scalars have no __dlpack__, and their array interface describes a temporary copy " +
+					"and calls it writable",
+				Upstream: "numpy pull request 32029; numpy/_core/src/multiarray/scalartypes.c.src",
+			},
+			When: func(a *array) bool { return a.scalar },
+			Edit: func(p *program.Plan, a *array) {
+				useInterface(p, a)
+				p.ReadOnly, p.Temporary = true, true
+			},
+		}, {
+			Quirk: core.Quirk{
+				ID: "numpy.extension-dtypes", Effect: core.EffectReroute, Protocol: string(program.DLPack),
+				Summary: "DLPack refuses the dtypes of other packages (bfloat16, float8, int4 of ml_dtypes), " +
+					"and the array interface gives several of them one and the same typestr",
+				Upstream: "numpy pull request 31256",
+			},
+			When: func(a *array) bool { return a.extension != "" },
+			Edit: func(p *program.Plan, a *array) {
+				useInterface(p, a)
+				p.DType, p.Tag = extensionType(a)
+			},
+		}, {
+			Quirk: core.Quirk{
+				ID: "numpy.non-numeric-dtypes", Effect: core.EffectReroute, Protocol: string(program.DLPack),
+				Summary:  "DLPack has no dates, text or records; the array interface has",
+				Upstream: "numpy/_core/src/multiarray/dlpack.c",
+			},
+			When: func(a *array) bool {
+				switch a.kind {
+				case 'b', 'i', 'u', 'f', 'c':
+					return false
+				default:
+					return true
+				}
+			},
+			Edit: useInterface,
+		}, {
+			Quirk: core.Quirk{
+				ID: "numpy.foreign-byte-order", Effect: core.EffectReroute, Protocol: string(program.DLPack),
+				Since:    "1.22.0",
+				Summary:  "DLPack has the machine's byte order only; the array interface has both",
+				Remedy:   "for typed access, publish a.astype(a.dtype.newbyteorder('='))",
+				Upstream: "numpy/_core/src/multiarray/dlpack.c",
+			},
+			When: func(a *array) bool { return !a.native },
+			Edit: useInterface,
+		}, {
+			Quirk: core.Quirk{
+				ID: "numpy.stride-not-multiple", Effect: core.EffectReroute, Protocol: string(program.DLPack),
+				Since:    "1.22.0",
+				Summary:  "DLPack counts strides in elements, so it refuses a field of a packed record",
+				Upstream: "numpy/_core/src/multiarray/dlpack.c",
+			},
+			When: func(a *array) bool { return a.oddStride },
+			Edit: useInterface,
+		}, {
+			Quirk: core.Quirk{
+				ID: "numpy.bool-before-1.25", Effect: core.EffectReroute, Protocol: string(program.DLPack),
+				Since: "1.22.0", Until: "1.25.0",
+				Summary:  "DLPack refuses bool",
+				Upstream: "numpy pull request 23111",
+			},
+			When: func(a *array) bool { return a.kind == 'b' },
+			Edit: useInterface,
+		}, {
+			Quirk: core.Quirk{
+				ID: idReadOnly, Effect: core.EffectReroute, Protocol: string(program.DLPack),
+				Since: "1.22.0", Until: "2.1.0",
+				Summary:  "capsules of the old kind cannot say that an array is read-only, so DLPack refuses it",
+				Upstream: "numpy pull request 26501",
+			},
+			When: func(a *array) bool { return a.readOnly },
+			Edit: useInterface,
+		},
+	}
+}
+
+func corrections() []rule {
+	return []rule{
+		{
+			Quirk: core.Quirk{
+				ID: "numpy.stream-none-only", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
+				Since:    "1.22.0",
+				Summary:  "__dlpack__ takes no stream but None: -1 is an error as well",
+				Upstream: "numpy/_core/src/multiarray/dlpack.c; NVIDIA/cuda-python issue 473",
+			},
+			Edit: func(p *program.Plan, _ *array) { p.DLPack.Stream = nil },
+		}, {
+			Quirk: core.Quirk{
+				ID: "numpy.kwargs-before-2.1", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
+				Since: "1.22.0", Until: "2.1.0",
+				Summary:  "__dlpack__ does not know the keywords max_version, dl_device and copy",
+				Upstream: "numpy pull request 26501",
+			},
+			Edit: func(p *program.Plan, _ *array) { p.DLPack.MaxVersion, p.DLPack.Copy = nil, nil },
+		},
+	}
+}
+
+// useInterface makes the array interface the only protocol.
+func useInterface(p *program.Plan, _ *array) {
+	p.Protocols = []program.Protocol{program.ArrayInterface}
+}
+
+// refuse refuses with a text that mentions the dtype.
+func refuse(kind error, format string) func(*program.Plan, *array) {
+	return func(p *program.Plan, a *array) {
+		p.Refuse = &core.Error{Kind: kind, Err: fmt.Errorf(format, a.typestr)}
+	}
+}
+
+// extensionType is the element type that the name of a dtype stands for. Types of less than a byte
+// take a byte each in NumPy, which core cannot say, as it cannot say names that DLPack does not have:
+// then the elements are opaque, and the name is the tag.
+func extensionType(a *array) (core.DType, string) {
+	d, err := core.ParseDType(a.extension)
+	if err == nil && d.Size() == a.itemsize {
+		return d, ""
+	}
+	if d, err = core.Opaque(a.itemsize); err != nil {
+		return core.Invalid, "" // the protocol's own type, and its own error
+	}
+	return d, a.extension
+}

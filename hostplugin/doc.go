@@ -1,0 +1,34 @@
+// Package hostplugin is what a host imports: it starts programs, each with a plugin inside that knows
+// its arrays, and gives views of those arrays in the host's own address space.
+//
+//	host, err := hostplugin.Open(ctx, "ndbridge.hcl")
+//	...
+//	defer host.Close()
+//	camera, err := host.Start(ctx, "camera")
+//	...
+//	frame, err := camera.View(ctx, "frame")
+//	...
+//	defer frame.Close()
+//	pixels, err := core.Slice[uint8](frame) // the pages that the program wrote
+//
+// # Lifetimes
+//
+// A [Host] owns its sessions, and a [Session] owns its views: closing one closes what it owns. Close
+// is idempotent everywhere, and safe beside any other call. What the garbage collector finds
+// forgotten is not unmapped, because a slice may still alias it; a view that was never closed is
+// reported to core.ObserveLeaks.
+//
+// A view outlives its program: when the program dies, its arrays stay readable as they were. A
+// session whose program is gone says so by [Session.Done], and answers with errors that wrap
+// core.ErrUnavailable.
+//
+// A program does not outlive its host, nor its session: it gets a moment to end by itself, and is
+// killed, with all of its process group, if it does not.
+//
+// # Trust
+//
+// A program can hurt itself only. Everything that it says about its memory is checked before that is
+// touched, and memory is mapped for reading unless a view asks for more. The one thing that cannot be
+// checked is a file that some other process cuts short while it is mapped (route
+// core.RouteMappedFile): reading it then raises SIGBUS, as any mapping of that file would.
+package hostplugin

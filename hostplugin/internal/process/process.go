@@ -1,0 +1,285 @@
+// Package process starts and ends programs: pipes, process groups, descriptors, and the news of their
+// end. A [Process] is go-plugin's runner.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ndbridge/ndbridge/hostplugin/internal/logs"
+)
+
+const (
+	// drainTime is how long the end of a program waits for a slow logger to take its last output.
+	drainTime = 50 * time.Millisecond
+	// flushTime is how long CloseLog waits.
+	flushTime = time.Second
+)
+
+// Spec says what to run.
+type Spec struct {
+	Name string   // for logs and errors
+	Path string   // what is executed
+	Args []string // with argv[0]
+	Dir  string   // the working directory; "" is this process's
+	Env  []string
+
+	// OutputFD passes a pipe for the program's standard output as descriptor 4, because descriptor 1
+	// is for the handshake alone.
+	OutputFD bool
+	// Preload, if it is not "", is a file that is passed open, as descriptor 5. Only with OutputFD.
+	Preload string
+}
+
+// Options say where a program's output goes.
+type Options struct {
+	Log            *slog.Logger
+	Stdout, Stderr io.Writer // instead of the log; may be nil
+}
+
+// Process is a program, from before its start until after its end. go-plugin sees of its output only
+// the handshake line, so that nothing that the program prints, or that a descendant keeps open, can
+// confuse or block it. All methods are safe for concurrent use.
+type Process struct {
+	spec *Spec
+	opts Options
+	side *os.File // the program's end of the side socket; closed once it has its own
+
+	pipes   []*logs.Pipe
+	reading sync.WaitGroup
+	log     *logs.Writer // nil if nothing is logged
+	stderr  *logs.Tail
+	line    chan string // the handshake
+
+	exited chan struct{}
+
+	mu      sync.Mutex
+	env     []string // what go-plugin adds
+	sockets string   // the directory in which the plugin's socket must lie
+	begun   bool     // started or discarded
+	pid     int      // 0 before the start
+	reaped  bool     // the pid may be someone else's by now
+	killed  bool     // by Kill, while it ran
+	greeted string   // what came as the handshake
+	state   *os.ProcessState
+}
+
+// New makes a process that is not started. It takes over side, which the program gets as descriptor
+// 3. In the end Discard must be called, and then CloseLog.
+func New(spec *Spec, side *os.File, opts Options) *Process {
+	p := &Process{
+		spec: spec, opts: opts, side: side,
+		stderr: new(logs.Tail),
+		line:   make(chan string, 1),
+		exited: make(chan struct{}),
+	}
+	if opts.Stdout == nil || opts.Stderr == nil {
+		p.log = logs.NewWriter(opts.Log)
+	}
+	return p
+}
+
+// Discard closes what Start would have used, and Exited, if Start was never called.
+func (p *Process) Discard() {
+	if p.begin() {
+		_ = p.side.Close() // never used
+		close(p.exited)
+	}
+}
+
+// begin reports whether neither Start nor Discard was called before.
+func (p *Process) begin() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := !p.begun
+	p.begun = true
+	return first
+}
+
+// Start implements runner.Runner. The program runs in a process group of its own, and dies with this
+// process.
+func (p *Process) Start(context.Context) error {
+	if !p.begin() {
+		return errors.New("the process was started or discarded before")
+	}
+	started := make(chan error)
+	go p.run(started)
+	return <-started
+}
+
+// run starts the program, waits for its end, and reaps it, on one thread: PDEATHSIG strikes when the
+// thread that forked ends, so that thread must live as long as the program.
+func (p *Process) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer close(p.exited)
+	cmd, inherited, err := p.command()
+	if err == nil {
+		err = cmd.Start()
+	}
+	for _, f := range inherited {
+		_ = f.Close() // the program has its own by now
+	}
+	if err != nil {
+		for _, pipe := range p.pipes {
+			pipe.Close()
+		}
+		started <- err
+		return
+	}
+	p.mu.Lock()
+	p.pid = cmd.Process.Pid
+	if p.killed {
+		p.killGroup()
+	}
+	p.mu.Unlock()
+	for _, pipe := range p.pipes {
+		p.reading.Go(pipe.Read)
+	}
+	started <- nil
+	awaitExit(cmd.Process.Pid)
+	p.end(cmd)
+}
+
+// command makes the pipes and the command. The files are those that the program inherits.
+func (p *Process) command() (cmd *exec.Cmd, inherited []*os.File, err error) {
+	inherited = []*os.File{p.side}
+	pipe := func(stream string, first func(string)) *os.File {
+		if err != nil {
+			return nil
+		}
+		var r *logs.Pipe
+		var w *os.File
+		if r, w, err = logs.NewPipe(logs.NewOutput(p.sink(stream), first)); err == nil {
+			p.pipes = append(p.pipes, r)
+			inherited = append(inherited, w)
+		}
+		return w
+	}
+	p.mu.Lock()
+	env := slices.Concat(p.spec.Env, p.env)
+	p.mu.Unlock()
+	cmd = &exec.Cmd{
+		Path: p.spec.Path, Args: p.spec.Args, Dir: p.spec.Dir, Env: env,
+		Stdout:      pipe("stdout", p.greet),
+		Stderr:      pipe("stderr", nil),
+		ExtraFiles:  []*os.File{p.side},
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	if p.spec.OutputFD {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, pipe("stdout", nil))
+	}
+	if err == nil && p.spec.Preload != "" {
+		var f *os.File
+		if f, err = os.Open(p.spec.Preload); err == nil {
+			inherited = append(inherited, f)
+			cmd.ExtraFiles = append(cmd.ExtraFiles, f)
+		}
+	}
+	return cmd, inherited, err
+}
+
+// sink says where a stream of the program goes.
+func (p *Process) sink(stream string) logs.Sink {
+	s := logs.Sink{Stream: stream, Raw: p.opts.Stdout, Log: p.log}
+	if stream == "stderr" {
+		s.Raw, s.Tail = p.opts.Stderr, p.stderr
+	}
+	if s.Raw != nil {
+		s.Log = nil
+	}
+	return s
+}
+
+// Stdio gives the writers for output that arrives through go-plugin, from programs that print by way
+// of Go's os.Stdout.
+func (p *Process) Stdio() (stdout, stderr io.Writer) {
+	return logs.NewOutput(p.sink("stdout"), nil), logs.NewOutput(p.sink("stderr"), nil)
+}
+
+// awaitExit returns when the process has ended. It stays a zombie, which keeps its pid and process
+// group from being given to another.
+func awaitExit(pid int) {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// end ends what the program left behind in its process group, reaps the program, and takes its last
+// output.
+func (p *Process) end(cmd *exec.Cmd) {
+	p.mu.Lock()
+	p.killGroup()
+	p.reaped = true
+	p.mu.Unlock()
+	_ = cmd.Wait() // what it says is in the state
+	for _, pipe := range p.pipes {
+		pipe.Stop()
+	}
+	read := make(chan struct{})
+	go func() {
+		p.reading.Wait()
+		close(read)
+	}()
+	slow := time.NewTimer(drainTime)
+	defer slow.Stop()
+	select {
+	case <-read:
+	case <-slow.C:
+		if p.log != nil {
+			p.log.Hurry()
+		}
+		stuck := time.NewTimer(drainTime / 2)
+		defer stuck.Stop()
+		select {
+		case <-read:
+		case <-stuck.C: // in a writer of the user's own, which keeps the goroutine
+		}
+	}
+	p.mu.Lock()
+	p.state = cmd.ProcessState
+	p.mu.Unlock()
+}
+
+// Exited is closed when the program is gone, its process group has been killed, and its output has
+// been taken; also when Start has failed.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// Exit tells, once Exited is closed, how the program ended: "exited with status 1". It reports false
+// if Kill ended it, so that its end says nothing about it, or if it was never started.
+func (p *Process) Exit() (how string, own bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state == nil {
+		return "was not started", false
+	}
+	if status, ok := p.state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return "was killed by " + unix.SignalName(status.Signal()), !p.killed
+	}
+	return fmt.Sprintf("exited with status %d", p.state.ExitCode()), !p.killed
+}
+
+// LastErrors gives the last lines that the program has written to its standard error.
+func (p *Process) LastErrors() string { return p.stderr.Text() }
+
+// CloseLog ends the log of the program's output, after Exited or Discard.
+func (p *Process) CloseLog() {
+	if p.log != nil {
+		p.log.Close(flushTime)
+	}
+}

@@ -1,0 +1,50 @@
+// Package suggest finds what a user most likely meant by a name that does not exist.
+package suggest
+
+import (
+	"iter"
+	"strings"
+)
+
+// Nearest gives the candidate that is most like name, or "" if none is near enough: a third of its
+// letters may differ, a swap of neighbours counting once, letter case not at all.
+func Nearest(name string, candidates iter.Seq[string]) string {
+	best, bestDistance := "", max(1, len(name)/3)+1
+	for c := range candidates {
+		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < bestDistance {
+			best, bestDistance = c, d
+		}
+	}
+	return best
+}
+
+// Remedy words the nearest candidate as a remedy, or gives fallback if none is near.
+func Remedy(name string, candidates iter.Seq[string], fallback string) string {
+	if near := Nearest(name, candidates); near != "" {
+		return `did you mean "` + near + `"?`
+	}
+	return fallback
+}
+
+// distance counts insertions, deletions, substitutions and swaps of neighbours.
+func distance(a, b string) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(a) {
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+cost)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}

@@ -1,0 +1,311 @@
+/* Forks: nobody writes into another's arrays. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "stress.h"
+
+static const size_t sizes[] = {THRESHOLD, 300 * KIB, MIB, 7 * MIB};
+#define SIZES (sizeof sizes / sizeof *sizes)
+
+/* Lets both processes take turns. */
+struct turns {
+	int to_child[2], to_parent[2];
+};
+
+static void turns_open(struct turns *t) { CHECK(pipe(t->to_child) == 0 && pipe(t->to_parent) == 0); }
+static void tell(int fds[2]) { CHECK(write(fds[1], "x", 1) == 1); }
+static void await(int fds[2]) {
+	char c;
+	CHECK(read(fds[0], &c, 1) == 1);
+}
+
+void test_fork(void) {
+	char *before[SIZES];
+	struct turns t;
+	turns_open(&t);
+	for (size_t i = 0; i < SIZES; i++) {
+		before[i] = opaque(malloc(sizes[i]));
+		CHECK(shared(before[i]));
+		fill(before[i], sizes[i], 1);
+	}
+	int pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		for (size_t i = 0; i < SIZES; i++) {
+			CHECK(filled(before[i], sizes[i], 1), "child sees something else");
+			fill(before[i] + sizes[i] / 2, sizes[i] / 4, 2); /* the child writes to a part */
+		}
+		tell(t.to_parent);
+		await(t.to_child); /* now the parent has written, too */
+		for (size_t i = 0; i < SIZES; i++) {
+			CHECK(filled(before[i], sizes[i] / 2, 1), "the parent's later writes reached the child");
+			CHECK(filled(before[i] + sizes[i] / 2, sizes[i] / 4, 2));
+			free(before[i]);
+		}
+		_exit(0);
+	}
+	await(t.to_parent);
+	for (size_t i = 0; i < SIZES; i++) {
+		CHECK(filled(before[i], sizes[i], 1), "the child wrote into the parent's array");
+		fill(before[i], sizes[i], 3);
+	}
+	tell(t.to_child);
+	CHECK(exit_of(pid) == 0);
+	for (size_t i = 0; i < SIZES; i++) {
+		CHECK(filled(before[i], sizes[i], 3) && !shared(before[i]));
+		struct ndheap_block b;
+		CHECK(heap.pin(before[i], &b) == 0 && b.flags == NDHEAP_FROZEN && b.fd == -1);
+		CHECK(b.available == sizes[i]);
+		CHECK(heap.unpin(before[i]) == -1, "frozen blocks are not pinned");
+		char *after = opaque(malloc(sizes[i]));
+		CHECK(shared(after), "new blocks are shareable again");
+		fill(after, sizes[i], 4);
+		before[i] = opaque(realloc(before[i], sizes[i] + 100)); /* may stay, may move */
+		CHECK(filled(before[i], sizes[i], 3));
+		free(before[i]);
+		CHECK(filled(after, sizes[i], 4));
+		free(after);
+	}
+	struct ndheap_stats s = stats();
+	CHECK(s.frozen_blocks == 0 && s.live_blocks == 0 && s.forks == 1);
+	heap.trim(0);
+	CHECK(stats().descriptors <= 1, "frozen files stay open");
+}
+
+static _Atomic bool stop;
+
+static void *allocate(void *argument) {
+	uint32_t seed = (uint32_t)(uintptr_t)argument;
+	while (!stop) {
+		size_t size = THRESHOLD + seed++ * 7919 % (2 * MIB);
+		char *p = opaque(seed % 2 ? malloc(size) : calloc(1, size));
+		CHECK(seed % 2 || zero(p, size));
+		fill(p, size, seed);
+		CHECK(filled(p, size, seed), "a thread's block changed around a fork");
+		struct ndheap_block b;
+		bool pinned = seed % 3 == 0 && heap.pin(p, &b) == 0 && (b.flags & NDHEAP_SHAREABLE);
+		p = opaque(realloc(p, size + 100 * KIB));
+		CHECK(filled(p, size, seed));
+		char *q = p;
+		free(p);
+		if (pinned && heap.unpin(opaque(q)) != 0)
+			pinned = false; /* it moved: the pin is on the old place, which the trimmer never gets */
+	}
+	return NULL;
+}
+
+/* Forks while other threads are everywhere in the heap: the child must be able to go on. */
+void test_fork_threads(void) {
+	pthread_t threads[4];
+	char *kept = opaque(malloc(3 * MIB));
+	fill(kept, 3 * MIB, 42);
+	for (uintptr_t i = 0; i < 4; i++)
+		CHECK(pthread_create(&threads[i], NULL, allocate, (void *)(i * 1000)) == 0);
+	for (int i = 0; i < 60; i++) {
+		int pid = fork();
+		CHECK(pid >= 0);
+		if (pid == 0) {
+			CHECK(filled(kept, 3 * MIB, 42));
+			memset(kept, 0, 3 * MIB);
+			free(kept);
+			for (size_t size = 1000; size < 4 * MIB; size *= 2) {
+				char *p = opaque(calloc(1, size));
+				CHECK(zero(p, size) && !shared(p));
+				memset(p, 1, size);
+				free(p);
+			}
+			struct ndheap_stats s = stats();
+			CHECK(s.state == NDHEAP_FORKED && s.descriptors == 0 && s.pinned_blocks == 0);
+			_exit(0);
+		}
+		CHECK(exit_of(pid) == 0);
+		CHECK(filled(kept, 3 * MIB, 42), "the child wrote into the parent's block");
+	}
+	stop = true;
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	free(kept);
+	CHECK(stats().live_blocks == 0 && stats().forks == 60);
+}
+
+static char *map(const struct ndheap_block *b, int protection) {
+	char *m = mmap(NULL, b->segment_size, protection, MAP_SHARED, b->fd, 0);
+	CHECK(m != MAP_FAILED);
+	return m + b->offset;
+}
+
+static void fork_once(void) {
+	int pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0)
+		_exit(0);
+	CHECK(exit_of(pid) == 0);
+}
+
+/* A lease that stands at the fork stays valid: the other side sees the memory as it was then. */
+void test_fork_pinned(void) {
+	for (size_t i = 0; i < SIZES; i++) {
+		size_t size = sizes[i];
+		char *p = opaque(malloc(size)), *freed = opaque(malloc(size));
+		struct ndheap_block b, bfreed;
+		CHECK(heap.pin(p, &b) == 0 && heap.pin(freed, &bfreed) == 0);
+		fill(p, size, 1);
+		fill(freed, size, 2);
+		free(freed);
+		fork_once();
+		/* The file may be mapped only now: its descriptor is kept open for the pin. */
+		CHECK(fcntl(b.fd, F_GETFD) >= 0);
+		char *seen = map(&b, PROT_READ), *seen_freed = map(&bfreed, PROT_READ);
+		CHECK(filled(seen, size, 1) && filled(seen_freed, size, 2));
+		fill(p, size, 3);
+		CHECK(filled(seen, size, 1) && filled(p, size, 3), "a frozen block's later writes are private");
+		free(p);
+		for (int k = 0; k < 10; k++)
+			free(memset(opaque(malloc(size)), 0xee, size));
+		heap.trim(0);
+		CHECK(filled(seen, size, 1) && filled(seen_freed, size, 2), "a pinned block was reused");
+		CHECK(heap.unpin(opaque(p)) == 0 && heap.unpin(opaque(freed)) == 0);
+		CHECK(heap.unpin(opaque(p)) == -1 && stats().pinned_blocks == 0 && stats().live_blocks == 0);
+		munmap(seen - b.offset, b.segment_size);
+		munmap(seen_freed - bfreed.offset, bfreed.segment_size);
+	}
+	heap.trim(0);
+	CHECK(stats().descriptors <= 2, "%u descriptors stay open", stats().descriptors);
+}
+
+/* Where another process may write, its writes must not reach the program after a fork. */
+void test_fork_granted(void) {
+	for (size_t i = 0; i < SIZES; i++) {
+		size_t size = sizes[i];
+		char *p = opaque(malloc(size));
+		struct ndheap_block b;
+		CHECK(heap.grant(p) == -1, "it is not pinned");
+		CHECK(heap.pin(p, &b) == 0 && heap.grant(p + 100) == 0);
+		fill(p, size, 1);
+		char *outside = map(&b, PROT_READ | PROT_WRITE);
+		memset(outside, 7, 100);
+		CHECK(p[0] == 7 && p[99] == 7);
+		fill(p, size, 1);
+		struct turns t;
+		turns_open(&t);
+		int pid = fork();
+		CHECK(pid >= 0);
+		if (pid == 0) {
+			await(t.to_child);
+			CHECK(filled(p, size, 1), "a write from outside reached the child");
+			_exit(0);
+		}
+		memset(outside, 7, size);
+		tell(t.to_child);
+		CHECK(exit_of(pid) == 0);
+		CHECK(filled(p, size, 1), "a write from outside reached the program after a fork");
+		CHECK(heap.unpin(p) == 0);
+		free(p);
+		munmap(outside - b.offset, b.segment_size);
+	}
+}
+
+static int open_files(void) {
+	int n = 0;
+	for (int fd = 0; fd < 2000; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* The child keeps neither descriptors nor shared pages, and its own children work, too. */
+void test_fork_child(void) {
+	int before = open_files();
+	char *live[20], *warm[20];
+	for (int i = 0; i < 20; i++) {
+		live[i] = memset(opaque(malloc(2 * MIB)), 1, 2 * MIB);
+		warm[i] = memset(opaque(malloc(2 * MIB)), 1, 2 * MIB);
+	}
+	for (int i = 0; i < 20; i++)
+		free(warm[i]);
+	CHECK(open_files() >= before + 40);
+	int pid = fork();
+	if (pid == 0) {
+		CHECK(open_files() == before, "%d descriptors are left", open_files() - before);
+		char *p = opaque(malloc(2 * MIB));
+		CHECK(!shared(p));
+		fill(p, 2 * MIB, 1);
+		int grandchild = fork();
+		if (grandchild == 0) {
+			CHECK(filled(p, 2 * MIB, 1) && live[3][5] == 1);
+			memset(live[3], 2, 2 * MIB);
+			free(live[3]);
+			free(p);
+			_exit(0);
+		}
+		CHECK(exit_of(grandchild) == 0 && live[3][5] == 1);
+		for (int i = 0; i < 20; i++)
+			free(live[i]);
+		CHECK(stats().live_blocks == 0);
+		_exit(0);
+	}
+	CHECK(exit_of(pid) == 0);
+	struct ndheap_stats s = stats();
+	CHECK(s.frozen_blocks == 20 && s.warm_blocks == 20, "the parent keeps its warm blocks");
+	CHECK(open_files() <= before + 20, "frozen files are closed");
+	uint64_t reused = s.reused;
+	for (int i = 0; i < 20; i++)
+		warm[i] = opaque(malloc(2 * MIB));
+	CHECK(stats().reused == reused + 20 && shared(warm[0]));
+	for (int i = 0; i < 20; i++) {
+		free(warm[i]);
+		free(live[i]);
+	}
+}
+
+/* A program that forks for ever must not use up addresses, records or descriptors. */
+void test_fork_often(void) {
+	char *longest = opaque(malloc(100 * KIB)), *last = NULL;
+	fill(longest, 100 * KIB, 5);
+	int files = 0;
+	for (int i = 0; i < 6000; i++) {
+		char *p = opaque(malloc(100 * KIB)), *q = opaque(malloc(2 * MIB));
+		CHECK(p && shared(p) && q && shared(q), "round %d: the heap is used up", i);
+		*p = *q = 1;
+		if (i % 10 == 0) {
+			int pid = fork();
+			if (pid == 0)
+				_exit(*p == 1 && *q == 1 ? 0 : 1);
+			CHECK(exit_of(pid) == 0);
+		}
+		free(q);
+		free(last); /* each small block lives through a fork */
+		last = p;
+		if (i == 99)
+			files = open_files();
+	}
+	CHECK(open_files() <= files + 1, "descriptors leak: %d, %d", files, open_files());
+	CHECK(filled(longest, 100 * KIB, 5));
+	CHECK(stats().live_blocks == 2);
+}
+
+/* A program that closes all descriptors loses zero copy, but not its data, not even in a child. */
+void test_fork_closed(void) {
+	char *own = opaque(malloc(3 * MIB)), *small = opaque(malloc(100 * KIB));
+	fill(own, 3 * MIB, 1);
+	fill(small, 100 * KIB, 2);
+	for (int fd = 300; fd < 400; fd++)
+		close(fd);
+	int pid = fork();
+	if (pid == 0) {
+		CHECK(filled(own, 3 * MIB, 1) && filled(small, 100 * KIB, 2));
+		memset(own, 9, 3 * MIB);
+		memset(small, 9, 100 * KIB);
+		free(own);
+		free(small);
+		_exit(0);
+	}
+	CHECK(exit_of(pid) == 0);
+	CHECK(filled(own, 3 * MIB, 1) && filled(small, 100 * KIB, 2), "the child wrote into the parent's block");
+	free(own);
+	free(small);
+}

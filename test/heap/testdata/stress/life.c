@@ -1,0 +1,232 @@
+/* A block's life: zeroing, pins, recycling, giving back. */
+#include <fcntl.h>
+#include <malloc.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "stress.h"
+
+void test_calloc(void) {
+	/* Dirty blocks of every class, taken again by calloc with smaller and larger sizes. */
+	for (size_t size = THRESHOLD; size < 24 * MIB; size = size * 5 / 4 + 17) {
+		for (int step = 0; step < 4; step++) {
+			size_t other = size - (size_t)step * size / 40;
+			char *p = opaque(malloc(size));
+			memset(p, 0xff, size);
+			free(p);
+			p = opaque(calloc(1, other));
+			CHECK(zero(p, other), "size %zu", other);
+			memset(p, 0xff, other);
+			p = opaque(realloc(p, other + 1000)); /* grows in place over dirt that calloc left */
+			memset(p, 0xff, other + 1000);
+			free(p);
+			p = opaque(calloc(other + 1000, 1));
+			CHECK(zero(p, other + 1000));
+			free(p);
+			CHECK(posix_memalign((void **)&p, 128 * KIB, other) == 0);
+			memset(p, 0xff, other);
+			free(p);
+			p = opaque(calloc(other, 1));
+			CHECK(zero(p, other));
+			free(p);
+		}
+	}
+	CHECK(stats().reused > 100);
+	/* And after their pages were given back. */
+	char *p = opaque(malloc(300 * KIB));
+	memset(p, 0xff, 300 * KIB);
+	free(p);
+	heap.trim(0);
+	p = opaque(calloc(1, 300 * KIB));
+	CHECK(zero(p, 300 * KIB));
+	free(p);
+}
+
+static size_t resident(void) {
+	char text[128];
+	int fd = open("/proc/self/statm", O_RDONLY);
+	ssize_t n = read(fd, text, sizeof text - 1);
+	close(fd);
+	CHECK(n > 0);
+	text[n] = 0;
+	return strtoull(strchr(text, ' '), NULL, 10) * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* A program may rely on calloc of more than it will ever touch. */
+void test_sparse(void) {
+	size_t size = 8 * GIB, before = resident();
+	char *kept = opaque(calloc(size, 1)), *kept2 = opaque(calloc(size, 1));
+	CHECK(kept && kept2 && shared(kept));
+	for (int round = 0; round < 5; round++) {
+		char *p = opaque(calloc(size, 1));
+		CHECK(p && p[0] == 0 && p[size / 2] == 0 && p[size - 1] == 0);
+		p[0] = p[size / 2] = p[size - 1] = 1;
+		free(p);
+	}
+	CHECK(resident() - before < 64 * MIB, "%zu MiB became resident", (resident() - before) / MIB);
+	free(kept);
+	free(kept2);
+}
+
+/* Maps the file behind a block as another process would. */
+static char *map(const struct ndheap_block *b, int protection) {
+	char *m = mmap(NULL, b->segment_size, protection, MAP_SHARED, b->fd, 0);
+	CHECK(m != MAP_FAILED);
+	return m + b->offset;
+}
+
+void test_pins(void) {
+	static const size_t sizes[] = {100 * KIB, MIB, 30 * MIB}; /* in a pool, and in files of their own */
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		size_t size = sizes[i];
+		char *p = opaque(malloc(size));
+		fill(p, size, 1);
+		struct ndheap_block b, inside, last;
+		CHECK(heap.pin(p, &b) == 0 && b.flags == NDHEAP_SHAREABLE && b.available == size);
+		CHECK(heap.pin(p + 5000, &inside) == 0 && inside.available == size - 5000);
+		CHECK(inside.segment == b.segment && inside.offset == b.offset + 5000 && inside.fd == b.fd);
+		CHECK(heap.pin(p + size - 1, &last) == 0 && last.available == 1);
+		CHECK(heap.pin(p + size, &last) == -1, "one past the end is not in the block");
+		CHECK(heap.pin(p - 1, &last) == -1);
+		char *seen = map(&b, PROT_READ);
+		CHECK(filled(seen, size, 1));
+		p[77] = 99; /* the very pages, not a copy */
+		CHECK(seen[77] == 99);
+		fill(p, size, 1);
+
+		free(p); /* the program lets go: the block outlives it */
+		CHECK(heap.pin(opaque(p), &last) == -1, "a freed block cannot be pinned anew");
+		char *others[20];
+		for (int k = 0; k < 20; k++) {
+			others[k] = opaque(calloc(1, size));
+			CHECK(others[k] != p && shared(others[k]));
+			memset(others[k], 0xee, size);
+		}
+		heap.trim(0);
+		CHECK(filled(seen, size, 1), "a pinned block was reused");
+		CHECK(heap.unpin(opaque(p)) == 0 && heap.unpin(opaque(p + 5000)) == 0);
+		CHECK(filled(seen, size, 1) && stats().pinned_blocks == 1);
+		CHECK(heap.unpin(opaque(p)) == 0 && heap.unpin(opaque(p)) == -1);
+		CHECK(opaque(malloc(size)) == p, "now it is the first to be reused");
+		free(opaque(p));
+		for (int k = 0; k < 20; k++)
+			free(others[k]);
+		munmap(seen - b.offset, b.segment_size);
+	}
+	CHECK(stats().pinned_blocks == 0 && stats().live_blocks == 0);
+	struct ndheap_block b;
+	CHECK(heap.pin(&b, &b) == -1 && heap.pin(NULL, &b) == -1 && heap.pin((void *)-1, &b) == -1);
+	CHECK(heap.unpin(&b) == -1 && heap.unpin(NULL) == -1 && heap.grant(NULL) == -1);
+	/* A block that moves while pinned leaves its contents behind. */
+	char *p = opaque(malloc(MIB));
+	fill(p, MIB, 5);
+	CHECK(heap.pin(p, &b) == 0);
+	char *seen = map(&b, PROT_READ), *q = opaque(realloc(p, 9 * MIB));
+	memset(q, 1, 9 * MIB);
+	CHECK(q != p && filled(seen, MIB, 5));
+	CHECK(heap.unpin(opaque(p)) == 0);
+	free(q);
+}
+
+void test_trim(void) {
+	/* Free blocks go back after some idle seconds, as the program frees other things. */
+	for (int i = 0; i < 100; i++) {
+		char *p[4];
+		for (int k = 0; k < 4; k++)
+			p[k] = memset(opaque(malloc(((size_t)k + 1) * 400 * KIB)), 1, ((size_t)k + 1) * 400 * KIB);
+		for (int k = 0; k < 4; k++)
+			free(p[k]);
+	}
+	size_t warm = stats().warm_bytes;
+	CHECK(warm >= 4000 * KIB && stats().dropped == 0, "%zu", warm);
+	CHECK(heap.trim(60000) == 0 && heap.trim(UINT32_MAX) == 0, "nothing is idle for a minute");
+	struct ndheap_stats s = stats();
+	for (int i = 0; i < 300 && s.warm_bytes > 200 * KIB; i++, s = stats()) {
+		usleep(50000);
+		free(memset(opaque(malloc(100 * KIB)), 1, 100 * KIB)); /* some activity */
+	}
+	CHECK(s.warm_bytes <= 200 * KIB && s.dropped >= 4, "%zu bytes stay warm", (size_t)s.warm_bytes);
+	/* At once, if asked to. */
+	free(memset(opaque(malloc(32 * MIB)), 1, 32 * MIB));
+	size_t before = resident();
+	CHECK(heap.trim(0) >= 32 * MIB && stats().warm_bytes == 0 && stats().descriptors <= 1);
+	CHECK(before - resident() > 30 * MIB, "%zu to %zu", before, resident());
+}
+
+void test_keep(void) {
+	/* What is freed is kept up to 256 MiB, or as much as is live; the rest goes back, oldest first. */
+	enum { COUNT = 12 };
+	char *p[COUNT];
+	for (int i = 0; i < COUNT; i++)
+		p[i] = memset(opaque(malloc(64 * MIB)), 1, 64 * MIB);
+	for (int i = 0; i < COUNT; i++)
+		free(p[i]);
+	size_t warm = stats().warm_bytes;
+	CHECK(warm > 190 * MIB && warm <= 257 * MIB, "%zu MiB", warm / MIB);
+	CHECK(opaque(malloc(64 * MIB)) == p[COUNT - 1], "the youngest comes first");
+	free(p[COUNT - 1]);
+	heap.trim(0);
+	/* A result as large as its operands is not dropped each time. */
+	char *a = memset(opaque(malloc(300 * MIB)), 1, 300 * MIB), *b = memset(opaque(malloc(300 * MIB)), 1, 300 * MIB);
+	uint64_t dropped = stats().dropped;
+	for (int i = 0; i < 4; i++)
+		free(memset(opaque(malloc(300 * MIB + 16)), 1, 4096));
+	CHECK(stats().dropped == dropped, "%zu were dropped", (size_t)(stats().dropped - dropped));
+	free(a);
+	free(b);
+}
+
+void test_descriptors(void) {
+	char *p = opaque(malloc(2 * MIB)), *small = opaque(malloc(100 * KIB));
+	struct ndheap_block b;
+	CHECK(heap.pin(p, &b) == 0 && b.fd >= 300, "descriptor %d is below 300", b.fd);
+	CHECK(fcntl(b.fd, F_GETFD) & FD_CLOEXEC);
+	CHECK(heap.unpin(p) == 0);
+	/* A program that closes all descriptors and opens files of its own: theirs must stay intact. */
+	int highest = b.fd + 50;
+	for (int fd = 300; fd < highest; fd++)
+		close(fd);
+	char path[] = "/tmp/ndheap-stress-XXXXXX";
+	int file = mkstemp(path);
+	unlink(path);
+	CHECK(file >= 0 && write(file, "precious", 8) == 8);
+	for (int fd = 300; fd < highest; fd++)
+		CHECK(dup2(file, fd) == fd);
+	CHECK(heap.pin(p, &b) == 0 && b.flags == 0 && b.fd == -1, "a foreign descriptor was handed out");
+	CHECK(heap.unpin(p) == -1);
+	memset(p, 1, 2 * MIB);
+	memset(small, 1, 100 * KIB);
+	free(p);
+	free(small);
+	heap.trim(0);
+	for (int fd = 300; fd < highest; fd++)
+		CHECK(fcntl(fd, F_GETFD) >= 0, "descriptor %d of the program was closed", fd);
+	struct stat status;
+	CHECK(fstat(file, &status) == 0 && status.st_size == 8);
+	char text[8];
+	CHECK(pread(file, text, 8, 0) == 8 && memcmp(text, "precious", 8) == 0);
+}
+
+void test_seals(void) {
+	static const size_t sizes[] = {100 * KIB, 3 * MIB};
+	for (size_t i = 0; i < 2; i++) {
+		char *p = opaque(malloc(sizes[i])), path[64];
+		struct ndheap_block b;
+		CHECK(heap.pin(p, &b) == 0);
+		int seals = fcntl(b.fd, F_GET_SEALS);
+		CHECK((seals & (F_SEAL_SHRINK | F_SEAL_GROW)) == (F_SEAL_SHRINK | F_SEAL_GROW));
+		CHECK(!(seals & F_SEAL_WRITE));
+		CHECK(ftruncate(b.fd, 4096) == -1 && ftruncate(b.fd, (off_t)b.segment_size * 2) == -1);
+		struct stat status;
+		CHECK(fstat(b.fd, &status) == 0 && (uint64_t)status.st_size == b.segment_size);
+		snprintf(path, sizeof path, "/proc/self/fd/%d", b.fd);
+		int reader = open(path, O_RDONLY | O_CLOEXEC);
+		CHECK(reader >= 0);
+		CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, reader, 0) == MAP_FAILED);
+		close(reader);
+		CHECK(heap.unpin(p) == 0);
+		free(p);
+	}
+}

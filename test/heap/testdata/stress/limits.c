@@ -1,0 +1,167 @@
+/* Limits and prohibitions: the heap steps back, the program goes on. */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "stress.h"
+
+static void limit(int resource, rlim_t value) {
+	struct rlimit l = {value, value};
+	CHECK(setrlimit(resource, &l) == 0);
+}
+
+/* Allocates, writes, zeroes, frees: everything must be right, wherever it comes from. Counts what is shared. */
+static int exercise(void) {
+	enum { COUNT = 200 };
+	char *p[COUNT];
+	int in_heap = 0;
+	for (int round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < COUNT; i++) {
+			size_t size = THRESHOLD + i * 40000 % (3 * MIB);
+			p[i] = opaque(i % 2 ? malloc(size) : calloc(1, size));
+			CHECK(p[i] && (i % 2 || zero(p[i], size)), "round %d block %u", round, i);
+			in_heap += shared(p[i]);
+			fill(p[i], size, i);
+		}
+		for (uint32_t i = 0; i < COUNT; i++) {
+			size_t size = THRESHOLD + i * 40000 % (3 * MIB);
+			CHECK(filled(p[i], size, i));
+			free(p[i]);
+		}
+	}
+	return in_heap;
+}
+
+void test_few_descriptors(void) {
+	limit(RLIMIT_NOFILE, 64);
+	CHECK(exercise() == 400, "beyond the budget blocks share a file");
+	CHECK(stats().descriptors <= 16, "%u descriptors", stats().descriptors);
+	int opened = 0;
+	while (dup(2) >= 0)
+		opened++;
+	CHECK(opened >= 40, "only %d descriptors are left for the program", opened);
+	CHECK(exercise() >= 0); /* none is left for the heap */
+}
+
+void test_file_size(void) {
+	limit(RLIMIT_FSIZE, 8 * MIB); /* ftruncate beyond it raises SIGXFSZ */
+	CHECK(exercise() == 400, "smaller files serve as well");
+	char *p = opaque(malloc(64 * MIB));
+	CHECK(p && !shared(p));
+	memset(p, 1, 64 * MIB);
+	free(p);
+	CHECK(stats().refused > 0);
+}
+
+void test_address_space(void) {
+	limit(RLIMIT_AS, 2 * GIB);
+	CHECK(exercise() == 400);
+	/* Most of the limit is left for everything else. */
+	char *p = mmap(NULL, 1300 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(p != MAP_FAILED);
+	munmap(p, 1300 * MIB);
+	/* What does not fit into the reserved addresses comes from the libc. */
+	char *many[12];
+	for (int i = 0; i < 12; i++) {
+		many[i] = opaque(malloc(100 * MIB));
+		CHECK(many[i], "block %d", i);
+		many[i][0] = 1;
+	}
+	CHECK(shared(many[0]) && !shared(many[11]));
+	for (int i = 0; i < 12; i++)
+		free(many[i]);
+}
+
+/* Limits that a program sets on itself, after the heap took its addresses. */
+void test_own_address_space(void) {
+	CHECK(exercise() == 400);
+	limit(RLIMIT_AS, 2 * GIB);
+	CHECK(exercise() == 400, "what it has, it keeps");
+	char *p = mmap(NULL, 1000 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(p != MAP_FAILED, "the heap holds too many addresses");
+	munmap(p, 1000 * MIB);
+	p = opaque(malloc(600 * MIB));
+	CHECK(p && !shared(p));
+	free(p);
+	CHECK(opaque(malloc(3 * GIB)) == NULL, "the limit is in force");
+}
+
+void test_own_data_limit(void) {
+	CHECK(exercise() == 400);
+	char *before = opaque(malloc(MIB));
+	fill(before, MIB, 1);
+	limit(RLIMIT_DATA, 3 * GIB);
+	CHECK(exercise() == 0 && shared(before));
+	int pid = fork();
+	if (pid == 0) {
+		CHECK(filled(before, MIB, 1));
+		_exit(0);
+	}
+	CHECK(exit_of(pid) == 0);
+	free(before);
+}
+
+void test_data_limit(void) {
+	limit(RLIMIT_DATA, 2 * GIB);
+	CHECK(exercise() == 0 && stats().state == NDHEAP_NO_ADDRESSES);
+}
+
+#if defined(__x86_64__)
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#else
+#error "seccomp filters need the name of the architecture"
+#endif
+
+/* Makes two system calls fail with EPERM; of the second one only calls with this third argument, if it is not 0. */
+static void deny(unsigned first, unsigned second, unsigned third_argument) {
+	struct sock_filter program[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 0, 6),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, third_argument, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = {sizeof program / sizeof *program, program};
+	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0, "errno %d", errno);
+}
+
+void test_denied(const char *what) {
+	if (strcmp(what, "memfd_create") == 0) {
+		deny(SYS_memfd_create, SYS_memfd_create, 0);
+		errno = 0;
+		CHECK(exercise() == 0 && stats().state == NDHEAP_NO_MEMFD && stats().descriptors == 0);
+		return;
+	}
+	/* Pages cannot be given back: what calloc returns must be zero all the same. */
+	CHECK(strcmp(what, "removal") == 0);
+	char *p[50];
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < 50; i++) {
+			p[i] = opaque(calloc(1, 100 * KIB + (size_t)i));
+			CHECK(zero(p[i], 100 * KIB + (size_t)i), "round %d: old data", round);
+			memset(p[i], 0xff, 100 * KIB + (size_t)i);
+		}
+		for (int i = 0; i < 50; i++)
+			free(p[i]);
+		if (round == 0)
+			deny(SYS_fallocate, SYS_madvise, MADV_REMOVE);
+		heap.trim(0);
+	}
+	CHECK(stats().dropped >= 100);
+	exercise();
+}

@@ -1,0 +1,122 @@
+#include <dlfcn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "stress.h"
+
+struct heap_functions heap;
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} tests[] = {
+	{"entries", test_entries},
+	{"alignment", test_alignment},
+	{"overflow", test_overflow},
+	{"realloc", test_realloc},
+	{"errno", test_errno},
+	{"calloc", test_calloc},
+	{"sparse", test_sparse},
+	{"pins", test_pins},
+	{"trim", test_trim},
+	{"keep", test_keep},
+	{"descriptors", test_descriptors},
+	{"seals", test_seals},
+	{"threads", test_threads},
+	{"contention", test_contention},
+	{"fork", test_fork},
+	{"fork-threads", test_fork_threads},
+	{"fork-pinned", test_fork_pinned},
+	{"fork-granted", test_fork_granted},
+	{"fork-child", test_fork_child},
+	{"fork-often", test_fork_often},
+	{"fork-closed", test_fork_closed},
+	{"few-descriptors", test_few_descriptors},
+	{"file-size", test_file_size},
+	{"address-space", test_address_space},
+	{"data-limit", test_data_limit},
+	{"own-address-space", test_own_address_space},
+	{"own-data-limit", test_own_data_limit},
+};
+
+static const struct {
+	const char *name;
+	void (*run)(const char *);
+} tests_with_argument[] = {
+	{"wrong-free", test_wrong_free}, /* double, inside, stray, usable, realloc */
+	{"denied", test_denied},         /* memfd_create, removal */
+};
+
+bool shared(const void *p) {
+	struct ndheap_block b;
+	if (heap.pin(p, &b) != 0)
+		return false;
+	if (!(b.flags & NDHEAP_SHAREABLE))
+		return false;
+	CHECK(heap.unpin(p) == 0);
+	return true;
+}
+
+struct ndheap_stats stats(void) {
+	struct ndheap_stats s;
+	CHECK(heap.stats(&s) == 0);
+	return s;
+}
+
+static uint32_t word(uint32_t seed, size_t i) { return (uint32_t)(seed * 2654435761u + i * 2246822519u) | 1; }
+
+void fill(void *p, size_t size, uint32_t seed) {
+	uint32_t *words = p;
+	for (size_t i = 0; i < size / 4; i++)
+		words[i] = word(seed, i);
+}
+
+bool filled(const void *p, size_t size, uint32_t seed) {
+	const uint32_t *words = p;
+	for (size_t i = 0; i < size / 4; i++) {
+		if (words[i] != word(seed, i))
+			return false;
+	}
+	return true;
+}
+
+bool zero(const void *p, size_t size) {
+	const char *bytes = p;
+	return size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
+}
+
+void *opaque(void *p) {
+	__asm__ volatile("" : "+r"(p) : : "memory");
+	return p;
+}
+
+int exit_of(int pid) {
+	int status;
+	CHECK(waitpid(pid, &status, 0) == pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int main(int argc, char **argv) {
+	const uint32_t *abi = dlsym(RTLD_DEFAULT, "ndheap_abi");
+	CHECK(abi && *abi == NDHEAP_ABI, "the library is not preloaded");
+	heap.pin = (int (*)(const void *, struct ndheap_block *))dlsym(RTLD_DEFAULT, "ndheap_pin");
+	heap.grant = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_grant");
+	heap.unpin = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_unpin");
+	heap.trim = (uint64_t(*)(uint32_t))dlsym(RTLD_DEFAULT, "ndheap_trim");
+	heap.stats = (int (*)(struct ndheap_stats *))dlsym(RTLD_DEFAULT, "ndheap_stats");
+	for (size_t i = 0; argc == 2 && i < sizeof tests / sizeof *tests; i++) {
+		if (strcmp(tests[i].name, argv[1]) == 0) {
+			tests[i].run();
+			return 0;
+		}
+	}
+	for (size_t i = 0; argc == 3 && i < sizeof tests_with_argument / sizeof *tests_with_argument; i++) {
+		if (strcmp(tests_with_argument[i].name, argv[1]) == 0) {
+			tests_with_argument[i].run(argv[2]);
+			return 0;
+		}
+	}
+	fprintf(stderr, "no such test\n");
+	return 2;
+}

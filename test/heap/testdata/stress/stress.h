@@ -1,0 +1,80 @@
+/* What the stress tests of the shared heap share. They run with the library preloaded for every caller. */
+#ifndef STRESS_H
+#define STRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "ndheap.h"
+
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
+#define GIB ((size_t)1 << 30)
+#define THRESHOLD (64 * KIB)
+
+/* Fails the test, with the place and whatever else there is to say. */
+#define CHECK(condition, ...)                                                                 \
+	do {                                                                                  \
+		if (!(condition)) {                                                           \
+			fprintf(stderr, "%s:%d: %s:", __FILE__, __LINE__, #condition);       \
+			fprintf(stderr, " " __VA_ARGS__);                                     \
+			fprintf(stderr, "\n");                                                \
+			_exit(1);                                                             \
+		}                                                                             \
+	} while (0)
+
+extern struct heap_functions {
+	int (*pin)(const void *, struct ndheap_block *);
+	int (*grant)(const void *);
+	int (*unpin)(const void *);
+	uint64_t (*trim)(uint32_t);
+	int (*stats)(struct ndheap_stats *);
+} heap;
+
+/* Whether p lies in the heap and could be shared now. */
+bool shared(const void *p);
+struct ndheap_stats stats(void);
+/* Fills memory with a pattern that depends on seed and place, and checks it. */
+void fill(void *p, size_t size, uint32_t seed);
+bool filled(const void *p, size_t size, uint32_t seed);
+bool zero(const void *p, size_t size);
+/* Hides a pointer from the optimiser, which knows too much about malloc. */
+void *opaque(void *p);
+/* Waits for a child and answers with its exit status, or 128 + its signal. */
+int exit_of(int pid);
+
+void test_entries(void);
+void test_alignment(void);
+void test_overflow(void);
+void test_realloc(void);
+void test_errno(void);
+void test_wrong_free(const char *how);
+void test_calloc(void);
+void test_sparse(void);
+void test_pins(void);
+void test_trim(void);
+void test_keep(void);
+void test_descriptors(void);
+void test_seals(void);
+void test_threads(void);
+void test_contention(void);
+void test_fork(void);
+void test_fork_threads(void);
+void test_fork_pinned(void);
+void test_fork_granted(void);
+void test_fork_child(void);
+void test_fork_often(void);
+void test_fork_closed(void);
+void test_few_descriptors(void);
+void test_file_size(void);
+void test_address_space(void);
+void test_data_limit(void);
+void test_own_address_space(void);
+void test_own_data_limit(void);
+void test_denied(const char *what);
+
+#endif
