@@ -45,7 +45,8 @@ type ServeOptions struct {
 	Side *os.File
 
 	// Opened, if it is not nil, is called when the host opens the session, after the producer was
-	// configured and before it is asked for anything. Its error is the host's answer.
+	// configured and asked for its Info, and before it is asked for arrays. Its error is the host's
+	// answer.
 	Opened func(Settings) error
 
 	// ResetInterrupt gives SIGINT back, when the session opens, to who handled it before: go-plugin
