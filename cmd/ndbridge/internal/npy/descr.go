@@ -47,8 +47,8 @@ func machineOrder() string {
 func describeTag(tag string, size int) (descr string, ok bool) {
 	if strings.HasPrefix(tag, "[") {
 		p := parser{rest: tag}
-		n, err := p.structure()
-		if err != nil || p.rest != "" || n != size {
+		n, ok := p.structure()
+		if !ok || p.rest != "" || n != size {
 			return "", false
 		}
 		return tag, true
@@ -81,70 +81,59 @@ func scalarSize(typestr string) (size int, ok bool) {
 }
 
 // parser reads the description of a structure, such as
-// "[('a', '<i4'), ('p', [('x', '<f4')], (2, 3)), ('', '|V4')]", and adds its bytes up.
+// "[('a', '<i4'), ('p', [('x', '<f4')], (2, 3)), (”, '|V4')]", and adds its bytes up.
 type parser struct {
 	rest  string
 	depth int
 }
 
-var errSyntax = core.ErrDType
+const (
+	maxDepth = 32
+	maxSize  = 1 << 16 // more than any opaque element has
+)
 
 // structure reads a list of fields.
-func (p *parser) structure() (size int, err error) {
-	if p.depth++; p.depth > 32 || !p.take("[") {
-		return 0, errSyntax
+func (p *parser) structure() (size int, ok bool) {
+	if p.depth++; p.depth > maxDepth || !p.take("[") {
+		return 0, false
 	}
 	for !p.take("]") {
-		n, err := p.field()
-		if err != nil {
-			return 0, err
-		}
-		if size += n; size > 1<<16 {
-			return 0, errSyntax // larger than any opaque element
-		}
-		if !p.take(",") && !strings.HasPrefix(p.rest, "]") {
-			return 0, errSyntax
+		n, ok := p.field()
+		if size += n; !ok || size > maxSize || !p.take(",") && !strings.HasPrefix(p.rest, "]") {
+			return 0, false
 		}
 	}
 	p.depth--
-	return size, nil
+	return size, true
 }
 
 // field reads "(name, type)" or "(name, type, shape)"; a name may be a pair of title and name.
-func (p *parser) field() (size int, err error) {
-	ok := p.take("(")
-	if p.take("(") {
-		ok = ok && p.text() != nil && p.take(",") && p.text() != nil && p.take(")")
-	} else {
-		ok = ok && p.text() != nil
-	}
-	if !ok || !p.take(",") {
-		return 0, errSyntax
+func (p *parser) field() (size int, ok bool) {
+	if !p.take("(") || !p.name() || !p.take(",") {
+		return 0, false
 	}
 	if strings.HasPrefix(p.rest, "[") {
-		if size, err = p.structure(); err != nil {
-			return 0, err
-		}
-	} else {
-		typestr := p.text()
-		if typestr == nil {
-			return 0, errSyntax
-		}
-		if size, ok = scalarSize(*typestr); !ok {
-			return 0, errSyntax
-		}
+		size, ok = p.structure()
+	} else if typestr, found := p.text(); found {
+		size, ok = scalarSize(typestr)
 	}
-	if p.take(",") {
-		n, ok := p.shape()
-		if !ok || n > 1<<16 || size*n > 1<<16 {
-			return 0, errSyntax
-		}
+	if ok && p.take(",") {
+		var n int
+		n, ok = p.shape()
 		size *= n
 	}
-	if !p.take(")") {
-		return 0, errSyntax
+	return size, ok && size <= maxSize && p.take(")")
+}
+
+func (p *parser) name() bool {
+	pair := p.take("(")
+	_, ok := p.text()
+	if !pair {
+		return ok
 	}
-	return size, nil
+	ok = ok && p.take(",")
+	_, second := p.text()
+	return ok && second && p.take(")")
 }
 
 // shape reads a tuple of extents and gives their product.
@@ -156,29 +145,25 @@ func (p *parser) shape() (n int, ok bool) {
 	for !p.take(")") {
 		digits := p.rest[:len(p.rest)-len(strings.TrimLeft(p.rest, "0123456789"))]
 		dim, err := strconv.ParseUint(digits, 10, 16)
-		if err != nil {
-			return 0, false
-		}
 		p.rest = p.rest[len(digits):]
-		if n *= int(dim); n > 1<<16 || !p.take(",") && !strings.HasPrefix(p.rest, ")") {
+		if n *= int(dim); err != nil || n > maxSize || !p.take(",") && !strings.HasPrefix(p.rest, ")") {
 			return 0, false
 		}
 	}
 	return n, true
 }
 
-// text reads a string literal without escapes, or gives nil.
-func (p *parser) text() *string {
+// text reads a string literal without escapes.
+func (p *parser) text() (text string, ok bool) {
 	if p.rest == "" || p.rest[0] != '\'' && p.rest[0] != '"' {
-		return nil
+		return "", false
 	}
-	quote := p.rest[:1]
-	text, rest, ok := strings.Cut(p.rest[1:], quote)
+	text, rest, ok := strings.Cut(p.rest[1:], p.rest[:1])
 	if !ok || strings.ContainsAny(text, "\\\n") {
-		return nil
+		return "", false
 	}
 	p.rest = strings.TrimLeft(rest, " ")
-	return &text
+	return text, true
 }
 
 // take passes over a token and the spaces behind it, if it is next.
