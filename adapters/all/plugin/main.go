@@ -1,5 +1,5 @@
-// Command plugin is the default plugin, with all adapters: a library that a host loads into the Python programs that it
-// starts. Build it with -buildmode=c-shared.
+// Command plugin is the default plugin, with all adapters: a library that a host loads into the Python
+// programs that it starts. Build it with -buildmode=c-shared.
 package main
 
 import (
