@@ -130,7 +130,16 @@ func (c *connection) greeting() string {
 }
 
 // lastErrors words what the program last wrote to its standard error, to be appended to a cause.
-func (c *connection) lastErrors() error { return lastWords{c.process.LastErrors()} }
+func (c *connection) lastErrors() string {
+	text := c.process.LastErrors()
+	if text == "" {
+		return ""
+	}
+	if !strings.Contains(text, "\n") {
+		return fmt.Sprintf("; its last words: %q", text)
+	}
+	return "; its last words:\n    " + strings.ReplaceAll(text, "\n", "\n    ") + "\n"
+}
 
 // rootCause is the error that the operating system gave.
 func rootCause(err error) error {

@@ -1,0 +1,291 @@
+package hostplugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+	"weak"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/segments"
+)
+
+const (
+	// exitWait is how long a session whose side socket has ended waits for news of how the program did.
+	exitWait = 50 * time.Millisecond
+	// causeWait is how long a call that finds the program gone waits for the reason.
+	causeWait = 250 * time.Millisecond
+	// flushWait bounds the release of leases when a session is closed.
+	flushWait = 250 * time.Millisecond
+)
+
+// Session is a running program and the arrays in it. All methods are safe for concurrent use.
+type Session struct {
+	host   *Host
+	launch *launch
+	conn   *connection
+
+	cache    *segments.Cache
+	releases *releaser
+
+	closing   chan struct{} // closed by Close
+	closeOnce sync.Once
+	gone      chan struct{} // closed when err is set
+	torn      chan struct{} // closed when the program has ended and the connection is gone
+	script    scriptEnd
+
+	mu     sync.Mutex
+	cause  error // why the program is gone, without the session's own words
+	err    error
+	closed bool // no view is given any more
+	views  map[core.LeaseID]weak.Pointer[core.View]
+}
+
+// scriptEnd is how the program's script ended.
+type scriptEnd struct {
+	known chan struct{} // closed when err is final
+	err   error
+}
+
+// failed reports whether the program itself has said that its script ended badly.
+func (s *scriptEnd) failed() bool {
+	e, ok := errors.AsType[*core.Error](s.err)
+	return ok && e.Remote
+}
+
+func newSession(h *Host, l *launch) *Session {
+	return &Session{
+		host: h, launch: l,
+		closing: make(chan struct{}),
+		gone:    make(chan struct{}),
+		torn:    make(chan struct{}),
+		script:  scriptEnd{known: make(chan struct{})},
+		views:   make(map[core.LeaseID]weak.Pointer[core.View]),
+	}
+}
+
+// begin makes it the session of an open connection.
+func (s *Session) begin(c *connection) {
+	s.conn = c
+	s.cache = segments.New(c.client)
+	s.releases = newReleaser(c.client)
+	go func() {
+		defer close(s.script.known)
+		s.script.err = c.client.Wait(context.Background()) // ends with the client
+	}()
+	go s.supervise()
+}
+
+// supervise waits for the end of the program or of the session, and then takes down the connection.
+func (s *Session) supervise() {
+	defer close(s.torn)
+	known := s.script.known
+	for cause := error(nil); cause == nil; {
+		select {
+		case <-s.closing:
+			s.shut()
+			return
+		case <-s.conn.process.Exited():
+			cause = s.diagnose()
+		case <-s.conn.side.Done():
+			cause = s.diagnose()
+		case <-known:
+			known = nil
+			if s.script.failed() {
+				cause = s.diagnose()
+			}
+		}
+		if cause != nil {
+			s.lose(cause)
+		}
+	}
+	s.conn.end()
+	s.releases.close()
+}
+
+// shut is the orderly end, at Close.
+func (s *Session) shut() {
+	s.finish(core.ErrClosed, nil)
+	s.closeViews()
+	ctx, cancel := context.WithTimeout(context.Background(), flushWait)
+	s.releases.flush(ctx)
+	cancel()
+	_ = s.conn.client.Close() // never fails; ends the calls that are under way
+	s.conn.end()
+	s.releases.close()
+}
+
+// diagnose finds out why the program is gone, or of no use any more. It waits, not long, for what is
+// about to be known.
+func (s *Session) diagnose() error {
+	timeout := time.NewTimer(exitWait)
+	defer timeout.Stop()
+	exited, known := s.conn.process.Exited(), s.script.known
+	hasExited := false
+	for exited != nil || known != nil {
+		select {
+		case <-exited:
+			exited, hasExited = nil, true
+			_ = s.conn.side.Close() // whoever has inherited the other end: this ends all calls
+		case <-known:
+			known = nil
+			if s.script.failed() {
+				return s.scriptCause()
+			}
+		case <-timeout.C:
+			exited, known = nil, nil
+		}
+	}
+	if !hasExited {
+		return errors.New("the program closed descriptor 3, through which the host reaches it")
+	}
+	how, _ := s.conn.process.Exit()
+	return fmt.Errorf("the program %s%s", how, s.conn.lastErrors())
+}
+
+// scriptCause is the cause that the program itself gave.
+func (s *Session) scriptCause() error {
+	if py, ok := errors.AsType[*core.PythonError](s.script.err); ok {
+		return py
+	}
+	if e, ok := errors.AsType[*core.Error](s.script.err); ok && e.Err != nil {
+		return e.Err
+	}
+	return s.script.err
+}
+
+// lose makes cause the reason of the session's end.
+func (s *Session) lose(cause error) {
+	s.finish(core.ErrUnavailable, cause)
+	s.host.opts.log.Info("the program has ended", "program", s.launch.program.Name, "cause", cause)
+}
+
+func (s *Session) finish(kind, cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cause = cause
+	s.err = &core.Error{Op: "session", Program: s.launch.program.Name, Kind: kind, Err: cause}
+	close(s.gone)
+}
+
+// unavailable tells the client why the program is gone.
+func (s *Session) unavailable(ctx context.Context) error {
+	if s.conn == nil {
+		return nil // still starting, where the reason is found otherwise
+	}
+	timeout := time.NewTimer(causeWait)
+	defer timeout.Stop()
+	select {
+	case <-s.gone:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.cause
+	case <-timeout.C:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// Info describes the program, its interpreter and the frameworks in it, as of now. What the host has
+// given back before is not counted in Info.Leases any more.
+func (s *Session) Info(ctx context.Context) (core.Info, error) {
+	if err := s.alive("info", ""); err != nil {
+		return core.Info{}, err
+	}
+	s.releases.flush(ctx)
+	info, err := s.conn.client.Info(ctx)
+	if err != nil {
+		return core.Info{}, err
+	}
+	if s.launch.heapOff != "" {
+		info.SharedHeap = "off: " + s.launch.heapOff
+	}
+	return info, nil
+}
+
+// Arrays lists the arrays that the program has now, sorted by name. Those that cannot be leased have
+// an error in Entry.Err. The listing ends after the first error that concerns the program as a whole.
+func (s *Session) Arrays(ctx context.Context) iter.Seq2[core.Entry, error] {
+	return func(yield func(core.Entry, error) bool) {
+		if err := s.alive("list", ""); err != nil {
+			yield(core.Entry{}, err)
+			return
+		}
+		s.conn.client.Arrays(ctx)(yield)
+	}
+}
+
+// Producer is the program as a core.Producer, for those who want leases instead of views. It is valid
+// until Close; leases that stand then are ended.
+func (s *Session) Producer() core.Producer { return s.conn.client }
+
+// Wait waits until the program's script has ended: nil if it ended well, after which its arrays stay
+// available. The error wraps core.ErrPython if the script raised, core.ErrUnavailable if it exited
+// with another status or the program is gone, core.ErrClosed after Close. With a program that has no
+// script, an ordinary executable, it waits for the end of the program, which is always an error.
+func (s *Session) Wait(ctx context.Context) error {
+	known := s.script.known
+	for {
+		select {
+		case <-known:
+			if !errors.Is(s.script.err, core.ErrUnsupported) {
+				return s.script.err
+			}
+			known = nil
+		case <-s.gone:
+			if known == nil {
+				return s.Err()
+			}
+			<-known // it ends with the session
+		case <-ctx.Done():
+			return &core.Error{Op: "wait", Program: s.launch.program.Name, Kind: ctx.Err(), Err: context.Cause(ctx)}
+		}
+	}
+}
+
+// Done is closed when the program is gone, or the session is closed. A program whose script has ended
+// well is still there.
+func (s *Session) Done() <-chan struct{} { return s.gone }
+
+// Err is nil until Done is closed, and then why: it wraps core.ErrUnavailable with how the program
+// ended and its last words, or the *core.PythonError that its script raised. After Close it wraps
+// core.ErrClosed, unless the program was gone before.
+func (s *Session) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// alive reports the session's end as the error of one call.
+func (s *Session) alive(op, array string) error {
+	select {
+	case <-s.gone:
+	default:
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kind := core.ErrUnavailable
+	if s.closed || errors.Is(s.err, core.ErrClosed) {
+		kind = core.ErrClosed
+	}
+	return &core.Error{Op: op, Program: s.launch.program.Name, Array: array, Kind: kind, Err: s.cause}
+}
+
+// Close closes all views of the session and ends the program: a script that still runs gets a
+// KeyboardInterrupt, and whatever is left of the program after two seconds is killed. Views that were
+// derived from the session's (by Sub, Transpose and the like) keep their memory until they are closed
+// themselves. Close returns when nothing is left running. It is idempotent and returns nil.
+func (s *Session) Close() error {
+	s.closeOnce.Do(func() {
+		close(s.closing)
+		<-s.torn
+		s.closeViews()
+		_ = s.cache.Close() // fails only if the memory was not mapped
+		s.host.forget(s)
+	})
+	return nil
+}

@@ -1,0 +1,136 @@
+package hostplugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"weak"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// View gives a view of one array of the program: its own memory, or, if that cannot be shared and
+// copying is allowed, a copy that says so (View.Copied, View.Reason). The name is a Python name with
+// attributes and items behind it (`frame`, `model.weight`, `batch["x"]`, `frames[0]`), a name that
+// the program published, or whatever names the plugin has.
+//
+// A name that does not exist yet is waited for, until ctx ends, as long as the script still runs.
+// The memory is mapped for reading unless [Writable] asks for more.
+//
+// The caller closes the view. It stays readable, even after the end of the program, until it is
+// closed, or the session is.
+//
+// The errors wrap core.ErrNotFound, core.ErrNotShared, core.ErrReadOnly, core.ErrDType,
+// core.ErrLayout, core.ErrUnsupported or core.ErrPython (what the program's side says about the
+// array), core.ErrUnavailable (the program is gone), core.ErrProtocol or core.ErrPointer (its plugin
+// answered what cannot be), core.ErrClosed, or the error of ctx.
+func (s *Session) View(ctx context.Context, name string, opts ...ViewOption) (*core.View, error) {
+	const op = "view"
+	var req core.Request
+	for _, o := range opts {
+		o.applyView(&req)
+	}
+	if err := s.alive(op, name); err != nil {
+		return nil, err
+	}
+	lease, err := s.conn.client.Lease(ctx, name, req)
+	if err != nil {
+		return nil, s.wrap(op, name, err)
+	}
+	v, err := s.view(ctx, name, lease)
+	if err != nil {
+		return nil, s.wrap(op, name, err)
+	}
+	return v, nil
+}
+
+// view makes a view of a lease. After an error the lease is given back.
+func (s *Session) view(ctx context.Context, name string, lease core.Lease) (*core.View, error) {
+	opts := core.ViewOptions{
+		Name: name, Framework: lease.Framework, Route: lease.Route, Reason: lease.Reason,
+		Quirks: lease.Quirks, Writable: lease.Writable, Fence: lease.Fence,
+		Release: func() error { s.release(lease.ID); return nil },
+	}
+	var memory core.Memory
+	switch handle := lease.Handle.(type) {
+	case nil:
+	case core.Segment:
+		m, err := s.cache.Map(ctx, handle, lease.Writable)
+		if err != nil {
+			s.releases.add(lease.ID)
+			return nil, err
+		}
+		memory = m
+	default:
+		s.releases.add(lease.ID)
+		return nil, fmt.Errorf("a handle of type %T", handle)
+	}
+	v, err := core.NewView(lease.Layout, memory, &opts)
+	if err != nil {
+		if memory != nil {
+			err = errors.Join(err, memory.Close())
+		}
+		s.releases.add(lease.ID)
+		return nil, err
+	}
+	if err := s.register(lease.ID, v); err != nil {
+		return nil, errors.Join(err, v.Close())
+	}
+	return v, nil
+}
+
+// register makes v a view that the session closes. The list is weak, so that a forgotten view is
+// found by the garbage collector, and reported.
+func (s *Session) register(id core.LeaseID, v *core.View) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return &core.Error{Kind: core.ErrClosed}
+	}
+	if _, twice := s.views[id]; twice {
+		return &core.Error{Kind: core.ErrProtocol, Err: fmt.Errorf("lease %d was granted twice", id)}
+	}
+	s.views[id] = weak.Make(v)
+	return nil
+}
+
+// release gives a lease back, when the last view on it was closed.
+func (s *Session) release(id core.LeaseID) {
+	s.mu.Lock()
+	delete(s.views, id)
+	s.mu.Unlock()
+	s.releases.add(id)
+}
+
+// closeViews closes all views, and lets no more be made.
+func (s *Session) closeViews() {
+	s.mu.Lock()
+	s.closed = true
+	views := make([]*core.View, 0, len(s.views))
+	for _, p := range s.views {
+		if v := p.Value(); v != nil {
+			views = append(views, v)
+		}
+	}
+	s.mu.Unlock()
+	for _, v := range views {
+		_ = v.Close() // fails only if the memory was not mapped
+	}
+}
+
+// wrap makes err an error about one array, whatever step of the work it comes from.
+func (s *Session) wrap(op, array string, err error) error {
+	e, ok := errors.AsType[*core.Error](err)
+	if !ok {
+		kind := core.ErrProtocol
+		if errors.Is(err, context.Canceled) {
+			kind = context.Canceled
+		} else if errors.Is(err, context.DeadlineExceeded) {
+			kind = context.DeadlineExceeded
+		}
+		return &core.Error{Op: op, Program: s.launch.program.Name, Array: array, Kind: kind, Err: err}
+	}
+	about := *e
+	about.Op, about.Program, about.Array = op, s.launch.program.Name, array
+	return &about
+}
