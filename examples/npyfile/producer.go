@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"sync"
+
+	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// framework is whose arrays these are, and the adapter's name in the host's configuration.
+const framework = "npyfile"
+
+// producer is a core.Producer over a folder: it is all that a plugin has to write itself.
+type producer struct {
+	kit.Leases // Descriptor and Release
+
+	folder  folder
+	staging kit.Staging
+
+	mu      sync.Mutex
+	program string
+	copy    core.CopyPolicy
+}
+
+var (
+	_ core.Producer  = (*producer)(nil)
+	_ kit.Configurer = (*producer)(nil)
+)
+
+func newProducer(dir string) *producer { return &producer{folder: folder(dir)} }
+
+// Close ends all leases.
+func (p *producer) Close() error { return errors.Join(p.Leases.Close(), p.staging.Close()) }
+
+// Configure implements kit.Configurer: its error is what the host says when it cannot start.
+func (p *producer) Configure(s kit.Settings) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.program = s.Program
+	for _, a := range s.Adapters {
+		if a.Name == framework {
+			p.copy = a.Copy
+		}
+	}
+	_, err := p.folder.files()
+	return err
+}
+
+// Info implements core.Producer.
+func (p *producer) Info(ctx context.Context) (core.Info, error) {
+	if err := ctx.Err(); err != nil {
+		return core.Info{}, &core.Error{Op: "info", Kind: err}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return core.Info{
+		Program: p.program, Plugin: "npyfile " + version, PID: os.Getpid(), SharedHeap: "not needed: arrays lie in files",
+		Adapters: []string{framework}, Leases: p.Len(),
+	}, nil
+}
+
+// Arrays implements core.Producer.
+func (p *producer) Arrays(ctx context.Context) iter.Seq2[core.Entry, error] {
+	return func(yield func(core.Entry, error) bool) {
+		items, err := p.folder.list()
+		if err != nil {
+			yield(core.Entry{}, err)
+			return
+		}
+		for _, it := range items {
+			if ctx.Err() != nil {
+				break
+			}
+			if !yield(entryOf(it), nil) {
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			yield(core.Entry{}, &core.Error{Op: "list", Kind: err})
+		}
+	}
+}
+
+func entryOf(it item) core.Entry {
+	e := core.Entry{Name: it.name, Framework: framework, Published: true}
+	a, err := it.open()
+	if err == nil {
+		e.Layout = a.layout
+		err = a.file.Close()
+	}
+	if err != nil {
+		e.Err = about(it.name, err)
+	}
+	return e
+}
+
+// Lease implements core.Producer. It does not wait: nobody says that a missing file will come.
+func (p *producer) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
+	if err := ctx.Err(); err != nil {
+		return core.Lease{}, &core.Error{Op: "lease", Array: name, Kind: err}
+	}
+	it, ok, err := p.folder.find(name)
+	if err == nil && !ok {
+		err = &core.Error{Kind: core.ErrNotFound, Err: fmt.Errorf("no such file in %s", p.folder), Remedy: "list the arrays"}
+	}
+	if err != nil {
+		return core.Lease{}, about(name, err)
+	}
+	if req.Writable {
+		return core.Lease{}, about(name, &core.Error{Kind: core.ErrReadOnly, Err: errors.New("files are served for reading")})
+	}
+	a, err := it.open()
+	if err != nil {
+		return core.Lease{}, about(name, err)
+	}
+	l, err := p.grant(a, req)
+	if err != nil {
+		return core.Lease{}, about(name, errors.Join(err, a.file.Close()))
+	}
+	return l, a.file.Close()
+}
+
+// grant leases an opened array by the route that fits it.
+func (p *producer) grant(a *array, req core.Request) (core.Lease, error) {
+	l := core.Lease{Layout: a.layout, Fence: core.Ready{}, Framework: framework}
+	switch {
+	case a.layout.Len() == 0:
+		l.Route = core.RouteEmpty
+		return p.Grant(l, nil, nil)
+	case a.data == nil:
+		l.Route = core.RouteMappedFile
+		segment, err := kit.FileSegment(a.file)
+		if err != nil {
+			return core.Lease{}, err
+		}
+		return p.Grant(l, segment, nil)
+	case p.refusesCopies(req):
+		return core.Lease{}, &core.Error{
+			Kind: core.ErrNotShared, Reason: core.ReasonConverted, Err: errors.New("the file has it compressed or unaligned"),
+			Remedy: "save it with numpy.savez, or allow copies",
+		}
+	}
+	data, err := a.data()
+	if err != nil {
+		return core.Lease{}, err
+	}
+	copied, err := p.staging.Put(data, a.layout)
+	if err != nil {
+		return core.Lease{}, err
+	}
+	l.Layout, l.Route, l.Reason = copied.Layout, core.RouteStaged, core.ReasonConverted
+	return p.Grant(l, copied.Backing, copied.Drop)
+}
+
+func (p *producer) refusesCopies(req core.Request) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	policy := req.Copy
+	if policy == core.CopyDefault {
+		policy = p.copy
+	}
+	return policy == core.CopyNever
+}
+
+// about gives an error the array's name. One without a category says that the file could not be read.
+func about(name string, err error) error {
+	if e, ok := errors.AsType[*core.Error](err); ok {
+		named := *e
+		named.Op, named.Array, named.Adapter = "lease", name, framework
+		return &named
+	}
+	return &core.Error{Op: "lease", Array: name, Adapter: framework, Kind: core.ErrUnavailable, Err: err}
+}
