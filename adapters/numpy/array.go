@@ -14,12 +14,12 @@ import (
 type array struct {
 	scalar    bool   // a numpy.generic, not an ndarray
 	typestr   string // dtype.str: "<f8"
-	order     byte   // of typestr: '<', '>' or '|'
 	kind      byte   // of typestr: 'f', 'i', 'M', 'V' ...
 	itemsize  int    // bytes
 	native    bool   // has the machine's byte order, or none
 	pointers  bool   // elements are, or hold, pointers to Python objects
-	extension string // the name of a dtype that another package defines, or ""
+	extension bool   // another package defines the dtype
+	name      string // str(dtype), if DLPack cannot say it: ">f8", "datetime64[ns]", "bfloat16"
 	readOnly  bool
 	masked    bool // a masked array of which something is masked
 	oddStride bool // a stride is not a multiple of itemsize
@@ -80,11 +80,25 @@ func (a *array) lookAtType(g *py.GIL, o py.Object) error {
 		return err
 	}
 	n, err := g.Int64(number)
-	if err != nil || n < userTypes && n >= 0 {
+	if err != nil {
 		return err
 	}
-	a.extension, err = textAttr(g, dtype, "name")
+	a.extension = n >= userTypes || n < 0
+	if a.numeric() && a.native && !a.extension {
+		return nil
+	}
+	a.name, err = g.Str(dtype)
 	return err
+}
+
+// numeric reports whether the elements are numbers, or bools.
+func (a *array) numeric() bool {
+	switch a.kind {
+	case 'b', 'i', 'u', 'f', 'c':
+		return true
+	default:
+		return false
+	}
 }
 
 // parse reads typestr as far as it is the same for all types: "<f8", "|V12", "<M8[ns]".
@@ -92,7 +106,7 @@ func (a *array) parse() error {
 	if len(a.typestr) < 2 {
 		return &core.Error{Kind: core.ErrDType, Err: fmt.Errorf("dtype.str is %q", a.typestr)}
 	}
-	a.order, a.kind = a.typestr[0], a.typestr[1]
+	a.kind = a.typestr[1]
 	digits, _, _ := strings.Cut(a.typestr[2:], "[")
 	a.itemsize, _ = strconv.Atoi(digits) // "|O" has none
 	if a.kind == 'U' {

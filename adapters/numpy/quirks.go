@@ -27,7 +27,7 @@ func refusals() []rule {
 	return []rule{
 		{
 			Quirk: core.Quirk{
-				ID: "numpy.object-elements", Effect: core.EffectRefuse,
+				ID: "numpy.object-dtype", Effect: core.EffectRefuse,
 				Summary: "arrays of Python objects, and of variable-width strings, consist of pointers into " +
 					"the process; the array interface and the buffer protocol hand them out as they are",
 				Remedy:   "convert the array to a numeric or fixed-width type with astype",
@@ -44,7 +44,7 @@ func refusals() []rule {
 				Upstream: "numpy/_core/src/multiarray/dlpack.c",
 			},
 			When: func(a *array) bool {
-				return a.extension == "" && (a.kind == 'f' && a.itemsize > 8 || a.kind == 'c' && a.itemsize > 16)
+				return !a.extension && (a.kind == 'f' && a.itemsize > 8 || a.kind == 'c' && a.itemsize > 16)
 			},
 			Edit: refuse(core.ErrDType, "the elements of dtype %s are long doubles"),
 		}, {
@@ -81,10 +81,10 @@ func reroutes() []rule {
 					"and the array interface gives several of them one and the same typestr",
 				Upstream: "numpy pull request 31256",
 			},
-			When: func(a *array) bool { return a.extension != "" },
+			When: func(a *array) bool { return a.extension },
 			Edit: func(p *program.Plan, a *array) {
 				useInterface(p, a)
-				p.DType, p.Tag = extensionType(a)
+				p.DType = extensionType(a)
 			},
 		}, {
 			Quirk: core.Quirk{
@@ -92,14 +92,7 @@ func reroutes() []rule {
 				Summary:  "DLPack has no dates, text or records; the array interface has",
 				Upstream: "numpy/_core/src/multiarray/dlpack.c",
 			},
-			When: func(a *array) bool {
-				switch a.kind {
-				case 'b', 'i', 'u', 'f', 'c':
-					return false
-				default:
-					return true
-				}
-			},
+			When: func(a *array) bool { return !a.numeric() },
 			Edit: useInterface,
 		}, {
 			Quirk: core.Quirk{
@@ -164,9 +157,11 @@ func corrections() []rule {
 	}
 }
 
-// useInterface makes the array interface the only protocol.
-func useInterface(p *program.Plan, _ *array) {
+// useInterface makes the array interface the only protocol. It describes what DLPack cannot say, but
+// NumPy's own name for it is better.
+func useInterface(p *program.Plan, a *array) {
 	p.Protocols = []program.Protocol{program.ArrayInterface}
+	p.Tag = a.name
 }
 
 // refuse refuses with a text that mentions the dtype.
@@ -178,14 +173,14 @@ func refuse(kind error, format string) func(*program.Plan, *array) {
 
 // extensionType is the element type that the name of a dtype stands for. Types of less than a byte
 // take a byte each in NumPy, which core cannot say, as it cannot say names that DLPack does not have:
-// then the elements are opaque, and the name is the tag.
-func extensionType(a *array) (core.DType, string) {
-	d, err := core.ParseDType(a.extension)
-	if err == nil && d.Size() == a.itemsize {
-		return d, ""
+// then the elements are opaque, and the name is their tag.
+func extensionType(a *array) core.DType {
+	if d, err := core.ParseDType(a.name); err == nil && d.Size() == a.itemsize {
+		return d
 	}
-	if d, err = core.Opaque(a.itemsize); err != nil {
-		return core.Invalid, "" // the protocol's own type, and its own error
+	d, err := core.Opaque(a.itemsize)
+	if err != nil {
+		return core.Invalid // the protocol's own type, and its own error
 	}
-	return d, a.extension
+	return d
 }

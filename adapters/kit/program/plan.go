@@ -30,10 +30,11 @@ type Plan struct {
 	DLPack DLPackCall
 	// ReadOnly makes the array read-only, whatever the protocol says.
 	ReadOnly bool
-	// DType and Tag replace the element type, if the protocol's has the same size. They are for types
+	// DType, if it is valid, replaces the element type, which must have the same size. It is for types
 	// that the protocol cannot name.
 	DType core.DType
-	Tag   string
+	// Tag, if it is not "", is what elements are said to be that are opaque.
+	Tag string
 	// Hold says that the framework may use the memory for something else while the object lives, or
 	// once it does not, unless what the protocol handed out is held: so a lease holds it.
 	Hold bool

@@ -146,7 +146,10 @@ func (p *Plan) accept(a answer, protocol Protocol) (*reading, error) {
 			return nil, &core.Error{Kind: core.ErrDType, Err: fmt.Errorf(
 				"%v has %d bytes, the %s says %d", p.DType, p.DType.Size(), protocol, spec.DType.Size())}
 		}
-		spec.DType, spec.Tag = p.DType, p.Tag
+		spec.DType, spec.Tag = p.DType, ""
+	}
+	if p.Tag != "" && spec.DType.Opaque() {
+		spec.Tag = p.Tag
 	}
 	l, err := core.NewLayout(spec)
 	if err != nil {

@@ -1,0 +1,32 @@
+package program_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/coretest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestConform(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"ended":   coretest.Script,
+		"running": coretest.Script + "import threading\nthreading.Event().wait()\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := programtest.Start(t, script, programtest.Options{})
+			if name == "ended" {
+				p.Finish(t)
+			} else if _, err := p.View(t, "threading.Event", core.Request{}); err == nil {
+				t.Error("a class is viewed as an array")
+			}
+			coretest.Conform(t, func(*testing.T) core.Producer { return p })
+		})
+	}
+}

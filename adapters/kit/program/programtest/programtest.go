@@ -1,0 +1,215 @@
+// Package programtest runs Python scripts with a plugin and talks to the plugin's producer directly,
+// without the host's comforts: for tests of what happens in the program's process.
+package programtest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
+	"github.com/ndbridge/ndbridge/internal/fdpass"
+	"github.com/ndbridge/ndbridge/internal/shm"
+	"github.com/ndbridge/ndbridge/internal/wire"
+)
+
+// Patience is how long a test waits for what must come. It is generous: only failures take so long.
+const Patience = 60 * time.Second
+
+// Options say how to run a script. The zero value runs it under the interpreter of
+// NDBRIDGE_TEST_PYTHON, with the default plugin and the shared heap.
+type Options struct {
+	Python   string
+	Plugin   string // "numpy"; "" means "all"
+	NoHeap   bool
+	Env      []string
+	Settings wire.Settings
+}
+
+// Program is a running script and the client of its producer.
+type Program struct {
+	*wire.Client
+	output lockedBuffer
+}
+
+// Start runs a script and opens the session, whose end is the test's.
+func Start(tb testing.TB, script string, opts Options) *Program {
+	tb.Helper()
+	p, err := Open(tb, script, opts)
+	if err != nil {
+		tb.Fatalf("open: %v\n%s", err, p.Output())
+	}
+	return p
+}
+
+// Open is Start for sessions that may fail to open. The program, which has ended then, is not nil.
+func Open(tb testing.TB, script string, opts Options) (*Program, error) {
+	tb.Helper()
+	lib := Variable(tb, "NDBRIDGE_LIB")
+	file := filepath.Join(tb.TempDir(), "script.py")
+	check(tb, os.WriteFile(file, []byte(script), 0o600))
+	if opts.Python == "" {
+		opts.Python = Variable(tb, "NDBRIDGE_TEST_PYTHON")
+	}
+	if opts.Plugin == "" {
+		opts.Plugin = "all"
+	}
+	library := filepath.Join(lib, "ndbridge-"+opts.Plugin+".so")
+	//nolint:noctx // go-plugin ends it
+	cmd := exec.Command(opts.Python, bootstrap.Args(library, bootstrap.Script, file)...)
+	cmd.Env = append(slices.Clone(opts.Env), "NDBRIDGE_HEAP_LIBRARIES="+os.Getenv("NDBRIDGE_HEAP_LIBRARIES"))
+	if !opts.NoHeap {
+		cmd.Env = append(cmd.Env, "LD_PRELOAD="+filepath.Join(lib, "libndbridge-heap.so"))
+	}
+	return open(tb, cmd, opts.Settings)
+}
+
+func open(tb testing.TB, cmd *exec.Cmd, settings wire.Settings) (*Program, error) {
+	tb.Helper()
+	p := &Program{}
+	conn, side, err := fdpass.Pair()
+	check(tb, err)
+	stdout, stdoutFile, err := os.Pipe()
+	check(tb, err)
+	cmd.ExtraFiles = []*os.File{side, stdoutFile}
+	wireSide := wire.NewSide(conn, nil)
+	client := plugin.NewClient(&plugin.ClientConfig{
+		HandshakeConfig:  wire.Handshake(),
+		Plugins:          plugin.PluginSet{wire.PluginName: &wire.Plugin{Side: wireSide}},
+		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
+		Cmd:              cmd,
+		AutoMTLS:         true,
+		StartTimeout:     Patience,
+		Stderr:           &p.output,
+		Logger:           hclog.NewNullLogger(),
+	})
+	protocol, err := client.Client()
+	check(tb, side.Close())
+	check(tb, stdoutFile.Close())
+	var reading sync.WaitGroup
+	reading.Go(func() { _, _ = io.Copy(&p.output, stdout) })
+	tb.Cleanup(func() {
+		if p.Client != nil {
+			_ = p.Close()
+		}
+		_ = wireSide.Close() // the plugin ends the program
+		client.Kill()
+		_ = stdout.SetReadDeadline(time.Now().Add(time.Second)) // a child may still have it
+		reading.Wait()
+		_ = stdout.Close()
+		if tb.Failed() {
+			tb.Logf("the program said:\n%s", p.Output())
+		}
+	})
+	if err != nil {
+		return p, err
+	}
+	dispensed, err := protocol.Dispense(wire.PluginName)
+	check(tb, err)
+	p.Client, _ = dispensed.(*wire.Client)
+	ctx, cancel := context.WithTimeout(tb.Context(), Patience)
+	defer cancel()
+	_, err = p.Client.Open(ctx, settings)
+	return p, err
+}
+
+// Output is what the program has written to its standard output and error so far.
+func (p *Program) Output() string { return p.output.String() }
+
+// Finish waits until the script has ended, which it must do well.
+func (p *Program) Finish(tb testing.TB) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), Patience)
+	defer cancel()
+	if err := p.Wait(ctx); err != nil {
+		tb.Fatalf("the script ended with %v\n%s", err, p.Output())
+	}
+}
+
+// View leases and maps an array, until the view is closed, by the test or at its end.
+func (p *Program) View(tb testing.TB, name string, req core.Request) (*core.View, error) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), Patience)
+	defer cancel()
+	lease, err := p.Lease(ctx, name, req)
+	if err != nil {
+		return nil, err
+	}
+	release := func() error { return p.Release(context.WithoutCancel(ctx), lease.ID) }
+	var memory core.Memory
+	if segment, ok := lease.Handle.(core.Segment); ok {
+		file, err := p.Descriptor(ctx, segment.ID, req.Writable)
+		if err != nil {
+			check(tb, release())
+			return nil, err
+		}
+		mapping, err := shm.Map(file, segment.Size, req.Writable)
+		check(tb, err)
+		check(tb, file.Close())
+		memory = mapping
+	}
+	view, err := core.NewView(lease.Layout, memory, &core.ViewOptions{
+		Name: name, Framework: lease.Framework, Route: lease.Route, Reason: lease.Reason,
+		Quirks: lease.Quirks, Writable: lease.Writable, Fence: lease.Fence, Release: release,
+	})
+	check(tb, err)
+	tb.Cleanup(func() { _ = view.Close() })
+	return view, nil
+}
+
+// Variable gives an environment variable that `make test` sets.
+func Variable(tb testing.TB, name string) string {
+	tb.Helper()
+	value := os.Getenv(name)
+	if value == "" {
+		tb.Fatalf("%s is not set; run make test", name)
+	}
+	return value
+}
+
+// Pythons lists the interpreters of NDBRIDGE_TEST_PYTHONS, or only that of NDBRIDGE_TEST_PYTHON in
+// short mode.
+func Pythons(tb testing.TB) []string {
+	tb.Helper()
+	if testing.Short() {
+		return []string{Variable(tb, "NDBRIDGE_TEST_PYTHON")}
+	}
+	return strings.Split(Variable(tb, "NDBRIDGE_TEST_PYTHONS"), string(os.PathListSeparator))
+}
+
+func check(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// lockedBuffer is written by several readers of pipes.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
