@@ -1,0 +1,83 @@
+package wiretest
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+
+	"github.com/ndbridge/ndbridge/internal/fdpass"
+	"github.com/ndbridge/ndbridge/internal/wire"
+)
+
+// Process is an executable plugin that runs, and the host's end of its connection.
+type Process struct {
+	Client *wire.Client   // not opened yet
+	Side   *wire.Side     // the host's end of the side socket
+	Plugin *plugin.Client // go-plugin's own, whose Kill ends the plugin as a host does
+}
+
+// Start runs an executable plugin as a host does: through go-plugin, with mutual TLS and with the
+// side socket as descriptor 3. All ends with the test.
+func Start(tb testing.TB, cmd *exec.Cmd, opts Options) *Process {
+	tb.Helper()
+	conn, peer, err := fdpass.Pair()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cmd.ExtraFiles = []*os.File{peer}
+	p := &Process{Side: wire.NewSide(conn, opts.Status)}
+	p.Plugin = plugin.NewClient(&plugin.ClientConfig{
+		HandshakeConfig:  wire.Handshake(),
+		Plugins:          plugin.PluginSet{wire.PluginName: &wire.Plugin{Side: p.Side, Options: opts.Client}},
+		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
+		Cmd:              cmd,
+		AutoMTLS:         true,
+		Logger:           hclog.NewNullLogger(),
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: shortDir(tb)},
+	})
+	tb.Cleanup(func() {
+		p.Plugin.Kill()
+		if p.Client != nil {
+			_ = p.Client.Close() // never fails
+		}
+		if err := p.Side.Close(); err != nil {
+			tb.Errorf("closing the side socket: %v", err)
+		}
+	})
+	protocol, err := p.Plugin.Client()
+	if closeErr := peer.Close(); closeErr != nil {
+		tb.Fatal(closeErr)
+	}
+	if err != nil {
+		tb.Fatalf("start: %v", err)
+	}
+	dispensed, err := protocol.Dispense(wire.PluginName)
+	if err != nil {
+		tb.Fatalf("dispense: %v", err)
+	}
+	p.Client = dispensed.(*wire.Client) //nolint:forcetypeassert // wire.Plugin gives nothing else
+	if !opts.Closed {
+		if _, err := p.Client.Open(tb.Context(), opts.Settings); err != nil {
+			tb.Fatalf("open: %v", err)
+		}
+	}
+	return p
+}
+
+// shortDir is a temporary directory whose path leaves room for the name of a socket.
+func shortDir(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "nd")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			tb.Error(err)
+		}
+	})
+	return dir
+}
