@@ -66,8 +66,10 @@ func TestHundredThousandViewsLeaveNothing(t *testing.T) {
 	}
 	run := harness.Start(t, churnScript, harness.Options{})
 	churn(t, run, workers, warmUp)
+	run.NoLeases(t)
 	before := count(t, run)
 	churn(t, run, workers, total)
+	run.NoLeases(t)
 	after := count(t, run)
 	t.Logf("before %+v", before)
 	t.Logf("after  %+v", after)
@@ -137,6 +139,7 @@ func growth(before, after counts) []string {
 func TestTheChecksSeeALeak(t *testing.T) {
 	run := harness.Start(t, churnScript, harness.Options{})
 	churn(t, run, 1, 100)
+	run.NoLeases(t)
 	before := count(t, run)
 
 	reported := make(chan core.Leak, 300)

@@ -61,9 +61,7 @@ func TestHammer(t *testing.T) {
 	wg.Wait()
 	for _, run := range runs {
 		run.Remote.Exec(t, "stop = True")
-		if leases := run.Leases(t); leases != 0 {
-			t.Errorf("%d leases stand after all views were closed", leases)
-		}
+		run.NoLeases(t)
 	}
 }
 

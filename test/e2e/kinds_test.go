@@ -75,9 +75,7 @@ func TestEveryKindOfArray(t *testing.T) {
 			writableAsSaid(t, run, k, view)
 		})
 	}
-	if leases := run.Leases(t); leases != 0 {
-		t.Errorf("%d leases stand after every view was closed", leases)
-	}
+	run.NoLeases(t)
 }
 
 func same(t *testing.T, k kind, view *core.View) {

@@ -47,7 +47,7 @@ func TestProgramsThatEnd(t *testing.T) {
 		"forks and goes on": {"import os\nif os.fork(): os._exit(7)\nimport time; time.sleep(60)", core.ErrUnavailable, "7", ""},
 		"closes all files":  {"import os, time\nos.closerange(3, 1000)\ntime.sleep(60)", core.ErrUnavailable, "", ""},
 		"closes its output": {"import os, sys\nos.close(1); os.close(2)\nsys.exit(4)", core.ErrUnavailable, "4", ""},
-		"spoils builtins":   {"import builtins\nfor n in dir(builtins): delattr(builtins, n)\n1 / 0", core.ErrPython, "ZeroDivisionError", ""},
+		"spoils builtins":   {"import builtins\nfor n in dir(builtins): delattr(builtins, n)\n1 / 0", core.ErrUnavailable, "1", "ZeroDivisionError"},
 		"spoils modules":    {"import sys\nsys.modules.clear()\n1 / 0", core.ErrPython, "ZeroDivisionError", ""},
 		"prints garbage":    {"import sys\nsys.stdout.buffer.write(bytes(range(256)) * 400)\nsys.exit(6)", core.ErrUnavailable, "6", ""},
 	} {
@@ -215,7 +215,7 @@ remote.serve()
 			if err != nil && !strings.Contains(err.Error(), want.says) {
 				t.Errorf("error %q does not say %q", err, want.says)
 			}
-			if e, ok := errors.AsType[*core.Error](err); ok && e.Remedy == "" && want.category != core.ErrPython {
+			if e, ok := errors.AsType[*core.Error](err); ok && e.Remedy == "" && want.category == core.ErrConfig {
 				t.Errorf("error %q names no remedy", err)
 			}
 		})
@@ -272,16 +272,16 @@ func TestStartsThatFail(t *testing.T) {
 	}{
 		"missing script":       {hostplugin.Program{Script: dir + "/no.py"}, core.ErrConfig, "no.py"},
 		"script is a folder":   {hostplugin.Program{Script: dir}, core.ErrConfig, ""},
-		"missing module":       {hostplugin.Program{Module: "no_such.module"}, core.ErrPython, "no_such"},
+		"missing module":       {hostplugin.Program{Module: "no_such.module"}, core.ErrUnavailable, "no_such"},
 		"missing interpreter":  {hostplugin.Program{Python: dir + "/python", Script: script}, core.ErrConfig, "python"},
 		"not on PATH":          {hostplugin.Program{Python: "python3.99", Script: script}, core.ErrConfig, "python3.99"},
 		"not executable":       {hostplugin.Program{Python: script, Script: script}, core.ErrConfig, "good.py"},
-		"not a Python: true":   {hostplugin.Program{Python: "/bin/true", Script: script}, core.ErrUnavailable, "true"},
-		"not a Python: cat":    {hostplugin.Program{Python: "/bin/cat", Script: script}, core.ErrUnavailable, "cat"},
-		"not a Python: fails":  {hostplugin.Program{Python: shell("fails", "echo broken >&2; exit 9"), Script: script}, core.ErrUnavailable, "9"},
-		"not a Python: hangs":  {hostplugin.Program{Python: shell("hangs", "exec sleep 600"), Script: script, StartTimeout: time.Second}, core.ErrUnavailable, "1s"},
-		"not a Python: talks":  {hostplugin.Program{Python: shell("talks", "echo hello; exec sleep 600"), Script: script, StartTimeout: time.Second}, core.ErrUnavailable, ""},
-		"Python that cannot":   {hostplugin.Program{Script: script, Env: map[string]string{"PYTHONHOME": "/nowhere"}}, core.ErrUnavailable, ""},
+		"not a Python: true":   {hostplugin.Program{Python: "/bin/true", Script: script}, core.ErrConfig, "true"},
+		"not a Python: cat":    {hostplugin.Program{Python: "/bin/cat", Script: script}, core.ErrConfig, "cat"},
+		"not a Python: fails":  {hostplugin.Program{Python: shell("fails", "echo broken >&2; exit 9"), Script: script}, core.ErrConfig, "9"},
+		"not a Python: hangs":  {hostplugin.Program{Python: shell("hangs", "exec sleep 600"), Script: script, StartTimeout: time.Second}, core.ErrConfig, "1s"},
+		"not a Python: talks":  {hostplugin.Program{Python: shell("talks", "echo hello; exec sleep 600"), Script: script, StartTimeout: time.Second}, core.ErrConfig, ""},
+		"Python that cannot":   {hostplugin.Program{Script: script, Env: map[string]string{"PYTHONHOME": "/nowhere"}}, core.ErrConfig, ""},
 		"missing plugin":       {hostplugin.Program{Script: script, Plugin: dir + "/no.so"}, core.ErrConfig, "no.so"},
 		"unknown plugin":       {hostplugin.Program{Script: script, Plugin: "nupmy"}, core.ErrConfig, "numpy"},
 		"plugin is text":       {hostplugin.Program{Script: script, Plugin: script}, core.ErrUnavailable, ""},
@@ -290,9 +290,9 @@ func TestStartsThatFail(t *testing.T) {
 		"plugin, no script":    {hostplugin.Program{Plugin: good}, core.ErrConfig, "script"},
 		"another protocol":     {hostplugin.Program{Plugin: shell("newer", "echo '1|99|unix|/nowhere|grpc|'; exec sleep 600")}, core.ErrVersion, "99"},
 		"another go-plugin":    {hostplugin.Program{Plugin: shell("newest", "echo '9|1|unix|/nowhere|grpc|'; exec sleep 600")}, core.ErrVersion, ""},
-		"nobody at the socket": {hostplugin.Program{Plugin: shell("nobody", "echo '1|1|unix|/nowhere|grpc|'; exec sleep 600"), StartTimeout: 2 * time.Second}, core.ErrUnavailable, ""},
-		"garbage for a hello":  {hostplugin.Program{Plugin: shell("garbage", "echo hello, world; exec sleep 600")}, core.ErrUnavailable, ""},
-		"endless hello":        {hostplugin.Program{Plugin: shell("endless", "exec tr '\\0' x </dev/zero"), StartTimeout: 2 * time.Second}, core.ErrUnavailable, ""},
+		"nobody at the socket": {hostplugin.Program{Plugin: shell("nobody", "echo '1|1|unix|/nowhere|grpc|'; exec sleep 600"), StartTimeout: 2 * time.Second}, core.ErrProtocol, ""},
+		"garbage for a hello":  {hostplugin.Program{Plugin: shell("garbage", "echo hello, world; exec sleep 600")}, core.ErrProtocol, ""},
+		"endless hello":        {hostplugin.Program{Plugin: shell("endless", "exec tr '\\0' x </dev/zero"), StartTimeout: 2 * time.Second}, core.ErrProtocol, ""},
 		"silent":               {hostplugin.Program{Plugin: shell("silent", "exec sleep 600"), StartTimeout: time.Second}, core.ErrUnavailable, "1s"},
 		"closes all":           {hostplugin.Program{Plugin: shell("closes", "exec 1>&- 2>&- 3>&-; exec sleep 600"), StartTimeout: 2 * time.Second}, core.ErrUnavailable, ""},
 		"ends at once":         {hostplugin.Program{Plugin: shell("ends", "exit 3")}, core.ErrUnavailable, "3"},
@@ -322,7 +322,7 @@ func TestStartsThatFail(t *testing.T) {
 			if err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("error %q does not say %q", err, c.says)
 			}
-			if e, ok := errors.AsType[*core.Error](err); !ok || e.Remedy == "" && c.category != core.ErrPython {
+			if e, ok := errors.AsType[*core.Error](err); !ok || e.Remedy == "" && c.category == core.ErrConfig {
 				t.Errorf("error %q names no remedy", err)
 			}
 			before.Same(t)

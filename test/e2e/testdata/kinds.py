@@ -16,7 +16,7 @@ import numpy as np
 
 import remote
 
-N = 1 << 14  # elements: even of one byte, with 8 of them in a row, more than the heap's threshold
+N = 1 << 15  # elements: of two bytes and more, an array is in the shared heap
 cases = []
 
 CARRIED = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
@@ -69,7 +69,7 @@ def counted(dtype, count=8 * N):
 for carried in CARRIED:
     expect("type_" + carried, counted(carried))
 for odd in ">i2 >u4 >i8 >f2 >f4 >f8 >c8 >c16 M8[ns] M8[D] M8[25s] m8[ms] S5 U7 V9".split():
-    data = np.frombuffer(bytes(counted("u1", N * np.dtype(odd).itemsize)), odd).copy()
+    data = np.frombuffer(bytes(counted("u1", 2 * N * np.dtype(odd).itemsize)), odd).copy()
     expect("type_" + "".join(c if c.isalnum() else "_" for c in odd), data)
 for name in "bfloat16 float8_e4m3fn float8_e5m2 float8_e4m3b11fnuz".split():
     if hasattr(ml_dtypes, name):
