@@ -42,7 +42,7 @@ func (h *Host) prepare(p *Program) (*launch, error) {
 	if err := l.findDir(); err != nil {
 		return nil, err
 	}
-	if err := l.findPlugin(h.libDirs()); err != nil {
+	if err := l.findPlugin(h.LibDirs()); err != nil {
 		return nil, err
 	}
 	l.env = l.environment(os.Environ())
@@ -90,8 +90,8 @@ func (l *launch) findDir() error {
 	return nil
 }
 
-// libDirs lists the directories in which plugins are looked up by name, in order.
-func (h *Host) libDirs() []string {
+// LibDirs lists the directories in which plugins are looked up by name, in order.
+func (h *Host) LibDirs() []string {
 	dirs := slices.Clone(h.opts.libDirs)
 	if dir := os.Getenv("NDBRIDGE_LIB"); dir != "" {
 		dirs = append(dirs, dir)

@@ -1,0 +1,99 @@
+// Package cli is the command line of ndbridge.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ndbridge/ndbridge/internal/version"
+)
+
+// The exit statuses. Those of "run" are the program's own.
+const (
+	statusOK          = 0
+	statusFailed      = 1
+	statusUsage       = 2
+	statusInterrupted = 130 // as shells report SIGINT
+)
+
+// Main carries out one command line and gives the exit status: 0, 1 if something asked for could not be
+// had, 2 if the command line makes no sense, 130 if it was interrupted, and with "run" the program's.
+func Main(args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// The first Ctrl-C ends programs in order; a second one has the usual effect.
+	defer context.AfterFunc(ctx, stop)()
+	return run(ctx, args, stdout, stderr)
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	env := newEnviron(stdout, stderr)
+	defer env.stderr.stop()
+	root := newRoot(env)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	env.stderr.stop()
+	if err == nil {
+		return statusOK
+	}
+	if status, ok := errors.AsType[*statusError](err); ok {
+		return status.code
+	}
+	if usage, ok := errors.AsType[*usageError](err); ok || !env.running {
+		if ok {
+			err = usage.err
+		}
+		_, _ = fmt.Fprintf(env.stderr, "%s: %v\nRun '%s --help' to see what can be said.\n", cmd.CommandPath(), err, cmd.CommandPath())
+		return statusUsage
+	}
+	env.report(err)
+	if ctx.Err() != nil {
+		return statusInterrupted
+	}
+	return statusFailed
+}
+
+// usageError says that the command line makes no sense.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// statusError ends the process with a status; what there is to say has been said.
+type statusError struct{ code int }
+
+func (e *statusError) Error() string { return fmt.Sprintf("exit status %d", e.code) }
+
+// newRoot makes the tree of commands.
+func newRoot(env *environ) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "ndbridge",
+		Short: "Look at the arrays of Python programs, in place",
+		Long: `ndbridge runs a Python program in your own interpreter and looks at its arrays: the very pages that
+the program wrote, without a copy. Nothing is installed into the Python environment, and the program
+needs no change.`,
+		Example: `  ndbridge view --script prog.py frame           a summary and a small picture
+  ndbridge view --script prog.py --png f.png frame
+  ndbridge ls --script prog.py                   all arrays of a program
+  ndbridge view -c ndbridge.hcl camera/frame     a program of a configuration`,
+		Version:       version.Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRun: func(*cobra.Command, []string) {
+			env.running = true // what fails from here on is not the command line's form
+		},
+	}
+	root.SetOut(env.stdout)
+	root.SetErr(env.stderr)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.AddCommand(newView(env), newList(env), newRun(env), newVersion(env))
+	return root
+}

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+)
+
+// lister carries out "ndbridge ls".
+type lister struct {
+	env    *environ
+	target target
+	bounds bounds
+	json   bool
+}
+
+func newList(env *environ) *cobra.Command {
+	l := &lister{env: env}
+	cmd := &cobra.Command{
+		Use:   "ls [flags] [-- ARGUMENT...]",
+		Short: "List the arrays of a program",
+		Long: `ls runs a program and lists the arrays that it has: those that it published with ndbridge.publish and
+those among its global names. It waits until the script has ended, or for --patience if it goes on.
+
+With --json it prints one object a line: name, framework, published, dtype, tag, shape, strides (bytes),
+device, read_only, nbytes; or name and error for an array that cannot be viewed. That is no failure.`,
+		Example: `  ndbridge ls --script prog.py
+  ndbridge ls --module pkg.train --python .venv/bin/python -- --epochs 1
+  ndbridge ls -c ndbridge.hcl --program camera`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if names, _ := split(cmd, args); len(names) > 0 {
+				return usagef("%s: ls takes no names; arguments of the program stand behind --", names[0])
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, args []string) error { return l.run(cmd.Context(), args) },
+	}
+	l.target.define(cmd)
+	cmd.Flags().BoolVar(&l.json, "json", false, "print one JSON object a line")
+	l.bounds.define(cmd.Flags())
+	return cmd
+}
+
+func (l *lister) run(ctx context.Context, extra []string) error {
+	if err := l.bounds.check(); err != nil {
+		return err
+	}
+	level, err := l.target.level()
+	if err != nil {
+		return err
+	}
+	cfg, err := l.target.load(extra)
+	if err != nil {
+		return l.fail(err)
+	}
+	all, err := choose(cfg, l.target.program, nil)
+	if err != nil {
+		return err
+	}
+	look, err := newLooker(l.env, cfg, l.bounds, level)
+	if err != nil {
+		return l.fail(err)
+	}
+	defer look.close()
+	ctx, cancel := context.WithTimeout(ctx, l.bounds.timeout)
+	defer cancel()
+	s, err := look.open(ctx, all[0].program, nil)
+	if err != nil {
+		return l.fail(err)
+	}
+	if err := l.list(ctx, s); err != nil {
+		return l.fail(look.deadline(ctx, err, all[0].program, ""))
+	}
+	return nil
+}
+
+// fail is the way of an error that concerns the program.
+func (l *lister) fail(err error) error {
+	if _, usage := err.(*usageError); usage || !l.json { //nolint:errorlint // not one of ours that was wrapped
+		return err
+	}
+	l.env.stderr.stop()
+	if err := writeJSON(l.env.stdout, failure{"", explain(err)}); err != nil {
+		return err
+	}
+	return &statusError{statusFailed}
+}
+
+func (l *lister) list(ctx context.Context, s session) error {
+	table := tabwriter.NewWriter(l.env.stdout, 0, 0, 2, ' ', 0)
+	found := 0
+	for e, err := range s.Arrays(ctx) {
+		if err != nil {
+			return err
+		}
+		l.env.stderr.stop()
+		found++
+		switch {
+		case l.json && e.Err != nil:
+			err = writeJSON(l.env.stdout, failure{e.Name, explain(e.Err)})
+		case l.json:
+			err = writeJSON(l.env.stdout, listingOf(e))
+		case e.Err != nil:
+			_, err = fmt.Fprintf(table, "%s\t-\t%s\n", e.Name, explain(e.Err).Message)
+		default:
+			marks := ""
+			if e.Published {
+				marks += "  published"
+			}
+			if e.Layout.ReadOnly() {
+				marks += "  read-only"
+			}
+			name := e.Layout.DType().String()
+			if tag := e.Layout.Tag(); tag != "" {
+				name = tag
+			}
+			_, err = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s%s\n",
+				e.Name, e.Framework, name, shapeText(e.Layout), sizeText(e.Layout.NBytes()), marks)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if found == 0 && !l.json {
+		_, err := fmt.Fprintln(l.env.stderr, "the program has no arrays")
+		return err
+	}
+	return table.Flush()
+}

@@ -1,0 +1,247 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin"
+)
+
+// publishedInterval is how often a program is asked whether it has published what is wanted. There is
+// no news of that to wait for.
+const publishedInterval = 100 * time.Millisecond
+
+// session is what the commands need of a hostplugin.Session.
+type session interface {
+	View(ctx context.Context, name string, opts ...hostplugin.ViewOption) (*core.View, error)
+	Arrays(ctx context.Context) iter.Seq2[core.Entry, error]
+	Wait(ctx context.Context) error
+	ExitStatus(ctx context.Context) (int, error)
+	Close() error
+}
+
+// looker starts programs and waits until their arrays are worth looking at.
+type looker struct {
+	env    *environ
+	host   *hostplugin.Host
+	bounds bounds
+	output *prefixed // of the programs; nil if it is passed through
+}
+
+// newLooker makes a host of a configuration. What programs print goes to standard error, each line
+// marked, so that standard output holds nothing but what was asked for.
+func newLooker(env *environ, cfg hostplugin.Config, b bounds, level slog.Level) (*looker, error) {
+	out := &prefixed{w: env.stderr, prefix: "| "}
+	host, err := hostplugin.New(cfg, hostplugin.WithOutput(out, out), hostplugin.WithLogger(logger(env, level)))
+	if err != nil {
+		return nil, err
+	}
+	return &looker{env: env, host: host, bounds: b, output: out}, nil
+}
+
+func logger(env *environ, level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(env.stderr, &slog.HandlerOptions{Level: level}))
+}
+
+// close ends all programs.
+func (l *looker) close() {
+	_ = l.host.Close() // never fails
+	l.output.flush()
+}
+
+// open starts a program and waits until its script has ended, all of the names are published, or the
+// user's patience is at its end. An error is that of the program as a whole.
+func (l *looker) open(ctx context.Context, program string, names []string) (session, error) {
+	l.env.stderr.progress("starting %s", program)
+	s, err := l.host.Start(ctx, program)
+	if err != nil {
+		return nil, l.deadline(ctx, err, program, "")
+	}
+	for p := range l.host.Programs() {
+		if p.Name == program && p.Script == "" && p.Module == "" {
+			return s, nil // an ordinary plugin has its arrays from the start
+		}
+	}
+	l.env.stderr.progress("%s is running", program)
+	if err := settle(ctx, s, names, l.bounds.patience); err != nil {
+		return nil, l.deadline(ctx, err, program, "")
+	}
+	return s, nil
+}
+
+// settle waits until the arrays of a program are likely to be complete.
+func settle(ctx context.Context, s session, names []string, patience time.Duration) error {
+	waiting, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Wait(waiting) }()
+	finished := false
+	defer func() {
+		cancel()
+		if !finished {
+			<-ended
+		}
+	}()
+	enough := time.NewTimer(patience)
+	defer enough.Stop()
+	ask := time.NewTicker(publishedInterval)
+	defer ask.Stop()
+	for {
+		select {
+		case err := <-ended:
+			finished = true
+			return err
+		case <-enough.C:
+			return nil
+		case <-ask.C:
+			if allPublished(ctx, s, names) {
+				return nil
+			}
+		}
+	}
+}
+
+// allPublished reports whether the program has published all names. It does not wait for a program that
+// is too busy to answer.
+func allPublished(ctx context.Context, s session, names []string) bool {
+	if len(names) == 0 {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, publishedInterval)
+	defer cancel()
+	var published []string
+	for entry, err := range s.Arrays(ctx) {
+		if err != nil {
+			return false
+		}
+		if entry.Published {
+			published = append(published, entry.Name)
+		}
+	}
+	return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(published, name) })
+}
+
+// deadline explains the end of --timeout; other errors stay as they are.
+func (l *looker) deadline(ctx context.Context, err error, program, name string) error {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) || !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	e := &core.Error{
+		Op: "view", Program: program, Array: name, Kind: context.DeadlineExceeded,
+		Err:    fmt.Errorf("no answer within %s", l.bounds.timeout),
+		Remedy: "raise --timeout if the program is only slow",
+	}
+	if name != "" {
+		e.Err = fmt.Errorf("the program still runs and has no array of that name after %s", l.bounds.timeout)
+		e.Remedy = "raise --timeout, or look with 'ndbridge ls' which arrays it has"
+	}
+	return e
+}
+
+// wanted is one array of one program.
+type wanted struct {
+	program, name string
+	label         string // what the user called it
+}
+
+// choose finds the programs that names belong to. A name is "program/array", or, with one program, just
+// the array.
+func choose(cfg hostplugin.Config, program string, names []string) ([]wanted, error) {
+	var known []string
+	for _, p := range cfg.Programs {
+		known = append(known, p.Name)
+	}
+	single := program
+	if single == "" && len(known) == 1 {
+		single = known[0]
+	}
+	if program != "" && !slices.Contains(known, program) {
+		return nil, usagef("--program %s: the configuration has %s", program, list(known))
+	}
+	var all []wanted
+	for _, name := range names {
+		w := wanted{program: single, name: name, label: name}
+		if before, after, ok := strings.Cut(name, "/"); ok && program == "" && slices.Contains(known, before) {
+			w.program, w.name = before, after
+		}
+		switch {
+		case w.program == "":
+			return nil, usagef("%s: of which program? Say PROGRAM/%s or --program; the configuration has %s", name, name, list(known))
+		case w.name == "":
+			return nil, usagef("%s: an array's name is missing behind the /", name)
+		}
+		all = append(all, w)
+	}
+	if len(names) == 0 {
+		if single == "" {
+			return nil, usagef("which program? Say --program; the configuration has %s", list(known))
+		}
+		all = append(all, wanted{program: single})
+	}
+	return all, nil
+}
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "no programs"
+	}
+	return strings.Join(names, ", ")
+}
+
+// each goes through what is wanted, program by program in the order in which they are named first, and
+// calls f with a session for each array. A program without a named array stands for all that it has.
+func (l *looker) each(ctx context.Context, all []wanted, f func(s session, w wanted, err error)) {
+	for len(all) > 0 {
+		program := all[0].program
+		var mine, others []wanted
+		var names []string
+		for _, w := range all {
+			if w.program != program {
+				others = append(others, w)
+				continue
+			}
+			mine = append(mine, w)
+			if w.name != "" {
+				names = append(names, w.name)
+			}
+		}
+		all = others
+		l.program(ctx, program, mine, names, f)
+	}
+}
+
+// program carries out each for one program.
+func (l *looker) program(ctx context.Context, program string, mine []wanted, names []string, f func(s session, w wanted, err error)) {
+	s, err := l.open(ctx, program, names)
+	if err == nil {
+		defer s.Close() //nolint:errcheck // returns nil
+		if len(names) == 0 {
+			mine, err = l.everything(ctx, s, program)
+		}
+	}
+	for _, w := range mine {
+		f(s, w, err)
+	}
+}
+
+// everything lists all arrays of a program. If the listing fails, the program itself stands for them.
+func (l *looker) everything(ctx context.Context, s session, program string) ([]wanted, error) {
+	var all []wanted
+	for entry, err := range s.Arrays(ctx) {
+		if err != nil {
+			return []wanted{{program: program}}, l.deadline(ctx, err, program, "")
+		}
+		all = append(all, wanted{program: program, name: entry.Name, label: entry.Name})
+	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintf(l.env.stderr, "%s has no arrays\n", program)
+		return nil, err
+	}
+	return all, nil
+}

@@ -1,0 +1,19 @@
+package hostplugin
+
+import (
+	"context"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// ExitStatus waits for the end of the program's process and gives its exit status as a shell does: 128
+// and the number of the signal if one ended it. A program whose script has ended well lives on until
+// Close, for the sake of its arrays: see [Session.Wait].
+func (s *Session) ExitStatus(ctx context.Context) (int, error) {
+	select {
+	case <-s.conn.process.Exited():
+		return s.conn.process.Status(), nil
+	case <-ctx.Done():
+		return 0, &core.Error{Op: "wait", Program: s.launch.program.Name, Kind: ctx.Err(), Err: context.Cause(ctx)}
+	}
+}
