@@ -16,8 +16,11 @@ import (
 const (
 	// exitWait is how long a session whose side socket has ended waits for news of how the program did.
 	exitWait = 50 * time.Millisecond
+	// dyingWait is how long it waits for a program that is about to die, which takes the kernel some
+	// time if there is much memory to free.
+	dyingWait = time.Second
 	// causeWait is how long a call that finds the program gone waits for the reason.
-	causeWait = 250 * time.Millisecond
+	causeWait = exitWait + dyingWait + 250*time.Millisecond
 	// flushWait bounds the release of leases when a session is closed.
 	flushWait = 250 * time.Millisecond
 )
@@ -124,7 +127,7 @@ func (s *Session) diagnose() error {
 	timeout := time.NewTimer(exitWait)
 	defer timeout.Stop()
 	exited, known := s.conn.process.Exited(), s.script.known
-	hasExited := false
+	hasExited, patient := false, false
 	for exited != nil || known != nil {
 		select {
 		case <-exited:
@@ -136,7 +139,11 @@ func (s *Session) diagnose() error {
 				return s.scriptCause()
 			}
 		case <-timeout.C:
-			exited, known = nil, nil
+			if patient || hasExited || !s.conn.process.Dying() {
+				exited, known = nil, nil
+			}
+			patient = true
+			timeout.Reset(dyingWait)
 		}
 	}
 	if !hasExited {

@@ -46,52 +46,70 @@ func (s *Session) View(ctx context.Context, name string, opts ...ViewOption) (*c
 
 // view makes a view of a lease. After an error the lease is given back.
 func (s *Session) view(ctx context.Context, name string, lease core.Lease) (*core.View, error) {
-	opts := core.ViewOptions{
+	if err := s.reserve(lease.ID); err != nil {
+		return nil, err
+	}
+	memory, err := s.memory(ctx, lease)
+	if err != nil {
+		s.release(lease.ID)
+		return nil, err
+	}
+	v, err := core.NewView(lease.Layout, memory, &core.ViewOptions{
 		Name: name, Framework: lease.Framework, Route: lease.Route, Reason: lease.Reason,
 		Quirks: lease.Quirks, Writable: lease.Writable, Fence: lease.Fence,
 		Release: func() error { s.release(lease.ID); return nil },
-	}
-	var memory core.Memory
-	switch handle := lease.Handle.(type) {
-	case nil:
-	case core.Segment:
-		m, err := s.cache.Map(ctx, handle, lease.Writable)
-		if err != nil {
-			s.releases.add(lease.ID)
-			return nil, err
-		}
-		memory = m
-	default:
-		s.releases.add(lease.ID)
-		return nil, fmt.Errorf("a handle of type %T", handle)
-	}
-	v, err := core.NewView(lease.Layout, memory, &opts)
+	})
 	if err != nil {
 		if memory != nil {
 			err = errors.Join(err, memory.Close())
 		}
-		s.releases.add(lease.ID)
+		s.release(lease.ID)
 		return nil, err
 	}
-	if err := s.register(lease.ID, v); err != nil {
-		return nil, errors.Join(err, v.Close())
+	if !s.register(lease.ID, v) {
+		return nil, errors.Join(&core.Error{Kind: core.ErrClosed}, v.Close())
 	}
 	return v, nil
 }
 
-// register makes v a view that the session closes. The list is weak, so that a forgotten view is
-// found by the garbage collector, and reported.
-func (s *Session) register(id core.LeaseID, v *core.View) error {
+// memory maps what a lease's handle names: nil for an array without elements.
+func (s *Session) memory(ctx context.Context, lease core.Lease) (core.Memory, error) {
+	switch handle := lease.Handle.(type) {
+	case nil:
+		return nil, nil //nolint:nilnil // such an array has no memory
+	case core.Segment:
+		m, err := s.cache.Map(ctx, handle, lease.Writable)
+		if err != nil {
+			return nil, err // not m: a nil *Memory would be a core.Memory
+		}
+		return m, nil
+	default:
+		return nil, fmt.Errorf("a handle of type %T", handle)
+	}
+}
+
+// reserve makes room for a view in the list of those that the session closes. A lease that is in the
+// list already belongs to another view, and stays with it.
+func (s *Session) reserve(id core.LeaseID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return &core.Error{Kind: core.ErrClosed}
-	}
 	if _, twice := s.views[id]; twice {
 		return &core.Error{Kind: core.ErrProtocol, Err: fmt.Errorf("lease %d was granted twice", id)}
 	}
-	s.views[id] = weak.Make(v)
+	s.views[id] = weak.Pointer[core.View]{}
 	return nil
+}
+
+// register makes v a view that the session closes, or reports false if it has closed all others
+// already. The list is weak, so that a forgotten view is found by the garbage collector, and reported.
+func (s *Session) register(id core.LeaseID, v *core.View) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.views[id] = weak.Make(v)
+	return true
 }
 
 // release gives a lease back, when the last view on it was closed.

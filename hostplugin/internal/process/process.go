@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -254,6 +256,32 @@ func (p *Process) end(cmd *exec.Cmd) {
 	p.mu.Lock()
 	p.state = cmd.ProcessState
 	p.mu.Unlock()
+}
+
+// Dying reports whether the program is on its way out: it will run no instruction any more.
+func (p *Process) Dying() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pid == 0 || p.reaped {
+		return p.reaped
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
+	if err != nil {
+		return false
+	}
+	return exiting(string(stat))
+}
+
+// exiting reads the task's flags, of which PF_EXITING is set before the kernel closes the task's
+// descriptors. The program's name comes before them, in parentheses, and may contain anything.
+func exiting(stat string) bool {
+	const pfExiting, flagsField = 0x4, 6
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(fields) <= flagsField {
+		return false
+	}
+	flags, err := strconv.ParseUint(fields[flagsField], 10, 64)
+	return err == nil && flags&pfExiting != 0
 }
 
 // Exited is closed when the program is gone, its process group has been killed, and its output has

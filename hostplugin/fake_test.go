@@ -1,0 +1,434 @@
+package hostplugin_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/coretest"
+	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/shm"
+)
+
+// fakeVariable makes the test binary a plugin: an ordinary executable that serves arrays.
+const fakeVariable = "NDTEST_FAKE"
+
+// forgotten is the array of which a test forgets a view on purpose.
+const forgotten = "waves"
+
+func TestMain(m *testing.M) {
+	if mode := os.Getenv(fakeVariable); mode != "" {
+		os.Exit(fakeMain(mode))
+	}
+	leaks := coretest.Leaks()
+	status := m.Run()
+	for _, leak := range leaks() {
+		if leak.Name != forgotten {
+			fmt.Fprintln(os.Stderr, leak)
+			status = max(status, 1)
+		}
+	}
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		status = max(status, 1)
+	}
+	os.Exit(status)
+}
+
+// fake describes a program that is this test binary.
+func fake(mode string, args ...string) hostplugin.Program {
+	return hostplugin.Program{
+		Name: "fake", Plugin: exe(), Args: args,
+		Env: map[string]string{fakeVariable: mode},
+	}
+}
+
+func exe() string {
+	path, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return path
+}
+
+// fakeMain is the program. What it prints goes to the host's log.
+func fakeMain(mode string) int {
+	switch mode {
+	case "serve":
+	case "exit":
+		fmt.Fprintln(os.Stderr, "no reason at all")
+		return 7
+	case "hang":
+		select {}
+	case "babble":
+		fmt.Println("I am not a plugin.")
+		select {}
+	case "old":
+		fmt.Println("1|99|unix|/tmp/nothing|grpc|")
+		select {}
+	case "elsewhere":
+		fmt.Println("1|1|tcp|127.0.0.1:22|grpc|")
+		select {}
+	case "dead-socket":
+		fmt.Printf("1|1|unix|%s/nothing|grpc|\n", os.Getenv("PLUGIN_UNIX_SOCKET_DIR"))
+		select {}
+	default:
+		fmt.Fprintf(os.Stderr, "no mode %q\n", mode)
+		return 2
+	}
+	p, err := newFakeProducer()
+	if err == nil {
+		err = kit.Serve(context.Background(), p, kit.ServeOptions{Name: "fake", Version: "1", Opened: p.opened})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if slices.Contains(os.Args, "linger") {
+		select {}
+	}
+	return 0
+}
+
+// fakeProducer serves coretest's arrays from sealed memory, and does what else it is asked to by the
+// names that it gets.
+type fakeProducer struct {
+	kit.Leases
+	arrays map[string]fakeArray
+	end    chan error // how the script ends
+
+	mu       sync.Mutex
+	settings kit.Settings
+	opens    int // descriptors lent
+}
+
+type fakeArray struct {
+	layout core.Layout
+	file   *os.File
+}
+
+func newFakeProducer() (*fakeProducer, error) {
+	p := &fakeProducer{arrays: make(map[string]fakeArray), end: make(chan error, 1)}
+	for _, a := range coretest.Arrays() {
+		layout, err := a.Layout()
+		if err != nil {
+			return nil, err
+		}
+		data, err := a.Stored()
+		if err != nil {
+			return nil, err
+		}
+		if err := p.add(a.Name, layout, data); err != nil {
+			return nil, err
+		}
+	}
+	big, err := core.NewLayout(core.LayoutSpec{DType: core.DTypeOf[uint8](), Shape: []int{64 << 20}})
+	if err != nil {
+		return nil, err
+	}
+	return p, p.add("big", big, make([]byte, 64<<20))
+}
+
+func (p *fakeProducer) add(name string, layout core.Layout, data []byte) error {
+	if len(data) == 0 {
+		p.arrays[name] = fakeArray{layout: layout}
+		return nil
+	}
+	f, err := shm.Create(name, int64(len(data)))
+	if err != nil {
+		return err
+	}
+	if _, err := f.WriteAt(data, 0); err != nil {
+		return err
+	}
+	p.arrays[name] = fakeArray{layout: layout, file: f}
+	return nil
+}
+
+// Configure implements kit.Configurer.
+func (p *fakeProducer) Configure(s kit.Settings) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.settings = s
+	for _, a := range s.Adapters {
+		for _, q := range a.DisabledQuirks {
+			if q == "fortran.refuse-me" {
+				return &core.Error{
+					Op: "configure", Kind: core.ErrConfig, Err: errors.New("no such quirk"), Remedy: "leave it out",
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// opened runs the "script".
+func (p *fakeProducer) opened(kit.Settings) error {
+	for _, arg := range os.Args[1:] {
+		switch {
+		case arg == "finish":
+			p.end <- nil
+		case arg == "raise":
+			p.end <- &core.PythonError{Type: "ValueError", Message: "not today", Traceback: "Traceback..."}
+		case arg == "detach": // a child in another process group, which keeps all pipes open
+			sleep := exec.Command("sleep", "600")
+			sleep.Stdout, sleep.Stderr = duplicate(1), duplicate(2)
+			sleep.ExtraFiles = []*os.File{duplicate(3)}
+			sleep.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+			if err := sleep.Start(); err != nil {
+				return err
+			}
+			say(2, fmt.Sprintf("detached %d\n", sleep.Process.Pid))
+		case strings.HasPrefix(arg, "print="):
+			n, err := strconv.Atoi(arg[len("print="):])
+			if err != nil {
+				return err
+			}
+			for range n {
+				say(2, strings.Repeat("x", 99)+"\n")
+			}
+		case arg == "hello":
+			fmt.Fprintln(os.Stdout, "hello by go-plugin")
+			say(1, "hello by descriptor 1\n")
+			say(2, "hello by descriptor 2\n")
+		}
+	}
+	return nil
+}
+
+// say writes to a descriptor that is not Go's to close.
+func say(fd int, text string) {
+	if _, err := syscall.Write(fd, []byte(text)); err != nil {
+		panic(err)
+	}
+}
+
+func duplicate(fd int) *os.File {
+	n, err := syscall.Dup(fd)
+	if err != nil {
+		panic(err)
+	}
+	return os.NewFile(uintptr(n), "duplicate")
+}
+
+// Wait implements core.Waiter.
+func (p *fakeProducer) Wait(ctx context.Context) error {
+	select {
+	case err := <-p.end:
+		p.end <- err
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Info implements core.Producer. The interpreter's name tells what the host has configured.
+func (p *fakeProducer) Info(context.Context) (core.Info, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return core.Info{
+		Program: p.settings.Program, Plugin: "fake 1", PID: os.Getpid(), SharedHeap: "none", Leases: p.Len(),
+		Interpreter: fmt.Sprintf("%d adapters, %d descriptors, %s", len(p.settings.Adapters), p.opens, os.Getenv("GREETING")),
+	}, nil
+}
+
+// Arrays implements core.Producer.
+func (p *fakeProducer) Arrays(context.Context) iter.Seq2[core.Entry, error] {
+	return func(yield func(core.Entry, error) bool) {
+		for _, name := range slices.Sorted(maps.Keys(p.arrays)) {
+			if !yield(core.Entry{Name: name, Framework: "fake", Layout: p.arrays[name].layout}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Descriptor implements core.Producer.
+func (p *fakeProducer) Descriptor(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error) {
+	p.mu.Lock()
+	p.opens++
+	p.mu.Unlock()
+	switch id {
+	case lieDevice:
+		return os.Open("/dev/zero")
+	case lieDirectory:
+		return os.Open("/")
+	case liePipe:
+		r, w, err := os.Pipe()
+		if err == nil {
+			err = w.Close()
+		}
+		return r, err
+	case lieUnsealed:
+		return unsealed(8)
+	case lieShort, lieReadOnly:
+		f, err := shm.Create("short", 8)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return shm.ReadOnly(f)
+	}
+	return p.Leases.Descriptor(ctx, id, writable)
+}
+
+// unsealed makes a file that others could cut short.
+func unsealed(size int64) (*os.File, error) {
+	f, err := os.CreateTemp("", "unsealed")
+	if err != nil {
+		return nil, err
+	}
+	return f, errors.Join(os.Remove(f.Name()), f.Truncate(size))
+}
+
+// Segments about which the fake lies.
+const (
+	lieDevice core.SegmentID = iota + 1<<40
+	lieDirectory
+	liePipe
+	lieUnsealed
+	lieShort
+	lieReadOnly
+	lieTwice
+)
+
+// lies maps names to the segments that leases on them claim.
+func lies() map[string]core.Segment {
+	return map[string]core.Segment{
+		"lie:device":    {ID: lieDevice, Size: 8, Sealed: false},
+		"lie:directory": {ID: lieDirectory, Size: 8, Sealed: false},
+		"lie:pipe":      {ID: liePipe, Size: 8, Sealed: false},
+		"lie:unsealed":  {ID: lieUnsealed, Size: 8, Sealed: true},
+		"lie:short":     {ID: lieShort, Size: 4096, Sealed: true},
+		"lie:read-only": {ID: lieReadOnly, Size: 8, Sealed: true},
+	}
+}
+
+// Lease implements core.Producer.
+func (p *fakeProducer) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
+	if l, ok, err := p.trick(ctx, name, req); ok {
+		return l, err
+	}
+	a, ok := p.arrays[name]
+	if !ok {
+		if req.NoWait {
+			return core.Lease{}, &core.Error{Op: "lease", Array: name, Kind: core.ErrNotFound, Remedy: "look again"}
+		}
+		<-ctx.Done()
+		return core.Lease{}, &core.Error{Op: "lease", Array: name, Kind: ctx.Err()}
+	}
+	if req.Writable && a.layout.ReadOnly() {
+		return core.Lease{}, &core.Error{Op: "lease", Array: name, Kind: core.ErrReadOnly}
+	}
+	l := core.Lease{
+		Layout: a.layout, Fence: core.Ready{}, Framework: "fake", Route: core.RouteEmpty, Writable: req.Writable,
+	}
+	if a.file == nil {
+		return p.Grant(l, nil, nil)
+	}
+	l.Route = core.RouteSharedHeap
+	b, err := kit.FileSegment(a.file)
+	if err != nil {
+		return core.Lease{}, err
+	}
+	return p.Grant(l, b, nil)
+}
+
+// trick does what names with a colon ask for.
+func (p *fakeProducer) trick(ctx context.Context, name string, req core.Request) (core.Lease, bool, error) {
+	what, arg, ok := strings.Cut(name, ":")
+	if !ok {
+		return core.Lease{}, false, nil
+	}
+	switch what {
+	case "exit":
+		n, err := strconv.Atoi(arg)
+		if err != nil {
+			return core.Lease{}, true, err
+		}
+		say(2, "I am leaving\n")
+		os.Exit(n)
+	case "kill":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	case "stop":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		select {}
+	case "side": // as scripts do that close all descriptors
+		_ = syscall.Shutdown(3, syscall.SHUT_RDWR)
+		<-ctx.Done()
+		return core.Lease{}, true, ctx.Err()
+	case "deaf":
+		select {}
+	case "raise":
+		return core.Lease{}, true, &core.Error{
+			Op: "lease", Array: name, Kind: core.ErrPython, Err: &core.PythonError{Type: "KeyError", Message: arg},
+		}
+	case "policy":
+		return core.Lease{}, true, &core.Error{
+			Op: "lease", Array: name, Kind: core.ErrNotShared, Reason: core.ReasonHeapOff,
+			Err: fmt.Errorf("policy %v, writable %v, no wait %v", req.Copy, req.Writable, req.NoWait),
+		}
+	case "twice":
+		l, err := p.Lease(ctx, arg, req)
+		l.ID = core.LeaseID(lieTwice)
+		return l, true, err
+	}
+	layout, err := core.NewLayout(core.LayoutSpec{DType: core.DTypeOf[int64](), Shape: []int{1}})
+	if err != nil {
+		return core.Lease{}, true, err
+	}
+	l, err := p.Grant(core.Lease{Layout: layout, Fence: core.Ready{}, Framework: "fake", Writable: req.Writable}, nil, nil)
+	l.Route, l.Handle = core.RouteSharedHeap, lies()[name]
+	return l, true, err
+}
+
+// word is the n-th 8-byte word of b.
+func word(b []byte, n int) uint64 { return binary.LittleEndian.Uint64(b[8*n:]) }
+
+// eventually waits until ok, for what no event tells.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 10 s: %s", what)
+		}
+	}
+}
+
+var _ io.Writer = (*lockedBuffer)(nil)
+
+// lockedBuffer is a buffer for writers in other goroutines.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
