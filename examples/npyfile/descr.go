@@ -74,14 +74,14 @@ func splitType(descr string) (order byte, kind string, size int, unit string, er
 	switch {
 	case kind == "O":
 		return 0, "", 0, "", &core.Error{
-			Op: "read", Kind: core.ErrDType, Err: errors.New("Python objects are pickled in the file"),
+			Op: "read", Kind: core.ErrDType, Err: errors.New("the file holds pickled Python objects"),
 			Remedy: "save arrays of numbers",
 		}
-	case strings.Contains("Mm", kind):
+	case kind == "M" || kind == "m":
 		if i := strings.IndexByte(rest, '['); i >= 0 {
 			rest, unit = rest[:i], rest[i:]
 		}
-	case !strings.Contains("biufcSUVa", kind):
+	case strings.IndexByte("biufcSUVa", kind[0]) < 0:
 		return 0, "", 0, "", unknown
 	}
 	size, err = strconv.Atoi(rest)

@@ -106,8 +106,8 @@ type array struct {
 }
 
 // open opens an item and reads its header. The caller closes the file.
-func (it item) open() (_ *array, err error) {
-	file, err := os.Open(it.file)
+func (i item) open() (_ *array, err error) {
+	file, err := os.Open(i.file)
 	if err != nil {
 		kind := core.ErrUnavailable
 		if errors.Is(err, fs.ErrNotExist) {
@@ -124,8 +124,8 @@ func (it item) open() (_ *array, err error) {
 	if err != nil {
 		return nil, &core.Error{Op: "read", Kind: core.ErrUnavailable, Err: err}
 	}
-	if it.member != "" {
-		return it.openMember(file, info.Size())
+	if i.member != "" {
+		return i.openMember(file, info.Size())
 	}
 	h, err := readHeader(file, info.Size())
 	if err != nil {
@@ -166,16 +166,16 @@ func alignment(d core.DType) int64 {
 	}
 }
 
-func (it item) openMember(file *os.File, size int64) (*array, error) {
+func (i item) openMember(file *os.File, size int64) (*array, error) {
 	z, err := zip.NewReader(file, size)
 	if err != nil {
-		return nil, malformed(fmt.Errorf("%s: %w", filepath.Base(it.file), err))
+		return nil, malformed(fmt.Errorf("%s: %w", filepath.Base(i.file), err))
 	}
-	i := slices.IndexFunc(z.File, func(m *zip.File) bool { return m.Name == it.member })
-	if i < 0 {
-		return nil, &core.Error{Op: "read", Kind: core.ErrNotFound, Err: fmt.Errorf("no member %s", it.member)}
+	at := slices.IndexFunc(z.File, func(m *zip.File) bool { return m.Name == i.member })
+	if at < 0 {
+		return nil, &core.Error{Op: "read", Kind: core.ErrNotFound, Err: fmt.Errorf("no member %s", i.member)}
 	}
-	m := z.File[i]
+	m := z.File[at]
 	promised := m.UncompressedSize64
 	if promised > m.CompressedSize64*maxRatio+1<<16 || m.CompressedSize64 > uint64(size) {
 		return nil, malformed(fmt.Errorf("%s promises %d bytes from %d", m.Name, promised, m.CompressedSize64))

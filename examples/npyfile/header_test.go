@@ -141,7 +141,7 @@ func TestBadHeaders(t *testing.T) {
 func TestLiterals(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]any{
-		`(1)`: 1, `(1,)`: sequence{1}, `()`: sequence{}, ` [ 1 , -2 ] `: sequence{1, -2}, `None`: nil,
+		`(1)`: 1, `(1,)`: sequence{1}, `()`: sequence{}, "\t[ 1 , -2 ]\n": sequence{1, -2}, `None`: nil,
 		`'it\'s'`: "it's", `"\x41\n"`: "A\n", `'é'`: "é",
 	} {
 		if got, err := parseLiteral(text); err != nil || !reflect.DeepEqual(got, want) {

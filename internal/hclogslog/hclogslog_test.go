@@ -86,7 +86,8 @@ func TestLevels(t *testing.T) {
 		l.Log(hclog.Off, "never")
 		var names []string
 		for _, r := range s.records(t) {
-			names = append(names, r[slog.LevelKey].(string))
+			name, _ := r[slog.LevelKey].(string)
+			names = append(names, name)
 		}
 		if strings.Join(names, " ") != strings.Join(c.names, " ") {
 			t.Errorf("%v: wrote %v, want %v", c.level, names, c.names)

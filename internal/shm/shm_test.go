@@ -3,7 +3,6 @@ package shm_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -256,7 +255,7 @@ func faultAddress(read func() byte) (addr uintptr, fault bool) {
 			addr, fault = a.Addr(), true
 		}
 	}()
-	_ = fmt.Sprint(read())
+	_ = read()
 	return 0, false
 }
 

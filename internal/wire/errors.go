@@ -152,7 +152,7 @@ func errorToCore(info *pb.ErrorInfo) *core.Error {
 }
 
 func causeToCore(info *pb.ErrorInfo) error {
-	cause := &remoteCause{text: text(info.GetCause())}
+	cause := &remoteError{text: text(info.GetCause())}
 	if p := info.GetPython(); p != nil {
 		python := &core.PythonError{
 			Type: text(p.GetType()), Message: text(p.GetMessage()), Traceback: longText(p.GetTraceback()),
@@ -173,14 +173,14 @@ func causeToCore(info *pb.ErrorInfo) error {
 	return cause
 }
 
-// remoteCause is the cause of an error on the other side: its text, and what it is known to be.
-type remoteCause struct {
+// remoteError is the cause of an error on the other side: its text, and what it is known to be.
+type remoteError struct {
 	text   string
 	causes []error
 }
 
-func (c *remoteCause) Error() string   { return c.text }
-func (c *remoteCause) Unwrap() []error { return c.causes }
+func (c *remoteError) Error() string   { return c.text }
+func (c *remoteError) Unwrap() []error { return c.causes }
 
 // detailOf gives the error that a failed call carries, if it does carry one.
 func detailOf(err error) (*core.Error, bool) {

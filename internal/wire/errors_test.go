@@ -63,7 +63,7 @@ func TestEveryCategoryCrosses(t *testing.T) {
 				t.Errorf("%s: errors.Is for %s is %v", name, other, other != name)
 			}
 		}
-		if !got.Remote || got.Kind != kind || got.Err == nil || got.Err.Error() != "the cause" {
+		if !got.Remote || !errors.Is(got.Kind, kind) || got.Err == nil || got.Err.Error() != "the cause" {
 			t.Errorf("%s: arrived as %+v", name, got)
 		}
 		plain := *got

@@ -296,6 +296,8 @@ func TestStatusErrors(t *testing.T) {
 }
 
 // TestManyDescriptorsLeakNothing takes descriptors from several goroutines, and gives some up.
+//
+//nolint:paralleltest // it counts the descriptors of the process
 func TestManyDescriptorsLeakNothing(t *testing.T) {
 	p := coretest.NewProducer(t, coretest.Arrays()...)
 	client := wiretest.Connect(t, p)

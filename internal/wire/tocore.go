@@ -185,7 +185,7 @@ func checkGrant(l core.Lease, req core.Request) error {
 	case l.Writable != req.Writable:
 		return fmt.Errorf("writable %v, where %v was asked for", l.Writable, req.Writable)
 	case l.Writable && (l.Layout.ReadOnly() || copied):
-		return fmt.Errorf("a read-only or copied array granted as writable")
+		return errors.New("a read-only or copied array granted as writable")
 	default:
 		return nil
 	}

@@ -104,12 +104,12 @@ func fenceToProto(f core.Fence) (*pb.Fence, error) {
 
 func entryToProto(e core.Entry) (*pb.Entry, error) {
 	out := &pb.Entry{Name: text(e.Name), Framework: text(e.Framework), Published: e.Published}
-	if e.Err != nil {
-		out.Error = errorToProto(e.Err)
-		return out, nil
-	}
 	var err error
-	out.Layout, err = layoutToProto(e.Layout)
+	if e.Err == nil {
+		out.Layout, err = layoutToProto(e.Layout)
+	} else {
+		out.Error = errorToProto(e.Err)
+	}
 	return out, err
 }
 

@@ -58,7 +58,11 @@ func Start(tb testing.TB, cmd *exec.Cmd, opts Options) *Process {
 	if err != nil {
 		tb.Fatalf("dispense: %v", err)
 	}
-	p.Client = dispensed.(*wire.Client) //nolint:forcetypeassert // wire.Plugin gives nothing else
+	client, ok := dispensed.(*wire.Client)
+	if !ok {
+		tb.Fatalf("go-plugin dispensed a %T", dispensed)
+	}
+	p.Client = client
 	if !opts.Closed {
 		if _, err := p.Client.Open(tb.Context(), opts.Settings); err != nil {
 			tb.Fatalf("open: %v", err)
@@ -70,7 +74,7 @@ func Start(tb testing.TB, cmd *exec.Cmd, opts Options) *Process {
 // shortDir is a temporary directory whose path leaves room for the name of a socket.
 func shortDir(tb testing.TB) string {
 	tb.Helper()
-	dir, err := os.MkdirTemp("", "nd")
+	dir, err := os.MkdirTemp("", "nd") //nolint:usetesting // TempDir's path has the test's name in it
 	if err != nil {
 		tb.Fatal(err)
 	}

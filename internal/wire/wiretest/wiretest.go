@@ -60,7 +60,7 @@ func Serve(tb testing.TB, register func(*fdpass.Conn, grpc.ServiceRegistrar), op
 	if err != nil {
 		tb.Fatal(err)
 	}
-	listener, err := net.Listen("unix", "") // a free abstract address, "@00001"
+	listener, err := new(net.ListenConfig).Listen(tb.Context(), "unix", "") // a free abstract address, "@00001"
 	if err != nil {
 		tb.Fatal(err)
 	}
