@@ -2,18 +2,17 @@ package core_test
 
 import (
 	"math"
+	"reflect"
 	"testing"
-	"unsafe"
 
 	"github.com/ndbridge/ndbridge/core"
 )
 
 func dtypeOf[T core.Element](t *testing.T, want core.DType) {
 	t.Helper()
-	var zero T
 	d := core.DTypeOf[T]()
-	if d != want || d.Size() != int(unsafe.Sizeof(zero)) {
-		t.Errorf("%T stands for %v of %d bytes, want %v", zero, d, d.Size(), want)
+	if d != want || uintptr(d.Size()) != reflect.TypeFor[T]().Size() {
+		t.Errorf("%v stands for %v of %d bytes, want %v", reflect.TypeFor[T](), d, d.Size(), want)
 	}
 }
 

@@ -19,7 +19,7 @@ type Leak struct {
 // String says which view was forgotten and where it was made, one function a line.
 func (l Leak) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "view %s of %d bytes was never closed; it was made by", l.Name, l.Size)
+	fmt.Fprintf(&b, "view %q of %d bytes was never closed; it was made by", l.Name, l.Size)
 	frames := runtime.CallersFrames(l.Stack)
 	for more := len(l.Stack) > 0; more; {
 		var f runtime.Frame
@@ -63,8 +63,8 @@ func ObserveLeaks(f func(Leak)) (stop func()) {
 	})
 }
 
-// watch has v reported if it is forgotten. skip is the number of frames above the function that made
-// the view for its user.
+// watch has v reported if it is forgotten. It is called by NewView and by derive: the stack begins with
+// the caller of the one, and with the method that called the other.
 func (v *View) watch() {
 	if leaks.active.Load() == 0 {
 		return

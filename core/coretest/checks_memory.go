@@ -250,7 +250,7 @@ func checkReleaseOthers(ctx context.Context, p core.Producer) error {
 
 // checkConcurrent leases, maps, reads and releases everything from several goroutines at once.
 func checkConcurrent(ctx context.Context, p core.Producer) error {
-	const workers, rounds = 8, 4
+	const workers, rounds = 8, 2
 	before, err := standing(ctx, p)
 	if err != nil {
 		return err

@@ -16,13 +16,6 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 )
 
-func TestMain(m *testing.M) { Main(m) }
-
-func TestConformFake(t *testing.T) {
-	t.Parallel()
-	Conform(t, func(t *testing.T) core.Producer { return NewProducer(t, Arrays()...) })
-}
-
 // TestConformReadOnlyFake runs the suite on a producer that refuses all writing.
 func TestConformReadOnlyFake(t *testing.T) {
 	t.Parallel()
