@@ -63,6 +63,7 @@ offered = big[1:]
 ndbridge.publish("offered", offered)
 remote.serve()
 `, harness.Options{Python: python})
+	run.View(t, "offered").Close() // the script has imported numpy: Info does not wait for that
 	info, err := run.Info(t.Context())
 	if err != nil {
 		t.Fatal(err)
