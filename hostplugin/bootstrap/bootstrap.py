@@ -93,8 +93,8 @@ def load(path):
         platform = getattr(sys.implementation, "_multiarch", sys.platform)
         give_up("unavailable", "the plugin does not load into this Python (%s): %s" % (platform, error),
                 "use a 64-bit CPython for this machine and for Linux with glibc")
-    lib.nd_version.restype = ctypes.c_char_p
     lib.nd_finished.argtypes = [ctypes.c_int, ctypes.c_char_p]
+    with_gil.nd_version.restype = ctypes.py_object
     with_gil.nd_publish.argtypes = [ctypes.py_object] * 2
     with_gil.nd_unpublish.argtypes = with_gil.nd_failed.argtypes = [ctypes.py_object]
     with_gil.nd_print.argtypes = [ctypes.py_object] * 3
@@ -115,7 +115,7 @@ def clean_environment():
             del os.environ[name]
 
 
-def add_module(lib, with_gil):
+def add_module(with_gil):
     """Makes the module ndbridge that the program can import."""
 
     def publish(name, array):
@@ -137,7 +137,7 @@ def add_module(lib, with_gil):
             raise RuntimeError("a forked process has no host: publish from the process that the host started")
 
     module = type(sys)("ndbridge", __doc__)
-    module.__version__ = lib.nd_version().decode()
+    module.__version__ = with_gil.nd_version()
     module.__all__ = ["publish", "unpublish"]
     for function in publish, unpublish:
         function.__qualname__ = function.__name__
@@ -296,7 +296,7 @@ def main():
         sys.exit(1)
     clean_environment()
     restore_signals()
-    add_module(session.lib, session.with_gil)
+    add_module(session.with_gil)
     if hasattr(sys, "orig_argv"):
         sys.orig_argv[1:] = ([] if kind == "script" else ["-m"]) + [target] + args
     try:

@@ -3,6 +3,7 @@ package bootstrap_test
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,7 +17,7 @@ import (
 )
 
 // standin is a library with a plugin's C half and a stand-in for its Go half.
-var standin string //nolint:gochecknoglobals // built once by TestMain
+var standin string
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "bootstrap")
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 
 func build(to string) error {
 	const entry = "../../adapters/kit/entry"
-	cmd := exec.Command(cmp.Or(os.Getenv("CC"), "gcc"), "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror",
+	cmd := exec.CommandContext(context.Background(), cmp.Or(os.Getenv("CC"), "gcc"), "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror",
 		"-I"+entry, "-o", to, entry+"/lifecycle.c", "testdata/standin.c", "-ldl", "-pthread")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)

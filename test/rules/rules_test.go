@@ -25,6 +25,7 @@ var cgoPackages = []string{
 	"adapters/all/plugin",
 	"adapters/kit/entry",
 	"adapters/kit/py",
+	"adapters/kit/py/pytests", // its tests
 	"adapters/numpy/plugin",
 	"internal/sharedheap",
 }

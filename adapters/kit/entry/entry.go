@@ -6,7 +6,6 @@
 // session is done there too, so that it works whatever state Go and Python are in.
 package entry
 
-// #include <stdlib.h>
 // #include "lifecycle.h"
 import "C"
 
@@ -63,9 +62,6 @@ func Register(name, version string, newProgram func(i *py.Interp) Program) {
 	plugin.name, plugin.version, plugin.newProgram = name, version, newProgram
 }
 
-//export ndGoVersion
-func ndGoVersion() *C.char { return C.CString(plugin.version) }
-
 // ndGoStart starts to serve. The status descriptor is for messages to the host when it cannot.
 //
 //export ndGoStart
@@ -116,6 +112,25 @@ func report(fd int, err error) {
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "ndbridge: %s (and the host does not hear: %v)\n", status.Message, err)
 	}
+}
+
+// ndGoVersion gives the version as a Python str, which the caller takes over.
+//
+//export ndGoVersion
+func ndGoVersion() C.uintptr_t {
+	var version py.Object
+	err := plugin.interp.Within(func(g *py.GIL) error {
+		o, err := g.NewStr(plugin.version)
+		if err != nil {
+			return err
+		}
+		version = g.Keep(o)
+		return nil
+	})
+	if err != nil {
+		return 0
+	}
+	return C.uintptr_t(version)
 }
 
 //export ndGoPublish

@@ -159,7 +159,6 @@ static int prepare(int handshake, int side) {
 void nd_opened(void) { happen(process.opened); }
 void nd_end(void) { happen(process.end_wanted); }
 
-EXPORT const char *nd_version(void) { return ndGoVersion(); }
 EXPORT int nd_forked(void) { return atomic_load(&process.forked); }
 EXPORT int nd_ending(void) { return atomic_load(&process.ending); }
 
@@ -210,7 +209,10 @@ EXPORT void nd_finished(int status, char *message) {
 	ndGoFinished(status, message);
 }
 
-// Says that the script raised. Needs the GIL, as do the next three.
+// Gives the plugin's version as a str. Needs the GIL, as does what follows.
+EXPORT uintptr_t nd_version(void) { return ndGoVersion(); }
+
+// Says that the script raised.
 EXPORT int nd_failed(uintptr_t exception) {
 	if (nd_forked()) return ND_FORKED;
 	script_ended();

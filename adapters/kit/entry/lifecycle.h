@@ -16,7 +16,7 @@ extern int ndGoUnpublish(uintptr_t name);
 extern void ndGoFailed(uintptr_t exception);
 extern void ndGoFinished(int status, char *message);
 extern void ndGoClose(void);
-extern char *ndGoVersion(void);
+extern uintptr_t ndGoVersion(void);
 
 // Called from Go. nd_opened lets the script start. nd_end ends the session, as the host's closing of
 // the side socket does: a script that still runs is interrupted, and the process group is killed a

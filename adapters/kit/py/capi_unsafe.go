@@ -15,8 +15,15 @@ type Object uintptr
 // thread.
 type threadState struct{ p unsafe.Pointer }
 
-func (t *threadState) enter() { C.ndpy_enter(&t.p) }
-func (t *threadState) leave() { C.ndpy_leave(&t.p) }
+func (t *threadState) enter() {
+	p := &t.p
+	C.ndpy_enter(p)
+}
+
+func (t *threadState) leave() {
+	p := &t.p
+	C.ndpy_leave(p)
+}
 
 // What capiOpen gives besides success.
 const (
@@ -26,9 +33,9 @@ const (
 )
 
 func capiOpen() (code int, missing string) {
-	var name *C.char
-	code = int(C.ndpy_open(&name))
-	return code, C.GoString(name)
+	name := new(*C.char)
+	code = int(C.ndpy_open(name))
+	return code, C.GoString(*name)
 }
 
 func capiVersion() string { return C.GoString(C.ndpy_version()) }
@@ -101,7 +108,8 @@ func capiNewStr(s string) Object {
 }
 
 func capiNewTuple(items []Object) Object {
-	return Object(C.ndpy_new_tuple((*C.ndpy)(unsafe.Pointer(unsafe.SliceData(items))), C.ptrdiff_t(len(items))))
+	first := (*C.ndpy)(unsafe.Pointer(unsafe.SliceData(items)))
+	return Object(C.ndpy_new_tuple(first, C.ptrdiff_t(len(items))))
 }
 
 // capiText gives the text of a str. It reports false, with the error indicator set, if o is none.
@@ -111,12 +119,11 @@ func capiText(o Object) (string, bool) {
 		return "", false
 	}
 	defer C.ndpy_decref(bytes)
-	var p *C.char
-	var n C.ptrdiff_t
-	if C.ndpy_bytes(bytes, &p, &n) < 0 {
+	p, n := new(*C.char), new(C.ptrdiff_t)
+	if C.ndpy_bytes(bytes, p, n) < 0 {
 		return "", false
 	}
-	return string(unsafe.Slice((*byte)(unsafe.Pointer(p)), int(n))), true
+	return string(unsafe.Slice((*byte)(unsafe.Pointer(*p)), int(*n))), true
 }
 
 func capiFailed() bool               { return C.ndpy_failed() != 0 }

@@ -24,8 +24,6 @@ type Interp struct {
 	implementation string
 	executable     string
 
-	names sync.Map // string -> cName
-
 	jobs chan *job
 	shut chan struct{} // closed by Shut: nothing enters any more
 	gone chan struct{} // closed when nothing is inside any more, or Shut has given up waiting
@@ -36,6 +34,9 @@ type Interp struct {
 	threads int
 	empty   chan struct{} // closed when closed is set and inside is 0
 	end     sync.Once     // closes gone
+
+	namesMu sync.Mutex
+	names   map[string]cName // of capsules
 }
 
 // Open finds the interpreter of this process. It takes the GIL, so the caller must not hold it.
@@ -68,6 +69,7 @@ func Open() (*Interp, error) {
 		shut:    make(chan struct{}),
 		gone:    make(chan struct{}),
 		empty:   make(chan struct{}),
+		names:   make(map[string]cName),
 	}
 	if err := i.Do(context.Background(), i.describe); err != nil {
 		return nil, err
@@ -119,11 +121,14 @@ func (i *Interp) Implementation() string { return i.implementation }
 func (i *Interp) Executable() string { return i.executable }
 
 func (i *Interp) cName(name string) cName {
-	if n, ok := i.names.Load(name); ok {
-		return n.(cName)
+	i.namesMu.Lock()
+	defer i.namesMu.Unlock()
+	n, ok := i.names[name]
+	if !ok {
+		n = newCName(name)
+		i.names[name] = n
 	}
-	n, _ := i.names.LoadOrStore(name, newCName(name))
-	return n.(cName)
+	return n
 }
 
 // job is one function of Do on its way through a thread.

@@ -2,7 +2,7 @@ package py
 
 import "iter"
 
-// None, True and False. They are not counted: Python holds them as long as it runs.
+// None gives None, which like True and False belongs to no scope: Python holds it as long as it runs.
 func (g *GIL) None() Object { return capiNone() }
 
 // True gives True.

@@ -186,11 +186,17 @@ func (p *Process) Stderr() string { return p.stderr.String() }
 // Await waits until the program's standard output holds a text.
 func (p *Process) Await(tb testing.TB, text string) {
 	tb.Helper()
-	for end := time.Now().Add(Patience); !strings.Contains(p.Stdout(), text); {
-		if time.Now().After(end) {
-			tb.Fatalf("no %q\nstdout: %s\nstderr: %s", text, p.Stdout(), p.Stderr())
+	timeout := time.After(Patience)
+	for {
+		got, changed := p.stdout.watch()
+		if strings.Contains(got, text) {
+			return
 		}
-		time.Sleep(2 * time.Millisecond)
+		select {
+		case <-changed:
+		case <-timeout:
+			tb.Fatalf("no %q\nstdout: %s\nstderr: %s", text, got, p.Stderr())
+		}
 	}
 }
 
@@ -226,15 +232,21 @@ func check(tb testing.TB, err error) {
 	}
 }
 
+// lockedBuffer keeps what is written to it. The zero value is empty.
 type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
+	mu      sync.Mutex
+	b       bytes.Buffer
+	changed chan struct{} // closed by the next Write
 }
 
 // Write implements io.Writer.
 func (b *lockedBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
+	}
 	return b.b.Write(p)
 }
 
@@ -243,4 +255,14 @@ func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String()
+}
+
+// watch gives what was written so far, and a channel that is closed when there is more.
+func (b *lockedBuffer) watch() (string, <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.changed == nil {
+		b.changed = make(chan struct{})
+	}
+	return b.b.String(), b.changed
 }

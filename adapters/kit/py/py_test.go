@@ -1,0 +1,111 @@
+package py_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
+)
+
+// library is the shared library of the tests that run inside an interpreter.
+var library string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "pytests")
+	if err == nil {
+		library = filepath.Join(dir, "pytests.so")
+		var out []byte
+		out, err = exec.CommandContext(context.Background(), "go", "build", "-buildmode=c-shared", "-o", library, "./pytests").CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, out)
+		}
+	}
+	code := 1
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	} else {
+		code = m.Run()
+	}
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// inside runs Python code that has the library as lib, and gives what it printed.
+func inside(t *testing.T, python string, lines ...string) string {
+	t.Helper()
+	code := "import ctypes, os\nlib = ctypes.CDLL(os.environ['PYTESTS'])\n" + strings.Join(lines, "\n")
+	cmd := exec.CommandContext(t.Context(), python, "-X", "faulthandler", "-c", code)
+	cmd.Env = append(os.Environ(), "PYTESTS="+library)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", python, err, out)
+	}
+	return string(out)
+}
+
+func each(t *testing.T, f func(t *testing.T, python string)) {
+	t.Helper()
+	for version, python := range bootstraptest.Interpreters(t) {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			f(t, python)
+		})
+	}
+}
+
+func TestInsideInterpreter(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, python string) {
+		out := inside(t, python, "lib.ndTest()")
+		const enough = 25
+		if n := strings.Count(out, "--- PASS: "); n < enough || strings.Contains(out, "--- FAIL") {
+			t.Errorf("%d tests passed, want at least %d\n%s", n, enough, out)
+		}
+	})
+}
+
+// The interpreter may end while many threads want to enter it, or are inside, or one is stuck.
+func TestInterpreterEnds(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		lines []string
+		want  string
+	}{
+		"idle": {[]string{"print(lib.ndHammer(0), lib.ndShut(0, 10000))"}, "0 0\n"},
+		"crowded": {[]string{
+			"import time",
+			"lib.ndHammer(32); time.sleep(0.05)",
+			"print(lib.ndShut(0, 10000))",
+		}, "0\n"},
+		"with exit handlers": {[]string{
+			"import atexit, threading, time",
+			"threading.Thread(target=lambda: [i for i in range(10**6)]).start()",
+			"atexit.register(lambda: print(sum(range(10**6))))",
+			"lib.ndHammer(32); time.sleep(0.01)",
+			"print(lib.ndShut(0, 10000))",
+		}, "0\n499999500000\n"},
+		"with threads that wait for the lock": {[]string{
+			"import time",
+			"lib.ndHammer(32); time.sleep(0.05)",
+			"with_gil = ctypes.PyDLL(os.environ['PYTESTS'])", // so the lock is not given back meanwhile
+			"print(with_gil.ndShut(50, 100))",
+		}, "1\n"},
+	}
+	each(t, func(t *testing.T, python string) {
+		for name, tt := range tests {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				for range 5 {
+					if got := inside(t, python, tt.lines...); got != tt.want {
+						t.Errorf("got %q, want %q", got, tt.want)
+					}
+				}
+			})
+		}
+	})
+}
