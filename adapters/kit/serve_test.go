@@ -38,6 +38,7 @@ func (refusing) Configure(s kit.Settings) error {
 // TestServeProcess is the plugin's side of the other tests, which run it in a process of its own. In
 // the process of the tests it checks that Serve refuses to run without a host.
 func TestServeProcess(t *testing.T) {
+	t.Parallel()
 	role := os.Getenv(serveRole)
 	if role == "" {
 		err := kit.Serve(t.Context(), coretest.NewProducer(t), kit.ServeOptions{Name: "dog", Version: "3"})
@@ -54,8 +55,6 @@ func TestServeProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		opts.Side = file
-	case "no directory":
-		t.Setenv("PLUGIN_UNIX_SOCKET_DIR", "/no such directory")
 	case "interrupted":
 		opts.Opened = func(kit.Settings) error {
 			if err := unix.Kill(os.Getpid(), unix.SIGINT); err != nil {
@@ -77,7 +76,8 @@ func TestServeProcess(t *testing.T) {
 func served(t *testing.T, role string) (cmd *exec.Cmd, log string) {
 	t.Helper()
 	log = t.TempDir() + "/log"
-	cmd = exec.Command(os.Args[0], "-test.run=^TestServeProcess$", "-test.timeout=60s") //nolint:gosec // the test itself
+	ctx := context.WithoutCancel(t.Context()) // it is the host that ends a plugin
+	cmd = exec.CommandContext(ctx, os.Args[0], "-test.run=^TestServeProcess$", "-test.timeout=60s")
 	cmd.Env = append(os.Environ(), serveRole+"="+role, serveLog+"="+log)
 	return cmd, log
 }
@@ -103,19 +103,18 @@ func TestServeConforms(t *testing.T) {
 
 func TestServeEndsWithTheHost(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*wiretest.Process) error{
-		"shut down":      func(p *wiretest.Process) error { p.Plugin.Kill(); return nil },
-		"side socket":    func(p *wiretest.Process) error { return p.Side.Close() },
-		"before it open": nil,
+	for name, how := range map[string]struct{ shutDown, closed bool }{
+		"shut down":       {shutDown: true},
+		"side socket":     {},
+		"before it opens": {closed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd, log := served(t, "serve")
-			p := wiretest.Start(t, cmd, wiretest.Options{Closed: end == nil})
-			if end == nil {
-				end = func(p *wiretest.Process) error { return p.Side.Close() }
-			}
-			if err := end(p); err != nil {
+			p := wiretest.Start(t, cmd, wiretest.Options{Closed: how.closed})
+			if how.shutDown {
+				p.Plugin.Kill()
+			} else if err := p.Side.Close(); err != nil {
 				t.Fatal(err)
 			}
 			if got := result(t, log); got != "served: <nil>; stdout restored: true" {
@@ -162,6 +161,7 @@ func TestServeReportsErrors(t *testing.T) {
 		}
 		cmd.ExtraFiles = []*os.File{peer}
 		if role == "no directory" {
+			cmd.Env = append(cmd.Env, "PLUGIN_UNIX_SOCKET_DIR=/no such directory")
 			fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 			if err != nil {
 				t.Fatal(err)

@@ -92,7 +92,7 @@ func archive(t *testing.T, method uint16, align int, files map[string][]byte) []
 
 func start(t *testing.T, dir string) core.Producer {
 	t.Helper()
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], dir) //nolint:gosec // the test itself
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], dir)
 	cmd.Env = append(os.Environ(), pluginVariable+"=1")
 	return wiretest.Start(t, cmd, wiretest.Options{Settings: wire.Settings{Program: "data"}}).Client
 }
@@ -220,7 +220,7 @@ func TestBadFilesAreListedWithTheirError(t *testing.T) {
 
 func TestNoFolder(t *testing.T) {
 	t.Parallel()
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "/no such folder") //nolint:gosec // the test itself
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "/no such folder")
 	cmd.Env = append(os.Environ(), pluginVariable+"=1")
 	p := wiretest.Start(t, cmd, wiretest.Options{Closed: true})
 	_, err := p.Client.Open(t.Context(), wire.Settings{})

@@ -118,7 +118,7 @@ func (p *producer) Lease(ctx context.Context, name string, req core.Request) (co
 	if err != nil {
 		return core.Lease{}, about(name, err)
 	}
-	l, err := p.grant(a, req)
+	l, err := p.grant(a, req) //nolint:contextcheck // a lease outlives the call
 	if err != nil {
 		return core.Lease{}, about(name, errors.Join(err, a.file.Close()))
 	}

@@ -48,7 +48,8 @@ type Client struct {
 	side *Side
 	opts ClientOptions
 
-	ctx context.Context // ends with the side socket or with Close
+	//nolint:containedctx // the client's own lifetime: it ends with the side socket or with Close
+	ctx context.Context
 	end context.CancelCauseFunc
 
 	mu       sync.Mutex
@@ -232,7 +233,7 @@ func (c *Client) failed(ctx context.Context, op, array string, err error) error 
 	case ctx.Err() != nil:
 		return c.local(op, array, ctx.Err(), context.Cause(ctx))
 	case c.ctx.Err() != nil:
-		return c.gone(ctx, op, array, context.Cause(c.ctx))
+		return c.gone(ctx, op, array, c.ended())
 	case said && errors.Is(remote.Kind, context.DeadlineExceeded):
 		return c.complete(remote, op, array)
 	}
@@ -251,6 +252,9 @@ func (c *Client) failed(ctx context.Context, op, array string, err error) error 
 	}
 }
 
+// ended tells why no more calls can be made, or nil.
+func (c *Client) ended() error { return context.Cause(c.ctx) }
+
 // complete fills in what the program's side left out.
 func (c *Client) complete(e *core.Error, op, array string) error {
 	if e.Op == "" {
@@ -267,7 +271,7 @@ func (c *Client) complete(e *core.Error, op, array string) error {
 
 // gone is the error of a call that found the connection ended; err is what the connection says.
 func (c *Client) gone(ctx context.Context, op, array string, err error) error {
-	if errors.Is(context.Cause(c.ctx), core.ErrClosed) {
+	if errors.Is(c.ended(), core.ErrClosed) {
 		return c.local(op, array, core.ErrClosed, nil)
 	}
 	if c.opts.Unavailable != nil {

@@ -77,7 +77,7 @@ type slow struct {
 func (s slow) Lease(_ context.Context, name string, req core.Request) (core.Lease, error) {
 	s.began <- struct{}{}
 	<-s.proceed
-	return s.Producer.Lease(context.Background(), name, req) // outlives the call
+	return s.Producer.Lease(context.Background(), name, req) //nolint:contextcheck // outlives the call
 }
 
 // TestAbandonedLeaseIsReleased gives up calls while the producer is about to grant them.

@@ -24,7 +24,8 @@ type Side struct {
 	conn   *fdpass.Conn
 	status func(Status)
 
-	ctx context.Context // ends with the socket, with the reason as its cause
+	//nolint:containedctx // the socket's own lifetime, which ends with the reason as its cause
+	ctx context.Context
 	end context.CancelCauseFunc
 
 	mu       sync.Mutex
