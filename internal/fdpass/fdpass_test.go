@@ -370,3 +370,30 @@ func TestNotASocket(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestSendGivesUpOnAPeerThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	a, b := pair(t)
+	msg := make([]byte, fdpass.MaxMessage)
+	sent := 0
+	for ; sent < 1000; sent++ {
+		start := time.Now()
+		if err := a.Send(msg); err != nil {
+			if took := time.Since(start); !errors.Is(err, os.ErrDeadlineExceeded) || took > 20*time.Second {
+				t.Fatalf("Send = %v after %v; want os.ErrDeadlineExceeded", err, took)
+			}
+			break
+		}
+	}
+	if sent == 0 || sent == 1000 {
+		t.Fatalf("%d messages were sent to a peer that does not read", sent)
+	}
+	for range sent { // what was sent arrives, and then there is room again
+		if _, _, err := b.Recv(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.Send(msg); err != nil {
+		t.Fatalf("Send when there is room again = %v", err)
+	}
+}
