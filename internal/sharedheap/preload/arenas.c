@@ -164,7 +164,7 @@ uint32_t arena_take_oldest(uint32_t now, uint32_t idle_ms) {
 	return index;
 }
 
-void arenas_reset(void) {
+void arenas_forget(void) {
 	for (unsigned i = 0; i < ARENAS; i++) {
 		struct arena *a = &arenas[i];
 		for (unsigned class = 0; class < CLASSES; class++)
@@ -172,7 +172,6 @@ void arenas_reset(void) {
 		a->newest = 0;
 		atomic_store_explicit(&a->oldest, 0, memory_order_relaxed);
 		a->warm = 0;
-		lock_reset(&a->lock);
 	}
 	atomic_store(&total_warm, 0);
 }

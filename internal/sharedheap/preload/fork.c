@@ -24,6 +24,13 @@
 
 uint64_t fork_count;
 
+/* A test builds the heap without all this, to see that the tests of forks notice. */
+#ifdef HEAP_TEST_SHARE_ACROSS_FORK
+static const bool separate = false;
+#else
+static const bool separate = true;
+#endif
+
 /* Counts what keeps each shared segment alive. */
 static void count_blocks(void) {
 	for (uint32_t i = 1; i < segment_count; i++) {
@@ -130,9 +137,8 @@ void fork_prepare(void) {
 	lock(&supply_lock);
 	if (in_use()) {
 		fork_count++;
-#ifndef HEAP_TEST_SHARE_ACROSS_FORK
-		freeze();
-#endif
+		if (separate)
+			freeze();
 	}
 	errno = saved;
 }
@@ -183,16 +189,15 @@ void fork_child(void) {
 	int saved = errno;
 	lock_reset(&supply_lock);
 	lock_reset(&trim_lock);
-#ifndef HEAP_TEST_SHARE_ACROSS_FORK
-	heap_off(NDHEAP_FORKED);
-	arenas_reset();
-	if (in_use()) {
-		leave_segments();
-		leave_blocks();
-	}
-#else
 	for (unsigned i = 0; i < ARENAS; i++)
 		lock_reset(&arenas[i].lock);
-#endif
+	if (separate) {
+		heap_off(NDHEAP_FORKED);
+		arenas_forget();
+		if (in_use()) {
+			leave_segments();
+			leave_blocks();
+		}
+	}
 	errno = saved;
 }

@@ -303,8 +303,8 @@ void arena_resize(struct block *b, size_t size);
 uint32_t arena_take_oldest(uint32_t now, uint32_t idle_ms);
 /* Takes a warm block out. Wants the arena's lock. */
 void arena_remove(struct arena *a, uint32_t index);
-/* Forgets all warm blocks and opens the locks: for a forked child. */
-void arenas_reset(void);
+/* Forgets all warm blocks: for a forked child. */
+void arenas_forget(void);
 /* ms since some start; wraps. */
 uint32_t now_ms(void);
 

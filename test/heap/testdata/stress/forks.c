@@ -33,7 +33,7 @@ void test_fork(void) {
 		CHECK(shared(before[i]));
 		fill(before[i], sizes[i], 1);
 	}
-	int pid = fork();
+	int pid = split();
 	CHECK(pid >= 0);
 	if (pid == 0) {
 		for (size_t i = 0; i < SIZES; i++) {
@@ -107,7 +107,7 @@ void test_fork_threads(void) {
 	for (uintptr_t i = 0; i < 4; i++)
 		CHECK(pthread_create(&threads[i], NULL, allocate, (void *)(i * 1000)) == 0);
 	for (int i = 0; i < 60; i++) {
-		int pid = fork();
+		int pid = split();
 		CHECK(pid >= 0);
 		if (pid == 0) {
 			CHECK(filled(kept, 3 * MIB, 42));
@@ -140,7 +140,7 @@ static char *map(const struct ndheap_block *b, int protection) {
 }
 
 static void fork_once(void) {
-	int pid = fork();
+	int pid = split();
 	CHECK(pid >= 0);
 	if (pid == 0)
 		_exit(0);
@@ -193,7 +193,7 @@ void test_fork_granted(void) {
 		fill(p, size, 1);
 		struct turns t;
 		turns_open(&t);
-		int pid = fork();
+		int pid = split();
 		CHECK(pid >= 0);
 		if (pid == 0) {
 			await(t.to_child);
@@ -228,13 +228,13 @@ void test_fork_child(void) {
 	for (int i = 0; i < 20; i++)
 		free(warm[i]);
 	CHECK(open_files() >= before + 40);
-	int pid = fork();
+	int pid = split();
 	if (pid == 0) {
 		CHECK(open_files() == before, "%d descriptors are left", open_files() - before);
 		char *p = opaque(malloc(2 * MIB));
 		CHECK(!shared(p));
 		fill(p, 2 * MIB, 1);
-		int grandchild = fork();
+		int grandchild = split();
 		if (grandchild == 0) {
 			CHECK(filled(p, 2 * MIB, 1) && live[3][5] == 1);
 			memset(live[3], 2, 2 * MIB);
@@ -272,7 +272,7 @@ void test_fork_often(void) {
 		CHECK(p && shared(p) && q && shared(q), "round %d: the heap is used up", i);
 		*p = *q = 1;
 		if (i % 10 == 0) {
-			int pid = fork();
+			int pid = split();
 			if (pid == 0)
 				_exit(*p == 1 && *q == 1 ? 0 : 1);
 			CHECK(exit_of(pid) == 0);
@@ -295,7 +295,7 @@ void test_fork_closed(void) {
 	fill(small, 100 * KIB, 2);
 	for (int fd = 300; fd < 400; fd++)
 		close(fd);
-	int pid = fork();
+	int pid = split();
 	if (pid == 0) {
 		CHECK(filled(own, 3 * MIB, 1) && filled(small, 100 * KIB, 2));
 		memset(own, 9, 3 * MIB);

@@ -100,7 +100,7 @@ void test_own_data_limit(void) {
 	fill(before, MIB, 1);
 	limit(RLIMIT_DATA, 3 * GIB);
 	CHECK(exercise() == 0 && shared(before));
-	int pid = fork();
+	int pid = split();
 	if (pid == 0) {
 		CHECK(filled(before, MIB, 1));
 		_exit(0);

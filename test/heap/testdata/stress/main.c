@@ -1,5 +1,7 @@
 #include <dlfcn.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -89,6 +91,14 @@ bool zero(const void *p, size_t size) {
 void *opaque(void *p) {
 	__asm__ volatile("" : "+r"(p) : : "memory");
 	return p;
+}
+
+int split(void) {
+	int pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return pid;
 }
 
 int exit_of(int pid) {

@@ -44,6 +44,8 @@ bool filled(const void *p, size_t size, uint32_t seed);
 bool zero(const void *p, size_t size);
 /* Hides a pointer from the optimiser, which knows too much about malloc. */
 void *opaque(void *p);
+/* fork, whose child does not outlive a test that failed. */
+int split(void);
 /* Waits for a child and answers with its exit status, or 128 + its signal. */
 int exit_of(int pid);
 
