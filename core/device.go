@@ -21,7 +21,7 @@ type Device struct {
 }
 
 // HostReadable reports whether the CPU can read memory of this device.
-func (d Device) HostReadable() bool { return d.Kind != CUDA }
+func (d Device) HostReadable() bool { return d.Kind != CUDA && d.valid() }
 
 // String gives the usual spelling: "cpu", "cuda:0", "cuda_pinned:0", "cuda_managed:1".
 func (d Device) String() string {
