@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -96,7 +97,8 @@ func start(ctx context.Context, opts options, dir string) (*hostplugin.Session, 
 	for _, size := range opts.sizes {
 		program.Args = append(program.Args, strconv.Itoa(size.bytes))
 	}
-	host, err := hostplugin.New(hostplugin.Config{Programs: []hostplugin.Program{program}}, hostplugin.WithLibDir(opts.lib))
+	host, err := hostplugin.New(hostplugin.Config{Programs: []hostplugin.Program{program}},
+		hostplugin.WithLibDir(opts.lib), hostplugin.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return nil, nil, err
 	}
