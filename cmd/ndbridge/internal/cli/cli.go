@@ -72,6 +72,14 @@ type statusError struct{ code int }
 
 func (e *statusError) Error() string { return fmt.Sprintf("exit status %d", e.code) }
 
+// command wraps what a command does. What fails from there on is not the form of the command line.
+func (e *environ) command(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		e.running = true
+		return f(cmd, args)
+	}
+}
+
 // newRoot makes the tree of commands.
 func newRoot(env *environ) *cobra.Command {
 	root := &cobra.Command{
@@ -87,9 +95,6 @@ needs no change.`,
 		Version:       version.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRun: func(*cobra.Command, []string) {
-			env.running = true // what fails from here on is not the command line's form
-		},
 	}
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)

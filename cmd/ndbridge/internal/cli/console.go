@@ -109,10 +109,11 @@ type prefixed struct {
 
 	mu   sync.Mutex
 	line []byte
+	cut  int // bytes of the line that are not shown
 }
 
-// maxLine is how long a line may be before it is written in pieces.
-const maxLine = 64 << 10
+// maxLine is how much of a line is shown: what a program prints is not what was asked for here.
+const maxLine = 1000
 
 func (p *prefixed) Write(b []byte) (int, error) {
 	p.mu.Lock()
@@ -125,8 +126,10 @@ func (p *prefixed) Write(b []byte) (int, error) {
 			part = b
 		}
 		b = b[len(part):]
-		p.line = append(p.line, part...)
-		if end > 0 || len(p.line) > maxLine {
+		room := max(maxLine-len(p.line), 0)
+		p.line = append(p.line, part[:min(len(part), room)]...)
+		p.cut += len(part) - min(len(part), room)
+		if end > 0 {
 			if err := p.put(); err != nil {
 				return n - len(b), err
 			}
@@ -137,12 +140,12 @@ func (p *prefixed) Write(b []byte) (int, error) {
 
 // put writes the line, in one piece so that lines of several writers do not mix.
 func (p *prefixed) put() error {
-	line := append([]byte(p.prefix), p.line...)
-	p.line = p.line[:0]
-	if line[len(line)-1] != '\n' {
-		line = append(line, '\n')
+	line := append([]byte(p.prefix), bytes.TrimSuffix(p.line, []byte("\n"))...)
+	if p.cut > 1 {
+		line = fmt.Appendf(line, " ... (%d more bytes)", p.cut)
 	}
-	_, err := p.w.Write(line)
+	p.line, p.cut = p.line[:0], 0
+	_, err := p.w.Write(append(line, '\n'))
 	return err
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -36,7 +37,7 @@ device, read_only, nbytes; or name and error for an array that cannot be viewed.
 			return nil
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, args []string) error { return l.run(cmd.Context(), args) },
+		RunE:              env.command(func(cmd *cobra.Command, args []string) error { return l.run(cmd.Context(), args) }),
 	}
 	l.target.define(cmd)
 	cmd.Flags().BoolVar(&l.json, "json", false, "print one JSON object a line")
@@ -72,7 +73,7 @@ func (l *lister) run(ctx context.Context, extra []string) error {
 		return l.fail(err)
 	}
 	if err := l.list(ctx, s); err != nil {
-		return l.fail(look.deadline(ctx, err, all[0].program, ""))
+		return l.fail(look.deadline(err, all[0].program, ""))
 	}
 	return nil
 }
@@ -104,7 +105,8 @@ func (l *lister) list(ctx context.Context, s session) error {
 		case l.json:
 			err = writeJSON(l.env.stdout, listingOf(e))
 		case e.Err != nil:
-			_, err = fmt.Fprintf(table, "%s\t-\t%s\n", e.Name, explain(e.Err).Message)
+			message := strings.TrimPrefix(explain(e.Err).Message, "list "+e.Name+": ")
+			_, err = fmt.Fprintf(table, "%s\t-\t-\t-\t%s\n", e.Name, message)
 		default:
 			marks := ""
 			if e.Published {

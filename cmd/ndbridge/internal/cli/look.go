@@ -62,7 +62,7 @@ func (l *looker) open(ctx context.Context, program string, names []string) (sess
 	l.env.stderr.progress("starting %s", program)
 	s, err := l.host.Start(ctx, program)
 	if err != nil {
-		return nil, l.deadline(ctx, err, program, "")
+		return nil, l.deadline(err, program, "")
 	}
 	for p := range l.host.Programs() {
 		if p.Name == program && p.Script == "" && p.Module == "" {
@@ -71,7 +71,9 @@ func (l *looker) open(ctx context.Context, program string, names []string) (sess
 	}
 	l.env.stderr.progress("%s is running", program)
 	if err := settle(ctx, s, names, l.bounds.patience); err != nil {
-		return nil, l.deadline(ctx, err, program, "")
+		_ = s.Close() // returns nil; what the program said about the error is read then
+		l.output.flush()
+		return nil, l.deadline(err, program, "")
 	}
 	return s, nil
 }
@@ -128,8 +130,8 @@ func allPublished(ctx context.Context, s session, names []string) bool {
 }
 
 // deadline explains the end of --timeout; other errors stay as they are.
-func (l *looker) deadline(ctx context.Context, err error, program, name string) error {
-	if !errors.Is(ctx.Err(), context.DeadlineExceeded) || !errors.Is(err, context.DeadlineExceeded) {
+func (l *looker) deadline(err error, program, name string) error {
+	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	e := &core.Error{
@@ -235,7 +237,7 @@ func (l *looker) everything(ctx context.Context, s session, program string) ([]w
 	var all []wanted
 	for entry, err := range s.Arrays(ctx) {
 		if err != nil {
-			return []wanted{{program: program}}, l.deadline(ctx, err, program, "")
+			return []wanted{{program: program}}, l.deadline(err, program, "")
 		}
 		all = append(all, wanted{program: program, name: entry.Name, label: entry.Name})
 	}

@@ -40,13 +40,13 @@ run itself was interrupted. The program's standard input is empty.`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return r.target.programs(), cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: env.command(func(cmd *cobra.Command, args []string) error {
 			names, extra := split(cmd, args)
 			if len(names) == 1 {
 				r.target.program = names[0]
 			}
 			return r.run(cmd.Context(), extra)
-		},
+		}),
 	}
 	r.target.define(cmd)
 	return cmd

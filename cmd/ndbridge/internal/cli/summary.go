@@ -34,8 +34,7 @@ func summary(w io.Writer, label string, v *core.View, opts render.TextOptions) e
 	if quirks := v.Quirks(); len(quirks) > 0 {
 		line("quirks", "%s", joined(quirks))
 	}
-	stats, err := render.Measure(v)
-	if err == nil && l.Len() > 0 {
+	if stats, err := render.Measure(v); err == nil && l.Len() > 1 {
 		line("values", "%s", statsText(stats, l))
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {

@@ -28,28 +28,30 @@ func newVersion(env *environ) *cobra.Command {
 			return nil
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(*cobra.Command, []string) error {
-			host, err := hostplugin.New(hostplugin.Config{})
-			if err != nil {
-				return err
-			}
-			w := tabwriter.NewWriter(env.stdout, 0, 0, 2, ' ', 0)
-			line := func(key, format string, args ...any) {
-				_, _ = fmt.Fprintf(w, "%s\t%s\n", key, fmt.Sprintf(format, args...)) // Flush has the error
-			}
-			line("ndbridge", "%s", version.Version)
-			line("protocol", "%d", wire.ProtocolVersion)
-			line("go", "%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			for i, dir := range host.LibDirs() {
-				key := ""
-				if i == 0 {
-					key = "libraries"
-				}
-				line(key, "%s%s", dir, found(dir))
-			}
-			return errors.Join(w.Flush(), host.Close())
-		},
+		RunE:              env.command(func(*cobra.Command, []string) error { return printVersion(env) }),
 	}
+}
+
+func printVersion(env *environ) error {
+	host, err := hostplugin.New(hostplugin.Config{})
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(env.stdout, 0, 0, 2, ' ', 0)
+	line := func(key, format string, args ...any) {
+		_, _ = fmt.Fprintf(w, "%s\t%s\n", key, fmt.Sprintf(format, args...)) // Flush has the error
+	}
+	line("ndbridge", "%s", version.Version)
+	line("protocol", "%d", wire.ProtocolVersion)
+	line("go", "%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	for i, dir := range slices.Compact(host.LibDirs()) {
+		key := ""
+		if i == 0 {
+			key = "libraries"
+		}
+		line(key, "%s%s", dir, found(dir))
+	}
+	return errors.Join(w.Flush(), host.Close())
 }
 
 // found says which of our libraries lie in a directory.

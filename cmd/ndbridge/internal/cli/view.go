@@ -22,6 +22,8 @@ type view struct {
 	copy     string
 	writable bool
 	colour   string
+
+	shown int // arrays so far
 }
 
 func newView(env *environ) *cobra.Command {
@@ -47,10 +49,10 @@ The exit status is 0, 1 if an array could not be had, and 2 if the command line 
   ndbridge view -c ndbridge.hcl camera/frame lidar/points
   ndbridge view --script prog.py --json frame | jq .route`,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: env.command(func(cmd *cobra.Command, args []string) error {
 			names, extra := split(cmd, args)
 			return v.run(cmd.Context(), names, extra)
-		},
+		}),
 	}
 	v.target.define(cmd)
 	f := cmd.Flags()
@@ -124,16 +126,22 @@ func (v *view) run(ctx context.Context, names, extra []string) error {
 	defer l.close()
 	ctx, cancel := context.WithTimeout(ctx, v.bounds.timeout)
 	defer cancel()
+	var fatal, said error
 	failed := false
-	var fatal error
 	l.each(ctx, all, func(s session, w wanted, err error) {
+		whole := err // concerns the program as a whole: people need to read it only once
 		if err == nil {
 			err = v.show(ctx, l, s, w, opts)
 		}
-		if err != nil && fatal == nil {
-			failed = true
+		switch {
+		case err == nil || fatal != nil:
+			return
+		case v.json:
 			fatal = v.say(w.label, about(err, w))
+		case whole == nil || whole != said: //nolint:errorlint // the very same error
+			fatal = v.say(w.label, err)
 		}
+		failed, said = true, whole
 	})
 	v.env.stderr.stop()
 	switch {
@@ -178,7 +186,7 @@ func (v *view) show(ctx context.Context, l *looker, s session, w wanted, opts []
 	v.env.stderr.progress("waiting for %s", w.name)
 	array, err := s.View(ctx, w.name, opts...)
 	if err != nil {
-		return l.deadline(ctx, err, w.program, w.name)
+		return l.deadline(err, w.program, w.name)
 	}
 	defer func() {
 		if closed := array.Close(); err == nil {
@@ -186,7 +194,7 @@ func (v *view) show(ctx context.Context, l *looker, s session, w wanted, opts []
 		}
 	}()
 	if err := array.Wait(ctx); err != nil {
-		return l.deadline(ctx, err, w.program, w.name)
+		return l.deadline(err, w.program, w.name)
 	}
 	v.env.stderr.progress("reading %s", w.name)
 	notes, err := v.files.write(w.label, array)
@@ -206,6 +214,11 @@ func (v *view) show(ctx context.Context, l *looker, s session, w wanted, opts []
 }
 
 func (v *view) print(label string, array *core.View, notes []string) error {
+	if v.shown++; v.shown > 1 {
+		if _, err := fmt.Fprintln(v.env.stdout); err != nil {
+			return err
+		}
+	}
 	columns, _ := width(v.env.stdout)
 	if err := summary(v.env.stdout, label, array, render.TextOptions{
 		Columns: min(max(columns-2, 0), 96), Depth: colours(v.env.stdout, v.colour),
@@ -217,6 +230,5 @@ func (v *view) print(label string, array *core.View, notes []string) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintln(v.env.stdout)
-	return err
+	return nil
 }
