@@ -47,7 +47,7 @@ func TestProgramsThatEnd(t *testing.T) {
 		"forks and goes on": {"import os\nif os.fork(): os._exit(7)\nimport time; time.sleep(60)", core.ErrUnavailable, "7", ""},
 		"closes all files":  {"import os, time\nos.closerange(3, 1000)\ntime.sleep(60)", core.ErrUnavailable, "", ""},
 		"closes its output": {"import os, sys\nos.close(1); os.close(2)\nsys.exit(4)", core.ErrUnavailable, "4", ""},
-		"spoils builtins":   {"import builtins\nfor n in dir(builtins): delattr(builtins, n)\n1 / 0", core.ErrUnavailable, "1", "ZeroDivisionError"},
+		"spoils builtins":   {"import builtins\nfor n in dir(builtins): delattr(builtins, n)\n1 / 0", core.ErrUnavailable, "", ""},
 		"spoils modules":    {"import sys\nsys.modules.clear()\n1 / 0", core.ErrPython, "ZeroDivisionError", ""},
 		"prints garbage":    {"import sys\nsys.stdout.buffer.write(bytes(range(256)) * 400)\nsys.exit(6)", core.ErrUnavailable, "6", ""},
 	} {
