@@ -29,6 +29,8 @@ func (p *Program) Lease(ctx context.Context, name string, req core.Request) (cor
 	if err != nil {
 		return core.Lease{}, about("lease", "", "", err)
 	}
+	ctx, cancel := patience(ctx)
+	defer cancel()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for delay := firstPoll; ; delay = min(2*delay, lastPoll) {
@@ -55,6 +57,17 @@ func (p *Program) Lease(ctx context.Context, name string, req core.Request) (cor
 			}
 		}
 	}
+}
+
+// patience ends a little before ctx's deadline. The caller is in another process, and should hear what
+// is missing, or keeps Python busy, before it gives up itself.
+func patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	const enough = 100 * time.Millisecond
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, deadline.Add(-min(enough, time.Until(deadline)/4)))
 }
 
 // orEnd gives the reason why the program has ended instead of an error that merely says that it has.

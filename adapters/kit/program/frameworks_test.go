@@ -1,0 +1,104 @@
+package program_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// Frameworks that have no adapter yet are read by the protocols that they have.
+func TestFrameworksWithoutAnAdapter(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("imports torch and jax, which takes long")
+	}
+	p := programtest.Start(t, `
+import numpy as np
+import torch
+import jax, jax.numpy as jnp
+
+weights = torch.arange(100000, dtype=torch.float64)
+turned = weights.reshape(100, 1000).t()
+half = torch.ones(70000, dtype=torch.bfloat16)
+conjugate = torch.ones(4, dtype=torch.complex64).conj()
+grad = torch.ones(4, requires_grad=True)
+parameter = torch.nn.Linear(3, 3)
+sparse = torch.eye(3).to_sparse()
+meta = torch.ones(3, device="meta")
+mapped = torch.arange(1000, dtype=torch.int32).share_memory_()
+empty = torch.ones(0, 3)
+
+table = jnp.arange(100000, dtype=jnp.float32)
+brain = jnp.ones((300, 300), dtype=jnp.bfloat16)
+point = jnp.float32(2.5)
+deleted = jnp.ones(3)
+deleted.delete()
+
+add = jax.jit(lambda x: x + 1, donate_argnums=0)
+donated = jnp.arange(100000, dtype=jnp.float32)
+address = donated.unsafe_buffer_pointer()
+donated.block_until_ready()
+
+class Donate:
+    @property
+    def now(self):
+        global donated
+        after = add(donated)
+        after.block_until_ready()
+        same = after.unsafe_buffer_pointer() == address
+        donated = after
+        return np.array([float(same)])
+donate = Donate()
+`, programtest.Options{Python: programtest.Variable(t, "NDBRIDGE_TEST_PYTHON_ALL")})
+	p.Finish(t)
+	for _, tt := range []struct {
+		name, framework, dtype string
+		shape                  []int
+		readOnly               bool
+		route                  core.Route
+	}{
+		{"weights", "torch", "float64", []int{100000}, false, core.RouteSharedHeap},
+		{"turned", "torch", "float64", []int{1000, 100}, false, core.RouteSharedHeap},
+		{"half", "torch", "bfloat16", []int{70000}, false, core.RouteSharedHeap},
+		{"mapped", "torch", "int32", []int{1000}, false, core.RouteMappedFile},
+		{"empty", "torch", "float32", []int{0, 3}, false, core.RouteEmpty},
+		{"table", "jax", "float32", []int{100000}, true, core.RouteSharedHeap},
+		{"brain", "jax", "bfloat16", []int{300, 300}, true, core.RouteSharedHeap},
+		{"point", "jax", "float32", []int{}, true, core.RouteStaged},
+	} {
+		v, err := p.View(t, tt.name, core.Request{})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if v.Framework() != tt.framework || v.DType().String() != tt.dtype || !slices.Equal(v.Shape(), tt.shape) ||
+			v.ReadOnly() != tt.readOnly || v.Route() != tt.route {
+			t.Errorf("%s: %v of %s, read-only %v, by %v because of %v",
+				tt.name, v.Layout(), v.Framework(), v.ReadOnly(), v.Route(), v.Reason())
+		}
+	}
+	for name, text := range map[string]string{
+		"conjugate": "conj", "grad": "require gradient", "parameter.weight": "require gradient", "sparse": "sparse",
+		"meta": "meta", "deleted": "NoneType",
+	} {
+		if _, err := p.View(t, name, core.Request{}); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v, which does not say %q", name, err, text)
+		}
+	}
+
+	// While a lease stands, JAX must not reuse the memory of an array that is given away.
+	v, err := p.View(t, "donated", core.Request{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := first(t, p, "donate.now"); got != 0 {
+		t.Error("a leased array was overwritten in place")
+	}
+	x, err := v.Float32s()
+	if err != nil || x[0] != 0 || x[99999] != 99999 {
+		t.Errorf("the leased array holds %v ... %v (%v), want 0 ... 99999", x[0], x[99999], err)
+	}
+}
