@@ -97,6 +97,7 @@ func checkStruct(s string) error {
 			if depth--; depth < 0 {
 				return errSyntax
 			}
+			items-- // what counts is inside
 		case c == 'Z' && len(s) > 1 && strings.IndexByte("fdg", s[1]) >= 0:
 			s = s[1:]
 		case strings.IndexByte("OP&X", c) >= 0:
