@@ -48,6 +48,7 @@ type Process struct {
 	stdout lockedBuffer
 	stderr lockedBuffer
 	exited chan struct{} // closed when cmd.Wait has returned
+	silent chan struct{} // closed when nobody has the standard output any more
 }
 
 // Message is one JSON object from the side socket.
@@ -72,7 +73,7 @@ func Start(tb testing.TB, p Program) *Process {
 	stdout, stdoutFile, err := os.Pipe()
 	check(tb, err)
 
-	proc := &Process{Side: side, Handshake: handshake, exited: make(chan struct{})}
+	proc := &Process{Side: side, Handshake: handshake, exited: make(chan struct{}), silent: make(chan struct{})}
 	//nolint:noctx // the test's end kills it
 	cmd := exec.Command(p.Python, bootstrap.Args(p.Plugin, p.Kind, p.Target, p.Args...)...)
 	cmd.Dir = p.Dir
@@ -80,7 +81,7 @@ func Start(tb testing.TB, p Program) *Process {
 	cmd.Stdout = handshakeFile
 	cmd.Stderr = &proc.stderr
 	cmd.ExtraFiles = []*os.File{sideFile, stdoutFile}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = Patience // a child of the program may hold its standard error open
 	check(tb, cmd.Start())
 	for _, f := range []*os.File{sideFile, handshakeFile, stdoutFile} {
@@ -93,6 +94,7 @@ func Start(tb testing.TB, p Program) *Process {
 	var readers sync.WaitGroup
 	readers.Go(func() { readMessages(side, messages) })
 	readers.Go(func() {
+		defer close(proc.silent)
 		_, _ = io.Copy(&proc.stdout, stdout) // ends when everybody who has it is gone
 		_ = stdout.Close()
 	})
@@ -156,13 +158,16 @@ func (p *Process) End(tb testing.TB) {
 	check(tb, p.Side.Close())
 }
 
-// Wait waits for the process to end, and gives its state.
+// Wait waits for the process to end, and for its output, and gives its state.
 func (p *Process) Wait(tb testing.TB) *os.ProcessState {
 	tb.Helper()
-	select {
-	case <-p.exited:
-	case <-time.After(Patience):
-		tb.Fatalf("the process does not end\nstdout: %s\nstderr: %s", p.Stdout(), p.Stderr())
+	timeout := time.After(Patience)
+	for _, end := range []chan struct{}{p.exited, p.silent} {
+		select {
+		case <-end:
+		case <-timeout:
+			tb.Fatalf("the process does not end\nstdout: %s\nstderr: %s", p.Stdout(), p.Stderr())
+		}
 	}
 	return p.cmd.ProcessState
 }

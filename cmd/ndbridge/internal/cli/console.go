@@ -113,7 +113,7 @@ type prefixed struct {
 }
 
 // maxLine is how much of a line is shown: what a program prints is not what was asked for here.
-const maxLine = 1000
+const maxLine = 400
 
 func (p *prefixed) Write(b []byte) (int, error) {
 	p.mu.Lock()

@@ -1,0 +1,438 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/ndbridge/ndbridge/internal/fdpass"
+)
+
+// hostVariable makes the test binary a host that starts a program, says its pid, and waits.
+const hostVariable = "NDTEST_HOST"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(hostVariable) != "" {
+		if err := hostMain(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func hostMain() error {
+	_, side, err := fdpass.Pair()
+	if err != nil {
+		return err
+	}
+	p := New(&Spec{Name: "p", Path: "/bin/sleep", Args: []string{"sleep", "600"}}, side, Options{Log: slog.Default()})
+	if err := p.Start(context.Background()); err != nil {
+		return err
+	}
+	fmt.Println(p.ID())
+	select {}
+}
+
+// buffer is a writer for several goroutines.
+type buffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// shell makes a process that runs a script of sh, and the host's end of its side socket.
+func shell(t *testing.T, script string, change func(*Spec)) (p *Process, side *fdpass.Conn, out *buffer) {
+	t.Helper()
+	side, peer, err := fdpass.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := &Spec{Name: "p", Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: os.Environ()}
+	if change != nil {
+		change(spec)
+	}
+	out = new(buffer)
+	p = New(spec, peer, Options{Log: slog.New(slog.DiscardHandler), Stdout: out})
+	t.Cleanup(func() {
+		if err := errors.Join(p.Kill(context.Background()), side.Close()); err != nil {
+			t.Error(err)
+		}
+		p.Discard()
+		<-p.Exited()
+		p.CloseLog()
+	})
+	return p, side, out
+}
+
+func begin(t *testing.T, p *Process) {
+	t.Helper()
+	if err := p.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func exited(t *testing.T, p *Process) (how string, own bool) {
+	t.Helper()
+	select {
+	case <-p.Exited():
+	case <-time.After(20 * time.Second):
+		t.Fatal("the program has not ended")
+	}
+	return p.Exit()
+}
+
+func TestOutputAndExit(t *testing.T) {
+	t.Parallel()
+	p, side, out := shell(t, `echo hand; echo out; echo more >&4; echo bad >&2; echo worse >&2; exit 3`,
+		func(s *Spec) { s.OutputFD = true })
+	begin(t, p)
+	if how, own := exited(t, p); how != "exited with status 3" || !own {
+		t.Errorf("Exit = %q, %v", how, own)
+	}
+	if err := p.Wait(t.Context()); err == nil || err.Error() != "the program exited with status 3" {
+		t.Errorf("Wait = %v", err)
+	}
+	if b, err := io.ReadAll(p.Stdout()); err != nil || string(b) != "hand\n" || p.Greeting() != "hand" {
+		t.Errorf("Stdout = %q, %v", b, err)
+	}
+	if b, err := io.ReadAll(p.Stderr()); err != nil || len(b) > 0 {
+		t.Errorf("Stderr = %q, %v", b, err)
+	}
+	if s := out.String(); !strings.Contains(s, "out\n") || !strings.Contains(s, "more\n") || strings.Contains(s, "hand") {
+		t.Errorf("output = %q", s)
+	}
+	if p.LastErrors() != "bad\nworse" {
+		t.Errorf("LastErrors = %q", p.LastErrors())
+	}
+	if _, _, err := side.Recv(); !errors.Is(err, io.EOF) {
+		t.Errorf("side socket: %v", err)
+	}
+	if !p.Dying() {
+		t.Error("a program that has ended is not dying")
+	}
+}
+
+func TestNoHandshake(t *testing.T) {
+	t.Parallel()
+	p, _, _ := shell(t, `exit 0`, nil)
+	begin(t, p)
+	if b, err := io.ReadAll(p.Stdout()); err != nil || len(b) > 0 {
+		t.Errorf("Stdout = %q, %v", b, err)
+	}
+	if err := p.Wait(t.Context()); err != nil {
+		t.Errorf("Wait = %v", err)
+	}
+}
+
+// TestDescriptors: a program has what the process model says, and nothing else of its host's.
+func TestDescriptors(t *testing.T) {
+	t.Parallel()
+	preload := filepath.Join(t.TempDir(), "library")
+	if err := os.WriteFile(preload, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	secret, err := os.Open(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer secret.Close()
+	readlink, err := exec.LookPath("readlink")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _, out := shell(t, "", func(s *Spec) {
+		s.OutputFD, s.Preload = true, preload
+		s.Path, s.Args = readlink, []string{"readlink"}
+		for fd := range 1000 {
+			s.Args = append(s.Args, fmt.Sprintf("/proc/self/fd/%d", fd))
+		}
+	})
+	begin(t, p)
+	exited(t, p)
+	got := strings.Fields(p.Greeting() + "\n" + out.String())
+	want := []string{"/dev/null", "pipe:", "pipe:", "socket:", "pipe:", preload}
+	// What this process itself was started with and has no close-on-exec flag comes after these.
+	if len(got) < len(want) || !slices.EqualFunc(got[:len(want)], want, strings.HasPrefix) {
+		t.Errorf("descriptors %q, want %q", got, want)
+	}
+	if slices.Contains(got, secret.Name()) {
+		t.Error("the program has a file of its host's")
+	}
+}
+
+func TestEnvironmentAndDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p, _, _ := shell(t, `echo "$PWD $OURS $GOPLUGINS" >&2`, func(s *Spec) { s.Dir, s.Env = dir, []string{"OURS=1"} })
+	p.Configure([]string{"GOPLUGINS=2"}, "/sockets")
+	begin(t, p)
+	exited(t, p)
+	if want := dir + " 1 2"; p.LastErrors() != want {
+		t.Errorf("the program has %q, want %q", p.LastErrors(), want)
+	}
+}
+
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(stat), ") Z ")
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 10 s: %s", what)
+		}
+	}
+}
+
+// pids waits for n pids that the program prints on descriptor 2.
+func pids(t *testing.T, p *Process, n int) []int {
+	t.Helper()
+	var out []int
+	eventually(t, "pids are printed", func() bool { return len(strings.Fields(p.LastErrors())) == n })
+	for _, f := range strings.Fields(p.LastErrors()) {
+		pid, err := strconv.Atoi(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, pid)
+	}
+	return out
+}
+
+func TestKillEndsTheGroup(t *testing.T) {
+	t.Parallel()
+	p, _, _ := shell(t, `sleep 600 & echo $! >&2; sh -c 'sleep 601 & echo $! >&2; wait' & echo $$ >&2; wait`, nil)
+	begin(t, p)
+	group := pids(t, p, 3)
+	if pgid, err := syscall.Getpgid(group[0]); err != nil || strconv.Itoa(pgid) != p.ID() {
+		t.Errorf("process group %d, %v; want %s", pgid, err, p.ID())
+	}
+	if p.Dying() {
+		t.Error("a running program is dying")
+	}
+	for range 2 {
+		if err := p.Kill(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if how, own := exited(t, p); how != "was killed by SIGKILL" || own {
+		t.Errorf("Exit = %q, %v", how, own)
+	}
+	for _, pid := range group {
+		eventually(t, "the group is gone", func() bool { return !alive(pid) })
+	}
+	if err := p.Kill(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestExitEndsTheGroup: what a program leaves behind in its group ends with it, and what it leaves
+// elsewhere cannot hold up its end, though it has all the pipes.
+func TestExitEndsTheGroup(t *testing.T) {
+	t.Parallel()
+	p, _, _ := shell(t, `sleep 600 & echo $! >&2; setsid sleep 601 & echo $! >&2; sleep 0.2`, nil)
+	begin(t, p)
+	left := pids(t, p, 2)
+	began := time.Now()
+	if how, own := exited(t, p); how != "exited with status 0" || !own {
+		t.Errorf("Exit = %q, %v", how, own)
+	}
+	if d := time.Since(began); d > 5*time.Second {
+		t.Errorf("the end took %v", d)
+	}
+	eventually(t, "the group is gone", func() bool { return !alive(left[0]) })
+	if !alive(left[1]) {
+		t.Error("a process of another session is gone")
+	}
+	if err := syscall.Kill(left[1], syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSignal(t *testing.T) {
+	t.Parallel()
+	p, _, _ := shell(t, `kill -ABRT $$`, nil)
+	begin(t, p)
+	if how, own := exited(t, p); how != "was killed by SIGABRT" || !own {
+		t.Errorf("Exit = %q, %v", how, own)
+	}
+}
+
+// TestProgramDiesWithItsHost kills a host in the hardest way.
+func TestProgramDiesWithItsHost(t *testing.T) {
+	t.Parallel()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := exec.CommandContext(t.Context(), exe)
+	host.Env = append(os.Environ(), hostVariable+"=1")
+	out, err := host.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil || !alive(pid) {
+		t.Fatalf("the program of pid %d does not run: %v", pid, err)
+	}
+	if err := host.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Wait(); err == nil {
+		t.Error("the host has ended well")
+	}
+	eventually(t, "the program is gone", func() bool { return !alive(pid) })
+}
+
+func TestKillBeforeStart(t *testing.T) {
+	t.Parallel()
+	p, _, _ := shell(t, `sleep 600`, nil)
+	if err := p.Kill(t.Context()); err != nil {
+		t.Error(err)
+	}
+	begin(t, p)
+	if how, own := exited(t, p); how != "was killed by SIGKILL" || own {
+		t.Errorf("Exit = %q, %v", how, own)
+	}
+}
+
+func TestDiscard(t *testing.T) {
+	t.Parallel()
+	p, side, _ := shell(t, `sleep 600`, nil)
+	p.Discard()
+	p.Discard()
+	if how, own := exited(t, p); how != "was not started" || own {
+		t.Errorf("Exit = %q, %v", how, own)
+	}
+	if err := p.Start(t.Context()); err == nil {
+		t.Error("Start after Discard succeeds")
+	}
+	if _, _, err := side.Recv(); !errors.Is(err, io.EOF) {
+		t.Errorf("side socket: %v", err)
+	}
+}
+
+func TestStartFails(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*Spec){
+		"no file":      func(s *Spec) { s.Path = "/nowhere" },
+		"no directory": func(s *Spec) { s.Dir = "/nowhere" },
+		"no library":   func(s *Spec) { s.OutputFD, s.Preload = true, "/nowhere" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, side, _ := shell(t, `exit 0`, change)
+			if err := p.Start(t.Context()); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("Start = %v", err)
+			}
+			if _, own := exited(t, p); own || p.ID() != "" {
+				t.Errorf("it has run, as %q", p.ID())
+			}
+			if _, _, err := side.Recv(); !errors.Is(err, io.EOF) {
+				t.Errorf("side socket: %v", err)
+			}
+		})
+	}
+}
+
+// TestStuckWriter: a writer of the host's own that blocks cannot hold up the end of a program.
+func TestStuckWriter(t *testing.T) {
+	t.Parallel()
+	side, peer, err := fdpass.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w := io.Pipe() // nobody reads
+	p := New(&Spec{Name: "p", Path: "/bin/sh", Args: []string{"sh", "-c", "echo a; echo b; echo c"}}, peer,
+		Options{Log: slog.New(slog.DiscardHandler), Stdout: w})
+	begin(t, p)
+	if how, _ := exited(t, p); how != "exited with status 0" {
+		t.Errorf("Exit = %q", how)
+	}
+	p.CloseLog()
+	if err := errors.Join(r.Close(), w.Close(), side.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	p, _, _ := shell(t, "", nil)
+	p.Configure(nil, "/tmp/sockets")
+	for _, test := range []struct {
+		network, address string
+		ok               bool
+	}{
+		{"unix", "/tmp/sockets/plugin1", true},
+		{"unix", "/tmp/sockets/../plugin1", false},
+		{"unix", "/tmp/sockets/a/plugin1", false},
+		{"unix", "/var/run/docker.sock", false},
+		{"unix", "@abstract", false},
+		{"unix", "", false},
+		{"tcp", "127.0.0.1:22", false},
+	} {
+		network, address, err := p.PluginToHost(test.network, test.address)
+		if test.ok != (err == nil) || test.ok && (network != test.network || address != test.address) {
+			t.Errorf("PluginToHost(%q, %q) = %q, %q, %v", test.network, test.address, network, address, err)
+		}
+	}
+	if n, a, err := p.HostToPlugin("unix", "x"); n != "unix" || a != "x" || err != nil {
+		t.Errorf("HostToPlugin = %q, %q, %v", n, a, err)
+	}
+	if p.Name() != "p" || p.ID() != "" || p.Diagnose(t.Context()) != "" {
+		t.Errorf("name %q, id %q", p.Name(), p.ID())
+	}
+}
+
+func TestExiting(t *testing.T) {
+	t.Parallel()
+	for stat, want := range map[string]bool{
+		"1 (a) R 0 1 1 0 -1 4194304 0":        false,
+		"1 (a) Z 0 1 1 0 -1 4194308 0":        true,
+		"1 (a ) R 0 4) S 0 1 1 0 -1 4 0":      true,
+		"1 (a) 4 4 4 4 4 4) R 0 1 1 0 -1 8 0": false,
+		"1 (a) R":                             false,
+		"":                                    false,
+		"1 (a) R 0 1 1 0 -1 flags 0":          false,
+	} {
+		if got := exiting(stat); got != want {
+			t.Errorf("exiting(%q) = %v", stat, got)
+		}
+	}
+}

@@ -1,0 +1,348 @@
+package segments
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/shm"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// describer lends one sealed file for all segments, and counts.
+type describer struct {
+	file  *os.File
+	fail  error
+	block chan struct{} // nil: does not block
+
+	mu    sync.Mutex
+	calls int
+}
+
+func newDescriber(t *testing.T, size int64) *describer {
+	t.Helper()
+	f, err := shm.Create("segment", size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return &describer{file: f}
+}
+
+func (d *describer) Descriptor(ctx context.Context, _ core.SegmentID, _ bool) (*os.File, error) {
+	d.mu.Lock()
+	d.calls++
+	d.mu.Unlock()
+	if d.block != nil {
+		select {
+		case <-d.block:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if d.fail != nil {
+		return nil, d.fail
+	}
+	return os.OpenFile("/proc/self/fd/"+fdOf(d.file), os.O_RDWR, 0)
+}
+
+func fdOf(f *os.File) string {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		panic(err)
+	}
+	var s string
+	if err := raw.Control(func(fd uintptr) { s = itoa(int(fd)) }); err != nil {
+		panic(err)
+	}
+	return s
+}
+
+func itoa(n int) string {
+	if n < 10 {
+		return string(rune('0' + n))
+	}
+	return itoa(n/10) + itoa(n%10)
+}
+
+func segment(id core.SegmentID, size int64) core.Segment {
+	return core.Segment{ID: id, Size: size, Sealed: true}
+}
+
+func mapped(t *testing.T, c *Cache, s core.Segment, writable bool) *Memory {
+	t.Helper()
+	m, err := c.Map(t.Context(), s, writable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func closed(t *testing.T, closers ...interface{ Close() error }) {
+	t.Helper()
+	for _, c := range closers {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestOneMappingForAll(t *testing.T) {
+	t.Parallel()
+	d := newDescriber(t, 1<<16)
+	c := New(d)
+	a := mapped(t, c, segment(1, 1<<16), false)
+	b := mapped(t, c, segment(1, 4096), false) // a smaller part of it, as an earlier lease would have said
+	w := mapped(t, c, segment(1, 1<<16), true)
+	other := mapped(t, c, segment(2, 1<<16), false)
+	if a != b || a == w || a == other || a.Writable() || !w.Writable() {
+		t.Errorf("mappings %p %p %p %p", a, b, w, other)
+	}
+	w.Bytes()[5] = 7
+	if a.Bytes()[5] != 7 {
+		t.Error("mappings of one file differ")
+	}
+	closed(t, a)
+	if b.Bytes() == nil {
+		t.Error("the mapping went with its first user")
+	}
+	closed(t, b, w, other)
+	if again := mapped(t, c, segment(1, 1<<16), false); again != a || again.Bytes() == nil || d.calls != 3 {
+		t.Errorf("mapped anew, with %d descriptors", d.calls)
+	} else {
+		closed(t, again)
+	}
+	closed(t, c, c)
+	for _, m := range []*Memory{a, w, other} {
+		if m.Bytes() != nil {
+			t.Error("mapped after Close")
+		}
+	}
+}
+
+// TestSegmentGrows: a lease that says more than what is mapped gets a new mapping; the old one stays
+// with its users.
+func TestSegmentGrows(t *testing.T) {
+	t.Parallel()
+	c := New(newDescriber(t, 1<<16))
+	small := mapped(t, c, segment(1, 4096), false)
+	large := mapped(t, c, segment(1, 1<<16), false)
+	if small == large || small.Size() != 4096 || large.Size() != 1<<16 {
+		t.Errorf("sizes %d, %d", small.Size(), large.Size())
+	}
+	if next := mapped(t, c, segment(1, 4096), false); next != large {
+		t.Error("the older mapping is in use again")
+	} else {
+		closed(t, next)
+	}
+	closed(t, small)
+	if small.Bytes() != nil {
+		t.Error("what was replaced stays mapped")
+	}
+	closed(t, large, c)
+}
+
+func TestUseOutlivesCache(t *testing.T) {
+	t.Parallel()
+	c := New(newDescriber(t, 4096))
+	m := mapped(t, c, segment(1, 4096), false)
+	closed(t, c)
+	if m.Bytes() == nil {
+		t.Fatal("unmapped in use")
+	}
+	closed(t, m)
+	if m.Bytes() != nil {
+		t.Error("mapped after its last use")
+	}
+}
+
+func TestIdleExpires(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := New(newDescriber(t, 4096))
+		a, b := mapped(t, c, segment(1, 4096), false), mapped(t, c, segment(2, 4096), false)
+		closed(t, a)
+		time.Sleep(3 * time.Second)
+		closed(t, b)
+		if a.Bytes() == nil {
+			t.Error("expired too early")
+		}
+		time.Sleep(2*time.Second + time.Millisecond)
+		synctest.Wait()
+		if a.Bytes() != nil || b.Bytes() == nil {
+			t.Error("expired: not the first alone")
+		}
+		if again := mapped(t, c, segment(2, 4096), false); again != b {
+			t.Error("not reused")
+		}
+		time.Sleep(time.Minute)
+		if b.Bytes() == nil {
+			t.Error("expired in use")
+		}
+		closed(t, b)
+		time.Sleep(idleTime + time.Millisecond)
+		synctest.Wait()
+		if b.Bytes() != nil {
+			t.Error("idle for ever")
+		}
+		closed(t, c)
+	})
+}
+
+func TestIdleLimits(t *testing.T) {
+	t.Parallel()
+	c := New(newDescriber(t, 2<<30)) // sparse: no page is touched
+	var first, last *Memory
+	for id := range core.SegmentID(idleCount + 1) {
+		last = mapped(t, c, segment(id, 4096), false)
+		if first == nil {
+			first = last
+		}
+		closed(t, last)
+	}
+	if first.Bytes() != nil || last.Bytes() == nil {
+		t.Error("not the longest idle one has gone")
+	}
+	large := mapped(t, c, segment(1000, 2<<30), false)
+	closed(t, large)
+	if large.Bytes() == nil || last.Bytes() != nil {
+		t.Error("one large segment stays, but not with others")
+	}
+	next := mapped(t, c, segment(1001, 4096), false)
+	closed(t, next)
+	if large.Bytes() != nil || next.Bytes() == nil {
+		t.Error("a large segment stays beside others")
+	}
+	closed(t, c)
+}
+
+func TestGuardKeepsNothing(t *testing.T) {
+	t.Setenv("NDBRIDGE_GUARD", "1")
+	c := New(newDescriber(t, 4096))
+	m := mapped(t, c, segment(1, 4096), false)
+	closed(t, m)
+	if m.Bytes() != nil {
+		t.Error("mapped after its last use")
+	}
+	closed(t, c)
+}
+
+// TestConcurrentMaps: those that come together share one attempt; who gives up does not spoil it for
+// the others.
+func TestConcurrentMaps(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDescriber(t, 4096)
+		d.block = make(chan struct{})
+		c := New(d)
+		impatient, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := c.Map(impatient, segment(1, 4096), false); !errors.Is(err, context.Canceled) {
+				t.Errorf("the first = %v", err)
+			}
+		})
+		synctest.Wait()
+		wg.Go(func() {
+			if _, err := c.Map(impatient, segment(1, 4096), false); !errors.Is(err, context.Canceled) {
+				t.Errorf("the second = %v", err)
+			}
+		})
+		for range 8 {
+			wg.Go(func() {
+				m, err := c.Map(t.Context(), segment(1, 4096), false)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				time.Sleep(time.Second)
+				closed(t, m)
+			})
+		}
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		close(d.block)
+		wg.Wait()
+		if d.calls != 2 {
+			t.Errorf("%d descriptors, want one that failed and one for all others", d.calls)
+		}
+		closed(t, c)
+	})
+}
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	plain, err := os.Create(t.TempDir() + "/plain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	if err := plain.Truncate(4096); err != nil {
+		t.Fatal(err)
+	}
+	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	sealed := newDescriber(t, 4096)
+	gone := errors.New("gone")
+	for name, test := range map[string]struct {
+		d    *describer
+		s    core.Segment
+		kind error
+		text string
+	}{
+		"call fails":   {&describer{fail: gone}, segment(1, 4096), gone, "gone"},
+		"not sealed":   {&describer{file: plain}, segment(1, 4096), core.ErrProtocol, "could shrink"},
+		"device":       {&describer{file: null}, segment(1, 4096), core.ErrProtocol, "could shrink"},
+		"plain device": {&describer{file: null}, core.Segment{ID: 1, Size: 4096}, core.ErrPointer, "regular file"},
+		"too large":    {sealed, segment(1, 4097), core.ErrPointer, "segment 1: "},
+		"huge":         {sealed, segment(1, 1<<62), core.ErrPointer, "segment 1: "},
+		"no size":      {sealed, segment(1, 0), core.ErrPointer, "segment 1: "},
+	} {
+		c := New(test.d)
+		m, err := c.Map(t.Context(), test.s, false)
+		if m != nil || !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.text) {
+			t.Errorf("%s: Map = %v, %v", name, m, err)
+		}
+		if test.d.fail == nil && test.d.calls != 1 {
+			t.Errorf("%s: %d calls", name, test.d.calls)
+		}
+		closed(t, c)
+	}
+	c := New(&describer{file: plain})
+	closed(t, mapped(t, c, core.Segment{ID: 1, Size: 4096}, false), c) // a file that does not claim to be sealed
+}
+
+func BenchmarkMapAgain(b *testing.B) {
+	f, err := shm.Create("segment", 4096)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	c := New(&describer{file: f})
+	b.ReportAllocs()
+	for b.Loop() {
+		m, err := c.Map(b.Context(), segment(1, 4096), false)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := m.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := c.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
