@@ -76,12 +76,20 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
+// maxName bounds a name in an error's text, in bytes: names may come from anywhere. The field has all
+// of it.
+const maxName = 256
+
 func (e *Error) object() string {
+	array := e.Array
+	if len(array) > maxName {
+		array = strings.ToValidUTF8(array[:maxName], "") + "..."
+	}
 	switch {
-	case e.Program != "" && e.Array != "":
-		return e.Program + "/" + e.Array
-	case e.Array != "":
-		return e.Array
+	case e.Program != "" && array != "":
+		return e.Program + "/" + array
+	case array != "":
+		return array
 	default:
 		return e.Program
 	}

@@ -180,7 +180,7 @@ func (p *fakeProducer) Configure(s kit.Settings) error {
 }
 
 // opened runs the "script".
-func (p *fakeProducer) opened(kit.Settings) error {
+func (p *fakeProducer) opened() {
 	for _, arg := range os.Args[1:] {
 		switch {
 		case arg == "finish":
@@ -193,13 +193,13 @@ func (p *fakeProducer) opened(kit.Settings) error {
 			sleep.ExtraFiles = []*os.File{duplicate(3)}
 			sleep.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 			if err := sleep.Start(); err != nil {
-				return err
+				panic(err)
 			}
 			say(2, fmt.Sprintf("detached %d\n", sleep.Process.Pid))
 		case strings.HasPrefix(arg, "print="):
 			n, err := strconv.Atoi(arg[len("print="):])
 			if err != nil {
-				return err
+				panic(err)
 			}
 			for range n {
 				say(2, strings.Repeat("x", 99)+"\n")
@@ -210,7 +210,6 @@ func (p *fakeProducer) opened(kit.Settings) error {
 			say(2, "hello by descriptor 2\n")
 		}
 	}
-	return nil
 }
 
 // say writes to a descriptor that is not Go's to close.

@@ -44,12 +44,12 @@ type ServeOptions struct {
 	// keeps its descriptor if the file is in non-blocking mode.
 	Side *os.File
 
-	// Opened, if it is not nil, is called when the host opens the session, after the producer was
-	// configured and asked for its Info, and before it is asked for arrays. Its error is the host's
-	// answer.
-	Opened func(Settings) error
+	// Opened, if it is not nil, is called once the host has the session open. A program starts its
+	// script then, and not earlier: it may end the process, and the host would not know how far the
+	// session got.
+	Opened func()
 
-	// ResetInterrupt gives SIGINT back, when the session opens, to who handled it before: go-plugin
+	// ResetInterrupt gives SIGINT back, before Opened, to who handled it before: go-plugin
 	// makes the process ignore it. It undoes all of the process's signal.Notify calls for SIGINT.
 	// For plugins inside a program with handlers of its own.
 	ResetInterrupt bool
@@ -79,17 +79,7 @@ func Serve(ctx context.Context, p core.Producer, opts ServeOptions) error {
 	if err := checkPipes(); err != nil {
 		return serveError(core.ErrUnavailable, err)
 	}
-	opened := func(s Settings) error {
-		if opts.ResetInterrupt {
-			// Here, because go-plugin takes the signal before it serves the first call.
-			signal.Reset(os.Interrupt)
-		}
-		if opts.Opened == nil {
-			return nil
-		}
-		return opts.Opened(s)
-	}
-	return serve(ctx, side, wire.NewServer(p, side, opened), opts)
+	return serve(ctx, side, wire.NewServer(p, side), opts)
 }
 
 func serve(ctx context.Context, side *fdpass.Conn, server *wire.Server, opts ServeOptions) error {
@@ -99,13 +89,21 @@ func serve(ctx context.Context, side *fdpass.Conn, server *wire.Server, opts Ser
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		defer cancel() // the host is gone
-		drain(side)
+		watchHost(side, sync.OnceFunc(func() {
+			if opts.ResetInterrupt {
+				// Here, because go-plugin takes the signal before it serves the first call.
+				signal.Reset(os.Interrupt)
+			}
+			if opts.Opened != nil {
+				opts.Opened()
+			}
+		}))
 	})
 	stop := context.AfterFunc(ctx, stopper.stop)
 	defer func() {
 		stop()
 		cancel()
-		_ = side.Close() // ends drain
+		_ = side.Close() // ends watchHost
 		watching.Wait()
 	}()
 
@@ -186,16 +184,19 @@ func checkPipes() error {
 	return err
 }
 
-// drain reads until the host has closed its end. The host sends nothing that a plugin of this
-// version understands.
-func drain(side *fdpass.Conn) {
+// watchHost reads until the host has closed its end, and calls opened when the host says so. Other
+// messages are of later versions.
+func watchHost(side *fdpass.Conn, opened func()) {
 	for {
-		_, files, err := side.Recv()
+		msg, files, err := side.Recv()
 		for _, f := range files {
 			_ = f.Close() // unwanted
 		}
 		if err != nil && !errors.Is(err, fdpass.ErrTruncated) {
 			return
+		}
+		if wire.Opened(msg) {
+			opened()
 		}
 	}
 }

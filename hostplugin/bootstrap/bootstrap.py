@@ -93,6 +93,9 @@ def load(path):
         platform = getattr(sys.implementation, "_multiarch", sys.platform)
         give_up("unavailable", "the plugin does not load into this Python (%s): %s" % (platform, error),
                 "use a 64-bit CPython for this machine and for Linux with glibc")
+    if not hasattr(lib, "nd_start"):
+        give_up("version", "the plugin %s is a library, but none of an adapter for Python" % path,
+                "name the file of an adapter, or of one of this release")
     lib.nd_finished.argtypes = [ctypes.c_int, ctypes.c_char_p]
     with_gil.nd_version.restype = ctypes.py_object
     with_gil.nd_publish.argtypes = [ctypes.py_object] * 2

@@ -101,6 +101,7 @@ func (c *Client) Open(ctx context.Context, settings Settings) (core.Info, error)
 	c.mu.Lock()
 	c.waits = resp.GetCapabilities().GetWait()
 	c.mu.Unlock()
+	c.side.sayOpened()
 	return info, nil
 }
 
@@ -239,16 +240,16 @@ func (c *Client) failed(ctx context.Context, op, array string, err error) error 
 	}
 	switch status.Code(err) {
 	case codes.Unavailable, codes.Canceled: // also what a server says that is being stopped
-		return c.gone(ctx, op, array, err)
+		return c.gone(ctx, op, array, clipped{err})
 	case codes.DeadlineExceeded: // the other side's clock was first
 		return c.local(op, array, context.DeadlineExceeded, nil)
 	case codes.Unimplemented:
 		return &core.Error{
-			Op: op, Program: c.opts.Program, Array: array, Kind: core.ErrVersion, Err: err,
+			Op: op, Program: c.opts.Program, Array: array, Kind: core.ErrVersion, Err: clipped{err},
 			Remedy: "use host and plugin of the same release",
 		}
 	default:
-		return c.violated(op, array, err)
+		return c.violated(op, array, clipped{err})
 	}
 }
 

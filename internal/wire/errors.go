@@ -182,6 +182,12 @@ type remoteError struct {
 func (c *remoteError) Error() string   { return c.text }
 func (c *remoteError) Unwrap() []error { return c.causes }
 
+// clipped is an error whose text the other side made, cut to a length that is of use.
+type clipped struct{ error }
+
+func (c clipped) Error() string { return text(c.error.Error()) }
+func (c clipped) Unwrap() error { return c.error }
+
 // detailOf gives the error that a failed call carries, if it does carry one.
 func detailOf(err error) (*core.Error, bool) {
 	for _, d := range status.Convert(err).Details() {

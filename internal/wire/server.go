@@ -18,10 +18,10 @@ import (
 type Server struct{ service *service }
 
 // NewServer makes a server for p, which sends descriptors over side; side stays the caller's. When
-// the session opens, the producer is configured and asked for its Info, and then opened, if it is not
-// nil, is called; an error of any is the answer to the host.
-func NewServer(p core.Producer, side *fdpass.Conn, opened func(Settings) error) *Server {
-	return &Server{&service{producer: p, side: side, opened: opened}}
+// the session opens, the producer is configured and then asked for its Info; an error of either is
+// the answer to the host.
+func NewServer(p core.Producer, side *fdpass.Conn) *Server {
+	return &Server{&service{producer: p, side: side}}
 }
 
 // Register makes r serve the calls.
@@ -35,7 +35,6 @@ type service struct {
 
 	producer core.Producer
 	side     *fdpass.Conn
-	opened   func(Settings) error
 
 	opening atomic.Bool
 	open    atomic.Bool
@@ -58,11 +57,6 @@ func (s *service) Open(ctx context.Context, req *pb.OpenRequest) (*pb.OpenRespon
 	info, err := s.info(ctx) // before the script runs: afterwards it might have to wait
 	if err != nil {
 		return nil, err
-	}
-	if s.opened != nil {
-		if err := s.opened(settings); err != nil {
-			return nil, toStatus(err)
-		}
 	}
 	s.open.Store(true)
 	_, waits := s.producer.(core.Waiter)

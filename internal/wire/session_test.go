@@ -52,14 +52,7 @@ func (p *program) Wait(ctx context.Context) error {
 func TestOpenConfiguresFirst(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t)
-	opened := make(chan wire.Settings, 8)
-	link := wiretest.Dial(t, p, wiretest.Options{Closed: true, Opened: func(s wire.Settings) error {
-		if len(p.configured) == 0 {
-			t.Error("opened before it was configured")
-		}
-		opened <- s
-		return nil
-	}})
+	link := wiretest.Dial(t, p, wiretest.Options{Closed: true})
 	for call, err := range map[string]error{
 		"info":       second(link.Client.Info(t.Context())),
 		"lease":      second(link.Client.Lease(t.Context(), "x", core.Request{})),
@@ -76,10 +69,11 @@ func TestOpenConfiguresFirst(t *testing.T) {
 	if err != nil || info.PID != os.Getpid() || info.Plugin == "" {
 		t.Fatalf("Open = %+v, %v", info, err)
 	}
-	for what, ch := range map[string]chan wire.Settings{"configured": p.configured, "opened": opened} {
-		if got := recv(t, ch); !reflect.DeepEqual(got, settings) {
-			t.Errorf("%s with %+v, want %+v", what, got, settings)
-		}
+	if got := recv(t, p.configured); !reflect.DeepEqual(got, settings) {
+		t.Errorf("configured with %+v, want %+v", got, settings)
+	}
+	if msg, files, err := link.Peer.Recv(); err != nil || len(files) > 0 || !wire.Opened(msg) {
+		t.Errorf("after the answer to Open came %q, %v, %v", msg, files, err)
 	}
 	if _, err := link.Client.Open(t.Context(), settings); !errors.Is(err, core.ErrProtocol) {
 		t.Errorf("second Open = %v; want ErrProtocol", err)
@@ -89,25 +83,17 @@ func TestOpenConfiguresFirst(t *testing.T) {
 func TestOpenRefused(t *testing.T) {
 	t.Parallel()
 	refusal := &core.Error{Op: "configure", Adapter: "numpy", Kind: core.ErrConfig, Quirk: "numpy.q", Err: errors.New("no such quirk")}
-	byProducer := newProgram(t)
-	byProducer.refuse = refusal
-	for name, c := range map[string]struct {
-		p      core.Producer
-		opened func(wire.Settings) error
-	}{
-		"by the producer": {byProducer, nil},
-		"by the callback": {newProgram(t), func(wire.Settings) error { return refusal }},
-	} {
-		link := wiretest.Dial(t, c.p, wiretest.Options{Closed: true, Opened: c.opened})
-		_, err := link.Client.Open(t.Context(), wire.Settings{})
-		if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrConfig) || e.Quirk != "numpy.q" || !e.Remote {
-			t.Errorf("%s: Open = %v", name, err)
-		}
-		if _, err := link.Client.Info(t.Context()); !errors.Is(err, core.ErrProtocol) {
-			t.Errorf("%s: Info after it = %v; want ErrProtocol", name, err)
-		}
+	p := newProgram(t)
+	p.refuse = refusal
+	link := wiretest.Dial(t, p, wiretest.Options{Closed: true})
+	_, err := link.Client.Open(t.Context(), wire.Settings{})
+	if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrConfig) || e.Quirk != "numpy.q" || !e.Remote {
+		t.Errorf("Open = %v", err)
 	}
-	link := wiretest.Dial(t, newProgram(t), wiretest.Options{Closed: true})
+	if _, err := link.Client.Info(t.Context()); !errors.Is(err, core.ErrProtocol) {
+		t.Errorf("Info after it = %v; want ErrProtocol", err)
+	}
+	link = wiretest.Dial(t, newProgram(t), wiretest.Options{Closed: true})
 	bad := wire.Settings{Adapters: []wire.AdapterSettings{{Copy: 77}}}
 	if _, err := link.Client.Open(t.Context(), bad); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("Open with bad settings = %v; want ErrConfig", err)

@@ -17,6 +17,13 @@ const (
 	descriptorSize = 1 + 8
 )
 
+// openedMessage is what the host sends when it has the answer to Open. A program may end as soon as
+// its script runs, so none runs before.
+const openedMessage = "O"
+
+// Opened reports whether a message from the host says that it has the session open.
+func Opened(msg []byte) bool { return string(msg) == openedMessage }
+
 // Side is the host's end of the side socket: it takes the program's status messages and the
 // descriptors that it sends. It needs no other party to be drained, so a program can never block on
 // it. All methods are safe for concurrent use.
@@ -100,6 +107,10 @@ func (s *Side) dispatch(msg []byte, files []*os.File, truncated error) {
 		_ = f.Close() // unwanted, and only read from: nothing can be lost
 	}
 }
+
+// sayOpened tells the program that the host has the session open. A program that is gone by now is
+// noticed anyway.
+func (s *Side) sayOpened() { _ = s.conn.Send([]byte(openedMessage)) }
 
 // deliver hands what came to the request that expects it, or closes it.
 func (s *Side) deliver(token uint64, a arrival) {

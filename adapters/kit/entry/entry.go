@@ -84,11 +84,10 @@ func serve(handshake *os.File, status int) {
 		Name: plugin.name, Version: plugin.version,
 		Handshake:      handshake, // and descriptor 3 is the side socket
 		ResetInterrupt: true,
-		Opened: func(kit.Settings) error {
+		Opened: func() {
 			opened.Store(true)
-			_ = handshake.Close() // the host has read it, or Open would not have come
+			_ = handshake.Close() // the host has read it, or there would be no session
 			C.nd_opened()
-			return nil
 		},
 	})
 	if err != nil && !opened.Load() {

@@ -18,10 +18,9 @@ import (
 // Options are the options of a Link. The zero value is useful.
 type Options struct {
 	Client   wire.ClientOptions
-	Settings wire.Settings             // sent by Open
-	Opened   func(wire.Settings) error // called on the producer's side when the session opens
-	Status   func(wire.Status)         // called on the host's side with each status message
-	Closed   bool                      // do not open the session
+	Settings wire.Settings     // sent by Open
+	Status   func(wire.Status) // called on the host's side with each status message
+	Closed   bool              // do not open the session
 }
 
 // Link is a client and a server that are connected.
@@ -44,7 +43,7 @@ func Connect(tb testing.TB, p core.Producer) *wire.Client {
 func Dial(tb testing.TB, p core.Producer, opts Options) *Link {
 	tb.Helper()
 	return Serve(tb, func(side *fdpass.Conn, r grpc.ServiceRegistrar) {
-		wire.NewServer(p, side, opts.Opened).Register(r)
+		wire.NewServer(p, side).Register(r)
 	}, opts)
 }
 
