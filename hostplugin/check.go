@@ -12,7 +12,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/hclbody"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/suggest"
+	"github.com/ndbridge/ndbridge/internal/suggest"
 )
 
 // Validate checks what a Config says without looking at the file system: whether files exist is

@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/suggest"
+	"github.com/ndbridge/ndbridge/internal/suggest"
 )
 
 // Host starts programs and holds the sessions with them. All methods are safe for concurrent use.

@@ -14,7 +14,7 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/suggest"
+	"github.com/ndbridge/ndbridge/internal/suggest"
 )
 
 // heapLibrary is the shared heap's file, which lies beside the plugins.

@@ -89,7 +89,8 @@ func (r room) check(a cai.Array) error {
 	lo, hi := l.Span()
 	if first := int(a.Addr - r.addr); first+lo < 0 || first+hi > r.size {
 		return &core.Error{Kind: core.ErrPointer, Err: fmt.Errorf(
-			"the array takes bytes %d to %d of a buffer of %d", first+lo, first+hi, r.size)}
+			"the array takes bytes %d to %d of a buffer of %d", first+lo, first+hi, r.size,
+		)}
 	}
 	return nil
 }

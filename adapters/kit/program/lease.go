@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 )
@@ -25,7 +26,7 @@ const maxLockedCopy = 64 << 10
 
 // Lease implements [core.Producer].
 func (p *Program) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
-	path, err := parsePath(name)
+	path, err := names.Parse(name)
 	if err != nil {
 		return core.Lease{}, about("lease", "", "", err)
 	}
@@ -82,7 +83,7 @@ func (p *Program) orEnd(err error) error {
 }
 
 // tryLease does without waiting for a name.
-func (p *Program) tryLease(ctx context.Context, path path, req core.Request) (core.Lease, error) {
+func (p *Program) tryLease(ctx context.Context, path names.Path, req core.Request) (core.Lease, error) {
 	var lease core.Lease
 	err := p.interp.Do(ctx, func(g *py.GIL) error {
 		o, err := p.find(g, path)

@@ -3,11 +3,15 @@ package program
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 
+	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/suggest"
 )
 
 // published holds the objects that the program has given a name. Its lock is never held while Python
@@ -49,14 +53,11 @@ func (b *published) put(name string, o py.Object) (before py.Object) {
 	return before
 }
 
+// names gives the names that are taken, in order.
 func (b *published) names() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	names := make([]string, 0, len(b.objects))
-	for name := range b.objects {
-		names = append(names, name)
-	}
-	return names
+	return slices.Sorted(maps.Keys(b.objects))
 }
 
 // Publish gives an array a name, which the host can ask for as for a variable, and holds it until it
@@ -65,7 +66,7 @@ func (b *published) names() []string {
 // It wraps core.ErrConfig if the name cannot be one, and says why if the object is no array that
 // could be leased.
 func (p *Program) Publish(g *py.GIL, name string, o py.Object) error {
-	path, err := parsePath(name)
+	path, err := names.Parse(name)
 	if err != nil {
 		return about("publish", "", "", err)
 	}
@@ -88,7 +89,7 @@ func (p *Program) Publish(g *py.GIL, name string, o py.Object) error {
 // unknown name is a KeyError.
 func (p *Program) Unpublish(g *py.GIL, name string) error {
 	text := name
-	if path, err := parsePath(name); err == nil {
+	if path, err := names.Parse(name); err == nil {
 		text = path.String()
 	}
 	before := p.published.put(text, 0)
@@ -109,21 +110,21 @@ type missingError struct {
 func (e *missingError) Error() string { return e.what }
 
 // find follows a path to its object, which the scope holds. What is not there is a *missingError.
-func (p *Program) find(g *py.GIL, path path) (py.Object, error) {
+func (p *Program) find(g *py.GIL, path names.Path) (py.Object, error) {
 	if o, ok, err := p.published.get(g, path.String()); ok || err != nil {
 		return o, err
 	}
-	o, ok, err := p.published.get(g, path.root)
+	o, ok, err := p.published.get(g, path.Root)
 	if err != nil {
 		return 0, err
 	}
 	if !ok {
-		if o, err = p.global(g, path.root); err != nil {
+		if o, err = p.global(g, path.Root); err != nil {
 			return 0, err
 		}
 	}
-	where := path.root
-	for _, s := range path.steps {
+	where := path.Root
+	for _, s := range path.Steps {
 		if o, err = follow(g, o, s, where); err != nil {
 			return 0, err
 		}
@@ -158,17 +159,18 @@ func (p *Program) global(g *py.GIL, name string) (py.Object, error) {
 	if err != nil {
 		return 0, err
 	}
+	words = append(words, p.published.names()...)
 	return 0, &missingError{
 		what:  "the program has no global variable, and has published nothing, of that name",
-		meant: meant(name, append(words, p.published.names()...)),
+		meant: suggest.Remedy(name, slices.Values(words), ""),
 	}
 }
 
-func follow(g *py.GIL, o py.Object, s step, where string) (py.Object, error) {
-	if s.kind == stepAttr {
-		return followAttr(g, o, s.text, where)
+func follow(g *py.GIL, o py.Object, s names.Step, where string) (py.Object, error) {
+	if s.Kind == names.Attr {
+		return followAttr(g, o, s.Text, where)
 	}
-	key, err := s.key(g)
+	key, err := key(g, s)
 	if err != nil {
 		return 0, err
 	}
@@ -181,7 +183,10 @@ func follow(g *py.GIL, o py.Object, s step, where string) (py.Object, error) {
 		if err != nil {
 			return 0, err
 		}
-		return 0, &missingError{what: fmt.Sprintf("%s has no key %s", where, s), meant: meant(s.text, words)}
+		return 0, &missingError{
+			what:  fmt.Sprintf("%s has no key %s", where, s),
+			meant: suggest.Remedy(s.Text, slices.Values(words), ""),
+		}
 	}
 	v, err := g.Item(o, key)
 	if raised(err, "KeyError") || raised(err, "IndexError") {
@@ -197,11 +202,11 @@ func follow(g *py.GIL, o py.Object, s step, where string) (py.Object, error) {
 	return v, err
 }
 
-func (s step) key(g *py.GIL) (py.Object, error) {
-	if s.kind == stepItem {
-		return g.NewInt(s.item)
+func key(g *py.GIL, s names.Step) (py.Object, error) {
+	if s.Kind == names.Item {
+		return g.NewInt(s.Item)
 	}
-	return g.NewStr(s.text)
+	return g.NewStr(s.Text)
 }
 
 func followAttr(g *py.GIL, o py.Object, name, where string) (py.Object, error) {
@@ -212,7 +217,7 @@ func followAttr(g *py.GIL, o py.Object, name, where string) (py.Object, error) {
 	missing := &missingError{what: fmt.Sprintf("%s, which is %s, has no attribute %s", where, g.TypeName(o), name)}
 	if dict, ok, err := g.AttrOK(o, "__dict__"); ok && err == nil && g.IsDict(dict) {
 		if words, err := keys(g, dict); err == nil {
-			missing.meant = meant(name, words)
+			missing.meant = suggest.Remedy(name, slices.Values(words), "")
 		}
 	}
 	return 0, missing

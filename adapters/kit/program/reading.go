@@ -144,7 +144,8 @@ func (p *Plan) accept(a answer, protocol Protocol) (*reading, error) {
 	if p.DType != core.Invalid {
 		if p.DType.Size() != spec.DType.Size() {
 			return nil, &core.Error{Kind: core.ErrDType, Err: fmt.Errorf(
-				"%v has %d bytes, the %s says %d", p.DType, p.DType.Size(), protocol, spec.DType.Size())}
+				"%v has %d bytes, the %s says %d", p.DType, p.DType.Size(), protocol, spec.DType.Size(),
+			)}
 		}
 		spec.DType, spec.Tag = p.DType, ""
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/suggest"
 )
 
 // Configure takes the host's settings. An adapter or a quirk that the plugin does not have is an
@@ -42,18 +43,16 @@ func (p *Program) configure(s kit.AdapterSettings) error {
 		}
 		for _, id := range s.DisabledQuirks {
 			if !slices.Contains(ids, string(id)) {
-				return configError(fmt.Sprintf("adapter %q has no quirk %q", s.Name, id), meant(string(id), ids))
+				return configError(fmt.Sprintf("adapter %q has no quirk %q", s.Name, id),
+					suggest.Remedy(string(id), slices.Values(ids), ""))
 			}
 		}
 		f.copy, f.disabled = s.Copy, s.DisabledQuirks
 		return nil
 	}
 	names = append(names, genericName)
-	remedy := meant(s.Name, names)
-	if remedy == "" {
-		remedy = "this plugin has: " + strings.Join(names, ", ")
-	}
-	return configError(fmt.Sprintf("the plugin has no adapter %q", s.Name), remedy)
+	return configError(fmt.Sprintf("the plugin has no adapter %q", s.Name),
+		suggest.Remedy(s.Name, slices.Values(names), "this plugin has: "+strings.Join(names, ", ")))
 }
 
 func configError(text, remedy string) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
-	"github.com/ndbridge/ndbridge/hostplugin/internal/suggest"
+	"github.com/ndbridge/ndbridge/internal/suggest"
 )
 
 // Place names what a diagnostic is about: a block, an attribute of it, or an item of that. It ties a

@@ -16,7 +16,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
-	"github.com/ndbridge/ndbridge/hostplugin/internal/suggest"
+	"github.com/ndbridge/ndbridge/internal/suggest"
 )
 
 // value evaluates an attribute. It reports false if there is nothing to store: after a mistake, and

@@ -2,12 +2,13 @@ package suggest
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
 func TestNearest(t *testing.T) {
 	t.Parallel()
-	candidates := []string{"module", "script", "start_timeout"}
+	candidates := []string{"module", "script", "start_timeout", "größe", "z", strings.Repeat("x", 1<<20)}
 	for _, test := range []struct{ name, want string }{
 		{"scirpt", "script"},
 		{"SCRIPT", "script"},
@@ -17,6 +18,9 @@ func TestNearest(t *testing.T) {
 		{"x", ""},
 		{"completely", ""},
 		{"", ""},
+		{"y", ""},
+		{"grosse", ""},
+		{"grösse", "größe"},
 	} {
 		if got := Nearest(test.name, slices.Values(candidates)); got != test.want {
 			t.Errorf("Nearest(%q) = %q, want %q", test.name, got, test.want)
@@ -42,6 +46,7 @@ func TestDistance(t *testing.T) {
 		want int
 	}{
 		{"", "", 0},
+		{"größe", "grösse", 2},
 		{"", "abc", 3},
 		{"abc", "", 3},
 		{"abc", "abc", 0},
@@ -50,10 +55,10 @@ func TestDistance(t *testing.T) {
 		{"abc", "xabc", 1},
 		{"kitten", "sitting", 3},
 	} {
-		if got := distance(test.a, test.b); got != test.want {
+		if got := distance([]rune(test.a), []rune(test.b)); got != test.want {
 			t.Errorf("distance(%q, %q) = %d, want %d", test.a, test.b, got, test.want)
 		}
-		if got := distance(test.b, test.a); got != test.want {
+		if got := distance([]rune(test.b), []rune(test.a)); got != test.want {
 			t.Errorf("distance(%q, %q) = %d, want %d", test.b, test.a, got, test.want)
 		}
 	}

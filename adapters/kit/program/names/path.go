@@ -1,4 +1,5 @@
-package program
+// Package names reads the names of arrays, as users write them.
+package names
 
 import (
 	"errors"
@@ -11,42 +12,45 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 )
 
-// path is the name of an array: a variable of the program and what leads from it to the array. It
+// Path is the name of an array: a variable of the program and what leads from it to the array. It
 // is read, never evaluated.
-type path struct {
-	root  string
-	steps []step
+type Path struct {
+	Root  string // the variable, an identifier
+	Steps []Step
 }
 
-// step is one ".name", "[7]" or "[\"key\"]".
-type step struct {
-	kind stepKind
-	text string // of an attribute or a key
-	item int64
+// Step leads from an object to a part of it: ".name", "[7]" or "[\"key\"]".
+type Step struct {
+	Kind Kind
+	Text string // of an attribute or a key
+	Item int64
 }
 
-type stepKind uint8
+// Kind says what a step asks an object for.
+type Kind uint8
 
+// The kinds of step.
 const (
-	stepAttr stepKind = iota
-	stepKey
-	stepItem
+	Attr Kind = iota // an attribute, Step.Text
+	Key              // an item, by the str Step.Text
+	Item             // an item, by the int Step.Item
 )
 
 // Limits that no name meets, and that keep what a path can cost small.
 const (
-	maxPathBytes = 4096
-	maxSteps     = 64
+	maxBytes = 4096
+	maxSteps = 64
 )
 
-// parsePath reads a name such as `frame`, `model.weight`, `batch["x"]` or `d['k'][-1].x`.
-func parsePath(name string) (path, error) {
-	p, err := (&pathParser{rest: name}).parse()
-	if err == nil && len(name) > maxPathBytes {
+// Parse reads a name such as `frame`, `model.weight`, `batch["x"]` or `d['k'][-1].x`. The error wraps
+// core.ErrConfig.
+func Parse(name string) (Path, error) {
+	p, err := (&parser{rest: name}).parse()
+	if err == nil && len(name) > maxBytes {
 		err = fmt.Errorf("%d bytes long", len(name))
 	}
 	if err != nil {
-		return path{}, &core.Error{
+		return Path{}, &core.Error{
 			Op: "read name", Array: strconv.Quote(clip(name)), Kind: core.ErrConfig, Err: err,
 			Remedy: `write names as in Python: frame, model.weight, batch["x"], frames[0]`,
 		}
@@ -63,23 +67,24 @@ func clip(name string) string {
 }
 
 // String gives the one spelling of a path.
-func (p path) String() string {
+func (p Path) String() string {
 	var b strings.Builder
-	b.WriteString(p.root)
-	for _, s := range p.steps {
+	b.WriteString(p.Root)
+	for _, s := range p.Steps {
 		b.WriteString(s.String())
 	}
 	return b.String()
 }
 
-func (s step) String() string {
-	switch s.kind {
-	case stepAttr:
-		return "." + s.text
-	case stepItem:
-		return "[" + strconv.FormatInt(s.item, 10) + "]"
+// String gives the one spelling of a step.
+func (s Step) String() string {
+	switch s.Kind {
+	case Attr:
+		return "." + s.Text
+	case Item:
+		return "[" + strconv.FormatInt(s.Item, 10) + "]"
 	default:
-		return "[" + quote(s.text) + "]"
+		return "[" + quote(s.Text) + "]"
 	}
 }
 
@@ -108,28 +113,28 @@ func quote(s string) string {
 	return b.String()
 }
 
-type pathParser struct{ rest string }
+type parser struct{ rest string }
 
-func (r *pathParser) parse() (p path, err error) {
+func (r *parser) parse() (p Path, err error) {
 	if !utf8.ValidString(r.rest) {
-		return path{}, errors.New("not UTF-8")
+		return Path{}, errors.New("not UTF-8")
 	}
-	if p.root, err = r.identifier(); err != nil {
-		return path{}, err
+	if p.Root, err = r.identifier(); err != nil {
+		return Path{}, err
 	}
 	for r.rest != "" {
 		s, err := r.step()
 		if err != nil {
-			return path{}, err
+			return Path{}, err
 		}
-		if p.steps = append(p.steps, s); len(p.steps) > maxSteps {
-			return path{}, fmt.Errorf("more than %d steps", maxSteps)
+		if p.Steps = append(p.Steps, s); len(p.Steps) > maxSteps {
+			return Path{}, fmt.Errorf("more than %d steps", maxSteps)
 		}
 	}
 	return p, nil
 }
 
-func (r *pathParser) identifier() (string, error) {
+func (r *parser) identifier() (string, error) {
 	end := strings.IndexFunc(r.rest, func(c rune) bool { return !isNameRune(c) })
 	if end < 0 {
 		end = len(r.rest)
@@ -155,54 +160,54 @@ func isNameRune(c rune) bool {
 	return isNameStart(c) || unicode.In(c, unicode.Mn, unicode.Mc, unicode.Nd, unicode.Pc)
 }
 
-func (r *pathParser) step() (step, error) {
+func (r *parser) step() (Step, error) {
 	switch {
 	case strings.HasPrefix(r.rest, "."):
 		r.rest = r.rest[1:]
 		name, err := r.identifier()
-		return step{kind: stepAttr, text: name}, err
+		return Step{Kind: Attr, Text: name}, err
 	case strings.HasPrefix(r.rest, "["):
 		r.rest = strings.TrimLeft(r.rest[1:], " ")
 		s, err := r.subscript()
 		if err != nil {
-			return step{}, err
+			return Step{}, err
 		}
 		r.rest = strings.TrimLeft(r.rest, " ")
 		if !strings.HasPrefix(r.rest, "]") {
-			return step{}, errors.New(`"]" is missing after a subscript`)
+			return Step{}, errors.New(`"]" is missing after a subscript`)
 		}
 		r.rest = r.rest[1:]
 		return s, nil
 	default:
 		c, _ := utf8.DecodeRuneInString(r.rest)
-		return step{}, fmt.Errorf(`%q instead of "." or "["`, c)
+		return Step{}, fmt.Errorf(`%q instead of "." or "["`, c)
 	}
 }
 
 // subscript reads what stands in brackets: an integer or a string.
-func (r *pathParser) subscript() (step, error) {
+func (r *parser) subscript() (Step, error) {
 	if r.rest == "" {
-		return step{}, errors.New("a subscript is missing at its end")
+		return Step{}, errors.New("a subscript is missing at its end")
 	}
 	if c := r.rest[0]; c == '"' || c == '\'' {
 		text, err := r.quoted(c)
-		return step{kind: stepKey, text: text}, err
+		return Step{Kind: Key, Text: text}, err
 	}
 	digits := strings.TrimPrefix(r.rest, "-")
 	end := len(r.rest) - len(strings.TrimLeft(digits, "0123456789"))
 	n, err := strconv.ParseInt(r.rest[:end], 10, 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		return step{}, fmt.Errorf("the subscript %s is too large", r.rest[:end])
+		return Step{}, fmt.Errorf("the subscript %s is too large", r.rest[:end])
 	case err != nil:
-		return step{}, errors.New("a subscript is neither an integer nor a quoted string")
+		return Step{}, errors.New("a subscript is neither an integer nor a quoted string")
 	}
 	r.rest = r.rest[end:]
-	return step{kind: stepItem, item: n}, nil
+	return Step{Kind: Item, Item: n}, nil
 }
 
 // quoted reads a string in the quotation marks mark, with the escapes that quote writes.
-func (r *pathParser) quoted(mark byte) (string, error) {
+func (r *parser) quoted(mark byte) (string, error) {
 	var b strings.Builder
 	for r.rest = r.rest[1:]; r.rest != ""; {
 		switch {

@@ -6,12 +6,17 @@ import (
 	"strings"
 )
 
-// Nearest gives the candidate that is most like name, or "" if none is near enough: a third of its
-// letters may differ, a swap of neighbours counting once, letter case not at all.
+// Nearest gives the candidate that is most like name, the first of several, or "" if none is near
+// enough: of three letters one may differ, a swap of neighbours counting once, letter case not at all.
+// Candidates may come from anywhere: long ones cost nothing.
 func Nearest(name string, candidates iter.Seq[string]) string {
-	best, bestDistance := "", max(1, len(name)/3)+1
+	letters := []rune(strings.ToLower(name))
+	best, bestDistance := "", (len(letters)+1)/3+1
 	for c := range candidates {
-		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < bestDistance {
+		if len(c) > 4*(len(letters)+bestDistance) { // four bytes a letter at most
+			continue
+		}
+		if d := distance(letters, []rune(strings.ToLower(c))); d < bestDistance {
 			best, bestDistance = c, d
 		}
 	}
@@ -27,14 +32,14 @@ func Remedy(name string, candidates iter.Seq[string], fallback string) string {
 }
 
 // distance counts insertions, deletions, substitutions and swaps of neighbours.
-func distance(a, b string) int {
+func distance(a, b []rune) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
 	}
-	for i := range len(a) {
+	for i := range a {
 		row[0] = i + 1
-		for j := range len(b) {
+		for j := range b {
 			cost := 1
 			if a[i] == b[j] {
 				cost = 0

@@ -1,0 +1,95 @@
+package names
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+func attr(name string) Step { return Step{Kind: Attr, Text: name} }
+func key(text string) Step  { return Step{Kind: Key, Text: text} }
+func item(i int64) Step     { return Step{Kind: Item, Item: i} }
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		root  string
+		steps []Step
+		text  string // "": the same as name
+	}{
+		{name: "frame", root: "frame"},
+		{name: "_x1", root: "_x1"},
+		{name: "größe", root: "größe"},
+		{name: "数据", root: "数据"},
+		{name: "model.weight", root: "model", steps: []Step{attr("weight")}},
+		{name: "frames[0]", root: "frames", steps: []Step{item(0)}},
+		{name: "frames[-1]", root: "frames", steps: []Step{item(-1)}},
+		{name: "frames[ 007 ]", root: "frames", steps: []Step{item(7)}, text: "frames[7]"},
+		{name: `batch["x"]`, root: "batch", steps: []Step{key("x")}},
+		{
+			name: `d['k'][-1].x`, root: "d", steps: []Step{key("k"), item(-1), attr("x")},
+			text: `d["k"][-1].x`,
+		},
+		{name: `d['say "hi"']`, root: "d", steps: []Step{key(`say "hi"`)}, text: `d["say \"hi\""]`},
+		{name: `d["it's"]`, root: "d", steps: []Step{key("it's")}},
+		{name: `d['it\'s']`, root: "d", steps: []Step{key("it's")}, text: `d["it's"]`},
+		{
+			name: `d["a\\b\n\x01é\u0007\U0001f600"]`, root: "d",
+			steps: []Step{key("a\\b\n\x01é\a😀")}, text: `d["a\\b\n\x01é\x07😀"]`,
+		},
+		{name: `d["\xe9"]`, root: "d", steps: []Step{key("é")}, text: `d["é"]`},
+		{name: `d[""]`, root: "d", steps: []Step{key("")}},
+		{name: `d["a].b"]`, root: "d", steps: []Step{key("a].b")}},
+		{name: "x[9223372036854775807]", root: "x", steps: []Step{item(1<<63 - 1)}},
+	}
+	for _, tt := range tests {
+		p, err := Parse(tt.name)
+		if err != nil || p.Root != tt.root || !reflect.DeepEqual(p.Steps, tt.steps) {
+			t.Errorf("%s: %+v, %v", tt.name, p, err)
+		}
+		if want := max(tt.text, ""); want == "" && p.String() != tt.name || want != "" && p.String() != want {
+			t.Errorf("%s is spelt %s", tt.name, p)
+		}
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"", " ", "1x", ".x", "x.", "x..y", "x.1", "x[", "x[]", "x[1", "x[a]", "x[1:2]", "x[1,2]", "x[1.5]",
+		"x[--1]", "x[-]", "x[+1]", "x['a]", `x["a']`, "x]", "x y", "x()", "x+y", "x[0]()", "__import__('os')",
+		"x[9223372036854775808]", `x["\q"]`, `x["\x4"]`, `x["\u12"]`, "x[b'a']", "x\x00", "x\xff", "x[0] ",
+		strings.Repeat("x", maxBytes+1), "x" + strings.Repeat(".y", maxSteps+1), `x["\ud800"]`,
+	} {
+		if p, err := Parse(name); !errors.Is(err, core.ErrConfig) {
+			t.Errorf("%.50q: %+v, %v, want ErrConfig", name, p, err)
+		}
+	}
+}
+
+func FuzzPath(f *testing.F) {
+	for _, name := range []string{"frame", "a.b[0]['k'][\"x\"]", `d["\x07\u1234\U0001f600\""]`, "x[-1]", "größe.x"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		p, err := Parse(name)
+		if err != nil {
+			if !errors.Is(err, core.ErrConfig) {
+				t.Errorf("%q: %v", name, err)
+			}
+			return
+		}
+		if !utf8.ValidString(p.String()) {
+			t.Errorf("%q is spelt %q", name, p)
+		}
+		again, err := (&parser{rest: p.String()}).parse()
+		if err != nil || !reflect.DeepEqual(again, p) {
+			t.Errorf("%q, spelt %q, reads back as %+v, %v; want %+v", name, p, again, err, p)
+		}
+	})
+}
