@@ -20,6 +20,13 @@ const (
 	maxPackageLines = 2000
 )
 
+// largerPackages are allowed more lines than the others.
+var largerPackages = map[string]int{
+	// The vocabulary that users and all other packages share. Most of it is methods of Layout and View and
+	// their contracts, which cannot be spread over packages without giving each type two names.
+	"core": 2600,
+}
+
 // cgoPackages may import "C"; all else is pure Go.
 var cgoPackages = []string{
 	"adapters/all/plugin",
@@ -112,8 +119,8 @@ func TestFilesAndPackagesAreSmall(t *testing.T) {
 		}
 	}
 	for name, lines := range packages {
-		if lines > maxPackageLines {
-			t.Errorf("package %s has %d lines; at most %d", name, lines, maxPackageLines)
+		if limit := max(maxPackageLines, largerPackages[name]); lines > limit {
+			t.Errorf("package %s has %d lines; at most %d", name, lines, limit)
 		}
 	}
 }

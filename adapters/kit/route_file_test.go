@@ -1,0 +1,227 @@
+package kit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/shm"
+)
+
+func TestPlaceMappedFile(t *testing.T) {
+	t.Parallel()
+	f := file(t, 5*4096)
+	b, start := mapped(t, f, 5*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	r := newRouter(t, nil)
+	a := Array{start + 4096 + 8, doubles(t, 600)}
+	p := place(t, r, a, Want{Writable: true, NoCopy: true}, b[4096+8:])
+	if p.Route != core.RouteMappedFile || p.Layout.ReadOnly() || p.Backing.Sealed() {
+		t.Errorf("%v, read-only %v, sealed %v", p.Route, p.Layout.ReadOnly(), p.Backing.Sealed())
+	}
+	w, err := p.Backing.Open(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if _, err := w.WriteAt([]byte("host"), int64(p.Layout.Offset())); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(b[4096+8:][:4]); got != "host" {
+		t.Errorf("the program sees %q after the host wrote", got)
+	}
+
+	_, readOnly := mapped(t, f, 5*4096, unix.PROT_READ, unix.MAP_SHARED)
+	again := place(t, r, Array{readOnly, doubles(t, 5)}, Want{}, b)
+	if !again.Layout.ReadOnly() {
+		t.Error("an array in a read-only mapping is not read-only")
+	}
+	if again.Backing.Key() != p.Backing.Key() {
+		t.Error("two mappings of one file have different keys")
+	}
+	if _, err := r.Place(t.Context(), Array{readOnly, doubles(t, 5)}, Want{Writable: true}); !errors.Is(err, core.ErrReadOnly) {
+		t.Errorf("writing through a read-only mapping: %v, want ErrReadOnly", err)
+	}
+}
+
+// A mapping whose offset in the file is not 0.
+func TestPlaceMappedPart(t *testing.T) {
+	t.Parallel()
+	f := file(t, 5*4096)
+	b, err := unix.Mmap(int(f.Fd()), 2*4096, 4096, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(b) //nolint:errcheck // the end of the test
+	p := place(t, newRouter(t, nil), Array{addr(b) + 16, doubles(t, 10)}, Want{NoCopy: true}, b[16:])
+	if p.Layout.Offset() != 2*4096+16 {
+		t.Errorf("offset %d", p.Layout.Offset())
+	}
+}
+
+func TestPlaceFilesThatMoved(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		do    func(path string, f *os.File) error
+		route core.Route
+	}{
+		{"renamed", func(path string, _ *os.File) error { return os.Rename(path, path+".old") }, core.RouteMappedFile},
+		{"deleted, still open", func(path string, _ *os.File) error { return os.Remove(path) }, core.RouteMappedFile},
+		{"replaced, still open", func(path string, _ *os.File) error {
+			if err := os.WriteFile(path+".new", make([]byte, 9*4096), 0o600); err != nil {
+				return err
+			}
+			return os.Rename(path+".new", path)
+		}, core.RouteMappedFile},
+		{"replaced by a pipe", func(path string, _ *os.File) error {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+			return unix.Mkfifo(path, 0o600)
+		}, core.RouteMappedFile},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := file(t, 2*4096)
+			b, start := mapped(t, f, 2*4096, unix.PROT_READ, unix.MAP_SHARED)
+			if err := tt.do(f.Name(), f); err != nil {
+				t.Fatal(err)
+			}
+			p := place(t, newRouter(t, nil), Array{start, doubles(t, 100)}, Want{}, b)
+			if p.Route != tt.route {
+				t.Errorf("%v because of %v, want %v", p.Route, p.Reason, tt.route)
+			}
+		})
+	}
+}
+
+// Nothing leads to the file any more, unless this process may use /proc/self/map_files.
+func TestPlaceFileGone(t *testing.T) {
+	t.Parallel()
+	f := file(t, 2*4096)
+	b, start := mapped(t, f, 2*4096, unix.PROT_READ, unix.MAP_SHARED)
+	if err := errors.Join(os.Remove(f.Name()), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := os.Stat(fmt.Sprintf("/proc/self/map_files/%x-%x", start, start+2*4096))
+	p := place(t, newRouter(t, nil), Array{start, doubles(t, 100)}, Want{}, b)
+	if err == nil && p.Route != core.RouteMappedFile {
+		t.Errorf("%v because of %v, though the kernel lends the mapped file", p.Route, p.Reason)
+	}
+	if err != nil && (p.Route != core.RouteStaged || p.Reason != core.ReasonFileGone) {
+		t.Errorf("%v because of %v, want staged because the file is gone", p.Route, p.Reason)
+	}
+}
+
+func TestPlaceTruncatedFile(t *testing.T) {
+	t.Parallel()
+	f := file(t, 4*4096)
+	_, start := mapped(t, f, 4*4096, unix.PROT_READ, unix.MAP_SHARED)
+	if err := f.Truncate(4096); err != nil {
+		t.Fatal(err)
+	}
+	r := newRouter(t, nil)
+	_, err := r.Place(t.Context(), Array{start, doubles(t, 1024)}, Want{})
+	if !errors.Is(err, core.ErrPointer) || !strings.Contains(fmt.Sprint(err), "truncated") {
+		t.Errorf("an array behind the end of its file: %v, want ErrPointer", err)
+	}
+	p, err := r.Place(t.Context(), Array{start, doubles(t, 512)}, Want{})
+	if err != nil {
+		t.Fatalf("an array in the part that is left: %v", err)
+	}
+	if err := giveBack(p.Backing, p.Drop); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFileSegment(t *testing.T) {
+	t.Parallel()
+	f := file(t, 1000)
+	b, err := FileSegment(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := FileSegment(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if b.Key() != again.Key() || b.Size() != 1000 || b.Sealed() {
+		t.Errorf("keys %v and %v, size %d, sealed %v", b.Key(), again.Key(), b.Size(), b.Sealed())
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := b.Open(false)
+	if err != nil {
+		t.Fatalf("after the caller closed its file: %v", err)
+	}
+	defer r.Close()
+	if _, err := r.WriteAt([]byte{1}, 0); err == nil {
+		t.Error("a descriptor for reading can be written")
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := b.Open(false); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("opened after Close: %v", err)
+	}
+
+	grown, err := os.OpenFile(f.Name(), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer grown.Close()
+	if _, err := grown.Write([]byte("more")); err != nil {
+		t.Fatal(err)
+	}
+	readable, err := os.Open(f.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer readable.Close()
+	larger, err := FileSegment(readable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer larger.Close()
+	if larger.Key() == again.Key() {
+		t.Error("a file that has grown has the key of its smaller self")
+	}
+
+	memfd, err := shm.Create("sealed", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer memfd.Close()
+	sealed, err := FileSegment(memfd)
+	if err != nil || !sealed.Sealed() {
+		t.Errorf("a sealed memfd: %v", err)
+	} else {
+		defer sealed.Close()
+	}
+
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	if _, err := FileSegment(null); !errors.Is(err, core.ErrUnsupported) {
+		t.Errorf("a device: %v, want ErrUnsupported", err)
+	}
+	dir, err := os.Open(filepath.Dir(f.Name()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if _, err := FileSegment(dir); !errors.Is(err, core.ErrUnsupported) {
+		t.Errorf("a directory: %v, want ErrUnsupported", err)
+	}
+}
