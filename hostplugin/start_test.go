@@ -129,11 +129,15 @@ func TestStartFailures(t *testing.T) {
 			[]string{"expected checksum sha256:0000", "got sha256:", "find out who changed the file"},
 		},
 		{
-			"executable without the bit", hostplugin.Program{Name: "p", Plugin: lib}, core.ErrConfig,
+			"executable without the bit",
+			hostplugin.Program{Name: "p", Plugin: lib},
+			core.ErrConfig,
 			[]string{"the plugin " + lib + " is not executable", "set script or module"},
 		},
 		{
-			"executable is text", hostplugin.Program{Name: "p", Plugin: text}, core.ErrConfig,
+			"executable is text",
+			hostplugin.Program{Name: "p", Plugin: text},
+			core.ErrConfig,
 			[]string{text + " is not a program for this machine: exec format error"},
 		},
 		{

@@ -71,12 +71,18 @@ func TestHostKillsProgramThatGoesOn(t *testing.T) {
 		"ignores": {"import signal", "signal.signal(signal.SIGINT, signal.SIG_IGN)", "work()"},
 		"catches": {"while True:", "    try: work()", "    except BaseException: pass"},
 		"blocks":  {"import signal", "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])", "work()"},
-		"threads": {"import threading", "threading.Thread(target=work).start()"},
-		"atexit":  {"import atexit", "atexit.register(work)"},
+		"threads": {
+			"import threading", "threading.Thread(target=work).start()",
+			// Interrupting a join would make some Pythons forget the thread.
+			"try: time.sleep(60)", "except KeyboardInterrupt: pass",
+		},
+		"atexit": {"import atexit", "atexit.register(work)"},
 		"holds the lock": {
-			"import ctypes",
-			"print(child.pid)", "print('up')",
-			"ctypes.PyDLL(None).sleep(60)",
+			"import ctypes, signal",
+			"signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])", // or it would end before it has the lock
+			"print(child.pid); print('up')",
+			"mutex = ctypes.create_string_buffer(64)",
+			"for _ in range(2): ctypes.PyDLL(None).pthread_mutex_lock(mutex)", // unlike a sleep, goes on after a signal
 		},
 	}
 	each(t, func(t *testing.T, python string) {
@@ -105,6 +111,44 @@ func TestHostKillsProgramThatGoesOn(t *testing.T) {
 				took := time.Since(begin)
 				if !status.Signaled() || status.Signal() != syscall.SIGKILL || took < grace || took > grace+margin {
 					t.Errorf("%v after %v; want to be killed after %v\nstderr: %s", status, took, grace, proc.Stderr())
+				}
+				child, err := strconv.Atoi(strings.Fields(proc.Stdout())[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				gone(t, child)
+			})
+		}
+	})
+}
+
+// A program that ends in order, even one that takes no time for it, takes its children along: there
+// may be no host any more that could.
+func TestChildrenEndWithTheirProgram(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		line   string
+		status int
+	}{
+		"in order": {"sys.exit(5)", 5},
+		"at once":  {"os._exit(6)", 6},
+		"waits":    {"sys.exit(7 if os.waitpid(-1, os.WNOHANG) == (0, 0) else 1)", 7}, // for its own only
+	}
+	each(t, func(t *testing.T, python string) {
+		for name, tt := range tests {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				proc := start(t, bootstraptest.Program{Python: python, Target: script(t,
+					"import os, signal, subprocess, sys, time",
+					"ignore = lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)",
+					"child = subprocess.Popen(['sleep', '60'], preexec_fn=ignore)",
+					"try:", "    print(child.pid); print('up'); time.sleep(60)",
+					"except KeyboardInterrupt:", "    "+tt.line,
+				)})
+				proc.Await(t, "up\n")
+				proc.End(t)
+				if state := proc.Wait(t); state.ExitCode() != tt.status {
+					t.Errorf("%v, want status %d\nstderr: %s", state, tt.status, proc.Stderr())
 				}
 				child, err := strconv.Atoi(strings.Fields(proc.Stdout())[0])
 				if err != nil {

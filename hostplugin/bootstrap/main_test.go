@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,6 +21,11 @@ import (
 var standin string
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	// These tests wait for other processes most of the time.
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
 	dir, err := os.MkdirTemp("", "bootstrap")
 	if err == nil {
 		standin = filepath.Join(dir, "standin.so")

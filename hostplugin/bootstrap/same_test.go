@@ -187,11 +187,11 @@ func TestProgramEndsAsWithPythonAlone(t *testing.T) {
 		"no hook":     {lines: []string{"import sys", "del sys.excepthook", "1/0"}, stage: "failed"},
 		"no stderr":   {lines: []string{"import sys", "sys.stderr = None", "1/0"}, stage: "failed"},
 		"exit handlers": {lines: []string{
-			"import atexit, threading, time",
+			"import atexit, threading",
 			"atexit.register(print, 'atexit')",
-			"t = threading.Thread(target=lambda: (time.sleep(.1), print('thread')))",
-			"t.start()",
-			"print('main')",
+			"main = threading.Event()",
+			"threading.Thread(target=lambda: (main.wait(), print('thread'))).start()",
+			"print('main'); main.set()",
 		}, stage: "finished"},
 		"executor": {lines: []string{
 			"from concurrent.futures import ThreadPoolExecutor",

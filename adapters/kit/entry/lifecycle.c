@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -24,7 +25,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { GRACE_SECONDS = 1 };
+enum { GRACE_MS = 1000, NUDGE_MS = 50 };
 
 // A descriptor that is Go's to close: it may be another file's by now.
 struct file {
@@ -36,6 +37,9 @@ struct file {
 static struct {
 	atomic_bool forked; // this is a child: Go's threads are not here, so Go must not be entered
 	atomic_bool ending;
+	pid_t id;
+	bool leads_group;
+	bool nudge; // see prepare_nudge
 
 	// Events, each readable from when it has happened on.
 	int opened, end_wanted, ended;
@@ -105,28 +109,51 @@ static void in_child(void) {
 	close_sockets();
 }
 
-// Waits for the host's end or nd_end, then ends this process: by an interrupt, and if that is not
-// enough, or the exit takes long, by force. It depends on neither Go nor Python.
+static void nudged(int signal) { (void)signal; }
+
+// Makes a signal interrupt the main thread's system calls, and do nothing else, unless the program has
+// its own use of it: Python's sleep misses an interrupt that comes just before it, but not a later one.
+static void prepare_nudge(void) {
+	struct sigaction before, action = {.sa_handler = nudged, .sa_flags = SA_ONSTACK};
+	if (sigaction(SIGRTMAX, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+		process.nudge = sigaction(SIGRTMAX, &action, NULL) == 0;
+}
+
+// Interrupts the program, waits until it has ended, but no longer than the time that it has for that,
+// and ends what is left of it by force, with its process group. The caller has the lock.
+static int end_program(void *self) {
+	atomic_store(&process.ending, true);
+	// Python's main thread is the process's first: its id is the process's.
+	if (process.script_runs) syscall(SYS_tgkill, process.id, process.id, SIGINT);
+	happen(process.ended);
+	pthread_mutex_unlock(&process.lock);
+
+	struct pollfd ended = {.fd = *(int *)self, .events = POLLIN}; // if it is -1, this only waits
+	for (int left = GRACE_MS; left > 0 && poll(&ended, 1, NUDGE_MS) == 0; left -= NUDGE_MS)
+		if (process.nudge) syscall(SYS_tgkill, process.id, process.id, SIGRTMAX);
+	// A process that was started by hand is not the leader of its group: that is the shell's.
+	kill(process.leads_group ? 0 : process.id, SIGKILL);
+	return 0;
+}
+
+// Waits for the host's end or nd_end, then ends this process. It depends on neither Go nor Python.
 static void *watch(void *unused) {
-	(void)unused;
 	struct pollfd fds[] = {
 		{.fd = process.host, .events = POLLRDHUP},
 		{.fd = process.end_wanted, .events = POLLIN},
 	};
 	while (poll(fds, 2, -1) < 0 && errno == EINTR) {}
 
-	atomic_store(&process.ending, true);
-	happen(process.ended);
+	prepare_nudge();
 	pthread_mutex_lock(&process.lock);
-	// Python's main thread is the process's first: its id is the process's.
-	if (process.script_runs) syscall(SYS_tgkill, getpid(), getpid(), SIGINT);
-	pthread_mutex_unlock(&process.lock);
-
-	struct timespec left = {.tv_sec = GRACE_SECONDS};
-	while (nanosleep(&left, &left) < 0 && errno == EINTR) {}
-	// A process that was started by hand is not the leader of its group: that is the shell's.
-	kill(getpgrp() == getpid() ? 0 : getpid(), SIGKILL);
-	return NULL;
+	// The program's children must end even if the process ends by itself, at once. So another process
+	// sees to it, which shares this one's memory as if between vfork and exec: it is no copy, and no
+	// handler of forks runs. Being of the group, it keeps the group's number in use; without a signal
+	// of its end, the program's own wait does not see it.
+	_Alignas(16) char stack[16 << 10];
+	int self = (int)syscall(SYS_pidfd_open, process.id, 0);
+	if (clone(end_program, stack + sizeof stack, CLONE_VM | CLONE_VFORK, &self) < 0) end_program(&self);
+	return unused;
 }
 
 static int start_watch(void) {
@@ -145,6 +172,8 @@ static int start_watch(void) {
 
 static int prepare(int handshake, int side) {
 	if (remember_file(&process.handshake, handshake) < 0 || remember_file(&process.side, side) < 0) return errno;
+	process.id = getpid();
+	process.leads_group = getpgrp() == process.id;
 	process.host = fcntl(side, F_DUPFD_CLOEXEC, 0);
 	process.opened = eventfd(0, EFD_CLOEXEC);
 	process.end_wanted = eventfd(0, EFD_CLOEXEC);
