@@ -24,6 +24,7 @@ export GOBIN := $(BIN)
 TEST_ENV = NDBRIDGE_LIB=$(BUILD)/lib \
 	NDBRIDGE_TEST_PYTHON=$(VENV)/base/bin/python \
 	NDBRIDGE_TEST_PYTHON_ALL=$(VENV)/all/bin/python \
+	NDBRIDGE_TEST_PYTHON_DEMO=$(VENV)/demo/bin/python \
 	NDBRIDGE_TEST_PYTHONS=$$(cat $(VENV)/matrix/pythons)
 
 .DEFAULT_GOAL := help
@@ -64,14 +65,14 @@ $(VENV)/matrix/pythons: $(wildcard test/requirements/matrix-*.txt) $(VENV_SH) te
 	test/matrix.sh $(VENV)/matrix
 
 .PHONY: venvs
-venvs: $(VENV)/base/.done $(VENV)/all/.done $(VENV)/matrix/pythons ## Make the Python environments of the tests (about 3 GB of downloads: torch and jax)
+venvs: $(VENV)/base/.done $(VENV)/demo/.done $(VENV)/all/.done $(VENV)/matrix/pythons ## Make the Python environments of the tests (about 3 GB of downloads: torch and jax)
 
 # --------------------------------------------------------------------------------- demo and tests
 
 .PHONY: demo
 demo: build $(VENV)/demo/.done ## Run a Python program and look at its arrays from Go
-	$(GO) build -trimpath -o $(BUILD)/demo ./examples/demo
-	NDBRIDGE_LIB=$(BUILD)/lib $(BUILD)/demo -python $(VENV)/demo/bin/python -out $(BUILD)/demo-out
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BUILD)/demo ./examples/demo
+	@$(BUILD)/demo -out build/demo-out
 
 .PHONY: test
 test: build venvs ## Run every test (unit tests with the race detector)
@@ -79,8 +80,9 @@ test: build venvs ## Run every test (unit tests with the race detector)
 	$(TEST_ENV) $(GO) test -count=1 -timeout 30m $(V) ./test/...
 
 .PHONY: test-short
-test-short: build $(VENV)/base/.done ## Run what needs only numpy and a minute
-	NDBRIDGE_LIB=$(BUILD)/lib NDBRIDGE_TEST_PYTHON=$(VENV)/base/bin/python $(GO) test -short $(V) $$($(GO) list ./... | grep -v /test/)
+test-short: build $(VENV)/base/.done $(VENV)/demo/.done ## Run what needs only numpy and a minute
+	NDBRIDGE_LIB=$(BUILD)/lib NDBRIDGE_TEST_PYTHON=$(VENV)/base/bin/python \
+		NDBRIDGE_TEST_PYTHON_DEMO=$(VENV)/demo/bin/python $(GO) test -short $(V) $$($(GO) list ./... | grep -v /test/)
 
 FUZZTIME ?= 20s
 
@@ -133,7 +135,7 @@ check-lint: $(BIN)/golangci-lint $(BIN)/buf
 # Python.
 .PHONY: check-pure
 check-pure:
-	CGO_ENABLED=0 $(GO) build ./core/... ./hostplugin/... ./cmd/... ./examples/npyfile/... ./internal/wire/... ./internal/shm/... ./internal/fdpass/...
+	CGO_ENABLED=0 $(GO) build ./core/... ./hostplugin/... ./cmd/... ./examples/... ./internal/wire/... ./internal/shm/... ./internal/fdpass/...
 
 .PHONY: check-generated
 check-generated: $(PROTO_TOOLS)

@@ -36,7 +36,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	env := newEnviron(stdout, stderr)
 	defer env.stderr.stop()
-	root := newRoot(env)
+	root := newRoot(env) //nolint:contextcheck // cobra hands it to the commands
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	env.stderr.stop()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/render"
 )
 
 // problem is an error taken apart for a reader.
@@ -45,8 +46,8 @@ func explain(err error) problem {
 // which quirk decided. Mistakes in a configuration are shown where they stand.
 func (e *environ) report(err error) {
 	if mistakes, ok := errors.AsType[*hostplugin.ConfigError](err); ok {
-		columns, tty := width(e.stderr.w)
-		if mistakes.Report(e.stderr, uint(max(columns, 0)), tty && colours(e.stderr.w, "auto") > 0) == nil { //nolint:gosec // not negative
+		columns, tty := render.Columns(e.stderr.w)
+		if mistakes.Report(e.stderr, uint(max(columns, 0)), tty && render.DepthOf(e.stderr.w, render.Auto) > render.Mono) == nil { //nolint:gosec // not negative
 			return
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ndbridge/ndbridge/internal/render"
 )
 
 // lister carries out "ndbridge ls".
@@ -120,7 +122,7 @@ func (l *lister) list(ctx context.Context, s session) error {
 				name = tag
 			}
 			_, err = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s%s\n",
-				e.Name, e.Framework, name, shapeText(e.Layout), sizeText(e.Layout.NBytes()), marks)
+				e.Name, e.Framework, name, render.Shape(e.Layout), sizeText(e.Layout.NBytes()), marks)
 		}
 		if err != nil {
 			return err

@@ -25,7 +25,7 @@ func summary(w io.Writer, label string, v *core.View, opts render.TextOptions) e
 	}
 	line("framework", "%s", v.Framework())
 	line("dtype", "%s", dtypeText(l))
-	line("shape", "%s", shapeText(l))
+	line("shape", "%s", render.Shape(l))
 	line("strides", "%s", stridesText(l))
 	line("device", "%v", l.Device())
 	line("size", "%s", sizeText(l.NBytes()))
@@ -51,20 +51,6 @@ func dtypeText(l core.Layout) string {
 		return fmt.Sprintf("%s, as %v", l.Tag(), l.DType())
 	}
 	return l.DType().String()
-}
-
-func shapeText(l core.Layout) string {
-	switch l.Rank() {
-	case 0:
-		return "one element, no axes"
-	case 1:
-		return strconv.Itoa(l.Dim(0))
-	}
-	dims := make([]string, l.Rank())
-	for i := range dims {
-		dims[i] = strconv.Itoa(l.Dim(i))
-	}
-	return strings.Join(dims, " x ")
 }
 
 func stridesText(l core.Layout) string {
@@ -106,13 +92,9 @@ func orderText(l core.Layout) string {
 
 func sizeText(n int64) string {
 	if n < 1024 {
-		return fmt.Sprintf("%d bytes", n)
+		return render.Size(n)
 	}
-	size, units := float64(n), []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	for size /= 1024; size >= 1024 && len(units) > 1; size /= 1024 {
-		units = units[1:]
-	}
-	return fmt.Sprintf("%.1f %s (%d bytes)", size, units[0], n)
+	return fmt.Sprintf("%s (%d bytes)", render.Size(n), n)
 }
 
 // routeText says how the memory got here, in words.

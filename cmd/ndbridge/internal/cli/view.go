@@ -60,7 +60,7 @@ The exit status is 0, 1 if an array could not be had, and 2 if the command line 
 	v.files.define(f)
 	f.StringVar(&v.copy, "copy", "", "whether memory that cannot be shared may be copied: never, if-needed (default: as configured)")
 	f.BoolVar(&v.writable, "writable", false, "ask for memory that could be written")
-	f.StringVar(&v.colour, "color", "auto", "draw in colours: auto, always, never")
+	f.StringVar(&v.colour, "color", string(render.Auto), "draw in colours: auto, always, never")
 	v.bounds.define(f)
 	mustComplete(cmd.RegisterFlagCompletionFunc("copy",
 		cobra.FixedCompletions([]string{"never", "if-needed"}, cobra.ShellCompDirectiveNoFileComp)))
@@ -88,8 +88,8 @@ func (v *view) options() ([]hostplugin.ViewOption, error) {
 	default:
 		return nil, usagef("--copy %s: expected never or if-needed", v.copy)
 	}
-	switch v.colour {
-	case "auto", "always", "never":
+	switch render.When(v.colour) {
+	case render.Auto, render.Always, render.Never:
 	default:
 		return nil, usagef("--color %s: expected auto, always or never", v.colour)
 	}
@@ -219,9 +219,9 @@ func (v *view) print(label string, array *core.View, notes []string) error {
 			return err
 		}
 	}
-	columns, _ := width(v.env.stdout)
+	columns, _ := render.Columns(v.env.stdout)
 	if err := summary(v.env.stdout, label, array, render.TextOptions{
-		Columns: min(max(columns-2, 0), 96), Depth: colours(v.env.stdout, v.colour),
+		Columns: min(max(columns-2, 0), 96), Depth: render.DepthOf(v.env.stdout, render.When(v.colour)),
 	}); err != nil {
 		return err
 	}

@@ -1,0 +1,125 @@
+// Command demo is a host: it runs a Python program (program.py), takes views of its arrays, draws them,
+// and writes into one of them. The program knows nothing of it.
+//
+// What it knows of ndbridge is hostplugin and core, as any host would; internal/render, which makes the
+// pictures, is what "ndbridge view" draws with.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin"
+)
+
+// program is the one in the configuration.
+const program = "photographer"
+
+// patience is far more than a start of Python on a slow machine takes.
+const patience = 2 * time.Minute
+
+func main() {
+	config := flag.String("config", "examples/demo/ndbridge.hcl", "the configuration `file`")
+	out := flag.String("out", "demo-out", "the `folder` to draw pictures into")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Stdout, *config, *out)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1) //nolint:forbidigo // this is main
+	}
+}
+
+// run shows the whole demo on w and draws pictures into dir.
+func run(ctx context.Context, w io.Writer, config, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	heard := newTranscript()
+	warnings := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	host, err := hostplugin.Open(ctx, config, hostplugin.WithOutput(heard, os.Stderr), hostplugin.WithLogger(warnings))
+	if err != nil {
+		return err
+	}
+	defer host.Close() //nolint:errcheck // returns nil; it ends the program and closes all views
+	began := time.Now()
+	session, err := host.Start(ctx, program)
+	if err != nil {
+		return err
+	}
+	taken, err := takeAll(ctx, session)
+	if err != nil {
+		return err
+	}
+	info, err := session.Info(ctx)
+	if err != nil {
+		return err
+	}
+	s := newShow(w)
+	s.program(info, time.Since(began))
+	s.table(taken)
+	if err := draw(dir, taken); err != nil {
+		return err
+	}
+	photo, transposed, mirrored, face, spectrum := taken[0].View, taken[1].View, taken[2].View, taken[3].View, taken[4].View
+	if err := s.gallery(photo, face, spectrum); err != nil {
+		return err
+	}
+	changed, err := mark(ctx, session)
+	if err != nil {
+		return err
+	}
+	said, err := heard.wait(ctx, session, fmt.Sprintf("%d pixels of my photo have changed", changed))
+	if err != nil {
+		return err
+	}
+	s.marked(changed, said)
+	if err := s.gallery(photo, transposed, mirrored); err != nil {
+		return err
+	}
+	if err := drawOne(dir, "marked", photo); err != nil {
+		return err
+	}
+	s.end(dir, config)
+	return s.err
+}
+
+// taken is a view and how long the program's side and ours needed for it.
+type taken struct {
+	*core.View
+	took time.Duration
+}
+
+// arrays are those of program.py that are shown, in the order in which it makes them.
+func arrays() []string {
+	return []string{"photo", "transposed", "mirrored", "face", "spectrum", "heartbeat"}
+}
+
+// takeAll waits until the program has made its arrays, and takes views of them.
+func takeAll(ctx context.Context, s *hostplugin.Session) ([]taken, error) {
+	names := arrays()
+	last, err := s.View(ctx, names[len(names)-1]) // waits for a name that does not exist yet
+	if err != nil {
+		return nil, err
+	}
+	if err := last.Close(); err != nil {
+		return nil, err
+	}
+	all := make([]taken, 0, len(names))
+	for _, name := range names {
+		began := time.Now()
+		v, err := s.View(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, taken{View: v, took: time.Since(began)})
+	}
+	return all, nil
+}

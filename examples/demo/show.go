@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/render"
+)
+
+const (
+	pictureColumns = 24 // three pictures fit on 80 columns
+	pictureRows    = pictureColumns / 2
+)
+
+// show writes what people see. It keeps the first error, and is silent after it.
+type show struct {
+	w     io.Writer
+	depth render.Depth
+	err   error
+}
+
+func newShow(w io.Writer) *show { return &show{w: w, depth: render.DepthOf(w, render.Auto)} }
+
+func (s *show) printf(format string, args ...any) {
+	if s.err == nil {
+		_, s.err = fmt.Fprintf(s.w, format, args...)
+	}
+}
+
+// strong makes text stand out where there are colours.
+func (s *show) strong(text string) string {
+	if s.depth == render.Mono {
+		return text
+	}
+	return "\x1b[1m" + text + "\x1b[0m"
+}
+
+// program says what runs.
+func (s *show) program(info core.Info, since time.Duration) {
+	s.printf("\nA Go program runs %s and takes views of its arrays.\n", s.strong("examples/demo/program.py"))
+	s.printf("It is process %d", info.PID)
+	if interpreter, _, ok := strings.Cut(info.Interpreter, " ("); ok {
+		s.printf(", %s", interpreter)
+	}
+	for _, f := range info.Frameworks {
+		s.printf(", %s %s", f.Name, f.Version)
+	}
+	s.printf("; it had made its arrays after %.1f s.\n\n", since.Seconds())
+}
+
+// table says what the views are and what they took.
+func (s *show) table(all []taken) {
+	var text bytes.Buffer
+	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(columns, "array\tdtype\tshape\tstrides\tsize\troute\tcopied\ttime")
+	for _, t := range all {
+		copied := "no"
+		if t.Copied() {
+			copied = t.Reason().String()
+		}
+		_, _ = fmt.Fprintf(columns, "%s\t%v\t%s\t%s\t%s\t%v\t%s\t%.2f ms\n", t.Name(), t.DType(), render.Shape(t.Layout()),
+			strings.ReplaceAll(strings.Trim(fmt.Sprint(t.Strides()), "[]"), " ", ", "),
+			render.Size(t.NBytes()), t.Route(), copied, float64(t.took.Microseconds())/1000)
+	}
+	_ = columns.Flush() // a buffer takes it all
+	head, rows, _ := strings.Cut(text.String(), "\n")
+	s.printf("%s\n%s\n", s.strong(head), rows)
+}
+
+// gallery draws views beside one another.
+func (s *show) gallery(views ...*core.View) error {
+	pictures := make([][]string, len(views))
+	for i, v := range views {
+		var text bytes.Buffer
+		opts := render.TextOptions{Columns: pictureColumns, Rows: pictureRows, Depth: s.depth}
+		if err := render.Text(&text, v, opts); err != nil {
+			return err
+		}
+		lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+		pictures[i] = append([]string{s.strong(v.Name())}, lines...)
+	}
+	for y := range pictureRows + 1 {
+		var line strings.Builder
+		for _, picture := range pictures {
+			part := ""
+			if y < len(picture) {
+				part = picture[y]
+			}
+			fmt.Fprintf(&line, "  %s%*s", part, pictureColumns-columnsOf(part), "")
+		}
+		s.printf("%s\n", strings.TrimRight(line.String(), " "))
+	}
+	s.printf("\n")
+	return nil
+}
+
+// columnsOf counts the characters that a terminal shows.
+func columnsOf(line string) int {
+	return utf8.RuneCountInString(regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(line, ""))
+}
+
+// marked tells of the writing and of what Python says to it.
+func (s *show) marked(pixels int, said string) {
+	s.printf("Go inverts a frame of %d pixels in face, in place. Python prints:\n", pixels)
+	s.printf("  %s\n", s.strong(said))
+	s.printf("The views that were taken before show it too: they are the same memory.\n\n")
+}
+
+// end says where the pictures are, and what to do next.
+func (s *show) end(dir, config string) {
+	s.printf("Pictures of all of them are in %s.\n\n", s.strong(dir))
+	s.printf("Try next, or with --script and --python of your own:\n")
+	s.printf("  build/ndbridge view -c %s spectrum heartbeat\n", config)
+	s.printf("  build/ndbridge view -c %s --json face\n", config)
+	s.printf("  build/ndbridge ls --script examples/demo/program.py --python build/venv/demo/bin/python\n")
+}
+
+// draw makes a PNG file of each view.
+func draw(dir string, all []taken) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, t := range all {
+		if err := drawOne(dir, t.Name(), t.View); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func drawOne(dir, name string, v *core.View) error {
+	f, err := os.Create(filepath.Join(dir, name+".png"))
+	if err != nil {
+		return err
+	}
+	err = render.PNG(f, v, render.PNGOptions{})
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	return err
+}

@@ -1,0 +1,51 @@
+package render
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Columns gives how many characters a line of w has, if w is a terminal.
+func Columns(w io.Writer) (columns int, terminal bool) {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0, false
+	}
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0, false
+	}
+	if size.Col == 0 {
+		return 80, true // a terminal that does not say
+	}
+	return int(size.Col), true
+}
+
+// When says whether to draw in colours.
+type When string
+
+// The choices.
+const (
+	Auto   When = "auto" // if it is a terminal that has them, and NO_COLOR is not set
+	Always When = "always"
+	Never  When = "never"
+)
+
+// DepthOf decides what colours to draw on w with. The terminal says what it can by TERM and COLORTERM.
+func DepthOf(w io.Writer, when When) Depth {
+	_, terminal := Columns(w)
+	term := os.Getenv("TERM")
+	if when == Never || when == Auto && (!terminal || os.Getenv("NO_COLOR") != "" || term == "dumb" || term == "") {
+		return Mono
+	}
+	switch depth := os.Getenv("COLORTERM"); {
+	case depth == "truecolor" || depth == "24bit" || strings.HasSuffix(term, "-direct"):
+		return TrueColour
+	case !terminal:
+		return TrueColour // asked for: the reader of the file or pipe can take it
+	}
+	return Colours256
+}
