@@ -2,7 +2,10 @@ package kit
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -92,6 +95,54 @@ func TestLeasesKeepSegmentIDs(t *testing.T) {
 	if n := len(leases.retired.ids); n != maxRetired || len(leases.retired.order) != n {
 		t.Errorf("%d ids and %d keys are remembered, want %d", n, len(leases.retired.order), maxRetired)
 	}
+}
+
+// TestLeasesTellFilesApart makes file after file with the same name and, on most file systems, the same
+// inode number: a host that has kept its mapping of one must not take it for the next.
+func TestLeasesTellFilesApart(t *testing.T) {
+	t.Parallel()
+	for _, dir := range []string{t.TempDir(), "/dev/shm"} {
+		var leases Leases
+		path := filepath.Join(dir, "ndbridge-"+rand.Text())
+		seen := make(map[core.SegmentID]int)
+		for i := range 100 {
+			if err := os.WriteFile(path, []byte("content"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				id := grantFile(t, &leases, path)
+				if before, again := seen[id]; again && before != i {
+					t.Fatalf("%s: file %d has the segment of file %d", dir, i, before)
+				}
+				seen[id] = i
+			}
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(seen) != 100 {
+			t.Errorf("%s: %d segments for 100 files", dir, len(seen))
+		}
+	}
+}
+
+// grantFile leases a file and ends the lease.
+func grantFile(t *testing.T, leases *Leases, path string) core.SegmentID {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b, err := FileSegment(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := grant(t, leases, core.Lease{}, b, nil)
+	if err := leases.Release(t.Context(), l.ID); err != nil {
+		t.Fatal(err)
+	}
+	return segmentOf(t, l).ID
 }
 
 func TestLeasesDescriptor(t *testing.T) {

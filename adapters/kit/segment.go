@@ -56,13 +56,15 @@ type fileBacking struct {
 	sealed bool
 }
 
-// fileKey identifies a file and its size. An inode number may be used again once a file is gone, so
-// its time of birth is part of the key; where the file system knows none, nonce stands for this
-// one opening of the file.
+// fileKey identifies a file and its size. An inode number is used again once a file is gone, often for
+// the next file, so the key has its generation too: as a part of the handle by which the file system
+// names it to NFS. Where there is no handle, the time of birth stands for it, though a clock's tick may
+// see two births; where there is neither, this one opening of the file.
 type fileKey struct {
 	dev, ino uint64
+	handle   string
 	birth    unix.StatxTimestamp
-	nonce    *os.File
+	opening  *os.File
 	size     int64
 }
 
@@ -81,12 +83,15 @@ func newFileBacking(f *os.File) (*fileBacking, error) {
 		ino:  st.Ino,
 		size: int64(st.Size),
 	}}
-	if st.Mask&unix.STATX_BTIME != 0 {
+	handle, _, err := unix.NameToHandleAt(int(f.Fd()), "", unix.AT_EMPTY_PATH)
+	switch {
+	case err == nil:
+		b.key.handle = string(handle.Bytes())
+	case st.Mask&unix.STATX_BTIME != 0:
 		b.key.birth = st.Btime
-	} else {
-		b.key.nonce = f
+	default:
+		b.key.opening = f
 	}
-	var err error
 	b.sealed, err = shm.Sealed(f)
 	return b, err
 }

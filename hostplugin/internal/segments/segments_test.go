@@ -295,7 +295,7 @@ func TestErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	sealed := newDescriber(t, 4096)
+	sealed := newDescriber(t, 4096).file
 	gone := errors.New("gone")
 	for name, test := range map[string]struct {
 		d    *describer
@@ -307,9 +307,9 @@ func TestErrors(t *testing.T) {
 		"not sealed":   {&describer{file: plain}, segment(1, 4096), core.ErrProtocol, "could shrink"},
 		"device":       {&describer{file: null}, segment(1, 4096), core.ErrProtocol, "could shrink"},
 		"plain device": {&describer{file: null}, core.Segment{ID: 1, Size: 4096}, core.ErrPointer, "regular file"},
-		"too large":    {sealed, segment(1, 4097), core.ErrPointer, "segment 1: "},
-		"huge":         {sealed, segment(1, 1<<62), core.ErrPointer, "segment 1: "},
-		"no size":      {sealed, segment(1, 0), core.ErrPointer, "segment 1: "},
+		"too large":    {&describer{file: sealed}, segment(1, 4097), core.ErrPointer, "segment 1: "},
+		"huge":         {&describer{file: sealed}, segment(1, 1<<62), core.ErrPointer, "segment 1: "},
+		"no size":      {&describer{file: sealed}, segment(1, 0), core.ErrPointer, "segment 1: "},
 	} {
 		c := New(test.d)
 		m, err := c.Map(t.Context(), test.s, false)
