@@ -105,8 +105,22 @@ static void copy_now(const struct block *b) {
 		atomic_fetch_or_explicit((_Atomic uint8_t *)at, 0, memory_order_relaxed);
 }
 
+/*
+ * Gives back the pages of free blocks whose file will stay open for the sake of others. Once it is
+ * mapped privately only closing it would free them.
+ */
+static void drop_warm(void) {
+	for (uint32_t i = 1; i < block_count; i++) {
+		const struct block *b = &blocks[i];
+		const struct segment *s = &segments[b->segment];
+		if (phase_of(atomic_load(&b->state)) == BLOCK_WARM && s->state == SEGMENT_SHARED && s->live)
+			madvise((void *)b->base, class_size(b->class), MADV_REMOVE);
+	}
+}
+
 static void freeze(void) {
 	count_blocks();
+	drop_warm();
 	for (uint32_t i = 1; i < segment_count; i++) {
 		if (segments[i].state == SEGMENT_SHARED && segments[i].live)
 			freeze_segment(&segments[i]);

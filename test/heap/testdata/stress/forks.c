@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -133,12 +134,6 @@ void test_fork_threads(void) {
 	CHECK(stats().live_blocks == 0 && stats().forks == 60);
 }
 
-static char *map(const struct ndheap_block *b, int protection) {
-	char *m = mmap(NULL, b->segment_size, protection, MAP_SHARED, b->fd, 0);
-	CHECK(m != MAP_FAILED);
-	return m + b->offset;
-}
-
 static void fork_once(void) {
 	int pid = split();
 	CHECK(pid >= 0);
@@ -160,7 +155,7 @@ void test_fork_pinned(void) {
 		fork_once();
 		/* The file may be mapped only now: its descriptor is kept open for the pin. */
 		CHECK(fcntl(b.fd, F_GETFD) >= 0);
-		char *seen = map(&b, PROT_READ), *seen_freed = map(&bfreed, PROT_READ);
+		char *seen = map_outside(&b, PROT_READ), *seen_freed = map_outside(&bfreed, PROT_READ);
 		CHECK(filled(seen, size, 1) && filled(seen_freed, size, 2));
 		fill(p, size, 3);
 		CHECK(filled(seen, size, 1) && filled(p, size, 3), "a frozen block's later writes are private");
@@ -187,7 +182,7 @@ void test_fork_granted(void) {
 		CHECK(heap.grant(p) == -1, "it is not pinned");
 		CHECK(heap.pin(p, &b) == 0 && heap.grant(p + 100) == 0);
 		fill(p, size, 1);
-		char *outside = map(&b, PROT_READ | PROT_WRITE);
+		char *outside = map_outside(&b, PROT_READ | PROT_WRITE);
 		memset(outside, 7, 100);
 		CHECK(p[0] == 7 && p[99] == 7);
 		fill(p, size, 1);
@@ -208,13 +203,6 @@ void test_fork_granted(void) {
 		free(p);
 		munmap(outside - b.offset, b.segment_size);
 	}
-}
-
-static int open_files(void) {
-	int n = 0;
-	for (int fd = 0; fd < 2000; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
 }
 
 /* The child keeps neither descriptors nor shared pages, and its own children work, too. */
@@ -308,4 +296,60 @@ void test_fork_closed(void) {
 	CHECK(filled(own, 3 * MIB, 1) && filled(small, 100 * KIB, 2), "the child wrote into the parent's block");
 	free(own);
 	free(small);
+}
+
+/* Bytes of the file behind a descriptor that have memory. */
+static size_t file_bytes(int fd) {
+	struct stat status;
+	CHECK(fstat(fd, &status) == 0);
+	return (size_t)status.st_blocks * 512;
+}
+
+/* What was free at a fork is of use to nobody: its memory goes back, though its neighbours stay. */
+void test_fork_warm(void) {
+	enum { COUNT = 100 };
+	char *p[COUNT];
+	for (int i = 0; i < COUNT; i++)
+		p[i] = memset(opaque(malloc(500 * KIB)), 1, 500 * KIB);
+	struct ndheap_block b;
+	CHECK(heap.pin(p[50], &b) == 0);
+	fill(p[50], 500 * KIB, 1);
+	for (int i = 0; i < COUNT; i++) {
+		if (i != 50)
+			free(p[i]);
+	}
+	CHECK(file_bytes(b.fd) >= COUNT * 500 * KIB && stats().warm_blocks == COUNT - 1);
+	fork_once();
+	CHECK(file_bytes(b.fd) <= 600 * KIB, "%zu KiB stay", file_bytes(b.fd) / KIB);
+	CHECK(stats().warm_blocks == 0 && stats().warm_bytes == 0 && filled(p[50], 500 * KIB, 1));
+	char *seen = map_outside(&b, PROT_READ);
+	CHECK(filled(seen, 500 * KIB, 1));
+	munmap(seen - b.offset, b.segment_size);
+	CHECK(heap.unpin(p[50]) == 0);
+	free(p[50]);
+	CHECK(stats().descriptors == 0);
+}
+
+/* exec takes nothing of the heap along, and what runs then has a heap of its own. */
+void test_exec(void) {
+	char files[16];
+	snprintf(files, sizeof files, "%d", open_files());
+	CHECK(setenv("OPEN_FILES", files, 1) == 0);
+	for (int i = 0; i < 20; i++) {
+		char *p = memset(opaque(malloc(MIB)), 1, MIB);
+		struct ndheap_block b;
+		CHECK(heap.pin(p, &b) == 0);
+	}
+	CHECK(stats().descriptors == 20);
+	execl("/proc/self/exe", "stress", "after-exec", NULL);
+	CHECK(false, "exec failed");
+}
+
+void test_after_exec(void) {
+	CHECK(open_files() == atoi(getenv("OPEN_FILES")), "%d descriptors are open, not %s", open_files(), getenv("OPEN_FILES"));
+	struct ndheap_stats s = stats();
+	CHECK(s.state == NDHEAP_IDLE && s.taken == 0 && s.forks == 0);
+	char *p = opaque(malloc(MIB));
+	CHECK(shared(p));
+	free(p);
 }

@@ -44,16 +44,6 @@ void test_calloc(void) {
 	free(p);
 }
 
-static size_t resident(void) {
-	char text[128];
-	int fd = open("/proc/self/statm", O_RDONLY);
-	ssize_t n = read(fd, text, sizeof text - 1);
-	close(fd);
-	CHECK(n > 0);
-	text[n] = 0;
-	return strtoull(strchr(text, ' '), NULL, 10) * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 /* A program may rely on calloc of more than it will ever touch. */
 void test_sparse(void) {
 	size_t size = 8 * GIB, before = resident();
@@ -70,13 +60,6 @@ void test_sparse(void) {
 	free(kept2);
 }
 
-/* Maps the file behind a block as another process would. */
-static char *map(const struct ndheap_block *b, int protection) {
-	char *m = mmap(NULL, b->segment_size, protection, MAP_SHARED, b->fd, 0);
-	CHECK(m != MAP_FAILED);
-	return m + b->offset;
-}
-
 void test_pins(void) {
 	static const size_t sizes[] = {100 * KIB, MIB, 30 * MIB}; /* in a pool, and in files of their own */
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -90,7 +73,7 @@ void test_pins(void) {
 		CHECK(heap.pin(p + size - 1, &last) == 0 && last.available == 1);
 		CHECK(heap.pin(p + size, &last) == -1, "one past the end is not in the block");
 		CHECK(heap.pin(p - 1, &last) == -1);
-		char *seen = map(&b, PROT_READ);
+		char *seen = map_outside(&b, PROT_READ);
 		CHECK(filled(seen, size, 1));
 		p[77] = 99; /* the very pages, not a copy */
 		CHECK(seen[77] == 99);
@@ -123,7 +106,7 @@ void test_pins(void) {
 	char *p = opaque(malloc(MIB));
 	fill(p, MIB, 5);
 	CHECK(heap.pin(p, &b) == 0);
-	char *seen = map(&b, PROT_READ), *q = opaque(realloc(p, 9 * MIB));
+	char *seen = map_outside(&b, PROT_READ), *q = opaque(realloc(p, 9 * MIB));
 	memset(q, 1, 9 * MIB);
 	CHECK(q != p && filled(seen, MIB, 5));
 	CHECK(heap.unpin(opaque(p)) == 0);
@@ -229,4 +212,34 @@ void test_seals(void) {
 		CHECK(heap.unpin(p) == 0);
 		free(p);
 	}
+}
+
+/* A program that allocates and frees for ever, in whatever order, must not grow. */
+void test_steady(void) {
+	enum { COUNT = 48 };
+	char *p[COUNT] = {0};
+	uint32_t random = 1;
+	size_t after_warm_up = 0;
+	int files = 0;
+	for (int i = 0; i < 40000; i++) {
+		uint32_t k = next_random(&random) % COUNT;
+		free(p[k]);
+		size_t size = THRESHOLD + next_random(&random) % (i % 16 ? 300 * KIB : 6 * MIB);
+		p[k] = opaque(i % 3 ? malloc(size) : calloc(1, size));
+		CHECK(p[k] && shared(p[k]));
+		p[k][0] = p[k][size / 2] = p[k][size - 1] = 1;
+		if (i == 10000) {
+			after_warm_up = resident();
+			files = open_files();
+		}
+	}
+	CHECK(resident() < after_warm_up + 64 * MIB, "%zu MiB, then %zu", after_warm_up / MIB, resident() / MIB);
+	CHECK(open_files() < files + 64, "%d descriptors, then %d", files, open_files());
+	struct ndheap_stats s = stats();
+	CHECK(s.reused > s.taken * 9 / 10, "only %zu of %zu were reused", (size_t)s.reused, (size_t)s.taken);
+	CHECK(s.live_blocks == COUNT && s.refused == 0);
+	for (int k = 0; k < COUNT; k++)
+		free(p[k]);
+	heap.trim(0);
+	CHECK(stats().warm_bytes == 0 && stats().descriptors <= 1);
 }

@@ -1,6 +1,8 @@
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +25,7 @@ static const struct {
 	{"pins", test_pins},
 	{"trim", test_trim},
 	{"keep", test_keep},
+	{"steady", test_steady},
 	{"descriptors", test_descriptors},
 	{"seals", test_seals},
 	{"threads", test_threads},
@@ -34,6 +37,9 @@ static const struct {
 	{"fork-child", test_fork_child},
 	{"fork-often", test_fork_often},
 	{"fork-closed", test_fork_closed},
+	{"fork-warm", test_fork_warm},
+	{"exec", test_exec},
+	{"after-exec", test_after_exec},
 	{"few-descriptors", test_few_descriptors},
 	{"file-size", test_file_size},
 	{"address-space", test_address_space},
@@ -46,7 +52,7 @@ static const struct {
 	const char *name;
 	void (*run)(const char *);
 } tests_with_argument[] = {
-	{"wrong-free", test_wrong_free}, /* double, inside, stray, usable, realloc */
+	{"wrong-free", test_wrong_free}, /* double, inside, stray, usable, realloc, given-back */
 	{"denied", test_denied},         /* memfd_create, removal */
 };
 
@@ -105,6 +111,36 @@ int exit_of(int pid) {
 	int status;
 	CHECK(waitpid(pid, &status, 0) == pid);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int open_files(void) {
+	int n = 0;
+	for (int fd = 0; fd < 2000; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+size_t resident(void) {
+	char text[128];
+	int fd = open("/proc/self/statm", O_RDONLY);
+	ssize_t n = read(fd, text, sizeof text - 1);
+	close(fd);
+	CHECK(n > 0);
+	text[n] = 0;
+	return strtoull(strchr(text, ' '), NULL, 10) * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+uint32_t next_random(uint32_t *state) {
+	*state ^= *state << 13;
+	*state ^= *state >> 17;
+	*state ^= *state << 5;
+	return *state;
+}
+
+char *map_outside(const struct ndheap_block *b, int protection) {
+	char *m = mmap(NULL, b->segment_size, protection, MAP_SHARED, b->fd, 0);
+	CHECK(m != MAP_FAILED);
+	return m + b->offset;
 }
 
 int main(int argc, char **argv) {

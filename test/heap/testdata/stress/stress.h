@@ -48,6 +48,14 @@ void *opaque(void *p);
 int split(void);
 /* Waits for a child and answers with its exit status, or 128 + its signal. */
 int exit_of(int pid);
+/* How many descriptors are open. */
+int open_files(void);
+/* Bytes of this process that are in memory. */
+size_t resident(void);
+/* A small generator of numbers; the state must not be 0. */
+uint32_t next_random(uint32_t *state);
+/* Maps the file behind a block as another process would, and answers where the block lies there. */
+char *map_outside(const struct ndheap_block *b, int protection);
 
 void test_entries(void);
 void test_alignment(void);
@@ -60,6 +68,7 @@ void test_sparse(void);
 void test_pins(void);
 void test_trim(void);
 void test_keep(void);
+void test_steady(void);
 void test_descriptors(void);
 void test_seals(void);
 void test_threads(void);
@@ -71,6 +80,9 @@ void test_fork_granted(void);
 void test_fork_child(void);
 void test_fork_often(void);
 void test_fork_closed(void);
+void test_fork_warm(void);
+void test_exec(void);
+void test_after_exec(void);
 void test_few_descriptors(void);
 void test_file_size(void);
 void test_address_space(void);

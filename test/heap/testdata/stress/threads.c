@@ -18,13 +18,6 @@ static struct slot {
 	uint32_t seed;
 } slots[SLOTS];
 
-static uint32_t next_random(uint32_t *state) {
-	*state ^= *state << 13;
-	*state ^= *state >> 17;
-	*state ^= *state << 5;
-	return *state;
-}
-
 static void replace(struct slot *s, uint32_t *random) {
 	uint32_t seed = next_random(random);
 	size_t size = next_random(random) % (seed % 16 == 0 ? 4 * MIB : 200 * KIB) + 1;
@@ -113,7 +106,7 @@ static void *hammer(void *unused) {
 	return unused;
 }
 
-/* Not a benchmark: says what a pair of calls costs, alone and beside another thread. */
+/* Two threads that do nothing else get warm blocks nearly always. Says what a pair of calls costs. */
 void test_contention(void) {
 	double from = now();
 	hammer(NULL);
@@ -125,6 +118,5 @@ void test_contention(void) {
 	pthread_join(other, NULL);
 	double beside = (now() - from) / ROUNDS;
 	printf("malloc + free of a warm block: %.0f ns alone, %.0f ns beside another thread\n", alone, beside);
-	CHECK(alone < 5000 && beside < 10000, "%.0f and %.0f ns", alone, beside);
 	CHECK(stats().taken == 3 * ROUNDS && stats().reused >= 3 * ROUNDS - 2);
 }

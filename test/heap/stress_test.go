@@ -1,0 +1,71 @@
+package heap
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestStress runs each test of the stress program; what they hold stands in testdata/stress.
+func TestStress(t *testing.T) {
+	t.Parallel()
+	program := stress(t)
+	for _, name := range []string{
+		"entries", "alignment", "overflow", "realloc", "errno", // the malloc family
+		"calloc", "sparse", "pins", "trim", "keep", "steady", "descriptors", "seals", // a block's life
+		"threads", "contention",
+		"fork", "fork-threads", "fork-pinned", "fork-granted", "fork-child", "fork-often", "fork-closed", "fork-warm", "exec",
+		"few-descriptors", "file-size", "address-space", "data-limit", "own-address-space", "own-data-limit",
+		"denied memfd_create", "denied removal",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := command(t, program, library(t), []string{every}, strings.Fields(name))
+			if out := run(t, c); out != "" {
+				t.Log(out)
+			}
+		})
+	}
+}
+
+// TestWrongFree holds that a program's wrong free ends in an abort that says who complains and why.
+func TestWrongFree(t *testing.T) {
+	t.Parallel()
+	program := stress(t)
+	for how, want := range map[string]string{
+		"double":     "free(): block is free already: 0x",
+		"inside":     "free(): not the start of a shared block: 0x",
+		"stray":      "free(): not the start of a shared block: 0x",
+		"given-back": "free(): not the start of a shared block: 0x",
+		"usable":     "use of a block that was freed: 0x",
+		"realloc":    "use of a block that was freed: 0x",
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			state, said := fail(t, command(t, program, library(t), []string{every}, []string{"wrong-free", how}))
+			status, ok := state.Sys().(syscall.WaitStatus)
+			if !ok || status.Signal() != syscall.SIGABRT {
+				t.Errorf("it ended with %v, want an abort", state)
+			}
+			if !strings.HasPrefix(said, "libndbridge-heap.so: "+want) {
+				t.Errorf("it said %q, want %q", said, want)
+			}
+		})
+	}
+}
+
+// TestForkTestsNotice builds the library so that shared pages stay shared over a fork: the tests of
+// forks must fail then.
+func TestForkTestsNotice(t *testing.T) {
+	t.Parallel()
+	program := stress(t)
+	lib := buildLibrary(t, "shares.so", "-DHEAP_TEST_SHARE_ACROSS_FORK")
+	for _, name := range []string{"fork", "fork-pinned", "fork-granted", "fork-child"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, said := fail(t, command(t, program, lib, []string{every}, []string{name})); !strings.Contains(said, ".c:") {
+				t.Errorf("it failed by something else than a check: %s", said)
+			}
+		})
+	}
+}
