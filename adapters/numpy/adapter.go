@@ -19,22 +19,33 @@ func (a *adapter) Quirks() []core.Quirk { return program.Quirks(a.rules) }
 
 // Owns claims arrays of every kind, subclasses included, and NumPy's scalars.
 func (*adapter) Owns(g *py.GIL, env *program.Env, o py.Object) (bool, error) {
+	class, err := classOf(g, env, o)
+	return class != 0, err
+}
+
+// classOf gives the class of NumPy's own that o belongs to, or 0.
+func classOf(g *py.GIL, env *program.Env, o py.Object) (py.Object, error) {
 	for _, name := range []string{"ndarray", "generic"} {
 		class, ok, err := g.AttrOK(env.Module, name)
 		if !ok || err != nil {
-			return false, err // numpy is just being imported
+			return 0, err // numpy is just being imported
 		}
-		if is, err := g.IsInstance(o, class); is || err != nil {
-			return is, err
+		if g.IsInstance(o, class) {
+			return class, nil
 		}
 	}
-	return false, nil
+	return 0, nil
 }
 
 // Plan implements [program.Adapter].
 func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, error) {
 	plan := program.StandardPlan()
-	facts, err := look(g, env, o)
+	class, err := classOf(g, env, o)
+	if err != nil {
+		return plan, err
+	}
+	plan.Class = class
+	facts, err := look(g, env, class, o)
 	if err != nil {
 		return plan, err
 	}

@@ -28,38 +28,35 @@ type array struct {
 // userTypes is the number from which on dtypes come from other packages (NPY_USERDEF).
 const userTypes = 256
 
-// look finds the facts. What only a quirk that is not in force would want is left out.
-func look(g *py.GIL, env *program.Env, o py.Object) (*array, error) {
+// look finds the facts, as class has them, ndarray or generic: what a subclass says of itself may be
+// wrong. What only a quirk that is not in force would want is left out.
+func look(g *py.GIL, env *program.Env, class, o py.Object) (*array, error) {
 	a := new(array)
 	ndarray, err := g.Attr(env.Module, "ndarray")
 	if err != nil {
 		return nil, err
 	}
-	isArray, err := g.IsInstance(o, ndarray)
-	if err != nil {
+	a.scalar = class != ndarray
+	if err := a.lookAtType(g, class, o); err != nil {
 		return nil, err
 	}
-	a.scalar = !isArray
-	if err := a.lookAtType(g, o); err != nil {
-		return nil, err
-	}
-	if !isArray {
+	if a.scalar {
 		return a, nil
 	}
 	if env.InForce(idReadOnly) {
-		if a.readOnly, err = isReadOnly(g, o); err != nil {
+		if a.readOnly, err = isReadOnly(g, class, o); err != nil {
 			return nil, err
 		}
 	}
-	if a.oddStride, err = hasOddStride(g, o, a.itemsize); err != nil {
+	if a.oddStride, err = hasOddStride(g, class, o, a.itemsize); err != nil {
 		return nil, err
 	}
 	a.masked, err = isMasked(g, o)
 	return a, err
 }
 
-func (a *array) lookAtType(g *py.GIL, o py.Object) error {
-	dtype, err := g.Attr(o, "dtype")
+func (a *array) lookAtType(g *py.GIL, class, o py.Object) error {
+	dtype, err := attrOf(g, class, o, "dtype")
 	if err != nil {
 		return err
 	}
@@ -115,8 +112,8 @@ func (a *array) parse() error {
 	return nil
 }
 
-func isReadOnly(g *py.GIL, o py.Object) (bool, error) {
-	flags, err := g.Attr(o, "flags")
+func isReadOnly(g *py.GIL, class, o py.Object) (bool, error) {
+	flags, err := attrOf(g, class, o, "flags")
 	if err != nil {
 		return false, err
 	}
@@ -124,8 +121,8 @@ func isReadOnly(g *py.GIL, o py.Object) (bool, error) {
 	return !writable, err
 }
 
-func hasOddStride(g *py.GIL, o py.Object, itemsize int) (bool, error) {
-	strides, err := g.Attr(o, "strides")
+func hasOddStride(g *py.GIL, class, o py.Object, itemsize int) (bool, error) {
+	strides, err := attrOf(g, class, o, "strides")
 	if err != nil || itemsize == 0 {
 		return false, err
 	}
@@ -154,10 +151,10 @@ func isMasked(g *py.GIL, o py.Object) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if is, err := g.IsInstance(o, class); !is || err != nil {
-		return false, err
+	if !g.IsInstance(o, class) {
+		return false, nil
 	}
-	mask, err := g.Attr(o, "mask")
+	mask, err := attrOf(g, class, o, "mask")
 	if err != nil {
 		return false, err
 	}
@@ -191,6 +188,15 @@ func isMasked(g *py.GIL, o py.Object) (bool, error) {
 	}
 	n, err := g.Int64(at)
 	return n >= 0, err
+}
+
+// attrOf gives o.name as class has it.
+func attrOf(g *py.GIL, class, o py.Object, name string) (py.Object, error) {
+	v, ok, err := g.AttrOf(class, o, name)
+	if err == nil && !ok {
+		err = &core.Error{Kind: core.ErrUnsupported, Err: fmt.Errorf("%s has no %s", g.TypeName(o), name)}
+	}
+	return v, err
 }
 
 func textAttr(g *py.GIL, o py.Object, name string) (string, error) {

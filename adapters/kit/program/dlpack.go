@@ -10,8 +10,9 @@ import (
 
 // askDLPack calls __dlpack__ and takes the tensor out of the capsule; ok is false if the object has
 // no such method. The tensor is among the answer's holds; if there is an error it was given back.
-func askDLPack(g *py.GIL, o py.Object, call *DLPackCall) (a answer, ok bool, err error) {
-	method, ok, err := g.AttrOK(o, "__dlpack__")
+func askDLPack(g *py.GIL, o py.Object, plan *Plan) (a answer, ok bool, err error) {
+	call := &plan.DLPack
+	method, ok, err := plan.attribute(g, o, "__dlpack__")
 	if !ok || err != nil {
 		return answer{}, false, err
 	}

@@ -19,8 +19,8 @@ func askCUDAInterface(g *py.GIL, o py.Object) (answer, bool, error) {
 
 // askArrayInterface reads __array_interface__; ok is false if the object has none. The memory lives as
 // long as the object or the dictionary does.
-func askArrayInterface(g *py.GIL, o py.Object, keep bool) (a answer, ok bool, err error) {
-	dict, ok, err := g.AttrOK(o, "__array_interface__")
+func askArrayInterface(g *py.GIL, o py.Object, plan *Plan) (a answer, ok bool, err error) {
+	dict, ok, err := plan.attribute(g, o, "__array_interface__")
 	if !ok || err != nil {
 		return answer{}, false, err
 	}
@@ -38,6 +38,9 @@ func askArrayInterface(g *py.GIL, o py.Object, keep bool) (a answer, ok bool, er
 	if err != nil {
 		return answer{}, true, err
 	}
+	if plan.DType != core.Invalid {
+		d.Typestr, d.Descr = withoutType(d.Typestr), ""
+	}
 	array, err := cai.ReadHost(d)
 	if err != nil {
 		return answer{}, true, err
@@ -46,10 +49,19 @@ func askArrayInterface(g *py.GIL, o py.Object, keep bool) (a answer, ok bool, er
 		return answer{}, true, err
 	}
 	a = answer{spec: array.Spec, addr: array.Addr}
-	if keep {
+	if plan.Hold {
 		a.holds = []hold{{object: g.Keep(o)}, {object: g.Keep(dict)}}
 	}
 	return a, true, nil
+}
+
+// withoutType makes a typestr of the same size that says nothing else, for elements of which more is
+// known: NumPy writes "<f1" for one of the types of eight bits, which is no type at all.
+func withoutType(typestr string) string {
+	if len(typestr) < 3 {
+		return typestr // and an error
+	}
+	return "|V" + typestr[2:]
 }
 
 // interfaceDict holds the entries of an array interface that are not None.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 )
 
@@ -26,6 +27,9 @@ type Plan struct {
 	// AnyProtocol says that one protocol's refusal is not the end: the next one is tried, and the
 	// error tells of all.
 	AnyProtocol bool
+	// Class, if it is not 0, is the class whose __dlpack__ and __array_interface__ are used, whatever a
+	// class made from it makes of them.
+	Class py.Object
 	// DLPack is how __dlpack__ is called.
 	DLPack DLPackCall
 	// ReadOnly makes the array read-only, whatever the protocol says.

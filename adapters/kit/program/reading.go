@@ -125,16 +125,24 @@ func (e *refusedError) Unwrap() error { return e.refusals[0] }
 func ask(g *py.GIL, o py.Object, protocol Protocol, plan *Plan) (answer, bool, error) {
 	switch protocol {
 	case DLPack:
-		return askDLPack(g, o, &plan.DLPack)
+		return askDLPack(g, o, plan)
 	case CUDAInterface:
 		return askCUDAInterface(g, o)
 	case ArrayInterface:
-		return askArrayInterface(g, o, plan.Hold)
+		return askArrayInterface(g, o, plan)
 	case Buffer:
 		return askBuffer(g, o)
 	default:
 		return answer{}, false, fmt.Errorf("unknown protocol %q", protocol)
 	}
+}
+
+// attribute gives o.name, or false if there is none.
+func (p *Plan) attribute(g *py.GIL, o py.Object, name string) (py.Object, bool, error) {
+	if p.Class != 0 {
+		return g.AttrOf(p.Class, o, name)
+	}
+	return g.AttrOK(o, name)
 }
 
 // accept checks an answer, and changes it as the plan says.

@@ -29,7 +29,7 @@ typedef ptrdiff_t Py_ssize_t;
 	X(PyObject *, PyObject_Repr, (PyObject *))                               \
 	X(Py_ssize_t, PyObject_Size, (PyObject *))                               \
 	X(int, PyObject_IsTrue, (PyObject *))                                    \
-	X(int, PyObject_IsInstance, (PyObject *, PyObject *))                    \
+	X(int, PyType_IsSubtype, (PyObject *, PyObject *))                       \
 	X(int, PyCallable_Check, (PyObject *))                                   \
 	X(unsigned long, PyType_GetFlags, (PyObject *))                          \
 	X(PyObject *, PyNumber_Index, (PyObject *))                              \
@@ -162,7 +162,7 @@ ndpy ndpy_str(ndpy o) { return (ndpy)api.PyObject_Str(OBJECT(o)); }
 ndpy ndpy_repr(ndpy o) { return (ndpy)api.PyObject_Repr(OBJECT(o)); }
 ptrdiff_t ndpy_len(ndpy o) { return api.PyObject_Size(OBJECT(o)); }
 int ndpy_truth(ndpy o) { return api.PyObject_IsTrue(OBJECT(o)); }
-int ndpy_isinstance(ndpy o, ndpy cls) { return api.PyObject_IsInstance(OBJECT(o), OBJECT(cls)); }
+int ndpy_subtype(ndpy type, ndpy base) { return api.PyType_IsSubtype(OBJECT(type), OBJECT(base)); }
 int ndpy_callable(ndpy o) { return api.PyCallable_Check(OBJECT(o)); }
 unsigned long ndpy_type_flags(ndpy type) { return api.PyType_GetFlags(OBJECT(type)); }
 

@@ -56,7 +56,7 @@ ndpy ndpy_str(ndpy o);
 ndpy ndpy_repr(ndpy o);
 ptrdiff_t ndpy_len(ndpy o);
 int ndpy_truth(ndpy o);
-int ndpy_isinstance(ndpy o, ndpy cls);
+int ndpy_subtype(ndpy type, ndpy base);
 int ndpy_callable(ndpy o); // never fails
 unsigned long ndpy_type_flags(ndpy type);
 

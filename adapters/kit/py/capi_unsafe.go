@@ -71,22 +71,22 @@ func capiAttr(o Object, name string) Object {
 	return Object(C.ndpy_attr(C.ndpy(o), p, n))
 }
 
-func capiItem(o, key Object) Object    { return Object(C.ndpy_item(C.ndpy(o), C.ndpy(key))) }
-func capiType(o Object) Object         { return Object(C.ndpy_type(C.ndpy(o))) }
-func capiStr(o Object) Object          { return Object(C.ndpy_str(C.ndpy(o))) }
-func capiRepr(o Object) Object         { return Object(C.ndpy_repr(C.ndpy(o))) }
-func capiLen(o Object) int             { return int(C.ndpy_len(C.ndpy(o))) }
-func capiTruth(o Object) int           { return int(C.ndpy_truth(C.ndpy(o))) }
-func capiIsInstance(o, cls Object) int { return int(C.ndpy_isinstance(C.ndpy(o), C.ndpy(cls))) }
-func capiCallable(o Object) bool       { return C.ndpy_callable(C.ndpy(o)) != 0 }
-func capiTypeFlags(t Object) uint64    { return uint64(C.ndpy_type_flags(C.ndpy(t))) }
-func capiIndex(o Object) Object        { return Object(C.ndpy_index(C.ndpy(o))) }
-func capiNewInt(v int64) Object        { return Object(C.ndpy_new_int(C.longlong(v))) }
-func capiNewUint(v uint64) Object      { return Object(C.ndpy_new_uint(C.ulonglong(v))) }
-func capiInt64(o Object) int64         { return int64(C.ndpy_int64(C.ndpy(o))) }
-func capiUint64(o Object) uint64       { return uint64(C.ndpy_uint64(C.ndpy(o))) }
-func capiFloat64(o Object) float64     { return float64(C.ndpy_float64(C.ndpy(o))) }
-func capiTupleLen(t Object) int        { return int(C.ndpy_tuple_len(C.ndpy(t))) }
+func capiItem(o, key Object) Object   { return Object(C.ndpy_item(C.ndpy(o), C.ndpy(key))) }
+func capiType(o Object) Object        { return Object(C.ndpy_type(C.ndpy(o))) }
+func capiStr(o Object) Object         { return Object(C.ndpy_str(C.ndpy(o))) }
+func capiRepr(o Object) Object        { return Object(C.ndpy_repr(C.ndpy(o))) }
+func capiLen(o Object) int            { return int(C.ndpy_len(C.ndpy(o))) }
+func capiTruth(o Object) int          { return int(C.ndpy_truth(C.ndpy(o))) }
+func capiSubtype(t, base Object) bool { return C.ndpy_subtype(C.ndpy(t), C.ndpy(base)) != 0 }
+func capiCallable(o Object) bool      { return C.ndpy_callable(C.ndpy(o)) != 0 }
+func capiTypeFlags(t Object) uint64   { return uint64(C.ndpy_type_flags(C.ndpy(t))) }
+func capiIndex(o Object) Object       { return Object(C.ndpy_index(C.ndpy(o))) }
+func capiNewInt(v int64) Object       { return Object(C.ndpy_new_int(C.longlong(v))) }
+func capiNewUint(v uint64) Object     { return Object(C.ndpy_new_uint(C.ulonglong(v))) }
+func capiInt64(o Object) int64        { return int64(C.ndpy_int64(C.ndpy(o))) }
+func capiUint64(o Object) uint64      { return uint64(C.ndpy_uint64(C.ndpy(o))) }
+func capiFloat64(o Object) float64    { return float64(C.ndpy_float64(C.ndpy(o))) }
+func capiTupleLen(t Object) int       { return int(C.ndpy_tuple_len(C.ndpy(t))) }
 func capiTupleItem(t Object, i int) Object {
 	return Object(C.ndpy_tuple_item(C.ndpy(t), C.ptrdiff_t(i)))
 }

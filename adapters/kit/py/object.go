@@ -30,6 +30,17 @@ func (g *GIL) AttrOK(o Object, name string) (Object, bool, error) {
 	return 0, false, g.failure()
 }
 
+// AttrOf gives o.name as class defines it, of which o is an instance, whatever a class made from it
+// makes of the name; or false if class has no such attribute. Any other exception is an error.
+func (g *GIL) AttrOf(class, o Object, name string) (Object, bool, error) {
+	descriptor, ok, err := g.AttrOK(class, name)
+	if !ok || err != nil {
+		return 0, false, err
+	}
+	v, err := g.CallMethod(descriptor, "__get__", []Object{o}, nil)
+	return v, err == nil, err
+}
+
 // Item gives o[key].
 func (g *GIL) Item(o, key Object) (Object, error) { return g.take(capiItem(o, key)) }
 
@@ -100,13 +111,12 @@ func (g *GIL) Len(o Object) (int, error) {
 	return n, nil
 }
 
-// IsInstance gives isinstance(o, class).
-func (g *GIL) IsInstance(o, class Object) (bool, error) {
-	r := capiIsInstance(o, class)
-	if r < 0 {
-		return false, g.failure()
-	}
-	return r != 0, nil
+// IsInstance reports whether o's type is class, or made from it. It runs no Python code: unlike for
+// isinstance, what o says with __class__ does not count. What is no class has no instances.
+func (g *GIL) IsInstance(o, class Object) bool {
+	t := capiType(o)
+	defer capiDecref(t)
+	return is(class, flagType) && capiSubtype(t, class)
 }
 
 // Type gives type(o).

@@ -24,6 +24,7 @@ const (
 	flagTuple = 1 << 26
 	flagStr   = 1 << 28
 	flagDict  = 1 << 29
+	flagType  = 1 << 31
 )
 
 func is(o Object, flag uint64) bool {

@@ -355,6 +355,8 @@ func (l *library) testNames(t *testing.T) {
 			"class Odd(metaclass=Meta): pass",
 			"class Outer:", "    class Inner(list): pass",
 			"Outer.Inner.__module__ = 'pkg.mod'",
+			"class Liar: __class__ = int",
+			"class Twisted(list):", "    __len__ = lambda self: 99", "    extra = 1",
 			"import collections")
 		for expression, want := range map[string]string{
 			"[]": "list", "None": "NoneType", "Outer.Inner()": "pkg.mod.Outer.Inner", "Odd()": "?",
@@ -370,12 +372,24 @@ func (l *library) testNames(t *testing.T) {
 		if p.Type(p.eval("1")) != p.eval("int") {
 			t.Error("type(1) is not int")
 		}
-		for expression, want := range map[string]bool{"True": true, "'x'": false} {
-			if got, err := p.IsInstance(p.eval(expression), p.eval("int")); got != want || err != nil {
-				t.Errorf("IsInstance(%s): %t, %v", expression, got, err)
+		for expression, want := range map[string]bool{"True": true, "'x'": false, "Liar()": false} {
+			if got := p.IsInstance(p.eval(expression), p.eval("int")); got != want {
+				t.Errorf("IsInstance(%s): %t", expression, got)
 			}
 		}
-		_, err := p.IsInstance(p.eval("1"), p.eval("1"))
-		p.wantRaised("IsInstance", err, "TypeError")
+		if p.IsInstance(p.eval("1"), p.eval("1")) {
+			t.Error("1 is an instance of 1")
+		}
+		twisted := p.eval("Twisted([1, 2])")
+		if length, ok, err := p.AttrOf(p.eval("list"), twisted, "__len__"); !ok || err != nil {
+			t.Errorf("AttrOf: %t, %v", ok, err)
+		} else if n, err := p.Call(length, nil, nil); err != nil || n != p.eval("2") {
+			t.Errorf("the list's own length: %v", err)
+		}
+		if _, ok, err := p.AttrOf(p.eval("list"), twisted, "extra"); ok || err != nil {
+			t.Errorf("AttrOf of what list does not have: %t, %v", ok, err)
+		}
+		_, _, err := p.AttrOf(p.eval("list"), p.eval("1"), "__len__")
+		p.wantRaised("AttrOf", err, "TypeError")
 	})
 }
