@@ -40,7 +40,7 @@ type Quirk struct {
 	Framework string // "numpy"
 	Since     string // first version that has it; "" is open
 	Until     string // first version that no longer has it; "" is open
-	Protocol  string // "dlpack", "array-interface", "cuda-array-interface", "buffer"
+	Protocol  string // "dlpack", "dlpack-exchange", "array-interface", "cuda-array-interface", "buffer"; "" for all
 	Summary   string // what goes wrong without it
 	Remedy    string // what the user can do, or ""
 	Effect    Effect

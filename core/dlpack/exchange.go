@@ -1,0 +1,54 @@
+package dlpack
+
+import "github.com/ndbridge/ndbridge/core"
+
+// The attribute of a type that speaks DLPack from C, and the name of the capsule in it: a pointer to a
+// DLPackExchangeAPI, valid as long as the process.
+const (
+	ExchangeAttribute   = "__dlpack_c_exchange_api__"
+	ExchangeCapsuleName = "dlpack_exchange_api"
+)
+
+// Offsets in bytes of the fields of DLPackExchangeAPI of major version 1. The first three are those of
+// its header, which never move.
+const (
+	exchangeMajor    = 0
+	exchangePrevious = 8
+	exchangeExport   = 24 // managed_tensor_from_py_object_no_sync
+	exchangeHeader   = 16
+	exchangeSize     = 32 // as far as it is read
+)
+
+// maxExchanges bounds the chain of older versions: each major version has one.
+const maxExchanges = 16
+
+// Exporter gives the address of the function int(*)(PyObject *, DLManagedTensorVersioned **) by which
+// the exchange API at addr exports an object, without synchronization. It is called with the GIL held;
+// it gives 0, or sets a Python exception. Of a chain of APIs the one of this package's major version
+// is taken; if there is none, the error wraps core.ErrVersion.
+func Exporter(mem Memory, addr uintptr) (uintptr, error) {
+	var newest uint32
+	for i := 0; i < maxExchanges && (i == 0 || addr != 0); i++ {
+		b, err := readAligned(mem, addr, exchangeHeader)
+		if err != nil {
+			return 0, err
+		}
+		major := word32(b[exchangeMajor:])
+		if i == 0 {
+			newest = major
+		}
+		if major != Major {
+			addr = uintptr(word64(b[exchangePrevious:]))
+			continue
+		}
+		if b, err = readAligned(mem, addr, exchangeSize); err != nil {
+			return 0, err
+		}
+		export := uintptr(word64(b[exchangeExport:]))
+		if export == 0 {
+			return 0, pointerError("the exchange API's function that exports is NULL")
+		}
+		return export, nil
+	}
+	return 0, dlpackError(core.ErrVersion, "exchange API of DLPack %d, supported is %d.x", newest, Major)
+}
