@@ -29,16 +29,11 @@ func askDLPack(g *py.GIL, o py.Object, plan *Plan) (a answer, ok bool, err error
 	if err != nil {
 		return answer{}, true, err
 	}
-	back := hold{deleter: managed.Deleter, argument: managed.Addr}
-	t, err := managed.Tensor()
-	if err != nil {
-		back.drop(g)
-		return answer{}, true, err
-	}
+	a, err = readManaged(g, managed)
 	if managed.Kind == dlpack.Legacy && call.UnsignedReadOnly {
-		t.Spec.ReadOnly = true
+		a.spec.ReadOnly = true
 	}
-	return answer{spec: t.Spec, addr: t.Addr, copied: t.Copied, holds: []hold{back}}, true, nil
+	return a, true, err
 }
 
 func callDLPack(g *py.GIL, method py.Object, call *DLPackCall) (py.Object, error) {

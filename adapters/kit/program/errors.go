@@ -4,9 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
 )
+
+// arrayWord stands in the remedies of quirks for the name of the array that was asked for.
+const arrayWord = "{array}"
 
 // about says what was tried, on what, and by whom, in front of an error.
 func about(op, name, adapter string, err error) error {
@@ -18,6 +22,9 @@ func about(op, name, adapter string, err error) error {
 		e = *inner
 	}
 	e.Op, e.Array, e.Adapter = op, cmp.Or(name, e.Array), cmp.Or(e.Adapter, adapter)
+	if e.Array != "" {
+		e.Remedy = strings.ReplaceAll(e.Remedy, arrayWord, e.Array)
+	}
 	return &e
 }
 

@@ -14,6 +14,7 @@ const genericName = "generic"
 // the standards' plan in what no framework minds, and one or another needs:
 //   - host arrays only, and no stream: the one thing that all accept for them is to leave it out;
 //   - the keywords of DLPack 1 are tried, and left out if they are not known;
+//   - DLPack is not spoken from C, since that leaves out what the object's class checks in Python;
 //   - one protocol's refusal is not the end;
 //   - what cannot say that it is read-only counts as read-only, since writing to an immutable array
 //     would corrupt it;
@@ -21,6 +22,7 @@ const genericName = "generic"
 //     place.
 func genericPlan() Plan {
 	p := StandardPlan()
+	p.Without(Exchange)
 	p.AnyProtocol = true
 	p.Hold = true
 	p.DLPack.Stream = nil

@@ -13,6 +13,7 @@ type Protocol string
 
 // The protocols.
 const (
+	Exchange       Protocol = "dlpack-exchange"      // __dlpack_c_exchange_api__: DLPack from C
 	DLPack         Protocol = "dlpack"               // __dlpack__ and __dlpack_device__
 	CUDAInterface  Protocol = "cuda-array-interface" // __cuda_array_interface__
 	ArrayInterface Protocol = "array-interface"      // __array_interface__
@@ -27,6 +28,9 @@ type Plan struct {
 	// AnyProtocol says that one protocol's refusal is not the end: the next one is tried, and the
 	// error tells of all.
 	AnyProtocol bool
+	// Through holds methods that lead from the object to another one for the same memory, which is read
+	// in its place: each is called on what the one before gave.
+	Through []MethodCall
 	// Class, if it is not 0, is the class whose __dlpack__ and __array_interface__ are used, whatever a
 	// class made from it makes of them.
 	Class py.Object
@@ -45,10 +49,17 @@ type Plan struct {
 	// Temporary says that the memory is not the object's own, but was made for the answer: it must
 	// be copied.
 	Temporary bool
-	// Refuse, if it is not nil, is the answer, and nothing is tried. Its Kind and Err are set.
+	// Refuse, if it is not nil, is the answer, and nothing is tried. Its Kind and Err are set. In its
+	// remedy "{array}" stands for the array's name.
 	Refuse *core.Error
 
 	applied []core.Quirk
+}
+
+// MethodCall is a method and its arguments.
+type MethodCall struct {
+	Name string
+	Args []py.Object
 }
 
 // DLPackCall holds the arguments of __dlpack__. Those that are nil are left out.
@@ -71,7 +82,7 @@ type DLPackCall struct {
 // fits a framework's habits, for those are the quirks' business.
 func StandardPlan() Plan {
 	return Plan{
-		Protocols: []Protocol{DLPack, CUDAInterface, ArrayInterface, Buffer},
+		Protocols: []Protocol{Exchange, DLPack, CUDAInterface, ArrayInterface, Buffer},
 		DLPack: DLPackCall{
 			Stream:     new(-1), // the producer must not synchronize
 			MaxVersion: &[2]int{1, 3},
@@ -118,11 +129,11 @@ func Quirks[F any](rules []Rule[F]) []core.Quirk {
 }
 
 // tookPart gives the quirks that mattered to a reading by this protocol: those that led to it, and
-// those that concern it.
+// those that concern it, or all protocols.
 func (p *Plan) tookPart(used Protocol) []core.QuirkID {
 	var ids []core.QuirkID
 	for _, q := range p.applied {
-		if q.Effect == core.EffectReroute || q.Protocol == string(used) {
+		if q.Effect == core.EffectReroute || q.Protocol == "" || q.Protocol == string(used) {
 			ids = append(ids, q.ID)
 		}
 	}

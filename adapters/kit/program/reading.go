@@ -57,6 +57,12 @@ func read(g *py.GIL, o py.Object, plan *Plan) (*reading, error) {
 	if plan.Refuse != nil {
 		return nil, plan.Refuse
 	}
+	for _, step := range plan.Through {
+		var err error
+		if o, err = g.CallMethod(o, step.Name, step.Args, nil); err != nil {
+			return nil, err
+		}
+	}
 	var refusals []error
 	for _, protocol := range plan.Protocols {
 		a, ok, err := ask(g, o, protocol, plan)
@@ -124,6 +130,8 @@ func (e *refusedError) Unwrap() error { return e.refusals[0] }
 
 func ask(g *py.GIL, o py.Object, protocol Protocol, plan *Plan) (answer, bool, error) {
 	switch protocol {
+	case Exchange:
+		return askExchange(g, o, plan)
 	case DLPack:
 		return askDLPack(g, o, plan)
 	case CUDAInterface:

@@ -246,3 +246,10 @@ int ndpy_capsule_rename(ndpy o, const char *name) { return api.PyCapsule_SetName
 void ndpy_call_deleter(uintptr_t function, uintptr_t argument) {
 	((void (*)(void *))function)((void *)argument);
 }
+
+int ndpy_call_exporter(uintptr_t function, ndpy o, uintptr_t *made) {
+	void *p = NULL;
+	int r = ((int (*)(PyObject *, void **))function)(OBJECT(o), &p);
+	*made = (uintptr_t)p;
+	return r;
+}

@@ -93,5 +93,6 @@ const char *ndpy_capsule_name(ndpy o);        // NULL without an error if it has
 int ndpy_capsule_rename(ndpy o, const char *name);
 
 void ndpy_call_deleter(uintptr_t function, uintptr_t argument);
+int ndpy_call_exporter(uintptr_t function, ndpy o, uintptr_t *made);
 
 #endif

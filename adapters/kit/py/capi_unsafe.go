@@ -145,6 +145,12 @@ func capiCallDeleter(function, argument uintptr) {
 	C.ndpy_call_deleter(C.uintptr_t(function), C.uintptr_t(argument))
 }
 
+func capiCallExporter(function uintptr, o Object) (made uintptr, r int) {
+	var p C.uintptr_t
+	r = int(C.ndpy_call_exporter(C.uintptr_t(function), C.ndpy(o), &p))
+	return uintptr(p), r
+}
+
 // cName is a C string that is never freed: a capsule keeps the pointer to its name.
 type cName struct{ p *C.char }
 

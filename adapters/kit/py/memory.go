@@ -79,3 +79,13 @@ func (g *GIL) SetCapsuleName(o Object, name string) error {
 // CallDeleter calls a C function void (*)(void *) at an address that a framework gave, with the GIL
 // held, as the deleters of DLPack tensors want it.
 func (g *GIL) CallDeleter(function, argument uintptr) { capiCallDeleter(function, argument) }
+
+// CallExporter calls a C function int (*)(PyObject *, struct **) at an address that a framework gave,
+// and gives the struct that it made for o: so DLPack exports without a call of Python code.
+func (g *GIL) CallExporter(function uintptr, o Object) (uintptr, error) {
+	made, r := capiCallExporter(function, o)
+	if r != 0 {
+		return 0, g.failure()
+	}
+	return made, nil
+}

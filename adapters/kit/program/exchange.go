@@ -1,0 +1,55 @@
+package program
+
+import (
+	"fmt"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/dlpack"
+)
+
+// askExchange exports by the C functions that the object's class has; ok is false if it has none. The
+// tensor is among the answer's holds; if there is an error it was given back.
+func askExchange(g *py.GIL, o py.Object, plan *Plan) (a answer, ok bool, err error) {
+	class := plan.Class
+	if class == 0 {
+		class = g.Type(o)
+	}
+	capsule, ok, err := g.AttrOK(class, dlpack.ExchangeAttribute)
+	if !ok || err != nil {
+		return answer{}, false, err
+	}
+	api, ok := g.Capsule(capsule, dlpack.ExchangeCapsuleName)
+	if !ok {
+		return answer{}, true, &core.Error{
+			Kind: core.ErrProtocol,
+			Err: fmt.Errorf("%s is %s, expected a capsule named %q",
+				dlpack.ExchangeAttribute, g.TypeName(capsule), dlpack.ExchangeCapsuleName),
+		}
+	}
+	export, err := dlpack.Exporter(dlpack.Live(), api)
+	if err != nil {
+		return answer{}, true, err
+	}
+	made, err := g.CallExporter(export, o)
+	if err != nil {
+		return answer{}, true, err
+	}
+	managed, err := dlpack.Inspect(dlpack.Live(), made, dlpack.Versioned)
+	if err != nil {
+		return answer{}, true, err
+	}
+	a, err = readManaged(g, managed)
+	return a, true, err
+}
+
+// readManaged reads a tensor whose deleter is to be called, and gives it back if it cannot be read.
+func readManaged(g *py.GIL, managed dlpack.Managed) (answer, error) {
+	back := hold{deleter: managed.Deleter, argument: managed.Addr}
+	t, err := managed.Tensor()
+	if err != nil {
+		back.drop(g)
+		return answer{}, err
+	}
+	return answer{spec: t.Spec, addr: t.Addr, copied: t.Copied, holds: []hold{back}}, nil
+}

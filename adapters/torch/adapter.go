@@ -1,0 +1,42 @@
+package torch
+
+import (
+	"github.com/ndbridge/ndbridge/adapters/kit/program"
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// New makes the adapter.
+func New() program.Adapter { return &adapter{rules: rules()} }
+
+type adapter struct{ rules []rule }
+
+// Framework implements [program.Adapter].
+func (*adapter) Framework() string { return "torch" }
+
+// Quirks implements [program.Adapter].
+func (a *adapter) Quirks() []core.Quirk { return program.Quirks(a.rules) }
+
+// Owns claims tensors of every kind, subclasses included.
+func (*adapter) Owns(g *py.GIL, env *program.Env, o py.Object) (bool, error) {
+	class, ok, err := g.AttrOK(env.Module, "Tensor")
+	return ok && g.IsInstance(o, class), err // without it torch is just being imported
+}
+
+// Plan implements [program.Adapter].
+func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, error) {
+	plan := program.StandardPlan()
+	plan.Protocols = []program.Protocol{program.Exchange, program.DLPack} // it has no others on the CPU
+	plan.Hold = true
+	class, err := g.Attr(env.Module, "Tensor")
+	if err != nil {
+		return plan, err
+	}
+	plan.Class = class
+	facts, err := look(g, env, class, o)
+	if err != nil {
+		return plan, err
+	}
+	program.Apply(&plan, a.rules, env, facts)
+	return plan, nil
+}

@@ -1,0 +1,202 @@
+package torch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/program"
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+type rule = program.Rule[tensor]
+
+// rules is the table, in the order in which the rules edit a plan: first those that refuse, then those
+// that make another tensor of it, then those about how it is asked.
+func rules() []rule {
+	table := append(refusals(), dtypes()...)
+	table = append(table, corrections()...)
+	for i := range table {
+		table[i].Framework = "torch"
+	}
+	return table
+}
+
+const dlconvertor = "aten/src/ATen/DLConvertor.cpp"
+
+func refusals() []rule {
+	return []rule{
+		{
+			Quirk: core.Quirk{
+				ID: "torch.layouts", Effect: core.EffectRefuse,
+				Summary: "sparse, oneDNN and nested tensors are no strided memory; each kind is refused in " +
+					"words of its own",
+				Remedy: "publish t.to_dense(), or the parts: t.values(), t.indices(), " +
+					"the tensors of t.unbind()",
+				Upstream: "torch/_tensor.py, aten/src/ATen/NestedTensorImpl.cpp",
+			},
+			When: func(t *tensor) bool { return t.layout != "strided" || t.nested },
+			Edit: func(p *program.Plan, t *tensor) {
+				kind := t.layout
+				if t.nested {
+					kind = "nested"
+				}
+				refuse(p, core.ErrLayout, "the tensor is %s, not strided memory", kind)
+			},
+		}, {
+			Quirk: core.Quirk{
+				ID: "torch.no-data", Effect: core.EffectRefuse,
+				Summary: "fake, zero and wrapped tensors, and those whose storage was given up, are exported " +
+					"with a NULL pointer; meta tensors and those of a running transform are refused",
+				Remedy: "publish a tensor that holds data: the one that is wrapped, or a clone on the CPU",
+				Upstream: "torch/_subclasses/fake_tensor.py, " +
+					"aten/src/ATen/functorch/BatchedTensorImpl.cpp",
+			},
+			When: func(t *tensor) bool { return t.noData },
+			Edit: func(p *program.Plan, t *tensor) {
+				refuse(p, core.ErrPointer, "the %s has no memory of its own", t.class)
+			},
+		}, {
+			Quirk: core.Quirk{
+				ID: "torch.conj-bit", Since: "1.10.0", Effect: core.EffectRefuse,
+				Summary: "conj() only sets a bit: the memory holds the conjugates of the elements; __dlpack__ " +
+					"refuses such tensors, DLPack from C does not",
+				Remedy:   "publish t.resolve_conj(), which is a copy",
+				Upstream: "torch/_tensor.py",
+			},
+			When: func(t *tensor) bool { return t.conj },
+			Edit: func(p *program.Plan, _ *tensor) {
+				refuse(p, core.ErrUnsupported, "the elements are the conjugates of those in memory")
+			},
+		}, {
+			Quirk: core.Quirk{
+				ID: "torch.neg-bit-silent", Since: "1.10.0", Effect: core.EffectRefuse,
+				Summary: "the imaginary part of a lazy conjugate only has a bit that says that the memory " +
+					"holds the negatives of the elements; DLPack exports those without a word",
+				Remedy:   "publish t.resolve_neg(), which is a copy",
+				Upstream: dlconvertor,
+			},
+			When: func(t *tensor) bool { return t.neg },
+			Edit: func(p *program.Plan, _ *tensor) {
+				refuse(p, core.ErrUnsupported, "the elements are the negatives of those in memory")
+			},
+		}, {
+			Quirk: core.Quirk{
+				ID: "torch.quantized-and-bits", Effect: core.EffectRefuse,
+				Summary: "the elements of quantized tensors mean something only together with a scale and a " +
+					"zero point, and the bit types mean nothing at all",
+				Remedy:   "publish t.int_repr() or t.dequantize(), or t.view(torch.uint8) of a bit type",
+				Upstream: dlconvertor,
+			},
+			When: func(t *tensor) bool {
+				return strings.HasPrefix(t.dtype, "q") || strings.HasPrefix(t.dtype, "bits")
+			},
+			Edit: func(p *program.Plan, t *tensor) {
+				refuse(p, core.ErrDType, "the elements are %s", t.dtype)
+			},
+		},
+	}
+}
+
+// refuse is what the edits of quirks that refuse do.
+func refuse(p *program.Plan, kind error, format string, args ...any) {
+	p.Refuse = &core.Error{Kind: kind, Err: fmt.Errorf(format, args...)}
+}
+
+func dtypes() []rule {
+	return []rule{
+		{
+			Quirk: core.Quirk{
+				ID: "torch.bool-before-2.2", Until: "2.2.0", Effect: core.EffectCorrect,
+				Protocol: string(program.DLPack),
+				Summary:  "DLPack refuses bool",
+				Upstream: "pytorch issues 67081 and 94463, pull request 114673",
+			},
+			When: func(t *tensor) bool { return t.dtype == "bool" },
+			Edit: asBytes,
+		}, {
+			Quirk: core.Quirk{
+				ID: "torch.float8-before-2.10", Since: "2.1.0", Until: "2.10.0", Effect: core.EffectCorrect,
+				Protocol: string(program.DLPack),
+				Summary:  "DLPack refuses the types of 8-bit floats",
+				Upstream: dlconvertor,
+			},
+			When: func(t *tensor) bool { return strings.HasPrefix(t.dtype, "float8_") },
+			Edit: asBytes,
+		}, {
+			Quirk: core.Quirk{
+				ID: "torch.subbyte-as-bytes", Since: "2.10.0", Effect: core.EffectCorrect,
+				Summary: "the integers of 1 to 7 bits take a byte each, and DLPack says that they are " +
+					"integers of 8 bits",
+				Remedy:   "read the elements as bytes: their type is said in the tag",
+				Upstream: dlconvertor,
+			},
+			When: func(t *tensor) bool { return slices.Contains(subByte, t.dtype) },
+			Edit: func(p *program.Plan, t *tensor) {
+				p.DType, _ = core.Opaque(1)
+				p.Tag = t.dtype
+			},
+		},
+	}
+}
+
+var subByte = []string{
+	"int1", "int2", "int3", "int4", "int5", "int6", "int7",
+	"uint1", "uint2", "uint3", "uint4", "uint5", "uint6", "uint7",
+}
+
+// asBytes has elements of a byte each exported as uint8, and gives them their name back.
+func asBytes(p *program.Plan, t *tensor) {
+	p.Through = append(p.Through, program.MethodCall{Name: "view", Args: []py.Object{t.uint8}})
+	d, err := core.ParseDType(t.dtype)
+	if err != nil {
+		d, _ = core.Opaque(1)
+		p.Tag = t.dtype
+	}
+	p.DType = d
+}
+
+func corrections() []rule {
+	return []rule{
+		{
+			Quirk: core.Quirk{
+				ID: "torch.requires-grad", Effect: core.EffectCorrect,
+				Summary: "__dlpack__ refuses tensors that require a gradient, and with them the parameters " +
+					"of every model; autograd does not see what others write into their memory",
+				Upstream: "torch/_tensor.py",
+			},
+			When: func(t *tensor) bool { return t.requiresGrad },
+			Edit: func(p *program.Plan, t *tensor) {
+				p.Through = append(p.Through, program.MethodCall{Name: "detach"})
+				t.requiresGrad = false
+			},
+		}, {
+			Quirk: core.Quirk{
+				ID: "torch.exchange-unchecked", Since: "2.10.0", Effect: core.EffectReroute,
+				Protocol: string(program.Exchange),
+				Summary: "DLPack from C exports also what __dlpack__ refuses: tensors that require a " +
+					"gradient, and lazy conjugates, whose memory holds other numbers",
+				Upstream: dlconvertor + ", torch/csrc/Module.cpp",
+			},
+			When: func(t *tensor) bool { return t.requiresGrad || t.conj },
+			Edit: func(p *program.Plan, _ *tensor) { p.Without(program.Exchange) },
+		}, {
+			Quirk: core.Quirk{
+				ID: "torch.kwargs-before-2.9", Until: "2.9.0", Effect: core.EffectCorrect,
+				Protocol: string(program.DLPack),
+				Summary:  "__dlpack__ does not know the keywords max_version, dl_device and copy",
+				Upstream: "pytorch pull request 145000",
+			},
+			Edit: func(p *program.Plan, _ *tensor) { p.DLPack.MaxVersion, p.DLPack.Copy = nil, nil },
+		}, {
+			Quirk: core.Quirk{
+				ID: "torch.cpu-stream", Since: "2.9.0", Until: "2.10.0", Effect: core.EffectCorrect,
+				Protocol: string(program.DLPack),
+				Summary:  "__dlpack__ of a tensor on the CPU takes no stream but None: -1 is an error as well",
+				Upstream: "pytorch pull requests 145000 and 163242",
+			},
+			Edit: func(p *program.Plan, _ *tensor) { p.DLPack.Stream = nil },
+		},
+	}
+}
