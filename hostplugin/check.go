@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/checksum"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/hclbody"
 	"github.com/ndbridge/ndbridge/internal/suggest"
 )
@@ -155,7 +156,7 @@ func (c *checker) plugin(at place, p *Program) {
 	if p.Checksum == "" {
 		return
 	}
-	if _, err := parseChecksum(p.Checksum); err != nil {
+	if _, err := checksum.Parse(p.Checksum); err != nil {
 		c.errorf(at.At("checksum"), "Invalid checksum",
 			"checksum must be \"sha256:\" and 64 hexadecimal digits, as in \"sha256:$(sha256sum FILE | cut -c1-64)\": %s.", err)
 	}

@@ -2,10 +2,8 @@ package hostplugin_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"maps"
 	"os"
@@ -15,10 +13,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"testing"
-	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
@@ -30,33 +24,12 @@ import (
 // fakeVariable makes the test binary a plugin: an ordinary executable that serves arrays.
 const fakeVariable = "NDTEST_FAKE"
 
-// forgotten is the array of which a test forgets a view on purpose.
-const forgotten = "waves"
-
-func TestMain(m *testing.M) {
-	if mode := os.Getenv(fakeVariable); mode != "" {
-		os.Exit(fakeMain(mode))
-	}
-	leaks := coretest.Leaks()
-	status := m.Run()
-	for _, leak := range leaks() {
-		if leak.Name != forgotten {
-			fmt.Fprintln(os.Stderr, leak)
-			status = max(status, 1)
-		}
-	}
-	if err := goleak.Find(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		status = max(status, 1)
-	}
-	os.Exit(status)
-}
-
 // fake describes a program that is this test binary.
 func fake(mode string, args ...string) hostplugin.Program {
 	return hostplugin.Program{
 		Name: "fake", Plugin: exe(), Args: args,
-		Env: map[string]string{fakeVariable: mode},
+		// The race detector would make each program stay for a second.
+		Env: map[string]string{fakeVariable: mode, "GORACE": "atexit_sleep_ms=0"},
 	}
 }
 
@@ -143,7 +116,9 @@ func newFakeProducer() (*fakeProducer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, p.add("big", big, make([]byte, 64<<20))
+	f, err := shm.Create("big", 64<<20) // all zero, so that it takes no memory
+	p.arrays["big"] = fakeArray{layout: big, file: f}
+	return p, err
 }
 
 func (p *fakeProducer) add(name string, layout core.Layout, data []byte) error {
@@ -168,11 +143,9 @@ func (p *fakeProducer) Configure(s kit.Settings) error {
 	defer p.mu.Unlock()
 	p.settings = s
 	for _, a := range s.Adapters {
-		for _, q := range a.DisabledQuirks {
-			if q == "fortran.refuse-me" {
-				return &core.Error{
-					Op: "configure", Kind: core.ErrConfig, Err: errors.New("no such quirk"), Remedy: "leave it out",
-				}
+		if slices.Contains(a.DisabledQuirks, "fortran.refuse-me") {
+			return &core.Error{
+				Op: "configure", Kind: core.ErrConfig, Err: errors.New("no such quirk"), Remedy: "leave it out",
 			}
 		}
 	}
@@ -205,7 +178,6 @@ func (p *fakeProducer) opened() {
 				say(2, strings.Repeat("x", 99)+"\n")
 			}
 		case arg == "hello":
-			fmt.Fprintln(os.Stdout, "hello by go-plugin")
 			say(1, "hello by descriptor 1\n")
 			say(2, "hello by descriptor 2\n")
 		}
@@ -229,6 +201,9 @@ func duplicate(fd int) *os.File {
 
 // Wait implements core.Waiter.
 func (p *fakeProducer) Wait(ctx context.Context) error {
+	if slices.Contains(os.Args, "hello") {
+		fmt.Fprintln(os.Stdout, "hello by go-plugin") // which has put its pipe there before it serves calls
+	}
 	select {
 	case err := <-p.end:
 		p.end <- err
@@ -256,67 +231,6 @@ func (p *fakeProducer) Arrays(context.Context) iter.Seq2[core.Entry, error] {
 				return
 			}
 		}
-	}
-}
-
-// Descriptor implements core.Producer.
-func (p *fakeProducer) Descriptor(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error) {
-	p.mu.Lock()
-	p.opens++
-	p.mu.Unlock()
-	switch id {
-	case lieDevice:
-		return os.Open("/dev/zero")
-	case lieDirectory:
-		return os.Open("/")
-	case liePipe:
-		r, w, err := os.Pipe()
-		if err == nil {
-			err = w.Close()
-		}
-		return r, err
-	case lieUnsealed:
-		return unsealed(8)
-	case lieShort, lieReadOnly:
-		f, err := shm.Create("short", 8)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		return shm.ReadOnly(f)
-	}
-	return p.Leases.Descriptor(ctx, id, writable)
-}
-
-// unsealed makes a file that others could cut short.
-func unsealed(size int64) (*os.File, error) {
-	f, err := os.CreateTemp("", "unsealed")
-	if err != nil {
-		return nil, err
-	}
-	return f, errors.Join(os.Remove(f.Name()), f.Truncate(size))
-}
-
-// Segments about which the fake lies.
-const (
-	lieDevice core.SegmentID = iota + 1<<40
-	lieDirectory
-	liePipe
-	lieUnsealed
-	lieShort
-	lieReadOnly
-	lieTwice
-)
-
-// lies maps names to the segments that leases on them claim.
-func lies() map[string]core.Segment {
-	return map[string]core.Segment{
-		"lie:device":    {ID: lieDevice, Size: 8, Sealed: false},
-		"lie:directory": {ID: lieDirectory, Size: 8, Sealed: false},
-		"lie:pipe":      {ID: liePipe, Size: 8, Sealed: false},
-		"lie:unsealed":  {ID: lieUnsealed, Size: 8, Sealed: true},
-		"lie:short":     {ID: lieShort, Size: 4096, Sealed: true},
-		"lie:read-only": {ID: lieReadOnly, Size: 8, Sealed: true},
 	}
 }
 
@@ -348,86 +262,4 @@ func (p *fakeProducer) Lease(ctx context.Context, name string, req core.Request)
 		return core.Lease{}, err
 	}
 	return p.Grant(l, b, nil)
-}
-
-// trick does what names with a colon ask for.
-func (p *fakeProducer) trick(ctx context.Context, name string, req core.Request) (core.Lease, bool, error) {
-	what, arg, ok := strings.Cut(name, ":")
-	if !ok {
-		return core.Lease{}, false, nil
-	}
-	switch what {
-	case "exit":
-		n, err := strconv.Atoi(arg)
-		if err != nil {
-			return core.Lease{}, true, err
-		}
-		say(2, "I am leaving\n")
-		os.Exit(n)
-	case "kill":
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {}
-	case "stop":
-		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		select {}
-	case "side": // as scripts do that close all descriptors
-		_ = syscall.Shutdown(3, syscall.SHUT_RDWR)
-		<-ctx.Done()
-		return core.Lease{}, true, ctx.Err()
-	case "deaf":
-		select {}
-	case "raise":
-		return core.Lease{}, true, &core.Error{
-			Op: "lease", Array: name, Kind: core.ErrPython, Err: &core.PythonError{Type: "KeyError", Message: arg},
-		}
-	case "policy":
-		return core.Lease{}, true, &core.Error{
-			Op: "lease", Array: name, Kind: core.ErrNotShared, Reason: core.ReasonHeapOff,
-			Err: fmt.Errorf("policy %v, writable %v, no wait %v", req.Copy, req.Writable, req.NoWait),
-		}
-	case "twice":
-		l, err := p.Lease(ctx, arg, req)
-		l.ID = core.LeaseID(lieTwice)
-		return l, true, err
-	}
-	layout, err := core.NewLayout(core.LayoutSpec{DType: core.DTypeOf[int64](), Shape: []int{1}})
-	if err != nil {
-		return core.Lease{}, true, err
-	}
-	l, err := p.Grant(core.Lease{Layout: layout, Fence: core.Ready{}, Framework: "fake", Writable: req.Writable}, nil, nil)
-	l.Route, l.Handle = core.RouteSharedHeap, lies()[name]
-	return l, true, err
-}
-
-// word is the n-th 8-byte word of b.
-func word(b []byte, n int) uint64 { return binary.LittleEndian.Uint64(b[8*n:]) }
-
-// eventually waits until ok, for what no event tells.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 10 s: %s", what)
-		}
-	}
-}
-
-var _ io.Writer = (*lockedBuffer)(nil)
-
-// lockedBuffer is a buffer for writers in other goroutines.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }

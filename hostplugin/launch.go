@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/checksum"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/environ"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
 	"github.com/ndbridge/ndbridge/internal/suggest"
 )
@@ -125,7 +126,7 @@ func (l *launch) findPlugin(dirs []string) error {
 	if l.program.Checksum == "" {
 		return nil
 	}
-	if err := verifyChecksum(l.plugin, l.program.Checksum); err != nil {
+	if err := checksum.Verify(l.plugin, l.program.Checksum); err != nil {
 		return l.fail("correct checksum, or find out who changed the file", "the plugin %s: %w", l.plugin, err)
 	}
 	return nil
@@ -185,10 +186,10 @@ func (l *launch) findScript() error {
 				scripts = append(scripts, filepath.Base(f))
 			}
 		}
-		return l.fail(suggest.Remedy(filepath.Base(script), slices.Values(scripts), "correct script"),
+		return l.fail(suggest.Remedy(filepath.Base(script), slices.Values(scripts), "set script to a file that exists"),
 			"the script %s does not exist", script)
 	case err != nil:
-		return l.fail("correct script", "the script cannot be used: %w", err)
+		return l.fail("set script to a file that can be read", "the script cannot be used: %w", err)
 	case info.IsDir():
 		if _, err := os.Stat(filepath.Join(script, "__main__.py")); err != nil {
 			return l.fail("name a file in it, or set module instead",
@@ -220,7 +221,7 @@ func (l *launch) findHeap() {
 		preload = "/proc/self/fd/" + strconv.Itoa(heapFD)
 	}
 	set := map[string]string{"LD_PRELOAD": preload}
-	if old := lookupEnv(l.env, "LD_PRELOAD"); old != "" {
+	if old := environ.Lookup(l.env, "LD_PRELOAD"); old != "" {
 		set["LD_PRELOAD"] += ":" + old
 	}
 	if n := l.program.SharedHeapThreshold; n != 0 {
@@ -229,12 +230,7 @@ func (l *launch) findHeap() {
 	if libs := l.program.SharedHeapLibraries; libs != nil {
 		set["NDBRIDGE_HEAP_LIBRARIES"] = strings.Join(libs, ",")
 	}
-	l.env = mergeEnv(l.env, set)
-}
-
-// heapByDescriptor reports whether the heap library is passed as an open file.
-func (l *launch) heapByDescriptor() bool {
-	return l.heap != "" && strings.HasPrefix(lookupEnv(l.env, "LD_PRELOAD"), "/proc/self/fd/")
+	l.env = environ.Merge(l.env, set)
 }
 
 // environment gives the program's environment: the host's, without what a plugin that started this
@@ -243,26 +239,5 @@ func (l *launch) environment(host []string) []string {
 	env := slices.DeleteFunc(slices.Clone(host), func(v string) bool {
 		return strings.HasPrefix(v, "PLUGIN_") || strings.HasPrefix(v, "NDBRIDGE_HEAP_")
 	})
-	return mergeEnv(env, l.program.Env)
-}
-
-func mergeEnv(env []string, set map[string]string) []string {
-	env = slices.DeleteFunc(env, func(v string) bool {
-		name, _, _ := strings.Cut(v, "=")
-		_, ok := set[name]
-		return ok
-	})
-	for _, name := range slices.Sorted(maps.Keys(set)) {
-		env = append(env, name+"="+set[name])
-	}
-	return env
-}
-
-func lookupEnv(env []string, name string) string {
-	for _, v := range env {
-		if value, ok := strings.CutPrefix(v, name+"="); ok {
-			return value
-		}
-	}
-	return ""
+	return environ.Merge(env, l.program.Env)
 }

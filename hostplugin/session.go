@@ -10,6 +10,7 @@ import (
 	"weak"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/releases"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/segments"
 )
 
@@ -32,7 +33,7 @@ type Session struct {
 	conn   *connection
 
 	cache    *segments.Cache
-	releases *releaser
+	releases *releases.Queue
 
 	closing   chan struct{} // closed by Close
 	closeOnce sync.Once
@@ -74,7 +75,7 @@ func newSession(h *Host, l *launch) *Session {
 func (s *Session) begin(c *connection) {
 	s.conn = c
 	s.cache = segments.New(c.client)
-	s.releases = newReleaser(c.client)
+	s.releases = releases.New(c.client)
 	go func() {
 		defer close(s.script.known)
 		s.script.err = c.client.Wait(context.Background()) // ends with the client
@@ -106,7 +107,7 @@ func (s *Session) supervise() {
 		}
 	}
 	s.conn.end()
-	s.releases.close()
+	s.releases.Close()
 }
 
 // shut is the orderly end, at Close.
@@ -114,11 +115,11 @@ func (s *Session) shut() {
 	s.finish(core.ErrClosed, nil)
 	s.closeViews()
 	ctx, cancel := context.WithTimeout(context.Background(), flushWait)
-	s.releases.flush(ctx)
+	s.releases.Flush(ctx)
 	cancel()
 	_ = s.conn.client.Close() // never fails; ends the calls that are under way
 	s.conn.end()
-	s.releases.close()
+	s.releases.Close()
 }
 
 // diagnose finds out why the program is gone, or of no use any more. It waits, not long, for what is
@@ -202,7 +203,7 @@ func (s *Session) Info(ctx context.Context) (core.Info, error) {
 	if err := s.alive("info", ""); err != nil {
 		return core.Info{}, err
 	}
-	s.releases.flush(ctx)
+	s.releases.Flush(ctx)
 	info, err := s.conn.client.Info(ctx)
 	if err != nil {
 		return core.Info{}, err

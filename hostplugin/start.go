@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/environ"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/logs"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
@@ -258,7 +259,7 @@ func (l *launch) spec() *process.Spec {
 		Name: l.program.Name, Path: l.path, Args: l.argv, Dir: l.dir, Env: l.env,
 		OutputFD: l.program.python(),
 	}
-	if l.heap != "" && !strings.Contains(lookupEnv(l.env, "LD_PRELOAD"), l.heap) {
+	if l.heap != "" && !strings.Contains(environ.Lookup(l.env, "LD_PRELOAD"), l.heap) {
 		s.Preload = l.heap
 	}
 	return s

@@ -117,7 +117,7 @@ func (s *Session) release(id core.LeaseID) {
 	s.mu.Lock()
 	delete(s.views, id)
 	s.mu.Unlock()
-	s.releases.add(id)
+	s.releases.Add(id)
 }
 
 // closeViews closes all views, and lets no more be made.

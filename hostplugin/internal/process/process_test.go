@@ -1,7 +1,6 @@
 package process
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -11,10 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -199,155 +196,6 @@ func TestEnvironmentAndDirectory(t *testing.T) {
 	}
 }
 
-func alive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !strings.Contains(string(stat), ") Z ")
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 10 s: %s", what)
-		}
-	}
-}
-
-// pids waits for n pids that the program prints on descriptor 2.
-func pids(t *testing.T, p *Process, n int) []int {
-	t.Helper()
-	var out []int
-	eventually(t, "pids are printed", func() bool { return len(strings.Fields(p.LastErrors())) == n })
-	for _, f := range strings.Fields(p.LastErrors()) {
-		pid, err := strconv.Atoi(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, pid)
-	}
-	return out
-}
-
-func TestKillEndsTheGroup(t *testing.T) {
-	t.Parallel()
-	p, _, _ := shell(t, `sleep 600 & echo $! >&2; sh -c 'sleep 601 & echo $! >&2; wait' & echo $$ >&2; wait`, nil)
-	begin(t, p)
-	group := pids(t, p, 3)
-	if pgid, err := syscall.Getpgid(group[0]); err != nil || strconv.Itoa(pgid) != p.ID() {
-		t.Errorf("process group %d, %v; want %s", pgid, err, p.ID())
-	}
-	if p.Dying() {
-		t.Error("a running program is dying")
-	}
-	for range 2 {
-		if err := p.Kill(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-	if how, own := exited(t, p); how != "was killed by SIGKILL" || own {
-		t.Errorf("Exit = %q, %v", how, own)
-	}
-	for _, pid := range group {
-		eventually(t, "the group is gone", func() bool { return !alive(pid) })
-	}
-	if err := p.Kill(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestExitEndsTheGroup: what a program leaves behind in its group ends with it, and what it leaves
-// elsewhere cannot hold up its end, though it has all the pipes.
-func TestExitEndsTheGroup(t *testing.T) {
-	t.Parallel()
-	p, _, _ := shell(t, `sleep 600 & echo $! >&2; setsid sleep 601 & echo $! >&2; sleep 0.2`, nil)
-	begin(t, p)
-	left := pids(t, p, 2)
-	began := time.Now()
-	if how, own := exited(t, p); how != "exited with status 0" || !own {
-		t.Errorf("Exit = %q, %v", how, own)
-	}
-	if d := time.Since(began); d > 5*time.Second {
-		t.Errorf("the end took %v", d)
-	}
-	eventually(t, "the group is gone", func() bool { return !alive(left[0]) })
-	if !alive(left[1]) {
-		t.Error("a process of another session is gone")
-	}
-	if err := syscall.Kill(left[1], syscall.SIGKILL); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestSignal(t *testing.T) {
-	t.Parallel()
-	p, _, _ := shell(t, `kill -ABRT $$`, nil)
-	begin(t, p)
-	if how, own := exited(t, p); how != "was killed by SIGABRT" || !own {
-		t.Errorf("Exit = %q, %v", how, own)
-	}
-}
-
-// TestProgramDiesWithItsHost kills a host in the hardest way.
-func TestProgramDiesWithItsHost(t *testing.T) {
-	t.Parallel()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	host := exec.CommandContext(t.Context(), exe)
-	host.Env = append(os.Environ(), hostVariable+"=1")
-	out, err := host.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := host.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil || !alive(pid) {
-		t.Fatalf("the program of pid %d does not run: %v", pid, err)
-	}
-	if err := host.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := host.Wait(); err == nil {
-		t.Error("the host has ended well")
-	}
-	eventually(t, "the program is gone", func() bool { return !alive(pid) })
-}
-
-func TestKillBeforeStart(t *testing.T) {
-	t.Parallel()
-	p, _, _ := shell(t, `sleep 600`, nil)
-	if err := p.Kill(t.Context()); err != nil {
-		t.Error(err)
-	}
-	begin(t, p)
-	if how, own := exited(t, p); how != "was killed by SIGKILL" || own {
-		t.Errorf("Exit = %q, %v", how, own)
-	}
-}
-
-func TestDiscard(t *testing.T) {
-	t.Parallel()
-	p, side, _ := shell(t, `sleep 600`, nil)
-	p.Discard()
-	p.Discard()
-	if how, own := exited(t, p); how != "was not started" || own {
-		t.Errorf("Exit = %q, %v", how, own)
-	}
-	if err := p.Start(t.Context()); err == nil {
-		t.Error("Start after Discard succeeds")
-	}
-	if _, _, err := side.Recv(); !errors.Is(err, io.EOF) {
-		t.Errorf("side socket: %v", err)
-	}
-}
-
 func TestStartFails(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Spec){
@@ -368,26 +216,6 @@ func TestStartFails(t *testing.T) {
 				t.Errorf("side socket: %v", err)
 			}
 		})
-	}
-}
-
-// TestStuckWriter: a writer of the host's own that blocks cannot hold up the end of a program.
-func TestStuckWriter(t *testing.T) {
-	t.Parallel()
-	side, peer, err := fdpass.Pair()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, w := io.Pipe() // nobody reads
-	p := New(&Spec{Name: "p", Path: "/bin/sh", Args: []string{"sh", "-c", "echo a; echo b; echo c"}}, peer,
-		Options{Log: slog.New(slog.DiscardHandler), Stdout: w})
-	begin(t, p)
-	if how, _ := exited(t, p); how != "exited with status 0" {
-		t.Errorf("Exit = %q", how)
-	}
-	p.CloseLog()
-	if err := errors.Join(r.Close(), w.Close(), side.Close()); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -417,22 +245,5 @@ func TestAddresses(t *testing.T) {
 	}
 	if p.Name() != "p" || p.ID() != "" || p.Diagnose(t.Context()) != "" {
 		t.Errorf("name %q, id %q", p.Name(), p.ID())
-	}
-}
-
-func TestExiting(t *testing.T) {
-	t.Parallel()
-	for stat, want := range map[string]bool{
-		"1 (a) R 0 1 1 0 -1 4194304 0":        false,
-		"1 (a) Z 0 1 1 0 -1 4194308 0":        true,
-		"1 (a ) R 0 4) S 0 1 1 0 -1 4 0":      true,
-		"1 (a) 4 4 4 4 4 4) R 0 1 1 0 -1 8 0": false,
-		"1 (a) R":                             false,
-		"":                                    false,
-		"1 (a) R 0 1 1 0 -1 flags 0":          false,
-	} {
-		if got := exiting(stat); got != want {
-			t.Errorf("exiting(%q) = %v", stat, got)
-		}
 	}
 }

@@ -1,4 +1,5 @@
-package hostplugin
+// Package checksum compares files with the checksums that a configuration gives.
+package checksum
 
 import (
 	"crypto/sha256"
@@ -7,12 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 )
 
-// parseChecksum reads "sha256:" and 64 hexadecimal digits.
-func parseChecksum(s string) ([]byte, error) {
+// Parse reads "sha256:" and 64 hexadecimal digits.
+func Parse(s string) ([]byte, error) {
 	digits, ok := strings.CutPrefix(s, "sha256:")
 	if !ok {
 		return nil, errors.New(`it does not begin with "sha256:"`)
@@ -27,24 +29,32 @@ func parseChecksum(s string) ([]byte, error) {
 	return sum, nil
 }
 
-// verifyChecksum compares a file with the checksum that the configuration gives. go-plugin's own
-// SecureConfig would check the interpreter instead, since that is what is executed.
-func verifyChecksum(path, checksum string) error {
-	want, err := parseChecksum(checksum)
+// Verify compares a plugin's file with its checksum. go-plugin's own SecureConfig would check the
+// interpreter instead, since that is what is executed. The errors do not name the file.
+func Verify(path, checksum string) error {
+	want, err := Parse(checksum)
 	if err != nil {
 		return err
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return unwrapPath(err)
+		return cause(err)
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
-		return unwrapPath(err)
+		return cause(err)
 	}
 	if got := h.Sum(nil); subtle.ConstantTimeCompare(got, want) != 1 {
 		return fmt.Errorf("expected checksum sha256:%x, got sha256:%x", want, got)
 	}
 	return nil
+}
+
+// cause drops the operation and the path from a file error.
+func cause(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
 }

@@ -1,0 +1,64 @@
+package hostplugin_test
+
+import (
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/hostplugin"
+)
+
+func TestOutput(t *testing.T) {
+	t.Parallel()
+	var log lockedBuffer
+	host := newHostWith(t, hostplugin.Config{Programs: []hostplugin.Program{fake("serve", "hello")}},
+		hostplugin.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))))
+	if _, err := host.Start(t.Context(), "fake"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`msg="hello by go-plugin" program=fake stream=stdout`,
+		`msg="hello by descriptor 1" program=fake stream=stdout`,
+		`msg="hello by descriptor 2" program=fake stream=stderr`,
+	} {
+		eventually(t, want, func() bool { return strings.Contains(log.String(), want) })
+	}
+	if err := host.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := strings.Count(log.String(), "\n"); n != 3 {
+		t.Errorf("more than the program has printed:\n%s", log.String())
+	}
+}
+
+func TestRawOutput(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr lockedBuffer
+	host := newHostWith(t, hostplugin.Config{Programs: []hostplugin.Program{fake("serve", "hello", "print=2")}},
+		hostplugin.WithOutput(&stdout, &stderr))
+	if _, err := host.Start(t.Context(), "fake"); err != nil {
+		t.Fatal(err)
+	}
+	line := strings.Repeat("x", 99) + "\n"
+	eventually(t, "all output", func() bool {
+		return strings.Contains(stdout.String(), "hello by go-plugin\n") &&
+			strings.Contains(stdout.String(), "hello by descriptor 1\n") &&
+			stderr.String() == "hello by descriptor 2\n"+line+line
+	})
+	if strings.Contains(stdout.String(), "|grpc|") {
+		t.Error("the handshake is part of the output")
+	}
+}
+
+// TestMuchOutput: neither a slow log nor a lot of output stops a program.
+func TestMuchOutput(t *testing.T) {
+	t.Parallel()
+	host := newHostWith(t, hostplugin.Config{Programs: []hostplugin.Program{fake("serve", "print=200000")}},
+		hostplugin.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
+	s, err := host.Start(t.Context(), "fake") // it prints before it answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeView(t, view(t, s, "samples"))
+}

@@ -1,0 +1,206 @@
+package hostplugin_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/coretest"
+	"github.com/ndbridge/ndbridge/hostplugin"
+)
+
+func TestViewsHaveTheProgramsValues(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for _, a := range coretest.Arrays() {
+		t.Run(a.Name, func(t *testing.T) {
+			v := view(t, s, a.Name)
+			defer closeView(t, v)
+			if v.DType() != a.DType || v.Tag() != a.Tag || !slices.Equal(v.Shape(), a.Shape) {
+				t.Errorf("view is %v %q %v, want %v %q %v", v.DType(), v.Tag(), v.Shape(), a.DType, a.Tag, a.Shape)
+			}
+			got := make([]byte, len(a.Data))
+			if n, err := core.CopyBytes(got, v); err != nil || n != len(got) || !slices.Equal(got, a.Data) {
+				t.Errorf("CopyBytes = %d, %v: not the values that the program has", n, err)
+			}
+			if v.Writable() || v.Copied() || v.Name() != a.Name || v.Framework() != "fake" {
+				t.Errorf("writable %v, copied %v, %s of %s", v.Writable(), v.Copied(), v.Name(), v.Framework())
+			}
+		})
+	}
+}
+
+func TestWritableViewsShareMemory(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	r, w := view(t, s, "samples"), view(t, s, "samples", hostplugin.Writable())
+	defer closeView(t, r)
+	defer closeView(t, w)
+	if err := core.Set(w, float32(42), 1, 2); err != nil {
+		t.Fatal(err)
+	}
+	if x, err := core.At[float32](r, 1, 2); err != nil || x != 42 {
+		t.Errorf("the other view has %v, %v", x, err)
+	}
+	if r.Addr() == w.Addr() {
+		t.Error("views for reading and for writing share a mapping")
+	}
+	if err := core.Set(r, float32(1), 0, 0); !errors.Is(err, core.ErrReadOnly) {
+		t.Errorf("Set on a read-only view = %v", err)
+	}
+}
+
+// TestMappingsAreShared: one descriptor for any number of views, also one after another.
+func TestMappingsAreShared(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	var views []*core.View
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for range 16 {
+		wg.Go(func() {
+			v, err := s.View(t.Context(), "picture")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			views = append(views, v)
+		})
+	}
+	wg.Wait()
+	for _, v := range views {
+		if v.Addr() != views[0].Addr() {
+			t.Errorf("views at %#x and %#x", v.Addr(), views[0].Addr())
+		}
+	}
+	for _, v := range views {
+		closeView(t, v)
+	}
+	for range 100 {
+		closeView(t, view(t, s, "picture"))
+	}
+	i := info(t, s)
+	if !strings.Contains(i.Interpreter, " 1 descriptors") {
+		t.Errorf("116 views took more than one descriptor: %s", i.Interpreter)
+	}
+	if i.Leases != 0 {
+		t.Errorf("%d leases stand", i.Leases)
+	}
+}
+
+func TestRequestOptionsReachTheProgram(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for want, opts := range map[string][]hostplugin.ViewOption{
+		"policy default, writable false, no wait false":  nil,
+		"policy never, writable true, no wait false":     {hostplugin.NoCopy(), hostplugin.Writable()},
+		"policy if-needed, writable false, no wait true": {hostplugin.AllowCopy(), hostplugin.NoWait()},
+	} {
+		_, err := s.View(t.Context(), "policy:x", opts...)
+		if !errors.Is(err, core.ErrNotShared) || !strings.Contains(err.Error(), want) {
+			t.Errorf("View = %v, want %q", err, want)
+		}
+		if e, ok := errors.AsType[*core.Error](err); !ok || e.Op != "view" || e.Program != "fake" ||
+			e.Array != "policy:x" || e.Reason != core.ReasonHeapOff || !e.Remote {
+			t.Errorf("error lost something: %#v", e)
+		}
+	}
+}
+
+func TestMissingNames(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	if _, err := s.View(t.Context(), "nothing", hostplugin.NoWait()); !errors.Is(err, core.ErrNotFound) {
+		t.Errorf("View without waiting = %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	if _, err := s.View(ctx, "nothing"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("View with a deadline = %v", err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if _, err := s.View(ctx, "deaf:"); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled View of a program that does not listen = %v", err)
+	}
+	if n := info(t, s).Leases; n != 0 {
+		t.Errorf("%d leases stand", n)
+	}
+}
+
+// TestLies: what a hostile plugin says about its memory is an error, and nothing stays of it.
+func TestLies(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	fds := openFDs(t)
+	for name, write := range map[string]bool{
+		"lie:device": false, "lie:directory": false, "lie:pipe": false, "lie:unsealed": false, "lie:short": false,
+		"lie:read-only": true, "lie:nothing": false,
+	} {
+		var opts []hostplugin.ViewOption
+		if write {
+			opts = append(opts, hostplugin.Writable())
+		}
+		v, err := s.View(t.Context(), name, opts...)
+		if v != nil || !errors.Is(err, core.ErrProtocol) && !errors.Is(err, core.ErrPointer) {
+			t.Errorf("%s: View = %v, %v", name, v, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "view fake/"+name+": ") {
+			t.Errorf("%s: error does not say what it is about: %v", name, err)
+		}
+	}
+	if n := info(t, s).Leases; n != 0 {
+		t.Errorf("%d leases stand", n)
+	}
+	if after := openFDs(t); !slices.Equal(fds, after) {
+		t.Logf("other tests may open some, too: before %d, after %d", len(fds), len(after))
+	}
+
+	first := view(t, s, "twice:samples")
+	defer closeView(t, first)
+	if _, err := s.View(t.Context(), "twice:samples"); !errors.Is(err, core.ErrProtocol) {
+		t.Errorf("a lease that was granted twice: %v", err)
+	}
+}
+
+func openFDs(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fds []string
+	for _, e := range entries {
+		fds = append(fds, e.Name())
+	}
+	return fds
+}
+
+func TestPythonErrorsKeepTheirType(t *testing.T) {
+	t.Parallel()
+	_, err := start(t).View(t.Context(), "raise:x")
+	py, ok := errors.AsType[*core.PythonError](err)
+	if !ok || py.Type != "KeyError" || py.Message != "x" || !errors.Is(err, core.ErrPython) {
+		t.Errorf("View = %v", err)
+	}
+}
+
+func TestForgottenViewsAreReported(t *testing.T) { //nolint:paralleltest // it looks for all leaks of the process
+	s := start(t)
+	leaks := coretest.Leaks()
+	if _, err := s.View(t.Context(), forgotten); err != nil {
+		t.Fatal(err)
+	}
+	found := leaks()
+	if len(found) != 1 || found[0].Name != forgotten {
+		t.Errorf("leaks = %v", found)
+	}
+}
