@@ -37,12 +37,17 @@ func TestMain(m *testing.M) {
 	}
 	built = dir
 	code := m.Run()
-	os.RemoveAll(dir)
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
 	os.Exit(code)
 }
 
 // library is the path of the library under test.
-func library(tb testing.TB) string { return harness.Library(tb, "libndbridge-heap.so") }
+func library(t *testing.T) string {
+	t.Helper()
+	return harness.Library(t, "libndbridge-heap.so")
+}
 
 // stress is the path of the stress program.
 func stress(t *testing.T) string {
@@ -67,7 +72,7 @@ var buildStress = sync.OnceValues(func() (string, error) {
 func compile(name string, args ...string) (string, error) {
 	file := filepath.Join(built, name)
 	flags := []string{"-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", file}
-	out, err := exec.Command(compiler(), append(append(flags, args...), "-ldl")...).CombinedOutput()
+	out, err := exec.CommandContext(context.Background(), compiler(), append(append(flags, args...), "-ldl")...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("compile %s: %w\n%s", name, err, out)
 	}

@@ -1,5 +1,6 @@
 """The C interface of the shared heap (ndheap.h), for tests in Python."""
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -74,13 +75,21 @@ def trim(idle_ms=0):
     return _process.ndheap_trim(ctypes.c_uint32(idle_ms))
 
 
+@contextlib.contextmanager
+def mapped(block):
+    """The file behind a pinned block as another process sees it, from the block on."""
+    with mmap.mmap(block.fd, block.segment_size, mmap.MAP_SHARED, mmap.PROT_READ) as m:
+        with memoryview(m) as whole, whole[block.offset :] as view:
+            yield view
+
+
 def pages(address, size):
     """What another process would see at address: bytes read through the file, not through memory."""
     block = pin(address)
     assert block and block.flags & SHAREABLE and block.available >= size, "not shareable"
     try:
-        with mmap.mmap(block.fd, block.segment_size, mmap.MAP_SHARED, mmap.PROT_READ) as m:
-            return m[block.offset : block.offset + size]
+        with mapped(block) as view:
+            return bytes(view[:size])
     finally:
         unpin(address)
 
