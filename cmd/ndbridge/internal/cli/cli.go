@@ -43,7 +43,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return statusOK
 	}
-	if status, ok := errors.AsType[*statusError](err); ok {
+	status, said := errors.AsType[*statusError](err)
+	switch {
+	case ctx.Err() != nil:
+		if !said {
+			env.report(err)
+		}
+		return statusInterrupted
+	case said:
 		return status.code
 	}
 	if usage, ok := errors.AsType[*usageError](err); ok || !env.running {
@@ -54,9 +61,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return statusUsage
 	}
 	env.report(err)
-	if ctx.Err() != nil {
-		return statusInterrupted
-	}
 	return statusFailed
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -43,8 +44,12 @@ func explain(err error) problem {
 }
 
 // report tells the user of an error: what happened and why, and on lines of their own what to do and
-// which quirk decided. Mistakes in a configuration are shown where they stand.
+// which quirk decided. Mistakes in a configuration are shown where they stand. Users who interrupt know
+// that they did.
 func (e *environ) report(err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
 	if mistakes, ok := errors.AsType[*hostplugin.ConfigError](err); ok {
 		columns, tty := render.Columns(e.stderr.w)
 		if mistakes.Report(e.stderr, uint(max(columns, 0)), tty && render.DepthOf(e.stderr.w, render.Auto) > render.Mono) == nil { //nolint:gosec // not negative

@@ -95,7 +95,7 @@ func finish(ctx context.Context, s session) error {
 	switch {
 	case waited != nil:
 		return &statusError{statusInterrupted}
-	case status <= 0:
+	case status < 0: // nobody knows
 		return err
 	}
 	return &statusError{status}

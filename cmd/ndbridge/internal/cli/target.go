@@ -54,9 +54,6 @@ func (t *target) define(cmd *cobra.Command) {
 		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return t.programs(), cobra.ShellCompDirectiveNoFileComp
 		}))
-	cmd.MarkFlagsMutuallyExclusive("script", "module", "config")
-	cmd.MarkFlagsMutuallyExclusive("script", "program")
-	cmd.MarkFlagsMutuallyExclusive("module", "program")
 }
 
 // mustComplete checks what is only wrong if a flag of that name was not defined.
@@ -96,10 +93,33 @@ func (t *target) configFile() string {
 	return t.config
 }
 
+// check refuses two ways of saying which program is meant.
+func (t *target) check() error {
+	given := ""
+	for _, way := range []struct{ flag, value string }{
+		{"script", t.script}, {"module", t.module}, {"config", t.config},
+	} {
+		switch {
+		case way.value == "":
+		case given != "":
+			return usagef("--%s and --%s: only one of them can say which program is meant", given, way.flag)
+		default:
+			given = way.flag
+		}
+	}
+	if t.direct() && t.program != "" {
+		return usagef("--%s and --program: --program names one of a configuration", given)
+	}
+	return nil
+}
+
 // load gives the configuration that is meant, with the flags' changes. extra are further arguments of
 // the program.
 func (t *target) load(extra []string) (hostplugin.Config, error) {
 	extra = slices.Concat(t.args, extra)
+	if err := t.check(); err != nil {
+		return hostplugin.Config{}, err
+	}
 	if t.direct() {
 		return hostplugin.Config{Programs: []hostplugin.Program{t.change(hostplugin.Program{
 			Name: programName(t.script, t.module), Script: t.script, Module: t.module,

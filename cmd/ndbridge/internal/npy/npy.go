@@ -12,7 +12,8 @@ import (
 	"github.com/ndbridge/ndbridge/internal/stream"
 )
 
-// Write writes v in row-major order, piece by piece, so that an array of any size needs little memory.
+// Write writes v piece by piece, so that an array of any size needs little memory. An array that lies
+// in column-major order is written in that order, as NumPy does; others in row-major order.
 //
 // NumPy cannot say every element type. One that it only knows as bytes of some size (bfloat16, a
 // structure that is described in words of another framework) is written as such; note then says how to
@@ -25,6 +26,14 @@ func Write(w io.Writer, v *core.View) (note string, err error) {
 	}
 	if _, err := w.Write(header); err != nil {
 		return "", fmt.Errorf("write %s: %w", v.Name(), err)
+	}
+	if columnMajor(v.Layout()) {
+		transposed, err := v.Transpose()
+		if err != nil {
+			return "", err
+		}
+		defer transposed.Close() //nolint:errcheck // derived itself, so there is nothing to give back
+		v = transposed
 	}
 	for piece, err := range stream.Bytes(v, stream.DefaultSize) {
 		if err != nil {
@@ -57,8 +66,22 @@ func Header(l core.Layout) (header []byte, note string, err error) {
 	if !d.Opaque() && d.Lanes() > 1 {
 		shape = append(shape, d.Lanes())
 	}
-	text := fmt.Sprintf("{'descr': %s, 'fortran_order': False, 'shape': %s, }", descr, tuple(shape))
+	order := "False"
+	if columnMajor(l) {
+		order = "True"
+	}
+	text := fmt.Sprintf("{'descr': %s, 'fortran_order': %s, 'shape': %s, }", descr, order, tuple(shape))
 	return frame(text), note, nil
+}
+
+// columnMajor reports whether the elements are written in column-major order. Those that become a last
+// axis of the file are not: their lanes lie together.
+func columnMajor(l core.Layout) bool {
+	if l.Contiguous() || !l.DType().Opaque() && l.DType().Lanes() > 1 {
+		return false
+	}
+	transposed, err := l.Transpose()
+	return err == nil && transposed.Contiguous()
 }
 
 // frame puts the magic number and the length before a header, and fills it up so that the elements

@@ -144,7 +144,7 @@ func TestPackedIsRefused(t *testing.T) {
 	}
 }
 
-func TestElementsAreInRowMajorOrder(t *testing.T) {
+func TestElementsAreInOrder(t *testing.T) {
 	t.Parallel()
 	raw := []byte{0, 1, 2, 3, 4, 5}
 	v := viewOf(t, raw, core.LayoutSpec{DType: core.Uint8, Shape: []int{3, 2}, Strides: []int{-1, 3}, Offset: 2})
@@ -154,6 +154,15 @@ func TestElementsAreInRowMajorOrder(t *testing.T) {
 	}
 	if _, _, elements := dictOf(t, out.Bytes()); !bytes.Equal(elements, []byte{2, 5, 1, 4, 0, 3}) {
 		t.Errorf("elements %v", elements)
+	}
+	v = viewOf(t, raw, core.LayoutSpec{DType: core.Uint8, Shape: []int{3, 2}, Strides: []int{1, 3}})
+	out.Reset()
+	if _, err := npy.Write(&out, v); err != nil {
+		t.Fatal(err)
+	}
+	if _, header, elements := dictOf(t, out.Bytes()); !bytes.Equal(elements, raw) ||
+		!strings.Contains(header, "'fortran_order': True, 'shape': (3, 2)") {
+		t.Errorf("column-major: %s, elements %v", header, elements)
 	}
 }
 
