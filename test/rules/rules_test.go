@@ -35,6 +35,7 @@ var cgoPackages = []string{
 	"adapters/kit/py/pytests", // its tests
 	"adapters/numpy/plugin",
 	"internal/sharedheap",
+	"internal/sharedheap/cmalloc", // its tests
 }
 
 // root is the repository's folder; tests run in their own.
