@@ -19,29 +19,29 @@ func (a *adapter) Quirks() []core.Quirk { return program.Quirks(a.rules) }
 
 // Owns claims arrays of every kind, subclasses included, and NumPy's scalars.
 func (*adapter) Owns(g *py.GIL, env *program.Env, o py.Object) (bool, error) {
-	class, err := classOf(g, env, o)
-	return class != 0, err
+	_, ok, err := classOf(g, env, o)
+	return ok, err
 }
 
-// classOf gives the class of NumPy's own that o belongs to, or 0.
-func classOf(g *py.GIL, env *program.Env, o py.Object) (py.Object, error) {
+// classOf gives the class of NumPy's own that o belongs to; ok is false if there is none.
+func classOf(g *py.GIL, env *program.Env, o py.Object) (class py.Object, ok bool, err error) {
 	for _, name := range []string{"ndarray", "generic"} {
-		class, ok, err := g.AttrOK(env.Module, name)
+		class, ok, err = g.AttrOK(env.Module, name)
 		if !ok || err != nil {
-			return 0, err // numpy is just being imported
+			return 0, false, err // numpy is just being imported
 		}
 		if g.IsInstance(o, class) {
-			return class, nil
+			return class, true, nil
 		}
 	}
-	return 0, nil
+	return 0, false, nil
 }
 
 // Plan implements [program.Adapter].
 func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, error) {
 	plan := program.StandardPlan()
-	class, err := classOf(g, env, o)
-	if err != nil {
+	class, ok, err := classOf(g, env, o)
+	if !ok || err != nil {
 		return plan, err
 	}
 	plan.Class = class

@@ -21,8 +21,8 @@
 //   - DLPack counts strides in elements. A field of a packed record has strides that are not a
 //     multiple of its size, and is refused.
 //   - Masked arrays export their data by every protocol, and nothing says that there is a mask.
-//   - Scalars have no __dlpack__. Their array interface describes a copy that lives as long as the
-//     dictionary, and calls it writable.
+//   - Scalars have no __dlpack__. Before 2.5 their array interface describes a copy that lives as long
+//     as the dictionary, and calls it writable.
 //   - Objects, and the variable-width strings of NumPy 2, consist of pointers into this process.
 //
 // Some of NumPy's habits need no quirk, because the readers are as lenient for everybody: strides that

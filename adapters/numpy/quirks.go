@@ -2,6 +2,7 @@ package numpy
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/core"
@@ -15,8 +16,7 @@ const idReadOnly core.QuirkID = "numpy.readonly-needs-versioned"
 // rules is the table, in the order in which the rules edit a plan: first those that refuse, then
 // those that lead to another protocol, then those that change how one is spoken.
 func rules() []rule {
-	table := append(refusals(), reroutes()...)
-	table = append(table, corrections()...)
+	table := slices.Concat(refusals(), reroutesByType(), reroutesByLayout(), corrections())
 	for i := range table {
 		table[i].Framework = "numpy"
 	}
@@ -60,11 +60,13 @@ func refusals() []rule {
 	}
 }
 
-func reroutes() []rule {
+// reroutesByType are about elements that DLPack does not have.
+func reroutesByType() []rule {
 	return []rule{
 		{
 			Quirk: core.Quirk{
 				ID: "numpy.scalars-without-dlpack", Effect: core.EffectReroute, Protocol: string(program.DLPack),
+				Until: "2.5.0",
 				Summary: "scalars have no __dlpack__, and their array interface describes a temporary copy " +
 					"and calls it writable",
 				Upstream: "numpy pull request 32029; numpy/_core/src/multiarray/scalartypes.c.src",
@@ -89,7 +91,7 @@ func reroutes() []rule {
 		}, {
 			Quirk: core.Quirk{
 				ID: "numpy.non-numeric-dtypes", Effect: core.EffectReroute, Protocol: string(program.DLPack),
-				Summary:  "DLPack has no dates, text or records; the array interface has",
+				Summary:  "DLPack has no dates, text or records; the array interface has, under names of its own",
 				Upstream: "numpy/_core/src/multiarray/dlpack.c",
 			},
 			When: func(a *array) bool { return !a.numeric() },
@@ -106,21 +108,28 @@ func reroutes() []rule {
 			Edit: useInterface,
 		}, {
 			Quirk: core.Quirk{
-				ID: "numpy.stride-not-multiple", Effect: core.EffectReroute, Protocol: string(program.DLPack),
-				Since:    "1.22.0",
-				Summary:  "DLPack counts strides in elements, so it refuses a field of a packed record",
-				Upstream: "numpy/_core/src/multiarray/dlpack.c",
-			},
-			When: func(a *array) bool { return a.oddStride },
-			Edit: useInterface,
-		}, {
-			Quirk: core.Quirk{
 				ID: "numpy.bool-before-1.25", Effect: core.EffectReroute, Protocol: string(program.DLPack),
 				Since: "1.22.0", Until: "1.25.0",
 				Summary:  "DLPack refuses bool",
 				Upstream: "numpy pull request 23111",
 			},
 			When: func(a *array) bool { return a.kind == 'b' },
+			Edit: useInterface,
+		},
+	}
+}
+
+// reroutesByLayout are about arrays that DLPack cannot describe, whatever their elements.
+func reroutesByLayout() []rule {
+	return []rule{
+		{
+			Quirk: core.Quirk{
+				ID: "numpy.stride-not-multiple", Effect: core.EffectReroute, Protocol: string(program.DLPack),
+				Since:    "1.22.0",
+				Summary:  "DLPack counts strides in elements, so it refuses a field of a packed record",
+				Upstream: "numpy/_core/src/multiarray/dlpack.c",
+			},
+			When: func(a *array) bool { return a.oddStride },
 			Edit: useInterface,
 		}, {
 			Quirk: core.Quirk{
