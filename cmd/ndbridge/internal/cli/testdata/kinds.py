@@ -15,7 +15,7 @@ kinds = {
     "doubles": np.linspace(0, 1, 20000),
     "complexes": np.array([1 + 2j, -3.5j], np.complex64),
     "complex128s": np.arange(4) * (1 - 1j),
-    "big_endian": np.arange(5, dtype=">f8") / 3,
+    "big_endian": (np.arange(5) / 3).astype(">f8"),
     "dates": np.array(["2026-01-02", "NaT"], "datetime64[ns]"),
     "durations": np.arange(3).astype("timedelta64[25us]"),
     "records": np.array([(1, 2.5, b"ab"), (-1, 0.5, b"c")], [("a", "<i4"), ("b", ">f8"), ("c", "S3")]),
