@@ -15,8 +15,7 @@ type rule = program.Rule[tensor]
 // rules is the table, in the order in which the rules edit a plan: first those that refuse, then those
 // that make another tensor of it, then those about how it is asked.
 func rules() []rule {
-	table := append(refusals(), dtypes()...)
-	table = append(table, corrections()...)
+	table := slices.Concat(otherMemory(), otherElements(), dtypes(), corrections())
 	for i := range table {
 		table[i].Framework = "torch"
 	}
@@ -25,7 +24,8 @@ func rules() []rule {
 
 const dlconvertor = "aten/src/ATen/DLConvertor.cpp"
 
-func refusals() []rule {
+// otherMemory refuses tensors that are not in strided memory.
+func otherMemory() []rule {
 	return []rule{
 		{
 			Quirk: core.Quirk{
@@ -57,7 +57,14 @@ func refusals() []rule {
 			Edit: func(p *program.Plan, t *tensor) {
 				refuse(p, core.ErrPointer, "the %s has no memory of its own", t.class)
 			},
-		}, {
+		},
+	}
+}
+
+// otherElements refuses tensors whose memory holds something else than their elements.
+func otherElements() []rule {
+	return []rule{
+		{
 			Quirk: core.Quirk{
 				ID: "torch.conj-bit", Since: "1.10.0", Effect: core.EffectRefuse,
 				Summary: "conj() only sets a bit: the memory holds the conjugates of the elements; __dlpack__ " +
@@ -104,6 +111,7 @@ func refuse(p *program.Plan, kind error, format string, args ...any) {
 	p.Refuse = &core.Error{Kind: kind, Err: fmt.Errorf(format, args...)}
 }
 
+// dtypes corrects the types that DLPack lacks, or names wrongly.
 func dtypes() []rule {
 	return []rule{
 		{
@@ -117,22 +125,24 @@ func dtypes() []rule {
 			Edit: asBytes,
 		}, {
 			Quirk: core.Quirk{
-				ID: "torch.float8-before-2.10", Since: "2.1.0", Until: "2.10.0", Effect: core.EffectCorrect,
+				ID: "torch.small-floats-before-2.10", Since: "2.1.0", Until: "2.10.0", Effect: core.EffectCorrect,
 				Protocol: string(program.DLPack),
-				Summary:  "DLPack refuses the types of 8-bit floats",
+				Summary:  "DLPack refuses the floats of 8 bits, and the pairs of floats of 4",
 				Upstream: dlconvertor,
 			},
-			When: func(t *tensor) bool { return strings.HasPrefix(t.dtype, "float8_") },
+			When: func(t *tensor) bool {
+				return strings.HasPrefix(t.dtype, "float8_") || strings.HasPrefix(t.dtype, "float4_")
+			},
 			Edit: asBytes,
 		}, {
 			Quirk: core.Quirk{
-				ID: "torch.subbyte-as-bytes", Since: "2.10.0", Effect: core.EffectCorrect,
+				ID: "torch.subbyte-as-bytes", Since: "2.3.0", Effect: core.EffectCorrect,
 				Summary: "the integers of 1 to 7 bits take a byte each, and DLPack says that they are " +
 					"integers of 8 bits",
 				Remedy:   "read the elements as bytes: their type is said in the tag",
 				Upstream: dlconvertor,
 			},
-			When: func(t *tensor) bool { return slices.Contains(subByte, t.dtype) },
+			When: isSubByte,
 			Edit: func(p *program.Plan, t *tensor) {
 				p.DType, _ = core.Opaque(1)
 				p.Tag = t.dtype
@@ -141,15 +151,16 @@ func dtypes() []rule {
 	}
 }
 
-var subByte = []string{
-	"int1", "int2", "int3", "int4", "int5", "int6", "int7",
-	"uint1", "uint2", "uint3", "uint4", "uint5", "uint6", "uint7",
+// isSubByte tells the integers of 1 to 7 bits: "int4", "uint1".
+func isSubByte(t *tensor) bool {
+	bits, isInt := strings.CutPrefix(strings.TrimPrefix(t.dtype, "u"), "int")
+	return isInt && len(bits) == 1 && bits < "8"
 }
 
 // asBytes has elements of a byte each exported as uint8, and gives them their name back.
 func asBytes(p *program.Plan, t *tensor) {
 	p.Through = append(p.Through, program.MethodCall{Name: "view", Args: []py.Object{t.uint8}})
-	d, err := core.ParseDType(t.dtype)
+	d, err := core.ParseDType(strings.Replace(t.dtype, "_x2", "x2", 1))
 	if err != nil {
 		d, _ = core.Opaque(1)
 		p.Tag = t.dtype
@@ -157,6 +168,7 @@ func asBytes(p *program.Plan, t *tensor) {
 	p.DType = d
 }
 
+// corrections is about how a tensor is asked.
 func corrections() []rule {
 	return []rule{
 		{

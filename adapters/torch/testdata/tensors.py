@@ -73,9 +73,8 @@ for name, dtype in has(
 see("dtype_bool", torch.arange(LARGE) % 3 == 0, "bool")
 for name, dtype in has("float4_e2m1fn_x2"):
     see("dtype_" + name, filled(dtype), "float4_e2m1fnx2")
-if TORCH >= (2, 10):
-    for name, dtype in has("int1", "int4", "int7", "uint1", "uint4", "uint7"):
-        see("dtype_" + name, filled(torch.uint8).view(dtype), "opaque[1]", name, quirk="torch.subbyte-as-bytes")
+for name, dtype in has("int1", "int4", "int7", "uint1", "uint4", "uint7"):
+    see("dtype_" + name, filled(torch.uint8).view(dtype), "opaque[1]", name, quirk="torch.subbyte-as-bytes")
 small = torch.arange(10.0)
 see("small", small, "float32", way=SMALL)
 

@@ -33,7 +33,7 @@ func Report(tb testing.TB, p *Program, name string) []Said {
 	tb.Helper()
 	v, err := p.View(tb, name, core.Request{})
 	check(tb, err)
-	defer v.Close()
+	defer func() { _ = v.Close() }()
 	text, err := v.Uint8s()
 	check(tb, err)
 	var everything []Said
