@@ -133,7 +133,7 @@ func TestForeignPointers(t *testing.T) {
 		return
 	}
 	small, _ := cmalloc.Malloc(1000)
-	large, _ := cmalloc.Malloc(1<<20)
+	large, _ := cmalloc.Malloc(1 << 20)
 	ours := make([]byte, 1<<20)
 	for name, addr := range map[string]uintptr{
 		"null": 0, "one": 1, "the last address": ^uintptr(0), "Go memory": uintptr(unsafe.Pointer(&ours[0])),
@@ -155,7 +155,7 @@ func TestStatsAndTrim(t *testing.T) {
 		return
 	}
 	before := h.Stats()
-	addr, memory := cmalloc.Malloc(1<<20)
+	addr, memory := cmalloc.Malloc(1 << 20)
 	h.Pin(addr)
 	live := h.Stats()
 	if live.State != On || live.LiveBytes-before.LiveBytes != 1<<20 || live.LiveBlocks-before.LiveBlocks != 1 ||
@@ -188,7 +188,7 @@ func TestSwitchedOff(t *testing.T) {
 	if !ok {
 		return
 	}
-	addr, _ := cmalloc.Malloc(1<<20)
+	addr, _ := cmalloc.Malloc(1 << 20)
 	if _, ok := h.Pin(addr); ok || h.Threshold() != 0 || h.Stats().State != Off {
 		t.Errorf("pinned %v, threshold %d, %v", ok, h.Threshold(), h.Stats().State)
 	}

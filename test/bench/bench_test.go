@@ -41,6 +41,15 @@ func TestBriefRun(t *testing.T) {
 			t.Errorf("the table lacks %s", row.Way)
 		}
 	}
+	const heapWork = 4 + 2 + 1 // of numpy, torch, jax
+	if want := heapWork * len(briefHeapSizes()); len(r.Heap) != want {
+		t.Errorf("%d rows of the shared heap, want %d", len(r.Heap), want)
+	}
+	for _, row := range r.Heap {
+		if row.On.P50 <= 0 || row.Off.P50 <= 0 || row.Ratio <= 0 || !strings.Contains(out.String(), row.Work) {
+			t.Errorf("a row of the shared heap makes no sense: %+v", row)
+		}
+	}
 	if r.Allocations.Count <= 0 || r.RoundTrip.P50 <= 0 || r.Machine.Numpy == "" || len(r.Ratios) != 1+(ways-1)*len(briefSizes()) {
 		t.Errorf("the report is not whole: %+v", r)
 	}

@@ -20,11 +20,11 @@ const (
 )
 
 type options struct {
-	python string // an interpreter with numpy and grpcio; for the heap's part also with torch and jax
-	lib    string // folder of the plugins
-	json   string // file to write
-	heap   string // the heap's benchmark script, or ""
-	sizes  []size
+	python    string // an interpreter with numpy, torch, jax and grpcio
+	lib       string // folder of the plugins
+	json      string // file to write
+	sizes     []size
+	heapSizes []heapSize
 }
 
 // size is an array's size and how often it is measured.
@@ -53,27 +53,24 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	opts := options{sizes: fullSizes()}
+	opts := options{sizes: fullSizes(), heapSizes: fullHeapSizes()}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.StringVar(&opts.python, "python", "python3", "interpreter with numpy and grpcio")
+	flags.StringVar(&opts.python, "python", "python3", "interpreter with numpy, torch, jax and grpcio")
 	flags.StringVar(&opts.lib, "lib", os.Getenv("NDBRIDGE_LIB"), "folder of the plugins")
 	flags.StringVar(&opts.json, "json", "", "file for the results")
-	flags.StringVar(&opts.heap, "heap", "", "the shared heap's benchmark script, to be run as well")
 	brief := flags.Bool("brief", false, "only a few small measurements, to see that all works")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *brief {
-		opts.sizes = briefSizes()
+		opts.sizes, opts.heapSizes = briefSizes(), briefHeapSizes()
 	}
 	report, err := measure(ctx, opts, out)
 	if err != nil {
 		return err
 	}
-	if opts.heap != "" {
-		if report.Heap, err = measureHeap(ctx, opts, *brief); err != nil {
-			return err
-		}
+	if report.Heap, err = measureHeap(ctx, opts, out); err != nil {
+		return err
 	}
 	report.print(out)
 	if opts.json == "" {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -16,12 +15,12 @@ import (
 
 // report is what build/bench/view.json holds. Durations are in nanoseconds.
 type report struct {
-	Machine     machine         `json:"machine"`
-	Rows        []row           `json:"rows"`
-	RoundTrip   quantiles       `json:"empty_round_trip"` // a call over the control path that does nothing
-	Allocations perView         `json:"host_allocations_per_view"`
-	Ratios      []ratio         `json:"ratios"`
-	Heap        json.RawMessage `json:"shared_heap,omitempty"`
+	Machine     machine   `json:"machine"`
+	Rows        []row     `json:"rows"`
+	RoundTrip   quantiles `json:"empty_round_trip"` // a call over the control path that does nothing
+	Allocations perView   `json:"host_allocations_per_view"`
+	Ratios      []ratio   `json:"ratios"`
+	Heap        []heapRow `json:"shared_heap"`
 }
 
 type machine struct {
@@ -124,6 +123,7 @@ func (r *report) print(out io.Writer) {
 	for _, ratio := range r.Ratios {
 		fmt.Fprintf(out, "%10.2f  %s\n", ratio.Value, ratio.What)
 	}
+	printHeap(out, r.Heap)
 }
 
 func bytesText(n int) string {
