@@ -47,6 +47,7 @@ lib: $(BUILD)/lib/libndbridge-heap.so
 	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-all.so ./adapters/all/plugin
 	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-numpy.so ./adapters/numpy/plugin
 	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-torch.so ./adapters/torch/plugin
+	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-jax.so ./adapters/jax/plugin
 	@rm -f $(BUILD)/lib/*.h
 
 HEAP := internal/sharedheap/preload

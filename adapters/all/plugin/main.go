@@ -3,6 +3,7 @@
 package main
 
 import (
+	"github.com/ndbridge/ndbridge/adapters/jax"
 	"github.com/ndbridge/ndbridge/adapters/kit/entry"
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
@@ -13,7 +14,7 @@ import (
 
 func init() { //nolint:gochecknoinits // a library has no other beginning
 	entry.Register("all", version.Version, func(i *py.Interp) entry.Program {
-		return program.New(i, "all "+version.Version, numpy.New(), torch.New())
+		return program.New(i, "all "+version.Version, numpy.New(), torch.New(), jax.New())
 	})
 }
 

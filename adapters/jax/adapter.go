@@ -1,0 +1,36 @@
+package jax
+
+import (
+	"github.com/ndbridge/ndbridge/adapters/kit/program"
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// New makes the adapter.
+func New() program.Adapter { return &adapter{rules: rules()} }
+
+type adapter struct{ rules []rule }
+
+// Framework implements [program.Adapter].
+func (*adapter) Framework() string { return "jax" }
+
+// Quirks implements [program.Adapter].
+func (a *adapter) Quirks() []core.Quirk { return program.Quirks(a.rules) }
+
+// Owns claims arrays, and what JAX has that looks like one without having memory of its own.
+func (*adapter) Owns(g *py.GIL, _ *program.Env, o py.Object) (bool, error) {
+	return kindOf(g, o) != foreign, nil
+}
+
+// Plan implements [program.Adapter].
+func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, error) {
+	plan := program.StandardPlan()
+	plan.Protocols = []program.Protocol{program.DLPack} // what it says by others, it says by this one too
+	plan.DLPack.AskDevice = true                        // __dlpack__ waits for a GPU, for nothing
+	facts, err := look(g, kindOf(g, o), o)
+	if err != nil {
+		return plan, err
+	}
+	program.Apply(&plan, a.rules, env, facts)
+	return plan, nil
+}

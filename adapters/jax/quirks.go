@@ -1,0 +1,181 @@
+package jax
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/program"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+type rule = program.Rule[array]
+
+// rules is the table, in the order in which the rules edit a plan: first those that refuse what has no
+// memory to look at, then those about element types, then those about how __dlpack__ is called.
+func rules() []rule {
+	table := append(absences(), dtypes()...)
+	table = append(table, calls()...)
+	for i := range table {
+		table[i].Framework = "jax"
+	}
+	return table
+}
+
+// The files of JAX and XLA that show most quirks.
+const (
+	dlpackPy   = "jax/_src/dlpack.py"
+	dlpackCC   = "jaxlib/dlpack.cc"
+	arrayPy    = "jax/_src/array.py"
+	typesOfXLA = "xla/python/dlpack_types.cc"
+)
+
+func absences() []rule {
+	return []rule{
+		{
+			Quirk: core.Quirk{
+				ID: "jax.tracer", Effect: core.EffectRefuse,
+				Summary: "inside of jit, grad and vmap an array is stood for by a tracer, which has a " +
+					"__dlpack__ that raises, and no memory",
+				Remedy: "publish what the transformed function returns, or publish from within it by " +
+					"jax.debug.callback",
+				Upstream: "jax/_src/core.py",
+			},
+			When: func(a *array) bool { return a.kind == tracer },
+			Edit: refuse(core.ErrUnsupported, func(a *array) string {
+				return "the " + a.class + " stands for an array that does not exist yet"
+			}),
+		}, {
+			Quirk: core.Quirk{
+				ID: "jax.not-arrays", Effect: core.EffectRefuse,
+				Summary: "arrays of typed random keys, references and shapes have no __dlpack__, whatever " +
+					"they have else of an array",
+				Remedy:   "publish jax.random.key_data(keys), ref[...], or an array of that shape",
+				Upstream: "jax/_src/prng.py, jax/_src/core.py",
+			},
+			When: func(a *array) bool { return a.kind == key || a.kind == spec || a.kind == ref },
+			Edit: refuseNoArray,
+		}, {
+			Quirk: core.Quirk{
+				ID: "jax.deleted-or-donated", Effect: core.EffectRefuse,
+				Summary: "of an array that was deleted, or donated to a function, DLPack says that the " +
+					"object of type 'NoneType' has no len()",
+				Remedy: "publish the array that took its place, or a copy from before; or do not donate it " +
+					"(donate_argnums)",
+				Upstream: arrayPy + ", jax issue 4636",
+			},
+			When: func(a *array) bool { return a.deleted },
+			Edit: refuse(core.ErrUnsupported, func(*array) string {
+				return "the array was deleted, or donated to a function, and has no memory any more"
+			}),
+		}, {
+			Quirk: core.Quirk{
+				ID: "jax.multi-device", Effect: core.EffectRefuse,
+				Summary: "an array that is sharded over several devices, or replicated to them, is several " +
+					"pieces of memory, and DLPack refuses it",
+				Remedy:   "name one shard: {array}.addressable_shards[0].data",
+				Upstream: arrayPy + ", " + dlpackCC,
+			},
+			When: func(a *array) bool { return a.devices > 1 },
+			Edit: refuse(core.ErrDevice, func(a *array) string {
+				if a.replicated {
+					return fmt.Sprintf("the array is replicated to %d devices; each shard is the whole", a.devices)
+				}
+				return fmt.Sprintf("the array is sharded over %d devices", a.devices)
+			}),
+		},
+	}
+}
+
+// refuse refuses for a reason that depends on the array.
+func refuse(kind error, why func(*array) string) func(*program.Plan, *array) {
+	return func(p *program.Plan, a *array) {
+		p.Refuse = &core.Error{Kind: kind, Err: fmt.Errorf("%s", why(a))}
+	}
+}
+
+// refuseNoArray says what to publish in the object's place.
+func refuseNoArray(p *program.Plan, a *array) {
+	holds, remedy := "random keys, whose form is JAX's own affair", "publish jax.random.key_data({array})"
+	switch a.kind { //nolint:exhaustive // keys are said already
+	case ref:
+		holds, remedy = "a reference, not an array", "publish {array}[...]"
+	case spec:
+		holds, remedy = "a shape and no elements", "publish an array of that shape"
+	}
+	p.Refuse = &core.Error{
+		Kind: core.ErrUnsupported, Err: fmt.Errorf("a %s holds %s", a.class, holds), Remedy: remedy,
+	}
+}
+
+func dtypes() []rule {
+	return []rule{
+		{
+			Quirk: core.Quirk{
+				ID: "jax.subbyte-ints", Effect: core.EffectRefuse, Protocol: string(program.DLPack),
+				Summary:  "DLPack refuses the integers of less than a byte",
+				Remedy:   "publish {array}.astype(jax.numpy.int8), or uint8",
+				Upstream: typesOfXLA,
+			},
+			When: func(a *array) bool {
+				switch a.dtype {
+				case "int1", "int2", "int4", "uint1", "uint2", "uint4":
+					return true
+				default:
+					return false
+				}
+			},
+			Edit: refuse(core.ErrDType, noDLPack),
+		}, {
+			Quirk: core.Quirk{
+				ID: "jax.float8-before-0.5.3", Until: "0.5.3", Effect: core.EffectRefuse,
+				Protocol: string(program.DLPack),
+				Summary:  "DLPack refuses the floating point types of 8 bits",
+				Remedy:   "publish {array}.view(jax.numpy.uint8)",
+				Upstream: typesOfXLA,
+			},
+			When: func(a *array) bool { return strings.HasPrefix(a.dtype, "float8_") },
+			Edit: refuse(core.ErrDType, noDLPack),
+		},
+	}
+}
+
+func noDLPack(a *array) string { return "this version of JAX does not export " + a.dtype }
+
+func calls() []rule {
+	return []rule{
+		{
+			Quirk: core.Quirk{
+				ID: "jax.cpu-stream-rejected", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
+				Summary: "of an array on the CPU, __dlpack__ takes no stream but None: -1 is an error " +
+					"as well",
+				Upstream: dlpackPy + "; NVIDIA/cuda-python issue 285",
+			},
+			Edit: func(p *program.Plan, _ *array) { p.DLPack.Stream = nil },
+		}, {
+			Quirk: core.Quirk{
+				ID: "jax.kwargs-before-0.4.27", Until: "0.4.27", Effect: core.EffectCorrect,
+				Protocol: string(program.DLPack),
+				Summary:  "__dlpack__ does not know the keywords max_version, dl_device and copy",
+				Upstream: "jax pull request 20198",
+			},
+			Edit: func(p *program.Plan, _ *array) { p.DLPack.MaxVersion, p.DLPack.Copy = nil, nil },
+		}, {
+			Quirk: core.Quirk{
+				ID: "jax.legacy-capsule-only", Until: "0.12.0", Effect: core.EffectCorrect,
+				Protocol: string(program.DLPack),
+				Summary: "max_version is accepted and ignored: the capsule is the unversioned one, in which " +
+					"nothing says that the array is immutable",
+				Upstream: dlpackPy + "; NVIDIA/cuda-python issue 285; jax issue 40789",
+			},
+			Edit: func(p *program.Plan, _ *array) { p.DLPack.UnsignedReadOnly = true },
+		}, {
+			Quirk: core.Quirk{
+				ID: "jax.memory-reused", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
+				Summary: "a function to which an array is donated writes its result into the array's memory, " +
+					"unless somebody holds what DLPack handed out",
+				Upstream: dlpackCC,
+			},
+			Edit: func(p *program.Plan, _ *array) { p.Hold = true },
+		},
+	}
+}

@@ -1,0 +1,134 @@
+package jax_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/adapters/jax"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+const setup = `
+import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
+os.environ["JAX_PLATFORMS"] = "cpu"
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+ones = jnp.ones(3)
+deleted = jnp.ones(3)
+deleted.delete()
+tracers = []
+jax.jit(lambda x: tracers.append(x) or x)(ones)
+sharding = NamedSharding(Mesh(np.array(jax.devices()), ("i",)), PartitionSpec("i"))
+`
+
+// quirks is the table with its witnesses, but for the one of TestMemoryReused.
+func quirks() *programtest.Quirks {
+	return &programtest.Quirks{
+		Framework: "jax",
+		Table:     jax.New().Quirks(),
+		Setup:     setup,
+		Witnesses: []programtest.Witness{
+			{
+				ID: "jax.tracer", Array: `tracers[0]`,
+				With:    `^unsupported operation: .*Tracer stands for an array that does not exist yet; publish`,
+				Without: `^python error: .*ConcretizationTypeError: Abstract tracer value`,
+			}, {
+				ID: "jax.not-arrays", Array: `jax.random.key(0)`,
+				With:    `^unsupported operation: .*random keys.*; publish jax.random.key_data\(witness\[1\]\)`,
+				Without: `^unsupported operation: .*PRNGKeyArray is not an array`,
+			}, {
+				ID: "jax.deleted-or-donated", Array: `deleted`,
+				With:    `^unsupported operation: .*deleted, or donated .*; publish the array that took its place`,
+				Without: `^python error: .*TypeError: object of type 'NoneType' has no len\(\)`,
+			}, {
+				ID: "jax.multi-device", Array: `jax.device_put(jnp.ones(8), sharding)`,
+				With: `^wrong device: .*sharded over 4 devices; ` +
+					`name one shard: witness\[3\]\.addressable_shards\[0\]\.data`,
+				Without: `^python error: .*BufferError: __dlpack__ only supported for unsharded arrays`,
+			}, {
+				ID: "jax.subbyte-ints", Array: `np.zeros(3, jnp.int4) if jax.__version__ < "0.4.31" else jnp.ones(3, jnp.int4)`,
+				With:    `^wrong dtype: .*does not export int4; publish witness\[4\]\.astype`,
+				Without: `^python error: .*RuntimeError: UNIMPLEMENTED: XLA type S4 has no DLPack equivalent`,
+			}, {
+				ID: "jax.float8-before-0.5.3", Array: `jnp.ones(3, jnp.float8_e5m2)`,
+				With:    `^wrong dtype: .*does not export float8_e5m2; publish witness\[5\]\.view`,
+				Without: `^python error: .*RuntimeError: UNIMPLEMENTED: XLA type F8E5M2 has no DLPack equivalent`,
+			}, {
+				ID: "jax.cpu-stream-rejected", Array: `ones`, Alone: true,
+				With:    `^view of float32\[3\] read-only, .*: 0000803f0000803f0000803f$`,
+				Without: `^python error: .*UNIMPLEMENTED: WaitUntilBufferReadyOnStream is only implemented for GPU`,
+			}, {
+				ID: "jax.kwargs-before-0.4.27", Array: `ones`, Alone: true,
+				With:    `^view of float32\[3\] read-only, .*: 0000803f0000803f0000803f$`,
+				Without: `^python error: .*TypeError: .*unexpected keyword argument`,
+			}, {
+				ID: "jax.legacy-capsule-only", Array: `ones`,
+				With:    `^view of float32\[3\] read-only`,
+				Without: `^view of float32\[3\] writable`,
+			},
+		},
+	}
+}
+
+// witnessElsewhere is the quirk that shows only while a lease stands.
+const witnessElsewhere = core.QuirkID("jax.memory-reused")
+
+// TestQuirks proves each quirk on the real JAX, in every version at hand that has it.
+func TestQuirks(t *testing.T) {
+	t.Parallel()
+	proven := make(chan []core.QuirkID, len(pythons(t)))
+	t.Run("versions", func(t *testing.T) {
+		for version, python := range pythons(t) {
+			t.Run(version, func(t *testing.T) {
+				t.Parallel()
+				proven <- quirks().Prove(t, python)
+			})
+		}
+	})
+	close(proven)
+	all := []core.QuirkID{witnessElsewhere}
+	for ids := range proven {
+		all = append(all, ids...)
+	}
+	for _, q := range quirks().Table {
+		if os.Getenv("NDBRIDGE_TEST_PYTHONS_JAX") != "" && !slices.Contains(all, q.ID) {
+			t.Errorf("no version of JAX here has %s", q.ID)
+		}
+	}
+}
+
+// TestQuirkTable checks what a reader of the table is promised.
+func TestQuirkTable(t *testing.T) {
+	t.Parallel()
+	q := quirks()
+	ids := []core.QuirkID{witnessElsewhere}
+	for _, w := range q.Witnesses {
+		ids = append(ids, w.ID)
+	}
+	for _, quirk := range q.Table {
+		if !strings.HasPrefix(string(quirk.ID), "jax.") || quirk.Framework != "jax" ||
+			quirk.Summary == "" || quirk.Upstream == "" ||
+			(quirk.Effect == core.EffectRefuse) == (quirk.Remedy == "") {
+			t.Errorf("%s is not complete: %+v", quirk.ID, quirk)
+		}
+		for _, version := range []string{quirk.Since, quirk.Until} {
+			if _, err := core.ParseVersion(version); version != "" && err != nil {
+				t.Errorf("%s: %v", quirk.ID, err)
+			}
+		}
+		i := slices.Index(ids, quirk.ID)
+		if i < 0 {
+			t.Errorf("%s has no witness, or stands twice", quirk.ID)
+			continue
+		}
+		ids = slices.Delete(ids, i, i+1)
+	}
+	if len(ids) > 0 {
+		t.Errorf("%v are witnessed and are no quirks", ids)
+	}
+}
