@@ -73,26 +73,26 @@ func shippedPlugins() map[string][]string {
 }
 
 // python reports whether p is run by an interpreter.
-func (p *Program) python() bool { return p.Script != "" || p.Module != "" }
+func (p Program) python() bool { return p.Script != "" || p.Module != "" }
 
-func (p *Program) plugin() string {
+func (p Program) plugin() string {
 	if p.Plugin == "" {
 		return defaultPlugin
 	}
 	return p.Plugin
 }
 
-func (p *Program) startTimeout() time.Duration {
+func (p Program) startTimeout() time.Duration {
 	if p.StartTimeout == 0 {
 		return defaultStartTimeout
 	}
 	return p.StartTimeout
 }
 
-func (p *Program) sharedHeap() bool { return p.SharedHeap == nil || *p.SharedHeap }
+func (p Program) sharedHeap() bool { return p.SharedHeap == nil || *p.SharedHeap }
 
 // names lists the programs' names in order.
-func (c *Config) names() iter.Seq[string] {
+func (c Config) names() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range c.Programs {
 			if !yield(c.Programs[i].Name) {
@@ -103,7 +103,7 @@ func (c *Config) names() iter.Seq[string] {
 }
 
 // clone copies c so deeply that its owner's later changes do not reach the copy.
-func (c *Config) clone() Config {
+func (c Config) clone() Config {
 	out := Config{Adapters: slices.Clone(c.Adapters), Programs: slices.Clone(c.Programs)}
 	for i := range out.Adapters {
 		out.Adapters[i].Quirks = slices.Clone(out.Adapters[i].Quirks)

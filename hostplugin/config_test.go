@@ -81,7 +81,7 @@ func render(t *testing.T, src []byte) []byte {
 
 func TestParseErrorsCarryDiagnostics(t *testing.T) {
 	t.Parallel()
-	_, err := Parse("x.hcl", []byte("program \"a\" {\n  scirpt = \"a.py\"\n}\n"))
+	_, err := Parse("x.hcl", []byte("program \"a\" {\n  scrpt = \"a.py\"\n}\n"))
 	if !errors.Is(err, core.ErrConfig) {
 		t.Errorf("error does not match ErrConfig: %v", err)
 	}
@@ -118,6 +118,9 @@ func TestLoad(t *testing.T) {
 	}
 	if text := err.Error(); strings.Count(text, "missing.hcl") != 1 {
 		t.Errorf("the file is not named exactly once: %s", text)
+	}
+	if _, err := Load(dir); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), dir+": bad configuration: is a directory; ") {
+		t.Errorf("Load of a directory = %v", err)
 	}
 }
 

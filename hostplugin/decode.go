@@ -46,7 +46,7 @@ func Parse(filename string, src []byte) (Config, error) {
 	d.root(file.Body.(*hclsyntax.Body)) //nolint:errcheck // ParseConfig documents this type
 	c := checker{cfg: &d.cfg, ranges: d.Ranges}
 	c.check()
-	diags = append(d.Diags, c.diags...)
+	diags = slices.Concat(d.Diags, c.diags)
 	if diags.HasErrors() {
 		slices.SortStableFunc(diags, byPosition)
 		return Config{}, newConfigError(diags, files)

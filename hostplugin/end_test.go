@@ -63,7 +63,8 @@ func TestClosingParentsClosesChildren(t *testing.T) {
 	_, infoErr := s.Info(t.Context())
 	_, startErr := host.Start(t.Context(), "fake")
 	var listErr error
-	for _, listErr = range s.Arrays(t.Context()) {
+	for _, err := range s.Arrays(t.Context()) {
+		listErr = err
 	}
 	_, leaseErr := s.Producer().Lease(t.Context(), "samples", core.Request{})
 	for what, err := range map[string]error{
@@ -122,7 +123,7 @@ func TestDeath(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-s.Done()
-			if d := time.Since(began); d > time.Second { // the promise of 100 ms is tested on a quiet machine
+			if d := time.Since(began); d > 5*time.Second { // the promise of 100 ms is tested on a quiet machine
 				t.Errorf("Done after %v", d)
 			}
 			for what, err := range map[string]error{"Err": s.Err(), "View": <-waiting} {
@@ -259,7 +260,7 @@ func TestCloseBesideViews(t *testing.T) {
 }
 
 // TestNothingStays: descriptors, mappings and files, after sessions of every kind.
-func TestNothingStays(t *testing.T) { //nolint:paralleltest // it counts the process's descriptors
+func TestNothingStays(t *testing.T) { // not parallel: it counts the process's descriptors
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	session := func(args ...string) {

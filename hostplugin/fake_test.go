@@ -51,16 +51,16 @@ func fakeMain(mode string) int {
 	case "hang":
 		select {}
 	case "babble":
-		fmt.Println("I am not a plugin.")
+		say(1, "I am not a plugin.\n")
 		select {}
 	case "old":
-		fmt.Println("1|99|unix|/tmp/nothing|grpc|")
+		say(1, "1|99|unix|/tmp/nothing|grpc|\n")
 		select {}
 	case "elsewhere":
-		fmt.Println("1|1|tcp|127.0.0.1:22|grpc|")
+		say(1, "1|1|tcp|127.0.0.1:22|grpc|\n")
 		select {}
 	case "dead-socket":
-		fmt.Printf("1|1|unix|%s/nothing|grpc|\n", os.Getenv("PLUGIN_UNIX_SOCKET_DIR"))
+		say(1, fmt.Sprintf("1|1|unix|%s/nothing|grpc|\n", os.Getenv("PLUGIN_UNIX_SOCKET_DIR")))
 		select {}
 	default:
 		fmt.Fprintf(os.Stderr, "no mode %q\n", mode)
@@ -161,7 +161,7 @@ func (p *fakeProducer) opened() {
 		case arg == "raise":
 			p.end <- &core.PythonError{Type: "ValueError", Message: "not today", Traceback: "Traceback..."}
 		case arg == "detach": // a child in another process group, which keeps all pipes open
-			sleep := exec.Command("sleep", "600")
+			sleep := exec.CommandContext(context.Background(), "sleep", "600")
 			sleep.Stdout, sleep.Stderr = duplicate(1), duplicate(2)
 			sleep.ExtraFiles = []*os.File{duplicate(3)}
 			sleep.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -202,7 +202,7 @@ func duplicate(fd int) *os.File {
 // Wait implements core.Waiter.
 func (p *fakeProducer) Wait(ctx context.Context) error {
 	if slices.Contains(os.Args, "hello") {
-		fmt.Fprintln(os.Stdout, "hello by go-plugin") // which has put its pipe there before it serves calls
+		_, _ = fmt.Fprintln(os.Stdout, "hello by go-plugin") // which has put its pipe there before it serves calls
 	}
 	select {
 	case err := <-p.end:
@@ -254,12 +254,12 @@ func (p *fakeProducer) Lease(ctx context.Context, name string, req core.Request)
 		Layout: a.layout, Fence: core.Ready{}, Framework: "fake", Route: core.RouteEmpty, Writable: req.Writable,
 	}
 	if a.file == nil {
-		return p.Grant(l, nil, nil)
+		return p.Grant(l, nil, nil) //nolint:contextcheck // a grant takes no time
 	}
 	l.Route = core.RouteSharedHeap
 	b, err := kit.FileSegment(a.file)
 	if err != nil {
 		return core.Lease{}, err
 	}
-	return p.Grant(l, b, nil)
+	return p.Grant(l, b, nil) //nolint:contextcheck // a grant takes no time
 }

@@ -3,7 +3,6 @@ package hostplugin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"log/slog"
 	"os"
@@ -21,7 +20,7 @@ type Host struct {
 	cfg  Config
 	opts hostOptions
 
-	ctx    context.Context // ends with Close
+	ctx    context.Context //nolint:containedctx // the host's own, which ends with Close
 	cancel context.CancelCauseFunc
 
 	adviseOnce sync.Once
@@ -46,7 +45,7 @@ func New(cfg Config, opts ...HostOption) (*Host, error) {
 		h.opts.log = slog.Default()
 	}
 	for i := range h.cfg.Programs {
-		if err := h.cfg.Programs[i].absolute(); err != nil {
+		if err := absolute(&h.cfg.Programs[i]); err != nil {
 			return nil, &core.Error{Op: "configure", Program: h.cfg.Programs[i].Name, Kind: core.ErrConfig, Err: err}
 		}
 	}
@@ -67,7 +66,7 @@ func Open(ctx context.Context, path string, opts ...HostOption) (*Host, error) {
 }
 
 // absolute makes the paths of a Config that was written in Go independent of the working directory.
-func (p *Program) absolute() error {
+func absolute(p *Program) error {
 	for _, path := range []*string{&p.Script, &p.Dir, &p.Python, &p.Plugin} {
 		name := path == &p.Python || path == &p.Plugin
 		if *path == "" || name && !strings.Contains(*path, "/") {
@@ -149,7 +148,7 @@ func (h *Host) advise(l *launch) {
 		const setting = "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
 		if text, err := os.ReadFile(setting); err == nil && strings.Contains(string(text), "[never]") {
 			log.Info("shared memory has no huge pages: the first touch of many large arrays is slower than it could be",
-				slog.String("remedy", fmt.Sprintf("echo advise > %s", setting)))
+				slog.String("remedy", "echo advise > "+setting))
 		}
 	})
 }

@@ -1,10 +1,11 @@
 package hostplugin_test
 
 import (
-	"io"
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/ndbridge/ndbridge/hostplugin"
 )
@@ -32,6 +33,28 @@ func TestOutput(t *testing.T) {
 	}
 }
 
+// TestOutputByHCLog: the same records by the other way of logging.
+func TestOutputByHCLog(t *testing.T) {
+	t.Parallel()
+	var log lockedBuffer
+	logger := hclog.New(&hclog.LoggerOptions{Name: "app", Output: &log, JSONFormat: true, DisableTime: true, Level: hclog.Info})
+	host, err := hostplugin.New(hostplugin.Config{Programs: []hostplugin.Program{fake("serve", "hello")}},
+		hostplugin.WithHCLogger(logger))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.Close()
+	if _, err := host.Start(t.Context(), "fake"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`{"@level":"info","@message":"hello by descriptor 1","@module":"app","program":"fake","stream":"stdout"}`,
+		`{"@level":"info","@message":"hello by descriptor 2","@module":"app","program":"fake","stream":"stderr"}`,
+	} {
+		eventually(t, want, func() bool { return strings.Contains(log.String(), want+"\n") })
+	}
+}
+
 func TestRawOutput(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr lockedBuffer
@@ -55,7 +78,7 @@ func TestRawOutput(t *testing.T) {
 func TestMuchOutput(t *testing.T) {
 	t.Parallel()
 	host := newHostWith(t, hostplugin.Config{Programs: []hostplugin.Program{fake("serve", "print=200000")}},
-		hostplugin.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
+		hostplugin.WithLogger(slog.New(slog.DiscardHandler)))
 	s, err := host.Start(t.Context(), "fake") // it prints before it answers
 	if err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ type connection struct {
 // start runs a prepared program and opens the session. After an error nothing is left of it.
 func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 	s := newSession(h, l)
-	c, err := h.connect(l, s.unavailable)
+	c, err := h.connect(l, s.unavailable) //nolint:contextcheck // its logs outlive the call
 	if err != nil {
 		return nil, &core.Error{Op: "start", Program: l.program.Name, Kind: core.ErrUnavailable, Err: err}
 	}
@@ -63,14 +63,14 @@ func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 	defer cancel()
 	startCtx, abort := context.WithCancelCause(startCtx)
 	defer abort(nil)
-	defer context.AfterFunc(h.ctx, func() { abort(core.ErrClosed) })()
+	defer context.AfterFunc(h.ctx, func() { abort(core.ErrClosed) })() //nolint:contextcheck // joins the two
 
 	if err := c.open(startCtx, h.settings(l)); err != nil {
 		ended := context.Cause(startCtx) // before the end of the program can take time
-		c.abort()
+		c.abort()                        //nolint:contextcheck // it ends what has started, whatever becomes of the call
 		return nil, c.startError(ctx, ended, err)
 	}
-	s.begin(c)
+	s.begin(c) //nolint:contextcheck // a session outlives the call
 	return s, nil
 }
 

@@ -96,6 +96,22 @@ func TestStartFailures(t *testing.T) {
 			[]string{"/yes is not a Python interpreter that works"},
 		},
 		{
+			"python is true", python(func(p *hostplugin.Program) { p.Python = "true" }), core.ErrConfig,
+			[]string{"/true is not a Python interpreter that works: it exited with status 0", "set python"},
+		},
+		{
+			"python is cat", python(func(p *hostplugin.Program) { p.Python = "cat" }), core.ErrConfig,
+			[]string{"/cat is not a Python interpreter that works: it exited with status 1", "; its last words:\n"},
+		},
+		{
+			"python is another implementation", python(func(p *hostplugin.Program) {
+				p.Python = os.Getenv("NDBRIDGE_TEST_PYTHON")
+				site := write(t, "sitecustomize.py", "import sys; sys.implementation.name = 'pypy'", 0o600)
+				p.Env = map[string]string{"PYTHONPATH": filepath.Dir(site)}
+			}), core.ErrVersion,
+			[]string{"the interpreter is pypy 3.", "use CPython 3.8 or newer"},
+		},
+		{
 			"python is a shell", python(func(p *hostplugin.Program) { p.Python = "sh" }), core.ErrConfig,
 			[]string{"/sh is not a Python interpreter that works"},
 		},
@@ -245,7 +261,7 @@ func TestChecksumOfTheRightFile(t *testing.T) {
 }
 
 // TestLongTemporaryDirectory: the path of a Unix socket has a limit that TMPDIR has not.
-func TestLongTemporaryDirectory(t *testing.T) { //nolint:paralleltest // it changes the environment
+func TestLongTemporaryDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)

@@ -118,6 +118,7 @@ func (p *fakeProducer) trick(ctx context.Context, name string, req core.Request)
 	if err != nil {
 		return core.Lease{}, true, err
 	}
+	//nolint:contextcheck // a grant takes no time
 	l, err := p.Grant(core.Lease{Layout: layout, Fence: core.Ready{}, Framework: "fake", Writable: req.Writable}, nil, nil)
 	l.Route, l.Handle = core.RouteSharedHeap, lies()[name]
 	return l, true, err

@@ -20,6 +20,7 @@ func TestViewsHaveTheProgramsValues(t *testing.T) {
 	s := start(t)
 	for _, a := range coretest.Arrays() {
 		t.Run(a.Name, func(t *testing.T) {
+			t.Parallel()
 			v := view(t, s, a.Name)
 			defer closeView(t, v)
 			if v.DType() != a.DType || v.Tag() != a.Tag || !slices.Equal(v.Shape(), a.Shape) {
@@ -94,6 +95,64 @@ func TestMappingsAreShared(t *testing.T) {
 	if i.Leases != 0 {
 		t.Errorf("%d leases stand", i.Leases)
 	}
+}
+
+// TestManyGoroutines: views of all arrays, taken and closed by many at a time, are right, and give all
+// leases back.
+func TestManyGoroutines(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	arrays := coretest.Arrays()
+	var wg sync.WaitGroup
+	for i := range 32 {
+		wg.Go(func() {
+			for j := range 2 * len(arrays) {
+				a := arrays[(i+j)%len(arrays)]
+				v, err := s.View(t.Context(), a.Name)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				got := make([]byte, len(a.Data))
+				if _, err := core.CopyBytes(got, v); err != nil || !slices.Equal(got, a.Data) {
+					t.Errorf("%s: %v, or other values than the program has", a.Name, err)
+				}
+				closeView(t, v)
+				closeView(t, v)
+				if _, err := core.CopyBytes(got, v); !errors.Is(err, core.ErrClosed) {
+					t.Errorf("%s: a closed view: %v", a.Name, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := info(t, s).Leases; n != 0 {
+		t.Errorf("%d leases stand", n)
+	}
+}
+
+// TestContextsThatHaveEnded: each call says so, with the cause, and leaves the session as it was.
+func TestContextsThatHaveEnded(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	reason := errors.New("changed my mind")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(reason)
+	_, viewErr := s.View(ctx, "samples")
+	_, infoErr := s.Info(ctx)
+	_, statusErr := s.ExitStatus(ctx)
+	var listErr error
+	for _, err := range s.Arrays(ctx) {
+		listErr = err
+	}
+	for what, err := range map[string]error{
+		"View": viewErr, "Info": infoErr, "Arrays": listErr, "Wait": s.Wait(ctx), "ExitStatus": statusErr,
+	} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s = %v", what, err)
+		}
+	}
+	closeView(t, view(t, s, "samples"))
 }
 
 func TestRequestOptionsReachTheProgram(t *testing.T) {

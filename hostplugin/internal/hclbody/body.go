@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -31,7 +32,7 @@ func (p Place) At(attr string) Place { p.Attr, p.Item = attr, ""; return p }
 func (p Place) Key(key string) Place { p.Item = key; return p }
 
 // Nth gives the place of element i of p's attribute.
-func (p Place) Nth(i int) Place { return p.Key(fmt.Sprint(i)) }
+func (p Place) Nth(i int) Place { return p.Key(strconv.Itoa(i)) }
 
 // Reader reads one file and collects what does not fit its schema.
 type Reader struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -206,7 +207,7 @@ func TestStuckLogger(t *testing.T) {
 	began := time.Now()
 	const extra = 1000
 	for i := range queueLength + 1 + extra { // one is in the logger's hands, at most
-		w.put(record{stream: "stdout", text: fmt.Sprint(i)})
+		w.put(record{stream: "stdout", text: strconv.Itoa(i)})
 	}
 	if d := time.Since(began); d < patience || d > patience+5*time.Second {
 		t.Errorf("lines took %v", d)

@@ -36,7 +36,7 @@ func pids(t *testing.T, p *Process, n int) []int {
 	t.Helper()
 	var out []int
 	eventually(t, "pids are printed", func() bool { return len(strings.Fields(p.LastErrors())) == n })
-	for _, f := range strings.Fields(p.LastErrors()) {
+	for f := range strings.FieldsSeq(p.LastErrors()) {
 		pid, err := strconv.Atoi(f)
 		if err != nil {
 			t.Fatal(err)

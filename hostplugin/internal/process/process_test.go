@@ -42,7 +42,9 @@ func hostMain() error {
 	if err := p.Start(context.Background()); err != nil {
 		return err
 	}
-	fmt.Println(p.ID())
+	if _, err := fmt.Fprintln(os.Stdout, p.ID()); err != nil {
+		return err
+	}
 	select {}
 }
 
@@ -78,7 +80,7 @@ func shell(t *testing.T, script string, change func(*Spec)) (p *Process, side *f
 	out = new(buffer)
 	p = New(spec, peer, Options{Log: slog.New(slog.DiscardHandler), Stdout: out})
 	t.Cleanup(func() {
-		if err := errors.Join(p.Kill(context.Background()), side.Close()); err != nil {
+		if err := errors.Join(p.Kill(context.WithoutCancel(t.Context())), side.Close()); err != nil {
 			t.Error(err)
 		}
 		p.Discard()

@@ -1,0 +1,3 @@
+program "camera" {
+  script = "camÿþra.py"
+}
