@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -323,6 +324,41 @@ func TestErrors(t *testing.T) {
 	}
 	c := New(&describer{file: plain})
 	closed(t, mapped(t, c, core.Segment{ID: 1, Size: 4096}, false), c) // a file that does not claim to be sealed
+}
+
+// TestTruncatedFileFaults: the one thing that cannot be prevented is a fault that a host can catch, and
+// no other memory suffers.
+func TestTruncatedFileFaults(t *testing.T) {
+	t.Parallel()
+	f, err := os.Create(t.TempDir() + "/file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Truncate(8192); err != nil {
+		t.Fatal(err)
+	}
+	c := New(&describer{file: f})
+	m := mapped(t, c, core.Segment{ID: 1, Size: 8192}, false)
+	if err := f.Truncate(4096); err != nil {
+		t.Fatal(err)
+	}
+	read := func(i int) (b byte, err error) {
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		defer func() {
+			if fault, ok := recover().(error); ok {
+				err = fault
+			}
+		}()
+		return m.Bytes()[i], nil
+	}
+	if b, err := read(4095); b != 0 || err != nil {
+		t.Errorf("before the new end: %d, %v", b, err)
+	}
+	if b, err := read(4096); err == nil {
+		t.Errorf("after the new end: %d, without a fault", b)
+	}
+	closed(t, m, c)
 }
 
 func BenchmarkMapAgain(b *testing.B) {
