@@ -26,6 +26,9 @@ const (
 // every makes every caller's large blocks shared, not only the frameworks'.
 const every = "NDBRIDGE_HEAP_LIBRARIES=*"
 
+// bound ends a program that hangs. numpy's suite takes minutes, and more on a busy machine.
+const bound = 25 * time.Minute
+
 // built is where TestMain lets tests put what they compile once.
 var built string
 
@@ -102,7 +105,7 @@ func buildLibrary(t *testing.T, name string, flags ...string) string {
 // settings of the one who runs the tests do not reach it.
 func command(t *testing.T, file, lib string, env, args []string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	t.Cleanup(cancel)
 	c := exec.CommandContext(ctx, file, args...)
 	c.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "JAX_PLATFORMS=cpu"}, env...)
