@@ -72,6 +72,9 @@ func TestDemo(t *testing.T) {
 			t.Errorf("no line %q", want)
 		}
 	}
+	if want := excerpt(t); !strings.Contains(timeless(text), want) {
+		t.Errorf("the README shows other output:\n%s", want)
+	}
 	if strings.Contains(text, "\x1b") {
 		t.Error("colours, but this is no terminal")
 	}
@@ -94,6 +97,26 @@ func TestDemo(t *testing.T) {
 	if t.Failed() {
 		t.Log(text)
 	}
+}
+
+// excerpt is what the README shows of the demo.
+func excerpt(t *testing.T) string {
+	t.Helper()
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(readme), "```text\n")
+	text, _, found := strings.Cut(text, "```\n")
+	if !found {
+		t.Fatal("the README shows no output")
+	}
+	return timeless(text)
+}
+
+// timeless takes out what differs from run to run.
+func timeless(text string) string {
+	return regexp.MustCompile(`\d+\.\d\d ms`).ReplaceAllString(text, "? ms")
 }
 
 // pictures says of the pictures of bytes what truth says of the arrays.

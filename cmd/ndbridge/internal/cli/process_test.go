@@ -144,9 +144,9 @@ func TestFullDisk(t *testing.T) {
 // TestTimeout holds that a name that never comes is given up, and that what else was wanted is shown.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
-	r := on(t, "view", "forever.py", "--json", "--patience", "0", "--timeout", "3s", "frame", "late", "--", filepath.Join(t.TempDir(), "pid"))
+	r := on(t, "view", "forever.py", "--json", "--patience", "0", "--timeout", "15s", "frame", "late", "--", filepath.Join(t.TempDir(), "pid"))
 	r.want(t, statusFailed, `{"name":"frame","framework":"numpy","dtype":"uint8",`, "")
-	r.want(t, statusFailed, `{"name":"late","error":{"category":"deadline exceeded","message":"view forever/late: context deadline exceeded: the program still runs and has no array of that name after 3s","remedy":"raise --timeout, or look with 'ndbridge ls' which arrays it has","quirk":""}}`, "")
+	r.want(t, statusFailed, `{"name":"late","error":{"category":"deadline exceeded","message":"view forever/late: context deadline exceeded: the program still runs and has no array of that name after 15s","remedy":"raise --timeout, or look with 'ndbridge ls' which arrays it has","quirk":""}}`, "")
 }
 
 // TestTerminal holds what a terminal gets: colours, unless the user does not want them, and on a wait
@@ -180,7 +180,7 @@ func TestTerminal(t *testing.T) {
 	t.Run("progress", func(t *testing.T) {
 		t.Parallel()
 		text := onTerminal(t, []string{"TERM=xterm"}, "view", "--script", "testdata/forever.py", "--python", python(t),
-			"--patience", "0", "--timeout", "5s", "late", "--", filepath.Join(t.TempDir(), "pid"))
+			"--patience", "0", "--timeout", "15s", "late", "--", filepath.Join(t.TempDir(), "pid"))
 		if !strings.Contains(text, "\r\x1b[Kwaiting for late, ") || !strings.Contains(text, "\r\x1b[Kndbridge: view forever/late: ") {
 			t.Errorf("got %q", text)
 		}
