@@ -27,7 +27,6 @@ func (*adapter) Owns(g *py.GIL, env *program.Env, o py.Object) (bool, error) {
 func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, error) {
 	plan := program.StandardPlan()
 	plan.Protocols = []program.Protocol{program.Exchange, program.DLPack} // it has no others on the CPU
-	plan.Hold = true
 	class, err := g.Attr(env.Module, "Tensor")
 	if err != nil {
 		return plan, err
@@ -37,6 +36,7 @@ func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, 
 	if err != nil {
 		return plan, err
 	}
+	plan.Hold = !facts.owned
 	program.Apply(&plan, a.rules, env, facts)
 	return plan, nil
 }

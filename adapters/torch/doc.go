@@ -29,6 +29,9 @@
 // Subclasses are read as torch.Tensor reads them. So nn.Parameter needs nothing of its own, and a
 // subclass's __torch_function__ has no part in it.
 //
-// A tensor may stand for memory that is not PyTorch's: an array of JAX, which may use the memory again
-// when PyTorch lets go of it. So a lease holds what DLPack handed out.
+// PyTorch neither moves nor reuses its own memory while a storage is alive, and memory in the shared
+// heap, in a file, or copied stays as it is when the storage goes. So a lease does not hold the tensor,
+// and torch.utils.swap_tensors, which wants to be alone with it, works while it stands. But a tensor may
+// stand for memory that is not PyTorch's: an array of JAX, which may use the memory again when PyTorch
+// lets go of it. Then a lease holds what DLPack handed out.
 package torch

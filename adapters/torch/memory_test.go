@@ -176,6 +176,64 @@ forget = Forget()
 	}
 }
 
+// TestNotHeld shows that a lease on PyTorch's own memory leaves the tensor to the program, and keeps the
+// memory as it is.
+func TestNotHeld(t *testing.T) {
+	t.Parallel()
+	p := programtest.Start(t, `
+import weakref
+
+import numpy as np
+import torch
+
+tensor = torch.arange(100000.0)
+frozen = torch.nn.Parameter(torch.arange(100000.0), requires_grad=False)
+gone = np.zeros(1)
+weakref.finalize(tensor, lambda: gone.__setitem__(0, 1))
+
+
+class Act:
+    @property
+    def forget(self):
+        global tensor
+        tensor = None
+        self.others = [torch.zeros(100000) for _ in range(20)]
+        return gone
+
+    @property
+    def swap(self):
+        torch.utils.swap_tensors(frozen, torch.nn.Parameter(torch.zeros(5), requires_grad=False))
+        return gone
+
+
+act = Act()
+`, programtest.Options{Python: newest(t)})
+	p.Finish(t)
+	views := map[string]*core.View{}
+	for _, name := range []string{"tensor", "frozen"} {
+		v, err := p.View(t, name, core.Request{Copy: core.CopyNever})
+		if err != nil {
+			t.Fatal(err)
+		}
+		views[name] = v
+	}
+	if got := numbers(t, p, "act.forget"); got[0] != 1 {
+		t.Error("a lease holds the tensor")
+	}
+	numbers(t, p, "act.swap") // an exception would be an error here
+	for name, v := range views {
+		x, err := v.Float32s()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range x {
+			if x[i] != float32(i) {
+				t.Fatalf("%s changed under the lease: element %d is %v", name, i, x[i])
+			}
+		}
+	}
+}
+
 // TestConform runs the producer's contract on a program whose arrays are PyTorch's, but for those of
 // types that only NumPy has.
 func TestConform(t *testing.T) {

@@ -19,6 +19,7 @@ type tensor struct {
 	requiresGrad bool      // autograd watches it
 	conj, neg    bool      // its elements stand for their conjugates, for their negatives
 	noData       bool      // elements, but no memory of its own that they are in
+	owned        bool      // the memory is PyTorch's own, and nobody else's
 	uint8        py.Object // torch.uint8, as which any memory can be seen
 }
 
@@ -93,8 +94,32 @@ func (l *looker) look(env *program.Env, t *tensor) (err error) {
 	if t.layout != "strided" || t.nested {
 		return nil // where its data is cannot be asked
 	}
-	t.noData, err = l.hasNoData(t)
+	if t.noData, err = l.hasNoData(t); t.noData || err != nil {
+		return err
+	}
+	t.owned, err = l.isOwned()
 	return err
+}
+
+// isOwned asks the storage whether it can be resized, as those can that PyTorch has allocated itself.
+// Before 2.2 it does not say.
+func (l *looker) isOwned() (bool, error) {
+	f, ok, err := l.g.AttrOf(l.class, l.o, "untyped_storage")
+	if !ok || err != nil {
+		return false, err
+	}
+	storage, err := l.g.Call(f, nil, nil)
+	if err != nil {
+		return false, err
+	}
+	if f, ok, err = l.g.AttrOK(storage, "resizable"); !ok || err != nil {
+		return false, err
+	}
+	owned, err := l.g.Call(f, nil, nil)
+	if err != nil {
+		return false, err
+	}
+	return l.g.Bool(owned)
 }
 
 // hasNoData tells tensors whose elements are in no memory: fake and wrapped ones, those of a transform
