@@ -22,17 +22,18 @@ struct ndheap_functions {
 	int (*stats)(struct ndheap_stats *);
 };
 
-// Finds the library in this process: 1 if it is there and speaks this ABI.
-static int ndheap_find(struct ndheap_functions *f) {
+// Finds the library in this process. Without one that speaks this ABI all functions are NULL.
+static struct ndheap_functions ndheap_find(void) {
+	struct ndheap_functions f = {0}, none = {0};
 	const uint32_t *abi = dlsym(RTLD_DEFAULT, "ndheap_abi");
 	if (!abi || *abi != NDHEAP_ABI)
-		return 0;
-	f->pin = (int (*)(const void *, struct ndheap_block *))dlsym(RTLD_DEFAULT, "ndheap_pin");
-	f->grant = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_grant");
-	f->unpin = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_unpin");
-	f->trim = (uint64_t (*)(uint32_t))dlsym(RTLD_DEFAULT, "ndheap_trim");
-	f->stats = (int (*)(struct ndheap_stats *))dlsym(RTLD_DEFAULT, "ndheap_stats");
-	return f->pin && f->grant && f->unpin && f->trim && f->stats;
+		return none;
+	f.pin = (int (*)(const void *, struct ndheap_block *))dlsym(RTLD_DEFAULT, "ndheap_pin");
+	f.grant = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_grant");
+	f.unpin = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_unpin");
+	f.trim = (uint64_t (*)(uint32_t))dlsym(RTLD_DEFAULT, "ndheap_trim");
+	f.stats = (int (*)(struct ndheap_stats *))dlsym(RTLD_DEFAULT, "ndheap_stats");
+	return f.pin && f.grant && f.unpin && f.trim && f.stats ? f : none;
 }
 
 // Addresses are integers in Go: they are Python's memory, which the collector must not look at.
@@ -61,8 +62,8 @@ type Heap struct {
 // Open finds the heap that was preloaded into this process. It answers false if there is none, or
 // one of another version of the C interface.
 func Open() (*Heap, bool) {
-	h := new(Heap)
-	if C.ndheap_find(&h.call) == 0 {
+	h := &Heap{call: C.ndheap_find()}
+	if h.call.pin == nil {
 		return nil, false
 	}
 	h.threshold = h.Stats().Threshold

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	_ "embed" // the Python program
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,8 +13,6 @@ import (
 	"path/filepath"
 	"text/tabwriter"
 	"time"
-
-	_ "embed" // the Python program
 )
 
 //go:embed heap.py

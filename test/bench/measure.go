@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed" // the Python programs
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	_ "embed" // the Python programs
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
