@@ -13,8 +13,8 @@
 //   - __dlpack__ of an array on the CPU takes no stream but None. It waits until the array is computed,
 //     and lets other threads run Python meanwhile.
 //   - The memory of an array that is deleted, or donated to a compiled function, is used again, the
-//     latter in place. Neither happens while what DLPack handed out is held: a donated array is copied
-//     then. So a lease holds it, and the view keeps its values.
+//     latter in place. Neither happens while what DLPack handed out is held: of a donated array the
+//     function gets a copy then. So a lease holds it, and the view keeps its values.
 //   - An array over several devices is several pieces of memory. Each shard is an array of its own,
 //     with a name: x.addressable_shards[1].data. The CPU can be several devices too.
 //   - Tracers, random keys, references and shapes pass for arrays here and there, and have no memory.

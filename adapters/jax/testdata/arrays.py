@@ -74,9 +74,9 @@ for dtype in (
     else:
         refuse(dtype, x, "wrong dtype", dtype, quirk="jax.float8-before-0.5.3")
 for dtype in ("int2", "int4", "uint2", "uint4"):
-    if VERSION >= (0, 4, 31):
-        refuse(dtype, jnp.array([0, 1, 1], dtype), "wrong dtype", dtype,
-               quirk="jax.subbyte-ints")
+    if hasattr(jnp, dtype):
+        x = jnp.asarray(np.array([0, 1, 1], getattr(jnp, dtype)))
+        refuse(dtype, x, "wrong dtype", dtype, quirk="jax.subbyte-ints")
 if hasattr(jnp, "float4_e2m1fn"):
     x = jnp.array([0.5, 1, 1.5, 2, 3, 4, 6], "float4_e2m1fn")
     codes = [*np.asarray(x).view("u1").tolist(), 0]
