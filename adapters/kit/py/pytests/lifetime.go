@@ -51,14 +51,14 @@ func (p *python) setattr(o py.Object, name string, v py.Object) error {
 }
 
 // iterations is how often each path is gone in search of a reference that is not given back.
-const iterations = 100_000
+const iterations = 20_000
 
 func (l *library) testNoReferenceLeaks(t *testing.T) {
 	l.do(t, func(p *python) {
 		p.exec(odd...)
 		p.exec(capsule...)
 		p.exec("class A:", "    x = 1", "    def m(self, *a, **k): return self", "    def bad(self): raise ValueError(self)",
-			"a = A()", "d = {'k': a, 'l': [a]}", "u = (a, a)", "b = bytearray(8)", "s = 'text'", "c = new()")
+			"a = A()", "d = {'k': a, 'l': [a]}", "u = (a, a)", "b = bytearray(8)", "s = 'te xt' * 2", "c = new()")
 		o, d, u, list := p.eval("a"), p.eval("d"), p.eval("u"), p.eval("[a, a]")
 		b, s, c, one := p.eval("b"), p.eval("s"), p.eval("c"), p.eval("1")
 		paths := map[string]func(){
@@ -126,18 +126,20 @@ func (p *python) wantSteady(name string, watched []py.Object, n int, path func()
 		}
 		return all
 	}
-	before, blocksBefore := counts(), allocated()
+	blocksBefore := allocated() // first, since it collects what may refer to those that are watched
+	before := counts()
 	for range n {
 		_ = p.Nested(func() error { path(); return nil })
 	}
-	after, blocksAfter := counts(), allocated()
+	blocksAfter := allocated()
+	after := counts()
 	for i := range watched {
 		if after[i] != before[i] {
 			p.Errorf("%s: object %d has %d references, and had %d", name, i, after[i], before[i])
 		}
 	}
 	// A leak would be at least one block each time; caches inside Python move by some.
-	if grown := blocksAfter - blocksBefore; grown > int64(n/10) {
+	if grown := blocksAfter - blocksBefore; grown > int64(n/2) {
 		p.Errorf("%s: %d blocks more", name, grown)
 	}
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 )
 
-// library is what the C functions share: there is one interpreter in a process.
+// library is what the C functions share: there is one interpreter in a process, and C calls functions,
+// not methods.
 type library struct {
 	interp *py.Interp
 	hammer hammer
 }
 
-//nolint:gochecknoglobals // C calls functions, not methods
 var lib library
 
 func (l *library) tests() []testing.InternalTest {
@@ -74,7 +74,7 @@ func ndTest() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2) //nolint:forbidigo // as testing.Main does
+		os.Exit(2)
 	}
 	testing.Main(regexp.MatchString, lib.tests(), nil, nil)
 }

@@ -122,7 +122,7 @@ func (l *library) testThreadsAreBounded(t *testing.T) {
 			}
 		})
 	}
-	for end := time.Now().Add(patience); inside.Load() < limit-1 && time.Now().Before(end); {
+	for end := time.Now().Add(patience); inside.Load() < limit && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 	time.Sleep(shortly)
