@@ -9,7 +9,7 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 )
 
-// Frameworks that have no adapter yet are read by the protocols that they have.
+// Frameworks that the plugin has no adapter for are read by the protocols that they have.
 func TestFrameworksWithoutAnAdapter(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -40,7 +40,9 @@ class Donate:
         donated = after
         return np.array([float(same)])
 donate = Donate()
-`, programtest.Options{Python: programtest.Variable(t, "NDBRIDGE_TEST_PYTHON_ALL")})
+`, programtest.Options{
+		Python: programtest.Variable(t, "NDBRIDGE_TEST_PYTHON_ALL"), Plugin: "numpy",
+	})
 	p.Finish(t)
 	for _, tt := range []struct {
 		name, framework, dtype string
