@@ -18,7 +18,7 @@ type tensor struct {
 	nested       bool      // a list of tensors of different shapes
 	requiresGrad bool      // autograd watches it
 	conj, neg    bool      // its elements stand for their conjugates, for their negatives
-	noData       bool      // elements, but no memory of its own that they are in
+	noData       bool      // has no memory of its own, though it may have elements
 	owned        bool      // the memory is PyTorch's own, and nobody else's
 	uint8        py.Object // torch.uint8, as which any memory can be seen
 }
@@ -123,14 +123,14 @@ func (l *looker) isOwned() (bool, error) {
 }
 
 // hasNoData tells tensors whose elements are in no memory: fake and wrapped ones, those of a transform
-// that runs, and those whose storage was given up.
+// that runs, those whose storage was given up, and those of which not even the shape is known yet.
 func (l *looker) hasNoData(t *tensor) (bool, error) {
+	if t.meta || l.isFake() || strings.HasPrefix(t.class, "torch.nn.parameter.Uninitialized") {
+		return true, nil
+	}
 	count, err := l.number("numel")
 	if err != nil || count == 0 {
 		return false, err
-	}
-	if t.meta || l.isFake() {
-		return true, nil
 	}
 	pointer, err := l.number("data_ptr")
 	if errors.Is(err, core.ErrPython) {

@@ -116,9 +116,6 @@ see("parameter", torch.nn.Parameter(filled(torch.float64)), "float64", quirk="to
 see("parameter_frozen", torch.nn.Parameter(filled(torch.float64), requires_grad=False), "float64")
 with torch.inference_mode():
     see("inference", torch.arange(float(LARGE)), "float32")
-model = torch.nn.Sequential(torch.nn.Linear(256, 128), torch.nn.ReLU(), torch.nn.Linear(128, 64))
-model.register_buffer("mean", torch.arange(float(LARGE)))
-state = model.state_dict()
 
 
 class Plain(torch.Tensor):
@@ -196,6 +193,12 @@ for name, dtype in has("bits8", "bits16", "bits1x8"):
 # Tensors without memory.
 no_data = {"quirk": "torch.no-data"}
 refuse("meta", torch.ones(3, device="meta"), "invalid pointer", "has no memory", **no_data)
+refuse("meta_empty", torch.ones(0, device="meta"), "invalid pointer", "has no memory", **no_data)
+lazy_layer = torch.nn.LazyLinear(3)
+refuse("uninitialized", lazy_layer.weight, "invalid pointer", "UninitializedParameter has no memory", **no_data)
+refuse("uninitialized_buffer", torch.nn.parameter.UninitializedBuffer(), "invalid pointer", "UninitializedBuffer has no memory",
+       **no_data)
+refuse("functional", torch._to_functional_tensor(torch.ones(3)), "invalid pointer", "has no memory", **no_data)
 storage = torch.ones(LARGE)
 (storage.untyped_storage() if TORCH >= (2, 0) else storage.storage()).resize_(0)
 refuse("resized", storage, "invalid pointer", "has no memory", **no_data)
