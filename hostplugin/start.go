@@ -30,6 +30,9 @@ const (
 	// program whose script goes on for a second.
 	killDelay = 2 * time.Second
 
+	// lastWordsWait bounds the wait for what a program that did not start has said on the side socket.
+	lastWordsWait = time.Second
+
 	// maxSocketPath is what the directory of a socket may be long: the path of a socket has at most 107
 	// bytes, and go-plugin appends two random names.
 	maxSocketPath = 107 - len("/plugin-dir1234567890/plugin1234567890")
@@ -203,6 +206,13 @@ func (c *connection) abort() {
 	_ = c.process.Kill(context.Background()) // never fails
 	c.process.Discard()
 	<-c.process.Exited()
+	// What the program said before its end may still be under way. A child of it may hold the socket.
+	timeout := time.NewTimer(lastWordsWait)
+	defer timeout.Stop()
+	select {
+	case <-c.side.Done():
+	case <-timeout.C:
+	}
 	c.end()
 }
 
