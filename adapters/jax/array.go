@@ -52,11 +52,14 @@ type array struct {
 	deleted    bool   // its memory was given back, or away
 	devices    int    // over which it is spread
 	replicated bool   // each device has the whole array
-	dtype      string // if another package than NumPy defines it: "bfloat16", "int4"
+	dtype      string // "bool", or what other packages than NumPy define: "bfloat16", "int4"
 }
 
-// userTypes is the number from which on NumPy's dtypes come from other packages (NPY_USERDEF).
-const userTypes = 256
+// Numbers of NumPy's dtypes: NPY_BOOL, and NPY_USERDEF, from which on they come from other packages.
+const (
+	boolType  = 0
+	userTypes = 256
+)
 
 func look(g *py.GIL, k kind, o py.Object) (*array, error) {
 	class := g.TypeName(o)
@@ -107,7 +110,7 @@ func (a *array) lookAtType(g *py.GIL, o py.Object) error {
 		return err
 	}
 	n, err := g.Int64(number)
-	if err != nil || n >= 0 && n < userTypes {
+	if err != nil || n > boolType && n < userTypes {
 		return err
 	}
 	a.dtype, err = g.Str(dtype)

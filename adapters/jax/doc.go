@@ -18,8 +18,8 @@
 //   - An array over several devices is several pieces of memory. Each shard is an array of its own,
 //     with a name: x.addressable_shards[1].data. The CPU can be several devices too.
 //   - Tracers, random keys, references and shapes pass for arrays here and there, and have no memory.
-//   - The integers of less than a byte have no DLPack type in any version; the floats of 8 bits have
-//     since 0.5.3, and float4_e2m1fn, of which two elements take a byte, since the same time.
+//   - The integers of less than a byte are not exported in any version. The floats of 8 bits are since
+//     0.5.3, and so is float4_e2m1fn, of which two elements take a byte. bool was uint8 until 0.4.23.
 //
 // Some of JAX's habits need no quirk, because the readers are as lenient for everybody, and look at
 // what is there rather than at what was asked for: the name of the capsule; the number of the device,

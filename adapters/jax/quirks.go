@@ -127,6 +127,15 @@ func dtypes() []rule {
 			Edit: refuse(core.ErrDType, noDLPack),
 		}, {
 			Quirk: core.Quirk{
+				ID: "jax.bool-before-0.4.24", Until: "0.4.24", Effect: core.EffectCorrect,
+				Protocol: string(program.DLPack),
+				Summary:  "DLPack says that bool is uint8",
+				Upstream: typesOfXLA,
+			},
+			When: func(a *array) bool { return a.dtype == "bool" },
+			Edit: func(p *program.Plan, _ *array) { p.DType = core.Bool },
+		}, {
+			Quirk: core.Quirk{
 				ID: "jax.float8-before-0.5.3", Until: "0.5.3", Effect: core.EffectRefuse,
 				Protocol: string(program.DLPack),
 				Summary:  "DLPack refuses the floating point types of 8 bits",
