@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -201,12 +202,7 @@ func (d DType) Valid() bool {
 	if d.Code() >= codeCount || d.Lanes() == 0 {
 		return false
 	}
-	for _, bits := range codes[d.Code()].bits {
-		if bits == d.Bits() {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(codes[d.Code()].bits, d.Bits())
 }
 
 // String gives the usual name: "float32", "bool", "bfloat16", "float8_e4m3fn", "int4"; "float32x4"

@@ -53,10 +53,10 @@ func (f F16) Float32() float32 {
 	sign := uint32(f>>15) << 31
 	exp := uint32(f>>10) & 0x1f
 	frac := uint32(f) & 0x3ff
-	switch {
-	case exp == 0x1f: // infinity or NaN: the payload is kept
+	switch exp {
+	case 0x1f: // infinity or NaN: the payload is kept
 		return math.Float32frombits(sign | 0xff<<23 | frac<<13)
-	case exp == 0: // zero or subnormal: frac * 2^-24, exact in a float32
+	case 0: // zero or subnormal: frac * 2^-24, exact in a float32
 		value := float32(frac) * 0x1p-24
 		return math.Float32frombits(sign | math.Float32bits(value))
 	default:
@@ -106,7 +106,7 @@ func (f BF16) Float32() float32 { return math.Float32frombits(uint32(f) << 16) }
 // BF16Of is the bfloat16 nearest to x, ties to even. A NaN stays a (quiet) NaN.
 func BF16Of(x float32) BF16 {
 	bits := math.Float32bits(x)
-	if x != x { //nolint:gocritic // the usual test for NaN
+	if x != x { // the usual test for NaN
 		return BF16(bits>>16) | 0x40
 	}
 	return BF16(roundShift(bits, 16))

@@ -32,14 +32,14 @@ func modelOf(s core.LayoutSpec) model {
 			continue
 		}
 		stride := s.DType.Size()
-		for axis := len(s.Shape) - 1; axis >= 0; axis-- {
-			i := rest % s.Shape[axis]
-			rest /= s.Shape[axis]
+		for axis, dim := range slices.Backward(s.Shape) {
+			i := rest % dim
+			rest /= dim
 			if s.Strides != nil {
 				stride = s.Strides[axis]
 			}
 			place += i * stride
-			stride *= s.Shape[axis]
+			stride *= dim
 		}
 		m.places = append(m.places, place)
 	}
@@ -60,8 +60,8 @@ func (m model) pick(shape []int, f func(index []int) []int) model {
 			flat = flat*m.shape[axis] + i
 		}
 		result.places = append(result.places, m.places[flat])
-		for axis := len(index) - 1; axis >= 0; axis-- {
-			if index[axis]++; index[axis] < shape[axis] {
+		for axis, dim := range slices.Backward(shape) {
+			if index[axis]++; index[axis] < dim {
 				break
 			}
 			index[axis] = 0
@@ -136,18 +136,18 @@ func floorDiv(a, b int) int { return int(math.Floor(float64(a) / float64(b))) }
 // input hands out the numbers of a fuzzer's bytes; when there are none left, zeros.
 type input []byte
 
-func (in *input) next(n int) int {
-	if len(*in) == 0 || n <= 0 {
+func (i *input) next(n int) int {
+	if len(*i) == 0 || n <= 0 {
 		return 0
 	}
-	b := int((*in)[0])
-	*in = (*in)[1:]
+	b := int((*i)[0])
+	*i = (*i)[1:]
 	return b % n
 }
 
-func (in *input) word() int {
+func (i *input) word() int {
 	var b [8]byte
-	*in = (*in)[copy(b[:], *in):]
+	*i = (*i)[copy(b[:], *i):]
 	return int(binary.LittleEndian.Uint64(b[:]))
 }
 

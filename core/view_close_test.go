@@ -112,7 +112,7 @@ func uses() map[string]func(*core.View) error {
 		"copy":      func(v *core.View) error { _, err := core.Copy(make([]float32, 2), v); return err },
 		"put":       func(v *core.View) error { _, err := core.Put(v, make([]float32, 2)); return err },
 		"copybytes": func(v *core.View) error { _, err := core.CopyBytes(make([]byte, 8), v); return err },
-		"wait":      func(v *core.View) error { return v.Wait(context.Background()) }, //nolint:usetesting // any will do
+		"wait":      func(v *core.View) error { return v.Wait(context.Background()) },
 	}
 }
 

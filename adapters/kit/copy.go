@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -57,12 +58,12 @@ func planCopy(a Array) (copyPlan, error) {
 	spec := a.Layout.Spec()
 	spec.Offset = 0
 	stride := itemsize
-	for i := len(spec.Shape) - 1; i >= 0; i-- {
+	for i, dim := range slices.Backward(spec.Shape) {
 		if spec.Strides[i] == 0 {
 			continue
 		}
 		spec.Strides[i] = stride
-		stride *= spec.Shape[i]
+		stride *= dim
 	}
 	if p.layout, err = core.NewLayout(spec); err != nil {
 		return copyPlan{}, err
@@ -117,13 +118,13 @@ func (p copyPlan) writeTo(ctx context.Context, f *os.File, offset int64) error {
 
 // next moves on to the next run in row-major order.
 func (p copyPlan) next(index []int, addr uintptr) (uintptr, bool) {
-	for i := len(index) - 1; i >= 0; i-- {
+	for i, a := range slices.Backward(p.axes) {
 		index[i]++
-		addr += uintptr(p.axes[i].stride)
-		if index[i] < p.axes[i].extent {
+		addr += uintptr(a.stride)
+		if index[i] < a.extent {
 			return addr, true
 		}
-		addr -= uintptr(p.axes[i].extent * p.axes[i].stride)
+		addr -= uintptr(a.extent * a.stride)
 		index[i] = 0
 	}
 	return addr, false

@@ -187,7 +187,7 @@ func (r *Router) placeFile(
 	case errors.Is(err, errNotRegular):
 		return p, core.ReasonOutsideHeap, nil
 	case err != nil:
-		return p, core.ReasonFileGone, nil
+		return p, core.ReasonFileGone, nil //nolint:nilerr // a copy will do
 	}
 	b, err := newFileBacking(f)
 	if err != nil {
@@ -235,6 +235,7 @@ func notShared(reason core.Reason, want Want) error {
 		remedy = "keep the mapped file in its place"
 	case core.ReasonConverted:
 		remedy = "publish an array that needs no conversion"
+	case core.ReasonNone: // nothing is in the way
 	}
 	if !want.Writable { // to write into a copy would be useless
 		remedy = "allow the copy, or " + remedy

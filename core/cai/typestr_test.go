@@ -92,7 +92,7 @@ func TestParseTypestrRefuses(t *testing.T) {
 	for typestr, text := range map[string]string{
 		"":                       "cannot be read",
 		"<":                      "cannot be read",
-		"<f4 ":                   "cannot be read",
+		"<f4" + " ":              "cannot be read",
 		"<<f4":                   "cannot be read",
 		"f4f4":                   "cannot be read",
 		"<f-4":                   "cannot be read",

@@ -126,12 +126,12 @@ func (a Array) Stored() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer v.Close()
+	defer v.Close() //nolint:errcheck // its memory is a slice
 	w, err := v.Transpose()
 	if err != nil {
 		return nil, err
 	}
-	defer w.Close()
+	defer w.Close() //nolint:errcheck // its memory is a slice
 	stored := make([]byte, w.NBytes())
 	_, err = core.CopyBytes(stored, w)
 	return stored, err

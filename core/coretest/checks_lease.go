@@ -40,7 +40,7 @@ func wants(err, kind error, what string) error {
 		return fmt.Errorf("%s: want an error that wraps %q, have none", what, kind)
 	}
 	if !errors.Is(err, kind) {
-		return fmt.Errorf("%s: want an error that wraps %q, have %q", what, kind, err)
+		return fmt.Errorf("%s: want an error that wraps %q, have %w", what, kind, err)
 	}
 	return nil
 }

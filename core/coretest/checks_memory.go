@@ -138,7 +138,7 @@ func checkDescriptorReadOnly(ctx context.Context, p core.Producer) error {
 	if f, err = p.Descriptor(ctx, s.ID, false); err != nil {
 		return err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // only read
 	b, err := syscall.Mmap(int(f.Fd()), 0, int(s.Size), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err == nil {
 		return errors.Join(errors.New("a file lent for reading can be mapped for writing"), syscall.Munmap(b))

@@ -163,7 +163,7 @@ func TestConformCatches(t *testing.T) {
 			{"though no lease", func(b *bent) { b.descriptor = lending }},
 			{"without a writable lease", func(b *bent) { b.descriptor = refusing(other) }},
 			{"can be mapped", func(b *bent) {
-				b.descriptor = func(id core.SegmentID, writable bool, f *os.File, err error) (*os.File, error) {
+				b.descriptor = func(_ core.SegmentID, writable bool, f *os.File, err error) (*os.File, error) {
 					if writable {
 						return f, err
 					}

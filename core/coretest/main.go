@@ -15,7 +15,7 @@ import (
 // Main runs the tests of a package and fails if they left views that nobody can close any more. Each
 // is reported with the stack of the code that made it. It is called from TestMain, and does not
 // return.
-func Main(m *testing.M) { os.Exit(run(m.Run, os.Stderr)) }
+func Main(m *testing.M) { os.Exit(run(m.Run, os.Stderr)) } //nolint:forbidigo // it ends a TestMain
 
 // run is Main without the end of the process.
 func run(tests func() int, out io.Writer) int {
@@ -23,7 +23,7 @@ func run(tests func() int, out io.Writer) int {
 	code := tests()
 	found := leaks()
 	for _, l := range found {
-		fmt.Fprintln(out, "leak:", l)
+		_, _ = fmt.Fprintln(out, "leak:", l)
 	}
 	if code == 0 && len(found) > 0 {
 		return 1

@@ -21,7 +21,7 @@ func mapSegment(ctx context.Context, p core.Producer, s core.Segment, writable b
 	if err != nil {
 		return nil, fmt.Errorf("descriptor of segment %d: %w", s.ID, err)
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // only mapped
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err

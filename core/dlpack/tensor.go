@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -183,14 +184,12 @@ func (m Managed) words(addr uintptr, n int, what string) ([]int64, error) {
 // checkDense refuses strides of packed elements that are not those of a dense row-major array.
 func checkDense(spec core.LayoutSpec, strides []int64) error {
 	expected := int64(1)
-	for _, dim := range spec.Shape {
-		if dim == 0 {
-			return nil
-		}
+	if slices.Contains(spec.Shape, 0) {
+		return nil
 	}
-	for axis := len(strides) - 1; axis >= 0; axis-- {
+	for axis, stride := range slices.Backward(strides) {
 		dim := int64(spec.Shape[axis])
-		if dim > 1 && strides[axis] != expected {
+		if dim > 1 && stride != expected {
 			return dlpackError(core.ErrLayout, "strides %v of %v, whose elements share bytes, with shape %v",
 				strides, spec.DType, spec.Shape)
 		}
@@ -201,11 +200,9 @@ func checkDense(spec core.LayoutSpec, strides []int64) error {
 
 // address adds the byte offset to the data pointer, and refuses memory that cannot be there.
 func (m Managed) address(t *Tensor, data, offset uint64) error {
-	for _, dim := range t.Spec.Shape {
-		if dim == 0 {
-			t.Addr = uintptr(data)
-			return nil
-		}
+	if slices.Contains(t.Spec.Shape, 0) {
+		t.Addr = uintptr(data)
+		return nil
 	}
 	sum, carry := bits.Add64(data, offset, 0)
 	switch {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/heap"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 )
@@ -55,7 +56,7 @@ var (
 // and version of the plugin file, for [core.Info]. Of several adapters that claim an object, the
 // first has it; objects that none claims are read by the protocols that they have.
 func New(interp *py.Interp, plugin string, adapters ...Adapter) *Program {
-	h, heapState := openHeap()
+	h, heapState := heap.Open()
 	p := &Program{
 		interp:    interp,
 		plugin:    plugin,

@@ -3,6 +3,7 @@ package program
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
@@ -113,17 +114,14 @@ func allRefused(refusals []error) error {
 type refusedError struct{ refusals []error }
 
 func (e *refusedError) Error() string {
-	text := ""
-	for i, r := range e.refusals {
-		if i > 0 {
-			text += "; then "
-		}
+	var texts []string
+	for _, r := range e.refusals {
 		if inner, ok := errors.AsType[*core.Error](r); ok && inner.Err != nil {
 			r = inner.Err
 		}
-		text += r.Error()
+		texts = append(texts, r.Error())
 	}
-	return text
+	return strings.Join(texts, "; then ")
 }
 
 func (e *refusedError) Unwrap() error { return e.refusals[0] }

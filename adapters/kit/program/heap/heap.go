@@ -1,4 +1,5 @@
-package program
+// Package heap is the shared heap of this process as kit knows heaps.
+package heap
 
 import (
 	"os"
@@ -8,11 +9,11 @@ import (
 	"github.com/ndbridge/ndbridge/internal/sharedheap"
 )
 
-// heap is the shared heap of this process as the kit knows heaps.
 type heap struct{ *sharedheap.Heap }
 
-// openHeap finds the shared heap, and says what is to be said of it.
-func openHeap() (h kit.Heap, state string) {
+// Open finds the shared heap, and says what is to be said of it. The heap is nil if there is none that
+// works.
+func Open() (h kit.Heap, state string) {
 	shared, ok := sharedheap.Open()
 	if !ok {
 		return nil, "off: the program was started without it"
