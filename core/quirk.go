@@ -44,7 +44,8 @@ type Quirk struct {
 	Summary   string // what goes wrong without it
 	Remedy    string // what the user can do, or ""
 	Effect    Effect
-	Upstream  string // the issue, source file or text that shows it
+	Choices   []string // what users may choose as the effect, the usual one first; nil if there is no choice
+	Upstream  string   // the issue, source file or text that shows it
 }
 
 // Applies reports whether the quirk is in force for a version of its framework: Since <= version <

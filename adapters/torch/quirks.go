@@ -173,9 +173,10 @@ func corrections() []rule {
 	return []rule{
 		{
 			Quirk: core.Quirk{
-				ID: "torch.requires-grad", Effect: core.EffectCorrect,
+				ID: "torch.requires-grad", Effect: core.EffectCorrect, Choices: []string{"detach", "refuse"},
 				Summary: "__dlpack__ refuses tensors that require a gradient, and with them the parameters " +
 					"of every model; autograd does not see what others write into their memory",
+				Remedy:   "publish t.detach()",
 				Upstream: "torch/_tensor.py",
 			},
 			When: func(t *tensor) bool { return t.requiresGrad },
@@ -183,6 +184,9 @@ func corrections() []rule {
 				p.Through = append(p.Through, program.MethodCall{Name: "detach"})
 				t.requiresGrad = false
 			},
+			Instead: map[string]func(*program.Plan, *tensor){"refuse": func(p *program.Plan, _ *tensor) {
+				refuse(p, core.ErrUnsupported, "the tensor requires a gradient, and the configuration says no to those")
+			}},
 		}, {
 			Quirk: core.Quirk{
 				ID: "torch.exchange-unchecked", Since: "2.10.0", Effect: core.EffectReroute,

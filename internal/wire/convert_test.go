@@ -189,7 +189,7 @@ func TestInfoCrosses(t *testing.T) {
 	t.Parallel()
 	quirk := core.Quirk{
 		ID: "numpy.q", Framework: "numpy", Since: "1.2", Until: "2.0", Protocol: "dlpack", Summary: "s", Remedy: "r",
-		Effect: core.EffectCorrect, Upstream: "u",
+		Effect: core.EffectCorrect, Upstream: "u", Choices: []string{"a", "b"},
 	}
 	want := core.Info{
 		Program: "camera", Plugin: "all 0.1.0", Interpreter: "CPython 3.11.7 (/usr/bin/python3)", PID: 12, SharedHeap: "on",
@@ -232,6 +232,7 @@ func TestHostileInfo(t *testing.T) {
 		"quirk effect 99":  quirks(&pb.Quirk{Id: "a", Effect: 99}),
 		"quirk id":         quirks(&pb.Quirk{Id: long, Effect: pb.Effect_EFFECT_STAGE}),
 		"quirk remedy":     quirks(&pb.Quirk{Remedy: long, Effect: pb.Effect_EFFECT_STAGE}),
+		"quirk choice":     quirks(&pb.Quirk{Choices: []string{long}, Effect: pb.Effect_EFFECT_STAGE}),
 		"nil in the lists": {Frameworks: []*pb.Framework{{Quirks: []*pb.Quirk{nil}}}},
 	} {
 		if got, err := infoToCore(m); err == nil {
@@ -280,7 +281,8 @@ func TestEntriesCross(t *testing.T) {
 func TestSettingsCross(t *testing.T) {
 	t.Parallel()
 	want := Settings{Program: "camera", Adapters: []AdapterSettings{
-		{Name: "numpy", Copy: core.CopyNever, DisabledQuirks: []core.QuirkID{"numpy.q"}}, {Name: "torch"},
+		{Name: "numpy", Copy: core.CopyNever, DisabledQuirks: []core.QuirkID{"numpy.q"}},
+		{Name: "torch", QuirkEffects: map[core.QuirkID]string{"torch.q": "refuse"}},
 	}}
 	message, err := settingsToProto(want)
 	if err != nil {
@@ -291,11 +293,13 @@ func TestSettingsCross(t *testing.T) {
 	}
 	long := strings.Repeat("x", maxText+1)
 	for name, m := range map[string]*pb.Settings{
-		"program":  {Program: long},
-		"adapters": {Adapters: make([]*pb.AdapterSettings, maxList+1)},
-		"adapter":  {Adapters: []*pb.AdapterSettings{{Name: long}}},
-		"policy":   {Adapters: []*pb.AdapterSettings{{Copy: 9}}},
-		"quirks":   {Adapters: []*pb.AdapterSettings{{DisabledQuirks: make([]string, maxList+1)}}},
+		"program":   {Program: long},
+		"adapters":  {Adapters: make([]*pb.AdapterSettings, maxList+1)},
+		"adapter":   {Adapters: []*pb.AdapterSettings{{Name: long}}},
+		"policy":    {Adapters: []*pb.AdapterSettings{{Copy: 9}}},
+		"quirks":    {Adapters: []*pb.AdapterSettings{{DisabledQuirks: make([]string, maxList+1)}}},
+		"effect of": {Adapters: []*pb.AdapterSettings{{QuirkEffects: map[string]string{long: "refuse"}}}},
+		"effect":    {Adapters: []*pb.AdapterSettings{{QuirkEffects: map[string]string{"torch.q": long}}}},
 	} {
 		if got, err := settingsToCore(m); err == nil {
 			t.Errorf("%s: accepted as %+v", name, got)

@@ -64,9 +64,14 @@ func quirkToCore(q *pb.Quirk) (core.Quirk, error) {
 	if err != nil {
 		return core.Quirk{}, err
 	}
+	choices, err := toTexts[string]("choice", q.GetChoices())
+	if err != nil {
+		return core.Quirk{}, err
+	}
 	out := core.Quirk{
 		ID: core.QuirkID(q.GetId()), Framework: q.GetFramework(), Since: q.GetSince(), Until: q.GetUntil(),
 		Protocol: q.GetProtocol(), Summary: q.GetSummary(), Remedy: q.GetRemedy(), Effect: effect, Upstream: q.GetUpstream(),
+		Choices: choices,
 	}
 	return out, errors.Join(checkText("quirk", q.GetId()), checkText("framework", out.Framework),
 		checkText("version", out.Since), checkText("version", out.Until), checkText("protocol", out.Protocol),
@@ -83,11 +88,28 @@ func settingsToCore(s *pb.Settings) (Settings, error) {
 		if err != nil {
 			return Settings{}, err
 		}
-		quirks, err := toTexts[core.QuirkID]("quirk", a.GetDisabledQuirks())
-		if err := errors.Join(err, checkText("adapter", a.GetName())); err != nil {
+		disabled, listErr := toTexts[core.QuirkID]("quirk", a.GetDisabledQuirks())
+		effects, mapErr := quirkEffectsToCore(a.GetQuirkEffects())
+		if err := errors.Join(listErr, mapErr, checkText("adapter", a.GetName())); err != nil {
 			return Settings{}, err
 		}
-		out.Adapters = append(out.Adapters, AdapterSettings{Name: a.GetName(), Copy: policy, DisabledQuirks: quirks})
+		out.Adapters = append(out.Adapters, AdapterSettings{
+			Name: a.GetName(), Copy: policy, DisabledQuirks: disabled, QuirkEffects: effects,
+		})
+	}
+	return out, nil
+}
+
+func quirkEffectsToCore(chosen map[string]string) (map[core.QuirkID]string, error) {
+	if err := checkList("quirks", len(chosen)); err != nil || len(chosen) == 0 {
+		return nil, err
+	}
+	out := make(map[core.QuirkID]string, len(chosen))
+	for id, effect := range chosen {
+		if err := errors.Join(checkText("quirk", id), checkText("effect", effect)); err != nil {
+			return nil, err
+		}
+		out[core.QuirkID(id)] = effect
 	}
 	return out, nil
 }

@@ -152,6 +152,7 @@ func quirkToProto(q core.Quirk) (*pb.Quirk, error) {
 		Remedy:    text(q.Remedy),
 		Effect:    effect,
 		Upstream:  text(q.Upstream),
+		Choices:   texts(q.Choices),
 	}, nil
 }
 
@@ -162,9 +163,14 @@ func settingsToProto(s Settings) (*pb.Settings, error) {
 		if err != nil {
 			return nil, fmt.Errorf("adapter %s: %w", a.Name, err)
 		}
-		out.Adapters = append(out.Adapters, &pb.AdapterSettings{
+		settings := &pb.AdapterSettings{
 			Name: text(a.Name), Copy: policy, DisabledQuirks: texts(a.DisabledQuirks),
-		})
+			QuirkEffects: make(map[string]string, len(a.QuirkEffects)),
+		}
+		for id, effect := range a.QuirkEffects {
+			settings.QuirkEffects[text(string(id))] = text(effect)
+		}
+		out.Adapters = append(out.Adapters, settings)
 	}
 	return out, nil
 }

@@ -45,6 +45,7 @@ type AdapterSettings struct {
 	Name           string // the adapter's name: "numpy"
 	Copy           core.CopyPolicy
 	DisabledQuirks []core.QuirkID
+	QuirkEffects   map[core.QuirkID]string // of quirks that have a choice: which effect the user chose
 }
 
 // Configurer is implemented by producers that take settings. Configure is called when the session

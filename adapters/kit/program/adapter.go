@@ -27,6 +27,7 @@ type Env struct {
 	Module  py.Object // the framework's top module; valid during the call
 	Version string    // its __version__
 	inForce map[core.QuirkID]bool
+	chosen  map[core.QuirkID]string // effects that the user chose
 }
 
 // InForce reports whether a quirk is to be obeyed: its range holds the framework's version, and the

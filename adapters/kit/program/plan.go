@@ -102,6 +102,8 @@ type Rule[F any] struct {
 	core.Quirk
 	When func(f *F) bool // nil: for every object
 	Edit func(p *Plan, f *F)
+	// Instead holds, for a quirk with Choices, what those but the first do in the place of Edit.
+	Instead map[string]func(p *Plan, f *F)
 }
 
 // Apply lets the rules that are in force edit a plan, in their order, up to the first that refuses.
@@ -110,7 +112,11 @@ func Apply[F any](p *Plan, rules []Rule[F], env *Env, facts *F) {
 		if !env.InForce(r.ID) || r.When != nil && !r.When(facts) {
 			continue
 		}
-		r.Edit(p, facts)
+		edit := r.Edit
+		if instead, ok := r.Instead[env.chosen[r.ID]]; ok {
+			edit = instead
+		}
+		edit(p, facts)
 		p.applied = append(p.applied, r.Quirk)
 		if p.Refuse != nil {
 			p.Refuse.Quirk, p.Refuse.Remedy = r.ID, cmp.Or(p.Refuse.Remedy, r.Remedy)

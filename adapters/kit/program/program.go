@@ -43,6 +43,7 @@ type framework struct {
 
 	copy     core.CopyPolicy
 	disabled []core.QuirkID
+	chosen   map[core.QuirkID]string // effects of quirks that have a choice
 	version  string // "" until the framework is loaded
 	inForce  map[core.QuirkID]bool
 }
@@ -86,7 +87,7 @@ func (p *Program) env(g *py.GIL, f *framework) (*Env, bool, error) {
 		return nil, false, nil
 	}
 	p.mu.Lock()
-	env := &Env{Module: module, Version: f.version, inForce: f.inForce}
+	env := &Env{Module: module, Version: f.version, inForce: f.inForce, chosen: f.chosen}
 	p.mu.Unlock()
 	if env.Version != "" {
 		return env, true, nil

@@ -1,7 +1,9 @@
 package program
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -26,8 +28,8 @@ func (p *Program) Configure(s kit.Settings) error {
 
 func (p *Program) configure(s kit.AdapterSettings) error {
 	if s.Name == genericName {
-		if len(s.DisabledQuirks) > 0 {
-			return configError(fmt.Sprintf("adapter %q has no quirk %q", s.Name, s.DisabledQuirks[0]), "")
+		if err := checkQuirks(nil, s); err != nil {
+			return err
 		}
 		p.generic.copy = s.Copy
 		return nil
@@ -37,22 +39,37 @@ func (p *Program) configure(s kit.AdapterSettings) error {
 		if names = append(names, f.name); f.name != s.Name {
 			continue
 		}
-		var ids []string
-		for _, q := range f.adapter.Quirks() {
-			ids = append(ids, string(q.ID))
+		if err := checkQuirks(f.adapter.Quirks(), s); err != nil {
+			return err
 		}
-		for _, id := range s.DisabledQuirks {
-			if !slices.Contains(ids, string(id)) {
-				return configError(fmt.Sprintf("adapter %q has no quirk %q", s.Name, id),
-					suggest.Remedy(string(id), slices.Values(ids), ""))
-			}
-		}
-		f.copy, f.disabled = s.Copy, s.DisabledQuirks
+		f.copy, f.disabled, f.chosen = s.Copy, s.DisabledQuirks, s.QuirkEffects
 		return nil
 	}
 	names = append(names, genericName)
 	return configError(fmt.Sprintf("the plugin has no adapter %q", s.Name),
 		suggest.Remedy(s.Name, slices.Values(names), "this plugin has: "+strings.Join(names, ", ")))
+}
+
+// checkQuirks refuses settings of quirks that the table does not have, and effects that they have not.
+func checkQuirks(table []core.Quirk, s kit.AdapterSettings) error {
+	byID := make(map[string]core.Quirk, len(table))
+	for _, q := range table {
+		byID[string(q.ID)] = q
+	}
+	for _, id := range slices.Concat(s.DisabledQuirks, slices.Sorted(maps.Keys(s.QuirkEffects))) {
+		if _, ok := byID[string(id)]; !ok {
+			return configError(fmt.Sprintf("adapter %q has no quirk %q", s.Name, id),
+				suggest.Remedy(string(id), slices.Values(slices.Sorted(maps.Keys(byID))), ""))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.QuirkEffects)) {
+		effect, choices := s.QuirkEffects[id], byID[string(id)].Choices
+		if !slices.Contains(choices, effect) {
+			return configError(fmt.Sprintf("quirk %q has no effect %q to choose", id, effect),
+				suggest.Remedy(effect, slices.Values(choices), "it has: "+cmp.Or(strings.Join(choices, ", "), "none")))
+		}
+	}
+	return nil
 }
 
 func configError(text, remedy string) error {

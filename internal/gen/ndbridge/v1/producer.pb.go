@@ -147,8 +147,10 @@ type AdapterSettings struct {
 	Copy CopyPolicy `protobuf:"varint,2,opt,name=copy,proto3,enum=ndbridge.v1.CopyPolicy" json:"copy,omitempty"`
 	// The quirks that are switched off.
 	DisabledQuirks []string `protobuf:"bytes,3,rep,name=disabled_quirks,json=disabledQuirks,proto3" json:"disabled_quirks,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The effects that the user chose, of quirks that have a choice, by quirk.
+	QuirkEffects  map[string]string `protobuf:"bytes,4,rep,name=quirk_effects,json=quirkEffects,proto3" json:"quirk_effects,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AdapterSettings) Reset() {
@@ -198,6 +200,13 @@ func (x *AdapterSettings) GetCopy() CopyPolicy {
 func (x *AdapterSettings) GetDisabledQuirks() []string {
 	if x != nil {
 		return x.DisabledQuirks
+	}
+	return nil
+}
+
+func (x *AdapterSettings) GetQuirkEffects() map[string]string {
+	if x != nil {
+		return x.QuirkEffects
 	}
 	return nil
 }
@@ -873,11 +882,15 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\bsettings\x18\x01 \x01(\v2\x15.ndbridge.v1.SettingsR\bsettings\"^\n" +
 	"\bSettings\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\tR\aprogram\x128\n" +
-	"\badapters\x18\x02 \x03(\v2\x1c.ndbridge.v1.AdapterSettingsR\badapters\"{\n" +
+	"\badapters\x18\x02 \x03(\v2\x1c.ndbridge.v1.AdapterSettingsR\badapters\"\x91\x02\n" +
 	"\x0fAdapterSettings\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
 	"\x04copy\x18\x02 \x01(\x0e2\x17.ndbridge.v1.CopyPolicyR\x04copy\x12'\n" +
-	"\x0fdisabled_quirks\x18\x03 \x03(\tR\x0edisabledQuirks\"t\n" +
+	"\x0fdisabled_quirks\x18\x03 \x03(\tR\x0edisabledQuirks\x12S\n" +
+	"\rquirk_effects\x18\x04 \x03(\v2..ndbridge.v1.AdapterSettings.QuirkEffectsEntryR\fquirkEffects\x1a?\n" +
+	"\x11QuirkEffectsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"t\n" +
 	"\fOpenResponse\x12%\n" +
 	"\x04info\x18\x01 \x01(\v2\x11.ndbridge.v1.InfoR\x04info\x12=\n" +
 	"\fcapabilities\x18\x02 \x01(\v2\x19.ndbridge.v1.CapabilitiesR\fcapabilities\"\"\n" +
@@ -931,7 +944,7 @@ func file_ndbridge_v1_producer_proto_rawDescGZIP() []byte {
 	return file_ndbridge_v1_producer_proto_rawDescData
 }
 
-var file_ndbridge_v1_producer_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_ndbridge_v1_producer_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_ndbridge_v1_producer_proto_goTypes = []any{
 	(*OpenRequest)(nil),        // 0: ndbridge.v1.OpenRequest
 	(*Settings)(nil),           // 1: ndbridge.v1.Settings
@@ -950,40 +963,42 @@ var file_ndbridge_v1_producer_proto_goTypes = []any{
 	(*ReleaseResponse)(nil),    // 14: ndbridge.v1.ReleaseResponse
 	(*WaitRequest)(nil),        // 15: ndbridge.v1.WaitRequest
 	(*WaitResponse)(nil),       // 16: ndbridge.v1.WaitResponse
-	(CopyPolicy)(0),            // 17: ndbridge.v1.CopyPolicy
-	(*Info)(nil),               // 18: ndbridge.v1.Info
-	(*Entry)(nil),              // 19: ndbridge.v1.Entry
-	(*Lease)(nil),              // 20: ndbridge.v1.Lease
+	nil,                        // 17: ndbridge.v1.AdapterSettings.QuirkEffectsEntry
+	(CopyPolicy)(0),            // 18: ndbridge.v1.CopyPolicy
+	(*Info)(nil),               // 19: ndbridge.v1.Info
+	(*Entry)(nil),              // 20: ndbridge.v1.Entry
+	(*Lease)(nil),              // 21: ndbridge.v1.Lease
 }
 var file_ndbridge_v1_producer_proto_depIdxs = []int32{
 	1,  // 0: ndbridge.v1.OpenRequest.settings:type_name -> ndbridge.v1.Settings
 	2,  // 1: ndbridge.v1.Settings.adapters:type_name -> ndbridge.v1.AdapterSettings
-	17, // 2: ndbridge.v1.AdapterSettings.copy:type_name -> ndbridge.v1.CopyPolicy
-	18, // 3: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
-	4,  // 4: ndbridge.v1.OpenResponse.capabilities:type_name -> ndbridge.v1.Capabilities
-	18, // 5: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
-	19, // 6: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
-	17, // 7: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
-	20, // 8: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
-	0,  // 9: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
-	5,  // 10: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
-	7,  // 11: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
-	9,  // 12: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
-	11, // 13: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
-	13, // 14: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
-	15, // 15: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
-	3,  // 16: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
-	6,  // 17: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
-	8,  // 18: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
-	10, // 19: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
-	12, // 20: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
-	14, // 21: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
-	16, // 22: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
-	16, // [16:23] is the sub-list for method output_type
-	9,  // [9:16] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	18, // 2: ndbridge.v1.AdapterSettings.copy:type_name -> ndbridge.v1.CopyPolicy
+	17, // 3: ndbridge.v1.AdapterSettings.quirk_effects:type_name -> ndbridge.v1.AdapterSettings.QuirkEffectsEntry
+	19, // 4: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
+	4,  // 5: ndbridge.v1.OpenResponse.capabilities:type_name -> ndbridge.v1.Capabilities
+	19, // 6: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
+	20, // 7: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
+	18, // 8: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
+	21, // 9: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
+	0,  // 10: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
+	5,  // 11: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
+	7,  // 12: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
+	9,  // 13: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
+	11, // 14: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
+	13, // 15: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
+	15, // 16: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
+	3,  // 17: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
+	6,  // 18: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
+	8,  // 19: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
+	10, // 20: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
+	12, // 21: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
+	14, // 22: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
+	16, // 23: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
+	17, // [17:24] is the sub-list for method output_type
+	10, // [10:17] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_ndbridge_v1_producer_proto_init() }
@@ -998,7 +1013,7 @@ func file_ndbridge_v1_producer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ndbridge_v1_producer_proto_rawDesc), len(file_ndbridge_v1_producer_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

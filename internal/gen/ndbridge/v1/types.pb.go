@@ -1179,7 +1179,9 @@ type Quirk struct {
 	// What it does.
 	Effect Effect `protobuf:"varint,8,opt,name=effect,proto3,enum=ndbridge.v1.Effect" json:"effect,omitempty"`
 	// The issue, source file or text that shows it.
-	Upstream      string `protobuf:"bytes,9,opt,name=upstream,proto3" json:"upstream,omitempty"`
+	Upstream string `protobuf:"bytes,9,opt,name=upstream,proto3" json:"upstream,omitempty"`
+	// What users may choose as the effect, the usual one first; empty: there is no choice.
+	Choices       []string `protobuf:"bytes,10,rep,name=choices,proto3" json:"choices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1275,6 +1277,13 @@ func (x *Quirk) GetUpstream() string {
 		return x.Upstream
 	}
 	return ""
+}
+
+func (x *Quirk) GetChoices() []string {
+	if x != nil {
+		return x.Choices
+	}
+	return nil
 }
 
 // Framework is one array framework inside a producer.
@@ -1700,7 +1709,7 @@ const file_ndbridge_v1_types_proto_rawDesc = "" +
 	"\tframework\x18\x02 \x01(\tR\tframework\x12\x1c\n" +
 	"\tpublished\x18\x03 \x01(\bR\tpublished\x12+\n" +
 	"\x06layout\x18\x04 \x01(\v2\x13.ndbridge.v1.LayoutR\x06layout\x12,\n" +
-	"\x05error\x18\x05 \x01(\v2\x16.ndbridge.v1.ErrorInfoR\x05error\"\xf8\x01\n" +
+	"\x05error\x18\x05 \x01(\v2\x16.ndbridge.v1.ErrorInfoR\x05error\"\x92\x02\n" +
 	"\x05Quirk\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1c\n" +
 	"\tframework\x18\x02 \x01(\tR\tframework\x12\x14\n" +
@@ -1710,7 +1719,9 @@ const file_ndbridge_v1_types_proto_rawDesc = "" +
 	"\asummary\x18\x06 \x01(\tR\asummary\x12\x16\n" +
 	"\x06remedy\x18\a \x01(\tR\x06remedy\x12+\n" +
 	"\x06effect\x18\b \x01(\x0e2\x13.ndbridge.v1.EffectR\x06effect\x12\x1a\n" +
-	"\bupstream\x18\t \x01(\tR\bupstream\"e\n" +
+	"\bupstream\x18\t \x01(\tR\bupstream\x12\x18\n" +
+	"\achoices\x18\n" +
+	" \x03(\tR\achoices\"e\n" +
 	"\tFramework\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12*\n" +

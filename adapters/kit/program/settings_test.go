@@ -1,0 +1,69 @@
+package program
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// adapterOfTables has a table of quirks and no framework.
+type adapterOfTables struct{}
+
+func (adapterOfTables) Framework() string { return "torch" }
+
+func (adapterOfTables) Quirks() []core.Quirk {
+	return []core.Quirk{{ID: "torch.layouts"}, {ID: "torch.requires-grad", Choices: []string{"detach", "refuse"}}}
+}
+
+func (adapterOfTables) Owns(*py.GIL, *Env, py.Object) (bool, error) { return false, nil }
+
+func (adapterOfTables) Plan(*py.GIL, *Env, py.Object) (Plan, error) { return Plan{}, nil }
+
+// TestSettings holds what of a host's settings is refused, and with which remedy.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	const grad core.QuirkID = "torch.requires-grad"
+	for name, c := range map[string]struct {
+		settings kit.AdapterSettings
+		err      string
+	}{
+		"nothing":  {kit.AdapterSettings{Name: "torch"}, ""},
+		"off":      {kit.AdapterSettings{Name: "torch", DisabledQuirks: []core.QuirkID{"torch.layouts", grad}}, ""},
+		"choice":   {kit.AdapterSettings{Name: "torch", QuirkEffects: map[core.QuirkID]string{grad: "refuse"}}, ""},
+		"generic":  {kit.AdapterSettings{Name: "generic", Copy: core.CopyNever}, ""},
+		"adapter":  {kit.AdapterSettings{Name: "toch"}, `configure: bad configuration: the plugin has no adapter "toch"; did you mean "torch"?`},
+		"adapters": {kit.AdapterSettings{Name: "fortran"}, `configure: bad configuration: the plugin has no adapter "fortran"; this plugin has: torch, generic`},
+		"quirk": {
+			kit.AdapterSettings{Name: "torch", DisabledQuirks: []core.QuirkID{"torch.layout"}},
+			`configure: bad configuration: adapter "torch" has no quirk "torch.layout"; did you mean "torch.layouts"?`,
+		},
+		"quirk with an effect": {
+			kit.AdapterSettings{Name: "torch", QuirkEffects: map[core.QuirkID]string{"torch.no": "refuse"}},
+			`configure: bad configuration: adapter "torch" has no quirk "torch.no"`,
+		},
+		"quirk of none": {
+			kit.AdapterSettings{Name: "generic", DisabledQuirks: []core.QuirkID{grad}},
+			`configure: bad configuration: adapter "generic" has no quirk "torch.requires-grad"`,
+		},
+		"effect": {
+			kit.AdapterSettings{Name: "torch", QuirkEffects: map[core.QuirkID]string{grad: "reroute"}},
+			`configure: bad configuration: quirk "torch.requires-grad" has no effect "reroute" to choose; it has: detach, refuse`,
+		},
+		"effect of one without": {
+			kit.AdapterSettings{Name: "torch", QuirkEffects: map[core.QuirkID]string{"torch.layouts": "refuse"}},
+			`configure: bad configuration: quirk "torch.layouts" has no effect "refuse" to choose; it has: none`,
+		},
+	} {
+		p := &Program{frameworks: []*framework{{name: "torch", adapter: adapterOfTables{}}}}
+		err := p.Configure(kit.Settings{Program: "camera", Adapters: []kit.AdapterSettings{c.settings}})
+		if c.err == "" && err == nil {
+			continue
+		}
+		if err == nil || err.Error() != c.err || !errors.Is(err, core.ErrConfig) {
+			t.Errorf("%s: %v, want %s", name, err, c.err)
+		}
+	}
+}
