@@ -89,7 +89,9 @@ func TestFrameworksTogether(t *testing.T) {
 }
 
 // atZero gives the element with index [0, ..., 0].
-func atZero(view *core.View) (float64, error) { return core.At[float64](view, make([]int, view.Rank())...) }
+func atZero(view *core.View) (float64, error) {
+	return core.At[float64](view, make([]int, view.Rank())...)
+}
 
 // everyoneAtOnce views the arrays of all frameworks from several goroutines.
 func everyoneAtOnce(t *testing.T, run *harness.Run) {
