@@ -1,9 +1,11 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,24 +16,50 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin"
 )
 
-// TestHost reads the arrays as the README says, with the host's own configuration.
+// lookAtModel is the README's example.
+func lookAtModel(ctx context.Context, data *hostplugin.Session) error {
+	weights, err := data.View(ctx, "weights") // weights.npy
+	if err != nil {
+		return err
+	}
+	defer weights.Close()
+	bias, err := data.View(ctx, "model.bias") // bias.npy in model.npz
+	if err != nil {
+		return err
+	}
+	defer bias.Close()
+	if weights.Copied() || weights.Len() == 0 || bias.Len() == 0 {
+		return fmt.Errorf("weights %v by %v, bias %v", weights.Shape(), weights.Route(), bias.Shape())
+	}
+	return nil
+}
+
+// TestHost reads the arrays as the README says, with the configuration beside it.
 func TestHost(t *testing.T) {
-	t.Parallel()
-	dir := npys(t)
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := `program "data" {
-		plugin = "` + exe + `"
-		args   = ["` + dir + `"]
-		env    = { ` + pluginVariable + ` = "1" }
-	}`
-	path := filepath.Join(dir, "ndbridge.hcl")
-	write(t, path, []byte(config))
+	t.Setenv("NPYFILE", exe)
+	t.Setenv(pluginVariable, "1")
+	config, err := os.ReadFile("ndbridge.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "ndbridge.hcl"), config)
+	arrays := filepath.Join(dir, "arrays")
+	if err := os.Rename(npys(t), arrays); err != nil {
+		t.Fatal(err)
+	}
+	some := npy(t, coretest.Arrays()[0])
+	write(t, filepath.Join(arrays, "weights.npy"), some)
+	write(t, filepath.Join(arrays, "model.npz"), archive(t, zip.Store, 64, map[string][]byte{"bias.npy": some}))
+	t.Chdir(dir)
+
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	host, err := hostplugin.Open(ctx, path)
+	host, err := hostplugin.Open(ctx, "ndbridge.hcl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +71,9 @@ func TestHost(t *testing.T) {
 	data, err := host.Start(ctx, "data")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := lookAtModel(ctx, data); err != nil {
+		t.Error(err)
 	}
 	for _, a := range coretest.Arrays() {
 		v, err := data.View(ctx, a.Name)
