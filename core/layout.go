@@ -26,7 +26,7 @@ type LayoutSpec struct {
 // Layout says where the elements of an array lie, relative to the first byte of a stretch of memory.
 // It is checked when it is made and immutable after that, cheap to copy, and safe for concurrent
 // use. The zero Layout describes nothing: it has no elements and is not accepted by [NewView].
-type Layout struct {
+type Layout struct { //nolint:recvcheck // made through a pointer, used as a value
 	dtype      DType
 	device     Device
 	shape      []int // never written after NewLayout
@@ -85,7 +85,7 @@ func (l *Layout) checkSpec(s LayoutSpec) error {
 		return layoutError("%d axes; at most %d are supported", len(s.Shape), MaxRank)
 	case s.Strides != nil && len(s.Strides) != len(s.Shape):
 		return layoutError("%d strides for %d axes", len(s.Strides), len(s.Shape))
-	case s.Strides != nil && len(s.Strides) > 0 && s.DType.Packed():
+	case len(s.Strides) > 0 && s.DType.Packed():
 		return layoutError("strides for %v, whose elements share bytes", s.DType)
 	}
 	for axis, dim := range s.Shape {

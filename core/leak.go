@@ -31,6 +31,8 @@ func (l Leak) String() string {
 
 // leaks holds the observers. It is the one piece of state of this package: the garbage collector,
 // which finds the leaks, is one for the whole process too.
+//
+//nolint:gochecknoglobals // see above
 var leaks struct {
 	active    atomic.Int32
 	mu        sync.Mutex

@@ -12,7 +12,7 @@ import (
 // Version is the version of a framework or of an interpreter, in the order of Python packages (PEP
 // 440): "2.0.0.dev1" < "2.0.0a1" < "2.0.0rc1" < "2.0.0" < "2.0.0.post1" < "2.0.1", and "2.0" equals
 // "2.0.0". The local part, as in "2.11.0+cu128", takes no part in the order.
-type Version struct {
+type Version struct { //nolint:recvcheck // made through a pointer, used as a value
 	text    string
 	epoch   int
 	release []int // without zeros at the end

@@ -21,7 +21,7 @@ const (
 // kinds lists JAX's classes by the package that they come from and by their last name: all else in
 // their full names has changed from version to version. jax.Array is not among them, because before
 // 0.9 it is no base of the class that all arrays have.
-var kinds = []struct { //nolint:gochecknoglobals // a constant
+var kinds = []struct {
 	top, class string
 	kind       kind
 }{

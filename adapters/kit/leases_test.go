@@ -251,7 +251,8 @@ func TestLeasesConcurrent(t *testing.T) {
 				if _, twice := ids.LoadOrStore(l.ID, true); twice {
 					t.Errorf("lease %d was granted twice", l.ID)
 				}
-				if f, err := leases.Descriptor(t.Context(), l.Handle.(core.Segment).ID, false); err != nil {
+				segment, _ := l.Handle.(core.Segment)
+				if f, err := leases.Descriptor(t.Context(), segment.ID, false); err != nil {
 					t.Error(err)
 				} else {
 					seen.Add(1)

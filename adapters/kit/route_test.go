@@ -176,7 +176,7 @@ func TestPlaceReasons(t *testing.T) {
 			for _, want := range []Want{{NoCopy: true}, {Writable: true}} {
 				_, err := r.Place(t.Context(), a, want)
 				e, ok := errors.AsType[*core.Error](err)
-				if !ok || e.Kind != core.ErrNotShared || e.Reason != tt.want || e.Remedy == "" {
+				if !ok || !errors.Is(err, core.ErrNotShared) || e.Reason != tt.want || e.Remedy == "" {
 					t.Errorf("%+v: %v, want ErrNotShared with the reason %v and a remedy", want, err, tt.want)
 				}
 				if want.Writable && strings.Contains(fmt.Sprint(err), "allow the copy") {

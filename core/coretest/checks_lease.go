@@ -15,7 +15,7 @@ import (
 )
 
 // noWait is the request of checks that expect the array to be there.
-var noWait = core.Request{NoWait: true}
+func noWait() core.Request { return core.Request{NoWait: true} }
 
 // absent is a name that no producer has.
 const absent = "no_such_array_6f1d"
@@ -37,10 +37,10 @@ func describes(l core.Layout, a Array) error {
 // wants refuses an error that is not of a category.
 func wants(err, kind error, what string) error {
 	if err == nil {
-		return fmt.Errorf("%s: want an error that wraps %q, have none", what, kind)
+		return fmt.Errorf("%s: want an error that wraps %q, have none", what, kind.Error())
 	}
 	if !errors.Is(err, kind) {
-		return fmt.Errorf("%s: want an error that wraps %q, have %w", what, kind, err)
+		return fmt.Errorf("%s: want an error that wraps %q, have %w", what, kind.Error(), err)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func each(ctx context.Context, p core.Producer, req core.Request, f func(Array, 
 }
 
 func checkValues(ctx context.Context, p core.Producer) error {
-	return each(ctx, p, noWait, func(a Array, l core.Lease) error {
+	return each(ctx, p, noWait(), func(a Array, l core.Lease) error {
 		if err := describes(l.Layout, a); err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func checkValues(ctx context.Context, p core.Producer) error {
 }
 
 func checkRoutes(ctx context.Context, p core.Producer) error {
-	return each(ctx, p, noWait, func(a Array, l core.Lease) error {
+	return each(ctx, p, noWait(), func(a Array, l core.Lease) error {
 		_, isSegment := l.Handle.(core.Segment)
 		empty := l.Layout.Len() == 0
 		switch {
@@ -109,7 +109,7 @@ func checkRoutes(ctx context.Context, p core.Producer) error {
 }
 
 func checkUnknown(ctx context.Context, p core.Producer) error {
-	_, err := p.Lease(ctx, absent, noWait)
+	_, err := p.Lease(ctx, absent, noWait())
 	if err := wants(err, core.ErrNotFound, "lease "+absent); err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func checkHostileNames(ctx context.Context, p core.Producer) error {
 		"../../etc/passwd", "samples\x00", "__import__('os')", strings.Repeat("a", 1<<16),
 		strings.Repeat("[0]", 1000), "é́", "\u202esamples",
 	} {
-		_, err := p.Lease(ctx, name, noWait)
+		_, err := p.Lease(ctx, name, noWait())
 		if err == nil {
 			return fmt.Errorf("lease of %.40q was granted", name)
 		}
@@ -144,7 +144,7 @@ func checkHostileNames(ctx context.Context, p core.Producer) error {
 
 func checkLeaseContext(ctx context.Context, p core.Producer) error {
 	return ended(ctx, func(ctx context.Context) error {
-		_, err := p.Lease(ctx, "samples", noWait)
+		_, err := p.Lease(ctx, "samples", noWait())
 		return err
 	})
 }

@@ -14,7 +14,7 @@ import (
 
 // lease takes the array that the checks of segments use.
 func lease(ctx context.Context, p core.Producer) (core.Lease, core.Segment, error) {
-	l, err := p.Lease(ctx, "picture", noWait)
+	l, err := p.Lease(ctx, "picture", noWait())
 	if err != nil {
 		return l, core.Segment{}, err
 	}
@@ -57,7 +57,7 @@ func written(ctx context.Context, p core.Producer, a Array, l core.Lease) error 
 		const mark = 1 // turns true to false, and any other element into one of its type
 		mine[0] ^= mark
 		defer func() { mine[0] ^= mark }()
-		second, err := p.Lease(ctx, a.Name, noWait)
+		second, err := p.Lease(ctx, a.Name, noWait())
 		if err != nil {
 			return err
 		}
@@ -205,7 +205,7 @@ func checkReleaseCounts(ctx context.Context, p core.Producer) error {
 	for range 3 {
 		var ids []core.LeaseID
 		for _, a := range Arrays() {
-			l, err := p.Lease(ctx, a.Name, noWait)
+			l, err := p.Lease(ctx, a.Name, noWait())
 			if err != nil {
 				return err
 			}

@@ -167,11 +167,11 @@ func (p *Producer) grant(h *held, req core.Request) (core.Lease, error) {
 
 // Descriptor implements core.Producer.
 func (p *Producer) Descriptor(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error) {
-	refuse := func(kind, cause error) (*os.File, error) {
-		return nil, &core.Error{Op: "descriptor", Kind: kind, Err: cause}
+	refuse := func(kind, cause error) error {
+		return &core.Error{Op: "descriptor", Kind: kind, Err: cause}
 	}
 	if err := ctx.Err(); err != nil {
-		return refuse(err, nil)
+		return nil, refuse(err, nil)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,9 +184,9 @@ func (p *Producer) Descriptor(ctx context.Context, id core.SegmentID, writable b
 	}
 	switch {
 	case leased == nil:
-		return refuse(core.ErrNotFound, fmt.Errorf("no lease on segment %d", id))
+		return nil, refuse(core.ErrNotFound, fmt.Errorf("no lease on segment %d", id))
 	case writable && !granted:
-		return refuse(core.ErrReadOnly, errors.New("no lease on it is writable"))
+		return nil, refuse(core.ErrReadOnly, errors.New("no lease on it is writable"))
 	}
 	mode := os.O_RDONLY
 	if writable {
@@ -194,7 +194,7 @@ func (p *Producer) Descriptor(ctx context.Context, id core.SegmentID, writable b
 	}
 	f, err := os.OpenFile(leased.file, mode, 0)
 	if err != nil { // the test has ended, and its folder is gone
-		return refuse(core.ErrUnavailable, err)
+		return nil, refuse(core.ErrUnavailable, err)
 	}
 	return f, nil
 }

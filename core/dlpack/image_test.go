@@ -80,7 +80,7 @@ func (c capsule) image() []byte {
 	ne.PutUint64(tensor[24:], pointers[0])
 	ne.PutUint64(tensor[32:], pointers[1])
 	ne.PutUint64(tensor[40:], c.byteOffset)
-	return append(b, tail...)
+	return slices.Concat(b, tail)
 }
 
 func (c capsule) kind() dlpack.Kind {

@@ -77,7 +77,7 @@ func (p *Program) Arrays(ctx context.Context) iter.Seq2[core.Entry, error] {
 // list makes the whole list before anything of it is handed out: nobody's loop shall run with the
 // GIL held.
 func (p *Program) list(ctx context.Context) ([]core.Entry, error) {
-	if _, err, _ := p.state.watch(); err != nil {
+	if _, _, err := p.state.watch(); err != nil {
 		return nil, err
 	}
 	var entries []core.Entry

@@ -35,7 +35,7 @@ func (p *Program) Lease(ctx context.Context, name string, req core.Request) (cor
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for delay := firstPoll; ; delay = min(2*delay, lastPoll) {
-		ended, endErr, changed := p.state.watch()
+		ended, changed, endErr := p.state.watch()
 		if endErr != nil {
 			return core.Lease{}, about("lease", name, "", endErr)
 		}
@@ -76,7 +76,7 @@ func (p *Program) orEnd(err error) error {
 	if !errors.Is(err, core.ErrUnavailable) {
 		return err
 	}
-	if _, end, _ := p.state.watch(); end != nil {
+	if _, _, end := p.state.watch(); end != nil {
 		return end
 	}
 	return err
@@ -125,14 +125,14 @@ func (p *Program) grant(ctx context.Context, g *py.GIL, o py.Object, req core.Re
 	if r.hold && !place.Route.Copied() && place.Route != core.RouteEmpty {
 		held := r.holds
 		r.holds = nil
-		drop = func() {
+		drop = func() { //nolint:contextcheck // long after this request
 			if place.Drop != nil {
 				place.Drop()
 			}
 			p.holds.add(held)
 		}
 	}
-	return p.leases.Grant(core.Lease{
+	return p.leases.Grant(core.Lease{ //nolint:contextcheck // nothing of it waits
 		Layout:    place.Layout,
 		Fence:     core.Ready{},
 		Framework: f.shown,

@@ -119,7 +119,7 @@ func TestNames(t *testing.T) {
 	} {
 		_, err := p.View(t, tt.name, core.Request{})
 		wants(t, tt.name, err, tt.kind, tt.texts...)
-		if e, ok := errors.AsType[*core.Error](err); ok && tt.kind != core.ErrConfig && e.Array != tt.name {
+		if e, ok := errors.AsType[*core.Error](err); ok && !errors.Is(tt.kind, core.ErrConfig) && e.Array != tt.name {
 			t.Errorf("the error for %s names %q", tt.name, e.Array)
 		}
 	}
@@ -208,7 +208,7 @@ func TestEndings(t *testing.T) {
 			go func() { waited <- p.Wait(t.Context()) }()
 			_, err := p.View(t, "never", core.Request{})
 			wants(t, "a lease that waits", err, tt.kind, tt.texts...)
-			if e, ok := errors.AsType[*core.PythonError](err); tt.kind == core.ErrPython && (!ok || !strings.Contains(e.Traceback, "script.py")) {
+			if e, ok := errors.AsType[*core.PythonError](err); errors.Is(tt.kind, core.ErrPython) && (!ok || !strings.Contains(e.Traceback, "script.py")) {
 				t.Errorf("no traceback of the script in %+v", e)
 			}
 			wants(t, "Wait", <-waited, tt.kind, tt.texts...)

@@ -19,14 +19,15 @@ type state struct {
 }
 
 // watch gives the state, and a channel that is closed when it changes or names are published. So a
-// name that is looked up after watch, and is not there, cannot come unnoticed.
-func (s *state) watch() (ended bool, err error, changed <-chan struct{}) { //nolint:revive // err is a value here
+// name that is looked up after watch, and is not there, cannot come unnoticed. The error is a part of
+// the state: watch does not fail.
+func (s *state) watch() (ended bool, changed <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.changed == nil {
 		s.changed = make(chan struct{})
 	}
-	return s.ended, s.err, s.changed
+	return s.ended, s.changed, s.err
 }
 
 // touch wakes up those who wait for a name.

@@ -121,7 +121,7 @@ func open(tb testing.TB, cmd *exec.Cmd, settings wire.Settings) (*Program, error
 	p.Client, _ = dispensed.(*wire.Client)
 	ctx, cancel := context.WithTimeout(tb.Context(), Patience)
 	defer cancel()
-	_, err = p.Client.Open(ctx, settings)
+	_, err = p.Open(ctx, settings)
 	return p, err
 }
 
