@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -17,8 +18,9 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
 )
 
-// standin is a library with a plugin's C half and a stand-in for its Go half.
-var standin string
+// standin is a library with a plugin's C half and a stand-in for its Go half. It gives programs all the
+// time for their end that the tests have; prompt gives them as much as plugins do.
+var standin, prompt string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -28,8 +30,9 @@ func TestMain(m *testing.M) {
 	}
 	dir, err := os.MkdirTemp("", "bootstrap")
 	if err == nil {
-		standin = filepath.Join(dir, "standin.so")
-		err = build(standin)
+		standin, prompt = filepath.Join(dir, "standin.so"), filepath.Join(dir, "prompt.so")
+		patience := fmt.Sprintf("-DGRACE_MS=%d", bootstraptest.Patience.Milliseconds())
+		err = errors.Join(build(standin, patience), build(prompt))
 	}
 	code := 1
 	if err != nil {
@@ -41,10 +44,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func build(to string) error {
+func build(to string, options ...string) error {
 	const entry = "../../adapters/kit/entry"
-	cmd := exec.CommandContext(context.Background(), cmp.Or(os.Getenv("CC"), "gcc"), "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror",
+	args := append(slices.Clone(options), "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror",
 		"-I"+entry, "-o", to, entry+"/lifecycle.c", "testdata/standin.c", "-ldl", "-pthread")
+	cmd := exec.CommandContext(context.Background(), cmp.Or(os.Getenv("CC"), "gcc"), args...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
@@ -65,7 +69,7 @@ func each(t *testing.T, f func(t *testing.T, python string)) {
 // start starts a program with the stand-in and sees it through its start.
 func start(t *testing.T, p bootstraptest.Program) *bootstraptest.Process {
 	t.Helper()
-	p.Plugin = standin
+	p.Plugin = cmp.Or(p.Plugin, standin)
 	proc := bootstraptest.Start(t, p)
 	proc.Next(t, "python")
 	proc.Next(t, "loaded")
