@@ -81,6 +81,14 @@ test: build venvs ## Run every test (unit tests with the race detector)
 	$(TEST_ENV) $(GO) test -race $(V) $$($(GO) list ./... | grep -v /test/)
 	$(TEST_ENV) $(GO) test -count=1 -timeout 30m $(V) ./test/...
 
+OLD_TORCH := $(patsubst test/requirements/%.txt,$(VENV)/%,$(wildcard test/requirements/torch-*.txt))
+empty :=
+paths = $(subst $(empty) $(empty),:,$(addsuffix /bin/python,$1))
+
+.PHONY: matrix
+matrix: lib $(VENV)/all/.done $(addsuffix /.done,$(OLD_TORCH)) ## Test adapters on old versions of their frameworks (Python 3.10 or 3.11; about 9 GB of downloads)
+	$(TEST_ENV) NDBRIDGE_TEST_PYTHONS_TORCH=$(call paths,$(OLD_TORCH)) $(GO) test -count=1 -timeout 30m $(V) ./adapters/torch
+
 .PHONY: test-short
 test-short: build $(VENV)/base/.done $(VENV)/demo/.done ## Run what needs only numpy and a minute
 	NDBRIDGE_LIB=$(BUILD)/lib NDBRIDGE_TEST_PYTHON=$(VENV)/base/bin/python \
@@ -107,8 +115,9 @@ bench: build $(VENV)/all/.done ## Measure against the alternatives; writes build
 PROTO_TOOLS := $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc
 
 .PHONY: generate
-generate: $(PROTO_TOOLS) ## Write the generated code anew
+generate: $(PROTO_TOOLS) ## Write the generated code and docs/QUIRKS.md anew
 	PATH="$(BIN):$$PATH" $(BIN)/buf generate
+	$(GO) run ./adapters/all/generate .
 
 # ------------------------------------------------------------------------------------------ check
 
@@ -143,6 +152,9 @@ check-pure:
 check-generated: $(PROTO_TOOLS)
 	PATH="$(BIN):$$PATH" $(BIN)/buf generate --output $(BUILD)/generated
 	diff -r internal/gen $(BUILD)/generated/internal/gen
+	$(GO) run ./adapters/all/generate $(BUILD)/generated
+	diff internal/quirks/table.go $(BUILD)/generated/internal/quirks/table.go
+	diff docs/QUIRKS.md $(BUILD)/generated/docs/QUIRKS.md
 
 .PHONY: check-tidy
 check-tidy:
