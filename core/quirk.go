@@ -48,6 +48,19 @@ type Quirk struct {
 	Upstream  string   // the issue, source file or text that shows it
 }
 
+// Versions words the range of versions: "all", ">= 1.22.0", "< 2.1.0", ">= 1.22.0, < 2.1.0".
+func (q Quirk) Versions() string {
+	switch {
+	case q.Since == "" && q.Until == "":
+		return "all"
+	case q.Until == "":
+		return ">= " + q.Since
+	case q.Since == "":
+		return "< " + q.Until
+	}
+	return ">= " + q.Since + ", < " + q.Until
+}
+
 // Applies reports whether the quirk is in force for a version of its framework: Since <= version <
 // Until in the order of [Version], so that "2.0.0rc1" comes before "2.0.0". A version that cannot be
 // read counts as newer than all others.

@@ -10,10 +10,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
-	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/checksum"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/hclbody"
-	"github.com/ndbridge/ndbridge/internal/suggest"
 )
 
 // Validate checks what a Config says without looking at the file system: whether files exist is
@@ -185,60 +183,4 @@ func (c *checker) heap(at place, p *Program) {
 				"A library is named by a part of its file name, without a comma, such as \"libtorch\"; got %q.", lib)
 		}
 	}
-}
-
-func (c *checker) adapter(at place, a *Adapter) {
-	known, all := c.adapters()
-	switch first := slices.IndexFunc(c.cfg.Adapters, func(b Adapter) bool { return b.Name == a.Name }); {
-	case a.Name == "" && c.ranges != nil: // the decoder has said that the name is missing
-	case first < at.Index:
-		c.errorf(at, "Duplicate adapter", "There is another block for adapter %q%s.", a.Name, c.elsewhere("adapter", first))
-	case all && !slices.Contains(known, a.Name):
-		text := fmt.Sprintf("The plugins of this configuration hold these adapters: %s.", strings.Join(known, ", "))
-		if near := suggest.Nearest(a.Name, slices.Values(known)); near != "" {
-			text = fmt.Sprintf("Did you mean %q? %s", near, text)
-		}
-		c.errorf(at, fmt.Sprintf("Unknown adapter %q", a.Name), "%s", text)
-	}
-	if a.Copy > core.CopyNever {
-		c.errorf(at.At("copy"), "Invalid value", "Copy must be one of core's copy policies, not %d.", a.Copy)
-	}
-	for i, q := range a.Quirks {
-		c.quirk(at.At("quirk").Nth(i), a, i, q)
-	}
-}
-
-func (c *checker) quirk(at place, a *Adapter, i int, q QuirkSetting) {
-	prefix, rest, ok := strings.Cut(string(q.ID), ".")
-	switch {
-	case q.ID == "" && c.ranges != nil: // the decoder has said that the name is missing
-	case slices.IndexFunc(a.Quirks, func(b QuirkSetting) bool { return b.ID == q.ID }) < i:
-		c.errorf(at, "Duplicate quirk", "The quirk %q is set twice.", q.ID)
-	case !ok || rest == "":
-		c.errorf(at, "Invalid quirk", "A quirk's name has two parts, as in %q; got %q.",
-			a.Name+".some-quirk", q.ID)
-	case prefix != a.Name && a.Name != "":
-		c.errorf(at, "Quirk of another adapter", "%q belongs into the block of adapter %q, or should be %q.",
-			q.ID, prefix, a.Name+"."+rest)
-	}
-}
-
-// adapters lists the adapters of all plugins that the programs use. It reports false if a program
-// uses a plugin of its own, whose adapters cannot be known before it runs.
-func (c *checker) adapters() (names []string, all bool) {
-	shipped := shippedPlugins()
-	set := make(map[string]struct{})
-	for i := range c.cfg.Programs {
-		held, ok := shipped[c.cfg.Programs[i].plugin()]
-		if !ok {
-			return nil, false
-		}
-		for _, a := range held {
-			set[a] = struct{}{}
-		}
-	}
-	if len(c.cfg.Programs) == 0 {
-		return shipped[defaultPlugin], true
-	}
-	return slices.Sorted(maps.Keys(set)), true
 }

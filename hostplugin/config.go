@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/shipped"
 )
 
 // Config says which programs a host can start and how arrays of each framework are treated. It is
@@ -28,6 +29,7 @@ type Adapter struct {
 type QuirkSetting struct {
 	ID       core.QuirkID // with the adapter's name before the dot: "numpy.object-dtype"
 	Disabled bool         // the framework is taken at its word
+	Effect   string       // of a quirk that has a choice, as "ndbridge quirks" shows: what it does; "" is the usual
 }
 
 // Program is one program that a host can start. With Script or Module it is a Python program, run
@@ -57,27 +59,18 @@ type Program struct {
 
 const (
 	defaultPython       = "python3"
-	defaultPlugin       = "all"
 	defaultStartTimeout = 60 * time.Second
 
 	minHeapThreshold = 4 << 10
 	maxHeapThreshold = 1 << 40
 )
 
-// shippedPlugins names the plugins that come with ndbridge and the adapters that each holds.
-func shippedPlugins() map[string][]string {
-	return map[string][]string{
-		"all":   {"numpy"},
-		"numpy": {"numpy"},
-	}
-}
-
 // python reports whether p is run by an interpreter.
 func (p Program) python() bool { return p.Script != "" || p.Module != "" }
 
 func (p Program) plugin() string {
 	if p.Plugin == "" {
-		return defaultPlugin
+		return shipped.Default
 	}
 	return p.Plugin
 }

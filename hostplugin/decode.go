@@ -110,7 +110,10 @@ func (d *decoder) adapter(b *hclsyntax.Block) {
 func (d *decoder) quirk(at place, b *hclsyntax.Block) QuirkSetting {
 	enabled := true
 	q := QuirkSetting{ID: core.QuirkID(d.Label(at, b, `quirk "numpy.some-quirk" { enabled = false }`))}
-	d.Body(at.Key(at.Item+".body"), "a quirk block", b.Body, hclbody.Attributes{"enabled": d.Bool(&enabled)}, nil)
+	d.Body(at, "a quirk block", b.Body, hclbody.Attributes{
+		"enabled": d.Bool(&enabled),
+		"effect":  d.Text(&q.Effect),
+	}, nil)
 	q.Disabled = !enabled
 	return q
 }

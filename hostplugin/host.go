@@ -5,13 +5,13 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/shm"
 	"github.com/ndbridge/ndbridge/internal/suggest"
 )
 
@@ -145,10 +145,9 @@ func (h *Host) advise(l *launch) {
 		return
 	}
 	h.adviseOnce.Do(func() {
-		const setting = "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
-		if text, err := os.ReadFile(setting); err == nil && strings.Contains(string(text), "[never]") {
+		if remedy := shm.HugePages(); remedy != "" {
 			log.Info("shared memory has no huge pages: the first touch of many large arrays is slower than it could be",
-				slog.String("remedy", "echo advise > "+setting))
+				slog.String("remedy", remedy))
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin/internal/checksum"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/environ"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/shipped"
 	"github.com/ndbridge/ndbridge/internal/suggest"
 )
 
@@ -138,20 +139,11 @@ func (l *launch) lookUpPlugin(name string, dirs []string) error {
 	if l.program.python() {
 		suffix = ".so"
 	}
-	var present []string
-	for _, dir := range dirs {
-		file := filepath.Join(dir, "ndbridge-"+name+suffix)
-		if info, err := os.Stat(file); err == nil && !info.IsDir() {
-			l.plugin, err = filepath.Abs(file)
-			return err
-		}
-		files, err := filepath.Glob(filepath.Join(dir, "ndbridge-*"+suffix))
-		if err != nil {
-			continue // a directory with a '[' in its name: there is just no suggestion
-		}
-		for _, f := range files {
-			present = append(present, strings.TrimSuffix(strings.TrimPrefix(filepath.Base(f), "ndbridge-"), suffix))
-		}
+	file, present := shipped.Find(name, suffix, dirs)
+	if file != "" {
+		var err error
+		l.plugin, err = filepath.Abs(file)
+		return err
 	}
 	remedy := suggest.Remedy(name, slices.Values(present),
 		"set NDBRIDGE_LIB to the directory that holds it, or plugin to its path")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin/internal/environ"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/logs"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/shipped"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
@@ -80,11 +82,21 @@ func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 // settings gives the plugin's part of the configuration.
 func (h *Host) settings(l *launch) wire.Settings {
 	out := wire.Settings{Program: l.program.Name}
+	held, known := shipped.Adapters(l.program.plugin())
 	for _, a := range h.cfg.Adapters {
+		if known && !slices.Contains(held, a.Name) {
+			continue // it is for a program with another plugin
+		}
 		settings := wire.AdapterSettings{Name: a.Name, Copy: a.Copy}
 		for _, q := range a.Quirks {
-			if q.Disabled {
+			switch {
+			case q.Disabled:
 				settings.DisabledQuirks = append(settings.DisabledQuirks, q.ID)
+			case q.Effect != "":
+				if settings.QuirkEffects == nil {
+					settings.QuirkEffects = make(map[core.QuirkID]string)
+				}
+				settings.QuirkEffects[q.ID] = q.Effect
 			}
 		}
 		out.Adapters = append(out.Adapters, settings)

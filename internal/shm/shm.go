@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -99,4 +100,14 @@ func control(f *os.File, do func(fd int) error) error {
 
 func invalid(format string, args ...any) error {
 	return &core.Error{Op: "map", Kind: core.ErrPointer, Err: fmt.Errorf(format, args...)}
+}
+
+// HugePages says how the machine's administrator can give shared memory huge pages, or "" if it has them
+// or the kernel does not say. Without them the first touch of large arrays is slower than it could be.
+func HugePages() (remedy string) {
+	const setting = "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
+	if text, err := os.ReadFile(setting); err == nil && strings.Contains(string(text), "[never]") {
+		return "echo advise > " + setting
+	}
+	return ""
 }

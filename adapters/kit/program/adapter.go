@@ -11,7 +11,7 @@ import (
 // Its methods must not import anything, and may be called from several goroutines, though never
 // from two at once, since each call holds the GIL.
 type Adapter interface {
-	// Framework is the framework's name, and that of its top module.
+	// Framework is the framework's name, and that of its top module unless it is [Packaged].
 	Framework() string
 	// Quirks is the whole table, for all versions, in the order of the IDs' first appearance.
 	Quirks() []core.Quirk
@@ -22,9 +22,23 @@ type Adapter interface {
 	Plan(g *py.GIL, env *Env, o py.Object) (Plan, error)
 }
 
+// Packaged is an [Adapter] of a framework that lies in a package of another name: "nvidia.dali".
+type Packaged interface {
+	// Module is the full name of the framework's own module, which has its __version__.
+	Module() string
+}
+
+// moduleOf names the module that an adapter's framework is.
+func moduleOf(a Adapter) string {
+	if p, ok := a.(Packaged); ok {
+		return p.Module()
+	}
+	return a.Framework()
+}
+
 // Env is what an adapter is told about its framework in this program.
 type Env struct {
-	Module  py.Object // the framework's top module; valid during the call
+	Module  py.Object // the framework's module; valid during the call
 	Version string    // its __version__
 	inForce map[core.QuirkID]bool
 	chosen  map[core.QuirkID]string // effects that the user chose

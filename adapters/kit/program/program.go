@@ -44,7 +44,7 @@ type framework struct {
 	copy     core.CopyPolicy
 	disabled []core.QuirkID
 	chosen   map[core.QuirkID]string // effects of quirks that have a choice
-	version  string // "" until the framework is loaded
+	version  string                  // "" until the framework is loaded
 	inForce  map[core.QuirkID]bool
 }
 
@@ -82,7 +82,7 @@ func (p *Program) Close() error {
 
 // env gives what an adapter is told, or false if its framework is not loaded.
 func (p *Program) env(g *py.GIL, f *framework) (*Env, bool, error) {
-	module, ok := g.Loaded(f.name)
+	module, ok := g.Loaded(moduleOf(f.adapter))
 	if !ok {
 		return nil, false, nil
 	}

@@ -52,19 +52,17 @@ func (p *Program) configure(s kit.AdapterSettings) error {
 
 // checkQuirks refuses settings of quirks that the table does not have, and effects that they have not.
 func checkQuirks(table []core.Quirk, s kit.AdapterSettings) error {
-	byID := make(map[string]core.Quirk, len(table))
+	known := make(map[string][]string, len(table))
 	for _, q := range table {
-		byID[string(q.ID)] = q
+		known[string(q.ID)] = q.Choices
 	}
 	for _, id := range slices.Concat(s.DisabledQuirks, slices.Sorted(maps.Keys(s.QuirkEffects))) {
-		if _, ok := byID[string(id)]; !ok {
+		choices, ok := known[string(id)]
+		if !ok {
 			return configError(fmt.Sprintf("adapter %q has no quirk %q", s.Name, id),
-				suggest.Remedy(string(id), slices.Values(slices.Sorted(maps.Keys(byID))), ""))
+				suggest.Remedy(string(id), slices.Values(slices.Sorted(maps.Keys(known))), ""))
 		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(s.QuirkEffects)) {
-		effect, choices := s.QuirkEffects[id], byID[string(id)].Choices
-		if !slices.Contains(choices, effect) {
+		if effect := s.QuirkEffects[id]; effect != "" && !slices.Contains(choices, effect) {
 			return configError(fmt.Sprintf("quirk %q has no effect %q to choose", id, effect),
 				suggest.Remedy(effect, slices.Values(choices), "it has: "+cmp.Or(strings.Join(choices, ", "), "none")))
 		}

@@ -34,6 +34,14 @@ func (p Place) Key(key string) Place { p.Item = key; return p }
 // Nth gives the place of element i of p's attribute.
 func (p Place) Nth(i int) Place { return p.Key(strconv.Itoa(i)) }
 
+// name is what the attribute at p is called where it stands.
+func (p Place) name() string {
+	if _, name, ok := strings.Cut(p.Item, "."); ok {
+		return name
+	}
+	return p.Attr
+}
+
 // Reader reads one file and collects what does not fit its schema.
 type Reader struct {
 	// Diags are the mistakes found so far.
@@ -80,8 +88,8 @@ func (r *Reader) Label(at Place, b *hclsyntax.Block, example string) string {
 }
 
 // Body reads attributes and blocks in the order in which they were written. The attributes' places
-// are those of at's block, or at itself if at is an item. what names the body with its article:
-// "a program block".
+// are those of at's block, or items of at's item, "0.enabled", if at is one. what names the body with
+// its article: "a program block".
 func (r *Reader) Body(at Place, what string, body *hclsyntax.Body, as Attributes, bs Blocks) {
 	for _, a := range slices.SortedFunc(maps.Values(body.Attributes), attributeOrder) {
 		read, ok := as[a.Name]
@@ -89,7 +97,7 @@ func (r *Reader) Body(at Place, what string, body *hclsyntax.Body, as Attributes
 			r.unknown(a.NameRange, "attribute", a.Name, what, as, bs)
 			continue
 		}
-		place := at
+		place := at.Key(at.Item + "." + a.Name)
 		if at.Attr == "" {
 			place = at.At(a.Name)
 		}

@@ -42,7 +42,7 @@ func (r *Reader) scalar(at Place, expr hclsyntax.Expression, want cty.Type) (cty
 		return v, false
 	}
 	if !v.Type().Equals(want) {
-		r.Errorf(expr.Range(), "Wrong type", "%s must be %s, not %s.", at.Attr, typeName(want), typeName(v.Type()))
+		r.Errorf(expr.Range(), "Wrong type", "%s must be %s, not %s.", at.name(), typeName(want), typeName(v.Type()))
 		return v, false
 	}
 	return v, true
@@ -56,7 +56,7 @@ func (r *Reader) Text(dst *string) Value {
 			return
 		}
 		if *dst = v.AsString(); *dst == "" {
-			r.Errorf(expr.Range(), "Empty value", "%s must not be empty; leave it out for the default.", at.Attr)
+			r.Errorf(expr.Range(), "Empty value", "%s must not be empty; leave it out for the default.", at.name())
 		}
 	}
 }
@@ -119,7 +119,7 @@ func (r *Reader) Texts(dst *[]string) Value {
 			return
 		}
 		if t := v.Type(); !t.IsTupleType() && !t.IsListType() && !t.IsSetType() {
-			r.Errorf(expr.Range(), "Wrong type", "%s must be a list of strings, not %s.", at.Attr, typeName(t))
+			r.Errorf(expr.Range(), "Wrong type", "%s must be a list of strings, not %s.", at.name(), typeName(t))
 			return
 		}
 		list, written := expr.(*hclsyntax.TupleConsExpr)
@@ -131,7 +131,7 @@ func (r *Reader) Texts(dst *[]string) Value {
 				rng = list.Exprs[i].Range()
 			}
 			r.Ranges[at.Nth(i)] = rng
-			*dst = append(*dst, r.element(rng, fmt.Sprintf("%s[%d]", at.Attr, i), e))
+			*dst = append(*dst, r.element(rng, fmt.Sprintf("%s[%d]", at.name(), i), e))
 		}
 	}
 }
@@ -145,7 +145,7 @@ func (r *Reader) TextMap(dst *map[string]string) Value {
 		}
 		if t := v.Type(); !t.IsObjectType() && !t.IsMapType() {
 			r.Errorf(expr.Range(), "Wrong type", "%s must be a map of strings, as in { NAME = \"value\" }, not %s.",
-				at.Attr, typeName(t))
+				at.name(), typeName(t))
 			return
 		}
 		places := r.itemRanges(expr)
@@ -157,7 +157,7 @@ func (r *Reader) TextMap(dst *map[string]string) Value {
 				rng = expr.Range()
 			}
 			r.Ranges[at.Key(key)] = rng
-			(*dst)[key] = r.element(rng, at.Attr+"."+key, e)
+			(*dst)[key] = r.element(rng, at.name()+"."+key, e)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func (r *Reader) Duration(dst *time.Duration) Value {
 			}
 		}
 		r.Errorf(expr.Range(), "Invalid duration",
-			"%s must be a positive time with its unit, such as \"500ms\", \"30s\" or \"2m\".", at.Attr)
+			"%s must be a positive time with its unit, such as \"500ms\", \"30s\" or \"2m\".", at.name())
 	}
 }
 
@@ -229,7 +229,7 @@ func (r *Reader) Size(dst *int64) Value {
 		}
 		if !ok {
 			r.Errorf(expr.Range(), "Invalid size",
-				"%s must be a whole number of bytes, or a string with a unit, such as \"64KiB\" or \"1MiB\".", at.Attr)
+				"%s must be a whole number of bytes, or a string with a unit, such as \"64KiB\" or \"1MiB\".", at.name())
 			return
 		}
 		if *dst = n; n == 0 {
@@ -290,7 +290,7 @@ func Enum[T any](r *Reader, dst *T, values map[string]T) Value {
 		for i, n := range names {
 			quoted[i] = strconv.Quote(n)
 		}
-		detail := fmt.Sprintf("%s must be %s, not %q.", at.Attr, strings.Join(quoted, " or "), got)
+		detail := fmt.Sprintf("%s must be %s, not %q.", at.name(), strings.Join(quoted, " or "), got)
 		if near := suggest.Nearest(got, slices.Values(names)); near != "" {
 			detail += fmt.Sprintf(" Did you mean %q?", near)
 		}

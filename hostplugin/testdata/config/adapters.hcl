@@ -10,4 +10,5 @@ adapter "" {}
 
 program "camera" {
   script = "camera.py"
+  plugin = "numpy"
 }

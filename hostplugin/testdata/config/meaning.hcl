@@ -38,8 +38,8 @@ adapter "numpy" {
   copy = "if_needed"
   quirk "object-dtype" {}
   quirk "torch.requires-grad" {}
-  quirk "numpy.a" {}
-  quirk "numpy.a" {}
+  quirk "numpy.longdouble" {}
+  quirk "numpy.longdouble" {}
 }
 
 adapter "numpy" {

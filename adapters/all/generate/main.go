@@ -1,0 +1,98 @@
+// Command generate writes what is derived from the adapters' tables of quirks: the copy that hosts hold,
+// who cannot ask an adapter, and the documentation. Its argument is the repository's root, or another
+// directory to write the same paths into.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"go/format"
+	"log"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ndbridge/ndbridge/adapters/all"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(args []string) error {
+	if len(args) != 1 {
+		return errors.New("the argument is the directory to write into")
+	}
+	files, err := generated()
+	if err != nil {
+		return err
+	}
+	for name, text := range files {
+		path := filepath.Join(args[0], name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, text, 0o666); err != nil { //nolint:gosec // a source file
+			return err
+		}
+	}
+	return nil
+}
+
+// table is what one adapter knows.
+type table struct {
+	framework string
+	quirks    []core.Quirk
+}
+
+// generated gives the files by their paths below the repository's root.
+func generated() (map[string][]byte, error) {
+	var tables []table
+	for _, a := range all.Adapters() {
+		tables = append(tables, table{a.Framework(), a.Quirks()})
+	}
+	source, err := format.Source(source(tables))
+	if err != nil {
+		return nil, err
+	}
+	return map[string][]byte{
+		"internal/quirks/table.go": source,
+		"docs/QUIRKS.md":           document(tables),
+	}, nil
+}
+
+// source is the tables as Go.
+func source(tables []table) []byte {
+	var b bytes.Buffer
+	b.WriteString("// Code generated from the adapters by adapters/all/generate. DO NOT EDIT.\n\n" +
+		"package quirks\n\nimport \"github.com/ndbridge/ndbridge/core\"\n\nfunc tables() []Table {\nreturn []Table{\n")
+	for _, t := range tables {
+		fmt.Fprintf(&b, "{Framework: %q, Quirks: []core.Quirk{\n", t.framework)
+		for _, q := range t.quirks {
+			fmt.Fprintf(&b, "{\nID: %q, Framework: %q, Effect: core.Effect%s,\n",
+				q.ID, q.Framework, strings.Title(q.Effect.String())) //nolint:staticcheck // ASCII letters
+			field := func(name, value string) {
+				if value != "" {
+					fmt.Fprintf(&b, "%s: %q,\n", name, value)
+				}
+			}
+			field("Since", q.Since)
+			field("Until", q.Until)
+			field("Protocol", q.Protocol)
+			if len(q.Choices) > 0 {
+				fmt.Fprintf(&b, "Choices: %#v,\n", q.Choices)
+			}
+			field("Summary", q.Summary)
+			field("Remedy", q.Remedy)
+			field("Upstream", q.Upstream)
+			b.WriteString("},\n")
+		}
+		b.WriteString("}},\n")
+	}
+	b.WriteString("}\n}\n")
+	return b.Bytes()
+}
