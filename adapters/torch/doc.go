@@ -15,7 +15,8 @@
 //     to publish instead.
 //   - Fake and meta tensors, tensors inside of a transform, and subclasses that merely wrap others have
 //     no memory. Some of them are exported with a NULL pointer.
-//   - bool came to DLPack with 2.2, the 8-bit floats with 2.10. Before, they are exported as uint8.
+//   - bool came to DLPack with 2.2, the floats of 8 and 4 bits with 2.10. Before, they are
+//     exported as uint8.
 //   - The integers of less than a byte say that they are of 8 bits.
 //   - max_version, dl_device and copy came with 2.9. Before, they are unknown keywords, and the capsule
 //     is of the old kind; no tensor is read-only, so nothing is lost.

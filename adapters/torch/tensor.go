@@ -102,7 +102,7 @@ func (l *looker) look(env *program.Env, t *tensor) (err error) {
 }
 
 // isOwned asks the storage whether it can be resized, as those can that PyTorch has allocated itself.
-// Before 2.2 it does not say.
+// Old versions do not say, 2.1 among them.
 func (l *looker) isOwned() (bool, error) {
 	f, ok, err := l.g.AttrOf(l.class, l.o, "untyped_storage")
 	if !ok || err != nil {
