@@ -3,7 +3,6 @@ package hostplugin
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,9 +13,8 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/checksum"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/environ"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/locate"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/shipped"
-	"github.com/ndbridge/ndbridge/internal/suggest"
 )
 
 // heapLibrary is the shared heap's file, which lies beside the plugins.
@@ -31,7 +29,6 @@ type launch struct {
 	program Program
 	path    string   // what is executed
 	argv    []string // with argv[0]
-	dir     string
 	env     []string
 	plugin  string // the plugin's file
 	heap    string // the heap library's file, or "" for none
@@ -41,8 +38,8 @@ type launch struct {
 // prepare finds what a program needs. Every error is the user's to mend, and says how.
 func (h *Host) prepare(p *Program) (*launch, error) {
 	l := &launch{program: p.clone()}
-	if err := l.findDir(); err != nil {
-		return nil, err
+	if err := locate.Dir(p.Dir); err != nil {
+		return nil, l.about(err)
 	}
 	if err := l.findPlugin(h.LibDirs()); err != nil {
 		return nil, err
@@ -59,8 +56,8 @@ func (h *Host) prepare(p *Program) (*launch, error) {
 	kind, target := bootstrap.Module, p.Module
 	if p.Script != "" {
 		kind, target = bootstrap.Script, p.Script
-		if err := l.findScript(); err != nil {
-			return nil, err
+		if err := locate.Script(p.Script); err != nil {
+			return nil, l.about(err)
 		}
 	}
 	l.argv = append([]string{l.path}, bootstrap.Args(l.plugin, kind, target, p.Args...)...)
@@ -68,28 +65,22 @@ func (h *Host) prepare(p *Program) (*launch, error) {
 	return l, nil
 }
 
+// about makes an error of package locate one of this program's start.
+func (l *launch) about(err error) error {
+	e, ok := errors.AsType[*core.Error](err)
+	if !ok {
+		return l.fail("", "%w", err)
+	}
+	about := *e
+	about.Op, about.Program = "start", l.program.Name
+	return &about
+}
+
 func (l *launch) fail(remedy, format string, args ...any) error {
 	return &core.Error{
 		Op: "start", Program: l.program.Name, Kind: core.ErrConfig,
 		Err: fmt.Errorf(format, args...), Remedy: remedy,
 	}
-}
-
-func (l *launch) findDir() error {
-	if l.program.Dir == "" {
-		return nil
-	}
-	l.dir = l.program.Dir
-	info, err := os.Stat(l.dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return l.fail("correct dir", "the working directory %s does not exist", l.dir)
-	case err != nil:
-		return l.fail("correct dir", "the working directory cannot be used: %w", err)
-	case !info.IsDir():
-		return l.fail("correct dir", "the working directory %s is not a directory", l.dir)
-	}
-	return nil
 }
 
 // LibDirs lists the directories in which plugins are looked up by name, in order.
@@ -106,19 +97,11 @@ func (h *Host) LibDirs() []string {
 }
 
 func (l *launch) findPlugin(dirs []string) error {
-	name := l.program.plugin()
-	if strings.Contains(name, "/") {
-		info, err := os.Stat(name)
-		switch {
-		case err != nil:
-			return l.fail("correct plugin, or build it", "the plugin %s cannot be used: %w", name, unwrapPath(err))
-		case info.IsDir():
-			return l.fail("correct plugin", "the plugin %s is a directory", name)
-		}
-		l.plugin = name
-	} else if err := l.lookUpPlugin(name, dirs); err != nil {
-		return err
+	plugin, err := locate.Plugin(l.program.plugin(), l.program.python(), dirs)
+	if err != nil {
+		return l.about(err)
 	}
+	l.plugin = plugin
 	if !l.program.python() {
 		if err := process.Executable(l.plugin); err != nil {
 			return l.fail("set script or module if it is for a Python program", "the plugin %w", err)
@@ -131,23 +114,6 @@ func (l *launch) findPlugin(dirs []string) error {
 		return l.fail("correct checksum, or find out who changed the file", "the plugin %s: %w", l.plugin, err)
 	}
 	return nil
-}
-
-// lookUpPlugin finds ndbridge-NAME.so, or for an ordinary executable ndbridge-NAME.
-func (l *launch) lookUpPlugin(name string, dirs []string) error {
-	suffix := ""
-	if l.program.python() {
-		suffix = ".so"
-	}
-	file, present := shipped.Find(name, suffix, dirs)
-	if file != "" {
-		var err error
-		l.plugin, err = filepath.Abs(file)
-		return err
-	}
-	remedy := suggest.Remedy(name, slices.Values(present),
-		"set NDBRIDGE_LIB to the directory that holds it, or plugin to its path")
-	return l.fail(remedy, "the plugin %q (ndbridge-%s%s) is not in %s", name, name, suffix, strings.Join(dirs, ", "))
 }
 
 func (l *launch) findPython() error {
@@ -164,30 +130,6 @@ func (l *launch) findPython() error {
 		return l.fail("set python to the interpreter's path", "the interpreter cannot be used: %w", err)
 	}
 	l.path = found
-	return nil
-}
-
-func (l *launch) findScript() error {
-	script := l.program.Script
-	info, err := os.Stat(script)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		var scripts []string
-		if files, err := filepath.Glob(filepath.Join(filepath.Dir(script), "*.py")); err == nil {
-			for _, f := range files {
-				scripts = append(scripts, filepath.Base(f))
-			}
-		}
-		return l.fail(suggest.Remedy(filepath.Base(script), slices.Values(scripts), "set script to a file that exists"),
-			"the script %s does not exist", script)
-	case err != nil:
-		return l.fail("set script to a file that can be read", "the script cannot be used: %w", err)
-	case info.IsDir():
-		if _, err := os.Stat(filepath.Join(script, "__main__.py")); err != nil {
-			return l.fail("name a file in it, or set module instead",
-				"the script %s is a directory without a __main__.py", script)
-		}
-	}
 	return nil
 }
 

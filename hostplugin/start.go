@@ -278,7 +278,7 @@ func (g *grpcConns) close() {
 // spec says how the process is made.
 func (l *launch) spec() *process.Spec {
 	s := &process.Spec{
-		Name: l.program.Name, Path: l.path, Args: l.argv, Dir: l.dir, Env: l.env,
+		Name: l.program.Name, Path: l.path, Args: l.argv, Dir: l.program.Dir, Env: l.env,
 		OutputFD: l.program.python(),
 	}
 	if l.heap != "" && !strings.Contains(environ.Lookup(l.env, "LD_PRELOAD"), l.heap) {
