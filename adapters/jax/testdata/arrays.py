@@ -105,6 +105,9 @@ see("NumPy's", x, "float64", HEAP)
 see("computed", jax.jit(lambda x: x * 2 + 1)(jnp.arange(50000.0)), "float64", HEAP)
 device = jax.devices()[2]
 see("third device", jax.device_put(jnp.arange(50000), device), "int64", HEAP)
+if VERSION >= (0, 7, 0):
+    pinned = jax.sharding.SingleDeviceSharding(jax.devices()[0], memory_kind="pinned_host")
+    see("pinned", jax.device_put(jnp.arange(50000), pinned), "int64", HEAP)
 mesh = Mesh(np.array(jax.devices()), ("i",))
 one = NamedSharding(Mesh(np.array(jax.devices()[:1]), ("i",)), PartitionSpec("i"))
 see("sharded over one", jax.device_put(jnp.arange(8), one), "int64")
