@@ -106,7 +106,7 @@ func TestQuirkTable(t *testing.T) {
 		}
 		seen[quirk.ID] = true
 		if quirk.Framework != "torch" || quirk.Summary == "" || quirk.Upstream == "" ||
-			(quirk.Effect == core.EffectRefuse) != (quirk.Remedy != "") && quirk.ID != "torch.subbyte-as-bytes" {
+			quirk.Effect == core.EffectRefuse && quirk.Remedy == "" {
 			t.Errorf("%s is not complete: %+v", quirk.ID, quirk)
 		}
 		for _, version := range []string{quirk.Since, quirk.Until} {
