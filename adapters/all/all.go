@@ -2,13 +2,15 @@
 package all
 
 import (
+	"github.com/ndbridge/ndbridge/adapters/dali"
 	"github.com/ndbridge/ndbridge/adapters/jax"
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/numpy"
 	"github.com/ndbridge/ndbridge/adapters/torch"
+	"github.com/ndbridge/ndbridge/adapters/warp"
 )
 
 // Adapters makes one adapter of each kind.
 func Adapters() []program.Adapter {
-	return []program.Adapter{numpy.New(), torch.New(), jax.New()}
+	return []program.Adapter{numpy.New(), torch.New(), jax.New(), warp.New(), dali.New()}
 }

@@ -1,0 +1,26 @@
+// Package dali knows how NVIDIA DALI hands out its tensors and batches, from version 1.53 on, as far as
+// they are in the CPU's memory. It needs no GPU: a pipeline with device_id=None runs without one.
+//
+// DALI speaks DLPack and, with typestrs of its own, the array interface. The plan is DLPack, and the
+// array interface for what has no __dlpack__.
+//
+// What DALI does, and what follows from it:
+//
+//   - What a pipeline gives for one output is a batch, a TensorListCPU, which speaks no protocol. If its
+//     samples have one shape and lie one after another, it has a tensor for all of them, over the same
+//     memory. A sample is a tensor in any case, and has a name: out[0][3].
+//   - The memory of an output goes back to the pipeline when nobody holds the output, and the next run
+//     writes to it. What DLPack handed out counts as holding it. So a lease holds it, and the view keeps
+//     its values.
+//   - A pipeline without the dynamic executor (exec_dynamic=False) writes to the memory of an output
+//     once it is released, whoever holds it, and nothing tells such an output from others. A view of it
+//     shows what the pipeline does with the memory, as a NumPy array over it would. Where a program has
+//     such pipelines, choose the effect "copy" for dali.outputs-reused, or publish copies.
+//   - The elements of an output can be members of DALI's enumerations, for which it has no number that
+//     it would tell.
+//   - Tensors of the dynamic mode are computed when they are first asked for, and this asks.
+//
+// Some of DALI's habits need no quirk, because the readers are as lenient for everybody: the capsule is
+// the unversioned one whatever max_version asks for, the device's type is a member of an enumeration,
+// typestrs are those of the struct module ("=f"), and a tensor without elements has a pointer.
+package dali

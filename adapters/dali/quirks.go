@@ -1,0 +1,116 @@
+package dali
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/program"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+type rule = program.Rule[facts]
+
+// The file of DALI that shows most quirks.
+const backend = "dali/python/backend_impl.cc"
+
+// rules is the table, in the order in which the rules edit a plan: first those that refuse, then the one
+// about batches, then those about how __dlpack__ is called and what of it is kept.
+func rules() []rule {
+	table := append(refusals(), corrections()...)
+	for i := range table {
+		table[i].Framework = "dali"
+	}
+	return table
+}
+
+func refusals() []rule {
+	return []rule{
+		{
+			Quirk: core.Quirk{
+				ID: "dali.dynamic-batch", Effect: core.EffectRefuse,
+				Summary:  "the batches of the dynamic mode speak no protocol",
+				Remedy:   "name one sample: {array}.tensors[0]",
+				Upstream: "nvidia/dali/experimental/dynamic/_batch.py",
+			},
+			When: func(f *facts) bool { return f.kind == lazyBatch },
+			Edit: refuse(core.ErrUnsupported, "a batch is not one array"),
+		}, {
+			Quirk: core.Quirk{
+				ID: "dali.ragged-batch", Effect: core.EffectRefuse,
+				Summary: "a batch whose samples differ in shape, or lie apart, is not one array: as_tensor " +
+					"raises a RuntimeError, and as_array copies if it can",
+				Remedy:   "name one sample: {array}[0]",
+				Upstream: backend,
+			},
+			When: func(f *facts) bool { return f.kind == batch && !f.dense },
+			Edit: refuse(core.ErrLayout, "the samples of the batch differ in shape, or are not in one piece of memory"),
+		}, {
+			Quirk: core.Quirk{
+				ID: "dali.enumerations", Effect: core.EffectRefuse,
+				Summary:  "no protocol exports elements that are members of DALI's enumerations",
+				Remedy:   "cast them in the pipeline: fn.cast(x, dtype=types.INT32)",
+				Upstream: backend,
+			},
+			When: func(f *facts) bool { return !f.isNumber() },
+			Edit: func(p *program.Plan, f *facts) {
+				p.Refuse = &core.Error{
+					Kind: core.ErrDType, Err: fmt.Errorf("the elements are of DALI's type %s, not numbers", f.dtype),
+				}
+			},
+		},
+	}
+}
+
+func refuse(kind error, why string) func(*program.Plan, *facts) {
+	return func(p *program.Plan, _ *facts) {
+		p.Refuse = &core.Error{Kind: kind, Err: errors.New(why)}
+	}
+}
+
+func corrections() []rule {
+	return []rule{
+		{
+			Quirk: core.Quirk{
+				ID: "dali.batches", Effect: core.EffectReroute,
+				Summary: "what a pipeline gives for an output speaks no protocol, but in one piece it has a " +
+					"tensor for all samples",
+				Upstream: backend,
+			},
+			When: func(f *facts) bool { return f.kind == batch && f.dense },
+			Edit: func(p *program.Plan, _ *facts) {
+				p.Through = append(p.Through, program.MethodCall{Name: "as_tensor"})
+			},
+		}, {
+			Quirk: core.Quirk{
+				ID: "dali.kwargs-before-2.2", Until: "2.2.0", Effect: core.EffectCorrect,
+				Protocol: string(program.DLPack),
+				Summary:  "__dlpack__ does not know the keywords max_version and copy",
+				Upstream: backend,
+			},
+			When: func(f *facts) bool { return f.kind != lazyTensor },
+			Edit: withoutKeywords,
+		}, {
+			Quirk: core.Quirk{
+				ID: "dali.dynamic-no-kwargs", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
+				Summary:  "__dlpack__ of the dynamic mode's tensors does not know the keywords max_version and copy",
+				Upstream: "nvidia/dali/experimental/dynamic/_tensor.py",
+			},
+			When: func(f *facts) bool { return f.kind == lazyTensor },
+			Edit: withoutKeywords,
+		}, {
+			Quirk: core.Quirk{
+				ID: "dali.outputs-reused", Effect: core.EffectCorrect, Choices: []string{"hold", "copy"},
+				Summary: "the next run of a pipeline writes to the memory of an output that nobody holds; " +
+					"without the dynamic executor (exec_dynamic=False) even of one that is held, so that " +
+					"there only a copy keeps its values",
+				Upstream: backend + ", __dlpack__; NVIDIA DALI's documentation of Pipeline.release_outputs",
+			},
+			Edit: func(p *program.Plan, _ *facts) { p.Hold = true },
+			Instead: map[string]func(*program.Plan, *facts){
+				"copy": func(p *program.Plan, _ *facts) { p.Temporary = true },
+			},
+		},
+	}
+}
+
+func withoutKeywords(p *program.Plan, _ *facts) { p.DLPack.MaxVersion, p.DLPack.Copy = nil, nil }

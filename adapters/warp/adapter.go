@@ -1,0 +1,37 @@
+package warp
+
+import (
+	"github.com/ndbridge/ndbridge/adapters/kit/program"
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// New makes the adapter.
+func New() program.Adapter { return &adapter{rules: rules()} }
+
+type adapter struct{ rules []rule }
+
+// Framework implements [program.Adapter].
+func (*adapter) Framework() string { return "warp" }
+
+// Quirks implements [program.Adapter].
+func (a *adapter) Quirks() []core.Quirk { return program.Quirks(a.rules) }
+
+// Owns claims arrays, and what Warp has that picks elements from arrays.
+func (*adapter) Owns(g *py.GIL, _ *program.Env, o py.Object) (bool, error) {
+	return classOf(g, o) != "", nil
+}
+
+// Plan implements [program.Adapter].
+func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, error) {
+	plan := program.StandardPlan()
+	plan.Protocols = []program.Protocol{program.DLPack}
+	plan.DLPack.AskDevice = true // __dlpack__ of an array on a GPU does work there, for nothing
+	plan.Hold = true
+	facts, err := look(g, o)
+	if err != nil {
+		return plan, err
+	}
+	program.Apply(&plan, a.rules, env, facts)
+	return plan, nil
+}
