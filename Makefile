@@ -82,12 +82,18 @@ test: build venvs ## Run every test (unit tests with the race detector)
 	$(TEST_ENV) $(GO) test -count=1 -timeout 30m $(V) ./test/...
 
 OLD_TORCH := $(patsubst test/requirements/%.txt,$(VENV)/%,$(wildcard test/requirements/torch-*.txt))
+OLD_JAX := $(patsubst test/requirements/%.txt,$(VENV)/%,$(wildcard test/requirements/jax-*.txt))
 empty :=
 paths = $(subst $(empty) $(empty),:,$(addsuffix /bin/python,$1))
 
 .PHONY: matrix
-matrix: lib $(VENV)/all/.done $(addsuffix /.done,$(OLD_TORCH)) ## Test adapters on old versions of their frameworks (Python 3.10 or 3.11; about 9 GB of downloads)
+matrix: lib $(VENV)/all/.done $(addsuffix /.done,$(OLD_TORCH) $(OLD_JAX)) ## Test adapters on old versions of their frameworks (Python 3.11, and 3.12 beside it; about 10 GB of downloads)
 	$(TEST_ENV) NDBRIDGE_TEST_PYTHONS_TORCH=$(call paths,$(OLD_TORCH)) $(GO) test -count=1 -timeout 30m $(V) ./adapters/torch
+	$(TEST_ENV) NDBRIDGE_TEST_PYTHONS_JAX=$(call paths,$(OLD_JAX)) $(GO) test -count=1 -timeout 30m $(V) ./adapters/jax
+
+# It is not made for the Python that the other environments have.
+$(VENV)/jax-0.12/.done: PYTHON = $(VENV)/matrix/3.12-new/bin/python
+$(VENV)/jax-0.12/.done: | $(VENV)/matrix/pythons
 
 .PHONY: test-short
 test-short: build $(VENV)/base/.done $(VENV)/demo/.done ## Run what needs only numpy and a minute
