@@ -45,7 +45,9 @@ func runHost(config string) int {
 	if _, err := session.View(ctx, "frame"); err != nil {
 		return fail(err)
 	}
-	fmt.Fprintln(os.Stdout, "ready")
+	if _, err := fmt.Fprintln(os.Stdout, "ready"); err != nil {
+		return fail(err)
+	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return 0
 }

@@ -3,6 +3,7 @@ package hostile
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -73,7 +74,7 @@ func (l *liar) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
 }
 
 func (l *liar) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
-	return nil, fmt.Errorf("not a host")
+	return nil, errors.New("not a host")
 }
 
 func (l *liar) info() *pb.Info {

@@ -3,6 +3,7 @@ package hostile
 import (
 	"context"
 	"encoding/binary"
+	"maps"
 	"math"
 	"os"
 	"strings"
@@ -30,9 +31,7 @@ func lies() map[string]lie {
 	for name, descriptor := range descriptorLies() {
 		all["descriptor: "+name] = lie{descriptor: descriptor}
 	}
-	for name, other := range otherLies() {
-		all[name] = other
-	}
+	maps.Copy(all, otherLies())
 	return all
 }
 
@@ -117,7 +116,7 @@ func descriptorLies() map[string]func(*liar, *pb.DescriptorRequest) error {
 		"none in it":   func(l *liar, req *pb.DescriptorRequest) error { return l.send(req.GetToken()) },
 		"two in it":    func(l *liar, req *pb.DescriptorRequest) error { return l.send(req.GetToken(), l.memory, l.memory) },
 		"short":        func(l *liar, _ *pb.DescriptorRequest) error { return l.side.Send([]byte{'D', 1}, l.memory) },
-		"other kind":   func(l *liar, req *pb.DescriptorRequest) error { return l.side.Send([]byte{'E'}, l.memory) },
+		"other kind":   func(l *liar, _ *pb.DescriptorRequest) error { return l.side.Send([]byte{'E'}, l.memory) },
 		"not sealed":   instead(memory(segmentSize, 0)),
 		"half sealed":  instead(memory(segmentSize, unix.F_SEAL_GROW)),
 		"too small":    instead(memory(4096, sealed)),

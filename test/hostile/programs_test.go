@@ -64,7 +64,7 @@ func TestProgramsThatEnd(t *testing.T) {
 			if c.logs != "" {
 				harness.Eventually(t, bound, "the log has "+c.logs, func() bool { return run.Log.Contains(c.logs) })
 			}
-			if c.category != core.ErrNotFound {
+			if !errors.Is(c.category, core.ErrNotFound) {
 				<-run.Done()
 				wantCategory(t, run.Err(), core.ErrUnavailable)
 			}
@@ -215,7 +215,7 @@ remote.serve()
 			if err != nil && !strings.Contains(err.Error(), want.says) {
 				t.Errorf("error %q does not say %q", err, want.says)
 			}
-			if e, ok := errors.AsType[*core.Error](err); ok && e.Remedy == "" && want.category == core.ErrConfig {
+			if e, ok := errors.AsType[*core.Error](err); ok && e.Remedy == "" && errors.Is(want.category, core.ErrConfig) {
 				t.Errorf("error %q names no remedy", err)
 			}
 		})
@@ -322,7 +322,7 @@ func TestStartsThatFail(t *testing.T) {
 			if err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("error %q does not say %q", err, c.says)
 			}
-			if e, ok := errors.AsType[*core.Error](err); !ok || e.Remedy == "" && c.category == core.ErrConfig {
+			if e, ok := errors.AsType[*core.Error](err); !ok || e.Remedy == "" && errors.Is(c.category, core.ErrConfig) {
 				t.Errorf("error %q names no remedy", err)
 			}
 			before.Same(t)

@@ -10,18 +10,26 @@ import (
 )
 
 // Python gives the interpreter of the base environment, which has numpy.
-func Python(tb testing.TB) string { return need(tb, "NDBRIDGE_TEST_PYTHON") }
+func Python(tb testing.TB) string {
+	tb.Helper()
+	return need(tb, "NDBRIDGE_TEST_PYTHON")
+}
 
 // PythonAll gives the interpreter of the environment that has numpy, torch and jax.
-func PythonAll(tb testing.TB) string { return need(tb, "NDBRIDGE_TEST_PYTHON_ALL") }
+func PythonAll(tb testing.TB) string {
+	tb.Helper()
+	return need(tb, "NDBRIDGE_TEST_PYTHON_ALL")
+}
 
 // Pythons gives the interpreters of the version matrix.
 func Pythons(tb testing.TB) []string {
+	tb.Helper()
 	return filepath.SplitList(need(tb, "NDBRIDGE_TEST_PYTHONS"))
 }
 
 // Library gives the path of a file of the build: "ndbridge-all.so".
 func Library(tb testing.TB, name string) string {
+	tb.Helper()
 	return filepath.Join(need(tb, "NDBRIDGE_LIB"), name)
 }
 

@@ -23,7 +23,7 @@ type Remote struct {
 // NewRemote listens for one program until the test ends.
 func NewRemote(tb testing.TB) *Remote {
 	tb.Helper()
-	dir, err := os.MkdirTemp("", "ndr") // a test's own folder may be too long for a socket
+	dir, err := os.MkdirTemp("", "ndr") //nolint:usetesting // a test's own folder may be too long for a socket
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -40,7 +40,9 @@ func NewRemote(tb testing.TB) *Remote {
 		if r.conn != nil {
 			r.conn.Close()
 		}
-		os.RemoveAll(dir)
+		if err := os.RemoveAll(dir); err != nil {
+			tb.Error(err)
+		}
 	})
 	return r
 }
