@@ -285,6 +285,13 @@ func tables() []Table {
 				Upstream: "nvidia/dali/experimental/dynamic/_batch.py",
 			},
 			{
+				ID: "dali.dynamic-tensor-before-2", Framework: "dali", Effect: core.EffectRefuse,
+				Until:    "2.0.0",
+				Summary:  "the tensors of the dynamic mode on the CPU have nothing but __array__",
+				Remedy:   "publish numpy.asarray({array})",
+				Upstream: "nvidia/dali/experimental/dynamic/_tensor.py",
+			},
+			{
 				ID: "dali.ragged-batch", Framework: "dali", Effect: core.EffectRefuse,
 				Summary:  "a batch whose samples differ in shape, or lie apart, is not one array: as_tensor raises a RuntimeError, and as_array copies if it can",
 				Remedy:   "name one sample: {array}[0]",
@@ -310,15 +317,10 @@ func tables() []Table {
 			},
 			{
 				ID: "dali.dynamic-no-kwargs", Framework: "dali", Effect: core.EffectCorrect,
+				Since:    "2.0.0",
 				Protocol: "dlpack",
 				Summary:  "__dlpack__ of the dynamic mode's tensors does not know the keywords max_version and copy",
 				Upstream: "nvidia/dali/experimental/dynamic/_tensor.py",
-			},
-			{
-				ID: "dali.outputs-reused", Framework: "dali", Effect: core.EffectCorrect,
-				Choices:  []string{"hold", "copy"},
-				Summary:  "the next run of a pipeline writes to the memory of an output that nobody holds; without the dynamic executor (exec_dynamic=False) even of one that is held, so that there only a copy keeps its values",
-				Upstream: "dali/python/backend_impl.cc, __dlpack__; NVIDIA DALI's documentation of Pipeline.release_outputs",
 			},
 		}},
 	}

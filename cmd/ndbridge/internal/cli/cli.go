@@ -35,11 +35,11 @@ func Main(args []string, stdout, stderr io.Writer) int {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	env := newEnviron(stdout, stderr)
-	defer env.stderr.stop()
+	defer env.stderr.Stop()
 	root := newRoot(env) //nolint:contextcheck // cobra hands it to the commands
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	env.stderr.stop()
+	env.stderr.Stop()
 	if err == nil {
 		return statusOK
 	}
@@ -103,6 +103,6 @@ needs no change.`,
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.AddCommand(newView(env), newList(env), newRun(env), newQuirks(env), newVersion(env))
+	root.AddCommand(newView(env), newList(env), newRun(env), newDoctor(env), newQuirks(env), newVersion(env))
 	return root
 }

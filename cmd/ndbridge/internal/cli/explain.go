@@ -51,8 +51,8 @@ func (e *environ) report(err error) {
 		return
 	}
 	if mistakes, ok := errors.AsType[*hostplugin.ConfigError](err); ok {
-		columns, tty := render.Columns(e.stderr.w)
-		if mistakes.Report(e.stderr, uint(max(columns, 0)), tty && render.DepthOf(e.stderr.w, render.Auto) > render.Mono) == nil { //nolint:gosec // not negative
+		columns, tty := render.Columns(e.stderr.Unwrap())
+		if mistakes.Report(e.stderr, uint(max(columns, 0)), tty && render.DepthOf(e.stderr.Unwrap(), render.Auto) > render.Mono) == nil { //nolint:gosec // not negative
 			return
 		}
 	}

@@ -85,7 +85,7 @@ func (l *lister) fail(err error) error {
 	if _, usage := err.(*usageError); usage || !l.json { //nolint:errorlint // not one of ours that was wrapped
 		return err
 	}
-	l.env.stderr.stop()
+	l.env.stderr.Stop()
 	if err := writeJSON(l.env.stdout, failure{"", explain(err)}); err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (l *lister) list(ctx context.Context, s session) error {
 		if err != nil {
 			return err
 		}
-		l.env.stderr.stop()
+		l.env.stderr.Stop()
 		found++
 		switch {
 		case l.json && e.Err != nil:

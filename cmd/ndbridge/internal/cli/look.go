@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/console"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
 )
@@ -32,13 +33,13 @@ type looker struct {
 	env    *environ
 	host   *hostplugin.Host
 	bounds bounds
-	output *prefixed // of the programs; nil if it is passed through
+	output *console.Lines // of the programs; nil if it is passed through
 }
 
 // newLooker makes a host of a configuration. What programs print goes to standard error, each line
 // marked, so that standard output holds nothing but what was asked for.
 func newLooker(env *environ, cfg hostplugin.Config, b bounds, level slog.Level) (*looker, error) {
-	out := &prefixed{w: env.stderr, prefix: "| "}
+	out := console.NewLines(env.stderr, "| ")
 	host, err := hostplugin.New(cfg, hostplugin.WithOutput(out, out), hostplugin.WithLogger(logger(env, level)))
 	if err != nil {
 		return nil, err
@@ -53,13 +54,13 @@ func logger(env *environ, level slog.Level) *slog.Logger {
 // close ends all programs.
 func (l *looker) close() {
 	_ = l.host.Close() // never fails
-	l.output.flush()
+	l.output.Flush()
 }
 
 // open starts a program and waits until its script has ended, all of the names are published, or the
 // user's patience is at its end. An error is that of the program as a whole.
 func (l *looker) open(ctx context.Context, program string, names []string) (session, error) {
-	l.env.stderr.progress("starting %s", program)
+	l.env.stderr.Progress("starting %s", program)
 	s, err := l.host.Start(ctx, program)
 	if err != nil {
 		return nil, l.deadline(err, program, "")
@@ -69,10 +70,10 @@ func (l *looker) open(ctx context.Context, program string, names []string) (sess
 			return s, nil // an ordinary plugin has its arrays from the start
 		}
 	}
-	l.env.stderr.progress("%s is running", program)
+	l.env.stderr.Progress("%s is running", program)
 	if err := settle(ctx, s, names, l.bounds.patience); err != nil {
 		_ = s.Close() // returns nil; what the program said about the error is read then
-		l.output.flush()
+		l.output.Flush()
 		return nil, l.deadline(err, program, "")
 	}
 	return s, nil

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/prose"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/quirks"
-	"github.com/ndbridge/ndbridge/internal/render"
 	"github.com/ndbridge/ndbridge/internal/suggest"
 )
 
@@ -118,15 +118,8 @@ func (l *quirkLister) check(names []string) error {
 	return nil
 }
 
-// defaultWidth is how wide text is set where nobody says how wide the place is.
-const defaultWidth = 100
-
 // printQuirks prints a line for each quirk, and the words below it.
 func printQuirks(w io.Writer, all []core.Quirk) error {
-	width, tty := render.Columns(w)
-	if !tty || width < 40 {
-		width = defaultWidth
-	}
 	var heads strings.Builder
 	table := tabwriter.NewWriter(&heads, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "QUIRK\tVERSIONS\tEFFECT\tPROTOCOL") // into memory
@@ -140,41 +133,22 @@ func printQuirks(w io.Writer, all []core.Quirk) error {
 	_ = table.Flush() // into memory
 	head, lines, _ := strings.Cut(heads.String(), "\n")
 	var b strings.Builder
+	paragraph := func(head, text string) { prose.Paragraph(&b, prose.Width(w), "    "+head, text) }
 	b.WriteString(head + "\n")
 	for i, line := range strings.Split(strings.TrimSuffix(lines, "\n"), "\n") {
 		b.WriteString(line + "\n")
 		q := all[i]
-		paragraph(&b, width, "", q.Summary)
-		paragraph(&b, width, "remedy: ", q.Remedy)
+		paragraph("", q.Summary)
+		paragraph("remedy: ", q.Remedy)
 		if len(q.Choices) > 0 {
-			paragraph(&b, width, "choose: ", `effect = "`+strings.Join(q.Choices, `" or "`)+`"`)
+			paragraph("choose: ", `effect = "`+strings.Join(q.Choices, `" or "`)+`"`)
 		}
-		paragraph(&b, width, "see: ", q.Upstream)
+		paragraph("see: ", q.Upstream)
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	return nil
-}
-
-// paragraph sets a text indented behind its label, in lines of a width. Without a text there is none.
-func paragraph(b *strings.Builder, width int, label, text string) {
-	line := "    " + label
-	indent := strings.Repeat(" ", len(line))
-	for i, word := range strings.Fields(text) {
-		if i > 0 && len(line)+1+len(word) > width {
-			b.WriteString(line + "\n")
-			line = indent + word
-			continue
-		}
-		if i > 0 {
-			line += " "
-		}
-		line += word
-	}
-	if text != "" {
-		b.WriteString(line + "\n")
-	}
 }
 
 // quirkRecord is what "quirks --json" says about one quirk. Scripts depend on its keys.

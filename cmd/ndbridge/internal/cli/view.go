@@ -88,15 +88,21 @@ func (v *view) options() ([]hostplugin.ViewOption, error) {
 	default:
 		return nil, usagef("--copy %s: expected never or if-needed", v.copy)
 	}
-	switch render.When(v.colour) {
-	case render.Auto, render.Always, render.Never:
-	default:
-		return nil, usagef("--color %s: expected auto, always or never", v.colour)
+	if err := checkColour(v.colour); err != nil {
+		return nil, err
 	}
 	if v.writable {
 		opts = append(opts, hostplugin.Writable())
 	}
 	return opts, v.bounds.check()
+}
+
+func checkColour(when string) error {
+	switch render.When(when) {
+	case render.Auto, render.Always, render.Never:
+		return nil
+	}
+	return usagef("--color %s: expected auto, always or never", when)
 }
 
 func (v *view) run(ctx context.Context, names, extra []string) error {
@@ -143,7 +149,7 @@ func (v *view) run(ctx context.Context, names, extra []string) error {
 		}
 		failed, said = true, whole
 	})
-	v.env.stderr.stop()
+	v.env.stderr.Stop()
 	switch {
 	case fatal != nil:
 		return fatal
@@ -173,7 +179,7 @@ func (v *view) startFailed(err error, names []string) error {
 
 // say tells why an array could not be had, where the reader of the results looks for it.
 func (v *view) say(label string, err error) error {
-	v.env.stderr.stop()
+	v.env.stderr.Stop()
 	if v.json {
 		return writeJSON(v.env.stdout, failure{label, explain(err)})
 	}
@@ -183,7 +189,7 @@ func (v *view) say(label string, err error) error {
 
 // show takes one array and shows it.
 func (v *view) show(ctx context.Context, l *looker, s session, w wanted, opts []hostplugin.ViewOption) (err error) {
-	v.env.stderr.progress("waiting for %s", w.name)
+	v.env.stderr.Progress("waiting for %s", w.name)
 	array, err := s.View(ctx, w.name, opts...)
 	if err != nil {
 		return l.deadline(err, w.program, w.name)
@@ -196,12 +202,12 @@ func (v *view) show(ctx context.Context, l *looker, s session, w wanted, opts []
 	if err := array.Wait(ctx); err != nil {
 		return l.deadline(err, w.program, w.name)
 	}
-	v.env.stderr.progress("reading %s", w.name)
+	v.env.stderr.Progress("reading %s", w.name)
 	notes, err := v.files.write(w.label, array)
 	if err != nil {
 		return err
 	}
-	v.env.stderr.stop()
+	v.env.stderr.Stop()
 	if v.json {
 		for _, note := range notes {
 			if _, err := fmt.Fprintf(v.env.stderr, "wrote %s\n", note); err != nil {

@@ -1,0 +1,68 @@
+package console
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// Lines gives each line that is written to it to another writer, with a prefix. It is safe for
+// concurrent use. A line without an end is written by Flush.
+type Lines struct {
+	w      io.Writer
+	prefix string
+
+	mu   sync.Mutex
+	line []byte
+	cut  int // bytes of the line that are not shown
+}
+
+// NewLines makes Lines for w.
+func NewLines(w io.Writer, prefix string) *Lines { return &Lines{w: w, prefix: prefix} }
+
+// maxLine is how much of a line is shown: what a program prints is not what was asked for here.
+const maxLine = 400
+
+func (l *Lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(b)
+	for len(b) > 0 {
+		end := bytes.IndexByte(b, '\n') + 1
+		part := b[:end]
+		if end == 0 {
+			part = b
+		}
+		b = b[len(part):]
+		room := max(maxLine-len(l.line), 0)
+		l.line = append(l.line, part[:min(len(part), room)]...)
+		l.cut += len(part) - min(len(part), room)
+		if end > 0 {
+			if err := l.put(); err != nil {
+				return n - len(b), err
+			}
+		}
+	}
+	return n, nil
+}
+
+// put writes the line, in one piece so that lines of several writers do not mix.
+func (l *Lines) put() error {
+	line := append([]byte(l.prefix), bytes.TrimSuffix(l.line, []byte("\n"))...)
+	if l.cut > 1 {
+		line = fmt.Appendf(line, " ... (%d more bytes)", l.cut)
+	}
+	l.line, l.cut = l.line[:0], 0
+	_, err := l.w.Write(append(line, '\n'))
+	return err
+}
+
+// Flush writes what has no end yet.
+func (l *Lines) Flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.line) > 0 {
+		_ = l.put() // standard error has no better place to go
+	}
+}

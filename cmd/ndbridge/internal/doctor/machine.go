@@ -1,0 +1,50 @@
+package doctor
+
+import (
+	"fmt"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ndbridge/ndbridge/internal/shm"
+	"github.com/ndbridge/ndbridge/internal/version"
+)
+
+// enoughDescriptors is what a program with some hundred views of arrays in as many segments needs.
+const enoughDescriptors = 256
+
+// machine examines what all programs share.
+func (*doctor) machine() *Part {
+	p := newPart("machine")
+	p.Version = "ndbridge " + version.Version + ", " + system()
+	if file, err := shm.Create("ndbridge-doctor", 1<<16); err != nil {
+		p.wrong(fmt.Sprintf("shared memory cannot be made: %v", err), "let the sandbox or container allow memfd_create and file seals")
+	} else {
+		m, err := shm.Map(file, 1<<16, true)
+		if err != nil {
+			p.wrong(fmt.Sprintf("shared memory cannot be mapped: %v", err), "see ulimit -v, and the container's limit of memory")
+		} else {
+			_ = m.Close() // it was mapped
+		}
+		_ = file.Close() // nothing was written
+	}
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err == nil && limit.Cur < enoughDescriptors {
+		p.wrong(fmt.Sprintf("a process may have only %d descriptors open", limit.Cur), "ulimit -n 1024")
+	}
+	if remedy := shm.HugePages(); remedy != "" {
+		p.Notes = append(p.Notes, Problem{
+			"shared memory has no huge pages: the first touch of large arrays is slower than it could be", "as root: " + remedy,
+		})
+	}
+	return p
+}
+
+// system names the kernel.
+func system() string {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return runtime.GOOS + "/" + runtime.GOARCH
+	}
+	return fmt.Sprintf("Linux %s, %s, %d processors", unix.ByteSliceToString(name.Release[:]), runtime.GOARCH, runtime.NumCPU())
+}

@@ -1,0 +1,27 @@
+package prose
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+func TestParagraph(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ head, text, want string }{
+		{"", "", ""},
+		{"  remedy: ", "", ""},
+		{"", "one", "one\n"},
+		{"", "one  two\nthree four", "one two\nthree four\n"},
+		{"say: ", "one two three", "say: one\n     two\n     three\n"},
+		{"", "a-word-that-is-too-long x", "a-word-that-is-too-long\nx\n"},
+	} {
+		var b strings.Builder
+		if Paragraph(&b, 12, c.head, c.text); b.String() != c.want {
+			t.Errorf("%q %q became %q, want %q", c.head, c.text, b.String(), c.want)
+		}
+	}
+	if Width(io.Discard) != width {
+		t.Error("what is no terminal has a width of its own")
+	}
+}
