@@ -32,6 +32,7 @@ func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, 
 	plan := program.StandardPlan()
 	plan.Protocols = []program.Protocol{program.DLPack, program.ArrayInterface}
 	plan.DLPack.AskDevice = true // __dlpack__ orders a GPU's work, for nothing
+	plan.Hold = true
 	facts, err := look(g, kindOf(g, o), o)
 	if err != nil {
 		return plan, err

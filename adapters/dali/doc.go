@@ -9,13 +9,12 @@
 //   - What a pipeline gives for one output is a batch, a TensorListCPU, which speaks no protocol. If its
 //     samples have one shape and lie one after another, it has a tensor for all of them, over the same
 //     memory. A sample is a tensor in any case, and has a name: out[0][3].
-//   - The memory of an output goes back to the pipeline when nobody holds the output, and the next run
-//     writes to it. What DLPack handed out counts as holding it. So a lease holds it, and the view keeps
-//     its values.
+//   - The memory of an output is given back when nobody holds the output, to be used for another. What
+//     DLPack handed out counts as holding it. So a lease holds that, and the view keeps its values.
 //   - A pipeline without the dynamic executor (exec_dynamic=False) writes to the memory of an output
-//     once it is released, whoever holds it, and nothing tells such an output from others. A view of it
-//     shows what the pipeline does with the memory, as a NumPy array over it would. Where a program has
-//     such pipelines, choose the effect "copy" for dali.outputs-reused, or publish copies.
+//     once it is released, which the next run does, whoever holds it; and nothing tells such an output
+//     from others. A view of it is as live as a NumPy array over it would be: to keep its values,
+//     publish a copy, out[0].as_array().
 //   - The elements of an output can be members of DALI's enumerations, for which it has no number that
 //     it would tell.
 //   - Tensors of the dynamic mode are computed when they are first asked for, and this asks.

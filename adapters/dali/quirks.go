@@ -14,7 +14,7 @@ type rule = program.Rule[facts]
 const backend = "dali/python/backend_impl.cc"
 
 // rules is the table, in the order in which the rules edit a plan: first those that refuse, then the one
-// about batches, then those about how __dlpack__ is called and what of it is kept.
+// about batches, then those about how __dlpack__ is called.
 func rules() []rule {
 	table := append(refusals(), corrections()...)
 	for i := range table {
@@ -34,6 +34,15 @@ func refusals() []rule {
 			},
 			When: func(f *facts) bool { return f.kind == lazyBatch },
 			Edit: refuse(core.ErrUnsupported, "a batch is not one array"),
+		}, {
+			Quirk: core.Quirk{
+				ID: "dali.dynamic-tensor-before-2", Until: "2.0.0", Effect: core.EffectRefuse,
+				Summary:  "the tensors of the dynamic mode on the CPU have nothing but __array__",
+				Remedy:   "publish numpy.asarray({array})",
+				Upstream: "nvidia/dali/experimental/dynamic/_tensor.py",
+			},
+			When: func(f *facts) bool { return f.kind == lazyTensor },
+			Edit: refuse(core.ErrUnsupported, "a tensor of the dynamic mode has no protocol in this version"),
 		}, {
 			Quirk: core.Quirk{
 				ID: "dali.ragged-batch", Effect: core.EffectRefuse,
@@ -91,24 +100,12 @@ func corrections() []rule {
 			Edit: withoutKeywords,
 		}, {
 			Quirk: core.Quirk{
-				ID: "dali.dynamic-no-kwargs", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
+				ID: "dali.dynamic-no-kwargs", Since: "2.0.0", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
 				Summary:  "__dlpack__ of the dynamic mode's tensors does not know the keywords max_version and copy",
 				Upstream: "nvidia/dali/experimental/dynamic/_tensor.py",
 			},
 			When: func(f *facts) bool { return f.kind == lazyTensor },
 			Edit: withoutKeywords,
-		}, {
-			Quirk: core.Quirk{
-				ID: "dali.outputs-reused", Effect: core.EffectCorrect, Choices: []string{"hold", "copy"},
-				Summary: "the next run of a pipeline writes to the memory of an output that nobody holds; " +
-					"without the dynamic executor (exec_dynamic=False) even of one that is held, so that " +
-					"there only a copy keeps its values",
-				Upstream: backend + ", __dlpack__; NVIDIA DALI's documentation of Pipeline.release_outputs",
-			},
-			Edit: func(p *program.Plan, _ *facts) { p.Hold = true },
-			Instead: map[string]func(*program.Plan, *facts){
-				"copy": func(p *program.Plan, _ *facts) { p.Temporary = true },
-			},
 		},
 	}
 }
