@@ -24,6 +24,8 @@ export GOBIN := $(BIN)
 TEST_ENV = NDBRIDGE_LIB=$(BUILD)/lib \
 	NDBRIDGE_TEST_PYTHON=$(VENV)/base/bin/python \
 	NDBRIDGE_TEST_PYTHON_ALL=$(VENV)/all/bin/python \
+	NDBRIDGE_TEST_PYTHON_MORE=$(VENV)/more/bin/python \
+	NDBRIDGE_TEST_PYTHON_WARP=$(VENV)/warp-1.6/bin/python \
 	NDBRIDGE_TEST_PYTHON_DEMO=$(VENV)/demo/bin/python \
 	NDBRIDGE_TEST_PYTHONS=$$(cat $(VENV)/matrix/pythons)
 
@@ -48,6 +50,8 @@ lib: $(BUILD)/lib/libndbridge-heap.so
 	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-numpy.so ./adapters/numpy/plugin
 	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-torch.so ./adapters/torch/plugin
 	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-jax.so ./adapters/jax/plugin
+	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-warp.so ./adapters/warp/plugin
+	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-dali.so ./adapters/dali/plugin
 	@rm -f $(BUILD)/lib/*.h
 
 HEAP := internal/sharedheap/preload
@@ -67,7 +71,7 @@ $(VENV)/matrix/pythons: $(wildcard test/requirements/matrix-*.txt) $(VENV_SH) te
 	test/matrix.sh $(VENV)/matrix
 
 .PHONY: venvs
-venvs: $(VENV)/base/.done $(VENV)/demo/.done $(VENV)/all/.done $(VENV)/matrix/pythons ## Make the Python environments of the tests (about 3 GB of downloads: torch and jax)
+venvs: $(VENV)/base/.done $(VENV)/demo/.done $(VENV)/all/.done $(VENV)/more/.done $(VENV)/warp-1.6/.done $(VENV)/matrix/pythons ## Make the Python environments of the tests (about 4 GB of downloads: torch, jax, tensorflow)
 
 # --------------------------------------------------------------------------------- demo and tests
 
@@ -83,13 +87,17 @@ test: build venvs ## Run every test (unit tests with the race detector)
 
 OLD_TORCH := $(patsubst test/requirements/%.txt,$(VENV)/%,$(wildcard test/requirements/torch-*.txt))
 OLD_JAX := $(patsubst test/requirements/%.txt,$(VENV)/%,$(wildcard test/requirements/jax-*.txt))
+OLD_WARP := $(patsubst test/requirements/%.txt,$(VENV)/%,$(wildcard test/requirements/warp-*.txt))
+OLD_DALI := $(patsubst test/requirements/%.txt,$(VENV)/%,$(wildcard test/requirements/dali-*.txt))
 empty :=
 paths = $(subst $(empty) $(empty),:,$(addsuffix /bin/python,$1))
 
 .PHONY: matrix
-matrix: lib $(VENV)/all/.done $(addsuffix /.done,$(OLD_TORCH) $(OLD_JAX)) ## Test adapters on old versions of their frameworks (Python 3.11, and 3.12 beside it; about 10 GB of downloads)
+matrix: lib $(VENV)/all/.done $(VENV)/more/.done $(addsuffix /.done,$(OLD_TORCH) $(OLD_JAX) $(OLD_WARP) $(OLD_DALI)) ## Test adapters on old versions of their frameworks (Python 3.11, and 3.12 beside it; about 11 GB of downloads)
 	$(TEST_ENV) NDBRIDGE_TEST_PYTHONS_TORCH=$(call paths,$(OLD_TORCH)) $(GO) test -count=1 -timeout 30m $(V) ./adapters/torch
 	$(TEST_ENV) NDBRIDGE_TEST_PYTHONS_JAX=$(call paths,$(OLD_JAX)) $(GO) test -count=1 -timeout 30m $(V) ./adapters/jax
+	$(TEST_ENV) NDBRIDGE_TEST_PYTHONS_WARP=$(call paths,$(OLD_WARP)) $(GO) test -count=1 -timeout 30m $(V) ./adapters/warp
+	$(TEST_ENV) NDBRIDGE_TEST_PYTHONS_DALI=$(call paths,$(OLD_DALI)) $(GO) test -count=1 -timeout 30m $(V) ./adapters/dali
 
 # It is not made for the Python that the other environments have.
 $(VENV)/jax-0.12/.done: PYTHON = $(VENV)/matrix/3.12-new/bin/python

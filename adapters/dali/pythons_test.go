@@ -26,12 +26,3 @@ func newest(t *testing.T) string {
 	t.Helper()
 	return programtest.Variable(t, "NDBRIDGE_TEST_PYTHON_MORE")
 }
-
-// start runs a script with the newest DALI and waits for its end.
-func start(t *testing.T, script string, opts programtest.Options) *programtest.Program {
-	t.Helper()
-	opts.Python = newest(t)
-	p := programtest.Start(t, script, opts)
-	p.Finish(t)
-	return p
-}
