@@ -127,8 +127,8 @@ func TestFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"view", "small"}, {"view", "--json", "small"}, {"ls"}, {"ls", "--json"}, {"version"}} {
-		if args[0] != "version" {
+	for _, args := range [][]string{{"view", "small"}, {"view", "--json", "small"}, {"ls"}, {"ls", "--json"}, {"version"}, {"quirks"}, {"doctor"}} {
+		if args[0] == "view" || args[0] == "ls" {
 			args = append(args, "--script", "testdata/program.py", "--python", python(t))
 		}
 		var stderr bytes.Buffer

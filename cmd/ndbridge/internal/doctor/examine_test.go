@@ -1,0 +1,187 @@
+package doctor
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// variable gives what make test tells.
+func variable(tb testing.TB, name string) string {
+	tb.Helper()
+	value := os.Getenv(name)
+	if value == "" || os.Getenv("NDBRIDGE_LIB") == "" {
+		tb.Fatalf("%s and NDBRIDGE_LIB are not set; run make test", name)
+	}
+	return value
+}
+
+// examine gives what is found, by the parts' names.
+func examine(tb testing.TB, opts Options) map[string]*Part {
+	tb.Helper()
+	if opts.Timeout == 0 {
+		opts.Timeout = 5 * time.Minute
+	}
+	opts.Progress = func(string) {}
+	found := make(map[string]*Part)
+	if err := Examine(tb.Context(), opts, func(p *Part) error { found[p.Name] = p; return nil }); err != nil {
+		tb.Fatal(err)
+	}
+	return found
+}
+
+// well holds that a framework is well, that arrays of it were shared, and which quirks were not seen.
+func well(tb testing.TB, p *Part, unseen ...core.QuirkID) {
+	tb.Helper()
+	if p == nil || p.State != Well || p.Version == "" || p.SharedHeap != "on" {
+		tb.Fatalf("got %+v", p)
+	}
+	if p.Routes["shared-heap"] < 10 || p.Routes["refused"] == 0 {
+		tb.Errorf("%s: routes %v", p.Name, p.Routes)
+	}
+	for _, q := range p.Quirks {
+		if q.Seen == slices.Contains(unseen, q.ID) {
+			tb.Errorf("%s %s: %s was seen: %v", p.Name, p.Version, q.ID, q.Seen)
+		}
+	}
+}
+
+// TestNumPy holds that a good environment is well.
+func TestNumPy(t *testing.T) {
+	t.Parallel()
+	found := examine(t, Options{Python: variable(t, "NDBRIDGE_TEST_PYTHON")})
+	well(t, found["numpy"])
+	for name, state := range map[string]State{"machine": Well, "interpreter": Well, "torch": Absent, "jax": Absent} {
+		if p := found[name]; p == nil || p.State != state {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	if p := found["interpreter"]; p.Routes["mapped-file"] != 1 || p.Plugin == "" || p.Version == "" {
+		t.Errorf("interpreter: %+v", p)
+	}
+}
+
+// TestAll holds it of PyTorch and JAX.
+func TestAll(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("imports torch and jax, which takes long")
+	}
+	found := examine(t, Options{Python: variable(t, "NDBRIDGE_TEST_PYTHON_ALL")})
+	well(t, found["numpy"])
+	well(t, found["torch"], "torch.exchange-unchecked") // hidden by torch.conj-bit
+	well(t, found["jax"])
+}
+
+// TestMore holds it of Warp and DALI. What DALI's dynamic mode needs is not tried: it needs a GPU.
+func TestMore(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("imports warp and dali, which takes long")
+	}
+	found := examine(t, Options{Python: variable(t, "NDBRIDGE_TEST_PYTHON_MORE")})
+	well(t, found["warp"])
+	well(t, found["dali"], "dali.dynamic-batch", "dali.dynamic-no-kwargs", "dali.enumerations")
+}
+
+// TestPythons holds it of every Python, with its oldest and its newest NumPy.
+func TestPythons(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("makes programs under many interpreters")
+	}
+	for _, python := range filepath.SplitList(variable(t, "NDBRIDGE_TEST_PYTHONS")) {
+		t.Run(filepath.Base(filepath.Dir(filepath.Dir(python))), func(t *testing.T) {
+			t.Parallel()
+			well(t, examine(t, Options{Python: python, Frameworks: []string{"numpy"}})["numpy"], "numpy.extension-dtypes")
+		})
+	}
+}
+
+// fakes makes modules that programs import in the place of those that are installed.
+func fakes(t *testing.T, modules map[string]string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range modules {
+		if err := os.WriteFile(filepath.Join(dir, name+".py"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PYTHONPATH", dir)
+}
+
+// TestBroken holds that frameworks that raise, crash or hang are told of, each with a remedy, and stop
+// nothing.
+func TestBroken(t *testing.T) { //nolint:paralleltest // it sets the environment
+	temporary := t.TempDir()
+	fakes(t, map[string]string{
+		"torch": "import os\nos.write(2, b'last words\\n')\nos.abort()\n",
+		"jax":   "raise ImportError('libjax.so: no such file')\n",
+		"warp":  "import time\ntime.sleep(600)\n",
+	})
+	t.Setenv("TMPDIR", temporary)
+	python := variable(t, "NDBRIDGE_TEST_PYTHON")
+	found := examine(t, Options{Python: python, Frameworks: []string{"numpy", "torch", "jax", "dali"}})
+	well(t, found["numpy"])
+	for name, want := range map[string]Problem{
+		"torch": {`unavailable: the program was killed by SIGABRT; its last words: "last words"`, "see whether this works: " + python + " -c 'import torch'"},
+		"jax":   {`python error: ImportError: libjax.so: no such file`, "mend the installation until this works: " + python + " -c 'import jax'"},
+		"dali":  {"it is not installed", "install it, or name with --python the interpreter that has it, not " + found["interpreter"].Interpreter},
+	} {
+		if p := found[name]; p.State != Wrong || !slices.Equal(p.Problems, []Problem{want}) {
+			t.Errorf("%s: %+v, want %+v", name, p.Problems, want)
+		}
+	}
+	d := &doctor{opts: Options{Python: python, Timeout: 3 * time.Second}, dir: t.TempDir()}
+	if err := unpack(d.dir); err != nil {
+		t.Fatal(err)
+	}
+	if p := d.framework(t.Context(), "warp"); p.State != Wrong || !strings.Contains(p.Problems[0].Message, "no end within 3s") {
+		t.Errorf("warp: %+v", p)
+	}
+	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestCrashWithTheHeapAlone holds that users are told what is our fault.
+func TestCrashWithTheHeapAlone(t *testing.T) { //nolint:paralleltest // it sets the environment
+	fakes(t, map[string]string{"sitecustomize": `
+import os, sys
+
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == "numpy" and "probe_numpy" in sys.argv[0] and "libndbridge-heap" in open("/proc/self/maps").read():
+            os.abort()
+
+sys.meta_path.insert(0, Finder())
+`})
+	p := examine(t, Options{Python: variable(t, "NDBRIDGE_TEST_PYTHON"), Frameworks: []string{"numpy"}})["numpy"]
+	if p.State != Wrong || len(p.Problems) != 2 || p.Problems[1].Message != "it works without the shared heap" {
+		t.Errorf("got %+v", p)
+	}
+}
+
+// TestNoInterpreter holds that nothing else is examined where nothing runs.
+func TestNoInterpreter(t *testing.T) {
+	t.Parallel()
+	for python, want := range map[string]string{
+		"/bin/true":        "bad configuration: /bin/true is not a Python interpreter that works",
+		"/no/such/python3": "bad configuration: the interpreter cannot be used: /no/such/python3 does not exist",
+	} {
+		found := examine(t, Options{Python: python})
+		p := found["interpreter"]
+		if p == nil || p.State != Wrong || !strings.HasPrefix(p.Problems[0].Message, want) || p.Problems[0].Remedy == "" || len(found) != 2 {
+			t.Errorf("%s: %+v", python, found)
+		}
+	}
+}
