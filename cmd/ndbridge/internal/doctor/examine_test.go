@@ -121,7 +121,7 @@ func fakes(t *testing.T, modules map[string]string) {
 
 // TestBroken holds that frameworks that raise, crash or hang are told of, each with a remedy, and stop
 // nothing.
-func TestBroken(t *testing.T) { //nolint:paralleltest // it sets the environment
+func TestBroken(t *testing.T) {
 	temporary := t.TempDir()
 	fakes(t, map[string]string{
 		"torch": "import os\nos.write(2, b'last words\\n')\nos.abort()\n",
