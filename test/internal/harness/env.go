@@ -21,6 +21,18 @@ func PythonAll(tb testing.TB) string {
 	return need(tb, "NDBRIDGE_TEST_PYTHON_ALL")
 }
 
+// PythonMore gives the interpreter of the environment that has warp, dali, tensorflow and pyarrow.
+func PythonMore(tb testing.TB) string {
+	tb.Helper()
+	return need(tb, "NDBRIDGE_TEST_PYTHON_MORE")
+}
+
+// PythonWarp gives the interpreter of the environment that has the Warp of the founding problems, 1.6.0.
+func PythonWarp(tb testing.TB) string {
+	tb.Helper()
+	return need(tb, "NDBRIDGE_TEST_PYTHON_WARP")
+}
+
 // Pythons gives the interpreters of the version matrix.
 func Pythons(tb testing.TB) []string {
 	tb.Helper()
