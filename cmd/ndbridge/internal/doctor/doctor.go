@@ -63,7 +63,7 @@ func Examine(ctx context.Context, opts Options, f func(*Part) error) (err error)
 	}
 	opts.Progress("examining the interpreter")
 	python, found := d.interpreter(ctx)
-	if err := errors.Join(ctx.Err(), f(python)); err != nil || found == nil {
+	if err := tell(ctx, f, python); err != nil || found == nil {
 		return err
 	}
 	for _, name := range Frameworks() {
@@ -79,11 +79,19 @@ func Examine(ctx context.Context, opts Options, f func(*Part) error) (err error)
 		case slices.Contains(opts.Frameworks, name):
 			part.wrong("it is not installed", "install it, or name with --python the interpreter that has it, not "+python.Interpreter)
 		}
-		if err := errors.Join(ctx.Err(), f(part)); err != nil {
+		if err := tell(ctx, f, part); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// tell calls f, unless what is to be told is the end of ctx.
+func tell(ctx context.Context, f func(*Part) error, p *Part) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return f(p)
 }
 
 // unpack writes the probes where an interpreter can read them.

@@ -34,11 +34,11 @@ func TestJudge(t *testing.T) {
 		"refused":            {outcome: outcome{array: witness(inForce, true), err: refusal(inForce)}, routes: map[string]int{"refused": 1}, seen: true},
 		"refused elsewhere":  {outcome: outcome{array: witness(notInForce, true), err: refusal("")}, routes: map[string]int{"refused": 1}},
 		"viewed elsewhere":   {outcome: outcome{array: witness(notInForce, true), route: core.RouteEmpty}, routes: map[string]int{"empty": 1}},
-		"copied":             {outcome: outcome{array: shared, route: core.RouteStaged, reason: core.ReasonOutsideHeap}, problem: Problem{"a: it had to be copied (outside-heap)", copiedRemedy}, routes: map[string]int{"staged": 1}},
-		"other elements":     {outcome: outcome{array: staged, route: core.RouteStaged, differ: "its elements are other ones than in Python"}, problem: Problem{"a: its elements are other ones than in Python", reportRemedy}, routes: map[string]int{"staged": 1}},
+		"copied":             {outcome: outcome{array: shared, route: core.RouteStaged, reason: core.ReasonOutsideHeap}, problem: Problem{"a: copied, though not small (outside-heap)", copiedRemedy}, routes: map[string]int{"staged": 1}},
+		"other elements":     {outcome: outcome{array: staged, route: core.RouteStaged, differ: "other elements than in Python"}, problem: Problem{"a: other elements than in Python", reportRemedy}, routes: map[string]int{"staged": 1}},
 		"cannot be viewed":   {outcome: outcome{array: shared, err: refusal("x.other")}, problem: Problem{"a: wrong dtype: objects", "convert it"}, routes: map[string]int{}},
 		"refused by another": {outcome: outcome{array: witness(inForce, true), err: refusal("x.other")}, problem: Problem{"a: wrong dtype: objects", "convert it"}, routes: map[string]int{}},
-		"not refused":        {outcome: outcome{array: witness(inForce, true), route: core.RouteEmpty}, problem: Problem{"a: it can be viewed, though x.here is in force", reportRemedy}, routes: map[string]int{"empty": 1}},
+		"not refused":        {outcome: outcome{array: witness(inForce, true), route: core.RouteEmpty}, problem: Problem{"a: can be viewed, though x.here is in force", reportRemedy}, routes: map[string]int{"empty": 1}},
 		"no error of ours":   {outcome: outcome{array: staged, err: errors.New("odd")}, problem: Problem{"a: odd", ""}, routes: map[string]int{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,6 +72,22 @@ func TestJudgeWithoutTheHeap(t *testing.T) {
 	}
 	if p.judge(result{said: report{Arrays: []array{{Name: "b", Absent: "ImportError: no"}}}}); p.State != Wrong {
 		t.Error("a framework of which no array can be made is well")
+	}
+}
+
+// TestJudgeOfMany holds that what is wrong with several arrays alike is said once.
+func TestJudgeOfMany(t *testing.T) {
+	t.Parallel()
+	p := newPart("x")
+	copied := func(name string, reason core.Reason) outcome {
+		return outcome{array: array{Name: name, Shared: true}, route: core.RouteStaged, reason: reason}
+	}
+	p.judge(result{info: core.Info{SharedHeap: "on"}, views: []outcome{
+		copied("a", core.ReasonOutsideHeap), copied("b", core.ReasonFrozen), copied("c", core.ReasonOutsideHeap),
+	}})
+	want := []Problem{{"a, c: copied, though not small (outside-heap)", copiedRemedy}, {"b: copied, though not small (frozen-by-fork)", copiedRemedy}}
+	if !slices.Equal(p.Problems, want) {
+		t.Errorf("%+v", p.Problems)
 	}
 }
 

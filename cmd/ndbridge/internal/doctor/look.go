@@ -61,9 +61,9 @@ func look(ctx context.Context, s *hostplugin.Session, a array) outcome {
 	sum := sha256.Sum256(data)
 	switch {
 	case !slices.Equal(v.Shape(), a.Shape):
-		out.differ = fmt.Sprintf("its shape is %v, in Python %v", v.Shape(), a.Shape)
+		out.differ = fmt.Sprintf("the shape is %v, in Python %v", v.Shape(), a.Shape)
 	case hex.EncodeToString(sum[:]) != a.SHA256:
-		out.differ = "its elements are other ones than in Python"
+		out.differ = "other elements than in Python"
 	}
 	return out
 }

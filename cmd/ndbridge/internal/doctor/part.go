@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
 )
@@ -93,11 +94,14 @@ func wordsOf(err error) (message, remedy string, quirk core.QuirkID) {
 	return (&core.Error{Kind: e.Kind, Err: e.Err}).Error(), e.Remedy, e.Quirk
 }
 
-// judge compares what became of each array with what should have.
+// judge compares what became of each array with what should have. What is wrong with several arrays alike
+// is said once.
 func (p *Part) judge(r result) {
 	heap := r.info.SharedHeap == "on"
+	var problems []Problem
+	names := make(map[Problem][]string)
 	for _, o := range r.views {
-		t := p.trial(o, heap)
+		t, problem := p.trial(o, heap)
 		p.Tried = append(p.Tried, t)
 		switch {
 		case t.Route != "":
@@ -105,43 +109,51 @@ func (p *Part) judge(r result) {
 		case t.Well:
 			p.Routes["refused"]++
 		}
+		if t.Well {
+			continue
+		}
+		if names[problem] == nil {
+			problems = append(problems, problem)
+		}
+		names[problem] = append(names[problem], t.Name)
+	}
+	for _, problem := range problems {
+		p.wrong(strings.Join(names[problem], ", ")+": "+problem.Message, problem.Remedy)
 	}
 	if len(r.views) == 0 && len(r.said.Arrays) > 0 {
 		p.wrong("none of its arrays can be made: "+r.said.Arrays[0].Absent, "mend the installation")
 	}
 }
 
-// trial judges one array. A witness of a quirk that is not in force may be refused or not.
-func (p *Part) trial(o outcome, heap bool) Trial {
-	t := Trial{Name: o.Name, Route: o.route.String(), Milliseconds: float64(o.took.Microseconds()) / 1000, Well: true}
+// trial judges one array, and says what is wrong if it is not well. A witness of a quirk that is not in
+// force may be refused or not.
+func (p *Part) trial(o outcome, heap bool) (t Trial, problem Problem) {
+	t = Trial{Name: o.Name, Milliseconds: float64(o.took.Microseconds()) / 1000, Well: true}
 	q := slices.IndexFunc(p.Quirks, func(q Quirk) bool { return q.ID == o.Quirk })
-	say := func(message, remedy string) {
-		t.Well = false
-		p.wrong(fmt.Sprintf("%s: %s", o.Name, message), remedy)
-	}
+	say := func(message, remedy string) { t.Well, problem = false, Problem{message, remedy} }
 	if o.err != nil {
-		t.Route = ""
 		t.Reason = core.Category(o.err)
 		if message, remedy, quirk := wordsOf(o.err); !o.Refused || q >= 0 && quirk != o.Quirk {
 			say(message, remedy)
 		}
 	} else {
+		t.Route = o.route.String()
 		if o.route == core.RouteStaged {
 			t.Reason = o.reason.String()
 		}
 		switch {
 		case o.Refused && q >= 0:
-			say(fmt.Sprintf("it can be viewed, though %s is in force", o.Quirk), reportRemedy)
+			say(fmt.Sprintf("can be viewed, though %s is in force", o.Quirk), reportRemedy)
 		case o.differ != "":
 			say(o.differ, reportRemedy)
 		case o.Shared && heap && o.route == core.RouteStaged:
-			say(fmt.Sprintf("it had to be copied (%v)", o.reason), copiedRemedy)
+			say(fmt.Sprintf("copied, though not small (%v)", o.reason), copiedRemedy)
 		}
 	}
 	if q >= 0 && (slices.Contains(o.quirks, o.Quirk) || t.Well && o.Refused) {
 		p.Quirks[q].Seen = true
 	}
-	return t
+	return t, problem
 }
 
 const (
