@@ -143,7 +143,7 @@ func (p *fakeProducer) Configure(s kit.Settings) error {
 	defer p.mu.Unlock()
 	p.settings = s
 	for _, a := range s.Adapters {
-		if slices.Contains(a.DisabledQuirks, "fortran.refuse-me") {
+		if slices.Contains(a.DisabledQuirks, "fortran.refuse-me") || a.QuirkEffects["fortran.refuse-me"] == "refuse" {
 			return &core.Error{
 				Op: "configure", Kind: core.ErrConfig, Err: errors.New("no such quirk"), Remedy: "leave it out",
 			}

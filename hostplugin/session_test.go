@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -106,16 +107,49 @@ func TestArraysAndInfo(t *testing.T) {
 
 func TestSettingsErrorsFailTheStart(t *testing.T) {
 	t.Parallel()
+	for _, setting := range []hostplugin.QuirkSetting{
+		{ID: "fortran.refuse-me", Disabled: true},
+		{ID: "fortran.refuse-me", Effect: "refuse"},
+	} {
+		host := newHostWith(t, hostplugin.Config{
+			Programs: []hostplugin.Program{fake("serve")},
+			Adapters: []hostplugin.Adapter{{
+				Name: "fortran", Quirks: []hostplugin.QuirkSetting{setting, {ID: "fortran.other"}},
+			}},
+		})
+		_, err := host.Start(t.Context(), "fake")
+		if !errors.Is(err, core.ErrConfig) || err.Error() != "start fake: bad configuration: no such quirk; leave it out" {
+			t.Errorf("Start with %+v = %v", setting, err)
+		}
+	}
+}
+
+// TestAdaptersOfAnotherPlugin holds that settings reach only the programs whose plugin they are for.
+func TestAdaptersOfAnotherPlugin(t *testing.T) {
+	t.Parallel()
+	script := filepath.Join(t.TempDir(), "program.py")
+	if err := os.WriteFile(script, []byte("value = bytearray(8)\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	host := newHostWith(t, hostplugin.Config{
-		Programs: []hostplugin.Program{fake("serve")},
-		Adapters: []hostplugin.Adapter{{
-			Name:   "fortran",
-			Quirks: []hostplugin.QuirkSetting{{ID: "fortran.refuse-me", Disabled: true}, {ID: "fortran.other"}},
-		}},
+		Programs: []hostplugin.Program{
+			{Name: "numpy", Script: script, Python: os.Getenv("NDBRIDGE_TEST_PYTHON"), Plugin: "numpy"},
+			{Name: "all", Script: script, Python: os.Getenv("NDBRIDGE_TEST_PYTHON")},
+		},
+		Adapters: []hostplugin.Adapter{
+			{Name: "torch", Quirks: []hostplugin.QuirkSetting{{ID: "torch.requires-grad", Effect: "refuse"}}},
+			{Name: "generic", Copy: core.CopyNever},
+		},
 	})
-	_, err := host.Start(t.Context(), "fake")
-	if !errors.Is(err, core.ErrConfig) || err.Error() != "start fake: bad configuration: no such quirk; leave it out" {
-		t.Errorf("Start = %v", err)
+	for _, program := range []string{"numpy", "all"} {
+		s, err := host.Start(t.Context(), program)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if _, err := s.View(t.Context(), "value"); !errors.Is(err, core.ErrNotShared) {
+			t.Errorf("%s: a bytearray that must not be copied: %v", program, err)
+		}
 	}
 }
 

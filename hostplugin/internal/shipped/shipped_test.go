@@ -1,0 +1,89 @@
+package shipped
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// TestAdapters holds which adapters are known before a plugin runs.
+func TestAdapters(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		plugins []string
+		want    string // of the names; "" is not known
+	}{
+		{[]string{"numpy"}, "generic numpy"},
+		{[]string{"torch", "numpy", "torch"}, "generic numpy torch"},
+		{[]string{"numpy", "./mine.so"}, ""},
+		{[]string{"fortran"}, ""},
+	} {
+		names, ok := AdaptersOf(slices.Values(c.plugins))
+		if got := strings.Join(names, " "); got != c.want || ok != (c.want != "") {
+			t.Errorf("%v hold %s, %v", c.plugins, got, ok)
+		}
+	}
+	all, ok := Adapters(Default)
+	if none, also := AdaptersOf(slices.Values[[]string](nil)); !ok || !also || !slices.Equal(all, none) {
+		t.Errorf("the default holds %v, no plugin %v", all, none)
+	}
+	for _, a := range []string{"numpy", "torch", "jax", "generic"} {
+		if !slices.Contains(all, a) {
+			t.Errorf("%s is not in %v", a, all)
+		}
+	}
+}
+
+// TestCheckQuirk holds which settings of quirks are mistakes. Their texts are in the golden files of the
+// configuration.
+func TestCheckQuirk(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ adapter, id, effect, summary string }{
+		{"torch", "torch.requires-grad", "", ""},
+		{"torch", "torch.requires-grad", "refuse", ""},
+		{"torch", "torch.requires-grad", "correct", "Invalid value"},
+		{"torch", "torch.conj-bit", "refuse", "No effect to choose"},
+		{"torch", "torch.conjbit", "", `Unknown quirk "torch.conjbit"`},
+		{"numpy", "torch.conj-bit", "", `Unknown quirk "torch.conj-bit"`},
+		{"generic", "generic.any", "", `Unknown quirk "generic.any"`},
+	} {
+		summary := ""
+		if m := CheckQuirk(c.adapter, core.QuirkID(c.id), c.effect); m != nil {
+			summary = m.Summary
+			if m.Detail == "" || m.InEffect != (c.effect != "") {
+				t.Errorf("%+v: %+v", c, m)
+			}
+		}
+		if summary != c.summary {
+			t.Errorf("%+v: %q", c, summary)
+		}
+	}
+}
+
+// TestFind holds where plugins are found, and which others are there.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	first, second := t.TempDir(), t.TempDir()
+	for _, name := range []string{filepath.Join(first, "ndbridge-numpy.so"), filepath.Join(second, "ndbridge-numpy.so"), filepath.Join(second, "ndbridge-own")} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(first, "ndbridge-own"), 0o700); err != nil { // no plugin
+		t.Fatal(err)
+	}
+	dirs := []string{filepath.Join(first, "[odd"), first, second}
+	if file, _ := Find("numpy", ".so", dirs); file != filepath.Join(first, "ndbridge-numpy.so") {
+		t.Errorf("numpy is %q", file)
+	}
+	if file, _ := Find("own", "", dirs); file != filepath.Join(second, "ndbridge-own") {
+		t.Errorf("own is %q", file)
+	}
+	if file, present := Find("torch", ".so", dirs); file != "" || !slices.Equal(present, []string{"numpy", "numpy"}) {
+		t.Errorf("torch is %q, there are %v", file, present)
+	}
+}
