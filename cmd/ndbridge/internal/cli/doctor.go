@@ -27,15 +27,16 @@ func newDoctor(env *environ) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [flags] [FRAMEWORK]...",
 		Short: "Find out whether an interpreter and its frameworks work with ndbridge",
-		Long: `doctor examines the machine, a Python interpreter, and each array framework in it: ` + strings.Join(doctor.Frameworks(), ", ") + `.
-It runs programs that make arrays of many kinds, takes views of them as a host would, and compares what
-came with what Python says is in them. It says by which routes arrays come, which quirks are in force,
-what is wrong, and what to do about it. Nothing is installed or changed. A framework that crashes is
-reported, and the next one examined.
+		Long: `doctor examines the machine, a Python interpreter, and each array framework in it:
+` + strings.Join(doctor.Frameworks(), ", ") + `. It runs programs that make arrays of many kinds, takes views of
+them as a host would, and compares what came with what Python says is in them; into those that are
+shared it writes, and asks Python what is in them now. It says by which routes arrays come, which
+quirks are in force, what is wrong, and what to do about it. Nothing is installed or changed. A
+framework that crashes is reported, and the next one examined.
 
 With --json it prints one object a line for each part: part, state ("ok", "wrong", "absent"), version,
-interpreter, plugin, shared_heap, tried (name, route, reason, milliseconds, ok), routes, quirks (id,
-seen), problems and notes (message, remedy).
+interpreter, plugin, shared_heap, tried (name, route, reason, milliseconds, written, ok), routes,
+quirks (id, seen), problems and notes (message, remedy).
 
 The exit status is 0 if all is well, 1 if something is wrong, and 2 if the command line makes no sense.`,
 		Example: `  ndbridge doctor

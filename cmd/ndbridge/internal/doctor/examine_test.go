@@ -45,6 +45,10 @@ func well(tb testing.TB, p *Part, unseen ...core.QuirkID) {
 	if p == nil || p.State != Well || p.Version == "" || p.SharedHeap != "on" {
 		tb.Fatalf("got %+v", p)
 	}
+	written := slices.ContainsFunc(p.Tried, func(t Trial) bool { return t.Written })
+	if readOnly := p.Name == "jax"; written == readOnly {
+		tb.Errorf("%s: Python saw what was written: %v", p.Name, written)
+	}
 	if p.Routes["shared-heap"] < 10 || p.Routes["refused"] == 0 {
 		tb.Errorf("%s: routes %v", p.Name, p.Routes)
 	}

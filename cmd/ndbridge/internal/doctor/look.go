@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -36,6 +37,8 @@ type outcome struct {
 	took   time.Duration // until the host had it
 	err    error         // why the host has it not
 	differ string        // in what it differs from the program's
+
+	written bool // the program has seen what the host wrote into it
 }
 
 // look takes a view of an array and compares it with what the program said.
@@ -64,6 +67,40 @@ func look(ctx context.Context, s *hostplugin.Session, a array) outcome {
 		out.differ = fmt.Sprintf("the shape is %v, in Python %v", v.Shape(), a.Shape)
 	case hex.EncodeToString(sum[:]) != a.SHA256:
 		out.differ = "other elements than in Python"
+	case !v.Copied() && !v.ReadOnly() && v.Contiguous() && v.Len() > 0:
+		out.write(ctx, s)
 	}
 	return out
+}
+
+// write changes a byte of an array, lets the program look at it, and changes it back.
+func (o *outcome) write(ctx context.Context, s *hostplugin.Session) {
+	v, err := s.View(ctx, fmt.Sprintf("arrays[%q]", o.Name), hostplugin.Writable())
+	if err != nil {
+		o.err = err
+		return
+	}
+	defer v.Close() //nolint:errcheck // its memory was mapped
+	data, err := v.Bytes()
+	if err != nil {
+		o.err = err
+		return
+	}
+	data[0] ^= 1
+	defer func() { data[0] ^= 1 }()
+	sum := sha256.Sum256(data)
+	now, err := s.View(ctx, fmt.Sprintf("now[%q]", o.Name))
+	if err != nil {
+		o.err = err
+		return
+	}
+	defer now.Close() //nolint:errcheck // nothing was written
+	seen, err := now.Uint8s()
+	if err != nil {
+		o.err = err
+		return
+	}
+	if o.written = bytes.Equal(seen, sum[:]); !o.written {
+		o.differ = "Python does not see what the host writes"
+	}
 }

@@ -43,6 +43,7 @@ type Trial struct {
 	Route        string  `json:"route"`        // "" if it was refused
 	Reason       string  `json:"reason"`       // why it was copied or refused
 	Milliseconds float64 `json:"milliseconds"` // until the host had it
+	Written      bool    `json:"written"`      // Python saw what the host wrote into it
 	Well         bool    `json:"ok"`           // it came as it should, or was refused as it should be
 }
 
@@ -128,7 +129,7 @@ func (p *Part) judge(r result) {
 // trial judges one array, and says what is wrong if it is not well. A witness of a quirk that is not in
 // force may be refused or not.
 func (p *Part) trial(o outcome, heap bool) (t Trial, problem Problem) {
-	t = Trial{Name: o.Name, Milliseconds: float64(o.took.Microseconds()) / 1000, Well: true}
+	t = Trial{Name: o.Name, Milliseconds: float64(o.took.Microseconds()) / 1000, Written: o.written, Well: true}
 	q := slices.IndexFunc(p.Quirks, func(q Quirk) bool { return q.ID == o.Quirk })
 	say := func(message, remedy string) { t.Well, problem = false, Problem{message, remedy} }
 	if o.err != nil {
@@ -158,5 +159,5 @@ func (p *Part) trial(o outcome, heap bool) (t Trial, problem Problem) {
 
 const (
 	reportRemedy = "report this, with the output of ndbridge doctor --json"
-	copiedRemedy = "if another library than usual allocates its arrays, name it in shared_heap_libraries"
+	copiedRemedy = `if another library than usual allocates its arrays, name it in shared_heap_libraries ("*" is any)`
 )

@@ -64,15 +64,19 @@ func (p *Part) trials() string {
 		return ""
 	}
 	var took []float64
+	written := ""
 	for _, t := range p.Tried {
 		took = append(took, t.Milliseconds)
+		if t.Written {
+			written = "; writing works both ways"
+		}
 	}
 	slices.Sort(took)
 	var parts []string
 	for _, route := range slices.Sorted(maps.Keys(p.Routes)) {
 		parts = append(parts, fmt.Sprintf("%d %s", p.Routes[route], route))
 	}
-	return fmt.Sprintf("%d arrays, %.1f ms each: %s", len(p.Tried), took[len(took)/2], strings.Join(parts, ", "))
+	return fmt.Sprintf("%d arrays, %.1f ms each: %s", len(p.Tried), took[len(took)/2], strings.Join(parts, ", ")) + written
 }
 
 // quirks lists those in force that were seen at work, or those that were not.

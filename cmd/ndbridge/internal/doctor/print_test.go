@@ -10,7 +10,8 @@ import (
 func wrongPart() *Part {
 	p := newPart("numpy")
 	p.Version, p.SharedHeap = "2.4.6", "on"
-	p.Tried = append(p.Tried, Trial{"a", "shared-heap", "", 0.25, true}, Trial{"b", "", "wrong dtype", 0.5, true}, Trial{"c", "", "odd", 1, false})
+	p.Tried = append(p.Tried, Trial{"a", "shared-heap", "", 0.25, true, true},
+		Trial{"b", "", "wrong dtype", 0.5, false, true}, Trial{"c", "", "odd", 1, false, false})
 	p.Routes["shared-heap"], p.Routes["refused"] = 1, 1
 	p.Quirks = append(p.Quirks, Quirk{"numpy.one", true}, Quirk{"numpy.two", false}, Quirk{"numpy.three", true})
 	p.wrong("c: odd", "mend it")
@@ -28,7 +29,7 @@ func TestPrint(t *testing.T) {
 	interpreter.Plugin, interpreter.SharedHeap = "all 0.1.0", "on"
 	for want, p := range map[string]*Part{
 		`wrong  numpy        2.4.6
-                    3 arrays, 0.5 ms each: 1 refused, 1 shared-heap
+                    3 arrays, 0.5 ms each: 1 refused, 1 shared-heap; writing works both ways
                     quirks at work: numpy.one, numpy.three
                     in force, not tried: numpy.two
                     c: odd
@@ -59,9 +60,9 @@ func TestJSON(t *testing.T) {
 	t.Parallel()
 	text, err := json.Marshal(wrongPart())
 	want := `{"part":"numpy","state":"wrong","version":"2.4.6","interpreter":"","plugin":"","shared_heap":"on",` +
-		`"tried":[{"name":"a","route":"shared-heap","reason":"","milliseconds":0.25,"ok":true},` +
-		`{"name":"b","route":"","reason":"wrong dtype","milliseconds":0.5,"ok":true},` +
-		`{"name":"c","route":"","reason":"odd","milliseconds":1,"ok":false}],` +
+		`"tried":[{"name":"a","route":"shared-heap","reason":"","milliseconds":0.25,"written":true,"ok":true},` +
+		`{"name":"b","route":"","reason":"wrong dtype","milliseconds":0.5,"written":false,"ok":true},` +
+		`{"name":"c","route":"","reason":"odd","milliseconds":1,"written":false,"ok":false}],` +
 		`"routes":{"refused":1,"shared-heap":1},` +
 		`"quirks":[{"id":"numpy.one","seen":true},{"id":"numpy.two","seen":false},{"id":"numpy.three","seen":true}],` +
 		`"problems":[{"message":"c: odd","remedy":"mend it"}],"notes":[{"message":"it could be better","remedy":"better it"}]}`

@@ -4,7 +4,7 @@ import numpy as np
 from nvidia.dali import fn, pipeline_def, types
 
 import probing
-from probing import MANY, arrays, kind
+from probing import MANY, arrays, kind, now
 
 
 def outputs(*samples):

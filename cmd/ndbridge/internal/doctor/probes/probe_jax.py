@@ -11,7 +11,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import probing
-from probing import MANY, arrays, kind
+from probing import MANY, arrays, kind, now
 
 
 def content(x):

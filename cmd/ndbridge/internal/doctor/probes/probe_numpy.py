@@ -5,7 +5,7 @@ import tempfile
 import numpy as np
 
 import probing
-from probing import MANY, arrays, kind
+from probing import MANY, arrays, kind, now
 
 
 def content(x):

@@ -8,7 +8,7 @@ import os
 import sys
 
 import probing
-from probing import arrays, kind
+from probing import arrays, kind, now
 
 
 def content(x):

@@ -5,7 +5,7 @@ import ctypes
 import torch
 
 import probing
-from probing import MANY, arrays, kind
+from probing import MANY, arrays, kind, now
 
 
 def content(t):

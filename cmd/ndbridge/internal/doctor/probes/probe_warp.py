@@ -4,7 +4,7 @@ import numpy as np
 import warp as wp
 
 import probing
-from probing import MANY, arrays, kind
+from probing import MANY, arrays, kind, now
 
 wp.config.quiet = True
 wp.init()
