@@ -52,6 +52,8 @@ lib: $(BUILD)/lib/libndbridge-heap.so
 	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-jax.so ./adapters/jax/plugin
 	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-warp.so ./adapters/warp/plugin
 	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-dali.so ./adapters/dali/plugin
+	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-tensorflow.so ./adapters/tensorflow/plugin
+	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-pyarrow.so ./adapters/pyarrow/plugin
 	@rm -f $(BUILD)/lib/*.h
 
 HEAP := internal/sharedheap/preload
@@ -89,15 +91,17 @@ OLD_TORCH := $(patsubst test/requirements/%.txt,$(VENV)/%,$(wildcard test/requir
 OLD_JAX := $(patsubst test/requirements/%.txt,$(VENV)/%,$(wildcard test/requirements/jax-*.txt))
 OLD_WARP := $(patsubst test/requirements/%.txt,$(VENV)/%,$(wildcard test/requirements/warp-*.txt))
 OLD_DALI := $(patsubst test/requirements/%.txt,$(VENV)/%,$(wildcard test/requirements/dali-*.txt))
+OLD_PYARROW := $(patsubst test/requirements/%.txt,$(VENV)/%,$(wildcard test/requirements/pyarrow-*.txt))
 empty :=
 paths = $(subst $(empty) $(empty),:,$(addsuffix /bin/python,$1))
 
 .PHONY: matrix
-matrix: lib $(VENV)/all/.done $(VENV)/more/.done $(addsuffix /.done,$(OLD_TORCH) $(OLD_JAX) $(OLD_WARP) $(OLD_DALI)) ## Test adapters on old versions of their frameworks (Python 3.11, and 3.12 beside it; about 11 GB of downloads)
+matrix: lib $(VENV)/all/.done $(VENV)/more/.done $(addsuffix /.done,$(OLD_TORCH) $(OLD_JAX) $(OLD_WARP) $(OLD_DALI) $(OLD_PYARROW)) ## Test adapters on old versions of their frameworks (Python 3.11, and 3.12 beside it; about 11 GB of downloads)
 	$(TEST_ENV) NDBRIDGE_TEST_PYTHONS_TORCH=$(call paths,$(OLD_TORCH)) $(GO) test -count=1 -timeout 30m $(V) ./adapters/torch
 	$(TEST_ENV) NDBRIDGE_TEST_PYTHONS_JAX=$(call paths,$(OLD_JAX)) $(GO) test -count=1 -timeout 30m $(V) ./adapters/jax
 	$(TEST_ENV) NDBRIDGE_TEST_PYTHONS_WARP=$(call paths,$(OLD_WARP)) $(GO) test -count=1 -timeout 30m $(V) ./adapters/warp
 	$(TEST_ENV) NDBRIDGE_TEST_PYTHONS_DALI=$(call paths,$(OLD_DALI)) $(GO) test -count=1 -timeout 30m $(V) ./adapters/dali
+	$(TEST_ENV) NDBRIDGE_TEST_PYTHONS_PYARROW=$(call paths,$(OLD_PYARROW)) $(GO) test -count=1 -timeout 30m $(V) ./adapters/pyarrow
 
 # It is not made for the Python that the other environments have.
 $(VENV)/jax-0.12/.done: PYTHON = $(VENV)/matrix/3.12-new/bin/python

@@ -323,5 +323,93 @@ func tables() []Table {
 				Upstream: "nvidia/dali/experimental/dynamic/_tensor.py",
 			},
 		}},
+		{Framework: "tensorflow", Quirks: []core.Quirk{
+			{
+				ID: "tensorflow.not-eager", Framework: "tensorflow", Effect: core.EffectRefuse,
+				Summary:  "symbolic, sparse and ragged tensors, and Keras' variables, speak no protocol",
+				Remedy:   "publish a tensor that has elements in one place",
+				Upstream: "tensorflow/python/framework/ops.py",
+			},
+			{
+				ID: "tensorflow.string-aborts-process", Framework: "tensorflow", Effect: core.EffectRefuse,
+				Summary:  "__dlpack__ of a tensor of strings or handles ends the process: Check failed: DataTypeCanUseMemcpy",
+				Remedy:   "publish {array}.numpy().astype('S') for text",
+				Upstream: "tensorflow/c/eager/dlpack.cc",
+			},
+			{
+				ID: "tensorflow.small-ints", Framework: "tensorflow", Effect: core.EffectRefuse,
+				Protocol: "dlpack",
+				Summary:  "DLPack refuses quantized numbers and integers of less than a byte",
+				Remedy:   "publish tf.bitcast({array}, tf.int8), or tf.cast of it",
+				Upstream: "tensorflow/c/eager/dlpack.cc",
+			},
+			{
+				ID: "tensorflow.variables", Framework: "tensorflow", Effect: core.EffectReroute,
+				Summary:  "a variable speaks no protocol; its value is a tensor over the same memory",
+				Upstream: "tensorflow/python/ops/resource_variable_ops.py",
+			},
+			{
+				ID: "tensorflow.stream-none-only", Framework: "tensorflow", Effect: core.EffectCorrect,
+				Protocol: "dlpack",
+				Summary:  "__dlpack__ takes no stream but None: -1 is an error as well, of a tensor on a GPU too",
+				Upstream: "tensorflow/python/framework/ops.py",
+			},
+			{
+				ID: "tensorflow.legacy-capsule-only", Framework: "tensorflow", Effect: core.EffectCorrect,
+				Protocol: "dlpack",
+				Summary:  "max_version is accepted and ignored: the capsule is the unversioned one, in which nothing says that the tensor is immutable",
+				Upstream: "tensorflow/python/framework/ops.py, tensorflow/c/eager/dlpack.cc",
+			},
+		}},
+		{Framework: "pyarrow", Quirks: []core.Quirk{
+			{
+				ID: "pyarrow.no-arrays", Framework: "pyarrow", Effect: core.EffectRefuse,
+				Summary:  "tables, record batches and scalars speak no protocol",
+				Remedy:   "name one column: {array}[0]",
+				Upstream: "python/pyarrow/table.pxi, python/pyarrow/scalar.pxi",
+			},
+			{
+				ID: "pyarrow.chunks", Framework: "pyarrow", Effect: core.EffectRefuse,
+				Summary:  "a chunked array speaks no protocol; its chunks are arrays, each in a place of its own",
+				Remedy:   "name one chunk: {array}.chunks[0]; or publish {array}.combine_chunks(), which is a copy",
+				Upstream: "python/pyarrow/table.pxi",
+			},
+			{
+				ID: "pyarrow.nulls", Framework: "pyarrow", Effect: core.EffectRefuse,
+				Summary:  "an array with missing elements has a bitmap beside its data, for which DLPack has no place",
+				Remedy:   "publish {array}.drop_null(), or {array}.fill_null(0)",
+				Upstream: "python/pyarrow/array.pxi",
+			},
+			{
+				ID: "pyarrow.bit-packed-bool", Framework: "pyarrow", Effect: core.EffectRefuse,
+				Summary:  "truth values are bits, eight in a byte, which DLPack refuses",
+				Remedy:   "publish {array}.cast('uint8')",
+				Upstream: "python/pyarrow/array.pxi",
+			},
+			{
+				ID: "pyarrow.other-types", Framework: "pyarrow", Effect: core.EffectRefuse,
+				Summary:  "text, lists, dates, decimals and all else that is no plain number have no DLPack type",
+				Remedy:   "publish {array}.to_numpy(zero_copy_only=False), or a part of it: {array}.buffers()[1]",
+				Upstream: "python/pyarrow/array.pxi",
+			},
+			{
+				ID: "pyarrow.one-chunk", Framework: "pyarrow", Effect: core.EffectReroute,
+				Summary:  "a chunked array speaks no protocol, even where its only chunk is all of it",
+				Upstream: "python/pyarrow/table.pxi",
+			},
+			{
+				ID: "pyarrow.stream-none-only", Framework: "pyarrow", Effect: core.EffectCorrect,
+				Protocol: "dlpack",
+				Summary:  "__dlpack__ takes no stream but None: -1 is an error as well",
+				Upstream: "python/pyarrow/array.pxi",
+			},
+			{
+				ID: "pyarrow.kwargs-before-26", Framework: "pyarrow", Effect: core.EffectCorrect,
+				Until:    "26.0.0",
+				Protocol: "dlpack",
+				Summary:  "__dlpack__ does not know the keywords max_version, dl_device and copy, and its capsule is the unversioned one, in which nothing says that the array is immutable",
+				Upstream: "arrow pull request 50827",
+			},
+		}},
 	}
 }

@@ -1,0 +1,134 @@
+package pyarrow
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/program"
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+type rule = program.Rule[array]
+
+// The file of PyArrow that shows most quirks.
+const arrayPXI = "python/pyarrow/array.pxi"
+
+// rules is the table, in the order in which the rules edit a plan: first those that refuse what
+// is not one array, then those that refuse element types, then those that lead to something else, then those about how __dlpack__ is called.
+func rules() []rule {
+	table := slices.Concat(pieces(), elements(), corrections())
+	for i := range table {
+		table[i].Framework = "pyarrow"
+	}
+	return table
+}
+
+func pieces() []rule {
+	return []rule{
+		{
+			Quirk: core.Quirk{
+				ID: "pyarrow.no-arrays", Effect: core.EffectRefuse,
+				Summary:  "tables, record batches and scalars speak no protocol",
+				Remedy:   "name one column: {array}[0]",
+				Upstream: "python/pyarrow/table.pxi, python/pyarrow/scalar.pxi",
+			},
+			When: func(a *array) bool { return a.kind == columns || a.kind == scalar },
+			Edit: func(p *program.Plan, a *array) {
+				p.Refuse = &core.Error{Kind: core.ErrUnsupported, Err: fmt.Errorf("a %s is not an array", a.class)}
+				if a.kind == scalar {
+					p.Refuse.Remedy = "publish numpy.asarray({array}.as_py())"
+				}
+			},
+		}, {
+			Quirk: core.Quirk{
+				ID: "pyarrow.chunks", Effect: core.EffectRefuse,
+				Summary:  "a chunked array speaks no protocol; its chunks are arrays, each in a place of its own",
+				Remedy:   "name one chunk: {array}.chunks[0]; or publish {array}.combine_chunks(), which is a copy",
+				Upstream: "python/pyarrow/table.pxi",
+			},
+			When: func(a *array) bool { return a.kind == chunked && a.chunks != 1 },
+			Edit: func(p *program.Plan, a *array) {
+				p.Refuse = &core.Error{Kind: core.ErrLayout, Err: fmt.Errorf("the array is in %d chunks", a.chunks)}
+			},
+		},
+	}
+}
+
+func elements() []rule {
+	return []rule{
+		{
+			Quirk: core.Quirk{
+				ID: "pyarrow.nulls", Effect: core.EffectRefuse,
+				Summary:  "an array with missing elements has a bitmap beside its data, for which DLPack has no place",
+				Remedy:   "publish {array}.drop_null(), or {array}.fill_null(0)",
+				Upstream: arrayPXI,
+			},
+			When: func(a *array) bool { return a.nulls > 0 },
+			Edit: func(p *program.Plan, a *array) {
+				p.Refuse = &core.Error{Kind: core.ErrUnsupported, Err: fmt.Errorf("%d elements are missing", a.nulls)}
+			},
+		}, {
+			Quirk: core.Quirk{
+				ID: "pyarrow.bit-packed-bool", Effect: core.EffectRefuse,
+				Summary:  "truth values are bits, eight in a byte, which DLPack refuses",
+				Remedy:   "publish {array}.cast('uint8')",
+				Upstream: arrayPXI,
+			},
+			When: func(a *array) bool { return a.isArray() && a.dtype == "bool" },
+			Edit: func(p *program.Plan, _ *array) {
+				p.Refuse = &core.Error{Kind: core.ErrDType, Err: errors.New("eight truth values share a byte")}
+			},
+		}, {
+			Quirk: core.Quirk{
+				ID: "pyarrow.other-types", Effect: core.EffectRefuse,
+				Summary:  "text, lists, dates, decimals and all else that is no plain number have no DLPack type",
+				Remedy:   "publish {array}.to_numpy(zero_copy_only=False), or a part of it: {array}.buffers()[1]",
+				Upstream: arrayPXI,
+			},
+			When: func(a *array) bool { return a.isArray() && !a.isNumber() },
+			Edit: func(p *program.Plan, a *array) {
+				p.Refuse = &core.Error{Kind: core.ErrDType, Err: fmt.Errorf("the elements are of type %s", a.dtype)}
+				if a.isTime() {
+					p.Refuse.Remedy = "publish {array}.view('int64'), or 'int32', over the same memory"
+				}
+			},
+		},
+	}
+}
+
+func corrections() []rule {
+	return []rule{
+		{
+			Quirk: core.Quirk{
+				ID: "pyarrow.one-chunk", Effect: core.EffectReroute,
+				Summary:  "a chunked array speaks no protocol, even where its only chunk is all of it",
+				Upstream: "python/pyarrow/table.pxi",
+			},
+			When: func(a *array) bool { return a.kind == chunked && a.chunks == 1 },
+			Edit: func(p *program.Plan, a *array) {
+				p.Through = append(p.Through, program.MethodCall{Name: "chunk", Args: []py.Object{a.first}})
+			},
+		}, {
+			Quirk: core.Quirk{
+				ID: "pyarrow.stream-none-only", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
+				Summary:  "__dlpack__ takes no stream but None: -1 is an error as well",
+				Upstream: arrayPXI,
+			},
+			Edit: func(p *program.Plan, _ *array) { p.DLPack.Stream = nil },
+		}, {
+			Quirk: core.Quirk{
+				ID: "pyarrow.kwargs-before-26", Until: "26.0.0", Effect: core.EffectCorrect,
+				Protocol: string(program.DLPack),
+				Summary: "__dlpack__ does not know the keywords max_version, dl_device and copy, and its capsule " +
+					"is the unversioned one, in which nothing says that the array is immutable",
+				Upstream: "arrow pull request 50827",
+			},
+			When: (*array).isArray,
+			Edit: func(p *program.Plan, _ *array) {
+				p.DLPack.MaxVersion, p.DLPack.Copy, p.DLPack.UnsignedReadOnly = nil, nil, true
+			},
+		},
+	}
+}

@@ -1,0 +1,115 @@
+package tensorflow
+
+import (
+	"fmt"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/program"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+type rule = program.Rule[tensor]
+
+// The files of TensorFlow that show most quirks.
+const (
+	opsPy    = "tensorflow/python/framework/ops.py"
+	dlpackCC = "tensorflow/c/eager/dlpack.cc"
+)
+
+// rules is the table, in the order in which the rules edit a plan: first those that refuse, then the one
+// about variables, then those about how __dlpack__ is called.
+func rules() []rule {
+	table := append(refusals(), corrections()...)
+	for i := range table {
+		table[i].Framework = "tensorflow"
+	}
+	return table
+}
+
+func refusals() []rule {
+	return []rule{
+		{
+			Quirk: core.Quirk{
+				ID: "tensorflow.not-eager", Effect: core.EffectRefuse,
+				Summary:  "symbolic, sparse and ragged tensors, and Keras' variables, speak no protocol",
+				Remedy:   "publish a tensor that has elements in one place",
+				Upstream: opsPy,
+			},
+			When: func(t *tensor) bool { return t.kind != eager && t.kind != variable },
+			Edit: refuseKind,
+		}, {
+			Quirk: core.Quirk{
+				ID: "tensorflow.string-aborts-process", Effect: core.EffectRefuse,
+				Summary: "__dlpack__ of a tensor of strings or handles ends the process: Check failed: " +
+					"DataTypeCanUseMemcpy",
+				Remedy:   "publish {array}.numpy().astype('S') for text",
+				Upstream: dlpackCC,
+			},
+			When: func(t *tensor) bool { return !t.hasMemory() },
+			Edit: refuseType("the elements are of type %s, which are objects of the process"),
+		}, {
+			Quirk: core.Quirk{
+				ID: "tensorflow.small-ints", Effect: core.EffectRefuse, Protocol: string(program.DLPack),
+				Summary:  "DLPack refuses quantized numbers and integers of less than a byte",
+				Remedy:   "publish tf.bitcast({array}, tf.int8), or tf.cast of it",
+				Upstream: dlpackCC,
+			},
+			When: (*tensor).isPacked,
+			Edit: refuseType("TensorFlow does not export %s"),
+		},
+	}
+}
+
+func refuseType(format string) func(*program.Plan, *tensor) {
+	return func(p *program.Plan, t *tensor) {
+		p.Refuse = &core.Error{Kind: core.ErrDType, Err: fmt.Errorf(format, t.dtype)}
+	}
+}
+
+// refuseKind says what to publish in the object's place.
+func refuseKind(p *program.Plan, t *tensor) {
+	var why, remedy string
+	switch t.kind {
+	case sparse:
+		why, remedy = "holds indices and values", "name one part: {array}.values; or publish tf.sparse.to_dense({array})"
+	case ragged:
+		why, remedy = "has rows of different lengths", "name one part: {array}.flat_values; or publish {array}.to_tensor()"
+	case kerasVariable:
+		why, remedy = "is Keras' own, around TensorFlow's", "name {array}.value"
+	default:
+		why, remedy = "stands for a tensor that does not exist yet", "publish what the function returns"
+	}
+	p.Refuse = &core.Error{
+		Kind: core.ErrUnsupported, Err: fmt.Errorf("the %s %s", t.class, why), Remedy: remedy,
+	}
+}
+
+func corrections() []rule {
+	return []rule{
+		{
+			Quirk: core.Quirk{
+				ID: "tensorflow.variables", Effect: core.EffectReroute,
+				Summary:  "a variable speaks no protocol; its value is a tensor over the same memory",
+				Upstream: "tensorflow/python/ops/resource_variable_ops.py",
+			},
+			When: func(t *tensor) bool { return t.kind == variable },
+			Edit: func(p *program.Plan, _ *tensor) {
+				p.Through = append(p.Through, program.MethodCall{Name: "value"})
+			},
+		}, {
+			Quirk: core.Quirk{
+				ID: "tensorflow.stream-none-only", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
+				Summary:  "__dlpack__ takes no stream but None: -1 is an error as well, of a tensor on a GPU too",
+				Upstream: opsPy,
+			},
+			Edit: func(p *program.Plan, _ *tensor) { p.DLPack.Stream = nil },
+		}, {
+			Quirk: core.Quirk{
+				ID: "tensorflow.legacy-capsule-only", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
+				Summary: "max_version is accepted and ignored: the capsule is the unversioned one, in which " +
+					"nothing says that the tensor is immutable",
+				Upstream: opsPy + ", " + dlpackCC,
+			},
+			Edit: func(p *program.Plan, _ *tensor) { p.DLPack.UnsignedReadOnly = true },
+		},
+	}
+}
