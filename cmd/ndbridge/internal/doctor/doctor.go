@@ -20,6 +20,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/quirks"
 )
 
 //go:embed probes/*.py
@@ -34,8 +35,14 @@ type Options struct {
 	Progress   func(what string)
 }
 
-// Frameworks lists those that there are probes for, in the order in which they are examined.
-func Frameworks() []string { return []string{"numpy", "torch", "jax", "warp", "dali"} }
+// Frameworks lists those that are examined, in order: all that come with an adapter.
+func Frameworks() []string {
+	var names []string
+	for _, t := range quirks.Tables() {
+		names = append(names, t.Framework)
+	}
+	return names
+}
 
 // module is what a framework is imported as.
 func module(framework string) string {

@@ -3,6 +3,7 @@ package doctor
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -11,9 +12,26 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/quirks"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestProbes holds that there is a probe for each adapter, and that each witness in it is of a quirk.
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	for _, table := range quirks.Tables() {
+		text, err := probes.ReadFile("probes/probe_" + table.Framework + ".py")
+		if err != nil {
+			t.Error(err)
+		}
+		for _, match := range regexp.MustCompile(`"(`+table.Framework+`\.[a-z0-9.-]+)"`).FindAllStringSubmatch(string(text), -1) {
+			if !slices.ContainsFunc(table.Quirks, func(q core.Quirk) bool { return string(q.ID) == match[1] }) {
+				t.Errorf("the probe of %s names %s, which is no quirk", table.Framework, match[1])
+			}
+		}
+	}
+}
 
 // variable gives what make test tells.
 func variable(tb testing.TB, name string) string {
@@ -46,7 +64,7 @@ func well(tb testing.TB, p *Part, unseen ...core.QuirkID) {
 		tb.Fatalf("got %+v", p)
 	}
 	written := slices.ContainsFunc(p.Tried, func(t Trial) bool { return t.Written })
-	if readOnly := p.Name == "jax"; written == readOnly {
+	if readOnly := p.Name == "jax" || p.Name == "tensorflow"; written == readOnly {
 		tb.Errorf("%s: Python saw what was written: %v", p.Name, written)
 	}
 	if p.Routes["shared-heap"] < 10 || p.Routes["refused"] == 0 {
@@ -95,6 +113,8 @@ func TestMore(t *testing.T) {
 	found := examine(t, Options{Python: variable(t, "NDBRIDGE_TEST_PYTHON_MORE")})
 	well(t, found["warp"])
 	well(t, found["dali"], "dali.dynamic-batch", "dali.dynamic-no-kwargs", "dali.enumerations")
+	well(t, found["tensorflow"])
+	well(t, found["pyarrow"])
 }
 
 // TestPythons holds it of every Python, with its oldest and its newest NumPy.

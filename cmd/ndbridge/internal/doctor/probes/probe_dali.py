@@ -30,7 +30,7 @@ def whole(x):
 
 for dtype in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float64"):
     kind(dtype, lambda: outputs((np.arange(MANY) % 100).astype(dtype))[0], content)
-kind("float32", lambda: outputs(np.arange(MANY, dtype="f4"))[0], content, "dali.outputs-reused")
+kind("float32", lambda: outputs(np.arange(MANY, dtype="f4"))[0], content)
 kind("doubled", lambda: outputs(np.arange(MANY, dtype="f4") * 2)[0], content, "dali.kwargs-before-2.2")
 kind("batch", lambda: outputs(np.ones((128, 256), "f4"), np.zeros((128, 256), "f4")), whole, "dali.batches")
 kind("small", lambda: outputs(np.arange(3))[0], content, shared=False)
