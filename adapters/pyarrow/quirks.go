@@ -15,8 +15,9 @@ type rule = program.Rule[array]
 // The file of PyArrow that shows most quirks.
 const arrayPXI = "python/pyarrow/array.pxi"
 
-// rules is the table, in the order in which the rules edit a plan: first those that refuse what
-// is not one array, then those that refuse element types, then those that lead to something else, then those about how __dlpack__ is called.
+// rules is the table, in the order in which the rules edit a plan: first those that refuse what is not
+// one array, then those that refuse element types, then the one that leads to something else, then those
+// about how __dlpack__ is called.
 func rules() []rule {
 	table := slices.Concat(pieces(), elements(), corrections())
 	for i := range table {
