@@ -47,6 +47,18 @@ func TestDoctorWithoutFrameworks(t *testing.T) {
 	r.want(t, statusOK, "\nall is well, but no array framework is installed\n", "")
 }
 
+// TestDoctorWithFewDescriptors holds that the limit of the programs is what is looked at. (The soft one is not:
+// Go raises it, in a plugin as well.)
+func TestDoctorWithFewDescriptors(t *testing.T) {
+	t.Parallel()
+	limited := filepath.Join(t.TempDir(), "python3")
+	if err := os.WriteFile(limited, []byte("#!/bin/sh\nulimit -n 100\nexec "+python(t)+" \"$@\"\n"), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	r := command(t, "doctor", "--python", limited, "numpy")
+	r.want(t, statusFailed, "a program may have only 100 descriptors open\n                      remedy: ulimit -n 1024\n", "")
+}
+
 // TestDoctorMisused holds that what makes no sense is said.
 func TestDoctorMisused(t *testing.T) {
 	t.Parallel()

@@ -69,22 +69,27 @@ func Examine(ctx context.Context, opts Options, f func(*Part) error) (err error)
 		return err
 	}
 	opts.Progress("examining the interpreter")
-	python, found := d.interpreter(ctx)
-	if err := tell(ctx, f, python); err != nil || found == nil {
+	python, there := d.interpreter(ctx)
+	if err := tell(ctx, f, python); err != nil || there == nil {
 		return err
 	}
 	for _, name := range Frameworks() {
-		if len(opts.Frameworks) > 0 && !slices.Contains(opts.Frameworks, name) {
+		asked := slices.Contains(opts.Frameworks, name)
+		held := slices.Contains(there.info.Adapters, name)
+		if !asked && (len(opts.Frameworks) > 0 || !held) {
 			continue
 		}
 		opts.Progress("examining " + name)
 		part := newPart(name)
-		part.State = Absent
 		switch {
-		case slices.Contains(found, module(name)):
+		case !held:
+			part.wrong("the plugin "+there.info.Plugin+" has no adapter for it", "name with --plugin one that has, or none")
+		case slices.Contains(there.said.Found, module(name)):
 			part = d.framework(ctx, name)
-		case slices.Contains(opts.Frameworks, name):
+		case asked:
 			part.wrong("it is not installed", "install it, or name with --python the interpreter that has it, not "+python.Interpreter)
+		default:
+			part.State = Absent
 		}
 		if err := tell(ctx, f, part); err != nil {
 			return err
@@ -120,9 +125,8 @@ type doctor struct {
 	dir  string // that holds the probes
 }
 
-// interpreter examines the interpreter, and gives the frameworks' modules that are in it, or nil if
-// nothing can be run there.
-func (d *doctor) interpreter(ctx context.Context) (part *Part, found []string) {
+// interpreter examines the interpreter, and gives what was found in it, or nil if nothing can be run there.
+func (d *doctor) interpreter(ctx context.Context) (part *Part, there *result) {
 	part = newPart("interpreter")
 	var modules []string
 	for _, name := range Frameworks() {
@@ -135,11 +139,17 @@ func (d *doctor) interpreter(ctx context.Context) (part *Part, found []string) {
 		return part, nil
 	}
 	part.judge(r)
+	if r.said.Descriptors < enoughDescriptors {
+		part.wrong(fmt.Sprintf("a program may have only %d descriptors open", r.said.Descriptors), "ulimit -n 1024")
+	}
 	if r.info.SharedHeap != "on" {
 		part.wrong("the shared heap is "+r.info.SharedHeap+": all arrays are copied", heapRemedy)
 	}
-	return part, append([]string{}, r.said.Found...)
+	return part, &r
 }
+
+// enoughDescriptors is what a program with views of some hundred files needs.
+const enoughDescriptors = 256
 
 const heapRemedy = "put libndbridge-heap.so beside the plugin (make build makes both), and use an interpreter " +
 	"that is dynamically linked with glibc"
@@ -188,8 +198,9 @@ type result struct {
 
 // report is what a probe says.
 type report struct {
-	Found  []string
-	Arrays []array
+	Found       []string // modules that can be imported
+	Descriptors int      // how many may be open
+	Arrays      []array
 }
 
 // array is one array in a report.

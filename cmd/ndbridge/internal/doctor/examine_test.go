@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -192,6 +193,43 @@ sys.meta_path.insert(0, Finder())
 	p := examine(t, Options{Python: variable(t, "NDBRIDGE_TEST_PYTHON"), Frameworks: []string{"numpy"}})["numpy"]
 	if p.State != Wrong || len(p.Problems) != 2 || p.Problems[1].Message != "it works without the shared heap" {
 		t.Errorf("got %+v", p)
+	}
+}
+
+// TestOtherPlugin holds that what a plugin has no adapter for is not examined, and that it is told of if it was
+// asked for.
+func TestOtherPlugin(t *testing.T) {
+	t.Parallel()
+	opts := Options{Python: variable(t, "NDBRIDGE_TEST_PYTHON"), Plugin: "numpy"}
+	found := examine(t, opts)
+	well(t, found["numpy"])
+	if len(found) != 3 {
+		t.Errorf("found %v", slices.Sorted(maps.Keys(found)))
+	}
+	opts.Frameworks = []string{"jax"}
+	want := Problem{"the plugin " + found["numpy"].Plugin + " has no adapter for it", "name with --plugin one that has, or none"}
+	if p := examine(t, opts)["jax"]; p.State != Wrong || !slices.Equal(p.Problems, []Problem{want}) {
+		t.Errorf("jax: %+v", p)
+	}
+}
+
+// TestWithoutTheHeap holds that a missing shared heap is told of once, and nothing else is wrong with copies.
+func TestWithoutTheHeap(t *testing.T) {
+	dir := t.TempDir()
+	plugin, err := filepath.Abs(filepath.Join(variable(t, "NDBRIDGE_LIB"), "ndbridge-numpy.so"))
+	if err == nil {
+		err = os.Symlink(plugin, filepath.Join(dir, "ndbridge-numpy.so"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("NDBRIDGE_LIB", dir)
+	found := examine(t, Options{Python: variable(t, "NDBRIDGE_TEST_PYTHON"), Plugin: "numpy"})
+	if p := found["interpreter"]; p.State != Wrong || !strings.HasPrefix(p.Problems[0].Message, "the shared heap is off: ") {
+		t.Errorf("interpreter: %+v", p)
+	}
+	if p := found["numpy"]; p.State != Well || p.Routes["shared-heap"] != 0 || p.Routes["staged"] == 0 {
+		t.Errorf("numpy: %+v", p)
 	}
 }
 

@@ -10,9 +10,6 @@ import (
 	"github.com/ndbridge/ndbridge/internal/version"
 )
 
-// enoughDescriptors is what a program with some hundred views of arrays in as many segments needs.
-const enoughDescriptors = 256
-
 // machine examines what all programs share.
 func (*doctor) machine() *Part {
 	p := newPart("machine")
@@ -27,10 +24,6 @@ func (*doctor) machine() *Part {
 			_ = m.Close() // it was mapped
 		}
 		_ = file.Close() // nothing was written
-	}
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err == nil && limit.Cur < enoughDescriptors {
-		p.wrong(fmt.Sprintf("a process may have only %d descriptors open", limit.Cur), "ulimit -n 1024")
 	}
 	if remedy := shm.HugePages(); remedy != "" {
 		p.Notes = append(p.Notes, Problem{

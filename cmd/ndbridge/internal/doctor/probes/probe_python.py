@@ -5,6 +5,7 @@ import ctypes
 import importlib.util
 import mmap
 import os
+import resource
 import sys
 
 import probing
@@ -39,4 +40,6 @@ kind("memoryview", lambda: memoryview(array.array("i", range(100)))[::-2], conte
 kind("ctypes array", lambda: (ctypes.c_int16 * 3 * 2)((1, 2, 3), (4, 5, 6)), content, shared=False)
 kind("mapped file", shared_file, content)
 
-report = probing.report(found=[name for name in sys.argv[1:] if found(name)])
+limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+report = probing.report(found=[name for name in sys.argv[1:] if found(name)],
+                        descriptors=limit if limit != resource.RLIM_INFINITY else sys.maxsize)
