@@ -13,7 +13,7 @@ func TestParagraph(t *testing.T) {
 		{"  remedy: ", "", ""},
 		{"", "one", "one\n"},
 		{"", "one  two\nthree four", "one two\nthree four\n"},
-		{"say: ", "one two three", "say: one\n     two\n     three\n"},
+		{"say: ", "one two three", "say: one two\n     three\n"},
 		{"", "a-word-that-is-too-long x", "a-word-that-is-too-long\nx\n"},
 	} {
 		var b strings.Builder
