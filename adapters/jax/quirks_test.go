@@ -2,8 +2,6 @@ package jax_test
 
 import (
 	"os"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/adapters/jax"
@@ -85,54 +83,10 @@ const witnessElsewhere = core.QuirkID("jax.memory-reused")
 // TestQuirks proves each quirk on the real JAX, in every version at hand that has it.
 func TestQuirks(t *testing.T) {
 	t.Parallel()
-	proven := make(chan []core.QuirkID, len(pythons(t)))
-	t.Run("versions", func(t *testing.T) {
-		for version, python := range pythons(t) {
-			t.Run(version, func(t *testing.T) {
-				t.Parallel()
-				proven <- quirks().Prove(t, python)
-			})
-		}
-	})
-	close(proven)
-	all := []core.QuirkID{witnessElsewhere}
-	for ids := range proven {
-		all = append(all, ids...)
-	}
-	for _, q := range quirks().Table {
-		if os.Getenv("NDBRIDGE_TEST_PYTHONS_JAX") != "" && !slices.Contains(all, q.ID) {
-			t.Errorf("no version of JAX here has %s", q.ID)
-		}
-	}
+	quirks().ProveEach(t, pythons(t), os.Getenv("NDBRIDGE_TEST_PYTHONS_JAX") != "", witnessElsewhere)
 }
 
-// TestQuirkTable checks what a reader of the table is promised.
 func TestQuirkTable(t *testing.T) {
 	t.Parallel()
-	q := quirks()
-	ids := []core.QuirkID{witnessElsewhere}
-	for _, w := range q.Witnesses {
-		ids = append(ids, w.ID)
-	}
-	for _, quirk := range q.Table {
-		if !strings.HasPrefix(string(quirk.ID), "jax.") || quirk.Framework != "jax" ||
-			quirk.Summary == "" || quirk.Upstream == "" ||
-			(quirk.Effect == core.EffectRefuse) == (quirk.Remedy == "") {
-			t.Errorf("%s is not complete: %+v", quirk.ID, quirk)
-		}
-		for _, version := range []string{quirk.Since, quirk.Until} {
-			if _, err := core.ParseVersion(version); version != "" && err != nil {
-				t.Errorf("%s: %v", quirk.ID, err)
-			}
-		}
-		i := slices.Index(ids, quirk.ID)
-		if i < 0 {
-			t.Errorf("%s has no witness, or stands twice", quirk.ID)
-			continue
-		}
-		ids = slices.Delete(ids, i, i+1)
-	}
-	if len(ids) > 0 {
-		t.Errorf("%v are witnessed and are no quirks", ids)
-	}
+	quirks().CheckTable(t, witnessElsewhere)
 }

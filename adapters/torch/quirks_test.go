@@ -2,8 +2,6 @@ package torch_test
 
 import (
 	"os"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
@@ -74,51 +72,10 @@ func quirks() *programtest.Quirks {
 // TestQuirks proves each quirk on the real PyTorch, in every version at hand that has it.
 func TestQuirks(t *testing.T) {
 	t.Parallel()
-	proven := make(chan []core.QuirkID, len(pythons(t)))
-	t.Run("versions", func(t *testing.T) {
-		for version, python := range pythons(t) {
-			t.Run(version, func(t *testing.T) {
-				t.Parallel()
-				proven <- quirks().Prove(t, python)
-			})
-		}
-	})
-	close(proven)
-	var all []core.QuirkID
-	for ids := range proven {
-		all = append(all, ids...)
-	}
-	for _, q := range quirks().Table {
-		if os.Getenv("NDBRIDGE_TEST_PYTHONS_TORCH") != "" && !slices.Contains(all, q.ID) {
-			t.Errorf("no version of PyTorch here has %s", q.ID)
-		}
-	}
+	quirks().ProveEach(t, pythons(t), os.Getenv("NDBRIDGE_TEST_PYTHONS_TORCH") != "")
 }
 
-// TestQuirkTable checks what a reader of the table is promised.
 func TestQuirkTable(t *testing.T) {
 	t.Parallel()
-	q := quirks()
-	seen := map[core.QuirkID]bool{}
-	for _, quirk := range q.Table {
-		if !strings.HasPrefix(string(quirk.ID), "torch.") || seen[quirk.ID] {
-			t.Errorf("%s is no name of its own in torch", quirk.ID)
-		}
-		seen[quirk.ID] = true
-		if quirk.Framework != "torch" || quirk.Summary == "" || quirk.Upstream == "" ||
-			quirk.Effect == core.EffectRefuse && quirk.Remedy == "" {
-			t.Errorf("%s is not complete: %+v", quirk.ID, quirk)
-		}
-		for _, version := range []string{quirk.Since, quirk.Until} {
-			if _, err := core.ParseVersion(version); version != "" && err != nil {
-				t.Errorf("%s: %v", quirk.ID, err)
-			}
-		}
-		if n := len(slices.DeleteFunc(slices.Clone(q.Witnesses), func(w programtest.Witness) bool { return w.ID != quirk.ID })); n != 1 {
-			t.Errorf("%s has %d witnesses", quirk.ID, n)
-		}
-	}
-	if len(q.Witnesses) != len(q.Table) {
-		t.Errorf("%d witnesses of %d quirks", len(q.Witnesses), len(q.Table))
-	}
+	quirks().CheckTable(t)
 }
