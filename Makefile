@@ -17,6 +17,8 @@ V ?=
 
 BUILD := $(CURDIR)/build
 BIN := $(CURDIR)/.tmp/bin
+# Not under build/, where it would be packages of this module.
+GENERATED := $(CURDIR)/.tmp/generated
 VENV := $(BUILD)/venv
 export GOBIN := $(BIN)
 
@@ -168,11 +170,11 @@ check-pure:
 
 .PHONY: check-generated
 check-generated: $(PROTO_TOOLS)
-	PATH="$(BIN):$$PATH" $(BIN)/buf generate --output $(BUILD)/generated
-	diff -r internal/gen $(BUILD)/generated/internal/gen
-	$(GO) run ./adapters/all/generate $(BUILD)/generated
-	diff internal/quirks/table.go $(BUILD)/generated/internal/quirks/table.go
-	diff docs/QUIRKS.md $(BUILD)/generated/docs/QUIRKS.md
+	PATH="$(BIN):$$PATH" $(BIN)/buf generate --output $(GENERATED)
+	diff -r internal/gen $(GENERATED)/internal/gen
+	$(GO) run ./adapters/all/generate $(GENERATED)
+	diff internal/quirks/table.go $(GENERATED)/internal/quirks/table.go
+	diff docs/QUIRKS.md $(GENERATED)/docs/QUIRKS.md
 
 .PHONY: check-tidy
 check-tidy:

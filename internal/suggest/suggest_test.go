@@ -10,7 +10,7 @@ func TestNearest(t *testing.T) {
 	t.Parallel()
 	candidates := []string{"module", "script", "start_timeout", "größe", "z", strings.Repeat("x", 1<<20)}
 	for _, test := range []struct{ name, want string }{
-		{"scirpt", "script"},
+		{"skript", "script"},
 		{"SCRIPT", "script"},
 		{"modul", "module"},
 		{"start-timeout", "start_timeout"},
