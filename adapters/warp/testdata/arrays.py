@@ -40,7 +40,7 @@ def refuse(name, x, category, text, **more):
     said.append({"name": name, "error": category, "text": text, **more})
 
 
-ALIGNED = (1, 7)  # malloc called by Warp looks like malloc called by libffi before it aligned memory
+ALIGNED = (1, 7)  # from about then on malloc can tell that it is Warp that calls
 
 # Element types.
 for dtype in (
