@@ -24,5 +24,8 @@ func pythons(t *testing.T) map[string]string {
 
 func newest(t *testing.T) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("needs an environment with dali, which is large")
+	}
 	return programtest.Variable(t, "NDBRIDGE_TEST_PYTHON_MORE")
 }

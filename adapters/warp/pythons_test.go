@@ -24,6 +24,9 @@ func pythons(t *testing.T) map[string]string {
 
 func newest(t *testing.T) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("needs an environment with warp, which is large")
+	}
 	return programtest.Variable(t, "NDBRIDGE_TEST_PYTHON_MORE")
 }
 
