@@ -42,6 +42,7 @@ mapped[:] = 2
 remote.serve()
 `, harness.Options{})
 	pid := run.PID(t)
+	harness.Eval[int](t, run.Remote, "1") // answers when all arrays are filled
 	var views []*core.View
 	for _, name := range []string{"shared", "small", "mapped"} {
 		views = append(views, run.View(t, name))
@@ -52,7 +53,11 @@ remote.serve()
 	go func() {
 		result <- readAll(views, reading, stop)
 	}()
-	<-reading
+	select {
+	case <-reading:
+	case err := <-result:
+		t.Fatal(err)
+	}
 	start := time.Now()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
