@@ -2,11 +2,9 @@ package dali_test
 
 import (
 	_ "embed" // scripts
-	"strconv"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
-	"github.com/ndbridge/ndbridge/core"
 )
 
 //go:embed testdata/setup.py
@@ -23,22 +21,7 @@ func TestArrays(t *testing.T) {
 			t.Parallel()
 			p := programtest.Start(t, setup+arraysScript, programtest.Options{Python: python, Plugin: "dali"})
 			p.Finish(t)
-			everything := programtest.Report(t, p, "report")
-			if len(everything) < 60 {
-				t.Fatalf("only %d arrays", len(everything))
-			}
-			for _, s := range everything {
-				v, err := p.View(t, "arrays["+strconv.Quote(s.Name)+"]", core.Request{})
-				if err := s.Check("dali", v, err); err != nil {
-					t.Errorf("%s: %v", s.Name, err)
-				}
-				if v != nil {
-					_ = v.Close()
-				}
-			}
-			if info, err := p.Info(t.Context()); err != nil || info.Leases != 0 {
-				t.Errorf("%d leases are left (%v)", info.Leases, err)
-			}
+			programtest.CheckReport(t, p, "dali", "arrays", 60)
 		})
 	}
 }

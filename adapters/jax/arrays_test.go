@@ -2,11 +2,9 @@ package jax_test
 
 import (
 	_ "embed" // arrays.py
-	"strconv"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
-	"github.com/ndbridge/ndbridge/core"
 )
 
 //go:embed testdata/arrays.py
@@ -20,22 +18,7 @@ func TestArrays(t *testing.T) {
 			t.Parallel()
 			p := programtest.Start(t, arraysScript, programtest.Options{Python: python, Plugin: "jax"})
 			p.Finish(t)
-			everything := programtest.Report(t, p, "report")
-			if len(everything) < 70 {
-				t.Fatalf("only %d arrays", len(everything))
-			}
-			for _, s := range everything {
-				v, err := p.View(t, "arrays["+strconv.Quote(s.Name)+"]", core.Request{})
-				if err := s.Check("jax", v, err); err != nil {
-					t.Errorf("%s: %v", s.Name, err)
-				}
-				if v != nil {
-					_ = v.Close()
-				}
-			}
-			if info, err := p.Info(t.Context()); err != nil || info.Leases != 0 {
-				t.Errorf("%d leases are left (%v)", info.Leases, err)
-			}
+			programtest.CheckReport(t, p, "jax", "arrays", 70)
 		})
 	}
 }

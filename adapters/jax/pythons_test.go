@@ -1,8 +1,6 @@
 package jax_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -15,20 +13,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // pythons lists the interpreters that have JAX.
 func pythons(t *testing.T) map[string]string {
 	t.Helper()
-	all := map[string]string{"usual": usual(t)}
-	for _, python := range filepath.SplitList(os.Getenv("NDBRIDGE_TEST_PYTHONS_JAX")) {
-		all[filepath.Base(filepath.Dir(filepath.Dir(python)))] = python
-	}
-	return all
+	return programtest.Versions(t, "jax", "NDBRIDGE_TEST_PYTHON_ALL")
 }
 
 // usual gives the interpreter of the tests that need no special version.
 func usual(t *testing.T) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("imports jax, which takes long")
-	}
-	return programtest.Variable(t, "NDBRIDGE_TEST_PYTHON_ALL")
+	return programtest.Newest(t, "jax", "NDBRIDGE_TEST_PYTHON_ALL")
 }
 
 // start runs a script with the usual interpreter and waits for its end.

@@ -12,9 +12,6 @@ import (
 // Frameworks that the plugin has no adapter for are read by the protocols that they have.
 func TestFrameworksWithoutAnAdapter(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("imports jax, which takes long")
-	}
 	p := programtest.Start(t, `
 import numpy as np
 import jax, jax.numpy as jnp
@@ -41,7 +38,7 @@ class Donate:
         return np.array([float(same)])
 donate = Donate()
 `, programtest.Options{
-		Python: programtest.Variable(t, "NDBRIDGE_TEST_PYTHON_ALL"), Plugin: "numpy",
+		Python: programtest.Newest(t, "jax", "NDBRIDGE_TEST_PYTHON_ALL"), Plugin: "numpy",
 	})
 	p.Finish(t)
 	for _, tt := range []struct {

@@ -189,6 +189,30 @@ func Pythons(tb testing.TB) []string {
 	return strings.Split(Variable(tb, "NDBRIDGE_TEST_PYTHONS"), string(os.PathListSeparator))
 }
 
+// Newest gives the interpreter that an environment variable names, with the newest version of a
+// framework that `make test` installs. Short mode does without the frameworks that take long.
+func Newest(tb testing.TB, framework, variable string) string {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skipf("needs %s, which is large and takes long to import", framework)
+	}
+	return Variable(tb, variable)
+}
+
+// Versions lists the interpreters that have a framework: the newest, and, by the names of their
+// environments, those with old versions that `make matrix` adds.
+func Versions(tb testing.TB, framework, variable string) map[string]string {
+	tb.Helper()
+	all := map[string]string{"newest": Newest(tb, framework, variable)}
+	for _, python := range filepath.SplitList(os.Getenv("NDBRIDGE_TEST_PYTHONS_" + strings.ToUpper(framework))) {
+		all[Environment(python)] = python
+	}
+	return all
+}
+
+// Environment names the virtual environment of an interpreter: "3.8-old".
+func Environment(python string) string { return filepath.Base(filepath.Dir(filepath.Dir(python))) }
+
 func check(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {

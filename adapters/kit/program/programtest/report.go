@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -39,6 +40,28 @@ func Report(tb testing.TB, p *Program, name string) []Said {
 	var everything []Said
 	check(tb, json.Unmarshal(text, &everything))
 	return everything
+}
+
+// CheckReport takes a view of each array that a script has reported on, under its name in the dict, and
+// compares. There are at least that many arrays, and no lease is left.
+func CheckReport(t *testing.T, p *Program, framework, dict string, atLeast int) {
+	t.Helper()
+	everything := Report(t, p, "report")
+	if len(everything) < atLeast {
+		t.Fatalf("only %d %s", len(everything), dict)
+	}
+	for _, s := range everything {
+		v, err := p.View(t, dict+"["+strconv.Quote(s.Name)+"]", core.Request{})
+		if err := s.Check(framework, v, err); err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+		}
+		if v != nil {
+			_ = v.Close()
+		}
+	}
+	if info, err := p.Info(t.Context()); err != nil || info.Leases != 0 {
+		t.Errorf("%d leases are left (%v)", info.Leases, err)
+	}
 }
 
 // Check compares a view, or the error that came in its place, with what the framework said.
@@ -76,6 +99,9 @@ func (s *Said) Check(framework string, v *core.View, err error) error {
 	}
 	if s.Quirk != "" && !slices.Contains(v.Quirks(), s.Quirk) {
 		differ("quirks", v.Quirks(), s.Quirk)
+	}
+	if s.SHA256 == "" {
+		errs = append(errs, errors.New("the report does not tell of the elements"))
 	}
 	return errors.Join(append(errs, s.bytes(v))...)
 }
