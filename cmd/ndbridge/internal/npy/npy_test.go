@@ -253,11 +253,11 @@ func FuzzTag(f *testing.F) {
 	f.Fuzz(func(t *testing.T, tag string, size int) {
 		d, err := core.Opaque(size)
 		if err != nil {
-			t.Skip()
+			return // not an array
 		}
 		l, err := core.NewLayout(core.LayoutSpec{DType: d, Tag: tag, Shape: []int{2}})
 		if err != nil {
-			t.Skip()
+			return // not an array
 		}
 		file, note, err := npy.Header(l)
 		if err != nil {
