@@ -63,7 +63,7 @@ func Serve(tb testing.TB, register func(*fdpass.Conn, grpc.ServiceRegistrar), op
 	if err != nil {
 		tb.Fatal(err)
 	}
-	server := grpc.NewServer()
+	server := grpc.NewServer(grpc.WaitForHandlers(true)) // or they outlive the test, and look like a leak
 	register(peer, server)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
