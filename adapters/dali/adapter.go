@@ -3,24 +3,17 @@ package dali
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
-	"github.com/ndbridge/ndbridge/core"
 )
 
 // New makes the adapter.
-func New() program.Adapter { return &adapter{rules: rules()} }
+func New() program.Adapter { return &adapter{table()} }
 
-type adapter struct{ rules []rule }
+type adapter struct{ program.Table[facts] }
 
 var _ program.Packaged = (*adapter)(nil)
 
-// Framework implements [program.Adapter].
-func (*adapter) Framework() string { return "dali" }
-
 // Module implements [program.Packaged].
 func (*adapter) Module() string { return "nvidia.dali" }
-
-// Quirks implements [program.Adapter].
-func (a *adapter) Quirks() []core.Quirk { return program.Quirks(a.rules) }
 
 // Owns claims tensors and batches.
 func (*adapter) Owns(g *py.GIL, _ *program.Env, o py.Object) (bool, error) {
@@ -37,6 +30,6 @@ func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, 
 	if err != nil {
 		return plan, err
 	}
-	program.Apply(&plan, a.rules, env, facts)
+	a.Edit(&plan, env, facts)
 	return plan, nil
 }

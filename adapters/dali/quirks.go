@@ -1,9 +1,6 @@
 package dali
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/core"
 )
@@ -13,14 +10,10 @@ type rule = program.Rule[facts]
 // The file of DALI that shows most quirks.
 const backend = "dali/python/backend_impl.cc"
 
-// rules is the table, in the order in which the rules edit a plan: first those that refuse, then the one
+// table has the rules in the order in which they edit a plan: first those that refuse, then the one
 // about batches, then those about how __dlpack__ is called.
-func rules() []rule {
-	table := append(refusals(), corrections()...)
-	for i := range table {
-		table[i].Framework = "dali"
-	}
-	return table
+func table() program.Table[facts] {
+	return program.NewTable("dali", refusals(), corrections())
 }
 
 func refusals() []rule {
@@ -62,18 +55,14 @@ func refusals() []rule {
 			},
 			When: func(f *facts) bool { return !f.isNumber() },
 			Edit: func(p *program.Plan, f *facts) {
-				p.Refuse = &core.Error{
-					Kind: core.ErrDType, Err: fmt.Errorf("the elements are of DALI's type %s, not numbers", f.dtype),
-				}
+				p.Refusef(core.ErrDType, "the elements are of DALI's type %s, not numbers", f.dtype)
 			},
 		},
 	}
 }
 
 func refuse(kind error, why string) func(*program.Plan, *facts) {
-	return func(p *program.Plan, _ *facts) {
-		p.Refuse = &core.Error{Kind: kind, Err: errors.New(why)}
-	}
+	return func(p *program.Plan, _ *facts) { p.Refusef(kind, "%s", why) }
 }
 
 func corrections() []rule {
@@ -97,7 +86,7 @@ func corrections() []rule {
 				Upstream: backend,
 			},
 			When: func(f *facts) bool { return f.kind != lazyTensor },
-			Edit: withoutKeywords,
+			Edit: program.WithoutKeywords[facts],
 		}, {
 			Quirk: core.Quirk{
 				ID: "dali.dynamic-no-kwargs", Since: "2.0.0", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
@@ -105,9 +94,7 @@ func corrections() []rule {
 				Upstream: "nvidia/dali/experimental/dynamic/_tensor.py",
 			},
 			When: func(f *facts) bool { return f.kind == lazyTensor },
-			Edit: withoutKeywords,
+			Edit: program.WithoutKeywords[facts],
 		},
 	}
 }
-
-func withoutKeywords(p *program.Plan, _ *facts) { p.DLPack.MaxVersion, p.DLPack.Copy = nil, nil }

@@ -10,15 +10,10 @@ import (
 
 type rule = program.Rule[array]
 
-// rules is the table, in the order in which the rules edit a plan: first those that refuse what has no
+// table has the rules in the order in which they edit a plan: first those that refuse what has no
 // memory to look at, then those about element types, then those about how __dlpack__ is called.
-func rules() []rule {
-	table := append(absences(), dtypes()...)
-	table = append(table, calls()...)
-	for i := range table {
-		table[i].Framework = "jax"
-	}
-	return table
+func table() program.Table[array] {
+	return program.NewTable("jax", absences(), dtypes(), calls())
 }
 
 // The files of JAX and XLA that show most quirks.
@@ -88,9 +83,7 @@ func absences() []rule {
 
 // refuse refuses for a reason that depends on the array.
 func refuse(kind error, why func(*array) string) func(*program.Plan, *array) {
-	return func(p *program.Plan, a *array) {
-		p.Refuse = &core.Error{Kind: kind, Err: fmt.Errorf("%s", why(a))}
-	}
+	return func(p *program.Plan, a *array) { p.Refusef(kind, "%s", why(a)) }
 }
 
 // refuseNoArray says what to publish in the object's place.
@@ -102,9 +95,8 @@ func refuseNoArray(p *program.Plan, a *array) {
 	case spec:
 		holds, remedy = "a shape and no elements", "publish an array of that shape"
 	}
-	p.Refuse = &core.Error{
-		Kind: core.ErrUnsupported, Err: fmt.Errorf("a %s holds %s", a.class, holds), Remedy: remedy,
-	}
+	p.Refusef(core.ErrUnsupported, "a %s holds %s", a.class, holds)
+	p.Refuse.Remedy = remedy
 }
 
 func dtypes() []rule {
@@ -159,7 +151,7 @@ func calls() []rule {
 					"as well",
 				Upstream: dlpackPy + "; NVIDIA/cuda-python issue 285",
 			},
-			Edit: func(p *program.Plan, _ *array) { p.DLPack.Stream = nil },
+			Edit: program.WithoutStream[array],
 		}, {
 			Quirk: core.Quirk{
 				ID: "jax.kwargs-before-0.4.27", Until: "0.4.27", Effect: core.EffectCorrect,
@@ -167,7 +159,7 @@ func calls() []rule {
 				Summary:  "__dlpack__ does not know the keywords max_version, dl_device and copy",
 				Upstream: "jax pull request 20198",
 			},
-			Edit: func(p *program.Plan, _ *array) { p.DLPack.MaxVersion, p.DLPack.Copy = nil, nil },
+			Edit: program.WithoutKeywords[array],
 		}, {
 			Quirk: core.Quirk{
 				ID: "jax.legacy-capsule-only", Until: "0.12.0", Effect: core.EffectCorrect,
@@ -176,7 +168,7 @@ func calls() []rule {
 					"nothing says that the array is immutable",
 				Upstream: dlpackPy + "; NVIDIA/cuda-python issue 285; jax issue 40789",
 			},
-			Edit: func(p *program.Plan, _ *array) { p.DLPack.UnsignedReadOnly = true },
+			Edit: program.UnsignedReadOnly[array],
 		}, {
 			Quirk: core.Quirk{
 				ID: "jax.memory-reused", Effect: core.EffectCorrect, Protocol: string(program.DLPack),

@@ -3,19 +3,12 @@ package numpy
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
-	"github.com/ndbridge/ndbridge/core"
 )
 
 // New makes the adapter.
-func New() program.Adapter { return &adapter{rules: rules()} }
+func New() program.Adapter { return &adapter{table()} }
 
-type adapter struct{ rules []rule }
-
-// Framework implements [program.Adapter].
-func (*adapter) Framework() string { return "numpy" }
-
-// Quirks implements [program.Adapter].
-func (a *adapter) Quirks() []core.Quirk { return program.Quirks(a.rules) }
+type adapter struct{ program.Table[array] }
 
 // Owns claims arrays of every kind, subclasses included, and NumPy's scalars.
 func (*adapter) Owns(g *py.GIL, env *program.Env, o py.Object) (bool, error) {
@@ -49,6 +42,6 @@ func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, 
 	if err != nil {
 		return plan, err
 	}
-	program.Apply(&plan, a.rules, env, facts)
+	a.Edit(&plan, env, facts)
 	return plan, nil
 }

@@ -1,9 +1,6 @@
 package numpy
 
 import (
-	"fmt"
-	"slices"
-
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/core"
 )
@@ -13,14 +10,10 @@ type rule = program.Rule[array]
 // idReadOnly is also asked for by look.
 const idReadOnly core.QuirkID = "numpy.readonly-needs-versioned"
 
-// rules is the table, in the order in which the rules edit a plan: first those that refuse, then
+// table has the rules in the order in which they edit a plan: first those that refuse, then
 // those that lead to another protocol, then those that change how one is spoken.
-func rules() []rule {
-	table := slices.Concat(refusals(), reroutesByType(), reroutesByLayout(), corrections())
-	for i := range table {
-		table[i].Framework = "numpy"
-	}
-	return table
+func table() program.Table[array] {
+	return program.NewTable("numpy", refusals(), reroutesByType(), reroutesByLayout(), corrections())
 }
 
 func refusals() []rule {
@@ -153,7 +146,7 @@ func corrections() []rule {
 				Summary:  "__dlpack__ takes no stream but None: -1 is an error as well",
 				Upstream: "numpy/_core/src/multiarray/dlpack.c; NVIDIA/cuda-python issue 473",
 			},
-			Edit: func(p *program.Plan, _ *array) { p.DLPack.Stream = nil },
+			Edit: program.WithoutStream[array],
 		}, {
 			Quirk: core.Quirk{
 				ID: "numpy.kwargs-before-2.1", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
@@ -161,7 +154,7 @@ func corrections() []rule {
 				Summary:  "__dlpack__ does not know the keywords max_version, dl_device and copy",
 				Upstream: "numpy pull request 26501",
 			},
-			Edit: func(p *program.Plan, _ *array) { p.DLPack.MaxVersion, p.DLPack.Copy = nil, nil },
+			Edit: program.WithoutKeywords[array],
 		},
 	}
 }
@@ -175,9 +168,7 @@ func useInterface(p *program.Plan, a *array) {
 
 // refuse refuses with a text that mentions the dtype.
 func refuse(kind error, format string) func(*program.Plan, *array) {
-	return func(p *program.Plan, a *array) {
-		p.Refuse = &core.Error{Kind: kind, Err: fmt.Errorf(format, a.typestr)}
-	}
+	return func(p *program.Plan, a *array) { p.Refusef(kind, format, a.typestr) }
 }
 
 // extensionType is the element type that the name of a dtype stands for. Types of less than a byte

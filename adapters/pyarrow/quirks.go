@@ -1,10 +1,6 @@
 package pyarrow
 
 import (
-	"errors"
-	"fmt"
-	"slices"
-
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
@@ -15,15 +11,11 @@ type rule = program.Rule[array]
 // The file of PyArrow that shows most quirks.
 const arrayPXI = "python/pyarrow/array.pxi"
 
-// rules is the table, in the order in which the rules edit a plan: first those that refuse what is not
+// table has the rules in the order in which they edit a plan: first those that refuse what is not
 // one array, then those that refuse element types, then the one that leads to something else, then those
 // about how __dlpack__ is called.
-func rules() []rule {
-	table := slices.Concat(pieces(), elements(), corrections())
-	for i := range table {
-		table[i].Framework = "pyarrow"
-	}
-	return table
+func table() program.Table[array] {
+	return program.NewTable("pyarrow", pieces(), elements(), corrections())
 }
 
 func pieces() []rule {
@@ -37,7 +29,7 @@ func pieces() []rule {
 			},
 			When: func(a *array) bool { return a.kind == columns || a.kind == scalar },
 			Edit: func(p *program.Plan, a *array) {
-				p.Refuse = &core.Error{Kind: core.ErrUnsupported, Err: fmt.Errorf("a %s is not an array", a.class)}
+				p.Refusef(core.ErrUnsupported, "a %s is not an array", a.class)
 				if a.kind == scalar {
 					p.Refuse.Remedy = "publish numpy.asarray({array}.as_py())"
 				}
@@ -51,7 +43,7 @@ func pieces() []rule {
 			},
 			When: func(a *array) bool { return a.kind == chunked && a.chunks != 1 },
 			Edit: func(p *program.Plan, a *array) {
-				p.Refuse = &core.Error{Kind: core.ErrLayout, Err: fmt.Errorf("the array is in %d chunks", a.chunks)}
+				p.Refusef(core.ErrLayout, "the array is in %d chunks", a.chunks)
 			},
 		},
 	}
@@ -68,7 +60,7 @@ func elements() []rule {
 			},
 			When: func(a *array) bool { return a.nulls > 0 },
 			Edit: func(p *program.Plan, a *array) {
-				p.Refuse = &core.Error{Kind: core.ErrUnsupported, Err: fmt.Errorf("%d elements are missing", a.nulls)}
+				p.Refusef(core.ErrUnsupported, "%d elements are missing", a.nulls)
 			},
 		}, {
 			Quirk: core.Quirk{
@@ -79,7 +71,7 @@ func elements() []rule {
 			},
 			When: func(a *array) bool { return a.isArray() && a.dtype == "bool" },
 			Edit: func(p *program.Plan, _ *array) {
-				p.Refuse = &core.Error{Kind: core.ErrDType, Err: errors.New("eight truth values share a byte")}
+				p.Refusef(core.ErrDType, "eight truth values share a byte")
 			},
 		}, {
 			Quirk: core.Quirk{
@@ -90,7 +82,7 @@ func elements() []rule {
 			},
 			When: func(a *array) bool { return a.isArray() && !a.isNumber() },
 			Edit: func(p *program.Plan, a *array) {
-				p.Refuse = &core.Error{Kind: core.ErrDType, Err: fmt.Errorf("the elements are of type %s", a.dtype)}
+				p.Refusef(core.ErrDType, "the elements are of type %s", a.dtype)
 				if a.isTime() {
 					p.Refuse.Remedy = "publish {array}.view('int64'), or 'int32', over the same memory"
 				}
@@ -117,7 +109,7 @@ func corrections() []rule {
 				Summary:  "__dlpack__ takes no stream but None: -1 is an error as well",
 				Upstream: arrayPXI,
 			},
-			Edit: func(p *program.Plan, _ *array) { p.DLPack.Stream = nil },
+			Edit: program.WithoutStream[array],
 		}, {
 			Quirk: core.Quirk{
 				ID: "pyarrow.kwargs-before-26", Until: "26.0.0", Effect: core.EffectCorrect,
@@ -127,8 +119,9 @@ func corrections() []rule {
 				Upstream: "arrow pull request 50827",
 			},
 			When: (*array).isArray,
-			Edit: func(p *program.Plan, _ *array) {
-				p.DLPack.MaxVersion, p.DLPack.Copy, p.DLPack.UnsignedReadOnly = nil, nil, true
+			Edit: func(p *program.Plan, a *array) {
+				program.WithoutKeywords(p, a)
+				program.UnsignedReadOnly(p, a)
 			},
 		},
 	}

@@ -3,19 +3,12 @@ package tensorflow
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
-	"github.com/ndbridge/ndbridge/core"
 )
 
 // New makes the adapter.
-func New() program.Adapter { return &adapter{rules: rules()} }
+func New() program.Adapter { return &adapter{table()} }
 
-type adapter struct{ rules []rule }
-
-// Framework implements [program.Adapter].
-func (*adapter) Framework() string { return "tensorflow" }
-
-// Quirks implements [program.Adapter].
-func (a *adapter) Quirks() []core.Quirk { return program.Quirks(a.rules) }
+type adapter struct{ program.Table[tensor] }
 
 // Owns claims what holds elements, and what passes for that.
 func (*adapter) Owns(g *py.GIL, _ *program.Env, o py.Object) (bool, error) {
@@ -32,6 +25,6 @@ func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, 
 	if err != nil {
 		return plan, err
 	}
-	program.Apply(&plan, a.rules, env, facts)
+	a.Edit(&plan, env, facts)
 	return plan, nil
 }

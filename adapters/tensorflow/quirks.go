@@ -1,8 +1,6 @@
 package tensorflow
 
 import (
-	"fmt"
-
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/core"
 )
@@ -15,14 +13,10 @@ const (
 	dlpackCC = "tensorflow/c/eager/dlpack.cc"
 )
 
-// rules is the table, in the order in which the rules edit a plan: first those that refuse, then the one
+// table has the rules in the order in which they edit a plan: first those that refuse, then the one
 // about variables, then those about how __dlpack__ is called.
-func rules() []rule {
-	table := append(refusals(), corrections()...)
-	for i := range table {
-		table[i].Framework = "tensorflow"
-	}
-	return table
+func table() program.Table[tensor] {
+	return program.NewTable("tensorflow", refusals(), corrections())
 }
 
 func refusals() []rule {
@@ -60,9 +54,7 @@ func refusals() []rule {
 }
 
 func refuseType(format string) func(*program.Plan, *tensor) {
-	return func(p *program.Plan, t *tensor) {
-		p.Refuse = &core.Error{Kind: core.ErrDType, Err: fmt.Errorf(format, t.dtype)}
-	}
+	return func(p *program.Plan, t *tensor) { p.Refusef(core.ErrDType, format, t.dtype) }
 }
 
 // refuseKind says what to publish in the object's place.
@@ -78,9 +70,8 @@ func refuseKind(p *program.Plan, t *tensor) {
 	default:
 		why, remedy = "stands for a tensor that does not exist yet", "publish what the function returns"
 	}
-	p.Refuse = &core.Error{
-		Kind: core.ErrUnsupported, Err: fmt.Errorf("the %s %s", t.class, why), Remedy: remedy,
-	}
+	p.Refusef(core.ErrUnsupported, "the %s %s", t.class, why)
+	p.Refuse.Remedy = remedy
 }
 
 func corrections() []rule {
@@ -101,7 +92,7 @@ func corrections() []rule {
 				Summary:  "__dlpack__ takes no stream but None: -1 is an error as well, of a tensor on a GPU too",
 				Upstream: opsPy,
 			},
-			Edit: func(p *program.Plan, _ *tensor) { p.DLPack.Stream = nil },
+			Edit: program.WithoutStream[tensor],
 		}, {
 			Quirk: core.Quirk{
 				ID: "tensorflow.legacy-capsule-only", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
@@ -109,7 +100,7 @@ func corrections() []rule {
 					"nothing says that the tensor is immutable",
 				Upstream: opsPy + ", " + dlpackCC,
 			},
-			Edit: func(p *program.Plan, _ *tensor) { p.DLPack.UnsignedReadOnly = true },
+			Edit: program.UnsignedReadOnly[tensor],
 		},
 	}
 }

@@ -1,8 +1,6 @@
 package torch
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
@@ -12,14 +10,10 @@ import (
 
 type rule = program.Rule[tensor]
 
-// rules is the table, in the order in which the rules edit a plan: first those that refuse, then those
+// table has the rules in the order in which they edit a plan: first those that refuse, then those
 // that make another tensor of it, then those about how it is asked.
-func rules() []rule {
-	table := slices.Concat(otherMemory(), otherElements(), dtypes(), corrections())
-	for i := range table {
-		table[i].Framework = "torch"
-	}
-	return table
+func table() program.Table[tensor] {
+	return program.NewTable("torch", otherMemory(), otherElements(), dtypes(), corrections())
 }
 
 const dlconvertor = "aten/src/ATen/DLConvertor.cpp"
@@ -42,7 +36,7 @@ func otherMemory() []rule {
 				if t.nested {
 					kind = "nested"
 				}
-				refuse(p, core.ErrLayout, "the tensor is %s, not strided memory", kind)
+				p.Refusef(core.ErrLayout, "the tensor is %s, not strided memory", kind)
 			},
 		}, {
 			Quirk: core.Quirk{
@@ -55,7 +49,7 @@ func otherMemory() []rule {
 			},
 			When: func(t *tensor) bool { return t.noData },
 			Edit: func(p *program.Plan, t *tensor) {
-				refuse(p, core.ErrPointer, "the %s has no memory of its own", t.class)
+				p.Refusef(core.ErrPointer, "the %s has no memory of its own", t.class)
 			},
 		},
 	}
@@ -74,7 +68,7 @@ func otherElements() []rule {
 			},
 			When: func(t *tensor) bool { return t.conj },
 			Edit: func(p *program.Plan, _ *tensor) {
-				refuse(p, core.ErrUnsupported, "the elements are the conjugates of those in memory")
+				p.Refusef(core.ErrUnsupported, "the elements are the conjugates of those in memory")
 			},
 		}, {
 			Quirk: core.Quirk{
@@ -86,7 +80,7 @@ func otherElements() []rule {
 			},
 			When: func(t *tensor) bool { return t.neg },
 			Edit: func(p *program.Plan, _ *tensor) {
-				refuse(p, core.ErrUnsupported, "the elements are the negatives of those in memory")
+				p.Refusef(core.ErrUnsupported, "the elements are the negatives of those in memory")
 			},
 		}, {
 			Quirk: core.Quirk{
@@ -100,15 +94,10 @@ func otherElements() []rule {
 				return strings.HasPrefix(t.dtype, "q") || strings.HasPrefix(t.dtype, "bits")
 			},
 			Edit: func(p *program.Plan, t *tensor) {
-				refuse(p, core.ErrDType, "the elements are %s", t.dtype)
+				p.Refusef(core.ErrDType, "the elements are %s", t.dtype)
 			},
 		},
 	}
-}
-
-// refuse is what the edits of quirks that refuse do.
-func refuse(p *program.Plan, kind error, format string, args ...any) {
-	p.Refuse = &core.Error{Kind: kind, Err: fmt.Errorf(format, args...)}
 }
 
 // dtypes corrects the types that DLPack lacks, or names wrongly.
@@ -185,7 +174,7 @@ func corrections() []rule {
 				t.requiresGrad = false
 			},
 			Instead: map[string]func(*program.Plan, *tensor){"refuse": func(p *program.Plan, _ *tensor) {
-				refuse(p, core.ErrUnsupported, "the tensor requires a gradient, and the configuration says no to those")
+				p.Refusef(core.ErrUnsupported, "the tensor requires a gradient, and the configuration says no to those")
 			}},
 		}, {
 			Quirk: core.Quirk{
@@ -204,7 +193,7 @@ func corrections() []rule {
 				Summary:  "__dlpack__ does not know the keywords max_version, dl_device and copy",
 				Upstream: "pytorch pull request 145000",
 			},
-			Edit: func(p *program.Plan, _ *tensor) { p.DLPack.MaxVersion, p.DLPack.Copy = nil, nil },
+			Edit: program.WithoutKeywords[tensor],
 		}, {
 			Quirk: core.Quirk{
 				ID: "torch.cpu-stream", Since: "2.9.0", Until: "2.10.0", Effect: core.EffectCorrect,
@@ -212,7 +201,7 @@ func corrections() []rule {
 				Summary:  "__dlpack__ of a tensor on the CPU takes no stream but None: -1 is an error as well",
 				Upstream: "pytorch pull requests 145000 and 163242",
 			},
-			Edit: func(p *program.Plan, _ *tensor) { p.DLPack.Stream = nil },
+			Edit: program.WithoutStream[tensor],
 		},
 	}
 }

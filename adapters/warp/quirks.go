@@ -1,18 +1,16 @@
 package warp
 
 import (
-	"fmt"
-
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/core"
 )
 
 type rule = program.Rule[array]
 
-// rules is the table, in the order in which the rules edit a plan: first the one that refuses, then
+// table has the rules in the order in which they edit a plan: first the one that refuses, then
 // those that choose the protocol, then those about how __dlpack__ is called.
-func rules() []rule {
-	table := []rule{
+func table() program.Table[array] {
+	return program.NewTable("warp", []rule{
 		{
 			Quirk: core.Quirk{
 				ID: "warp.indexed-arrays", Effect: core.EffectRefuse,
@@ -23,10 +21,7 @@ func rules() []rule {
 			},
 			When: func(a *array) bool { return gathered(a.class) },
 			Edit: func(p *program.Plan, a *array) {
-				p.Refuse = &core.Error{
-					Kind: core.ErrLayout,
-					Err:  fmt.Errorf("the elements of %s %s are in several places", article(a.class), a.class),
-				}
+				p.Refusef(core.ErrLayout, "the elements of %s %s are in several places", article(a.class), a.class)
 			},
 		}, {
 			Quirk: core.Quirk{
@@ -52,13 +47,9 @@ func rules() []rule {
 				Summary:  "__dlpack__ does not know the keywords max_version, dl_device and copy",
 				Upstream: "warp/_src/types.py",
 			},
-			Edit: func(p *program.Plan, _ *array) { p.DLPack.MaxVersion, p.DLPack.Copy = nil, nil },
+			Edit: program.WithoutKeywords[array],
 		},
-	}
-	for i := range table {
-		table[i].Framework = "warp"
-	}
-	return table
+	})
 }
 
 func article(class string) string {

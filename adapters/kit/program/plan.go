@@ -1,7 +1,6 @@
 package program
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
@@ -94,44 +93,6 @@ func StandardPlan() Plan {
 // Without takes a protocol out of the plan.
 func (p *Plan) Without(protocol Protocol) {
 	p.Protocols = slices.DeleteFunc(slices.Clone(p.Protocols), func(q Protocol) bool { return q == protocol })
-}
-
-// Rule is a quirk together with what it does to the plan for an object of which the facts F are
-// known.
-type Rule[F any] struct {
-	core.Quirk
-	When func(f *F) bool // nil: for every object
-	Edit func(p *Plan, f *F)
-	// Instead holds, for a quirk with Choices, what those but the first do in the place of Edit.
-	Instead map[string]func(p *Plan, f *F)
-}
-
-// Apply lets the rules that are in force edit a plan, in their order, up to the first that refuses.
-func Apply[F any](p *Plan, rules []Rule[F], env *Env, facts *F) {
-	for _, r := range rules {
-		if !env.InForce(r.ID) || r.When != nil && !r.When(facts) {
-			continue
-		}
-		edit := r.Edit
-		if instead, ok := r.Instead[env.chosen[r.ID]]; ok {
-			edit = instead
-		}
-		edit(p, facts)
-		p.applied = append(p.applied, r.Quirk)
-		if p.Refuse != nil {
-			p.Refuse.Quirk, p.Refuse.Remedy = r.ID, cmp.Or(p.Refuse.Remedy, r.Remedy)
-			return
-		}
-	}
-}
-
-// Quirks gives the quirks of rules, for Adapter.Quirks.
-func Quirks[F any](rules []Rule[F]) []core.Quirk {
-	quirks := make([]core.Quirk, len(rules))
-	for i, r := range rules {
-		quirks[i] = r.Quirk
-	}
-	return quirks
 }
 
 // tookPart gives the quirks that mattered to a reading by this protocol: those that led to it, and
