@@ -5,15 +5,11 @@ package main
 import (
 	"github.com/ndbridge/ndbridge/adapters/all"
 	"github.com/ndbridge/ndbridge/adapters/kit/entry"
-	"github.com/ndbridge/ndbridge/adapters/kit/program"
-	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/internal/version"
 )
 
 func init() { //nolint:gochecknoinits // a library has no other beginning
-	entry.Register("all", version.Version, func(i *py.Interp) entry.Program {
-		return program.New(i, "all "+version.Version, all.Adapters()...)
-	})
+	entry.Register("all", version.Version, all.Adapters()...)
 }
 
 func main() {}

@@ -5,15 +5,11 @@ package main
 import (
 	"github.com/ndbridge/ndbridge/adapters/jax"
 	"github.com/ndbridge/ndbridge/adapters/kit/entry"
-	"github.com/ndbridge/ndbridge/adapters/kit/program"
-	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/internal/version"
 )
 
 func init() { //nolint:gochecknoinits // a library has no other beginning
-	entry.Register("jax", version.Version, func(i *py.Interp) entry.Program {
-		return program.New(i, "jax "+version.Version, jax.New())
-	})
+	entry.Register("jax", version.Version, jax.New())
 }
 
 func main() {}

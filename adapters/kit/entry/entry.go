@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/wire"
@@ -28,38 +29,22 @@ import (
 // leaves a part of the second that an ending program has.
 const closeTimeout = 500 * time.Millisecond
 
-// Program is a Python program as a producer, and what its process tells it.
-type Program interface {
-	core.Producer
-
-	// Publish gives an object a name. It is called with the GIL held, on one of Python's own threads,
-	// so it must not wait for anything that may be waiting for the GIL.
-	Publish(g *py.GIL, name string, o py.Object) error
-	// Unpublish takes a name back. It is called as Publish is.
-	Unpublish(g *py.GIL, name string) error
-	// Exited says that the script has ended by itself, with the status that the process will have and
-	// the message that came instead of one, if any. After status 0 the interpreter stays.
-	Exited(status int, message string)
-	// Failed says that the script has raised.
-	Failed(err *core.PythonError)
-}
-
 // plugin is the one plugin of this process. C calls functions, not methods, so it has to be global.
 // It is written by Register and by ndGoStart, which are over before any other function is called.
 //
 //nolint:gochecknoglobals // see above
 var plugin struct {
 	name, version string
-	newProgram    func(i *py.Interp) Program
+	adapters      []program.Adapter
 
 	interp  *py.Interp
-	program Program
+	program *program.Program
 }
 
-// Register says what the library serves. A plugin's main package calls it from an init function,
-// once.
-func Register(name, version string, newProgram func(i *py.Interp) Program) {
-	plugin.name, plugin.version, plugin.newProgram = name, version, newProgram
+// Register says what the library is called and which frameworks it knows. A plugin's main package calls
+// it from an init function, once. Of several adapters that claim an object, the first has it.
+func Register(name, version string, adapters ...program.Adapter) {
+	plugin.name, plugin.version, plugin.adapters = name, version, adapters
 }
 
 // ndGoStart starts to serve. The status descriptor is for messages to the host when it cannot.
@@ -71,7 +56,8 @@ func ndGoStart(handshake, status C.int) C.int {
 		report(int(status), err)
 		return 1
 	}
-	plugin.interp, plugin.program = interp, plugin.newProgram(interp)
+	plugin.interp = interp
+	plugin.program = program.New(interp, plugin.name+" "+plugin.version, plugin.adapters...)
 	go serve(os.NewFile(uintptr(handshake), "handshake"), int(status))
 	return 0
 }

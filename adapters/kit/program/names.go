@@ -61,7 +61,8 @@ func (b *published) names() []string {
 }
 
 // Publish gives an array a name, which the host can ask for as for a variable, and holds it until it
-// is unpublished or the name goes to another. It must be called with the GIL held.
+// is unpublished or the name goes to another. It must be called with the GIL held, and waits for nothing
+// that may be waiting for the GIL.
 //
 // It wraps core.ErrConfig if the name cannot be one, and says why if the object is no array that
 // could be leased.

@@ -4,16 +4,12 @@ package main
 
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit/entry"
-	"github.com/ndbridge/ndbridge/adapters/kit/program"
-	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/adapters/numpy"
 	"github.com/ndbridge/ndbridge/internal/version"
 )
 
 func init() { //nolint:gochecknoinits // a library has no other beginning
-	entry.Register("numpy", version.Version, func(i *py.Interp) entry.Program {
-		return program.New(i, "numpy "+version.Version, numpy.New())
-	})
+	entry.Register("numpy", version.Version, numpy.New())
 }
 
 func main() {}
