@@ -1,9 +1,11 @@
 // Package programtest runs Python scripts with a plugin and talks to the plugin's producer directly,
-// without the host's comforts: for tests of what happens in the program's process.
+// without the host's comforts: for tests of what happens in the program's process, and for the witnesses
+// of adapters, those of other modules too.
 package programtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -18,6 +20,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
 
+	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
@@ -32,10 +35,10 @@ const Patience = 60 * time.Second
 // NDBRIDGE_TEST_PYTHON, with the default plugin and the shared heap.
 type Options struct {
 	Python   string
-	Plugin   string // "numpy"; "" means "all"
+	Plugin   string // one of NDBRIDGE_LIB by its name, or a file if it has a '/'; "" means "all"
 	NoHeap   bool
 	Env      []string
-	Settings wire.Settings
+	Settings kit.Settings
 }
 
 // Program is a running script and the client of its producer.
@@ -57,26 +60,25 @@ func Start(tb testing.TB, script string, opts Options) *Program {
 // Open is Start for sessions that may fail to open. The program, which has ended then, is not nil.
 func Open(tb testing.TB, script string, opts Options) (*Program, error) {
 	tb.Helper()
-	lib := Variable(tb, "NDBRIDGE_LIB")
 	file := filepath.Join(tb.TempDir(), "script.py")
 	check(tb, os.WriteFile(file, []byte(script), 0o600))
 	if opts.Python == "" {
 		opts.Python = Variable(tb, "NDBRIDGE_TEST_PYTHON")
 	}
-	if opts.Plugin == "" {
-		opts.Plugin = "all"
+	library := opts.Plugin
+	if !strings.Contains(library, "/") {
+		library = filepath.Join(Variable(tb, "NDBRIDGE_LIB"), "ndbridge-"+cmp.Or(library, "all")+".so")
 	}
-	library := filepath.Join(lib, "ndbridge-"+opts.Plugin+".so")
 	//nolint:noctx // go-plugin ends it
 	cmd := exec.Command(opts.Python, bootstrap.Args(library, bootstrap.Script, file)...)
 	cmd.Env = append(slices.Clone(opts.Env), "NDBRIDGE_HEAP_LIBRARIES="+os.Getenv("NDBRIDGE_HEAP_LIBRARIES"))
 	if !opts.NoHeap {
-		cmd.Env = append(cmd.Env, "LD_PRELOAD="+filepath.Join(lib, "libndbridge-heap.so"))
+		cmd.Env = append(cmd.Env, "LD_PRELOAD="+filepath.Join(filepath.Dir(library), "libndbridge-heap.so"))
 	}
 	return open(tb, cmd, opts.Settings)
 }
 
-func open(tb testing.TB, cmd *exec.Cmd, settings wire.Settings) (*Program, error) {
+func open(tb testing.TB, cmd *exec.Cmd, settings kit.Settings) (*Program, error) {
 	tb.Helper()
 	p := &Program{}
 	conn, side, err := fdpass.Pair()

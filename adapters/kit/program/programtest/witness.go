@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
 // Witness is an array that a quirk is about: what becomes of it with the quirk, and without. It counts
@@ -32,7 +32,9 @@ type Witness struct {
 type Quirks struct {
 	Framework string
 	Table     []core.Quirk
-	Setup     string // Python code before the arrays
+	Plugin    string   // as in Options
+	Env       []string // as in Options
+	Setup     string   // Python code before the arrays
 	Witnesses []Witness
 }
 
@@ -89,8 +91,8 @@ func (q *Quirks) start(t *testing.T, python string, disabled ...core.QuirkID) ru
 	for _, w := range q.Witnesses {
 		fmt.Fprintf(&script, "witness.append(%s)\n", w.Array)
 	}
-	p := Start(t, script.String(), Options{Python: python, Settings: wire.Settings{
-		Adapters: []wire.AdapterSettings{{Name: q.Framework, DisabledQuirks: disabled}},
+	p := Start(t, script.String(), Options{Python: python, Plugin: q.Plugin, Env: q.Env, Settings: kit.Settings{
+		Adapters: []kit.AdapterSettings{{Name: q.Framework, DisabledQuirks: disabled}},
 	}})
 	p.Finish(t)
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
