@@ -62,6 +62,7 @@ func CheckReport(t *testing.T, p *Program, framework, dict string, atLeast int) 
 	if info, err := p.Info(t.Context()); err != nil || info.Leases != 0 {
 		t.Errorf("%d leases are left (%v)", info.Leases, err)
 	}
+	p.tell(t, framework, "arrays", len(everything))
 }
 
 // Check compares a view, or the error that came in its place, with what the framework said.

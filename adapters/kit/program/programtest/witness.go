@@ -73,6 +73,7 @@ func (q *Quirks) Prove(t *testing.T, python string) []core.QuirkID {
 		}
 		proven = append(proven, w.ID)
 	}
+	usual.tell(t, q.Framework, "quirks", len(proven))
 	return proven
 }
 
