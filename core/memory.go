@@ -1,5 +1,7 @@
 package core
 
+import "context"
+
 // Memory is one stretch of memory that is visible in this process: what a [View] stands on. Whoever
 // maps memory implements it; users of views do not meet it.
 //
@@ -15,4 +17,11 @@ type Memory interface {
 	Size() int64
 	// Close gives the memory back. The view that owns a Memory calls it exactly once.
 	Close() error
+}
+
+// Fenced is a [Memory] that may have to be waited for before it is touched.
+type Fenced interface {
+	Memory
+	// Ready returns when the memory may be touched: nil, the error of ctx, or why that will never be.
+	Ready(ctx context.Context) error
 }

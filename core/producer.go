@@ -24,10 +24,11 @@ type Producer interface {
 	// for a name that does not exist yet while the producer may still make it.
 	Lease(ctx context.Context, name string, req Request) (Lease, error)
 
-	// Descriptor lends the file behind a segment that a standing lease names. The caller owns the
-	// file and may close it at once after mapping it. The file is open for writing only if
-	// writable is true, which is refused with ErrReadOnly unless a standing lease on that segment
-	// was granted as writable.
+	// Descriptor lends the file behind a segment that a standing lease names, in its handle or its
+	// fence. The caller owns the file and may close it at once after mapping it. The file is open for
+	// writing only if writable is true, which is refused with ErrReadOnly unless a standing lease on
+	// that segment was granted as writable, or the segment is that of a fence. What stands for GPU
+	// memory has no mode: the driver grants or refuses writing when it is mapped.
 	Descriptor(ctx context.Context, id SegmentID, writable bool) (*os.File, error)
 
 	// Release ends leases. Unknown or already released ones are ignored.
@@ -123,31 +124,3 @@ type Lease struct {
 	Quirks    []QuirkID // those that took part
 	Writable  bool      // as granted
 }
-
-// Handle is how a lease's memory is reached: a sealed sum, so that a type switch over it is
-// exhaustive. It is a [Segment], or nil for an array without elements.
-type Handle interface{ isHandle() }
-
-// SegmentID names a segment within one producer. It is never used twice.
-type SegmentID uint64
-
-// Segment is host memory behind a file descriptor, which [Producer.Descriptor] lends. One segment
-// may hold the memory of many leases.
-type Segment struct {
-	ID   SegmentID
-	Size int64 // bytes of the file that may be mapped, from its start
-	// Sealed says that the file is a memfd that can no longer shrink, so that a mapping of it never
-	// faults. The host checks it. A file that is not sealed faults (SIGBUS) if its owner truncates it,
-	// as any mapping of that file would.
-	Sealed bool
-}
-
-func (Segment) isHandle() {}
-
-// Fence is what must have happened before memory may be touched: a sealed sum.
-type Fence interface{ isFence() }
-
-// Ready is the fence of memory that may be touched at once.
-type Ready struct{}
-
-func (Ready) isFence() {}

@@ -150,8 +150,10 @@ func (v *View) Fence() Fence {
 	return v.root.Fence
 }
 
-// Wait returns when the memory may be touched by the host: at once for [Ready] memory. It obeys ctx
-// and reports its end as the context's error.
+// Wait returns when the memory may be touched: at once for [Ready] memory. Work on a GPU need not be
+// waited for so: package cuda lets its own stream wait. Wait obeys ctx and reports its end as the
+// context's error. An error that wraps ErrUnavailable says that the memory will never be ready, since
+// the program that was to fill it is gone.
 func (v *View) Wait(ctx context.Context) error {
 	if v.closed.Load() {
 		return v.fail("wait", ErrClosed, nil)
@@ -159,7 +161,32 @@ func (v *View) Wait(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return v.fail("wait", err, context.Cause(ctx))
 	}
-	return nil
+	m, ok := v.root.mem.(Fenced)
+	if !ok {
+		return nil
+	}
+	err := m.Ready(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return v.fail("wait", ctx.Err(), context.Cause(ctx))
+	default:
+		return v.fail("wait", cmp.Or(categoryOf(err), ErrUnavailable), err)
+	}
+}
+
+// Use calls f while the view cannot be closed: with its memory, nil if it has no elements, and the
+// offset of the element with index [0, ..., 0] in it. It is for packages that know more of the memory
+// than core does, as package cuda does of a GPU's. Close waits for f, so f must not close the view. The
+// error is that of f, or one that wraps ErrClosed.
+func (v *View) Use(f func(m Memory, offset int) error) error {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if v.closed.Load() {
+		return v.fail("use", ErrClosed, nil)
+	}
+	return f(v.root.mem, v.offset)
 }
 
 // Addr is the address, on the host or on the device, of the element with index [0, ..., 0], or 0 if

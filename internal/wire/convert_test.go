@@ -23,6 +23,7 @@ func TestEnumsAreComplete(t *testing.T) {
 	checkEnum(t, routes(), 1, pb.Route_ROUTE_UNSPECIFIED.Descriptor(), false)
 	checkEnum(t, reasons(), 0, pb.Reason_REASON_UNSPECIFIED.Descriptor(), true)
 	checkEnum(t, copyPolicies(), 0, pb.CopyPolicy_COPY_POLICY_UNSPECIFIED.Descriptor(), true)
+	checkEnum(t, syncPolicies(), 0, pb.SyncPolicy_SYNC_POLICY_UNSPECIFIED.Descriptor(), true)
 	checkEnum(t, effects(), 1, pb.Effect_EFFECT_UNSPECIFIED.Descriptor(), false)
 }
 
@@ -57,11 +58,11 @@ func checkEnum[C ~uint8, P interface {
 	}
 }
 
-func mustLayout(t *testing.T, s core.LayoutSpec) core.Layout {
-	t.Helper()
+func mustLayout(tb testing.TB, s core.LayoutSpec) core.Layout {
+	tb.Helper()
 	l, err := core.NewLayout(s)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return l
 }

@@ -24,6 +24,10 @@ func routes() []pair[core.Route, pb.Route] {
 		{core.RouteSharedHeap, pb.Route_ROUTE_SHARED_HEAP},
 		{core.RouteMappedFile, pb.Route_ROUTE_MAPPED_FILE},
 		{core.RouteStaged, pb.Route_ROUTE_STAGED},
+		{core.RouteCUDAIPC, pb.Route_ROUTE_CUDA_IPC},
+		{core.RouteCUDAVMM, pb.Route_ROUTE_CUDA_VMM},
+		{core.RouteCUDAPool, pb.Route_ROUTE_CUDA_POOL},
+		{core.RouteCUDAStaged, pb.Route_ROUTE_CUDA_STAGED},
 	}
 }
 
@@ -37,6 +41,8 @@ func reasons() []pair[core.Reason, pb.Reason] {
 		{core.ReasonPrivateMapping, pb.Reason_REASON_PRIVATE_MAPPING},
 		{core.ReasonFileGone, pb.Reason_REASON_FILE_GONE},
 		{core.ReasonConverted, pb.Reason_REASON_CONVERTED},
+		{core.ReasonNotExportable, pb.Reason_REASON_NOT_EXPORTABLE},
+		{core.ReasonHostWithoutGPU, pb.Reason_REASON_HOST_WITHOUT_GPU},
 	}
 }
 
@@ -45,6 +51,14 @@ func copyPolicies() []pair[core.CopyPolicy, pb.CopyPolicy] {
 		{core.CopyDefault, pb.CopyPolicy_COPY_POLICY_UNSPECIFIED},
 		{core.CopyIfNeeded, pb.CopyPolicy_COPY_POLICY_IF_NEEDED},
 		{core.CopyNever, pb.CopyPolicy_COPY_POLICY_NEVER},
+	}
+}
+
+func syncPolicies() []pair[core.SyncPolicy, pb.SyncPolicy] {
+	return []pair[core.SyncPolicy, pb.SyncPolicy]{
+		{core.SyncDefault, pb.SyncPolicy_SYNC_POLICY_UNSPECIFIED},
+		{core.SyncDevice, pb.SyncPolicy_SYNC_POLICY_DEVICE},
+		{core.SyncStream, pb.SyncPolicy_SYNC_POLICY_STREAM},
 	}
 }
 

@@ -32,6 +32,13 @@ func FuzzLease(f *testing.F) {
 			seed(f, l)
 		}
 	}
+	for _, l := range cudaLeases(f) {
+		message, err := leaseToProto(l)
+		if err != nil {
+			f.Fatal(err)
+		}
+		seed(f, message)
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		message := new(pb.Lease)
 		if proto.Unmarshal(b, message) != nil {
@@ -46,14 +53,17 @@ func FuzzLease(f *testing.F) {
 				t.Fatalf("layout %+v: %v", l.Layout.Spec(), err)
 			}
 			lo, hi := l.Layout.Span()
-			segment, ok := l.Handle.(core.Segment)
+			_, host := l.Handle.(core.Segment)
+			ok := l.Handle != nil
 			switch {
 			case ok != (l.Layout.Len() > 0) || ok == (l.Route == core.RouteEmpty):
 				t.Fatalf("%d elements by route %v with handle %v", l.Layout.Len(), l.Route, l.Handle)
-			case ok && (lo < 0 || lo >= hi || int64(hi) > segment.Size):
-				t.Fatalf("span %d to %d of segment %+v", lo, hi, segment)
-			case ok && !l.Layout.Device().HostReadable():
-				t.Fatalf("host memory on %v", l.Layout.Device())
+			case ok && (lo < 0 || lo >= hi || int64(hi) > l.Handle.Extent()):
+				t.Fatalf("span %d to %d of %+v", lo, hi, l.Handle)
+			case ok && host != l.Layout.Device().HostReadable():
+				t.Fatalf("a handle of type %T on %v", l.Handle, l.Layout.Device())
+			case !host && ok && l.Layout.Device().Kind != core.CUDA:
+				t.Fatalf("GPU memory on %v", l.Layout.Device())
 			case l.Route == core.RouteNone || l.Fence == nil || l.Route.Copied() != (l.Reason != core.ReasonNone):
 				t.Fatalf("route %v, fence %v, reason %v", l.Route, l.Fence, l.Reason)
 			case l.Writable != req.Writable || l.Writable && l.Layout.ReadOnly():

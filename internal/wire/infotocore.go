@@ -83,9 +83,14 @@ func settingsToCore(s *pb.Settings) (Settings, error) {
 	if err := errors.Join(checkText("program", out.Program), checkList("adapters", len(s.GetAdapters()))); err != nil {
 		return Settings{}, err
 	}
+	var err error
+	if out.GPUs, err = gpusToCore(s.GetGpus()); err != nil {
+		return Settings{}, err
+	}
 	for _, a := range s.GetAdapters() {
-		policy, err := enumToCore(copyPolicies(), a.GetCopy())
-		if err != nil {
+		policy, copyErr := enumToCore(copyPolicies(), a.GetCopy())
+		sync, syncErr := enumToCore(syncPolicies(), a.GetSync())
+		if err := errors.Join(copyErr, syncErr); err != nil {
 			return Settings{}, err
 		}
 		disabled, listErr := toTexts[core.QuirkID]("quirk", a.GetDisabledQuirks())
@@ -94,7 +99,7 @@ func settingsToCore(s *pb.Settings) (Settings, error) {
 			return Settings{}, err
 		}
 		out.Adapters = append(out.Adapters, AdapterSettings{
-			Name: a.GetName(), Copy: policy, DisabledQuirks: disabled, QuirkEffects: effects,
+			Name: a.GetName(), Copy: policy, Sync: sync, DisabledQuirks: disabled, QuirkEffects: effects,
 		})
 	}
 	return out, nil

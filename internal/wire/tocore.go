@@ -142,15 +142,23 @@ func handleToCore(h *pb.Handle) (core.Handle, error) {
 			return nil, fmt.Errorf("segment of %d bytes", s.GetSize())
 		}
 		return core.Segment{ID: core.SegmentID(s.GetId()), Size: s.GetSize(), Sealed: s.GetSealed()}, nil
+	case *pb.Handle_CudaIpc:
+		return ipcToCore(kind.CudaIpc)
+	case *pb.Handle_CudaVmm:
+		return vmmToCore(kind.CudaVmm)
+	case *pb.Handle_CudaPool:
+		return poolToCore(kind.CudaPool)
 	default:
 		return nil, errors.New("no handle that this version knows")
 	}
 }
 
 func fenceToCore(f *pb.Fence) (core.Fence, error) {
-	switch f.GetKind().(type) {
+	switch kind := f.GetKind().(type) {
 	case *pb.Fence_Ready:
 		return core.Ready{}, nil
+	case *pb.Fence_CudaWord:
+		return wordToCore(kind.CudaWord)
 	default:
 		return nil, errors.New("no fence that this version knows")
 	}
@@ -158,21 +166,18 @@ func fenceToCore(f *pb.Fence) (core.Fence, error) {
 
 // checkMemory proves that the elements lie inside the memory that the handle names.
 func checkMemory(l core.Lease) error {
-	segment, ok := l.Handle.(core.Segment)
 	switch {
-	case !ok && (l.Layout.Len() != 0 || l.Route != core.RouteEmpty):
+	case l.Handle == nil && l.Layout.Len() != 0:
 		return fmt.Errorf("%d elements by route %v without memory", l.Layout.Len(), l.Route)
-	case !ok:
-		return nil
-	case l.Layout.Len() == 0 || l.Route == core.RouteEmpty:
-		return fmt.Errorf("%d elements by route %v with memory", l.Layout.Len(), l.Route)
-	case !l.Layout.Device().HostReadable():
-		return fmt.Errorf("a segment of host memory for an array on %v", l.Layout.Device())
+	case l.Handle == nil:
+		return checkPlace(l)
+	case l.Layout.Len() == 0:
+		return fmt.Errorf("no elements by route %v with memory", l.Route)
 	}
-	if lo, hi := l.Layout.Span(); lo < 0 || int64(hi) > segment.Size {
-		return fmt.Errorf("elements from byte %d to %d of a segment of %d bytes", lo, hi, segment.Size)
+	if lo, hi := l.Layout.Span(); lo < 0 || int64(hi) > l.Handle.Extent() {
+		return fmt.Errorf("elements from byte %d to %d of memory of %d bytes", lo, hi, l.Handle.Extent())
 	}
-	return nil
+	return checkPlace(l)
 }
 
 // checkGrant proves that the lease is one that was asked for.

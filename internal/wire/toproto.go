@@ -86,6 +86,12 @@ func handleToProto(h core.Handle) (*pb.Handle, error) {
 	case core.Segment:
 		segment := &pb.Segment{Id: uint64(h.ID), Size: h.Size, Sealed: h.Sealed}
 		return &pb.Handle{Kind: &pb.Handle_Segment{Segment: segment}}, nil
+	case core.CUDAIPC:
+		return &pb.Handle{Kind: &pb.Handle_CudaIpc{CudaIpc: ipcToProto(h)}}, nil
+	case core.CUDAVMM:
+		return &pb.Handle{Kind: &pb.Handle_CudaVmm{CudaVmm: vmmToProto(h)}}, nil
+	case core.CUDAPool:
+		return &pb.Handle{Kind: &pb.Handle_CudaPool{CudaPool: poolToProto(h)}}, nil
 	default:
 		return nil, fmt.Errorf("handle of type %T", h)
 	}
@@ -95,6 +101,8 @@ func fenceToProto(f core.Fence) (*pb.Fence, error) {
 	switch f := f.(type) {
 	case core.Ready:
 		return &pb.Fence{Kind: &pb.Fence_Ready{Ready: &pb.Ready{}}}, nil
+	case core.CUDAWord:
+		return &pb.Fence{Kind: &pb.Fence_CudaWord{CudaWord: wordToProto(f)}}, nil
 	case nil:
 		return nil, errors.New("no fence")
 	default:
@@ -157,14 +165,18 @@ func quirkToProto(q core.Quirk) (*pb.Quirk, error) {
 }
 
 func settingsToProto(s Settings) (*pb.Settings, error) {
-	out := &pb.Settings{Program: text(s.Program)}
+	out := &pb.Settings{Program: text(s.Program), Gpus: gpusToProto(s.GPUs)}
 	for _, a := range s.Adapters {
 		policy, err := enumToProto(copyPolicies(), a.Copy)
 		if err != nil {
 			return nil, fmt.Errorf("adapter %s: %w", a.Name, err)
 		}
+		sync, err := enumToProto(syncPolicies(), a.Sync)
+		if err != nil {
+			return nil, fmt.Errorf("adapter %s: %w", a.Name, err)
+		}
 		settings := &pb.AdapterSettings{
-			Name: text(a.Name), Copy: policy, DisabledQuirks: texts(a.DisabledQuirks),
+			Name: text(a.Name), Copy: policy, Sync: sync, DisabledQuirks: texts(a.DisabledQuirks),
 			QuirkEffects: make(map[string]string, len(a.QuirkEffects)),
 		}
 		for id, effect := range a.QuirkEffects {

@@ -38,12 +38,14 @@ func Handshake() plugin.HandshakeConfig {
 type Settings struct {
 	Program  string // the program's name, for error texts
 	Adapters []AdapterSettings
+	GPUs     []core.UUID // those whose memory the host can map
 }
 
 // AdapterSettings says how one framework's arrays are treated.
 type AdapterSettings struct {
 	Name           string // the adapter's name: "numpy"
 	Copy           core.CopyPolicy
+	Sync           core.SyncPolicy
 	DisabledQuirks []core.QuirkID
 	QuirkEffects   map[core.QuirkID]string // of quirks that have a choice: which effect the user chose
 }

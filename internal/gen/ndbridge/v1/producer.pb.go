@@ -89,7 +89,10 @@ type Settings struct {
 	// The program's name, for error texts.
 	Program string `protobuf:"bytes,1,opt,name=program,proto3" json:"program,omitempty"`
 	// How each framework's arrays are treated. Adapters that are not named use their defaults.
-	Adapters      []*AdapterSettings `protobuf:"bytes,2,rep,name=adapters,proto3" json:"adapters,omitempty"`
+	Adapters []*AdapterSettings `protobuf:"bytes,2,rep,name=adapters,proto3" json:"adapters,omitempty"`
+	// UUIDs (16 bytes each) of the GPUs whose memory the host can map. What is on others is copied to
+	// host memory.
+	Gpus          [][]byte `protobuf:"bytes,3,rep,name=gpus,proto3" json:"gpus,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -138,6 +141,13 @@ func (x *Settings) GetAdapters() []*AdapterSettings {
 	return nil
 }
 
+func (x *Settings) GetGpus() [][]byte {
+	if x != nil {
+		return x.Gpus
+	}
+	return nil
+}
+
 // AdapterSettings says how one framework's arrays are treated.
 type AdapterSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -148,7 +158,9 @@ type AdapterSettings struct {
 	// The quirks that are switched off.
 	DisabledQuirks []string `protobuf:"bytes,3,rep,name=disabled_quirks,json=disabledQuirks,proto3" json:"disabled_quirks,omitempty"`
 	// The effects that the user chose, of quirks that have a choice, by quirk.
-	QuirkEffects  map[string]string `protobuf:"bytes,4,rep,name=quirk_effects,json=quirkEffects,proto3" json:"quirk_effects,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	QuirkEffects map[string]string `protobuf:"bytes,4,rep,name=quirk_effects,json=quirkEffects,proto3" json:"quirk_effects,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// How work on a GPU is waited for.
+	Sync          SyncPolicy `protobuf:"varint,5,opt,name=sync,proto3,enum=ndbridge.v1.SyncPolicy" json:"sync,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -209,6 +221,13 @@ func (x *AdapterSettings) GetQuirkEffects() map[string]string {
 		return x.QuirkEffects
 	}
 	return nil
+}
+
+func (x *AdapterSettings) GetSync() SyncPolicy {
+	if x != nil {
+		return x.Sync
+	}
+	return SyncPolicy_SYNC_POLICY_UNSPECIFIED
 }
 
 // OpenResponse answers Open.
@@ -879,15 +898,17 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\n" +
 	"\x1andbridge/v1/producer.proto\x12\vndbridge.v1\x1a\x17ndbridge/v1/types.proto\"@\n" +
 	"\vOpenRequest\x121\n" +
-	"\bsettings\x18\x01 \x01(\v2\x15.ndbridge.v1.SettingsR\bsettings\"^\n" +
+	"\bsettings\x18\x01 \x01(\v2\x15.ndbridge.v1.SettingsR\bsettings\"r\n" +
 	"\bSettings\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\tR\aprogram\x128\n" +
-	"\badapters\x18\x02 \x03(\v2\x1c.ndbridge.v1.AdapterSettingsR\badapters\"\x91\x02\n" +
+	"\badapters\x18\x02 \x03(\v2\x1c.ndbridge.v1.AdapterSettingsR\badapters\x12\x12\n" +
+	"\x04gpus\x18\x03 \x03(\fR\x04gpus\"\xbe\x02\n" +
 	"\x0fAdapterSettings\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
 	"\x04copy\x18\x02 \x01(\x0e2\x17.ndbridge.v1.CopyPolicyR\x04copy\x12'\n" +
 	"\x0fdisabled_quirks\x18\x03 \x03(\tR\x0edisabledQuirks\x12S\n" +
-	"\rquirk_effects\x18\x04 \x03(\v2..ndbridge.v1.AdapterSettings.QuirkEffectsEntryR\fquirkEffects\x1a?\n" +
+	"\rquirk_effects\x18\x04 \x03(\v2..ndbridge.v1.AdapterSettings.QuirkEffectsEntryR\fquirkEffects\x12+\n" +
+	"\x04sync\x18\x05 \x01(\x0e2\x17.ndbridge.v1.SyncPolicyR\x04sync\x1a?\n" +
 	"\x11QuirkEffectsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"t\n" +
@@ -965,40 +986,42 @@ var file_ndbridge_v1_producer_proto_goTypes = []any{
 	(*WaitResponse)(nil),       // 16: ndbridge.v1.WaitResponse
 	nil,                        // 17: ndbridge.v1.AdapterSettings.QuirkEffectsEntry
 	(CopyPolicy)(0),            // 18: ndbridge.v1.CopyPolicy
-	(*Info)(nil),               // 19: ndbridge.v1.Info
-	(*Entry)(nil),              // 20: ndbridge.v1.Entry
-	(*Lease)(nil),              // 21: ndbridge.v1.Lease
+	(SyncPolicy)(0),            // 19: ndbridge.v1.SyncPolicy
+	(*Info)(nil),               // 20: ndbridge.v1.Info
+	(*Entry)(nil),              // 21: ndbridge.v1.Entry
+	(*Lease)(nil),              // 22: ndbridge.v1.Lease
 }
 var file_ndbridge_v1_producer_proto_depIdxs = []int32{
 	1,  // 0: ndbridge.v1.OpenRequest.settings:type_name -> ndbridge.v1.Settings
 	2,  // 1: ndbridge.v1.Settings.adapters:type_name -> ndbridge.v1.AdapterSettings
 	18, // 2: ndbridge.v1.AdapterSettings.copy:type_name -> ndbridge.v1.CopyPolicy
 	17, // 3: ndbridge.v1.AdapterSettings.quirk_effects:type_name -> ndbridge.v1.AdapterSettings.QuirkEffectsEntry
-	19, // 4: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
-	4,  // 5: ndbridge.v1.OpenResponse.capabilities:type_name -> ndbridge.v1.Capabilities
-	19, // 6: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
-	20, // 7: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
-	18, // 8: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
-	21, // 9: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
-	0,  // 10: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
-	5,  // 11: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
-	7,  // 12: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
-	9,  // 13: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
-	11, // 14: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
-	13, // 15: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
-	15, // 16: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
-	3,  // 17: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
-	6,  // 18: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
-	8,  // 19: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
-	10, // 20: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
-	12, // 21: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
-	14, // 22: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
-	16, // 23: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
-	17, // [17:24] is the sub-list for method output_type
-	10, // [10:17] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	19, // 4: ndbridge.v1.AdapterSettings.sync:type_name -> ndbridge.v1.SyncPolicy
+	20, // 5: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
+	4,  // 6: ndbridge.v1.OpenResponse.capabilities:type_name -> ndbridge.v1.Capabilities
+	20, // 7: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
+	21, // 8: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
+	18, // 9: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
+	22, // 10: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
+	0,  // 11: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
+	5,  // 12: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
+	7,  // 13: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
+	9,  // 14: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
+	11, // 15: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
+	13, // 16: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
+	15, // 17: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
+	3,  // 18: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
+	6,  // 19: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
+	8,  // 20: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
+	10, // 21: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
+	12, // 22: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
+	14, // 23: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
+	16, // 24: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
+	18, // [18:25] is the sub-list for method output_type
+	11, // [11:18] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_ndbridge_v1_producer_proto_init() }

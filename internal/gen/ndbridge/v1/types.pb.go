@@ -96,8 +96,16 @@ const (
 	Route_ROUTE_SHARED_HEAP Route = 2
 	// The array lies in a mapped file.
 	Route_ROUTE_MAPPED_FILE Route = 3
-	// The array was copied once into shared memory.
+	// The array was copied once into shared host memory.
 	Route_ROUTE_STAGED Route = 4
+	// The array's allocation on a GPU is opened by its legacy IPC handle.
+	Route_ROUTE_CUDA_IPC Route = 5
+	// The array's physical memory on a GPU is mapped by its descriptors.
+	Route_ROUTE_CUDA_VMM Route = 6
+	// The array's allocation on a GPU is opened through its memory pool.
+	Route_ROUTE_CUDA_POOL Route = 7
+	// The array was copied once into other memory of its GPU.
+	Route_ROUTE_CUDA_STAGED Route = 8
 )
 
 // Enum value maps for Route.
@@ -108,6 +116,10 @@ var (
 		2: "ROUTE_SHARED_HEAP",
 		3: "ROUTE_MAPPED_FILE",
 		4: "ROUTE_STAGED",
+		5: "ROUTE_CUDA_IPC",
+		6: "ROUTE_CUDA_VMM",
+		7: "ROUTE_CUDA_POOL",
+		8: "ROUTE_CUDA_STAGED",
 	}
 	Route_value = map[string]int32{
 		"ROUTE_UNSPECIFIED": 0,
@@ -115,6 +127,10 @@ var (
 		"ROUTE_SHARED_HEAP": 2,
 		"ROUTE_MAPPED_FILE": 3,
 		"ROUTE_STAGED":      4,
+		"ROUTE_CUDA_IPC":    5,
+		"ROUTE_CUDA_VMM":    6,
+		"ROUTE_CUDA_POOL":   7,
+		"ROUTE_CUDA_STAGED": 8,
 	}
 )
 
@@ -165,6 +181,10 @@ const (
 	Reason_REASON_FILE_GONE Reason = 6
 	// The producer had to make a new array; a quirk may say why.
 	Reason_REASON_CONVERTED Reason = 7
+	// The CUDA driver has no handle for memory of this kind.
+	Reason_REASON_NOT_EXPORTABLE Reason = 8
+	// The host cannot reach the GPU that the array is on.
+	Reason_REASON_HOST_WITHOUT_GPU Reason = 9
 )
 
 // Enum value maps for Reason.
@@ -178,16 +198,20 @@ var (
 		5: "REASON_PRIVATE_MAPPING",
 		6: "REASON_FILE_GONE",
 		7: "REASON_CONVERTED",
+		8: "REASON_NOT_EXPORTABLE",
+		9: "REASON_HOST_WITHOUT_GPU",
 	}
 	Reason_value = map[string]int32{
-		"REASON_UNSPECIFIED":     0,
-		"REASON_BELOW_THRESHOLD": 1,
-		"REASON_OUTSIDE_HEAP":    2,
-		"REASON_HEAP_OFF":        3,
-		"REASON_FROZEN":          4,
-		"REASON_PRIVATE_MAPPING": 5,
-		"REASON_FILE_GONE":       6,
-		"REASON_CONVERTED":       7,
+		"REASON_UNSPECIFIED":      0,
+		"REASON_BELOW_THRESHOLD":  1,
+		"REASON_OUTSIDE_HEAP":     2,
+		"REASON_HEAP_OFF":         3,
+		"REASON_FROZEN":           4,
+		"REASON_PRIVATE_MAPPING":  5,
+		"REASON_FILE_GONE":        6,
+		"REASON_CONVERTED":        7,
+		"REASON_NOT_EXPORTABLE":   8,
+		"REASON_HOST_WITHOUT_GPU": 9,
 	}
 )
 
@@ -271,6 +295,60 @@ func (CopyPolicy) EnumDescriptor() ([]byte, []int) {
 	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{3}
 }
 
+// SyncPolicy says which work on a GPU is waited for before an array there may be touched.
+type SyncPolicy int32
+
+const (
+	// As the adapter does by itself.
+	SyncPolicy_SYNC_POLICY_UNSPECIFIED SyncPolicy = 0
+	// All that the array's context was given until then.
+	SyncPolicy_SYNC_POLICY_DEVICE SyncPolicy = 1
+	// What the framework itself orders: through the stream argument of DLPack, or the stream that the
+	// CUDA Array Interface names.
+	SyncPolicy_SYNC_POLICY_STREAM SyncPolicy = 2
+)
+
+// Enum value maps for SyncPolicy.
+var (
+	SyncPolicy_name = map[int32]string{
+		0: "SYNC_POLICY_UNSPECIFIED",
+		1: "SYNC_POLICY_DEVICE",
+		2: "SYNC_POLICY_STREAM",
+	}
+	SyncPolicy_value = map[string]int32{
+		"SYNC_POLICY_UNSPECIFIED": 0,
+		"SYNC_POLICY_DEVICE":      1,
+		"SYNC_POLICY_STREAM":      2,
+	}
+)
+
+func (x SyncPolicy) Enum() *SyncPolicy {
+	p := new(SyncPolicy)
+	*p = x
+	return p
+}
+
+func (x SyncPolicy) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SyncPolicy) Descriptor() protoreflect.EnumDescriptor {
+	return file_ndbridge_v1_types_proto_enumTypes[4].Descriptor()
+}
+
+func (SyncPolicy) Type() protoreflect.EnumType {
+	return &file_ndbridge_v1_types_proto_enumTypes[4]
+}
+
+func (x SyncPolicy) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SyncPolicy.Descriptor instead.
+func (SyncPolicy) EnumDescriptor() ([]byte, []int) {
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{4}
+}
+
 // Effect is what a quirk does about the deviation that it describes.
 type Effect int32
 
@@ -316,11 +394,11 @@ func (x Effect) String() string {
 }
 
 func (Effect) Descriptor() protoreflect.EnumDescriptor {
-	return file_ndbridge_v1_types_proto_enumTypes[4].Descriptor()
+	return file_ndbridge_v1_types_proto_enumTypes[5].Descriptor()
 }
 
 func (Effect) Type() protoreflect.EnumType {
-	return &file_ndbridge_v1_types_proto_enumTypes[4]
+	return &file_ndbridge_v1_types_proto_enumTypes[5]
 }
 
 func (x Effect) Number() protoreflect.EnumNumber {
@@ -329,7 +407,7 @@ func (x Effect) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Effect.Descriptor instead.
 func (Effect) EnumDescriptor() ([]byte, []int) {
-	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{4}
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{5}
 }
 
 // ErrorKind is the category of an error. Every error has exactly one.
@@ -425,11 +503,11 @@ func (x ErrorKind) String() string {
 }
 
 func (ErrorKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_ndbridge_v1_types_proto_enumTypes[5].Descriptor()
+	return file_ndbridge_v1_types_proto_enumTypes[6].Descriptor()
 }
 
 func (ErrorKind) Type() protoreflect.EnumType {
-	return &file_ndbridge_v1_types_proto_enumTypes[5]
+	return &file_ndbridge_v1_types_proto_enumTypes[6]
 }
 
 func (x ErrorKind) Number() protoreflect.EnumNumber {
@@ -438,7 +516,7 @@ func (x ErrorKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ErrorKind.Descriptor instead.
 func (ErrorKind) EnumDescriptor() ([]byte, []int) {
-	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{5}
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{6}
 }
 
 // DType is an element type: DLPack's DLDataType.
@@ -727,6 +805,272 @@ func (x *Segment) GetSealed() bool {
 	return false
 }
 
+// CUDAIPC is memory of a GPU behind a legacy IPC handle. Sent only to hosts that have named the GPU in
+// Settings.gpus, as are the other CUDA handles and fences.
+type CUDAIPC struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names the allocation within the producer; never used twice.
+	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Bytes of the allocation; positive.
+	Size int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	// The GPU's UUID: 16 bytes.
+	Gpu []byte `protobuf:"bytes,3,opt,name=gpu,proto3" json:"gpu,omitempty"`
+	// The CUipcMemHandle: 64 bytes.
+	Mem           []byte `protobuf:"bytes,4,opt,name=mem,proto3" json:"mem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CUDAIPC) Reset() {
+	*x = CUDAIPC{}
+	mi := &file_ndbridge_v1_types_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CUDAIPC) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CUDAIPC) ProtoMessage() {}
+
+func (x *CUDAIPC) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_types_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CUDAIPC.ProtoReflect.Descriptor instead.
+func (*CUDAIPC) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *CUDAIPC) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *CUDAIPC) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *CUDAIPC) GetGpu() []byte {
+	if x != nil {
+		return x.Gpu
+	}
+	return nil
+}
+
+func (x *CUDAIPC) GetMem() []byte {
+	if x != nil {
+		return x.Mem
+	}
+	return nil
+}
+
+// CUDAVMM is memory of a GPU that lies in physical allocations side by side.
+type CUDAVMM struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The GPU's UUID: 16 bytes.
+	Gpu []byte `protobuf:"bytes,1,opt,name=gpu,proto3" json:"gpu,omitempty"`
+	// The allocations in the order of their addresses; 1 to 16384.
+	Chunks        []*CUDAChunk `protobuf:"bytes,2,rep,name=chunks,proto3" json:"chunks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CUDAVMM) Reset() {
+	*x = CUDAVMM{}
+	mi := &file_ndbridge_v1_types_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CUDAVMM) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CUDAVMM) ProtoMessage() {}
+
+func (x *CUDAVMM) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_types_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CUDAVMM.ProtoReflect.Descriptor instead.
+func (*CUDAVMM) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *CUDAVMM) GetGpu() []byte {
+	if x != nil {
+		return x.Gpu
+	}
+	return nil
+}
+
+func (x *CUDAVMM) GetChunks() []*CUDAChunk {
+	if x != nil {
+		return x.Chunks
+	}
+	return nil
+}
+
+// CUDAChunk is one physical allocation on a GPU, a descriptor that the Descriptor call lends.
+type CUDAChunk struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names the allocation within the producer; never used twice.
+	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Its bytes; positive.
+	Size          int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CUDAChunk) Reset() {
+	*x = CUDAChunk{}
+	mi := &file_ndbridge_v1_types_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CUDAChunk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CUDAChunk) ProtoMessage() {}
+
+func (x *CUDAChunk) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_types_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CUDAChunk.ProtoReflect.Descriptor instead.
+func (*CUDAChunk) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *CUDAChunk) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *CUDAChunk) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+// CUDAPool is one allocation from a memory pool of a GPU.
+type CUDAPool struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names the allocation within the producer; never used twice.
+	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Bytes of the allocation; positive.
+	Size int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	// The GPU's UUID: 16 bytes.
+	Gpu []byte `protobuf:"bytes,3,opt,name=gpu,proto3" json:"gpu,omitempty"`
+	// Names the pool, whose descriptor the Descriptor call lends.
+	Pool uint64 `protobuf:"varint,4,opt,name=pool,proto3" json:"pool,omitempty"`
+	// The CUmemPoolPtrExportData: 64 bytes.
+	Pointer       []byte `protobuf:"bytes,5,opt,name=pointer,proto3" json:"pointer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CUDAPool) Reset() {
+	*x = CUDAPool{}
+	mi := &file_ndbridge_v1_types_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CUDAPool) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CUDAPool) ProtoMessage() {}
+
+func (x *CUDAPool) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_types_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CUDAPool.ProtoReflect.Descriptor instead.
+func (*CUDAPool) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *CUDAPool) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *CUDAPool) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *CUDAPool) GetGpu() []byte {
+	if x != nil {
+		return x.Gpu
+	}
+	return nil
+}
+
+func (x *CUDAPool) GetPool() uint64 {
+	if x != nil {
+		return x.Pool
+	}
+	return 0
+}
+
+func (x *CUDAPool) GetPointer() []byte {
+	if x != nil {
+		return x.Pointer
+	}
+	return nil
+}
+
 // NoMemory is the handle of an array without elements.
 type NoMemory struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -736,7 +1080,7 @@ type NoMemory struct {
 
 func (x *NoMemory) Reset() {
 	*x = NoMemory{}
-	mi := &file_ndbridge_v1_types_proto_msgTypes[4]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -748,7 +1092,7 @@ func (x *NoMemory) String() string {
 func (*NoMemory) ProtoMessage() {}
 
 func (x *NoMemory) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_types_proto_msgTypes[4]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -761,7 +1105,7 @@ func (x *NoMemory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NoMemory.ProtoReflect.Descriptor instead.
 func (*NoMemory) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{4}
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{8}
 }
 
 // Handle is how a lease's memory is reached.
@@ -773,6 +1117,9 @@ type Handle struct {
 	//
 	//	*Handle_Empty
 	//	*Handle_Segment
+	//	*Handle_CudaIpc
+	//	*Handle_CudaVmm
+	//	*Handle_CudaPool
 	Kind          isHandle_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -780,7 +1127,7 @@ type Handle struct {
 
 func (x *Handle) Reset() {
 	*x = Handle{}
-	mi := &file_ndbridge_v1_types_proto_msgTypes[5]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -792,7 +1139,7 @@ func (x *Handle) String() string {
 func (*Handle) ProtoMessage() {}
 
 func (x *Handle) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_types_proto_msgTypes[5]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -805,7 +1152,7 @@ func (x *Handle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handle.ProtoReflect.Descriptor instead.
 func (*Handle) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{5}
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Handle) GetKind() isHandle_Kind {
@@ -833,6 +1180,33 @@ func (x *Handle) GetSegment() *Segment {
 	return nil
 }
 
+func (x *Handle) GetCudaIpc() *CUDAIPC {
+	if x != nil {
+		if x, ok := x.Kind.(*Handle_CudaIpc); ok {
+			return x.CudaIpc
+		}
+	}
+	return nil
+}
+
+func (x *Handle) GetCudaVmm() *CUDAVMM {
+	if x != nil {
+		if x, ok := x.Kind.(*Handle_CudaVmm); ok {
+			return x.CudaVmm
+		}
+	}
+	return nil
+}
+
+func (x *Handle) GetCudaPool() *CUDAPool {
+	if x != nil {
+		if x, ok := x.Kind.(*Handle_CudaPool); ok {
+			return x.CudaPool
+		}
+	}
+	return nil
+}
+
 type isHandle_Kind interface {
 	isHandle_Kind()
 }
@@ -847,9 +1221,30 @@ type Handle_Segment struct {
 	Segment *Segment `protobuf:"bytes,2,opt,name=segment,proto3,oneof"`
 }
 
+type Handle_CudaIpc struct {
+	// GPU memory by legacy IPC.
+	CudaIpc *CUDAIPC `protobuf:"bytes,3,opt,name=cuda_ipc,json=cudaIpc,proto3,oneof"`
+}
+
+type Handle_CudaVmm struct {
+	// GPU memory by descriptors.
+	CudaVmm *CUDAVMM `protobuf:"bytes,4,opt,name=cuda_vmm,json=cudaVmm,proto3,oneof"`
+}
+
+type Handle_CudaPool struct {
+	// GPU memory of a pool.
+	CudaPool *CUDAPool `protobuf:"bytes,5,opt,name=cuda_pool,json=cudaPool,proto3,oneof"`
+}
+
 func (*Handle_Empty) isHandle_Kind() {}
 
 func (*Handle_Segment) isHandle_Kind() {}
+
+func (*Handle_CudaIpc) isHandle_Kind() {}
+
+func (*Handle_CudaVmm) isHandle_Kind() {}
+
+func (*Handle_CudaPool) isHandle_Kind() {}
 
 // Ready is the fence of memory that may be touched at once.
 type Ready struct {
@@ -860,7 +1255,7 @@ type Ready struct {
 
 func (x *Ready) Reset() {
 	*x = Ready{}
-	mi := &file_ndbridge_v1_types_proto_msgTypes[6]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -872,7 +1267,7 @@ func (x *Ready) String() string {
 func (*Ready) ProtoMessage() {}
 
 func (x *Ready) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_types_proto_msgTypes[6]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -885,7 +1280,81 @@ func (x *Ready) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ready.ProtoReflect.Descriptor instead.
 func (*Ready) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{6}
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{10}
+}
+
+// CUDAWord is a fence between streams of two processes: a 32-bit word in host memory that both give to
+// the CUDA driver.
+type CUDAWord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The memory that the word lies in: a sealed memfd, which the Descriptor call lends for writing, too.
+	Page uint64 `protobuf:"varint,1,opt,name=page,proto3" json:"page,omitempty"`
+	// Bytes of that memory; positive.
+	Size int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	// Where in it the word is; a multiple of 4.
+	Offset int64 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
+	// What the word has reached (as a number that wraps around) when the work is done.
+	Value         uint32 `protobuf:"varint,4,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CUDAWord) Reset() {
+	*x = CUDAWord{}
+	mi := &file_ndbridge_v1_types_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CUDAWord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CUDAWord) ProtoMessage() {}
+
+func (x *CUDAWord) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_types_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CUDAWord.ProtoReflect.Descriptor instead.
+func (*CUDAWord) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *CUDAWord) GetPage() uint64 {
+	if x != nil {
+		return x.Page
+	}
+	return 0
+}
+
+func (x *CUDAWord) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *CUDAWord) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *CUDAWord) GetValue() uint32 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
 }
 
 // Fence is what must have happened before memory may be touched.
@@ -896,6 +1365,7 @@ type Fence struct {
 	// Types that are valid to be assigned to Kind:
 	//
 	//	*Fence_Ready
+	//	*Fence_CudaWord
 	Kind          isFence_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -903,7 +1373,7 @@ type Fence struct {
 
 func (x *Fence) Reset() {
 	*x = Fence{}
-	mi := &file_ndbridge_v1_types_proto_msgTypes[7]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -915,7 +1385,7 @@ func (x *Fence) String() string {
 func (*Fence) ProtoMessage() {}
 
 func (x *Fence) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_types_proto_msgTypes[7]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -928,7 +1398,7 @@ func (x *Fence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fence.ProtoReflect.Descriptor instead.
 func (*Fence) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{7}
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Fence) GetKind() isFence_Kind {
@@ -947,6 +1417,15 @@ func (x *Fence) GetReady() *Ready {
 	return nil
 }
 
+func (x *Fence) GetCudaWord() *CUDAWord {
+	if x != nil {
+		if x, ok := x.Kind.(*Fence_CudaWord); ok {
+			return x.CudaWord
+		}
+	}
+	return nil
+}
+
 type isFence_Kind interface {
 	isFence_Kind()
 }
@@ -956,7 +1435,14 @@ type Fence_Ready struct {
 	Ready *Ready `protobuf:"bytes,1,opt,name=ready,proto3,oneof"`
 }
 
+type Fence_CudaWord struct {
+	// Work on a GPU.
+	CudaWord *CUDAWord `protobuf:"bytes,2,opt,name=cuda_word,json=cudaWord,proto3,oneof"`
+}
+
 func (*Fence_Ready) isFence_Kind() {}
+
+func (*Fence_CudaWord) isFence_Kind() {}
 
 // Lease is a producer's promise that an array's memory stays valid until it is released.
 type Lease struct {
@@ -985,7 +1471,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_ndbridge_v1_types_proto_msgTypes[8]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -997,7 +1483,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_types_proto_msgTypes[8]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1010,7 +1496,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{8}
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Lease) GetId() uint64 {
@@ -1095,7 +1581,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_ndbridge_v1_types_proto_msgTypes[9]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1107,7 +1593,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_types_proto_msgTypes[9]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1120,7 +1606,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{9}
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Entry) GetName() string {
@@ -1188,7 +1674,7 @@ type Quirk struct {
 
 func (x *Quirk) Reset() {
 	*x = Quirk{}
-	mi := &file_ndbridge_v1_types_proto_msgTypes[10]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1200,7 +1686,7 @@ func (x *Quirk) String() string {
 func (*Quirk) ProtoMessage() {}
 
 func (x *Quirk) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_types_proto_msgTypes[10]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1213,7 +1699,7 @@ func (x *Quirk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quirk.ProtoReflect.Descriptor instead.
 func (*Quirk) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{10}
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Quirk) GetId() string {
@@ -1301,7 +1787,7 @@ type Framework struct {
 
 func (x *Framework) Reset() {
 	*x = Framework{}
-	mi := &file_ndbridge_v1_types_proto_msgTypes[11]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1313,7 +1799,7 @@ func (x *Framework) String() string {
 func (*Framework) ProtoMessage() {}
 
 func (x *Framework) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_types_proto_msgTypes[11]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1326,7 +1812,7 @@ func (x *Framework) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Framework.ProtoReflect.Descriptor instead.
 func (*Framework) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{11}
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Framework) GetName() string {
@@ -1375,7 +1861,7 @@ type Info struct {
 
 func (x *Info) Reset() {
 	*x = Info{}
-	mi := &file_ndbridge_v1_types_proto_msgTypes[12]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1387,7 +1873,7 @@ func (x *Info) String() string {
 func (*Info) ProtoMessage() {}
 
 func (x *Info) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_types_proto_msgTypes[12]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1400,7 +1886,7 @@ func (x *Info) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Info.ProtoReflect.Descriptor instead.
 func (*Info) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{12}
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Info) GetProgram() string {
@@ -1491,7 +1977,7 @@ type ErrorInfo struct {
 
 func (x *ErrorInfo) Reset() {
 	*x = ErrorInfo{}
-	mi := &file_ndbridge_v1_types_proto_msgTypes[13]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1503,7 +1989,7 @@ func (x *ErrorInfo) String() string {
 func (*ErrorInfo) ProtoMessage() {}
 
 func (x *ErrorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_types_proto_msgTypes[13]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1516,7 +2002,7 @@ func (x *ErrorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorInfo.ProtoReflect.Descriptor instead.
 func (*ErrorInfo) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{13}
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ErrorInfo) GetKind() ErrorKind {
@@ -1611,7 +2097,7 @@ type PythonError struct {
 
 func (x *PythonError) Reset() {
 	*x = PythonError{}
-	mi := &file_ndbridge_v1_types_proto_msgTypes[14]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1623,7 +2109,7 @@ func (x *PythonError) String() string {
 func (*PythonError) ProtoMessage() {}
 
 func (x *PythonError) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_types_proto_msgTypes[14]
+	mi := &file_ndbridge_v1_types_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1636,7 +2122,7 @@ func (x *PythonError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PythonError.ProtoReflect.Descriptor instead.
 func (*PythonError) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{14}
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PythonError) GetType() string {
@@ -1683,16 +2169,42 @@ const file_ndbridge_v1_types_proto_rawDesc = "" +
 	"\aSegment\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x16\n" +
-	"\x06sealed\x18\x03 \x01(\bR\x06sealed\"\n" +
+	"\x06sealed\x18\x03 \x01(\bR\x06sealed\"Q\n" +
+	"\aCUDAIPC\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x10\n" +
+	"\x03gpu\x18\x03 \x01(\fR\x03gpu\x12\x10\n" +
+	"\x03mem\x18\x04 \x01(\fR\x03mem\"K\n" +
+	"\aCUDAVMM\x12\x10\n" +
+	"\x03gpu\x18\x01 \x01(\fR\x03gpu\x12.\n" +
+	"\x06chunks\x18\x02 \x03(\v2\x16.ndbridge.v1.CUDAChunkR\x06chunks\"/\n" +
+	"\tCUDAChunk\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\"n\n" +
+	"\bCUDAPool\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x10\n" +
+	"\x03gpu\x18\x03 \x01(\fR\x03gpu\x12\x12\n" +
+	"\x04pool\x18\x04 \x01(\x04R\x04pool\x12\x18\n" +
+	"\apointer\x18\x05 \x01(\fR\apointer\"\n" +
 	"\n" +
-	"\bNoMemory\"q\n" +
+	"\bNoMemory\"\x8d\x02\n" +
 	"\x06Handle\x12-\n" +
 	"\x05empty\x18\x01 \x01(\v2\x15.ndbridge.v1.NoMemoryH\x00R\x05empty\x120\n" +
-	"\asegment\x18\x02 \x01(\v2\x14.ndbridge.v1.SegmentH\x00R\asegmentB\x06\n" +
+	"\asegment\x18\x02 \x01(\v2\x14.ndbridge.v1.SegmentH\x00R\asegment\x121\n" +
+	"\bcuda_ipc\x18\x03 \x01(\v2\x14.ndbridge.v1.CUDAIPCH\x00R\acudaIpc\x121\n" +
+	"\bcuda_vmm\x18\x04 \x01(\v2\x14.ndbridge.v1.CUDAVMMH\x00R\acudaVmm\x124\n" +
+	"\tcuda_pool\x18\x05 \x01(\v2\x15.ndbridge.v1.CUDAPoolH\x00R\bcudaPoolB\x06\n" +
 	"\x04kind\"\a\n" +
-	"\x05Ready\";\n" +
+	"\x05Ready\"`\n" +
+	"\bCUDAWord\x12\x12\n" +
+	"\x04page\x18\x01 \x01(\x04R\x04page\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x16\n" +
+	"\x06offset\x18\x03 \x01(\x03R\x06offset\x12\x14\n" +
+	"\x05value\x18\x04 \x01(\rR\x05value\"q\n" +
 	"\x05Fence\x12*\n" +
-	"\x05ready\x18\x01 \x01(\v2\x12.ndbridge.v1.ReadyH\x00R\x05readyB\x06\n" +
+	"\x05ready\x18\x01 \x01(\v2\x12.ndbridge.v1.ReadyH\x00R\x05ready\x124\n" +
+	"\tcuda_word\x18\x02 \x01(\v2\x15.ndbridge.v1.CUDAWordH\x00R\bcudaWordB\x06\n" +
 	"\x04kind\"\xc4\x02\n" +
 	"\x05Lease\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12+\n" +
@@ -1762,13 +2274,17 @@ const file_ndbridge_v1_types_proto_rawDesc = "" +
 	"\x0fDEVICE_KIND_CPU\x10\x01\x12\x14\n" +
 	"\x10DEVICE_KIND_CUDA\x10\x02\x12\x1b\n" +
 	"\x17DEVICE_KIND_CUDA_PINNED\x10\x03\x12\x1c\n" +
-	"\x18DEVICE_KIND_CUDA_MANAGED\x10\x04*o\n" +
+	"\x18DEVICE_KIND_CUDA_MANAGED\x10\x04*\xc3\x01\n" +
 	"\x05Route\x12\x15\n" +
 	"\x11ROUTE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vROUTE_EMPTY\x10\x01\x12\x15\n" +
 	"\x11ROUTE_SHARED_HEAP\x10\x02\x12\x15\n" +
 	"\x11ROUTE_MAPPED_FILE\x10\x03\x12\x10\n" +
-	"\fROUTE_STAGED\x10\x04*\xc5\x01\n" +
+	"\fROUTE_STAGED\x10\x04\x12\x12\n" +
+	"\x0eROUTE_CUDA_IPC\x10\x05\x12\x12\n" +
+	"\x0eROUTE_CUDA_VMM\x10\x06\x12\x13\n" +
+	"\x0fROUTE_CUDA_POOL\x10\a\x12\x15\n" +
+	"\x11ROUTE_CUDA_STAGED\x10\b*\xfd\x01\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16REASON_BELOW_THRESHOLD\x10\x01\x12\x17\n" +
@@ -1777,12 +2293,19 @@ const file_ndbridge_v1_types_proto_rawDesc = "" +
 	"\rREASON_FROZEN\x10\x04\x12\x1a\n" +
 	"\x16REASON_PRIVATE_MAPPING\x10\x05\x12\x14\n" +
 	"\x10REASON_FILE_GONE\x10\x06\x12\x14\n" +
-	"\x10REASON_CONVERTED\x10\a*[\n" +
+	"\x10REASON_CONVERTED\x10\a\x12\x19\n" +
+	"\x15REASON_NOT_EXPORTABLE\x10\b\x12\x1b\n" +
+	"\x17REASON_HOST_WITHOUT_GPU\x10\t*[\n" +
 	"\n" +
 	"CopyPolicy\x12\x1b\n" +
 	"\x17COPY_POLICY_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15COPY_POLICY_IF_NEEDED\x10\x01\x12\x15\n" +
-	"\x11COPY_POLICY_NEVER\x10\x02*m\n" +
+	"\x11COPY_POLICY_NEVER\x10\x02*Y\n" +
+	"\n" +
+	"SyncPolicy\x12\x1b\n" +
+	"\x17SYNC_POLICY_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12SYNC_POLICY_DEVICE\x10\x01\x12\x16\n" +
+	"\x12SYNC_POLICY_STREAM\x10\x02*m\n" +
 	"\x06Effect\x12\x16\n" +
 	"\x12EFFECT_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rEFFECT_REFUSE\x10\x01\x12\x12\n" +
@@ -1823,57 +2346,68 @@ func file_ndbridge_v1_types_proto_rawDescGZIP() []byte {
 	return file_ndbridge_v1_types_proto_rawDescData
 }
 
-var file_ndbridge_v1_types_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_ndbridge_v1_types_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_ndbridge_v1_types_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
+var file_ndbridge_v1_types_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_ndbridge_v1_types_proto_goTypes = []any{
 	(DeviceKind)(0),     // 0: ndbridge.v1.DeviceKind
 	(Route)(0),          // 1: ndbridge.v1.Route
 	(Reason)(0),         // 2: ndbridge.v1.Reason
 	(CopyPolicy)(0),     // 3: ndbridge.v1.CopyPolicy
-	(Effect)(0),         // 4: ndbridge.v1.Effect
-	(ErrorKind)(0),      // 5: ndbridge.v1.ErrorKind
-	(*DType)(nil),       // 6: ndbridge.v1.DType
-	(*Device)(nil),      // 7: ndbridge.v1.Device
-	(*Layout)(nil),      // 8: ndbridge.v1.Layout
-	(*Segment)(nil),     // 9: ndbridge.v1.Segment
-	(*NoMemory)(nil),    // 10: ndbridge.v1.NoMemory
-	(*Handle)(nil),      // 11: ndbridge.v1.Handle
-	(*Ready)(nil),       // 12: ndbridge.v1.Ready
-	(*Fence)(nil),       // 13: ndbridge.v1.Fence
-	(*Lease)(nil),       // 14: ndbridge.v1.Lease
-	(*Entry)(nil),       // 15: ndbridge.v1.Entry
-	(*Quirk)(nil),       // 16: ndbridge.v1.Quirk
-	(*Framework)(nil),   // 17: ndbridge.v1.Framework
-	(*Info)(nil),        // 18: ndbridge.v1.Info
-	(*ErrorInfo)(nil),   // 19: ndbridge.v1.ErrorInfo
-	(*PythonError)(nil), // 20: ndbridge.v1.PythonError
+	(SyncPolicy)(0),     // 4: ndbridge.v1.SyncPolicy
+	(Effect)(0),         // 5: ndbridge.v1.Effect
+	(ErrorKind)(0),      // 6: ndbridge.v1.ErrorKind
+	(*DType)(nil),       // 7: ndbridge.v1.DType
+	(*Device)(nil),      // 8: ndbridge.v1.Device
+	(*Layout)(nil),      // 9: ndbridge.v1.Layout
+	(*Segment)(nil),     // 10: ndbridge.v1.Segment
+	(*CUDAIPC)(nil),     // 11: ndbridge.v1.CUDAIPC
+	(*CUDAVMM)(nil),     // 12: ndbridge.v1.CUDAVMM
+	(*CUDAChunk)(nil),   // 13: ndbridge.v1.CUDAChunk
+	(*CUDAPool)(nil),    // 14: ndbridge.v1.CUDAPool
+	(*NoMemory)(nil),    // 15: ndbridge.v1.NoMemory
+	(*Handle)(nil),      // 16: ndbridge.v1.Handle
+	(*Ready)(nil),       // 17: ndbridge.v1.Ready
+	(*CUDAWord)(nil),    // 18: ndbridge.v1.CUDAWord
+	(*Fence)(nil),       // 19: ndbridge.v1.Fence
+	(*Lease)(nil),       // 20: ndbridge.v1.Lease
+	(*Entry)(nil),       // 21: ndbridge.v1.Entry
+	(*Quirk)(nil),       // 22: ndbridge.v1.Quirk
+	(*Framework)(nil),   // 23: ndbridge.v1.Framework
+	(*Info)(nil),        // 24: ndbridge.v1.Info
+	(*ErrorInfo)(nil),   // 25: ndbridge.v1.ErrorInfo
+	(*PythonError)(nil), // 26: ndbridge.v1.PythonError
 }
 var file_ndbridge_v1_types_proto_depIdxs = []int32{
 	0,  // 0: ndbridge.v1.Device.kind:type_name -> ndbridge.v1.DeviceKind
-	6,  // 1: ndbridge.v1.Layout.dtype:type_name -> ndbridge.v1.DType
-	7,  // 2: ndbridge.v1.Layout.device:type_name -> ndbridge.v1.Device
-	10, // 3: ndbridge.v1.Handle.empty:type_name -> ndbridge.v1.NoMemory
-	9,  // 4: ndbridge.v1.Handle.segment:type_name -> ndbridge.v1.Segment
-	12, // 5: ndbridge.v1.Fence.ready:type_name -> ndbridge.v1.Ready
-	8,  // 6: ndbridge.v1.Lease.layout:type_name -> ndbridge.v1.Layout
-	11, // 7: ndbridge.v1.Lease.handle:type_name -> ndbridge.v1.Handle
-	13, // 8: ndbridge.v1.Lease.fence:type_name -> ndbridge.v1.Fence
-	1,  // 9: ndbridge.v1.Lease.route:type_name -> ndbridge.v1.Route
-	2,  // 10: ndbridge.v1.Lease.reason:type_name -> ndbridge.v1.Reason
-	8,  // 11: ndbridge.v1.Entry.layout:type_name -> ndbridge.v1.Layout
-	19, // 12: ndbridge.v1.Entry.error:type_name -> ndbridge.v1.ErrorInfo
-	4,  // 13: ndbridge.v1.Quirk.effect:type_name -> ndbridge.v1.Effect
-	16, // 14: ndbridge.v1.Framework.quirks:type_name -> ndbridge.v1.Quirk
-	17, // 15: ndbridge.v1.Info.frameworks:type_name -> ndbridge.v1.Framework
-	5,  // 16: ndbridge.v1.ErrorInfo.kind:type_name -> ndbridge.v1.ErrorKind
-	2,  // 17: ndbridge.v1.ErrorInfo.reason:type_name -> ndbridge.v1.Reason
-	5,  // 18: ndbridge.v1.ErrorInfo.cause_kinds:type_name -> ndbridge.v1.ErrorKind
-	20, // 19: ndbridge.v1.ErrorInfo.python:type_name -> ndbridge.v1.PythonError
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	7,  // 1: ndbridge.v1.Layout.dtype:type_name -> ndbridge.v1.DType
+	8,  // 2: ndbridge.v1.Layout.device:type_name -> ndbridge.v1.Device
+	13, // 3: ndbridge.v1.CUDAVMM.chunks:type_name -> ndbridge.v1.CUDAChunk
+	15, // 4: ndbridge.v1.Handle.empty:type_name -> ndbridge.v1.NoMemory
+	10, // 5: ndbridge.v1.Handle.segment:type_name -> ndbridge.v1.Segment
+	11, // 6: ndbridge.v1.Handle.cuda_ipc:type_name -> ndbridge.v1.CUDAIPC
+	12, // 7: ndbridge.v1.Handle.cuda_vmm:type_name -> ndbridge.v1.CUDAVMM
+	14, // 8: ndbridge.v1.Handle.cuda_pool:type_name -> ndbridge.v1.CUDAPool
+	17, // 9: ndbridge.v1.Fence.ready:type_name -> ndbridge.v1.Ready
+	18, // 10: ndbridge.v1.Fence.cuda_word:type_name -> ndbridge.v1.CUDAWord
+	9,  // 11: ndbridge.v1.Lease.layout:type_name -> ndbridge.v1.Layout
+	16, // 12: ndbridge.v1.Lease.handle:type_name -> ndbridge.v1.Handle
+	19, // 13: ndbridge.v1.Lease.fence:type_name -> ndbridge.v1.Fence
+	1,  // 14: ndbridge.v1.Lease.route:type_name -> ndbridge.v1.Route
+	2,  // 15: ndbridge.v1.Lease.reason:type_name -> ndbridge.v1.Reason
+	9,  // 16: ndbridge.v1.Entry.layout:type_name -> ndbridge.v1.Layout
+	25, // 17: ndbridge.v1.Entry.error:type_name -> ndbridge.v1.ErrorInfo
+	5,  // 18: ndbridge.v1.Quirk.effect:type_name -> ndbridge.v1.Effect
+	22, // 19: ndbridge.v1.Framework.quirks:type_name -> ndbridge.v1.Quirk
+	23, // 20: ndbridge.v1.Info.frameworks:type_name -> ndbridge.v1.Framework
+	6,  // 21: ndbridge.v1.ErrorInfo.kind:type_name -> ndbridge.v1.ErrorKind
+	2,  // 22: ndbridge.v1.ErrorInfo.reason:type_name -> ndbridge.v1.Reason
+	6,  // 23: ndbridge.v1.ErrorInfo.cause_kinds:type_name -> ndbridge.v1.ErrorKind
+	26, // 24: ndbridge.v1.ErrorInfo.python:type_name -> ndbridge.v1.PythonError
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_ndbridge_v1_types_proto_init() }
@@ -1881,20 +2415,24 @@ func file_ndbridge_v1_types_proto_init() {
 	if File_ndbridge_v1_types_proto != nil {
 		return
 	}
-	file_ndbridge_v1_types_proto_msgTypes[5].OneofWrappers = []any{
+	file_ndbridge_v1_types_proto_msgTypes[9].OneofWrappers = []any{
 		(*Handle_Empty)(nil),
 		(*Handle_Segment)(nil),
+		(*Handle_CudaIpc)(nil),
+		(*Handle_CudaVmm)(nil),
+		(*Handle_CudaPool)(nil),
 	}
-	file_ndbridge_v1_types_proto_msgTypes[7].OneofWrappers = []any{
+	file_ndbridge_v1_types_proto_msgTypes[12].OneofWrappers = []any{
 		(*Fence_Ready)(nil),
+		(*Fence_CudaWord)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ndbridge_v1_types_proto_rawDesc), len(file_ndbridge_v1_types_proto_rawDesc)),
-			NumEnums:      6,
-			NumMessages:   15,
+			NumEnums:      7,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,150 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ndbridge/ndbridge/core"
+	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
+)
+
+// maxChunks bounds the physical allocations of one array: 320 GB of the chunks of 20 MiB that PyTorch's
+// expandable segments have.
+const maxChunks = 1 << 14
+
+// maxGPUs bounds the GPUs of one machine.
+const maxGPUs = 256
+
+func ipcToProto(h core.CUDAIPC) *pb.CUDAIPC {
+	return &pb.CUDAIPC{Id: uint64(h.ID), Size: h.Size, Gpu: h.GPU[:], Mem: h.Mem[:]}
+}
+
+func vmmToProto(h core.CUDAVMM) *pb.CUDAVMM {
+	out := &pb.CUDAVMM{Gpu: h.GPU[:]}
+	for _, c := range h.Chunks {
+		out.Chunks = append(out.Chunks, &pb.CUDAChunk{Id: uint64(c.ID), Size: c.Size})
+	}
+	return out
+}
+
+func poolToProto(h core.CUDAPool) *pb.CUDAPool {
+	return &pb.CUDAPool{
+		Id: uint64(h.ID), Size: h.Size, Gpu: h.GPU[:], Pool: uint64(h.Pool), Pointer: h.Pointer[:],
+	}
+}
+
+func ipcToCore(h *pb.CUDAIPC) (core.Handle, error) {
+	out := core.CUDAIPC{ID: core.SegmentID(h.GetId()), Size: h.GetSize()}
+	return out, errors.Join(
+		checkSize("allocation", out.Size), fill("UUID", out.GPU[:], h.GetGpu()), fill("IPC handle", out.Mem[:], h.GetMem()),
+	)
+}
+
+func vmmToCore(h *pb.CUDAVMM) (core.Handle, error) {
+	if n := len(h.GetChunks()); n < 1 || n > maxChunks {
+		return nil, fmt.Errorf("%d allocations, expected 1 to %d", n, maxChunks)
+	}
+	out := core.CUDAVMM{Chunks: make([]core.CUDAChunk, 0, len(h.GetChunks()))}
+	var sum int64
+	for _, c := range h.GetChunks() {
+		if err := checkSize("allocation", c.GetSize()); err != nil {
+			return nil, err
+		}
+		if sum += c.GetSize(); sum < 0 {
+			return nil, errors.New("allocations of more than 2^63 bytes")
+		}
+		out.Chunks = append(out.Chunks, core.CUDAChunk{ID: core.SegmentID(c.GetId()), Size: c.GetSize()})
+	}
+	return out, fill("UUID", out.GPU[:], h.GetGpu())
+}
+
+func poolToCore(h *pb.CUDAPool) (core.Handle, error) {
+	out := core.CUDAPool{ID: core.SegmentID(h.GetId()), Size: h.GetSize(), Pool: core.SegmentID(h.GetPool())}
+	return out, errors.Join(
+		checkSize("allocation", out.Size), fill("UUID", out.GPU[:], h.GetGpu()), fill("pool pointer", out.Pointer[:], h.GetPointer()),
+	)
+}
+
+func wordToProto(w core.CUDAWord) *pb.CUDAWord {
+	return &pb.CUDAWord{Page: uint64(w.Page), Size: w.Size, Offset: w.Offset, Value: w.Value}
+}
+
+func wordToCore(w *pb.CUDAWord) (core.Fence, error) {
+	out := core.CUDAWord{
+		Page: core.SegmentID(w.GetPage()), Size: w.GetSize(), Offset: w.GetOffset(), Value: w.GetValue(),
+	}
+	if out.Offset < 0 || out.Offset%4 != 0 || out.Offset > out.Size-4 {
+		return nil, fmt.Errorf("a fence's word at byte %d of %d", out.Offset, out.Size)
+	}
+	return out, nil
+}
+
+func checkSize(what string, n int64) error {
+	if n <= 0 {
+		return fmt.Errorf("%s of %d bytes", what, n)
+	}
+	return nil
+}
+
+// fill copies bytes of a fixed number.
+func fill(what string, dst, src []byte) error {
+	if len(src) != len(dst) {
+		return fmt.Errorf("%s of %d bytes, expected %d", what, len(src), len(dst))
+	}
+	copy(dst, src)
+	return nil
+}
+
+// checkPlace proves that route, device, handle and fence fit each other.
+func checkPlace(l core.Lease) error {
+	fits := false
+	switch l.Handle.(type) {
+	case nil:
+		fits = l.Route == core.RouteEmpty
+	case core.Segment:
+		fits = l.Route == core.RouteSharedHeap || l.Route == core.RouteMappedFile || l.Route == core.RouteStaged
+	case core.CUDAIPC:
+		fits = l.Route == core.RouteCUDAIPC || l.Route == core.RouteCUDAStaged
+	case core.CUDAVMM:
+		fits = l.Route == core.RouteCUDAVMM || l.Route == core.RouteCUDAStaged
+	case core.CUDAPool:
+		fits = l.Route == core.RouteCUDAPool
+	}
+	_, host := l.Handle.(core.Segment)
+	_, ready := l.Fence.(core.Ready)
+	device := l.Layout.Device()
+	switch {
+	case !fits:
+		return fmt.Errorf("route %v with a handle of type %T", l.Route, l.Handle)
+	case host && !device.HostReadable():
+		return fmt.Errorf("a segment of host memory for an array on %v", device)
+	case !host && l.Handle != nil && device.Kind != core.CUDA:
+		return fmt.Errorf("GPU memory for an array on %v", device)
+	case !ready && (host || l.Handle == nil):
+		return fmt.Errorf("a fence of type %T for host memory", l.Fence)
+	}
+	return nil
+}
+
+func gpusToProto(list []core.UUID) [][]byte {
+	var out [][]byte
+	for _, u := range list {
+		out = append(out, u[:])
+	}
+	return out
+}
+
+func gpusToCore(list [][]byte) ([]core.UUID, error) {
+	if len(list) > maxGPUs {
+		return nil, fmt.Errorf("%d GPUs, expected at most %d", len(list), maxGPUs)
+	}
+	var out []core.UUID
+	for _, b := range list {
+		var u core.UUID
+		if err := fill("UUID", u[:], b); err != nil {
+			return nil, err
+		}
+		out = append(out, u)
+	}
+	return out, nil
+}
