@@ -84,35 +84,24 @@ demo: build $(VENV)/demo/.done ## Run a Python program and look at its arrays fr
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BUILD)/demo ./examples/demo
 	@$(BUILD)/demo -out build/demo-out
 
+# A module of its own, as that of somebody who writes an adapter.
+OUTSIDE := examples/adapter
+
 .PHONY: test
 test: build venvs ## Run every test (unit tests with the race detector)
 	$(TEST_ENV) $(GO) test -race $(V) $$($(GO) list ./... | grep -v /test/)
 	$(TEST_ENV) $(GO) test -count=1 -timeout 30m $(V) ./test/...
-
-OLD_TORCH := $(patsubst test/requirements/%.txt,$(VENV)/%,$(wildcard test/requirements/torch-*.txt))
-OLD_JAX := $(patsubst test/requirements/%.txt,$(VENV)/%,$(wildcard test/requirements/jax-*.txt))
-OLD_WARP := $(patsubst test/requirements/%.txt,$(VENV)/%,$(wildcard test/requirements/warp-*.txt))
-OLD_DALI := $(patsubst test/requirements/%.txt,$(VENV)/%,$(wildcard test/requirements/dali-*.txt))
-OLD_PYARROW := $(patsubst test/requirements/%.txt,$(VENV)/%,$(wildcard test/requirements/pyarrow-*.txt))
-empty :=
-paths = $(subst $(empty) $(empty),:,$(addsuffix /bin/python,$1))
+	$(TEST_ENV) $(GO) test -C $(OUTSIDE) -race -count=1 $(V) ./...
 
 .PHONY: matrix
-matrix: lib $(VENV)/all/.done $(VENV)/more/.done $(addsuffix /.done,$(OLD_TORCH) $(OLD_JAX) $(OLD_WARP) $(OLD_DALI) $(OLD_PYARROW)) ## Test adapters on old versions of their frameworks (Python 3.11, and 3.12 beside it; about 11 GB of downloads)
-	$(TEST_ENV) NDBRIDGE_TEST_PYTHONS_TORCH=$(call paths,$(OLD_TORCH)) $(GO) test -count=1 -timeout 30m $(V) ./adapters/torch
-	$(TEST_ENV) NDBRIDGE_TEST_PYTHONS_JAX=$(call paths,$(OLD_JAX)) $(GO) test -count=1 -timeout 30m $(V) ./adapters/jax
-	$(TEST_ENV) NDBRIDGE_TEST_PYTHONS_WARP=$(call paths,$(OLD_WARP)) $(GO) test -count=1 -timeout 30m $(V) ./adapters/warp
-	$(TEST_ENV) NDBRIDGE_TEST_PYTHONS_DALI=$(call paths,$(OLD_DALI)) $(GO) test -count=1 -timeout 30m $(V) ./adapters/dali
-	$(TEST_ENV) NDBRIDGE_TEST_PYTHONS_PYARROW=$(call paths,$(OLD_PYARROW)) $(GO) test -count=1 -timeout 30m $(V) ./adapters/pyarrow
-
-# It is not made for the Python that the other environments have.
-$(VENV)/jax-0.12/.done: PYTHON = $(VENV)/matrix/3.12-new/bin/python
-$(VENV)/jax-0.12/.done: | $(VENV)/matrix/pythons
+matrix: build venvs ## Test all versions of the frameworks under all Pythons; writes docs/results/matrix.md (about 25 GB of environments)
+	$(TEST_ENV) $(GO) run ./test/matrix -venvs $(VENV) -out docs/results/matrix.md
 
 .PHONY: test-short
 test-short: build $(VENV)/base/.done $(VENV)/demo/.done ## Run what needs only numpy and a minute
 	NDBRIDGE_LIB=$(BUILD)/lib NDBRIDGE_TEST_PYTHON=$(VENV)/base/bin/python \
 		NDBRIDGE_TEST_PYTHON_DEMO=$(VENV)/demo/bin/python $(GO) test -short $(V) $$($(GO) list ./... | grep -v /test/)
+	NDBRIDGE_LIB=$(BUILD)/lib NDBRIDGE_TEST_PYTHON=$(VENV)/base/bin/python $(GO) test -C $(OUTSIDE) -count=1 $(V) ./...
 
 FUZZTIME ?= 20s
 
@@ -161,6 +150,7 @@ check-lint: $(BIN)/golangci-lint $(BIN)/buf
 	$(BIN)/buf lint
 	$(GO) vet ./...
 	$(GO) fix -diff ./...
+	cd $(OUTSIDE) && $(BIN)/golangci-lint run ./... && $(GO) vet ./... && $(GO) fix -diff ./...
 
 # A host is pure Go: these must build without cgo. So must the contract and the plugin that is not
 # Python.
@@ -179,6 +169,7 @@ check-generated: $(PROTO_TOOLS)
 .PHONY: check-tidy
 check-tidy:
 	$(GO) mod tidy -diff
+	$(GO) -C $(OUTSIDE) mod tidy -diff
 	$(GO) mod verify
 
 .PHONY: check-rules
