@@ -31,13 +31,13 @@ func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, 
 }
 
 // grid holds the facts about one grid on which quirks depend.
-type grid struct{ pending int }
+type grid struct{ kind string }
 
 func look(g *py.GIL, o py.Object) (*grid, error) {
-	queue, ok, err := g.AttrOK(o, "pending")
-	if !ok || err != nil {
-		return &grid{}, err // newer versions have no queue
+	attribute, err := g.Attr(o, "kind")
+	if err != nil {
+		return nil, err
 	}
-	n, err := g.Len(queue)
-	return &grid{pending: n}, err
+	kind, err := g.Text(attribute)
+	return &grid{kind: kind}, err
 }

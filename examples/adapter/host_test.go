@@ -12,16 +12,17 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin"
 )
 
-// TestHost takes a view of a program's grid, writes into it, and hears from the program that it is there.
+// TestHost takes views of a program's grids, with the quirk and without, writes into one, and hears from
+// the program that it is there.
 func TestHost(t *testing.T) {
 	for _, tt := range []struct {
 		config, gridlib string
-		height          float32 // what the host sees of the 7.5 that the program has put
+		land            core.DType
 		quirks          []core.QuirkID
 	}{
-		{"ndbridge.hcl", "gridlib-1.4", 7.5, []core.QuirkID{"gridlib.pending-before-2"}},
-		{"without-quirk.hcl", "gridlib-1.4", 0, nil},
-		{"ndbridge.hcl", "gridlib-2.0", 7.5, nil},
+		{"ndbridge.hcl", "gridlib-1.4", core.Bool, []core.QuirkID{"gridlib.bool-before-2"}},
+		{"without-quirk.hcl", "gridlib-1.4", core.Uint8, nil},
+		{"ndbridge.hcl", "gridlib-2.0", core.Bool, nil},
 	} {
 		t.Run(tt.config+" "+tt.gridlib, func(t *testing.T) {
 			t.Setenv("PYTHONPATH", tt.gridlib)
@@ -30,37 +31,35 @@ func TestHost(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			var output strings.Builder
-			listed := 0
 			host, err := hostplugin.Open(ctx, tt.config, hostplugin.WithOutput(&output, t.Output()))
 			check(t, err)
 			defer func() { check(t, host.Close()) }()
 			survey, err := host.Start(ctx, "survey")
 			check(t, err)
 
-			heights, err := survey.View(ctx, "heights", hostplugin.Writable(), hostplugin.NoCopy())
+			land, err := survey.View(ctx, "land", hostplugin.NoCopy())
 			check(t, err)
-			if heights.Framework() != "gridlib" || heights.DType() != core.Float32 ||
-				!slices.Equal(heights.Shape(), []int{300, 400}) || heights.Route() != core.RouteSharedHeap {
-				t.Errorf("%v of %s by %v", heights.Layout(), heights.Framework(), heights.Route())
+			if land.DType() != tt.land || !slices.Equal(land.Quirks(), tt.quirks) {
+				t.Errorf("land is of %v by %v, want %v by %v", land.DType(), land.Quirks(), tt.land, tt.quirks)
 			}
-			if !slices.Equal(heights.Quirks(), tt.quirks) {
-				t.Errorf("quirks %v, want %v", heights.Quirks(), tt.quirks)
-			}
-			height, err := core.At[float32](heights, 10, 20)
+			heights, err := survey.View(ctx, "heights", hostplugin.NoCopy(), hostplugin.Writable())
 			check(t, err)
-			if height != tt.height {
-				t.Errorf("the height is %v, want %v", height, tt.height)
+			if heights.DType() != core.Float32 || len(heights.Quirks()) != 0 {
+				t.Errorf("heights is of %v by %v", heights.DType(), heights.Quirks())
 			}
-
+			for _, v := range []*core.View{land, heights} {
+				if v.Framework() != "gridlib" || !slices.Equal(v.Shape(), []int{300, 400}) || v.Copied() {
+					t.Errorf("%s: %v of %s by %v", v.Name(), v.Layout(), v.Framework(), v.Route())
+				}
+			}
+			var names []string
 			for entry, err := range survey.Arrays(ctx) {
 				check(t, err)
-				if entry.Name != "heights" || entry.Err != nil {
-					t.Errorf("%s is listed: %v", entry.Name, entry.Err)
-				}
-				listed++
+				check(t, entry.Err)
+				names = append(names, entry.Name)
 			}
-			if listed != 1 {
-				t.Errorf("%d arrays are listed, want heights alone", listed)
+			if want := []string{"heights", "land"}; !slices.Equal(names, want) {
+				t.Errorf("%v are listed, want %v", names, want)
 			}
 
 			check(t, core.Set(heights, float32(42), 0, 0)) // the program waits for that

@@ -10,15 +10,13 @@ func table() program.Table[grid] {
 	return program.NewTable("gridlib", []program.Rule[grid]{
 		{
 			Quirk: core.Quirk{
-				ID: "gridlib.pending-before-2", Until: "2.0.0", Effect: core.EffectCorrect,
+				ID: "gridlib.bool-before-2", Until: "2.0.0", Effect: core.EffectCorrect,
 				Protocol: string(program.Buffer),
-				Summary:  "what was put waits in a queue, and the buffer protocol shows the cells from before",
-				Upstream: "gridlib.py, Grid.put",
+				Summary:  "the buffer protocol says that bool is uint8",
+				Upstream: "gridlib.py, CELLS",
 			},
-			When: func(f *grid) bool { return f.pending > 0 },
-			Edit: func(p *program.Plan, _ *grid) {
-				p.Through = append(p.Through, program.MethodCall{Name: "flush"}) // it gives the grid itself
-			},
+			When: func(f *grid) bool { return f.kind == "bool" },
+			Edit: func(p *program.Plan, _ *grid) { p.DType = core.Bool },
 		},
 	})
 }

@@ -4,14 +4,9 @@ import time
 
 import gridlib
 
-
-def measure(height):
-    grid = gridlib.zeros(300, 400)
-    grid.put(10, 20, height)
-    return grid
-
-
-heights = measure(7.5)
+heights = gridlib.zeros(300, 400)
+land = gridlib.zeros(300, 400, "bool")
 while heights[0][0] == 0:  # until somebody writes there
+    land.put(10, 20, True)
     time.sleep(0.01)
 print("somebody wrote", heights[0][0])

@@ -7,5 +7,5 @@ program "survey" {
 }
 
 adapter "gridlib" {
-  quirk "gridlib.pending-before-2" { enabled = false }
+  quirk "gridlib.bool-before-2" { enabled = false }
 }
