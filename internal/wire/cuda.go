@@ -15,22 +15,12 @@ const maxChunks = 1 << 14
 // maxGPUs bounds the GPUs of one machine.
 const maxGPUs = 256
 
-func ipcToProto(h core.CUDAIPC) *pb.CUDAIPC {
-	return &pb.CUDAIPC{Id: uint64(h.ID), Size: h.Size, Gpu: h.GPU[:], Mem: h.Mem[:]}
-}
-
 func vmmToProto(h core.CUDAVMM) *pb.CUDAVMM {
 	out := &pb.CUDAVMM{Gpu: h.GPU[:]}
 	for _, c := range h.Chunks {
 		out.Chunks = append(out.Chunks, &pb.CUDAChunk{Id: uint64(c.ID), Size: c.Size})
 	}
 	return out
-}
-
-func poolToProto(h core.CUDAPool) *pb.CUDAPool {
-	return &pb.CUDAPool{
-		Id: uint64(h.ID), Size: h.Size, Gpu: h.GPU[:], Pool: uint64(h.Pool), Pointer: h.Pointer[:],
-	}
 }
 
 func ipcToCore(h *pb.CUDAIPC) (core.Handle, error) {
@@ -63,10 +53,6 @@ func poolToCore(h *pb.CUDAPool) (core.Handle, error) {
 	return out, errors.Join(
 		checkSize("allocation", out.Size), fill("UUID", out.GPU[:], h.GetGpu()), fill("pool pointer", out.Pointer[:], h.GetPointer()),
 	)
-}
-
-func wordToProto(w core.CUDAWord) *pb.CUDAWord {
-	return &pb.CUDAWord{Page: uint64(w.Page), Size: w.Size, Offset: w.Offset, Value: w.Value}
 }
 
 func wordToCore(w *pb.CUDAWord) (core.Fence, error) {

@@ -87,11 +87,13 @@ func handleToProto(h core.Handle) (*pb.Handle, error) {
 		segment := &pb.Segment{Id: uint64(h.ID), Size: h.Size, Sealed: h.Sealed}
 		return &pb.Handle{Kind: &pb.Handle_Segment{Segment: segment}}, nil
 	case core.CUDAIPC:
-		return &pb.Handle{Kind: &pb.Handle_CudaIpc{CudaIpc: ipcToProto(h)}}, nil
+		ipc := &pb.CUDAIPC{Id: uint64(h.ID), Size: h.Size, Gpu: h.GPU[:], Mem: h.Mem[:]}
+		return &pb.Handle{Kind: &pb.Handle_CudaIpc{CudaIpc: ipc}}, nil
 	case core.CUDAVMM:
 		return &pb.Handle{Kind: &pb.Handle_CudaVmm{CudaVmm: vmmToProto(h)}}, nil
 	case core.CUDAPool:
-		return &pb.Handle{Kind: &pb.Handle_CudaPool{CudaPool: poolToProto(h)}}, nil
+		pool := &pb.CUDAPool{Id: uint64(h.ID), Size: h.Size, Gpu: h.GPU[:], Pool: uint64(h.Pool), Pointer: h.Pointer[:]}
+		return &pb.Handle{Kind: &pb.Handle_CudaPool{CudaPool: pool}}, nil
 	default:
 		return nil, fmt.Errorf("handle of type %T", h)
 	}
@@ -102,7 +104,8 @@ func fenceToProto(f core.Fence) (*pb.Fence, error) {
 	case core.Ready:
 		return &pb.Fence{Kind: &pb.Fence_Ready{Ready: &pb.Ready{}}}, nil
 	case core.CUDAWord:
-		return &pb.Fence{Kind: &pb.Fence_CudaWord{CudaWord: wordToProto(f)}}, nil
+		word := &pb.CUDAWord{Page: uint64(f.Page), Size: f.Size, Offset: f.Offset, Value: f.Value}
+		return &pb.Fence{Kind: &pb.Fence_CudaWord{CudaWord: word}}, nil
 	case nil:
 		return nil, errors.New("no fence")
 	default:
