@@ -6,7 +6,8 @@ import (
 )
 
 // Adapter knows one framework: which objects are its own, and how to ask them for their memory. It
-// holds decisions and a table of quirks, nothing else; what it decides is carried out here.
+// holds decisions and a table of quirks, nothing else; what it decides is carried out here. It embeds
+// a [Table], which has the first two methods.
 //
 // Its methods must not import anything, and may be called from several goroutines, though never
 // from two at once, since each call holds the GIL.
@@ -26,6 +27,15 @@ type Adapter interface {
 type Packaged interface {
 	// Module is the full name of the framework's own module, which has its __version__.
 	Module() string
+}
+
+// Streamer is an [Adapter] of a framework that puts its work on a stream that is current.
+type Streamer interface {
+	// CurrentStream gives the stream to which the calling thread's work on o, which is on a GPU, goes
+	// now: a CUstream, or 1 for the legacy default stream, or 2 for that of the thread. It is called on
+	// the program's own thread, while that publishes o; later work does not concern the publication.
+	// ok is false if the framework does not say: then all work of o's context is waited for.
+	CurrentStream(g *py.GIL, env *Env, o py.Object) (stream uintptr, ok bool, err error)
 }
 
 // moduleOf names the module that an adapter's framework is.

@@ -35,6 +35,12 @@ type Plan struct {
 	Class py.Object
 	// DLPack is how __dlpack__ is called.
 	DLPack DLPackCall
+	// Sync is which work on a GPU is waited for where the configuration leaves it to the adapter.
+	// core.SyncDefault is core.SyncDevice, which is right for every framework. core.SyncStream is for
+	// those whose __dlpack__ knows the work that an array waits for, on whatever thread it is called:
+	// a framework with a current stream for each thread orders that of the plugin's thread, which no
+	// work of the program goes to.
+	Sync core.SyncPolicy
 	// ReadOnly makes the array read-only, whatever the protocol says.
 	ReadOnly bool
 	// DType, if it is valid, replaces the element type, which must have the same size. It is for types
@@ -63,19 +69,37 @@ type MethodCall struct {
 
 // DLPackCall holds the arguments of __dlpack__. Those that are nil are left out.
 type DLPackCall struct {
-	Stream     *int
+	Stream     *int // for an array in host memory
 	MaxVersion *[2]int
 	Copy       *bool
 	// Retry says that a TypeError is answered by a call without MaxVersion and Copy: so do consumers
 	// that the array API standard describes.
 	Retry bool
-	// AskDevice says that __dlpack_device__ is called first, so that an array that the CPU cannot read
-	// is refused before its framework does any work.
+	// DeviceStream is the stream for an array on a GPU.
+	DeviceStream DeviceStream
+	// AskDevice says that __dlpack_device__ is called first even if nobody has initialised CUDA in the
+	// program, so that an array on a device that is not supported is refused before its framework does
+	// any work. Once CUDA is in use it is always asked, because the stream depends on it.
 	AskDevice bool
 	// UnsignedReadOnly says that an answer of the old kind, which cannot tell a read-only array from
 	// others, is taken for read-only.
 	UnsignedReadOnly bool
 }
+
+// DeviceStream is a way to call __dlpack__ of an array on a GPU.
+type DeviceStream uint8
+
+// The ways. The zero value is what DLPack says.
+const (
+	// DeviceStreamAsNeeded passes -1, which forbids the framework to synchronize, where everything in
+	// the array's context is waited for anyway, and the plugin's stream where it is not.
+	DeviceStreamAsNeeded DeviceStream = iota
+	// DeviceStreamAlways passes the plugin's stream, for frameworks that refuse -1.
+	DeviceStreamAlways
+	// DeviceStreamNever leaves the argument out, for frameworks that take no stream, or take it and do
+	// nothing with it. Then everything in the array's context is waited for, whatever is configured.
+	DeviceStreamNever
+)
 
 // StandardPlan is what the standards tell a consumer to do that orders work on its own: no argument
 // fits a framework's habits, for those are the quirks' business.
