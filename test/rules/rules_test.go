@@ -34,6 +34,7 @@ var cgoPackages = []string{
 	"adapters/kit/py",
 	"adapters/kit/py/pytests", // its tests
 	"adapters/numpy/plugin",
+	"cuda/internal/driver",
 	"internal/sharedheap",
 	"internal/sharedheap/cmalloc", // its tests
 }

@@ -1,0 +1,116 @@
+// Package driver calls the CUDA driver: thin functions, one for each call that this module needs, under
+// the driver's names without "cu". What a call asks of its arguments is in NVIDIA's reference of the
+// driver API; the comments here say what differs.
+//
+// Without the build tag "cuda" each function answers an error that matches [core.ErrUnsupported], and
+// nothing here needs cgo. With it, gorgonia.org/cu makes the calls that it makes well, and cgo makes the
+// rest: pointer attributes, IPC, virtual memory, pools, registered memory. A binary with the tag is
+// linked with a library of stubs (folder stub) and starts without a driver; nothing loads or
+// initialises CUDA before [Init].
+//
+// Most calls act on the calling thread's current context: make them inside [With]. All may be called
+// at any time from any goroutine.
+package driver
+
+import "runtime"
+
+// Handles of the driver. The zero value of each is the driver's null.
+type (
+	Device   int32 // an index among the devices that this process sees
+	Context  uintptr
+	Stream   uintptr
+	Event    uintptr
+	Pool     uintptr
+	Module   uintptr
+	Function uintptr
+
+	MemHandle uint64 // a physical allocation
+
+	IPCMem   [64]byte // names an allocation in other processes
+	IPCEvent [64]byte // names an event in other processes
+	PoolPtr  [64]byte // names an allocation in other processes that imported its pool
+)
+
+// DeviceAttribute is a property of a device.
+type DeviceAttribute int32
+
+// The attributes that this module asks for, by the driver's numbers.
+const (
+	AttrComputeMajor      DeviceAttribute = 75
+	AttrComputeMinor      DeviceAttribute = 76
+	AttrHostPointer       DeviceAttribute = 91 // registered memory has the same address on the device
+	AttrHostRegister      DeviceAttribute = 99
+	AttrVMM               DeviceAttribute = 102
+	AttrFileDescriptors   DeviceAttribute = 103 // of physical allocations
+	AttrReadOnlyRegister  DeviceAttribute = 113
+	AttrPools             DeviceAttribute = 115
+	AttrPoolHandleTypes   DeviceAttribute = 119 // a mask with HandleFileDescriptor
+	AttrStreamMemoryWords DeviceAttribute = 122 // 64-bit words, which imply those of 32 bits
+	AttrIPC               DeviceAttribute = 125
+)
+
+// HandleFileDescriptor is the bit of a file descriptor among the ways to export an allocation.
+const HandleFileDescriptor = 1
+
+// MemoryType is where memory lies.
+type MemoryType uint32
+
+// The memory types. NoMemory is the answer for an address that the driver does not know.
+const (
+	NoMemory MemoryType = iota
+	HostMemory
+	DeviceMemory
+)
+
+// Attributes is what the driver knows of an address.
+type Attributes struct {
+	Type          MemoryType
+	Managed       bool
+	Mapped        bool // physical memory is behind the address
+	IPC           bool // a legacy IPC handle can be made
+	Device        Device
+	HandleTypes   uint32  // ways to export the allocation: a mask
+	Context       Context // null for memory of pools and of the virtual memory calls
+	Pool          Pool    // null unless it comes from a pool
+	DevicePointer uintptr // 0 if the current context cannot reach it
+	HostPointer   uintptr // 0 if the CPU cannot reach it
+	BufferID      uint64  // never used twice in a process
+}
+
+// EventFlags choose what an event can do.
+type EventFlags uint32
+
+// Flags of events. EventInterprocess needs EventDisableTiming beside it.
+const (
+	EventDisableTiming EventFlags = 2
+	EventInterprocess  EventFlags = 4
+)
+
+// RegisterFlags choose how host memory is registered.
+type RegisterFlags uint32
+
+// Flags of registered memory.
+const (
+	RegisterPortable RegisterFlags = 1 // for all contexts
+	RegisterMapped   RegisterFlags = 2 // it has a device pointer
+	RegisterReadOnly RegisterFlags = 8 // the mapping may not be written; devices only read it
+)
+
+// Dim is the extent of a grid in blocks, or of a block in threads.
+type Dim struct{ X, Y, Z int }
+
+// With makes the context current, runs f on that one thread, and takes the context away again. The
+// thread's context is what it was before.
+func With(ctx Context, f func() error) (err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := CtxPush(ctx); err != nil {
+		return err
+	}
+	defer func() {
+		if e := CtxPop(); err == nil {
+			err = e
+		}
+	}()
+	return f()
+}

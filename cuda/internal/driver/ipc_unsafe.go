@@ -1,0 +1,53 @@
+//go:build cuda
+
+package driver
+
+/*
+#include <cuda.h>
+
+// Handles by address: cgo passes no arrays by value.
+static CUresult open_mem(CUdeviceptr *p, const CUipcMemHandle *h) {
+	return cuIpcOpenMemHandle(p, *h, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+}
+static CUresult open_event(CUevent *e, const CUipcEventHandle *h) { return cuIpcOpenEventHandle(e, *h); }
+*/
+import "C"
+
+import "unsafe"
+
+// IPCGetMemHandle names the whole allocation that p lies in, for other processes.
+func IPCGetMemHandle(p uintptr) (IPCMem, error) {
+	var h IPCMem
+	err := result("cuIpcGetMemHandle",
+		C.cuIpcGetMemHandle((*C.CUipcMemHandle)(unsafe.Pointer(&h)), C.CUdeviceptr(p)))
+	return h, err
+}
+
+// IPCOpenMemHandle maps an allocation of another process into the current context. Its address here
+// is that of the allocation's first byte.
+func IPCOpenMemHandle(h IPCMem) (uintptr, error) {
+	var p C.CUdeviceptr
+	err := result("cuIpcOpenMemHandle", C.open_mem(&p, (*C.CUipcMemHandle)(unsafe.Pointer(&h))))
+	return uintptr(p), err
+}
+
+// IPCCloseMemHandle unmaps what IPCOpenMemHandle gave.
+func IPCCloseMemHandle(p uintptr) error {
+	return result("cuIpcCloseMemHandle", C.cuIpcCloseMemHandle(C.CUdeviceptr(p)))
+}
+
+// IPCGetEventHandle names an event for other processes. It was made with EventInterprocess.
+func IPCGetEventHandle(e Event) (IPCEvent, error) {
+	var h IPCEvent
+	err := result("cuIpcGetEventHandle", C.cuIpcGetEventHandle(
+		(*C.CUipcEventHandle)(unsafe.Pointer(&h)), *(*C.CUevent)(unsafe.Pointer(&e)),
+	))
+	return h, err
+}
+
+// IPCOpenEventHandle gives an event of another process. EventDestroy ends it here.
+func IPCOpenEventHandle(h IPCEvent) (Event, error) {
+	var e C.CUevent
+	err := result("cuIpcOpenEventHandle", C.open_event(&e, (*C.CUipcEventHandle)(unsafe.Pointer(&h))))
+	return *(*Event)(unsafe.Pointer(&e)), err
+}

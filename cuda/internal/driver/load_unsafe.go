@@ -1,0 +1,87 @@
+//go:build cuda
+
+package driver
+
+/*
+#cgo CFLAGS: -Wno-deprecated-declarations
+#include <cuda.h>
+
+// Of the library of stubs: see stub/stub.h.
+CUresult ndbridge_cuInit(unsigned int flags);
+int ndbridge_cuda_active(void);
+const char *ndbridge_cuda_reason(void);
+*/
+import "C"
+
+import (
+	"reflect"
+	"sync"
+)
+
+// Init loads the driver and initialises CUDA in this process. It does so once: a failure stays.
+// A process that has done so must not use CUDA after fork.
+func Init() error { return initialise() }
+
+// A process has one driver.
+var initialise = sync.OnceValue(func() error { //nolint:gochecknoglobals // see above
+	return result("cuInit", C.ndbridge_cuInit(0))
+})
+
+// Active says whether CUDA is initialised in this process, by whomever. It neither loads the driver nor
+// initialises it.
+func Active() bool { return C.ndbridge_cuda_active() != 0 }
+
+// DriverVersion gives the newest CUDA version that the driver speaks, as 12040 for 12.4. It needs no
+// Init.
+func DriverVersion() (int, error) {
+	var version C.int
+	err := result("cuDriverGetVersion", C.cuDriverGetVersion(&version))
+	return int(version), err
+}
+
+// result makes an error of a call's answer.
+func result(call string, r C.CUresult) error {
+	if r == C.CUDA_SUCCESS {
+		return nil
+	}
+	return newError(call, Code(r))
+}
+
+// failed makes an error of what gorgonia.org/cu answers: the code, in a type without a name for it.
+func failed(call string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return newError(call, Code(reflect.ValueOf(err).Int()))
+}
+
+func newError(call string, code Code) *Error {
+	e := &Error{Call: call, Code: code, Name: "CUDA_ERROR_UNKNOWN", Text: "unknown error"}
+	if code == StubLibrary {
+		e.Name, e.Text = "CUDA_ERROR_STUB_LIBRARY", "the driver answers as a stub"
+		if reason := C.GoString(C.ndbridge_cuda_reason()); reason != "" {
+			e.Text = reason
+		}
+		return e
+	}
+	var text *C.char
+	if C.cuGetErrorName(C.CUresult(code), &text) == C.CUDA_SUCCESS {
+		e.Name = C.GoString(text)
+	}
+	if C.cuGetErrorString(C.CUresult(code), &text) == C.CUDA_SUCCESS {
+		e.Text = C.GoString(text)
+	}
+	return e
+}
+
+// pending turns "not ready" into an answer.
+func pending(call string, err error) (done bool, _ error) {
+	e := failed(call, err)
+	if e == nil {
+		return true, nil
+	}
+	if err, ok := e.(*Error); ok && err.Code == NotReady { //nolint:errorlint // newError's own
+		return false, nil
+	}
+	return false, e
+}
