@@ -1,0 +1,63 @@
+//go:build cuda
+
+package driver
+
+/*
+#include <cuda.h>
+
+static CUresult copy_rows(CUdeviceptr dst, CUdeviceptr src, size_t pitch, size_t width, size_t height, CUstream s) {
+	CUDA_MEMCPY2D c = {
+		.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = src, .srcPitch = pitch,
+		.dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = dst, .dstPitch = width,
+		.WidthInBytes = width, .Height = height,
+	};
+	return cuMemcpy2DAsync(&c, s);
+}
+*/
+import "C"
+
+import "unsafe"
+
+// CtxID gives a number of the context that no other context of this process ever has.
+func CtxID(ctx Context) (uint64, error) {
+	var id C.ulonglong
+	err := result("cuCtxGetId", C.cuCtxGetId(*(*C.CUcontext)(unsafe.Pointer(&ctx)), &id))
+	return uint64(id), err
+}
+
+// StreamCtx gives the context of a stream, for the default streams the current one.
+func StreamCtx(s Stream) (Context, error) {
+	var ctx C.CUcontext
+	err := result("cuStreamGetCtx", C.cuStreamGetCtx(s.c(), &ctx))
+	return *(*Context)(unsafe.Pointer(&ctx)), err
+}
+
+// StreamCapturing says whether the stream's work goes into a graph instead of the device.
+func StreamCapturing(s Stream) (bool, error) {
+	var status C.CUstreamCaptureStatus
+	err := result("cuStreamIsCapturing", C.cuStreamIsCapturing(s.c(), &status))
+	return status != C.CU_STREAM_CAPTURE_STATUS_NONE, err
+}
+
+// Relaxed lets the calling thread make calls that are forbidden, and break the capture, while another
+// thread captures a stream. The result undoes that. Both are called on one locked thread.
+func Relaxed() (undo func()) {
+	mode := C.CUstreamCaptureMode(C.CU_STREAM_CAPTURE_MODE_RELAXED)
+	if C.cuThreadExchangeStreamCaptureMode(&mode) != C.CUDA_SUCCESS {
+		return func() {}
+	}
+	return func() { C.cuThreadExchangeStreamCaptureMode(&mode) }
+}
+
+// MemcpyAsync lets the stream copy between any two places that the current context reaches.
+func MemcpyAsync(dst, src uintptr, n int64, s Stream) error {
+	return result("cuMemcpyAsync",
+		C.cuMemcpyAsync(C.CUdeviceptr(dst), C.CUdeviceptr(src), C.size_t(n), s.c()))
+}
+
+// MemcpyRowsAsync lets the stream copy height rows of width bytes, pitch bytes apart, one behind the
+// other.
+func MemcpyRowsAsync(dst, src uintptr, pitch, width, height int64, s Stream) error {
+	return result("cuMemcpy2DAsync", C.copy_rows(C.CUdeviceptr(dst), C.CUdeviceptr(src),
+		C.size_t(pitch), C.size_t(width), C.size_t(height), s.c()))
+}
