@@ -36,7 +36,7 @@ const (
 	StreamCaptureUnsupported Code = 900
 )
 
-// categories says which of core's categories a code belongs to. The others are ErrUnavailable: the
+// categories says which of core's categories a code belongs to. All other codes are ErrUnavailable: the
 // driver, the device or the context is not there any more, or has no room.
 var categories = map[Code]error{
 	InvalidValue:             core.ErrPointer,
@@ -73,11 +73,13 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s (%d): %s", e.Call, e.Name, int(e.Code), e.Text)
 }
 
-// Is makes an Error match the category of its code.
-func (e *Error) Is(target error) bool {
-	category, ok := categories[e.Code]
-	if !ok {
-		category = core.ErrUnavailable
+// Kind gives the category of package core that the code belongs to.
+func (e *Error) Kind() error {
+	if kind, ok := categories[e.Code]; ok {
+		return kind
 	}
-	return target == category
+	return core.ErrUnavailable
 }
+
+// Is makes an Error match its category.
+func (e *Error) Is(target error) bool { return target == e.Kind() }

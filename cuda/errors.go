@@ -1,0 +1,29 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda/internal/driver"
+)
+
+// failed says what was tried, on what, when the driver refused. An error that says so already stays as
+// it is.
+func failed(op, object string, err error) error {
+	if _, ok := errors.AsType[*core.Error](err); ok {
+		return err
+	}
+	e := &core.Error{Op: op, Array: object, Kind: core.ErrUnavailable, Err: err}
+	if d, ok := errors.AsType[*driver.Error](err); ok {
+		e.Kind = d.Kind()
+	}
+	return e
+}
+
+// wrongPointer says what is the matter with an address.
+func wrongPointer(op string, addr uintptr, format string, args ...any) *core.Error {
+	return &core.Error{
+		Op: op, Array: fmt.Sprintf("%#x", addr), Kind: core.ErrPointer, Err: fmt.Errorf(format, args...),
+	}
+}
