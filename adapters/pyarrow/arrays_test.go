@@ -18,12 +18,8 @@ var arraysScript string
 func TestArrays(t *testing.T) {
 	t.Parallel()
 	for version, python := range pythons(t) {
-		for _, pool := range []string{"", "system"} {
-			env := []string{"ARROW_DEFAULT_MEMORY_POOL=" + pool}
-			if pool == "" {
-				env = nil
-			}
-			t.Run(version+" "+pool, func(t *testing.T) {
+		for pool, env := range map[string][]string{"own": nil, "system": {"ARROW_DEFAULT_MEMORY_POOL=system"}} {
+			t.Run(pool+"/"+version, func(t *testing.T) {
 				t.Parallel()
 				p := programtest.Start(t, setup+arraysScript, programtest.Options{
 					Python: python, Plugin: "pyarrow", Env: env,
