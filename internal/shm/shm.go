@@ -59,11 +59,17 @@ func Sealed(f *os.File) (bool, error) {
 
 // ReadOnly opens f's file again, for reading only, so that who gets the descriptor cannot write the
 // file through it. The caller owns the result; f stays open.
-func ReadOnly(f *os.File) (*os.File, error) {
+func ReadOnly(f *os.File) (*os.File, error) { return reopen(f, unix.O_RDONLY) }
+
+// ReadWrite opens f's file again, for reading and writing; the file must allow that. The caller owns the
+// new file; f stays the caller's.
+func ReadWrite(f *os.File) (*os.File, error) { return reopen(f, unix.O_RDWR) }
+
+func reopen(f *os.File, mode int) (*os.File, error) {
 	var opened int
 	err := control(f, func(fd int) (err error) {
 		// O_NONBLOCK: a file that turns out to be a pipe must not block the open.
-		opened, err = unix.Open("/proc/self/fd/"+strconv.Itoa(fd), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+		opened, err = unix.Open("/proc/self/fd/"+strconv.Itoa(fd), mode|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 		return err
 	})
 	if err != nil {
