@@ -14,13 +14,14 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/programfile"
 )
 
 // write makes a file in a directory of the test.
-func write(t *testing.T, name, text string, mode os.FileMode) string {
+func write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -30,10 +31,10 @@ func write(t *testing.T, name, text string, mode os.FileMode) string {
 // that names the culprit and, where there is one, the remedy.
 func TestStartFailures(t *testing.T) {
 	t.Parallel()
-	script := write(t, "camera.py", "", 0o600)
+	script := write(t, "camera.py", "")
 	dir := filepath.Dir(script)
-	lib := write(t, "ndbridge-all.so", "no library", 0o600)
-	text := write(t, "text", "just text\n", 0o700)
+	lib := write(t, "ndbridge-all.so", "no library")
+	text := programfile.Write(t, "text", "just text\n")
 	python := func(change func(*hostplugin.Program)) hostplugin.Program {
 		p := hostplugin.Program{Name: "p", Script: script, Plugin: lib}
 		change(&p)
@@ -106,7 +107,7 @@ func TestStartFailures(t *testing.T) {
 		{
 			"python is another implementation", python(func(p *hostplugin.Program) {
 				p.Python = os.Getenv("NDBRIDGE_TEST_PYTHON")
-				site := write(t, "sitecustomize.py", "import sys; sys.implementation.name = 'pypy'", 0o600)
+				site := write(t, "sitecustomize.py", "import sys; sys.implementation.name = 'pypy'")
 				p.Env = map[string]string{"PYTHONPATH": filepath.Dir(site)}
 			}), core.ErrVersion,
 			[]string{"the interpreter is pypy 3.", "use CPython 3.8 or newer"},
@@ -117,7 +118,7 @@ func TestStartFailures(t *testing.T) {
 		},
 		{
 			"python sleeps", python(func(p *hostplugin.Program) {
-				p.Python = write(t, "python", "#!/bin/sh\nexec sleep 600\n", 0o700)
+				p.Python = programfile.Write(t, "python", "#!/bin/sh\nexec sleep 600\n")
 				p.StartTimeout = 300 * time.Millisecond
 			}), core.ErrConfig,
 			[]string{"is not a Python interpreter that works: it did nothing for 300ms"},
@@ -293,7 +294,7 @@ func TestOpen(t *testing.T) {
 	path := write(t, "nd.hcl", fmt.Sprintf(`program "fake" {
 		plugin = %q
 		env    = { %s = "serve" }
-	}`, exe(), fakeVariable), 0o600)
+	}`, exe(), fakeVariable))
 	host, err := hostplugin.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)

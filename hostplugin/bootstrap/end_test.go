@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
+	"github.com/ndbridge/ndbridge/internal/programfile"
 )
 
 // grace is how long a program has to end by itself; the margin is for a busy machine.
@@ -178,11 +179,7 @@ func gone(t *testing.T, pid int) {
 func TestInterruptReachesProgramOfBackgroundJob(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, python string) {
-		wrapper := filepath.Join(t.TempDir(), "python")
-		text := "#!/bin/sh\ntrap '' INT\nexec " + python + ` "$@"` + "\n"
-		if err := os.WriteFile(wrapper, []byte(text), 0o700); err != nil { //nolint:gosec // it is a program
-			t.Fatal(err)
-		}
+		wrapper := programfile.Write(t, "python", "#!/bin/sh\ntrap '' INT\nexec "+python+` "$@"`+"\n")
 		proc := start(t, bootstraptest.Program{Python: wrapper, Target: script(t,
 			"import time", "try:", "    print('up'); time.sleep(60)", "finally:", "    print('finally')",
 		)})

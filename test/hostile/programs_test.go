@@ -11,6 +11,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/programfile"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
@@ -255,15 +256,11 @@ func TestArrayThatIsNotThereYet(t *testing.T) {
 // TestStartsThatFail starts what cannot run: each fails in time, says why, and leaves nothing.
 func TestStartsThatFail(t *testing.T) {
 	dir := t.TempDir()
-	write := func(name, text string, mode os.FileMode) string {
-		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
-		return file
+	script := filepath.Join(dir, "good.py")
+	if err := os.WriteFile(script, []byte("a = 1"), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	script := write("good.py", "a = 1", 0o600)
-	shell := func(name, code string) string { return write(name, "#!/bin/sh\n"+code+"\n", 0o700) }
+	shell := func(name, code string) string { return programfile.Write(t, name, "#!/bin/sh\n"+code+"\n") }
 	good := harness.Library(t, "ndbridge-all.so")
 	for name, c := range map[string]struct {
 		program  hostplugin.Program
