@@ -220,7 +220,7 @@ func (p *Pointer) measureChunks(n int64) error {
 		switch {
 		case len(p.Chunks) == 0:
 			p.Base = base
-		case err != nil || base != next: // here the memory ends
+		case err != nil || base != next || size <= 0: // here the memory ends
 			return p.holds(n)
 		default:
 			chunk.BufferID, err = p.sameAs(base)
