@@ -22,6 +22,14 @@ GENERATED := $(CURDIR)/.tmp/generated
 VENV := $(BUILD)/venv
 export GOBIN := $(BIN)
 
+CUDA := $(BUILD)/cuda
+CUDA_HOME ?= /usr/local/cuda
+CGO_CFLAGS ?= -O2 -g
+CGO_CFLAGS += -I$(CUDA)/include
+CGO_LDFLAGS ?= -O2 -g
+CGO_LDFLAGS += -L$(CUDA)/lib
+export CGO_CFLAGS CGO_LDFLAGS
+
 # What the tests are told. They never look for these things themselves.
 TEST_ENV = NDBRIDGE_LIB=$(BUILD)/lib \
 	NDBRIDGE_TEST_PYTHON=$(VENV)/base/bin/python \
@@ -46,16 +54,15 @@ build: cli lib ## Build the command line, the plugins and the shared heap under 
 cli:
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BUILD)/ndbridge ./cmd/ndbridge
 
+# Every adapter's plugin, and the one with all of them.
+PLUGINS := $(patsubst adapters/%/plugin,%,$(wildcard adapters/*/plugin))
+
 .PHONY: lib
-lib: $(BUILD)/lib/libndbridge-heap.so
-	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-all.so ./adapters/all/plugin
-	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-numpy.so ./adapters/numpy/plugin
-	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-torch.so ./adapters/torch/plugin
-	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-jax.so ./adapters/jax/plugin
-	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-warp.so ./adapters/warp/plugin
-	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-dali.so ./adapters/dali/plugin
-	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-tensorflow.so ./adapters/tensorflow/plugin
-	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $(BUILD)/lib/ndbridge-pyarrow.so ./adapters/pyarrow/plugin
+lib: $(BUILD)/lib/libndbridge-heap.so $(CUDA)/lib/libcuda.a
+	@for name in $(PLUGINS); do \
+		echo "building $$name"; \
+		CGO_ENABLED=1 $(GO) build -trimpath -tags cuda -buildmode=c-shared -o $(BUILD)/lib/ndbridge-$$name.so ./adapters/$$name/plugin; \
+	done
 	@rm -f $(BUILD)/lib/*.h
 
 HEAP := internal/sharedheap/preload
@@ -63,6 +70,21 @@ HEAP := internal/sharedheap/preload
 $(BUILD)/lib/libndbridge-heap.so: $(wildcard $(HEAP)/*)
 	@mkdir -p $(@D)
 	CC=$(CC) $(HEAP)/build.sh $@
+
+# What is built with the tag "cuda" needs NVIDIA's header, of CUDA 12, and a libcuda to be linked with,
+# for which stubs stand in that find the real one when it is used.
+STUB := cuda/internal/driver/stub
+
+$(CUDA)/include/cuda.h: $(STUB)/header.sh $(STUB)/header.txt
+	$(STUB)/header.sh $(PYTHON) $(CUDA_HOME) $@
+
+$(CUDA)/lib/libcuda.a: $(CUDA)/include/cuda.h $(wildcard $(STUB)/*)
+	@mkdir -p $(@D)
+	CC=$(CC) $(STUB)/build.sh $(CUDA)/include $@
+
+.PHONY: cuda
+cuda: $(CUDA)/lib/libcuda.a ## Get what building with -tags cuda needs; print its environment
+	@echo 'export CGO_CFLAGS="$(CGO_CFLAGS)" CGO_LDFLAGS="$(CGO_LDFLAGS)"'
 
 # ---------------------------------------------------------------------------- Python environments
 
@@ -87,9 +109,15 @@ demo: build $(VENV)/demo/.done ## Run a Python program and look at its arrays fr
 # A module of its own, as that of somebody who writes an adapter.
 OUTSIDE := examples/adapter
 
+# The packages that differ with the tag "cuda", and the folder of the libcuda.so.1 that they are tested
+# with.
+CUDA_PACKAGES := ./cuda/... ./adapters/kit/... ./hostplugin/...
+CUDA_DRIVER := $(BUILD)/cudasim
+
 .PHONY: test
 test: build venvs ## Run every test (unit tests with the race detector)
 	$(TEST_ENV) $(GO) test -race $(V) $$($(GO) list ./... | grep -v /test/)
+	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GO) test -race -tags cuda $(V) $(CUDA_PACKAGES)
 	$(TEST_ENV) $(GO) test -count=1 -timeout 30m $(V) ./test/...
 	$(TEST_ENV) $(GO) test -C $(OUTSIDE) -race -count=1 $(V) ./...
 
@@ -145,18 +173,20 @@ check-format: $(BIN)/gofumpt $(BIN)/buf
 	$(BIN)/buf format -d --exit-code >/dev/null
 
 .PHONY: check-lint
-check-lint: $(BIN)/golangci-lint $(BIN)/buf
-	$(BIN)/golangci-lint run ./...
+check-lint: $(BIN)/golangci-lint $(BIN)/buf $(CUDA)/lib/libcuda.a
 	$(BIN)/buf lint
-	$(GO) vet ./...
-	$(GO) fix -diff ./...
+	for tags in "" cuda; do \
+		$(BIN)/golangci-lint run --build-tags "$$tags" ./...; \
+		$(GO) vet -tags "$$tags" ./...; \
+		$(GO) fix -diff -tags "$$tags" ./...; \
+	done
 	cd $(OUTSIDE) && $(BIN)/golangci-lint run ./... && $(GO) vet ./... && $(GO) fix -diff ./...
 
 # A host is pure Go: these must build without cgo. So must the contract and the plugin that is not
 # Python.
 .PHONY: check-pure
 check-pure:
-	CGO_ENABLED=0 $(GO) build ./core/... ./hostplugin/... ./cmd/... ./examples/... ./internal/wire/... ./internal/shm/... ./internal/fdpass/...
+	CGO_ENABLED=0 $(GO) build ./core/... ./cuda/... ./hostplugin/... ./cmd/... ./examples/... ./internal/wire/... ./internal/shm/... ./internal/fdpass/...
 
 .PHONY: check-generated
 check-generated: $(PROTO_TOOLS)
