@@ -14,21 +14,30 @@ package driver
 
 import "runtime"
 
-// Handles of the driver. The zero value of each is the driver's null.
 type (
-	Device   int32 // an index among the devices that this process sees
-	Context  uintptr
-	Stream   uintptr
-	Event    uintptr
-	Pool     uintptr
-	Module   uintptr
+	// Device is an index among the devices that this process sees.
+	Device int32
+	// Context is a CUcontext. Zero is the driver's null, as for the handles that follow.
+	Context uintptr
+	// Stream is a CUstream. Zero is the default stream of the current context.
+	Stream uintptr
+	// Event is a CUevent.
+	Event uintptr
+	// Pool is a CUmemoryPool.
+	Pool uintptr
+	// Module is a CUmodule.
+	Module uintptr
+	// Function is a CUfunction.
 	Function uintptr
+	// MemHandle is a CUmemGenericAllocationHandle: a physical allocation.
+	MemHandle uint64
 
-	MemHandle uint64 // a physical allocation
-
-	IPCMem   [64]byte // names an allocation in other processes
-	IPCEvent [64]byte // names an event in other processes
-	PoolPtr  [64]byte // names an allocation in other processes that imported its pool
+	// IPCMem names an allocation in other processes.
+	IPCMem [64]byte
+	// IPCEvent names an event in other processes.
+	IPCEvent [64]byte
+	// PoolPtr names an allocation in other processes that imported its pool.
+	PoolPtr [64]byte
 )
 
 // DeviceAttribute is a property of a device.
@@ -82,6 +91,7 @@ type EventFlags uint32
 
 // Flags of events. EventInterprocess needs EventDisableTiming beside it.
 const (
+	EventBlockingSync  EventFlags = 1 // who waits for it sleeps
 	EventDisableTiming EventFlags = 2
 	EventInterprocess  EventFlags = 4
 )

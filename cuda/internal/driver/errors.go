@@ -23,6 +23,7 @@ const (
 	PeerAccessUnsupported    Code = 217
 	InvalidPTX               Code = 218
 	UnsupportedPTXVersion    Code = 222
+	OperatingSystem          Code = 304
 	InvalidHandle            Code = 400
 	NotFound                 Code = 500
 	NotReady                 Code = 600

@@ -47,13 +47,24 @@ func result(call string, r C.CUresult) error {
 	return newError(call, Code(r))
 }
 
-// failed makes an error of what gorgonia.org/cu answers: the code, in a type without a name for it.
+// failed makes an error of what gorgonia.org/cu answers.
 func failed(call string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return newError(call, Code(reflect.ValueOf(err).Int()))
+	return newError(call, codeOf(err))
 }
+
+// pending turns "not ready" into an answer.
+func pending(call string, err error) (done bool, _ error) {
+	if err != nil && codeOf(err) == NotReady {
+		return false, nil
+	}
+	return err == nil, failed(call, err)
+}
+
+// codeOf reads the code from cu's error, whose type has no name outside that package.
+func codeOf(err error) Code { return Code(reflect.ValueOf(err).Int()) }
 
 func newError(call string, code Code) *Error {
 	e := &Error{Call: call, Code: code, Name: "CUDA_ERROR_UNKNOWN", Text: "unknown error"}
@@ -72,16 +83,4 @@ func newError(call string, code Code) *Error {
 		e.Text = C.GoString(text)
 	}
 	return e
-}
-
-// pending turns "not ready" into an answer.
-func pending(call string, err error) (done bool, _ error) {
-	e := failed(call, err)
-	if e == nil {
-		return true, nil
-	}
-	if err, ok := e.(*Error); ok && err.Code == NotReady { //nolint:errorlint // newError's own
-		return false, nil
-	}
-	return false, e
 }

@@ -49,7 +49,7 @@ func PointerAttributes(p uintptr) (Attributes, error) {
 		Managed:       a.managed != 0,
 		Mapped:        a.mapped != 0,
 		IPC:           a.ipc != 0,
-		Device:        Device(a.ordinal), //nolint:gosec // an int in the low half of its word
+		Device:        Device(a.ordinal), // an int, in the low half of its word
 		HandleTypes:   uint32(a.handle_types),
 		Context:       Context(a.context),
 		Pool:          Pool(a.pool),
