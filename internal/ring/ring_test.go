@@ -1,0 +1,290 @@
+package ring_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/ndbridge/ndbridge/internal/ring"
+	"github.com/ndbridge/ndbridge/internal/shm"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// memory maps one file twice, as two processes do.
+func memory(tb testing.TB, lanes int) (server, client []byte) {
+	tb.Helper()
+	f, err := shm.Create("ring", ring.Size(lanes))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer f.Close()
+	var maps [2][]byte
+	for i := range maps {
+		m, err := shm.Map(f, ring.Size(lanes), true)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		tb.Cleanup(func() {
+			if err := m.Close(); err != nil {
+				tb.Error(err)
+			}
+		})
+		maps[i] = m.Bytes()
+	}
+	return maps[0], maps[1]
+}
+
+// connect serves handle, with these spins on both sides.
+func connect(tb testing.TB, lanes int, spin time.Duration, handle ring.Handler, abandoned func([]byte)) (*ring.Client, *ring.Server) {
+	tb.Helper()
+	there, here := memory(tb, lanes)
+	server, err := ring.NewServer(there, lanes, spin, handle)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(server.Close)
+	client, err := ring.NewClient(here, spin, abandoned)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(client.Close)
+	return client, server
+}
+
+func echo(request, answer []byte) int { return copy(answer, request) }
+
+func TestManyCallersGetTheirOwnAnswers(t *testing.T) {
+	t.Parallel()
+	for name, spin := range map[string]time.Duration{"spinning": 50 * time.Microsecond, "asleep": 0} {
+		for _, lanes := range []int{1, 8} {
+			client, _ := connect(t, lanes, spin, echo, nil)
+			var callers sync.WaitGroup
+			for caller := range 12 {
+				callers.Go(func() {
+					request, answer := make([]byte, 16), make([]byte, ring.MaxAnswer)
+					for i := range 2000 {
+						binary.LittleEndian.PutUint64(request, uint64(caller))
+						binary.LittleEndian.PutUint64(request[8:], uint64(i))
+						got, err := client.Call(t.Context(), request, answer)
+						if err != nil || !bytes.Equal(got, request) {
+							t.Errorf("%s, %d lanes: caller %d, call %d: %x, %v", name, lanes, caller, i, got, err)
+							return
+						}
+					}
+				})
+			}
+			callers.Wait()
+		}
+	}
+}
+
+func TestMessagesOfAllSizes(t *testing.T) {
+	t.Parallel()
+	client, _ := connect(t, 1, 0, func(request, answer []byte) int {
+		n := copy(answer, request)
+		return n + copy(answer[n:], bytes.Repeat([]byte{7}, ring.MaxAnswer-n))
+	}, nil)
+	answer := make([]byte, ring.MaxAnswer)
+	for _, n := range []int{0, 1, 100, ring.MaxRequest} {
+		request := bytes.Repeat([]byte{9}, n)
+		got, err := client.Call(t.Context(), request, answer)
+		if err != nil || len(got) != ring.MaxAnswer || !bytes.Equal(got[:n], request) || got[ring.MaxAnswer-1] != 7 {
+			t.Errorf("a request of %d bytes: %d bytes, %v", n, len(got), err)
+		}
+	}
+}
+
+// TestAnswersThatCameTooLate: a caller that gives up leaves its lane to the answer, which is handed
+// over, and which no later caller takes for its own.
+func TestAnswersThatCameTooLate(t *testing.T) {
+	t.Parallel()
+	proceed, late := make(chan struct{}), make(chan []byte, 1)
+	client, _ := connect(t, 2, 0, func(request, answer []byte) int {
+		if request[0] == 1 {
+			<-proceed
+		}
+		return copy(answer, request)
+	}, func(answer []byte) { late <- bytes.Clone(answer) })
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	answer := make([]byte, ring.MaxAnswer)
+	if _, err := client.Call(ctx, []byte{1}, answer); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Call = %v; want the context's error", err)
+	}
+	close(proceed)
+	for i := range 100 {
+		want := []byte{2, byte(i)}
+		if got, err := client.Call(t.Context(), want, answer); err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("Call = %x, %v; want %x", got, err, want)
+		}
+	}
+	client.Sweep()
+	select {
+	case got := <-late:
+		if !bytes.Equal(got, []byte{1}) {
+			t.Errorf("the late answer is %x", got)
+		}
+	default:
+		t.Error("the late answer was not handed over")
+	}
+}
+
+func TestTheServersEndEndsCalls(t *testing.T) {
+	t.Parallel()
+	begun, proceed := make(chan struct{}, 1), make(chan struct{})
+	client, server := connect(t, 1, 0, func([]byte, []byte) int {
+		begun <- struct{}{}
+		<-proceed
+		return 0
+	}, nil)
+	ended := make(chan error)
+	go func() {
+		_, err := client.Call(t.Context(), nil, make([]byte, ring.MaxAnswer))
+		ended <- err
+	}()
+	<-begun
+	go func() {
+		_, err := client.Call(t.Context(), nil, make([]byte, ring.MaxAnswer)) // waits for the lane
+		ended <- err
+	}()
+	go server.Close()
+	if err := <-ended; !errors.Is(err, ring.ErrClosed) {
+		t.Errorf("Call = %v; want ErrClosed", err)
+	}
+	if err := <-ended; !errors.Is(err, ring.ErrClosed) {
+		t.Errorf("Call = %v; want ErrClosed", err)
+	}
+	close(proceed)
+	if _, err := client.Call(t.Context(), nil, nil); !errors.Is(err, ring.ErrClosed) {
+		t.Errorf("Call = %v; want ErrClosed", err)
+	}
+}
+
+func TestOwnEndEndsCalls(t *testing.T) {
+	t.Parallel()
+	begun, proceed := make(chan struct{}), make(chan struct{})
+	client, _ := connect(t, 1, 0, func([]byte, []byte) int { close(begun); <-proceed; return 0 }, nil)
+	ended := make(chan error)
+	go func() {
+		_, err := client.Call(t.Context(), nil, make([]byte, ring.MaxAnswer))
+		ended <- err
+	}()
+	<-begun
+	client.Close()
+	if err := <-ended; !errors.Is(err, ring.ErrClosed) {
+		t.Errorf("Call = %v; want ErrClosed", err)
+	}
+	close(proceed)
+	client.Close()
+}
+
+func TestNotARing(t *testing.T) {
+	t.Parallel()
+	good, _ := memory(t, 2)
+	server, err := ring.NewServer(good, 2, 0, echo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+	for name, edit := range map[string]func(b []byte) []byte{
+		"nothing":       func([]byte) []byte { return nil },
+		"zeros":         func(b []byte) []byte { clear(b); return b },
+		"cut":           func(b []byte) []byte { return b[:len(b)-1] },
+		"a header only": func(b []byte) []byte { return b[:4096] },
+		"no lanes":      func(b []byte) []byte { b[0x0c] = 0; return b },
+		"many lanes":    func(b []byte) []byte { b[0x0c] = 65; return b },
+		"version":       func(b []byte) []byte { b[0x08] = 2; return b },
+	} {
+		if _, err := ring.NewClient(edit(bytes.Clone(good)), 0, nil); err == nil {
+			t.Errorf("%s: taken for a ring", name)
+		}
+	}
+	if _, err := ring.NewServer(make([]byte, 4096), 1, 0, echo); err == nil {
+		t.Error("a ring was made in too little memory")
+	}
+	if _, err := ring.NewServer(make([]byte, ring.Size(65)), 65, 0, echo); err == nil {
+		t.Error("a ring of 65 lanes was made")
+	}
+}
+
+// TestAWildPeer writes random words all over the memory while calls go on: they may get wrong answers,
+// or none, but all end in time, and nothing faults.
+func TestAWildPeer(t *testing.T) {
+	t.Parallel()
+	there, here := memory(t, 4)
+	server, err := ring.NewServer(there, 4, 0, echo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	client, err := ring.NewClient(here, 0, func([]byte) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	var stop atomic.Bool
+	var wild, callers sync.WaitGroup
+	wild.Go(func() {
+		for x := uint32(1); !stop.Load(); {
+			x ^= x << 13
+			x ^= x >> 17
+			x ^= x << 5
+			offset := int(x) % len(there) &^ 3
+			if offset/64 != 0xc0/64 { // but do not say that it is closed
+				ring.Scribble(there, offset, x)
+			}
+		}
+	})
+	for range 8 {
+		callers.Go(func() {
+			answer := make([]byte, ring.MaxAnswer)
+			for range 50 {
+				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Millisecond)
+				got, err := client.Call(ctx, []byte("hello"), answer)
+				cancel()
+				if err == nil && len(got) > len(answer) || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("Call = %d bytes, %v", len(got), err)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	stop.Store(true)
+	wild.Wait()
+}
+
+//nolint:paralleltest // it counts allocations
+func TestCallsMakeNoGarbage(t *testing.T) {
+	client, _ := connect(t, 1, time.Millisecond, echo, nil)
+	request, answer := []byte("x"), make([]byte, ring.MaxAnswer)
+	if n := testing.AllocsPerRun(1000, func() {
+		if _, err := client.Call(t.Context(), request, answer); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations a call", n)
+	}
+}
+
+func BenchmarkCall(b *testing.B) {
+	for name, spin := range map[string]time.Duration{"spinning": time.Millisecond, "asleep": 0} {
+		b.Run(name, func(b *testing.B) {
+			client, _ := connect(b, 1, spin, echo, nil)
+			request, answer := make([]byte, 16), make([]byte, ring.MaxAnswer)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := client.Call(b.Context(), request, answer); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
