@@ -5,10 +5,11 @@ package driver
 /*
 #include <cuda.h>
 
-static CUresult copy_rows(CUdeviceptr dst, CUdeviceptr src, size_t pitch, size_t width, size_t height, CUstream s) {
+static CUresult copy_rows(CUdeviceptr dst, size_t dst_pitch, CUdeviceptr src, size_t src_pitch,
+		size_t width, size_t height, CUstream s) {
 	CUDA_MEMCPY2D c = {
-		.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = src, .srcPitch = pitch,
-		.dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = dst, .dstPitch = width,
+		.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = src, .srcPitch = src_pitch,
+		.dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = dst, .dstPitch = dst_pitch,
 		.WidthInBytes = width, .Height = height,
 	};
 	return cuMemcpy2DAsync(&c, s);
@@ -17,6 +18,9 @@ static CUresult copy_rows(CUdeviceptr dst, CUdeviceptr src, size_t pitch, size_t
 import "C"
 
 import "unsafe"
+
+// Built says whether this binary has CUDA.
+const Built = true
 
 // CtxID gives a number of the context that no other context of this process ever has.
 func CtxID(ctx Context) (uint64, error) {
@@ -55,9 +59,9 @@ func MemcpyAsync(dst, src uintptr, n int64, s Stream) error {
 		C.cuMemcpyAsync(C.CUdeviceptr(dst), C.CUdeviceptr(src), C.size_t(n), s.c()))
 }
 
-// MemcpyRowsAsync lets the stream copy height rows of width bytes, pitch bytes apart, one behind the
-// other.
-func MemcpyRowsAsync(dst, src uintptr, pitch, width, height int64, s Stream) error {
-	return result("cuMemcpy2DAsync", C.copy_rows(C.CUdeviceptr(dst), C.CUdeviceptr(src),
-		C.size_t(pitch), C.size_t(width), C.size_t(height), s.c()))
+// MemcpyRowsAsync lets the stream copy height rows of width bytes, that begin dstPitch and srcPitch bytes
+// apart, between any two places that the current context reaches.
+func MemcpyRowsAsync(dst uintptr, dstPitch int64, src uintptr, srcPitch, width, height int64, s Stream) error {
+	return result("cuMemcpy2DAsync", C.copy_rows(C.CUdeviceptr(dst), C.size_t(dstPitch),
+		C.CUdeviceptr(src), C.size_t(srcPitch), C.size_t(width), C.size_t(height), s.c()))
 }
