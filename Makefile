@@ -24,6 +24,8 @@ export GOBIN := $(BIN)
 
 CUDA := $(BUILD)/cuda
 CUDA_HOME ?= /usr/local/cuda
+# Where the libcuda.so.1 of the tests is.
+CUDA_DRIVER := $(BUILD)/cudasim
 CGO_CFLAGS ?= -O2 -g
 CGO_CFLAGS += -I$(CUDA)/include
 CGO_LDFLAGS ?= -O2 -g
@@ -82,6 +84,11 @@ $(CUDA)/lib/libcuda.a: $(CUDA)/include/cuda.h $(wildcard $(STUB)/*)
 	@mkdir -p $(@D)
 	CC=$(CC) $(STUB)/build.sh $(CUDA)/include $@
 
+SIMULATED := test/cudasim
+
+$(CUDA_DRIVER)/libcuda.so.1: $(CUDA)/include/cuda.h $(wildcard $(SIMULATED)/*.[ch] $(SIMULATED)/*.sh)
+	CC=$(CC) $(SIMULATED)/build.sh $@ $(CUDA)/include
+
 .PHONY: cuda
 cuda: $(CUDA)/lib/libcuda.a ## Get what building with -tags cuda needs; print its environment
 	@echo 'export CGO_CFLAGS="$(CGO_CFLAGS)" CGO_LDFLAGS="$(CGO_LDFLAGS)"'
@@ -109,13 +116,11 @@ demo: build $(VENV)/demo/.done ## Run a Python program and look at its arrays fr
 # A module of its own, as that of somebody who writes an adapter.
 OUTSIDE := examples/adapter
 
-# The packages that differ with the tag "cuda", and the folder of the libcuda.so.1 that they are tested
-# with.
+# The packages that differ with the tag "cuda".
 CUDA_PACKAGES := ./cuda/... ./adapters/kit/... ./hostplugin/...
-CUDA_DRIVER := $(BUILD)/cudasim
 
 .PHONY: test
-test: build venvs ## Run every test (unit tests with the race detector)
+test: build venvs $(CUDA_DRIVER)/libcuda.so.1 ## Run every test (unit tests with the race detector)
 	$(TEST_ENV) $(GO) test -race $(V) $$($(GO) list ./... | grep -v /test/)
 	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GO) test -race -tags cuda $(V) $(CUDA_PACKAGES)
 	$(TEST_ENV) $(GO) test -count=1 -timeout 30m $(V) ./test/...

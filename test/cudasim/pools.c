@@ -1,0 +1,2 @@
+#include "sim.h"
+void pool_release(struct block *b) { (void)b; }
