@@ -1,0 +1,213 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda/internal/driver"
+)
+
+// How much memory of GPUs is kept for the next copy. It is the program's that is missing meanwhile.
+const (
+	warmBytes  = 64 << 20
+	warmBlocks = 16
+	minBlock   = 2 << 20 // physical allocations are not smaller
+)
+
+// staging is memory of GPUs for copies.
+type staging struct {
+	mu     sync.Mutex
+	closed bool
+	warm   []*Block // not in use, the oldest first
+	late   []*Block // given back before their copy was made
+}
+
+// Block is memory of an exporter's own, for a copy of an array that cannot be exported. It is exported
+// itself.
+type Block struct {
+	Addr   uintptr
+	Size   int64
+	export Export
+	place  *place
+	copied *Word // nil: the copy is there
+
+	// Of memory that lies behind a descriptor; else it was allocated as a whole.
+	memory driver.MemHandle
+	file   *os.File
+	mapped bool
+}
+
+// Allocate makes room for a copy by the queue. It wraps [core.ErrNotShared] if no memory of the queue's
+// device can be exported, and [core.ErrUnavailable] if the device has no room.
+func (x *Exporter) Allocate(q *Queue, size int64) (*Block, error) {
+	if b := x.staging.take(q.place, size); b != nil {
+		return b, nil
+	}
+	var b *Block
+	err := q.place.in(func() (err error) {
+		b, err = allocate(q.place, size)
+		return err
+	})
+	if err == nil {
+		return b, nil
+	}
+	e := &core.Error{Op: "stage", Kind: core.ErrUnavailable, Err: err}
+	if d, ok := errors.AsType[*driver.Error](err); ok && d.Code == driver.OutOfMemory {
+		e.Err = fmt.Errorf("a copy of %d bytes on %v: %w", size, core.Device{Kind: core.CUDA, Index: q.place.device.Index}, err)
+		e.Remedy = "free memory of the GPU, or close views of copies"
+	} else {
+		e.Kind, e.Reason = core.ErrNotShared, core.ReasonNotExportable
+	}
+	return nil, e
+}
+
+// allocate is called in the place's context.
+func allocate(p *place, size int64) (*Block, error) {
+	b := &Block{place: p, Size: size}
+	switch {
+	case p.device.VMM:
+		return b, b.mapMemory()
+	case p.device.IPC:
+		var err error
+		if b.Addr, err = driver.MemAlloc(size); err != nil {
+			return nil, err
+		}
+		mem, err := driver.IPCGetMemHandle(b.Addr)
+		if err != nil {
+			return nil, errors.Join(err, driver.MemFree(b.Addr))
+		}
+		b.export = Export{
+			Handle: core.CUDAIPC{Size: size, GPU: p.device.UUID, Mem: mem},
+			Parts:  []Part{{Key: b, Size: size}},
+			Base:   b.Addr,
+		}
+		return b, nil
+	default:
+		return nil, errors.New("the device exports no memory")
+	}
+}
+
+// mapMemory gives the block physical memory that has a descriptor.
+func (b *Block) mapMemory() (err error) {
+	d := driver.Device(b.place.device.Index)
+	granularity, err := driver.MemGranularity(d)
+	if err != nil {
+		return err
+	}
+	b.Size = (b.Size + granularity - 1) / granularity * granularity
+	if b.memory, err = driver.MemCreate(d, b.Size); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.free())
+		}
+	}()
+	fd, err := driver.MemExport(b.memory)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), "cuda-copy")
+	b.export = Export{
+		Handle: core.CUDAVMM{GPU: b.place.device.UUID, Chunks: []core.CUDAChunk{{Size: b.Size}}},
+		Parts: []Part{{
+			Key: b, Size: b.Size, open: func() (*os.File, error) { return duplicate(f) },
+		}},
+	}
+	b.file = f
+	if b.Addr, err = driver.MemAddressReserve(b.Size); err != nil {
+		return err
+	}
+	b.export.Base = b.Addr
+	if err = driver.MemMap(b.Addr, b.Size, b.memory); err != nil {
+		return err
+	}
+	b.mapped = true
+	return driver.MemSetAccess(b.Addr, b.Size, d, true)
+}
+
+// Export gives the block's handle. Its parts hold nothing: the block does.
+func (b *Block) Export() Export { return b.export }
+
+// Copied says which word is reached when the copy is there; nil if it is there already.
+func (b *Block) Copied(w *Word) { b.copied = w }
+
+// free is called in the place's context, if that is still there.
+func (b *Block) free() error {
+	if b.memory == 0 {
+		return driver.MemFree(b.Addr)
+	}
+	var errs []error
+	if b.mapped {
+		errs = append(errs, driver.MemUnmap(b.Addr, b.Size))
+	}
+	if b.Addr != 0 {
+		errs = append(errs, driver.MemAddressFree(b.Addr, b.Size))
+	}
+	if b.file != nil {
+		errs = append(errs, b.file.Close())
+	}
+	return errors.Join(append(errs, driver.MemRelease(b.memory))...)
+}
+
+// Free gives the block back. Nobody outside uses it any more.
+func (x *Exporter) Free(b *Block) { x.staging.put(b) }
+
+// take finds a block that fits, and is not much larger.
+func (s *staging) take(p *place, size int64) *Block {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.late {
+		s.keep(b)
+	}
+	for i, b := range slices.Backward(s.warm) {
+		if b.place == p && b.Size >= size && b.Size <= max(2*size, minBlock) {
+			s.warm = slices.Delete(s.warm, i, i+1)
+			return b
+		}
+	}
+	return nil
+}
+
+func (s *staging) put(b *Block) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keep(b)
+}
+
+// keep lets no block be used again before its copy was made, which would overwrite the next.
+func (s *staging) keep(b *Block) {
+	s.late = slices.DeleteFunc(s.late, func(l *Block) bool { return l == b })
+	if b.copied != nil && !s.closed {
+		if !b.copied.reached() {
+			s.late = append(s.late, b)
+			return
+		}
+		b.copied = nil
+	}
+	s.warm = append(s.warm, b)
+	var total int64
+	for _, b := range s.warm {
+		total += b.Size
+	}
+	for len(s.warm) > 0 && (s.closed || total > warmBytes || len(s.warm) > warmBlocks) {
+		oldest := s.warm[0]
+		s.warm = slices.Delete(s.warm, 0, 1)
+		total -= oldest.Size
+		_ = oldest.place.in(oldest.free) // or it went with its context
+	}
+}
+
+func (s *staging) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, b := range slices.Concat(s.warm, s.late) {
+		_ = b.place.in(b.free) // or it went with its context
+	}
+	s.warm, s.late = nil, nil
+}

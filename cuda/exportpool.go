@@ -1,0 +1,93 @@
+package cuda
+
+import (
+	"errors"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda/internal/driver"
+)
+
+// pools are those that exports stand on now.
+type pools struct {
+	mu   sync.Mutex
+	used map[driver.Pool]*poolUse
+}
+
+// poolUse is a pool from the first of its exports to the end of the last: afterwards its handle may
+// come again for another pool.
+type poolUse struct {
+	pool driver.Pool
+	file *os.File
+	uses int
+}
+
+func (x *Exporter) exportPool(p Pointer) (Export, error) {
+	pointer, err := driver.PoolExportPointer(p.Base)
+	if err != nil {
+		return Export{}, err
+	}
+	u, err := x.pools.use(p.pool)
+	if err != nil {
+		return Export{}, err
+	}
+	return Export{
+		Handle: core.CUDAPool{Size: p.Size, GPU: p.GPU, Pointer: pointer},
+		Parts: []Part{
+			{Key: bufferKey{p.BufferID}, Size: p.Size},
+			{
+				Key:   u,
+				open:  func() (*os.File, error) { return duplicate(u.file) },
+				close: func() error { return x.pools.unuse(u) },
+			},
+		},
+		Base: p.Base,
+	}, nil
+}
+
+func (s *pools) use(pool driver.Pool) (*poolUse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.used[pool]
+	if u == nil {
+		fd, err := driver.PoolExport(pool)
+		if err != nil {
+			return nil, err
+		}
+		u = &poolUse{pool: pool, file: os.NewFile(uintptr(fd), "cuda-pool")}
+		if s.used == nil {
+			s.used = make(map[driver.Pool]*poolUse)
+		}
+		s.used[pool] = u
+	}
+	u.uses++
+	return u, nil
+}
+
+func (s *pools) unuse(u *poolUse) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u.uses--; u.uses > 0 {
+		return nil
+	}
+	delete(s.used, u.pool)
+	return u.file.Close()
+}
+
+// duplicate makes another descriptor. Those of the driver cannot be opened again.
+func duplicate(f *os.File) (*os.File, error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var fd int
+	var inner error
+	err = raw.Control(func(from uintptr) { fd, inner = unix.FcntlInt(from, unix.F_DUPFD_CLOEXEC, 0) })
+	if err = errors.Join(err, inner); err != nil {
+		return nil, &os.PathError{Op: "dup", Path: f.Name(), Err: err}
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
+}

@@ -1,0 +1,197 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ndbridge/ndbridge/cuda/internal/driver"
+)
+
+// place is what an exporter has in one context.
+type place struct {
+	ctx    driver.Context
+	id     uint64 // of the context, or 0 where the driver has none
+	device DeviceInfo
+
+	mu      sync.Mutex
+	closed  bool
+	idle    []*Queue // given back, the latest last
+	pages   []*Page
+	freed   []*Word // before they were reached
+	pending []*Word // written by streams, but perhaps not yet
+	noWords bool    // the device cannot write them, or its driver does not let it
+	stop    context.CancelFunc
+	watch   sync.WaitGroup
+}
+
+func newPlace(ctx driver.Context, id uint64, device DeviceInfo) *place {
+	return &place{ctx: ctx, id: id, device: device, noWords: !device.StreamWords || !device.Registration}
+}
+
+// in runs f with the context current. It does not break captures of streams on other threads by calls
+// that are forbidden while they last.
+func (p *place) in(f func() error) error {
+	return driver.With(p.ctx, func() error {
+		defer driver.Relaxed()()
+		return f()
+	})
+}
+
+// close is for places whose context may be gone already, and everything in it.
+func (p *place) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	if p.stop != nil {
+		p.stop()
+	}
+	for _, w := range p.pending {
+		if !w.reached() {
+			w.fail(driver.InvalidContext)
+		}
+	}
+	p.pending = nil
+	var err error
+	_ = p.in(func() error {
+		for _, q := range p.idle {
+			q.destroy()
+		}
+		return nil
+	})
+	release := func() error {
+		for _, page := range p.pages {
+			err = errors.Join(err, page.close())
+		}
+		return nil
+	}
+	if p.in(release) != nil && err == nil && len(p.pages) > 0 {
+		err = release()
+	}
+	p.idle, p.pages, p.freed = nil, nil, nil
+	p.mu.Unlock()
+	p.watch.Wait()
+	p.mu.Lock()
+	return err
+}
+
+// maxIdle bounds the streams that are kept. More are made only while as many hand-overs are under way.
+const maxIdle = 8
+
+// take gives a queue whose stream has nothing to do, so that no hand-over waits for another's work.
+func (p *place) take() (q *Queue, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errClosed()
+	}
+	for i, q := range slices.Backward(p.idle) {
+		if q.resting() {
+			p.idle = slices.Delete(p.idle, i, i+1)
+			return q, nil
+		}
+	}
+	if len(p.idle) >= maxIdle {
+		q := p.idle[0]
+		p.idle = slices.Delete(p.idle, 0, 1)
+		return q, nil
+	}
+	q = &Queue{place: p}
+	err = p.in(func() error {
+		if q.event, err = driver.EventCreate(driver.EventDisableTiming); err != nil {
+			return err
+		}
+		if q.stream, err = driver.StreamCreate(); err != nil {
+			_ = driver.EventDestroy(q.event)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// giveBack takes a queue back.
+func (p *place) giveBack(q *Queue) {
+	p.mu.Lock()
+	keep := !p.closed && !q.broken && len(p.idle) < maxIdle
+	if keep {
+		p.idle = append(p.idle, q)
+	}
+	p.mu.Unlock()
+	if !keep {
+		_ = p.in(func() error { q.destroy(); return nil }) // or it went with its context
+	}
+}
+
+// lookInterval is how often contexts are looked after while streams have words to write: whether they
+// are still sound.
+const lookInterval = 20 * time.Millisecond
+
+// expect watches until the word is reached. p is locked.
+func (p *place) expect(w *Word) {
+	p.pending = append(p.pending, w)
+	if p.stop != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.stop = cancel
+	p.watch.Go(func() { p.lookAfter(ctx) })
+}
+
+// lookAfter runs while words are pending. A stream of a context that broke writes none any more, and
+// whoever waits for it would wait for ever.
+func (p *place) lookAfter(ctx context.Context) {
+	tick := time.NewTicker(lookInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if !p.look() {
+			return
+		}
+	}
+}
+
+// look reports whether words are still pending.
+func (p *place) look() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.pending = slices.DeleteFunc(p.pending, (*Word).reached)
+	if len(p.pending) > 0 {
+		err := p.in(func() error {
+			_, err := driver.StreamQuery(p.pending[0].stream)
+			return err
+		})
+		if err != nil {
+			p.giveUp(err)
+		}
+	}
+	if len(p.pending) == 0 {
+		p.stop()
+		p.stop = nil
+		return false
+	}
+	return true
+}
+
+// giveUp ends the waiting for all words: contexts break as a whole.
+func (p *place) giveUp(err error) {
+	code := driver.InvalidContext
+	if e, ok := errors.AsType[*driver.Error](err); ok {
+		code = e.Code
+	}
+	for _, w := range p.pending {
+		w.fail(code)
+	}
+	p.pending = nil
+}
