@@ -60,7 +60,7 @@ uint64_t now_us(void);
 void *must(void *allocated); /* ends the process when memory is out: tests need no more */
 
 /* What handles name: a handle is the address of its object while that is in the table. */
-enum kind { CONTEXT = 1, STREAM, EVENT, MODULE, FUNCTION, POOL, GRAPH };
+enum kind { CONTEXT = 1, STREAM, EVENT, MODULE, FUNCTION, POOL, GRAPH, PHYSICAL };
 void handle_add(enum kind kind, const void *object);
 bool handle_is(enum kind kind, const void *object);
 void handle_remove(const void *object);
