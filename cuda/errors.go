@@ -27,3 +27,14 @@ func wrongPointer(op string, addr uintptr, format string, args ...any) *core.Err
 		Op: op, Array: fmt.Sprintf("%#x", addr), Kind: core.ErrPointer, Err: fmt.Errorf(format, args...),
 	}
 }
+
+// about is failed for an error of a lower layer, which does not know what it is about.
+func about(op, array string, err error) error {
+	e, ok := errors.AsType[*core.Error](failed(op, array, err))
+	if !ok {
+		return err
+	}
+	named := *e
+	named.Op, named.Array = op, array
+	return &named
+}

@@ -35,6 +35,7 @@ const (
 	SystemDriverMismatch     Code = 803
 	CompatNotSupported       Code = 804
 	StreamCaptureUnsupported Code = 900
+	Unknown                  Code = 999
 )
 
 // categories says which of core's categories a code belongs to. All other codes are ErrUnavailable: the

@@ -1,0 +1,211 @@
+// Package transfer copies arrays between a GPU and Go's memory, whatever their strides, through pinned
+// memory in pieces.
+package transfer
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda/internal/driver"
+	"github.com/ndbridge/ndbridge/cuda/internal/poll"
+	"github.com/ndbridge/ndbridge/cuda/internal/primary"
+)
+
+// pieceSize is the most that is under way at once. While the GPU copies one piece, the CPU copies
+// another.
+const pieceSize = 2 << 20
+
+// Copier copies to and from one GPU. It keeps what the last copies needed for the next ones. All
+// methods are safe for concurrent use.
+type Copier struct {
+	gpu *primary.GPU
+
+	mu   sync.Mutex
+	idle []*lane
+}
+
+// lane is what one copy needs: a stream, and two pieces of pinned memory with an event each.
+type lane struct {
+	stream driver.Stream
+	memory uintptr
+	halves [2]half
+}
+
+type half struct {
+	addr   uintptr
+	bytes  []byte
+	event  driver.Event
+	finish func() error // what to do when the GPU is done with it; nil: nothing
+}
+
+// New makes a copier. It must be closed.
+func New(gpu *primary.GPU) *Copier { return &Copier{gpu: gpu} }
+
+// Out copies the elements of a layout, in row-major order, from the memory at base to dst, which has
+// room for them. The memory is ready. When ctx ends, dst is partly written.
+func (c *Copier) Out(ctx context.Context, dst []byte, l core.Layout, base uintptr) error {
+	return c.run(func(n *lane) error {
+		for p := range pieces(l, pieceSize, true) {
+			out := dst[:p.size()]
+			dst = dst[p.size():]
+			err := n.next(ctx, func(h *half) error {
+				h.finish = func() error { return p.gather(out, h.bytes) }
+				return p.fetch(h.addr, base, n.stream)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return n.flush(ctx)
+	}, c.gpu)
+}
+
+// In copies src, in row-major order, over the elements of a layout of the memory at base. When ctx ends,
+// they are partly written.
+func (c *Copier) In(ctx context.Context, l core.Layout, base uintptr, src []byte) error {
+	return c.run(func(n *lane) error {
+		for p := range pieces(l, pieceSize, false) {
+			part := src[:p.size()]
+			src = src[p.size():]
+			err := n.next(ctx, func(h *half) error {
+				copy(h.bytes, part)
+				return p.send(base, h.addr, n.stream)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return n.flush(ctx)
+	}, c.gpu)
+}
+
+// run gives f a lane, in the GPU's context.
+func (c *Copier) run(f func(*lane) error, gpu *primary.GPU) error {
+	return gpu.Do(func() error {
+		n, err := c.take()
+		if err != nil {
+			return err
+		}
+		if err := f(n); err != nil {
+			// Whatever is under way still uses the pinned memory.
+			return errors.Join(err, driver.StreamSynchronize(n.stream), n.end())
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.idle = append(c.idle, n)
+		return nil
+	})
+}
+
+func (c *Copier) take() (*lane, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if last := len(c.idle) - 1; last >= 0 {
+		n := c.idle[last]
+		c.idle = c.idle[:last]
+		return n, nil
+	}
+	return newLane()
+}
+
+// newLane makes a lane in the current context.
+func newLane() (n *lane, err error) {
+	n = new(lane)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.end())
+			n = nil
+		}
+	}()
+	if n.stream, err = driver.StreamCreate(); err != nil {
+		return n, err
+	}
+	if n.memory, err = driver.HostAlloc(2 * pieceSize); err != nil {
+		return n, err
+	}
+	for i := range n.halves {
+		h := &n.halves[i]
+		h.addr = n.memory + uintptr(i)*pieceSize
+		h.bytes = bytesAt(h.addr, pieceSize)
+		if h.event, err = driver.EventCreate(driver.EventDisableTiming); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// end frees the lane, on which nothing is under way. The context is current.
+func (n *lane) end() error {
+	var errs []error
+	for i := range n.halves {
+		if n.halves[i].event != 0 {
+			errs = append(errs, driver.EventDestroy(n.halves[i].event))
+		}
+	}
+	if n.memory != 0 {
+		errs = append(errs, driver.FreeHost(n.memory))
+	}
+	if n.stream != 0 {
+		errs = append(errs, driver.StreamDestroy(n.stream))
+	}
+	return errors.Join(errs...)
+}
+
+// next gives one half to start, which gives the GPU work on it, when what was done with it before is
+// done.
+func (n *lane) next(ctx context.Context, start func(*half) error) error {
+	n.halves[0], n.halves[1] = n.halves[1], n.halves[0]
+	h := &n.halves[0]
+	if err := h.wait(ctx); err != nil {
+		return err
+	}
+	h.finish = func() error { return nil }
+	if err := start(h); err != nil {
+		return err
+	}
+	return driver.EventRecord(h.event, n.stream)
+}
+
+// flush finishes both halves, the older first.
+func (n *lane) flush(ctx context.Context) error {
+	if err := n.halves[1].wait(ctx); err != nil {
+		return err
+	}
+	return n.halves[0].wait(ctx)
+}
+
+// wait waits until the GPU is done with the half, and finishes its piece.
+func (h *half) wait(ctx context.Context) error {
+	if h.finish == nil {
+		return ctx.Err()
+	}
+	if err := poll.Until(ctx, func() (bool, error) { return driver.EventQuery(h.event) }); err != nil {
+		return err
+	}
+	finish := h.finish
+	h.finish = nil
+	if err := finish(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// Close frees what is kept. No copy is under way.
+func (c *Copier) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	idle := c.idle
+	c.idle = nil
+	if len(idle) == 0 {
+		return nil
+	}
+	return c.gpu.Do(func() error {
+		var errs []error
+		for _, n := range idle {
+			errs = append(errs, n.end())
+		}
+		return errors.Join(errs...)
+	})
+}
