@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -101,6 +102,11 @@ func Inspect(addr uintptr, n int64) (Pointer, error) {
 		return Pointer{}, err
 	}
 	err = p.within(func() error { return p.measure(a, n) })
+	if e, ok := errors.AsType[*driver.Error](err); ok && (e.Code == driver.NotFound || e.Code == driver.InvalidValue) {
+		gone := wrongPointer("inspect", addr, "nothing is mapped there")
+		gone.Err = fmt.Errorf("%w: %w", gone.Err, err)
+		return Pointer{}, gone
+	}
 	if err != nil {
 		return Pointer{}, failed("inspect", fmt.Sprintf("%#x", addr), err)
 	}

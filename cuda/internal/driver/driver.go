@@ -81,7 +81,7 @@ type Attributes struct {
 	HandleTypes   uint32  // ways to export the allocation: a mask
 	Context       Context // null for memory of pools and of the virtual memory calls
 	Pool          Pool    // null unless it comes from a pool
-	DevicePointer uintptr // 0 if the current context cannot reach it
+	DevicePointer uintptr // 0 if there is no current context, or it cannot reach it
 	HostPointer   uintptr // 0 if the CPU cannot reach it
 	BufferID      uint64  // never used twice in a process
 }

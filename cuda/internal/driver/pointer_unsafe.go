@@ -15,7 +15,6 @@ static CUresult pointer_attributes(CUdeviceptr p, attributes *a) {
 	CUpointer_attribute names[] = {
 		CU_POINTER_ATTRIBUTE_CONTEXT,
 		CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-		CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
 		CU_POINTER_ATTRIBUTE_HOST_POINTER,
 		CU_POINTER_ATTRIBUTE_BUFFER_ID,
 		CU_POINTER_ATTRIBUTE_IS_MANAGED,
@@ -24,12 +23,16 @@ static CUresult pointer_attributes(CUdeviceptr p, attributes *a) {
 		CU_POINTER_ATTRIBUTE_MAPPED,
 		CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES,
 		CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
+		CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
 	};
 	void *into[] = {
-		&a->context, &a->memory_type, &a->device_pointer, &a->host_pointer, &a->buffer_id, &a->managed,
-		&a->ordinal, &a->ipc, &a->mapped, &a->handle_types, &a->pool,
+		&a->context, &a->memory_type, &a->host_pointer, &a->buffer_id, &a->managed,
+		&a->ordinal, &a->ipc, &a->mapped, &a->handle_types, &a->pool, &a->device_pointer,
 	};
-	return cuPointerGetAttributes(sizeof names / sizeof *names, names, into, p);
+	unsigned int n = sizeof names / sizeof *names;
+	CUresult r = cuPointerGetAttributes(n, names, into, p);
+	// Only the last one may ask for a current context.
+	return r == CUDA_ERROR_INVALID_CONTEXT ? cuPointerGetAttributes(n - 1, names, into, p) : r;
 }
 
 #cgo noescape pointer_attributes
@@ -38,7 +41,7 @@ static CUresult pointer_attributes(CUdeviceptr p, attributes *a) {
 import "C"
 
 // PointerAttributes gives what the driver knows of an address, in one call. The Type of an address
-// that it does not know is NoMemory.
+// that it does not know is NoMemory. It needs no current context, but for DevicePointer.
 func PointerAttributes(p uintptr) (Attributes, error) {
 	var a C.attributes
 	if err := result("cuPointerGetAttributes", C.pointer_attributes(C.CUdeviceptr(p), &a)); err != nil {
