@@ -108,19 +108,3 @@ type Request struct {
 	Copy     CopyPolicy
 	NoWait   bool // do not wait for a name that does not exist yet
 }
-
-// LeaseID names a lease within one producer. It is never used twice.
-type LeaseID uint64
-
-// Lease is a producer's promise that an array's memory stays valid until it is released.
-type Lease struct {
-	ID        LeaseID
-	Layout    Layout // Offset is relative to the handle's first byte
-	Handle    Handle // how the memory is reached
-	Fence     Fence  // what must have happened before it may be touched
-	Framework string // whose array it is: "numpy"
-	Route     Route
-	Reason    Reason    // why it was copied; ReasonNone if it was not
-	Quirks    []QuirkID // those that took part
-	Writable  bool      // as granted
-}

@@ -81,37 +81,6 @@ func fill(what string, dst, src []byte) error {
 	return nil
 }
 
-// checkPlace proves that route, device, handle and fence fit each other.
-func checkPlace(l core.Lease) error {
-	fits := false
-	switch l.Handle.(type) {
-	case nil:
-		fits = l.Route == core.RouteEmpty
-	case core.Segment:
-		fits = l.Route == core.RouteSharedHeap || l.Route == core.RouteMappedFile || l.Route == core.RouteStaged
-	case core.CUDAIPC:
-		fits = l.Route == core.RouteCUDAIPC || l.Route == core.RouteCUDAStaged
-	case core.CUDAVMM:
-		fits = l.Route == core.RouteCUDAVMM || l.Route == core.RouteCUDAStaged
-	case core.CUDAPool:
-		fits = l.Route == core.RouteCUDAPool
-	}
-	_, host := l.Handle.(core.Segment)
-	_, ready := l.Fence.(core.Ready)
-	device := l.Layout.Device()
-	switch {
-	case !fits:
-		return fmt.Errorf("route %v with a handle of type %T", l.Route, l.Handle)
-	case host && !device.HostReadable():
-		return fmt.Errorf("a segment of host memory for an array on %v", device)
-	case !host && l.Handle != nil && device.Kind != core.CUDA:
-		return fmt.Errorf("GPU memory for an array on %v", device)
-	case !ready && (host || l.Handle == nil):
-		return fmt.Errorf("a fence of type %T for host memory", l.Fence)
-	}
-	return nil
-}
-
 func gpusToProto(list []core.UUID) [][]byte {
 	var out [][]byte
 	for _, u := range list {

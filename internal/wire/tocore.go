@@ -123,13 +123,7 @@ func leaseToCore(l *pb.Lease, req core.Request) (core.Lease, error) {
 	if err := checkText("framework", out.Framework); err != nil {
 		return core.Lease{}, err
 	}
-	if err := checkMemory(out); err != nil {
-		return core.Lease{}, err
-	}
-	if err := checkGrant(out, req); err != nil {
-		return core.Lease{}, err
-	}
-	return out, nil
+	return out, out.Check(req)
 }
 
 func handleToCore(h *pb.Handle) (core.Handle, error) {
@@ -161,38 +155,6 @@ func fenceToCore(f *pb.Fence) (core.Fence, error) {
 		return wordToCore(kind.CudaWord)
 	default:
 		return nil, errors.New("no fence that this version knows")
-	}
-}
-
-// checkMemory proves that the elements lie inside the memory that the handle names.
-func checkMemory(l core.Lease) error {
-	switch {
-	case l.Handle == nil && l.Layout.Len() != 0:
-		return fmt.Errorf("%d elements by route %v without memory", l.Layout.Len(), l.Route)
-	case l.Handle == nil:
-		return checkPlace(l)
-	case l.Layout.Len() == 0:
-		return fmt.Errorf("no elements by route %v with memory", l.Route)
-	}
-	if lo, hi := l.Layout.Span(); lo < 0 || int64(hi) > l.Handle.Extent() {
-		return fmt.Errorf("elements from byte %d to %d of memory of %d bytes", lo, hi, l.Handle.Extent())
-	}
-	return checkPlace(l)
-}
-
-// checkGrant proves that the lease is one that was asked for.
-func checkGrant(l core.Lease, req core.Request) error {
-	switch copied := l.Route.Copied(); {
-	case copied != (l.Reason != core.ReasonNone):
-		return fmt.Errorf("route %v with reason %v", l.Route, l.Reason)
-	case copied && req.Copy == core.CopyNever:
-		return fmt.Errorf("a copy (%v) where copies were refused", l.Reason)
-	case l.Writable != req.Writable:
-		return fmt.Errorf("writable %v, where %v was asked for", l.Writable, req.Writable)
-	case l.Writable && (l.Layout.ReadOnly() || copied):
-		return errors.New("a read-only or copied array granted as writable")
-	default:
-		return nil
 	}
 }
 

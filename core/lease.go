@@ -1,0 +1,90 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+)
+
+// LeaseID names a lease within one producer. It is never used twice.
+type LeaseID uint64
+
+// Lease is a producer's promise that an array's memory stays valid until it is released.
+type Lease struct {
+	ID        LeaseID
+	Layout    Layout // Offset is relative to the handle's first byte
+	Handle    Handle // how the memory is reached
+	Fence     Fence  // what must have happened before it may be touched
+	Framework string // whose array it is: "numpy"
+	Route     Route
+	Reason    Reason    // why it was copied; ReasonNone if it was not
+	Quirks    []QuirkID // those that took part
+	Writable  bool      // as granted
+}
+
+// Check proves that the parts of a lease fit each other and the request that it answers: that its
+// elements lie inside the memory that the handle names, that route, device, handle and fence go
+// together, and that nothing was granted that was not asked for. Whoever takes a lease from another
+// process checks it before anything is done with it.
+func (l Lease) Check(req Request) error {
+	switch lo, hi := l.Layout.Span(); {
+	case !l.Layout.DType().Valid():
+		return errors.New("no layout")
+	case l.Handle == nil && l.Layout.Len() != 0:
+		return fmt.Errorf("%d elements by route %v without memory", l.Layout.Len(), l.Route)
+	case l.Handle == nil:
+	case l.Layout.Len() == 0:
+		return fmt.Errorf("no elements by route %v with memory", l.Route)
+	case lo < 0 || int64(hi) > l.Handle.Extent():
+		return fmt.Errorf("elements from byte %d to %d of memory of %d bytes", lo, hi, l.Handle.Extent())
+	}
+	if err := l.checkPlace(); err != nil {
+		return err
+	}
+	return l.checkGrant(req)
+}
+
+func (l Lease) checkPlace() error {
+	fits := false
+	switch l.Handle.(type) {
+	case nil:
+		fits = l.Route == RouteEmpty
+	case Segment:
+		fits = l.Route == RouteSharedHeap || l.Route == RouteMappedFile || l.Route == RouteStaged
+	case CUDAIPC:
+		fits = l.Route == RouteCUDAIPC || l.Route == RouteCUDAStaged
+	case CUDAVMM:
+		fits = l.Route == RouteCUDAVMM || l.Route == RouteCUDAStaged
+	case CUDAPool:
+		fits = l.Route == RouteCUDAPool
+	}
+	_, host := l.Handle.(Segment)
+	_, ready := l.Fence.(Ready)
+	device := l.Layout.Device()
+	switch {
+	case !fits:
+		return fmt.Errorf("route %v with a handle of type %T", l.Route, l.Handle)
+	case host && !device.HostReadable():
+		return fmt.Errorf("a segment of host memory for an array on %v", device)
+	case !host && l.Handle != nil && device.Kind != CUDA:
+		return fmt.Errorf("GPU memory for an array on %v", device)
+	case !ready && (host || l.Handle == nil):
+		return fmt.Errorf("a fence of type %T for host memory", l.Fence)
+	default:
+		return nil
+	}
+}
+
+func (l Lease) checkGrant(req Request) error {
+	switch copied := l.Route.Copied(); {
+	case copied != (l.Reason != ReasonNone):
+		return fmt.Errorf("route %v with reason %v", l.Route, l.Reason)
+	case copied && req.Copy == CopyNever:
+		return fmt.Errorf("a copy (%v) where copies were refused", l.Reason)
+	case l.Writable != req.Writable:
+		return fmt.Errorf("writable %v, where %v was asked for", l.Writable, req.Writable)
+	case l.Writable && (l.Layout.ReadOnly() || copied):
+		return errors.New("a read-only or copied array granted as writable")
+	default:
+		return nil
+	}
+}
