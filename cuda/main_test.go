@@ -1,3 +1,5 @@
+//go:build cuda
+
 package cuda
 
 import (
@@ -21,6 +23,7 @@ type seen struct {
 	Driver         bool   // the cause is an error of the driver
 	Active         bool
 	Devices        []DeviceInfo
+	Pointers       map[string]string // kind and route of memory or why there is none, by how it is allocated
 }
 
 func TestMain(m *testing.M) {
@@ -34,9 +37,69 @@ func TestMain(m *testing.M) {
 	}
 	s.Active = Active()
 	s.Devices, _ = Devices() // nothing, if they are not available
+	if len(s.Devices) > 0 {
+		if err := s.look(); err != nil {
+			panic(err)
+		}
+	}
 	if err := json.NewEncoder(os.Stdout).Encode(s); err != nil {
 		panic(err)
 	}
+}
+
+// look allocates memory of a GPU in each way.
+func (s *seen) look() error {
+	s.Pointers = map[string]string{}
+	ctx, err := driver.PrimaryCtxRetain(0)
+	if err != nil {
+		return err
+	}
+	return driver.With(ctx, func() error {
+		chunk, err := driver.MemGranularity(0)
+		if err != nil {
+			return err
+		}
+		for name, alloc := range map[string]func() (uintptr, error){
+			"cuMemAlloc":              func() (uintptr, error) { return driver.MemAlloc(chunk) },
+			"cuMemAllocFromPoolAsync": func() (uintptr, error) { return pooled(chunk) },
+			"cuMemMap":                func() (uintptr, error) { return mapped(chunk) },
+		} {
+			addr, err := alloc()
+			if err != nil {
+				s.Pointers[name] = core.Category(err)
+				continue
+			}
+			p, err := Inspect(addr, chunk)
+			if err != nil {
+				return err
+			}
+			s.Pointers[name] = p.Kind.String() + " by " + p.Route.String()
+		}
+		return nil
+	})
+}
+
+func pooled(n int64) (uintptr, error) {
+	pool, err := driver.PoolCreate(0)
+	if err != nil {
+		return 0, err
+	}
+	return driver.MemAllocFromPoolAsync(n, pool, 0)
+}
+
+func mapped(n int64) (uintptr, error) {
+	addr, err := driver.MemAddressReserve(n)
+	if err != nil {
+		return 0, err
+	}
+	h, err := driver.MemCreate(0, n)
+	if err != nil {
+		return 0, err
+	}
+	if err := driver.MemMap(addr, n, h); err != nil {
+		return 0, err
+	}
+	return addr, driver.MemSetAccess(addr, n, 0, true)
 }
 
 // child looks at CUDA with some variables set.

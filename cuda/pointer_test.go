@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 
@@ -164,5 +165,28 @@ func TestInspectTellsAFreedAllocationFromTheNextOne(t *testing.T) {
 	slices.Sort(ids)
 	if n := len(slices.Compact(ids)); n != 3 {
 		t.Errorf("three allocations have %d identities", n)
+	}
+}
+
+// What cannot be exported has the kind that it has, and no route.
+func TestInspectFindsNoRouteWhereThereIsNone(t *testing.T) {
+	t.Parallel()
+	for fault, want := range map[string]map[string]string{
+		"": {
+			"cuMemAlloc": "device by cuda-ipc", "cuMemAllocFromPoolAsync": "pool by cuda-pool",
+			"cuMemMap": "vmm by cuda-vmm",
+		},
+		"noipc": { // as under MIG
+			"cuMemAlloc": "device by none", "cuMemAllocFromPoolAsync": "pool by cuda-pool",
+			"cuMemMap": "vmm by cuda-vmm",
+		},
+		"noexport": {
+			"cuMemAlloc": "device by cuda-ipc", "cuMemAllocFromPoolAsync": "unsupported operation",
+			"cuMemMap": "vmm by none",
+		},
+	} {
+		if got := child(t, "NDBRIDGE_CUDASIM_FAULTS="+fault).Pointers; !maps.Equal(got, want) {
+			t.Errorf("fault %q: got %v, want %v", fault, got, want)
+		}
 	}
 }

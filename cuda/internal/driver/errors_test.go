@@ -18,12 +18,12 @@ func TestErrorsMatchOneCategory(t *testing.T) {
 		SystemDriverMismatch: "incompatible version", StreamCaptureUnsupported: "unsupported operation",
 		700: "unavailable", 719: "unavailable", 999: "unavailable", // the context is lost; nobody knows
 	} {
-		err := error(&Error{Call: "cuCall", Code: code})
+		err := &Error{Call: "cuCall", Code: code}
 		if got := core.Category(err); got != want {
 			t.Errorf("code %d: category %q, want %q", code, got, want)
 		}
-		if kind := err.(*Error).Kind(); !errors.Is(err, kind) {
-			t.Errorf("code %d does not match its own category %v", code, kind)
+		if !errors.Is(err, err.Kind()) {
+			t.Errorf("code %d does not match its own category %v", code, err.Kind())
 		}
 	}
 }
