@@ -92,6 +92,7 @@ func TestInspectSaysWhatMemoryIs(t *testing.T) {
 		},
 	} {
 		t.Run(test.kind.String(), func(t *testing.T) {
+			t.Parallel()
 			addr := allocated(t, ctx, test.alloc, test.free)
 			p, err := Inspect(addr+256, 512)
 			if err != nil {

@@ -35,6 +35,7 @@ var cgoPackages = []string{
 	"adapters/kit/py/pytests", // its tests
 	"adapters/numpy/plugin",
 	"cuda/internal/driver",
+	"cuda/internal/driver/testdata/library", // its tests
 	"internal/sharedheap",
 	"internal/sharedheap/cmalloc", // its tests
 }
