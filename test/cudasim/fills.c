@@ -39,7 +39,8 @@ static CUresult fill(struct fill shape, CUstream stream) {
 	CUresult result = stream_of(c, stream, &s);
 	if (result != CUDA_SUCCESS || !shape.width || !shape.height)
 		return leave(result);
-	if (!block_find(shape.to) || shape.to % shape.element)
+	struct block *b = block_find(shape.to);
+	if (!b || !b->writable || shape.to % shape.element)
 		return leave(CUDA_ERROR_INVALID_VALUE);
 	struct fill *f = operation_new(sizeof *f, run_fill);
 	shape.operation = f->operation;
