@@ -75,8 +75,14 @@ func CopyBytes(ctx context.Context, dst []byte, v *core.View) (int, error) {
 func Put[T core.Element](ctx context.Context, v *core.View, src []T) (int, error) {
 	const op = "put"
 	switch {
-	case v.DType() != core.DTypeOf[T](), !v.Writable(), len(src) != v.Len():
+	case v.DType() != core.DTypeOf[T]():
 		return core.Put(v, src) // whose refusal says it best
+	case !v.Writable():
+		return 0, &core.Error{Op: op, Array: v.Name(), Kind: core.ErrReadOnly}
+	case len(src) != v.Len():
+		return 0, &core.Error{
+			Op: op, Array: v.Name(), Kind: core.ErrLayout, Err: fmt.Errorf("%d elements for %d", len(src), v.Len()),
+		}
 	}
 	if err := v.Wait(ctx); err != nil {
 		return 0, err

@@ -30,7 +30,7 @@ type Copier struct {
 type lane struct {
 	stream driver.Stream
 	memory uintptr
-	halves [2]half
+	halves [2]*half // the one that was started last, and the other
 }
 
 type half struct {
@@ -126,9 +126,9 @@ func newLane() (n *lane, err error) {
 		return n, err
 	}
 	for i := range n.halves {
-		h := &n.halves[i]
-		h.addr = n.memory + uintptr(i)*pieceSize
-		h.bytes = bytesAt(h.addr, pieceSize)
+		addr := n.memory + uintptr(i)*pieceSize
+		h := &half{addr: addr, bytes: bytesAt(addr, pieceSize)}
+		n.halves[i] = h
 		if h.event, err = driver.EventCreate(driver.EventDisableTiming); err != nil {
 			return n, err
 		}
@@ -139,9 +139,9 @@ func newLane() (n *lane, err error) {
 // end frees the lane, on which nothing is under way. The context is current.
 func (n *lane) end() error {
 	var errs []error
-	for i := range n.halves {
-		if n.halves[i].event != 0 {
-			errs = append(errs, driver.EventDestroy(n.halves[i].event))
+	for _, h := range n.halves {
+		if h != nil && h.event != 0 {
+			errs = append(errs, driver.EventDestroy(h.event))
 		}
 	}
 	if n.memory != 0 {
@@ -157,7 +157,7 @@ func (n *lane) end() error {
 // done.
 func (n *lane) next(ctx context.Context, start func(*half) error) error {
 	n.halves[0], n.halves[1] = n.halves[1], n.halves[0]
-	h := &n.halves[0]
+	h := n.halves[0]
 	if err := h.wait(ctx); err != nil {
 		return err
 	}

@@ -1,0 +1,118 @@
+//go:build cuda
+
+package hosttest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda"
+)
+
+const chunk = 2 << 20 // of physical allocations
+
+// routes are the ways in which memory crosses without a copy.
+var routes = map[string]struct {
+	route core.Route
+	sizes []int64
+}{
+	"ipc":         {core.RouteCUDAIPC, []int64{3<<20 + 512}},
+	"ipc, small":  {core.RouteCUDAIPC, []int64{48}},
+	"vmm":         {core.RouteCUDAVMM, []int64{chunk}},
+	"vmm, chunks": {core.RouteCUDAVMM, []int64{chunk, 2 * chunk, chunk}},
+	"pool":        {core.RouteCUDAPool, []int64{1 << 20}},
+}
+
+// TestRoutes: memory of another process is what the host reads and its kernels write, on the device
+// that the host counts, once the program's work is done.
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	for name, c := range routes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := start(t)
+			handle := r.alloc(c.route, c.sizes...)
+			r.fill(handle, 1, false)
+			fence := r.fill(handle, 2, true)
+			v, released := r.view(lease(t, handle, fence, core.Uint8, true))
+			if v.Device() != (core.Device{Kind: core.CUDA}) {
+				t.Errorf("the view is on %v", v.Device())
+			}
+			data := make([]byte, v.NBytes())
+			copied := make(chan error)
+			go func() {
+				_, err := cuda.Copy(t.Context(), data, v)
+				copied <- err
+			}()
+			r.open(1)
+			if err := <-copied; err != nil {
+				t.Fatal(err)
+			}
+			uniform(t, "the copy", data, 2)
+			clear(data)
+			if n, err := cuda.Put(t.Context(), v, data); err != nil || n != len(data) {
+				t.Fatal(n, err)
+			}
+			r.check(handle, 0)
+			if err := v.Close(); err != nil {
+				t.Fatal(err)
+			}
+			within(t, "the release", released)
+		})
+	}
+}
+
+// TestOpenedOnce: what is open is found again, and asks the producer for nothing.
+func TestOpenedOnce(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	handle := r.alloc(core.RouteCUDAVMM, chunk, chunk)
+	fence := r.fill(handle, 3, false)
+	first, _ := r.view(lease(t, handle, fence, core.Uint8, false))
+	second, _ := r.view(lease(t, handle, fence, core.Uint8, false))
+	writable, _ := r.view(lease(t, handle, fence, core.Uint8, true))
+	if first.Addr() != second.Addr() || first.Addr() == writable.Addr() {
+		t.Errorf("addresses %#x, %#x and %#x", first.Addr(), second.Addr(), writable.Addr())
+	}
+	lent := r.lent
+	first.Close()
+	second.Close()
+	again, _ := r.view(lease(t, handle, fence, core.Uint8, false))
+	if again.Addr() != first.Addr() && again.Addr() != second.Addr() && again.Addr() == writable.Addr() || r.lent != lent {
+		t.Errorf("opened anew, with %d descriptors after %d", r.lent, lent)
+	}
+}
+
+// TestReadOnly: kernels of the host cannot write to memory of a lease that is not writable.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	handle := r.alloc(core.RouteCUDAVMM, chunk)
+	v, _ := r.view(lease(t, handle, r.fill(handle, 4, false), core.Uint8, false))
+	if _, err := cuda.Put(t.Context(), v, make([]byte, chunk)); !errors.Is(err, core.ErrReadOnly) {
+		t.Errorf("Put = %v", err)
+	}
+	if err := writeTo(v.Addr()); !errors.Is(err, core.ErrPointer) {
+		t.Errorf("the driver's own copy: %v", err)
+	}
+	r.check(handle, 4)
+}
+
+// TestClosedImporter: memory is not opened after the end.
+func TestClosedImporter(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	handle := r.alloc(core.RouteCUDAIPC, 4096)
+	l := lease(t, handle, r.fill(handle, 5, false), core.Uint8, false)
+	m, _ := r.memory(l, func() {})
+	if err := r.importer.Close(); !errors.Is(err, core.ErrUnavailable) {
+		t.Errorf("Close beside an open view = %v", err)
+	}
+	if _, _, err := r.importer.Memory(t.Context(), l, nil); !errors.Is(err, core.ErrClosed) {
+		t.Errorf("Memory after Close = %v", err)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
