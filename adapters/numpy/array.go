@@ -2,31 +2,21 @@ package numpy
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/dtypes"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 )
 
 // array holds the facts about one array on which quirks depend.
 type array struct {
-	scalar    bool   // a numpy.generic, not an ndarray
-	typestr   string // dtype.str: "<f8"
-	kind      byte   // of typestr: 'f', 'i', 'M', 'V' ...
-	itemsize  int    // bytes
-	native    bool   // has the machine's byte order, or none
-	pointers  bool   // elements are, or hold, pointers to Python objects
-	extension bool   // another package defines the dtype
-	name      string // str(dtype), if DLPack cannot say it: ">f8", "datetime64[ns]", "bfloat16"
+	dtypes.NumPy
+	scalar    bool // a numpy.generic, not an ndarray
 	readOnly  bool
 	masked    bool // a masked array of which something is masked
-	oddStride bool // a stride is not a multiple of itemsize
+	oddStride bool // a stride is not a multiple of the item size
 }
-
-// userTypes is the number from which on dtypes come from other packages (NPY_USERDEF).
-const userTypes = 256
 
 // look finds the facts, as class has them, ndarray or generic: what a subclass says of itself may be
 // wrong. What only a quirk that is not in force would want is left out.
@@ -37,7 +27,11 @@ func look(g *py.GIL, env *program.Env, class, o py.Object) (*array, error) {
 		return nil, err
 	}
 	a.scalar = class != ndarray
-	if err := a.lookAtType(g, class, o); err != nil {
+	dtype, err := attrOf(g, class, o, "dtype")
+	if err != nil {
+		return nil, err
+	}
+	if a.NumPy, err = dtypes.Look(g, dtype); err != nil {
 		return nil, err
 	}
 	if a.scalar {
@@ -48,68 +42,11 @@ func look(g *py.GIL, env *program.Env, class, o py.Object) (*array, error) {
 			return nil, err
 		}
 	}
-	if a.oddStride, err = hasOddStride(g, class, o, a.itemsize); err != nil {
+	if a.oddStride, err = hasOddStride(g, class, o, a.Size); err != nil {
 		return nil, err
 	}
 	a.masked, err = isMasked(g, o)
 	return a, err
-}
-
-func (a *array) lookAtType(g *py.GIL, class, o py.Object) error {
-	dtype, err := attrOf(g, class, o, "dtype")
-	if err != nil {
-		return err
-	}
-	if a.typestr, err = textAttr(g, dtype, "str"); err != nil {
-		return err
-	}
-	if err := a.parse(); err != nil {
-		return err
-	}
-	if a.native, err = boolAttr(g, dtype, "isnative"); err != nil {
-		return err
-	}
-	if a.pointers, err = boolAttr(g, dtype, "hasobject"); err != nil {
-		return err
-	}
-	number, err := g.Attr(dtype, "num")
-	if err != nil {
-		return err
-	}
-	n, err := g.Int64(number)
-	if err != nil {
-		return err
-	}
-	a.extension = n >= userTypes || n < 0
-	if a.numeric() && a.native && !a.extension {
-		return nil
-	}
-	a.name, err = g.Str(dtype)
-	return err
-}
-
-// numeric reports whether the elements are numbers, or bools.
-func (a *array) numeric() bool {
-	switch a.kind {
-	case 'b', 'i', 'u', 'f', 'c':
-		return true
-	default:
-		return false
-	}
-}
-
-// parse reads typestr as far as it is the same for all types: "<f8", "|V12", "<M8[ns]".
-func (a *array) parse() error {
-	if len(a.typestr) < 2 {
-		return &core.Error{Kind: core.ErrDType, Err: fmt.Errorf("dtype.str is %q", a.typestr)}
-	}
-	a.kind = a.typestr[1]
-	digits, _, _ := strings.Cut(a.typestr[2:], "[")
-	a.itemsize, _ = strconv.Atoi(digits) // "|O" has none
-	if a.kind == 'U' {
-		a.itemsize *= 4
-	}
-	return nil
 }
 
 func isReadOnly(g *py.GIL, class, o py.Object) (bool, error) {
@@ -197,14 +134,6 @@ func attrOf(g *py.GIL, class, o py.Object, name string) (py.Object, error) {
 		err = &core.Error{Kind: core.ErrUnsupported, Err: fmt.Errorf("%s has no %s", g.TypeName(o), name)}
 	}
 	return v, err
-}
-
-func textAttr(g *py.GIL, o py.Object, name string) (string, error) {
-	v, err := g.Attr(o, name)
-	if err != nil {
-		return "", err
-	}
-	return g.Text(v)
 }
 
 func boolAttr(g *py.GIL, o py.Object, name string) (bool, error) {

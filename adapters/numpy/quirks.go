@@ -26,7 +26,7 @@ func refusals() []rule {
 				Remedy:   "convert the array to a numeric or fixed-width type with astype",
 				Upstream: "numpy/_core/src/multiarray/dlpack.c, numpy NEP 55",
 			},
-			When: func(a *array) bool { return a.pointers },
+			When: func(a *array) bool { return a.Pointers },
 			Edit: refuse(core.ErrDType, "the elements of dtype %s are pointers into the process"),
 		}, {
 			Quirk: core.Quirk{
@@ -37,7 +37,7 @@ func refusals() []rule {
 				Upstream: "numpy/_core/src/multiarray/dlpack.c",
 			},
 			When: func(a *array) bool {
-				return !a.extension && (a.kind == 'f' && a.itemsize > 8 || a.kind == 'c' && a.itemsize > 16)
+				return !a.Extension && (a.Kind == 'f' && a.Size > 8 || a.Kind == 'c' && a.Size > 16)
 			},
 			Edit: refuse(core.ErrDType, "the elements of dtype %s are long doubles"),
 		}, {
@@ -76,10 +76,10 @@ func reroutesByType() []rule {
 					"and the array interface gives several of them one and the same typestr",
 				Upstream: "numpy pull request 31256",
 			},
-			When: func(a *array) bool { return a.extension },
+			When: func(a *array) bool { return a.Extension },
 			Edit: func(p *program.Plan, a *array) {
 				useInterface(p, a)
-				p.DType = extensionType(a)
+				a.ExtendTo(p)
 			},
 		}, {
 			Quirk: core.Quirk{
@@ -87,7 +87,7 @@ func reroutesByType() []rule {
 				Summary:  "DLPack has no dates, text or records; the array interface has, under names of its own",
 				Upstream: "numpy/_core/src/multiarray/dlpack.c",
 			},
-			When: func(a *array) bool { return !a.numeric() },
+			When: func(a *array) bool { return !a.Numeric() },
 			Edit: useInterface,
 		}, {
 			Quirk: core.Quirk{
@@ -97,7 +97,7 @@ func reroutesByType() []rule {
 				Remedy:   "for typed access, publish a.astype(a.dtype.newbyteorder('='))",
 				Upstream: "numpy/_core/src/multiarray/dlpack.c",
 			},
-			When: func(a *array) bool { return !a.native },
+			When: func(a *array) bool { return !a.Native },
 			Edit: useInterface,
 		}, {
 			Quirk: core.Quirk{
@@ -106,7 +106,7 @@ func reroutesByType() []rule {
 				Summary:  "DLPack refuses bool",
 				Upstream: "numpy pull request 23111",
 			},
-			When: func(a *array) bool { return a.kind == 'b' },
+			When: func(a *array) bool { return a.Kind == 'b' },
 			Edit: useInterface,
 		},
 	}
@@ -163,24 +163,10 @@ func corrections() []rule {
 // NumPy's own name for it is better.
 func useInterface(p *program.Plan, a *array) {
 	p.Protocols = []program.Protocol{program.ArrayInterface}
-	p.Tag = a.name
+	p.Tag = a.Name
 }
 
 // refuse refuses with a text that mentions the dtype.
 func refuse(kind error, format string) func(*program.Plan, *array) {
-	return func(p *program.Plan, a *array) { p.Refusef(kind, format, a.typestr) }
-}
-
-// extensionType is the element type that the name of a dtype stands for. Types of less than a byte
-// take a byte each in NumPy, which core cannot say, as it cannot say names that DLPack does not have:
-// then the elements are opaque, and the name is their tag.
-func extensionType(a *array) core.DType {
-	if d, err := core.ParseDType(a.name); err == nil && d.Size() == a.itemsize {
-		return d
-	}
-	d, err := core.Opaque(a.itemsize)
-	if err != nil {
-		return core.Invalid // the protocol's own type, and its own error
-	}
-	return d
+	return func(p *program.Plan, a *array) { p.Refusef(kind, format, a.Typestr) }
 }

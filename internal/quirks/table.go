@@ -6,6 +6,27 @@ import "github.com/ndbridge/ndbridge/core"
 
 func tables() []Table {
 	return []Table{
+		{Framework: "numba", Quirks: []core.Quirk{
+			{
+				ID: "numba.broadcast-as-dense", Framework: "numba", Effect: core.EffectRefuse,
+				Protocol: "cuda-array-interface",
+				Summary:  "an array that was broadcast has strides of 0, and its CUDA array interface leaves them out, as if it was row-major: the elements behind the first row are other memory",
+				Remedy:   "publish the array that was broadcast, or a copy of {array}",
+				Upstream: "numba/cuda/cudadrv/devicearray.py, is_contiguous",
+			},
+			{
+				ID: "numba.records-without-fields", Framework: "numba", Effect: core.EffectCorrect,
+				Protocol: "cuda-array-interface",
+				Summary:  "the CUDA array interface of records tells their size and not their fields: it has no descr",
+				Upstream: "numba/cuda/cudadrv/devicearray.py",
+			},
+			{
+				ID: "numba.extension-dtypes", Framework: "numba", Effect: core.EffectCorrect,
+				Protocol: "cuda-array-interface",
+				Summary:  "the CUDA array interface gives several dtypes of other packages (bfloat16, float8 of ml_dtypes) one and the same typestr",
+				Upstream: "numba/cuda/cudadrv/devicearray.py",
+			},
+		}},
 		{Framework: "numpy", Quirks: []core.Quirk{
 			{
 				ID: "numpy.object-dtype", Framework: "numpy", Effect: core.EffectRefuse,
@@ -248,6 +269,69 @@ func tables() []Table {
 				Protocol: "dlpack",
 				Summary:  "a function to which an array is donated writes its result into the array's memory, unless somebody holds what DLPack handed out",
 				Upstream: "jaxlib/dlpack.cc",
+			},
+		}},
+		{Framework: "cupy", Quirks: []core.Quirk{
+			{
+				ID: "cupy.sparse-matrices", Framework: "cupy", Effect: core.EffectRefuse,
+				Summary:  "sparse matrices are several arrays, and speak no protocol",
+				Remedy:   "publish the parts, {array}.data, {array}.indices and {array}.indptr (of COO: row and col); or {array}.todense()",
+				Upstream: "cupyx/scipy/sparse/_base.py",
+			},
+			{
+				ID: "cupy.records-without-dlpack", Framework: "cupy", Effect: core.EffectReroute,
+				Since:    "14.0.0",
+				Protocol: "dlpack",
+				Summary:  "DLPack refuses records; the CUDA array interface describes their fields",
+				Upstream: "cupy/_core/dlpack.pyx",
+			},
+			{
+				ID: "cupy.strides-rounded", Framework: "cupy", Effect: core.EffectReroute,
+				Protocol: "dlpack",
+				Summary:  "DLPack counts strides in elements, and strides that are no multiple of the item size are rounded down without a word: the capsule shows other memory",
+				Upstream: "cupy/_core/dlpack.pyx, toDlpack",
+			},
+			{
+				ID: "cupy.kwargs-before-13.4", Framework: "cupy", Effect: core.EffectCorrect,
+				Until:    "13.4.0",
+				Protocol: "dlpack",
+				Summary:  "__dlpack__ does not know the keywords max_version, dl_device and copy",
+				Upstream: "cupy pull request 8683",
+			},
+		}},
+		{Framework: "pycuda", Quirks: []core.Quirk{
+			{
+				ID: "pycuda.allocations", Framework: "pycuda", Effect: core.EffectRefuse,
+				Summary:  "what mem_alloc, a pool or an IPC handle gives is a pointer without a shape or a type, and speaks no protocol",
+				Remedy:   "publish pycuda.gpuarray.GPUArray(shape, dtype, gpudata={array}), which takes the memory as it is",
+				Upstream: "src/wrapper/wrap_cudadrv.cpp, src/wrapper/mempool.cpp",
+			},
+			{
+				ID: "pycuda.records-without-fields", Framework: "pycuda", Effect: core.EffectCorrect,
+				Protocol: "cuda-array-interface",
+				Summary:  "the CUDA array interface of records, and so of PyCUDA's vector types, tells their size and not their fields: it has no descr",
+				Upstream: "pycuda/gpuarray.py",
+			},
+			{
+				ID: "pycuda.extension-dtypes", Framework: "pycuda", Effect: core.EffectCorrect,
+				Protocol: "cuda-array-interface",
+				Summary:  "the CUDA array interface gives several dtypes of other packages (bfloat16, float8 of ml_dtypes) one and the same typestr",
+				Upstream: "pycuda/gpuarray.py",
+			},
+		}},
+		{Framework: "cudacore", Quirks: []core.Quirk{
+			{
+				ID: "cudacore.buffers-as-int8", Framework: "cudacore", Effect: core.EffectCorrect,
+				Protocol: "dlpack",
+				Summary:  "a buffer is memory without a type, and __dlpack__ says that it is signed integers of 8 bits",
+				Remedy:   "to give it a type and a shape, publish an array over it: cupy.from_dlpack({array}).view(dtype)",
+				Upstream: "cuda_core/cuda/core/_dlpack.pyx",
+			},
+			{
+				ID: "cudacore.stream-ignored", Framework: "cudacore", Effect: core.EffectCorrect,
+				Protocol: "dlpack",
+				Summary:  "__dlpack__ takes a stream, and has it wait for nothing: neither a buffer nor a view knows which work fills it",
+				Upstream: "cuda_core/cuda/core/_memory/_buffer.pyx, cuda_core/cuda/core/_memoryview.pyx",
 			},
 		}},
 		{Framework: "warp", Quirks: []core.Quirk{

@@ -29,6 +29,13 @@ type Packaged interface {
 	Module() string
 }
 
+// Versioned is an [Adapter] of a framework whose module has its version by another name than
+// __version__.
+type Versioned interface {
+	// VersionName is the name of the module's attribute, a string: "VERSION_TEXT".
+	VersionName() string
+}
+
 // Streamer is an [Adapter] of a framework that puts its work on a stream that is current.
 type Streamer interface {
 	// CurrentStream gives the stream to which the calling thread's work on o, which is on a GPU, goes
@@ -46,10 +53,18 @@ func moduleOf(a Adapter) string {
 	return a.Framework()
 }
 
+// versionOf names the attribute of that module that is the framework's version.
+func versionOf(a Adapter) string {
+	if v, ok := a.(Versioned); ok {
+		return v.VersionName()
+	}
+	return "__version__"
+}
+
 // Env is what an adapter is told about its framework in this program.
 type Env struct {
 	Module  py.Object // the framework's module; valid during the call
-	Version string    // its __version__
+	Version string    // its version, as it says it
 	inForce map[core.QuirkID]bool
 	chosen  map[core.QuirkID]string // effects that the user chose
 }

@@ -1,0 +1,15 @@
+// Command plugin is the plugin for cuda.core: a library that a host loads into the Python programs that
+// it starts. Build it with -buildmode=c-shared.
+package main
+
+import (
+	"github.com/ndbridge/ndbridge/adapters/cudacore"
+	"github.com/ndbridge/ndbridge/adapters/kit/entry"
+	"github.com/ndbridge/ndbridge/internal/version"
+)
+
+func init() { //nolint:gochecknoinits // a library has no other beginning
+	entry.Register("cudacore", version.Version, cudacore.New())
+}
+
+func main() {}

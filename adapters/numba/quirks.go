@@ -1,0 +1,51 @@
+package numba
+
+import (
+	"github.com/ndbridge/ndbridge/adapters/kit/program"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+type rule = program.Rule[array]
+
+// The file of numba-cuda that shows the quirks.
+const devicearrayPy = "numba/cuda/cudadrv/devicearray.py"
+
+// table has the rules in the order in which they edit a plan: first the one that refuses, then those
+// about element types.
+func table() program.Table[array] {
+	return program.NewTable("numba", []rule{
+		{
+			Quirk: core.Quirk{
+				ID: "numba.broadcast-as-dense", Effect: core.EffectRefuse,
+				Protocol: string(program.CUDAInterface),
+				Summary: "an array that was broadcast has strides of 0, and its CUDA array interface leaves them out, " +
+					"as if it was row-major: the elements behind the first row are other memory",
+				Remedy:   "publish the array that was broadcast, or a copy of {array}",
+				Upstream: devicearrayPy + ", is_contiguous",
+			},
+			When: func(a *array) bool { return a.repeats },
+			Edit: func(p *program.Plan, _ *array) {
+				p.Refusef(core.ErrLayout, "the array was broadcast, and its interface does not say so")
+			},
+		}, {
+			Quirk: core.Quirk{
+				ID: "numba.records-without-fields", Effect: core.EffectCorrect,
+				Protocol: string(program.CUDAInterface),
+				Summary:  "the CUDA array interface of records tells their size and not their fields: it has no descr",
+				Upstream: devicearrayPy,
+			},
+			When: func(a *array) bool { return a.Records() },
+			Edit: func(p *program.Plan, a *array) { p.Tag = a.Name },
+		}, {
+			Quirk: core.Quirk{
+				ID: "numba.extension-dtypes", Effect: core.EffectCorrect,
+				Protocol: string(program.CUDAInterface),
+				Summary: "the CUDA array interface gives several dtypes of other packages (bfloat16, float8 of " +
+					"ml_dtypes) one and the same typestr",
+				Upstream: devicearrayPy,
+			},
+			When: func(a *array) bool { return a.Extension },
+			Edit: func(p *program.Plan, a *array) { a.ExtendTo(p) },
+		},
+	})
+}
