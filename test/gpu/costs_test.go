@@ -1,0 +1,192 @@
+//go:build cuda
+
+package gpu
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda"
+	"github.com/ndbridge/ndbridge/test/gpu/report"
+	"github.com/ndbridge/ndbridge/test/internal/harness"
+)
+
+const (
+	costsTitle = "From the request for a view until it is there, 24 MiB, all in one run and in turns"
+	waysTitle  = "The usual ways, in the same run"
+	rounds     = 20
+	perRound   = 50
+)
+
+// TestCosts measures views of arrays on a GPU, with and without work that they must wait for, beside
+// views of arrays in host memory, and beside the usual ways.
+func TestCosts(t *testing.T) {
+	var peers *peers
+	if has(t, "torch") && has(t, "cudacore") {
+		peers = startPeers(t)
+	}
+	for _, name := range []string{"driver", "pycuda", "torch", "cupy", "jax", "numba"} {
+		if has(t, name) {
+			t.Run(name, func(t *testing.T) { measureViews(t, name, peers) })
+		}
+	}
+	if peers != nil {
+		peers.write(t)
+	}
+}
+
+// firstKinds are the kinds of memory that are measured: what a framework has if nobody asks.
+var firstKinds = map[string]string{
+	"driver": "cuMemAlloc", "pycuda": "mem_alloc", "torch": "caching", "cupy": "pool", "jax": "device", "numba": "device",
+}
+
+func measureViews(t *testing.T, name string, peers *peers) {
+	run := start(t, name, nil)
+	run.Remote.Exec(t, fmt.Sprintf("make('a', %q, 1); make_result()", firstKinds[name]))
+	stream, err := cuda.NewStream(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	took := map[string][]time.Duration{}
+	take := func(what, array string) {
+		for range perRound {
+			start := time.Now()
+			view, err := run.Session.View(t.Context(), array)
+			if err != nil {
+				t.Fatal(err)
+			}
+			viewed := time.Now()
+			took[what] = append(took[what], viewed.Sub(start))
+			if _, waits := view.Fence().(core.CUDAWord); waits {
+				if err := stream.Wait(view); err != nil {
+					t.Fatal(err)
+				}
+				took["Stream.Wait"] = append(took["Stream.Wait"], time.Since(viewed))
+			}
+			if err := view.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const (
+		host, idle, pending = "host memory (numpy)", "GPU, no work", "GPU, behind work"
+	)
+	take(idle, `arrays["a"]`) // what comes first costs more
+	clear(took)
+	for range rounds {
+		take(host, "result")
+		take(idle, `arrays["a"]`)
+		run.Remote.Exec(t, "work.begin(framework.stream(), 400); work.end(framework.stream())")
+		take(pending, `arrays["a"]`)
+		if !harness.Eval[bool](t, run.Remote, "work.running()") {
+			t.Fatal("the work was over before the last view")
+		}
+		run.Remote.Exec(t, "synchronize()")
+		if peers != nil {
+			peers.round(t)
+		}
+	}
+	for _, what := range []string{host, idle, pending, "Stream.Wait"} {
+		if len(took[what]) == 0 {
+			continue // behind work that the framework itself waits for
+		}
+		row := &report.Row{Table: costsTitle}
+		row.Set("framework", name)
+		row.Set("array", what)
+		setQuantiles(row, took[what])
+		write(t, row)
+	}
+}
+
+// setQuantiles puts what was measured into a row.
+func setQuantiles(row *report.Row, took []time.Duration) {
+	slices.Sort(took)
+	at := func(q float64) string {
+		d := took[min(int(q*float64(len(took))), len(took)-1)]
+		return fmt.Sprintf("%.1f us", float64(d)/1e3)
+	}
+	row.Set("p50", at(0.50))
+	row.Set("p99", at(0.99))
+	row.Set("n", len(took))
+}
+
+// peers is the program that measures the usual ways: peers.py.
+type peers struct {
+	in   io.Writer
+	out  *bufio.Reader
+	took map[string][]time.Duration
+}
+
+var ways = []string{"torch.multiprocessing", "StridedMemoryView"}
+
+func startPeers(t *testing.T) *peers {
+	t.Helper()
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), harness.Python(t), "testdata/programs/peers.py")
+	command.Stderr = os.Stderr
+	in, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		if err := command.Wait(); err != nil {
+			t.Errorf("peers.py: %v", err)
+		}
+	})
+	p := &peers{in: in, out: bufio.NewReader(out), took: map[string][]time.Duration{}}
+	p.round(t) // what comes first costs more
+	clear(p.took)
+	return p
+}
+
+// round measures each way some times.
+func (p *peers) round(t *testing.T) {
+	t.Helper()
+	for range perRound / 5 {
+		for _, way := range ways {
+			if _, err := fmt.Fprintln(p.in, way); err != nil {
+				t.Fatal(err)
+			}
+			line, err := p.out.ReadString('\n')
+			if err != nil {
+				t.Fatalf("%s: %v", way, err)
+			}
+			ns, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+			if err != nil {
+				t.Fatalf("%s: %v", way, err)
+			}
+			p.took[way] = append(p.took[way], time.Duration(ns))
+		}
+	}
+}
+
+func (p *peers) write(t *testing.T) {
+	t.Helper()
+	for _, way := range ways {
+		row := &report.Row{Table: waysTitle}
+		row.Set("way", map[string]string{
+			"torch.multiprocessing": "torch.multiprocessing, a CUDA tensor there and an answer back",
+			"StridedMemoryView":     "cuda.core StridedMemoryView.from_any_interface, in the same process",
+		}[way])
+		setQuantiles(row, p.took[way])
+		write(t, row)
+	}
+}

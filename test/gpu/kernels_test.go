@@ -1,0 +1,93 @@
+//go:build cuda
+
+package gpu
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda"
+	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/test/gpu/report"
+	"github.com/ndbridge/ndbridge/test/internal/harness"
+)
+
+// TestKernelWrites has a kernel of the host add to arrays of the program, which sees the sums.
+func TestKernelWrites(t *testing.T) {
+	for _, f := range frameworks(t) {
+		for _, k := range f.kinds {
+			if k.routes[0].Copied() {
+				continue // the program would not see what is written to a copy
+			}
+			t.Run(f.title()+"/"+k.name, func(t *testing.T) {
+				row := &report.Row{Table: "A kernel launched from Go adds 41 to an array of ones"}
+				row.Set("framework", f.title())
+				row.Set("memory", k.name)
+				passed := t.Run("add", func(t *testing.T) { writeByKernel(t, f, k, row) })
+				row.Set("result", resultText(passed))
+				write(t, row)
+			})
+		}
+	}
+}
+
+func writeByKernel(t *testing.T, f framework, k kind, row *report.Row) {
+	run := start(t, f.name, f.env)
+	run.Remote.Exec(t, fmt.Sprintf("make('a', %q, 1)", k.name))
+	if f.made { // its arrays are never written, so nobody is given one to write to
+		_, err := run.Session.View(t.Context(), `arrays["a"]`, hostplugin.Writable())
+		row.Set("a writable view", core.Category(err))
+		if core.Category(err) != core.Category(core.ErrReadOnly) {
+			t.Errorf("a writable view of an array that is never written: %v, want ErrReadOnly", err)
+		}
+		writeCopy(t, run, row)
+		return
+	}
+	view := run.View(t, `arrays["a"]`, hostplugin.Writable())
+	row.Set("route", view.Route())
+	g := newKernels(t)
+	g.launchAdd(t, view, 41)
+	if err := view.Close(); err != nil {
+		t.Fatal(err)
+	}
+	run.NoLeases(t) // so the kernel is done
+	seen := harness.Eval[[]float32](t, run.Remote, "contents('a')")
+	row.Set("the program sees", seen)
+	if seen[0] != 42 || seen[1] != 42 {
+		t.Errorf("the program sees elements from %v to %v, want 42", seen[0], seen[1])
+	}
+}
+
+// writeCopy has a kernel make a sum of an array in host memory that the program sees, too.
+func writeCopy(t *testing.T, run *harness.Run, row *report.Row) {
+	t.Helper()
+	view := run.View(t, `arrays["a"]`)
+	row.Set("route", view.Route())
+	run.Remote.Exec(t, "make_result()")
+	result := run.View(t, "result", hostplugin.Writable())
+	pinned(t, result)
+	g := newKernels(t)
+	g.copyAfter(t, result, view, 0)
+	g.finish(t)
+	g.launchAdd(t, result, 41)
+	if err := g.Synchronize(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	seen := harness.Eval[[]float32](t, run.Remote, "[float(result.min()), float(result.max())]")
+	row.Set("the program sees", fmt.Sprintf("%v in its numpy array that the kernel wrote", seen))
+	if seen[0] != 42 || seen[1] != 42 {
+		t.Errorf("the program sees elements from %v to %v, want 42", seen[0], seen[1])
+	}
+	if data := contents(t, view); data[0] != 1 {
+		t.Errorf("the array itself now holds %v", data[0])
+	}
+}
+
+// launchAdd has a kernel add to a view, after whoever writes to it.
+func (k *kernels) launchAdd(t *testing.T, v *core.View, amount float32) {
+	t.Helper()
+	if err := cuda.Launch(k.Stream, k.add, grid, v, uint64(count), amount, uint64(0)); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,101 @@
+"""The program of the tests: arrays of one framework (its name is the first argument), written late.
+
+A module with_NAME.py is what is known of a framework: make(kind), write(kind, array, value) and
+address(array); stream(), the stream that its work goes to now, and other_stream(), a context in which
+that is another one. A framework whose arrays cannot be written has written(kind, value) in their
+place, which makes an array that is ready late, and pending(array).
+"""
+
+import importlib
+import os
+import sys
+
+import numpy
+import remote
+from work import COUNT, begin_capture, end_capture, free_memory, read_words, synchronize, work  # noqa: F401
+
+import ndbridge
+
+framework = importlib.import_module("with_" + sys.argv[1])
+arrays = {}
+
+
+def version():
+    return framework.version()
+
+
+def make(name, kind, value=0.0):
+    """An array whose contents are there."""
+    arrays[name] = late(kind, value, 0) if hasattr(framework, "written") else framework.make(kind)
+    if not hasattr(framework, "written"):
+        framework.write(kind, arrays[name], value)
+    synchronize()
+    work.prepare()
+
+
+def late(kind, value, milliseconds=None):
+    return framework.written(kind, value, milliseconds)
+
+
+def write_late(name, kind, value):
+    """Have an array written, after a while."""
+    if hasattr(framework, "written"):
+        arrays[name] = framework.written(kind, value)
+        return
+    work.begin(framework.stream())
+    framework.write(kind, arrays[name], value)
+    work.end(framework.stream())
+
+
+def publish_late(name, kind, value):
+    """Have an array written, after a while, on a stream that is not the default; publish it then."""
+    with framework.other_stream():
+        write_late(name, kind, value)
+        ndbridge.publish(name, arrays[name])
+
+
+def running(name):
+    if hasattr(framework, "pending"):
+        return framework.pending(arrays[name])
+    return work.running()
+
+
+def replace(name, kind, value):
+    """Forget an array, and write another value to as many new ones as its memory could go to.
+
+    Whether one of them lies where it lay."""
+    before = framework.address(arrays[name])
+    ndbridge.unpublish(name)
+    del arrays[name]
+    others = []
+    for _ in range(4):
+        if hasattr(framework, "written"):
+            others.append(late(kind, value, 0))
+        else:
+            others.append(framework.make(kind))
+            framework.write(kind, others[-1], value)
+    synchronize()
+    return any(framework.address(other) == before for other in others)
+
+
+def make_result():
+    """Host memory for what a kernel of the host reads."""
+    global result
+    result = numpy.zeros(COUNT, dtype="f4")
+
+
+def child_publishes():
+    """What a forked child does: it is told that it has no host."""
+    try:
+        ndbridge.publish("child", numpy.zeros(3))
+    except RuntimeError:
+        os._exit(0)
+    os._exit(1)
+
+
+def contents(name):
+    return read_words(framework.address(arrays[name]), COUNT)
+
+
+remote.serve()
+os._exit(0)

@@ -1,0 +1,57 @@
+"""cuda.core. It has no current stream: each call is given one."""
+
+import contextlib
+
+import cuda.core
+from cuda.core import (
+    Device,
+    DeviceMemoryResource,
+    DeviceMemoryResourceOptions,
+    LegacyPinnedMemoryResource,
+    VirtualMemoryResource,
+)
+from work import COUNT, write_words
+
+_device = Device()
+_device.set_current()
+_default = _device.default_stream
+_stream = _default
+_ipc = DeviceMemoryResource(_device, options=DeviceMemoryResourceOptions(max_size=1 << 30, ipc_enabled=True))
+_RESOURCES = {
+    "pool": _device.memory_resource,
+    "shared pool": _ipc,
+    "pinned": LegacyPinnedMemoryResource(),
+    "vmm": VirtualMemoryResource(_device),
+}
+
+
+def version():
+    return cuda.core.__version__
+
+
+def make(kind):
+    return _RESOURCES[kind].allocate(4 * COUNT, stream=_stream)
+
+
+def write(kind, array, value):
+    write_words(address(array), value, COUNT, stream())
+
+
+def address(array):
+    return int(array.handle)
+
+
+def stream():
+    return int(_stream.handle)
+
+
+@contextlib.contextmanager
+def other_stream():
+    global _stream
+    _stream = _device.create_stream()
+    yield
+    _kept.append(_stream)
+    _stream = _default
+
+
+_kept = []

@@ -1,0 +1,48 @@
+"""CuPy. Its allocator can be changed at any time."""
+
+import contextlib
+
+import cupy
+import cupyx
+import numpy as np
+from work import COUNT
+
+_malloc_async = cupy.cuda.MemoryAsyncPool()
+_ALLOCATORS = {
+    "pool": cupy.get_default_memory_pool().malloc,
+    "no pool": None,
+    "malloc_async": _malloc_async.malloc,
+    "managed": cupy.cuda.malloc_managed,
+}
+
+
+def version():
+    return cupy.__version__
+
+
+def make(kind):
+    if kind == "pinned":
+        return cupyx.zeros_pinned((COUNT,), dtype=np.float32)
+    cupy.cuda.set_allocator(_ALLOCATORS[kind])
+    return cupy.zeros(COUNT, dtype=np.float32)
+
+
+def write(kind, array, value):
+    if kind == "pinned":
+        cupy.full(COUNT, value, dtype=np.float32).get(out=array, blocking=False)
+    else:
+        array.fill(value)
+
+
+def address(array):
+    return array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
+
+
+def stream():
+    return cupy.cuda.get_current_stream().ptr
+
+
+@contextlib.contextmanager
+def other_stream():
+    with cupy.cuda.Stream(non_blocking=True):
+        yield

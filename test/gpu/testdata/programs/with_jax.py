@@ -1,0 +1,69 @@
+"""JAX. Its arrays are never written, so a late one is made by work that takes its time.
+
+Which allocator it has is decided by XLA_PYTHON_CLIENT_PREALLOCATE and XLA_PYTHON_CLIENT_ALLOCATOR.
+"""
+
+import contextlib
+import time
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import SingleDeviceSharding
+from work import COUNT, MILLISECONDS
+
+_SIDE = 8192
+_gpu = jax.devices("gpu")[0]
+_pinned = SingleDeviceSharding(_gpu, memory_kind="pinned_host")
+
+
+@jax.jit
+def _step(x):
+    return jnp.dot(x, x, precision="highest")
+
+
+@jax.jit
+def _last(x, value):
+    return jnp.full((COUNT,), value, dtype=jnp.float32) + x[0, 0]
+
+
+_zeros = jnp.zeros((_SIDE, _SIDE), dtype=jnp.float32)
+_steps = 0
+
+
+def version():
+    return jax.__version__
+
+
+def _calibrate():
+    """Find out how many steps take as long as the other frameworks' work."""
+    global _steps
+    jax.device_put(_last(_step(_step(_zeros)), 0.0), _pinned).block_until_ready()
+    start = time.perf_counter()
+    _step(_zeros).block_until_ready()
+    _steps = 1 + int(MILLISECONDS / 1000 / (time.perf_counter() - start))
+
+
+def written(kind, value, milliseconds=MILLISECONDS):
+    if not _steps:
+        _calibrate()
+    x = _zeros
+    for _ in range(_steps if milliseconds is None or milliseconds else 0):
+        x = _step(x)
+    array = _last(x, value)
+    return jax.device_put(array, _pinned) if kind == "pinned_host" else array
+
+
+def pending(array):
+    return not array.is_ready()
+
+
+def address(array):
+    return array.unsafe_buffer_pointer()
+
+
+def stream():
+    return 0
+
+
+def other_stream():
+    return contextlib.nullcontext()
