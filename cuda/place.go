@@ -48,9 +48,11 @@ func (p *place) close() error {
 	if p.stop != nil {
 		p.stop()
 	}
+	busy := map[*Page]bool{} // a stream that is yet to write there would break its context
 	for _, w := range p.pending {
 		if !w.reached() {
 			w.fail(driver.InvalidContext)
+			busy[w.Page] = true
 		}
 	}
 	p.pending = nil
@@ -63,7 +65,9 @@ func (p *place) close() error {
 	})
 	release := func() error {
 		for _, page := range p.pages {
-			err = errors.Join(err, page.close())
+			if !busy[page] {
+				err = errors.Join(err, page.close())
+			}
 		}
 		return nil
 	}
