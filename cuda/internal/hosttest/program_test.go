@@ -219,11 +219,11 @@ func (p *program) allocPooled(id core.SegmentID, made *array, a *answer) ([]*os.
 	if err := driver.StreamSynchronize(p.stream); err != nil {
 		return nil, err
 	}
-	data, err := driver.PoolExportPointer(made.addr)
+	fd, err := driver.PoolExport(pool) // first: the driver refuses allocations of a pool that was not
 	if err != nil {
 		return nil, err
 	}
-	fd, err := driver.PoolExport(pool)
+	data, err := driver.PoolExportPointer(made.addr)
 	if err != nil {
 		return nil, err
 	}
