@@ -27,9 +27,9 @@ CUDA_HOME ?= /usr/local/cuda
 # Where the libcuda.so.1 of the tests is.
 CUDA_DRIVER := $(BUILD)/cudasim
 CGO_CFLAGS ?= -O2 -g
-CGO_CFLAGS += -I$(CUDA)/include
+CGO_CFLAGS := $(filter-out -I$(CUDA)/include,$(CGO_CFLAGS)) -I$(CUDA)/include
 CGO_LDFLAGS ?= -O2 -g
-CGO_LDFLAGS += -L$(CUDA)/lib
+CGO_LDFLAGS := $(filter-out -L$(CUDA)/lib,$(CGO_LDFLAGS)) -L$(CUDA)/lib
 export CGO_CFLAGS CGO_LDFLAGS
 
 # What the tests are told. They never look for these things themselves.
