@@ -9,9 +9,8 @@ out=$(realpath "$1") include=$(realpath "$2")
 shift 2
 cd "$(dirname "$0")"
 : "${CC:=cc}"
-made=$(dirname "$out")/made
-rm -rf "$made"
-mkdir -p "$made"
+made=$(mktemp -d)
+trap 'rm -rf "$made"' EXIT
 
 sed -n 's/^ *\(CUDA_SUCCESS\|CUDA_ERROR_[A-Z0-9_]*\) *= *[0-9]*,*.*/{\1, "\1"},/p' "$include/cuda.h" |
 	sort -u >"$made/errors.inc"
@@ -51,4 +50,5 @@ sed 's/.*/__attribute__((visibility("default"))) int &(void) { return 801; }/' "
 "$CC" -fPIC -c "$made/missing.c" -o "$made/missing.o"
 
 # shellcheck disable=SC2086 # aliases are several words
-exec "$CC" -shared -pthread "$@" -o "$out" "$made"/*.o $aliases -Wl,-soname,libcuda.so.1 -Wl,-z,now
+"$CC" -shared -pthread "$@" -o "$made/library" "$made"/*.o $aliases -Wl,-soname,libcuda.so.1 -Wl,-z,now
+mv "$made/library" "$out" # at once: a program may be loading it

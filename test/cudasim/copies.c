@@ -39,18 +39,23 @@ static void close_end(struct area *area) {
 	unlock();
 }
 
+static void move(const struct copy *c, char *to, const char *from) {
+	char *read = read_slowly(&c->operation, from, span(c, &c->from), 0);
+	for (size_t z = 0; z < c->depth; z++) {
+		for (size_t y = 0; y < c->height; y++)
+			memcpy(to + z * c->to.slice + y * c->to.pitch, read + z * c->from.slice + y * c->from.pitch,
+			       c->width);
+	}
+	free(read);
+}
+
 static CUresult run_copy(struct operation *o) {
 	struct copy *c = (struct copy *)o;
 	struct area *to_area = NULL, *from_area = NULL;
 	char *from = c->staged ? c->staged : open_end(c, &c->from, false, &from_area);
 	char *to = open_end(c, &c->to, true, &to_area);
-	if (from && to) {
-		for (size_t z = 0; z < c->depth; z++) {
-			for (size_t y = 0; y < c->height; y++)
-				memmove(to + z * c->to.slice + y * c->to.pitch,
-					from + z * c->from.slice + y * c->from.pitch, c->width);
-		}
-	}
+	if (from && to)
+		move(c, to, from);
 	close_end(from_area);
 	close_end(to_area);
 	return from && to ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -93,6 +98,7 @@ static CUresult copy(struct copy shape, CUstream stream, enum wait wait) {
 	*c = shape;
 	c->operation.drop = drop_copy;
 	c->operation.prompt = wait == WAIT;
+	c->operation.reads = true;
 	result = stream_queue(s, &c->operation);
 	if (result == CUDA_SUCCESS && finish && !s->capture)
 		result = stream_finish(s);

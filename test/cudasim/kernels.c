@@ -1,4 +1,5 @@
 /* The kernels, as the header lists them. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels.h"
@@ -23,17 +24,13 @@ static void close_argument(struct area *area) {
 	unlock();
 }
 
-static void pass_time(const struct launch *l, uint64_t us) {
-	for (uint64_t end = now_us() + us; now_us() < end && !context_broken(&l->operation);)
-		pause_us(50);
-}
-
 static CUresult fill_u32(const struct launch *l) {
 	struct area *area;
 	uint64_t count = l->arguments[2];
 	uint32_t *to = open_argument(l, 0, count * sizeof *to, true, &area);
 	if (!to)
 		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	pass_time(&l->operation, l->operation.delay_us);
 	for (uint64_t i = 0; i < count; i++)
 		to[i] = (uint32_t)l->arguments[1];
 	close_argument(area);
@@ -41,28 +38,29 @@ static CUresult fill_u32(const struct launch *l) {
 }
 
 /* to[i] = to[i] * factor + amount */
-static CUresult transform(const struct launch *l, uint64_t count, float factor, float amount) {
+static CUresult transform(const struct launch *l, uint64_t count, float factor, float amount, uint64_t us) {
 	struct area *area;
 	float *to = open_argument(l, 0, count * sizeof *to, true, &area);
 	if (!to)
 		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	float *read = read_slowly(&l->operation, to, count * sizeof *to, us);
 	for (uint64_t i = 0; i < count; i++)
-		to[i] = to[i] * factor + amount;
+		to[i] = read[i] * factor + amount;
+	free(read);
 	close_argument(area);
 	return CUDA_SUCCESS;
 }
 
 static CUresult scale_f32(const struct launch *l) {
-	return transform(l, l->arguments[2], float_of(l->arguments[1]), 0);
+	return transform(l, l->arguments[2], float_of(l->arguments[1]), 0, 0);
 }
 
 static CUresult add(const struct launch *l) {
-	pass_time(l, l->arguments[3] / 1000);
-	return transform(l, l->arguments[1], 1, float_of(l->arguments[2]));
+	return transform(l, l->arguments[1], 1, float_of(l->arguments[2]), l->arguments[3] / 1000);
 }
 
 /* Kernels with a memory to write, a memory to read, and a count of words of 4 bytes. */
-static CUresult two_memories(const struct launch *l, void (*work)(void *, const void *, uint64_t)) {
+static CUresult two_memories(const struct launch *l, uint64_t us, void (*work)(void *, const void *, uint64_t)) {
 	struct area *to_area, *from_area;
 	uint64_t count = l->arguments[2];
 	void *to = open_argument(l, 0, count * 4, true, &to_area);
@@ -70,7 +68,9 @@ static CUresult two_memories(const struct launch *l, void (*work)(void *, const 
 		return CUDA_ERROR_ILLEGAL_ADDRESS;
 	const void *from = open_argument(l, 1, count * 4, false, &from_area);
 	if (from) {
-		work(to, from, count);
+		void *read = read_slowly(&l->operation, from, count * 4, us);
+		work(to, read, count);
+		free(read);
 		close_argument(from_area);
 	}
 	close_argument(to_area);
@@ -78,16 +78,7 @@ static CUresult two_memories(const struct launch *l, void (*work)(void *, const 
 }
 
 static void copy_words(void *to, const void *from, uint64_t count) {
-	memmove(to, from, count * 4);
-}
-
-static CUresult copy_u32(const struct launch *l) {
-	return two_memories(l, copy_words);
-}
-
-static CUresult copy(const struct launch *l) {
-	pass_time(l, l->arguments[3] / 1000);
-	return copy_u32(l);
+	memcpy(to, from, count * 4);
 }
 
 static void add_floats(void *to, const void *from, uint64_t count) {
@@ -95,17 +86,25 @@ static void add_floats(void *to, const void *from, uint64_t count) {
 		((float *)to)[i] += ((const float *)from)[i];
 }
 
+static CUresult copy_u32(const struct launch *l) {
+	return two_memories(l, 0, copy_words);
+}
+
+static CUresult copy(const struct launch *l) {
+	return two_memories(l, l->arguments[3] / 1000, copy_words);
+}
+
 static CUresult add_f32(const struct launch *l) {
-	return two_memories(l, add_floats);
+	return two_memories(l, 0, add_floats);
 }
 
 static CUresult spin(const struct launch *l) {
-	pass_time(l, l->arguments[0]);
+	pass_time(&l->operation, l->operation.delay_us + l->arguments[0]);
 	return CUDA_SUCCESS;
 }
 
 static CUresult wait(const struct launch *l) {
-	pass_time(l, l->arguments[0] / 1000);
+	pass_time(&l->operation, l->operation.delay_us + l->arguments[0] / 1000);
 	return CUDA_SUCCESS;
 }
 

@@ -285,6 +285,7 @@ CUresult cuLaunchKernel(CUfunction handle, unsigned grid_x, unsigned grid_y, uns
 		return leave(CUDA_ERROR_INVALID_VALUE);
 	struct launch *l = operation_new(sizeof *l, run_launch);
 	l->kernel = f->kernel;
+	l->operation.reads = true;
 	if (!read_arguments(l, parameters, extra)) {
 		operation_free(&l->operation);
 		return leave(CUDA_ERROR_INVALID_VALUE);

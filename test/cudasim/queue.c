@@ -4,7 +4,9 @@
  * wait for it sees old data.
  */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim.h"
 
@@ -65,6 +67,29 @@ bool context_broken(const struct operation *o) {
 	return broken;
 }
 
+void pass_time(const struct operation *o, uint64_t us) {
+	enum { STEP = 500 };
+	for (uint64_t now = now_us(), end = now + us; now < end && !context_broken(o); now = now_us())
+		pause_us(end - now < STEP ? (unsigned)(end - now) : STEP);
+}
+
+void *read_slowly(const struct operation *o, const void *from, size_t size, uint64_t more_us) {
+	enum { GARBAGE = 0xbd };
+	unsigned char *first = memcpy(must(malloc(size)), from, size);
+	if (o->delay_us + more_us == 0)
+		return first;
+	pass_time(o, o->delay_us + more_us);
+	const unsigned char *second = from;
+	if (memcmp(first, second, size) == 0)
+		return first;
+	fprintf(stderr, "cudasim: memory at %p changed while it was read\n", from);
+	for (size_t i = 0; i < size; i++) {
+		if (first[i] != second[i])
+			first[i] = GARBAGE;
+	}
+	return first;
+}
+
 /* Between half of the longest delay and all of it. */
 static unsigned delay_of(const struct stream *s) {
 	unsigned half = sim_delay_us / 2;
@@ -78,10 +103,10 @@ static CUresult perform(struct operation *o) {
 		wait_for_change();
 	if (context_state(s->context) != CUDA_SUCCESS)
 		return CUDA_SUCCESS;
-	unsigned delay = o->prompt ? 0 : delay_of(s);
+	o->delay_us = o->prompt ? 0 : delay_of(s);
 	unlock();
-	if (delay)
-		pause_us(delay);
+	if (!o->reads)
+		pass_time(o, o->delay_us);
 	CUresult result = o->run(o);
 	lock();
 	return result;

@@ -200,6 +200,8 @@ struct operation {
 	void (*drop)(struct operation *o); /* frees what it holds; with the lock */
 	struct marks after;                /* waits for these first */
 	bool prompt;                       /* is not delayed */
+	bool reads;                        /* takes its delay itself, between reading and writing */
+	unsigned delay_us;                 /* then: how long */
 	struct stream *stream;
 	struct operation *next;
 };
@@ -232,6 +234,13 @@ void stream_retire(struct stream *s);
 void stream_unreference(struct stream *s);
 CUresult stream_of(struct context *c, CUstream handle, struct stream **s);
 CUresult context_finish(struct context *c);
+/*
+ * Reads size bytes as slowly as the operation is, and some time more: they must stay the same from its
+ * beginning to its end. Bytes that do not are garbage in the result, so that a race never passes
+ * unseen. Free it.
+ */
+void *read_slowly(const struct operation *o, const void *from, size_t size, uint64_t more_us);
+void pass_time(const struct operation *o, uint64_t us); /* ends early if the context breaks */
 bool context_broken(const struct operation *o); /* without the lock: shall o give up? */
 
 /* -------------------------------------------------------------------------------- others */

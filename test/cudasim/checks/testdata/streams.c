@@ -1,0 +1,159 @@
+/* Work is late, and in order only where somebody said so. */
+#include "checks.h"
+
+#include <stdatomic.h>
+
+void check_late(void) {
+	use_primary();
+	CUstream s = new_stream();
+	CUdeviceptr p = memory_of(0);
+	OK(cuMemsetD32Async(p, 7, COUNT, s));
+	EXPECT(CUDA_ERROR_NOT_READY, cuStreamQuery(s));
+	/* Nothing but the queue keeps this from being seen: a copy beside it reads what was there. */
+	CHECK(all_words(p, 0));
+	OK(cuStreamSynchronize(s));
+	OK(cuStreamQuery(s));
+	CHECK(all_words(p, 7));
+}
+
+/* Who reads what somebody writes gets neither the old nor the new, whichever comes first. */
+void check_race(void) {
+	use_primary();
+	CUstream reader = new_stream();
+	CUdeviceptr p = memory_of(1), q = memory_of(0);
+	OK(cuMemcpyDtoDAsync(q, p, SIZE, reader));
+	uint32_t *now;
+	OK(cuMemAllocHost((void **)&now, SIZE));
+	memset(now, 0, SIZE);
+	OK(cuMemcpyHtoD(p, now, SIZE)); /* nothing delays it, and it waits for nobody */
+	OK(cuCtxSynchronize());
+	CHECK(first_word(q) != 0 && first_word(q) != 1);
+}
+
+void check_default_stream(void) {
+	use_primary();
+	CUstream blocking, per_thread = CU_STREAM_PER_THREAD;
+	OK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+	CUdeviceptr p = memory_of(0);
+	OK(cuMemsetD32Async(p, 1, COUNT, blocking));
+	CHECK(all_words(p, 1)); /* a copy on the default stream waits for blocking streams */
+	OK(cuMemsetD32Async(p, 2, COUNT, per_thread));
+	CHECK(all_words(p, 2));
+	OK(cuMemsetD32Async(p, 3, COUNT, NULL));
+	OK(cuMemsetD32Async(p + 4, 4, COUNT - 1, blocking)); /* and they wait for it */
+	OK(cuStreamSynchronize(blocking));
+	CHECK(first_word(p) == 3 && first_word(p + 4) == 4);
+}
+
+void check_events(void) {
+	use_primary();
+	CUstream one = new_stream(), two = new_stream();
+	CUdeviceptr p = memory_of(0), q = memory_of(0);
+	CUevent e, f;
+	OK(cuEventCreate(&e, 0));
+	OK(cuEventCreate(&f, 0));
+	OK(cuEventQuery(e)); /* never recorded: nothing to wait for */
+	OK(cuEventRecord(f, one));
+	OK(cuMemsetD32Async(p, 5, COUNT, one));
+	OK(cuEventRecord(e, one));
+	EXPECT(CUDA_ERROR_NOT_READY, cuEventQuery(e));
+	OK(cuStreamWaitEvent(two, e, 0));
+	OK(cuMemcpyDtoDAsync(q, p, SIZE, two));
+	OK(cuStreamSynchronize(two));
+	CHECK(all_words(q, 5));
+	OK(cuEventSynchronize(e));
+	float ms = 0;
+	OK(cuEventElapsedTime(&ms, f, e));
+	CHECK(ms > 0);
+
+	/* A stream of another context may wait for it, but not record it. */
+	CUcontext other;
+	OK(cuCtxCreate(&other, 0, 0));
+	CUstream three = new_stream();
+	OK(cuStreamWaitEvent(three, e, 0));
+	EXPECT(CUDA_ERROR_INVALID_HANDLE, cuEventRecord(e, three));
+	OK(cuCtxDestroy(other));
+	OK(cuEventDestroy(e));
+	EXPECT(CUDA_ERROR_INVALID_HANDLE, cuEventQuery(e));
+}
+
+void check_context_event(void) {
+	CUcontext mine = use_primary(), other;
+	CUstream one = new_stream(), two = new_stream();
+	CUdeviceptr p = memory_of(0), q = memory_of(0);
+	CUevent e, foreign;
+	OK(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+	OK(cuMemsetD32Async(p, 1, COUNT, one));
+	OK(cuMemsetD32Async(q, 2, COUNT, two));
+	OK(cuCtxPopCurrent(NULL));
+	OK(cuCtxRecordEvent(mine, e)); /* which need not be current */
+	OK(cuCtxCreate(&other, 0, 0));
+	OK(cuEventCreate(&foreign, CU_EVENT_DISABLE_TIMING));
+	EXPECT(CUDA_ERROR_INVALID_HANDLE, cuCtxRecordEvent(mine, foreign));
+	CUstream waiter = new_stream();
+	OK(cuStreamWaitEvent(waiter, e, 0));
+	OK(cuStreamSynchronize(waiter));
+	CHECK(first_word(p) == 1 && first_word(q) == 2);
+}
+
+void check_words(void) {
+	use_primary();
+	CUstream s = new_stream(), writer = new_stream();
+	CUdeviceptr p = memory_of(0), word = memory_of(0);
+	uint32_t *host;
+	CUdeviceptr pinned;
+	OK(cuMemHostAlloc((void **)&host, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+	OK(cuMemHostGetDevicePointer(&pinned, host, 0));
+	host[0] = 0xfffffffe; /* it may wrap */
+	OK(cuStreamWaitValue32(s, pinned, 1, CU_STREAM_WAIT_VALUE_GEQ));
+	OK(cuMemsetD32Async(p, 1, COUNT, s));
+	usleep(3000);
+	EXPECT(CUDA_ERROR_NOT_READY, cuStreamQuery(s));
+	__atomic_store_n(&host[0], 1, __ATOMIC_SEQ_CST); /* the CPU lets it go on */
+	OK(cuStreamSynchronize(s));
+	CHECK(all_words(p, 1));
+	OK(cuStreamWaitValue32(s, word, 9, CU_STREAM_WAIT_VALUE_EQ)); /* and so does a stream */
+	OK(cuStreamWriteValue32(writer, word, 9, 0));
+	OK(cuStreamSynchronize(s));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuStreamWriteValue32(writer, (CUdeviceptr)&word, 9, 0));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuStreamWaitValue32(writer, word + 2, 9, 0));
+}
+
+void check_capture(void) {
+	CUcontext mine = use_primary();
+	CUstream s = new_stream();
+	CUdeviceptr p = memory_of(0);
+	CUgraph graph;
+	CUevent e;
+	CUstreamCaptureStatus status;
+	OK(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+	OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+	OK(cuMemsetD32Async(p, 1, COUNT, s));
+	OK(cuStreamIsCapturing(s, &status));
+	CHECK(status == CU_STREAM_CAPTURE_STATUS_ACTIVE);
+	OK(cuStreamEndCapture(s, &graph));
+	OK(cuGraphDestroy(graph));
+	OK(cuStreamSynchronize(s));
+	CHECK(all_words(p, 0)); /* it was not done */
+
+	OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+	EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuCtxRecordEvent(mine, e));
+	OK(cuStreamIsCapturing(s, &status));
+	CHECK(status == CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+	EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(s, &graph));
+	OK(cuCtxRecordEvent(mine, e));
+}
+
+static void CUDA_CB store_one(void *flag) {
+	atomic_store((_Atomic int *)flag, 1);
+}
+
+void check_callbacks(void) {
+	use_primary();
+	_Atomic int flag = 0;
+	CUstream s = new_stream();
+	OK(cuLaunchHostFunc(s, store_one, &flag));
+	CHECK(atomic_load(&flag) == 0);
+	OK(cuStreamSynchronize(s));
+	CHECK(atomic_load(&flag) == 1);
+}
