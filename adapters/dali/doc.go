@@ -1,12 +1,13 @@
-// Package dali knows how NVIDIA DALI hands out its tensors and batches, from version 1.53 on, as far as
-// they are in the CPU's memory. It needs no GPU: a pipeline with device_id=None runs without one.
+// Package dali knows how NVIDIA DALI hands out its tensors and batches, from version 1.53 on. It
+// needs no GPU: a pipeline with device_id=None runs without one.
 //
-// DALI speaks DLPack and, with typestrs of its own, the array interface. The plan is DLPack, and the
-// array interface for what has no __dlpack__.
+// DALI speaks DLPack and, with typestrs of its own, the array interface, or on a GPU the CUDA array
+// interface (version 2, without a stream). The plan is DLPack, and the array interface for what has no
+// __dlpack__.
 //
 // What DALI does, and what follows from it:
 //
-//   - What a pipeline gives for one output is a batch, a TensorListCPU, which speaks no protocol. If its
+//   - What a pipeline gives for one output is a batch, a TensorListCPU or TensorListGPU, which speaks no protocol. If its
 //     samples have one shape and lie one after another, it has a tensor for all of them, over the same
 //     memory. A sample is a tensor in any case, and has a name: out[0][3].
 //   - The memory of an output is given back when nobody holds the output, to be used for another. What
@@ -18,6 +19,9 @@
 //   - The elements of an output can be members of DALI's enumerations, for which it has no number that
 //     it would tell.
 //   - Tensors of the dynamic mode are computed when they are first asked for, and this asks.
+//   - On a GPU all work in the context is waited for: a pipeline has streams of its own, and none is
+//     current. The memory has no handle, because DALI makes it without one, so it is copied once on the
+//     GPU, with the reason "not-exportable".
 //
 // Some of DALI's habits need no quirk, because the readers are as lenient for everybody: the capsule is
 // the unversioned one whatever max_version asks for, the device's type is a member of an enumeration,

@@ -1,8 +1,8 @@
-// Package jax knows how JAX hands out its arrays, from version 0.4.18 on, as far as they are in the
-// CPU's memory.
+// Package jax knows how JAX hands out its arrays, from version 0.4.18 on.
 //
-// JAX speaks DLPack, and for some arrays the buffer protocol, which says nothing that DLPack does not.
-// So the plan is DLPack and nothing else.
+// JAX speaks DLPack, for some arrays on the CPU the buffer protocol, and for some on a GPU the CUDA array
+// interface (version 2: no strides, no stream, and it waits for nothing). Those say nothing that DLPack
+// does not. So the plan is DLPack and nothing else.
 //
 // What JAX does, and what follows from it:
 //
@@ -12,6 +12,12 @@
 //   - max_version, dl_device and copy came with 0.4.27. Before, they are unknown keywords.
 //   - __dlpack__ of an array on the CPU takes no stream but None. It waits until the array is computed,
 //     and lets other threads run Python meanwhile.
+//   - On a GPU it has the stream that it is given wait for the work that makes the array, on whatever
+//     thread and stream that is, and for nothing else. So that is what is waited for, unless the
+//     configuration says sync = "device". It does not know -1.
+//   - The memory of a GPU's arrays is of one allocation, three quarters of the GPU unless
+//     XLA_PYTHON_CLIENT_PREALLOCATE=false, which is shared by the descriptor of its physical memory. Every
+//     array is read-only, and is mapped so.
 //   - The memory of an array that is deleted, or donated to a compiled function, is used again, the
 //     latter in place. Neither happens while what DLPack handed out is held: of a donated array the
 //     function gets a copy then. So a lease holds it, and the view keeps its values.

@@ -146,12 +146,12 @@ func calls() []rule {
 	return []rule{
 		{
 			Quirk: core.Quirk{
-				ID: "jax.cpu-stream-rejected", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
-				Summary: "of an array on the CPU, __dlpack__ takes no stream but None: -1 is an error " +
-					"as well",
-				Upstream: dlpackPy + "; NVIDIA/cuda-python issue 285",
+				ID: "jax.stream-minus-one", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
+				Summary: "__dlpack__ does not know the stream -1, which tells a producer to wait for nothing: on a GPU " +
+					"it takes it for a stream's handle, which is invalid, and on the CPU it takes no stream but None",
+				Upstream: dlpackPy + ", " + dlpackCC + "; NVIDIA/cuda-python issue 285; openxla/xla issue 11535",
 			},
-			Edit: program.WithoutStream[array],
+			Edit: withRealStream,
 		}, {
 			Quirk: core.Quirk{
 				ID: "jax.kwargs-before-0.4.27", Until: "0.4.27", Effect: core.EffectCorrect,
@@ -179,4 +179,12 @@ func calls() []rule {
 			Edit: func(p *program.Plan, _ *array) { p.Hold = true },
 		},
 	}
+}
+
+// withRealStream leaves the stream out on the CPU. On a GPU it passes one that is real: JAX has that wait
+// for the very work that makes the array, wherever it was put, so nothing else needs to be waited for.
+func withRealStream(p *program.Plan, _ *array) {
+	p.DLPack.Stream = nil
+	p.DLPack.DeviceStream = program.DeviceStreamAlways
+	p.Sync = core.SyncStream
 }

@@ -61,7 +61,7 @@ func quirks() *programtest.Quirks {
 				With:    `^wrong dtype: .*does not export float8_e5m2; publish witness\[6\]\.view`,
 				Without: `^python error: .*RuntimeError: UNIMPLEMENTED: XLA type F8E5M2 has no DLPack equivalent`,
 			}, {
-				ID: "jax.cpu-stream-rejected", Array: `ones`, Alone: true,
+				ID: "jax.stream-minus-one", Array: `ones`, Alone: true,
 				With:    `^view of float32\[3\] read-only, .*: 0000803f0000803f0000803f$`,
 				Without: `^python error: .*UNIMPLEMENTED: WaitUntilBufferReadyOnStream is only implemented for GPU`,
 			}, {

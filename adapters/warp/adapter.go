@@ -10,6 +10,8 @@ func New() program.Adapter { return &adapter{table()} }
 
 type adapter struct{ program.Table[array] }
 
+var _ program.Streamer = (*adapter)(nil)
+
 // Owns claims arrays, and what Warp has that picks elements from arrays.
 func (*adapter) Owns(g *py.GIL, _ *program.Env, o py.Object) (bool, error) {
 	return classOf(g, o) != "", nil
@@ -28,3 +30,24 @@ func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, 
 	a.Edit(&plan, env, facts)
 	return plan, nil
 }
+
+// CurrentStream implements [program.Streamer]: each of Warp's devices has one, for all threads.
+func (*adapter) CurrentStream(g *py.GIL, _ *program.Env, o py.Object) (uintptr, bool, error) {
+	device, err := g.Attr(o, "device")
+	if err != nil {
+		return 0, false, err
+	}
+	stream, err := g.Attr(device, "stream")
+	if err != nil {
+		return 0, false, err
+	}
+	pointer, err := g.Attr(stream, "cuda_stream")
+	if err != nil || g.IsNone(pointer) {
+		return 0, false, err
+	}
+	handle, err := g.Uint64(pointer)
+	return max(uintptr(handle), legacyStream), err == nil, err
+}
+
+// legacyStream is how DLPack calls CUDA's default stream, whose handle is 0.
+const legacyStream = 1

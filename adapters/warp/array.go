@@ -72,8 +72,10 @@ func look(g *py.GIL, o py.Object) (*array, error) {
 	return a, err
 }
 
-// byInterface puts the array interface in DLPack's place. It exists for the CPU's arrays only, so the
-// others are left to DLPack, which says where they are.
-func byInterface(p *program.Plan, _ *array) {
-	p.Protocols = []program.Protocol{program.ArrayInterface}
+// byInterface puts the array interface in DLPack's place: on a GPU it is the CUDA one.
+func byInterface(p *program.Plan, a *array) {
+	p.Protocols = []program.Protocol{program.CUDAInterface}
+	if a.onCPU {
+		p.Protocols = []program.Protocol{program.ArrayInterface}
+	}
 }

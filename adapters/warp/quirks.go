@@ -26,20 +26,20 @@ func table() program.Table[array] {
 		}, {
 			Quirk: core.Quirk{
 				ID: "warp.struct-arrays", Effect: core.EffectReroute, Protocol: string(program.DLPack),
-				Summary: "__dlpack__ refuses arrays of structures, with a RuntimeError; the array interface " +
-					"describes their fields",
+				Summary: "__dlpack__ refuses arrays of structures, with a RuntimeError; the array interfaces " +
+					"describe their fields",
 				Upstream: "warp/_src/dlpack.py",
 			},
-			When: func(a *array) bool { return a.fields && a.onCPU },
+			When: func(a *array) bool { return a.fields },
 			Edit: byInterface,
 		}, {
 			Quirk: core.Quirk{
 				ID: "warp.bool-before-1.4", Until: "1.4.0", Effect: core.EffectReroute,
 				Protocol: string(program.DLPack),
-				Summary:  "__dlpack__ has no conversion for wp.bool; the array interface has",
+				Summary:  "__dlpack__ has no conversion for wp.bool; the array interfaces have",
 				Upstream: "warp/dlpack.py, changelog of 1.4.0",
 			},
-			When: func(a *array) bool { return a.dtype == "bool" && a.onCPU },
+			When: func(a *array) bool { return a.dtype == "bool" },
 			Edit: byInterface,
 		}, {
 			Quirk: core.Quirk{

@@ -245,10 +245,10 @@ func tables() []Table {
 				Upstream: "xla/python/dlpack_types.cc",
 			},
 			{
-				ID: "jax.cpu-stream-rejected", Framework: "jax", Effect: core.EffectCorrect,
+				ID: "jax.stream-minus-one", Framework: "jax", Effect: core.EffectCorrect,
 				Protocol: "dlpack",
-				Summary:  "of an array on the CPU, __dlpack__ takes no stream but None: -1 is an error as well",
-				Upstream: "jax/_src/dlpack.py; NVIDIA/cuda-python issue 285",
+				Summary:  "__dlpack__ does not know the stream -1, which tells a producer to wait for nothing: on a GPU it takes it for a stream's handle, which is invalid, and on the CPU it takes no stream but None",
+				Upstream: "jax/_src/dlpack.py, jaxlib/dlpack.cc; NVIDIA/cuda-python issue 285; openxla/xla issue 11535",
 			},
 			{
 				ID: "jax.kwargs-before-0.4.27", Framework: "jax", Effect: core.EffectCorrect,
@@ -344,14 +344,14 @@ func tables() []Table {
 			{
 				ID: "warp.struct-arrays", Framework: "warp", Effect: core.EffectReroute,
 				Protocol: "dlpack",
-				Summary:  "__dlpack__ refuses arrays of structures, with a RuntimeError; the array interface describes their fields",
+				Summary:  "__dlpack__ refuses arrays of structures, with a RuntimeError; the array interfaces describe their fields",
 				Upstream: "warp/_src/dlpack.py",
 			},
 			{
 				ID: "warp.bool-before-1.4", Framework: "warp", Effect: core.EffectReroute,
 				Until:    "1.4.0",
 				Protocol: "dlpack",
-				Summary:  "__dlpack__ has no conversion for wp.bool; the array interface has",
+				Summary:  "__dlpack__ has no conversion for wp.bool; the array interfaces have",
 				Upstream: "warp/dlpack.py, changelog of 1.4.0",
 			},
 			{

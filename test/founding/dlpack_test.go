@@ -32,7 +32,7 @@ x = jnp.arange(100000, dtype="float32")
 	}
 	counts(t, run.View(t, "x", hostplugin.NoCopy()), true)
 
-	bare := start(t, python, "jax", script, "jax.cpu-stream-rejected")
+	bare := start(t, python, "jax", script, "jax.stream-minus-one")
 	if _, err := bare.Session.View(t.Context(), "x"); !errors.Is(err, core.ErrPython) ||
 		!strings.Contains(err.Error(), "WaitUntilBufferReadyOnStream") {
 		t.Errorf("with stream -1: %v", err)

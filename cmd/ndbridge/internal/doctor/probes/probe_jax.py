@@ -41,7 +41,7 @@ def sharded():
 
 for dtype in ("int8", "int16", "uint8", "uint16", "uint32", "float16", "bfloat16", "complex64"):
     kind(dtype, lambda: plain(dtype), content)
-kind("float32", lambda: plain("float32"), content, "jax.cpu-stream-rejected")
+kind("float32", lambda: plain("float32"), content, "jax.stream-minus-one")
 kind("int32", lambda: plain("int32"), content, "jax.legacy-capsule-only")
 kind("bool", lambda: plain("bool_"), content, "jax.bool-before-0.4.24")
 kind("computed", lambda: jax.jit(lambda x: x * 2 + 1)(plain("float32")), content, "jax.kwargs-before-0.4.27")
