@@ -139,8 +139,8 @@ func TestInspectRefusesWhatTheDriverDoesNotKnow(t *testing.T) {
 	}
 }
 
+//nolint:paralleltest // beside others, one could get the freed address
 func TestInspectTellsAFreedAllocationFromTheNextOne(t *testing.T) {
-	t.Parallel()
 	ctx := keepPrimary(t)
 	var ids []uint64
 	for range 3 {
@@ -166,6 +166,31 @@ func TestInspectTellsAFreedAllocationFromTheNextOne(t *testing.T) {
 	slices.Sort(ids)
 	if n := len(slices.Compact(ids)); n != 3 {
 		t.Errorf("three allocations have %d identities", n)
+	}
+}
+
+// Drivers that give no range for pinned memory are asked about its two ends.
+func TestTheEndsOfMemoryWithoutARange(t *testing.T) {
+	t.Parallel()
+	const size = 1 << 16
+	ctx := keepPrimary(t)
+	addr := allocated(t, ctx, func() (uintptr, error) { return driver.HostAlloc(size) }, driver.FreeHost)
+	a, err := driver.PointerAttributes(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cause := errors.New("no range")
+	p := Pointer{Addr: addr, Kind: KindPinned}
+	if err := p.measureEnds(a, size, cause); err != nil || p.Base != addr || p.Size != size {
+		t.Errorf("all of it: %v, %d bytes at %#x; want %d at %#x", err, p.Size, p.Base, size, addr)
+	}
+	p = Pointer{Addr: addr, Kind: KindPinned}
+	if err := p.measureEnds(a, size+1, cause); !errors.Is(err, core.ErrPointer) {
+		t.Errorf("one byte more: %v, want ErrPointer", err)
+	}
+	p = Pointer{Addr: addr, Kind: KindPinned, Base: addr - 4096}
+	if err := p.measureEnds(a, size, cause); !errors.Is(err, cause) {
+		t.Errorf("memory with a range: %v, want what the range said", err)
 	}
 }
 
