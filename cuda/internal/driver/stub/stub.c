@@ -13,8 +13,7 @@ static void *library;
 static char reason[512];
 
 /* The library is never closed: the driver does not support that. */
-static void load(void)
-{
+static void load(void) {
 	library = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
 		const char *text = dlerror();
@@ -22,8 +21,7 @@ static void load(void)
 	}
 }
 
-void *ndbridge_cuda_find(void *_Atomic *slot, const char *name)
-{
+void *ndbridge_cuda_find(void *_Atomic *slot, const char *name) {
 	void *f = atomic_load_explicit(slot, memory_order_acquire);
 	if (f)
 		return f;
@@ -35,14 +33,12 @@ void *ndbridge_cuda_find(void *_Atomic *slot, const char *name)
 	return f;
 }
 
-CUresult ndbridge_cuda_missing(void)
-{
+CUresult ndbridge_cuda_missing(void) {
 	pthread_once(&once, load);
 	return library ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_STUB_LIBRARY;
 }
 
-const char *ndbridge_cuda_reason(void)
-{
+const char *ndbridge_cuda_reason(void) {
 	pthread_once(&once, load);
 	return reason;
 }
@@ -52,14 +48,12 @@ const char *ndbridge_cuda_reason(void)
  * plugin must not even touch CUDA then: its program may be about to fork, and an initialised CUDA
  * does not survive that.
  */
-CUresult cuInit(unsigned int flags)
-{
+CUresult cuInit(unsigned int flags) {
 	(void)flags;
 	return CUDA_SUCCESS;
 }
 
-int ndbridge_cuda_active(void)
-{
+int ndbridge_cuda_active(void) {
 	static atomic_bool seen;
 	if (atomic_load(&seen))
 		return 1;

@@ -26,7 +26,7 @@ match($0, /(^|[^A-Za-z0-9_])CUresult[ \t\n]+cu[A-Z][A-Za-z0-9_]*\(/) {
 
 	# The function of this name does nothing: see stub.c.
 	defined = name == "cuInit" ? "ndbridge_cuInit" : name
-	printf "\nCUresult %s(%s)\n{\n", defined, prototype
+	printf "\nCUresult %s(%s) {\n", defined, prototype
 	print "\tstatic void *_Atomic stub_slot;"
 	printf "\t__typeof__(%s) *stub_f = ndbridge_cuda_find(&stub_slot, \"%s\");\n", name, name
 	printf "\treturn stub_f ? stub_f(%s) : ndbridge_cuda_missing();\n}\n", args
