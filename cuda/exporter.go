@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda/internal/driver"
@@ -172,11 +173,15 @@ func (*Exporter) GPU(device int) (core.UUID, error) {
 	return gpus[device].UUID, nil
 }
 
-// Mark is a point in a program's work on a GPU.
+// Mark is a point in a program's work on a GPU. Who made it holds it once.
 type Mark struct {
 	place *place
 	event driver.Event // null: everything before it was done
+	holds atomic.Int32 // but for the first
 }
+
+// Hold makes one more Close needed.
+func (m *Mark) Hold() { m.holds.Add(1) }
 
 // Mark marks what the stream was given until now: a CUstream, or 1 for the legacy default stream of
 // the memory's context, or 2 for the calling thread's.
@@ -240,9 +245,9 @@ func publishError(err error) error {
 	return failed("publish", "", captured(err))
 }
 
-// Close gives the mark up. Queues that wait for it go on waiting.
+// Close gives the mark up, if nobody else holds it. Queues that wait for it go on waiting.
 func (m *Mark) Close() {
-	if m.event != 0 {
+	if m.holds.Add(-1) < 0 && m.event != 0 {
 		_ = m.place.in(func() error { return driver.EventDestroy(m.event) }) // or it went with its context
 	}
 }

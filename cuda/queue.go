@@ -169,6 +169,19 @@ func (q *Queue) On(p Pointer) bool {
 	return p.context == q.place.ctx
 }
 
+// Done says whether all that the queue was given is done.
+func (q *Queue) Done() (done bool, err error) {
+	if !q.waits {
+		return true, nil
+	}
+	err = q.in(func() error {
+		done, err = driver.StreamQuery(q.stream)
+		q.waits = !done
+		return err
+	})
+	return done, err
+}
+
 // Fence gives a word that is reached when all that the queue was given is done; nil if that is done
 // already. Where the device cannot write words it gives nil and false: then [Queue.Wait] does it.
 func (q *Queue) Fence() (w *Word, ok bool, err error) {
@@ -222,12 +235,7 @@ func (q *Queue) Wait(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for pause := firstLook; q.waits; pause = min(2*pause, lastLook) {
-		err := q.in(func() error {
-			done, err := driver.StreamQuery(q.stream)
-			q.waits = !done
-			return err
-		})
-		if err != nil || !q.waits {
+		if done, err := q.Done(); done || err != nil {
 			return err
 		}
 		timer.Reset(pause)

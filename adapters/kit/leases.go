@@ -28,7 +28,7 @@ type Leases struct {
 }
 
 type lease struct {
-	segment  *segment // nil for an array without elements
+	segments []*segment // none for an array without elements
 	writable bool
 	drop     func()
 }
@@ -40,33 +40,49 @@ type segment struct {
 	users   int      // leases, and Descriptor calls under way
 	writers int      // leases that were granted as writable
 	opening int      // Descriptor calls under way
-	drops   []func() // of leases that ended meanwhile: their memory stays until the calls are done
+	ended   []*lease // meanwhile: their memory stays until the calls are done
 }
 
-// Grant enters a lease into the table and gives it back with its ID and, if b is not nil, with its
-// Handle. It takes b over: b is closed when the last lease on its segment has ended, or at once if
-// the segment is known already. If drop is not nil it is called exactly once, after the lease has
-// ended, by whoever ended it.
+// Grant enters a lease on host memory into the table: [Leases.GrantMemory] of one backing, or of none
+// if b is nil.
+func (t *Leases) Grant(l core.Lease, b Backing, drop func()) (core.Lease, error) {
+	if b == nil {
+		return t.GrantMemory(l, Memory{}, drop)
+	}
+	return t.GrantMemory(l, hostMemory(b), drop)
+}
+
+// GrantMemory enters a lease into the table and gives it back with its ID, and with the handle and the
+// fence that name its memory. It takes the memory's backings over: each is closed when the last lease
+// on its segment has ended, or at once if the segment is known already. If drop is not nil it is called
+// exactly once, after the lease has ended, by whoever ended it.
 //
 // After Close it gives everything back at once and reports an error that wraps core.ErrClosed.
-func (t *Leases) Grant(l core.Lease, b Backing, drop func()) (core.Lease, error) {
+func (t *Leases) GrantMemory(l core.Lease, m Memory, drop func()) (core.Lease, error) {
 	entry := &lease{writable: l.Writable, drop: drop}
 	t.mu.Lock()
 	if t.closed {
 		t.mu.Unlock()
 		return core.Lease{}, &core.Error{
 			Op: "lease", Kind: core.ErrClosed,
-			Err: errors.Join(errors.New("the producer has ended"), giveBack(b, drop)),
+			Err: errors.Join(errors.New("the producer has ended"), giveBack(m.Parts, drop)),
 		}
 	}
-	var spare Backing
-	if b != nil {
-		entry.segment, spare = t.use(b)
-		if l.Writable {
-			entry.segment.writers++
+	var spare []Backing
+	ids := make([]core.SegmentID, len(m.Parts))
+	for i, b := range m.Parts {
+		s, known := t.use(b)
+		if known {
+			spare = append(spare, b)
 		}
-		b = entry.segment.backing
-		l.Handle = core.Segment{ID: entry.segment.id, Size: b.Size(), Sealed: b.Sealed()}
+		if l.Writable {
+			s.writers++
+		}
+		entry.segments = append(entry.segments, s)
+		ids[i] = s.id
+	}
+	if m.Name != nil {
+		m.Name(&l, ids)
 	}
 	t.lastLease++
 	l.ID = t.lastLease
@@ -81,16 +97,16 @@ func (t *Leases) Grant(l core.Lease, b Backing, drop func()) (core.Lease, error)
 	return l, nil
 }
 
-// use finds or makes the segment of b. If there was one, b is not needed and comes back as spare.
-func (t *Leases) use(b Backing) (s *segment, spare Backing) {
+// use finds or makes the segment of b. If it was known, b is not needed.
+func (t *Leases) use(b Backing) (s *segment, known bool) {
 	key := b.Key()
 	if s = t.byKey[key]; s != nil {
 		s.users++
-		return s, b
+		return s, true
 	}
 	s = &segment{backing: b, users: 1}
-	var known bool
-	if s.id, known = t.retired.take(key); !known {
+	var again bool
+	if s.id, again = t.retired.take(key); !again {
 		t.lastSegment++
 		s.id = t.lastSegment
 	}
@@ -98,20 +114,20 @@ func (t *Leases) use(b Backing) (s *segment, spare Backing) {
 		t.byKey, t.segments = make(map[any]*segment), make(map[core.SegmentID]*segment)
 	}
 	t.byKey[key], t.segments[s.id] = s, s
-	return s, nil
+	return s, false
 }
 
-// unuse ends one use of s. The backing comes back if that was the last.
-func (t *Leases) unuse(s *segment) Backing {
+// unuse ends one use of s. The backing comes with those to give back if that was the last.
+func (t *Leases) unuse(s *segment, last []Backing) []Backing {
 	s.users--
 	if s.users > 0 {
-		return nil
+		return last
 	}
 	key := s.backing.Key()
 	delete(t.byKey, key)
 	delete(t.segments, s.id)
 	t.retired.put(key, s.id)
-	return s.backing
+	return append(last, s.backing)
 }
 
 // Descriptor implements the method of [core.Producer].
@@ -125,7 +141,7 @@ func (t *Leases) Descriptor(ctx context.Context, id core.SegmentID, writable boo
 	case s == nil:
 		t.mu.Unlock()
 		return nil, descriptorError(id, core.ErrNotFound, errors.New("no standing lease names it"), "")
-	case writable && s.writers == 0:
+	case writable && s.writers == 0 && !anybodyWrites(s.backing):
 		t.mu.Unlock()
 		return nil, descriptorError(id, core.ErrReadOnly,
 			errors.New("no standing lease on it was granted as writable"), "lease the array as writable")
@@ -137,9 +153,13 @@ func (t *Leases) Descriptor(ctx context.Context, id core.SegmentID, writable boo
 	t.mu.Lock()
 	var drops []func()
 	if s.opening--; s.opening == 0 {
-		drops, s.drops = s.drops, nil
+		ended := s.ended
+		s.ended = nil
+		for _, l := range ended {
+			drops = append(drops, l.settle())
+		}
 	}
-	last := t.unuse(s)
+	last := t.unuse(s, nil)
 	t.mu.Unlock()
 	err = errors.Join(err, giveBack(last, drops...))
 	if err != nil {
@@ -176,24 +196,31 @@ func (t *Leases) Release(_ context.Context, ids ...core.LeaseID) error {
 }
 
 // end takes a lease out of the table, and says what is to be given back.
-func (t *Leases) end(id core.LeaseID) (last Backing, drop func()) {
+func (t *Leases) end(id core.LeaseID) (last []Backing, drop func()) {
 	entry := t.leases[id]
 	if entry == nil {
 		return nil, nil
 	}
 	delete(t.leases, id)
-	s := entry.segment
-	if s == nil {
-		return nil, entry.drop
+	drop = entry.settle()
+	for _, s := range entry.segments {
+		if entry.writable {
+			s.writers--
+		}
+		last = t.unuse(s, last)
 	}
-	if entry.writable {
-		s.writers--
+	return last, drop
+}
+
+// settle gives what is to be dropped, unless a Descriptor call on the ended lease's memory is under way.
+func (l *lease) settle() (drop func()) {
+	for _, s := range l.segments {
+		if s.opening > 0 {
+			s.ended = append(s.ended, l)
+			return nil
+		}
 	}
-	if s.opening > 0 {
-		s.drops = append(s.drops, entry.drop)
-		entry.drop = nil
-	}
-	return t.unuse(s), entry.drop
+	return l.drop
 }
 
 // Len is the number of standing leases.
@@ -215,10 +242,10 @@ func (t *Leases) Close() error {
 	return t.Release(context.Background(), ids...)
 }
 
-// giveBack closes b and calls drops, either of which may be nil.
-func giveBack(b Backing, drops ...func()) (err error) {
-	if b != nil {
-		err = b.Close()
+// giveBack closes backings and calls drops, each of which may be nil.
+func giveBack(last []Backing, drops ...func()) (err error) {
+	for _, b := range last {
+		err = errors.Join(err, b.Close())
 	}
 	for _, drop := range drops {
 		if drop != nil {

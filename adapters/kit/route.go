@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda"
 )
 
 // Heap is a heap whose memory other processes can map: that of internal/sharedheap, or a fake.
@@ -34,6 +35,9 @@ type Router struct {
 	heap    Heap // nil: there is none
 	staging Staging
 	maps    mapTable
+
+	gpu      cuda.Exporter
+	hostGPUs []core.UUID
 }
 
 // NewRouter makes a router. heap may be nil. The caller must Close it, after the last placement was
@@ -43,7 +47,7 @@ func NewRouter(heap Heap) *Router { return &Router{heap: heap} }
 // Close gives up the memory that the router keeps for copies.
 func (r *Router) Close() error {
 	r.maps.close()
-	return r.staging.Close()
+	return errors.Join(r.gpu.Close(), r.staging.Close())
 }
 
 // Want is how an array is wanted.
@@ -55,13 +59,13 @@ type Want struct {
 	Reason core.Reason
 }
 
-// Placement is how an array reaches another process: what [Leases.Grant] needs.
+// Placement is how an array reaches another process: what [Leases.GrantMemory] needs.
 type Placement struct {
-	Layout  core.Layout // relative to the backing's first byte
-	Backing Backing     // nil for an array without elements
-	Route   core.Route
-	Reason  core.Reason
-	Drop    func() // nil, or to be called exactly once when the memory is not needed any more
+	Layout core.Layout // relative to the memory's first byte
+	Memory Memory
+	Route  core.Route
+	Reason core.Reason
+	Drop   func() // nil, or to be called exactly once when the memory is not needed any more
 }
 
 // Place finds the way for an array, which must stay alive until it returns. Whether the memory is
@@ -85,7 +89,7 @@ func (r *Router) Stage(ctx context.Context, a Array, reason core.Reason) (Placem
 		return Placement{}, err
 	}
 	return Placement{
-		Layout: c.Layout, Backing: c.Backing, Route: core.RouteStaged, Reason: reason, Drop: c.Drop,
+		Layout: c.Layout, Memory: hostMemory(c.Backing), Route: core.RouteStaged, Reason: reason, Drop: c.Drop,
 	}, nil
 }
 
@@ -111,7 +115,7 @@ func (r *Router) share(a Array, want Want) (p Placement, reason core.Reason, err
 	case !l.Device().HostReadable():
 		return p, 0, &core.Error{
 			Op: "lease", Kind: core.ErrDevice,
-			Err: fmt.Errorf("the array is on %v, and this build reads host memory only", l.Device()),
+			Err: fmt.Errorf("the CPU cannot read %v", l.Device()),
 		}
 	case want.Reason != core.ReasonNone:
 		return p, want.Reason, nil
@@ -167,7 +171,7 @@ func (r *Router) placeBlock(
 		drop()
 		return p, 0, err
 	}
-	return Placement{Layout: l, Backing: b.Backing, Route: core.RouteSharedHeap, Drop: drop},
+	return Placement{Layout: l, Memory: hostMemory(b.Backing), Route: core.RouteSharedHeap, Drop: drop},
 		core.ReasonNone, nil
 }
 
@@ -207,7 +211,7 @@ func (r *Router) placeFile(
 	if err != nil {
 		return p, 0, errors.Join(err, b.Close())
 	}
-	return Placement{Layout: l, Backing: b, Route: core.RouteMappedFile}, core.ReasonNone, nil
+	return Placement{Layout: l, Memory: hostMemory(b), Route: core.RouteMappedFile}, core.ReasonNone, nil
 }
 
 func readOnlyError() error {
@@ -235,6 +239,10 @@ func notShared(reason core.Reason, want Want) error {
 		remedy = "keep the mapped file in its place"
 	case core.ReasonConverted:
 		remedy = "publish an array that needs no conversion"
+	case core.ReasonNotExportable:
+		remedy = "allocate it where the driver can export memory: by cudaMalloc, or from a pool that is made for IPC"
+	case core.ReasonHostWithoutGPU:
+		remedy = "run the host where it can reach the GPU, built with CUDA"
 	case core.ReasonNone: // nothing is in the way
 	}
 	if !want.Writable { // to write into a copy would be useless

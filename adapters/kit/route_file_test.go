@@ -21,10 +21,10 @@ func TestPlaceMappedFile(t *testing.T) {
 	r := newRouter(t, nil)
 	a := Array{start + 4096 + 8, doubles(t, 600)}
 	p := place(t, r, a, Want{Writable: true, NoCopy: true}, b[4096+8:])
-	if p.Route != core.RouteMappedFile || p.Layout.ReadOnly() || p.Backing.Sealed() {
-		t.Errorf("%v, read-only %v, sealed %v", p.Route, p.Layout.ReadOnly(), p.Backing.Sealed())
+	if p.Route != core.RouteMappedFile || p.Layout.ReadOnly() || p.Memory.Parts[0].Sealed() {
+		t.Errorf("%v, read-only %v, sealed %v", p.Route, p.Layout.ReadOnly(), p.Memory.Parts[0].Sealed())
 	}
-	w, err := p.Backing.Open(true)
+	w, err := p.Memory.Parts[0].Open(true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestPlaceMappedFile(t *testing.T) {
 	if !again.Layout.ReadOnly() {
 		t.Error("an array in a read-only mapping is not read-only")
 	}
-	if again.Backing.Key() != p.Backing.Key() {
+	if again.Memory.Parts[0].Key() != p.Memory.Parts[0].Key() {
 		t.Error("two mappings of one file have different keys")
 	}
 	if _, err := r.Place(t.Context(), Array{readOnly, doubles(t, 5)}, Want{Writable: true}); !errors.Is(err, core.ErrReadOnly) {
@@ -136,7 +136,7 @@ func TestPlaceTruncatedFile(t *testing.T) {
 	if err != nil {
 		t.Fatalf("an array in the part that is left: %v", err)
 	}
-	if err := giveBack(p.Backing, p.Drop); err != nil {
+	if err := giveBack(p.Memory.Parts, p.Drop); err != nil {
 		t.Error(err)
 	}
 }

@@ -81,16 +81,16 @@ func place(t *testing.T, r *Router, a Array, want Want, memory []byte) Placement
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := giveBack(p.Backing, p.Drop); err != nil {
+		if err := giveBack(p.Memory.Parts, p.Drop); err != nil {
 			t.Error(err)
 		}
 	})
-	if p.Backing == nil {
+	if len(p.Memory.Parts) == 0 {
 		return p
 	}
 	spec := a.Layout.Spec()
 	spec.Offset = 0
-	if got, want := elements(contents(t, p.Backing), p.Layout), elements(memory, layout(t, spec)); !bytes.Equal(got, want) {
+	if got, want := elements(contents(t, p.Memory.Parts[0]), p.Layout), elements(memory, layout(t, spec)); !bytes.Equal(got, want) {
 		t.Errorf("a host reads other elements by route %v", p.Route)
 	}
 	return p
@@ -119,7 +119,7 @@ func TestPlaceSharedHeap(t *testing.T) {
 	if p.Route != core.RouteSharedHeap || p.Reason != core.ReasonNone || p.Layout.Offset() != 4096+80 {
 		t.Errorf("%v, %v, offset %d", p.Route, p.Reason, p.Layout.Offset())
 	}
-	if !bytes.Equal(elements(contents(t, p.Backing), p.Layout), memory[80:880]) {
+	if !bytes.Equal(elements(contents(t, p.Memory.Parts[0]), p.Layout), memory[80:880]) {
 		t.Error("a host reads other elements")
 	}
 	if h.pinned != 1 || h.writers != 1 {
@@ -230,7 +230,7 @@ func TestPlaceEmpty(t *testing.T) {
 	for _, addr := range []uintptr{0, 1, 1 << 62} {
 		l := layout(t, core.LayoutSpec{DType: core.Float64, Shape: []int{0, 3}, Strides: []int{0, 0}, Offset: 64})
 		p, err := r.Place(t.Context(), Array{addr, l}, Want{Writable: true, NoCopy: true})
-		if err != nil || p.Route != core.RouteEmpty || p.Backing != nil || p.Layout.Offset() != 0 {
+		if err != nil || p.Route != core.RouteEmpty || len(p.Memory.Parts) != 0 || p.Layout.Offset() != 0 {
 			t.Errorf("at %#x: %+v, %v", addr, p, err)
 		}
 	}

@@ -30,6 +30,30 @@ type Backing interface {
 	Close() error
 }
 
+// Memory is what a lease stands on.
+type Memory struct {
+	Parts []Backing // each is a segment to the host
+	// Name gives a lease its handle, and its fence where that is in memory too, from the IDs of the
+	// parts' segments. It is nil for an array without elements.
+	Name func(l *core.Lease, ids []core.SegmentID)
+}
+
+// hostMemory is memory that the CPU reads.
+func hostMemory(b Backing) Memory {
+	return Memory{
+		Parts: []Backing{b},
+		Name: func(l *core.Lease, ids []core.SegmentID) {
+			l.Handle = core.Segment{ID: ids[0], Size: b.Size(), Sealed: b.Sealed()}
+		},
+	}
+}
+
+// anybodyWrites tells the memory of fences, which a host may write whatever it has leased.
+func anybodyWrites(b Backing) bool {
+	_, ok := b.(*wordPage)
+	return ok
+}
+
 // FileSegment is a file as a backing, for producers whose arrays lie in files. The file f stays the
 // caller's, who may close it at once: the segment has a descriptor of its own. Its size is the
 // file's size now; a file that others may truncate later faults whoever still reads the missing

@@ -3,25 +3,34 @@ package program
 import (
 	"fmt"
 
+	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/dlpack"
+	"github.com/ndbridge/ndbridge/cuda"
 )
 
 // askDLPack calls __dlpack__ and takes the tensor out of the capsule; ok is false if the object has
 // no such method. The tensor is among the answer's holds; if there is an error it was given back.
-func askDLPack(g *py.GIL, o py.Object, plan *Plan) (a answer, ok bool, err error) {
-	call := &plan.DLPack
-	method, ok, err := plan.attribute(g, o, "__dlpack__")
+func (r *reader) askDLPack(g *py.GIL, o py.Object) (a answer, ok bool, err error) {
+	call := &r.DLPack
+	method, ok, err := r.attribute(g, o, "__dlpack__")
 	if !ok || err != nil {
 		return answer{}, false, err
 	}
-	if call.AskDevice {
-		if err := askDevice(g, o); err != nil {
+	stream := call.Stream
+	if call.AskDevice || cuda.Active() {
+		device, err := askDevice(g, o)
+		if err != nil {
 			return answer{}, true, err
 		}
+		if onGPU(device) {
+			if stream, a.ordered, err = r.deviceStream(device); err != nil {
+				return answer{}, true, err
+			}
+		}
 	}
-	capsule, err := callDLPack(g, method, call)
+	capsule, err := callDLPack(g, method, call, stream)
 	if err != nil {
 		return answer{}, true, err
 	}
@@ -29,21 +38,42 @@ func askDLPack(g *py.GIL, o py.Object, plan *Plan) (a answer, ok bool, err error
 	if err != nil {
 		return answer{}, true, err
 	}
+	ordered := a.ordered
 	a, err = readManaged(g, managed)
+	a.ordered = ordered
 	if managed.Kind == dlpack.Legacy && call.UnsignedReadOnly {
 		a.spec.ReadOnly = true
 	}
 	return a, true, err
 }
 
-func callDLPack(g *py.GIL, method py.Object, call *DLPackCall) (py.Object, error) {
+// deviceStream chooses the stream argument for an array on a GPU; ours says that it is the queue's.
+func (r *reader) deviceStream(device core.Device) (stream *int, ours bool, err error) {
+	if err := kit.Reachable(device); err != nil {
+		r.hopeless = true
+		return nil, false, err
+	}
+	switch way := r.DLPack.DeviceStream; {
+	case way == DeviceStreamNever:
+		return nil, false, nil
+	case way == DeviceStreamAsNeeded && !r.asksFramework():
+		return new(-1), false, nil // the producer must not synchronize
+	}
+	if r.queue, err = r.router.GPU().QueueOn(device.Index); err != nil {
+		return nil, false, err
+	}
+	return new(int(r.queue.Stream())), true, nil
+}
+
+// callDLPack calls __dlpack__, with the stream unless it is nil.
+func callDLPack(g *py.GIL, method py.Object, call *DLPackCall, stream *int) (py.Object, error) {
 	var kw, plain []py.KW
-	if call.Stream != nil {
-		stream, err := g.NewInt(int64(*call.Stream))
+	if stream != nil {
+		value, err := g.NewInt(int64(*stream))
 		if err != nil {
 			return 0, err
 		}
-		plain = append(plain, py.KW{Name: "stream", Value: stream})
+		plain = append(plain, py.KW{Name: "stream", Value: value})
 	}
 	kw = append(kw, plain...)
 	if v := call.MaxVersion; v != nil {
@@ -101,42 +131,54 @@ func consume(g *py.GIL, capsule py.Object) (dlpack.Managed, error) {
 	return managed, g.SetCapsuleName(capsule, used)
 }
 
-// The DLPack device types whose memory is the host's own: the CPU's, and what is pinned for a GPU.
+// The device types of dlpack.h that are supported.
 const (
-	dlpackCPU      = 1
-	dlpackCUDA     = 2
-	dlpackCUDAHost = 3
+	dlpackCPU         = 1
+	dlpackCUDA        = 2
+	dlpackCUDAHost    = 3
+	dlpackCUDAManaged = 13
 )
 
-// askDevice refuses an object that is not in host memory. The device's number may be anything there.
-func askDevice(g *py.GIL, o py.Object) error {
+// askDevice calls __dlpack_device__, and refuses an array on a device that is not supported. The
+// device's number may be anything in host memory.
+func askDevice(g *py.GIL, o py.Object) (core.Device, error) {
 	device, err := g.CallMethod(o, "__dlpack_device__", nil, nil)
 	if err != nil {
-		return err
+		return core.Device{}, err
 	}
-	kindObject, err := g.ItemInt(device, 0)
+	kind, err := itemNumber(g, device, 0)
 	if err != nil {
-		return err
+		return core.Device{}, err
 	}
-	kind, err := g.Int64(kindObject)
-	if err != nil || kind == dlpackCPU || kind == dlpackCUDAHost {
-		return err
-	}
-	where := fmt.Sprintf("a device of DLPack type %d", kind)
-	if kind == dlpackCUDA {
-		where = "a GPU"
-		if id, err := g.ItemInt(device, 1); err == nil {
-			if n, err := g.Int64(id); err == nil {
-				where = core.Device{Kind: core.CUDA, Index: int(n)}.String()
-			}
+	d := core.Device{Kind: core.CUDA}
+	switch kind {
+	case dlpackCPU, dlpackCUDAHost:
+		return core.Device{}, nil
+	case dlpackCUDA:
+	case dlpackCUDAManaged:
+		d.Kind = core.CUDAManaged
+	default:
+		return d, &core.Error{
+			Kind: core.ErrDevice, Err: fmt.Errorf("the array is on a device of DLPack type %d, which is not supported", kind),
+			Remedy: "copy the array to the CPU in the program",
 		}
 	}
-	return notOnHost(where)
+	index, err := itemNumber(g, device, 1)
+	if err != nil {
+		return d, err
+	}
+	if d.Index = int(index); index < 0 || int64(d.Index) != index {
+		return d, &core.Error{Kind: core.ErrDevice, Err: fmt.Errorf("the array is on GPU number %d", index)}
+	}
+	return d, nil
 }
 
-func notOnHost(where string) error {
-	return &core.Error{
-		Kind: core.ErrDevice, Err: fmt.Errorf("the array is on %s, and this build reads host memory only", where),
-		Remedy: "copy the array to the CPU in the program",
+func itemNumber(g *py.GIL, o py.Object, i int) (int64, error) {
+	item, err := g.ItemInt(o, i)
+	if err != nil {
+		return 0, err
 	}
+	return g.Int64(item)
 }
+
+func onGPU(d core.Device) bool { return d.Kind == core.CUDA || d.Kind == core.CUDAManaged }

@@ -51,5 +51,5 @@ func readManaged(g *py.GIL, managed dlpack.Managed) (answer, error) {
 		back.drop(g)
 		return answer{}, err
 	}
-	return answer{spec: t.Spec, addr: t.Addr, copied: t.Copied, holds: []hold{back}}, nil
+	return answer{spec: t.Spec, addr: t.Addr, deviceKnown: true, copied: t.Copied, holds: []hold{back}}, nil
 }

@@ -38,24 +38,33 @@ func (p *Program) plan(g *py.GIL, o py.Object) (owner, Plan, error) {
 	return owner{&p.generic, frameworkOf(g, o)}, genericPlan(), nil
 }
 
-// read asks an object for its memory. The caller drops the reading in the same scope.
-func (p *Program) read(g *py.GIL, o py.Object) (owner, *reading, error) {
-	f, plan, err := p.plan(g, o)
+// reader makes what carries a plan out.
+func (p *Program) reader(f owner, plan *Plan) reader {
+	p.mu.Lock()
+	sync := f.sync
+	p.mu.Unlock()
+	return reader{Plan: plan, router: p.router, sync: cmp.Or(sync, plan.Sync, core.SyncDevice)}
+}
+
+// read asks an object for its memory, which is to be handed over. The caller drops the reading in the
+// same scope.
+func (p *Program) read(g *py.GIL, t target) (owner, *reading, error) {
+	f, plan, err := p.plan(g, t.object)
 	if err != nil {
 		return f, nil, err
 	}
-	r, err := read(g, o, &plan)
-	return f, r, err
+	r := p.reader(f, &plan)
+	r.mark = t.mark
+	result, err := r.read(g, t.object)
+	return f, result, err
 }
 
-// inspect reads an object and lets go of it again.
-func (p *Program) inspect(g *py.GIL, o py.Object) (owner, core.Layout, error) {
-	f, r, err := p.read(g, o)
-	if err != nil {
-		return f, core.Layout{}, about("inspect", "", f.name, err)
-	}
-	defer r.drop(g)
-	return f, r.array.Layout, nil
+// look asks an object for its memory without a use for it. The caller drops the reading in the same
+// scope.
+func (p *Program) look(g *py.GIL, o py.Object, f owner, plan *Plan) (*reading, error) {
+	r := p.reader(f, plan)
+	r.look = true
+	return r.read(g, o)
 }
 
 // Arrays implements [core.Producer]. It lists what the program has published, and its global
@@ -112,12 +121,13 @@ func (p *Program) entries(ctx context.Context, g *py.GIL) ([]core.Entry, error) 
 		})
 	}
 	for _, name := range p.published.names() {
-		o, ok, err := p.published.get(g, name)
+		t, ok, err := p.published.get(g, name)
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			if err := add(name, o, true); err != nil {
+			t.close() // nothing is going to be touched
+			if err := add(name, t.object, true); err != nil {
 				return nil, err
 			}
 		}
@@ -155,7 +165,7 @@ func (p *Program) entry(g *py.GIL, name string, o py.Object, named bool) (e core
 	e = core.Entry{Name: name, Framework: f.shown, Published: named}
 	if err == nil {
 		var r *reading
-		if r, err = read(g, o, &plan); err == nil {
+		if r, err = p.look(g, o, f, &plan); err == nil {
 			e.Layout = r.array.Layout
 			r.drop(g)
 		}

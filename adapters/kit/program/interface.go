@@ -1,19 +1,46 @@
 package program
 
 import (
+	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/arrayinterface"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/cai"
 )
 
-// askCUDAInterface refuses what has a CUDA array interface: the memory behind it is a GPU's, or may be.
-func askCUDAInterface(g *py.GIL, o py.Object) (answer, bool, error) {
-	_, ok, err := g.AttrOK(o, "__cuda_array_interface__")
+// streamOfThread is the number that stands for the default stream of whichever thread uses it: of the
+// thread that made the array, and this is another.
+const streamOfThread = 2
+
+// askCUDAInterface reads __cuda_array_interface__; ok is false if the object has none. The protocol does
+// not say which GPU it is. The memory lives as long as the object or the dictionary does.
+func (r *reader) askCUDAInterface(g *py.GIL, o py.Object) (a answer, ok bool, err error) {
+	dict, ok, err := r.attribute(g, o, "__cuda_array_interface__")
 	if !ok || err != nil {
 		return answer{}, false, err
 	}
-	return answer{}, true, notOnHost("a GPU")
+	device := core.Device{Kind: core.CUDA}
+	if err := kit.Reachable(device); err != nil {
+		r.hopeless = true
+		return answer{}, true, err
+	}
+	d, err := arrayinterface.ReadCUDA(g, dict)
+	if err != nil {
+		return answer{}, true, err
+	}
+	if r.DType != core.Invalid {
+		d.Typestr, d.Descr = withoutType(d.Typestr), ""
+	}
+	array, err := cai.ReadCUDA(d, device)
+	if err != nil {
+		return answer{}, true, err
+	}
+	a = answer{spec: array.Spec, addr: array.Addr}
+	if s := array.Stream; s.Given && s.Handle != streamOfThread {
+		a.stream = uintptr(s.Handle)
+	}
+	a.holds = []hold{{object: g.Keep(o)}, {object: g.Keep(dict)}}
+	return a, true, nil
 }
 
 // askArrayInterface reads __array_interface__; ok is false if the object has none. The memory lives as

@@ -86,11 +86,12 @@ func (p *Program) orEnd(err error) error {
 func (p *Program) tryLease(ctx context.Context, path names.Path, req core.Request) (core.Lease, error) {
 	var lease core.Lease
 	err := p.interp.Do(ctx, func(g *py.GIL) error {
-		o, err := p.find(g, path)
+		t, err := p.find(g, path)
 		if err != nil {
 			return err
 		}
-		granted, err := p.grant(ctx, g, o, req)
+		defer t.close()
+		granted, err := p.grant(ctx, g, t, req)
 		if err != nil {
 			return err
 		}
@@ -107,8 +108,8 @@ func (p *Program) tryLease(ctx context.Context, path names.Path, req core.Reques
 }
 
 // grant leases an object.
-func (p *Program) grant(ctx context.Context, g *py.GIL, o py.Object, req core.Request) (core.Lease, error) {
-	f, r, err := p.read(g, o)
+func (p *Program) grant(ctx context.Context, g *py.GIL, t target, req core.Request) (core.Lease, error) {
+	f, r, err := p.read(g, t)
 	if err != nil {
 		return core.Lease{}, about("lease", "", f.name, err)
 	}
@@ -117,7 +118,7 @@ func (p *Program) grant(ctx context.Context, g *py.GIL, o py.Object, req core.Re
 	if r.temporary {
 		want.Reason = core.ReasonConverted
 	}
-	place, err := p.place(ctx, g, r.array, want)
+	place, err := p.place(ctx, g, r, want)
 	if err != nil {
 		return core.Lease{}, about("lease", "", f.name, err)
 	}
@@ -132,7 +133,7 @@ func (p *Program) grant(ctx context.Context, g *py.GIL, o py.Object, req core.Re
 			p.holds.add(held)
 		}
 	}
-	return p.leases.Grant(core.Lease{ //nolint:contextcheck // nothing of it waits
+	return p.leases.GrantMemory(core.Lease{ //nolint:contextcheck // nothing of it waits
 		Layout:    place.Layout,
 		Fence:     core.Ready{},
 		Framework: f.shown,
@@ -140,19 +141,40 @@ func (p *Program) grant(ctx context.Context, g *py.GIL, o py.Object, req core.Re
 		Reason:    place.Reason,
 		Quirks:    r.quirks,
 		Writable:  req.Writable,
-	}, place.Backing, drop)
+	}, place.Memory, drop)
 }
 
-// place finds the array's way to the host, and gives the GIL back while it copies much.
-func (p *Program) place(ctx context.Context, g *py.GIL, a kit.Array, want kit.Want) (kit.Placement, error) {
+// place finds the array's way to the host, and gives the GIL back while that takes time.
+func (p *Program) place(ctx context.Context, g *py.GIL, r *reading, want kit.Want) (kit.Placement, error) {
+	if r.array.OnGPU {
+		place, rest, err := p.router.ShareGPU(r.array, want, r.takeOrder())
+		if rest != nil {
+			g.Unlocked(func() { place, err = rest(ctx) })
+		}
+		return place, err
+	}
+	a := r.array.Array
 	place, reason, err := p.router.Share(a, want)
 	if err != nil || reason == core.ReasonNone {
 		return place, err
 	}
-	if lo, hi := a.Layout.Span(); hi-lo <= maxLockedCopy {
+	var wait func(context.Context) error
+	if r.array.Pointer != nil {
+		if wait, err = p.router.Await(r.array, r.takeOrder()); err != nil {
+			return place, err
+		}
+	}
+	if lo, hi := a.Layout.Span(); wait == nil && hi-lo <= maxLockedCopy {
 		return p.router.Stage(ctx, a, reason)
 	}
-	g.Unlocked(func() { place, err = p.router.Stage(ctx, a, reason) })
+	g.Unlocked(func() {
+		if wait != nil {
+			err = wait(ctx)
+		}
+		if err == nil {
+			place, err = p.router.Stage(ctx, a, reason)
+		}
+	})
 	return place, err
 }
 

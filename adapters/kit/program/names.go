@@ -11,46 +11,83 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda"
 	"github.com/ndbridge/ndbridge/internal/suggest"
 )
+
+// target is an object that a name leads to.
+type target struct {
+	object py.Object
+	mark   *cuda.Mark // the work that an array on a GPU waits for, if it was said when it was published
+}
+
+// close gives the mark up.
+func (t target) close() {
+	if t.mark != nil {
+		t.mark.Close()
+	}
+}
+
+// drop gives up what a name that was published held.
+func (t target) drop(g *py.GIL) {
+	t.close()
+	if t.object != 0 {
+		g.Drop(t.object)
+	}
+}
 
 // published holds the objects that the program has given a name. Its lock is never held while Python
 // code can run, since that code may publish.
 type published struct {
 	mu      sync.Mutex
-	objects map[string]py.Object // references of its own
+	objects map[string]target // references of its own
 }
 
-// get gives an object, which the scope holds from then on.
-func (b *published) get(g *py.GIL, name string) (o py.Object, ok bool, err error) {
+// get gives an object, which the scope holds from then on. The caller closes it.
+func (b *published) get(g *py.GIL, name string) (t target, ok bool, err error) {
 	b.mu.Lock()
-	if o, ok = b.objects[name]; ok {
-		g.Keep(o)
+	if t, ok = b.objects[name]; ok {
+		g.Keep(t.object)
+		if t.mark != nil {
+			t.mark.Hold()
+		}
 	}
 	b.mu.Unlock()
 	if !ok {
-		return 0, false, nil
+		return target{}, false, nil
 	}
-	defer g.Drop(o)
-	_, err = g.NewTuple(o) // the scope's hold on o
-	return o, true, err
+	defer g.Drop(t.object)
+	if _, err = g.NewTuple(t.object); err != nil { // the scope's hold on the object
+		t.close()
+		return target{}, false, err
+	}
+	return t, true, nil
 }
 
-// put takes the name for o, or gives it back if o is 0. The object that had it comes back, with its
-// reference.
-func (b *published) put(name string, o py.Object) (before py.Object) {
+// put takes the name for t, or gives it back if t is empty. What had it comes back, with its reference.
+func (b *published) put(name string, t target) (before target) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	before = b.objects[name]
 	switch {
-	case o == 0:
+	case t.object == 0:
 		delete(b.objects, name)
 	case b.objects == nil:
-		b.objects = map[string]py.Object{name: o}
+		b.objects = map[string]target{name: t}
 	default:
-		b.objects[name] = o
+		b.objects[name] = t
 	}
 	return before
+}
+
+// closeMarks is for the end, when nothing is leased any more.
+func (b *published) closeMarks() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name, t := range b.objects {
+		t.close()
+		b.objects[name] = target{object: t.object}
+	}
 }
 
 // names gives the names that are taken, in order.
@@ -61,8 +98,10 @@ func (b *published) names() []string {
 }
 
 // Publish gives an array a name, which the host can ask for as for a variable, and holds it until it
-// is unpublished or the name goes to another. It must be called with the GIL held, and waits for nothing
-// that may be waiting for the GIL.
+// is unpublished or the name goes to another. An array on a GPU is made when the calling thread's work
+// until now is done: what is on the stream that is current, if the framework has such a thing, and else
+// everything that the array's context was given. Publish must be called with the GIL held, and waits for
+// nothing that may be waiting for the GIL.
 //
 // It wraps core.ErrConfig if the name cannot be one, and says why if the object is no array that
 // could be leased.
@@ -71,19 +110,55 @@ func (p *Program) Publish(g *py.GIL, name string, o py.Object) error {
 	if err != nil {
 		return about("publish", "", "", err)
 	}
+	t := target{object: o}
 	err = g.Nested(func() error {
-		_, _, err := p.inspect(g, o)
+		t.mark, err = p.mark(g, o)
 		return err
 	})
 	if err != nil {
 		return about("publish", name, "", err)
 	}
-	before := p.published.put(path.String(), g.Keep(o))
+	g.Keep(o)
+	before := p.published.put(path.String(), t)
 	p.state.touch()
-	if before != 0 {
-		g.Drop(before)
-	}
+	before.drop(g)
 	return nil
+}
+
+// mark proves that the object can be leased, and marks the work that it waits for; nil if there is none,
+// or the framework knows better at any time.
+func (p *Program) mark(g *py.GIL, o py.Object) (*cuda.Mark, error) {
+	f, plan, err := p.plan(g, o)
+	if err != nil {
+		return nil, about("inspect", "", f.name, err)
+	}
+	r, err := p.look(g, o, f, &plan)
+	if err != nil {
+		return nil, about("inspect", "", f.name, err)
+	}
+	defer r.drop(g)
+	if r.array.Pointer == nil {
+		return nil, nil //nolint:nilnil // nothing to wait for
+	}
+	if s, ok := f.adapter.(Streamer); ok {
+		env, _, err := p.env(g, f.framework)
+		if err != nil {
+			return nil, err
+		}
+		stream, ok, err := s.CurrentStream(g, env, o)
+		if err != nil {
+			return nil, about("inspect", "", f.name, err)
+		}
+		if ok {
+			return p.router.GPU().Mark(*r.array.Pointer, stream)
+		}
+	}
+	if r.sync == core.SyncStream {
+		return nil, nil //nolint:nilnil // the framework says when it is asked for the array
+	}
+	var mark *cuda.Mark
+	g.Unlocked(func() { mark, err = p.router.GPU().MarkAll(*r.array.Pointer) })
+	return mark, err
 }
 
 // Unpublish takes a name back; leases on the array stand. It must be called with the GIL held. An
@@ -93,12 +168,12 @@ func (p *Program) Unpublish(g *py.GIL, name string) error {
 	if path, err := names.Parse(name); err == nil {
 		text = path.String()
 	}
-	before := p.published.put(text, 0)
-	if before == 0 {
+	before := p.published.put(text, target{})
+	if before.object == 0 {
 		return &core.PythonError{Type: "KeyError", Message: "no array is published as " + strconv.Quote(name)}
 	}
 	p.state.touch()
-	g.Drop(before)
+	before.drop(g)
 	return nil
 }
 
@@ -110,28 +185,31 @@ type missingError struct {
 
 func (e *missingError) Error() string { return e.what }
 
-// find follows a path to its object, which the scope holds. What is not there is a *missingError.
-func (p *Program) find(g *py.GIL, path names.Path) (py.Object, error) {
-	if o, ok, err := p.published.get(g, path.String()); ok || err != nil {
-		return o, err
+// find follows a path to its object, which the scope holds. The caller closes it. What is not there is a
+// *missingError.
+func (p *Program) find(g *py.GIL, path names.Path) (target, error) {
+	if t, ok, err := p.published.get(g, path.String()); ok || err != nil {
+		return t, err
 	}
-	o, ok, err := p.published.get(g, path.Root)
+	t, ok, err := p.published.get(g, path.Root)
 	if err != nil {
-		return 0, err
+		return target{}, err
 	}
+	t.close() // it says nothing about what the object leads to
+	o := t.object
 	if !ok {
 		if o, err = p.global(g, path.Root); err != nil {
-			return 0, err
+			return target{}, err
 		}
 	}
 	where := path.Root
 	for _, s := range path.Steps {
 		if o, err = follow(g, o, s, where); err != nil {
-			return 0, err
+			return target{}, err
 		}
 		where += s.String()
 	}
-	return o, nil
+	return target{object: o}, nil
 }
 
 // globals is the dict of the program's global variables.

@@ -42,6 +42,7 @@ type framework struct {
 	adapter Adapter
 
 	copy     core.CopyPolicy
+	sync     core.SyncPolicy
 	disabled []core.QuirkID
 	chosen   map[core.QuirkID]string // effects of quirks that have a choice
 	version  string                  // "" until the framework is loaded
@@ -77,6 +78,7 @@ func (p *Program) Close() error {
 	err := p.leases.Close()
 	p.holds.close()
 	p.holds.running.Wait()
+	p.published.closeMarks()
 	return errors.Join(err, p.router.Close())
 }
 
@@ -92,7 +94,7 @@ func (p *Program) env(g *py.GIL, f *framework) (*Env, bool, error) {
 	if env.Version != "" {
 		return env, true, nil
 	}
-	o, ok, err := g.AttrOK(module, "__version__")
+	o, ok, err := g.AttrOK(module, versionOf(f.adapter))
 	if !ok || err != nil || !g.IsStr(o) {
 		return nil, false, err // it is just being imported
 	}

@@ -3,16 +3,20 @@ package program
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda"
 )
 
 // reading is what an object said about its memory.
 type reading struct {
-	array     kit.Array
+	array     kit.Located
+	order     kit.Order // if the CUDA driver knows the memory
+	sync      core.SyncPolicy
 	quirks    []core.QuirkID
 	temporary bool // the memory was made for the answer
 	hold      bool // a lease that shares the memory holds what is in holds
@@ -35,8 +39,18 @@ func (h hold) drop(g *py.GIL) {
 	}
 }
 
+// takeOrder gives the order to who takes its queue over.
+func (r *reading) takeOrder() kit.Order {
+	order := r.order
+	r.order.Queue = nil
+	return order
+}
+
 // drop gives back all that the reading still holds.
 func (r *reading) drop(g *py.GIL) {
+	if q := r.takeOrder().Queue; q != nil {
+		q.Close()
+	}
 	holds := r.holds
 	r.holds = nil
 	for _, h := range holds {
@@ -46,15 +60,34 @@ func (r *reading) drop(g *py.GIL) {
 
 // answer is what one protocol says, unchecked.
 type answer struct {
-	spec   core.LayoutSpec
-	addr   uintptr // of the element with index [0, ..., 0]
-	copied bool    // the framework says that it made a copy
-	holds  []hold
+	spec        core.LayoutSpec
+	addr        uintptr // of the element with index [0, ..., 0]
+	deviceKnown bool    // the protocol says which GPU it is
+	stream      uintptr // on which the array is made: a CUstream; 0 if the protocol names none
+	ordered     bool    // the reader's queue waits for what the array needs
+	copied      bool    // the framework says that it made a copy
+	holds       []hold
 }
+
+// reader carries out a plan.
+type reader struct {
+	*Plan
+	router *kit.Router
+	sync   core.SyncPolicy // SyncDevice or SyncStream
+	mark   *cuda.Mark      // what was published with the array; nil: the policy holds
+	look   bool            // the memory is not going to be touched
+	queue  *cuda.Queue     // that the framework was given; nil: none
+
+	hopeless bool // the array is on a GPU, and nothing there can be had: no protocol will do better
+}
+
+// asksFramework says whether it is the framework that is to order the work on an array on a GPU.
+func (r *reader) asksFramework() bool { return r.sync == core.SyncStream && r.mark == nil && !r.look }
 
 // read carries out a plan. The caller drops the reading in the same scope, which also holds what the
 // memory needs until then.
-func read(g *py.GIL, o py.Object, plan *Plan) (*reading, error) {
+func (r *reader) read(g *py.GIL, o py.Object) (*reading, error) {
+	plan := r.Plan
 	if plan.Refuse != nil {
 		return nil, plan.Refuse
 	}
@@ -65,26 +98,17 @@ func read(g *py.GIL, o py.Object, plan *Plan) (*reading, error) {
 		}
 	}
 	var refusals []error
-	for _, protocol := range plan.Protocols {
-		a, ok, err := ask(g, o, protocol, plan)
+	for _, protocol := range r.protocols() {
+		result, ok, err := r.try(g, o, protocol)
 		if err == nil && !ok {
 			continue
 		}
 		if err == nil {
-			r, err := plan.accept(a, protocol)
-			if err == nil {
-				return r, nil
-			}
-			for _, h := range a.holds {
-				h.drop(g)
-			}
-			refusals = append(refusals, err)
-		} else {
-			refusals = append(refusals, err)
+			return result, nil
 		}
-		last := refusals[len(refusals)-1]
-		if !plan.AnyProtocol || errors.Is(last, core.ErrDevice) {
-			return nil, last
+		refusals = append(refusals, err)
+		if !plan.AnyProtocol || errors.Is(err, core.ErrDevice) || r.hopeless {
+			return nil, err
 		}
 	}
 	if len(refusals) == 0 {
@@ -126,16 +150,42 @@ func (e *refusedError) Error() string {
 
 func (e *refusedError) Unwrap() error { return e.refusals[0] }
 
-func ask(g *py.GIL, o py.Object, protocol Protocol, plan *Plan) (answer, bool, error) {
+// protocols gives those of the plan. DLPack from C orders nothing.
+func (r *reader) protocols() []Protocol {
+	if !r.asksFramework() || len(r.Protocols) < 2 || cuda.InUse() != nil {
+		return r.Protocols
+	}
+	return slices.DeleteFunc(slices.Clone(r.Protocols), func(p Protocol) bool { return p == Exchange })
+}
+
+// try asks by one protocol, and gives everything back if the answer is not accepted.
+func (r *reader) try(g *py.GIL, o py.Object, protocol Protocol) (result *reading, ok bool, err error) {
+	a, ok, err := r.ask(g, o, protocol)
+	if err == nil && ok {
+		result, err = r.accept(a, protocol)
+	}
+	if result == nil {
+		for _, h := range a.holds {
+			h.drop(g)
+		}
+		if r.queue != nil {
+			r.queue.Close()
+			r.queue = nil
+		}
+	}
+	return result, ok, err
+}
+
+func (r *reader) ask(g *py.GIL, o py.Object, protocol Protocol) (answer, bool, error) {
 	switch protocol {
 	case Exchange:
-		return askExchange(g, o, plan)
+		return askExchange(g, o, r.Plan)
 	case DLPack:
-		return askDLPack(g, o, plan)
+		return r.askDLPack(g, o)
 	case CUDAInterface:
-		return askCUDAInterface(g, o)
+		return r.askCUDAInterface(g, o)
 	case ArrayInterface:
-		return askArrayInterface(g, o, plan)
+		return askArrayInterface(g, o, r.Plan)
 	case Buffer:
 		return askBuffer(g, o)
 	default:
@@ -152,29 +202,40 @@ func (p *Plan) attribute(g *py.GIL, o py.Object, name string) (py.Object, bool, 
 }
 
 // accept checks an answer, and changes it as the plan says.
-func (p *Plan) accept(a answer, protocol Protocol) (*reading, error) {
+func (r *reader) accept(a answer, protocol Protocol) (*reading, error) {
 	spec := a.spec
-	spec.ReadOnly = spec.ReadOnly || p.ReadOnly
-	if p.DType != core.Invalid {
-		if p.DType.Size() != spec.DType.Size() {
+	spec.ReadOnly = spec.ReadOnly || r.ReadOnly
+	if r.DType != core.Invalid {
+		if r.DType.Size() != spec.DType.Size() {
 			return nil, &core.Error{Kind: core.ErrDType, Err: fmt.Errorf(
-				"%v has %d bytes, the %s says %d", p.DType, p.DType.Size(), protocol, spec.DType.Size(),
+				"%v has %d bytes, the %s says %d", r.DType, r.DType.Size(), protocol, spec.DType.Size(),
 			)}
 		}
-		spec.DType, spec.Tag = p.DType, ""
+		spec.DType, spec.Tag = r.DType, ""
 	}
-	if p.Tag != "" && spec.DType.Opaque() {
-		spec.Tag = p.Tag
+	if r.Tag != "" && spec.DType.Opaque() {
+		spec.Tag = r.Tag
 	}
 	l, err := core.NewLayout(spec)
 	if err != nil {
 		return nil, err
 	}
-	return &reading{
-		array:     kit.Array{Addr: a.addr, Layout: l},
-		quirks:    p.tookPart(protocol),
-		temporary: a.copied || p.Temporary,
-		hold:      p.Hold,
+	located, err := r.router.Inspect(kit.Array{Addr: a.addr, Layout: l}, a.deviceKnown)
+	if err != nil {
+		return nil, err
+	}
+	result := &reading{
+		array:     located,
+		sync:      r.sync,
+		quirks:    r.tookPart(protocol),
+		temporary: a.copied || r.Temporary,
+		hold:      r.Hold || located.OnGPU, // no heap of ours keeps that memory
 		holds:     a.holds,
-	}, nil
+	}
+	result.order = kit.Order{Mark: r.mark, Queue: r.queue}
+	if r.asksFramework() {
+		result.order.Stream, result.order.Framework = a.stream, a.ordered
+	}
+	r.queue = nil
+	return result, nil
 }

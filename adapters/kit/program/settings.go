@@ -23,6 +23,7 @@ func (p *Program) Configure(s kit.Settings) error {
 		}
 	}
 	p.name = s.Program
+	p.router.HostGPUs(s.GPUs)
 	return nil
 }
 
@@ -31,7 +32,7 @@ func (p *Program) configure(s kit.AdapterSettings) error {
 		if err := checkQuirks(nil, s); err != nil {
 			return err
 		}
-		p.generic.copy = s.Copy
+		p.generic.copy, p.generic.sync = s.Copy, s.Sync
 		return nil
 	}
 	var names []string
@@ -42,7 +43,7 @@ func (p *Program) configure(s kit.AdapterSettings) error {
 		if err := checkQuirks(f.adapter.Quirks(), s); err != nil {
 			return err
 		}
-		f.copy, f.disabled, f.chosen = s.Copy, s.DisabledQuirks, s.QuirkEffects
+		f.copy, f.sync, f.disabled, f.chosen = s.Copy, s.Sync, s.DisabledQuirks, s.QuirkEffects
 		return nil
 	}
 	names = append(names, genericName)

@@ -57,7 +57,7 @@ func TestSettings(t *testing.T) {
 			`configure: bad configuration: quirk "torch.layouts" has no effect "refuse" to choose; it has: none`,
 		},
 	} {
-		p := &Program{frameworks: []*framework{{name: "torch", adapter: adapterOfTables{}}}}
+		p := &Program{frameworks: []*framework{{name: "torch", adapter: adapterOfTables{}}}, router: kit.NewRouter(nil)}
 		err := p.Configure(kit.Settings{Program: "camera", Adapters: []kit.AdapterSettings{c.settings}})
 		if c.err == "" && err == nil {
 			continue

@@ -1,0 +1,359 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda"
+)
+
+// GPU gives the router's hand on GPUs: queues that frameworks can be given, and marks.
+func (r *Router) GPU() *cuda.Exporter { return &r.gpu }
+
+// HostGPUs says which GPUs the host can map memory of. Arrays on others are copied to host memory. It is
+// called before the first array is placed.
+func (r *Router) HostGPUs(gpus []core.UUID) { r.hostGPUs = slices.Clone(gpus) }
+
+// Located is an array of whose memory the CUDA driver was asked.
+type Located struct {
+	Array
+	Pointer *cuda.Pointer // what the driver says; nil if it does not know the memory
+	OnGPU   bool          // it is to be placed by [Router.ShareGPU], and else by [Router.Share]
+}
+
+// Inspect asks the CUDA driver about an array's memory, and corrects its device: a protocol may say
+// nothing about it, and much that is pinned or managed is told of as ordinary memory. deviceKnown says
+// that the number of the layout's device was said by the framework, and so must be right.
+//
+// For an array that is said to be on a GPU the error wraps core.ErrUnsupported or core.ErrDevice if this
+// process can have none, and core.ErrPointer if the memory is not there, or not all of it, or on another
+// device.
+func (*Router) Inspect(a Array, deviceKnown bool) (Located, error) {
+	here := Located{Array: a}
+	claimed := a.Layout.Device()
+	onGPU := claimed.Kind == core.CUDA || claimed.Kind == core.CUDAManaged
+	if err := Reachable(claimed); onGPU && err != nil {
+		return here, err
+	}
+	if a.Layout.Len() == 0 || !cuda.Active() {
+		return here, nil
+	}
+	lo, n, _, err := a.extent()
+	if err != nil {
+		return here, err
+	}
+	p, err := cuda.Inspect(lo, n)
+	switch {
+	case err != nil && !onGPU:
+		return here, nil //nolint:nilerr // ordinary memory, of which the CPU's routes find out more
+	case err != nil:
+		return here, err
+	case p.Kind == cuda.KindPinned:
+		onGPU = false
+	case onGPU && deviceKnown && claimed.Index != p.Device.Index:
+		return here, pointerError(lo, "the array is said to be on %v, and its memory is on %v", claimed, p.Device)
+	case !onGPU && p.Device.Kind == core.CUDA:
+		return here, pointerError(lo, "the array is said to be in host memory, and its memory is on %v", p.Device)
+	}
+	here.Pointer, here.OnGPU = &p, onGPU
+	here.Layout, err = onDevice(a.Layout, p.Device)
+	return here, err
+}
+
+// Reachable says why an array on a GPU cannot be had in this process: nil if CUDA is in use here. The
+// error wraps core.ErrUnsupported if this plugin has no CUDA, and else core.ErrDevice.
+func Reachable(d core.Device) error {
+	err := cuda.InUse()
+	e, ok := errors.AsType[*core.Error](err)
+	if !ok {
+		return err
+	}
+	about := *e
+	about.Op, about.Err = "read", fmt.Errorf("the array is on %v: %w", d, e.Err)
+	return &about
+}
+
+// onDevice gives the layout of the same array elsewhere.
+func onDevice(l core.Layout, d core.Device) (core.Layout, error) {
+	spec := l.Spec()
+	spec.Device = d
+	return core.NewLayout(spec)
+}
+
+// Order says which work an array on a GPU waits for: the first of Mark, Stream and Framework that is
+// set; if none is, everything that the array's context was given until now.
+type Order struct {
+	Mark      *cuda.Mark
+	Stream    uintptr // a CUstream, or 1 for the legacy default stream of the array's context
+	Framework bool    // what the framework has made Queue wait for is enough
+
+	// Queue, if it is not nil, is the one that a framework was given for the array.
+	Queue *cuda.Queue
+}
+
+// Rest is what remains to be done of a placement, and takes time: a copy to host memory, or waiting for
+// a GPU. It is called exactly once, and obeys its context.
+type Rest func(ctx context.Context) (Placement, error)
+
+// ShareGPU is [Router.Share] for an array that Inspect found to be on a GPU. It takes over the order's
+// queue. What can be done at once is done; else there is a rest instead of a placement.
+func (r *Router) ShareGPU(a Located, want Want, order Order) (Placement, Rest, error) {
+	h := &handOver{router: r, array: a, want: want, queue: order.Queue}
+	p, rest, err := h.begin(order)
+	if rest == nil {
+		h.end()
+		if err != nil {
+			h.undo()
+		}
+	}
+	return p, rest, err
+}
+
+// Await is for an array in host memory that the CUDA driver knows, before it is copied: a GPU may be
+// writing it. It takes over the order's queue, and gives what remains to be waited for, or nil.
+func (r *Router) Await(a Located, order Order) (wait func(context.Context) error, err error) {
+	h := &handOver{router: r, array: a, queue: order.Queue}
+	ordered, err := h.order(order)
+	if errors.Is(err, core.ErrDevice) { // its device has no context that could be at work
+		h.end()
+		return nil, nil
+	}
+	done := false
+	if err == nil && ordered {
+		done, err = h.queue.Done()
+	}
+	if done || err != nil {
+		h.end()
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		defer h.end()
+		if !ordered {
+			return h.queue.Synchronize(ctx)
+		}
+		return h.queue.Wait(ctx)
+	}, nil
+}
+
+// handOver is one array on its way from a GPU.
+type handOver struct {
+	router *Router
+	array  Located
+	want   Want
+	queue  *cuda.Queue
+
+	reason core.Reason
+	export cuda.Export
+	base   int64 // bytes of layout's offset
+	layout core.Layout
+	route  core.Route
+	block  *cuda.Block
+}
+
+func (h *handOver) begin(order Order) (p Placement, rest Rest, err error) {
+	if h.want.Writable && h.array.Layout.ReadOnly() {
+		return p, nil, readOnlyError()
+	}
+	if err := h.decide(); err != nil {
+		return p, nil, err
+	}
+	ordered, err := h.order(order)
+	if err != nil {
+		return p, nil, err
+	}
+	if !ordered || h.toHost() {
+		return p, func(ctx context.Context) (Placement, error) { return h.finish(ctx, ordered) }, nil
+	}
+	return h.place()
+}
+
+// decide finds the route, and whether a copy is wanted if it takes one.
+func (h *handOver) decide() error {
+	pointer := *h.array.Pointer
+	h.reason = h.want.Reason
+	if !slices.Contains(h.router.hostGPUs, pointer.GPU) {
+		h.reason = core.ReasonHostWithoutGPU
+	}
+	if h.reason == core.ReasonNone {
+		var err error
+		h.export, err = h.router.gpu.Export(pointer)
+		switch {
+		case errors.Is(err, core.ErrNotShared):
+			h.reason = core.ReasonNotExportable
+		case err != nil:
+			return err
+		default:
+			h.route = pointer.Route
+			h.layout, err = at(h.array.Layout, int64(h.array.Addr-h.export.Base), false)
+			return err
+		}
+	}
+	if h.want.NoCopy || h.want.Writable {
+		return notShared(h.reason, h.want)
+	}
+	return nil
+}
+
+func (h *handOver) toHost() bool { return h.reason == core.ReasonHostWithoutGPU }
+
+// order makes the queue wait; ordered is false if that takes time.
+func (h *handOver) order(o Order) (ordered bool, err error) {
+	if q := h.queue; q == nil || !q.On(*h.array.Pointer) {
+		if h.queue, err = h.router.gpu.Queue(*h.array.Pointer); err != nil {
+			h.queue = q
+			return false, err
+		}
+		if q != nil {
+			err = h.queue.AfterQueue(q)
+			q.Close()
+			if err != nil {
+				return false, err
+			}
+		}
+	}
+	switch {
+	case o.Mark != nil:
+		return true, h.queue.AfterMark(o.Mark)
+	case o.Stream != 0:
+		return true, h.queue.AfterStream(&h.router.gpu, o.Stream)
+	case o.Framework:
+		return true, nil
+	default:
+		return h.queue.AfterContext()
+	}
+}
+
+// place does what takes no time: it copies on the GPU if there must be a copy, and fences.
+func (h *handOver) place() (p Placement, rest Rest, err error) {
+	if h.reason != core.ReasonNone && h.block == nil {
+		switch err := h.copyOnGPU(); {
+		case errors.Is(err, core.ErrNotShared): // not even a copy can be exported
+			return p, func(ctx context.Context) (Placement, error) { return h.finish(ctx, true) }, nil
+		case err != nil:
+			return p, nil, err
+		}
+	}
+	word, ok, err := h.queue.Fence()
+	switch {
+	case err != nil:
+		return p, nil, err
+	case !ok:
+		return p, func(ctx context.Context) (Placement, error) { return h.finish(ctx, true) }, nil
+	}
+	return h.placement(word), nil, nil
+}
+
+// finish does what takes time.
+func (h *handOver) finish(ctx context.Context, ordered bool) (p Placement, err error) {
+	defer h.end()
+	defer func() {
+		if err != nil {
+			h.undo()
+		}
+	}()
+	if !ordered {
+		if err := h.queue.Synchronize(ctx); err != nil {
+			return p, err
+		}
+	}
+	if h.reason != core.ReasonNone && h.block == nil {
+		err := h.copyOnGPU()
+		if h.toHost() || errors.Is(err, core.ErrNotShared) {
+			return h.copyToHost(ctx)
+		}
+		if err != nil {
+			return p, err
+		}
+	}
+	if err := h.queue.Wait(ctx); err != nil {
+		return p, err
+	}
+	return h.placement(nil), nil
+}
+
+// end gives the queue back.
+func (h *handOver) end() {
+	if h.queue != nil {
+		h.queue.Close()
+	}
+}
+
+// undo gives up what a placement would hold.
+func (h *handOver) undo() {
+	if h.block != nil {
+		h.router.gpu.Free(h.block)
+		return
+	}
+	_ = h.export.Close() // it only reads
+}
+
+// copyOnGPU copies the array into memory that can be exported.
+func (h *handOver) copyOnGPU() error {
+	if h.toHost() {
+		return nil
+	}
+	plan, err := planCopy(h.array.Array)
+	if err != nil {
+		return err
+	}
+	block, err := h.router.gpu.Allocate(h.queue, plan.size)
+	if err != nil {
+		return err
+	}
+	h.block, h.export, h.route = block, block.Export(), core.RouteCUDAStaged
+	device := core.Device{Kind: core.CUDA, Index: h.array.Layout.Device().Index}
+	if h.layout, err = onDevice(plan.layout, device); err != nil {
+		return err
+	}
+	return plan.rows(func(offset int64, rows cuda.Rows) error {
+		return h.queue.Copy(block.Addr+uintptr(offset), rows)
+	})
+}
+
+// copyToHost copies the array into staging memory of the host.
+func (h *handOver) copyToHost(ctx context.Context) (Placement, error) {
+	plan, err := planCopy(h.array.Array)
+	if err != nil {
+		return Placement{}, err
+	}
+	l, err := onDevice(plan.layout, core.Device{})
+	if err != nil {
+		return Placement{}, err
+	}
+	c, err := h.router.staging.fill(l, plan.size, func(f *os.File, offset int64) error {
+		return withMapping(f, offset, plan.size, func(to uintptr) error {
+			return plan.rows(func(at int64, rows cuda.Rows) error {
+				return h.queue.CopyToHost(ctx, to+uintptr(at), rows)
+			})
+		})
+	})
+	if err != nil {
+		return Placement{}, err
+	}
+	return Placement{
+		Layout: c.Layout, Memory: hostMemory(c.Backing), Route: core.RouteStaged, Reason: h.reason, Drop: c.Drop,
+	}, nil
+}
+
+// placement is for memory of the GPU; word is nil if it may be touched at once.
+func (h *handOver) placement(word *cuda.Word) Placement {
+	block := h.block
+	if block != nil {
+		block.Copied(word)
+	}
+	drop := func() {
+		if word != nil {
+			word.Release()
+		}
+		if block != nil {
+			h.router.gpu.Free(block)
+		}
+	}
+	return Placement{
+		Layout: h.layout, Memory: gpuMemory(h.export, word), Route: h.route, Reason: h.reason, Drop: drop,
+	}
+}
