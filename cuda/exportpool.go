@@ -26,13 +26,13 @@ type poolUse struct {
 }
 
 func (x *Exporter) exportPool(p Pointer) (Export, error) {
-	pointer, err := driver.PoolExportPointer(p.Base)
+	u, err := x.pools.use(p.pool) // first: the driver refuses allocations of a pool that was not exported
 	if err != nil {
 		return Export{}, err
 	}
-	u, err := x.pools.use(p.pool)
+	pointer, err := driver.PoolExportPointer(p.Base)
 	if err != nil {
-		return Export{}, err
+		return Export{}, errors.Join(err, x.pools.unuse(u))
 	}
 	return Export{
 		Handle: core.CUDAPool{Size: p.Size, GPU: p.GPU, Pointer: pointer},
