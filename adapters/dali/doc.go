@@ -7,9 +7,9 @@
 //
 // What DALI does, and what follows from it:
 //
-//   - What a pipeline gives for one output is a batch, a TensorListCPU or TensorListGPU, which speaks no protocol. If its
-//     samples have one shape and lie one after another, it has a tensor for all of them, over the same
-//     memory. A sample is a tensor in any case, and has a name: out[0][3].
+//   - What a pipeline gives for one output is a batch, a TensorListCPU or TensorListGPU, which speaks no
+//     protocol. If its samples have one shape and lie one after another, it has a tensor for all of them,
+//     over the same memory. A sample is a tensor in any case, and has a name: out[0][3].
 //   - The memory of an output is given back when nobody holds the output, to be used for another. What
 //     DLPack handed out counts as holding it. So a lease holds that, and the view keeps its values.
 //   - A pipeline without the dynamic executor (exec_dynamic=False) writes to the memory of an output
@@ -20,8 +20,7 @@
 //     it would tell.
 //   - Tensors of the dynamic mode are computed when they are first asked for, and this asks.
 //   - On a GPU all work in the context is waited for: a pipeline has streams of its own, and none is
-//     current. The memory has no handle, because DALI makes it without one, so it is copied once on the
-//     GPU, with the reason "not-exportable".
+//     current.
 //
 // Some of DALI's habits need no quirk, because the readers are as lenient for everybody: the capsule is
 // the unversioned one whatever max_version asks for, the device's type is a member of an enumeration,
