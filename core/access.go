@@ -129,7 +129,9 @@ func (v *View) wrongType(op string, want DType) error {
 }
 
 func (v *View) unreadable(op string) error {
-	return v.fail(op, ErrDevice, fmt.Errorf("the host cannot read memory of %v", v.device))
+	e := v.fail(op, ErrDevice, fmt.Errorf("the host cannot read memory of %v", v.device))
+	e.Remedy = "use Copy, CopyBytes or Put of package cuda"
+	return e
 }
 
 func (v *View) notDense(op string) error {

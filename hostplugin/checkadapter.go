@@ -26,6 +26,9 @@ func (c *checker) adapter(at place, a *Adapter) {
 	if a.Copy > core.CopyNever {
 		c.errorf(at.At("copy"), "Invalid value", "Copy must be one of core's copy policies, not %d.", a.Copy)
 	}
+	if a.Sync > core.SyncStream {
+		c.errorf(at.At("sync"), "Invalid value", "Sync must be one of core's sync policies, not %d.", a.Sync)
+	}
 	for i, q := range a.Quirks {
 		here := at.At("quirk").Nth(i)
 		if !c.quirk(here, a, i, q) || !all || !slices.Contains(known, a.Name) {

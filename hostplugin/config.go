@@ -22,6 +22,7 @@ type Config struct {
 type Adapter struct {
 	Name   string          // the framework: "numpy"
 	Copy   core.CopyPolicy // what a request that does not say gets; CopyDefault means CopyIfNeeded
+	Sync   core.SyncPolicy // which work on a GPU is waited for; SyncDefault leaves it to the adapter
 	Quirks []QuirkSetting  // only those whose setting differs from the adapter's own table
 }
 

@@ -148,8 +148,9 @@ func TestValidateGoConfig(t *testing.T) {
 		"threshold":     {script(func(p *Program) { p.SharedHeapThreshold = 1 }), "between 4KiB and 1TiB"},
 		"checksum":      {script(func(p *Program) { p.Checksum = "x" }), "64 hexadecimal digits"},
 		"copy":          {Config{Adapters: []Adapter{{Name: "numpy", Copy: 7}}}, "not 7"},
+		"sync":          {Config{Adapters: []Adapter{{Name: "numpy", Sync: 7}}}, "Sync must be one of core's sync policies, not 7"},
 		"adapter":       {Config{Adapters: []Adapter{{Name: "numpi"}}}, `Did you mean "numpy"?`},
-		"empty adapter": {Config{Adapters: []Adapter{{}}}, "hold these adapters: numpy"},
+		"empty adapter": {Config{Adapters: []Adapter{{}}}, "hold these adapters: "},
 		"quirk": {
 			Config{Adapters: []Adapter{{Name: "numpy", Quirks: []QuirkSetting{{ID: "x"}}}}},
 			"has two parts",

@@ -97,8 +97,10 @@ func (d *decoder) adapter(b *hclsyntax.Block) {
 	var a Adapter
 	a.Name = d.Label(at, b, `adapter "numpy" { ... }`)
 	policies := map[string]core.CopyPolicy{"never": core.CopyNever, "if-needed": core.CopyIfNeeded}
+	syncs := map[string]core.SyncPolicy{"device": core.SyncDevice, "stream": core.SyncStream}
 	d.Body(at, "an adapter block", b.Body, hclbody.Attributes{
 		"copy": hclbody.Enum(d.Reader, &a.Copy, policies),
+		"sync": hclbody.Enum(d.Reader, &a.Sync, syncs),
 	}, hclbody.Blocks{
 		"quirk": func(b *hclsyntax.Block) {
 			a.Quirks = append(a.Quirks, d.quirk(at.At("quirk").Nth(len(a.Quirks)), b))

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"sync"
 	"time"
 	"weak"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/releases"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/segments"
 )
@@ -33,6 +35,8 @@ type Session struct {
 	conn   *connection
 
 	cache    *segments.Cache
+	gpuCache *cuda.Importer
+	gpus     []core.UUID // those that the program knows the host to have
 	releases *releases.Queue
 
 	closing   chan struct{} // closed by Close
@@ -75,6 +79,7 @@ func newSession(h *Host, l *launch) *Session {
 func (s *Session) begin(c *connection) {
 	s.conn = c
 	s.cache = segments.New(c.client)
+	s.gpuCache = cuda.NewImporter(c.client)
 	s.releases = releases.New(c.client)
 	go func() {
 		defer close(s.script.known)
@@ -119,6 +124,7 @@ func (s *Session) shut() {
 	cancel()
 	_ = s.conn.client.Close() // never fails; ends the calls that are under way
 	s.conn.end()
+	s.gpuCache.Lost(errors.New("the session was closed"))
 	s.releases.Close()
 }
 
@@ -168,6 +174,7 @@ func (s *Session) scriptCause() error {
 // lose makes cause the reason of the session's end.
 func (s *Session) lose(cause error) {
 	s.finish(core.ErrUnavailable, cause)
+	s.gpuCache.Lost(cause)
 	s.host.opts.log.Info("the program has ended", "program", s.launch.program.Name, "cause", cause)
 }
 
@@ -293,6 +300,10 @@ func (s *Session) Close() error {
 		<-s.torn
 		s.closeViews()
 		_ = s.cache.Close() // fails only if the memory was not mapped
+		if err := s.gpuCache.Close(); err != nil {
+			s.host.opts.log.Warn("GPU memory of the program is still in use",
+				slog.String("program", s.launch.program.Name), slog.Any("cause", err))
+		}
 		s.host.forget(s)
 	})
 	return nil

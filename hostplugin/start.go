@@ -60,6 +60,7 @@ type connection struct {
 // start runs a prepared program and opens the session. After an error nothing is left of it.
 func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 	s := newSession(h, l)
+	gpus := h.findGPUs()
 	c, err := h.connect(l, s.unavailable) //nolint:contextcheck // its logs outlive the call
 	if err != nil {
 		return nil, &core.Error{Op: "start", Program: l.program.Name, Kind: core.ErrUnavailable, Err: err}
@@ -70,7 +71,11 @@ func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 	defer abort(nil)
 	defer context.AfterFunc(h.ctx, func() { abort(core.ErrClosed) })() //nolint:contextcheck // joins the two
 
-	if err := c.open(startCtx, h.settings(l)); err != nil {
+	settings := func() wire.Settings {
+		s.gpus = <-gpus
+		return h.settings(l, s.gpus)
+	}
+	if err := c.open(startCtx, settings); err != nil {
 		ended := context.Cause(startCtx) // before the end of the program can take time
 		c.abort()                        //nolint:contextcheck // it ends what has started, whatever becomes of the call
 		return nil, c.startError(ctx, ended, err)
@@ -80,14 +85,14 @@ func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 }
 
 // settings gives the plugin's part of the configuration.
-func (h *Host) settings(l *launch) wire.Settings {
-	out := wire.Settings{Program: l.program.Name}
+func (h *Host) settings(l *launch, gpus []core.UUID) wire.Settings {
+	out := wire.Settings{Program: l.program.Name, GPUs: gpus}
 	held, known := shipped.Adapters(l.program.plugin())
 	for _, a := range h.cfg.Adapters {
 		if known && !slices.Contains(held, a.Name) {
 			continue // it is for a program with another plugin
 		}
-		settings := wire.AdapterSettings{Name: a.Name, Copy: a.Copy}
+		settings := wire.AdapterSettings{Name: a.Name, Copy: a.Copy, Sync: a.Sync}
 		for _, q := range a.Quirks {
 			switch {
 			case q.Disabled:
@@ -179,7 +184,7 @@ func (c *connection) stage(stage string) (wire.Status, bool) {
 
 // open starts the program and opens the session with its plugin. If ctx ends first, the program is
 // killed, because go-plugin's start knows no context.
-func (c *connection) open(ctx context.Context, settings wire.Settings) error {
+func (c *connection) open(ctx context.Context, settings func() wire.Settings) error {
 	opened := make(chan error, 1)
 	go func() { opened <- c.handshake(ctx, settings) }()
 	select {
@@ -192,7 +197,7 @@ func (c *connection) open(ctx context.Context, settings wire.Settings) error {
 	}
 }
 
-func (c *connection) handshake(ctx context.Context, settings wire.Settings) error {
+func (c *connection) handshake(ctx context.Context, settings func() wire.Settings) error {
 	protocol, err := c.plugin.Client()
 	if err != nil {
 		return err
@@ -206,7 +211,7 @@ func (c *connection) handshake(ctx context.Context, settings wire.Settings) erro
 		return fmt.Errorf("go-plugin dispensed a %T", dispensed)
 	}
 	c.client = client
-	if _, err := client.Open(ctx, settings); err != nil {
+	if _, err := client.Open(ctx, settings()); err != nil {
 		return err
 	}
 	// The connection stands, and there will be no other: so nothing lies about while the program runs.

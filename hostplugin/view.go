@@ -49,21 +49,34 @@ func (s *Session) view(ctx context.Context, name string, lease core.Lease) (*cor
 	if err := s.reserve(lease.ID); err != nil {
 		return nil, err
 	}
-	memory, err := s.memory(ctx, lease)
+	opts := core.ViewOptions{
+		Name: name, Framework: lease.Framework, Route: lease.Route, Reason: lease.Reason,
+		Quirks: lease.Quirks, Writable: lease.Writable, Fence: lease.Fence,
+		Release: func() error { s.release(lease.ID); return nil },
+	}
+	var memory core.Memory
+	var err error
+	layout := lease.Layout
+	if onGPU(lease.Handle) {
+		memory, layout, err = s.gpuMemory(ctx, lease)
+	} else {
+		memory, err = s.memory(ctx, lease)
+	}
 	if err != nil {
 		s.release(lease.ID)
 		return nil, err
 	}
-	v, err := core.NewView(lease.Layout, memory, &core.ViewOptions{
-		Name: name, Framework: lease.Framework, Route: lease.Route, Reason: lease.Reason,
-		Quirks: lease.Quirks, Writable: lease.Writable, Fence: lease.Fence,
-		Release: func() error { s.release(lease.ID); return nil },
-	})
+	if onGPU(lease.Handle) {
+		opts.Release = nil // the memory gives the lease back, when the GPU is done with it
+	}
+	v, err := core.NewView(layout, memory, &opts)
 	if err != nil {
 		if memory != nil {
 			err = errors.Join(err, memory.Close())
 		}
-		s.release(lease.ID)
+		if opts.Release != nil {
+			err = errors.Join(err, opts.Release())
+		}
 		return nil, err
 	}
 	if !s.register(lease.ID, v) {

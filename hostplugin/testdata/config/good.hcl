@@ -1,5 +1,6 @@
 adapter "numpy" {
   copy = "never"
+  sync = "stream"
   quirk "numpy.object-dtype" { enabled = false }
   quirk "numpy.longdouble" { enabled = true }
 }

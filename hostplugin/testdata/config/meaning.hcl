@@ -36,6 +36,7 @@ program "two" "names" {
 
 adapter "numpy" {
   copy = "if_needed"
+  sync = "devise"
   quirk "object-dtype" {}
   quirk "torch.requires-grad" {}
   quirk "numpy.longdouble" {}

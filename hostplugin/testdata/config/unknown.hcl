@@ -11,7 +11,7 @@ program "camera" {
 }
 
 adapter "numpy" {
-  sync = "device"
+  order = "device"
   quirk = "numpy.object-dtype"
   copy { }
   quirk "numpy.object-dtype" {
