@@ -26,12 +26,12 @@ func TestAvailableSaysWhyNot(t *testing.T) {
 			true,
 		},
 		{
-			"an old driver", "NDBRIDGE_CUDASIM_FAULTS=version=11080", "incompatible version",
+			"an old driver", "CUDASIM_FAULTS=version=11080", "incompatible version",
 			[]string{"expected a driver for CUDA 12.0 or newer, got one for CUDA 11.8", "; update the NVIDIA driver"},
 			false,
 		},
 		{
-			"no device", "NDBRIDGE_CUDASIM_DEVICES=0", "unsupported operation",
+			"no device", "CUDASIM_DEVICES=0", "unsupported operation",
 			[]string{"device", "; check CUDA_VISIBLE_DEVICES"},
 			true,
 		},
@@ -65,7 +65,7 @@ func TestDevicesSayWhatTheyCan(t *testing.T) {
 	} {
 		t.Run("fault "+fault, func(t *testing.T) {
 			t.Parallel()
-			s := child(t, "NDBRIDGE_CUDASIM_FAULTS="+fault, "NDBRIDGE_CUDASIM_DEVICES=2")
+			s := child(t, "CUDASIM_FAULTS="+fault, "CUDASIM_DEVICES=2")
 			if s.Text != "" || !s.Active || len(s.Devices) != 2 {
 				t.Fatalf("got %+v, want two devices", s)
 			}

@@ -211,7 +211,7 @@ func TestInspectFindsNoRouteWhereThereIsNone(t *testing.T) {
 			"cuMemMap": "vmm by none",
 		},
 	} {
-		if got := child(t, "NDBRIDGE_CUDASIM_FAULTS="+fault).Pointers; !maps.Equal(got, want) {
+		if got := child(t, "CUDASIM_FAULTS="+fault).Pointers; !maps.Equal(got, want) {
 			t.Errorf("fault %q: got %v, want %v", fault, got, want)
 		}
 	}

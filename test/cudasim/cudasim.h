@@ -5,7 +5,7 @@
 #define CUDASIM_PUBLIC_H
 
 /*
- * Sets faults from now on: words as in NDBRIDGE_CUDASIM_FAULTS, which is read at cuInit (see
+ * Sets faults from now on: words as in CUDASIM_FAULTS, which is read at cuInit (see
  * README.md); "" takes all faults away. Answers 0, or -1 if it does not know a word.
  */
 int cudasim_fault(const char *words);

@@ -12,10 +12,44 @@ static struct {
 	struct pool *usual, *current;
 } devices[MAX_DEVICES];
 
+/* Which devices this process sees, in its order: as CUDA_VISIBLE_DEVICES said when it first asked. */
+static struct {
+	int count, numbers[MAX_DEVICES];
+} seen;
+
+static void see(void) {
+	const char *value = getenv("CUDASIM_DEVICES");
+	int all = value && *value ? atoi(value) : 1;
+	all = all > MAX_DEVICES ? MAX_DEVICES : all;
+	const char *wish = getenv("CUDA_VISIBLE_DEVICES");
+	for (int i = 0; !wish && i < all; i++)
+		seen.numbers[seen.count++] = i;
+	/* A number that is none ends the list. */
+	for (char *end; wish && seen.count < MAX_DEVICES; wish = end + 1) {
+		long n = strtol(wish, &end, 10);
+		if (end == wish || n < 0 || n >= all)
+			break;
+		seen.numbers[seen.count++] = (int)n;
+		if (*end != ',')
+			break;
+	}
+}
+
 int device_count(void) {
-	const char *value = getenv("NDBRIDGE_CUDASIM_DEVICES");
-	int n = value && *value ? atoi(value) : 1;
-	return n > MAX_DEVICES ? MAX_DEVICES : n;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, see);
+	return seen.count;
+}
+
+int device_number(CUdevice device) {
+	return device_valid(device) ? seen.numbers[device] : -1;
+}
+
+CUdevice device_of_number(int number) {
+	for (int i = 0; i < device_count(); i++)
+		if (seen.numbers[i] == number)
+			return i;
+	return -1;
 }
 
 bool device_valid(CUdevice device) {
@@ -66,7 +100,7 @@ CUresult cuDeviceGetName(char *name, int length, CUdevice device) {
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
 	TRY(enter_device(device));
 	memcpy(uuid->bytes, "ndbridge-cudasim", 16);
-	uuid->bytes[15] = (char)('0' + device);
+	uuid->bytes[15] = (char)('0' + device_number(device));
 	return leave(CUDA_SUCCESS);
 }
 

@@ -51,7 +51,7 @@ static int parse(const char *words) {
 }
 
 void faults_start(void) {
-	const char *words = getenv("NDBRIDGE_CUDASIM_FAULTS");
+	const char *words = getenv("CUDASIM_FAULTS");
 	if (words && parse(words) != 0)
 		must(NULL);
 }

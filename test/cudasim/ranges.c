@@ -187,7 +187,7 @@ void unpin(struct area *area) {
 
 int memory_file(const char *what, CUdevice device, size_t size) {
 	char name[64];
-	snprintf(name, sizeof name, "cudasim-%s-%d", what, device);
+	snprintf(name, sizeof name, "cudasim-%s-%d", what, device_number(device));
 	int fd = memfd_create(name, MFD_CLOEXEC);
 	if (fd >= 0 && ftruncate(fd, (off_t)size) != 0) {
 		close(fd);
@@ -208,7 +208,7 @@ bool memory_file_is(int fd, const char *what, CUdevice *device, size_t *size) {
 	size_t length = strlen(pattern);
 	if (strncmp(name, pattern, length) != 0)
 		return false;
-	*device = atoi(name + length);
+	*device = device_of_number(atoi(name + length));
 	*size = (size_t)status.st_size;
 	return true;
 }

@@ -39,8 +39,8 @@ CUresult cuInit(unsigned flags) {
 	lock();
 	CUresult result = CUDA_SUCCESS;
 	if (!initialised_in) {
-		seed = from_environment("NDBRIDGE_CUDASIM_SEED", 1);
-		sim_delay_us = from_environment("NDBRIDGE_CUDASIM_DELAY_US", 200);
+		seed = from_environment("CUDASIM_SEED", 1);
+		sim_delay_us = from_environment("CUDASIM_DELAY_US", 200);
 		faults_start();
 		if (device_count())
 			initialised_in = getpid();

@@ -81,6 +81,9 @@ CUresult allocation_fault(void); /* counts an allocation */
 
 int device_count(void);
 bool device_valid(CUdevice device);
+/* Processes number the devices that they see by themselves; these numbers are the same for all. */
+int device_number(CUdevice device);
+CUdevice device_of_number(int number); /* -1: this process does not see it */
 size_t *device_used(CUdevice device); /* bytes that this process has allocated there */
 CUresult device_charge(CUdevice device, size_t bytes);
 struct pool;
@@ -92,7 +95,7 @@ struct stream;
 struct context {
 	CUdevice device;
 	bool primary, live;
-	unsigned retained; /* a primary context lives while this is not 0 */
+	unsigned retained; /* a primary context lives while this is not 0; of others, those who attached it */
 	unsigned flags;
 	uint64_t id;
 	CUresult error; /* sticky */

@@ -11,7 +11,7 @@ import (
 )
 
 // delay makes work so late that a test which does not wait for it cannot see it by chance.
-const delay = "NDBRIDGE_CUDASIM_DELAY_US=20000"
+const delay = "CUDASIM_DELAY_US=20000"
 
 // program is the checks' executable, with the library that it was linked with.
 type program struct {

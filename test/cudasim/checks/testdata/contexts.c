@@ -84,7 +84,7 @@ void check_fork_child(void) {
 }
 
 void check_devices(void) {
-	setenv("NDBRIDGE_CUDASIM_DEVICES", "2", 1);
+	setenv("CUDASIM_DEVICES", "2", 1);
 	CUcontext first = use_primary(), second;
 	CUuuid one, two;
 	int n, ordinal;

@@ -171,7 +171,7 @@ static void one_of_each(void) {
 }
 
 void check_leaks(void) {
-	setenv("NDBRIDGE_CUDASIM_DELAY_US", "0", 1);
+	setenv("CUDASIM_DELAY_US", "0", 1);
 	use_primary();
 	size_t before, after, total;
 	one_of_each();
