@@ -34,6 +34,10 @@ var (
 	pool   = []core.Route{core.RouteCUDAPool}
 	onGPU  = []core.Route{core.RouteCUDAStaged}
 	onHost = []core.Route{core.RouteStaged}
+	copied = []core.Route{core.RouteCUDAStaged, core.RouteStaged}
+
+	// The driver's own pinned memory may be a file that others can map.
+	pinnedRoutes = []core.Route{core.RouteStaged, core.RouteMappedFile}
 )
 
 var allFrameworks = []framework{
@@ -42,13 +46,13 @@ var allFrameworks = []framework{
 		{"vmm", vmm},
 		{"shared pool", pool},
 		{"pool", onGPU},
-		{"managed", onHost},
-		{"pinned", onHost},
+		{"managed", copied},
+		{"pinned", pinnedRoutes},
 	}},
 	{name: "pycuda", kinds: []kind{
 		{"mem_alloc", ipc},
 		{"pool", ipc},
-		{"managed", onHost},
+		{"managed", copied},
 		{"pagelocked", onHost},
 	}},
 	{name: "torch", kinds: []kind{
@@ -69,7 +73,7 @@ var allFrameworks = []framework{
 		{"pool", ipc},
 		{"no pool", ipc},
 		{"malloc_async", onGPU},
-		{"managed", onHost},
+		{"managed", copied},
 		{"pinned", onHost},
 	}},
 	{name: "jax", setup: "one allocation ahead", made: true, kinds: []kind{
@@ -88,7 +92,7 @@ var allFrameworks = []framework{
 	},
 	{name: "numba", kinds: []kind{
 		{"device", ipc},
-		{"managed", onHost},
+		{"managed", copied},
 		{"mapped", onHost},
 		{"pinned", onHost},
 	}},

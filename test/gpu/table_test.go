@@ -34,6 +34,7 @@ func TestTable(t *testing.T) {
 						passed := t.Run(byText(publish), func(t *testing.T) {
 							handOver(t, run, f, k, publish, row)
 						})
+						run.NoLeases(t) // the test has closed its views
 						row.Set("result", resultText(passed))
 						write(t, row)
 					}
@@ -71,7 +72,6 @@ func handOver(t *testing.T, run *harness.Run, f framework, k kind, publish bool,
 	if publish {
 		name = "a"
 		run.Remote.Exec(t, fmt.Sprintf("publish_late('a', %q, %d)", k.name, after))
-		defer run.Remote.Exec(t, "ndbridge.unpublish('a')")
 	} else {
 		run.Remote.Exec(t, fmt.Sprintf("write_late('a', %q, %d)", k.name, after))
 	}
@@ -116,10 +116,6 @@ func handOver(t *testing.T, run *harness.Run, f framework, k kind, publish bool,
 		row.Set("data right", yes(all(t, "the host", got, after)))
 		g.giveBack(t, run, k, view, result, row, after, later)
 	}
-	if err := view.Close(); err != nil {
-		t.Error(err)
-	}
-	run.NoLeases(t)
 }
 
 // giveBack closes a view while a kernel of the host is about to read it, and has the program use
@@ -148,7 +144,7 @@ func (k *kernels) giveBack(
 	if !reads {
 		t.Error("the host's kernel was over before the program wrote: this proves nothing")
 	}
-	if reused {
+	if reused && !view.Copied() {
 		t.Error("the program was given the memory again that a kernel of the host was to read")
 	}
 	k.finish(t)

@@ -24,9 +24,21 @@ for wheel in "$work"/bundle/wheels/*.whl; do
 done
 for extra in "$extras"/*/; do
 	[ -e "${extra}0" ] || continue
-	echo "unpacking $(basename "$extra")"
-	cat "$extra"/* | "$python" -c 'import sys, tarfile; tarfile.open(fileobj=sys.stdin.buffer, mode="r|xz").extractall(sys.argv[1], filter="tar")' "$work/site"
+	name=$(basename "$extra")
+	echo "unpacking $name"
+	site=$work/site
+	case $name in *-old)
+		# A version of its own, for an interpreter of its own.
+		site=$work/$name
+		printf '#!/bin/sh\nPYTHONPATH="%s" exec "%s" "$@"\n' "$site" "$python" >"$work/python-$name"
+		chmod +x "$work/python-$name"
+		;;
+	esac
+	mkdir -p "$site"
+	cat "$extra"* | "$python" -c 'import sys, tarfile; tarfile.open(fileobj=sys.stdin.buffer, mode="r|xz").extractall(sys.argv[1], filter="tar")' "$site"
 done
+[ ! -e "$work/python-warp-old" ] || export NDBRIDGE_TEST_PYTHON_WARP="$work/python-warp-old"
+[ ! -e "$work/python-dali-old" ] || export NDBRIDGE_TEST_PYTHON_DALI_OLD="$work/python-dali-old"
 export PYTHONPATH="$work/site${PYTHONPATH:+:$PYTHONPATH}"
 
 # PyCUDA is linked with a library that comes as a wheel; only that one is put where it looks.

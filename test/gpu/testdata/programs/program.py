@@ -18,6 +18,7 @@ import ndbridge
 
 framework = importlib.import_module("with_" + sys.argv[1])
 arrays = {}
+published = set()
 
 
 def version():
@@ -52,6 +53,7 @@ def publish_late(name, kind, value):
     with framework.other_stream():
         write_late(name, kind, value)
         ndbridge.publish(name, arrays[name])
+    published.add(name)
 
 
 def running(name):
@@ -65,7 +67,9 @@ def replace(name, kind, value):
 
     Whether one of them lies where it lay."""
     before = framework.address(arrays[name])
-    ndbridge.unpublish(name)
+    if name in published:
+        ndbridge.unpublish(name)
+        published.remove(name)
     del arrays[name]
     others = []
     for _ in range(4):

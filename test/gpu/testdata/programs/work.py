@@ -7,6 +7,8 @@ all frameworks. The kernel is that of kernels.ptx.
 import ctypes
 import os
 
+import numpy
+
 cu = ctypes.CDLL("libcuda.so.1")
 
 NOT_READY = 600
@@ -89,9 +91,9 @@ def write_words(address, value, count, stream=0):
 def read_words(address, count):
     """The least and the greatest of count floats, after all work of the context."""
     synchronize()
-    memory = (ctypes.c_float * count)()
-    check(cu.cuMemcpy(ctypes.c_uint64(ctypes.addressof(memory)), ctypes.c_uint64(address), ctypes.c_size_t(4 * count)))
-    return [min(memory), max(memory)]
+    memory = numpy.empty(count, dtype="f4")
+    check(cu.cuMemcpy(ctypes.c_uint64(memory.ctypes.data), ctypes.c_uint64(address), ctypes.c_size_t(4 * count)))
+    return [float(memory.min()), float(memory.max())]
 
 
 def begin_capture():
