@@ -1,0 +1,37 @@
+//go:build gpu
+
+package warp_test
+
+import (
+	"testing"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
+	"github.com/ndbridge/ndbridge/adapters/warp"
+)
+
+// TestGPUQuirks proves the quirks on arrays on a GPU.
+func TestGPUQuirks(t *testing.T) {
+	t.Parallel()
+	q := programtest.Quirks{
+		Framework: "warp",
+		Table:     warp.New().Quirks(),
+		Setup:     setup + "gpu = \"cuda:0\"\ntable = wp.array(np.ones((3, 2)), dtype=wp.float32, device=gpu)\n",
+		Witnesses: []programtest.Witness{
+			{
+				ID:      "warp.indexed-arrays",
+				Array:   `wp.indexedarray(table, [wp.array([0, 2], dtype=int, device=gpu), None])`,
+				With:    `^layout not supported: .*an indexedarray are in several places; publish witness\[0\]\.contiguous\(\)`,
+				Without: `^unsupported operation: .*indexedarray is not an array`,
+			}, {
+				ID: "warp.struct-arrays", Array: `wp.zeros(2, dtype=Particle, device=gpu)`,
+				With:    `^view of \{'names': \['mass', 'at', 'kind'\].*\}\[2\] writable.*: 0{32}$`,
+				Without: `^python error: .*RuntimeError: Cannot convert structured Warp arrays to DLPack`,
+			}, {
+				ID: "warp.dlpack-no-kwargs", Array: `table`, Alone: true,
+				With:    `^view of float32\[3 2\] writable.*: 0000803f0000803f`,
+				Without: `^python error: .*TypeError: .*unexpected keyword argument 'max_version'`,
+			},
+		},
+	}
+	q.Prove(t, programtest.GPU(t))
+}
