@@ -39,6 +39,9 @@ TEST_ENV = NDBRIDGE_LIB=$(BUILD)/lib \
 	NDBRIDGE_TEST_PYTHON_MORE=$(VENV)/more/bin/python \
 	NDBRIDGE_TEST_PYTHON_WARP=$(VENV)/warp-1.6/bin/python \
 	NDBRIDGE_TEST_PYTHON_DEMO=$(VENV)/demo/bin/python \
+	NDBRIDGE_TEST_PYTHON_PYCUDA=$(VENV)/pycuda/bin/python \
+	NDBRIDGE_TEST_PYTHON_CUDA=$(VENV)/cuda/bin/python \
+	NDBRIDGE_TEST_CUDASIM=$(CUDA_DRIVER) \
 	NDBRIDGE_TEST_PYTHONS=$$(cat $(VENV)/matrix/pythons)
 
 .DEFAULT_GOAL := help
@@ -103,8 +106,22 @@ $(VENV)/%/.done: test/requirements/%.txt $(VENV_SH)
 $(VENV)/matrix/pythons: $(wildcard test/requirements/matrix-*.txt) $(VENV_SH) test/matrix.sh
 	test/matrix.sh $(VENV)/matrix
 
+# PyCUDA comes as source only. Its wheel for the Python of the GPU machines is made beside that for ours.
+WHEELS := $(BUILD)/wheels
+PYCUDA := $(WHEELS)/.pycuda $(WHEELS)/.pycuda-gpu
+
+$(PYCUDA): $(wildcard test/pycuda/*) | $(CUDA_DRIVER)/libcuda.so.1
+	test/pycuda/build.sh $(PYTHON) $(WHEELS) $(CUDA)/include/cuda.h $(CUDA_DRIVER)/libcuda.so.1
+	@touch $@
+
+$(WHEELS)/.pycuda-gpu: PYTHON = $(VENV)/matrix/3.12-new/bin/python
+$(WHEELS)/.pycuda-gpu: | $(VENV)/matrix/pythons
+
+$(VENV)/pycuda/.done: $(WHEELS)/.pycuda
+$(VENV)/pycuda/.done: export PIP_FIND_LINKS = $(WHEELS)
+
 .PHONY: venvs
-venvs: $(VENV)/base/.done $(VENV)/demo/.done $(VENV)/all/.done $(VENV)/more/.done $(VENV)/warp-1.6/.done $(VENV)/matrix/pythons ## Make the Python environments of the tests (about 4 GB of downloads: torch, jax, tensorflow)
+venvs: $(VENV)/base/.done $(VENV)/demo/.done $(VENV)/all/.done $(VENV)/more/.done $(VENV)/warp-1.6/.done $(VENV)/pycuda/.done $(VENV)/cuda/.done $(VENV)/matrix/pythons ## Make the Python environments of the tests (about 4 GB of downloads: torch, jax, tensorflow)
 
 # --------------------------------------------------------------------------------- demo and tests
 
@@ -127,7 +144,7 @@ test: build venvs $(CUDA_DRIVER)/libcuda.so.1 ## Run every test (unit tests with
 	$(TEST_ENV) $(GO) test -C $(OUTSIDE) -race -count=1 $(V) ./...
 
 .PHONY: matrix
-matrix: build venvs ## Test all versions of the frameworks under all Pythons; writes docs/results/matrix.md (about 25 GB of environments)
+matrix: build venvs ## Test all versions of the frameworks under all Pythons; writes docs/results/matrix.md (about 60 GB of environments)
 	$(TEST_ENV) $(GO) run ./test/matrix -venvs $(VENV) -out docs/results/matrix.md
 
 .PHONY: test-short

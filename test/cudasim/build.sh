@@ -28,8 +28,10 @@ functions() {
 	grep -v '^#' | tr '\n' ' ' | grep -o 'CUresult  *cu[A-Z][A-Za-z0-9_]* *(' | sed 's/CUresult *//; s/ *(//'
 }
 
-# The header's functions: as they are today, and with the names that older programs know.
+# The header's functions: as they are today, and with the names that older programs know; and those of
+# cudaProfiler.h.
 {
+	printf '%s\n' cuProfilerInitialize cuProfilerStart cuProfilerStop
 	echo '#include <cuda.h>' | "$CC" -E -isystem "$include" - | functions
 	echo '#include <cuda.h>' | "$CC" -E -D__CUDA_API_VERSION_INTERNAL -isystem "$include" - | functions
 } | grep -v '_pt[ds][sz]$' | sort -u >"$made/declared"

@@ -167,6 +167,27 @@ CUresult cuCtxDestroy(CUcontext handle) {
 	return leave(CUDA_SUCCESS);
 }
 
+/* As before CUDA 4: whoever has a context counts. PyCUDA still does. */
+CUresult cuCtxAttach(CUcontext *out, unsigned flags) {
+	struct context *c;
+	TRY(enter_context(&c));
+	if (flags || c->primary)
+		return leave(CUDA_ERROR_INVALID_VALUE);
+	c->retained++;
+	*out = (CUcontext)c;
+	return leave(CUDA_SUCCESS);
+}
+
+CUresult cuCtxDetach(CUcontext handle) {
+	struct context *c;
+	TRY(enter_named(handle, &c));
+	bool last = c->retained == 0;
+	if (!last)
+		c->retained--;
+	unlock();
+	return last ? cuCtxDestroy(handle) : CUDA_SUCCESS;
+}
+
 CUresult cuCtxPushCurrent(CUcontext handle) {
 	struct context *c;
 	TRY(enter_named(handle, &c));

@@ -197,6 +197,16 @@ CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attribute, i
 	return leave(CUDA_SUCCESS);
 }
 
+/* Of the way to launch before CUDA 4; PyCUDA still calls it. Launches say their shape themselves. */
+CUresult cuFuncSetBlockShape(CUfunction handle, int x, int y, int z) {
+	const struct kernel *k;
+	(void)x;
+	(void)y;
+	(void)z;
+	TRY(enter_function(handle, &k));
+	return leave(CUDA_SUCCESS);
+}
+
 CUresult cuFuncGetName(const char **name, CUfunction handle) {
 	const struct kernel *k;
 	TRY(enter_function(handle, &k));

@@ -334,9 +334,12 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool handle, CUmemPool
 	    place.offset > p->area->size - place.size)
 		return leave(CUDA_ERROR_INVALID_VALUE);
 	uintptr_t base = p->area->base + place.offset;
-	if (blocks_overlap(base, place.size)) /* imported already */
+	/* As the driver does, which does not count how often: the first free takes it from all. */
+	struct block *open = block_find(base);
+	if (!open && blocks_overlap(base, place.size))
 		return leave(CUDA_ERROR_ALREADY_MAPPED);
-	add_block(p, base, place.size);
+	if (!open)
+		add_block(p, base, place.size);
 	*out = base;
 	return leave(CUDA_SUCCESS);
 }
