@@ -136,11 +136,16 @@ OUTSIDE := examples/adapter
 # The packages that differ with the tag "cuda".
 CUDA_PACKAGES := ./cuda/... ./adapters/kit/... ./hostplugin/...
 
+# The tests of whole sessions with GPUs, on two simulated ones.
+SIMULATED_GPU = LD_LIBRARY_PATH=$(CUDA_DRIVER) CUDASIM_DEVICES=2 \
+	NDBRIDGE_TEST_PYTHON=$(VENV)/pycuda/bin/python NDBRIDGE_TEST_GPU_FRAMEWORKS=driver,pycuda
+
 .PHONY: test
 test: build venvs $(CUDA_DRIVER)/libcuda.so.1 ## Run every test (unit tests with the race detector)
 	$(TEST_ENV) $(GO) test -race $(V) $$($(GO) list ./... | grep -v /test/)
 	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GO) test -race -tags cuda $(V) $(CUDA_PACKAGES)
 	$(TEST_ENV) $(GO) test -count=1 -timeout 30m $(V) ./test/...
+	$(TEST_ENV) $(SIMULATED_GPU) $(GO) test -count=1 -tags cuda $(V) ./test/gpu
 	$(TEST_ENV) $(GO) test -C $(OUTSIDE) -race -count=1 $(V) ./...
 
 .PHONY: matrix
@@ -168,6 +173,23 @@ fuzz: ## Run each fuzz target for FUZZTIME (20s)
 bench: build $(VENV)/all/.done ## Measure against the alternatives; writes build/bench/view.json
 	$(GO) build -trimpath -o $(BUILD)/bench/bench ./test/bench
 	NDBRIDGE_LIB=$(BUILD)/lib $(BUILD)/bench/bench -python $(VENV)/all/bin/python -json $(BUILD)/bench/view.json
+
+# A machine with a GPU often has no Go and no network: what runs there is one folder. What it lacks of
+# frameworks and is large goes beside it.
+GPU_RUN = EXTRAS=$(BUILD)/gpu-extras $(BUILD)/gpu/run.sh $(BUILD)/gpu-out
+
+.PHONY: test-gpu
+test-gpu: lib $(WHEELS)/.pycuda-gpu ## Make build/gpu, which tests all on a machine with a GPU; run it if this is one
+	test/gpu/bundle/make.sh $(BUILD) $(GO)
+	@if nvidia-smi -L >/dev/null 2>&1; then \
+		PYTHON=$(PYTHON) $(GPU_RUN); \
+	else \
+		echo "no GPU here; on a machine with one, with this folder there, run: build/gpu/run.sh OUT"; \
+	fi
+
+.PHONY: gpu-extras
+gpu-extras: ## Pack Warp and DALI for machines with a GPU that lack them, under build/gpu-extras
+	test/gpu/bundle/extras.sh $(BUILD) $(PYTHON)
 
 # ------------------------------------------------------------------------------------- generation
 

@@ -20,7 +20,7 @@ CGO_ENABLED=0 "$go" build -trimpath -ldflags='-s -w' -o "$work/bundle/run" ./tes
 for package in $("$work/bundle/run" -packages); do
 	folder=$work/bundle/tests/$package
 	mkdir -p "$folder"
-	"$go" test -c -tags cuda -trimpath -ldflags='-s -w' -o "$folder/$(basename "$package").test" "./$package"
+	"$go" test -c -tags cuda,gpu -trimpath -ldflags='-s -w' -o "$folder/$(basename "$package").test" "./$package"
 	git ls-files -co --exclude-standard -- "$package" | grep -v '\.go$' | while read -r file; do
 		mkdir -p "$work/bundle/tests/$(dirname "$file")"
 		cp "$file" "$work/bundle/tests/$file"

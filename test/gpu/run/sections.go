@@ -31,16 +31,16 @@ type step struct {
 var allSections = []section{
 	{"table", "What crosses, and in which order", []step{{"test/gpu", "^TestTable$", 4 * time.Minute}}},
 	{"kernels", "Kernels of the host", []step{{"test/gpu", "^TestKernel", time.Minute}}},
-	{"founding", "The founding problems", []step{{"test/founding", "GPU", 2 * time.Minute}}},
+	{"founding", "The founding problems", []step{{"test/founding", "GPU", 3 * time.Minute}}},
 	{"witness", "Witnesses of the quirks", []step{
-		{"adapters/torch", "GPU", time.Minute},
-		{"adapters/jax", "GPU", time.Minute},
-		{"adapters/cupy", ".", time.Minute},
+		{"adapters/torch", "^TestGPU", time.Minute},
+		{"adapters/jax", "^TestGPU", time.Minute},
+		{"adapters/cupy", "^TestGPU", time.Minute},
 		{"adapters/numba", ".", time.Minute},
 		{"adapters/pycuda", ".", time.Minute},
 		{"adapters/cudacore", ".", time.Minute},
-		{"adapters/warp", "GPU", time.Minute},
-		{"adapters/dali", "GPU", time.Minute},
+		{"adapters/warp", "^TestGPU", time.Minute},
+		{"adapters/dali", "^TestGPU", time.Minute},
 	}},
 	{"costs", "Costs", []step{
 		{"test/gpu", "^TestCosts", 2 * time.Minute},
@@ -154,7 +154,7 @@ func environment(opts options, rows string) []string {
 		"NDBRIDGE_TEST_PYTHON="+opts.python,
 		"NDBRIDGE_TEST_PYTHON_ALL="+opts.python,
 		"NDBRIDGE_TEST_PYTHON_MORE="+opts.python,
-		"NDBRIDGE_TEST_PYTHON_PYCUDA="+opts.python,
+		"NDBRIDGE_TEST_PYTHON_GPU="+opts.python,
 		"NDBRIDGE_TEST_GPU_FRAMEWORKS="+opts.frameworks,
 		"NDBRIDGE_TEST_REPORT="+rows,
 	)
