@@ -146,6 +146,7 @@ test: build venvs $(CUDA_DRIVER)/libcuda.so.1 ## Run every test (unit tests with
 	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GO) test -race -tags cuda $(V) $(CUDA_PACKAGES)
 	$(TEST_ENV) $(GO) test -count=1 -timeout 30m $(V) ./test/...
 	$(TEST_ENV) $(SIMULATED_GPU) $(GO) test -count=1 -tags cuda $(V) ./test/gpu
+	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GO) test -count=1 -tags cuda -run OnGPU $(V) ./test/founding
 	$(TEST_ENV) $(GO) test -C $(OUTSIDE) -race -count=1 $(V) ./...
 
 .PHONY: matrix
@@ -219,7 +220,7 @@ check-format: $(BIN)/gofumpt $(BIN)/buf
 .PHONY: check-lint
 check-lint: $(BIN)/golangci-lint $(BIN)/buf $(CUDA)/lib/libcuda.a
 	$(BIN)/buf lint
-	for tags in "" cuda; do \
+	for tags in "" cuda cuda,gpu; do \
 		$(BIN)/golangci-lint run --build-tags "$$tags" ./...; \
 		$(GO) vet -tags "$$tags" ./...; \
 		$(GO) fix -diff -tags "$$tags" ./...; \

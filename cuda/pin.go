@@ -38,7 +38,7 @@ func Pin(device int, v *core.View) (unpin func() error, err error) {
 	}
 	undo = append(undo, g.Close)
 	err = v.Use(func(m core.Memory, _ int) error {
-		if m.Bytes() == nil || v.Device().Kind != core.CPU {
+		if m.Bytes() == nil || !v.Device().HostReadable() { // what was pinned for the program is not for us
 			return &core.Error{
 				Kind: core.ErrDevice, Err: fmt.Errorf("memory of %v needs no pinning", v.Device()),
 				Remedy: "pass the view itself",

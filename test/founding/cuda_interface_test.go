@@ -18,8 +18,6 @@ var onGPU = core.Device{Kind: core.CUDA}
 
 // TestCUDAInterfaceWithoutStrides: a dictionary that leaves strides out, or says None, as JAX and others
 // do for contiguous arrays, breaks Warp 1.6.0 where elements are vectors. Here both mean row-major.
-//
-// That a view of such an array shows the right memory of a GPU needs one.
 func TestCUDAInterfaceWithoutStrides(t *testing.T) {
 	t.Parallel()
 	command := exec.CommandContext(t.Context(), harness.PythonWarp(t), "testdata/interfaces.py")
@@ -90,8 +88,7 @@ missing, none, given = Producer(), Producer(strides=None), Producer(strides=(12,
 // to 1.36 took for a number. Here None and a missing key mean the same, that nothing is said; and a
 // number is kept for those who order work.
 //
-// DALI asks for a GPU before it looks at the dictionary, so what it does with this one needs a GPU; and
-// so does waiting for PyCUDA's work, which None says nothing about.
+// DALI asks for a GPU before it looks at the dictionary, so its old versions are not asked here.
 func TestCUDAInterfaceStreamNone(t *testing.T) {
 	t.Parallel()
 	// What pycuda.gpuarray.GPUArray says: strides always, stream None.
@@ -139,8 +136,6 @@ after = np.arange(3.0)
 // only CPU and CUDA, or only their own kind of pointer, refuse it or fail. Here pinned memory is read as
 // the host memory that it is, an address may be whatever Python takes for an index, and managed memory is
 // a device's, named in the error, since without the driver nobody knows whether the CPU may read it now.
-//
-// Passing such memory to a kernel needs a GPU, and a driver to say which kind it is.
 func TestPinnedAndManagedMemory(t *testing.T) {
 	t.Parallel()
 	run := start(t, harness.Python(t), "", `

@@ -14,8 +14,7 @@ import (
 // for the capsule of DLPack 1. JAX refuses the one and ignores the other, so that who trusts what it
 // asked for reads a NULL pointer, or writes to an immutable array.
 //
-// On a GPU, -1 reaches the CUDA runtime as if it were a stream's handle; what to pass there instead, and
-// that the data is ready then, needs a GPU.
+// On a GPU, -1 reaches the CUDA runtime as if it were a stream's handle.
 func TestJAXStreamMinusOneAndUnversionedCapsule(t *testing.T) {
 	t.Parallel()
 	const script = raised + `

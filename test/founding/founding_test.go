@@ -4,8 +4,9 @@
 // and with stream None, NumPy accepting no stream but None, and pinned and managed memory as a kernel
 // argument.
 //
-// This is the half of each that is protocol, which needs no GPU. Each test says what it leaves to a
-// machine that has one.
+// The tests whose names end in OnGPU run on a GPU, where there is one, and on the simulated driver
+// elsewhere, but for JAX's, which needs a GPU (make test-gpu). The others are the half of each problem that
+// is protocol.
 package founding
 
 import (
