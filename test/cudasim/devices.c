@@ -184,8 +184,13 @@ static int limit_of(CUdevice_attribute attribute) {
 	}
 }
 
+/* Newer than the header. */
+#define HOST_MEMORY_POOLS_SUPPORTED ((CUdevice_attribute)144)
+
 static bool has(CUdevice_attribute attribute, bool *known) {
 	*known = true;
+	if (attribute == HOST_MEMORY_POOLS_SUPPORTED)
+		return true;
 	switch (attribute) {
 	case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
 	case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:

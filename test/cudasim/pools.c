@@ -120,6 +120,36 @@ CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle) {
 	return leave(CUDA_SUCCESS);
 }
 
+/* Of CUDA 13, newer than the header: the pool of any place. */
+EXPORTED CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *place, CUmemAllocationType type);
+EXPORTED CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *place, CUmemAllocationType type);
+
+static CUresult pool_of_place(CUmemoryPool *out, const CUmemLocation *place, CUmemAllocationType type, bool usual) {
+	static struct pool *on_host;
+	if (type != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (place->type == CU_MEM_LOCATION_TYPE_DEVICE && device_valid(place->id)) {
+		*out = (CUmemoryPool)(usual ? usual_pool(place->id) : current_pool(place->id));
+		return CUDA_SUCCESS;
+	}
+	if (place->type != CU_MEM_LOCATION_TYPE_HOST && place->type != CU_MEM_LOCATION_TYPE_HOST_NUMA)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!on_host)
+		on_host = must(pool_new(0, true, 0, memory_file("pool", 0, POOL_SIZE), POOL_SIZE));
+	*out = (CUmemoryPool)on_host;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *place, CUmemAllocationType type) {
+	TRY(enter());
+	return leave(pool_of_place(out, place, type, true));
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *place, CUmemAllocationType type) {
+	TRY(enter());
+	return leave(pool_of_place(out, place, type, false));
+}
+
 /* --------------------------------------------------------------------------- allocation in order */
 
 /* The first gap between the pool's blocks that is large enough. */
