@@ -1,4 +1,5 @@
 /* Faults on demand. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,8 +53,10 @@ static int parse(const char *words) {
 
 void faults_start(void) {
 	const char *words = getenv("CUDASIM_FAULTS");
-	if (words && parse(words) != 0)
-		must(NULL);
+	if (words && parse(words) != 0) {
+		fprintf(stderr, "cudasim: CUDASIM_FAULTS=%s: a word is not known; README.md lists them\n", words);
+		abort();
+	}
 }
 
 EXPORTED int cudasim_fault(const char *words) {

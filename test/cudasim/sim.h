@@ -57,7 +57,7 @@ static inline CUresult leave(CUresult result) {
 unsigned seeded(unsigned a, unsigned b, unsigned n);
 extern unsigned sim_delay_us; /* the longest delay of an operation */
 uint64_t now_us(void);
-void *must(void *allocated); /* ends the process when memory is out: tests need no more */
+void *must(void *allocated); /* ends the process when the host's memory is out: tests need no more */
 
 /* What handles name: a handle is the address of its object while that is in the table. */
 enum kind { CONTEXT = 1, STREAM, EVENT, MODULE, FUNCTION, POOL, GRAPH, PHYSICAL };
