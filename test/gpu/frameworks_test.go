@@ -20,6 +20,8 @@ type framework struct {
 	// made says that its arrays are never written: a new one is made instead, whose hand-over may wait
 	// until its framework has queued the work.
 	made bool
+	// prompt says that nothing of it can be made late.
+	prompt bool
 }
 
 // kind is memory of one kind.
@@ -33,8 +35,10 @@ var (
 	vmm    = []core.Route{core.RouteCUDAVMM}
 	pool   = []core.Route{core.RouteCUDAPool}
 	onGPU  = []core.Route{core.RouteCUDAStaged}
-	onHost = []core.Route{core.RouteStaged}
 	copied = []core.Route{core.RouteCUDAStaged, core.RouteStaged}
+
+	// How a framework allocates may be its own business.
+	anyOnGPU = []core.Route{core.RouteCUDAIPC, core.RouteCUDAVMM, core.RouteCUDAPool, core.RouteCUDAStaged}
 
 	// The driver's own pinned memory may be a file that others can map.
 	pinnedRoutes = []core.Route{core.RouteStaged, core.RouteMappedFile}
@@ -53,11 +57,11 @@ var allFrameworks = []framework{
 		{"mem_alloc", ipc},
 		{"pool", ipc},
 		{"managed", copied},
-		{"pagelocked", onHost},
+		{"pagelocked", pinnedRoutes},
 	}},
 	{name: "torch", kinds: []kind{
 		{"caching", ipc},
-		{"pinned", onHost},
+		{"pinned", pinnedRoutes},
 	}},
 	{
 		name: "torch", setup: "expandable segments",
@@ -74,41 +78,43 @@ var allFrameworks = []framework{
 		{"no pool", ipc},
 		{"malloc_async", onGPU},
 		{"managed", copied},
-		{"pinned", onHost},
+		{"pinned", pinnedRoutes},
 	}},
 	{name: "jax", setup: "one allocation ahead", made: true, kinds: []kind{
 		{"device", vmm},
-		{"pinned_host", onHost},
+		{"pinned_host", pinnedRoutes},
 	}},
 	{
 		name: "jax", setup: "allocations on demand", made: true,
 		env:   map[string]string{"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
-		kinds: []kind{{"device", vmm}},
+		kinds: []kind{{"device", anyOnGPU}},
 	},
 	{
 		name: "jax", setup: "cuda_async", made: true,
 		env:   map[string]string{"XLA_PYTHON_CLIENT_ALLOCATOR": "cuda_async"},
-		kinds: []kind{{"device", onGPU}},
+		kinds: []kind{{"device", anyOnGPU}},
 	},
 	{name: "numba", kinds: []kind{
 		{"device", ipc},
 		{"managed", copied},
-		{"mapped", onHost},
-		{"pinned", onHost},
+		{"mapped", pinnedRoutes},
+		{"pinned", pinnedRoutes},
 	}},
 	{name: "cudacore", kinds: []kind{
 		{"pool", onGPU},
 		{"shared pool", pool},
 		{"vmm", vmm},
-		{"pinned", onHost},
+		{"managed", copied},
+		{"pinned", pinnedRoutes},
+		{"pinned pool", pinnedRoutes},
 	}},
 	{name: "warp", kinds: []kind{
 		{"pool", onGPU},
 		{"no pool", ipc},
-		{"pinned", onHost},
+		{"pinned", pinnedRoutes},
 	}},
-	{name: "dali", made: true, kinds: []kind{
-		{"pipeline output", ipc},
+	{name: "dali", made: true, prompt: true, kinds: []kind{
+		{"pipeline output", anyOnGPU},
 	}},
 }
 

@@ -20,6 +20,7 @@ const tableTitle = "Framework, memory, route"
 // array late, while the program has let go of it and writes to what it gets in its place: the kernel
 // must have read what was there when the view was closed.
 func TestTable(t *testing.T) {
+	newKernels(t) // the host's context is there from now on
 	for _, f := range frameworks(t) {
 		t.Run(f.title(), func(t *testing.T) {
 			run := start(t, f.name, f.env)
@@ -68,6 +69,10 @@ func handOver(t *testing.T, run *harness.Run, f framework, k kind, publish bool,
 		}
 	}()
 	run.Remote.Exec(t, fmt.Sprintf("make('a', %q, %d)", k.name, before))
+	if err := run.View(t, `arrays["a"]`).Close(); err != nil { // what comes first takes longer than the work below
+		t.Fatal(err)
+	}
+	run.Remote.Exec(t, fmt.Sprintf("make('a', %q, %d)", k.name, before))
 	name := `arrays["a"]`
 	if publish {
 		name = "a"
@@ -87,7 +92,7 @@ func handOver(t *testing.T, run *harness.Run, f framework, k kind, publish bool,
 	row.Set("fence", fenceText(view))
 	row.Set("work ran when asked", yes(ran))
 	row.Set("and when given", yes(runs))
-	if !ran {
+	if !ran && !f.prompt {
 		t.Error("the work on the array was over before the view was asked for: this proves nothing")
 	}
 	if !slices.Contains(k.routes, view.Route()) {

@@ -26,8 +26,8 @@ for package in $("$work/bundle/run" -packages); do
 		cp "$file" "$work/bundle/tests/$file"
 	done
 done
-for library in "$build"/lib/*.so; do
-	strip -g -o "$work/bundle/lib/$(basename "$library")" "$library"
+for library in ndbridge-all.so libndbridge-heap.so; do
+	strip -g -o "$work/bundle/lib/$library" "$build/lib/$library"
 done
 find "$build/wheels" -name '*-py3-none-any.whl' -o -name '*-cp312-*.whl' | while read -r wheel; do
 	cp "$wheel" "$work/bundle/wheels/"

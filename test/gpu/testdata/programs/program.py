@@ -3,7 +3,7 @@
 A module with_NAME.py is what is known of a framework: make(kind), write(kind, array, value) and
 address(array); stream(), the stream that its work goes to now, and other_stream(), a context in which
 that is another one. A framework whose arrays cannot be written has written(kind, value) in their
-place, which makes an array that is ready late, and pending(array).
+place, which makes an array that is ready late, or at once if that is after 0 milliseconds, and pending(array).
 """
 
 import importlib
@@ -27,15 +27,17 @@ def version():
 
 def make(name, kind, value=0.0):
     """An array whose contents are there."""
-    arrays[name] = late(kind, value, 0) if hasattr(framework, "written") else framework.make(kind)
-    if not hasattr(framework, "written"):
-        framework.write(kind, arrays[name], value)
+    arrays[name] = made(kind, value)
     synchronize()
     work.prepare()
 
 
-def late(kind, value, milliseconds=None):
-    return framework.written(kind, value, milliseconds)
+def made(kind, value):
+    if hasattr(framework, "written"):
+        return framework.written(kind, value, 0)
+    array = framework.make(kind)
+    framework.write(kind, array, value)
+    return array
 
 
 def write_late(name, kind, value):
@@ -73,11 +75,7 @@ def replace(name, kind, value):
     del arrays[name]
     others = []
     for _ in range(4):
-        if hasattr(framework, "written"):
-            others.append(late(kind, value, 0))
-        else:
-            others.append(framework.make(kind))
-            framework.write(kind, others[-1], value)
+        others.append(made(kind, value))
     synchronize()
     return any(framework.address(other) == before for other in others)
 
@@ -102,4 +100,3 @@ def contents(name):
 
 
 remote.serve()
-os._exit(0)

@@ -8,6 +8,8 @@ from cuda.core import (
     DeviceMemoryResource,
     DeviceMemoryResourceOptions,
     LegacyPinnedMemoryResource,
+    ManagedMemoryResource,
+    PinnedMemoryResource,
     VirtualMemoryResource,
 )
 from work import COUNT, write_words
@@ -16,11 +18,14 @@ _device = Device()
 _device.set_current()
 _default = _device.default_stream
 _stream = _default
+_kept = []
 _ipc = DeviceMemoryResource(_device, options=DeviceMemoryResourceOptions(max_size=1 << 30, ipc_enabled=True))
 _RESOURCES = {
     "pool": _device.memory_resource,
     "shared pool": _ipc,
     "pinned": LegacyPinnedMemoryResource(),
+    "pinned pool": PinnedMemoryResource(),
+    "managed": ManagedMemoryResource(),
     "vmm": VirtualMemoryResource(_device),
 }
 
@@ -52,6 +57,3 @@ def other_stream():
     yield
     _kept.append(_stream)
     _stream = _default
-
-
-_kept = []

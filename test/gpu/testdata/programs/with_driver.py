@@ -7,15 +7,12 @@ import contextlib
 import ctypes
 import weakref
 
-from work import COUNT, check, cu, write_words
+from work import COUNT, check, cu, use_primary, write_words
 
 SIZE = 4 * COUNT
 POSIX_FILE_DESCRIPTOR = 1
 
-check(cu.cuInit(0))
-_context = ctypes.c_void_p()
-check(cu.cuDevicePrimaryCtxRetain(ctypes.byref(_context), 0))
-check(cu.cuCtxSetCurrent(_context))
+_context = use_primary()
 _stream = ctypes.c_void_p()
 
 

@@ -9,10 +9,11 @@ import time
 import jax
 import jax.numpy as jnp
 from jax.sharding import SingleDeviceSharding
-from work import COUNT, MILLISECONDS
+from work import COUNT, MILLISECONDS, use_primary
 
 _SIDE = 8192
 _gpu = jax.devices("gpu")[0]
+use_primary()
 _pinned = SingleDeviceSharding(_gpu, memory_kind="pinned_host")
 
 
@@ -47,10 +48,12 @@ def written(kind, value, milliseconds=MILLISECONDS):
     if not _steps:
         _calibrate()
     x = _zeros
-    for _ in range(_steps if milliseconds is None or milliseconds else 0):
+    for _ in range(_steps if milliseconds else 0):
         x = _step(x)
     array = _last(x, value)
-    return jax.device_put(array, _pinned) if kind == "pinned_host" else array
+    if kind == "pinned_host":
+        array = jax.device_put(array, _pinned)
+    return array if milliseconds else array.block_until_ready()
 
 
 def pending(array):

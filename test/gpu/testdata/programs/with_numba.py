@@ -8,6 +8,7 @@ import numpy as np
 from work import COUNT
 
 _stream = numba.cuda.default_stream()
+_kept = []
 
 
 @numba.cuda.jit
@@ -41,6 +42,7 @@ def write(kind, array, value):
         source = numba.cuda.device_array(COUNT, np.float32)
         _fill[64, 256, _stream](source, np.float32(value))
         source.copy_to_host(array, stream=_stream)
+        _kept.append(source)  # freeing it would wait for the work
     else:
         _fill[64, 256, _stream](array, np.float32(value))
 
@@ -53,7 +55,7 @@ def address(array):
 
 def stream():
     handle = _stream.handle
-    return getattr(handle, "value", handle) or 0
+    return int(getattr(handle, "value", handle) or 0)
 
 
 @contextlib.contextmanager
@@ -61,4 +63,5 @@ def other_stream():
     global _stream
     default, _stream = _stream, numba.cuda.stream()
     yield
+    _kept.append(_stream)
     _stream = default

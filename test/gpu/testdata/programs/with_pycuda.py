@@ -13,6 +13,7 @@ from work import COUNT
 
 _pool = DeviceMemoryPool()
 _stream = None
+_kept = []
 
 
 def version():
@@ -37,9 +38,6 @@ def write(kind, array, value):
         _kept.append(source)  # freeing it would wait for the work
     else:
         driver.memset_d32_async(address(array), bits, COUNT, _stream)
-
-
-_kept = []
 
 
 def address(array):

@@ -7,6 +7,7 @@ from work import COUNT
 
 wp.config.quiet = True
 wp.init()
+_kept = []
 
 
 def version():
@@ -25,6 +26,7 @@ def write(kind, array, value):
         source = wp.empty(COUNT, dtype=wp.float32, device="cuda:0")
         source.fill_(value)
         wp.copy(array, source)
+        _kept.append(source)  # freeing it would wait for the work
     else:
         array.fill_(value)
 
