@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda/internal/driver"
@@ -54,7 +55,7 @@ func Launch(s *Stream, f *Function, g Grid, args ...any) error {
 	err := s.enqueue(func() error {
 		return f.module.use(func() error {
 			return l.pass(args, 0, func() error {
-				return driver.LaunchKernel(f.handle, dim(g.Blocks), dim(g.Threads), g.Shared, s.handle, l.words)
+				return l.start(g)
 			})
 		})
 	})
@@ -62,6 +63,21 @@ func Launch(s *Stream, f *Function, g Grid, args ...any) error {
 		return about(op, f.name, err)
 	}
 	return nil
+}
+
+// start gives the kernel to the stream. The driver checks the grid, but takes it for unsigned.
+func (l *launch) start(g Grid) error {
+	unfit := func(err error) error {
+		return &core.Error{Kind: core.ErrConfig, Err: fmt.Errorf("grid %+v: %w", g, err)}
+	}
+	if slices.Min(append(append(g.Blocks[:], g.Threads[:]...), g.Shared)) < 0 {
+		return unfit(errors.New("a negative number"))
+	}
+	err := driver.LaunchKernel(l.function.handle, dim(g.Blocks), dim(g.Threads), g.Shared, l.stream.handle, l.words)
+	if d, ok := errors.AsType[*driver.Error](err); ok && d.Code == driver.InvalidValue {
+		return unfit(err)
+	}
+	return err
 }
 
 func dim(n [3]int) driver.Dim {

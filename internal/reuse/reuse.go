@@ -31,7 +31,7 @@ type Cache[K comparable, R Resource] struct {
 
 	mu      sync.Mutex
 	current map[K]*Entry[K, R]  // the newest of each key
-	opening map[K]chan struct{} // closed when the attempt has ended
+	busy    map[K]chan struct{} // being opened, or ended; closed when that is done
 	idle    list.List           // of *Entry[K, R], the longest idle first
 	bytes   int64               // of what is idle
 	expiry  *time.Timer         // nil while nothing is idle
@@ -55,13 +55,14 @@ func New[K comparable, R Resource](limits Limits) *Cache[K, R] {
 	return &Cache[K, R]{
 		limits:  limits,
 		current: make(map[K]*Entry[K, R]),
-		opening: make(map[K]chan struct{}),
+		busy:    make(map[K]chan struct{}),
 	}
 }
 
 // Use gives the resource of a key, for which size bytes are needed: the one that is open if it is large
-// enough, or what open makes. There is one attempt to open for each key at a time; others wait for it,
-// under ctx. Who gets a resource calls the entry's Release once; open is told that entry.
+// enough, or what open makes. There is one attempt to open for each key at a time, not before what was
+// open before has ended; others wait for that, under ctx. Who gets a resource calls the entry's Release
+// once; open is told that entry.
 func (c *Cache[K, R]) Use(ctx context.Context, key K, size int64, open func(*Entry[K, R]) (R, error)) (R, error) {
 	var none R
 	for {
@@ -71,7 +72,7 @@ func (c *Cache[K, R]) Use(ctx context.Context, key K, size int64, open func(*Ent
 			c.mu.Unlock()
 			return e.resource, nil
 		}
-		other, busy := c.opening[key]
+		other, busy := c.busy[key]
 		if !busy {
 			break
 		}
@@ -83,7 +84,7 @@ func (c *Cache[K, R]) Use(ctx context.Context, key K, size int64, open func(*Ent
 		}
 	}
 	done := make(chan struct{})
-	c.opening[key] = done
+	c.busy[key] = done
 	c.mu.Unlock()
 
 	e := &Entry[K, R]{cache: c, key: key, users: 1}
@@ -91,7 +92,7 @@ func (c *Cache[K, R]) Use(ctx context.Context, key K, size int64, open func(*Ent
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.opening, key)
+	delete(c.busy, key)
 	close(done)
 	if err != nil {
 		return none, err
@@ -123,7 +124,7 @@ func (e *Entry[K, R]) Release() error {
 	c.bytes += e.resource.Size()
 	drop := c.evict(now)
 	c.mu.Unlock()
-	return endAll(drop)
+	return c.end(drop)
 }
 
 // Close closes what nobody uses. The rest is closed with its last user. It is idempotent.
@@ -132,12 +133,18 @@ func (c *Cache[K, R]) Close() error {
 	c.closed = true
 	drop := c.evict(time.Now())
 	c.mu.Unlock()
-	return endAll(drop)
+	return c.end(drop)
+}
+
+// dropped is an entry that was taken out, to be ended.
+type dropped[K comparable, R Resource] struct {
+	entry *Entry[K, R]
+	done  chan struct{} // who opens the key anew waits for it; nil: nobody
 }
 
 // evict takes out what is idle for too long or too much, and sets the time for the next look. The
-// caller holds the lock, and closes what it gets after letting it go: that takes time.
-func (c *Cache[K, R]) evict(now time.Time) (drop []R) {
+// caller holds the lock, and ends what it gets after letting it go: that takes time.
+func (c *Cache[K, R]) evict(now time.Time) (drop []dropped[K, R]) {
 	for front := c.idle.Front(); front != nil; front = c.idle.Front() {
 		e := front.Value.(*Entry[K, R]) //nolint:errcheck // nothing else is put in
 		replaced := c.current[e.key] != e
@@ -148,10 +155,15 @@ func (c *Cache[K, R]) evict(now time.Time) (drop []R) {
 		c.idle.Remove(front)
 		c.bytes -= e.resource.Size()
 		e.place = nil
+		d := dropped[K, R]{entry: e}
 		if !replaced {
 			delete(c.current, e.key)
+			if _, busy := c.busy[e.key]; !busy {
+				d.done = make(chan struct{})
+				c.busy[e.key] = d.done
+			}
 		}
-		drop = append(drop, e.resource)
+		drop = append(drop, d)
 	}
 	c.schedule(now)
 	return drop
@@ -175,13 +187,20 @@ func (c *Cache[K, R]) expire() {
 	c.expiry = nil
 	drop := c.evict(time.Now())
 	c.mu.Unlock()
-	_ = endAll(drop) // closing what is open does not fail, and there is nobody to tell
+	_ = c.end(drop) // closing what is open does not fail, and there is nobody to tell
 }
 
-func endAll[R Resource](drop []R) error {
+// end ends what evict gave.
+func (c *Cache[K, R]) end(drop []dropped[K, R]) error {
 	var errs []error
-	for _, r := range drop {
-		errs = append(errs, r.End())
+	for _, d := range drop {
+		errs = append(errs, d.entry.resource.End())
+		if d.done != nil {
+			c.mu.Lock()
+			delete(c.busy, d.entry.key)
+			c.mu.Unlock()
+			close(d.done)
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -305,6 +305,16 @@ func within(t *testing.T, what string, done <-chan struct{}) {
 	}
 }
 
+// alone runs this one test again in a process of its own, with a variable set.
+func alone(t *testing.T, variable string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1")
+	cmd.Env = append(os.Environ(), variable+"=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // unavailable fails unless the error says that the program is gone, and why.
 func unavailable(t *testing.T, what string, err, cause error) {
 	t.Helper()

@@ -111,6 +111,9 @@ func (c *Cache) Open(ctx context.Context, gpu *primary.GPU, handle core.Handle, 
 	case core.CUDAVMM:
 		k.gpu, k.ids, k.writable = h.GPU, "vmm", writable
 		for _, chunk := range h.Chunks {
+			if chunk.Size <= 0 {
+				return nil, refused(core.ErrProtocol, "segment %d of %d bytes", chunk.ID, chunk.Size)
+			}
 			k.ids += text(chunk.ID) + "/" + strconv.FormatInt(chunk.Size, 10) + ","
 		}
 		open = func(a *Allocation) error { return c.openVMM(ctx, gpu, h, writable, a) }

@@ -52,9 +52,6 @@ func (c *Cache) openVMM(ctx context.Context, gpu *primary.GPU, h core.CUDAVMM, w
 func (c *Cache) mapChunk(
 	ctx context.Context, gpu *primary.GPU, chunk core.CUDAChunk, writable bool, at uintptr, a *Allocation,
 ) error {
-	if chunk.Size <= 0 {
-		return refused(core.ErrProtocol, "segment %d of %d bytes", chunk.ID, chunk.Size)
-	}
 	file, err := c.producer.Descriptor(ctx, chunk.ID, writable)
 	if err != nil {
 		return err

@@ -47,7 +47,7 @@ func New(gpu *primary.GPU) *Copier { return &Copier{gpu: gpu} }
 // room for them. The memory is ready. When ctx ends, dst is partly written.
 func (c *Copier) Out(ctx context.Context, dst []byte, l core.Layout, base uintptr) error {
 	return c.run(func(n *lane) error {
-		for p := range pieces(l, pieceSize, true) {
+		for p := range fetches(l, pieceSize) {
 			out := dst[:p.size()]
 			dst = dst[p.size():]
 			err := n.next(ctx, func(h *half) error {
@@ -66,11 +66,11 @@ func (c *Copier) Out(ctx context.Context, dst []byte, l core.Layout, base uintpt
 // they are partly written.
 func (c *Copier) In(ctx context.Context, l core.Layout, base uintptr, src []byte) error {
 	return c.run(func(n *lane) error {
-		for p := range pieces(l, pieceSize, false) {
-			part := src[:p.size()]
-			src = src[p.size():]
-			err := n.next(ctx, func(h *half) error {
-				copy(h.bytes, part)
+		for p := range sends(l, pieceSize) {
+			err := n.next(ctx, func(h *half) (err error) {
+				if src, err = p.fill(h.bytes, src); err != nil {
+					return err
+				}
 				return p.send(base, h.addr, n.stream)
 			})
 			if err != nil {

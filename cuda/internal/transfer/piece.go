@@ -1,8 +1,10 @@
 package transfer
 
 import (
+	"cmp"
 	"iter"
 	"math"
+	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda/internal/driver"
@@ -20,6 +22,9 @@ type piece struct {
 	width, pitch, height int
 	// Or elements somewhere in the stretch, which are gathered from a copy of it.
 	layout *core.Layout
+
+	// When it is sent: where its elements are in what is sent. nil: they follow those of the last piece.
+	from *core.Layout
 }
 
 // size is the number of bytes of the elements.
@@ -49,8 +54,14 @@ func (p *piece) gather(dst, from []byte) error {
 		copy(dst, from)
 		return nil
 	}
-	spec := p.layout.Spec()
-	spec.Device, spec.Offset = core.Device{}, spec.Offset-p.lo
+	return gather(dst, from, *p.layout, p.lo)
+}
+
+// gather copies elements in row-major order; the first byte of from is byte number skip of the layout's
+// memory.
+func gather(dst, from []byte, l core.Layout, skip int) error {
+	spec := l.Spec()
+	spec.Device, spec.Offset = core.Device{}, spec.Offset-skip
 	l, err := core.NewLayout(spec)
 	if err != nil {
 		return err
@@ -64,6 +75,16 @@ func (p *piece) gather(dst, from []byte) error {
 	return err
 }
 
+// fill takes the elements from all that is sent to pinned memory, and gives the rest of what is sent.
+func (p *piece) fill(dst, src []byte) (rest []byte, err error) {
+	n := p.size()
+	if p.from != nil {
+		return src, gather(dst[:n], src, *p.from, 0)
+	}
+	copy(dst, src[:n])
+	return src[n:], nil
+}
+
 // send lets the stream copy the piece from pinned memory.
 func (p *piece) send(base, src uintptr, s driver.Stream) error {
 	dst := base + uintptr(p.lo)
@@ -73,29 +94,69 @@ func (p *piece) send(base, src uintptr, s driver.Stream) error {
 	return driver.MemcpyHtoDAsync(dst, src, int64(p.hi-p.lo), s)
 }
 
-// pieces divides an array into pieces that take at most limit bytes of pinned memory, in row-major
-// order. With gather, they may be such that more than their elements is read.
-func pieces(l core.Layout, limit int, gather bool) iter.Seq[piece] {
-	return func(yield func(piece) bool) { divide(l, limit, gather, yield) }
+// fetches divides an array into pieces that take at most limit bytes of pinned memory, in row-major
+// order.
+func fetches(l core.Layout, limit int) iter.Seq[piece] {
+	return func(yield func(piece) bool) { divide(l, nil, limit, yield) }
 }
 
-func divide(l core.Layout, limit int, gather bool, yield func(piece) bool) bool {
+// sends divides an array into pieces to be written, of which none touches what is between the elements.
+// They come in the order of their addresses: in any other there could be as many as elements.
+func sends(l core.Layout, limit int) iter.Seq[piece] {
+	return func(yield func(piece) bool) {
+		if l.Contiguous() {
+			divide(l, nil, limit, yield)
+			return
+		}
+		to, from := byAddress(l)
+		divide(to, &from, limit, yield)
+	}
+}
+
+// byAddress reorders axes, and turns them around, so that addresses grow as much as they can. The other
+// layout is that of the same elements in a dense array that was reordered with it.
+func byAddress(l core.Layout) (to, from core.Layout) {
+	to, from = l, must(core.NewLayout(core.LayoutSpec{DType: l.DType(), Shape: l.Shape()}))
+	axes := make([]int, l.Rank())
+	for axis := range axes {
+		axes[axis] = axis
+		if l.Stride(axis) < 0 {
+			to, from = must(to.Step(axis, -1)), must(from.Step(axis, -1))
+		}
+	}
+	slices.SortStableFunc(axes, func(a, b int) int { return cmp.Compare(to.Stride(b), to.Stride(a)) })
+	return must(to.Transpose(axes...)), must(from.Transpose(axes...))
+}
+
+// must is for what cannot fail: the same elements in another order, or some of them, of types that do
+// not share bytes.
+func must(l core.Layout, err error) core.Layout {
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+func divide(l core.Layout, from *core.Layout, limit int, yield func(piece) bool) bool {
 	lo, hi := l.Span()
 	size := int(l.NBytes())
 	switch {
 	case size == 0:
 		return true
-	case l.Contiguous():
+	case l.Contiguous() && from == nil:
 		for ; hi-lo > limit; lo += limit {
 			if !yield(piece{lo: lo, hi: lo + limit}) {
 				return false
 			}
 		}
 		return yield(piece{lo: lo, hi: hi})
-	case gather && hi-lo <= limit:
+	case l.Contiguous() && size <= limit:
+		return yield(piece{lo: lo, hi: hi, from: from})
+	case from == nil && hi-lo <= limit:
 		return yield(piece{lo: lo, hi: hi, layout: &l})
-	case size <= limit && (!gather || (hi-lo)/sparse > size):
+	case size <= limit && (from != nil || (hi-lo)/sparse > size):
 		if p, ok := rows(l); ok {
+			p.from = from
 			return yield(p)
 		}
 	}
@@ -104,12 +165,12 @@ func divide(l core.Layout, limit int, gather bool, yield func(piece) bool) bool 
 		axis++
 	}
 	middle := l.Dim(axis) / 2
-	for _, part := range [2][2]int{{0, middle}, {middle, l.Dim(axis)}} {
-		m, err := l.Sub(axis, part[0], part[1])
-		if err != nil {
-			panic(err) // a part of an axis; what shares bytes is contiguous
+	for _, half := range [2][2]int{{0, middle}, {middle, l.Dim(axis)}} {
+		part, fromPart := must(l.Sub(axis, half[0], half[1])), from
+		if from != nil {
+			fromPart = new(must(from.Sub(axis, half[0], half[1])))
 		}
-		if !divide(m, limit, gather, yield) {
+		if !divide(part, fromPart, limit, yield) {
 			return false
 		}
 	}
