@@ -40,45 +40,41 @@ func (p *place) in(f func() error) error {
 	})
 }
 
-// close is for places whose context may be gone already, and everything in it.
+// close gives up everything in the context, which may be gone already.
 func (p *place) close() error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.closed = true
 	if p.stop != nil {
 		p.stop()
 	}
-	busy := map[*Page]bool{} // a stream that is yet to write there would break its context
-	for _, w := range p.pending {
-		if !w.reached() {
-			w.fail(driver.InvalidContext)
-			busy[w.Page] = true
-		}
-	}
-	p.pending = nil
-	var err error
-	_ = p.in(func() error {
+	broken := p.in(func() error {
 		for _, q := range p.idle {
 			q.destroy()
 		}
 		return nil
-	})
-	release := func() error {
-		for _, page := range p.pages {
-			if !busy[page] {
-				err = errors.Join(err, page.close())
+	}) != nil
+	var errs []error
+	for _, page := range p.pages {
+		switch unwritten := p.unwritten(page); {
+		case broken:
+			for _, w := range unwritten {
+				w.fail(driver.InvalidContext)
 			}
+			errs = append(errs, page.close())
+		case len(unwritten) == 0:
+			errs = append(errs, p.in(page.close))
+		default: // a stream is yet to write to it: it stays where it is
 		}
-		return nil
 	}
-	if p.in(release) != nil && err == nil && len(p.pages) > 0 {
-		err = release()
-	}
-	p.idle, p.pages, p.freed = nil, nil, nil
+	p.idle, p.pages, p.freed, p.pending = nil, nil, nil, nil
 	p.mu.Unlock()
 	p.watch.Wait()
-	p.mu.Lock()
-	return err
+	return errors.Join(errs...)
+}
+
+// unwritten gives the words of a page that no stream has written yet. p is locked.
+func (p *place) unwritten(page *Page) []*Word {
+	return slices.DeleteFunc(slices.Clone(p.pending), func(w *Word) bool { return w.Page != page || w.reached() })
 }
 
 // maxIdle bounds the streams that are kept. More are made only while as many hand-overs are under way.

@@ -48,7 +48,7 @@ func newPage() (*Page, error) {
 	return nil, errors.Join(err, p.mapping.Close(), f.Close())
 }
 
-// close is called with the page's context current, if that is still there, and no word in use.
+// close is called with the page's context current, if that is still there, when no stream writes to it.
 func (p *Page) close() error {
 	_ = driver.HostUnregister(p.mapping.Addr()) // or it went with its context
 	return errors.Join(p.mapping.Close(), p.file.Close())

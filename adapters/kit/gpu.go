@@ -49,7 +49,7 @@ func (*Router) Inspect(a Array, deviceKnown bool) (Located, error) {
 	p, err := cuda.Inspect(lo, n)
 	switch {
 	case err != nil && !onGPU:
-		return here, nil //nolint:nilerr // ordinary memory, of which the CPU's routes find out more
+		return here, nil // ordinary memory, of which the CPU's routes find out more
 	case err != nil:
 		return here, err
 	case p.Kind == cuda.KindPinned:
@@ -113,14 +113,14 @@ func (r *Router) ShareGPU(a Located, want Want, order Order) (Placement, Rest, e
 	return p, rest, err
 }
 
-// Await is for an array in host memory that the CUDA driver knows, before it is copied: a GPU may be
+// Await is for an array in host memory that the CUDA driver knows, before the CPU reads it: a GPU may be
 // writing it. It takes over the order's queue, and gives what remains to be waited for, or nil.
 func (r *Router) Await(a Located, order Order) (wait func(context.Context) error, err error) {
 	h := &handOver{router: r, array: a, queue: order.Queue}
 	ordered, err := h.order(order)
 	if errors.Is(err, core.ErrDevice) { // its device has no context that could be at work
 		h.end()
-		return nil, nil
+		return nil, nil //nolint:nilnil // nothing to wait for
 	}
 	done := false
 	if err == nil && ordered {
@@ -148,7 +148,6 @@ type handOver struct {
 
 	reason core.Reason
 	export cuda.Export
-	base   int64 // bytes of layout's offset
 	layout core.Layout
 	route  core.Route
 	block  *cuda.Block

@@ -147,35 +147,40 @@ func (p *Program) grant(ctx context.Context, g *py.GIL, t target, req core.Reque
 // place finds the array's way to the host, and gives the GIL back while that takes time.
 func (p *Program) place(ctx context.Context, g *py.GIL, r *reading, want kit.Want) (kit.Placement, error) {
 	if r.array.OnGPU {
-		place, rest, err := p.router.ShareGPU(r.array, want, r.takeOrder())
+		place, rest, err := p.router.ShareGPU(r.array, want, r.takeOrder()) //nolint:contextcheck // what looks after words outlives this
 		if rest != nil {
 			g.Unlocked(func() { place, err = rest(ctx) })
 		}
 		return place, err
+	}
+	if err := p.await(ctx, g, r); err != nil {
+		return kit.Placement{}, err
+	}
+	if r.array.Layout.Device().Kind == core.CUDAManaged && want.Reason == core.ReasonNone {
+		want.Reason = core.ReasonNotExportable // pages that move are no file's
 	}
 	a := r.array.Array
 	place, reason, err := p.router.Share(a, want)
 	if err != nil || reason == core.ReasonNone {
 		return place, err
 	}
-	var wait func(context.Context) error
-	if r.array.Pointer != nil {
-		if wait, err = p.router.Await(r.array, r.takeOrder()); err != nil {
-			return place, err
-		}
-	}
-	if lo, hi := a.Layout.Span(); wait == nil && hi-lo <= maxLockedCopy {
+	if lo, hi := a.Layout.Span(); hi-lo <= maxLockedCopy {
 		return p.router.Stage(ctx, a, reason)
 	}
-	g.Unlocked(func() {
-		if wait != nil {
-			err = wait(ctx)
-		}
-		if err == nil {
-			place, err = p.router.Stage(ctx, a, reason)
-		}
-	})
+	g.Unlocked(func() { place, err = p.router.Stage(ctx, a, reason) })
 	return place, err
+}
+
+// await waits for GPUs that may be writing host memory.
+func (p *Program) await(ctx context.Context, g *py.GIL, r *reading) error {
+	if r.array.Pointer == nil {
+		return nil
+	}
+	wait, err := p.router.Await(r.array, r.takeOrder())
+	if wait != nil {
+		g.Unlocked(func() { err = wait(ctx) })
+	}
+	return err
 }
 
 // copyPolicy gives what holds for a request.

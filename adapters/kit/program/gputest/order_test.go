@@ -1,0 +1,181 @@
+//go:build cuda
+
+package gputest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda"
+)
+
+// streams makes arrays by slow work, each on a stream of its own unless told otherwise.
+const streams = `
+def slow(value, on, time=SLOW, **entries):
+    p = alloc(MB)
+    fill(p, 0, MB // 4, on, slow=0)
+    call("cuStreamSynchronize", p64(on))
+    fill(p, value, MB // 4, on, slow=time)
+    return Array(p, MB // 4, **entries)
+
+mine, other = new_stream(), new_stream()
+`
+
+// TestOrder proves that work is waited for on streams that are named and that nobody names.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	const script = streams + `
+named = slow(3, mine, stream=mine)
+legacy = slow(4, 0, stream=1)
+silent = slow(1, new_stream())
+none = slow(2, new_stream())
+none.__cuda_array_interface__["stream"] = None
+threads = slow(5, new_stream(), stream=2)
+`
+	for _, policy := range []core.SyncPolicy{core.SyncDefault, core.SyncDevice, core.SyncStream} {
+		t.Run(policy.String(), func(t *testing.T) {
+			t.Parallel()
+			s := start(t, script, options{sync: policy})
+			for i, name := range []string{"silent", "none", "named", "legacy", "threads"} {
+				all(t, take(t, s, name), float32(i+1))
+			}
+		})
+	}
+}
+
+// TestOrderOfOneStream proves that by the policy "stream" no more is waited for than what the named
+// stream was given, and that without order the data would be wrong.
+func TestOrderOfOneStream(t *testing.T) {
+	t.Parallel()
+	s := start(t, streams+`
+wrong = slow(6, mine, time=30_000_000_000, stream=other)
+right = slow(7, other, stream=other)
+`, options{sync: core.SyncStream})
+	if data := floats(t, take(t, s, "wrong")); data[0] != 0 {
+		t.Errorf("work on a stream that the array does not name was waited for: %v", data[0])
+	}
+	all(t, take(t, s, "right"), 7)
+}
+
+// TestFenceIsNotWaitedFor proves that taking a view does not wait for slow work, and that the word says
+// when it is done.
+func TestFenceIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := start(t, streams+`
+array = slow(1, mine)
+`, options{})
+	v := take(t, s, "array")
+	if _, ok := v.Fence().(core.CUDAWord); !ok {
+		t.Errorf("the fence is %T", v.Fence())
+	}
+	all(t, v, 1)
+}
+
+// TestOrderWithout proves the ways of devices and drivers that lack what ordering needs.
+func TestOrderWithout(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []string{"norecord", "nowords", "noregister", "norecord,nowords"} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, streams+`
+array = slow(1, mine)
+`, options{faults: fault})
+			v := take(t, s, "array")
+			if _, ok := v.Fence().(core.Ready); fault != "norecord" && !ok {
+				t.Errorf("the fence is %T", v.Fence())
+			}
+			all(t, v, 1)
+		})
+	}
+}
+
+// TestWaitObeysContext gives up while a device without words is at work.
+func TestWaitObeysContext(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []string{"nowords", "norecord"} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, streams+`
+SLOW = 2_000_000_000
+p = alloc(MB)
+fill(p, 1, MB // 4, mine, slow=SLOW)
+array = Array(p, MB // 4)
+`, options{faults: fault})
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			if v, err := s.View(ctx, "array"); err == nil {
+				_ = v.Close()
+				t.Error("a view was had before its work was done")
+			} else if !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			all(t, take(t, s, "array"), 1)
+		})
+	}
+}
+
+// TestPublish proves that a publication waits for what came before it on its own thread's context, and
+// not for what came later.
+func TestPublish(t *testing.T) {
+	t.Parallel()
+	s := start(t, streams+`
+import ndbridge
+before = slow(1, mine)
+ndbridge.publish("early", before)
+later = alloc(MB)
+fill(later, 7, MB // 4, other, slow=3_000_000_000)
+variable = before
+ndbridge.publish("gone", Array(alloc(MB), 4))
+ndbridge.unpublish("gone")
+`, options{})
+	began := time.Now()
+	v := take(t, s, "early")
+	all(t, v, 1)
+	if late := time.Since(began); late > 2*time.Second {
+		t.Errorf("what was published waited %v, for work that came later", late)
+	}
+	all(t, take(t, s, "variable"), 1)
+}
+
+// TestCapture refuses a view while a stream of its context is captured, unless it is ordered otherwise.
+func TestCapture(t *testing.T) {
+	t.Parallel()
+	s := start(t, streams+`
+import ndbridge
+p = alloc(MB)
+fill(p, 2, MB // 4, other, slow=0)
+array = Array(p, MB // 4)
+ndbridge.publish("published", array)
+call("cuStreamBeginCapture_v2", p64(mine), 1)
+`, options{})
+	all(t, take(t, s, "published"), 2)
+	_, err := try(t, s, "array")
+	refused(t, "array", err, core.ErrUnavailable, `sync = "stream"`)
+}
+
+// TestLostContext frees who waits for a word when the program's context breaks.
+func TestLostContext(t *testing.T) {
+	t.Parallel()
+	s := start(t, streams+`
+import threading
+p = alloc(MB)
+fill(p, 1, MB // 4, mine, slow=60_000_000_000)
+array = Array(p, MB // 4)
+class Break:
+    @property
+    def now(self):
+        faults("lost")
+        return memoryview(b"broken")
+breaker = Break()
+`, options{})
+	v := take(t, s, "array")
+	take(t, s, "breaker.now")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if _, err := cuda.Copy(ctx, make([]float32, v.Len()), v); !errors.Is(err, core.ErrUnavailable) {
+		t.Errorf("after the program's context broke: %v", err)
+	}
+}
