@@ -46,10 +46,14 @@ func Frameworks() []string {
 
 // module is what a framework is imported as.
 func module(framework string) string {
-	if framework == "dali" {
+	switch framework {
+	case "cudacore":
+		return "cuda.core"
+	case "dali":
 		return "nvidia.dali"
+	default:
+		return framework
 	}
-	return framework
 }
 
 // Examine examines the machine, the interpreter, and each framework in it, and calls f with what it found
@@ -175,6 +179,11 @@ func (d *doctor) framework(ctx context.Context, name string) *Part {
 			}
 		}
 	}
+	if err == nil && r.said.Without != "" {
+		part.State = Absent
+		part.Notes = append(part.Notes, Problem{Message: r.said.Without})
+		return part
+	}
 	if err == nil {
 		part.judge(r)
 		return part
@@ -200,6 +209,7 @@ type result struct {
 type report struct {
 	Found       []string // modules that can be imported
 	Descriptors int      // how many may be open
+	Without     string   // why none of its arrays can be made, which is nobody's fault
 	Arrays      []array
 }
 

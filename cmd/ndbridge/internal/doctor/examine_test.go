@@ -118,6 +118,35 @@ func TestMore(t *testing.T) {
 	well(t, found["pyarrow"])
 }
 
+// TestGPU holds that frameworks for GPUs are well where there is one, if only a simulated one, and are not
+// called ill where there is none.
+func TestGPU(t *testing.T) { //nolint:paralleltest // it sets the environment
+	if testing.Short() {
+		t.Skip("imports numba, cuda.core and pycuda, which takes long")
+	}
+	for name, python := range map[string]string{
+		"numba":    variable(t, "NDBRIDGE_TEST_PYTHON_CUDA"),
+		"cudacore": variable(t, "NDBRIDGE_TEST_PYTHON_CUDA"),
+		"pycuda":   variable(t, "NDBRIDGE_TEST_PYTHON_PYCUDA"),
+	} {
+		t.Setenv("LD_LIBRARY_PATH", "")
+		opts := Options{Python: python, Frameworks: []string{name}}
+		p := examine(t, opts)[name]
+		if p.State != Absent || p.Version == "" || len(p.Notes) != 1 || !strings.Contains(p.Notes[0].Message, "no GPU") {
+			t.Errorf("%s without a GPU: %+v", name, p)
+		}
+		t.Setenv("LD_LIBRARY_PATH", variable(t, "NDBRIDGE_TEST_CUDASIM"))
+		if p = examine(t, opts)[name]; p.State != Well || len(p.Tried) < 3 {
+			t.Errorf("%s with a GPU: %+v", name, p)
+		}
+		for _, q := range p.Quirks {
+			if !q.Seen {
+				t.Errorf("%s: %s was not seen", name, q.ID)
+			}
+		}
+	}
+}
+
 // TestPythons holds it of every Python, with its oldest and its newest NumPy.
 func TestPythons(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,7 @@ type State string
 const (
 	Well   State = "ok"
 	Wrong  State = "wrong"
-	Absent State = "absent" // not installed, which is nobody's fault
+	Absent State = "absent" // not installed, or without the GPU that it needs, which is nobody's fault
 )
 
 // Part is what was found of one part: the machine, the interpreter, a framework. Scripts depend on the

@@ -27,7 +27,7 @@ func (p *Part) Print(w io.Writer, colour bool) error {
 	indent := strings.Repeat(" ", len(head))
 	line := func(head, text string) { prose.Paragraph(&b, width, indent+head, text) }
 	switch {
-	case p.State == Absent:
+	case p.State == Absent && p.Version == "":
 		prose.Paragraph(&b, width, head, "not installed")
 	case p.Name == "interpreter" && p.Interpreter != "":
 		prose.Paragraph(&b, width, head, p.Interpreter)

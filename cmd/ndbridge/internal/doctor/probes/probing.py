@@ -41,3 +41,11 @@ def kind(name, make, content=None, quirk="", shared=True):
 
 def report(**more):
     return bytearray(json.dumps(dict(more, arrays=said)).encode())
+
+
+def on_gpu(first):
+    """Gives the report of a probe that finds no GPU, which first() shows by an exception; else None."""
+    try:
+        first()
+    except Exception as e:
+        return report(without="it has no GPU here: %s: %s" % (type(e).__name__, e))
