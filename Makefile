@@ -181,7 +181,7 @@ GPU_RUN = EXTRAS=$(BUILD)/gpu-extras $(BUILD)/gpu/run.sh $(BUILD)/gpu-out
 
 .PHONY: test-gpu
 test-gpu: lib $(WHEELS)/.pycuda-gpu ## Make build/gpu, which tests all on a machine with a GPU; run it if this is one
-	test/gpu/bundle/make.sh $(BUILD) $(GO)
+	test/gpu/bundle/make.sh $(BUILD) $(GO) $(PYTHON)
 	@if nvidia-smi -L >/dev/null 2>&1; then \
 		PYTHON=$(PYTHON) $(GPU_RUN); \
 	else \

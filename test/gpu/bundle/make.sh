@@ -1,12 +1,12 @@
 #!/bin/sh
-# Makes the bundle that runs the GPU tests where there is no Go: make.sh BUILD GO, where BUILD holds lib
-# (the plugins) and wheels (those that the machine lacks). It makes BUILD/gpu/{run.sh,bundle.tar.xz}.
+# Makes the bundle that runs the GPU tests where there is no Go: make.sh BUILD GO PYTHON, where BUILD holds
+# lib (the plugins) and wheels (PyCUDA's). It makes BUILD/gpu/{run.sh,bundle.tar.xz}.
 #
 # The packages whose tests run on a GPU are those that the command run knows.
 set -eu
 
 build=$(cd "$1" && pwd)
-go=$2
+go=$2 python=$3
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 work=$build/gpu.work
@@ -29,9 +29,11 @@ done
 for library in ndbridge-all.so libndbridge-heap.so; do
 	strip -g -o "$work/bundle/lib/$library" "$build/lib/$library"
 done
-find "$build/wheels" -name '*-py3-none-any.whl' -o -name '*-cp312-*.whl' | while read -r wheel; do
-	cp "$wheel" "$work/bundle/wheels/"
-done
+# PyCUDA, for the Python of such a machine, and what it needs that is not there.
+cp "$build"/wheels/pycuda-*-cp312-*.whl "$work/bundle/wheels/"
+grep -iE '^(mako|platformdirs|pytools|siphash24)==' test/requirements/pycuda.txt >"$work/wheels.txt"
+"$python" -m pip download --quiet --no-deps --only-binary=:all: --python-version 3.12 \
+	--platform manylinux2014_x86_64 --platform manylinux_2_28_x86_64 --dest "$work/bundle/wheels" -r "$work/wheels.txt"
 
 tar -C "$work" -c bundle | xz -T0 --lzma2=preset=6,dict=192MiB >"$build/gpu/bundle.tar.xz"
 cp "$here/run.sh" "$build/gpu/run.sh"

@@ -16,7 +16,7 @@ extras=${EXTRAS:-$here/../gpu-extras}
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/site" "$work/lib" "$out"
+mkdir -p "$work/site" "$out"
 "$python" -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2], filter="tar")' "$here/bundle.tar.xz" "$work"
 
 for wheel in "$work"/bundle/wheels/*.whl; do
@@ -40,14 +40,6 @@ done
 [ ! -e "$work/python-warp-old" ] || export NDBRIDGE_TEST_PYTHON_WARP="$work/python-warp-old"
 [ ! -e "$work/python-dali-old" ] || export NDBRIDGE_TEST_PYTHON_DALI_OLD="$work/python-dali-old"
 export PYTHONPATH="$work/site${PYTHONPATH:+:$PYTHONPATH}"
-
-# PyCUDA is linked with a library that comes as a wheel; only that one is put where it looks.
-"$python" - "$work/lib" <<'EOF'
-import glob, os, sys, sysconfig
-for found in glob.glob(sysconfig.get_path("purelib") + "/nvidia/*/lib/libcurand.so.10")[:1]:
-    os.symlink(found, sys.argv[1] + "/libcurand.so.10")
-EOF
-export LD_LIBRARY_PATH="$work/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
 frameworks=driver,pycuda
 for pair in torch:torch cupy:cupy jax:jax numba:numba.cuda cudacore:cuda.core warp:warp dali:nvidia.dali; do
