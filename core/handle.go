@@ -89,7 +89,9 @@ type Ready struct{}
 // CUDAWord is a fence between streams of two processes: a 32-bit word in host memory that both have
 // given to the CUDA driver. A stream of the program writes Value to it when the work before is done
 // (cuStreamWriteValue32); a stream of the host waits for it (cuStreamWaitValue32), or the CPU looks.
-// The memory may be touched once the word, taken as a number that wraps around, has reached Value.
+// The memory may be touched once the word, taken as a number that wraps around, has reached Value. The
+// four bytes behind the word are zero, or the driver's error that has kept the work from being done: then
+// the program's CPU has written the word, so that nobody waits for ever.
 type CUDAWord struct {
 	Page   SegmentID // the memory that the word lies in: a sealed memfd, which [Producer.Descriptor] lends
 	Size   int64     // bytes of the page

@@ -40,7 +40,7 @@ func TestStreamWaits(t *testing.T) {
 				}
 				r.check(to, 1)
 			}
-			r.open(1)
+			r.open()
 			if err := s.Synchronize(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestWaitObeysContext(t *testing.T) {
 		}
 		cancel()
 	}
-	r.open(1)
+	r.open()
 	if err := errors.Join(v.Wait(t.Context()), s.Synchronize(t.Context())); err != nil {
 		t.Error(err)
 	}

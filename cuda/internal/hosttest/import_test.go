@@ -45,7 +45,7 @@ func TestRoutes(t *testing.T) {
 				_, err := cuda.Copy(t.Context(), data, v)
 				copied <- err
 			}()
-			r.open(1)
+			r.open()
 			if err := <-copied; err != nil {
 				t.Fatal(err)
 			}

@@ -66,7 +66,7 @@ func TestLaunchOnHostMemory(t *testing.T) {
 	if err := launch(to, from); err != nil {
 		t.Fatal(err)
 	}
-	r.open(1)
+	r.open()
 	if err := s.Synchronize(t.Context()); err != nil {
 		t.Fatal(err)
 	}

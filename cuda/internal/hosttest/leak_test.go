@@ -30,6 +30,7 @@ func held(t *testing.T) (descriptors, mappings int) {
 
 // TestNothingLeaks: 10,000 views leave nothing behind.
 func TestNothingLeaks(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(leaksVariable) == "" {
 		alone(t, leaksVariable)
 		return

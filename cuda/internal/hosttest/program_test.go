@@ -26,8 +26,7 @@ type order struct {
 	Route core.Route
 	Sizes []int64
 	Value byte
-	Gated bool   // the work waits until the gate is opened
-	Gate  uint32 // how far to open it
+	Gated bool // the work waits until the gate is opened
 }
 
 // answer is what it gets. Descriptors come with it.
@@ -40,11 +39,13 @@ type answer struct {
 	Got  []byte // the values that the array has
 }
 
+const wordsID core.SegmentID = 1 // the page with the fence's word
+
+// The page, in bytes: the fence's word, and that of the gate, which holds work back.
 const (
-	wordsID  core.SegmentID = 1 // the page with the fence's word
-	pageSize                = 4096
-	wordAt                  = 64
-	gateAt                  = 128
+	pageSize = 4096
+	wordAt   = 64
+	gateAt   = 128
 )
 
 // program is the state of the process.
@@ -60,7 +61,6 @@ type program struct {
 	gate   uint32  // of the last work that waits for the gate
 	arrays map[core.SegmentID]array
 	nextID core.SegmentID
-	pool   driver.Pool
 }
 
 type array struct {
@@ -130,7 +130,7 @@ func (p *program) serve() error {
 				err = p.fill(o, &a)
 				files = append(files, p.file)
 			case "open":
-				setWord(p.page, gateAt, o.Gate)
+				setWord(p.page, gateAt, p.gate)
 			case "check":
 				err = p.check(o, &a)
 			default:
