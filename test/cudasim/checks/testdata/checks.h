@@ -38,6 +38,7 @@ enum { COUNT = 1024 }; /* words of the memory that most checks use */
 CUresult cuCtxRecordEvent(CUcontext context, CUevent event); /* newer than the header */
 
 CUcontext use_primary(void); /* initialises, and makes the first device's primary context current */
+CUcontext use_primary_slowly(void); /* where each operation takes so long that a check is always faster */
 CUdeviceptr memory_of(uint32_t value);
 uint32_t first_word(CUdeviceptr p); /* as a copy on a stream of its own sees it: waits for nobody */
 bool all_words(CUdeviceptr p, uint32_t value);

@@ -16,6 +16,11 @@ CUcontext use_primary(void) {
 	return c;
 }
 
+CUcontext use_primary_slowly(void) {
+	setenv("CUDASIM_DELAY_US", "500000", 1);
+	return use_primary();
+}
+
 CUstream new_stream(void) {
 	CUstream s;
 	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));

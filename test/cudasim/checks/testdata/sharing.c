@@ -22,6 +22,7 @@ static void open_offer(int socket) {
 	OK(cuIpcOpenMemHandle(&again, offer.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 	OK(cuIpcOpenEventHandle(&e, offer.event));
 	CHECK(again == p && first_word(p) == 1);
+	tell(socket, "", 1); /* now the work may be done */
 	OK(cuMemGetAddressRange(&base, &size, p));
 	CHECK(base == p - 512 && size == 2 << 20); /* the neighbours too */
 	CHECK(first_word(base) == 99);
@@ -59,7 +60,7 @@ void check_ipc(void) {
 	OK(cuIpcGetMemHandle(&offer.memory, p + 8));
 	OK(cuIpcGetEventHandle(&offer.event, e));
 	EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuIpcOpenMemHandle(&unused, offer.memory, 1)); /* its own */
-	/* Late enough for the other process to see what was there before. */
+	/* Its work waits until the other process has seen what was there before. */
 	OK(cuMemsetD32Async(p, 1, COUNT, s));
 	CUdeviceptr gate;
 	uint32_t *word;
@@ -71,7 +72,7 @@ void check_ipc(void) {
 	OK(cuMemsetD32Async(p, 2, COUNT, s));
 	OK(cuEventRecord(e, s));
 	tell(socket, &offer, sizeof offer);
-	usleep(200000);
+	hear(socket, &byte, 1);
 	__atomic_store_n(word, 1, __ATOMIC_SEQ_CST);
 	hear(socket, &byte, 1);
 	CHECK(all_words(p, 3));
@@ -223,7 +224,7 @@ void check_pool(void) {
 	CUmemoryPool pool, usual;
 	CUdeviceptr other, p;
 	int fd;
-	use_primary();
+	use_primary_slowly();
 	OK(cuMemPoolCreate(&pool, &wish));
 	OK(cuMemAllocFromPoolAsync(&other, 48, pool, NULL));
 	OK(cuMemAllocFromPoolAsync(&p, SIZE, pool, NULL));

@@ -19,7 +19,7 @@ static CUresult launch(CUfunction f, CUstream s, void **parameters, void **extra
 }
 
 void check_kernels(void) {
-	use_primary();
+	use_primary_slowly();
 	CUmodule module;
 	CUfunction f = function_of("ndbridge_fill_u32"), unused;
 	CUdeviceptr p = memory_of(0);
