@@ -25,6 +25,7 @@ func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, 
 	plan := program.StandardPlan()
 	plan.Protocols = []program.Protocol{program.CUDAInterface} // it has no other
 	plan.Hold = true                                           // its pools use memory again
+	plan.EndOnMain = true                                      // memory is freed in a context that is current
 	facts, err := look(g, o)
 	if err != nil {
 		return plan, err

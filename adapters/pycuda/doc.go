@@ -9,6 +9,9 @@
 //   - It has no current stream: a call that is given none goes to the legacy default stream, and the
 //     interface always says stream None, whatever was done to the array on whatever stream. So all work
 //     in the array's context is waited for, for arrays that are published too.
+//   - Memory is freed only by the thread in which its context is current: on another one an allocation
+//     stays for ever, with a warning, and one of a pool ends the program. So what a lease held is given
+//     back on the main thread.
 //   - Its pools give memory to the next array as soon as an array goes, so a lease holds the array.
 //   - Allocations have no shape. They are refused with what to publish in their place.
 //   - Records come without their fields, and types of other packages without their names; the array's

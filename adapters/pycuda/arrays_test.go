@@ -1,0 +1,25 @@
+package pycuda_test
+
+import (
+	_ "embed" // arrays.py
+	"testing"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
+)
+
+//go:embed testdata/arrays.py
+var arraysScript string
+
+// TestArrays compares the view of each kind of array with what PyCUDA says of it.
+func TestArrays(t *testing.T) {
+	t.Parallel()
+	versions, env := pythons(t)
+	for version, python := range versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			p := programtest.Start(t, setup+arraysScript, programtest.Options{Python: python, Env: env})
+			p.Finish(t)
+			programtest.CheckReport(t, p, "pycuda", "arrays", 50)
+		})
+	}
+}
