@@ -8,18 +8,8 @@ import (
 	"github.com/ndbridge/ndbridge/cuda/internal/driver"
 )
 
-// failed says what was tried, on what, when the driver refused. An error that says so already stays as
-// it is.
-func failed(op, object string, err error) error {
-	if _, ok := errors.AsType[*core.Error](err); ok {
-		return err
-	}
-	e := &core.Error{Op: op, Array: object, Kind: core.ErrUnavailable, Err: err}
-	if d, ok := errors.AsType[*driver.Error](err); ok {
-		e.Kind = d.Kind()
-	}
-	return e
-}
+// failed says what was tried, on what, when the driver refused.
+func failed(op, object string, err error) error { return driver.Explain(op, object, err) }
 
 // wrongPointer says what is the matter with an address.
 func wrongPointer(op string, addr uintptr, format string, args ...any) *core.Error {

@@ -61,6 +61,13 @@ type Pointer struct {
 	pool    driver.Pool
 }
 
+// Context gives the CUcontext that the memory belongs to; 0 for pools and virtual memory, which belong
+// to a device.
+func (p Pointer) Context() uintptr { return uintptr(p.context) }
+
+// Pool gives the CUmemoryPool that the memory comes from, or 0.
+func (p Pointer) Pool() uintptr { return uintptr(p.pool) }
+
 // Chunk is one physical allocation.
 type Chunk struct {
 	Base     uintptr

@@ -9,10 +9,11 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda"
+	"github.com/ndbridge/ndbridge/cuda/export"
 )
 
 // GPU gives the router's hand on GPUs: queues that frameworks can be given, and marks.
-func (r *Router) GPU() *cuda.Exporter { return &r.gpu }
+func (r *Router) GPU() *export.Exporter { return &r.gpu }
 
 // HostGPUs says which GPUs the host can map memory of. Arrays on others are copied to host memory. It is
 // called before the first array is placed.
@@ -87,12 +88,12 @@ func onDevice(l core.Layout, d core.Device) (core.Layout, error) {
 // Order says which work an array on a GPU waits for: the first of Mark, Stream and Framework that is
 // set; if none is, everything that the array's context was given until now.
 type Order struct {
-	Mark      *cuda.Mark
+	Mark      *export.Mark
 	Stream    uintptr // a CUstream, or 1 for the legacy default stream of the array's context
 	Framework bool    // what the framework has made Queue wait for is enough
 
 	// Queue, if it is not nil, is the one that a framework was given for the array.
-	Queue *cuda.Queue
+	Queue *export.Queue
 }
 
 // Rest is what remains to be done of a placement, and takes time: a copy to host memory, or waiting for
@@ -144,13 +145,13 @@ type handOver struct {
 	router *Router
 	array  Located
 	want   Want
-	queue  *cuda.Queue
+	queue  *export.Queue
 
 	reason core.Reason
-	export cuda.Export
+	export export.Memory
 	layout core.Layout
 	route  core.Route
-	block  *cuda.Block
+	block  *export.Block
 }
 
 func (h *handOver) begin(order Order) (p Placement, rest Rest, err error) {
@@ -303,12 +304,12 @@ func (h *handOver) copyOnGPU() error {
 	if err != nil {
 		return err
 	}
-	h.block, h.export, h.route = block, block.Export(), core.RouteCUDAStaged
+	h.block, h.export, h.route = block, block.Memory(), core.RouteCUDAStaged
 	device := core.Device{Kind: core.CUDA, Index: h.array.Layout.Device().Index}
 	if h.layout, err = onDevice(plan.layout, device); err != nil {
 		return err
 	}
-	return plan.rows(func(offset int64, rows cuda.Rows) error {
+	return plan.rows(func(offset int64, rows export.Rows) error {
 		return h.queue.Copy(block.Addr+uintptr(offset), rows)
 	})
 }
@@ -325,7 +326,7 @@ func (h *handOver) copyToHost(ctx context.Context) (Placement, error) {
 	}
 	c, err := h.router.staging.fill(l, plan.size, func(f *os.File, offset int64) error {
 		return withMapping(f, offset, plan.size, func(to uintptr) error {
-			return plan.rows(func(at int64, rows cuda.Rows) error {
+			return plan.rows(func(at int64, rows export.Rows) error {
 				return h.queue.CopyToHost(ctx, to+uintptr(at), rows)
 			})
 		})
@@ -339,7 +340,7 @@ func (h *handOver) copyToHost(ctx context.Context) (Placement, error) {
 }
 
 // placement is for memory of the GPU; word is nil if it may be touched at once.
-func (h *handOver) placement(word *cuda.Word) Placement {
+func (h *handOver) placement(word *export.Word) Placement {
 	block := h.block
 	if block != nil {
 		block.Copied(word)

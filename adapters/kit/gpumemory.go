@@ -6,13 +6,13 @@ import (
 	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda"
+	"github.com/ndbridge/ndbridge/cuda/export"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
 // gpuMemory is what a lease on memory of a GPU stands on: the parts of the export, and the page of the
 // word that fences it, if there is one.
-func gpuMemory(e cuda.Export, word *cuda.Word) Memory {
+func gpuMemory(e export.Memory, word *export.Word) Memory {
 	m := Memory{Name: func(l *core.Lease, ids []core.SegmentID) {
 		l.Handle = withIDs(e.Handle, ids)
 		if word != nil {
@@ -49,7 +49,7 @@ func withIDs(h core.Handle, ids []core.SegmentID) core.Handle {
 }
 
 // exportPart is a part of an export as a backing. Its descriptor has no mode: the driver decides.
-type exportPart struct{ cuda.Part }
+type exportPart struct{ export.Part }
 
 func (p exportPart) Key() any                    { return p.Part.Key }
 func (p exportPart) Size() int64                 { return p.Part.Size }
@@ -57,9 +57,9 @@ func (p exportPart) Sealed() bool                { return false }
 func (p exportPart) Open(bool) (*os.File, error) { return p.Part.Open() }
 
 // wordPage is a page of fences as a backing. It is its exporter's.
-type wordPage cuda.Page
+type wordPage export.Page
 
-func (p *wordPage) page() *cuda.Page                     { return (*cuda.Page)(p) }
+func (p *wordPage) page() *export.Page                   { return (*export.Page)(p) }
 func (p *wordPage) Key() any                             { return p }
 func (p *wordPage) Size() int64                          { return p.page().Size() }
 func (p *wordPage) Sealed() bool                         { return true }
@@ -67,11 +67,11 @@ func (p *wordPage) Open(writable bool) (*os.File, error) { return p.page().Open(
 func (p *wordPage) Close() error                         { return nil }
 
 // rows gives what is to be copied, and where to, as rows that lie equally far apart.
-func (p copyPlan) rows(each func(offset int64, rows cuda.Rows) error) error {
+func (p copyPlan) rows(each func(offset int64, rows export.Rows) error) error {
 	if p.axes == nil {
-		return each(0, cuda.Rows{Addr: p.lo, Width: p.size, Pitch: p.size, Height: 1})
+		return each(0, export.Rows{Addr: p.lo, Width: p.size, Pitch: p.size, Height: 1})
 	}
-	outer, r := p, cuda.Rows{Width: int64(p.run), Pitch: int64(p.run), Height: 1}
+	outer, r := p, export.Rows{Width: int64(p.run), Pitch: int64(p.run), Height: 1}
 	if last := p.axes[len(p.axes)-1]; last.stride >= p.run {
 		outer.axes = p.axes[:len(p.axes)-1]
 		r.Pitch, r.Height = int64(last.stride), int64(last.extent)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda"
+	"github.com/ndbridge/ndbridge/cuda/export"
 )
 
 // Heap is a heap whose memory other processes can map: that of internal/sharedheap, or a fake.
@@ -36,7 +36,7 @@ type Router struct {
 	staging Staging
 	maps    mapTable
 
-	gpu      cuda.Exporter
+	gpu      export.Exporter
 	hostGPUs []core.UUID
 }
 

@@ -11,14 +11,14 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda"
+	"github.com/ndbridge/ndbridge/cuda/export"
 	"github.com/ndbridge/ndbridge/internal/suggest"
 )
 
 // target is an object that a name leads to.
 type target struct {
 	object py.Object
-	mark   *cuda.Mark // the work that an array on a GPU waits for, if it was said when it was published
+	mark   *export.Mark // the work that an array on a GPU waits for, if it was said when it was published
 }
 
 // close gives the mark up.
@@ -127,7 +127,7 @@ func (p *Program) Publish(g *py.GIL, name string, o py.Object) error {
 
 // mark proves that the object can be leased, and marks the work that it waits for; nil if there is none,
 // or the framework knows better at any time.
-func (p *Program) mark(g *py.GIL, o py.Object) (*cuda.Mark, error) {
+func (p *Program) mark(g *py.GIL, o py.Object) (*export.Mark, error) {
 	f, plan, err := p.plan(g, o)
 	if err != nil {
 		return nil, about("inspect", "", f.name, err)
@@ -156,7 +156,7 @@ func (p *Program) mark(g *py.GIL, o py.Object) (*cuda.Mark, error) {
 	if r.sync == core.SyncStream {
 		return nil, nil //nolint:nilnil // the framework says when it is asked for the array
 	}
-	var mark *cuda.Mark
+	var mark *export.Mark
 	g.Unlocked(func() { mark, err = p.router.GPU().MarkAll(*r.array.Pointer) })
 	return mark, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda"
+	"github.com/ndbridge/ndbridge/cuda/export"
 )
 
 // reading is what an object said about its memory.
@@ -26,12 +27,17 @@ type reading struct {
 // hold is one thing that keeps memory as it is: an object, or a DLPack tensor.
 type hold struct {
 	object            py.Object
+	onMain            bool // only Python's main thread may end the object
 	deleter, argument uintptr
 }
 
 // drop gives the thing back. Python may run any code then.
 func (h hold) drop(g *py.GIL) {
-	if h.object != 0 {
+	switch {
+	case h.object == 0:
+	case h.onMain:
+		g.DropOnMain(h.object)
+	default:
 		g.Drop(h.object)
 	}
 	if h.deleter != 0 {
@@ -74,9 +80,9 @@ type reader struct {
 	*Plan
 	router *kit.Router
 	sync   core.SyncPolicy // SyncDevice or SyncStream
-	mark   *cuda.Mark      // what was published with the array; nil: the policy holds
+	mark   *export.Mark    // what was published with the array; nil: the policy holds
 	look   bool            // the memory is not going to be touched
-	queue  *cuda.Queue     // that the framework was given; nil: none
+	queue  *export.Queue   // that the framework was given; nil: none
 
 	hopeless bool // the array is on a GPU, and nothing there can be had: no protocol will do better
 }

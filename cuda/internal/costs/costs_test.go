@@ -12,6 +12,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda"
+	program "github.com/ndbridge/ndbridge/cuda/export"
 	"github.com/ndbridge/ndbridge/cuda/internal/driver"
 	"github.com/ndbridge/ndbridge/cuda/internal/primary"
 	"github.com/ndbridge/ndbridge/test/gpu/report"
@@ -57,7 +58,7 @@ func TestOrder(t *testing.T) { //nolint:paralleltest // it measures
 	const n, most = 500, 5 * time.Microsecond
 	g := gpu(t)
 	p, work := pendingWork(t, g)
-	var x cuda.Exporter
+	var x program.Exporter
 	defer func() {
 		if err := x.Close(); err != nil {
 			t.Error(err)

@@ -1,4 +1,4 @@
-package cuda
+package export
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ndbridge/ndbridge/cuda"
 	"github.com/ndbridge/ndbridge/cuda/internal/driver"
 )
 
@@ -14,7 +15,7 @@ import (
 type place struct {
 	ctx    driver.Context
 	id     uint64 // of the context, or 0 where the driver has none
-	device DeviceInfo
+	device cuda.DeviceInfo
 
 	mu      sync.Mutex
 	closed  bool
@@ -27,7 +28,7 @@ type place struct {
 	watch   sync.WaitGroup
 }
 
-func newPlace(ctx driver.Context, id uint64, device DeviceInfo) *place {
+func newPlace(ctx driver.Context, id uint64, device cuda.DeviceInfo) *place {
 	return &place{ctx: ctx, id: id, device: device, noWords: !device.StreamWords || !device.Registration}
 }
 

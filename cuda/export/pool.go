@@ -1,4 +1,4 @@
-package cuda
+package export
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda"
 	"github.com/ndbridge/ndbridge/cuda/internal/driver"
 )
 
@@ -25,16 +26,16 @@ type poolUse struct {
 	uses int
 }
 
-func (x *Exporter) exportPool(p Pointer) (Export, error) {
-	u, err := x.pools.use(p.pool) // first: the driver refuses allocations of a pool that was not exported
+func (x *Exporter) exportPool(p cuda.Pointer) (Memory, error) {
+	u, err := x.pools.use(driver.Pool(p.Pool())) // first: the driver refuses allocations of a pool that was not exported
 	if err != nil {
-		return Export{}, err
+		return Memory{}, err
 	}
 	pointer, err := driver.PoolExportPointer(p.Base)
 	if err != nil {
-		return Export{}, errors.Join(err, x.pools.unuse(u))
+		return Memory{}, errors.Join(err, x.pools.unuse(u))
 	}
-	return Export{
+	return Memory{
 		Handle: core.CUDAPool{Size: p.Size, GPU: p.GPU, Pointer: pointer},
 		Parts: []Part{
 			{Key: bufferKey{p.BufferID}, Size: p.Size},

@@ -1,4 +1,4 @@
-package cuda
+package export
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda"
 	"github.com/ndbridge/ndbridge/cuda/internal/driver"
 )
 
@@ -25,22 +26,6 @@ type Exporter struct {
 	proven  provenIDs
 	pools   pools
 	staging staging
-}
-
-// InUse says why no memory of a GPU can be in this process: nil if CUDA is [Active]. It does not
-// initialise CUDA. The error wraps [core.ErrUnsupported] if this binary has no CUDA, and
-// [core.ErrDevice] if nobody in the process has initialised it.
-func InUse() error {
-	switch {
-	case Active():
-		return nil
-	case !driver.Built:
-		return driver.Init() // the reason and the remedy
-	default:
-		return &core.Error{
-			Op: "cuda", Kind: core.ErrDevice, Err: errors.New("the program has not initialised CUDA, so that it has no memory of a GPU"),
-		}
-	}
 }
 
 // Close gives up all streams, pages of words and memory for copies. Words that were not reached count
@@ -63,11 +48,11 @@ func (x *Exporter) Close() error {
 }
 
 // Queue gives a queue in the context that the memory belongs to. The caller closes it.
-func (x *Exporter) Queue(p Pointer) (*Queue, error) {
-	if p.context == 0 {
+func (x *Exporter) Queue(p cuda.Pointer) (*Queue, error) {
+	if p.Context() == 0 {
 		return x.QueueOn(p.Device.Index)
 	}
-	return x.queueIn(p.context, p.Device.Index)
+	return x.queueIn(driver.Context(p.Context()), p.Device.Index)
 }
 
 // QueueOn gives a queue in the primary context of a device, whose stream a framework can be given for
@@ -90,7 +75,7 @@ func (x *Exporter) primaryOf(device int) (driver.Context, error) {
 		}
 	}
 	if err != nil {
-		return 0, failed("order", fmt.Sprintf("device %d", device), err)
+		return 0, driver.Explain("order", fmt.Sprintf("device %d", device), err)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -102,7 +87,7 @@ func (x *Exporter) primaryOf(device int) (driver.Context, error) {
 	}
 	ctx, err := driver.PrimaryCtxRetain(d)
 	if err != nil {
-		return 0, failed("order", fmt.Sprintf("device %d", device), err)
+		return 0, driver.Explain("order", fmt.Sprintf("device %d", device), err)
 	}
 	if x.primary == nil {
 		x.primary = make(map[int]driver.Context)
@@ -118,7 +103,7 @@ func (x *Exporter) queueIn(ctx driver.Context, device int) (*Queue, error) {
 	}
 	q, err := p.take()
 	if err != nil {
-		return nil, failed("order", fmt.Sprintf("device %d", device), err)
+		return nil, driver.Explain("order", fmt.Sprintf("device %d", device), err)
 	}
 	return q, nil
 }
@@ -128,7 +113,7 @@ func (x *Exporter) queueIn(ctx driver.Context, device int) (*Queue, error) {
 func (x *Exporter) place(ctx driver.Context, device int) (*place, error) {
 	id, err := driver.CtxID(ctx)
 	if err != nil && !errors.Is(err, core.ErrUnsupported) {
-		return nil, failed("order", fmt.Sprintf("device %d", device), err)
+		return nil, driver.Explain("order", fmt.Sprintf("device %d", device), err)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -139,7 +124,7 @@ func (x *Exporter) place(ctx driver.Context, device int) (*place, error) {
 	if p != nil && p.id == id {
 		return p, nil
 	}
-	gpus, err := Devices()
+	gpus, err := cuda.Devices()
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +148,7 @@ func errClosed() error {
 
 // GPU gives the identity of a device of this process.
 func (*Exporter) GPU(device int) (core.UUID, error) {
-	gpus, err := Devices()
+	gpus, err := cuda.Devices()
 	if err == nil && (device < 0 || device >= len(gpus)) {
 		err = &core.Error{Kind: core.ErrDevice, Err: fmt.Errorf("device %d of %d", device, len(gpus))}
 	}
@@ -185,7 +170,7 @@ func (m *Mark) Hold() { m.holds.Add(1) }
 
 // Mark marks what the stream was given until now: a CUstream, or 1 for the legacy default stream of
 // the memory's context, or 2 for the calling thread's.
-func (x *Exporter) Mark(p Pointer, stream uintptr) (*Mark, error) {
+func (x *Exporter) Mark(p cuda.Pointer, stream uintptr) (*Mark, error) {
 	q, err := x.Queue(p)
 	if err != nil {
 		return nil, err
@@ -205,7 +190,7 @@ func (x *Exporter) Mark(p Pointer, stream uintptr) (*Mark, error) {
 
 // MarkAll marks all work that the memory's context was given until now. Where the driver cannot, it
 // waits for that work.
-func (x *Exporter) MarkAll(p Pointer) (*Mark, error) {
+func (x *Exporter) MarkAll(p cuda.Pointer) (*Mark, error) {
 	q, err := x.Queue(p)
 	if err != nil {
 		return nil, err
@@ -242,7 +227,7 @@ func publishError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return failed("publish", "", captured(err))
+	return driver.Explain("publish", "", captured(err))
 }
 
 // Close gives the mark up, if nobody else holds it. Queues that wait for it go on waiting.

@@ -1,4 +1,4 @@
-package cuda
+package export
 
 import (
 	"errors"
@@ -7,11 +7,12 @@ import (
 	"sync"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda"
 	"github.com/ndbridge/ndbridge/cuda/internal/driver"
 )
 
-// Export is memory of a GPU as other processes reach it.
-type Export struct {
+// Memory is memory of a GPU as other processes reach it.
+type Memory struct {
 	// Handle lacks the IDs of its segments, which are those of the Parts, in the order in which the
 	// handle has them.
 	Handle core.Handle
@@ -19,7 +20,7 @@ type Export struct {
 	Base   uintptr // the address that a layout's offset counts from
 }
 
-// Part is what a segment of an [Export] stands for.
+// Part is what a segment of a [Memory] stands for.
 type Part struct {
 	Key   any // never stands for anything else; comparable
 	Size  int64
@@ -45,7 +46,7 @@ func (p Part) Close() error {
 }
 
 // Close gives all parts up.
-func (e Export) Close() error {
+func (e Memory) Close() error {
 	var errs []error
 	for _, p := range e.Parts {
 		errs = append(errs, p.Close())
@@ -58,8 +59,8 @@ type bufferKey struct{ id uint64 }
 
 // Export makes a handle of the memory, by the pointer's route. A handle that the driver refuses is an
 // error that wraps [core.ErrNotShared]: the memory can be copied only.
-func (x *Exporter) Export(p Pointer) (Export, error) {
-	var e Export
+func (x *Exporter) Export(p cuda.Pointer) (Memory, error) {
+	var e Memory
 	at, err := x.placeOf(p)
 	if err != nil {
 		return e, err
@@ -78,7 +79,7 @@ func (x *Exporter) Export(p Pointer) (Export, error) {
 		return err
 	})
 	if err != nil {
-		return Export{}, &core.Error{
+		return Memory{}, &core.Error{
 			Op: "export", Array: fmt.Sprintf("%#x", p.Addr), Kind: core.ErrNotShared,
 			Reason: core.ReasonNotExportable, Err: err,
 		}
@@ -87,8 +88,8 @@ func (x *Exporter) Export(p Pointer) (Export, error) {
 }
 
 // placeOf finds the place of a pointer, in whose context handles are made.
-func (x *Exporter) placeOf(p Pointer) (*place, error) {
-	ctx := p.context
+func (x *Exporter) placeOf(p cuda.Pointer) (*place, error) {
+	ctx := driver.Context(p.Context())
 	if ctx == 0 {
 		var err error
 		if ctx, err = x.primaryOf(p.Device.Index); err != nil {
@@ -98,12 +99,12 @@ func (x *Exporter) placeOf(p Pointer) (*place, error) {
 	return x.place(ctx, p.Device.Index)
 }
 
-func exportIPC(p Pointer) (Export, error) {
+func exportIPC(p cuda.Pointer) (Memory, error) {
 	mem, err := driver.IPCGetMemHandle(p.Base)
 	if err != nil {
-		return Export{}, err
+		return Memory{}, err
 	}
-	return Export{
+	return Memory{
 		Handle: core.CUDAIPC{Size: p.Size, GPU: p.GPU, Mem: mem},
 		Parts:  []Part{{Key: bufferKey{p.BufferID}, Size: p.Size}},
 		Base:   p.Base,
@@ -113,7 +114,7 @@ func exportIPC(p Pointer) (Export, error) {
 // exportVMM makes the descriptors of allocations that were never exported, to see that it works. For
 // others it waits until somebody asks: it takes half a millisecond, and the other process may have the
 // memory mapped still.
-func (x *Exporter) exportVMM(p Pointer) (e Export, err error) {
+func (x *Exporter) exportVMM(p cuda.Pointer) (e Memory, err error) {
 	h := core.CUDAVMM{GPU: p.GPU}
 	for _, c := range p.Chunks {
 		part := Part{Key: bufferKey{c.BufferID}, Size: c.Size}
@@ -121,7 +122,7 @@ func (x *Exporter) exportVMM(p Pointer) (e Export, err error) {
 		if !x.proven.has(c.BufferID) {
 			f, err := exportChunk(c.Base)
 			if err != nil {
-				return Export{}, errors.Join(err, e.Close())
+				return Memory{}, errors.Join(err, e.Close())
 			}
 			part.open, part.close = func() (*os.File, error) { return duplicate(f) }, f.Close
 			x.proven.add(c.BufferID)
@@ -134,7 +135,7 @@ func (x *Exporter) exportVMM(p Pointer) (e Export, err error) {
 }
 
 // openChunk exports an allocation that a lease keeps, unless the program has freed it nonetheless.
-func (x *Exporter) openChunk(p Pointer, c Chunk) (f *os.File, err error) {
+func (x *Exporter) openChunk(p cuda.Pointer, c cuda.Chunk) (f *os.File, err error) {
 	at, err := x.placeOf(p)
 	if err != nil {
 		return nil, err
@@ -145,7 +146,10 @@ func (x *Exporter) openChunk(p Pointer, c Chunk) (f *os.File, err error) {
 			return err
 		}
 		if a.BufferID != c.BufferID {
-			return wrongPointer("export", c.Base, "the memory was freed while it was leased")
+			return &core.Error{
+				Op: "export", Array: fmt.Sprintf("%#x", c.Base), Kind: core.ErrPointer,
+				Err: errors.New("the memory was freed while it was leased"),
+			}
 		}
 		f, err = exportChunk(c.Base)
 		return err

@@ -1,4 +1,4 @@
-package cuda
+package export
 
 import (
 	"errors"
@@ -31,7 +31,7 @@ type staging struct {
 type Block struct {
 	Addr   uintptr
 	Size   int64
-	export Export
+	export Memory
 	place  *place
 	copied *Word // nil: the copy is there
 
@@ -80,7 +80,7 @@ func allocate(p *place, size int64) (*Block, error) {
 		if err != nil {
 			return nil, errors.Join(err, driver.MemFree(b.Addr))
 		}
-		b.export = Export{
+		b.export = Memory{
 			Handle: core.CUDAIPC{Size: size, GPU: p.device.UUID, Mem: mem},
 			Parts:  []Part{{Key: b, Size: size}},
 			Base:   b.Addr,
@@ -112,7 +112,7 @@ func (b *Block) mapMemory() (err error) {
 		return err
 	}
 	f := os.NewFile(uintptr(fd), "cuda-copy")
-	b.export = Export{
+	b.export = Memory{
 		Handle: core.CUDAVMM{GPU: b.place.device.UUID, Chunks: []core.CUDAChunk{{Size: b.Size}}},
 		Parts: []Part{{
 			Key: b, Size: b.Size, open: func() (*os.File, error) { return duplicate(f) },
@@ -130,8 +130,8 @@ func (b *Block) mapMemory() (err error) {
 	return driver.MemSetAccess(b.Addr, b.Size, d, true)
 }
 
-// Export gives the block's handle. Its parts hold nothing: the block does.
-func (b *Block) Export() Export { return b.export }
+// Memory gives the block's handle. Its parts hold nothing: the block does.
+func (b *Block) Memory() Memory { return b.export }
 
 // Copied says which word is reached when the copy is there; nil if it is there already.
 func (b *Block) Copied(w *Word) { b.copied = w }

@@ -1,4 +1,4 @@
-package cuda
+package export
 
 import (
 	"sync/atomic"

@@ -1,4 +1,4 @@
-package cuda
+package export
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda"
 	"github.com/ndbridge/ndbridge/cuda/internal/driver"
 )
 
@@ -50,7 +51,7 @@ func (q *Queue) in(f func() error) error {
 	err := q.place.in(f)
 	if err != nil {
 		q.broken = true
-		return failed("order", "", captured(err))
+		return driver.Explain("order", "", captured(err))
 	}
 	return nil
 }
@@ -70,7 +71,7 @@ func (q *Queue) AfterContext() (ok bool, err error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, failed("order", "", captured(err))
+		return false, driver.Explain("order", "", captured(err))
 	}
 	return true, nil
 }
@@ -90,7 +91,7 @@ func (q *Queue) Synchronize(ctx context.Context) error {
 	select {
 	case err := <-done:
 		if err != nil {
-			return failed("order", "", captured(err))
+			return driver.Explain("order", "", captured(err))
 		}
 		return nil
 	case <-ctx.Done():
@@ -160,11 +161,11 @@ func (q *Queue) AfterQueue(other *Queue) error {
 }
 
 // On reports whether the queue is in the context that the memory belongs to.
-func (q *Queue) On(p Pointer) bool {
-	if p.context == 0 {
+func (q *Queue) On(p cuda.Pointer) bool {
+	if p.Context() == 0 {
 		return q.place.device.Index == p.Device.Index
 	}
-	return p.context == q.place.ctx
+	return driver.Context(p.Context()) == q.place.ctx
 }
 
 // Done says whether all that the queue was given is done.
