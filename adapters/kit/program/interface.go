@@ -39,7 +39,7 @@ func (r *reader) askCUDAInterface(g *py.GIL, o py.Object) (a answer, ok bool, er
 	if s := array.Stream; s.Given && s.Handle != streamOfThread {
 		a.stream = uintptr(s.Handle)
 	}
-	a.holds = []hold{{object: g.Keep(o)}, {object: g.Keep(dict)}}
+	a.holds = []hold{{object: g.Keep(o), onMain: r.EndOnMain}, {object: g.Keep(dict), onMain: r.EndOnMain}}
 	return a, true, nil
 }
 
@@ -66,7 +66,7 @@ func askArrayInterface(g *py.GIL, o py.Object, plan *Plan) (a answer, ok bool, e
 	}
 	a = answer{spec: array.Spec, addr: array.Addr}
 	if plan.Hold {
-		a.holds = []hold{{object: g.Keep(o)}, {object: g.Keep(dict)}}
+		a.holds = []hold{{object: g.Keep(o), onMain: plan.EndOnMain}, {object: g.Keep(dict), onMain: plan.EndOnMain}}
 	}
 	return a, true, nil
 }

@@ -51,6 +51,9 @@ type Plan struct {
 	// Hold says that the framework may use the memory for something else while the object lives, or
 	// once it does not, unless what the protocol handed out is held: so a lease holds it.
 	Hold bool
+	// EndOnMain says that only the thread that made the object may end it, which for a program is its
+	// main thread as a rule: what a lease held is given back there.
+	EndOnMain bool
 	// Temporary says that the memory is not the object's own, but was made for the answer: it must
 	// be copied.
 	Temporary bool

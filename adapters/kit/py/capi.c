@@ -18,6 +18,7 @@ typedef ptrdiff_t Py_ssize_t;
 	X(const char *, Py_GetVersion, (void))                                   \
 	X(void, Py_IncRef, (PyObject *))                                         \
 	X(void, Py_DecRef, (PyObject *))                                         \
+	X(int, Py_AddPendingCall, (int (*)(void *), void *))                     \
 	X(PyObject *, PyImport_AddModule, (const char *))                        \
 	X(PyObject *, PyImport_Import, (PyObject *))                             \
 	X(PyObject *, PyImport_GetModule, (PyObject *))                          \
@@ -115,6 +116,35 @@ void ndpy_leave(void **state) { *state = api.PyEval_SaveThread(); }
 
 void ndpy_incref(ndpy o) { api.Py_IncRef(OBJECT(o)); }
 void ndpy_decref(ndpy o) { api.Py_DecRef(OBJECT(o)); }
+
+// References for the main thread to give back. The GIL guards them.
+static struct later {
+	PyObject *o;
+	struct later *next;
+} *later;
+static int asked; // the main thread was asked to
+
+static int decref_later(void *unused) {
+	(void)unused;
+	asked = 0;
+	while (later) { // giving one back may run code that adds to them
+		struct later *first = later;
+		later = first->next;
+		PyObject *o = first->o;
+		free(first);
+		api.Py_DecRef(o);
+	}
+	return 0;
+}
+
+void ndpy_decref_on_main(ndpy o) {
+	struct later *l = malloc(sizeof *l);
+	if (!l) return; // then it stays
+	*l = (struct later){OBJECT(o), later};
+	later = l;
+	// Python's own list of such calls is short. If it is full, the next reference asks again.
+	if (!asked) asked = api.Py_AddPendingCall(decref_later, NULL) == 0;
+}
 
 ndpy ndpy_none(void) { return (ndpy)api._Py_NoneStruct; }
 ndpy ndpy_true(void) { return (ndpy)api._Py_TrueStruct; }

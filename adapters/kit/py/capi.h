@@ -37,6 +37,7 @@ void ndpy_leave(void **state);
 
 void ndpy_incref(ndpy o);
 void ndpy_decref(ndpy o);
+void ndpy_decref_on_main(ndpy o); // when Python's main thread next runs Python code
 
 ndpy ndpy_none(void); // the constants are borrowed
 ndpy ndpy_true(void);

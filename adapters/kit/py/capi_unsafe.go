@@ -48,6 +48,8 @@ func chars(s string) (*C.char, C.size_t) {
 func capiIncref(o Object) { C.ndpy_incref(C.ndpy(o)) }
 func capiDecref(o Object) { C.ndpy_decref(C.ndpy(o)) }
 
+func capiDecrefOnMain(o Object) { C.ndpy_decref_on_main(C.ndpy(o)) }
+
 func capiNone() Object           { return Object(C.ndpy_none()) }
 func capiTrue() Object           { return Object(C.ndpy_true()) }
 func capiFalse() Object          { return Object(C.ndpy_false()) }

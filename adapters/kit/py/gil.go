@@ -36,6 +36,10 @@ func (g *GIL) Keep(o Object) Object {
 // Drop gives back a reference that Keep gave. Python may run any code then.
 func (g *GIL) Drop(o Object) { capiDecref(o) }
 
+// DropOnMain is Drop for objects that only Python's main thread may end: it gives the reference back
+// there, when that thread next runs Python code.
+func (g *GIL) DropOnMain(o Object) { capiDecrefOnMain(o) }
+
 // Nested runs f, and gives back at its end what f's calls returned. Objects from before stay.
 func (g *GIL) Nested(f func() error) error {
 	owned, buffers := len(g.owned), len(g.buffers)
