@@ -19,7 +19,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/conns"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/environ"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/gpus"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/logs"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/shipped"
@@ -51,7 +53,7 @@ type connection struct {
 	plugin  *plugin.Client
 	client  *wire.Client
 	sockets string // a directory that holds go-plugin's, until the session is open
-	conns   grpcConns
+	conns   conns.Conns
 
 	mu       sync.Mutex
 	statuses []wire.Status
@@ -60,7 +62,7 @@ type connection struct {
 // start runs a prepared program and opens the session. After an error nothing is left of it.
 func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 	s := newSession(h, l)
-	gpus := h.findGPUs()
+	found := gpus.Find(h.opts.log)
 	c, err := h.connect(l, s.unavailable) //nolint:contextcheck // its logs outlive the call
 	if err != nil {
 		return nil, &core.Error{Op: "start", Program: l.program.Name, Kind: core.ErrUnavailable, Err: err}
@@ -72,7 +74,7 @@ func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 	defer context.AfterFunc(h.ctx, func() { abort(core.ErrClosed) })() //nolint:contextcheck // joins the two
 
 	settings := func() wire.Settings {
-		s.gpus = <-gpus
+		s.gpus = <-found
 		return h.settings(l, s.gpus)
 	}
 	if err := c.open(startCtx, settings); err != nil {
@@ -85,8 +87,8 @@ func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 }
 
 // settings gives the plugin's part of the configuration.
-func (h *Host) settings(l *launch, gpus []core.UUID) wire.Settings {
-	out := wire.Settings{Program: l.program.Name, GPUs: gpus}
+func (h *Host) settings(l *launch, hasGPUs []core.UUID) wire.Settings {
+	out := wire.Settings{Program: l.program.Name, GPUs: hasGPUs}
 	held, known := shipped.Adapters(l.program.plugin())
 	for _, a := range h.cfg.Adapters {
 		if known && !slices.Contains(held, a.Name) {
@@ -140,7 +142,7 @@ func (h *Host) connect(l *launch, unavailable func(context.Context) error) (*con
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: sockets},
 		GRPCDialOptions: []grpc.DialOption{
 			grpc.WithIdleTimeout(0), // the socket's file is gone by then, so there is no second connection
-			grpc.WithStreamInterceptor(c.conns.keep),
+			grpc.WithStreamInterceptor(c.conns.Keep),
 		},
 	})
 	return c, nil
@@ -247,37 +249,9 @@ func (c *connection) end() {
 	if c.client != nil {
 		_ = c.client.Close() // never fails
 	}
-	c.conns.close()
+	c.conns.Close()
 	c.process.CloseLog()
 	_ = os.RemoveAll(c.sockets) // gone, unless the start failed
-}
-
-// grpcConns keeps the connections that go-plugin makes. It does not close those of which it thinks
-// that they never came up.
-type grpcConns struct {
-	mu    sync.Mutex
-	conns map[*grpc.ClientConn]struct{}
-}
-
-// keep is a grpc.StreamClientInterceptor: go-plugin opens streams of its own first thing.
-func (g *grpcConns) keep(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
-	streamer grpc.Streamer, opts ...grpc.CallOption,
-) (grpc.ClientStream, error) {
-	g.mu.Lock()
-	if g.conns == nil {
-		g.conns = make(map[*grpc.ClientConn]struct{})
-	}
-	g.conns[cc] = struct{}{}
-	g.mu.Unlock()
-	return streamer(ctx, desc, cc, method, opts...)
-}
-
-func (g *grpcConns) close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for cc := range g.conns {
-		_ = cc.Close() // fails if it is closed already
-	}
 }
 
 // spec says how the process is made.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"weak"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/gpus"
 )
 
 // View gives a view of one array of the program: its own memory, or, if that cannot be shared and
@@ -54,19 +56,12 @@ func (s *Session) view(ctx context.Context, name string, lease core.Lease) (*cor
 		Quirks: lease.Quirks, Writable: lease.Writable, Fence: lease.Fence,
 		Release: func() error { s.release(lease.ID); return nil },
 	}
-	var memory core.Memory
-	var err error
-	layout := lease.Layout
-	if onGPU(lease.Handle) {
-		memory, layout, err = s.gpuMemory(ctx, lease)
-	} else {
-		memory, err = s.memory(ctx, lease)
-	}
+	memory, layout, err := s.memory(ctx, lease)
 	if err != nil {
 		s.release(lease.ID)
 		return nil, err
 	}
-	if onGPU(lease.Handle) {
+	if _, onGPU := gpus.Of(lease.Handle); onGPU {
 		opts.Release = nil // the memory gives the lease back, when the GPU is done with it
 	}
 	v, err := core.NewView(layout, memory, &opts)
@@ -85,20 +80,41 @@ func (s *Session) view(ctx context.Context, name string, lease core.Lease) (*cor
 	return v, nil
 }
 
-// memory maps what a lease's handle names: nil for an array without elements.
-func (s *Session) memory(ctx context.Context, lease core.Lease) (core.Memory, error) {
+// memory maps what a lease's handle names: nil for an array without elements. The layout is the lease's,
+// on the device as the host counts. After an error the lease stands; else memory of a GPU ends it.
+func (s *Session) memory(ctx context.Context, lease core.Lease) (core.Memory, core.Layout, error) {
+	if gpu, ok := gpus.Of(lease.Handle); ok {
+		return s.gpuMemory(ctx, lease, gpu)
+	}
 	switch handle := lease.Handle.(type) {
 	case nil:
-		return nil, nil //nolint:nilnil // such an array has no memory
+		return nil, lease.Layout, nil
 	case core.Segment:
 		m, err := s.cache.Map(ctx, handle, lease.Writable)
 		if err != nil {
-			return nil, err // not m: a nil *Memory would be a core.Memory
+			return nil, core.Layout{}, err // not m: a nil *Memory would be a core.Memory
 		}
-		return m, nil
+		return m, lease.Layout, nil
 	default:
-		return nil, fmt.Errorf("a handle of type %T", handle)
+		return nil, core.Layout{}, fmt.Errorf("a handle of type %T", handle)
 	}
+}
+
+// gpuMemory is memory for a lease on a GPU.
+func (s *Session) gpuMemory(ctx context.Context, lease core.Lease, gpu core.UUID) (core.Memory, core.Layout, error) {
+	if !slices.Contains(s.gpus, gpu) {
+		return nil, core.Layout{}, &core.Error{
+			Kind: core.ErrProtocol, Err: fmt.Errorf("memory of %v, which is none of the host's GPUs", gpu),
+		}
+	}
+	memory, device, err := s.gpuCache.Memory(ctx, lease, func() { s.release(lease.ID) })
+	if err != nil {
+		return nil, core.Layout{}, err
+	}
+	spec := lease.Layout.Spec()
+	spec.Device = device
+	layout, err := core.NewLayout(spec)
+	return memory, layout, err // never: only the device is another
 }
 
 // reserve makes room for a view in the list of those that the session closes. A lease that is in the
