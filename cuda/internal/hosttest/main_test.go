@@ -32,6 +32,13 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if os.Getenv(producerVariable) != "" {
+		if err := producerMain(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	leaks := coretest.Leaks()
 	status := m.Run()
 	for _, leak := range leaks() {

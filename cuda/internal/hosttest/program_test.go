@@ -69,27 +69,35 @@ type array struct {
 }
 
 func programMain() error {
-	p := &program{arrays: make(map[core.SegmentID]array), nextID: wordsID + 1}
-	var err error
-	if p.conn, err = fdpass.FromFD(3); err != nil {
+	conn, err := fdpass.FromFD(3)
+	if err != nil {
 		return err
 	}
-	if err := driver.Init(); err != nil {
+	p, err := newProgram(conn)
+	if err != nil {
 		return err
+	}
+	return p.serve()
+}
+
+func newProgram(conn *fdpass.Conn) (p *program, err error) {
+	p = &program{conn: conn, arrays: make(map[core.SegmentID]array), nextID: wordsID + 1}
+	if err := driver.Init(); err != nil {
+		return nil, err
 	}
 	if p.ctx, err = driver.PrimaryCtxRetain(0); err != nil {
-		return err
+		return nil, err
 	}
 	if p.gpu, err = driver.DeviceUUID(0); err != nil {
-		return err
+		return nil, err
 	}
 	if p.file, err = shm.Create("words", pageSize); err != nil {
-		return err
+		return nil, err
 	}
 	if p.page, err = shm.Map(p.file, pageSize, true); err != nil {
-		return err
+		return nil, err
 	}
-	err = p.do(func() error {
+	return p, p.do(func() error {
 		if p.stream, err = driver.StreamCreate(); err != nil {
 			return err
 		}
@@ -99,10 +107,6 @@ func programMain() error {
 		p.device, err = driver.HostGetDevicePointer(p.page.Addr())
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return p.serve()
 }
 
 func (p *program) do(f func() error) error { return driver.With(p.ctx, f) }
