@@ -7,6 +7,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda/export"
+	"github.com/ndbridge/ndbridge/internal/mappings"
 )
 
 // Heap is a heap whose memory other processes can map: that of internal/sharedheap, or a fake.
@@ -34,7 +35,7 @@ type HeapBlock struct {
 type Router struct {
 	heap    Heap // nil: there is none
 	staging Staging
-	maps    mapTable
+	maps    mappings.Table
 
 	gpu      export.Exporter
 	hostGPUs []core.UUID
@@ -46,7 +47,7 @@ func NewRouter(heap Heap) *Router { return &Router{heap: heap} }
 
 // Close gives up the memory that the router keeps for copies.
 func (r *Router) Close() error {
-	r.maps.close()
+	r.maps.Close()
 	return errors.Join(r.gpu.Close(), r.staging.Close())
 }
 
@@ -129,15 +130,15 @@ func (r *Router) share(a Array, want Want) (p Placement, reason core.Reason, err
 			return r.placeBlock(a, b, lo, n, first)
 		}
 	}
-	m, ok, err := r.maps.covering(lo, n)
+	m, ok, err := r.maps.Covering(lo, n)
 	switch {
 	case err != nil:
 		return p, 0, &core.Error{Op: "lease", Kind: core.ErrUnavailable, Err: err}
 	case !ok:
 		return p, 0, pointerError(lo, "nothing is mapped there")
-	case m.anonymous():
+	case m.Anonymous():
 		return p, r.whyOutside(n), nil
-	case !m.shared:
+	case !m.Shared:
 		return p, core.ReasonPrivateMapping, nil
 	}
 	return r.placeFile(a, m, want, lo, n, first)
@@ -177,18 +178,18 @@ func (r *Router) placeBlock(
 
 // placeFile places an array that lies in a shared mapping of a file.
 func (r *Router) placeFile(
-	a Array, m mapping, want Want, lo uintptr, n int64, first int,
+	a Array, m mappings.Mapping, want Want, lo uintptr, n int64, first int,
 ) (p Placement, reason core.Reason, err error) {
-	if int64(m.end-lo) < n {
+	if int64(m.End-lo) < n {
 		return p, 0, pointerError(lo, "the array reaches %d bytes from there, the mapping of %s only %d",
-			n, m.path, m.end-lo)
+			n, m.Path, m.End-lo)
 	}
-	if want.Writable && !m.writable {
+	if want.Writable && !m.Writable {
 		return p, 0, readOnlyError()
 	}
-	f, err := r.maps.openMapped(m)
+	f, err := r.maps.Open(m)
 	switch {
-	case errors.Is(err, errNotRegular):
+	case errors.Is(err, mappings.ErrNotRegular):
 		return p, core.ReasonOutsideHeap, nil
 	case err != nil:
 		return p, core.ReasonFileGone, nil //nolint:nilerr // a copy will do
@@ -198,13 +199,13 @@ func (r *Router) placeFile(
 		return p, 0, errors.Join(err, f.Close())
 	}
 	// Until here b is ours; a placement hands it on.
-	offset := m.offset + int64(lo-m.start)
-	l, err := at(a.Layout, offset+int64(first), !m.writable)
+	offset := m.Offset + int64(lo-m.Start)
+	l, err := at(a.Layout, offset+int64(first), !m.Writable)
 	switch {
 	case err != nil:
 	case offset+n > b.Size():
 		err = pointerError(lo, "%s ends at byte %d now, and the array at %d; it was truncated",
-			m.path, b.Size(), offset+n)
+			m.Path, b.Size(), offset+n)
 	case want.Writable:
 		err = b.checkWritable()
 	}

@@ -1,4 +1,4 @@
-package kit
+package mappings
 
 import (
 	"os"
@@ -12,28 +12,28 @@ func TestParseMapping(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		line string
-		want mapping
+		want Mapping
 	}{
 		{
 			"7f1000-7f3000 rw-s 00001000 08:01 1234                       /data/a b.npy",
-			mapping{
-				start: 0x7f1000, end: 0x7f3000, writable: true, shared: true, offset: 4096,
-				file: fileID{dev: unix.Mkdev(8, 1), ino: 1234}, path: "/data/a b.npy",
+			Mapping{
+				Start: 0x7f1000, End: 0x7f3000, Writable: true, Shared: true, Offset: 4096,
+				file: fileID{dev: unix.Mkdev(8, 1), ino: 1234}, Path: "/data/a b.npy",
 			},
 		}, {
-			"55d0-55e0 r--p 00000000 00:00 0 ", mapping{start: 0x55d0, end: 0x55e0},
+			"55d0-55e0 r--p 00000000 00:00 0 ", Mapping{Start: 0x55d0, End: 0x55e0},
 		}, {
 			"55d0-55e0 rw-p 00000000 00:00 0                                  [heap]",
-			mapping{start: 0x55d0, end: 0x55e0, writable: true, path: "[heap]"},
+			Mapping{Start: 0x55d0, End: 0x55e0, Writable: true, Path: "[heap]"},
 		}, {
 			`10-20 r--s 00000000 103:2a 77 /tmp/two\012lines (deleted)`,
-			mapping{
-				start: 0x10, end: 0x20, shared: true, file: fileID{unix.Mkdev(0x103, 0x2a), 77},
-				path: "/tmp/two\nlines (deleted)",
+			Mapping{
+				Start: 0x10, End: 0x20, Shared: true, file: fileID{unix.Mkdev(0x103, 0x2a), 77},
+				Path: "/tmp/two\nlines (deleted)",
 			},
 		}, {
 			"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]",
-			mapping{start: 0xffffffffff600000, end: 0xffffffffff601000, path: "[vsyscall]"},
+			Mapping{Start: 0xffffffffff600000, End: 0xffffffffff601000, Path: "[vsyscall]"},
 		},
 	}
 	for _, tt := range tests {
@@ -65,10 +65,10 @@ func FuzzMappings(f *testing.F) {
 	f.Add("10-20 rw-s 0 8:1 1 /a\n20-30 rw-s 10 8:1 1 /a\n", uint64(0x25))
 	f.Fuzz(func(t *testing.T, text string, addr uint64) {
 		m, ok, err := scanMappings(strings.NewReader(text), uintptr(addr))
-		if ok && (err != nil || uint64(m.start) > addr || addr >= uint64(m.end)) {
+		if ok && (err != nil || uint64(m.Start) > addr || addr >= uint64(m.End)) {
 			t.Errorf("%#x: %+v, %v", addr, m, err)
 		}
-		if ok && (m.offset < 0 || strings.Contains(m.path, `\012`)) {
+		if ok && (m.Offset < 0 || strings.Contains(m.Path, `\012`)) {
 			t.Errorf("%+v", m)
 		}
 	})
@@ -80,7 +80,7 @@ func TestQueryAgreesWithTable(t *testing.T) {
 	f := file(t, 3*4096)
 	_, start := mapped(t, f, 3*4096, unix.PROT_READ, unix.MAP_SHARED)
 	_, private := mapped(t, f, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
-	_, anonymous := anonymous(t, 4096)
+	_, anonymous := mapped(t, nil, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
 	table, err := os.Open("/proc/self/maps")
 	if err != nil {
 		t.Fatal(err)
@@ -110,33 +110,33 @@ func TestCoveringJoinsNeighbours(t *testing.T) {
 	t.Parallel()
 	t.Run("by query", func(t *testing.T) {
 		t.Parallel()
-		testCovering(t, new(mapTable))
+		testCovering(t, new(Table))
 	})
 	t.Run("by reading the table", func(t *testing.T) {
 		t.Parallel()
-		table := new(mapTable)
+		table := new(Table)
 		table.once.Do(func() {}) // as if the kernel had no query
 		testCovering(t, table)
 	})
 }
 
-func testCovering(t *testing.T, table *mapTable) {
+func testCovering(t *testing.T, table *Table) {
 	t.Helper()
 	f := file(t, 8*4096)
 	b, start := mapped(t, f, 8*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err := unix.Mprotect(b[3*4096:5*4096], unix.PROT_READ); err != nil {
 		t.Fatal(err)
 	}
-	defer table.close()
-	m, ok, err := table.covering(start+10, 8*4096-10)
-	if err != nil || !ok || m.start != start || m.end != start+8*4096 || m.writable {
+	defer table.Close()
+	m, ok, err := table.Covering(start+10, 8*4096-10)
+	if err != nil || !ok || m.Start != start || m.End != start+8*4096 || m.Writable {
 		t.Errorf("the whole: %+v, %v, %v", m, ok, err)
 	}
-	m, ok, err = table.covering(start+10, 4096)
-	if err != nil || !ok || m.end != start+3*4096 || !m.writable || m.offset != 0 {
+	m, ok, err = table.Covering(start+10, 4096)
+	if err != nil || !ok || m.End != start+3*4096 || !m.Writable || m.Offset != 0 {
 		t.Errorf("the first part: %+v, %v, %v", m, ok, err)
 	}
-	if _, ok, err := table.covering(16, 1); ok || err != nil {
+	if _, ok, err := table.Covering(16, 1); ok || err != nil {
 		t.Errorf("nothing is mapped at 16: %v, %v", ok, err)
 	}
 }

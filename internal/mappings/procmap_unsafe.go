@@ -1,4 +1,4 @@
-package kit
+package mappings
 
 import (
 	"bytes"
@@ -40,10 +40,10 @@ const (
 // queryMapping asks the kernel for the mapping that covers addr: far cheaper than reading the whole
 // table. The error is errors.ErrUnsupported on kernels before 6.11; ok is false where nothing is
 // mapped.
-func queryMapping(maps *os.File, addr uintptr) (m mapping, ok bool, err error) {
+func queryMapping(maps *os.File, addr uintptr) (m Mapping, ok bool, err error) {
 	q := procmapQuery{size: procmapQuerySize, addr: uint64(addr)}
 	if ok, err := q.do(maps); !ok || err != nil {
-		return mapping{}, false, err
+		return Mapping{}, false, err
 	}
 	if q.inode != 0 {
 		// Asked for separately: most memory is anonymous, and names need a buffer.
@@ -54,15 +54,15 @@ func queryMapping(maps *os.File, addr uintptr) (m mapping, ok bool, err error) {
 		q = procmapQuery{size: procmapQuerySize, addr: uint64(addr)}
 		q.nameSize, q.nameAddr = uint32(len(name)), uint64(uintptr(unsafe.Pointer(name)))
 		if ok, err := q.do(maps); !ok || err != nil {
-			return mapping{}, false, err
+			return Mapping{}, false, err
 		}
 		path, _, _ := bytes.Cut(name[:min(int(q.nameSize), len(name))], []byte{0})
-		m.path = string(path)
+		m.Path = string(path)
 	}
-	m.start, m.end = uintptr(q.start), uintptr(q.end)
-	m.writable = q.vmaFlags&procmapWritable != 0
-	m.shared = q.vmaFlags&procmapShared != 0
-	m.offset = int64(q.offset)
+	m.Start, m.End = uintptr(q.start), uintptr(q.end)
+	m.Writable = q.vmaFlags&procmapWritable != 0
+	m.Shared = q.vmaFlags&procmapShared != 0
+	m.Offset = int64(q.offset)
 	m.file = fileID{dev: unix.Mkdev(q.devMajor, q.devMinor), ino: q.inode}
 	return m, true, nil
 }

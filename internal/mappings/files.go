@@ -1,4 +1,4 @@
-package kit
+package mappings
 
 import (
 	"errors"
@@ -8,12 +8,14 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
-// openMapped opens, for reading, the very file that m is mapped from: by its path, or, when the path
+// Open opens, for reading, the very file that m is mapped from: by its path, or, when the path
 // is gone or leads elsewhere, through a descriptor of this process, or through the mapping itself,
 // which takes a privilege.
-func (t *mapTable) openMapped(m mapping) (*os.File, error) {
+func (t *Table) Open(m Mapping) (*os.File, error) {
 	var errs []error
 	try := func(path string) *os.File {
 		f, err := openRegular(path)
@@ -27,8 +29,8 @@ func (t *mapTable) openMapped(m mapping) (*os.File, error) {
 		errs = append(errs, fmt.Errorf("%s: another file now", path), f.Close())
 		return nil
 	}
-	if strings.HasPrefix(m.path, "/") && !strings.HasSuffix(m.path, " (deleted)") {
-		if f := try(m.path); f != nil {
+	if strings.HasPrefix(m.Path, "/") && !strings.HasSuffix(m.Path, " (deleted)") {
+		if f := try(m.Path); f != nil {
 			return f, nil
 		}
 	}
@@ -43,7 +45,8 @@ func (t *mapTable) openMapped(m mapping) (*os.File, error) {
 	return nil, errors.Join(errs...)
 }
 
-var errNotRegular = errors.New("not a regular file")
+// ErrNotRegular says that a mapping is of a device, or of something else that is no regular file.
+var ErrNotRegular = errors.New("not a regular file")
 
 // openRegular looks before it opens: opening a device or a pipe would have effects.
 func openRegular(path string) (*os.File, error) {
@@ -58,13 +61,13 @@ func openRegular(path string) (*os.File, error) {
 	case err != nil:
 		return nil, &os.PathError{Op: "stat", Path: path, Err: err}
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return nil, &os.PathError{Op: "open", Path: path, Err: errNotRegular}
+		return nil, &os.PathError{Op: "open", Path: path, Err: ErrNotRegular}
 	}
-	return reopen(look, false)
+	return shm.ReadOnly(look)
 }
 
 // same reports whether m is a mapping of f.
-func (t *mapTable) same(f *os.File, m mapping) bool {
+func (t *Table) same(f *os.File, m Mapping) bool {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		return false

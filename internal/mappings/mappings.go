@@ -1,4 +1,5 @@
-package kit
+// Package mappings tells what the addresses of this process are mapped from.
+package mappings
 
 import (
 	"bufio"
@@ -16,34 +17,36 @@ import (
 // fileID is a file as the kernel's mapping table names it.
 type fileID struct{ dev, ino uint64 }
 
-// mapping is one line of /proc/self/maps, or several of one file that follow each other.
-type mapping struct {
-	start, end      uintptr
+// Mapping is one line of /proc/self/maps, or several of one file that follow each other.
+type Mapping struct {
+	Start, End uintptr
+	Writable   bool
+	Shared     bool
+	Offset     int64  // where in the file Start lies
+	Path       string // as the kernel prints it, or ""
+
+	file            fileID  // zero for anonymous memory
 	first, firstEnd uintptr // start and end of the first line, if several were joined
-	writable        bool
-	shared          bool
-	offset          int64  // where in the file start lies
-	file            fileID // zero for anonymous memory
-	path            string // as the kernel prints it, or ""
 }
 
-func (m mapping) anonymous() bool { return m.file.ino == 0 }
+// Anonymous says whether no file is mapped there.
+func (m Mapping) Anonymous() bool { return m.file.ino == 0 }
 
 // continues reports whether m goes on where the mapping before it ended, in memory and in the file.
-func (m mapping) continues(before mapping) bool {
-	return m.start == before.end && m.shared == before.shared && m.file == before.file &&
-		m.offset == before.offset+int64(before.end-before.start)
+func (m Mapping) continues(before Mapping) bool {
+	return m.Start == before.End && m.Shared == before.Shared && m.file == before.file &&
+		m.Offset == before.Offset+int64(before.End-before.Start)
 }
 
-// mapTable answers what this process's addresses are mapped from. Its zero value is ready; it is
+// Table answers what this process's addresses are mapped from. Its zero value is ready; it is
 // safe for concurrent use.
-type mapTable struct {
+type Table struct {
 	once sync.Once
 	maps *os.File // for queries; nil if the kernel has none
 }
 
 // at finds the mapping that covers addr; ok is false if there is none.
-func (t *mapTable) at(addr uintptr) (m mapping, ok bool, err error) {
+func (t *Table) at(addr uintptr) (m Mapping, ok bool, err error) {
 	t.once.Do(func() {
 		f, err := os.Open("/proc/self/maps")
 		if err != nil {
@@ -60,35 +63,36 @@ func (t *mapTable) at(addr uintptr) (m mapping, ok bool, err error) {
 	}
 	f, err := os.Open("/proc/self/maps")
 	if err != nil {
-		return mapping{}, false, err
+		return Mapping{}, false, err
 	}
 	defer f.Close() //nolint:errcheck // only read
 	return scanMappings(f, addr)
 }
 
-// covering finds what [addr, addr+n) is mapped from, joining neighbours of one file. The answer may
+// Covering finds what [addr, addr+n) is mapped from, joining neighbours of one file. The answer may
 // end before addr+n: then something else, or nothing, follows.
-func (t *mapTable) covering(addr uintptr, n int64) (m mapping, ok bool, err error) {
+func (t *Table) Covering(addr uintptr, n int64) (m Mapping, ok bool, err error) {
 	m, ok, err = t.at(addr)
-	m.first, m.firstEnd = m.start, m.end
-	if !ok || err != nil || m.anonymous() {
+	m.first, m.firstEnd = m.Start, m.End
+	if !ok || err != nil || m.Anonymous() {
 		return m, ok, err
 	}
-	for int64(m.end-addr) < n {
-		next, ok, err := t.at(m.end)
+	for int64(m.End-addr) < n {
+		next, ok, err := t.at(m.End)
 		if err != nil {
-			return mapping{}, false, err
+			return Mapping{}, false, err
 		}
 		if !ok || !next.continues(m) {
 			break
 		}
-		m.end = next.end
-		m.writable = m.writable && next.writable
+		m.End = next.End
+		m.Writable = m.Writable && next.Writable
 	}
 	return m, true, nil
 }
 
-func (t *mapTable) close() {
+// Close gives up what the table has open.
+func (t *Table) Close() {
 	t.once.Do(func() {})
 	if t.maps != nil {
 		t.maps.Close() //nolint:errcheck // only read
@@ -96,29 +100,29 @@ func (t *mapTable) close() {
 }
 
 // scanMappings finds the mapping that covers addr in the text of /proc/self/maps.
-func scanMappings(r io.Reader, addr uintptr) (m mapping, ok bool, err error) {
+func scanMappings(r io.Reader, addr uintptr) (m Mapping, ok bool, err error) {
 	for b := bufio.NewReader(r); ; {
 		line, err := b.ReadString('\n')
 		if errors.Is(err, io.EOF) && line == "" {
-			return mapping{}, false, nil
+			return Mapping{}, false, nil
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
-			return mapping{}, false, err
+			return Mapping{}, false, err
 		}
 		m, err := parseMapping(strings.TrimSuffix(line, "\n"))
 		if err != nil {
-			return mapping{}, false, err
+			return Mapping{}, false, err
 		}
-		if m.start <= addr && addr < m.end {
+		if m.Start <= addr && addr < m.End {
 			return m, true, nil
 		}
 	}
 }
 
 // parseMapping reads one line: "7f10-7f20 rw-s 00001000 08:01 1234    /some/file".
-func parseMapping(line string) (mapping, error) {
-	bad := func() (mapping, error) {
-		return mapping{}, fmt.Errorf("/proc/self/maps: unknown line %q", line)
+func parseMapping(line string) (Mapping, error) {
+	bad := func() (Mapping, error) {
+		return Mapping{}, fmt.Errorf("/proc/self/maps: unknown line %q", line)
 	}
 	var fields [5]string
 	rest := line
@@ -140,22 +144,22 @@ func parseMapping(line string) (mapping, error) {
 		err = errors.Join(err, e)
 		return n
 	}
-	m := mapping{
-		start:    uintptr(number(from, 16, 64)),
-		end:      uintptr(number(to, 16, 64)),
-		writable: fields[1][1] == 'w',
-		shared:   fields[1][3] == 's',
-		offset:   int64(number(fields[2], 16, 63)),
+	m := Mapping{
+		Start:    uintptr(number(from, 16, 64)),
+		End:      uintptr(number(to, 16, 64)),
+		Writable: fields[1][1] == 'w',
+		Shared:   fields[1][3] == 's',
+		Offset:   int64(number(fields[2], 16, 63)),
 		file: fileID{
 			dev: unix.Mkdev(uint32(number(major, 16, 32)), uint32(number(minor, 16, 32))),
 			ino: number(fields[4], 10, 64),
 		},
-		path: strings.TrimLeft(rest, " "),
+		Path: strings.TrimLeft(rest, " "),
 	}
-	if err != nil || m.start >= m.end {
+	if err != nil || m.Start >= m.End {
 		return bad()
 	}
 	// The kernel escapes only newlines here.
-	m.path = strings.ReplaceAll(m.path, `\012`, "\n")
+	m.Path = strings.ReplaceAll(m.Path, `\012`, "\n")
 	return m, nil
 }
