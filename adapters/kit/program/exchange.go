@@ -3,6 +3,7 @@ package program
 import (
 	"fmt"
 
+	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/dlpack"
@@ -45,11 +46,11 @@ func askExchange(g *py.GIL, o py.Object, plan *Plan) (a answer, ok bool, err err
 
 // readManaged reads a tensor whose deleter is to be called, and gives it back if it cannot be read.
 func readManaged(g *py.GIL, managed dlpack.Managed) (answer, error) {
-	back := hold{deleter: managed.Deleter, argument: managed.Addr}
+	back := holds.Hold{Deleter: managed.Deleter, Argument: managed.Addr}
 	t, err := managed.Tensor()
 	if err != nil {
-		back.drop(g)
+		back.Drop(g)
 		return answer{}, err
 	}
-	return answer{spec: t.Spec, addr: t.Addr, deviceKnown: true, copied: t.Copied, holds: []hold{back}}, nil
+	return answer{spec: t.Spec, addr: t.Addr, deviceKnown: true, copied: t.Copied, holds: []holds.Hold{back}}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 )
@@ -48,14 +49,14 @@ func (p *Program) reader(f owner, plan *Plan) reader {
 
 // read asks an object for its memory, which is to be handed over. The caller drops the reading in the
 // same scope.
-func (p *Program) read(g *py.GIL, t target) (owner, *reading, error) {
-	f, plan, err := p.plan(g, t.object)
+func (p *Program) read(g *py.GIL, t published.Target) (owner, *reading, error) {
+	f, plan, err := p.plan(g, t.Object)
 	if err != nil {
 		return f, nil, err
 	}
 	r := p.reader(f, &plan)
-	r.mark = t.mark
-	result, err := r.read(g, t.object)
+	r.mark = t.Mark
+	result, err := r.read(g, t.Object)
 	return f, result, err
 }
 
@@ -86,7 +87,7 @@ func (p *Program) Arrays(ctx context.Context) iter.Seq2[core.Entry, error] {
 // list makes the whole list before anything of it is handed out: nobody's loop shall run with the
 // GIL held.
 func (p *Program) list(ctx context.Context) ([]core.Entry, error) {
-	if _, _, err := p.state.watch(); err != nil {
+	if _, _, err := p.state.Watch(); err != nil {
 		return nil, err
 	}
 	var entries []core.Entry
@@ -120,14 +121,14 @@ func (p *Program) entries(ctx context.Context, g *py.GIL) ([]core.Entry, error) 
 			return nil
 		})
 	}
-	for _, name := range p.published.names() {
-		t, ok, err := p.published.get(g, name)
+	for _, name := range p.published.Names() {
+		t, ok, err := p.published.Get(g, name)
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			t.close() // nothing is going to be touched
-			if err := add(name, t.object, true); err != nil {
+			t.Close() // nothing is going to be touched
+			if err := add(name, t.Object, true); err != nil {
 				return nil, err
 			}
 		}

@@ -3,6 +3,7 @@ package program
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/arrayinterface"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/cai"
@@ -39,7 +40,7 @@ func (r *reader) askCUDAInterface(g *py.GIL, o py.Object) (a answer, ok bool, er
 	if s := array.Stream; s.Given && s.Handle != streamOfThread {
 		a.stream = uintptr(s.Handle)
 	}
-	a.holds = []hold{{object: g.Keep(o), onMain: r.EndOnMain}, {object: g.Keep(dict), onMain: r.EndOnMain}}
+	a.holds = []holds.Hold{{Object: g.Keep(o), OnMain: r.EndOnMain}, {Object: g.Keep(dict), OnMain: r.EndOnMain}}
 	return a, true, nil
 }
 
@@ -66,7 +67,7 @@ func askArrayInterface(g *py.GIL, o py.Object, plan *Plan) (a answer, ok bool, e
 	}
 	a = answer{spec: array.Spec, addr: array.Addr}
 	if plan.Hold {
-		a.holds = []hold{{object: g.Keep(o), onMain: plan.EndOnMain}, {object: g.Keep(dict), onMain: plan.EndOnMain}}
+		a.holds = []holds.Hold{{Object: g.Keep(o), OnMain: plan.EndOnMain}, {Object: g.Keep(dict), OnMain: plan.EndOnMain}}
 	}
 	return a, true, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 )
@@ -35,7 +36,7 @@ func (p *Program) Lease(ctx context.Context, name string, req core.Request) (cor
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for delay := firstPoll; ; delay = min(2*delay, lastPoll) {
-		ended, changed, endErr := p.state.watch()
+		ended, changed, endErr := p.state.Watch()
 		if endErr != nil {
 			return core.Lease{}, about("lease", name, "", endErr)
 		}
@@ -76,7 +77,7 @@ func (p *Program) orEnd(err error) error {
 	if !errors.Is(err, core.ErrUnavailable) {
 		return err
 	}
-	if _, _, end := p.state.watch(); end != nil {
+	if _, _, end := p.state.Watch(); end != nil {
 		return end
 	}
 	return err
@@ -90,7 +91,7 @@ func (p *Program) tryLease(ctx context.Context, path names.Path, req core.Reques
 		if err != nil {
 			return err
 		}
-		defer t.close()
+		defer t.Close()
 		granted, err := p.grant(ctx, g, t, req)
 		if err != nil {
 			return err
@@ -108,7 +109,7 @@ func (p *Program) tryLease(ctx context.Context, path names.Path, req core.Reques
 }
 
 // grant leases an object.
-func (p *Program) grant(ctx context.Context, g *py.GIL, t target, req core.Request) (core.Lease, error) {
+func (p *Program) grant(ctx context.Context, g *py.GIL, t published.Target, req core.Request) (core.Lease, error) {
 	f, r, err := p.read(g, t)
 	if err != nil {
 		return core.Lease{}, about("lease", "", f.name, err)
@@ -130,7 +131,7 @@ func (p *Program) grant(ctx context.Context, g *py.GIL, t target, req core.Reque
 			if place.Drop != nil {
 				place.Drop()
 			}
-			p.holds.add(held)
+			p.holds.Add(held)
 		}
 	}
 	return p.leases.GrantMemory(core.Lease{ //nolint:contextcheck // nothing of it waits

@@ -3,99 +3,16 @@ package program
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda/export"
 	"github.com/ndbridge/ndbridge/internal/suggest"
 )
-
-// target is an object that a name leads to.
-type target struct {
-	object py.Object
-	mark   *export.Mark // the work that an array on a GPU waits for, if it was said when it was published
-}
-
-// close gives the mark up.
-func (t target) close() {
-	if t.mark != nil {
-		t.mark.Close()
-	}
-}
-
-// drop gives up what a name that was published held.
-func (t target) drop(g *py.GIL) {
-	t.close()
-	if t.object != 0 {
-		g.Drop(t.object)
-	}
-}
-
-// published holds the objects that the program has given a name. Its lock is never held while Python
-// code can run, since that code may publish.
-type published struct {
-	mu      sync.Mutex
-	objects map[string]target // references of its own
-}
-
-// get gives an object, which the scope holds from then on. The caller closes it.
-func (b *published) get(g *py.GIL, name string) (t target, ok bool, err error) {
-	b.mu.Lock()
-	if t, ok = b.objects[name]; ok {
-		g.Keep(t.object)
-		if t.mark != nil {
-			t.mark.Hold()
-		}
-	}
-	b.mu.Unlock()
-	if !ok {
-		return target{}, false, nil
-	}
-	defer g.Drop(t.object)
-	if _, err = g.NewTuple(t.object); err != nil { // the scope's hold on the object
-		t.close()
-		return target{}, false, err
-	}
-	return t, true, nil
-}
-
-// put takes the name for t, or gives it back if t is empty. What had it comes back, with its reference.
-func (b *published) put(name string, t target) (before target) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	before = b.objects[name]
-	switch {
-	case t.object == 0:
-		delete(b.objects, name)
-	case b.objects == nil:
-		b.objects = map[string]target{name: t}
-	default:
-		b.objects[name] = t
-	}
-	return before
-}
-
-// closeMarks is for the end, when nothing is leased any more.
-func (b *published) closeMarks() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for name, t := range b.objects {
-		t.close()
-		b.objects[name] = target{object: t.object}
-	}
-}
-
-// names gives the names that are taken, in order.
-func (b *published) names() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Sorted(maps.Keys(b.objects))
-}
 
 // Publish gives an array a name, which the host can ask for as for a variable, and holds it until it
 // is unpublished or the name goes to another. An array on a GPU is made when the calling thread's work
@@ -110,18 +27,18 @@ func (p *Program) Publish(g *py.GIL, name string, o py.Object) error {
 	if err != nil {
 		return about("publish", "", "", err)
 	}
-	t := target{object: o}
+	t := published.Target{Object: o}
 	err = g.Nested(func() error {
-		t.mark, err = p.mark(g, o)
+		t.Mark, err = p.mark(g, o)
 		return err
 	})
 	if err != nil {
 		return about("publish", name, "", err)
 	}
 	g.Keep(o)
-	before := p.published.put(path.String(), t)
-	p.state.touch()
-	before.drop(g)
+	before := p.published.Put(path.String(), t)
+	p.state.Touch()
+	before.Drop(g)
 	return nil
 }
 
@@ -168,12 +85,12 @@ func (p *Program) Unpublish(g *py.GIL, name string) error {
 	if path, err := names.Parse(name); err == nil {
 		text = path.String()
 	}
-	before := p.published.put(text, target{})
-	if before.object == 0 {
+	before := p.published.Put(text, published.Target{})
+	if before.Object == 0 {
 		return &core.PythonError{Type: "KeyError", Message: "no array is published as " + strconv.Quote(name)}
 	}
-	p.state.touch()
-	before.drop(g)
+	p.state.Touch()
+	before.Drop(g)
 	return nil
 }
 
@@ -187,29 +104,29 @@ func (e *missingError) Error() string { return e.what }
 
 // find follows a path to its object, which the scope holds. The caller closes it. What is not there is a
 // *missingError.
-func (p *Program) find(g *py.GIL, path names.Path) (target, error) {
-	if t, ok, err := p.published.get(g, path.String()); ok || err != nil {
+func (p *Program) find(g *py.GIL, path names.Path) (published.Target, error) {
+	if t, ok, err := p.published.Get(g, path.String()); ok || err != nil {
 		return t, err
 	}
-	t, ok, err := p.published.get(g, path.Root)
+	t, ok, err := p.published.Get(g, path.Root)
 	if err != nil {
-		return target{}, err
+		return published.Target{}, err
 	}
-	t.close() // it says nothing about what the object leads to
-	o := t.object
+	t.Close() // it says nothing about what the object leads to
+	o := t.Object
 	if !ok {
 		if o, err = p.global(g, path.Root); err != nil {
-			return target{}, err
+			return published.Target{}, err
 		}
 	}
 	where := path.Root
 	for _, s := range path.Steps {
 		if o, err = follow(g, o, s, where); err != nil {
-			return target{}, err
+			return published.Target{}, err
 		}
 		where += s.String()
 	}
-	return target{object: o}, nil
+	return published.Target{Object: o}, nil
 }
 
 // globals is the dict of the program's global variables.
@@ -238,7 +155,7 @@ func (p *Program) global(g *py.GIL, name string) (py.Object, error) {
 	if err != nil {
 		return 0, err
 	}
-	words = append(words, p.published.names()...)
+	words = append(words, p.published.Names()...)
 	return 0, &missingError{
 		what:  "the program has no global variable, and has published nothing, of that name",
 		meant: suggest.Remedy(name, slices.Values(words), ""),

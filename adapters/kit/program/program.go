@@ -12,6 +12,9 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/heap"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/progress"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 )
@@ -24,9 +27,9 @@ type Program struct {
 	heapState string
 	router    *kit.Router
 	leases    kit.Leases
-	holds     *holds
-	state     state
-	published published
+	holds     *holds.Keeper
+	state     progress.State
+	published published.Names
 
 	frameworks []*framework // as the adapters were given; the slice does not change
 	generic    framework    // of objects that no adapter claims
@@ -64,7 +67,7 @@ func New(interp *py.Interp, plugin string, adapters ...Adapter) *Program {
 		plugin:    plugin,
 		heapState: heapState,
 		router:    kit.NewRouter(h),
-		holds:     &holds{interp: interp},
+		holds:     holds.New(interp),
 		generic:   framework{name: genericName},
 	}
 	for _, a := range adapters {
@@ -76,9 +79,8 @@ func New(interp *py.Interp, plugin string, adapters ...Adapter) *Program {
 // Close ends all leases and gives their memory back. The caller must not hold the GIL.
 func (p *Program) Close() error {
 	err := p.leases.Close()
-	p.holds.close()
-	p.holds.running.Wait()
-	p.published.closeMarks()
+	p.holds.Close()
+	p.published.CloseMarks()
 	return errors.Join(err, p.router.Close())
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda"
@@ -21,28 +22,7 @@ type reading struct {
 	quirks    []core.QuirkID
 	temporary bool // the memory was made for the answer
 	hold      bool // a lease that shares the memory holds what is in holds
-	holds     []hold
-}
-
-// hold is one thing that keeps memory as it is: an object, or a DLPack tensor.
-type hold struct {
-	object            py.Object
-	onMain            bool // only Python's main thread may end the object
-	deleter, argument uintptr
-}
-
-// drop gives the thing back. Python may run any code then.
-func (h hold) drop(g *py.GIL) {
-	switch {
-	case h.object == 0:
-	case h.onMain:
-		g.DropOnMain(h.object)
-	default:
-		g.Drop(h.object)
-	}
-	if h.deleter != 0 {
-		g.CallDeleter(h.deleter, h.argument)
-	}
+	holds     []holds.Hold
 }
 
 // takeOrder gives the order to who takes its queue over.
@@ -57,10 +37,10 @@ func (r *reading) drop(g *py.GIL) {
 	if q := r.takeOrder().Queue; q != nil {
 		q.Close()
 	}
-	holds := r.holds
+	held := r.holds
 	r.holds = nil
-	for _, h := range holds {
-		h.drop(g)
+	for _, h := range held {
+		h.Drop(g)
 	}
 }
 
@@ -72,7 +52,7 @@ type answer struct {
 	stream      uintptr // on which the array is made: a CUstream; 0 if the protocol names none
 	ordered     bool    // the reader's queue waits for what the array needs
 	copied      bool    // the framework says that it made a copy
-	holds       []hold
+	holds       []holds.Hold
 }
 
 // reader carries out a plan.
@@ -172,7 +152,7 @@ func (r *reader) try(g *py.GIL, o py.Object, protocol Protocol) (result *reading
 	}
 	if result == nil {
 		for _, h := range a.holds {
-			h.drop(g)
+			h.Drop(g)
 		}
 		if r.queue != nil {
 			r.queue.Close()

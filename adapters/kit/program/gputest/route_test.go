@@ -102,6 +102,9 @@ fill(page, 3, MB // 4, s)
 fill(both, 4, MB // 4, s)
 pages, boths = host_array(page, MB // 4), host_array(both, MB // 4)
 mapped = Array(page, MB // 4)
+import numpy as np
+registered = np.full(MB, 5, "f4")
+call("cuMemHostRegister_v2", p64(registered.ctypes.data), size_t(registered.nbytes), 3)
 `, options{})
 	for name, want := range map[string]struct {
 		value float32
@@ -111,6 +114,8 @@ mapped = Array(page, MB // 4)
 		"pages":  {3, core.CUDAPinned, core.RouteMappedFile},
 		"boths":  {4, core.CUDAManaged, core.RouteStaged},
 		"mapped": {3, core.CUDAPinned, core.RouteMappedFile},
+
+		"registered": {5, core.CUDAPinned, core.RouteSharedHeap},
 	} {
 		v := take(t, s, name)
 		if v.Route() != want.route || v.Layout().Device().Kind != want.kind {

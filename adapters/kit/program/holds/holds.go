@@ -1,0 +1,110 @@
+// Package holds gives back what leases hold in Python.
+package holds
+
+import (
+	"context"
+	"sync"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+)
+
+// Hold is one thing that keeps memory as it is: an object, or a DLPack tensor.
+type Hold struct {
+	Object            py.Object
+	OnMain            bool // only Python's main thread may end the object
+	Deleter, Argument uintptr
+}
+
+// Drop gives the thing back. Python may run any code then.
+func (h Hold) Drop(g *py.GIL) {
+	switch {
+	case h.Object == 0:
+	case h.OnMain:
+		g.DropOnMain(h.Object)
+	default:
+		g.Drop(h.Object)
+	}
+	if h.Deleter != 0 {
+		g.CallDeleter(h.Deleter, h.Argument)
+	}
+}
+
+// Keeper gives Python's things back when leases end. That needs the GIL, for which Release must not
+// wait, and each turn of which costs the program time: so what has come together meanwhile goes back
+// in one turn.
+type Keeper struct {
+	interp *py.Interp
+
+	mu      sync.Mutex
+	pending []Hold
+	closed  bool
+	stop    context.CancelFunc // of the goroutine that runs while something is pending
+	running sync.WaitGroup
+}
+
+// New makes a keeper. The caller must Close it.
+func New(interp *py.Interp) *Keeper { return &Keeper{interp: interp} }
+
+// Add gives things back soon. It does not wait.
+func (k *Keeper) Add(things []Hold) {
+	if len(things) == 0 {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return // the program is ending, and everything with it
+	}
+	k.pending = append(k.pending, things...)
+	if k.stop == nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		k.stop = cancel
+		k.running.Go(func() { k.run(ctx) })
+	}
+}
+
+func (k *Keeper) run(ctx context.Context) {
+	for {
+		things := k.take()
+		if len(things) == 0 {
+			return
+		}
+		err := k.interp.Do(ctx, func(g *py.GIL) error {
+			for _, t := range things {
+				t.Drop(g)
+			}
+			return nil
+		})
+		if err != nil { // the interpreter is ending: its things are not ours to touch any more
+			k.close()
+		}
+	}
+}
+
+func (k *Keeper) take() []Hold {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	things := k.pending
+	k.pending = nil
+	if len(things) == 0 && k.stop != nil {
+		k.stop()
+		k.stop = nil
+	}
+	return things
+}
+
+// Close forgets what is pending, and waits for what is under way.
+func (k *Keeper) Close() {
+	k.close()
+	k.running.Wait()
+}
+
+func (k *Keeper) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.closed = true
+	k.pending = nil
+	if k.stop != nil {
+		k.stop()
+	}
+}
