@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 // remote is a program with arrays on a GPU, and the importer for it. It lends descriptors, as a
 // core.Producer does.
 type remote struct {
-	t        *testing.T
+	t        testing.TB
 	cmd      *exec.Cmd
 	conn     *fdpass.Conn
 	importer *cuda.Importer
@@ -62,7 +62,7 @@ type remote struct {
 }
 
 // start starts a program.
-func start(t *testing.T) *remote {
+func start(t testing.TB) *remote {
 	t.Helper()
 	conn, peer, err := fdpass.Pair()
 	if err != nil {
@@ -219,7 +219,7 @@ func (r *remote) check(handle core.Handle, value byte) {
 }
 
 // lease is what the program would grant for all bytes of an array, as n elements of one type.
-func lease(t *testing.T, handle core.Handle, fence core.Fence, d core.DType, writable bool) core.Lease {
+func lease(t testing.TB, handle core.Handle, fence core.Fence, d core.DType, writable bool) core.Lease {
 	t.Helper()
 	l, err := core.NewLayout(core.LayoutSpec{
 		DType: d, Device: core.Device{Kind: core.CUDA, Index: 7}, Shape: []int{int(handle.Extent()) / d.Size()},
@@ -260,7 +260,7 @@ func (r *remote) view(l core.Lease) (*core.View, <-chan struct{}) {
 }
 
 // stream makes a stream of device 0.
-func stream(t *testing.T) *cuda.Stream {
+func stream(t testing.TB) *cuda.Stream {
 	t.Helper()
 	s, err := cuda.NewStream(0)
 	if err != nil {
