@@ -40,12 +40,12 @@ pinned[:], managed[:] = 2, 3
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer stream.Close() //nolint:errcheck // the test's own
+		defer stream.Close()
 		module, err := cuda.LoadModule(0, ptx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer module.Close() //nolint:errcheck // the test's own
+		defer module.Close()
 		kernel, err := module.Function("copy")
 		if err != nil {
 			t.Fatal(err)
