@@ -5,6 +5,10 @@
 // an address: what kind of memory it is, whose, from where to where, and how another process may reach
 // it. Nothing is believed that the driver does not confirm.
 //
+// Hosts get views of such memory from a session. A [Stream] waits for what a program's GPU has still to
+// do, [Launch] runs a kernel on views wherever they lie, and [Copy] and [Put] move elements between a
+// view and Go's memory; an [Importer] is what sessions open the memory with.
+//
 // Devices are told apart by their [core.UUID]; indices differ between processes.
 //
 // Binaries have CUDA if they were built with the tag "cuda"; all others, and those that find no driver,

@@ -62,29 +62,29 @@ type remote struct {
 }
 
 // start starts a program.
-func start(t testing.TB) *remote {
-	t.Helper()
+func start(tb testing.TB) *remote {
+	tb.Helper()
 	conn, peer, err := fdpass.Pair()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	r := &remote{t: t, conn: conn, files: make(map[core.SegmentID]*os.File)}
+	r := &remote{t: tb, conn: conn, files: make(map[core.SegmentID]*os.File)}
 	r.cmd = exec.Command(os.Args[0]) //nolint:noctx // it ends with its socket, when the importer is closed
 	r.cmd.Env = append(os.Environ(), programVariable+"=1", "GORACE=atexit_sleep_ms=0")
 	r.cmd.ExtraFiles = []*os.File{peer}
 	r.cmd.Stderr = os.Stderr
 	if err := r.cmd.Start(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	peer.Close()
 	r.importer = cuda.NewImporter(r)
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := r.importer.Close(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 		conn.Close()
 		if err := r.cmd.Wait(); err != nil && r.cmd.ProcessState.ExitCode() >= 0 {
-			t.Error(err)
+			tb.Error(err)
 		}
 		for _, f := range r.files {
 			f.Close()
@@ -219,13 +219,13 @@ func (r *remote) check(handle core.Handle, value byte) {
 }
 
 // lease is what the program would grant for all bytes of an array, as n elements of one type.
-func lease(t testing.TB, handle core.Handle, fence core.Fence, d core.DType, writable bool) core.Lease {
-	t.Helper()
+func lease(tb testing.TB, handle core.Handle, fence core.Fence, d core.DType, writable bool) core.Lease {
+	tb.Helper()
 	l, err := core.NewLayout(core.LayoutSpec{
 		DType: d, Device: core.Device{Kind: core.CUDA, Index: 7}, Shape: []int{int(handle.Extent()) / d.Size()},
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return core.Lease{ID: 1, Layout: l, Handle: handle, Fence: fence, Writable: writable}
 }
@@ -260,13 +260,13 @@ func (r *remote) view(l core.Lease) (*core.View, <-chan struct{}) {
 }
 
 // stream makes a stream of device 0.
-func stream(t testing.TB) *cuda.Stream {
-	t.Helper()
+func stream(tb testing.TB) *cuda.Stream {
+	tb.Helper()
 	s, err := cuda.NewStream(0)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
+	tb.Cleanup(func() { s.Close() })
 	return s
 }
 
