@@ -13,7 +13,8 @@ const introduction = `<!-- Written by "make generate" from adapters/*/quirks.go;
 
 Array frameworks do not always do what the export protocols say, and each version does something else. What is special is data:
 a row in the table of the framework's adapter, which edits the plan by which an array is read. Views name the quirks that took part
-(` + "`view.Quirks()`" + `), errors name the one that decided. Each row is proven by a test on the real framework that fails without it.
+(` + "`view.Quirks()`" + `), errors name the one that decided. Each row is proven by a test on the real framework that fails without it:
+on the CPU where it shows there; PyCUDA, Numba and cuda.core on a simulated driver too; the others' rows about GPUs on a GPU (make test-gpu).
 
     ndbridge quirks                            # these tables
     ndbridge quirks torch --version 2.1        # what holds for one version
