@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 
 x = jnp.arange(100000, dtype="float32")
-work = jax.jit(lambda m: jax.lax.fori_loop(0, 300, lambda _, m: m @ m * 1e-4 + m, m)[0, 0] * 0 + 2)
+work = jax.jit(lambda m: jax.lax.fori_loop(0, 300, lambda _, m: m @ m / 4096, m)[0, 0] + 1)
 large = jnp.ones((4096, 4096))
 work(large).block_until_ready()  # compiled
 
