@@ -87,7 +87,7 @@ func measureViews(t *testing.T, name string, peers *peers) {
 	for range rounds {
 		take(host, "result")
 		take(idle, `arrays["a"]`)
-		run.Remote.Exec(t, "work.begin(framework.stream(), 400); work.end(framework.stream())")
+		run.Remote.Exec(t, "work.milliseconds = 400; work.begin(framework.stream()); work.end(framework.stream())")
 		take(pending, `arrays["a"]`)
 		if !harness.Eval[bool](t, run.Remote, "work.running()") {
 			t.Fatal("the work was over before the last view")

@@ -35,7 +35,11 @@ func start(tb testing.TB, framework string, env map[string]string) *harness.Run 
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return startScript(tb, string(script), env, framework)
+	run := startScript(tb, string(script), env, framework)
+	if err := run.View(tb, "ready").Close(); err != nil { // or why the program did not get there
+		tb.Fatal(err)
+	}
+	return run
 }
 
 // startScript runs a script that may import what is in testdata/programs.

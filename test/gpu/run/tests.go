@@ -42,7 +42,9 @@ func parseTests(text string, opts options) []testResult {
 			}
 			continue
 		}
-		output[current] = append(output[current], line)
+		if !strings.Contains(line, "level=DEBUG") {
+			output[current] = append(output[current], line)
+		}
 	}
 	for i := range tests {
 		if t := &tests[i]; t.Result != "PASS" {

@@ -3,7 +3,7 @@
 A module with_NAME.py is what is known of a framework: make(kind), write(kind, array, value) and
 address(array); stream(), the stream that its work goes to now, and other_stream(), a context in which
 that is another one. A framework whose arrays cannot be written has written(kind, value) in their
-place, which makes an array that is ready late, or at once if that is after 0 milliseconds, and pending(array).
+place, which makes an array that is ready late, unless it is told not to, and pending(array).
 """
 
 import importlib
@@ -34,7 +34,7 @@ def make(name, kind, value=0.0):
 
 def made(kind, value):
     if hasattr(framework, "written"):
-        return framework.written(kind, value, 0)
+        return framework.written(kind, value, late=False)
     array = framework.make(kind)
     framework.write(kind, array, value)
     return array
@@ -99,4 +99,5 @@ def contents(name):
     return read_words(framework.address(arrays[name]), COUNT)
 
 
+ready = numpy.zeros(1)
 remote.serve()

@@ -21,7 +21,7 @@ def version():
     return dali.__version__
 
 
-def written(kind, value, milliseconds=0):
+def written(kind, value, late=False):
     pipeline = _constant(float(value))
     pipeline.build()
     (tensors,) = pipeline.run()

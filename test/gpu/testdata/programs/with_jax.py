@@ -9,7 +9,7 @@ import time
 import jax
 import jax.numpy as jnp
 from jax.sharding import SingleDeviceSharding
-from work import COUNT, MILLISECONDS, use_primary
+from work import COUNT, use_primary, work
 
 _SIDE = 8192
 _gpu = jax.devices("gpu")[0]
@@ -28,7 +28,7 @@ def _last(x, value):
 
 
 _zeros = jnp.zeros((_SIDE, _SIDE), dtype=jnp.float32)
-_steps = 0
+_step_seconds = 0
 
 
 def version():
@@ -36,24 +36,24 @@ def version():
 
 
 def _calibrate():
-    """Find out how many steps take as long as the other frameworks' work."""
-    global _steps
+    """Find out how long a step takes."""
+    global _step_seconds
     jax.device_put(_last(_step(_step(_zeros)), 0.0), _pinned).block_until_ready()
     start = time.perf_counter()
     _step(_zeros).block_until_ready()
-    _steps = 1 + int(MILLISECONDS / 1000 / (time.perf_counter() - start))
+    _step_seconds = time.perf_counter() - start
 
 
-def written(kind, value, milliseconds=MILLISECONDS):
-    if not _steps:
+def written(kind, value, late=True):
+    if not _step_seconds:
         _calibrate()
     x = _zeros
-    for _ in range(_steps if milliseconds else 0):
+    for _ in range(1 + int(work.milliseconds / 1000 / _step_seconds) if late else 0):
         x = _step(x)
     array = _last(x, value)
     if kind == "pinned_host":
         array = jax.device_put(array, _pinned)
-    return array if milliseconds else array.block_until_ready()
+    return array if late else array.block_until_ready()
 
 
 def pending(array):

@@ -12,7 +12,6 @@ import numpy
 cu = ctypes.CDLL("libcuda.so.1")
 
 NOT_READY = 600
-MILLISECONDS = int(os.environ.get("WORK_MS", "300"))
 COUNT = 6 << 20  # floats of an array: 24 MiB, more than one chunk of an expandable segment
 
 with open(os.path.join(os.path.dirname(__file__), "..", "kernels.ptx"), "rb") as file:
@@ -32,6 +31,7 @@ class Work:
     def __init__(self):
         self.kernels = {}  # by context
         self.event = None
+        self.milliseconds = int(os.environ.get("WORK_MS", "300"))  # that work takes
 
     def kernel(self):
         context = ctypes.c_void_p()
@@ -47,9 +47,9 @@ class Work:
         """Load the kernel, which takes a while, and may wait for what the context does."""
         self.kernel()
 
-    def begin(self, stream=0, milliseconds=MILLISECONDS):
+    def begin(self, stream=0):
         """Keep a stream busy."""
-        time = ctypes.c_uint64(milliseconds * 1_000_000)
+        time = ctypes.c_uint64(self.milliseconds * 1_000_000)
         arguments = (ctypes.c_void_p * 1)(ctypes.cast(ctypes.byref(time), ctypes.c_void_p))
         check(cu.cuLaunchKernel(self.kernel(), 1, 1, 1, 1, 1, 1, 0, ctypes.c_void_p(stream), arguments, None))
 
