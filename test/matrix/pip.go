@@ -70,12 +70,13 @@ func find(cells []cell, version, python string) *cell {
 func refusal(ctx context.Context, p python, requirements []string) (string, error) {
 	for _, requirement := range requirements {
 		name, version, _ := strings.Cut(requirement, "==")
-		// What it offers for this Python. It fails if that is nothing, as the next command does then.
-		out, err := pip(ctx, p, "index", "versions", "--only-binary", ":all:", name)
-		if err == nil && slices.ContainsFunc(offered(out), func(v string) bool { return same(v, version) }) {
+		// It tells what it has wheels of for this Python when none will do. (`pip index versions` counts
+		// source archives too, with some versions of pip.)
+		out, _ := install(ctx, p, name+"<0")
+		if slices.ContainsFunc(offered(out), func(v string) bool { return same(v, version) }) {
 			continue
 		}
-		out, err = pip(ctx, p, "install", "--dry-run", "--ignore-installed", "--no-deps", "--only-binary", ":all:", requirement)
+		out, err := install(ctx, p, requirement)
 		if err == nil {
 			continue
 		}
@@ -88,24 +89,24 @@ func refusal(ctx context.Context, p python, requirements []string) (string, erro
 	return "", nil
 }
 
-// pip gives what pip writes. The error is not nil if it exits with another status than 0.
-func pip(ctx context.Context, p python, args ...string) (string, error) {
-	args = append([]string{"-m", "pip", "--disable-pip-version-check", "--no-input"}, args...)
-	out, err := exec.CommandContext(ctx, p.path, args...).CombinedOutput()
+// install gives what pip writes when it is to install wheels, which it does not do. The error is not nil if
+// it would not.
+func install(ctx context.Context, p python, requirement string) (string, error) {
+	out, err := exec.CommandContext(ctx, p.path, "-m", "pip", "--disable-pip-version-check", "--no-input", "install",
+		"--dry-run", "--ignore-installed", "--no-deps", "--only-binary", ":all:", requirement).CombinedOutput()
 	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		return err.Error(), err
 	}
 	return string(out), err
 }
 
-// offered reads the output of `pip index versions`.
+// offered lists the versions that pip says it has found.
 func offered(out string) []string {
-	for line := range strings.Lines(out) {
-		if rest, ok := strings.CutPrefix(line, "Available versions: "); ok {
-			return strings.Split(strings.TrimSpace(rest), ", ")
-		}
+	found := foundVersions.FindStringSubmatch(out)
+	if found == nil {
+		return nil
 	}
-	return nil
+	return strings.Split(found[1], ", ")
 }
 
 var (
@@ -121,8 +122,7 @@ func pipReason(out, version string) (reason string, ok bool) {
 		return "", false
 	}
 	reason = match[1]
-	if found := foundVersions.FindStringSubmatch(out); found != nil {
-		all := strings.Split(found[1], ", ")
+	if all := offered(out); all != nil {
 		if len(all) > 3 {
 			all = []string{all[0], "…", all[len(all)-1]}
 		}

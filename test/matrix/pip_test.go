@@ -36,12 +36,12 @@ func TestPipReason(t *testing.T) {
 
 func TestOffered(t *testing.T) {
 	t.Parallel()
-	const out = "WARNING: pip index is currently an experimental command.\nnumpy (2.0.2)\n" +
-		"Available versions: 2.0.2, 2.0.1\n  INSTALLED: 2.0.2\n"
-	if got := offered(out); len(got) != 2 || got[0] != "2.0.2" || got[1] != "2.0.1" {
+	const out = "ERROR: Could not find a version that satisfies the requirement numpy<0 (from versions: 2.0.1, 2.0.2)\n" +
+		"ERROR: No matching distribution found for numpy<0\n"
+	if got := offered(out); len(got) != 2 || got[0] != "2.0.1" || got[1] != "2.0.2" {
 		t.Errorf("%q", got)
 	}
-	if got := offered("ERROR: No matching distribution found for numpy\n"); got != nil {
+	if got := offered("ERROR: No matching distribution found for numpy<0\n"); got != nil {
 		t.Errorf("%q", got)
 	}
 }
