@@ -40,17 +40,27 @@ func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, 
 const legacyStream = 1
 
 // CurrentStream implements [program.Streamer]: PyTorch's current stream is the calling thread's, and
-// each device has one.
+// each device has one. That of the current device is where copies to and from pinned memory go.
 func (*adapter) CurrentStream(g *py.GIL, env *program.Env, o py.Object) (uintptr, bool, error) {
-	device, err := g.Attr(o, "device")
+	var devices []py.Object
+	flag, err := g.Attr(o, "is_cuda")
 	if err != nil {
 		return 0, false, err
+	}
+	if onGPU, err := g.Bool(flag); err != nil {
+		return 0, false, err
+	} else if onGPU {
+		device, err := g.Attr(o, "device")
+		if err != nil {
+			return 0, false, err
+		}
+		devices = append(devices, device)
 	}
 	cuda, err := g.Attr(env.Module, "cuda")
 	if err != nil {
 		return 0, false, err
 	}
-	stream, err := g.CallMethod(cuda, "current_stream", []py.Object{device}, nil)
+	stream, err := g.CallMethod(cuda, "current_stream", devices, nil)
 	if err != nil {
 		return 0, false, err
 	}

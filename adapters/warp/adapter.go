@@ -31,10 +31,18 @@ func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, 
 	return plan, nil
 }
 
-// CurrentStream implements [program.Streamer]: each of Warp's devices has one, for all threads.
+// CurrentStream implements [program.Streamer]: each of Warp's GPUs has one, for all threads. Its CPU, where
+// pinned arrays are, has none.
 func (*adapter) CurrentStream(g *py.GIL, _ *program.Env, o py.Object) (uintptr, bool, error) {
 	device, err := g.Attr(o, "device")
 	if err != nil {
+		return 0, false, err
+	}
+	onGPU, err := g.Attr(device, "is_cuda")
+	if err != nil {
+		return 0, false, err
+	}
+	if yes, err := g.Bool(onGPU); err != nil || !yes {
 		return 0, false, err
 	}
 	stream, err := g.Attr(device, "stream")
