@@ -12,6 +12,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/hostplugin/internal/checksum"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/hclbody"
+	"github.com/ndbridge/ndbridge/internal/ring"
 )
 
 // Validate checks what a Config says without looking at the file system: whether files exist is
@@ -87,6 +88,7 @@ func (c *checker) program(at place, p *Program) {
 	c.strings(at, p)
 	c.plugin(at, p)
 	c.heap(at, p)
+	c.handoff(at, p)
 	if p.StartTimeout < 0 {
 		c.errorf(at.At("start_timeout"), "Invalid duration", "start_timeout must be positive, not %s.", p.StartTimeout)
 	}
@@ -157,6 +159,16 @@ func (c *checker) plugin(at place, p *Program) {
 	if _, err := checksum.Parse(p.Checksum); err != nil {
 		c.errorf(at.At("checksum"), "Invalid checksum",
 			"checksum must be \"sha256:\" and 64 hexadecimal digits, as in \"sha256:$(sha256sum FILE | cut -c1-64)\": %s.", err)
+	}
+}
+
+func (c *checker) handoff(at place, p *Program) {
+	if p.HandoffSpin != nil && (*p.HandoffSpin < 0 || *p.HandoffSpin > maxHandoffSpin) {
+		c.errorf(at.At("handoff_spin"), "Invalid duration", "handoff_spin must be between 0s and %s, not %s.",
+			maxHandoffSpin, *p.HandoffSpin)
+	}
+	if n := p.HandoffLanes; n < 0 || n > ring.MaxLanes {
+		c.errorf(at.At("handoff_lanes"), "Invalid number", "handoff_lanes must be between 1 and %d.", ring.MaxLanes)
 	}
 }
 

@@ -1,6 +1,7 @@
 package hostplugin
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/shipped"
+	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
 // Config says which programs a host can start and how arrays of each framework are treated. It is
@@ -55,12 +57,20 @@ type Program struct {
 	SharedHeapThreshold int64    // bytes from which an allocation is shared; 0 means 64 KiB
 	SharedHeapLibraries []string // parts of file names of the libraries whose allocations are shared; nil means the frameworks known to the heap
 
+	Handoff      *bool          // nil means true: views are asked for through shared memory; false: by gRPC
+	HandoffSpin  *time.Duration // how long host and program look for each other's word before they sleep; nil means 50 µs, and 0 that they sleep at once
+	HandoffLanes int            // how many views may be asked for at once through shared memory, 1 to 64; 0 means 8
+
 	StartTimeout time.Duration // from the start until the plugin answers; 0 means 60 s
 }
 
 const (
 	defaultPython       = "python3"
 	defaultStartTimeout = 60 * time.Second
+
+	defaultHandoffSpin  = 50 * time.Microsecond
+	defaultHandoffLanes = 8
+	maxHandoffSpin      = 10 * time.Millisecond
 
 	minHeapThreshold = 4 << 10
 	maxHeapThreshold = 1 << 40
@@ -81,6 +91,18 @@ func (p Program) startTimeout() time.Duration {
 		return defaultStartTimeout
 	}
 	return p.StartTimeout
+}
+
+// handoff gives the settings of the ring.
+func (p Program) handoff() handoff.Settings {
+	s := handoff.Settings{Lanes: cmp.Or(p.HandoffLanes, defaultHandoffLanes), Spin: defaultHandoffSpin}
+	if p.HandoffSpin != nil {
+		s.Spin = *p.HandoffSpin
+	}
+	if p.Handoff != nil && !*p.Handoff {
+		return handoff.Settings{}
+	}
+	return s
 }
 
 func (p Program) sharedHeap() bool { return p.SharedHeap == nil || *p.SharedHeap }
@@ -114,6 +136,12 @@ func (p Program) clone() Program {
 	p.SharedHeapLibraries = slices.Clone(p.SharedHeapLibraries)
 	if p.SharedHeap != nil {
 		p.SharedHeap = new(*p.SharedHeap)
+	}
+	if p.Handoff != nil {
+		p.Handoff = new(*p.Handoff)
+	}
+	if p.HandoffSpin != nil {
+		p.HandoffSpin = new(*p.HandoffSpin)
 	}
 	return p
 }

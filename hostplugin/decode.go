@@ -87,6 +87,9 @@ func (d *decoder) program(b *hclsyntax.Block) {
 		"shared_heap":           d.OptionalBool(&p.SharedHeap),
 		"shared_heap_threshold": d.Size(&p.SharedHeapThreshold),
 		"shared_heap_libraries": d.Texts(&p.SharedHeapLibraries),
+		"handoff":               d.OptionalBool(&p.Handoff),
+		"handoff_spin":          d.OptionalDuration(&p.HandoffSpin),
+		"handoff_lanes":         d.Count(&p.HandoffLanes),
 		"start_timeout":         d.Duration(&p.StartTimeout),
 	}, nil)
 	d.cfg.Programs = append(d.cfg.Programs, p)

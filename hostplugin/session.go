@@ -8,12 +8,13 @@ import (
 	"log/slog"
 	"sync"
 	"time"
-	"weak"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/releases"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/lessor"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/memory"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/segments"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/views"
 )
 
 const (
@@ -34,22 +35,19 @@ type Session struct {
 	launch *launch
 	conn   *connection
 
-	cache    *segments.Cache
-	gpuCache *cuda.Importer
-	gpus     []core.UUID // those that the program knows the host to have
-	releases *releases.Queue
+	memory memory.Mapper
+	lessor *lessor.Lessor
 
 	closing   chan struct{} // closed by Close
 	closeOnce sync.Once
 	gone      chan struct{} // closed when err is set
 	torn      chan struct{} // closed when the program has ended and the connection is gone
 	script    scriptEnd
+	views     views.Set
 
-	mu     sync.Mutex
-	cause  error // why the program is gone, without the session's own words
-	err    error
-	closed bool // no view is given any more
-	views  map[core.LeaseID]weak.Pointer[core.View]
+	mu    sync.Mutex
+	cause error // why the program is gone, without the session's own words
+	err   error
 }
 
 // scriptEnd is how the program's script ended.
@@ -71,16 +69,15 @@ func newSession(h *Host, l *launch) *Session {
 		gone:    make(chan struct{}),
 		torn:    make(chan struct{}),
 		script:  scriptEnd{known: make(chan struct{})},
-		views:   make(map[core.LeaseID]weak.Pointer[core.View]),
 	}
 }
 
 // begin makes it the session of an open connection.
 func (s *Session) begin(c *connection) {
 	s.conn = c
-	s.cache = segments.New(c.client)
-	s.gpuCache = cuda.NewImporter(c.client)
-	s.releases = releases.New(c.client)
+	s.memory.Segments = segments.New(c.client)
+	s.memory.GPU = cuda.NewImporter(c.client)
+	s.lessor = c.lessor
 	go func() {
 		defer close(s.script.known)
 		s.script.err = c.client.Wait(context.Background()) // ends with the client
@@ -112,20 +109,18 @@ func (s *Session) supervise() {
 		}
 	}
 	s.conn.end()
-	s.releases.Close()
 }
 
 // shut is the orderly end, at Close.
 func (s *Session) shut() {
 	s.finish(core.ErrClosed, nil)
-	s.closeViews()
+	s.views.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), flushWait)
-	s.releases.Flush(ctx)
+	s.lessor.Flush(ctx)
 	cancel()
 	_ = s.conn.client.Close() // never fails; ends the calls that are under way
 	s.conn.end()
-	s.gpuCache.Lost(errors.New("the session was closed"))
-	s.releases.Close()
+	s.memory.GPU.Lost(errors.New("the session was closed"))
 }
 
 // diagnose finds out why the program is gone, or of no use any more. It waits, not long, for what is
@@ -174,7 +169,7 @@ func (s *Session) scriptCause() error {
 // lose makes cause the reason of the session's end.
 func (s *Session) lose(cause error) {
 	s.finish(core.ErrUnavailable, cause)
-	s.gpuCache.Lost(cause)
+	s.memory.GPU.Lost(cause)
 	s.host.opts.log.Info("the program has ended", "program", s.launch.program.Name, "cause", cause)
 }
 
@@ -210,7 +205,7 @@ func (s *Session) Info(ctx context.Context) (core.Info, error) {
 	if err := s.alive("info", ""); err != nil {
 		return core.Info{}, err
 	}
-	s.releases.Flush(ctx)
+	s.lessor.Flush(ctx)
 	info, err := s.conn.client.Info(ctx)
 	if err != nil {
 		return core.Info{}, err
@@ -284,7 +279,7 @@ func (s *Session) alive(op, array string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kind := core.ErrUnavailable
-	if s.closed || errors.Is(s.err, core.ErrClosed) {
+	if s.views.Closed() || errors.Is(s.err, core.ErrClosed) {
 		kind = core.ErrClosed
 	}
 	return &core.Error{Op: op, Program: s.launch.program.Name, Array: array, Kind: kind, Err: s.cause}
@@ -298,9 +293,9 @@ func (s *Session) Close() error {
 	s.closeOnce.Do(func() {
 		close(s.closing)
 		<-s.torn
-		s.closeViews()
-		_ = s.cache.Close() // fails only if the memory was not mapped
-		if err := s.gpuCache.Close(); err != nil {
+		s.views.Close()
+		_ = s.memory.Segments.Close() // fails only if the memory was not mapped
+		if err := s.memory.GPU.Close(); err != nil {
 			s.host.opts.log.Warn("GPU memory of the program is still in use",
 				slog.String("program", s.launch.program.Name), slog.Any("cause", err))
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin/internal/conns"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/environ"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/gpus"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/lessor"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/logs"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/shipped"
@@ -52,6 +53,8 @@ type connection struct {
 	side    *wire.Side
 	plugin  *plugin.Client
 	client  *wire.Client
+	lessor  *lessor.Lessor // nil until the session is open
+	stray   func(core.LeaseID)
 	sockets string // a directory that holds go-plugin's, until the session is open
 	conns   conns.Conns
 
@@ -63,7 +66,7 @@ type connection struct {
 func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 	s := newSession(h, l)
 	found := gpus.Find(h.opts.log)
-	c, err := h.connect(l, s.unavailable) //nolint:contextcheck // its logs outlive the call
+	c, err := h.connect(l, s) //nolint:contextcheck // its logs outlive the call
 	if err != nil {
 		return nil, &core.Error{Op: "start", Program: l.program.Name, Kind: core.ErrUnavailable, Err: err}
 	}
@@ -74,8 +77,8 @@ func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 	defer context.AfterFunc(h.ctx, func() { abort(core.ErrClosed) })() //nolint:contextcheck // joins the two
 
 	settings := func() wire.Settings {
-		s.gpus = <-found
-		return h.settings(l, s.gpus)
+		s.memory.GPUs = <-found
+		return h.settings(l, s.memory.GPUs)
 	}
 	if err := c.open(startCtx, settings); err != nil {
 		ended := context.Cause(startCtx) // before the end of the program can take time
@@ -88,7 +91,7 @@ func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 
 // settings gives the plugin's part of the configuration.
 func (h *Host) settings(l *launch, hasGPUs []core.UUID) wire.Settings {
-	out := wire.Settings{Program: l.program.Name, GPUs: hasGPUs}
+	out := wire.Settings{Program: l.program.Name, GPUs: hasGPUs, Handoff: l.program.handoff()}
 	held, known := shipped.Adapters(l.program.plugin())
 	for _, a := range h.cfg.Adapters {
 		if known && !slices.Contains(held, a.Name) {
@@ -112,7 +115,7 @@ func (h *Host) settings(l *launch, hasGPUs []core.UUID) wire.Settings {
 }
 
 // connect makes everything that a start needs, and starts nothing.
-func (h *Host) connect(l *launch, unavailable func(context.Context) error) (*connection, error) {
+func (h *Host) connect(l *launch, s *Session) (*connection, error) {
 	sockets, err := os.MkdirTemp(socketDir(), "ndbridge-")
 	if err != nil {
 		return nil, err
@@ -122,14 +125,14 @@ func (h *Host) connect(l *launch, unavailable func(context.Context) error) (*con
 		return nil, errors.Join(err, os.RemoveAll(sockets))
 	}
 	log := h.opts.log.With(slog.String("program", l.program.Name))
-	c := &connection{launch: l, sockets: sockets}
+	c := &connection{launch: l, sockets: sockets, stray: s.stray}
 	c.side = wire.NewSide(conn, c.status)
 	c.process = process.New(l.spec(), peer, process.Options{Log: log, Stdout: h.opts.stdout, Stderr: h.opts.stderr})
 	stdout, stderr := c.process.Stdio()
 	c.plugin = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: wire.Handshake(),
 		Plugins: plugin.PluginSet{wire.PluginName: &wire.Plugin{
-			Side: c.side, Options: wire.ClientOptions{Program: l.program.Name, Unavailable: unavailable},
+			Side: c.side, Options: wire.ClientOptions{Program: l.program.Name, Unavailable: s.unavailable},
 		}},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		RunnerFunc:       c.runner,
@@ -216,6 +219,10 @@ func (c *connection) handshake(ctx context.Context, settings func() wire.Setting
 	if _, err := client.Open(ctx, settings()); err != nil {
 		return err
 	}
+	c.lessor, err = lessor.Open(ctx, client, c.side.Done(), c.launch.program.handoff().Spin, c.stray)
+	if err != nil {
+		return err
+	}
 	// The connection stands, and there will be no other: so nothing lies about while the program runs.
 	return os.RemoveAll(c.sockets)
 }
@@ -248,6 +255,9 @@ func (c *connection) end() {
 	<-c.process.Exited()
 	if c.client != nil {
 		_ = c.client.Close() // never fails
+	}
+	if c.lessor != nil {
+		c.lessor.Close()
 	}
 	c.conns.Close()
 	c.process.CloseLog()

@@ -3,12 +3,10 @@ package hostplugin
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"weak"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/gpus"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/lessor"
 )
 
 // View gives a view of one array of the program: its own memory, or, if that cannot be shared and
@@ -27,6 +25,11 @@ import (
 // array), core.ErrUnavailable (the program is gone), core.ErrProtocol or core.ErrPointer (its plugin
 // answered what cannot be), core.ErrClosed, or the error of ctx.
 func (s *Session) View(ctx context.Context, name string, opts ...ViewOption) (*core.View, error) {
+	return s.take(ctx, s.lessor.Once(name), name, opts)
+}
+
+// take gives a view of a source.
+func (s *Session) take(ctx context.Context, source *lessor.Source, name string, opts []ViewOption) (*core.View, error) {
 	const op = "view"
 	var req core.Request
 	for _, o := range opts {
@@ -35,7 +38,7 @@ func (s *Session) View(ctx context.Context, name string, opts ...ViewOption) (*c
 	if err := s.alive(op, name); err != nil {
 		return nil, err
 	}
-	lease, err := s.conn.client.Lease(ctx, name, req)
+	lease, err := s.lessor.Lease(ctx, source, req)
 	if err != nil {
 		return nil, s.wrap(op, name, err)
 	}
@@ -48,7 +51,7 @@ func (s *Session) View(ctx context.Context, name string, opts ...ViewOption) (*c
 
 // view makes a view of a lease. After an error the lease is given back.
 func (s *Session) view(ctx context.Context, name string, lease core.Lease) (*core.View, error) {
-	if err := s.reserve(lease.ID); err != nil {
+	if err := s.views.Reserve(lease.ID); err != nil {
 		return nil, err
 	}
 	opts := core.ViewOptions{
@@ -56,7 +59,7 @@ func (s *Session) view(ctx context.Context, name string, lease core.Lease) (*cor
 		Quirks: lease.Quirks, Writable: lease.Writable, Fence: lease.Fence,
 		Release: func() error { s.release(lease.ID); return nil },
 	}
-	memory, layout, err := s.memory(ctx, lease)
+	memory, layout, err := s.memory.Map(ctx, lease, func() { s.release(lease.ID) })
 	if err != nil {
 		s.release(lease.ID)
 		return nil, err
@@ -74,94 +77,22 @@ func (s *Session) view(ctx context.Context, name string, lease core.Lease) (*cor
 		}
 		return nil, err
 	}
-	if !s.register(lease.ID, v) {
+	if !s.views.Register(lease.ID, v) {
 		return nil, errors.Join(&core.Error{Kind: core.ErrClosed}, v.Close())
 	}
 	return v, nil
 }
 
-// memory maps what a lease's handle names: nil for an array without elements. The layout is the lease's,
-// on the device as the host counts. After an error the lease stands; else memory of a GPU ends it.
-func (s *Session) memory(ctx context.Context, lease core.Lease) (core.Memory, core.Layout, error) {
-	if gpu, ok := gpus.Of(lease.Handle); ok {
-		return s.gpuMemory(ctx, lease, gpu)
-	}
-	switch handle := lease.Handle.(type) {
-	case nil:
-		return nil, lease.Layout, nil
-	case core.Segment:
-		m, err := s.cache.Map(ctx, handle, lease.Writable)
-		if err != nil {
-			return nil, core.Layout{}, err // not m: a nil *Memory would be a core.Memory
-		}
-		return m, lease.Layout, nil
-	default:
-		return nil, core.Layout{}, fmt.Errorf("a handle of type %T", handle)
-	}
-}
-
-// gpuMemory is memory for a lease on a GPU.
-func (s *Session) gpuMemory(ctx context.Context, lease core.Lease, gpu core.UUID) (core.Memory, core.Layout, error) {
-	if !slices.Contains(s.gpus, gpu) {
-		return nil, core.Layout{}, &core.Error{
-			Kind: core.ErrProtocol, Err: fmt.Errorf("memory of %v, which is none of the host's GPUs", gpu),
-		}
-	}
-	memory, device, err := s.gpuCache.Memory(ctx, lease, func() { s.release(lease.ID) })
-	if err != nil {
-		return nil, core.Layout{}, err
-	}
-	spec := lease.Layout.Spec()
-	spec.Device = device
-	layout, err := core.NewLayout(spec)
-	return memory, layout, err // never: only the device is another
-}
-
-// reserve makes room for a view in the list of those that the session closes. A lease that is in the
-// list already belongs to another view, and stays with it.
-func (s *Session) reserve(id core.LeaseID) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, twice := s.views[id]; twice {
-		return &core.Error{Kind: core.ErrProtocol, Err: fmt.Errorf("lease %d was granted twice", id)}
-	}
-	s.views[id] = weak.Pointer[core.View]{}
-	return nil
-}
-
-// register makes v a view that the session closes, or reports false if it has closed all others
-// already. The list is weak, so that a forgotten view is found by the garbage collector, and reported.
-func (s *Session) register(id core.LeaseID, v *core.View) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.views[id] = weak.Make(v)
-	return true
-}
-
 // release gives a lease back, when the last view on it was closed.
 func (s *Session) release(id core.LeaseID) {
-	s.mu.Lock()
-	delete(s.views, id)
-	s.mu.Unlock()
-	s.releases.Add(id)
+	s.views.Remove(id)
+	s.lessor.Release(id)
 }
 
-// closeViews closes all views, and lets no more be made.
-func (s *Session) closeViews() {
-	s.mu.Lock()
-	s.closed = true
-	views := make([]*core.View, 0, len(s.views))
-	for _, p := range s.views {
-		if v := p.Value(); v != nil {
-			views = append(views, v)
-		}
-	}
-	s.mu.Unlock()
-	for _, v := range views {
-		_ = v.Close() // fails only if the memory was not mapped
+// stray gives back a lease that nobody waited for any more, unless it is that of a view.
+func (s *Session) stray(id core.LeaseID) {
+	if s.views.Reserve(id) == nil {
+		s.release(id)
 	}
 }
 

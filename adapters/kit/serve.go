@@ -79,7 +79,8 @@ func Serve(ctx context.Context, p core.Producer, opts ServeOptions) error {
 	if err := checkPipes(); err != nil {
 		return serveError(core.ErrUnavailable, err)
 	}
-	return serve(ctx, side, wire.NewServer(p, side), opts)
+	server := wire.NewServer(p, side)
+	return errors.Join(serve(ctx, side, server, opts), server.Close())
 }
 
 func serve(ctx context.Context, side *fdpass.Conn, server *wire.Server, opts ServeOptions) error {

@@ -11,6 +11,9 @@ import (
 // ErrClosed says that the other side serves no more, or that Close was called.
 var ErrClosed = errors.New("the ring is closed")
 
+// ErrSlow says that the other side has not answered within the client's limit.
+var ErrSlow = errors.New("no answer in time")
+
 // look is how often a sleeping caller looks whether its context or the ring has ended.
 const look = 2 * time.Millisecond
 
@@ -20,7 +23,7 @@ type Client struct {
 	lanes                []lane
 	numbers              []uint32 // of the last request in each lane; whoever has the lane has it
 	free                 chan int // lanes that nobody has
-	spin                 time.Duration
+	spin, limit          time.Duration
 	abandoned            func(answer []byte)
 
 	calls sync.RWMutex // read-held by calls, held to close
@@ -30,16 +33,16 @@ type Client struct {
 }
 
 // NewClient uses the memory of a ring that another process serves. Callers look for their answer for
-// as long as spin before they sleep. abandoned is called, from whatever goroutine notices it, with the
+// as long as spin before they sleep, and wait for it, and before for a lane, for limit each. abandoned is called, from whatever goroutine notices it, with the
 // answer to a request whose caller had given up; it must not call back.
-func NewClient(mem []byte, spin time.Duration, abandoned func(answer []byte)) (*Client, error) {
+func NewClient(mem []byte, spin, limit time.Duration, abandoned func(answer []byte)) (*Client, error) {
 	lanes, err := lanesOf(mem)
 	if err != nil {
 		return nil, err
 	}
 	c := &Client{
 		bell: word(mem, offBell), asleep: word(mem, offAsleep), closed: word(mem, offClosed),
-		numbers: make([]uint32, lanes), free: make(chan int, lanes), spin: spin, abandoned: abandoned,
+		numbers: make([]uint32, lanes), free: make(chan int, lanes), spin: spin, limit: limit, abandoned: abandoned,
 	}
 	for i := range lanes {
 		c.lanes = append(c.lanes, laneAt(mem, i))
@@ -60,7 +63,7 @@ func (c *Client) Close() {
 // Call sends a request and waits for the answer, which it copies into the given memory, of at least
 // [MaxAnswer] bytes. It makes no garbage. If all lanes are in use it waits for one.
 //
-// The error is [ErrClosed] or that of ctx. After the latter the request may have been carried out.
+// The error is [ErrClosed], [ErrSlow] or that of ctx. After any the request may have been carried out.
 func (c *Client) Call(ctx context.Context, request, answer []byte) ([]byte, error) {
 	c.calls.RLock()
 	defer c.calls.RUnlock()
@@ -98,7 +101,7 @@ func (c *Client) acquire(ctx context.Context) (int, error) {
 	}
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
-	for {
+	for begin := time.Now(); ; {
 		c.sweep()
 		select {
 		case i := <-c.free:
@@ -106,8 +109,11 @@ func (c *Client) acquire(ctx context.Context) (int, error) {
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		case <-ticker.C:
-			if c.dead.Load() || c.closed.Load() != 0 {
+			switch {
+			case c.dead.Load() || c.closed.Load() != 0:
 				return 0, ErrClosed
+			case time.Since(begin) > c.limit:
+				return 0, ErrSlow
 			}
 		}
 	}
@@ -124,7 +130,7 @@ func (c *Client) await(ctx context.Context, l *lane, number uint32) error {
 		}
 	}
 	defer l.sleeping.Store(0)
-	for {
+	for begin := time.Now(); ; {
 		l.sleeping.Store(1)
 		got := l.answered.Load()
 		switch {
@@ -134,6 +140,8 @@ func (c *Client) await(ctx context.Context, l *lane, number uint32) error {
 			return ctx.Err()
 		case c.dead.Load() || c.closed.Load() != 0:
 			return ErrClosed
+		case time.Since(begin) > c.limit:
+			return ErrSlow
 		}
 		wait(l.answered, got, look)
 	}
@@ -147,17 +155,19 @@ func (c *Client) abandon(i int) {
 	c.sweep()
 }
 
-// Sweep hands answers that nobody waits for any more to the function that NewClient was given. Calls do
-// so if they find no free lane; whoever wants it sooner calls it.
-func (c *Client) Sweep() {
+// Sweep hands answers that nobody waits for any more to the function that NewClient was given, and
+// gives the number of those that have not come. Calls do so if they find no free lane; whoever wants it
+// sooner calls it.
+func (c *Client) Sweep() (left int) {
 	c.calls.RLock()
 	defer c.calls.RUnlock()
-	if !c.dead.Load() {
-		c.sweep()
+	if c.dead.Load() {
+		return 0
 	}
+	return c.sweep()
 }
 
-func (c *Client) sweep() {
+func (c *Client) sweep() (remaining int) {
 	c.mu.Lock()
 	var came []int
 	left := c.stale[:0]
@@ -168,7 +178,7 @@ func (c *Client) sweep() {
 			left = append(left, i)
 		}
 	}
-	c.stale = left
+	c.stale, remaining = left, len(left)
 	c.mu.Unlock()
 	for _, i := range came {
 		if answer := take(c.lanes[i].answer, make([]byte, MaxAnswer)); c.abandoned != nil {
@@ -176,4 +186,5 @@ func (c *Client) sweep() {
 		}
 		c.free <- i
 	}
+	return remaining
 }

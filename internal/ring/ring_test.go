@@ -51,7 +51,7 @@ func connect(tb testing.TB, lanes int, spin time.Duration, handle ring.Handler, 
 		tb.Fatal(err)
 	}
 	tb.Cleanup(server.Close)
-	client, err := ring.NewClient(here, spin, abandoned)
+	client, err := ring.NewClient(here, spin, time.Minute, abandoned)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -186,6 +186,33 @@ func TestOwnEndEndsCalls(t *testing.T) {
 	client.Close()
 }
 
+// TestAServerThatDoesNotAnswer: nobody waits longer than the client's limit, be it for an answer or for
+// a lane.
+func TestAServerThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	there, here := memory(t, 1)
+	proceed := make(chan struct{})
+	server, err := ring.NewServer(there, 1, 0, func([]byte, []byte) int { <-proceed; return 0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	defer close(proceed)
+	client, err := ring.NewClient(here, 0, 10*time.Millisecond, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for range 3 {
+		if _, err := client.Call(t.Context(), nil, make([]byte, ring.MaxAnswer)); !errors.Is(err, ring.ErrSlow) {
+			t.Errorf("Call = %v; want ErrSlow", err)
+		}
+		if left := client.Sweep(); left != 1 {
+			t.Errorf("%d answers have not come; want 1", left)
+		}
+	}
+}
+
 func TestNotARing(t *testing.T) {
 	t.Parallel()
 	good, _ := memory(t, 2)
@@ -203,7 +230,7 @@ func TestNotARing(t *testing.T) {
 		"many lanes":    func(b []byte) []byte { b[0x0c] = 65; return b },
 		"version":       func(b []byte) []byte { b[0x08] = 2; return b },
 	} {
-		if _, err := ring.NewClient(edit(bytes.Clone(good)), 0, nil); err == nil {
+		if _, err := ring.NewClient(edit(bytes.Clone(good)), 0, 0, nil); err == nil {
 			t.Errorf("%s: taken for a ring", name)
 		}
 	}
@@ -225,7 +252,7 @@ func TestAWildPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	client, err := ring.NewClient(here, 0, func([]byte) {})
+	client, err := ring.NewClient(here, 0, time.Minute, func([]byte) {})
 	if err != nil {
 		t.Fatal(err)
 	}

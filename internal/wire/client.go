@@ -18,6 +18,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
+	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
 const (
@@ -54,6 +55,7 @@ type Client struct {
 
 	mu       sync.Mutex
 	waits    bool // the other side serves Wait
+	ring     handoff.Ring
 	closed   bool
 	cleanups sync.WaitGroup // grows only while closed is false
 }
@@ -100,9 +102,17 @@ func (c *Client) Open(ctx context.Context, settings Settings) (core.Info, error)
 	}
 	c.mu.Lock()
 	c.waits = resp.GetCapabilities().GetWait()
+	c.ring = handoff.RingToCore(resp.GetCapabilities().GetHandoff())
 	c.mu.Unlock()
 	c.side.sayOpened()
 	return info, nil
+}
+
+// Ring describes the ring that the other side has made; the zero value is none.
+func (c *Client) Ring() handoff.Ring {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ring
 }
 
 // Info implements core.Producer.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
@@ -11,6 +12,7 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
+	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
 // Server serves a core.Producer to one host. It serves Wait too if the producer is a core.Waiter,
@@ -22,6 +24,14 @@ type Server struct{ service *service }
 // the answer to the host.
 func NewServer(p core.Producer, side *fdpass.Conn) *Server {
 	return &Server{&service{producer: p, side: side}}
+}
+
+// Close ends what the server does beside the calls. It is called when no call is served any more.
+func (s *Server) Close() error {
+	if r := s.service.ring.Swap(nil); r != nil {
+		return r.Close()
+	}
+	return nil
 }
 
 // Register makes r serve the calls.
@@ -39,6 +49,7 @@ type service struct {
 	opening atomic.Bool
 	open    atomic.Bool
 	grants  grants
+	ring    atomic.Pointer[handoff.Server] // nil: none was asked for
 }
 
 func (s *service) Open(ctx context.Context, req *pb.OpenRequest) (*pb.OpenResponse, error) {
@@ -58,9 +69,18 @@ func (s *service) Open(ctx context.Context, req *pb.OpenRequest) (*pb.OpenRespon
 	if err != nil {
 		return nil, err
 	}
+	able := &pb.Capabilities{}
+	_, able.Wait = s.producer.(core.Waiter)
+	if settings.Handoff.Lanes > 0 {
+		ring, err := handoff.NewServer(leaser{s}, settings.Handoff)
+		if err != nil {
+			return nil, toStatus(&core.Error{Op: "open", Kind: core.ErrUnavailable, Err: err})
+		}
+		s.ring.Store(ring)
+		able.Handoff = ring.Ring().ToProto()
+	}
 	s.open.Store(true)
-	_, waits := s.producer.(core.Waiter)
-	return &pb.OpenResponse{Info: info, Capabilities: &pb.Capabilities{Wait: waits}}, nil
+	return &pb.OpenResponse{Info: info, Capabilities: able}, nil
 }
 
 // ready refuses calls before Open.
@@ -158,7 +178,7 @@ func (s *service) Descriptor(ctx context.Context, req *pb.DescriptorRequest) (*p
 	if err := s.ready("descriptor"); err != nil {
 		return nil, err
 	}
-	file, err := s.producer.Descriptor(ctx, core.SegmentID(req.GetSegment()), req.GetWritable())
+	file, err := s.file(ctx, core.SegmentID(req.GetSegment()), req.GetWritable())
 	if err != nil {
 		return nil, toStatus(err)
 	}
@@ -171,6 +191,14 @@ func (s *service) Descriptor(ctx context.Context, req *pb.DescriptorRequest) (*p
 	return &pb.DescriptorResponse{}, nil
 }
 
+// file opens the producer's segment of that ID, or the ring.
+func (s *service) file(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error) {
+	if r := s.ring.Load(); r != nil && id == handoff.Segment {
+		return r.Open()
+	}
+	return s.producer.Descriptor(ctx, id, writable)
+}
+
 func (s *service) Release(ctx context.Context, req *pb.ReleaseRequest) (*pb.ReleaseResponse, error) {
 	if err := s.ready("release"); err != nil {
 		return nil, err
@@ -180,13 +208,19 @@ func (s *service) Release(ctx context.Context, req *pb.ReleaseRequest) (*pb.Rele
 	}
 	ids := s.grants.take(req.GetTokens())
 	for _, id := range req.GetLeases() {
-		s.grants.remove(core.LeaseID(id))
 		ids = append(ids, core.LeaseID(id))
 	}
-	if err := s.producer.Release(ctx, ids...); err != nil {
+	if err := s.release(ctx, ids); err != nil {
 		return nil, toStatus(err)
 	}
 	return &pb.ReleaseResponse{}, nil
+}
+
+func (s *service) release(ctx context.Context, ids []core.LeaseID) error {
+	for _, id := range ids {
+		s.grants.remove(id)
+	}
+	return s.producer.Release(ctx, ids...)
 }
 
 func (s *service) Wait(ctx context.Context, _ *pb.WaitRequest) (*pb.WaitResponse, error) {
@@ -202,6 +236,15 @@ func (s *service) Wait(ctx context.Context, _ *pb.WaitRequest) (*pb.WaitResponse
 	}
 	return &pb.WaitResponse{}, nil
 }
+
+// leaser is the producer as the ring knows it.
+type leaser struct{ *service }
+
+func (l leaser) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
+	return l.producer.Lease(ctx, name, req)
+}
+
+func (l leaser) Release(ctx context.Context, ids ...core.LeaseID) error { return l.release(ctx, ids) }
 
 // violation is the status of a call that one of the sides got wrong.
 func violation(op string, err error) error {

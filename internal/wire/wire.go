@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
 const (
@@ -39,6 +40,7 @@ type Settings struct {
 	Program  string // the program's name, for error texts
 	Adapters []AdapterSettings
 	GPUs     []core.UUID // those whose memory the host can map
+	Handoff  handoff.Settings
 }
 
 // AdapterSettings says how one framework's arrays are treated.

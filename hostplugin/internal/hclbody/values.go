@@ -207,6 +207,43 @@ func (r *Reader) Duration(dst *time.Duration) Value {
 	}
 }
 
+// OptionalDuration reads a time with its unit, which may be 0, where nil stands for none.
+func (r *Reader) OptionalDuration(dst **time.Duration) Value {
+	return func(at Place, expr hclsyntax.Expression) {
+		v, ok := r.value(at, expr)
+		if !ok {
+			return
+		}
+		if v.Type() == cty.String {
+			if t, err := time.ParseDuration(v.AsString()); err == nil && t >= 0 {
+				*dst = &t
+				return
+			}
+		}
+		r.Errorf(expr.Range(), "Invalid duration",
+			"%s must be a time with its unit, such as \"50us\" or \"0s\".", at.name())
+	}
+}
+
+// Count reads a whole number. What is too large to count becomes the largest number, and zero, which
+// would silently mean the default, becomes -1.
+func (r *Reader) Count(dst *int) Value {
+	return func(at Place, expr hclsyntax.Expression) {
+		v, ok := r.scalar(at, expr, cty.Number)
+		if !ok {
+			return
+		}
+		n, acc := v.AsBigFloat().Int64()
+		if acc != big.Exact {
+			r.Errorf(expr.Range(), "Invalid number", "%s must be a whole number.", at.name())
+			return
+		}
+		if *dst = int(n); n == 0 {
+			*dst = -1
+		}
+	}
+}
+
 // Size reads a number of bytes: a whole number, or a string with a unit, such as "64KiB". What is
 // too large to count becomes the largest number, and zero, which would silently mean the default,
 // becomes -1.

@@ -36,6 +36,9 @@ type Queue struct {
 	sending chan struct{} // holds a token during a call
 
 	mu      sync.Mutex
+	turn    int              // 0 or 1: changes with each Flush
+	taken   [2]int           // Take calls of that turn without their Taken
+	back    [2]chan struct{} // closed when there are none any more; nil: nobody waits for that
 	pending []core.LeaseID
 	spare   []core.LeaseID // the memory of the last call's
 }
@@ -96,6 +99,52 @@ func (q *Queue) run() {
 	}
 }
 
+// Take moves pending releases behind buf, as many as it has room for: they go with a request that is
+// made anyway. Each Take is followed by one Taken with the same turn.
+func (q *Queue) Take(buf []core.LeaseID) (ids []core.LeaseID, turn int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.taken[q.turn]++
+	n := min(cap(buf)-len(buf), len(q.pending))
+	buf = append(buf, q.pending[:n]...)
+	q.pending = q.pending[:copy(q.pending, q.pending[n:])]
+	return buf, q.turn
+}
+
+// Taken says whether what was taken has been given back. If not, it is pending again: to give it back
+// twice does no harm.
+func (q *Queue) Taken(ids []core.LeaseID, turn int, done bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !done && len(ids) > 0 {
+		q.pending = append(q.pending, ids...)
+		signal(q.wake)
+	}
+	if q.taken[turn]--; q.taken[turn] == 0 && q.back[turn] != nil {
+		close(q.back[turn])
+		q.back[turn] = nil
+	}
+}
+
+// awaitTaken waits for all that is taken now, but not for what is taken meanwhile.
+func (q *Queue) awaitTaken(ctx context.Context) {
+	q.mu.Lock()
+	turn := q.turn
+	if q.taken[turn] > 0 && q.back[turn] == nil {
+		q.back[turn] = make(chan struct{})
+	}
+	back := q.back[turn]
+	q.turn = 1 - turn
+	q.mu.Unlock()
+	if back == nil {
+		return
+	}
+	select {
+	case <-back:
+	case <-ctx.Done():
+	}
+}
+
 // Flush gives back what is pending, and returns when that and what was under way before is done.
 func (q *Queue) Flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -106,6 +155,7 @@ func (q *Queue) Flush(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
+	q.awaitTaken(ctx)
 	q.mu.Lock()
 	ids := q.pending
 	q.pending = q.spare[:0]

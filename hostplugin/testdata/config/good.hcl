@@ -16,16 +16,21 @@ program "camera" {
   shared_heap           = true
   shared_heap_threshold = "1MiB"
   shared_heap_libraries = ["libtorch", "_multiarray"]
+  handoff               = true
+  handoff_spin          = "20us"
+  handoff_lanes         = 4
   start_timeout         = "1m30s"
 }
 
 program "trainer" {
   module      = "pkg.train"
   shared_heap = false
+  handoff     = false
   python      = null
 }
 
 program "files" {
-  plugin = "bin/npyfile"
-  args   = ["/data"]
+  plugin       = "bin/npyfile"
+  args         = ["/data"]
+  handoff_spin = "0s"
 }

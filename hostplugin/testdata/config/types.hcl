@@ -9,6 +9,9 @@ program "types" {
   shared_heap           = "yes"
   shared_heap_threshold = "64 kilobytes"
   shared_heap_libraries = { a = "b" }
+  handoff               = "no"
+  handoff_spin          = 50
+  handoff_lanes         = "8"
   start_timeout         = 30
 }
 
@@ -18,12 +21,16 @@ program "elements" {
   env                   = { A = { B = "c" }, "C=D" = "1", NDBRIDGE_GUARD = "1", PLUGIN_MIN_PORT = 5 }
   shared_heap_threshold = 4.5
   shared_heap_libraries = ["ok", "", "a,b"]
+  handoff_spin          = "-1us"
+  handoff_lanes         = 2.5
   start_timeout         = "-1s"
 }
 
 program "sizes" {
   script                = "a.py"
   shared_heap_threshold = "1KiB"
+  handoff_spin          = "1s"
+  handoff_lanes         = 65
   start_timeout         = "soon"
 }
 
@@ -36,5 +43,6 @@ program "toolarge" {
 program "zero" {
   script                = "a.py"
   shared_heap_threshold = 0
+  handoff_lanes         = 0
   checksum              = "sha256:zz"
 }

@@ -92,7 +92,9 @@ type Settings struct {
 	Adapters []*AdapterSettings `protobuf:"bytes,2,rep,name=adapters,proto3" json:"adapters,omitempty"`
 	// UUIDs (16 bytes each) of the GPUs whose memory the host can map. What is on others is copied to
 	// host memory.
-	Gpus          [][]byte `protobuf:"bytes,3,rep,name=gpus,proto3" json:"gpus,omitempty"`
+	Gpus [][]byte `protobuf:"bytes,3,rep,name=gpus,proto3" json:"gpus,omitempty"`
+	// How the host wants to hand requests over in shared memory. Absent: it does not.
+	Handoff       *HandoffSettings `protobuf:"bytes,4,opt,name=handoff,proto3" json:"handoff,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -148,6 +150,68 @@ func (x *Settings) GetGpus() [][]byte {
 	return nil
 }
 
+func (x *Settings) GetHandoff() *HandoffSettings {
+	if x != nil {
+		return x.Handoff
+	}
+	return nil
+}
+
+// HandoffSettings asks for a ring.
+type HandoffSettings struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many requests may be under way at once; 1 to 64.
+	Lanes uint32 `protobuf:"varint,1,opt,name=lanes,proto3" json:"lanes,omitempty"`
+	// For how many nanoseconds the producer looks for the next request before it sleeps.
+	Spin          int64 `protobuf:"varint,2,opt,name=spin,proto3" json:"spin,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HandoffSettings) Reset() {
+	*x = HandoffSettings{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandoffSettings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandoffSettings) ProtoMessage() {}
+
+func (x *HandoffSettings) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandoffSettings.ProtoReflect.Descriptor instead.
+func (*HandoffSettings) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *HandoffSettings) GetLanes() uint32 {
+	if x != nil {
+		return x.Lanes
+	}
+	return 0
+}
+
+func (x *HandoffSettings) GetSpin() int64 {
+	if x != nil {
+		return x.Spin
+	}
+	return 0
+}
+
 // AdapterSettings says how one framework's arrays are treated.
 type AdapterSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -167,7 +231,7 @@ type AdapterSettings struct {
 
 func (x *AdapterSettings) Reset() {
 	*x = AdapterSettings{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[2]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -179,7 +243,7 @@ func (x *AdapterSettings) String() string {
 func (*AdapterSettings) ProtoMessage() {}
 
 func (x *AdapterSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[2]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -192,7 +256,7 @@ func (x *AdapterSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdapterSettings.ProtoReflect.Descriptor instead.
 func (*AdapterSettings) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{2}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *AdapterSettings) GetName() string {
@@ -243,7 +307,7 @@ type OpenResponse struct {
 
 func (x *OpenResponse) Reset() {
 	*x = OpenResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[3]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -255,7 +319,7 @@ func (x *OpenResponse) String() string {
 func (*OpenResponse) ProtoMessage() {}
 
 func (x *OpenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[3]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -268,7 +332,7 @@ func (x *OpenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenResponse.ProtoReflect.Descriptor instead.
 func (*OpenResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{3}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *OpenResponse) GetInfo() *Info {
@@ -289,14 +353,16 @@ func (x *OpenResponse) GetCapabilities() *Capabilities {
 type Capabilities struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The Wait call is served.
-	Wait          bool `protobuf:"varint,1,opt,name=wait,proto3" json:"wait,omitempty"`
+	Wait bool `protobuf:"varint,1,opt,name=wait,proto3" json:"wait,omitempty"`
+	// Leases can be asked for, and released, through a ring too. Only if Settings.handoff asked for it.
+	Handoff       *Handoff `protobuf:"bytes,2,opt,name=handoff,proto3" json:"handoff,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Capabilities) Reset() {
 	*x = Capabilities{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[4]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -308,7 +374,7 @@ func (x *Capabilities) String() string {
 func (*Capabilities) ProtoMessage() {}
 
 func (x *Capabilities) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[4]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -321,7 +387,7 @@ func (x *Capabilities) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Capabilities.ProtoReflect.Descriptor instead.
 func (*Capabilities) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{4}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Capabilities) GetWait() bool {
@@ -329,6 +395,78 @@ func (x *Capabilities) GetWait() bool {
 		return x.Wait
 	}
 	return false
+}
+
+func (x *Capabilities) GetHandoff() *Handoff {
+	if x != nil {
+		return x.Handoff
+	}
+	return nil
+}
+
+// Handoff is a ring, which docs/PROTOCOL.md describes.
+type Handoff struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its memory: a sealed memfd, which the Descriptor call lends for writing during the whole session. No
+	// lease names it.
+	Segment uint64 `protobuf:"varint,1,opt,name=segment,proto3" json:"segment,omitempty"`
+	// Bytes of that memory.
+	Size int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	// How many lanes it has.
+	Lanes         uint32 `protobuf:"varint,3,opt,name=lanes,proto3" json:"lanes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Handoff) Reset() {
+	*x = Handoff{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Handoff) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Handoff) ProtoMessage() {}
+
+func (x *Handoff) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Handoff.ProtoReflect.Descriptor instead.
+func (*Handoff) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Handoff) GetSegment() uint64 {
+	if x != nil {
+		return x.Segment
+	}
+	return 0
+}
+
+func (x *Handoff) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *Handoff) GetLanes() uint32 {
+	if x != nil {
+		return x.Lanes
+	}
+	return 0
 }
 
 // InfoRequest asks for the producer's description.
@@ -340,7 +478,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[5]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -352,7 +490,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[5]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -365,7 +503,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{5}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{7}
 }
 
 // InfoResponse answers Info.
@@ -379,7 +517,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[6]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -391,7 +529,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[6]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -404,7 +542,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{6}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *InfoResponse) GetInfo() *Info {
@@ -423,7 +561,7 @@ type ArraysRequest struct {
 
 func (x *ArraysRequest) Reset() {
 	*x = ArraysRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[7]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -435,7 +573,7 @@ func (x *ArraysRequest) String() string {
 func (*ArraysRequest) ProtoMessage() {}
 
 func (x *ArraysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[7]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -448,7 +586,7 @@ func (x *ArraysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArraysRequest.ProtoReflect.Descriptor instead.
 func (*ArraysRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{7}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{9}
 }
 
 // ArraysResponse is a part of the listing.
@@ -462,7 +600,7 @@ type ArraysResponse struct {
 
 func (x *ArraysResponse) Reset() {
 	*x = ArraysResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[8]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -474,7 +612,7 @@ func (x *ArraysResponse) String() string {
 func (*ArraysResponse) ProtoMessage() {}
 
 func (x *ArraysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[8]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -487,7 +625,7 @@ func (x *ArraysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArraysResponse.ProtoReflect.Descriptor instead.
 func (*ArraysResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{8}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ArraysResponse) GetEntries() []*Entry {
@@ -516,7 +654,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[9]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -528,7 +666,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[9]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -541,7 +679,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{9}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LeaseRequest) GetToken() uint64 {
@@ -590,7 +728,7 @@ type LeaseResponse struct {
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[10]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -602,7 +740,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[10]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -615,7 +753,7 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{10}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LeaseResponse) GetLease() *Lease {
@@ -640,7 +778,7 @@ type DescriptorRequest struct {
 
 func (x *DescriptorRequest) Reset() {
 	*x = DescriptorRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[11]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -652,7 +790,7 @@ func (x *DescriptorRequest) String() string {
 func (*DescriptorRequest) ProtoMessage() {}
 
 func (x *DescriptorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[11]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -665,7 +803,7 @@ func (x *DescriptorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescriptorRequest.ProtoReflect.Descriptor instead.
 func (*DescriptorRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{11}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DescriptorRequest) GetSegment() uint64 {
@@ -698,7 +836,7 @@ type DescriptorResponse struct {
 
 func (x *DescriptorResponse) Reset() {
 	*x = DescriptorResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[12]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -710,7 +848,7 @@ func (x *DescriptorResponse) String() string {
 func (*DescriptorResponse) ProtoMessage() {}
 
 func (x *DescriptorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[12]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -723,7 +861,7 @@ func (x *DescriptorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescriptorResponse.ProtoReflect.Descriptor instead.
 func (*DescriptorResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{12}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{14}
 }
 
 // ReleaseRequest ends leases. Unknown and already released ones are ignored.
@@ -739,7 +877,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[13]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -751,7 +889,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[13]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -764,7 +902,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{13}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReleaseRequest) GetLeases() []uint64 {
@@ -790,7 +928,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[14]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -802,7 +940,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[14]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -815,7 +953,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{14}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{16}
 }
 
 // WaitRequest waits for the end of the script.
@@ -827,7 +965,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -839,7 +977,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -852,7 +990,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{15}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{17}
 }
 
 // WaitResponse says that the script ended well.
@@ -864,7 +1002,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -876,7 +1014,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -889,7 +1027,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{16}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{18}
 }
 
 var File_ndbridge_v1_producer_proto protoreflect.FileDescriptor
@@ -898,11 +1036,15 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\n" +
 	"\x1andbridge/v1/producer.proto\x12\vndbridge.v1\x1a\x17ndbridge/v1/types.proto\"@\n" +
 	"\vOpenRequest\x121\n" +
-	"\bsettings\x18\x01 \x01(\v2\x15.ndbridge.v1.SettingsR\bsettings\"r\n" +
+	"\bsettings\x18\x01 \x01(\v2\x15.ndbridge.v1.SettingsR\bsettings\"\xaa\x01\n" +
 	"\bSettings\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\tR\aprogram\x128\n" +
 	"\badapters\x18\x02 \x03(\v2\x1c.ndbridge.v1.AdapterSettingsR\badapters\x12\x12\n" +
-	"\x04gpus\x18\x03 \x03(\fR\x04gpus\"\xbe\x02\n" +
+	"\x04gpus\x18\x03 \x03(\fR\x04gpus\x126\n" +
+	"\ahandoff\x18\x04 \x01(\v2\x1c.ndbridge.v1.HandoffSettingsR\ahandoff\";\n" +
+	"\x0fHandoffSettings\x12\x14\n" +
+	"\x05lanes\x18\x01 \x01(\rR\x05lanes\x12\x12\n" +
+	"\x04spin\x18\x02 \x01(\x03R\x04spin\"\xbe\x02\n" +
 	"\x0fAdapterSettings\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
 	"\x04copy\x18\x02 \x01(\x0e2\x17.ndbridge.v1.CopyPolicyR\x04copy\x12'\n" +
@@ -914,9 +1056,14 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"t\n" +
 	"\fOpenResponse\x12%\n" +
 	"\x04info\x18\x01 \x01(\v2\x11.ndbridge.v1.InfoR\x04info\x12=\n" +
-	"\fcapabilities\x18\x02 \x01(\v2\x19.ndbridge.v1.CapabilitiesR\fcapabilities\"\"\n" +
+	"\fcapabilities\x18\x02 \x01(\v2\x19.ndbridge.v1.CapabilitiesR\fcapabilities\"R\n" +
 	"\fCapabilities\x12\x12\n" +
-	"\x04wait\x18\x01 \x01(\bR\x04wait\"\r\n" +
+	"\x04wait\x18\x01 \x01(\bR\x04wait\x12.\n" +
+	"\ahandoff\x18\x02 \x01(\v2\x14.ndbridge.v1.HandoffR\ahandoff\"M\n" +
+	"\aHandoff\x12\x18\n" +
+	"\asegment\x18\x01 \x01(\x04R\asegment\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x14\n" +
+	"\x05lanes\x18\x03 \x01(\rR\x05lanes\"\r\n" +
 	"\vInfoRequest\"5\n" +
 	"\fInfoResponse\x12%\n" +
 	"\x04info\x18\x01 \x01(\v2\x11.ndbridge.v1.InfoR\x04info\"\x0f\n" +
@@ -965,63 +1112,67 @@ func file_ndbridge_v1_producer_proto_rawDescGZIP() []byte {
 	return file_ndbridge_v1_producer_proto_rawDescData
 }
 
-var file_ndbridge_v1_producer_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_ndbridge_v1_producer_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_ndbridge_v1_producer_proto_goTypes = []any{
 	(*OpenRequest)(nil),        // 0: ndbridge.v1.OpenRequest
 	(*Settings)(nil),           // 1: ndbridge.v1.Settings
-	(*AdapterSettings)(nil),    // 2: ndbridge.v1.AdapterSettings
-	(*OpenResponse)(nil),       // 3: ndbridge.v1.OpenResponse
-	(*Capabilities)(nil),       // 4: ndbridge.v1.Capabilities
-	(*InfoRequest)(nil),        // 5: ndbridge.v1.InfoRequest
-	(*InfoResponse)(nil),       // 6: ndbridge.v1.InfoResponse
-	(*ArraysRequest)(nil),      // 7: ndbridge.v1.ArraysRequest
-	(*ArraysResponse)(nil),     // 8: ndbridge.v1.ArraysResponse
-	(*LeaseRequest)(nil),       // 9: ndbridge.v1.LeaseRequest
-	(*LeaseResponse)(nil),      // 10: ndbridge.v1.LeaseResponse
-	(*DescriptorRequest)(nil),  // 11: ndbridge.v1.DescriptorRequest
-	(*DescriptorResponse)(nil), // 12: ndbridge.v1.DescriptorResponse
-	(*ReleaseRequest)(nil),     // 13: ndbridge.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),    // 14: ndbridge.v1.ReleaseResponse
-	(*WaitRequest)(nil),        // 15: ndbridge.v1.WaitRequest
-	(*WaitResponse)(nil),       // 16: ndbridge.v1.WaitResponse
-	nil,                        // 17: ndbridge.v1.AdapterSettings.QuirkEffectsEntry
-	(CopyPolicy)(0),            // 18: ndbridge.v1.CopyPolicy
-	(SyncPolicy)(0),            // 19: ndbridge.v1.SyncPolicy
-	(*Info)(nil),               // 20: ndbridge.v1.Info
-	(*Entry)(nil),              // 21: ndbridge.v1.Entry
-	(*Lease)(nil),              // 22: ndbridge.v1.Lease
+	(*HandoffSettings)(nil),    // 2: ndbridge.v1.HandoffSettings
+	(*AdapterSettings)(nil),    // 3: ndbridge.v1.AdapterSettings
+	(*OpenResponse)(nil),       // 4: ndbridge.v1.OpenResponse
+	(*Capabilities)(nil),       // 5: ndbridge.v1.Capabilities
+	(*Handoff)(nil),            // 6: ndbridge.v1.Handoff
+	(*InfoRequest)(nil),        // 7: ndbridge.v1.InfoRequest
+	(*InfoResponse)(nil),       // 8: ndbridge.v1.InfoResponse
+	(*ArraysRequest)(nil),      // 9: ndbridge.v1.ArraysRequest
+	(*ArraysResponse)(nil),     // 10: ndbridge.v1.ArraysResponse
+	(*LeaseRequest)(nil),       // 11: ndbridge.v1.LeaseRequest
+	(*LeaseResponse)(nil),      // 12: ndbridge.v1.LeaseResponse
+	(*DescriptorRequest)(nil),  // 13: ndbridge.v1.DescriptorRequest
+	(*DescriptorResponse)(nil), // 14: ndbridge.v1.DescriptorResponse
+	(*ReleaseRequest)(nil),     // 15: ndbridge.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),    // 16: ndbridge.v1.ReleaseResponse
+	(*WaitRequest)(nil),        // 17: ndbridge.v1.WaitRequest
+	(*WaitResponse)(nil),       // 18: ndbridge.v1.WaitResponse
+	nil,                        // 19: ndbridge.v1.AdapterSettings.QuirkEffectsEntry
+	(CopyPolicy)(0),            // 20: ndbridge.v1.CopyPolicy
+	(SyncPolicy)(0),            // 21: ndbridge.v1.SyncPolicy
+	(*Info)(nil),               // 22: ndbridge.v1.Info
+	(*Entry)(nil),              // 23: ndbridge.v1.Entry
+	(*Lease)(nil),              // 24: ndbridge.v1.Lease
 }
 var file_ndbridge_v1_producer_proto_depIdxs = []int32{
 	1,  // 0: ndbridge.v1.OpenRequest.settings:type_name -> ndbridge.v1.Settings
-	2,  // 1: ndbridge.v1.Settings.adapters:type_name -> ndbridge.v1.AdapterSettings
-	18, // 2: ndbridge.v1.AdapterSettings.copy:type_name -> ndbridge.v1.CopyPolicy
-	17, // 3: ndbridge.v1.AdapterSettings.quirk_effects:type_name -> ndbridge.v1.AdapterSettings.QuirkEffectsEntry
-	19, // 4: ndbridge.v1.AdapterSettings.sync:type_name -> ndbridge.v1.SyncPolicy
-	20, // 5: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
-	4,  // 6: ndbridge.v1.OpenResponse.capabilities:type_name -> ndbridge.v1.Capabilities
-	20, // 7: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
-	21, // 8: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
-	18, // 9: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
-	22, // 10: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
-	0,  // 11: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
-	5,  // 12: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
-	7,  // 13: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
-	9,  // 14: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
-	11, // 15: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
-	13, // 16: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
-	15, // 17: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
-	3,  // 18: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
-	6,  // 19: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
-	8,  // 20: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
-	10, // 21: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
-	12, // 22: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
-	14, // 23: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
-	16, // 24: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
-	18, // [18:25] is the sub-list for method output_type
-	11, // [11:18] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	3,  // 1: ndbridge.v1.Settings.adapters:type_name -> ndbridge.v1.AdapterSettings
+	2,  // 2: ndbridge.v1.Settings.handoff:type_name -> ndbridge.v1.HandoffSettings
+	20, // 3: ndbridge.v1.AdapterSettings.copy:type_name -> ndbridge.v1.CopyPolicy
+	19, // 4: ndbridge.v1.AdapterSettings.quirk_effects:type_name -> ndbridge.v1.AdapterSettings.QuirkEffectsEntry
+	21, // 5: ndbridge.v1.AdapterSettings.sync:type_name -> ndbridge.v1.SyncPolicy
+	22, // 6: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
+	5,  // 7: ndbridge.v1.OpenResponse.capabilities:type_name -> ndbridge.v1.Capabilities
+	6,  // 8: ndbridge.v1.Capabilities.handoff:type_name -> ndbridge.v1.Handoff
+	22, // 9: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
+	23, // 10: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
+	20, // 11: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
+	24, // 12: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
+	0,  // 13: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
+	7,  // 14: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
+	9,  // 15: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
+	11, // 16: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
+	13, // 17: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
+	15, // 18: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
+	17, // 19: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
+	4,  // 20: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
+	8,  // 21: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
+	10, // 22: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
+	12, // 23: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
+	14, // 24: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
+	16, // 25: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
+	18, // 26: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
+	20, // [20:27] is the sub-list for method output_type
+	13, // [13:20] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_ndbridge_v1_producer_proto_init() }
@@ -1036,7 +1187,7 @@ func file_ndbridge_v1_producer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ndbridge_v1_producer_proto_rawDesc), len(file_ndbridge_v1_producer_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

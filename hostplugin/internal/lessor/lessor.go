@@ -1,0 +1,125 @@
+// Package lessor gets leases from a program and gives them back: through the ring in shared memory where
+// there is one and it has the answer, and by gRPC else.
+package lessor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/releases"
+	"github.com/ndbridge/ndbridge/internal/handoff"
+	"github.com/ndbridge/ndbridge/internal/wire"
+)
+
+// Lessor asks one program. All methods are safe for concurrent use.
+type Lessor struct {
+	client   *wire.Client
+	ring     *handoff.Client // nil: none
+	releases *releases.Queue
+	stop     chan struct{}
+	stopped  chan struct{}
+}
+
+// Source is a name to ask for.
+type Source struct {
+	name     string
+	prepared *handoff.Source // nil: there is no ring
+}
+
+// Open takes up what the program's plugin offers in an open session, until Close or until gone is closed.
+// Callers look for an answer for as long as spin before they sleep. stray is called with leases that
+// nobody waited for any more. An error that wraps core.ErrProtocol says that the plugin lied.
+func Open(ctx context.Context, client *wire.Client, gone <-chan struct{}, spin time.Duration, stray func(core.LeaseID)) (*Lessor, error) {
+	l := &Lessor{client: client, stop: make(chan struct{}), stopped: make(chan struct{})}
+	if r := client.Ring(); r != (handoff.Ring{}) {
+		file, err := client.Descriptor(ctx, r.Segment, true)
+		if err != nil {
+			return nil, err
+		}
+		l.ring, err = handoff.NewClient(file, r, spin, stray)
+		if err = errors.Join(err, file.Close()); err != nil {
+			return nil, &core.Error{Op: "open", Kind: core.ErrProtocol, Err: fmt.Errorf("hand-off: %w", err)}
+		}
+	}
+	l.releases = releases.New(releaser{l})
+	go func() {
+		defer close(l.stopped)
+		select {
+		case <-gone:
+		case <-l.stop:
+		}
+		l.end()
+	}()
+	return l, nil
+}
+
+// end lets no more go through the ring.
+func (l *Lessor) end() {
+	if l.ring != nil {
+		_ = l.ring.Close() // fails only if the memory was not mapped
+	}
+}
+
+// Close ends what is under way through the ring. What is pending then is not given back. It is called
+// once.
+func (l *Lessor) Close() {
+	close(l.stop)
+	<-l.stopped
+	l.releases.Close()
+}
+
+// Source prepares a name that is asked for again and again.
+func (l *Lessor) Source(name string) *Source {
+	s := &Source{name: name}
+	if l.ring != nil {
+		s.prepared = l.ring.Source(name)
+	}
+	return s
+}
+
+// Once is a source that is asked for once.
+func (l *Lessor) Once(name string) *Source {
+	s := &Source{name: name}
+	if l.ring != nil {
+		s.prepared = l.ring.Once(name)
+	}
+	return s
+}
+
+// Lease is the method of core.Producer.
+func (l *Lessor) Lease(ctx context.Context, s *Source, req core.Request) (core.Lease, error) {
+	if s.prepared == nil {
+		return l.client.Lease(ctx, s.name, req)
+	}
+	lease, err := l.ring.Lease(ctx, s.prepared, req, l.releases)
+	switch {
+	case err == nil:
+		return lease, nil
+	case errors.Is(err, handoff.ErrAsk):
+		return l.client.Lease(ctx, s.name, req)
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return core.Lease{}, &core.Error{Op: "lease", Kind: ctx.Err(), Err: context.Cause(ctx)}
+	default:
+		return core.Lease{}, &core.Error{Op: "lease", Kind: core.ErrProtocol, Err: err}
+	}
+}
+
+// Release gives a lease back: with the next request, or soon.
+func (l *Lessor) Release(id core.LeaseID) { l.releases.Add(id) }
+
+// Flush returns when all that was given back is.
+func (l *Lessor) Flush(ctx context.Context) { l.releases.Flush(ctx) }
+
+// releaser gives back what no request has taken along.
+type releaser struct{ *Lessor }
+
+// Release implements releases.Releaser.
+func (r releaser) Release(ctx context.Context, ids ...core.LeaseID) error {
+	if r.ring != nil && r.ring.Release(ctx, ids...) == nil {
+		return nil
+	}
+	return r.client.Release(ctx, ids...)
+}

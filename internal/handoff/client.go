@@ -1,0 +1,198 @@
+package handoff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/ring"
+	"github.com/ndbridge/ndbridge/internal/shm"
+)
+
+// ErrAsk says that the ring does not have the answer: it is to be asked for by gRPC.
+var ErrAsk = errors.New("ask by gRPC")
+
+// Releases is where releases wait for a request that takes them along.
+type Releases interface {
+	// Take moves pending releases behind buf, as many as it has room for. Each Take is followed by one
+	// Taken with the same turn.
+	Take(buf []core.LeaseID) (ids []core.LeaseID, turn int)
+	// Taken says whether they were handed over. If not, they are pending again.
+	Taken(ids []core.LeaseID, turn int, done bool)
+}
+
+// Client asks through a ring. All methods are safe for concurrent use.
+type Client struct {
+	ring    *ring.Client
+	mapping *shm.Mapping
+	stray   func(core.LeaseID)
+	calls   sync.Pool
+
+	last atomic.Uint32 // number of the last source
+
+	mu       sync.Mutex
+	closed   bool
+	sweeping bool
+	sweeper  sync.WaitGroup // grows only while closed is false
+	stop     chan struct{}
+}
+
+// call is the memory of one call.
+type call struct {
+	request, answer []byte
+	releases        []core.LeaseID
+	about           request
+}
+
+// NewClient maps the ring that a producer has announced, whose descriptor stays the caller's. The error
+// says that the producer lied about it. stray is called with leases that were granted too late, when
+// nobody waited for them any more.
+func NewClient(file *os.File, r Ring, spin time.Duration, stray func(core.LeaseID)) (*Client, error) {
+	switch sealed, err := shm.Sealed(file); {
+	case err != nil:
+		return nil, err
+	case !sealed:
+		return nil, errors.New("the ring's memory is not sealed, and could shrink")
+	case r.Lanes < 1 || r.Lanes > ring.MaxLanes || r.Size != ring.Size(r.Lanes):
+		return nil, fmt.Errorf("a ring of %d lanes in %d bytes", r.Lanes, r.Size)
+	}
+	mapping, err := shm.Map(file, r.Size, true)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{mapping: mapping, stray: stray, stop: make(chan struct{})}
+	c.calls.New = func() any {
+		return &call{
+			request: make([]byte, 0, ring.MaxRequest), answer: make([]byte, ring.MaxAnswer),
+			releases: make([]core.LeaseID, 0, MaxReleases),
+		}
+	}
+	if c.ring, err = ring.NewClient(mapping.Bytes(), spin, callLimit, c.abandoned); err != nil {
+		return nil, errors.Join(err, mapping.Close())
+	}
+	return c, nil
+}
+
+// Close ends the calls that are under way. It is idempotent.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	if !c.closed {
+		c.closed = true
+		close(c.stop)
+	}
+	c.mu.Unlock()
+	c.sweeper.Wait()
+	c.ring.Close()
+	return c.mapping.Close()
+}
+
+// Lease asks for a lease of a source. It does not wait for a name that is not there yet, nor for a busy
+// producer: then the error is [ErrAsk], as it is if the ring has ended. Other errors are that of ctx,
+// and what the producer did wrong; after all of them nothing stays leased.
+func (c *Client) Lease(ctx context.Context, s *Source, req core.Request, releases Releases) (core.Lease, error) {
+	if len(s.name) > MaxName {
+		return core.Lease{}, ErrAsk
+	}
+	m := c.calls.Get().(*call) //nolint:errcheck // it holds nothing else
+	defer c.calls.Put(m)
+	ids, turn := releases.Take(m.releases[:0])
+	m.about = request{op: opLease, req: req, source: s.number, releases: ids}
+	if s.number == 0 || !s.known.Load() {
+		m.about.name = s.name
+	}
+	answer, err := c.call(ctx, m)
+	releases.Taken(ids, turn, err == nil)
+	if err != nil {
+		return core.Lease{}, err
+	}
+	kind, err := kindOf(answer)
+	if err != nil {
+		return core.Lease{}, err
+	}
+	s.known.Store(true)
+	if kind != answerLease {
+		return core.Lease{}, ErrAsk
+	}
+	lease, err := s.decode(answer, req)
+	if err != nil {
+		c.stray(leaseIDOf(answer))
+	}
+	return lease, err
+}
+
+// Release gives leases back. The error is [ErrAsk] or that of ctx; some may have been given back then.
+func (c *Client) Release(ctx context.Context, ids ...core.LeaseID) error {
+	m := c.calls.Get().(*call) //nolint:errcheck // it holds nothing else
+	defer c.calls.Put(m)
+	for len(ids) > 0 {
+		n := min(len(ids), MaxReleases)
+		m.about = request{op: opRelease, releases: append(m.releases[:0], ids[:n]...)}
+		answer, err := c.call(ctx, m)
+		if err != nil {
+			return err
+		}
+		if kind, err := kindOf(answer); err != nil || kind != answerDone {
+			return ErrAsk
+		}
+		ids = ids[n:]
+	}
+	return nil
+}
+
+// call sends what m is about.
+func (c *Client) call(ctx context.Context, m *call) ([]byte, error) {
+	m.request = appendRequest(m.request[:0], &m.about)
+	answer, err := c.ring.Call(ctx, m.request, m.answer)
+	switch {
+	case err == nil:
+		return answer, nil
+	case errors.Is(err, ring.ErrClosed):
+		return nil, ErrAsk
+	case errors.Is(err, ring.ErrSlow):
+		c.sweep()
+		return nil, ErrAsk
+	default:
+		c.sweep()
+		return nil, err
+	}
+}
+
+// sweep sees to it that answers are taken that nobody waits for any more.
+func (c *Client) sweep() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.sweeping || c.ring.Sweep() == 0 {
+		return
+	}
+	c.sweeping = true
+	c.sweeper.Go(func() {
+		ticker := time.NewTicker(sweepInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+			case <-c.stop:
+				return
+			}
+			c.mu.Lock()
+			c.sweeping = c.ring.Sweep() > 0
+			done := !c.sweeping
+			c.mu.Unlock()
+			if done {
+				return
+			}
+		}
+	})
+}
+
+// abandoned takes an answer that came too late.
+func (c *Client) abandoned(answer []byte) {
+	if kind, err := kindOf(answer); err == nil && kind == answerLease {
+		c.stray(leaseIDOf(answer))
+	}
+}

@@ -1,0 +1,150 @@
+package handoff
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/ring"
+	"github.com/ndbridge/ndbridge/internal/shm"
+)
+
+const (
+	// maxSources bounds the names that a server keeps.
+	maxSources = 1 << 16
+
+	// closeWait bounds the wait for a request that is being answered when a server is closed.
+	closeWait = time.Second
+)
+
+// Leaser is the part of core.Producer that goes through the ring.
+type Leaser interface {
+	Lease(ctx context.Context, name string, req core.Request) (core.Lease, error)
+	Release(ctx context.Context, ids ...core.LeaseID) error
+}
+
+// Server answers the requests of one host.
+type Server struct {
+	producer Leaser
+	file     *os.File
+	mapping  *shm.Mapping
+	ring     *ring.Server
+	lanes    int
+
+	//nolint:containedctx // the server's own lifetime
+	ctx context.Context
+	end context.CancelFunc
+
+	// Of the goroutine that answers.
+	request request
+	sources []string // names by number
+}
+
+// NewServer makes a ring and serves the producer's leases through it until Close.
+func NewServer(producer Leaser, s Settings) (*Server, error) {
+	file, err := shm.Create("ndbridge-ring", ring.Size(s.Lanes))
+	if err != nil {
+		return nil, err
+	}
+	mapping, err := shm.Map(file, ring.Size(s.Lanes), true)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	out := &Server{producer: producer, file: file, mapping: mapping, lanes: s.Lanes}
+	out.ctx, out.end = context.WithCancel(context.Background())
+	if out.ring, err = ring.NewServer(mapping.Bytes(), s.Lanes, s.Spin, out.handle); err != nil {
+		return nil, errors.Join(err, mapping.Close(), file.Close())
+	}
+	return out, nil
+}
+
+// Ring describes the ring to the host.
+func (s *Server) Ring() Ring {
+	return Ring{Segment: Segment, Size: s.mapping.Size(), Lanes: s.lanes}
+}
+
+// Open gives a descriptor of the ring's memory, for reading and writing, which the caller owns.
+func (s *Server) Open() (*os.File, error) { return shm.ReadWrite(s.file) }
+
+// Close ends the service. A producer that does not obey its context keeps the memory: the process is at
+// its end then.
+func (s *Server) Close() error {
+	s.end()
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		s.ring.Close()
+	}()
+	timeout := time.NewTimer(closeWait)
+	defer timeout.Stop()
+	select {
+	case <-stopped:
+		return errors.Join(s.mapping.Close(), s.file.Close())
+	case <-timeout.C:
+		return s.file.Close()
+	}
+}
+
+// handle answers one request. Whatever it cannot do is for gRPC, where errors have texts.
+func (s *Server) handle(request, answer []byte) int {
+	r := &s.request
+	if err := r.parse(request); err != nil {
+		return putAnswer(answer, answerAsk)
+	}
+	if len(r.releases) > 0 {
+		// An error says that memory was not given back in order, not that a lease stands; a host that
+		// gives leases back in passing does not wait for that.
+		_ = s.producer.Release(s.ctx, r.releases...)
+	}
+	if r.op == opRelease {
+		return putAnswer(answer, answerDone)
+	}
+	name := s.name(r)
+	if name == "" {
+		return putAnswer(answer, answerAsk)
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, serveLimit)
+	defer cancel()
+	req := r.req
+	req.NoWait = true
+	lease, err := s.producer.Lease(ctx, name, req)
+	if err != nil {
+		return putAnswer(answer, answerAsk)
+	}
+	b, ok := appendLease(answer[:0], &lease)
+	if !ok {
+		_ = s.producer.Release(s.ctx, lease.ID) // it is leased again by gRPC
+		return putAnswer(answer, answerAsk)
+	}
+	return len(b)
+}
+
+// name gives the name that a request means, or "", and keeps one that has a number.
+func (s *Server) name(r *request) string {
+	i := int(r.source)
+	if i == 0 || i >= maxSources {
+		return string(r.name)
+	}
+	if len(r.name) == 0 {
+		if i >= len(s.sources) {
+			return ""
+		}
+		return s.sources[i]
+	}
+	for i >= len(s.sources) {
+		s.sources = append(s.sources, "")
+	}
+	if s.sources[i] != string(r.name) {
+		s.sources[i] = string(r.name)
+	}
+	return s.sources[i]
+}
+
+// putAnswer writes an answer without a lease.
+func putAnswer(answer []byte, kind byte) int {
+	clear(answer[:answerDescription])
+	answer[answerKind] = kind
+	return answerDescription
+}
