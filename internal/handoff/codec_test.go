@@ -1,0 +1,264 @@
+package handoff
+
+import (
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/core"
+	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
+)
+
+func layoutOf(spec core.LayoutSpec) core.Layout {
+	l, err := core.NewLayout(spec)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+// examples are leases of all kinds.
+func examples() map[string]core.Lease {
+	f32 := core.DTypeOf[float32]()
+	gpu := core.Device{Kind: core.CUDA, Index: 1}
+	grid := core.LayoutSpec{DType: f32, Shape: []int{2, 3}, Strides: []int{4, 8}, Offset: 64}
+	onGPU := grid
+	onGPU.Device = gpu
+	word := core.CUDAWord{Page: 9, Size: 4096, Offset: 8, Value: 77}
+	return map[string]core.Lease{
+		"segment": {
+			ID: 5, Layout: layoutOf(grid), Handle: core.Segment{ID: 3, Size: 4096, Sealed: true}, Fence: core.Ready{},
+			Framework: "numpy", Route: core.RouteSharedHeap,
+		},
+		"staged": {
+			ID: 1 << 60, Layout: layoutOf(core.LayoutSpec{
+				DType: core.DType(3<<24 | 8<<16 | 8), Shape: []int{4}, ReadOnly: true, Tag: "datetime64[ns]",
+			}),
+			Handle: core.Segment{ID: 4, Size: 32, Sealed: true}, Fence: core.Ready{}, Framework: "numpy",
+			Route: core.RouteStaged, Reason: core.ReasonConverted, Quirks: []core.QuirkID{"numpy.a", "numpy.b"},
+		},
+		"packed": {
+			ID: 6, Layout: layoutOf(core.LayoutSpec{DType: core.Int4, Shape: []int{3}}),
+			Handle: core.Segment{ID: 4, Size: 2}, Fence: core.Ready{}, Framework: "jax", Route: core.RouteMappedFile,
+		},
+		"number": {
+			ID: 7, Layout: layoutOf(core.LayoutSpec{DType: f32}), Handle: core.Segment{ID: 1, Size: 4},
+			Fence: core.Ready{}, Framework: "torch", Route: core.RouteSharedHeap,
+		},
+		"empty": {
+			ID: 8, Layout: layoutOf(core.LayoutSpec{DType: f32, Shape: []int{0, 5}}), Fence: core.Ready{},
+			Framework: "torch", Route: core.RouteEmpty,
+		},
+		"ipc": {
+			ID: 9, Layout: layoutOf(onGPU), Handle: core.CUDAIPC{ID: 2, Size: 1 << 20, GPU: core.UUID{1}, Mem: [64]byte{63: 2}},
+			Fence: word, Framework: "torch", Route: core.RouteCUDAIPC,
+		},
+		"vmm": {
+			ID: 10, Layout: layoutOf(onGPU), Handle: core.CUDAVMM{
+				GPU: core.UUID{15: 1}, Chunks: []core.CUDAChunk{{ID: 3, Size: 2 << 20}, {ID: 4, Size: 2 << 20}},
+			},
+			Fence: word, Framework: "torch", Route: core.RouteCUDAVMM,
+		},
+		"pool": {
+			ID: 11, Layout: layoutOf(onGPU), Handle: core.CUDAPool{
+				ID: 3, Size: 1 << 20, GPU: core.UUID{1, 2}, Pool: 8, Pointer: [64]byte{1},
+			},
+			Fence: core.Ready{}, Framework: "cupy", Route: core.RouteCUDAPool,
+		},
+	}
+}
+
+func same(a, b core.Lease) bool {
+	equal := a.Layout.Equal(b.Layout)
+	a.Layout, b.Layout = core.Layout{}, core.Layout{}
+	return equal && reflect.DeepEqual(a, b)
+}
+
+// TestAnswersAreFrozen: plugins and hosts of other releases read the same bytes, on either side. A
+// difference is another protocol: see docs/PROTOCOL.md.
+func TestAnswersAreFrozen(t *testing.T) {
+	t.Parallel()
+	for name, want := range examples() {
+		b, ok := appendLease(nil, &want)
+		if !ok {
+			t.Fatalf("%s does not fit", name)
+		}
+		frozen(t, "answer-"+name, b)
+		var source Source
+		for range 2 { // again, from what is remembered
+			got, err := source.decode(b, core.Request{})
+			if err != nil || !same(got, want) {
+				t.Errorf("%s: %+v, %v; want %+v", name, got, err, want)
+			}
+		}
+	}
+}
+
+func TestRequestsAreFrozen(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]request{
+		"release": {op: opRelease, releases: []core.LeaseID{1, 1 << 63}, name: []byte{}},
+		"named": {
+			op: opLease, req: core.Request{Writable: true, Copy: core.CopyNever}, source: 3,
+			name: []byte("frame"), releases: []core.LeaseID{4},
+		},
+		"prepared": {op: opLease, req: core.Request{NoWait: true, Copy: core.CopyIfNeeded}, source: 0x01020304, name: []byte{}},
+	} {
+		b := appendRequest(nil, &want)
+		frozen(t, "request-"+name, b)
+		var got request
+		if err := got.parse(b); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v; want %+v", name, got, err, want)
+		}
+	}
+}
+
+// frozen compares bytes with what they have always been: testdata has a dump of them.
+func frozen(t *testing.T, name string, b []byte) {
+	t.Helper()
+	want, err := os.ReadFile(filepath.Join("testdata", name+".hex"))
+	if err != nil {
+		t.Fatalf("%v; the bytes are now\n%s", err, hex.Dump(b))
+	}
+	if got := hex.Dump(b); got != string(want) {
+		t.Errorf("%s is\n%swant\n%s", name, got, want)
+	}
+}
+
+// TestNumbersAreThoseOfProtobuf: the enumerations have one numbering.
+func TestNumbersAreThoseOfProtobuf(t *testing.T) {
+	t.Parallel()
+	check := func(what, core string, number int32, names map[int32]string) {
+		name := strings.ToUpper(strings.NewReplacer("-", "_", " ", "_").Replace(core))
+		if got := names[number]; got != what+"_"+name {
+			t.Errorf("%s %q has the number %d, which is that of %s", what, core, number, got)
+		}
+	}
+	for r := core.RouteEmpty; r <= core.RouteCUDAStaged; r++ {
+		check("ROUTE", r.String(), int32(r), pb.Route_name)
+	}
+	for r := core.ReasonBelowThreshold; r <= core.ReasonHostWithoutGPU; r++ {
+		check("REASON", strings.ReplaceAll(r.String(), "frozen-by-fork", "frozen"), int32(r), pb.Reason_name)
+	}
+	for p := core.CopyIfNeeded; p <= core.CopyNever; p++ {
+		check("COPY_POLICY", p.String(), int32(p), pb.CopyPolicy_name)
+	}
+	for k := core.CPU; k <= core.CUDAManaged; k++ {
+		check("DEVICE_KIND", k.String(), int32(k)+1, pb.DeviceKind_name)
+	}
+}
+
+// TestHostileAnswers: each is refused.
+func TestHostileAnswers(t *testing.T) {
+	t.Parallel()
+	segment, ipc, vmm := examples()["segment"], examples()["ipc"], examples()["vmm"]
+	for name, edit := range map[string]func() (core.Lease, func(b []byte)){
+		"past the segment":   func() (core.Lease, func([]byte)) { return segment, put64(answerDescription+0x10, 4090) },
+		"before the segment": func() (core.Lease, func([]byte)) { return segment, put64(answerDescription+0x10, 1<<63) },
+		"no memory":          func() (core.Lease, func([]byte)) { return segment, put64(answerDescription+0x40, 0) },
+		"rank":               func() (core.Lease, func([]byte)) { return segment, put8(answerDescription+5, 65) },
+		"device":             func() (core.Lease, func([]byte)) { return segment, put8(answerDescription+4, 5) },
+		"CPU 1":              func() (core.Lease, func([]byte)) { return segment, put8(answerDescription+12, 1) },
+		"route":              func() (core.Lease, func([]byte)) { return segment, put8(answerDescription, 9) },
+		"copied":             func() (core.Lease, func([]byte)) { return segment, put8(answerDescription, byte(core.RouteStaged)) },
+		"reason":             func() (core.Lease, func([]byte)) { return segment, put8(answerDescription+1, 10) },
+		"flags":              func() (core.Lease, func([]byte)) { return segment, put8(answerDescription+2, 0x10) },
+		"writable":           func() (core.Lease, func([]byte)) { return segment, put8(answerDescription+2, 0x0d) },
+		"handle":             func() (core.Lease, func([]byte)) { return segment, put8(answerDescription+3, 6) },
+		"no handle":          func() (core.Lease, func([]byte)) { return segment, put8(answerDescription+3, 0) },
+		"fence":              func() (core.Lease, func([]byte)) { return segment, put8(answerFence, 3) },
+		"a fence on the CPU": func() (core.Lease, func([]byte)) { return segment, put8(answerFence, fenceWord) },
+		"word's place":       func() (core.Lease, func([]byte)) { return ipc, put64(answerWord, 4096) },
+		"word's alignment":   func() (core.Lease, func([]byte)) { return ipc, put64(answerWord, 2) },
+		"word before page":   func() (core.Lease, func([]byte)) { return ipc, put64(answerWord, 1<<63) },
+		"chunks overflow": func() (core.Lease, func([]byte)) {
+			return vmm, func(b []byte) {
+				put64(answerDescription+0x52, 1<<62)(b)
+				put64(answerDescription+0x62, 1<<62)(b)
+			}
+		},
+	} {
+		l, change := edit()
+		b, ok := appendLease(nil, &l)
+		if !ok {
+			t.Fatal(name)
+		}
+		if _, err := new(Source).decode(b, core.Request{}); err != nil {
+			t.Fatalf("%s: as it was: %v", name, err)
+		}
+		if change(b); len(b) > 0 {
+			if got, err := new(Source).decode(b, core.Request{}); err == nil {
+				t.Errorf("%s: taken as %+v", name, got)
+			}
+		}
+	}
+	b, _ := appendLease(nil, &segment)
+	for n := answerDescription; n < len(b); n++ {
+		if got, err := new(Source).decode(b[:n], core.Request{}); err == nil {
+			t.Errorf("%d bytes of %d: taken as %+v", n, len(b), got)
+		}
+	}
+	if _, err := new(Source).decode(append(b, 0), core.Request{}); err == nil {
+		t.Error("a byte too many")
+	}
+	for _, short := range [][]byte{nil, b[:answerDescription-1], {9: 0, 0x2f: 0}, append([]byte{4}, make([]byte, 60)...)} {
+		if _, err := kindOf(short); err == nil {
+			t.Errorf("an answer of %d bytes: taken", len(short))
+		}
+	}
+}
+
+func put8(at int, value byte) func(b []byte) { return func(b []byte) { b[at] = value } }
+
+func put64(at int, value uint64) func(b []byte) {
+	return func(b []byte) {
+		for i := range 8 {
+			b[at+i] = byte(value >> (8 * i))
+		}
+	}
+}
+
+// FuzzAnswer: whatever the other side writes is refused, or a lease that holds what leases promise and
+// that reads the same when it is written again.
+func FuzzAnswer(f *testing.F) {
+	for _, l := range examples() {
+		b, _ := appendLease(nil, &l)
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if kind, err := kindOf(b); err != nil || kind != answerLease {
+			return
+		}
+		l, err := new(Source).decode(b, core.Request{})
+		if err != nil {
+			return
+		}
+		if err := l.Check(core.Request{}); err != nil {
+			t.Fatal(err)
+		}
+		again, ok := appendLease(nil, &l)
+		if !ok {
+			return // elements that share bytes have no strides of their own
+		}
+		if m, err := new(Source).decode(again, core.Request{}); err != nil || !same(l, m) {
+			t.Fatalf("%+v is read again as %+v, %v", l, m, err)
+		}
+	})
+}
+
+// FuzzRequest: likewise.
+func FuzzRequest(f *testing.F) {
+	f.Add(appendRequest(nil, &request{op: opLease, name: []byte("x"), releases: []core.LeaseID{1}}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var r request
+		if r.parse(b) != nil {
+			return
+		}
+		if again := appendRequest(nil, &r); string(again) != string(b) {
+			t.Fatalf("%x is written again as %x", b, again)
+		}
+	})
+}
