@@ -5,11 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
-	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 )
 
 func layoutOf(spec core.LayoutSpec) core.Layout {
@@ -125,29 +123,6 @@ func frozen(t *testing.T, name string, b []byte) {
 	}
 	if got := hex.Dump(b); got != string(want) {
 		t.Errorf("%s is\n%swant\n%s", name, got, want)
-	}
-}
-
-// TestNumbersAreThoseOfProtobuf: the enumerations have one numbering.
-func TestNumbersAreThoseOfProtobuf(t *testing.T) {
-	t.Parallel()
-	check := func(what, core string, number int32, names map[int32]string) {
-		name := strings.ToUpper(strings.NewReplacer("-", "_", " ", "_").Replace(core))
-		if got := names[number]; got != what+"_"+name {
-			t.Errorf("%s %q has the number %d, which is that of %s", what, core, number, got)
-		}
-	}
-	for r := core.RouteEmpty; r <= core.RouteCUDAStaged; r++ {
-		check("ROUTE", r.String(), int32(r), pb.Route_name)
-	}
-	for r := core.ReasonBelowThreshold; r <= core.ReasonHostWithoutGPU; r++ {
-		check("REASON", strings.ReplaceAll(r.String(), "frozen-by-fork", "frozen"), int32(r), pb.Reason_name)
-	}
-	for p := core.CopyIfNeeded; p <= core.CopyNever; p++ {
-		check("COPY_POLICY", p.String(), int32(p), pb.CopyPolicy_name)
-	}
-	for k := core.CPU; k <= core.CUDAManaged; k++ {
-		check("DEVICE_KIND", k.String(), int32(k)+1, pb.DeviceKind_name)
 	}
 }
 

@@ -88,7 +88,7 @@ func connect(tb testing.TB, p Leaser, s Settings) *Client {
 		tb.Fatal(err)
 	}
 	defer file.Close()
-	stray := func(id core.LeaseID) { _ = p.Release(context.Background(), id) }
+	stray := func(id core.LeaseID) { _ = p.Release(tb.Context(), id) }
 	client, err := NewClient(file, server.Ring(), s.Spin, stray)
 	if err != nil {
 		tb.Fatal(err)

@@ -102,7 +102,7 @@ func (c *Client) Open(ctx context.Context, settings Settings) (core.Info, error)
 	}
 	c.mu.Lock()
 	c.waits = resp.GetCapabilities().GetWait()
-	c.ring = handoff.RingToCore(resp.GetCapabilities().GetHandoff())
+	c.ring = ringToCore(resp.GetCapabilities().GetHandoff())
 	c.mu.Unlock()
 	c.side.sayOpened()
 	return info, nil

@@ -6,7 +6,6 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
-	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
 func infoToCore(i *pb.Info) (core.Info, error) {
@@ -88,7 +87,7 @@ func settingsToCore(s *pb.Settings) (Settings, error) {
 	if out.GPUs, err = gpusToCore(s.GetGpus()); err != nil {
 		return Settings{}, err
 	}
-	if out.Handoff, err = handoff.SettingsToCore(s.GetHandoff()); err != nil {
+	if out.Handoff, err = handoffToCore(s.GetHandoff()); err != nil {
 		return Settings{}, err
 	}
 	for _, a := range s.GetAdapters() {

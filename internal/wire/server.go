@@ -13,6 +13,7 @@ import (
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 	"github.com/ndbridge/ndbridge/internal/handoff"
+	"github.com/ndbridge/ndbridge/internal/wire/internal/grants"
 )
 
 // Server serves a core.Producer to one host. It serves Wait too if the producer is a core.Waiter,
@@ -48,7 +49,7 @@ type service struct {
 
 	opening atomic.Bool
 	open    atomic.Bool
-	grants  grants
+	grants  grants.Table
 	ring    atomic.Pointer[handoff.Server] // nil: none was asked for
 }
 
@@ -77,7 +78,7 @@ func (s *service) Open(ctx context.Context, req *pb.OpenRequest) (*pb.OpenRespon
 			return nil, toStatus(&core.Error{Op: "open", Kind: core.ErrUnavailable, Err: err})
 		}
 		s.ring.Store(ring)
-		able.Handoff = ring.Ring().ToProto()
+		able.Handoff = ringToProto(ring.Ring())
 	}
 	s.open.Store(true)
 	return &pb.OpenResponse{Info: info, Capabilities: able}, nil
@@ -155,7 +156,7 @@ func (s *service) Lease(ctx context.Context, req *pb.LeaseRequest) (*pb.LeaseRes
 	}
 	message, err := s.grant(ctx, req.GetToken(), lease)
 	if err != nil {
-		s.grants.remove(lease.ID)
+		s.grants.Remove(lease.ID)
 		return nil, toStatus(errors.Join(err, s.producer.Release(context.WithoutCancel(ctx), lease.ID)))
 	}
 	return &pb.LeaseResponse{Lease: message}, nil
@@ -164,7 +165,7 @@ func (s *service) Lease(ctx context.Context, req *pb.LeaseRequest) (*pb.LeaseRes
 // grant makes the answer to a Lease call; if it fails, the lease must be released.
 func (s *service) grant(ctx context.Context, token uint64, lease core.Lease) (*pb.Lease, error) {
 	message, err := leaseToProto(lease)
-	if err == nil && !s.grants.add(token, lease.ID) {
+	if err == nil && !s.grants.Add(token, lease.ID) {
 		err = errors.New("the call's token is taken")
 	}
 	if err != nil {
@@ -206,7 +207,7 @@ func (s *service) Release(ctx context.Context, req *pb.ReleaseRequest) (*pb.Rele
 	if n := len(req.GetLeases()) + len(req.GetTokens()); n > maxReleases {
 		return nil, violation("release", fmt.Errorf("%d leases in one call, expected at most %d", n, maxReleases))
 	}
-	ids := s.grants.take(req.GetTokens())
+	ids := s.grants.Take(req.GetTokens())
 	for _, id := range req.GetLeases() {
 		ids = append(ids, core.LeaseID(id))
 	}
@@ -218,7 +219,7 @@ func (s *service) Release(ctx context.Context, req *pb.ReleaseRequest) (*pb.Rele
 
 func (s *service) release(ctx context.Context, ids []core.LeaseID) error {
 	for _, id := range ids {
-		s.grants.remove(id)
+		s.grants.Remove(id)
 	}
 	return s.producer.Release(ctx, ids...)
 }

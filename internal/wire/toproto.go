@@ -168,7 +168,7 @@ func quirkToProto(q core.Quirk) (*pb.Quirk, error) {
 }
 
 func settingsToProto(s Settings) (*pb.Settings, error) {
-	out := &pb.Settings{Program: text(s.Program), Gpus: gpusToProto(s.GPUs), Handoff: s.Handoff.ToProto()}
+	out := &pb.Settings{Program: text(s.Program), Gpus: gpusToProto(s.GPUs), Handoff: handoffToProto(s.Handoff)}
 	for _, a := range s.Adapters {
 		policy, err := enumToProto(copyPolicies(), a.Copy)
 		if err != nil {

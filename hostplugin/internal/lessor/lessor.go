@@ -44,7 +44,7 @@ func Open(ctx context.Context, client *wire.Client, gone <-chan struct{}, spin t
 			return nil, &core.Error{Op: "open", Kind: core.ErrProtocol, Err: fmt.Errorf("hand-off: %w", err)}
 		}
 	}
-	l.releases = releases.New(releaser{l})
+	l.releases = releases.New(releaser{l}) //nolint:contextcheck // what is given back outlives the call
 	go func() {
 		defer close(l.stopped)
 		select {
