@@ -109,6 +109,17 @@ func (p *fakeProducer) trick(ctx context.Context, name string, req core.Request)
 			Op: "lease", Array: name, Kind: core.ErrNotShared, Reason: core.ReasonHeapOff,
 			Err: fmt.Errorf("policy %v, writable %v, no wait %v", req.Copy, req.Writable, req.NoWait),
 		}
+	case "way": // "no wait" is what only the ring asks for
+		l, err := p.Lease(ctx, arg, req)
+		l.Framework = fmt.Sprintf("no wait %v", req.NoWait)
+		return l, true, err
+	case "beyond":
+		l, err := p.Lease(ctx, arg, req)
+		if s, ok := l.Handle.(core.Segment); ok {
+			s.Size = 1
+			l.Handle = s
+		}
+		return l, true, err
 	case "twice":
 		l, err := p.Lease(ctx, arg, req)
 		l.ID = core.LeaseID(lieTwice)
