@@ -11,6 +11,16 @@ import (
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
+func TestMain(m *testing.M) {
+	if spin := os.Getenv(pingPongVariable); spin != "" {
+		if err := answerPings(spin); err != nil {
+			panic(err)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
 // TestBriefRun keeps the benchmark in working order: it measures little, and holds that the report is
 // whole.
 func TestBriefRun(t *testing.T) {
@@ -39,6 +49,14 @@ func TestBriefRun(t *testing.T) {
 		}
 		if !strings.Contains(out.String(), row.Way) {
 			t.Errorf("the table lacks %s", row.Way)
+		}
+	}
+	if want := 2 + 3*3*2; len(r.Handoff) != want {
+		t.Errorf("%d rows of the hand-off, want %d", len(r.Handoff), want)
+	}
+	for _, row := range r.Handoff {
+		if row.View.P50 <= 0 || row.View.P99 < row.View.P50 || !strings.Contains(out.String(), row.Way) {
+			t.Errorf("a row of the hand-off makes no sense: %+v", row)
 		}
 	}
 	const heapWork = 4 + 2 + 1 // of numpy, torch, jax

@@ -25,6 +25,9 @@ type options struct {
 	json      string // file to write
 	sizes     []size
 	heapSizes []heapSize
+
+	handoffSizes  []int // bytes
+	handoffRounds int
 }
 
 // size is an array's size and how often it is measured.
@@ -43,6 +46,13 @@ func briefSizes() []size {
 }
 
 func main() {
+	if spin := os.Getenv(pingPongVariable); spin != "" {
+		if err := answerPings(spin); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
@@ -53,20 +63,32 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	opts := options{sizes: fullSizes(), heapSizes: fullHeapSizes()}
+	opts := options{
+		sizes: fullSizes(), heapSizes: fullHeapSizes(), handoffSizes: []int{4 * kibibyte, gibibyte}, handoffRounds: 200,
+	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&opts.python, "python", "python3", "interpreter with numpy, torch, jax and grpcio")
 	flags.StringVar(&opts.lib, "lib", os.Getenv("NDBRIDGE_LIB"), "folder of the plugins")
 	flags.StringVar(&opts.json, "json", "", "file for the results")
 	brief := flags.Bool("brief", false, "only a few small measurements, to see that all works")
+	handoff := flags.Bool("handoff", false, "only the hand-off, as a table")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *brief {
 		opts.sizes, opts.heapSizes = briefSizes(), briefHeapSizes()
+		opts.handoffSizes, opts.handoffRounds = []int{4 * kibibyte, mebibyte}, 2
+	}
+	if *handoff {
+		rows, err := measureHandoff(ctx, opts, out)
+		printHandoff(out, rows)
+		return err
 	}
 	report, err := measure(ctx, opts, out)
 	if err != nil {
+		return err
+	}
+	if report.Handoff, err = measureHandoff(ctx, opts, out); err != nil {
 		return err
 	}
 	if report.Heap, err = measureHeap(ctx, opts, out); err != nil {

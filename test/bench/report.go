@@ -15,12 +15,13 @@ import (
 
 // report is what build/bench/view.json holds. Durations are in nanoseconds.
 type report struct {
-	Machine     machine   `json:"machine"`
-	Rows        []row     `json:"rows"`
-	RoundTrip   quantiles `json:"empty_round_trip"` // a call over the control path that does nothing
-	Allocations perView   `json:"host_allocations_per_view"`
-	Ratios      []ratio   `json:"ratios"`
-	Heap        []heapRow `json:"shared_heap"`
+	Machine     machine      `json:"machine"`
+	Rows        []row        `json:"rows"`
+	RoundTrip   quantiles    `json:"empty_round_trip"` // a call over the control path that does nothing
+	Allocations perView      `json:"host_allocations_per_view"`
+	Ratios      []ratio      `json:"ratios"`
+	Handoff     []handoffRow `json:"handoff"`
+	Heap        []heapRow    `json:"shared_heap"`
 }
 
 type machine struct {
@@ -123,6 +124,7 @@ func (r *report) print(out io.Writer) {
 	for _, ratio := range r.Ratios {
 		fmt.Fprintf(out, "%10.2f  %s\n", ratio.Value, ratio.What)
 	}
+	printHandoff(out, r.Handoff)
 	printHeap(out, r.Heap)
 }
 
