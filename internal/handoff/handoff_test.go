@@ -145,13 +145,13 @@ func TestWhatIsForGRPC(t *testing.T) {
 		"no fence":    granting(core.Lease{}),
 		"an error": func(_ context.Context, _ string, req core.Request) (core.Lease, error) {
 			if !req.NoWait {
-				return core.Lease{}, nil
+				return examples()["segment"], nil
 			}
 			return core.Lease{}, core.ErrNotFound
 		},
 		"a busy program": func(ctx context.Context, _ string, _ core.Request) (core.Lease, error) {
 			<-ctx.Done()
-			return core.Lease{}, ctx.Err()
+			return examples()["segment"], ctx.Err() // a lease that does not count
 		},
 	} {
 		p.mu.Lock()

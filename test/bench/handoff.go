@@ -228,8 +228,10 @@ func answerPings(spin string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Print("!")
-	_, err = io.Copy(io.Discard, os.Stdin)
+	_, err = os.Stdout.WriteString("!")
+	if err == nil {
+		_, err = io.Copy(io.Discard, os.Stdin)
+	}
 	server.Close()
 	return errors.Join(err, memory.Close())
 }
