@@ -25,7 +25,7 @@ import (
 // array), core.ErrUnavailable (the program is gone), core.ErrProtocol or core.ErrPointer (its plugin
 // answered what cannot be), core.ErrClosed, or the error of ctx.
 func (s *Session) View(ctx context.Context, name string, opts ...ViewOption) (*core.View, error) {
-	return s.take(ctx, s.lessor.Once(name), name, opts)
+	return s.take(ctx, s.lessor.Named(name), name, opts)
 }
 
 // take gives a view of a source.

@@ -35,7 +35,10 @@ type Client struct {
 
 	last atomic.Uint32 // number of the last source
 
+	begin time.Time // of all times
+
 	mu       sync.Mutex
+	named    map[string]*Source
 	closed   bool
 	sweeping bool
 	sweeper  sync.WaitGroup // grows only while closed is false
@@ -65,7 +68,7 @@ func NewClient(file *os.File, r Ring, spin time.Duration, stray func(core.LeaseI
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{mapping: mapping, stray: stray, stop: make(chan struct{})}
+	c := &Client{mapping: mapping, stray: stray, stop: make(chan struct{}), begin: time.Now(), named: make(map[string]*Source)}
 	c.calls.New = func() any {
 		return &call{
 			request: make([]byte, 0, ring.MaxRequest), answer: make([]byte, ring.MaxAnswer),
@@ -95,9 +98,19 @@ func (c *Client) Close() error {
 // producer: then the error is [ErrAsk], as it is if the ring has ended. Other errors are that of ctx,
 // and what the producer did wrong; after all of them nothing stays leased.
 func (c *Client) Lease(ctx context.Context, s *Source, req core.Request, releases Releases) (core.Lease, error) {
-	if len(s.name) > MaxName {
+	begin := time.Since(c.begin)
+	if len(s.name) > MaxName || begin < time.Duration(s.slow.Load()) {
 		return core.Lease{}, ErrAsk
 	}
+	lease, err := c.lease(ctx, s, req, releases)
+	if errors.Is(err, ErrAsk) {
+		now := time.Since(c.begin)
+		s.asked(now, now-begin)
+	}
+	return lease, err
+}
+
+func (c *Client) lease(ctx context.Context, s *Source, req core.Request, releases Releases) (core.Lease, error) {
 	m := c.calls.Get().(*call) //nolint:errcheck // it holds nothing else
 	defer c.calls.Put(m)
 	ids, turn := releases.Take(m.releases[:0])

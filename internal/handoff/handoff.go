@@ -24,6 +24,9 @@ const (
 	// callLimit is how long the host waits for the answer to one request.
 	callLimit = 50 * time.Millisecond
 
+	// maxNamed bounds the names that a host keeps which nobody has prepared.
+	maxNamed = 256
+
 	// sweepInterval is how often the host looks for answers that nobody waits for any more.
 	sweepInterval = 5 * time.Millisecond
 )

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -120,12 +121,12 @@ func TestNamesTravelOnce(t *testing.T) {
 	p := &fake{lease: granting(examples()["segment"])}
 	c := connect(t, p, Settings{Lanes: 2})
 	a, b := c.Source("a"), c.Source("model.weight")
-	for _, s := range []*Source{a, a, b, a, b, c.Once("once")} {
+	for _, s := range []*Source{a, a, b, a, b, c.Named("once"), c.Named("once")} {
 		if _, err := c.Lease(t.Context(), s, core.Request{}, nothing{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := []string{"a", "a", "model.weight", "a", "model.weight", "once"}
+	want := []string{"a", "a", "model.weight", "a", "model.weight", "once", "once"}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !slices.Equal(p.names, want) || !a.known.Load() || !b.known.Load() {
@@ -168,6 +169,31 @@ func TestWhatIsForGRPC(t *testing.T) {
 	if n := p.leases(); n != 0 {
 		t.Errorf("%d leases stand", n)
 	}
+}
+
+// TestBusyProgramsAreLeftAlone: what took the ring long is not asked of it again at once.
+func TestBusyProgramsAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	c := connect(t, &fake{lease: func(ctx context.Context, _ string, _ core.Request) (core.Lease, error) {
+		asked.Add(1)
+		<-ctx.Done()
+		return examples()["segment"], ctx.Err() // a lease that does not count
+	}}, Settings{Lanes: 1})
+	source := c.Source("x")
+	for range 100 {
+		if _, err := c.Lease(t.Context(), source, core.Request{}, nothing{}); !errors.Is(err, ErrAsk) {
+			t.Errorf("Lease = %v", err)
+		}
+	}
+	if n := asked.Load(); n > 10 {
+		t.Errorf("100 leases asked %d times", n)
+	}
+	eventually(t, "it is asked again", func() bool {
+		before := asked.Load()
+		_, err := c.Lease(t.Context(), source, core.Request{}, nothing{})
+		return errors.Is(err, ErrAsk) && asked.Load() > before
+	})
 }
 
 // TestAbandoned: a lease that comes when nobody waits for it any more is given back.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ndbridge/ndbridge/core"
 )
@@ -14,13 +15,14 @@ type Source struct {
 	name   []byte
 	number uint32 // 0: the name travels with each request
 	known  atomic.Bool
+	slow   atomic.Int64 // until when the ring is not asked, in nanoseconds since the client was made
 
 	mu   sync.Mutex
 	last []byte     // the last description
 	made core.Lease // what it says
 }
 
-// Source prepares a name. Beyond some tens of thousands they are no faster than [Client.Once].
+// Source prepares a name. Beyond some tens of thousands they are no faster than [Client.Named].
 func (c *Client) Source(name string) *Source {
 	s := &Source{name: []byte(name)}
 	for n := c.last.Load(); n+1 < maxSources; n = c.last.Load() {
@@ -32,8 +34,28 @@ func (c *Client) Source(name string) *Source {
 	return s
 }
 
-// Once is a source that is used once.
-func (c *Client) Once(name string) *Source { return &Source{name: []byte(name)} }
+// Named gives the source of a name that is not prepared: the same one again, for the first names.
+func (c *Client) Named(name string) *Source {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.named[name]
+	if s == nil {
+		s = &Source{name: []byte(name)}
+		if len(c.named) < maxNamed {
+			c.named[name] = s
+		}
+	}
+	return s
+}
+
+// asked remembers how long a request took that the ring had no answer to. What it cannot do now, such as
+// to enter a program that is busy or to copy a large array, it is not asked for again at once.
+func (s *Source) asked(now, took time.Duration) {
+	const share = 20 // of the time that views take by gRPC, the ring may cost about this part
+	if took > serveLimit/2 {
+		s.slow.Store(int64(now + share*took))
+	}
+}
 
 // decode reads an answer with a lease from a side that is not trusted, and checks it.
 func (s *Source) decode(answer []byte, req core.Request) (core.Lease, error) {

@@ -80,11 +80,11 @@ func (l *Lessor) Source(name string) *Source {
 	return s
 }
 
-// Once is a source that is asked for once.
-func (l *Lessor) Once(name string) *Source {
+// Named is a source of a name that nobody has prepared.
+func (l *Lessor) Named(name string) *Source {
 	s := &Source{name: name}
 	if l.ring != nil {
-		s.prepared = l.ring.Once(name)
+		s.prepared = l.ring.Named(name)
 	}
 	return s
 }
