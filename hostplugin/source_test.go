@@ -122,10 +122,10 @@ func TestHammer(t *testing.T) {
 	fds, deadline := descriptors(t, info(t, s).PID), time.Now().Add(*hammer)
 	var callers sync.WaitGroup
 	for i := range 8 {
+		a := coretest.Arrays()[i]
+		src := source(t, s, a.Name)
 		callers.Go(func() {
-			arrays := coretest.Arrays()
-			a := arrays[i%len(arrays)]
-			for src := source(t, s, a.Name); time.Now().Before(deadline) && !t.Failed(); {
+			for time.Now().Before(deadline) && !t.Failed() {
 				checkSource(t, src, a)
 			}
 		})
@@ -178,10 +178,9 @@ func killOnce(t *testing.T, host *hostplugin.Host) {
 	var views atomic.Int64
 	var callers sync.WaitGroup
 	for i := range 8 {
+		a := coretest.Arrays()[i]
+		src := source(t, s, a.Name)
 		callers.Go(func() {
-			arrays := coretest.Arrays()
-			a := arrays[i%len(arrays)]
-			src := source(t, s, a.Name)
 			for {
 				v, err := src.View(ctx)
 				if err != nil {
