@@ -31,7 +31,10 @@ type step struct {
 var allSections = []section{
 	{"table", "What crosses, and in which order", []step{{"test/gpu", "^TestTable$", 4 * time.Minute}}},
 	{"kernels", "Kernels of the host", []step{{"test/gpu", "^TestKernel", 2 * time.Minute}}},
-	{"founding", "The founding problems", []step{{"test/founding", "GPU", 3 * time.Minute}}},
+	{"founding", "The founding problems", []step{
+		{"test/founding", "GPU|NumPyAcceptsOnlyStreamNone", 2 * time.Minute},
+		{"test/gpu", "^TestFounding", time.Minute},
+	}},
 	{"witness", "Witnesses of the quirks", []step{
 		{"adapters/torch", "^TestGPU", time.Minute},
 		{"adapters/jax", "^TestGPU", time.Minute},
