@@ -53,7 +53,8 @@ var allSections = []section{
 	{"faults", "What is wrong is said", []step{{"test/gpu", "^TestFault", 2 * time.Minute}}},
 	{"cudapkg", "The packages below, on this driver", []step{
 		{"cuda/internal/driver", "Errors|NothingLoads", time.Minute}, // what needs no compiler
-		{"cuda", ".", time.Minute},
+		{"cuda", "Inspect(Walks|Stops|Says|Refuses|Tells)|TheEnds", time.Minute}, // what needs no faults on demand
+		{"cuda/internal/hosttest", ".", 3 * time.Minute},
 	}},
 }
 
