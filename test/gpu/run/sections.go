@@ -52,7 +52,7 @@ var allSections = []section{
 	{"stress", "Ten thousand views", []step{{"test/gpu", "^TestStress", 2 * time.Minute}}},
 	{"faults", "What is wrong is said", []step{{"test/gpu", "^TestFault", 2 * time.Minute}}},
 	{"cudapkg", "The packages below, on this driver", []step{
-		{"cuda/internal/driver", "Errors|NothingLoads", time.Minute}, // what needs no compiler
+		{"cuda/internal/driver", "Errors|NothingLoads", time.Minute},             // what needs no compiler
 		{"cuda", "Inspect(Walks|Stops|Says|Refuses|Tells)|TheEnds", time.Minute}, // what needs no faults on demand
 		{"cuda/internal/hosttest", ".", 3 * time.Minute},
 	}},
