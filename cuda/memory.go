@@ -23,6 +23,7 @@ type memory struct {
 
 	mu      sync.RWMutex // read-held to look at the word
 	retired bool         // the word is not there any more
+	failed  error        // what it said at last
 }
 
 // lostError is why memory cannot be used any more: an error that wraps core.ErrUnavailable.
@@ -121,7 +122,9 @@ func (m *memory) outcome() error {
 		return nil
 	}
 	if errors.Is(err, core.ErrClosed) {
-		return nil
+		m.mu.RLock()
+		defer m.mu.RUnlock()
+		return m.failed
 	}
 	return err
 }
@@ -135,8 +138,9 @@ func (m *memory) Close() error {
 // close closes what is open, when nobody uses it any more.
 func (m *memory) close() error {
 	m.importer.leave(m)
+	_, err := m.reached()
 	m.mu.Lock()
-	m.retired = true
+	m.retired, m.failed = true, err
 	m.mu.Unlock()
 	var errs []error
 	if m.word != nil {
