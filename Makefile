@@ -134,7 +134,7 @@ demo: cli plugin-all $(BUILD)/lib/libndbridge-heap.so $(VENV)/demo/.done ## Run 
 OUTSIDE := examples/adapter
 
 # The packages that differ with the tag "cuda".
-CUDA_PACKAGES := ./cuda/... ./adapters/kit/... ./hostplugin/...
+CUDA_PACKAGES := ./cuda/... ./adapters/kit/... ./hostplugin/... ./examples/gpu
 
 # The tests of whole sessions with GPUs, on two simulated ones.
 SIMULATED_GPU = LD_LIBRARY_PATH=$(CUDA_DRIVER) CUDASIM_DEVICES=2 \
