@@ -43,7 +43,8 @@ func Launch(s *Stream, f *Function, g Grid, args ...any) error {
 	if s.gpu.Device != f.module.gpu.Device {
 		return &core.Error{
 			Op: op, Array: f.name, Kind: core.ErrDevice,
-			Err: fmt.Errorf("a stream of device %d and a function of device %d", s.gpu.Device, f.module.gpu.Device),
+			Err:    fmt.Errorf("a stream of device %d and a function of device %d", s.gpu.Device, f.module.gpu.Device),
+			Remedy: "load the module on the stream's device",
 		}
 	}
 	if f.params != nil && len(args) != len(f.params) {

@@ -97,7 +97,8 @@ func (m *memory) reached() (bool, error) {
 	if code := m.word.Failure(); code != 0 {
 		return false, &core.Error{
 			Op: "use", Kind: core.ErrUnavailable,
-			Err: fmt.Errorf("the program's work that was to fill it failed with CUDA error %d", code),
+			Err:    fmt.Errorf("the program's work that was to fill it failed with CUDA error %d", code),
+			Remedy: "start the program again: its GPU context is broken",
 		}
 	}
 	return true, nil
