@@ -59,16 +59,16 @@ build: cli lib ## Build the command line, the plugins and the shared heap under 
 cli:
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BUILD)/ndbridge ./cmd/ndbridge
 
-# Every adapter's plugin, and the one with all of them.
-PLUGINS := $(patsubst adapters/%/plugin,%,$(wildcard adapters/*/plugin))
+PLUGINS := $(patsubst adapters/%/plugin,plugin-%,$(wildcard adapters/*/plugin))
 
 .PHONY: lib
-lib: $(BUILD)/lib/libndbridge-heap.so $(CUDA)/lib/libcuda.a
-	@for name in $(PLUGINS); do \
-		echo "building $$name"; \
-		CGO_ENABLED=1 $(GO) build -trimpath -tags cuda -buildmode=c-shared -o $(BUILD)/lib/ndbridge-$$name.so ./adapters/$$name/plugin; \
-	done
-	@rm -f $(BUILD)/lib/*.h
+lib: $(BUILD)/lib/libndbridge-heap.so $(PLUGINS)
+
+# A plugin for each adapter, and plugin-all with all of them.
+.PHONY: $(PLUGINS)
+$(PLUGINS): plugin-%: $(CUDA)/lib/libcuda.a
+	CGO_ENABLED=1 $(GO) build -trimpath -tags cuda -buildmode=c-shared -o $(BUILD)/lib/ndbridge-$*.so ./adapters/$*/plugin
+	@rm -f $(BUILD)/lib/ndbridge-$*.h
 
 HEAP := internal/sharedheap/preload
 
@@ -126,7 +126,7 @@ venvs: $(VENV)/base/.done $(VENV)/demo/.done $(VENV)/all/.done $(VENV)/more/.don
 # --------------------------------------------------------------------------------- demo and tests
 
 .PHONY: demo
-demo: build $(VENV)/demo/.done ## Run a Python program and look at its arrays from Go
+demo: cli plugin-all $(BUILD)/lib/libndbridge-heap.so $(VENV)/demo/.done ## Run a Python program and look at its arrays from Go
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BUILD)/demo ./examples/demo
 	@$(BUILD)/demo -out build/demo-out
 
@@ -134,7 +134,7 @@ demo: build $(VENV)/demo/.done ## Run a Python program and look at its arrays fr
 OUTSIDE := examples/adapter
 
 # The packages that differ with the tag "cuda".
-CUDA_PACKAGES := ./cuda/... ./adapters/kit/... ./hostplugin/...
+CUDA_PACKAGES := ./cuda/... ./adapters/kit/... ./hostplugin/... ./examples/gpu
 
 # The tests of whole sessions with GPUs, on two simulated ones.
 SIMULATED_GPU = LD_LIBRARY_PATH=$(CUDA_DRIVER) CUDASIM_DEVICES=2 \

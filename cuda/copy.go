@@ -110,6 +110,7 @@ func useImported(v *core.View, f func(*memory) error) error {
 		if !ok {
 			return &core.Error{
 				Kind: core.ErrDevice, Err: fmt.Errorf("memory of %v that no cuda.Importer has opened", v.Device()),
+				Remedy: "copy it with what made it; views of sessions come from an Importer",
 			}
 		}
 		if err := m.usable(); err != nil {

@@ -11,10 +11,10 @@ import (
 // failed says what was tried, on what, when the driver refused.
 func failed(op, object string, err error) error { return driver.Explain(op, object, err) }
 
-// wrongPointer says what is the matter with an address.
-func wrongPointer(op string, addr uintptr, format string, args ...any) *core.Error {
+// wrongPointer says what is the matter with an address that was inspected.
+func wrongPointer(addr uintptr, format string, args ...any) *core.Error {
 	return &core.Error{
-		Op: op, Array: fmt.Sprintf("%#x", addr), Kind: core.ErrPointer, Err: fmt.Errorf(format, args...),
+		Op: "inspect", Array: fmt.Sprintf("%#x", addr), Kind: core.ErrPointer, Err: fmt.Errorf(format, args...),
 	}
 }
 

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,6 +113,24 @@ func (i *Importer) open(ctx context.Context, lease core.Lease, release func()) (
 
 // enter makes m a user of the importer, and gives the GPU.
 func (i *Importer) enter(m *memory, info DeviceInfo) (*gpu, error) {
+	if g, err := i.use(m, info.UUID, nil); g != nil || err != nil {
+		return g, err
+	}
+	// Not with the lock that Lost takes: to make a context takes long, and may wait for streams.
+	p, err := primary.Open(info.Index)
+	if err != nil {
+		return nil, failed("import", info.UUID.String(), err)
+	}
+	fresh := &gpu{GPU: p, copies: transfer.New(p)}
+	g, err := i.use(m, info.UUID, fresh)
+	if g != fresh { // somebody was faster, or all is over
+		err = errors.Join(err, p.Close())
+	}
+	return g, err
+}
+
+// use makes m a user of the GPU that the importer has, or gets: fresh. Without either it does nothing.
+func (i *Importer) use(m *memory, uuid core.UUID, fresh *gpu) (*gpu, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch {
@@ -120,15 +139,11 @@ func (i *Importer) enter(m *memory, info DeviceInfo) (*gpu, error) {
 	case i.cause != nil:
 		return nil, &core.Error{Op: "import", Kind: core.ErrUnavailable, Err: i.cause}
 	}
-	g, ok := i.gpus[info.UUID]
-	if !ok {
-		p, err := primary.Open(info.Index)
-		if err != nil {
-			return nil, failed("import", info.UUID.String(), err)
-		}
-		g = &gpu{GPU: p, copies: transfer.New(p)}
-		i.gpus[info.UUID] = g
+	g := cmp.Or(i.gpus[uuid], fresh)
+	if g == nil {
+		return nil, nil //nolint:nilnil // see above
 	}
+	i.gpus[uuid] = g
 	i.users[m] = struct{}{}
 	i.standing++
 	return g, nil

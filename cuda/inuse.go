@@ -18,7 +18,9 @@ func InUse() error {
 		return driver.Init() // the reason and the remedy
 	default:
 		return &core.Error{
-			Op: "cuda", Kind: core.ErrDevice, Err: errors.New("the program has not initialised CUDA, so that it has no memory of a GPU"),
+			Op: "cuda", Kind: core.ErrDevice,
+			Err:    errors.New("the program has not initialised CUDA, so that it has no memory of a GPU"),
+			Remedy: "make the array in the program itself, with a framework that uses CUDA",
 		}
 	}
 }

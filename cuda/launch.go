@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -42,7 +43,8 @@ func Launch(s *Stream, f *Function, g Grid, args ...any) error {
 	if s.gpu.Device != f.module.gpu.Device {
 		return &core.Error{
 			Op: op, Array: f.name, Kind: core.ErrDevice,
-			Err: fmt.Errorf("a stream of device %d and a function of device %d", s.gpu.Device, f.module.gpu.Device),
+			Err:    fmt.Errorf("a stream of device %d and a function of device %d", s.gpu.Device, f.module.gpu.Device),
+			Remedy: "load the module on the stream's device",
 		}
 	}
 	if f.params != nil && len(args) != len(f.params) {
@@ -51,10 +53,14 @@ func Launch(s *Stream, f *Function, g Grid, args ...any) error {
 			Err: fmt.Errorf("%d arguments for %d parameters", len(args), len(f.params)),
 		}
 	}
-	l := launch{stream: s, function: f, words: make([]uint64, len(args))}
+	l := launch{stream: s, function: f, args: args, words: make([]uint64, len(args))}
+	l.find()
 	err := s.enqueue(func() error {
 		return f.module.use(func() error {
-			return l.pass(args, 0, func() error {
+			return l.hold(0, func() error {
+				if err := l.pass(); err != nil {
+					return err
+				}
 				return l.start(g)
 			})
 		})
@@ -65,13 +71,15 @@ func Launch(s *Stream, f *Function, g Grid, args ...any) error {
 	return nil
 }
 
-// start gives the kernel to the stream. The driver checks the grid, but takes it for unsigned.
+// start gives the kernel to the stream. The driver checks the grid, but takes its low 32 bits.
 func (l *launch) start(g Grid) error {
 	unfit := func(err error) error {
 		return &core.Error{Kind: core.ErrConfig, Err: fmt.Errorf("grid %+v: %w", g, err)}
 	}
-	if slices.Min(append(append(g.Blocks[:], g.Threads[:]...), g.Shared)) < 0 {
-		return unfit(errors.New("a negative number"))
+	for _, n := range append(append(g.Blocks[:], g.Threads[:]...), g.Shared) {
+		if n < 0 || n > math.MaxInt32 {
+			return unfit(fmt.Errorf("%d is no number of the driver's", n))
+		}
 	}
 	err := driver.LaunchKernel(l.function.handle, dim(g.Blocks), dim(g.Threads), g.Shared, l.stream.handle, l.words)
 	if d, ok := errors.AsType[*driver.Error](err); ok && d.Code == driver.InvalidValue {
@@ -88,57 +96,90 @@ func dim(n [3]int) driver.Dim {
 type launch struct {
 	stream   *Stream
 	function *Function
+	args     []any
 	words    []uint64 // the arguments as the driver takes them
+	views    []argument
 }
 
-// pass makes words of the arguments from number i on, and calls f while no view among them can be
-// closed.
-func (l *launch) pass(args []any, i int, f func() error) error {
-	for ; i < len(args); i++ {
-		if v, ok := args[i].(*core.View); ok {
-			return l.passView(v, args, i, f)
+// argument is a view among the arguments, once however often it is passed.
+type argument struct {
+	view   *core.View
+	first  int // where it is passed first
+	memory core.Memory
+	offset int
+}
+
+// find finds the views among the arguments, and gives them an order that is the same for all launches.
+func (l *launch) find() {
+	for i, arg := range l.args {
+		v, ok := arg.(*core.View)
+		if ok && v != nil && l.argument(v) == nil {
+			l.views = append(l.views, argument{view: v, first: i})
 		}
-		word, size, err := scalar(args[i])
-		if err != nil {
-			return l.wrong(i, "", err)
+	}
+	slices.SortFunc(l.views, func(a, b argument) int { return cmp.Compare(identity(a.view), identity(b.view)) })
+}
+
+func (l *launch) argument(v *core.View) *argument {
+	for i := range l.views {
+		if l.views[i].view == v {
+			return &l.views[i]
 		}
-		l.words[i] = word
-		if err := l.checkSize(i, size); err != nil {
+	}
+	return nil
+}
+
+// hold calls f while no view from number i on can be closed. Who closes a view waits for its users, and
+// new users wait for him: launches that used the same views in different orders could wait for each
+// other for ever.
+func (l *launch) hold(i int, f func() error) error {
+	if i == len(l.views) {
+		return f()
+	}
+	a, held := &l.views[i], false
+	err := a.view.Use(func(m core.Memory, offset int) error {
+		a.memory, a.offset, held = m, offset, true
+		return l.hold(i+1, f)
+	})
+	if err != nil && !held {
+		return l.wrong(a.first, a.view.Name(), err)
+	}
+	return err
+}
+
+// pass makes words of the arguments.
+func (l *launch) pass() error {
+	for i, arg := range l.args {
+		v, isView := arg.(*core.View)
+		if !isView {
+			word, size, err := scalar(arg)
+			if err != nil {
+				return l.wrong(i, "", err)
+			}
+			if err := l.checkSize(i, size); err != nil {
+				return err
+			}
+			l.words[i] = word
+			continue
+		}
+		if v == nil {
+			return l.wrong(i, "", &core.Error{Kind: core.ErrConfig, Err: errors.New("a nil view")})
+		}
+		if err := l.checkSize(i, 8); err != nil {
 			return err
 		}
-	}
-	return f()
-}
-
-// passView is pass for a view, which is used once however often it is passed: to use it again could
-// wait for who wants to close it, who waits for the first use.
-func (l *launch) passView(v *core.View, args []any, i int, f func() error) error {
-	if v == nil {
-		return l.wrong(i, "", &core.Error{Kind: core.ErrConfig, Err: errors.New("a nil view")})
-	}
-	if err := l.checkSize(i, 8); err != nil {
-		return err
-	}
-	for before := range i {
-		if args[before] == any(v) {
-			l.words[i] = l.words[before]
-			return l.pass(args, i+1, f)
+		a := l.argument(v)
+		if a.first < i {
+			l.words[i] = l.words[a.first]
+			continue
 		}
-	}
-	passed := false
-	err := v.Use(func(m core.Memory, offset int) error {
-		addr, err := l.reach(v, m, offset)
+		addr, err := l.reach(v, a.memory, a.offset)
 		if err != nil {
 			return l.wrong(i, v.Name(), err)
 		}
 		l.words[i] = uint64(addr)
-		passed = true
-		return l.pass(args, i+1, f)
-	})
-	if err != nil && !passed && errors.Is(err, core.ErrClosed) {
-		return l.wrong(i, v.Name(), err)
 	}
-	return err
+	return nil
 }
 
 // reach gives the address that the kernel finds a view's element 0 at, and lets the stream wait for it.
@@ -156,15 +197,15 @@ func (l *launch) reach(v *core.View, m core.Memory, offset int) (uintptr, error)
 		return m.Addr() + uintptr(offset), l.stream.waitFor(m)
 	}
 	lo, hi := v.Span()
-	first, err := known(v, m.Addr()+uintptr(lo))
+	first, end, err := known(v, m.Addr()+uintptr(lo))
 	if err != nil {
 		return 0, err
 	}
-	last, err := known(v, m.Addr()+uintptr(hi-1))
+	last, _, err := known(v, m.Addr()+uintptr(hi-1))
 	if err != nil {
 		return 0, err
 	}
-	if last-first != uintptr(hi-1-lo) {
+	if last-first != uintptr(hi-1-lo) || end != 0 && last >= end {
 		return 0, &core.Error{
 			Kind: core.ErrDevice, Err: errors.New("its pages are not one stretch of memory for the GPU"),
 			Remedy: "pin all of it with one cuda.Pin",
@@ -173,19 +214,25 @@ func (l *launch) reach(v *core.View, m core.Memory, offset int) (uintptr, error)
 	return first + uintptr(offset-lo), nil
 }
 
-// known gives the address that the current context reaches a byte of host memory at.
-func known(v *core.View, addr uintptr) (uintptr, error) {
-	a, err := driver.PointerAttributes(addr)
+// known gives the address that the current context reaches a byte at, and, of host memory, that of the end
+// of what was pinned with it; 0 if the driver does not say that.
+func known(v *core.View, host uintptr) (addr, end uintptr, err error) {
+	a, err := driver.PointerAttributes(host)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if a.Type == driver.NoMemory || a.DevicePointer == 0 {
-		return 0, &core.Error{
+		return 0, 0, &core.Error{
 			Kind: core.ErrDevice, Err: fmt.Errorf("memory of %v that the CUDA driver does not know", v.Device()),
 			Remedy: "make it known with cuda.Pin, or copy it to the GPU",
 		}
 	}
-	return a.DevicePointer, nil
+	if a.Type == driver.HostMemory {
+		if base, size, err := driver.MemGetAddressRange(a.DevicePointer); err == nil && base != 0 {
+			end = base + uintptr(size)
+		}
+	}
+	return a.DevicePointer, end, nil
 }
 
 // checkSize refuses an argument of another size than its parameter's.

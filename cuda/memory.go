@@ -23,6 +23,7 @@ type memory struct {
 
 	mu      sync.RWMutex // read-held to look at the word
 	retired bool         // the word is not there any more
+	failed  error        // what it said at last
 }
 
 // lostError is why memory cannot be used any more: an error that wraps core.ErrUnavailable.
@@ -96,7 +97,8 @@ func (m *memory) reached() (bool, error) {
 	if code := m.word.Failure(); code != 0 {
 		return false, &core.Error{
 			Op: "use", Kind: core.ErrUnavailable,
-			Err: fmt.Errorf("the program's work that was to fill it failed with CUDA error %d", code),
+			Err:    fmt.Errorf("the program's work that was to fill it failed with CUDA error %d", code),
+			Remedy: "start the program again: its GPU context is broken",
 		}
 	}
 	return true, nil
@@ -121,7 +123,9 @@ func (m *memory) outcome() error {
 		return nil
 	}
 	if errors.Is(err, core.ErrClosed) {
-		return nil
+		m.mu.RLock()
+		defer m.mu.RUnlock()
+		return m.failed
 	}
 	return err
 }
@@ -135,8 +139,9 @@ func (m *memory) Close() error {
 // close closes what is open, when nobody uses it any more.
 func (m *memory) close() error {
 	m.importer.leave(m)
+	_, err := m.reached()
 	m.mu.Lock()
-	m.retired = true
+	m.retired, m.failed = true, err
 	m.mu.Unlock()
 	var errs []error
 	if m.word != nil {

@@ -63,10 +63,10 @@ type Pointer struct {
 
 // Context gives the CUcontext that the memory belongs to; 0 for pools and virtual memory, which belong
 // to a device.
-func (p Pointer) Context() uintptr { return uintptr(p.context) }
+func (p *Pointer) Context() uintptr { return uintptr(p.context) }
 
 // Pool gives the CUmemoryPool that the memory comes from, or 0.
-func (p Pointer) Pool() uintptr { return uintptr(p.pool) }
+func (p *Pointer) Pool() uintptr { return uintptr(p.pool) }
 
 // Chunk is one physical allocation.
 type Chunk struct {
@@ -84,7 +84,7 @@ func Inspect(addr uintptr, n int64) (Pointer, error) {
 		return Pointer{}, err
 	}
 	if n < 0 || addr+uintptr(n) < addr {
-		return Pointer{}, wrongPointer("inspect", addr, "%d bytes are no extent", n)
+		return Pointer{}, wrongPointer(addr, "%d bytes are no extent", n)
 	}
 	a, err := driver.PointerAttributes(addr)
 	if err != nil {
@@ -96,7 +96,7 @@ func Inspect(addr uintptr, n int64) (Pointer, error) {
 		Device: core.Device{Index: int(a.Device)},
 	}
 	if a.Type == driver.NoMemory {
-		return Pointer{}, wrongPointer("inspect", addr, "the CUDA driver knows no memory there")
+		return Pointer{}, wrongPointer(addr, "the CUDA driver knows no memory there")
 	}
 	switch {
 	case p.Device.Index >= 0 && p.Device.Index < len(gpus):
@@ -104,13 +104,13 @@ func Inspect(addr uintptr, n int64) (Pointer, error) {
 	case a.Type == driver.HostMemory:
 		p.Device.Index = 0 // of a pool of the host's
 	default:
-		err := wrongPointer("inspect", addr, "it is on device %d of %d", a.Device, len(gpus))
+		err := wrongPointer(addr, "it is on device %d of %d", a.Device, len(gpus))
 		err.Kind = core.ErrDevice
 		return Pointer{}, err
 	}
 	err = p.within(func() error { return p.measure(a, n) })
 	if e, ok := errors.AsType[*driver.Error](err); ok && (e.Code == driver.NotFound || e.Code == driver.InvalidValue) {
-		gone := wrongPointer("inspect", addr, "nothing is mapped there")
+		gone := wrongPointer(addr, "nothing is mapped there")
 		gone.Err = fmt.Errorf("%w: %w", gone.Err, err)
 		return Pointer{}, gone
 	}
@@ -200,7 +200,7 @@ func (p *Pointer) measureOne(n int64) error {
 // holds proves that the extent lies inside the allocation.
 func (p *Pointer) holds(n int64) error {
 	if p.Addr < p.Base || n > p.Size || p.Addr-p.Base > uintptr(p.Size-n) {
-		return wrongPointer("inspect", p.Addr, "its %d bytes reach out of the %s memory of %d bytes at %#x",
+		return wrongPointer(p.Addr, "its %d bytes reach out of the %s memory of %d bytes at %#x",
 			n, p.Kind, p.Size, p.Base)
 	}
 	return nil
@@ -217,7 +217,7 @@ func (p *Pointer) measureEnds(a driver.Attributes, n int64, cause error) error {
 		return err
 	}
 	if last.Type != a.Type || last.BufferID != a.BufferID || last.Pool != a.Pool {
-		return wrongPointer("inspect", p.Addr, "its %d bytes reach out of the %s memory that it lies in", n, p.Kind)
+		return wrongPointer(p.Addr, "its %d bytes reach out of the %s memory that it lies in", n, p.Kind)
 	}
 	p.Base, p.Size = p.Addr, n
 	return nil
@@ -255,7 +255,7 @@ func (p *Pointer) sameAs(base uintptr) (id uint64, err error) {
 		return 0, err
 	}
 	if int(a.Device) != p.Device.Index {
-		return 0, wrongPointer("inspect", p.Addr, "its memory lies on devices %d and %d", p.Device.Index, a.Device)
+		return 0, wrongPointer(p.Addr, "its memory lies on devices %d and %d", p.Device.Index, a.Device)
 	}
 	if a.HandleTypes&driver.HandleFileDescriptor == 0 {
 		p.Route = core.RouteNone

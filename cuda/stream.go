@@ -51,6 +51,7 @@ func openPrimary(op string, device int) (*primary.GPU, error) {
 	if device < 0 || device >= len(all) {
 		return nil, &core.Error{
 			Op: op, Kind: core.ErrDevice, Err: fmt.Errorf("device %d of %d", device, len(all)),
+			Remedy: "cuda.Devices lists those that there are",
 		}
 	}
 	g, err := primary.Open(device)

@@ -158,56 +158,72 @@ func (b *Block) free() error {
 func (x *Exporter) Free(b *Block) { x.staging.put(b) }
 
 // take finds a block that fits, and is not much larger.
-func (s *staging) take(p *place, size int64) *Block {
+func (s *staging) take(p *place, size int64) (found *Block) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, b := range s.late {
-		s.keep(b)
-	}
+	s.sort()
 	for i, b := range slices.Backward(s.warm) {
 		if b.place == p && b.Size >= size && b.Size <= max(2*size, minBlock) {
 			s.warm = slices.Delete(s.warm, i, i+1)
-			return b
+			found = b
+			break
 		}
 	}
-	return nil
+	drop := s.excess()
+	s.mu.Unlock()
+	freeAll(drop)
+	return found
 }
 
 func (s *staging) put(b *Block) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.keep(b)
+	s.late = append(s.late, b)
+	s.sort()
+	drop := s.excess()
+	s.mu.Unlock()
+	freeAll(drop)
 }
 
-// keep lets no block be used again before its copy was made, which would overwrite the next.
-func (s *staging) keep(b *Block) {
-	s.late = slices.DeleteFunc(s.late, func(l *Block) bool { return l == b })
-	if b.copied != nil && !s.closed {
-		if !b.copied.reached() {
-			s.late = append(s.late, b)
-			return
+// close frees all blocks but those that a stream is yet to copy to, which stay where they are.
+func (s *staging) close() {
+	s.mu.Lock()
+	s.sort()
+	s.closed = true
+	drop := s.excess()
+	s.mu.Unlock()
+	freeAll(drop)
+}
+
+// sort lets no block be used again before its copy was made, which would overwrite the next. After close
+// there are no words to look at.
+func (s *staging) sort() {
+	s.late = slices.DeleteFunc(s.late, func(b *Block) bool {
+		if b.copied != nil && (s.closed || !b.copied.reached()) {
+			return false
 		}
 		b.copied = nil
-	}
-	s.warm = append(s.warm, b)
+		s.warm = append(s.warm, b)
+		return true
+	})
+}
+
+// excess takes out what is not kept, the oldest first. To free it takes calls that may wait for a GPU:
+// not with the lock.
+func (s *staging) excess() []*Block {
 	var total int64
 	for _, b := range s.warm {
 		total += b.Size
 	}
-	for len(s.warm) > 0 && (s.closed || total > warmBytes || len(s.warm) > warmBlocks) {
-		oldest := s.warm[0]
-		s.warm = slices.Delete(s.warm, 0, 1)
-		total -= oldest.Size
-		_ = oldest.place.in(oldest.free) // or it went with its context
+	n := 0
+	for ; n < len(s.warm) && (s.closed || total > warmBytes || len(s.warm)-n > warmBlocks); n++ {
+		total -= s.warm[n].Size
 	}
+	drop := slices.Clone(s.warm[:n])
+	s.warm = slices.Delete(s.warm, 0, n)
+	return drop
 }
 
-func (s *staging) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	for _, b := range slices.Concat(s.warm, s.late) {
+func freeAll(blocks []*Block) {
+	for _, b := range blocks {
 		_ = b.place.in(b.free) // or it went with its context
 	}
-	s.warm, s.late = nil, nil
 }

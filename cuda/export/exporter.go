@@ -39,7 +39,7 @@ func (x *Exporter) Close() error {
 	x.staging.close()
 	var err error
 	for _, p := range places {
-		err = errors.Join(err, p.close())
+		err = errors.Join(err, p.close(false))
 	}
 	for device := range primary {
 		err = errors.Join(err, driver.PrimaryCtxRelease(driver.Device(device)))
@@ -71,7 +71,9 @@ func (x *Exporter) primaryOf(device int) (driver.Context, error) {
 	active, err := driver.PrimaryCtxActive(d)
 	if err == nil && !active {
 		err = &core.Error{
-			Kind: core.ErrDevice, Err: errors.New("the program does not use the device's primary context"),
+			Op: "order", Array: core.Device{Kind: core.CUDA, Index: device}.String(), Kind: core.ErrDevice,
+			Err:    errors.New("the program does not use the device's primary context"),
+			Remedy: "use a framework on that device before, as most use that context",
 		}
 	}
 	if err != nil {
@@ -132,7 +134,7 @@ func (x *Exporter) place(ctx driver.Context, device int) (*place, error) {
 		return nil, &core.Error{Op: "order", Kind: core.ErrDevice, Err: fmt.Errorf("device %d of %d", device, len(gpus))}
 	}
 	if p != nil {
-		_ = p.close() // its context is gone, and everything in it
+		_ = p.close(true) // only memory of the host is left
 	}
 	p = newPlace(ctx, id, gpus[device])
 	if x.places == nil {

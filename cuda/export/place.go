@@ -41,14 +41,15 @@ func (p *place) in(f func() error) error {
 	})
 }
 
-// close gives up everything in the context, which may be gone already.
-func (p *place) close() error {
+// close gives up everything in the context. gone says that the context is there no more, so that its
+// handle may be that of another one.
+func (p *place) close(gone bool) error {
 	p.mu.Lock()
 	p.closed = true
 	if p.stop != nil {
 		p.stop()
 	}
-	broken := p.in(func() error {
+	broken := gone || p.in(func() error {
 		for _, q := range p.idle {
 			q.destroy()
 		}

@@ -84,7 +84,9 @@ func (w *Word) Core(page core.SegmentID) core.CUDAWord {
 func (w *Word) Release() {
 	w.place.mu.Lock()
 	defer w.place.mu.Unlock()
-	w.place.freeWord(w)
+	if !w.place.closed { // else its page is not there any more
+		w.place.freeWord(w)
+	}
 }
 
 func (w *Word) addr() uintptr { return w.Page.mapping.Addr() + uintptr(w.Offset) }

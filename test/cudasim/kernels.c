@@ -114,6 +114,7 @@ static const struct kernel kernels[] = {
 	{"ndbridge_add_f32", {8, 8, 8}, add_f32},
 	{"ndbridge_scale_f32", {8, 4, 8}, scale_f32},
 	{"ndbridge_spin", {8}, spin},
+	{"scale", {8, 4, 8}, scale_f32},
 	{"wait", {8}, wait},
 	{"copy", {8, 8, 8, 8}, copy},
 	{"add", {8, 8, 4, 8}, add},

@@ -7,6 +7,7 @@
  *   ndbridge_add_f32(f32 *to, const f32 *from, u64 count)        to[i] += from[i]
  *   ndbridge_scale_f32(f32 *to, f32 factor, u64 count)           to[i] *= factor
  *   ndbridge_spin(u64 microseconds)                              takes that long
+ *   scale(f32 *to, f32 factor, u64 count)                        the same, of examples/gpu
  *
  * and those of the GPU tests, which let a time pass first:
  *

@@ -121,7 +121,8 @@ none, missing, legacy = GPUArray(stream=None), GPUArray(), GPUArray(stream=1)
 after = np.arange(3.0)
 `)
 	for _, name := range []string{"none", "missing", "legacy"} {
-		if _, err := run.Session.View(t.Context(), name); !errors.Is(err, core.ErrDevice) {
+		_, err := run.Session.View(t.Context(), name)
+		if e, ok := errors.AsType[*core.Error](err); !errors.Is(err, core.ErrDevice) || !ok || e.Remedy == "" {
 			t.Errorf("stream %s: %v", name, err)
 		}
 	}
@@ -180,7 +181,8 @@ plain, number, object = Interface(x.ctypes.data), Interface(np.uint64(x.ctypes.d
 	for _, name := range []string{"pinned", "plain", "number", "object"} {
 		counts(t, run.View(t, name, hostplugin.NoCopy()), true)
 	}
-	if _, err := run.Session.View(t.Context(), "managed"); !errors.Is(err, core.ErrDevice) {
+	_, err := run.Session.View(t.Context(), "managed")
+	if e, ok := errors.AsType[*core.Error](err); !errors.Is(err, core.ErrDevice) || !ok || e.Remedy == "" {
 		t.Errorf("managed: %v", err)
 	}
 }

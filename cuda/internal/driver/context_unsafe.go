@@ -78,18 +78,6 @@ func CtxPop() error {
 	return failed("cuCtxPopCurrent", err)
 }
 
-// CtxCurrent gives the calling thread's context, null if it has none.
-func CtxCurrent() (Context, error) {
-	ctx, err := cu.CurrentContext()
-	return *(*Context)(unsafe.Pointer(&ctx)), failed("cuCtxGetCurrent", err)
-}
-
-// CtxDevice gives the device of the current context.
-func CtxDevice() (Device, error) {
-	d, err := cu.CurrentDevice()
-	return Device(d), failed("cuCtxGetDevice", err)
-}
-
 // CtxSynchronize waits for all work of the current context.
 func CtxSynchronize() error { return failed("cuCtxSynchronize", cu.Synchronize()) }
 

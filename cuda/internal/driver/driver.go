@@ -34,8 +34,6 @@ type (
 
 	// IPCMem names an allocation in other processes.
 	IPCMem [64]byte
-	// IPCEvent names an event in other processes.
-	IPCEvent [64]byte
 	// PoolPtr names an allocation in other processes that imported its pool.
 	PoolPtr [64]byte
 )
@@ -89,11 +87,10 @@ type Attributes struct {
 // EventFlags choose what an event can do.
 type EventFlags uint32
 
-// Flags of events. EventInterprocess needs EventDisableTiming beside it.
+// Flags of events.
 const (
 	EventBlockingSync  EventFlags = 1 // who waits for it sleeps
 	EventDisableTiming EventFlags = 2
-	EventInterprocess  EventFlags = 4
 )
 
 // RegisterFlags choose how host memory is registered.

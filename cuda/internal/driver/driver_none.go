@@ -32,8 +32,6 @@ func PrimaryCtxRelease(Device) error                               { return errN
 func PrimaryCtxActive(Device) (bool, error)                        { return false, errNone }
 func CtxPush(Context) error                                        { return errNone }
 func CtxPop() error                                                { return errNone }
-func CtxCurrent() (Context, error)                                 { return 0, errNone }
-func CtxDevice() (Device, error)                                   { return 0, errNone }
 func CtxSynchronize() error                                        { return errNone }
 func CtxRecordEvent(Context, Event) error                          { return errNone }
 func StreamCreate() (Stream, error)                                { return 0, errNone }
@@ -52,11 +50,9 @@ func MemAlloc(int64) (uintptr, error)                              { return 0, e
 func MemAllocManaged(int64) (uintptr, error)                       { return 0, errNone }
 func MemFree(uintptr) error                                        { return errNone }
 func MemGetAddressRange(uintptr) (uintptr, int64, error)           { return 0, 0, errNone }
-func MemcpyHtoD(uintptr, []byte) error                             { return errNone }
 func MemcpyDtoH([]byte, uintptr) error                             { return errNone }
 func MemcpyHtoDAsync(uintptr, uintptr, int64, Stream) error        { return errNone }
 func MemcpyDtoHAsync(uintptr, uintptr, int64, Stream) error        { return errNone }
-func MemcpyDtoDAsync(uintptr, uintptr, int64, Stream) error        { return errNone }
 func MemsetD8Async(uintptr, byte, int64, Stream) error             { return errNone }
 func HostRegister(uintptr, int64, RegisterFlags) error             { return errNone }
 func HostUnregister(uintptr) error                                 { return errNone }
@@ -67,8 +63,6 @@ func PointerAttributes(uintptr) (Attributes, error)                { return Attr
 func IPCGetMemHandle(uintptr) (IPCMem, error)                      { return IPCMem{}, errNone }
 func IPCOpenMemHandle(IPCMem) (uintptr, error)                     { return 0, errNone }
 func IPCCloseMemHandle(uintptr) error                              { return errNone }
-func IPCGetEventHandle(Event) (IPCEvent, error)                    { return IPCEvent{}, errNone }
-func IPCOpenEventHandle(IPCEvent) (Event, error)                   { return 0, errNone }
 func MemGranularity(Device) (int64, error)                         { return 0, errNone }
 func MemCreate(Device, int64) (MemHandle, error)                   { return 0, errNone }
 func MemRelease(MemHandle) error                                   { return errNone }
@@ -86,7 +80,6 @@ func PoolExport(Pool) (int, error)                                 { return 0, e
 func PoolImport(int) (Pool, error)                                 { return 0, errNone }
 func PoolExportPointer(uintptr) (PoolPtr, error)                   { return PoolPtr{}, errNone }
 func PoolImportPointer(Pool, PoolPtr) (uintptr, error)             { return 0, errNone }
-func PoolSetAccess(Pool, Device, bool) error                       { return errNone }
 func MemAllocFromPoolAsync(int64, Pool, Stream) (uintptr, error)   { return 0, errNone }
 func MemFreeAsync(uintptr, Stream) error                           { return errNone }
 func ModuleLoadData(string) (Module, error)                        { return 0, errNone }

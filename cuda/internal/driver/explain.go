@@ -6,6 +6,13 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 )
 
+// remedies are what users can do, whatever was tried.
+var remedies = map[Code]string{
+	OutOfMemory:           "free memory of the GPU, or close views of it",
+	NoBinaryForGPU:        "compile the code for this GPU, or give its PTX text",
+	UnsupportedPTXVersion: "update the NVIDIA driver, or compile the PTX text for an older version",
+}
+
 // Explain says what was tried, on what, when the driver refused. An error that says so already stays as
 // it is.
 func Explain(op, object string, err error) error {
@@ -14,7 +21,7 @@ func Explain(op, object string, err error) error {
 	}
 	e := &core.Error{Op: op, Array: object, Kind: core.ErrUnavailable, Err: err}
 	if d, ok := errors.AsType[*Error](err); ok {
-		e.Kind = d.Kind()
+		e.Kind, e.Remedy = d.Kind(), remedies[d.Code]
 	}
 	return e
 }

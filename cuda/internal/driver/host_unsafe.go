@@ -15,10 +15,10 @@ func MemHandleDevice(h MemHandle) (Device, error) {
 	return Device(p.location.id), err
 }
 
-// FuncParams gives the bytes of each parameter of a kernel. Drivers before CUDA 12.4 cannot tell:
+// FuncParams gives the bytes of each parameter of a kernel: not nil, if there are none. Drivers before CUDA 12.4 cannot tell:
 // [core.ErrUnsupported].
 func FuncParams(f Function) ([]int, error) {
-	var sizes []int
+	sizes := []int{}
 	for {
 		var offset, size C.size_t
 		r := C.cuFuncGetParamInfo(*(*C.CUfunction)(unsafe.Pointer(&f)), C.size_t(len(sizes)), &offset, &size)

@@ -9,7 +9,6 @@ package driver
 static CUresult open_mem(CUdeviceptr *p, const CUipcMemHandle *h) {
 	return cuIpcOpenMemHandle(p, *h, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 }
-static CUresult open_event(CUevent *e, const CUipcEventHandle *h) { return cuIpcOpenEventHandle(e, *h); }
 */
 import "C"
 
@@ -34,20 +33,4 @@ func IPCOpenMemHandle(h IPCMem) (uintptr, error) {
 // IPCCloseMemHandle unmaps what IPCOpenMemHandle gave.
 func IPCCloseMemHandle(p uintptr) error {
 	return result("cuIpcCloseMemHandle", C.cuIpcCloseMemHandle(C.CUdeviceptr(p)))
-}
-
-// IPCGetEventHandle names an event for other processes. It was made with EventInterprocess.
-func IPCGetEventHandle(e Event) (IPCEvent, error) {
-	var h IPCEvent
-	err := result("cuIpcGetEventHandle", C.cuIpcGetEventHandle(
-		(*C.CUipcEventHandle)(unsafe.Pointer(&h)), *(*C.CUevent)(unsafe.Pointer(&e)),
-	))
-	return h, err
-}
-
-// IPCOpenEventHandle gives an event of another process. EventDestroy ends it here.
-func IPCOpenEventHandle(h IPCEvent) (Event, error) {
-	var e C.CUevent
-	err := result("cuIpcOpenEventHandle", C.open_event(&e, (*C.CUipcEventHandle)(unsafe.Pointer(&h))))
-	return *(*Event)(unsafe.Pointer(&e)), err
 }

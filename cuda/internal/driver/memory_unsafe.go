@@ -38,12 +38,6 @@ func MemAlloc(n int64) (uintptr, error) {
 	return uintptr(p), failed("cuMemAlloc", err)
 }
 
-// MemAllocManaged allocates memory that the CPU and all devices reach and that moves between them.
-func MemAllocManaged(n int64) (uintptr, error) {
-	p, err := cu.MemAllocManaged(n, cu.AttachGlobal)
-	return uintptr(p), failed("cuMemAllocManaged", err)
-}
-
 // MemFree frees what MemAlloc or MemAllocManaged gave, once all work on the device is done.
 func MemFree(p uintptr) error { return failed("cuMemFree", cu.MemFree(cu.DevicePtr(p))) }
 
@@ -56,18 +50,6 @@ func MemGetAddressRange(p uintptr) (base uintptr, size int64, err error) {
 	return uintptr(b), int64(n), err
 }
 
-// MemcpyHtoD copies to the device and waits for the copy.
-func MemcpyHtoD(dst uintptr, src []byte) error {
-	return failed("cuMemcpyHtoD",
-		cu.MemcpyHtoD(cu.DevicePtr(dst), unsafe.Pointer(unsafe.SliceData(src)), int64(len(src))))
-}
-
-// MemcpyDtoH copies from the device and waits for the copy.
-func MemcpyDtoH(dst []byte, src uintptr) error {
-	return failed("cuMemcpyDtoH",
-		cu.MemcpyDtoH(unsafe.Pointer(unsafe.SliceData(dst)), cu.DevicePtr(src), int64(len(dst))))
-}
-
 // MemcpyHtoDAsync lets the stream copy from memory that is not Go's.
 func MemcpyHtoDAsync(dst, src uintptr, n int64, s Stream) error {
 	return result("cuMemcpyHtoDAsync",
@@ -78,17 +60,6 @@ func MemcpyHtoDAsync(dst, src uintptr, n int64, s Stream) error {
 func MemcpyDtoHAsync(dst, src uintptr, n int64, s Stream) error {
 	return result("cuMemcpyDtoHAsync",
 		C.dtoh(C.uintptr_t(dst), C.CUdeviceptr(src), C.size_t(n), s.c()))
-}
-
-// MemcpyDtoDAsync lets the stream copy within one device's memory.
-func MemcpyDtoDAsync(dst, src uintptr, n int64, s Stream) error {
-	return failed("cuMemcpyDtoDAsync",
-		cu.MemcpyDtoDAsync(cu.DevicePtr(dst), cu.DevicePtr(src), n, s.cu()))
-}
-
-// MemsetD8Async lets the stream set n bytes.
-func MemsetD8Async(dst uintptr, value byte, n int64, s Stream) error {
-	return failed("cuMemsetD8Async", cu.MemsetD8Async(cu.DevicePtr(dst), value, n, s.cu()))
 }
 
 // HostRegister gives host memory that is not Go's to the current context's devices.

@@ -129,7 +129,7 @@ func TestPoolAllocationTwice(t *testing.T) {
 }
 
 // TestFailedWork: the program's work that was to fill the memory has failed, and its CPU says so behind
-// the word.
+// the word. A stream that has waited for it says so too, even if the view was closed in the meantime.
 func TestFailedWork(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -144,15 +144,20 @@ func TestFailedWork(t *testing.T) {
 	}
 	defer page.Close()
 	r.lend(fileID, file)
-	v, _ := r.view(lease(t, handle, core.CUDAWord{Page: fileID, Size: pageSize, Offset: 8, Value: 5}, core.Uint8, false))
-	s := stream(t)
-	if err := s.Wait(v); err != nil {
+	failing := lease(t, handle, core.CUDAWord{Page: fileID, Size: pageSize, Offset: 8, Value: 5}, core.Uint8, false)
+	v, _ := r.view(failing)
+	closed, released := r.view(failing)
+	s, late := stream(t), stream(t)
+	if err := errors.Join(s.Wait(v), late.Wait(closed), closed.Close()); err != nil {
 		t.Fatal(err)
 	}
 	setWord(page, 12, 700)
 	setWord(page, 8, 5)
-	if err := s.Synchronize(t.Context()); !errors.Is(err, core.ErrUnavailable) {
-		t.Errorf("Synchronize = %v", err)
+	within(t, "the release", released)
+	for what, s := range map[string]*cuda.Stream{"open": s, "closed": late} {
+		if err := s.Synchronize(t.Context()); !errors.Is(err, core.ErrUnavailable) {
+			t.Errorf("Synchronize, the view %s = %v", what, err)
+		}
 	}
 	if err := v.Wait(t.Context()); !errors.Is(err, core.ErrUnavailable) {
 		t.Errorf("Wait = %v", err)

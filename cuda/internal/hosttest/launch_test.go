@@ -134,8 +134,10 @@ func TestLaunchArguments(t *testing.T) {
 			t.Errorf("%s: %v; want %v that says %q", name, err, c.want, c.says)
 		}
 	}
-	if err := cuda.Launch(s, f, cuda.Grid{Blocks: [3]int{-1}}, v, count, amount, time); !errors.Is(err, core.ErrConfig) {
-		t.Errorf("a negative grid: %v", err)
+	for what, n := range map[string]int{"negative": -1, "wraps around": 1<<32 + 1} {
+		if err := cuda.Launch(s, f, cuda.Grid{Blocks: [3]int{n}}, v, count, amount, time); !errors.Is(err, core.ErrConfig) {
+			t.Errorf("a grid that %s: %v", what, err)
+		}
 	}
 	if err := cuda.Launch(s, f, cuda.Grid{}, v, count, amount, time); err != nil {
 		t.Fatal(err)

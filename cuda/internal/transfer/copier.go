@@ -99,14 +99,16 @@ func (c *Copier) run(f func(*lane) error, gpu *primary.GPU) error {
 	})
 }
 
+// take gives a lane that nobody uses. The context is current.
 func (c *Copier) take() (*lane, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if last := len(c.idle) - 1; last >= 0 {
+		defer c.mu.Unlock()
 		n := c.idle[last]
 		c.idle = c.idle[:last]
 		return n, nil
 	}
+	c.mu.Unlock() // to allocate may wait for the GPU
 	return newLane()
 }
 

@@ -3,8 +3,8 @@
 # PYTHON [NAME...] makes BUILD/gpu-extras/NAME/0, 1, ..., parts of one archive that can be carried one by
 # one. Without names it packs all:
 #
-#   warp, dali          what is tested
-#   warp-old, dali-old  versions that have the founding problems: 1.6.0 and 1.35.0
+#   warp, dali  what is tested
+#   dali-old    a version that has one of the founding problems, and needs a GPU to show it
 #
 # What a run on a GPU of one generation (ARCHITECTURE, or 90) does not need is left out: device code for
 # other GPUs, Warp's compiler for CPUs, examples, other Pythons' modules.
@@ -15,12 +15,11 @@ python=$2
 shift 2
 here=$(cd "$(dirname "$0")" && pwd)
 architecture=${ARCHITECTURE:-90}
-part=52 # MiB: the bundle, or the project's sources, are carried with it
+part=56 # MiB: the project's sources are carried with it
 
 packages() {
 	case $1 in
 	warp) echo warp-lang==1.19.0 ;;
-	warp-old) echo warp-lang==1.6.0 ;;
 	dali) echo nvidia-dali-cuda130==2.4.0 astunparse==1.6.3 gast==0.7.0 six==1.17.0 optree==0.20.0 \
 		makefun==1.16.0 nvtx==0.2.17 libcst==1.9.0 ;;
 	dali-old) echo nvidia-dali-cuda120==1.35.0 astunparse==1.6.3 gast==0.7.0 six==1.17.0 dm-tree==0.1.10 \
@@ -53,6 +52,6 @@ pack() {
 	ls -l "$build/gpu-extras/$1"
 }
 
-for name in "${@:-warp dali warp-old dali-old}"; do
+for name in "${@:-warp dali dali-old}"; do
 	for one in $name; do pack "$one"; done
 done

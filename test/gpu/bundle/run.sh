@@ -37,7 +37,6 @@ for extra in "$extras"/*/; do
 	mkdir -p "$site"
 	cat "$extra"* | "$python" -c 'import sys, tarfile; tarfile.open(fileobj=sys.stdin.buffer, mode="r|xz").extractall(sys.argv[1], filter="tar")' "$site"
 done
-[ ! -e "$work/python-warp-old" ] || export NDBRIDGE_TEST_PYTHON_WARP="$work/python-warp-old"
 [ ! -e "$work/python-dali-old" ] || export NDBRIDGE_TEST_PYTHON_DALI_OLD="$work/python-dali-old"
 export PYTHONPATH="$work/site${PYTHONPATH:+:$PYTHONPATH}"
 

@@ -31,7 +31,10 @@ type step struct {
 var allSections = []section{
 	{"table", "What crosses, and in which order", []step{{"test/gpu", "^TestTable$", 4 * time.Minute}}},
 	{"kernels", "Kernels of the host", []step{{"test/gpu", "^TestKernel", 2 * time.Minute}}},
-	{"founding", "The founding problems", []step{{"test/founding", "GPU", 3 * time.Minute}}},
+	{"founding", "The founding problems", []step{
+		{"test/founding", "GPU|NumPyAcceptsOnlyStreamNone", 2 * time.Minute},
+		{"test/gpu", "^TestFounding", time.Minute},
+	}},
 	{"witness", "Witnesses of the quirks", []step{
 		{"adapters/torch", "^TestGPU", time.Minute},
 		{"adapters/jax", "^TestGPU", time.Minute},
@@ -49,8 +52,9 @@ var allSections = []section{
 	{"stress", "Ten thousand views", []step{{"test/gpu", "^TestStress", 2 * time.Minute}}},
 	{"faults", "What is wrong is said", []step{{"test/gpu", "^TestFault", 2 * time.Minute}}},
 	{"cudapkg", "The packages below, on this driver", []step{
-		{"cuda/internal/driver", ".", time.Minute},
-		{"cuda", ".", time.Minute},
+		{"cuda/internal/driver", "Errors|NothingLoads", time.Minute},             // what needs no compiler
+		{"cuda", "Inspect(Walks|Stops|Says|Refuses|Tells)|TheEnds", time.Minute}, // what needs no faults on demand
+		{"cuda/internal/hosttest", ".", 3 * time.Minute},
 	}},
 }
 

@@ -71,7 +71,7 @@ func TestQuirksMisused(t *testing.T) {
 	t.Parallel()
 	command(t, "quirks", "toch").want(t, statusUsage, "", `toch: there is no framework or quirk of that name; did you mean "torch"?`)
 	command(t, "quirks", "torch.require-grad").want(t, statusUsage, "", `did you mean "torch.requires-grad"?`)
-	command(t, "quirks", "fortran").want(t, statusUsage, "", "there are tables for numpy, ")
+	command(t, "quirks", "fortran").want(t, statusUsage, "", "there are tables for numba, numpy, torch, ")
 	command(t, "quirks", "--version", "2").want(t, statusUsage, "", "of which framework? Say ndbridge quirks FRAMEWORK --version 2")
 	command(t, "quirks", "torch", "--version", "new").want(t, statusUsage, "", "--version new: expected a version, as in 2.1.0")
 }

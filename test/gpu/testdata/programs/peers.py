@@ -32,6 +32,7 @@ def main():
     stream = int(device.create_stream().handle)
     for line in sys.stdin:
         way = line.strip()
+        device.set_current()  # PyTorch takes it away when it shares a tensor
         start = time.perf_counter_ns()
         if way == "torch.multiprocessing":
             tensors.put(tensor)

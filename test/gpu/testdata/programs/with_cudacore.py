@@ -39,7 +39,13 @@ def make(kind):
 
 
 def write(kind, array, value):
-    write_words(address(array), value, COUNT, stream())
+    if kind != "pinned pool":
+        write_words(address(array), value, COUNT, stream())
+        return
+    source = _RESOURCES["pool"].allocate(4 * COUNT, stream=_stream)  # the driver fills no memory of the host's pool
+    write_words(address(source), value, COUNT, stream())
+    array.copy_from(source, stream=_stream)
+    _kept.append(source)
 
 
 def address(array):

@@ -7,6 +7,8 @@ import cupyx
 import numpy as np
 from work import COUNT
 
+_TO_HOST = cupy.cuda.runtime.memcpyDeviceToHost
+_kept = []  # freeing it would let later work take its memory
 _malloc_async = cupy.cuda.MemoryAsyncPool()
 _ALLOCATORS = {
     "pool": cupy.get_default_memory_pool().malloc,
@@ -29,7 +31,9 @@ def make(kind):
 
 def write(kind, array, value):
     if kind == "pinned":
-        cupy.full(COUNT, value, dtype=np.float32).get(out=array, blocking=False)
+        source = cupy.full(COUNT, value, dtype=np.float32)
+        _kept.append(source)
+        cupy.cuda.runtime.memcpyAsync(array.ctypes.data, source.data.ptr, array.nbytes, _TO_HOST, stream())
     else:
         array.fill(value)
 

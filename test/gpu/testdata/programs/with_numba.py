@@ -3,9 +3,13 @@
 import contextlib
 
 import numba
-import numba.cuda
 import numpy as np
 from work import COUNT
+
+if not hasattr(np, "row_stack"):
+    np.row_stack = np.vstack  # NumPy 2.5 has taken it away, and numba-cuda 0.30 needs it to compile
+
+import numba.cuda
 
 _stream = numba.cuda.default_stream()
 _kept = []
