@@ -81,7 +81,8 @@ func handOver(t *testing.T, run *harness.Run, f framework, k kind, publish bool,
 	row.Set("work ran when asked", yes(ran))
 	row.Set("and when given", yes(runs))
 	deviceMemory := !view.Device().HostReadable()
-	if !ran && !f.prompt && (deviceMemory || !publish) { // to publish host memory may wait for the work
+	// To publish host memory may wait for the work, and so does the driver's copy to a pool of the host's.
+	if !ran && !f.prompt && (deviceMemory || !publish && k.name != "pinned pool") {
 		t.Error("the work on the array was over before the view was asked for: this proves nothing")
 	}
 	if !slices.Contains(k.routes, view.Route()) {

@@ -41,8 +41,8 @@ def by_strided_memory_view(measure):
     tensor = torch.zeros(COUNT, device="cuda")
     device = Device()
     device.set_current()
-    stream = int(device.create_stream().handle)
-    measure(lambda: StridedMemoryView.from_any_interface(tensor, stream_ptr=stream))
+    stream = device.create_stream()  # which lives as long as this name
+    measure(lambda: StridedMemoryView.from_any_interface(tensor, stream_ptr=int(stream.handle)))
 
 
 def measure(call):
