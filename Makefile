@@ -21,6 +21,9 @@ BIN := $(CURDIR)/.tmp/bin
 GENERATED := $(CURDIR)/.tmp/generated
 VENV := $(BUILD)/venv
 export GOBIN := $(BIN)
+# Of this clone: what the linter remembers of another one it finds again under the other's paths, where
+# nothing of .golangci.yml holds.
+export GOLANGCI_LINT_CACHE := $(CURDIR)/.tmp/golangci-lint
 
 CUDA := $(BUILD)/cuda
 CUDA_HOME ?= /usr/local/cuda

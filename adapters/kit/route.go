@@ -180,19 +180,23 @@ func (r *Router) placeBlock(
 func (r *Router) placeFile(
 	a Array, m mappings.Mapping, want Want, lo uintptr, n int64, first int,
 ) (p Placement, reason core.Reason, err error) {
-	if int64(m.End-lo) < n {
-		return p, 0, pointerError(lo, "the array reaches %d bytes from there, the mapping of %s only %d",
-			n, m.Path, m.End-lo)
-	}
-	if want.Writable && !m.Writable {
-		return p, 0, readOnlyError()
-	}
 	f, err := r.maps.Open(m)
 	switch {
 	case errors.Is(err, mappings.ErrNotRegular):
-		return p, core.ReasonOutsideHeap, nil
+		return p, core.ReasonOutsideHeap, nil // the CUDA driver maps its device piece by piece
+	case int64(m.End-lo) < n:
+		err = pointerError(lo, "the array reaches %d bytes from there, the mapping of %s only %d",
+			n, m.Path, m.End-lo)
+	case want.Writable && !m.Writable:
+		err = readOnlyError()
 	case err != nil:
 		return p, core.ReasonFileGone, nil //nolint:nilerr // a copy will do
+	}
+	if err != nil {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
+		return p, 0, err
 	}
 	b, err := newFileBacking(f)
 	if err != nil {

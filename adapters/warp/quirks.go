@@ -7,7 +7,7 @@ import (
 
 type rule = program.Rule[array]
 
-// table has the rules in the order in which they edit a plan: first the one that refuses, then
+// table has the rules in the order in which they edit a plan: first those that refuse, then
 // those that choose the protocol, then those about how __dlpack__ is called.
 func table() program.Table[array] {
 	return program.NewTable("warp", []rule{
@@ -22,6 +22,18 @@ func table() program.Table[array] {
 			When: func(a *array) bool { return gathered(a.class) },
 			Edit: func(p *program.Plan, a *array) {
 				p.Refusef(core.ErrLayout, "the elements of %s %s are in several places", article(a.class), a.class)
+			},
+		}, {
+			Quirk: core.Quirk{
+				ID: "warp.gpu-struct-arrays", Effect: core.EffectRefuse, Protocol: string(program.CUDAInterface),
+				Summary: "arrays of structures on a GPU speak no protocol: __cuda_array_interface__ raises a TypeError, " +
+					"and __dlpack__ a RuntimeError",
+				Remedy:   "publish {array}.numpy(), which is a copy on the host",
+				Upstream: "warp/_src/types.py, type_typestr",
+			},
+			When: func(a *array) bool { return a.fields && !a.onCPU },
+			Edit: func(p *program.Plan, _ *array) {
+				p.Refusef(core.ErrUnsupported, "Warp exports no structures on a GPU")
 			},
 		}, {
 			Quirk: core.Quirk{

@@ -45,5 +45,5 @@ func TestQuirks(t *testing.T) {
 
 func TestQuirkTable(t *testing.T) {
 	t.Parallel()
-	quirks().CheckTable(t)
+	quirks().CheckTable(t, "warp.gpu-struct-arrays") // which TestGPUQuirks proves
 }

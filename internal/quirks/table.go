@@ -342,6 +342,13 @@ func tables() []Table {
 				Upstream: "warp/_src/types.py, warp/_src/fabric.py",
 			},
 			{
+				ID: "warp.gpu-struct-arrays", Framework: "warp", Effect: core.EffectRefuse,
+				Protocol: "cuda-array-interface",
+				Summary:  "arrays of structures on a GPU speak no protocol: __cuda_array_interface__ raises a TypeError, and __dlpack__ a RuntimeError",
+				Remedy:   "publish {array}.numpy(), which is a copy on the host",
+				Upstream: "warp/_src/types.py, type_typestr",
+			},
+			{
 				ID: "warp.struct-arrays", Framework: "warp", Effect: core.EffectReroute,
 				Protocol: "dlpack",
 				Summary:  "__dlpack__ refuses arrays of structures, with a RuntimeError; the array interfaces describe their fields",

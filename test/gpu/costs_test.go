@@ -121,18 +121,34 @@ func setQuantiles(row *report.Row, took []time.Duration) {
 	row.Set("n", len(took))
 }
 
-// peers is the program that measures the usual ways: peers.py.
+// peers are programs that measure the usual ways: peers.py, once for each.
 type peers struct {
-	in   io.Writer
-	out  *bufio.Reader
-	took map[string][]time.Duration
+	programs map[string]peer
+	took     map[string][]time.Duration
+}
+
+// peer is one of them.
+type peer struct {
+	in  io.Writer
+	out *bufio.Reader
 }
 
 var ways = []string{"torch.multiprocessing", "StridedMemoryView"}
 
 func startPeers(t *testing.T) *peers {
 	t.Helper()
-	command := exec.CommandContext(context.WithoutCancel(t.Context()), harness.Python(t), "testdata/programs/peers.py")
+	p := &peers{programs: map[string]peer{}, took: map[string][]time.Duration{}}
+	for _, way := range ways {
+		p.programs[way] = startPeer(t, way)
+	}
+	p.round(t) // what comes first costs more
+	clear(p.took)
+	return p
+}
+
+func startPeer(t *testing.T, way string) peer {
+	t.Helper()
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), harness.Python(t), "testdata/programs/peers.py", way)
 	command.Stderr = os.Stderr
 	in, err := command.StdinPipe()
 	if err != nil {
@@ -148,13 +164,10 @@ func startPeers(t *testing.T) *peers {
 	t.Cleanup(func() {
 		in.Close()
 		if err := command.Wait(); err != nil {
-			t.Errorf("peers.py: %v", err)
+			t.Errorf("peers.py %s: %v", way, err)
 		}
 	})
-	p := &peers{in: in, out: bufio.NewReader(out), took: map[string][]time.Duration{}}
-	p.round(t) // what comes first costs more
-	clear(p.took)
-	return p
+	return peer{in: in, out: bufio.NewReader(out)}
 }
 
 // round measures each way some times.
@@ -162,10 +175,10 @@ func (p *peers) round(t *testing.T) {
 	t.Helper()
 	for range perRound / 5 {
 		for _, way := range ways {
-			if _, err := fmt.Fprintln(p.in, way); err != nil {
+			if _, err := fmt.Fprintln(p.programs[way].in, "once"); err != nil {
 				t.Fatal(err)
 			}
-			line, err := p.out.ReadString('\n')
+			line, err := p.programs[way].out.ReadString('\n')
 			if err != nil {
 				t.Fatalf("%s: %v", way, err)
 			}

@@ -81,7 +81,8 @@ func handOver(t *testing.T, run *harness.Run, f framework, k kind, publish bool,
 	row.Set("work ran when asked", yes(ran))
 	row.Set("and when given", yes(runs))
 	deviceMemory := !view.Device().HostReadable()
-	if !ran && !f.prompt && (deviceMemory || !publish) { // to publish host memory may wait for the work
+	// To publish host memory may wait for the work, and so does the driver's copy to a pool of the host's.
+	if !ran && !f.prompt && (deviceMemory || !publish && k.name != "pinned pool") {
 		t.Error("the work on the array was over before the view was asked for: this proves nothing")
 	}
 	if !slices.Contains(k.routes, view.Route()) {
@@ -144,16 +145,12 @@ func (k *kernels) giveBack(
 	t *testing.T, run *harness.Run, memory kind, view, result *core.View, row *report.Row, value, other float32,
 ) {
 	t.Helper()
-	wait := kernelTime
-	if memory.name == "managed" { // its pages move one by one while two processes take turns on the GPU
-		wait *= 5
-	}
-	k.copyAfter(t, result, view, wait)
+	k.copyAfter(t, result, view, kernelTime)
 	closing := time.Now()
 	if err := view.Close(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(closing); took > wait/2 {
+	if took := time.Since(closing); took > kernelTime/2 {
 		t.Errorf("Close of a view that a kernel reads took %v", took)
 	}
 	reused := harness.Eval[bool](t, run.Remote, fmt.Sprintf("replace('a', %q, %v)", memory.name, other))
@@ -165,7 +162,7 @@ func (k *kernels) giveBack(
 	}
 	reads := k.busy()
 	row.Set("kernel read after the program's writes", yes(reads))
-	if !reads {
+	if !reads && memory.name != "managed" { // its pages may not move before the GPU has nothing else to do
 		t.Error("the host's kernel was over before the program wrote: this proves nothing")
 	}
 	if reused && !view.Copied() {

@@ -152,9 +152,9 @@ func otherLies() map[string]lie {
 		"lease: bare status":    {answer: func(context.Context) error { return status.Error(codes.DataLoss, "who knows") }},
 		"lease: endless error":  {answer: func(context.Context) error { return status.Error(codes.Internal, strings.Repeat("x", 1<<20)) }},
 		"lease: exits":          {answer: func(context.Context) error { os.Exit(0); return nil }},
-		"lease: crashes":        {answer: func(context.Context) error { return unix.Kill(os.Getpid(), unix.SIGSEGV) }},
+		"lease: crashes":        {answer: func(context.Context) error { return die(unix.SIGSEGV) }},
 		"descriptor: crashes": {descriptor: func(*liar, *pb.DescriptorRequest) error {
-			return unix.Kill(os.Getpid(), unix.SIGKILL)
+			return die(unix.SIGKILL)
 		}},
 		"arrays: endless": {arrays: func(s grpc.ServerStreamingServer[pb.ArraysResponse]) error {
 			entries := make([]*pb.Entry, 1000)
@@ -196,4 +196,12 @@ func ones(n int) []int64 {
 		list[i] = 1
 	}
 	return list
+}
+
+// die ends this process by a signal. It does not return meanwhile, so that nothing is answered.
+func die(signal unix.Signal) error {
+	if err := unix.Kill(os.Getpid(), signal); err != nil {
+		return err
+	}
+	select {}
 }

@@ -35,7 +35,7 @@ grep -iE '^(mako|platformdirs|pytools|siphash24)==' test/requirements/pycuda.txt
 "$python" -m pip download --quiet --no-deps --only-binary=:all: --python-version 3.12 \
 	--platform manylinux2014_x86_64 --platform manylinux_2_28_x86_64 --dest "$work/bundle/wheels" -r "$work/wheels.txt"
 
-tar -C "$work" -c bundle | xz -T0 --lzma2=preset=6,dict=192MiB >"$build/gpu/bundle.tar.xz"
+tar -C "$work" -c bundle | xz -T0 --lzma2=preset=0,dict=64MiB >"$build/gpu/bundle.tar.xz"
 cp "$here/run.sh" "$build/gpu/run.sh"
 rm -rf "$work"
 size=$(du -sm "$build/gpu" | cut -f1)

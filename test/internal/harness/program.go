@@ -125,7 +125,7 @@ func (r *Run) Leases(tb testing.TB) int {
 // NoLeases holds that no lease stands any more: a host gives them back a moment after a view's Close.
 func (r *Run) NoLeases(tb testing.TB) {
 	tb.Helper()
-	Eventually(tb, 5*time.Second, "no lease stands", func() bool { return r.Leases(tb) == 0 })
+	Eventually(tb, 30*time.Second, "no lease stands", func() bool { return r.Leases(tb) == 0 })
 }
 
 // Log keeps what a host logs.

@@ -105,14 +105,14 @@ func TestAll(t *testing.T) {
 	well(t, found["jax"])
 }
 
-// TestMore holds it of Warp and DALI. What DALI's dynamic mode needs is not tried: it needs a GPU.
+// TestMore holds it of Warp and DALI. What needs a GPU is not tried: DALI's dynamic mode, and some of Warp.
 func TestMore(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("imports warp and dali, which takes long")
 	}
 	found := examine(t, Options{Python: variable(t, "NDBRIDGE_TEST_PYTHON_MORE")})
-	well(t, found["warp"])
+	well(t, found["warp"], "warp.gpu-struct-arrays")
 	well(t, found["dali"], "dali.dynamic-batch", "dali.dynamic-no-kwargs", "dali.enumerations")
 	well(t, found["tensorflow"])
 	well(t, found["pyarrow"])

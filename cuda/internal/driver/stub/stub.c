@@ -1,7 +1,9 @@
 /* Loads libcuda.so.1 at the first call of a driver function. */
+#define _GNU_SOURCE /* dl_iterate_phdr */
 #include "stub.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -53,13 +55,27 @@ CUresult cuInit(unsigned int flags) {
 	return CUDA_SUCCESS;
 }
 
+/* Takes from the first library how many this process has ever loaded. */
+static int first_library(struct dl_phdr_info *info, size_t size, void *adds) {
+	(void)size;
+	*(unsigned long long *)adds = info->dlpi_adds;
+	return 1;
+}
+
 int ndbridge_cuda_active(void) {
 	static atomic_bool seen;
+	static atomic_ullong absent; /* the driver was not among so many libraries; looking searches folders */
 	if (atomic_load(&seen))
 		return 1;
-	void *lib = dlopen(library_name, RTLD_NOW | RTLD_NOLOAD);
-	if (!lib)
+	unsigned long long adds = 0;
+	dl_iterate_phdr(first_library, &adds);
+	if (adds == atomic_load(&absent))
 		return 0;
+	void *lib = dlopen(library_name, RTLD_NOW | RTLD_NOLOAD);
+	if (!lib) {
+		atomic_store(&absent, adds);
+		return 0;
+	}
 	__typeof__(cuDeviceGetCount) *count = dlsym(lib, "cuDeviceGetCount");
 	int n;
 	int active = count && count(&n) == CUDA_SUCCESS;

@@ -1,7 +1,7 @@
-"""The usual ways to get at a torch tensor on a GPU, for comparison: over torch.multiprocessing in another
-process, and by cuda.core's StridedMemoryView in this one.
+"""One of the usual ways to get at a torch tensor on a GPU, for comparison: over torch.multiprocessing in
+another process, or by cuda.core's StridedMemoryView in this one. Which, the first argument says.
 
-The test steers it by lines on stdin, each a way's name; the answer is a line with nanoseconds.
+The test steers it by lines on stdin: each is one measurement, and the answer a line with nanoseconds.
 """
 
 import sys
@@ -9,9 +9,6 @@ import time
 
 import torch
 import torch.multiprocessing as multiprocessing
-from cuda.core import Device
-from cuda.core.utils import StridedMemoryView
-
 from work import COUNT
 
 
@@ -21,28 +18,39 @@ def consume(tensors, answers):
         answers.put(None)
 
 
-def main():
+def over_multiprocessing(measure):
     context = multiprocessing.get_context("spawn")
     tensors, answers = context.SimpleQueue(), context.SimpleQueue()
     child = context.Process(target=consume, args=(tensors, answers), daemon=True)
     child.start()
     tensor = torch.zeros(COUNT, device="cuda")
-    device = Device()
-    device.set_current()
-    stream = int(device.create_stream().handle)
-    for line in sys.stdin:
-        way = line.strip()
-        device.set_current()  # PyTorch takes it away when it shares a tensor
-        start = time.perf_counter_ns()
-        if way == "torch.multiprocessing":
-            tensors.put(tensor)
-            answers.get()
-        elif way == "StridedMemoryView":
-            StridedMemoryView.from_any_interface(tensor, stream_ptr=stream)
-        print(time.perf_counter_ns() - start, flush=True)
+
+    def send():
+        tensors.put(tensor)
+        answers.get()
+
+    measure(send)
     tensors.put(None)
     child.join()
 
 
+def by_strided_memory_view(measure):
+    from cuda.core import Device
+    from cuda.core.utils import StridedMemoryView
+
+    tensor = torch.zeros(COUNT, device="cuda")
+    device = Device()
+    device.set_current()
+    stream = device.create_stream()  # which lives as long as this name
+    measure(lambda: StridedMemoryView.from_any_interface(tensor, stream_ptr=int(stream.handle)))
+
+
+def measure(call):
+    for _ in sys.stdin:
+        start = time.perf_counter_ns()
+        call()
+        print(time.perf_counter_ns() - start, flush=True)
+
+
 if __name__ == "__main__":
-    main()
+    {"torch.multiprocessing": over_multiprocessing, "StridedMemoryView": by_strided_memory_view}[sys.argv[1]](measure)
