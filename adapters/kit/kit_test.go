@@ -3,70 +3,24 @@ package kit
 import (
 	"bytes"
 	"os"
-	"path/filepath"
-	"reflect"
 	"testing"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/mappings/mappingstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// mapped maps n bytes for one test: anonymous memory, or f's, and gives their address.
-func mapped(t *testing.T, f *os.File, n, protection, flags int) ([]byte, uintptr) {
-	t.Helper()
-	fd := -1
-	if f == nil {
-		flags |= unix.MAP_ANONYMOUS
-	} else {
-		fd = int(f.Fd())
-	}
-	b, err := unix.Mmap(fd, 0, n, protection, flags)
-	if err != nil {
-		t.Fatalf("mmap: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Munmap(b); err != nil {
-			t.Errorf("munmap: %v", err)
-		}
-	})
-	return b, addr(b)
-}
 
 // anonymous is memory of no file, as a framework's small arrays have, with bytes that all differ
 // from their neighbours.
 func anonymous(t *testing.T, n int) ([]byte, uintptr) {
 	t.Helper()
-	b, at := mapped(t, nil, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
-	fill(b)
+	b, at := mappingstest.Map(t, nil, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
+	mappingstest.Fill(b)
 	return b, at
-}
-
-func addr(b []byte) uintptr { return reflect.ValueOf(b).Pointer() }
-
-func fill(b []byte) {
-	for i := range b {
-		b[i] = byte(i*7 + i>>8)
-	}
-}
-
-// file makes a file of n filled bytes.
-func file(t *testing.T, n int) *os.File {
-	t.Helper()
-	f, err := os.Create(filepath.Join(t.TempDir(), "array data.bin"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	b := make([]byte, n)
-	fill(b)
-	if _, err := f.Write(b); err != nil {
-		t.Fatal(err)
-	}
-	return f
 }
 
 func layout(t *testing.T, s core.LayoutSpec) core.Layout {

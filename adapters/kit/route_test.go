@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/mappings/mappingstest"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
@@ -55,13 +56,13 @@ func newFakeHeap(t *testing.T, n int) (h *fakeHeap, memory []byte) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	all, start := mapped(t, f, 4096+n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	all, start := mappingstest.Map(t, f, 4096+n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	backing, err := FileSegment(f)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { backing.Close() })
-	fill(all[4096:])
+	mappingstest.Fill(all[4096:])
 	return &fakeHeap{
 		base: start + 4096, size: int64(n),
 		block: HeapBlock{Backing: backing, Offset: 4096, Available: int64(n)},
@@ -147,8 +148,8 @@ func TestPlaceReasons(t *testing.T) {
 	t.Parallel()
 	frozen, memory := newFakeHeap(t, 4096)
 	frozen.block.Frozen = true
-	f := file(t, 2*4096)
-	fileBytes, copyOnWrite := mapped(t, f, 2*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
+	f := mappingstest.File(t, 2*4096)
+	fileBytes, copyOnWrite := mappingstest.Map(t, f, 2*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
 	own, outside := anonymous(t, 128<<10)
 	tests := []struct {
 		heap   Heap
@@ -193,8 +194,8 @@ func TestPlaceReasons(t *testing.T) {
 func TestPlaceRefusals(t *testing.T) {
 	t.Parallel()
 	_, start := anonymous(t, 4096)
-	f := file(t, 4096)
-	b, fileStart := mapped(t, f, 2*4096, unix.PROT_READ, unix.MAP_SHARED)
+	f := mappingstest.File(t, 4096)
+	b, fileStart := mappingstest.Map(t, f, 2*4096, unix.PROT_READ, unix.MAP_SHARED)
 	_ = b
 	gpu := layout(t, core.LayoutSpec{
 		DType: core.Float32, Shape: []int{4}, Device: core.Device{Kind: core.CUDA},

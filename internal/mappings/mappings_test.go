@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ndbridge/ndbridge/internal/mappings/mappingstest"
 )
 
 func TestParseMapping(t *testing.T) {
@@ -77,10 +79,10 @@ func FuzzMappings(f *testing.F) {
 // The kernel's answer and its table must say the same of every mapping there is.
 func TestQueryAgreesWithTable(t *testing.T) {
 	t.Parallel()
-	f := file(t, 3*4096)
-	_, start := mapped(t, f, 3*4096, unix.PROT_READ, unix.MAP_SHARED)
-	_, private := mapped(t, f, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
-	_, anonymous := mapped(t, nil, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
+	f := mappingstest.File(t, 3*4096)
+	_, start := mappingstest.Map(t, f, 3*4096, unix.PROT_READ, unix.MAP_SHARED)
+	_, private := mappingstest.Map(t, f, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
+	_, anonymous := mappingstest.Map(t, nil, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
 	table, err := os.Open("/proc/self/maps")
 	if err != nil {
 		t.Fatal(err)
@@ -122,8 +124,8 @@ func TestCoveringJoinsNeighbours(t *testing.T) {
 
 func testCovering(t *testing.T, table *Table) {
 	t.Helper()
-	f := file(t, 8*4096)
-	b, start := mapped(t, f, 8*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	f := mappingstest.File(t, 8*4096)
+	b, start := mappingstest.Map(t, f, 8*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err := unix.Mprotect(b[3*4096:5*4096], unix.PROT_READ); err != nil {
 		t.Fatal(err)
 	}
