@@ -6,24 +6,12 @@ import (
 	"os"
 	"time"
 
-	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/ring"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
-const (
-	// maxSources bounds the names that a server keeps.
-	maxSources = 1 << 16
-
-	// closeWait bounds the wait for a request that is being answered when a server is closed.
-	closeWait = time.Second
-)
-
-// Leaser is the part of core.Producer that goes through the ring.
-type Leaser interface {
-	Lease(ctx context.Context, name string, req core.Request) (core.Lease, error)
-	Release(ctx context.Context, ids ...core.LeaseID) error
-}
+// closeWait bounds the wait for a request that is being answered when a server is closed.
+const closeWait = time.Second
 
 // Server answers the requests of one host.
 type Server struct {
@@ -39,7 +27,7 @@ type Server struct {
 
 	// Of the goroutine that answers.
 	request request
-	sources []string // names by number
+	sources sources
 }
 
 // NewServer makes a ring and serves the producer's leases through it until Close.
@@ -52,7 +40,7 @@ func NewServer(producer Leaser, s Settings) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	out := &Server{producer: producer, file: file, mapping: mapping, lanes: s.Lanes}
+	out := &Server{producer: producer, file: file, mapping: mapping, lanes: s.Lanes, sources: newSources(producer)}
 	out.ctx, out.end = context.WithCancel(context.Background())
 	if out.ring, err = ring.NewServer(mapping.Bytes(), s.Lanes, s.Spin, out.handle); err != nil {
 		return nil, errors.Join(err, mapping.Close(), file.Close())
@@ -101,15 +89,15 @@ func (s *Server) handle(request, answer []byte) int {
 	if r.op == opRelease {
 		return putAnswer(answer, answerDone)
 	}
-	name := s.name(r)
-	if name == "" {
+	source := s.sources.find(r)
+	if source == nil {
 		return putAnswer(answer, answerAsk)
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, serveLimit)
 	defer cancel()
 	req := r.req
 	req.NoWait = true
-	lease, err := s.producer.Lease(ctx, name, req)
+	lease, err := source.Lease(ctx, req)
 	if err != nil {
 		return putAnswer(answer, answerAsk)
 	}
@@ -119,27 +107,6 @@ func (s *Server) handle(request, answer []byte) int {
 		return putAnswer(answer, answerAsk)
 	}
 	return len(b)
-}
-
-// name gives the name that a request means, or "", and keeps one that has a number.
-func (s *Server) name(r *request) string {
-	i := int(r.source)
-	if i == 0 || i >= maxSources {
-		return string(r.name)
-	}
-	if len(r.name) == 0 {
-		if i >= len(s.sources) {
-			return ""
-		}
-		return s.sources[i]
-	}
-	for i >= len(s.sources) {
-		s.sources = append(s.sources, "")
-	}
-	if s.sources[i] != string(r.name) {
-		s.sources[i] = string(r.name)
-	}
-	return s.sources[i]
 }
 
 // putAnswer writes an answer without a lease.

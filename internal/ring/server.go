@@ -1,13 +1,15 @@
 package ring
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // Handler answers one request: it writes the answer, which has room for [MaxAnswer] bytes, and gives
-// its length. Both slices are private memory, and valid during the call only.
+// its length. Both slices are private memory, and valid during the call only. All calls come from one
+// goroutine, which is locked to its OS thread.
 type Handler func(request, answer []byte) int
 
 // Server is the side that answers.
@@ -55,6 +57,7 @@ func (s *Server) Close() {
 }
 
 func (s *Server) serve() {
+	runtime.LockOSThread() // for handlers to whom it matters; the thread ends with the goroutine
 	defer close(s.stopped)
 	var (
 		served  = make([]uint32, len(s.lanes))

@@ -73,7 +73,7 @@ func (s *service) Open(ctx context.Context, req *pb.OpenRequest) (*pb.OpenRespon
 	able := &pb.Capabilities{}
 	_, able.Wait = s.producer.(core.Waiter)
 	if settings.Handoff.Lanes > 0 {
-		ring, err := handoff.NewServer(leaser{s}, settings.Handoff)
+		ring, err := handoff.NewServer(s.leaser(), settings.Handoff)
 		if err != nil {
 			return nil, toStatus(&core.Error{Op: "open", Kind: core.ErrUnavailable, Err: err})
 		}
@@ -246,6 +246,21 @@ func (l leaser) Lease(ctx context.Context, name string, req core.Request) (core.
 }
 
 func (l leaser) Release(ctx context.Context, ids ...core.LeaseID) error { return l.release(ctx, ids) }
+
+// preparer is a leaser whose producer can prepare names.
+type preparer struct {
+	leaser
+	prepare func(name string) handoff.Prepared
+}
+
+func (p preparer) Prepare(name string) handoff.Prepared { return p.prepare(name) }
+
+func (s *service) leaser() handoff.Leaser {
+	if p, ok := s.producer.(handoff.Preparer); ok {
+		return preparer{leaser{s}, p.Prepare}
+	}
+	return leaser{s}
+}
 
 // violation is the status of a call that one of the sides got wrong.
 func violation(op string, err error) error {

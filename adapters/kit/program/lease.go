@@ -92,7 +92,7 @@ func (p *Program) tryLease(ctx context.Context, path names.Path, req core.Reques
 			return err
 		}
 		defer t.Close()
-		granted, err := p.grant(ctx, g, t, req)
+		granted, err := p.grant(ctx, g, t, req, false)
 		if err != nil {
 			return err
 		}
@@ -108,8 +108,8 @@ func (p *Program) tryLease(ctx context.Context, path names.Path, req core.Reques
 	return lease, nil
 }
 
-// grant leases an object.
-func (p *Program) grant(ctx context.Context, g *py.GIL, t published.Target, req core.Request) (core.Lease, error) {
+// grant leases an object; in a hurry, what takes long is errLong.
+func (p *Program) grant(ctx context.Context, g *py.GIL, t published.Target, req core.Request, hurry bool) (core.Lease, error) {
 	f, r, err := p.read(g, t)
 	if err != nil {
 		return core.Lease{}, about("lease", "", f.name, err)
@@ -119,7 +119,7 @@ func (p *Program) grant(ctx context.Context, g *py.GIL, t published.Target, req 
 	if r.temporary {
 		want.Reason = core.ReasonConverted
 	}
-	place, err := p.place(ctx, g, r, want)
+	place, err := p.place(ctx, g, r, want, hurry)
 	if err != nil {
 		return core.Lease{}, about("lease", "", f.name, err)
 	}
@@ -146,7 +146,7 @@ func (p *Program) grant(ctx context.Context, g *py.GIL, t published.Target, req 
 }
 
 // place finds the array's way to the host, and gives the GIL back while that takes time.
-func (p *Program) place(ctx context.Context, g *py.GIL, r *reading, want kit.Want) (kit.Placement, error) {
+func (p *Program) place(ctx context.Context, g *py.GIL, r *reading, want kit.Want, hurry bool) (kit.Placement, error) {
 	if r.array.OnGPU {
 		place, rest, err := p.router.ShareGPU(r.array, want, r.takeOrder()) //nolint:contextcheck // what looks after words outlives this
 		if rest != nil {
@@ -167,6 +167,9 @@ func (p *Program) place(ctx context.Context, g *py.GIL, r *reading, want kit.Wan
 	}
 	if lo, hi := a.Layout.Span(); hi-lo <= maxLockedCopy {
 		return p.router.Stage(ctx, a, reason)
+	}
+	if hurry {
+		return kit.Placement{}, errLong
 	}
 	g.Unlocked(func() { place, err = p.router.Stage(ctx, a, reason) })
 	return place, err

@@ -30,6 +30,7 @@ type Program struct {
 	holds     *holds.Keeper
 	state     progress.State
 	published published.Names
+	thread    *py.Thread // of the ring, and used by its goroutine alone
 
 	frameworks []*framework // as the adapters were given; the slice does not change
 	generic    framework    // of objects that no adapter claims

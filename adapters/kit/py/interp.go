@@ -232,25 +232,32 @@ func (i *Interp) thread(j *job) {
 
 func (i *Interp) run(state *threadState, j *job) {
 	defer close(j.done)
+	j.err = i.on(state, &j.state, func(g *GIL) error {
+		err := j.f(g)
+		g.Commit()
+		return err
+	})
+}
+
+// on runs f with the GIL held on the thread that state belongs to, which is this one. outcome is that of
+// the job that f is, or nil.
+func (i *Interp) on(state *threadState, outcome *atomic.Int32, f func(g *GIL) error) error {
 	if !i.enter() {
-		j.err = errGone()
-		return
+		return errGone()
 	}
 	defer i.exit()
 	state.enter()
 	defer state.leave()
 	// While this thread waited for the GIL its caller may have gone, or the interpreter begun to end.
-	if j.state.Load() == jobAbandoned {
-		return
+	if outcome != nil && outcome.Load() == jobAbandoned {
+		return nil
 	}
 	if i.isShut() {
-		j.err = errGone()
-		return
+		return errGone()
 	}
-	g := &GIL{interp: i, thread: state, outcome: &j.state}
+	g := &GIL{interp: i, thread: state, outcome: outcome}
 	defer g.release(0, 0)
-	j.err = j.f(g)
-	g.Commit()
+	return f(g)
 }
 
 // Within runs f on this thread, which holds the GIL already because Python called us. f must not call

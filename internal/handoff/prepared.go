@@ -1,0 +1,106 @@
+package handoff
+
+import (
+	"context"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// maxSources bounds the names that a server keeps by their numbers.
+const maxSources = 1 << 16
+
+// Leaser is the part of core.Producer that goes through the ring.
+type Leaser interface {
+	Lease(ctx context.Context, name string, req core.Request) (core.Lease, error)
+	Release(ctx context.Context, ids ...core.LeaseID) error
+}
+
+// Preparer is a [Leaser] that has a short way to names that are asked for again and again.
+type Preparer interface {
+	Leaser
+	// Prepare makes ready for a name. All calls, and all those of what it gives, come from the goroutine
+	// that answers, which is locked to its OS thread.
+	Prepare(name string) Prepared
+}
+
+// Prepared is a name that is asked for again and again.
+type Prepared interface {
+	// Lease grants a lease if that takes no more than a moment, in which others wait. After any error the
+	// host asks again by gRPC.
+	Lease(ctx context.Context, req core.Request) (core.Lease, error)
+}
+
+// plain is a name of a producer that cannot prepare it.
+type plain struct {
+	producer Leaser
+	name     string
+}
+
+func (p plain) Lease(ctx context.Context, req core.Request) (core.Lease, error) {
+	return p.producer.Lease(ctx, p.name, req)
+}
+
+// source is a name that the host has asked for.
+type source struct {
+	Prepared
+	name string
+}
+
+// sources are the names that the server keeps.
+type sources struct {
+	prepare  func(name string) Prepared
+	numbered []*source // nil: not said yet
+	named    map[string]*source
+}
+
+func newSources(producer Leaser) sources {
+	s := sources{
+		prepare: func(name string) Prepared { return plain{producer, name} },
+		named:   make(map[string]*source),
+	}
+	if p, ok := producer.(Preparer); ok {
+		s.prepare = p.Prepare
+	}
+	return s
+}
+
+// find gives what a request is about, or nil if it has a number that means nothing.
+func (s *sources) find(r *request) *source {
+	i := int(r.source)
+	if i == 0 || i >= maxSources {
+		return s.byName(r.name)
+	}
+	if i < len(s.numbered) {
+		if known := s.numbered[i]; known != nil && (len(r.name) == 0 || string(r.name) == known.name) {
+			return known
+		}
+	}
+	if len(r.name) == 0 {
+		return nil
+	}
+	for i >= len(s.numbered) {
+		s.numbered = append(s.numbered, nil)
+	}
+	s.numbered[i] = s.make(r.name)
+	return s.numbered[i]
+}
+
+// byName gives the source of a name without a number, and keeps the first of those as the host does.
+func (s *sources) byName(name []byte) *source {
+	if len(name) == 0 {
+		return nil
+	}
+	known := s.named[string(name)]
+	if known == nil {
+		known = s.make(name)
+		if len(s.named) < maxNamed {
+			s.named[known.name] = known
+		}
+	}
+	return known
+}
+
+func (s *sources) make(name []byte) *source {
+	text := string(name)
+	return &source{Prepared: s.prepare(text), name: text}
+}
