@@ -44,7 +44,10 @@ const (
 	cellName   = 0x50 // the length of the name
 	cellBody   = 0x54 // the length of the body
 	cellText   = 0x58 // the name, and then the body
-	maxCells   = 2048
+	maxCells   = 1 << CellBits
+
+	// CellBits is how many bits the number of a cell has.
+	CellBits = 11
 
 	// Size is how many bytes a board has.
 	Size = offCells + maxCells*cellSize

@@ -89,9 +89,12 @@ func (r *Reader) read(s slot, name []byte, o *Offer, buf []byte) (same, stable b
 	return bytes.Equal(buf[:n], name), true
 }
 
+// Stale reports whether a fork has separated what is offered since from what the offer says.
+func (r *Reader) Stale(o *Offer) bool { return o.forks != 0 && o.forks != r.forks.Load() }
+
 // Take takes a lease on what an offer says, if it is still offered. Each is given back by Release.
 func (r *Reader) Take(o *Offer) bool {
-	if o.forks != 0 && o.forks != r.forks.Load() {
+	if r.Stale(o) {
 		return false
 	}
 	w := word(cellAt(r.mem, o.Cell), cellWord)

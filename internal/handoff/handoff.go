@@ -42,4 +42,5 @@ type Ring struct {
 	Segment core.SegmentID
 	Size    int64
 	Lanes   int
+	Board   Board
 }

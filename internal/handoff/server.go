@@ -20,6 +20,7 @@ type Server struct {
 	mapping  *shm.Mapping
 	ring     *ring.Server
 	lanes    int
+	offers   offers
 
 	//nolint:containedctx // the server's own lifetime
 	ctx context.Context
@@ -50,7 +51,7 @@ func NewServer(producer Leaser, s Settings) (*Server, error) {
 
 // Ring describes the ring to the host.
 func (s *Server) Ring() Ring {
-	return Ring{Segment: Segment, Size: s.mapping.Size(), Lanes: s.lanes}
+	return Ring{Segment: Segment, Size: s.mapping.Size(), Lanes: s.lanes, Board: s.offers.board()}
 }
 
 // Open gives a descriptor of the ring's memory, for reading and writing, which the caller owns.
@@ -69,9 +70,9 @@ func (s *Server) Close() error {
 	defer timeout.Stop()
 	select {
 	case <-stopped:
-		return errors.Join(s.mapping.Close(), s.file.Close())
+		return errors.Join(s.offers.close(), s.mapping.Close(), s.file.Close())
 	case <-timeout.C:
-		return s.file.Close()
+		return errors.Join(s.offers.close(), s.file.Close())
 	}
 }
 

@@ -2,6 +2,7 @@ package handoff
 
 import (
 	"bytes"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,9 @@ type Source struct {
 	number uint32 // 0: the name travels with each request
 	known  atomic.Bool
 	slow   atomic.Int64 // until when the ring is not asked, in nanoseconds since the client was made
+
+	offer  atomic.Pointer[offer] // that was found on the board
+	absent atomic.Uint64         // the board's changes, and 1, at which the name was not on it
 
 	mu   sync.Mutex
 	last []byte     // the last description
@@ -68,6 +72,9 @@ func (s *Source) decode(answer []byte, req core.Request) (core.Lease, error) {
 		return core.Lease{}, err
 	}
 	lease.ID, lease.Fence = leaseIDOf(answer), fence
+	if OnBoard(lease.ID) {
+		return core.Lease{}, fmt.Errorf("lease %#x, which is a number of the host's own", uint64(lease.ID))
+	}
 	if err := lease.Check(req); err != nil {
 		return core.Lease{}, err
 	}

@@ -10,6 +10,7 @@ package sharedheap
 #cgo nocallback ndheap_call_trim
 #cgo noescape ndheap_call_stats
 #cgo nocallback ndheap_call_stats
+#cgo nocallback ndheap_call_count_forks
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include "ndheap.h"
@@ -20,6 +21,7 @@ struct ndheap_functions {
 	int (*unpin)(const void *);
 	uint64_t (*trim)(uint32_t);
 	int (*stats)(struct ndheap_stats *);
+	void (*count_forks)(uint64_t *);
 };
 
 // Finds the library in this process. Without one that speaks this ABI all functions are NULL.
@@ -33,7 +35,8 @@ static struct ndheap_functions ndheap_find(void) {
 	f.unpin = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_unpin");
 	f.trim = (uint64_t (*)(uint32_t))dlsym(RTLD_DEFAULT, "ndheap_trim");
 	f.stats = (int (*)(struct ndheap_stats *))dlsym(RTLD_DEFAULT, "ndheap_stats");
-	return f.pin && f.grant && f.unpin && f.trim && f.stats ? f : none;
+	f.count_forks = (void (*)(uint64_t *))dlsym(RTLD_DEFAULT, "ndheap_count_forks");
+	return f.pin && f.grant && f.unpin && f.trim && f.stats && f.count_forks ? f : none;
 }
 
 // Addresses are integers in Go: they are Python's memory, which the collector must not look at.
@@ -44,12 +47,15 @@ static int ndheap_call_grant(struct ndheap_functions f, uintptr_t p) { return f.
 static int ndheap_call_unpin(struct ndheap_functions f, uintptr_t p) { return f.unpin((const void *)p); }
 static uint64_t ndheap_call_trim(struct ndheap_functions f, uint32_t idle) { return f.trim(idle); }
 static int ndheap_call_stats(struct ndheap_functions f, struct ndheap_stats *out) { return f.stats(out); }
+static void ndheap_call_count_forks(struct ndheap_functions f, void *count) { f.count_forks(count); }
 */
 import "C"
 
 import (
 	"math"
+	"sync/atomic"
 	"time"
+	"unsafe"
 )
 
 // Heap is the shared heap of this process. Its methods are safe for concurrent use, and do not
@@ -112,6 +118,13 @@ func (h *Heap) Unpin(addr uintptr) bool {
 func (h *Heap) Trim(idle time.Duration) int64 {
 	ms := min(max(idle.Milliseconds(), 0), math.MaxUint32)
 	return int64(C.ndheap_call_trim(h.call, C.uint32_t(ms)))
+}
+
+// CountForks adds 1 to count before each fork of this process that freezes blocks, and before it does. The
+// heap keeps the pointer until CountForks is called with another one or nil, so it must not be to Go's
+// memory.
+func (h *Heap) CountForks(count *atomic.Uint64) {
+	C.ndheap_call_count_forks(h.call, unsafe.Pointer(count))
 }
 
 // Stats reads the heap's counters. It looks at every block, so it is for tests and reports.

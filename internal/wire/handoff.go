@@ -32,11 +32,18 @@ func handoffToCore(s *pb.HandoffSettings) (handoff.Settings, error) {
 }
 
 func ringToProto(r handoff.Ring) *pb.Handoff {
-	return &pb.Handoff{Segment: uint64(r.Segment), Size: r.Size, Lanes: uint32(r.Lanes)}
+	out := &pb.Handoff{Segment: uint64(r.Segment), Size: r.Size, Lanes: uint32(r.Lanes)}
+	if r.Board != (handoff.Board{}) {
+		out.Board = &pb.Board{Segment: uint64(r.Board.Segment), Size: r.Board.Size}
+	}
+	return out
 }
 
 // ringToCore leaves the check to who maps it.
 func ringToCore(r *pb.Handoff) handoff.Ring {
 	lanes := int(min(r.GetLanes(), ring.MaxLanes+1))
-	return handoff.Ring{Segment: core.SegmentID(r.GetSegment()), Size: r.GetSize(), Lanes: lanes}
+	return handoff.Ring{
+		Segment: core.SegmentID(r.GetSegment()), Size: r.GetSize(), Lanes: lanes,
+		Board: handoff.Board{Segment: core.SegmentID(r.GetBoard().GetSegment()), Size: r.GetBoard().GetSize()},
+	}
 }

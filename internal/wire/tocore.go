@@ -7,6 +7,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
+	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
 // The functions of this file take messages from a side that is not trusted. They accept any message,
@@ -99,6 +100,9 @@ func toInts(what string, list []int64) ([]int, error) {
 func leaseToCore(l *pb.Lease, req core.Request) (core.Lease, error) {
 	if l == nil {
 		return core.Lease{}, errors.New("no lease")
+	}
+	if handoff.OnBoard(core.LeaseID(l.GetId())) {
+		return core.Lease{}, fmt.Errorf("lease %#x, which is a number of the host's own", l.GetId())
 	}
 	var err error
 	out := core.Lease{ID: core.LeaseID(l.GetId()), Framework: l.GetFramework(), Writable: l.GetWritable()}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
@@ -87,6 +88,7 @@ func (p *Program) orEnd(err error) error {
 func (p *Program) tryLease(ctx context.Context, path names.Path, req core.Request) (core.Lease, error) {
 	var lease core.Lease
 	err := p.interp.Do(ctx, func(g *py.GIL) error {
+		p.withdrawStale(g)
 		t, err := p.find(g, path)
 		if err != nil {
 			return err
@@ -123,26 +125,35 @@ func (p *Program) grant(ctx context.Context, g *py.GIL, t published.Target, req 
 	if err != nil {
 		return core.Lease{}, about("lease", "", f.name, err)
 	}
+	lease, _, err := p.enter(f, r, place, req.Writable) //nolint:contextcheck // nothing of it waits
+	return lease, err
+}
+
+// enter makes a lease of a placement. What it holds in Python, if that is anything, is given back with the
+// lease, unless somebody has taken it before.
+func (p *Program) enter(f owner, r *reading, place kit.Placement, writable bool) (core.Lease, *holds.Kept, error) {
+	var kept *holds.Kept
 	drop := place.Drop
 	if r.hold && !place.Route.Copied() && place.Route != core.RouteEmpty {
-		held := r.holds
+		kept = holds.Keep(r.holds)
 		r.holds = nil
-		drop = func() { //nolint:contextcheck // long after this request
+		drop = func() {
 			if place.Drop != nil {
 				place.Drop()
 			}
-			p.holds.Add(held)
+			p.holds.Add(kept.Take())
 		}
 	}
-	return p.leases.GrantMemory(core.Lease{ //nolint:contextcheck // nothing of it waits
+	lease, err := p.leases.GrantMemory(core.Lease{
 		Layout:    place.Layout,
 		Fence:     core.Ready{},
 		Framework: f.shown,
 		Route:     place.Route,
 		Reason:    place.Reason,
 		Quirks:    r.quirks,
-		Writable:  req.Writable,
+		Writable:  writable,
 	}, place.Memory, drop)
+	return lease, kept, err
 }
 
 // place finds the array's way to the host, and gives the GIL back while that takes time.

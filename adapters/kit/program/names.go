@@ -27,33 +27,38 @@ func (p *Program) Publish(g *py.GIL, name string, o py.Object) error {
 	if err != nil {
 		return about("publish", "", "", err)
 	}
+	p.withdrawStale(g)
 	t := published.Target{Object: o}
 	err = g.Nested(func() error {
-		t.Mark, err = p.mark(g, o)
+		f, plan, err := p.plan(g, o)
+		if err != nil {
+			return about("inspect", "", f.name, err)
+		}
+		r, err := p.look(g, o, f, &plan)
+		if err != nil {
+			return about("inspect", "", f.name, err)
+		}
+		defer r.drop(g)
+		if t.Mark, err = p.mark(g, o, f, r); err == nil {
+			t.Offer = p.offer(path.String(), f, r)
+		}
 		return err
 	})
 	if err != nil {
 		return about("publish", name, "", err)
 	}
 	g.Keep(o)
-	before := p.published.Put(path.String(), t)
+	before, refused := p.published.Put(path.String(), t)
 	p.state.Touch()
+	p.withdraw(g, refused)
+	p.withdraw(g, before.Offer)
 	before.Drop(g)
 	return nil
 }
 
-// mark proves that the object can be leased, and marks the work that it waits for; nil if there is none,
-// or the framework knows better at any time.
-func (p *Program) mark(g *py.GIL, o py.Object) (*export.Mark, error) {
-	f, plan, err := p.plan(g, o)
-	if err != nil {
-		return nil, about("inspect", "", f.name, err)
-	}
-	r, err := p.look(g, o, f, &plan)
-	if err != nil {
-		return nil, about("inspect", "", f.name, err)
-	}
-	defer r.drop(g)
+// mark marks the work that an array waits for; nil if there is none, or the framework knows better at any
+// time.
+func (p *Program) mark(g *py.GIL, o py.Object, f owner, r *reading) (*export.Mark, error) {
 	if r.array.Pointer == nil {
 		return nil, nil //nolint:nilnil // nothing to wait for
 	}
@@ -74,6 +79,7 @@ func (p *Program) mark(g *py.GIL, o py.Object) (*export.Mark, error) {
 		return nil, nil //nolint:nilnil // the framework says when it is asked for the array
 	}
 	var mark *export.Mark
+	var err error
 	g.Unlocked(func() { mark, err = p.router.GPU().MarkAll(*r.array.Pointer) })
 	return mark, err
 }
@@ -85,11 +91,12 @@ func (p *Program) Unpublish(g *py.GIL, name string) error {
 	if path, err := names.Parse(name); err == nil {
 		text = path.String()
 	}
-	before := p.published.Put(text, published.Target{})
+	before, _ := p.published.Put(text, published.Target{})
 	if before.Object == 0 {
 		return &core.PythonError{Type: "KeyError", Message: "no array is published as " + strconv.Quote(name)}
 	}
 	p.state.Touch()
+	p.withdraw(g, before.Offer)
 	before.Drop(g)
 	return nil
 }

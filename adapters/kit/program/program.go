@@ -24,12 +24,14 @@ import (
 type Program struct {
 	interp    *py.Interp
 	plugin    string
+	heap      kit.Heap // nil: none
 	heapState string
 	router    *kit.Router
 	leases    kit.Leases
 	holds     *holds.Keeper
 	state     progress.State
 	published published.Names
+	offers    offers
 	thread    *py.Thread // of the ring, and used by its goroutine alone
 
 	frameworks []*framework // as the adapters were given; the slice does not change
@@ -66,6 +68,7 @@ func New(interp *py.Interp, plugin string, adapters ...Adapter) *Program {
 	p := &Program{
 		interp:    interp,
 		plugin:    plugin,
+		heap:      h,
 		heapState: heapState,
 		router:    kit.NewRouter(h),
 		holds:     holds.New(interp),
@@ -150,7 +153,7 @@ func (p *Program) describe() core.Info {
 		PID:         os.Getpid(),
 		SharedHeap:  p.heapState,
 		Frameworks:  p.lastInfo,
-		Leases:      p.leases.Len(),
+		Leases:      p.standing(),
 	}
 	for _, f := range p.frameworks {
 		info.Adapters = append(info.Adapters, f.name)

@@ -1,11 +1,12 @@
-// Package lessor gets leases from a program and gives them back: through the ring in shared memory where
-// there is one and it has the answer, and by gRPC else.
+// Package lessor gets leases from a program and gives them back: from the board in shared memory where the
+// program offers them there, through the ring if that has the answer, and by gRPC else.
 package lessor
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -17,7 +18,8 @@ import (
 // Lessor asks one program. All methods are safe for concurrent use.
 type Lessor struct {
 	client   *wire.Client
-	ring     *handoff.Client // nil: none
+	ring     *handoff.Client      // nil: none
+	board    *handoff.BoardClient // nil: none
 	releases *releases.Queue
 	stop     chan struct{}
 	stopped  chan struct{}
@@ -35,13 +37,23 @@ type Source struct {
 func Open(ctx context.Context, client *wire.Client, gone <-chan struct{}, spin time.Duration, stray func(core.LeaseID)) (*Lessor, error) {
 	l := &Lessor{client: client, stop: make(chan struct{}), stopped: make(chan struct{})}
 	if r := client.Ring(); r != (handoff.Ring{}) {
-		file, err := client.Descriptor(ctx, r.Segment, true)
-		if err != nil {
-			return nil, err
+		err := l.mapped(ctx, r.Segment, func(file *os.File) (err error) {
+			l.ring, err = handoff.NewClient(file, r, spin, func(id core.LeaseID) {
+				if !handoff.OnBoard(id) { // else it was no lease
+					stray(id)
+				}
+			})
+			return err
+		})
+		if err == nil && r.Board != (handoff.Board{}) {
+			err = l.mapped(ctx, r.Board.Segment, func(file *os.File) (err error) {
+				l.board, err = handoff.NewBoardClient(file, r.Board)
+				return err
+			})
 		}
-		l.ring, err = handoff.NewClient(file, r, spin, stray)
-		if err = errors.Join(err, file.Close()); err != nil {
-			return nil, &core.Error{Op: "open", Kind: core.ErrProtocol, Err: fmt.Errorf("hand-off: %w", err)}
+		if err != nil {
+			l.end()
+			return nil, err
 		}
 	}
 	l.releases = releases.New(releaser{l}) //nolint:contextcheck // what is given back outlives the call
@@ -56,8 +68,23 @@ func Open(ctx context.Context, client *wire.Client, gone <-chan struct{}, spin t
 	return l, nil
 }
 
-// end lets no more go through the ring.
+// mapped hands the memory of a segment over, that the plugin has announced.
+func (l *Lessor) mapped(ctx context.Context, id core.SegmentID, to func(*os.File) error) error {
+	file, err := l.client.Descriptor(ctx, id, true)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(to(file), file.Close()); err != nil {
+		return &core.Error{Op: "open", Kind: core.ErrProtocol, Err: fmt.Errorf("hand-off: %w", err)}
+	}
+	return nil
+}
+
+// end lets no more go through shared memory, but for what is given back to the board.
 func (l *Lessor) end() {
+	if l.board != nil {
+		l.board.Close()
+	}
 	if l.ring != nil {
 		_ = l.ring.Close() // fails only if the memory was not mapped
 	}
@@ -94,6 +121,13 @@ func (l *Lessor) Lease(ctx context.Context, s *Source, req core.Request) (core.L
 	if s.prepared == nil {
 		return l.client.Lease(ctx, s.name, req)
 	}
+	if l.board != nil {
+		if lease, ok, err := l.board.Lease(s.prepared, req); err != nil {
+			return core.Lease{}, &core.Error{Op: "lease", Kind: core.ErrProtocol, Err: err}
+		} else if ok {
+			return lease, nil
+		}
+	}
 	lease, err := l.ring.Lease(ctx, s.prepared, req, l.releases)
 	switch {
 	case err == nil:
@@ -107,8 +141,16 @@ func (l *Lessor) Lease(ctx context.Context, s *Source, req core.Request) (core.L
 	}
 }
 
-// Release gives a lease back: with the next request, or soon.
-func (l *Lessor) Release(id core.LeaseID) { l.releases.Add(id) }
+// Release gives a lease back: with the next request, or soon, or at once if it is the board's.
+func (l *Lessor) Release(id core.LeaseID) {
+	if handoff.OnBoard(id) {
+		var last bool
+		if id, last = l.board.Release(id); !last {
+			return
+		}
+	}
+	l.releases.Add(id)
+}
 
 // Flush returns when all that was given back is.
 func (l *Lessor) Flush(ctx context.Context) { l.releases.Flush(ctx) }

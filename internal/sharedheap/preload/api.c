@@ -118,6 +118,12 @@ EXPORTED int ndheap_grant(const void *p) {
 	return pins_of(state) ? 0 : -1;
 }
 
+EXPORTED void ndheap_count_forks(uint64_t *count) {
+	lock(&supply_lock);
+	fork_counter = count;
+	unlock(&supply_lock);
+}
+
 static void count_blocks(struct ndheap_stats *out) {
 	for (uint32_t i = 1; i < block_count; i++) {
 		uint32_t state = atomic_load(&blocks[i].state);

@@ -23,6 +23,7 @@
 #include "heap.h"
 
 uint64_t fork_count;
+uint64_t *fork_counter;
 
 /* A test builds the heap without all this, to see that the tests of forks notice. */
 #ifdef HEAP_TEST_SHARE_ACROSS_FORK
@@ -151,6 +152,8 @@ void fork_prepare(void) {
 	lock(&supply_lock);
 	if (in_use()) {
 		fork_count++;
+		if (fork_counter)
+			__atomic_fetch_add(fork_counter, 1, __ATOMIC_SEQ_CST);
 		if (separate)
 			freeze();
 	}
@@ -205,6 +208,7 @@ void fork_child(void) {
 	lock_reset(&trim_lock);
 	for (unsigned i = 0; i < ARENAS; i++)
 		lock_reset(&arenas[i].lock);
+	fork_counter = NULL; /* the parent's */
 	if (separate) {
 		heap_off(NDHEAP_FORKED);
 		arenas_forget();

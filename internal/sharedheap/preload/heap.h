@@ -335,6 +335,7 @@ void supply_forget_frozen(void);
 /* fork.c */
 
 extern uint64_t fork_count;
+extern uint64_t *fork_counter; /* ndheap_count_forks; supply_lock */
 void fork_prepare(void);
 void fork_parent(void);
 void fork_child(void);

@@ -91,6 +91,12 @@ uint64_t ndheap_trim(uint32_t idle_ms);
 /* Fills out and answers with 0. It looks at every block: for tests and reports. */
 int ndheap_stats(struct ndheap_stats *out);
 
+/*
+ * Adds 1 to *count before each fork of this process that separates its arrays from whoever has mapped
+ * them, and before anything is separated; never in a child. NULL: no more. The memory stays the caller's.
+ */
+void ndheap_count_forks(uint64_t *count);
+
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 _Static_assert(sizeof(struct ndheap_block) == 40, "frozen ABI: raise NDHEAP_ABI");
 _Static_assert(offsetof(struct ndheap_block, flags) == 4, "frozen ABI: raise NDHEAP_ABI");

@@ -4,6 +4,7 @@ package heap
 import (
 	"os"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/internal/sharedheap"
@@ -23,6 +24,14 @@ func Open() (h kit.Heap, state string) {
 		return nil, s.String()
 	}
 	return heap{shared}, s.String()
+}
+
+// CountForks adds 1 to count before each fork that takes what is pinned in h, which may be nil, away from
+// others. count is nil, or stays valid until the next call.
+func CountForks(h kit.Heap, count *atomic.Uint64) {
+	if h, ok := h.(heap); ok {
+		h.Heap.CountForks(count)
+	}
 }
 
 // Pin implements [kit.Heap].

@@ -29,6 +29,28 @@ func (h Hold) Drop(g *py.GIL) {
 	}
 }
 
+// Kept is what one lease holds. Whoever takes it first gives it back. All methods are safe for concurrent
+// use.
+type Kept struct {
+	mu     sync.Mutex
+	things []Hold
+}
+
+// Keep makes a Kept of things.
+func Keep(things []Hold) *Kept { return &Kept{things: things} }
+
+// Take gives the things, once. A nil Kept has none.
+func (k *Kept) Take() []Hold {
+	if k == nil {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	things := k.things
+	k.things = nil
+	return things
+}
+
 // Keeper gives Python's things back when leases end. That needs the GIL, for which Release must not
 // wait, and each turn of which costs the program time: so what has come together meanwhile goes back
 // in one turn.

@@ -6,14 +6,25 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda/export"
+	"github.com/ndbridge/ndbridge/internal/board"
 )
 
 // Target is an object that a name leads to.
 type Target struct {
 	Object py.Object
 	Mark   *export.Mark // the work that an array on a GPU waits for, if it was said when it was published
+	Offer  *Offer       // what stands on the board for it, of which the program looks after the end; nil: nothing
+}
+
+// Offer is a lease that the host can take without asking.
+type Offer struct {
+	Note  *board.Note
+	Lease core.LeaseID // ends with the offer, and with the last lease that was taken
+	Kept  *holds.Kept  // what it holds in Python
 }
 
 // Close gives the mark up.
@@ -59,11 +70,15 @@ func (n *Names) Get(g *py.GIL, name string) (t Target, ok bool, err error) {
 	return t, true, nil
 }
 
-// Put takes the name for t, or gives it back if t is empty. What had it comes back, with its reference.
-func (n *Names) Put(name string, t Target) (before Target) {
+// Put takes the name for t, or gives it back if t is empty, and shows its offer. What had it comes back,
+// with its reference; its offer is still to be withdrawn, and so is t's if the board refused it.
+func (n *Names) Put(name string, t Target) (before Target, refused *Offer) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	before = n.objects[name]
+	if t.Offer != nil && !t.Offer.Note.Show() {
+		refused, t.Offer = t.Offer, nil
+	}
 	switch {
 	case t.Object == 0:
 		delete(n.objects, name)
@@ -72,7 +87,22 @@ func (n *Names) Put(name string, t Target) (before Target) {
 	default:
 		n.objects[name] = t
 	}
-	return before
+	return before, refused
+}
+
+// TakeStale gives the offers that a fork has ended, whose targets have none any more.
+func (n *Names) TakeStale() []*Offer {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var stale []*Offer
+	for name, t := range n.objects {
+		if t.Offer != nil && t.Offer.Note.Stale() {
+			stale = append(stale, t.Offer)
+			t.Offer = nil
+			n.objects[name] = t
+		}
+	}
+	return stale
 }
 
 // CloseMarks is for the end, when nothing is leased any more.

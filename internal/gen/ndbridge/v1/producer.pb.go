@@ -413,7 +413,9 @@ type Handoff struct {
 	// Bytes of that memory.
 	Size int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
 	// How many lanes it has.
-	Lanes         uint32 `protobuf:"varint,3,opt,name=lanes,proto3" json:"lanes,omitempty"`
+	Lanes uint32 `protobuf:"varint,3,opt,name=lanes,proto3" json:"lanes,omitempty"`
+	// Where the producer offers leases that need no request. Absent: it does not.
+	Board         *Board `protobuf:"bytes,4,opt,name=board,proto3" json:"board,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -469,6 +471,68 @@ func (x *Handoff) GetLanes() uint32 {
 	return 0
 }
 
+func (x *Handoff) GetBoard() *Board {
+	if x != nil {
+		return x.Board
+	}
+	return nil
+}
+
+// Board is memory with offers, which docs/PROTOCOL.md describes.
+type Board struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its memory, which is lent as that of the ring.
+	Segment uint64 `protobuf:"varint,1,opt,name=segment,proto3" json:"segment,omitempty"`
+	// Bytes of that memory.
+	Size          int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Board) Reset() {
+	*x = Board{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Board) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Board) ProtoMessage() {}
+
+func (x *Board) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Board.ProtoReflect.Descriptor instead.
+func (*Board) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Board) GetSegment() uint64 {
+	if x != nil {
+		return x.Segment
+	}
+	return 0
+}
+
+func (x *Board) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
 // InfoRequest asks for the producer's description.
 type InfoRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -478,7 +542,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[7]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -490,7 +554,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[7]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -503,7 +567,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{7}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{8}
 }
 
 // InfoResponse answers Info.
@@ -517,7 +581,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[8]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -529,7 +593,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[8]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -542,7 +606,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{8}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *InfoResponse) GetInfo() *Info {
@@ -561,7 +625,7 @@ type ArraysRequest struct {
 
 func (x *ArraysRequest) Reset() {
 	*x = ArraysRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[9]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -573,7 +637,7 @@ func (x *ArraysRequest) String() string {
 func (*ArraysRequest) ProtoMessage() {}
 
 func (x *ArraysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[9]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -586,7 +650,7 @@ func (x *ArraysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArraysRequest.ProtoReflect.Descriptor instead.
 func (*ArraysRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{9}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{10}
 }
 
 // ArraysResponse is a part of the listing.
@@ -600,7 +664,7 @@ type ArraysResponse struct {
 
 func (x *ArraysResponse) Reset() {
 	*x = ArraysResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[10]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -612,7 +676,7 @@ func (x *ArraysResponse) String() string {
 func (*ArraysResponse) ProtoMessage() {}
 
 func (x *ArraysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[10]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -625,7 +689,7 @@ func (x *ArraysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArraysResponse.ProtoReflect.Descriptor instead.
 func (*ArraysResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{10}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ArraysResponse) GetEntries() []*Entry {
@@ -654,7 +718,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[11]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -666,7 +730,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[11]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -679,7 +743,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{11}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LeaseRequest) GetToken() uint64 {
@@ -728,7 +792,7 @@ type LeaseResponse struct {
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[12]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -740,7 +804,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[12]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -753,7 +817,7 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{12}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *LeaseResponse) GetLease() *Lease {
@@ -778,7 +842,7 @@ type DescriptorRequest struct {
 
 func (x *DescriptorRequest) Reset() {
 	*x = DescriptorRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[13]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -790,7 +854,7 @@ func (x *DescriptorRequest) String() string {
 func (*DescriptorRequest) ProtoMessage() {}
 
 func (x *DescriptorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[13]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -803,7 +867,7 @@ func (x *DescriptorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescriptorRequest.ProtoReflect.Descriptor instead.
 func (*DescriptorRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{13}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DescriptorRequest) GetSegment() uint64 {
@@ -836,7 +900,7 @@ type DescriptorResponse struct {
 
 func (x *DescriptorResponse) Reset() {
 	*x = DescriptorResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[14]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -848,7 +912,7 @@ func (x *DescriptorResponse) String() string {
 func (*DescriptorResponse) ProtoMessage() {}
 
 func (x *DescriptorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[14]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -861,7 +925,7 @@ func (x *DescriptorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescriptorResponse.ProtoReflect.Descriptor instead.
 func (*DescriptorResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{14}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{15}
 }
 
 // ReleaseRequest ends leases. Unknown and already released ones are ignored.
@@ -877,7 +941,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -889,7 +953,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -902,7 +966,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{15}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReleaseRequest) GetLeases() []uint64 {
@@ -928,7 +992,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -940,7 +1004,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -953,7 +1017,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{16}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{17}
 }
 
 // WaitRequest waits for the end of the script.
@@ -965,7 +1029,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -977,7 +1041,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -990,7 +1054,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{17}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{18}
 }
 
 // WaitResponse says that the script ended well.
@@ -1002,7 +1066,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +1078,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +1091,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{18}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{19}
 }
 
 var File_ndbridge_v1_producer_proto protoreflect.FileDescriptor
@@ -1059,11 +1123,15 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\fcapabilities\x18\x02 \x01(\v2\x19.ndbridge.v1.CapabilitiesR\fcapabilities\"R\n" +
 	"\fCapabilities\x12\x12\n" +
 	"\x04wait\x18\x01 \x01(\bR\x04wait\x12.\n" +
-	"\ahandoff\x18\x02 \x01(\v2\x14.ndbridge.v1.HandoffR\ahandoff\"M\n" +
+	"\ahandoff\x18\x02 \x01(\v2\x14.ndbridge.v1.HandoffR\ahandoff\"w\n" +
 	"\aHandoff\x12\x18\n" +
 	"\asegment\x18\x01 \x01(\x04R\asegment\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x14\n" +
-	"\x05lanes\x18\x03 \x01(\rR\x05lanes\"\r\n" +
+	"\x05lanes\x18\x03 \x01(\rR\x05lanes\x12(\n" +
+	"\x05board\x18\x04 \x01(\v2\x12.ndbridge.v1.BoardR\x05board\"5\n" +
+	"\x05Board\x12\x18\n" +
+	"\asegment\x18\x01 \x01(\x04R\asegment\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\"\r\n" +
 	"\vInfoRequest\"5\n" +
 	"\fInfoResponse\x12%\n" +
 	"\x04info\x18\x01 \x01(\v2\x11.ndbridge.v1.InfoR\x04info\"\x0f\n" +
@@ -1112,7 +1180,7 @@ func file_ndbridge_v1_producer_proto_rawDescGZIP() []byte {
 	return file_ndbridge_v1_producer_proto_rawDescData
 }
 
-var file_ndbridge_v1_producer_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_ndbridge_v1_producer_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_ndbridge_v1_producer_proto_goTypes = []any{
 	(*OpenRequest)(nil),        // 0: ndbridge.v1.OpenRequest
 	(*Settings)(nil),           // 1: ndbridge.v1.Settings
@@ -1121,58 +1189,60 @@ var file_ndbridge_v1_producer_proto_goTypes = []any{
 	(*OpenResponse)(nil),       // 4: ndbridge.v1.OpenResponse
 	(*Capabilities)(nil),       // 5: ndbridge.v1.Capabilities
 	(*Handoff)(nil),            // 6: ndbridge.v1.Handoff
-	(*InfoRequest)(nil),        // 7: ndbridge.v1.InfoRequest
-	(*InfoResponse)(nil),       // 8: ndbridge.v1.InfoResponse
-	(*ArraysRequest)(nil),      // 9: ndbridge.v1.ArraysRequest
-	(*ArraysResponse)(nil),     // 10: ndbridge.v1.ArraysResponse
-	(*LeaseRequest)(nil),       // 11: ndbridge.v1.LeaseRequest
-	(*LeaseResponse)(nil),      // 12: ndbridge.v1.LeaseResponse
-	(*DescriptorRequest)(nil),  // 13: ndbridge.v1.DescriptorRequest
-	(*DescriptorResponse)(nil), // 14: ndbridge.v1.DescriptorResponse
-	(*ReleaseRequest)(nil),     // 15: ndbridge.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),    // 16: ndbridge.v1.ReleaseResponse
-	(*WaitRequest)(nil),        // 17: ndbridge.v1.WaitRequest
-	(*WaitResponse)(nil),       // 18: ndbridge.v1.WaitResponse
-	nil,                        // 19: ndbridge.v1.AdapterSettings.QuirkEffectsEntry
-	(CopyPolicy)(0),            // 20: ndbridge.v1.CopyPolicy
-	(SyncPolicy)(0),            // 21: ndbridge.v1.SyncPolicy
-	(*Info)(nil),               // 22: ndbridge.v1.Info
-	(*Entry)(nil),              // 23: ndbridge.v1.Entry
-	(*Lease)(nil),              // 24: ndbridge.v1.Lease
+	(*Board)(nil),              // 7: ndbridge.v1.Board
+	(*InfoRequest)(nil),        // 8: ndbridge.v1.InfoRequest
+	(*InfoResponse)(nil),       // 9: ndbridge.v1.InfoResponse
+	(*ArraysRequest)(nil),      // 10: ndbridge.v1.ArraysRequest
+	(*ArraysResponse)(nil),     // 11: ndbridge.v1.ArraysResponse
+	(*LeaseRequest)(nil),       // 12: ndbridge.v1.LeaseRequest
+	(*LeaseResponse)(nil),      // 13: ndbridge.v1.LeaseResponse
+	(*DescriptorRequest)(nil),  // 14: ndbridge.v1.DescriptorRequest
+	(*DescriptorResponse)(nil), // 15: ndbridge.v1.DescriptorResponse
+	(*ReleaseRequest)(nil),     // 16: ndbridge.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),    // 17: ndbridge.v1.ReleaseResponse
+	(*WaitRequest)(nil),        // 18: ndbridge.v1.WaitRequest
+	(*WaitResponse)(nil),       // 19: ndbridge.v1.WaitResponse
+	nil,                        // 20: ndbridge.v1.AdapterSettings.QuirkEffectsEntry
+	(CopyPolicy)(0),            // 21: ndbridge.v1.CopyPolicy
+	(SyncPolicy)(0),            // 22: ndbridge.v1.SyncPolicy
+	(*Info)(nil),               // 23: ndbridge.v1.Info
+	(*Entry)(nil),              // 24: ndbridge.v1.Entry
+	(*Lease)(nil),              // 25: ndbridge.v1.Lease
 }
 var file_ndbridge_v1_producer_proto_depIdxs = []int32{
 	1,  // 0: ndbridge.v1.OpenRequest.settings:type_name -> ndbridge.v1.Settings
 	3,  // 1: ndbridge.v1.Settings.adapters:type_name -> ndbridge.v1.AdapterSettings
 	2,  // 2: ndbridge.v1.Settings.handoff:type_name -> ndbridge.v1.HandoffSettings
-	20, // 3: ndbridge.v1.AdapterSettings.copy:type_name -> ndbridge.v1.CopyPolicy
-	19, // 4: ndbridge.v1.AdapterSettings.quirk_effects:type_name -> ndbridge.v1.AdapterSettings.QuirkEffectsEntry
-	21, // 5: ndbridge.v1.AdapterSettings.sync:type_name -> ndbridge.v1.SyncPolicy
-	22, // 6: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
+	21, // 3: ndbridge.v1.AdapterSettings.copy:type_name -> ndbridge.v1.CopyPolicy
+	20, // 4: ndbridge.v1.AdapterSettings.quirk_effects:type_name -> ndbridge.v1.AdapterSettings.QuirkEffectsEntry
+	22, // 5: ndbridge.v1.AdapterSettings.sync:type_name -> ndbridge.v1.SyncPolicy
+	23, // 6: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
 	5,  // 7: ndbridge.v1.OpenResponse.capabilities:type_name -> ndbridge.v1.Capabilities
 	6,  // 8: ndbridge.v1.Capabilities.handoff:type_name -> ndbridge.v1.Handoff
-	22, // 9: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
-	23, // 10: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
-	20, // 11: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
-	24, // 12: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
-	0,  // 13: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
-	7,  // 14: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
-	9,  // 15: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
-	11, // 16: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
-	13, // 17: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
-	15, // 18: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
-	17, // 19: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
-	4,  // 20: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
-	8,  // 21: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
-	10, // 22: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
-	12, // 23: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
-	14, // 24: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
-	16, // 25: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
-	18, // 26: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
-	20, // [20:27] is the sub-list for method output_type
-	13, // [13:20] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	7,  // 9: ndbridge.v1.Handoff.board:type_name -> ndbridge.v1.Board
+	23, // 10: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
+	24, // 11: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
+	21, // 12: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
+	25, // 13: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
+	0,  // 14: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
+	8,  // 15: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
+	10, // 16: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
+	12, // 17: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
+	14, // 18: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
+	16, // 19: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
+	18, // 20: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
+	4,  // 21: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
+	9,  // 22: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
+	11, // 23: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
+	13, // 24: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
+	15, // 25: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
+	17, // 26: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
+	19, // 27: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
+	21, // [21:28] is the sub-list for method output_type
+	14, // [14:21] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_ndbridge_v1_producer_proto_init() }
@@ -1187,7 +1257,7 @@ func file_ndbridge_v1_producer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ndbridge_v1_producer_proto_rawDesc), len(file_ndbridge_v1_producer_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,104 @@
+package handoff
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/board"
+	"github.com/ndbridge/ndbridge/internal/shm"
+)
+
+// BoardSegment is the ID of the board's memory.
+const BoardSegment = Segment + 1
+
+// Board is where the producer offers leases: the zero value is no board.
+type Board struct {
+	Segment core.SegmentID
+	Size    int64
+}
+
+// Publisher is implemented by producers that offer leases on a board.
+type Publisher interface {
+	// Publishes hands the board over, when the session is opened, and nil before the board is closed.
+	Publishes(p *board.Poster)
+}
+
+// AppendOffer writes the lease of an offer behind b, which is empty, for [board.Note.Write]. It reports
+// false for a lease that an offer cannot say: hosts take only read-only leases on host memory that is
+// ready.
+func AppendOffer(b []byte, l *core.Lease) ([]byte, bool) {
+	offered := *l
+	offered.ID = 0
+	b, ok := appendLease(b, &offered)
+	return b, ok && offerable(&offered) == nil
+}
+
+// offerable says what is wrong with the lease of an offer.
+func offerable(l *core.Lease) error {
+	switch l.Handle.(type) {
+	case nil, core.Segment:
+	default:
+		return fmt.Errorf("an offer with a handle of type %T", l.Handle)
+	}
+	if _, ready := l.Fence.(core.Ready); !ready || l.Writable || l.ID != 0 {
+		return errors.New("an offer that is writable, not ready or has an ID")
+	}
+	return nil
+}
+
+// offers is the producer's side of a board. The zero value is none.
+type offers struct {
+	publisher Publisher
+	file      *os.File
+	mapping   *shm.Mapping
+	poster    *board.Poster
+}
+
+// Offer makes a board, on which p offers leases until Close. It is called at most once, before the ring
+// is announced.
+func (s *Server) Offer(p Publisher) error {
+	file, err := shm.Create("ndbridge-board", board.Size)
+	if err != nil {
+		return err
+	}
+	mapping, err := shm.Map(file, board.Size, true)
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	poster, err := board.NewPoster(mapping.Bytes())
+	if err != nil {
+		return errors.Join(err, mapping.Close(), file.Close())
+	}
+	s.offers = offers{publisher: p, file: file, mapping: mapping, poster: poster}
+	p.Publishes(poster)
+	return nil
+}
+
+// board describes the board to the host.
+func (o *offers) board() Board {
+	if o.poster == nil {
+		return Board{}
+	}
+	return Board{Segment: BoardSegment, Size: board.Size}
+}
+
+// OpenBoard gives a descriptor of the board's memory, for reading and writing, which the caller owns; nil
+// if there is no board.
+func (s *Server) OpenBoard() (*os.File, error) {
+	if s.offers.file == nil {
+		return nil, nil //nolint:nilnil // see above
+	}
+	return shm.ReadWrite(s.offers.file)
+}
+
+// close is called once.
+func (o *offers) close() error {
+	if o.poster == nil {
+		return nil
+	}
+	o.publisher.Publishes(nil)
+	o.poster.Close()
+	return errors.Join(o.mapping.Close(), o.file.Close())
+}
