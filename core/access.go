@@ -12,7 +12,7 @@ import (
 // (ErrLayout: use [CopyBytes]).
 func (v *View) Bytes() ([]byte, error) {
 	switch {
-	case v.closed.Load():
+	case !v.opened():
 		return nil, v.fail("bytes", ErrClosed, nil)
 	case v.n == 0:
 		return []byte{}, nil
@@ -51,7 +51,7 @@ func CopyBytes(dst []byte, v *View) (n int, err error) {
 	defer v.mu.RUnlock()
 	n = int(v.denseBytes())
 	switch {
-	case v.closed.Load():
+	case !v.opened():
 		return 0, v.fail("copy", ErrClosed, nil)
 	case v.n == 0:
 		return 0, nil
@@ -68,17 +68,21 @@ func CopyBytes(dst []byte, v *View) (n int, err error) {
 	return n, nil
 }
 
-// hold keeps the memory open for a loop; the function that it returns lets go. An error of giving the
-// memory back there has nobody to go to: Close was called, and did not wait.
-func (v *View) hold(op string) (release func()) {
+// hold keeps the memory open for a loop over what v was in the given state, even if v is closed and
+// opened again meanwhile. The loop ends with drop.
+func (v *View) hold(op string, state uint64) (*root, Layout) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if v.closed.Load() {
+	if v.state.Load() != state {
 		panic(v.fail(op, ErrClosed, nil))
 	}
 	v.root.users.Add(1)
-	return func() { _ = v.root.done() }
+	return v.root, v.layout
 }
+
+// drop ends hold. An error of giving the memory back here has nobody to go to: Close was called, and did
+// not wait.
+func (r *root) drop() { _, _ = r.done() }
 
 // trap is deferred around what touches memory, with the goroutine's former setting of
 // debug.SetPanicOnFault. It turns a fault inside the memory of v into an error; other panics go on.
@@ -97,21 +101,21 @@ func (v *View) trap(op string, panicked bool, err *error) {
 		panic(r)
 	}
 	*err = &Error{
-		Op: op, Array: v.root.Name, Kind: ErrPointer, Err: fault,
+		Op: op, Array: v.Name(), Kind: ErrPointer, Err: fault,
 		Remedy: "the file behind the memory was truncated; take a new view",
 	}
 }
 
 // fail makes the error of an operation on v.
 func (v *View) fail(op string, kind, cause error) *Error {
-	return &Error{Op: op, Array: v.root.Name, Kind: kind, Err: cause}
+	return &Error{Op: op, Array: v.Name(), Kind: kind, Err: cause}
 }
 
 // wrap says of which operation on which array an error of the layout is; nil stays nil.
 func (v *View) wrap(op string, err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		named := *e
-		named.Op, named.Array = op, v.root.Name
+		named.Op, named.Array = op, v.Name()
 		return &named
 	}
 	return err

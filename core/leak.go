@@ -65,19 +65,33 @@ func ObserveLeaks(f func(Leak)) (stop func()) {
 	})
 }
 
-// watch has v reported if it is forgotten. It is called by NewView and by derive: the stack begins with
-// the caller of the one, and with the method that called the other.
-func (v *View) watch() {
+// watch is what is remembered of a view beside it, for the report if it is forgotten.
+type watch struct {
+	open  atomic.Bool // set when the rest is written
+	leak  Leak
+	stack [32]uintptr
+}
+
+// observe has v reported if it is forgotten. The stack leaves out as many functions as skip says, the
+// innermost of which is the caller. A view that is filled again keeps its watch.
+func (v *View) observe(skip int) {
 	if leaks.active.Load() == 0 {
 		return
 	}
-	stack := make([]uintptr, 32)
-	stack = stack[:runtime.Callers(3, stack)]
-	v.cleanup = runtime.AddCleanup(v, report, Leak{v.Name(), v.root.size(), stack})
-	v.watched = true
+	if v.watch == nil {
+		v.watch = new(watch)
+		runtime.AddCleanup(v, report, v.watch)
+	}
+	w := v.watch
+	stack := w.stack[:runtime.Callers(2+skip, w.stack[:])]
+	w.leak = Leak{v.Name(), v.root.size(), stack}
+	w.open.Store(true)
 }
 
-func report(l Leak) {
+func report(w *watch) {
+	if !w.open.Load() {
+		return
+	}
 	leaks.mu.Lock()
 	var observers []func(Leak)
 	for _, f := range leaks.observers {
@@ -85,6 +99,6 @@ func report(l Leak) {
 	}
 	leaks.mu.Unlock()
 	for _, f := range observers {
-		f(l)
+		f(w.leak)
 	}
 }

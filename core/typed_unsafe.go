@@ -45,15 +45,17 @@ func Slice[T Element](v *View) ([]T, error) {
 // T must be the element type of v (ErrDType), and the host must be able to read the memory
 // (ErrDevice).
 func Values[T Element](v *View) (iter.Seq[T], error) {
+	state := v.state.Load()
 	if err := check[T](v, "values", 0); err != nil {
 		return nil, err
 	}
 	return func(yield func(T) bool) {
-		defer v.hold("values")()
-		run := v.innermost()
-		for offset := range v.runs() {
+		r, l := v.hold("values", state)
+		defer r.drop()
+		run := l.innermost()
+		for offset := range l.runs() {
 			for range run.n {
-				if !yield(load[T](v.root.bytes, offset)) {
+				if !yield(load[T](r.bytes, offset)) {
 					return
 				}
 				offset += run.stride
@@ -69,14 +71,16 @@ func Values[T Element](v *View) (iter.Seq[T], error) {
 //
 // Only the innermost axis must be dense and all elements aligned (ErrLayout).
 func Rows[T Element](v *View) (iter.Seq2[int, []T], error) {
+	state := v.state.Load()
 	if err := check[T](v, "rows", rows|aligned); err != nil {
 		return nil, err
 	}
 	return func(yield func(int, []T) bool) {
-		defer v.hold("rows")()
-		n, row := v.innermost().n, 0
-		for offset := range v.runs() {
-			if !yield(row, unsafe.Slice((*T)(unsafe.Pointer(&v.root.bytes[offset])), n)) {
+		r, l := v.hold("rows", state)
+		defer r.drop()
+		n, row := l.innermost().n, 0
+		for offset := range l.runs() {
+			if !yield(row, unsafe.Slice((*T)(unsafe.Pointer(&r.bytes[offset])), n)) {
 				return
 			}
 			row++
@@ -172,7 +176,7 @@ func check[T Element](v *View, op string, need need) error {
 	var zero T
 	want := DTypeOf[T]()
 	switch {
-	case v.closed.Load():
+	case !v.opened():
 		return v.fail(op, ErrClosed, nil)
 	case v.dtype != want:
 		return v.wrongType(op, want)

@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"weak"
 )
 
 // layout lets a View have the methods of its Layout without a field that could be assigned.
@@ -25,13 +25,15 @@ type layout = Layout
 // and CopyBytes are waited for. But slices that alias the memory (of Slice, Rows, Bytes and the
 // Float32s family) die with Close: touching one afterwards may fault. After Close, methods that can
 // return an error return one that wraps ErrClosed; the description stays readable.
+//
+// The zero View is a closed one without a description. A closed View can be opened again: see
+// [View.Open]. A View must not be copied.
 type View struct {
 	layout
-	root    *root
-	mu      sync.RWMutex // read-held while memory is touched, held to close
-	closed  atomic.Bool
-	watched bool
-	cleanup runtime.Cleanup
+	root  *root
+	mu    sync.RWMutex  // read-held while memory is touched, held to open and to close
+	state atomic.Uint64 // odd while it is open; goes up by one with each Open and each Close
+	watch *watch        // nil if nobody has looked for leaks since it was made
 }
 
 // ViewOptions says what a View is and what it may do. The zero value is a read-only view without a
@@ -50,48 +52,100 @@ type ViewOptions struct {
 // root is what a view and all views derived from it share.
 type root struct {
 	ViewOptions
-	mem   Memory
-	bytes []byte // of mem; nil if the host cannot read it
-	users atomic.Int64
+	mem    Memory
+	bytes  []byte // of mem; nil if the host cannot read it
+	users  atomic.Int64
+	shared atomic.Bool // a view was derived from its first one
+	spent  atomic.Bool // it is of use to nobody but its first view: that may open anew with it
 }
 
-// NewView makes a View of the memory m, of which it takes possession: Close calls opts.Release, if
-// there is one, and then m.Close, once each, when the last view of the memory is closed. If NewView
-// fails, the caller still owns both. A nil opts is the zero ViewOptions.
-//
-// NewView proves that every byte that the layout spans lies inside the memory; the error for a span
-// that does not wraps ErrPointer. A layout without elements needs no memory: m may be nil. Writable
-// views of read-only layouts are refused with ErrReadOnly.
+// NewView makes a View of the memory m: see [View.Open].
 func NewView(l Layout, m Memory, opts *ViewOptions) (*View, error) {
-	r := &root{mem: m}
-	if opts != nil {
-		r.ViewOptions = *opts
-		r.Quirks = slices.Clone(opts.Quirks)
+	v := new(View)
+	if err := v.fill(l, m, opts); err != nil {
+		return nil, err
 	}
-	fail := func(kind error, format string, args ...any) (*View, error) {
-		return nil, &Error{Op: "view", Array: r.Name, Kind: kind, Err: fmt.Errorf(format, args...)}
-	}
-	switch lo, hi := l.Span(); {
-	case !l.DType().Valid():
-		return fail(ErrLayout, "the zero Layout describes no array")
-	case r.Writable && l.ReadOnly():
-		return fail(ErrReadOnly, "a writable view of a read-only array")
-	case l.Len() == 0:
-	case m == nil:
-		return fail(ErrPointer, "no memory for %d elements", l.Len())
-	case lo < 0 || int64(hi) > m.Size():
-		return fail(ErrPointer, "bytes %d to %d are not inside memory of %d bytes", lo, hi, m.Size())
-	case l.Device().HostReadable():
-		if r.bytes = m.Bytes(); len(r.bytes) < hi {
-			return fail(ErrPointer, "bytes %d to %d are not inside the %d bytes that can be read",
-				lo, hi, len(r.bytes))
-		}
-	}
-	r.users.Store(1)
-	v := &View{layout: l, root: r}
-	v.watch()
 	return v, nil
 }
+
+// Open makes v, which is zero or closed, a View of the memory m, of which it takes possession: Close
+// calls opts.Release, if there is one, and then m.Close, once each, when the last view of the memory is
+// closed. A nil opts is the zero ViewOptions. A View that is opened and closed again and again, without
+// views derived from it that outlive that, makes no garbage.
+//
+// If Open fails, v is as it was and the caller still owns memory and lease. Open proves that every byte
+// that the layout spans lies inside the memory; the error for a span that does not wraps ErrPointer. A
+// layout without elements needs no memory: m may be nil. Writable views of read-only layouts are refused
+// with ErrReadOnly, and a View that is open with ErrConfig.
+//
+// What belongs to the time before stays as it was: views derived from v keep their memory, and so does a
+// loop over [Values] or [Rows] that still runs; one that begins later panics, as after Close. Open must
+// not run beside other calls for v, but for Close and that of a [Ref].
+func (v *View) Open(l Layout, m Memory, opts *ViewOptions) error { return v.fill(l, m, opts) }
+
+// fill is Open. It is called by what the reports of leaks leave out.
+func (v *View) fill(l Layout, m Memory, opts *ViewOptions) error {
+	if opts == nil {
+		opts = new(ViewOptions)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.opened() {
+		return &Error{
+			Op: "view", Array: opts.Name, Kind: ErrConfig, Err: errors.New("the View is in use"),
+			Remedy: "close it first",
+		}
+	}
+	bytes, err := inside(&l, m, opts)
+	if err != nil {
+		return err
+	}
+	r := v.root
+	if r == nil || !r.spent.Load() {
+		r = new(root)
+		v.root = r
+	}
+	r.spent.Store(false)
+	quirks := r.Quirks[:0]
+	r.ViewOptions, r.mem, r.bytes = *opts, m, bytes
+	r.Quirks = quirks
+	r.Quirks = append(r.Quirks, opts.Quirks...)
+	r.users.Store(1)
+	v.layout = l
+	v.observe(2)
+	v.state.Add(1)
+	return nil
+}
+
+// inside proves that the elements of l lie inside m, and gives what of m the host can read.
+func inside(l *Layout, m Memory, opts *ViewOptions) (bytes []byte, err error) {
+	fail := func(kind error, format string, args ...any) ([]byte, error) {
+		return nil, &Error{Op: "view", Array: opts.Name, Kind: kind, Err: fmt.Errorf(format, args...)}
+	}
+	switch lo, hi := l.lo, l.hi; {
+	case !l.dtype.Valid():
+		return fail(ErrLayout, "the zero Layout describes no array")
+	case opts.Writable && l.readOnly:
+		return fail(ErrReadOnly, "a writable view of a read-only array")
+	case l.n == 0:
+	case m == nil:
+		return fail(ErrPointer, "no memory for %d elements", l.n)
+	case lo < 0 || int64(hi) > m.Size():
+		return fail(ErrPointer, "bytes %d to %d are not inside memory of %d bytes", lo, hi, m.Size())
+	case l.device.HostReadable():
+		if bytes = m.Bytes(); len(bytes) < hi {
+			return fail(ErrPointer, "bytes %d to %d are not inside the %d bytes that can be read",
+				lo, hi, len(bytes))
+		}
+	}
+	return bytes, nil
+}
+
+// opened reports whether v is open.
+func (v *View) opened() bool { return v.state.Load()%2 == 1 }
+
+// Closed reports whether v is closed, or was never opened.
+func (v *View) Closed() bool { return !v.opened() }
 
 // size is the number of bytes of the memory.
 func (r *root) size() int64 {
@@ -102,52 +156,60 @@ func (r *root) size() int64 {
 }
 
 // done gives the memory back if this was its last user.
-func (r *root) done() error {
+func (r *root) done() (last bool, err error) {
 	if r.users.Add(-1) > 0 {
-		return nil
+		return false, nil
 	}
-	var errs []error
+	var released, closed error
 	if r.Release != nil {
-		errs = append(errs, r.Release())
+		released = r.Release()
 	}
 	if r.mem != nil {
-		errs = append(errs, r.mem.Close())
+		closed = r.mem.Close()
 	}
-	return errors.Join(errs...)
+	return true, errors.Join(released, closed)
+}
+
+// options is the description; of a zero View, an empty one.
+func (v *View) options() *ViewOptions {
+	if v.root == nil {
+		return new(ViewOptions)
+	}
+	return &v.root.ViewOptions
 }
 
 // Layout is where the elements lie.
 func (v *View) Layout() Layout { return v.layout }
 
 // Name is the array's name, or "".
-func (v *View) Name() string { return v.root.Name }
+func (v *View) Name() string { return v.options().Name }
 
 // Framework is the name of the framework whose array it is, or "".
-func (v *View) Framework() string { return v.root.Framework }
+func (v *View) Framework() string { return v.options().Framework }
 
 // Route says how the memory got here.
-func (v *View) Route() Route { return v.root.Route }
+func (v *View) Route() Route { return v.options().Route }
 
 // Reason says why the memory was copied; ReasonNone if it was not.
-func (v *View) Reason() Reason { return v.root.Reason }
+func (v *View) Reason() Reason { return v.options().Reason }
 
 // Quirks lists the quirks that took part. The slice is a copy.
-func (v *View) Quirks() []QuirkID { return slices.Clone(v.root.Quirks) }
+func (v *View) Quirks() []QuirkID { return slices.Clone(v.options().Quirks) }
 
 // Copied reports whether the memory is a copy of the program's own, so that neither side sees what
 // the other writes.
-func (v *View) Copied() bool { return v.root.Route.Copied() }
+func (v *View) Copied() bool { return v.options().Route.Copied() }
 
 // Writable reports whether the memory may be written through this view. If not, writing to a slice of
 // it faults.
-func (v *View) Writable() bool { return v.root.Writable }
+func (v *View) Writable() bool { return v.options().Writable }
 
 // Fence is what must have happened before the memory may be touched.
 func (v *View) Fence() Fence {
-	if v.root.Fence == nil {
-		return Ready{}
+	if f := v.options().Fence; f != nil {
+		return f
 	}
-	return v.root.Fence
+	return Ready{}
 }
 
 // Wait returns when the memory may be touched: at once for [Ready] memory. Work on a GPU need not be
@@ -155,7 +217,7 @@ func (v *View) Fence() Fence {
 // context's error. An error that wraps ErrUnavailable says that the memory will never be ready, since
 // the program that was to fill it is gone.
 func (v *View) Wait(ctx context.Context) error {
-	if v.closed.Load() {
+	if !v.opened() {
 		return v.fail("wait", ErrClosed, nil)
 	}
 	if err := ctx.Err(); err != nil {
@@ -183,7 +245,7 @@ func (v *View) Wait(ctx context.Context) error {
 func (v *View) Use(f func(m Memory, offset int) error) error {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if v.closed.Load() {
+	if !v.opened() {
 		return v.fail("use", ErrClosed, nil)
 	}
 	return f(v.root.mem, v.offset)
@@ -192,7 +254,7 @@ func (v *View) Use(f func(m Memory, offset int) error) error {
 // Addr is the address, on the host or on the device, of the element with index [0, ..., 0], or 0 if
 // there are no elements or the view is closed. It means nothing after Close.
 func (v *View) Addr() uintptr {
-	if v.closed.Load() || v.n == 0 {
+	if !v.opened() || v.n == 0 {
 		return 0
 	}
 	return v.root.mem.Addr() + uintptr(v.offset)
@@ -201,19 +263,49 @@ func (v *View) Addr() uintptr {
 // Close ends the use of the memory by this view. When the last view of the memory is closed, its
 // lease is released and the memory given back; the error is that of giving it back. Further calls do
 // nothing and return nil. Close waits for the functions that copy, not for slices: see [View].
-func (v *View) Close() error {
+func (v *View) Close() error { return v.close(v.state.Load()) }
+
+// close is Close if v is open and in the given state.
+func (v *View) close(state uint64) error {
 	v.mu.Lock()
-	first := v.closed.CompareAndSwap(false, true)
-	v.mu.Unlock()
-	if !first {
+	if state%2 == 0 || v.state.Load() != state {
+		v.mu.Unlock()
 		return nil
 	}
-	if v.watched {
-		v.cleanup.Stop()
+	r, name := v.root, v.root.Name
+	if v.watch != nil {
+		v.watch.open.Store(false)
 	}
-	err := v.root.done()
-	if _, ok := errors.AsType[*Error](err); ok || err == nil {
+	v.state.Store(state + 1)
+	v.mu.Unlock()
+	last, err := r.done()
+	if last && !r.shared.Load() {
+		r.spent.Store(true)
+	}
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*Error](err); ok {
 		return err
 	}
-	return v.fail("close", cmp.Or(categoryOf(err), ErrUnavailable), err)
+	return &Error{Op: "close", Array: name, Kind: cmp.Or(categoryOf(err), ErrUnavailable), Err: err}
+}
+
+// Ref refers to a View as it is open now: see [View.Ref]. The zero Ref refers to none.
+type Ref struct {
+	view  weak.Pointer[View]
+	state uint64
+}
+
+// Ref gives a reference to v as it is open now. It does not keep v from being forgotten. Of a closed View
+// it refers to none.
+func (v *View) Ref() Ref { return Ref{weak.Make(v), v.state.Load()} }
+
+// Close closes the View, unless that was done, be it that it is open again, or unless the View is gone.
+// It is for those who lend memory, and may have to take it back. It is safe beside every other call.
+func (r Ref) Close() error {
+	if v := r.view.Value(); v != nil {
+		return v.close(r.state)
+	}
+	return nil
 }

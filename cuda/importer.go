@@ -13,6 +13,7 @@ import (
 	"github.com/ndbridge/ndbridge/cuda/internal/driver"
 	"github.com/ndbridge/ndbridge/cuda/internal/imports"
 	"github.com/ndbridge/ndbridge/cuda/internal/primary"
+	"github.com/ndbridge/ndbridge/cuda/internal/quiet"
 	"github.com/ndbridge/ndbridge/cuda/internal/transfer"
 )
 
@@ -205,7 +206,10 @@ func (i *Importer) Lost(cause error) {
 
 // Close ends the use of the program's memory. It waits, not for long, for the work of the host that may
 // still use memory of closed views; an error that wraps core.ErrUnavailable says that there is such
-// work, or that views are still open. What they use is closed with them. Close is idempotent.
+// work, or that views are still open. What they use is closed with them. While a stream of the host waits
+// for another program, Close waits for nothing: what that work may use is closed when it is done, and what
+// can be closed only by waiting for all streams is closed when none waits for a program any more. Close is
+// idempotent.
 func (i *Importer) Close() error {
 	i.mu.Lock()
 	first := !i.closed
@@ -214,13 +218,15 @@ func (i *Importer) Close() error {
 	if !first {
 		return nil
 	}
-	working := !i.retiring.wait(drainWait)
+	working := !i.retiring.wait(drainWait, i.others)
 	i.mu.Lock()
 	standing := i.standing
 	i.mu.Unlock()
 	switch {
 	case standing == 0:
 		return i.end()
+	case working && i.others():
+		return nil
 	case working:
 		return &core.Error{
 			Op: "close", Kind: core.ErrUnavailable,
@@ -233,6 +239,16 @@ func (i *Importer) Close() error {
 			Remedy: "close them",
 		}
 	}
+}
+
+// others says whether a stream waits for another program, and none for this one.
+func (i *Importer) others() bool {
+	ours := func(w quiet.Waiter) bool {
+		m, ok := w.(*memory)
+		return ok && m.importer == i
+	}
+	all := func(quiet.Waiter) bool { return true }
+	return primary.Streams.Awaited(all) && !primary.Streams.Awaited(ours)
 }
 
 // end closes what is open. Nobody uses the importer any more.

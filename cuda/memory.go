@@ -104,6 +104,13 @@ func (m *memory) reached() (bool, error) {
 	return true, nil
 }
 
+// Waiting implements quiet.Waiter: whether streams that were told to wait for the memory still do.
+func (m *memory) Waiting() bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return !m.retired && !m.word.Reached()
+}
+
 // usable says whether the memory may be given to a stream now, which then waits for its fence.
 func (m *memory) usable() error {
 	_, err := m.reached()

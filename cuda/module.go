@@ -14,7 +14,7 @@ type Module struct {
 	gpu    *primary.GPU
 	handle driver.Module
 
-	mu     sync.RWMutex // read-held while a function is used, held to close
+	mu     sync.RWMutex // read-held while a function is used
 	closed bool
 }
 
@@ -75,15 +75,17 @@ func (f *Function) find() (err error) {
 	return err
 }
 
-// Close unloads the code. The work that runs it must be done. Close is idempotent.
+// Close unloads the code: at once, or, if a stream waits for a program, when none does any more. The work
+// that runs it must be done. Close is idempotent.
 func (m *Module) Close() error {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
+	closed := m.closed
+	m.closed = true
+	m.mu.Unlock()
+	if closed {
 		return nil
 	}
-	m.closed = true
-	err := m.gpu.Do(func() error { return driver.ModuleUnload(m.handle) })
+	err := m.gpu.End(func() error { return driver.ModuleUnload(m.handle) })
 	if err = errors.Join(err, m.gpu.Close()); err != nil {
 		return failed("close module", "", err)
 	}

@@ -1,20 +1,24 @@
 package cuda
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"sync"
+	"time"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda/internal/driver"
+	"github.com/ndbridge/ndbridge/cuda/internal/primary"
 )
 
 // Pin gives the memory of a view that lies in host memory to the driver, so that it can be an argument of
 // [Launch] on a device, and copies of it run at full speed: its pages stay in place until unpin is
 // called, once, after the work that uses them. The view may be closed before that. Pinning costs about
-// as much as reading the memory once, so what is pinned should be used often.
+// as much as reading the memory once, so what is pinned should be used often. If a stream of this package
+// waits for a program, unpin does not wait for it: the pages are let go when none does any more, and who
+// pins them before waits a while for that.
 //
 // The pages are pinned as a whole: the error for a view that shares some with memory that is pinned
 // already wraps core.ErrConfig. A view that is not writable is pinned for reading only, which not every
@@ -25,18 +29,14 @@ func Pin(device int, v *core.View) (unpin func() error, err error) {
 	if err != nil {
 		return nil, about(op, v.Name(), err)
 	}
-	undo := []func() error{kept.Close}
-	fail := func(err error) (func() error, error) {
-		return nil, about(op, v.Name(), errors.Join(err, runAll(undo)))
-	}
 	if v.Len() == 0 {
-		return once(undo), nil
+		return sync.OnceValue(kept.Close), nil
 	}
 	g, err := openPrimary(op, device)
 	if err != nil {
-		return fail(err)
+		return nil, about(op, v.Name(), errors.Join(err, kept.Close()))
 	}
-	undo = append(undo, g.Close)
+	var first uintptr
 	err = v.Use(func(m core.Memory, _ int) error {
 		if m.Bytes() == nil || !v.Device().HostReadable() { // what was pinned for the program is not for us
 			return &core.Error{
@@ -46,24 +46,38 @@ func Pin(device int, v *core.View) (unpin func() error, err error) {
 		}
 		lo, hi := v.Span()
 		page := uintptr(os.Getpagesize())
-		first := (m.Addr() + uintptr(lo)) &^ (page - 1)
+		first = (m.Addr() + uintptr(lo)) &^ (page - 1)
 		size := int64((m.Addr()+uintptr(hi)+page-1)&^(page-1) - first)
 		flags := driver.RegisterPortable | driver.RegisterMapped
 		if !v.Writable() {
 			flags |= driver.RegisterReadOnly
 		}
-		if err := g.Do(func() error { return driver.HostRegister(first, size, flags) }); err != nil {
-			return pinError(err)
-		}
-		undo = append(undo, func() error {
-			return g.Do(func() error { return driver.HostUnregister(first) })
-		})
-		return nil
+		return pinError(register(g, first, size, flags))
 	})
 	if err != nil {
-		return fail(err)
+		return nil, about(op, v.Name(), errors.Join(err, g.Close(), kept.Close()))
 	}
-	return once(undo), nil
+	return sync.OnceValue(func() error {
+		err := primary.Streams.Make(func() error {
+			return errors.Join(g.Do(func() error { return driver.HostUnregister(first) }), kept.Close())
+		})
+		return errors.Join(err, g.Close())
+	}), nil
+}
+
+// unpinWait is how long Pin waits for pages that were unpinned, and are not let go yet.
+const unpinWait = 2 * time.Second
+
+func register(g *primary.GPU, first uintptr, size int64, flags driver.RegisterFlags) error {
+	try := func() error { return driver.HostRegister(first, size, flags) }
+	err := g.Do(try)
+	if d, ok := errors.AsType[*driver.Error](err); !ok || d.Code != driver.AlreadyRegistered {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), unpinWait)
+	defer cancel()
+	_ = primary.Streams.Flush(ctx) // or they are pinned still
+	return g.Do(try)
 }
 
 // keep makes another view of the same elements, which keeps the memory.
@@ -90,17 +104,4 @@ func pinError(err error) error {
 	default:
 		return err
 	}
-}
-
-// runAll undoes, the last thing first.
-func runAll(undo []func() error) error {
-	var errs []error
-	for _, f := range slices.Backward(undo) {
-		errs = append(errs, f())
-	}
-	return errors.Join(errs...)
-}
-
-func once(undo []func() error) func() error {
-	return sync.OnceValue(func() error { return runAll(undo) })
 }

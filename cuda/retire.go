@@ -127,20 +127,26 @@ func (r *retirements) run(done chan struct{}) {
 	}
 }
 
-// wait waits until there are none, for a while, and says whether that is so.
-func (r *retirements) wait(d time.Duration) bool {
+// wait waits until there are none, for a while and as long as it is not vain, and says whether that is so.
+func (r *retirements) wait(d time.Duration, vain func() bool) bool {
 	r.mu.Lock()
 	done := r.done
 	r.mu.Unlock()
 	if done == nil {
 		return true
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		return false
+	const look = 10 * time.Millisecond
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(d); time.Now().Before(deadline); {
+		select {
+		case <-done:
+			return true
+		case <-ticker.C:
+		}
+		if vain() {
+			return false
+		}
 	}
+	return false
 }

@@ -101,7 +101,8 @@ func (s *Stream) waitFor(mem core.Memory) error {
 	if err := m.usable(); err != nil || m.word == nil || m.word.Reached() {
 		return err
 	}
-	if err := m.word.Wait(s.handle); err != nil {
+	err := primary.Streams.Await(m, func() error { return m.word.Wait(s.handle) })
+	if err != nil {
 		return err
 	}
 	s.waitMu.Lock()

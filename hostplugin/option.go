@@ -14,7 +14,9 @@ import (
 type HostOption interface{ applyHost(o *hostOptions) }
 
 // ViewOption changes one request for a view. Only this package implements it.
-type ViewOption interface{ applyView(r *core.Request) }
+type ViewOption interface {
+	applyView(r core.Request) core.Request
+}
 
 type hostOptions struct {
 	log            *slog.Logger
@@ -55,21 +57,30 @@ func WithLibDir(dir string) HostOption {
 	return hostOption(func(o *hostOptions) { o.libDirs = append(o.libDirs, dir) })
 }
 
-type viewOption func(*core.Request)
+// viewOption changes a copy, so that no request escapes to the heap.
+type viewOption func(core.Request) core.Request
 
-func (f viewOption) applyView(r *core.Request) { f(r) }
+func (f viewOption) applyView(r core.Request) core.Request { return f(r) }
 
 // Writable asks for memory that both sides can write. It fails with [core.ErrReadOnly] if the array
 // may not be written, and with [core.ErrNotShared] if only a copy could cross.
-func Writable() ViewOption { return viewOption(func(r *core.Request) { r.Writable = true }) }
+func Writable() ViewOption {
+	return viewOption(func(r core.Request) core.Request { r.Writable = true; return r })
+}
 
 // NoCopy refuses a copy: an array that cannot be shared is [core.ErrNotShared], with its reason.
-func NoCopy() ViewOption { return viewOption(func(r *core.Request) { r.Copy = core.CopyNever }) }
+func NoCopy() ViewOption {
+	return viewOption(func(r core.Request) core.Request { r.Copy = core.CopyNever; return r })
+}
 
 // AllowCopy allows a copy even if the configuration says copy = "never". The view says whether it
 // is one, and why.
-func AllowCopy() ViewOption { return viewOption(func(r *core.Request) { r.Copy = core.CopyIfNeeded }) }
+func AllowCopy() ViewOption {
+	return viewOption(func(r core.Request) core.Request { r.Copy = core.CopyIfNeeded; return r })
+}
 
 // NoWait makes a name that does not exist yet [core.ErrNotFound] at once, even if the program may
 // still make it.
-func NoWait() ViewOption { return viewOption(func(r *core.Request) { r.NoWait = true }) }
+func NoWait() ViewOption {
+	return viewOption(func(r core.Request) core.Request { r.NoWait = true; return r })
+}

@@ -43,7 +43,7 @@ type Session struct {
 	gone      chan struct{} // closed when err is set
 	torn      chan struct{} // closed when the program has ended and the connection is gone
 	script    scriptEnd
-	views     views.Set
+	views     *views.Set
 
 	mu    sync.Mutex
 	cause error // why the program is gone, without the session's own words
@@ -63,13 +63,15 @@ func (s *scriptEnd) failed() bool {
 }
 
 func newSession(h *Host, l *launch) *Session {
-	return &Session{
+	s := &Session{
 		host: h, launch: l,
 		closing: make(chan struct{}),
 		gone:    make(chan struct{}),
 		torn:    make(chan struct{}),
 		script:  scriptEnd{known: make(chan struct{})},
 	}
+	s.views = views.New(func(id core.LeaseID) { s.lessor.Release(id) })
+	return s
 }
 
 // begin makes it the session of an open connection.

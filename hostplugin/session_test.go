@@ -16,21 +16,21 @@ import (
 )
 
 // newHost makes a host with the given programs whose log goes to the test.
-func newHost(t *testing.T, programs ...hostplugin.Program) *hostplugin.Host {
-	t.Helper()
-	return newHostWith(t, hostplugin.Config{Programs: programs})
+func newHost(tb testing.TB, programs ...hostplugin.Program) *hostplugin.Host {
+	tb.Helper()
+	return newHostWith(tb, hostplugin.Config{Programs: programs})
 }
 
-func newHostWith(t *testing.T, cfg hostplugin.Config, opts ...hostplugin.HostOption) *hostplugin.Host {
-	t.Helper()
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+func newHostWith(tb testing.TB, cfg hostplugin.Config, opts ...hostplugin.HostOption) *hostplugin.Host {
+	tb.Helper()
+	log := slog.New(slog.NewTextHandler(tb.Output(), nil))
 	host, err := hostplugin.New(cfg, append([]hostplugin.HostOption{hostplugin.WithLogger(log)}, opts...)...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := host.Close(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return host

@@ -30,5 +30,30 @@ func (s *Source) Name() string { return s.name }
 
 // View gives a view of what the name means now, as [Session.View] does.
 func (s *Source) View(ctx context.Context, opts ...ViewOption) (*core.View, error) {
-	return s.session.take(ctx, s.source, s.name, opts)
+	return s.session.view(ctx, s.source, s.name, opts)
+}
+
+// Into is View for those who look all the time: it opens v, which is the zero View or was closed, instead
+// of making one. When the program's answer is the same as the last time, and its memory is still mapped
+// here, that and v.Close make no garbage:
+//
+//	var v core.View
+//	for range ticker.C {
+//		if err := src.Into(ctx, &v); err != nil {
+//			return err
+//		}
+//		// look at v
+//		if err := v.Close(); err != nil {
+//			return err
+//		}
+//	}
+//
+// Views that were derived from v before (by Sub, Transpose and the like) and are still open keep what they
+// are views of. Each View may be filled from any source, of any session, but by one goroutine at a time:
+// see [core.View.Open].
+//
+// After an error v is closed, and may be filled again. The errors are those of [Session.View], and one that
+// wraps core.ErrConfig for a view that is open, which stays as it is.
+func (s *Source) Into(ctx context.Context, v *core.View, opts ...ViewOption) error {
+	return s.session.into(ctx, v, s.source, s.name, opts)
 }

@@ -47,11 +47,11 @@ func TestWhichWay(t *testing.T) {
 	}
 }
 
-func source(t *testing.T, s *hostplugin.Session, name string) *hostplugin.Source {
-	t.Helper()
+func source(tb testing.TB, s *hostplugin.Session, name string) *hostplugin.Source {
+	tb.Helper()
 	src, err := s.Source(name)
 	if err != nil || src.Name() != name {
-		t.Fatalf("Source(%q) = %v, %v", name, src, err)
+		tb.Fatalf("Source(%q) = %v, %v", name, src, err)
 	}
 	return src
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/gpus"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/lessor"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/views"
+	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
 // View gives a view of one array of the program: its own memory, or, if that cannot be shared and
@@ -25,74 +27,101 @@ import (
 // array), core.ErrUnavailable (the program is gone), core.ErrProtocol or core.ErrPointer (its plugin
 // answered what cannot be), core.ErrClosed, or the error of ctx.
 func (s *Session) View(ctx context.Context, name string, opts ...ViewOption) (*core.View, error) {
-	return s.take(ctx, s.lessor.Named(name), name, opts)
+	return s.view(ctx, s.lessor.Named(name), name, opts)
 }
 
-// take gives a view of a source.
-func (s *Session) take(ctx context.Context, source *lessor.Source, name string, opts []ViewOption) (*core.View, error) {
+// view gives a new view of a source.
+func (s *Session) view(ctx context.Context, source *lessor.Source, name string, opts []ViewOption) (*core.View, error) {
+	v := new(core.View)
+	if err := s.into(ctx, v, source, name, opts); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// into makes v a view of a source.
+func (s *Session) into(ctx context.Context, v *core.View, source *lessor.Source, name string, opts []ViewOption) error {
 	const op = "view"
 	var req core.Request
 	for _, o := range opts {
-		o.applyView(&req)
+		req = o.applyView(req)
 	}
 	if err := s.alive(op, name); err != nil {
-		return nil, err
+		return err
 	}
-	lease, err := s.lessor.Lease(ctx, source, req)
+	if !v.Closed() {
+		return s.wrap(op, name, v.Open(core.Layout{}, nil, nil))
+	}
+	grant, err := s.lessor.Lease(ctx, source, req)
+	if err == nil {
+		err = s.open(ctx, v, name, grant)
+	}
 	if err != nil {
-		return nil, s.wrap(op, name, err)
+		return s.wrap(op, name, err)
 	}
-	v, err := s.view(ctx, name, lease)
-	if err != nil {
-		return nil, s.wrap(op, name, err)
-	}
-	return v, nil
+	return nil
 }
 
-// view makes a view of a lease. After an error the lease is given back.
-func (s *Session) view(ctx context.Context, name string, lease core.Lease) (*core.View, error) {
-	if err := s.views.Reserve(lease.ID); err != nil {
-		return nil, err
-	}
-	opts := core.ViewOptions{
-		Name: name, Framework: lease.Framework, Route: lease.Route, Reason: lease.Reason,
-		Quirks: lease.Quirks, Writable: lease.Writable, Fence: lease.Fence,
-		Release: func() error { s.release(lease.ID); return nil },
-	}
-	memory, layout, err := s.memory.Map(ctx, lease, func() { s.release(lease.ID) })
+// open makes v a view of what was granted. After an error the lease is given back.
+func (s *Session) open(ctx context.Context, v *core.View, name string, grant handoff.Grant) error {
+	lease, err := s.views.Add(grant.ID)
 	if err != nil {
-		s.release(lease.ID)
-		return nil, err
+		return err
 	}
-	if _, onGPU := gpus.Of(lease.Handle); onGPU {
-		opts.Release = nil // the memory gives the lease back, when the GPU is done with it
+	if _, onGPU := gpus.Of(grant.Lease.Handle); onGPU {
+		return s.openGPU(ctx, v, name, grant, lease)
 	}
-	v, err := core.NewView(layout, memory, &opts)
+	mapped, err := s.memory.Host(ctx, grant.Lease)
 	if err != nil {
-		if memory != nil {
-			err = errors.Join(err, memory.Close())
-		}
-		if opts.Release != nil {
-			err = errors.Join(err, opts.Release())
-		}
-		return nil, err
+		return errors.Join(err, lease.Release())
 	}
-	if !s.views.Register(lease.ID, v) {
-		return nil, errors.Join(&core.Error{Kind: core.ErrClosed}, v.Close())
+	opts := describe(name, grant)
+	opts.Release = lease.Release
+	if err := v.Open(grant.Lease.Layout, mapped, &opts); err != nil {
+		if mapped != nil {
+			err = errors.Join(err, mapped.Close())
+		}
+		return errors.Join(err, lease.Release())
 	}
-	return v, nil
+	return s.lend(lease, v)
 }
 
-// release gives a lease back, when the last view on it was closed.
-func (s *Session) release(id core.LeaseID) {
-	s.views.Remove(id)
-	s.lessor.Release(id)
+// openGPU is open for memory of a GPU, which gives the lease back itself, when the GPU is done with it.
+func (s *Session) openGPU(
+	ctx context.Context, v *core.View, name string, grant handoff.Grant, lease *views.Lease,
+) error {
+	mapped, layout, err := s.memory.OfGPU(ctx, grant.Whole(), func() { _ = lease.Release() }) // it never fails
+	if err != nil {
+		return errors.Join(err, lease.Release())
+	}
+	opts := describe(name, grant)
+	if err := v.Open(layout, mapped, &opts); err != nil {
+		return errors.Join(err, mapped.Close())
+	}
+	return s.lend(lease, v)
+}
+
+// describe says what a view of a grant is.
+func describe(name string, grant handoff.Grant) core.ViewOptions {
+	l := grant.Lease
+	return core.ViewOptions{
+		Name: name, Framework: l.Framework, Route: l.Route, Reason: l.Reason,
+		Quirks: l.Quirks, Writable: l.Writable, Fence: grant.Fence,
+	}
+}
+
+// lend lets v be closed with the session.
+func (s *Session) lend(lease *views.Lease, v *core.View) error {
+	if !s.views.Lend(lease, v) {
+		return errors.Join(&core.Error{Kind: core.ErrClosed}, v.Close())
+	}
+	return nil
 }
 
 // stray gives back a lease that nobody waited for any more, unless it is that of a view.
 func (s *Session) stray(id core.LeaseID) {
-	if s.views.Reserve(id) == nil {
-		s.release(id)
+	if lease, err := s.views.Add(id); err == nil {
+		_ = lease.Release() // it never fails
 	}
 }
 

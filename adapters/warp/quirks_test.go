@@ -8,6 +8,9 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/warp"
 )
 
+// witnessElsewhere is proved by TestGPUQuirks, on a GPU.
+const witnessElsewhere = "warp.gpu-struct-arrays"
+
 // quirks is the table with its witnesses.
 func quirks() *programtest.Quirks {
 	return &programtest.Quirks{
@@ -40,10 +43,10 @@ func quirks() *programtest.Quirks {
 // TestQuirks proves each quirk on the real Warp, in every version at hand that has it.
 func TestQuirks(t *testing.T) {
 	t.Parallel()
-	quirks().ProveEach(t, pythons(t), os.Getenv("NDBRIDGE_TEST_PYTHONS_WARP") != "")
+	quirks().ProveEach(t, pythons(t), os.Getenv("NDBRIDGE_TEST_PYTHONS_WARP") != "", witnessElsewhere)
 }
 
 func TestQuirkTable(t *testing.T) {
 	t.Parallel()
-	quirks().CheckTable(t, "warp.gpu-struct-arrays") // which TestGPUQuirks proves
+	quirks().CheckTable(t, witnessElsewhere)
 }

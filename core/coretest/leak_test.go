@@ -166,3 +166,41 @@ func TestMain(m *testing.M) {
 	}
 	m.Run()
 }
+
+// fillAgain opens one View twice, closes what it was first, and forgets it then, unless it is closed again.
+//
+//go:noinline
+func fillAgain(t *testing.T, forget bool) {
+	t.Helper()
+	var v core.View
+	for i, name := range []string{"first", "second"} {
+		l := layout(t, core.LayoutSpec{DType: core.Int16, Shape: []int{1 + i}})
+		if err := v.Open(l, coretest.NewMemory(make([]int16, 1+i)), &core.ViewOptions{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 && forget {
+			return
+		}
+		if err := v.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLeakOfViewFilledAgain: it is reported once, as what it was last, and not at all if that was closed.
+func TestLeakOfViewFilledAgain(t *testing.T) { //nolint:paralleltest // see above
+	leaks := coretest.Leaks()
+	fillAgain(t, false)
+	if found := leaks(); len(found) != 0 {
+		t.Errorf("found %+v", found)
+	}
+	leaks = coretest.Leaks()
+	fillAgain(t, true)
+	found := leaks()
+	if len(found) != 1 || found[0].Name != "second" || found[0].Size != 4 {
+		t.Fatalf("found %+v", found)
+	}
+	if _, rest, _ := strings.Cut(found[0].String(), "\n"); !strings.HasSuffix(strings.Split(rest, "\n")[0], "coretest_test.fillAgain") {
+		t.Errorf("made by %s", rest)
+	}
+}

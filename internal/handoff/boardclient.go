@@ -91,23 +91,22 @@ func (b *BoardClient) leave() {
 
 // Lease takes a lease on what is offered under a source's name: read-only, and not a copy. Without one,
 // ok is false, and the ring is to be asked. An error is what the producer did wrong.
-func (b *BoardClient) Lease(s *Source, req core.Request) (l core.Lease, ok bool, err error) {
+func (b *BoardClient) Lease(s *Source, req core.Request) (g Grant, ok bool, err error) {
 	known := s.offer.Load()
 	if req.Writable || known == nil && s.absent.Load() == b.reader.Changes()+1 {
-		return core.Lease{}, false, nil
+		return Grant{}, false, nil
 	}
 	if !b.enter() {
-		return core.Lease{}, false, nil
+		return Grant{}, false, nil
 	}
 	if known == nil || !b.reader.Take(&known.Offer) {
 		if known, err = b.find(s, known); known == nil {
 			b.leave()
-			return core.Lease{}, false, err
+			return Grant{}, false, err
 		}
 	}
-	l = known.lease
-	l.ID = boardLease | core.LeaseID(b.last.Add(1)<<board.CellBits)&^boardLease | core.LeaseID(known.Cell)
-	return l, true, nil
+	id := boardLease | core.LeaseID(b.last.Add(1)<<board.CellBits)&^boardLease | core.LeaseID(known.Cell)
+	return Grant{id, known.lease.Fence, &known.lease}, true, nil
 }
 
 // find looks for a source's name, beginning where it was, and takes a lease; nil if it has none.

@@ -97,10 +97,10 @@ func (c *Client) Close() error {
 // Lease asks for a lease of a source. It does not wait for a name that is not there yet, nor for a busy
 // producer: then the error is [ErrAsk], as it is if the ring has ended. Other errors are that of ctx,
 // and what the producer did wrong; after all of them nothing stays leased.
-func (c *Client) Lease(ctx context.Context, s *Source, req core.Request, releases Releases) (core.Lease, error) {
+func (c *Client) Lease(ctx context.Context, s *Source, req core.Request, releases Releases) (Grant, error) {
 	begin := time.Since(c.begin)
 	if len(s.name) > MaxName || begin < time.Duration(s.slow.Load()) {
-		return core.Lease{}, ErrAsk
+		return Grant{}, ErrAsk
 	}
 	lease, err := c.lease(ctx, s, req, releases)
 	if errors.Is(err, ErrAsk) {
@@ -110,7 +110,7 @@ func (c *Client) Lease(ctx context.Context, s *Source, req core.Request, release
 	return lease, err
 }
 
-func (c *Client) lease(ctx context.Context, s *Source, req core.Request, releases Releases) (core.Lease, error) {
+func (c *Client) lease(ctx context.Context, s *Source, req core.Request, releases Releases) (Grant, error) {
 	m := c.calls.Get().(*call) //nolint:errcheck // it holds nothing else
 	defer c.calls.Put(m)
 	ids, turn := releases.Take(m.releases[:0])
@@ -121,15 +121,15 @@ func (c *Client) lease(ctx context.Context, s *Source, req core.Request, release
 	answer, err := c.call(ctx, m)
 	releases.Taken(ids, turn, err == nil)
 	if err != nil {
-		return core.Lease{}, err
+		return Grant{}, err
 	}
 	kind, err := kindOf(answer)
 	if err != nil {
-		return core.Lease{}, err
+		return Grant{}, err
 	}
 	s.known.Store(true)
 	if kind != answerLease {
-		return core.Lease{}, ErrAsk
+		return Grant{}, ErrAsk
 	}
 	lease, err := s.decode(answer, req)
 	if err != nil {

@@ -271,7 +271,7 @@ func TestManyCallers(t *testing.T) {
 					if errors.Is(err, ErrAsk) {
 						continue // a busy machine
 					}
-					if err != nil || l.Framework != string(s.name) {
+					if err != nil || l.Lease.Framework != string(s.name) {
 						t.Errorf("Lease of %s = %+v, %v", s.name, l, err)
 						return
 					}

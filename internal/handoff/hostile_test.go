@@ -51,9 +51,9 @@ func TestWildAnswers(t *testing.T) {
 			for range 500 {
 				l, err := client.Lease(t.Context(), shared, core.Request{}, nothing{})
 				if err == nil {
-					err = l.Check(core.Request{})
+					err = l.Whole().Check(core.Request{})
 				}
-				if errors.Is(err, ring.ErrClosed) || err == nil && !l.Layout.DType().Valid() {
+				if errors.Is(err, ring.ErrClosed) || err == nil && !l.Lease.Layout.DType().Valid() {
 					t.Errorf("Lease = %+v, %v", l, err)
 				}
 			}

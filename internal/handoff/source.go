@@ -3,7 +3,6 @@ package handoff
 import (
 	"bytes"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,13 +16,34 @@ type Source struct {
 	number uint32 // 0: the name travels with each request
 	known  atomic.Bool
 	slow   atomic.Int64 // until when the ring is not asked, in nanoseconds since the client was made
+	last   atomic.Pointer[described]
 
 	offer  atomic.Pointer[offer] // that was found on the board
 	absent atomic.Uint64         // the board's changes, and 1, at which the name was not on it
+}
 
-	mu   sync.Mutex
-	last []byte     // the last description
-	made core.Lease // what it says
+// described is what was last said about an array, and checked.
+type described struct {
+	description []byte
+	lease       core.Lease
+
+	// What the check depends on beside the description.
+	req   core.Request
+	ready bool // there is no fence to wait for
+}
+
+// Grant is a lease as it comes: what is its own, and what it has in common with the ones before it.
+type Grant struct {
+	ID    core.LeaseID
+	Fence core.Fence
+	Lease *core.Lease // the rest, which must not be written; its ID and its fence say nothing
+}
+
+// Whole is the lease, in one piece.
+func (g Grant) Whole() core.Lease {
+	lease := *g.Lease
+	lease.ID, lease.Fence = g.ID, g.Fence
+	return lease
 }
 
 // Source prepares a name. Beyond some tens of thousands they are no faster than [Client.Named].
@@ -61,37 +81,30 @@ func (s *Source) asked(now, took time.Duration) {
 	}
 }
 
-// decode reads an answer with a lease from a side that is not trusted, and checks it.
-func (s *Source) decode(answer []byte, req core.Request) (core.Lease, error) {
+// decode reads an answer with a lease from a side that is not trusted, and checks it. A description that
+// was read and checked for the last one is neither again.
+func (s *Source) decode(answer []byte, req core.Request) (Grant, error) {
+	if id := leaseIDOf(answer); OnBoard(id) {
+		return Grant{}, fmt.Errorf("lease %#x, which is a number of the host's own", uint64(id))
+	}
 	fence, err := fenceOf(answer)
 	if err != nil {
-		return core.Lease{}, err
+		return Grant{}, err
 	}
-	lease, err := s.describe(answer[answerDescription:])
-	if err != nil {
-		return core.Lease{}, err
+	_, ready := fence.(core.Ready)
+	description := answer[answerDescription:]
+	last := s.last.Load()
+	if last == nil || last.req != req || last.ready != ready || !bytes.Equal(last.description, description) {
+		lease, err := describe(description)
+		if err != nil {
+			return Grant{}, err
+		}
+		lease.Fence = fence
+		if err := lease.Check(req); err != nil {
+			return Grant{}, err
+		}
+		last = &described{bytes.Clone(description), lease, req, ready}
+		s.last.Store(last)
 	}
-	lease.ID, lease.Fence = leaseIDOf(answer), fence
-	if OnBoard(lease.ID) {
-		return core.Lease{}, fmt.Errorf("lease %#x, which is a number of the host's own", uint64(lease.ID))
-	}
-	if err := lease.Check(req); err != nil {
-		return core.Lease{}, err
-	}
-	return lease, nil
-}
-
-// describe gives what a description says: the same values again if it is the same.
-func (s *Source) describe(description []byte) (core.Lease, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.last != nil && bytes.Equal(s.last, description) {
-		return s.made, nil
-	}
-	lease, err := describe(description)
-	if err != nil {
-		return core.Lease{}, err
-	}
-	s.last, s.made = append(s.last[:0], description...), lease
-	return lease, nil
+	return Grant{leaseIDOf(answer), fence, &last.lease}, nil
 }

@@ -3,7 +3,6 @@
 package reuse
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"sync"
@@ -32,9 +31,11 @@ type Cache[K comparable, R Resource] struct {
 	mu      sync.Mutex
 	current map[K]*Entry[K, R]  // the newest of each key
 	busy    map[K]chan struct{} // being opened, or ended; closed when that is done
-	idle    list.List           // of *Entry[K, R], the longest idle first
+	idle    Entry[K, R]         // the ends of the ring of what is idle; behind it is the longest idle one
+	count   int                 // of what is idle
 	bytes   int64               // of what is idle
-	expiry  *time.Timer         // nil while nothing is idle
+	expiry  *time.Timer         // nil until something was idle
+	armed   bool                // expiry runs
 	closed  bool
 }
 
@@ -44,19 +45,40 @@ type Entry[K comparable, R Resource] struct {
 	key   K
 
 	// Guarded by cache.mu.
-	resource R
-	users    int
-	since    time.Time     // idle since then
-	place    *list.Element // in cache.idle, or nil
+	resource   R
+	users      int
+	since      time.Time    // idle since then
+	prev, next *Entry[K, R] // in the ring of what is idle, or nil
 }
 
 // New makes an empty cache. It must be closed.
 func New[K comparable, R Resource](limits Limits) *Cache[K, R] {
-	return &Cache[K, R]{
+	c := &Cache[K, R]{
 		limits:  limits,
 		current: make(map[K]*Entry[K, R]),
 		busy:    make(map[K]chan struct{}),
 	}
+	c.idle.prev, c.idle.next = &c.idle, &c.idle
+	return c
+}
+
+// Get is Use if the resource is open. It makes no garbage.
+func (c *Cache[K, R]) Get(key K, size int64) (r R, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.get(key, size)
+}
+
+// get is Get for those who hold the lock.
+func (c *Cache[K, R]) get(key K, size int64) (r R, ok bool) {
+	e, ok := c.current[key]
+	if !ok || e.resource.Size() < size {
+		return r, false
+	}
+	if e.users++; e.next != nil {
+		c.remove(e)
+	}
+	return e.resource, true
 }
 
 // Use gives the resource of a key, for which size bytes are needed: the one that is open if it is large
@@ -67,10 +89,9 @@ func (c *Cache[K, R]) Use(ctx context.Context, key K, size int64, open func(*Ent
 	var none R
 	for {
 		c.mu.Lock()
-		if e, ok := c.current[key]; ok && e.resource.Size() >= size {
-			c.use(e)
+		if resource, ok := c.get(key, size); ok {
 			c.mu.Unlock()
-			return e.resource, nil
+			return resource, nil
 		}
 		other, busy := c.busy[key]
 		if !busy {
@@ -102,13 +123,20 @@ func (c *Cache[K, R]) Use(ctx context.Context, key K, size int64, open func(*Ent
 	return resource, nil
 }
 
-// use adds a user. The caller holds the lock.
-func (c *Cache[K, R]) use(e *Entry[K, R]) {
-	if e.users++; e.place != nil {
-		c.idle.Remove(e.place)
-		c.bytes -= e.resource.Size()
-		e.place = nil
-	}
+// add puts an entry behind all that is idle. The caller holds the lock.
+func (c *Cache[K, R]) add(e *Entry[K, R]) {
+	e.prev, e.next = c.idle.prev, &c.idle
+	e.prev.next, e.next.prev = e, e
+	c.count++
+	c.bytes += e.resource.Size()
+}
+
+// remove takes an entry out of what is idle. The caller holds the lock.
+func (c *Cache[K, R]) remove(e *Entry[K, R]) {
+	e.prev.next, e.next.prev = e.next, e.prev
+	e.prev, e.next = nil, nil
+	c.count--
+	c.bytes -= e.resource.Size()
 }
 
 // Release ends one use. The error is that of closing what is not kept.
@@ -120,8 +148,8 @@ func (e *Entry[K, R]) Release() error {
 		return nil
 	}
 	now := time.Now()
-	e.since, e.place = now, c.idle.PushBack(e)
-	c.bytes += e.resource.Size()
+	e.since = now
+	c.add(e)
 	drop := c.evict(now)
 	c.mu.Unlock()
 	return c.end(drop)
@@ -145,16 +173,13 @@ type dropped[K comparable, R Resource] struct {
 // evict takes out what is idle for too long or too much, and sets the time for the next look. The
 // caller holds the lock, and ends what it gets after letting it go: that takes time.
 func (c *Cache[K, R]) evict(now time.Time) (drop []dropped[K, R]) {
-	for front := c.idle.Front(); front != nil; front = c.idle.Front() {
-		e := front.Value.(*Entry[K, R]) //nolint:errcheck // nothing else is put in
+	for e := c.idle.next; e != &c.idle; e = c.idle.next {
 		replaced := c.current[e.key] != e
-		tooMuch := c.idle.Len() > c.limits.Count || c.bytes > c.limits.Bytes && c.idle.Len() > 1
+		tooMuch := c.count > c.limits.Count || c.bytes > c.limits.Bytes && c.count > 1
 		if !c.closed && !replaced && !tooMuch && now.Sub(e.since) < c.limits.Time {
 			break
 		}
-		c.idle.Remove(front)
-		c.bytes -= e.resource.Size()
-		e.place = nil
+		c.remove(e)
 		d := dropped[K, R]{entry: e}
 		if !replaced {
 			delete(c.current, e.key)
@@ -169,22 +194,26 @@ func (c *Cache[K, R]) evict(now time.Time) (drop []dropped[K, R]) {
 	return drop
 }
 
-// schedule makes expire run when the longest idle resource is due. The caller holds the lock.
+// schedule makes expire run when the longest idle resource is due, or before: what is used again and again
+// does not set the time anew with each use. The caller holds the lock.
 func (c *Cache[K, R]) schedule(now time.Time) {
-	front := c.idle.Front()
-	switch {
-	case front == nil && c.expiry != nil:
+	switch front := c.idle.next; {
+	case front == &c.idle && c.closed && c.armed:
 		c.expiry.Stop()
-		c.expiry = nil
-	case front != nil && c.expiry == nil:
-		e := front.Value.(*Entry[K, R]) //nolint:errcheck // nothing else is put in
-		c.expiry = time.AfterFunc(c.limits.Time-now.Sub(e.since), c.expire)
+		c.armed = false
+	case front == &c.idle || c.armed:
+	case c.expiry == nil:
+		c.expiry = time.AfterFunc(c.limits.Time-now.Sub(front.since), c.expire)
+		c.armed = true
+	default:
+		c.expiry.Reset(c.limits.Time - now.Sub(front.since))
+		c.armed = true
 	}
 }
 
 func (c *Cache[K, R]) expire() {
 	c.mu.Lock()
-	c.expiry = nil
+	c.armed = false
 	drop := c.evict(time.Now())
 	c.mu.Unlock()
 	_ = c.end(drop) // closing what is open does not fail, and there is nobody to tell

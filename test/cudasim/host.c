@@ -55,9 +55,8 @@ CUresult cuMemFreeHost(void *pointer) {
 	struct block *b = block_find((uintptr_t)pointer);
 	if (!b || b->memory != PINNED || b->base != (uintptr_t)pointer)
 		return leave(CUDA_ERROR_INVALID_VALUE);
-	context_finish(b->context);
-	b = block_find((uintptr_t)pointer);
-	return leave(b ? block_free(b) : CUDA_ERROR_INVALID_VALUE);
+	settle_context(b->context);
+	return leave(block_free(b)); /* nobody else could free it meanwhile */
 }
 
 /* --------------------------------------------------------------------------------- registration */
@@ -142,6 +141,7 @@ CUresult cuMemHostUnregister(void *pointer) {
 	struct block *b = block_find((uintptr_t)pointer);
 	if (!b || b->memory != REGISTERED || b->base != (uintptr_t)pointer)
 		return leave(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	settle_context(b->context);
 	registered_release(b);
 	return leave(CUDA_SUCCESS);
 }

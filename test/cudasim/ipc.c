@@ -139,8 +139,10 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
 	struct block *b = block_find(pointer);
 	if (!b || b->memory != IPC_MEMORY || b->context != c)
 		return leave(CUDA_ERROR_INVALID_VALUE);
-	if (--b->opened == 0)
+	if (--b->opened == 0) {
 		ipc_release(b);
+		settle_context(c); /* afterwards: what still uses the memory faults */
+	}
 	return leave(CUDA_SUCCESS);
 }
 

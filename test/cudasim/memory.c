@@ -117,10 +117,10 @@ CUresult cuMemFree(CUdeviceptr pointer) {
 	struct block *b = block_find(pointer);
 	if (!b || b->base != pointer || (b->memory != DEVICE_MEMORY && b->memory != POOL_MEMORY && b->memory != MANAGED))
 		return leave(CUDA_ERROR_INVALID_VALUE);
-	/* Memory is not taken away from work that runs. */
-	context_finish(b->context ? b->context : c);
-	b = block_find(pointer);
-	return leave(b && b->base == pointer ? block_free(b) : CUDA_ERROR_INVALID_VALUE);
+	/* Memory of pools is taken away from work that runs. */
+	if (b->memory != POOL_MEMORY)
+		settle_context(b->context);
+	return leave(block_free(b)); /* nobody else could free it meanwhile */
 }
 
 CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *size, CUdeviceptr pointer) {

@@ -100,7 +100,10 @@ static CUresult unload(const void *handle) {
 	TRY(enter());
 	if (!handle_is(MODULE, handle))
 		return leave(CUDA_ERROR_INVALID_HANDLE);
+	struct context *c = ((struct module *)handle)->context;
 	module_free((struct module *)handle);
+	if (c)
+		settle_context(c);
 	return leave(CUDA_SUCCESS);
 }
 

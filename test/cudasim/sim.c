@@ -51,12 +51,30 @@ CUresult cuInit(unsigned flags) {
 	return result;
 }
 
+static bool closed_to_others; /* while a call waits for all streams */
+
 /* A child of fork must not touch the lock either: another thread may have held it. */
 CUresult enter(void) {
 	if (initialised_in != getpid())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	lock();
+	while (closed_to_others)
+		wait_for_change();
 	return CUDA_SUCCESS;
+}
+
+void settle_context(struct context *c) {
+	closed_to_others = true;
+	context_finish(c);
+	closed_to_others = false;
+	pthread_cond_broadcast(&sim_changed);
+}
+
+void settle_device(CUdevice device) {
+	for (struct context *c = contexts_all(); c; c = c->next) {
+		if (c->live && c->device == device)
+			settle_context(c);
+	}
 }
 
 CUresult enter_context(struct context **current) {

@@ -47,6 +47,17 @@ CUresult enter(void);
 /* As enter, and gives the calling thread's context, which must be sound. */
 struct context;
 CUresult enter_context(struct context **current);
+/*
+ * Waits for all streams of the context, or of all contexts of the device, and lets no other call in until
+ * they are done, as the real driver does where memory is taken from a GPU. NVIDIA's reference says of
+ * cuMemFree that it "may perform implicit synchronization" unless the memory is a pool's, and its programming
+ * guide that allocating and freeing memory synchronizes all streams. Seen on an H100 (driver 580): while
+ * cuMemFreeHost waited for a stream that waited for a word, no other thread's call came back. For
+ * registered memory, IPC mappings, physical memory and modules nothing is promised: a real driver may
+ * not wait, but who relies on that is wrong, so this one does.
+ */
+void settle_context(struct context *c);
+void settle_device(CUdevice device);
 /* Gives the lock back, and passes the result on. */
 static inline CUresult leave(CUresult result) {
 	unlock();

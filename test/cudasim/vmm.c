@@ -209,6 +209,7 @@ CUresult cuMemUnmap(CUdeviceptr base, size_t size) {
 	if (!mapped(base, size))
 		return leave(CUDA_ERROR_INVALID_VALUE);
 	struct area *a = block_find(base)->area;
+	CUdevice device = block_find(base)->device;
 	for (uintptr_t at = base; at < base + size;) {
 		struct block *b = block_find(at);
 		struct physical *p = b->physical;
@@ -218,6 +219,7 @@ CUresult cuMemUnmap(CUdeviceptr base, size_t size) {
 		physical_settle(p);
 	}
 	area_unback(a, base - a->base, size);
+	settle_device(device); /* afterwards: what still uses the memory faults */
 	return leave(CUDA_SUCCESS);
 }
 

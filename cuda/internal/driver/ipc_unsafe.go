@@ -30,7 +30,7 @@ func IPCOpenMemHandle(h IPCMem) (uintptr, error) {
 	return uintptr(p), err
 }
 
-// IPCCloseMemHandle unmaps what IPCOpenMemHandle gave.
+// IPCCloseMemHandle unmaps what IPCOpenMemHandle gave. It may wait for all streams, as FreeHost does.
 func IPCCloseMemHandle(p uintptr) error {
 	return result("cuIpcCloseMemHandle", C.cuIpcCloseMemHandle(C.CUdeviceptr(p)))
 }

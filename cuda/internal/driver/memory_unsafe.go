@@ -38,7 +38,8 @@ func MemAlloc(n int64) (uintptr, error) {
 	return uintptr(p), failed("cuMemAlloc", err)
 }
 
-// MemFree frees what MemAlloc or MemAllocManaged gave, once all work on the device is done.
+// MemFree frees what MemAlloc or MemAllocManaged gave, once all work on the device is done. It keeps all
+// calls out until then.
 func MemFree(p uintptr) error { return failed("cuMemFree", cu.MemFree(cu.DevicePtr(p))) }
 
 // MemGetAddressRange gives the allocation that p lies in, or the one physical allocation where
@@ -68,7 +69,7 @@ func HostRegister(p uintptr, n int64, flags RegisterFlags) error {
 		C.host_register(C.uintptr_t(p), C.size_t(n), C.uint(flags)))
 }
 
-// HostUnregister takes registered memory back.
+// HostUnregister takes registered memory back. It may wait for all streams, and keep all calls out meanwhile.
 func HostUnregister(p uintptr) error {
 	return result("cuMemHostUnregister", C.host_unregister(C.uintptr_t(p)))
 }
@@ -89,7 +90,7 @@ func HostAlloc(n int64) (uintptr, error) {
 	return uintptr(p), err
 }
 
-// FreeHost frees what HostAlloc gave.
+// FreeHost frees what HostAlloc gave. It waits for all streams, and keeps all calls out meanwhile.
 func FreeHost(p uintptr) error { return result("cuMemFreeHost", C.host_free(C.uintptr_t(p))) }
 
 func (s Stream) c() C.CUstream { return *(*C.CUstream)(unsafe.Pointer(&s)) }

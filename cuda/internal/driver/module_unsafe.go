@@ -14,7 +14,7 @@ func ModuleLoadData(image string) (Module, error) {
 	return *(*Module)(unsafe.Pointer(&m)), failed("cuModuleLoadData", err)
 }
 
-// ModuleUnload ends a module and its functions.
+// ModuleUnload ends a module and its functions. It may wait for all streams, as FreeHost does.
 func ModuleUnload(m Module) error {
 	module := *(*cu.Module)(unsafe.Pointer(&m))
 	return failed("cuModuleUnload", module.Unload())

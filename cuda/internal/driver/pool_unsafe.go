@@ -42,13 +42,18 @@ func PoolExportPointer(p uintptr) (PoolPtr, error) {
 	return out, err
 }
 
-// PoolImportPointer gives the address of an allocation of an imported pool. MemFree gives it back here;
-// its owner must not have freed it before.
+// PoolImportPointer gives the address of an allocation of an imported pool. MemFreeAsync gives it back
+// here; its owner must not free it before the stream has come there.
 func PoolImportPointer(p Pool, data PoolPtr) (uintptr, error) {
 	var out C.CUdeviceptr
 	err := result("cuMemPoolImportPointer",
 		C.cuMemPoolImportPointer(&out, p.c(), (*C.CUmemPoolPtrExportData)(unsafe.Pointer(&data))))
 	return uintptr(out), err
+}
+
+// MemFreeAsync frees memory of a pool when the stream comes there.
+func MemFreeAsync(p uintptr, s Stream) error {
+	return result("cuMemFreeAsync", C.cuMemFreeAsync(C.CUdeviceptr(p), s.c()))
 }
 
 func (p Pool) c() C.CUmemoryPool { return *(*C.CUmemoryPool)(unsafe.Pointer(&p)) }

@@ -57,8 +57,3 @@ func MemAllocFromPoolAsync(n int64, p Pool, s Stream) (uintptr, error) {
 		C.cuMemAllocFromPoolAsync(&out, C.size_t(n), p.c(), s.c()))
 	return uintptr(out), err
 }
-
-// MemFreeAsync frees memory of a pool when the stream comes there.
-func MemFreeAsync(p uintptr, s Stream) error {
-	return result("cuMemFreeAsync", C.cuMemFreeAsync(C.CUdeviceptr(p), s.c()))
-}

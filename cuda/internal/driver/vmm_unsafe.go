@@ -99,7 +99,7 @@ func MemMap(p uintptr, n int64, h MemHandle) error {
 		C.cuMemMap(C.CUdeviceptr(p), C.size_t(n), 0, C.CUmemGenericAllocationHandle(h), 0))
 }
 
-// MemUnmap unmaps whole physical allocations.
+// MemUnmap unmaps whole physical allocations. It may wait for all streams, as FreeHost does.
 func MemUnmap(p uintptr, n int64) error {
 	return result("cuMemUnmap", C.cuMemUnmap(C.CUdeviceptr(p), C.size_t(n)))
 }

@@ -3,7 +3,10 @@
 package hosttest
 
 import (
+	"context"
 	"errors"
+	"testing"
+	"time"
 
 	"github.com/ndbridge/ndbridge/cuda/internal/driver"
 	"github.com/ndbridge/ndbridge/cuda/internal/primary"
@@ -16,4 +19,14 @@ func writeTo(addr uintptr) error {
 		return err
 	}
 	return errors.Join(g.Do(func() error { return driver.MemsetD8Async(addr, 1, 1, 0) }), g.Close())
+}
+
+// letGo returns when the driver has what was given back: streams of other tests may wait for programs.
+func letGo(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := primary.Streams.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -93,6 +93,7 @@ func TestLaunchOnHostMemory(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	letGo(t)
 	if err := launch(to, from); !errors.Is(err, core.ErrDevice) {
 		t.Errorf("launch on memory that is not pinned any more: %v", err)
 	}

@@ -270,8 +270,8 @@ func stream(tb testing.TB) *cuda.Stream {
 	return s
 }
 
-// kernel finds one of the tests' kernels.
-func kernel(t *testing.T, name string) *cuda.Function {
+// loaded loads the tests' kernels.
+func loaded(t *testing.T) *cuda.Module {
 	t.Helper()
 	ptx, err := os.ReadFile("../../../test/gpu/testdata/kernels.ptx")
 	if err != nil {
@@ -282,7 +282,13 @@ func kernel(t *testing.T, name string) *cuda.Function {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
-	f, err := m.Function(name)
+	return m
+}
+
+// kernel finds one of the tests' kernels.
+func kernel(t *testing.T, name string) *cuda.Function {
+	t.Helper()
+	f, err := loaded(t).Function(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,6 +307,9 @@ func uniform(t *testing.T, what string, data []byte, value byte) {
 
 // float is the number whose bytes all have the value.
 func float(value byte) float32 { return math.Float32frombits(uint32(value) * 0x01010101) }
+
+// idleTime is longer than what nobody uses stays open.
+const idleTime = 6 * time.Second
 
 // within fails unless the channel is closed soon.
 func within(t *testing.T, what string, done <-chan struct{}) {

@@ -78,10 +78,11 @@ func (c *Cache) Close() error {
 
 // Allocation is GPU memory of another process, open in this one. Its users share it.
 type Allocation struct {
-	addr  uintptr
-	size  int64
-	undo  undo
-	entry *reuse.Entry[key, *Allocation]
+	addr   uintptr
+	size   int64
+	pooled bool
+	undo   undo
+	entry  *reuse.Entry[key, *Allocation]
 }
 
 // Addr is the address of the first byte on the device.
@@ -93,8 +94,14 @@ func (a *Allocation) Size() int64 { return a.size }
 // Close ends one use.
 func (a *Allocation) Close() error { return a.entry.Release() }
 
-// End implements reuse.Resource.
-func (a *Allocation) End() error { return a.undo.run() }
+// End implements reuse.Resource. To unmap memory may wait for all streams; an allocation of a pool comes
+// free without that, and must, before its owner frees it.
+func (a *Allocation) End() error {
+	if a.pooled {
+		return a.undo.run()
+	}
+	return primary.Streams.Make(a.undo.run)
+}
 
 // Open gives the memory that a standing lease's handle names, on the GPU that it names. Who gets it
 // calls Close once. An error that wraps core.ErrProtocol or core.ErrPointer says that the producer lied.
@@ -124,9 +131,9 @@ func (c *Cache) Open(ctx context.Context, gpu *primary.GPU, handle core.Handle, 
 		return nil, refused(core.ErrProtocol, "a handle of type %T", handle)
 	}
 	return cache.Use(ctx, k, handle.Extent(), func(e *reuse.Entry[key, *Allocation]) (*Allocation, error) {
-		a := &Allocation{size: handle.Extent(), entry: e}
+		a := &Allocation{size: handle.Extent(), pooled: cache == c.pooled, entry: e}
 		if err := open(a); err != nil {
-			_ = a.undo.run() // of what succeeded
+			_ = a.End() // of what succeeded
 			return nil, err
 		}
 		return a, nil

@@ -117,10 +117,20 @@ func (c *Cache) openPooled(ctx context.Context, gpu *primary.GPU, h core.CUDAPoo
 		}
 		a.undo.add(func() error {
 			defer c.disclaim(a.addr)
-			return gpu.Do(func() error { return driver.MemFree(a.addr) })
+			return gpu.Do(func() error { return freePooled(a.addr) })
 		})
 		return a.check(h.ID)
 	})
+}
+
+// freePooled frees an allocation of a pool here, and waits for that, but for no other work. The context
+// is current.
+func freePooled(addr uintptr) error {
+	s, err := driver.StreamCreate()
+	if err != nil {
+		return err
+	}
+	return errors.Join(driver.MemFreeAsync(addr, s), driver.StreamSynchronize(s), driver.StreamDestroy(s))
 }
 
 // claim makes an allocation of a pool that of one user, if it has none.

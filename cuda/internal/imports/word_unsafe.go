@@ -21,8 +21,8 @@ type page struct {
 	entry  *reuse.Entry[core.SegmentID, *page]
 }
 
-// End implements reuse.Resource.
-func (p *page) End() error { return p.undo.run() }
+// End implements reuse.Resource. To take registered memory back may wait for all streams.
+func (p *page) End() error { return primary.Streams.Make(p.undo.run) }
 
 // Word is a fence: a number that the other process's GPU or CPU writes when its work is done.
 type Word struct {
@@ -40,7 +40,7 @@ func (c *Cache) Word(ctx context.Context, gpu *primary.GPU, w core.CUDAWord) (*W
 	p, err := c.pages.Use(ctx, w.Page, w.Size, func(e *reuse.Entry[core.SegmentID, *page]) (*page, error) {
 		p := &page{entry: e}
 		if err := c.openPage(ctx, gpu, w, p); err != nil {
-			_ = p.undo.run() // of what succeeded
+			_ = p.End() // of what succeeded
 			return nil, err
 		}
 		return p, nil

@@ -15,7 +15,7 @@ import (
 
 // pieceSize is the most that is under way at once. While the GPU copies one piece, the CPU copies
 // another.
-const pieceSize = 2 << 20
+const pieceSize = primary.PinnedSize / 2
 
 // Copier copies to and from one GPU. It keeps what the last copies needed for the next ones. All
 // methods are safe for concurrent use.
@@ -28,8 +28,9 @@ type Copier struct {
 
 // lane is what one copy needs: a stream, and two pieces of pinned memory with an event each.
 type lane struct {
+	gpu    *primary.GPU
 	stream driver.Stream
-	memory uintptr
+	memory uintptr  // borrowed
 	halves [2]*half // the one that was started last, and the other
 }
 
@@ -109,12 +110,12 @@ func (c *Copier) take() (*lane, error) {
 		return n, nil
 	}
 	c.mu.Unlock() // to allocate may wait for the GPU
-	return newLane()
+	return newLane(c.gpu)
 }
 
-// newLane makes a lane in the current context.
-func newLane() (n *lane, err error) {
-	n = new(lane)
+// newLane makes a lane in the GPU's context, which is current.
+func newLane(gpu *primary.GPU) (n *lane, err error) {
+	n = &lane{gpu: gpu}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.end())
@@ -124,7 +125,7 @@ func newLane() (n *lane, err error) {
 	if n.stream, err = driver.StreamCreate(); err != nil {
 		return n, err
 	}
-	if n.memory, err = driver.HostAlloc(2 * pieceSize); err != nil {
+	if n.memory, err = gpu.Borrow(); err != nil {
 		return n, err
 	}
 	for i := range n.halves {
@@ -138,7 +139,7 @@ func newLane() (n *lane, err error) {
 	return n, nil
 }
 
-// end frees the lane, on which nothing is under way. The context is current.
+// end gives up the lane, on which nothing is under way. The context is current.
 func (n *lane) end() error {
 	var errs []error
 	for _, h := range n.halves {
@@ -147,7 +148,7 @@ func (n *lane) end() error {
 		}
 	}
 	if n.memory != 0 {
-		errs = append(errs, driver.FreeHost(n.memory))
+		errs = append(errs, n.gpu.GiveBack(n.memory))
 	}
 	if n.stream != 0 {
 		errs = append(errs, driver.StreamDestroy(n.stream))
@@ -194,12 +195,12 @@ func (h *half) wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Close frees what is kept. No copy is under way.
+// Close gives up what is kept. No copy is under way.
 func (c *Copier) Close() error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	idle := c.idle
 	c.idle = nil
+	c.mu.Unlock()
 	if len(idle) == 0 {
 		return nil
 	}

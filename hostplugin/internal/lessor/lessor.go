@@ -12,12 +12,19 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/releases"
 	"github.com/ndbridge/ndbridge/internal/handoff"
-	"github.com/ndbridge/ndbridge/internal/wire"
 )
+
+// Client is the way to the program by gRPC.
+type Client interface {
+	Ring() handoff.Ring // what the plugin offers; the zero value is nothing
+	Lease(ctx context.Context, name string, req core.Request) (core.Lease, error)
+	Descriptor(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error)
+	Release(ctx context.Context, ids ...core.LeaseID) error
+}
 
 // Lessor asks one program. All methods are safe for concurrent use.
 type Lessor struct {
-	client   *wire.Client
+	client   Client
 	ring     *handoff.Client      // nil: none
 	board    *handoff.BoardClient // nil: none
 	releases *releases.Queue
@@ -34,7 +41,7 @@ type Source struct {
 // Open takes up what the program's plugin offers in an open session, until Close or until gone is closed.
 // Callers look for an answer for as long as spin before they sleep. stray is called with leases that
 // nobody waited for any more. An error that wraps core.ErrProtocol says that the plugin lied.
-func Open(ctx context.Context, client *wire.Client, gone <-chan struct{}, spin time.Duration, stray func(core.LeaseID)) (*Lessor, error) {
+func Open(ctx context.Context, client Client, gone <-chan struct{}, spin time.Duration, stray func(core.LeaseID)) (*Lessor, error) {
 	l := &Lessor{client: client, stop: make(chan struct{}), stopped: make(chan struct{})}
 	if r := client.Ring(); r != (handoff.Ring{}) {
 		err := l.mapped(ctx, r.Segment, func(file *os.File) (err error) {
@@ -116,29 +123,39 @@ func (l *Lessor) Named(name string) *Source {
 	return s
 }
 
-// Lease is the method of core.Producer.
-func (l *Lessor) Lease(ctx context.Context, s *Source, req core.Request) (core.Lease, error) {
+// Lease is the method of core.Producer. It makes no garbage if the program says through the ring what it
+// said of the source the last time.
+func (l *Lessor) Lease(ctx context.Context, s *Source, req core.Request) (handoff.Grant, error) {
 	if s.prepared == nil {
-		return l.client.Lease(ctx, s.name, req)
+		return l.ask(ctx, s, req)
 	}
 	if l.board != nil {
-		if lease, ok, err := l.board.Lease(s.prepared, req); err != nil {
-			return core.Lease{}, &core.Error{Op: "lease", Kind: core.ErrProtocol, Err: err}
+		if grant, ok, err := l.board.Lease(s.prepared, req); err != nil {
+			return handoff.Grant{}, &core.Error{Op: "lease", Kind: core.ErrProtocol, Err: err}
 		} else if ok {
-			return lease, nil
+			return grant, nil
 		}
 	}
-	lease, err := l.ring.Lease(ctx, s.prepared, req, l.releases)
+	grant, err := l.ring.Lease(ctx, s.prepared, req, l.releases)
 	switch {
 	case err == nil:
-		return lease, nil
+		return grant, nil
 	case errors.Is(err, handoff.ErrAsk):
-		return l.client.Lease(ctx, s.name, req)
+		return l.ask(ctx, s, req)
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return core.Lease{}, &core.Error{Op: "lease", Kind: ctx.Err(), Err: context.Cause(ctx)}
+		return handoff.Grant{}, &core.Error{Op: "lease", Kind: ctx.Err(), Err: context.Cause(ctx)}
 	default:
-		return core.Lease{}, &core.Error{Op: "lease", Kind: core.ErrProtocol, Err: err}
+		return handoff.Grant{}, &core.Error{Op: "lease", Kind: core.ErrProtocol, Err: err}
 	}
+}
+
+// ask is Lease by gRPC.
+func (l *Lessor) ask(ctx context.Context, s *Source, req core.Request) (handoff.Grant, error) {
+	lease, err := l.client.Lease(ctx, s.name, req)
+	if err != nil {
+		return handoff.Grant{}, err
+	}
+	return handoff.Grant{ID: lease.ID, Fence: lease.Fence, Lease: &lease}, nil
 }
 
 // Release gives a lease back: with the next request, or soon, or at once if it is the board's.

@@ -19,30 +19,26 @@ type Mapper struct {
 	GPUs     []core.UUID // those that the program knows the host to have
 }
 
-// Map maps what a lease's handle names: nil for an array without elements. The layout is the lease's, on
-// the device as the host counts. After an error the lease stands; else memory of a GPU ends it by release.
-func (m *Mapper) Map(ctx context.Context, lease core.Lease, release func()) (core.Memory, core.Layout, error) {
-	if gpu, ok := gpus.Of(lease.Handle); ok {
-		return m.gpu(ctx, lease, gpu, release)
-	}
+// Host maps what the handle of a lease on host memory names: nil for an array without elements.
+func (m *Mapper) Host(ctx context.Context, lease *core.Lease) (core.Memory, error) {
 	switch handle := lease.Handle.(type) {
 	case nil:
-		return nil, lease.Layout, nil
+		return nil, nil //nolint:nilnil // as said
 	case core.Segment:
 		mapped, err := m.Segments.Map(ctx, handle, lease.Writable)
 		if err != nil {
-			return nil, core.Layout{}, err // not mapped: a nil *Memory would be a core.Memory
+			return nil, err // not mapped: a nil *Memory would be a core.Memory
 		}
-		return mapped, lease.Layout, nil
+		return mapped, nil
 	default:
-		return nil, core.Layout{}, fmt.Errorf("a handle of type %T", handle)
+		return nil, fmt.Errorf("a handle of type %T", handle)
 	}
 }
 
-func (m *Mapper) gpu(
-	ctx context.Context, lease core.Lease, gpu core.UUID, release func(),
-) (core.Memory, core.Layout, error) {
-	if !slices.Contains(m.GPUs, gpu) {
+// OfGPU maps what the handle of a lease on a GPU's memory names. The layout is the lease's, on the device
+// as the host counts. After an error the lease stands; else the memory ends it by release.
+func (m *Mapper) OfGPU(ctx context.Context, lease core.Lease, release func()) (core.Memory, core.Layout, error) {
+	if gpu, _ := gpus.Of(lease.Handle); !slices.Contains(m.GPUs, gpu) {
 		return nil, core.Layout{}, &core.Error{
 			Kind: core.ErrProtocol, Err: fmt.Errorf("memory of %v, which is none of the host's GPUs", gpu),
 		}

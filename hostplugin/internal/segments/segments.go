@@ -61,8 +61,17 @@ func (c *Cache) Close() error { return c.mappings.Close() }
 // called once by each who got it. What the producer said about the segment is checked: an error that
 // wraps core.ErrProtocol or core.ErrPointer says that it lied.
 func (c *Cache) Map(ctx context.Context, s core.Segment, writable bool) (*Memory, error) {
-	return c.mappings.Use(ctx, key{s.ID, writable}, s.Size, func(e *reuse.Entry[key, *Memory]) (*Memory, error) {
-		mapping, err := c.open(ctx, s, writable)
+	k := key{s.ID, writable}
+	if m, ok := c.mappings.Get(k, s.Size); ok {
+		return m, nil
+	}
+	return c.use(ctx, s, k)
+}
+
+// use maps a segment that was not mapped.
+func (c *Cache) use(ctx context.Context, s core.Segment, k key) (*Memory, error) {
+	return c.mappings.Use(ctx, k, s.Size, func(e *reuse.Entry[key, *Memory]) (*Memory, error) {
+		mapping, err := c.open(ctx, s, k.writable)
 		if err != nil {
 			return nil, err
 		}

@@ -61,7 +61,7 @@ int count_descriptors(void);
 	each(callbacks) each(no_context) each(contexts) each(fork_child) each(attributes) each(neighbours) \
 	each(untouchable) each(registration) each(leaks) each(ipc) each(orphan) each(vmm) each(pool)   \
 	each(word_of_peer) each(kernels) each(kernel_faults) each(out_of_memory) each(lost)            \
-	each(refusals) each(entry_points) each(devices)
+	each(refusals) each(entry_points) each(devices) each(frees) each(pool_frees)
 #define DECLARE(name) void check_##name(void);
 CHECKS(DECLARE)
 

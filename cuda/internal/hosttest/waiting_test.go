@@ -1,0 +1,113 @@
+//go:build cuda
+
+package hosttest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda"
+)
+
+// waitingVariable makes the test binary run a test whose streams wait for long, in a process without
+// other tests.
+const waitingVariable = "NDTEST_CUDA_WAITING"
+
+// used lets the host open and copy an array of each kind, and gives them back.
+func used(t *testing.T, r *remote) {
+	t.Helper()
+	for _, c := range routes {
+		handle := r.alloc(c.route, c.sizes...)
+		v, released := r.view(lease(t, handle, r.fill(handle, 1, true), core.Uint8, false))
+		r.open()
+		if _, err := cuda.Copy(t.Context(), make([]byte, v.NBytes()), v); err != nil {
+			t.Fatal(err)
+		}
+		if err := v.Close(); err != nil {
+			t.Fatal(err)
+		}
+		within(t, "the release", released)
+	}
+}
+
+// TestEndsBesideAWaitingStream: while a stream waits for one program's work, whatever else the host ends
+// comes to its end, and other streams work. The calls of the driver that would wait for that stream, and
+// keep all others out meanwhile, are made when it waits no longer.
+func TestEndsBesideAWaitingStream(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(waitingVariable) == "" {
+		alone(t, waitingVariable)
+		return
+	}
+	busy, idle, other, late := start(t), start(t), start(t), start(t)
+	f, module := kernel(t, "add"), loaded(t)
+	host := hostView(t, 1024, true)
+	unpin, err := cuda.Pin(0, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readyHandle := busy.alloc(core.RouteCUDAIPC, 4096)
+	ready, _ := busy.view(lease(t, readyHandle, busy.fill(readyHandle, 1, false), core.Float32, true))
+	used(t, idle)
+	used(t, other)
+	lateHandle := late.alloc(core.RouteCUDAIPC, 4096)
+	lateView, released := late.view(lease(t, lateHandle, late.fill(lateHandle, 1, false), core.Uint8, false))
+	handle := busy.alloc(core.RouteCUDAIPC, 4096)
+	v, _ := busy.view(lease(t, handle, busy.fill(handle, 2, true), core.Float32, true))
+	waiting, calm := stream(t), stream(t)
+	if err := waiting.Wait(v); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what string
+		end  func() error
+	}{
+		{"the importer of another program, whose views are closed", other.importer.Close},
+		{"pinned memory", unpin},
+		{"a module", module.Close},
+		{"an importer that the waiting stream's context still keeps from ending", func() error {
+			return errors.Join(lateView.Close(), late.importer.Close())
+		}},
+		{"memory that nobody has used for a while", func() error {
+			<-time.After(idleTime) // nobody tells when it has gone
+			return nil
+		}},
+		{"nothing; a launch on another stream", func() error {
+			return cuda.Launch(calm, f, cuda.Grid{}, ready, uint64(ready.Len()), float32(1), uint64(0))
+		}},
+		{"nothing; the work of another stream", func() error { return calm.Synchronize(t.Context()) }},
+	} {
+		done := make(chan error, 1)
+		go func() { done <- c.end() }()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("%s: %v", c.what, err)
+			}
+		case <-time.After(20 * time.Second):
+			busy.open() // or nothing ends here, either
+			t.Fatalf("the end of %s waits for the stream", c.what)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := waiting.Synchronize(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the stream does not wait any more: %v", err)
+	}
+	busy.open()
+	if err := waiting.Synchronize(t.Context()); err != nil {
+		t.Error(err)
+	}
+	within(t, "the release of what was closed beside it", released)
+	again, err := cuda.Pin(0, host)
+	if err != nil {
+		t.Fatalf("what was unpinned is pinned still: %v", err)
+	}
+	if err := again(); err != nil {
+		t.Error(err)
+	}
+}

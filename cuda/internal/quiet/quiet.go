@@ -1,0 +1,205 @@
+// Package quiet makes the calls of the driver that wait for all streams: those that take memory or code
+// away from GPUs. While one waits, the driver lets no other call of the process in. If a stream waits for
+// another process meanwhile, and that for something that takes a call of this one, none of them ever goes
+// on. So such calls are made when no stream is known to wait for another process.
+package quiet
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Waiter is what streams wait for: a pointer.
+type Waiter interface {
+	// Waiting says whether those that were told to wait for it still do. It takes no time.
+	Waiting() bool
+}
+
+// Calls holds the calls back that cannot be made now. All methods are safe for concurrent use; the zero
+// value is ready.
+type Calls struct {
+	gate sync.RWMutex // read-held to give a stream something to wait for, held to make the calls
+
+	mu       sync.Mutex
+	waits    map[Waiter]struct{}
+	prune    int           // how many waits there may be before those that are over are looked for
+	queue    []*call       // in the order in which they are made
+	retrying bool          // a goroutine tries again and again
+	pause    chan struct{} // not nil: Await waits for its end
+}
+
+type call struct {
+	f    func() error
+	err  error         // valid when it was made
+	made chan struct{} // closed then
+}
+
+// Await calls f, which lets a stream wait for w. Where streams wait for one thing after the other, so that
+// there is always one that waits, it now and then takes up to maxPause, in which calls can be made.
+func (c *Calls) Await(w Waiter, f func() error) error {
+	c.mu.Lock()
+	pause := c.pause
+	c.mu.Unlock()
+	if pause != nil {
+		<-pause
+	}
+	c.gate.RLock()
+	defer c.gate.RUnlock()
+	if err := f(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.waits) >= c.prune {
+		c.forget()
+		c.prune = 2*len(c.waits) + 64
+	}
+	if c.waits == nil {
+		c.waits = make(map[Waiter]struct{})
+	}
+	c.waits[w] = struct{}{}
+	return nil
+}
+
+// forget drops what no stream waits for any more. The caller holds mu.
+func (c *Calls) forget() {
+	for w := range c.waits {
+		if !w.Waiting() {
+			delete(c.waits, w)
+		}
+	}
+}
+
+// Awaited says whether streams wait for anything that fits.
+func (c *Calls) Awaited(fits func(Waiter) bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forget()
+	for w := range c.waits {
+		if fits(w) {
+			return true
+		}
+	}
+	return false
+}
+
+// Make makes a call that waits for all streams, and gives its error: at once, after those that were held
+// back, or, if a stream waits for another process, later. Then there is no error. What the call itself
+// gives to streams must not be waited for by Await.
+func (c *Calls) Make(f func() error) error {
+	made := c.add(f)
+	c.try()
+	select {
+	case <-made.made:
+		return made.err
+	default:
+		return nil
+	}
+}
+
+// Flush waits until the calls are made that are held back now.
+func (c *Calls) Flush(ctx context.Context) error {
+	last := c.add(func() error { return nil })
+	c.try()
+	select {
+	case <-last.made:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (c *Calls) add(f func() error) *call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	added := &call{f: f, made: make(chan struct{})}
+	c.queue = append(c.queue, added)
+	return added
+}
+
+// try makes the calls, if that can be done now. Else a goroutine does it later.
+func (c *Calls) try() {
+	if c.sweep() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.retrying {
+		c.retrying = true
+		go c.retry()
+	}
+}
+
+// sweep reports whether all calls were made. It never waits for the gate: who gives work to a stream
+// whose queue is full is in it until the stream goes on, and must not keep others out for so long.
+func (c *Calls) sweep() bool {
+	if !c.gate.TryLock() {
+		return false
+	}
+	defer c.gate.Unlock()
+	for {
+		c.mu.Lock()
+		c.forget()
+		if len(c.queue) == 0 || len(c.waits) > 0 {
+			defer c.mu.Unlock()
+			return len(c.queue) == 0
+		}
+		next := c.queue[0]
+		c.queue = c.queue[1:]
+		c.mu.Unlock()
+		next.err = next.f()
+		close(next.made)
+	}
+}
+
+const (
+	// How long retry rests, as nobody tells when a word was written.
+	shortest = 100 * time.Microsecond
+	longest  = 10 * time.Millisecond
+	// If there was always a stream that waited for patience, Await is held up for at most maxPause. If that
+	// does not help, as one of them waits on and on, the patience grows.
+	patience    = time.Second
+	maxPatience = time.Minute
+	maxPause    = 50 * time.Millisecond
+)
+
+// retry makes the calls when that can be done.
+func (c *Calls) retry() {
+	rest, patience := shortest, patience
+	for tried := time.Now(); ; {
+		<-time.After(rest)
+		rest = min(2*rest, longest)
+		if c.sweep() && c.stop() {
+			return
+		}
+		if time.Since(tried) >= patience {
+			c.hold()
+			tried, patience = time.Now(), min(2*patience, maxPatience)
+		}
+	}
+}
+
+// stop ends retry, unless there are calls again.
+func (c *Calls) stop() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retrying = len(c.queue) > 0
+	return !c.retrying
+}
+
+// hold tries to make the calls while no stream is given more to wait for. It does not last: what a stream
+// waits for may come only after that which another one is to be given.
+func (c *Calls) hold() {
+	pause := make(chan struct{})
+	c.mu.Lock()
+	c.pause = pause
+	c.mu.Unlock()
+	for start := time.Now(); !c.sweep() && time.Since(start) < maxPause; {
+		<-time.After(shortest)
+	}
+	c.mu.Lock()
+	c.pause = nil
+	c.mu.Unlock()
+	close(pause)
+}
