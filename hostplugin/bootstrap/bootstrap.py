@@ -125,7 +125,9 @@ def add_module(with_gil):
         """Gives array a name by which the host can ask for it.
 
         The array stays alive until the name is published again, which replaces it, or unpublished,
-        even if the program holds no other reference to it. Raises TypeError or ValueError if the
+        even if the program holds no other reference to it. The host sees what is written into it
+        later; what else is changed of the object, its shape for instance, it sees when the array
+        is published again. Raises TypeError or ValueError if the
         name or the array cannot be handed over, and RuntimeError in a forked child, which has no
         host.
         """
