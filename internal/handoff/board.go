@@ -56,9 +56,13 @@ type offers struct {
 	poster    *board.Poster
 }
 
-// Offer makes a board, on which p offers leases until Close. It is called at most once, before the ring
-// is announced.
-func (s *Server) Offer(p Publisher) error {
+// Offer makes a board, on which the producer offers leases until Close, if it is a [Publisher]. It is called
+// at most once, before the ring is announced.
+func (s *Server) Offer(producer any) error {
+	p, ok := producer.(Publisher)
+	if !ok {
+		return nil
+	}
 	file, err := shm.Create("ndbridge-board", board.Size)
 	if err != nil {
 		return err
@@ -82,15 +86,6 @@ func (o *offers) board() Board {
 		return Board{}
 	}
 	return Board{Segment: BoardSegment, Size: board.Size}
-}
-
-// OpenBoard gives a descriptor of the board's memory, for reading and writing, which the caller owns; nil
-// if there is no board.
-func (s *Server) OpenBoard() (*os.File, error) {
-	if s.offers.file == nil {
-		return nil, nil //nolint:nilnil // see above
-	}
-	return shm.ReadWrite(s.offers.file)
 }
 
 // close is called once.

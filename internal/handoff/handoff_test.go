@@ -84,7 +84,7 @@ func connect(tb testing.TB, p Leaser, s Settings) *Client {
 			tb.Error(err)
 		}
 	})
-	file, err := server.Open()
+	file, err := server.Open(Segment)
 	if err != nil {
 		tb.Fatal(err)
 	}

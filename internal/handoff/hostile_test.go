@@ -83,7 +83,7 @@ func TestWildRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	file, err := server.Open()
+	file, err := server.Open(Segment)
 	if err != nil {
 		t.Fatal(err)
 	}

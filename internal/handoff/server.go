@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/ring"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -54,8 +55,18 @@ func (s *Server) Ring() Ring {
 	return Ring{Segment: Segment, Size: s.mapping.Size(), Lanes: s.lanes, Board: s.offers.board()}
 }
 
-// Open gives a descriptor of the ring's memory, for reading and writing, which the caller owns.
-func (s *Server) Open() (*os.File, error) { return shm.ReadWrite(s.file) }
+// Open gives a descriptor of the memory of the ring or of the board, for reading and writing, which the
+// caller owns; nil if the segment is neither.
+func (s *Server) Open(id core.SegmentID) (*os.File, error) {
+	switch {
+	case id == Segment:
+		return shm.ReadWrite(s.file)
+	case id == BoardSegment && s.offers.file != nil:
+		return shm.ReadWrite(s.offers.file)
+	default:
+		return nil, nil //nolint:nilnil // see above
+	}
+}
 
 // Close ends the service. A producer that does not obey its context keeps the memory: the process is at
 // its end then.

@@ -74,14 +74,12 @@ func (s *service) Open(ctx context.Context, req *pb.OpenRequest) (*pb.OpenRespon
 	_, able.Wait = s.producer.(core.Waiter)
 	if settings.Handoff.Lanes > 0 {
 		ring, err := handoff.NewServer(s.leaser(), settings.Handoff)
+		if err == nil {
+			s.ring.Store(ring) // which Close closes, whatever follows
+			err = ring.Offer(s.producer)
+		}
 		if err != nil {
 			return nil, toStatus(&core.Error{Op: "open", Kind: core.ErrUnavailable, Err: err})
-		}
-		s.ring.Store(ring) // which Close closes, whatever follows
-		if p, ok := s.producer.(handoff.Publisher); ok {
-			if err := ring.Offer(p); err != nil {
-				return nil, toStatus(&core.Error{Op: "open", Kind: core.ErrUnavailable, Err: err})
-			}
 		}
 		able.Handoff = ringToProto(ring.Ring())
 	}
@@ -197,15 +195,10 @@ func (s *service) Descriptor(ctx context.Context, req *pb.DescriptorRequest) (*p
 	return &pb.DescriptorResponse{}, nil
 }
 
-// file opens the producer's segment of that ID, or the ring, or the board.
+// file opens the producer's segment of that ID, the ring or the board.
 func (s *service) file(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error) {
-	if r := s.ring.Load(); r != nil {
-		switch id {
-		case handoff.Segment:
-			return r.Open()
-		case handoff.BoardSegment:
-			return r.OpenBoard()
-		}
+	if r := s.ring.Load(); r != nil && id >= handoff.Segment {
+		return r.Open(id)
 	}
 	return s.producer.Descriptor(ctx, id, writable)
 }

@@ -98,11 +98,8 @@ func toInts(what string, list []int64) ([]int, error) {
 // leaseToCore also checks what must hold between the parts of a lease, and between the lease and the
 // request that it answers.
 func leaseToCore(l *pb.Lease, req core.Request) (core.Lease, error) {
-	if l == nil {
-		return core.Lease{}, errors.New("no lease")
-	}
-	if handoff.OnBoard(core.LeaseID(l.GetId())) {
-		return core.Lease{}, fmt.Errorf("lease %#x, which is a number of the host's own", l.GetId())
+	if l == nil || handoff.OnBoard(core.LeaseID(l.GetId())) {
+		return core.Lease{}, errors.New("no lease, or one whose number is the host's to give")
 	}
 	var err error
 	out := core.Lease{ID: core.LeaseID(l.GetId()), Framework: l.GetFramework(), Writable: l.GetWritable()}

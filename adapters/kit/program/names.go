@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
@@ -27,7 +29,7 @@ func (p *Program) Publish(g *py.GIL, name string, o py.Object) error {
 	if err != nil {
 		return about("publish", "", "", err)
 	}
-	p.withdrawStale(g)
+	p.board.WithdrawStale(g, &p.published)
 	t := published.Target{Object: o}
 	err = g.Nested(func() error {
 		f, plan, err := p.plan(g, o)
@@ -39,10 +41,13 @@ func (p *Program) Publish(g *py.GIL, name string, o py.Object) error {
 			return about("inspect", "", f.name, err)
 		}
 		defer r.drop(g)
-		if t.Mark, err = p.mark(g, o, f, r); err == nil {
-			t.Offer = p.offer(path.String(), f, r)
+		if t.Mark, err = p.mark(g, o, f, r); err != nil || r.array.Pointer != nil || r.temporary {
+			return err
 		}
-		return err
+		t.Offer = p.board.Offer(path.String(), r.array.Array, func(place kit.Placement) (core.Lease, *holds.Kept, error) {
+			return p.enter(f, r, place, false)
+		})
+		return nil
 	})
 	if err != nil {
 		return about("publish", name, "", err)
@@ -50,8 +55,8 @@ func (p *Program) Publish(g *py.GIL, name string, o py.Object) error {
 	g.Keep(o)
 	before, refused := p.published.Put(path.String(), t)
 	p.state.Touch()
-	p.withdraw(g, refused)
-	p.withdraw(g, before.Offer)
+	p.board.Withdraw(g, refused)
+	p.board.Withdraw(g, before.Offer)
 	before.Drop(g)
 	return nil
 }
@@ -96,7 +101,7 @@ func (p *Program) Unpublish(g *py.GIL, name string) error {
 		return &core.PythonError{Type: "KeyError", Message: "no array is published as " + strconv.Quote(name)}
 	}
 	p.state.Touch()
-	p.withdraw(g, before.Offer)
+	p.board.Withdraw(g, before.Offer)
 	before.Drop(g)
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/board"
 )
 
 // Program is the running Python program as a [core.Producer] and a [core.Waiter]. All methods are
@@ -24,14 +25,13 @@ import (
 type Program struct {
 	interp    *py.Interp
 	plugin    string
-	heap      kit.Heap // nil: none
 	heapState string
 	router    *kit.Router
 	leases    kit.Leases
 	holds     *holds.Keeper
 	state     progress.State
 	published published.Names
-	offers    offers
+	board     *published.Board
 	thread    *py.Thread // of the ring, and used by its goroutine alone
 
 	frameworks []*framework // as the adapters were given; the slice does not change
@@ -68,12 +68,12 @@ func New(interp *py.Interp, plugin string, adapters ...Adapter) *Program {
 	p := &Program{
 		interp:    interp,
 		plugin:    plugin,
-		heap:      h,
 		heapState: heapState,
 		router:    kit.NewRouter(h),
 		holds:     holds.New(interp),
 		generic:   framework{name: genericName},
 	}
+	p.board = published.NewBoard(p.router, &p.leases, h)
 	for _, a := range adapters {
 		p.frameworks = append(p.frameworks, &framework{name: a.Framework(), adapter: a})
 	}
@@ -87,6 +87,9 @@ func (p *Program) Close() error {
 	p.published.CloseMarks()
 	return errors.Join(err, p.router.Close())
 }
+
+// Publishes implements [handoff.Publisher].
+func (p *Program) Publishes(poster *board.Poster) { p.board.Use(poster) }
 
 // env gives what an adapter is told, or false if its framework is not loaded.
 func (p *Program) env(g *py.GIL, f *framework) (*Env, bool, error) {
@@ -153,7 +156,7 @@ func (p *Program) describe() core.Info {
 		PID:         os.Getpid(),
 		SharedHeap:  p.heapState,
 		Frameworks:  p.lastInfo,
-		Leases:      p.standing(),
+		Leases:      p.board.Standing(),
 	}
 	for _, f := range p.frameworks {
 		info.Adapters = append(info.Adapters, f.name)

@@ -6,11 +6,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
-	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda/export"
-	"github.com/ndbridge/ndbridge/internal/board"
 )
 
 // Target is an object that a name leads to.
@@ -18,13 +15,6 @@ type Target struct {
 	Object py.Object
 	Mark   *export.Mark // the work that an array on a GPU waits for, if it was said when it was published
 	Offer  *Offer       // what stands on the board for it, of which the program looks after the end; nil: nothing
-}
-
-// Offer is a lease that the host can take without asking.
-type Offer struct {
-	Note  *board.Note
-	Lease core.LeaseID // ends with the offer, and with the last lease that was taken
-	Kept  *holds.Kept  // what it holds in Python
 }
 
 // Close gives the mark up.
@@ -76,7 +66,7 @@ func (n *Names) Put(name string, t Target) (before Target, refused *Offer) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	before = n.objects[name]
-	if t.Offer != nil && !t.Offer.Note.Show() {
+	if t.Offer != nil && !t.Offer.note.Show() {
 		refused, t.Offer = t.Offer, nil
 	}
 	switch {
@@ -88,21 +78,6 @@ func (n *Names) Put(name string, t Target) (before Target, refused *Offer) {
 		n.objects[name] = t
 	}
 	return before, refused
-}
-
-// TakeStale gives the offers that a fork has ended, whose targets have none any more.
-func (n *Names) TakeStale() []*Offer {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	var stale []*Offer
-	for name, t := range n.objects {
-		if t.Offer != nil && t.Offer.Note.Stale() {
-			stale = append(stale, t.Offer)
-			t.Offer = nil
-			n.objects[name] = t
-		}
-	}
-	return stale
 }
 
 // CloseMarks is for the end, when nothing is leased any more.
