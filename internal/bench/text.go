@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"text/tabwriter"
 	"time"
 )
@@ -34,19 +35,20 @@ func TimeText(d time.Duration) string {
 // Print writes the rows as a table.
 func (r Rows) Print(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "way\tframework\tsize\tcallers\tp50\tp99\tp99.9\tn\tallocations\t")
+	line := func(format string, args ...any) { _, _ = fmt.Fprintf(table, format, args...) } // Flush has the error
+	line("way\tframework\tsize\tcallers\tp50\tp99\tp99.9\tn\tallocations\t\n")
 	for _, row := range r {
 		size, callers, allocations := "", "", ""
 		if row.Bytes > 0 {
 			size = SizeText(row.Bytes)
 		}
 		if row.Callers > 0 {
-			callers = fmt.Sprint(row.Callers)
+			callers = strconv.Itoa(row.Callers)
 		}
 		if row.Allocations != nil {
 			allocations = fmt.Sprintf("%.1f", *row.Allocations)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t\n", row.Way, row.Framework, size, callers,
+		line("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t\n", row.Way, row.Framework, size, callers,
 			TimeText(row.P50), TimeText(row.P99), TimeText(row.P999), row.N, allocations)
 	}
 	return table.Flush()

@@ -50,8 +50,10 @@ func measure(ctx context.Context, opts options, out io.Writer) (_ *report, err e
 	if err := l.close(); err != nil {
 		return nil, err
 	}
-	if l.report.Heap, err = measureHeap(ctx, opts, out); err != nil {
-		return nil, err
+	if len(opts.heapSizes) > 0 {
+		if l.report.Heap, err = measureHeap(ctx, opts, out); err != nil {
+			return nil, err
+		}
 	}
 	l.report.Goals = goals(l.report, opts.sizes)
 	return l.report, nil

@@ -108,9 +108,8 @@ func (r request) measure(ctx context.Context, client flight.Client) answer {
 		if i >= r.Warm {
 			a.Took = append(a.Took, took)
 		}
-		if r.Bytes > 1<<20 {
-			batches = nil
-			runtime.GC() // before others are measured
+		if r.Bytes >= 1<<20 {
+			runtime.GC() // here, and not while others are measured
 		}
 	}
 	return a
