@@ -21,7 +21,7 @@ type Key struct {
 	Way       string `json:"way"`
 	Framework string `json:"framework,omitempty"`
 	Bytes     int    `json:"bytes,omitempty"`
-	Callers   int    `json:"callers,omitempty"` // at the same time
+	Callers   int    `json:"callers,omitempty"` // at the same time; 0 means one
 }
 
 func (k Key) String() string {

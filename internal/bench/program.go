@@ -179,9 +179,9 @@ func (p *Program) Caller(name string) (Caller, error) {
 	if err != nil {
 		return Caller{}, err
 	}
-	var view *core.View
+	var view core.View
 	return Caller{
-		Do:   func(ctx context.Context) (err error) { view, err = source.View(ctx); return err },
-		Tidy: func() error { return view.Close() },
+		Do:   func(ctx context.Context) error { return source.Into(ctx, &view) },
+		Tidy: view.Close,
 	}, nil
 }

@@ -43,7 +43,7 @@ func StartWorker(process *exec.Cmd, stderr io.Writer) (*Worker, error) {
 		return nil, err
 	}
 	if err := process.Start(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("start %s: %w", process.Path, err)
 	}
 	var has struct{ Versions, Missing map[string]string }
 	if err := w.read(&has); err != nil {

@@ -52,7 +52,7 @@ func hammer(ctx context.Context, p *bench.Program, opts options) (*hammered, err
 	begin := time.Now()
 	var callers sync.WaitGroup
 	for range hammerCallers {
-		sources, err := targets(p, opts.sizes[0])
+		sources, err := targets(p, opts.plan.Sizes[0])
 		if err != nil {
 			return nil, err
 		}
@@ -140,15 +140,15 @@ type hammering struct {
 }
 
 func (h *hammering) call(ctx context.Context, targets []target) {
+	var v core.View
 	for i := 0; !h.stop.Load(); i++ {
 		t := targets[i%len(targets)]
-		v, err := t.source.View(ctx)
-		if err != nil {
+		if err := t.source.Into(ctx, &v); err != nil {
 			h.mistake(&h.errors, t, err)
 			continue
 		}
 		h.views.Add(1)
-		if err := wrong(v, t.check); err != nil {
+		if err := wrong(&v, t.check); err != nil {
 			h.mistake(&h.wrong, t, err)
 		}
 		if err := v.Close(); err != nil {

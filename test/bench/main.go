@@ -25,9 +25,7 @@ type options struct {
 	json    string // file to write
 	program io.Writer
 
-	sizes     []int // of arrays, in bytes, the smallest first
-	rounds    int
-	turn      int // calls of a view in a turn
+	plan      bench.Plan
 	idle      time.Duration
 	hammer    time.Duration
 	heapSizes []heapSize
@@ -52,7 +50,7 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	opts := options{
-		program: os.Stderr, sizes: []int{4 * bench.KiB, bench.MiB, 64 * bench.MiB, bench.GiB}, turn: 200,
+		program: os.Stderr, plan: bench.Plan{Sizes: []int{4 * bench.KiB, bench.MiB, 64 * bench.MiB, bench.GiB}, Turn: 200},
 		idle: 10 * time.Second, heapSizes: fullHeapSizes(),
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
@@ -62,7 +60,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&opts.flight, "flight", "", "the client of Arrow Flight")
 	flags.StringVar(&opts.lib, "lib", os.Getenv("NDBRIDGE_LIB"), "folder of the plugins")
 	flags.StringVar(&opts.json, "json", "", "file for the results")
-	flags.IntVar(&opts.rounds, "rounds", 100, "how often all is measured, in turns")
+	flags.IntVar(&opts.plan.Rounds, "rounds", 100, "how often all is measured, in turns")
 	flags.DurationVar(&opts.hammer, "hammer", 2*time.Minute, "how long 8 callers go at full rate")
 	noHeap := flags.Bool("no-heap", false, "leave the comparison of the shared heap out")
 	brief := flags.Bool("brief", false, "only a few small measurements, to see that all works")
@@ -70,7 +68,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if *brief {
-		opts.sizes, opts.rounds, opts.turn = []int{4 * bench.KiB, bench.MiB}, 2, 20
+		opts.plan = bench.Plan{Sizes: []int{4 * bench.KiB, bench.MiB}, Rounds: 2, Turn: 20}
 		opts.idle, opts.hammer, opts.heapSizes = 200*time.Millisecond, time.Second, briefHeapSizes()
 	}
 	if *noHeap {

@@ -23,7 +23,7 @@ type lab struct {
 	out      io.Writer
 	dir      string
 	report   *report
-	subjects []*bench.Subject
+	plan     bench.Plan
 	spinning *bench.Program // the one with the default of the hand-off
 	ends     []func() error
 }
@@ -34,13 +34,14 @@ func measure(ctx context.Context, opts options, out io.Writer) (_ *report, err e
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	l := &lab{opts: opts, out: out, dir: dir, report: &report{}}
+	l := &lab{opts: opts, out: out, dir: dir, report: &report{}, plan: opts.plan}
 	defer func() { err = errors.Join(err, l.close()) }()
 	if err := l.prepare(ctx); err != nil {
 		return nil, err
 	}
-	l.say("measuring all ways, in %d rounds", opts.rounds)
-	if l.report.Rows, err = bench.Interleave(ctx, opts.rounds, l.subjects); err != nil {
+	l.report.LeftOut = l.plan.LeftOut
+	l.say("measuring all ways, in %d rounds", opts.plan.Rounds)
+	if l.report.Rows, err = l.plan.Run(ctx); err != nil {
 		return nil, err
 	}
 	l.say("8 callers at full rate for %v", opts.hammer)
@@ -55,7 +56,7 @@ func measure(ctx context.Context, opts options, out io.Writer) (_ *report, err e
 			return nil, err
 		}
 	}
-	l.report.Goals = goals(l.report, opts.sizes)
+	l.report.Goals = goals(l.report, opts.plan.Sizes)
 	return l.report, nil
 }
 
@@ -68,14 +69,6 @@ func (l *lab) close() error {
 	}
 	l.ends = nil
 	return errors.Join(errs...)
-}
-
-// add has a way measured. A turn of calls follows as many that do not count.
-func (l *lab) add(k bench.Key, calls int, callers ...bench.Caller) *bench.Subject {
-	const warm = 10
-	s := &bench.Subject{Key: k, Turn: bench.Calls(min(warm, calls), calls, callers...)}
-	l.subjects = append(l.subjects, s)
-	return s
 }
 
 // prepare starts all that is measured. The first program is alone when what it costs while nothing happens
@@ -107,14 +100,14 @@ func (l *lab) prepareLimits(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", way.name, err)
 		}
 		l.ends = append(l.ends, end)
-		l.add(bench.Key{Way: way.name}, l.opts.turn, caller)
+		l.plan.Add(bench.Key{Way: way.name}, l.plan.Turn, caller)
 	}
 	return nil
 }
 
 // Ours.
 const (
-	ours          = "ndbridge"
+	ours          = bench.Ours
 	oursAsleep    = "ndbridge, asleep"
 	oursGRPC      = "ndbridge, by gRPC"
 	published     = "ndbridge, published"
@@ -128,14 +121,14 @@ func (l *lab) prepareOurs(ctx context.Context) error {
 		calls int
 		set   func(p *hostplugin.Program)
 	}{
-		{ours, l.opts.turn, func(p *hostplugin.Program) { p.HandoffSpin = new(handoffSpin) }},
-		{oursAsleep, l.opts.turn / 2, func(p *hostplugin.Program) { p.HandoffSpin = new(time.Duration(0)) }},
-		{oursGRPC, l.opts.turn / 10, func(p *hostplugin.Program) { p.Handoff = new(false) }},
+		{ours, l.plan.Turn, func(p *hostplugin.Program) { p.HandoffSpin = new(handoffSpin) }},
+		{oursAsleep, l.plan.Turn / 2, func(p *hostplugin.Program) { p.HandoffSpin = new(time.Duration(0)) }},
+		{oursGRPC, l.plan.Turn / 10, func(p *hostplugin.Program) { p.Handoff = new(false) }},
 	} {
 		l.say("starting %s", way.name)
 		p := hostplugin.Program{Python: l.opts.python}
 		way.set(&p)
-		program, err := bench.Start(ctx, l.dir, p, bench.Arrays{Frameworks: frameworks(), Sizes: l.opts.sizes},
+		program, err := bench.Start(ctx, l.dir, p, bench.Arrays{Frameworks: frameworks(), Sizes: l.plan.Sizes},
 			hostplugin.WithLibDir(l.opts.lib), hostplugin.WithOutput(l.opts.program, l.opts.program))
 		if err != nil {
 			return err
@@ -175,15 +168,11 @@ func (l *lab) first(ctx context.Context, program *bench.Program) (err error) {
 // addViews has views of a program's arrays measured: of all sizes, and of the smallest by several callers.
 func (l *lab) addViews(p *bench.Program, way string, calls int) error {
 	for _, framework := range frameworks() {
-		for _, size := range l.opts.sizes {
-			caller, err := p.Caller(bench.Name(framework, size))
-			if err != nil {
-				return err
-			}
-			l.add(bench.Key{Way: way, Framework: framework, Bytes: size, Callers: 1}, calls, caller).Count = caller
+		if err := l.plan.AddViews(p, way, framework, calls); err != nil {
+			return err
 		}
 		for _, n := range []int{2, 8} {
-			k := bench.Key{Way: way, Framework: framework, Bytes: l.opts.sizes[0], Callers: n}
+			k := bench.Key{Way: way, Framework: framework, Bytes: l.plan.Sizes[0], Callers: n}
 			var callers []bench.Caller
 			for range n {
 				caller, err := p.Caller(bench.Name(framework, k.Bytes))
@@ -192,7 +181,7 @@ func (l *lab) addViews(p *bench.Program, way string, calls int) error {
 				}
 				callers = append(callers, caller)
 			}
-			l.add(k, max(calls/n, 1), callers...)
+			l.plan.Add(k, max(calls/n, 1), callers...)
 		}
 	}
 	return nil
@@ -202,28 +191,28 @@ func (l *lab) addViews(p *bench.Program, way string, calls int) error {
 // beside the latter an array that it has not published.
 func (l *lab) addPublished(p *bench.Program) error {
 	for _, framework := range frameworks() {
-		for _, size := range []int{l.opts.sizes[0], l.opts.sizes[len(l.opts.sizes)-1]} {
+		for _, size := range []int{l.plan.Sizes[0], l.plan.Sizes[len(l.plan.Sizes)-1]} {
 			caller, err := p.Caller(bench.PublishedName(framework, size))
 			if err != nil {
 				return err
 			}
-			l.add(bench.Key{Way: published, Framework: framework, Bytes: size, Callers: 1}, l.opts.turn, caller).Count = caller
+			l.plan.Add(bench.Key{Way: published, Framework: framework, Bytes: size}, l.plan.Turn, caller).Count = caller
 		}
 	}
 	const framework = "numpy"
-	size := l.opts.sizes[0]
+	size := l.plan.Sizes[0]
 	for _, way := range []struct {
 		name, array string
 		calls       int
 	}{
-		{publishedBusy, bench.PublishedName(framework, size), l.opts.turn / 4},
-		{pulledBusy, bench.Name(framework, size), max(l.opts.turn/50, 2)},
+		{publishedBusy, bench.PublishedName(framework, size), l.plan.Turn / 4},
+		{pulledBusy, bench.Name(framework, size), max(l.plan.Turn/50, 2)},
 	} {
 		caller, err := p.Caller(way.array)
 		if err != nil {
 			return err
 		}
-		s := l.add(bench.Key{Way: way.name, Framework: framework, Bytes: size, Callers: 1}, way.calls, caller)
+		s := l.plan.Add(bench.Key{Way: way.name, Framework: framework, Bytes: size}, way.calls, caller)
 		s.Turn = whileBusy(p, s.Turn)
 	}
 	return nil
@@ -241,52 +230,6 @@ func whileBusy(p *bench.Program, turn bench.Turn) bench.Turn {
 	}
 }
 
-// The ways of Python.
-const (
-	ownExport   = "__dlpack__"
-	stridedView = "StridedMemoryView"
-	torchQueue  = "torch.multiprocessing Queue"
-	arrowFlight = "Arrow Flight"
-)
-
-// addWorker has a way measured that a process measures by itself, for each size. It is left out if it cannot
-// be had.
-func (l *lab) addWorker(w *bench.Worker, way, framework string, pace func(size int) (calls, every int)) {
-	for i, size := range l.opts.sizes {
-		k := bench.Key{Way: way, Framework: framework, Bytes: size}
-		if i == 0 {
-			if _, err := w.Measure(k, 0, 1); err != nil {
-				l.report.leaveOut(way+", "+framework, err.Error())
-				return
-			}
-		}
-		calls, every := pace(size)
-		l.subjects = append(l.subjects, &bench.Subject{Key: k, Turn: w.Turn(k, min(calls/10, 10), calls), Every: every})
-	}
-}
-
-// The paces: how many calls at a time, in one of how many rounds.
-
-// inProcess is that of what takes a microsecond.
-func (l *lab) inProcess(int) (calls, every int) { return l.opts.turn, 1 }
-
-// anySize is that of what takes as long for all sizes.
-func (l *lab) anySize(int) (calls, every int) { return l.opts.turn / 10, 1 }
-
-// copied is that of what copies the array.
-func (l *lab) copied(size int) (calls, every int) {
-	switch {
-	case size < bench.MiB:
-		return l.opts.turn / 10, 1
-	case size < 32*bench.MiB:
-		return max(l.opts.turn/100, 1), 1
-	case size < bench.GiB:
-		return 1, max(l.opts.rounds/10, 1)
-	default:
-		return 1, max(l.opts.rounds/2, 1)
-	}
-}
-
 func (l *lab) preparePython(ctx context.Context) error {
 	w, err := bench.StartWays(ctx, l.opts.python, l.dir, l.opts.program)
 	if err != nil {
@@ -294,16 +237,21 @@ func (l *lab) preparePython(ctx context.Context) error {
 	}
 	l.ends = append(l.ends, w.Close)
 	for _, framework := range frameworks() {
-		l.addWorker(w, ownExport, framework, l.inProcess)
+		l.plan.AddWorker(w, bench.OwnExport, framework, bench.InProcess)
 	}
-	for _, way := range []string{torchQueue, "torch.multiprocessing SimpleQueue"} {
-		l.addWorker(w, way, "torch", l.anySize)
-	}
-	l.addWorker(w, "shared_memory", "numpy", l.anySize)
-	l.addWorker(w, "shared_memory, copied in", "numpy", l.copied)
-	l.addWorker(w, "pickle over a pipe", "numpy", l.copied)
+	l.plan.AddWorker(w, bench.TorchQueue, "torch", bench.AnySize)
+	l.plan.AddWorker(w, bench.TorchSimpleQueue, "torch", bench.AnySize)
+	l.plan.AddWorker(w, bench.SharedMemory, "numpy", bench.AnySize)
+	l.plan.AddWorker(w, bench.SharedMemoryCopy, "numpy", bench.Copied)
+	l.plan.AddWorker(w, bench.Pickle, "numpy", bench.Copied)
 	return nil
 }
+
+// The ways of which a process of another kind has the array.
+const (
+	grpcBytes   = "gRPC bytes"
+	arrowFlight = "Arrow Flight"
+)
 
 func (l *lab) prepareGRPC(ctx context.Context) error {
 	p, err := startGRPC(ctx, l.opts, l.dir)
@@ -311,9 +259,9 @@ func (l *lab) prepareGRPC(ctx context.Context) error {
 		return err
 	}
 	l.ends = append(l.ends, p.close)
-	for _, size := range l.opts.sizes {
-		calls, every := l.copied(size)
-		l.add(bench.Key{Way: "gRPC bytes", Framework: "numpy", Bytes: size}, calls, p.caller(size)).Every = every
+	for _, size := range l.plan.Sizes {
+		calls, every := bench.Copied(&l.plan, size)
+		l.plan.Add(bench.Key{Way: grpcBytes, Framework: "numpy", Bytes: size}, calls, p.caller(size)).Every = every
 	}
 	return nil
 }
@@ -321,24 +269,24 @@ func (l *lab) prepareGRPC(ctx context.Context) error {
 // prepareFlight starts the client of Arrow Flight, which has a server in Python.
 func (l *lab) prepareFlight(ctx context.Context) error {
 	if l.opts.flight == "" || l.opts.more == "" {
-		l.report.leaveOut(arrowFlight, "no client was built, or there is no interpreter with pyarrow")
+		l.plan.LeaveOut(arrowFlight, "no client was built, or there is no interpreter with pyarrow")
 		return nil
 	}
 	socket := filepath.Join(l.dir, "flight")
 	w, err := bench.StartWorker(exec.CommandContext(ctx, l.opts.flight, l.opts.more, socket), l.opts.program)
 	if err != nil {
-		l.report.leaveOut(arrowFlight, err.Error())
+		l.plan.LeaveOut(arrowFlight, err.Error())
 		return nil
 	}
 	l.ends = append(l.ends, w.Close)
-	l.addWorker(w, arrowFlight, "numpy", l.copied)
+	l.plan.AddWorker(w, arrowFlight, "numpy", bench.Copied)
 	return nil
 }
 
 // prepareCUDA starts an interpreter with cuda.core, whose views of numpy arrays are made in process.
 func (l *lab) prepareCUDA(ctx context.Context) error {
 	if l.opts.cuda == "" {
-		l.report.leaveOut(stridedView, "there is no interpreter with cuda.core")
+		l.plan.LeaveOut(bench.StridedView, "there is no interpreter with cuda.core")
 		return nil
 	}
 	w, err := bench.StartWays(ctx, l.opts.cuda, l.dir, l.opts.program)
@@ -346,6 +294,6 @@ func (l *lab) prepareCUDA(ctx context.Context) error {
 		return err
 	}
 	l.ends = append(l.ends, w.Close)
-	l.addWorker(w, stridedView, "numpy", l.inProcess)
+	l.plan.AddWorker(w, bench.StridedView, "numpy", bench.InProcess)
 	return nil
 }

@@ -22,7 +22,7 @@ type idleCost struct {
 // measureIdle looks at how long this process and the program ran, while a session is open that was used
 // before.
 func measureIdle(ctx context.Context, p *bench.Program, opts options) (idleCost, error) {
-	caller, err := p.Caller(bench.Name("numpy", opts.sizes[0]))
+	caller, err := p.Caller(bench.Name("numpy", opts.plan.Sizes[0]))
 	if err != nil {
 		return idleCost{}, err
 	}

@@ -10,22 +10,14 @@ import (
 
 // report is what build/bench/handoff.json holds. Durations are in nanoseconds.
 type report struct {
-	Machine bench.Machine `json:"machine"`
-	Goals   []goal        `json:"goals"`
-	Rows    bench.Rows    `json:"rows"`
-	LeftOut []leftOut     `json:"left_out"`
-	Idle    idleCost      `json:"idle"`
-	Hammer  *hammered     `json:"hammer"`
-	Heap    []heapRow     `json:"shared_heap"`
+	Machine bench.Machine   `json:"machine"`
+	Goals   []goal          `json:"goals"`
+	Rows    bench.Rows      `json:"rows"`
+	LeftOut []bench.LeftOut `json:"left_out"`
+	Idle    idleCost        `json:"idle"`
+	Hammer  *hammered       `json:"hammer"`
+	Heap    []heapRow       `json:"shared_heap"`
 }
-
-// leftOut is a way that could not be measured.
-type leftOut struct {
-	Way string `json:"way"`
-	Why string `json:"why"`
-}
-
-func (r *report) leaveOut(way, why string) { r.LeftOut = append(r.LeftOut, leftOut{way, why}) }
 
 func (r *report) print(out io.Writer) error {
 	m := r.Machine

@@ -103,6 +103,6 @@ needs no change.`,
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.AddCommand(newView(env), newList(env), newRun(env), newDoctor(env), newQuirks(env), newVersion(env))
+	root.AddCommand(newView(env), newList(env), newRun(env), newDoctor(env), newBench(env), newQuirks(env), newVersion(env))
 	return root
 }
