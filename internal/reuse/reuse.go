@@ -27,6 +27,7 @@ type Resource interface {
 // Cache holds resources by their keys. All methods are safe for concurrent use.
 type Cache[K comparable, R Resource] struct {
 	limits Limits
+	begin  time.Time // of all times: to look at the clock alone is quicker than to ask for the time
 
 	mu      sync.Mutex
 	current map[K]*Entry[K, R]  // the newest of each key
@@ -47,14 +48,15 @@ type Entry[K comparable, R Resource] struct {
 	// Guarded by cache.mu.
 	resource   R
 	users      int
-	since      time.Time    // idle since then
-	prev, next *Entry[K, R] // in the ring of what is idle, or nil
+	since      time.Duration // idle since then
+	prev, next *Entry[K, R]  // in the ring of what is idle, or nil
 }
 
 // New makes an empty cache. It must be closed.
 func New[K comparable, R Resource](limits Limits) *Cache[K, R] {
 	c := &Cache[K, R]{
 		limits:  limits,
+		begin:   time.Now(),
 		current: make(map[K]*Entry[K, R]),
 		busy:    make(map[K]chan struct{}),
 	}
@@ -147,11 +149,14 @@ func (e *Entry[K, R]) Release() error {
 		c.mu.Unlock()
 		return nil
 	}
-	now := time.Now()
+	now := time.Since(c.begin)
 	e.since = now
 	c.add(e)
 	drop := c.evict(now)
 	c.mu.Unlock()
+	if drop == nil {
+		return nil
+	}
 	return c.end(drop)
 }
 
@@ -159,7 +164,7 @@ func (e *Entry[K, R]) Release() error {
 func (c *Cache[K, R]) Close() error {
 	c.mu.Lock()
 	c.closed = true
-	drop := c.evict(time.Now())
+	drop := c.evict(time.Since(c.begin))
 	c.mu.Unlock()
 	return c.end(drop)
 }
@@ -172,11 +177,11 @@ type dropped[K comparable, R Resource] struct {
 
 // evict takes out what is idle for too long or too much, and sets the time for the next look. The
 // caller holds the lock, and ends what it gets after letting it go: that takes time.
-func (c *Cache[K, R]) evict(now time.Time) (drop []dropped[K, R]) {
+func (c *Cache[K, R]) evict(now time.Duration) (drop []dropped[K, R]) {
 	for e := c.idle.next; e != &c.idle; e = c.idle.next {
 		replaced := c.current[e.key] != e
 		tooMuch := c.count > c.limits.Count || c.bytes > c.limits.Bytes && c.count > 1
-		if !c.closed && !replaced && !tooMuch && now.Sub(e.since) < c.limits.Time {
+		if !c.closed && !replaced && !tooMuch && now-e.since < c.limits.Time {
 			break
 		}
 		c.remove(e)
@@ -196,17 +201,17 @@ func (c *Cache[K, R]) evict(now time.Time) (drop []dropped[K, R]) {
 
 // schedule makes expire run when the longest idle resource is due, or before: what is used again and again
 // does not set the time anew with each use. The caller holds the lock.
-func (c *Cache[K, R]) schedule(now time.Time) {
+func (c *Cache[K, R]) schedule(now time.Duration) {
 	switch front := c.idle.next; {
 	case front == &c.idle && c.closed && c.armed:
 		c.expiry.Stop()
 		c.armed = false
 	case front == &c.idle || c.armed:
 	case c.expiry == nil:
-		c.expiry = time.AfterFunc(c.limits.Time-now.Sub(front.since), c.expire)
+		c.expiry = time.AfterFunc(c.limits.Time-(now-front.since), c.expire)
 		c.armed = true
 	default:
-		c.expiry.Reset(c.limits.Time - now.Sub(front.since))
+		c.expiry.Reset(c.limits.Time - (now - front.since))
 		c.armed = true
 	}
 }
@@ -214,7 +219,7 @@ func (c *Cache[K, R]) schedule(now time.Time) {
 func (c *Cache[K, R]) expire() {
 	c.mu.Lock()
 	c.armed = false
-	drop := c.evict(time.Now())
+	drop := c.evict(time.Since(c.begin))
 	c.mu.Unlock()
 	_ = c.end(drop) // closing what is open does not fail, and there is nobody to tell
 }
