@@ -2,14 +2,10 @@ package hostplugin
 
 import (
 	"context"
-	"errors"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/gpus"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/lessor"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/memory"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/views"
-	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
 // Source is an array of a program that is looked at again and again. All methods are safe for concurrent
@@ -78,57 +74,10 @@ func (s *Source) Into(ctx context.Context, v *core.View, opts ...ViewOption) err
 	}
 	grant, err := s.session.lessor.Lease(ctx, s.source, req)
 	if err == nil {
-		err = s.open(ctx, v, grant)
+		err = s.session.views.Open(ctx, &s.session.memory, v, s.name, grant, &s.last)
 	}
 	if err != nil {
 		return s.session.wrap(op, s.name, err)
 	}
 	return nil
-}
-
-// open makes v a view of what was granted. After an error the lease is given back.
-func (s *Source) open(ctx context.Context, v *core.View, grant handoff.Grant) error {
-	lease, err := s.session.views.Add(grant.ID)
-	if err != nil {
-		return err
-	}
-	if _, onGPU := gpus.Of(grant.Lease.Handle); onGPU {
-		return s.openGPU(ctx, v, grant, lease)
-	}
-	mapped, err := s.session.memory.Host(ctx, grant.Lease, &s.last)
-	if err != nil {
-		return errors.Join(err, lease.Release())
-	}
-	opts := s.describe(grant)
-	opts.Release = lease.Release
-	if err := v.Open(grant.Lease.Layout, mapped, &opts); err != nil {
-		if mapped != nil {
-			err = errors.Join(err, mapped.Close())
-		}
-		return errors.Join(err, lease.Release())
-	}
-	return s.session.lend(lease, v)
-}
-
-// openGPU is open for memory of a GPU, which gives the lease back itself, when the GPU is done with it.
-func (s *Source) openGPU(ctx context.Context, v *core.View, grant handoff.Grant, lease *views.Lease) error {
-	release := func() { _ = lease.Release() } // it never fails
-	mapped, layout, err := s.session.memory.OfGPU(ctx, grant.Whole(), release)
-	if err != nil {
-		return errors.Join(err, lease.Release())
-	}
-	opts := s.describe(grant)
-	if err := v.Open(layout, mapped, &opts); err != nil {
-		return errors.Join(err, mapped.Close())
-	}
-	return s.session.lend(lease, v)
-}
-
-// describe says what a view of a grant is.
-func (s *Source) describe(grant handoff.Grant) core.ViewOptions {
-	l := grant.Lease
-	return core.ViewOptions{
-		Name: s.name, Framework: l.Framework, Route: l.Route, Reason: l.Reason,
-		Quirks: l.Quirks, Writable: l.Writable, Fence: grant.Fence,
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/views"
 )
 
 // View gives a view of one array of the program: its own memory, or, if that cannot be shared and
@@ -26,14 +25,6 @@ import (
 func (s *Session) View(ctx context.Context, name string, opts ...ViewOption) (*core.View, error) {
 	source := Source{session: s, name: name, source: s.lessor.Named(name)}
 	return source.View(ctx, opts...)
-}
-
-// lend lets v be closed with the session.
-func (s *Session) lend(lease *views.Lease, v *core.View) error {
-	if !s.views.Lend(lease, v) {
-		return errors.Join(&core.Error{Kind: core.ErrClosed}, v.Close())
-	}
-	return nil
 }
 
 // stray gives back a lease that nobody waited for any more, unless it is that of a view.

@@ -56,9 +56,15 @@ func limit(ctx context.Context, mode string) (bench.Caller, func() error, error)
 	if err != nil {
 		return bench.Caller{}, nil, errors.Join(err, end())
 	}
-	request, got := make([]byte, 16), make([]byte, ring.MaxAnswer)
+	request := make([]byte, 16)
 	do := func(ctx context.Context) error {
-		_, err := client.Call(ctx, request, got)
+		lane, err := client.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		if _, _, err = lane.Call(ctx, request); err == nil {
+			lane.Release()
+		}
 		return err
 	}
 	return bench.Caller{Do: do}, func() error { client.Close(); return end() }, nil

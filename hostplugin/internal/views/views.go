@@ -100,15 +100,6 @@ func (s *Set) end(l *Lease) {
 	s.release(id)
 }
 
-// Lend says that v is the view of a lease, or reports false after Close.
-func (s *Set) Lend(l *Lease, v *core.View) bool {
-	view := v.Ref()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l.view = view
-	return !s.closed
-}
-
 // Close closes all views. After that no more are lent.
 func (s *Set) Close() {
 	s.mu.Lock()
