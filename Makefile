@@ -151,6 +151,7 @@ test: build venvs $(CUDA_DRIVER)/libcuda.so.1 ## Run every test (unit tests with
 	$(TEST_ENV) $(SIMULATED_GPU) $(GO) test -count=1 -tags cuda $(V) ./test/gpu
 	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GO) test -count=1 -tags cuda -run OnGPU $(V) ./test/founding
 	$(TEST_ENV) $(GO) test -C $(OUTSIDE) -race -count=1 $(V) ./...
+	$(TEST_ENV) $(GO) test -C $(BENCH_EXTRAS) -race -count=1 $(V) ./...
 
 .PHONY: matrix
 matrix: build venvs ## Test all versions of the frameworks under all Pythons; writes docs/results/matrix.md (about 60 GB of environments)
@@ -173,10 +174,18 @@ fuzz: ## Run each fuzz target for FUZZTIME (20s)
 		done; \
 	done
 
+# The tools of the benchmark that need modules of their own: the client of Arrow Flight, and the plot.
+BENCH_EXTRAS := test/bench/extras
+# Flags of the benchmark: "-hammer 0s" leaves two minutes out.
+BENCH ?=
+
 .PHONY: bench
-bench: build $(VENV)/all/.done ## Measure against the alternatives; writes build/bench/view.json
+bench: build $(VENV)/all/.done $(VENV)/more/.done $(VENV)/cuda/.done ## Measure against the alternatives and the goals; writes build/bench/handoff.json and .png
 	$(GO) build -trimpath -o $(BUILD)/bench/bench ./test/bench
-	NDBRIDGE_LIB=$(BUILD)/lib $(BUILD)/bench/bench -python $(VENV)/all/bin/python -json $(BUILD)/bench/view.json
+	$(GO) build -C $(BENCH_EXTRAS) -trimpath -o $(BUILD)/bench/ ./flight ./plot
+	NDBRIDGE_LIB=$(BUILD)/lib $(BUILD)/bench/bench -python $(VENV)/all/bin/python -python-arrow $(VENV)/more/bin/python \
+		-python-cuda $(VENV)/cuda/bin/python -flight $(BUILD)/bench/flight -json $(BUILD)/bench/handoff.json $(BENCH)
+	$(BUILD)/bench/plot $(BUILD)/bench/handoff.json $(BUILD)/bench/handoff.png
 
 # A machine with a GPU often has no Go and no network: what runs there is one folder. What it lacks of
 # frameworks and is large goes beside it.
@@ -228,7 +237,9 @@ check-lint: $(BIN)/golangci-lint $(BIN)/buf $(CUDA)/lib/libcuda.a
 		$(GO) vet -tags "$$tags" ./...; \
 		$(GO) fix -diff -tags "$$tags" ./...; \
 	done
-	cd $(OUTSIDE) && $(BIN)/golangci-lint run ./... && $(GO) vet ./... && $(GO) fix -diff ./...
+	for module in $(OUTSIDE) $(BENCH_EXTRAS); do \
+		(cd $$module && $(BIN)/golangci-lint run ./... && $(GO) vet ./... && $(GO) fix -diff ./...); \
+	done
 
 # A host is pure Go: these must build without cgo. So must the contract and the plugin that is not
 # Python.
@@ -248,6 +259,7 @@ check-generated: $(PROTO_TOOLS)
 check-tidy:
 	$(GO) mod tidy -diff
 	$(GO) -C $(OUTSIDE) mod tidy -diff
+	$(GO) -C $(BENCH_EXTRAS) mod tidy -diff
 	$(GO) mod verify
 
 .PHONY: check-rules

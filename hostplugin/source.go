@@ -5,6 +5,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/lessor"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/memory"
 )
 
 // Source is an array of a program that is looked at again and again. All methods are safe for concurrent
@@ -13,6 +14,7 @@ type Source struct {
 	session *Session
 	name    string
 	source  *lessor.Source
+	last    memory.Last
 }
 
 // Source prepares a name for many views: it travels to the program once, and what the program says
@@ -30,7 +32,11 @@ func (s *Source) Name() string { return s.name }
 
 // View gives a view of what the name means now, as [Session.View] does.
 func (s *Source) View(ctx context.Context, opts ...ViewOption) (*core.View, error) {
-	return s.session.view(ctx, s.source, s.name, opts)
+	v := new(core.View)
+	if err := s.Into(ctx, v, opts...); err != nil {
+		return nil, err
+	}
+	return v, nil
 }
 
 // Into is View for those who look all the time: it opens v, which is the zero View or was closed, instead
@@ -55,5 +61,23 @@ func (s *Source) View(ctx context.Context, opts ...ViewOption) (*core.View, erro
 // After an error v is closed, and may be filled again. The errors are those of [Session.View], and one that
 // wraps core.ErrConfig for a view that is open, which stays as it is.
 func (s *Source) Into(ctx context.Context, v *core.View, opts ...ViewOption) error {
-	return s.session.into(ctx, v, s.source, s.name, opts)
+	const op = "view"
+	var req core.Request
+	for _, o := range opts {
+		req = o.applyView(req)
+	}
+	if err := s.session.alive(op, s.name); err != nil {
+		return err
+	}
+	if !v.Closed() {
+		return s.session.wrap(op, s.name, v.Open(core.Layout{}, nil, nil))
+	}
+	grant, err := s.session.lessor.Lease(ctx, s.source, req)
+	if err == nil {
+		err = s.session.views.Open(ctx, &s.session.memory, v, s.name, grant, &s.last)
+	}
+	if err != nil {
+		return s.session.wrap(op, s.name, err)
+	}
+	return nil
 }

@@ -5,10 +5,6 @@ import (
 	"errors"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/gpus"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/lessor"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/views"
-	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
 // View gives a view of one array of the program: its own memory, or, if that cannot be shared and
@@ -27,95 +23,8 @@ import (
 // array), core.ErrUnavailable (the program is gone), core.ErrProtocol or core.ErrPointer (its plugin
 // answered what cannot be), core.ErrClosed, or the error of ctx.
 func (s *Session) View(ctx context.Context, name string, opts ...ViewOption) (*core.View, error) {
-	return s.view(ctx, s.lessor.Named(name), name, opts)
-}
-
-// view gives a new view of a source.
-func (s *Session) view(ctx context.Context, source *lessor.Source, name string, opts []ViewOption) (*core.View, error) {
-	v := new(core.View)
-	if err := s.into(ctx, v, source, name, opts); err != nil {
-		return nil, err
-	}
-	return v, nil
-}
-
-// into makes v a view of a source.
-func (s *Session) into(ctx context.Context, v *core.View, source *lessor.Source, name string, opts []ViewOption) error {
-	const op = "view"
-	var req core.Request
-	for _, o := range opts {
-		req = o.applyView(req)
-	}
-	if err := s.alive(op, name); err != nil {
-		return err
-	}
-	if !v.Closed() {
-		return s.wrap(op, name, v.Open(core.Layout{}, nil, nil))
-	}
-	grant, err := s.lessor.Lease(ctx, source, req)
-	if err == nil {
-		err = s.open(ctx, v, name, grant)
-	}
-	if err != nil {
-		return s.wrap(op, name, err)
-	}
-	return nil
-}
-
-// open makes v a view of what was granted. After an error the lease is given back.
-func (s *Session) open(ctx context.Context, v *core.View, name string, grant handoff.Grant) error {
-	lease, err := s.views.Add(grant.ID)
-	if err != nil {
-		return err
-	}
-	if _, onGPU := gpus.Of(grant.Lease.Handle); onGPU {
-		return s.openGPU(ctx, v, name, grant, lease)
-	}
-	mapped, err := s.memory.Host(ctx, grant.Lease)
-	if err != nil {
-		return errors.Join(err, lease.Release())
-	}
-	opts := describe(name, grant)
-	opts.Release = lease.Release
-	if err := v.Open(grant.Lease.Layout, mapped, &opts); err != nil {
-		if mapped != nil {
-			err = errors.Join(err, mapped.Close())
-		}
-		return errors.Join(err, lease.Release())
-	}
-	return s.lend(lease, v)
-}
-
-// openGPU is open for memory of a GPU, which gives the lease back itself, when the GPU is done with it.
-func (s *Session) openGPU(
-	ctx context.Context, v *core.View, name string, grant handoff.Grant, lease *views.Lease,
-) error {
-	mapped, layout, err := s.memory.OfGPU(ctx, grant.Whole(), func() { _ = lease.Release() }) // it never fails
-	if err != nil {
-		return errors.Join(err, lease.Release())
-	}
-	opts := describe(name, grant)
-	if err := v.Open(layout, mapped, &opts); err != nil {
-		return errors.Join(err, mapped.Close())
-	}
-	return s.lend(lease, v)
-}
-
-// describe says what a view of a grant is.
-func describe(name string, grant handoff.Grant) core.ViewOptions {
-	l := grant.Lease
-	return core.ViewOptions{
-		Name: name, Framework: l.Framework, Route: l.Route, Reason: l.Reason,
-		Quirks: l.Quirks, Writable: l.Writable, Fence: grant.Fence,
-	}
-}
-
-// lend lets v be closed with the session.
-func (s *Session) lend(lease *views.Lease, v *core.View) error {
-	if !s.views.Lend(lease, v) {
-		return errors.Join(&core.Error{Kind: core.ErrClosed}, v.Close())
-	}
-	return nil
+	source := Source{session: s, name: name, source: s.lessor.Named(name)}
+	return source.View(ctx, opts...)
 }
 
 // stray gives back a lease that nobody waited for any more, unless it is that of a view.

@@ -31,7 +31,7 @@ type Client struct {
 	ring    *ring.Client
 	mapping *shm.Mapping
 	stray   func(core.LeaseID)
-	calls   sync.Pool
+	calls   []call // one for each lane; whoever has the lane has it
 
 	last atomic.Uint32 // number of the last source
 
@@ -47,9 +47,9 @@ type Client struct {
 
 // call is the memory of one call.
 type call struct {
-	request, answer []byte
-	releases        []core.LeaseID
-	about           request
+	request  []byte
+	releases []core.LeaseID
+	about    request
 }
 
 // NewClient maps the ring that a producer has announced, whose descriptor stays the caller's. The error
@@ -69,14 +69,14 @@ func NewClient(file *os.File, r Ring, spin time.Duration, stray func(core.LeaseI
 		return nil, err
 	}
 	c := &Client{mapping: mapping, stray: stray, stop: make(chan struct{}), begin: time.Now(), named: make(map[string]*Source)}
-	c.calls.New = func() any {
-		return &call{
-			request: make([]byte, 0, ring.MaxRequest), answer: make([]byte, ring.MaxAnswer),
-			releases: make([]core.LeaseID, 0, MaxReleases),
-		}
-	}
 	if c.ring, err = ring.NewClient(mapping.Bytes(), spin, callLimit, c.abandoned); err != nil {
 		return nil, errors.Join(err, mapping.Close())
+	}
+	c.calls = make([]call, c.ring.Lanes())
+	for i := range c.calls {
+		c.calls[i] = call{
+			request: make([]byte, 0, ring.MaxRequest), releases: make([]core.LeaseID, 0, MaxReleases),
+		}
 	}
 	return c, nil
 }
@@ -98,81 +98,93 @@ func (c *Client) Close() error {
 // producer: then the error is [ErrAsk], as it is if the ring has ended. Other errors are that of ctx,
 // and what the producer did wrong; after all of them nothing stays leased.
 func (c *Client) Lease(ctx context.Context, s *Source, req core.Request, releases Releases) (Grant, error) {
-	begin := time.Since(c.begin)
-	if len(s.name) > MaxName || begin < time.Duration(s.slow.Load()) {
+	if len(s.name) > MaxName || s.isSlow(c.begin) {
 		return Grant{}, ErrAsk
 	}
-	lease, err := c.lease(ctx, s, req, releases)
-	if errors.Is(err, ErrAsk) {
-		now := time.Since(c.begin)
-		s.asked(now, now-begin)
+	lane, err := c.ring.Acquire(ctx)
+	if err != nil {
+		return Grant{}, c.failed(err)
 	}
-	return lease, err
-}
-
-func (c *Client) lease(ctx context.Context, s *Source, req core.Request, releases Releases) (Grant, error) {
-	m := c.calls.Get().(*call) //nolint:errcheck // it holds nothing else
-	defer c.calls.Put(m)
+	m := &c.calls[lane.Index]
 	ids, turn := releases.Take(m.releases[:0])
 	m.about = request{op: opLease, req: req, source: s.number, releases: ids}
 	if s.number == 0 || !s.known.Load() {
 		m.about.name = s.name
 	}
-	answer, err := c.call(ctx, m)
+	answer, waited, err := lane.Call(ctx, appendRequest(m.request, &m.about))
 	releases.Taken(ids, turn, err == nil)
-	if err != nil {
-		return Grant{}, err
+	var grant Grant
+	if err == nil {
+		grant, err = c.read(s, answer, req)
+		lane.Release()
+	} else {
+		err = c.failed(err)
 	}
+	if err == ErrAsk { //nolint:errorlint // it is never wrapped
+		s.asked(c.begin, waited)
+	}
+	return grant, err
+}
+
+// read takes what the answer to a request for a source says.
+func (c *Client) read(s *Source, answer []byte, req core.Request) (Grant, error) {
 	kind, err := kindOf(answer)
 	if err != nil {
 		return Grant{}, err
 	}
-	s.known.Store(true)
+	if !s.known.Load() {
+		s.known.Store(true)
+	}
 	if kind != answerLease {
 		return Grant{}, ErrAsk
 	}
-	lease, err := s.decode(answer, req)
+	grant, err := s.decode(answer, req)
 	if err != nil {
 		c.stray(leaseIDOf(answer))
 	}
-	return lease, err
+	return grant, err
 }
 
 // Release gives leases back. The error is [ErrAsk] or that of ctx; some may have been given back then.
 func (c *Client) Release(ctx context.Context, ids ...core.LeaseID) error {
-	m := c.calls.Get().(*call) //nolint:errcheck // it holds nothing else
-	defer c.calls.Put(m)
 	for len(ids) > 0 {
 		n := min(len(ids), MaxReleases)
-		m.about = request{op: opRelease, releases: append(m.releases[:0], ids[:n]...)}
-		answer, err := c.call(ctx, m)
-		if err != nil {
+		if err := c.release(ctx, ids[:n]); err != nil {
 			return err
-		}
-		if kind, err := kindOf(answer); err != nil || kind != answerDone {
-			return ErrAsk
 		}
 		ids = ids[n:]
 	}
 	return nil
 }
 
-// call sends what m is about.
-func (c *Client) call(ctx context.Context, m *call) ([]byte, error) {
-	m.request = appendRequest(m.request[:0], &m.about)
-	answer, err := c.ring.Call(ctx, m.request, m.answer)
-	switch {
-	case err == nil:
-		return answer, nil
-	case errors.Is(err, ring.ErrClosed):
-		return nil, ErrAsk
-	case errors.Is(err, ring.ErrSlow):
-		c.sweep()
-		return nil, ErrAsk
-	default:
-		c.sweep()
-		return nil, err
+func (c *Client) release(ctx context.Context, ids []core.LeaseID) error {
+	lane, err := c.ring.Acquire(ctx)
+	if err != nil {
+		return c.failed(err)
 	}
+	m := &c.calls[lane.Index]
+	m.about = request{op: opRelease, releases: ids}
+	answer, _, err := lane.Call(ctx, appendRequest(m.request, &m.about))
+	if err != nil {
+		return c.failed(err)
+	}
+	defer lane.Release()
+	if kind, err := kindOf(answer); err != nil || kind != answerDone {
+		return ErrAsk
+	}
+	return nil
+}
+
+// failed says what an error of the ring means.
+func (c *Client) failed(err error) error {
+	if errors.Is(err, ring.ErrClosed) {
+		return ErrAsk
+	}
+	c.sweep()
+	if errors.Is(err, ring.ErrSlow) {
+		return ErrAsk
+	}
+	return err
 }
 
 // sweep sees to it that answers are taken that nobody waits for any more.

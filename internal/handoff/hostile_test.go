@@ -104,12 +104,17 @@ func TestWildRequests(t *testing.T) {
 		for range rand.IntN(4) {
 			b[rand.IntN(len(b))] = byte(rand.Uint32())
 		}
-		answer, err := client.Call(t.Context(), b[:len(b)-rand.IntN(3)], make([]byte, ring.MaxAnswer))
+		lane, err := client.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, _, err := lane.Call(t.Context(), b[:len(b)-rand.IntN(3)])
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := kindOf(answer); err != nil {
 			t.Errorf("%x is answered with %x: %v", b, answer, err)
 		}
+		lane.Release()
 	}
 }

@@ -73,12 +73,26 @@ func (c *Client) Named(name string) *Source {
 }
 
 // asked remembers how long a request took that the ring had no answer to. What it cannot do now, such as
-// to enter a program that is busy or to copy a large array, it is not asked for again at once.
-func (s *Source) asked(now, took time.Duration) {
+// to enter a program that is busy or to copy a large array, it is not asked for again at once. Times are
+// counted from begin.
+func (s *Source) asked(begin time.Time, took time.Duration) {
 	const share = 20 // of the time that views take by gRPC, the ring may cost about this part
 	if took > serveLimit/2 {
-		s.slow.Store(int64(now + share*took))
+		s.slow.Store(int64(time.Since(begin) + share*took))
 	}
+}
+
+// isSlow reports whether the ring is not to be asked now.
+func (s *Source) isSlow(begin time.Time) bool {
+	until := s.slow.Load()
+	if until == 0 {
+		return false // without a look at the clock
+	}
+	if time.Since(begin) < time.Duration(until) {
+		return true
+	}
+	s.slow.CompareAndSwap(until, 0)
+	return false
 }
 
 // decode reads an answer with a lease from a side that is not trusted, and checks it. A description that

@@ -11,7 +11,7 @@ import (
 
 // Limits bound what stays open without a user. One thing may be of any size.
 type Limits struct {
-	Time  time.Duration // how long it stays; 0 or less: not at all
+	Time  time.Duration // how long it stays, and up to twice as long if it was used often; 0 or less: not at all
 	Count int
 	Bytes int64
 }
@@ -27,58 +27,29 @@ type Resource interface {
 // Cache holds resources by their keys. All methods are safe for concurrent use.
 type Cache[K comparable, R Resource] struct {
 	limits Limits
+	begin  time.Time // of all times
 
 	mu      sync.Mutex
 	current map[K]*Entry[K, R]  // the newest of each key
 	busy    map[K]chan struct{} // being opened, or ended; closed when that is done
-	idle    Entry[K, R]         // the ends of the ring of what is idle; behind it is the longest idle one
-	count   int                 // of what is idle
-	bytes   int64               // of what is idle
-	expiry  *time.Timer         // nil until something was idle
+	list    Entry[K, R]         // the ends of the ring of what was idle when it was put there, the first one first
+	count   int                 // of what is listed
+	bytes   int64               // of what is listed
+	expiry  *time.Timer         // nil until something was listed
 	armed   bool                // expiry runs
 	closed  bool
-}
-
-// Entry is one open resource with a count of its users.
-type Entry[K comparable, R Resource] struct {
-	cache *Cache[K, R]
-	key   K
-
-	// Guarded by cache.mu.
-	resource   R
-	users      int
-	since      time.Time    // idle since then
-	prev, next *Entry[K, R] // in the ring of what is idle, or nil
 }
 
 // New makes an empty cache. It must be closed.
 func New[K comparable, R Resource](limits Limits) *Cache[K, R] {
 	c := &Cache[K, R]{
 		limits:  limits,
+		begin:   time.Now(),
 		current: make(map[K]*Entry[K, R]),
 		busy:    make(map[K]chan struct{}),
 	}
-	c.idle.prev, c.idle.next = &c.idle, &c.idle
+	c.list.prev, c.list.next = &c.list, &c.list
 	return c
-}
-
-// Get is Use if the resource is open. It makes no garbage.
-func (c *Cache[K, R]) Get(key K, size int64) (r R, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.get(key, size)
-}
-
-// get is Get for those who hold the lock.
-func (c *Cache[K, R]) get(key K, size int64) (r R, ok bool) {
-	e, ok := c.current[key]
-	if !ok || e.resource.Size() < size {
-		return r, false
-	}
-	if e.users++; e.next != nil {
-		c.remove(e)
-	}
-	return e.resource, true
 }
 
 // Use gives the resource of a key, for which size bytes are needed: the one that is open if it is large
@@ -89,9 +60,9 @@ func (c *Cache[K, R]) Use(ctx context.Context, key K, size int64, open func(*Ent
 	var none R
 	for {
 		c.mu.Lock()
-		if resource, ok := c.get(key, size); ok {
+		if e, ok := c.current[key]; ok && e.resource.Size() >= size && e.Use() {
 			c.mu.Unlock()
-			return resource, nil
+			return e.resource, nil
 		}
 		other, busy := c.busy[key]
 		if !busy {
@@ -108,60 +79,72 @@ func (c *Cache[K, R]) Use(ctx context.Context, key K, size int64, open func(*Ent
 	c.busy[key] = done
 	c.mu.Unlock()
 
-	e := &Entry[K, R]{cache: c, key: key, users: 1}
+	e := &Entry[K, R]{cache: c, key: key}
+	e.users.Store(1)
 	resource, err := open(e)
 
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	delete(c.busy, key)
 	close(done)
 	if err != nil {
+		c.mu.Unlock()
 		return none, err
 	}
+	var drop []dropped[K, R]
 	e.resource = resource
+	old := c.current[key]
 	c.current[key] = e // a smaller one that it replaces lives on with its users
+	if old != nil && old.listed.Load() {
+		drop = c.out(drop, old)
+	}
+	c.mu.Unlock()
+	_ = c.end(drop) // closing what is open does not fail
 	return resource, nil
 }
 
-// add puts an entry behind all that is idle. The caller holds the lock.
-func (c *Cache[K, R]) add(e *Entry[K, R]) {
-	e.prev, e.next = c.idle.prev, &c.idle
+// idle lists an entry that seems to have no user, or closes it if nothing is kept.
+func (c *Cache[K, R]) idle(e *Entry[K, R]) error {
+	var drop []dropped[K, R]
+	c.mu.Lock()
+	switch {
+	case e.listed.Load():
+	case c.closed || c.current[e.key] != e || c.limits.Time <= 0:
+		drop = c.drop(drop, e)
+	default:
+		now := time.Since(c.begin)
+		c.add(e, now)
+		for c.count > c.limits.Count || c.bytes > c.limits.Bytes && c.count > 1 {
+			if e := c.list.next; e.used.Load() {
+				c.remove(e)
+				c.add(e, now)
+			} else {
+				drop = c.out(drop, e)
+			}
+		}
+		c.arm(now)
+	}
+	c.mu.Unlock()
+	return c.end(drop)
+}
+
+// add lists an entry behind all others. The caller holds the lock.
+func (c *Cache[K, R]) add(e *Entry[K, R], now time.Duration) {
+	e.prev, e.next = c.list.prev, &c.list
 	e.prev.next, e.next.prev = e, e
 	c.count++
 	c.bytes += e.resource.Size()
+	e.since = now
+	e.used.Store(false)
+	e.listed.Store(true)
 }
 
-// remove takes an entry out of what is idle. The caller holds the lock.
+// remove takes an entry out of the list. The caller holds the lock.
 func (c *Cache[K, R]) remove(e *Entry[K, R]) {
+	e.listed.Store(false)
 	e.prev.next, e.next.prev = e.next, e.prev
 	e.prev, e.next = nil, nil
 	c.count--
 	c.bytes -= e.resource.Size()
-}
-
-// Release ends one use. The error is that of closing what is not kept.
-func (e *Entry[K, R]) Release() error {
-	c := e.cache
-	c.mu.Lock()
-	if e.users--; e.users > 0 {
-		c.mu.Unlock()
-		return nil
-	}
-	now := time.Now()
-	e.since = now
-	c.add(e)
-	drop := c.evict(now)
-	c.mu.Unlock()
-	return c.end(drop)
-}
-
-// Close closes what nobody uses. The rest is closed with its last user. It is idempotent.
-func (c *Cache[K, R]) Close() error {
-	c.mu.Lock()
-	c.closed = true
-	drop := c.evict(time.Now())
-	c.mu.Unlock()
-	return c.end(drop)
 }
 
 // dropped is an entry that was taken out, to be ended.
@@ -170,56 +153,83 @@ type dropped[K comparable, R Resource] struct {
 	done  chan struct{} // who opens the key anew waits for it; nil: nobody
 }
 
-// evict takes out what is idle for too long or too much, and sets the time for the next look. The
-// caller holds the lock, and ends what it gets after letting it go: that takes time.
-func (c *Cache[K, R]) evict(now time.Time) (drop []dropped[K, R]) {
-	for e := c.idle.next; e != &c.idle; e = c.idle.next {
-		replaced := c.current[e.key] != e
-		tooMuch := c.count > c.limits.Count || c.bytes > c.limits.Bytes && c.count > 1
-		if !c.closed && !replaced && !tooMuch && now.Sub(e.since) < c.limits.Time {
-			break
-		}
-		c.remove(e)
-		d := dropped[K, R]{entry: e}
-		if !replaced {
-			delete(c.current, e.key)
-			if _, busy := c.busy[e.key]; !busy {
-				d.done = make(chan struct{})
-				c.busy[e.key] = d.done
-			}
-		}
-		drop = append(drop, d)
-	}
-	c.schedule(now)
-	return drop
+// out takes an entry out of the list. The last of its users, if it has some, is told so by that. The
+// caller holds the lock, and ends what was dropped after letting it go: that takes time.
+func (c *Cache[K, R]) out(drop []dropped[K, R], e *Entry[K, R]) []dropped[K, R] {
+	c.remove(e)
+	return c.drop(drop, e)
 }
 
-// schedule makes expire run when the longest idle resource is due, or before: what is used again and again
-// does not set the time anew with each use. The caller holds the lock.
-func (c *Cache[K, R]) schedule(now time.Time) {
-	switch front := c.idle.next; {
-	case front == &c.idle && c.closed && c.armed:
-		c.expiry.Stop()
-		c.armed = false
-	case front == &c.idle || c.armed:
-	case c.expiry == nil:
-		c.expiry = time.AfterFunc(c.limits.Time-now.Sub(front.since), c.expire)
-		c.armed = true
-	default:
-		c.expiry.Reset(c.limits.Time - now.Sub(front.since))
-		c.armed = true
+// drop takes an entry that is not listed out of the cache, if it has no user.
+func (c *Cache[K, R]) drop(drop []dropped[K, R], e *Entry[K, R]) []dropped[K, R] {
+	if !e.end() {
+		return drop
+	}
+	d := dropped[K, R]{entry: e}
+	if c.current[e.key] == e {
+		delete(c.current, e.key)
+		if _, busy := c.busy[e.key]; !busy {
+			d.done = make(chan struct{})
+			c.busy[e.key] = d.done
+		}
+	}
+	return append(drop, d)
+}
+
+// arm makes expire run when the first that is listed may be due. The caller holds the lock.
+func (c *Cache[K, R]) arm(now time.Duration) {
+	if c.armed || c.count == 0 {
+		return
+	}
+	c.armed = true
+	due := c.limits.Time - (now - c.list.next.since)
+	if c.expiry == nil {
+		c.expiry = time.AfterFunc(due, c.expire)
+	} else {
+		c.expiry.Reset(due)
 	}
 }
 
+// expire takes out of the list what is in use, and what is due.
 func (c *Cache[K, R]) expire() {
+	var drop []dropped[K, R]
+	now := time.Since(c.begin)
 	c.mu.Lock()
 	c.armed = false
-	drop := c.evict(time.Now())
+	e := c.list.next
+	for range c.count {
+		next := e.next
+		switch {
+		case e.users.Load() > 0, !e.used.Load() && now-e.since >= c.limits.Time:
+			drop = c.out(drop, e)
+		case e.used.Load():
+			c.remove(e)
+			c.add(e, now)
+		}
+		e = next
+	}
+	c.arm(now)
 	c.mu.Unlock()
 	_ = c.end(drop) // closing what is open does not fail, and there is nobody to tell
 }
 
-// end ends what evict gave.
+// Close closes what nobody uses. The rest is closed with its last user. It is idempotent.
+func (c *Cache[K, R]) Close() error {
+	var drop []dropped[K, R]
+	c.mu.Lock()
+	c.closed = true
+	for c.count > 0 {
+		drop = c.out(drop, c.list.next)
+	}
+	if c.armed {
+		c.expiry.Stop()
+		c.armed = false
+	}
+	c.mu.Unlock()
+	return c.end(drop)
+}
+
+// end ends what was dropped.
 func (c *Cache[K, R]) end(drop []dropped[K, R]) error {
 	var errs []error
 	for _, d := range drop {

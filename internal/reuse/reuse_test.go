@@ -3,6 +3,7 @@ package reuse_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -65,6 +66,118 @@ func TestOpenedAfterTheEnd(t *testing.T) {
 		}
 		if err := errors.Join(second.entry.Release(), c.Close()); err != nil || open.Load() != 0 {
 			t.Errorf("%d are left, %v", open.Load(), err)
+		}
+	})
+}
+
+// counted is open until End, once.
+type counted struct {
+	entry *reuse.Entry[int, *counted]
+	ends  atomic.Int32
+	open  *atomic.Int32
+}
+
+func (c *counted) Size() int64 { return 1 }
+
+func (c *counted) End() error {
+	c.ends.Add(1)
+	c.open.Add(-1)
+	return nil
+}
+
+// TestHammer uses what is kept for a moment only, by its key and again by its entry: nothing is closed in
+// use, or twice, or never.
+func TestHammer(t *testing.T) {
+	t.Parallel()
+	for _, limits := range []reuse.Limits{
+		{Time: 50 * time.Microsecond, Count: 2, Bytes: 2}, {Time: time.Hour, Count: 2, Bytes: 100}, {},
+	} {
+		c := reuse.New[int, *counted](limits)
+		var open atomic.Int32
+		var users sync.WaitGroup
+		for range 4 {
+			users.Go(func() {
+				var last *counted
+				for round := range 2000 {
+					if last == nil || !last.entry.Use() {
+						var err error
+						last, err = c.Use(t.Context(), round/2%4, 1, func(e *reuse.Entry[int, *counted]) (*counted, error) {
+							open.Add(1)
+							return &counted{entry: e, open: &open}, nil
+						})
+						if err != nil {
+							t.Error(err)
+							return
+						}
+					}
+					if n := last.ends.Load(); n != 0 {
+						t.Errorf("ended %d times in use", n)
+					}
+					if err := last.entry.Release(); err != nil {
+						t.Error(err)
+					}
+					if round%8 == 0 {
+						last = nil
+					}
+				}
+			})
+		}
+		users.Wait()
+		if err := c.Close(); err != nil || open.Load() != 0 {
+			t.Errorf("%+v: %d are open after Close, %v", limits, open.Load(), err)
+		}
+	}
+}
+
+// TestUseAndReleaseMakeNoGarbage: of what is kept.
+func TestUseAndReleaseMakeNoGarbage(t *testing.T) { //nolint:paralleltest // it counts allocations
+	c := reuse.New[int, *counted](reuse.Limits{Time: time.Hour, Count: 1, Bytes: 1})
+	var open atomic.Int32
+	r, err := c.Use(t.Context(), 1, 1, func(e *reuse.Entry[int, *counted]) (*counted, error) {
+		open.Add(1)
+		return &counted{entry: e, open: &open}, nil
+	})
+	if err != nil || r.entry.Release() != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		if !r.entry.Use() || r.entry.Release() != nil {
+			t.Fatal("it was closed")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if err := c.Close(); err != nil || open.Load() != 0 || r.entry.Use() {
+		t.Errorf("%d are open after Close, %v", open.Load(), err)
+	}
+}
+
+// TestOftenUsed: what is used again and again goes after its time too, or twice that.
+func TestOftenUsed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := reuse.New[int, *counted](reuse.Limits{Time: time.Second, Count: 1, Bytes: 1})
+		var open atomic.Int32
+		r, err := c.Use(t.Context(), 1, 1, func(e *reuse.Entry[int, *counted]) (*counted, error) {
+			open.Add(1)
+			return &counted{entry: e, open: &open}, nil
+		})
+		if err != nil || r.entry.Release() != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			time.Sleep(99 * time.Millisecond)
+			if !r.entry.Use() || r.entry.Release() != nil {
+				t.Fatal("it was closed, and was never idle for its time")
+			}
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if open.Load() != 0 {
+			t.Error("idle for ever")
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
 		}
 	})
 }

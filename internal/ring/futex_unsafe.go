@@ -34,6 +34,7 @@ type spin struct {
 	budget time.Duration
 	rounds int
 	start  time.Time
+	took   time.Duration // from start to the last look at the clock
 }
 
 func newSpin(budget time.Duration) spin { return spin{budget: budget} }
@@ -41,17 +42,19 @@ func newSpin(budget time.Duration) spin { return spin{budget: budget} }
 // restart begins the time anew.
 func (s *spin) restart() { s.rounds = 0 }
 
-// goOn reports whether to go round once more. It looks at the clock once in a while.
+// goOn reports whether to go round once more. It looks at the clock once in a while, but not at once: what
+// comes quickly shall not wait for that.
 func (s *spin) goOn() bool {
 	const between = 64
 	if s.budget <= 0 {
 		return false
 	}
 	switch s.rounds++; {
-	case s.rounds == 1:
-		s.start = time.Now()
+	case s.rounds == between:
+		s.start, s.took = time.Now(), 0
 	case s.rounds%between == 0:
-		return time.Since(s.start) < s.budget
+		s.took = time.Since(s.start)
+		return s.took < s.budget
 	}
 	return true
 }

@@ -59,6 +59,20 @@ func connect(tb testing.TB, lanes int, spin time.Duration, handle ring.Handler, 
 	return client, server
 }
 
+// call has a lane for one request, and copies the answer.
+func call(ctx context.Context, client *ring.Client, request, answer []byte) ([]byte, error) {
+	lane, err := client.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	got, _, err := lane.Call(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	defer lane.Release()
+	return answer[:copy(answer, got)], nil
+}
+
 func echo(request, answer []byte) int { return copy(answer, request) }
 
 func TestManyCallersGetTheirOwnAnswers(t *testing.T) {
@@ -73,7 +87,7 @@ func TestManyCallersGetTheirOwnAnswers(t *testing.T) {
 					for i := range 2000 {
 						binary.LittleEndian.PutUint64(request, uint64(caller))
 						binary.LittleEndian.PutUint64(request[8:], uint64(i))
-						got, err := client.Call(t.Context(), request, answer)
+						got, err := call(t.Context(), client, request, answer)
 						if err != nil || !bytes.Equal(got, request) {
 							t.Errorf("%s, %d lanes: caller %d, call %d: %x, %v", name, lanes, caller, i, got, err)
 							return
@@ -95,7 +109,7 @@ func TestMessagesOfAllSizes(t *testing.T) {
 	answer := make([]byte, ring.MaxAnswer)
 	for _, n := range []int{0, 1, 100, ring.MaxRequest} {
 		request := bytes.Repeat([]byte{9}, n)
-		got, err := client.Call(t.Context(), request, answer)
+		got, err := call(t.Context(), client, request, answer)
 		if err != nil || len(got) != ring.MaxAnswer || !bytes.Equal(got[:n], request) || got[ring.MaxAnswer-1] != 7 {
 			t.Errorf("a request of %d bytes: %d bytes, %v", n, len(got), err)
 		}
@@ -116,13 +130,13 @@ func TestAnswersThatCameTooLate(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	answer := make([]byte, ring.MaxAnswer)
-	if _, err := client.Call(ctx, []byte{1}, answer); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := call(ctx, client, []byte{1}, answer); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Call = %v; want the context's error", err)
 	}
 	close(proceed)
 	for i := range 100 {
 		want := []byte{2, byte(i)}
-		if got, err := client.Call(t.Context(), want, answer); err != nil || !bytes.Equal(got, want) {
+		if got, err := call(t.Context(), client, want, answer); err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("Call = %x, %v; want %x", got, err, want)
 		}
 	}
@@ -147,12 +161,12 @@ func TestTheServersEndEndsCalls(t *testing.T) {
 	}, nil)
 	ended := make(chan error)
 	go func() {
-		_, err := client.Call(t.Context(), nil, make([]byte, ring.MaxAnswer))
+		_, err := call(t.Context(), client, nil, make([]byte, ring.MaxAnswer))
 		ended <- err
 	}()
 	<-begun
 	go func() {
-		_, err := client.Call(t.Context(), nil, make([]byte, ring.MaxAnswer)) // waits for the lane
+		_, err := call(t.Context(), client, nil, make([]byte, ring.MaxAnswer)) // waits for the lane
 		ended <- err
 	}()
 	go server.Close()
@@ -163,7 +177,7 @@ func TestTheServersEndEndsCalls(t *testing.T) {
 		t.Errorf("Call = %v; want ErrClosed", err)
 	}
 	close(proceed)
-	if _, err := client.Call(t.Context(), nil, nil); !errors.Is(err, ring.ErrClosed) {
+	if _, err := call(t.Context(), client, nil, nil); !errors.Is(err, ring.ErrClosed) {
 		t.Errorf("Call = %v; want ErrClosed", err)
 	}
 }
@@ -174,7 +188,7 @@ func TestOwnEndEndsCalls(t *testing.T) {
 	client, _ := connect(t, 1, 0, func([]byte, []byte) int { close(begun); <-proceed; return 0 }, nil)
 	ended := make(chan error)
 	go func() {
-		_, err := client.Call(t.Context(), nil, make([]byte, ring.MaxAnswer))
+		_, err := call(t.Context(), client, nil, make([]byte, ring.MaxAnswer))
 		ended <- err
 	}()
 	<-begun
@@ -204,7 +218,7 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 	}
 	defer client.Close()
 	for range 3 {
-		if _, err := client.Call(t.Context(), nil, make([]byte, ring.MaxAnswer)); !errors.Is(err, ring.ErrSlow) {
+		if _, err := call(t.Context(), client, nil, make([]byte, ring.MaxAnswer)); !errors.Is(err, ring.ErrSlow) {
 			t.Errorf("Call = %v; want ErrSlow", err)
 		}
 		if left := client.Sweep(); left != 1 {
@@ -275,7 +289,7 @@ func TestAWildPeer(t *testing.T) {
 			answer := make([]byte, ring.MaxAnswer)
 			for range 50 {
 				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Millisecond)
-				got, err := client.Call(ctx, []byte("hello"), answer)
+				got, err := call(ctx, client, []byte("hello"), answer)
 				cancel()
 				if err == nil && len(got) > len(answer) || err != nil && !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("Call = %d bytes, %v", len(got), err)
@@ -293,7 +307,7 @@ func TestCallsMakeNoGarbage(t *testing.T) {
 	client, _ := connect(t, 1, time.Millisecond, echo, nil)
 	request, answer := []byte("x"), make([]byte, ring.MaxAnswer)
 	if n := testing.AllocsPerRun(1000, func() {
-		if _, err := client.Call(t.Context(), request, answer); err != nil {
+		if _, err := call(t.Context(), client, request, answer); err != nil {
 			t.Fatal(err)
 		}
 	}); n != 0 {
@@ -308,7 +322,7 @@ func BenchmarkCall(b *testing.B) {
 			request, answer := make([]byte, 16), make([]byte, ring.MaxAnswer)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := client.Call(b.Context(), request, answer); err != nil {
+				if _, err := call(b.Context(), client, request, answer); err != nil {
 					b.Fatal(err)
 				}
 			}

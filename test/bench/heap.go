@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"text/tabwriter"
 	"time"
+
+	"github.com/ndbridge/ndbridge/internal/bench"
 )
 
 //go:embed heap.py
@@ -20,12 +22,12 @@ var heapScript string
 
 // heapRow compares a framework's own speed with and without the shared heap.
 type heapRow struct {
-	Framework string    `json:"framework"`
-	Work      string    `json:"work"`
-	Bytes     int       `json:"bytes"` // of each array
-	On        quantiles `json:"on"`
-	Off       quantiles `json:"off"`
-	Ratio     float64   `json:"ratio"` // of the medians, on / off
+	Framework string          `json:"framework"`
+	Work      string          `json:"work"`
+	Bytes     int             `json:"bytes"` // of each array
+	On        bench.Quantiles `json:"on"`
+	Off       bench.Quantiles `json:"off"`
+	Ratio     float64         `json:"ratio"` // of the medians, on / off
 }
 
 // heapSize says how often work on arrays of a size is measured: rounds, on and off in turns, of
@@ -33,11 +35,11 @@ type heapRow struct {
 type heapSize struct{ bytes, rounds, calls int }
 
 func fullHeapSizes() []heapSize {
-	return []heapSize{{64 * kibibyte, 15, 200}, {mebibyte, 15, 50}, {64 * mebibyte, 9, 2}, {512 * mebibyte, 5, 1}}
+	return []heapSize{{64 * bench.KiB, 15, 200}, {bench.MiB, 15, 50}, {64 * bench.MiB, 9, 2}, {512 * bench.MiB, 5, 1}}
 }
 
 func briefHeapSizes() []heapSize {
-	return []heapSize{{64 * kibibyte, 3, 10}, {mebibyte, 3, 5}}
+	return []heapSize{{64 * bench.KiB, 3, 10}, {bench.MiB, 3, 5}}
 }
 
 // measureHeap lets each framework do steady work (arrays made, computed with, dropped) in two
@@ -82,7 +84,7 @@ func compareHeaps(ctx context.Context, opts options, framework string) (_ []heap
 					took[i] = append(took[i], more...)
 				}
 			}
-			row := heapRow{Framework: framework, Work: work, Bytes: size.bytes, On: quantilesOf(took[0]), Off: quantilesOf(took[1])}
+			row := heapRow{Framework: framework, Work: work, Bytes: size.bytes, On: bench.QuantilesOf(took[0]), Off: bench.QuantilesOf(took[1])}
 			row.Ratio = float64(row.On.P50) / float64(row.Off.P50)
 			rows = append(rows, row)
 		}
@@ -141,8 +143,8 @@ func printHeap(out io.Writer, rows []heapRow) {
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "framework\twork\tsize\ton\toff\ton / off\tn\t")
 	for _, row := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%.2f\t%d\t\n", row.Framework, row.Work, bytesText(row.Bytes),
-			timeText(row.On.P50), timeText(row.Off.P50), row.Ratio, row.On.N)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%.2f\t%d\t\n", row.Framework, row.Work, bench.SizeText(row.Bytes),
+			bench.TimeText(row.On.P50), bench.TimeText(row.Off.P50), row.Ratio, row.On.N)
 	}
 	_ = table.Flush() // it writes where all else was written
 }

@@ -1,5 +1,5 @@
-// Command bench measures how long a host takes to get a view of a Python program's array, beside
-// the usual ways to hand an array to another process, in one interleaved run.
+// Command bench measures how long a host takes to get a view of a Python program's array, beside the usual
+// ways to hand an array to another process, in one interleaved run, and holds it to its goals.
 package main
 
 import (
@@ -11,43 +11,29 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-)
+	"time"
 
-const (
-	kibibyte = 1 << 10
-	mebibyte = 1 << 20
-	gibibyte = 1 << 30
+	"github.com/ndbridge/ndbridge/internal/bench"
 )
 
 type options struct {
-	python    string // an interpreter with numpy, torch, jax and grpcio
-	lib       string // folder of the plugins
-	json      string // file to write
-	sizes     []size
+	python  string // an interpreter with numpy, torch, jax and grpcio
+	more    string // one with pyarrow, or ""
+	cuda    string // one with cuda.core, or ""
+	flight  string // the Arrow Flight client, or ""
+	lib     string // folder of the plugins
+	json    string // file to write
+	program io.Writer
+
+	plan      bench.Plan
+	idle      time.Duration
+	hammer    time.Duration
 	heapSizes []heapSize
-
-	handoffSizes  []int // bytes
-	handoffRounds int
-}
-
-// size is an array's size and how often it is measured.
-type size struct {
-	bytes  int
-	rounds int // of each way
-	views  int // of ndbridge in each round: they are cheap, and a p99 wants many
-}
-
-func fullSizes() []size {
-	return []size{{4 * kibibyte, 300, 10}, {mebibyte, 200, 10}, {64 * mebibyte, 30, 40}, {gibibyte, 5, 200}}
-}
-
-func briefSizes() []size {
-	return []size{{4 * kibibyte, 5, 2}, {mebibyte, 5, 2}, {8 * mebibyte, 2, 2}}
 }
 
 func main() {
-	if spin := os.Getenv(pingPongVariable); spin != "" {
-		if err := answerPings(spin); err != nil {
+	if mode := os.Getenv(otherSide); mode != "" {
+		if err := answer(mode); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 			os.Exit(1)
 		}
@@ -64,39 +50,36 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	opts := options{
-		sizes: fullSizes(), heapSizes: fullHeapSizes(), handoffSizes: []int{4 * kibibyte, gibibyte}, handoffRounds: 200,
+		program: os.Stderr, plan: bench.Plan{Sizes: []int{4 * bench.KiB, bench.MiB, 64 * bench.MiB, bench.GiB}, Turn: 200},
+		idle: 10 * time.Second, heapSizes: fullHeapSizes(),
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&opts.python, "python", "python3", "interpreter with numpy, torch, jax and grpcio")
+	flags.StringVar(&opts.more, "python-arrow", "", "interpreter with pyarrow")
+	flags.StringVar(&opts.cuda, "python-cuda", "", "interpreter with cuda.core")
+	flags.StringVar(&opts.flight, "flight", "", "the client of Arrow Flight")
 	flags.StringVar(&opts.lib, "lib", os.Getenv("NDBRIDGE_LIB"), "folder of the plugins")
 	flags.StringVar(&opts.json, "json", "", "file for the results")
+	flags.IntVar(&opts.plan.Rounds, "rounds", 100, "how often all is measured, in turns")
+	flags.DurationVar(&opts.hammer, "hammer", 2*time.Minute, "how long 8 callers go at full rate")
+	noHeap := flags.Bool("no-heap", false, "leave the comparison of the shared heap out")
 	brief := flags.Bool("brief", false, "only a few small measurements, to see that all works")
-	handoff := flags.Bool("handoff", false, "only the hand-off, as a table")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *brief {
-		opts.sizes, opts.heapSizes = briefSizes(), briefHeapSizes()
-		opts.handoffSizes, opts.handoffRounds = []int{4 * kibibyte, mebibyte}, 2
+		opts.plan = bench.Plan{Sizes: []int{4 * bench.KiB, bench.MiB}, Rounds: 2, Turn: 20}
+		opts.idle, opts.hammer, opts.heapSizes = 200*time.Millisecond, time.Second, briefHeapSizes()
 	}
-	if *handoff {
-		rows, err := measureHandoff(ctx, opts, out)
-		printHandoff(out, rows)
-		return err
+	if *noHeap {
+		opts.heapSizes = nil
 	}
 	report, err := measure(ctx, opts, out)
 	if err != nil {
 		return err
 	}
-	if report.Handoff, err = measureHandoff(ctx, opts, out); err != nil {
+	if err := report.print(out); err != nil || opts.json == "" {
 		return err
-	}
-	if report.Heap, err = measureHeap(ctx, opts, out); err != nil {
-		return err
-	}
-	report.print(out)
-	if opts.json == "" {
-		return nil
 	}
 	text, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {

@@ -2,41 +2,30 @@ package main
 
 import (
 	"context"
-	_ "embed" // the Python programs
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
-	"slices"
-	"strconv"
 	"time"
 
-	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/bench"
 )
 
-//go:embed arrays.py
-var arraysScript string
+// frameworks are those that must be there.
+func frameworks() []string { return []string{"numpy", "torch", "jax"} }
 
-//go:embed peers.py
-var peersScript string
-
-const oursName = "ndbridge"
-
-// sample is one measurement: until there is an array in this address space, and until every element
-// of it was read once.
-type sample struct {
-	View time.Duration `json:"view"`
-	Read time.Duration `json:"read"`
-}
-
-// way is one way to hand an array over.
-type way struct {
-	name   string
-	sample func(ctx context.Context, bytes int, read bool) (sample, error)
+// lab is one run of the benchmark: what has been started, and what is to be measured.
+type lab struct {
+	opts     options
+	out      io.Writer
+	dir      string
+	report   *report
+	plan     bench.Plan
+	spinning *bench.Program // the one with the default of the hand-off
+	ends     []func() error
 }
 
 func measure(ctx context.Context, opts options, out io.Writer) (_ *report, err error) {
@@ -45,193 +34,266 @@ func measure(ctx context.Context, opts options, out io.Writer) (_ *report, err e
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	session, end, err := start(ctx, opts, dir)
-	if err != nil {
+	l := &lab{opts: opts, out: out, dir: dir, report: &report{}, plan: opts.plan}
+	defer func() { err = errors.Join(err, l.close()) }()
+	if err := l.prepare(ctx); err != nil {
 		return nil, err
 	}
-	defer end()
-	peers, err := startPeers(ctx, opts.python, dir)
-	if err != nil {
+	l.report.LeftOut = l.plan.LeftOut
+	l.say("measuring all ways, in %d rounds", opts.plan.Rounds)
+	if l.report.Rows, err = l.plan.Run(ctx); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if closeErr := peers.close(); err == nil {
-			err = closeErr
-		}
-	}()
-	ours := way{oursName, func(ctx context.Context, bytes int, all bool) (sample, error) {
-		return look(ctx, session, bytes, all)
-	}}
-	ways := []way{
-		peers.way("shared_memory"), peers.way("shared_memory_copy"), peers.way("pickle"), {"grpc", peers.stream},
-	}
-	r, err := newReport(ctx, session)
-	if err != nil {
+	l.say("8 callers at full rate for %v", opts.hammer)
+	if l.report.Hammer, err = hammer(ctx, l.spinning, opts); err != nil {
 		return nil, err
 	}
-	for _, size := range opts.sizes {
-		fmt.Fprintf(out, "measuring %s\n", bytesText(size.bytes))
-		if err := peers.prepare(size.bytes); err != nil {
-			return nil, err
-		}
-		if err := r.interleave(ctx, size, ours, ways); err != nil {
+	if err := l.close(); err != nil {
+		return nil, err
+	}
+	if len(opts.heapSizes) > 0 {
+		if l.report.Heap, err = measureHeap(ctx, opts, out); err != nil {
 			return nil, err
 		}
 	}
-	if r.RoundTrip, err = roundTrips(ctx, session, opts.sizes[0].rounds*opts.sizes[0].views); err != nil {
-		return nil, err
-	}
-	r.Allocations, err = allocations(ctx, session, opts.sizes[0])
-	r.compare()
-	return r, err
+	l.report.Goals = goals(l.report, opts.plan.Sizes)
+	return l.report, nil
 }
 
-// start runs the program whose arrays are looked at.
-func start(ctx context.Context, opts options, dir string) (*hostplugin.Session, func(), error) {
-	script := filepath.Join(dir, "arrays.py")
-	if err := os.WriteFile(script, []byte(arraysScript), 0o600); err != nil {
-		return nil, nil, err
+func (l *lab) say(format string, args ...any) { fmt.Fprintf(l.out, format+"\n", args...) }
+
+func (l *lab) close() error {
+	var errs []error
+	for _, end := range l.ends {
+		errs = append(errs, end())
 	}
-	program := hostplugin.Program{Name: "arrays", Python: opts.python, Script: script}
-	for _, size := range opts.sizes {
-		program.Args = append(program.Args, strconv.Itoa(size.bytes))
-	}
-	host, err := hostplugin.New(hostplugin.Config{Programs: []hostplugin.Program{program}},
-		hostplugin.WithLibDir(opts.lib), hostplugin.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		return nil, nil, err
-	}
-	session, err := host.Start(ctx, "arrays")
-	if err == nil {
-		err = session.Wait(ctx) // until all arrays are there
-	}
-	if err != nil {
-		host.Close()
-		return nil, nil, err
-	}
-	return session, func() { host.Close() }, nil
+	l.ends = nil
+	return errors.Join(errs...)
 }
 
-// interleave measures all ways of one size in turns, so that what else the machine does meets all.
-func (r *report) interleave(ctx context.Context, size size, ours way, peers []way) error {
-	samples := map[string][]sample{}
-	for range size.rounds {
-		for i := range size.views {
-			s, err := ours.sample(ctx, size.bytes, i == 0)
-			if err != nil {
-				return err
-			}
-			samples[ours.name] = append(samples[ours.name], s)
+// prepare starts all that is measured. The first program is alone when what it costs while nothing happens
+// is measured.
+func (l *lab) prepare(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		l.prepareLimits, l.prepareOurs, l.preparePython, l.prepareGRPC, l.prepareFlight, l.prepareCUDA,
+	} {
+		if err := step(ctx); err != nil {
+			return err
 		}
-		for _, w := range peers {
-			s, err := w.sample(ctx, size.bytes, true)
-			if err != nil {
-				return fmt.Errorf("%s: %w", w.name, err)
-			}
-			samples[w.name] = append(samples[w.name], s)
-		}
-	}
-	for _, w := range append([]way{ours}, peers...) {
-		r.add(size.bytes, w.name, samples[w.name])
 	}
 	return nil
 }
 
-// look is one view of ours, read if all is true: reading 1 GiB for each of a thousand views would tell
-// nothing new.
-func look(ctx context.Context, session *hostplugin.Session, bytes int, all bool) (sample, error) {
-	start := time.Now()
-	view, err := session.View(ctx, arrayName(bytes))
-	if err != nil {
-		return sample{}, err
+// The ways without Python.
+const (
+	bareRing   = "bare ring"
+	bareAsleep = "bare ring, asleep"
+	bareFutex  = "bare futex"
+)
+
+func (l *lab) prepareLimits(ctx context.Context) error {
+	for _, way := range []struct{ name, mode string }{
+		{bareRing, handoffSpin.String()}, {bareAsleep, "0s"}, {bareFutex, viaFutex},
+	} {
+		caller, end, err := limit(ctx, way.mode)
+		if err != nil {
+			return fmt.Errorf("%s: %w", way.name, err)
+		}
+		l.ends = append(l.ends, end)
+		l.plan.Add(bench.Key{Way: way.name}, l.plan.Turn, caller)
 	}
-	s := sample{View: time.Since(start)}
-	if all {
-		err = read(view)
-		s.Read = time.Since(start)
-	}
-	return s, errors.Join(err, view.Close())
+	return nil
 }
 
-func arrayName(bytes int) string { return "a" + strconv.Itoa(bytes) }
+// Ours.
+const (
+	ours          = bench.Ours
+	oursAsleep    = "ndbridge, asleep"
+	oursGRPC      = "ndbridge, by gRPC"
+	published     = "ndbridge, published"
+	publishedBusy = "ndbridge, published, Python busy"
+	pulledBusy    = "ndbridge, Python busy"
+)
 
-// read adds all elements up and compares with what they must sum to.
-func read(view *core.View) error {
-	data, err := core.Slice[float64](view)
+func (l *lab) prepareOurs(ctx context.Context) error {
+	for _, way := range []struct {
+		name  string
+		calls int
+		set   func(p *hostplugin.Program)
+	}{
+		{ours, l.plan.Turn, func(p *hostplugin.Program) { p.HandoffSpin = new(handoffSpin) }},
+		{oursAsleep, l.plan.Turn / 2, func(p *hostplugin.Program) { p.HandoffSpin = new(time.Duration(0)) }},
+		{oursGRPC, l.plan.Turn / 10, func(p *hostplugin.Program) { p.Handoff = new(false) }},
+	} {
+		l.say("starting %s", way.name)
+		p := hostplugin.Program{Python: l.opts.python}
+		way.set(&p)
+		program, err := bench.Start(ctx, l.dir, p, bench.Arrays{Frameworks: frameworks(), Sizes: l.plan.Sizes},
+			hostplugin.WithLibDir(l.opts.lib), hostplugin.WithOutput(l.opts.program, l.opts.program))
+		if err != nil {
+			return err
+		}
+		l.ends = append(l.ends, program.Close)
+		if l.spinning == nil {
+			if err := l.first(ctx, program); err != nil {
+				return err
+			}
+		}
+		if err := l.addViews(program, way.name, way.calls); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// first measures what is measured of one program only.
+func (l *lab) first(ctx context.Context, program *bench.Program) (err error) {
+	l.spinning = program
+	info, err := program.Info(ctx)
 	if err != nil {
 		return err
 	}
-	return checkSum(sum(data), len(data))
+	versions := map[string]string{}
+	for _, f := range info.Frameworks {
+		versions[f.Name] = f.Version
+	}
+	l.report.Machine = bench.NewMachine(info.Interpreter, versions)
+	l.say("measuring what a session costs while nothing happens, for %v", l.opts.idle)
+	if l.report.Idle, err = measureIdle(ctx, program, l.opts); err != nil {
+		return err
+	}
+	return l.addPublished(program)
 }
 
-// sum adds in four chains: one alone waits for the adder rather than for memory.
-func sum(data []float64) float64 {
-	var a, b, c, d float64
-	for ; len(data) >= 4; data = data[4:] {
-		a += data[0]
-		b += data[1]
-		c += data[2]
-		d += data[3]
-	}
-	for _, x := range data {
-		a += x
-	}
-	return a + b + c + d
-}
-
-// checkSum holds that n elements counted from 0 were seen; sums this large are not exact.
-func checkSum(got float64, n int) error {
-	want := float64(n) * float64(n-1) / 2
-	if diff := got - want; diff > want*1e-9 || diff < -want*1e-9 {
-		return fmt.Errorf("the elements sum to %v, want %v", got, want)
+// addViews has views of a program's arrays measured: of all sizes, and of the smallest by several callers.
+func (l *lab) addViews(p *bench.Program, way string, calls int) error {
+	for _, framework := range frameworks() {
+		if err := l.plan.AddViews(p, way, framework, calls); err != nil {
+			return err
+		}
+		for _, n := range []int{2, 8} {
+			k := bench.Key{Way: way, Framework: framework, Bytes: l.plan.Sizes[0], Callers: n}
+			var callers []bench.Caller
+			for range n {
+				caller, err := p.Caller(bench.Name(framework, k.Bytes))
+				if err != nil {
+					return err
+				}
+				callers = append(callers, caller)
+			}
+			l.plan.Add(k, max(calls/n, 1), callers...)
+		}
 	}
 	return nil
 }
 
-// roundTrips measures the control path alone: a call that does nothing.
-func roundTrips(ctx context.Context, session *hostplugin.Session, n int) (quantiles, error) {
-	var took []time.Duration
-	for range n {
-		start := time.Now()
-		if _, err := session.Info(ctx); err != nil {
-			return quantiles{}, err
+// addPublished has published arrays measured, while the program waits and while it computes in Python, and
+// beside the latter an array that it has not published.
+func (l *lab) addPublished(p *bench.Program) error {
+	for _, framework := range frameworks() {
+		for _, size := range []int{l.plan.Sizes[0], l.plan.Sizes[len(l.plan.Sizes)-1]} {
+			caller, err := p.Caller(bench.PublishedName(framework, size))
+			if err != nil {
+				return err
+			}
+			l.plan.Add(bench.Key{Way: published, Framework: framework, Bytes: size}, l.plan.Turn, caller).Count = caller
 		}
-		took = append(took, time.Since(start))
 	}
-	return quantilesOf(took), nil
-}
-
-// allocations counts what one view costs the host's heap, taken and closed, with all that happens in
-// the connection's own goroutines.
-func allocations(ctx context.Context, session *hostplugin.Session, size size) (perView, error) {
-	n := size.rounds * size.views
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range n {
-		view, err := session.View(ctx, arrayName(size.bytes))
+	const framework = "numpy"
+	size := l.plan.Sizes[0]
+	for _, way := range []struct {
+		name, array string
+		calls       int
+	}{
+		{publishedBusy, bench.PublishedName(framework, size), l.plan.Turn / 4},
+		{pulledBusy, bench.Name(framework, size), max(l.plan.Turn/50, 2)},
+	} {
+		caller, err := p.Caller(way.array)
 		if err != nil {
-			return perView{}, err
+			return err
 		}
-		if err := view.Close(); err != nil {
-			return perView{}, err
-		}
+		s := l.plan.Add(bench.Key{Way: way.name, Framework: framework, Bytes: size}, way.calls, caller)
+		s.Turn = whileBusy(p, s.Turn)
 	}
-	runtime.ReadMemStats(&after)
-	return perView{
-		Count: float64(after.Mallocs-before.Mallocs) / float64(n),
-		Bytes: float64(after.TotalAlloc-before.TotalAlloc) / float64(n),
-	}, nil
+	return nil
 }
 
-// quantiles of durations, in nanoseconds.
-type quantiles struct {
-	P50 time.Duration `json:"p50_ns"`
-	P99 time.Duration `json:"p99_ns"`
-	N   int           `json:"n"`
+// whileBusy takes a turn while the program computes in pure Python.
+func whileBusy(p *bench.Program, turn bench.Turn) bench.Turn {
+	return func(ctx context.Context) ([]time.Duration, error) {
+		end, err := p.Busy("spin")
+		if err != nil {
+			return nil, err
+		}
+		took, err := turn(ctx)
+		return took, errors.Join(err, end())
+	}
 }
 
-func quantilesOf(durations []time.Duration) quantiles {
-	sorted := slices.Sorted(slices.Values(durations))
-	at := func(q float64) time.Duration { return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)] }
-	return quantiles{P50: at(0.50), P99: at(0.99), N: len(sorted)}
+func (l *lab) preparePython(ctx context.Context) error {
+	w, err := bench.StartWays(ctx, l.opts.python, l.dir, l.opts.program)
+	if err != nil {
+		return err
+	}
+	l.ends = append(l.ends, w.Close)
+	for _, framework := range frameworks() {
+		l.plan.AddWorker(w, bench.OwnExport, framework, bench.InProcess)
+	}
+	l.plan.AddWorker(w, bench.TorchQueue, "torch", bench.AnySize)
+	l.plan.AddWorker(w, bench.TorchSimpleQueue, "torch", bench.AnySize)
+	l.plan.AddWorker(w, bench.SharedMemory, "numpy", bench.AnySize)
+	l.plan.AddWorker(w, bench.SharedMemoryCopy, "numpy", bench.Copied)
+	l.plan.AddWorker(w, bench.Pickle, "numpy", bench.Copied)
+	return nil
+}
+
+// The ways of which a process of another kind has the array.
+const (
+	grpcBytes   = "gRPC bytes"
+	arrowFlight = "Arrow Flight"
+)
+
+func (l *lab) prepareGRPC(ctx context.Context) error {
+	p, err := startGRPC(ctx, l.opts, l.dir)
+	if err != nil {
+		return err
+	}
+	l.ends = append(l.ends, p.close)
+	for _, size := range l.plan.Sizes {
+		calls, every := bench.Copied(&l.plan, size)
+		l.plan.Add(bench.Key{Way: grpcBytes, Framework: "numpy", Bytes: size}, calls, p.caller(size)).Every = every
+	}
+	return nil
+}
+
+// prepareFlight starts the client of Arrow Flight, which has a server in Python.
+func (l *lab) prepareFlight(ctx context.Context) error {
+	if l.opts.flight == "" || l.opts.more == "" {
+		l.plan.LeaveOut(arrowFlight, "no client was built, or there is no interpreter with pyarrow")
+		return nil
+	}
+	socket := filepath.Join(l.dir, "flight")
+	w, err := bench.StartWorker(exec.CommandContext(ctx, l.opts.flight, l.opts.more, socket), l.opts.program)
+	if err != nil {
+		l.plan.LeaveOut(arrowFlight, err.Error())
+		return nil
+	}
+	l.ends = append(l.ends, w.Close)
+	l.plan.AddWorker(w, arrowFlight, "numpy", bench.Copied)
+	return nil
+}
+
+// prepareCUDA starts an interpreter with cuda.core, whose views of numpy arrays are made in process.
+func (l *lab) prepareCUDA(ctx context.Context) error {
+	if l.opts.cuda == "" {
+		l.plan.LeaveOut(bench.StridedView, "there is no interpreter with cuda.core")
+		return nil
+	}
+	w, err := bench.StartWays(ctx, l.opts.cuda, l.dir, l.opts.program)
+	if err != nil {
+		return err
+	}
+	l.ends = append(l.ends, w.Close)
+	l.plan.AddWorker(w, bench.StridedView, "numpy", bench.InProcess)
+	return nil
 }

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// delay is how long a release may wait for others, so that a host that looks at array after array
-	// makes few calls for it.
+	// delay is how long a release waits for a request that takes it along, and for others, so that a host
+	// that looks at array after array makes few calls for it, or none. It may wait twice as long.
 	delay = time.Millisecond
 	// batch is how many do not wait any longer.
 	batch = 256
@@ -36,6 +36,8 @@ type Queue struct {
 	sending chan struct{} // holds a token during a call
 
 	mu      sync.Mutex
+	takes   uint64           // Take calls
+	seen    uint64           // takes, when moving was last called
 	turn    int              // 0 or 1: changes with each Flush
 	taken   [2]int           // Take calls of that turn without their Taken
 	back    [2]chan struct{} // closed when there are none any more; nil: nobody waits for that
@@ -88,15 +90,29 @@ func (q *Queue) run() {
 		case <-q.stop:
 			return
 		}
-		timer.Reset(delay)
-		select {
-		case <-timer.C:
-		case <-q.full:
-		case <-q.stop:
-			return
+		for moving := true; moving; {
+			timer.Reset(delay)
+			select {
+			case <-timer.C:
+				moving = q.moving()
+			case <-q.full:
+				moving = false
+			case <-q.stop:
+				return
+			}
 		}
 		q.Flush(context.Background())
 	}
+}
+
+// moving reports whether requests have taken something along since the last time it was called: what is
+// pending now has come after that, and the next request may soon come.
+func (q *Queue) moving() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	moving := q.takes != q.seen
+	q.seen = q.takes
+	return moving
 }
 
 // Take moves pending releases behind buf, as many as it has room for: they go with a request that is
@@ -104,6 +120,7 @@ func (q *Queue) run() {
 func (q *Queue) Take(buf []core.LeaseID) (ids []core.LeaseID, turn int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.takes++
 	q.taken[q.turn]++
 	n := min(cap(buf)-len(buf), len(q.pending))
 	buf = append(buf, q.pending[:n]...)

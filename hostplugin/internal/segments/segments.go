@@ -61,23 +61,17 @@ func (c *Cache) Close() error { return c.mappings.Close() }
 // called once by each who got it. What the producer said about the segment is checked: an error that
 // wraps core.ErrProtocol or core.ErrPointer says that it lied.
 func (c *Cache) Map(ctx context.Context, s core.Segment, writable bool) (*Memory, error) {
-	k := key{s.ID, writable}
-	if m, ok := c.mappings.Get(k, s.Size); ok {
-		return m, nil
-	}
-	return c.use(ctx, s, k)
-}
-
-// use maps a segment that was not mapped.
-func (c *Cache) use(ctx context.Context, s core.Segment, k key) (*Memory, error) {
-	return c.mappings.Use(ctx, k, s.Size, func(e *reuse.Entry[key, *Memory]) (*Memory, error) {
-		mapping, err := c.open(ctx, s, k.writable)
+	return c.mappings.Use(ctx, key{s.ID, writable}, s.Size, func(e *reuse.Entry[key, *Memory]) (*Memory, error) {
+		mapping, err := c.open(ctx, s, writable)
 		if err != nil {
 			return nil, err
 		}
 		return &Memory{Mapping: mapping, entry: e}, nil
 	})
 }
+
+// Again is Map for whoever has got m by the same call before. After false it is mapped no more.
+func (m *Memory) Again() bool { return m.entry.Use() }
 
 func (c *Cache) open(ctx context.Context, s core.Segment, writable bool) (*shm.Mapping, error) {
 	file, err := c.producer.Descriptor(ctx, s.ID, writable)

@@ -9,14 +9,16 @@ import (
 )
 
 // Set holds the leases that stand and their views: weakly, so that a forgotten view is found by the
-// garbage collector, and reported. All methods are safe for concurrent use.
+// garbage collector, and reported. All methods are safe for concurrent use. What was taken out is used
+// again, so that they make no garbage.
 type Set struct {
 	release func(core.LeaseID)
 
 	mu     sync.Mutex
 	closed bool
-	leases map[core.LeaseID]*Lease
-	free   *Lease // to be used again
+	count  int      // of leases
+	table  []*Lease // lists by hash; as many as a power of two, and at least as many as leases
+	free   *Lease   // list
 }
 
 // Lease is a lease that stands.
@@ -27,21 +29,29 @@ type Lease struct {
 	Release func() error
 
 	view core.Ref
-	next *Lease // in the list of free ones
+	next *Lease // in its list
 }
 
 // New makes an empty set, whose leases are given back by release.
 func New(release func(core.LeaseID)) *Set {
-	return &Set{release: release, leases: make(map[core.LeaseID]*Lease)}
+	return &Set{release: release, table: make([]*Lease, 8)}
 }
+
+// list is where a lease of that ID is, if it is in the set. IDs are counted, so they are their own hash.
+func (s *Set) list(id core.LeaseID) **Lease { return &s.table[int(id)&(len(s.table)-1)] }
 
 // Add puts a lease into the set. One that is in it already belongs to another view, and stays with it:
 // the error wraps core.ErrProtocol.
 func (s *Set) Add(id core.LeaseID) (*Lease, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.leases[id] != nil {
-		return nil, &core.Error{Kind: core.ErrProtocol, Err: fmt.Errorf("lease %d was granted twice", id)}
+	for l := *s.list(id); l != nil; l = l.next {
+		if l.ID == id {
+			return nil, &core.Error{Kind: core.ErrProtocol, Err: fmt.Errorf("lease %d was granted twice", id)}
+		}
+	}
+	if s.count == len(s.table) {
+		s.grow()
 	}
 	l := s.free
 	if l == nil {
@@ -50,38 +60,55 @@ func (s *Set) Add(id core.LeaseID) (*Lease, error) {
 	} else {
 		s.free = l.next
 	}
-	l.ID, l.next = id, nil
-	s.leases[id] = l
+	l.ID = id
+	s.put(l)
+	s.count++
 	return l, nil
+}
+
+func (s *Set) put(l *Lease) {
+	list := s.list(l.ID)
+	l.next, *list = *list, l
+}
+
+// grow makes room. The caller holds the lock.
+func (s *Set) grow() {
+	old := s.table
+	s.table = make([]*Lease, 2*len(old))
+	for _, l := range old {
+		for l != nil {
+			next := l.next
+			s.put(l)
+			l = next
+		}
+	}
 }
 
 // end is Release of a lease.
 func (s *Set) end(l *Lease) {
 	id := l.ID
 	s.mu.Lock()
-	delete(s.leases, id)
+	at := s.list(id)
+	for *at != l {
+		at = &(*at).next
+	}
+	*at = l.next
+	s.count--
 	l.view = core.Ref{}
 	l.next, s.free = s.free, l
 	s.mu.Unlock()
 	s.release(id)
 }
 
-// Lend says that v is the view of a lease, or reports false after Close.
-func (s *Set) Lend(l *Lease, v *core.View) bool {
-	view := v.Ref()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l.view = view
-	return !s.closed
-}
-
 // Close closes all views. After that no more are lent.
 func (s *Set) Close() {
 	s.mu.Lock()
 	s.closed = true
-	views := make([]core.Ref, 0, len(s.leases))
-	for _, l := range s.leases {
-		views = append(views, l.view)
+	views := make([]core.Ref, 0, s.count)
+	for _, l := range s.table {
+		for ; l != nil; l = l.next {
+			views = append(views, l.view)
+		}
 	}
 	s.mu.Unlock()
 	for _, v := range views {

@@ -54,6 +54,8 @@ var allSections = []section{
 	{"cudapkg", "The packages below, on this driver", []step{
 		{"cuda/internal/driver", "Errors|NothingLoads", time.Minute},             // what needs no compiler
 		{"cuda", "Inspect(Walks|Stops|Says|Refuses|Tells)|TheEnds", time.Minute}, // what needs no faults on demand
+		{"cuda/internal/primary", ".", time.Minute},
+		{"cuda/internal/hosttest", ".", 3 * time.Minute},
 	}},
 }
 

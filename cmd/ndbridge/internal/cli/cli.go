@@ -76,6 +76,13 @@ type statusError struct{ code int }
 
 func (e *statusError) Error() string { return fmt.Sprintf("exit status %d", e.code) }
 
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("%s takes no arguments", cmd.Name())
+	}
+	return nil
+}
+
 // command wraps what a command does. What fails from there on is not the form of the command line.
 func (e *environ) command(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
@@ -103,6 +110,6 @@ needs no change.`,
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.AddCommand(newView(env), newList(env), newRun(env), newDoctor(env), newQuirks(env), newVersion(env))
+	root.AddCommand(newView(env), newList(env), newRun(env), newDoctor(env), newBench(env), newQuirks(env), newVersion(env))
 	return root
 }

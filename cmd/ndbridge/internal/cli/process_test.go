@@ -127,9 +127,12 @@ func TestFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"view", "small"}, {"view", "--json", "small"}, {"ls"}, {"ls", "--json"}, {"version"}, {"quirks"}, {"doctor"}} {
-		if args[0] == "view" || args[0] == "ls" {
+	for _, args := range [][]string{{"view", "small"}, {"view", "--json", "small"}, {"ls"}, {"ls", "--json"}, {"version"}, {"quirks"}, {"doctor"}, {"bench", "--rounds", "1"}} {
+		switch args[0] {
+		case "view", "ls":
 			args = append(args, "--script", "testdata/program.py", "--python", python(t))
+		case "bench":
+			args = append(args, "--python", python(t))
 		}
 		var stderr bytes.Buffer
 		if status := run(t.Context(), args, full, &stderr); status != statusFailed || !strings.Contains(stderr.String(), "no space left on device") {

@@ -21,14 +21,8 @@ func newVersion(env *environ) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, and where plugins are found",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("version takes no arguments")
-			}
-			return nil
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              env.command(func(*cobra.Command, []string) error { return printVersion(env) }),
+		Args:  noArguments, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: env.command(func(*cobra.Command, []string) error { return printVersion(env) }),
 	}
 }
 

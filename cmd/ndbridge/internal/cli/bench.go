@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/meter"
+)
+
+func newBench(env *environ) *cobra.Command {
+	var json bool
+	o := meter.Options{Stderr: env.stderr, Progress: func(what string) { env.stderr.Progress("%s", what) }}
+	cmd := &cobra.Command{
+		Use: "bench", Short: "Measure how long a view takes with an interpreter's own frameworks",
+		Long: meter.Help, Example: meter.Examples,
+		Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: env.command(func(cmd *cobra.Command, _ []string) error {
+			if o.Rounds < 1 {
+				return usagef("--rounds must be positive")
+			}
+			r, err := meter.Measure(cmd.Context(), o)
+			env.stderr.Stop()
+			switch {
+			case err != nil:
+				return err
+			case json:
+				return r.WriteObjects(env.stdout)
+			}
+			return r.WriteTable(env.stdout)
+		}),
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.Python, "python", "python3", "the `interpreter`, a path or a name on PATH")
+	f.StringVar(&o.Plugin, "plugin", "", "the plugin: a shipped one by name, or a `path` (default all)")
+	f.IntVar(&o.Rounds, "rounds", 20, "how often all is measured, in turns: the more, the surer")
+	f.BoolVar(&json, "json", false, "print one JSON object a line")
+	return cmd
+}

@@ -1,0 +1,192 @@
+"""The usual ways to hand an array over, each of which this program measures by itself.
+
+It first writes what there is, as JSON: versions, and why others are missing. Then each line that it reads
+asks for a measurement: way, framework, bytes, warm (calls that do not count), count. The answer is how many
+nanoseconds each of the calls took, or why they failed.
+
+Its child has the arrays; the time is from the request to the child until there is an array here.
+"""
+
+import contextlib
+import json
+import multiprocessing
+import pickle
+import sys
+import time
+from multiprocessing import shared_memory
+
+import making
+
+clock = time.perf_counter_ns
+
+
+class Arrays(dict):
+    """Arrays by framework and size, made when they are first asked for."""
+
+    def __missing__(self, key):
+        self[key] = making.make(*key)
+        return self[key]
+
+
+def timed(request, calls):
+    """Durations of calls of f, which returns what is to be undone."""
+    f, undo = calls
+    took = []
+    for _ in range(request["warm"] + request["count"]):
+        start = clock()
+        got = f()
+        took.append(clock() - start)
+        undo(got)
+        del got
+    return took[request["warm"] :]
+
+
+def nothing(_):
+    pass
+
+
+def export(array):
+    """What the framework does by itself to hand an array over in its own process."""
+    return lambda: array.__dlpack__(), nothing
+
+
+def memoryview(array):
+    from cuda.core.utils import StridedMemoryView
+
+    return lambda: StridedMemoryView.from_dlpack(array, stream_ptr=-1), nothing
+
+
+# ------------------------------------------------------------------------------- the child's side
+
+
+def copied(array):
+    import numpy as np
+
+    memory = shared_memory.SharedMemory(create=True, size=array.nbytes)
+    np.ndarray(array.shape, array.dtype, buffer=memory.buf)[:] = array
+    return memory
+
+
+def produce(connection):
+    arrays, shared = Arrays(), {}
+    for way, *key in iter(connection.recv, None):
+        array = arrays[tuple(key)]
+        if way == "pickle over a pipe":
+            connection.send_bytes(pickle.dumps(array, pickle.HIGHEST_PROTOCOL))
+            continue
+        if way == "shared_memory":
+            memory = shared.get(array.nbytes) or shared.setdefault(array.nbytes, copied(array))
+        else:
+            memory = copied(array)
+        connection.send((memory.name, array.shape, array.dtype))
+        if way != "shared_memory":
+            connection.recv()
+            memory.close()
+            memory.unlink()
+    for memory in shared.values():
+        memory.close()
+        memory.unlink()
+
+
+def produce_tensors(connection, queues):
+    arrays = Arrays()
+    for way, *key in iter(connection.recv, None):
+        queues[way].put(arrays[tuple(key)])
+
+
+# -------------------------------------------------------------------------------------- this side
+
+
+class Consumer:
+    def __init__(self):
+        self.arrays = Arrays()
+        self.children = {}
+
+    def child(self, name, start):
+        if name not in self.children:
+            self.children[name] = start()
+        return self.children[name]
+
+    def plain(self):
+        context = multiprocessing.get_context("spawn")
+        here, there = context.Pipe()
+        child = context.Process(target=produce, args=(there,), daemon=True)
+        child.start()
+        return here, child, None
+
+    def torch(self):
+        import torch.multiprocessing
+
+        context = torch.multiprocessing.get_context("spawn")
+        here, there = context.Pipe()
+        queues = {"torch.multiprocessing Queue": context.Queue(), "torch.multiprocessing SimpleQueue": context.SimpleQueue()}
+        child = context.Process(target=produce_tensors, args=(there, queues), daemon=True)
+        child.start()
+        return here, child, queues
+
+    def calls(self, way, key):
+        """What is timed and what undoes it."""
+        if way == "__dlpack__":
+            return export(self.arrays[key])
+        if way == "StridedMemoryView":
+            return memoryview(self.arrays[key])
+        if way.startswith("torch.multiprocessing"):
+            connection, _, queues = self.child("torch", self.torch)
+            queue = queues[way]
+
+            def tensor():
+                connection.send((way, *key))
+                return queue.get()
+
+            return tensor, nothing
+        connection, *_ = self.child("plain", self.plain)
+        return {"pickle over a pipe": self.pickled}.get(way, self.shared)(connection, (way, *key))
+
+    def pickled(self, connection, request):
+        def unpickled():
+            connection.send(request)
+            return pickle.loads(connection.recv_bytes())
+
+        return unpickled, nothing
+
+    def shared(self, connection, request):
+        import numpy as np
+
+        def attached():
+            connection.send(request)
+            name, shape, dtype = connection.recv()
+            memory = shared_memory.SharedMemory(name)
+            return memory, [np.ndarray(shape, dtype, buffer=memory.buf)]
+
+        def detach(got):
+            memory, array = got
+            array.clear()
+            memory.close()
+            if request[0] != "shared_memory":
+                connection.send(None)
+
+        return attached, detach
+
+    def close(self):
+        for connection, child, _ in self.children.values():
+            with contextlib.suppress(OSError):  # it may have ended by itself
+                connection.send(None)
+            child.join()
+
+
+def main():
+    print(json.dumps(making.survey()), flush=True)
+    consumer = Consumer()
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            key = request["framework"], request["bytes"]
+            answer = {"took": timed(request, consumer.calls(request["way"], key))}
+        except Exception as error:  # whatever a framework raises: this way is not to be had
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), flush=True)
+    consumer.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"image/png"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestPicture(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "result.json"), filepath.Join(dir, "result.png")
+	for _, test := range []struct {
+		report string
+		ok     bool
+	}{
+		{`{"rows":[{"way":"ndbridge","framework":"numpy","bytes":4096,"callers":1,"p50_ns":2000,"p99_ns":5000},
+			{"way":"ndbridge","framework":"numpy","bytes":1048576,"callers":1,"p50_ns":2100,"p99_ns":5000},
+			{"way":"pickle","framework":"numpy","bytes":4096,"p50_ns":90000,"p99_ns":100000}]}`, true},
+		{`{"rows":[{"way":"bare ring","p50_ns":2000,"p99_ns":5000}]}`, false},
+		{`{`, false},
+	} {
+		if err := os.WriteFile(from, []byte(test.report), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := run(from, to); (err == nil) != test.ok {
+			t.Errorf("run = %v for %s", err, test.report)
+		}
+	}
+	file, err := os.Open(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := png.Decode(file); err != nil {
+		t.Errorf("not a picture: %v", err)
+	}
+}

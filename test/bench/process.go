@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ndbridge/ndbridge/internal/bench"
+)
+
+// idleCost is what a session costs while nothing happens, in parts of a core.
+type idleCost struct {
+	Host    float64       `json:"host"`
+	Program float64       `json:"program"`
+	For     time.Duration `json:"for_ns"`
+}
+
+// measureIdle looks at how long this process and the program ran, while a session is open that was used
+// before.
+func measureIdle(ctx context.Context, p *bench.Program, opts options) (idleCost, error) {
+	caller, err := p.Caller(bench.Name("numpy", opts.plan.Sizes[0]))
+	if err != nil {
+		return idleCost{}, err
+	}
+	if err := errors.Join(caller.Do(ctx), caller.Tidy()); err != nil {
+		return idleCost{}, err
+	}
+	info, err := p.Info(ctx)
+	if err != nil {
+		return idleCost{}, err
+	}
+	// Until what was just asked is forgotten.
+	if err := pause(ctx, min(time.Second, opts.idle)); err != nil {
+		return idleCost{}, err
+	}
+	pids := [2]int{os.Getpid(), info.PID}
+	var ran [2]time.Duration
+	start := time.Now()
+	for i, pid := range pids {
+		if ran[i], err = processorTime(pid); err != nil {
+			return idleCost{}, err
+		}
+	}
+	if err := pause(ctx, opts.idle); err != nil {
+		return idleCost{}, err
+	}
+	for i, pid := range pids {
+		now, err := processorTime(pid)
+		if err != nil {
+			return idleCost{}, err
+		}
+		ran[i] = now - ran[i]
+	}
+	took := time.Since(start)
+	return idleCost{Host: float64(ran[0]) / float64(took), Program: float64(ran[1]) / float64(took), For: took}, nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// processorTime is how long a process's threads have run until now.
+func processorTime(pid int) (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The fields follow the command's name, which may hold anything but ends with the last ')'.
+	const user, system, tick = 11, 12, 10 * time.Millisecond
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	if len(fields) <= system {
+		return 0, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
+	}
+	var ticks int64
+	for _, i := range []int{user, system} {
+		n, err := strconv.ParseInt(fields[i], 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * tick, nil
+}
+
+// holdings is what a process holds.
+type holdings struct {
+	Resident    int64 `json:"resident_bytes"`
+	Descriptors int   `json:"descriptors"`
+}
+
+func (h holdings) minus(o holdings) holdings {
+	return holdings{h.Resident - o.Resident, h.Descriptors - o.Descriptors}
+}
+
+func holdingsOf(pid int) (h holdings, err error) {
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		return h, err
+	}
+	h.Descriptors = len(entries)
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return h, err
+	}
+	var size, pages int64
+	if _, err := fmt.Sscan(string(text), &size, &pages); err != nil {
+		return h, err
+	}
+	h.Resident = pages * int64(os.Getpagesize())
+	return h, nil
+}
