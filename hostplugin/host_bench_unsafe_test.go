@@ -69,7 +69,7 @@ func newProphet(b *testing.B) *prophet {
 	if p.server, err = handoff.NewServer(p, handoff.Settings{Lanes: 1}); err != nil {
 		b.Fatal(err)
 	}
-	ring, err := p.server.Open()
+	ring, err := p.server.Open(handoff.Segment)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func (p *prophet) Lease(context.Context, string, core.Request) (core.Lease, erro
 
 func (p *prophet) Descriptor(_ context.Context, id core.SegmentID, _ bool) (*os.File, error) {
 	if id == handoff.Segment {
-		return p.server.Open()
+		return p.server.Open(handoff.Segment)
 	}
 	return shm.ReadOnly(p.file)
 }
