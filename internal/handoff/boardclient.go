@@ -136,7 +136,7 @@ func (b *BoardClient) find(s *Source, before *offer) (*offer, error) {
 		}
 		var err error
 		if found.lease, err = leaseOf(found.Body); err != nil {
-			b.reader.Release(found.Cell)
+			b.reader.Release(found.Cell) // if it was the last, the ticket of who lies is not worth a release
 			return nil, err
 		}
 		found.Body = nil // the memory goes back

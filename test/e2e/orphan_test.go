@@ -19,6 +19,7 @@ import (
 
 const (
 	hostConfigEnv = "E2E_HOST_CONFIG" // makes the test binary a host that runs this configuration
+	hostLooksEnv  = "E2E_HOST_LOOKS"  // makes it take views until it is killed
 	markEnv       = "E2E_MARK"        // inherited by every process that such a host starts
 )
 
@@ -47,6 +48,15 @@ func runHost(config string) int {
 	}
 	if _, err := fmt.Fprintln(os.Stdout, "ready"); err != nil {
 		return fail(err)
+	}
+	for os.Getenv(hostLooksEnv) != "" {
+		view, err := session.View(ctx, "frame")
+		if err == nil {
+			err = view.Close()
+		}
+		if err != nil {
+			return fail(err)
+		}
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return 0
@@ -86,14 +96,19 @@ time.sleep(3600)
 `,
 	} {
 		t.Run(name, func(t *testing.T) {
-			killHost(t, frame+script)
+			killHost(t, frame+script, 0)
 		})
 	}
 }
 
-func killHost(t *testing.T, script string) {
+// killHost kills a host of a program: at once when it has a view, or, if looking is not 0, so long after that, while
+// it takes views.
+func killHost(t *testing.T, script string, looking time.Duration) {
 	t.Helper()
-	const bound = 2 * time.Second
+	bound := 2 * time.Second
+	if looking > 0 {
+		bound = 10 * time.Second // killed again and again, some of them on a busy machine
+	}
 	cfg, _ := harness.Config(t, script, harness.Options{})
 	config, err := json.Marshal(cfg)
 	if err != nil {
@@ -103,6 +118,9 @@ func killHost(t *testing.T, script string) {
 	tmp := t.TempDir()
 	host := exec.CommandContext(t.Context(), os.Args[0])
 	host.Env = append(os.Environ(), hostConfigEnv+"="+string(config), markEnv+"="+mark, "TMPDIR="+tmp)
+	if looking > 0 {
+		host.Env = append(host.Env, hostLooksEnv+"=1")
+	}
 	host.Stderr = os.Stderr
 	if _, err := host.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -127,6 +145,7 @@ func killHost(t *testing.T, script string) {
 
 	// Those that other tests make later are not ours to answer for.
 	ours := slices.DeleteFunc(list(t, "/dev/shm"), func(name string) bool { return slices.Contains(sharedMemory, name) })
+	time.Sleep(looking) //nolint:forbidigo // any moment will do
 	if err := host.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,7 @@ func (p *Program) orEnd(err error) error {
 func (p *Program) tryLease(ctx context.Context, path names.Path, req core.Request) (core.Lease, error) {
 	var lease core.Lease
 	err := p.interp.Do(ctx, func(g *py.GIL) error {
-		p.board.WithdrawStale(g, &p.published)
+		p.board.WithdrawStale(g, &p.published) //nolint:contextcheck // what has ended, ends
 		t, err := p.find(g, path)
 		if err != nil {
 			return err

@@ -41,7 +41,7 @@ func (n *prepared) Lease(ctx context.Context, req core.Request) (lease core.Leas
 		return core.Lease{}, err
 	}
 	err = p.thread.Do(func(g *py.GIL) error {
-		p.board.WithdrawStale(g, &p.published)
+		p.board.WithdrawStale(g, &p.published) //nolint:contextcheck // what has ended, ends
 		t, err := p.find(g, n.path)
 		if err != nil {
 			return err

@@ -30,7 +30,7 @@ func Open() (h kit.Heap, state string) {
 // others. count is nil, or stays valid until the next call.
 func CountForks(h kit.Heap, count *atomic.Uint64) {
 	if h, ok := h.(heap); ok {
-		h.Heap.CountForks(count)
+		h.CountForks(count)
 	}
 }
 
