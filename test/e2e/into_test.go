@@ -12,7 +12,7 @@ import (
 
 // TestIntoMakesNoGarbage looks at a NumPy array again and again through one View: nothing is allocated
 // for it in the host, and each look is at the array's own memory.
-func TestIntoMakesNoGarbage(t *testing.T) { //nolint:paralleltest // it counts allocations
+func TestIntoMakesNoGarbage(t *testing.T) {
 	run := harness.Start(t, `
 import numpy, remote
 frame = numpy.arange(1 << 20, dtype=numpy.float32)
@@ -40,9 +40,10 @@ remote.serve()
 	for i := range 3 {
 		want = float32(i)
 		run.Remote.Exec(t, fmt.Sprintf("frame[-1] = %d", i))
-		// An answer that comes late has the next views asked for by gRPC.
+		// On a busy machine an answer may come late, and then the next views are asked for by gRPC, so it is
+		// few views at a time.
 		harness.Eventually(t, 30*time.Second, "views without an allocation", func() bool {
-			return testing.AllocsPerRun(1000, look) == 0
+			return testing.AllocsPerRun(50, look) == 0
 		})
 	}
 	run.NoLeases(t)
