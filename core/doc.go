@@ -2,7 +2,8 @@
 //
 // A [LayoutSpec] is a description that somebody gave; [NewLayout] checks it and makes a [Layout], which
 // can be trusted. A layout over [Memory] is a [View]: what users hold, read with [Slice], [Values],
-// [Rows], [At] and [Copy], cut with Sub, Select, Step and Transpose without a copy, and close.
+// [Rows], [At] and [Copy], cut with Sub, Select, Step and Transpose without a copy, and close. A closed
+// View may be opened again, for another array or the same.
 //
 // [Producer] is the contract between the side that has arrays and the side that looks at them. Both
 // ends of a connection implement it, and coretest checks it.

@@ -11,6 +11,9 @@
 //	defer frame.Close()
 //	pixels, err := core.Slice[uint8](frame) // the pages that the program wrote
 //
+// An array that is looked at again and again has a [Source], whose Into fills one View each time, without
+// garbage.
+//
 // # Lifetimes
 //
 // A [Host] owns its sessions, and a [Session] owns its views: closing one closes what it owns. Close

@@ -2,6 +2,7 @@ package hostplugin_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"log/slog"
@@ -104,6 +105,35 @@ func ExampleSession_View_published() {
 	}
 	fmt.Println(last)
 	// Output: 22
+}
+
+// An array that is looked at all the time is looked at through one View.
+func ExampleSource_Into() {
+	ctx := context.Background()
+	host, camera := open()
+	defer host.Close()
+	frames, err := camera.Source("frame")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var frame core.View
+	for row := range 3 {
+		if err := frames.Into(ctx, &frame); err != nil {
+			fmt.Println(err)
+			return
+		}
+		first, err := core.At[int32](&frame, row, 0)
+		if err := errors.Join(err, frame.Close()); err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(first)
+	}
+	// Output:
+	// 0
+	// 4
+	// 8
 }
 
 func ExampleSession_Arrays() {

@@ -10,8 +10,7 @@ import (
 
 // TestMarks proves that a mark is one of its stream and its moment: a queue that waits for it waits for
 // no work of other streams, and for no later work; and that a mark of the context is one of all streams.
-func TestMarks(t *testing.T) {
-	t.Parallel()
+func TestMarks(t *testing.T) { //nolint:paralleltest // others free memory, which waits for all streams
 	const soon, late = 50e6, 2e9 // nanoseconds that work takes
 	p := newProgram(t)
 	p.work(p.fast, soon)
