@@ -145,7 +145,7 @@ func killHost(t *testing.T, script string, looking time.Duration) {
 
 	// Those that other tests make later are not ours to answer for.
 	ours := slices.DeleteFunc(list(t, "/dev/shm"), func(name string) bool { return slices.Contains(sharedMemory, name) })
-	time.Sleep(looking) //nolint:forbidigo // any moment will do
+	time.Sleep(looking) // any moment will do
 	if err := host.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func kills() int {
 
 // TestPublisherIsKilled: whoever takes views of what is published just then gets whole ones, or the error
 // that says so, and the host keeps nothing.
-func TestPublisherIsKilled(t *testing.T) { //nolint:paralleltest // it counts what this process holds
+func TestPublisherIsKilled(t *testing.T) {
 	for range kills() {
 		held := harness.Held(t)
 		t.Run("kill", killPublisher) // which cleans up behind itself
@@ -43,7 +43,7 @@ func TestPublisherIsKilled(t *testing.T) { //nolint:paralleltest // it counts wh
 	}
 }
 
-func killPublisher(t *testing.T) { //nolint:paralleltest // see TestPublisherIsKilled
+func killPublisher(t *testing.T) {
 	run := harness.Start(t, republishing, harness.Options{})
 	pid := run.PID(t)
 	var views atomic.Int64
