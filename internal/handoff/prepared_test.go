@@ -90,7 +90,7 @@ func TestAgain(t *testing.T) {
 	p := &preparer{fake: fake{lease: granting(lease)}}
 	client := connect(t, p, Settings{Lanes: 1, Spin: time.Millisecond})
 	source, releases := client.Source("x"), &pending{}
-	ask := func(req core.Request, want ...string) core.Lease {
+	ask := func(req core.Request, want ...string) Grant {
 		t.Helper()
 		l, err := client.Lease(t.Context(), source, req, releases)
 		if err != nil {
@@ -99,12 +99,13 @@ func TestAgain(t *testing.T) {
 		if got := p.took(); !slices.Equal(got, want) {
 			t.Errorf("asked for %v, want %v", got, want)
 		}
-		id := l.ID
-		l.ID = 0
-		if l.Layout.Len() != 3 || l.Handle != lease.Handle || l.Route != lease.Route {
-			t.Errorf("got %+v", l)
+		if same(l.Whole(), lease) {
+			t.Error("a lease without an ID of its own")
 		}
-		l.ID = id
+		whole := l.Whole()
+		if whole.ID = lease.ID; !same(whole, lease) {
+			t.Errorf("got %+v, want %+v", whole, lease)
+		}
 		return l
 	}
 	first := ask(core.Request{}, "lease")
