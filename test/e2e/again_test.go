@@ -183,15 +183,6 @@ type pair struct {
 	opts        []hostplugin.ViewOption
 }
 
-func source(t *testing.T, run *harness.Run, name string) *hostplugin.Source {
-	t.Helper()
-	s, err := run.Source(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // compare asks for both, and gives those of the views that there are.
 func (p pair) compare(t *testing.T, what string) []*core.View {
 	t.Helper()

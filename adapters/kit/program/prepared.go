@@ -3,7 +3,6 @@ package program
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
@@ -107,7 +106,8 @@ func (n *prepared) recognise(g *py.GIL, o py.Object, r *reading, place kit.Place
 		return
 	}
 	plain := place.Route == core.RouteSharedHeap && r.array.Pointer == nil && !r.temporary
-	if !plain || !agrees(n.seen, r.array.Array) || !g.Same(o, n.seen) {
+	l := r.array.Layout
+	if !plain || !n.seen.Describes(r.array.Addr, l.Shape(), l.Strides(), l.DType().Size()) || !g.Same(o, n.seen) {
 		n.seen = nil
 		return
 	}
@@ -124,22 +124,4 @@ func (n *prepared) recognise(g *py.GIL, o py.Object, r *reading, place kit.Place
 		}
 		n.kept = other
 	}
-}
-
-// agrees reports whether a glance has seen the array that a protocol described: a struct may be another
-// than it is taken for.
-func agrees(seen *py.Glance, a kit.Array) bool {
-	addr, shape, strides, ok := seen.Array()
-	if !ok {
-		return true
-	}
-	if addr != a.Addr || !slices.Equal(shape, a.Layout.Shape()) {
-		return false
-	}
-	for axis, n := range shape {
-		if n > 1 && strides[axis]*seen.Unit(a.Layout.DType().Size()) != a.Layout.Stride(axis) {
-			return false
-		}
-	}
-	return true
 }

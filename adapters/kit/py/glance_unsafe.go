@@ -86,30 +86,30 @@ func (g *GIL) intern(to []C.ndpy, names []string) error {
 // glance tells apart by address (the object itself, and the one in its struct) must have been kept.
 func (g *GIL) Same(o Object, seen *Glance) bool { return C.ndpy_same(C.ndpy(o), seen.c) != 0 }
 
-// Array gives what was seen of an array: where element 0 is, and the shape and strides, which are in bytes
-// or, for a tensor, in elements; ok is false if no array was looked at.
-func (s *Glance) Array() (addr uintptr, shape, strides []int, ok bool) {
+// Describes reports whether an array that was seen, if one was, is this one, of which a protocol has told:
+// a struct may be another than it is taken for. Strides are in bytes.
+func (s *Glance) Describes(addr uintptr, shape, strides []int, itemSize int) bool {
 	if s.marks.Struct.Data == 0 && s.marks.Tensor == 0 {
-		return 0, nil, nil, false
+		return true
 	}
-	words := s.c.words[:s.c.count]
+	words, unit := s.c.words[:s.c.count], 1
 	if s.marks.Itself {
 		words = words[1:]
 	}
-	rank := int(words[1])
-	numbers := make([]int, 2*rank)
-	for i, w := range words[2 : 2+2*rank] {
-		numbers[i] = int(w)
-	}
-	return uintptr(words[0]), numbers[:rank:rank], numbers[rank:], true
-}
-
-// Unit gives how many bytes the strides count in, for elements of that size.
-func (s *Glance) Unit(size int) int {
 	if s.marks.Tensor != 0 {
-		return size
+		unit = itemSize
 	}
-	return 1
+	rank := len(shape)
+	if words[0] != C.uint64_t(addr) || words[1] != C.uint64_t(rank) {
+		return false
+	}
+	for axis, n := range shape {
+		stride := int(words[2+rank+axis]) * unit
+		if int(words[2+axis]) != n || n > 1 && stride != strides[axis] {
+			return false
+		}
+	}
+	return true
 }
 
 // Object gives the object that was found in the struct, or 0.
