@@ -15,6 +15,10 @@ import (
 // errLong says that a lease takes longer than those who wait for a ring should.
 var errLong = errors.New("this takes long")
 
+// errSteps says that a name leads through attributes and items. To follow them may run code that gives
+// something else each time, so it is not tried where it may have to be done again.
+var errSteps = errors.New("this leads through attributes and items")
+
 var _ handoff.Preparer = (*Program)(nil)
 
 // prepared is a name that is asked for through a ring. It enters Python on the thread of those who ask.
@@ -48,6 +52,9 @@ func (n *prepared) Lease(ctx context.Context, req core.Request) (lease core.Leas
 	n.seen, n.granted = nil, kit.Standing{}
 	if n.err != nil {
 		return core.Lease{}, n.err
+	}
+	if len(n.path.Steps) > 0 && !p.published.Has(n.path.String()) {
+		return core.Lease{}, errSteps
 	}
 	if err := p.state.Failed(); err != nil {
 		return core.Lease{}, err
@@ -83,7 +90,7 @@ func (n *prepared) Again() (core.LeaseID, bool) {
 // look takes a glance at an object that is going to be leased.
 func (n *prepared) look(g *py.GIL, a Adapter, env *Env, o py.Object) (err error) {
 	r, ok := a.(Recogniser)
-	if !ok || len(n.path.Steps) > 0 || n.program.published.Has(n.path.Root) {
+	if !ok || n.program.published.Has(n.path.String()) {
 		return nil
 	}
 	if n.key, err = g.Interned(n.path.Root); err != nil {
