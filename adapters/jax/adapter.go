@@ -10,9 +10,16 @@ func New() program.Adapter { return &adapter{table()} }
 
 type adapter struct{ program.Table[array] }
 
+var _ program.Recogniser = (*adapter)(nil)
+
 // Owns claims arrays, and what JAX has that looks like one without having memory of its own.
 func (*adapter) Owns(g *py.GIL, _ *program.Env, o py.Object) (bool, error) {
 	return kindOf(g, o) != foreign, nil
+}
+
+// Marks implements [program.Recogniser]: an array cannot change, but its memory can be given up.
+func (*adapter) Marks(g *py.GIL, _ *program.Env, o py.Object) (py.Marks, bool, error) {
+	return py.Marks{Class: g.Type(o), Itself: true, Methods: []string{"is_deleted"}}, kindOf(g, o) == concrete, nil
 }
 
 // Plan implements [program.Adapter].

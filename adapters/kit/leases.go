@@ -27,7 +27,9 @@ type Leases struct {
 	retired     retired
 }
 
+// lease is one array as it was granted, on which one lease stands or several.
 type lease struct {
+	users    int        // leases; when it is 0 the memory was given back
 	segments []*segment // none for an array without elements
 	writable bool
 	drop     func()
@@ -59,7 +61,7 @@ func (t *Leases) Grant(l core.Lease, b Backing, drop func()) (core.Lease, error)
 //
 // After Close it gives everything back at once and reports an error that wraps core.ErrClosed.
 func (t *Leases) GrantMemory(l core.Lease, m Memory, drop func()) (core.Lease, error) {
-	entry := &lease{writable: l.Writable, drop: drop}
+	entry := &lease{users: 1, writable: l.Writable, drop: drop}
 	t.mu.Lock()
 	if t.closed {
 		t.mu.Unlock()
@@ -95,6 +97,31 @@ func (t *Leases) GrantMemory(l core.Lease, m Memory, drop func()) (core.Lease, e
 		return core.Lease{}, errors.Join(err, t.Release(context.Background(), l.ID))
 	}
 	return l, nil
+}
+
+// Standing is an array as it was granted: what a lease, or several, stand on. The zero value is none.
+type Standing struct{ entry *lease }
+
+// Standing gives what a lease stands on.
+func (t *Leases) Standing(id core.LeaseID) Standing {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return Standing{t.leases[id]}
+}
+
+// Again grants another lease on what stands already, exactly as that was granted. It costs no more than
+// the number of the new lease; memory and drop function are given back after the last lease on them. It
+// reports false if no lease on it stands any more.
+func (t *Leases) Again(s Standing) (core.LeaseID, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s.entry == nil || s.entry.users == 0 || t.closed {
+		return 0, false
+	}
+	s.entry.users++
+	t.lastLease++
+	t.leases[t.lastLease] = s.entry
+	return t.lastLease, true
 }
 
 // use finds or makes the segment of b. If it was known, b is not needed.
@@ -185,14 +212,16 @@ func descriptorError(id core.SegmentID, kind, cause error, remedy string) error 
 // of ctx; an error says that memory could not be given back in order, not that a lease still
 // stands.
 func (t *Leases) Release(_ context.Context, ids ...core.LeaseID) error {
-	var errs []error
+	var errs error
 	for _, id := range ids {
 		t.mu.Lock()
 		last, drop := t.end(id)
 		t.mu.Unlock()
-		errs = append(errs, giveBack(last, drop))
+		if err := giveBack(last, drop); err != nil {
+			errs = errors.Join(errs, err)
+		}
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // end takes a lease out of the table, and says what is to be given back.
@@ -202,6 +231,9 @@ func (t *Leases) end(id core.LeaseID) (last []Backing, drop func()) {
 		return nil, nil
 	}
 	delete(t.leases, id)
+	if entry.users--; entry.users > 0 {
+		return nil, nil
+	}
 	drop = entry.settle()
 	for _, s := range entry.segments {
 		if entry.writable {

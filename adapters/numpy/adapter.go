@@ -1,6 +1,8 @@
 package numpy
 
 import (
+	"strings"
+
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 )
@@ -9,6 +11,8 @@ import (
 func New() program.Adapter { return &adapter{table()} }
 
 type adapter struct{ program.Table[array] }
+
+var _ program.Recogniser = (*adapter)(nil)
 
 // Owns claims arrays of every kind, subclasses included, and NumPy's scalars.
 func (*adapter) Owns(g *py.GIL, env *program.Env, o py.Object) (bool, error) {
@@ -28,6 +32,20 @@ func classOf(g *py.GIL, env *program.Env, o py.Object) (class py.Object, ok bool
 		}
 	}
 	return 0, false, nil
+}
+
+// Marks implements [program.Recogniser]: all that an ndarray is to NumPy is in its struct, but for the dtype,
+// which cannot change. The offsets are those of PyArrayObject_fields, which every extension module has
+// compiled in, since the macros for them are a part of NumPy's ABI 1 and 2.
+func (*adapter) Marks(g *py.GIL, env *program.Env, _ py.Object) (py.Marks, bool, error) {
+	if !strings.HasPrefix(env.Version, "1.") && !strings.HasPrefix(env.Version, "2.") {
+		return py.Marks{}, false, nil
+	}
+	class, ok, err := g.AttrOK(env.Module, "ndarray")
+	return py.Marks{
+		Class:  class,
+		Struct: py.StructMarks{Data: 16, Rank: 24, Shape: 32, Strides: 40, Object: 56, Flags: 64},
+	}, ok, err
 }
 
 // Plan implements [program.Adapter].

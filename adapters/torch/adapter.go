@@ -10,12 +10,37 @@ func New() program.Adapter { return &adapter{table()} }
 
 type adapter struct{ program.Table[tensor] }
 
-var _ program.Streamer = (*adapter)(nil)
+var (
+	_ program.Streamer   = (*adapter)(nil)
+	_ program.Recogniser = (*adapter)(nil)
+)
 
 // Owns claims tensors of every kind, subclasses included.
 func (*adapter) Owns(g *py.GIL, env *program.Env, o py.Object) (bool, error) {
 	class, ok, err := g.AttrOK(env.Module, "Tensor")
 	return ok && g.IsInstance(o, class), err // without it torch is just being imported
+}
+
+// Marks implements [program.Recogniser]: a tensor of a class that changes nothing is what DLPack's C
+// function says of it and what that does not say. PyTorch has had the function since 2.10.
+func (*adapter) Marks(g *py.GIL, env *program.Env, o py.Object) (marks py.Marks, ok bool, err error) {
+	class, err := g.Attr(env.Module, "Tensor")
+	if err != nil {
+		return marks, false, err
+	}
+	marks = py.Marks{
+		Class: g.Type(o), Tensor: program.TensorMarks(g, class),
+		Attributes: []string{"dtype", "requires_grad"}, Methods: []string{"is_conj", "is_neg"},
+	}
+	if marks.Tensor == 0 || marks.Class == class {
+		return marks, marks.Tensor != 0, nil
+	}
+	nn, err := g.Attr(env.Module, "nn")
+	if err != nil {
+		return marks, false, err
+	}
+	parameter, err := g.Attr(nn, "Parameter")
+	return marks, marks.Class == parameter, err
 }
 
 // Plan implements [program.Adapter].

@@ -15,8 +15,8 @@ const (
 	exchangeMajor    = 0
 	exchangePrevious = 8
 	exchangeExport   = 24 // managed_tensor_from_py_object_no_sync
+	exchangeDescribe = 40 // dltensor_from_py_object_no_sync
 	exchangeHeader   = 16
-	exchangeSize     = 32 // as far as it is read
 )
 
 // maxExchanges bounds the chain of older versions: each major version has one.
@@ -27,28 +27,44 @@ const maxExchanges = 16
 // it gives 0, or sets a Python exception. Of a chain of APIs the one of this package's major version
 // is taken; if there is none, the error wraps core.ErrVersion.
 func Exporter(mem Memory, addr uintptr) (uintptr, error) {
+	b, err := exchange(mem, addr, exchangeExport+8)
+	if err != nil {
+		return 0, err
+	}
+	export := uintptr(word64(b[exchangeExport:]))
+	if export == 0 {
+		return 0, pointerError("the exchange API's function that exports is NULL")
+	}
+	return export, nil
+}
+
+// Describer is [Exporter] for the function int(*)(PyObject *, DLTensor *) that describes an object's
+// memory without exporting it: what it gives is valid while the GIL is held and the object lives. It is 0
+// if the framework has no such function.
+func Describer(mem Memory, addr uintptr) (uintptr, error) {
+	b, err := exchange(mem, addr, exchangeDescribe+8)
+	if err != nil {
+		return 0, err
+	}
+	return uintptr(word64(b[exchangeDescribe:])), nil
+}
+
+// exchange gives the first bytes of the API of this package's major version.
+func exchange(mem Memory, addr uintptr, size int) ([]byte, error) {
 	var newest uint32
 	for i := 0; i < maxExchanges && (i == 0 || addr != 0); i++ {
 		b, err := readAligned(mem, addr, exchangeHeader)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		major := word32(b[exchangeMajor:])
 		if i == 0 {
 			newest = major
 		}
-		if major != Major {
-			addr = uintptr(word64(b[exchangePrevious:]))
-			continue
+		if major == Major {
+			return readAligned(mem, addr, size)
 		}
-		if b, err = readAligned(mem, addr, exchangeSize); err != nil {
-			return 0, err
-		}
-		export := uintptr(word64(b[exchangeExport:]))
-		if export == 0 {
-			return 0, pointerError("the exchange API's function that exports is NULL")
-		}
-		return export, nil
+		addr = uintptr(word64(b[exchangePrevious:]))
 	}
-	return 0, dlpackError(core.ErrVersion, "exchange API of DLPack %d, supported is %d.x", newest, Major)
+	return nil, dlpackError(core.ErrVersion, "exchange API of DLPack %d, supported is %d.x", newest, Major)
 }

@@ -25,6 +25,7 @@ func exchanges(majors ...uint32) []byte {
 		ne.PutUint64(s[16:], 0xbad)          // managed_tensor_allocator
 		ne.PutUint64(s[24:], 0xe0+uint64(i)) // managed_tensor_from_py_object_no_sync
 		ne.PutUint64(s[32:], 0xbad)
+		ne.PutUint64(s[40:], 0xd0+uint64(i)) // dltensor_from_py_object_no_sync
 	}
 	return b
 }
@@ -55,6 +56,31 @@ func TestExporter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := dlpack.Exporter(dlpack.Image(base, tt.image), tt.addr)
+			if got != tt.want || !errors.Is(err, tt.err) {
+				t.Errorf("%#x, %v, want %#x, %v", got, err, tt.want, tt.err)
+			}
+		})
+	}
+}
+
+func TestDescriber(t *testing.T) {
+	t.Parallel()
+	null := exchanges(1)
+	binary.NativeEndian.PutUint64(null[40:], 0)
+	for name, tt := range map[string]struct {
+		image []byte
+		want  uintptr
+		err   error
+	}{
+		"of version 1":   {exchanges(1), 0xd0, nil},
+		"newer, and a 1": {exchanges(2, 1), 0xd1, nil},
+		"newer only":     {exchanges(2), 0, core.ErrVersion},
+		"no function":    {null, 0, nil},
+		"cut":            {exchanges(1)[:47], 0, core.ErrPointer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := dlpack.Describer(dlpack.Image(base, tt.image), base)
 			if got != tt.want || !errors.Is(err, tt.err) {
 				t.Errorf("%#x, %v, want %#x, %v", got, err, tt.want, tt.err)
 			}

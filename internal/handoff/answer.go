@@ -187,6 +187,12 @@ func leaseIDOf(answer []byte) core.LeaseID {
 	return core.LeaseID(binary.LittleEndian.Uint64(answer[answerLeaseID:]))
 }
 
+// putLeaseID makes an answer with a lease one with another, and gives its length.
+func putLeaseID(answer []byte, id core.LeaseID) int {
+	binary.LittleEndian.PutUint64(answer[answerLeaseID:], uint64(id))
+	return len(answer)
+}
+
 // fenceOf reads the fence of an answer.
 func fenceOf(answer []byte) (core.Fence, error) {
 	w := core.CUDAWord{

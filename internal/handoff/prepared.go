@@ -28,6 +28,9 @@ type Prepared interface {
 	// Lease grants a lease if that takes no more than a moment, in which others wait. After any error the
 	// host asks again by gRPC.
 	Lease(ctx context.Context, req core.Request) (core.Lease, error)
+	// Again grants another lease on what the last call of Lease has granted, if that call would now give
+	// the same but for the lease's ID. The lease's fence is a [core.Ready].
+	Again() (core.LeaseID, bool)
 }
 
 // plain is a name of a producer that cannot prepare it.
@@ -40,10 +43,34 @@ func (p plain) Lease(ctx context.Context, req core.Request) (core.Lease, error) 
 	return p.producer.Lease(ctx, p.name, req)
 }
 
+func (plain) Again() (core.LeaseID, bool) { return 0, false }
+
 // source is a name that the host has asked for.
 type source struct {
 	Prepared
 	name string
+
+	// What was asked for last, and the answer.
+	req  core.Request
+	last []byte
+}
+
+// again answers as the last time, if the same is asked and the answer would be the same, and gives the
+// length of the answer or 0.
+func (s *source) again(req core.Request, answer []byte) int {
+	if len(s.last) == 0 || s.req != req {
+		return 0
+	}
+	id, ok := s.Again()
+	if !ok {
+		return 0
+	}
+	return putLeaseID(answer[:copy(answer, s.last)], id)
+}
+
+// remember keeps an answer.
+func (s *source) remember(req core.Request, answer []byte) {
+	s.req, s.last = req, append(s.last[:0], answer...)
 }
 
 // sources are the names that the server keeps.

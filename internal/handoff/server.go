@@ -93,21 +93,38 @@ func (s *Server) handle(request, answer []byte) int {
 	if err := r.parse(request); err != nil {
 		return putAnswer(answer, answerAsk)
 	}
+	n := 0
+	var source *source
+	if r.op == opLease {
+		// Before the releases, so that what is given back and wanted again stays as it is. Anything else
+		// waits for them: their memory may be what it takes.
+		if source = s.sources.find(r); source != nil {
+			n = source.again(r.req, answer)
+		}
+	}
 	if len(r.releases) > 0 {
 		// An error says that memory was not given back in order, not that a lease stands; a host that
 		// gives leases back in passing does not wait for that.
 		_ = s.producer.Release(s.ctx, r.releases...)
 	}
-	if r.op == opRelease {
+	switch {
+	case n > 0:
+		return n
+	case r.op == opRelease:
 		return putAnswer(answer, answerDone)
-	}
-	source := s.sources.find(r)
-	if source == nil {
+	case source == nil:
 		return putAnswer(answer, answerAsk)
+	default:
+		return s.lease(source, r.req, answer)
 	}
+}
+
+// lease leases a source as if for the first time.
+func (s *Server) lease(source *source, asked core.Request, answer []byte) int {
 	ctx, cancel := context.WithTimeout(s.ctx, serveLimit)
 	defer cancel()
-	req := r.req
+	source.remember(asked, nil)
+	req := asked
 	req.NoWait = true
 	lease, err := source.Lease(ctx, req)
 	if err != nil {
@@ -118,6 +135,7 @@ func (s *Server) handle(request, answer []byte) int {
 		_ = s.producer.Release(s.ctx, lease.ID) // it is leased again by gRPC
 		return putAnswer(answer, answerAsk)
 	}
+	source.remember(asked, b)
 	return len(b)
 }
 

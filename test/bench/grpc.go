@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -50,10 +51,21 @@ func (p *grpcPeer) close() error {
 	return errors.Join(p.conn.Close(), p.life.Close(), p.process.Wait())
 }
 
+// turn lets the server make the array of a size before the calls, and drop it afterwards if it is large.
+func (p *grpcPeer) turn(bytes, smallest int, calls bench.Turn) bench.Turn {
+	return func(ctx context.Context) ([]time.Duration, error) {
+		if err := p.get(ctx, "keep "+strconv.Itoa(bytes), 0); err != nil {
+			return nil, err
+		}
+		took, err := calls(ctx)
+		return took, errors.Join(err, p.get(ctx, "keep "+strconv.Itoa(smallest), 0))
+	}
+}
+
 // caller takes the array of a size into one buffer of this process.
 func (p *grpcPeer) caller(bytes int) bench.Caller {
 	return bench.Caller{
-		Do: func(ctx context.Context) error { return p.get(ctx, bytes) },
+		Do: func(ctx context.Context) error { return p.get(ctx, strconv.Itoa(bytes), bytes) },
 		Tidy: func() error {
 			if bytes >= bench.MiB {
 				runtime.GC() // here, and not while others are measured
@@ -63,7 +75,7 @@ func (p *grpcPeer) caller(bytes int) bench.Caller {
 	}
 }
 
-func (p *grpcPeer) get(ctx context.Context, bytes int) error {
+func (p *grpcPeer) get(ctx context.Context, what string, bytes int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := p.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, "/bench.Arrays/Get",
@@ -71,7 +83,7 @@ func (p *grpcPeer) get(ctx context.Context, bytes int) error {
 	if err != nil {
 		return err
 	}
-	request, data := []byte(strconv.Itoa(bytes)), make([]byte, 0, bytes)
+	request, data := []byte(what), make([]byte, 0, bytes)
 	if err := errors.Join(stream.SendMsg(&request), stream.CloseSend()); err != nil {
 		return err
 	}

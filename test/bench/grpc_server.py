@@ -1,4 +1,7 @@
-"""Serves arrays as bytes over gRPC, on the Unix socket given: the request is their size, the answer messages."""
+"""Serves arrays as bytes over gRPC, on the Unix socket given: the request is their size, the answer messages.
+
+The request "keep SIZE" makes that array, and drops the large ones of other sizes; its answer is empty.
+"""
 
 import sys
 from concurrent import futures
@@ -10,11 +13,19 @@ CHUNK = 1 << 20  # bytes in one message; the default limit is 4 MiB
 arrays = {}
 
 
-def chunks(request, context):
-    size = int(request)
+def keep(size):
+    for other in list(arrays):
+        if other != size and other >= making.LARGE:
+            del arrays[other]
     if size not in arrays:
         arrays[size] = memoryview(making.make("numpy", size)).cast("B")
-    data = arrays[size]
+
+
+def chunks(request, context):
+    if request.startswith(b"keep "):
+        keep(int(request[5:]))
+        return
+    data = arrays[int(request)]
     for start in range(0, len(data), CHUNK):
         yield bytes(data[start : start + CHUNK])
 

@@ -261,7 +261,8 @@ func (l *lab) prepareGRPC(ctx context.Context) error {
 	l.ends = append(l.ends, p.close)
 	for _, size := range l.plan.Sizes {
 		calls, every := bench.Copied(&l.plan, size)
-		l.plan.Add(bench.Key{Way: grpcBytes, Framework: "numpy", Bytes: size}, calls, p.caller(size)).Every = every
+		s := l.plan.Add(bench.Key{Way: grpcBytes, Framework: "numpy", Bytes: size}, calls, p.caller(size))
+		s.Turn, s.Every = p.turn(size, l.plan.Sizes[0], s.Turn), every
 	}
 	return nil
 }

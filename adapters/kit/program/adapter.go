@@ -23,6 +23,14 @@ type Adapter interface {
 	Plan(g *py.GIL, env *Env, o py.Object) (Plan, error)
 }
 
+// Recogniser is an [Adapter] that can tell at a glance that an object is the array that it was.
+type Recogniser interface {
+	// Marks says by what an object that Owns has claimed is known again. As long as its marks are the same,
+	// and what a lease on it keeps is kept, another lease on it would be granted alike. ok is false if
+	// nothing less than a new look does. It is called before Plan, so that what Plan finds is not newer.
+	Marks(g *py.GIL, env *Env, o py.Object) (marks py.Marks, ok bool, err error)
+}
+
 // Packaged is an [Adapter] of a framework that lies in a package of another name: "nvidia.dali".
 type Packaged interface {
 	// Module is the full name of the framework's own module, which has its __version__.

@@ -14,7 +14,7 @@ import (
 // memory there without it.
 func askBuffer(g *py.GIL, o py.Object) (a answer, ok bool, err error) {
 	b, err := g.Buffer(o, py.BufferFull)
-	if raised(err, "TypeError") {
+	if py.Raised(err, "TypeError") {
 		return answer{}, false, nil
 	}
 	if err != nil {

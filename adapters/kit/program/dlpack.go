@@ -99,7 +99,7 @@ func callDLPack(g *py.GIL, method py.Object, call *DLPackCall, stream *int) (py.
 		kw = append(kw, py.KW{Name: "copy", Value: value})
 	}
 	capsule, err := g.Call(method, nil, kw)
-	if call.Retry && len(kw) > len(plain) && raised(err, "TypeError") {
+	if call.Retry && len(kw) > len(plain) && py.Raised(err, "TypeError") {
 		return g.Call(method, nil, plain)
 	}
 	return capsule, err

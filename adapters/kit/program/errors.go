@@ -40,9 +40,3 @@ func kindOf(err error) error {
 	}
 	return core.ErrUnavailable
 }
-
-// raised reports whether err is a Python exception of exactly this type.
-func raised(err error, exception string) bool {
-	e, ok := errors.AsType[*core.PythonError](err)
-	return ok && e.Type == exception
-}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ndbridge/ndbridge/adapters/kit/program/lookup"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
@@ -18,8 +19,9 @@ type owner struct {
 	shown      string // the framework's name, as users are told
 }
 
-// plan finds the adapter that an object belongs to, and how that one would read it.
-func (p *Program) plan(g *py.GIL, o py.Object) (owner, Plan, error) {
+// plan finds the adapter that an object belongs to, and how that one would read it. n, if it is not nil,
+// wants to know the object again.
+func (p *Program) plan(g *py.GIL, o py.Object, n *prepared) (owner, Plan, error) {
 	for _, f := range p.frameworks {
 		env, ok, err := p.env(g, f)
 		if err != nil {
@@ -31,10 +33,16 @@ func (p *Program) plan(g *py.GIL, o py.Object) (owner, Plan, error) {
 		if ok, err = f.adapter.Owns(g, env, o); err != nil {
 			return owner{f, f.name}, Plan{}, err
 		}
-		if ok {
-			plan, err := f.adapter.Plan(g, env, o)
-			return owner{f, f.name}, plan, err
+		if !ok {
+			continue
 		}
+		if n != nil {
+			if err := n.look(g, f.adapter, env, o); err != nil {
+				return owner{f, f.name}, Plan{}, err
+			}
+		}
+		plan, err := f.adapter.Plan(g, env, o)
+		return owner{f, f.name}, plan, err
 	}
 	return owner{&p.generic, frameworkOf(g, o)}, genericPlan(), nil
 }
@@ -49,8 +57,8 @@ func (p *Program) reader(f owner, plan *Plan) reader {
 
 // read asks an object for its memory, which is to be handed over. The caller drops the reading in the
 // same scope.
-func (p *Program) read(g *py.GIL, t published.Target) (owner, *reading, error) {
-	f, plan, err := p.plan(g, t.Object)
+func (p *Program) read(g *py.GIL, t published.Target, n *prepared) (owner, *reading, error) {
+	f, plan, err := p.plan(g, t.Object, n)
 	if err != nil {
 		return f, nil, err
 	}
@@ -133,7 +141,7 @@ func (p *Program) entries(ctx context.Context, g *py.GIL) ([]core.Entry, error) 
 			}
 		}
 	}
-	dict, err := globals(g)
+	dict, err := lookup.Globals(g)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +167,7 @@ func (p *Program) entries(ctx context.Context, g *py.GIL) ([]core.Entry, error) 
 // entry describes one array; ok is false if the object is none. What cannot be leased is told of in
 // the entry.
 func (p *Program) entry(g *py.GIL, name string, o py.Object, named bool) (e core.Entry, ok bool) {
-	f, plan, err := p.plan(g, o)
+	f, plan, err := p.plan(g, o, nil)
 	if err == nil && f.framework == &p.generic && !named && !looksLikeArray(g, o) {
 		return core.Entry{}, false
 	}

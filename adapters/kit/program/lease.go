@@ -9,6 +9,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/lookup"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
@@ -42,12 +43,12 @@ func (p *Program) Lease(ctx context.Context, name string, req core.Request) (cor
 			return core.Lease{}, about("lease", name, "", endErr)
 		}
 		lease, err := p.tryLease(ctx, path, req)
-		missing, isMissing := errors.AsType[*missingError](err)
+		missing, isMissing := errors.AsType[*lookup.MissingError](err)
 		switch {
 		case !isMissing:
 			return lease, about("lease", name, "", p.orEnd(err))
 		case ended || req.NoWait:
-			return core.Lease{}, about("lease", name, "", notFound(err))
+			return core.Lease{}, about("lease", name, "", lookup.NotFound(err))
 		}
 		timer.Reset(delay)
 		select {
@@ -56,7 +57,7 @@ func (p *Program) Lease(ctx context.Context, name string, req core.Request) (cor
 		case <-ctx.Done():
 			return core.Lease{}, &core.Error{
 				Op: "lease", Array: name, Kind: ctx.Err(),
-				Err: fmt.Errorf("waited for what is not there yet: %w", err), Remedy: missing.meant,
+				Err: fmt.Errorf("waited for what is not there yet: %w", err), Remedy: missing.Remedy,
 			}
 		}
 	}
@@ -94,7 +95,7 @@ func (p *Program) tryLease(ctx context.Context, path names.Path, req core.Reques
 			return err
 		}
 		defer t.Close()
-		granted, err := p.grant(ctx, g, t, req, false)
+		granted, err := p.grant(ctx, g, t, req, nil)
 		if err != nil {
 			return err
 		}
@@ -110,9 +111,9 @@ func (p *Program) tryLease(ctx context.Context, path names.Path, req core.Reques
 	return lease, nil
 }
 
-// grant leases an object; in a hurry, what takes long is errLong.
-func (p *Program) grant(ctx context.Context, g *py.GIL, t published.Target, req core.Request, hurry bool) (core.Lease, error) {
-	f, r, err := p.read(g, t)
+// grant leases an object: to n, who is in a hurry, or to anybody if n is nil.
+func (p *Program) grant(ctx context.Context, g *py.GIL, t published.Target, req core.Request, n *prepared) (core.Lease, error) {
+	f, r, err := p.read(g, t, n)
 	if err != nil {
 		return core.Lease{}, about("lease", "", f.name, err)
 	}
@@ -121,9 +122,12 @@ func (p *Program) grant(ctx context.Context, g *py.GIL, t published.Target, req 
 	if r.temporary {
 		want.Reason = core.ReasonConverted
 	}
-	place, err := p.place(ctx, g, r, want, hurry)
+	place, err := p.place(ctx, g, r, want, n != nil)
 	if err != nil {
 		return core.Lease{}, about("lease", "", f.name, err)
+	}
+	if n != nil {
+		n.recognise(g, t.Object, r, place)
 	}
 	lease, _, err := p.enter(f, r, place, req.Writable) //nolint:contextcheck // nothing of it waits
 	return lease, err
@@ -156,7 +160,8 @@ func (p *Program) enter(f owner, r *reading, place kit.Placement, writable bool)
 	return lease, kept, err
 }
 
-// place finds the array's way to the host, and gives the GIL back while that takes time.
+// place finds the array's way to the host, and gives the GIL back while that takes time; in a hurry, a
+// large copy is refused.
 func (p *Program) place(ctx context.Context, g *py.GIL, r *reading, want kit.Want, hurry bool) (kit.Placement, error) {
 	if r.array.OnGPU {
 		place, rest, err := p.router.ShareGPU(r.array, want, r.takeOrder()) //nolint:contextcheck // what looks after words outlives this

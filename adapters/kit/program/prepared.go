@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
@@ -13,13 +15,26 @@ import (
 // errLong says that a lease takes longer than those who wait for a ring should.
 var errLong = errors.New("this takes long")
 
+// errSteps says that a name leads through attributes and items. To follow them may run code that gives
+// something else each time, so it is not tried where it may have to be done again.
+var errSteps = errors.New("this leads through attributes and items")
+
 var _ handoff.Preparer = (*Program)(nil)
 
 // prepared is a name that is asked for through a ring. It enters Python on the thread of those who ask.
+//
+// It remembers the last lease. While the name is a global variable of the same marks, and that lease or
+// another on the same stands, the next one needs no new look: what stands keeps its block of the shared
+// heap from being used for anything else, so memory at the same address is the same memory.
 type prepared struct {
 	program *Program
 	path    names.Path
 	err     error // why it is no name
+
+	key     py.Object  // the name, if it is one of a global variable; 0: not made yet
+	seen    *py.Glance // at the object of the last lease; nil: it is not known again
+	kept    py.Object  // that seen tells apart by its address
+	granted kit.Standing
 }
 
 // Prepare implements [handoff.Preparer]. There is one ring, and so one thread.
@@ -34,10 +49,14 @@ func (p *Program) Prepare(name string) handoff.Prepared {
 // Lease implements [handoff.Prepared]. The errors are for nobody to read.
 func (n *prepared) Lease(ctx context.Context, req core.Request) (lease core.Lease, err error) {
 	p := n.program
+	n.seen, n.granted = nil, kit.Standing{}
 	if n.err != nil {
 		return core.Lease{}, n.err
 	}
-	if _, _, err := p.state.Watch(); err != nil {
+	if len(n.path.Steps) > 0 && !p.published.Has(n.path.String()) {
+		return core.Lease{}, errSteps
+	}
+	if err := p.state.Failed(); err != nil {
 		return core.Lease{}, err
 	}
 	err = p.thread.Do(func(g *py.GIL) error {
@@ -47,8 +66,69 @@ func (n *prepared) Lease(ctx context.Context, req core.Request) (lease core.Leas
 			return err
 		}
 		defer t.Close()
-		lease, err = p.grant(ctx, g, t, req, true)
+		lease, err = p.grant(ctx, g, t, req, n)
 		return err
 	})
-	return lease, err
+	if err != nil {
+		return core.Lease{}, err
+	}
+	if n.seen != nil {
+		n.granted = p.leases.Standing(lease.ID)
+	}
+	return lease, nil
+}
+
+// Again implements [handoff.Prepared].
+func (n *prepared) Again() (core.LeaseID, bool) {
+	p := n.program
+	if n.seen == nil || p.state.Failed() != nil || p.published.Has(n.path.Root) || !p.thread.Same(n.key, n.seen) {
+		return 0, false
+	}
+	return p.leases.Again(n.granted)
+}
+
+// look takes a glance at an object that is going to be leased.
+func (n *prepared) look(g *py.GIL, a Adapter, env *Env, o py.Object) (err error) {
+	r, ok := a.(Recogniser)
+	if !ok || n.program.published.Has(n.path.String()) {
+		return nil
+	}
+	if n.key, err = g.Interned(n.path.Root); err != nil {
+		return err
+	}
+	marks, ok, err := r.Marks(g, env, o)
+	if !ok || err != nil {
+		return err
+	}
+	if n.seen, ok, err = g.Look(o, &marks); !ok {
+		n.seen = nil
+	}
+	return err
+}
+
+// recognise decides whether an object that has been placed is to be known again, and sees to it that what
+// it is known by lives as long as the lease.
+func (n *prepared) recognise(g *py.GIL, o py.Object, r *reading, place kit.Placement) {
+	if n.seen == nil {
+		return
+	}
+	plain := place.Route == core.RouteSharedHeap && r.array.Pointer == nil && !r.temporary
+	l := r.array.Layout
+	if !plain || !n.seen.Describes(r.array.Addr, l.Shape(), l.Strides(), l.DType().Size()) || !g.Same(o, n.seen) {
+		n.seen = nil
+		return
+	}
+	if itself := n.seen.Itself(); itself != 0 {
+		r.hold = true
+		r.holds = append(r.holds, holds.Hold{Object: g.Keep(itself)})
+	}
+	if other := n.seen.Object(); other != n.kept {
+		if other != 0 {
+			g.Keep(other)
+		}
+		if n.kept != 0 {
+			g.Drop(n.kept)
+		}
+		n.kept = other
+	}
 }

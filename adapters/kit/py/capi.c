@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "capi.h"
+#include "glance.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -20,11 +21,13 @@ typedef ptrdiff_t Py_ssize_t;
 	X(void, Py_DecRef, (PyObject *))                                         \
 	X(int, Py_AddPendingCall, (int (*)(void *), void *))                     \
 	X(PyObject *, PyImport_AddModule, (const char *))                        \
+	X(PyObject *, PyModule_GetDict, (PyObject *))                            \
 	X(PyObject *, PyImport_Import, (PyObject *))                             \
 	X(PyObject *, PyImport_GetModule, (PyObject *))                          \
 	X(PyObject *, PyObject_GetAttr, (PyObject *, PyObject *))                \
 	X(PyObject *, PyObject_GetItem, (PyObject *, PyObject *))                \
 	X(PyObject *, PyObject_Call, (PyObject *, PyObject *, PyObject *))       \
+	X(PyObject *, PyObject_CallMethodObjArgs, (PyObject *, PyObject *, ...)) \
 	X(PyObject *, PyObject_Type, (PyObject *))                               \
 	X(PyObject *, PyObject_Str, (PyObject *))                                \
 	X(PyObject *, PyObject_Repr, (PyObject *))                               \
@@ -43,6 +46,7 @@ typedef ptrdiff_t Py_ssize_t;
 	X(PyObject *, PyUnicode_AsEncodedString,                                 \
 	  (PyObject *, const char *, const char *))                              \
 	X(int, PyBytes_AsStringAndSize, (PyObject *, char **, Py_ssize_t *))     \
+	X(void, PyUnicode_InternInPlace, (PyObject **))                          \
 	X(PyObject *, PyTuple_New, (Py_ssize_t))                                 \
 	X(int, PyTuple_SetItem, (PyObject *, Py_ssize_t, PyObject *))            \
 	X(Py_ssize_t, PyTuple_Size, (PyObject *))                                \
@@ -50,6 +54,7 @@ typedef ptrdiff_t Py_ssize_t;
 	X(PyObject *, PyList_AsTuple, (PyObject *))                              \
 	X(PyObject *, PyDict_New, (void))                                        \
 	X(int, PyDict_SetItem, (PyObject *, PyObject *, PyObject *))             \
+	X(PyObject *, PyDict_GetItemWithError, (PyObject *, PyObject *))         \
 	X(PyObject *, PyDict_Items, (PyObject *))                                \
 	X(PyObject *, PyErr_Occurred, (void))                                    \
 	X(int, PyErr_ExceptionMatches, (PyObject *))                             \
@@ -99,7 +104,8 @@ int ndpy_open(const char **missing) {
 	OBJECTS(X)
 #undef X
 	if (*missing) return NDPY_TOO_OLD;
-	return api.Py_IsInitialized() ? 0 : NDPY_NOT_RUNNING;
+	if (!api.Py_IsInitialized()) return NDPY_NOT_RUNNING;
+	return ndpy_watch_forks() == 0 ? 0 : NDPY_NO_MEMORY;
 }
 
 const char *ndpy_version(void) { return api.Py_GetVersion(); }
@@ -183,6 +189,18 @@ ndpy ndpy_attr(ndpy o, const char *name, size_t len) {
 	return (ndpy)r;
 }
 
+ndpy ndpy_get(ndpy o, ndpy name) { return (ndpy)api.PyObject_GetAttr(OBJECT(o), OBJECT(name)); }
+ndpy ndpy_ask(ndpy o, ndpy name) {
+	return (ndpy)api.PyObject_CallMethodObjArgs(OBJECT(o), OBJECT(name), (PyObject *)NULL);
+}
+
+ndpy ndpy_global(ndpy name) {
+	PyObject *m = api.PyImport_AddModule("__main__"); // borrowed, as all here
+	PyObject *o = m ? api.PyDict_GetItemWithError(api.PyModule_GetDict(m), OBJECT(name)) : NULL;
+	if (o) api.Py_IncRef(o);
+	return (ndpy)o;
+}
+
 ndpy ndpy_item(ndpy o, ndpy key) { return (ndpy)api.PyObject_GetItem(OBJECT(o), OBJECT(key)); }
 ndpy ndpy_call(ndpy f, ndpy args, ndpy kw) {
 	return (ndpy)api.PyObject_Call(OBJECT(f), OBJECT(args), OBJECT(kw));
@@ -205,6 +223,12 @@ double ndpy_float64(ndpy o) { return api.PyFloat_AsDouble(OBJECT(o)); }
 
 ndpy ndpy_new_str(const char *text, size_t len) {
 	return (ndpy)api.PyUnicode_FromStringAndSize(text, (Py_ssize_t)len);
+}
+
+ndpy ndpy_new_interned(const char *text, size_t len) {
+	PyObject *s = api.PyUnicode_FromStringAndSize(text, (Py_ssize_t)len);
+	if (s) api.PyUnicode_InternInPlace(&s);
+	return (ndpy)s;
 }
 
 ndpy ndpy_encode(ndpy str) {

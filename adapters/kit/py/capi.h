@@ -23,7 +23,7 @@ typedef struct {
 	void *internal;
 } ndpy_buffer;
 
-enum { NDPY_NO_PYTHON = 1, NDPY_NOT_RUNNING, NDPY_TOO_OLD };
+enum { NDPY_NO_PYTHON = 1, NDPY_NOT_RUNNING, NDPY_TOO_OLD, NDPY_NO_MEMORY };
 
 // Finds the C API. Gives 0, or one of the constants above; *missing then names the first function
 // that was not found, if any.
@@ -50,6 +50,9 @@ ndpy ndpy_import(const char *name, size_t len);
 ndpy ndpy_loaded(const char *name, size_t len); // 0 without an error if it is not imported
 
 ndpy ndpy_attr(ndpy o, const char *name, size_t len);
+ndpy ndpy_get(ndpy o, ndpy name);
+ndpy ndpy_ask(ndpy o, ndpy name);  // o.name()
+ndpy ndpy_global(ndpy name);       // of __main__; 0 without an error if there is none
 ndpy ndpy_item(ndpy o, ndpy key);
 ndpy ndpy_call(ndpy f, ndpy args, ndpy kw); // kw may be 0
 ndpy ndpy_type(ndpy o);
@@ -69,6 +72,7 @@ unsigned long long ndpy_uint64(ndpy o);
 double ndpy_float64(ndpy o);
 
 ndpy ndpy_new_str(const char *text, size_t len);
+ndpy ndpy_new_interned(const char *text, size_t len);
 ndpy ndpy_encode(ndpy str); // bytes in UTF-8; what UTF-8 cannot say is escaped with a backslash
 int ndpy_bytes(ndpy bytes, char **data, ptrdiff_t *len);
 

@@ -130,3 +130,9 @@ func (g *GIL) isSubclass(class, base Object) bool {
 	}
 	return false
 }
+
+// Raised reports whether err is a Python exception of exactly this type.
+func Raised(err error, exception string) bool {
+	e, ok := errors.AsType[*core.PythonError](err)
+	return ok && e.Type == exception
+}

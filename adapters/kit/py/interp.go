@@ -23,6 +23,7 @@ type Interp struct {
 	version        string
 	implementation string
 	executable     string
+	usual          bool // see describeHeader
 
 	jobs chan *job
 	shut chan struct{} // closed by Shut: nothing enters any more
@@ -30,13 +31,15 @@ type Interp struct {
 
 	mu      sync.Mutex
 	closed  bool
-	inside  int // threads that hold the GIL or wait for it
+	ending  *atomic.Uint32 // 1 when closed is set: for those who have waited for the GIL, C among them
+	inside  int            // threads that hold the GIL or wait for it
 	threads int
 	empty   chan struct{} // closed when closed is set and inside is 0
 	end     sync.Once     // closes gone
 
-	namesMu sync.Mutex
-	names   map[string]cName // of capsules
+	namesMu  sync.Mutex
+	names    map[string]cName  // of capsules
+	interned map[string]Object // with a reference each; for as long as the interpreter runs
 }
 
 // Open finds the interpreter of this process. It takes the GIL, so the caller must not hold it.
@@ -64,12 +67,14 @@ func Open() (*Interp, error) {
 		}
 	}
 	i := &Interp{
-		version: version,
-		jobs:    make(chan *job),
-		shut:    make(chan struct{}),
-		gone:    make(chan struct{}),
-		empty:   make(chan struct{}),
-		names:   make(map[string]cName),
+		version:  version,
+		jobs:     make(chan *job),
+		shut:     make(chan struct{}),
+		gone:     make(chan struct{}),
+		empty:    make(chan struct{}),
+		ending:   new(atomic.Uint32),
+		names:    make(map[string]cName),
+		interned: make(map[string]Object),
 	}
 	if err := i.Do(context.Background(), i.describe); err != nil {
 		return nil, err
@@ -107,7 +112,29 @@ func (i *Interp) describe(g *GIL) error {
 	if err != nil {
 		return err
 	}
-	i.implementation, err = g.Text(name)
+	if i.implementation, err = g.Text(name); err != nil {
+		return err
+	}
+	return i.describeHeader(g)
+}
+
+// describeHeader finds out whether objects begin as they do where there is a GIL: with the count of
+// references and the type, a word each.
+func (i *Interp) describeHeader(g *GIL) error {
+	builtins, err := g.Import("builtins")
+	if err != nil {
+		return err
+	}
+	object, err := g.Attr(builtins, "object")
+	if err != nil {
+		return err
+	}
+	size, err := g.Attr(object, "__basicsize__")
+	if err != nil {
+		return err
+	}
+	n, err := g.Int64(size)
+	i.usual = n == 16
 	return err
 }
 
@@ -287,11 +314,7 @@ func (i *Interp) exit() {
 	}
 }
 
-func (i *Interp) isShut() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.closed
-}
+func (i *Interp) isShut() bool { return i.ending.Load() != 0 }
 
 // Shut closes the interpreter to this library, for good: nothing enters any more, and Do fails with
 // [core.ErrUnavailable]. It waits until nothing is inside, but no longer than timeout, and reports
@@ -303,6 +326,7 @@ func (i *Interp) Shut(timeout time.Duration) bool {
 	i.mu.Lock()
 	if !i.closed {
 		i.closed = true
+		i.ending.Store(1)
 		close(i.shut)
 		if i.inside == 0 {
 			close(i.empty)

@@ -60,6 +60,23 @@ func (g *GIL) NewUint(v uint64) (Object, error) { return g.take(capiNewUint(v)) 
 // NewStr makes a str. It fails if s is not UTF-8.
 func (g *GIL) NewStr(s string) (Object, error) { return g.take(capiNewStr(s)) }
 
+// Interned gives a str that is never given back, and the same one for the same text: for names that are
+// looked up again and again. Each distinct text takes memory for good.
+func (g *GIL) Interned(text string) (Object, error) {
+	i := g.interp
+	i.namesMu.Lock()
+	defer i.namesMu.Unlock()
+	if o, ok := i.interned[text]; ok {
+		return o, nil
+	}
+	o := capiNewInterned(text)
+	if o == 0 {
+		return 0, g.failure()
+	}
+	i.interned[text] = o
+	return o, nil
+}
+
 // NewTuple makes a tuple.
 func (g *GIL) NewTuple(items ...Object) (Object, error) { return g.take(capiNewTuple(items)) }
 

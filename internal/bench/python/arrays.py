@@ -17,7 +17,7 @@ _, control, stop_file, frameworks, *sizes = sys.argv
 
 for framework in frameworks.split(","):
     for size in sizes:
-        array = making.make(framework, int(size))
+        array = making.reserve(framework, int(size))
         globals()[framework + size] = array
         ndbridge.publish("published_" + framework + size, array)
 

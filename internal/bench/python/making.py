@@ -5,30 +5,40 @@ import importlib
 PERIOD = 4093
 
 
-def numpy_array(n):
+LARGE = 256 << 20  # bytes; what is as large does not stay in memory for long where it is written
+
+
+def numpy_array(n, written):
     import numpy as np
 
-    return np.resize(np.arange(PERIOD, dtype="f4"), n)
+    return np.resize(np.arange(PERIOD, dtype="f4"), n) if written else np.empty(n, dtype="f4")
 
 
-def torch_array(n):
+def torch_array(n, written):
     import torch
 
+    if not written:
+        return torch.empty(n)
     return torch.arange(PERIOD, dtype=torch.float32).repeat(n // PERIOD + 1)[:n].clone()
 
 
-def jax_array(n):
+def jax_array(n, written):
     import jax.numpy as jnp
 
-    return jnp.array(numpy_array(n))
+    return jnp.array(numpy_array(n, True)) if written else jnp.zeros(n)
 
 
 MAKERS = {"numpy": numpy_array, "torch": torch_array, "jax": jax_array}
 
 
 def make(framework, size):
-    """An array of so many bytes."""
-    return MAKERS[framework](size // 4)
+    """An array of so many bytes, all of them written."""
+    return MAKERS[framework](size // 4, True)
+
+
+def reserve(framework, size):
+    """An array as make gives it, but if it is large its memory is not used where that can be avoided."""
+    return MAKERS[framework](size // 4, size < LARGE)
 
 
 def survey():

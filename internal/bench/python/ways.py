@@ -23,8 +23,12 @@ clock = time.perf_counter_ns
 class Arrays(dict):
     """Arrays by framework and size, made when they are first asked for."""
 
+    def __init__(self, make):
+        super().__init__()
+        self.make = make
+
     def __missing__(self, key):
-        self[key] = making.make(*key)
+        self[key] = self.make(*key)
         return self[key]
 
 
@@ -67,29 +71,58 @@ def copied(array):
     return memory
 
 
-def produce(connection):
-    arrays, shared = Arrays(), {}
-    for way, *key in iter(connection.recv, None):
-        array = arrays[tuple(key)]
-        if way == "pickle over a pipe":
-            connection.send_bytes(pickle.dumps(array, pickle.HIGHEST_PROTOCOL))
-            continue
-        if way == "shared_memory":
-            memory = shared.get(array.nbytes) or shared.setdefault(array.nbytes, copied(array))
-        else:
-            memory = copied(array)
-        connection.send((memory.name, array.shape, array.dtype))
+class Producer:
+    """The arrays of the child, and what it does when it is asked for one."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        self.arrays = Arrays(making.make)
+        self.shared = {}
+
+    def prepare(self, way, *key):
         if way != "shared_memory":
-            connection.recv()
-            memory.close()
-            memory.unlink()
-    for memory in shared.values():
-        memory.close()
-        memory.unlink()
+            self.arrays[key]
+        elif key not in self.shared:
+            array = making.make(*key)
+            self.shared[key] = copied(array), array.shape, array.dtype
+        self.connection.send(None)
+
+    def drop(self, way, *key):
+        self.arrays.pop(key, None)
+        self.connection.send(None)
+
+    def hand_over(self, way, *key):
+        if way == "pickle over a pipe":
+            self.connection.send_bytes(pickle.dumps(self.arrays[key], pickle.HIGHEST_PROTOCOL))
+        elif way == "shared_memory":
+            memory, *rest = self.shared[key]
+            self.connection.send((memory.name, *rest))
+        else:
+            array = self.arrays[key]
+            memory = copied(array)
+            self.connection.send((memory.name, array.shape, array.dtype))
+            self.connection.recv()
+            unlink(memory)
+
+    def close(self):
+        for memory, *_ in self.shared.values():
+            unlink(memory)
+
+
+def unlink(memory):
+    memory.close()
+    memory.unlink()
+
+
+def produce(connection):
+    producer = Producer(connection)
+    for what, *request in iter(connection.recv, None):
+        getattr(producer, what)(*request)
+    producer.close()
 
 
 def produce_tensors(connection, queues):
-    arrays = Arrays()
+    arrays = Arrays(making.make)
     for way, *key in iter(connection.recv, None):
         queues[way].put(arrays[tuple(key)])
 
@@ -99,7 +132,7 @@ def produce_tensors(connection, queues):
 
 class Consumer:
     def __init__(self):
-        self.arrays = Arrays()
+        self.arrays = Arrays(making.reserve)
         self.children = {}
 
     def child(self, name, start):
@@ -140,7 +173,15 @@ class Consumer:
 
             return tensor, nothing
         connection, *_ = self.child("plain", self.plain)
-        return {"pickle over a pipe": self.pickled}.get(way, self.shared)(connection, (way, *key))
+        take = self.pickled if way == "pickle over a pipe" else self.shared
+        return take(connection, ("hand_over", way, *key))
+
+    def around(self, what, way, key):
+        """Lets the child do what is no part of the time: make an array, or drop it."""
+        if way in ("pickle over a pipe", "shared_memory", "shared_memory, copied in"):
+            connection, *_ = self.child("plain", self.plain)
+            connection.send((what, way, *key))
+            connection.recv()
 
     def pickled(self, connection, request):
         def unpickled():
@@ -162,7 +203,7 @@ class Consumer:
             memory, array = got
             array.clear()
             memory.close()
-            if request[0] != "shared_memory":
+            if request[1] != "shared_memory":
                 connection.send(None)
 
         return attached, detach
@@ -181,7 +222,11 @@ def main():
         request = json.loads(line)
         try:
             key = request["framework"], request["bytes"]
-            answer = {"took": timed(request, consumer.calls(request["way"], key))}
+            way = request["way"]
+            consumer.around("prepare", way, key)
+            answer = {"took": timed(request, consumer.calls(way, key))}
+            if request["bytes"] >= making.LARGE:
+                consumer.around("drop", way, key)
         except Exception as error:  # whatever a framework raises: this way is not to be had
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), flush=True)

@@ -30,6 +30,13 @@ func (s *State) Watch() (ended bool, changed <-chan struct{}, err error) {
 	return s.ended, s.changed, s.err
 }
 
+// Failed gives why nothing can be had from the program any more, or nil.
+func (s *State) Failed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
 // Touch wakes up those who wait for a name.
 func (s *State) Touch() {
 	s.mu.Lock()

@@ -60,6 +60,14 @@ func (n *Names) Get(g *py.GIL, name string) (t Target, ok bool, err error) {
 	return t, true, nil
 }
 
+// Has reports whether a name is taken.
+func (n *Names) Has(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_, ok := n.objects[name]
+	return ok
+}
+
 // Put takes the name for t, or gives it back if t is empty, and shows its offer. What had it comes back,
 // with its reference; its offer is still to be withdrawn, and so is t's if the board refused it.
 func (n *Names) Put(name string, t Target) (before Target, refused *Offer) {

@@ -52,6 +52,10 @@ func (l *library) tests() []testing.InternalTest {
 		{Name: "Commit", F: l.testCommit},
 		{Name: "Unlocked", F: l.testUnlocked},
 		{Name: "Concurrent", F: l.testConcurrent},
+		{Name: "Glance", F: l.testGlance},
+		{Name: "GlanceRefused", F: l.testGlanceRefused},
+		{Name: "GlanceAfterFork", F: l.testGlanceAfterFork},
+		{Name: "Globals", F: l.testGlobals},
 	}
 }
 

@@ -5,6 +5,7 @@ import "C"
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +20,42 @@ type hammer struct {
 	wrong atomic.Pointer[error]
 }
 
-// ndHammer starts a crowd of that size. Each member goes on until the interpreter is shut.
+// enterOnThread enters the interpreter from a thread of its own, until that is shut. Nobody waits for it:
+// it may wait for the lock when the interpreter ends.
+func (h *hammer) enterOnThread() {
+	runtime.LockOSThread()
+	thread := lib.interp.Thread()
+	var key py.Object
+	var seen *py.Glance
+	for {
+		err := thread.Do(func(g *py.GIL) (err error) {
+			main, err := g.Main()
+			if err != nil {
+				return err
+			}
+			name, err := g.Attr(main, "lib")
+			if err != nil {
+				return err
+			}
+			if key, err = g.Interned("lib"); err == nil {
+				seen, _, err = g.Look(name, &py.Marks{Class: g.Type(name)})
+			}
+			return err
+		})
+		switch {
+		case errors.Is(err, core.ErrUnavailable):
+			return
+		case err != nil:
+			h.wrong.Store(&err)
+			return
+		}
+		for thread.Same(key, seen) { // until nothing enters any more
+		}
+	}
+}
+
+// ndHammer starts a crowd of that size, and with it a thread that enters at full rate. Each goes on until
+// the interpreter is shut.
 //
 //export ndHammer
 func ndHammer(n C.int) C.int {
@@ -27,6 +63,9 @@ func ndHammer(n C.int) C.int {
 		return 1
 	}
 	h := &lib.hammer
+	if n > 0 {
+		go h.enterOnThread()
+	}
 	for range n {
 		h.crowd.Go(func() {
 			for {

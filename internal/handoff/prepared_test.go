@@ -1,0 +1,167 @@
+package handoff
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// preparer is a producer that prepares names, and writes down what it is asked for.
+type preparer struct {
+	fake
+	changed atomic.Bool // what was granted last is not what would be granted now
+
+	notes sync.Mutex
+	calls []string
+}
+
+func (p *preparer) note(call string) {
+	p.notes.Lock()
+	defer p.notes.Unlock()
+	p.calls = append(p.calls, call)
+}
+
+// took gives what was asked for since the last time.
+func (p *preparer) took() []string {
+	p.notes.Lock()
+	defer p.notes.Unlock()
+	calls := p.calls
+	p.calls = nil
+	return calls
+}
+
+func (p *preparer) Release(ctx context.Context, ids ...core.LeaseID) error {
+	p.note("release")
+	return p.fake.Release(ctx, ids...)
+}
+
+func (p *preparer) Prepare(name string) Prepared { return &preparedName{p, name} }
+
+type preparedName struct {
+	*preparer
+	name string
+}
+
+func (n *preparedName) Lease(ctx context.Context, req core.Request) (core.Lease, error) {
+	n.note("lease")
+	return n.fake.Lease(ctx, n.name, req)
+}
+
+func (n *preparedName) Again() (core.LeaseID, bool) {
+	n.note("again")
+	if n.changed.Load() {
+		return 0, false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.last == 0 || !n.standing[n.last] {
+		return 0, false
+	}
+	n.last++
+	n.standing[n.last] = true
+	return n.last, true
+}
+
+// pending hands out releases that a test gives.
+type pending struct{ ids []core.LeaseID }
+
+func (p *pending) Take(buf []core.LeaseID) ([]core.LeaseID, int) {
+	buf = append(buf, p.ids...)
+	p.ids = nil
+	return buf, 0
+}
+
+func (*pending) Taken([]core.LeaseID, int, bool) {}
+
+// TestAgain: what is asked for again is granted again before what comes along is given back, and looked at
+// anew after that.
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	lease := core.Lease{
+		Layout: layoutOf(core.LayoutSpec{DType: core.DTypeOf[float32](), Shape: []int{3}}), Fence: core.Ready{},
+		Framework: "numpy", Route: core.RouteSharedHeap, Handle: core.Segment{ID: 1, Size: 4096},
+	}
+	p := &preparer{fake: fake{lease: granting(lease)}}
+	client := connect(t, p, Settings{Lanes: 1, Spin: time.Millisecond})
+	source, releases := client.Source("x"), &pending{}
+	ask := func(req core.Request, want ...string) Grant {
+		t.Helper()
+		l, err := client.Lease(t.Context(), source, req, releases)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.took(); !slices.Equal(got, want) {
+			t.Errorf("asked for %v, want %v", got, want)
+		}
+		if same(l.Whole(), lease) {
+			t.Error("a lease without an ID of its own")
+		}
+		whole := l.Whole()
+		if whole.ID = lease.ID; !same(whole, lease) {
+			t.Errorf("got %+v, want %+v", whole, lease)
+		}
+		return l
+	}
+	first := ask(core.Request{}, "lease")
+	releases.ids = []core.LeaseID{first.ID}
+	second := ask(core.Request{}, "again", "release")
+	if first.ID == second.ID {
+		t.Error("two leases have one ID")
+	}
+	releases.ids = []core.LeaseID{second.ID}
+	third := ask(core.Request{Copy: core.CopyNever}, "release", "lease") // another request
+	ask(core.Request{Copy: core.CopyNever}, "again")
+	p.changed.Store(true)
+	releases.ids = []core.LeaseID{third.ID}
+	ask(core.Request{Copy: core.CopyNever}, "again", "release", "lease")
+	p.changed.Store(false)
+	p.mu.Lock()
+	p.lease = func(context.Context, string, core.Request) (core.Lease, error) {
+		return core.Lease{}, errors.New("gone")
+	}
+	p.mu.Unlock()
+	if _, err := client.Lease(t.Context(), source, core.Request{}, releases); !errors.Is(err, ErrAsk) {
+		t.Errorf("%v, want ErrAsk", err)
+	}
+	p.took()
+	if _, err := client.Lease(t.Context(), source, core.Request{}, releases); !errors.Is(err, ErrAsk) || slices.Contains(p.took(), "again") {
+		t.Errorf("%v, or the answer to a request that failed was asked for again", err)
+	}
+}
+
+// TestNamesOfServer: names with and without a number are prepared once, the former for each number.
+func TestNamesOfServer(t *testing.T) {
+	t.Parallel()
+	var made []string
+	s := newSources(&preparer{})
+	s.prepare = func(name string) Prepared { made = append(made, name); return plain{} }
+	x, y := []byte("x"), []byte("y")
+	first := s.find(&request{source: 3, name: x})
+	if first == nil || s.find(&request{source: 3}) != first || s.find(&request{source: 3, name: x}) != first {
+		t.Error("a name and its number are not one source")
+	}
+	if s.find(&request{source: 3, name: y}) == first || s.find(&request{source: 3}).name != "y" {
+		t.Error("a number does not mean the last name that it was said with")
+	}
+	if s.find(&request{source: 2}) != nil || s.find(&request{source: maxSources}) != nil || s.find(&request{}) != nil {
+		t.Error("a source without a name")
+	}
+	if named := s.find(&request{name: x}); named == nil || s.find(&request{name: x, source: maxSources}) != named {
+		t.Error("a name without a number is not one source")
+	}
+	if want := []string{"x", "y", "x"}; !slices.Equal(made, want) {
+		t.Errorf("prepared %v, want %v", made, want)
+	}
+	for i := range 2 * maxNamed {
+		s.find(&request{name: []byte{byte(i), byte(i >> 8)}})
+	}
+	if len(s.named) != maxNamed {
+		t.Errorf("%d names are kept, want %d", len(s.named), maxNamed)
+	}
+}

@@ -1,0 +1,364 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/test/internal/harness"
+)
+
+// again is a program that changes what a name means, or is.
+type again struct {
+	python string // of the frameworks
+	setup  string
+	moves  []string // statements, each of which may make another array of x, or something else
+}
+
+// The frameworks. Each move is made while a view of what x was before stands, so that the program could
+// take it for what it was.
+func cases(t *testing.T) map[string]again {
+	t.Helper()
+	return map[string]again{
+		"numpy": {
+			python: harness.Python(t),
+			setup: `
+import numpy as np
+class Sub(np.ndarray): pass
+pair = np.arange(1 << 18, dtype="f4")
+`,
+			moves: []string{
+				`x = np.arange(1 << 17, dtype="f8")`,
+				`x = np.arange(1 << 17, dtype="f8") + 1`,
+				`x[5] = 99`,
+				`y = x; x = x.copy(); y[:] = 7`,
+				`del y`,
+				`x = x[::-1]`,
+				`x = x[::2]`,
+				`x = x.base[1:]`,
+				`x = np.arange(1 << 17, dtype="f8")`,
+				`x.shape = (2, 1 << 16)`,
+				`x = x.T`,
+				`x = x.T[1]`,
+				`x = np.arange(1 << 17, dtype="f8")`,
+				`x.flags.writeable = False`,
+				`x.flags.writeable = True`,
+				`x.resize((1 << 16,), refcheck=False)`,
+				`x.resize((1 << 17,), refcheck=False)`,
+				`x = x.view("i8")`,
+				`x = x.view(">i8")`,
+				`x = x.view("M8[s]")`,
+				`x = x.view([("a", "f4"), ("b", "i4")])`,
+				`x = x.view([("a", "i4"), ("b", "f4")])`,
+				`x = x["a"]`,
+				`x = np.arange(1 << 17, dtype="f8").view(Sub)`,
+				`x = x.view(np.ndarray)`,
+				`x = np.ma.array(x, mask=np.arange(1 << 17) == 3)`,
+				`x = x.data`,
+				`x = np.broadcast_to(np.arange(1 << 16, dtype="f8"), (2, 1 << 16))`,
+				`x = pair.view("c8")`,
+				`x = pair.view("c8").real`,
+				`x = np.arange(100, dtype="f8")`,
+				`x = np.zeros((3, 0))`,
+				`x = np.array([None, "a"])`,
+				`x = np.float64(3)`,
+				`x = [1, 2, 3]`,
+				`del x`,
+				`x = np.arange(1 << 17, dtype="f8")`,
+				`y = x; x = y[: 1 << 16]`,
+				`x = y[::2]`,
+			},
+		},
+		"torch": {
+			python: harness.PythonAll(t),
+			setup: `
+import torch
+class Sub(torch.Tensor): pass
+`,
+			moves: []string{
+				`x = torch.arange(1 << 18, dtype=torch.float32)`,
+				`x = x + 1`,
+				`x[5] = 99`,
+				`x.requires_grad_()`,
+				`x.requires_grad_(False)`,
+				`x = torch.nn.Parameter(x)`,
+				`x = x.detach()`,
+				`x.resize_(1 << 17)`,
+				`x.set_(torch.ones(1 << 17))`,
+				`x = x.reshape(2, 1 << 16)`,
+				`x.t_()`,
+				`x = torch._neg_view(x)`,
+				`x = torch._neg_view(x)`,
+				`x = torch.complex(torch.ones(1 << 17), torch.ones(1 << 17))`,
+				`x = x.conj()`,
+				`x = x.imag`,
+				`x = torch.complex(torch.ones(1 << 17), torch.ones(1 << 17)).imag`,
+				`x = torch.ones(1 << 20, dtype=torch.uint8)`,
+				`x = x.view(torch.bool)`,
+				`x = x.view(torch.uint8).view(torch.uint4) if hasattr(torch, "uint4") else x`,
+				`x = x.view(torch.uint8)`,
+				`x = x.view(torch.float8_e5m2)`,
+				`x = torch.ones(1 << 18).as_subclass(Sub)`,
+				`x = x.as_subclass(torch.Tensor)`,
+				`x = x.to_sparse()`,
+				`x = torch.ones(1 << 18).expand(2, 1 << 18)`,
+				`x = torch._lazy_clone(torch.ones(1 << 18)) if hasattr(torch, "_lazy_clone") else x`,
+				`x = torch.ones(1 << 18, device="meta")`,
+				`x = torch.empty(0)`,
+				`x = torch.ones(10)`,
+				`del x`,
+				`x = torch.ones(1 << 18)`,
+				`x.untyped_storage().resize_(0)`,
+			},
+		},
+		"jax": {
+			python: harness.PythonAll(t),
+			setup: `
+import jax, jax.numpy as jnp
+add = jax.jit(lambda a: a + 1, donate_argnums=0)
+`,
+			moves: []string{
+				`x = jnp.arange(1 << 18, dtype="float32")`,
+				`x = x + 1`,
+				`x = add(x)`,
+				`x = x.at[5].set(99)`,
+				`y = x; x = add(x)`,
+				`x = y`,
+				`x = jnp.ones(1 << 18, dtype="bfloat16")`,
+				`x.delete()`,
+				`x = jnp.ones((2, 1 << 17))`,
+				`x = x.T`,
+				`x = jnp.ones(10)`,
+				`x = jax.random.key(0)`,
+				`del x, y`,
+				`x = jnp.ones(1 << 18)`,
+			},
+		},
+	}
+}
+
+// TestKnownAgain changes what a name means in ways that leave as much as possible as it was, and compares
+// the name's views with those by a name that the program looks at anew each time.
+func TestKnownAgain(t *testing.T) {
+	t.Parallel()
+	for framework, a := range cases(t) {
+		t.Run(framework, func(t *testing.T) {
+			t.Parallel()
+			run := harness.Start(t, a.setup+"import remote\nG = globals()\nremote.serve()\n", harness.Options{Python: a.python})
+			var pairs []pair
+			for _, o := range []hostplugin.ViewOption{hostplugin.AllowCopy(), hostplugin.Writable(), hostplugin.NoCopy()} {
+				opts := []hostplugin.ViewOption{hostplugin.NoWait(), o}
+				pairs = append(pairs, pair{source(t, run, "x"), source(t, run, `G["x"]`), opts})
+			}
+			var standing []*core.View
+			for _, move := range a.moves {
+				run.Remote.Exec(t, move)
+				before := standing
+				standing = nil
+				for _, p := range pairs {
+					for range 3 { // what the first finds is known to the others, and to the next move's
+						standing = append(standing, p.compare(t, move)...)
+					}
+				}
+				for _, v := range before {
+					closeView(t, v)
+				}
+			}
+			for _, v := range standing {
+				closeView(t, v)
+			}
+			run.NoLeases(t)
+		})
+	}
+}
+
+// pair is a name twice: once as it may be known again, and once with a step, which it never is.
+type pair struct {
+	known, anew *hostplugin.Source
+	opts        []hostplugin.ViewOption
+}
+
+// compare asks for both, and gives those of the views that there are.
+func (p pair) compare(t *testing.T, what string) []*core.View {
+	t.Helper()
+	got, err := p.known.View(t.Context(), p.opts...)
+	want, wantErr := p.anew.View(t.Context(), p.opts...)
+	if err != nil || wantErr != nil {
+		e, ok := errors.AsType[*core.Error](wantErr)
+		if err == nil || !ok || !errors.Is(err, e.Kind) {
+			t.Errorf("after %s: %v, want %v", what, err, wantErr)
+		}
+		return slices.DeleteFunc([]*core.View{got, want}, func(v *core.View) bool { return v == nil })
+	}
+	if g, w := describeView(got), describeView(want); g != w {
+		t.Errorf("after %s:\n%s, want\n%s", what, g, w)
+	} else if !bytes.Equal(bytesOf(t, got), bytesOf(t, want)) {
+		t.Errorf("after %s: other values than the program has", what)
+	}
+	return []*core.View{got, want}
+}
+
+// describeView says all but the values.
+func describeView(v *core.View) string {
+	spec := v.Layout().Spec()
+	if v.Copied() {
+		spec.Offset = 0 // each copy lies elsewhere
+	}
+	return fmt.Sprintf("%+v, %s, %v, %v, %v, writable %v", spec, v.Framework(), v.Route(), v.Reason(), v.Quirks(), v.Writable())
+}
+
+func bytesOf(t *testing.T, v *core.View) []byte {
+	t.Helper()
+	b := make([]byte, v.Layout().NBytes())
+	if _, err := core.CopyBytes(b, v); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func closeView(t *testing.T, v *core.View) {
+	t.Helper()
+	if err := v.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestKnownAgainAfterFork: memory that a fork has made private is not taken for shared.
+func TestKnownAgainAfterFork(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, `
+import os, numpy as np, remote
+x = np.full(1 << 17, 1.0)
+def fork():
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    x[:] = 7
+remote.serve()
+`, harness.Options{})
+	x := source(t, run, "x")
+	var before []*core.View
+	for range 3 {
+		v, err := x.View(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeView(t, v)
+		before = append(before, v)
+	}
+	run.Remote.Exec(t, "fork()")
+	after, err := x.View(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeView(t, after)
+	if after.Route() != core.RouteStaged || after.Reason() != core.ReasonFrozen || slice[float64](t, after)[0] != 7 {
+		t.Errorf("after a fork: %s of %v, want a copy with 7, because it is frozen", describeView(after), slice[float64](t, after)[0])
+	}
+	if got := slice[float64](t, before[2])[0]; got != 1 {
+		t.Errorf("the view from before the fork holds %v, want 1", got)
+	}
+}
+
+// TestKnownAgainPublished: a name that is published means that, and not the variable, until it is not.
+func TestKnownAgainPublished(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, `
+import ndbridge, numpy as np, remote
+x, other = np.full(1 << 17, 1.0), np.full(1 << 17, 2.0)
+remote.serve()
+`, harness.Options{})
+	x := source(t, run, "x")
+	for _, step := range []struct {
+		code string
+		want float64
+	}{{"pass", 1}, {`ndbridge.publish("x", other)`, 2}, {`ndbridge.unpublish("x")`, 1}} {
+		run.Remote.Exec(t, step.code)
+		for range 3 {
+			v, err := x.View(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer closeView(t, v)
+			if got := slice[float64](t, v)[0]; got != step.want {
+				t.Errorf("after %s: %v, want %v", step.code, got, step.want)
+			}
+		}
+	}
+}
+
+// TestKnownAgainLeavesNothing: leases on one array, given back in any order and by both ways, keep it as
+// long as one of them stands and no longer.
+func TestKnownAgainLeavesNothing(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, `
+import gc, sys, numpy as np, jax.numpy as jnp, torch, remote
+n, t, j = np.zeros(1 << 18, "f4"), torch.zeros(1 << 18), jnp.zeros(1 << 18)
+def references():
+    gc.collect()
+    return [sys.getrefcount(x) for x in (n, t, j)]
+remote.serve()
+`, harness.Options{Python: harness.PythonAll(t)})
+	for _, name := range []string{"n", "t", "j"} {
+		closeView(t, run.View(t, name)) // what comes with a framework's first view
+	}
+	run.NoLeases(t)
+	before := harness.Eval[[]int](t, run.Remote, "references()")
+	for _, name := range []string{"n", "t", "j"} {
+		var views []*core.View
+		x := source(t, run, name)
+		for range 40 {
+			v, err := x.View(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			views = append(views, v)
+		}
+		rand.Shuffle(len(views), func(i, j int) { views[i], views[j] = views[j], views[i] })
+		for i, v := range views {
+			closeView(t, v)
+			if i == len(views)-2 && run.Leases(t) == 0 {
+				t.Errorf("%s: no lease stands while a view does", name)
+			}
+		}
+	}
+	run.NoLeases(t)
+	harness.Eventually(t, harness.StartBound, "the references are what they were", func() bool {
+		return slices.Equal(before, harness.Eval[[]int](t, run.Remote, "references()"))
+	})
+}
+
+// TestKnownAgainUsesMemoryAgain: an array that takes the place of another which nobody has leased any more
+// is seen as what it is.
+func TestKnownAgainUsesMemoryAgain(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, "import numpy as np, remote\nremote.serve()\n", harness.Options{})
+	x := source(t, run, "x")
+	places := map[int64]bool{}
+	for i := range 100 {
+		run.Remote.Exec(t, fmt.Sprintf(`x = None; x = np.full(1 << 17, %d.0)`, i))
+		for range 3 {
+			v, err := x.View(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := slice[float64](t, v); got[0] != float64(i) || got[len(got)-1] != float64(i) {
+				t.Fatalf("array %d holds %v", i, got[0])
+			}
+			closeView(t, v)
+		}
+		places[harness.Eval[int64](t, run.Remote, "x.ctypes.data")] = true
+		if i%2 == 0 {
+			run.NoLeases(t)
+		}
+	}
+	if len(places) == 100 {
+		t.Error("no memory was used again, so this shows nothing")
+	}
+}
