@@ -21,8 +21,8 @@ import (
 //go:embed python
 var scripts embed.FS
 
-// writeScripts writes the Python files into a folder, where they find each other.
-func writeScripts(dir string) error {
+// WriteScripts writes the Python files into a folder, where they find each other.
+func WriteScripts(dir string) error {
 	entries, err := scripts.ReadDir("python")
 	if err != nil {
 		return err
@@ -65,11 +65,9 @@ type Program struct {
 	stop    *os.File // its first byte ends what the program was told to do
 }
 
-// Start runs a program that has arrays. p says how: its Python, Plugin and what is set of the hand-off.
+// Start runs a program that has arrays, from the folder with the scripts. p says how: its Python, Plugin and
+// what is set of the hand-off.
 func Start(ctx context.Context, dir string, p hostplugin.Program, arrays Arrays, opts ...hostplugin.HostOption) (_ *Program, err error) {
-	if err := writeScripts(dir); err != nil {
-		return nil, err
-	}
 	here, err := os.MkdirTemp(dir, "program")
 	if err != nil {
 		return nil, err

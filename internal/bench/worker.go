@@ -22,11 +22,8 @@ type Worker struct {
 	out     *bufio.Reader
 }
 
-// StartWays starts the worker for the usual ways of Python. dir is where its scripts are written.
+// StartWays starts the worker for the usual ways of Python, from the folder with the scripts.
 func StartWays(ctx context.Context, python, dir string, stderr io.Writer) (*Worker, error) {
-	if err := writeScripts(dir); err != nil {
-		return nil, err
-	}
 	return StartWorker(exec.CommandContext(ctx, python, filepath.Join(dir, "ways.py")), stderr)
 }
 

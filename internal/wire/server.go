@@ -197,8 +197,10 @@ func (s *service) Descriptor(ctx context.Context, req *pb.DescriptorRequest) (*p
 
 // file opens the producer's segment of that ID, the ring or the board.
 func (s *service) file(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error) {
-	if r := s.ring.Load(); r != nil && id >= handoff.Segment {
-		return r.Open(id)
+	if r := s.ring.Load(); r != nil {
+		if file, err := r.Open(id); file != nil || err != nil {
+			return file, err
+		}
 	}
 	return s.producer.Descriptor(ctx, id, writable)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/ndbridge/ndbridge/hostplugin"
@@ -25,7 +26,9 @@ type lab struct {
 	report   *report
 	plan     bench.Plan
 	spinning *bench.Program // the one with the default of the hand-off
-	ends     []func() error
+
+	mu   sync.Mutex
+	ends []func() error // of all that was started
 }
 
 func measure(ctx context.Context, opts options, out io.Writer) (_ *report, err error) {
@@ -34,6 +37,9 @@ func measure(ctx context.Context, opts options, out io.Writer) (_ *report, err e
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
+	if err := bench.WriteScripts(dir); err != nil {
+		return nil, err
+	}
 	l := &lab{opts: opts, out: out, dir: dir, report: &report{}, plan: opts.plan}
 	defer func() { err = errors.Join(err, l.close()) }()
 	if err := l.prepare(ctx); err != nil {
@@ -62,6 +68,12 @@ func measure(ctx context.Context, opts options, out io.Writer) (_ *report, err e
 
 func (l *lab) say(format string, args ...any) { fmt.Fprintf(l.out, format+"\n", args...) }
 
+func (l *lab) atEnd(end func() error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ends = append(l.ends, end)
+}
+
 func (l *lab) close() error {
 	var errs []error
 	for _, end := range l.ends {
@@ -72,12 +84,29 @@ func (l *lab) close() error {
 }
 
 // prepare starts all that is measured. The first program is alone when what it costs while nothing happens
-// is measured.
+// is measured; all else comes up together, and is then added in a fixed order.
 func (l *lab) prepare(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{
-		l.prepareLimits, l.prepareOurs, l.preparePython, l.prepareGRPC, l.prepareFlight, l.prepareCUDA,
-	} {
-		if err := step(ctx); err != nil {
+	if err := l.addLimits(ctx); err != nil {
+		return err
+	}
+	if err := l.first(ctx); err != nil {
+		return err
+	}
+	l.say("starting all else")
+	starts := []func(context.Context) (add func() error, err error){
+		l.asleep, l.byGRPC, l.python, l.grpcBytes, l.flight, l.cuda,
+	}
+	adds, errs := make([]func() error, len(starts)), make([]error, len(starts))
+	var all sync.WaitGroup
+	for i, start := range starts {
+		all.Go(func() { adds[i], errs[i] = start(ctx) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for _, add := range adds {
+		if err := add(); err != nil {
 			return err
 		}
 	}
@@ -91,7 +120,7 @@ const (
 	bareFutex  = "bare futex"
 )
 
-func (l *lab) prepareLimits(ctx context.Context) error {
+func (l *lab) addLimits(ctx context.Context) error {
 	for _, way := range []struct{ name, mode string }{
 		{bareRing, handoffSpin.String()}, {bareAsleep, "0s"}, {bareFutex, viaFutex},
 	} {
@@ -99,7 +128,7 @@ func (l *lab) prepareLimits(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", way.name, err)
 		}
-		l.ends = append(l.ends, end)
+		l.atEnd(end)
 		l.plan.Add(bench.Key{Way: way.name}, l.plan.Turn, caller)
 	}
 	return nil
@@ -115,41 +144,24 @@ const (
 	pulledBusy    = "ndbridge, Python busy"
 )
 
-func (l *lab) prepareOurs(ctx context.Context) error {
-	for _, way := range []struct {
-		name  string
-		calls int
-		set   func(p *hostplugin.Program)
-	}{
-		{ours, l.plan.Turn, func(p *hostplugin.Program) { p.HandoffSpin = new(handoffSpin) }},
-		{oursAsleep, l.plan.Turn / 2, func(p *hostplugin.Program) { p.HandoffSpin = new(time.Duration(0)) }},
-		{oursGRPC, l.plan.Turn / 10, func(p *hostplugin.Program) { p.Handoff = new(false) }},
-	} {
-		l.say("starting %s", way.name)
-		p := hostplugin.Program{Python: l.opts.python}
-		way.set(&p)
-		program, err := bench.Start(ctx, l.dir, p, bench.Arrays{Frameworks: frameworks(), Sizes: l.plan.Sizes},
-			hostplugin.WithLibDir(l.opts.lib), hostplugin.WithOutput(l.opts.program, l.opts.program))
-		if err != nil {
-			return err
-		}
-		l.ends = append(l.ends, program.Close)
-		if l.spinning == nil {
-			if err := l.first(ctx, program); err != nil {
-				return err
-			}
-		}
-		if err := l.addViews(program, way.name, way.calls); err != nil {
-			return err
-		}
+// start starts a program of ours.
+func (l *lab) start(ctx context.Context, p hostplugin.Program) (*bench.Program, error) {
+	p.Python = l.opts.python
+	program, err := bench.Start(ctx, l.dir, p, bench.Arrays{Frameworks: frameworks(), Sizes: l.plan.Sizes},
+		hostplugin.WithLibDir(l.opts.lib), hostplugin.WithOutput(l.opts.program, l.opts.program))
+	if err == nil {
+		l.atEnd(program.Close)
 	}
-	return nil
+	return program, err
 }
 
-// first measures what is measured of one program only.
-func (l *lab) first(ctx context.Context, program *bench.Program) (err error) {
-	l.spinning = program
-	info, err := program.Info(ctx)
+// first starts the program that spins, and measures what is measured of one program only.
+func (l *lab) first(ctx context.Context) (err error) {
+	l.say("starting a program")
+	if l.spinning, err = l.start(ctx, hostplugin.Program{HandoffSpin: new(handoffSpin)}); err != nil {
+		return err
+	}
+	info, err := l.spinning.Info(ctx)
 	if err != nil {
 		return err
 	}
@@ -159,10 +171,23 @@ func (l *lab) first(ctx context.Context, program *bench.Program) (err error) {
 	}
 	l.report.Machine = bench.NewMachine(info.Interpreter, versions)
 	l.say("measuring what a session costs while nothing happens, for %v", l.opts.idle)
-	if l.report.Idle, err = measureIdle(ctx, program, l.opts); err != nil {
+	if l.report.Idle, err = measureIdle(ctx, l.spinning, l.opts); err != nil {
 		return err
 	}
-	return l.addPublished(program)
+	if err := l.addPublished(l.spinning); err != nil {
+		return err
+	}
+	return l.addViews(l.spinning, ours, l.plan.Turn)
+}
+
+func (l *lab) asleep(ctx context.Context) (func() error, error) {
+	p, err := l.start(ctx, hostplugin.Program{HandoffSpin: new(time.Duration(0))})
+	return func() error { return l.addViews(p, oursAsleep, l.plan.Turn/2) }, err
+}
+
+func (l *lab) byGRPC(ctx context.Context) (func() error, error) {
+	p, err := l.start(ctx, hostplugin.Program{Handoff: new(false)})
+	return func() error { return l.addViews(p, oursGRPC, l.plan.Turn/10) }, err
 }
 
 // addViews has views of a program's arrays measured: of all sizes, and of the smallest by several callers.
@@ -230,21 +255,23 @@ func whileBusy(p *bench.Program, turn bench.Turn) bench.Turn {
 	}
 }
 
-func (l *lab) preparePython(ctx context.Context) error {
+func (l *lab) python(ctx context.Context) (func() error, error) {
 	w, err := bench.StartWays(ctx, l.opts.python, l.dir, l.opts.program)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	l.ends = append(l.ends, w.Close)
-	for _, framework := range frameworks() {
-		l.plan.AddWorker(w, bench.OwnExport, framework, bench.InProcess)
-	}
-	l.plan.AddWorker(w, bench.TorchQueue, "torch", bench.AnySize)
-	l.plan.AddWorker(w, bench.TorchSimpleQueue, "torch", bench.AnySize)
-	l.plan.AddWorker(w, bench.SharedMemory, "numpy", bench.AnySize)
-	l.plan.AddWorker(w, bench.SharedMemoryCopy, "numpy", bench.Copied)
-	l.plan.AddWorker(w, bench.Pickle, "numpy", bench.Copied)
-	return nil
+	l.atEnd(w.Close)
+	return func() error {
+		for _, framework := range frameworks() {
+			l.plan.AddWorker(w, bench.OwnExport, framework, bench.InProcess)
+		}
+		l.plan.AddWorker(w, bench.TorchQueue, "torch", bench.AnySize)
+		l.plan.AddWorker(w, bench.TorchSimpleQueue, "torch", bench.AnySize)
+		l.plan.AddWorker(w, bench.SharedMemory, "numpy", bench.AnySize)
+		l.plan.AddWorker(w, bench.SharedMemoryCopy, "numpy", bench.Copied)
+		l.plan.AddWorker(w, bench.Pickle, "numpy", bench.Copied)
+		return nil
+	}, nil
 }
 
 // The ways of which a process of another kind has the array.
@@ -253,48 +280,50 @@ const (
 	arrowFlight = "Arrow Flight"
 )
 
-func (l *lab) prepareGRPC(ctx context.Context) error {
+func (l *lab) grpcBytes(ctx context.Context) (func() error, error) {
 	p, err := startGRPC(ctx, l.opts, l.dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	l.ends = append(l.ends, p.close)
-	for _, size := range l.plan.Sizes {
-		calls, every := bench.Copied(&l.plan, size)
-		s := l.plan.Add(bench.Key{Way: grpcBytes, Framework: "numpy", Bytes: size}, calls, p.caller(size))
-		s.Turn, s.Every = p.turn(size, l.plan.Sizes[0], s.Turn), every
-	}
-	return nil
+	l.atEnd(p.close)
+	return func() error {
+		for _, size := range l.plan.Sizes {
+			calls, every := bench.Copied(&l.plan, size)
+			s := l.plan.Add(bench.Key{Way: grpcBytes, Framework: "numpy", Bytes: size}, calls, p.caller(size))
+			s.Turn, s.Every = p.turn(size, l.plan.Sizes[0], s.Turn), every
+		}
+		return nil
+	}, nil
 }
 
-// prepareFlight starts the client of Arrow Flight, which has a server in Python.
-func (l *lab) prepareFlight(ctx context.Context) error {
+// flight starts the client of Arrow Flight, which has a server in Python.
+func (l *lab) flight(ctx context.Context) (func() error, error) {
 	if l.opts.flight == "" || l.opts.more == "" {
-		l.plan.LeaveOut(arrowFlight, "no client was built, or there is no interpreter with pyarrow")
-		return nil
+		return l.without(arrowFlight, "no client was built, or there is no interpreter with pyarrow"), nil
 	}
 	socket := filepath.Join(l.dir, "flight")
 	w, err := bench.StartWorker(exec.CommandContext(ctx, l.opts.flight, l.opts.more, socket), l.opts.program)
 	if err != nil {
-		l.plan.LeaveOut(arrowFlight, err.Error())
-		return nil
+		return l.without(arrowFlight, err.Error()), nil
 	}
-	l.ends = append(l.ends, w.Close)
-	l.plan.AddWorker(w, arrowFlight, "numpy", bench.Copied)
-	return nil
+	l.atEnd(w.Close)
+	return func() error { l.plan.AddWorker(w, arrowFlight, "numpy", bench.Copied); return nil }, nil
 }
 
-// prepareCUDA starts an interpreter with cuda.core, whose views of numpy arrays are made in process.
-func (l *lab) prepareCUDA(ctx context.Context) error {
+// cuda starts an interpreter with cuda.core, whose views of numpy arrays are made in process.
+func (l *lab) cuda(ctx context.Context) (func() error, error) {
 	if l.opts.cuda == "" {
-		l.plan.LeaveOut(bench.StridedView, "there is no interpreter with cuda.core")
-		return nil
+		return l.without(bench.StridedView, "there is no interpreter with cuda.core"), nil
 	}
 	w, err := bench.StartWays(ctx, l.opts.cuda, l.dir, l.opts.program)
 	if err != nil {
-		return err
+		return l.without(bench.StridedView, err.Error()), nil
 	}
-	l.ends = append(l.ends, w.Close)
-	l.plan.AddWorker(w, bench.StridedView, "numpy", bench.InProcess)
-	return nil
+	l.atEnd(w.Close)
+	return func() error { l.plan.AddWorker(w, bench.StridedView, "numpy", bench.InProcess); return nil }, nil
+}
+
+// without leaves a way out.
+func (l *lab) without(way, why string) func() error {
+	return func() error { l.plan.LeaveOut(way, why); return nil }
 }

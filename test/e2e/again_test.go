@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -264,6 +265,38 @@ remote.serve()
 	if got := slice[float64](t, before[2])[0]; got != 1 {
 		t.Errorf("the view from before the fork holds %v, want 1", got)
 	}
+}
+
+// TestKnownAgainWhileBusy: a program that keeps Python's lock for long is waited for, as ever; what it has
+// changed meanwhile is seen, and what had been asked for in vain stays leased to nobody.
+func TestKnownAgainWhileBusy(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, `
+import ctypes, numpy as np, remote, threading
+x = np.full(1 << 17, 1.0)
+def keep_the_lock():
+    global x
+    y = np.full(1 << 17, 2.0)
+    ctypes.PyDLL(None).usleep(300_000)
+    x = y
+remote.serve()
+`, harness.Options{})
+	x := source(t, run, "x")
+	for range 3 {
+		closeView(t, viewOf(t, x))
+	}
+	run.Remote.Exec(t, "threading.Thread(target=keep_the_lock).start()")
+	harness.Eventually(t, harness.StartBound, "the other array is seen", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), harness.StartBound)
+		defer cancel()
+		v, err := x.View(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeView(t, v)
+		return slice[float64](t, v)[0] == 2
+	})
+	run.NoLeases(t)
 }
 
 // TestKnownAgainPublished: a name that is published means that, and not the variable, until it is not.

@@ -60,10 +60,7 @@ func TensorMarks(g *py.GIL, class py.Object) uintptr {
 	if !ok || err != nil {
 		return 0
 	}
-	describe, err := dlpack.Describer(dlpack.Live(), api)
-	if err != nil {
-		return 0
-	}
+	describe, _ := dlpack.Describer(dlpack.Live(), api) // 0 with an error
 	return describe
 }
 

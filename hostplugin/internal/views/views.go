@@ -37,8 +37,12 @@ func New(release func(core.LeaseID)) *Set {
 	return &Set{release: release, table: make([]*Lease, 8)}
 }
 
-// list is where a lease of that ID is, if it is in the set. IDs are counted, so they are their own hash.
-func (s *Set) list(id core.LeaseID) **Lease { return &s.table[int(id)&(len(s.table)-1)] }
+// list is where a lease of that ID is, if it is in the set. IDs are counted, some of them in their upper
+// bits; the product is spread over all.
+func (s *Set) list(id core.LeaseID) **Lease {
+	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
+	return &s.table[(uint64(id)*golden>>32)&uint64(len(s.table)-1)]
+}
 
 // Add puts a lease into the set. One that is in it already belongs to another view, and stays with it:
 // the error wraps core.ErrProtocol.

@@ -33,6 +33,7 @@ type options struct {
 	sync    core.SyncPolicy
 	faults  string
 	devices string // "" means two
+	noRing  bool
 }
 
 // start runs a script behind gpu.py, and waits until it has ended: its arrays stay.
@@ -61,6 +62,7 @@ func launch(t *testing.T, script string, opts options) *hostplugin.Session {
 		Adapters: []hostplugin.Adapter{{Name: "generic", Sync: opts.sync}},
 		Programs: []hostplugin.Program{{
 			Name: "gpu", Python: programtest.Variable(t, "NDBRIDGE_TEST_PYTHON"), Script: file,
+			Handoff: new(!opts.noRing),
 			Env: map[string]string{
 				"LD_LIBRARY_PATH": programtest.Variable(t, "NDBRIDGE_TEST_CUDASIM"),
 				"CUDASIM_FAULTS":  opts.faults,

@@ -55,6 +55,9 @@ func Measure(ctx context.Context, o Options) (_ *Result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := bench.WriteScripts(dir); err != nil {
+		return nil, err
+	}
 	o.Progress("looking for frameworks")
 	worker, err := bench.StartWays(ctx, o.Python, dir, o.Stderr)
 	if err != nil {
