@@ -243,14 +243,13 @@ func (s *service) Wait(ctx context.Context, _ *pb.WaitRequest) (*pb.WaitResponse
 	return &pb.WaitResponse{}, nil
 }
 
-// leaser is the producer as the ring knows it.
-type leaser struct{ *service }
-
-func (l leaser) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
-	return l.producer.Lease(ctx, name, req)
+// leaser is the producer as the ring knows it: what is released is forgotten here too.
+type leaser struct {
+	handoff.Leaser
+	service *service
 }
 
-func (l leaser) Release(ctx context.Context, ids ...core.LeaseID) error { return l.release(ctx, ids) }
+func (l leaser) Release(ctx context.Context, ids ...core.LeaseID) error { return l.service.release(ctx, ids) }
 
 // preparer is a leaser whose producer can prepare names.
 type preparer struct {
@@ -262,9 +261,9 @@ func (p preparer) Prepare(name string) handoff.Prepared { return p.prepare(name)
 
 func (s *service) leaser() handoff.Leaser {
 	if p, ok := s.producer.(handoff.Preparer); ok {
-		return preparer{leaser{s}, p.Prepare}
+		return preparer{leaser{p, s}, p.Prepare}
 	}
-	return leaser{s}
+	return leaser{s.producer, s}
 }
 
 // violation is the status of a call that one of the sides got wrong.
