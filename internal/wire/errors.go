@@ -67,6 +67,9 @@ func classOfKind(kind pb.ErrorKind) (class, bool) {
 
 // toStatus gives the error with which a call fails: a status with one ErrorInfo as its detail.
 func toStatus(err error) error {
+	if err == nil {
+		return nil
+	}
 	info := errorToProto(err)
 	c, _ := classOfKind(info.GetKind())
 	st := status.New(c.code, text(err.Error()))

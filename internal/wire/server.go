@@ -216,10 +216,7 @@ func (s *service) Release(ctx context.Context, req *pb.ReleaseRequest) (*pb.Rele
 	for _, id := range req.GetLeases() {
 		ids = append(ids, core.LeaseID(id))
 	}
-	if err := s.release(ctx, ids); err != nil {
-		return nil, toStatus(err)
-	}
-	return &pb.ReleaseResponse{}, nil
+	return &pb.ReleaseResponse{}, toStatus(s.release(ctx, ids))
 }
 
 func (s *service) release(ctx context.Context, ids []core.LeaseID) error {
@@ -237,10 +234,7 @@ func (s *service) Wait(ctx context.Context, _ *pb.WaitRequest) (*pb.WaitResponse
 	if !ok {
 		return nil, toStatus(&core.Error{Op: "wait", Kind: core.ErrUnsupported})
 	}
-	if err := w.Wait(ctx); err != nil {
-		return nil, toStatus(err)
-	}
-	return &pb.WaitResponse{}, nil
+	return &pb.WaitResponse{}, toStatus(w.Wait(ctx))
 }
 
 // leaser is the producer as the ring knows it: what is released is forgotten here too.
@@ -249,7 +243,9 @@ type leaser struct {
 	service *service
 }
 
-func (l leaser) Release(ctx context.Context, ids ...core.LeaseID) error { return l.service.release(ctx, ids) }
+func (l leaser) Release(ctx context.Context, ids ...core.LeaseID) error {
+	return l.service.release(ctx, ids)
+}
 
 // preparer is a leaser whose producer can prepare names.
 type preparer struct {
