@@ -33,7 +33,9 @@ type Prepared interface {
 	Again() (core.LeaseID, bool)
 }
 
-// plain is a name of a producer that cannot prepare it.
+// Plain is a name of a producer that cannot prepare it: each lease is a call of Lease.
+func Plain(producer Leaser, name string) Prepared { return plain{producer, name} }
+
 type plain struct {
 	producer Leaser
 	name     string
@@ -82,7 +84,7 @@ type sources struct {
 
 func newSources(producer Leaser) sources {
 	s := sources{
-		prepare: func(name string) Prepared { return plain{producer, name} },
+		prepare: func(name string) Prepared { return Plain(producer, name) },
 		named:   make(map[string]*source),
 	}
 	if p, ok := producer.(Preparer); ok {

@@ -73,7 +73,7 @@ func (s *service) Open(ctx context.Context, req *pb.OpenRequest) (*pb.OpenRespon
 	able := &pb.Capabilities{}
 	_, able.Wait = s.producer.(core.Waiter)
 	if settings.Handoff.Lanes > 0 {
-		ring, err := handoff.NewServer(s.leaser(), settings.Handoff)
+		ring, err := handoff.NewServer(leaser{s.producer, s}, settings.Handoff)
 		if err == nil {
 			s.ring.Store(ring) // which Close closes, whatever follows
 			err = ring.Offer(s.producer)
@@ -198,8 +198,8 @@ func (s *service) Descriptor(ctx context.Context, req *pb.DescriptorRequest) (*p
 // file opens the producer's segment of that ID, the ring or the board.
 func (s *service) file(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error) {
 	if r := s.ring.Load(); r != nil {
-		if file, err := r.Open(id); file != nil || err != nil {
-			return file, err
+		if f, err := r.Open(id); f != nil || err != nil {
+			return f, err
 		}
 	}
 	return s.producer.Descriptor(ctx, id, writable)
@@ -216,7 +216,10 @@ func (s *service) Release(ctx context.Context, req *pb.ReleaseRequest) (*pb.Rele
 	for _, id := range req.GetLeases() {
 		ids = append(ids, core.LeaseID(id))
 	}
-	return &pb.ReleaseResponse{}, toStatus(s.release(ctx, ids))
+	if err := s.release(ctx, ids); err != nil {
+		return nil, toStatus(err)
+	}
+	return &pb.ReleaseResponse{}, nil
 }
 
 func (s *service) release(ctx context.Context, ids []core.LeaseID) error {
@@ -247,19 +250,12 @@ func (l leaser) Release(ctx context.Context, ids ...core.LeaseID) error {
 	return l.service.release(ctx, ids)
 }
 
-// preparer is a leaser whose producer can prepare names.
-type preparer struct {
-	leaser
-	prepare func(name string) handoff.Prepared
-}
-
-func (p preparer) Prepare(name string) handoff.Prepared { return p.prepare(name) }
-
-func (s *service) leaser() handoff.Leaser {
-	if p, ok := s.producer.(handoff.Preparer); ok {
-		return preparer{leaser{p, s}, p.Prepare}
+// Prepare implements handoff.Preparer, for a producer that does not as well.
+func (l leaser) Prepare(name string) handoff.Prepared {
+	if p, ok := l.Leaser.(handoff.Preparer); ok {
+		return p.Prepare(name)
 	}
-	return leaser{s.producer, s}
+	return handoff.Plain(l, name)
 }
 
 // violation is the status of a call that one of the sides got wrong.
