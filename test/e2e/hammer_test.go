@@ -79,7 +79,7 @@ func hammer(ctx context.Context, t *testing.T, run *harness.Run, rng *rand.Rand)
 			opts = append(opts, hostplugin.NoCopy())
 		}
 		view, err := run.Session.View(ctx, name, opts...)
-		if ctx.Err() != nil || errors.Is(err, core.ErrNotShared) {
+		if err != nil && (ctx.Err() != nil || errors.Is(err, core.ErrNotShared)) {
 			continue
 		}
 		if err != nil {
