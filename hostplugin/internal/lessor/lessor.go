@@ -60,6 +60,9 @@ func Open(ctx context.Context, client Client, gone <-chan struct{}, spin time.Du
 		}
 		if err != nil {
 			l.end()
+			l.ring, l.board = nil, nil
+		}
+		if err != nil && !errors.Is(err, core.ErrUnavailable) { // else the program has done its work already
 			return nil, err
 		}
 	}
