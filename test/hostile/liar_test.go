@@ -107,7 +107,7 @@ func (l *liar) Lease(ctx context.Context, req *pb.LeaseRequest) (*pb.LeaseRespon
 		}
 	}
 	lease := &pb.Lease{
-		Id: req.GetToken() | 1, Layout: honestLayout(), Framework: "liar", Route: pb.Route_ROUTE_SHARED_HEAP,
+		Id: req.GetToken()>>1 | 1, Layout: honestLayout(), Framework: "liar", Route: pb.Route_ROUTE_SHARED_HEAP,
 		Handle:   &pb.Handle{Kind: &pb.Handle_Segment{Segment: &pb.Segment{Id: 1, Size: segmentSize, Sealed: true}}},
 		Fence:    &pb.Fence{Kind: &pb.Fence_Ready{Ready: &pb.Ready{}}},
 		Writable: req.GetWritable(),

@@ -58,7 +58,8 @@ func Open(ctx context.Context, client Client, gone <-chan struct{}, spin time.Du
 				return err
 			})
 		}
-		if err != nil {
+		// A program that has ended already says why to who asks it for a lease.
+		if err != nil && !errors.Is(err, core.ErrUnavailable) {
 			l.end()
 			l.ring, l.board = nil, nil
 		}

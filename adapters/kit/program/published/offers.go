@@ -47,14 +47,14 @@ func (b *Board) Use(poster *board.Poster) {
 	b.poster.Store(poster)
 }
 
-// Standing is how many leases the host has.
+// Standing is how many leases the host has. While an array is being published it may be counted among them.
 func (b *Board) Standing() int {
 	poster := b.poster.Load()
 	if poster == nil {
 		return b.leases.Len()
 	}
 	leases, notes := poster.Standing()
-	return b.leases.Len() - notes + leases
+	return max(0, b.leases.Len()-notes) + leases // a note is reserved before its lease, and freed after it
 }
 
 // Offer makes an offer of an array in host memory, which [Names.Put] shows; nil if the host has to ask for

@@ -1447,7 +1447,7 @@ func (*Fence_CudaWord) isFence_Kind() {}
 // Lease is a producer's promise that an array's memory stays valid until it is released.
 type Lease struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Names the lease within the producer; never used twice.
+	// Names the lease within the producer; below 2^63, and never used twice.
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Where the elements lie; the offset is relative to the handle's first byte.
 	Layout *Layout `protobuf:"bytes,2,opt,name=layout,proto3" json:"layout,omitempty"`
