@@ -61,9 +61,6 @@ func Open(ctx context.Context, client Client, gone <-chan struct{}, spin time.Du
 		// A program that has ended already says why to who asks it for a lease.
 		if err != nil && !errors.Is(err, core.ErrUnavailable) {
 			l.end()
-			l.ring, l.board = nil, nil
-		}
-		if err != nil && !errors.Is(err, core.ErrUnavailable) { // else the program has done its work already
 			return nil, err
 		}
 	}
