@@ -127,6 +127,9 @@ func (l *Lessor) Named(name string) *Source {
 // Lease is the method of core.Producer. It makes no garbage if the program says through the ring what it
 // said of the source the last time.
 func (l *Lessor) Lease(ctx context.Context, s *Source, req core.Request) (handoff.Grant, error) {
+	if ctx.Err() != nil {
+		return handoff.Grant{}, ended(ctx)
+	}
 	if s.prepared == nil {
 		return l.ask(ctx, s, req)
 	}
@@ -144,10 +147,15 @@ func (l *Lessor) Lease(ctx context.Context, s *Source, req core.Request) (handof
 	case errors.Is(err, handoff.ErrAsk):
 		return l.ask(ctx, s, req)
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return handoff.Grant{}, &core.Error{Op: "lease", Kind: ctx.Err(), Err: context.Cause(ctx)}
+		return handoff.Grant{}, ended(ctx)
 	default:
 		return handoff.Grant{}, &core.Error{Op: "lease", Kind: core.ErrProtocol, Err: err}
 	}
+}
+
+// ended is the error of a call whose context has ended.
+func ended(ctx context.Context) error {
+	return &core.Error{Op: "lease", Kind: ctx.Err(), Err: context.Cause(ctx)}
 }
 
 // ask is Lease by gRPC.
