@@ -10,6 +10,7 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda/internal/imports"
 	"github.com/ndbridge/ndbridge/cuda/internal/poll"
+	"github.com/ndbridge/ndbridge/cuda/internal/primary"
 )
 
 // memory is one lease's memory on a GPU: a core.Fenced.
@@ -140,7 +141,18 @@ func (m *memory) outcome() error {
 // Close implements core.Memory: it retires the memory once the GPU's work until now is done.
 func (m *memory) Close() error {
 	m.importer.retiring.add(m, m.gpu.record())
+	primary.Streams.Working(work{m})
 	return nil
+}
+
+// work is that which the GPU has to do until memory that was closed is retired.
+type work struct{ memory *memory }
+
+// Waiting implements quiet.Waiter.
+func (w work) Waiting() bool {
+	w.memory.mu.RLock()
+	defer w.memory.mu.RUnlock()
+	return !w.memory.retired
 }
 
 // close closes what is open, when nobody uses it any more.

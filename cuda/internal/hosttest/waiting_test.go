@@ -111,3 +111,31 @@ func TestEndsBesideAWaitingStream(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestEndsBesideAKernel: what the host ends while a kernel still works on a closed view does not wait for
+// the kernel, nor keeps other calls waiting for it.
+func TestEndsBesideAKernel(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(waitingVariable) == "" {
+		alone(t, waitingVariable)
+		return
+	}
+	const kernelTime = 3 * time.Second
+	busy, other := start(t), start(t)
+	used(t, other)
+	f, s := kernel(t, "add"), stream(t)
+	handle := busy.alloc(core.RouteCUDAIPC, 4096)
+	v, released := busy.view(lease(t, handle, busy.fill(handle, 1, false), core.Float32, true))
+	if err := cuda.Launch(s, f, cuda.Grid{}, v, uint64(v.Len()), float32(1), uint64(kernelTime)); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(v.Close(), other.importer.Close()); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := s.Synchronize(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the end of another program's memory came after the kernel: %v", err)
+	}
+	within(t, "the release", released)
+}

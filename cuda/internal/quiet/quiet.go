@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Waiter is what streams wait for: a pointer.
+// Waiter is what streams wait for, or have to do: a comparable value.
 type Waiter interface {
-	// Waiting says whether those that were told to wait for it still do. It takes no time.
+	// Waiting says whether they still do. It takes no time.
 	Waiting() bool
 }
 
@@ -22,8 +22,8 @@ type Calls struct {
 	gate sync.RWMutex // read-held to give a stream something to wait for, held to make the calls
 
 	mu       sync.Mutex
-	waits    map[Waiter]struct{}
-	prune    int           // how many waits there may be before those that are over are looked for
+	waits    waiters
+	works    waiters
 	queue    []*call       // in the order in which they are made
 	retrying bool          // a goroutine tries again and again
 	pause    chan struct{} // not nil: Await waits for its end
@@ -31,8 +31,35 @@ type Calls struct {
 
 type call struct {
 	f    func() error
+	due  time.Time     // when it no longer waits for work to be done
 	err  error         // valid when it was made
 	made chan struct{} // closed then
+}
+
+// waiters are those that still wait, and some that do not.
+type waiters struct {
+	set   map[Waiter]struct{}
+	prune int // how many there may be before those that are over are looked for
+}
+
+func (s *waiters) add(w Waiter) {
+	if len(s.set) >= s.prune {
+		s.forget()
+		s.prune = 2*len(s.set) + 64
+	}
+	if s.set == nil {
+		s.set = make(map[Waiter]struct{})
+	}
+	s.set[w] = struct{}{}
+}
+
+// forget drops what no stream waits for any more.
+func (s *waiters) forget() {
+	for w := range s.set {
+		if !w.Waiting() {
+			delete(s.set, w)
+		}
+	}
 }
 
 // Await calls f, which lets a stream wait for w. Where streams wait for one thing after the other, so that
@@ -51,32 +78,24 @@ func (c *Calls) Await(w Waiter, f func() error) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.waits) >= c.prune {
-		c.forget()
-		c.prune = 2*len(c.waits) + 64
-	}
-	if c.waits == nil {
-		c.waits = make(map[Waiter]struct{})
-	}
-	c.waits[w] = struct{}{}
+	c.waits.add(w)
 	return nil
 }
 
-// forget drops what no stream waits for any more. The caller holds mu.
-func (c *Calls) forget() {
-	for w := range c.waits {
-		if !w.Waiting() {
-			delete(c.waits, w)
-		}
-	}
+// Working says that streams have work to do until w no longer waits. It holds calls back as well, but for
+// at most a second each: to make them would only be slow.
+func (c *Calls) Working(w Waiter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.works.add(w)
 }
 
 // Awaited says whether streams wait for anything that fits.
 func (c *Calls) Awaited(fits func(Waiter) bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.forget()
-	for w := range c.waits {
+	c.waits.forget()
+	for w := range c.waits.set {
 		if fits(w) {
 			return true
 		}
@@ -85,7 +104,7 @@ func (c *Calls) Awaited(fits func(Waiter) bool) bool {
 }
 
 // Make makes a call that waits for all streams, and gives its error: at once, after those that were held
-// back, or, if a stream waits for another process, later. Then there is no error. What the call itself
+// back, or, if a stream waits for another process or has work to do, later. Then there is no error. What the call itself
 // gives to streams must not be waited for by Await.
 func (c *Calls) Make(f func() error) error {
 	made := c.add(f)
@@ -113,7 +132,7 @@ func (c *Calls) Flush(ctx context.Context) error {
 func (c *Calls) add(f func() error) *call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	added := &call{f: f, made: make(chan struct{})}
+	added := &call{f: f, due: time.Now().Add(courtesy), made: make(chan struct{})}
 	c.queue = append(c.queue, added)
 	return added
 }
@@ -140,8 +159,7 @@ func (c *Calls) sweep() bool {
 	defer c.gate.Unlock()
 	for {
 		c.mu.Lock()
-		c.forget()
-		if len(c.queue) == 0 || len(c.waits) > 0 {
+		if len(c.queue) == 0 || c.early(c.queue[0]) {
 			defer c.mu.Unlock()
 			return len(c.queue) == 0
 		}
@@ -152,6 +170,16 @@ func (c *Calls) sweep() bool {
 		close(next.made)
 	}
 }
+
+// early says whether a call cannot be made yet. The caller holds mu.
+func (c *Calls) early(next *call) bool {
+	c.waits.forget()
+	c.works.forget()
+	return len(c.waits.set) > 0 || len(c.works.set) > 0 && time.Now().Before(next.due)
+}
+
+// courtesy is how long a call waits for work to be done.
+const courtesy = time.Second
 
 const (
 	// How long retry rests, as nobody tells when a word was written.

@@ -79,6 +79,40 @@ func TestHeldBack(t *testing.T) {
 	})
 }
 
+// TestWorking: work of streams holds a call back until it is done, or for a second.
+func TestWorking(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var c quiet.Calls
+		short, long := new(word), new(word)
+		for range 100 { // of which none is kept
+			over := new(word)
+			over.written.Store(true)
+			c.Working(over)
+		}
+		c.Working(short)
+		start, made := time.Now(), time.Duration(0)
+		call := func() error { made = time.Since(start); return nil }
+		if err := c.Make(call); err != nil || made != 0 {
+			t.Errorf("Make = %v, and the call was made beside work", err)
+		}
+		time.Sleep(500 * time.Millisecond)
+		short.written.Store(true)
+		if err := c.Flush(t.Context()); err != nil || made < 500*time.Millisecond || made > 600*time.Millisecond {
+			t.Errorf("Flush = %v, and the call was made after %v", err, made)
+		}
+		c.Working(long)
+		start = time.Now()
+		if err := errors.Join(c.Make(call), c.Flush(t.Context())); err != nil || made < time.Second || made > 1100*time.Millisecond {
+			t.Errorf("Flush = %v, and beside work without an end the call was made after %v", err, made)
+		}
+		if c.Awaited(func(quiet.Waiter) bool { return true }) {
+			t.Error("work is awaited")
+		}
+		time.Sleep(time.Second) // until nobody tries any more
+	})
+}
+
 // TestFailedAwait: what no stream was told to wait for holds nothing back.
 func TestFailedAwait(t *testing.T) {
 	t.Parallel()

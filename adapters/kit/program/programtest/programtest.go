@@ -28,8 +28,9 @@ import (
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
-// Patience is how long a test waits for what must come. It is generous: only failures take so long.
-const Patience = 60 * time.Second
+// Patience is how long a test waits for what must come. Only failures take so long, but to import a
+// framework of gigabytes from a disk that has not read it lately takes minutes.
+const Patience = 5 * time.Minute
 
 // Options say how to run a script. The zero value runs it under the interpreter of
 // NDBRIDGE_TEST_PYTHON, with the default plugin and the shared heap.
