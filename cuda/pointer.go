@@ -123,6 +123,16 @@ func Inspect(addr uintptr, n int64) (Pointer, error) {
 	return p, nil
 }
 
+// Stands reports whether the memory is still the allocation that it was. It says so only of memory that is
+// one: of several physical allocations it knows the first.
+func (p *Pointer) Stands() bool {
+	if len(p.Chunks) > 1 {
+		return false
+	}
+	a, err := driver.PointerAttributes(p.Addr)
+	return err == nil && a.Type != driver.NoMemory && a.BufferID == p.BufferID
+}
+
 // within runs f in the context that the memory belongs to; for memory without one, in the device's
 // primary context if somebody uses that, else in none: it would be a context of 500 MB.
 func (p *Pointer) within(f func() error) error {

@@ -10,7 +10,10 @@ func New() program.Adapter { return &adapter{table()} }
 
 type adapter struct{ program.Table[array] }
 
-var _ program.Streamer = (*adapter)(nil)
+var (
+	_ program.Streamer   = (*adapter)(nil)
+	_ program.Recogniser = (*adapter)(nil)
+)
 
 // Owns claims arrays, subclasses included, and sparse matrices.
 func (*adapter) Owns(g *py.GIL, env *program.Env, o py.Object) (bool, error) {
@@ -19,6 +22,15 @@ func (*adapter) Owns(g *py.GIL, env *program.Env, o py.Object) (bool, error) {
 		return false, err // cupy is just being imported
 	}
 	return g.IsInstance(o, class) || isSparse(g, o), nil
+}
+
+// Marks implements [program.Recogniser]. A class made from an array's may answer as it likes, at any cost.
+func (*adapter) Marks(g *py.GIL, env *program.Env, o py.Object) (py.Marks, bool, error) {
+	class, err := g.Attr(env.Module, "ndarray")
+	if err != nil || g.Type(o) != class {
+		return py.Marks{}, false, err
+	}
+	return program.ArrayMarks(g, o, "data.ptr")
 }
 
 // Plan implements [program.Adapter].

@@ -114,6 +114,28 @@ func (r *Router) ShareGPU(a Located, want Want, order Order) (Placement, Rest, e
 	return p, rest, err
 }
 
+// FenceAgain gives the fence of a further lease on memory that a lease without a copy stands on: what that
+// fence stands on, and what drops it. Like the first, it comes after all work that the memory's context was
+// given until now. It reports false if the memory is not what it was, or if that would take time.
+func (r *Router) FenceAgain(p *cuda.Pointer) (fence Memory, drop func(), ok bool) {
+	if !p.Stands() {
+		return Memory{}, nil, false
+	}
+	q, err := r.gpu.Queue(*p)
+	if err != nil {
+		return Memory{}, nil, false
+	}
+	defer q.Close()
+	if ordered, err := q.AfterContext(); !ordered || err != nil {
+		return Memory{}, nil, false
+	}
+	word, _, err := q.Fence()
+	if word == nil || err != nil {
+		return Memory{}, nil, false
+	}
+	return gpuMemory(export.Memory{}, word), word.Release, true
+}
+
 // Await is for an array in host memory that the CUDA driver knows, before the CPU reads it: a GPU may be
 // writing it. It takes over the order's queue, and gives what remains to be waited for, or nil.
 func (r *Router) Await(a Located, order Order) (wait func(context.Context) error, err error) {

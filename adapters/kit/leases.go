@@ -29,7 +29,8 @@ type Leases struct {
 
 // lease is one array as it was granted, on which one lease stands or several.
 type lease struct {
-	users    int        // leases; when it is 0 the memory was given back
+	users    int        // leases, on it or on those that add to it; when it is 0 the memory was given back
+	on       *lease     // what it adds to; nil: it is all of its own
 	segments []*segment // none for an array without elements
 	writable bool
 	drop     func()
@@ -70,33 +71,44 @@ func (t *Leases) GrantMemory(l core.Lease, m Memory, drop func()) (core.Lease, e
 			Err: errors.Join(errors.New("the producer has ended"), giveBack(m.Parts, drop)),
 		}
 	}
-	var spare []Backing
+	spare := t.stand(entry, &l, m)
+	l.ID = t.number(entry)
+	t.mu.Unlock()
+	if err := giveBack(spare); err != nil {
+		return core.Lease{}, errors.Join(err, t.Release(context.Background(), l.ID))
+	}
+	return l, nil
+}
+
+// stand lets an entry stand on memory, which names what it is in l. Backings that are known already come
+// with those to give back.
+func (t *Leases) stand(entry *lease, l *core.Lease, m Memory) (spare []Backing) {
 	ids := make([]core.SegmentID, len(m.Parts))
 	for i, b := range m.Parts {
 		s, known := t.use(b)
 		if known {
 			spare = append(spare, b)
 		}
-		if l.Writable {
+		if entry.writable {
 			s.writers++
 		}
 		entry.segments = append(entry.segments, s)
 		ids[i] = s.id
 	}
 	if m.Name != nil {
-		m.Name(&l, ids)
+		m.Name(l, ids)
 	}
+	return spare
+}
+
+// number enters one more lease on an entry.
+func (t *Leases) number(entry *lease) core.LeaseID {
 	t.lastLease++
-	l.ID = t.lastLease
 	if t.leases == nil {
 		t.leases = make(map[core.LeaseID]*lease)
 	}
-	t.leases[l.ID] = entry
-	t.mu.Unlock()
-	if err := giveBack(spare); err != nil {
-		return core.Lease{}, errors.Join(err, t.Release(context.Background(), l.ID))
-	}
-	return l, nil
+	t.leases[t.lastLease] = entry
+	return t.lastLease
 }
 
 // Standing is an array as it was granted: what a lease, or several, stand on. The zero value is none.
@@ -115,14 +127,33 @@ func (t *Leases) Standing(id core.LeaseID) Standing {
 func (t *Leases) Again(s Standing) (core.LeaseID, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s.entry == nil || s.entry.users == 0 || t.closed {
+	if !t.stands(s) {
 		return 0, false
 	}
 	s.entry.users++
-	t.lastLease++
-	t.leases[t.lastLease] = s.entry
-	return t.lastLease, true
+	return t.number(s.entry), true
 }
+
+// AgainAfter is [Leases.Again] for a lease with a fence of its own, which it gives. It takes over what the
+// fence stands on, and drop, as [Leases.GrantMemory] does: if no lease stands any more, too.
+func (t *Leases) AgainAfter(s Standing, fence Memory, drop func()) (core.LeaseID, core.Fence, bool) {
+	t.mu.Lock()
+	if !t.stands(s) {
+		t.mu.Unlock()
+		_ = giveBack(fence.Parts, drop) // there is no lease to tell of it
+		return 0, nil, false
+	}
+	s.entry.users++
+	entry := &lease{users: 1, on: s.entry, drop: drop}
+	l := core.Lease{Fence: core.Ready{}}
+	spare := t.stand(entry, &l, fence)
+	l.ID = t.number(entry)
+	t.mu.Unlock()
+	_ = giveBack(spare)
+	return l.ID, l.Fence, true
+}
+
+func (t *Leases) stands(s Standing) bool { return s.entry != nil && s.entry.users > 0 && !t.closed }
 
 // use finds or makes the segment of b. If it was known, b is not needed.
 func (t *Leases) use(b Backing) (s *segment, known bool) {
@@ -215,9 +246,9 @@ func (t *Leases) Release(_ context.Context, ids ...core.LeaseID) error {
 	var errs error
 	for _, id := range ids {
 		t.mu.Lock()
-		last, drop := t.end(id)
+		last, drops := t.end(id)
 		t.mu.Unlock()
-		if err := giveBack(last, drop); err != nil {
+		if err := giveBack(last, drops...); err != nil {
 			errs = errors.Join(errs, err)
 		}
 	}
@@ -225,23 +256,22 @@ func (t *Leases) Release(_ context.Context, ids ...core.LeaseID) error {
 }
 
 // end takes a lease out of the table, and says what is to be given back.
-func (t *Leases) end(id core.LeaseID) (last []Backing, drop func()) {
+func (t *Leases) end(id core.LeaseID) (last []Backing, drops []func()) {
 	entry := t.leases[id]
-	if entry == nil {
-		return nil, nil
-	}
 	delete(t.leases, id)
-	if entry.users--; entry.users > 0 {
-		return nil, nil
-	}
-	drop = entry.settle()
-	for _, s := range entry.segments {
-		if entry.writable {
-			s.writers--
+	for ; entry != nil; entry = entry.on {
+		if entry.users--; entry.users > 0 {
+			break
 		}
-		last = t.unuse(s, last)
+		drops = append(drops, entry.settle())
+		for _, s := range entry.segments {
+			if entry.writable {
+				s.writers--
+			}
+			last = t.unuse(s, last)
+		}
 	}
-	return last, drop
+	return last, drops
 }
 
 // settle gives what is to be dropped, unless a Descriptor call on the ended lease's memory is under way.

@@ -48,6 +48,53 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// TestAgainAfter: a lease with a fence of its own gives that back when it ends, and lets what it adds to
+// stand until then.
+func TestAgainAfter(t *testing.T) {
+	t.Parallel()
+	var leases Leases
+	b, drops := &fakeBacking{key: "a"}, 0
+	first := grant(t, &leases, core.Lease{}, b, func() { drops++ })
+	standing := leases.Standing(first.ID)
+	page := &fakeBacking{key: "page"}
+	words, given := 0, []core.LeaseID{}
+	fence := func() Memory {
+		words++
+		return Memory{Parts: []Backing{page}, Name: func(l *core.Lease, ids []core.SegmentID) {
+			l.Fence = core.CUDAWord{Page: ids[0], Size: 4096, Value: uint32(words)}
+		}}
+	}
+	for i := range 9 {
+		id, got, ok := leases.AgainAfter(standing, fence(), func() { words-- })
+		word, _ := got.(core.CUDAWord)
+		if !ok || word.Value != uint32(i+1) {
+			t.Fatalf("AgainAfter = %d, %v, %v", id, got, ok)
+		}
+		if f, err := leases.Descriptor(t.Context(), word.Page, false); err != nil {
+			t.Error(err)
+		} else {
+			f.Close()
+		}
+		given = append(given, id)
+	}
+	rand.Shuffle(len(given), func(i, j int) { given[i], given[j] = given[j], given[i] })
+	spare := page.closed // backings of a segment that was known already
+	for i, id := range append([]core.LeaseID{first.ID}, given...) {
+		if drops != 0 || b.closed != 0 || words != min(9, 10-i) || page.closed != spare {
+			t.Fatalf("given back while %d leases stand: dropped %d times, %d fences", 10-i, drops, words)
+		}
+		if err := leases.Release(t.Context(), id, id); err != nil {
+			t.Error(err)
+		}
+	}
+	if drops != 1 || b.closed != 1 || words != 0 || page.closed != spare+1 || leases.Len() != 0 {
+		t.Errorf("dropped %d times, closed %d times, %d fences, %d leases stand", drops, b.closed, words, leases.Len())
+	}
+	if id, _, ok := leases.AgainAfter(standing, fence(), func() { words-- }); ok || words != 0 || page.closed != spare+2 {
+		t.Errorf("lease %d on what was given back, or a fence of none was not", id)
+	}
+}
+
 // TestAgainOfNothing: there is nothing to grant again where nothing stands.
 func TestAgainOfNothing(t *testing.T) {
 	t.Parallel()

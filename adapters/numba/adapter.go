@@ -10,9 +10,19 @@ func New() program.Adapter { return &adapter{table()} }
 
 type adapter struct{ program.Table[array] }
 
+var _ program.Recogniser = (*adapter)(nil)
+
 // Owns claims device arrays and records, and the mapped and managed arrays that are NumPy's as well.
 func (*adapter) Owns(g *py.GIL, _ *program.Env, o py.Object) (bool, error) {
 	return isDeviceArray(g, o), nil
+}
+
+// Marks implements [program.Recogniser]. A class made from an array's may answer as it likes, at any cost.
+func (*adapter) Marks(g *py.GIL, _ *program.Env, o py.Object) (py.Marks, bool, error) {
+	if !isPlain(g, o) {
+		return py.Marks{}, false, nil
+	}
+	return program.ArrayMarks(g, o, "device_ctypes_pointer.value")
 }
 
 // Plan implements [program.Adapter].

@@ -16,6 +16,12 @@ func isDeviceArray(g *py.GIL, o py.Object) bool {
 	})
 }
 
+// isPlain says whether an array's class is the usual one itself.
+func isPlain(g *py.GIL, o py.Object) bool {
+	class := g.TypeName(o)
+	return strings.HasPrefix(class, "numba") && strings.HasSuffix(class, ".DeviceNDArray")
+}
+
 // array holds the facts about one array on which quirks depend.
 type array struct {
 	dtypes.NumPy

@@ -10,7 +10,10 @@ func New() program.Adapter { return &adapter{table()} }
 
 type adapter struct{ program.Table[array] }
 
-var _ program.Versioned = (*adapter)(nil)
+var (
+	_ program.Versioned  = (*adapter)(nil)
+	_ program.Recogniser = (*adapter)(nil)
+)
 
 // VersionName implements [program.Versioned].
 func (*adapter) VersionName() string { return "VERSION_TEXT" }
@@ -18,6 +21,19 @@ func (*adapter) VersionName() string { return "VERSION_TEXT" }
 // Owns claims arrays, and allocations, which are memory without a shape.
 func (*adapter) Owns(g *py.GIL, _ *program.Env, o py.Object) (bool, error) {
 	return kindOf(g, o) != foreign, nil
+}
+
+// Marks implements [program.Recogniser]. A class made from an array's may answer as it likes, at any cost.
+func (*adapter) Marks(g *py.GIL, env *program.Env, o py.Object) (py.Marks, bool, error) {
+	module, err := g.Attr(env.Module, "gpuarray")
+	if err != nil {
+		return py.Marks{}, false, nil //nolint:nilerr // no array is one of a module that was not imported
+	}
+	class, err := g.Attr(module, "GPUArray")
+	if err != nil || g.Type(o) != class {
+		return py.Marks{}, false, err
+	}
+	return program.ArrayMarks(g, o, "ptr")
 }
 
 // Plan implements [program.Adapter].

@@ -54,17 +54,8 @@ const (
 func appendLease(b []byte, l *core.Lease) ([]byte, bool) {
 	b = append(b, make([]byte, answerDescription)...)
 	b[answerKind] = answerLease
-	binary.LittleEndian.PutUint64(b[answerLeaseID:], uint64(l.ID))
-	switch f := l.Fence.(type) {
-	case core.Ready:
-		b[answerFence] = fenceReady
-	case core.CUDAWord:
-		b[answerFence] = fenceWord
-		binary.LittleEndian.PutUint64(b[answerPage:], uint64(f.Page))
-		binary.LittleEndian.PutUint64(b[answerPageSize:], uint64(f.Size))
-		binary.LittleEndian.PutUint64(b[answerWord:], uint64(f.Offset))
-		binary.LittleEndian.PutUint32(b[answerValue:], f.Value)
-	default:
+	putLeaseID(b, l.ID)
+	if !putFence(b, l.Fence) {
 		return nil, false
 	}
 	w := writer{b: b}
@@ -187,10 +178,26 @@ func leaseIDOf(answer []byte) core.LeaseID {
 	return core.LeaseID(binary.LittleEndian.Uint64(answer[answerLeaseID:]))
 }
 
-// putLeaseID makes an answer with a lease one with another, and gives its length.
-func putLeaseID(answer []byte, id core.LeaseID) int {
+func putLeaseID(answer []byte, id core.LeaseID) {
 	binary.LittleEndian.PutUint64(answer[answerLeaseID:], uint64(id))
-	return len(answer)
+}
+
+// putFence reports false for a fence that an answer cannot say.
+func putFence(answer []byte, fence core.Fence) bool {
+	kind, w := byte(fenceReady), core.CUDAWord{}
+	switch f := fence.(type) {
+	case core.Ready:
+	case core.CUDAWord:
+		kind, w = fenceWord, f
+	default:
+		return false
+	}
+	answer[answerFence] = kind
+	binary.LittleEndian.PutUint64(answer[answerPage:], uint64(w.Page))
+	binary.LittleEndian.PutUint64(answer[answerPageSize:], uint64(w.Size))
+	binary.LittleEndian.PutUint64(answer[answerWord:], uint64(w.Offset))
+	binary.LittleEndian.PutUint32(answer[answerValue:], w.Value)
+	return true
 }
 
 // fenceOf reads the fence of an answer.

@@ -29,8 +29,8 @@ type Prepared interface {
 	// host asks again by gRPC.
 	Lease(ctx context.Context, req core.Request) (core.Lease, error)
 	// Again grants another lease on what the last call of Lease has granted, if that call would now give
-	// the same but for the lease's ID. The lease's fence is a [core.Ready].
-	Again() (core.LeaseID, bool)
+	// the same but for the lease's ID, and its fence, if that is not nil.
+	Again() (core.LeaseID, core.Fence, bool)
 }
 
 // Plain is a name of a producer that cannot prepare it: each lease is a call of Lease.
@@ -45,7 +45,7 @@ func (p plain) Lease(ctx context.Context, req core.Request) (core.Lease, error) 
 	return p.producer.Lease(ctx, p.name, req)
 }
 
-func (plain) Again() (core.LeaseID, bool) { return 0, false }
+func (plain) Again() (core.LeaseID, core.Fence, bool) { return 0, nil, false }
 
 // source is a name that the host has asked for.
 type source struct {
@@ -63,11 +63,16 @@ func (s *source) again(req core.Request, answer []byte) int {
 	if len(s.last) == 0 || s.req != req {
 		return 0
 	}
-	id, ok := s.Again()
+	id, fence, ok := s.Again()
 	if !ok {
 		return 0
 	}
-	return putLeaseID(answer[:copy(answer, s.last)], id)
+	answer = answer[:copy(answer, s.last)]
+	putLeaseID(answer, id)
+	if fence != nil {
+		putFence(answer, fence)
+	}
+	return len(answer)
 }
 
 // remember keeps an answer.

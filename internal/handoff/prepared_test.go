@@ -16,6 +16,7 @@ import (
 type preparer struct {
 	fake
 	changed atomic.Bool // what was granted last is not what would be granted now
+	fence   core.Fence  // that a further lease has for its own
 
 	notes sync.Mutex
 	calls []string
@@ -53,19 +54,19 @@ func (n *preparedName) Lease(ctx context.Context, req core.Request) (core.Lease,
 	return n.fake.Lease(ctx, n.name, req)
 }
 
-func (n *preparedName) Again() (core.LeaseID, bool) {
+func (n *preparedName) Again() (core.LeaseID, core.Fence, bool) {
 	n.note("again")
 	if n.changed.Load() {
-		return 0, false
+		return 0, nil, false
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.last == 0 || !n.standing[n.last] {
-		return 0, false
+		return 0, nil, false
 	}
 	n.last++
 	n.standing[n.last] = true
-	return n.last, true
+	return n.last, n.fence, true
 }
 
 // pending hands out releases that a test gives.
@@ -132,6 +133,36 @@ func TestAgain(t *testing.T) {
 	p.took()
 	if _, err := client.Lease(t.Context(), source, core.Request{}, releases); !errors.Is(err, ErrAsk) || slices.Contains(p.took(), "again") {
 		t.Errorf("%v, or the answer to a request that failed was asked for again", err)
+	}
+}
+
+// TestAgainAfter: what is granted again may have a fence of its own, and the next one another, or none.
+func TestAgainAfter(t *testing.T) {
+	t.Parallel()
+	lease := examples()["ipc"]
+	p := &preparer{fake: fake{lease: granting(lease)}}
+	client := connect(t, p, Settings{Lanes: 1, Spin: time.Millisecond})
+	source, releases := client.Source("x"), &pending{}
+	word := core.CUDAWord{Page: 9, Size: 4096, Offset: 64, Value: 1}
+	last := lease.Fence
+	for i, fence := range []core.Fence{nil, core.Ready{}, word, nil, core.CUDAWord{Page: 9, Size: 4096, Value: 2}, core.Ready{}} {
+		p.mu.Lock()
+		p.fence = fence
+		p.mu.Unlock()
+		got, err := client.Lease(t.Context(), source, core.Request{}, releases)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fence
+		if want == nil {
+			want = last // that of the last call of Lease
+		}
+		if got.Fence != want {
+			t.Errorf("%d: fence %+v, want %+v", i, got.Fence, want)
+		}
+		if whole := got.Whole(); whole.Handle != lease.Handle {
+			t.Errorf("%d: handle %+v, want %+v", i, whole.Handle, lease.Handle)
+		}
 	}
 }
 

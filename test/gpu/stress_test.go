@@ -39,7 +39,7 @@ func stress(t *testing.T, name string) {
 		made++
 	}
 	look := func(i int) {
-		view, err := run.Session.View(t.Context(), fmt.Sprintf(`arrays["a%d"]`, i%stressArrays))
+		view, err := run.Session.View(t.Context(), fmt.Sprintf("a%d", i%stressArrays))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,7 +69,7 @@ func handOver(t *testing.T, run *harness.Run, f framework, k kind, publish bool,
 		}
 	}()
 	run.Remote.Exec(t, fmt.Sprintf("make('a', %q, %d)", k.name, before))
-	if err := run.View(t, `arrays["a"]`).Close(); err != nil { // what comes first takes longer than the work below
+	if err := run.View(t, "a").Close(); err != nil { // what comes first takes longer than the work below
 		t.Fatal(err)
 	}
 	run.Remote.Exec(t, fmt.Sprintf("make('a', %q, %d)", k.name, before))
@@ -118,14 +118,14 @@ func handOver(t *testing.T, run *harness.Run, f framework, k kind, publish bool,
 func viewLate(t *testing.T, run *harness.Run, array string, publish bool) (view *core.View, ran, runs bool) {
 	t.Helper()
 	const tries = 4
-	name, call := `arrays["a"]`, "write_late"
+	call := "write_late"
 	if publish {
-		name, call = "a", "publish_late"
+		call = "publish_late"
 	}
 	for i := range tries {
 		run.Remote.Exec(t, call+array)
 		ran = harness.Eval[bool](t, run.Remote, "running('a')")
-		view = run.View(t, name)
+		view = run.View(t, "a")
 		runs = harness.Eval[bool](t, run.Remote, "running('a')")
 		if runs || i == tries-1 || ran && view.Device().HostReadable() {
 			break
@@ -156,7 +156,7 @@ func (k *kernels) giveBack(
 	reused := harness.Eval[bool](t, run.Remote, fmt.Sprintf("replace('a', %q, %v)", memory.name, other))
 	if view.Copied() { // the copy's memory is what could be used again
 		run.Remote.Exec(t, fmt.Sprintf("make('b', %q, %v)", memory.name, other))
-		if err := run.View(t, `arrays["b"]`).Close(); err != nil {
+		if err := run.View(t, "b").Close(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
@@ -25,7 +26,8 @@ var _ handoff.Preparer = (*Program)(nil)
 //
 // It remembers the last lease. While the name is a global variable of the same marks, and that lease or
 // another on the same stands, the next one needs no new look: what stands keeps its block of the shared
-// heap from being used for anything else, so memory at the same address is the same memory.
+// heap, or what the framework has of a GPU, from being used for anything else, so memory at the same address
+// is the same memory. Of a GPU's the driver is asked nevertheless, since programs can free that by hand.
 type prepared struct {
 	program *Program
 	path    names.Path
@@ -35,6 +37,7 @@ type prepared struct {
 	seen    *py.Glance // at the object of the last lease; nil: it is not known again
 	kept    py.Object  // that seen tells apart by its address
 	granted kit.Standing
+	ordered *cuda.Pointer // memory of a GPU that each lease needs a fence of its own for
 }
 
 // Prepare implements [handoff.Preparer]. There is one ring, and so one thread.
@@ -49,7 +52,7 @@ func (p *Program) Prepare(name string) handoff.Prepared {
 // Lease implements [handoff.Prepared]. The errors are for nobody to read.
 func (n *prepared) Lease(ctx context.Context, req core.Request) (lease core.Lease, err error) {
 	p := n.program
-	n.seen, n.granted = nil, kit.Standing{}
+	n.seen, n.granted, n.ordered = nil, kit.Standing{}, nil
 	if n.err != nil {
 		return core.Lease{}, n.err
 	}
@@ -79,12 +82,20 @@ func (n *prepared) Lease(ctx context.Context, req core.Request) (lease core.Leas
 }
 
 // Again implements [handoff.Prepared].
-func (n *prepared) Again() (core.LeaseID, bool) {
+func (n *prepared) Again() (id core.LeaseID, fence core.Fence, ok bool) {
 	p := n.program
 	if n.seen == nil || p.state.Failed() != nil || p.published.Has(n.path.Root) || !p.thread.Same(n.key, n.seen) {
-		return 0, false
+		return 0, nil, false
 	}
-	return p.leases.Again(n.granted)
+	if n.ordered == nil {
+		id, ok = p.leases.Again(n.granted)
+		return id, nil, ok
+	}
+	memory, drop, ok := p.router.FenceAgain(n.ordered)
+	if !ok {
+		return 0, nil, false
+	}
+	return p.leases.AgainAfter(n.granted, memory, drop)
 }
 
 // look takes a glance at an object that is going to be leased.
@@ -112,11 +123,13 @@ func (n *prepared) recognise(g *py.GIL, o py.Object, r *reading, place kit.Place
 	if n.seen == nil {
 		return
 	}
-	plain := place.Route == core.RouteSharedHeap && r.array.Pointer == nil && !r.temporary
 	l := r.array.Layout
-	if !plain || !n.seen.Describes(r.array.Addr, l.Shape(), l.Strides(), l.DType().Size()) || !g.Same(o, n.seen) {
+	if r.temporary || !n.known(r, place.Route) || !n.seen.Describes(r.array.Addr, l.Shape(), l.Strides(), l.DType().Size()) || !g.Same(o, n.seen) {
 		n.seen = nil
 		return
+	}
+	if r.array.OnGPU && !r.order.Framework {
+		n.ordered = r.array.Pointer
 	}
 	if itself := n.seen.Itself(); itself != 0 {
 		r.hold = true
@@ -130,5 +143,19 @@ func (n *prepared) recognise(g *py.GIL, o py.Object, r *reading, place kit.Place
 			g.Drop(n.kept)
 		}
 		n.kept = other
+	}
+}
+
+// known says whether an array by this route can be known again. On a GPU the order that the next lease needs
+// must be known, too: it is that of everything in the context, or, of an object that does not change, the
+// one that its framework has given the first.
+func (n *prepared) known(r *reading, route core.Route) bool {
+	switch {
+	case !r.array.OnGPU:
+		return route == core.RouteSharedHeap && r.array.Pointer == nil
+	case route.Copied() || r.order.Mark != nil || r.order.Stream != 0:
+		return false
+	default:
+		return !r.order.Framework || n.seen.Itself() != 0
 	}
 }

@@ -71,6 +71,37 @@ static bool constant(struct row *r, ndpy answer) {
 	return word(r, answer);
 }
 
+static bool number(struct row *r, ndpy o) {
+	long long n = ndpy_int64(o);
+	return !(n == -1 && ndpy_failed()) && word(r, (uint64_t)n);
+}
+
+// Takes over the answer, an int, a tuple of ints, or 0.
+static bool numbered(struct row *r, ndpy answer) {
+	if (!answer) return false;
+	enum { TUPLE = 1 << 26 }; // Py_TPFLAGS_TUPLE_SUBCLASS
+	ndpy type = ndpy_type(answer);
+	bool good = true;
+	if (ndpy_type_flags(type) & TUPLE) {
+		ptrdiff_t n = ndpy_tuple_len(answer);
+		good = word(r, (uint64_t)n);
+		for (ptrdiff_t i = 0; good && i < n; i++) good = number(r, ndpy_tuple_item(answer, i));
+	} else {
+		good = number(r, answer);
+	}
+	ndpy_decref(type);
+	ndpy_decref(answer);
+	return good;
+}
+
+static ndpy get_through(ndpy o, const ndpy path[2]) {
+	ndpy first = ndpy_get(o, path[0]);
+	if (!first || !path[1]) return first;
+	ndpy second = ndpy_get(first, path[1]);
+	ndpy_decref(first);
+	return second;
+}
+
 static bool words(ndpy o, const ndpy_marks *m, struct row *r) {
 	ndpy type = ndpy_type(o);
 	ndpy_decref(type); // o has one
@@ -81,6 +112,8 @@ static bool words(ndpy o, const ndpy_marks *m, struct row *r) {
 		if (!constant(r, ndpy_get(o, m->attributes[i]))) return false;
 	for (int i = 0; i < NDPY_MARKS && m->methods[i]; i++)
 		if (!constant(r, ndpy_ask(o, m->methods[i]))) return false;
+	for (int i = 0; i < NDPY_MARKS && m->numbers[i][0]; i++)
+		if (!numbered(r, get_through(o, m->numbers[i]))) return false;
 	return true;
 }
 

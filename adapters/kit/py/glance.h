@@ -5,7 +5,7 @@
 
 #include "capi.h"
 
-enum { NDPY_MARKS = 4, NDPY_WORDS = 160 };
+enum { NDPY_MARKS = 5, NDPY_WORDS = 160 };
 
 // By what an object is known again. What is 0 does not count.
 typedef struct {
@@ -16,6 +16,7 @@ typedef struct {
 	uint32_t object, flags;   // a PyObject *, and an int
 	uintptr_t tensor;         // an int (*)(PyObject *, DLTensor *) of DLPack
 	ndpy attributes[NDPY_MARKS], methods[NDPY_MARKS]; // str: what they give lives forever, as True does
+	ndpy numbers[NDPY_MARKS][2]; // str: attributes, or attributes of those, that are an int or a tuple of them
 } ndpy_marks;
 
 typedef struct {

@@ -4,6 +4,7 @@ package py
 import "C"
 
 import (
+	"strings"
 	"sync/atomic"
 	"unsafe"
 )
@@ -19,6 +20,9 @@ type Marks struct {
 	// Attributes and Methods without arguments give objects that are never freed, such as True, and are told
 	// apart by identity. There are at most [MaxMarks] of each.
 	Attributes, Methods []string
+	// Numbers are attributes, or attributes of those after a dot, that are an int or a tuple of ints. There
+	// are at most [MaxMarks], and none beside a struct.
+	Numbers []string
 }
 
 // StructMarks are the offsets in an object's C struct of what describes an array, in a Python whose objects
@@ -64,6 +68,11 @@ func (g *GIL) Look(o Object, marks *Marks) (seen *Glance, ok bool, err error) {
 	}
 	if err := g.intern(c.marks.methods[:], marks.Methods); err != nil {
 		return nil, false, err
+	}
+	for i, path := range marks.Numbers {
+		if err := g.intern(c.marks.numbers[i][:], strings.SplitN(path, ".", 2)); err != nil {
+			return nil, false, err
+		}
 	}
 	if C.ndpy_look(C.ndpy(o), c) == 0 {
 		return nil, false, nil

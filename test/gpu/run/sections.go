@@ -45,6 +45,7 @@ var allSections = []section{
 		{"adapters/warp", "^TestGPU", time.Minute},
 		{"adapters/dali", "^TestGPU", time.Minute},
 	}},
+	{"again", "What is known again", []step{{"test/gpu", "^TestKnownAgain$", 2 * time.Minute}}},
 	{"costs", "Costs", []step{
 		{"test/gpu", "^TestCosts", 2 * time.Minute},
 		{"cuda/internal/costs", ".", time.Minute},

@@ -11,11 +11,16 @@ import (
 var glances = []string{
 	"class A:",
 	"    flag, other = True, False",
+	"    number, numbers, text = 3, (1, -2, 1 << 47), 'x'",
+	"    @property",
+	"    def part(self): return self",
 	"    def method(self): return self.flag",
 	"    @property",
 	"    def bad(self): raise ValueError('bad')",
 	"class B(A): pass",
-	"a = A()",
+	"a, large, mixed = A(), A(), A()",
+	"large.number = 1 << 64",
+	"mixed.numbers = (1, 'x')",
 }
 
 // look takes a glance at an object, which must be possible.
@@ -35,6 +40,7 @@ func (l *library) testGlance(t *testing.T) {
 		for name, marks := range map[string]py.Marks{
 			"an attribute": {Class: class, Attributes: []string{"other", "flag"}},
 			"a method":     {Class: class, Methods: []string{"method"}},
+			"numbers":      {Class: class, Numbers: []string{"number", "numbers", "part.numbers", "part.flag"}},
 			"both":         {Class: class, Itself: true, Attributes: []string{"flag"}, Methods: []string{"method"}},
 		} {
 			p.exec("a.flag = True")
@@ -60,6 +66,30 @@ func (l *library) testGlance(t *testing.T) {
 	})
 }
 
+// testGlanceOfNumbers: numbers are told apart by their value.
+func (l *library) testGlanceOfNumbers(t *testing.T) {
+	l.do(t, func(p *python) {
+		p.exec(glances...)
+		a := p.eval("a")
+		marks := py.Marks{Class: p.eval("A"), Numbers: []string{"number", "part.numbers"}}
+		seen := p.look(t, a, marks)
+		for change, same := range map[string]bool{
+			"a.number, a.numbers = 3, (1, -2, 1 << 47)":    true,
+			"a.number, a.numbers = 4, (1, -2, 1 << 47)":    false,
+			"a.number, a.numbers = 3, (1, -3, 1 << 47)":    false,
+			"a.number, a.numbers = 3, (1, -2)":             false,
+			"a.number, a.numbers = 3, (1, -2, 1 << 47, 0)": false,
+			"a.number, a.numbers = 3, ()":                  false,
+			"a.number, a.numbers = 3, [1, -2, 1 << 47]":    false,
+			"a.number, a.numbers = 3, None":                false,
+		} {
+			if p.exec(change); p.Same(a, seen) != same {
+				t.Errorf("after %s: the same: %v, want %v", change, !same, same)
+			}
+		}
+	})
+}
+
 // testGlanceRefused: what cannot be told is not told, and leaves no exception behind.
 func (l *library) testGlanceRefused(t *testing.T) {
 	l.do(t, func(p *python) {
@@ -69,11 +99,15 @@ func (l *library) testGlanceRefused(t *testing.T) {
 			object string
 			marks  py.Marks
 		}{
-			"of a class made from it": {"B()", py.Marks{Class: class}},
-			"an attribute that fails": {"a", py.Marks{Class: class, Attributes: []string{"flag", "bad"}}},
-			"an attribute it lacks":   {"a", py.Marks{Class: class, Attributes: []string{"missing"}}},
-			"a method it lacks":       {"a", py.Marks{Class: class, Methods: []string{"missing"}}},
-			"no method":               {"a", py.Marks{Class: class, Methods: []string{"flag"}}},
+			"of a class made from it":   {"B()", py.Marks{Class: class}},
+			"an attribute that fails":   {"a", py.Marks{Class: class, Attributes: []string{"flag", "bad"}}},
+			"an attribute it lacks":     {"a", py.Marks{Class: class, Attributes: []string{"missing"}}},
+			"a method it lacks":         {"a", py.Marks{Class: class, Methods: []string{"missing"}}},
+			"an attribute of no number": {"a", py.Marks{Class: class, Numbers: []string{"text"}}},
+			"one too large":             {"large", py.Marks{Class: class, Numbers: []string{"number"}}},
+			"a tuple of other things":   {"mixed", py.Marks{Class: class, Numbers: []string{"numbers"}}},
+			"a part it lacks":           {"a", py.Marks{Class: class, Numbers: []string{"part.missing"}}},
+			"no method":                 {"a", py.Marks{Class: class, Methods: []string{"flag"}}},
 		} {
 			if _, ok, err := p.Look(p.eval(tt.object), &tt.marks); ok || err != nil {
 				t.Errorf("%s: %v, %v", name, ok, err)

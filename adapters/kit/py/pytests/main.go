@@ -53,6 +53,7 @@ func (l *library) tests() []testing.InternalTest {
 		{Name: "Unlocked", F: l.testUnlocked},
 		{Name: "Concurrent", F: l.testConcurrent},
 		{Name: "Glance", F: l.testGlance},
+		{Name: "GlanceOfNumbers", F: l.testGlanceOfNumbers},
 		{Name: "GlanceRefused", F: l.testGlanceRefused},
 		{Name: "GlanceAfterFork", F: l.testGlanceAfterFork},
 		{Name: "Globals", F: l.testGlobals},

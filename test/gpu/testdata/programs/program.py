@@ -17,7 +17,7 @@ from work import COUNT, begin_capture, end_capture, free_memory, read_words, syn
 import ndbridge
 
 framework = importlib.import_module("with_" + sys.argv[1])
-arrays = {}
+arrays = globals()  # each has a name of its own
 published = set()
 
 
