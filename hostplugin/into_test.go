@@ -13,18 +13,6 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin"
 )
 
-// startWith starts the fake program with other settings for its ring.
-func startWith(tb testing.TB, set func(p *hostplugin.Program)) *hostplugin.Session {
-	tb.Helper()
-	p := fake("serve")
-	set(&p)
-	s, err := newHost(tb, p).Start(tb.Context(), "fake")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return s
-}
-
 // awake has both sides look for each other as long as a busy machine may need, so that views go through
 // the ring.
 func awake(p *hostplugin.Program) { p.HandoffSpin = new(10 * time.Millisecond) }

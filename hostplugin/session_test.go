@@ -38,9 +38,17 @@ func newHostWith(tb testing.TB, cfg hostplugin.Config, opts ...hostplugin.HostOp
 
 func start(t *testing.T, args ...string) *hostplugin.Session {
 	t.Helper()
-	s, err := newHost(t, fake("serve", args...)).Start(t.Context(), "fake")
+	return startWith(t, func(p *hostplugin.Program) { p.Args = args })
+}
+
+// startWith starts the fake program with other settings.
+func startWith(tb testing.TB, set func(p *hostplugin.Program)) *hostplugin.Session {
+	tb.Helper()
+	p := fake("serve")
+	set(&p)
+	s, err := newHost(tb, p).Start(tb.Context(), "fake")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return s
 }

@@ -29,12 +29,7 @@ var (
 func TestWhichWay(t *testing.T) {
 	t.Parallel()
 	for want, handoff := range map[string]bool{"no wait true": true, "no wait false": false} {
-		p := fake("serve")
-		p.Handoff = &handoff
-		s, err := newHost(t, p).Start(t.Context(), "fake")
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := startWith(t, func(p *hostplugin.Program) { p.Handoff = &handoff })
 		src := source(t, s, "way:samples")
 		eventually(t, want, func() bool { // a busy machine may answer late, and then it is gRPC
 			v, err := src.View(t.Context())

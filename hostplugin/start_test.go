@@ -252,12 +252,7 @@ func TestChecksumOfTheRightFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := fake("serve")
-	p.Checksum = fmt.Sprintf("sha256:%x", sha256.Sum256(b))
-	s, err := newHost(t, p).Start(t.Context(), "fake")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := startWith(t, func(p *hostplugin.Program) { p.Checksum = fmt.Sprintf("sha256:%x", sha256.Sum256(b)) })
 	closeView(t, view(t, s, "scalar"))
 }
 

@@ -26,13 +26,7 @@ func bothWays(t *testing.T, test func(t *testing.T, s *hostplugin.Session)) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := fake("serve")
-			set(&p)
-			s, err := newHost(t, p).Start(t.Context(), "fake")
-			if err != nil {
-				t.Fatal(err)
-			}
-			test(t, s)
+			test(t, startWith(t, set))
 		})
 	}
 }

@@ -8,38 +8,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ndbridge/ndbridge/internal/board"
-	"github.com/ndbridge/ndbridge/internal/shm"
+	"github.com/ndbridge/ndbridge/internal/shm/shmtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// memory maps one file twice, as two processes do.
-func memory(tb testing.TB) (poster, reader []byte) {
-	tb.Helper()
-	f, err := shm.Create("board", board.Size)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer f.Close()
-	var maps [2][]byte
-	for i := range maps {
-		m, err := shm.Map(f, board.Size, true)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		tb.Cleanup(func() {
-			if err := m.Close(); err != nil {
-				tb.Error(err)
-			}
-		})
-		maps[i] = m.Bytes()
-	}
-	return maps[0], maps[1]
-}
-
 func connect(tb testing.TB) (*board.Poster, *board.Reader) {
 	tb.Helper()
-	there, here := memory(tb)
+	there, here := shmtest.Twice(tb, board.Size)
 	p, err := board.NewPoster(there)
 	if err != nil {
 		tb.Fatal(err)

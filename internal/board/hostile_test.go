@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/internal/board"
+	"github.com/ndbridge/ndbridge/internal/shm/shmtest"
 )
 
 // TestAlwaysWhole: while a name is given to one body after another, readers see whole bodies, of a number
@@ -94,7 +95,7 @@ func TestAlwaysWhole(t *testing.T) {
 // the reader's own memory.
 func TestWildMemory(t *testing.T) {
 	t.Parallel()
-	there, here := memory(t)
+	there, here := shmtest.Twice(t, board.Size)
 	p, err := board.NewPoster(there)
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +147,7 @@ func wild(mem []byte) {
 // the poster but what was offered to it.
 func TestWildCounts(t *testing.T) {
 	t.Parallel()
-	there, here := memory(t)
+	there, here := shmtest.Twice(t, board.Size)
 	p, err := board.NewPoster(there)
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +170,7 @@ func TestWildCounts(t *testing.T) {
 
 // FuzzBoard: a reader of any memory that calls itself a board returns.
 func FuzzBoard(f *testing.F) {
-	there, here := memory(f)
+	there, here := shmtest.Twice(f, board.Size)
 	p, err := board.NewPoster(there)
 	if err != nil {
 		f.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/internal/board"
+	"github.com/ndbridge/ndbridge/internal/shm/shmtest"
 )
 
 // The layout as docs/PROTOCOL.md has it, written down a second time.
@@ -19,7 +20,7 @@ const (
 // release, or written in another language.
 func TestLayout(t *testing.T) {
 	t.Parallel()
-	there, here := memory(t)
+	there, here := shmtest.Twice(t, board.Size)
 	p, err := board.NewPoster(there)
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +65,7 @@ func TestLayout(t *testing.T) {
 // TestForeignMemory: what no poster of this version has made is refused.
 func TestForeignMemory(t *testing.T) {
 	t.Parallel()
-	there, here := memory(t)
+	there, here := shmtest.Twice(t, board.Size)
 	if _, err := board.NewReader(here); err == nil {
 		t.Error("empty memory is a board")
 	}

@@ -3,11 +3,9 @@ package handoff
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/board"
-	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
 // BoardSegment is the ID of the board's memory.
@@ -51,8 +49,7 @@ func offerable(l *core.Lease) error {
 // offers is the producer's side of a board. The zero value is none.
 type offers struct {
 	publisher Publisher
-	file      *os.File
-	mapping   *shm.Mapping
+	memory    region
 	poster    *board.Poster
 }
 
@@ -63,19 +60,15 @@ func (s *Server) Offer(producer any) error {
 	if !ok {
 		return nil
 	}
-	file, err := shm.Create("ndbridge-board", board.Size)
+	memory, err := create("ndbridge-board", board.Size)
 	if err != nil {
 		return err
 	}
-	mapping, err := shm.Map(file, board.Size, true)
+	poster, err := board.NewPoster(memory.mapping.Bytes())
 	if err != nil {
-		return errors.Join(err, file.Close())
+		return errors.Join(err, memory.close())
 	}
-	poster, err := board.NewPoster(mapping.Bytes())
-	if err != nil {
-		return errors.Join(err, mapping.Close(), file.Close())
-	}
-	s.offers = offers{publisher: p, file: file, mapping: mapping, poster: poster}
+	s.offers = offers{publisher: p, memory: memory, poster: poster}
 	p.Publishes(poster)
 	return nil
 }
@@ -95,5 +88,5 @@ func (o *offers) close() error {
 	}
 	o.publisher.Publishes(nil)
 	o.poster.Close()
-	return errors.Join(o.mapping.Close(), o.file.Close())
+	return o.memory.close()
 }

@@ -44,15 +44,10 @@ type offer struct {
 // NewBoardClient maps the board that a producer has announced, whose descriptor stays the caller's. The
 // error says that the producer lied about it.
 func NewBoardClient(file *os.File, b Board) (*BoardClient, error) {
-	switch sealed, err := shm.Sealed(file); {
-	case err != nil:
-		return nil, err
-	case !sealed:
-		return nil, errors.New("the board's memory is not sealed, and could shrink")
-	case b.Size != board.Size:
+	if b.Size != board.Size {
 		return nil, fmt.Errorf("a board of %d bytes", b.Size)
 	}
-	mapping, err := shm.Map(file, b.Size, true)
+	mapping, err := receive(file, "board", b.Size)
 	if err != nil {
 		return nil, err
 	}

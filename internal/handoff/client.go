@@ -56,15 +56,10 @@ type call struct {
 // says that the producer lied about it. stray is called with leases that were granted too late, when
 // nobody waited for them any more.
 func NewClient(file *os.File, r Ring, spin time.Duration, stray func(core.LeaseID)) (*Client, error) {
-	switch sealed, err := shm.Sealed(file); {
-	case err != nil:
-		return nil, err
-	case !sealed:
-		return nil, errors.New("the ring's memory is not sealed, and could shrink")
-	case r.Lanes < 1 || r.Lanes > ring.MaxLanes || r.Size != ring.Size(r.Lanes):
+	if r.Lanes < 1 || r.Lanes > ring.MaxLanes || r.Size != ring.Size(r.Lanes) {
 		return nil, fmt.Errorf("a ring of %d lanes in %d bytes", r.Lanes, r.Size)
 	}
-	mapping, err := shm.Map(file, r.Size, true)
+	mapping, err := receive(file, "ring", r.Size)
 	if err != nil {
 		return nil, err
 	}

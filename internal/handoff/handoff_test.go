@@ -298,7 +298,7 @@ func TestLiesAboutTheRing(t *testing.T) {
 		"too short":      {Size: ring.Size(3), Lanes: 3},
 		"negative lanes": {Size: ring.Size(2), Lanes: -1},
 	} {
-		if _, err := NewClient(server.file, r, 0, nil); err == nil {
+		if _, err := NewClient(server.memory.file, r, 0, nil); err == nil {
 			t.Errorf("%s: taken for a ring", name)
 		}
 	}

@@ -17,8 +17,7 @@ const closeWait = time.Second
 // Server answers the requests of one host.
 type Server struct {
 	producer Leaser
-	file     *os.File
-	mapping  *shm.Mapping
+	memory   region
 	ring     *ring.Server
 	lanes    int
 	offers   offers
@@ -34,25 +33,21 @@ type Server struct {
 
 // NewServer makes a ring and serves the producer's leases through it until Close.
 func NewServer(producer Leaser, s Settings) (*Server, error) {
-	file, err := shm.Create("ndbridge-ring", ring.Size(s.Lanes))
+	memory, err := create("ndbridge-ring", ring.Size(s.Lanes))
 	if err != nil {
 		return nil, err
 	}
-	mapping, err := shm.Map(file, ring.Size(s.Lanes), true)
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	out := &Server{producer: producer, file: file, mapping: mapping, lanes: s.Lanes, sources: newSources(producer)}
+	out := &Server{producer: producer, memory: memory, lanes: s.Lanes, sources: newSources(producer)}
 	out.ctx, out.end = context.WithCancel(context.Background())
-	if out.ring, err = ring.NewServer(mapping.Bytes(), s.Lanes, s.Spin, out.handle); err != nil {
-		return nil, errors.Join(err, mapping.Close(), file.Close())
+	if out.ring, err = ring.NewServer(memory.mapping.Bytes(), s.Lanes, s.Spin, out.handle); err != nil {
+		return nil, errors.Join(err, memory.close())
 	}
 	return out, nil
 }
 
 // Ring describes the ring to the host.
 func (s *Server) Ring() Ring {
-	return Ring{Segment: Segment, Size: s.mapping.Size(), Lanes: s.lanes, Board: s.offers.board()}
+	return Ring{Segment: Segment, Size: s.memory.mapping.Size(), Lanes: s.lanes, Board: s.offers.board()}
 }
 
 // Open gives a descriptor of the memory of the ring or of the board, for reading and writing, which the
@@ -60,9 +55,9 @@ func (s *Server) Ring() Ring {
 func (s *Server) Open(id core.SegmentID) (*os.File, error) {
 	switch {
 	case id == Segment:
-		return shm.ReadWrite(s.file)
-	case id == BoardSegment && s.offers.file != nil:
-		return shm.ReadWrite(s.offers.file)
+		return shm.ReadWrite(s.memory.file)
+	case id == BoardSegment && s.offers.memory.file != nil:
+		return shm.ReadWrite(s.offers.memory.file)
 	default:
 		return nil, nil //nolint:nilnil // see above
 	}
@@ -81,9 +76,9 @@ func (s *Server) Close() error {
 	defer timeout.Stop()
 	select {
 	case <-stopped:
-		return errors.Join(s.offers.close(), s.mapping.Close(), s.file.Close())
+		return errors.Join(s.offers.close(), s.memory.close())
 	case <-timeout.C:
-		return errors.Join(s.offers.close(), s.file.Close())
+		return errors.Join(s.offers.close(), s.memory.file.Close())
 	}
 }
 

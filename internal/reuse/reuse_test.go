@@ -85,6 +85,14 @@ func (c *counted) End() error {
 	return nil
 }
 
+// opens makes counted things, and counts those that are open.
+func opens(open *atomic.Int32) func(*reuse.Entry[int, *counted]) (*counted, error) {
+	return func(e *reuse.Entry[int, *counted]) (*counted, error) {
+		open.Add(1)
+		return &counted{entry: e, open: open}, nil
+	}
+}
+
 // TestHammer uses what is kept for a moment only, by its key and again by its entry: nothing is closed in
 // use, or twice, or never.
 func TestHammer(t *testing.T) {
@@ -101,10 +109,7 @@ func TestHammer(t *testing.T) {
 				for round := range 2000 {
 					if last == nil || !last.entry.Use() {
 						var err error
-						last, err = c.Use(t.Context(), round/2%4, 1, func(e *reuse.Entry[int, *counted]) (*counted, error) {
-							open.Add(1)
-							return &counted{entry: e, open: &open}, nil
-						})
+						last, err = c.Use(t.Context(), round/2%4, 1, opens(&open))
 						if err != nil {
 							t.Error(err)
 							return
@@ -133,10 +138,7 @@ func TestHammer(t *testing.T) {
 func TestUseAndReleaseMakeNoGarbage(t *testing.T) { //nolint:paralleltest // it counts allocations
 	c := reuse.New[int, *counted](reuse.Limits{Time: time.Hour, Count: 1, Bytes: 1})
 	var open atomic.Int32
-	r, err := c.Use(t.Context(), 1, 1, func(e *reuse.Entry[int, *counted]) (*counted, error) {
-		open.Add(1)
-		return &counted{entry: e, open: &open}, nil
-	})
+	r, err := c.Use(t.Context(), 1, 1, opens(&open))
 	if err != nil || r.entry.Release() != nil {
 		t.Fatal(err)
 	}
@@ -158,10 +160,7 @@ func TestOftenUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := reuse.New[int, *counted](reuse.Limits{Time: time.Second, Count: 1, Bytes: 1})
 		var open atomic.Int32
-		r, err := c.Use(t.Context(), 1, 1, func(e *reuse.Entry[int, *counted]) (*counted, error) {
-			open.Add(1)
-			return &counted{entry: e, open: &open}, nil
-		})
+		r, err := c.Use(t.Context(), 1, 1, opens(&open))
 		if err != nil || r.entry.Release() != nil {
 			t.Fatal(err)
 		}

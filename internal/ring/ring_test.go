@@ -13,39 +13,15 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ndbridge/ndbridge/internal/ring"
-	"github.com/ndbridge/ndbridge/internal/shm"
+	"github.com/ndbridge/ndbridge/internal/shm/shmtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// memory maps one file twice, as two processes do.
-func memory(tb testing.TB, lanes int) (server, client []byte) {
-	tb.Helper()
-	f, err := shm.Create("ring", ring.Size(lanes))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer f.Close()
-	var maps [2][]byte
-	for i := range maps {
-		m, err := shm.Map(f, ring.Size(lanes), true)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		tb.Cleanup(func() {
-			if err := m.Close(); err != nil {
-				tb.Error(err)
-			}
-		})
-		maps[i] = m.Bytes()
-	}
-	return maps[0], maps[1]
-}
-
 // connect serves handle, with these spins on both sides.
 func connect(tb testing.TB, lanes int, spin time.Duration, handle ring.Handler, abandoned func([]byte)) (*ring.Client, *ring.Server) {
 	tb.Helper()
-	there, here := memory(tb, lanes)
+	there, here := shmtest.Twice(tb, ring.Size(lanes))
 	server, err := ring.NewServer(there, lanes, spin, handle)
 	if err != nil {
 		tb.Fatal(err)
@@ -204,7 +180,7 @@ func TestOwnEndEndsCalls(t *testing.T) {
 // a lane.
 func TestAServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
-	there, here := memory(t, 1)
+	there, here := shmtest.Twice(t, ring.Size(1))
 	proceed := make(chan struct{})
 	server, err := ring.NewServer(there, 1, 0, func([]byte, []byte) int { <-proceed; return 0 })
 	if err != nil {
@@ -229,7 +205,7 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 
 func TestNotARing(t *testing.T) {
 	t.Parallel()
-	good, _ := memory(t, 2)
+	good, _ := shmtest.Twice(t, ring.Size(2))
 	server, err := ring.NewServer(good, 2, 0, echo)
 	if err != nil {
 		t.Fatal(err)
@@ -260,7 +236,7 @@ func TestNotARing(t *testing.T) {
 // or none, but all end in time, and nothing faults.
 func TestAWildPeer(t *testing.T) {
 	t.Parallel()
-	there, here := memory(t, 4)
+	there, here := shmtest.Twice(t, ring.Size(4))
 	server, err := ring.NewServer(there, 4, 0, echo)
 	if err != nil {
 		t.Fatal(err)
