@@ -56,6 +56,10 @@ type call struct {
 // says that the producer lied about it. stray is called with leases that were granted too late, when
 // nobody waited for them any more.
 func NewClient(file *os.File, r Ring, spin time.Duration, stray func(core.LeaseID)) (*Client, error) {
+	return newClient(file, r, spin, callLimit, stray)
+}
+
+func newClient(file *os.File, r Ring, spin, limit time.Duration, stray func(core.LeaseID)) (*Client, error) {
 	if r.Lanes < 1 || r.Lanes > ring.MaxLanes || r.Size != ring.Size(r.Lanes) {
 		return nil, fmt.Errorf("a ring of %d lanes in %d bytes", r.Lanes, r.Size)
 	}
@@ -64,7 +68,7 @@ func NewClient(file *os.File, r Ring, spin time.Duration, stray func(core.LeaseI
 		return nil, err
 	}
 	c := &Client{mapping: mapping, stray: stray, stop: make(chan struct{}), begin: time.Now(), named: make(map[string]*Source)}
-	if c.ring, err = ring.NewClient(mapping.Bytes(), spin, callLimit, c.abandoned); err != nil {
+	if c.ring, err = ring.NewClient(mapping.Bytes(), spin, limit, c.abandoned); err != nil {
 		return nil, errors.Join(err, mapping.Close())
 	}
 	c.calls = make([]call, c.ring.Lanes())

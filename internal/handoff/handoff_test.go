@@ -72,8 +72,15 @@ type nothing struct{}
 func (nothing) Take(buf []core.LeaseID) ([]core.LeaseID, int) { return buf, 0 }
 func (nothing) Taken([]core.LeaseID, int, bool)               {}
 
-// connect joins a client to a server, as an opened session does.
+// connect joins a client to a server, as an opened session does, but for that it
+// waits for answers as long as a busy machine may need.
 func connect(tb testing.TB, p Leaser, s Settings) *Client {
+	tb.Helper()
+	return connectFor(tb, p, s, time.Minute)
+}
+
+// connectFor is connect with a client that waits for answers as long as limit.
+func connectFor(tb testing.TB, p Leaser, s Settings, limit time.Duration) *Client {
 	tb.Helper()
 	server, err := NewServer(p, s)
 	if err != nil {
@@ -90,7 +97,7 @@ func connect(tb testing.TB, p Leaser, s Settings) *Client {
 	}
 	defer file.Close()
 	stray := func(id core.LeaseID) { _ = p.Release(tb.Context(), id) }
-	client, err := NewClient(file, server.Ring(), s.Spin, stray)
+	client, err := newClient(file, server.Ring(), s.Spin, limit, stray)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -207,7 +214,7 @@ func TestAbandoned(t *testing.T) {
 		wait.Wait() // whatever the context says
 		return examples()["segment"], nil
 	}}
-	c := connect(t, p, Settings{Lanes: 1})
+	c := connectFor(t, p, Settings{Lanes: 1}, callLimit)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-begun; cancel() }()
 	if _, err := c.Lease(ctx, c.Source("x"), core.Request{}, nothing{}); !errors.Is(err, context.Canceled) {

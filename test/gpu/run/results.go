@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,7 +99,8 @@ func (r *sectionResult) count() counts {
 
 // holds says whether a test only holds others.
 func (r *stepResult) holds(i int) bool {
-	return i+1 < len(r.Tests) && strings.HasPrefix(r.Tests[i+1].Name, r.Tests[i].Name+"/")
+	part := func(t testResult) bool { return strings.HasPrefix(t.Name, r.Tests[i].Name+"/") }
+	return slices.ContainsFunc(r.Tests, part)
 }
 
 func (r *stepResult) summary() string {
