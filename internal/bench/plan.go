@@ -1,6 +1,9 @@
 package bench
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Plan collects what one run measures.
 type Plan struct {
@@ -10,6 +13,13 @@ type Plan struct {
 
 	Subjects []*Subject
 	LeftOut  []LeftOut
+}
+
+// Shared is the least of the sizes whose arrays programs share as they are; smaller ones are copied.
+func (p *Plan) Shared() int {
+	const threshold = 64 << 10 // of the shared heap, if nobody sets it
+	i := slices.IndexFunc(p.Sizes, func(size int) bool { return size >= threshold })
+	return p.Sizes[max(i, 0)]
 }
 
 // LeftOut is a way that could not be measured.

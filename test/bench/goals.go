@@ -58,27 +58,28 @@ func ratioOf(a, b time.Duration) float64 {
 }
 
 // goals holds a report to what the hand-off is to achieve.
-func goals(r *report, sizes []int) []goal {
+func goals(r *report, plan *bench.Plan) []goal {
 	j := &judge{rows: r.Rows}
-	small, large := sizes[0], sizes[len(sizes)-1]
-	numpy, torch, jax := j.row(ours, "numpy", small), j.row(ours, "torch", small), j.row(ours, "jax", small)
-	j.atMost("numpy view, spinning, p50", numpy.P50, 3, bareRing, j.row(bareRing, "", 0).P50)
-	j.within("numpy view, spinning, p50", numpy.P50, 2*time.Microsecond)
-	j.within("torch view, spinning, p50", torch.P50, 3*time.Microsecond)
-	j.atMost("jax view, spinning, p50", jax.P50, 1.5, "its own __dlpack__", j.row(bench.OwnExport, "jax", small).P50)
-	queue := j.row(bench.TorchQueue, "torch", small)
-	j.faster("torch view against "+bench.TorchQueue+", p50", torch.P50, queue.P50, 100)
-	j.faster("torch view against "+bench.TorchQueue+", p99", torch.P99, queue.P99, 100)
+	small, usual, large := plan.Sizes[0], plan.Shared(), plan.Sizes[len(plan.Sizes)-1]
+	numpy, torch, jax := j.row(ours, "numpy", usual), j.row(ours, "torch", usual), j.row(ours, "jax", usual)
+	size := bench.SizeText(usual)
+	j.atMost("numpy view, "+size+", spinning, p50", numpy.P50, 3, bareRing, j.row(bareRing, "", 0).P50)
+	j.within("numpy view, "+size+", spinning, p50", numpy.P50, 2*time.Microsecond)
+	j.within("torch view, "+size+", spinning, p50", torch.P50, 3*time.Microsecond)
+	j.atMost("jax view, "+size+", spinning, p50", jax.P50, 1.5, "its own __dlpack__", j.row(bench.OwnExport, "jax", usual).P50)
+	queue := j.row(bench.TorchQueue, "torch", usual)
+	j.faster("torch view, "+size+", against "+bench.TorchQueue+", p50", torch.P50, queue.P50, 100)
+	j.faster("torch view, "+size+", against "+bench.TorchQueue+", p99", torch.P99, queue.P99, 100)
 	for _, framework := range frameworks() {
 		j.atMost(fmt.Sprintf("%s view of %s, p50", framework, bench.SizeText(large)), j.row(ours, framework, large).P50,
 			1.1, "that of "+bench.SizeText(small), j.row(ours, framework, small).P50)
 	}
-	busy := j.row(publishedBusy, "numpy", small)
+	busy := j.row(publishedBusy, "numpy", usual)
 	j.within("published array, Python busy, p50", busy.P50, time.Microsecond)
 	j.within("published array, Python busy, p99", busy.P99, 5*time.Microsecond)
 	const switchInterval = 5 * time.Millisecond // Python's default
-	j.within("array not published, Python busy, p50: the switch interval", j.row(pulledBusy, "numpy", small).P50, switchInterval)
-	j.atMost("numpy view, asleep, p50", j.row(oursAsleep, "numpy", small).P50, 1.5, bareFutex, j.row(bareFutex, "", 0).P50)
+	j.within("array not published, Python busy, p50: the switch interval", j.row(pulledBusy, "numpy", usual).P50, switchInterval)
+	j.atMost("numpy view, "+size+", asleep, p50", j.row(oursAsleep, "numpy", usual).P50, 1.5, bareFutex, j.row(bareFutex, "", 0).P50)
 	j.allocations()
 	j.idle("host", r.Idle.Host)
 	j.idle("program", r.Idle.Program)

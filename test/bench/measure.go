@@ -62,7 +62,7 @@ func measure(ctx context.Context, opts options, out io.Writer) (_ *report, err e
 			return nil, err
 		}
 	}
-	l.report.Goals = goals(l.report, opts.plan.Sizes)
+	l.report.Goals = goals(l.report, &l.plan)
 	return l.report, nil
 }
 
@@ -190,14 +190,14 @@ func (l *lab) byGRPC(ctx context.Context) (func() error, error) {
 	return func() error { return l.addViews(p, oursGRPC, l.plan.Turn/10) }, err
 }
 
-// addViews has views of a program's arrays measured: of all sizes, and of the smallest by several callers.
+// addViews has views of a program's arrays measured: of all sizes, and of one by several callers.
 func (l *lab) addViews(p *bench.Program, way string, calls int) error {
 	for _, framework := range frameworks() {
 		if err := l.plan.AddViews(p, way, framework, calls); err != nil {
 			return err
 		}
 		for _, n := range []int{2, 8} {
-			k := bench.Key{Way: way, Framework: framework, Bytes: l.plan.Sizes[0], Callers: n}
+			k := bench.Key{Way: way, Framework: framework, Bytes: l.plan.Shared(), Callers: n}
 			var callers []bench.Caller
 			for range n {
 				caller, err := p.Caller(bench.Name(framework, k.Bytes))
@@ -225,7 +225,7 @@ func (l *lab) addPublished(p *bench.Program) error {
 		}
 	}
 	const framework = "numpy"
-	size := l.plan.Sizes[0]
+	size := l.plan.Shared()
 	for _, way := range []struct {
 		name, array string
 		calls       int

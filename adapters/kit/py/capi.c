@@ -21,6 +21,7 @@ typedef ptrdiff_t Py_ssize_t;
 	X(void, Py_DecRef, (PyObject *))                                         \
 	X(int, Py_AddPendingCall, (int (*)(void *), void *))                     \
 	X(PyObject *, PyImport_AddModule, (const char *))                        \
+	X(PyObject *, PyImport_GetModuleDict, (void))                            \
 	X(PyObject *, PyModule_GetDict, (PyObject *))                            \
 	X(PyObject *, PyImport_Import, (PyObject *))                             \
 	X(PyObject *, PyImport_GetModule, (PyObject *))                          \
@@ -195,8 +196,12 @@ ndpy ndpy_ask(ndpy o, ndpy name) {
 }
 
 ndpy ndpy_global(ndpy name) {
-	PyObject *m = api.PyImport_AddModule("__main__"); // borrowed, as all here
-	PyObject *o = m ? api.PyDict_GetItemWithError(api.PyModule_GetDict(m), OBJECT(name)) : NULL;
+	// PyImport_AddModule makes a string and a weak reference each time.
+	static PyObject *key; // the GIL is held
+	if (!key && !(key = OBJECT(ndpy_new_interned("__main__", 8)))) return 0;
+	PyObject *m = api.PyDict_GetItemWithError(api.PyImport_GetModuleDict(), key); // borrowed, as all here
+	PyObject *globals = m ? api.PyModule_GetDict(m) : NULL;
+	PyObject *o = globals ? api.PyDict_GetItemWithError(globals, OBJECT(name)) : NULL;
 	if (o) api.Py_IncRef(o);
 	return (ndpy)o;
 }
