@@ -2,6 +2,7 @@ package cupy
 
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/dtypes"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 )
 
@@ -30,7 +31,7 @@ func (*adapter) Marks(g *py.GIL, env *program.Env, o py.Object) (py.Marks, bool,
 	if err != nil || g.Type(o) != class {
 		return py.Marks{}, false, err
 	}
-	return program.ArrayMarks(g, o, "data.ptr")
+	return dtypes.Marks(g, o, "data.ptr")
 }
 
 // Plan implements [program.Adapter].

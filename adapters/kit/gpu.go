@@ -121,15 +121,12 @@ func (r *Router) FenceAgain(p *cuda.Pointer) (fence Memory, drop func(), ok bool
 	if !p.Stands() {
 		return Memory{}, nil, false
 	}
-	q, err := r.gpu.Queue(*p)
-	if err != nil {
+	h := &handOver{router: r, array: Located{Pointer: p}}
+	defer h.end()
+	if ordered, err := h.order(Order{}); !ordered || err != nil {
 		return Memory{}, nil, false
 	}
-	defer q.Close()
-	if ordered, err := q.AfterContext(); !ordered || err != nil {
-		return Memory{}, nil, false
-	}
-	word, _, err := q.Fence()
+	word, _, err := h.queue.Fence()
 	if word == nil || err != nil {
 		return Memory{}, nil, false
 	}

@@ -2,6 +2,7 @@ package numba
 
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/dtypes"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 )
 
@@ -22,7 +23,7 @@ func (*adapter) Marks(g *py.GIL, _ *program.Env, o py.Object) (py.Marks, bool, e
 	if !isPlain(g, o) {
 		return py.Marks{}, false, nil
 	}
-	return program.ArrayMarks(g, o, "device_ctypes_pointer.value")
+	return dtypes.Marks(g, o, "device_ctypes_pointer.value")
 }
 
 // Plan implements [program.Adapter].

@@ -2,6 +2,7 @@ package pycuda
 
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/dtypes"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 )
 
@@ -33,7 +34,7 @@ func (*adapter) Marks(g *py.GIL, env *program.Env, o py.Object) (py.Marks, bool,
 	if err != nil || g.Type(o) != class {
 		return py.Marks{}, false, err
 	}
-	return program.ArrayMarks(g, o, "ptr")
+	return dtypes.Marks(g, o, "ptr")
 }
 
 // Plan implements [program.Adapter].

@@ -1,8 +1,6 @@
 package program
 
 import (
-	"strings"
-
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 )
@@ -31,24 +29,6 @@ type Recogniser interface {
 	// and what a lease on it keeps is kept, another lease on it would be granted alike. ok is false if
 	// nothing less than a new look does. It is called before Plan, so that what Plan finds is not newer.
 	Marks(g *py.GIL, env *Env, o py.Object) (marks py.Marks, ok bool, err error)
-}
-
-// ArrayMarks gives the marks of an array that has the attributes of NumPy's, and one (x, or x.y) that is
-// the address of its first element. ok is false if its element type is another than numbers: of those, the
-// marks do not tell one from the other.
-func ArrayMarks(g *py.GIL, o py.Object, address string) (marks py.Marks, ok bool, err error) {
-	dtype, err := g.Attr(o, "dtype")
-	if err != nil {
-		return marks, false, err
-	}
-	letter, err := g.Attr(dtype, "kind")
-	if err != nil {
-		return marks, false, err
-	}
-	kind, err := g.Text(letter)
-	return py.Marks{
-		Class: g.Type(o), Numbers: []string{address, "shape", "strides", "dtype.num", "dtype.isnative"},
-	}, strings.Contains("biufc", kind), err
 }
 
 // Packaged is an [Adapter] of a framework that lies in a package of another name: "nvidia.dali".

@@ -67,6 +67,20 @@ func Look(g *py.GIL, dtype py.Object) (NumPy, error) {
 	return d, err
 }
 
+// Marks gives the marks of an array that has the attributes of NumPy's, and one (x, or x.y) that is the
+// address of its first element. ok is false if its elements are no numbers: of those, the marks do not tell
+// one type from the other.
+func Marks(g *py.GIL, o py.Object, address string) (marks py.Marks, ok bool, err error) {
+	dtype, err := g.Attr(o, "dtype")
+	if err != nil {
+		return marks, false, err
+	}
+	d, err := Look(g, dtype)
+	return py.Marks{
+		Class: g.Type(o), Numbers: []string{address, "shape", "strides", "dtype.num", "dtype.isnative"},
+	}, err == nil && d.Numeric() && !d.Extension, err
+}
+
 // parse reads Typestr as far as it is the same for all types: "<f8", "|V12", "<M8[ns]".
 func (d *NumPy) parse() error {
 	if len(d.Typestr) < 2 {
