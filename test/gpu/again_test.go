@@ -3,6 +3,7 @@
 package gpu
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -80,7 +81,11 @@ same = framework.address(fresh) == before
 framework.write("mem_alloc", fresh, 2)
 synchronize()
 `)
+	same := harness.Eval[bool](t, run.Remote, "same")
 	view, err := run.Session.View(t.Context(), "a")
+	if same != (err == nil) || err != nil && !errors.Is(err, core.ErrPointer) {
+		t.Errorf("another allocation has the address: %v; a view: %v, want one, or else ErrPointer", same, err)
+	}
 	if err == nil {
 		all(t, "what has the address now", contents(t, view), 2)
 		if err := view.Close(); err != nil {

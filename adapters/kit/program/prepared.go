@@ -124,7 +124,8 @@ func (n *prepared) recognise(g *py.GIL, o py.Object, r *reading, place kit.Place
 		return
 	}
 	l := r.array.Layout
-	if r.temporary || !n.known(r, place.Route) || !n.seen.Describes(r.array.Addr, l.Shape(), l.Strides(), l.DType().Size()) || !g.Same(o, n.seen) {
+	described := n.seen.Describes(r.array.Addr, l.Shape(), l.Strides(), l.DType().Size())
+	if !described || !n.known(r, place.Route) || !g.Same(o, n.seen) {
 		n.seen = nil
 		return
 	}
@@ -151,6 +152,8 @@ func (n *prepared) recognise(g *py.GIL, o py.Object, r *reading, place kit.Place
 // one that its framework has given the first.
 func (n *prepared) known(r *reading, route core.Route) bool {
 	switch {
+	case r.temporary:
+		return false
 	case !r.array.OnGPU:
 		return route == core.RouteSharedHeap && r.array.Pointer == nil
 	case route.Copied() || r.order.Mark != nil || r.order.Stream != 0:
