@@ -186,6 +186,7 @@ bench: build $(VENV)/all/.done $(VENV)/more/.done $(VENV)/cuda/.done ## Measure 
 	NDBRIDGE_LIB=$(BUILD)/lib $(BUILD)/bench/bench -python $(VENV)/all/bin/python -python-arrow $(VENV)/more/bin/python \
 		-python-cuda $(VENV)/cuda/bin/python -flight $(BUILD)/bench/flight -json $(BUILD)/bench/handoff.json $(BENCH)
 	$(BUILD)/bench/plot $(BUILD)/bench/handoff.json $(BUILD)/bench/handoff.png
+	ln -sf handoff.json $(BUILD)/bench/view.json # what it was called before the hand-off was measured, too
 
 # A machine with a GPU often has no Go and no network: what runs there is one folder. What it lacks of
 # frameworks and is large goes beside it.
