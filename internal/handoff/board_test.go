@@ -150,6 +150,9 @@ func TestBoardIsMappedWhileLeased(t *testing.T) {
 	if c.mapping.Bytes() != nil {
 		t.Error("mapped after the last lease")
 	}
+	if _, ok, err := c.Lease(&Source{name: []byte("y")}, core.Request{}); ok || err != nil {
+		t.Errorf("Lease of what is not mapped any more = %v, %v", ok, err)
+	}
 }
 
 // TestFalseOffers: what a producer may not offer is an error, and not leased.

@@ -87,11 +87,12 @@ func (b *BoardClient) leave() {
 // Lease takes a lease on what is offered under a source's name: read-only, and not a copy. Without one,
 // ok is false, and the ring is to be asked. An error is what the producer did wrong.
 func (b *BoardClient) Lease(s *Source, req core.Request) (g Grant, ok bool, err error) {
-	known := s.offer.Load()
-	if req.Writable || known == nil && s.absent.Load() == b.reader.Changes()+1 {
+	if req.Writable || !b.enter() {
 		return Grant{}, false, nil
 	}
-	if !b.enter() {
+	known := s.offer.Load()
+	if known == nil && s.absent.Load() == b.reader.Changes()+1 {
+		b.leave()
 		return Grant{}, false, nil
 	}
 	if known == nil || !b.reader.Take(&known.Offer) {

@@ -96,19 +96,35 @@ func (c *Client) Close() {
 	})
 }
 
-// ended reports whether no more is served.
+// ended reports whether no more is served. Only who has a lane may call it, for which Close waits: to others
+// the memory may be gone, and they call over.
 func (c *Client) ended() bool { return c.dead.Load() || c.closed.Load() != 0 }
+
+// over is ended for all.
+func (c *Client) over() bool {
+	c.mu.Lock() // Close waits for it once it has begun
+	defer c.mu.Unlock()
+	return c.ended()
+}
 
 // Acquire takes a lane for one request. If all are in use it waits for one. The error is [ErrClosed],
 // [ErrSlow] or that of ctx.
 func (c *Client) Acquire(ctx context.Context) (*Lane, error) {
-	if c.ended() {
+	if c.dead.Load() {
 		return nil, ErrClosed
 	}
-	if l := c.take(); l != nil {
-		return l, nil
+	l := c.take()
+	if l == nil {
+		var err error
+		if l, err = c.await(ctx); err != nil {
+			return nil, err
+		}
 	}
-	return c.await(ctx)
+	if c.ended() {
+		l.Release()
+		return nil, ErrClosed
+	}
+	return l, nil
 }
 
 // take takes a lane that nobody has, or gives nil.
@@ -139,7 +155,7 @@ func (c *Client) await(ctx context.Context) (*Lane, error) {
 			return nil, ctx.Err()
 		}
 		switch {
-		case c.ended():
+		case c.over():
 			return nil, ErrClosed
 		case time.Since(begin) > c.limit:
 			return nil, ErrSlow

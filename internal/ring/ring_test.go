@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/internal/ring"
 	"github.com/ndbridge/ndbridge/internal/shm/shmtest"
@@ -174,6 +175,46 @@ func TestOwnEndEndsCalls(t *testing.T) {
 	}
 	close(proceed)
 	client.Close()
+}
+
+// TestMemoryIsNotTouchedAfterClose: when Close has returned the memory may go, whatever callers are just
+// doing. Here it cannot be read any more: who does faults.
+func TestMemoryIsNotTouchedAfterClose(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		there, here := shmtest.Twice(t, ring.Size(2))
+		server, err := ring.NewServer(there, 2, 0, echo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := ring.NewClient(here, 0, time.Minute, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var callers sync.WaitGroup
+		for range 4 { // more than lanes
+			callers.Go(func() {
+				for {
+					lane, err := client.Acquire(t.Context())
+					if errors.Is(err, ring.ErrClosed) {
+						return
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					lane.Release()
+				}
+			})
+		}
+		time.Sleep(50 * time.Microsecond)
+		client.Close()
+		if err := unix.Mprotect(here, unix.PROT_NONE); err != nil {
+			t.Error(err)
+		}
+		callers.Wait()
+		server.Close()
+	}
 }
 
 // TestAServerThatDoesNotAnswer: nobody waits longer than the client's limit, be it for an answer or for
