@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/internal/board"
 	"github.com/ndbridge/ndbridge/internal/shm/shmtest"
@@ -221,8 +222,9 @@ func TestForks(t *testing.T) {
 		t.Fatal("not offered")
 	}
 	early := p.Reserve()
+	before := p.Forked()
 	p.Forks().Add(1)
-	if !separate.Stale() || shared.Stale() {
+	if p.Forked() != before+1 || !separate.Stale() || shared.Stale() {
 		t.Error("the note that a fork separates is not stale, or the other one is")
 	}
 	if o, _ := find(t, r, "separate"); r.Take(&o) {
@@ -239,17 +241,32 @@ func TestForks(t *testing.T) {
 	}
 }
 
-// TestClose: nothing is offered after it, and the memory is not touched any more.
+// TestClose: nothing is offered after it, and the memory is not touched any more, which here cannot be.
 func TestClose(t *testing.T) {
 	t.Parallel()
-	p, r := connect(t)
+	there, here := shmtest.Twice(t, board.Size)
+	p, err := board.NewPoster(there)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := board.NewReader(here)
+	if err != nil {
+		t.Fatal(err)
+	}
 	n := post(t, p, "x", "body", 1)
 	o, _ := find(t, r, "x")
 	p.Close()
+	if err := unix.Mprotect(there, unix.PROT_NONE); err != nil {
+		t.Fatal(err)
+	}
 	if r.Take(&o) || p.Reserve() != nil || n.Show() || n.Write("y", nil, 1, true) || !n.Withdraw() || n.Stale() {
 		t.Error("a board that was closed is in use")
+	}
+	if forked := p.Forked(); forked != 0 {
+		t.Errorf("%d forks after Close", forked)
 	}
 	standing(t, p, 0, 1)
 	n.Free()
 	standing(t, p, 0, 0)
+	p.Close()
 }

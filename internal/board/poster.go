@@ -32,8 +32,8 @@ func NewPoster(mem []byte) (*Poster, error) {
 	}, nil
 }
 
-// Close withdraws all. Later calls do nothing; the memory is not touched any more, but for what
-// [Poster.Forks] gave.
+// Close withdraws all. Later calls do nothing; the memory is not touched any more, but by who counts in
+// what [Poster.Forks] gave.
 func (p *Poster) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -49,6 +49,16 @@ func (p *Poster) Close() {
 // Forks is the number of forks of this process. Whoever separates what it shares from what a fork makes
 // adds 1 first.
 func (p *Poster) Forks() *atomic.Uint64 { return p.forks }
+
+// Forked is what Forks counts, and 0 after Close.
+func (p *Poster) Forked() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mem == nil {
+		return 0
+	}
+	return p.forks.Load()
+}
 
 // Standing is how many leases stand, as far as the other side has counted right, and how many notes they
 // stand on, or may.

@@ -42,7 +42,7 @@ func (b *Board) Use(poster *board.Poster) {
 		heap.CountForks(b.heap, nil)
 	} else {
 		heap.CountForks(b.heap, poster.Forks())
-		b.forks.Store(poster.Forks().Load())
+		b.forks.Store(poster.Forked())
 	}
 	b.poster.Store(poster)
 }
@@ -115,7 +115,7 @@ func (b *Board) WithdrawStale(g *py.GIL, n *Names) {
 	if poster == nil {
 		return
 	}
-	if now := poster.Forks().Load(); b.forks.Swap(now) != now {
+	if now := poster.Forked(); b.forks.Swap(now) != now {
 		for _, o := range n.takeStale() {
 			b.Withdraw(g, o)
 		}
