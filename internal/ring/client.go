@@ -20,10 +20,11 @@ const look = 2 * time.Millisecond
 
 // Client is the side that asks. All methods are safe for concurrent use.
 type Client struct {
-	bell, asleep, closed *atomic.Uint32
-	lanes                []Lane
-	spin, limit          time.Duration
-	abandoned            func(answer []byte)
+	bell, asleep, cpu, closed *atomic.Uint32
+
+	lanes       []Lane
+	spin, limit time.Duration
+	abandoned   func(answer []byte)
 
 	free    atomic.Uint64 // a bit for each lane that nobody has
 	waiting atomic.Int32  // those who wait for one
@@ -56,7 +57,7 @@ func NewClient(mem []byte, spin, limit time.Duration, abandoned func(answer []by
 		return nil, err
 	}
 	c := &Client{
-		bell: word(mem, offBell), asleep: word(mem, offAsleep), closed: word(mem, offClosed),
+		bell: word(mem, offBell), asleep: word(mem, offAsleep), cpu: word(mem, offCPU), closed: word(mem, offClosed),
 		lanes: make([]Lane, lanes), freed: make(chan struct{}, lanes), spin: spin, limit: limit, abandoned: abandoned,
 	}
 	for i := range lanes {
@@ -206,7 +207,7 @@ func (l *Lane) Call(ctx context.Context, request []byte) (answer []byte, waited 
 // await returns when the answer of that number is there.
 func (l *Lane) await(ctx context.Context) (waited time.Duration, err error) {
 	answered := l.shared.answered
-	pause := newSpin(l.client.spin)
+	pause := spin{budget: l.client.spin, mine: l.shared.cpu, peers: l.client.cpu}
 	for {
 		if answered.Load() == l.number {
 			return pause.took, nil

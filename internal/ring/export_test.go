@@ -1,4 +1,14 @@
 package ring
 
-// Scribble writes a word anywhere in the memory of a ring, as a peer may at any time.
-func Scribble(mem []byte, offset int, value uint32) { word(mem, offset).Store(value) }
+import "sync/atomic"
+
+// Word is a word anywhere in the memory of a ring, which a peer may change at any time.
+func Word(mem []byte, offset int) *atomic.Uint32 { return word(mem, offset) }
+
+// Where both sides say that they sleep, and on which CPU they are; those of the caller in the first lane.
+const (
+	ServerAsleep = offAsleep
+	ServerCPU    = offCPU
+	CallerAsleep = headerSize + laneSleeping
+	CallerCPU    = headerSize + laneCPU
+)

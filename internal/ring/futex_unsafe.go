@@ -29,32 +29,45 @@ func wake(w *atomic.Uint32) {
 	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(w)), futexWake, 1, 0, 0, 0)
 }
 
-// spin bounds how long a loop goes round without sleeping.
+// spin bounds how long a loop goes round without sleeping. There is no sense in it while the other side is
+// kept from running by this one, which has its CPU: then it ends early.
 type spin struct {
-	budget time.Duration
-	rounds int
-	start  time.Time
-	took   time.Duration // from start to the last look at the clock
+	budget      time.Duration
+	mine, peers *atomic.Uint32 // a side's CPU when it last looked, and 1
+	rounds      int
+	start       time.Time
+	took        time.Duration // from start to the last look at the clock
 }
 
-func newSpin(budget time.Duration) spin { return spin{budget: budget} }
+// restart begins the time anew, until the side whose CPU peers is has something to say.
+func (s *spin) restart(peers *atomic.Uint32) { s.rounds, s.peers = 0, peers }
 
-// restart begins the time anew.
-func (s *spin) restart() { s.rounds = 0 }
-
-// goOn reports whether to go round once more. It looks at the clock once in a while, but not at once: what
-// comes quickly shall not wait for that.
+// goOn reports whether to go round once more. It looks at the clock once in a while, and more seldom at
+// where it runs, but not at once: what comes quickly shall not wait for that.
 func (s *spin) goOn() bool {
-	const between = 64
+	const clock, place = 64, 512
 	if s.budget <= 0 {
 		return false
 	}
 	switch s.rounds++; {
-	case s.rounds == between:
+	case s.rounds == clock:
 		s.start, s.took = time.Now(), 0
-	case s.rounds%between == 0:
+	case s.rounds%clock == 0:
 		s.took = time.Since(s.start)
-		return s.took < s.budget
+		return s.took < s.budget && (s.rounds%place != 0 || !s.together())
 	}
 	return true
+}
+
+// together reports whether both sides were last seen on one CPU.
+func (s *spin) together() bool {
+	var cpu uint32
+	if _, _, err := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&cpu)), 0, 0); err != 0 {
+		return false
+	}
+	cpu++
+	if s.mine.Load() != cpu {
+		s.mine.Store(cpu)
+	}
+	return s.peers.Load() == cpu
 }

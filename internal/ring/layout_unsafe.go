@@ -29,11 +29,13 @@ const (
 	offLanes   = 0x0c
 	offBell    = 0x40 // the server sleeps on it; clients change it to wake it
 	offAsleep  = 0x80 // 1 while the server sleeps, or is about to
+	offCPU     = 0x84 // the server's CPU when it last looked, and 1; 0 if it has not
 	offClosed  = 0xc0 // 1 when no more is served
 
 	laneSize      = 8192
 	laneRequested = 0x00 // number of the last request
 	laneSleeping  = 0x40 // 1 while the caller sleeps, or is about to
+	laneCPU       = 0x44 // the caller's CPU when it last looked, and 1; 0 if it has not
 	laneAnswered  = 0x80 // number of the last answer; the caller sleeps on it
 	laneRequest   = 0xc0 // its length (4 bytes) and the request
 	laneAnswer    = 0x1000
@@ -82,8 +84,8 @@ func word(mem []byte, offset int) *atomic.Uint32 {
 
 // lane is one caller's part of the memory.
 type lane struct {
-	requested, sleeping, answered *atomic.Uint32
-	request, answer               []byte // each with its length before it
+	requested, sleeping, cpu, answered *atomic.Uint32
+	request, answer                    []byte // each with its length before it
 }
 
 func laneAt(mem []byte, i int) lane {
@@ -91,6 +93,7 @@ func laneAt(mem []byte, i int) lane {
 	return lane{
 		requested: word(m, laneRequested),
 		sleeping:  word(m, laneSleeping),
+		cpu:       word(m, laneCPU),
 		answered:  word(m, laneAnswered),
 		request:   m[laneRequest:laneAnswer],
 		answer:    m[laneAnswer:],

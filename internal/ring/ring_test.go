@@ -297,7 +297,7 @@ func TestAWildPeer(t *testing.T) {
 			x ^= x << 5
 			offset := int(x) % len(there) &^ 3
 			if offset/64 != 0xc0/64 { // but do not say that it is closed
-				ring.Scribble(there, offset, x)
+				ring.Word(there, offset).Store(x)
 			}
 		}
 	})

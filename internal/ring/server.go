@@ -14,10 +14,12 @@ type Handler func(request, answer []byte) int
 
 // Server is the side that answers.
 type Server struct {
-	bell, asleep, closed *atomic.Uint32
-	lanes                []lane
-	handle               Handler
-	spin                 time.Duration
+	bell, asleep, cpu, closed *atomic.Uint32
+
+	lanes  []lane
+	last   int // that had something to ask
+	handle Handler
+	spin   time.Duration
 
 	close   sync.Once
 	stopped chan struct{}
@@ -32,7 +34,7 @@ func NewServer(mem []byte, lanes int, spin time.Duration, handle Handler) (*Serv
 		return nil, err
 	}
 	s := &Server{
-		bell: word(mem, offBell), asleep: word(mem, offAsleep), closed: word(mem, offClosed),
+		bell: word(mem, offBell), asleep: word(mem, offAsleep), cpu: word(mem, offCPU), closed: word(mem, offClosed),
 		handle: handle, spin: spin, stopped: make(chan struct{}),
 	}
 	for i := range lanes {
@@ -63,11 +65,11 @@ func (s *Server) serve() {
 		served  = make([]uint32, len(s.lanes))
 		request = make([]byte, MaxRequest)
 		answer  = make([]byte, MaxAnswer)
-		pause   = newSpin(s.spin)
+		pause   = spin{budget: s.spin, mine: s.cpu, peers: s.lanes[0].cpu}
 	)
 	for s.closed.Load() == 0 {
 		if s.round(served, request, answer) {
-			pause.restart()
+			pause.restart(s.lanes[s.last].cpu)
 			continue
 		}
 		if pause.goOn() {
@@ -80,7 +82,7 @@ func (s *Server) serve() {
 			wait(s.bell, bell, 0)
 		}
 		s.asleep.Store(0)
-		pause.restart()
+		pause.restart(s.lanes[s.last].cpu)
 	}
 }
 
@@ -102,7 +104,7 @@ func (s *Server) round(served []uint32, request, answer []byte) (asked bool) {
 		if number == served[i] {
 			continue
 		}
-		asked, served[i] = true, number
+		asked, served[i], s.last = true, number, i
 		n := s.handle(take(l.request, request), answer)
 		put(l.answer, answer[:n])
 		l.answered.Store(number)
