@@ -144,16 +144,18 @@ func (c *Client) read(s *Source, answer []byte, req core.Request) (Grant, error)
 	return grant, err
 }
 
-// Release gives leases back. The error is [ErrAsk] or that of ctx; some may have been given back then.
+// Release gives leases back, and returns when that is done, as it is then of all that requests before have
+// taken along. The error is [ErrAsk] or that of ctx; some may have been given back then.
 func (c *Client) Release(ctx context.Context, ids ...core.LeaseID) error {
-	for len(ids) > 0 {
+	for {
 		n := min(len(ids), MaxReleases)
 		if err := c.release(ctx, ids[:n]); err != nil {
 			return err
 		}
-		ids = ids[n:]
+		if ids = ids[n:]; len(ids) == 0 {
+			return nil
+		}
 	}
-	return nil
 }
 
 func (c *Client) release(ctx context.Context, ids []core.LeaseID) error {

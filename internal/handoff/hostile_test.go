@@ -34,7 +34,7 @@ func TestWildAnswers(t *testing.T) {
 		b, _ := appendLease(nil, &l)
 		good = append(good, b)
 	}
-	server, err := ring.NewServer(memory.Bytes(), lanes, 0, func(_, answer []byte) int { return wild(good, answer) })
+	server, err := ring.NewServer(memory.Bytes(), lanes, 0, func(_, answer []byte) int { return wild(good, answer) }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ type Server struct {
 
 	// Of the goroutine that answers.
 	request request
+	later   []core.LeaseID // that are released after the answer; a part of the request
 	sources sources
 }
 
@@ -39,7 +40,7 @@ func NewServer(producer Leaser, s Settings) (*Server, error) {
 	}
 	out := &Server{producer: producer, memory: memory, lanes: s.Lanes, sources: newSources(producer)}
 	out.ctx, out.end = context.WithCancel(context.Background())
-	if out.ring, err = ring.NewServer(memory.mapping.Bytes(), s.Lanes, s.Spin, out.handle); err != nil {
+	if out.ring, err = ring.NewServer(memory.mapping.Bytes(), s.Lanes, s.Spin, out.handle, out.after); err != nil {
 		return nil, errors.Join(err, memory.close())
 	}
 	return out, nil
@@ -97,20 +98,32 @@ func (s *Server) handle(request, answer []byte) int {
 			n = source.again(r.req, answer)
 		}
 	}
-	if len(r.releases) > 0 {
-		// An error says that memory was not given back in order, not that a lease stands; a host that
-		// gives leases back in passing does not wait for that.
-		_ = s.producer.Release(s.ctx, r.releases...)
-	}
-	switch {
-	case n > 0:
+	if n > 0 {
+		s.later = r.releases
 		return n
+	}
+	s.release(r.releases)
+	switch {
 	case r.op == opRelease:
 		return putAnswer(answer, answerDone)
 	case source == nil:
 		return putAnswer(answer, answerAsk)
 	default:
 		return s.lease(source, r.req, answer)
+	}
+}
+
+// after is called when the answer is on its way.
+func (s *Server) after() {
+	s.release(s.later)
+	s.later = nil
+}
+
+func (s *Server) release(ids []core.LeaseID) {
+	if len(ids) > 0 {
+		// An error says that memory was not given back in order, not that a lease stands; a host that
+		// gives leases back in passing does not wait for that.
+		_ = s.producer.Release(s.ctx, ids...)
 	}
 }
 

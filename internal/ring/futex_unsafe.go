@@ -30,7 +30,7 @@ func wake(w *atomic.Uint32) {
 }
 
 // spin bounds how long a loop goes round without sleeping. There is no sense in it while the other side is
-// kept from running by this one, which has its CPU: then it ends early.
+// kept from running by this one, which has its CPU: then this one steps aside.
 type spin struct {
 	budget      time.Duration
 	mine, peers *atomic.Uint32 // a side's CPU when it last looked, and 1
@@ -45,7 +45,7 @@ func (s *spin) restart(peers *atomic.Uint32) { s.rounds, s.peers = 0, peers }
 // goOn reports whether to go round once more. It looks at the clock once in a while, and more seldom at
 // where it runs, but not at once: what comes quickly shall not wait for that.
 func (s *spin) goOn() bool {
-	const clock, place = 64, 512
+	const clock, place, late = 64, 128, 256
 	if s.budget <= 0 {
 		return false
 	}
@@ -54,7 +54,12 @@ func (s *spin) goOn() bool {
 		s.start, s.took = time.Now(), 0
 	case s.rounds%clock == 0:
 		s.took = time.Since(s.start)
-		return s.took < s.budget && (s.rounds%place != 0 || !s.together())
+		if s.took >= s.budget {
+			return false
+		}
+		if s.rounds >= late && s.rounds%place == 0 && s.together() {
+			_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+		}
 	}
 	return true
 }

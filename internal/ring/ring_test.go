@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func connect(tb testing.TB, lanes int, spin time.Duration, handle ring.Handler, abandoned func([]byte)) (*ring.Client, *ring.Server) {
 	tb.Helper()
 	there, here := shmtest.Twice(tb, ring.Size(lanes))
-	server, err := ring.NewServer(there, lanes, spin, handle)
+	server, err := ring.NewServer(there, lanes, spin, handle, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestMemoryIsNotTouchedAfterClose(t *testing.T) {
 	t.Parallel()
 	for range 100 {
 		there, here := shmtest.Twice(t, ring.Size(2))
-		server, err := ring.NewServer(there, 2, 0, echo)
+		server, err := ring.NewServer(there, 2, 0, echo, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +223,7 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	there, here := shmtest.Twice(t, ring.Size(1))
 	proceed := make(chan struct{})
-	server, err := ring.NewServer(there, 1, 0, func([]byte, []byte) int { <-proceed; return 0 })
+	server, err := ring.NewServer(there, 1, 0, func([]byte, []byte) int { <-proceed; return 0 }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 func TestNotARing(t *testing.T) {
 	t.Parallel()
 	good, _ := shmtest.Twice(t, ring.Size(2))
-	server, err := ring.NewServer(good, 2, 0, echo)
+	server, err := ring.NewServer(good, 2, 0, echo, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,10 +265,10 @@ func TestNotARing(t *testing.T) {
 			t.Errorf("%s: taken for a ring", name)
 		}
 	}
-	if _, err := ring.NewServer(make([]byte, 4096), 1, 0, echo); err == nil {
+	if _, err := ring.NewServer(make([]byte, 4096), 1, 0, echo, nil); err == nil {
 		t.Error("a ring was made in too little memory")
 	}
-	if _, err := ring.NewServer(make([]byte, ring.Size(65)), 65, 0, echo); err == nil {
+	if _, err := ring.NewServer(make([]byte, ring.Size(65)), 65, 0, echo, nil); err == nil {
 		t.Error("a ring of 65 lanes was made")
 	}
 }
@@ -278,7 +278,7 @@ func TestNotARing(t *testing.T) {
 func TestAWildPeer(t *testing.T) {
 	t.Parallel()
 	there, here := shmtest.Twice(t, ring.Size(4))
-	server, err := ring.NewServer(there, 4, 0, echo)
+	server, err := ring.NewServer(there, 4, 0, echo, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

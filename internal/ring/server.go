@@ -19,6 +19,7 @@ type Server struct {
 	lanes  []lane
 	last   int // that had something to ask
 	handle Handler
+	after  func()
 	spin   time.Duration
 
 	close   sync.Once
@@ -27,15 +28,16 @@ type Server struct {
 
 // NewServer makes mem, which is zero, page-aligned and [Size] bytes long, the memory of a ring and
 // serves it: from one goroutine, with a thread of its own, which calls handle for one request at a time.
-// After a request it looks for the next for as long as spin before it sleeps. mem must stay mapped
+// After a request it looks for the next for as long as spin before it sleeps. When an answer is on its way
+// it calls after, if that is not nil, for what only the next answer has to wait for. mem must stay mapped
 // until Close has returned.
-func NewServer(mem []byte, lanes int, spin time.Duration, handle Handler) (*Server, error) {
+func NewServer(mem []byte, lanes int, spin time.Duration, handle Handler, after func()) (*Server, error) {
 	if err := format(mem, lanes); err != nil {
 		return nil, err
 	}
 	s := &Server{
 		bell: word(mem, offBell), asleep: word(mem, offAsleep), cpu: word(mem, offCPU), closed: word(mem, offClosed),
-		handle: handle, spin: spin, stopped: make(chan struct{}),
+		handle: handle, after: after, spin: spin, stopped: make(chan struct{}),
 	}
 	for i := range lanes {
 		s.lanes = append(s.lanes, laneAt(mem, i))
@@ -110,6 +112,9 @@ func (s *Server) round(served []uint32, request, answer []byte) (asked bool) {
 		l.answered.Store(number)
 		if l.sleeping.Load() != 0 {
 			wake(l.answered)
+		}
+		if s.after != nil {
+			s.after()
 		}
 	}
 	return asked

@@ -1,7 +1,9 @@
 package ring_test
 
 import (
+	"errors"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,72 +14,76 @@ import (
 	"github.com/ndbridge/ndbridge/internal/shm/shmtest"
 )
 
-// TestNobodySpinsOnTheOthersCPU: a side that would spin for long sleeps when the other one was last seen
-// on its own CPU, and answers come all the same.
-func TestNobodySpinsOnTheOthersCPU(t *testing.T) {
+// TestBothSidesOnOneCPU: a side that spins lets the other one run if that has no other CPU, so that the answer
+// comes during the spin. Where it is allowed both run in real time: there nobody else makes room for them.
+func TestBothSidesOnOneCPU(t *testing.T) {
 	t.Parallel()
-	const spin = 20 * time.Second
+	const spin = 5 * time.Millisecond // Go itself interrupts what takes twice as long
 	there, here := shmtest.Twice(t, ring.Size(1))
-	proceed := make(chan struct{})
-	var cpu atomic.Uint32 // of both, and 1
+	var settled atomic.Bool
 	server, err := ring.NewServer(there, 1, spin, func([]byte, []byte) int {
-		cpu.Store(onOneCPU(t) + 1)
-		ring.Word(there, ring.ServerCPU).Store(cpu.Load())
-		<-proceed
+		if settled.CompareAndSwap(false, true) {
+			onOneCPU(t)
+		}
 		return 0
-	})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.Close()
 	client, err := ring.NewClient(here, spin, time.Minute, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
-	answered := make(chan error)
+	done := make(chan struct{})
 	go func() {
-		onOneCPU(t)
-		_, err := call(t.Context(), client, nil, nil)
-		answered <- err
+		defer close(done)
+		defer server.Close() // while both are where they are
+		defer client.Close()
+		alone := onOneCPU(t)
+		var waits []time.Duration
+		for range 10 {
+			lane, err := client.Acquire(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, waited, err := lane.Call(t.Context(), nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			lane.Release()
+			waits = append(waits, waited)
+		}
+		slices.Sort(waits) // at first the server was elsewhere
+		if alone && waits[len(waits)/2] >= spin {
+			t.Errorf("answers came after %v, when the spin of %v was over", waits, spin)
+		}
 	}()
-	sleeps(t, there, ring.CallerAsleep)
-	close(proceed)
-	if err := <-answered; err != nil {
-		t.Fatal(err)
-	}
-	ring.Word(here, ring.CallerCPU).Store(cpu.Load())
-	sleeps(t, here, ring.ServerAsleep)
-	if _, err := call(t.Context(), client, nil, nil); err != nil {
-		t.Error(err)
-	}
+	<-done
 }
 
-// onOneCPU keeps the goroutine, and its thread, where it is.
-func onOneCPU(t *testing.T) (cpu uint32) {
+// onOneCPU binds the goroutine's thread, which ends with it, to the first CPU. It reports whether nothing
+// but its like interrupts it there.
+func onOneCPU(t *testing.T) (alone bool) {
 	t.Helper()
-	runtime.LockOSThread() // and the thread ends with the goroutine
+	runtime.LockOSThread()
 	var all, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		t.Error(err)
 	}
-	for !all.IsSet(int(cpu)) {
+	cpu := 0
+	for !all.IsSet(cpu) {
 		cpu++
 	}
-	one.Set(int(cpu))
+	one.Set(cpu)
 	if err := unix.SchedSetaffinity(0, &one); err != nil {
 		t.Error(err)
 	}
-	return cpu
-}
-
-// sleeps waits until a side says that it sleeps.
-func sleeps(t *testing.T, mem []byte, offset int) {
-	t.Helper()
-	for begin := time.Now(); ring.Word(mem, offset).Load() == 0; time.Sleep(time.Millisecond) {
-		if time.Since(begin) > 5*time.Second {
-			t.Error("a side spins for one that it keeps from running")
-			return
-		}
+	realTime := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+	err := unix.SchedSetAttr(0, &realTime, 0)
+	if err != nil && !errors.Is(err, unix.EPERM) {
+		t.Error(err)
 	}
+	return err == nil
 }

@@ -129,7 +129,7 @@ func answer(mode string) error {
 		}
 		server, err := ring.NewServer(memory.Bytes(), 1, spin, func(request, answer []byte) int {
 			return copy(answer, request)
-		})
+		}, nil)
 		if err != nil {
 			return err
 		}

@@ -111,15 +111,15 @@ int ndpy_open(const char **missing) {
 
 const char *ndpy_version(void) { return api.Py_GetVersion(); }
 
-void ndpy_enter(void **state) {
+void ndpy_enter(uintptr_t state) {
 	// The thread's Python state is made once and kept: making one costs more than a whole export.
-	if (*state)
-		api.PyEval_RestoreThread(*state);
+	if (state)
+		api.PyEval_RestoreThread((void *)state);
 	else
 		api.PyGILState_Ensure();
 }
 
-void ndpy_leave(void **state) { *state = api.PyEval_SaveThread(); }
+uintptr_t ndpy_leave(void) { return (uintptr_t)api.PyEval_SaveThread(); }
 
 void ndpy_incref(ndpy o) { api.Py_IncRef(OBJECT(o)); }
 void ndpy_decref(ndpy o) { api.Py_DecRef(OBJECT(o)); }

@@ -32,8 +32,8 @@ const char *ndpy_version(void);
 
 // Takes the GIL on this thread and gives it back. *state is kept between calls on one thread, and
 // starts as NULL.
-void ndpy_enter(void **state);
-void ndpy_leave(void **state);
+void ndpy_enter(uintptr_t state);
+uintptr_t ndpy_leave(void);
 
 void ndpy_incref(ndpy o);
 void ndpy_decref(ndpy o);

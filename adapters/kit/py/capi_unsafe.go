@@ -13,17 +13,10 @@ type Object uintptr
 
 // threadState is what CPython keeps for one OS thread. The goroutine that uses one is locked to its
 // thread.
-type threadState struct{ p unsafe.Pointer }
+type threadState struct{ p C.uintptr_t }
 
-func (t *threadState) enter() {
-	p := &t.p
-	C.ndpy_enter(p)
-}
-
-func (t *threadState) leave() {
-	p := &t.p
-	C.ndpy_leave(p)
-}
+func (t *threadState) enter() { C.ndpy_enter(t.p) }
+func (t *threadState) leave() { t.p = C.ndpy_leave() }
 
 // What capiOpen gives besides success.
 const (

@@ -137,7 +137,7 @@ int ndpy_same(ndpy o, const ndpy_glance *g) {
 	return 0;
 }
 
-int ndpy_same_global(void **state, const uint32_t *shut, ndpy name, const ndpy_glance *g) {
+int ndpy_same_global(uintptr_t state, const uint32_t *shut, ndpy name, const ndpy_glance *g) {
 	int same = 0;
 	ndpy_enter(state);
 	if (!__atomic_load_n(shut, __ATOMIC_ACQUIRE)) {
@@ -149,6 +149,6 @@ int ndpy_same_global(void **state, const uint32_t *shut, ndpy name, const ndpy_g
 			ndpy_clear();
 		}
 	}
-	ndpy_leave(state);
+	ndpy_leave();
 	return same;
 }

@@ -37,6 +37,6 @@ int ndpy_same(ndpy o, const ndpy_glance *g);
 
 // Takes the GIL on this thread, tells whether the global variable of that name is what it was, and gives the
 // GIL back. Once *shut is not 0, nothing of Python is touched.
-int ndpy_same_global(void **state, const uint32_t *shut, ndpy name, const ndpy_glance *g);
+int ndpy_same_global(uintptr_t state, const uint32_t *shut, ndpy name, const ndpy_glance *g);
 
 #endif

@@ -137,10 +137,9 @@ func (s *Glance) Itself() Object {
 	return Object(s.c.words[0])
 }
 
-// capiSameGlobal enters Python on the thread of state.
+// capiSameGlobal enters Python on the thread of state, which has been in it before.
 func capiSameGlobal(state *threadState, shut *atomic.Uint32, name Object, seen *Glance) bool {
-	p := &state.p
-	return C.ndpy_same_global(p, (*C.uint32_t)(unsafe.Pointer(shut)), C.ndpy(name), seen.c) != 0
+	return state.p != 0 && C.ndpy_same_global(state.p, (*C.uint32_t)(unsafe.Pointer(shut)), C.ndpy(name), seen.c) != 0
 }
 
 func capiNewInterned(s string) Object {

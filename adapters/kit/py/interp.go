@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"strconv"
 	"strings"
@@ -18,6 +19,9 @@ import (
 // are there for functions that block in Python with the GIL given back.
 const maxThreads = 8
 
+// nobody is what is added to the number of those inside when no more may enter.
+const nobody = math.MinInt64
+
 // Interp is the Python interpreter of this process. All methods are safe for concurrent use.
 type Interp struct {
 	version        string
@@ -29,13 +33,14 @@ type Interp struct {
 	shut chan struct{} // closed by Shut: nothing enters any more
 	gone chan struct{} // closed when nothing is inside any more, or Shut has given up waiting
 
+	ending *atomic.Uint32 // 1 when closed is set: for those who have waited for the GIL, C among them
+	inside atomic.Int64   // threads that hold the GIL or wait for it, and nobody when closed is set
+	empty  chan struct{}  // closed when inside is nobody
+
 	mu      sync.Mutex
 	closed  bool
-	ending  *atomic.Uint32 // 1 when closed is set: for those who have waited for the GIL, C among them
-	inside  int            // threads that hold the GIL or wait for it
 	threads int
-	empty   chan struct{} // closed when closed is set and inside is 0
-	end     sync.Once     // closes gone
+	end     sync.Once // closes gone
 
 	namesMu  sync.Mutex
 	names    map[string]cName  // of capsules
@@ -297,19 +302,16 @@ func (i *Interp) Within(f func(g *GIL) error) error {
 
 // enter counts a thread in, unless nothing may enter any more.
 func (i *Interp) enter() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.closed {
-		return false
+	for n := i.inside.Load(); n >= 0; n = i.inside.Load() {
+		if i.inside.CompareAndSwap(n, n+1) {
+			return true
+		}
 	}
-	i.inside++
-	return true
+	return false
 }
 
 func (i *Interp) exit() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.inside--; i.closed && i.inside == 0 {
+	if i.inside.Add(-1) == nobody {
 		close(i.empty)
 	}
 }
@@ -328,7 +330,7 @@ func (i *Interp) Shut(timeout time.Duration) bool {
 		i.closed = true
 		i.ending.Store(1)
 		close(i.shut)
-		if i.inside == 0 {
+		if i.inside.Add(nobody) == nobody {
 			close(i.empty)
 		}
 	}

@@ -179,7 +179,12 @@ func (l *Lessor) Release(id core.LeaseID) {
 }
 
 // Flush returns when all that was given back is.
-func (l *Lessor) Flush(ctx context.Context) { l.releases.Flush(ctx) }
+func (l *Lessor) Flush(ctx context.Context) {
+	l.releases.Flush(ctx)
+	if l.ring != nil {
+		_ = l.ring.Release(ctx) // waits for what went with requests; it fails only if the session ends
+	}
+}
 
 // releaser gives back what no request has taken along.
 type releaser struct{ *Lessor }

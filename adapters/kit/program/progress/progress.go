@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/core"
 )
 
 // State is how far the program's script has come, and who waits for it.
 type State struct {
+	failed atomic.Bool // err is not nil
+
 	mu      sync.Mutex
 	ended   bool
 	err     error         // why nothing can be had from it any more; nil if it ended well
@@ -32,6 +35,9 @@ func (s *State) Watch() (ended bool, changed <-chan struct{}, err error) {
 
 // Failed gives why nothing can be had from the program any more, or nil.
 func (s *State) Failed() error {
+	if !s.failed.Load() {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
@@ -59,6 +65,7 @@ func (s *State) End(err error) {
 		return
 	}
 	s.ended, s.err = true, err
+	s.failed.Store(err != nil)
 	s.wake()
 	close(s.doneChannel())
 }

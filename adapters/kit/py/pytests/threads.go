@@ -90,10 +90,15 @@ func (l *library) gate(t *testing.T) (wait func(g *py.GIL) error, open func()) {
 func (l *library) testStuckCallsLeaveRoom(t *testing.T) {
 	wait, open := l.gate(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	var stuck, returned sync.WaitGroup
+	var stuck, returned, freed sync.WaitGroup
 	stuck.Add(1)
+	freed.Add(1)
 	returned.Go(func() {
-		err := l.interp.Do(ctx, func(g *py.GIL) error { stuck.Done(); return wait(g) })
+		err := l.interp.Do(ctx, func(g *py.GIL) error {
+			defer freed.Done()
+			stuck.Done()
+			return wait(g)
+		})
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("the stuck call: %v", err)
 		}
@@ -103,6 +108,7 @@ func (l *library) testStuckCallsLeaveRoom(t *testing.T) {
 	cancel()
 	returned.Wait() // although the call is still stuck
 	open()
+	freed.Wait() // before the next test's gate has this one's descriptor
 }
 
 func (l *library) testThreadsAreBounded(t *testing.T) {
