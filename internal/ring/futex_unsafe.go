@@ -34,6 +34,8 @@ func wake(w *atomic.Uint32) {
 type spin struct {
 	budget      time.Duration
 	mine, peers *atomic.Uint32 // a side's CPU when it last looked, and 1
+	moves       bool           // to another CPU, if both sides meet on one again and again
+	met         int            // how often they have, one time after the other
 	rounds      int
 	start       time.Time
 	took        time.Duration // from start to the last look at the clock
@@ -57,11 +59,39 @@ func (s *spin) goOn() bool {
 		if s.took >= s.budget {
 			return false
 		}
-		if s.rounds >= late && s.rounds%place == 0 && s.together() {
-			_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+		if s.rounds >= late && s.rounds%place == 0 {
+			s.stepAside()
 		}
 	}
 	return true
+}
+
+// stepAside lets the other side run if that has this one's CPU. The scheduler would part them, too, but only
+// after some milliseconds.
+func (s *spin) stepAside() {
+	const often = 4
+	if !s.together() {
+		s.met = 0
+		return
+	}
+	if s.met++; s.moves && s.met == often {
+		leave(int(s.mine.Load()) - 1)
+		return
+	}
+	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+}
+
+// leave moves this thread away from a CPU, if it may run on others, and lets it run on all again that it may.
+func leave(cpu int) {
+	var all unix.CPUSet
+	if unix.SchedGetaffinity(0, &all) != nil || all.Count() < 2 {
+		return
+	}
+	others := all
+	others.Clear(cpu)
+	if unix.SchedSetaffinity(0, &others) == nil {
+		_ = unix.SchedSetaffinity(0, &all) // which it had
+	}
 }
 
 // together reports whether both sides were last seen on one CPU.

@@ -67,7 +67,7 @@ func (s *Server) serve() {
 		served  = make([]uint32, len(s.lanes))
 		request = make([]byte, MaxRequest)
 		answer  = make([]byte, MaxAnswer)
-		pause   = spin{budget: s.spin, mine: s.cpu, peers: s.lanes[0].cpu}
+		pause   = spin{budget: s.spin, mine: s.cpu, peers: s.lanes[0].cpu, moves: true}
 	)
 	for s.closed.Load() == 0 {
 		if s.round(served, request, answer) {

@@ -63,6 +63,28 @@ func TestBothSidesOnOneCPU(t *testing.T) {
 	<-done
 }
 
+// TestLeaveKeepsWhereThreadsMayRun: who moves to another CPU may run on the same ones afterwards.
+func TestLeaveKeepsWhereThreadsMayRun(t *testing.T) {
+	t.Parallel()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var before, after unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		t.Fatal(err)
+	}
+	for cpu := range len(before) * 64 {
+		if before.IsSet(cpu) {
+			ring.Leave(cpu)
+		}
+	}
+	if err := unix.SchedGetaffinity(0, &after); err != nil {
+		t.Fatal(err)
+	}
+	if before != after {
+		t.Errorf("the thread may run on %v, and could on %v", after, before)
+	}
+}
+
 // onOneCPU binds the goroutine's thread, which ends with it, to the first CPU. It reports whether nothing
 // but its like interrupts it there.
 func onOneCPU(t *testing.T) (alone bool) {
