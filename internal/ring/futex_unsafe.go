@@ -47,7 +47,7 @@ func (s *spin) restart(peers *atomic.Uint32) { s.rounds, s.peers = 0, peers }
 // goOn reports whether to go round once more. It looks at the clock once in a while, and more seldom at
 // where it runs, but not at once: what comes quickly shall not wait for that.
 func (s *spin) goOn() bool {
-	const clock, place, late = 64, 128, 256
+	const clock, where, late = 64, 128, 256
 	if s.budget <= 0 {
 		return false
 	}
@@ -59,7 +59,7 @@ func (s *spin) goOn() bool {
 		if s.took >= s.budget {
 			return false
 		}
-		if s.rounds >= late && s.rounds%place == 0 {
+		if s.rounds >= late && s.rounds%where == 0 {
 			s.stepAside()
 		}
 	}
@@ -70,12 +70,13 @@ func (s *spin) goOn() bool {
 // after some milliseconds.
 func (s *spin) stepAside() {
 	const often = 4
-	if !s.together() {
+	cpu, together := s.place()
+	if !together {
 		s.met = 0
 		return
 	}
 	if s.met++; s.moves && s.met == often {
-		leave(int(s.mine.Load()) - 1)
+		leave(cpu)
 		return
 	}
 	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
@@ -94,15 +95,14 @@ func leave(cpu int) {
 	}
 }
 
-// together reports whether both sides were last seen on one CPU.
-func (s *spin) together() bool {
-	var cpu uint32
-	if _, _, err := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&cpu)), 0, 0); err != 0 {
-		return false
+// place says which CPU this is, and whether the other side was last seen on it.
+func (s *spin) place() (cpu int, together bool) {
+	var n uint32
+	if _, _, err := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&n)), 0, 0); err != 0 {
+		return 0, false
 	}
-	cpu++
-	if s.mine.Load() != cpu {
-		s.mine.Store(cpu)
+	if s.mine.Load() != n+1 {
+		s.mine.Store(n + 1)
 	}
-	return s.peers.Load() == cpu
+	return int(n), s.peers.Load() == n+1
 }
