@@ -189,6 +189,10 @@ func TestScriptRaises(t *testing.T) {
 			t.Errorf("%s = %v", what, err)
 		}
 	}
+	_, err := s.View(t.Context(), "samples") // as a view before the end, and the program is gone
+	if !errors.Is(err, core.ErrUnavailable) || core.Category(err) != "python error" {
+		t.Errorf("View = %v", err)
+	}
 	if !errors.Is(s.Err(), core.ErrUnavailable) || !errors.Is(s.Wait(t.Context()), core.ErrPython) {
 		t.Errorf("categories of %v and %v", s.Err(), s.Wait(t.Context()))
 	}

@@ -160,13 +160,23 @@ func (s *Session) diagnose() error {
 // scriptCause is the cause that the program itself gave.
 func (s *Session) scriptCause() error {
 	if py, ok := errors.AsType[*core.PythonError](s.script.err); ok {
-		return py
+		return raised{py}
 	}
 	if e, ok := errors.AsType[*core.Error](s.script.err); ok && e.Err != nil {
 		return e.Err
 	}
 	return s.script.err
 }
+
+// raised is the cause of a program's end if its script raised. Calls fail for that exception before the end
+// and after it; afterwards the program is gone, too.
+type raised struct{ *core.PythonError }
+
+// Is is that of errors.Is.
+func (r raised) Is(target error) bool { return target == core.ErrUnavailable }
+
+// Unwrap gives the exception.
+func (r raised) Unwrap() error { return r.PythonError }
 
 // lose makes cause the reason of the session's end.
 func (s *Session) lose(cause error) {
@@ -281,6 +291,9 @@ func (s *Session) alive(op, array string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kind := core.ErrUnavailable
+	if errors.Is(s.cause, core.ErrPython) {
+		kind = core.ErrPython
+	}
 	if s.views.Closed() || errors.Is(s.err, core.ErrClosed) {
 		kind = core.ErrClosed
 	}

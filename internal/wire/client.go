@@ -36,8 +36,8 @@ type ClientOptions struct {
 	Program string
 
 	// Unavailable tells why the program is gone: the cause of the core.ErrUnavailable errors of calls
-	// that find it gone. It may wait, under ctx, until that is known. Nil, and nil results, stand for
-	// the connection's own error.
+	// that find it gone, or of core.ErrPython if it is one. It may wait, under ctx, until that is known.
+	// Nil, and nil results, stand for the connection's own error.
 	Unavailable func(ctx context.Context) error
 }
 
@@ -285,12 +285,16 @@ func (c *Client) gone(ctx context.Context, op, array string, err error) error {
 	if errors.Is(c.ended(), core.ErrClosed) {
 		return c.local(op, array, core.ErrClosed, nil)
 	}
+	kind := core.ErrUnavailable
 	if c.opts.Unavailable != nil {
 		if cause := c.opts.Unavailable(ctx); cause != nil {
 			err = cause
+			if errors.Is(cause, core.ErrPython) {
+				kind = core.ErrPython // as it was before the end
+			}
 		}
 	}
-	return c.local(op, array, core.ErrUnavailable, err)
+	return c.local(op, array, kind, err)
 }
 
 func (c *Client) violated(op, array string, err error) error {
