@@ -60,9 +60,13 @@ void operation_free(struct operation *o) {
 	free(o);
 }
 
+static CUresult state(const struct stream *s) {
+	return s->context_id == s->context->id ? context_state(s->context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
 bool context_broken(const struct operation *o) {
 	lock();
-	bool broken = context_state(o->stream->context) != CUDA_SUCCESS;
+	bool broken = state(o->stream) != CUDA_SUCCESS;
 	unlock();
 	return broken;
 }
@@ -99,9 +103,9 @@ static unsigned delay_of(const struct stream *s) {
 /* Operations of a broken context are not done, only dropped: nothing may wait for them for ever. */
 static CUresult perform(struct operation *o) {
 	struct stream *s = o->stream;
-	while (!marks_reached(&o->after) && context_state(s->context) == CUDA_SUCCESS)
+	while (!marks_reached(&o->after) && state(s) == CUDA_SUCCESS)
 		wait_for_change();
-	if (context_state(s->context) != CUDA_SUCCESS)
+	if (state(s) != CUDA_SUCCESS)
 		return CUDA_SUCCESS;
 	o->delay_us = o->prompt ? 0 : delay_of(s);
 	unlock();
@@ -118,7 +122,7 @@ static void *work(void *argument) {
 	while (s->first) {
 		struct operation *o = s->first;
 		CUresult result = perform(o);
-		if (result != CUDA_SUCCESS)
+		if (result != CUDA_SUCCESS && state(s) == CUDA_SUCCESS)
 			context_fail(s->context, result);
 		s->first = o->next;
 		if (!s->first)
@@ -169,7 +173,7 @@ static CUresult order(struct stream *s, struct operation *o) {
 
 CUresult stream_queue(struct stream *s, struct operation *o) {
 	o->stream = s;
-	CUresult result = context_state(s->context);
+	CUresult result = state(s);
 	if (result == CUDA_SUCCESS && s->capture)
 		return graph_add(s->capture, o);
 	if (result == CUDA_SUCCESS)
@@ -196,6 +200,7 @@ struct stream *stream_create(struct context *c, unsigned flags, int priority) {
 	static uint64_t ids;
 	struct stream *s = must(calloc(1, sizeof *s));
 	s->context = c;
+	s->context_id = c->id;
 	s->flags = flags;
 	s->priority = priority;
 	s->id = ++ids;

@@ -222,6 +222,7 @@ struct operation {
 
 struct stream {
 	struct context *context;
+	uint64_t context_id; /* a primary context comes again, with another one */
 	unsigned flags;
 	int priority;
 	uint64_t id;
