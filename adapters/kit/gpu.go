@@ -114,23 +114,23 @@ func (r *Router) ShareGPU(a Located, want Want, order Order) (Placement, Rest, e
 	return p, rest, err
 }
 
-// FenceAgain gives the fence of a further lease on memory that a lease without a copy stands on: what that
-// fence stands on, and what drops it. Like the first, it comes after all work that the memory's context was
+// FenceAgain gives the fence of a further lease on memory that a lease without a copy stands on, which is
+// what that fence stands on. Like the first, it comes after all work that the memory's context was
 // given until now. It reports false if the memory is not what it was, or if that would take time.
-func (r *Router) FenceAgain(p *cuda.Pointer) (fence Memory, drop func(), ok bool) {
+func (r *Router) FenceAgain(p *cuda.Pointer) (fence Memory, ok bool) {
 	if !p.Stands() {
-		return Memory{}, nil, false
+		return Memory{}, false
 	}
 	h := &handOver{router: r, array: Located{Pointer: p}}
 	defer h.end()
 	if ordered, err := h.order(Order{}); !ordered || err != nil {
-		return Memory{}, nil, false
+		return Memory{}, false
 	}
 	word, _, err := h.queue.Fence()
 	if word == nil || err != nil {
-		return Memory{}, nil, false
+		return Memory{}, false
 	}
-	return gpuMemory(export.Memory{}, word), word.Release, true
+	return gpuMemory(export.Memory{}, word), true
 }
 
 // Await is for an array in host memory that the CUDA driver knows, before the CPU reads it: a GPU may be
@@ -361,18 +361,10 @@ func (h *handOver) copyToHost(ctx context.Context) (Placement, error) {
 // placement is for memory of the GPU; word is nil if it may be touched at once.
 func (h *handOver) placement(word *export.Word) Placement {
 	block := h.block
+	p := Placement{Layout: h.layout, Memory: gpuMemory(h.export, word), Route: h.route, Reason: h.reason}
 	if block != nil {
 		block.Copied(word)
+		p.Drop = func() { h.router.gpu.Free(block) }
 	}
-	drop := func() {
-		if word != nil {
-			word.Release()
-		}
-		if block != nil {
-			h.router.gpu.Free(block)
-		}
-	}
-	return Placement{
-		Layout: h.layout, Memory: gpuMemory(h.export, word), Route: h.route, Reason: h.reason, Drop: drop,
-	}
+	return p
 }

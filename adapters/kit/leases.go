@@ -135,16 +135,16 @@ func (t *Leases) Again(s Standing) (core.LeaseID, bool) {
 }
 
 // AgainAfter is [Leases.Again] for a lease with a fence of its own, which it gives. It takes over what the
-// fence stands on, and drop, as [Leases.GrantMemory] does: if no lease stands any more, too.
-func (t *Leases) AgainAfter(s Standing, fence Memory, drop func()) (core.LeaseID, core.Fence, bool) {
+// fence stands on, as [Leases.GrantMemory] does: if no lease stands any more, too.
+func (t *Leases) AgainAfter(s Standing, fence Memory) (core.LeaseID, core.Fence, bool) {
 	t.mu.Lock()
 	if !t.stands(s) {
 		t.mu.Unlock()
-		_ = giveBack(fence.Parts, drop) // there is no lease to tell of it
+		_ = giveBack(fence.Parts) // there is no lease to tell of it
 		return 0, nil, false
 	}
 	s.entry.users++
-	entry := &lease{users: 1, on: s.entry, drop: drop}
+	entry := &lease{users: 1, on: s.entry}
 	l := core.Lease{Fence: core.Ready{}}
 	spare := t.stand(entry, &l, fence)
 	l.ID = t.number(entry)

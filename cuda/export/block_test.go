@@ -33,7 +33,6 @@ func TestBlocksGivenBackEarly(t *testing.T) {
 		block.Copied(word)
 		p.Free(block)
 		queues = append(queues, q)
-		defer word.Release()
 		defer q.Close()
 	}
 	for _, q := range queues {

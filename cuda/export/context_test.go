@@ -39,7 +39,6 @@ func TestContextComesAgain(t *testing.T) { //nolint:paralleltest // nobody else 
 			t.Fatal("who waits for the work would wait for ever")
 		}
 	}
-	word.Release()
 	p.work(p.slow, 1e6)
 	check(t, next.AfterStream(&p.Exporter, uintptr(p.slow)))
 	check(t, next.Wait(t.Context()))

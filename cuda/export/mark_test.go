@@ -38,7 +38,6 @@ func TestMarks(t *testing.T) { //nolint:paralleltest // others free memory, whic
 		if !c.all && p.idle(p.fast) {
 			t.Errorf("%s: later work was waited for", c.name)
 		}
-		word.Release()
 		q.Close()
 		c.mark.Close()
 	}

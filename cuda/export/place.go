@@ -21,8 +21,8 @@ type place struct {
 	closed  bool
 	idle    []*Queue // given back, the latest last
 	pages   []*Page
-	freed   []*Word // before they were reached
-	pending []*Word // written by streams, but perhaps not yet
+	slots   []*slot // on the pages, in order
+	free    []*slot // those that no queue has
 	noWords bool    // the device cannot write them, or its driver does not let it
 	stop    context.CancelFunc
 	watch   sync.WaitGroup
@@ -59,8 +59,8 @@ func (p *place) close(gone bool) error {
 	for _, page := range p.pages {
 		switch unwritten := p.unwritten(page); {
 		case broken:
-			for _, w := range unwritten {
-				w.fail(driver.InvalidContext)
+			for _, s := range unwritten {
+				s.fail(driver.InvalidContext)
 			}
 			errs = append(errs, page.close())
 		case len(unwritten) == 0:
@@ -68,18 +68,24 @@ func (p *place) close(gone bool) error {
 		default: // a stream is yet to write to it: it stays where it is
 		}
 	}
-	p.idle, p.pages, p.freed, p.pending = nil, nil, nil, nil
+	p.idle, p.pages, p.slots, p.free = nil, nil, nil, nil
 	p.mu.Unlock()
 	p.watch.Wait()
 	return errors.Join(errs...)
 }
 
-// unwritten gives the words of a page that no stream has written yet. p is locked.
-func (p *place) unwritten(page *Page) []*Word {
-	return slices.DeleteFunc(slices.Clone(p.pending), func(w *Word) bool { return w.Page != page || w.reached() })
+// unwritten gives the slots that streams are yet to write: all, or those of a page. p is locked.
+func (p *place) unwritten(page *Page) (late []*slot) {
+	for _, s := range p.slots {
+		if (page == nil || s.page == page) && !s.reached() {
+			late = append(late, s)
+		}
+	}
+	return late
 }
 
-// maxIdle bounds the streams that are kept. More are made only while as many hand-overs are under way.
+// maxIdle bounds the streams that are kept for later. More are made only while as many hand-overs are
+// under way.
 const maxIdle = 8
 
 // take gives a queue whose stream has nothing to do, so that no hand-over waits for another's work.
@@ -89,15 +95,20 @@ func (p *place) take() (q *Queue, err error) {
 	if p.closed {
 		return nil, errClosed()
 	}
+	sound := func(q *Queue) bool { return !q.broken }
+	found := -1
 	for i, q := range slices.Backward(p.idle) {
-		if q.resting() {
-			p.idle = slices.Delete(p.idle, i, i+1)
-			return q, nil
+		if sound(q) && q.resting() {
+			found = i
+			break
 		}
 	}
-	if len(p.idle) >= maxIdle {
-		q := p.idle[0]
-		p.idle = slices.Delete(p.idle, 0, 1)
+	if found < 0 && len(p.idle) >= maxIdle {
+		found = slices.IndexFunc(p.idle, sound)
+	}
+	if found >= 0 {
+		q = p.idle[found]
+		p.idle = slices.Delete(p.idle, found, found+1)
 		return q, nil
 	}
 	q = &Queue{place: p}
@@ -116,26 +127,32 @@ func (p *place) take() (q *Queue, err error) {
 	return q, nil
 }
 
-// giveBack takes a queue back.
+// giveBack takes a queue back, and ends those that nobody needs. A stream that has something to do is not
+// ended before: its word would not tell any more whether it is written at all.
 func (p *place) giveBack(q *Queue) {
 	p.mu.Lock()
-	keep := !p.closed && !q.broken && len(p.idle) < maxIdle
-	if keep {
-		p.idle = append(p.idle, q)
-	}
-	p.mu.Unlock()
-	if !keep {
+	defer p.mu.Unlock()
+	p.idle = append(p.idle, q)
+	spare := len(p.idle) - maxIdle
+	p.idle = slices.DeleteFunc(p.idle, func(q *Queue) bool {
+		if !p.closed && (!q.broken && spare <= 0 || !q.resting()) {
+			return false
+		}
+		spare--
+		if q.slot != nil && !p.closed {
+			p.free = append(p.free, q.slot)
+		}
 		_ = p.in(func() error { q.destroy(); return nil }) // or it went with its context
-	}
+		return true
+	})
 }
 
 // lookInterval is how often contexts are looked after while streams have words to write: whether they
 // are still sound.
 const lookInterval = 20 * time.Millisecond
 
-// expect watches until the word is reached. p is locked.
-func (p *place) expect(w *Word) {
-	p.pending = append(p.pending, w)
+// expect watches until all words are reached. p is locked.
+func (p *place) expect() {
 	if p.stop != nil {
 		return
 	}
@@ -168,32 +185,30 @@ func (p *place) look() bool {
 	if p.closed {
 		return false
 	}
-	p.pending = slices.DeleteFunc(p.pending, (*Word).reached)
-	if len(p.pending) > 0 {
+	late := p.unwritten(nil)
+	if len(late) > 0 {
 		err := p.in(func() error {
-			_, err := driver.StreamQuery(p.pending[0].stream)
+			_, err := driver.StreamQuery(late[0].stream)
 			return err
 		})
-		if err != nil {
-			p.giveUp(err)
+		if err == nil {
+			return true
 		}
+		p.giveUp(err)
 	}
-	if len(p.pending) == 0 {
-		p.stop()
-		p.stop = nil
-		return false
-	}
-	return true
+	p.stop()
+	p.stop = nil
+	return false
 }
 
-// giveUp ends the waiting for all words: contexts break as a whole.
+// giveUp ends the waiting for words, and the use of words: contexts break as a whole, and for good.
 func (p *place) giveUp(err error) {
 	code := driver.InvalidContext
 	if e, ok := errors.AsType[*driver.Error](err); ok {
 		code = e.Code
 	}
-	for _, w := range p.pending {
-		w.fail(code)
+	for _, s := range p.unwritten(nil) {
+		s.fail(code)
 	}
-	p.pending = nil
+	p.noWords = true
 }

@@ -19,9 +19,10 @@ type Queue struct {
 	stream driver.Stream
 	event  driver.Event
 
+	slot   *slot // of its words, once it wrote one
 	waits  bool  // the stream may have something to do
 	broken bool  // the stream is not to be used again
-	last   *Word // that it wrote, or is to write
+	last   *Word // that says when it has done all; nil if none does
 }
 
 // Close ends the hand-over. What the stream has to do is done nonetheless.
@@ -32,10 +33,20 @@ func (q *Queue) destroy() {
 	_ = driver.EventDestroy(q.event)
 }
 
-// resting says whether the stream has nothing to do. The place is locked.
+// resting says whether the stream has nothing to do, or will never do it. The place is locked.
 func (q *Queue) resting() bool {
-	if q.waits && q.last != nil && q.last.reached() {
-		q.waits = false
+	if q.waits && q.last != nil {
+		q.waits = !q.last.reached()
+	} else if q.waits {
+		err := q.place.in(func() error {
+			done, err := driver.StreamQuery(q.stream)
+			q.waits = !done
+			return err
+		})
+		if err != nil {
+			q.waits, q.broken = false, true
+			q.place.giveUp(err)
+		}
 	}
 	return !q.waits
 }
@@ -208,13 +219,13 @@ func (q *Queue) write() (w *Word, err error) {
 		if err != nil { // no words here, then
 			p.noWords = true
 			if w != nil {
-				w.Page.used[w.Offset/wordStride] = false
+				q.slot.last--
 				w = nil
 			}
 			return nil // the CPU will wait
 		}
 		q.last = w
-		p.expect(w)
+		p.expect()
 		return nil
 	})
 	return w, err

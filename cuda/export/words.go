@@ -2,6 +2,7 @@ package export
 
 import (
 	"errors"
+	"math"
 	"os"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -25,7 +26,6 @@ type Page struct {
 	file    *os.File
 	mapping *shm.Mapping
 	device  uintptr // its address in the context
-	used    [wordsOnPage]bool
 }
 
 // newPage makes a page in the current context.
@@ -54,6 +54,8 @@ func (p *Page) close() error {
 	return errors.Join(p.mapping.Close(), p.file.Close())
 }
 
+func (p *Page) addr(offset int64) uintptr { return p.mapping.Addr() + uintptr(offset) }
+
 // Size is the number of bytes of the page.
 func (p *Page) Size() int64 { return pageSize }
 
@@ -65,14 +67,11 @@ func (p *Page) Open(writable bool) (*os.File, error) {
 	return shm.ReadOnly(p.file)
 }
 
-// Word is a fence that a stream of this process reaches: see [core.CUDAWord].
+// Word is a fence that a stream of this process reaches: see [core.CUDAWord]. It needs no giving back.
 type Word struct {
 	Page   *Page
 	Offset int64
 	Value  uint32
-
-	place  *place
-	stream driver.Stream // that writes it
 }
 
 // Core gives the fence as it crosses, once the page is a segment.
@@ -80,69 +79,63 @@ func (w *Word) Core(page core.SegmentID) core.CUDAWord {
 	return core.CUDAWord{Page: page, Size: pageSize, Offset: w.Offset, Value: w.Value}
 }
 
-// Release says that nobody outside waits for the word any more. It is called exactly once.
-func (w *Word) Release() {
-	w.place.mu.Lock()
-	defer w.place.mu.Unlock()
-	if !w.place.closed { // else its page is not there any more
-		w.place.freeWord(w)
-	}
-}
-
-func (w *Word) addr() uintptr { return w.Page.mapping.Addr() + uintptr(w.Offset) }
-
 // reached says whether the word was written.
-func (w *Word) reached() bool { return int32(loadWord(w.addr())-w.Value) >= 0 }
+func (w *Word) reached() bool { return int32(loadWord(w.Page.addr(w.Offset))-w.Value) >= 0 }
 
-// fail ends the waiting for a word that no stream will write.
-func (w *Word) fail(code driver.Code) {
-	storeWord(w.addr()+errorOffset, uint32(code))
-	storeWord(w.addr(), w.Value)
+// slot is a word's place, which one queue after the other has. Its values only grow, and do not wrap
+// around, so that whoever looks at an earlier fence, however late, finds it reached.
+type slot struct {
+	page   *Page
+	offset int64
+	last   uint32        // the value that was given last
+	stream driver.Stream // that writes it
 }
 
-// newWord takes a word for the next write of a queue. The context is current, and p locked.
+// lastValue is the last that a slot takes. No program has so many views that the slots that are used up
+// would matter.
+const lastValue = math.MaxInt32
+
+func (s *slot) addr() uintptr { return s.page.addr(s.offset) }
+
+// reached says whether all that was given was written.
+func (s *slot) reached() bool { return loadWord(s.addr()) >= s.last }
+
+// fail ends the waiting for a slot that no stream will write.
+func (s *slot) fail(code driver.Code) {
+	storeWord(s.addr()+errorOffset, uint32(code))
+	storeWord(s.addr(), s.last)
+}
+
+// newWord gives the word of the next write of a queue. The context is current, and p locked.
 func (p *place) newWord(q *Queue) (*Word, error) {
-	p.reapWords()
-	for _, page := range p.pages {
-		for i, used := range page.used {
-			if !used {
-				return p.takeWord(q, page, i), nil
-			}
+	if q.slot == nil || q.slot.last == lastValue {
+		s, err := p.newSlot()
+		if err != nil {
+			return nil, err
 		}
+		s.stream = q.stream
+		q.slot = s
 	}
-	page, err := newPage()
-	if err != nil {
-		return nil, err
-	}
-	p.pages = append(p.pages, page)
-	return p.takeWord(q, page, 0), nil
+	q.slot.last++
+	return &Word{Page: q.slot.page, Offset: q.slot.offset, Value: q.slot.last}, nil
 }
 
-// takeWord gives a word its next value: values of a word only grow, so that a late look at an earlier
-// fence finds it reached.
-func (p *place) takeWord(q *Queue, page *Page, i int) *Word {
-	page.used[i] = true
-	w := &Word{Page: page, Offset: int64(i) * wordStride, place: p, stream: q.stream}
-	w.Value = loadWord(w.addr()) + 1
-	storeWord(w.addr()+errorOffset, 0)
-	return w
-}
-
-// freeWord lets the word be used again, but not before its stream has written it: a late write of this
-// value would undo a later one.
-func (p *place) freeWord(w *Word) {
-	if !w.reached() {
-		p.freed = append(p.freed, w)
-		return
+// newSlot gives a slot that no queue has.
+func (p *place) newSlot() (*slot, error) {
+	if n := len(p.free); n > 0 {
+		s := p.free[n-1]
+		p.free = p.free[:n-1]
+		return s, nil
 	}
-	w.Page.used[w.Offset/wordStride] = false
-}
-
-// reapWords looks after words that were freed before they were reached.
-func (p *place) reapWords() {
-	late := p.freed
-	p.freed = nil
-	for _, w := range late {
-		p.freeWord(w)
+	at := len(p.slots) % wordsOnPage
+	if at == 0 {
+		page, err := newPage()
+		if err != nil {
+			return nil, err
+		}
+		p.pages = append(p.pages, page)
 	}
+	s := &slot{page: p.pages[len(p.pages)-1], offset: int64(at) * wordStride}
+	p.slots = append(p.slots, s)
+	return s, nil
 }

@@ -91,11 +91,11 @@ func (n *prepared) Again() (id core.LeaseID, fence core.Fence, ok bool) {
 		id, ok = p.leases.Again(n.granted)
 		return id, nil, ok
 	}
-	memory, drop, ok := p.router.FenceAgain(n.ordered)
+	memory, ok := p.router.FenceAgain(n.ordered)
 	if !ok {
 		return 0, nil, false
 	}
-	return p.leases.AgainAfter(n.granted, memory, drop)
+	return p.leases.AgainAfter(n.granted, memory)
 }
 
 // look takes a glance at an object that is going to be leased.
