@@ -16,6 +16,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func connect(tb testing.TB) (*board.Poster, *board.Reader) {
 	tb.Helper()
+	p, r, _ := connectIn(tb)
+	return p, r
+}
+
+// connectIn gives the poster's memory, too.
+func connectIn(tb testing.TB) (*board.Poster, *board.Reader, []byte) {
+	tb.Helper()
 	there, here := shmtest.Twice(tb, board.Size)
 	p, err := board.NewPoster(there)
 	if err != nil {
@@ -26,7 +33,7 @@ func connect(tb testing.TB) (*board.Poster, *board.Reader) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return p, r
+	return p, r, there
 }
 
 // post offers a body under a name.
@@ -244,15 +251,7 @@ func TestForks(t *testing.T) {
 // TestClose: nothing is offered after it, and the memory is not touched any more, which here cannot be.
 func TestClose(t *testing.T) {
 	t.Parallel()
-	there, here := shmtest.Twice(t, board.Size)
-	p, err := board.NewPoster(there)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := board.NewReader(here)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, r, there := connectIn(t)
 	n := post(t, p, "x", "body", 1)
 	o, _ := find(t, r, "x")
 	p.Close()

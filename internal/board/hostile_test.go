@@ -95,15 +95,7 @@ func TestAlwaysWhole(t *testing.T) {
 // the reader's own memory.
 func TestWildMemory(t *testing.T) {
 	t.Parallel()
-	there, here := shmtest.Twice(t, board.Size)
-	p, err := board.NewPoster(there)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := board.NewReader(here)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, r, there := connectIn(t)
 	for i := range 8 {
 		post(t, p, string(rune('a'+i)), "body", uint64(i))
 	}

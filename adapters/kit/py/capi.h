@@ -30,8 +30,8 @@ enum { NDPY_NO_PYTHON = 1, NDPY_NOT_RUNNING, NDPY_TOO_OLD, NDPY_NO_MEMORY };
 int ndpy_open(const char **missing);
 const char *ndpy_version(void);
 
-// Takes the GIL on this thread and gives it back. *state is kept between calls on one thread, and
-// starts as NULL.
+// Takes the GIL on this thread, and gives it back. What ndpy_leave gives is the state of the thread's next
+// ndpy_enter; the first one's is 0.
 void ndpy_enter(uintptr_t state);
 uintptr_t ndpy_leave(void);
 
