@@ -14,6 +14,7 @@ const (
 	answerAsk   = 1 // ask by gRPC
 	answerLease = 2
 	answerDone  = 3 // to a request that only ends leases
+	answerAgain = 4 // a lease on what has the description that the host knows
 )
 
 // The head of an answer: what differs from one lease on an array to the next.
@@ -25,6 +26,7 @@ const (
 	answerPageSize    = 0x18
 	answerWord        = 0x20
 	answerValue       = 0x28
+	answerNumber      = 0x2c // of the description, for later requests; 0: none
 	answerDescription = 0x30 // what stays the same begins here
 )
 
@@ -167,11 +169,14 @@ func kindOf(answer []byte) (kind byte, err error) {
 	if len(answer) < answerDescription || answer[1] != 0 || answer[2] != 0 || answer[3] != 0 {
 		return 0, fmt.Errorf("an answer of %d bytes", len(answer))
 	}
-	if kind = answer[answerKind]; kind < answerAsk || kind > answerDone {
+	if kind = answer[answerKind]; kind < answerAsk || kind > answerAgain {
 		return 0, fmt.Errorf("an answer of kind %d", kind)
 	}
 	return kind, nil
 }
+
+// grants says whether an answer of that kind grants a lease.
+func grants(kind byte) bool { return kind == answerLease || kind == answerAgain }
 
 // leaseIDOf gives the ID of the lease that an answer grants.
 func leaseIDOf(answer []byte) core.LeaseID {
@@ -180,6 +185,13 @@ func leaseIDOf(answer []byte) core.LeaseID {
 
 func putLeaseID(answer []byte, id core.LeaseID) {
 	binary.LittleEndian.PutUint64(answer[answerLeaseID:], uint64(id))
+}
+
+// numberOf gives the number of the description of an answer that grants a lease.
+func numberOf(answer []byte) uint32 { return binary.LittleEndian.Uint32(answer[answerNumber:]) }
+
+func putNumber(answer []byte, number uint32) {
+	binary.LittleEndian.PutUint32(answer[answerNumber:], number)
 }
 
 // putFence reports false for a fence that an answer cannot say.

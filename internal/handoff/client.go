@@ -107,6 +107,10 @@ func (c *Client) Lease(ctx context.Context, s *Source, req core.Request, release
 	m := &c.calls[lane.Index]
 	ids, turn := releases.Take(m.releases[:0])
 	m.about = request{op: opLease, req: req, source: s.number, releases: ids}
+	known := s.last.Load()
+	if known != nil && known.req == req {
+		m.about.known = known.number
+	}
 	if s.number == 0 || !s.known.Load() {
 		m.about.name = s.name
 	}
@@ -114,7 +118,7 @@ func (c *Client) Lease(ctx context.Context, s *Source, req core.Request, release
 	releases.Taken(ids, turn, err == nil)
 	var grant Grant
 	if err == nil {
-		grant, err = c.read(s, answer, req)
+		grant, err = c.read(s, answer, req, known)
 		lane.Release()
 	} else {
 		err = c.failed(err)
@@ -125,8 +129,8 @@ func (c *Client) Lease(ctx context.Context, s *Source, req core.Request, release
 	return grant, err
 }
 
-// read takes what the answer to a request for a source says.
-func (c *Client) read(s *Source, answer []byte, req core.Request) (Grant, error) {
+// read takes what the answer to a request for a source says, of which known was the description.
+func (c *Client) read(s *Source, answer []byte, req core.Request, known *described) (Grant, error) {
 	kind, err := kindOf(answer)
 	if err != nil {
 		return Grant{}, err
@@ -134,10 +138,10 @@ func (c *Client) read(s *Source, answer []byte, req core.Request) (Grant, error)
 	if !s.known.Load() {
 		s.known.Store(true)
 	}
-	if kind != answerLease {
+	if !grants(kind) {
 		return Grant{}, ErrAsk
 	}
-	grant, err := s.decode(answer, req)
+	grant, err := s.decode(answer, req, known)
 	if err != nil {
 		c.stray(leaseIDOf(answer))
 	}
@@ -218,7 +222,7 @@ func (c *Client) sweep() {
 
 // abandoned takes an answer that came too late.
 func (c *Client) abandoned(answer []byte) {
-	if kind, err := kindOf(answer); err == nil && kind == answerLease {
+	if kind, err := kindOf(answer); err == nil && grants(kind) {
 		c.stray(leaseIDOf(answer))
 	}
 }

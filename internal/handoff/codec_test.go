@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -87,7 +88,7 @@ func TestAnswersAreFrozen(t *testing.T) {
 		frozen(t, "answer-"+name, b)
 		var source Source
 		for range 2 { // again, from what is remembered
-			got, err := source.decode(b, core.Request{})
+			got, err := source.decode(b, core.Request{}, nil)
 			if err != nil || !same(got.Whole(), want) {
 				t.Errorf("%s: %+v, %v; want %+v", name, got.Whole(), err, want)
 			}
@@ -103,6 +104,7 @@ func TestRequestsAreFrozen(t *testing.T) {
 			op: opLease, req: core.Request{Writable: true, Copy: core.CopyNever}, source: 3,
 			name: []byte("frame"), releases: []core.LeaseID{4},
 		},
+		"known":    {op: opLease, source: 3, known: 0x0a0b0c0d, name: []byte{}, releases: []core.LeaseID{4}},
 		"prepared": {op: opLease, req: core.Request{NoWait: true, Copy: core.CopyIfNeeded}, source: 0x01020304, name: []byte{}},
 	} {
 		b := appendRequest(nil, &want)
@@ -161,28 +163,82 @@ func TestHostileAnswers(t *testing.T) {
 		if !ok {
 			t.Fatal(name)
 		}
-		if _, err := new(Source).decode(b, core.Request{}); err != nil {
+		if _, err := new(Source).decode(b, core.Request{}, nil); err != nil {
 			t.Fatalf("%s: as it was: %v", name, err)
 		}
 		if change(b); len(b) > 0 {
-			if got, err := new(Source).decode(b, core.Request{}); err == nil {
+			if got, err := new(Source).decode(b, core.Request{}, nil); err == nil {
 				t.Errorf("%s: taken as %+v", name, got)
 			}
 		}
 	}
 	b, _ := appendLease(nil, &segment)
 	for n := answerDescription; n < len(b); n++ {
-		if got, err := new(Source).decode(b[:n], core.Request{}); err == nil {
+		if got, err := new(Source).decode(b[:n], core.Request{}, nil); err == nil {
 			t.Errorf("%d bytes of %d: taken as %+v", n, len(b), got)
 		}
 	}
-	if _, err := new(Source).decode(append(b, 0), core.Request{}); err == nil {
+	if _, err := new(Source).decode(append(b, 0), core.Request{}, nil); err == nil {
 		t.Error("a byte too many")
 	}
-	for _, short := range [][]byte{nil, b[:answerDescription-1], {9: 0, 0x2f: 0}, append([]byte{4}, make([]byte, 60)...)} {
+	for _, short := range [][]byte{nil, b[:answerDescription-1], {9: 0, 0x2f: 0}, append([]byte{5}, make([]byte, 60)...)} {
 		if _, err := kindOf(short); err == nil {
 			t.Errorf("an answer of %d bytes: taken", len(short))
 		}
+	}
+}
+
+// TestKnownDescriptions: an answer may leave out the description that the host has said it knows, and no
+// other. The fence is the answer's own.
+func TestKnownDescriptions(t *testing.T) {
+	t.Parallel()
+	const number = 0x01020304
+	lease := examples()["ipc"]
+	b, _ := appendLease(nil, &lease)
+	putNumber(b, number)
+	var source Source
+	if _, err := source.decode(b, core.Request{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	known := source.last.Load()
+	head := func() []byte {
+		b := slices.Clone(b[:answerDescription])
+		b[answerKind] = answerAgain
+		return b
+	}
+	frozen(t, "answer-again", head())
+	for _, fence := range []core.Fence{lease.Fence, core.CUDAWord{Page: 1, Size: 64, Offset: 4, Value: 5}, core.Ready{}, lease.Fence} {
+		b := head()
+		lease.ID++
+		putLeaseID(b, lease.ID)
+		lease.Fence = fence
+		putFence(b, fence)
+		if got, err := source.decode(b, core.Request{}, known); err != nil || !same(got.Whole(), lease) {
+			t.Errorf("%+v, %v; want %+v", got.Whole(), err, lease)
+		}
+	}
+	unnumbered := *known
+	unnumbered.number = 0
+	for name, c := range map[string]struct {
+		edit  func(b []byte)
+		req   core.Request
+		known *described
+	}{
+		"of none":              {put8(0, answerAgain), core.Request{}, nil},
+		"of another":           {put8(answerNumber, 5), core.Request{}, known},
+		"of no number":         {put64(answerValue, 0), core.Request{}, &unnumbered},
+		"for another request":  {put8(0, answerAgain), core.Request{NoWait: true}, known},
+		"with a board's lease": {put64(answerLeaseID, 1<<63), core.Request{}, known},
+		"with a false fence":   {put64(answerWord, 4096), core.Request{}, known},
+	} {
+		b := head()
+		c.edit(b)
+		if got, err := source.decode(b, c.req, c.known); err == nil {
+			t.Errorf("%s: taken as %+v", name, got)
+		}
+	}
+	if got, err := source.decode(append(head(), 0), core.Request{}, known); err == nil {
+		t.Errorf("with a description: taken as %+v", got)
 	}
 }
 
@@ -202,12 +258,19 @@ func FuzzAnswer(f *testing.F) {
 	for _, l := range examples() {
 		b, _ := appendLease(nil, &l)
 		f.Add(b)
+		b[answerKind] = answerAgain
+		putNumber(b, 1)
+		f.Add(b[:answerDescription])
 	}
+	lease := examples()["segment"]
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if kind, err := kindOf(b); err != nil || kind != answerLease {
+		if kind, err := kindOf(b); err != nil || !grants(kind) {
 			return
 		}
-		grant, err := new(Source).decode(b, core.Request{})
+		known := &described{number: 1, lease: lease, ready: true}
+		known.description, _ = appendLease(nil, &lease)
+		known.description = known.description[answerDescription:]
+		grant, err := new(Source).decode(b, core.Request{}, known)
 		if err != nil {
 			return
 		}
@@ -219,7 +282,7 @@ func FuzzAnswer(f *testing.F) {
 		if !ok {
 			return // elements that share bytes have no strides of their own
 		}
-		if m, err := new(Source).decode(again, core.Request{}); err != nil || !same(l, m.Whole()) {
+		if m, err := new(Source).decode(again, core.Request{}, nil); err != nil || !same(l, m.Whole()) {
 			t.Fatalf("%+v is read again as %+v, %v", l, m.Whole(), err)
 		}
 	})

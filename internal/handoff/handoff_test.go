@@ -336,7 +336,7 @@ func TestLeasesMakeNoGarbageOnTheHost(t *testing.T) {
 	}
 	s := &Source{}
 	if n := testing.AllocsPerRun(100, func() {
-		if _, err := s.decode(answer, core.Request{}); err != nil {
+		if _, err := s.decode(answer, core.Request{}, s.last.Load()); err != nil {
 			t.Fatal(err)
 		}
 	}); n != 0 {

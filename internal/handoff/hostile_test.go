@@ -32,7 +32,10 @@ func TestWildAnswers(t *testing.T) {
 	var good [][]byte
 	for _, l := range examples() {
 		b, _ := appendLease(nil, &l)
-		good = append(good, b)
+		putNumber(b, 1)
+		again := slices.Clone(b[:answerDescription])
+		again[answerKind] = answerAgain
+		good = append(good, b, again)
 	}
 	server, err := ring.NewServer(memory.Bytes(), lanes, 0, func(_, answer []byte) int { return wild(good, answer) }, nil)
 	if err != nil {

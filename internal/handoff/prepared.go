@@ -1,6 +1,7 @@
 package handoff
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -52,22 +53,31 @@ type source struct {
 	Prepared
 	name string
 
-	// What was asked for last, and the answer.
-	req  core.Request
-	last []byte
+	// What was asked for last, and the answer; stands says whether it may be given again.
+	req    core.Request
+	last   []byte
+	stands bool
 }
 
 // again answers as the last time, if the same is asked and the answer would be the same, and gives the
-// length of the answer or 0.
-func (s *source) again(req core.Request, answer []byte) int {
-	if len(s.last) == 0 || s.req != req {
+// length of the answer or 0. A host that knows the description is not told it again.
+func (s *source) again(r *request, answer []byte) int {
+	if !s.stands || s.req != r.req {
 		return 0
 	}
 	id, fence, ok := s.Again()
 	if !ok {
 		return 0
 	}
-	answer = answer[:copy(answer, s.last)]
+	last := s.last
+	known := r.known != 0 && r.known == numberOf(last)
+	if known {
+		last = last[:answerDescription]
+	}
+	answer = answer[:copy(answer, last)]
+	if known {
+		answer[answerKind] = answerAgain
+	}
 	putLeaseID(answer, id)
 	if fence != nil {
 		putFence(answer, fence)
@@ -75,13 +85,9 @@ func (s *source) again(req core.Request, answer []byte) int {
 	return len(answer)
 }
 
-// remember keeps an answer.
-func (s *source) remember(req core.Request, answer []byte) {
-	s.req, s.last = req, append(s.last[:0], answer...)
-}
-
 // sources are the names that the server keeps.
 type sources struct {
+	number   uint32 // of the last description
 	prepare  func(name string) Prepared
 	numbered []*source // nil: not said yet
 	named    map[string]*source
@@ -117,6 +123,17 @@ func (s *sources) find(r *request) *source {
 	}
 	s.numbered[i] = s.make(r.name)
 	return s.numbered[i]
+}
+
+// remember keeps the answer to a request for a source, and numbers its description.
+func (s *sources) remember(of *source, req core.Request, answer []byte) {
+	if of.req == req && len(of.last) > 0 && bytes.Equal(of.last[answerDescription:], answer[answerDescription:]) {
+		putNumber(answer, numberOf(of.last))
+	} else {
+		s.number = max(s.number+1, 1) // 0 is none
+		putNumber(answer, s.number)
+	}
+	of.req, of.last, of.stands = req, append(of.last[:0], answer...), true
 }
 
 // byName gives the source of a name without a number, and keeps the first of those as the host does.

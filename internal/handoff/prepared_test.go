@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/ring"
 )
 
 // preparer is a producer that prepares names, and writes down what it is asked for.
@@ -133,6 +134,55 @@ func TestAgain(t *testing.T) {
 	p.took()
 	if _, err := client.Lease(t.Context(), source, core.Request{}, releases); !errors.Is(err, ErrAsk) || slices.Contains(p.took(), "again") {
 		t.Errorf("%v, or the answer to a request that failed was asked for again", err)
+	}
+}
+
+// TestDescriptionsTravelOnce: a host that has a description is not told it with a further lease, but is for
+// another request and after a change. A description that is the same keeps its number.
+func TestDescriptionsTravelOnce(t *testing.T) {
+	t.Parallel()
+	lease := examples()["segment"]
+	p := &preparer{fake: fake{lease: granting(lease)}}
+	s := &Server{producer: p, sources: newSources(p), ctx: t.Context()}
+	answer := make([]byte, ring.MaxAnswer)
+	ask := func(name string, req core.Request, known uint32) (kind byte, number uint32) {
+		t.Helper()
+		n := s.handle(appendRequest(nil, &request{op: opLease, req: req, name: []byte(name), known: known}), answer)
+		kind, err := kindOf(answer[:n])
+		if err != nil || (kind == answerAgain) != (n == answerDescription) {
+			t.Errorf("%d bytes of kind %d, %v", n, kind, err)
+		}
+		return kind, numberOf(answer)
+	}
+	expect := func(what string, kind, wantKind byte, number, want uint32) {
+		t.Helper()
+		if kind != wantKind || number != want {
+			t.Errorf("%s: kind %d, description %d; want %d, %d", what, kind, number, wantKind, want)
+		}
+	}
+	other := core.Request{Copy: core.CopyNever}
+	_, first := ask("x", core.Request{}, 0)
+	kind, number := ask("x", core.Request{}, first)
+	expect("what is known", kind, answerAgain, number, first)
+	kind, number = ask("x", core.Request{}, 0)
+	expect("what is not known", kind, answerLease, number, first)
+	_, second := ask("y", core.Request{}, first)
+	if second == first || first == 0 {
+		t.Errorf("two names have the descriptions %d and %d", first, second)
+	}
+	p.changed.Store(true)
+	kind, number = ask("x", core.Request{}, first)
+	expect("what was looked at anew and is the same", kind, answerLease, number, first)
+	lease.Framework = "torch"
+	p.mu.Lock()
+	p.lease = granting(lease)
+	p.mu.Unlock()
+	_, changed := ask("x", core.Request{}, first)
+	p.changed.Store(false)
+	kind, number = ask("x", core.Request{}, first)
+	expect("what was known before a change", kind, answerLease, number, changed)
+	if _, elsewhere := ask("x", other, changed); changed == first || elsewhere == changed {
+		t.Errorf("descriptions %d, %d after a change, %d for another request", first, changed, elsewhere)
 	}
 }
 

@@ -33,6 +33,7 @@ type request struct {
 	op       byte
 	req      core.Request
 	source   uint32 // a number for the name, for later requests, or that of an earlier one; 0: none
+	known    uint32 // the number of the description that the host has of the source, for the same request; 0: none
 	name     []byte // empty if an earlier request has said it
 	releases []core.LeaseID
 }
@@ -48,8 +49,9 @@ func appendRequest(b []byte, r *request) []byte {
 	}
 	b = append(b, r.op, flags, byte(r.req.Copy), 0)
 	b = binary.LittleEndian.AppendUint32(b, r.source)
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(r.releases)))
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(r.name)))
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(r.releases)))
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(r.name)))
+	b = binary.LittleEndian.AppendUint32(b, r.known)
 	for _, id := range r.releases {
 		b = binary.LittleEndian.AppendUint64(b, uint64(id))
 	}
@@ -62,7 +64,7 @@ func (r *request) parse(b []byte) error {
 	if len(b) < requestHead {
 		return fmt.Errorf("a request of %d bytes", len(b))
 	}
-	releases, name := binary.LittleEndian.Uint32(b[0x08:]), binary.LittleEndian.Uint32(b[0x0c:])
+	releases, name := binary.LittleEndian.Uint16(b[0x08:]), binary.LittleEndian.Uint16(b[0x0a:])
 	switch op, flags, policy := b[0], b[1], core.CopyPolicy(b[2]); {
 	case op != opLease && op != opRelease:
 		return fmt.Errorf("operation %d", op)
@@ -75,7 +77,7 @@ func (r *request) parse(b []byte) error {
 	}
 	r.op = b[0]
 	r.req = core.Request{Writable: b[1]&flagWritable != 0, NoWait: b[1]&flagNoWait != 0, Copy: core.CopyPolicy(b[2])}
-	r.source = binary.LittleEndian.Uint32(b[0x04:])
+	r.source, r.known = binary.LittleEndian.Uint32(b[0x04:]), binary.LittleEndian.Uint32(b[0x0c:])
 	r.releases = r.releases[:0]
 	for i := range int(releases) {
 		r.releases = append(r.releases, core.LeaseID(binary.LittleEndian.Uint64(b[requestHead+8*i:])))

@@ -95,7 +95,7 @@ func (s *Server) handle(request, answer []byte) int {
 		// Before the releases, so that what is given back and wanted again stays as it is. Anything else
 		// waits for them: their memory may be what it takes.
 		if source = s.sources.find(r); source != nil {
-			n = source.again(r.req, answer)
+			n = source.again(r, answer)
 		}
 	}
 	if n > 0 {
@@ -131,7 +131,7 @@ func (s *Server) release(ids []core.LeaseID) {
 func (s *Server) lease(source *source, asked core.Request, answer []byte) int {
 	ctx, cancel := context.WithTimeout(s.ctx, serveLimit)
 	defer cancel()
-	source.remember(asked, nil)
+	source.stands = false
 	req := asked
 	req.NoWait = true
 	lease, err := source.Lease(ctx, req)
@@ -143,7 +143,7 @@ func (s *Server) lease(source *source, asked core.Request, answer []byte) int {
 		_ = s.producer.Release(s.ctx, lease.ID) // it is leased again by gRPC
 		return putAnswer(answer, answerAsk)
 	}
-	source.remember(asked, b)
+	s.sources.remember(source, asked, b)
 	return len(b)
 }
 

@@ -25,6 +25,7 @@ type Source struct {
 // described is what was last said about an array, and checked.
 type described struct {
 	description []byte
+	number      uint32 // that the plugin knows it by, or 0
 	lease       core.Lease
 
 	// What the check depends on beside the description.
@@ -95,9 +96,9 @@ func (s *Source) isSlow(begin time.Time) bool {
 	return false
 }
 
-// decode reads an answer with a lease from a side that is not trusted, and checks it. A description that
-// was read and checked for the last one is neither again.
-func (s *Source) decode(answer []byte, req core.Request) (Grant, error) {
+// decode reads an answer with a lease from a side that is not trusted, and checks it. The description that
+// was last known when the request was made need not be in the answer, and is neither read nor checked again.
+func (s *Source) decode(answer []byte, req core.Request, last *described) (Grant, error) {
 	if id := leaseIDOf(answer); OnBoard(id) {
 		return Grant{}, fmt.Errorf("lease %#x, which is a number of the host's own", uint64(id))
 	}
@@ -106,9 +107,14 @@ func (s *Source) decode(answer []byte, req core.Request) (Grant, error) {
 		return Grant{}, err
 	}
 	_, ready := fence.(core.Ready)
-	description := answer[answerDescription:]
-	last := s.last.Load()
-	if last == nil || last.req != req || last.ready != ready || !bytes.Equal(last.description, description) {
+	number, description := numberOf(answer), answer[answerDescription:]
+	if answer[answerKind] == answerAgain {
+		if last == nil || last.req != req || number == 0 || number != last.number || len(description) != 0 {
+			return Grant{}, fmt.Errorf("an answer of %d bytes that has the description %d", len(answer), number)
+		}
+		description = last.description
+	}
+	if last == nil || last.req != req || last.ready != ready || last.number != number || !bytes.Equal(last.description, description) {
 		lease, err := describe(description)
 		if err != nil {
 			return Grant{}, err
@@ -117,7 +123,7 @@ func (s *Source) decode(answer []byte, req core.Request) (Grant, error) {
 		if err := lease.Check(req); err != nil {
 			return Grant{}, err
 		}
-		last = &described{bytes.Clone(description), lease, req, ready}
+		last = &described{bytes.Clone(description), number, lease, req, ready}
 		s.last.Store(last)
 	}
 	return Grant{leaseIDOf(answer), fence, &last.lease}, nil
