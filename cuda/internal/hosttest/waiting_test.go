@@ -62,37 +62,115 @@ func TestEndsBesideAWaitingStream(t *testing.T) {
 	if err := waiting.Wait(v); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct {
-		what string
-		end  func() error
-	}{
-		{"the importer of another program, whose views are closed", other.importer.Close},
-		{"pinned memory", unpin},
-		{"a module", module.Close},
-		{"an importer that the waiting stream's context still keeps from ending", func() error {
+	eachInTime(t, busy, []step{
+		{"the end of the importer of another program, whose views are closed", other.importer.Close},
+		{"the end of pinned memory", unpin},
+		{"the end of a module", module.Close},
+		{"the end of an importer that the waiting stream's context still keeps from ending", func() error {
 			return errors.Join(lateView.Close(), late.importer.Close())
 		}},
-		{"memory that nobody has used for a while", func() error {
+		{"the end of memory that nobody has used for a while", func() error {
 			<-time.After(idleTime) // nobody tells when it has gone
 			return nil
 		}},
-		{"nothing; a launch on another stream", func() error {
+		{"a launch on another stream", func() error {
 			return cuda.Launch(calm, f, cuda.Grid{}, ready, uint64(ready.Len()), float32(1), uint64(0))
 		}},
-		{"nothing; the work of another stream", func() error { return calm.Synchronize(t.Context()) }},
-	} {
+		{"the work of another stream", func() error { return calm.Synchronize(t.Context()) }},
+	})
+	goesOn(t, busy, waiting)
+	within(t, "the release of what was closed beside it", released)
+	again, err := cuda.Pin(0, host)
+	if err != nil {
+		t.Fatalf("what was unpinned is pinned still: %v", err)
+	}
+	if err := again(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBeginsBesideAWaitingStream: while a stream waits for one program's work, the host begins to use others,
+// by all routes, and what it has not used before: modules, kernels, streams, pinned memory, copies.
+func TestBeginsBesideAWaitingStream(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(waitingVariable) == "" {
+		alone(t, waitingVariable)
+		return
+	}
+	busy, other := start(t), start(t)
+	handle := busy.alloc(core.RouteCUDAIPC, 4096)
+	v, _ := busy.view(lease(t, handle, busy.fill(handle, 2, true), core.Float32, true))
+	waiting := stream(t)
+	if err := waiting.Wait(v); err != nil {
+		t.Fatal(err)
+	}
+	host := hostView(t, 1024, true)
+	var views []*core.View
+	var s *cuda.Stream
+	var f *cuda.Function
+	var unpin func() error
+	steps := []step{
+		{"to find a kernel of a module", func() error { f = kernel(t, "add"); return nil }},
+		{"to make a stream", func() error { s = stream(t); return nil }},
+		{"to pin memory", func() (err error) { unpin, err = cuda.Pin(0, host); return err }},
+	}
+	for name, c := range routes {
+		steps = append(steps, step{"to open memory, " + name, func() error {
+			handle := other.alloc(c.route, c.sizes...)
+			view, _ := other.view(lease(t, handle, other.fill(handle, 1, false), core.Float32, true))
+			views = append(views, view)
+			return nil
+		}}, step{"to copy, " + name, func() error {
+			last := views[len(views)-1]
+			_, err := cuda.Copy(t.Context(), make([]float32, last.Len()), last)
+			return err
+		}}, step{"to launch, " + name, func() error {
+			last := views[len(views)-1]
+			err := cuda.Launch(s, f, cuda.Grid{}, last, uint64(last.Len()), float32(1), uint64(0))
+			return errors.Join(err, s.Synchronize(t.Context()))
+		}})
+	}
+	steps = append(steps, step{"to launch on pinned memory", func() error {
+		err := cuda.Launch(s, f, cuda.Grid{}, host, uint64(host.Len()), float32(1), uint64(0))
+		return errors.Join(err, s.Synchronize(t.Context()))
+	}})
+	eachInTime(t, busy, steps)
+	goesOn(t, busy, waiting)
+	if err := unpin(); err != nil {
+		t.Error(err)
+	}
+}
+
+// step is something that a stream that waits must not keep from being done.
+type step struct {
+	what string
+	do   func() error
+}
+
+// eachInTime does one thing after the other, and opens busy's gate if one takes too long.
+func eachInTime(t *testing.T, busy *remote, steps []step) {
+	t.Helper()
+	for _, s := range steps {
 		done := make(chan error, 1)
-		go func() { done <- c.end() }()
+		go func() {
+			defer close(done) // also if it has failed the test itself
+			done <- s.do()
+		}()
 		select {
 		case err := <-done:
 			if err != nil {
-				t.Errorf("%s: %v", c.what, err)
+				t.Errorf("%s: %v", s.what, err)
 			}
 		case <-time.After(20 * time.Second):
 			busy.open() // or nothing ends here, either
-			t.Fatalf("the end of %s waits for the stream", c.what)
+			t.Fatalf("%s waits for the stream", s.what)
 		}
 	}
+}
+
+// goesOn fails unless a stream waits until busy's gate is opened.
+func goesOn(t *testing.T, busy *remote, waiting *cuda.Stream) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if err := waiting.Synchronize(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -100,14 +178,6 @@ func TestEndsBesideAWaitingStream(t *testing.T) {
 	}
 	busy.open()
 	if err := waiting.Synchronize(t.Context()); err != nil {
-		t.Error(err)
-	}
-	within(t, "the release of what was closed beside it", released)
-	again, err := cuda.Pin(0, host)
-	if err != nil {
-		t.Fatalf("what was unpinned is pinned still: %v", err)
-	}
-	if err := again(); err != nil {
 		t.Error(err)
 	}
 }
