@@ -14,141 +14,20 @@ import (
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
-// again is a program that changes what a name means, or is.
-type again struct {
-	python string // of the frameworks
-	setup  string
-	moves  []string // statements, each of which may make another array of x, or something else
-}
-
-// The frameworks. Each move is made while a view of what x was before stands, so that the program could
-// take it for what it was.
-func cases(t *testing.T) map[string]again {
-	t.Helper()
-	return map[string]again{
-		"numpy": {
-			python: harness.Python(t),
-			setup: `
-import numpy as np
-class Sub(np.ndarray): pass
-pair = np.arange(1 << 18, dtype="f4")
-`,
-			moves: []string{
-				`x = np.arange(1 << 17, dtype="f8")`,
-				`x = np.arange(1 << 17, dtype="f8") + 1`,
-				`x[5] = 99`,
-				`y = x; x = x.copy(); y[:] = 7`,
-				`del y`,
-				`x = x[::-1]`,
-				`x = x[::2]`,
-				`x = x.base[1:]`,
-				`x = np.arange(1 << 17, dtype="f8")`,
-				`x.shape = (2, 1 << 16)`,
-				`x = x.T`,
-				`x = x.T[1]`,
-				`x = np.arange(1 << 17, dtype="f8")`,
-				`x.flags.writeable = False`,
-				`x.flags.writeable = True`,
-				`x.resize((1 << 16,), refcheck=False)`,
-				`x.resize((1 << 17,), refcheck=False)`,
-				`x = x.view("i8")`,
-				`x = x.view(">i8")`,
-				`x = x.view("M8[s]")`,
-				`x = x.view([("a", "f4"), ("b", "i4")])`,
-				`x = x.view([("a", "i4"), ("b", "f4")])`,
-				`x = x["a"]`,
-				`x = np.arange(1 << 17, dtype="f8").view(Sub)`,
-				`x = x.view(np.ndarray)`,
-				`x = np.ma.array(x, mask=np.arange(1 << 17) == 3)`,
-				`x = x.data`,
-				`x = np.broadcast_to(np.arange(1 << 16, dtype="f8"), (2, 1 << 16))`,
-				`x = pair.view("c8")`,
-				`x = pair.view("c8").real`,
-				`x = np.arange(100, dtype="f8")`,
-				`x = np.zeros((3, 0))`,
-				`x = np.array([None, "a"])`,
-				`x = np.float64(3)`,
-				`x = [1, 2, 3]`,
-				`del x`,
-				`x = np.arange(1 << 17, dtype="f8")`,
-				`y = x; x = y[: 1 << 16]`,
-				`x = y[::2]`,
-			},
-		},
-		"torch": {
-			python: harness.PythonAll(t),
-			setup: `
-import torch
-class Sub(torch.Tensor): pass
-`,
-			moves: []string{
-				`x = torch.arange(1 << 18, dtype=torch.float32)`,
-				`x = x + 1`,
-				`x[5] = 99`,
-				`x.requires_grad_()`,
-				`x.requires_grad_(False)`,
-				`x = torch.nn.Parameter(x)`,
-				`x = x.detach()`,
-				`x.resize_(1 << 17)`,
-				`x.set_(torch.ones(1 << 17))`,
-				`x = x.reshape(2, 1 << 16)`,
-				`x.t_()`,
-				`x = torch._neg_view(x)`,
-				`x = torch._neg_view(x)`,
-				`x = torch.complex(torch.ones(1 << 17), torch.ones(1 << 17))`,
-				`x = x.conj()`,
-				`x = x.imag`,
-				`x = torch.complex(torch.ones(1 << 17), torch.ones(1 << 17)).imag`,
-				`x = torch.ones(1 << 20, dtype=torch.uint8)`,
-				`x = x.view(torch.bool)`,
-				`x = x.view(torch.uint8).view(torch.uint4) if hasattr(torch, "uint4") else x`,
-				`x = x.view(torch.uint8)`,
-				`x = x.view(torch.float8_e5m2)`,
-				`x = torch.ones(1 << 18).as_subclass(Sub)`,
-				`x = x.as_subclass(torch.Tensor)`,
-				`x = x.to_sparse()`,
-				`x = torch.ones(1 << 18).expand(2, 1 << 18)`,
-				`x = torch._lazy_clone(torch.ones(1 << 18)) if hasattr(torch, "_lazy_clone") else x`,
-				`x = torch.ones(1 << 18, device="meta")`,
-				`x = torch.empty(0)`,
-				`x = torch.ones(10)`,
-				`del x`,
-				`x = torch.ones(1 << 18)`,
-				`x.untyped_storage().resize_(0)`,
-			},
-		},
-		"jax": {
-			python: harness.PythonAll(t),
-			setup: `
-import jax, jax.numpy as jnp
-add = jax.jit(lambda a: a + 1, donate_argnums=0)
-`,
-			moves: []string{
-				`x = jnp.arange(1 << 18, dtype="float32")`,
-				`x = x + 1`,
-				`x = add(x)`,
-				`x = x.at[5].set(99)`,
-				`y = x; x = add(x)`,
-				`x = y`,
-				`x = jnp.ones(1 << 18, dtype="bfloat16")`,
-				`x.delete()`,
-				`x = jnp.ones((2, 1 << 17))`,
-				`x = x.T`,
-				`x = jnp.ones(10)`,
-				`x = jax.random.key(0)`,
-				`del x, y`,
-				`x = jnp.ones(1 << 18)`,
-			},
-		},
-	}
-}
-
 // TestKnownAgain changes what a name means in ways that leave as much as possible as it was, and compares
 // the name's views with those by a name that the program looks at anew each time.
 func TestKnownAgain(t *testing.T) {
 	t.Parallel()
+	all := cases(t)
 	for framework, a := range cases(t) {
-		t.Run(framework, func(t *testing.T) {
+		a.setup = small(a.setup)
+		for i, move := range a.moves {
+			a.moves[i] = small(move)
+		}
+		all[framework+", small"] = a
+	}
+	for name, a := range all {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run := harness.Start(t, a.setup+"import remote\nG = globals()\nremote.serve()\n", harness.Options{Python: a.python})
 			var pairs []pair
@@ -302,16 +181,34 @@ remote.serve()
 // TestKnownAgainPublished: a name that is published means that, and not the variable, until it is not.
 func TestKnownAgainPublished(t *testing.T) {
 	t.Parallel()
-	run := harness.Start(t, `
+	const program = `
 import ndbridge, numpy as np, remote
 x, other = np.full(1 << 17, 1.0), np.full(1 << 17, 2.0)
 remote.serve()
-`, harness.Options{})
+`
+	for name, code := range map[string]string{"large": program, "small": small(program)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			knownAgainPublished(t, code)
+		})
+	}
+}
+
+func knownAgainPublished(t *testing.T, code string) {
+	t.Helper()
+	run := harness.Start(t, code, harness.Options{})
 	x := source(t, run, "x")
 	for _, step := range []struct {
 		code string
 		want float64
-	}{{"pass", 1}, {`ndbridge.publish("x", other)`, 2}, {`ndbridge.unpublish("x")`, 1}} {
+	}{
+		{"pass", 1},
+		{`ndbridge.publish("x", other)`, 2},
+		{"other[:] = 3", 3},
+		{`ndbridge.publish("x", x)`, 1},
+		{"x[:] = 4", 4},
+		{`ndbridge.unpublish("x")`, 4},
+	} {
 		run.Remote.Exec(t, step.code)
 		for range 3 {
 			v, err := x.View(t.Context())
@@ -333,17 +230,18 @@ func TestKnownAgainLeavesNothing(t *testing.T) {
 	run := harness.Start(t, `
 import gc, sys, numpy as np, jax.numpy as jnp, torch, remote
 n, t, j = np.zeros(1 << 18, "f4"), torch.zeros(1 << 18), jnp.zeros(1 << 18)
+N, T, J = np.zeros(10, "f4"), torch.zeros(10), jnp.zeros(10)
 def references():
     gc.collect()
-    return [sys.getrefcount(x) for x in (n, t, j)]
+    return [sys.getrefcount(x) for x in (n, t, j, N, T, J)]
 remote.serve()
 `, harness.Options{Python: harness.PythonAll(t)})
-	for _, name := range []string{"n", "t", "j"} {
+	for _, name := range []string{"n", "t", "j", "N", "T", "J"} {
 		closeView(t, run.View(t, name)) // what comes with a framework's first view
 	}
 	run.NoLeases(t)
 	before := harness.Eval[[]int](t, run.Remote, "references()")
-	for _, name := range []string{"n", "t", "j"} {
+	for _, name := range []string{"n", "t", "j", "N", "T", "J"} {
 		var views []*core.View
 		x := source(t, run, name)
 		for range 40 {
@@ -371,11 +269,21 @@ remote.serve()
 // is seen as what it is.
 func TestKnownAgainUsesMemoryAgain(t *testing.T) {
 	t.Parallel()
+	for _, bits := range []int{17, 7} {
+		t.Run(fmt.Sprintf("%d elements", 1<<bits), func(t *testing.T) {
+			t.Parallel()
+			usesMemoryAgain(t, bits)
+		})
+	}
+}
+
+func usesMemoryAgain(t *testing.T, bits int) {
+	t.Helper()
 	run := harness.Start(t, "import numpy as np, remote\nremote.serve()\n", harness.Options{})
 	x := source(t, run, "x")
 	places := map[int64]bool{}
 	for i := range 100 {
-		run.Remote.Exec(t, fmt.Sprintf(`x = None; x = np.full(1 << 17, %d.0)`, i))
+		run.Remote.Exec(t, fmt.Sprintf(`x = None; x = np.full(1 << %d, %d.0)`, bits, i))
 		for range 3 {
 			v, err := x.View(t.Context())
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ndbridge/ndbridge/adapters/kit/program/failure"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/lookup"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
@@ -87,7 +88,7 @@ func (p *Program) Arrays(ctx context.Context) iter.Seq2[core.Entry, error] {
 			}
 		}
 		if err != nil {
-			yield(core.Entry{}, about("list", "", "", p.orEnd(err)))
+			yield(core.Entry{}, failure.About("list", "", "", p.orEnd(err)))
 		}
 	}
 }
@@ -179,6 +180,6 @@ func (p *Program) entry(g *py.GIL, name string, o py.Object, named bool) (e core
 			r.drop(g)
 		}
 	}
-	e.Err = about("list", name, f.name, err)
+	e.Err = failure.About("list", name, f.name, err)
 	return e, true
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/failure"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/lookup"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
@@ -31,7 +32,7 @@ const maxLockedCopy = 64 << 10
 func (p *Program) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
 	path, err := names.Parse(name)
 	if err != nil {
-		return core.Lease{}, about("lease", "", "", err)
+		return core.Lease{}, failure.About("lease", "", "", err)
 	}
 	ctx, cancel := patience(ctx)
 	defer cancel()
@@ -40,15 +41,15 @@ func (p *Program) Lease(ctx context.Context, name string, req core.Request) (cor
 	for delay := firstPoll; ; delay = min(2*delay, lastPoll) {
 		ended, changed, endErr := p.state.Watch()
 		if endErr != nil {
-			return core.Lease{}, about("lease", name, "", endErr)
+			return core.Lease{}, failure.About("lease", name, "", endErr)
 		}
 		lease, err := p.tryLease(ctx, path, req)
 		missing, isMissing := errors.AsType[*lookup.MissingError](err)
 		switch {
 		case !isMissing:
-			return lease, about("lease", name, "", p.orEnd(err))
+			return lease, failure.About("lease", name, "", p.orEnd(err))
 		case ended || req.NoWait:
-			return core.Lease{}, about("lease", name, "", lookup.NotFound(err))
+			return core.Lease{}, failure.About("lease", name, "", lookup.NotFound(err))
 		}
 		timer.Reset(delay)
 		select {
@@ -115,7 +116,7 @@ func (p *Program) tryLease(ctx context.Context, path names.Path, req core.Reques
 func (p *Program) grant(ctx context.Context, g *py.GIL, t published.Target, req core.Request, n *prepared) (core.Lease, error) {
 	f, r, err := p.read(g, t, n)
 	if err != nil {
-		return core.Lease{}, about("lease", "", f.name, err)
+		return core.Lease{}, failure.About("lease", "", f.name, err)
 	}
 	defer r.drop(g)
 	want := kit.Want{Writable: req.Writable, NoCopy: p.copyPolicy(f, req.Copy) == core.CopyNever}
@@ -124,12 +125,15 @@ func (p *Program) grant(ctx context.Context, g *py.GIL, t published.Target, req 
 	}
 	place, err := p.place(ctx, g, r, want, n != nil)
 	if err != nil {
-		return core.Lease{}, about("lease", "", f.name, err)
+		return core.Lease{}, failure.About("lease", "", f.name, err)
 	}
 	if n != nil {
 		n.recognise(g, t.Object, r, place)
 	}
 	lease, _, err := p.enter(f, r, place, req.Writable) //nolint:contextcheck // nothing of it waits
+	if n != nil && n.seen != nil && place.Route == core.RouteStaged {
+		n.copied = &copied{r.array.Array, lease, req}
+	}
 	return lease, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/failure"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/lookup"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
@@ -24,18 +25,18 @@ import (
 func (p *Program) Publish(g *py.GIL, name string, o py.Object) error {
 	path, err := names.Parse(name)
 	if err != nil {
-		return about("publish", "", "", err)
+		return failure.About("publish", "", "", err)
 	}
 	p.board.WithdrawStale(g, &p.published)
 	t := published.Target{Object: o}
 	err = g.Nested(func() error {
 		f, plan, err := p.plan(g, o, nil)
 		if err != nil {
-			return about("inspect", "", f.name, err)
+			return failure.About("inspect", "", f.name, err)
 		}
 		r, err := p.look(g, o, f, &plan)
 		if err != nil {
-			return about("inspect", "", f.name, err)
+			return failure.About("inspect", "", f.name, err)
 		}
 		defer r.drop(g)
 		if t.Mark, err = p.mark(g, o, f, r); err != nil || r.array.Pointer != nil || r.temporary {
@@ -47,7 +48,7 @@ func (p *Program) Publish(g *py.GIL, name string, o py.Object) error {
 		return nil
 	})
 	if err != nil {
-		return about("publish", name, "", err)
+		return failure.About("publish", name, "", err)
 	}
 	g.Keep(o)
 	before, refused := p.published.Put(path.String(), t)
@@ -71,7 +72,7 @@ func (p *Program) mark(g *py.GIL, o py.Object, f owner, r *reading) (*export.Mar
 		}
 		stream, ok, err := s.CurrentStream(g, env, o)
 		if err != nil {
-			return nil, about("inspect", "", f.name, err)
+			return nil, failure.About("inspect", "", f.name, err)
 		}
 		if ok {
 			return p.router.GPU().Mark(*r.array.Pointer, stream)

@@ -28,6 +28,8 @@ var _ handoff.Preparer = (*Program)(nil)
 // another on the same stands, the next one needs no new look: what stands keeps its block of the shared
 // heap, or what the framework has of a GPU, from being used for anything else, so memory at the same address
 // is the same memory. Of a GPU's the driver is asked nevertheless, since programs can free that by hand.
+//
+// Of an array that was copied it remembers where that is, to copy it again without asking the framework.
 type prepared struct {
 	program *Program
 	path    names.Path
@@ -38,6 +40,14 @@ type prepared struct {
 	kept    py.Object  // that seen tells apart by its address
 	granted kit.Standing
 	ordered *cuda.Pointer // memory of a GPU that each lease needs a fence of its own for
+	copied  *copied       // the object of the last lease was copied
+}
+
+// copied is an array that each lease has a copy of.
+type copied struct {
+	array kit.Array
+	lease core.Lease // but for its ID, its layout and its handle
+	req   core.Request
 }
 
 // Prepare implements [handoff.Preparer]. There is one ring, and so one thread.
@@ -52,7 +62,7 @@ func (p *Program) Prepare(name string) handoff.Prepared {
 // Lease implements [handoff.Prepared]. The errors are for nobody to read.
 func (n *prepared) Lease(ctx context.Context, req core.Request) (lease core.Lease, err error) {
 	p := n.program
-	n.seen, n.granted, n.ordered = nil, kit.Standing{}, nil
+	n.granted, n.ordered = kit.Standing{}, nil
 	if n.err != nil {
 		return core.Lease{}, n.err
 	}
@@ -69,22 +79,38 @@ func (n *prepared) Lease(ctx context.Context, req core.Request) (lease core.Leas
 			return err
 		}
 		defer t.Close()
+		if c := n.copied; c != nil && c.req == req && g.Same(t.Object, n.seen) {
+			lease, err = p.copyAgain(ctx, c)
+			return err
+		}
+		n.seen, n.copied = nil, nil
 		lease, err = p.grant(ctx, g, t, req, n)
 		return err
 	})
 	if err != nil {
 		return core.Lease{}, err
 	}
-	if n.seen != nil {
+	if n.seen != nil && n.copied == nil {
 		n.granted = p.leases.Standing(lease.ID)
 	}
 	return lease, nil
 }
 
+// copyAgain leases another copy of an array, which is where it was. The GIL is held: so nobody frees it.
+func (p *Program) copyAgain(ctx context.Context, c *copied) (core.Lease, error) {
+	place, err := p.router.Stage(ctx, c.array, c.lease.Reason)
+	if err != nil {
+		return core.Lease{}, err
+	}
+	lease := c.lease
+	lease.Layout = place.Layout
+	return p.leases.GrantMemory(lease, place.Memory, place.Drop) //nolint:contextcheck // a grant takes no time
+}
+
 // Again implements [handoff.Prepared].
 func (n *prepared) Again() (id core.LeaseID, fence core.Fence, ok bool) {
 	p := n.program
-	if n.seen == nil || p.state.Failed() != nil || p.published.Has(n.path.Root) || !p.thread.Same(n.key, n.seen) {
+	if n.seen == nil || n.copied != nil || p.state.Failed() != nil || p.published.Has(n.path.Root) || !p.thread.Same(n.key, n.seen) {
 		return 0, nil, false
 	}
 	if n.ordered == nil {
@@ -101,7 +127,7 @@ func (n *prepared) Again() (id core.LeaseID, fence core.Fence, ok bool) {
 // look takes a glance at an object that is going to be leased.
 func (n *prepared) look(g *py.GIL, a Adapter, env *Env, o py.Object) (err error) {
 	r, ok := a.(Recogniser)
-	if !ok || n.program.published.Has(n.path.String()) {
+	if !ok {
 		return nil
 	}
 	if n.key, err = g.Interned(n.path.Root); err != nil {
@@ -118,7 +144,8 @@ func (n *prepared) look(g *py.GIL, a Adapter, env *Env, o py.Object) (err error)
 }
 
 // recognise decides whether an object that has been placed is to be known again, and sees to it that what
-// it is known by lives as long as the lease.
+// it is known by lives as long as the lease. An object that is known by its own address alone is not, if no
+// lease keeps it.
 func (n *prepared) recognise(g *py.GIL, o py.Object, r *reading, place kit.Placement) {
 	if n.seen == nil {
 		return
@@ -155,7 +182,8 @@ func (n *prepared) known(r *reading, route core.Route) bool {
 	case r.temporary:
 		return false
 	case !r.array.OnGPU:
-		return route == core.RouteSharedHeap && r.array.Pointer == nil
+		again := route == core.RouteSharedHeap || route == core.RouteStaged && n.seen.Itself() == 0
+		return again && r.array.Pointer == nil
 	case route.Copied() || r.order.Mark != nil || r.order.Stream != 0:
 		return false
 	default:

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/failure"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/heap"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/progress"
@@ -128,16 +129,16 @@ const infoPatience = 200 * time.Millisecond
 // Info implements [core.Producer].
 func (p *Program) Info(ctx context.Context) (core.Info, error) {
 	if err := ctx.Err(); err != nil {
-		return core.Info{}, about("info", "", "", err)
+		return core.Info{}, failure.About("info", "", "", err)
 	}
 	short, cancel := context.WithTimeout(ctx, infoPatience)
 	defer cancel()
 	err := p.interp.Do(short, p.refresh)
 	if ctx.Err() != nil {
-		return core.Info{}, about("info", "", "", err)
+		return core.Info{}, failure.About("info", "", "", err)
 	}
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return core.Info{}, about("info", "", "", err)
+		return core.Info{}, failure.About("info", "", "", err)
 	}
 	return p.describe(), nil
 }

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/failure"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
@@ -104,37 +104,8 @@ func (r *reader) read(g *py.GIL, o py.Object) (*reading, error) {
 			Remedy: "name an array, or an object with DLPack, the array interface or the buffer protocol",
 		}
 	}
-	return nil, allRefused(refusals)
+	return nil, failure.Refused(refusals)
 }
-
-// allRefused makes one error of several refusals, in the category of the first.
-func allRefused(refusals []error) error {
-	if len(refusals) == 1 {
-		return refusals[0]
-	}
-	first := about("", "", "", refusals[0])
-	e, _ := errors.AsType[*core.Error](first)
-	all := *e
-	all.Err = &refusedError{refusals}
-	return &all
-}
-
-// refusedError tells of every refusal, but has the identity of the first only, since an error has
-// one category.
-type refusedError struct{ refusals []error }
-
-func (e *refusedError) Error() string {
-	var texts []string
-	for _, r := range e.refusals {
-		if inner, ok := errors.AsType[*core.Error](r); ok && inner.Err != nil {
-			r = inner.Err
-		}
-		texts = append(texts, r.Error())
-	}
-	return strings.Join(texts, "; then ")
-}
-
-func (e *refusedError) Unwrap() error { return e.refusals[0] }
 
 // protocols gives those of the plan. DLPack from C orders nothing.
 func (r *reader) protocols() []Protocol {

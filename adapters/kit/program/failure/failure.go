@@ -1,0 +1,72 @@
+// Package failure says of errors what was tried, on what, and by whom.
+package failure
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// arrayWord stands in the remedies of quirks for the name of the array that was asked for.
+const arrayWord = "{array}"
+
+// About says what was tried, on what, and by whom, in front of an error.
+func About(op, name, adapter string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := core.Error{Kind: kindOf(err), Err: err}
+	if inner, ok := errors.AsType[*core.Error](err); ok && error(inner) == err { //nolint:errorlint // the very same
+		e = *inner
+	}
+	e.Op, e.Array, e.Adapter = op, cmp.Or(name, e.Array), cmp.Or(e.Adapter, adapter)
+	if e.Array != "" {
+		e.Remedy = strings.ReplaceAll(e.Remedy, arrayWord, e.Array)
+	}
+	return &e
+}
+
+// kindOf finds the category of an error that may have none.
+func kindOf(err error) error {
+	if e, ok := errors.AsType[*core.Error](err); ok && e.Kind != nil {
+		return e.Kind
+	}
+	for _, kind := range []error{context.Canceled, context.DeadlineExceeded, core.ErrPython} {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	return core.ErrUnavailable
+}
+
+// Refused makes one error of several refusals, in the category of the first.
+func Refused(refusals []error) error {
+	if len(refusals) == 1 {
+		return refusals[0]
+	}
+	first := About("", "", "", refusals[0])
+	e, _ := errors.AsType[*core.Error](first)
+	all := *e
+	all.Err = &refusedError{refusals}
+	return &all
+}
+
+// refusedError tells of every refusal, but has the identity of the first only, since an error has
+// one category.
+type refusedError struct{ refusals []error }
+
+func (e *refusedError) Error() string {
+	var texts []string
+	for _, r := range e.refusals {
+		if inner, ok := errors.AsType[*core.Error](r); ok && inner.Err != nil {
+			r = inner.Err
+		}
+		texts = append(texts, r.Error())
+	}
+	return strings.Join(texts, "; then ")
+}
+
+func (e *refusedError) Unwrap() error { return e.refusals[0] }
