@@ -131,7 +131,7 @@ func (p *Program) grant(ctx context.Context, g *py.GIL, t published.Target, req 
 		n.recognise(g, t.Object, r, place)
 	}
 	lease, _, err := p.enter(f, r, place, req.Writable) //nolint:contextcheck // nothing of it waits
-	if n != nil && n.seen != nil && place.Route == core.RouteStaged {
+	if n != nil && n.seen != nil && n.seen.Itself() == 0 && place.Route == core.RouteStaged {
 		n.copied = &copied{r.array.Array, lease, req}
 	}
 	return lease, err
@@ -142,7 +142,7 @@ func (p *Program) grant(ctx context.Context, g *py.GIL, t published.Target, req 
 func (p *Program) enter(f owner, r *reading, place kit.Placement, writable bool) (core.Lease, *holds.Kept, error) {
 	var kept *holds.Kept
 	drop := place.Drop
-	if r.hold && !place.Route.Copied() && place.Route != core.RouteEmpty {
+	if r.hold && (r.holdCopied || !place.Route.Copied()) && place.Route != core.RouteEmpty {
 		kept = holds.Keep(r.holds)
 		r.holds = nil
 		drop = func() {

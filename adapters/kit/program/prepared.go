@@ -29,7 +29,8 @@ var _ handoff.Preparer = (*Program)(nil)
 // heap, or what the framework has of a GPU, from being used for anything else, so memory at the same address
 // is the same memory. Of a GPU's the driver is asked nevertheless, since programs can free that by hand.
 //
-// Of an array that was copied it remembers where that is, to copy it again without asking the framework.
+// Of an array that was copied it remembers where that is, to copy it again without asking the framework. A
+// copy of what does not change is granted again, as memory is that is shared.
 type prepared struct {
 	program *Program
 	path    names.Path
@@ -144,8 +145,7 @@ func (n *prepared) look(g *py.GIL, a Adapter, env *Env, o py.Object) (err error)
 }
 
 // recognise decides whether an object that has been placed is to be known again, and sees to it that what
-// it is known by lives as long as the lease. An object that is known by its own address alone is not, if no
-// lease keeps it.
+// it is known by lives as long as the lease.
 func (n *prepared) recognise(g *py.GIL, o py.Object, r *reading, place kit.Placement) {
 	if n.seen == nil {
 		return
@@ -160,7 +160,7 @@ func (n *prepared) recognise(g *py.GIL, o py.Object, r *reading, place kit.Place
 		n.ordered = r.array.Pointer
 	}
 	if itself := n.seen.Itself(); itself != 0 {
-		r.hold = true
+		r.hold, r.holdCopied = true, true
 		r.holds = append(r.holds, holds.Hold{Object: g.Keep(itself)})
 	}
 	if other := n.seen.Object(); other != n.kept {
@@ -182,8 +182,7 @@ func (n *prepared) known(r *reading, route core.Route) bool {
 	case r.temporary:
 		return false
 	case !r.array.OnGPU:
-		again := route == core.RouteSharedHeap || route == core.RouteStaged && n.seen.Itself() == 0
-		return again && r.array.Pointer == nil
+		return (route == core.RouteSharedHeap || route == core.RouteStaged) && r.array.Pointer == nil
 	case route.Copied() || r.order.Mark != nil || r.order.Stream != 0:
 		return false
 	default:
