@@ -197,7 +197,7 @@ func (s *staging) close() {
 // there are no words to look at.
 func (s *staging) sort() {
 	s.late = slices.DeleteFunc(s.late, func(b *Block) bool {
-		if b.copied != nil && (s.closed || !b.copied.reached()) {
+		if b.copied != nil && (s.closed || !b.place.done(b.copied)) {
 			return false
 		}
 		b.copied = nil
@@ -224,6 +224,10 @@ func (s *staging) excess() []*Block {
 
 func freeAll(blocks []*Block) {
 	for _, b := range blocks {
-		_ = b.place.in(b.free) // or it went with its context
+		if !b.place.left() {
+			_ = b.place.in(b.free) // or it went with its context
+		} else if b.file != nil {
+			b.file.Close() //nolint:errcheck // nothing was written; and its address may be another's now
+		}
 	}
 }

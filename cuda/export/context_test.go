@@ -10,9 +10,9 @@ import (
 	"github.com/ndbridge/ndbridge/cuda/internal/driver"
 )
 
-// TestContextComesAgain: a program resets its device while work is under way whose end a host waits for.
-// The next context may have the handle of the first. The fence is reached nonetheless, and arrays of the
-// next context are ordered as ever.
+// TestContextComesAgain: a program resets its device while work is under way whose end a host waits for, a
+// copy among it. The next context may have the handle of the first. The fence is reached nonetheless, and
+// arrays of the next context are ordered and copied as ever.
 func TestContextComesAgain(t *testing.T) { //nolint:paralleltest // nobody else may keep the primary context
 	p := newProgram(t)
 	p.work(p.slow, 300e6)
@@ -22,6 +22,11 @@ func TestContextComesAgain(t *testing.T) { //nolint:paralleltest // nobody else 
 	if err != nil || !ok || word == nil {
 		t.Fatal(word, ok, err)
 	}
+	const size = 2 << 20
+	block, err := p.Allocate(q, size)
+	check(t, err)
+	block.Copied(word)
+	p.Free(block)
 	q.Close()
 	page, err := word.Page.Open(false)
 	check(t, err)
@@ -30,6 +35,9 @@ func TestContextComesAgain(t *testing.T) { //nolint:paralleltest // nobody else 
 	p.enter()
 	next := p.queue()
 	defer next.Close()
+	later, err := p.Allocate(next, size)
+	check(t, err)
+	defer p.Free(later)
 	var data [4]byte
 	for deadline := time.Now().Add(10 * time.Second); binary.NativeEndian.Uint32(data[:]) != word.Value; time.Sleep(time.Millisecond) {
 		if _, err := page.ReadAt(data[:], word.Offset); err != nil {

@@ -19,6 +19,7 @@ type place struct {
 
 	mu      sync.Mutex
 	closed  bool
+	gone    bool     // its context is there no more
 	idle    []*Queue // given back, the latest last
 	pages   []*Page
 	slots   []*slot // on the pages, in order
@@ -45,7 +46,7 @@ func (p *place) in(f func() error) error {
 // handle may be that of another one.
 func (p *place) close(gone bool) error {
 	p.mu.Lock()
-	p.closed = true
+	p.closed, p.gone = true, gone
 	if p.stop != nil {
 		p.stop()
 	}
@@ -72,6 +73,20 @@ func (p *place) close(gone bool) error {
 	p.mu.Unlock()
 	p.watch.Wait()
 	return errors.Join(errs...)
+}
+
+// done says whether nobody has to wait for a word any more: it was reached, or will never be.
+func (p *place) done(w *Word) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed || w.reached() // the pages of a place that was closed are not there any more
+}
+
+// left says whether the context is known to be there no more, with all that was made in it.
+func (p *place) left() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.gone
 }
 
 // unwritten gives the slots that streams are yet to write: all, or those of a page. p is locked.
