@@ -21,7 +21,7 @@ func TestForkedChildEndsAsWithPythonAlone(t *testing.T) {
 		"exit text":    "raise SystemExit('gone')",
 		"raise":        "1/0",
 		"thread":       "import threading, time; threading.Thread(target=lambda: (time.sleep(.05), print('thread'))).start()",
-		"fork again":   "print('child'); os.fork() and os.wait()",
+		"fork again":   "print('child', flush=True); os.fork() and os.wait()",
 		"exit handler": "import atexit; atexit.register(print, 'atexit')",
 		"interrupt":    "raise KeyboardInterrupt",
 	}
