@@ -223,6 +223,35 @@ func knownAgainPublished(t *testing.T, code string) {
 	}
 }
 
+// TestKnownAgainPublishedWithDots: a name with dots that is published is not the variable that it begins with,
+// be that the array that was published under it before.
+func TestKnownAgainPublishedWithDots(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, `
+import ndbridge, numpy as np, remote
+x, other = np.full(1 << 17, 1.0), np.full(1 << 17, 2.0)
+ndbridge.publish("x.y", x)
+remote.serve()
+`, harness.Options{})
+	y := source(t, run, "x.y")
+	for _, step := range []struct {
+		code string
+		want float64
+	}{{"pass", 1}, {`ndbridge.publish("x.y", other)`, 2}, {`ndbridge.publish("x.y", x)`, 1}} {
+		run.Remote.Exec(t, step.code)
+		for range 3 {
+			v, err := y.View(t.Context(), hostplugin.Writable()) // what is read only is on the board
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer closeView(t, v)
+			if got := slice[float64](t, v)[0]; got != step.want {
+				t.Errorf("after %s: %v, want %v", step.code, got, step.want)
+			}
+		}
+	}
+}
+
 // TestKnownAgainLeavesNothing: leases on one array, given back in any order and by both ways, keep it as
 // long as one of them stands and no longer.
 func TestKnownAgainLeavesNothing(t *testing.T) {
