@@ -131,7 +131,7 @@ func (p *Program) grant(ctx context.Context, g *py.GIL, t published.Target, req 
 		n.recognise(g, t.Object, r, place)
 	}
 	lease, _, err := p.enter(f, r, place, req.Writable) //nolint:contextcheck // nothing of it waits
-	if n != nil && n.seen != nil && n.seen.Itself() == 0 && place.Route == core.RouteStaged {
+	if n != nil && n.seen != nil && n.copiesAnew(place.Route) {
 		n.copied = &copied{r.array.Array, lease, req}
 	}
 	return lease, err

@@ -174,14 +174,18 @@ func (n *prepared) recognise(g *py.GIL, o py.Object, r *reading, place kit.Place
 	}
 }
 
+// copiesAnew says whether each lease has a copy of its own: the array may change.
+func (n *prepared) copiesAnew(route core.Route) bool {
+	return route == core.RouteStaged && n.seen.Itself() == 0
+}
+
 // known says whether an array by this route can be known again. Nothing is granted again that was published:
 // [prepared.Again] looks at global variables only. On a GPU the order that the next lease needs
 // must be known, too: it is that of everything in the context, or, of an object that does not change, the
 // one that its framework has given the first.
 func (n *prepared) known(r *reading, route core.Route) bool {
-	copiedAnew := route == core.RouteStaged && n.seen.Itself() == 0
 	switch {
-	case r.temporary, !copiedAnew && n.program.published.Has(n.path.String()):
+	case r.temporary, !n.copiesAnew(route) && n.program.published.Has(n.path.String()):
 		return false
 	case !r.array.OnGPU:
 		return (route == core.RouteSharedHeap || route == core.RouteStaged) && r.array.Pointer == nil

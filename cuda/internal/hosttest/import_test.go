@@ -4,7 +4,6 @@ package hosttest
 
 import (
 	"errors"
-	"os"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -85,15 +84,10 @@ func TestOpenedOnce(t *testing.T) {
 	}
 }
 
-// readOnlyVariable makes the test binary write where it may not, in a process without other tests: a
-// driver that notices it late breaks the context.
-const readOnlyVariable = "NDTEST_CUDA_READ_ONLY"
-
 // TestReadOnly: kernels of the host cannot write to memory of a lease that is not writable.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(readOnlyVariable) == "" {
-		alone(t, readOnlyVariable)
+	if !alone(t) { // a driver that notices it late breaks the context
 		return
 	}
 	r := start(t)

@@ -321,14 +321,21 @@ func within(t *testing.T, what string, done <-chan struct{}) {
 	}
 }
 
-// alone runs this one test again in a process of its own, with a variable set.
-func alone(t *testing.T, variable string) {
+// aloneVariable makes the test binary run a test whose process has no other tests.
+const aloneVariable = "NDTEST_CUDA_ALONE"
+
+// alone reports whether this process runs no other test. If it does, the test is run in one that does not.
+func alone(t *testing.T) bool {
 	t.Helper()
+	if os.Getenv(aloneVariable) != "" {
+		return true
+	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1")
-	cmd.Env = append(os.Environ(), variable+"=1")
+	cmd.Env = append(os.Environ(), aloneVariable+"=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
+	return false
 }
 
 // unavailable fails unless the error says that the program is gone, and why.

@@ -5,17 +5,12 @@ package hosttest
 import (
 	"context"
 	"errors"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda"
 )
-
-// waitingVariable makes the test binary run a test whose streams wait for long, in a process without
-// other tests.
-const waitingVariable = "NDTEST_CUDA_WAITING"
 
 // used lets the host open and copy an array of each kind, and gives them back.
 func used(t *testing.T, r *remote) {
@@ -39,8 +34,7 @@ func used(t *testing.T, r *remote) {
 // keep all others out meanwhile, are made when it waits no longer.
 func TestEndsBesideAWaitingStream(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(waitingVariable) == "" {
-		alone(t, waitingVariable)
+	if !alone(t) { // its streams wait for long
 		return
 	}
 	busy, idle, other, late := start(t), start(t), start(t), start(t)
@@ -93,8 +87,7 @@ func TestEndsBesideAWaitingStream(t *testing.T) {
 // by all routes, and what it has not used before: modules, kernels, streams, pinned memory, copies.
 func TestBeginsBesideAWaitingStream(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(waitingVariable) == "" {
-		alone(t, waitingVariable)
+	if !alone(t) { // its streams wait for long
 		return
 	}
 	busy, other := start(t), start(t)
@@ -186,8 +179,7 @@ func goesOn(t *testing.T, busy *remote, waiting *cuda.Stream) {
 // the kernel, nor keeps other calls waiting for it.
 func TestEndsBesideAKernel(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(waitingVariable) == "" {
-		alone(t, waitingVariable)
+	if !alone(t) { // its streams wait for long
 		return
 	}
 	const kernelTime = 3 * time.Second
