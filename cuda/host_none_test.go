@@ -14,7 +14,7 @@ func TestAHostWithoutCUDASaysSo(t *testing.T) {
 	i := NewImporter(nil)
 	_, _, memory := i.Memory(t.Context(), core.Lease{Handle: core.CUDAIPC{ID: 1, Size: 1}}, nil)
 	_, stream := NewStream(0)
-	_, module := LoadModule(0, nil)
+	_, module := LoadModule(t.Context(), 0, nil)
 	for what, err := range map[string]error{"Memory": memory, "NewStream": stream, "LoadModule": module} {
 		if !errors.Is(err, core.ErrUnsupported) {
 			t.Errorf("%s: %v, want one that matches ErrUnsupported", what, err)

@@ -1,7 +1,9 @@
 package cuda
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -29,16 +31,21 @@ type Function struct {
 // LoadModule compiles PTX text for a device, by its index in this process (see [Devices]). The caller
 // closes the module. Text that the driver does not take is an error that wraps core.ErrConfig, or
 // core.ErrVersion if it is too new for the driver.
-func LoadModule(device int, ptx []byte) (*Module, error) {
+//
+// The driver may have to wait for all streams to bring code to a GPU, and takes no other call meanwhile. So
+// while a stream of this package waits for a program, LoadModule waits until none does, or until ctx ends:
+// load modules, and find their functions, before work waits for views.
+func LoadModule(ctx context.Context, device int, ptx []byte) (*Module, error) {
 	const op = "load module"
 	g, err := openPrimary(op, device)
 	if err != nil {
 		return nil, err
 	}
 	m := &Module{gpu: g}
-	err = g.Do(func() (err error) { m.handle, err = driver.ModuleLoadData(string(ptx)); return err })
+	load := func() (err error) { m.handle, err = driver.ModuleLoadData(string(ptx)); return err }
+	err = primary.Streams.Do(ctx, func() error { return g.Do(load) })
 	if err != nil {
-		return nil, failed(op, "", errors.Join(err, g.Close()))
+		return nil, notLoaded(ctx, op, "", errors.Join(err, g.Close()))
 	}
 	return m, nil
 }
@@ -53,12 +60,24 @@ func (m *Module) use(f func() error) error {
 	return f()
 }
 
-// Function finds a kernel by its name, or an error that wraps core.ErrNotFound.
-func (m *Module) Function(name string) (*Function, error) {
+// notLoaded says what went wrong, or that ctx ended before the driver was called.
+func notLoaded(ctx context.Context, op, name string, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		return &core.Error{
+			Op: op, Array: name, Kind: ctx.Err(), Err: fmt.Errorf("streams wait for a program: %w", context.Cause(ctx)),
+			Remedy: "load modules and find their functions before work waits for views",
+		}
+	}
+	return about(op, name, err)
+}
+
+// Function finds a kernel by its name, or an error that wraps core.ErrNotFound. The driver loads the kernel
+// then (NVIDIA's CUDA programming guide, "Lazy Loading"), so it waits as [LoadModule] does.
+func (m *Module) Function(ctx context.Context, name string) (*Function, error) {
 	f := &Function{module: m, name: name}
-	err := m.use(func() error { return m.gpu.Do(f.find) })
-	if err != nil {
-		return nil, about("find function", name, err)
+	find := func() error { return m.gpu.Do(f.find) }
+	if err := primary.Streams.Do(ctx, func() error { return m.use(find) }); err != nil {
+		return nil, notLoaded(ctx, "find function", name, err)
 	}
 	return f, nil
 }

@@ -57,12 +57,12 @@ func double(ctx context.Context, signal *core.View) (values []float32, err error
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stream.Close()) }()
-	module, err := cuda.LoadModule(signal.Device().Index, ptx)
+	module, err := cuda.LoadModule(ctx, signal.Device().Index, ptx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, module.Close()) }()
-	scale, err := module.Function("scale")
+	scale, err := module.Function(ctx, "scale")
 	if err != nil {
 		return nil, err
 	}

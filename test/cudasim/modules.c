@@ -8,6 +8,7 @@
 struct function {
 	const struct kernel *kernel;
 	struct module *module;
+	bool loaded; /* on a GPU */
 	struct function *next;
 };
 
@@ -21,7 +22,7 @@ static struct module *modules;
 
 static void add_function(struct module *m, const struct kernel *k) {
 	struct function *f = must(calloc(1, sizeof *f));
-	*f = (struct function){k, m, m->functions};
+	*f = (struct function){.kernel = k, .module = m, .next = m->functions};
 	m->functions = f;
 	handle_add(FUNCTION, f);
 }
@@ -74,6 +75,7 @@ void context_free_modules(struct context *c) {
 CUresult cuModuleLoadData(CUmodule *out, const void *image) {
 	struct context *c;
 	TRY(enter_context(&c));
+	settle_context(c);
 	return leave(module_new(c, image, (struct module **)out));
 }
 
@@ -111,12 +113,21 @@ CUresult cuModuleUnload(CUmodule handle) {
 	return unload(handle);
 }
 
+/* Brings a function to a GPU, unless it is there. */
+static void function_load(struct function *f, struct context *c) {
+	if (!f->loaded)
+		settle_context(c);
+	f->loaded = true;
+}
+
 static CUresult function_named(const void *handle, const char *name, struct function **out) {
 	TRY(enter());
 	if (!handle_is(MODULE, handle))
 		return leave(CUDA_ERROR_INVALID_HANDLE);
 	for (struct function *f = ((struct module *)handle)->functions; f; f = f->next) {
 		if (!strcmp(f->kernel->name, name)) {
+			if (f->module->context)
+				function_load(f, f->module->context);
 			*out = f;
 			return leave(CUDA_SUCCESS);
 		}
@@ -137,7 +148,7 @@ CUresult cuModuleGetGlobal(CUdeviceptr *out, size_t *size, CUmodule handle, cons
 }
 
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode) {
-	*mode = CU_MODULE_EAGER_LOADING;
+	*mode = CU_MODULE_LAZY_LOADING;
 	return CUDA_SUCCESS;
 }
 
@@ -162,8 +173,13 @@ CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary handle, const char *name) {
 }
 
 CUresult cuKernelGetFunction(CUfunction *out, CUkernel kernel) {
+	struct context *c;
+	TRY(enter_context(&c));
+	if (!handle_is(FUNCTION, kernel))
+		return leave(CUDA_ERROR_INVALID_HANDLE);
+	function_load((struct function *)kernel, c);
 	*out = (CUfunction)kernel;
-	return CUDA_SUCCESS;
+	return leave(CUDA_SUCCESS);
 }
 
 /* ----------------------------------------------------------------------------------- functions */

@@ -41,12 +41,12 @@ pinned[:], managed[:] = 2, 3
 			t.Fatal(err)
 		}
 		defer stream.Close()
-		module, err := cuda.LoadModule(0, ptx)
+		module, err := cuda.LoadModule(t.Context(), 0, ptx)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer module.Close()
-		kernel, err := module.Function("copy")
+		kernel, err := module.Function(t.Context(), "copy")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,12 +45,12 @@ func newKernels(t *testing.T) *kernels {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { k.Close() })
-	if k.module, err = cuda.LoadModule(0, ptx); err != nil {
+	if k.module, err = cuda.LoadModule(t.Context(), 0, ptx); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { k.module.Close() })
 	for name, f := range map[string]**cuda.Function{"copy": &k.copy, "add": &k.add} {
-		if *f, err = k.module.Function(name); err != nil {
+		if *f, err = k.module.Function(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -179,20 +179,20 @@ func TestClosedStreamAndModule(t *testing.T) {
 			t.Errorf("%s of a closed stream = %v", what, err)
 		}
 	}
-	m, err := cuda.LoadModule(0, []byte(".version 6.0\n.target sm_50\n.address_size 64\n"))
+	m, err := cuda.LoadModule(t.Context(), 0, []byte(".version 6.0\n.target sm_50\n.address_size 64\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Function("copy"); !errors.Is(err, core.ErrNotFound) {
+	if _, err := m.Function(t.Context(), "copy"); !errors.Is(err, core.ErrNotFound) {
 		t.Errorf("Function = %v", err)
 	}
 	if err := errors.Join(m.Close(), m.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Function("copy"); !errors.Is(err, core.ErrClosed) {
+	if _, err := m.Function(t.Context(), "copy"); !errors.Is(err, core.ErrClosed) {
 		t.Errorf("Function of a closed module = %v", err)
 	}
-	if _, err := cuda.LoadModule(0, []byte("no code")); !errors.Is(err, core.ErrConfig) {
+	if _, err := cuda.LoadModule(t.Context(), 0, []byte("no code")); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("LoadModule = %v", err)
 	}
 	for what, device := range map[string]int{"negative": -1, "not there": 99} {

@@ -270,14 +270,20 @@ func stream(tb testing.TB) *cuda.Stream {
 	return s
 }
 
-// loaded loads the tests' kernels.
-func loaded(t *testing.T) *cuda.Module {
+// kernels reads the tests' kernels.
+func kernels(t *testing.T) []byte {
 	t.Helper()
 	ptx, err := os.ReadFile("../../../test/gpu/testdata/kernels.ptx")
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
-	m, err := cuda.LoadModule(0, ptx)
+	return ptx
+}
+
+// loaded loads the tests' kernels.
+func loaded(t *testing.T) *cuda.Module {
+	t.Helper()
+	m, err := cuda.LoadModule(t.Context(), 0, kernels(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +294,7 @@ func loaded(t *testing.T) *cuda.Module {
 // kernel finds one of the tests' kernels.
 func kernel(t *testing.T, name string) *cuda.Function {
 	t.Helper()
-	f, err := loaded(t).Function(name)
+	f, err := loaded(t).Function(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}

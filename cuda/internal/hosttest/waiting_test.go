@@ -84,13 +84,14 @@ func TestEndsBesideAWaitingStream(t *testing.T) {
 }
 
 // TestBeginsBesideAWaitingStream: while a stream waits for one program's work, the host begins to use others,
-// by all routes, and what it has not used before: modules, kernels, streams, pinned memory, copies.
+// by all routes, and what it has not used before: a kernel, streams, pinned memory, copies.
 func TestBeginsBesideAWaitingStream(t *testing.T) {
 	t.Parallel()
 	if !alone(t) { // its streams wait for long
 		return
 	}
 	busy, other := start(t), start(t)
+	f := kernel(t, "add")
 	handle := busy.alloc(core.RouteCUDAIPC, 4096)
 	v, _ := busy.view(lease(t, handle, busy.fill(handle, 2, true), core.Float32, true))
 	waiting := stream(t)
@@ -100,10 +101,8 @@ func TestBeginsBesideAWaitingStream(t *testing.T) {
 	host := hostView(t, 1024, true)
 	var views []*core.View
 	var s *cuda.Stream
-	var f *cuda.Function
 	var unpin func() error
 	steps := []step{
-		{"to find a kernel of a module", func() error { f = kernel(t, "add"); return nil }},
 		{"to make a stream", func() error { s = stream(t); return nil }},
 		{"to pin memory", func() (err error) { unpin, err = cuda.Pin(0, host); return err }},
 	}
@@ -129,6 +128,71 @@ func TestBeginsBesideAWaitingStream(t *testing.T) {
 	}})
 	eachInTime(t, busy, steps)
 	goesOn(t, busy, waiting)
+	if err := unpin(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLoadsBesideAWaitingStream: the driver waits for all streams when it loads code. So code is loaded when
+// none waits for a program any more, nobody else waits for that, and its own caller only until its context ends.
+func TestLoadsBesideAWaitingStream(t *testing.T) {
+	t.Parallel()
+	if !alone(t) { // its streams wait for long
+		return
+	}
+	busy := start(t)
+	module, used := loaded(t), kernel(t, "copy")
+	handle := busy.alloc(core.RouteCUDAIPC, 4096)
+	v, _ := busy.view(lease(t, handle, busy.fill(handle, 2, true), core.Float32, true))
+	waiting, calm := stream(t), stream(t)
+	if err := waiting.Wait(v); err != nil {
+		t.Fatal(err)
+	}
+	loads := map[string]func(context.Context) error{
+		"a module": func(ctx context.Context) error {
+			m, err := cuda.LoadModule(ctx, 0, kernels(t))
+			if err == nil {
+				t.Cleanup(func() { m.Close() })
+			}
+			return err
+		},
+		"a kernel": func(ctx context.Context) error { _, err := module.Function(ctx, "add"); return err },
+	}
+	loading := make(chan error, len(loads))
+	var steps []step
+	for what, load := range loads {
+		steps = append(steps, step{"to load " + what, func() error {
+			cause := errors.New("not for so long")
+			ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, cause)
+			defer cancel()
+			if err := load(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, cause) {
+				t.Errorf("%s was loaded beside a stream that waits: %v", what, err)
+			}
+			go func() { loading <- load(t.Context()) }()
+			return nil
+		}})
+	}
+	host := hostView(t, 1024, true)
+	unpin, err := cuda.Pin(0, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps = append(steps, step{"to launch beside those that load", func() error {
+		err := cuda.Launch(calm, used, cuda.Grid{}, host, host, uint64(0), uint64(0))
+		return errors.Join(err, calm.Synchronize(t.Context()))
+	}})
+	eachInTime(t, busy, steps)
+	select {
+	case err := <-loading:
+		t.Errorf("it was loaded beside a stream that waits: %v", err)
+	default:
+	}
+	goesOn(t, busy, waiting)
+	for range loads {
+		if err := <-loading; err != nil {
+			t.Error(err)
+		}
+	}
 	if err := unpin(); err != nil {
 		t.Error(err)
 	}

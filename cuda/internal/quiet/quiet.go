@@ -1,11 +1,12 @@
 // Package quiet makes the calls of the driver that wait for all streams: those that take memory or code
-// away from GPUs. While one waits, the driver lets no other call of the process in. If a stream waits for
+// away from GPUs, or bring code to them. While one waits, the driver lets no other call of the process in. If a stream waits for
 // another process meanwhile, and that for something that takes a call of this one, none of them ever goes
 // on. So such calls are made when no stream is known to wait for another process.
 package quiet
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -117,16 +118,40 @@ func (c *Calls) Make(f func() error) error {
 	}
 }
 
-// Flush waits until the calls are made that are held back now.
-func (c *Calls) Flush(ctx context.Context) error {
-	last := c.add(func() error { return nil })
-	c.try()
-	select {
-	case <-last.made:
-		return nil
-	case <-ctx.Done():
+// Do is Make for a call whose outcome the caller needs: it waits until the call was made. If ctx ends
+// before that, the call is not made, and the error is the cause.
+func (c *Calls) Do(ctx context.Context, f func() error) error {
+	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	asked := c.add(f)
+	c.try()
+	select {
+	case <-asked.made:
+		return asked.err
+	case <-ctx.Done():
+	}
+	if c.forget(asked) {
+		return context.Cause(ctx)
+	}
+	<-asked.made // it is being made
+	return asked.err
+}
+
+// forget takes a call from the queue, and reports whether it was there.
+func (c *Calls) forget(asked *call) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.queue, asked)
+	if i >= 0 {
+		c.queue = slices.Delete(c.queue, i, i+1)
+	}
+	return i >= 0
+}
+
+// Flush waits until the calls are made that are held back now.
+func (c *Calls) Flush(ctx context.Context) error {
+	return c.Do(ctx, func() error { return nil })
 }
 
 func (c *Calls) add(f func() error) *call {

@@ -79,6 +79,52 @@ func TestHeldBack(t *testing.T) {
 	})
 }
 
+// TestDo: who needs what came of a call waits until it was made, or for as long as its context lasts; then
+// it is not made, and those after it are.
+func TestDo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var c quiet.Calls
+		refused, late := errors.New("refused"), errors.New("late")
+		if err := c.Do(t.Context(), func() error { return refused }); !errors.Is(err, refused) {
+			t.Errorf("Do = %v", err)
+		}
+		w := new(word)
+		if err := c.Await(w, nothing); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, late)
+		defer cancel()
+		made := false
+		for range 2 { // the second one's context has ended before
+			if err := c.Do(ctx, func() error { made = true; return nil }); !errors.Is(err, late) {
+				t.Errorf("Do = %v", err)
+			}
+		}
+		done := make(chan error)
+		go func() { done <- c.Do(t.Context(), func() error { return refused }) }()
+		time.Sleep(time.Second)
+		w.written.Store(true)
+		if err := <-done; !errors.Is(err, refused) || made {
+			t.Errorf("Do = %v, and the call that came too late was made: %v", err, made)
+		}
+		time.Sleep(time.Second) // until nobody tries any more
+	})
+}
+
+// TestDoWhileMade: whose context ends while its call is being made is told what came of it.
+func TestDoWhileMade(t *testing.T) {
+	t.Parallel()
+	var c quiet.Calls
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	want := errors.New("refused")
+	err := c.Do(ctx, func() error { cancel(); return want })
+	if !errors.Is(err, want) {
+		t.Errorf("Do = %v", err)
+	}
+}
+
 // TestWorking: work of streams holds a call back until it is done, or for a second.
 func TestWorking(t *testing.T) {
 	t.Parallel()

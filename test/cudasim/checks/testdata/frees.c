@@ -1,4 +1,4 @@
-/* What takes memory away waits for all streams, and nobody else gets into the driver meanwhile. */
+/* What takes memory away or brings code waits for all streams, and nobody else gets into the driver meanwhile. */
 #include "checks.h"
 
 #include <pthread.h>
@@ -75,6 +75,16 @@ static CUresult unmap(void *p) {
 	return cuMemUnmap((CUdeviceptr)p, (size_t)2 << 20);
 }
 
+static CUresult load(void *ptx) {
+	CUmodule module;
+	return cuModuleLoadData(&module, ptx);
+}
+
+static CUresult find(void *module) {
+	CUfunction function;
+	return cuModuleGetFunction(&function, module, "add");
+}
+
 static CUresult unload(void *module) {
 	return cuModuleUnload(module);
 }
@@ -97,11 +107,15 @@ void check_frees(void) {
 	CUmodule module;
 	OK(cuMemAllocHost(&pinned, SIZE));
 	OK(cuMemHostRegister(whole, 4096, 0));
-	OK(cuModuleLoadData(&module, ".version 8.0"));
+	static char ptx[] = ".version 8.0 .entry add(";
+	OK(cuModuleLoadData(&module, ptx));
 	expect_wait(cuMemFreeHost, pinned);
 	expect_wait(cuMemHostUnregister, whole);
 	expect_wait(free_memory, (void *)memory_of(1));
 	expect_wait(unmap, mapped());
+	expect_wait(load, ptx);
+	expect_wait(find, module);
+	OK(find(module)); /* it is there */
 	expect_wait(unload, module);
 }
 
