@@ -23,6 +23,9 @@ ENDED, INTERRUPTED, FORKED = 1, -1, 2
 # How long a program that failed waits for the host to have read why.
 LINGER_MS = 1000
 
+# How long a signal may stay unhandled that comes at the wrong moment: see Session.wait.
+SIGNALS_MS = 1000
+
 
 def send(stage, **fields):
     """Sends the host one status message, a JSON object in one datagram."""
@@ -281,9 +284,13 @@ class Session(object):
         return 130 if isinstance(error, KeyboardInterrupt) else 1
 
     def wait(self, milliseconds):
-        """Waits for the host to end the session; -1 is for ever. Signals are handled meanwhile."""
-        while self.lib.nd_wait(milliseconds) == INTERRUPTED:
-            pass
+        """Waits for the host to end the session; -1 is for ever. Signals are handled meanwhile: at once, or, if
+        one comes when nd_wait is called but does not wait yet, when it is called again."""
+        ever = milliseconds < 0
+        while True:
+            result = self.lib.nd_wait(SIGNALS_MS if ever else milliseconds)
+            if result != INTERRUPTED and not (ever and result == 0):
+                return
 
 
 def main():
