@@ -30,10 +30,13 @@ type layout = Layout
 // [View.Open]. A View must not be copied.
 type View struct {
 	layout
-	root  *root
-	mu    sync.RWMutex  // read-held while memory is touched, held to open and to close
-	state atomic.Uint64 // odd while it is open; goes up by one with each Open and each Close
-	watch *watch        // nil if nobody has looked for leaks since it was made
+	root     *root
+	mu       sync.RWMutex  // read-held while memory is touched, held to open and to close
+	state    atomic.Uint64 // odd while it is open; goes up by one with each Open and each Close
+	spent    atomic.Uint64 // the state in which root is of use to nobody else: Open may use it anew
+	watch    *watch        // nil if nobody has looked for leaks since it was made
+	referred sync.Once     // self is made, which only views need that somebody refers to
+	self     weak.Pointer[View]
 }
 
 // ViewOptions says what a View is and what it may do. The zero value is a read-only view without a
@@ -56,13 +59,12 @@ type root struct {
 	bytes  []byte // of mem; nil if the host cannot read it
 	users  atomic.Int64
 	shared atomic.Bool // a view was derived from its first one
-	spent  atomic.Bool // it is of use to nobody but its first view: that may open anew with it
 }
 
 // NewView makes a View of the memory m: see [View.Open].
 func NewView(l Layout, m Memory, opts *ViewOptions) (*View, error) {
 	v := new(View)
-	if err := v.fill(l, m, opts); err != nil {
+	if err := v.fill(&l, m, opts); err != nil {
 		return nil, err
 	}
 	return v, nil
@@ -81,39 +83,36 @@ func NewView(l Layout, m Memory, opts *ViewOptions) (*View, error) {
 // What belongs to the time before stays as it was: views derived from v keep their memory, and so does a
 // loop over [Values] or [Rows] that still runs; one that begins later panics, as after Close. Open must
 // not run beside other calls for v, but for Close and that of a [Ref].
-func (v *View) Open(l Layout, m Memory, opts *ViewOptions) error { return v.fill(l, m, opts) }
+func (v *View) Open(l Layout, m Memory, opts *ViewOptions) error { return v.fill(&l, m, opts) }
 
 // fill is Open. It is called by what the reports of leaks leave out.
-func (v *View) fill(l Layout, m Memory, opts *ViewOptions) error {
+func (v *View) fill(l *Layout, m Memory, opts *ViewOptions) error {
 	if opts == nil {
 		opts = new(ViewOptions)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.opened() {
-		return &Error{
-			Op: "view", Array: opts.Name, Kind: ErrConfig, Err: errors.New("the View is in use"),
-			Remedy: "close it first",
-		}
+	state := v.state.Load()
+	if state%2 == 1 {
+		return &Error{Op: "view", Array: opts.Name, Kind: ErrConfig, Err: errors.New("the View is in use"), Remedy: "close it first"}
 	}
-	bytes, err := inside(&l, m, opts)
+	bytes, err := inside(l, m, opts)
 	if err != nil {
 		return err
 	}
 	r := v.root
-	if r == nil || !r.spent.Load() {
+	if r == nil || v.spent.Load() != state {
 		r = new(root)
+		r.users.Store(1)
 		v.root = r
 	}
-	r.spent.Store(false)
-	quirks := r.Quirks[:0]
-	r.ViewOptions, r.mem, r.bytes = *opts, m, bytes
-	r.Quirks = quirks
-	r.Quirks = append(r.Quirks, opts.Quirks...)
-	r.users.Store(1)
-	v.layout = l
+	// One by one: a copy of the whole would wait until what the caller has just written of it has settled.
+	r.Name, r.Framework, r.Route, r.Reason = opts.Name, opts.Framework, opts.Route, opts.Reason
+	r.Quirks = append(r.Quirks[:0], opts.Quirks...)
+	r.Writable, r.Fence, r.Release = opts.Writable, opts.Fence, opts.Release
+	r.mem, r.bytes, v.layout = m, bytes, *l
 	v.observe(2)
-	v.state.Add(1)
+	v.state.Store(state + 1)
 	return nil
 }
 
@@ -155,19 +154,21 @@ func (r *root) size() int64 {
 	return r.mem.Size()
 }
 
-// done gives the memory back if this was its last user.
-func (r *root) done() (last bool, err error) {
-	if r.users.Add(-1) > 0 {
+// done gives the memory back if this was its last user. One who is alone stays so, since others come from
+// open views, and need not count.
+func (r *root) done() (alone bool, err error) {
+	if alone = r.users.Load() == 1; !alone && r.users.Add(-1) > 0 {
 		return false, nil
 	}
-	var released, closed error
 	if r.Release != nil {
-		released = r.Release()
+		err = r.Release()
 	}
 	if r.mem != nil {
-		closed = r.mem.Close()
+		if closed := r.mem.Close(); closed != nil {
+			err = errors.Join(err, closed)
+		}
 	}
-	return true, errors.Join(released, closed)
+	return alone, err
 }
 
 // options is the description; of a zero View, an empty one.
@@ -278,9 +279,9 @@ func (v *View) close(state uint64) error {
 	}
 	v.state.Store(state + 1)
 	v.mu.Unlock()
-	last, err := r.done()
-	if last && !r.shared.Load() {
-		r.spent.Store(true)
+	alone, err := r.done()
+	if alone && !r.shared.Load() {
+		v.spent.Store(state + 1)
 	}
 	if err == nil {
 		return nil
@@ -299,7 +300,10 @@ type Ref struct {
 
 // Ref gives a reference to v as it is open now. It does not keep v from being forgotten. Of a closed View
 // it refers to none.
-func (v *View) Ref() Ref { return Ref{weak.Make(v), v.state.Load()} }
+func (v *View) Ref() Ref {
+	v.referred.Do(func() { v.self = weak.Make(v) }) // once: to make it takes locks of the runtime
+	return Ref{v.self, v.state.Load()}
+}
 
 // Close closes the View, unless that was done, be it that it is open again, or unless the View is gone.
 // It is for those who lend memory, and may have to take it back. It is safe beside every other call.

@@ -2,9 +2,11 @@ package core_test
 
 import (
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
+	"weak"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/coretest"
@@ -174,6 +176,36 @@ func TestRefClosesWhatItRefersTo(t *testing.T) {
 	if err := errors.Join(new(core.Ref).Close(), v.Ref().Close()); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestRefIsWeak: those who ask for a Ref at once get the same one, and it does not keep the View.
+func TestRefIsWeak(t *testing.T) {
+	t.Parallel()
+	v := new(core.View)
+	fill[uint8](t, v, "forgotten", 1)
+	var refs [4]core.Ref
+	var all sync.WaitGroup
+	for i := range refs {
+		all.Go(func() { refs[i] = v.Ref() })
+	}
+	all.Wait()
+	for _, ref := range refs {
+		if ref != v.Ref() {
+			t.Errorf("%v and %v refer to the same", ref, v.Ref())
+		}
+	}
+	shut(t, v)
+	gone := weak.Make(v)
+	v = nil
+	for range 10 {
+		if runtime.GC(); gone.Value() == nil {
+			if err := refs[0].Close(); err != nil {
+				t.Error(err)
+			}
+			return
+		}
+	}
+	t.Error("the View was kept")
 }
 
 // TestOpenHammer opens and closes one View while others close it by their references: each memory is

@@ -49,7 +49,6 @@ type Client struct {
 type call struct {
 	request  []byte
 	releases []core.LeaseID
-	about    request
 }
 
 // NewClient maps the ring that a producer has announced, whose descriptor stays the caller's. The error
@@ -106,15 +105,15 @@ func (c *Client) Lease(ctx context.Context, s *Source, req core.Request, release
 	}
 	m := &c.calls[lane.Index]
 	ids, turn := releases.Take(m.releases[:0])
-	m.about = request{op: opLease, req: req, source: s.number, releases: ids}
+	about := request{op: opLease, req: req, source: s.number, releases: ids}
 	known := s.last.Load()
 	if known != nil && known.req == req {
-		m.about.known = known.number
+		about.known = known.number
 	}
 	if s.number == 0 || !s.known.Load() {
-		m.about.name = s.name
+		about.name = s.name
 	}
-	answer, waited, err := lane.Call(ctx, appendRequest(m.request, &m.about))
+	answer, waited, err := lane.Call(ctx, appendRequest(m.request, &about))
 	releases.Taken(ids, turn, err == nil)
 	var grant Grant
 	if err == nil {
@@ -168,8 +167,7 @@ func (c *Client) release(ctx context.Context, ids []core.LeaseID) error {
 		return c.failed(err)
 	}
 	m := &c.calls[lane.Index]
-	m.about = request{op: opRelease, releases: ids}
-	answer, _, err := lane.Call(ctx, appendRequest(m.request, &m.about))
+	answer, _, err := lane.Call(ctx, appendRequest(m.request, &request{op: opRelease, releases: ids}))
 	if err != nil {
 		return c.failed(err)
 	}

@@ -5,6 +5,7 @@ package releases
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -35,12 +36,14 @@ type Queue struct {
 
 	sending chan struct{} // holds a token during a call
 
+	ended   [2]atomic.Uint64 // Taken calls of each turn
+	awaited atomic.Bool      // somebody waits, or is about to wait, until there are as many as in taken
+
 	mu      sync.Mutex
-	takes   uint64           // Take calls
-	seen    uint64           // takes, when moving was last called
+	seen    uint64           // Take calls, when moving was last called
 	turn    int              // 0 or 1: changes with each Flush
-	taken   [2]int           // Take calls of that turn without their Taken
-	back    [2]chan struct{} // closed when there are none any more; nil: nobody waits for that
+	taken   [2]uint64        // Take calls of each turn
+	back    [2]chan struct{} // closed when each has had its Taken; nil: nobody waits for that
 	pending []core.LeaseID
 	spare   []core.LeaseID // the memory of the last call's
 }
@@ -110,8 +113,9 @@ func (q *Queue) run() {
 func (q *Queue) moving() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	moving := q.takes != q.seen
-	q.seen = q.takes
+	takes := q.taken[0] + q.taken[1]
+	moving := takes != q.seen
+	q.seen = takes
 	return moving
 }
 
@@ -119,38 +123,50 @@ func (q *Queue) moving() bool {
 // made anyway. Each Take is followed by one Taken with the same turn.
 func (q *Queue) Take(buf []core.LeaseID) (ids []core.LeaseID, turn int) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.takes++
-	q.taken[q.turn]++
+	turn = q.turn
+	q.taken[turn]++
 	n := min(cap(buf)-len(buf), len(q.pending))
 	buf = append(buf, q.pending[:n]...)
 	q.pending = q.pending[:copy(q.pending, q.pending[n:])]
-	return buf, q.turn
+	q.mu.Unlock()
+	return buf, turn
 }
 
 // Taken says whether what was taken has been given back. If not, it is pending again: to give it back
 // twice does no harm.
 func (q *Queue) Taken(ids []core.LeaseID, turn int, done bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	if !done && len(ids) > 0 {
+		q.mu.Lock()
 		q.pending = append(q.pending, ids...)
+		q.mu.Unlock()
 		signal(q.wake)
 	}
-	if q.taken[turn]--; q.taken[turn] == 0 && q.back[turn] != nil {
+	q.ended[turn].Add(1)
+	if !q.awaited.Load() {
+		return // who says that he waits looks at ended after that
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.back[turn] != nil && q.isBack(turn) {
 		close(q.back[turn])
 		q.back[turn] = nil
+		q.awaited.Store(q.back[1-turn] != nil)
 	}
 }
+
+// isBack reports whether all that was taken in a turn has had its Taken. The caller holds the lock.
+func (q *Queue) isBack(turn int) bool { return q.ended[turn].Load() == q.taken[turn] }
 
 // awaitTaken waits for all that is taken now, but not for what is taken meanwhile.
 func (q *Queue) awaitTaken(ctx context.Context) {
 	q.mu.Lock()
 	turn := q.turn
-	if q.taken[turn] > 0 && q.back[turn] == nil {
+	q.awaited.Store(true)
+	if !q.isBack(turn) && q.back[turn] == nil {
 		q.back[turn] = make(chan struct{})
 	}
 	back := q.back[turn]
+	q.awaited.Store(q.back[0] != nil || q.back[1] != nil)
 	q.turn = 1 - turn
 	q.mu.Unlock()
 	if back == nil {

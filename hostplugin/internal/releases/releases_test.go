@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,6 +97,88 @@ func TestFlush(t *testing.T) {
 		q.Close()
 	})
 }
+
+// TestFlushAwaitsTaken: it waits for what was taken before, though somebody gave up waiting for that, and not
+// for what is taken meanwhile. What was taken in vain is given back with the rest.
+func TestFlushAwaitsTaken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		q := New(&r)
+		take := func() ([]core.LeaseID, int) {
+			q.Add(7)
+			return q.Take(make([]core.LeaseID, 0, 1))
+		}
+		first, turn := take()
+		impatient, cancel := context.WithTimeout(t.Context(), time.Microsecond)
+		defer cancel()
+		q.Flush(impatient)
+		second, next := take()
+		if turn == next || !slices.Equal(first, []core.LeaseID{7}) || !slices.Equal(second, first) {
+			t.Errorf("taken: %d in turn %d and %d in turn %d", first, turn, second, next)
+		}
+		q.Taken(second, next, true)
+		q.Flush(t.Context())
+		third, turn3 := take()
+		if turn3 != turn {
+			t.Errorf("turns %d and %d", turn, turn3)
+		}
+		var flushed atomic.Bool
+		go func() {
+			q.Flush(t.Context())
+			flushed.Store(true)
+		}()
+		synctest.Wait()
+		_, meanwhile := take()
+		q.Taken(third, turn3, true)
+		if synctest.Wait(); flushed.Load() || meanwhile == turn {
+			t.Errorf("Flush did not wait, or turn %d is not new", meanwhile)
+		}
+		q.Taken(first, turn, false)
+		time.Sleep(time.Second)
+		if synctest.Wait(); !flushed.Load() || !slices.Equal(slices.Concat(r.calls...), first) {
+			t.Errorf("Flush: %v; given back: %d", flushed.Load(), r.calls)
+		}
+		q.Close()
+	})
+}
+
+// TestFlushBesideTaken: nobody waits in vain.
+func TestFlushBesideTaken(t *testing.T) {
+	t.Parallel()
+	q := New(releaser{})
+	defer q.Close()
+	var all sync.WaitGroup
+	var stop atomic.Bool
+	for range 3 {
+		all.Go(func() {
+			for id := core.LeaseID(0); !stop.Load(); id++ {
+				q.Add(id)
+				ids, turn := q.Take(make([]core.LeaseID, 0, 4))
+				q.Taken(ids, turn, id%5 != 0)
+			}
+		})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	for range 3000 {
+		q.Flush(ctx)
+	}
+	stop.Store(true)
+	all.Wait()
+	if ctx.Err() != nil {
+		t.Error("Flush waited for what was done")
+	}
+	q.awaitTaken(t.Context())
+	if q.awaited.Load() || q.back != [2]chan struct{}{} {
+		t.Errorf("somebody still waits: %v", q.back)
+	}
+}
+
+// releaser gives everything back at once.
+type releaser struct{}
+
+func (releaser) Release(context.Context, ...core.LeaseID) error { return nil }
 
 func TestClose(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,7 @@ func (s *Set) Open(
 		Quirks: l.Quirks, Writable: l.Writable, Fence: grant.Fence,
 	}
 	if _, onGPU := gpus.Of(l.Handle); onGPU {
-		return s.openGPU(ctx, m, v, grant.Whole(), lease, opts)
+		return s.openGPU(ctx, m, v, grant.Whole(), lease, &opts)
 	}
 	opts.Release = lease.Release
 	mapped, err := m.Host(ctx, l, last)
@@ -38,32 +38,33 @@ func (s *Set) Open(
 		}
 		return errors.Join(err, lease.Release())
 	}
-	return s.lend(lease, v)
+	return s.lend(lease, grant.ID, v)
 }
 
 // openGPU is Open for memory of a GPU, which gives the lease back itself, when the GPU is done with it.
 func (s *Set) openGPU(
-	ctx context.Context, m *memory.Mapper, v *core.View, l core.Lease, lease *Lease, opts core.ViewOptions,
+	ctx context.Context, m *memory.Mapper, v *core.View, l core.Lease, lease *Lease, opts *core.ViewOptions,
 ) error {
 	release := func() { _ = lease.Release() } // it never fails
 	mapped, layout, err := m.OfGPU(ctx, l, release)
 	if err != nil {
 		return errors.Join(err, lease.Release())
 	}
-	if err := v.Open(layout, mapped, &opts); err != nil {
+	if err := v.Open(layout, mapped, opts); err != nil {
 		return errors.Join(err, mapped.Close())
 	}
-	return s.lend(lease, v)
+	return s.lend(lease, l.ID, v)
 }
 
-// lend lets v be closed by Close.
-func (s *Set) lend(l *Lease, v *core.View) error {
+// lend lets v be closed by Close. Others may have closed it already: then the Lease is free, or of another ID.
+func (s *Set) lend(l *Lease, id core.LeaseID, v *core.View) error {
 	view := v.Ref()
 	s.mu.Lock()
-	l.view = view
-	closed := s.closed
+	if l.ID == id {
+		l.view = view
+	}
 	s.mu.Unlock()
-	if closed {
+	if s.closed.Load() { // Close may have looked at the set before
 		return errors.Join(&core.Error{Kind: core.ErrClosed}, v.Close())
 	}
 	return nil

@@ -4,6 +4,7 @@ package views
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/core"
 )
@@ -13,12 +14,12 @@ import (
 // again, so that they make no garbage.
 type Set struct {
 	release func(core.LeaseID)
+	closed  atomic.Bool
 
-	mu     sync.Mutex
-	closed bool
-	count  int      // of leases
-	table  []*Lease // lists by hash; as many as a power of two, and at least as many as leases
-	free   *Lease   // list
+	mu    sync.Mutex
+	count int      // of leases
+	table []*Lease // lists by hash; as many as a power of two, and at least as many as leases
+	free  *Lease   // list
 }
 
 // Lease is a lease that stands.
@@ -106,8 +107,8 @@ func (s *Set) end(l *Lease) {
 
 // Close closes all views. After that no more are lent.
 func (s *Set) Close() {
+	s.closed.Store(true) // before it looks at the views: who opens one looks at it afterwards
 	s.mu.Lock()
-	s.closed = true
 	views := make([]core.Ref, 0, s.count)
 	for _, l := range s.table {
 		for ; l != nil; l = l.next {
@@ -121,8 +122,4 @@ func (s *Set) Close() {
 }
 
 // Closed reports whether Close was called.
-func (s *Set) Closed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed
-}
+func (s *Set) Closed() bool { return s.closed.Load() }
