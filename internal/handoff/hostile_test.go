@@ -37,7 +37,9 @@ func TestWildAnswers(t *testing.T) {
 		again[answerKind] = answerAgain
 		good = append(good, b, again)
 	}
-	server, err := ring.NewServer(memory.Bytes(), lanes, 0, func(_, answer []byte) int { return wild(good, answer) }, nil)
+	server, err := ring.NewServer(memory.Bytes(), lanes, 0, ring.Service{
+		Handle: func(_, answer []byte) int { return wild(good, answer) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

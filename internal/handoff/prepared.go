@@ -32,6 +32,9 @@ type Prepared interface {
 	// Again grants another lease on what the last call of Lease has granted, if that call would now give
 	// the same but for the lease's ID, and its fence, if that is not nil.
 	Again() (core.LeaseID, core.Fence, bool)
+	// Rest is called of the name that was asked for last, when nothing was asked for a while. While it gives
+	// true, something is kept for the next request, whatever that asks for, and Rest is called again soon.
+	Rest() bool
 }
 
 // Plain is a name of a producer that cannot prepare it: each lease is a call of Lease.
@@ -47,6 +50,8 @@ func (p plain) Lease(ctx context.Context, req core.Request) (core.Lease, error) 
 }
 
 func (plain) Again() (core.LeaseID, core.Fence, bool) { return 0, nil, false }
+
+func (plain) Rest() bool { return false }
 
 // source is a name that the host has asked for.
 type source struct {

@@ -19,6 +19,8 @@ type preparer struct {
 	changed atomic.Bool // what was granted last is not what would be granted now
 	fence   core.Fence  // that a further lease has for its own
 
+	rested atomic.Pointer[string] // the name that was told to rest last
+
 	notes sync.Mutex
 	calls []string
 }
@@ -68,6 +70,12 @@ func (n *preparedName) Again() (core.LeaseID, core.Fence, bool) {
 	n.last++
 	n.standing[n.last] = true
 	return n.last, n.fence, true
+}
+
+// Rest is not noted: it is called when nothing is asked for.
+func (n *preparedName) Rest() bool {
+	n.rested.Store(&n.name)
+	return false
 }
 
 // pending hands out releases that a test gives.
@@ -244,5 +252,33 @@ func TestNamesOfServer(t *testing.T) {
 	}
 	if len(s.named) != maxNamed {
 		t.Errorf("%d names are kept, want %d", len(s.named), maxNamed)
+	}
+}
+
+// TestRest: when nothing is asked for, and after each request, the name that was asked for last is told.
+func TestRest(t *testing.T) {
+	t.Parallel()
+	p := &preparer{fake: fake{lease: granting(core.Lease{
+		Layout: layoutOf(core.LayoutSpec{DType: core.Uint8, Shape: []int{1}}), Fence: core.Ready{},
+		Framework: "numpy", Route: core.RouteSharedHeap, Handle: core.Segment{ID: 1, Size: 4096},
+	})}}
+	client := connect(t, p, Settings{Lanes: 1})
+	if p.rested.Load() != nil {
+		t.Error("a name was told to rest that nobody has asked for")
+	}
+	for _, name := range []string{"x", "y", "x"} {
+		if _, err := client.Lease(t.Context(), client.Source(name), core.Request{}, &pending{}); err != nil {
+			t.Fatal(err)
+		}
+		p.rested.Store(nil)
+		if err := client.Release(t.Context(), 99); err != nil {
+			t.Fatal(err)
+		}
+		for p.rested.Load() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		if got := *p.rested.Load(); got != name {
+			t.Errorf("%s was told to rest, want %s", got, name)
+		}
 	}
 }

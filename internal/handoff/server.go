@@ -30,6 +30,7 @@ type Server struct {
 	request request
 	later   []core.LeaseID // that are released after the answer; a part of the request
 	sources sources
+	asked   *source // for the last lease; nil: there was none
 }
 
 // NewServer makes a ring and serves the producer's leases through it until Close.
@@ -40,7 +41,7 @@ func NewServer(producer Leaser, s Settings) (*Server, error) {
 	}
 	out := &Server{producer: producer, memory: memory, lanes: s.Lanes, sources: newSources(producer)}
 	out.ctx, out.end = context.WithCancel(context.Background())
-	if out.ring, err = ring.NewServer(memory.mapping.Bytes(), s.Lanes, s.Spin, out.handle, out.after); err != nil {
+	if out.ring, err = ring.NewServer(memory.mapping.Bytes(), s.Lanes, s.Spin, ring.Service{Handle: out.handle, After: out.after, Idle: out.idle}); err != nil {
 		return nil, errors.Join(err, memory.close())
 	}
 	return out, nil
@@ -95,6 +96,7 @@ func (s *Server) handle(request, answer []byte) int {
 		// Before the releases, so that what is given back and wanted again stays as it is. Anything else
 		// waits for them: their memory may be what it takes.
 		if source = s.sources.find(r); source != nil {
+			s.asked = source
 			n = source.again(r, answer)
 		}
 	}
@@ -117,7 +119,11 @@ func (s *Server) handle(request, answer []byte) int {
 func (s *Server) after() {
 	s.release(s.later)
 	s.later = nil
+	s.idle() // or who asks again and again for nothing would have it kept
 }
+
+// idle reports whether something is kept for the next request.
+func (s *Server) idle() bool { return s.asked != nil && s.asked.Rest() }
 
 func (s *Server) release(ids []core.LeaseID) {
 	if len(ids) > 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func connect(tb testing.TB, lanes int, spin time.Duration, handle ring.Handler, abandoned func([]byte)) (*ring.Client, *ring.Server) {
 	tb.Helper()
 	there, here := shmtest.Twice(tb, ring.Size(lanes))
-	server, err := ring.NewServer(there, lanes, spin, handle, nil)
+	server, err := ring.NewServer(there, lanes, spin, ring.Service{Handle: handle})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -183,7 +184,7 @@ func TestMemoryIsNotTouchedAfterClose(t *testing.T) {
 	t.Parallel()
 	for range 100 {
 		there, here := shmtest.Twice(t, ring.Size(2))
-		server, err := ring.NewServer(there, 2, 0, echo, nil)
+		server, err := ring.NewServer(there, 2, 0, ring.Service{Handle: echo})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +224,7 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	there, here := shmtest.Twice(t, ring.Size(1))
 	proceed := make(chan struct{})
-	server, err := ring.NewServer(there, 1, 0, func([]byte, []byte) int { <-proceed; return 0 }, nil)
+	server, err := ring.NewServer(there, 1, 0, ring.Service{Handle: func([]byte, []byte) int { <-proceed; return 0 }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,10 +245,59 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
+// TestBusyServer: while its service is busy a server looks on, and answers, after its spin and for as long as
+// it ends. After each request it asks anew.
+func TestBusyServer(t *testing.T) {
+	t.Parallel()
+	there, here := shmtest.Twice(t, ring.Size(1))
+	var busy atomic.Bool
+	var asked, refused atomic.Int64
+	busy.Store(true)
+	server, err := ring.NewServer(there, 1, 0, ring.Service{Handle: echo, Idle: func() bool {
+		asked.Add(1)
+		if !busy.Load() {
+			refused.Add(1)
+		}
+		return busy.Load()
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := ring.NewClient(here, 0, time.Minute, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for range 3 {
+		before := asked.Load()
+		for asked.Load() < before+1000 {
+			runtime.Gosched() // it looks on
+		}
+		if _, err := call(t.Context(), client, nil, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		server.Close()
+	}()
+	select {
+	case <-ended:
+		t.Error("the server ended while its service was busy")
+	case <-time.After(10 * time.Millisecond):
+	}
+	busy.Store(false)
+	<-ended
+	if refused.Load() == 0 {
+		t.Error("the server ended without asking whether its service is busy")
+	}
+}
+
 func TestNotARing(t *testing.T) {
 	t.Parallel()
 	good, _ := shmtest.Twice(t, ring.Size(2))
-	server, err := ring.NewServer(good, 2, 0, echo, nil)
+	server, err := ring.NewServer(good, 2, 0, ring.Service{Handle: echo})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,10 +315,10 @@ func TestNotARing(t *testing.T) {
 			t.Errorf("%s: taken for a ring", name)
 		}
 	}
-	if _, err := ring.NewServer(make([]byte, 4096), 1, 0, echo, nil); err == nil {
+	if _, err := ring.NewServer(make([]byte, 4096), 1, 0, ring.Service{Handle: echo}); err == nil {
 		t.Error("a ring was made in too little memory")
 	}
-	if _, err := ring.NewServer(make([]byte, ring.Size(65)), 65, 0, echo, nil); err == nil {
+	if _, err := ring.NewServer(make([]byte, ring.Size(65)), 65, 0, ring.Service{Handle: echo}); err == nil {
 		t.Error("a ring of 65 lanes was made")
 	}
 }
@@ -278,7 +328,7 @@ func TestNotARing(t *testing.T) {
 func TestAWildPeer(t *testing.T) {
 	t.Parallel()
 	there, here := shmtest.Twice(t, ring.Size(4))
-	server, err := ring.NewServer(there, 4, 0, echo, nil)
+	server, err := ring.NewServer(there, 4, 0, ring.Service{Handle: echo})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,36 +8,43 @@ import (
 )
 
 // Handler answers one request: it writes the answer, which has room for [MaxAnswer] bytes, and gives
-// its length. Both slices are private memory, and valid during the call only. All calls come from one
-// goroutine, which is locked to its OS thread.
+// its length. Both slices are private memory, and valid during the call only.
 type Handler func(request, answer []byte) int
+
+// Service is what a server does. All calls come from one goroutine, which is locked to its OS thread.
+type Service struct {
+	Handle Handler
+	// After is called when an answer is on its way, for what only the next answer has to wait for. It may be
+	// nil.
+	After func()
+	// Idle is called when nothing was asked for as long as the spin, and when the service ends. While it gives
+	// true, the server goes on looking instead of sleeping, and calls it again soon. It may be nil.
+	Idle func() bool
+}
 
 // Server is the side that answers.
 type Server struct {
 	bell, asleep, cpu, closed *atomic.Uint32
 
-	lanes  []lane
-	last   int // that had something to ask
-	handle Handler
-	after  func()
-	spin   time.Duration
+	lanes   []lane
+	last    int // that had something to ask
+	service Service
+	spin    time.Duration
 
 	close   sync.Once
 	stopped chan struct{}
 }
 
 // NewServer makes mem, which is zero, page-aligned and [Size] bytes long, the memory of a ring and
-// serves it: from one goroutine, with a thread of its own, which calls handle for one request at a time.
-// After a request it looks for the next for as long as spin before it sleeps. When an answer is on its way
-// it calls after, if that is not nil, for what only the next answer has to wait for. mem must stay mapped
-// until Close has returned.
-func NewServer(mem []byte, lanes int, spin time.Duration, handle Handler, after func()) (*Server, error) {
+// serves it: from one goroutine, with a thread of its own, one request at a time. After a request it looks
+// for the next for as long as spin before it sleeps. mem must stay mapped until Close has returned.
+func NewServer(mem []byte, lanes int, spin time.Duration, service Service) (*Server, error) {
 	if err := format(mem, lanes); err != nil {
 		return nil, err
 	}
 	s := &Server{
 		bell: word(mem, offBell), asleep: word(mem, offAsleep), cpu: word(mem, offCPU), closed: word(mem, offClosed),
-		handle: handle, after: after, spin: spin, stopped: make(chan struct{}),
+		service: service, spin: spin, stopped: make(chan struct{}),
 	}
 	for i := range lanes {
 		s.lanes = append(s.lanes, laneAt(mem, i))
@@ -74,7 +81,7 @@ func (s *Server) serve() {
 			pause.restart(s.lanes[s.last].cpu)
 			continue
 		}
-		if pause.goOn() {
+		if pause.goOn() || s.busy() {
 			continue
 		}
 		bell := s.bell.Load()
@@ -86,7 +93,13 @@ func (s *Server) serve() {
 		s.asleep.Store(0)
 		pause.restart(s.lanes[s.last].cpu)
 	}
+	for s.busy() {
+		runtime.Gosched()
+	}
 }
+
+// busy reports whether the service has a reason not to sleep.
+func (s *Server) busy() bool { return s.service.Idle != nil && s.service.Idle() }
 
 // pending reports whether there is a request that was not answered.
 func (s *Server) pending(served []uint32) bool {
@@ -107,14 +120,14 @@ func (s *Server) round(served []uint32, request, answer []byte) (asked bool) {
 			continue
 		}
 		asked, served[i], s.last = true, number, i
-		n := s.handle(take(l.request, request), answer)
+		n := s.service.Handle(take(l.request, request), answer)
 		put(l.answer, answer[:n])
 		l.answered.Store(number)
 		if l.sleeping.Load() != 0 {
 			wake(l.answered)
 		}
-		if s.after != nil {
-			s.after()
+		if s.service.After != nil {
+			s.service.After()
 		}
 	}
 	return asked

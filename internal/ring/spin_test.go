@@ -21,12 +21,12 @@ func TestBothSidesOnOneCPU(t *testing.T) {
 	const spin = 5 * time.Millisecond // Go itself interrupts what takes twice as long
 	there, here := shmtest.Twice(t, ring.Size(1))
 	var settled atomic.Bool
-	server, err := ring.NewServer(there, 1, spin, func([]byte, []byte) int {
+	server, err := ring.NewServer(there, 1, spin, ring.Service{Handle: func([]byte, []byte) int {
 		if settled.CompareAndSwap(false, true) {
 			onOneCPU(t)
 		}
 		return 0
-	}, nil)
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,9 +127,9 @@ func answer(mode string) error {
 		if err != nil {
 			return err
 		}
-		server, err := ring.NewServer(memory.Bytes(), 1, spin, func(request, answer []byte) int {
+		server, err := ring.NewServer(memory.Bytes(), 1, spin, ring.Service{Handle: func(request, answer []byte) int {
 			return copy(answer, request)
-		}, nil)
+		}})
 		if err != nil {
 			return err
 		}

@@ -42,6 +42,9 @@ type prepared struct {
 	granted kit.Standing
 	ordered *cuda.Pointer // memory of a GPU that each lease needs a fence of its own for
 	copied  *copied       // the object of the last lease was copied
+
+	free    bool   // nothing was published under the name,
+	freedAt uint64 // after so many changes
 }
 
 // copied is an array that each lease has a copy of.
@@ -111,7 +114,7 @@ func (p *Program) copyAgain(ctx context.Context, c *copied) (core.Lease, error) 
 // Again implements [handoff.Prepared].
 func (n *prepared) Again() (id core.LeaseID, fence core.Fence, ok bool) {
 	p := n.program
-	if n.seen == nil || n.copied != nil || p.state.Failed() != nil || p.published.Has(n.path.Root) || !p.thread.Same(n.key, n.seen) {
+	if n.seen == nil || n.copied != nil || p.state.Failed() != nil || !n.isFree() || !p.thread.Same(n.key, n.seen) {
 		return 0, nil, false
 	}
 	if n.ordered == nil {
@@ -124,6 +127,17 @@ func (n *prepared) Again() (id core.LeaseID, fence core.Fence, ok bool) {
 	}
 	return p.leases.AgainAfter(n.granted, memory)
 }
+
+// isFree says whether the variable of that name is what is asked for, and nothing that was published.
+func (n *prepared) isFree() bool {
+	if changes := n.program.published.Changes(); !n.free || changes != n.freedAt {
+		n.free, n.freedAt = !n.program.published.Has(n.path.Root), changes
+	}
+	return n.free
+}
+
+// Rest implements [handoff.Prepared].
+func (n *prepared) Rest() bool { return n.program.thread.Rest() }
 
 // look takes a glance at an object that is going to be leased.
 func (n *prepared) look(g *py.GIL, a Adapter, env *Env, o py.Object) (err error) {

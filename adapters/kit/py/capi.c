@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 typedef struct _object PyObject;
 typedef ptrdiff_t Py_ssize_t;
@@ -111,12 +112,21 @@ int ndpy_open(const char **missing) {
 
 const char *ndpy_version(void) { return api.Py_GetVersion(); }
 
-void ndpy_enter(uintptr_t state) {
+// The time of the kernel's last tick: a few milliseconds long, and read in as many nanoseconds.
+static int64_t tick(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+int ndpy_enter(uintptr_t state) {
+	int64_t before = tick();
 	// The thread's Python state is made once and kept: making one costs more than a whole export.
 	if (state)
 		api.PyEval_RestoreThread((void *)state);
 	else
 		api.PyGILState_Ensure();
+	return tick() != before;
 }
 
 uintptr_t ndpy_leave(void) { return (uintptr_t)api.PyEval_SaveThread(); }

@@ -31,8 +31,9 @@ int ndpy_open(const char **missing);
 const char *ndpy_version(void);
 
 // Takes the GIL on this thread, and gives it back. What ndpy_leave gives is the state of the thread's next
-// ndpy_enter; the first one's is 0.
-void ndpy_enter(uintptr_t state);
+// ndpy_enter; the first one's is 0. Whoever waits for a switch interval gets 1 from ndpy_enter; who waits for
+// less, most often 0.
+int ndpy_enter(uintptr_t state);
 uintptr_t ndpy_leave(void);
 
 void ndpy_incref(ndpy o);

@@ -64,7 +64,7 @@ func (g *GIL) release(owned, buffers int) {
 // scope stays: its objects live on, though other Python code may change them meanwhile.
 func (g *GIL) Unlocked(f func()) {
 	g.thread.leave()
-	defer g.thread.enter()
+	defer func() { g.thread.enter() }()
 	f()
 }
 

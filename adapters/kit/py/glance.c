@@ -137,9 +137,9 @@ int ndpy_same(ndpy o, const ndpy_glance *g) {
 	return 0;
 }
 
-int ndpy_same_global(uintptr_t state, const uint32_t *shut, ndpy name, const ndpy_glance *g) {
+int ndpy_same_global(uintptr_t state, int held, const uint32_t *shut, ndpy name, const ndpy_glance *g) {
 	int same = 0;
-	ndpy_enter(state);
+	if (!held) held = ndpy_enter(state);
 	if (!__atomic_load_n(shut, __ATOMIC_ACQUIRE)) {
 		ndpy o = ndpy_global(name);
 		if (o) {
@@ -149,6 +149,6 @@ int ndpy_same_global(uintptr_t state, const uint32_t *shut, ndpy name, const ndp
 			ndpy_clear();
 		}
 	}
-	ndpy_leave();
-	return same;
+	if (!held) ndpy_leave();
+	return same | held << 1;
 }

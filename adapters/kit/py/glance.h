@@ -35,8 +35,9 @@ int ndpy_look(ndpy o, ndpy_glance *g);
 // Tells whether a glance would be the same again.
 int ndpy_same(ndpy o, const ndpy_glance *g);
 
-// Takes the GIL on this thread, tells whether the global variable of that name is what it was, and gives the
-// GIL back. Once *shut is not 0, nothing of Python is touched.
-int ndpy_same_global(uintptr_t state, const uint32_t *shut, ndpy name, const ndpy_glance *g);
+// Takes the GIL on this thread, unless it is held, tells whether the global variable of that name is what it
+// was, and gives the GIL back, unless it was held or waited for. Once *shut is not 0, nothing of Python is
+// touched. The result is 1 if it is what it was, and 2 more if the GIL is held.
+int ndpy_same_global(uintptr_t state, int held, const uint32_t *shut, ndpy name, const ndpy_glance *g);
 
 #endif

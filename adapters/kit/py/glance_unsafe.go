@@ -137,9 +137,15 @@ func (s *Glance) Itself() Object {
 	return Object(s.c.words[0])
 }
 
-// capiSameGlobal enters Python on the thread of state, which has been in it before.
-func capiSameGlobal(state *threadState, shut *atomic.Uint32, name Object, seen *Glance) bool {
-	return state.p != 0 && C.ndpy_same_global(state.p, (*C.uint32_t)(unsafe.Pointer(shut)), C.ndpy(name), seen.c) != 0
+// capiSameGlobal enters Python on the thread of state, which has been in it before, unless it holds the GIL.
+// holds says whether it does afterwards.
+func capiSameGlobal(state *threadState, held bool, shut *atomic.Uint32, name Object, seen *Glance) (same, holds bool) {
+	in := C.int(0)
+	if held {
+		in = 1
+	}
+	out := C.ndpy_same_global(state.p, in, (*C.uint32_t)(unsafe.Pointer(shut)), C.ndpy(name), seen.c)
+	return out&1 != 0, out&2 != 0
 }
 
 func capiNewInterned(s string) Object {

@@ -280,6 +280,11 @@ func (i *Interp) on(state *threadState, outcome *atomic.Int32, f func(g *GIL) er
 	defer i.exit()
 	state.enter()
 	defer state.leave()
+	return i.held(state, outcome, f)
+}
+
+// held is on for who holds the GIL already.
+func (i *Interp) held(state *threadState, outcome *atomic.Int32, f func(g *GIL) error) error {
 	// While this thread waited for the GIL its caller may have gone, or the interpreter begun to end.
 	if outcome != nil && outcome.Load() == jobAbandoned {
 		return nil

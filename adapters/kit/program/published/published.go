@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/cuda/export"
@@ -35,9 +36,14 @@ func (t Target) Drop(g *py.GIL) {
 // Names holds the objects that the program has given a name. Its lock is never held while Python
 // code can run, since that code may publish. The zero value is ready.
 type Names struct {
+	changes atomic.Uint64 // of which names are taken
+
 	mu      sync.Mutex
 	objects map[string]Target // references of its own
 }
+
+// Changes counts the changes of which names are taken. What is asked for after it is at least as new.
+func (n *Names) Changes() uint64 { return n.changes.Load() }
 
 // Get gives an object, which the scope holds from then on. The caller closes it.
 func (n *Names) Get(g *py.GIL, name string) (t Target, ok bool, err error) {
@@ -84,6 +90,9 @@ func (n *Names) Put(name string, t Target) (before Target, refused *Offer) {
 		n.objects = map[string]Target{name: t}
 	default:
 		n.objects[name] = t
+	}
+	if (before.Object == 0) != (t.Object == 0) {
+		n.changes.Add(1)
 	}
 	return before, refused
 }

@@ -147,6 +147,7 @@ func (l *library) testGlobals(t *testing.T) {
 	}
 	set := func(value string) {
 		t.Helper()
+		rest(thread)
 		l.do(t, func(p *python) {
 			p.exec(glances...)
 			if err := p.setattr(p.must(p.Main()), "glanced", p.eval(value)); err != nil {
@@ -173,6 +174,7 @@ func (l *library) testGlobals(t *testing.T) {
 			t.Fatal("the variable is not what it was")
 		}
 	}
+	rest(thread)
 	if after := references(); after != before {
 		t.Errorf("%d references, want %d", after, before)
 	}
@@ -181,6 +183,7 @@ func (l *library) testGlobals(t *testing.T) {
 			t.Errorf("%s is what it was", value)
 		}
 	}
+	rest(thread)
 	l.do(t, func(p *python) {
 		_, err := p.Call(p.builtin("delattr"), []py.Object{p.must(p.Main()), p.must(p.NewStr("glanced"))}, nil)
 		if err != nil {
@@ -190,6 +193,7 @@ func (l *library) testGlobals(t *testing.T) {
 	if thread.Same(key, seen) {
 		t.Error("what is not there is what it was")
 	}
+	rest(thread)
 	l.do(t, func(*python) {}) // and no exception is left behind
 }
 

@@ -57,6 +57,7 @@ func (l *library) tests() []testing.InternalTest {
 		{Name: "GlanceRefused", F: l.testGlanceRefused},
 		{Name: "GlanceAfterFork", F: l.testGlanceAfterFork},
 		{Name: "Globals", F: l.testGlobals},
+		{Name: "KeepsWhatItWaitedFor", F: l.testKeepsWhatItWaitedFor},
 	}
 }
 

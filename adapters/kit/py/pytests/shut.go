@@ -25,6 +25,7 @@ type hammer struct {
 func (h *hammer) enterOnThread() {
 	runtime.LockOSThread()
 	thread := lib.interp.Thread()
+	defer rest(thread)
 	var key py.Object
 	var seen *py.Glance
 	for {
