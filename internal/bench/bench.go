@@ -43,6 +43,25 @@ type Row struct {
 	Key
 	Quantiles
 	Allocations *float64 `json:"host_allocations,omitempty"` // a call
+
+	rounds []time.Duration // the median of each; 0: it took no part
+}
+
+// Over says how many times as long as base it took, by the median: in each round of which both were a part,
+// and of these ratios the median. What changes the machine for longer than a round, such as where its CPUs
+// are, meets both. It is 0 if there was no such round.
+func (r Row) Over(base Row) float64 {
+	var ratios []float64
+	for i, took := range r.rounds {
+		if i < len(base.rounds) && took > 0 && base.rounds[i] > 0 {
+			ratios = append(ratios, float64(took)/float64(base.rounds[i]))
+		}
+	}
+	if len(ratios) == 0 {
+		return 0
+	}
+	slices.Sort(ratios)
+	return ratios[len(ratios)/2]
 }
 
 // Rows can be looked up.
@@ -67,7 +86,8 @@ type Subject struct {
 	Every int    // it takes part in one of so many rounds; 0 means all
 	Count Caller // whose allocations are counted, if it has a Do
 
-	took []time.Duration
+	took   []time.Duration
+	rounds []time.Duration // medians
 }
 
 // Interleave measures subjects in turns, so that what else the machine does meets all of them.
@@ -75,6 +95,7 @@ func Interleave(ctx context.Context, rounds int, subjects []*Subject) (Rows, err
 	for round := range rounds {
 		for _, s := range subjects {
 			if round%max(s.Every, 1) != 0 {
+				s.rounds = append(s.rounds, 0)
 				continue
 			}
 			took, err := s.Turn(ctx)
@@ -82,11 +103,12 @@ func Interleave(ctx context.Context, rounds int, subjects []*Subject) (Rows, err
 				return nil, fmt.Errorf("%s: %w", s.Key, err)
 			}
 			s.took = append(s.took, took...)
+			s.rounds = append(s.rounds, QuantilesOf(took).P50)
 		}
 	}
 	rows := make(Rows, 0, len(subjects))
 	for _, s := range subjects {
-		row := Row{Key: s.Key, Quantiles: QuantilesOf(s.took)}
+		row := Row{Key: s.Key, Quantiles: QuantilesOf(s.took), rounds: s.rounds}
 		if s.Count.Do != nil {
 			n, err := s.Count.allocations(ctx)
 			if err != nil {

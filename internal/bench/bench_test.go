@@ -51,6 +51,31 @@ func TestInterleave(t *testing.T) {
 	}
 }
 
+// TestOver: what changes for both from round to round does not change how many times as long one takes.
+func TestOver(t *testing.T) {
+	t.Parallel()
+	subject := func(way string, every int, rounds ...time.Duration) *Subject {
+		i := 0
+		return &Subject{Key: Key{Way: way}, Every: every, Turn: func(context.Context) ([]time.Duration, error) {
+			took := rounds[i]
+			i++
+			return []time.Duration{took, took, 1000 * took}, nil
+		}}
+	}
+	rows, err := Interleave(t.Context(), 4, []*Subject{
+		subject("base", 0, 10, 10, 90, 10), subject("twice", 0, 20, 20, 180, 1000), subject("now and then", 2, 30, 270),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := rows[1].Over(rows[0]), rows[2].Over(rows[0]); a != 2 || b != 3 {
+		t.Errorf("%v and %v times as long, want 2 and 3", a, b)
+	}
+	if got := rows[1].Over(Row{}); got != 0 {
+		t.Errorf("%v times as long as nothing", got)
+	}
+}
+
 // TestCalls holds that callers call at the same time, and that each call is tidied.
 func TestCalls(t *testing.T) {
 	t.Parallel()

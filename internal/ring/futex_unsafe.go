@@ -44,6 +44,12 @@ type spin struct {
 // restart begins the time anew, until the side whose CPU peers is has something to say.
 func (s *spin) restart(peers *atomic.Uint32) { s.rounds, s.peers = 0, peers }
 
+// slept is restart after a sleep, from which one wakes up on any CPU.
+func (s *spin) slept(peers *atomic.Uint32) {
+	s.restart(peers)
+	s.met = 0
+}
+
 // goOn reports whether to go round once more. It looks at the clock once in a while, and more seldom at
 // where it runs, but not at once: what comes quickly shall not wait for that.
 func (s *spin) goOn() bool {
@@ -75,7 +81,7 @@ func (s *spin) stepAside() {
 		s.met = 0
 		return
 	}
-	if s.met++; s.moves && s.met == often {
+	if s.met++; s.moves && s.met >= often && s.met&(s.met-1) == 0 { // less and less often, if it does not help
 		leave(cpu)
 		return
 	}

@@ -91,7 +91,7 @@ func (s *Server) serve() {
 			wait(s.bell, bell, 0)
 		}
 		s.asleep.Store(0)
-		pause.restart(s.lanes[s.last].cpu)
+		pause.slept(s.lanes[s.last].cpu)
 	}
 	for s.busy() {
 		runtime.Gosched()

@@ -137,10 +137,8 @@ func (l *library) testGlobals(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	thread := l.interp.Thread()
-	var (
-		key  py.Object
-		seen *py.Glance
-	)
+	var key py.Object
+	var seen *py.Glance
 	references := func() (n int64) {
 		l.do(t, func(p *python) { n = p.references(p.global("glanced")) })
 		return n

@@ -244,7 +244,8 @@ func (l *library) testConcurrent(t *testing.T) {
 
 // rest lets a thread give back what it keeps.
 func rest(thread *py.Thread) {
-	for thread.Rest() { // until it is time
+	for thread.Rest() {
+		runtime.Gosched() // until it is time
 	}
 }
 
@@ -285,19 +286,23 @@ func (l *library) testKeepsWhatItWaitedFor(t *testing.T) {
 			}
 		}
 	}
-	last := counted()
-	for ; !thread.Rest(); last = counted() {
-		if time.Now().After(end) {
-			t.Fatal("the lock was never kept")
+	kept := func() int64 {
+		t.Helper()
+		for {
+			if last := counted(); thread.Rest() {
+				return last
+			}
+			if time.Now().After(end) {
+				t.Fatal("the lock was never kept")
+			}
 		}
 	}
+	last := kept()
 	if now := counted(); now != last {
 		t.Errorf("Python has counted from %d to %d while the lock was kept", last, now)
 	}
 	goesOn("when no call comes", last, func() { rest(thread) })
-	for last = counted(); !thread.Rest(); last = counted() { // until it is kept again
-	}
-	goesOn("beside calls", last, func() {})
+	goesOn("beside calls", kept(), func() {})
 	rest(thread)
 	l.do(t, func(p *python) {
 		p.exec("import __main__", "__main__.counted_out = True")
