@@ -35,14 +35,14 @@ func (p *Plan) LeaveOut(way, why string) { p.LeftOut = append(p.LeftOut, LeftOut
 func (p *Plan) Run(ctx context.Context) (Rows, error) { return Interleave(ctx, p.Rounds, p.Subjects) }
 
 // Add has callers measured, who call at the same time. A turn of calls follows as many that do not count, at
-// most 10.
+// most 50: until the scheduler has found a CPU for each of those that have just woken up.
 func (p *Plan) Add(k Key, calls int, callers ...Caller) *Subject {
 	s := &Subject{Key: k, Turn: Calls(warmUp(calls), calls, callers...)}
 	p.Subjects = append(p.Subjects, s)
 	return s
 }
 
-func warmUp(calls int) int { return min(calls, 10) }
+func warmUp(calls int) int { return min(calls, 50) }
 
 // AddViews has views of a program's arrays of all sizes measured, and counts what they cost the heap of this
 // process.
