@@ -32,8 +32,9 @@ type Prepared interface {
 	// Again grants another lease on what the last call of Lease has granted, if that call would now give
 	// the same but for the lease's ID, and its fence, if that is not nil.
 	Again() (core.LeaseID, core.Fence, bool)
-	// Rest is called of the name that was asked for last, when nothing was asked for a while. While it gives
-	// true, something is kept for the next request, whatever that asks for, and Rest is called again soon.
+	// Rest is called of the name that was asked for last: after each request, and when nothing was asked for a
+	// while. While it gives true, something is kept for the next request, whatever that asks for, and Rest is
+	// called again soon.
 	Rest() bool
 }
 

@@ -37,16 +37,17 @@ func (j *judge) within(figure string, got, limit time.Duration) {
 
 // atMost holds a duration to a multiple of another, which has a name.
 func (j *judge) atMost(figure string, got time.Duration, limit float64, name string, base time.Duration) {
-	ratio := ratioOf(got, base)
-	j.add(figure, fmt.Sprintf("<= %gx %s", limit, name),
-		fmt.Sprintf("%.2fx (%s / %s)", ratio, bench.TimeText(got), bench.TimeText(base)), ratio > 0 && ratio <= limit)
+	j.times(figure, ratioOf(got, base), limit, name, bench.TimeText(got)+" / "+bench.TimeText(base))
+}
+
+// times holds a ratio, of terms as they are shown, to a limit.
+func (j *judge) times(figure string, ratio, limit float64, name, terms string) {
+	j.add(figure, fmt.Sprintf("<= %gx %s", limit, name), fmt.Sprintf("%.2fx (%s)", ratio, terms), ratio > 0 && ratio <= limit)
 }
 
 // beside holds a row to a multiple of another, which has a name, round by round.
 func (j *judge) beside(figure string, got bench.Row, limit float64, name string, base bench.Row) {
-	ratio := got.Over(base)
-	j.add(figure, fmt.Sprintf("<= %gx %s", limit, name), fmt.Sprintf("%.2fx (of all rounds: %s / %s)", ratio,
-		bench.TimeText(got.P50), bench.TimeText(base.P50)), ratio > 0 && ratio <= limit)
+	j.times(figure, got.Over(base), limit, name, "of all rounds: "+bench.TimeText(got.P50)+" / "+bench.TimeText(base.P50))
 }
 
 // faster holds that a peer takes so many times as long.
