@@ -12,7 +12,7 @@ import (
 // (ErrLayout: use [CopyBytes]).
 func (v *View) Bytes() ([]byte, error) {
 	switch {
-	case !v.opened():
+	case !v.open.Load():
 		return nil, v.fail("bytes", ErrClosed, nil)
 	case v.n == 0:
 		return []byte{}, nil
@@ -51,7 +51,7 @@ func CopyBytes(dst []byte, v *View) (n int, err error) {
 	defer v.mu.RUnlock()
 	n = int(v.denseBytes())
 	switch {
-	case !v.opened():
+	case !v.open.Load():
 		return 0, v.fail("copy", ErrClosed, nil)
 	case v.n == 0:
 		return 0, nil
@@ -68,21 +68,20 @@ func CopyBytes(dst []byte, v *View) (n int, err error) {
 	return n, nil
 }
 
-// hold keeps the memory open for a loop over what v was in the given state, even if v is closed and
-// opened again meanwhile. The loop ends with drop.
-func (v *View) hold(op string, state uint64) (*root, Layout) {
+// hold keeps the memory open for a loop, even if v is closed meanwhile. The loop ends with drop.
+func (v *View) hold(op string) *root {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if v.state.Load() != state {
+	if !v.open.Load() {
 		panic(v.fail(op, ErrClosed, nil))
 	}
 	v.root.users.Add(1)
-	return v.root, v.layout
+	return v.root
 }
 
 // drop ends hold. An error of giving the memory back here has nobody to go to: Close was called, and did
 // not wait.
-func (r *root) drop() { _, _ = r.done() }
+func (r *root) drop() { _ = r.done() }
 
 // trap is deferred around what touches memory, with the goroutine's former setting of
 // debug.SetPanicOnFault. It turns a fault inside the memory of v into an error; other panics go on.

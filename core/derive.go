@@ -37,7 +37,7 @@ func (v *View) As(d DType) (*View, error) {
 func (v *View) derive(op string, f func(Layout) (Layout, error)) (*View, error) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if !v.opened() {
+	if !v.open.Load() {
 		return nil, v.fail(op, ErrClosed, nil)
 	}
 	l, err := f(v.layout)
@@ -45,10 +45,9 @@ func (v *View) derive(op string, f func(Layout) (Layout, error)) (*View, error) 
 		return nil, v.wrap(op, err)
 	}
 	v.root.users.Add(1)
-	v.root.shared.Store(true)
 	w := &View{layout: l, root: v.root}
 	w.observe(1)
-	w.state.Store(1)
+	w.open.Store(true)
 	return w, nil
 }
 

@@ -67,25 +67,20 @@ func ObserveLeaks(f func(Leak)) (stop func()) {
 
 // watch is what is remembered of a view beside it, for the report if it is forgotten.
 type watch struct {
-	open  atomic.Bool // set when the rest is written
-	leak  Leak
-	stack [32]uintptr
+	open atomic.Bool
+	leak Leak
 }
 
 // observe has v reported if it is forgotten. The stack leaves out as many functions as skip says, the
-// innermost of which is the caller. A view that is filled again keeps its watch.
+// innermost of which is the caller.
 func (v *View) observe(skip int) {
 	if leaks.active.Load() == 0 {
 		return
 	}
-	if v.watch == nil {
-		v.watch = new(watch)
-		runtime.AddCleanup(v, report, v.watch)
-	}
-	w := v.watch
-	stack := w.stack[:runtime.Callers(2+skip, w.stack[:])]
-	w.leak = Leak{v.Name(), v.root.size(), stack}
-	w.open.Store(true)
+	stack := make([]uintptr, 32)
+	v.watch = &watch{leak: Leak{v.Name(), v.root.size(), stack[:runtime.Callers(2+skip, stack)]}}
+	v.watch.open.Store(true)
+	runtime.AddCleanup(v, report, v.watch)
 }
 
 func report(w *watch) {

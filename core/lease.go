@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // LeaseID names a lease within one producer. It is never used twice.
@@ -19,6 +20,8 @@ type Lease struct {
 	Reason    Reason    // why it was copied; ReasonNone if it was not
 	Quirks    []QuirkID // those that took part
 	Writable  bool      // as granted
+	Version   uint64    // of the name, from 1, if the program published the array; else 0
+	Published time.Time // when it published that version; the zero Time if it did not
 }
 
 // Check proves that the parts of a lease fit each other and the request that it answers: that its
@@ -36,6 +39,9 @@ func (l Lease) Check(req Request) error {
 		return fmt.Errorf("no elements by route %v with memory", l.Route)
 	case lo < 0 || int64(hi) > l.Handle.Extent():
 		return fmt.Errorf("elements from byte %d to %d of memory of %d bytes", lo, hi, l.Handle.Extent())
+	}
+	if l.Version == 0 != l.Published.IsZero() {
+		return fmt.Errorf("version %d, published at %v", l.Version, l.Published)
 	}
 	if err := l.checkPlace(); err != nil {
 		return err

@@ -22,6 +22,9 @@ type Memory interface {
 // Fenced is a [Memory] that may have to be waited for before it is touched.
 type Fenced interface {
 	Memory
+	// Fence is what must have happened before the memory may be touched. It may change when the memory is
+	// looked at anew, to what has been queued since.
+	Fence() Fence
 	// Ready returns when the memory may be touched: nil, the error of ctx, or why that will never be.
 	Ready(ctx context.Context) error
 }

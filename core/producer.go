@@ -43,6 +43,17 @@ type Waiter interface {
 	Wait(ctx context.Context) error
 }
 
+// Refresher is implemented by producers that know whether a lease still is on what its name means.
+type Refresher interface {
+	// Refresh looks at the name of a standing lease again, as Lease does with the name and the request that
+	// the lease was granted for. If the name still leads to the same memory, described in the same way, the
+	// result is the same lease with a fence of now, and changed is false: nothing new is granted, and what
+	// was copied has been copied again into the same memory. Otherwise the result is a new lease, changed is
+	// true, and the old lease stands until it is released. The error for a lease that does not stand, or
+	// that cannot be looked at again, wraps ErrUnsupported; after any error nothing new is leased.
+	Refresh(ctx context.Context, id LeaseID) (l Lease, changed bool, err error)
+}
+
 // Info describes a producer.
 type Info struct {
 	Program     string      // the program's name, as the host configured it

@@ -45,15 +45,14 @@ func Slice[T Element](v *View) ([]T, error) {
 // T must be the element type of v (ErrDType), and the host must be able to read the memory
 // (ErrDevice).
 func Values[T Element](v *View) (iter.Seq[T], error) {
-	state := v.state.Load()
 	if err := check[T](v, "values", 0); err != nil {
 		return nil, err
 	}
 	return func(yield func(T) bool) {
-		r, l := v.hold("values", state)
+		r := v.hold("values")
 		defer r.drop()
-		run := l.innermost()
-		for offset := range l.runs() {
+		run := v.innermost()
+		for offset := range v.runs() {
 			for range run.n {
 				if !yield(load[T](r.bytes, offset)) {
 					return
@@ -71,15 +70,14 @@ func Values[T Element](v *View) (iter.Seq[T], error) {
 //
 // Only the innermost axis must be dense and all elements aligned (ErrLayout).
 func Rows[T Element](v *View) (iter.Seq2[int, []T], error) {
-	state := v.state.Load()
 	if err := check[T](v, "rows", rows|aligned); err != nil {
 		return nil, err
 	}
 	return func(yield func(int, []T) bool) {
-		r, l := v.hold("rows", state)
+		r := v.hold("rows")
 		defer r.drop()
-		n, row := l.innermost().n, 0
-		for offset := range l.runs() {
+		n, row := v.innermost().n, 0
+		for offset := range v.runs() {
 			if !yield(row, unsafe.Slice((*T)(unsafe.Pointer(&r.bytes[offset])), n)) {
 				return
 			}
@@ -176,7 +174,7 @@ func check[T Element](v *View, op string, need need) error {
 	var zero T
 	want := DTypeOf[T]()
 	switch {
-	case !v.opened():
+	case !v.open.Load():
 		return v.fail(op, ErrClosed, nil)
 	case v.dtype != want:
 		return v.wrongType(op, want)

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"weak"
+	"time"
 )
 
 // layout lets a View have the methods of its Layout without a field that could be assigned.
@@ -21,99 +21,74 @@ type layout = Layout
 // A view is live memory. Unless it was copied (see [View.Copied]), what the program writes is what
 // the next look sees, and nothing orders the two but what the program and its host agree upon.
 //
-// All methods are safe for concurrent use. Close is safe beside every other call: Copy, Put, At, Set
-// and CopyBytes are waited for. But slices that alias the memory (of Slice, Rows, Bytes and the
-// Float32s family) die with Close: touching one afterwards may fault. After Close, methods that can
-// return an error return one that wraps ErrClosed; the description stays readable.
+// A View never changes what it is a view of. All methods are safe for concurrent use. Close is safe
+// beside every other call: Copy, Put, At, Set and CopyBytes are waited for. But slices that alias the
+// memory (of Slice, Rows, Bytes and the Float32s family) die with Close: touching one afterwards may
+// fault. After Close, methods that can return an error return one that wraps ErrClosed; the description
+// stays readable.
 //
-// The zero View is a closed one without a description. A closed View can be opened again: see
-// [View.Open]. A View must not be copied.
+// The zero View is a closed one without a description. A View must not be copied.
 type View struct {
 	layout
-	root     *root
-	mu       sync.RWMutex  // read-held while memory is touched, held to open and to close
-	state    atomic.Uint64 // odd while it is open; goes up by one with each Open and each Close
-	spent    atomic.Uint64 // the state in which root is of use to nobody else: Open may use it anew
-	watch    *watch        // nil if nobody has looked for leaks since it was made
-	referred sync.Once     // self is made, which only views need that somebody refers to
-	self     weak.Pointer[View]
+	root  *root
+	mu    sync.RWMutex // read-held while memory is touched, held to close
+	open  atomic.Bool
+	watch *watch // nil if nobody looked for leaks when it was made
 }
 
 // ViewOptions says what a View is and what it may do. The zero value is a read-only view without a
 // name that was not copied.
 type ViewOptions struct {
-	Name      string       // the array's name
-	Framework string       // whose array it is: "numpy"
-	Route     Route        // how the memory got here
-	Reason    Reason       // why it was copied
-	Quirks    []QuirkID    // quirks that took part
-	Writable  bool         // the memory is mapped for writing
-	Fence     Fence        // what must have happened before the memory may be touched; nil: nothing
-	Release   func() error // gives the lease back
+	Name      string    // the array's name
+	Framework string    // whose array it is: "numpy"
+	Route     Route     // how the memory got here
+	Reason    Reason    // why it was copied
+	Quirks    []QuirkID // quirks that took part
+	Writable  bool      // the memory is mapped for writing
+	Version   uint64    // of the name, from 1, if the program published the array; else 0
+	Published time.Time // when the program published that version
+	Lender    Lender    // who lent the memory; nil: nobody
+}
+
+// Lender lent the memory of a view and knows how the lease stands. All methods are safe for concurrent
+// use.
+type Lender interface {
+	// Live is [View.Live] of an open view.
+	Live() bool
+	// Release gives the lease back. It is called once, when the last view of the memory is closed, before
+	// the memory is.
+	Release() error
 }
 
 // root is what a view and all views derived from it share.
 type root struct {
 	ViewOptions
-	mem    Memory
-	bytes  []byte // of mem; nil if the host cannot read it
-	users  atomic.Int64
-	shared atomic.Bool // a view was derived from its first one
+	mem   Memory
+	bytes []byte // of mem; nil if the host cannot read it
+	users atomic.Int64
 }
 
-// NewView makes a View of the memory m: see [View.Open].
+// NewView makes a View of the memory m, of which it takes possession: when the last view of the memory is
+// closed, Close calls opts.Lender.Release, if there is a lender, and then m.Close, once each. A nil opts is
+// the zero ViewOptions.
+//
+// NewView proves that every byte that the layout spans lies inside the memory; the error for a span that
+// does not wraps ErrPointer. A layout without elements needs no memory: m may be nil. A writable view of a
+// read-only layout is refused with ErrReadOnly. After an error the caller still owns memory and lease.
 func NewView(l Layout, m Memory, opts *ViewOptions) (*View, error) {
-	v := new(View)
-	if err := v.fill(&l, m, opts); err != nil {
-		return nil, err
-	}
-	return v, nil
-}
-
-// Open makes v, which is zero or closed, a View of the memory m, of which it takes possession: Close
-// calls opts.Release, if there is one, and then m.Close, once each, when the last view of the memory is
-// closed. A nil opts is the zero ViewOptions. A View that is opened and closed again and again, without
-// views derived from it that outlive that, makes no garbage.
-//
-// If Open fails, v is as it was and the caller still owns memory and lease. Open proves that every byte
-// that the layout spans lies inside the memory; the error for a span that does not wraps ErrPointer. A
-// layout without elements needs no memory: m may be nil. Writable views of read-only layouts are refused
-// with ErrReadOnly, and a View that is open with ErrConfig.
-//
-// What belongs to the time before stays as it was: views derived from v keep their memory, and so does a
-// loop over [Values] or [Rows] that still runs; one that begins later panics, as after Close. Open must
-// not run beside other calls for v, but for Close and that of a [Ref].
-func (v *View) Open(l Layout, m Memory, opts *ViewOptions) error { return v.fill(&l, m, opts) }
-
-// fill is Open. It is called by what the reports of leaks leave out.
-func (v *View) fill(l *Layout, m Memory, opts *ViewOptions) error {
 	if opts == nil {
 		opts = new(ViewOptions)
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	state := v.state.Load()
-	if state%2 == 1 {
-		return &Error{Op: "view", Array: opts.Name, Kind: ErrConfig, Err: errors.New("the View is in use"), Remedy: "close it first"}
-	}
-	bytes, err := inside(l, m, opts)
+	bytes, err := inside(&l, m, opts)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r := v.root
-	if r == nil || v.spent.Load() != state {
-		r = new(root)
-		r.users.Store(1)
-		v.root = r
-	}
-	// One by one: a copy of the whole would wait until what the caller has just written of it has settled.
-	r.Name, r.Framework, r.Route, r.Reason = opts.Name, opts.Framework, opts.Route, opts.Reason
-	r.Quirks = append(r.Quirks[:0], opts.Quirks...)
-	r.Writable, r.Fence, r.Release = opts.Writable, opts.Fence, opts.Release
-	r.mem, r.bytes, v.layout = m, bytes, *l
-	v.observe(2)
-	v.state.Store(state + 1)
-	return nil
+	v := &View{layout: l, root: &root{ViewOptions: *opts, mem: m, bytes: bytes}}
+	v.root.Quirks = slices.Clone(opts.Quirks)
+	v.root.users.Store(1)
+	v.observe(1)
+	v.open.Store(true)
+	return v, nil
 }
 
 // inside proves that the elements of l lie inside m, and gives what of m the host can read.
@@ -140,12 +115,6 @@ func inside(l *Layout, m Memory, opts *ViewOptions) (bytes []byte, err error) {
 	return bytes, nil
 }
 
-// opened reports whether v is open.
-func (v *View) opened() bool { return v.state.Load()%2 == 1 }
-
-// Closed reports whether v is closed, or was never opened.
-func (v *View) Closed() bool { return !v.opened() }
-
 // size is the number of bytes of the memory.
 func (r *root) size() int64 {
 	if r.mem == nil {
@@ -154,21 +123,18 @@ func (r *root) size() int64 {
 	return r.mem.Size()
 }
 
-// done gives the memory back if this was its last user. One who is alone stays so, since others come from
-// open views, and need not count.
-func (r *root) done() (alone bool, err error) {
-	if alone = r.users.Load() == 1; !alone && r.users.Add(-1) > 0 {
-		return false, nil
+// done gives the memory back if this was its last user.
+func (r *root) done() (err error) {
+	if r.users.Add(-1) > 0 {
+		return nil
 	}
-	if r.Release != nil {
-		err = r.Release()
+	if r.Lender != nil {
+		err = r.Lender.Release()
 	}
 	if r.mem != nil {
-		if closed := r.mem.Close(); closed != nil {
-			err = errors.Join(err, closed)
-		}
+		err = errors.Join(err, r.mem.Close())
 	}
-	return alone, err
+	return err
 }
 
 // options is the description; of a zero View, an empty one.
@@ -205,10 +171,37 @@ func (v *View) Copied() bool { return v.options().Route.Copied() }
 // it faults.
 func (v *View) Writable() bool { return v.options().Writable }
 
-// Fence is what must have happened before the memory may be touched.
+// Version counts the arrays that the program has published under the view's name, from 1: see
+// ndbridge.publish. It is 0 if the array was not published.
+func (v *View) Version() uint64 { return v.options().Version }
+
+// Published is when the program published the view's version, by the program's clock, which is the host's.
+// It is the zero Time if the array was not published.
+func (v *View) Published() time.Time { return v.options().Published }
+
+// Lender is who lent the memory, or nil.
+func (v *View) Lender() Lender { return v.options().Lender }
+
+// Live reports whether the host sees in this view what the program writes to the array now. It is false for
+// a copy, for a closed view, once a fork of the program has made the memory private, once the name leads to
+// other memory (the program gave the name to another array, or the framework replaced the memory behind the
+// object), and once the program is gone. What the view shows then is what the array was. Live may ask the
+// program, which takes as long as hostplugin's Refresh, but no longer than some milliseconds; if the program
+// is too busy to answer, Live says what was known last.
+func (v *View) Live() bool {
+	if !v.open.Load() || v.Copied() {
+		return false
+	}
+	return v.root.Lender == nil || v.root.Lender.Live()
+}
+
+// Fence is what must have happened before the memory may be touched. For memory of a GPU it is the fence of
+// the last look: see hostplugin's Refresh.
 func (v *View) Fence() Fence {
-	if f := v.options().Fence; f != nil {
-		return f
+	if v.root != nil {
+		if m, ok := v.root.mem.(Fenced); ok {
+			return m.Fence()
+		}
 	}
 	return Ready{}
 }
@@ -218,7 +211,7 @@ func (v *View) Fence() Fence {
 // context's error. An error that wraps ErrUnavailable says that the memory will never be ready, since
 // the program that was to fill it is gone.
 func (v *View) Wait(ctx context.Context) error {
-	if !v.opened() {
+	if !v.open.Load() {
 		return v.fail("wait", ErrClosed, nil)
 	}
 	if err := ctx.Err(); err != nil {
@@ -246,7 +239,7 @@ func (v *View) Wait(ctx context.Context) error {
 func (v *View) Use(f func(m Memory, offset int) error) error {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if !v.opened() {
+	if !v.open.Load() {
 		return v.fail("use", ErrClosed, nil)
 	}
 	return f(v.root.mem, v.offset)
@@ -255,7 +248,7 @@ func (v *View) Use(f func(m Memory, offset int) error) error {
 // Addr is the address, on the host or on the device, of the element with index [0, ..., 0], or 0 if
 // there are no elements or the view is closed. It means nothing after Close.
 func (v *View) Addr() uintptr {
-	if !v.opened() || v.n == 0 {
+	if !v.open.Load() || v.n == 0 {
 		return 0
 	}
 	return v.root.mem.Addr() + uintptr(v.offset)
@@ -264,52 +257,22 @@ func (v *View) Addr() uintptr {
 // Close ends the use of the memory by this view. When the last view of the memory is closed, its
 // lease is released and the memory given back; the error is that of giving it back. Further calls do
 // nothing and return nil. Close waits for the functions that copy, not for slices: see [View].
-func (v *View) Close() error { return v.close(v.state.Load()) }
-
-// close is Close if v is open and in the given state.
-func (v *View) close(state uint64) error {
+func (v *View) Close() error {
 	v.mu.Lock()
-	if state%2 == 0 || v.state.Load() != state {
-		v.mu.Unlock()
+	was := v.open.Swap(false)
+	v.mu.Unlock()
+	if !was {
 		return nil
 	}
-	r, name := v.root, v.root.Name
 	if v.watch != nil {
 		v.watch.open.Store(false)
 	}
-	v.state.Store(state + 1)
-	v.mu.Unlock()
-	alone, err := r.done()
-	if alone && !r.shared.Load() {
-		v.spent.Store(state + 1)
-	}
+	err := v.root.done()
 	if err == nil {
 		return nil
 	}
 	if _, ok := errors.AsType[*Error](err); ok {
 		return err
 	}
-	return &Error{Op: "close", Array: name, Kind: cmp.Or(categoryOf(err), ErrUnavailable), Err: err}
-}
-
-// Ref refers to a View as it is open now: see [View.Ref]. The zero Ref refers to none.
-type Ref struct {
-	view  weak.Pointer[View]
-	state uint64
-}
-
-// Ref gives a reference to v as it is open now. It does not keep v from being forgotten. Of a closed View
-// it refers to none.
-func (v *View) Ref() Ref {
-	v.referred.Do(func() { v.self = weak.Make(v) }) // once: to make it takes locks of the runtime
-	return Ref{v.self, v.state.Load()}
-}
-
-// Close closes the View, unless that was done, be it that it is open again, or unless the View is gone.
-// It is for those who lend memory, and may have to take it back. It is safe beside every other call.
-func (r Ref) Close() error {
-	if v := r.view.Value(); v != nil {
-		return v.close(r.state)
-	}
-	return nil
+	return &Error{Op: "close", Array: v.root.Name, Kind: cmp.Or(categoryOf(err), ErrUnavailable), Err: err}
 }

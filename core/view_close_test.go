@@ -25,7 +25,9 @@ func (l *ledger) Close() error {
 	return l.err
 }
 
-func (l *ledger) release() error {
+func (l *ledger) Live() bool { return true }
+
+func (l *ledger) Release() error {
 	l.events = append(l.events, "lease")
 	return l.err
 }
@@ -34,7 +36,7 @@ func TestCloseGivesBackOnce(t *testing.T) {
 	t.Parallel()
 	m := &ledger{Memory: coretest.NewMemory(make([]byte, 8))}
 	v, err := core.NewView(layout(t, core.LayoutSpec{DType: core.Int8, Shape: []int{2, 4}}), m,
-		&core.ViewOptions{Release: m.release})
+		&core.ViewOptions{Lender: m})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +80,7 @@ func TestCloseErrors(t *testing.T) {
 	} {
 		m := &ledger{Memory: coretest.NewMemory(make([]byte, 8)), err: tc.err}
 		v, err := core.NewView(layout(t, core.LayoutSpec{DType: core.Int8}), m,
-			&core.ViewOptions{Name: "frame", Release: m.release})
+			&core.ViewOptions{Name: "frame", Lender: m})
 		if err != nil {
 			t.Fatal(err)
 		}

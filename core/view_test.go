@@ -141,7 +141,7 @@ func TestNewViewRefuses(t *testing.T) {
 			if tc.opts != nil {
 				opts.Writable = tc.opts.Writable
 			}
-			opts.Release = func() error { released = true; return nil }
+			opts.Lender = coretest.Lender(func() error { released = true; return nil })
 			v, err := core.NewView(layout(t, tc.spec), tc.memory, &opts)
 			if v != nil || !errors.Is(err, tc.kind) || !strings.HasPrefix(err.Error(), "view frame: ") {
 				t.Errorf("%v, %v", v, err)

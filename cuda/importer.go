@@ -112,6 +112,17 @@ func (i *Importer) open(ctx context.Context, lease core.Lease, release func()) (
 	return m, core.Device{Kind: core.CUDA, Index: info.Index}, nil
 }
 
+// Refence gives memory that this importer has opened another fence, of later work, in the place of the one it
+// has. Streams that wait for the old one do so until that is reached. The errors are those of Memory; after one
+// the memory has the fence that it had.
+func (*Importer) Refence(ctx context.Context, mem core.Memory, fence core.Fence) error {
+	m, ok := mem.(*memory)
+	if !ok {
+		return &core.Error{Op: "import", Kind: core.ErrConfig, Err: fmt.Errorf("memory of type %T", mem)}
+	}
+	return m.refence(ctx, fence)
+}
+
 // enter makes m a user of the importer, and gives the GPU.
 func (i *Importer) enter(m *memory, info DeviceInfo) (*gpu, error) {
 	if g, err := i.use(m, info.UUID, nil); g != nil || err != nil {
@@ -150,14 +161,14 @@ func (i *Importer) use(m *memory, uuid core.UUID, fresh *gpu) (*gpu, error) {
 	return g, nil
 }
 
-// fence makes word the fence of m.
-func (i *Importer) fence(m *memory, word *imports.Word) {
+// fence makes f the fence of m.
+func (i *Importer) fence(m *memory, f *fence) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	m.word = word
+	m.now.Store(f)
 	if i.cause != nil {
 		m.lost.Store(&lostError{i.cause, true})
-		word.Raise()
+		f.word.Raise()
 	}
 }
 
@@ -195,11 +206,12 @@ func (i *Importer) Lost(cause error) {
 	}
 	i.cause = cause
 	for m := range i.users {
-		m.lost.Store(&lostError{cause, m.word != nil && !m.word.Reached()})
+		f := m.now.Load()
+		m.lost.Store(&lostError{cause, f != nil && !f.word.Reached()})
 	}
 	for m := range i.users { // only now: memories may share a word
-		if m.word != nil {
-			m.word.Raise()
+		if f := m.now.Load(); f != nil {
+			f.word.Raise()
 		}
 	}
 }
@@ -244,8 +256,8 @@ func (i *Importer) Close() error {
 // others says whether a stream waits for another program, and none for this one.
 func (i *Importer) others() bool {
 	ours := func(w quiet.Waiter) bool {
-		m, ok := w.(*memory)
-		return ok && m.importer == i
+		waiting, ok := w.(wait)
+		return ok && waiting.memory.importer == i
 	}
 	all := func(quiet.Waiter) bool { return true }
 	return primary.Streams.Awaited(all) && !primary.Streams.Awaited(ours)

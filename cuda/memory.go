@@ -18,13 +18,27 @@ type memory struct {
 	importer   *Importer
 	gpu        *gpu
 	allocation *imports.Allocation
-	word       *imports.Word // nil: nothing is to be waited for
+	now        atomic.Pointer[fence] // nil: nothing is to be waited for
 	release    func()
 	lost       atomic.Pointer[lostError]
 
-	mu      sync.RWMutex // read-held to look at the word
-	retired bool         // the word is not there any more
-	failed  error        // what it said at last
+	mu      sync.RWMutex    // read-held to look at words
+	words   []*imports.Word // whose pages are held
+	retired bool            // the words are not there any more
+	failed  error           // what the last one said
+}
+
+// fence is what the memory waits for.
+type fence struct {
+	word *imports.Word
+	core core.CUDAWord
+}
+
+// wait is a fence of a memory that somebody waits for, though the memory may have a later one by now. It is a
+// quiet.Waiter.
+type wait struct {
+	memory *memory
+	fence  *fence
 }
 
 // lostError is why memory cannot be used any more: an error that wraps core.ErrUnavailable.
@@ -47,19 +61,55 @@ func (m *memory) open(ctx context.Context, lease core.Lease) (err error) {
 	if m.allocation, err = m.importer.cache.Open(ctx, m.gpu.GPU, lease.Handle, lease.Writable); err != nil {
 		return failed("import", "", err)
 	}
-	fence, ok := lease.Fence.(core.CUDAWord)
+	return m.refence(ctx, lease.Fence)
+}
+
+// refence makes a fence that of the memory, unless it says that nothing is to be waited for.
+func (m *memory) refence(ctx context.Context, to core.Fence) error {
+	w, ok := to.(core.CUDAWord)
 	if !ok {
 		return nil
 	}
-	word, err := m.importer.cache.Word(ctx, m.gpu.GPU, fence)
+	word, err := m.wordOf(ctx, w)
 	if err != nil {
 		return failed("import", "", err)
 	}
-	m.importer.fence(m, word)
+	m.importer.fence(m, &fence{word, w})
 	if !word.GPU() { // streams cannot wait for it
 		return m.Ready(ctx)
 	}
 	return nil
+}
+
+// wordOf gives the word of a fence: most often it lies in a page that the memory has had to do with.
+func (m *memory) wordOf(ctx context.Context, w core.CUDAWord) (*imports.Word, error) {
+	m.mu.RLock()
+	for _, known := range m.words {
+		if word, ok := known.Beside(w); ok {
+			m.mu.RUnlock()
+			return word, nil
+		}
+	}
+	m.mu.RUnlock()
+	word, err := m.importer.cache.Word(ctx, m.gpu.GPU, w)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.retired {
+		return nil, errors.Join(&core.Error{Op: "use", Kind: core.ErrClosed}, word.Close())
+	}
+	m.words = append(m.words, word)
+	return word, nil
+}
+
+// Fence implements core.Fenced.
+func (m *memory) Fence() core.Fence {
+	if f := m.now.Load(); f != nil {
+		return f.core
+	}
+	return core.Ready{}
 }
 
 // Bytes implements core.Memory: the CPU cannot read it.
@@ -73,8 +123,9 @@ func (m *memory) Size() int64 { return m.allocation.Size() }
 
 // Ready implements core.Fenced.
 func (m *memory) Ready(ctx context.Context) error {
+	f := m.now.Load()
 	return poll.Until(ctx, func() (bool, error) {
-		reached, err := m.reached()
+		reached, err := m.reached(f)
 		if l := m.lost.Load(); l != nil { // after the word, which may have been written because of that
 			return false, l
 		}
@@ -82,9 +133,9 @@ func (m *memory) Ready(ctx context.Context) error {
 	})
 }
 
-// reached says whether the program's work on the memory is done, and whether it failed.
-func (m *memory) reached() (bool, error) {
-	if m.word == nil {
+// reached says whether the program's work before a fence, which may be nil, is done, and whether it failed.
+func (m *memory) reached(f *fence) (bool, error) {
+	if f == nil {
 		return true, nil
 	}
 	m.mu.RLock()
@@ -92,10 +143,10 @@ func (m *memory) reached() (bool, error) {
 	switch {
 	case m.retired:
 		return false, &core.Error{Op: "use", Kind: core.ErrClosed}
-	case !m.word.Reached():
+	case !f.word.Reached():
 		return false, nil
 	}
-	if code := m.word.Failure(); code != 0 {
+	if code := f.word.Failure(); code != 0 {
 		return false, &core.Error{
 			Op: "use", Kind: core.ErrUnavailable,
 			Err:    fmt.Errorf("the program's work that was to fill it failed with CUDA error %d", code),
@@ -105,25 +156,26 @@ func (m *memory) reached() (bool, error) {
 	return true, nil
 }
 
-// Waiting implements quiet.Waiter: whether streams that were told to wait for the memory still do.
-func (m *memory) Waiting() bool {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return !m.retired && !m.word.Reached()
+// Waiting implements quiet.Waiter: whether streams that were told to wait for the fence still do.
+func (w wait) Waiting() bool {
+	w.memory.mu.RLock()
+	defer w.memory.mu.RUnlock()
+	return !w.memory.retired && !w.fence.word.Reached()
 }
 
 // usable says whether the memory may be given to a stream now, which then waits for its fence.
 func (m *memory) usable() error {
-	_, err := m.reached()
+	_, err := m.reached(m.now.Load())
 	if l := m.lost.Load(); l != nil {
 		return l
 	}
 	return err
 }
 
-// outcome says, of a stream that has waited for the memory, whether what it waited for was done.
-func (m *memory) outcome() error {
-	_, err := m.reached()
+// outcome says, of a stream that has waited for the fence, whether what it waited for was done.
+func (w wait) outcome() error {
+	m := w.memory
+	_, err := m.reached(w.fence)
 	if l := m.lost.Load(); l != nil {
 		if l.before {
 			return l
@@ -158,13 +210,15 @@ func (w work) Waiting() bool {
 // close closes what is open, when nobody uses it any more.
 func (m *memory) close() error {
 	m.importer.leave(m)
-	_, err := m.reached()
+	_, err := m.reached(m.now.Load())
 	m.mu.Lock()
 	m.retired, m.failed = true, err
+	words := m.words
+	m.words = nil
 	m.mu.Unlock()
 	var errs []error
-	if m.word != nil {
-		errs = append(errs, m.word.Close())
+	for _, word := range words {
+		errs = append(errs, word.Close())
 	}
 	if m.allocation != nil {
 		errs = append(errs, m.allocation.Close())

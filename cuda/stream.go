@@ -22,8 +22,8 @@ type Stream struct {
 	closed bool
 
 	waitMu sync.Mutex
-	waits  []*memory // whose fences its work waits for, as far as is known
-	prune  int       // how many there may be before those that were reached are looked for
+	waits  []wait // what its work waits for, as far as is known
+	prune  int    // how many there may be before those that were reached are looked for
 }
 
 // NewStream makes a stream on a device, by its index in this process (see [Devices]). The caller closes
@@ -98,10 +98,12 @@ func (s *Stream) waitFor(mem core.Memory) error {
 	if !ok {
 		return nil
 	}
-	if err := m.usable(); err != nil || m.word == nil || m.word.Reached() {
+	f := m.now.Load()
+	if err := m.usable(); err != nil || f == nil || f.word.Reached() {
 		return err
 	}
-	err := primary.Streams.Await(m, func() error { return m.word.Wait(s.handle) })
+	w := wait{m, f}
+	err := primary.Streams.Await(w, func() error { return f.word.Wait(s.handle) })
 	if err != nil {
 		return err
 	}
@@ -111,16 +113,16 @@ func (s *Stream) waitFor(mem core.Memory) error {
 		s.forget()
 		s.prune = 2*len(s.waits) + 64
 	}
-	s.waits = append(s.waits, m)
+	s.waits = append(s.waits, w)
 	return nil
 }
 
 // forget drops the fences that were reached. The caller holds waitMu.
 func (s *Stream) forget() {
 	kept := s.waits[:0]
-	for _, m := range s.waits {
-		if reached, err := m.reached(); !reached && !errors.Is(err, core.ErrClosed) || m.outcome() != nil {
-			kept = append(kept, m)
+	for _, w := range s.waits {
+		if reached, err := w.memory.reached(w.fence); !reached && !errors.Is(err, core.ErrClosed) || w.outcome() != nil {
+			kept = append(kept, w)
 		}
 	}
 	clear(s.waits[len(kept):])
@@ -150,8 +152,8 @@ func (s *Stream) Synchronize(ctx context.Context) error {
 	case err != nil:
 		return about(op, "", err)
 	}
-	for _, m := range waits {
-		if err := m.outcome(); err != nil {
+	for _, w := range waits {
+		if err := w.outcome(); err != nil {
 			return about(op, "", err)
 		}
 	}

@@ -95,7 +95,7 @@ func (p Program) startTimeout() time.Duration {
 
 // handoff gives the settings of the ring.
 func (p Program) handoff() handoff.Settings {
-	s := handoff.Settings{Lanes: cmp.Or(p.HandoffLanes, defaultHandoffLanes), Spin: defaultHandoffSpin}
+	s := handoff.Settings{Slots: cmp.Or(p.HandoffLanes, defaultHandoffLanes), Spin: defaultHandoffSpin}
 	if p.HandoffSpin != nil {
 		s.Spin = *p.HandoffSpin
 	}

@@ -2,7 +2,6 @@ package hostplugin_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"log/slog"
@@ -107,8 +106,8 @@ func ExampleSession_View_published() {
 	// Output: 22
 }
 
-// An array that is looked at all the time is looked at through one View.
-func ExampleSource_Into() {
+// A view is live, so it is taken once; Refresh tells when the name leads to another array.
+func ExampleSource_Refresh() {
 	ctx := context.Background()
 	host, camera := open()
 	defer host.Close()
@@ -117,23 +116,24 @@ func ExampleSource_Into() {
 		fmt.Println(err)
 		return
 	}
-	var frame core.View
+	var frame *core.View // closed with the host
 	for row := range 3 {
-		if err := frames.Into(ctx, &frame); err != nil {
+		var changed bool
+		if frame, changed, err = frames.Refresh(ctx, frame); err != nil {
 			fmt.Println(err)
 			return
 		}
-		first, err := core.At[int32](&frame, row, 0)
-		if err := errors.Join(err, frame.Close()); err != nil {
+		first, err := core.At[int32](frame, row, 0)
+		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(first)
+		fmt.Println(first, changed)
 	}
 	// Output:
-	// 0
-	// 4
-	// 8
+	// 0 true
+	// 4 false
+	// 8 false
 }
 
 func ExampleSession_Arrays() {

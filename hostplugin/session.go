@@ -11,10 +11,8 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/lessor"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/memory"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/segments"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/views"
 )
 
 const (
@@ -35,15 +33,17 @@ type Session struct {
 	launch *launch
 	conn   *connection
 
-	memory memory.Mapper
-	lessor *lessor.Lessor
+	segments *segments.Cache
+	gpu      *cuda.Importer
+	gpus     []core.UUID // those that the program knows the host to have
+	leases   *leases.Client
 
+	begun     chan struct{} // closed when leases can be had
 	closing   chan struct{} // closed by Close
 	closeOnce sync.Once
 	gone      chan struct{} // closed when err is set
 	torn      chan struct{} // closed when the program has ended and the connection is gone
 	script    scriptEnd
-	views     *views.Set
 
 	mu    sync.Mutex
 	cause error // why the program is gone, without the session's own words
@@ -63,28 +63,43 @@ func (s *scriptEnd) failed() bool {
 }
 
 func newSession(h *Host, l *launch) *Session {
-	s := &Session{
+	return &Session{
 		host: h, launch: l,
+		begun:   make(chan struct{}),
 		closing: make(chan struct{}),
 		gone:    make(chan struct{}),
 		torn:    make(chan struct{}),
 		script:  scriptEnd{known: make(chan struct{})},
 	}
-	s.views = views.New(func(id core.LeaseID) { s.lessor.Release(id) })
-	return s
 }
 
 // begin makes it the session of an open connection.
 func (s *Session) begin(c *connection) {
 	s.conn = c
-	s.memory.Segments = segments.New(c.client)
-	s.memory.GPU = cuda.NewImporter(c.client)
-	s.lessor = c.lessor
+	s.segments, s.gpu = segments.New(c.client), cuda.NewImporter(c.client)
+	s.leases = leases.New(leases.Options{
+		Program: c.client, Handoff: c.handoff, Segments: s.segments, GPU: s.gpu, GPUs: s.gpus,
+		Spin: s.launch.program.handoff().Spin, Gone: c.side.Done(), Stale: s.stale,
+	})
+	close(s.begun)
 	go func() {
 		defer close(s.script.known)
 		s.script.err = c.client.Wait(context.Background()) // ends with the client
 	}()
 	go s.supervise()
+}
+
+// stray gives back a lease that nobody waited for any more.
+func (s *Session) stray(id core.LeaseID) {
+	<-s.begun // at once: such leases come from calls, which begin later
+	s.leases.Stray(id)
+}
+
+// stale says that a view is not live any more.
+func (s *Session) stale(name string, why leases.Staleness) {
+	s.host.opts.log.Warn("a view does not show any more what the program writes",
+		slog.String("program", s.launch.program.Name), slog.String("array", name), slog.String("cause", string(why)),
+		slog.String("remedy", "call Source.Refresh to see what is current"))
 }
 
 // supervise waits for the end of the program or of the session, and then takes down the connection.
@@ -116,13 +131,13 @@ func (s *Session) supervise() {
 // shut is the orderly end, at Close.
 func (s *Session) shut() {
 	s.finish(core.ErrClosed, nil)
-	s.views.Close()
+	s.leases.CloseViews()
 	ctx, cancel := context.WithTimeout(context.Background(), flushWait)
-	s.lessor.Flush(ctx)
+	s.leases.Flush(ctx)
 	cancel()
 	_ = s.conn.client.Close() // never fails; ends the calls that are under way
 	s.conn.end()
-	s.memory.GPU.Lost(errors.New("the session was closed"))
+	s.gpu.Lost(errors.New("the session was closed"))
 }
 
 // diagnose finds out why the program is gone, or of no use any more. It waits, not long, for what is
@@ -181,7 +196,7 @@ func (r raised) Unwrap() error { return r.PythonError }
 // lose makes cause the reason of the session's end.
 func (s *Session) lose(cause error) {
 	s.finish(core.ErrUnavailable, cause)
-	s.memory.GPU.Lost(cause)
+	s.gpu.Lost(cause)
 	s.host.opts.log.Info("the program has ended", "program", s.launch.program.Name, "cause", cause)
 }
 
@@ -217,7 +232,7 @@ func (s *Session) Info(ctx context.Context) (core.Info, error) {
 	if err := s.alive("info", ""); err != nil {
 		return core.Info{}, err
 	}
-	s.lessor.Flush(ctx)
+	s.leases.Flush(ctx)
 	info, err := s.conn.client.Info(ctx)
 	if err != nil {
 		return core.Info{}, err
@@ -294,7 +309,7 @@ func (s *Session) alive(op, array string) error {
 	if errors.Is(s.cause, core.ErrPython) {
 		kind = core.ErrPython
 	}
-	if s.views.Closed() || errors.Is(s.err, core.ErrClosed) {
+	if s.leases.Closed() || errors.Is(s.err, core.ErrClosed) {
 		kind = core.ErrClosed
 	}
 	return &core.Error{Op: op, Program: s.launch.program.Name, Array: array, Kind: kind, Err: s.cause}
@@ -308,9 +323,10 @@ func (s *Session) Close() error {
 	s.closeOnce.Do(func() {
 		close(s.closing)
 		<-s.torn
-		s.views.Close()
-		_ = s.memory.Segments.Close() // fails only if the memory was not mapped
-		if err := s.memory.GPU.Close(); err != nil {
+		s.leases.CloseViews()
+		s.leases.Close()
+		_ = s.segments.Close() // fails only if the memory was not mapped
+		if err := s.gpu.Close(); err != nil {
 			s.host.opts.log.Warn("GPU memory of the program is still in use",
 				slog.String("program", s.launch.program.Name), slog.Any("cause", err))
 		}

@@ -4,80 +4,110 @@ import (
 	"context"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/lessor"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/memory"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
 )
 
-// Source is an array of a program that is looked at again and again. All methods are safe for concurrent
-// use. It needs no Close.
+// Source is a name of a program's that is looked at again and again. All methods are safe for concurrent
+// use, but one View is passed to one call at a time. It needs no Close.
+//
+// A view of shared memory is live: there is no need to take it again to see what the program writes. Refresh
+// tells whether the name still leads to that memory. Next and Latest follow the versions that the program
+// publishes.
 type Source struct {
 	session *Session
-	name    string
-	source  *lessor.Source
-	last    memory.Last
+	source  leases.Source
 }
 
-// Source prepares a name for many views: it travels to the program once, and what the program says
-// about the array is read anew only when it has changed. The array need not exist yet. The error wraps
-// core.ErrUnavailable or core.ErrClosed.
+// Source prepares a name for many looks. The array need not exist yet. The error wraps core.ErrUnavailable or
+// core.ErrClosed.
 func (s *Session) Source(name string) (*Source, error) {
 	if err := s.alive("source", name); err != nil {
 		return nil, err
 	}
-	return &Source{session: s, name: name, source: s.lessor.Source(name)}, nil
+	return &Source{session: s, source: leases.Source{Name: name}}, nil
 }
 
 // Name is the name that the source was made of.
-func (s *Source) Name() string { return s.name }
+func (s *Source) Name() string { return s.source.Name }
 
-// View gives a view of what the name means now, as [Session.View] does.
+// View takes a view of what the name means now, as [Session.View] does.
 func (s *Source) View(ctx context.Context, opts ...ViewOption) (*core.View, error) {
-	v := new(core.View)
-	if err := s.Into(ctx, v, opts...); err != nil {
+	const op = "view"
+	if err := s.session.alive(op, s.Name()); err != nil {
 		return nil, err
 	}
-	return v, nil
+	v, err := s.session.leases.View(ctx, &s.source, request(opts))
+	return v, s.session.wrap(op, s.Name(), err)
 }
 
-// Into is View for those who look all the time: it opens v, which is the zero View or was closed, instead
-// of making one. When the program's answer is the same as the last time, and its memory is still mapped
-// here, that and v.Close make no garbage:
+// Refresh looks at the name again. If it still leads to the same memory, described in the same way, the result
+// is v itself and changed is false. That costs one round trip through shared memory and makes no garbage. If v
+// is a copy, the program copies the array again into the same memory; on a GPU, v gets a fence that comes after
+// all work that was queued until now. Otherwise the result is a new view, changed is true, and v is closed. If
+// v is nil, Refresh is View; so a loop needs one line:
 //
-//	var v core.View
+//	var v *core.View
 //	for range ticker.C {
-//		if err := src.Into(ctx, &v); err != nil {
+//		if v, _, err = src.Refresh(ctx, v); err != nil {
 //			return err
 //		}
 //		// look at v
-//		if err := v.Close(); err != nil {
-//			return err
-//		}
 //	}
 //
-// Views that were derived from v before (by Sub, Transpose and the like) and are still open keep what they
-// are views of. Each View may be filled from any source, of any session, but by one goroutine at a time:
-// see [core.View.Open].
+// v is a view that this source, or another of the same name and session, has given, and no view derived from it;
+// anything else is core.ErrConfig. The options count only if v is nil: a view is refreshed as it was asked for.
+// What was published with ndbridge.publish is compared with the newest version.
 //
-// After an error v is closed, and may be filled again. The errors are those of [Session.View], and one that
-// wraps core.ErrConfig for a view that is open, which stays as it is.
-func (s *Source) Into(ctx context.Context, v *core.View, opts ...ViewOption) error {
-	const op = "view"
-	var req core.Request
+// After an error the result is v, which stays as it is: what it shows is right, if no longer new. The errors are
+// those of [Session.View].
+func (s *Source) Refresh(ctx context.Context, v *core.View, opts ...ViewOption) (next *core.View, changed bool, err error) {
+	return s.follow("refresh", v, func() (*core.View, bool, error) {
+		return s.session.leases.Refresh(ctx, &s.source, v, request(opts))
+	})
+}
+
+// Latest gives a view of the newest version that the program has published under the name. If that is v's
+// version, the result is v, which costs no more than a look at a word of shared memory. Otherwise it is as with
+// Refresh: a new view, and v is closed. If v is nil, Latest takes a view.
+//
+// The error wraps core.ErrNotFound if nothing is published under the name, and core.ErrUnsupported without
+// shared memory for versions (handoff = false, or a program that is not Python); otherwise the errors are those
+// of Refresh.
+func (s *Source) Latest(ctx context.Context, v *core.View, opts ...ViewOption) (next *core.View, changed bool, err error) {
+	return s.follow("latest", v, func() (*core.View, bool, error) {
+		return s.session.leases.Latest(ctx, &s.source, v, request(opts))
+	})
+}
+
+// Next waits until the program has published a version that is newer than v's, and for any version if v is
+// nil. It gives a view of the newest one and closes v. It waits without polling: the program wakes it. Versions
+// that come faster than Next is called are passed over: View.Version tells how many.
+//
+// After an error the result is v. The errors are those of Latest, but for core.ErrNotFound, and the error of
+// ctx; core.ErrUnavailable says that the program has gone while Next waited.
+func (s *Source) Next(ctx context.Context, v *core.View, opts ...ViewOption) (*core.View, error) {
+	next, _, err := s.follow("next", v, func() (*core.View, bool, error) {
+		next, err := s.session.leases.Next(ctx, &s.source, v, request(opts))
+		return next, err == nil, err
+	})
+	return next, err
+}
+
+// follow calls f while the session is alive.
+func (s *Source) follow(op string, v *core.View, f func() (*core.View, bool, error)) (*core.View, bool, error) {
+	if err := s.session.alive(op, s.Name()); err != nil {
+		return v, false, err
+	}
+	next, changed, err := f()
+	if err != nil {
+		return next, changed, s.session.wrap(op, s.Name(), err)
+	}
+	return next, changed, nil
+}
+
+func request(opts []ViewOption) (req core.Request) {
 	for _, o := range opts {
 		req = o.applyView(req)
 	}
-	if err := s.session.alive(op, s.name); err != nil {
-		return err
-	}
-	if !v.Closed() {
-		return s.session.wrap(op, s.name, v.Open(core.Layout{}, nil, nil))
-	}
-	grant, err := s.session.lessor.Lease(ctx, s.source, req)
-	if err == nil {
-		err = s.session.views.Open(ctx, &s.session.memory, v, s.name, grant, &s.last)
-	}
-	if err != nil {
-		return s.session.wrap(op, s.name, err)
-	}
-	return nil
+	return req
 }

@@ -22,11 +22,11 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin/internal/conns"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/environ"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/gpus"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/lessor"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/logs"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/shipped"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
+	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
@@ -53,7 +53,7 @@ type connection struct {
 	side    *wire.Side
 	plugin  *plugin.Client
 	client  *wire.Client
-	lessor  *lessor.Lessor // nil until the session is open
+	handoff *handoff.Client // nil until the session is open, and if there is no shared memory
 	stray   func(core.LeaseID)
 	sockets string // a directory that holds go-plugin's, until the session is open
 	conns   conns.Conns
@@ -77,8 +77,8 @@ func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 	defer context.AfterFunc(h.ctx, func() { abort(core.ErrClosed) })() //nolint:contextcheck // joins the two
 
 	settings := func() wire.Settings {
-		s.memory.GPUs = <-found
-		return h.settings(l, s.memory.GPUs)
+		s.gpus = <-found
+		return h.settings(l, s.gpus)
 	}
 	if err := c.open(startCtx, settings); err != nil {
 		ended := context.Cause(startCtx) // before the end of the program can take time
@@ -219,8 +219,9 @@ func (c *connection) handshake(ctx context.Context, settings func() wire.Setting
 	if _, err := client.Open(ctx, settings()); err != nil {
 		return err
 	}
-	c.lessor, err = lessor.Open(ctx, client, c.side.Done(), c.launch.program.handoff().Spin, c.stray)
-	if err != nil {
+	c.handoff, err = client.OpenHandoff(ctx, c.launch.program.handoff().Spin, c.stray)
+	// A program that has ended already says why to who asks it for a lease.
+	if err != nil && !errors.Is(err, core.ErrUnavailable) {
 		return err
 	}
 	// The connection stands, and there will be no other: so nothing lies about while the program runs.
@@ -256,8 +257,8 @@ func (c *connection) end() {
 	if c.client != nil {
 		_ = c.client.Close() // never fails
 	}
-	if c.lessor != nil {
-		c.lessor.Close()
+	if c.handoff != nil {
+		_ = c.handoff.Close() // fails only if the memory was not mapped
 	}
 	c.conns.Close()
 	c.process.CloseLog()

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
 )
 
 // View gives a view of one array of the program: its own memory, or, if that cannot be shared and
@@ -23,19 +24,15 @@ import (
 // array), core.ErrUnavailable (the program is gone), core.ErrProtocol or core.ErrPointer (its plugin
 // answered what cannot be), core.ErrClosed, or the error of ctx.
 func (s *Session) View(ctx context.Context, name string, opts ...ViewOption) (*core.View, error) {
-	source := Source{session: s, name: name, source: s.lessor.Named(name)}
+	source := Source{session: s, source: leases.Source{Name: name}}
 	return source.View(ctx, opts...)
-}
-
-// stray gives back a lease that nobody waited for any more, unless it is that of a view.
-func (s *Session) stray(id core.LeaseID) {
-	if lease, err := s.views.Add(id); err == nil {
-		_ = lease.Release() // it never fails
-	}
 }
 
 // wrap makes err an error about one array, whatever step of the work it comes from.
 func (s *Session) wrap(op, array string, err error) error {
+	if err == nil {
+		return nil
+	}
 	e, ok := errors.AsType[*core.Error](err)
 	if !ok {
 		kind := core.ErrProtocol

@@ -114,10 +114,10 @@ func (r *Router) ShareGPU(a Located, want Want, order Order) (Placement, Rest, e
 	return p, rest, err
 }
 
-// FenceAgain gives the fence of a further lease on memory that a lease without a copy stands on, which is
-// what that fence stands on. Like the first, it comes after all work that the memory's context was
-// given until now. It reports false if the memory is not what it was, or if that would take time.
-func (r *Router) FenceAgain(p *cuda.Pointer) (fence Memory, ok bool) {
+// Refence gives a fence of now for memory that a lease without a copy stands on, which is what the fence
+// stands on: it comes after all work that the memory's context was given until now. It reports false if the
+// memory is not what it was, or if that would take time.
+func (r *Router) Refence(p *cuda.Pointer) (fence Memory, ok bool) {
 	if !p.Stands() {
 		return Memory{}, false
 	}
@@ -343,7 +343,7 @@ func (h *handOver) copyToHost(ctx context.Context) (Placement, error) {
 	if err != nil {
 		return Placement{}, err
 	}
-	c, err := h.router.staging.fill(l, plan.size, func(f *os.File, offset int64) error {
+	c, err := h.router.staging.fill(nil, l, plan.size, func(f *os.File, offset int64) error {
 		return withMapping(f, offset, plan.size, func(to uintptr) error {
 			return plan.rows(func(at int64, rows export.Rows) error {
 				return h.queue.CopyToHost(ctx, to+uintptr(at), rows)

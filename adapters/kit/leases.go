@@ -27,10 +27,8 @@ type Leases struct {
 	retired     retired
 }
 
-// lease is one array as it was granted, on which one lease stands or several.
+// lease is one array as it was granted.
 type lease struct {
-	users    int        // leases, on it or on those that add to it; when it is 0 the memory was given back
-	on       *lease     // what it adds to; nil: it is all of its own
 	segments []*segment // none for an array without elements
 	writable bool
 	drop     func()
@@ -62,7 +60,7 @@ func (t *Leases) Grant(l core.Lease, b Backing, drop func()) (core.Lease, error)
 //
 // After Close it gives everything back at once and reports an error that wraps core.ErrClosed.
 func (t *Leases) GrantMemory(l core.Lease, m Memory, drop func()) (core.Lease, error) {
-	entry := &lease{users: 1, writable: l.Writable, drop: drop}
+	entry := &lease{writable: l.Writable, drop: drop}
 	t.mu.Lock()
 	if t.closed {
 		t.mu.Unlock()
@@ -72,7 +70,12 @@ func (t *Leases) GrantMemory(l core.Lease, m Memory, drop func()) (core.Lease, e
 		}
 	}
 	spare := t.stand(entry, &l, m)
-	l.ID = t.number(entry)
+	t.lastLease++
+	l.ID = t.lastLease
+	if t.leases == nil {
+		t.leases = make(map[core.LeaseID]*lease)
+	}
+	t.leases[l.ID] = entry
 	t.mu.Unlock()
 	if err := giveBack(spare); err != nil {
 		return core.Lease{}, errors.Join(err, t.Release(context.Background(), l.ID))
@@ -80,8 +83,8 @@ func (t *Leases) GrantMemory(l core.Lease, m Memory, drop func()) (core.Lease, e
 	return l, nil
 }
 
-// stand lets an entry stand on memory, which names what it is in l. Backings that are known already come
-// with those to give back.
+// stand lets an entry stand on memory, too, which names what it is in l. Backings that are known already
+// come with those to give back.
 func (t *Leases) stand(entry *lease, l *core.Lease, m Memory) (spare []Backing) {
 	ids := make([]core.SegmentID, len(m.Parts))
 	for i, b := range m.Parts {
@@ -89,11 +92,15 @@ func (t *Leases) stand(entry *lease, l *core.Lease, m Memory) (spare []Backing) 
 		if known {
 			spare = append(spare, b)
 		}
+		ids[i] = s.id
+		if slices.Contains(entry.segments, s) {
+			s.users-- // once is enough
+			continue
+		}
 		if entry.writable {
 			s.writers++
 		}
 		entry.segments = append(entry.segments, s)
-		ids[i] = s.id
 	}
 	if m.Name != nil {
 		m.Name(l, ids)
@@ -101,59 +108,22 @@ func (t *Leases) stand(entry *lease, l *core.Lease, m Memory) (spare []Backing) 
 	return spare
 }
 
-// number enters one more lease on an entry.
-func (t *Leases) number(entry *lease) core.LeaseID {
-	t.lastLease++
-	if t.leases == nil {
-		t.leases = make(map[core.LeaseID]*lease)
-	}
-	t.leases[t.lastLease] = entry
-	return t.lastLease
-}
-
-// Standing is an array as it was granted: what a lease, or several, stand on. The zero value is none.
-type Standing struct{ entry *lease }
-
-// Standing gives what a lease stands on.
-func (t *Leases) Standing(id core.LeaseID) Standing {
+// Refence gives a standing lease one more fence, which takes the place of those before. It takes over what
+// the fence stands on, as [Leases.GrantMemory] does, and reports false if the lease does not stand.
+func (t *Leases) Refence(id core.LeaseID, fence Memory) (core.Fence, bool) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	return Standing{t.leases[id]}
-}
-
-// Again grants another lease on what stands already, exactly as that was granted. It costs no more than
-// the number of the new lease; memory and drop function are given back after the last lease on them. It
-// reports false if no lease on it stands any more.
-func (t *Leases) Again(s Standing) (core.LeaseID, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.stands(s) {
-		return 0, false
-	}
-	s.entry.users++
-	return t.number(s.entry), true
-}
-
-// AgainAfter is [Leases.Again] for a lease with a fence of its own, which it gives. It takes over what the
-// fence stands on, as [Leases.GrantMemory] does: if no lease stands any more, too.
-func (t *Leases) AgainAfter(s Standing, fence Memory) (core.LeaseID, core.Fence, bool) {
-	t.mu.Lock()
-	if !t.stands(s) {
+	entry := t.leases[id]
+	if entry == nil {
 		t.mu.Unlock()
 		_ = giveBack(fence.Parts) // there is no lease to tell of it
-		return 0, nil, false
+		return nil, false
 	}
-	s.entry.users++
-	entry := &lease{users: 1, on: s.entry}
 	l := core.Lease{Fence: core.Ready{}}
 	spare := t.stand(entry, &l, fence)
-	l.ID = t.number(entry)
 	t.mu.Unlock()
 	_ = giveBack(spare)
-	return l.ID, l.Fence, true
+	return l.Fence, true
 }
-
-func (t *Leases) stands(s Standing) bool { return s.entry != nil && s.entry.users > 0 && !t.closed }
 
 // use finds or makes the segment of b. If it was known, b is not needed.
 func (t *Leases) use(b Backing) (s *segment, known bool) {
@@ -246,9 +216,9 @@ func (t *Leases) Release(_ context.Context, ids ...core.LeaseID) error {
 	var errs error
 	for _, id := range ids {
 		t.mu.Lock()
-		last, drops := t.end(id)
+		last, drop := t.end(id)
 		t.mu.Unlock()
-		if err := giveBack(last, drops...); err != nil {
+		if err := giveBack(last, drop); err != nil {
 			errs = errors.Join(errs, err)
 		}
 	}
@@ -256,22 +226,20 @@ func (t *Leases) Release(_ context.Context, ids ...core.LeaseID) error {
 }
 
 // end takes a lease out of the table, and says what is to be given back.
-func (t *Leases) end(id core.LeaseID) (last []Backing, drops []func()) {
+func (t *Leases) end(id core.LeaseID) (last []Backing, drop func()) {
 	entry := t.leases[id]
-	delete(t.leases, id)
-	for ; entry != nil; entry = entry.on {
-		if entry.users--; entry.users > 0 {
-			break
-		}
-		drops = append(drops, entry.settle())
-		for _, s := range entry.segments {
-			if entry.writable {
-				s.writers--
-			}
-			last = t.unuse(s, last)
-		}
+	if entry == nil {
+		return nil, nil
 	}
-	return last, drops
+	delete(t.leases, id)
+	drop = entry.settle()
+	for _, s := range entry.segments {
+		if entry.writable {
+			s.writers--
+		}
+		last = t.unuse(s, last)
+	}
+	return last, drop
 }
 
 // settle gives what is to be dropped, unless a Descriptor call on the ended lease's memory is under way.

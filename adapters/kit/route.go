@@ -66,7 +66,8 @@ type Placement struct {
 	Memory Memory
 	Route  core.Route
 	Reason core.Reason
-	Drop   func() // nil, or to be called exactly once when the memory is not needed any more
+	Drop   func()  // nil, or to be called exactly once when the memory is not needed any more
+	Copied *Copied // the copy in host memory; nil: there is none
 }
 
 // Place finds the way for an array, which must stay alive until it returns. Whether the memory is
@@ -80,18 +81,35 @@ func (r *Router) Place(ctx context.Context, a Array, want Want) (Placement, erro
 	if err != nil || reason == core.ReasonNone {
 		return p, err
 	}
-	return r.Stage(ctx, a, reason)
+	return r.Stage(ctx, a, reason, nil)
 }
 
-// Stage places an array by copying it, for a reason that Share gave.
-func (r *Router) Stage(ctx context.Context, a Array, reason core.Reason) (Placement, error) {
-	c, err := r.staging.Copy(ctx, a)
+// Reserve gets memory for [Router.Stage]: see [Staging.Reserve].
+func (r *Router) Reserve(a Array) (*Room, error) { return r.staging.Reserve(a) }
+
+// Put places an array that a producer has made itself: see [Staging.Put].
+func (r *Router) Put(data []byte, l core.Layout, reason core.Reason) (Placement, error) {
+	c, err := r.staging.Put(data, l)
+	return staged(c, reason), err
+}
+
+// Stage places an array by copying it, for a reason that Share gave: into room, which it takes over, unless
+// that is nil.
+func (r *Router) Stage(ctx context.Context, a Array, reason core.Reason, room *Room) (Placement, error) {
+	c, err := r.staging.Copy(ctx, a, room)
 	if err != nil {
 		return Placement{}, err
 	}
+	return staged(c, reason), nil
+}
+
+func staged(c Copied, reason core.Reason) Placement {
+	if c.Backing == nil {
+		return Placement{}
+	}
 	return Placement{
-		Layout: c.Layout, Memory: hostMemory(c.Backing), Route: core.RouteStaged, Reason: reason, Drop: c.Drop,
-	}, nil
+		Layout: c.Layout, Memory: hostMemory(c.Backing), Route: core.RouteStaged, Reason: reason, Drop: c.Drop, Copied: &c,
+	}
 }
 
 // Share is Place without the copy: where that is needed and wanted, it gives the reason and no

@@ -38,6 +38,16 @@ type Memory struct {
 	Name func(l *core.Lease, ids []core.SegmentID)
 }
 
+// Keys are those of the parts, in their order, but for the memory of a fence.
+func (m Memory) Keys() (keys []any) {
+	for _, b := range m.Parts {
+		if !anybodyWrites(b) {
+			keys = append(keys, b.Key())
+		}
+	}
+	return keys
+}
+
 // hostMemory is memory that the CPU reads.
 func hostMemory(b Backing) Memory {
 	return Memory{

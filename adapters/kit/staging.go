@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -40,22 +42,79 @@ type Copied struct {
 	Layout  core.Layout // relative to the backing's first byte
 	Backing Backing     // closing it does nothing
 	Drop    func()      // gives the memory back; to be called exactly once
+
+	room *Room
 }
 
-// Copy copies an array of this process. The copy has the array's strides, unless the array's
+// Room is staging memory for one copy.
+type Room struct {
+	file   *memfile
+	offset int64
+	size   int64
+	drop   func()
+}
+
+// Drop gives the memory back, unless a copy has taken it over. It is called at most once.
+func (r *Room) Drop() { r.drop() }
+
+// Again copies an array into the memory of a copy of it, in which the copy before is lost. It reports false
+// if the new copy would not lie there in the same way.
+func (c *Copied) Again(ctx context.Context, a Array) (bool, error) {
+	plan, err := planCopy(a)
+	if err != nil {
+		return false, err
+	}
+	l, err := at(plan.layout, c.room.offset+int64(plan.layout.Offset()), false)
+	if err != nil || plan.size != c.room.size || !l.Equal(c.Layout) {
+		return false, err
+	}
+	return true, plan.writeTo(ctx, c.room.file.file, c.room.offset)
+}
+
+// Direct says how the copy of an array could be made by one copy of bytes within this process: from, to, and
+// how many. ok is false if it cannot.
+func (c *Copied) Direct(a Array) (from, to, size uintptr, ok bool) {
+	plan, err := planCopy(a)
+	if err != nil || plan.axes != nil || c.room.file.mapping == nil {
+		return 0, 0, 0, false
+	}
+	return plan.lo, c.room.file.mapping.Addr() + uintptr(c.room.offset), uintptr(plan.size), true
+}
+
+// Copy copies an array of this process, into room, which it takes over, unless that is nil. The copy has the array's strides, unless the array's
 // elements are scattered over more than twice the memory that they need: then it is packed in
 // row-major order, but for axes that repeat elements.
 //
 // Memory that is not there is an error that wraps core.ErrPointer. If ctx ends, its error comes
 // back within a few milliseconds.
-func (s *Staging) Copy(ctx context.Context, a Array) (Copied, error) {
+func (s *Staging) Copy(ctx context.Context, a Array, room *Room) (Copied, error) {
 	plan, err := planCopy(a)
 	if err != nil {
+		if room != nil {
+			room.Drop()
+		}
 		return Copied{}, err
 	}
-	return s.fill(plan.layout, plan.size, func(f *os.File, offset int64) error {
+	return s.fill(room, plan.layout, plan.size, func(f *os.File, offset int64) error {
 		return plan.writeTo(ctx, f, offset)
 	})
+}
+
+// Reserve gets memory for a copy of an array, whose pages are there, so that the copy itself takes less time.
+func (s *Staging) Reserve(a Array) (*Room, error) {
+	plan, err := planCopy(a)
+	if err != nil {
+		return nil, err
+	}
+	room, err := s.allocate(plan.size)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Fallocate(int(room.file.file.Fd()), 0, room.offset, room.size); err != nil {
+		room.Drop()
+		return nil, &core.Error{Op: "stage", Kind: core.ErrUnavailable, Err: os.NewSyscallError("fallocate", err)}
+	}
+	return room, nil
 }
 
 // Put copies an array whose bytes are data, for producers that have made its elements themselves.
@@ -68,27 +127,32 @@ func (s *Staging) Put(data []byte, l core.Layout) (Copied, error) {
 			Err: fmt.Errorf("bytes %d to %d of %d", lo, hi, len(data)),
 		}
 	}
-	return s.fill(l, int64(len(data)), func(f *os.File, offset int64) error {
+	return s.fill(nil, l, int64(len(data)), func(f *os.File, offset int64) error {
 		_, err := f.WriteAt(data, offset)
 		return err
 	})
 }
 
-func (s *Staging) fill(l core.Layout, size int64, write func(*os.File, int64) error) (Copied, error) {
-	m, offset, drop, err := s.allocate(size)
+// fill makes a copy in room, which it takes over if it has the right size, or else in memory that it gets.
+func (s *Staging) fill(room *Room, l core.Layout, size int64, write func(*os.File, int64) error) (_ Copied, err error) {
+	if room == nil || room.size != size {
+		if room != nil {
+			room.Drop()
+		}
+		if room, err = s.allocate(size); err != nil {
+			return Copied{}, err
+		}
+	}
+	if err := write(room.file.file, room.offset); err != nil {
+		room.Drop()
+		return Copied{}, err
+	}
+	placed, err := at(l, room.offset+int64(l.Offset()), false)
 	if err != nil {
+		room.Drop()
 		return Copied{}, err
 	}
-	if err := write(m.file, offset); err != nil {
-		drop()
-		return Copied{}, err
-	}
-	placed, err := at(l, offset+int64(l.Offset()), false)
-	if err != nil {
-		drop()
-		return Copied{}, err
-	}
-	return Copied{Layout: placed, Backing: m, Drop: drop}, nil
+	return Copied{Layout: placed, Backing: room.file, Drop: room.drop, room: room}, nil
 }
 
 // Close gives up what is not in use; the rest goes as it is dropped.
@@ -98,7 +162,7 @@ func (s *Staging) Close() error {
 	s.closed = true
 	var errs []error
 	for _, m := range s.warm {
-		errs = append(errs, m.file.Close())
+		errs = append(errs, m.end())
 	}
 	s.warm = nil
 	for class, pads := range s.pads {
@@ -106,34 +170,36 @@ func (s *Staging) Close() error {
 			if p.used != 0 {
 				return false
 			}
-			errs = append(errs, p.file.Close())
+			errs = append(errs, p.end())
 			return true
 		})
 	}
 	return errors.Join(errs...)
 }
 
-func (s *Staging) allocate(size int64) (m *memfile, offset int64, drop func(), err error) {
+func (s *Staging) allocate(size int64) (*Room, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, 0, nil, &core.Error{Op: "stage", Kind: core.ErrClosed}
+		return nil, &core.Error{Op: "stage", Kind: core.ErrClosed}
 	}
 	for class := range slotClasses {
 		if size <= slotSize(class) {
-			return s.slot(class)
+			return s.slot(class, size)
 		}
 	}
-	if m, err = s.file(roundUp(size)); err != nil {
-		return nil, 0, nil, err
+	m, err := s.file(roundUp(size))
+	if err != nil {
+		return nil, err
 	}
-	return m, 0, func() { s.keep(m) }, nil
+	return &Room{file: m, size: size, drop: func() { s.keep(m) }}, nil
 }
 
 // memfile is one sealed memfd, and the backing of what is copied into it.
 type memfile struct {
-	file *os.File
-	size int64
+	file    *os.File
+	size    int64
+	mapping *shm.Mapping // of small copies; nil: none
 }
 
 func newMemfile(size int64) (*memfile, error) {
@@ -145,6 +211,15 @@ func newMemfile(size int64) (*memfile, error) {
 		}
 	}
 	return &memfile{file: f, size: size}, nil
+}
+
+// end closes the file, which no lease names any more.
+func (m *memfile) end() error {
+	err := m.file.Close()
+	if m.mapping != nil {
+		err = errors.Join(err, m.mapping.Close())
+	}
+	return err
 }
 
 func (m *memfile) Key() any     { return m }
@@ -187,7 +262,7 @@ func (s *Staging) keep(m *memfile) {
 	}
 	for len(s.warm) > 0 && (s.closed || total > warmBytes || len(s.warm) > warmFiles) {
 		total -= s.warm[0].size
-		s.warm[0].file.Close() //nolint:errcheck // a memfd has nothing to write back
+		_ = s.warm[0].end() // a memfd has nothing to write back
 		s.warm = slices.Delete(s.warm, 0, 1)
 	}
 }
@@ -201,11 +276,14 @@ type pad struct {
 
 func slotSize(class int) int64 { return minSlot << (2 * class) }
 
-func (s *Staging) slot(class int) (m *memfile, offset int64, drop func(), err error) {
+func (s *Staging) slot(class int, size int64) (*Room, error) {
 	if len(s.pads[class]) == 0 {
 		m, err := newMemfile(slotSize(class) * slotsPerPad)
 		if err != nil {
-			return nil, 0, nil, err
+			return nil, err
+		}
+		if m.mapping, err = shm.Map(m.file, m.size, true); err != nil {
+			return nil, errors.Join(err, m.end())
 		}
 		s.pads[class] = []*pad{{memfile: *m, class: class}}
 	}
@@ -215,7 +293,9 @@ func (s *Staging) slot(class int) (m *memfile, offset int64, drop func(), err er
 	if p.used == ^uint64(0) {
 		s.pads[class] = s.pads[class][1:]
 	}
-	return &p.memfile, int64(i) * slotSize(class), func() { s.freeSlot(p, i) }, nil
+	return &Room{
+		file: &p.memfile, offset: int64(i) * slotSize(class), size: size, drop: func() { s.freeSlot(p, i) },
+	}, nil
 }
 
 // freeSlot keeps one pad of each class when it becomes empty.
@@ -228,6 +308,6 @@ func (s *Staging) freeSlot(p *pad, i int) {
 	p.used &^= 1 << i
 	if p.used == 0 && (s.closed || len(s.pads[p.class]) > 1) {
 		s.pads[p.class] = slices.DeleteFunc(s.pads[p.class], func(q *pad) bool { return q == p })
-		p.file.Close() //nolint:errcheck // a memfd has nothing to write back
+		_ = p.end() // a memfd has nothing to write back
 	}
 }

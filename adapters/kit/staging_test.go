@@ -82,7 +82,7 @@ func TestCopyLayouts(t *testing.T) {
 			t.Parallel()
 			var s Staging
 			source := layout(t, tt.spec)
-			c, err := s.Copy(t.Context(), Array{Addr: start + uintptr(tt.first), Layout: source})
+			c, err := s.Copy(t.Context(), Array{Addr: start + uintptr(tt.first), Layout: source}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -155,7 +155,7 @@ func TestCopyBadPointers(t *testing.T) {
 	}
 	var s Staging
 	for _, tt := range tests {
-		if _, err := s.Copy(t.Context(), tt.a); !errors.Is(err, core.ErrPointer) {
+		if _, err := s.Copy(t.Context(), tt.a, nil); !errors.Is(err, core.ErrPointer) {
 			t.Errorf("%s: %v, want ErrPointer", tt.name, err)
 		}
 	}
@@ -179,7 +179,7 @@ func TestCopyObeysContext(t *testing.T) {
 	var s Staging
 	defer s.Close()
 	l := layout(t, core.LayoutSpec{DType: core.Uint8, Shape: []int{64 << 10}})
-	if _, err := s.Copy(ctx, Array{start, l}); !errors.Is(err, context.Canceled) {
+	if _, err := s.Copy(ctx, Array{start, l}, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want context.Canceled", err)
 	}
 }
@@ -192,7 +192,7 @@ func TestStagingRecycles(t *testing.T) {
 		l := layout(t, core.LayoutSpec{DType: core.Uint8, Shape: []int{n}})
 		keys := map[any]bool{}
 		for range 100 {
-			c, err := s.Copy(t.Context(), Array{start, l})
+			c, err := s.Copy(t.Context(), Array{start, l}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -217,7 +217,7 @@ func TestStagingSlots(t *testing.T) {
 	one := layout(t, core.LayoutSpec{DType: core.Uint8, Shape: []int{1000}})
 	for i := range copies {
 		var err error
-		if copies[i], err = s.Copy(t.Context(), Array{start + uintptr(i), one}); err != nil {
+		if copies[i], err = s.Copy(t.Context(), Array{start + uintptr(i), one}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -250,11 +250,11 @@ func TestStagingWarmLimit(t *testing.T) {
 	var s Staging
 	var drops []func()
 	for i := range 40 {
-		_, _, drop, err := s.allocate(int64(100<<10 + i*(20<<20)))
+		room, err := s.allocate(int64(100<<10 + i*(20<<20)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		drops = append(drops, drop)
+		drops = append(drops, room.Drop)
 	}
 	for _, drop := range drops {
 		drop()
@@ -266,18 +266,18 @@ func TestStagingWarmLimit(t *testing.T) {
 	if total > warmBytes || len(s.warm) > warmFiles {
 		t.Errorf("%d bytes in %d files are kept warm", total, len(s.warm))
 	}
-	_, _, drop, err := s.allocate(1 << 20)
+	room, err := s.allocate(1 << 20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	drop()
+	room.Drop()
 	if len(s.warm) != 0 {
 		t.Error("a file is kept after Close")
 	}
-	if _, _, _, err := s.allocate(1); !errors.Is(err, core.ErrClosed) {
+	if _, err := s.allocate(1); !errors.Is(err, core.ErrClosed) {
 		t.Errorf("after Close: %v, want ErrClosed", err)
 	}
 }
@@ -322,7 +322,7 @@ func TestStagingConcurrent(t *testing.T) {
 			for i := range 200 {
 				n := 1 + (worker*7919+i*104729)%(200<<10)
 				l := layout(t, core.LayoutSpec{DType: core.Uint8, Shape: []int{n}})
-				c, err := s.Copy(t.Context(), Array{start + uintptr(worker), l})
+				c, err := s.Copy(t.Context(), Array{start + uintptr(worker), l}, nil)
 				if err != nil {
 					t.Error(err)
 					return

@@ -34,18 +34,29 @@ func classOf(g *py.GIL, env *program.Env, o py.Object) (class py.Object, ok bool
 	return 0, false, nil
 }
 
-// Marks implements [program.Recogniser]: all that an ndarray is to NumPy is in its struct, but for the dtype,
-// which cannot change. The offsets are those of PyArrayObject_fields, which every extension module has
-// compiled in, since the macros for them are a part of NumPy's ABI 1 and 2.
-func (*adapter) Marks(g *py.GIL, env *program.Env, _ py.Object) (py.Marks, bool, error) {
+// ownData is NPY_ARRAY_OWNDATA.
+const ownData = 0x0004
+
+// Marks implements [program.Recogniser]: all that an ndarray is to NumPy is in its struct, but for the dtype.
+// That cannot change, unless it has fields, whose names can. The offsets are those of PyArrayObject_fields,
+// which every extension module has compiled in, since the macros for them are a part of NumPy's ABI 1 and 2.
+func (*adapter) Marks(g *py.GIL, env *program.Env, o py.Object) (py.Marks, bool, error) {
 	if !strings.HasPrefix(env.Version, "1.") && !strings.HasPrefix(env.Version, "2.") {
 		return py.Marks{}, false, nil
 	}
 	class, ok, err := g.AttrOK(env.Module, "ndarray")
+	if !ok || err != nil || g.Type(o) != class {
+		return py.Marks{}, false, err
+	}
+	dtype, err := g.Attr(o, "dtype")
+	if err != nil {
+		return py.Marks{}, false, err
+	}
+	fields, err := g.Attr(dtype, "names")
 	return py.Marks{
 		Class:  class,
-		Struct: py.StructMarks{Data: 16, Rank: 24, Shape: 32, Strides: 40, Object: 56, Flags: 64},
-	}, ok, err
+		Struct: py.StructMarks{Data: 16, Rank: 24, Shape: 32, Strides: 40, Object: 56, Flags: 64, Owned: ownData},
+	}, err == nil && g.IsNone(fields), err
 }
 
 // Plan implements [program.Adapter].
@@ -60,6 +71,7 @@ func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, 
 	if err != nil {
 		return plan, err
 	}
+	plan.Fixed = g.Type(o) == class && !facts.scalar
 	a.Edit(&plan, env, facts)
 	return plan, nil
 }

@@ -1,7 +1,10 @@
 package torch
 
 import (
+	"strconv"
+
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 )
 
@@ -13,6 +16,7 @@ type adapter struct{ program.Table[tensor] }
 var (
 	_ program.Streamer   = (*adapter)(nil)
 	_ program.Recogniser = (*adapter)(nil)
+	_ program.Follower   = (*adapter)(nil)
 )
 
 // Owns claims tensors of every kind, subclasses included.
@@ -41,6 +45,40 @@ func (*adapter) Marks(g *py.GIL, env *program.Env, o py.Object) (marks py.Marks,
 	}
 	parameter, err := g.Attr(nn, "Parameter")
 	return marks, marks.Class == parameter, err
+}
+
+// registries are where a Module keeps what it is asked for as attributes, in the order in which it looks.
+var registries = []string{"_parameters", "_buffers", "_modules"} //nolint:gochecknoglobals // a constant
+
+// Follow implements [program.Follower]: modules keep their parts in dicts, and so do lists of modules.
+func (*adapter) Follow(g *py.GIL, env *program.Env, o py.Object, s names.Step) (step py.Step, ok bool, err error) {
+	nn, err := g.Attr(env.Module, "nn")
+	if err != nil {
+		return step, false, err
+	}
+	module, err := g.Attr(nn, "Module")
+	if err != nil || !g.IsInstance(o, module) {
+		return step, false, err
+	}
+	step = py.Step{Kind: py.StepRegistered, Registries: registries}
+	method, base := "__getattr__", module
+	if s.Kind == names.Item {
+		method = "__getitem__"
+		if base, err = g.Attr(nn, "ModuleList"); err != nil {
+			return step, false, err
+		}
+		if step.Key, err = g.NewKey(strconv.FormatInt(s.Item, 10)); err != nil {
+			return step, false, err
+		}
+	} else if s.Kind != names.Attr {
+		return step, false, nil
+	}
+	own, ok, err := g.AttrOK(g.Type(o), method)
+	if !ok || err != nil {
+		return step, false, err
+	}
+	theirs, err := g.Attr(base, method)
+	return step, own == theirs, err
 }
 
 // Plan implements [program.Adapter].

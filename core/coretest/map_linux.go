@@ -60,8 +60,8 @@ func sealed(f *os.File) error {
 func view(ctx context.Context, p core.Producer, name string, l core.Lease) (*core.View, error) {
 	opts := core.ViewOptions{
 		Name: name, Framework: l.Framework, Route: l.Route, Reason: l.Reason, Quirks: l.Quirks,
-		Writable: l.Writable, Fence: l.Fence,
-		Release: func() error { return p.Release(ctx, l.ID) },
+		Writable: l.Writable, Version: l.Version, Published: l.Published,
+		Lender: Lender(func() error { return p.Release(ctx, l.ID) }),
 	}
 	if l.Handle == nil {
 		return core.NewView(l.Layout, nil, &opts)

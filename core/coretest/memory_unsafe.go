@@ -62,3 +62,13 @@ func NewView[T core.Element](tb testing.TB, data []T, shape ...int) *core.View {
 	}
 	return v
 }
+
+// Lender is a [core.Lender] whose views are live until they are closed, and which is called to give the
+// lease back.
+type Lender func() error
+
+// Live implements [core.Lender].
+func (Lender) Live() bool { return true }
+
+// Release implements [core.Lender].
+func (l Lender) Release() error { return l() }

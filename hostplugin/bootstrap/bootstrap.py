@@ -102,7 +102,8 @@ def load(path):
     lib.nd_finished.argtypes = [ctypes.c_int, ctypes.c_char_p]
     with_gil.nd_version.restype = ctypes.py_object
     with_gil.nd_publish.argtypes = [ctypes.py_object] * 2
-    with_gil.nd_unpublish.argtypes = with_gil.nd_failed.argtypes = [ctypes.py_object]
+    with_gil.nd_publish_all.argtypes = with_gil.nd_unpublish.argtypes = [ctypes.py_object]
+    with_gil.nd_failed.argtypes = [ctypes.py_object]
     with_gil.nd_print.argtypes = [ctypes.py_object] * 3
     # The program may have modules of these names; what starts with "_" is built in.
     for name in set(sys.modules) - modules:
@@ -123,18 +124,26 @@ def clean_environment():
 
 def add_module(with_gil):
     """Makes the module ndbridge that the program can import."""
+    missing = object()
 
-    def publish(name, array):
-        """Gives array a name by which the host can ask for it.
+    def publish(name, array=missing):
+        """Makes array the next version of a name, by which the host can ask for it.
+
+        With a dict of names and arrays instead, all of them become the next versions at once: the host
+        sees all or none. Numbers (bool, int, float) are published as arrays without axes.
 
         The array stays alive until the name is published again, which replaces it, or unpublished,
         even if the program holds no other reference to it. The host sees what is written into it
         later; what else is changed of the object, its shape for instance, it sees when the array
-        is published again. Raises TypeError or ValueError if the
-        name or the array cannot be handed over, and RuntimeError in a forked child, which has no
-        host.
+        is published again. Raises TypeError or ValueError if a name or an array cannot be handed over,
+        and then publishes nothing, and RuntimeError in a forked child, which has no host.
         """
-        check(with_gil.nd_publish(name, array))
+        if array is not missing:
+            check(with_gil.nd_publish(name, array))
+        elif isinstance(name, dict):
+            check(with_gil.nd_publish_all(name))
+        else:
+            raise TypeError("publish: a name and an array are wanted, or a dict of them")
 
     def unpublish(name):
         """Takes the name back. What the host holds of the array stays valid."""

@@ -171,15 +171,15 @@ func (p *Program) hear(want string) error {
 	return err
 }
 
-// Caller takes views of what has this name.
+// Caller looks at what has this name, again and again.
 func (p *Program) Caller(name string) (Caller, error) {
 	source, err := p.Source(name)
 	if err != nil {
 		return Caller{}, err
 	}
-	var view core.View
-	return Caller{
-		Do:   func(ctx context.Context) error { return source.Into(ctx, &view) },
-		Tidy: view.Close,
-	}, nil
+	var view *core.View
+	return Caller{Do: func(ctx context.Context) (err error) {
+		view, _, err = source.Refresh(ctx, view)
+		return err
+	}}, nil
 }

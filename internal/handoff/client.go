@@ -6,221 +6,220 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/ring"
+	"github.com/ndbridge/ndbridge/internal/mailbox"
+	"github.com/ndbridge/ndbridge/internal/offers"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
-// ErrAsk says that the ring does not have the answer: it is to be asked for by gRPC.
+// ErrAsk says that the mailbox does not have the answer: it is to be asked for by gRPC.
 var ErrAsk = errors.New("ask by gRPC")
 
-// Releases is where releases wait for a request that takes them along.
-type Releases interface {
-	// Take moves pending releases behind buf, as many as it has room for. Each Take is followed by one
-	// Taken with the same turn.
-	Take(buf []core.LeaseID) (ids []core.LeaseID, turn int)
-	// Taken says whether they were handed over. If not, they are pending again.
-	Taken(ids []core.LeaseID, turn int, done bool)
-}
-
-// Client asks through a ring. All methods are safe for concurrent use.
+// Client asks through a mailbox. All methods are safe for concurrent use.
 type Client struct {
-	ring    *ring.Client
-	mapping *shm.Mapping
-	stray   func(core.LeaseID)
-	calls   []call // one for each lane; whoever has the lane has it
+	Offers *offers.Reader // nil: the producer offers nothing
 
-	last atomic.Uint32 // number of the last source
+	mailbox  *mailbox.Client
+	mapping  *shm.Mapping
+	codec    Codec
+	stray    func(core.LeaseID)
+	requests [][]byte // the memory of requests, one for each slot; whoever has the slot has it
 
-	begin time.Time // of all times
-
-	mu       sync.Mutex
-	named    map[string]*Source
-	closed   bool
-	sweeping bool
-	sweeper  sync.WaitGroup // grows only while closed is false
-	stop     chan struct{}
+	mapped sync.RWMutex // read-held while the memory is in use
+	closed bool         // guarded by it
 }
 
-// call is the memory of one call.
-type call struct {
-	request  []byte
-	releases []core.LeaseID
-}
-
-// NewClient maps the ring that a producer has announced, whose descriptor stays the caller's. The error
+// NewClient maps the memory that a producer has announced, whose descriptor stays the caller's. The error
 // says that the producer lied about it. stray is called with leases that were granted too late, when
 // nobody waited for them any more.
-func NewClient(file *os.File, r Ring, spin time.Duration, stray func(core.LeaseID)) (*Client, error) {
-	return newClient(file, r, spin, callLimit, stray)
+func NewClient(file *os.File, m Memory, codec Codec, spin time.Duration, stray func(core.LeaseID)) (*Client, error) {
+	return newClient(file, m, codec, spin, callLimit, stray)
 }
 
-func newClient(file *os.File, r Ring, spin, limit time.Duration, stray func(core.LeaseID)) (*Client, error) {
-	if r.Lanes < 1 || r.Lanes > ring.MaxLanes || r.Size != ring.Size(r.Lanes) {
-		return nil, fmt.Errorf("a ring of %d lanes in %d bytes", r.Lanes, r.Size)
+func newClient(
+	file *os.File, m Memory, codec Codec, spin, limit time.Duration, stray func(core.LeaseID),
+) (*Client, error) {
+	if m.Slots < 1 || m.Slots > mailbox.MaxSlots || m.Size != m.wants() {
+		return nil, fmt.Errorf("a mailbox of %d slots in %d bytes", m.Slots, m.Size)
 	}
-	mapping, err := receive(file, "ring", r.Size)
+	switch sealed, err := shm.Sealed(file); { // this process would die of reading memory that has shrunk
+	case err != nil:
+		return nil, err
+	case !sealed:
+		return nil, errors.New("the mailbox's memory is not sealed, and could shrink")
+	}
+	mapping, err := shm.Map(file, m.Size, true)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{mapping: mapping, stray: stray, stop: make(chan struct{}), begin: time.Now(), named: make(map[string]*Source)}
-	if c.ring, err = ring.NewClient(mapping.Bytes(), spin, limit, c.abandoned); err != nil {
-		return nil, errors.Join(err, mapping.Close())
+	c := &Client{mapping: mapping, codec: codec, stray: stray, requests: make([][]byte, m.Slots)}
+	if c.mailbox, err = mailbox.NewClient(mapping.Bytes()[m.offset():], spin, limit, c.abandoned); err == nil && m.Offers {
+		c.Offers, err = offers.NewReader(mapping.Bytes())
 	}
-	c.calls = make([]call, c.ring.Lanes())
-	for i := range c.calls {
-		c.calls[i] = call{
-			request: make([]byte, 0, ring.MaxRequest), releases: make([]core.LeaseID, 0, MaxReleases),
-		}
+	if err != nil {
+		return nil, errors.Join(err, mapping.Close())
 	}
 	return c, nil
 }
 
-// Close ends the calls that are under way. It is idempotent.
+// Close ends the calls that are under way, and waits for those who use the offers. It is idempotent.
 func (c *Client) Close() error {
-	c.mu.Lock()
-	if !c.closed {
-		c.closed = true
-		close(c.stop)
+	c.mailbox.Close()
+	c.mapped.Lock()
+	defer c.mapped.Unlock()
+	if c.closed {
+		return nil
 	}
-	c.mu.Unlock()
-	c.sweeper.Wait()
-	c.ring.Close()
+	c.closed = true
 	return c.mapping.Close()
 }
 
-// Lease asks for a lease of a source. It does not wait for a name that is not there yet, nor for a busy
-// producer: then the error is [ErrAsk], as it is if the ring has ended. Other errors are that of ctx,
-// and what the producer did wrong; after all of them nothing stays leased.
-func (c *Client) Lease(ctx context.Context, s *Source, req core.Request, releases Releases) (Grant, error) {
-	if len(s.name) > MaxName || s.isSlow(c.begin) {
-		return Grant{}, ErrAsk
+// Use keeps the memory, that of the offers included, mapped until Unuse. It reports false after Close.
+func (c *Client) Use() bool {
+	c.mapped.RLock()
+	if c.closed {
+		c.mapped.RUnlock()
+		return false
 	}
-	lane, err := c.ring.Acquire(ctx)
-	if err != nil {
-		return Grant{}, c.failed(err)
-	}
-	m := &c.calls[lane.Index]
-	ids, turn := releases.Take(m.releases[:0])
-	about := request{op: opLease, req: req, source: s.number, releases: ids}
-	known := s.last.Load()
-	if known != nil && known.req == req {
-		about.known = known.number
-	}
-	if s.number == 0 || !s.known.Load() {
-		about.name = s.name
-	}
-	answer, waited, err := lane.Call(ctx, appendRequest(m.request, &about))
-	releases.Taken(ids, turn, err == nil)
-	var grant Grant
-	if err == nil {
-		grant, err = c.read(s, answer, req, known)
-		lane.Release()
-	} else {
-		err = c.failed(err)
-	}
-	if err == ErrAsk { //nolint:errorlint // it is never wrapped
-		s.asked(c.begin, waited)
-	}
-	return grant, err
+	return true
 }
 
-// read takes what the answer to a request for a source says, of which known was the description.
-func (c *Client) read(s *Source, answer []byte, req core.Request, known *described) (Grant, error) {
-	kind, err := kindOf(answer)
-	if err != nil {
-		return Grant{}, err
-	}
-	if !s.known.Load() {
-		s.known.Store(true)
-	}
-	if !grants(kind) {
-		return Grant{}, ErrAsk
-	}
-	grant, err := s.decode(answer, req, known)
-	if err != nil {
-		c.stray(leaseIDOf(answer))
-	}
-	return grant, err
-}
+// Unuse ends a Use.
+func (c *Client) Unuse() { c.mapped.RUnlock() }
 
-// Release gives leases back, and returns when that is done, as it is then of all that requests before have
-// taken along. The error is [ErrAsk] or that of ctx; some may have been given back then.
-func (c *Client) Release(ctx context.Context, ids ...core.LeaseID) error {
-	for {
-		n := min(len(ids), MaxReleases)
-		if err := c.release(ctx, ids[:n]); err != nil {
+// Leases asks for a lease for each name. It does not wait for a name that is not there yet, nor for a busy
+// producer. There is a result for each name: [Changed] with the lease, or [Ask].
+//
+// The error is [ErrAsk] if the mailbox has no answer at all, that of ctx, or what the producer did wrong;
+// after any nothing stays leased.
+func (c *Client) Leases(ctx context.Context, names []string, req core.Request, results []Look) error {
+	const most = 64 // names in a request, so that there is room for their leases
+	for begin := 0; begin < len(names); begin += most {
+		end := min(begin+most, len(names))
+		err := c.exchange(ctx, func(b []byte) []byte {
+			b = head(b, opLease, req, false, end-begin)
+			for _, name := range names[begin:end] {
+				b = appendName(b, name)
+			}
+			return b
+		}, func(answer []byte) error {
+			return c.read(answer, results[begin:end], false, func(int) core.Request { return req })
+		})
+		if err != nil {
+			c.giveBack(results[:begin])
 			return err
 		}
-		if ids = ids[n:]; len(ids) == 0 {
-			return nil
-		}
-	}
-}
-
-func (c *Client) release(ctx context.Context, ids []core.LeaseID) error {
-	lane, err := c.ring.Acquire(ctx)
-	if err != nil {
-		return c.failed(err)
-	}
-	m := &c.calls[lane.Index]
-	answer, _, err := lane.Call(ctx, appendRequest(m.request, &request{op: opRelease, releases: ids}))
-	if err != nil {
-		return c.failed(err)
-	}
-	defer lane.Release()
-	if kind, err := kindOf(answer); err != nil || kind != answerDone {
-		return ErrAsk
 	}
 	return nil
 }
 
-// failed says what an error of the ring means.
-func (c *Client) failed(err error) error {
-	if errors.Is(err, ring.ErrClosed) {
+// Refresh looks again at what leases stand on: see [core.Refresher]. requests has what each was granted for.
+// There is a result for each lease. If only is true nothing is copied or granted. A call makes no garbage,
+// unless a result is Changed.
+//
+// The errors are those of Leases.
+func (c *Client) Refresh(ctx context.Context, ids []core.LeaseID, requests []core.Request, only bool, results []Look) error {
+	for begin := 0; begin < len(ids); begin += MaxIDs {
+		end := min(begin+MaxIDs, len(ids))
+		err := c.exchange(ctx, func(b []byte) []byte {
+			return appendIDs(head(b, opRefresh, core.Request{}, only, end-begin), ids[begin:end])
+		}, func(answer []byte) error {
+			return c.read(answer, results[begin:end], only, func(i int) core.Request { return requests[begin+i] })
+		})
+		if err != nil {
+			c.giveBack(results[:begin])
+			return err
+		}
+	}
+	return nil
+}
+
+// Release gives leases back, and returns when that is done. The error is [ErrAsk] or that of ctx; some may
+// have been given back then.
+func (c *Client) Release(ctx context.Context, ids ...core.LeaseID) error {
+	for len(ids) > 0 {
+		n := min(len(ids), MaxIDs)
+		err := c.exchange(ctx, func(b []byte) []byte {
+			return appendIDs(head(b, opRelease, core.Request{}, false, n), ids[:n])
+		}, func(answer []byte) error {
+			if _, ok, err := open(answer, 0); err != nil || !ok {
+				return ErrAsk
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		ids = ids[n:]
+	}
+	return nil
+}
+
+// exchange sends the request that build appends to an empty slice, and has the answer read.
+func (c *Client) exchange(ctx context.Context, build func([]byte) []byte, read func(answer []byte) error) error {
+	if !c.Use() {
 		return ErrAsk
 	}
-	c.sweep()
-	if errors.Is(err, ring.ErrSlow) {
+	defer c.Unuse()
+	slot, err := c.mailbox.Acquire(ctx)
+	if err != nil {
+		return failed(err)
+	}
+	request := build(c.requests[slot.Index][:0])
+	c.requests[slot.Index] = request
+	if len(request) > mailbox.MaxRequest {
+		slot.Release()
+		return ErrAsk
+	}
+	answer, err := slot.Call(ctx, request)
+	if err != nil {
+		return failed(err)
+	}
+	err = read(answer)
+	slot.Release()
+	return err
+}
+
+// read takes the results out of an answer. If one cannot be, the leases among the others are given back.
+func (c *Client) read(answer []byte, results []Look, only bool, req func(i int) core.Request) error {
+	r, ok, err := open(answer, len(results))
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return ErrAsk
+	}
+	for i := range results {
+		if results[i], err = r.look(i, c.codec, req(i), only); err != nil {
+			c.giveBack(results[:i+1])
+			return err
+		}
+	}
+	return nil
+}
+
+// giveBack ends the leases among the results of a call that fails.
+func (c *Client) giveBack(results []Look) {
+	for i := range results {
+		if l := &results[i]; l.Status == Changed && l.Lease.ID != 0 {
+			c.stray(l.Lease.ID)
+		}
+	}
+}
+
+// failed says what an error of the mailbox means.
+func failed(err error) error {
+	if errors.Is(err, mailbox.ErrClosed) || errors.Is(err, mailbox.ErrSlow) {
 		return ErrAsk
 	}
 	return err
 }
 
-// sweep sees to it that answers are taken that nobody waits for any more.
-func (c *Client) sweep() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed || c.sweeping || c.ring.Sweep() == 0 {
-		return
-	}
-	c.sweeping = true
-	c.sweeper.Go(func() {
-		ticker := time.NewTicker(sweepInterval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-			case <-c.stop:
-				return
-			}
-			c.mu.Lock()
-			c.sweeping = c.ring.Sweep() > 0
-			done := !c.sweeping
-			c.mu.Unlock()
-			if done {
-				return
-			}
-		}
-	})
-}
-
-// abandoned takes an answer that came too late.
+// abandoned takes an answer that came too late, and gives the leases in it back.
 func (c *Client) abandoned(answer []byte) {
-	if kind, err := kindOf(answer); err == nil && grants(kind) {
-		c.stray(leaseIDOf(answer))
+	for _, id := range granted(answer, c.codec) {
+		c.stray(id)
 	}
 }

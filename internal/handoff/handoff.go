@@ -1,46 +1,87 @@
-// Package handoff asks for leases, and gives them back, through a ring in shared memory, so that a view
-// costs no round trip over a socket. docs/PROTOCOL.md has the requests and answers byte by byte.
+// Package handoff asks for leases, looks at them again, and gives them back through a mailbox in shared
+// memory, so that none of this costs a round trip over a socket. docs/PROTOCOL.md has the requests and
+// answers byte by byte.
 //
-// It is a shortcut beside gRPC and has no errors of its own: whatever does not go through the ring in a
-// few milliseconds (a name that is not there yet, an error with its text, a program that is busy, a
-// description that is too long) is asked again by gRPC. [Server] is the producer's side and [Client]
-// the host's; what the host takes from the ring is checked as completely as what comes by gRPC.
+// It is a shortcut beside gRPC and has no errors of its own: whatever does not go through the mailbox in a
+// few milliseconds (a name that is not there yet, an error with its text, a program that is busy, a large
+// copy) is asked again by gRPC. [Server] is the producer's side and [Client] the host's. A lease travels as
+// the same message as by gRPC, and is checked by the same code: see [Codec].
+//
+// In the same memory lies a table of offers (package offers), if the producer has one.
 package handoff
 
 import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/mailbox"
+	"github.com/ndbridge/ndbridge/internal/offers"
 )
 
 const (
-	// Segment is the ID of the ring's memory. Producers count their segments from 1.
+	// Segment is the ID of the memory. Producers count their segments from 1.
 	Segment core.SegmentID = 1 << 63
 
 	// serveLimit bounds the work on one request, since others wait meanwhile. It is above the interval
-	// in which Python hands over its lock (5 ms), of which producers may keep a quarter for themselves.
+	// in which Python hands over its lock (5 ms).
 	serveLimit = 10 * time.Millisecond
 
 	// callLimit is how long the host waits for the answer to one request.
 	callLimit = 50 * time.Millisecond
 
-	// maxNamed bounds the names that a host keeps which nobody has prepared.
-	maxNamed = 256
-
 	// sweepInterval is how often the host looks for answers that nobody waits for any more.
 	sweepInterval = 5 * time.Millisecond
 )
 
-// Settings is what the host wishes. The zero value is no ring.
+// Settings is what the host wishes. The zero value is no mailbox.
 type Settings struct {
-	Lanes int           // requests under way at once; 0: no ring
+	Slots int           // requests under way at once; 0: no mailbox
 	Spin  time.Duration // for how long either side looks before it sleeps
 }
 
-// Ring is what the producer has made: the zero value is no ring.
-type Ring struct {
+// Memory is what the producer has made: the zero value is nothing.
+type Memory struct {
 	Segment core.SegmentID
 	Size    int64
-	Lanes   int
-	Board   Board
+	Slots   int
+	Offers  bool // the memory begins with a table of offers
+}
+
+// offset is where the mailbox begins.
+func (m Memory) offset() int64 {
+	if m.Offers {
+		return offers.Size
+	}
+	return 0
+}
+
+// wants is the size that such memory must have.
+func (m Memory) wants() int64 { return m.offset() + mailbox.Size(m.Slots) }
+
+// Codec writes and reads leases as they travel.
+type Codec interface {
+	// Append writes a lease behind b.
+	Append(b []byte, l *core.Lease) ([]byte, error)
+	// Lease reads a lease from a side that is not trusted, and proves that it answers the request.
+	Lease(b []byte, req core.Request) (core.Lease, error)
+	// ID reads the ID of a lease that is not wanted; 0 if there is none.
+	ID(b []byte) core.LeaseID
+}
+
+// Status says what became of a lease that was looked at again.
+type Status byte
+
+// The statuses.
+const (
+	Ask       Status = iota // the mailbox cannot tell: ask by gRPC
+	Unchanged               // the lease is on what its name means; what was copied was copied again
+	Changed                 // it is not: here is a new lease, unless this was only a look
+	Fenced                  // as Unchanged, and here is the fence of now
+)
+
+// Look is the result of looking at one lease again.
+type Look struct {
+	Status Status
+	Lease  core.Lease    // if Changed
+	Fence  core.CUDAWord // if Fenced
 }

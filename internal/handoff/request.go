@@ -6,85 +6,111 @@ import (
 	"fmt"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/mailbox"
 )
 
 const (
 	// MaxName is the length of the longest name that a request can hold.
 	MaxName = 1024
-	// MaxReleases is how many leases one request can end.
-	MaxReleases = 256
+	// MaxIDs is how many leases one request can be about.
+	MaxIDs = (mailbox.MaxRequest - requestHead) / 8
 )
 
 // What a request asks for.
 const (
-	opLease   = 1
-	opRelease = 2
+	opLease   = 1 // of each of the names
+	opRefresh = 2 // each of the leases
+	opRelease = 3 // each of the leases
 )
 
 const (
 	flagWritable = 1 << iota
 	flagNoWait
+	flagLook // do not copy again, and grant nothing
 )
 
-const requestHead = 0x10
+const requestHead = 8
 
-// request is what a host asks for: a lease, and the end of others.
+// request is what a host asks for.
 type request struct {
-	op       byte
-	req      core.Request
-	source   uint32 // a number for the name, for later requests, or that of an earlier one; 0: none
-	known    uint32 // the number of the description that the host has of the source, for the same request; 0: none
-	name     []byte // empty if an earlier request has said it
-	releases []core.LeaseID
+	op    byte
+	req   core.Request // opLease
+	look  bool         // opRefresh
+	names []string     // opLease
+	ids   []core.LeaseID
 }
 
-// appendRequest writes a request, whose name and releases are not too many, behind b.
-func appendRequest(b []byte, r *request) []byte {
+// head writes the beginning of a request about n items.
+func head(b []byte, op byte, req core.Request, look bool, n int) []byte {
 	var flags byte
-	if r.req.Writable {
+	if req.Writable {
 		flags |= flagWritable
 	}
-	if r.req.NoWait {
+	if req.NoWait {
 		flags |= flagNoWait
 	}
-	b = append(b, r.op, flags, byte(r.req.Copy), 0)
-	b = binary.LittleEndian.AppendUint32(b, r.source)
-	b = binary.LittleEndian.AppendUint16(b, uint16(len(r.releases)))
-	b = binary.LittleEndian.AppendUint16(b, uint16(len(r.name)))
-	b = binary.LittleEndian.AppendUint32(b, r.known)
-	for _, id := range r.releases {
-		b = binary.LittleEndian.AppendUint64(b, uint64(id))
+	if look {
+		flags |= flagLook
 	}
-	return append(b, r.name...)
+	return binary.LittleEndian.AppendUint32(append(b[:0], op, flags, byte(req.Copy), 0), uint32(n))
 }
 
-// parse reads what appendRequest writes, from a side that is not trusted. The name stays in b, and the
-// memory of r's releases is used again.
+// appendIDs writes the IDs of leases behind a request's head.
+func appendIDs(b []byte, ids []core.LeaseID) []byte {
+	for _, id := range ids {
+		b = binary.LittleEndian.AppendUint64(b, uint64(id))
+	}
+	return b
+}
+
+// appendName writes a name behind a request's head.
+func appendName(b []byte, name string) []byte {
+	return append(binary.LittleEndian.AppendUint16(b, uint16(len(name))), name...)
+}
+
+// parse reads a request from a side that is not trusted. The memory of r's lists is used again.
 func (r *request) parse(b []byte) error {
 	if len(b) < requestHead {
 		return fmt.Errorf("a request of %d bytes", len(b))
 	}
-	releases, name := binary.LittleEndian.Uint16(b[0x08:]), binary.LittleEndian.Uint16(b[0x0a:])
-	switch op, flags, policy := b[0], b[1], core.CopyPolicy(b[2]); {
-	case op != opLease && op != opRelease:
-		return fmt.Errorf("operation %d", op)
-	case flags&^(flagWritable|flagNoWait) != 0 || b[3] != 0:
-		return fmt.Errorf("flags %#x, %#x", flags, b[3])
-	case policy > core.CopyNever:
-		return fmt.Errorf("copy policy %d", policy)
-	case releases > MaxReleases || name > MaxName || len(b) != requestHead+8*int(releases)+int(name):
-		return fmt.Errorf("%d releases and a name of %d bytes in %d bytes", releases, name, len(b))
+	flags, policy, n := b[1], core.CopyPolicy(b[2]), int(binary.LittleEndian.Uint32(b[4:]))
+	if flags&^(flagWritable|flagNoWait|flagLook) != 0 || policy > core.CopyNever || b[3] != 0 || n < 1 || n > len(b) {
+		return fmt.Errorf("flags %#x, copy policy %d, %d items", flags, policy, n)
 	}
-	r.op = b[0]
-	r.req = core.Request{Writable: b[1]&flagWritable != 0, NoWait: b[1]&flagNoWait != 0, Copy: core.CopyPolicy(b[2])}
-	r.source, r.known = binary.LittleEndian.Uint32(b[0x04:]), binary.LittleEndian.Uint32(b[0x0c:])
-	r.releases = r.releases[:0]
-	for i := range int(releases) {
-		r.releases = append(r.releases, core.LeaseID(binary.LittleEndian.Uint64(b[requestHead+8*i:])))
+	r.op, r.look = b[0], flags&flagLook != 0
+	r.req = core.Request{Writable: flags&flagWritable != 0, NoWait: flags&flagNoWait != 0, Copy: policy}
+	r.names, r.ids = r.names[:0], r.ids[:0]
+	b = b[requestHead:]
+	switch r.op {
+	case opLease:
+		return r.parseNames(b, n)
+	case opRefresh, opRelease:
+		if len(b) != 8*n {
+			return fmt.Errorf("%d leases in %d bytes", n, len(b))
+		}
+		for i := range n {
+			r.ids = append(r.ids, core.LeaseID(binary.LittleEndian.Uint64(b[8*i:])))
+		}
+		return nil
+	default:
+		return fmt.Errorf("operation %d", r.op)
 	}
-	r.name = b[requestHead+8*int(releases):]
-	if r.op == opLease && r.source == 0 && len(r.name) == 0 {
-		return errors.New("a lease of what has neither a name nor a number")
+}
+
+func (r *request) parseNames(b []byte, n int) error {
+	for range n {
+		if len(b) < 2 {
+			return errors.New("a request that ends too early")
+		}
+		size := int(binary.LittleEndian.Uint16(b))
+		if size == 0 || size > MaxName || len(b) < 2+size {
+			return fmt.Errorf("a name of %d bytes", size)
+		}
+		r.names = append(r.names, string(b[2:2+size]))
+		b = b[2+size:]
+	}
+	if len(b) != 0 {
+		return fmt.Errorf("%d bytes too many", len(b))
 	}
 	return nil
 }

@@ -7,20 +7,44 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/ring"
+	"github.com/ndbridge/ndbridge/internal/mailbox"
+	"github.com/ndbridge/ndbridge/internal/offers"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
 // closeWait bounds the wait for a request that is being answered when a server is closed.
 const closeWait = time.Second
 
+// Producer answers the requests of a host. All calls but those of Release, which is safe for concurrent
+// use, come from the goroutine of the mailbox, which is locked to its OS thread.
+type Producer interface {
+	// Leases grants a lease for each name, without waiting for a name that does not exist yet, if that takes
+	// no longer than a moment, in which others wait. It appends a result for each to results: [Changed] with
+	// the lease, or [Ask].
+	Leases(ctx context.Context, names []string, req core.Request, results []Look) []Look
+	// Refreshes looks at the names of standing leases again, as core.Refresher does, under the same limits,
+	// and appends a result for each to results. If only is true it copies nothing and grants nothing:
+	// [Changed] has no lease then.
+	Refreshes(ctx context.Context, ids []core.LeaseID, only bool, results []Look) []Look
+	// Release is the method of core.Producer.
+	Release(ctx context.Context, ids ...core.LeaseID) error
+}
+
+// Offerer is a [Producer] that offers leases in a table.
+type Offerer interface {
+	// Offers hands the table over, when the session is opened, and nil before the table's memory goes.
+	Offers(w *offers.Writer)
+}
+
 // Server answers the requests of one host.
 type Server struct {
-	producer Leaser
-	memory   region
-	ring     *ring.Server
-	lanes    int
-	offers   offers
+	producer Producer
+	offerer  Offerer // nil: nothing is offered
+	codec    Codec
+	memory   Memory
+	file     *os.File
+	mapping  *shm.Mapping
+	mailbox  *mailbox.Server
 
 	//nolint:containedctx // the server's own lifetime
 	ctx context.Context
@@ -28,134 +52,121 @@ type Server struct {
 
 	// Of the goroutine that answers.
 	request request
-	later   []core.LeaseID // that are released after the answer; a part of the request
-	sources sources
-	asked   *source // for the last lease; nil: there was none
+	results []Look
+	answer  writer
 }
 
-// NewServer makes a ring and serves the producer's leases through it until Close.
-func NewServer(producer Leaser, s Settings) (*Server, error) {
-	memory, err := create("ndbridge-ring", ring.Size(s.Lanes))
-	if err != nil {
+// NewServer makes memory for both sides, and serves the producer's leases through it until Close.
+func NewServer(producer Producer, codec Codec, s Settings) (*Server, error) {
+	out := &Server{producer: producer, codec: codec, memory: Memory{Segment: Segment, Slots: s.Slots}}
+	out.offerer, out.memory.Offers = producer.(Offerer)
+	out.memory.Size = out.memory.wants()
+	var err error
+	if out.file, err = shm.Create("ndbridge-handoff", out.memory.Size); err != nil {
 		return nil, err
 	}
-	out := &Server{producer: producer, memory: memory, lanes: s.Lanes, sources: newSources(producer)}
-	out.ctx, out.end = context.WithCancel(context.Background())
-	if out.ring, err = ring.NewServer(memory.mapping.Bytes(), s.Lanes, s.Spin, ring.Service{Handle: out.handle, After: out.after, Idle: out.idle}); err != nil {
-		return nil, errors.Join(err, memory.close())
+	if err := out.begin(s); err != nil {
+		return nil, errors.Join(err, out.unmap())
 	}
 	return out, nil
 }
 
-// Ring describes the ring to the host.
-func (s *Server) Ring() Ring {
-	return Ring{Segment: Segment, Size: s.memory.mapping.Size(), Lanes: s.lanes, Board: s.offers.board()}
+func (s *Server) begin(settings Settings) (err error) {
+	if s.mapping, err = shm.Map(s.file, s.memory.Size, true); err != nil {
+		return err
+	}
+	s.ctx, s.end = context.WithCancel(context.Background())
+	mem := s.mapping.Bytes()
+	s.mailbox, err = mailbox.NewServer(mem[s.memory.offset():], settings.Slots, settings.Spin, s.handle)
+	if err != nil || s.offerer == nil {
+		return err
+	}
+	w, err := offers.NewWriter(mem)
+	if err == nil {
+		s.offerer.Offers(w)
+	}
+	return err
 }
 
-// Open gives a descriptor of the memory of the ring or of the board, for reading and writing, which the
-// caller owns; nil if the segment is neither.
+// Memory describes the memory to the host.
+func (s *Server) Memory() Memory { return s.memory }
+
+// Open gives a descriptor of the memory, for reading and writing, which the caller owns; nil if the segment
+// is another one.
 func (s *Server) Open(id core.SegmentID) (*os.File, error) {
-	switch {
-	case id == Segment:
-		return shm.ReadWrite(s.memory.file)
-	case id == BoardSegment && s.offers.memory.file != nil:
-		return shm.ReadWrite(s.offers.memory.file)
-	default:
+	if id != Segment {
 		return nil, nil //nolint:nilnil // see above
 	}
+	return shm.ReadWrite(s.file)
 }
 
 // Close ends the service. A producer that does not obey its context keeps the memory: the process is at
 // its end then.
 func (s *Server) Close() error {
 	s.end()
+	if s.offerer != nil {
+		s.offerer.Offers(nil)
+	}
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		s.ring.Close()
+		s.mailbox.Close()
 	}()
 	timeout := time.NewTimer(closeWait)
 	defer timeout.Stop()
 	select {
 	case <-stopped:
-		return errors.Join(s.offers.close(), s.memory.close())
+		return s.unmap()
 	case <-timeout.C:
-		return errors.Join(s.offers.close(), s.memory.file.Close())
+		return s.file.Close()
 	}
+}
+
+func (s *Server) unmap() (err error) {
+	if s.mapping != nil {
+		err = s.mapping.Close()
+	}
+	return errors.Join(err, s.file.Close())
 }
 
 // handle answers one request. Whatever it cannot do is for gRPC, where errors have texts.
-func (s *Server) handle(request, answer []byte) int {
+func (s *Server) handle(request, answer []byte) []byte {
 	r := &s.request
 	if err := r.parse(request); err != nil {
-		return putAnswer(answer, answerAsk)
+		return append(answer, answerAsk, 0, 0, 0, 0, 0, 0, 0)
 	}
-	n := 0
-	var source *source
-	if r.op == opLease {
-		// Before the releases, so that what is given back and wanted again stays as it is. Anything else
-		// waits for them: their memory may be what it takes.
-		if source = s.sources.find(r); source != nil {
-			s.asked = source
-			n = source.again(r, answer)
+	s.results = s.results[:0]
+	switch r.op {
+	case opRelease:
+		// An error says that memory was not given back in order, not that a lease stands; a host that gives
+		// leases back in passing does not wait for that.
+		_ = s.producer.Release(s.ctx, r.ids...)
+		return append(answer, answerDone, 0, 0, 0, 0, 0, 0, 0)
+	case opRefresh:
+		s.results = s.producer.Refreshes(s.ctx, r.ids, r.look, s.results)
+	default:
+		ctx, cancel := context.WithTimeout(s.ctx, serveLimit)
+		defer cancel()
+		s.results = s.producer.Leases(ctx, r.names, r.req, s.results)
+	}
+	return s.write(answer)
+}
+
+// write writes the results. A lease that the answer has no room for is given back, and asked for by gRPC.
+func (s *Server) write(answer []byte) []byte {
+	w := &s.answer
+	w.begin(answer, len(s.results))
+	for i := range s.results {
+		switch l := &s.results[i]; {
+		case l.Status == Changed && l.Lease.ID != 0:
+			if !w.lease(i, s.codec, &l.Lease) {
+				_ = s.producer.Release(s.ctx, l.Lease.ID) // see handle
+			}
+		case l.Status == Fenced:
+			w.fence(i, l.Fence)
+		default:
+			w.status(i, l.Status)
 		}
 	}
-	if n > 0 {
-		s.later = r.releases
-		return n
-	}
-	s.release(r.releases)
-	switch {
-	case r.op == opRelease:
-		return putAnswer(answer, answerDone)
-	case source == nil:
-		return putAnswer(answer, answerAsk)
-	default:
-		return s.lease(source, r.req, answer)
-	}
-}
-
-// after is called when the answer is on its way.
-func (s *Server) after() {
-	s.release(s.later)
-	s.later = nil
-	s.idle() // or who asks again and again for nothing would have it kept
-}
-
-// idle reports whether something is kept for the next request.
-func (s *Server) idle() bool { return s.asked != nil && s.asked.Rest() }
-
-func (s *Server) release(ids []core.LeaseID) {
-	if len(ids) > 0 {
-		// An error says that memory was not given back in order, not that a lease stands; a host that
-		// gives leases back in passing does not wait for that.
-		_ = s.producer.Release(s.ctx, ids...)
-	}
-}
-
-// lease leases a source as if for the first time.
-func (s *Server) lease(source *source, asked core.Request, answer []byte) int {
-	ctx, cancel := context.WithTimeout(s.ctx, serveLimit)
-	defer cancel()
-	source.stands = false
-	req := asked
-	req.NoWait = true
-	lease, err := source.Lease(ctx, req)
-	if err != nil {
-		return putAnswer(answer, answerAsk)
-	}
-	b, ok := appendLease(answer[:0], &lease)
-	if !ok {
-		_ = s.producer.Release(s.ctx, lease.ID) // it is leased again by gRPC
-		return putAnswer(answer, answerAsk)
-	}
-	s.sources.remember(source, asked, b)
-	return len(b)
-}
-
-// putAnswer writes an answer without a lease.
-func putAnswer(answer []byte, kind byte) int {
-	clear(answer[:answerDescription])
-	answer[answerKind] = kind
-	return answerDescription
+	return w.b
 }

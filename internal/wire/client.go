@@ -41,7 +41,7 @@ type ClientOptions struct {
 	Unavailable func(ctx context.Context) error
 }
 
-// Client is the host's core.Producer and core.Waiter for a program in another process. All methods
+// Client is the host's core.Producer, core.Refresher and core.Waiter for a program in another process. All methods
 // are safe for concurrent use. Their errors are *core.Error; those that the program's side made are
 // marked as Remote. Calls end with core.ErrUnavailable as soon as the side socket ends.
 type Client struct {
@@ -55,14 +55,16 @@ type Client struct {
 
 	mu       sync.Mutex
 	waits    bool // the other side serves Wait
-	ring     handoff.Ring
+	handoff  handoff.Memory
+	refresh  bool // the other side serves Refresh
 	closed   bool
 	cleanups sync.WaitGroup // grows only while closed is false
 }
 
 var (
-	_ core.Producer = (*Client)(nil)
-	_ core.Waiter   = (*Client)(nil)
+	_ core.Producer  = (*Client)(nil)
+	_ core.Refresher = (*Client)(nil)
+	_ core.Waiter    = (*Client)(nil)
 )
 
 // NewClient makes a client over cc and side, both of which stay the caller's.
@@ -102,17 +104,11 @@ func (c *Client) Open(ctx context.Context, settings Settings) (core.Info, error)
 	}
 	c.mu.Lock()
 	c.waits = resp.GetCapabilities().GetWait()
-	c.ring = ringToCore(resp.GetCapabilities().GetHandoff())
+	c.refresh = resp.GetCapabilities().GetRefresh()
+	c.handoff = memoryToCore(resp.GetCapabilities().GetHandoff())
 	c.mu.Unlock()
 	c.side.sayOpened()
 	return info, nil
-}
-
-// Ring describes the ring that the other side has made; the zero value is none.
-func (c *Client) Ring() handoff.Ring {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ring
 }
 
 // Info implements core.Producer.

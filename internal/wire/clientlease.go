@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -34,6 +35,39 @@ func (c *Client) Lease(ctx context.Context, name string, req core.Request) (core
 		return core.Lease{}, c.violated(op, name, err)
 	}
 	return lease, nil
+}
+
+// Refresh implements core.Refresher. If it fails, nothing new stays leased. It does not know what the lease
+// was granted for, which the caller checks: the lease's Check.
+func (c *Client) Refresh(ctx context.Context, id core.LeaseID) (core.Lease, bool, error) {
+	const op = "refresh"
+	c.mu.Lock()
+	able := c.refresh
+	c.mu.Unlock()
+	if !able {
+		return core.Lease{}, false, c.local(op, "", core.ErrUnsupported, errors.New("this plugin looks at no array again"))
+	}
+	callCtx, done := c.begin(ctx)
+	defer done()
+	message := &pb.RefreshRequest{Token: newToken(), Lease: uint64(id)}
+	resp, err := c.rpc.Refresh(callCtx, message, callOptions()...)
+	if err != nil {
+		if _, said := detailOf(err); !said { // it may have been granted all the same
+			c.abandon(ctx, message.GetToken())
+		}
+		return core.Lease{}, false, c.failed(ctx, op, "", err)
+	}
+	lease, changed := core.Lease{ID: id}, resp.GetLease() != nil
+	if changed {
+		lease, err = leaseFromProto(resp.GetLease())
+	} else {
+		lease.Fence, err = fenceToCore(resp.GetFence())
+	}
+	if err != nil {
+		c.abandon(ctx, message.GetToken())
+		return core.Lease{}, false, c.violated(op, "", err)
+	}
+	return lease, changed, nil
 }
 
 // abandon releases, in the background, whatever the Lease call with that token granted: the caller's

@@ -1,49 +1,165 @@
 package wire
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/ndbridge/ndbridge/core"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 	"github.com/ndbridge/ndbridge/internal/handoff"
-	"github.com/ndbridge/ndbridge/internal/ring"
+	"github.com/ndbridge/ndbridge/internal/mailbox"
+	"github.com/ndbridge/ndbridge/internal/offers"
 )
 
 // maxSpin bounds how long a side may be told to look before it sleeps.
 const maxSpin = time.Second
 
-// handoffToProto gives nil for no ring.
+// handoffToProto gives nil for no mailbox.
 func handoffToProto(s handoff.Settings) *pb.HandoffSettings {
-	if s.Lanes == 0 {
+	if s.Slots == 0 {
 		return nil
 	}
-	return &pb.HandoffSettings{Lanes: uint32(s.Lanes), Spin: int64(s.Spin)}
+	return &pb.HandoffSettings{Slots: uint32(s.Slots), Spin: int64(s.Spin)}
 }
 
 func handoffToCore(s *pb.HandoffSettings) (handoff.Settings, error) {
-	switch lanes, spin := s.GetLanes(), s.GetSpin(); {
+	switch slots, spin := s.GetSlots(), s.GetSpin(); {
 	case s == nil:
 		return handoff.Settings{}, nil
-	case lanes < 1 || lanes > ring.MaxLanes || spin < 0 || spin > int64(maxSpin):
-		return handoff.Settings{}, fmt.Errorf("a ring of %d lanes, with a spin of %d ns", lanes, spin)
+	case slots < 1 || slots > mailbox.MaxSlots || spin < 0 || spin > int64(maxSpin):
+		return handoff.Settings{}, fmt.Errorf("a mailbox of %d slots, with a spin of %d ns", slots, spin)
 	}
-	return handoff.Settings{Lanes: int(s.GetLanes()), Spin: time.Duration(s.GetSpin())}, nil
+	return handoff.Settings{Slots: int(s.GetSlots()), Spin: time.Duration(s.GetSpin())}, nil
 }
 
-func ringToProto(r handoff.Ring) *pb.Handoff {
-	out := &pb.Handoff{Segment: uint64(r.Segment), Size: r.Size, Lanes: uint32(r.Lanes)}
-	if r.Board != (handoff.Board{}) {
-		out.Board = &pb.Board{Segment: uint64(r.Board.Segment), Size: r.Board.Size}
-	}
-	return out
+func memoryToProto(m handoff.Memory) *pb.Handoff {
+	return &pb.Handoff{Segment: uint64(m.Segment), Size: m.Size, Slots: uint32(m.Slots), Offers: m.Offers}
 }
 
-// ringToCore leaves the check to who maps it.
-func ringToCore(r *pb.Handoff) handoff.Ring {
-	lanes := int(min(r.GetLanes(), ring.MaxLanes+1))
-	return handoff.Ring{
-		Segment: core.SegmentID(r.GetSegment()), Size: r.GetSize(), Lanes: lanes,
-		Board: handoff.Board{Segment: core.SegmentID(r.GetBoard().GetSegment()), Size: r.GetBoard().GetSize()},
+// memoryToCore leaves the check to who maps it.
+func memoryToCore(m *pb.Handoff) handoff.Memory {
+	return handoff.Memory{
+		Segment: core.SegmentID(m.GetSegment()), Size: m.GetSize(),
+		Slots: int(min(m.GetSlots(), mailbox.MaxSlots+1)), Offers: m.GetOffers(),
 	}
+}
+
+// codec implements handoff.Codec.
+type codec struct{}
+
+func (codec) Append(b []byte, l *core.Lease) ([]byte, error) {
+	message, err := leaseToProto(*l)
+	if err != nil {
+		return b, err
+	}
+	return proto.MarshalOptions{}.MarshalAppend(b, message)
+}
+
+func (codec) Lease(b []byte, req core.Request) (core.Lease, error) {
+	message := new(pb.Lease)
+	if err := proto.Unmarshal(b, message); err != nil {
+		return core.Lease{}, err
+	}
+	return leaseToCore(message, req)
+}
+
+func (codec) ID(b []byte) core.LeaseID {
+	message := new(pb.Lease)
+	if proto.Unmarshal(b, message) != nil {
+		return 0
+	}
+	return core.LeaseID(message.GetId())
+}
+
+// OpenHandoff maps the memory that the other side has announced when the session was opened. Callers look
+// for an answer for as long as spin before they sleep. stray is called with leases that nobody waited for
+// any more. The client is nil if the other side announced nothing; an error that wraps core.ErrProtocol says
+// that it lied.
+func (c *Client) OpenHandoff(ctx context.Context, spin time.Duration, stray func(core.LeaseID)) (*handoff.Client, error) {
+	c.mu.Lock()
+	memory := c.handoff
+	c.mu.Unlock()
+	if memory == (handoff.Memory{}) {
+		return nil, nil //nolint:nilnil // see above
+	}
+	file, err := c.Descriptor(ctx, memory.Segment, true)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // the mapping does not need it
+	client, err := handoff.NewClient(file, memory, codec{}, spin, stray)
+	if err != nil {
+		return nil, c.violated("open", "", fmt.Errorf("hand-off: %w", err))
+	}
+	return client, nil
+}
+
+// handedOff is the producer as the mailbox knows it: what is released is forgotten here too.
+type handedOff struct {
+	core.Producer
+	service *service
+}
+
+// batched is a producer that answers the requests of a mailbox itself.
+type batched struct {
+	handoff.Producer
+	service *service
+}
+
+func (h handedOff) Release(ctx context.Context, ids ...core.LeaseID) error {
+	return h.service.release(ctx, ids)
+}
+
+func (b batched) Release(ctx context.Context, ids ...core.LeaseID) error {
+	return b.service.release(ctx, ids)
+}
+
+// offering is a batched producer that offers leases, too.
+type offering struct{ batched }
+
+func (o offering) Offers(w *offers.Writer) { o.Producer.(handoff.Offerer).Offers(w) } //nolint:errcheck // made so
+
+// Leases implements handoff.Producer.
+func (h handedOff) Leases(ctx context.Context, names []string, req core.Request, results []handoff.Look) []handoff.Look {
+	req.NoWait = true
+	for _, name := range names {
+		l, err := h.Lease(ctx, name, req)
+		if err != nil {
+			results = append(results, handoff.Look{})
+			continue
+		}
+		results = append(results, handoff.Look{Status: handoff.Changed, Lease: l})
+	}
+	return results
+}
+
+// Refreshes implements handoff.Producer: gRPC does it.
+func (handedOff) Refreshes(_ context.Context, ids []core.LeaseID, _ bool, results []handoff.Look) []handoff.Look {
+	return append(results, make([]handoff.Look, len(ids))...)
+}
+
+// handOff makes the mailbox that the host wishes.
+func (s *service) handOff(settings handoff.Settings) (*handoff.Server, error) {
+	var p handoff.Producer = handedOff{s.producer, s}
+	if able, ok := s.producer.(handoff.Producer); ok {
+		p = batched{able, s}
+		if _, ok := s.producer.(handoff.Offerer); ok {
+			p = offering{batched{able, s}}
+		}
+	}
+	return handoff.NewServer(p, codec{}, settings)
+}
+
+// file opens the producer's segment of that ID, or the memory of the mailbox.
+func (s *service) file(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error) {
+	if h := s.handoff.Load(); h != nil {
+		if f, err := h.Open(id); f != nil || err != nil {
+			return f, err
+		}
+	}
+	return s.producer.Descriptor(ctx, id, writable)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
@@ -29,8 +28,8 @@ func NewServer(p core.Producer, side *fdpass.Conn) *Server {
 
 // Close ends what the server does beside the calls. It is called when no call is served any more.
 func (s *Server) Close() error {
-	if r := s.service.ring.Swap(nil); r != nil {
-		return r.Close()
+	if h := s.service.handoff.Swap(nil); h != nil {
+		return h.Close()
 	}
 	return nil
 }
@@ -50,7 +49,7 @@ type service struct {
 	opening atomic.Bool
 	open    atomic.Bool
 	grants  grants.Table
-	ring    atomic.Pointer[handoff.Server] // nil: none was asked for
+	handoff atomic.Pointer[handoff.Server] // nil: none was asked for
 }
 
 func (s *service) Open(ctx context.Context, req *pb.OpenRequest) (*pb.OpenResponse, error) {
@@ -72,16 +71,14 @@ func (s *service) Open(ctx context.Context, req *pb.OpenRequest) (*pb.OpenRespon
 	}
 	able := &pb.Capabilities{}
 	_, able.Wait = s.producer.(core.Waiter)
-	if settings.Handoff.Lanes > 0 {
-		ring, err := handoff.NewServer(leaser{s.producer, s}, settings.Handoff)
-		if err == nil {
-			s.ring.Store(ring) // which Close closes, whatever follows
-			err = ring.Offer(s.producer)
-		}
+	_, able.Refresh = s.producer.(core.Refresher)
+	if settings.Handoff.Slots > 0 {
+		h, err := s.handOff(settings.Handoff)
 		if err != nil {
 			return nil, toStatus(&core.Error{Op: "open", Kind: core.ErrUnavailable, Err: err})
 		}
-		able.Handoff = ringToProto(ring.Ring())
+		s.handoff.Store(h)
+		able.Handoff = memoryToProto(h.Memory())
 	}
 	s.open.Store(true)
 	return &pb.OpenResponse{Info: info, Capabilities: able}, nil
@@ -157,15 +154,21 @@ func (s *service) Lease(ctx context.Context, req *pb.LeaseRequest) (*pb.LeaseRes
 	if err != nil {
 		return nil, toStatus(err)
 	}
-	message, err := s.grant(ctx, req.GetToken(), lease)
+	message, err := s.granted(ctx, req.GetToken(), lease)
+	return &pb.LeaseResponse{Lease: message}, err
+}
+
+// granted makes a message of a lease that the call with that token has granted, or gives the lease back.
+func (s *service) granted(ctx context.Context, token uint64, lease core.Lease) (*pb.Lease, error) {
+	message, err := s.grant(ctx, token, lease)
 	if err != nil {
 		s.grants.Remove(lease.ID)
 		return nil, toStatus(errors.Join(err, s.producer.Release(context.WithoutCancel(ctx), lease.ID)))
 	}
-	return &pb.LeaseResponse{Lease: message}, nil
+	return message, nil
 }
 
-// grant makes the answer to a Lease call; if it fails, the lease must be released.
+// grant makes the message of a lease; if it fails, the lease must be released.
 func (s *service) grant(ctx context.Context, token uint64, lease core.Lease) (*pb.Lease, error) {
 	message, err := leaseToProto(lease)
 	if err == nil && !s.grants.Add(token, lease.ID) {
@@ -176,6 +179,30 @@ func (s *service) grant(ctx context.Context, token uint64, lease core.Lease) (*p
 	}
 	// The host may have given the call up before the token was known here; later it uses the token.
 	return message, ctx.Err()
+}
+
+func (s *service) Refresh(ctx context.Context, req *pb.RefreshRequest) (*pb.RefreshResponse, error) {
+	const op = "refresh"
+	if err := s.ready(op); err != nil {
+		return nil, err
+	}
+	r, ok := s.producer.(core.Refresher)
+	if !ok {
+		return nil, toStatus(&core.Error{Op: op, Kind: core.ErrUnsupported})
+	}
+	lease, changed, err := r.Refresh(ctx, core.LeaseID(req.GetLease()))
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	if changed {
+		resp, err := s.granted(ctx, req.GetToken(), lease)
+		return &pb.RefreshResponse{Lease: resp}, err
+	}
+	fence, err := fenceToProto(lease.Fence)
+	if err != nil {
+		return nil, violation(op, err)
+	}
+	return &pb.RefreshResponse{Fence: fence}, nil
 }
 
 func (s *service) Descriptor(ctx context.Context, req *pb.DescriptorRequest) (*pb.DescriptorResponse, error) {
@@ -193,16 +220,6 @@ func (s *service) Descriptor(ctx context.Context, req *pb.DescriptorRequest) (*p
 		return nil, toStatus(&core.Error{Op: "descriptor", Kind: core.ErrUnavailable, Err: err})
 	}
 	return &pb.DescriptorResponse{}, nil
-}
-
-// file opens the producer's segment of that ID, the ring or the board.
-func (s *service) file(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error) {
-	if r := s.ring.Load(); r != nil {
-		if f, err := r.Open(id); f != nil || err != nil {
-			return f, err
-		}
-	}
-	return s.producer.Descriptor(ctx, id, writable)
 }
 
 func (s *service) Release(ctx context.Context, req *pb.ReleaseRequest) (*pb.ReleaseResponse, error) {
@@ -238,24 +255,6 @@ func (s *service) Wait(ctx context.Context, _ *pb.WaitRequest) (*pb.WaitResponse
 		return nil, toStatus(&core.Error{Op: "wait", Kind: core.ErrUnsupported})
 	}
 	return &pb.WaitResponse{}, toStatus(w.Wait(ctx))
-}
-
-// leaser is the producer as the ring knows it: what is released is forgotten here too.
-type leaser struct {
-	handoff.Leaser
-	service *service
-}
-
-func (l leaser) Release(ctx context.Context, ids ...core.LeaseID) error {
-	return l.service.release(ctx, ids)
-}
-
-// Prepare implements handoff.Preparer, for a producer that does not as well.
-func (l leaser) Prepare(name string) handoff.Prepared {
-	if p, ok := l.Leaser.(handoff.Preparer); ok {
-		return p.Prepare(name)
-	}
-	return handoff.Plain(l, name)
 }
 
 // violation is the status of a call that one of the sides got wrong.

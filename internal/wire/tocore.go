@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/ndbridge/ndbridge/core"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
-	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
 // The functions of this file take messages from a side that is not trusted. They accept any message,
@@ -98,11 +98,25 @@ func toInts(what string, list []int64) ([]int, error) {
 // leaseToCore also checks what must hold between the parts of a lease, and between the lease and the
 // request that it answers.
 func leaseToCore(l *pb.Lease, req core.Request) (core.Lease, error) {
-	if l == nil || handoff.OnBoard(core.LeaseID(l.GetId())) {
-		return core.Lease{}, errors.New("no lease, or one whose number is the host's to give")
+	out, err := leaseFromProto(l)
+	if err != nil {
+		return core.Lease{}, err
+	}
+	return out, out.Check(req)
+}
+
+// leaseFromProto is leaseToCore without the last check.
+func leaseFromProto(l *pb.Lease) (core.Lease, error) {
+	if l.GetId() == 0 {
+		return core.Lease{}, errors.New("no lease")
 	}
 	var err error
-	out := core.Lease{ID: core.LeaseID(l.GetId()), Framework: l.GetFramework(), Writable: l.GetWritable()}
+	out := core.Lease{
+		ID: core.LeaseID(l.GetId()), Framework: l.GetFramework(), Writable: l.GetWritable(), Version: l.GetVersion(),
+	}
+	if n := l.GetPublished(); n != 0 {
+		out.Published = time.Unix(0, n)
+	}
 	if out.Layout, err = layoutToCore(l.GetLayout()); err != nil {
 		return core.Lease{}, err
 	}
@@ -121,10 +135,7 @@ func leaseToCore(l *pb.Lease, req core.Request) (core.Lease, error) {
 	if out.Quirks, err = toTexts[core.QuirkID]("quirk", l.GetQuirks()); err != nil {
 		return core.Lease{}, err
 	}
-	if err := checkText("framework", out.Framework); err != nil {
-		return core.Lease{}, err
-	}
-	return out, out.Check(req)
+	return out, checkText("framework", out.Framework)
 }
 
 func handleToCore(h *pb.Handle) (core.Handle, error) {

@@ -66,6 +66,10 @@ func leaseToProto(l core.Lease) (*pb.Lease, error) {
 	if err != nil {
 		return nil, err
 	}
+	published := int64(0)
+	if !l.Published.IsZero() {
+		published = l.Published.UnixNano()
+	}
 	return &pb.Lease{
 		Id:        uint64(l.ID),
 		Layout:    layout,
@@ -76,6 +80,8 @@ func leaseToProto(l core.Lease) (*pb.Lease, error) {
 		Reason:    reason,
 		Quirks:    texts(l.Quirks),
 		Writable:  l.Writable,
+		Version:   l.Version,
+		Published: published,
 	}, nil
 }
 

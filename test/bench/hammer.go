@@ -140,19 +140,25 @@ type hammering struct {
 }
 
 func (h *hammering) call(ctx context.Context, targets []target) {
-	var v core.View
+	views := make([]*core.View, len(targets))
 	for i := 0; !h.stop.Load(); i++ {
-		t := targets[i%len(targets)]
-		if err := t.source.Into(ctx, &v); err != nil {
+		t, v := targets[i%len(targets)], &views[i%len(targets)]
+		var err error
+		if *v, _, err = t.source.Refresh(ctx, *v); err != nil {
 			h.mistake(&h.errors, t, err)
 			continue
 		}
 		h.views.Add(1)
-		if err := wrong(&v, t.check); err != nil {
+		if err := wrong(*v, t.check); err != nil {
 			h.mistake(&h.wrong, t, err)
 		}
+	}
+	for i, v := range views {
+		if v == nil {
+			continue
+		}
 		if err := v.Close(); err != nil {
-			h.mistake(&h.errors, t, err)
+			h.mistake(&h.errors, targets[i], err)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/internal/bench"
-	"github.com/ndbridge/ndbridge/internal/ring"
+	"github.com/ndbridge/ndbridge/internal/mailbox"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
@@ -27,7 +27,7 @@ const (
 )
 
 // sharedSize is that of the memory between the two sides.
-func sharedSize() int64 { return ring.Size(1) }
+func sharedSize() int64 { return mailbox.Size(1) }
 
 // limit gives who asks a process that does nothing but answer.
 func limit(ctx context.Context, mode string) (bench.Caller, func() error, error) {
@@ -52,18 +52,18 @@ func limit(ctx context.Context, mode string) (bench.Caller, func() error, error)
 	if err != nil {
 		return bench.Caller{}, nil, errors.Join(err, end())
 	}
-	client, err := ring.NewClient(memory.Bytes(), spin, time.Second, nil)
+	client, err := mailbox.NewClient(memory.Bytes(), spin, time.Second, nil)
 	if err != nil {
 		return bench.Caller{}, nil, errors.Join(err, end())
 	}
 	request := make([]byte, 16)
 	do := func(ctx context.Context) error {
-		lane, err := client.Acquire(ctx)
+		slot, err := client.Acquire(ctx)
 		if err != nil {
 			return err
 		}
-		if _, _, err = lane.Call(ctx, request); err == nil {
-			lane.Release()
+		if _, err = slot.Call(ctx, request); err == nil {
+			slot.Release()
 		}
 		return err
 	}
@@ -127,9 +127,9 @@ func answer(mode string) error {
 		if err != nil {
 			return err
 		}
-		server, err := ring.NewServer(memory.Bytes(), 1, spin, ring.Service{Handle: func(request, answer []byte) int {
-			return copy(answer, request)
-		}})
+		server, err := mailbox.NewServer(memory.Bytes(), 1, spin, func(request, answer []byte) []byte {
+			return append(answer, request...)
+		})
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -26,7 +25,7 @@ func measureIdle(ctx context.Context, p *bench.Program, opts options) (idleCost,
 	if err != nil {
 		return idleCost{}, err
 	}
-	if err := errors.Join(caller.Do(ctx), caller.Tidy()); err != nil {
+	if err := caller.Do(ctx); err != nil {
 		return idleCost{}, err
 	}
 	info, err := p.Info(ctx)

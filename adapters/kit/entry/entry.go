@@ -121,7 +121,26 @@ func ndGoVersion() C.uintptr_t {
 //export ndGoPublish
 func ndGoPublish(name, array C.uintptr_t) C.int {
 	return named("publish", name, func(g *py.GIL, name string) error {
-		return plugin.program.Publish(g, name, py.Object(array))
+		return plugin.program.Publish(g, program.Named{Name: name, Object: py.Object(array)})
+	})
+}
+
+//export ndGoPublishAll
+func ndGoPublishAll(arrays C.uintptr_t) C.int {
+	return raised(func(g *py.GIL) error {
+		items, err := g.DictItems(py.Object(arrays))
+		if err != nil {
+			return err
+		}
+		var values []program.Named
+		for key, o := range items {
+			name, err := nameOf(g, "publish", key)
+			if err != nil {
+				return err
+			}
+			values = append(values, program.Named{Name: name, Object: o})
+		}
+		return plugin.program.Publish(g, values...)
 	})
 }
 
@@ -132,17 +151,28 @@ func ndGoUnpublish(name C.uintptr_t) C.int {
 
 // named calls f with the text of a Python str, and turns an error into a Python exception.
 func named(op string, name C.uintptr_t, f func(g *py.GIL, name string) error) C.int {
-	err := plugin.interp.Within(func(g *py.GIL) error {
-		o, text := py.Object(name), ""
-		err := error(&core.PythonError{
+	return raised(func(g *py.GIL) error {
+		text, err := nameOf(g, op, py.Object(name))
+		if err != nil {
+			return err
+		}
+		return f(g, text)
+	})
+}
+
+func nameOf(g *py.GIL, op string, o py.Object) (string, error) {
+	if !g.IsStr(o) {
+		return "", &core.PythonError{
 			Type: "TypeError", Message: fmt.Sprintf("%s: the name must be a str, not %s", op, g.TypeName(o)),
-		})
-		if g.IsStr(o) {
-			text, err = g.Text(o)
 		}
-		if err == nil {
-			err = f(g, text)
-		}
+	}
+	return g.Text(o)
+}
+
+// raised calls f, and turns an error into a Python exception.
+func raised(f func(g *py.GIL) error) C.int {
+	err := plugin.interp.Within(func(g *py.GIL) error {
+		err := f(g)
 		if err != nil {
 			g.Raise(err)
 		}

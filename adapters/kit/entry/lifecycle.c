@@ -256,6 +256,8 @@ EXPORT int nd_publish(uintptr_t name, uintptr_t array) {
 	return nd_forked() ? ND_FORKED : ndGoPublish(name, array);
 }
 
+EXPORT int nd_publish_all(uintptr_t arrays) { return nd_forked() ? ND_FORKED : ndGoPublishAll(arrays); }
+
 EXPORT int nd_unpublish(uintptr_t name) { return nd_forked() ? ND_FORKED : ndGoUnpublish(name); }
 
 // Prints an exception as Python does one that nothing caught. It works in forked children too.

@@ -12,6 +12,7 @@ enum { ND_ENDED = 1, ND_FORKED = 2, ND_INTERRUPTED = -1 };
 // Implemented in Go.
 extern int ndGoStart(int handshake, int status);
 extern int ndGoPublish(uintptr_t name, uintptr_t array);
+extern int ndGoPublishAll(uintptr_t arrays);
 extern int ndGoUnpublish(uintptr_t name);
 extern void ndGoFailed(uintptr_t exception);
 extern void ndGoFinished(int status, char *message);

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 )
@@ -23,12 +24,19 @@ type Adapter interface {
 	Plan(g *py.GIL, env *Env, o py.Object) (Plan, error)
 }
 
-// Recogniser is an [Adapter] that can tell at a glance that an object is the array that it was.
+// Recogniser is an [Adapter] that can recognise an array by a fingerprint.
 type Recogniser interface {
-	// Marks says by what an object that Owns has claimed is known again. As long as its marks are the same,
-	// and what a lease on it keeps is kept, another lease on it would be granted alike. ok is false if
-	// nothing less than a new look does. It is called before Plan, so that what Plan finds is not newer.
+	// Marks says by what an object that Owns has claimed is recognised. As long as its marks are the same, and
+	// what a lease on it keeps is kept, another lease on it would be granted alike. ok is false if nothing
+	// less than reading it anew does. It is called before Plan, so that what Plan finds is not older.
 	Marks(g *py.GIL, env *Env, o py.Object) (marks py.Marks, ok bool, err error)
+}
+
+// Follower is an [Adapter] of a framework whose containers lead to arrays.
+type Follower interface {
+	// Follow says how an object leads to what a step of a name leads to, without running code of the
+	// program's. ok is false if it is not a container of the framework's.
+	Follow(g *py.GIL, env *Env, o py.Object, s names.Step) (step py.Step, ok bool, err error)
 }
 
 // Packaged is an [Adapter] of a framework that lies in a package of another name: "nvidia.dali".

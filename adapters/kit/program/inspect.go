@@ -9,6 +9,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/failure"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/lookup"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
@@ -20,9 +21,8 @@ type owner struct {
 	shown      string // the framework's name, as users are told
 }
 
-// plan finds the adapter that an object belongs to, and how that one would read it. n, if it is not nil,
-// wants to know the object again.
-func (p *Program) plan(g *py.GIL, o py.Object, n *prepared) (owner, Plan, error) {
+// plan finds the adapter that an object belongs to, and how that one would read it.
+func (p *Program) plan(g *py.GIL, o py.Object) (owner, Plan, error) {
 	for _, f := range p.frameworks {
 		env, ok, err := p.env(g, f)
 		if err != nil {
@@ -37,15 +37,49 @@ func (p *Program) plan(g *py.GIL, o py.Object, n *prepared) (owner, Plan, error)
 		if !ok {
 			continue
 		}
-		if n != nil {
-			if err := n.look(g, f.adapter, env, o); err != nil {
-				return owner{f, f.name}, Plan{}, err
-			}
-		}
 		plan, err := f.adapter.Plan(g, env, o)
 		return owner{f, f.name}, plan, err
 	}
 	return owner{&p.generic, frameworkOf(g, o)}, genericPlan(), nil
+}
+
+// watch begins to watch what a path leads to, which is o; of base, that itself. Nil says that it cannot be
+// watched. It comes before a plan, so that what the plan finds is not older.
+func (p *Program) watch(g *py.GIL, o, base py.Object, path names.Path) (*py.Watch, error) {
+	var steps []py.Step
+	if base == 0 {
+		var ok bool
+		var err error
+		if steps, ok, err = p.steps(g, path); !ok || err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range p.frameworks {
+		env, ok, err := p.env(g, f)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		if ok, err = f.adapter.Owns(g, env, o); err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		r, ok := f.adapter.(Recogniser)
+		if !ok {
+			return nil, nil //nolint:nilnil // see above
+		}
+		marks, ok, err := r.Marks(g, env, o)
+		if !ok || err != nil {
+			return nil, err
+		}
+		w, _, err := g.Watch(base, steps, &marks, o)
+		return w, err
+	}
+	return nil, nil //nolint:nilnil // see above
 }
 
 // reader makes what carries a plan out.
@@ -56,17 +90,35 @@ func (p *Program) reader(f owner, plan *Plan) reader {
 	return reader{Plan: plan, router: p.router, sync: cmp.Or(sync, plan.Sync, core.SyncDevice)}
 }
 
-// read asks an object for its memory, which is to be handed over. The caller drops the reading in the
-// same scope.
-func (p *Program) read(g *py.GIL, t published.Target, n *prepared) (owner, *reading, error) {
-	f, plan, err := p.plan(g, t.Object, n)
+// read asks what a name leads to for its memory, which is to be handed over, and begins to watch it. What was
+// published and is not what it was, is published anew. The caller drops the reading in the same scope.
+func (p *Program) read(g *py.GIL, t *target, path names.Path, s *standing) (f owner, r *reading, err error) {
+	if pub := t.publication; pub != nil {
+		s.watch, err = p.watch(g, t.object, t.object, path)
+	} else {
+		s.watch, err = p.watch(g, t.object, 0, path)
+	}
 	if err != nil {
 		return f, nil, err
 	}
-	r := p.reader(f, &plan)
-	r.mark = t.Mark
-	result, err := r.read(g, t.Object)
-	return f, result, err
+	f, plan, err := p.plan(g, t.object)
+	if err == nil {
+		rd := p.reader(f, &plan)
+		if t.publication != nil {
+			rd.mark = t.publication.Mark
+		}
+		r, err = rd.read(g, t.object)
+	}
+	if err == nil {
+		err = p.rebound(g, path.String(), t, r)
+	}
+	if err != nil {
+		if r != nil {
+			r.drop(g)
+		}
+		dropWatch(g, s.watch)
+	}
+	return f, r, err
 }
 
 // look asks an object for its memory without a use for it. The caller drops the reading in the same
@@ -118,12 +170,12 @@ func (p *Program) list(ctx context.Context) ([]core.Entry, error) {
 func (p *Program) entries(ctx context.Context, g *py.GIL) ([]core.Entry, error) {
 	var entries []core.Entry
 	seen := make(map[string]bool)
-	add := func(name string, o py.Object, named bool) error {
+	add := func(name string, pub *published.Publication, o py.Object) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		return g.Nested(func() error {
-			if e, ok := p.entry(g, name, o, named); ok {
+			if e, ok := p.entry(g, name, pub, o); ok {
 				entries = append(entries, e)
 				seen[name] = true
 			}
@@ -131,13 +183,10 @@ func (p *Program) entries(ctx context.Context, g *py.GIL) ([]core.Entry, error) 
 		})
 	}
 	for _, name := range p.published.Names() {
-		t, ok, err := p.published.Get(g, name)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			t.Close() // nothing is going to be touched
-			if err := add(name, t.Object, true); err != nil {
+		if pub := p.published.Get(g, name); pub != nil {
+			t := target{pub.Object, pub}
+			t.close() // nothing is going to be touched
+			if err := add(name, pub, pub.Object); err != nil {
 				return nil, err
 			}
 		}
@@ -158,7 +207,7 @@ func (p *Program) entries(ctx context.Context, g *py.GIL) ([]core.Entry, error) 
 		if err != nil || seen[name] || strings.HasPrefix(name, "_") {
 			continue
 		}
-		if err := add(name, o, false); err != nil {
+		if err := add(name, nil, o); err != nil {
 			return nil, err
 		}
 	}
@@ -167,8 +216,12 @@ func (p *Program) entries(ctx context.Context, g *py.GIL) ([]core.Entry, error) 
 
 // entry describes one array; ok is false if the object is none. What cannot be leased is told of in
 // the entry.
-func (p *Program) entry(g *py.GIL, name string, o py.Object, named bool) (e core.Entry, ok bool) {
-	f, plan, err := p.plan(g, o, nil)
+func (p *Program) entry(g *py.GIL, name string, pub *published.Publication, o py.Object) (e core.Entry, ok bool) {
+	named := pub != nil
+	if named && pub.Scalar != nil {
+		return core.Entry{Name: name, Framework: scalarFramework, Published: true, Layout: pub.Array.Layout}, true
+	}
+	f, plan, err := p.plan(g, o)
 	if err == nil && f.framework == &p.generic && !named && !looksLikeArray(g, o) {
 		return core.Entry{}, false
 	}

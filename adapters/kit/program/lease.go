@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
-	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/failure"
-	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/lookup"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
-	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 )
@@ -24,16 +22,19 @@ const (
 	lastPoll  = 50 * time.Millisecond
 )
 
-// maxLockedCopy is how much is copied with the GIL held: giving it back and taking it again can cost
-// more than the copy, if the program is busy.
-const maxLockedCopy = 64 << 10
-
 // Lease implements [core.Producer].
 func (p *Program) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
 	path, err := names.Parse(name)
 	if err != nil {
 		return core.Lease{}, failure.About("lease", "", "", err)
 	}
+	l, _, err := p.lease(ctx, "lease", path, req, nil)
+	return l, err
+}
+
+// lease is [Program.grant] from any goroutine, which waits for a name that is not there yet.
+func (p *Program) lease(ctx context.Context, op string, path names.Path, req core.Request, before *standing) (core.Lease, bool, error) {
+	name := path.String()
 	ctx, cancel := patience(ctx)
 	defer cancel()
 	timer := time.NewTimer(0)
@@ -41,23 +42,23 @@ func (p *Program) Lease(ctx context.Context, name string, req core.Request) (cor
 	for delay := firstPoll; ; delay = min(2*delay, lastPoll) {
 		ended, changed, endErr := p.state.Watch()
 		if endErr != nil {
-			return core.Lease{}, failure.About("lease", name, "", endErr)
+			return core.Lease{}, false, failure.About(op, name, "", endErr)
 		}
-		lease, err := p.tryLease(ctx, path, req)
+		l, isNew, err := p.tryLease(ctx, path, req, before)
 		missing, isMissing := errors.AsType[*lookup.MissingError](err)
 		switch {
 		case !isMissing:
-			return lease, failure.About("lease", name, "", p.orEnd(err))
+			return l, isNew, failure.About(op, name, "", p.orEnd(err))
 		case ended || req.NoWait:
-			return core.Lease{}, failure.About("lease", name, "", lookup.NotFound(err))
+			return core.Lease{}, false, failure.About(op, name, "", lookup.NotFound(err))
 		}
 		timer.Reset(delay)
 		select {
 		case <-timer.C:
 		case <-changed:
 		case <-ctx.Done():
-			return core.Lease{}, &core.Error{
-				Op: "lease", Array: name, Kind: ctx.Err(),
+			return core.Lease{}, false, &core.Error{
+				Op: op, Array: name, Kind: ctx.Err(),
 				Err: fmt.Errorf("waited for what is not there yet: %w", err), Remedy: missing.Remedy,
 			}
 		}
@@ -87,129 +88,32 @@ func (p *Program) orEnd(err error) error {
 }
 
 // tryLease does without waiting for a name.
-func (p *Program) tryLease(ctx context.Context, path names.Path, req core.Request) (core.Lease, error) {
+func (p *Program) tryLease(ctx context.Context, path names.Path, req core.Request, before *standing) (core.Lease, bool, error) {
 	var lease core.Lease
+	var changed bool
 	err := p.interp.Do(ctx, func(g *py.GIL) error {
-		p.board.WithdrawStale(g, &p.published) //nolint:contextcheck // what has ended, ends
-		t, err := p.find(g, path)
-		if err != nil {
-			return err
-		}
-		defer t.Close()
-		granted, err := p.grant(ctx, g, t, req, nil)
+		l, isNew, err := p.grant(ctx, g, path, req, before, false)
 		if err != nil {
 			return err
 		}
 		if !g.Commit() { // nobody waits for it any more
-			return p.leases.Release(ctx, granted.ID)
+			if isNew {
+				return p.Release(ctx, l.ID)
+			}
+			return nil
 		}
-		lease = granted
+		lease, changed = l, isNew
 		return nil
 	})
 	if err != nil {
-		return core.Lease{}, err
+		return core.Lease{}, false, err
 	}
-	return lease, nil
-}
-
-// grant leases an object: to n, who is in a hurry, or to anybody if n is nil.
-func (p *Program) grant(ctx context.Context, g *py.GIL, t published.Target, req core.Request, n *prepared) (core.Lease, error) {
-	f, r, err := p.read(g, t, n)
-	if err != nil {
-		return core.Lease{}, failure.About("lease", "", f.name, err)
-	}
-	defer r.drop(g)
-	want := kit.Want{Writable: req.Writable, NoCopy: p.copyPolicy(f, req.Copy) == core.CopyNever}
-	if r.temporary {
-		want.Reason = core.ReasonConverted
-	}
-	place, err := p.place(ctx, g, r, want, n != nil)
-	if err != nil {
-		return core.Lease{}, failure.About("lease", "", f.name, err)
-	}
-	if n != nil {
-		n.recognise(g, t.Object, r, place)
-	}
-	lease, _, err := p.enter(f, r, place, req.Writable) //nolint:contextcheck // nothing of it waits
-	if n != nil && n.seen != nil && n.copiesAnew(place.Route) {
-		n.copied = &copied{r.array.Array, lease, req}
-	}
-	return lease, err
-}
-
-// enter makes a lease of a placement. What it holds in Python, if that is anything, is given back with the
-// lease, unless somebody has taken it before.
-func (p *Program) enter(f owner, r *reading, place kit.Placement, writable bool) (core.Lease, *holds.Kept, error) {
-	var kept *holds.Kept
-	drop := place.Drop
-	if r.hold && (r.holdCopied || !place.Route.Copied()) && place.Route != core.RouteEmpty {
-		kept = holds.Keep(r.holds)
-		r.holds = nil
-		drop = func() {
-			if place.Drop != nil {
-				place.Drop()
-			}
-			p.holds.Add(kept.Take())
-		}
-	}
-	lease, err := p.leases.GrantMemory(core.Lease{
-		Layout:    place.Layout,
-		Fence:     core.Ready{},
-		Framework: f.shown,
-		Route:     place.Route,
-		Reason:    place.Reason,
-		Quirks:    r.quirks,
-		Writable:  writable,
-	}, place.Memory, drop)
-	return lease, kept, err
-}
-
-// place finds the array's way to the host, and gives the GIL back while that takes time; in a hurry, a
-// large copy is refused.
-func (p *Program) place(ctx context.Context, g *py.GIL, r *reading, want kit.Want, hurry bool) (kit.Placement, error) {
-	if r.array.OnGPU {
-		place, rest, err := p.router.ShareGPU(r.array, want, r.takeOrder()) //nolint:contextcheck // what looks after words outlives this
-		if rest != nil {
-			g.Unlocked(func() { place, err = rest(ctx) })
-		}
-		return place, err
-	}
-	if err := p.await(ctx, g, r); err != nil {
-		return kit.Placement{}, err
-	}
-	if r.array.Layout.Device().Kind == core.CUDAManaged && want.Reason == core.ReasonNone {
-		want.Reason = core.ReasonNotExportable // pages that move are no file's
-	}
-	a := r.array.Array
-	place, reason, err := p.router.Share(a, want)
-	if err != nil || reason == core.ReasonNone {
-		return place, err
-	}
-	if lo, hi := a.Layout.Span(); hi-lo <= maxLockedCopy {
-		return p.router.Stage(ctx, a, reason)
-	}
-	if hurry {
-		return kit.Placement{}, errLong
-	}
-	g.Unlocked(func() { place, err = p.router.Stage(ctx, a, reason) })
-	return place, err
-}
-
-// await waits for GPUs that may be writing host memory.
-func (p *Program) await(ctx context.Context, g *py.GIL, r *reading) error {
-	if r.array.Pointer == nil {
-		return nil
-	}
-	wait, err := p.router.Await(r.array, r.takeOrder())
-	if wait != nil {
-		g.Unlocked(func() { err = wait(ctx) })
-	}
-	return err
+	return lease, changed, nil
 }
 
 // copyPolicy gives what holds for a request.
 func (p *Program) copyPolicy(f owner, asked core.CopyPolicy) core.CopyPolicy {
-	if asked != core.CopyDefault {
+	if asked != core.CopyDefault || f.framework == nil {
 		return asked
 	}
 	p.mu.Lock()
@@ -222,7 +126,12 @@ func (p *Program) Descriptor(ctx context.Context, id core.SegmentID, writable bo
 	return p.leases.Descriptor(ctx, id, writable)
 }
 
-// Release implements [core.Producer].
+// Release implements [core.Producer]. The ID of an offer says that the host has let go of it.
 func (p *Program) Release(ctx context.Context, ids ...core.LeaseID) error {
+	ids = slices.DeleteFunc(slices.Clone(ids), p.published.Offered)
+	p.leasing.remove(ids)
+	for _, over := range p.published.Ended() {
+		p.holds.Add(p.giveUp(over))
+	}
 	return p.leases.Release(ctx, ids...)
 }

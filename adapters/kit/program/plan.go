@@ -51,6 +51,9 @@ type Plan struct {
 	// Hold says that the framework may use the memory for something else while the object lives, or
 	// once it does not, unless what the protocol handed out is held: so a lease holds it.
 	Hold bool
+	// Fixed says that the memory behind the object cannot be replaced, in any way that a program would use: so
+	// what was published of it stays what it is.
+	Fixed bool
 	// EndOnMain says that only the thread that made the object may end it, which for a program is its
 	// main thread as a rule: what a lease held is given back there.
 	EndOnMain bool

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
@@ -18,7 +19,6 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/board"
 )
 
 // Program is the running Python program as a [core.Producer] and a [core.Waiter]. All methods are
@@ -29,11 +29,17 @@ type Program struct {
 	heapState string
 	router    *kit.Router
 	leases    kit.Leases
+	heap      kit.Heap // nil: none
 	holds     *holds.Keeper
 	state     progress.State
 	published published.Names
-	board     *published.Board
-	thread    *py.Thread // of the ring, and used by its goroutine alone
+	leasing   leasing
+
+	descriptions atomic.Uint64 // number of the last
+
+	// Of the goroutine that answers the mailbox.
+	thread *py.Thread
+	round  round
 
 	frameworks []*framework // as the adapters were given; the slice does not change
 	generic    framework    // of objects that no adapter claims
@@ -70,11 +76,11 @@ func New(interp *py.Interp, plugin string, adapters ...Adapter) *Program {
 		interp:    interp,
 		plugin:    plugin,
 		heapState: heapState,
+		heap:      h,
 		router:    kit.NewRouter(h),
 		holds:     holds.New(interp),
 		generic:   framework{name: genericName},
 	}
-	p.board = published.NewBoard(p.router, &p.leases, h)
 	for _, a := range adapters {
 		p.frameworks = append(p.frameworks, &framework{name: a.Framework(), adapter: a})
 	}
@@ -88,9 +94,6 @@ func (p *Program) Close() error {
 	p.published.CloseMarks()
 	return errors.Join(err, p.router.Close())
 }
-
-// Publishes implements [handoff.Publisher].
-func (p *Program) Publishes(poster *board.Poster) { p.board.Use(poster) }
 
 // env gives what an adapter is told, or false if its framework is not loaded.
 func (p *Program) env(g *py.GIL, f *framework) (*Env, bool, error) {
@@ -157,7 +160,7 @@ func (p *Program) describe() core.Info {
 		PID:         os.Getpid(),
 		SharedHeap:  p.heapState,
 		Frameworks:  p.lastInfo,
-		Leases:      p.board.Standing(),
+		Leases:      p.published.Leases(p.leases.Len()),
 	}
 	for _, f := range p.frameworks {
 		info.Adapters = append(info.Adapters, f.name)

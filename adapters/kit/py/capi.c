@@ -1,11 +1,9 @@
 #define _GNU_SOURCE
 #include "capi.h"
-#include "glance.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 typedef struct _object PyObject;
 typedef ptrdiff_t Py_ssize_t;
@@ -57,6 +55,10 @@ typedef ptrdiff_t Py_ssize_t;
 	X(PyObject *, PyDict_New, (void))                                        \
 	X(int, PyDict_SetItem, (PyObject *, PyObject *, PyObject *))             \
 	X(PyObject *, PyDict_GetItemWithError, (PyObject *, PyObject *))         \
+	X(Py_ssize_t, PyList_Size, (PyObject *))                                 \
+	X(PyObject *, PyList_GetItem, (PyObject *, Py_ssize_t))                  \
+	X(PyObject *, PyObject_GenericGetDict, (PyObject *, void *))             \
+	X(PyObject *, PyObject_GenericGetAttr, (PyObject *, PyObject *))         \
 	X(PyObject *, PyDict_Items, (PyObject *))                                \
 	X(PyObject *, PyErr_Occurred, (void))                                    \
 	X(int, PyErr_ExceptionMatches, (PyObject *))                             \
@@ -87,6 +89,7 @@ static struct {
 #define X(name) void *name;
 	OBJECTS(X)
 #undef X
+	PyObject *(*_PyType_Lookup)(PyObject *, PyObject *); // private: NULL where it is no longer there
 } api;
 
 #define OBJECT(o) ((PyObject *)(o))
@@ -106,27 +109,19 @@ int ndpy_open(const char **missing) {
 	OBJECTS(X)
 #undef X
 	if (*missing) return NDPY_TOO_OLD;
+	*(void **)&api._PyType_Lookup = dlsym(RTLD_DEFAULT, "_PyType_Lookup");
 	if (!api.Py_IsInitialized()) return NDPY_NOT_RUNNING;
-	return ndpy_watch_forks() == 0 ? 0 : NDPY_NO_MEMORY;
+	return 0;
 }
 
 const char *ndpy_version(void) { return api.Py_GetVersion(); }
 
-// The time of the kernel's last tick: a few milliseconds long, and read in as many nanoseconds.
-static int64_t tick(void) {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-int ndpy_enter(uintptr_t state) {
-	int64_t before = tick();
+void ndpy_enter(uintptr_t state) {
 	// The thread's Python state is made once and kept: making one costs more than a whole export.
 	if (state)
 		api.PyEval_RestoreThread((void *)state);
 	else
 		api.PyGILState_Ensure();
-	return tick() != before;
 }
 
 uintptr_t ndpy_leave(void) { return (uintptr_t)api.PyEval_SaveThread(); }
@@ -205,15 +200,43 @@ ndpy ndpy_ask(ndpy o, ndpy name) {
 	return (ndpy)api.PyObject_CallMethodObjArgs(OBJECT(o), OBJECT(name), (PyObject *)NULL);
 }
 
-ndpy ndpy_global(ndpy name) {
+static ndpy borrowed(PyObject *o) {
+	if (o) api.Py_IncRef(o);
+	else if (api.PyErr_Occurred()) api.PyErr_Clear(); // a key that has no hash
+	return (ndpy)o;
+}
+
+ndpy ndpy_globals(void) {
 	// PyImport_AddModule makes a string and a weak reference each time.
 	static PyObject *key; // the GIL is held
 	if (!key && !(key = OBJECT(ndpy_new_interned("__main__", 8)))) return 0;
 	PyObject *m = api.PyDict_GetItemWithError(api.PyImport_GetModuleDict(), key); // borrowed, as all here
-	PyObject *globals = m ? api.PyModule_GetDict(m) : NULL;
-	PyObject *o = globals ? api.PyDict_GetItemWithError(globals, OBJECT(name)) : NULL;
-	if (o) api.Py_IncRef(o);
-	return (ndpy)o;
+	return (ndpy)(m ? api.PyModule_GetDict(m) : NULL);
+}
+
+ndpy ndpy_module_dict(ndpy module) { return (ndpy)api.PyModule_GetDict(OBJECT(module)); }
+ndpy ndpy_dict_get(ndpy dict, ndpy key) { return borrowed(api.PyDict_GetItemWithError(OBJECT(dict), OBJECT(key))); }
+
+ndpy ndpy_sequence_get(ndpy o, ptrdiff_t index) {
+	enum { LIST = 1 << 25 }; // Py_TPFLAGS_LIST_SUBCLASS
+	ndpy type = ndpy_type(o);
+	int list = (api.PyType_GetFlags(OBJECT(type)) & LIST) != 0;
+	ndpy_decref(type);
+	Py_ssize_t n = list ? api.PyList_Size(OBJECT(o)) : api.PyTuple_Size(OBJECT(o));
+	if (index < 0) index += n;
+	if (index < 0 || index >= n) return 0;
+	return borrowed(list ? api.PyList_GetItem(OBJECT(o), index) : api.PyTuple_GetItem(OBJECT(o), index));
+}
+
+ndpy ndpy_own_dict(ndpy o) { return (ndpy)api.PyObject_GenericGetDict(OBJECT(o), NULL); }
+ndpy ndpy_get_generic(ndpy o, ndpy name) { return (ndpy)api.PyObject_GenericGetAttr(OBJECT(o), OBJECT(name)); }
+
+int ndpy_class_has(ndpy o, ndpy name) {
+	if (!api._PyType_Lookup) return 1;
+	ndpy type = ndpy_type(o);
+	int has = api._PyType_Lookup(OBJECT(type), OBJECT(name)) != NULL; // borrowed
+	ndpy_decref(type);
+	return has;
 }
 
 ndpy ndpy_item(ndpy o, ndpy key) { return (ndpy)api.PyObject_GetItem(OBJECT(o), OBJECT(key)); }

@@ -31,9 +31,8 @@ int ndpy_open(const char **missing);
 const char *ndpy_version(void);
 
 // Takes the GIL on this thread, and gives it back. What ndpy_leave gives is the state of the thread's next
-// ndpy_enter; the first one's is 0. Whoever waits for a switch interval gets 1 from ndpy_enter; who waits for
-// less, most often 0.
-int ndpy_enter(uintptr_t state);
+// ndpy_enter; the first one's is 0.
+void ndpy_enter(uintptr_t state);
 uintptr_t ndpy_leave(void);
 
 void ndpy_incref(ndpy o);
@@ -53,7 +52,17 @@ ndpy ndpy_loaded(const char *name, size_t len); // 0 without an error if it is n
 ndpy ndpy_attr(ndpy o, const char *name, size_t len);
 ndpy ndpy_get(ndpy o, ndpy name);
 ndpy ndpy_ask(ndpy o, ndpy name);  // o.name()
-ndpy ndpy_global(ndpy name);       // of __main__; 0 without an error if there is none
+
+// What follows runs no code of the program's, and gives 0 without an error where there is nothing, unless said
+// otherwise.
+ndpy ndpy_globals(void);                               // of __main__: a dict; borrowed
+ndpy ndpy_module_dict(ndpy module);                    // borrowed
+ndpy ndpy_dict_get(ndpy dict, ndpy key);               // also of a class made from dict, as dict itself does it
+ndpy ndpy_sequence_get(ndpy list_or_tuple, ptrdiff_t index);
+ndpy ndpy_own_dict(ndpy o);                            // o.__dict__; may fail with an error
+ndpy ndpy_get_generic(ndpy o, ndpy name);              // as object.__getattribute__; may fail with an error
+int ndpy_class_has(ndpy o, ndpy name);                 // whether the class of o, or one it is made from, has the attribute, or may have it
+
 ndpy ndpy_item(ndpy o, ndpy key);
 ndpy ndpy_call(ndpy f, ndpy args, ndpy kw); // kw may be 0
 ndpy ndpy_type(ndpy o);

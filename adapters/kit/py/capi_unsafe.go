@@ -15,8 +15,7 @@ type Object uintptr
 // thread.
 type threadState struct{ p C.uintptr_t }
 
-// enter reports whether the GIL was waited for.
-func (t *threadState) enter() (waited bool) { return C.ndpy_enter(t.p) != 0 }
+func (t *threadState) enter() { C.ndpy_enter(t.p) }
 
 func (t *threadState) leave() { t.p = C.ndpy_leave() }
 

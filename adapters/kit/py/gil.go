@@ -26,6 +26,12 @@ func (g *GIL) take(o Object) (Object, error) {
 	return g.own(o), nil
 }
 
+// Share makes o, which somebody else holds, live at least as long as the scope.
+func (g *GIL) Share(o Object) {
+	capiIncref(o)
+	g.own(o)
+}
+
 // Keep makes o outlive the scope: the caller holds a reference from now on, and gives it back with
 // Drop in this or in a later scope.
 func (g *GIL) Keep(o Object) Object {

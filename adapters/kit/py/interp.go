@@ -29,6 +29,9 @@ type Interp struct {
 	executable     string
 	usual          bool // see describeHeader
 
+	exact   map[Object]string // builtin types that [GIL.ExactType] knows
+	generic Object            // object.__getattribute__
+
 	jobs chan *job
 	shut chan struct{} // closed by Shut: nothing enters any more
 	gone chan struct{} // closed when nothing is inside any more, or Shut has given up waiting
@@ -139,9 +142,24 @@ func (i *Interp) describeHeader(g *GIL) error {
 		return err
 	}
 	n, err := g.Int64(size)
+	if err != nil {
+		return err
+	}
 	i.usual = n == 16
+	i.exact = map[Object]string{g.Type(builtins): "module"}
+	for _, name := range []string{"dict", "list", "tuple"} {
+		class, err := g.Attr(builtins, name)
+		if err != nil {
+			return err
+		}
+		i.exact[class] = name
+	}
+	generic, err := g.Attr(object, getattribute)
+	i.generic = g.Keep(generic)
 	return err
 }
+
+const getattribute = "__getattribute__"
 
 // Version gives the interpreter's version: "3.11.7".
 func (i *Interp) Version() string { return i.version }
@@ -280,11 +298,6 @@ func (i *Interp) on(state *threadState, outcome *atomic.Int32, f func(g *GIL) er
 	defer i.exit()
 	state.enter()
 	defer state.leave()
-	return i.held(state, outcome, f)
-}
-
-// held is on for who holds the GIL already.
-func (i *Interp) held(state *threadState, outcome *atomic.Int32, f func(g *GIL) error) error {
 	// While this thread waited for the GIL its caller may have gone, or the interpreter begun to end.
 	if outcome != nil && outcome.Load() == jobAbandoned {
 		return nil

@@ -119,6 +119,16 @@ func (g *GIL) IsInstance(o, class Object) bool {
 	return is(class, flagType) && capiSubtype(t, class)
 }
 
+// ExactType gives "module", "dict", "list" or "tuple" if o is exactly of that type, and else "".
+func (g *GIL) ExactType(o Object) string { return g.interp.exact[g.Type(o)] }
+
+// GenericAttributes reports whether o's class gets attributes as object does, at first at least: what it does
+// about attributes that are not there (__getattr__) is another matter.
+func (g *GIL) GenericAttributes(o Object) (bool, error) {
+	get, err := g.Attr(g.Type(o), getattribute)
+	return get == g.interp.generic, err
+}
+
 // Type gives type(o).
 func (g *GIL) Type(o Object) Object { return g.own(capiType(o)) }
 

@@ -77,6 +77,9 @@ func (g *GIL) Interned(text string) (Object, error) {
 	return o, nil
 }
 
+// NewKey makes a str by which things are looked up: the same one for the same text, as long as it lives.
+func (g *GIL) NewKey(text string) (Object, error) { return g.take(capiNewInterned(text)) }
+
 // NewTuple makes a tuple.
 func (g *GIL) NewTuple(items ...Object) (Object, error) { return g.take(capiNewTuple(items)) }
 

@@ -251,7 +251,7 @@ func (r *remote) view(l core.Lease) (*core.View, <-chan struct{}) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	v, err := core.NewView(layout, m, &core.ViewOptions{Name: "frame", Writable: l.Writable, Fence: l.Fence})
+	v, err := core.NewView(layout, m, &core.ViewOptions{Name: "frame", Writable: l.Writable})
 	if err != nil {
 		r.t.Fatal(err)
 	}

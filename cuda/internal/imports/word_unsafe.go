@@ -16,6 +16,7 @@ import (
 // page is host memory with words.
 type page struct {
 	*shm.Mapping
+	id     core.SegmentID
 	device uintptr // its address for GPUs, or 0 if they do not reach it
 	undo   undo
 	entry  *reuse.Entry[core.SegmentID, *page]
@@ -38,7 +39,7 @@ func (c *Cache) Word(ctx context.Context, gpu *primary.GPU, w core.CUDAWord) (*W
 		return nil, refused(core.ErrProtocol, "a word at %d of %d bytes", w.Offset, w.Size)
 	}
 	p, err := c.pages.Use(ctx, w.Page, w.Size, func(e *reuse.Entry[core.SegmentID, *page]) (*page, error) {
-		p := &page{entry: e}
+		p := &page{id: w.Page, entry: e}
 		if err := c.openPage(ctx, gpu, w, p); err != nil {
 			_ = p.End() // of what succeeded
 			return nil, err
@@ -49,6 +50,15 @@ func (c *Cache) Word(ctx context.Context, gpu *primary.GPU, w core.CUDAWord) (*W
 		return nil, err
 	}
 	return &Word{page: p, offset: w.Offset, value: w.Value}, nil
+}
+
+// Beside gives the word of another fence if that lies in the same page. It is of use as long as w is, and not
+// closed.
+func (w *Word) Beside(f core.CUDAWord) (*Word, bool) {
+	if f.Page != w.page.id || f.Offset < 0 || f.Offset%4 != 0 || f.Offset > w.page.Size()-4 {
+		return nil, false
+	}
+	return &Word{page: w.page, offset: f.Offset, value: f.Value}, true
 }
 
 func (c *Cache) openPage(ctx context.Context, gpu *primary.GPU, w core.CUDAWord, p *page) error {

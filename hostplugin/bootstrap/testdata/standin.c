@@ -36,6 +36,8 @@ int ndGoPublish(uintptr_t name, uintptr_t array) {
 	return 0;
 }
 
+int ndGoPublishAll(uintptr_t arrays) { return ndGoPublish(arrays, arrays); }
+
 int ndGoUnpublish(uintptr_t name) {
 	(void)name;
 	tell("unpublish", 0, "");

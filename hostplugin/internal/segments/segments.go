@@ -70,9 +70,6 @@ func (c *Cache) Map(ctx context.Context, s core.Segment, writable bool) (*Memory
 	})
 }
 
-// Again is Map for whoever has got m by the same call before. After false it is mapped no more.
-func (m *Memory) Again() bool { return m.entry.Use() }
-
 func (c *Cache) open(ctx context.Context, s core.Segment, writable bool) (*shm.Mapping, error) {
 	file, err := c.producer.Descriptor(ctx, s.ID, writable)
 	if err != nil {

@@ -8,11 +8,13 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 )
 
-// Hold is one thing that keeps memory as it is: an object, or a DLPack tensor.
+// Hold is one thing that is given back with a lease: an object or a DLPack tensor, which keep memory as it
+// is, or a watch.
 type Hold struct {
 	Object            py.Object
 	OnMain            bool // only Python's main thread may end the object
 	Deleter, Argument uintptr
+	Watch             *py.Watch
 }
 
 // Drop gives the thing back. Python may run any code then.
@@ -26,6 +28,9 @@ func (h Hold) Drop(g *py.GIL) {
 	}
 	if h.Deleter != 0 {
 		g.CallDeleter(h.Deleter, h.Argument)
+	}
+	if h.Watch != nil {
+		h.Watch.Drop(g)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	"github.com/ndbridge/ndbridge/internal/shm"
@@ -165,7 +166,8 @@ func (p *Program) View(tb testing.TB, name string, req core.Request) (*core.View
 	}
 	view, err := core.NewView(lease.Layout, memory, &core.ViewOptions{
 		Name: name, Framework: lease.Framework, Route: lease.Route, Reason: lease.Reason,
-		Quirks: lease.Quirks, Writable: lease.Writable, Fence: lease.Fence, Release: release,
+		Quirks: lease.Quirks, Writable: lease.Writable, Version: lease.Version, Published: lease.Published,
+		Lender: coretest.Lender(release),
 	})
 	check(tb, err)
 	tb.Cleanup(func() { _ = view.Close() })

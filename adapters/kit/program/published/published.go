@@ -1,4 +1,5 @@
-// Package published holds what a program has given names to.
+// Package published holds what a program has given names to, and offers it to the host in the table that
+// both share.
 package published
 
 import (
@@ -6,104 +7,238 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda/export"
+	"github.com/ndbridge/ndbridge/internal/offers"
 )
 
-// Target is an object that a name leads to.
-type Target struct {
-	Object py.Object
-	Mark   *export.Mark // the work that an array on a GPU waits for, if it was said when it was published
-	Offer  *Offer       // what stands on the board for it, of which the program looks after the end; nil: nothing
+// Publication is one version of a name: an object, with a reference of its own, and what was known of it
+// when it was published. It does not change, but for Version and At, which [Names.Put] sets.
+type Publication struct {
+	Object  py.Object
+	Array   kit.Array    // what the object said
+	Mark    *export.Mark // the work that an array on a GPU waits for, if it was said; nil: nothing
+	Watch   *py.Watch    // of the object; nil: it has no fingerprint
+	Scalar  []byte       // the value of a Python number, which has no memory of its own; nil: it is none
+	Version uint64       // from 1
+	At      time.Time
+
+	// Offer is the program's own lease on the array, which the host may take a part in; its ID is 0 if the
+	// host has to ask.
+	Offer       core.Lease
+	Kept        *holds.Kept // what the offer holds in Python
+	Separated   bool        // a fork takes the offer's memory away from the host
+	Forks       uint64      // before the offer was made
+	Description uint64      // of the offer: the same number for leases that differ in nothing but where they lie
+
+	again bool // it has taken over what the publication before it had
 }
 
-// Close gives the mark up.
-func (t Target) Close() {
-	if t.Mark != nil {
-		t.Mark.Close()
-	}
+// Again begins a new version of what was published, for which everything is as it was.
+func (p *Publication) Again() *Publication {
+	next := *p
+	next.again = true
+	return &next
 }
 
-// Drop gives up what a name that was published held.
-func (t Target) Drop(g *py.GIL) {
-	t.Close()
-	if t.Object != 0 {
-		g.Drop(t.Object)
-	}
-}
-
-// Names holds the objects that the program has given a name. Its lock is never held while Python
-// code can run, since that code may publish. The zero value is ready.
+// Names holds the publications. Its lock is never held while Python code can run, since that code may
+// publish. The zero value is ready. Put is called with the GIL held.
 type Names struct {
 	changes atomic.Uint64 // of which names are taken
 
 	mu      sync.Mutex
-	objects map[string]Target // references of its own
+	writer  *offers.Writer // nil: no host looks
+	entries map[string]*entry
+	retired []*Publication            // whose offers the host holds, though they stand in the table no more
+	offered map[core.LeaseID]struct{} // leases of the program's own
+}
+
+// entry is a name that is taken.
+type entry struct {
+	*Publication
+	index int // in the table; -1: it does not stand there
 }
 
 // Changes counts the changes of which names are taken. What is asked for after it is at least as new.
 func (n *Names) Changes() uint64 { return n.changes.Load() }
 
-// Get gives an object, which the scope holds from then on. The caller closes it.
-func (n *Names) Get(g *py.GIL, name string) (t Target, ok bool, err error) {
+// Use begins to tell the host by a table, or ends it if w is nil.
+func (n *Names) Use(w *offers.Writer) {
 	n.mu.Lock()
-	if t, ok = n.objects[name]; ok {
-		g.Keep(t.Object)
-		if t.Mark != nil {
-			t.Mark.Hold()
-		}
+	defer n.mu.Unlock()
+	n.writer = w
+}
+
+// Forks counts the forks of this process by which shared memory was taken from the host; 0 if nobody counts.
+func (n *Names) Forks() uint64 {
+	n.mu.Lock() // the table's memory stays until Use has returned
+	defer n.mu.Unlock()
+	if w := n.writer; w != nil {
+		return w.Forked()
+	}
+	return 0
+}
+
+// Get gives what is published under a name, or nil, and holds its object in g's scope. The caller closes its
+// mark.
+func (n *Names) Get(g *py.GIL, name string) *Publication {
+	n.mu.Lock()
+	e := n.entries[name]
+	if e == nil {
+		n.mu.Unlock()
+		return nil
+	}
+	p := e.Publication
+	g.Share(p.Object)
+	if p.Mark != nil {
+		p.Mark.Hold()
 	}
 	n.mu.Unlock()
-	if !ok {
-		return Target{}, false, nil
+	return p
+}
+
+// Current reports whether a publication still is that of its name.
+func (n *Names) Current(name string, p *Publication) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e := n.entries[name]
+	return e != nil && e.Publication == p
+}
+
+// Last gives what is published under a name, or nil. It is called with the GIL held, which keeps what it gives.
+func (n *Names) Last(name string) *Publication {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if e := n.entries[name]; e != nil {
+		return e.Publication
 	}
-	defer g.Drop(t.Object)
-	if _, err = g.NewTuple(t.Object); err != nil { // the scope's hold on the object
-		t.Close()
-		return Target{}, false, err
-	}
-	return t, true, nil
+	return nil
 }
 
 // Has reports whether a name is taken.
 func (n *Names) Has(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	_, ok := n.objects[name]
+	return n.entries[name] != nil
+}
+
+// Put makes all publications at once the versions of their names that follow, or gives a name back whose
+// publication is nil. The publications that were there before come back, for [Names.Ended].
+func (n *Names) Put(next map[string]*Publication) (before []*Publication) {
+	now := time.Now()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.entries == nil {
+		n.entries, n.offered = make(map[string]*entry), make(map[core.LeaseID]struct{})
+	}
+	w := n.writer
+	if w != nil {
+		w.Begin()
+		defer w.End()
+	}
+	for name, p := range next {
+		e := n.entries[name]
+		switch {
+		case p == nil && e == nil:
+			continue
+		case p == nil:
+			delete(n.entries, name)
+			n.changes.Add(1)
+			if w != nil && e.index >= 0 {
+				w.Remove(name, e.index)
+			}
+			before = append(before, e.Publication)
+			continue
+		case e == nil:
+			e = &entry{Publication: &Publication{}, index: -1}
+			n.entries[name] = e
+			n.changes.Add(1)
+		case !p.again:
+			before = append(before, e.Publication)
+		}
+		p.Version, p.At = e.Version+1, now
+		e.Publication = p
+		if p.Offer.ID != 0 {
+			n.offered[p.Offer.ID] = struct{}{}
+		}
+		if w != nil {
+			n.tell(w, name, e)
+		}
+	}
+	return before
+}
+
+// tell writes an entry into the table.
+func (n *Names) tell(w *offers.Writer, name string, e *entry) {
+	if e.index < 0 {
+		var ok bool
+		if e.index, ok = w.Add(name); !ok {
+			e.index = -1
+			return
+		}
+	}
+	to := offers.Entry{Version: e.Version, Published: e.At.UnixNano()}
+	if segment, ok := e.Offer.Handle.(core.Segment); ok {
+		to.Ticket, to.Description = uint64(e.Offer.ID), e.Description
+		to.Segment, to.Size, to.Offset = uint64(segment.ID), segment.Size, int64(e.Offer.Layout.Offset())
+		if e.Separated {
+			to.Forks = e.Forks
+		}
+	}
+	w.Write(e.index, &to)
+}
+
+// Ended takes publications that their names do not have any more, and gives those whose offers the host does
+// not hold: they are over. The others are kept until the host lets go. With no publications it only looks for
+// what the host has let go.
+func (n *Names) Ended(before ...*Publication) (over []*Publication) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	w := n.writer
+	n.retired = append(n.retired, before...)
+	n.retired = slices.DeleteFunc(n.retired, func(p *Publication) bool {
+		if p.Offer.ID != 0 && w != nil && w.Held(uint64(p.Offer.ID)) {
+			return false
+		}
+		delete(n.offered, p.Offer.ID)
+		over = append(over, p)
+		return true
+	})
+	return over
+}
+
+// Offered reports whether a lease is one of the program's own, which no host can end.
+func (n *Names) Offered(id core.LeaseID) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_, ok := n.offered[id]
 	return ok
 }
 
-// Put takes the name for t, or gives it back if t is empty, and shows its offer. What had it comes back,
-// with its reference; its offer is still to be withdrawn, and so is t's if the board refused it.
-func (n *Names) Put(name string, t Target) (before Target, refused *Offer) {
+// Leases corrects the number of standing leases: the host's holds count, and the program's own do not.
+func (n *Names) Leases(standing int) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	before = n.objects[name]
-	if t.Offer != nil && !t.Offer.note.Show() {
-		refused, t.Offer = t.Offer, nil
+	if w := n.writer; w != nil {
+		standing += w.Holds()
 	}
-	switch {
-	case t.Object == 0:
-		delete(n.objects, name)
-	case n.objects == nil:
-		n.objects = map[string]Target{name: t}
-	default:
-		n.objects[name] = t
-	}
-	if (before.Object == 0) != (t.Object == 0) {
-		n.changes.Add(1)
-	}
-	return before, refused
+	return max(standing-len(n.offered), 0)
 }
 
 // CloseMarks is for the end, when nothing is leased any more.
 func (n *Names) CloseMarks() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for name, t := range n.objects {
-		t.Close()
-		n.objects[name] = Target{Object: t.Object}
+	for _, e := range n.entries {
+		if e.Mark != nil {
+			e.Mark.Close()
+			e.Publication = &Publication{Object: e.Object, Version: e.Version}
+		}
 	}
 }
 
@@ -111,5 +246,5 @@ func (n *Names) CloseMarks() {
 func (n *Names) Names() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.Sorted(maps.Keys(n.objects))
+	return slices.Sorted(maps.Keys(n.entries))
 }

@@ -52,12 +52,11 @@ func (l *library) tests() []testing.InternalTest {
 		{Name: "Commit", F: l.testCommit},
 		{Name: "Unlocked", F: l.testUnlocked},
 		{Name: "Concurrent", F: l.testConcurrent},
-		{Name: "Glance", F: l.testGlance},
-		{Name: "GlanceOfNumbers", F: l.testGlanceOfNumbers},
-		{Name: "GlanceRefused", F: l.testGlanceRefused},
-		{Name: "GlanceAfterFork", F: l.testGlanceAfterFork},
+		{Name: "Fingerprint", F: l.testFingerprint},
+		{Name: "FingerprintOfNumbers", F: l.testFingerprintOfNumbers},
+		{Name: "FingerprintRefused", F: l.testFingerprintRefused},
+		{Name: "Steps", F: l.testSteps},
 		{Name: "Globals", F: l.testGlobals},
-		{Name: "KeepsWhatItWaitedFor", F: l.testKeepsWhatItWaitedFor},
 	}
 }
 

@@ -25,22 +25,27 @@ type hammer struct {
 func (h *hammer) enterOnThread() {
 	runtime.LockOSThread()
 	thread := lib.interp.Thread()
-	defer rest(thread)
-	var key py.Object
-	var seen *py.Glance
+	checks := make([]py.Check, 1)
 	for {
 		err := thread.Do(func(g *py.GIL) (err error) {
 			main, err := g.Main()
 			if err != nil {
 				return err
 			}
-			name, err := g.Attr(main, "lib")
+			name, err := g.NewKey("lib")
 			if err != nil {
 				return err
 			}
-			if key, err = g.Interned("lib"); err == nil {
-				seen, _, err = g.Look(name, &py.Marks{Class: g.Type(name)})
+			globals, err := g.Attr(main, "__dict__")
+			if err != nil {
+				return err
 			}
+			o, err := g.Item(globals, name)
+			if err != nil {
+				return err
+			}
+			steps := []py.Step{{Kind: py.StepKey, Class: g.Type(globals), Key: name}}
+			checks[0].Watch, _, err = g.Watch(0, steps, &py.Marks{Class: g.Type(o)}, o)
 			return err
 		})
 		switch {
@@ -50,7 +55,8 @@ func (h *hammer) enterOnThread() {
 			h.wrong.Store(&err)
 			return
 		}
-		for thread.Same(key, seen) { // until nothing enters any more
+		for checks[0].Same = true; checks[0].Same; { // until nothing enters any more
+			thread.Check(checks)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -240,74 +239,4 @@ func (l *library) testConcurrent(t *testing.T) {
 		})
 	}
 	group.Wait()
-}
-
-// rest lets a thread give back what it keeps.
-func rest(thread *py.Thread) {
-	for thread.Rest() {
-		runtime.Gosched() // until it is time
-	}
-}
-
-// testKeepsWhatItWaitedFor: a thread that has waited for the lock while Python computes keeps it for the next
-// call, in which nothing has changed, but not for long: neither if no call comes, nor if one comes after the other.
-func (l *library) testKeepsWhatItWaitedFor(t *testing.T) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	l.do(t, func(p *python) {
-		p.exec(
-			"import __main__, threading",
-			"def count():",
-			"    while not __main__.counted_out: __main__.counted += 1",
-			"__main__.counted, __main__.counted_out = 0, False",
-			"__main__.counting = threading.Thread(target=count)",
-			"__main__.counting.start()",
-		)
-	})
-	thread := l.interp.Thread()
-	counted := func() (n int64) {
-		t.Helper()
-		err := thread.Do(func(g *py.GIL) (err error) {
-			p := &python{T: t, GIL: g}
-			n, err = g.Int64(p.global("counted"))
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	end := time.Now().Add(patience)
-	goesOn := func(what string, last int64, between func()) {
-		t.Helper()
-		for counted() == last {
-			if between(); time.Now().After(end) {
-				t.Fatalf("Python does not go on %s", what)
-			}
-		}
-	}
-	kept := func() int64 {
-		t.Helper()
-		for {
-			if last := counted(); thread.Rest() {
-				return last
-			}
-			if time.Now().After(end) {
-				t.Fatal("the lock was never kept")
-			}
-		}
-	}
-	last := kept()
-	if now := counted(); now != last {
-		t.Errorf("Python has counted from %d to %d while the lock was kept", last, now)
-	}
-	goesOn("when no call comes", last, func() { rest(thread) })
-	goesOn("beside calls", kept(), func() {})
-	rest(thread)
-	l.do(t, func(p *python) {
-		p.exec("import __main__", "__main__.counted_out = True")
-		if _, err := p.CallMethod(p.global("counting"), "join", nil, nil); err != nil {
-			t.Error(err)
-		}
-	})
 }

@@ -157,11 +157,11 @@ func (x *Settings) GetHandoff() *HandoffSettings {
 	return nil
 }
 
-// HandoffSettings asks for a ring.
+// HandoffSettings asks for a mailbox.
 type HandoffSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many requests may be under way at once; 1 to 64.
-	Lanes uint32 `protobuf:"varint,1,opt,name=lanes,proto3" json:"lanes,omitempty"`
+	Slots uint32 `protobuf:"varint,1,opt,name=slots,proto3" json:"slots,omitempty"`
 	// For how many nanoseconds the producer looks for the next request before it sleeps.
 	Spin          int64 `protobuf:"varint,2,opt,name=spin,proto3" json:"spin,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -198,9 +198,9 @@ func (*HandoffSettings) Descriptor() ([]byte, []int) {
 	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{2}
 }
 
-func (x *HandoffSettings) GetLanes() uint32 {
+func (x *HandoffSettings) GetSlots() uint32 {
 	if x != nil {
-		return x.Lanes
+		return x.Slots
 	}
 	return 0
 }
@@ -354,8 +354,11 @@ type Capabilities struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The Wait call is served.
 	Wait bool `protobuf:"varint,1,opt,name=wait,proto3" json:"wait,omitempty"`
-	// Leases can be asked for, and released, through a ring too. Only if Settings.handoff asked for it.
-	Handoff       *Handoff `protobuf:"bytes,2,opt,name=handoff,proto3" json:"handoff,omitempty"`
+	// Leases can be asked for, refreshed and released through a mailbox too. Only if Settings.handoff asked for
+	// it.
+	Handoff *Handoff `protobuf:"bytes,2,opt,name=handoff,proto3" json:"handoff,omitempty"`
+	// The Refresh call is served.
+	Refresh       bool `protobuf:"varint,3,opt,name=refresh,proto3" json:"refresh,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -404,18 +407,24 @@ func (x *Capabilities) GetHandoff() *Handoff {
 	return nil
 }
 
-// Handoff is a ring, which docs/PROTOCOL.md describes.
+func (x *Capabilities) GetRefresh() bool {
+	if x != nil {
+		return x.Refresh
+	}
+	return false
+}
+
+// Handoff is memory with a mailbox, which docs/PROTOCOL.md describes.
 type Handoff struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its memory: a sealed memfd, which the Descriptor call lends for writing during the whole session. No
-	// lease names it.
+	// A sealed memfd, which the Descriptor call lends for writing during the whole session. No lease names it.
 	Segment uint64 `protobuf:"varint,1,opt,name=segment,proto3" json:"segment,omitempty"`
 	// Bytes of that memory.
 	Size int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
-	// How many lanes it has.
-	Lanes uint32 `protobuf:"varint,3,opt,name=lanes,proto3" json:"lanes,omitempty"`
-	// Where the producer offers leases that need no request. Absent: it does not.
-	Board         *Board `protobuf:"bytes,4,opt,name=board,proto3" json:"board,omitempty"`
+	// How many slots the mailbox has.
+	Slots uint32 `protobuf:"varint,3,opt,name=slots,proto3" json:"slots,omitempty"`
+	// The memory begins with a table of offers, before the mailbox.
+	Offers        bool `protobuf:"varint,4,opt,name=offers,proto3" json:"offers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -464,73 +473,18 @@ func (x *Handoff) GetSize() int64 {
 	return 0
 }
 
-func (x *Handoff) GetLanes() uint32 {
+func (x *Handoff) GetSlots() uint32 {
 	if x != nil {
-		return x.Lanes
+		return x.Slots
 	}
 	return 0
 }
 
-func (x *Handoff) GetBoard() *Board {
+func (x *Handoff) GetOffers() bool {
 	if x != nil {
-		return x.Board
+		return x.Offers
 	}
-	return nil
-}
-
-// Board is memory with offers, which docs/PROTOCOL.md describes.
-type Board struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its memory, which is lent as that of the ring.
-	Segment uint64 `protobuf:"varint,1,opt,name=segment,proto3" json:"segment,omitempty"`
-	// Bytes of that memory.
-	Size          int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Board) Reset() {
-	*x = Board{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[7]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Board) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Board) ProtoMessage() {}
-
-func (x *Board) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[7]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Board.ProtoReflect.Descriptor instead.
-func (*Board) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{7}
-}
-
-func (x *Board) GetSegment() uint64 {
-	if x != nil {
-		return x.Segment
-	}
-	return 0
-}
-
-func (x *Board) GetSize() int64 {
-	if x != nil {
-		return x.Size
-	}
-	return 0
+	return false
 }
 
 // InfoRequest asks for the producer's description.
@@ -542,7 +496,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[8]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -554,7 +508,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[8]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -567,7 +521,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{8}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{7}
 }
 
 // InfoResponse answers Info.
@@ -581,7 +535,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[9]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -593,7 +547,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[9]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -606,7 +560,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{9}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *InfoResponse) GetInfo() *Info {
@@ -625,7 +579,7 @@ type ArraysRequest struct {
 
 func (x *ArraysRequest) Reset() {
 	*x = ArraysRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[10]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -637,7 +591,7 @@ func (x *ArraysRequest) String() string {
 func (*ArraysRequest) ProtoMessage() {}
 
 func (x *ArraysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[10]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -650,7 +604,7 @@ func (x *ArraysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArraysRequest.ProtoReflect.Descriptor instead.
 func (*ArraysRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{10}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{9}
 }
 
 // ArraysResponse is a part of the listing.
@@ -664,7 +618,7 @@ type ArraysResponse struct {
 
 func (x *ArraysResponse) Reset() {
 	*x = ArraysResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[11]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -676,7 +630,7 @@ func (x *ArraysResponse) String() string {
 func (*ArraysResponse) ProtoMessage() {}
 
 func (x *ArraysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[11]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -689,7 +643,7 @@ func (x *ArraysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArraysResponse.ProtoReflect.Descriptor instead.
 func (*ArraysResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{11}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ArraysResponse) GetEntries() []*Entry {
@@ -718,7 +672,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[12]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -730,7 +684,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[12]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -743,7 +697,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{12}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LeaseRequest) GetToken() uint64 {
@@ -792,7 +746,7 @@ type LeaseResponse struct {
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[13]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -804,7 +758,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[13]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -817,12 +771,124 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{13}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LeaseResponse) GetLease() *Lease {
 	if x != nil {
 		return x.Lease
+	}
+	return nil
+}
+
+// RefreshRequest asks whether a lease still is on what its name means.
+type RefreshRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As of LeaseRequest, for the lease that may be granted.
+	Token uint64 `protobuf:"varint,1,opt,name=token,proto3" json:"token,omitempty"`
+	// The standing lease. Its name and what was asked for are as they were.
+	Lease         uint64 `protobuf:"varint,2,opt,name=lease,proto3" json:"lease,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RefreshRequest) Reset() {
+	*x = RefreshRequest{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RefreshRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RefreshRequest) ProtoMessage() {}
+
+func (x *RefreshRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RefreshRequest.ProtoReflect.Descriptor instead.
+func (*RefreshRequest) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RefreshRequest) GetToken() uint64 {
+	if x != nil {
+		return x.Token
+	}
+	return 0
+}
+
+func (x *RefreshRequest) GetLease() uint64 {
+	if x != nil {
+		return x.Lease
+	}
+	return 0
+}
+
+// RefreshResponse answers Refresh.
+type RefreshResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A new lease, if the name leads to other memory now, or to the same memory with another description. The
+	// old lease stands until it is released. Absent: nothing has changed, and what was copied has been copied
+	// again into the same memory.
+	Lease *Lease `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
+	// The fence of now of a lease that has not changed.
+	Fence         *Fence `protobuf:"bytes,2,opt,name=fence,proto3" json:"fence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RefreshResponse) Reset() {
+	*x = RefreshResponse{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RefreshResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RefreshResponse) ProtoMessage() {}
+
+func (x *RefreshResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RefreshResponse.ProtoReflect.Descriptor instead.
+func (*RefreshResponse) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RefreshResponse) GetLease() *Lease {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *RefreshResponse) GetFence() *Fence {
+	if x != nil {
+		return x.Fence
 	}
 	return nil
 }
@@ -842,7 +908,7 @@ type DescriptorRequest struct {
 
 func (x *DescriptorRequest) Reset() {
 	*x = DescriptorRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[14]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -854,7 +920,7 @@ func (x *DescriptorRequest) String() string {
 func (*DescriptorRequest) ProtoMessage() {}
 
 func (x *DescriptorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[14]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -867,7 +933,7 @@ func (x *DescriptorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescriptorRequest.ProtoReflect.Descriptor instead.
 func (*DescriptorRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{14}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DescriptorRequest) GetSegment() uint64 {
@@ -900,7 +966,7 @@ type DescriptorResponse struct {
 
 func (x *DescriptorResponse) Reset() {
 	*x = DescriptorResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -912,7 +978,7 @@ func (x *DescriptorResponse) String() string {
 func (*DescriptorResponse) ProtoMessage() {}
 
 func (x *DescriptorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -925,7 +991,7 @@ func (x *DescriptorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescriptorResponse.ProtoReflect.Descriptor instead.
 func (*DescriptorResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{15}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{16}
 }
 
 // ReleaseRequest ends leases. Unknown and already released ones are ignored.
@@ -941,7 +1007,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -953,7 +1019,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -966,7 +1032,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{16}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReleaseRequest) GetLeases() []uint64 {
@@ -992,7 +1058,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1004,7 +1070,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1017,7 +1083,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{17}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{18}
 }
 
 // WaitRequest waits for the end of the script.
@@ -1029,7 +1095,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1041,7 +1107,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1054,7 +1120,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{18}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{19}
 }
 
 // WaitResponse says that the script ended well.
@@ -1066,7 +1132,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1078,7 +1144,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1091,7 +1157,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{19}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{20}
 }
 
 var File_ndbridge_v1_producer_proto protoreflect.FileDescriptor
@@ -1107,7 +1173,7 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\x04gpus\x18\x03 \x03(\fR\x04gpus\x126\n" +
 	"\ahandoff\x18\x04 \x01(\v2\x1c.ndbridge.v1.HandoffSettingsR\ahandoff\";\n" +
 	"\x0fHandoffSettings\x12\x14\n" +
-	"\x05lanes\x18\x01 \x01(\rR\x05lanes\x12\x12\n" +
+	"\x05slots\x18\x01 \x01(\rR\x05slots\x12\x12\n" +
 	"\x04spin\x18\x02 \x01(\x03R\x04spin\"\xbe\x02\n" +
 	"\x0fAdapterSettings\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
@@ -1120,18 +1186,16 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"t\n" +
 	"\fOpenResponse\x12%\n" +
 	"\x04info\x18\x01 \x01(\v2\x11.ndbridge.v1.InfoR\x04info\x12=\n" +
-	"\fcapabilities\x18\x02 \x01(\v2\x19.ndbridge.v1.CapabilitiesR\fcapabilities\"R\n" +
+	"\fcapabilities\x18\x02 \x01(\v2\x19.ndbridge.v1.CapabilitiesR\fcapabilities\"l\n" +
 	"\fCapabilities\x12\x12\n" +
 	"\x04wait\x18\x01 \x01(\bR\x04wait\x12.\n" +
-	"\ahandoff\x18\x02 \x01(\v2\x14.ndbridge.v1.HandoffR\ahandoff\"w\n" +
+	"\ahandoff\x18\x02 \x01(\v2\x14.ndbridge.v1.HandoffR\ahandoff\x12\x18\n" +
+	"\arefresh\x18\x03 \x01(\bR\arefresh\"e\n" +
 	"\aHandoff\x12\x18\n" +
 	"\asegment\x18\x01 \x01(\x04R\asegment\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x14\n" +
-	"\x05lanes\x18\x03 \x01(\rR\x05lanes\x12(\n" +
-	"\x05board\x18\x04 \x01(\v2\x12.ndbridge.v1.BoardR\x05board\"5\n" +
-	"\x05Board\x12\x18\n" +
-	"\asegment\x18\x01 \x01(\x04R\asegment\x12\x12\n" +
-	"\x04size\x18\x02 \x01(\x03R\x04size\"\r\n" +
+	"\x05slots\x18\x03 \x01(\rR\x05slots\x12\x16\n" +
+	"\x06offers\x18\x04 \x01(\bR\x06offers\"\r\n" +
 	"\vInfoRequest\"5\n" +
 	"\fInfoResponse\x12%\n" +
 	"\x04info\x18\x01 \x01(\v2\x11.ndbridge.v1.InfoR\x04info\"\x0f\n" +
@@ -1145,7 +1209,13 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\x04copy\x18\x04 \x01(\x0e2\x17.ndbridge.v1.CopyPolicyR\x04copy\x12\x17\n" +
 	"\ano_wait\x18\x05 \x01(\bR\x06noWait\"9\n" +
 	"\rLeaseResponse\x12(\n" +
-	"\x05lease\x18\x01 \x01(\v2\x12.ndbridge.v1.LeaseR\x05lease\"_\n" +
+	"\x05lease\x18\x01 \x01(\v2\x12.ndbridge.v1.LeaseR\x05lease\"<\n" +
+	"\x0eRefreshRequest\x12\x14\n" +
+	"\x05token\x18\x01 \x01(\x04R\x05token\x12\x14\n" +
+	"\x05lease\x18\x02 \x01(\x04R\x05lease\"e\n" +
+	"\x0fRefreshResponse\x12(\n" +
+	"\x05lease\x18\x01 \x01(\v2\x12.ndbridge.v1.LeaseR\x05lease\x12(\n" +
+	"\x05fence\x18\x02 \x01(\v2\x12.ndbridge.v1.FenceR\x05fence\"_\n" +
 	"\x11DescriptorRequest\x12\x18\n" +
 	"\asegment\x18\x01 \x01(\x04R\asegment\x12\x1a\n" +
 	"\bwritable\x18\x02 \x01(\bR\bwritable\x12\x14\n" +
@@ -1156,12 +1226,13 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\x06tokens\x18\x02 \x03(\x04R\x06tokens\"\x11\n" +
 	"\x0fReleaseResponse\"\r\n" +
 	"\vWaitRequest\"\x0e\n" +
-	"\fWaitResponse2\xe2\x03\n" +
+	"\fWaitResponse2\xa8\x04\n" +
 	"\x0fProducerService\x12;\n" +
 	"\x04Open\x12\x18.ndbridge.v1.OpenRequest\x1a\x19.ndbridge.v1.OpenResponse\x12;\n" +
 	"\x04Info\x12\x18.ndbridge.v1.InfoRequest\x1a\x19.ndbridge.v1.InfoResponse\x12C\n" +
 	"\x06Arrays\x12\x1a.ndbridge.v1.ArraysRequest\x1a\x1b.ndbridge.v1.ArraysResponse0\x01\x12>\n" +
-	"\x05Lease\x12\x19.ndbridge.v1.LeaseRequest\x1a\x1a.ndbridge.v1.LeaseResponse\x12M\n" +
+	"\x05Lease\x12\x19.ndbridge.v1.LeaseRequest\x1a\x1a.ndbridge.v1.LeaseResponse\x12D\n" +
+	"\aRefresh\x12\x1b.ndbridge.v1.RefreshRequest\x1a\x1c.ndbridge.v1.RefreshResponse\x12M\n" +
 	"\n" +
 	"Descriptor\x12\x1e.ndbridge.v1.DescriptorRequest\x1a\x1f.ndbridge.v1.DescriptorResponse\x12D\n" +
 	"\aRelease\x12\x1b.ndbridge.v1.ReleaseRequest\x1a\x1c.ndbridge.v1.ReleaseResponse\x12;\n" +
@@ -1180,7 +1251,7 @@ func file_ndbridge_v1_producer_proto_rawDescGZIP() []byte {
 	return file_ndbridge_v1_producer_proto_rawDescData
 }
 
-var file_ndbridge_v1_producer_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_ndbridge_v1_producer_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_ndbridge_v1_producer_proto_goTypes = []any{
 	(*OpenRequest)(nil),        // 0: ndbridge.v1.OpenRequest
 	(*Settings)(nil),           // 1: ndbridge.v1.Settings
@@ -1189,60 +1260,65 @@ var file_ndbridge_v1_producer_proto_goTypes = []any{
 	(*OpenResponse)(nil),       // 4: ndbridge.v1.OpenResponse
 	(*Capabilities)(nil),       // 5: ndbridge.v1.Capabilities
 	(*Handoff)(nil),            // 6: ndbridge.v1.Handoff
-	(*Board)(nil),              // 7: ndbridge.v1.Board
-	(*InfoRequest)(nil),        // 8: ndbridge.v1.InfoRequest
-	(*InfoResponse)(nil),       // 9: ndbridge.v1.InfoResponse
-	(*ArraysRequest)(nil),      // 10: ndbridge.v1.ArraysRequest
-	(*ArraysResponse)(nil),     // 11: ndbridge.v1.ArraysResponse
-	(*LeaseRequest)(nil),       // 12: ndbridge.v1.LeaseRequest
-	(*LeaseResponse)(nil),      // 13: ndbridge.v1.LeaseResponse
-	(*DescriptorRequest)(nil),  // 14: ndbridge.v1.DescriptorRequest
-	(*DescriptorResponse)(nil), // 15: ndbridge.v1.DescriptorResponse
-	(*ReleaseRequest)(nil),     // 16: ndbridge.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),    // 17: ndbridge.v1.ReleaseResponse
-	(*WaitRequest)(nil),        // 18: ndbridge.v1.WaitRequest
-	(*WaitResponse)(nil),       // 19: ndbridge.v1.WaitResponse
-	nil,                        // 20: ndbridge.v1.AdapterSettings.QuirkEffectsEntry
-	(CopyPolicy)(0),            // 21: ndbridge.v1.CopyPolicy
-	(SyncPolicy)(0),            // 22: ndbridge.v1.SyncPolicy
-	(*Info)(nil),               // 23: ndbridge.v1.Info
-	(*Entry)(nil),              // 24: ndbridge.v1.Entry
-	(*Lease)(nil),              // 25: ndbridge.v1.Lease
+	(*InfoRequest)(nil),        // 7: ndbridge.v1.InfoRequest
+	(*InfoResponse)(nil),       // 8: ndbridge.v1.InfoResponse
+	(*ArraysRequest)(nil),      // 9: ndbridge.v1.ArraysRequest
+	(*ArraysResponse)(nil),     // 10: ndbridge.v1.ArraysResponse
+	(*LeaseRequest)(nil),       // 11: ndbridge.v1.LeaseRequest
+	(*LeaseResponse)(nil),      // 12: ndbridge.v1.LeaseResponse
+	(*RefreshRequest)(nil),     // 13: ndbridge.v1.RefreshRequest
+	(*RefreshResponse)(nil),    // 14: ndbridge.v1.RefreshResponse
+	(*DescriptorRequest)(nil),  // 15: ndbridge.v1.DescriptorRequest
+	(*DescriptorResponse)(nil), // 16: ndbridge.v1.DescriptorResponse
+	(*ReleaseRequest)(nil),     // 17: ndbridge.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),    // 18: ndbridge.v1.ReleaseResponse
+	(*WaitRequest)(nil),        // 19: ndbridge.v1.WaitRequest
+	(*WaitResponse)(nil),       // 20: ndbridge.v1.WaitResponse
+	nil,                        // 21: ndbridge.v1.AdapterSettings.QuirkEffectsEntry
+	(CopyPolicy)(0),            // 22: ndbridge.v1.CopyPolicy
+	(SyncPolicy)(0),            // 23: ndbridge.v1.SyncPolicy
+	(*Info)(nil),               // 24: ndbridge.v1.Info
+	(*Entry)(nil),              // 25: ndbridge.v1.Entry
+	(*Lease)(nil),              // 26: ndbridge.v1.Lease
+	(*Fence)(nil),              // 27: ndbridge.v1.Fence
 }
 var file_ndbridge_v1_producer_proto_depIdxs = []int32{
 	1,  // 0: ndbridge.v1.OpenRequest.settings:type_name -> ndbridge.v1.Settings
 	3,  // 1: ndbridge.v1.Settings.adapters:type_name -> ndbridge.v1.AdapterSettings
 	2,  // 2: ndbridge.v1.Settings.handoff:type_name -> ndbridge.v1.HandoffSettings
-	21, // 3: ndbridge.v1.AdapterSettings.copy:type_name -> ndbridge.v1.CopyPolicy
-	20, // 4: ndbridge.v1.AdapterSettings.quirk_effects:type_name -> ndbridge.v1.AdapterSettings.QuirkEffectsEntry
-	22, // 5: ndbridge.v1.AdapterSettings.sync:type_name -> ndbridge.v1.SyncPolicy
-	23, // 6: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
+	22, // 3: ndbridge.v1.AdapterSettings.copy:type_name -> ndbridge.v1.CopyPolicy
+	21, // 4: ndbridge.v1.AdapterSettings.quirk_effects:type_name -> ndbridge.v1.AdapterSettings.QuirkEffectsEntry
+	23, // 5: ndbridge.v1.AdapterSettings.sync:type_name -> ndbridge.v1.SyncPolicy
+	24, // 6: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
 	5,  // 7: ndbridge.v1.OpenResponse.capabilities:type_name -> ndbridge.v1.Capabilities
 	6,  // 8: ndbridge.v1.Capabilities.handoff:type_name -> ndbridge.v1.Handoff
-	7,  // 9: ndbridge.v1.Handoff.board:type_name -> ndbridge.v1.Board
-	23, // 10: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
-	24, // 11: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
-	21, // 12: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
-	25, // 13: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
-	0,  // 14: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
-	8,  // 15: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
-	10, // 16: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
-	12, // 17: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
-	14, // 18: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
-	16, // 19: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
-	18, // 20: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
-	4,  // 21: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
-	9,  // 22: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
-	11, // 23: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
-	13, // 24: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
-	15, // 25: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
-	17, // 26: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
-	19, // 27: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
-	21, // [21:28] is the sub-list for method output_type
-	14, // [14:21] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	24, // 9: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
+	25, // 10: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
+	22, // 11: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
+	26, // 12: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
+	26, // 13: ndbridge.v1.RefreshResponse.lease:type_name -> ndbridge.v1.Lease
+	27, // 14: ndbridge.v1.RefreshResponse.fence:type_name -> ndbridge.v1.Fence
+	0,  // 15: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
+	7,  // 16: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
+	9,  // 17: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
+	11, // 18: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
+	13, // 19: ndbridge.v1.ProducerService.Refresh:input_type -> ndbridge.v1.RefreshRequest
+	15, // 20: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
+	17, // 21: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
+	19, // 22: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
+	4,  // 23: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
+	8,  // 24: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
+	10, // 25: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
+	12, // 26: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
+	14, // 27: ndbridge.v1.ProducerService.Refresh:output_type -> ndbridge.v1.RefreshResponse
+	16, // 28: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
+	18, // 29: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
+	20, // 30: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
+	23, // [23:31] is the sub-list for method output_type
+	15, // [15:23] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_ndbridge_v1_producer_proto_init() }
@@ -1257,7 +1333,7 @@ func file_ndbridge_v1_producer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ndbridge_v1_producer_proto_rawDesc), len(file_ndbridge_v1_producer_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

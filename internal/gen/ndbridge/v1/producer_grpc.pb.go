@@ -39,6 +39,7 @@ const (
 	ProducerService_Info_FullMethodName       = "/ndbridge.v1.ProducerService/Info"
 	ProducerService_Arrays_FullMethodName     = "/ndbridge.v1.ProducerService/Arrays"
 	ProducerService_Lease_FullMethodName      = "/ndbridge.v1.ProducerService/Lease"
+	ProducerService_Refresh_FullMethodName    = "/ndbridge.v1.ProducerService/Refresh"
 	ProducerService_Descriptor_FullMethodName = "/ndbridge.v1.ProducerService/Descriptor"
 	ProducerService_Release_FullMethodName    = "/ndbridge.v1.ProducerService/Release"
 	ProducerService_Wait_FullMethodName       = "/ndbridge.v1.ProducerService/Wait"
@@ -60,6 +61,8 @@ type ProducerServiceClient interface {
 	Arrays(ctx context.Context, in *ArraysRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ArraysResponse], error)
 	// Lease promises that the memory of one array stays valid until Release.
 	Lease(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseResponse, error)
+	// Refresh looks at the name of a standing lease again. Only with Capabilities.refresh.
+	Refresh(ctx context.Context, in *RefreshRequest, opts ...grpc.CallOption) (*RefreshResponse, error)
 	// Descriptor sends the file behind a segment of a standing lease over the side socket, before it
 	// answers: one message of the byte 'D' and the request's token (8 bytes, little-endian), with one
 	// descriptor.
@@ -127,6 +130,16 @@ func (c *producerServiceClient) Lease(ctx context.Context, in *LeaseRequest, opt
 	return out, nil
 }
 
+func (c *producerServiceClient) Refresh(ctx context.Context, in *RefreshRequest, opts ...grpc.CallOption) (*RefreshResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RefreshResponse)
+	err := c.cc.Invoke(ctx, ProducerService_Refresh_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *producerServiceClient) Descriptor(ctx context.Context, in *DescriptorRequest, opts ...grpc.CallOption) (*DescriptorResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DescriptorResponse)
@@ -173,6 +186,8 @@ type ProducerServiceServer interface {
 	Arrays(*ArraysRequest, grpc.ServerStreamingServer[ArraysResponse]) error
 	// Lease promises that the memory of one array stays valid until Release.
 	Lease(context.Context, *LeaseRequest) (*LeaseResponse, error)
+	// Refresh looks at the name of a standing lease again. Only with Capabilities.refresh.
+	Refresh(context.Context, *RefreshRequest) (*RefreshResponse, error)
 	// Descriptor sends the file behind a segment of a standing lease over the side socket, before it
 	// answers: one message of the byte 'D' and the request's token (8 bytes, little-endian), with one
 	// descriptor.
@@ -202,6 +217,9 @@ func (UnimplementedProducerServiceServer) Arrays(*ArraysRequest, grpc.ServerStre
 }
 func (UnimplementedProducerServiceServer) Lease(context.Context, *LeaseRequest) (*LeaseResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Lease not implemented")
+}
+func (UnimplementedProducerServiceServer) Refresh(context.Context, *RefreshRequest) (*RefreshResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Refresh not implemented")
 }
 func (UnimplementedProducerServiceServer) Descriptor(context.Context, *DescriptorRequest) (*DescriptorResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Descriptor not implemented")
@@ -298,6 +316,24 @@ func _ProducerService_Lease_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ProducerService_Refresh_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RefreshRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ProducerServiceServer).Refresh(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ProducerService_Refresh_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ProducerServiceServer).Refresh(ctx, req.(*RefreshRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _ProducerService_Descriptor_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DescriptorRequest)
 	if err := dec(in); err != nil {
@@ -370,6 +406,10 @@ var ProducerService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Lease",
 			Handler:    _ProducerService_Lease_Handler,
+		},
+		{
+			MethodName: "Refresh",
+			Handler:    _ProducerService_Refresh_Handler,
 		},
 		{
 			MethodName: "Descriptor",

@@ -1464,7 +1464,11 @@ type Lease struct {
 	// The quirks that took part.
 	Quirks []string `protobuf:"bytes,8,rep,name=quirks,proto3" json:"quirks,omitempty"`
 	// The host may write. Never set unless it was asked for.
-	Writable      bool `protobuf:"varint,9,opt,name=writable,proto3" json:"writable,omitempty"`
+	Writable bool `protobuf:"varint,9,opt,name=writable,proto3" json:"writable,omitempty"`
+	// Which version of its name the array is, from 1, if the program published it; else 0.
+	Version uint64 `protobuf:"varint,10,opt,name=version,proto3" json:"version,omitempty"`
+	// When the program published that version, in nanoseconds since 1970; 0 if it did not.
+	Published     int64 `protobuf:"varint,11,opt,name=published,proto3" json:"published,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1560,6 +1564,20 @@ func (x *Lease) GetWritable() bool {
 		return x.Writable
 	}
 	return false
+}
+
+func (x *Lease) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Lease) GetPublished() int64 {
+	if x != nil {
+		return x.Published
+	}
+	return 0
 }
 
 // Entry is one array of a listing.
@@ -2205,7 +2223,7 @@ const file_ndbridge_v1_types_proto_rawDesc = "" +
 	"\x05Fence\x12*\n" +
 	"\x05ready\x18\x01 \x01(\v2\x12.ndbridge.v1.ReadyH\x00R\x05ready\x124\n" +
 	"\tcuda_word\x18\x02 \x01(\v2\x15.ndbridge.v1.CUDAWordH\x00R\bcudaWordB\x06\n" +
-	"\x04kind\"\xc4\x02\n" +
+	"\x04kind\"\xfc\x02\n" +
 	"\x05Lease\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12+\n" +
 	"\x06layout\x18\x02 \x01(\v2\x13.ndbridge.v1.LayoutR\x06layout\x12+\n" +
@@ -2215,7 +2233,10 @@ const file_ndbridge_v1_types_proto_rawDesc = "" +
 	"\x05route\x18\x06 \x01(\x0e2\x12.ndbridge.v1.RouteR\x05route\x12+\n" +
 	"\x06reason\x18\a \x01(\x0e2\x13.ndbridge.v1.ReasonR\x06reason\x12\x16\n" +
 	"\x06quirks\x18\b \x03(\tR\x06quirks\x12\x1a\n" +
-	"\bwritable\x18\t \x01(\bR\bwritable\"\xb2\x01\n" +
+	"\bwritable\x18\t \x01(\bR\bwritable\x12\x18\n" +
+	"\aversion\x18\n" +
+	" \x01(\x04R\aversion\x12\x1c\n" +
+	"\tpublished\x18\v \x01(\x03R\tpublished\"\xb2\x01\n" +
 	"\x05Entry\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tframework\x18\x02 \x01(\tR\tframework\x12\x1c\n" +

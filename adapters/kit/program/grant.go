@@ -1,0 +1,304 @@
+package program
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/failure"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+const (
+	// smallCopy is how much is copied without further ado while others wait for the GIL.
+	smallCopy = 1 << 20
+	// maxAttempts bounds how often an array is read anew because it may have changed while others ran.
+	maxAttempts = 4
+)
+
+// granting is one call of grant.
+type granting struct {
+	program *Program
+	path    names.Path
+	req     core.Request
+	before  *standing // nil: nothing was leased before
+	hurry   bool
+
+	again  bool       // the array is to be read anew: others have run since
+	room   *kit.Room  // for a large copy; nil: none
+	waited *kit.Array // for whose GPU was waited
+	tries  int
+}
+
+// grant leases what a path leads to. Of before, a lease that was granted for the same, it finds out whether it
+// is on the same memory, described in the same way: then changed is false, and the result is that lease with a
+// fence of now. In a hurry, it refuses what takes long.
+func (p *Program) grant(
+	ctx context.Context, g *py.GIL, path names.Path, req core.Request, before *standing, hurry bool,
+) (l core.Lease, changed bool, err error) {
+	a := granting{program: p, path: path, req: req, before: before, hurry: hurry, again: true}
+	for a.again && err == nil {
+		a.again = false
+		a.tries++
+		err = g.Nested(func() error {
+			l, changed, err = a.once(ctx, g)
+			return err
+		})
+	}
+	if a.room != nil {
+		a.room.Drop()
+	}
+	return l, changed, err
+}
+
+// once is grant, unless that sets again.
+func (a *granting) once(ctx context.Context, g *py.GIL) (l core.Lease, changed bool, err error) {
+	p, s := a.program, &standing{path: a.path, req: a.req}
+	s.forks.Store(p.published.Forks())
+	s.changes.Store(p.published.Changes())
+	t, err := p.find(g, a.path)
+	if err != nil {
+		return l, false, err
+	}
+	defer t.close()
+	if pub := t.publication; pub != nil && pub.Scalar != nil {
+		return a.scalar(s, pub)
+	}
+	f, r, err := p.read(g, &t, a.path, s)
+	if err != nil {
+		return l, false, failure.About("lease", "", f.name, err)
+	}
+	defer r.drop(g)
+	s.publication = t.publication
+	place, err := a.place(ctx, g, &t, f, r)
+	if err != nil || a.again {
+		dropWatch(g, s.watch)
+		return l, false, failure.About("lease", "", f.name, err)
+	}
+	if same, fence := a.same(s, r, &place); same {
+		dropWatch(g, s.watch)
+		a.before.forks.Store(s.forks.Load())
+		a.before.changes.Store(s.changes.Load())
+		return a.stands(fence), false, nil
+	}
+	s.take(g, r, &place)
+	l, _, err = p.enter(f, r, place.Placement, a.req.Writable, s)
+	return l, true, err
+}
+
+// stands is the lease before with another fence.
+func (a *granting) stands(fence core.Fence) core.Lease {
+	l := a.before.lease
+	l.Fence = fence
+	return l
+}
+
+// scalar is once for a number of Python's own.
+func (a *granting) scalar(s *standing, pub *published.Publication) (core.Lease, bool, error) {
+	if a.before != nil && a.before.publication == pub {
+		return a.stands(core.Ready{}), false, nil
+	}
+	s.publication = pub
+	want := kit.Want{Writable: a.req.Writable, NoCopy: a.req.Copy == core.CopyNever, Reason: core.ReasonConverted}
+	if _, _, err := a.program.router.Share(kit.Array{Layout: pub.Array.Layout}, want); err != nil {
+		return core.Lease{}, false, err
+	}
+	place, err := a.program.router.Put(pub.Scalar, pub.Array.Layout, core.ReasonConverted)
+	if err != nil {
+		return core.Lease{}, false, err
+	}
+	l, _, err := a.program.enter(owner{shown: pub.Offer.Framework}, &reading{}, place, false, s)
+	return l, true, err
+}
+
+// placed is how an array reaches the host.
+type placed struct {
+	kit.Placement
+	copiedAgain bool // into the memory of the lease before
+}
+
+// place finds the array's way to the host. It gives the GIL back while that takes time. What others may have
+// changed meanwhile is found out by reading the array anew.
+func (a *granting) place(ctx context.Context, g *py.GIL, t *target, f owner, r *reading) (placed, error) {
+	p := a.program
+	want := kit.Want{Writable: a.req.Writable, NoCopy: p.copyPolicy(f, a.req.Copy) == core.CopyNever}
+	if r.temporary {
+		want.Reason = core.ReasonConverted
+	}
+	if r.array.OnGPU {
+		place, rest, err := p.router.ShareGPU(r.array, want, r.takeOrder()) //nolint:contextcheck // what looks after words outlives this
+		if rest != nil {
+			g.Unlocked(func() { place, err = rest(ctx) })
+		}
+		return placed{Placement: place}, err
+	}
+	if err := a.await(ctx, g, r); err != nil || a.again {
+		return placed{}, err
+	}
+	if r.array.Layout.Device().Kind == core.CUDAManaged && want.Reason == core.ReasonNone {
+		want.Reason = core.ReasonNotExportable // pages that move are no file's
+	}
+	place, reason, err := p.router.Share(r.array.Array, want)
+	if err != nil || reason == core.ReasonNone {
+		return placed{Placement: place}, err
+	}
+	return a.copy(ctx, g, t, r, reason)
+}
+
+// copy copies an array while the GIL is held, so that nobody frees what is read. A large copy waits until its
+// pages are there.
+func (a *granting) copy(ctx context.Context, g *py.GIL, t *target, r *reading, reason core.Reason) (placed, error) {
+	array := r.array.Array
+	if b := a.before; b != nil && b.copy != nil && b.lease.Reason == reason && b.publication == t.publication {
+		if ok, err := b.copy.Again(ctx, array); ok || err != nil {
+			return placed{copiedAgain: ok}, err
+		}
+	}
+	if lo, hi := array.Layout.Span(); hi-lo > smallCopy && a.room == nil {
+		if a.hurry {
+			return placed{}, errLong
+		}
+		if a.tries < maxAttempts {
+			var err error
+			g.Unlocked(func() { a.room, err = a.program.router.Reserve(array) })
+			a.again = err == nil
+			return placed{}, err
+		}
+	}
+	room := a.room
+	a.room = nil
+	place, err := a.program.router.Stage(ctx, array, reason, room)
+	return placed{Placement: place}, err
+}
+
+// await waits for GPUs that may be writing host memory.
+func (a *granting) await(ctx context.Context, g *py.GIL, r *reading) error {
+	if r.array.Pointer == nil || a.waited != nil && a.waited.Addr == r.array.Addr {
+		return nil
+	}
+	wait, err := a.program.router.Await(r.array, r.takeOrder())
+	if wait == nil {
+		return err
+	}
+	a.waited = &kit.Array{Addr: r.array.Addr, Layout: r.array.Layout}
+	g.Unlocked(func() { err = wait(ctx) })
+	a.again = a.tries < maxAttempts
+	return err
+}
+
+// same reports whether the array is where the lease before says, and described as it says. Then it gives the
+// placement up, but for the fence.
+func (a *granting) same(s *standing, r *reading, place *placed) (same bool, fence core.Fence) {
+	if place.copiedAgain {
+		return true, core.Ready{}
+	}
+	b := a.before
+	if b == nil || b.publication != s.publication || place.Route.Copied() || place.Route != b.lease.Route ||
+		!slices.Equal(place.Memory.Keys(), b.keys) || !place.Layout.Equal(b.lease.Layout) || !slices.Equal(r.quirks, b.lease.Quirks) {
+		return false, nil
+	}
+	// The lease takes the memory over, of which it has most already, for the sake of the fence.
+	if fence, same = a.program.leases.Refence(b.lease.ID, place.Memory); same && place.Drop != nil {
+		place.Drop()
+	}
+	return same, fence
+}
+
+// take makes a standing lease of what was read and placed.
+func (s *standing) take(g *py.GIL, r *reading, place *placed) {
+	s.array, s.keys, s.copy = r.array.Array, place.Memory.Keys(), place.Copied
+	if s.watch == nil {
+		return
+	}
+	l := r.array.Layout
+	small := place.Layout.NBytes() <= maxWatchedCopy
+	keep := !r.temporary && s.watch.Describes(r.array.Addr, l.Shape(), l.Strides(), l.DType().Size()) && g.Same(s.watch)
+	switch o := &r.order; {
+	case r.array.OnGPU:
+		keep = keep && !place.Route.Copied() && o.Mark == nil && o.Stream == 0 && (!o.Framework || s.watch.Itself())
+		if keep && !o.Framework {
+			s.pointer = r.array.Pointer
+		}
+	case r.array.Pointer != nil:
+		keep = false // a GPU may be writing it each time
+	case place.Route == core.RouteStaged:
+		keep = keep && small
+	default:
+		keep = keep && place.Route == core.RouteSharedHeap
+	}
+	if !keep {
+		dropWatch(g, s.watch)
+		s.watch = nil
+		return
+	}
+	if s.copy != nil && s.watch.Owned() && s.publication == nil {
+		if from, to, size, ok := s.copy.Direct(s.array); ok {
+			s.direct = py.Copy{From: from, To: to, Size: size}
+		}
+	}
+}
+
+// maxWatchedCopy bounds the copies whose arrays are watched: a watch may keep the array alive.
+const maxWatchedCopy = 64 << 10
+
+// enter makes a lease of a placement, which s describes if it is one for the host. What it holds in Python, if
+// that is anything, is given back with the lease, unless somebody has taken it before.
+func (p *Program) enter(f owner, r *reading, place kit.Placement, writable bool, s *standing) (core.Lease, *holds.Kept, error) {
+	l := core.Lease{
+		Layout: place.Layout, Fence: core.Ready{}, Framework: f.shown, Route: place.Route, Reason: place.Reason,
+		Quirks: r.quirks, Writable: writable,
+	}
+	var things []holds.Hold
+	if r.hold && !place.Route.Copied() && place.Route != core.RouteEmpty {
+		things, r.holds = r.holds, nil
+	}
+	if s != nil {
+		if s.watch != nil {
+			things = append(things, holds.Hold{Watch: s.watch})
+		}
+		if s.publication != nil {
+			l.Version, l.Published = s.publication.Version, s.publication.At
+		}
+	}
+	var kept *holds.Kept
+	drop := place.Drop
+	if len(things) > 0 {
+		kept = holds.Keep(things)
+		drop = func() {
+			if place.Drop != nil {
+				place.Drop()
+			}
+			p.holds.Add(kept.Take())
+		}
+	}
+	l, err := p.leases.GrantMemory(l, place.Memory, drop)
+	if err == nil && s != nil {
+		s.lease = l
+		p.leasing.add(s)
+	}
+	return l, kept, err
+}
+
+func dropWatch(g *py.GIL, w *py.Watch) {
+	if w != nil {
+		w.Drop(g)
+	}
+}
+
+// rebound publishes an object anew that is not what was published any more, though its name still has it.
+func (p *Program) rebound(g *py.GIL, name string, t *target, r *reading) error {
+	pub := t.publication
+	if pub == nil || r.temporary || pub.Array.Addr == r.array.Addr && pub.Array.Layout.Equal(r.array.Layout) {
+		return nil
+	}
+	next, err := p.newPublication(g, pub, pub.Object)
+	if err == nil {
+		p.put(g, map[string]*published.Publication{name: next})
+		t.publication = next
+	}
+	return err
+}

@@ -1,0 +1,287 @@
+package program
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/failure"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/heap"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda/export"
+	"github.com/ndbridge/ndbridge/internal/offers"
+)
+
+// Named is an object that is given a name.
+type Named struct {
+	Name   string
+	Object py.Object
+}
+
+// Publish makes each object the next version of its name, all at once: the host sees all of them or none. The
+// host can ask for a name as for a variable. The program holds what it has published until the name is
+// unpublished or goes to another object. An array on a GPU is made when the calling thread's work until now
+// is done: what is on the stream that is current, if the framework has such a thing, and else everything that
+// the array's context was given. A number of Python's own is published as an array without axes. Publish must
+// be called with the GIL held, and waits for nothing that may be waiting for the GIL.
+//
+// It wraps core.ErrConfig if a name cannot be one, and says why if an object is no array that could be leased.
+// After an error nothing was published.
+func (p *Program) Publish(g *py.GIL, values ...Named) error {
+	next := make(map[string]*published.Publication, len(values))
+	for _, v := range values {
+		name, err := p.publishedName(v.Name)
+		if err == nil {
+			next[name], err = p.publication(g, name, v.Object)
+		}
+		if err != nil {
+			delete(next, name)
+			for _, made := range next {
+				p.endPublication(g, made)
+			}
+			return failure.About("publish", v.Name, "", err)
+		}
+	}
+	p.put(g, next)
+	return nil
+}
+
+// put makes publications those of their names, and ends what is over.
+func (p *Program) put(g *py.GIL, next map[string]*published.Publication) {
+	for _, over := range p.published.Ended(p.published.Put(next)...) {
+		p.endPublication(g, over)
+	}
+	p.state.Touch()
+}
+
+// publishedName gives the one spelling of a name.
+func (p *Program) publishedName(name string) (string, error) {
+	if p.published.Has(name) {
+		return name, nil
+	}
+	path, err := names.Parse(name)
+	return path.String(), err
+}
+
+// Unpublish takes a name back; leases on the array stand. It must be called with the GIL held. An
+// unknown name is a KeyError.
+func (p *Program) Unpublish(g *py.GIL, name string) error {
+	text := name
+	if path, err := names.Parse(name); err == nil {
+		text = path.String()
+	}
+	if !p.published.Has(text) {
+		return &core.PythonError{Type: "KeyError", Message: "no array is published as " + strconv.Quote(name)}
+	}
+	p.put(g, map[string]*published.Publication{text: nil})
+	return nil
+}
+
+// endPublication gives up what a publication that is over held, on this thread.
+func (p *Program) endPublication(g *py.GIL, over *published.Publication) {
+	for _, h := range p.giveUp(over) {
+		h.Drop(g)
+	}
+}
+
+// giveUp ends the offer of a publication that is over, and gives what is to be given back in Python.
+func (p *Program) giveUp(over *published.Publication) []holds.Hold {
+	held := over.Kept.Take()
+	if over.Offer.ID != 0 {
+		_ = p.leases.Release(context.Background(), over.Offer.ID) // an error is of no use to who publishes
+	}
+	if over.Mark != nil {
+		over.Mark.Close()
+	}
+	return append(held, holds.Hold{Object: over.Object, Watch: over.Watch})
+}
+
+// publication prepares an object to be published under a name.
+func (p *Program) publication(g *py.GIL, name string, o py.Object) (made *published.Publication, err error) {
+	last := p.published.Last(name)
+	if last != nil && last.Watch != nil && last.Mark == nil {
+		if last.Object == o && g.Same(last.Watch) && last.Forks == p.published.Forks() {
+			return last.Again(), nil
+		}
+		if watch, addr, ok := g.Moved(last.Watch, o); ok {
+			made = &published.Publication{Object: g.Keep(o), Watch: watch, Array: kit.Array{Addr: addr, Layout: last.Array.Layout}}
+			if last.Offer.ID != 0 {
+				p.offer(made, last, owner{shown: last.Offer.Framework}, &reading{
+					array: kit.Located{Array: made.Array}, quirks: last.Offer.Quirks,
+				})
+			}
+			return made, nil
+		}
+	}
+	err = g.Nested(func() error {
+		made, err = p.newPublication(g, last, o)
+		return err
+	})
+	return made, err
+}
+
+// newPublication asks an object for its memory.
+func (p *Program) newPublication(g *py.GIL, last *published.Publication, o py.Object) (*published.Publication, error) {
+	made := new(published.Publication)
+	if l, value, ok := scalar(g, o); ok {
+		made.Scalar, made.Array.Layout = value, l
+		place, err := p.router.Put(value, l, core.ReasonConverted)
+		if err != nil {
+			return nil, err
+		}
+		p.enterOffer(made, last, owner{shown: scalarFramework}, &reading{}, place)
+		made.Object = g.Keep(o)
+		return made, nil
+	}
+	watch, err := p.watch(g, o, o, names.Path{})
+	if err != nil {
+		return nil, err
+	}
+	var r *reading
+	f, plan, err := p.plan(g, o)
+	if err == nil {
+		r, err = p.look(g, o, f, &plan)
+	}
+	if err != nil {
+		dropWatch(g, watch)
+		return nil, failure.About("inspect", "", f.name, err)
+	}
+	defer r.drop(g)
+	if made.Mark, err = p.mark(g, o, f, r); err != nil {
+		dropWatch(g, watch)
+		return nil, err
+	}
+	l := r.array.Layout
+	if watch != nil && !(watch.Describes(r.array.Addr, l.Shape(), l.Strides(), l.DType().Size()) && g.Same(watch)) {
+		dropWatch(g, watch)
+		watch = nil
+	}
+	made.Object, made.Array, made.Watch = g.Keep(o), r.array.Array, watch
+	if plan.Fixed && r.array.Pointer == nil && !r.temporary {
+		p.offer(made, last, f, r)
+	}
+	return made, nil
+}
+
+// offer leases an array to the program itself, for the host to take a part in, if that can be shared without
+// a copy.
+func (p *Program) offer(made, last *published.Publication, f owner, r *reading) {
+	made.Forks = p.published.Forks()
+	if made.Forks == 0 { // nobody looks
+		return
+	}
+	place, _, err := p.router.Share(r.array.Array, kit.Want{NoCopy: true})
+	if err != nil {
+		return
+	}
+	made.Separated = place.Route == core.RouteSharedHeap
+	p.enterOffer(made, last, f, r, place)
+}
+
+func (p *Program) enterOffer(made, last *published.Publication, f owner, r *reading, place kit.Placement) {
+	lease, kept, err := p.enter(f, r, place, false, nil)
+	if err != nil {
+		return
+	}
+	made.Offer, made.Kept = lease, kept
+	if last != nil && alike(&last.Offer, &lease) {
+		made.Description = last.Description
+		return
+	}
+	made.Description = p.descriptions.Add(1)
+}
+
+// alike reports whether two leases differ in nothing but where they lie.
+func alike(a, b *core.Lease) bool {
+	x, y := a.Handle, b.Handle
+	s, ok1 := x.(core.Segment)
+	t, ok2 := y.(core.Segment)
+	if !ok1 || !ok2 || s.Sealed != t.Sealed || a.Route != b.Route || a.Reason != b.Reason ||
+		a.Framework != b.Framework || !slices.Equal(a.Quirks, b.Quirks) {
+		return false
+	}
+	spec := a.Layout.Spec()
+	spec.Offset = b.Layout.Offset()
+	moved, err := core.NewLayout(spec)
+	return err == nil && moved.Equal(b.Layout)
+}
+
+// scalarFramework is what numbers of Python's own belong to.
+const scalarFramework = "python"
+
+// scalar gives a number of Python's own as an array without axes.
+func scalar(g *py.GIL, o py.Object) (l core.Layout, value []byte, ok bool) {
+	spec := core.LayoutSpec{ReadOnly: true}
+	switch {
+	case g.IsBool(o):
+		spec.DType, value = core.Bool, []byte{0}
+		if o == g.True() {
+			value[0] = 1
+		}
+	case g.IsInt(o):
+		n, err := g.Int64(o)
+		if err != nil {
+			return l, nil, false
+		}
+		spec.DType, value = core.Int64, binary.LittleEndian.AppendUint64(nil, uint64(n))
+	case g.TypeName(o) == "float":
+		x, err := g.Float64(o)
+		if err != nil {
+			return l, nil, false
+		}
+		spec.DType, value = core.Float64, binary.LittleEndian.AppendUint64(nil, math.Float64bits(x))
+	default:
+		return l, nil, false
+	}
+	l, err := core.NewLayout(spec)
+	return l, value, err == nil
+}
+
+// mark marks the work that an array waits for; nil if there is none, or the framework knows better at any
+// time.
+func (p *Program) mark(g *py.GIL, o py.Object, f owner, r *reading) (*export.Mark, error) {
+	if r.array.Pointer == nil {
+		return nil, nil //nolint:nilnil // nothing to wait for
+	}
+	if s, ok := f.adapter.(Streamer); ok {
+		env, _, err := p.env(g, f.framework)
+		if err != nil {
+			return nil, err
+		}
+		stream, ok, err := s.CurrentStream(g, env, o)
+		if err != nil {
+			return nil, failure.About("inspect", "", f.name, err)
+		}
+		if ok {
+			return p.router.GPU().Mark(*r.array.Pointer, stream)
+		}
+	}
+	if r.sync == core.SyncStream {
+		return nil, nil //nolint:nilnil // the framework says when it is asked for the array
+	}
+	var mark *export.Mark
+	var err error
+	g.Unlocked(func() { mark, err = p.router.GPU().MarkAll(*r.array.Pointer) })
+	return mark, err
+}
+
+// Offers implements handoff.Offerer.
+func (p *Program) Offers(w *offers.Writer) {
+	p.published.Use(w)
+	if w == nil {
+		heap.CountForks(p.heap, nil)
+	} else {
+		heap.CountForks(p.heap, w.Forks())
+	}
+}
+
+// errLong says that a lease takes longer than those who wait for a mailbox should.
+var errLong = errors.New("this takes long")

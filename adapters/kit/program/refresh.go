@@ -1,0 +1,245 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda"
+	"github.com/ndbridge/ndbridge/internal/handoff"
+)
+
+// standing is a lease together with what it takes to look at its name again.
+type standing struct {
+	path  names.Path
+	req   core.Request
+	lease core.Lease
+	keys  []any       // of the memory that the lease stands on
+	copy  *kit.Copied // the copy that the lease stands on; nil: there is none, or not in host memory
+
+	publication *published.Publication // that was leased; nil: it was a variable
+	watch       *py.Watch              // nil: the object is read anew each time
+	array       kit.Array              // as it was read
+	direct      py.Copy                // how the copy is made again while the watch says that nothing has changed
+	pointer     *cuda.Pointer          // memory of a GPU, of which each look needs a fence of its own
+
+	// What had happened before the name was last read: forks, and changes of which names are published.
+	forks, changes atomic.Uint64
+}
+
+// leasing are the leases that stand. The zero value is ready.
+type leasing struct {
+	mu     sync.Mutex
+	leases map[core.LeaseID]*standing
+}
+
+func (l *leasing) add(s *standing) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.leases == nil {
+		l.leases = make(map[core.LeaseID]*standing)
+	}
+	l.leases[s.lease.ID] = s
+}
+
+func (l *leasing) get(id core.LeaseID) *standing {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leases[id]
+}
+
+func (l *leasing) remove(ids []core.LeaseID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range ids {
+		delete(l.leases, id)
+	}
+}
+
+// round is the memory of one call of Refreshes. All calls come from one goroutine.
+type round struct {
+	standing []*standing
+	checks   []py.Check
+	checked  []int // the leases that the checks are about
+}
+
+var (
+	_ handoff.Producer = (*Program)(nil)
+	_ handoff.Offerer  = (*Program)(nil)
+	_ core.Refresher   = (*Program)(nil)
+)
+
+// Refreshes implements handoff.Producer. Most leases cost no more than a look at their fingerprints: those are
+// all looked at in one call. What has changed, or has no fingerprint, is read anew, in another.
+func (p *Program) Refreshes(ctx context.Context, ids []core.LeaseID, only bool, results []handoff.Look) []handoff.Look {
+	first := len(results)
+	for range ids {
+		results = append(results, handoff.Look{})
+	}
+	looks, r := results[first:], &p.round
+	r.standing, r.checks, r.checked = r.standing[:0], r.checks[:0], r.checked[:0]
+	if p.state.Failed() != nil {
+		return results
+	}
+	forks, slow := p.published.Forks(), false
+	for i, id := range ids {
+		s := p.leasing.get(id)
+		r.standing = append(r.standing, s)
+		if s == nil || !p.quick(s, forks, only) {
+			slow = slow || s != nil
+			continue
+		}
+		r.checked = append(r.checked, i)
+		r.checks = append(r.checks, py.Check{Watch: s.watch, Copy: s.direct})
+	}
+	if len(r.checks) > 0 {
+		p.mailboxThread().Check(r.checks)
+	}
+	for n, i := range r.checked {
+		if r.checks[n].Same && p.unchanged(ids[i], r.standing[i], &looks[i]) {
+			r.standing[i] = nil
+			continue
+		}
+		slow = true
+	}
+	if slow {
+		p.readAgain(ctx, ids, only, looks)
+	}
+	clear(r.standing)
+	return results
+}
+
+// quick reports whether a fingerprint tells that a lease is as it was.
+func (p *Program) quick(s *standing, forks uint64, only bool) bool {
+	switch {
+	case s.watch == nil, s.lease.Route.Copied() && s.direct == (py.Copy{}) && !only:
+		return false
+	case s.lease.Route == core.RouteSharedHeap && s.forks.Load() != forks:
+		return false
+	case s.publication == nil:
+		return s.changes.Load() == p.published.Changes()
+	default:
+		return p.published.Current(s.path.String(), s.publication)
+	}
+}
+
+// unchanged answers about a lease whose fingerprint is the same. It reports false if there is no fence.
+func (p *Program) unchanged(id core.LeaseID, s *standing, look *handoff.Look) bool {
+	look.Status = handoff.Unchanged
+	if s.pointer == nil {
+		return true
+	}
+	fence, ok := p.refence(id, s.pointer)
+	if ok {
+		look.Status, look.Fence = handoff.Fenced, fence
+	}
+	return ok
+}
+
+// refence gives a lease on memory of a GPU a fence of now.
+func (p *Program) refence(id core.LeaseID, pointer *cuda.Pointer) (core.CUDAWord, bool) {
+	memory, ok := p.router.Refence(pointer)
+	if !ok {
+		return core.CUDAWord{}, false
+	}
+	fence, ok := p.leases.Refence(id, memory)
+	word, isWord := fence.(core.CUDAWord)
+	return word, ok && isWord
+}
+
+// readAgain answers about the leases of the round that are left. What takes long is left to gRPC.
+func (p *Program) readAgain(ctx context.Context, ids []core.LeaseID, only bool, looks []handoff.Look) {
+	_ = p.mailboxThread().Do(func(g *py.GIL) error { // it fails if the interpreter ends
+		for i, s := range p.round.standing {
+			if s == nil {
+				continue
+			}
+			_ = g.Nested(func() error { // an error is for gRPC, too
+				if p.copyAgain(ctx, g, s) {
+					looks[i].Status = handoff.Unchanged
+					return nil
+				}
+				l, changed, err := p.grant(ctx, g, s.path, s.req, s, true)
+				looks[i] = p.lookOf(l, changed, only, err)
+				return err
+			})
+		}
+		return nil
+	})
+}
+
+// copyAgain copies an array again whose fingerprint is as it was. The GIL is held, so it is still there.
+func (p *Program) copyAgain(ctx context.Context, g *py.GIL, s *standing) bool {
+	if s.copy == nil || s.watch == nil || !p.quick(s, 0, true) || !g.Same(s.watch) {
+		return false
+	}
+	ok, err := s.copy.Again(ctx, s.array)
+	return ok && err == nil
+}
+
+// lookOf says what became of a lease that was read anew.
+func (p *Program) lookOf(l core.Lease, changed, only bool, err error) handoff.Look {
+	word, fenced := l.Fence.(core.CUDAWord)
+	switch {
+	case err != nil:
+		return handoff.Look{}
+	case changed && only:
+		_ = p.Release(context.Background(), l.ID) // it was not asked for
+		return handoff.Look{Status: handoff.Changed}
+	case changed:
+		return handoff.Look{Status: handoff.Changed, Lease: l}
+	case fenced:
+		return handoff.Look{Status: handoff.Fenced, Fence: word}
+	default:
+		return handoff.Look{Status: handoff.Unchanged}
+	}
+}
+
+// Refresh implements core.Refresher. A name that is not there is waited for, as by Lease.
+func (p *Program) Refresh(ctx context.Context, id core.LeaseID) (l core.Lease, changed bool, err error) {
+	s := p.leasing.get(id)
+	if s == nil {
+		return l, false, &core.Error{Op: "refresh", Kind: core.ErrUnsupported, Err: errors.New("the lease does not stand")}
+	}
+	return p.lease(ctx, "refresh", s.path, s.req, s)
+}
+
+// Leases implements handoff.Producer.
+func (p *Program) Leases(ctx context.Context, wanted []string, req core.Request, results []handoff.Look) []handoff.Look {
+	first := len(results)
+	for range wanted {
+		results = append(results, handoff.Look{})
+	}
+	if p.state.Failed() != nil {
+		return results
+	}
+	_ = p.mailboxThread().Do(func(g *py.GIL) error { // it fails if the interpreter ends
+		for i, name := range wanted {
+			_ = g.Nested(func() error { // an error is for gRPC
+				path, err := names.Parse(name)
+				if err != nil {
+					return err
+				}
+				l, _, err := p.grant(ctx, g, path, req, nil, true)
+				results[first+i] = p.lookOf(l, true, false, err)
+				return err
+			})
+		}
+		return nil
+	})
+	return results
+}
+
+// mailboxThread is the thread of the goroutine that the mailbox's calls come from.
+func (p *Program) mailboxThread() *py.Thread {
+	if p.thread == nil {
+		p.thread = p.interp.Thread()
+	}
+	return p.thread
+}

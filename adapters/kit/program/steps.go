@@ -1,0 +1,96 @@
+package program
+
+import (
+	"github.com/ndbridge/ndbridge/adapters/kit/program/lookup"
+	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+)
+
+// steps says how the program's global variables lead to what a path leads to, without running code of the
+// program's. ok is false if they do not.
+func (p *Program) steps(g *py.GIL, path names.Path) (steps []py.Step, ok bool, err error) {
+	if len(path.Steps)+1 > py.MaxSteps || p.published.Has(path.Root) {
+		return nil, false, nil
+	}
+	o, err := lookup.Globals(g)
+	if err != nil {
+		return nil, false, err
+	}
+	key, err := g.NewKey(path.Root)
+	if err != nil {
+		return nil, false, err
+	}
+	steps = append(steps, py.Step{Kind: py.StepKey, Class: g.Type(o), Key: key})
+	for _, s := range path.Steps {
+		if o, ok = g.Follow(o, steps[len(steps)-1]); !ok {
+			return nil, false, nil
+		}
+		step, ok, err := p.step(g, o, s)
+		if !ok || err != nil {
+			return nil, false, err
+		}
+		steps = append(steps, step)
+	}
+	return steps, true, nil
+}
+
+// step is one of them, from o on.
+func (p *Program) step(g *py.GIL, o py.Object, s names.Step) (step py.Step, ok bool, err error) {
+	step = py.Step{Class: g.Type(o)}
+	if s.Kind == names.Item {
+		step.Index = int(s.Item)
+		step.Key, err = g.NewInt(s.Item)
+	} else {
+		step.Key, err = g.NewKey(s.Text)
+	}
+	if err != nil {
+		return step, false, err
+	}
+	exact := g.ExactType(o)
+	switch {
+	case s.Kind == names.Attr && exact == "module":
+		step.Kind = py.StepGlobal
+	case s.Kind == names.Attr:
+		generic, err := g.GenericAttributes(o)
+		if err != nil {
+			return step, false, err
+		}
+		if framework, ok, err := p.follow(g, o, s, step); ok || err != nil {
+			return framework, ok && generic, err
+		}
+		step.Kind = py.StepAttribute
+		return step, generic, nil
+	case exact == "dict":
+		step.Kind = py.StepKey
+	case s.Kind == names.Item && (exact == "list" || exact == "tuple"):
+		step.Kind = py.StepIndex
+	default:
+		return p.follow(g, o, s, step)
+	}
+	return step, true, nil
+}
+
+// follow asks the adapters, whose frameworks have containers.
+func (p *Program) follow(g *py.GIL, o py.Object, s names.Step, step py.Step) (py.Step, bool, error) {
+	for _, f := range p.frameworks {
+		a, ok := f.adapter.(Follower)
+		if !ok {
+			continue
+		}
+		env, ok, err := p.env(g, f)
+		if err != nil {
+			return step, false, err
+		}
+		if !ok {
+			continue
+		}
+		if found, ok, err := a.Follow(g, env, o, s); ok || err != nil {
+			found.Class = step.Class
+			if found.Key == 0 {
+				found.Key = step.Key
+			}
+			return found, ok, err
+		}
+	}
+	return step, false, nil
+}

@@ -1,0 +1,72 @@
+// Fingerprints: whether a name still leads to the array that it led to, for many names in one call. What is
+// compared is a row of words, so that to take a fingerprint and to compare with one are the same code.
+#ifndef NDBRIDGE_FINGERPRINT_H
+#define NDBRIDGE_FINGERPRINT_H
+
+#include "capi.h"
+
+enum { NDPY_MARKS = 5, NDPY_WORDS = 96, NDPY_STEPS = 12, NDPY_REGISTRIES = 3 };
+
+// What an object is recognised by. What is 0 does not count.
+typedef struct {
+	ndpy type;                // its exact type
+	int itself;               // it is that very object
+	uint32_t data;            // where its struct has the pointer to its elements, and if so:
+	uint32_t rank, shape, strides; // the number of its axes (an int), and two arrays of so many intptr_t
+	uint32_t object, flags;   // a PyObject *, and an int
+	uintptr_t tensor;         // an int (*)(PyObject *, DLTensor *) of DLPack
+	ndpy attributes[NDPY_MARKS], methods[NDPY_MARKS]; // str: what they give lives forever, as True does
+	ndpy numbers[NDPY_MARKS][2]; // str: attributes, or attributes of those, that are an int or a tuple of them
+} ndpy_marks;
+
+// How one object leads to another without running code of the program's. Each kind demands a type, exactly.
+enum ndpy_step_kind {
+	NDPY_ATTRIBUTE = 1, // in the object's own __dict__; its class has no attribute of that name
+	NDPY_GLOBAL,        // in the dict of a module
+	NDPY_KEY,           // item of a dict
+	NDPY_INDEX,         // item of a list or a tuple
+	NDPY_REGISTERED,    // as NDPY_ATTRIBUTE, or else in the first of the registries, dicts in its __dict__, that has it
+};
+
+typedef struct {
+	int kind;
+	ndpy type; // of the object that is asked
+	ndpy key;  // a str, or any key
+	ptrdiff_t index;
+	ndpy registries[NDPY_REGISTRIES]; // str
+} ndpy_step;
+
+typedef struct {
+	int dead;  // its references were given back: the GIL guards this
+	ndpy base; // where the steps begin; 0: the global variables of __main__, a dict
+	int count; // of the steps
+	ndpy_step steps[NDPY_STEPS];
+	ndpy_marks marks;
+	size_t length; // of the fingerprint
+	uint64_t words[NDPY_WORDS];
+} ndpy_watch;
+
+// What a step leads to from o: a new reference, or 0 without an error.
+ndpy ndpy_follow(ndpy o, const ndpy_step *s);
+
+// Takes the fingerprint of o, to which the steps must lead. Gives 0 if o has none, never an error.
+int ndpy_watch_begin(ndpy_watch *w, ndpy o);
+
+// Whether the steps lead to the same object, or to one with the same fingerprint.
+int ndpy_watch_same(const ndpy_watch *w);
+
+// A watch by its address, and what is to be copied if it is the same: size bytes from memory that the object
+// itself owns. No addresses of Go's may be written to.
+typedef struct {
+	uintptr_t watch, from, to;
+	size_t size;
+	int same; // the result
+} ndpy_check;
+
+// Takes the GIL on this thread and does all checks. Once *shut is not 0, nothing of Python is touched.
+void ndpy_check_all(uintptr_t state, const uint32_t *shut, ndpy_check *checks, size_t n);
+
+// Whether o differs from what is watched in nothing but the first word of its fingerprint, where its elements lie.
+int ndpy_watch_moved(const ndpy_watch *w, ndpy o, uint64_t *data);
+
+#endif

@@ -1,0 +1,298 @@
+package py
+
+// #include "fingerprint.h"
+import "C"
+
+import (
+	"runtime"
+	"strings"
+	"unsafe"
+)
+
+// Marks says by what an object is recognised, with as little work as that takes. What is zero does not
+// count.
+type Marks struct {
+	Class  Object      // its type, exactly; always set
+	Itself bool        // it is that very object
+	Struct StructMarks // where its C struct describes an array
+	Tensor uintptr     // int (*)(PyObject *, DLTensor *): DLPack's function that describes it without export
+
+	// Attributes and Methods without arguments give objects that are never freed, such as True, and are told
+	// apart by identity. There are at most [MaxMarks] of each.
+	Attributes, Methods []string
+	// Numbers are attributes, or attributes of those after a dot, that are an int or a tuple of ints. There
+	// are at most [MaxMarks], and none beside a struct.
+	Numbers []string
+}
+
+// StructMarks are the offsets in an object's C struct of what describes an array, in a Python whose objects
+// begin with two words; in others there are no such marks.
+type StructMarks struct {
+	Data           uint32 // the pointer to its elements; 0: there is no such struct
+	Rank           uint32 // an int
+	Shape, Strides uint32 // pointers to as many intptr_t
+	Object         uint32 // a PyObject *
+	Flags          uint32 // an int
+	Owned          int    // the bits of the flags that say that the object owns its memory
+}
+
+// MaxMarks bounds the attributes, and the methods, by which an object is recognised.
+const MaxMarks = C.NDPY_MARKS
+
+// Step is how one object leads to another without running code of the program's.
+type Step struct {
+	Kind       StepKind
+	Class      Object   // of the object that is asked, exactly
+	Key        Object   // a str for attributes and globals; for items the key
+	Index      int      // of StepIndex
+	Registries []string // of StepRegistered
+}
+
+// StepKind says how an object is asked.
+type StepKind int
+
+// The kinds.
+const (
+	StepAttribute  StepKind = C.NDPY_ATTRIBUTE  // o.__dict__[key], where the class has no such attribute
+	StepGlobal     StepKind = C.NDPY_GLOBAL     // a module's global variable
+	StepKey        StepKind = C.NDPY_KEY        // a dict's item
+	StepIndex      StepKind = C.NDPY_INDEX      // a list's or a tuple's item
+	StepRegistered StepKind = C.NDPY_REGISTERED // as StepAttribute, or else in the first of the registries, dicts in o.__dict__, that has it
+)
+
+// MaxSteps and maxRegistries bound what a Watch can hold.
+const (
+	MaxSteps      = C.NDPY_STEPS
+	maxRegistries = C.NDPY_REGISTRIES
+)
+
+// Thread is an OS thread of the caller's that enters Python again and again. What Python has to know of
+// it is made once. All calls come from the goroutine that is locked to that thread.
+type Thread struct {
+	interp *Interp
+	state  threadState
+	checks []C.ndpy_check // memory of Check
+}
+
+// Thread makes the calling goroutine's OS thread, to which it stays locked, one that can enter Python.
+func (i *Interp) Thread() *Thread { return &Thread{interp: i} }
+
+// Do runs f with the GIL held, on this thread, as [Interp.Do] does on another: without a hop, but it waits
+// for the GIL for as long as that takes. After Shut the error wraps [core.ErrUnavailable]. Any other error
+// is f's own.
+func (t *Thread) Do(f func(g *GIL) error) error { return t.interp.on(&t.state, nil, f) }
+
+// Watch is a name that led to an array, and that array's fingerprint: what shows that it is what it was. It
+// holds references until Drop.
+type Watch struct {
+	marks Marks
+	c     *C.ndpy_watch // memory of Go's without pointers of Go's
+	held  []Object
+}
+
+// Watch begins to watch what the steps lead to from base, or, if that is 0, from the dict of the program's
+// global variables. ok is false if they do not lead to o, or if o does not have the marks. base must live as
+// long as the watch.
+func (g *GIL) Watch(base Object, steps []Step, marks *Marks, o Object) (w *Watch, ok bool, err error) {
+	if len(steps) > MaxSteps || marks.Struct != (StructMarks{}) && !g.interp.usual {
+		return nil, false, nil
+	}
+	c := &C.ndpy_watch{base: C.ndpy(base), count: C.int(len(steps)), marks: C.ndpy_marks{
+		_type:   C.ndpy(marks.Class),
+		data:    C.uint32_t(marks.Struct.Data),
+		rank:    C.uint32_t(marks.Struct.Rank),
+		shape:   C.uint32_t(marks.Struct.Shape),
+		object:  C.uint32_t(marks.Struct.Object),
+		flags:   C.uint32_t(marks.Struct.Flags),
+		strides: C.uint32_t(marks.Struct.Strides),
+		tensor:  C.uintptr_t(marks.Tensor),
+	}}
+	w = &Watch{marks: *marks, c: c}
+	if marks.Itself {
+		c.marks.itself = 1
+	}
+	for _, names := range []struct {
+		to   []C.ndpy
+		from []string
+	}{{c.marks.attributes[:], marks.Attributes}, {c.marks.methods[:], marks.Methods}} {
+		if err := g.intern(names.to, names.from); err != nil {
+			return nil, false, err
+		}
+	}
+	for i, path := range marks.Numbers {
+		if err := g.intern(c.marks.numbers[i][:], strings.SplitN(path, ".", 2)); err != nil {
+			return nil, false, err
+		}
+	}
+	for i, s := range steps {
+		if err := g.fillStep(&c.steps[i], s); err != nil {
+			return nil, false, err
+		}
+	}
+	if C.ndpy_watch_begin(c, C.ndpy(o)) == 0 {
+		return nil, false, nil
+	}
+	w.hold(g, steps, o)
+	return w, true, nil
+}
+
+// hold takes references to all that is compared by its address.
+func (w *Watch) hold(g *GIL, steps []Step, o Object) {
+	w.held = append(w.held, w.marks.Class)
+	for _, s := range steps {
+		w.held = append(w.held, s.Class, s.Key)
+	}
+	if w.marks.Itself {
+		w.held = append(w.held, o)
+	}
+	w.held = append(w.held, w.object())
+	for _, o := range w.held {
+		if o != 0 {
+			g.Keep(o)
+		}
+	}
+}
+
+// Drop ends the watch, which says of nothing that it is the same from then on. It is called once.
+func (w *Watch) Drop(g *GIL) {
+	w.c.dead = 1
+	for _, o := range w.held {
+		if o != 0 {
+			g.Drop(o)
+		}
+	}
+}
+
+// Follow gives what a step leads to from o, or false.
+func (g *GIL) Follow(o Object, s Step) (Object, bool) {
+	var c C.ndpy_step
+	if g.fillStep(&c, s) != nil {
+		return 0, false
+	}
+	next := Object(C.ndpy_follow(C.ndpy(o), &c))
+	if next == 0 {
+		return 0, false
+	}
+	return g.own(next), true
+}
+
+func (g *GIL) fillStep(to *C.ndpy_step, s Step) error {
+	to.kind, to._type, to.key, to.index = C.int(s.Kind), C.ndpy(s.Class), C.ndpy(s.Key), C.ptrdiff_t(s.Index)
+	return g.intern(to.registries[:], s.Registries)
+}
+
+func (g *GIL) intern(to []C.ndpy, names []string) error {
+	for i, name := range names {
+		o, err := g.Interned(name)
+		if err != nil {
+			return err
+		}
+		to[i] = C.ndpy(o)
+	}
+	return nil
+}
+
+// Same reports whether the name leads to what it led to.
+func (g *GIL) Same(w *Watch) bool { return C.ndpy_watch_same(w.c) != 0 }
+
+// Owned reports whether the struct says that the object owns its memory.
+func (w *Watch) Owned() bool {
+	bits := w.marks.Struct.Owned
+	return bits != 0 && int(w.c.words[w.fromEnd()+1])&bits == bits
+}
+
+// Itself reports whether only the very object is the same.
+func (w *Watch) Itself() bool { return w.marks.Itself }
+
+// fromEnd is where the words of the struct's object and flags begin.
+func (w *Watch) fromEnd() int {
+	return int(w.c.length) - 2 - len(w.marks.Attributes) - len(w.marks.Methods)
+}
+
+// object gives the object that was found in the struct, or 0.
+func (w *Watch) object() Object {
+	if w.marks.Struct.Object == 0 {
+		return 0
+	}
+	return Object(w.c.words[w.fromEnd()])
+}
+
+// Describes reports whether an array that was seen, if one was, is this one, of which a protocol has told:
+// a struct may be another than it is taken for. Strides are in bytes.
+func (w *Watch) Describes(addr uintptr, shape, strides []int, itemSize int) bool {
+	if w.marks.Struct.Data == 0 && w.marks.Tensor == 0 {
+		return true
+	}
+	words, unit := w.c.words[:w.c.length], 1
+	if w.marks.Itself {
+		words = words[1:]
+	}
+	if w.marks.Tensor != 0 {
+		unit = itemSize
+	}
+	rank := len(shape)
+	if words[0] != C.uint64_t(addr) || words[1] != C.uint64_t(rank) {
+		return false
+	}
+	for axis, n := range shape {
+		stride := int(words[2+rank+axis]) * unit
+		if int(words[2+axis]) != n || n > 1 && stride != strides[axis] {
+			return false
+		}
+	}
+	return true
+}
+
+// Moved begins to watch o if it differs from the watched object in nothing but where its elements lie, and
+// says where that is. It is for objects with a struct, which are watched without steps.
+func (g *GIL) Moved(w *Watch, o Object) (next *Watch, addr uintptr, ok bool) {
+	var to C.uint64_t
+	if w.marks.Struct.Data == 0 || w.c.count != 0 || C.ndpy_watch_moved(w.c, C.ndpy(o), &to) == 0 {
+		return nil, 0, false
+	}
+	c := *w.c
+	c.base, c.words[0] = C.ndpy(o), to
+	next = &Watch{marks: w.marks, c: &c}
+	next.hold(g, nil, o)
+	return next, uintptr(to), true
+}
+
+// Check is what is asked of one watch, and the answer.
+type Check struct {
+	Watch *Watch
+	Copy  Copy
+	Same  bool // the answer
+}
+
+// Copy is memory to be copied if what is watched is the same: from memory that the object itself owns, so that
+// it is there as long as the object is, to memory that is not Go's. The zero value is none.
+type Copy struct{ From, To, Size uintptr }
+
+// Check is [GIL.Same] of many watches, on a thread of the caller's, with one hold of the GIL, in which it also
+// copies. After Shut nothing is the same.
+func (t *Thread) Check(checks []Check) {
+	for i := range checks {
+		checks[i].Same = false
+	}
+	if t.state.p == 0 || !t.interp.enter() {
+		return
+	}
+	defer t.interp.exit()
+	t.checks = t.checks[:0]
+	for _, c := range checks {
+		t.checks = append(t.checks, C.ndpy_check{
+			watch: C.uintptr_t(uintptr(unsafe.Pointer(c.Watch.c))), from: C.uintptr_t(c.Copy.From),
+			to: C.uintptr_t(c.Copy.To), size: C.size_t(c.Copy.Size),
+		})
+	}
+	C.ndpy_check_all(t.state.p, (*C.uint32_t)(unsafe.Pointer(t.interp.ending)), unsafe.SliceData(t.checks), C.size_t(len(checks)))
+	runtime.KeepAlive(checks)
+	for i, c := range t.checks {
+		checks[i].Same = c.same != 0
+	}
+}
+
+func capiNewInterned(s string) Object {
+	p, n := chars(s)
+	return Object(C.ndpy_new_interned(p, n))
+}

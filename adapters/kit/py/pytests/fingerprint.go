@@ -1,0 +1,291 @@
+package main
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+)
+
+// marked has a class whose objects can be told apart in some ways.
+var marked = []string{
+	"class A:",
+	"    flag, other = True, False",
+	"    number, numbers, text = 3, (1, -2, 1 << 47), 'x'",
+	"    @property",
+	"    def part(self): return self",
+	"    def method(self): return self.flag",
+	"    @property",
+	"    def bad(self): raise ValueError('bad')",
+	"class B(A): pass",
+	"a, large, mixed = A(), A(), A()",
+	"large.number = 1 << 64",
+	"mixed.numbers = (1, 'x')",
+	"holder = {'it': a}",
+}
+
+// holder is a step to what is under the key "it" of a dict, which changes in the tests.
+func (p *python) holder() (base py.Object, steps []py.Step) {
+	base = p.eval("holder")
+	return base, []py.Step{{Kind: py.StepKey, Class: p.Type(base), Key: p.must(p.NewKey("it"))}}
+}
+
+// watch watches what is in the holder, which must be possible.
+func (p *python) watch(t *testing.T, marks py.Marks) *py.Watch {
+	t.Helper()
+	base, steps := p.holder()
+	w, ok, err := p.Watch(base, steps, &marks, p.eval("holder['it']"))
+	if !ok || err != nil {
+		t.Fatalf("Watch = %v, %v", ok, err)
+	}
+	return w
+}
+
+func (l *library) testFingerprint(t *testing.T) {
+	l.do(t, func(p *python) {
+		p.exec(marked...)
+		class := p.eval("A")
+		for name, marks := range map[string]py.Marks{
+			"an attribute": {Class: class, Attributes: []string{"other", "flag"}},
+			"a method":     {Class: class, Methods: []string{"method"}},
+			"numbers":      {Class: class, Numbers: []string{"number", "numbers", "part.numbers", "part.flag"}},
+			"both":         {Class: class, Itself: true, Attributes: []string{"flag"}, Methods: []string{"method"}},
+		} {
+			p.exec("a.flag = True", "holder['it'] = a")
+			w := p.watch(t, marks)
+			if !p.Same(w) {
+				t.Errorf("%s: not what it was", name)
+			}
+			if p.exec("holder['it'] = A()"); p.Same(w) != !marks.Itself {
+				t.Errorf("%s: another object is the same: %v", name, marks.Itself)
+			}
+			for _, other := range []string{"B()", "1", "None", "A"} {
+				if p.exec("holder['it'] = " + other); p.Same(w) {
+					t.Errorf("%s: %s is what an A was", name, other)
+				}
+			}
+			if p.exec("holder['it'] = a", "a.flag = False"); p.Same(w) {
+				t.Errorf("%s: a change went unseen", name)
+			}
+			if !w.Describes(0, nil, nil, 0) || w.Owned() {
+				t.Errorf("%s: an array was seen where none was looked for", name)
+			}
+			p.exec("a.flag = True")
+			if w.Drop(p.GIL); p.Same(w) {
+				t.Errorf("%s: the same after Drop", name)
+			}
+		}
+	})
+}
+
+// testFingerprintOfNumbers: numbers are told apart by their value.
+func (l *library) testFingerprintOfNumbers(t *testing.T) {
+	l.do(t, func(p *python) {
+		p.exec(marked...)
+		w := p.watch(t, py.Marks{Class: p.eval("A"), Numbers: []string{"number", "part.numbers"}})
+		defer w.Drop(p.GIL)
+		for change, same := range map[string]bool{
+			"a.number, a.numbers = 3, (1, -2, 1 << 47)":    true,
+			"a.number, a.numbers = 4, (1, -2, 1 << 47)":    false,
+			"a.number, a.numbers = 3, (1, -3, 1 << 47)":    false,
+			"a.number, a.numbers = 3, (1, -2)":             false,
+			"a.number, a.numbers = 3, (1, -2, 1 << 47, 0)": false,
+			"a.number, a.numbers = 3, ()":                  false,
+			"a.number, a.numbers = 3, [1, -2, 1 << 47]":    false,
+			"a.number, a.numbers = 3, None":                false,
+		} {
+			if p.exec(change); p.Same(w) != same {
+				t.Errorf("after %s: the same: %v, want %v", change, !same, same)
+			}
+		}
+	})
+}
+
+// testFingerprintRefused: what has no fingerprint is not watched, and leaves no exception behind.
+func (l *library) testFingerprintRefused(t *testing.T) {
+	l.do(t, func(p *python) {
+		p.exec(marked...)
+		class := p.eval("A")
+		for name, tt := range map[string]struct {
+			object string
+			marks  py.Marks
+		}{
+			"of a class made from it":   {"B()", py.Marks{Class: class}},
+			"an attribute that fails":   {"a", py.Marks{Class: class, Attributes: []string{"flag", "bad"}}},
+			"an attribute it lacks":     {"a", py.Marks{Class: class, Attributes: []string{"missing"}}},
+			"a method it lacks":         {"a", py.Marks{Class: class, Methods: []string{"missing"}}},
+			"an attribute of no number": {"a", py.Marks{Class: class, Numbers: []string{"text"}}},
+			"one too large":             {"large", py.Marks{Class: class, Numbers: []string{"number"}}},
+			"a tuple of other things":   {"mixed", py.Marks{Class: class, Numbers: []string{"numbers"}}},
+			"a part it lacks":           {"a", py.Marks{Class: class, Numbers: []string{"part.missing"}}},
+			"no method":                 {"a", py.Marks{Class: class, Methods: []string{"flag"}}},
+		} {
+			p.exec("holder['it'] = " + tt.object)
+			base, steps := p.holder()
+			if _, ok, err := p.Watch(base, steps, &tt.marks, p.eval("holder['it']")); ok || err != nil {
+				t.Errorf("%s: %v, %v", name, ok, err)
+			}
+			if _, err := p.Import("sys"); err != nil {
+				t.Errorf("%s: afterwards %v", name, err)
+			}
+		}
+		p.exec("holder['it'] = a")
+		base, steps := p.holder()
+		if _, ok, err := p.Watch(base, steps, &py.Marks{Class: class}, p.eval("large")); ok || err != nil {
+			t.Errorf("what the steps do not lead to: %v, %v", ok, err)
+		}
+	})
+}
+
+// testSteps follows each kind of step to what it leads to, sees when it leads elsewhere, and runs no code of the
+// program's.
+func (l *library) testSteps(t *testing.T) {
+	l.do(t, func(p *python) {
+		p.exec(
+			"import types",
+			"ran = []",
+			"class Plain: pass",
+			"class Loud(Plain):",
+			"    def __getattr__(self, name): ran.append(name); raise AttributeError(name)",
+			"class Hidden(Plain):",
+			"    @property",
+			"    def x(self): ran.append('x'); return self.__dict__['x']",
+			"class Keeper(dict):",
+			"    def __getitem__(self, key): ran.append(key); return 1",
+			"m = types.ModuleType('m'); m.x = 'module'",
+			"plain, loud, hidden = Plain(), Loud(), Hidden()",
+			"plain.x, loud.x, hidden.__dict__['x'] = 'plain', 'loud', 'hidden'",
+			"class Registry: pass",
+			"r = Registry(); r.first, r.second = {'x': 'first'}, {'x': 'second', 'y': 'other'}",
+			"d, s, u = {'x': 'dict', 3: 'three'}, ['zero', 'one'], ('zero', 'one')",
+		)
+		registries := []string{"first", "second"}
+		for name, tt := range map[string]struct {
+			object, want string
+			step         py.Step
+			change       string // after which the step leads elsewhere
+		}{
+			"an attribute":        {"plain", "plain", py.Step{Kind: py.StepAttribute}, "del plain.x"},
+			"with a hook":         {"loud", "loud", py.Step{Kind: py.StepAttribute}, "del loud.x"},
+			"a property":          {"hidden", "", py.Step{Kind: py.StepAttribute}, ""},
+			"of a changed class":  {"plain", "plain", py.Step{Kind: py.StepAttribute}, "Plain.x = property(lambda self: ran.append(1))"},
+			"a module":            {"m", "module", py.Step{Kind: py.StepGlobal}, "del m.x"},
+			"a dict":              {"d", "dict", py.Step{Kind: py.StepKey}, "del d['x']"},
+			"a dict's number":     {"d", "three", py.Step{Kind: py.StepKey, Key: p.must(p.NewInt(3))}, "d.clear()"},
+			"a list":              {"s", "one", py.Step{Kind: py.StepIndex, Index: 1}, "s.pop()"},
+			"a list from its end": {"s", "zero", py.Step{Kind: py.StepIndex, Index: -2}, "s.pop()"},
+			"too far":             {"s", "", py.Step{Kind: py.StepIndex, Index: 2}, ""},
+			"a tuple":             {"u", "one", py.Step{Kind: py.StepIndex, Index: -1}, ""},
+			"a registry":          {"r", "first", py.Step{Kind: py.StepRegistered, Registries: registries}, "r.first.clear(); r.second.clear()"},
+			"a later registry": {"r", "other", py.Step{
+				Kind: py.StepRegistered, Registries: registries, Key: p.must(p.NewKey("y")),
+			}, "r.y = 'own'"},
+		} {
+			o := p.eval(tt.object)
+			tt.step.Class = p.Type(o)
+			if tt.step.Key == 0 {
+				tt.step.Key = p.must(p.NewKey("x"))
+			}
+			got, ok := p.Follow(o, tt.step)
+			if ok != (tt.want != "") || ok && p.text(got) != tt.want {
+				t.Errorf("%s leads to %v, want %q", name, ok, tt.want)
+			}
+			if tt.change == "" {
+				continue
+			}
+			p.exec(tt.change)
+			if again, ok := p.Follow(o, tt.step); ok && again == got {
+				t.Errorf("%s leads there after %s", name, tt.change)
+			}
+			p.exec("if 'x' in Plain.__dict__: del Plain.x", "r.__dict__.pop('y', None)",
+				"plain.x, loud.x, m.x = 'plain', 'loud', 'module'", "d.update({'x': 'dict', 3: 'three'})",
+				"s[:] = ['zero', 'one']", "r.first['x'], r.second['y'] = 'first', 'other'")
+		}
+		if n, err := p.Len(p.eval("ran")); err != nil || n != 0 {
+			t.Errorf("code of the program's has run %d times, %v", n, err)
+		}
+		if _, ok := p.Follow(p.eval("Keeper(x=2)"), py.Step{Kind: py.StepKey, Class: p.Type(p.eval("d")), Key: p.must(p.NewKey("x"))}); ok {
+			t.Error("a class made from dict was taken for a dict")
+		}
+	})
+}
+
+func (p *python) text(o py.Object) string {
+	text, err := p.Text(o)
+	if err != nil {
+		p.Error(err)
+	}
+	return text
+}
+
+// testGlobals looks at what a global variable leads to, from a thread of the caller's.
+func (l *library) testGlobals(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	thread := l.interp.Thread()
+	var w *py.Watch
+	references := func() (n int64) {
+		l.do(t, func(p *python) { n = p.references(p.global("watched")) })
+		return n
+	}
+	set := func(value string) {
+		t.Helper()
+		l.do(t, func(p *python) {
+			p.exec(marked...)
+			if err := p.setattr(p.must(p.Main()), "watched", p.eval(value)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	same := func() bool {
+		checks := []py.Check{{Watch: w}, {Watch: w}}
+		thread.Check(checks)
+		if checks[0].Same != checks[1].Same {
+			t.Error("one watch gave two answers")
+		}
+		return checks[0].Same
+	}
+	set("a")
+	before := references()
+	err := thread.Do(func(g *py.GIL) (err error) {
+		p := &python{T: t, GIL: g}
+		key := p.must(g.NewKey("watched"))
+		o := p.global("watched")
+		globals := p.must(g.Attr(p.must(g.Main()), "__dict__"))
+		steps := []py.Step{{Kind: py.StepKey, Class: g.Type(globals), Key: key}}
+		var ok bool
+		w, ok, err = g.Watch(0, steps, &py.Marks{Class: g.Type(o), Attributes: []string{"flag"}}, o)
+		if !ok {
+			t.Error("it is not watched")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		if !same() {
+			t.Fatal("the variable is not what it was")
+		}
+	}
+	if after := references(); after != before {
+		t.Errorf("%d references, want %d", after, before)
+	}
+	for _, value := range []string{"B()", "None"} {
+		if set(value); same() {
+			t.Errorf("%s is what it was", value)
+		}
+	}
+	l.do(t, func(p *python) {
+		_, err := p.Call(p.builtin("delattr"), []py.Object{p.must(p.Main()), p.must(p.NewStr("watched"))}, nil)
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	if same() {
+		t.Error("what is not there is what it was")
+	}
+	l.do(t, func(p *python) { w.Drop(p.GIL) }) // and no exception is left behind
+}
+
+func (p *python) global(name string) py.Object { return p.must(p.Attr(p.must(p.Main()), name)) }

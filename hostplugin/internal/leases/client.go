@@ -1,0 +1,301 @@
+// Package leases makes views of what a program leases, looks at them again, and gives the leases back: through
+// the table of offers and the mailbox in shared memory where they have the answer, and by gRPC otherwise.
+package leases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+	"weak"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cuda"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/gpus"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/segments"
+	"github.com/ndbridge/ndbridge/internal/handoff"
+	"github.com/ndbridge/ndbridge/internal/offers"
+)
+
+// liveWait bounds how long Live asks the program.
+const liveWait = 20 * time.Millisecond
+
+// Program is the way to a program by gRPC.
+type Program interface {
+	core.Refresher
+	Lease(ctx context.Context, name string, req core.Request) (core.Lease, error)
+	Release(ctx context.Context, ids ...core.LeaseID) error
+}
+
+// Options are what a client stands on.
+type Options struct {
+	Program  Program
+	Handoff  *handoff.Client // nil: there is no shared memory
+	Segments *segments.Cache
+	GPU      *cuda.Importer
+	GPUs     []core.UUID // those that the program knows the host to have
+	Spin     time.Duration
+	Gone     <-chan struct{} // closed when the program is gone
+	// Stale is called once for each view that turns out not to be live any more, with its name and why.
+	Stale func(name string, why Staleness)
+}
+
+// Staleness says why a view is not live any more.
+type Staleness string
+
+// The reasons.
+const (
+	StaleFork    Staleness = "the program has forked, which made the memory that existed then private to it"
+	StaleRebound Staleness = "the name leads to other memory now"
+)
+
+// Client takes leases of one program. All methods are safe for concurrent use.
+type Client struct {
+	Options
+	releases *releases
+
+	mu     sync.Mutex
+	closed bool
+	leases map[*Lease]struct{}
+	ids    map[core.LeaseID]struct{} // of those that have one
+}
+
+// Source is a name to ask for. It may be used by several goroutines at once.
+type Source struct {
+	Name     string
+	template atomic.Pointer[template] // of what was offered last under the name
+	absent   atomic.Uint64            // the table's Names, plus 1, when the name was not in it
+}
+
+// Lease is a lease that stands, or an offer that was taken: the lender of a view.
+type Lease struct {
+	client *Client
+	source *Source
+	req    core.Request
+	id     core.LeaseID // 0 for an offer
+	hold   offers.Hold  // of an offer
+	memory core.Memory
+	view   weak.Pointer[core.View]
+
+	publication uint64 // that was leased; 0: none, or none that the table tells of
+	forks       uint64 // the table's Forks before the lease was granted; 0: nobody counts them
+	heap        bool   // a fork takes the memory away
+	fixed       bool   // the table tells all changes: of offered memory
+	onGPU       bool   // the GPU's importer gives the lease back
+	stale       atomic.Bool
+}
+
+// New makes a client. It must be closed.
+func New(o Options) *Client {
+	c := &Client{Options: o, leases: make(map[*Lease]struct{}), ids: make(map[core.LeaseID]struct{})}
+	c.releases = newReleases(c.giveBack)
+	return c
+}
+
+// View takes a view of what a name means.
+func (c *Client) View(ctx context.Context, s *Source, req core.Request) (*core.View, error) {
+	if v, err := c.takeOffer(ctx, s, req); v != nil || err != nil {
+		return v, err
+	}
+	var results [1]handoff.Look
+	forks := c.forks()
+	if c.askAll(ctx, []string{s.Name}, req, results[:]) == nil && results[0].Status == handoff.Changed {
+		return c.open(ctx, s, req, results[0].Lease, forks)
+	}
+	return c.ask(ctx, s, req)
+}
+
+// askAll asks the mailbox for leases.
+func (c *Client) askAll(ctx context.Context, names []string, req core.Request, results []handoff.Look) error {
+	if c.Handoff == nil || slices.ContainsFunc(names, func(name string) bool { return len(name) > handoff.MaxName }) {
+		return handoff.ErrAsk
+	}
+	return broken(c.Handoff.Leases(ctx, names, req, results))
+}
+
+// broken gives an error of the mailbox its category, unless gRPC is to be asked, or the context has ended.
+func broken(err error) error {
+	if err == nil || errors.Is(err, handoff.ErrAsk) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &core.Error{Op: "lease", Kind: core.ErrProtocol, Err: err}
+}
+
+// ask is View by gRPC.
+func (c *Client) ask(ctx context.Context, s *Source, req core.Request) (*core.View, error) {
+	forks := c.forks()
+	l, err := c.Program.Lease(ctx, s.Name, req)
+	if err != nil {
+		return nil, err
+	}
+	return c.open(ctx, s, req, l, forks)
+}
+
+// open makes a view of a lease that was granted, which it gives back if it fails.
+func (c *Client) open(ctx context.Context, s *Source, req core.Request, l core.Lease, forks uint64) (*core.View, error) {
+	lease := &Lease{client: c, source: s, req: req, id: l.ID, forks: forks, heap: l.Route == core.RouteSharedHeap}
+	_, lease.onGPU = gpus.Of(l.Handle)
+	if err := c.add(lease); err != nil {
+		return nil, err
+	}
+	if l.Version != 0 {
+		lease.publication, lease.fixed = c.learn(s, &l)
+	}
+	v, err := c.view(ctx, lease, &l)
+	if err != nil {
+		return nil, errors.Join(err, c.end(lease))
+	}
+	return v, nil
+}
+
+// view makes the view of a lease that was added.
+func (c *Client) view(ctx context.Context, lease *Lease, l *core.Lease) (v *core.View, err error) {
+	layout := l.Layout
+	if lease.onGPU {
+		lease.memory, layout, err = c.ofGPU(ctx, *l, lease)
+	} else {
+		lease.memory, err = c.ofHost(ctx, l)
+	}
+	if err != nil {
+		return nil, err
+	}
+	v, err = core.NewView(layout, lease.memory, &core.ViewOptions{
+		Name: lease.source.Name, Framework: l.Framework, Route: l.Route, Reason: l.Reason, Quirks: l.Quirks,
+		Writable: l.Writable, Version: l.Version, Published: l.Published, Lender: lease,
+	})
+	if err != nil {
+		if lease.memory != nil {
+			err = errors.Join(err, lease.memory.Close())
+		}
+		return nil, err
+	}
+	c.mu.Lock()
+	lease.view = weak.Make(v)
+	closed := c.closed
+	c.mu.Unlock()
+	if closed { // Close may have looked at the leases before
+		_ = v.Close() // it gives the lease back
+		return nil, &core.Error{Kind: core.ErrClosed}
+	}
+	return v, nil
+}
+
+// ofHost maps host memory: nil for an array without elements.
+func (c *Client) ofHost(ctx context.Context, l *core.Lease) (core.Memory, error) {
+	switch handle := l.Handle.(type) {
+	case nil:
+		return nil, nil //nolint:nilnil // as said
+	case core.Segment:
+		m, err := c.Segments.Map(ctx, handle, l.Writable)
+		if err != nil {
+			return nil, err // not m: a nil *Memory would be a core.Memory
+		}
+		return m, nil
+	default:
+		return nil, fmt.Errorf("a handle of type %T", handle)
+	}
+}
+
+// ofGPU maps memory of a GPU. The layout is the lease's, on the device as the host counts.
+func (c *Client) ofGPU(ctx context.Context, l core.Lease, lease *Lease) (core.Memory, core.Layout, error) {
+	if gpu, _ := gpus.Of(l.Handle); !slices.Contains(c.GPUs, gpu) {
+		return nil, core.Layout{}, &core.Error{
+			Kind: core.ErrProtocol, Err: fmt.Errorf("memory of %v, which is none of the host's GPUs", gpu),
+		}
+	}
+	m, device, err := c.GPU.Memory(ctx, l, func() { _ = c.end(lease) }) // it never fails
+	if err != nil {
+		return nil, core.Layout{}, err
+	}
+	spec := l.Layout.Spec()
+	spec.Device = device
+	layout, err := core.NewLayout(spec)
+	return m, layout, err // never: only the device is another
+}
+
+// add puts a lease among those that stand. One whose ID stands already belongs to another view: the error wraps
+// core.ErrProtocol.
+func (c *Client) add(l *Lease) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.id != 0 {
+		if _, stands := c.ids[l.id]; stands {
+			return &core.Error{Kind: core.ErrProtocol, Err: fmt.Errorf("lease %d was granted twice", l.id)}
+		}
+		c.ids[l.id] = struct{}{}
+	}
+	c.leases[l] = struct{}{}
+	return nil
+}
+
+// end gives a lease back.
+func (c *Client) end(l *Lease) error {
+	c.mu.Lock()
+	delete(c.leases, l)
+	delete(c.ids, l.id)
+	c.mu.Unlock()
+	switch {
+	case l.id != 0:
+		c.releases.add(l.id)
+	case c.letGo(l.hold):
+		c.releases.add(core.LeaseID(l.hold.Ticket))
+	}
+	return nil
+}
+
+// Release implements [core.Lender].
+func (l *Lease) Release() error {
+	if l.onGPU {
+		return nil // the importer does it, when the GPU's work is done
+	}
+	return l.client.end(l)
+}
+
+// Stray gives back a lease that was granted when nobody waited for it any more, unless it is that of a view.
+func (c *Client) Stray(id core.LeaseID) {
+	c.mu.Lock()
+	_, stands := c.ids[id]
+	c.mu.Unlock()
+	if !stands {
+		c.releases.add(id)
+	}
+}
+
+// Flush returns when all that was given back is.
+func (c *Client) Flush(ctx context.Context) { c.releases.flush(ctx) }
+
+// giveBack ends leases.
+func (c *Client) giveBack(ctx context.Context, ids []core.LeaseID) {
+	if c.Handoff == nil || c.Handoff.Release(ctx, ids...) != nil {
+		_ = c.Program.Release(ctx, ids...) // it fails only if the session ends, which releases everything
+	}
+}
+
+// CloseViews closes all views. After that no more are made.
+func (c *Client) CloseViews() {
+	c.mu.Lock()
+	c.closed = true
+	views := make([]weak.Pointer[core.View], 0, len(c.leases))
+	for l := range c.leases {
+		views = append(views, l.view)
+	}
+	c.mu.Unlock()
+	for _, view := range views {
+		if v := view.Value(); v != nil {
+			_ = v.Close() // fails only if the memory was not mapped
+		}
+	}
+}
+
+// Closed reports whether CloseViews was called.
+func (c *Client) Closed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
+// Close ends what goes on in the background. What is pending then is not given back. It is called once.
+func (c *Client) Close() { c.releases.close() }

@@ -1,0 +1,490 @@
+package leases
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/handoff"
+	"github.com/ndbridge/ndbridge/internal/offers"
+)
+
+// template is what all offers of a description have in common.
+type template struct {
+	index       int // of the name's entry in the table
+	description uint64
+	lease       core.Lease
+}
+
+// use keeps the table mapped until the caller calls Unuse; nil if there is none.
+func (c *Client) use() *offers.Reader {
+	if c.Handoff == nil || c.Handoff.Offers == nil || !c.Handoff.Use() {
+		return nil
+	}
+	return c.Handoff.Offers
+}
+
+// forks gives the table's Forks, or 0.
+func (c *Client) forks() uint64 {
+	table := c.use()
+	if table == nil {
+		return 0
+	}
+	defer c.Handoff.Unuse()
+	return table.Forks()
+}
+
+// letGo gives a hold back, and reports whether the program is to be told.
+func (c *Client) letGo(h offers.Hold) bool {
+	table := c.use()
+	if table == nil {
+		return false
+	}
+	defer c.Handoff.Unuse()
+	return table.Release(h)
+}
+
+// entry finds a name in the table.
+func entry(table *offers.Reader, s *Source) (index int, ok bool) {
+	if t := s.template.Load(); t != nil && table.Is(t.index, s.Name) {
+		return t.index, true
+	}
+	names := table.Names()
+	if s.absent.Load() == names+1 {
+		return 0, false
+	}
+	index, ok = table.Find(s.Name)
+	if !ok {
+		s.absent.Store(names + 1)
+		return 0, false
+	}
+	if t := s.template.Load(); t == nil || t.index != index {
+		s.template.Store(&template{index: index})
+	}
+	return index, true
+}
+
+// learn remembers what a lease on a published array says of the offers that are like it, and gives the number
+// of the publication, or 0 if the table tells of another version; fixed says that the array is offered.
+func (c *Client) learn(s *Source, l *core.Lease) (publication uint64, fixed bool) {
+	table := c.use()
+	if table == nil {
+		return 0, false
+	}
+	defer c.Handoff.Unuse()
+	index, ok := entry(table, s)
+	if !ok {
+		return 0, false
+	}
+	var entries [1]offers.Entry
+	if _, ok := table.Read(entries[:], index); !ok || entries[0].Version != l.Version {
+		return 0, false
+	}
+	e := &entries[0]
+	_, host := l.Handle.(core.Segment)
+	fixed = e.Ticket != 0 && host && (!l.Route.Copied() || l.Reason == core.ReasonConverted)
+	if fixed && !l.Writable {
+		s.template.Store(&template{index: index, description: e.Description, lease: *l})
+	}
+	return e.Publication, fixed
+}
+
+// takeOffer takes a view of what is offered under a name, without asking the program. Without an offer the
+// view is nil, and so is the error.
+func (c *Client) takeOffer(ctx context.Context, s *Source, req core.Request) (*core.View, error) {
+	if req.Writable {
+		return nil, nil //nolint:nilnil // see above
+	}
+	table := c.use()
+	if table == nil {
+		return nil, nil //nolint:nilnil // see above
+	}
+	lease, l, ok := c.take(table, s, req)
+	c.Handoff.Unuse()
+	if !ok {
+		return nil, nil //nolint:nilnil // see above
+	}
+	if err := c.add(lease); err != nil {
+		return nil, err
+	}
+	v, err := c.view(ctx, lease, &l)
+	if err != nil {
+		return nil, errors.Join(err, c.end(lease))
+	}
+	return v, nil
+}
+
+// take takes an offer.
+func (c *Client) take(table *offers.Reader, s *Source, req core.Request) (*Lease, core.Lease, bool) {
+	const attempts = 8 // each ends because another version has come
+	for range attempts {
+		index, ok := entry(table, s)
+		if !ok {
+			break
+		}
+		t := s.template.Load()
+		var entries [1]offers.Entry
+		e := &entries[0]
+		if _, ok := table.Read(entries[:], index); !ok || e.Ticket == 0 || t == nil || t.description != e.Description ||
+			t.description == 0 || t.lease.Route.Copied() && req.Copy == core.CopyNever {
+			break
+		}
+		l, err := t.offered(e)
+		if err != nil || l.Check(req) != nil {
+			break // the program says why
+		}
+		if hold, ok := table.Take(index, e); ok {
+			return &Lease{
+				client: c, source: s, req: req, hold: hold, publication: e.Publication, forks: e.Forks, heap: e.Forks != 0,
+				fixed: true,
+			}, l, true
+		} else if e.Forks != 0 && e.Forks != table.Forks() {
+			break
+		}
+	}
+	return nil, core.Lease{}, false
+}
+
+// offered gives the lease of an entry that has the template's description.
+func (t *template) offered(e *offers.Entry) (core.Lease, error) {
+	l := t.lease
+	segment, ok := l.Handle.(core.Segment)
+	if !ok {
+		return l, errors.New("no memory")
+	}
+	segment.ID, segment.Size = core.SegmentID(e.Segment), e.Size
+	l.ID, l.Handle, l.Version, l.Published = 0, segment, e.Version, time.Unix(0, e.Published)
+	if int64(l.Layout.Offset()) == e.Offset {
+		return l, nil
+	}
+	spec := l.Layout.Spec()
+	spec.Offset = int(e.Offset)
+	var err error
+	l.Layout, err = core.NewLayout(spec)
+	return l, err
+}
+
+// current reports whether an offer that was taken is the newest version of its name, and forks have not taken
+// its memory away.
+func (c *Client) current(l *Lease) bool {
+	table := c.use()
+	if table == nil {
+		return false
+	}
+	defer c.Handoff.Unuse()
+	return (!l.heap || table.Forks() == l.forks) && c.newest(table, l)
+}
+
+// newest reports whether no newer version of what was leased is published.
+func (c *Client) newest(table *offers.Reader, l *Lease) bool {
+	t := l.source.template.Load()
+	return l.publication != 0 && t != nil && table.Publication(t.index) == l.publication
+}
+
+// Latest is Refresh without a question to the program if nothing was published since. The error wraps
+// core.ErrNotFound if nothing is published under the name.
+func (c *Client) Latest(ctx context.Context, s *Source, v *core.View, req core.Request) (*core.View, bool, error) {
+	var l *Lease
+	if v != nil {
+		var err error
+		if l, err = c.of(s, v); err != nil {
+			return v, false, err
+		}
+		req = l.req
+	}
+	table := c.use()
+	if table == nil {
+		return v, false, errNoTable()
+	}
+	newest := l != nil && c.newest(table, l)
+	published := newest
+	if !newest {
+		_, published = entry(table, s)
+	}
+	c.Handoff.Unuse()
+	switch {
+	case newest:
+		return v, false, nil
+	case !published:
+		return v, false, &core.Error{
+			Kind: core.ErrNotFound, Err: errors.New("nothing is published under that name"),
+			Remedy: "have the program call ndbridge.publish, or use Refresh for a variable",
+		}
+	case v == nil:
+		v, err := c.View(ctx, s, req)
+		return v, err == nil, err
+	}
+	return c.replace(v, func() (*core.View, error) { return c.View(ctx, s, req) })
+}
+
+func errNoTable() error {
+	return &core.Error{
+		Kind: core.ErrUnsupported, Err: errors.New("the program and its host have no shared memory for versions"),
+		Remedy: "leave handoff on, and use a Python program",
+	}
+}
+
+// Next waits for a version of the name that is newer than v's, and for any if v is nil. It closes v.
+func (c *Client) Next(ctx context.Context, s *Source, v *core.View, req core.Request) (*core.View, error) {
+	cancel := context.CancelFunc(nil)
+	for {
+		next, changed, err := c.Latest(ctx, s, v, req)
+		if changed || err != nil && !errors.Is(err, core.ErrNotFound) {
+			return next, err
+		}
+		if cancel == nil {
+			ctx, cancel = c.whileThere(ctx)
+			defer cancel()
+		}
+		if err := c.wait(ctx, s, v); err != nil {
+			return v, err
+		}
+	}
+}
+
+// whileThere gives a context that ends with the program, too.
+func (c *Client) whileThere(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-c.Gone:
+			cancel(core.ErrUnavailable)
+		case <-done:
+		}
+	}()
+	return ctx, func() { close(done); cancel(nil) }
+}
+
+// wait returns when there may be a newer version than v's.
+func (c *Client) wait(ctx context.Context, s *Source, v *core.View) error {
+	table := c.use()
+	if table == nil {
+		return errNoTable()
+	}
+	defer c.Handoff.Unuse()
+	sequence := table.Sequence()
+	index, ok := entry(table, s)
+	if !ok {
+		return ended(ctx, table.WaitAny(ctx, sequence, c.Spin))
+	}
+	publication := table.Publication(index)
+	if v != nil {
+		if l, ok := v.Lender().(*Lease); ok {
+			publication = l.publication
+		}
+	}
+	return ended(ctx, table.Wait(ctx, index, publication, c.Spin))
+}
+
+func ended(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(context.Cause(ctx), core.ErrUnavailable) {
+		return &core.Error{Kind: core.ErrUnavailable}
+	}
+	return &core.Error{Kind: err, Err: context.Cause(ctx)}
+}
+
+// RefreshAll is Refresh of several sources, with one question to the program for all that it has to be asked
+// about. views has one for each source, or nil, and is changed. After an error each view stands that was not
+// replaced; the number is that of the source concerned.
+func (c *Client) RefreshAll(ctx context.Context, sources []*Source, views []*core.View, req core.Request) (changed bool, failed int, err error) {
+	a := all{client: c, sources: sources, views: views, req: req}
+	return a.refresh(ctx)
+}
+
+// all is one look at several names.
+type all struct {
+	client  *Client
+	sources []*Source
+	views   []*core.View
+	req     core.Request
+
+	changed bool
+	fresh   []int // sources without a view
+	again   []int // sources whose leases are looked at again
+}
+
+func (a *all) refresh(ctx context.Context) (changed bool, failed int, err error) {
+	c := a.client
+	var ids []core.LeaseID
+	var reqs []core.Request
+	for i, v := range a.views {
+		if v == nil {
+			a.fresh = append(a.fresh, i)
+			continue
+		}
+		l, err := c.of(a.sources[i], v)
+		switch {
+		case err != nil:
+			return false, i, err
+		case l.fixed && c.current(l):
+		case l.id == 0:
+			a.fresh = append(a.fresh, i)
+		default:
+			a.again = append(a.again, i)
+			ids, reqs = append(ids, l.id), append(reqs, l.req)
+		}
+	}
+	if failed, err := a.lookAgain(ctx, ids, reqs); err != nil {
+		return a.changed, failed, err
+	}
+	failed, err = a.take(ctx)
+	return a.changed, failed, err
+}
+
+// lookAgain refreshes the views that stand on leases.
+func (a *all) lookAgain(ctx context.Context, ids []core.LeaseID, reqs []core.Request) (failed int, err error) {
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	c, results, forks := a.client, make([]handoff.Look, len(ids)), a.client.forks()
+	if c.Handoff != nil {
+		if err := broken(c.Handoff.Refresh(ctx, ids, reqs, false, results)); err != nil && !errors.Is(err, handoff.ErrAsk) {
+			return a.again[0], err
+		}
+	}
+	for n, i := range a.again {
+		l, _ := a.views[i].Lender().(*Lease) // it is one
+		next, changed, e := c.apply(ctx, a.views[i], l, &results[n], forks)
+		a.views[i], a.changed = next, a.changed || changed
+		if e != nil && err == nil {
+			failed, err = i, e
+		}
+	}
+	return failed, err
+}
+
+// take takes views that were not there, or are of offers that are no longer current.
+func (a *all) take(ctx context.Context) (failed int, err error) {
+	c := a.client
+	left := a.fresh[:0]
+	for _, i := range a.fresh {
+		v, err := c.takeOffer(ctx, a.sources[i], a.request(i))
+		if err != nil {
+			return i, err
+		}
+		if v == nil {
+			left = append(left, i)
+			continue
+		}
+		if err := a.put(i, v); err != nil {
+			return i, err
+		}
+	}
+	names, results, forks := make([]string, 0, len(left)), make([]handoff.Look, len(left)), c.forks()
+	for _, i := range left {
+		names = append(names, a.sources[i].Name)
+	}
+	if len(left) > 0 {
+		if err := c.askAll(ctx, names, a.req, results); err != nil && !errors.Is(err, handoff.ErrAsk) {
+			return left[0], err
+		}
+	}
+	for n, i := range left {
+		var v *core.View
+		var e error
+		if results[n].Status == handoff.Changed {
+			v, e = c.open(ctx, a.sources[i], a.req, results[n].Lease, forks)
+		} else if err == nil {
+			v, e = c.ask(ctx, a.sources[i], a.req)
+		}
+		if e == nil && v != nil {
+			e = a.put(i, v)
+		}
+		if e != nil && err == nil {
+			failed, err = i, e
+		}
+	}
+	return failed, err
+}
+
+// request is what the view of a source is, or was, asked for.
+func (a *all) request(i int) core.Request {
+	if v := a.views[i]; v != nil {
+		if l, ok := v.Lender().(*Lease); ok {
+			return l.req
+		}
+	}
+	return a.req
+}
+
+// put gives a source another view.
+func (a *all) put(i int, v *core.View) error {
+	before := a.views[i]
+	a.views[i], a.changed = v, true
+	if before == nil {
+		return nil
+	}
+	return before.Close()
+}
+
+// NextAll waits for a version newer than that of the view of any source, or for any version where there is no
+// view, and then for views of all sources that are of one moment: so that what the program has published at
+// once comes at once.
+func (c *Client) NextAll(ctx context.Context, sources []*Source, views []*core.View, req core.Request) (failed int, err error) {
+	ctx, cancel := c.whileThere(ctx)
+	defer cancel()
+	for changed := false; ; {
+		table := c.use()
+		if table == nil {
+			return 0, errNoTable()
+		}
+		sequence, behind, complete := c.behind(table, sources, views)
+		if complete && len(behind) == 0 && changed {
+			c.Handoff.Unuse()
+			return 0, nil
+		}
+		if !complete || len(behind) == 0 {
+			err := ended(ctx, table.WaitAny(ctx, sequence, c.Spin))
+			c.Handoff.Unuse()
+			if err != nil {
+				return 0, err
+			}
+			continue
+		}
+		c.Handoff.Unuse()
+		for _, i := range behind {
+			v, isNew, err := c.Latest(ctx, sources[i], views[i], req)
+			if errors.Is(err, core.ErrNotFound) {
+				break // unpublished meanwhile
+			}
+			if err != nil {
+				return i, err
+			}
+			views[i], changed = v, changed || isNew
+		}
+	}
+}
+
+// behind gives the sources whose views are not of the newest version, as it was at one moment. complete is
+// false if not all are published.
+func (c *Client) behind(table *offers.Reader, sources []*Source, views []*core.View) (sequence uint64, behind []int, complete bool) {
+	sequence = table.Sequence()
+	indexes := make([]int, len(sources))
+	for i, s := range sources {
+		var ok bool
+		if indexes[i], ok = entry(table, s); !ok {
+			return sequence, nil, false
+		}
+	}
+	entries := make([]offers.Entry, len(sources))
+	sequence, ok := table.Read(entries, indexes...)
+	for i := range entries {
+		if entries[i].Publication == 0 {
+			ok = false
+		}
+		l := (*Lease)(nil)
+		if views[i] != nil {
+			l, _ = views[i].Lender().(*Lease)
+		}
+		if l == nil || l.publication != entries[i].Publication {
+			behind = append(behind, i)
+		}
+	}
+	return sequence, slices.Clip(behind), ok
+}

@@ -1,0 +1,185 @@
+package leases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/handoff"
+)
+
+// of gives the lease that a view stands on, if it is open and one of this client's for the source.
+func (c *Client) of(s *Source, v *core.View) (*Lease, error) {
+	l, ok := v.Lender().(*Lease)
+	if !ok || l.client != c || l.source.Name != s.Name {
+		return nil, &core.Error{
+			Kind: core.ErrConfig, Err: fmt.Errorf("a view of %q, which is not this source's", v.Name()),
+			Remedy: "pass a view that the same source, or a source of the same name and session, has given",
+		}
+	}
+	return l, nil
+}
+
+// Refresh looks at the name of a view again. If it leads to the same memory, the result is v, and changed is
+// false; otherwise it is a new view, and v is closed. Without v it is View. After an error v stands.
+func (c *Client) Refresh(ctx context.Context, s *Source, v *core.View, req core.Request) (_ *core.View, changed bool, err error) {
+	if v == nil {
+		v, err = c.View(ctx, s, req)
+		return v, err == nil, err
+	}
+	l, err := c.of(s, v)
+	if err != nil {
+		return v, false, err
+	}
+	switch {
+	case l.fixed && c.current(l):
+		return v, false, nil
+	case l.id == 0:
+		return c.replace(v, func() (*core.View, error) { return c.View(ctx, s, l.req) })
+	}
+	var results [1]handoff.Look
+	forks := c.forks()
+	err = handoff.ErrAsk
+	if c.Handoff != nil {
+		ids, reqs := [1]core.LeaseID{l.id}, [1]core.Request{l.req}
+		err = broken(c.Handoff.Refresh(ctx, ids[:], reqs[:], false, results[:]))
+	}
+	if err != nil && !errors.Is(err, handoff.ErrAsk) {
+		return v, false, err
+	}
+	return c.apply(ctx, v, l, &results[0], forks)
+}
+
+// apply does what the mailbox says of a lease.
+func (c *Client) apply(ctx context.Context, v *core.View, l *Lease, look *handoff.Look, forks uint64) (*core.View, bool, error) {
+	switch look.Status {
+	case handoff.Unchanged:
+		return v, false, nil
+	case handoff.Fenced:
+		return v, false, c.refence(ctx, l, look.Fence)
+	case handoff.Changed:
+		return c.replace(v, func() (*core.View, error) { return c.open(ctx, l.source, l.req, look.Lease, forks) })
+	default:
+		return c.askAgain(ctx, v, l)
+	}
+}
+
+// askAgain is Refresh by gRPC.
+func (c *Client) askAgain(ctx context.Context, v *core.View, l *Lease) (*core.View, bool, error) {
+	forks := c.forks()
+	lease, changed, err := c.Program.Refresh(ctx, l.id)
+	switch {
+	case errors.Is(err, core.ErrUnsupported):
+		return c.compare(ctx, v, l)
+	case err != nil:
+		return v, false, err
+	case !changed:
+		return v, false, c.refence(ctx, l, lease.Fence)
+	}
+	if err := lease.Check(l.req); err != nil {
+		c.releases.add(lease.ID)
+		return v, false, &core.Error{Kind: core.ErrProtocol, Err: err}
+	}
+	return c.replace(v, func() (*core.View, error) { return c.open(ctx, l.source, l.req, lease, forks) })
+}
+
+// compare is Refresh of a program that cannot look again: a new lease may be on the same memory.
+func (c *Client) compare(ctx context.Context, v *core.View, l *Lease) (*core.View, bool, error) {
+	next, err := c.ask(ctx, l.source, l.req)
+	if err != nil {
+		return v, false, err
+	}
+	other, _ := next.Lender().(*Lease) // it always is one
+	same := !next.Copied() && next.Layout().Equal(v.Layout()) && next.Version() == v.Version() &&
+		other.memory == l.memory && !l.onGPU
+	if same {
+		return v, false, next.Close()
+	}
+	return c.replace(v, func() (*core.View, error) { return next, nil })
+}
+
+// replace closes v when there is another view in its place.
+func (c *Client) replace(v *core.View, take func() (*core.View, error)) (*core.View, bool, error) {
+	next, err := take()
+	if err != nil {
+		return v, false, err
+	}
+	return next, true, v.Close()
+}
+
+// refence gives a view's memory the fence of now.
+func (c *Client) refence(ctx context.Context, l *Lease, fence core.Fence) error {
+	if !l.onGPU {
+		return nil
+	}
+	return c.GPU.Refence(ctx, l.memory, fence)
+}
+
+// Live implements [core.Lender].
+func (l *Lease) Live() bool {
+	c := l.client
+	if l.stale.Load() {
+		return false
+	}
+	select {
+	case <-c.Gone:
+		return false
+	default:
+	}
+	if l.heap && c.forks() != l.forks {
+		l.turnStale(StaleFork)
+		return false
+	}
+	if l.id == 0 {
+		if !c.current(l) {
+			l.turnStale(StaleRebound)
+		}
+		return !l.stale.Load()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), liveWait)
+	defer cancel()
+	if c.changed(ctx, l) {
+		l.turnStale(StaleRebound)
+	}
+	return !l.stale.Load()
+}
+
+// changed reports whether the program says that the name of a lease leads to other memory.
+func (c *Client) changed(ctx context.Context, l *Lease) bool {
+	if c.Handoff != nil {
+		var results [1]handoff.Look
+		ids, reqs := [1]core.LeaseID{l.id}, [1]core.Request{l.req}
+		if c.Handoff.Refresh(ctx, ids[:], reqs[:], true, results[:]) == nil && results[0].Status != handoff.Ask {
+			return results[0].Status == handoff.Changed
+		}
+	}
+	lease, changed, err := c.Program.Refresh(ctx, l.id)
+	if err == nil && changed {
+		c.releases.add(lease.ID) // it was not asked for
+	}
+	return err == nil && changed || errors.Is(err, core.ErrNotFound)
+}
+
+// turnStale says once that a view is not live any more.
+func (l *Lease) turnStale(why Staleness) {
+	if !l.stale.Swap(true) && l.client.Stale != nil {
+		l.client.Stale(l.source.Name, why)
+	}
+}
+
+// Forked is told that the program has forked: what that has taken away says so.
+func (c *Client) Forked() {
+	forks := c.forks()
+	var stale []*Lease
+	c.mu.Lock()
+	for l := range c.leases {
+		if l.heap && l.forks != forks {
+			stale = append(stale, l)
+		}
+	}
+	c.mu.Unlock()
+	for _, l := range stale {
+		l.turnStale(StaleFork)
+	}
+}

@@ -1,0 +1,207 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ndbridge/ndbridge/internal/futex"
+)
+
+// ErrClosed says that the other side serves no more, or that Close was called.
+var ErrClosed = errors.New("the mailbox is closed")
+
+// ErrSlow says that the other side has not answered within the client's limit.
+var ErrSlow = errors.New("no answer in time")
+
+// look is how often a sleeping caller looks whether its context or the mailbox has ended.
+const look = 2 * time.Millisecond
+
+// Client is the side that asks. All methods are safe for concurrent use.
+type Client struct {
+	bell, asleep, cpu, closed *atomic.Uint32
+
+	slots       []Slot
+	spin, limit time.Duration
+	abandoned   func(answer []byte)
+
+	free    atomic.Uint64 // a bit for each slot that nobody has
+	waiting atomic.Int32  // callers that wait for a slot
+	freed   chan struct{} // wakes them
+
+	mu    sync.Mutex
+	dead  atomic.Bool    // set with mu held
+	stale sync.WaitGroup // of the goroutines that wait for answers in the place of callers that gave up; grows with mu held
+}
+
+// Slot is one request's part of the mailbox. The caller that got it from [Client.Acquire] has it alone,
+// until Release.
+type Slot struct {
+	Index int // from 0
+
+	client *Client
+	shared slot
+	number uint32 // of the last request
+	answer []byte // private memory
+}
+
+// NewClient uses the memory of a mailbox that another process serves. It must stay mapped until Close and
+// all calls have returned. Callers look for their answer for as long as spin before they sleep; they wait no
+// longer than limit for it, and before that no longer than limit for a slot. abandoned is called, on a
+// goroutine of its own, with the answer to a request whose caller had given up.
+func NewClient(mem []byte, spin, limit time.Duration, abandoned func(answer []byte)) (*Client, error) {
+	slots, err := slotsOf(mem)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		bell: word(mem, offBell), asleep: word(mem, offAsleep), cpu: word(mem, offCPU), closed: word(mem, offClosed),
+		slots: make([]Slot, slots), freed: make(chan struct{}, slots), spin: spin, limit: limit, abandoned: abandoned,
+	}
+	for i := range slots {
+		c.slots[i] = Slot{Index: i, client: c, shared: slotAt(mem, i), answer: make([]byte, 0, 4<<10)}
+	}
+	c.free.Store(1<<slots - 1)
+	return c, nil
+}
+
+// Close ends the calls that are under way, within milliseconds, with [ErrClosed]. It is idempotent.
+func (c *Client) Close() {
+	c.mu.Lock()
+	c.dead.Store(true)
+	c.mu.Unlock()
+	c.stale.Wait()
+}
+
+// ended reports whether no more is served.
+func (c *Client) ended() bool { return c.dead.Load() || c.closed.Load() != 0 }
+
+// Acquire takes a slot for one request. If all are in use it waits for one. The error is [ErrClosed],
+// [ErrSlow] or that of ctx.
+func (c *Client) Acquire(ctx context.Context) (*Slot, error) {
+	if c.ended() {
+		return nil, ErrClosed
+	}
+	if l := c.take(); l != nil {
+		return l, nil
+	}
+	c.waiting.Add(1) // Release sees it
+	defer c.waiting.Add(-1)
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for begin := time.Now(); ; {
+		if l := c.take(); l != nil {
+			return l, nil
+		}
+		select {
+		case <-c.freed:
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		switch {
+		case c.ended():
+			return nil, ErrClosed
+		case time.Since(begin) > c.limit:
+			return nil, ErrSlow
+		}
+	}
+}
+
+// take takes a slot that nobody has, or gives nil.
+func (c *Client) take() *Slot {
+	for free := c.free.Load(); free != 0; free = c.free.Load() {
+		if c.free.CompareAndSwap(free, free&(free-1)) {
+			return &c.slots[bits.TrailingZeros64(free)]
+		}
+	}
+	return nil
+}
+
+// Release gives the slot back. The answer of its last Call is not valid any more.
+func (l *Slot) Release() {
+	c := l.client
+	c.free.Or(1 << l.Index)
+	if c.waiting.Load() == 0 {
+		return
+	}
+	select {
+	case c.freed <- struct{}{}:
+	default: // there are as many signals as slots
+	}
+}
+
+// Call sends a request and waits for the answer, which is private memory. It makes no garbage.
+//
+// The error is [ErrClosed], [ErrSlow] or that of ctx. After any the request may have been carried out, and
+// the slot is not the caller's any more.
+func (l *Slot) Call(ctx context.Context, request []byte) (answer []byte, err error) {
+	c := l.client
+	l.number++
+	put(l.shared.request, request)
+	l.shared.requested.Store(l.number)
+	if c.asleep.Load() != 0 {
+		c.bell.Add(1)
+		futex.Wake(c.bell, 1)
+	}
+	if err := l.await(ctx); err != nil {
+		c.abandon(l)
+		return nil, err
+	}
+	l.answer = take(l.shared.answer, l.answer)
+	return l.answer, nil
+}
+
+// await returns when the answer of that number is there.
+func (l *Slot) await(ctx context.Context) error {
+	answered := l.shared.answered
+	pause := spin{budget: l.client.spin, mine: l.shared.cpu, peers: l.client.cpu}
+	for answered.Load() != l.number {
+		if !pause.goOn() {
+			return l.sleep(ctx, l.client.limit)
+		}
+	}
+	return nil
+}
+
+// sleep is await without looking all the time, for as long as limit unless that is 0.
+func (l *Slot) sleep(ctx context.Context, limit time.Duration) error {
+	c, answered := l.client, l.shared.answered
+	defer l.shared.sleeping.Store(0)
+	for begin := time.Now(); ; {
+		l.shared.sleeping.Store(1)
+		got := answered.Load()
+		switch {
+		case got == l.number:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case c.ended():
+			return ErrClosed
+		case limit > 0 && time.Since(begin) > limit:
+			return ErrSlow
+		}
+		futex.Wait(answered, got, look)
+	}
+}
+
+// abandon waits for an answer in the place of the caller, and gives the slot back after it.
+func (c *Client) abandon(l *Slot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended() {
+		return
+	}
+	c.stale.Go(func() {
+		if l.sleep(context.Background(), 0) != nil {
+			return // nobody needs the slot any more
+		}
+		if l.answer = take(l.shared.answer, l.answer); c.abandoned != nil {
+			c.abandoned(l.answer)
+		}
+		l.Release()
+	})
+}

@@ -1,0 +1,118 @@
+package mailbox
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ndbridge/ndbridge/internal/futex"
+)
+
+// Handler answers one request: it appends the answer to the empty slice answer, which has room for
+// [MaxAnswer] bytes, and gives what results. Both slices are private memory, and valid during the call
+// only. All calls come from one goroutine, which is locked to its OS thread. An answer that is too long
+// becomes an empty one.
+type Handler func(request, answer []byte) []byte
+
+// Server is the side that answers.
+type Server struct {
+	bell, asleep, cpu, closed *atomic.Uint32
+
+	slots  []slot
+	served []uint32 // the number of the last request that was answered, for each slot
+	last   int      // slot that asked last
+	handle Handler
+	spin   time.Duration
+
+	close   sync.Once
+	stopped chan struct{}
+}
+
+// NewServer makes mem, which is zero, page-aligned and [Size] bytes long, the memory of a mailbox and
+// serves it: from one goroutine, with a thread of its own, one request at a time. After a request it looks
+// for the next for as long as spin before it sleeps. mem must stay mapped until Close has returned.
+func NewServer(mem []byte, slots int, spin time.Duration, handle Handler) (*Server, error) {
+	if err := format(mem, slots); err != nil {
+		return nil, err
+	}
+	s := &Server{
+		bell: word(mem, offBell), asleep: word(mem, offAsleep), cpu: word(mem, offCPU), closed: word(mem, offClosed),
+		served: make([]uint32, slots), handle: handle, spin: spin, stopped: make(chan struct{}),
+	}
+	for i := range slots {
+		s.slots = append(s.slots, slotAt(mem, i))
+	}
+	go s.serve()
+	return s, nil
+}
+
+// Close ends the service, when the request that is being answered is. Requests that come later are
+// never answered; their callers are told.
+func (s *Server) Close() {
+	s.close.Do(func() {
+		s.closed.Store(1)
+		s.bell.Add(1)
+		futex.Wake(s.bell, 1)
+		<-s.stopped
+		for _, l := range s.slots {
+			futex.Wake(l.answered, 1)
+		}
+	})
+}
+
+func (s *Server) serve() {
+	runtime.LockOSThread() // for handlers to whom it matters; the thread ends with the goroutine
+	defer close(s.stopped)
+	request, answer := make([]byte, 0, MaxRequest), make([]byte, 0, MaxAnswer)
+	pause := spin{budget: s.spin, mine: s.cpu, peers: s.slots[0].cpu}
+	for s.closed.Load() == 0 {
+		if s.round(request, answer) {
+			pause.restart(s.slots[s.last].cpu)
+			continue
+		}
+		if pause.goOn() {
+			continue
+		}
+		bell := s.bell.Load()
+		s.asleep.Store(1)
+		// A caller either sees that this sleeps, or has written its number before this looks.
+		if !s.pending() && s.closed.Load() == 0 {
+			futex.Wait(s.bell, bell, 0)
+		}
+		s.asleep.Store(0)
+		pause.restart(s.slots[s.last].cpu)
+	}
+}
+
+// pending reports whether there is a request that was not answered.
+func (s *Server) pending() bool {
+	for i := range s.slots {
+		if s.slots[i].requested.Load() != s.served[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// round answers what has been asked since the last one.
+func (s *Server) round(request, answer []byte) (asked bool) {
+	for i := range s.slots {
+		l := &s.slots[i]
+		number := l.requested.Load()
+		if number == s.served[i] {
+			continue
+		}
+		asked, s.served[i], s.last = true, number, i
+		out := s.handle(take(l.request, request), answer)
+		if len(out) > MaxAnswer {
+			out = nil
+		}
+		put(l.answer, out)
+		l.answered.Store(number)
+		if l.sleeping.Load() != 0 {
+			futex.Wake(l.answered, 1)
+		}
+	}
+	return asked
+}

@@ -1,0 +1,189 @@
+package offers
+
+import (
+	"context"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ndbridge/ndbridge/internal/futex"
+)
+
+// attempts bounds how often a reader looks again because the program was just writing, or had just
+// withdrawn what was to be taken. A program that dies while it writes leaves the table unreadable.
+const attempts = 1000
+
+// Reader is the host's side. All methods are safe for concurrent use.
+type Reader struct {
+	memory memory
+
+	mu   sync.Mutex
+	top  int   // holds that were ever used
+	free []int // those of them that are not in use
+}
+
+// Hold is an offer that the host has taken.
+type Hold struct {
+	Ticket       uint64
+	index, entry int
+}
+
+// NewReader reads the table of another process. mem must stay mapped as long as the reader is in use.
+func NewReader(mem []byte) (*Reader, error) {
+	if err := check(mem); err != nil {
+		return nil, err
+	}
+	m, err := memoryOf(mem)
+	return &Reader{memory: m}, err
+}
+
+// Names grows when a name comes or goes.
+func (r *Reader) Names() uint64 { return r.memory.at(offNames).Load() }
+
+// Forks is the number by which offers tell whether a fork has made them void.
+func (r *Reader) Forks() uint64 { return r.memory.at(offForks).Load() }
+
+// Find gives the entry of a name.
+func (r *Reader) Find(name string) (index int, ok bool) {
+	h := hash(name)
+	for i := range maxNames {
+		if r.memory.entry(i).word(wordName).Load() == h {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// Is reports whether an entry that Find gave still is that of the name.
+func (r *Reader) Is(index int, name string) bool {
+	return r.memory.entry(index).word(wordName).Load() == hash(name)
+}
+
+// Publication gives what an entry's Publication is now.
+func (r *Reader) Publication(index int) uint64 {
+	return r.memory.entry(index).word(wordPublication).Load()
+}
+
+// Read gives entries as they were at one moment. ok is false if that cannot be had.
+func (r *Reader) Read(to []Entry, indexes ...int) (sequence uint64, ok bool) {
+	word := r.memory.at(offSequence)
+	for range attempts {
+		sequence = word.Load()
+		if sequence%2 == 1 {
+			continue
+		}
+		for i, index := range indexes {
+			to[i] = r.memory.entry(index).load()
+		}
+		if word.Load() == sequence {
+			return sequence, true
+		}
+	}
+	return 0, false
+}
+
+// Take holds what Read gave of an entry, until Release. It reports false if the entry has changed since, if
+// there is no offer, or one that a fork has made void, or if too much is held.
+func (r *Reader) Take(index int, e *Entry) (h Hold, ok bool) {
+	if e.Ticket == 0 || e.Forks != 0 && e.Forks != r.Forks() {
+		return Hold{}, false
+	}
+	h = Hold{Ticket: e.Ticket, entry: index}
+	if h.index, ok = r.use(); !ok {
+		return Hold{}, false
+	}
+	r.memory.hold(h.index).Store(e.Ticket)
+	if r.Publication(index) != e.Publication {
+		r.Release(h)
+		return Hold{}, false
+	}
+	return h, true
+}
+
+// use finds a hold that is not in use.
+func (r *Reader) use() (index int, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(r.free); n > 0 {
+		index = r.free[n-1]
+		r.free = r.free[:n-1]
+		return index, true
+	}
+	if r.top == maxHolds {
+		return 0, false
+	}
+	r.top++
+	r.memory.at(offTop).Store(uint64(r.top))
+	return r.top - 1, true
+}
+
+// Release gives a hold back. It reports whether the program has withdrawn the offer: then the program is to
+// be told.
+func (r *Reader) Release(h Hold) (withdrawn bool) {
+	r.memory.hold(h.index).Store(0)
+	withdrawn = !r.Offered(h)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.free = append(r.free, h.index)
+	return withdrawn
+}
+
+// Offered reports whether the entry still has the offer that was taken.
+func (r *Reader) Offered(h Hold) bool {
+	return r.memory.entry(h.entry).word(wordTicket).Load() == h.Ticket
+}
+
+// Wait returns when an entry's Publication is no longer what it was, or when ctx ends, with its error. It
+// looks for as long as spin before it sleeps.
+func (r *Reader) Wait(ctx context.Context, index int, publication uint64, spin time.Duration) error {
+	e := r.memory.entry(index)
+	return wait(ctx, e.word(wordPublication), e.word(wordSleepers), publication, spin)
+}
+
+// WaitAny is Wait for a publication of any name after a sequence that Read or Sequence gave.
+func (r *Reader) WaitAny(ctx context.Context, sequence uint64, spin time.Duration) error {
+	return wait(ctx, r.memory.at(offSequence), r.memory.at(offSleepers), sequence, spin)
+}
+
+// Sequence is the number of the last publication that is complete, or is about to be.
+func (r *Reader) Sequence() uint64 { return r.memory.at(offSequence).Load() &^ 1 }
+
+func wait(ctx context.Context, word, sleepers *atomic.Uint64, old uint64, spin time.Duration) error {
+	const rounds = 64
+	for begin := time.Now(); spin > 0; {
+		for range rounds {
+			if word.Load() != old {
+				return nil
+			}
+		}
+		if time.Since(begin) >= spin {
+			break
+		}
+	}
+	sleepers.Add(1)
+	defer sleepers.Add(^uint64(0))
+	awake := make(chan struct{})
+	defer close(awake)
+	defer context.AfterFunc(ctx, func() { rouse(word, awake) })()
+	for word.Load() == old {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		futex.Wait(low(word), uint32(old), 0)
+	}
+	return nil
+}
+
+// rouse wakes those who sleep on a word until awake is closed: a thread may have looked at its context just
+// before that ended, and fall asleep afterwards.
+func rouse(word *atomic.Uint64, awake <-chan struct{}) {
+	for {
+		futex.Wake(low(word), math.MaxInt32)
+		select {
+		case <-awake:
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package offers
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/ndbridge/ndbridge/internal/futex"
+)
+
+// Writer is the program's side. The caller orders its calls, but for Forks and Forked, which are safe for
+// concurrent use.
+type Writer struct {
+	memory memory
+	names  map[uint64]int // entries by the hash of their names
+	free   []int          // entries
+	told   []int          // entries written since Begin
+}
+
+// NewWriter makes mem, which is zero, page-aligned and [Size] bytes long, an empty table. mem must stay
+// mapped as long as the writer, and what Forks gives, are in use.
+func NewWriter(mem []byte) (*Writer, error) {
+	m, err := memoryOf(mem)
+	if err != nil {
+		return nil, err
+	}
+	format(mem)
+	m.at(offForks).Store(1)
+	w := &Writer{memory: m, names: make(map[uint64]int)}
+	for i := maxNames - 1; i >= 0; i-- {
+		w.free = append(w.free, i)
+	}
+	return w, nil
+}
+
+// Forks is the word that is to grow before the process forks.
+func (w *Writer) Forks() *atomic.Uint64 { return w.memory.at(offForks) }
+
+// Forked is the value of that word.
+func (w *Writer) Forked() uint64 { return w.Forks().Load() }
+
+// Add gets an entry for a name that has none. It reports false if there is no room: then the table does not
+// tell of the name.
+func (w *Writer) Add(name string) (index int, ok bool) {
+	h := hash(name)
+	if _, taken := w.names[h]; taken || len(w.free) == 0 {
+		return 0, false
+	}
+	index = w.free[len(w.free)-1]
+	w.free = w.free[:len(w.free)-1]
+	w.names[h] = index
+	w.memory.entry(index).word(wordName).Store(h)
+	w.memory.at(offNames).Add(1)
+	return index, true
+}
+
+// Remove gives the entry of a name back. It is called between Begin and End.
+func (w *Writer) Remove(name string, index int) {
+	w.Write(index, &Entry{})
+	w.memory.entry(index).word(wordName).Store(0)
+	w.memory.at(offNames).Add(1)
+	delete(w.names, hash(name))
+	w.free = append(w.free, index)
+}
+
+// Begin begins a publication: what is written until End is seen at once or not at all. No caller of it may
+// wait for anything before End.
+func (w *Writer) Begin() { w.memory.at(offSequence).Add(1) }
+
+// Write writes an entry, whose Publication is set.
+func (w *Writer) Write(index int, e *Entry) {
+	e.Publication = w.memory.at(offSequence).Load() + 1
+	w.memory.entry(index).store(e)
+	w.told = append(w.told, index)
+}
+
+// End ends a publication, and wakes the hosts that wait for it.
+func (w *Writer) End() {
+	sequence := w.memory.at(offSequence)
+	sequence.Add(1)
+	for _, i := range w.told {
+		e := w.memory.entry(i)
+		wake(e.word(wordPublication), e.word(wordSleepers))
+	}
+	w.told = w.told[:0]
+	wake(sequence, w.memory.at(offSleepers))
+}
+
+func wake(word, sleepers *atomic.Uint64) {
+	if sleepers.Load() != 0 {
+		futex.Wake(low(word), math.MaxInt32)
+	}
+}
+
+// Held reports whether the host holds the ticket of an offer that no entry has any more. After false it
+// never will.
+func (w *Writer) Held(ticket uint64) bool {
+	for i := range min(int(w.memory.at(offTop).Load()), maxHolds) {
+		if w.memory.hold(i).Load() == ticket {
+			return true
+		}
+	}
+	return false
+}
+
+// Holds counts what the host holds.
+func (w *Writer) Holds() (n int) {
+	for i := range min(int(w.memory.at(offTop).Load()), maxHolds) {
+		if w.memory.hold(i).Load() != 0 {
+			n++
+		}
+	}
+	return n
+}
