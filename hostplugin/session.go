@@ -95,6 +95,15 @@ func (s *Session) stray(id core.LeaseID) {
 	s.leases.Stray(id)
 }
 
+// forked is told that the program has forked.
+func (s *Session) forked() {
+	select {
+	case <-s.begun:
+		s.leases.Forked()
+	default: // nothing is leased yet
+	}
+}
+
 // stale says that a view is not live any more.
 func (s *Session) stale(name string, why leases.Staleness) {
 	s.host.opts.log.Warn("a view does not show any more what the program writes",

@@ -126,7 +126,7 @@ func (h *Host) connect(l *launch, s *Session) (*connection, error) {
 	}
 	log := h.opts.log.With(slog.String("program", l.program.Name))
 	c := &connection{launch: l, sockets: sockets, stray: s.stray}
-	c.side = wire.NewSide(conn, c.status)
+	c.side = wire.NewSide(conn, c.status, s.forked)
 	c.process = process.New(l.spec(), peer, process.Options{Log: log, Stdout: h.opts.stdout, Stderr: h.opts.stderr})
 	stdout, stderr := c.process.Stdio()
 	c.plugin = plugin.NewClient(&plugin.ClientConfig{

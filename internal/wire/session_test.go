@@ -221,7 +221,7 @@ func TestStatusMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := make(chan wire.Status, 8)
-	side := wire.NewSide(host, func(s wire.Status) { got <- s })
+	side := wire.NewSide(host, func(s wire.Status) { got <- s }, nil)
 	want := []wire.Status{
 		{Stage: wire.StagePython, Version: "3.11.7", Implementation: "cpython", Executable: "/usr/bin/python3"},
 		{Stage: wire.StageLoaded},

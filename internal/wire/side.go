@@ -17,6 +17,9 @@ const (
 	descriptorSize = 1 + 8
 )
 
+// forkedMessage is what a program sends when it has forked.
+const forkedMessage = "F"
+
 // openedMessage is what the host sends when it has the answer to Open. A program may end as soon as
 // its script runs, so none runs before.
 const openedMessage = "O"
@@ -30,6 +33,7 @@ func Opened(msg []byte) bool { return string(msg) == openedMessage }
 type Side struct {
 	conn   *fdpass.Conn
 	status func(Status)
+	forked func()
 
 	//nolint:containedctx // the socket's own lifetime, which ends with the reason as its cause
 	ctx context.Context
@@ -46,11 +50,11 @@ type arrival struct {
 }
 
 // NewSide starts to read conn, which it takes over, until its end or Close. It calls status, if that
-// is not nil, with each status message in order, from one goroutine; status must not block long and
-// must not call Close. Messages of other kinds are ignored, and descriptors that nobody asked for
-// are closed.
-func NewSide(conn *fdpass.Conn, status func(Status)) *Side {
-	s := &Side{conn: conn, status: status, expected: make(map[uint64]chan arrival)}
+// is not nil, with each status message in order, and forked, if that is not nil, each time that the
+// program has forked, both from one goroutine; they must not block long and must not call Close.
+// Messages of other kinds are ignored, and descriptors that nobody asked for are closed.
+func NewSide(conn *fdpass.Conn, status func(Status), forked func()) *Side {
+	s := &Side{conn: conn, status: status, forked: forked, expected: make(map[uint64]chan arrival)}
 	s.ctx, s.end = context.WithCancelCause(context.Background())
 	go s.read()
 	return s
@@ -102,6 +106,8 @@ func (s *Side) dispatch(msg []byte, files []*os.File, truncated error) {
 			status = Status{Stage: StageError, Kind: kindProtocol, Message: err.Error()}
 		}
 		s.status(status)
+	case string(msg) == forkedMessage && s.forked != nil:
+		s.forked()
 	}
 	for _, f := range files {
 		_ = f.Close() // unwanted, and only read from: nothing can be lost

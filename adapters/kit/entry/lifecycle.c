@@ -112,6 +112,10 @@ static void in_child(void) {
 	close_sockets();
 }
 
+// Runs in the parent after each fork, and tells the host, whose views may not be of the parent's memory any more.
+// A host that does not read loses nothing but the news.
+static void in_parent(void) { send(process.host, "F", 1, MSG_DONTWAIT | MSG_NOSIGNAL); }
+
 static void nudged(int signal) { (void)signal; }
 
 // Makes a signal interrupt the main thread's system calls, and do nothing else, unless the program has
@@ -184,7 +188,7 @@ static int prepare(int handshake, int side) {
 	if (process.host < 0 || process.opened < 0 || process.end_wanted < 0 || process.ended < 0) return errno;
 	const char *sockets = getenv("PLUGIN_UNIX_SOCKET_DIR");
 	if (sockets && *sockets) snprintf(process.sockets, sizeof process.sockets, "%s/", sockets);
-	int failed = pthread_atfork(NULL, NULL, in_child);
+	int failed = pthread_atfork(NULL, in_parent, in_child);
 	return failed ? failed : start_watch();
 }
 

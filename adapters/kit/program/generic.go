@@ -19,12 +19,13 @@ const genericName = "generic"
 //   - what cannot say that it is read-only counts as read-only, since writing to an immutable array
 //     would corrupt it;
 //   - a lease holds what the protocol handed out, since the framework may use the memory again in
-//     place.
+//     place;
+//   - it is asked twice, since the memory may be that of the answer.
 func genericPlan() Plan {
 	p := StandardPlan()
 	p.Without(Exchange)
 	p.AnyProtocol = true
-	p.Hold = true
+	p.Hold, p.Doubted = true, true
 	p.DLPack.Stream = nil
 	p.DLPack.Retry = true
 	p.DLPack.AskDevice = true

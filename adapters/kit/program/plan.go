@@ -57,6 +57,9 @@ type Plan struct {
 	// EndOnMain says that only the thread that made the object may end it, which for a program is its
 	// main thread as a rule: what a lease held is given back there.
 	EndOnMain bool
+	// Doubted says that nothing is known of the object: it may make memory for each answer. So it is asked twice,
+	// and if the answers differ, the array is Temporary.
+	Doubted bool
 	// Temporary says that the memory is not the object's own, but was made for the answer: it must
 	// be copied.
 	Temporary bool

@@ -123,6 +123,9 @@ func (r *reader) try(g *py.GIL, o py.Object, protocol Protocol) (result *reading
 	if err == nil && ok {
 		result, err = r.accept(a, protocol)
 	}
+	if result != nil && r.Doubted && !result.array.OnGPU {
+		return r.askAgain(g, o, protocol, result)
+	}
 	if result == nil {
 		for _, h := range a.holds {
 			h.Drop(g)
@@ -133,6 +136,26 @@ func (r *reader) try(g *py.GIL, o py.Object, protocol Protocol) (result *reading
 		}
 	}
 	return result, ok, err
+}
+
+// askAgain asks a second time, while what the first answer holds is alive: if the memory is that of the answer,
+// the second one has other memory. That is the one which is taken: the object may have kept what it made last.
+func (r *reader) askAgain(g *py.GIL, o py.Object, protocol Protocol, first *reading) (*reading, bool, error) {
+	a, ok, err := r.ask(g, o, protocol)
+	var second *reading
+	if err == nil && ok {
+		second, err = r.accept(a, protocol)
+	}
+	if second == nil {
+		for _, h := range a.holds {
+			h.Drop(g)
+		}
+		first.drop(g)
+		return nil, ok, err
+	}
+	second.temporary = second.temporary || second.array.Addr != first.array.Addr
+	first.drop(g)
+	return second, true, nil
 }
 
 func (r *reader) ask(g *py.GIL, o py.Object, protocol Protocol) (answer, bool, error) {

@@ -46,6 +46,7 @@ typedef ptrdiff_t Py_ssize_t;
 	X(PyObject *, PyUnicode_AsEncodedString,                                 \
 	  (PyObject *, const char *, const char *))                              \
 	X(int, PyBytes_AsStringAndSize, (PyObject *, char **, Py_ssize_t *))     \
+	X(const char *, PyUnicode_AsUTF8AndSize, (PyObject *, Py_ssize_t *))     \
 	X(void, PyUnicode_InternInPlace, (PyObject **))                          \
 	X(PyObject *, PyTuple_New, (Py_ssize_t))                                 \
 	X(int, PyTuple_SetItem, (PyObject *, Py_ssize_t, PyObject *))            \
@@ -128,6 +129,14 @@ uintptr_t ndpy_leave(void) { return (uintptr_t)api.PyEval_SaveThread(); }
 
 void ndpy_incref(ndpy o) { api.Py_IncRef(OBJECT(o)); }
 void ndpy_decref(ndpy o) { api.Py_DecRef(OBJECT(o)); }
+
+void ndpy_incref_all(const ndpy *o, size_t n) {
+	for (size_t i = 0; i < n; i++) api.Py_IncRef(OBJECT(o[i])); // which passes over NULL
+}
+
+void ndpy_decref_all(const ndpy *o, size_t n) {
+	for (size_t i = 0; i < n; i++) api.Py_DecRef(OBJECT(o[i])); // likewise
+}
 
 // References for the main thread to give back. The GIL guards them.
 static struct later {
@@ -219,9 +228,7 @@ ndpy ndpy_dict_get(ndpy dict, ndpy key) { return borrowed(api.PyDict_GetItemWith
 
 ndpy ndpy_sequence_get(ndpy o, ptrdiff_t index) {
 	enum { LIST = 1 << 25 }; // Py_TPFLAGS_LIST_SUBCLASS
-	ndpy type = ndpy_type(o);
-	int list = (api.PyType_GetFlags(OBJECT(type)) & LIST) != 0;
-	ndpy_decref(type);
+	int list = ndpy_is(o, LIST);
 	Py_ssize_t n = list ? api.PyList_Size(OBJECT(o)) : api.PyTuple_Size(OBJECT(o));
 	if (index < 0) index += n;
 	if (index < 0 || index >= n) return 0;
@@ -252,6 +259,13 @@ int ndpy_subtype(ndpy type, ndpy base) { return api.PyType_IsSubtype(OBJECT(type
 int ndpy_callable(ndpy o) { return api.PyCallable_Check(OBJECT(o)); }
 unsigned long ndpy_type_flags(ndpy type) { return api.PyType_GetFlags(OBJECT(type)); }
 
+int ndpy_is(ndpy o, unsigned long flag) {
+	ndpy type = ndpy_type(o);
+	int is = (api.PyType_GetFlags(OBJECT(type)) & flag) != 0;
+	ndpy_decref(type);
+	return is;
+}
+
 ndpy ndpy_index(ndpy o) { return (ndpy)api.PyNumber_Index(OBJECT(o)); }
 ndpy ndpy_new_int(long long v) { return (ndpy)api.PyLong_FromLongLong(v); }
 ndpy ndpy_new_uint(unsigned long long v) { return (ndpy)api.PyLong_FromUnsignedLongLong(v); }
@@ -268,6 +282,8 @@ ndpy ndpy_new_interned(const char *text, size_t len) {
 	if (s) api.PyUnicode_InternInPlace(&s);
 	return (ndpy)s;
 }
+
+const char *ndpy_utf8(ndpy str, ptrdiff_t *len) { return api.PyUnicode_AsUTF8AndSize(OBJECT(str), len); }
 
 ndpy ndpy_encode(ndpy str) {
 	return (ndpy)api.PyUnicode_AsEncodedString(OBJECT(str), "utf-8", "backslashreplace");

@@ -37,6 +37,8 @@ uintptr_t ndpy_leave(void);
 
 void ndpy_incref(ndpy o);
 void ndpy_decref(ndpy o);
+void ndpy_incref_all(const ndpy *o, size_t n); // those that are not 0
+void ndpy_decref_all(const ndpy *o, size_t n);
 void ndpy_decref_on_main(ndpy o); // when Python's main thread next runs Python code
 
 ndpy ndpy_none(void); // the constants are borrowed
@@ -73,6 +75,7 @@ int ndpy_truth(ndpy o);
 int ndpy_subtype(ndpy type, ndpy base);
 int ndpy_callable(ndpy o); // never fails
 unsigned long ndpy_type_flags(ndpy type);
+int ndpy_is(ndpy o, unsigned long flag); // whether the type of o has the flag
 
 ndpy ndpy_index(ndpy o); // what operator.index gives
 ndpy ndpy_new_int(long long v);
@@ -83,6 +86,7 @@ double ndpy_float64(ndpy o);
 
 ndpy ndpy_new_str(const char *text, size_t len);
 ndpy ndpy_new_interned(const char *text, size_t len);
+const char *ndpy_utf8(ndpy str, ptrdiff_t *len); // lives as long as str
 ndpy ndpy_encode(ndpy str); // bytes in UTF-8; what UTF-8 cannot say is escaped with a backslash
 int ndpy_bytes(ndpy bytes, char **data, ptrdiff_t *len);
 

@@ -42,6 +42,14 @@ func chars(s string) (*C.char, C.size_t) {
 func capiIncref(o Object) { C.ndpy_incref(C.ndpy(o)) }
 func capiDecref(o Object) { C.ndpy_decref(C.ndpy(o)) }
 
+func capiIncrefAll(o []Object) {
+	C.ndpy_incref_all((*C.ndpy)(unsafe.Pointer(unsafe.SliceData(o))), C.size_t(len(o)))
+}
+
+func capiDecrefAll(o []Object) {
+	C.ndpy_decref_all((*C.ndpy)(unsafe.Pointer(unsafe.SliceData(o))), C.size_t(len(o)))
+}
+
 func capiDecrefOnMain(o Object) { C.ndpy_decref_on_main(C.ndpy(o)) }
 
 func capiNone() Object           { return Object(C.ndpy_none()) }
@@ -67,22 +75,22 @@ func capiAttr(o Object, name string) Object {
 	return Object(C.ndpy_attr(C.ndpy(o), p, n))
 }
 
-func capiItem(o, key Object) Object   { return Object(C.ndpy_item(C.ndpy(o), C.ndpy(key))) }
-func capiType(o Object) Object        { return Object(C.ndpy_type(C.ndpy(o))) }
-func capiStr(o Object) Object         { return Object(C.ndpy_str(C.ndpy(o))) }
-func capiRepr(o Object) Object        { return Object(C.ndpy_repr(C.ndpy(o))) }
-func capiLen(o Object) int            { return int(C.ndpy_len(C.ndpy(o))) }
-func capiTruth(o Object) int          { return int(C.ndpy_truth(C.ndpy(o))) }
-func capiSubtype(t, base Object) bool { return C.ndpy_subtype(C.ndpy(t), C.ndpy(base)) != 0 }
-func capiCallable(o Object) bool      { return C.ndpy_callable(C.ndpy(o)) != 0 }
-func capiTypeFlags(t Object) uint64   { return uint64(C.ndpy_type_flags(C.ndpy(t))) }
-func capiIndex(o Object) Object       { return Object(C.ndpy_index(C.ndpy(o))) }
-func capiNewInt(v int64) Object       { return Object(C.ndpy_new_int(C.longlong(v))) }
-func capiNewUint(v uint64) Object     { return Object(C.ndpy_new_uint(C.ulonglong(v))) }
-func capiInt64(o Object) int64        { return int64(C.ndpy_int64(C.ndpy(o))) }
-func capiUint64(o Object) uint64      { return uint64(C.ndpy_uint64(C.ndpy(o))) }
-func capiFloat64(o Object) float64    { return float64(C.ndpy_float64(C.ndpy(o))) }
-func capiTupleLen(t Object) int       { return int(C.ndpy_tuple_len(C.ndpy(t))) }
+func capiItem(o, key Object) Object     { return Object(C.ndpy_item(C.ndpy(o), C.ndpy(key))) }
+func capiType(o Object) Object          { return Object(C.ndpy_type(C.ndpy(o))) }
+func capiStr(o Object) Object           { return Object(C.ndpy_str(C.ndpy(o))) }
+func capiRepr(o Object) Object          { return Object(C.ndpy_repr(C.ndpy(o))) }
+func capiLen(o Object) int              { return int(C.ndpy_len(C.ndpy(o))) }
+func capiTruth(o Object) int            { return int(C.ndpy_truth(C.ndpy(o))) }
+func capiSubtype(t, base Object) bool   { return C.ndpy_subtype(C.ndpy(t), C.ndpy(base)) != 0 }
+func capiCallable(o Object) bool        { return C.ndpy_callable(C.ndpy(o)) != 0 }
+func capiIs(o Object, flag uint64) bool { return C.ndpy_is(C.ndpy(o), C.ulong(flag)) != 0 }
+func capiIndex(o Object) Object         { return Object(C.ndpy_index(C.ndpy(o))) }
+func capiNewInt(v int64) Object         { return Object(C.ndpy_new_int(C.longlong(v))) }
+func capiNewUint(v uint64) Object       { return Object(C.ndpy_new_uint(C.ulonglong(v))) }
+func capiInt64(o Object) int64          { return int64(C.ndpy_int64(C.ndpy(o))) }
+func capiUint64(o Object) uint64        { return uint64(C.ndpy_uint64(C.ndpy(o))) }
+func capiFloat64(o Object) float64      { return float64(C.ndpy_float64(C.ndpy(o))) }
+func capiTupleLen(t Object) int         { return int(C.ndpy_tuple_len(C.ndpy(t))) }
 func capiTupleItem(t Object, i int) Object {
 	return Object(C.ndpy_tuple_item(C.ndpy(t), C.ptrdiff_t(i)))
 }
@@ -110,12 +118,19 @@ func capiNewTuple(items []Object) Object {
 
 // capiText gives the text of a str. It reports false, with the error indicator set, if o is none.
 func capiText(o Object) (string, bool) {
+	p, n := new(*C.char), new(C.ptrdiff_t)
+	if *p = C.ndpy_utf8(C.ndpy(o), n); *p != nil {
+		return string(unsafe.Slice((*byte)(unsafe.Pointer(*p)), int(*n))), true
+	}
+	if !capiIs(o, flagStr) {
+		return "", false
+	}
+	capiClear() // it has what UTF-8 cannot say
 	bytes := C.ndpy_encode(C.ndpy(o))
 	if bytes == 0 {
 		return "", false
 	}
 	defer C.ndpy_decref(bytes)
-	p, n := new(*C.char), new(C.ptrdiff_t)
 	if C.ndpy_bytes(bytes, p, n) < 0 {
 		return "", false
 	}

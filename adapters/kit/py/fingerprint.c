@@ -69,16 +69,14 @@ static bool number(struct row *r, ndpy o) {
 static bool numbered(struct row *r, ndpy answer) {
 	if (!answer) return false;
 	enum { TUPLE = 1 << 26 }; // Py_TPFLAGS_TUPLE_SUBCLASS
-	ndpy type = ndpy_type(answer);
 	bool good = true;
-	if (ndpy_type_flags(type) & TUPLE) {
+	if (ndpy_is(answer, TUPLE)) {
 		ptrdiff_t n = ndpy_tuple_len(answer);
 		good = word(r, (uint64_t)n);
 		for (ptrdiff_t i = 0; good && i < n; i++) good = number(r, ndpy_tuple_item(answer, i));
 	} else {
 		good = number(r, answer);
 	}
-	ndpy_decref(type);
 	ndpy_decref(answer);
 	return good;
 }
@@ -150,18 +148,19 @@ static ndpy find(const ndpy_watch *w) {
 	ndpy o = w->base ? w->base : ndpy_globals();
 	if (!o) return 0;
 	ndpy_incref(o);
+	const ndpy_step *steps = (const ndpy_step *)w->steps;
 	for (int i = 0; o && i < w->count; i++) {
-		ndpy next = ndpy_follow(o, &w->steps[i]);
+		ndpy next = ndpy_follow(o, &steps[i]);
 		ndpy_decref(o);
 		o = next;
 	}
 	return o;
 }
 
-int ndpy_watch_begin(ndpy_watch *w, ndpy o) {
+int ndpy_watch_begin(ndpy_watch *w, ndpy o, uint64_t *to) {
 	ndpy found = find(w);
 	if (found) ndpy_decref(found);
-	struct row r = {.write = w->words, .limit = NDPY_WORDS};
+	struct row r = {.write = to, .limit = NDPY_WORDS};
 	if (found != o || !words(o, &w->marks, &r)) {
 		ndpy_clear();
 		return 0;
@@ -174,22 +173,21 @@ int ndpy_watch_same(const ndpy_watch *w) {
 	if (w->dead) return 0;
 	ndpy o = find(w);
 	if (!o) return 0;
-	struct row r = {.compare = w->words, .limit = w->length};
+	struct row r = {.compare = (const uint64_t *)w->words, .limit = w->length};
 	bool same = words(o, &w->marks, &r);
 	if (!same) ndpy_clear();
 	ndpy_decref(o);
 	return same;
 }
 
-int ndpy_watch_moved(const ndpy_watch *w, ndpy o, uint64_t *data) {
-	uint64_t now[NDPY_WORDS];
-	struct row r = {.write = now, .limit = NDPY_WORDS};
+int ndpy_watch_moved(const ndpy_watch *w, ndpy o, uint64_t *to) {
+	struct row r = {.write = to, .limit = NDPY_WORDS};
 	if (w->dead || !words(o, &w->marks, &r)) {
 		ndpy_clear();
 		return 0;
 	}
-	*data = now[0];
-	return r.count == w->length && memcmp(now + 1, w->words + 1, (r.count - 1) * sizeof *now) == 0;
+	const uint64_t *before = (const uint64_t *)w->words;
+	return r.count == w->length && memcmp(to + 1, before + 1, (r.count - 1) * sizeof *to) == 0;
 }
 
 void ndpy_check_all(uintptr_t state, const uint32_t *shut, ndpy_check *checks, size_t n) {

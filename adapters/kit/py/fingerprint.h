@@ -5,7 +5,7 @@
 
 #include "capi.h"
 
-enum { NDPY_MARKS = 5, NDPY_WORDS = 96, NDPY_STEPS = 12, NDPY_REGISTRIES = 3 };
+enum { NDPY_MARKS = 5, NDPY_WORDS = 96, NDPY_REGISTRIES = 3 };
 
 // What an object is recognised by. What is 0 does not count.
 typedef struct {
@@ -40,17 +40,18 @@ typedef struct {
 	int dead;  // its references were given back: the GIL guards this
 	ndpy base; // where the steps begin; 0: the global variables of __main__, a dict
 	int count; // of the steps
-	ndpy_step steps[NDPY_STEPS];
+	uintptr_t steps; // an array of ndpy_step
 	ndpy_marks marks;
-	size_t length; // of the fingerprint
-	uint64_t words[NDPY_WORDS];
+	size_t length;   // of the fingerprint
+	uintptr_t words; // an array of uint64_t: the fingerprint
 } ndpy_watch;
 
 // What a step leads to from o: a new reference, or 0 without an error.
 ndpy ndpy_follow(ndpy o, const ndpy_step *s);
 
-// Takes the fingerprint of o, to which the steps must lead. Gives 0 if o has none, never an error.
-int ndpy_watch_begin(ndpy_watch *w, ndpy o);
+// Takes the fingerprint of o, to which the steps must lead: writes its length, and its words, which are at most
+// NDPY_WORDS. Gives 0 if o has none, never an error.
+int ndpy_watch_begin(ndpy_watch *w, ndpy o, uint64_t *to);
 
 // Whether the steps lead to the same object, or to one with the same fingerprint.
 int ndpy_watch_same(const ndpy_watch *w);
@@ -66,7 +67,8 @@ typedef struct {
 // Takes the GIL on this thread and does all checks. Once *shut is not 0, nothing of Python is touched.
 void ndpy_check_all(uintptr_t state, const uint32_t *shut, ndpy_check *checks, size_t n);
 
-// Whether o differs from what is watched in nothing but the first word of its fingerprint, where its elements lie.
-int ndpy_watch_moved(const ndpy_watch *w, ndpy o, uint64_t *data);
+// Takes the fingerprint of o as above, and tells whether it differs from that of what is watched in nothing but the
+// first word, where the elements lie.
+int ndpy_watch_moved(const ndpy_watch *w, ndpy o, uint64_t *to);
 
 #endif

@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"runtime"
+	"slices"
 	"strings"
 	"unsafe"
 )
@@ -60,11 +61,8 @@ const (
 	StepRegistered StepKind = C.NDPY_REGISTERED // as StepAttribute, or else in the first of the registries, dicts in o.__dict__, that has it
 )
 
-// MaxSteps and maxRegistries bound what a Watch can hold.
-const (
-	MaxSteps      = C.NDPY_STEPS
-	maxRegistries = C.NDPY_REGISTRIES
-)
+// MaxSteps bounds the steps of a Watch.
+const MaxSteps = 16
 
 // Thread is an OS thread of the caller's that enters Python again and again. What Python has to know of
 // it is made once. All calls come from the goroutine that is locked to that thread.
@@ -86,7 +84,9 @@ func (t *Thread) Do(f func(g *GIL) error) error { return t.interp.on(&t.state, n
 // holds references until Drop.
 type Watch struct {
 	marks Marks
-	c     *C.ndpy_watch // memory of Go's without pointers of Go's
+	c     *C.ndpy_watch // memory of Go's, which C reads by the address, as the next two
+	steps []C.ndpy_step
+	words []C.uint64_t
 	held  []Object
 }
 
@@ -97,7 +97,7 @@ func (g *GIL) Watch(base Object, steps []Step, marks *Marks, o Object) (w *Watch
 	if len(steps) > MaxSteps || marks.Struct != (StructMarks{}) && !g.interp.usual {
 		return nil, false, nil
 	}
-	c := &C.ndpy_watch{base: C.ndpy(base), count: C.int(len(steps)), marks: C.ndpy_marks{
+	c := &C.ndpy_watch{base: C.ndpy(base), marks: C.ndpy_marks{
 		_type:   C.ndpy(marks.Class),
 		data:    C.uint32_t(marks.Struct.Data),
 		rank:    C.uint32_t(marks.Struct.Rank),
@@ -124,20 +124,32 @@ func (g *GIL) Watch(base Object, steps []Step, marks *Marks, o Object) (w *Watch
 			return nil, false, err
 		}
 	}
+	w.steps = make([]C.ndpy_step, len(steps))
 	for i, s := range steps {
-		if err := g.fillStep(&c.steps[i], s); err != nil {
+		if err := g.fillStep(&w.steps[i], s); err != nil {
 			return nil, false, err
 		}
 	}
-	if C.ndpy_watch_begin(c, C.ndpy(o)) == 0 {
+	c.steps, c.count = C.uintptr_t(uintptr(unsafe.Pointer(unsafe.SliceData(w.steps)))), C.int(len(steps))
+	var words [maxWords]C.uint64_t
+	if C.ndpy_watch_begin(c, C.ndpy(o), &words[0]) == 0 {
 		return nil, false, nil
 	}
-	w.hold(g, steps, o)
+	w.remember(words[:c.length])
+	w.hold(steps, o)
 	return w, true, nil
 }
 
+const maxWords = C.NDPY_WORDS
+
+// remember makes words the fingerprint.
+func (w *Watch) remember(words []C.uint64_t) {
+	w.words = slices.Clone(words)
+	w.c.length, w.c.words = C.size_t(len(words)), C.uintptr_t(uintptr(unsafe.Pointer(unsafe.SliceData(w.words))))
+}
+
 // hold takes references to all that is compared by its address.
-func (w *Watch) hold(g *GIL, steps []Step, o Object) {
+func (w *Watch) hold(steps []Step, o Object) {
 	w.held = append(w.held, w.marks.Class)
 	for _, s := range steps {
 		w.held = append(w.held, s.Class, s.Key)
@@ -146,21 +158,13 @@ func (w *Watch) hold(g *GIL, steps []Step, o Object) {
 		w.held = append(w.held, o)
 	}
 	w.held = append(w.held, w.object())
-	for _, o := range w.held {
-		if o != 0 {
-			g.Keep(o)
-		}
-	}
+	capiIncrefAll(w.held)
 }
 
 // Drop ends the watch, which says of nothing that it is the same from then on. It is called once.
-func (w *Watch) Drop(g *GIL) {
+func (w *Watch) Drop(*GIL) {
 	w.c.dead = 1
-	for _, o := range w.held {
-		if o != 0 {
-			g.Drop(o)
-		}
-	}
+	capiDecrefAll(w.held)
 }
 
 // Follow gives what a step leads to from o, or false.
@@ -193,12 +197,15 @@ func (g *GIL) intern(to []C.ndpy, names []string) error {
 }
 
 // Same reports whether the name leads to what it led to.
-func (g *GIL) Same(w *Watch) bool { return C.ndpy_watch_same(w.c) != 0 }
+func (g *GIL) Same(w *Watch) bool {
+	defer runtime.KeepAlive(w)
+	return C.ndpy_watch_same(w.c) != 0
+}
 
 // Owned reports whether the struct says that the object owns its memory.
 func (w *Watch) Owned() bool {
 	bits := w.marks.Struct.Owned
-	return bits != 0 && int(w.c.words[w.fromEnd()+1])&bits == bits
+	return bits != 0 && int(w.words[w.fromEnd()+1])&bits == bits
 }
 
 // Itself reports whether only the very object is the same.
@@ -206,7 +213,7 @@ func (w *Watch) Itself() bool { return w.marks.Itself }
 
 // fromEnd is where the words of the struct's object and flags begin.
 func (w *Watch) fromEnd() int {
-	return int(w.c.length) - 2 - len(w.marks.Attributes) - len(w.marks.Methods)
+	return len(w.words) - 2 - len(w.marks.Attributes) - len(w.marks.Methods)
 }
 
 // object gives the object that was found in the struct, or 0.
@@ -214,7 +221,7 @@ func (w *Watch) object() Object {
 	if w.marks.Struct.Object == 0 {
 		return 0
 	}
-	return Object(w.c.words[w.fromEnd()])
+	return Object(w.words[w.fromEnd()])
 }
 
 // Describes reports whether an array that was seen, if one was, is this one, of which a protocol has told:
@@ -223,7 +230,7 @@ func (w *Watch) Describes(addr uintptr, shape, strides []int, itemSize int) bool
 	if w.marks.Struct.Data == 0 && w.marks.Tensor == 0 {
 		return true
 	}
-	words, unit := w.c.words[:w.c.length], 1
+	words, unit := w.words, 1
 	if w.marks.Itself {
 		words = words[1:]
 	}
@@ -246,15 +253,17 @@ func (w *Watch) Describes(addr uintptr, shape, strides []int, itemSize int) bool
 // Moved begins to watch o if it differs from the watched object in nothing but where its elements lie, and
 // says where that is. It is for objects with a struct, which are watched without steps.
 func (g *GIL) Moved(w *Watch, o Object) (next *Watch, addr uintptr, ok bool) {
-	var to C.uint64_t
-	if w.marks.Struct.Data == 0 || w.c.count != 0 || C.ndpy_watch_moved(w.c, C.ndpy(o), &to) == 0 {
+	defer runtime.KeepAlive(w)
+	var words [maxWords]C.uint64_t
+	if w.marks.Struct.Data == 0 || len(w.steps) != 0 || C.ndpy_watch_moved(w.c, C.ndpy(o), &words[0]) == 0 {
 		return nil, 0, false
 	}
 	c := *w.c
-	c.base, c.words[0] = C.ndpy(o), to
+	c.base = C.ndpy(o)
 	next = &Watch{marks: w.marks, c: &c}
-	next.hold(g, nil, o)
-	return next, uintptr(to), true
+	next.remember(words[:len(w.words)])
+	next.hold(nil, o)
+	return next, uintptr(words[0]), true
 }
 
 // Check is what is asked of one watch, and the answer.

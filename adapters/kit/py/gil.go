@@ -1,6 +1,9 @@
 package py
 
-import "sync/atomic"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // GIL is the proof of holding the interpreter's lock, and the scope of the references that its
 // methods return. It is valid only inside the function that it was handed to, and only on the
@@ -60,9 +63,8 @@ func (g *GIL) release(owned, buffers int) {
 		g.buffers[i].Release()
 	}
 	g.buffers = g.buffers[:buffers]
-	for i := len(g.owned) - 1; i >= owned; i-- {
-		capiDecref(g.owned[i])
-	}
+	slices.Reverse(g.owned[owned:])
+	capiDecrefAll(g.owned[owned:])
 	g.owned = g.owned[:owned]
 }
 

@@ -27,11 +27,7 @@ const (
 	flagType  = 1 << 31
 )
 
-func is(o Object, flag uint64) bool {
-	t := capiType(o)
-	defer capiDecref(t)
-	return capiTypeFlags(t)&flag != 0
-}
+func is(o Object, flag uint64) bool { return capiIs(o, flag) }
 
 // IsInt reports whether o is an int (so also whether it is a bool).
 func (g *GIL) IsInt(o Object) bool { return is(o, flagInt) }

@@ -28,7 +28,7 @@ func Start(tb testing.TB, cmd *exec.Cmd, opts Options) *Process {
 		tb.Fatal(err)
 	}
 	cmd.ExtraFiles = []*os.File{peer}
-	p := &Process{Side: wire.NewSide(conn, opts.Status)}
+	p := &Process{Side: wire.NewSide(conn, opts.Status, nil)}
 	p.Plugin = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  wire.Handshake(),
 		Plugins:          plugin.PluginSet{wire.PluginName: &wire.Plugin{Side: p.Side, Options: opts.Client}},

@@ -71,7 +71,7 @@ func Serve(tb testing.TB, register func(*fdpass.Conn, grpc.ServiceRegistrar), op
 	if err != nil {
 		tb.Fatal(err)
 	}
-	l := &Link{Side: wire.NewSide(host, opts.Status), Conn: cc, Peer: peer, server: server}
+	l := &Link{Side: wire.NewSide(host, opts.Status, nil), Conn: cc, Peer: peer, server: server}
 	l.Client = wire.NewClient(cc, l.Side, opts.Client)
 	tb.Cleanup(func() {
 		err := errors.Join(l.Client.Close(), cc.Close())

@@ -88,7 +88,7 @@ func open(tb testing.TB, cmd *exec.Cmd, settings kit.Settings) (*Program, error)
 	stdout, stdoutFile, err := os.Pipe()
 	check(tb, err)
 	cmd.ExtraFiles = []*os.File{side, stdoutFile}
-	wireSide := wire.NewSide(conn, nil)
+	wireSide := wire.NewSide(conn, nil, nil)
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  wire.Handshake(),
 		Plugins:          plugin.PluginSet{wire.PluginName: &wire.Plugin{Side: wireSide}},
