@@ -15,7 +15,7 @@ import (
 // publishes.
 type Source struct {
 	session *Session
-	source  leases.Source
+	source  *leases.Source
 }
 
 // Source prepares a name for many looks. The array need not exist yet. The error wraps core.ErrUnavailable or
@@ -24,7 +24,7 @@ func (s *Session) Source(name string) (*Source, error) {
 	if err := s.alive("source", name); err != nil {
 		return nil, err
 	}
-	return &Source{session: s, source: leases.Source{Name: name}}, nil
+	return &Source{session: s, source: &leases.Source{Name: name}}, nil
 }
 
 // Name is the name that the source was made of.
@@ -36,7 +36,7 @@ func (s *Source) View(ctx context.Context, opts ...ViewOption) (*core.View, erro
 	if err := s.session.alive(op, s.Name()); err != nil {
 		return nil, err
 	}
-	v, err := s.session.leases.View(ctx, &s.source, request(opts))
+	v, err := s.session.leases.View(ctx, s.source, request(opts))
 	return v, s.session.wrap(op, s.Name(), err)
 }
 
@@ -62,7 +62,7 @@ func (s *Source) View(ctx context.Context, opts ...ViewOption) (*core.View, erro
 // those of [Session.View].
 func (s *Source) Refresh(ctx context.Context, v *core.View, opts ...ViewOption) (next *core.View, changed bool, err error) {
 	return s.follow("refresh", v, func() (*core.View, bool, error) {
-		return s.session.leases.Refresh(ctx, &s.source, v, request(opts))
+		return s.session.leases.Refresh(ctx, s.source, v, request(opts))
 	})
 }
 
@@ -75,7 +75,7 @@ func (s *Source) Refresh(ctx context.Context, v *core.View, opts ...ViewOption) 
 // of Refresh.
 func (s *Source) Latest(ctx context.Context, v *core.View, opts ...ViewOption) (next *core.View, changed bool, err error) {
 	return s.follow("latest", v, func() (*core.View, bool, error) {
-		return s.session.leases.Latest(ctx, &s.source, v, request(opts))
+		return s.session.leases.Latest(ctx, s.source, v, request(opts))
 	})
 }
 
@@ -87,7 +87,7 @@ func (s *Source) Latest(ctx context.Context, v *core.View, opts ...ViewOption) (
 // ctx; core.ErrUnavailable says that the program has gone while Next waited.
 func (s *Source) Next(ctx context.Context, v *core.View, opts ...ViewOption) (*core.View, error) {
 	next, _, err := s.follow("next", v, func() (*core.View, bool, error) {
-		next, err := s.session.leases.Next(ctx, &s.source, v, request(opts))
+		next, err := s.session.leases.Next(ctx, s.source, v, request(opts))
 		return next, err == nil, err
 	})
 	return next, err

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
 )
 
 // View gives a view of one array of the program: its own memory, or, if that cannot be shared and
@@ -24,7 +23,7 @@ import (
 // array), core.ErrUnavailable (the program is gone), core.ErrProtocol or core.ErrPointer (its plugin
 // answered what cannot be), core.ErrClosed, or the error of ctx.
 func (s *Session) View(ctx context.Context, name string, opts ...ViewOption) (*core.View, error) {
-	source := Source{session: s, source: leases.Source{Name: name}}
+	source := Source{session: s, source: s.leases.Named(name)}
 	return source.View(ctx, opts...)
 }
 

@@ -89,6 +89,11 @@ func (c *Client) Use() bool {
 // Unuse ends a Use.
 func (c *Client) Unuse() { c.mapped.RUnlock() }
 
+// Described reads the text of a description in the table: a lease but for its ID.
+func (c *Client) Described(text []byte, req core.Request) (core.Lease, error) {
+	return c.codec.Lease(text, req)
+}
+
 // Leases asks for a lease for each name. It does not wait for a name that is not there yet, nor for a busy
 // producer. There is a result for each name: [Changed] with the lease, or [Ask].
 //

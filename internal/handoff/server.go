@@ -32,8 +32,9 @@ type Producer interface {
 
 // Offerer is a [Producer] that offers leases in a table.
 type Offerer interface {
-	// Offers hands the table over, when the session is opened, and nil before the table's memory goes.
-	Offers(w *offers.Writer)
+	// Offers hands the table over, when the session is opened, and nil before the table's memory goes. The texts
+	// of descriptions are leases as the codec writes them, whose IDs say nothing.
+	Offers(w *offers.Writer, c Codec)
 }
 
 // Server answers the requests of one host.
@@ -83,7 +84,7 @@ func (s *Server) begin(settings Settings) (err error) {
 	}
 	w, err := offers.NewWriter(mem)
 	if err == nil {
-		s.offerer.Offers(w)
+		s.offerer.Offers(w, s.codec)
 	}
 	return err
 }
@@ -105,7 +106,7 @@ func (s *Server) Open(id core.SegmentID) (*os.File, error) {
 func (s *Server) Close() error {
 	s.end()
 	if s.offerer != nil {
-		s.offerer.Offers(nil)
+		s.offerer.Offers(nil, nil)
 	}
 	stopped := make(chan struct{})
 	go func() {

@@ -35,7 +35,7 @@ const (
 	offTop      = 0xc0 // how many holds were ever used
 	headerSize  = 4096
 
-	entrySize = 128
+	entrySize = 1024
 	maxNames  = 1024
 	maxHolds  = 4096
 
@@ -58,7 +58,11 @@ const (
 	wordSize
 	wordOffset
 	wordForks
+	wordBody // how many bytes of the description follow the words
 	words
+
+	// MaxBody is how long the text of a description may be.
+	MaxBody = entrySize - 8*words
 )
 
 var errLayout = errors.New("not a table of offers")
@@ -71,7 +75,7 @@ type Entry struct {
 
 	// The lease on the published array that the host may take, if Ticket is not 0.
 	Ticket      uint64
-	Description uint64 // stays the same while nothing but the following three differs between two offers
+	Description uint64 // of the rest: it stays the same while nothing but the following three differs
 	Segment     uint64
 	Size        int64
 	Offset      int64
@@ -91,6 +95,9 @@ func memoryOf(mem []byte) (memory, error) {
 func (m memory) at(offset int) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Add(m.base, offset))
 }
+
+// body is the room for an entry's description.
+func (e entry) body() []byte { return unsafe.Slice((*byte)(unsafe.Add(e.base, 8*words)), MaxBody) }
 
 // low is the half of a word that a futex compares.
 func low(w *atomic.Uint64) *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Pointer(w)) }

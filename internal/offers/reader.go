@@ -1,6 +1,7 @@
 package offers
 
 import (
+	"bytes"
 	"context"
 	"math"
 	"sync"
@@ -81,6 +82,20 @@ func (r *Reader) Read(to []Entry, indexes ...int) (sequence uint64, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// Body gives the text of the description that Read gave of an entry, in memory of its own. It reports false if
+// the entry has another description by now.
+func (r *Reader) Body(index int, e *Entry) (body []byte, ok bool) {
+	from := r.memory.entry(index)
+	n := from.word(wordBody).Load()
+	if n > MaxBody {
+		return nil, false
+	}
+	body = bytes.Clone(from.body()[:n])
+	var now [1]Entry
+	_, ok = r.Read(now[:], index) // nothing was being written when this began, or this takes notice
+	return body, ok && now[0].Description == e.Description && from.word(wordBody).Load() == n
 }
 
 // Take holds what Read gave of an entry, until Release. It reports false if the entry has changed since, if

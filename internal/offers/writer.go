@@ -55,7 +55,7 @@ func (w *Writer) Add(name string) (index int, ok bool) {
 
 // Remove gives the entry of a name back. It is called between Begin and End.
 func (w *Writer) Remove(name string, index int) {
-	w.Write(index, &Entry{})
+	w.Write(index, &Entry{}, nil)
 	w.memory.entry(index).word(wordName).Store(0)
 	w.memory.at(offNames).Add(1)
 	delete(w.names, hash(name))
@@ -66,10 +66,15 @@ func (w *Writer) Remove(name string, index int) {
 // wait for anything before End.
 func (w *Writer) Begin() { w.memory.at(offSequence).Add(1) }
 
-// Write writes an entry, whose Publication is set.
-func (w *Writer) Write(index int, e *Entry) {
+// Write writes an entry, whose Publication is set, and the text of its description, which is as long as
+// [MaxBody] at most.
+func (w *Writer) Write(index int, e *Entry, body []byte) {
 	e.Publication = w.memory.at(offSequence).Load() + 1
-	w.memory.entry(index).store(e)
+	to := w.memory.entry(index)
+	if to.word(wordDescription).Load() != e.Description {
+		to.word(wordBody).Store(uint64(copy(to.body(), body)))
+	}
+	to.store(e)
 	w.told = append(w.told, index)
 }
 

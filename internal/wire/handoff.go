@@ -121,7 +121,9 @@ func (b batched) Release(ctx context.Context, ids ...core.LeaseID) error {
 // offering is a batched producer that offers leases, too.
 type offering struct{ batched }
 
-func (o offering) Offers(w *offers.Writer) { o.Producer.(handoff.Offerer).Offers(w) } //nolint:errcheck // made so
+func (o offering) Offers(w *offers.Writer, c handoff.Codec) {
+	o.Producer.(handoff.Offerer).Offers(w, c) //nolint:errcheck // made so
+}
 
 // Leases implements handoff.Producer.
 func (h handedOff) Leases(ctx context.Context, names []string, req core.Request, results []handoff.Look) []handoff.Look {

@@ -58,6 +58,7 @@ func (p *Program) grant(
 // once is grant, unless that sets again.
 func (a *granting) once(ctx context.Context, g *py.GIL) (l core.Lease, changed bool, err error) {
 	p, s := a.program, &standing{path: a.path, req: a.req}
+	p.separate(g)
 	s.forks.Store(p.published.Forks())
 	s.changes.Store(p.published.Changes())
 	t, err := p.find(g, a.path)
@@ -289,10 +290,15 @@ func dropWatch(g *py.GIL, w *py.Watch) {
 	}
 }
 
-// rebound publishes an object anew that is not what was published any more, though its name still has it.
+// rebound publishes an object anew whose memory is not what was published any more, though its name still has it.
+// As long as the memory is the same, the array is what was published, whatever its object is now.
 func (p *Program) rebound(g *py.GIL, name string, t *target, r *reading) error {
 	pub := t.publication
-	if pub == nil || r.temporary || pub.Array.Addr == r.array.Addr && pub.Array.Layout.Equal(r.array.Layout) {
+	if pub == nil || r.temporary {
+		return nil
+	}
+	if pub.Array.Addr == r.array.Addr && within(pub.Array.Layout, r.array.Layout) {
+		r.array.Layout = pub.Array.Layout
 		return nil
 	}
 	next, err := p.newPublication(g, pub, pub.Object)
@@ -301,4 +307,11 @@ func (p *Program) rebound(g *py.GIL, name string, t *target, r *reading) error {
 		t.publication = next
 	}
 	return err
+}
+
+// within reports whether an array takes no more memory than another one that begins at the same address.
+func within(a, b core.Layout) bool {
+	lo, hi := a.Span()
+	from, to := b.Span()
+	return lo-a.Offset() >= from-b.Offset() && hi-a.Offset() <= to-b.Offset() && a.Device() == b.Device()
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
 // Program is the running Python program as a [core.Producer] and a [core.Waiter]. All methods are
@@ -35,7 +36,8 @@ type Program struct {
 	published published.Names
 	leasing   leasing
 
-	descriptions atomic.Uint64 // number of the last
+	codec        atomic.Pointer[handoff.Codec] // nil: no host looks at offers
+	descriptions atomic.Uint64                 // number of the last
 
 	// Of the goroutine that answers the mailbox.
 	thread *py.Thread

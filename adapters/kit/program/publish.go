@@ -17,6 +17,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda/export"
+	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/offers"
 )
 
@@ -36,6 +37,7 @@ type Named struct {
 // It wraps core.ErrConfig if a name cannot be one, and says why if an object is no array that could be leased.
 // After an error nothing was published.
 func (p *Program) Publish(g *py.GIL, values ...Named) error {
+	p.separate(g)
 	next := make(map[string]*published.Publication, len(values))
 	for _, v := range values {
 		name, err := p.publishedName(v.Name)
@@ -54,11 +56,23 @@ func (p *Program) Publish(g *py.GIL, values ...Named) error {
 	return nil
 }
 
-// put makes publications those of their names, and ends what is over.
-func (p *Program) put(g *py.GIL, next map[string]*published.Publication) {
-	for _, over := range p.published.Ended(p.published.Put(next)...) {
+// separate ends what a fork has made useless.
+func (p *Program) separate(g *py.GIL) {
+	if before := p.published.Separate(); before != nil {
+		p.finish(g, before)
+	}
+}
+
+// finish ends publications that their names do not have any more, unless the host still holds their offers.
+func (p *Program) finish(g *py.GIL, before []*published.Publication) {
+	for _, over := range p.published.Ended(before...) {
 		p.endPublication(g, over)
 	}
+}
+
+// put makes publications those of their names, and ends what is over.
+func (p *Program) put(g *py.GIL, next map[string]*published.Publication) {
+	p.finish(g, p.published.Put(next))
 	p.state.Touch()
 }
 
@@ -191,12 +205,17 @@ func (p *Program) enterOffer(made, last *published.Publication, f owner, r *read
 	if err != nil {
 		return
 	}
-	made.Offer, made.Kept = lease, kept
 	if last != nil && alike(&last.Offer, &lease) {
-		made.Description = last.Description
+		made.Description, made.Text = last.Description, last.Text
+	} else if c := p.codec.Load(); c != nil {
+		made.Description = p.descriptions.Add(1)
+		made.Text, err = (*c).Append(nil, &lease)
+	}
+	if err != nil || made.Text == nil || len(made.Text) > offers.MaxBody {
+		_ = p.leases.Release(context.Background(), lease.ID) // the host has to ask
 		return
 	}
-	made.Description = p.descriptions.Add(1)
+	made.Offer, made.Kept = lease, kept
 }
 
 // alike reports whether two leases differ in nothing but where they lie.
@@ -274,7 +293,8 @@ func (p *Program) mark(g *py.GIL, o py.Object, f owner, r *reading) (*export.Mar
 }
 
 // Offers implements handoff.Offerer.
-func (p *Program) Offers(w *offers.Writer) {
+func (p *Program) Offers(w *offers.Writer, c handoff.Codec) {
+	p.codec.Store(&c)
 	p.published.Use(w)
 	if w == nil {
 		heap.CountForks(p.heap, nil)

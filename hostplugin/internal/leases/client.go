@@ -61,6 +61,24 @@ type Client struct {
 	closed bool
 	leases map[*Lease]struct{}
 	ids    map[core.LeaseID]struct{} // of those that have one
+	named  map[string]*Source        // of names that nobody has prepared; at most maxNamed
+}
+
+// maxNamed bounds the sources that are kept for names that nobody has prepared.
+const maxNamed = 256
+
+// Named gives the source of a name that nobody has prepared: the same one again, for the first names.
+func (c *Client) Named(name string) *Source {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.named[name]
+	if s == nil {
+		s = &Source{Name: name}
+		if len(c.named) < maxNamed {
+			c.named[name] = s
+		}
+	}
+	return s
 }
 
 // Source is a name to ask for. It may be used by several goroutines at once.
@@ -90,7 +108,7 @@ type Lease struct {
 
 // New makes a client. It must be closed.
 func New(o Options) *Client {
-	c := &Client{Options: o, leases: make(map[*Lease]struct{}), ids: make(map[core.LeaseID]struct{})}
+	c := &Client{Options: o, leases: make(map[*Lease]struct{}), ids: make(map[core.LeaseID]struct{}), named: make(map[string]*Source)}
 	c.releases = newReleases(c.giveBack)
 	return c
 }
@@ -142,7 +160,7 @@ func (c *Client) open(ctx context.Context, s *Source, req core.Request, l core.L
 		return nil, err
 	}
 	if l.Version != 0 {
-		lease.publication, lease.fixed = c.learn(s, &l)
+		lease.publication, lease.fixed = c.publication(s, l.Version)
 	}
 	v, err := c.view(ctx, lease, &l)
 	if err != nil {

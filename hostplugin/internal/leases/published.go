@@ -66,9 +66,9 @@ func entry(table *offers.Reader, s *Source) (index int, ok bool) {
 	return index, true
 }
 
-// learn remembers what a lease on a published array says of the offers that are like it, and gives the number
-// of the publication, or 0 if the table tells of another version; fixed says that the array is offered.
-func (c *Client) learn(s *Source, l *core.Lease) (publication uint64, fixed bool) {
+// publication gives the number of the publication that a lease is on, or 0 if the table tells of another version;
+// fixed says that the array is offered, so that the table tells of all changes.
+func (c *Client) publication(s *Source, version uint64) (number uint64, fixed bool) {
 	table := c.use()
 	if table == nil {
 		return 0, false
@@ -78,17 +78,30 @@ func (c *Client) learn(s *Source, l *core.Lease) (publication uint64, fixed bool
 	if !ok {
 		return 0, false
 	}
-	var entries [1]offers.Entry
-	if _, ok := table.Read(entries[:], index); !ok || entries[0].Version != l.Version {
+	var e [1]offers.Entry
+	if _, ok := table.Read(e[:], index); !ok || e[0].Version != version {
 		return 0, false
 	}
-	e := &entries[0]
-	_, host := l.Handle.(core.Segment)
-	fixed = e.Ticket != 0 && host && (!l.Route.Copied() || l.Reason == core.ReasonConverted)
-	if fixed && !l.Writable {
-		s.template.Store(&template{index: index, description: e.Description, lease: *l})
+	return e[0].Publication, e[0].Ticket != 0
+}
+
+// describe gives what is known of an entry's offer, which is read anew only when it is described anew.
+func (c *Client) describe(table *offers.Reader, s *Source, index int, e *offers.Entry) (*template, bool) {
+	t := s.template.Load()
+	if t != nil && t.index == index && t.description == e.Description {
+		return t, true
 	}
-	return e.Publication, fixed
+	text, ok := table.Body(index, e)
+	if !ok {
+		return nil, false
+	}
+	l, err := c.Handoff.Described(text, core.Request{})
+	if err != nil {
+		return nil, false
+	}
+	t = &template{index: index, description: e.Description, lease: l}
+	s.template.Store(t)
+	return t, true
 }
 
 // takeOffer takes a view of what is offered under a name, without asking the program. Without an offer the
@@ -124,12 +137,14 @@ func (c *Client) take(table *offers.Reader, s *Source, req core.Request) (*Lease
 		if !ok {
 			break
 		}
-		t := s.template.Load()
 		var entries [1]offers.Entry
 		e := &entries[0]
-		if _, ok := table.Read(entries[:], index); !ok || e.Ticket == 0 || t == nil || t.description != e.Description ||
-			t.description == 0 || t.lease.Route.Copied() && req.Copy == core.CopyNever {
+		if _, ok := table.Read(entries[:], index); !ok || e.Ticket == 0 {
 			break
+		}
+		t, ok := c.describe(table, s, index, e)
+		if !ok {
+			continue
 		}
 		l, err := t.offered(e)
 		if err != nil || l.Check(req) != nil {

@@ -35,6 +35,7 @@ type Publication struct {
 	Separated   bool        // a fork takes the offer's memory away from the host
 	Forks       uint64      // before the offer was made
 	Description uint64      // of the offer: the same number for leases that differ in nothing but where they lie
+	Text        []byte      // of the description
 
 	again bool // it has taken over what the publication before it had
 }
@@ -50,6 +51,7 @@ func (p *Publication) Again() *Publication {
 // publish. The zero value is ready. Put is called with the GIL held.
 type Names struct {
 	changes atomic.Uint64 // of which names are taken
+	forks   atomic.Uint64 // when Separate was last called
 
 	mu      sync.Mutex
 	writer  *offers.Writer // nil: no host looks
@@ -190,7 +192,34 @@ func (n *Names) tell(w *offers.Writer, name string, e *entry) {
 			to.Forks = e.Forks
 		}
 	}
-	w.Write(e.index, &to)
+	w.Write(e.index, &to, e.Text)
+}
+
+// Separate withdraws the offers whose memory a fork has taken away from the host, and gives them, for Ended.
+func (n *Names) Separate() (before []*Publication) {
+	now := n.Forks()
+	if n.forks.Swap(now) == now {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	w := n.writer
+	if w == nil {
+		return nil
+	}
+	w.Begin()
+	defer w.End()
+	for name, e := range n.entries {
+		if !e.Separated || e.Forks == now {
+			continue
+		}
+		before = append(before, &Publication{Offer: e.Offer, Kept: e.Kept})
+		next := *e.Publication
+		next.Offer, next.Kept, next.Separated = core.Lease{}, nil, false
+		e.Publication = &next
+		n.tell(w, name, e)
+	}
+	return before
 }
 
 // Ended takes publications that their names do not have any more, and gives those whose offers the host does
