@@ -292,6 +292,15 @@ class Session(object):
             if result != INTERRUPTED and not (ever and result == 0):
                 return
 
+    def close(self):
+        """Closes the interpreter to the plugin, since it is about to end: also if a signal comes meanwhile, as
+        when somebody presses Ctrl-C twice."""
+        while True:
+            try:
+                return self.lib.nd_close()
+            except KeyboardInterrupt:
+                pass
+
 
 def main():
     if "" in sys.path[:1]:  # the current directory, which -c alone adds
@@ -315,7 +324,8 @@ def main():
         status = session.run(run_script if kind == "script" else run_module, target, args)
     except KeyboardInterrupt:  # after the script's end, while its arrays were still in use
         status = 0 if session.lib.nd_ending() else 130
-    session.lib.nd_close()  # nothing enters the interpreter any more: it is about to end
+    finally:
+        session.close()
     sys.exit(status)
 
 

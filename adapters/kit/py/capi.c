@@ -21,6 +21,8 @@ typedef ptrdiff_t Py_ssize_t;
 	X(void, Py_IncRef, (PyObject *))                                         \
 	X(void, Py_DecRef, (PyObject *))                                         \
 	X(int, Py_AddPendingCall, (int (*)(void *), void *))                     \
+	X(unsigned long, PyThread_get_thread_ident, (void))                      \
+	X(int, PyThreadState_SetAsyncExc, (unsigned long, PyObject *))           \
 	X(PyObject *, PyImport_AddModule, (const char *))                        \
 	X(PyObject *, PyImport_GetModuleDict, (void))                            \
 	X(PyObject *, PyModule_GetDict, (PyObject *))                            \
@@ -77,7 +79,8 @@ typedef ptrdiff_t Py_ssize_t;
 	X(_Py_TrueStruct)  \
 	X(_Py_FalseStruct) \
 	X(PyCapsule_Type)  \
-	X(PyExc_AttributeError)
+	X(PyExc_AttributeError) \
+	X(PyExc_SystemExit)
 
 // Filled once by ndpy_open, before any other call, and never changed afterwards.
 static struct {
@@ -130,6 +133,12 @@ int ndpy_enter(uintptr_t state) {
 }
 
 uintptr_t ndpy_leave(void) { return (uintptr_t)api.PyEval_SaveThread(); }
+
+unsigned long ndpy_thread(void) { return api.PyThread_get_thread_ident(); }
+
+void ndpy_interrupt(unsigned long thread) {
+	api.PyThreadState_SetAsyncExc(thread, *(PyObject **)api.PyExc_SystemExit);
+}
 
 void ndpy_incref(ndpy o) { api.Py_IncRef(OBJECT(o)); }
 void ndpy_decref(ndpy o) { api.Py_DecRef(OBJECT(o)); }

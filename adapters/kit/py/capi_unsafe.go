@@ -13,12 +13,23 @@ type Object uintptr
 
 // threadState is what CPython keeps for one OS thread. The goroutine that uses one is locked to its
 // thread.
-type threadState struct{ p C.uintptr_t }
+type threadState struct {
+	p  C.uintptr_t
+	id C.ulong // by which Python knows the thread, once it has entered
+}
 
 // enter reports whether the GIL was waited for.
-func (t *threadState) enter() (waited bool) { return C.ndpy_enter(t.p) != 0 }
+func (t *threadState) enter() (waited bool) {
+	if t.id == 0 {
+		t.id = C.ndpy_thread()
+	}
+	return C.ndpy_enter(t.p) != 0
+}
 
 func (t *threadState) leave() { t.p = C.ndpy_leave() }
+
+// interrupt makes the thread raise SystemExit when it next runs Python code.
+func (t *threadState) interrupt() { C.ndpy_interrupt(t.id) }
 
 // What capiOpen gives besides success.
 const (
