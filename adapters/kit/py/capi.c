@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "capi.h"
 #include "glance.h"
+#include "signals.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -92,6 +93,28 @@ static struct {
 #undef X
 } api;
 
+// For a Python that needs it: what api points to, if those in api let the thread's signals through. No function
+// has more arguments, and all are integers or pointers.
+static __typeof__(api) signalled;
+
+static void reblock(bool *guarded) { ndpy_out_of_python(*guarded); }
+
+#define X(result, name, arguments)                                                                    \
+	static result name##_signalled(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d) {          \
+		bool guarded __attribute__((cleanup(reblock))) = ndpy_into_python();                  \
+		return ((result(*)(uintptr_t, uintptr_t, uintptr_t, uintptr_t))signalled.name)(a, b, c, d); \
+	}
+FUNCTIONS(X)
+#undef X
+
+static void guard_go(void) {
+	signalled = api;
+#define X(result, name, arguments) api.name = (result(*) arguments)(void *)name##_signalled;
+	FUNCTIONS(X)
+#undef X
+	ndpy_guard_go();
+}
+
 #define OBJECT(o) ((PyObject *)(o))
 
 int ndpy_open(const char **missing) {
@@ -110,6 +133,8 @@ int ndpy_open(const char **missing) {
 #undef X
 	if (*missing) return NDPY_TOO_OLD;
 	if (!api.Py_IsInitialized()) return NDPY_NOT_RUNNING;
+	const char *version = api.Py_GetVersion();
+	if (strncmp(version, "3.8.", 4) == 0 || strncmp(version, "3.9.", 4) == 0) guard_go();
 	return ndpy_watch_forks() == 0 ? 0 : NDPY_NO_MEMORY;
 }
 
@@ -322,10 +347,12 @@ const char *ndpy_capsule_name(ndpy o) { return api.PyCapsule_GetName(OBJECT(o));
 int ndpy_capsule_rename(ndpy o, const char *name) { return api.PyCapsule_SetName(OBJECT(o), name); }
 
 void ndpy_call_deleter(uintptr_t function, uintptr_t argument) {
+	bool guarded __attribute__((cleanup(reblock))) = ndpy_into_python();
 	((void (*)(void *))function)((void *)argument);
 }
 
 int ndpy_call_exporter(uintptr_t function, ndpy o, uintptr_t *made) {
+	bool guarded __attribute__((cleanup(reblock))) = ndpy_into_python();
 	void *p = NULL;
 	int r = ((int (*)(PyObject *, void **))function)(OBJECT(o), &p);
 	*made = (uintptr_t)p;
