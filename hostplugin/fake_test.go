@@ -2,6 +2,8 @@ package hostplugin_test
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"iter"
@@ -59,8 +61,8 @@ func fakeMain(mode string) int {
 	case "elsewhere":
 		say(1, "1|1|tcp|127.0.0.1:22|grpc|\n")
 		select {}
-	case "dead-socket":
-		say(1, fmt.Sprintf("1|1|unix|%s/nothing|grpc|\n", os.Getenv("PLUGIN_UNIX_SOCKET_DIR")))
+	case "no-socket":
+		say(1, "1|1|unix|/tmp/nothing|grpc|"+certificate()+"\n")
 		select {}
 	default:
 		fmt.Fprintf(os.Stderr, "no mode %q\n", mode)
@@ -135,6 +137,12 @@ func (p *fakeProducer) add(name string, layout core.Layout, data []byte) error {
 	}
 	p.arrays[name] = fakeArray{layout: layout, file: f}
 	return nil
+}
+
+// certificate gives one that a plugin could have: that of its host.
+func certificate() string {
+	block, _ := pem.Decode([]byte(os.Getenv("PLUGIN_CLIENT_CERT")))
+	return base64.RawStdEncoding.EncodeToString(block.Bytes)
 }
 
 // Configure implements kit.Configurer.

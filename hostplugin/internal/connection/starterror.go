@@ -1,22 +1,23 @@
-package hostplugin
+package connection
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/handshake"
+	"github.com/ndbridge/ndbridge/internal/status"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
 // startError finds out why a start failed, from everything that is known: who ended it, what the
 // program said on the side socket, how it exited, what it printed, and at last what go-plugin thinks.
 // The program has ended.
-func (c *connection) startError(ctx context.Context, ended, err error) error {
-	e := &core.Error{Op: "start", Program: c.launch.program.Name}
+func (c *Connection) startError(ctx context.Context, ended, err error) error {
+	e := &core.Error{Op: "start", Program: c.opts.Program}
 	timedOut := errors.Is(ended, errStartTimeout)
 	switch {
 	case errors.Is(ended, core.ErrClosed):
@@ -26,19 +27,19 @@ func (c *connection) startError(ctx context.Context, ended, err error) error {
 		e.Kind, e.Err = ctx.Err(), context.Cause(ctx)
 		return e
 	}
-	if status, ok := c.stage(wire.StageError); ok {
-		return c.told(status.Err())
+	if said, ok := c.stage(status.StageError); ok {
+		return c.told(said.Err())
 	}
 	if remote, ok := errors.AsType[*core.Error](err); ok && remote.Remote {
 		return c.told(remote)
 	}
-	switch _, isPython := c.stage(wire.StagePython); {
+	switch _, isPython := c.stage(status.StagePython); {
 	case c.otherVersion(e):
-	case errors.Is(err, syscall.ENOEXEC) || c.launch.program.python() && !isPython:
+	case errors.Is(err, syscall.ENOEXEC) || c.opts.Python && !isPython:
 		c.notPython(e, err, timedOut)
 	case timedOut:
 		e.Kind = core.ErrUnavailable
-		e.Err = fmt.Errorf("the plugin did not answer within %s%s", c.launch.program.startTimeout(), c.lastErrors())
+		e.Err = fmt.Errorf("the plugin did not answer within %s%s", c.opts.StartTimeout, c.LastErrors())
 		e.Remedy = "raise start_timeout if the program is only slow to start"
 	default:
 		c.didNotStart(e, err)
@@ -47,91 +48,86 @@ func (c *connection) startError(ctx context.Context, ended, err error) error {
 }
 
 // told completes an error that the program's side has made.
-func (c *connection) told(err error) error {
+func (c *Connection) told(err error) error {
 	e, ok := errors.AsType[*core.Error](err)
 	if !ok {
 		return err
 	}
 	said := *e
-	said.Op, said.Program = "start", c.launch.program.Name
+	said.Op, said.Program = "start", c.opts.Program
 	return &said
 }
 
-// otherVersion recognises a handshake of another version, which go-plugin reports as text only.
-func (c *connection) otherVersion(e *core.Error) bool {
-	parts := strings.Split(c.process.Greeting(), "|")
-	if len(parts) < 4 {
-		return false
-	}
-	version, err := strconv.Atoi(parts[1])
-	if err != nil || parts[0] == "1" && version == wire.ProtocolVersion {
+// otherVersion recognises a handshake of another version.
+func (c *Connection) otherVersion(e *core.Error) bool {
+	line, ok := handshake.Parse(c.Process.Greeting())
+	if !ok || line.Current() {
 		return false
 	}
 	e.Kind = core.ErrVersion
-	e.Err = fmt.Errorf("the plugin %s speaks version %s.%d of the protocol, this host version 1.%d",
-		c.launch.plugin, parts[0], version, wire.ProtocolVersion)
+	e.Err = fmt.Errorf("the plugin %s speaks version %d.%d of the protocol, this host version 1.%d",
+		c.opts.Plugin, line.Core, line.Version, wire.ProtocolVersion)
 	e.Remedy = "use host and plugin of the same release"
 	return true
 }
 
 // notPython is for an interpreter, or an executable, that never ran what it was given.
-func (c *connection) notPython(e *core.Error, err error, timedOut bool) {
+func (c *Connection) notPython(e *core.Error, err error, timedOut bool) {
 	e.Kind = core.ErrConfig
 	what := "a Python interpreter that works"
 	e.Remedy = "set python to the interpreter that runs your script"
-	if !c.launch.program.python() {
+	if !c.opts.Python {
 		what = "a program for this machine"
 		e.Remedy = "set script or module if the plugin is for a Python program"
 	}
-	how, own := c.process.Exit()
+	how, own := c.Process.Exit()
 	switch {
-	case c.process.ID() == "": // it could not be executed
-		e.Err = fmt.Errorf("%s is not %s: %w", c.launch.path, what, rootCause(err))
+	case c.Process.ID() == "": // it could not be executed
+		e.Err = fmt.Errorf("%s is not %s: %w", c.opts.Process.Path, what, rootCause(err))
 	case own:
-		e.Err = fmt.Errorf("%s is not %s: it %s%s", c.launch.path, what, how, c.lastErrors())
+		e.Err = fmt.Errorf("%s is not %s: it %s%s", c.opts.Process.Path, what, how, c.LastErrors())
 	case timedOut:
 		e.Err = fmt.Errorf("%s is not %s: it did nothing for %s%s",
-			c.launch.path, what, c.launch.program.startTimeout(), c.lastErrors())
+			c.opts.Process.Path, what, c.opts.StartTimeout, c.LastErrors())
 	default:
-		e.Err = fmt.Errorf("%s is not %s: it printed %q%s", c.launch.path, what, c.greeting(), c.lastErrors())
+		e.Err = fmt.Errorf("%s is not %s: it printed %q%s", c.opts.Process.Path, what, c.greeting(), c.LastErrors())
 	}
 }
 
 // didNotStart is for what came up as far as the plugin, or is one itself.
-func (c *connection) didNotStart(e *core.Error, err error) {
-	how, own := c.process.Exit()
-	handshake := strings.Count(c.process.Greeting(), "|") >= 3
+func (c *Connection) didNotStart(e *core.Error, err error) {
+	how, own := c.Process.Exit()
 	switch known, ok := errors.AsType[*core.Error](err); {
-	case c.process.ID() == "":
-		e.Kind, e.Err = core.ErrConfig, fmt.Errorf("%s cannot be executed: %w", c.launch.path, rootCause(err))
+	case c.Process.ID() == "":
+		e.Kind, e.Err = core.ErrConfig, fmt.Errorf("%s cannot be executed: %w", c.opts.Process.Path, rootCause(err))
 		e.Remedy = "correct plugin, dir and the file's permissions"
 	case ok && !errors.Is(known.Kind, core.ErrUnavailable):
 		e.Kind, e.Err, e.Remedy = known.Kind, known.Err, known.Remedy
 	case own:
-		e.Kind, e.Err = core.ErrUnavailable, fmt.Errorf("the program %s before it was ready%s", how, c.lastErrors())
-	case c.process.Greeting() != "" && !handshake:
+		e.Kind, e.Err = core.ErrUnavailable, fmt.Errorf("the program %s before it was ready%s", how, c.LastErrors())
+	case c.Process.Greeting() != "" && errors.Is(err, errGreeting):
 		e.Kind = core.ErrProtocol
 		e.Err = fmt.Errorf("%s is not a plugin: it printed %q instead of a handshake%s",
-			c.launch.path, c.greeting(), c.lastErrors())
+			c.opts.Process.Path, c.greeting(), c.LastErrors())
 		e.Remedy = "set script or module if the plugin is for a Python program"
 	default:
-		e.Kind, e.Err = core.ErrProtocol, fmt.Errorf("the plugin did not open a session: %w%s", err, c.lastErrors())
+		e.Kind, e.Err = core.ErrProtocol, fmt.Errorf("the plugin did not open a session: %w%s", err, c.LastErrors())
 	}
 }
 
 // greeting is the first line on descriptor 1, in a length that fits an error.
-func (c *connection) greeting() string {
+func (c *Connection) greeting() string {
 	const limit = 200
-	line := c.process.Greeting()
+	line := c.Process.Greeting()
 	if len(line) > limit {
 		line = strings.ToValidUTF8(line[:limit], "") + "..."
 	}
 	return line
 }
 
-// lastErrors words what the program last wrote to its standard error, to be appended to a cause.
-func (c *connection) lastErrors() string {
-	text := c.process.LastErrors()
+// LastErrors words what the program last wrote to its standard error, to be appended to a cause.
+func (c *Connection) LastErrors() string {
+	text := c.Process.LastErrors()
 	if text == "" {
 		return ""
 	}
