@@ -50,6 +50,8 @@ func fakeMain(mode string) int {
 	case "exit":
 		fmt.Fprintln(os.Stderr, "no reason at all")
 		return 7
+	case "die":
+		die()
 	case "hang":
 		select {}
 	case "babble":
@@ -145,8 +147,18 @@ func certificate() string {
 	return base64.RawStdEncoding.EncodeToString(block.Bytes)
 }
 
+// die is the end of a program that somebody kills.
+func die() {
+	say(2, "farewell\n")
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {}
+}
+
 // Configure implements kit.Configurer.
 func (p *fakeProducer) Configure(s kit.Settings) error {
+	if slices.Contains(os.Args, "die") {
+		die()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.settings = s

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/internal/programfile"
 )
@@ -46,4 +47,38 @@ func TestStartsLeaveNothing(t *testing.T) {
 	empty("while a program starts")
 	cancel()
 	wg.Wait()
+}
+
+// TestKilledDuringStart: a program that was killed has not broken the protocol, at whatever moment.
+func TestKilledDuringStart(t *testing.T) {
+	t.Parallel()
+	python := func(script string) hostplugin.Program {
+		return hostplugin.Program{
+			Name: "fake", Script: os.DevNull, Plugin: write(t, "x.so", "no library"),
+			Python: programfile.Write(t, "python", "#!/bin/sh\n"+script+"\n"),
+		}
+	}
+	for name, test := range map[string]struct {
+		program hostplugin.Program
+		want    string
+	}{
+		"before it is Python":   {python("echo farewell >&2; kill -TERM $$"), `was killed by signal 15 (SIGTERM) before it was ready; its last words: "farewell"`},
+		"before it serves":      {fake("die"), `was killed by signal 9 (SIGKILL) before it was ready; its last words: "farewell"`},
+		"while it is asked to":  {fake("serve", "die"), `was killed by signal 9 (SIGKILL) before it was ready; its last words: "farewell"`},
+		"and Python noticed it": {python("echo KeyboardInterrupt >&2; exit 1"), `exited with status 1 before it was ready; its last words: "KeyboardInterrupt"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			host := newHost(t, test.program)
+			for range 20 { // who is the first to hear of it?
+				_, err := host.Start(t.Context(), "fake")
+				if !errors.Is(err, core.ErrUnavailable) || errors.Is(err, core.ErrProtocol) {
+					t.Fatalf("Start = %v", err)
+				}
+				if want := "start fake: unavailable: the program " + test.want; err.Error() != want {
+					t.Fatalf("Start = %v\nwant %v", err, want)
+				}
+			}
+		})
+	}
 }

@@ -35,6 +35,7 @@ func (c *Connection) startError(ctx context.Context, ended, err error) error {
 	}
 	switch _, isPython := c.stage(status.StagePython); {
 	case c.otherVersion(e):
+	case c.killed(e):
 	case errors.Is(err, syscall.ENOEXEC) || c.opts.Python && !isPython:
 		c.notPython(e, err, timedOut)
 	case timedOut:
@@ -68,6 +69,18 @@ func (c *Connection) otherVersion(e *core.Error) bool {
 	e.Err = fmt.Errorf("the plugin %s speaks version %d.%d of the protocol, this host version 1.%d",
 		c.opts.Plugin, line.Core, line.Version, wire.ProtocolVersion)
 	e.Remedy = "use host and plugin of the same release"
+	return true
+}
+
+// killed recognises a program that died of a signal of somebody else's, which may strike at any moment:
+// even while Python begins, which then exits if it was an interrupt.
+func (c *Connection) killed(e *core.Error) bool {
+	how, own := c.Process.Exit()
+	interrupted := c.opts.Python && strings.HasSuffix(c.Process.LastErrors(), "KeyboardInterrupt")
+	if !own || c.Process.Signal() == 0 && !interrupted {
+		return false
+	}
+	e.Kind, e.Err = core.ErrUnavailable, fmt.Errorf("the program %s before it was ready%s", how, c.LastErrors())
 	return true
 }
 

@@ -17,12 +17,13 @@ func (p *Process) Wait(context.Context) error {
 }
 
 // Kill implements runner.AttachedRunner: it ends the program and all of its process group, at once, or as soon
-// as it is started. It is idempotent, and does nothing after the end.
+// as it is started. It is idempotent, and does nothing after the end. A program that is dying already
+// dies of what it does, and not of this.
 func (p *Process) Kill(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.reaped {
-		p.killed = true
+		p.killed = p.killed || !p.dying()
 		p.killGroup()
 	}
 	return nil
