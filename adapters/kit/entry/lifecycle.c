@@ -214,6 +214,9 @@ EXPORT int nd_start(int handshake, int side) {
 		fprintf(stderr, "ndbridge: the plugin cannot start: %s\n", strerror(failed));
 		return failed;
 	}
+	// From now on the end of the host is a matter of the watch, which leaves time for an exit in order, and
+	// for the plugin to remove the socket at which it begins to listen.
+	prctl(PR_SET_PDEATHSIG, 0);
 	return ndGoStart(handshake, process.host);
 }
 
@@ -225,8 +228,6 @@ EXPORT int nd_await_open(void) {
 	};
 	if (poll(fds, 2, -1) < 0) return ND_INTERRUPTED;
 	if (fds[1].revents) return ND_ENDED;
-	// From now on the end of the host is a matter of the watch, which leaves time for an exit in order.
-	prctl(PR_SET_PDEATHSIG, 0);
 	pthread_mutex_lock(&process.lock);
 	int ending = atomic_load(&process.ending);
 	process.script_runs = !ending;
