@@ -71,8 +71,8 @@ void test_pins(void) {
 		CHECK(heap.pin(p + 5000, &inside) == 0 && inside.available == size - 5000);
 		CHECK(inside.segment == b.segment && inside.offset == b.offset + 5000 && inside.fd == b.fd);
 		CHECK(heap.pin(p + size - 1, &last) == 0 && last.available == 1);
-		CHECK(heap.pin(p + size, &last) == -1, "one past the end is not in the block");
-		CHECK(heap.pin(p - 1, &last) == -1);
+		CHECK(heap.pin(p + size, &last) == -2, "one past the end is not in the block");
+		CHECK(heap.pin(p - 1, &last) == -2);
 		char *seen = map_outside(&b, PROT_READ);
 		CHECK(filled(seen, size, 1));
 		p[77] = 99; /* the very pages, not a copy */
@@ -80,7 +80,7 @@ void test_pins(void) {
 		fill(p, size, 1);
 
 		free(p); /* the program lets go: the block outlives it */
-		CHECK(heap.pin(opaque(p), &last) == -1, "a freed block cannot be pinned anew");
+		CHECK(heap.pin(opaque(p), &last) == -2, "a freed block cannot be pinned anew");
 		char *others[20];
 		for (int k = 0; k < 20; k++) {
 			others[k] = opaque(calloc(1, size));
@@ -111,6 +111,29 @@ void test_pins(void) {
 	CHECK(q != p && filled(seen, MIB, 5));
 	CHECK(heap.unpin(opaque(p)) == 0);
 	free(q);
+}
+
+/* Dangling and wild pointers into the heap's addresses: they are told from those to others' memory. */
+void test_wild(void) {
+	struct ndheap_block b;
+	char *first = opaque(malloc(MIB)), *small = opaque(malloc(100 * KIB)), *large = opaque(malloc(64 * MIB));
+	for (size_t far = 0; far < 2048 * GIB; far += GIB / 3) { /* wherever it ends */
+		int answer = heap.pin(first + GIB + far, &b);
+		CHECK(answer == -1 || answer == -2);
+		CHECK(far > 256 * GIB || answer == -2, "%zu GiB on: not the heap's", far / GIB);
+		CHECK(heap.unpin(first + GIB + far) == -1 && heap.grant(first + GIB + far) == -1);
+	}
+	free(small); /* warm */
+	free(large); /* given back */
+	CHECK(stats().warm_blocks > 0);
+	CHECK(heap.pin(opaque(small), &b) == -2 && heap.pin(opaque(large), &b) == -2);
+	heap.trim(0);
+	CHECK(heap.pin(opaque(small), &b) == -2 && stats().warm_blocks == 0);
+	small = opaque(malloc(100 * KIB));
+	CHECK(heap.pin(small, &b) == 0 && heap.unpin(small) == 0, "taken again it is somebody's");
+	CHECK(heap.pin(small + 100 * KIB, &b) == -2, "behind the end of a block is nobody's");
+	free(small);
+	free(first);
 }
 
 void test_trim(void) {

@@ -23,6 +23,7 @@ static const struct {
 	{"calloc", test_calloc},
 	{"sparse", test_sparse},
 	{"pins", test_pins},
+	{"wild", test_wild},
 	{"trim", test_trim},
 	{"keep", test_keep},
 	{"steady", test_steady},

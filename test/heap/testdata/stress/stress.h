@@ -66,6 +66,7 @@ void test_wrong_free(const char *how);
 void test_calloc(void);
 void test_sparse(void);
 void test_pins(void);
+void test_wild(void);
 void test_trim(void);
 void test_keep(void);
 void test_steady(void);
