@@ -15,7 +15,7 @@ func TestStress(t *testing.T) {
 		"calloc", "sparse", "pins", "wild", "trim", "keep", "steady", "descriptors", "seals", // a block's life
 		"threads", "contention",
 		"fork", "fork-threads", "fork-pinned", "fork-granted", "fork-child", "fork-often", "fork-closed", "fork-warm", "exec",
-		"few-descriptors", "file-size", "address-space", "data-limit", "own-address-space", "own-data-limit",
+		"few-descriptors", "overcommit", "file-size", "address-space", "data-limit", "own-address-space", "own-data-limit",
 		"denied memfd_create", "denied removal",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -62,7 +62,7 @@
 #endif
 #define SMALLEST_RESERVE (256 * MIB)
 
-/* Blocks from here on get a file of their own. */
+/* Blocks from here on get a file of their own, and the kernel is asked whether it would grant their memory. */
 #define OWN_FILE_MIN MIB
 
 /* Warm memory up to this much is kept, or as much as is live, whichever is more. */
@@ -167,6 +167,10 @@ void range_give(uintptr_t base, size_t size);
 void range_clear(uintptr_t base, size_t size);
 /* Gives unused addresses at the end up, so that the range is no more than a quarter of limit if it can be. */
 void range_shrink(size_t limit);
+/* Gives all unused addresses at the end up if a request of that size could need them under RLIMIT_AS. */
+void range_yield(size_t size);
+/* Whether malloc could get that much more memory from the kernel. Wants no lock. */
+bool affordable(size_t size);
 /* Makes the tables of blocks and segments hold that many, if they can. */
 bool blocks_grow(uint32_t count);
 bool segments_grow(uint32_t count);

@@ -176,6 +176,23 @@ void range_shrink(size_t limit) {
 	table_shrink(&extent_table, extents_for(wanted));
 }
 
+void range_yield(size_t size) {
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && size < limit.rlim_cur)
+		range_shrink(0);
+}
+
+/*
+ * The kernel accounts a file's pages when they are first touched, so it grants files that are larger than
+ * memory and swap together. Malloc would be refused; a program that relies on that would be killed instead.
+ * What malloc gets depends on the overcommit policy, memory, swap, limits and sandboxes. So let the kernel
+ * decide about the mapping that malloc would ask for: that takes 2 us, the first touch of the pages far longer.
+ */
+bool affordable(size_t size) {
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return p != MAP_FAILED && munmap(p, size) == 0;
+}
+
 static bool insert_extent(size_t at, uintptr_t base, size_t size) {
 	if (!table_grow(&extent_table, (extent_count + 1) * sizeof(struct extent)))
 		return false;

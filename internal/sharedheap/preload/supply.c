@@ -102,8 +102,11 @@ static uint32_t pool_block(unsigned class) {
 
 uint32_t supply_take(unsigned class, size_t size, size_t align, uint64_t *dirty) {
 	uint32_t index = 0;
+	bool refused = size >= OWN_FILE_MIN && !affordable(size);
 	lock(&supply_lock);
-	if (ready()) {
+	if (refused) {
+		range_yield(size); /* so that malloc gets what it would get without us */
+	} else if (ready()) {
 		if (class_size(class) >= OWN_FILE_MIN && segment_own_allowed())
 			index = own_block(class);
 		if (!index && cold[class]) {

@@ -42,6 +42,7 @@ static const struct {
 	{"exec", test_exec},
 	{"after-exec", test_after_exec},
 	{"few-descriptors", test_few_descriptors},
+	{"overcommit", test_overcommit},
 	{"file-size", test_file_size},
 	{"address-space", test_address_space},
 	{"data-limit", test_data_limit},

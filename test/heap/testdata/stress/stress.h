@@ -85,6 +85,7 @@ void test_fork_warm(void);
 void test_exec(void);
 void test_after_exec(void);
 void test_few_descriptors(void);
+void test_overcommit(void);
 void test_file_size(void);
 void test_address_space(void);
 void test_data_limit(void);
