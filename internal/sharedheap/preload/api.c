@@ -142,7 +142,7 @@ EXPORTED int ndheap_stats(struct ndheap_stats *out) {
 	out->warm_bytes = warm > 0 ? (uint64_t)warm : 0;
 	out->state = atomic_load(&heap_state);
 	out->threshold = heap_threshold_configured;
-	out->descriptors = atomic_load(&descriptor_count);
+	out->descriptors = descriptor_count();
 	out->refused = refused_count;
 	out->dropped = atomic_load(&dropped_count);
 	out->forks = fork_count;

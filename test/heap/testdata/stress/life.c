@@ -184,37 +184,6 @@ void test_keep(void) {
 	free(b);
 }
 
-void test_descriptors(void) {
-	char *p = opaque(malloc(2 * MIB)), *small = opaque(malloc(100 * KIB));
-	struct ndheap_block b;
-	CHECK(heap.pin(p, &b) == 0 && b.fd >= 300, "descriptor %d is below 300", b.fd);
-	CHECK(fcntl(b.fd, F_GETFD) & FD_CLOEXEC);
-	CHECK(heap.unpin(p) == 0);
-	/* A program that closes all descriptors and opens files of its own: theirs must stay intact. */
-	int highest = b.fd + 50;
-	for (int fd = 300; fd < highest; fd++)
-		close(fd);
-	char path[] = "/tmp/ndheap-stress-XXXXXX";
-	int file = mkstemp(path);
-	unlink(path);
-	CHECK(file >= 0 && write(file, "precious", 8) == 8);
-	for (int fd = 300; fd < highest; fd++)
-		CHECK(dup2(file, fd) == fd);
-	CHECK(heap.pin(p, &b) == 0 && b.flags == 0 && b.fd == -1, "a foreign descriptor was handed out");
-	CHECK(heap.unpin(p) == -1);
-	memset(p, 1, 2 * MIB);
-	memset(small, 1, 100 * KIB);
-	free(p);
-	free(small);
-	heap.trim(0);
-	for (int fd = 300; fd < highest; fd++)
-		CHECK(fcntl(fd, F_GETFD) >= 0, "descriptor %d of the program was closed", fd);
-	struct stat status;
-	CHECK(fstat(file, &status) == 0 && status.st_size == 8);
-	char text[8];
-	CHECK(pread(file, text, 8, 0) == 8 && memcmp(text, "precious", 8) == 0);
-}
-
 void test_seals(void) {
 	static const size_t sizes[] = {100 * KIB, 3 * MIB};
 	for (size_t i = 0; i < 2; i++) {

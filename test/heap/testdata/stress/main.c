@@ -27,7 +27,6 @@ static const struct {
 	{"trim", test_trim},
 	{"keep", test_keep},
 	{"steady", test_steady},
-	{"descriptors", test_descriptors},
 	{"seals", test_seals},
 	{"threads", test_threads},
 	{"contention", test_contention},
@@ -42,6 +41,9 @@ static const struct {
 	{"exec", test_exec},
 	{"after-exec", test_after_exec},
 	{"few-descriptors", test_few_descriptors},
+	{"select", test_select},
+	{"closing", test_closing},
+	{"replaced", test_replaced},
 	{"overcommit", test_overcommit},
 	{"file-size", test_file_size},
 	{"address-space", test_address_space},
@@ -117,7 +119,7 @@ int exit_of(int pid) {
 
 int open_files(void) {
 	int n = 0;
-	for (int fd = 0; fd < 2000; fd++)
+	for (int fd = 0; fd < 8000; fd++)
 		n += fcntl(fd, F_GETFD) >= 0;
 	return n;
 }
