@@ -50,6 +50,10 @@ func TestHostileObjects(t *testing.T) {
 		{"null_data", core.ErrPointer, "NULL"},
 		{"dangling_data", core.ErrPointer, "nothing is mapped there"},
 		{"last_data", core.ErrPointer, "cannot lie there"},
+		{"wild_heap_data", core.ErrPointer, "has freed what was there, or never"},
+		{"behind_heap_data", core.ErrPointer, "has freed what was there"},
+		{"freed_heap_data[0]", core.ErrPointer, "has freed what was there"}, // kept for the next array
+		{"freed_heap_data[1]", core.ErrPointer, "has freed what was there"}, // given back to the system
 		{"text_data", core.ErrPython, "TypeError"},
 		{"no_data", core.ErrPython, "TypeError"},
 		{"far_offset", core.ErrPointer, "a buffer of 64"},
