@@ -40,7 +40,7 @@ func TestBriefRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkRows(t, r.Rows, out.String())
-	if len(r.Goals) != 18 {
+	if len(r.Goals) != 18+2*3 {
 		t.Errorf("%d goals", len(r.Goals))
 	}
 	for _, g := range r.Goals {
@@ -61,6 +61,14 @@ func TestBriefRun(t *testing.T) {
 	for _, row := range r.Heap {
 		if row.On.P50 <= 0 || row.Off.P50 <= 0 || row.Ratio <= 0 || !strings.Contains(out.String(), row.Work) {
 			t.Errorf("a row of the shared heap makes no sense: %+v", row)
+		}
+	}
+	if len(r.Memory) != 3 {
+		t.Errorf("%d rows of memory", len(r.Memory))
+	}
+	for _, row := range r.Memory {
+		if row.On.Peak < row.On.Idle || row.Off.Peak < row.Off.Idle || row.On.Idle <= 0 || row.Off.Idle <= 0 {
+			t.Errorf("a row of memory makes no sense: %+v", row)
 		}
 	}
 }

@@ -92,6 +92,7 @@ func goals(r *report, plan *bench.Plan) []goal {
 	j.idle("host", r.Idle.Host)
 	j.idle("program", r.Idle.Program)
 	j.hammer(r.Hammer)
+	j.memory(r.Memory)
 	return j.goals
 }
 

@@ -58,7 +58,14 @@ func measure(ctx context.Context, opts options, out io.Writer) (_ *report, err e
 		return nil, err
 	}
 	if len(opts.heapSizes) > 0 {
-		if l.report.Heap, err = measureHeap(ctx, opts, out); err != nil {
+		lib := filepath.Join(opts.lib, "libndbridge-heap.so")
+		if _, err := os.Stat(lib); err != nil { // the loader would only warn, and nothing would be compared
+			return nil, err
+		}
+		if l.report.Heap, err = measureHeap(ctx, opts, lib, out); err != nil {
+			return nil, err
+		}
+		if l.report.Memory, err = measureMemory(ctx, opts, lib, out); err != nil {
 			return nil, err
 		}
 	}

@@ -17,6 +17,7 @@ type report struct {
 	Idle    idleCost        `json:"idle"`
 	Hammer  *hammered       `json:"hammer"`
 	Heap    []heapRow       `json:"shared_heap"`
+	Memory  []memoryRow     `json:"shared_heap_memory"`
 }
 
 func (r *report) print(out io.Writer) error {
@@ -35,6 +36,7 @@ func (r *report) print(out io.Writer) error {
 	}
 	if len(r.Heap) > 0 {
 		printHeap(out, r.Heap)
+		printMemory(out, r.Memory)
 	}
 	fmt.Fprint(out, "\nThe goals, all of this run.\n\n")
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
