@@ -21,7 +21,7 @@ import (
 func BenchmarkHostAlone(b *testing.B) {
 	p := newProphet(b)
 	s := newSession(&Host{}, &launch{program: Program{Name: "prophet"}})
-	s.memory.Segments = segments.New(p)
+	s.memory.Segments = segments.New(p, false)
 	gone := make(chan struct{})
 	var err error
 	if s.lessor, err = lessor.Open(b.Context(), p, gone, time.Second, s.stray); err != nil {

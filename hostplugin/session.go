@@ -78,7 +78,7 @@ func newSession(h *Host, l *launch) *Session {
 // begin makes it the session of an open connection.
 func (s *Session) begin(c *connection.Connection) {
 	s.conn = c
-	s.memory.Segments = segments.New(c.Client)
+	s.memory.Segments = segments.New(c.Client, s.launch.program.MappedFiles == MappedFilesCopy)
 	s.memory.GPU = cuda.NewImporter(c.Client)
 	s.lessor = c.Lessor
 	go func() {

@@ -290,7 +290,7 @@ func describe(description []byte) (core.Lease, error) {
 		r.fail("%d axes, expected at most %d", rank, core.MaxRank)
 	case device == 0 || device-1 == byte(core.CPU) && index != 0:
 		r.fail("device %d of kind %d", index, device)
-	case route > byte(core.RouteCUDAStaged) || reason > byte(core.ReasonHostWithoutGPU):
+	case route > byte(core.RouteCUDAStaged) || reason > byte(core.ReasonMappedFile):
 		r.fail("route %d, reason %d", route, reason)
 	}
 	if r.err != nil {

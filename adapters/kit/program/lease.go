@@ -38,29 +38,38 @@ func (p *Program) Lease(ctx context.Context, name string, req core.Request) (cor
 	defer cancel()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var missing *lookup.MissingError // what it has waited for until now
 	for delay := firstPoll; ; delay = min(2*delay, lastPoll) {
 		ended, changed, endErr := p.state.Watch()
 		if endErr != nil {
 			return core.Lease{}, failure.About("lease", name, "", endErr)
 		}
 		lease, err := p.tryLease(ctx, path, req)
-		missing, isMissing := errors.AsType[*lookup.MissingError](err)
-		switch {
-		case !isMissing:
-			return lease, failure.About("lease", name, "", p.orEnd(err))
-		case ended || req.NoWait:
+		switch now, isMissing := errors.AsType[*lookup.MissingError](err); {
+		case isMissing && (ended || req.NoWait):
 			return core.Lease{}, failure.About("lease", name, "", lookup.NotFound(err))
+		case isMissing:
+			missing = now
+		case err != nil && missing != nil && ctx.Err() != nil: // while the program was asked once more
+			return core.Lease{}, gaveUp(ctx, name, missing)
+		default:
+			return lease, failure.About("lease", name, "", p.orEnd(err))
 		}
 		timer.Reset(delay)
 		select {
 		case <-timer.C:
 		case <-changed:
 		case <-ctx.Done():
-			return core.Lease{}, &core.Error{
-				Op: "lease", Array: name, Kind: ctx.Err(),
-				Err: fmt.Errorf("waited for what is not there yet: %w", err), Remedy: missing.Remedy,
-			}
+			return core.Lease{}, gaveUp(ctx, name, missing)
 		}
+	}
+}
+
+// gaveUp is the error of a wait that the caller's patience has ended.
+func gaveUp(ctx context.Context, name string, missing *lookup.MissingError) error {
+	return &core.Error{
+		Op: "lease", Array: name, Kind: ctx.Err(),
+		Err: fmt.Errorf("waited for what is not there yet: %w", missing), Remedy: missing.Remedy,
 	}
 }
 

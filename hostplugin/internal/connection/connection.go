@@ -22,6 +22,7 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin/internal/lessor"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/logs"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/waiting"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	"github.com/ndbridge/ndbridge/internal/socket"
 	"github.com/ndbridge/ndbridge/internal/status"
@@ -169,7 +170,7 @@ func (c *Connection) begin(ctx context.Context, settings func() wire.Settings) e
 	if _, err := client.Open(ctx, settings()); err != nil {
 		return err
 	}
-	c.Lessor, err = lessor.Open(ctx, client, c.Side.Done(), c.opts.Spin, c.opts.Stray)
+	c.Lessor, err = lessor.Open(ctx, waiting.Client(client, c.opts.Log), c.Side.Done(), c.opts.Spin, c.opts.Stray)
 	return err
 }
 
