@@ -281,7 +281,7 @@ func TestEntriesCross(t *testing.T) {
 
 func TestSettingsCross(t *testing.T) {
 	t.Parallel()
-	want := Settings{Program: "camera", Adapters: []AdapterSettings{
+	want := Settings{Program: "camera", CopyMappedFiles: true, Adapters: []AdapterSettings{
 		{Name: "numpy", Copy: core.CopyNever, DisabledQuirks: []core.QuirkID{"numpy.q"}},
 		{Name: "torch", QuirkEffects: map[core.QuirkID]string{"torch.q": "refuse"}},
 	}}

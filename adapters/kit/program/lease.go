@@ -47,12 +47,14 @@ func (p *Program) lease(
 			return core.Lease{}, false, failure.About(op, name, "", endErr)
 		}
 		l, isNew, err := p.tryLease(ctx, path, req, before)
-		switch found, isMissing := errors.AsType[*lookup.MissingError](err); {
+		switch now, isMissing := errors.AsType[*lookup.MissingError](err); {
 		case isMissing && (ended || req.NoWait):
 			return core.Lease{}, false, failure.About(op, name, "", lookup.NotFound(err))
 		case isMissing:
-			missing = found
-		case err == nil || missing == nil || ctx.Err() == nil:
+			missing = now
+		case err != nil && missing != nil && ctx.Err() != nil: // while the program was asked once more
+			return core.Lease{}, false, gaveUp(ctx, op, name, missing)
+		default:
 			return l, isNew, failure.About(op, name, "", p.orEnd(err))
 		}
 		timer.Reset(delay)
@@ -60,11 +62,16 @@ func (p *Program) lease(
 		case <-timer.C:
 		case <-changed:
 		case <-ctx.Done():
-			return core.Lease{}, false, &core.Error{
-				Op: op, Array: name, Kind: ctx.Err(),
-				Err: fmt.Errorf("waited for what is not there yet: %w", missing), Remedy: missing.Remedy,
-			}
+			return core.Lease{}, false, gaveUp(ctx, op, name, missing)
 		}
+	}
+}
+
+// gaveUp is the error of a wait that the caller's patience has ended.
+func gaveUp(ctx context.Context, op, name string, missing *lookup.MissingError) error {
+	return &core.Error{
+		Op: op, Array: name, Kind: ctx.Err(),
+		Err: fmt.Errorf("waited for what is not there yet: %w", missing), Remedy: missing.Remedy,
 	}
 }
 

@@ -98,10 +98,10 @@ func open(tb testing.TB, cmd *exec.Cmd, settings kit.Settings) (*Program, error)
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		Cmd:              cmd,
 		AutoMTLS:         true,
+		GRPCDialOptions:  []grpc.DialOption{socket.Dialer(wireSide)},
 		StartTimeout:     Patience,
 		Stderr:           &p.output,
 		Logger:           hclog.NewNullLogger(),
-		GRPCDialOptions:  []grpc.DialOption{socket.Dialer(wireSide)},
 	})
 	protocol, err := client.Client()
 	check(tb, side.Close())
