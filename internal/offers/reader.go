@@ -46,9 +46,9 @@ func (r *Reader) Forks() uint64 { return r.memory.at(offForks).Load() }
 
 // Find gives the entry of a name.
 func (r *Reader) Find(name string) (index int, ok bool) {
-	h := hash(name)
+	k := keyOf(name)
 	for i := range maxNames {
-		if r.memory.entry(i).word(wordName).Load() == h {
+		if r.memory.entry(i).is(k) {
 			return i, true
 		}
 	}
@@ -57,7 +57,7 @@ func (r *Reader) Find(name string) (index int, ok bool) {
 
 // Is reports whether an entry that Find gave still is that of the name.
 func (r *Reader) Is(index int, name string) bool {
-	return r.memory.entry(index).word(wordName).Load() == hash(name)
+	return r.memory.entry(index).is(keyOf(name))
 }
 
 // Publication gives what an entry's Publication is now.
