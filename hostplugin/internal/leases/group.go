@@ -27,7 +27,8 @@ type all struct {
 
 	changed bool
 	fresh   []int // sources without a view
-	again   []int // sources whose leases are looked at again
+	again   []int // sources whose leases are looked at again: these
+	leases  []*Lease
 }
 
 func (a *all) refresh(ctx context.Context) (changed bool, failed int, err error) {
@@ -47,7 +48,7 @@ func (a *all) refresh(ctx context.Context) (changed bool, failed int, err error)
 		case l.id == 0:
 			a.fresh = append(a.fresh, i)
 		default:
-			a.again = append(a.again, i)
+			a.again, a.leases = append(a.again, i), append(a.leases, l)
 			ids, reqs = append(ids, l.id), append(reqs, l.req)
 		}
 	}
@@ -70,8 +71,7 @@ func (a *all) lookAgain(ctx context.Context, ids []core.LeaseID, reqs []core.Req
 		}
 	}
 	for n, i := range a.again {
-		l, _ := a.views[i].Lender().(*Lease) // it is one
-		next, changed, e := c.apply(ctx, a.views[i], l, &results[n], forks)
+		next, changed, e := c.apply(ctx, a.views[i], a.leases[n], &results[n], forks)
 		a.views[i], a.changed = next, a.changed || changed
 		if e != nil && err == nil {
 			failed, err = i, e
@@ -199,11 +199,7 @@ func (c *Client) behind(table *offers.Reader, sources []*Source, views []*core.V
 		if entries[i].Publication == 0 {
 			ok = false
 		}
-		l := (*Lease)(nil)
-		if views[i] != nil {
-			l, _ = views[i].Lender().(*Lease)
-		}
-		if l == nil || l.publication != entries[i].Publication {
+		if publicationOf(views[i]) != entries[i].Publication {
 			behind = append(behind, i)
 		}
 	}

@@ -243,10 +243,18 @@ func errNoTable() error {
 func (c *Client) Next(ctx context.Context, s *Source, v *core.View, req core.Request) (*core.View, error) {
 	cancel := context.CancelFunc(nil)
 	for {
+		before, publication := v, publicationOf(v)
 		next, changed, err := c.Latest(ctx, s, v, req)
-		if changed || err != nil && !errors.Is(err, core.ErrNotFound) {
+		if err != nil && !errors.Is(err, core.ErrNotFound) {
 			return next, err
 		}
+		// It may be the same version: of a lease that was granted while the table could not be read, nobody knows
+		// which publication it is of.
+		again := changed && before != nil && before.Version() == next.Version() && (publication == 0 || publication == publicationOf(next))
+		if changed && !again {
+			return next, nil
+		}
+		v = next
 		if cancel == nil {
 			ctx, cancel = c.whileThere(ctx)
 			defer cancel()
@@ -255,6 +263,17 @@ func (c *Client) Next(ctx context.Context, s *Source, v *core.View, req core.Req
 			return v, err
 		}
 	}
+}
+
+// publicationOf gives the number of the publication that a view is of, or 0 if that is not known.
+func publicationOf(v *core.View) uint64 {
+	if v == nil {
+		return 0
+	}
+	if l, ok := v.Lender().(*Lease); ok {
+		return l.publication
+	}
+	return 0
 }
 
 // whileThere gives a context that ends with the program, too.
@@ -285,9 +304,7 @@ func (c *Client) wait(ctx context.Context, s *Source, v *core.View) error {
 	}
 	publication := table.Publication(index)
 	if v != nil {
-		if l, ok := v.Lender().(*Lease); ok {
-			publication = l.publication
-		}
+		publication = publicationOf(v)
 	}
 	return ended(ctx, table.Wait(ctx, index, publication, c.Spin))
 }
