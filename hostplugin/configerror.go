@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/plain"
 )
 
 // ConfigError lists every mistake of a configuration. It matches [core.ErrConfig].
@@ -50,9 +51,20 @@ func (e *ConfigError) Is(target error) bool { return target == core.ErrConfig }
 func (e *ConfigError) Unwrap() error { return e.diags }
 
 // Report writes the mistakes for people, each with the lines of the file that it is about, wrapped
-// at width columns (0 does not wrap) and with terminal colours if color is true.
+// at width columns (0 does not wrap) and with terminal colours if color is true. What a terminal would
+// obey in the file is escaped; then there are no colours.
 func (e *ConfigError) Report(w io.Writer, width uint, color bool) error {
-	if err := hcl.NewDiagnosticTextWriter(w, e.files, width, color).WriteDiagnostics(e.diags); err != nil {
+	var b strings.Builder
+	err := hcl.NewDiagnosticTextWriter(&b, e.files, width, false).WriteDiagnostics(e.diags)
+	text := plain.Text(b.String())
+	switch {
+	case err != nil: // which a strings.Builder does not cause
+	case color && text == b.String():
+		err = hcl.NewDiagnosticTextWriter(w, e.files, width, true).WriteDiagnostics(e.diags)
+	default:
+		_, err = io.WriteString(w, text)
+	}
+	if err != nil {
 		return fmt.Errorf("report of %d mistakes: %w", len(e.diags), err)
 	}
 	return nil

@@ -86,10 +86,10 @@ func TestDeath(t *testing.T) {
 		die  string // a name to ask for, or "" to be killed from outside
 		want string
 	}{
-		{"killed", nil, "", "the program was killed by SIGKILL"},
-		{"kills itself", nil, "kill:", "the program was killed by SIGKILL"},
+		{"killed", nil, "", "the program was killed by signal 9 (SIGKILL)"},
+		{"kills itself", nil, "kill:", "the program was killed by signal 9 (SIGKILL)"},
 		{"exits", nil, "exit:3", `the program exited with status 3; its last words: "I am leaving"`},
-		{"leaves a child with its pipes", []string{"detach"}, "kill:", "the program was killed by SIGKILL"},
+		{"leaves a child with its pipes", []string{"detach"}, "kill:", "the program was killed by signal 9 (SIGKILL)"},
 		{"closes descriptor 3", []string{"linger"}, "side:", "the program closed descriptor 3"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 // Close, for the sake of its arrays: see [Session.Wait].
 func (s *Session) ExitStatus(ctx context.Context) (int, error) {
 	select {
-	case <-s.conn.process.Exited():
-		return s.conn.process.Status(), nil
+	case <-s.conn.Process.Exited():
+		return s.conn.Process.Status(), nil
 	case <-ctx.Done():
 		return 0, &core.Error{Op: "wait", Program: s.launch.program.Name, Kind: ctx.Err(), Err: context.Cause(ctx)}
 	}

@@ -2,6 +2,8 @@ package hostplugin_test
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"iter"
@@ -48,6 +50,8 @@ func fakeMain(mode string) int {
 	case "exit":
 		fmt.Fprintln(os.Stderr, "no reason at all")
 		return 7
+	case "die":
+		die()
 	case "hang":
 		select {}
 	case "babble":
@@ -59,8 +63,8 @@ func fakeMain(mode string) int {
 	case "elsewhere":
 		say(1, "1|1|tcp|127.0.0.1:22|grpc|\n")
 		select {}
-	case "dead-socket":
-		say(1, fmt.Sprintf("1|1|unix|%s/nothing|grpc|\n", os.Getenv("PLUGIN_UNIX_SOCKET_DIR")))
+	case "no-socket":
+		say(1, "1|1|unix|/tmp/nothing|grpc|"+certificate()+"\n")
 		select {}
 	default:
 		fmt.Fprintf(os.Stderr, "no mode %q\n", mode)
@@ -137,8 +141,24 @@ func (p *fakeProducer) add(name string, layout core.Layout, data []byte) error {
 	return nil
 }
 
+// certificate gives one that a plugin could have: that of its host.
+func certificate() string {
+	block, _ := pem.Decode([]byte(os.Getenv("PLUGIN_CLIENT_CERT")))
+	return base64.RawStdEncoding.EncodeToString(block.Bytes)
+}
+
+// die is the end of a program that somebody kills.
+func die() {
+	say(2, "farewell\n")
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {}
+}
+
 // Configure implements kit.Configurer.
 func (p *fakeProducer) Configure(s kit.Settings) error {
+	if slices.Contains(os.Args, "die") {
+		die()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.settings = s

@@ -24,6 +24,7 @@ type Host struct {
 	cancel context.CancelCauseFunc
 
 	adviseOnce sync.Once
+	sweepOnce  sync.Once
 
 	mu       sync.Mutex
 	closed   bool

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/connection"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/segments"
 )
@@ -31,7 +32,7 @@ const (
 type Session struct {
 	host   *Host
 	launch *launch
-	conn   *connection
+	conn   *connection.Connection
 
 	segments *segments.Cache
 	gpu      *cuda.Importer
@@ -74,17 +75,17 @@ func newSession(h *Host, l *launch) *Session {
 }
 
 // begin makes it the session of an open connection.
-func (s *Session) begin(c *connection) {
+func (s *Session) begin(c *connection.Connection) {
 	s.conn = c
-	s.segments, s.gpu = segments.New(c.client), cuda.NewImporter(c.client)
+	s.segments, s.gpu = segments.New(c.Client), cuda.NewImporter(c.Client)
 	s.leases = leases.New(leases.Options{
-		Program: c.client, Handoff: c.handoff, Segments: s.segments, GPU: s.gpu, GPUs: s.gpus,
-		Spin: s.launch.program.handoff().Spin, Gone: c.side.Done(), Stale: s.stale,
+		Program: c.Client, Handoff: c.Handoff, Segments: s.segments, GPU: s.gpu, GPUs: s.gpus,
+		Spin: s.launch.program.handoff().Spin, Gone: c.Side.Done(), Stale: s.stale,
 	})
 	close(s.begun)
 	go func() {
 		defer close(s.script.known)
-		s.script.err = c.client.Wait(context.Background()) // ends with the client
+		s.script.err = c.Client.Wait(context.Background()) // ends with the client
 	}()
 	go s.supervise()
 }
@@ -120,9 +121,9 @@ func (s *Session) supervise() {
 		case <-s.closing:
 			s.shut()
 			return
-		case <-s.conn.process.Exited():
+		case <-s.conn.Process.Exited():
 			cause = s.diagnose()
-		case <-s.conn.side.Done():
+		case <-s.conn.Side.Done():
 			cause = s.diagnose()
 		case <-known:
 			known = nil
@@ -134,7 +135,7 @@ func (s *Session) supervise() {
 			s.lose(cause)
 		}
 	}
-	s.conn.end()
+	s.conn.End()
 }
 
 // shut is the orderly end, at Close.
@@ -144,8 +145,8 @@ func (s *Session) shut() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushWait)
 	s.leases.Flush(ctx)
 	cancel()
-	_ = s.conn.client.Close() // never fails; ends the calls that are under way
-	s.conn.end()
+	_ = s.conn.Client.Close() // never fails; ends the calls that are under way
+	s.conn.End()
 	s.gpu.Lost(errors.New("the session was closed"))
 }
 
@@ -154,20 +155,20 @@ func (s *Session) shut() {
 func (s *Session) diagnose() error {
 	timeout := time.NewTimer(exitWait)
 	defer timeout.Stop()
-	exited, known := s.conn.process.Exited(), s.script.known
+	exited, known := s.conn.Process.Exited(), s.script.known
 	hasExited, patient := false, false
 	for exited != nil || known != nil {
 		select {
 		case <-exited:
 			exited, hasExited = nil, true
-			_ = s.conn.side.Close() // whoever has inherited the other end: this ends all calls
+			_ = s.conn.Side.Close() // whoever has inherited the other end: this ends all calls
 		case <-known:
 			known = nil
 			if s.script.failed() {
 				return s.scriptCause()
 			}
 		case <-timeout.C:
-			if patient || hasExited || !s.conn.process.Dying() {
+			if patient || hasExited || !s.conn.Process.Dying() {
 				exited, known = nil, nil
 			}
 			patient = true
@@ -177,8 +178,8 @@ func (s *Session) diagnose() error {
 	if !hasExited {
 		return errors.New("the program closed descriptor 3, through which the host reaches it")
 	}
-	how, _ := s.conn.process.Exit()
-	return fmt.Errorf("the program %s%s", how, s.conn.lastErrors())
+	how, _ := s.conn.Process.Exit()
+	return fmt.Errorf("the program %s%s", how, s.conn.LastErrors())
 }
 
 // scriptCause is the cause that the program itself gave.
@@ -242,7 +243,7 @@ func (s *Session) Info(ctx context.Context) (core.Info, error) {
 		return core.Info{}, err
 	}
 	s.leases.Flush(ctx)
-	info, err := s.conn.client.Info(ctx)
+	info, err := s.conn.Client.Info(ctx)
 	if err != nil {
 		return core.Info{}, err
 	}
@@ -260,13 +261,13 @@ func (s *Session) Arrays(ctx context.Context) iter.Seq2[core.Entry, error] {
 			yield(core.Entry{}, err)
 			return
 		}
-		s.conn.client.Arrays(ctx)(yield)
+		s.conn.Client.Arrays(ctx)(yield)
 	}
 }
 
 // Producer is the program as a core.Producer, for those who want leases instead of views. It is valid
 // until Close; leases that stand then are ended.
-func (s *Session) Producer() core.Producer { return s.conn.client }
+func (s *Session) Producer() core.Producer { return s.conn.Client }
 
 // Wait waits until the program's script has ended: nil if it ended well, after which its arrays stay
 // available. The error wraps core.ErrPython if the script raised, core.ErrUnavailable if it exited

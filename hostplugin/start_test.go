@@ -184,11 +184,11 @@ func TestStartFailures(t *testing.T) {
 		},
 		{
 			"socket elsewhere", with(fake("elsewhere"), none), core.ErrProtocol,
-			[]string{`the plugin listens at tcp "127.0.0.1:22", expected a unix socket in `},
+			[]string{`the plugin listens at tcp "127.0.0.1:22", expected a unix socket`},
 		},
 		{
-			"socket of nobody", with(fake("dead-socket"), none), core.ErrProtocol,
-			[]string{"the plugin did not open a session", "no such file or directory"},
+			"socket not sent", with(fake("no-socket"), none), core.ErrProtocol,
+			[]string{"the plugin did not open a session", "the plugin has not sent the socket at which it listens"},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 // Heap is a heap whose memory other processes can map: that of internal/sharedheap, or a fake.
 type Heap interface {
 	// Pin finds the live block that addr lies in, and keeps its memory from being used again until
-	// Unpin, even if the program frees it; for another process to write to, if writable. A frozen
-	// block is described, but not pinned.
+	// Unpin, even if the program frees it; for another process to write to, if writable. A block that is
+	// frozen or freed is described, but not pinned.
 	Pin(addr uintptr, writable bool) (b HeapBlock, ok bool)
 	// Unpin takes back one Pin of the block that addr lies in.
 	Unpin(addr uintptr)
@@ -28,6 +28,7 @@ type HeapBlock struct {
 	Offset    int64   // of the address that was asked for, in the file
 	Available int64   // bytes from that address to the end of the block
 	Frozen    bool    // its pages are private since a fork
+	Freed     bool    // there is no live block: the address is the heap's, and that is all
 }
 
 // Router decides how an array of this process reaches another one. Its methods are safe for
@@ -176,8 +177,11 @@ func (r *Router) whyOutside(n int64) core.Reason {
 func (r *Router) placeBlock(
 	a Array, b HeapBlock, lo uintptr, n int64, first int,
 ) (p Placement, reason core.Reason, err error) {
-	if b.Frozen {
+	switch {
+	case b.Frozen:
 		return p, core.ReasonFrozen, nil
+	case b.Freed:
+		return p, 0, pointerError(lo, "the program has freed what was there, or never allocated it")
 	}
 	drop := func() { r.heap.Unpin(lo) }
 	if n > b.Available {

@@ -35,7 +35,7 @@ func (h *fakeHeap) Pin(addr uintptr, writable bool) (HeapBlock, bool) {
 	b := h.block
 	b.Offset += int64(addr - h.base)
 	b.Available -= int64(addr - h.base)
-	if !b.Frozen {
+	if !b.Frozen && !b.Freed {
 		h.pinned++
 		if writable {
 			h.writers++
@@ -138,6 +138,10 @@ func TestPlaceSharedHeap(t *testing.T) {
 
 	if _, err := r.Place(t.Context(), Array{h.base, doubles(t, 8193)}, Want{}); !errors.Is(err, core.ErrPointer) {
 		t.Errorf("an array larger than its block: %v, want ErrPointer", err)
+	}
+	h.block.Freed = true
+	if _, err := r.Place(t.Context(), a, Want{}); !errors.Is(err, core.ErrPointer) {
+		t.Errorf("an array whose block was freed: %v, want ErrPointer", err)
 	}
 	if h.pinned != 0 {
 		t.Errorf("%d pins are left", h.pinned)

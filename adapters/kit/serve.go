@@ -15,6 +15,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
+	"github.com/ndbridge/ndbridge/internal/socket"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
@@ -109,20 +110,23 @@ func serve(ctx context.Context, side *fdpass.Conn, server *wire.Server, opts Ser
 	}()
 
 	defer redirect(opts.Handshake)()
-	plugin.Serve(&plugin.ServeConfig{
+	err := socket.Serve(side, &plugin.ServeConfig{
 		HandshakeConfig: wire.Handshake(),
 		Plugins:         plugin.PluginSet{wire.PluginName: &wire.Plugin{Serve: server}},
 		GRPCServer:      stopper.newServer,
 		Logger:          log,
 	})
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return nil // ended as it should
+	case err == nil:
+		err = log.err()
 	}
-	if err := log.err(); err != nil {
+	if err == nil && !stopper.used() {
+		err = errors.New("go-plugin did not start")
+	}
+	if err != nil {
 		return serveError(core.ErrUnavailable, err)
-	}
-	if !stopper.used() {
-		return serveError(core.ErrUnavailable, errors.New("go-plugin did not start"))
 	}
 	return nil // the host shut the server down
 }

@@ -152,7 +152,7 @@ func TestServeReportsErrors(t *testing.T) {
 	h := wire.Handshake()
 	for role, want := range map[string]string{
 		"no side":      "serve: unavailable: side socket: ",
-		"no directory": "serve: unavailable: plugin init error: open /no such directory/",
+		"no directory": "serve: unavailable: mkdir /no such/directory: ",
 	} {
 		cmd, log := served(t, role)
 		cmd.Env = append(cmd.Env, h.MagicCookieKey+"="+h.MagicCookieValue)
@@ -162,7 +162,7 @@ func TestServeReportsErrors(t *testing.T) {
 		}
 		cmd.ExtraFiles = []*os.File{peer}
 		if role == "no directory" {
-			cmd.Env = append(cmd.Env, "PLUGIN_UNIX_SOCKET_DIR=/no such directory")
+			cmd.Env = append(cmd.Env, "PLUGIN_UNIX_SOCKET_DIR=/no such/directory")
 			fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 			if err != nil {
 				t.Fatal(err)

@@ -6,6 +6,9 @@ package bootstrap
 import (
 	_ "embed" // for the source
 	"strconv"
+	"strings"
+
+	"github.com/ndbridge/ndbridge/hostplugin/internal/environ"
 )
 
 //go:embed bootstrap.py
@@ -28,6 +31,18 @@ const (
 // output.
 func Args(plugin string, kind Kind, target string, args ...string) []string {
 	return append([]string{"-c", Code(), plugin, string(kind), target}, args...)
+}
+
+// Env gives the environment of the user's interpreter, made from the program's. The program sees its own.
+//
+// Go interrupts its threads with SIGURG, which it does not let them block, unless GODEBUG says otherwise. The
+// plugin reads that variable where the process got its environment from, so only the host can set it.
+func Env(program []string) []string {
+	user := environ.Lookup(program, "GODEBUG")
+	return environ.Merge(program, map[string]string{
+		"GODEBUG":          strings.TrimPrefix(user+",asyncpreemptoff=1", ","),
+		"NDBRIDGE_GODEBUG": user,
+	})
 }
 
 // Code gives the program text for python -c. It leaves no name behind in __main__.

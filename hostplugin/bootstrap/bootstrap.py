@@ -91,7 +91,7 @@ def load(path):
         give_up("unavailable", "this Python has no ctypes: %s" % error,
                 "install libffi and build this Python again, or use another")
     try:
-        lib, with_gil = ctypes.CDLL(path), ctypes.PyDLL(path)
+        lib, with_gil = load_quietly(ctypes.CDLL, path), ctypes.PyDLL(path)
     except OSError as error:
         platform = getattr(sys.implementation, "_multiarch", sys.platform)
         give_up("unavailable", "the plugin does not load into this Python (%s): %s" % (platform, error),
@@ -112,8 +112,33 @@ def load(path):
     return lib, with_gil
 
 
+def load_quietly(loader, path):
+    """Loads the plugin so that all signals stay the program's.
+
+    The threads of the plugin block what is blocked here, for a signal that is sent to the process goes to
+    any thread that does not block it. Faults, which a thread causes itself, cannot be blocked.
+    """
+    import _signal as signal
+
+    faults = signal.SIGILL, signal.SIGTRAP, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals().difference(faults))
+    try:
+        return loader(path)
+    finally:
+        for taken in signal.SIGPIPE, signal.SIGURG:  # Go has set handlers
+            handler = signal.getsignal(taken)
+            if handler is not None:
+                signal.signal(taken, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def clean_environment():
     """Takes out what was meant for the plugin, which has its own copy, not for the program."""
+    godebug = os.environ.get("NDBRIDGE_GODEBUG")
+    if godebug:
+        os.environ["GODEBUG"] = godebug
+    elif godebug is not None:
+        del os.environ["GODEBUG"]
     for name in list(os.environ):
         if name.startswith("NDBRIDGE_") or name in (
             "PLUGIN_CLIENT_CERT", "PLUGIN_MAX_PORT", "PLUGIN_MIN_PORT", "PLUGIN_MULTIPLEX_GRPC",
@@ -124,9 +149,8 @@ def clean_environment():
 
 def add_module(with_gil):
     """Makes the module ndbridge that the program can import."""
-    missing = object()
 
-    def publish(name, array=missing):
+    def publish(name, array=...):
         """Makes array the next version of a name, by which the host can ask for it.
 
         With a dict of names and arrays instead, all of them become the next versions at once: the host
@@ -138,7 +162,7 @@ def add_module(with_gil):
         is published again. Raises TypeError or ValueError if a name or an array cannot be handed over,
         and then publishes nothing, and RuntimeError in a forked child, which has no host.
         """
-        if array is not missing:
+        if array is not ...:
             check(with_gil.nd_publish(name, array))
         elif isinstance(name, dict):
             check(with_gil.nd_publish_all(name))
@@ -301,6 +325,15 @@ class Session(object):
             if result != INTERRUPTED and not (ever and result == 0):
                 return
 
+    def close(self):
+        """Closes the interpreter to the plugin, since it is about to end: also if a signal comes meanwhile, as
+        when somebody presses Ctrl-C twice."""
+        while True:
+            try:
+                return self.lib.nd_close()
+            except KeyboardInterrupt:
+                pass
+
 
 def main():
     if "" in sys.path[:1]:  # the current directory, which -c alone adds
@@ -324,7 +357,8 @@ def main():
         status = session.run(run_script if kind == "script" else run_module, target, args)
     except KeyboardInterrupt:  # after the script's end, while its arrays were still in use
         status = 0 if session.lib.nd_ending() else 130
-    session.lib.nd_close()  # nothing enters the interpreter any more: it is about to end
+    finally:
+        session.close()
     sys.exit(status)
 
 

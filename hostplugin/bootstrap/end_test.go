@@ -300,6 +300,20 @@ func TestInterruptFromElsewhere(t *testing.T) {
 	})
 }
 
+// The interpreter must be closed to the plugin before it ends, and the program's status stays what it is.
+func TestInterruptWhileTheInterpreterIsClosed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, python string) {
+		got, _ := hosted(t, bootstraptest.Program{
+			Python: python, Env: []string{"STANDIN_INTERRUPTS_CLOSE=1", "STANDIN_SAYS_CLOSE=1"},
+			Target: script(t, "raise SystemExit(3)"),
+		})
+		if got.status != 3 || strings.ReplaceAll(got.stderr, "closed\n", "") != "" {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 func interrupt(t *testing.T, proc *bootstraptest.Process) {
 	t.Helper()
 	if err := syscall.Kill(proc.PID, syscall.SIGINT); err != nil {

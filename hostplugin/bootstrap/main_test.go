@@ -95,10 +95,17 @@ type result struct {
 // plain runs the interpreter alone.
 func plain(t *testing.T, python, dir string, args ...string) result {
 	t.Helper()
+	return plainIn(t, python, dir, nil, args...)
+}
+
+// plainIn runs the interpreter alone, with some variables in its environment.
+func plainIn(t *testing.T, python, dir string, env []string, args ...string) result {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), python, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "NDBRIDGE_") })
+	cmd.Env = append(cmd.Env, env...)
 	_ = cmd.Run() // the state says it
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }

@@ -93,16 +93,18 @@ func TestProgramSeesWhatPythonAloneShows(t *testing.T) {
 				t.Parallel()
 				target := strings.ReplaceAll(tt.target, "DIR", dir)
 				args := []string{target, "a", "b c", "--d"}
+				var user []string // the user's environment
 				if tt.kind == bootstrap.Module {
 					args = append([]string{"-m"}, args...)
+					user = []string{"GODEBUG=gctrace=0"}
 				}
-				want := plain(t, python, dir, args...)
+				want := plainIn(t, python, dir, user, args...)
 				if want.status != 0 || !strings.Contains(want.stdout, "main: True") {
 					t.Fatalf("Python alone: %+v", want)
 				}
 				got, ending := hosted(t, bootstraptest.Program{
 					Python: python, Kind: tt.kind, Target: target, Args: []string{"a", "b c", "--d"}, Dir: dir,
-					Env: []string{"NDBRIDGE_PLUGIN=cookie", "NDBRIDGE_X=1", "PLUGIN_CLIENT_CERT=x", "PLUGIN_UNIX_SOCKET_DIR=/x"},
+					Env: append(user, "NDBRIDGE_PLUGIN=cookie", "NDBRIDGE_X=1", "PLUGIN_CLIENT_CERT=x", "PLUGIN_UNIX_SOCKET_DIR=/x"),
 				})
 				if got.status != 0 || ending.Text("stage") != "finished" {
 					t.Errorf("status %d, %v", got.status, ending)

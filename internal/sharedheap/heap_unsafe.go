@@ -84,7 +84,11 @@ func (h *Heap) Threshold() int64 { return h.threshold }
 // is not in the heap.
 func (h *Heap) Pin(addr uintptr) (Block, bool) {
 	var b C.struct_ndheap_block
-	if C.ndheap_call_pin(h.call, C.uintptr_t(addr), &b) != 0 {
+	switch C.ndheap_call_pin(h.call, C.uintptr_t(addr), &b) {
+	case 0:
+	case -2:
+		return Block{Freed: true}, true
+	default:
 		return Block{}, false
 	}
 	return Block{

@@ -102,8 +102,8 @@ func TestPin(t *testing.T) {
 			t.Error("the descriptor and the offset do not name the block's pages")
 		}
 		cmalloc.Free(memory)
-		if _, ok := h.Pin(addr); ok {
-			t.Error("a block that was freed was pinned")
+		if b, ok := h.Pin(addr); !ok || b != (Block{Freed: true}) {
+			t.Errorf("a block that was freed: %+v, %v", b, ok)
 		}
 		if again, _ := cmalloc.Malloc(size); again == addr {
 			t.Error("a pinned block was reused")
@@ -135,12 +135,24 @@ func TestForeignPointers(t *testing.T) {
 	small, _ := cmalloc.Malloc(1000)
 	large, _ := cmalloc.Malloc(1 << 20)
 	ours := make([]byte, 1<<20)
-	for name, addr := range map[string]uintptr{
-		"null": 0, "one": 1, "the last address": ^uintptr(0), "Go memory": uintptr(unsafe.Pointer(&ours[0])),
-		"small C memory": small, "before a block": large - 1, "after a block": large + 1<<20, "unused addresses": large + 1<<30,
+	for _, tt := range []struct {
+		name string
+		addr uintptr
+		ours bool // it is one of the heap's addresses
+	}{
+		{"null", 0, false},
+		{"one", 1, false},
+		{"the last address", ^uintptr(0), false},
+		{"Go memory", uintptr(unsafe.Pointer(&ours[0])), false},
+		{"small C memory", small, false},
+		{"before a block", large - 1, true},
+		{"after a block", large + 1<<20, true},
+		{"addresses that were never used", large + 1<<30, true},
+		{"addresses far from all that were used", large + 1<<39, true},
 	} {
-		if b, ok := h.Pin(addr); ok {
-			t.Errorf("%s was pinned: %+v", name, b)
+		name, addr := tt.name, tt.addr
+		if b, ok := h.Pin(addr); ok != tt.ours || b != (Block{Freed: tt.ours}) {
+			t.Errorf("%s: %+v, %v", name, b, ok)
 		}
 		if h.Unpin(addr) || h.GrantWrite(addr) {
 			t.Errorf("%s was unpinned or granted", name)

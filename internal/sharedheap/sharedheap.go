@@ -19,6 +19,9 @@ type Block struct {
 	Shareable bool
 	// Frozen says why it is not shareable: a fork made the block's pages private to this process.
 	Frozen bool
+	// Freed says that addr is the heap's, but lies in no live block: what was there was freed, or nothing
+	// ever was there. Nothing else is known then.
+	Freed bool
 	// FD is this process' descriptor of the file. It belongs to the heap and stays open while the
 	// block is pinned: duplicate it, never close it.
 	FD int

@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
-	"errors"
 	"testing"
 	"unicode/utf8"
 
@@ -130,31 +128,6 @@ func FuzzInfo(f *testing.F) {
 					t.Fatalf("%+v cannot be sent again: %v", s, err)
 				}
 			}
-		}
-	})
-}
-
-// FuzzStatus feeds arbitrary datagrams to the reader of status messages.
-func FuzzStatus(f *testing.F) {
-	for _, s := range []Status{
-		{Stage: StagePython, Version: "3.11.7", Implementation: "cpython", Executable: "/usr/bin/python3"},
-		{Stage: StageError, Kind: KindPython, Type: "ImportError", Message: "m", Traceback: "t"},
-	} {
-		b, err := json.Marshal(s)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b)
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := ParseStatus(b)
-		if err != nil {
-			return
-		}
-		if err := s.Err(); (err != nil) != (s.Stage == StageError) {
-			t.Fatalf("%+v gives error %v", s, err)
-		} else if e, ok := errors.AsType[*core.Error](err); err != nil && (!ok || e.Kind == nil || !e.Remote) {
-			t.Fatalf("%+v gives error %#v", s, err)
 		}
 	})
 }

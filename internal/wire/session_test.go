@@ -15,6 +15,7 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
+	"github.com/ndbridge/ndbridge/internal/status"
 	"github.com/ndbridge/ndbridge/internal/wire"
 	"github.com/ndbridge/ndbridge/internal/wire/wiretest"
 )
@@ -220,11 +221,11 @@ func TestStatusMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := make(chan wire.Status, 8)
-	side := wire.NewSide(host, func(s wire.Status) { got <- s }, nil)
-	want := []wire.Status{
-		{Stage: wire.StagePython, Version: "3.11.7", Implementation: "cpython", Executable: "/usr/bin/python3"},
-		{Stage: wire.StageLoaded},
+	got := make(chan status.Message, 8)
+	side := wire.NewSide(host, func(s status.Message) { got <- s }, nil)
+	want := []status.Message{
+		{Stage: status.StagePython, Version: "3.11.7", Implementation: "cpython", Executable: "/usr/bin/python3"},
+		{Stage: status.StageLoaded},
 	}
 	for _, s := range want {
 		msg, err := s.Append(nil)
@@ -257,27 +258,6 @@ func TestStatusMessages(t *testing.T) {
 	}
 	if err := errors.Join(side.Close(), peer.Close()); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestStatusErrors(t *testing.T) {
-	t.Parallel()
-	for kind, want := range map[string]error{
-		wire.KindVersion: core.ErrVersion, wire.KindUnavailable: core.ErrUnavailable,
-		wire.KindConfig: core.ErrConfig, wire.KindPython: core.ErrPython, "": core.ErrProtocol,
-	} {
-		err := wire.Status{
-			Stage: wire.StageError, Kind: kind, Type: "OSError", Message: "went wrong\xff", Remedy: "do this", Traceback: "T",
-		}.Err()
-		e, ok := errors.AsType[*core.Error](err)
-		if !ok || !errors.Is(err, want) || e.Op != "start" || e.Remedy != "do this" || !e.Remote ||
-			!strings.Contains(err.Error(), "went wrong\uFFFD") {
-			t.Errorf("%q gives %v", kind, err)
-		}
-		p, isPython := errors.AsType[*core.PythonError](err)
-		if isPython != (kind == wire.KindPython) || isPython && (p.Traceback != "T" || p.Type != "OSError") {
-			t.Errorf("%q gives exception %+v", kind, p)
-		}
 	}
 }
 

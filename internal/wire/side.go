@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/ndbridge/ndbridge/internal/fdpass"
+	"github.com/ndbridge/ndbridge/internal/status"
 )
 
 // A descriptor's message is its kind and the token of the request that asked for it.
@@ -19,6 +21,13 @@ const (
 
 // forkedMessage is what a program sends when it has forked.
 const forkedMessage = "F"
+
+// ListeningMessage is what the plugin sends, before it prints the handshake's line, with a descriptor of
+// the socket at which it listens.
+const ListeningMessage = "L"
+
+// listenWait bounds the wait for that message.
+const listenWait = time.Second
 
 // openedMessage is what the host sends when it has the answer to Open. A program may end as soon as
 // its script runs, so none runs before.
@@ -32,12 +41,14 @@ func Opened(msg []byte) bool { return string(msg) == openedMessage }
 // it. All methods are safe for concurrent use.
 type Side struct {
 	conn   *fdpass.Conn
-	status func(Status)
+	status func(status.Message)
 	forked func()
 
 	//nolint:containedctx // the socket's own lifetime, which ends with the reason as its cause
 	ctx context.Context
 	end context.CancelCauseFunc
+
+	listening chan arrival // has room for one
 
 	mu       sync.Mutex
 	expected map[uint64]chan arrival // each has room for one
@@ -49,12 +60,16 @@ type arrival struct {
 	err  error
 }
 
-// NewSide starts to read conn, which it takes over, until its end or Close. It calls status, if that
+// NewSide starts to read conn, which it takes over, until its end or Close. It calls said, if that
 // is not nil, with each status message in order, and forked, if that is not nil, each time that the
 // program has forked, both from one goroutine; they must not block long and must not call Close.
 // Messages of other kinds are ignored, and descriptors that nobody asked for are closed.
-func NewSide(conn *fdpass.Conn, status func(Status), forked func()) *Side {
-	s := &Side{conn: conn, status: status, forked: forked, expected: make(map[uint64]chan arrival)}
+func NewSide(conn *fdpass.Conn, said func(status.Message), forked func()) *Side {
+	s := &Side{
+		conn: conn, status: said, forked: forked,
+		listening: make(chan arrival, 1),
+		expected:  make(map[uint64]chan arrival),
+	}
 	s.ctx, s.end = context.WithCancelCause(context.Background())
 	go s.read()
 	return s
@@ -84,6 +99,11 @@ func (s *Side) read() {
 				err = errors.Join(err, closeErr)
 			}
 			s.end(err)
+			select {
+			case a := <-s.listening:
+				a.discard()
+			default:
+			}
 			return
 		}
 		s.dispatch(msg, files, err)
@@ -91,26 +111,51 @@ func (s *Side) read() {
 }
 
 func (s *Side) dispatch(msg []byte, files []*os.File, truncated error) {
-	switch {
-	case len(msg) == descriptorSize && msg[0] == descriptorKind:
+	descriptor := func() arrival {
 		a := arrival{err: truncated}
 		if len(files) == 1 {
 			a.file, files = files[0], nil
 		} else if truncated == nil {
 			a.err = fmt.Errorf("a descriptor message came with %d descriptors", len(files))
 		}
-		s.deliver(binary.LittleEndian.Uint64(msg[1:]), a)
-	case len(msg) > 0 && msg[0] == '{' && s.status != nil:
-		status, err := ParseStatus(msg)
-		if err = errors.Join(truncated, err); err != nil {
-			status = Status{Stage: StageError, Kind: kindProtocol, Message: err.Error()}
+		return a
+	}
+	switch {
+	case len(msg) == descriptorSize && msg[0] == descriptorKind:
+		s.deliver(binary.LittleEndian.Uint64(msg[1:]), descriptor())
+	case string(msg) == ListeningMessage:
+		a := descriptor()
+		select {
+		case s.listening <- a:
+		default: // a second one
+			a.discard()
 		}
-		s.status(status)
 	case string(msg) == forkedMessage && s.forked != nil:
 		s.forked()
+	case len(msg) > 0 && msg[0] == '{' && s.status != nil:
+		m, err := status.Parse(msg)
+		if err = errors.Join(truncated, err); err != nil {
+			m = status.Message{Stage: status.StageError, Kind: status.KindProtocol, Message: err.Error()}
+		}
+		s.status(m)
 	}
 	for _, f := range files {
 		_ = f.Close() // unwanted, and only read from: nothing can be lost
+	}
+}
+
+// Listening gives the socket at which the plugin listens, once. The caller closes the file, which is
+// there to be connected to.
+func (s *Side) Listening(ctx context.Context) (*os.File, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, listenWait, errors.New("the plugin has not sent the socket at which it listens"))
+	defer cancel()
+	select {
+	case a := <-s.listening:
+		return a.file, a.err
+	case <-s.Done():
+		return nil, s.Err()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 }
 

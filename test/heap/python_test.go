@@ -240,3 +240,31 @@ print(json.dumps(" ".join([ndheap.where(p) for p in places] + [ndheap.state()]))
 		})
 	}
 }
+
+// TestClosedDescriptors lets Python close all descriptors that it did not open, in each version's own way.
+func TestClosedDescriptors(t *testing.T) {
+	t.Parallel()
+	for _, interpreter := range harness.Pythons(t) {
+		t.Run(filepath.Base(filepath.Dir(filepath.Dir(interpreter))), func(t *testing.T) {
+			t.Parallel()
+			got := python[[]string](t, interpreter, nil, `
+import json, os, subprocess, sys
+import numpy as np, ndheap
+a, b = np.ones(1 << 13), np.ones(1 << 18)
+file = os.open("/dev/null", os.O_RDONLY)
+os.closerange(3, 1 << 16)
+where = [ndheap.where(x.ctypes.data) for x in (a, b)]
+try:
+    os.fstat(file)
+except OSError:
+    file = "closed"
+open_in_child = subprocess.run([sys.executable, "-c", "import os; print(len(os.listdir('/proc/self/fd')))"],
+                               stdout=subprocess.PIPE, universal_newlines=True).stdout.strip()
+print(json.dumps(where + [file, open_in_child]))
+`)
+			if want := []string{"heap", "heap", "closed", "4"}; !slices.Equal(got, want) {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}

@@ -12,10 +12,11 @@ func TestStress(t *testing.T) {
 	program := stress(t)
 	for _, name := range []string{
 		"entries", "alignment", "overflow", "realloc", "errno", // the malloc family
-		"calloc", "sparse", "pins", "trim", "keep", "steady", "descriptors", "seals", // a block's life
+		"calloc", "sparse", "pins", "wild", "trim", "keep", "steady", "seals", // a block's life
 		"threads", "contention",
 		"fork", "fork-threads", "fork-pinned", "fork-granted", "fork-child", "fork-often", "fork-closed", "fork-warm", "exec",
-		"few-descriptors", "file-size", "address-space", "data-limit", "own-address-space", "own-data-limit",
+		"select", "closing", "replaced", "few-descriptors", // descriptors
+		"overcommit", "file-size", "address-space", "data-limit", "own-address-space", "own-data-limit",
 		"denied memfd_create", "denied removal",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
+	"github.com/ndbridge/ndbridge/internal/socket"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
@@ -55,13 +56,16 @@ func serveLie(name string) int {
 		l.before(side)
 	}
 	server := &liar{lie: l, side: side, memory: memfd(segmentSize, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW)}
-	plugin.Serve(&plugin.ServeConfig{
+	if err := socket.Serve(side, &plugin.ServeConfig{
 		HandshakeConfig: wire.Handshake(),
 		VersionedPlugins: map[int]plugin.PluginSet{
 			wire.ProtocolVersion: {wire.PluginName: server},
 		},
 		GRPCServer: plugin.DefaultGRPCServer,
-	})
+	}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	for l.deaf {
 		time.Sleep(time.Hour)
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/wire"
+	"github.com/ndbridge/ndbridge/internal/status"
 )
 
 // closeTimeout bounds the wait for calls that are inside the interpreter when it is about to end. It
@@ -83,19 +83,19 @@ func serve(handshake *os.File, status int) {
 
 // report tells the host why the program cannot start.
 func report(fd int, err error) {
-	status := wire.Status{Stage: wire.StageError, Kind: wire.KindUnavailable, Message: err.Error()}
+	said := status.Message{Stage: status.StageError, Kind: status.KindUnavailable, Message: err.Error()}
 	if errors.Is(err, core.ErrVersion) || errors.Is(err, core.ErrUnsupported) {
-		status.Kind = wire.KindVersion
+		said.Kind = status.KindVersion
 	}
 	if e, ok := errors.AsType[*core.Error](err); ok && e.Err != nil {
-		status.Message, status.Remedy = e.Err.Error(), e.Remedy
+		said.Message, said.Remedy = e.Err.Error(), e.Remedy
 	}
-	msg, err := status.Append(nil)
+	msg, err := said.Append(nil)
 	if err == nil {
 		_, err = syscall.Write(fd, msg)
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "ndbridge: %s (and the host does not hear: %v)\n", status.Message, err)
+		fmt.Fprintf(os.Stderr, "ndbridge: %s (and the host does not hear: %v)\n", said.Message, err)
 	}
 }
 

@@ -198,6 +198,15 @@ void nd_end(void) { happen(process.end_wanted); }
 EXPORT int nd_forked(void) { return atomic_load(&process.forked); }
 EXPORT int nd_ending(void) { return atomic_load(&process.ending); }
 
+// A thread of the program's is about to enter Go, or has left it.
+static void into_go(void) {
+	if (ndpy_into_go) ndpy_into_go();
+}
+
+static void out_of_go(void) {
+	if (ndpy_out_of_go) ndpy_out_of_go();
+}
+
 // Starts to serve. The descriptors are the plugin's from now on.
 EXPORT int nd_start(int handshake, int side) {
 	int failed = prepare(handshake, side);
@@ -205,6 +214,9 @@ EXPORT int nd_start(int handshake, int side) {
 		fprintf(stderr, "ndbridge: the plugin cannot start: %s\n", strerror(failed));
 		return failed;
 	}
+	// From now on the end of the host is a matter of the watch, which leaves time for an exit in order, and
+	// for the plugin to remove the socket at which it begins to listen.
+	prctl(PR_SET_PDEATHSIG, 0);
 	return ndGoStart(handshake, process.host);
 }
 
@@ -216,8 +228,6 @@ EXPORT int nd_await_open(void) {
 	};
 	if (poll(fds, 2, -1) < 0) return ND_INTERRUPTED;
 	if (fds[1].revents) return ND_ENDED;
-	// From now on the end of the host is a matter of the watch, which leaves time for an exit in order.
-	prctl(PR_SET_PDEATHSIG, 0);
 	pthread_mutex_lock(&process.lock);
 	int ending = atomic_load(&process.ending);
 	process.script_runs = !ending;
@@ -242,27 +252,52 @@ static void script_ended(void) {
 EXPORT void nd_finished(int status, char *message) {
 	if (nd_forked()) return;
 	script_ended();
+	into_go();
 	ndGoFinished(status, message);
+	out_of_go();
 }
 
 // Gives the plugin's version as a str. Needs the GIL, as does what follows.
-EXPORT uintptr_t nd_version(void) { return ndGoVersion(); }
+EXPORT uintptr_t nd_version(void) {
+	into_go();
+	uintptr_t version = ndGoVersion();
+	out_of_go();
+	return version;
+}
 
 // Says that the script raised.
 EXPORT int nd_failed(uintptr_t exception) {
 	if (nd_forked()) return ND_FORKED;
 	script_ended();
+	into_go();
 	ndGoFailed(exception);
+	out_of_go();
 	return 0;
 }
 
 EXPORT int nd_publish(uintptr_t name, uintptr_t array) {
-	return nd_forked() ? ND_FORKED : ndGoPublish(name, array);
+	if (nd_forked()) return ND_FORKED;
+	into_go();
+	int result = ndGoPublish(name, array);
+	out_of_go();
+	return result;
 }
 
-EXPORT int nd_publish_all(uintptr_t arrays) { return nd_forked() ? ND_FORKED : ndGoPublishAll(arrays); }
+EXPORT int nd_publish_all(uintptr_t arrays) {
+	if (nd_forked()) return ND_FORKED;
+	into_go();
+	int result = ndGoPublishAll(arrays);
+	out_of_go();
+	return result;
+}
 
-EXPORT int nd_unpublish(uintptr_t name) { return nd_forked() ? ND_FORKED : ndGoUnpublish(name); }
+EXPORT int nd_unpublish(uintptr_t name) {
+	if (nd_forked()) return ND_FORKED;
+	into_go();
+	int result = ndGoUnpublish(name);
+	out_of_go();
+	return result;
+}
 
 // Prints an exception as Python does one that nothing caught. It works in forked children too.
 EXPORT int nd_print(void *type, void *value, void *traceback) {
@@ -280,5 +315,8 @@ EXPORT int nd_print(void *type, void *value, void *traceback) {
 
 // Closes the interpreter to the plugin, before it ends. Called without the GIL.
 EXPORT void nd_close(void) {
-	if (!nd_forked()) ndGoClose();
+	if (nd_forked()) return;
+	into_go();
+	ndGoClose();
+	out_of_go();
 }

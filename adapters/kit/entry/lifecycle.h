@@ -19,6 +19,10 @@ extern void ndGoFinished(int status, char *message);
 extern void ndGoClose(void);
 extern uintptr_t ndGoVersion(void);
 
+// Implemented in kit/py, see signals.h there; a stand-in for Go has no use for them.
+extern void ndpy_into_go(void) __attribute__((weak));
+extern void ndpy_out_of_go(void) __attribute__((weak));
+
 // Called from Go. nd_opened lets the script start. nd_end ends the session, as the host's closing of
 // the side socket does: a script that still runs is interrupted, and the process group is killed a
 // second later if the process has not ended by then.

@@ -28,7 +28,9 @@ type granting struct {
 	before  *standing // nil: nothing was leased before
 	hurry   bool
 
-	again  bool       // the array is to be read anew: others have run since
+	// pause is what takes time before the array can be had; it is done without the GIL and without references, which
+	// the program could notice, and then the array is read anew. Nil: nothing.
+	pause  func() error
 	room   *kit.Room  // for a large copy; nil: none
 	waited *kit.Array // for whose GPU was waited
 	tries  int
@@ -40,14 +42,20 @@ type granting struct {
 func (p *Program) grant(
 	ctx context.Context, g *py.GIL, path names.Path, req core.Request, before *standing, hurry bool,
 ) (l core.Lease, changed bool, err error) {
-	a := granting{program: p, path: path, req: req, before: before, hurry: hurry, again: true}
-	for a.again && err == nil {
-		a.again = false
+	a := granting{program: p, path: path, req: req, before: before, hurry: hurry}
+	for {
 		a.tries++
 		err = g.Nested(func() error {
 			l, changed, err = a.once(ctx, g)
 			return err
 		})
+		if a.pause == nil || err != nil {
+			break
+		}
+		if g.Unlocked(func() { err = a.pause() }); err != nil {
+			break
+		}
+		a.pause = nil
 	}
 	if a.room != nil {
 		a.room.Drop()
@@ -55,7 +63,7 @@ func (p *Program) grant(
 	return l, changed, err
 }
 
-// once is grant, unless that sets again.
+// once is grant, unless it sets pause.
 func (a *granting) once(ctx context.Context, g *py.GIL) (l core.Lease, changed bool, err error) {
 	p, s := a.program, &standing{path: a.path, req: a.req}
 	p.separate(g)
@@ -76,7 +84,7 @@ func (a *granting) once(ctx context.Context, g *py.GIL) (l core.Lease, changed b
 	defer r.drop(g)
 	s.publication = t.publication
 	place, err := a.place(ctx, g, &t, f, r)
-	if err != nil || a.again {
+	if err != nil || a.pause != nil {
 		dropWatch(g, s.watch)
 		return l, false, failure.About("lease", "", f.name, err)
 	}
@@ -122,8 +130,8 @@ type placed struct {
 	copiedAgain bool // into the memory of the lease before
 }
 
-// place finds the array's way to the host. It gives the GIL back while that takes time. What others may have
-// changed meanwhile is found out by reading the array anew.
+// place finds the array's way to the host. The GIL is given back only for what is held by its framework meanwhile,
+// on a GPU.
 func (a *granting) place(ctx context.Context, g *py.GIL, t *target, f owner, r *reading) (placed, error) {
 	p := a.program
 	want := kit.Want{Writable: a.req.Writable, NoCopy: p.copyPolicy(f, a.req.Copy) == core.CopyNever}
@@ -137,7 +145,7 @@ func (a *granting) place(ctx context.Context, g *py.GIL, t *target, f owner, r *
 		}
 		return placed{Placement: place}, err
 	}
-	if err := a.await(ctx, g, r); err != nil || a.again {
+	if err := a.await(ctx, r); err != nil || a.pause != nil {
 		return placed{}, err
 	}
 	if r.array.Layout.Device().Kind == core.CUDAManaged && want.Reason == core.ReasonNone {
@@ -147,12 +155,12 @@ func (a *granting) place(ctx context.Context, g *py.GIL, t *target, f owner, r *
 	if err != nil || reason == core.ReasonNone {
 		return placed{Placement: place}, err
 	}
-	return a.copy(ctx, g, t, r, reason)
+	return a.copy(ctx, t, r, reason)
 }
 
 // copy copies an array while the GIL is held, so that nobody frees what is read. A large copy waits until its
 // pages are there.
-func (a *granting) copy(ctx context.Context, g *py.GIL, t *target, r *reading, reason core.Reason) (placed, error) {
+func (a *granting) copy(ctx context.Context, t *target, r *reading, reason core.Reason) (placed, error) {
 	array := r.array.Array
 	if b := a.before; b != nil && b.copy != nil && b.lease.Reason == reason && b.publication == t.publication {
 		if ok, err := b.copy.Again(ctx, array); ok || err != nil {
@@ -164,10 +172,11 @@ func (a *granting) copy(ctx context.Context, g *py.GIL, t *target, r *reading, r
 			return placed{}, errLong
 		}
 		if a.tries < maxAttempts {
-			var err error
-			g.Unlocked(func() { a.room, err = a.program.router.Reserve(array) })
-			a.again = err == nil
-			return placed{}, err
+			a.pause = func() (err error) {
+				a.room, err = a.program.router.Reserve(array)
+				return err
+			}
+			return placed{}, nil
 		}
 	}
 	room := a.room
@@ -177,7 +186,7 @@ func (a *granting) copy(ctx context.Context, g *py.GIL, t *target, r *reading, r
 }
 
 // await waits for GPUs that may be writing host memory.
-func (a *granting) await(ctx context.Context, g *py.GIL, r *reading) error {
+func (a *granting) await(ctx context.Context, r *reading) error {
 	if r.array.Pointer == nil || a.waited != nil && a.waited.Addr == r.array.Addr {
 		return nil
 	}
@@ -186,9 +195,8 @@ func (a *granting) await(ctx context.Context, g *py.GIL, r *reading) error {
 		return err
 	}
 	a.waited = &kit.Array{Addr: r.array.Addr, Layout: r.array.Layout}
-	g.Unlocked(func() { err = wait(ctx) })
-	a.again = a.tries < maxAttempts
-	return err
+	a.pause = func() error { return wait(ctx) }
+	return nil
 }
 
 // same reports whether the array is where the lease before says, and described as it says. Then it gives the

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "capi.h"
+#include "signals.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@ typedef ptrdiff_t Py_ssize_t;
 	X(void, Py_IncRef, (PyObject *))                                         \
 	X(void, Py_DecRef, (PyObject *))                                         \
 	X(int, Py_AddPendingCall, (int (*)(void *), void *))                     \
+	X(unsigned long, PyThread_get_thread_ident, (void))                      \
+	X(int, PyThreadState_SetAsyncExc, (unsigned long, PyObject *))           \
 	X(PyObject *, PyImport_AddModule, (const char *))                        \
 	X(PyObject *, PyImport_GetModuleDict, (void))                            \
 	X(PyObject *, PyModule_GetDict, (PyObject *))                            \
@@ -80,7 +83,8 @@ typedef ptrdiff_t Py_ssize_t;
 	X(_Py_TrueStruct)  \
 	X(_Py_FalseStruct) \
 	X(PyCapsule_Type)  \
-	X(PyExc_AttributeError)
+	X(PyExc_AttributeError) \
+	X(PyExc_SystemExit)
 
 // Filled once by ndpy_open, before any other call, and never changed afterwards.
 static struct {
@@ -92,6 +96,28 @@ static struct {
 #undef X
 	PyObject *(*_PyType_Lookup)(PyObject *, PyObject *); // private: NULL where it is no longer there
 } api;
+
+// For a Python that needs it: what api points to, if those in api let the thread's signals through. No function
+// has more arguments, and all are integers or pointers.
+static __typeof__(api) signalled;
+
+static void reblock(bool *guarded) { ndpy_out_of_python(*guarded); }
+
+#define X(result, name, arguments)                                                                    \
+	static result name##_signalled(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d) {          \
+		bool guarded __attribute__((cleanup(reblock))) = ndpy_into_python();                  \
+		return ((result(*)(uintptr_t, uintptr_t, uintptr_t, uintptr_t))signalled.name)(a, b, c, d); \
+	}
+FUNCTIONS(X)
+#undef X
+
+static void guard_go(void) {
+	signalled = api;
+#define X(result, name, arguments) api.name = (result(*) arguments)(void *)name##_signalled;
+	FUNCTIONS(X)
+#undef X
+	ndpy_guard_go();
+}
 
 #define OBJECT(o) ((PyObject *)(o))
 
@@ -112,6 +138,8 @@ int ndpy_open(const char **missing) {
 	if (*missing) return NDPY_TOO_OLD;
 	*(void **)&api._PyType_Lookup = dlsym(RTLD_DEFAULT, "_PyType_Lookup");
 	if (!api.Py_IsInitialized()) return NDPY_NOT_RUNNING;
+	const char *version = api.Py_GetVersion();
+	if (strncmp(version, "3.8.", 4) == 0 || strncmp(version, "3.9.", 4) == 0) guard_go();
 	return 0;
 }
 
@@ -126,6 +154,12 @@ void ndpy_enter(uintptr_t state) {
 }
 
 uintptr_t ndpy_leave(void) { return (uintptr_t)api.PyEval_SaveThread(); }
+
+unsigned long ndpy_thread(void) { return api.PyThread_get_thread_ident(); }
+
+void ndpy_interrupt(unsigned long thread) {
+	api.PyThreadState_SetAsyncExc(thread, *(PyObject **)api.PyExc_SystemExit);
+}
 
 void ndpy_incref(ndpy o) { api.Py_IncRef(OBJECT(o)); }
 void ndpy_decref(ndpy o) { api.Py_DecRef(OBJECT(o)); }
@@ -352,10 +386,12 @@ const char *ndpy_capsule_name(ndpy o) { return api.PyCapsule_GetName(OBJECT(o));
 int ndpy_capsule_rename(ndpy o, const char *name) { return api.PyCapsule_SetName(OBJECT(o), name); }
 
 void ndpy_call_deleter(uintptr_t function, uintptr_t argument) {
+	bool guarded __attribute__((cleanup(reblock))) = ndpy_into_python();
 	((void (*)(void *))function)((void *)argument);
 }
 
 int ndpy_call_exporter(uintptr_t function, ndpy o, uintptr_t *made) {
+	bool guarded __attribute__((cleanup(reblock))) = ndpy_into_python();
 	void *p = NULL;
 	int r = ((int (*)(PyObject *, void **))function)(OBJECT(o), &p);
 	*made = (uintptr_t)p;

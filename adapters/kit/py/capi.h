@@ -35,6 +35,10 @@ const char *ndpy_version(void);
 void ndpy_enter(uintptr_t state);
 uintptr_t ndpy_leave(void);
 
+// Names this thread, and makes one raise SystemExit when it next runs Python code.
+unsigned long ndpy_thread(void); // needs no GIL
+void ndpy_interrupt(unsigned long thread);
+
 void ndpy_incref(ndpy o);
 void ndpy_decref(ndpy o);
 void ndpy_incref_all(const ndpy *o, size_t n); // those that are not 0

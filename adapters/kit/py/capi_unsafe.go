@@ -13,11 +13,22 @@ type Object uintptr
 
 // threadState is what CPython keeps for one OS thread. The goroutine that uses one is locked to its
 // thread.
-type threadState struct{ p C.uintptr_t }
+type threadState struct {
+	p  C.uintptr_t
+	id C.ulong // by which Python knows the thread, once it has entered
+}
 
-func (t *threadState) enter() { C.ndpy_enter(t.p) }
+func (t *threadState) enter() {
+	if t.id == 0 {
+		t.id = C.ndpy_thread()
+	}
+	C.ndpy_enter(t.p)
+}
 
 func (t *threadState) leave() { t.p = C.ndpy_leave() }
+
+// interrupt makes the thread raise SystemExit when it next runs Python code.
+func (t *threadState) interrupt() { C.ndpy_interrupt(t.id) }
 
 // What capiOpen gives besides success.
 const (

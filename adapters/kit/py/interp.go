@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"strconv"
 	"strings"
@@ -19,8 +18,8 @@ import (
 // are there for functions that block in Python with the GIL given back.
 const maxThreads = 8
 
-// nobody is what is added to the number of those inside when no more may enter.
-const nobody = math.MinInt64
+// undisturbed is how long functions that are inside when the interpreter is shut may go on as they are.
+const undisturbed = 250 * time.Millisecond
 
 // Interp is the Python interpreter of this process. All methods are safe for concurrent use.
 type Interp struct {
@@ -37,8 +36,7 @@ type Interp struct {
 	gone chan struct{} // closed when nothing is inside any more, or Shut has given up waiting
 
 	ending *atomic.Uint32 // 1 when closed is set: for those who have waited for the GIL, C among them
-	inside atomic.Int64   // threads that hold the GIL or wait for it, and nobody when closed is set
-	empty  chan struct{}  // closed when inside is nobody
+	gate   *gate          // counts the threads that hold the GIL or wait for it; closed when closed is set
 
 	mu      sync.Mutex
 	closed  bool
@@ -79,8 +77,8 @@ func Open() (*Interp, error) {
 		jobs:     make(chan *job),
 		shut:     make(chan struct{}),
 		gone:     make(chan struct{}),
-		empty:    make(chan struct{}),
 		ending:   new(atomic.Uint32),
+		gate:     newGate(),
 		names:    make(map[string]cName),
 		interned: make(map[string]Object),
 	}
@@ -302,9 +300,10 @@ func (i *Interp) on(state *threadState, outcome *atomic.Int32, f func(g *GIL) er
 	if outcome != nil && outcome.Load() == jobAbandoned {
 		return nil
 	}
-	if i.isShut() {
+	if !i.gate.begin(state) {
 		return errGone()
 	}
+	defer i.gate.end(state)
 	g := &GIL{interp: i, thread: state, outcome: outcome}
 	defer g.release(0, 0)
 	return f(g)
@@ -319,48 +318,63 @@ func (i *Interp) Within(f func(g *GIL) error) error {
 }
 
 // enter counts a thread in, unless nothing may enter any more.
-func (i *Interp) enter() bool {
-	for n := i.inside.Load(); n >= 0; n = i.inside.Load() {
-		if i.inside.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-	return false
-}
+func (i *Interp) enter() bool { return i.gate.enter() }
 
-func (i *Interp) exit() {
-	if i.inside.Add(-1) == nobody {
-		close(i.empty)
-	}
-}
+func (i *Interp) exit() { i.gate.leave() }
 
 func (i *Interp) isShut() bool { return i.ending.Load() != 0 }
 
 // Shut closes the interpreter to this library, for good: nothing enters any more, and Do fails with
-// [core.ErrUnavailable]. It waits until nothing is inside, but no longer than timeout, and reports
-// whether that was reached. The caller must not hold the GIL.
+// [core.ErrUnavailable]. It waits until nothing is inside, and reports whether that was reached. Functions that
+// have begun have timeout to end; after 250 ms of it, Shut raises SystemExit in the Python code that they run. The
+// caller must not hold the GIL.
 //
-// Python must be shut before it finalizes: CPython ends or freezes every thread that asks for the GIL
-// after that.
+// Python must be shut before it finalizes. CPython ends or freezes every thread that asks for the GIL after that,
+// and 3.10 crashes if one has asked before: it frees the interpreter, which the thread looks at once more. So Shut
+// waits without a limit for threads that wait for the GIL to begin: each of them gets it, and gives it back at once,
+// no later than Shut's caller could go on.
 func (i *Interp) Shut(timeout time.Duration) bool {
 	i.mu.Lock()
 	if !i.closed {
 		i.closed = true
 		i.ending.Store(1)
 		close(i.shut)
-		if i.inside.Add(nobody) == nobody {
-			close(i.empty)
-		}
+		i.gate.close()
 	}
 	i.mu.Unlock()
 
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
 	defer i.end.Do(func() { close(i.gone) })
+	begun := time.Now()
+	<-i.gate.calm
+	if i.isEmptyBy(begun.Add(min(timeout, undisturbed))) {
+		return true
+	}
+	i.interrupt()
+	return i.isEmptyBy(begun.Add(timeout))
+}
+
+func (i *Interp) isEmptyBy(t time.Time) bool {
+	timer := time.NewTimer(time.Until(t))
+	defer timer.Stop()
 	select {
-	case <-i.empty:
+	case <-i.gate.empty:
 		return true
 	case <-timer.C:
+	}
+	select { // at once, if it is late
+	case <-i.gate.empty:
+		return true
+	default:
 		return false
 	}
+}
+
+// interrupt interrupts the functions that are inside.
+func (i *Interp) interrupt() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var state threadState
+	state.enter()
+	defer state.leave()
+	i.gate.interrupt()
 }

@@ -72,6 +72,16 @@ func TestInsideInterpreter(t *testing.T) {
 // The interpreter may end while many threads want to enter it, or are inside, or one is stuck.
 func TestInterpreterEnds(t *testing.T) {
 	t.Parallel()
+	// stuck has a call inside, and shuts the interpreter after it has waited for the call for some milliseconds.
+	stuck := func(ms, call string) []string {
+		return []string{
+			"import random, threading, time",
+			"inside = threading.Event()",
+			"def f(): inside.set(); " + call,
+			"lib.ndHammer(32); ctypes.PyDLL(lib._name).ndCall(ctypes.py_object(f))",
+			"inside.wait(); shut = lib.ndShut(0, " + ms + ")",
+		}
+	}
 	tests := map[string]struct {
 		lines []string
 		want  string
@@ -89,12 +99,17 @@ func TestInterpreterEnds(t *testing.T) {
 			"lib.ndHammer(32); time.sleep(0.01)",
 			"print(lib.ndShut(0, 10000))",
 		}, "0\n499999500000\n"},
+		// CPython 3.10 would free what they look at.
 		"with threads that wait for the lock": {[]string{
-			"import time",
-			"lib.ndHammer(32); time.sleep(0.05)",
-			"with_gil = ctypes.PyDLL(os.environ['PYTESTS'])", // so the lock is not given back meanwhile
-			"print(with_gil.ndShut(50, 100))",
-		}, "1\n"},
+			"import threading, time",
+			"hold = lambda: (time.sleep(.02), ctypes.PyDLL(None).usleep(200000))",
+			"lib.ndHammer(32)",
+			"threading.Thread(target=hold, daemon=True).start()",
+			"print(lib.ndShut(100, 1))",
+		}, "0\n"},
+		"with a call that sleeps":   {append(stuck("100", "time.sleep(3600)"), "print(shut)"), "1\n"},
+		"with a call that returns":  {stuck("1", "time.sleep(random.random() / 10)"), ""},
+		"with a call that computes": {append(stuck("20000", "any(map(lambda _: False, iter(int, 1)))"), "print(shut)"), "0\n"},
 	}
 	each(t, func(t *testing.T, python string) {
 		for name, tt := range tests {

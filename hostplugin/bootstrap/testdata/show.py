@@ -37,6 +37,6 @@ import os  # noqa: E402
 import pickle  # noqa: E402
 import signal  # noqa: E402
 
-show("environment", sorted(n for n in os.environ if n.startswith(("NDBRIDGE", "PLUGIN"))))
+show("environment", sorted(n for n in os.environ.items() if n[0].startswith(("NDBRIDGE", "PLUGIN", "GODEBUG"))))
 show("pickle", pickle.loads(pickle.dumps(Pickled())).__class__ is Pickled)
 show("interrupt", signal.getsignal(signal.SIGINT) is signal.default_int_handler)

@@ -3,6 +3,7 @@
 #include "lifecycle.h"
 
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,9 @@ void ndGoFailed(uintptr_t exception) { tell("failed", exception != 0, ""); }
 void ndGoFinished(int status, char *message) { tell("finished", status, message); }
 
 void ndGoClose(void) {
+	static int closed;
 	// The host may be gone by now, so this goes to standard error.
 	if (getenv("STANDIN_SAYS_CLOSE")) fprintf(stderr, "closed\n");
+	if (getenv("STANDIN_INTERRUPTS_CLOSE") && !closed) kill(getpid(), SIGINT);
+	closed = 1;
 }

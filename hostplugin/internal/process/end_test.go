@@ -2,19 +2,24 @@ package process
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ndbridge/ndbridge/internal/fdpass"
+	"github.com/ndbridge/ndbridge/internal/programfile"
 )
 
 func alive(pid int) bool {
@@ -62,7 +67,7 @@ func TestKillEndsTheGroup(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if how, own := exited(t, p); how != "was killed by SIGKILL" || own {
+	if how, own := exited(t, p); how != "was killed by signal 9 (SIGKILL)" || own {
 		t.Errorf("Exit = %q, %v", how, own)
 	}
 	for _, pid := range group {
@@ -100,7 +105,7 @@ func TestSignal(t *testing.T) {
 	t.Parallel()
 	p, _, _ := shell(t, `kill -ABRT $$`, nil)
 	begin(t, p)
-	if how, own := exited(t, p); how != "was killed by SIGABRT" || !own {
+	if how, own := exited(t, p); how != "was killed by signal 6 (SIGABRT)" || !own {
 		t.Errorf("Exit = %q, %v", how, own)
 	}
 }
@@ -145,8 +150,41 @@ func TestKillBeforeStart(t *testing.T) {
 		t.Error(err)
 	}
 	begin(t, p)
-	if how, own := exited(t, p); how != "was killed by SIGKILL" || own {
+	if how, own := exited(t, p); how != "was killed by signal 9 (SIGKILL)" || own {
 		t.Errorf("Exit = %q, %v", how, own)
+	}
+}
+
+// TestKillDuringFork: a new process that cannot load its file can be killed, before it has a pid here. The
+// file does not load because who opens it waits for a lease on it to be given back.
+func TestKillDuringFork(t *testing.T) {
+	t.Parallel()
+	f, err := os.Open(programfile.Write(t, "program", "#!/bin/sh\nexec sleep 600\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	// On a file system that has no leases the file just loads.
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		t.Logf("a lease on %s: %v", f.Name(), err)
+	}
+	p, _, _ := shell(t, "", func(s *Spec) { s.Path = f.Name() })
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for p.forker.Load() == 0 {
+			runtime.Gosched()
+		}
+		cancel()
+	}()
+	began := time.Now()
+	if err := p.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if how, own := exited(t, p); how != "was killed by signal 9 (SIGKILL)" || own {
+		t.Errorf("Exit = %q, %v", how, own)
+	}
+	if d := time.Since(began); d > 20*time.Second { // else the lease has ended by itself, after 45 s
+		t.Errorf("the end took %v", d)
 	}
 }
 
@@ -174,7 +212,7 @@ func TestStuckWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, w := io.Pipe() // nobody reads
-	p := New(&Spec{Name: "p", Path: "/bin/sh", Args: []string{"sh", "-c", "echo a; echo b; echo c"}}, peer,
+	p := New(&Spec{Path: "/bin/sh", Args: []string{"sh", "-c", "echo a; echo b; echo c"}}, peer,
 		Options{Log: slog.New(slog.DiscardHandler), Stdout: w})
 	begin(t, p)
 	if how, _ := exited(t, p); how != "exited with status 0" {

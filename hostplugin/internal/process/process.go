@@ -1,5 +1,5 @@
 // Package process starts and ends programs: pipes, process groups, descriptors, and the news of their
-// end. A [Process] is go-plugin's runner.
+// end. A [Process] is what go-plugin attaches to.
 package process
 
 import (
@@ -11,10 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -28,11 +28,12 @@ const (
 	drainTime = 50 * time.Millisecond
 	// flushTime is how long CloseLog waits.
 	flushTime = time.Second
+	// killInterval is how often a process that is just being forked is looked for, to be killed.
+	killInterval = 10 * time.Millisecond
 )
 
 // Spec says what to run.
 type Spec struct {
-	Name string   // for logs and errors
 	Path string   // what is executed
 	Args []string // with argv[0]
 	Dir  string   // the working directory; "" is this process's
@@ -51,9 +52,9 @@ type Options struct {
 	Stdout, Stderr io.Writer // instead of the log; may be nil
 }
 
-// Process is a program, from before its start until after its end. go-plugin sees of its output only
-// the handshake line, so that nothing that the program prints, or that a descendant keeps open, can
-// confuse or block it. All methods are safe for concurrent use.
+// Process is a program, from before its start until after its end. It reads all of the program's output
+// itself, so that nothing that the program prints, or that a descendant keeps open, can block anybody. All
+// methods are safe for concurrent use.
 type Process struct {
 	spec *Spec
 	opts Options
@@ -63,19 +64,18 @@ type Process struct {
 	reading sync.WaitGroup
 	log     *logs.Writer // nil if nothing is logged
 	stderr  *logs.Tail
-	line    chan string // the handshake
 
-	exited chan struct{}
+	greeted chan struct{}
+	exited  chan struct{}
+	forker  atomic.Int32 // the thread that forks
 
-	mu      sync.Mutex
-	env     []string // what go-plugin adds
-	sockets string   // the directory in which the plugin's socket must lie
-	begun   bool     // started or discarded
-	pid     int      // 0 before the start
-	reaped  bool     // the pid may be someone else's by now
-	killed  bool     // by Kill, while it ran
-	greeted string   // what came as the handshake
-	state   *os.ProcessState
+	mu       sync.Mutex
+	begun    bool   // started or discarded
+	pid      int    // 0 before the start
+	reaped   bool   // the pid may be someone else's by now
+	killed   bool   // by Kill, while it ran
+	greeting string // what came as the handshake
+	state    *os.ProcessState
 }
 
 // New makes a process that is not started. It takes over side, which the program gets as descriptor
@@ -83,9 +83,9 @@ type Process struct {
 func New(spec *Spec, side *os.File, opts Options) *Process {
 	p := &Process{
 		spec: spec, opts: opts, side: side,
-		stderr: new(logs.Tail),
-		line:   make(chan string, 1),
-		exited: make(chan struct{}),
+		stderr:  new(logs.Tail),
+		greeted: make(chan struct{}),
+		exited:  make(chan struct{}),
 	}
 	if opts.Stdout == nil || opts.Stderr == nil {
 		p.log = logs.NewWriter(opts.Log)
@@ -110,15 +110,45 @@ func (p *Process) begin() bool {
 	return first
 }
 
-// Start implements runner.Runner. The program runs in a process group of its own, and dies with this
-// process.
-func (p *Process) Start(context.Context) error {
+// Start starts the program, in a process group of its own. It dies with this process. If ctx ends during
+// the start, the program is killed.
+func (p *Process) Start(ctx context.Context) error {
 	if !p.begin() {
 		return errors.New("the process was started or discarded before")
 	}
 	started := make(chan error)
 	go p.run(started)
-	return <-started
+	select {
+	case err := <-started:
+		return err
+	case <-ctx.Done():
+		_ = p.Kill(ctx) // never fails
+		return p.endStart(started)
+	}
+}
+
+// endStart kills what a start has made so far, until the start returns. The program may have no pid here
+// yet: the thread that forks waits until the new process has loaded its file, which takes long if the
+// file lies on a slow network, or if somebody has stopped the process. That thread has no other child.
+func (p *Process) endStart(started <-chan error) error {
+	again := time.NewTicker(killInterval)
+	defer again.Stop()
+	for {
+		select {
+		case err := <-started:
+			return err
+		case <-again.C:
+		}
+		children, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", p.forker.Load()))
+		if err != nil {
+			continue // of a thread that does not fork yet, or a kernel without that file
+		}
+		for field := range strings.FieldsSeq(string(children)) {
+			if pid, err := strconv.Atoi(field); err == nil {
+				_ = syscall.Kill(pid, syscall.SIGKILL) // fails only if it has gone
+			}
+		}
+	}
 }
 
 // run starts the program, waits for its end, and reaps it, on one thread: PDEATHSIG strikes when the
@@ -127,6 +157,7 @@ func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(p.exited)
+	p.forker.Store(int32(unix.Gettid())) //nolint:gosec // the kernel's own numbers
 	cmd, inherited, err := p.command()
 	if err == nil {
 		err = cmd.Start()
@@ -170,11 +201,8 @@ func (p *Process) command() (cmd *exec.Cmd, inherited []*os.File, err error) {
 		}
 		return w
 	}
-	p.mu.Lock()
-	env := slices.Concat(p.spec.Env, p.env)
-	p.mu.Unlock()
 	cmd = &exec.Cmd{
-		Path: p.spec.Path, Args: p.spec.Args, Dir: p.spec.Dir, Env: env,
+		Path: p.spec.Path, Args: p.spec.Args, Dir: p.spec.Dir, Env: p.spec.Env,
 		Stdout:      pipe("stdout", p.greet),
 		Stderr:      pipe("stderr", nil),
 		ExtraFiles:  []*os.File{p.side},
@@ -262,6 +290,11 @@ func (p *Process) end(cmd *exec.Cmd) {
 func (p *Process) Dying() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.dying()
+}
+
+// dying is Dying. The caller holds the lock.
+func (p *Process) dying() bool {
 	if p.pid == 0 || p.reaped {
 		return p.reaped
 	}
@@ -288,7 +321,8 @@ func exiting(stat string) bool {
 // been taken; also when Start has failed.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Exit tells, once Exited is closed, how the program ended: "exited with status 1". It reports false
+// Exit tells, once Exited is closed, how the program ended: "exited with status 1", "was killed by
+// signal 9 (SIGKILL)". It reports false
 // if Kill ended it, so that its end says nothing about it, or if it was never started.
 func (p *Process) Exit() (how string, own bool) {
 	p.mu.Lock()
@@ -296,10 +330,31 @@ func (p *Process) Exit() (how string, own bool) {
 	if p.state == nil {
 		return "was not started", false
 	}
-	if status, ok := p.state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return "was killed by " + unix.SignalName(status.Signal()), !p.killed
+	if signal := p.signal(); signal != 0 {
+		how := fmt.Sprintf("was killed by signal %d", signal)
+		if name := unix.SignalName(signal); name != "" { // real-time signals have none
+			how += " (" + name + ")"
+		}
+		return how, !p.killed
 	}
 	return fmt.Sprintf("exited with status %d", p.state.ExitCode()), !p.killed
+}
+
+// Signal gives, once Exited is closed, the signal that the program died of, or 0.
+func (p *Process) Signal() syscall.Signal {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.signal()
+}
+
+// signal is Signal. The caller holds the lock.
+func (p *Process) signal() syscall.Signal {
+	if p.state != nil {
+		if status, ok := p.state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			return status.Signal()
+		}
+	}
+	return 0
 }
 
 // LastErrors gives the last lines that the program has written to its standard error.

@@ -1,7 +1,5 @@
 package process
 
-import "syscall"
-
 // Status gives, once Exited is closed, the exit status of the program as a shell does: 128 and the
 // number of the signal if one ended it. It is -1 if the program was never started.
 func (p *Process) Status() int {
@@ -10,8 +8,8 @@ func (p *Process) Status() int {
 	if p.state == nil {
 		return -1
 	}
-	if status, ok := p.state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int(status.Signal())
+	if signal := p.signal(); signal != 0 {
+		return 128 + int(signal)
 	}
 	return p.state.ExitCode()
 }

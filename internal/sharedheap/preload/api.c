@@ -55,63 +55,53 @@ static void describe(const struct block *b, uintptr_t p, struct ndheap_block *ou
 }
 
 EXPORTED int ndheap_pin(const void *p, struct ndheap_block *out) {
-	int saved = errno, result = -1;
-	uint32_t index = block_find(p);
-	if (!index)
+	if (!range_owns(p))
 		return -1;
+	int saved = errno, result = -2;
+	uint32_t state = 0;
 	lock(&supply_lock);
+	uint32_t index = block_find(p);
 	struct block *b = &blocks[index];
-	if (pin(b)) {
+	if (index && pin(b)) {
 		/* Now that it cannot go away: is it still the block that p points into? */
 		if (block_find(p) == index) {
 			describe(b, (uintptr_t)p, out);
 			result = 0;
 		}
-		if (result != 0 || !(out->flags & NDHEAP_SHAREABLE)) {
-			uint32_t state = unpin(b);
-			if (phase_of(state) == BLOCK_RELEASING) {
-				unlock(&supply_lock);
-				block_release(index);
-				errno = saved;
-				return result;
-			}
-		}
+		if (result != 0 || !(out->flags & NDHEAP_SHAREABLE))
+			state = unpin(b);
 	}
 	unlock(&supply_lock);
+	if (phase_of(state) == BLOCK_RELEASING)
+		block_release(index);
 	errno = saved;
 	return result;
 }
 
-/* Finds the block by the owner map alone: it may have been freed since it was pinned. */
-static uint32_t find_pinned(const void *p) {
+/* Finds the block by the owner map alone: it may have been freed since it was pinned. Wants supply_lock. */
+static struct block *find_pinned(const void *p) {
 	uint32_t index = range_owns(p) ? owner_of(p) : 0;
-	return index && pins_of(atomic_load(&blocks[index].state)) ? index : 0;
+	return index && pins_of(atomic_load(&blocks[index].state)) ? &blocks[index] : NULL;
 }
 
 EXPORTED int ndheap_unpin(const void *p) {
 	int saved = errno;
-	uint32_t index = find_pinned(p);
-	if (!index)
-		return -1;
 	lock(&supply_lock);
-	struct block *b = &blocks[index];
-	uint32_t state = unpin(b);
+	struct block *b = find_pinned(p);
+	uint32_t state = b ? unpin(b) : 0;
 	if (state)
 		unpinned(b, state);
 	unlock(&supply_lock);
 	if (phase_of(state) == BLOCK_RELEASING)
-		block_release(index);
+		block_release((uint32_t)(b - blocks));
 	errno = saved;
 	return state ? 0 : -1;
 }
 
 EXPORTED int ndheap_grant(const void *p) {
-	uint32_t index = find_pinned(p);
-	if (!index)
-		return -1;
 	lock(&supply_lock);
-	struct block *b = &blocks[index];
-	uint32_t state = atomic_load(&b->state);
+	struct block *b = find_pinned(p);
+	uint32_t state = b ? atomic_load(&b->state) : 0;
 	while (pins_of(state) && !atomic_compare_exchange_weak(&b->state, &state, state | GRANTED))
 		;
 	unlock(&supply_lock);
@@ -152,7 +142,7 @@ EXPORTED int ndheap_stats(struct ndheap_stats *out) {
 	out->warm_bytes = warm > 0 ? (uint64_t)warm : 0;
 	out->state = atomic_load(&heap_state);
 	out->threshold = heap_threshold_configured;
-	out->descriptors = atomic_load(&descriptor_count);
+	out->descriptors = descriptor_count();
 	out->refused = refused_count;
 	out->dropped = atomic_load(&dropped_count);
 	out->forks = fork_count;

@@ -53,27 +53,20 @@ static void count_blocks(void) {
 	}
 }
 
-/* Replaces the mapping of a block by a copy of its contents. For files whose descriptor was closed. */
-static bool copy_block(const struct block *b) {
-	size_t size = class_size(b->class);
-	void *copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+/*
+ * Copies the blocks of a segment whose descriptor was closed, for the child. The parent keeps its shared
+ * mapping: its other threads may be writing, and what they wrote after the copy would be lost with it.
+ */
+static void copy_segment(struct segment *s) {
+	char *copy = mmap(NULL, s->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (copy == MAP_FAILED)
-		return false;
-	memcpy(copy, (void *)b->base, b->hot);
-	if (mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)b->base) == MAP_FAILED) {
-		munmap(copy, size);
-		return false;
-	}
-	return true;
-}
-
-static bool copy_segment(const struct segment *s) {
+		return; /* out of the child's reach then: a fault there rather than wrong data */
 	for (uintptr_t at = s->base; at < s->base + s->size; at += GRANULE) {
 		const struct block *b = &blocks[owner_of((void *)at)];
-		if (b->base == at && phase_of(atomic_load(&b->state)) == BLOCK_LIVE && !copy_block(b))
-			return false;
+		if (b->base == at && phase_of(atomic_load(&b->state)) == BLOCK_LIVE)
+			memcpy(copy + (at - s->base), (void *)at, b->hot);
 	}
-	return true;
+	s->copy = copy;
 }
 
 static void freeze_segment(struct segment *s) {
@@ -82,12 +75,10 @@ static void freeze_segment(struct segment *s) {
 		range_give(s->base + s->used, s->size - s->used);
 		s->size = s->used;
 	}
-	if (!segment_fd_valid(s)) {
-		if (!copy_segment(s))
-			return;
-	} else if (mmap((void *)s->base, s->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
-			s->fd, 0) == MAP_FAILED) {
-		return; /* it stays shared, and out of the child's reach: a fault there rather than wrong data */
+	if (!segment_fd_valid(s) || mmap((void *)s->base, s->size, PROT_READ | PROT_WRITE,
+					 MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, s->fd, 0) == MAP_FAILED) {
+		copy_segment(s);
+		return;
 	}
 	s->state = SEGMENT_FROZEN;
 	if (!s->pinned)
@@ -160,7 +151,18 @@ void fork_prepare(void) {
 	errno = saved;
 }
 
+static void forget_copies(void) {
+	for (uint32_t i = 1; i < segment_count; i++) {
+		if (segments[i].copy)
+			munmap(segments[i].copy, segments[i].size);
+		segments[i].copy = NULL;
+	}
+}
+
 void fork_parent(void) {
+	int saved = errno;
+	forget_copies();
+	errno = saved;
 	unlock(&supply_lock);
 	for (unsigned i = ARENAS; i-- > 0;)
 		unlock(&arenas[i].lock);
@@ -173,11 +175,14 @@ static void leave_segments(void) {
 		struct segment *s = &segments[i];
 		if (s->state == SEGMENT_SHARED) {
 			range_clear(s->base, s->size);
+			if (s->copy)
+				mremap(s->copy, s->size, s->size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)s->base);
 			if (s->live)
-				s->state = SEGMENT_FROZEN; /* could not be frozen: inaccessible here, but can be freed */
+				s->state = SEGMENT_FROZEN;
 			else
 				owners_set(s->base, s->size, 0);
 		}
+		s->copy = NULL;
 		segment_close_fd(s);
 		s->pinned = 0;
 	}

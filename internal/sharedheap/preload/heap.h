@@ -16,6 +16,8 @@
  *   trim.c       which of them go back to the system, and when
  *   supply.c     new blocks, cut from files
  *   segments.c   the files
+ *   descriptors.c their descriptors
+ *   closing.c    programs that close descriptors which they did not open
  *   ranges.c     the addresses
  *   limits.c     limits that the program sets on itself
  *   fork.c       what a fork does to all this
@@ -23,9 +25,9 @@
  *
  * Vocabulary. A *granule* is 64 KiB of addresses. A *block* is one allocation, a whole number of
  * granules of one of the size *classes*. A *segment* is one memfd: an *own* segment holds one block
- * of 1 MiB or more, a *pool* segment many smaller ones. A block is *warm* when it is free but has kept
- * its pages, *cold* when its pages are gone. A segment is *frozen* by a fork: from then on it is
- * mapped privately.
+ * of 1 MiB or more, a *pool* segment many: smaller ones, and all where descriptors are scarce. A block
+ * is *warm* when it is free but has kept its pages, *cold* when its pages are gone. A segment is
+ * *frozen* by a fork: from then on it is mapped privately.
  *
  * Locks, in the order in which they may be taken: trim_lock, the arenas' locks by index,
  * supply_lock. Nothing calls into the libc's malloc, the loader or the program while it holds one.
@@ -37,6 +39,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "ndheap.h"
 
@@ -62,7 +65,7 @@
 #endif
 #define SMALLEST_RESERVE (256 * MIB)
 
-/* Blocks from here on get a file of their own. */
+/* Blocks from here on get a file of their own, and the kernel is asked whether it would grant their memory. */
 #define OWN_FILE_MIN MIB
 
 /* Warm memory up to this much is kept, or as much as is live, whichever is more. */
@@ -75,8 +78,12 @@
 #define HEAP_IDLE_MS 5000
 #endif
 
-/* Descriptors stay clear of the numbers that select(2) can handle and that programs use by hand. */
-#define FIRST_DESCRIPTOR 300
+/* The largest files that many blocks share: where descriptors abound, and where they are scarce. */
+#define POOL_SIZE (256 * MIB)
+#define SCARCE_POOL_SIZE (4 * GIB)
+
+/* Descriptors of the heap have numbers below this one. */
+#define DESCRIPTOR_NUMBERS 65536u
 
 #define CLASSES 104
 #define ARENAS 8
@@ -136,6 +143,7 @@ struct next_malloc {
 	void *(*valloc)(size_t);
 	void *(*pvalloc)(size_t);
 	size_t (*malloc_usable_size)(void *);
+	int (*close)(int);
 };
 extern struct next_malloc next;
 void next_resolve(void);
@@ -167,6 +175,10 @@ void range_give(uintptr_t base, size_t size);
 void range_clear(uintptr_t base, size_t size);
 /* Gives unused addresses at the end up, so that the range is no more than a quarter of limit if it can be. */
 void range_shrink(size_t limit);
+/* Gives all unused addresses at the end up if a request of that size could need them under RLIMIT_AS. */
+void range_yield(size_t size);
+/* Whether malloc could get that much more memory from the kernel. Wants no lock. */
+bool affordable(size_t size);
 /* Makes the tables of blocks and segments hold that many, if they can. */
 bool blocks_grow(uint32_t count);
 bool segments_grow(uint32_t count);
@@ -193,9 +205,9 @@ struct segment {
 	uint64_t size;
 	uint64_t used;    /* pool: bytes that were cut off into blocks */
 	uint64_t id;      /* never used again in this process */
-	uint64_t device;  /* which file fd must be: a program may close descriptors that are not its own */
-	uint64_t inode;
+	uint64_t inode;   /* which file fd must be: a program may close descriptors that are not its own */
 	int32_t fd;       /* -1: closed */
+	char *copy;       /* in a fork: what the child gets if it cannot be frozen, or NULL */
 	uint32_t live;    /* frozen: blocks that are not freed yet; counted by the fork */
 	uint32_t pinned;  /* frozen: blocks with pins, for whose sake fd is still open */
 	uint32_t next;    /* unused ones form a list */
@@ -204,7 +216,6 @@ struct segment {
 };
 extern struct segment *segments; /* 0 is never used */
 extern uint32_t segment_count;
-extern _Atomic uint32_t descriptor_count;
 
 /* Makes a file of that size, whole granules, and maps it; 0 if it cannot be had now. */
 uint32_t segment_open(uint64_t size, bool pool);
@@ -216,8 +227,22 @@ void segment_close_fd(struct segment *s);
 bool segment_fd_valid(const struct segment *s);
 /* Bytes of the file that have memory or swap, UINT64_MAX if unknown. Wants no lock. */
 uint64_t segment_resident(const struct segment *s);
-/* Whether one more block may have a file of its own. */
-bool segment_own_allowed(void);
+
+/* descriptors.c */
+
+/* The inode of the file that a number is held for, or 0. All numbers that were ever held are below the end. */
+extern _Atomic uint64_t descriptor_held[DESCRIPTOR_NUMBERS];
+extern _Atomic uint32_t descriptor_end;
+/* Files that are open. */
+uint32_t descriptor_count(void);
+/* Whether there is a descriptor for one more block, of that size, to have a file of its own. */
+bool descriptor_spare(size_t size);
+/* Gives a new file one of the heap's numbers, or closes it and answers -1. Wants supply_lock. */
+int descriptor_take(int fd);
+/* Whether a descriptor still is that file. Fills status. Wants no lock. */
+bool descriptor_is(int fd, uint64_t inode, struct stat *status);
+/* Closes a descriptor, if it still is that file. */
+void descriptor_close(int fd, uint64_t inode);
 
 /* blocks.c */
 

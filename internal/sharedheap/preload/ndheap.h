@@ -66,7 +66,8 @@ extern const uint32_t ndheap_abi;
  * unpinned as often as it was pinned, its memory is neither reused nor given back, even if the
  * program frees it, and fd stays open.
  * 0: done. A block that cannot be shared (see flags) is described but not pinned.
- * -1: p does not point into a live block of this heap.
+ * -1: p does not point to memory of this heap.
+ * -2: it does, but to no live block: what was there was freed, or nothing ever was there.
  */
 int ndheap_pin(const void *p, struct ndheap_block *out);
 

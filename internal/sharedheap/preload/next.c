@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "heap.h"
 
@@ -99,6 +101,8 @@ static size_t first_usable_size(void *p) {
 	return next.malloc_usable_size(p);
 }
 
+static int first_close(int fd) { return (int)syscall(SYS_close, fd); }
+
 struct next_malloc next = {
 	.malloc = first_malloc,
 	.calloc = first_calloc,
@@ -110,12 +114,13 @@ struct next_malloc next = {
 	.valloc = first_valloc,
 	.pvalloc = first_pvalloc,
 	.malloc_usable_size = first_usable_size,
+	.close = first_close,
 };
 
 static void *find(const char *name) {
 	void *function = dlsym(RTLD_NEXT, name);
 	if (!function)
-		die("the next malloc lacks a function of its family", NULL);
+		die("the libc lacks a function", NULL);
 	return function;
 }
 
@@ -135,6 +140,7 @@ void next_resolve(void) {
 		.valloc = (void *(*)(size_t))find("valloc"),
 		.pvalloc = (void *(*)(size_t))find("pvalloc"),
 		.malloc_usable_size = (size_t(*)(void *))find("malloc_usable_size"),
+		.close = (int (*)(int))find("close"),
 	};
 	next = found;
 	resolving = false;

@@ -29,12 +29,12 @@ struct table {
 };
 static struct table owner_table, extent_table, block_table, segment_table;
 
-static void *reserve(size_t size) {
-	return mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+static void *reserve(size_t size, int protection) {
+	return mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
-static bool table_reserve(struct table *t, size_t limit) {
-	void *base = reserve(limit);
+static bool table_reserve(struct table *t, size_t limit, int protection) {
+	void *base = reserve(limit, protection);
 	if (base == MAP_FAILED)
 		return false;
 	t->base = base;
@@ -112,8 +112,11 @@ static size_t segments_for(size_t size) { return (size / GRANULE / 8 + 1) * size
 static size_t extents_for(size_t size) { return (size / GRANULE / 8 + 2) * sizeof(struct extent); }
 
 static bool tables_reserve(size_t size) {
-	return table_reserve(&owner_table, owners_for(size)) && table_reserve(&block_table, blocks_for(size)) &&
-	       table_reserve(&segment_table, segments_for(size)) && table_reserve(&extent_table, extents_for(size)) &&
+	/* The owners can be read from the start: somebody may ask about any address of the range. */
+	return table_reserve(&owner_table, owners_for(size), PROT_READ) &&
+	       table_reserve(&block_table, blocks_for(size), PROT_NONE) &&
+	       table_reserve(&segment_table, segments_for(size), PROT_NONE) &&
+	       table_reserve(&extent_table, extents_for(size), PROT_NONE) &&
 	       table_grow(&block_table, sizeof(struct block)) && table_grow(&segment_table, sizeof(struct segment)) &&
 	       table_grow(&extent_table, sizeof(struct extent));
 }
@@ -129,7 +132,7 @@ enum ndheap_state range_reserve(void) {
 	if (strict_commit())
 		return NDHEAP_STRICT_COMMIT;
 	for (size_t size = reserve_goal(); size >= SMALLEST_RESERVE; size /= 2) {
-		void *base = reserve(size + HUGE_PAGE);
+		void *base = reserve(size + HUGE_PAGE, PROT_NONE);
 		if (base == MAP_FAILED)
 			continue;
 		if (!tables_reserve(size)) {
@@ -171,6 +174,23 @@ void range_shrink(size_t limit) {
 	table_shrink(&block_table, blocks_for(wanted));
 	table_shrink(&segment_table, segments_for(wanted));
 	table_shrink(&extent_table, extents_for(wanted));
+}
+
+void range_yield(size_t size) {
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && size < limit.rlim_cur)
+		range_shrink(0);
+}
+
+/*
+ * The kernel accounts a file's pages when they are first touched, so it grants files that are larger than
+ * memory and swap together. Malloc would be refused; a program that relies on that would be killed instead.
+ * What malloc gets depends on the overcommit policy, memory, swap, limits and sandboxes. So let the kernel
+ * decide about the mapping that malloc would ask for: that takes 2 us, the first touch of the pages far longer.
+ */
+bool affordable(size_t size) {
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return p != MAP_FAILED && munmap(p, size) == 0;
 }
 
 static bool insert_extent(size_t at, uintptr_t base, size_t size) {

@@ -73,9 +73,10 @@ static uint64_t pool_start(const struct segment *s, size_t size) {
 	return (s->used + align - 1) & ~(align - 1);
 }
 
-/* Opens another pool. Where addresses are scarce, a smaller one serves. */
+/* Opens another pool. Where addresses are scarce a smaller one serves; where descriptors are, it serves for long. */
 static bool pool_open(size_t size) {
-	for (size_t goal = 256 * MIB; goal >= size && goal >= 4 * MIB; goal /= 4) {
+	size_t most = descriptor_spare(MIB) ? POOL_SIZE : SCARCE_POOL_SIZE;
+	for (size_t goal = most; goal >= size && goal >= 4 * MIB; goal /= 4) {
 		pool = segment_open(goal, true);
 		if (pool)
 			return true;
@@ -85,8 +86,6 @@ static bool pool_open(size_t size) {
 
 static uint32_t pool_block(unsigned class) {
 	size_t size = class_size(class);
-	if (size > 128 * MIB)
-		return 0;
 	if ((!pool || pool_start(&segments[pool], size) + size > segments[pool].size) && !pool_open(size))
 		return 0;
 	uint32_t index = new_record();
@@ -102,9 +101,12 @@ static uint32_t pool_block(unsigned class) {
 
 uint32_t supply_take(unsigned class, size_t size, size_t align, uint64_t *dirty) {
 	uint32_t index = 0;
+	bool refused = size >= OWN_FILE_MIN && !affordable(size);
 	lock(&supply_lock);
-	if (ready()) {
-		if (class_size(class) >= OWN_FILE_MIN && segment_own_allowed())
+	if (refused) {
+		range_yield(size); /* so that malloc gets what it would get without us */
+	} else if (ready()) {
+		if (class_size(class) >= OWN_FILE_MIN && descriptor_spare(class_size(class)))
 			index = own_block(class);
 		if (!index && cold[class]) {
 			index = cold[class];

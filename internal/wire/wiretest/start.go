@@ -1,14 +1,18 @@
 package wiretest
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
 
 	"github.com/ndbridge/ndbridge/internal/fdpass"
+	"github.com/ndbridge/ndbridge/internal/socket"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
@@ -19,8 +23,8 @@ type Process struct {
 	Plugin *plugin.Client // go-plugin's own, whose Kill ends the plugin as a host does
 }
 
-// Start runs an executable plugin as a host does: through go-plugin, with mutual TLS and with the
-// side socket as descriptor 3. All ends with the test.
+// Start runs an executable plugin as a host does: through go-plugin, with mutual TLS, with the side
+// socket as descriptor 3, and connected to the socket that comes through it. All ends with the test.
 func Start(tb testing.TB, cmd *exec.Cmd, opts Options) *Process {
 	tb.Helper()
 	conn, peer, err := fdpass.Pair()
@@ -28,6 +32,8 @@ func Start(tb testing.TB, cmd *exec.Cmd, opts Options) *Process {
 		tb.Fatal(err)
 	}
 	cmd.ExtraFiles = []*os.File{peer}
+	sockets := socket.NewDir(os.TempDir())
+	cmd.Env = append(cmd.Environ(), plugin.EnvUnixSocketDir+"="+sockets)
 	p := &Process{Side: wire.NewSide(conn, opts.Status, nil)}
 	p.Plugin = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  wire.Handshake(),
@@ -36,7 +42,7 @@ func Start(tb testing.TB, cmd *exec.Cmd, opts Options) *Process {
 		Cmd:              cmd,
 		AutoMTLS:         true,
 		Logger:           hclog.NewNullLogger(),
-		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: shortDir(tb)},
+		GRPCDialOptions:  []grpc.DialOption{socket.Dialer(p.Side)},
 	})
 	tb.Cleanup(func() {
 		p.Plugin.Kill()
@@ -54,6 +60,9 @@ func Start(tb testing.TB, cmd *exec.Cmd, opts Options) *Process {
 	if err != nil {
 		tb.Fatalf("start: %v", err)
 	}
+	if _, err := os.Stat(sockets); !errors.Is(err, fs.ErrNotExist) {
+		tb.Errorf("the plugin listens, and %s is still there: %v", sockets, err)
+	}
 	dispensed, err := protocol.Dispense(wire.PluginName)
 	if err != nil {
 		tb.Fatalf("dispense: %v", err)
@@ -69,19 +78,4 @@ func Start(tb testing.TB, cmd *exec.Cmd, opts Options) *Process {
 		}
 	}
 	return p
-}
-
-// shortDir is a temporary directory whose path leaves room for the name of a socket.
-func shortDir(tb testing.TB) string {
-	tb.Helper()
-	dir, err := os.MkdirTemp("", "nd") //nolint:usetesting // TempDir's path has the test's name in it
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			tb.Error(err)
-		}
-	})
-	return dir
 }

@@ -41,7 +41,7 @@ func (h heap) Pin(addr uintptr, writable bool) (kit.HeapBlock, bool) {
 		return kit.HeapBlock{}, false
 	}
 	if !b.Shareable {
-		return kit.HeapBlock{Frozen: true}, true
+		return kit.HeapBlock{Freed: b.Freed, Frozen: !b.Freed}, true
 	}
 	if writable {
 		h.GrantWrite(addr)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
@@ -26,6 +27,7 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	"github.com/ndbridge/ndbridge/internal/shm"
+	"github.com/ndbridge/ndbridge/internal/socket"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
@@ -88,6 +90,7 @@ func open(tb testing.TB, cmd *exec.Cmd, settings kit.Settings) (*Program, error)
 	stdout, stdoutFile, err := os.Pipe()
 	check(tb, err)
 	cmd.ExtraFiles = []*os.File{side, stdoutFile}
+	cmd.Env = append(cmd.Env, plugin.EnvUnixSocketDir+"="+socket.NewDir(os.TempDir()))
 	wireSide := wire.NewSide(conn, nil, nil)
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  wire.Handshake(),
@@ -98,6 +101,7 @@ func open(tb testing.TB, cmd *exec.Cmd, settings kit.Settings) (*Program, error)
 		StartTimeout:     Patience,
 		Stderr:           &p.output,
 		Logger:           hclog.NewNullLogger(),
+		GRPCDialOptions:  []grpc.DialOption{socket.Dialer(wireSide)},
 	})
 	protocol, err := client.Client()
 	check(tb, side.Close())

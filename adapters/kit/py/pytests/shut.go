@@ -93,6 +93,22 @@ func ndHammer(n C.int) C.int {
 	return 0
 }
 
+// ndCall calls a Python function, which it is handed with the GIL held, from a thread of the library's.
+//
+//export ndCall
+func ndCall(f uintptr) {
+	_ = lib.interp.Within(func(g *py.GIL) error {
+		g.Keep(py.Object(f))
+		return nil
+	})
+	go func() {
+		_ = lib.interp.Do(context.Background(), func(g *py.GIL) error {
+			_, err := g.Call(py.Object(f), nil, nil)
+			return err
+		})
+	}()
+}
+
 // ndShut shuts the interpreter, after and within times in milliseconds. It gives 0 if nothing is inside
 // afterwards, 1 if something still is, and another number if a promise was broken.
 //

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ndbridge/ndbridge/internal/plain"
 	"github.com/ndbridge/ndbridge/internal/version"
 )
 
@@ -57,7 +58,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		if ok {
 			err = usage.err
 		}
-		_, _ = fmt.Fprintf(env.stderr, "%s: %v\nRun '%s --help' to see what can be said.\n", cmd.CommandPath(), err, cmd.CommandPath())
+		_, _ = fmt.Fprintf(env.stderr, "%s: %s\nRun '%s --help' to see what can be said.\n",
+			cmd.CommandPath(), plain.Text(err.Error()), cmd.CommandPath())
 		return statusUsage
 	}
 	env.report(err)

@@ -3,12 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/plain"
 	"github.com/ndbridge/ndbridge/internal/render"
 )
 
@@ -61,13 +61,14 @@ func (e *environ) report(err error) {
 
 func writeProblem(w io.Writer, p problem) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "ndbridge: %s\n", strings.ReplaceAll(p.Message, "\n", "\n  "))
-	if p.Remedy != "" {
-		fmt.Fprintf(&b, "  remedy: %s\n", strings.ReplaceAll(p.Remedy, "\n", "\n  "))
+	line := func(head, text string) {
+		if text != "" {
+			b.WriteString(head + strings.ReplaceAll(plain.Text(text), "\n", "\n  ") + "\n")
+		}
 	}
-	if p.Quirk != "" {
-		fmt.Fprintf(&b, "  quirk:  %s\n", p.Quirk)
-	}
+	line("ndbridge: ", p.Message)
+	line("  remedy: ", p.Remedy)
+	line("  quirk:  ", p.Quirk)
 	_, _ = io.WriteString(w, b.String()) // standard error has no better place to go
 }
 

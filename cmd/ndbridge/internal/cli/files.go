@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/pflag"
 
@@ -62,7 +63,7 @@ func (f *files) check(all []wanted) error {
 // fileName puts an array's name into the name of a file, without what means something there.
 func fileName(file, name string) string {
 	plain := strings.Map(func(r rune) rune {
-		if strings.ContainsRune("/\\[]\"'{}:*?<>|", r) || r < ' ' {
+		if strings.ContainsRune("/\\[]\"'{}:*?<>|", r) || !unicode.IsGraphic(r) {
 			return '_'
 		}
 		return r

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/summary"
+	"github.com/ndbridge/ndbridge/internal/plain"
 	"github.com/ndbridge/ndbridge/internal/render"
 )
 
@@ -108,7 +110,7 @@ func (l *lister) list(ctx context.Context, s session) error {
 			err = writeJSON(l.env.stdout, listingOf(e))
 		case e.Err != nil:
 			message := strings.TrimPrefix(explain(e.Err).Message, "list "+e.Name+": ")
-			_, err = fmt.Fprintf(table, "%s\t-\t-\t-\t%s\n", e.Name, message)
+			_, err = fmt.Fprintf(table, "%s\t-\t-\t-\t%s\n", plain.Line(e.Name), plain.Line(message))
 		default:
 			marks := ""
 			if e.Published {
@@ -122,7 +124,7 @@ func (l *lister) list(ctx context.Context, s session) error {
 				name = tag
 			}
 			_, err = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s%s\n",
-				e.Name, e.Framework, name, render.Shape(e.Layout), sizeText(e.Layout.NBytes()), marks)
+				plain.Line(e.Name), plain.Line(e.Framework), plain.Line(name), render.Shape(e.Layout), summary.Size(e.Layout.NBytes()), marks)
 		}
 		if err != nil {
 			return err

@@ -33,18 +33,19 @@ type looker struct {
 	env    *environ
 	host   *hostplugin.Host
 	bounds bounds
-	output *console.Lines // of the programs; nil if it is passed through
+	output [2]*console.Lines // of the programs: standard output and standard error
 }
 
 // newLooker makes a host of a configuration. What programs print goes to standard error, each line
 // marked, so that standard output holds nothing but what was asked for.
 func newLooker(env *environ, cfg hostplugin.Config, b bounds, level slog.Level) (*looker, error) {
-	out := console.NewLines(env.stderr, "| ")
-	host, err := hostplugin.New(cfg, hostplugin.WithOutput(out, out), hostplugin.WithLogger(logger(env, level)))
-	if err != nil {
-		return nil, err
+	l := &looker{env: env, bounds: b}
+	for i := range l.output {
+		l.output[i] = console.NewLines(env.stderr, "| ")
 	}
-	return &looker{env: env, host: host, bounds: b, output: out}, nil
+	var err error
+	l.host, err = hostplugin.New(cfg, hostplugin.WithOutput(l.output[0], l.output[1]), hostplugin.WithLogger(logger(env, level)))
+	return l, err
 }
 
 func logger(env *environ, level slog.Level) *slog.Logger {
@@ -54,7 +55,14 @@ func logger(env *environ, level slog.Level) *slog.Logger {
 // close ends all programs.
 func (l *looker) close() {
 	_ = l.host.Close() // never fails
-	l.output.Flush()
+	l.flush()
+}
+
+// flush writes what the programs have printed without the end of a line.
+func (l *looker) flush() {
+	for _, lines := range l.output {
+		lines.Flush()
+	}
 }
 
 // open starts a program and waits until its script has ended, all of the names are published, or the
@@ -73,7 +81,7 @@ func (l *looker) open(ctx context.Context, program string, names []string) (sess
 	l.env.stderr.Progress("%s is running", program)
 	if err := settle(ctx, s, names, l.bounds.patience); err != nil {
 		_ = s.Close() // returns nil; what the program said about the error is read then
-		l.output.Flush()
+		l.flush()
 		return nil, l.deadline(err, program, "")
 	}
 	return s, nil

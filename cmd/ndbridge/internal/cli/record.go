@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/plain"
 )
 
 // record is what --json says about one array, one object a line. Scripts depend on its keys.
@@ -72,9 +74,14 @@ func listingOf(e core.Entry) listing {
 
 // writeJSON writes one object on a line of its own.
 func writeJSON(w io.Writer, object any) error {
-	enc := json.NewEncoder(w)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(object); err != nil {
+	err := enc.Encode(object)
+	if err == nil {
+		_, err = w.Write(plain.JSON(b.Bytes()))
+	}
+	if err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/plain"
 	"github.com/ndbridge/ndbridge/internal/version"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
@@ -33,7 +34,7 @@ func printVersion(env *environ) error {
 	}
 	w := tabwriter.NewWriter(env.stdout, 0, 0, 2, ' ', 0)
 	line := func(key, format string, args ...any) {
-		_, _ = fmt.Fprintf(w, "%s\t%s\n", key, fmt.Sprintf(format, args...)) // Flush has the error
+		_, _ = fmt.Fprintf(w, "%s\t%s\n", key, plain.Line(fmt.Sprintf(format, args...))) // Flush has the error
 	}
 	line("ndbridge", "%s", version.Version)
 	line("protocol", "%d", wire.ProtocolVersion)

@@ -6,8 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/summary"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/plain"
 	"github.com/ndbridge/ndbridge/internal/render"
 )
 
@@ -210,7 +212,7 @@ func (v *view) show(ctx context.Context, l *looker, s session, w wanted, opts []
 	v.env.stderr.Stop()
 	if v.json {
 		for _, note := range notes {
-			if _, err := fmt.Fprintf(v.env.stderr, "wrote %s\n", note); err != nil {
+			if _, err := fmt.Fprintf(v.env.stderr, "wrote %s\n", plain.Line(note)); err != nil {
 				return err
 			}
 		}
@@ -226,13 +228,13 @@ func (v *view) print(label string, array *core.View, notes []string) error {
 		}
 	}
 	columns, _ := render.Columns(v.env.stdout)
-	if err := summary(v.env.stdout, label, array, render.TextOptions{
+	if err := summary.Write(v.env.stdout, label, array, render.TextOptions{
 		Columns: min(max(columns-2, 0), 96), Depth: render.DepthOf(v.env.stdout, render.When(v.colour)),
 	}); err != nil {
 		return err
 	}
 	for _, note := range notes {
-		if _, err := fmt.Fprintf(v.env.stdout, "  wrote %s\n", note); err != nil {
+		if _, err := fmt.Fprintf(v.env.stdout, "  wrote %s\n", plain.Line(note)); err != nil {
 			return err
 		}
 	}

@@ -24,6 +24,7 @@ func TestLines(t *testing.T) {
 		{[]string{"one\ntwo\n"}, "| one\n| two\n"},
 		{[]string{"on", "e\nt", "wo"}, "| one\n| two\n"},
 		{[]string{"\n\n"}, "| \n| \n"},
+		{[]string{"\x1b[2Jgone\tnot\r\n"}, "| \\x1b[2Jgone\tnot\n"},
 		{[]string{long, "\n"}, "| " + long + "\n"},
 		{[]string{long, "yyy", "\nnext\n"}, "| " + long + " ... (4 more bytes)\n| next\n"},
 	} {
@@ -58,7 +59,10 @@ func TestProgress(t *testing.T) {
 	if _, err := c.Write([]byte("line\n")); err != nil {
 		t.Fatal(err)
 	}
-	c.Progress("waiting for another")
+	c.Progress("waiting for %s", "another\x1b[2J\n")
+	if want := `waiting for another\x1b[2J\n`; c.doing != want {
+		t.Errorf("progress %q, want %q", c.doing, want)
+	}
 	c.Stop()
 	c.Stop()
 	if want := eraseLine + "waiting for Godot, 3 s" + eraseLine + "line\n"; out.String() != want {

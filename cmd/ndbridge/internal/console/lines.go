@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"sync"
+
+	"github.com/ndbridge/ndbridge/internal/plain"
 )
 
-// Lines gives each line that is written to it to another writer, with a prefix. It is safe for
-// concurrent use. A line without an end is written by Flush.
+// Lines gives each line that is written to it to another writer, with a prefix, and without what a
+// terminal obeys. It is safe for concurrent use. A line without an end is written by Flush.
 type Lines struct {
 	w      io.Writer
 	prefix string
@@ -49,12 +51,12 @@ func (l *Lines) Write(b []byte) (int, error) {
 
 // put writes the line, in one piece so that lines of several writers do not mix.
 func (l *Lines) put() error {
-	line := append([]byte(l.prefix), bytes.TrimSuffix(l.line, []byte("\n"))...)
+	line := l.prefix + plain.Text(string(bytes.TrimRight(l.line, "\r\n")))
 	if l.cut > 1 {
-		line = fmt.Appendf(line, " ... (%d more bytes)", l.cut)
+		line += fmt.Sprintf(" ... (%d more bytes)", l.cut)
 	}
 	l.line, l.cut = l.line[:0], 0
-	_, err := l.w.Write(append(line, '\n'))
+	_, err := io.WriteString(l.w, line+"\n")
 	return err
 }
 

@@ -187,7 +187,7 @@ func TestBroken(t *testing.T) {
 	found := examine(t, Options{Python: python, Frameworks: []string{"numpy", "torch", "jax", "dali"}})
 	well(t, found["numpy"])
 	for name, want := range map[string]Problem{
-		"torch": {`unavailable: the program was killed by SIGABRT; its last words: "last words"`, "see whether this works: " + python + " -c 'import torch'"},
+		"torch": {`unavailable: the program was killed by signal 6 (SIGABRT); its last words: "last words"`, "see whether this works: " + python + " -c 'import torch'"},
 		"jax":   {`python error: ImportError: libjax.so: no such file`, "mend the installation until this works: " + python + " -c 'import jax'"},
 		"dali":  {"it is not installed", "install it, or name with --python the interpreter that has it, not " + found["interpreter"].Interpreter},
 	} {

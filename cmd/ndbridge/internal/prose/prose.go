@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/ndbridge/ndbridge/internal/plain"
 	"github.com/ndbridge/ndbridge/internal/render"
 )
 
@@ -19,12 +20,12 @@ func Width(w io.Writer) int {
 	return width
 }
 
-// Paragraph sets a text in lines of a width, the first behind a head and the others below its end. A text
-// without words is none.
+// Paragraph sets a text in lines of a width, the first behind a head and the others below its end, without
+// what a terminal obeys. A text without words is none.
 func Paragraph(b *strings.Builder, width int, head, text string) {
 	line := head
 	indent := strings.Repeat(" ", len(head))
-	for i, word := range strings.Fields(text) {
+	for i, word := range strings.Fields(plain.Text(text)) {
 		if i > 0 && len(line)+1+len(word) > width {
 			b.WriteString(line + "\n")
 			line = indent + word

@@ -14,6 +14,7 @@ func TestParagraph(t *testing.T) {
 		{"", "one", "one\n"},
 		{"", "one  two\nthree four", "one two\nthree four\n"},
 		{"say: ", "one two three", "say: one two\n     three\n"},
+		{"", "\x1b[2J x", "\\x1b[2J x\n"},
 		{"", "a-word-that-is-too-long x", "a-word-that-is-too-long\nx\n"},
 	} {
 		var b strings.Builder

@@ -23,10 +23,10 @@ static const struct {
 	{"calloc", test_calloc},
 	{"sparse", test_sparse},
 	{"pins", test_pins},
+	{"wild", test_wild},
 	{"trim", test_trim},
 	{"keep", test_keep},
 	{"steady", test_steady},
-	{"descriptors", test_descriptors},
 	{"seals", test_seals},
 	{"threads", test_threads},
 	{"contention", test_contention},
@@ -41,6 +41,10 @@ static const struct {
 	{"exec", test_exec},
 	{"after-exec", test_after_exec},
 	{"few-descriptors", test_few_descriptors},
+	{"select", test_select},
+	{"closing", test_closing},
+	{"replaced", test_replaced},
+	{"overcommit", test_overcommit},
 	{"file-size", test_file_size},
 	{"address-space", test_address_space},
 	{"data-limit", test_data_limit},
@@ -115,7 +119,7 @@ int exit_of(int pid) {
 
 int open_files(void) {
 	int n = 0;
-	for (int fd = 0; fd < 2000; fd++)
+	for (int fd = 0; fd < 8000; fd++)
 		n += fcntl(fd, F_GETFD) >= 0;
 	return n;
 }

@@ -48,6 +48,8 @@ void *opaque(void *p);
 int split(void);
 /* Waits for a child and answers with its exit status, or 128 + its signal. */
 int exit_of(int pid);
+/* Sets a limit, soft and hard. */
+void limit(int resource, unsigned long value);
 /* How many descriptors are open. */
 int open_files(void);
 /* Bytes of this process that are in memory. */
@@ -66,10 +68,10 @@ void test_wrong_free(const char *how);
 void test_calloc(void);
 void test_sparse(void);
 void test_pins(void);
+void test_wild(void);
 void test_trim(void);
 void test_keep(void);
 void test_steady(void);
-void test_descriptors(void);
 void test_seals(void);
 void test_threads(void);
 void test_contention(void);
@@ -84,6 +86,10 @@ void test_fork_warm(void);
 void test_exec(void);
 void test_after_exec(void);
 void test_few_descriptors(void);
+void test_select(void);
+void test_closing(void);
+void test_replaced(void);
+void test_overcommit(void);
 void test_file_size(void);
 void test_address_space(void);
 void test_data_limit(void);

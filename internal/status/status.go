@@ -1,9 +1,11 @@
-package wire
+// Package status is what a program says about its start, before gRPC can: JSON objects on the side socket.
+package status
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
 )
@@ -22,11 +24,11 @@ const (
 	KindPython      = "python"      // Python code raised
 	KindConfig      = "config"      // the user named something that is not there
 
-	kindProtocol = "protocol" // what came is not a status message; never sent
+	KindProtocol = "protocol" // what came is not a status message; never sent
 )
 
-// Status is one message of a starting program on the side socket: a JSON object in one datagram.
-type Status struct {
+// Message is one message of a starting program on the side socket: a JSON object in one datagram.
+type Message struct {
 	Stage string `json:"stage"`
 
 	Version        string `json:"version,omitempty"`        // "3.11.7"
@@ -40,31 +42,31 @@ type Status struct {
 	Traceback string `json:"traceback,omitempty"`
 }
 
-// ParseStatus reads one status message. Unknown members are ignored.
-func ParseStatus(msg []byte) (Status, error) {
-	var s Status
+// Parse reads one status message. Unknown members are ignored.
+func Parse(msg []byte) (Message, error) {
+	var s Message
 	if err := json.Unmarshal(msg, &s); err != nil {
-		return Status{}, fmt.Errorf("status message: %w", err)
+		return Message{}, fmt.Errorf("status message: %w", err)
 	}
 	if s.Stage == "" {
-		return Status{}, errors.New("status message without a stage")
+		return Message{}, errors.New("status message without a stage")
 	}
 	return s, nil
 }
 
 // Append appends the message to b.
-func (s Status) Append(b []byte) ([]byte, error) {
+func (s Message) Append(b []byte) ([]byte, error) {
 	msg, err := json.Marshal(s)
 	return append(b, msg...), err
 }
 
 // Err is the error that the message tells, as a *core.Error, or nil if it tells none. A kind that is
 // not known is core.ErrProtocol.
-func (s Status) Err() error {
+func (s Message) Err() error {
 	if s.Stage != StageError {
 		return nil
 	}
-	e := &core.Error{Op: "start", Remedy: text(s.Remedy), Remote: true, Err: errors.New(text(s.Message))}
+	e := &core.Error{Op: "start", Remedy: valid(s.Remedy), Remote: true, Err: errors.New(valid(s.Message))}
 	switch s.Kind {
 	case KindVersion:
 		e.Kind = core.ErrVersion
@@ -74,9 +76,12 @@ func (s Status) Err() error {
 		e.Kind = core.ErrConfig
 	case KindPython:
 		e.Kind = core.ErrPython
-		e.Err = &core.PythonError{Type: text(s.Type), Message: text(s.Message), Traceback: longText(s.Traceback)}
+		e.Err = &core.PythonError{Type: valid(s.Type), Message: valid(s.Message), Traceback: valid(s.Traceback)}
 	default:
 		e.Kind = core.ErrProtocol
 	}
 	return e
 }
+
+// valid is text for people. How long it is has a limit already: that of a datagram.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -1,4 +1,5 @@
-package cli
+// Package summary says what people want to know about a view.
+package summary
 
 import (
 	"fmt"
@@ -8,16 +9,18 @@ import (
 	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/plain"
 	"github.com/ndbridge/ndbridge/internal/render"
 )
 
-// summary writes what people want to know about a view, with a picture of its values.
-func summary(w io.Writer, label string, v *core.View, opts render.TextOptions) error {
+// Write writes what people want to know about a view, with a picture of its values.
+func Write(w io.Writer, label string, v *core.View, opts render.TextOptions) error {
 	var b strings.Builder
 	l := v.Layout()
 	line := func(key, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-9s  %s\n", key, fmt.Sprintf(format, args...))
+		fmt.Fprintf(&b, "  %-9s  %s\n", key, plain.Line(fmt.Sprintf(format, args...)))
 	}
+	label = plain.Line(label)
 	if opts.Depth == render.Mono {
 		fmt.Fprintf(&b, "%s\n", label)
 	} else {
@@ -28,7 +31,7 @@ func summary(w io.Writer, label string, v *core.View, opts render.TextOptions) e
 	line("shape", "%s", render.Shape(l))
 	line("strides", "%s", stridesText(l))
 	line("device", "%v", l.Device())
-	line("size", "%s", sizeText(l.NBytes()))
+	line("size", "%s", Size(l.NBytes()))
 	line("route", "%s", routeText(v))
 	line("writable", "%s", writableText(v))
 	if quirks := v.Quirks(); len(quirks) > 0 {
@@ -90,7 +93,8 @@ func orderText(l core.Layout) string {
 	return "with gaps or permuted"
 }
 
-func sizeText(n int64) string {
+// Size writes a number of bytes.
+func Size(n int64) string {
 	if n < 1024 {
 		return render.Size(n)
 	}

@@ -1,0 +1,265 @@
+// Package connection starts programs and opens sessions with the plugins in them, and ends them again.
+package connection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-plugin"
+	"github.com/hashicorp/go-plugin/runner"
+	"google.golang.org/grpc"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/conns"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/handshake"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/logs"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
+	"github.com/ndbridge/ndbridge/internal/fdpass"
+	"github.com/ndbridge/ndbridge/internal/handoff"
+	"github.com/ndbridge/ndbridge/internal/socket"
+	"github.com/ndbridge/ndbridge/internal/status"
+	"github.com/ndbridge/ndbridge/internal/wire"
+)
+
+const (
+	// killDelay is how long a program may take to end by itself when it is told to. The plugin kills a
+	// program whose script goes on for a second.
+	killDelay = 2 * time.Second
+
+	// lastWordsWait bounds the wait for what a program that did not start has said on the side socket.
+	lastWordsWait = time.Second
+
+	// maxSocketDir is what the directory of a socket may be long: the path of a socket has at most 107
+	// bytes, and go-plugin appends a random name.
+	maxSocketDir = 107 - len("/plugin1234567890")
+)
+
+// errStartTimeout is the cause of a start's end by its own time limit.
+var errStartTimeout = errors.New("start timeout")
+
+// errGreeting says that the program has not printed a line that is one of a plugin of this version.
+var errGreeting = errors.New("no handshake")
+
+// Options say what to start, and where to turn.
+type Options struct {
+	Program string       // its name
+	Python  bool         // it is run by an interpreter
+	Plugin  string       // the plugin's file
+	Process process.Spec // without what concerns the handshake
+
+	StartTimeout time.Duration
+	Spin         time.Duration // how long callers look for an answer before they sleep
+
+	Log            *slog.Logger // the program's
+	Stdout, Stderr io.Writer    // instead of the log; may be nil
+
+	Stray       func(core.LeaseID)          // takes leases that nobody waits for any more
+	Forked      func()                      // is called when the program has forked
+	Unavailable func(context.Context) error // says why the program is gone
+}
+
+// Connection is a program with its plugin: what a session stands on. Client is there once Open has
+// succeeded, and so is Handoff, unless there is no shared memory.
+type Connection struct {
+	opts      Options
+	handshake *handshake.Host
+	sockets   string         // where the plugin makes its socket, which it removes
+	plugin    *plugin.Client // nil until it listens
+	conns     conns.Conns
+
+	Process *process.Process
+	Side    *wire.Side
+	Client  *wire.Client
+	Handoff *handoff.Client
+
+	mu       sync.Mutex
+	statuses []status.Message
+}
+
+// New makes everything that a start needs, and starts nothing. Open must be called.
+func New(opts Options) (*Connection, error) {
+	conn, peer, err := fdpass.Pair()
+	if err != nil {
+		return nil, err
+	}
+	c := &Connection{opts: opts, sockets: socket.NewDir(socketParent())}
+	if c.handshake, err = handshake.New(); err != nil {
+		return nil, errors.Join(err, conn.Close(), peer.Close())
+	}
+	c.Side = wire.NewSide(conn, c.status, opts.Forked)
+	spec := opts.Process
+	spec.Env = slices.Concat(spec.Env, c.handshake.Environment(c.sockets))
+	c.Process = process.New(&spec, peer, process.Options{Log: opts.Log, Stdout: opts.Stdout, Stderr: opts.Stderr})
+	return c, nil
+}
+
+// Sweep removes what earlier hosts could not.
+func Sweep() { socket.SweepDirs(socketParent()) }
+
+// socketParent is where the plugin's directory for its socket goes: the usual place for what is
+// temporary, unless its name is too long.
+func socketParent() string {
+	dir := os.TempDir()
+	if len(socket.NewDir(dir)) > maxSocketDir {
+		return "/tmp"
+	}
+	return dir
+}
+
+// status takes what the program says about its start.
+func (c *Connection) status(s status.Message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.statuses) < 16 { // a program has three stages; more is no news
+		c.statuses = append(c.statuses, s)
+	}
+}
+
+// stage finds the first status of a stage.
+func (c *Connection) stage(stage string) (status.Message, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.statuses {
+		if s.Stage == stage {
+			return s, true
+		}
+	}
+	return status.Message{}, false
+}
+
+// Open starts the program and opens the session with its plugin. If ctx ends first, the program is
+// killed; a ctx that ends because of core.ErrClosed says that the host was closed. After an error nothing
+// is left, and the error says all that is known.
+func (c *Connection) Open(ctx context.Context, settings func() wire.Settings) error {
+	starting, cancel := context.WithTimeoutCause(ctx, c.opts.StartTimeout, errStartTimeout)
+	defer cancel()
+	stop := context.AfterFunc(starting, func() { _ = c.Process.Kill(starting) }) // never fails; go-plugin knows no context
+	err := c.begin(starting, settings)
+	if !stop() {
+		err = context.Cause(starting)
+	}
+	if err == nil {
+		return nil
+	}
+	ended := context.Cause(starting) // before the end of the program can take time
+	c.abort()                        //nolint:contextcheck // it ends what has started, whatever becomes of the call
+	return c.startError(ctx, ended, err)
+}
+
+func (c *Connection) begin(ctx context.Context, settings func() wire.Settings) error {
+	if err := c.Process.Start(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-c.Process.Greeted():
+	case <-c.Process.Exited():
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	client, err := c.attach()
+	if err != nil {
+		return err
+	}
+	if _, err := client.Open(ctx, settings()); err != nil {
+		return err
+	}
+	c.Handoff, err = client.OpenHandoff(ctx, c.opts.Spin, c.opts.Stray)
+	// A program that has ended already says why to who asks it for a lease.
+	if err != nil && !errors.Is(err, core.ErrUnavailable) {
+		return err
+	}
+	return nil
+}
+
+// attach makes a client of the plugin, which has said that it listens.
+func (c *Connection) attach() (*wire.Client, error) {
+	line, ok := handshake.Parse(c.Process.Greeting())
+	if !ok || !line.Current() {
+		return nil, errGreeting
+	}
+	address, tls, err := c.handshake.Accept(line)
+	if err != nil {
+		return nil, err
+	}
+	stdout, stderr := c.Process.Stdio()
+	c.plugin = plugin.NewClient(&plugin.ClientConfig{
+		HandshakeConfig: wire.Handshake(),
+		Plugins: plugin.PluginSet{wire.PluginName: &wire.Plugin{
+			Side: c.Side, Options: wire.ClientOptions{Program: c.opts.Program, Unavailable: c.opts.Unavailable},
+		}},
+		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
+		Reattach: &plugin.ReattachConfig{
+			Protocol: plugin.ProtocolGRPC, ProtocolVersion: line.Version, Addr: address,
+			ReattachFunc: func() (runner.AttachedRunner, error) { return c.Process, nil },
+		},
+		TLSConfig:  tls,
+		SyncStdout: stdout,
+		SyncStderr: stderr,
+		Logger:     logs.ForGoPlugin(c.opts.Log),
+		GRPCDialOptions: []grpc.DialOption{
+			socket.Dialer(c.Side),
+			grpc.WithIdleTimeout(0), // there is no second connection
+			grpc.WithStreamInterceptor(c.conns.Keep),
+		},
+	})
+	protocol, err := c.plugin.Client()
+	if err != nil {
+		return nil, err
+	}
+	dispensed, err := protocol.Dispense(wire.PluginName)
+	if err != nil {
+		return nil, err
+	}
+	client, ok := dispensed.(*wire.Client)
+	if !ok {
+		return nil, fmt.Errorf("go-plugin dispensed a %T", dispensed)
+	}
+	c.Client = client
+	return client, nil
+}
+
+// abort ends what did not start.
+func (c *Connection) abort() {
+	_ = c.Process.Kill(context.Background()) // never fails
+	c.Process.Discard()
+	<-c.Process.Exited()
+	// What the program said before its end may still be under way. A child of it may hold the socket.
+	timeout := time.NewTimer(lastWordsWait)
+	defer timeout.Stop()
+	select {
+	case <-c.Side.Done():
+	case <-timeout.C:
+	}
+	c.End()
+}
+
+// End ends the program, within killDelay, and everything around it. The side socket's end tells the
+// plugin to end the program, and so does go-plugin.
+func (c *Connection) End() {
+	_ = c.Side.Close() // its error would be that it is closed
+	guard := time.AfterFunc(killDelay, func() {
+		_ = c.Process.Kill(context.Background()) // never fails
+	})
+	if c.plugin != nil {
+		c.plugin.Kill()
+	}
+	guard.Stop()
+	c.Process.Discard()
+	<-c.Process.Exited()
+	if c.Client != nil {
+		_ = c.Client.Close() // never fails
+	}
+	if c.Handoff != nil {
+		_ = c.Handoff.Close() // fails only if the memory was not mapped
+	}
+	c.conns.Close()
+	c.Process.CloseLog()
+	socket.RemoveDir(c.sockets) // if the plugin was killed before it could
+}

@@ -1,0 +1,125 @@
+/* Descriptors: the program must not notice the heap's. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/select.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "stress.h"
+
+/* Programs that use select: however many blocks there are, the numbers below 1024 are the program's. */
+void test_select(void) {
+	enum { BLOCKS = 10000 };
+	static char *p[BLOCKS];
+	struct rlimit files;
+	CHECK(getrlimit(RLIMIT_NOFILE, &files) == 0);
+	unsigned long few = 1024, many = files.rlim_max < 8192 ? files.rlim_max : 8192;
+	limit(RLIMIT_NOFILE, many);
+	for (int round = 0; round < 2; round++) {
+		if (round == 1)
+			limit(RLIMIT_NOFILE, few); /* the usual one */
+		int before = open_files();
+		for (int i = 0; i < BLOCKS; i++) {
+			p[i] = opaque(malloc(MIB));
+			CHECK(p[i]);
+			p[i][0] = 1;
+		}
+		CHECK(shared(p[0]) && shared(p[BLOCKS - 1]));
+		int opened = 0, highest = -1;
+		for (int fd; (fd = dup(2)) >= 0 && fd < (int)few; opened++)
+			highest = fd;
+		CHECK(opened >= (round == 1 || many < 2048 ? 880 : 1010), "%d descriptors of 1024, %d before", opened, before);
+		fd_set set;
+		FD_ZERO(&set);
+		FD_SET(highest, &set);
+		struct timeval none = {0};
+		CHECK(select(highest + 1, NULL, NULL, &set, &none) >= 0);
+		for (int fd = 3; fd <= highest; fd++) {
+			struct stat a, b;
+			if (fstat(fd, &a) == 0 && fstat(2, &b) == 0 && a.st_ino == b.st_ino)
+				close(fd);
+		}
+		while (open_files() > before && close(many < 2048 ? 3 : (int)few) == 0)
+			;
+		for (int i = 0; i < BLOCKS; i++)
+			free(p[i]);
+		heap.trim(0);
+	}
+}
+
+static void close_each(void) {
+	for (int fd = 3; fd < 8000; fd++)
+		close(fd);
+}
+
+static void close_each_range(void) {
+	CHECK(close_range(3, 20, 0) == 0 && close_range(21, 1030, 0) == 0 && close_range(1031, 1031, 0) == 0);
+	CHECK(close_range(1032, ~0u, 0) == 0);
+	errno = 0;
+	CHECK(close_range(4, 3, 0) == -1 && errno == EINVAL);
+}
+
+static void close_from(void) { closefrom(3); }
+
+/* A program that closes all descriptors closes its own, and sees nothing of the heap's. */
+void test_closing(void) {
+	enum { BLOCKS = 10, MINE = 5 };
+	void (*const ways[])(void) = {close_each, close_each_range, close_from};
+	for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+		char *p[BLOCKS], *small = opaque(malloc(100 * KIB));
+		int fds[BLOCKS], mine[MINE], between = -1;
+		for (int i = 0; i < BLOCKS; i++) {
+			struct ndheap_block b;
+			p[i] = opaque(malloc(2 * MIB));
+			CHECK(heap.pin(p[i], &b) == 0 && heap.unpin(p[i]) == 0 && b.fd >= FD_SETSIZE, "descriptor %d", b.fd);
+			CHECK(fcntl(b.fd, F_GETFD) & FD_CLOEXEC);
+			fds[i] = b.fd;
+			if (i == BLOCKS / 2) /* one of the program's among the heap's */
+				between = fcntl(2, F_DUPFD, FD_SETSIZE);
+			else if (i < MINE)
+				mine[i] = dup(2);
+		}
+		errno = 0;
+		CHECK(close(fds[3]) == -1 && errno == EBADF, "as for any number that the program has not opened");
+		ways[way]();
+		for (int i = 0; i < MINE; i++)
+			CHECK(fcntl(mine[i], F_GETFD) == -1 && errno == EBADF, "way %zu", way);
+		CHECK(between > FD_SETSIZE && fcntl(between, F_GETFD) == -1, "way %zu", way);
+		for (int i = 0; i < BLOCKS; i++) {
+			CHECK(shared(p[i]), "way %zu", way);
+			free(p[i]);
+		}
+		CHECK(shared(small));
+		free(small);
+	}
+}
+
+/* A program that puts files of its own in the place of the heap's: theirs must stay intact. */
+void test_replaced(void) {
+	char *p = opaque(malloc(2 * MIB)), *small = opaque(malloc(100 * KIB));
+	struct ndheap_block b, s;
+	CHECK(heap.pin(p, &b) == 0 && heap.unpin(p) == 0 && heap.pin(small, &s) == 0 && heap.unpin(small) == 0);
+	char path[] = "/tmp/ndheap-stress-XXXXXX";
+	int file = mkstemp(path);
+	unlink(path);
+	CHECK(file >= 0 && write(file, "precious", 8) == 8);
+	CHECK(dup2(file, b.fd) == b.fd, "as if the number were free");
+	CHECK(syscall(SYS_close, s.fd) == 0 && fcntl(file, F_DUPFD, s.fd) == s.fd);
+	CHECK(heap.pin(p, &b) == 0 && b.flags == 0 && b.fd == -1, "a foreign descriptor was handed out");
+	CHECK(heap.unpin(p) == -1);
+	CHECK(heap.pin(small, &b) == 0 && b.flags == 0 && heap.unpin(small) == -1);
+	memset(p, 1, 2 * MIB);
+	memset(small, 1, 100 * KIB);
+	free(p);
+	free(small);
+	heap.trim(0);
+	struct stat status;
+	char text[8];
+	CHECK(fstat(s.fd, &status) == 0 && status.st_size == 8 && pread(s.fd, text, 8, 0) == 8);
+	CHECK(memcmp(text, "precious", 8) == 0);
+	CHECK(close(s.fd) == 0 && close(s.fd) == -1 && errno == EBADF, "it is the program's to close");
+}
