@@ -26,8 +26,9 @@ func (r *report) print(out io.Writer) error {
 	for _, name := range frameworks() {
 		fmt.Fprintf(out, ", %s %s", name, m.Frameworks[name])
 	}
-	fmt.Fprint(out, "\n\nTime from the request until there is an array. Copies that a way makes are part of its time.\n"+
-		"__dlpack__ and StridedMemoryView are in one process: no other gets the array.\n\n")
+	fmt.Fprint(out, "\n\nTime from the request until the last element of an array was read. Copies that a way makes are part of its time.\n"+
+		"ndbridge refreshes a view, where nothing else is said. __dlpack__ and StridedMemoryView are in one process: no\n"+
+		"other gets the array.\n\n")
 	if err := r.Rows.Print(out); err != nil {
 		return err
 	}
