@@ -174,6 +174,10 @@ fuzz: ## Run each fuzz target for FUZZTIME (20s)
 		done; \
 	done
 
+.PHONY: fuzz-model
+fuzz-model: build venvs ## Run random programs for FUZZTIME (20s), and compare their arrays with what a host sees
+	$(TEST_ENV) NDBRIDGE_FUZZTIME=$(FUZZTIME) $(GO) test -count=1 -timeout 0 -v ./test/model
+
 # The tools of the benchmark that need modules of their own: the client of Arrow Flight, and the plot.
 BENCH_EXTRAS := test/bench/extras
 # Flags of the benchmark: "-hammer 0s" leaves two minutes out.
