@@ -157,6 +157,10 @@ test: build venvs $(CUDA_DRIVER)/libcuda.so.1 ## Run every test (unit tests with
 matrix: build venvs ## Test all versions of the frameworks under all Pythons; writes docs/results/matrix.md (about 60 GB of environments)
 	$(TEST_ENV) $(GO) run ./test/matrix -venvs $(VENV) -out docs/results/matrix.md
 
+.PHONY: suites
+suites: build venvs ## Run test suites of others under a host, on every Python; writes docs/results/suites.md (hours)
+	$(TEST_ENV) $(GO) test -count=1 -timeout 0 -v ./test/suites -suites.report $(CURDIR)/docs/results/suites.md
+
 .PHONY: test-short
 test-short: build $(VENV)/base/.done $(VENV)/demo/.done ## Run what needs only numpy and a minute
 	NDBRIDGE_LIB=$(BUILD)/lib NDBRIDGE_TEST_PYTHON=$(VENV)/base/bin/python \

@@ -191,7 +191,7 @@ def other_memory(dice, places):
     if not found or not other:
         return None
     if dice.random() < 0.2:
-        return "%s.data = %s.data" % (found[0], other[0])
+        return "point(%s, %s)" % (found[0], other[0])
     return "refill(%s, %s, %d)" % (found[0], other[0], dice.randrange(1 << 20))
 
 

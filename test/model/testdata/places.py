@@ -120,6 +120,8 @@ def numpy_scalar_memory(a):
     if a.dtype.itemsize == 0:
         raise Refused("?")  # empty text: the host sees a character
     dtype, tag = numpy_dtype(a.dtype)
+    if isinstance(a, np.void):  # a record, which is a part of an array
+        return Memory(np.frombuffer(a, "u1").ctypes.data, (), (), a.dtype.itemsize, dtype, tag)
     return Memory(0, (), (), a.dtype.itemsize, dtype, tag, True, a.tobytes())
 
 
@@ -187,6 +189,8 @@ def root(o):
         if o.flags.owndata:
             return address, address + o.nbytes
         return Memory(address, o.shape, o.strides, o.itemsize, "").span()
+    if isinstance(o, np.void) and not o.dtype.hasobject and o.nbytes:
+        return root(np.frombuffer(o, "u1"))
     if isinstance(o, Owner):
         return root(o.array)
     if isinstance(o, (memoryview, mmap.mmap, bytearray, array.array, ctypes.Array)):
