@@ -48,7 +48,7 @@ func (*adapter) Marks(g *py.GIL, env *program.Env, o py.Object) (marks py.Marks,
 }
 
 // registries are where a Module keeps what it is asked for as attributes, in the order in which it looks.
-var registries = []string{"_parameters", "_buffers", "_modules"} //nolint:gochecknoglobals // a constant
+var registries = []string{"_parameters", "_buffers", "_modules"}
 
 // Follow implements [program.Follower]: modules keep their parts in dicts, and so do lists of modules.
 func (*adapter) Follow(g *py.GIL, env *program.Env, o py.Object, s names.Step) (step py.Step, ok bool, err error) {

@@ -148,7 +148,7 @@ func (l *Slot) Call(ctx context.Context, request []byte) (answer []byte, err err
 		futex.Wake(c.bell, 1)
 	}
 	if err := l.await(ctx); err != nil {
-		c.abandon(l)
+		c.abandon(l) //nolint:contextcheck // it outlives the call
 		return nil, err
 	}
 	l.answer = take(l.shared.answer, l.answer)

@@ -75,7 +75,7 @@ func (r *Reader) Read(to []Entry, indexes ...int) (sequence uint64, ok bool) {
 	word := r.memory.at(offSequence)
 	for i := range attempts {
 		if i >= attemptsAtOnce {
-			time.Sleep(attemptPause)
+			<-time.After(attemptPause)
 		}
 		sequence = word.Load()
 		if sequence%2 == 1 {

@@ -66,7 +66,7 @@ func (p *Program) grant(
 // once is grant, unless it sets pause.
 func (a *granting) once(ctx context.Context, g *py.GIL) (l core.Lease, changed bool, err error) {
 	p, s := a.program, &standing{path: a.path, req: a.req}
-	p.separate(g)
+	p.separate(g) //nolint:contextcheck // it outlives the call
 	s.forks.Store(p.published.Forks())
 	s.changes.Store(p.published.Changes())
 	t, err := p.find(g, a.path)
@@ -75,9 +75,9 @@ func (a *granting) once(ctx context.Context, g *py.GIL) (l core.Lease, changed b
 	}
 	defer t.close()
 	if pub := t.publication; pub != nil && pub.Scalar != nil {
-		return a.scalar(s, pub)
+		return a.scalar(s, pub) //nolint:contextcheck // it outlives the call
 	}
-	f, r, err := p.read(g, &t, a.path, s)
+	f, r, err := p.read(g, &t, a.path, s) //nolint:contextcheck // it outlives the call
 	if err != nil {
 		return l, false, failure.About("lease", "", f.name, err)
 	}
@@ -95,7 +95,7 @@ func (a *granting) once(ctx context.Context, g *py.GIL) (l core.Lease, changed b
 		return a.stands(fence), false, nil
 	}
 	s.take(g, r, &place)
-	l, _, err = p.enter(f, r, place.Placement, a.req.Writable, s)
+	l, _, err = p.enter(f, r, place.Placement, a.req.Writable, s) //nolint:contextcheck // it outlives the call
 	return l, true, err
 }
 

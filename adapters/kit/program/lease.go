@@ -141,7 +141,7 @@ func (p *Program) Release(ctx context.Context, ids ...core.LeaseID) error {
 	ids = slices.DeleteFunc(slices.Clone(ids), p.published.Offered)
 	p.leasing.remove(ids)
 	for _, over := range p.published.Ended() {
-		p.holds.Add(p.giveUp(over))
+		p.holds.Add(p.giveUp(over)) //nolint:contextcheck // it outlives the call
 	}
 	return p.leases.Release(ctx, ids...)
 }

@@ -177,7 +177,7 @@ func (p *Program) newPublication(g *py.GIL, last *published.Publication, o py.Ob
 		return nil, err
 	}
 	l := r.array.Layout
-	if watch != nil && !(watch.Describes(r.array.Addr, l.Shape(), l.Strides(), l.DType().Size()) && g.Same(watch)) {
+	if watch != nil && (!watch.Describes(r.array.Addr, l.Shape(), l.Strides(), l.DType().Size()) || !g.Same(watch)) {
 		dropWatch(g, watch)
 		watch = nil
 	}

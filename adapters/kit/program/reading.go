@@ -23,8 +23,6 @@ type reading struct {
 	temporary bool // the memory was made for the answer
 	hold      bool // a lease that shares the memory holds what is in holds
 	holds     []holds.Hold
-
-	holdCopied bool // a lease on a copy does, too
 }
 
 // takeOrder gives the order to who takes its queue over.

@@ -102,14 +102,14 @@ func (p *Program) Refreshes(ctx context.Context, ids []core.LeaseID, only bool, 
 		p.mailboxThread().Check(r.checks)
 	}
 	for n, i := range r.checked {
-		if r.checks[n].Same && p.unchanged(ids[i], r.standing[i], &looks[i]) {
+		if r.checks[n].Same && p.unchanged(ids[i], r.standing[i], &looks[i]) { //nolint:contextcheck // it outlives the call
 			r.standing[i] = nil
 			continue
 		}
 		slow = true
 	}
 	if slow {
-		p.readAgain(ctx, ids, only, looks)
+		p.readAgain(ctx, only, looks)
 	}
 	clear(r.standing)
 	return results
@@ -154,7 +154,7 @@ func (p *Program) refence(id core.LeaseID, pointer *cuda.Pointer) (core.CUDAWord
 }
 
 // readAgain answers about the leases of the round that are left. What takes long is left to gRPC.
-func (p *Program) readAgain(ctx context.Context, ids []core.LeaseID, only bool, looks []handoff.Look) {
+func (p *Program) readAgain(ctx context.Context, only bool, looks []handoff.Look) {
 	_ = p.mailboxThread().Do(func(g *py.GIL) error { // it fails if the interpreter ends
 		for i, s := range p.round.standing {
 			if s == nil {
@@ -166,7 +166,7 @@ func (p *Program) readAgain(ctx context.Context, ids []core.LeaseID, only bool, 
 					return nil
 				}
 				l, changed, err := p.grant(ctx, g, s.path, s.req, s, true)
-				looks[i] = p.lookOf(l, changed, only, err)
+				looks[i] = p.lookOf(l, changed, only, err) //nolint:contextcheck // it outlives the call
 				return err
 			})
 		}
@@ -227,7 +227,7 @@ func (p *Program) Leases(ctx context.Context, wanted []string, req core.Request,
 					return err
 				}
 				l, _, err := p.grant(ctx, g, path, req, nil, true)
-				results[first+i] = p.lookOf(l, true, false, err)
+				results[first+i] = p.lookOf(l, true, false, err) //nolint:contextcheck // it outlives the call
 				return err
 			})
 		}

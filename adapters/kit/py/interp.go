@@ -322,8 +322,6 @@ func (i *Interp) enter() bool { return i.gate.enter() }
 
 func (i *Interp) exit() { i.gate.leave() }
 
-func (i *Interp) isShut() bool { return i.ending.Load() != 0 }
-
 // Shut closes the interpreter to this library, for good: nothing enters any more, and Do fails with
 // [core.ErrUnavailable]. It waits until nothing is inside, and reports whether that was reached. Functions that
 // have begun have timeout to end; after 250 ms of it, Shut raises SystemExit in the Python code that they run. The

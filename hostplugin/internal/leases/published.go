@@ -241,28 +241,35 @@ func errNoTable() error {
 
 // Next waits for a version of the name that is newer than v's, and for any if v is nil. It closes v.
 func (c *Client) Next(ctx context.Context, s *Source, v *core.View, req core.Request) (*core.View, error) {
-	cancel := context.CancelFunc(nil)
-	for {
-		before, publication := v, publicationOf(v)
-		next, changed, err := c.Latest(ctx, s, v, req)
-		if err != nil && !errors.Is(err, core.ErrNotFound) {
-			return next, err
-		}
-		// It may be the same version: of a lease that was granted while the table could not be read, nobody knows
-		// which publication it is of.
-		again := changed && before != nil && before.Version() == next.Version() && (publication == 0 || publication == publicationOf(next))
-		if changed && !again {
-			return next, nil
-		}
-		v = next
-		if cancel == nil {
-			ctx, cancel = c.whileThere(ctx)
-			defer cancel()
-		}
-		if err := c.wait(ctx, s, v); err != nil {
+	v, newer, err := c.newer(ctx, s, v, req)
+	if newer || err != nil {
+		return v, err
+	}
+	waiting, cancel := c.whileThere(ctx)
+	defer cancel()
+	for !newer && err == nil {
+		if err := c.wait(waiting, s, v); err != nil {
 			return v, err
 		}
+		v, newer, err = c.newer(ctx, s, v, req)
 	}
+	return v, err
+}
+
+// newer is Latest, of a name under which something may be published one day.
+func (c *Client) newer(ctx context.Context, s *Source, v *core.View, req core.Request) (*core.View, bool, error) {
+	var version uint64
+	if v != nil {
+		version = v.Version()
+	}
+	before := publicationOf(v)
+	next, changed, err := c.Latest(ctx, s, v, req)
+	if errors.Is(err, core.ErrNotFound) {
+		return next, false, nil
+	}
+	// It may be the same version: of a lease that was granted while the table could not be read, nobody knows
+	// which publication it is of.
+	return next, changed && (next.Version() != version || before != 0 && publicationOf(next) != before), err
 }
 
 // publicationOf gives the number of the publication that a view is of, or 0 if that is not known.

@@ -137,28 +137,31 @@ func (l *library) testFingerprintRefused(t *testing.T) {
 	})
 }
 
+// stepping makes what testSteps follows.
+var stepping = []string{
+	"import types",
+	"ran = []",
+	"class Plain: pass",
+	"class Loud(Plain):",
+	"    def __getattr__(self, name): ran.append(name); raise AttributeError(name)",
+	"class Hidden(Plain):",
+	"    @property",
+	"    def x(self): ran.append('x'); return self.__dict__['x']",
+	"class Keeper(dict):",
+	"    def __getitem__(self, key): ran.append(key); return 1",
+	"m = types.ModuleType('m'); m.x = 'module'",
+	"plain, loud, hidden = Plain(), Loud(), Hidden()",
+	"plain.x, loud.x, hidden.__dict__['x'] = 'plain', 'loud', 'hidden'",
+	"class Registry: pass",
+	"r = Registry(); r.first, r.second = {'x': 'first'}, {'x': 'second', 'y': 'other'}",
+	"d, s, u = {'x': 'dict', 3: 'three'}, ['zero', 'one'], ('zero', 'one')",
+}
+
 // testSteps follows each kind of step to what it leads to, sees when it leads elsewhere, and runs no code of the
 // program's.
 func (l *library) testSteps(t *testing.T) {
 	l.do(t, func(p *python) {
-		p.exec(
-			"import types",
-			"ran = []",
-			"class Plain: pass",
-			"class Loud(Plain):",
-			"    def __getattr__(self, name): ran.append(name); raise AttributeError(name)",
-			"class Hidden(Plain):",
-			"    @property",
-			"    def x(self): ran.append('x'); return self.__dict__['x']",
-			"class Keeper(dict):",
-			"    def __getitem__(self, key): ran.append(key); return 1",
-			"m = types.ModuleType('m'); m.x = 'module'",
-			"plain, loud, hidden = Plain(), Loud(), Hidden()",
-			"plain.x, loud.x, hidden.__dict__['x'] = 'plain', 'loud', 'hidden'",
-			"class Registry: pass",
-			"r = Registry(); r.first, r.second = {'x': 'first'}, {'x': 'second', 'y': 'other'}",
-			"d, s, u = {'x': 'dict', 3: 'three'}, ['zero', 'one'], ('zero', 'one')",
-		)
+		p.exec(stepping...)
 		registries := []string{"first", "second"}
 		for name, tt := range map[string]struct {
 			object, want string
@@ -218,6 +221,28 @@ func (p *python) text(o py.Object) string {
 	return text
 }
 
+// watchGlobal takes the fingerprint of the variable "watched".
+func watchGlobal(t *testing.T, thread *py.Thread) (w *py.Watch) {
+	t.Helper()
+	err := thread.Do(func(g *py.GIL) (err error) {
+		p := &python{T: t, GIL: g}
+		key := p.must(g.NewKey("watched"))
+		o := p.global("watched")
+		globals := p.must(g.Attr(p.must(g.Main()), "__dict__"))
+		steps := []py.Step{{Kind: py.StepKey, Class: g.Type(globals), Key: key}}
+		var ok bool
+		w, ok, err = g.Watch(0, steps, &py.Marks{Class: g.Type(o), Attributes: []string{"flag"}}, o)
+		if !ok {
+			t.Error("it is not watched")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
 // testGlobals looks at what a global variable leads to, from a thread of the caller's.
 func (l *library) testGlobals(t *testing.T) {
 	runtime.LockOSThread()
@@ -247,22 +272,7 @@ func (l *library) testGlobals(t *testing.T) {
 	}
 	set("a")
 	before := references()
-	err := thread.Do(func(g *py.GIL) (err error) {
-		p := &python{T: t, GIL: g}
-		key := p.must(g.NewKey("watched"))
-		o := p.global("watched")
-		globals := p.must(g.Attr(p.must(g.Main()), "__dict__"))
-		steps := []py.Step{{Kind: py.StepKey, Class: g.Type(globals), Key: key}}
-		var ok bool
-		w, ok, err = g.Watch(0, steps, &py.Marks{Class: g.Type(o), Attributes: []string{"flag"}}, o)
-		if !ok {
-			t.Error("it is not watched")
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w = watchGlobal(t, thread)
 	for range 1000 {
 		if !same() {
 			t.Fatal("the variable is not what it was")
