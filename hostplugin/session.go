@@ -82,7 +82,7 @@ func (s *Session) begin(c *connection.Connection) {
 	s.leases = leases.New(leases.Options{
 		Program: c.Client, Handoff: c.Handoff, Segments: s.segments, GPU: s.gpu, GPUs: s.gpus,
 		Spin: s.launch.program.handoff().Spin, Gone: c.Side.Done(),
-		Log: s.host.opts.log, Stale: s.stale,
+		Log: s.host.opts.log.With(slog.String("program", s.launch.program.Name)), Stale: s.stale,
 	})
 	close(s.begun)
 	go func() {
