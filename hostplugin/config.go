@@ -109,7 +109,7 @@ func (p Program) startTimeout() time.Duration {
 	return p.StartTimeout
 }
 
-// handoff gives the settings of the ring.
+// handoff gives the settings of the mailbox.
 func (p Program) handoff() handoff.Settings {
 	s := handoff.Settings{Slots: cmp.Or(p.HandoffLanes, defaultHandoffLanes), Spin: defaultHandoffSpin}
 	if p.HandoffSpin != nil {

@@ -109,7 +109,7 @@ func (p *fakeProducer) trick(ctx context.Context, name string, req core.Request)
 			Op: "lease", Array: name, Kind: core.ErrNotShared, Reason: core.ReasonHeapOff,
 			Err: fmt.Errorf("policy %v, writable %v, no wait %v", req.Copy, req.Writable, req.NoWait),
 		}
-	case "way": // "no wait" is what only the ring asks for
+	case "way": // "no wait" is what only the mailbox asks for
 		l, err := p.Lease(ctx, arg, req)
 		l.Framework = fmt.Sprintf("no wait %v", req.NoWait)
 		return l, true, err

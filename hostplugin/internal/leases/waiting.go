@@ -20,7 +20,7 @@ type hinting struct {
 	log *slog.Logger
 }
 
-// Lease implements lessor.Client. The call itself is left alone, since it may take long for other reasons:
+// Lease implements Program. The call itself is left alone, since it may take long for other reasons:
 // beside it, the program is asked for the name without waiting.
 func (h *hinting) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
 	if req.NoWait {

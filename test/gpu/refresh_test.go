@@ -122,7 +122,7 @@ class_of.__cuda_array_interface__ = property(count)
 			t.Fatal(err)
 		}
 	}
-	// A busy machine may make the ring give up, so not every view must have been one of these.
+	// A busy machine may make the mailbox give up, so not every view must have been one of these.
 	if asked := harness.Eval[int](t, run.Remote, "asked") - before; before == 0 || asked > views/2 {
 		t.Errorf("the array was asked %d times for the first view and %d times for %d more", before, asked, views)
 	}
