@@ -12,7 +12,8 @@ import (
 )
 
 // TestKnownAgain takes views of one name while others stand, so that the program could take what it is now
-// for what it was: each waits for the work that was queued before it, and shows what the name means then.
+// for what it was: each waits for the work that was queued before it, and shows what the name means then. So
+// does a view that is refreshed.
 func TestKnownAgain(t *testing.T) {
 	for _, f := range frameworks(t) {
 		if firstKinds[f.name] != "" && f.env == nil {
@@ -29,11 +30,26 @@ func knownAgain(t *testing.T, f framework) {
 	run := start(t, f.name, nil)
 	kind := firstKinds[f.name]
 	var open []*core.View
+	source, err := run.Session.Source("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var standing *core.View // which is refreshed
+	refresh := func(what string, want float32, unchanged bool) {
+		t.Helper()
+		view, changed, err := source.Refresh(t.Context(), standing)
+		if err != nil || unchanged && (changed || view != standing) {
+			t.Errorf("%s, refreshed: %v, changed: %v, %v", what, view, changed, err)
+		}
+		standing = view
+		all(t, what+", refreshed", contents(t, standing), want)
+	}
 	look := func(what string, want float32) {
 		t.Helper()
 		view := run.View(t, "a")
 		open = append(open, view)
 		all(t, what, contents(t, view), want)
+		refresh(what, want, false)
 	}
 	run.Remote.Exec(t, fmt.Sprintf("make('a', %q, 1)", kind))
 	look("the first view", 1)
@@ -46,6 +62,8 @@ func knownAgain(t *testing.T, f framework) {
 			t.Error("the work was over before the view was asked for: this proves nothing")
 		}
 		look("one after it", float32(value))
+		run.Remote.Exec(t, fmt.Sprintf("write_late('a', %q, %d)", kind, value+10))
+		refresh("the same one behind work", float32(value+10), !f.made)
 	}
 	run.Remote.Exec(t, fmt.Sprintf("make('a', %q, 7)", kind)) // the old one stands, held by views
 	look("another array", 7)
@@ -53,17 +71,18 @@ func knownAgain(t *testing.T, f framework) {
 	look("a name that means another one", 8)
 	run.Remote.Exec(t, "a = other")
 	look("and again the first", 7)
-	for _, view := range open {
-		if err := view.Close(); err != nil {
-			t.Error(err)
+	closeAll := func() {
+		for _, view := range append(open, standing) {
+			if err := view.Close(); err != nil {
+				t.Error(err)
+			}
 		}
+		open, standing = nil, nil
+		run.NoLeases(t)
 	}
-	run.NoLeases(t)
+	closeAll()
 	look("a view when none stood", 7)
-	if err := open[len(open)-1].Close(); err != nil {
-		t.Error(err)
-	}
-	run.NoLeases(t)
+	closeAll()
 }
 
 // knownAgainFreed: memory that a program frees by hand, while views of it stand, is not taken for what
@@ -98,7 +117,7 @@ synchronize()
 	said(t, "an array's memory is freed by hand while a view of it stands, and another allocation follows", err)
 }
 
-// knownAgainOnce: an array that is known again is not asked for its protocols.
+// knownAgainOnce: to refresh a view of what has not changed, the array is not asked for its protocols.
 func knownAgainOnce(t *testing.T) {
 	run := start(t, "pycuda", nil)
 	run.Remote.Exec(t, `
@@ -113,17 +132,24 @@ def count(array):
 
 class_of.__cuda_array_interface__ = property(count)
 `)
-	first := run.View(t, "a")
-	defer first.Close()
-	const views = 20
+	source, err := run.Session.Source("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	view, err := source.View(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer view.Close()
+	const times = 20
 	before := harness.Eval[int](t, run.Remote, "asked")
-	for range views {
-		if err := run.View(t, "a").Close(); err != nil {
-			t.Fatal(err)
+	for range times {
+		if next, changed, err := source.Refresh(t.Context(), view); err != nil || changed || next != view {
+			t.Fatalf("refreshed: %v, changed: %v, %v", next, changed, err)
 		}
 	}
-	// A busy machine may make the mailbox give up, so not every view must have been one of these.
-	if asked := harness.Eval[int](t, run.Remote, "asked") - before; before == 0 || asked > views/2 {
-		t.Errorf("the array was asked %d times for the first view and %d times for %d more", before, asked, views)
+	// A busy machine may make the mailbox give up, so not every time must have been one of these.
+	if asked := harness.Eval[int](t, run.Remote, "asked") - before; before == 0 || asked > times/2 {
+		t.Errorf("the array was asked %d times for the first view and %d times for %d refreshes", before, asked, times)
 	}
 }
