@@ -125,14 +125,22 @@ func (s *Session) supervise() {
 			cause = s.diagnose()
 		case <-s.conn.Side.Done():
 			cause = s.diagnose()
+		case <-s.conn.Lost():
+			cause = s.conn.Why()
 		case <-known:
 			known = nil
-			if s.script.failed() {
+			if s.script.failed() || errors.Is(s.script.err, core.ErrUnavailable) {
 				cause = s.diagnose()
 			}
 		}
 		if cause != nil {
 			s.lose(cause)
+		}
+	}
+	if !s.script.failed() { // or it would end by itself
+		select { // a program that the host cannot reach any more goes on
+		case <-s.closing:
+		case <-s.conn.Process.Exited():
 		}
 	}
 	s.conn.End()
@@ -167,6 +175,8 @@ func (s *Session) diagnose() error {
 			if s.script.failed() {
 				return s.scriptCause()
 			}
+		case <-s.conn.Lost():
+			return s.conn.Why()
 		case <-timeout.C:
 			if patient || hasExited || !s.conn.Process.Dying() {
 				exited, known = nil, nil
@@ -176,7 +186,7 @@ func (s *Session) diagnose() error {
 		}
 	}
 	if !hasExited {
-		return errors.New("the program closed descriptor 3, through which the host reaches it")
+		return errors.New("the program goes on, but has closed the descriptors through which the host reaches it")
 	}
 	how, _ := s.conn.Process.Exit()
 	return fmt.Errorf("the program %s%s", how, s.conn.LastErrors())
@@ -207,7 +217,7 @@ func (r raised) Unwrap() error { return r.PythonError }
 func (s *Session) lose(cause error) {
 	s.finish(core.ErrUnavailable, cause)
 	s.gpu.Lost(cause)
-	s.host.opts.log.Info("the program has ended", "program", s.launch.program.Name, "cause", cause)
+	s.host.opts.log.Info("the program is gone", "program", s.launch.program.Name, "cause", cause)
 }
 
 func (s *Session) finish(kind, cause error) {

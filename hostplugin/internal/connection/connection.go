@@ -79,6 +79,7 @@ type Connection struct {
 	Client  *wire.Client
 	Handoff *handoff.Client
 
+	lost     chan struct{} // closed when the program has said that it goes on without the plugin
 	mu       sync.Mutex
 	statuses []status.Message
 }
@@ -89,7 +90,7 @@ func New(opts Options) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Connection{opts: opts, sockets: socket.NewDir(socketParent())}
+	c := &Connection{opts: opts, sockets: socket.NewDir(socketParent()), lost: make(chan struct{})}
 	if c.handshake, err = handshake.New(); err != nil {
 		return nil, errors.Join(err, conn.Close(), peer.Close())
 	}
@@ -113,13 +114,26 @@ func socketParent() string {
 	return dir
 }
 
-// status takes what the program says about its start.
+// status takes what the program says about itself.
 func (c *Connection) status(s status.Message) {
+	_, known := c.stage(status.StageLost)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.statuses) < 16 { // a program has three stages; more is no news
+	if s.Stage == status.StageLost && !known {
+		c.statuses = append(c.statuses, s)
+		close(c.lost)
+	} else if len(c.statuses) < 16 { // a program has few stages; more is no news
 		c.statuses = append(c.statuses, s)
 	}
+}
+
+// Lost is closed when the program has said that it goes on without the plugin. Why gives its reason then.
+func (c *Connection) Lost() <-chan struct{} { return c.lost }
+
+// Why gives the reason that came with Lost.
+func (c *Connection) Why() error {
+	said, _ := c.stage(status.StageLost)
+	return fmt.Errorf("%s; %s", said.Message, said.Remedy)
 }
 
 // stage finds the first status of a stage.
