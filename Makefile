@@ -157,6 +157,10 @@ test: build venvs $(CUDA_DRIVER)/libcuda.so.1 ## Run every test (unit tests with
 matrix: build venvs ## Test all versions of the frameworks under all Pythons; writes docs/results/matrix.md (about 60 GB of environments)
 	$(TEST_ENV) $(GO) run ./test/matrix -venvs $(VENV) -out docs/results/matrix.md
 
+.PHONY: suites
+suites: build venvs ## Run test suites of others under a host, on every Python; writes docs/results/suites.md (hours)
+	$(TEST_ENV) $(GO) test -count=1 -timeout 0 -v ./test/suites -suites.report $(CURDIR)/docs/results/suites.md
+
 .PHONY: test-short
 test-short: build $(VENV)/base/.done $(VENV)/demo/.done ## Run what needs only numpy and a minute
 	NDBRIDGE_LIB=$(BUILD)/lib NDBRIDGE_TEST_PYTHON=$(VENV)/base/bin/python \
@@ -173,6 +177,10 @@ fuzz: ## Run each fuzz target for FUZZTIME (20s)
 			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) "$$dir"; \
 		done; \
 	done
+
+.PHONY: fuzz-model
+fuzz-model: build venvs ## Run random programs for FUZZTIME (20s), and compare their arrays with what a host sees
+	$(TEST_ENV) NDBRIDGE_FUZZTIME=$(FUZZTIME) $(GO) test -count=1 -timeout 0 -v ./test/model
 
 # The tools of the benchmark that need modules of their own: the client of Arrow Flight, and the plot.
 BENCH_EXTRAS := test/bench/extras

@@ -45,7 +45,7 @@ func (v *View) derive(op string, f func(Layout) (Layout, error)) (*View, error) 
 		return nil, v.wrap(op, err)
 	}
 	v.root.users.Add(1)
-	w := &View{layout: l, root: v.root}
+	w := &View{layout: l, root: v.root, derived: true}
 	w.observe(1)
 	w.open.Store(true)
 	return w, nil

@@ -56,17 +56,17 @@ const (
 	ReasonConverted             // the framework had to make a new array (a quirk says why)
 	ReasonNotExportable         // the CUDA driver has no handle for memory of this kind
 	ReasonHostWithoutGPU        // the host cannot reach the GPU that the array is on
+	ReasonMappedFile            // the mapped file can shrink, and the host is configured not to map such files
 )
 
 var reasonTexts = []string{
-	ReasonNone: "none", ReasonBelowThreshold: "below-threshold", ReasonOutsideHeap: "outside-heap",
-	ReasonHeapOff: "heap-off", ReasonFrozen: "frozen-by-fork", ReasonPrivateMapping: "private-mapping",
-	ReasonFileGone: "file-gone", ReasonConverted: "converted",
-	ReasonNotExportable: "not-exportable", ReasonHostWithoutGPU: "host-without-gpu",
+	ReasonNone: "none", ReasonBelowThreshold: "below-threshold", ReasonOutsideHeap: "outside-heap", ReasonHeapOff: "heap-off",
+	ReasonFrozen: "frozen-by-fork", ReasonPrivateMapping: "private-mapping", ReasonFileGone: "file-gone", ReasonConverted: "converted",
+	ReasonNotExportable: "not-exportable", ReasonHostWithoutGPU: "host-without-gpu", ReasonMappedFile: "mapped-file",
 }
 
 // String gives "none", "below-threshold", "outside-heap", "heap-off", "frozen-by-fork",
-// "private-mapping", "file-gone", "converted", "not-exportable" or "host-without-gpu".
+// "private-mapping", "file-gone", "converted", "not-exportable", "host-without-gpu" or "mapped-file".
 func (r Reason) String() string { return enumText("reason", reasonTexts, int(r)) }
 
 // MarshalText gives the text of String, or an error for an unknown reason.

@@ -58,7 +58,7 @@ func TestTexts(t *testing.T) {
 	checkTexts(t, core.RouteNone, "none", "empty", "shared-heap", "mapped-file", "staged",
 		"cuda-ipc", "cuda-vmm", "cuda-pool", "cuda-staged")
 	checkTexts(t, core.ReasonNone, "none", "below-threshold", "outside-heap", "heap-off", "frozen-by-fork",
-		"private-mapping", "file-gone", "converted", "not-exportable", "host-without-gpu")
+		"private-mapping", "file-gone", "converted", "not-exportable", "host-without-gpu", "mapped-file")
 	checkTexts(t, core.SyncDefault, "default", "device", "stream")
 	checkTexts(t, core.EffectRefuse, "refuse", "reroute", "correct", "stage")
 	checkTexts(t, core.CPU, "cpu", "cuda", "cuda_pinned", "cuda_managed")

@@ -30,10 +30,11 @@ type layout = Layout
 // The zero View is a closed one without a description. A View must not be copied.
 type View struct {
 	layout
-	root  *root
-	mu    sync.RWMutex // read-held while memory is touched, held to close
-	open  atomic.Bool
-	watch *watch // nil if nobody looked for leaks when it was made
+	root    *root
+	mu      sync.RWMutex // read-held while memory is touched, held to close
+	open    atomic.Bool
+	derived bool   // of another view
+	watch   *watch // nil if nobody looked for leaks when it was made
 }
 
 // ViewOptions says what a View is and what it may do. The zero value is a read-only view without a
@@ -179,8 +180,13 @@ func (v *View) Version() uint64 { return v.options().Version }
 // It is the zero Time if the array was not published.
 func (v *View) Published() time.Time { return v.options().Published }
 
-// Lender is who lent the memory, or nil.
-func (v *View) Lender() Lender { return v.options().Lender }
+// Lender is who lent the memory that v was made of, or nil: also if v was derived, or is closed.
+func (v *View) Lender() Lender {
+	if v.derived || !v.open.Load() {
+		return nil
+	}
+	return v.root.Lender
+}
 
 // Live reports whether the host sees in this view what the program writes to the array now. It is false for
 // a copy, for a closed view, once a fork of the program has made the memory private, once the name leads to

@@ -89,6 +89,9 @@ func (c *checker) program(at place, p *Program) {
 	c.plugin(at, p)
 	c.heap(at, p)
 	c.handoff(at, p)
+	if p.MappedFiles > MappedFilesCopy { // which no file can say
+		c.errorf(at.At("mapped_files"), "Invalid value", "mapped_files is %d, which is no value of MappedFiles.", p.MappedFiles)
+	}
 	if p.StartTimeout < 0 {
 		c.errorf(at.At("start_timeout"), "Invalid duration", "start_timeout must be positive, not %s.", p.StartTimeout)
 	}

@@ -57,12 +57,28 @@ type Program struct {
 	SharedHeapThreshold int64    // bytes from which an allocation is shared; 0 means 64 KiB
 	SharedHeapLibraries []string // parts of file names of the libraries whose allocations are shared; nil means the frameworks known to the heap
 
+	MappedFiles MappedFiles // how arrays in files that the program has mapped reach the host
+
 	Handoff      *bool          // nil means true: views are asked for through shared memory; false: by gRPC
 	HandoffSpin  *time.Duration // how long host and program look for each other's word before they sleep; nil means 50 µs, and 0 that they sleep at once
 	HandoffLanes int            // how many views may be asked for at once through shared memory, 1 to 64; 0 means 8
 
 	StartTimeout time.Duration // from the start until the plugin answers; 0 means 60 s
 }
+
+// MappedFiles says how arrays reach the host that lie in files which the program has mapped, as
+// numpy.memmap does. It is not about memory that cannot shrink, such as that of the shared heap.
+type MappedFiles uint8
+
+const (
+	// MappedFilesShare maps the file in the host. If somebody truncates it while a view of it is open,
+	// reading what was cut off ends the host; [core.Copy], [core.CopyBytes], [core.At] and [core.Set]
+	// give an error instead.
+	MappedFilesShare MappedFiles = iota
+	// MappedFilesCopy copies such arrays, with core.ReasonMappedFile, and maps only memory that cannot
+	// shrink, whatever the program says.
+	MappedFilesCopy
+)
 
 const (
 	defaultPython       = "python3"

@@ -75,6 +75,7 @@ func (d *decoder) program(b *hclsyntax.Block) {
 	at := place{Block: "program", Index: len(d.cfg.Programs)}
 	var p Program
 	p.Name = d.Label(at, b, `program "camera" { ... }`)
+	mappedFiles := map[string]MappedFiles{"share": MappedFilesShare, "copy": MappedFilesCopy}
 	d.Body(at, "a program block", b.Body, hclbody.Attributes{
 		"python":                d.PathOrName(&p.Python),
 		"script":                d.Path(&p.Script),
@@ -87,6 +88,7 @@ func (d *decoder) program(b *hclsyntax.Block) {
 		"shared_heap":           d.OptionalBool(&p.SharedHeap),
 		"shared_heap_threshold": d.Size(&p.SharedHeapThreshold),
 		"shared_heap_libraries": d.Texts(&p.SharedHeapLibraries),
+		"mapped_files":          hclbody.Enum(d.Reader, &p.MappedFiles, mappedFiles),
 		"handoff":               d.OptionalBool(&p.Handoff),
 		"handoff_spin":          d.OptionalDuration(&p.HandoffSpin),
 		"handoff_lanes":         d.Count(&p.HandoffLanes),

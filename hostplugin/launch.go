@@ -84,15 +84,18 @@ func (l *launch) fail(remedy, format string, args ...any) error {
 	}
 }
 
-// LibDirs lists the directories in which plugins are looked up by name, in order.
+// LibDirs lists the directories in which plugins are looked up by name, in order, each once.
 func (h *Host) LibDirs() []string {
-	dirs := slices.Clone(h.opts.libDirs)
-	if dir := os.Getenv("NDBRIDGE_LIB"); dir != "" {
-		dirs = append(dirs, dir)
-	}
+	all := append(slices.Clone(h.opts.libDirs), os.Getenv("NDBRIDGE_LIB"))
 	if exe, err := os.Executable(); err == nil {
 		dir := filepath.Dir(exe)
-		dirs = append(dirs, filepath.Join(dir, "lib"), filepath.Join(dir, "..", "lib", "ndbridge"))
+		all = append(all, filepath.Join(dir, "lib"), filepath.Join(dir, "..", "lib", "ndbridge"))
+	}
+	var dirs []string
+	for _, dir := range all {
+		if dir != "" && !slices.Contains(dirs, filepath.Clean(dir)) {
+			dirs = append(dirs, filepath.Clean(dir))
+		}
 	}
 	return dirs
 }
@@ -128,7 +131,11 @@ func (l *launch) findPython() error {
 	}
 	found, err := process.LookPath(name, path)
 	if err != nil {
-		return l.fail("set python to the interpreter's path", "the interpreter cannot be used: %w", err)
+		remedy := "set python to the interpreter's path"
+		if inside := filepath.Join(name, "bin", "python"); process.Executable(inside) == nil { // of a virtual environment
+			remedy = "did you mean " + inside + "?"
+		}
+		return l.fail(remedy, "the interpreter cannot be used: %w", err)
 	}
 	l.path = found
 	return nil

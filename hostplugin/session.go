@@ -77,10 +77,12 @@ func newSession(h *Host, l *launch) *Session {
 // begin makes it the session of an open connection.
 func (s *Session) begin(c *connection.Connection) {
 	s.conn = c
-	s.segments, s.gpu = segments.New(c.Client), cuda.NewImporter(c.Client)
+	s.segments = segments.New(c.Client, s.launch.program.MappedFiles == MappedFilesCopy)
+	s.gpu = cuda.NewImporter(c.Client)
 	s.leases = leases.New(leases.Options{
 		Program: c.Client, Handoff: c.Handoff, Segments: s.segments, GPU: s.gpu, GPUs: s.gpus,
-		Spin: s.launch.program.handoff().Spin, Gone: c.Side.Done(), Stale: s.stale,
+		Spin: s.launch.program.handoff().Spin, Gone: c.Side.Done(),
+		Log: s.host.opts.log, Stale: s.stale,
 	})
 	close(s.begun)
 	go func() {

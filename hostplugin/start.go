@@ -46,6 +46,7 @@ func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 // settings gives the plugin's part of the configuration.
 func (h *Host) settings(l *launch, hasGPUs []core.UUID) wire.Settings {
 	out := wire.Settings{Program: l.program.Name, GPUs: hasGPUs, Handoff: l.program.handoff()}
+	out.CopyMappedFiles = l.program.MappedFiles == MappedFilesCopy
 	held, known := shipped.Adapters(l.program.plugin())
 	for _, a := range h.cfg.Adapters {
 		if known && !slices.Contains(held, a.Name) {

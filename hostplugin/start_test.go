@@ -35,6 +35,10 @@ func TestStartFailures(t *testing.T) {
 	dir := filepath.Dir(script)
 	lib := write(t, "ndbridge-all.so", "no library")
 	text := programfile.Write(t, "text", "just text\n")
+	venv := filepath.Join(dir, "venv")
+	if err := errors.Join(os.MkdirAll(venv+"/bin", 0o700), os.Symlink("/bin/sh", venv+"/bin/python")); err != nil {
+		t.Fatal(err)
+	}
 	python := func(change func(*hostplugin.Program)) hostplugin.Program {
 		p := hostplugin.Program{Name: "p", Script: script, Plugin: lib}
 		change(&p)
@@ -82,6 +86,10 @@ func TestStartFailures(t *testing.T) {
 		{
 			"python is a directory", python(func(p *hostplugin.Program) { p.Python = dir }), core.ErrConfig,
 			[]string{dir + " is a directory"},
+		},
+		{
+			"python is a virtual environment", python(func(p *hostplugin.Program) { p.Python = venv }), core.ErrConfig,
+			[]string{venv + " is a directory; did you mean " + venv + "/bin/python?"},
 		},
 		{
 			"python is ls", python(func(p *hostplugin.Program) { p.Python = "ls" }), core.ErrConfig,

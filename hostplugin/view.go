@@ -12,7 +12,8 @@ import (
 // attributes and items behind it (`frame`, `model.weight`, `batch["x"]`, `frames[0]`), a name that
 // the program published, or whatever names the plugin has.
 //
-// A name that does not exist yet is waited for, until ctx ends, as long as the script still runs.
+// A name that does not exist yet is waited for, until ctx ends, as long as the script still runs. The log
+// says so after two seconds, with the name that was probably meant; the error says it as well.
 // The memory is mapped for reading unless [Writable] asks for more.
 //
 // The caller closes the view. It stays readable, even after the end of the program, until it is

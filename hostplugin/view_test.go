@@ -3,6 +3,7 @@ package hostplugin_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -157,7 +158,7 @@ func TestContextsThatHaveEnded(t *testing.T) {
 		cancel(reason)
 		_, viewErr := s.View(ctx, "samples")
 		_, infoErr := s.Info(ctx)
-		_, statusErr := s.ExitStatus(ctx)
+		_, _, statusErr := s.ExitStatus(ctx)
 		var listErr error
 		for _, err := range s.Arrays(ctx) {
 			listErr = err
@@ -211,6 +212,36 @@ func TestMissingNames(t *testing.T) {
 		}
 		eventually(t, "no lease stands", func() bool { return info(t, s).Leases == 0 })
 	})
+}
+
+// TestLongWaits: who waits for a name that does not come learns what else there is, from the log while
+// he waits, and from the error.
+func TestLongWaits(t *testing.T) {
+	t.Parallel()
+	for _, through := range []bool{true, false} {
+		var log lockedBuffer
+		p := fake("serve")
+		p.Handoff = &through
+		host := newHostWith(t, hostplugin.Config{Programs: []hostplugin.Program{p}}, hostplugin.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		s, err := host.Start(t.Context(), "fake")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			defer cancel()
+			eventually(t, "the log says it", func() bool { return strings.Contains(log.String(), "still waiting") })
+		}()
+		_, err = s.View(ctx, "nothing")
+		if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, context.Canceled) || e.Remedy != "look again" {
+			t.Errorf("View = %v", err)
+		}
+		const want = `level=WARN msg="still waiting for an array" program=fake array=nothing remedy="look again"`
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log says %s\nwant %s", log.String(), want)
+		}
+		eventually(t, "no lease stands", func() bool { return info(t, s).Leases == 0 })
+	}
 }
 
 // TestLies: what a hostile plugin says about its memory is an error, and nothing stays of it.

@@ -38,13 +38,18 @@ type Router struct {
 	staging Staging
 	maps    mappings.Table
 
-	gpu      export.Exporter
-	hostGPUs []core.UUID
+	gpu       export.Exporter
+	hostGPUs  []core.UUID
+	copyFiles bool
 }
 
 // NewRouter makes a router. heap may be nil. The caller must Close it, after the last placement was
 // dropped.
 func NewRouter(heap Heap) *Router { return &Router{heap: heap} }
+
+// CopyFiles makes arrays in mapped files that can shrink be copied. It is called before the first array is
+// placed.
+func (r *Router) CopyFiles(yes bool) { r.copyFiles = yes }
 
 // Close gives up the memory that the router keeps for copies.
 func (r *Router) Close() error {
@@ -232,6 +237,8 @@ func (r *Router) placeFile(
 	case offset+n > b.Size():
 		err = pointerError(lo, "%s ends at byte %d now, and the array at %d; it was truncated",
 			m.Path, b.Size(), offset+n)
+	case r.copyFiles && !b.Sealed():
+		return p, core.ReasonMappedFile, b.Close()
 	case want.Writable:
 		err = b.checkWritable()
 	}
@@ -249,29 +256,22 @@ func readOnlyError() error {
 	}
 }
 
+// remedies say what can be done about each reason.
+var remedies = map[core.Reason]string{
+	core.ReasonBelowThreshold: "take it from a larger array, or lower the shared heap's threshold",
+	core.ReasonOutsideHeap:    "copy it into a new array in the program",
+	core.ReasonHeapOff:        "run the program with the shared heap",
+	core.ReasonFrozen:         "make the array anew after the fork",
+	core.ReasonPrivateMapping: `map the file as shared, as numpy.memmap does with mode "r" and "r+"`,
+	core.ReasonFileGone:       "keep the mapped file in its place",
+	core.ReasonConverted:      "publish an array that needs no conversion",
+	core.ReasonNotExportable:  "allocate it where the driver can export memory: by cudaMalloc, or from a pool that is made for IPC",
+	core.ReasonHostWithoutGPU: "run the host where it can reach the GPU, built with CUDA",
+	core.ReasonMappedFile:     `copy it into a new array in the program, or set mapped_files = "share"`,
+}
+
 func notShared(reason core.Reason, want Want) error {
-	var remedy string
-	switch reason {
-	case core.ReasonBelowThreshold:
-		remedy = "take it from a larger array, or lower the shared heap's threshold"
-	case core.ReasonOutsideHeap:
-		remedy = "copy it into a new array in the program"
-	case core.ReasonHeapOff:
-		remedy = "run the program with the shared heap"
-	case core.ReasonFrozen:
-		remedy = "make the array anew after the fork"
-	case core.ReasonPrivateMapping:
-		remedy = `map the file as shared, as numpy.memmap does with mode "r" and "r+"`
-	case core.ReasonFileGone:
-		remedy = "keep the mapped file in its place"
-	case core.ReasonConverted:
-		remedy = "publish an array that needs no conversion"
-	case core.ReasonNotExportable:
-		remedy = "allocate it where the driver can export memory: by cudaMalloc, or from a pool that is made for IPC"
-	case core.ReasonHostWithoutGPU:
-		remedy = "run the host where it can reach the GPU, built with CUDA"
-	case core.ReasonNone: // nothing is in the way
-	}
+	remedy := remedies[reason]
 	if !want.Writable { // to write into a copy would be useless
 		remedy = "allow the copy, or " + remedy
 	}

@@ -142,6 +142,50 @@ func TestPlaceTruncatedFile(t *testing.T) {
 	}
 }
 
+// TestCopyMappedFiles has a host that maps no file that can shrink.
+func TestCopyMappedFiles(t *testing.T) {
+	t.Parallel()
+	f := mappingstest.File(t, 4*4096)
+	b, start := mappingstest.Map(t, f, 4*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	r := newRouter(t, nil)
+	r.CopyFiles(true)
+	a := Array{start, doubles(t, 512)}
+	if p := place(t, r, a, Want{}, b); p.Route != core.RouteStaged || p.Reason != core.ReasonMappedFile || !p.Memory.Parts[0].Sealed() {
+		t.Errorf("%v because of %v, sealed %v", p.Route, p.Reason, p.Memory.Parts[0].Sealed())
+	}
+	for _, want := range []Want{{Writable: true}, {NoCopy: true}} {
+		_, err := r.Place(t.Context(), a, want)
+		if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrNotShared) || e.Reason != core.ReasonMappedFile || e.Remedy == "" {
+			t.Errorf("%+v: %v", want, err)
+		}
+	}
+	if err := f.Truncate(4096); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Place(t.Context(), Array{start, doubles(t, 1024)}, Want{}); !errors.Is(err, core.ErrPointer) {
+		t.Errorf("an array behind the end of its file: %v, want ErrPointer", err)
+	}
+
+	memfd, err := shm.Create("sealed", 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer memfd.Close()
+	b, start = mappingstest.Map(t, memfd, 4096, unix.PROT_READ, unix.MAP_SHARED)
+	if p := place(t, r, Array{start, doubles(t, 512)}, Want{}, b); p.Route != core.RouteMappedFile {
+		t.Errorf("sealed memory comes as %v because of %v", p.Route, p.Reason)
+	}
+}
+
+func TestEveryReasonHasARemedy(t *testing.T) {
+	t.Parallel()
+	for r := core.ReasonNone + 1; r <= core.ReasonMappedFile; r++ {
+		if remedies[r] == "" {
+			t.Errorf("%v has none", r)
+		}
+	}
+}
+
 func TestFileSegment(t *testing.T) {
 	t.Parallel()
 	f := mappingstest.File(t, 1000)

@@ -158,9 +158,8 @@ def clean_environment():
 
 def add_module(with_gil):
     """Makes the module ndbridge that the program can import."""
-    missing = object()
 
-    def publish(name, array=missing):
+    def publish(name, array=...):
         """Makes array the next version of a name, by which the host can ask for it.
 
         With a dict of names and arrays instead, all of them become the next versions at once: the host
@@ -172,7 +171,7 @@ def add_module(with_gil):
         is published again. Raises TypeError or ValueError if a name or an array cannot be handed over,
         and then publishes nothing, and RuntimeError in a forked child, which has no host.
         """
-        if array is not missing:
+        if array is not ...:
             check(with_gil.nd_publish(name, array))
         elif isinstance(name, dict):
             check(with_gil.nd_publish_all(name))

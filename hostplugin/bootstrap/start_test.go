@@ -146,7 +146,7 @@ func TestModule(t *testing.T) {
 			"print(ndbridge.__version__, ndbridge.__all__, sorted(n for n in dir(ndbridge) if n[0] != '_'))",
 			"print(ndbridge.publish.__module__, ndbridge.publish.__qualname__, importlib.import_module('ndbridge') is ndbridge)",
 			"help = pydoc.plain(pydoc.render_doc(ndbridge))",
-			"print('publish(name, array)' in help, 'Hands arrays' in help, ndbridge.publish.__doc__.count('RuntimeError'))",
+			"print('publish(name, array=Ellipsis)' in help, 'Hands arrays' in help, ndbridge.publish.__doc__.count('RuntimeError'))",
 			"print(ndbridge.publish('a', object()), ndbridge.unpublish('a'))",
 			"print('ndbridge' in globals() and '_' not in [n[:1] for n in globals() if n[:2] != '__'])",
 		)})

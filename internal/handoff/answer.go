@@ -156,9 +156,7 @@ func (r *reader) look(i int, c Codec, req core.Request, only bool) (l Look, err 
 		if message, err = r.lease(); err != nil {
 			break
 		}
-		if l.Lease, err = c.Lease(message, req); err != nil {
-			l.Lease = core.Lease{ID: c.ID(message)} // to be given back
-		}
+		l.Lease, err = c.Lease(message, req)
 	case Fenced:
 		l.Fence, err = r.fence()
 	default:

@@ -187,7 +187,8 @@ func (c *Client) exchange(ctx context.Context, build func([]byte) []byte, read f
 	return err
 }
 
-// read takes the results out of an answer. If one cannot be, the leases among the others are given back.
+// read takes the results out of an answer. If one cannot be read, there is none, and the leases in the answer are
+// given back.
 func (c *Client) read(answer []byte, results []Look, only bool, req func(i int) core.Request) error {
 	r, ok, err := open(answer, len(results))
 	if err != nil {
@@ -198,18 +199,22 @@ func (c *Client) read(answer []byte, results []Look, only bool, req func(i int) 
 	}
 	for i := range results {
 		if results[i], err = r.look(i, c.codec, req(i), only); err != nil {
-			c.giveBack(results[:i+1])
+			clear(results)
+			if !only {
+				c.abandoned(answer)
+			}
 			return err
 		}
 	}
 	return nil
 }
 
-// giveBack ends the leases among the results of a call that fails.
+// giveBack ends the leases among the results of a call that fails, so that nobody takes them for granted.
 func (c *Client) giveBack(results []Look) {
 	for i := range results {
 		if l := &results[i]; l.Status == Changed && l.Lease.ID != 0 {
 			c.stray(l.Lease.ID)
+			*l = Look{}
 		}
 	}
 }
@@ -222,7 +227,7 @@ func failed(err error) error {
 	return err
 }
 
-// abandoned takes an answer that came too late, and gives the leases in it back.
+// abandoned takes an answer that nobody wants, and gives the leases in it back.
 func (c *Client) abandoned(answer []byte) {
 	for _, id := range granted(answer, c.codec) {
 		c.stray(id)

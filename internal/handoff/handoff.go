@@ -28,9 +28,6 @@ const (
 
 	// callLimit is how long the host waits for the answer to one request.
 	callLimit = 50 * time.Millisecond
-
-	// sweepInterval is how often the host looks for answers that nobody waits for any more.
-	sweepInterval = 5 * time.Millisecond
 )
 
 // Settings is what the host wishes. The zero value is no mailbox.

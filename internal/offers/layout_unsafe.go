@@ -49,7 +49,7 @@ const (
 const (
 	wordPublication = iota // the sequence at which this was written; hosts may sleep on its low half
 	wordSleepers           // how many hosts' threads sleep on it
-	wordName               // hash of the name; 0: nobody's entry
+	wordName               // first half of the name's hash; 0: nobody's entry
 	wordVersion
 	wordPublished
 	wordTicket
@@ -58,7 +58,8 @@ const (
 	wordSize
 	wordOffset
 	wordForks
-	wordBody // how many bytes of the description follow the words
+	wordNameRest // second half of the name's hash
+	wordBody     // how many bytes of the description follow the words
 	words
 
 	// MaxBody is how long the text of a description may be.
@@ -134,11 +135,27 @@ func (e entry) store(to *Entry) {
 	e.word(wordPublication).Store(to.Publication)
 }
 
-// hash gives the number that stands for a name in the table.
-func hash(name string) uint64 {
-	h := fnv.New64a()
+// key stands for a name in the table: FNV-1a in 128 bits, since whoever looks for two names that 64 bits do not
+// tell apart finds them within a minute. The first half is not 0.
+type key [2]uint64
+
+func keyOf(name string) key {
+	h := fnv.New128a()
 	_, _ = h.Write([]byte(name)) // never fails
-	return max(h.Sum64(), 1)
+	var sum [16]byte
+	h.Sum(sum[:0])
+	return key{max(binary.BigEndian.Uint64(sum[:]), 1), binary.BigEndian.Uint64(sum[8:])}
+}
+
+// is reports whether an entry is that of a name.
+func (e entry) is(k key) bool {
+	return e.word(wordName).Load() == k[0] && e.word(wordNameRest).Load() == k[1]
+}
+
+// name makes an entry that of a name. Whoever sees the first half sees the second.
+func (e entry) name(k key) {
+	e.word(wordNameRest).Store(k[1])
+	e.word(wordName).Store(k[0])
 }
 
 func format(mem []byte) {

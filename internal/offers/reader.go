@@ -11,9 +11,13 @@ import (
 	"github.com/ndbridge/ndbridge/internal/futex"
 )
 
-// attempts bounds how often a reader looks again because the program was just writing, or had just
-// withdrawn what was to be taken. A program that dies while it writes leaves the table unreadable.
-const attempts = 1000
+// A reader looks again if the program was just writing, or had just written: at first at once, then now and then,
+// since the program's thread may have lost its CPU in the middle. A program that has stopped there is given up.
+const (
+	attemptsAtOnce = 500
+	attempts       = 1000
+	attemptPause   = 20 * time.Microsecond
+)
 
 // Reader is the host's side. All methods are safe for concurrent use.
 type Reader struct {
@@ -47,9 +51,9 @@ func (r *Reader) Forks() uint64 { return r.memory.at(offForks).Load() }
 
 // Find gives the entry of a name.
 func (r *Reader) Find(name string) (index int, ok bool) {
-	h := hash(name)
+	k := keyOf(name)
 	for i := range maxNames {
-		if r.memory.entry(i).word(wordName).Load() == h {
+		if r.memory.entry(i).is(k) {
 			return i, true
 		}
 	}
@@ -58,7 +62,7 @@ func (r *Reader) Find(name string) (index int, ok bool) {
 
 // Is reports whether an entry that Find gave still is that of the name.
 func (r *Reader) Is(index int, name string) bool {
-	return r.memory.entry(index).word(wordName).Load() == hash(name)
+	return r.memory.entry(index).is(keyOf(name))
 }
 
 // Publication gives what an entry's Publication is now.
@@ -69,7 +73,10 @@ func (r *Reader) Publication(index int) uint64 {
 // Read gives entries as they were at one moment. ok is false if that cannot be had.
 func (r *Reader) Read(to []Entry, indexes ...int) (sequence uint64, ok bool) {
 	word := r.memory.at(offSequence)
-	for range attempts {
+	for i := range attempts {
+		if i >= attemptsAtOnce {
+			time.Sleep(attemptPause)
+		}
 		sequence = word.Load()
 		if sequence%2 == 1 {
 			continue

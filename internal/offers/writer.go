@@ -11,9 +11,8 @@ import (
 // concurrent use.
 type Writer struct {
 	memory memory
-	names  map[uint64]int // entries by the hash of their names
-	free   []int          // entries
-	told   []int          // entries written since Begin
+	free   []int // entries
+	told   []int // entries written since Begin
 }
 
 // NewWriter makes mem, which is zero, page-aligned and [Size] bytes long, an empty table. mem must stay
@@ -25,7 +24,7 @@ func NewWriter(mem []byte) (*Writer, error) {
 	}
 	format(mem)
 	m.at(offForks).Store(1)
-	w := &Writer{memory: m, names: make(map[uint64]int)}
+	w := &Writer{memory: m}
 	for i := maxNames - 1; i >= 0; i-- {
 		w.free = append(w.free, i)
 	}
@@ -41,24 +40,21 @@ func (w *Writer) Forked() uint64 { return w.Forks().Load() }
 // Add gets an entry for a name that has none. It reports false if there is no room: then the table does not
 // tell of the name.
 func (w *Writer) Add(name string) (index int, ok bool) {
-	h := hash(name)
-	if _, taken := w.names[h]; taken || len(w.free) == 0 {
+	if len(w.free) == 0 {
 		return 0, false
 	}
 	index = w.free[len(w.free)-1]
 	w.free = w.free[:len(w.free)-1]
-	w.names[h] = index
-	w.memory.entry(index).word(wordName).Store(h)
+	w.memory.entry(index).name(keyOf(name))
 	w.memory.at(offNames).Add(1)
 	return index, true
 }
 
 // Remove gives the entry of a name back. It is called between Begin and End.
-func (w *Writer) Remove(name string, index int) {
+func (w *Writer) Remove(index int) {
 	w.Write(index, &Entry{}, nil)
-	w.memory.entry(index).word(wordName).Store(0)
+	w.memory.entry(index).name(key{})
 	w.memory.at(offNames).Add(1)
-	delete(w.names, hash(name))
 	w.free = append(w.free, index)
 }
 

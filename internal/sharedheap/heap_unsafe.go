@@ -117,8 +117,8 @@ func (h *Heap) Unpin(addr uintptr) bool {
 }
 
 // Trim gives the memory of blocks back to the system that have been free for at least idle, and
-// answers with the number of bytes. The heap has no thread of its own: it does this as the program
-// allocates and frees. Calling Trim every few seconds does it for programs that do neither.
+// answers with the number of bytes. The heap has no thread that does so by itself. Trim ends early if the
+// program is about to fork.
 func (h *Heap) Trim(idle time.Duration) int64 {
 	ms := min(max(idle.Milliseconds(), 0), math.MaxUint32)
 	return int64(C.ndheap_call_trim(h.call, C.uint32_t(ms)))

@@ -27,7 +27,7 @@ type Block struct {
 	FD int
 	// Segment identifies the file. Ids are never used again within a process.
 	Segment uint64
-	// SegmentSize is the size of the file in bytes. The file is sealed: it never changes its size.
+	// SegmentSize is the size of the file in bytes. The file is sealed: it never shrinks.
 	SegmentSize int64
 	// Offset is where in the file the pointer lies, in bytes.
 	Offset int64

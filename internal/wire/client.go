@@ -238,7 +238,11 @@ func (c *Client) failed(ctx context.Context, op, array string, err error) error 
 	case said && !ended:
 		return c.complete(remote, op, array)
 	case ctx.Err() != nil:
-		return c.local(op, array, ctx.Err(), context.Cause(ctx))
+		e := c.local(op, array, ctx.Err(), context.Cause(ctx))
+		if said {
+			e.Remedy = remote.Remedy // what the program knew of the wait
+		}
+		return e
 	case c.ctx.Err() != nil:
 		return c.gone(ctx, op, array, c.ended())
 	case said && errors.Is(remote.Kind, context.DeadlineExceeded):
@@ -297,6 +301,6 @@ func (c *Client) violated(op, array string, err error) error {
 	return c.local(op, array, core.ErrProtocol, err)
 }
 
-func (c *Client) local(op, array string, kind, err error) error {
+func (c *Client) local(op, array string, kind, err error) *core.Error {
 	return &core.Error{Op: op, Program: c.opts.Program, Array: array, Kind: kind, Err: err}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -122,6 +123,11 @@ func TestLeasesCross(t *testing.T) {
 				l.Quirks = []core.QuirkID{"numpy.a", "numpy.b"}
 			},
 			core.Request{Copy: core.CopyIfNeeded},
+		},
+		"published": {
+			core.LayoutSpec{DType: core.Float64, Shape: []int{4}},
+			func(l *core.Lease) { l.Version, l.Published = math.MaxUint64, time.Unix(1<<33, 999_999_999) },
+			core.Request{},
 		},
 		"empty": {
 			core.LayoutSpec{DType: core.Float64, Shape: []int{4, 0}},
@@ -281,7 +287,7 @@ func TestEntriesCross(t *testing.T) {
 
 func TestSettingsCross(t *testing.T) {
 	t.Parallel()
-	want := Settings{Program: "camera", Adapters: []AdapterSettings{
+	want := Settings{Program: "camera", CopyMappedFiles: true, Adapters: []AdapterSettings{
 		{Name: "numpy", Copy: core.CopyNever, DisabledQuirks: []core.QuirkID{"numpy.q"}},
 		{Name: "torch", QuirkEffects: map[core.QuirkID]string{"torch.q": "refuse"}},
 	}}

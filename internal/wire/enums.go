@@ -43,6 +43,7 @@ func reasons() []pair[core.Reason, pb.Reason] {
 		{core.ReasonConverted, pb.Reason_REASON_CONVERTED},
 		{core.ReasonNotExportable, pb.Reason_REASON_NOT_EXPORTABLE},
 		{core.ReasonHostWithoutGPU, pb.Reason_REASON_HOST_WITHOUT_GPU},
+		{core.ReasonMappedFile, pb.Reason_REASON_MAPPED_FILE},
 	}
 }
 

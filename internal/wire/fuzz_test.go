@@ -23,6 +23,9 @@ func seed(f *testing.F, m proto.Message) {
 // the host relies on.
 func FuzzLease(f *testing.F) {
 	seed(f, valid())
+	published := valid()
+	published.Version, published.Published = 3, -1
+	seed(f, published)
 	for _, edit := range hostileLeases() {
 		l := valid()
 		edit(l)
@@ -64,6 +67,8 @@ func FuzzLease(f *testing.F) {
 				t.Fatalf("GPU memory on %v", l.Layout.Device())
 			case l.Route == core.RouteNone || l.Fence == nil || l.Route.Copied() != (l.Reason != core.ReasonNone):
 				t.Fatalf("route %v, fence %v, reason %v", l.Route, l.Fence, l.Reason)
+			case l.ID == 0 || (l.Version == 0) != l.Published.IsZero():
+				t.Fatalf("lease %d, version %d, published at %v", l.ID, l.Version, l.Published)
 			case l.Writable != req.Writable || l.Writable && l.Layout.ReadOnly():
 				t.Fatalf("writable %v, asked %v, read-only %v", l.Writable, req.Writable, l.Layout.ReadOnly())
 			case l.Route.Copied() && (req.Copy == core.CopyNever || l.Writable):

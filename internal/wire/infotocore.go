@@ -79,7 +79,7 @@ func quirkToCore(q *pb.Quirk) (core.Quirk, error) {
 }
 
 func settingsToCore(s *pb.Settings) (Settings, error) {
-	out := Settings{Program: s.GetProgram()}
+	out := Settings{Program: s.GetProgram(), CopyMappedFiles: s.GetCopyMappedFiles()}
 	if err := errors.Join(checkText("program", out.Program), checkList("adapters", len(s.GetAdapters()))); err != nil {
 		return Settings{}, err
 	}

@@ -20,6 +20,7 @@ type scripted struct {
 	infoError  error
 	info       *pb.Info
 	lease      func(ctx context.Context, req *pb.LeaseRequest) (*pb.Lease, error)
+	refresh    func(req *pb.RefreshRequest) *pb.RefreshResponse
 	descriptor func(side *fdpass.Conn, req *pb.DescriptorRequest) error
 	entries    func(send func(*pb.ArraysResponse) error) error
 	released   chan *pb.ReleaseRequest
@@ -35,7 +36,7 @@ func (s *scripted) dial(t *testing.T, opts wire.ClientOptions) *wiretest.Link {
 }
 
 func (s *scripted) Open(context.Context, *pb.OpenRequest) (*pb.OpenResponse, error) {
-	return &pb.OpenResponse{Info: &pb.Info{}, Capabilities: &pb.Capabilities{Wait: true}}, nil
+	return &pb.OpenResponse{Info: &pb.Info{}, Capabilities: &pb.Capabilities{Wait: true, Refresh: s.refresh != nil}}, nil
 }
 
 func (s *scripted) Info(context.Context, *pb.InfoRequest) (*pb.InfoResponse, error) {
@@ -48,6 +49,10 @@ func (s *scripted) Lease(ctx context.Context, req *pb.LeaseRequest) (*pb.LeaseRe
 		return nil, err
 	}
 	return &pb.LeaseResponse{Lease: lease}, nil
+}
+
+func (s *scripted) Refresh(_ context.Context, req *pb.RefreshRequest) (*pb.RefreshResponse, error) {
+	return s.refresh(req), nil
 }
 
 func (s *scripted) Descriptor(_ context.Context, req *pb.DescriptorRequest) (*pb.DescriptorResponse, error) {

@@ -174,7 +174,10 @@ func quirkToProto(q core.Quirk) (*pb.Quirk, error) {
 }
 
 func settingsToProto(s Settings) (*pb.Settings, error) {
-	out := &pb.Settings{Program: text(s.Program), Gpus: gpusToProto(s.GPUs), Handoff: handoffToProto(s.Handoff)}
+	out := &pb.Settings{
+		Program: text(s.Program), Gpus: gpusToProto(s.GPUs), Handoff: handoffToProto(s.Handoff),
+		CopyMappedFiles: s.CopyMappedFiles,
+	}
 	for _, a := range s.Adapters {
 		policy, err := enumToProto(copyPolicies(), a.Copy)
 		if err != nil {

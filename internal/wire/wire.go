@@ -41,6 +41,8 @@ type Settings struct {
 	Adapters []AdapterSettings
 	GPUs     []core.UUID // those whose memory the host can map
 	Handoff  handoff.Settings
+
+	CopyMappedFiles bool // arrays in mapped files that can shrink are copied
 }
 
 // AdapterSettings says how one framework's arrays are treated.

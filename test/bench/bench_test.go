@@ -40,7 +40,7 @@ func TestBriefRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkRows(t, r.Rows, out.String())
-	if len(r.Goals) != 18 {
+	if len(r.Goals) != 26+2*3 {
 		t.Errorf("%d goals", len(r.Goals))
 	}
 	for _, g := range r.Goals {
@@ -48,7 +48,7 @@ func TestBriefRun(t *testing.T) {
 			t.Errorf("a goal makes no sense: %+v", g)
 		}
 	}
-	if h := r.Hammer; h.Errors+h.Wrong != 0 || h.Views == 0 {
+	if h := r.Hammer; h.Errors+h.Wrong != 0 || h.Looks == 0 {
 		t.Errorf("at full rate: %+v", h)
 	}
 	if r.Machine.Frameworks["numpy"] == "" || r.Idle.For <= 0 || len(r.LeftOut) != 2 {
@@ -63,6 +63,14 @@ func TestBriefRun(t *testing.T) {
 			t.Errorf("a row of the shared heap makes no sense: %+v", row)
 		}
 	}
+	if len(r.Memory) != 3 {
+		t.Errorf("%d rows of memory", len(r.Memory))
+	}
+	for _, row := range r.Memory {
+		if row.On.Peak < row.On.Idle || row.Off.Peak < row.Off.Idle || row.On.Idle <= 0 || row.Off.Idle <= 0 {
+			t.Errorf("a row of memory makes no sense: %+v", row)
+		}
+	}
 }
 
 // checkRows holds that all that can be measured in one environment was.
@@ -70,13 +78,16 @@ func checkRows(t *testing.T, rows bench.Rows, printed string) {
 	t.Helper()
 	const sizes, ours, frameworks = 2, 3, 3
 	const (
-		views     = ours * frameworks * (sizes + 2) // two by several callers
-		offered   = frameworks*sizes + 2            // and two while Python is busy
+		refreshes = ours*frameworks*(sizes+2) + 1 + 1 // two by several callers; after silence, and on two CPUs
+		groups    = 2
+		newViews  = 2 * frameworks * sizes // published or not
+		busy      = 3
+		versions  = 1 + 2 + 2 + 4 // Latest, Next, and publications
 		exports   = frameworks * sizes
 		peers     = (2 + 2 + 1 + 1) * sizes
-		bareCalls = 3
+		bareCalls = 5
 	)
-	if want := views + offered + exports + peers + bareCalls; len(rows) != want {
+	if want := refreshes + groups + newViews + busy + versions + exports + peers + bareCalls; len(rows) != want {
 		t.Errorf("%d rows, want %d", len(rows), want)
 	}
 	for _, row := range rows {

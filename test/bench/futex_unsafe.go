@@ -11,15 +11,19 @@ import (
 
 // futexPair is two words in memory that two processes share: each side sleeps until the other writes its
 // word. The calls of the kernel are raw: this is what two threads need, without Go's scheduler.
-type futexPair struct{ mine, theirs *atomic.Uint32 }
+type futexPair struct {
+	mine, theirs *atomic.Uint32
+	stamp        *atomic.Int64 // when the side that is asked wrote its word
+}
 
 func newFutexPair(mem []byte, asked bool) futexPair {
 	const line = 64 // of the cache: the words do not share one
 	a, b := (*atomic.Uint32)(unsafe.Pointer(&mem[0])), (*atomic.Uint32)(unsafe.Pointer(&mem[line]))
+	stamp := (*atomic.Int64)(unsafe.Pointer(&mem[2*line]))
 	if asked {
-		return futexPair{b, a}
+		return futexPair{b, a, stamp}
 	}
-	return futexPair{a, b}
+	return futexPair{a, b, stamp}
 }
 
 // write sets this side's word, and wakes the other.

@@ -6,9 +6,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,16 +32,16 @@ const (
 type hammered struct {
 	For     time.Duration `json:"for_ns"`
 	Callers int           `json:"callers"`
-	Views   int64         `json:"views"`
+	Looks   int64         `json:"looks"`
 	Errors  int64         `json:"errors"`
-	Wrong   int64         `json:"wrong"` // views whose elements were not those that the program wrote
+	Wrong   int64         `json:"wrong"` // looks that showed other elements than those that the program wrote
 	First   string        `json:"first_mistake,omitempty"`
 	Host    holdings      `json:"host_growth"`
 	Program holdings      `json:"program_growth"`
 }
 
-// hammer lets callers take views of all frameworks' arrays as fast as they can, and of one that the program
-// replaces all the time. They compare all elements.
+// hammer lets callers look at all frameworks' arrays as fast as they can, and at some that the program replaces all
+// the time, one by one and in groups. They compare all elements.
 func hammer(ctx context.Context, p *bench.Program, opts options) (*hammered, error) {
 	info, err := p.Info(ctx)
 	if err != nil {
@@ -48,15 +51,22 @@ func hammer(ctx context.Context, p *bench.Program, opts options) (*hammered, err
 	if err != nil {
 		return nil, err
 	}
+	first, err := p.View(ctx, bench.Replaced()[0]) // it waits for it, which Latest does not
+	if err != nil {
+		return nil, err
+	}
+	if err := first.Close(); err != nil {
+		return nil, err
+	}
 	run := &hammering{}
 	begin := time.Now()
 	var callers sync.WaitGroup
-	for range hammerCallers {
-		sources, err := targets(p, opts.plan.Sizes[0])
+	for i := range hammerCallers {
+		targets, err := targets(p, opts.plan.Sizes[0], i%2 == 0)
 		if err != nil {
 			return nil, err
 		}
-		callers.Go(func() { run.call(ctx, sources) })
+		callers.Go(func() { run.call(ctx, targets) })
 	}
 	host, program, err := run.growth(ctx, info.PID, opts.hammer)
 	run.stop.Store(true)
@@ -66,7 +76,7 @@ func hammer(ctx context.Context, p *bench.Program, opts options) (*hammered, err
 		return nil, err
 	}
 	h := &hammered{
-		For: took, Callers: hammerCallers, Views: run.views.Load(), Errors: run.errors.Load(), Wrong: run.wrong.Load(),
+		For: took, Callers: hammerCallers, Looks: run.looks.Load(), Errors: run.errors.Load(), Wrong: run.wrong.Load(),
 		Host: host, Program: program,
 	}
 	if first := run.first.Load(); first != nil {
@@ -75,27 +85,101 @@ func hammer(ctx context.Context, p *bench.Program, opts options) (*hammered, err
 	return h, nil
 }
 
-// target is an array that a caller looks at, and how it knows what is in it.
+// target is what a caller looks at, and how it knows what is in it.
 type target struct {
-	source *hostplugin.Source
-	check  func(data []byte) error
+	name  string
+	look  func(ctx context.Context) error
+	check func() error
+	close func() error
 }
 
-func targets(p *bench.Program, size int) ([]target, error) {
+// targets are those of one caller, who waits for versions or never waits.
+func targets(p *bench.Program, size int, waits bool) ([]target, error) {
 	var all []target
-	add := func(name string, check func([]byte) error) error {
-		source, err := p.Source(name)
-		all = append(all, target{source, check})
-		return err
-	}
+	var errs []error
+	checks := map[string]func([]byte) error{}
 	for _, framework := range frameworks() {
 		for _, name := range []string{bench.Name(framework, size), bench.PublishedName(framework, size)} {
-			if err := add(name, isPattern(size)); err != nil {
-				return nil, err
-			}
+			checks[name] = isPattern(size)
 		}
 	}
-	return all, add(bench.Replaced, isNewer())
+	for _, name := range bench.Replaced() {
+		checks[name] = new(newer).check
+	}
+	names := slices.Sorted(maps.Keys(checks))
+	for _, name := range names {
+		source, err := p.Source(name)
+		errs = append(errs, err)
+		all = append(all, single(name, checks[name], func(ctx context.Context, v *core.View) (*core.View, error) {
+			v, _, err := source.Refresh(ctx, v)
+			return v, err
+		}))
+		if !strings.HasPrefix(name, bench.Replaced()[0]) {
+			continue
+		}
+		all = append(all, single(name+", Latest", new(newer).check, func(ctx context.Context, v *core.View) (*core.View, error) {
+			v, _, err := source.Latest(ctx, v)
+			return v, err
+		}))
+		if waits {
+			all = append(all, single(name+", Next", new(newer).check, func(ctx context.Context, v *core.View) (*core.View, error) {
+				return source.Next(ctx, v)
+			}))
+		}
+	}
+	group, err := p.Group(names...)
+	all = append(all, several("group", group, checks, func(ctx context.Context) error { _, err := group.Refresh(ctx); return err }))
+	errs = append(errs, err)
+	if waits {
+		pair, err := p.Group(bench.Replaced()...)
+		var both newer // one array after the other: they are alike only if no version comes between them
+		checks := map[string]func([]byte) error{}
+		for i, name := range bench.Replaced() {
+			checks[name] = both.check
+			if i > 0 {
+				checks[name] = both.same
+			}
+		}
+		all = append(all, several("group, Next", pair, checks, func(ctx context.Context) error { return pair.Next(ctx) }))
+		errs = append(errs, err)
+	}
+	return all, errors.Join(errs...)
+}
+
+// single looks at one name.
+func single(name string, check func([]byte) error, look func(context.Context, *core.View) (*core.View, error)) target {
+	var view *core.View
+	return target{
+		name:  name,
+		look:  func(ctx context.Context) (err error) { view, err = look(ctx, view); return err },
+		check: func() error { return wrong(view, check) },
+		close: func() error {
+			if view == nil {
+				return nil
+			}
+			return view.Close()
+		},
+	}
+}
+
+// several looks at a group of names.
+func several(name string, group *hostplugin.Group, checks map[string]func([]byte) error, look func(context.Context) error) target {
+	return target{name: name, look: look, check: func() error {
+		for name, view := range group.Views() {
+			if err := wrong(view, checks[name]); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		return nil
+	}, close: func() error { return group.Close() }}
+}
+
+func wrong(v *core.View, check func([]byte) error) error {
+	data, err := v.Bytes()
+	if err != nil {
+		return err
+	}
+	return check(data)
 }
 
 // isPattern holds what making.py has written.
@@ -113,67 +197,59 @@ func isPattern(size int) func([]byte) error {
 	}
 }
 
-// isNewer holds that all elements are alike, and not less than in the view before.
-func isNewer() func([]byte) error {
-	var last float32
-	return func(data []byte) error {
-		first := binary.LittleEndian.Uint32(data)
-		for i := 0; i < len(data); i += 4 {
-			if got := binary.LittleEndian.Uint32(data[i:]); got != first {
-				return fmt.Errorf("of %d elements the first is %#x, but the one at %d is %#x", len(data)/4, first, i/4, got)
-			}
-		}
-		now := math.Float32frombits(first)
-		if now < last {
-			return fmt.Errorf("array %v came after array %v", now, last)
-		}
-		last = now
-		return nil
+// newer knows the last of the numbers of which the program makes arrays that are all alike.
+type newer struct{ last float32 }
+
+// check holds that all elements are alike, and not less than those before.
+func (n *newer) check(data []byte) error {
+	last := n.last
+	n.last = math.Float32frombits(binary.LittleEndian.Uint32(data))
+	if n.last < last {
+		return fmt.Errorf("array %v came after array %v", n.last, last)
 	}
+	return n.same(data)
+}
+
+// same holds that all elements are the last number.
+func (n *newer) same(data []byte) error {
+	want := math.Float32bits(n.last)
+	for i := 0; i < len(data); i += 4 {
+		if got := binary.LittleEndian.Uint32(data[i:]); got != want {
+			return fmt.Errorf("the element at %d of %d is %v, expected %v", i/4, len(data)/4, math.Float32frombits(got), n.last)
+		}
+	}
+	return nil
 }
 
 // hammering is what the callers share.
 type hammering struct {
 	stop                 atomic.Bool
-	views, errors, wrong atomic.Int64
+	looks, errors, wrong atomic.Int64
 	first                atomic.Pointer[string]
 }
 
 func (h *hammering) call(ctx context.Context, targets []target) {
-	views := make([]*core.View, len(targets))
 	for i := 0; !h.stop.Load(); i++ {
-		t, v := targets[i%len(targets)], &views[i%len(targets)]
-		var err error
-		if *v, _, err = t.source.Refresh(ctx, *v); err != nil {
+		t := targets[i%len(targets)]
+		if err := t.look(ctx); err != nil {
 			h.mistake(&h.errors, t, err)
 			continue
 		}
-		h.views.Add(1)
-		if err := wrong(*v, t.check); err != nil {
+		h.looks.Add(1)
+		if err := t.check(); err != nil {
 			h.mistake(&h.wrong, t, err)
 		}
 	}
-	for i, v := range views {
-		if v == nil {
-			continue
-		}
-		if err := v.Close(); err != nil {
-			h.mistake(&h.errors, targets[i], err)
+	for _, t := range targets {
+		if err := t.close(); err != nil {
+			h.mistake(&h.errors, t, err)
 		}
 	}
-}
-
-func wrong(v *core.View, check func([]byte) error) error {
-	data, err := v.Bytes()
-	if err != nil {
-		return err
-	}
-	return check(data)
 }
 
 func (h *hammering) mistake(count *atomic.Int64, t target, err error) {
 	count.Add(1)
-	text := fmt.Sprintf("%s: %v", t.source.Name(), err)
+	text := fmt.Sprintf("%s: %v", t.name, err)
 	h.first.CompareAndSwap(nil, &text)
 }
 

@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"text/tabwriter"
 	"time"
 
@@ -44,11 +43,11 @@ func briefHeapSizes() []heapSize {
 
 // measureHeap lets each framework do steady work (arrays made, computed with, dropped) in two
 // interpreters that differ in the heap alone.
-func measureHeap(ctx context.Context, opts options, out io.Writer) ([]heapRow, error) {
+func measureHeap(ctx context.Context, opts options, lib string, out io.Writer) ([]heapRow, error) {
 	var rows []heapRow
 	for _, framework := range []string{"numpy", "torch", "jax"} {
 		fmt.Fprintf(out, "measuring %s with the shared heap and without\n", framework)
-		more, err := compareHeaps(ctx, opts, framework)
+		more, err := compareHeaps(ctx, opts, lib, framework)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", framework, err)
 		}
@@ -57,11 +56,7 @@ func measureHeap(ctx context.Context, opts options, out io.Writer) ([]heapRow, e
 	return rows, nil
 }
 
-func compareHeaps(ctx context.Context, opts options, framework string) (_ []heapRow, err error) {
-	lib := filepath.Join(opts.lib, "libndbridge-heap.so")
-	if _, err := os.Stat(lib); err != nil { // the loader would only warn, and nothing would be compared
-		return nil, err
-	}
+func compareHeaps(ctx context.Context, opts options, lib, framework string) (_ []heapRow, err error) {
 	var workers [2]*heapWorker // on, off
 	for i, preload := range []string{lib, ""} {
 		worker, err := startHeapWorker(ctx, opts.python, framework, preload)

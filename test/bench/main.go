@@ -25,10 +25,11 @@ type options struct {
 	json    string // file to write
 	program io.Writer
 
-	plan      bench.Plan
-	idle      time.Duration
-	hammer    time.Duration
-	heapSizes []heapSize
+	plan       bench.Plan
+	idle       time.Duration
+	hammer     time.Duration
+	heapSizes  []heapSize
+	heapMemory int // bytes of the arrays whose memory is measured
 }
 
 func main() {
@@ -51,7 +52,7 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	opts := options{
 		program: os.Stderr, plan: bench.Plan{Sizes: []int{4 * bench.KiB, bench.MiB, 64 * bench.MiB, bench.GiB}, Turn: 200},
-		idle: 10 * time.Second, heapSizes: fullHeapSizes(),
+		idle: 10 * time.Second, heapSizes: fullHeapSizes(), heapMemory: bench.GiB,
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&opts.python, "python", "python3", "interpreter with numpy, torch, jax and grpcio")
@@ -70,6 +71,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if *brief {
 		opts.plan = bench.Plan{Sizes: []int{4 * bench.KiB, bench.MiB}, Rounds: 2, Turn: 20}
 		opts.idle, opts.hammer, opts.heapSizes = 200*time.Millisecond, time.Second, briefHeapSizes()
+		opts.heapMemory = 32 * bench.MiB
 	}
 	if *noHeap {
 		opts.heapSizes = nil

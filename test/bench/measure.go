@@ -8,10 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
-	"time"
 
-	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/internal/bench"
 )
 
@@ -26,6 +25,8 @@ type lab struct {
 	report   *report
 	plan     bench.Plan
 	spinning *bench.Program // the one with the default of the hand-off
+	mailbox  bench.Caller   // of a bare mailbox with that default
+	cpus     *placement     // nil: there is one CPU
 
 	mu   sync.Mutex
 	ends []func() error // of all that was started
@@ -58,7 +59,14 @@ func measure(ctx context.Context, opts options, out io.Writer) (_ *report, err e
 		return nil, err
 	}
 	if len(opts.heapSizes) > 0 {
-		if l.report.Heap, err = measureHeap(ctx, opts, out); err != nil {
+		lib := filepath.Join(opts.lib, "libndbridge-heap.so")
+		if _, err := os.Stat(lib); err != nil { // the loader would only warn, and nothing would be compared
+			return nil, err
+		}
+		if l.report.Heap, err = measureHeap(ctx, opts, lib, out); err != nil {
+			return nil, err
+		}
+		if l.report.Memory, err = measureMemory(ctx, opts, lib, out); err != nil {
 			return nil, err
 		}
 	}
@@ -76,7 +84,7 @@ func (l *lab) atEnd(end func() error) {
 
 func (l *lab) close() error {
 	var errs []error
-	for _, end := range l.ends {
+	for _, end := range slices.Backward(l.ends) {
 		errs = append(errs, end())
 	}
 	l.ends = nil
@@ -94,7 +102,7 @@ func (l *lab) prepare(ctx context.Context) error {
 	}
 	l.say("starting all else")
 	starts := []func(context.Context) (add func() error, err error){
-		l.asleep, l.byGRPC, l.python, l.grpcBytes, l.flight, l.cuda,
+		l.asleep, l.patient, l.byGRPC, l.python, l.grpcBytes, l.flight, l.cuda,
 	}
 	adds, errs := make([]func() error, len(starts)), make([]error, len(starts))
 	var all sync.WaitGroup
@@ -111,148 +119,6 @@ func (l *lab) prepare(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// The ways without Python.
-const (
-	bareRing   = "bare ring"
-	bareAsleep = "bare ring, asleep"
-	bareFutex  = "bare futex"
-)
-
-func (l *lab) addLimits(ctx context.Context) error {
-	for _, way := range []struct{ name, mode string }{
-		{bareRing, handoffSpin.String()}, {bareAsleep, "0s"}, {bareFutex, viaFutex},
-	} {
-		caller, end, err := limit(ctx, way.mode)
-		if err != nil {
-			return fmt.Errorf("%s: %w", way.name, err)
-		}
-		l.atEnd(end)
-		l.plan.Add(bench.Key{Way: way.name}, l.plan.Turn, caller)
-	}
-	return nil
-}
-
-// Ours.
-const (
-	ours          = bench.Ours
-	oursAsleep    = "ndbridge, asleep"
-	oursGRPC      = "ndbridge, by gRPC"
-	published     = "ndbridge, published"
-	publishedBusy = "ndbridge, published, Python busy"
-	pulledBusy    = "ndbridge, Python busy"
-)
-
-// start starts a program of ours.
-func (l *lab) start(ctx context.Context, p hostplugin.Program) (*bench.Program, error) {
-	p.Python = l.opts.python
-	program, err := bench.Start(ctx, l.dir, p, bench.Arrays{Frameworks: frameworks(), Sizes: l.plan.Sizes},
-		hostplugin.WithLibDir(l.opts.lib), hostplugin.WithOutput(l.opts.program, l.opts.program))
-	if err == nil {
-		l.atEnd(program.Close)
-	}
-	return program, err
-}
-
-// first starts the program that spins, and measures what is measured of one program only.
-func (l *lab) first(ctx context.Context) (err error) {
-	l.say("starting a program")
-	if l.spinning, err = l.start(ctx, hostplugin.Program{HandoffSpin: new(handoffSpin)}); err != nil {
-		return err
-	}
-	info, err := l.spinning.Info(ctx)
-	if err != nil {
-		return err
-	}
-	versions := map[string]string{}
-	for _, f := range info.Frameworks {
-		versions[f.Name] = f.Version
-	}
-	l.report.Machine = bench.NewMachine(info.Interpreter, versions)
-	l.say("measuring what a session costs while nothing happens, for %v", l.opts.idle)
-	if l.report.Idle, err = measureIdle(ctx, l.spinning, l.opts); err != nil {
-		return err
-	}
-	if err := l.addPublished(l.spinning); err != nil {
-		return err
-	}
-	return l.addViews(l.spinning, ours, l.plan.Turn)
-}
-
-func (l *lab) asleep(ctx context.Context) (func() error, error) {
-	p, err := l.start(ctx, hostplugin.Program{HandoffSpin: new(time.Duration(0))})
-	return func() error { return l.addViews(p, oursAsleep, l.plan.Turn/2) }, err
-}
-
-func (l *lab) byGRPC(ctx context.Context) (func() error, error) {
-	p, err := l.start(ctx, hostplugin.Program{Handoff: new(false)})
-	return func() error { return l.addViews(p, oursGRPC, l.plan.Turn/10) }, err
-}
-
-// addViews has views of a program's arrays measured: of all sizes, and of one by several callers.
-func (l *lab) addViews(p *bench.Program, way string, calls int) error {
-	for _, framework := range frameworks() {
-		if err := l.plan.AddViews(p, way, framework, calls); err != nil {
-			return err
-		}
-		for _, n := range []int{2, 8} {
-			k := bench.Key{Way: way, Framework: framework, Bytes: l.plan.Shared(), Callers: n}
-			var callers []bench.Caller
-			for range n {
-				caller, err := p.Caller(bench.Name(framework, k.Bytes))
-				if err != nil {
-					return err
-				}
-				callers = append(callers, caller)
-			}
-			l.plan.Add(k, max(calls/n, 1), callers...)
-		}
-	}
-	return nil
-}
-
-// addPublished has published arrays measured, while the program waits and while it computes in Python, and
-// beside the latter an array that it has not published.
-func (l *lab) addPublished(p *bench.Program) error {
-	for _, framework := range frameworks() {
-		for _, size := range []int{l.plan.Sizes[0], l.plan.Sizes[len(l.plan.Sizes)-1]} {
-			caller, err := p.Caller(bench.PublishedName(framework, size))
-			if err != nil {
-				return err
-			}
-			l.plan.Add(bench.Key{Way: published, Framework: framework, Bytes: size}, l.plan.Turn, caller).Count = caller
-		}
-	}
-	const framework = "numpy"
-	size := l.plan.Shared()
-	for _, way := range []struct {
-		name, array string
-		calls       int
-	}{
-		{publishedBusy, bench.PublishedName(framework, size), l.plan.Turn / 4},
-		{pulledBusy, bench.Name(framework, size), max(l.plan.Turn/50, 2)},
-	} {
-		caller, err := p.Caller(way.array)
-		if err != nil {
-			return err
-		}
-		s := l.plan.Add(bench.Key{Way: way.name, Framework: framework, Bytes: size}, way.calls, caller)
-		s.Turn = whileBusy(p, s.Turn)
-	}
-	return nil
-}
-
-// whileBusy takes a turn while the program computes in pure Python.
-func whileBusy(p *bench.Program, turn bench.Turn) bench.Turn {
-	return func(ctx context.Context) ([]time.Duration, error) {
-		end, err := p.Busy("spin")
-		if err != nil {
-			return nil, err
-		}
-		took, err := turn(ctx)
-		return took, errors.Join(err, end())
-	}
 }
 
 func (l *lab) python(ctx context.Context) (func() error, error) {

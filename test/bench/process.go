@@ -18,25 +18,19 @@ type idleCost struct {
 	For     time.Duration `json:"for_ns"`
 }
 
-// measureIdle looks at how long this process and the program ran, while a session is open that was used
-// before.
-func measureIdle(ctx context.Context, p *bench.Program, opts options) (idleCost, error) {
-	caller, err := p.Caller(bench.Name("numpy", opts.plan.Sizes[0]))
-	if err != nil {
-		return idleCost{}, err
-	}
-	if err := caller.Do(ctx); err != nil {
-		return idleCost{}, err
-	}
-	info, err := p.Info(ctx)
-	if err != nil {
-		return idleCost{}, err
+// measureIdle looks at how long this process and a program ran, while nothing happens but that views stand: those
+// of the subjects, each of which takes a turn before.
+func measureIdle(ctx context.Context, pid int, subjects []*bench.Subject, length time.Duration) (_ idleCost, err error) {
+	for _, s := range subjects {
+		if _, err := s.Turn(ctx); err != nil {
+			return idleCost{}, err
+		}
 	}
 	// Until what was just asked is forgotten.
-	if err := pause(ctx, min(time.Second, opts.idle)); err != nil {
+	if err := pause(ctx, min(time.Second, length)); err != nil {
 		return idleCost{}, err
 	}
-	pids := [2]int{os.Getpid(), info.PID}
+	pids := [2]int{os.Getpid(), pid}
 	var ran [2]time.Duration
 	start := time.Now()
 	for i, pid := range pids {
@@ -44,7 +38,7 @@ func measureIdle(ctx context.Context, p *bench.Program, opts options) (idleCost,
 			return idleCost{}, err
 		}
 	}
-	if err := pause(ctx, opts.idle); err != nil {
+	if err := pause(ctx, length); err != nil {
 		return idleCost{}, err
 	}
 	for i, pid := range pids {

@@ -17,6 +17,7 @@ type report struct {
 	Idle    idleCost        `json:"idle"`
 	Hammer  *hammered       `json:"hammer"`
 	Heap    []heapRow       `json:"shared_heap"`
+	Memory  []memoryRow     `json:"shared_heap_memory"`
 }
 
 func (r *report) print(out io.Writer) error {
@@ -25,8 +26,9 @@ func (r *report) print(out io.Writer) error {
 	for _, name := range frameworks() {
 		fmt.Fprintf(out, ", %s %s", name, m.Frameworks[name])
 	}
-	fmt.Fprint(out, "\n\nTime from the request until there is an array. Copies that a way makes are part of its time.\n"+
-		"__dlpack__ and StridedMemoryView are in one process: no other gets the array.\n\n")
+	fmt.Fprint(out, "\n\nTime from the request until the last element of an array was read. Copies that a way makes are part of its time.\n"+
+		"ndbridge refreshes a view, where nothing else is said. __dlpack__ and StridedMemoryView are in one process: no\n"+
+		"other gets the array.\n\n")
 	if err := r.Rows.Print(out); err != nil {
 		return err
 	}
@@ -35,6 +37,7 @@ func (r *report) print(out io.Writer) error {
 	}
 	if len(r.Heap) > 0 {
 		printHeap(out, r.Heap)
+		printMemory(out, r.Memory)
 	}
 	fmt.Fprint(out, "\nThe goals, all of this run.\n\n")
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)

@@ -34,6 +34,20 @@ remote.serve()
 
 var churnNames = []string{"shared", "small", "mapped", "record"}
 
+// TestFreedMemoryGoesBack holds that memory which the heap keeps, since the program has asked for it again and
+// again, goes back to the system though the program does nothing more.
+func TestFreedMemoryGoesBack(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, "import numpy as np, remote\nremote.serve()\n", harness.Options{})
+	run.Remote.Exec(t, "live = np.ones(8 << 20)")
+	pid := run.PID(t)
+	before := harness.MemoryOf(t, pid).Resident
+	run.Remote.Exec(t, "for _ in range(4): np.ones(8 << 20)")
+	harness.Eventually(t, harness.StartBound, "the memory of dropped arrays goes back", func() bool {
+		return harness.MemoryOf(t, pid).Resident < before+16<<20
+	})
+}
+
 func count(t *testing.T, run *harness.Run) counts {
 	t.Helper()
 	runtime.GC()

@@ -238,3 +238,36 @@ remote.serve()
 		t.Errorf("the view holds %v after the file's name was removed", x)
 	}
 }
+
+// TestTruncatedFileOfACopy: with mapped_files = "copy" a program can take no memory away from a view.
+func TestTruncatedFileOfACopy(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, `
+import os, numpy as np, remote
+file = os.path.join(os.path.dirname(__file__), "mapped")
+a = np.memmap(file, "f8", "w+", shape=(1 << 14,))
+a[:] = 3
+b = np.full(1 << 14, 4.0)
+remote.serve()
+`, harness.Options{Configs: []func(*hostplugin.Config){
+		func(c *hostplugin.Config) { c.Programs[0].MappedFiles = hostplugin.MappedFilesCopy },
+	}})
+	view, shared := run.View(t, "a"), run.View(t, "b")
+	if view.Route() != core.RouteStaged || view.Reason() != core.ReasonMappedFile {
+		t.Fatalf("the view came as %v because of %v", view.Route(), view.Reason())
+	}
+	if shared.Route() != core.RouteSharedHeap {
+		t.Errorf("an array of the shared heap came as %v because of %v", shared.Route(), shared.Reason())
+	}
+	if err := os.Truncate(harness.Eval[string](t, run.Remote, "file"), 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range slice[float64](t, view) {
+		if x != 3 {
+			t.Fatalf("the view holds %v after the file was truncated", x)
+		}
+	}
+	if _, err := run.Session.View(t.Context(), "a", hostplugin.Writable()); !errors.Is(err, core.ErrPointer) {
+		t.Errorf("a view of what is not there any more: %v, want ErrPointer", err)
+	}
+}

@@ -163,7 +163,7 @@ func TestFaultsStayTheProgramsOwn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run := harness.Start(t, tt.script, harness.Options{})
-			if status, err := run.ExitStatus(t.Context()); status != tt.status {
+			if status, _, err := run.ExitStatus(t.Context()); status != tt.status {
 				t.Errorf("status %d (%v), want %d", status, err, tt.status)
 			}
 			if !run.Log.Contains(tt.stderr) || run.Log.Contains("goroutine") {

@@ -12,7 +12,7 @@ func TestStress(t *testing.T) {
 	program := stress(t)
 	for _, name := range []string{
 		"entries", "alignment", "overflow", "realloc", "errno", // the malloc family
-		"calloc", "sparse", "pins", "wild", "trim", "keep", "steady", "seals", // a block's life
+		"calloc", "sparse", "pins", "wild", "trim", "keep", "steady", "growth", "seals", // a block's life
 		"threads", "contention",
 		"fork", "fork-threads", "fork-pinned", "fork-granted", "fork-child", "fork-often", "fork-closed", "fork-warm", "exec",
 		"select", "closing", "replaced", "few-descriptors", // descriptors

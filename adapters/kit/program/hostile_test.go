@@ -109,23 +109,13 @@ func TestUnalignedTensor(t *testing.T) {
 	}
 }
 
-// A capsule belongs to whom took it first.
+// A capsule belongs to whom took it first. An unknown object is asked twice, so this one is found out at once.
 func TestCapsuleGivenTwice(t *testing.T) {
 	t.Parallel()
 	p := programtest.Start(t, fakes+hostile, programtest.Options{})
 	p.Finish(t)
-	v, err := p.View(t, "consumed", core.Request{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = p.View(t, "consumed", core.Request{})
-	wants(t, "the second time", err, core.ErrProtocol, `"used_dltensor_versioned"`)
-	if x, err := core.At[float64](v, 3); err != nil || x != 3 {
-		t.Errorf("the first consumer reads %v (%v)", x, err)
-	}
-	if err := v.Close(); err != nil {
-		t.Error(err)
-	}
+	_, err := p.View(t, "consumed", core.Request{})
+	wants(t, "a capsule that is given twice", err, core.ErrProtocol, `"used_dltensor_versioned"`)
 	settled(t, p, func(log map[string]fate) error {
 		if f := log["consumed"]; f.Deleted != 1 {
 			return fmt.Errorf("the tensor given twice: %+v", f)

@@ -28,40 +28,50 @@ func (p *Program) Lease(ctx context.Context, name string, req core.Request) (cor
 	if err != nil {
 		return core.Lease{}, failure.About("lease", "", "", err)
 	}
-	l, _, err := p.lease(ctx, "lease", path, req, nil)
+	l, _, err := p.lease(ctx, "lease", name, path, req, nil)
 	return l, err
 }
 
-// lease is [Program.grant] from any goroutine, which waits for a name that is not there yet.
-func (p *Program) lease(ctx context.Context, op string, path names.Path, req core.Request, before *standing) (core.Lease, bool, error) {
-	name := path.String()
+// lease is [Program.grant] from any goroutine, which waits for a name that is not there yet. Errors have op and name.
+func (p *Program) lease(
+	ctx context.Context, op, name string, path names.Path, req core.Request, before *standing,
+) (core.Lease, bool, error) {
 	ctx, cancel := patience(ctx)
 	defer cancel()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var missing *lookup.MissingError // what the last look at the program has found
 	for delay := firstPoll; ; delay = min(2*delay, lastPoll) {
 		ended, changed, endErr := p.state.Watch()
 		if endErr != nil {
 			return core.Lease{}, false, failure.About(op, name, "", endErr)
 		}
 		l, isNew, err := p.tryLease(ctx, path, req, before)
-		missing, isMissing := errors.AsType[*lookup.MissingError](err)
-		switch {
-		case !isMissing:
-			return l, isNew, failure.About(op, name, "", p.orEnd(err))
-		case ended || req.NoWait:
+		switch now, isMissing := errors.AsType[*lookup.MissingError](err); {
+		case isMissing && (ended || req.NoWait):
 			return core.Lease{}, false, failure.About(op, name, "", lookup.NotFound(err))
+		case isMissing:
+			missing = now
+		case err != nil && missing != nil && ctx.Err() != nil: // while the program was asked once more
+			return core.Lease{}, false, gaveUp(ctx, op, name, missing)
+		default:
+			return l, isNew, failure.About(op, name, "", p.orEnd(err))
 		}
 		timer.Reset(delay)
 		select {
 		case <-timer.C:
 		case <-changed:
 		case <-ctx.Done():
-			return core.Lease{}, false, &core.Error{
-				Op: op, Array: name, Kind: ctx.Err(),
-				Err: fmt.Errorf("waited for what is not there yet: %w", err), Remedy: missing.Remedy,
-			}
+			return core.Lease{}, false, gaveUp(ctx, op, name, missing)
 		}
+	}
+}
+
+// gaveUp is the error of a wait that the caller's patience has ended.
+func gaveUp(ctx context.Context, op, name string, missing *lookup.MissingError) error {
+	return &core.Error{
+		Op: op, Array: name, Kind: ctx.Err(),
+		Err: fmt.Errorf("waited for what is not there yet: %w", missing), Remedy: missing.Remedy,
 	}
 }
 

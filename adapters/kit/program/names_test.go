@@ -188,6 +188,29 @@ ctypes.PyDLL(None).sleep(2)  # with the GIL
 	late("holder['x']", "the interpreter was busy")
 }
 
+// TestDeadlineWhileBusy: that the program does not answer at the very end is no news to who has waited for
+// a name that was not there.
+func TestDeadlineWhileBusy(t *testing.T) {
+	t.Parallel()
+	p := programtest.Start(t, `
+import ctypes, threading
+asked = threading.Event()
+class Holder:
+    def __init__(self):
+        self.frame = 1
+    def __getattr__(self, name):
+        asked.set()
+        raise AttributeError(name)
+holder = Holder()
+asked.wait()
+ctypes.PyDLL(None).sleep(2)  # with the GIL
+`, programtest.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := p.Lease(ctx, "holder.fram", core.Request{})
+	wants(t, "holder.fram", err, context.DeadlineExceeded, "not there yet: holder, which is", `did you mean "frame"?`)
+}
+
 func TestEndings(t *testing.T) {
 	t.Parallel()
 	const arrays = "import numpy as np\nframe = np.arange(3.0)\nimport time\ntime.sleep(0.3)\n"

@@ -46,9 +46,8 @@ type Program struct {
 	frameworks []*framework // as the adapters were given; the slice does not change
 	generic    framework    // of objects that no adapter claims
 
-	mu       sync.Mutex // of what follows, and of the frameworks' fields
-	name     string
-	lastInfo []core.Framework
+	mu   sync.Mutex // of what follows, and of the frameworks' fields
+	name string
 }
 
 // framework is an adapter together with what is known of its framework in this program.
@@ -161,7 +160,7 @@ func (p *Program) describe() core.Info {
 		Interpreter: fmt.Sprintf("%s %s (%s)", implementation, p.interp.Version(), p.interp.Executable()),
 		PID:         os.Getpid(),
 		SharedHeap:  p.heapState,
-		Frameworks:  p.lastInfo,
+		Frameworks:  p.loaded(),
 		Leases:      p.published.Leases(p.leases.Len()),
 	}
 	for _, f := range p.frameworks {
@@ -173,26 +172,29 @@ func (p *Program) describe() core.Info {
 
 // refresh finds out which frameworks are loaded now.
 func (p *Program) refresh(g *py.GIL) error {
-	var loaded []core.Framework
 	for _, f := range p.frameworks {
-		env, ok, err := p.env(g, f)
-		if err != nil {
+		if _, _, err := p.env(g, f); err != nil {
 			return err
 		}
-		if !ok {
+	}
+	return nil
+}
+
+// loaded lists the frameworks that are known to be loaded.
+func (p *Program) loaded() []core.Framework {
+	var out []core.Framework
+	for _, f := range p.frameworks {
+		if f.version == "" {
 			continue
 		}
-		found := core.Framework{Name: f.name, Version: env.Version}
+		found := core.Framework{Name: f.name, Version: f.version}
 		for _, q := range f.adapter.Quirks() {
-			if env.InForce(q.ID) {
+			if f.inForce[q.ID] {
 				found.Quirks = append(found.Quirks, q)
 			}
 		}
-		loaded = append(loaded, found)
+		out = append(out, found)
 	}
-	slices.SortFunc(loaded, func(a, b core.Framework) int { return cmp.Compare(a.Name, b.Name) })
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lastInfo = loaded
-	return nil
+	slices.SortFunc(out, func(a, b core.Framework) int { return cmp.Compare(a.Name, b.Name) })
+	return out
 }

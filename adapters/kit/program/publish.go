@@ -41,15 +41,18 @@ func (p *Program) Publish(g *py.GIL, values ...Named) error {
 	next := make(map[string]*published.Publication, len(values))
 	for _, v := range values {
 		name, err := p.publishedName(v.Name)
-		if err == nil {
-			next[name], err = p.publication(g, name, v.Object)
+		if err != nil {
+			err = failure.About("publish", "", "", err) // it has the name, in quotes
+		} else if made, failed := p.publication(g, name, v.Object); failed != nil {
+			err = failure.About("publish", name, "", failed)
+		} else {
+			next[name] = made
 		}
 		if err != nil {
-			delete(next, name)
 			for _, made := range next {
 				p.endPublication(g, made)
 			}
-			return failure.About("publish", v.Name, "", err)
+			return err
 		}
 	}
 	p.put(g, next)

@@ -207,7 +207,7 @@ func (p *Program) Refresh(ctx context.Context, id core.LeaseID) (l core.Lease, c
 	if s == nil {
 		return l, false, &core.Error{Op: "refresh", Kind: core.ErrUnsupported, Err: errors.New("the lease does not stand")}
 	}
-	return p.lease(ctx, "refresh", s.path, s.req, s)
+	return p.lease(ctx, "refresh", s.path.String(), s.path, s.req, s)
 }
 
 // Leases implements handoff.Producer.

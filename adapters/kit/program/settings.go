@@ -17,6 +17,7 @@ func (p *Program) Configure(s kit.Settings) error {
 	}
 	p.name = s.Program
 	p.router.HostGPUs(s.GPUs)
+	p.router.CopyFiles(s.CopyMappedFiles)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -39,6 +40,7 @@ type Options struct {
 	GPUs     []core.UUID // those that the program knows the host to have
 	Spin     time.Duration
 	Gone     <-chan struct{} // closed when the program is gone
+	Log      *slog.Logger
 	// Stale is called once for each view that turns out not to be live any more, with its name and why.
 	Stale func(name string, why Staleness)
 }
@@ -108,6 +110,7 @@ type Lease struct {
 
 // New makes a client. It must be closed.
 func New(o Options) *Client {
+	o.Program = &hinting{o.Program, o.Log}
 	c := &Client{Options: o, leases: make(map[*Lease]struct{}), ids: make(map[core.LeaseID]struct{}), named: make(map[string]*Source)}
 	c.releases = newReleases(c.giveBack)
 	return c

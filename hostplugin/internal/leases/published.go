@@ -3,11 +3,9 @@ package leases
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/offers"
 )
 
@@ -245,10 +243,18 @@ func errNoTable() error {
 func (c *Client) Next(ctx context.Context, s *Source, v *core.View, req core.Request) (*core.View, error) {
 	cancel := context.CancelFunc(nil)
 	for {
+		before, publication := v, publicationOf(v)
 		next, changed, err := c.Latest(ctx, s, v, req)
-		if changed || err != nil && !errors.Is(err, core.ErrNotFound) {
+		if err != nil && !errors.Is(err, core.ErrNotFound) {
 			return next, err
 		}
+		// It may be the same version: of a lease that was granted while the table could not be read, nobody knows
+		// which publication it is of.
+		again := changed && before != nil && before.Version() == next.Version() && (publication == 0 || publication == publicationOf(next))
+		if changed && !again {
+			return next, nil
+		}
+		v = next
 		if cancel == nil {
 			ctx, cancel = c.whileThere(ctx)
 			defer cancel()
@@ -257,6 +263,17 @@ func (c *Client) Next(ctx context.Context, s *Source, v *core.View, req core.Req
 			return v, err
 		}
 	}
+}
+
+// publicationOf gives the number of the publication that a view is of, or 0 if that is not known.
+func publicationOf(v *core.View) uint64 {
+	if v == nil {
+		return 0
+	}
+	if l, ok := v.Lender().(*Lease); ok {
+		return l.publication
+	}
+	return 0
 }
 
 // whileThere gives a context that ends with the program, too.
@@ -287,9 +304,7 @@ func (c *Client) wait(ctx context.Context, s *Source, v *core.View) error {
 	}
 	publication := table.Publication(index)
 	if v != nil {
-		if l, ok := v.Lender().(*Lease); ok {
-			publication = l.publication
-		}
+		publication = publicationOf(v)
 	}
 	return ended(ctx, table.Wait(ctx, index, publication, c.Spin))
 }
@@ -302,204 +317,4 @@ func ended(ctx context.Context, err error) error {
 		return &core.Error{Kind: core.ErrUnavailable}
 	}
 	return &core.Error{Kind: err, Err: context.Cause(ctx)}
-}
-
-// RefreshAll is Refresh of several sources, with one question to the program for all that it has to be asked
-// about. views has one for each source, or nil, and is changed. After an error each view stands that was not
-// replaced; the number is that of the source concerned.
-func (c *Client) RefreshAll(ctx context.Context, sources []*Source, views []*core.View, req core.Request) (changed bool, failed int, err error) {
-	a := all{client: c, sources: sources, views: views, req: req}
-	return a.refresh(ctx)
-}
-
-// all is one look at several names.
-type all struct {
-	client  *Client
-	sources []*Source
-	views   []*core.View
-	req     core.Request
-
-	changed bool
-	fresh   []int // sources without a view
-	again   []int // sources whose leases are looked at again
-}
-
-func (a *all) refresh(ctx context.Context) (changed bool, failed int, err error) {
-	c := a.client
-	var ids []core.LeaseID
-	var reqs []core.Request
-	for i, v := range a.views {
-		if v == nil {
-			a.fresh = append(a.fresh, i)
-			continue
-		}
-		l, err := c.of(a.sources[i], v)
-		switch {
-		case err != nil:
-			return false, i, err
-		case l.fixed && c.current(l):
-		case l.id == 0:
-			a.fresh = append(a.fresh, i)
-		default:
-			a.again = append(a.again, i)
-			ids, reqs = append(ids, l.id), append(reqs, l.req)
-		}
-	}
-	if failed, err := a.lookAgain(ctx, ids, reqs); err != nil {
-		return a.changed, failed, err
-	}
-	failed, err = a.take(ctx)
-	return a.changed, failed, err
-}
-
-// lookAgain refreshes the views that stand on leases.
-func (a *all) lookAgain(ctx context.Context, ids []core.LeaseID, reqs []core.Request) (failed int, err error) {
-	if len(ids) == 0 {
-		return 0, nil
-	}
-	c, results, forks := a.client, make([]handoff.Look, len(ids)), a.client.forks()
-	if c.Handoff != nil {
-		if err := broken(c.Handoff.Refresh(ctx, ids, reqs, false, results)); err != nil && !errors.Is(err, handoff.ErrAsk) {
-			return a.again[0], err
-		}
-	}
-	for n, i := range a.again {
-		l, _ := a.views[i].Lender().(*Lease) // it is one
-		next, changed, e := c.apply(ctx, a.views[i], l, &results[n], forks)
-		a.views[i], a.changed = next, a.changed || changed
-		if e != nil && err == nil {
-			failed, err = i, e
-		}
-	}
-	return failed, err
-}
-
-// take takes views that were not there, or are of offers that are no longer current.
-func (a *all) take(ctx context.Context) (failed int, err error) {
-	c := a.client
-	left := a.fresh[:0]
-	for _, i := range a.fresh {
-		v, err := c.takeOffer(ctx, a.sources[i], a.request(i))
-		if err != nil {
-			return i, err
-		}
-		if v == nil {
-			left = append(left, i)
-			continue
-		}
-		if err := a.put(i, v); err != nil {
-			return i, err
-		}
-	}
-	names, results, forks := make([]string, 0, len(left)), make([]handoff.Look, len(left)), c.forks()
-	for _, i := range left {
-		names = append(names, a.sources[i].Name)
-	}
-	if len(left) > 0 {
-		if err := c.askAll(ctx, names, a.req, results); err != nil && !errors.Is(err, handoff.ErrAsk) {
-			return left[0], err
-		}
-	}
-	for n, i := range left {
-		var v *core.View
-		var e error
-		if results[n].Status == handoff.Changed {
-			v, e = c.open(ctx, a.sources[i], a.req, results[n].Lease, forks)
-		} else if err == nil {
-			v, e = c.ask(ctx, a.sources[i], a.req)
-		}
-		if e == nil && v != nil {
-			e = a.put(i, v)
-		}
-		if e != nil && err == nil {
-			failed, err = i, e
-		}
-	}
-	return failed, err
-}
-
-// request is what the view of a source is, or was, asked for.
-func (a *all) request(i int) core.Request {
-	if v := a.views[i]; v != nil {
-		if l, ok := v.Lender().(*Lease); ok {
-			return l.req
-		}
-	}
-	return a.req
-}
-
-// put gives a source another view.
-func (a *all) put(i int, v *core.View) error {
-	before := a.views[i]
-	a.views[i], a.changed = v, true
-	if before == nil {
-		return nil
-	}
-	return before.Close()
-}
-
-// NextAll waits for a version newer than that of the view of any source, or for any version where there is no
-// view, and then for views of all sources that are of one moment: so that what the program has published at
-// once comes at once.
-func (c *Client) NextAll(ctx context.Context, sources []*Source, views []*core.View, req core.Request) (failed int, err error) {
-	ctx, cancel := c.whileThere(ctx)
-	defer cancel()
-	for changed := false; ; {
-		table := c.use()
-		if table == nil {
-			return 0, errNoTable()
-		}
-		sequence, behind, complete := c.behind(table, sources, views)
-		if complete && len(behind) == 0 && changed {
-			c.Handoff.Unuse()
-			return 0, nil
-		}
-		if !complete || len(behind) == 0 {
-			err := ended(ctx, table.WaitAny(ctx, sequence, c.Spin))
-			c.Handoff.Unuse()
-			if err != nil {
-				return 0, err
-			}
-			continue
-		}
-		c.Handoff.Unuse()
-		for _, i := range behind {
-			v, isNew, err := c.Latest(ctx, sources[i], views[i], req)
-			if errors.Is(err, core.ErrNotFound) {
-				break // unpublished meanwhile
-			}
-			if err != nil {
-				return i, err
-			}
-			views[i], changed = v, changed || isNew
-		}
-	}
-}
-
-// behind gives the sources whose views are not of the newest version, as it was at one moment. complete is
-// false if not all are published.
-func (c *Client) behind(table *offers.Reader, sources []*Source, views []*core.View) (sequence uint64, behind []int, complete bool) {
-	sequence = table.Sequence()
-	indexes := make([]int, len(sources))
-	for i, s := range sources {
-		var ok bool
-		if indexes[i], ok = entry(table, s); !ok {
-			return sequence, nil, false
-		}
-	}
-	entries := make([]offers.Entry, len(sources))
-	sequence, ok := table.Read(entries, indexes...)
-	for i := range entries {
-		if entries[i].Publication == 0 {
-			ok = false
-		}
-		l := (*Lease)(nil)
-		if views[i] != nil {
-			l, _ = views[i].Lender().(*Lease)
-		}
-		if l == nil || l.publication != entries[i].Publication {
-			behind = append(behind, i)
-		}
-	}
-	return sequence, slices.Clip(behind), ok
 }

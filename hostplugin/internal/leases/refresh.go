@@ -12,6 +12,11 @@ import (
 // of gives the lease that a view stands on, if it is open and one of this client's for the source.
 func (c *Client) of(s *Source, v *core.View) (*Lease, error) {
 	l, ok := v.Lender().(*Lease)
+	if !ok && v.Name() == s.Name {
+		if closed := v.Use(func(core.Memory, int) error { return nil }); closed != nil {
+			return nil, closed
+		}
+	}
 	if !ok || l.client != c || l.source.Name != s.Name {
 		return nil, &core.Error{
 			Kind: core.ErrConfig, Err: fmt.Errorf("a view of %q, which is not this source's", v.Name()),

@@ -30,6 +30,7 @@ type Describer interface {
 // Cache holds the mappings of one producer's segments. All methods are safe for concurrent use.
 type Cache struct {
 	producer Describer
+	strict   bool // only memory that cannot shrink is mapped
 	mappings *reuse.Cache[key, *Memory]
 }
 
@@ -45,13 +46,13 @@ type Memory struct {
 	entry *reuse.Entry[key, *Memory]
 }
 
-// New makes a cache. It must be closed.
-func New(producer Describer) *Cache {
+// New makes a cache, which maps only memory that cannot shrink if it is strict. It must be closed.
+func New(producer Describer, strict bool) *Cache {
 	limits := reuse.Limits{Time: idleTime, Count: idleCount, Bytes: idleBytes}
 	if os.Getenv("NDBRIDGE_GUARD") == "1" { // memory must become inaccessible with the last view of it
 		limits.Time = 0
 	}
-	return &Cache{producer: producer, mappings: reuse.New[key, *Memory](limits)}
+	return &Cache{producer: producer, strict: strict, mappings: reuse.New[key, *Memory](limits)}
 }
 
 // Close unmaps what no view uses. The rest is unmapped with its last view. It is idempotent.
@@ -59,7 +60,8 @@ func (c *Cache) Close() error { return c.mappings.Close() }
 
 // Map gives the memory of a segment that a standing lease names. Its Close gives it back, and must be
 // called once by each who got it. What the producer said about the segment is checked: an error that
-// wraps core.ErrProtocol or core.ErrPointer says that it lied.
+// wraps core.ErrProtocol or core.ErrPointer says that it lied. One that wraps core.ErrNotShared says that
+// the cache is strict, and the memory could shrink.
 func (c *Cache) Map(ctx context.Context, s core.Segment, writable bool) (*Memory, error) {
 	return c.mappings.Use(ctx, key{s.ID, writable}, s.Size, func(e *reuse.Entry[key, *Memory]) (*Memory, error) {
 		mapping, err := c.open(ctx, s, writable)
@@ -71,6 +73,13 @@ func (c *Cache) Map(ctx context.Context, s core.Segment, writable bool) (*Memory
 }
 
 func (c *Cache) open(ctx context.Context, s core.Segment, writable bool) (*shm.Mapping, error) {
+	if c.strict && !s.Sealed {
+		return nil, &core.Error{
+			Op: "map", Kind: core.ErrNotShared, Reason: core.ReasonMappedFile,
+			Err:    fmt.Errorf("segment %d could shrink", s.ID),
+			Remedy: `set mapped_files = "share" if the plugin cannot copy`,
+		}
+	}
 	file, err := c.producer.Descriptor(ctx, s.ID, writable)
 	if err != nil {
 		return nil, err

@@ -100,7 +100,7 @@ func closed(t *testing.T, closers ...interface{ Close() error }) {
 func TestOneMappingForAll(t *testing.T) {
 	t.Parallel()
 	d := newDescriber(t, 1<<16)
-	c := New(d)
+	c := New(d, false)
 	a := mapped(t, c, segment(1, 1<<16), false)
 	b := mapped(t, c, segment(1, 4096), false) // a smaller part of it, as an earlier lease would have said
 	w := mapped(t, c, segment(1, 1<<16), true)
@@ -134,7 +134,7 @@ func TestOneMappingForAll(t *testing.T) {
 // with its users.
 func TestSegmentGrows(t *testing.T) {
 	t.Parallel()
-	c := New(newDescriber(t, 1<<16))
+	c := New(newDescriber(t, 1<<16), false)
 	small := mapped(t, c, segment(1, 4096), false)
 	large := mapped(t, c, segment(1, 1<<16), false)
 	if small == large || small.Size() != 4096 || large.Size() != 1<<16 {
@@ -154,7 +154,7 @@ func TestSegmentGrows(t *testing.T) {
 
 func TestUseOutlivesCache(t *testing.T) {
 	t.Parallel()
-	c := New(newDescriber(t, 4096))
+	c := New(newDescriber(t, 4096), false)
 	m := mapped(t, c, segment(1, 4096), false)
 	closed(t, c)
 	if m.Bytes() == nil {
@@ -169,7 +169,7 @@ func TestUseOutlivesCache(t *testing.T) {
 func TestIdleExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := New(newDescriber(t, 4096))
+		c := New(newDescriber(t, 4096), false)
 		a, b := mapped(t, c, segment(1, 4096), false), mapped(t, c, segment(2, 4096), false)
 		closed(t, a)
 		time.Sleep(3 * time.Second)
@@ -201,7 +201,7 @@ func TestIdleExpires(t *testing.T) {
 
 func TestIdleLimits(t *testing.T) {
 	t.Parallel()
-	c := New(newDescriber(t, 2<<30)) // sparse: no page is touched
+	c := New(newDescriber(t, 2<<30), false) // sparse: no page is touched
 	var first, last *Memory
 	for id := range core.SegmentID(idleCount + 1) {
 		last = mapped(t, c, segment(id, 4096), false)
@@ -228,7 +228,7 @@ func TestIdleLimits(t *testing.T) {
 
 func TestGuardKeepsNothing(t *testing.T) {
 	t.Setenv("NDBRIDGE_GUARD", "1")
-	c := New(newDescriber(t, 4096))
+	c := New(newDescriber(t, 4096), false)
 	m := mapped(t, c, segment(1, 4096), false)
 	closed(t, m)
 	if m.Bytes() != nil {
@@ -244,7 +244,7 @@ func TestConcurrentMaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDescriber(t, 4096)
 		d.block = make(chan struct{})
-		c := New(d)
+		c := New(d, false)
 		impatient, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -312,7 +312,7 @@ func TestErrors(t *testing.T) {
 		"huge":         {&describer{file: sealed}, segment(1, 1<<62), core.ErrPointer, "segment 1: "},
 		"no size":      {&describer{file: sealed}, segment(1, 0), core.ErrPointer, "segment 1: "},
 	} {
-		c := New(test.d)
+		c := New(test.d, false)
 		m, err := c.Map(t.Context(), test.s, false)
 		if m != nil || !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.text) {
 			t.Errorf("%s: Map = %v, %v", name, m, err)
@@ -322,7 +322,7 @@ func TestErrors(t *testing.T) {
 		}
 		closed(t, c)
 	}
-	c := New(&describer{file: plain})
+	c := New(&describer{file: plain}, false)
 	closed(t, mapped(t, c, core.Segment{ID: 1, Size: 4096}, false), c) // a file that does not claim to be sealed
 }
 
@@ -338,7 +338,7 @@ func TestTruncatedFileFaults(t *testing.T) {
 	if err := f.Truncate(8192); err != nil {
 		t.Fatal(err)
 	}
-	c := New(&describer{file: f})
+	c := New(&describer{file: f}, false)
 	m := mapped(t, c, core.Segment{ID: 1, Size: 8192}, false)
 	if err := f.Truncate(4096); err != nil {
 		t.Fatal(err)
@@ -367,7 +367,7 @@ func BenchmarkMapAgain(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer f.Close()
-	c := New(&describer{file: f})
+	c := New(&describer{file: f}, false)
 	b.ReportAllocs()
 	for b.Loop() {
 		m, err := c.Map(b.Context(), segment(1, 4096), false)

@@ -9,6 +9,7 @@ program "types" {
   shared_heap           = "yes"
   shared_heap_threshold = "64 kilobytes"
   shared_heap_libraries = { a = "b" }
+  mapped_files          = true
   handoff               = "no"
   handoff_spin          = 50
   handoff_lanes         = "8"
@@ -21,6 +22,7 @@ program "elements" {
   env                   = { A = { B = "c" }, "C=D" = "1", NDBRIDGE_GUARD = "1", PLUGIN_MIN_PORT = 5 }
   shared_heap_threshold = 4.5
   shared_heap_libraries = ["ok", "", "a,b"]
+  mapped_files          = "coppy"
   handoff_spin          = "-1us"
   handoff_lanes         = 2.5
   start_timeout         = "-1s"

@@ -11,7 +11,7 @@ LARGE = 256 << 20  # bytes; what is as large does not stay in memory for long wh
 def numpy_array(n, written):
     import numpy as np
 
-    return np.resize(np.arange(PERIOD, dtype="f4"), n) if written else np.empty(n, dtype="f4")
+    return np.resize(np.arange(PERIOD, dtype="f4"), n).copy() if written else np.empty(n, dtype="f4")
 
 
 def torch_array(n, written):
@@ -39,6 +39,31 @@ def make(framework, size):
 def reserve(framework, size):
     """An array as make gives it, but if it is large its memory is not used where that can be avoided."""
     return MAKERS[framework](size // 4, size < LARGE)
+
+
+WIDTH = 256  # of the layers of a model: weights take 256 KiB, biases 1 KiB
+
+
+def parameters(n):
+    """The first n weights and biases of layers, by name."""
+    sizes = {"weight": WIDTH * WIDTH, "bias": WIDTH}
+    names = [(f"layers.{i // 2}.{kind}", sizes[kind]) for i, kind in enumerate(("weight", "bias") * (n // 2))]
+    return {name: numpy_array(size, True) for name, size in names}
+
+
+def model(n):
+    """A module of PyTorch's with n parameters."""
+    import torch
+
+    def layer():
+        linear = torch.nn.Linear(WIDTH, WIDTH)
+        for parameter in linear.parameters():
+            parameter.data = torch_array(parameter.numel(), True).reshape(parameter.shape)
+        return linear
+
+    model = torch.nn.Module()
+    model.layers = torch.nn.ModuleList(layer() for _ in range(n // 2))
+    return model
 
 
 def survey():

@@ -16,6 +16,9 @@ _Atomic int64_t total_live, total_warm;
 /* Arenas add what they counted to the totals in lumps, since the totals are shared by all threads. */
 #define LUMP ((int64_t)MIB)
 
+/* ms; older than any block can be. */
+#define AGES ((uint32_t)1 << 30)
+
 static struct arena *arena_of_thread(void) {
 	static _Atomic uint32_t threads;
 	static _Thread_local struct arena *mine;
@@ -57,22 +60,37 @@ void arena_remove(struct arena *a, uint32_t index) {
 	count(&a->warm, &total_warm, -(int64_t)b->hot);
 }
 
-static void insert(struct arena *a, uint32_t index, uint32_t now) {
+static int32_t age(uint32_t index, uint32_t now) {
+	return (int32_t)(now - atomic_load_explicit(&blocks[index].released, memory_order_relaxed));
+}
+
+/* Puts a block into the list by age, at one of its ends. */
+static void insert_by_age(struct arena *a, uint32_t index, uint32_t released) {
+	struct block *b = &blocks[index];
+	uint32_t oldest = atomic_load_explicit(&a->oldest, memory_order_relaxed);
+	bool last = oldest && age(oldest, released) < 0;
+	b->newer = last ? oldest : 0;
+	b->older = last ? 0 : a->newest;
+	if (b->newer)
+		blocks[b->newer].older = index;
+	else
+		a->newest = index;
+	if (b->older)
+		blocks[b->older].newer = index;
+	else
+		atomic_store_explicit(&a->oldest, index, memory_order_relaxed);
+	atomic_store_explicit(&b->released, released, memory_order_relaxed);
+}
+
+static void insert(struct arena *a, uint32_t index, uint32_t released) {
 	struct block *b = &blocks[index];
 	b->above = 0;
 	b->below = atomic_load_explicit(&a->top[b->class], memory_order_relaxed);
 	if (b->below)
 		blocks[b->below].above = index;
 	atomic_store_explicit(&a->top[b->class], index, memory_order_relaxed);
-	b->newer = 0;
-	b->older = a->newest;
-	if (b->older)
-		blocks[b->older].newer = index;
-	else
-		atomic_store_explicit(&a->oldest, index, memory_order_relaxed);
-	a->newest = index;
+	insert_by_age(a, index, released);
 	b->arena = (uint8_t)(a - arenas);
-	atomic_store_explicit(&b->released, now, memory_order_relaxed);
 	count(&a->warm, &total_warm, (int64_t)b->hot);
 }
 
@@ -110,15 +128,17 @@ void arena_count_fresh(size_t size) {
 	unlock(&a->lock);
 }
 
-bool arena_give(uint32_t index, uint32_t now) {
+bool arena_give(uint32_t index) {
 	struct block *b = &blocks[index];
 	struct arena *a = arena_of_thread();
+	/* What is too large to be kept must not drive others out: it is the next to go. */
+	uint32_t released = (int64_t)b->hot > trim_keep() ? now_ms() - AGES : now_ms();
 	lock(&a->lock);
 	count(&a->live, &total_live, -(int64_t)atomic_load_explicit(&b->size, memory_order_relaxed));
 	a->given++;
 	bool frozen = b->frozen; /* a fork holds this lock while it sets it */
 	if (!frozen) {
-		insert(a, index, now);
+		insert(a, index, released);
 		atomic_store_explicit(&b->state, BLOCK_WARM, memory_order_relaxed);
 	}
 	unlock(&a->lock);
@@ -134,10 +154,6 @@ void arena_resize(struct block *b, size_t size) {
 	if (end > b->hot)
 		b->hot = end;
 	unlock(&a->lock);
-}
-
-static int32_t age(uint32_t index, uint32_t now) {
-	return (int32_t)(now - atomic_load_explicit(&blocks[index].released, memory_order_relaxed));
 }
 
 uint32_t arena_take_oldest(uint32_t now, uint32_t idle_ms) {

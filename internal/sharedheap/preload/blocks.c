@@ -75,8 +75,10 @@ void *block_take(size_t size, size_t align, bool zero, size_t reserve) {
 	int saved = errno;
 	uint64_t dirty = 0;
 	uint32_t index = arena_take(class, size, align, &dirty);
-	if (!index)
+	if (!index) {
+		trim_for(size);
 		index = supply_take(class, size, align, &dirty);
+	}
 	void *p = NULL;
 	if (index) {
 		const struct block *b = &blocks[index];
@@ -112,13 +114,10 @@ void block_give(void *p) {
 
 void block_release(uint32_t index) {
 	int saved = errno;
-	uint32_t now = now_ms();
-	if (arena_give(index, now)) {
-		trim_excess(now);
-		trim_idle(now);
-	} else {
+	if (arena_give(index))
+		trim_excess();
+	else
 		supply_release_frozen(index);
-	}
 	errno = saved;
 }
 
@@ -129,14 +128,22 @@ size_t block_usable(const void *p) {
 	return atomic_load_explicit(&b->size, memory_order_relaxed);
 }
 
-bool block_resize(void *p, size_t size) {
-	struct block *b = &blocks[owner_of(p)];
-	size_t room = b->base + class_size(b->class) - b->user;
-	/* What shrinks to a small part moves, so that the rest of the pages can go. */
-	if (size > room || size < room / 8 || size < heap_threshold_configured)
-		return false;
+void *block_resize(void *p, size_t size) {
+	uint32_t index = owner_of(p);
+	struct block *b = &blocks[index];
+	size_t room = b->base + class_size(b->class) - b->user, old = atomic_load_explicit(&b->size, memory_order_relaxed);
+	/* What shrinks to a small part moves: its addresses are of more use to others. */
+	if (size < room / 8 || size < heap_threshold_configured)
+		return NULL;
+	if (size > old && size - old >= OWN_FILE_MIN && !affordable(size - old))
+		return NULL;
+	/* A block that grew once will grow again: room costs addresses only. */
+	if (size > room && !supply_grow(index, 2 * size) && !supply_grow(index, size))
+		return NULL;
+	if (size < old)
+		supply_shrink(index, size);
 	arena_resize(b, size);
-	return true;
+	return (void *)b->user;
 }
 
 uint32_t block_find(const void *p) {

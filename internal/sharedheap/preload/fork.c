@@ -137,7 +137,9 @@ static bool in_use(void) { return atomic_load(&range.size) != 0; }
 
 void fork_prepare(void) {
 	int saved = errno;
+	atomic_store(&trim_hurry, true);
 	lock(&trim_lock);
+	atomic_store(&trim_hurry, false);
 	for (unsigned i = 0; i < ARENAS; i++)
 		lock(&arenas[i].lock);
 	lock(&supply_lock);

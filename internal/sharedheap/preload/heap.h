@@ -68,15 +68,11 @@
 /* Blocks from here on get a file of their own, and the kernel is asked whether it would grant their memory. */
 #define OWN_FILE_MIN MIB
 
-/* Warm memory up to this much is kept, or as much as is live, whichever is more. */
-#ifndef HEAP_KEEP
-#define HEAP_KEEP (256 * MIB)
-#endif
-
-/* Warm blocks that nobody took for so long are given back. */
-#ifndef HEAP_IDLE_MS
-#define HEAP_IDLE_MS 5000
-#endif
+/* So much warm memory is kept in any case: small blocks come and go there. */
+#define KEEP_MIN (8 * (int64_t)MIB)
+/* The same while somebody sees to it that nothing stays for long, and what may be kept then though less is live. */
+#define KEEP_MIN_TENDED (32 * (int64_t)MIB)
+#define KEEP_TENDED (256 * (int64_t)MIB)
 
 /* The largest files that many blocks share: where descriptors abound, and where they are scarce. */
 #define POOL_SIZE (256 * MIB)
@@ -219,6 +215,8 @@ extern uint32_t segment_count;
 
 /* Makes a file of that size, whole granules, and maps it; 0 if it cannot be had now. */
 uint32_t segment_open(uint64_t size, bool pool);
+/* Moves a file and its mapping to where there are addresses for that size. False: nothing has changed. */
+bool segment_grow(struct segment *s, uint64_t size);
 /* Closes the file and gives the addresses back; nothing may be mapped there any more. */
 void segment_forget(uint32_t index);
 /* Closes the file. Wants no lock if nobody else can know the segment. */
@@ -293,8 +291,8 @@ void *block_take(size_t size, size_t align, bool zero, size_t reserve);
 void block_give(void *p);
 /* The size that was asked for. Aborts if p is not a live block. */
 size_t block_usable(const void *p);
-/* Changes the size of a live block in place, if that fits. */
-bool block_resize(void *p, size_t size);
+/* Changes the size of a live block without a copy, and answers with where it is then; NULL: that cannot be. */
+void *block_resize(void *p, size_t size);
 /* The block that p points into, or 0; only a pin makes the answer last. */
 uint32_t block_find(const void *p);
 /* Makes a free block the program's, under the lock that guards it. Answers with its old hot. */
@@ -321,7 +319,7 @@ uint32_t arena_take(unsigned class, size_t size, size_t align, uint64_t *dirty);
 /* Counts a block that is not from an arena. */
 void arena_count_fresh(size_t size);
 /* Makes a RELEASING block warm. False: a fork froze it, so it cannot be. */
-bool arena_give(uint32_t index, uint32_t now);
+bool arena_give(uint32_t index);
 /* Changes the size of a live block. */
 void arena_resize(struct block *b, size_t size);
 /* Takes the block that is warm for longest out, DROPPING, if that is idle_ms or more; else 0. */
@@ -336,11 +334,17 @@ uint32_t now_ms(void);
 /* trim.c */
 
 extern struct lock trim_lock;
+/* A fork waits for trim_lock: whoever has it ends soon. */
+extern _Atomic bool trim_hurry;
 extern _Atomic uint64_t dropped_count;
-/* Gives warm blocks back until no more are kept than should be. */
-void trim_excess(uint32_t now);
-/* Now and then: gives back what has been idle for long, a little at a time. */
-void trim_idle(uint32_t now);
+/* How many bytes of warm blocks are kept. */
+int64_t trim_keep(void);
+/* Gives the rest back. */
+void trim_excess(void);
+/* Makes room for a fresh block: the heap grows only with what the program holds. */
+void trim_for(size_t size);
+/* Notes that a fresh block was made, which may show that one like it went back too early. Wants supply_lock. */
+void trim_made(unsigned class, size_t size);
 
 /* supply.c */
 
@@ -348,6 +352,10 @@ extern struct lock supply_lock;
 extern uint64_t refused_count;
 /* Makes a new live block of the class, or answers 0. dirty as above. */
 uint32_t supply_take(unsigned class, size_t size, size_t align, uint64_t *dirty);
+/* Moves a live block with its file to where there is room for that size. False: nothing has changed. */
+bool supply_grow(uint32_t index, size_t size);
+/* Gives the pages behind the new end of a live block back. */
+void supply_shrink(uint32_t index, size_t size);
 /* Takes a DROPPING block back that has no pages any more, or is unmapped. Wants supply_lock. */
 void supply_return(uint32_t index);
 /* Ends the life of a RELEASING block of a frozen segment. */

@@ -81,9 +81,8 @@ static void *resize(void *p, size_t size, const void *caller) {
 		return NULL;
 	}
 	size_t old = block_usable(p);
-	if (block_resize(p, size))
-		return p;
-	return move(p, old, size);
+	void *resized = block_resize(p, size);
+	return resized ? resized : move(p, old, size);
 }
 
 EXPORTED void *realloc(void *p, size_t size) { return resize(p, size, CALLER); }

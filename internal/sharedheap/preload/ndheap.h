@@ -24,7 +24,7 @@ struct ndheap_block {
 	int32_t fd;            /* this process' descriptor of the file, lent while the block is pinned; -1: none */
 	uint32_t flags;        /* NDHEAP_SHAREABLE, NDHEAP_FROZEN */
 	uint64_t segment;      /* id of the file, never used again in this process; 0: none */
-	uint64_t segment_size; /* bytes of the file; it can neither shrink nor grow (sealed) */
+	uint64_t segment_size; /* bytes of the file; it never shrinks (sealed) */
 	uint64_t offset;       /* of the pointer, in the file */
 	uint64_t available;    /* bytes from the pointer to the end of what the program allocated */
 };
@@ -83,9 +83,9 @@ int ndheap_grant(const void *p);
 int ndheap_unpin(const void *p);
 
 /*
- * Gives the pages of blocks back to the system that have been free for at least idle_ms. The heap
- * does so by itself as the program allocates and frees; call it now and then so that a program that
- * does nothing more returns its memory, too. Answers with the bytes that it gave back.
+ * Gives the pages of blocks back to the system that have been free for at least idle_ms. The heap has no
+ * thread that does so by itself: call it every second or so. It ends early if a fork waits for it. Answers
+ * with the bytes that it gave back.
  */
 uint64_t ndheap_trim(uint32_t idle_ms);
 

@@ -1,4 +1,4 @@
-/* Files: memfds that can neither shrink nor grow, mapped where the blocks lie. */
+/* Files: memfds that cannot shrink, mapped where the blocks lie. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -69,8 +69,7 @@ uint32_t segment_open(uint64_t size, bool pool) {
 		goto no_file;
 	s->inode = atomic_load(&descriptor_held[s->fd]);
 	/* Sealed from birth: whoever maps it can never be hit by SIGBUS. */
-	if (!set_size(s->fd, size) || fcntl(s->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0 ||
-	    !map(base, size, s->fd))
+	if (!set_size(s->fd, size) || fcntl(s->fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0 || !map(base, size, s->fd))
 		goto no_map;
 	s->id = ++last_id;
 	return index;
@@ -83,6 +82,26 @@ no_file:
 no_record:
 	range_give(base, size);
 	return 0;
+}
+
+bool segment_grow(struct segment *s, uint64_t size) {
+	uintptr_t base = segment_fd_valid(s) ? take_addresses(size) : 0;
+	if (!base)
+		return false;
+	if (!set_size(s->fd, size) || !map(base, size, s->fd)) {
+		range_give(base, size);
+		return false;
+	}
+	/*
+	 * The same pages are there now. Not by mremap: it would leave a hole, and what another thread maps
+	 * into it before it is closed would lie among the addresses that are taken for the heap's.
+	 */
+	range_clear(s->base, s->size);
+	range_give(s->base, s->size);
+	s->base = base;
+	s->size = size;
+	s->id = ++last_id; /* who has mapped the file before has not mapped all of it */
+	return true;
 }
 
 bool segment_fd_valid(const struct segment *s) {

@@ -115,14 +115,49 @@ uint32_t supply_take(unsigned class, size_t size, size_t align, uint64_t *dirty)
 		if (!index)
 			index = pool_block(class);
 	}
-	if (index)
+	if (index) {
 		*dirty = block_begin(&blocks[index], size, align);
-	else
+		trim_made(class, size);
+	} else {
 		refused_count++;
+	}
 	unlock(&supply_lock);
 	if (index)
 		arena_count_fresh(size);
 	return index;
+}
+
+/* Whether nobody outside sees the block, so that its pages may be changed under supply_lock. */
+static bool unseen(const struct block *b) { return !b->frozen && !pins_of(atomic_load(&b->state)); }
+
+bool supply_grow(uint32_t index, size_t size) {
+	struct block *b = &blocks[index];
+	struct segment *s = &segments[b->segment];
+	unsigned class = class_of(b->user - b->base + size);
+	lock(&supply_lock);
+	uintptr_t old = s->base;
+	uint64_t old_size = s->size;
+	bool grown = class < CLASSES && !s->pool && unseen(b) && segment_grow(s, class_size(class));
+	if (grown) {
+		owners_set(old, old_size, 0);
+		owners_set(s->base, s->size, index);
+		atomic_store_explicit(&b->user, b->user - b->base + s->base, memory_order_relaxed);
+		b->base = s->base;
+		b->class = (uint8_t)class;
+	}
+	unlock(&supply_lock);
+	return grown;
+}
+
+void supply_shrink(uint32_t index, size_t size) {
+	struct block *b = &blocks[index];
+	uintptr_t from = (b->user + size + GRANULE - 1) & ~(GRANULE - 1);
+	if (from + MIB > b->base + b->hot)
+		return;
+	lock(&supply_lock);
+	if (unseen(b) && madvise((void *)from, b->base + b->hot - from, MADV_REMOVE) == 0)
+		b->hot = from - b->base;
+	unlock(&supply_lock);
 }
 
 void supply_return(uint32_t index) {

@@ -1,9 +1,18 @@
 /*
- * Which warm blocks go back to the system, and when: those beyond what should be kept, the oldest
- * first, and those that nobody wanted for some seconds.
+ * Which warm blocks go back to the system, and when. A program should take no more memory than with a
+ * malloc that gives large blocks back at once. But fresh pages of a file cost far more than anything else
+ * here, and more than malloc's, so it should seldom need them.
  *
- * Giving pages back takes long (a 64 MiB block: 5 ms), so it is done with trim_lock alone, which
- * nobody needs in order to allocate; only a fork waits for it.
+ * - A block that is freed goes back at once until the program asks for its like again. From then on that
+ *   much is kept, but no more than is live: a loop finds its temporaries where it left them.
+ * - Fresh blocks take the place of warm ones: live and warm blocks together stay below an eighth more
+ *   than was ever live.
+ * - Whatever nobody took for a while goes back when ndheap_trim is called. The heap has no thread of its
+ *   own for that, since the program would see it. The plugin has threads, and calls. While it does, the
+ *   heap keeps more.
+ *
+ * Giving pages back takes long (a 64 MiB block: 5 ms). It needs trim_lock alone, which nobody needs in
+ * order to allocate; only a fork waits for it.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -11,75 +20,94 @@
 #include "heap.h"
 
 struct lock trim_lock;
+_Atomic bool trim_hurry;
 _Atomic uint64_t dropped_count;
 
-/* Warm memory that is worth keeping: a share of what is live, which keeps loops over large arrays fast. */
-static int64_t keep(void) {
-	int64_t live = atomic_load_explicit(&total_live, memory_order_relaxed);
-	return live > (int64_t)HEAP_KEEP ? live : (int64_t)HEAP_KEEP;
-}
+static uint32_t parted[CLASSES]; /* blocks that went back and were not asked for since; supply_lock */
+static _Atomic int64_t missed;   /* bytes that went back and were asked for again */
+static _Atomic int64_t most_live;
+static _Atomic bool tended;      /* somebody calls ndheap_trim */
 
-static bool excess(void) { return atomic_load_explicit(&total_warm, memory_order_relaxed) > keep(); }
+static int64_t keep_min(void) {
+	return atomic_load_explicit(&tended, memory_order_relaxed) ? KEEP_MIN_TENDED : KEEP_MIN;
+}
 
 /* Gives a DROPPING block's pages back. Answers with their bytes. Wants trim_lock. */
 static uint64_t drop(uint32_t index) {
 	struct block *b = &blocks[index];
 	uint64_t bytes = b->hot;
-	if (segments[b->segment].pool) {
-		/* MADV_REMOVE rather than fallocate: it cannot hit a file that took the descriptor's number. */
-		if (madvise((void *)b->base, class_size(b->class), MADV_REMOVE) == 0)
-			b->hot = 0;
-		else
-			bytes = 0; /* forbidden here: the block stays dirty, and calloc must know */
-	} else {
+	/* Even if the file is closed next: a host may still have it mapped. */
+	bool removed = madvise((void *)b->base, class_size(b->class), MADV_REMOVE) == 0;
+	if (!segments[b->segment].pool) {
 		range_clear(b->base, class_size(b->class));
 		segment_close_fd(&segments[b->segment]);
+	} else if (removed) {
 		b->hot = 0;
+	} else {
+		bytes = 0; /* forbidden here: the block stays dirty, and calloc must know */
 	}
 	lock(&supply_lock);
+	parted[b->class]++;
 	supply_return(index);
 	unlock(&supply_lock);
 	atomic_fetch_add_explicit(&dropped_count, 1, memory_order_relaxed);
 	return bytes;
 }
 
-void trim_excess(uint32_t now) {
-	/* Whoever trims already goes on until there is no excess: no need to wait for it. */
-	if (likely(!excess()) || !lock_try(&trim_lock))
+/* Gives warm blocks back, the oldest first, until no more than limit bytes of them are left. */
+static void trim_to(int64_t limit) {
+	/* Whoever trims already looks at the same total: no need to wait for it. */
+	if (likely(atomic_load_explicit(&total_warm, memory_order_relaxed) <= limit) || !lock_try(&trim_lock))
 		return;
 	uint32_t index;
-	while (excess() && (index = arena_take_oldest(now, 0))) {
+	while (atomic_load_explicit(&total_warm, memory_order_relaxed) > limit && !atomic_load(&trim_hurry) &&
+	       (index = arena_take_oldest(now_ms(), 0)))
 		drop(index);
-		now = now_ms();
-	}
 	unlock(&trim_lock);
 }
 
-static uint64_t trim_older(uint32_t now, uint32_t idle_ms, uint64_t limit) {
-	uint64_t bytes = 0;
-	uint32_t index;
-	while (bytes < limit && (index = arena_take_oldest(now, idle_ms)))
-		bytes += drop(index);
-	return bytes;
+int64_t trim_keep(void) {
+	int64_t live = atomic_load_explicit(&total_live, memory_order_relaxed);
+	int64_t wanted = atomic_load_explicit(&missed, memory_order_relaxed);
+	if (live < KEEP_TENDED && atomic_load_explicit(&tended, memory_order_relaxed))
+		live = KEEP_TENDED;
+	return (live < wanted ? live : wanted) + keep_min();
 }
 
-/*
- * The heap has no thread of its own. So now and then a call of free looks for idle blocks, and gives
- * back a few, so that no single call takes long.
- */
-void trim_idle(uint32_t now) {
-	static _Atomic uint32_t last;
-	if (likely(now - atomic_load_explicit(&last, memory_order_relaxed) < HEAP_IDLE_MS / 8) || !lock_try(&trim_lock))
+void trim_excess(void) { trim_to(trim_keep()); }
+
+/* What will be live with so much more. */
+static int64_t live_with(size_t size) {
+	return atomic_load_explicit(&total_live, memory_order_relaxed) + (int64_t)size;
+}
+
+void trim_for(size_t size) {
+	int64_t live = live_with(size), most = atomic_load_explicit(&most_live, memory_order_relaxed);
+	if (live > most)
+		most = live;
+	trim_to(most + most / 8 + keep_min() - live);
+}
+
+void trim_made(unsigned class, size_t size) {
+	int64_t live = live_with(size);
+	if (live > atomic_load_explicit(&most_live, memory_order_relaxed))
+		atomic_store_explicit(&most_live, live, memory_order_relaxed);
+	if (!parted[class])
 		return;
-	if (trim_older(now, HEAP_IDLE_MS, 16 * MIB) < 16 * MIB)
-		atomic_store_explicit(&last, now, memory_order_relaxed);
-	unlock(&trim_lock);
+	parted[class]--;
+	atomic_fetch_add_explicit(&missed, (int64_t)class_size(class), memory_order_relaxed);
 }
 
 EXPORTED uint64_t ndheap_trim(uint32_t idle_ms) {
 	int saved = errno;
+	uint64_t bytes = 0;
+	uint32_t index;
+	atomic_store(&tended, true);
 	lock(&trim_lock);
-	uint64_t bytes = trim_older(now_ms(), idle_ms, UINT64_MAX);
+	while (!atomic_load(&trim_hurry) && (index = arena_take_oldest(now_ms(), idle_ms)))
+		bytes += drop(index);
+	int64_t wanted = atomic_load(&missed); /* it only grows meanwhile */
+	atomic_fetch_sub(&missed, (int64_t)bytes < wanted ? (int64_t)bytes : wanted);
 	unlock(&trim_lock);
 	errno = saved;
 	return bytes;

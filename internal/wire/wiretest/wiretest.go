@@ -43,8 +43,15 @@ func Connect(tb testing.TB, p core.Producer) *wire.Client {
 // Dial connects a client to p. All that it makes ends with the test.
 func Dial(tb testing.TB, p core.Producer, opts Options) *Link {
 	tb.Helper()
+	var server *wire.Server
+	tb.Cleanup(func() { // after the end of the calls
+		if err := server.Close(); err != nil {
+			tb.Errorf("closing the server: %v", err)
+		}
+	})
 	return Serve(tb, func(side *fdpass.Conn, r grpc.ServiceRegistrar) {
-		wire.NewServer(p, side).Register(r)
+		server = wire.NewServer(p, side)
+		server.Register(r)
 	}, opts)
 }
 

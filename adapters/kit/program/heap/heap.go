@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/internal/sharedheap"
@@ -12,8 +13,11 @@ import (
 
 type heap struct{ *sharedheap.Heap }
 
+// idle is how long the memory of blocks stays that the program has freed, in case that it wants them again.
+const idle = 2 * time.Second
+
 // Open finds the shared heap, and says what is to be said of it. The heap is nil if there is none that
-// works.
+// works. From then on memory that the program does not use again goes back to the system.
 func Open() (h kit.Heap, state string) {
 	shared, ok := sharedheap.Open()
 	if !ok {
@@ -23,6 +27,11 @@ func Open() (h kit.Heap, state string) {
 	if !s.Works() {
 		return nil, s.String()
 	}
+	go func() { // as long as the process lives, as the heap does
+		for range time.Tick(idle / 2) {
+			shared.Trim(idle)
+		}
+	}()
 	return heap{shared}, s.String()
 }
 

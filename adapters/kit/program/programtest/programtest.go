@@ -19,6 +19,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
@@ -26,6 +27,7 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	"github.com/ndbridge/ndbridge/internal/shm"
+	"github.com/ndbridge/ndbridge/internal/socket"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
@@ -88,6 +90,7 @@ func open(tb testing.TB, cmd *exec.Cmd, settings kit.Settings) (*Program, error)
 	stdout, stdoutFile, err := os.Pipe()
 	check(tb, err)
 	cmd.ExtraFiles = []*os.File{side, stdoutFile}
+	cmd.Env = append(cmd.Env, plugin.EnvUnixSocketDir+"="+socket.NewDir(os.TempDir()))
 	wireSide := wire.NewSide(conn, nil, nil)
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  wire.Handshake(),
@@ -95,6 +98,7 @@ func open(tb testing.TB, cmd *exec.Cmd, settings kit.Settings) (*Program, error)
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		Cmd:              cmd,
 		AutoMTLS:         true,
+		GRPCDialOptions:  []grpc.DialOption{socket.Dialer(wireSide)},
 		StartTimeout:     Patience,
 		Stderr:           &p.output,
 		Logger:           hclog.NewNullLogger(),

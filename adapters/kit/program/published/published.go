@@ -152,7 +152,7 @@ func (n *Names) Put(next map[string]*Publication) (before []*Publication) {
 			delete(n.entries, name)
 			n.changes.Add(1)
 			if w != nil && e.index >= 0 {
-				w.Remove(name, e.index)
+				w.Remove(e.index)
 			}
 			before = append(before, e.Publication)
 			continue

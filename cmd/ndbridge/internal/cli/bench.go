@@ -10,7 +10,7 @@ func newBench(env *environ) *cobra.Command {
 	var json bool
 	o := meter.Options{Stderr: env.stderr, Progress: func(what string) { env.stderr.Progress("%s", what) }}
 	cmd := &cobra.Command{
-		Use: "bench", Short: "Measure how long a view takes with an interpreter's own frameworks",
+		Use: "bench", Short: "Measure how long it takes to refresh views with an interpreter's own frameworks",
 		Long: meter.Help, Example: meter.Examples,
 		Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: env.command(func(cmd *cobra.Command, _ []string) error {

@@ -10,7 +10,7 @@ import (
 func TestBench(t *testing.T) {
 	t.Parallel()
 	r := command(t, "bench", "--python", python(t), "--rounds", "1")
-	r.want(t, statusOK, "view p50", "")
+	r.want(t, statusOK, "refresh p50", "")
 	r.want(t, statusOK, "64 MiB", "")
 	r = command(t, "bench", "--python", python(t), "--rounds", "1", "--json")
 	r.want(t, statusOK, `{"way":"ndbridge","framework":"numpy","bytes":4096,"p50_ns":`, "")

@@ -40,7 +40,11 @@ func TestNothingForTheTerminal(t *testing.T) {
 	config := file(t, dir, "hostile.hcl", "program \"p\" {\n  script = \"a\x1b[31m.py\"\n  dri = \"\u202e\"\n}\n")
 	missing := file(t, dir, "missing.hcl", "program \"p\" {\n  script = \"a\x1b[31m\\u202e.py\"\n}\n")
 	direct := func(what string, args ...string) []string {
-		return append([]string{what, "--script", script, "--python", python(t)}, args...)
+		begin := []string{what, "--script", script, "--python", python(t)}
+		if what != "run" {
+			begin = append(begin, "--patience", "1m")
+		}
+		return append(begin, args...)
 	}
 	const shown = `\x1b]0;title\a\x1b[31m\u009b5m\u202e`
 	for name, c := range map[string]struct {

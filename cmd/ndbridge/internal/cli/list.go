@@ -36,7 +36,7 @@ device, read_only, nbytes; or name and error for an array that cannot be viewed.
   ndbridge ls -c ndbridge.hcl --program camera`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if names, _ := split(cmd, args); len(names) > 0 {
-				return usagef("%s: ls takes no names; arguments of the program stand behind --", names[0])
+				return usagef("%s: ls takes no names; arguments of the program stand behind --%s", names[0], scriptAmong(names))
 			}
 			return nil
 		},
@@ -57,7 +57,7 @@ func (l *lister) run(ctx context.Context, extra []string) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := l.target.load(extra)
+	cfg, err := l.target.load(nil, extra)
 	if err != nil {
 		return l.fail(err)
 	}
@@ -72,12 +72,17 @@ func (l *lister) run(ctx context.Context, extra []string) error {
 	defer look.close()
 	ctx, cancel := context.WithTimeout(ctx, l.bounds.timeout)
 	defer cancel()
-	s, err := look.open(ctx, all[0].program, nil)
+	program := all[0].program
+	s, runs, err := look.open(ctx, program, nil)
 	if err != nil {
 		return l.fail(err)
 	}
-	if err := l.list(ctx, s); err != nil {
-		return l.fail(look.deadline(err, all[0].program, ""))
+	found, err := l.list(ctx, s)
+	switch {
+	case err != nil:
+		return l.fail(look.deadline(err, program, ""))
+	case found == 0 && !l.json:
+		return look.noArrays(program, runs)
 	}
 	return nil
 }
@@ -94,12 +99,12 @@ func (l *lister) fail(err error) error {
 	return &statusError{statusFailed}
 }
 
-func (l *lister) list(ctx context.Context, s session) error {
+// list prints all arrays, and says how many there are.
+func (l *lister) list(ctx context.Context, s session) (found int, err error) {
 	table := tabwriter.NewWriter(l.env.stdout, 0, 0, 2, ' ', 0)
-	found := 0
 	for e, err := range s.Arrays(ctx) {
 		if err != nil {
-			return err
+			return found, err
 		}
 		l.env.stderr.Stop()
 		found++
@@ -127,12 +132,8 @@ func (l *lister) list(ctx context.Context, s session) error {
 				plain.Line(e.Name), plain.Line(e.Framework), plain.Line(name), render.Shape(e.Layout), summary.Size(e.Layout.NBytes()), marks)
 		}
 		if err != nil {
-			return err
+			return found, err
 		}
 	}
-	if found == 0 && !l.json {
-		_, err := fmt.Fprintln(l.env.stderr, "the program has no arrays")
-		return err
-	}
-	return table.Flush()
+	return found, table.Flush()
 }

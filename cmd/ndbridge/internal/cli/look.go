@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/console"
@@ -24,7 +25,7 @@ type session interface {
 	View(ctx context.Context, name string, opts ...hostplugin.ViewOption) (*core.View, error)
 	Arrays(ctx context.Context) iter.Seq2[core.Entry, error]
 	Wait(ctx context.Context) error
-	ExitStatus(ctx context.Context) (int, error)
+	ExitStatus(ctx context.Context) (int, syscall.Signal, error)
 	Close() error
 }
 
@@ -66,29 +67,57 @@ func (l *looker) flush() {
 }
 
 // open starts a program and waits until its script has ended, all of the names are published, or the
-// user's patience is at its end. An error is that of the program as a whole.
-func (l *looker) open(ctx context.Context, program string, names []string) (session, error) {
+// user's patience is at its end: then it still runs. An error is that of the program as a whole.
+func (l *looker) open(ctx context.Context, program string, names []string) (s session, runs bool, err error) {
 	l.env.stderr.Progress("starting %s", program)
-	s, err := l.host.Start(ctx, program)
+	s, err = l.host.Start(ctx, program)
 	if err != nil {
-		return nil, l.deadline(err, program, "")
+		return nil, false, l.deadline(err, program, "")
 	}
-	for p := range l.host.Programs() {
-		if p.Name == program && p.Script == "" && p.Module == "" {
-			return s, nil // an ordinary plugin has its arrays from the start
-		}
+	if !l.isPython(program) {
+		return s, false, nil // an ordinary plugin has its arrays from the start
 	}
 	l.env.stderr.Progress("%s is running", program)
-	if err := settle(ctx, s, names, l.bounds.patience); err != nil {
+	if runs, err = settle(ctx, s, names, l.bounds.patience); err != nil {
 		_ = s.Close() // returns nil; what the program said about the error is read then
 		l.flush()
-		return nil, l.deadline(err, program, "")
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = &core.Error{
+				Op: "wait", Program: program, Kind: context.DeadlineExceeded,
+				Err: fmt.Errorf("the program still runs after %s", l.bounds.timeout), Remedy: "raise --timeout, or give less --patience, after which " +
+					"arrays of a program that runs are looked at",
+			}
+		}
+		return nil, false, err
 	}
-	return s, nil
+	return s, runs, nil
 }
 
-// settle waits until the arrays of a program are likely to be complete.
-func settle(ctx context.Context, s session, names []string, patience time.Duration) error {
+func (l *looker) isPython(program string) bool {
+	for p := range l.host.Programs() {
+		if p.Name == program {
+			return p.Script != "" || p.Module != ""
+		}
+	}
+	return false
+}
+
+// noArrays says that a program has none, and what else it may have.
+func (l *looker) noArrays(program string, runs bool) error {
+	const functions = "variables of functions are not visible: publish them with ndbridge.publish"
+	text := program + " has no arrays"
+	switch {
+	case runs:
+		text += " yet: it still runs, and --patience says how long to wait; " + functions
+	case l.isPython(program):
+		text += " in global variables, and has published none; " + functions
+	}
+	_, err := fmt.Fprintln(l.env.stderr, text)
+	return err
+}
+
+// settle waits until the arrays of a program are likely to be complete, and reports whether it still runs.
+func settle(ctx context.Context, s session, names []string, patience time.Duration) (runs bool, err error) {
 	waiting, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Wait(waiting) }()
@@ -107,12 +136,12 @@ func settle(ctx context.Context, s session, names []string, patience time.Durati
 		select {
 		case err := <-ended:
 			finished = true
-			return err
+			return false, err
 		case <-enough.C:
-			return nil
+			return true, nil
 		case <-ask.C:
 			if allPublished(ctx, s, names) {
-				return nil
+				return true, nil
 			}
 		}
 	}
@@ -152,6 +181,9 @@ func (l *looker) deadline(err error, program, name string) error {
 		e.Err = fmt.Errorf("the program still runs and has no array of that name after %s", l.bounds.timeout)
 		e.Remedy = "raise --timeout, or look with 'ndbridge ls' which arrays it has"
 	}
+	if said, ok := errors.AsType[*core.Error](err); ok && said.Remedy != "" {
+		e.Remedy = said.Remedy
+	}
 	return e
 }
 
@@ -185,7 +217,7 @@ func choose(cfg hostplugin.Config, program string, names []string) ([]wanted, er
 		case w.program == "":
 			return nil, usagef("%s: of which program? Say PROGRAM/%s or --program; the configuration has %s", name, name, list(known))
 		case w.name == "":
-			return nil, usagef("%s: an array's name is missing behind the /", name)
+			return nil, usagef("%q: the array's name is missing", name)
 		}
 		all = append(all, w)
 	}
@@ -229,11 +261,11 @@ func (l *looker) each(ctx context.Context, all []wanted, f func(s session, w wan
 
 // program carries out each for one program.
 func (l *looker) program(ctx context.Context, program string, mine []wanted, names []string, f func(s session, w wanted, err error)) {
-	s, err := l.open(ctx, program, names)
+	s, runs, err := l.open(ctx, program, names)
 	if err == nil {
 		defer s.Close() //nolint:errcheck // returns nil
 		if len(names) == 0 {
-			mine, err = l.everything(ctx, s, program)
+			mine, err = l.everything(ctx, s, program, runs)
 		}
 	}
 	for _, w := range mine {
@@ -242,7 +274,7 @@ func (l *looker) program(ctx context.Context, program string, mine []wanted, nam
 }
 
 // everything lists all arrays of a program. If the listing fails, the program itself stands for them.
-func (l *looker) everything(ctx context.Context, s session, program string) ([]wanted, error) {
+func (l *looker) everything(ctx context.Context, s session, program string, runs bool) ([]wanted, error) {
 	var all []wanted
 	for entry, err := range s.Arrays(ctx) {
 		if err != nil {
@@ -251,8 +283,7 @@ func (l *looker) everything(ctx context.Context, s session, program string) ([]w
 		all = append(all, wanted{program: program, name: entry.Name, label: entry.Name})
 	}
 	if len(all) == 0 {
-		_, err := fmt.Fprintf(l.env.stderr, "%s has no arrays\n", program)
-		return nil, err
+		return nil, l.noArrays(program, runs)
 	}
 	return all, nil
 }

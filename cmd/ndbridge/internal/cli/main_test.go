@@ -46,10 +46,15 @@ func command(tb testing.TB, args ...string) result {
 	return result{status, stdout.String(), stderr.String()}
 }
 
-// on is a command with a program of testdata: "view" or "ls" or "run", the program, then the rest.
+// on is a command with a program of testdata: "view" or "ls" or "run", the program, then the rest. A
+// program that ends is awaited, however busy the machine is.
 func on(tb testing.TB, what, program string, args ...string) result {
 	tb.Helper()
-	return command(tb, append([]string{what, "--script", "testdata/" + program, "--python", python(tb)}, args...)...)
+	begin := []string{what, "--script", "testdata/" + program, "--python", python(tb)}
+	if what != "run" {
+		begin = append(begin, "--patience", "1m")
+	}
+	return command(tb, append(begin, args...)...)
 }
 
 // want holds what a command came to; the texts must be part of what it wrote.

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
@@ -23,8 +26,8 @@ func newRun(env *environ) *cobra.Command {
 		Short: "Run a program as a host would, and pass on what it prints",
 		Long: `run starts a program as a host would, with the plugin and the shared heap in it, and passes on what it
 prints until its script ends. It shows whether a program works under ndbridge before a host is
-written. The exit status is the program's, 128 and the number of the signal if one ended it, and 130 if
-run itself was interrupted. The program's standard input is empty.`,
+written. The exit status is the program's, 128 and the number of the signal if one ended it, which is
+said, too, and 130 if run itself was interrupted. The program's standard input is empty.`,
 		Example: `  ndbridge run --script prog.py -- --fps 30
   ndbridge run -c ndbridge.hcl camera`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -57,7 +60,7 @@ func (r *runner) run(ctx context.Context, extra []string) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := r.target.load(extra)
+	cfg, err := r.target.load([]string{r.target.program}, extra)
 	if err != nil {
 		return err
 	}
@@ -75,11 +78,11 @@ func (r *runner) run(ctx context.Context, extra []string) error {
 	if err != nil {
 		return err
 	}
-	return finish(ctx, s)
+	return r.finish(ctx, s, all[0].program)
 }
 
 // finish waits for the end of the program and makes its status ours.
-func finish(ctx context.Context, s session) error {
+func (r *runner) finish(ctx context.Context, s session, program string) error {
 	err := s.Wait(ctx)
 	if ctx.Err() != nil {
 		return &statusError{statusInterrupted}
@@ -90,13 +93,15 @@ func finish(ctx context.Context, s session) error {
 	if !errors.Is(err, core.ErrPython) && !errors.Is(err, core.ErrUnavailable) {
 		return err
 	}
-	// The program has said for itself what was wrong.
-	status, waited := s.ExitStatus(ctx)
+	status, signal, waited := s.ExitStatus(ctx)
 	switch {
 	case waited != nil:
 		return &statusError{statusInterrupted}
 	case status < 0: // nobody knows
 		return err
+	case signal != 0: // else the program has said for itself what was wrong
+		name := cmp.Or(unix.SignalName(signal), "a real-time signal")
+		writeProblem(r.env.stderr, problem{Message: fmt.Sprintf("run %s: the program was killed by signal %d (%s)", program, signal, name)})
 	}
 	return &statusError{status}
 }

@@ -113,9 +113,19 @@ func (t *target) check() error {
 	return nil
 }
 
-// load gives the configuration that is meant, with the flags' changes. extra are further arguments of
-// the program.
-func (t *target) load(extra []string) (hostplugin.Config, error) {
+// scriptAmong asks whether one of the names that the user gave is a script.
+func scriptAmong(names []string) string {
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && strings.HasSuffix(name, ".py") {
+			return "; did you mean --script " + name + "?"
+		}
+	}
+	return ""
+}
+
+// load gives the configuration that is meant, with the flags' changes. names is what the user has named,
+// and extra are further arguments of the program.
+func (t *target) load(names, extra []string) (hostplugin.Config, error) {
 	extra = slices.Concat(t.args, extra)
 	if err := t.check(); err != nil {
 		return hostplugin.Config{}, err
@@ -127,7 +137,8 @@ func (t *target) load(extra []string) (hostplugin.Config, error) {
 	}
 	if t.config == "" {
 		if _, err := os.Stat(defaultConfig); errors.Is(err, fs.ErrNotExist) {
-			return hostplugin.Config{}, usagef("which program? Give --script FILE, --module NAME or --config FILE (there is no %s here)", defaultConfig)
+			return hostplugin.Config{}, usagef("which program? Give --script FILE, --module NAME or --config FILE (there is no %s here)%s",
+				defaultConfig, scriptAmong(names))
 		}
 	}
 	cfg, err := hostplugin.Load(t.configFile())

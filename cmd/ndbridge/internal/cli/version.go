@@ -39,7 +39,7 @@ func printVersion(env *environ) error {
 	line("ndbridge", "%s", version.Version)
 	line("protocol", "%d", wire.ProtocolVersion)
 	line("go", "%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	for i, dir := range slices.Compact(host.LibDirs()) {
+	for i, dir := range host.LibDirs() {
 		key := ""
 		if i == 0 {
 			key = "libraries"

@@ -116,7 +116,7 @@ func (v *view) run(ctx context.Context, names, extra []string) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := v.target.load(extra)
+	cfg, err := v.target.load(names, extra)
 	if err != nil {
 		return v.startFailed(err, names)
 	}

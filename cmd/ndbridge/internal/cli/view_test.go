@@ -87,6 +87,9 @@ func TestUsage(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		"view frame":                            "ndbridge view: which program? Give --script FILE, --module NAME or --config FILE (there is no ndbridge.hcl here)\nRun 'ndbridge view --help'",
+		"view testdata/program.py frame":        "(there is no ndbridge.hcl here); did you mean --script testdata/program.py?\n",
+		"run testdata/program.py":               "(there is no ndbridge.hcl here); did you mean --script testdata/program.py?\n",
+		"ls testdata/program.py":                "arguments of the program stand behind --; did you mean --script testdata/program.py?\n",
 		"view --script a.py --module b frame":   "--script and --module: only one of them can say which program is meant",
 		"view --script a.py -c b.hcl frame":     "--script and --config: only one of them",
 		"ls --module a --program b":             "--module and --program: --program names one of a configuration",

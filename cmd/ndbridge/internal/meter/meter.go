@@ -1,4 +1,4 @@
-// Package meter measures how long views take with an interpreter's own frameworks.
+// Package meter measures how long it takes to refresh views with an interpreter's own frameworks.
 package meter
 
 import (
@@ -20,12 +20,12 @@ import (
 // What the command says of itself.
 const (
 	Help = `bench runs a program with arrays of numpy, torch and jax, as far as the interpreter has them, and measures
-how long it takes until a host has a view of one, in turns with two other ways: the framework's own export
-within one process (__dlpack__), and pickle over a pipe to another process. Other programs that run
-meanwhile make the figures worse.
+how long it takes a host to refresh a view of one and read its last element, in turns with two other ways: the
+framework's own export within one process (__dlpack__), and pickle over a pipe to another process. Other
+programs that run meanwhile make the figures worse.
 
 With --json it prints one object a line for each way, framework and size: way, framework, bytes, p50_ns,
-p99_ns, p999_ns, n, and of views host_allocations.`
+p99_ns, p999_ns, n, and of refreshes host_allocations.`
 	Examples = `  ndbridge bench
   ndbridge bench --python .venv/bin/python
   ndbridge bench --json | jq 'select(.way == "ndbridge")'`
@@ -112,7 +112,7 @@ func (r *Result) WriteTable(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // Flush has the error
 	line("%s\n%d x %s, Linux %s\n\n", r.Machine.Interpreter, r.Machine.CPUs, r.Machine.Model, r.Machine.Kernel)
-	line("\t\tview p50\tp99\town export p50\tp99\tpickle over a pipe p50\tp99\tview faster by\t\n")
+	line("\t\trefresh p50\tp99\town export p50\tp99\tpickle over a pipe p50\tp99\trefresh faster by\t\n")
 	for _, framework := range slices.Sorted(maps.Keys(r.Machine.Frameworks)) {
 		name := framework + " " + r.Machine.Frameworks[framework]
 		for _, size := range r.Sizes {
@@ -132,8 +132,8 @@ func (r *Result) WriteTable(out io.Writer) error {
 			line("%s\t\n", timesText(float64(of(bench.Pickle).P50)/float64(ours.P50)))
 		}
 	}
-	line("\nUntil there is an array: in the host (view, which makes no copy), in the framework's own process (own\n" +
-		"export), in another Python process (pickle).\n")
+	line("\nUntil the last element was read: in the host (refresh, which copies only arrays of less than 64 KiB), in\n" +
+		"another Python process (pickle); or until there is an export in the framework's own process.\n")
 	for _, left := range r.LeftOut {
 		line("left out: %s: %s\n", left.Way, left.Why)
 	}

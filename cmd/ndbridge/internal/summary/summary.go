@@ -131,6 +131,8 @@ func reasonText(r core.Reason) string {
 		return "it is a private mapping of a file"
 	case core.ReasonFileGone:
 		return "its file cannot be opened any more"
+	case core.ReasonMappedFile:
+		return "its file could be truncated, and mapped_files is \"copy\""
 	case core.ReasonConverted:
 		return "its framework had to make a new array"
 	default:

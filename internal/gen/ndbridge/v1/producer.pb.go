@@ -94,9 +94,11 @@ type Settings struct {
 	// host memory.
 	Gpus [][]byte `protobuf:"bytes,3,rep,name=gpus,proto3" json:"gpus,omitempty"`
 	// How the host wants to hand requests over in shared memory. Absent: it does not.
-	Handoff       *HandoffSettings `protobuf:"bytes,4,opt,name=handoff,proto3" json:"handoff,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Handoff *HandoffSettings `protobuf:"bytes,4,opt,name=handoff,proto3" json:"handoff,omitempty"`
+	// Arrays in mapped files that can shrink are copied, with REASON_MAPPED_FILE.
+	CopyMappedFiles bool `protobuf:"varint,20,opt,name=copy_mapped_files,json=copyMappedFiles,proto3" json:"copy_mapped_files,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Settings) Reset() {
@@ -155,6 +157,13 @@ func (x *Settings) GetHandoff() *HandoffSettings {
 		return x.Handoff
 	}
 	return nil
+}
+
+func (x *Settings) GetCopyMappedFiles() bool {
+	if x != nil {
+		return x.CopyMappedFiles
+	}
+	return false
 }
 
 // HandoffSettings asks for a mailbox.
@@ -1166,12 +1175,13 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\n" +
 	"\x1andbridge/v1/producer.proto\x12\vndbridge.v1\x1a\x17ndbridge/v1/types.proto\"@\n" +
 	"\vOpenRequest\x121\n" +
-	"\bsettings\x18\x01 \x01(\v2\x15.ndbridge.v1.SettingsR\bsettings\"\xaa\x01\n" +
+	"\bsettings\x18\x01 \x01(\v2\x15.ndbridge.v1.SettingsR\bsettings\"\xd6\x01\n" +
 	"\bSettings\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\tR\aprogram\x128\n" +
 	"\badapters\x18\x02 \x03(\v2\x1c.ndbridge.v1.AdapterSettingsR\badapters\x12\x12\n" +
 	"\x04gpus\x18\x03 \x03(\fR\x04gpus\x126\n" +
-	"\ahandoff\x18\x04 \x01(\v2\x1c.ndbridge.v1.HandoffSettingsR\ahandoff\";\n" +
+	"\ahandoff\x18\x04 \x01(\v2\x1c.ndbridge.v1.HandoffSettingsR\ahandoff\x12*\n" +
+	"\x11copy_mapped_files\x18\x14 \x01(\bR\x0fcopyMappedFiles\";\n" +
 	"\x0fHandoffSettings\x12\x14\n" +
 	"\x05slots\x18\x01 \x01(\rR\x05slots\x12\x12\n" +
 	"\x04spin\x18\x02 \x01(\x03R\x04spin\"\xbe\x02\n" +

@@ -185,21 +185,24 @@ const (
 	Reason_REASON_NOT_EXPORTABLE Reason = 8
 	// The host cannot reach the GPU that the array is on.
 	Reason_REASON_HOST_WITHOUT_GPU Reason = 9
+	// It lies in a mapped file that can shrink, and the host is configured not to map such files.
+	Reason_REASON_MAPPED_FILE Reason = 10
 )
 
 // Enum value maps for Reason.
 var (
 	Reason_name = map[int32]string{
-		0: "REASON_UNSPECIFIED",
-		1: "REASON_BELOW_THRESHOLD",
-		2: "REASON_OUTSIDE_HEAP",
-		3: "REASON_HEAP_OFF",
-		4: "REASON_FROZEN",
-		5: "REASON_PRIVATE_MAPPING",
-		6: "REASON_FILE_GONE",
-		7: "REASON_CONVERTED",
-		8: "REASON_NOT_EXPORTABLE",
-		9: "REASON_HOST_WITHOUT_GPU",
+		0:  "REASON_UNSPECIFIED",
+		1:  "REASON_BELOW_THRESHOLD",
+		2:  "REASON_OUTSIDE_HEAP",
+		3:  "REASON_HEAP_OFF",
+		4:  "REASON_FROZEN",
+		5:  "REASON_PRIVATE_MAPPING",
+		6:  "REASON_FILE_GONE",
+		7:  "REASON_CONVERTED",
+		8:  "REASON_NOT_EXPORTABLE",
+		9:  "REASON_HOST_WITHOUT_GPU",
+		10: "REASON_MAPPED_FILE",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":      0,
@@ -212,6 +215,7 @@ var (
 		"REASON_CONVERTED":        7,
 		"REASON_NOT_EXPORTABLE":   8,
 		"REASON_HOST_WITHOUT_GPU": 9,
+		"REASON_MAPPED_FILE":      10,
 	}
 )
 
@@ -2305,7 +2309,7 @@ const file_ndbridge_v1_types_proto_rawDesc = "" +
 	"\x0eROUTE_CUDA_IPC\x10\x05\x12\x12\n" +
 	"\x0eROUTE_CUDA_VMM\x10\x06\x12\x13\n" +
 	"\x0fROUTE_CUDA_POOL\x10\a\x12\x15\n" +
-	"\x11ROUTE_CUDA_STAGED\x10\b*\xfd\x01\n" +
+	"\x11ROUTE_CUDA_STAGED\x10\b*\x95\x02\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16REASON_BELOW_THRESHOLD\x10\x01\x12\x17\n" +
@@ -2316,7 +2320,9 @@ const file_ndbridge_v1_types_proto_rawDesc = "" +
 	"\x10REASON_FILE_GONE\x10\x06\x12\x14\n" +
 	"\x10REASON_CONVERTED\x10\a\x12\x19\n" +
 	"\x15REASON_NOT_EXPORTABLE\x10\b\x12\x1b\n" +
-	"\x17REASON_HOST_WITHOUT_GPU\x10\t*[\n" +
+	"\x17REASON_HOST_WITHOUT_GPU\x10\t\x12\x16\n" +
+	"\x12REASON_MAPPED_FILE\x10\n" +
+	"*[\n" +
 	"\n" +
 	"CopyPolicy\x12\x1b\n" +
 	"\x17COPY_POLICY_UNSPECIFIED\x10\x00\x12\x19\n" +

@@ -101,10 +101,10 @@ func (r request) measure(ctx context.Context, client flight.Client) answer {
 	for i := range r.Warm + r.Count {
 		start := time.Now()
 		batches, err := get(ctx, client, "get", r.Bytes)
-		took := time.Since(start)
 		if err == nil {
 			err = check(batches, r.Bytes)
 		}
+		took := time.Since(start)
 		if err != nil {
 			return answer{Error: err.Error()}
 		}

@@ -67,13 +67,14 @@ func (l line) Len() int                       { return len(l.median) }
 func (l line) XY(i int) (x, y float64)        { return l.median.XY(i) }
 func (l line) YError(i int) (low, up float64) { return l.tail[i].Low, l.tail[i].High }
 
-// lines puts rows of one caller together, the slowest way first, as they stand in the picture.
+// lines puts rows of one caller together, the slowest way first, as they stand in the picture. What was measured for
+// one size only is not in it.
 func lines(rows []row) []line {
 	byName := map[string]*line{}
 	for _, r := range rows {
 		// Of our other ways, one framework shows what they are about.
 		special := strings.HasPrefix(r.Way, "ndbridge,") && r.Framework != "numpy"
-		if r.Bytes == 0 || r.Callers > 1 || strings.Contains(r.Way, "busy") || special {
+		if r.Bytes == 0 || r.Callers > 1 || special {
 			continue
 		}
 		name := r.Way + ", " + r.Framework
@@ -86,7 +87,9 @@ func lines(rows []row) []line {
 	}
 	all := make([]line, 0, len(byName))
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		all = append(all, *byName[name])
+		if l := byName[name]; l.Len() > 1 {
+			all = append(all, *l)
+		}
 	}
 	slices.SortStableFunc(all, func(a, b line) int {
 		if a.median[len(a.median)-1].Y > b.median[len(b.median)-1].Y {

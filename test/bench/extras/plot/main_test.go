@@ -18,7 +18,7 @@ func TestPicture(t *testing.T) {
 		{`{"rows":[{"way":"ndbridge","framework":"numpy","bytes":4096,"callers":1,"p50_ns":2000,"p99_ns":5000},
 			{"way":"ndbridge","framework":"numpy","bytes":1048576,"callers":1,"p50_ns":2100,"p99_ns":5000},
 			{"way":"pickle","framework":"numpy","bytes":4096,"p50_ns":90000,"p99_ns":100000}]}`, true},
-		{`{"rows":[{"way":"bare ring","p50_ns":2000,"p99_ns":5000}]}`, false},
+		{`{"rows":[{"way":"bare mailbox","p50_ns":2000,"p99_ns":5000}]}`, false},
 		{`{`, false},
 	} {
 		if err := os.WriteFile(from, []byte(test.report), 0o600); err != nil {

@@ -41,8 +41,11 @@ static char *take(uint32_t *random) {
 	CHECK(!zero || (p[0] == 0 && p[size / 2] == 0 && p[size - 1] == 0));
 	p[0] = p[size / 2] = p[size - 1] = 1;
 	atomic_fetch_add(&taken, 1);
-	if (next_random(random) % 8 == 0 && block_resize(p, size + 100))
-		CHECK(block_usable(p) == size + 100);
+	if (next_random(random) % 8 == 0) {
+		char *resized = block_resize(p, size + (next_random(random) % 4 ? 100 : size));
+		CHECK(!resized || (block_usable(resized) > size && resized[0] == 1 && resized[size - 1] == 1));
+		p = resized ? resized : p;
+	}
 	return p;
 }
 

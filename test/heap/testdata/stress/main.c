@@ -27,6 +27,7 @@ static const struct {
 	{"trim", test_trim},
 	{"keep", test_keep},
 	{"steady", test_steady},
+	{"growth", test_growth},
 	{"seals", test_seals},
 	{"threads", test_threads},
 	{"contention", test_contention},

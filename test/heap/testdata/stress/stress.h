@@ -72,6 +72,7 @@ void test_wild(void);
 void test_trim(void);
 void test_keep(void);
 void test_steady(void);
+void test_growth(void);
 void test_seals(void);
 void test_threads(void);
 void test_contention(void);

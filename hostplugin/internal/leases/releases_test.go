@@ -1,0 +1,116 @@
+package leases
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// recorder keeps what is given back, call by call. A call takes a second.
+type recorder struct {
+	mu    sync.Mutex
+	calls [][]core.LeaseID
+}
+
+func (r *recorder) giveBack(ctx context.Context, ids []core.LeaseID) {
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = append(r.calls, slices.Clone(ids))
+}
+
+func (r *recorder) sizes() (n []int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, ids := range r.calls {
+		n = append(n, len(ids))
+	}
+	return n
+}
+
+func TestBatches(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		q := newReleases(r.giveBack)
+		add := func(n int) {
+			for id := range n {
+				q.add(core.LeaseID(id))
+			}
+		}
+		add(3)
+		synctest.Wait()
+		if n := r.sizes(); n != nil {
+			t.Errorf("calls of %d at once", n)
+		}
+		time.Sleep(releaseDelay + time.Millisecond)
+		add(5) // while the first call is under way
+		time.Sleep(3 * time.Second)
+		if n := r.sizes(); !slices.Equal(n, []int{3, 5}) {
+			t.Errorf("calls of %d, want 3 and then 5", n)
+		}
+		add(releaseBatch)
+		synctest.Wait()
+		time.Sleep(time.Second) // and no delay before it
+		synctest.Wait()
+		if n := r.sizes(); !slices.Equal(n, []int{3, 5, releaseBatch}) {
+			t.Errorf("calls of %d, want a batch at once", n)
+		}
+		if !slices.Equal(r.calls[0], []core.LeaseID{0, 1, 2}) {
+			t.Errorf("given back: %d", r.calls[0])
+		}
+		q.close()
+	})
+}
+
+// TestFlush waits for the call that is under way, and for what is pending, but no longer than its context.
+func TestFlush(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		q := newReleases(r.giveBack)
+		q.add(1)
+		time.Sleep(releaseDelay + time.Millisecond) // the call is under way
+		q.add(2)
+		q.flush(t.Context())
+		if n := r.sizes(); !slices.Equal(n, []int{1, 1}) {
+			t.Errorf("calls of %d, want both done", n)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		q.add(3)
+		begin := time.Now()
+		q.flush(ctx)
+		if d := time.Since(begin); d != 10*time.Millisecond {
+			t.Errorf("flush took %v, its context 10ms", d)
+		}
+		q.close()
+	})
+}
+
+// TestCloseOfReleases: nothing is given back after it, but by who asks for it.
+func TestCloseOfReleases(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		q := newReleases(r.giveBack)
+		q.add(1)
+		q.close()
+		time.Sleep(time.Minute)
+		if n := r.sizes(); n != nil {
+			t.Errorf("calls of %d after close", n)
+		}
+		q.flush(t.Context())
+		if n := r.sizes(); !slices.Equal(n, []int{1}) {
+			t.Errorf("calls of %d, want 1", n)
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package leases
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// interval is how long a call waits before somebody looks what it waits for, and then between looks.
+const interval = 2 * time.Second
+
+// hinting is a Program whose Lease tells who waits for a name, perhaps for ever, what the program has instead. If a
+// call takes long because the name does not exist yet, the log says so once, with the name that was probably meant;
+// the error of a call that is given up then has that as its remedy.
+type hinting struct {
+	Program
+	log *slog.Logger
+}
+
+// Lease implements lessor.Client. The call itself is left alone, since it may take long for other reasons:
+// beside it, the program is asked for the name without waiting.
+func (h *hinting) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
+	if req.NoWait {
+		return h.Program.Lease(ctx, name, req)
+	}
+	looking, stop := context.WithCancel(ctx)
+	defer stop()
+	looked := make(chan string, 1)
+	timer := time.AfterFunc(interval, func() { looked <- h.look(looking, name) })
+	lease, err := h.Program.Lease(ctx, name, req)
+	stop()
+	if timer.Stop() {
+		return lease, err
+	}
+	remedy := <-looked
+	if e, ok := errors.AsType[*core.Error](err); ok && ctx.Err() != nil && e.Remedy == "" {
+		about := *e
+		about.Remedy = remedy
+		return lease, &about
+	}
+	return lease, err
+}
+
+// look asks for the name until ctx ends, and gives the last remedy.
+func (h *hinting) look(ctx context.Context, name string) (remedy string) {
+	again := time.NewTicker(interval)
+	defer again.Stop()
+	for said := false; ; said = true {
+		lease, err := h.Program.Lease(ctx, name, core.Request{NoWait: true, Copy: core.CopyNever})
+		missing, ok := errors.AsType[*core.Error](err)
+		switch {
+		case err == nil: // it is there by now
+			_ = h.Release(context.WithoutCancel(ctx), lease.ID) // fails only if the session ends
+			return remedy
+		case !ok || !errors.Is(err, core.ErrNotFound):
+			return remedy
+		case missing.Remedy != "" && remedy == "":
+			h.say(ctx, slog.LevelWarn, name, missing)
+		case !said:
+			h.say(ctx, slog.LevelInfo, name, missing)
+		}
+		remedy = missing.Remedy
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return remedy
+		}
+	}
+}
+
+func (h *hinting) say(ctx context.Context, level slog.Level, name string, missing *core.Error) {
+	attrs := []slog.Attr{slog.String("array", name)}
+	if missing.Err != nil {
+		attrs = append(attrs, slog.String("cause", missing.Err.Error()))
+	}
+	if missing.Remedy != "" {
+		attrs = append(attrs, slog.String("remedy", missing.Remedy))
+	}
+	h.log.LogAttrs(ctx, level, "still waiting for an array", attrs...)
+}

@@ -1,0 +1,36 @@
+package segments
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// TestStrict: a strict cache maps nothing that can shrink, whatever is said about it, and asks for no
+// descriptor of what is said to.
+func TestStrict(t *testing.T) {
+	t.Parallel()
+	plain, err := os.Create(t.TempDir() + "/plain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	if err := plain.Truncate(4096); err != nil {
+		t.Fatal(err)
+	}
+	d := &describer{file: plain}
+	c := New(d, true)
+	_, err = c.Map(t.Context(), core.Segment{ID: 1, Size: 4096}, false)
+	if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrNotShared) ||
+		e.Reason != core.ReasonMappedFile || e.Remedy == "" || d.calls != 0 {
+		t.Errorf("Map = %v, %d calls", err, d.calls)
+	}
+	if _, err := c.Map(t.Context(), segment(1, 4096), false); !errors.Is(err, core.ErrProtocol) {
+		t.Errorf("Map of what is said to be sealed = %v", err)
+	}
+	closed(t, c)
+	c = New(newDescriber(t, 4096), true)
+	closed(t, mapped(t, c, segment(1, 4096), false), c)
+}

@@ -1,0 +1,168 @@
+package suites
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/ndbridge/ndbridge/test/internal/harness"
+)
+
+var (
+	reportFlag = flag.String("suites.report", "", "run every suite on every Python, and write a table into this file")
+	nameFlag   = flag.String("suites.name", "", "run only the suites whose name contains this")
+	pythonFlag = flag.String("suites.python", "", "run only on Pythons whose path contains this")
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestSuites runs a selection of a few minutes on the oldest and the newest Python; with -suites.report, all on
+// all.
+func TestSuites(t *testing.T) {
+	pythons := newest(harness.Pythons(t))
+	var jobs []job
+	if *reportFlag == "" {
+		for _, python := range []string{pythons[0], pythons[len(pythons)-1]} {
+			for _, s := range quickFiles {
+				jobs = append(jobs, job{python, s})
+			}
+		}
+		for _, s := range numpySuites("test_dlpack", "test_indexing") {
+			jobs = append(jobs, job{harness.Python(t), s})
+		}
+		jobs = append(jobs, job{harness.PythonAll(t), torchSuite})
+	} else {
+		for _, python := range pythons {
+			for _, s := range allFiles {
+				jobs = append(jobs, job{python, s})
+			}
+		}
+		for _, s := range numpySuites(numpyTests...) {
+			jobs = append(jobs, job{harness.Python(t), s})
+		}
+		jobs = append(jobs, job{harness.PythonAll(t), torchSuite})
+	}
+	jobs = slices.DeleteFunc(jobs, func(j job) bool {
+		return !strings.Contains(j.suite.name, *nameFlag) || !strings.Contains(j.python, *pythonFlag) || !j.exists(t)
+	})
+	var report table
+	for _, j := range jobs {
+		t.Run(version(t, j.python)+"/"+j.suite.name, func(t *testing.T) {
+			t.Parallel()
+			report.add(version(t, j.python), j.suite.name, j.run(t))
+		})
+	}
+	t.Cleanup(func() {
+		if *reportFlag != "" {
+			if err := os.WriteFile(*reportFlag, []byte(report.text()), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// newest gives one interpreter of each version, that with the newer NumPy.
+func newest(pythons []string) []string {
+	return slices.DeleteFunc(slices.Clone(pythons), func(python string) bool { return !strings.Contains(python, "-new") })
+}
+
+var versions sync.Map // of interpreters
+
+func version(t *testing.T, python string) string {
+	t.Helper()
+	if v, ok := versions.Load(python); ok {
+		return v.(string) //nolint:errcheck,forcetypeassert // stored below
+	}
+	out, err := exec.CommandContext(t.Context(), python, "-c", "import platform; print(platform.python_version(), end='')").Output() //nolint:gosec // the test's own
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions.Store(python, string(out))
+	return string(out)
+}
+
+// job is a suite on a Python.
+type job struct {
+	python string
+	suite  suite
+}
+
+// exists reports whether the Python has the suite: some lack files, or have split them.
+func (j job) exists(t *testing.T) bool {
+	t.Helper()
+	if j.suite.kind != "regrtest" {
+		return true
+	}
+	find := "import importlib.util, sys; sys.exit(importlib.util.find_spec('test." + j.suite.args[0] + "') is None)"
+	return exec.CommandContext(t.Context(), j.python, "-c", find).Run() == nil //nolint:gosec // the test's own
+}
+
+// verdict is what a table says of a job.
+type verdict struct {
+	tests    int
+	both     int      // tests that fail in both runs
+	unsteady []string // tests that have failed under a host, and then not
+	ours     []string // tests that fail under a host only
+	looks    int
+}
+
+// again is how often a test is run anew that has failed under a host only.
+const again = 3
+
+// run compares both runs. A test that has failed under a host only is run again by itself: a machine that is busy
+// makes tests fail, too. The end of the process is never a matter of how busy a machine is.
+func (j job) run(t *testing.T) verdict {
+	without := alone(t, j.python, j.suite)
+	if without.cases == nil {
+		t.Fatalf("no result without a host: status %d\n%s", without.status, lastLines(without.output))
+	}
+	with := hosted(t, j.python, j.suite)
+	v := verdict{tests: len(without.cases), looks: with.looks}
+	t.Logf("%d tests, %v without a host, %v under one that took %d views", v.tests, without.took, with.took, with.looks)
+	if err := died(with, without); err != nil {
+		t.Error(err)
+		v.ours = []string{"the process died"}
+		return v
+	}
+	for _, what := range without.cases {
+		if bad(what) {
+			v.both++
+		}
+	}
+	for _, name := range worse(with, without) {
+		if text := j.fails(t, name); text != "" {
+			v.ours = append(v.ours, name)
+			t.Errorf("%s fails under a host only:\n%s", name, text)
+		} else {
+			v.unsteady = append(v.unsteady, name)
+		}
+	}
+	return v
+}
+
+// fails runs one test again, until it passes under a host, or fails without one: then it gives "".
+func (j job) fails(t *testing.T, name string) string {
+	t.Helper()
+	one := job{j.python, j.suite.only(name)}
+	var last result
+	for range again {
+		last = hosted(t, one.python, one.suite)
+		if _, ran := last.cases[name]; !ran && last.cases != nil && len(one.suite.args) != len(j.suite.args) {
+			one = j // it cannot be run by itself
+			last = hosted(t, one.python, one.suite)
+		}
+		if last.cases != nil && !bad(last.cases[name]) {
+			return ""
+		}
+		if bad(alone(t, one.python, one.suite).cases[name]) {
+			return ""
+		}
+	}
+	return lastLines(last.output)
+}
