@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -160,6 +161,9 @@ func (s *Session) shut() {
 	s.gpu.Lost(errors.New("the session was closed"))
 }
 
+// pollerGone is what Go says last when the descriptors of its network poller are gone.
+const pollerGone = "fatal error: runtime: netpoll"
+
 // diagnose finds out why the program is gone, or of no use any more. It waits, not long, for what is
 // about to be known.
 func (s *Session) diagnose() error {
@@ -191,6 +195,9 @@ func (s *Session) diagnose() error {
 		return errors.New("the program goes on, but has closed the descriptors through which the host reaches it")
 	}
 	how, _ := s.conn.Process.Exit()
+	if strings.Contains(s.conn.Process.LastErrors(), pollerGone) { // before the plugin could say Lost
+		return fmt.Errorf("the program closed descriptors of the plugin, which it had not opened, and %s", how)
+	}
 	return fmt.Errorf("the program %s%s", how, s.conn.LastErrors())
 }
 

@@ -91,7 +91,7 @@ def load(path):
         give_up("unavailable", "this Python has no ctypes: %s" % error,
                 "install libffi and build this Python again, or use another")
     try:
-        lib, with_gil = load_apart(ctypes.CDLL, path), ctypes.PyDLL(path)
+        lib, with_gil = load_quietly(ctypes.CDLL, path), ctypes.PyDLL(path)
     except OSError as error:
         platform = getattr(sys.implementation, "_multiarch", sys.platform)
         give_up("unavailable", "the plugin does not load into this Python (%s): %s" % (platform, error),
@@ -112,33 +112,24 @@ def load(path):
     return lib, with_gil
 
 
-def load_apart(loader, path):
-    """Loads the plugin in a thread of its own, which ends at once. The plugin makes it one that takes no
-    signal from the program, and its own threads inherit that."""
+def load_quietly(loader, path):
+    """Loads the plugin so that all signals stay the program's.
+
+    The threads of the plugin block what is blocked here, for a signal that is sent to the process goes to
+    any thread that does not block it. Faults, which a thread causes itself, cannot be blocked.
+    """
     import _signal as signal
-    import _thread
 
-    outcome = []
-    loaded = _thread.allocate_lock()
-
-    def run():
-        try:
-            outcome.append(loader(path))
-        except BaseException as error:
-            outcome.append(error)
-        finally:
-            loaded.release()
-
-    loaded.acquire()
-    _thread.start_new_thread(run, ())
-    loaded.acquire()
-    for taken in signal.SIGPIPE, signal.SIGURG:  # Go has set handlers
-        handler = signal.getsignal(taken)
-        if handler is not None:
-            signal.signal(taken, handler)
-    if isinstance(outcome[0], BaseException):
-        raise outcome[0]
-    return outcome[0]
+    faults = signal.SIGILL, signal.SIGTRAP, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals().difference(faults))
+    try:
+        return loader(path)
+    finally:
+        for taken in signal.SIGPIPE, signal.SIGURG:  # Go has set handlers
+            handler = signal.getsignal(taken)
+            if handler is not None:
+                signal.signal(taken, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def clean_environment():

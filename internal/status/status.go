@@ -15,7 +15,7 @@ const (
 	StagePython = "python" // the interpreter runs the bootstrap; Version, Implementation and Executable are set
 	StageLoaded = "loaded" // the plugin's library is loaded
 	StageError  = "error"  // the start cannot go on; Kind, Message and the rest are set
-	StageLost   = "lost"   // the program goes on without the plugin, at any time; the same are set
+	StageLost   = "lost"   // the program must end, at any time: the plugin cannot go on; the same are set
 )
 
 // Kinds of StageError and StageLost.

@@ -1,26 +1,22 @@
 // The guard: a thread that waits for what may happen to the session while neither Go nor Python can do anything about it.
 //
 // - The host ends, or wants the end: then the program is ended.
-// - The program closes descriptors that it has not opened (os.closerange, daemons). Go's are among them, and Go ends
-//   the process when it finds that out.
-// - Go ends for any other reason.
+// - The program closes the plugin's descriptors. Go could only write into whatever file gets their numbers, or end the
+//   process when its network poller finds out. So the guard tells the host why, and ends the process. This is rare: where
+//   the shared heap is preloaded, it keeps these descriptors open (lifecycle.c).
 //
-// In the latter two the program goes on without the plugin, and the host is told why. For that the guard has a table of
-// descriptors of its own, in which nothing is closed by others.
+// For the second the guard has a table of descriptors of its own, in which nothing is closed by others.
 #define _GNU_SOURCE
 #include "lifecycle.h"
 #include "process.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/seccomp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -75,62 +71,24 @@ static void end(void) {
 	if (clone(end_program, stack + sizeof stack, CLONE_VM | CLONE_VFORK, &self) < 0) end_program(&self);
 }
 
-// From now on the program is without the plugin. What is said is a status message.
-static void lose(const char *said) {
-	if (atomic_exchange(&nd_process.lost, true)) return;
-	send(nd_process.host.fd, said, strlen(said), MSG_DONTWAIT | MSG_NOSIGNAL);
-	nd_tell(ENDED);
+// Ends the process, which closed descriptors of the plugin's.
+static void lose(void) {
+#define CAUSE "the program closed descriptors of the plugin, which it had not opened"
+#define REMEDY "let it close its own alone, or start it with the shared heap, which keeps the plugin's open"
+	static const char status[] = "{\"stage\":\"lost\",\"kind\":\"unavailable\",\"message\":\"" CAUSE "\",\"remedy\":\"" REMEDY "\"}";
+	static const char text[] = "ndbridge: " CAUSE ", and cannot go on; " REMEDY "\n";
+	send(nd_process.host.fd, status, sizeof status - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT}; // nobody may read it
+	if (poll(&room, 1, 0) > 0 && write(STDERR_FILENO, text, sizeof text - 1) < 0) {}
+	syscall(SYS_exit_group, 1);
 }
 
-static void lose_descriptors(void) {
-	lose("{\"stage\":\"lost\",\"kind\":\"unavailable\",\"message\":\"the program closed descriptors that it had not opened, and goes "
-	     "on without the plugin\",\"remedy\":\"let it close only its own descriptors, or do so before it is started by a host\"}");
-}
-
-// Tells whether the program's descriptors are what they were: those of the first thread, that is.
+// Tells whether the program's descriptor is what it was: that of the first thread, that is.
 static bool intact(const struct file *f) {
 	char path[64];
 	struct stat now;
 	snprintf(path, sizeof path, "/proc/%d/fd/%d", nd_process.id, f->fd);
 	return stat(path, &now) == 0 && now.st_dev == f->device && now.st_ino == f->inode;
-}
-
-static bool descriptors_gone(void) { return !intact(&nd_process.host) || !intact(&nd_process.wake); }
-
-// Tells whether threads of the program are in Go, and do not come out of it.
-static bool stuck_in_go(void) {
-	enum { PATIENCE_MS = 1000, STEP_MS = 10 };
-	for (int left = PATIENCE_MS; left > 0 && atomic_load(&nd_process.in_go) > 0; left -= STEP_MS) poll(NULL, 0, STEP_MS);
-	return atomic_load(&nd_process.in_go) > 0;
-}
-
-static void answer(int listener, const struct seccomp_notif *call) {
-	struct seccomp_notif_resp go_on = {.id = call->id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
-	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &go_on) == 0 || errno != EINVAL) return;
-	if (call->data.nr != __NR_write) kill(nd_process.id, SIGKILL); // Linux before 5.5
-	struct seccomp_notif_resp done = {.id = call->id, .val = (int64_t)call->data.args[2]};
-	ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &done);
-}
-
-// A thread of Go's is held up in a call of those that gothreads.c names. Gives whether Go goes on.
-static bool go_calls(int listener) {
-	_Alignas(8) char room[512] = {0}; // newer kernels may write more than this header knows of
-	struct seccomp_notif *call = (struct seccomp_notif *)room;
-	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, call) < 0) return true;
-	bool goes_on = false;
-	if (descriptors_gone()) {
-		lose_descriptors();
-	} else if (call->data.nr == __NR_write) {
-		goes_on = true;
-	} else {
-		lose("{\"stage\":\"lost\",\"kind\":\"unavailable\",\"message\":\"the plugin failed, and the program goes on without it\","
-		     "\"remedy\":\"report what the plugin has written to the program's standard error\"}");
-	}
-	// Whoever has Python's lock, or waits in Go for a thread that is held up, would stop the program for good. Then it
-	// ends with Go.
-	if (!goes_on && !(ndpy_entered && ndpy_entered((pid_t)call->pid)) && !stuck_in_go()) return false;
-	answer(listener, call);
-	return true;
 }
 
 // Gives this thread a table of descriptors with nothing in it but these, which are sorted.
@@ -152,31 +110,18 @@ static void sort(int *numbers, int n) {
 }
 
 static void *watch(void *unused) {
-	int listener = &nd_go_ends ? nd_go_ends : -1;
-	int keep[] = {nd_process.host.fd, guard.woken, listener}, n = listener < 0 ? 2 : 3;
-	sort(keep, n);
-	bool own = own_descriptors(keep, n);
-	nd_tell(own ? GUARDED : SHARED);
+	int keep[] = {STDERR_FILENO, nd_process.host.fd, guard.woken};
+	sort(keep, 3);
+	nd_tell(own_descriptors(keep, 3) ? GUARDED : SHARED);
 
-	struct pollfd fds[] = {
-		{.fd = nd_process.host.fd, .events = POLLRDHUP},
-		{.fd = guard.woken, .events = POLLIN},
-		{.fd = listener, .events = POLLIN},
-	};
+	struct pollfd fds[] = {{.fd = nd_process.host.fd, .events = POLLRDHUP}, {.fd = guard.woken, .events = POLLIN}};
 	for (;;) {
-		if (poll(fds, 3, -1) < 0) continue;
-		if (fds[2].revents && !go_calls(fds[2].fd)) fds[2].fd = -1;
-		if (fds[0].revents & POLLNVAL || fds[1].revents & POLLNVAL) {
-			fds[0].fd = fds[1].fd = -1;
-			lose_descriptors();
-		} else if (fds[0].revents) {
-			break;
-		} else if (fds[1].revents) {
-			// Go also wants the end when its descriptors are gone, or the pipe's other end is closed.
-			if (fds[1].revents & POLLIN && !descriptors_gone()) break;
-			fds[1].fd = -1;
-			lose_descriptors();
-		}
+		if (poll(fds, 2, -1) < 0) continue;
+		if ((fds[0].revents | fds[1].revents) & POLLNVAL) lose(); // without a table of its own
+		if (fds[0].revents) break;
+		// Go also wants the end when its descriptors are gone.
+		if (!(fds[1].revents & POLLIN) || !intact(&nd_process.wake)) lose();
+		break;
 	}
 	end();
 	return unused;
@@ -207,9 +152,6 @@ int nd_start_guard(void) {
 	if (wake >= 0) close(ends[1]);
 	int failed = start_thread();
 	if (failed) return failed;
-	if (nd_await(GUARDED | SHARED, -1) & GUARDED) { // the guard has its own of these
-		close(guard.woken);
-		if (&nd_go_ends && nd_go_ends >= 0) close(nd_go_ends);
-	}
+	if (nd_await(GUARDED | SHARED, -1) & GUARDED) close(guard.woken); // the guard has its own
 	return 0;
 }

@@ -2,6 +2,7 @@
 #include "lifecycle.h"
 #include "process.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -60,8 +61,28 @@ bool nd_still_open(const struct file *f) {
 	return fstat(f->fd, &now) == 0 && now.st_dev == f->device && now.st_ino == f->inode;
 }
 
+// By the bare call: for the libc's, where the shared heap is preloaded, these descriptors do not exist.
+static void close_bare(int fd) { syscall(SYS_close, fd); }
+
 static void close_file(const struct file *f) {
-	if (nd_still_open(f)) close(f->fd);
+	if (nd_still_open(f)) close_bare(f->fd);
+}
+
+// ndheap_hold_fd of the shared heap, if that is preloaded.
+static void (*heap_holds)(int fd);
+
+// Keeps the program from closing the plugin's descriptors. They are those that lie above standard error while the
+// program has not run yet: Go opens what lasts as long as the session before it.
+static void hold_descriptors(void) {
+	*(void **)&heap_holds = dlsym(RTLD_DEFAULT, "ndheap_hold_fd");
+	DIR *directory = heap_holds ? opendir("/proc/self/fd") : NULL;
+	if (!directory) return;
+	for (struct dirent *e; (e = readdir(directory));) {
+		int fd = atoi(e->d_name);
+		if (fd <= STDERR_FILENO || fd == dirfd(directory)) continue;
+		if (fcntl(fd, F_GETFD) == FD_CLOEXEC) heap_holds(fd);
+	}
+	closedir(directory);
 }
 
 // Closes the sockets of this session's gRPC connection, which Go owns and a child must not hold open.
@@ -87,7 +108,7 @@ static void close_sockets(void) {
 			socklen_t size = sizeof name;
 			if (fd > STDERR_FILENO && getsockname(fd, (struct sockaddr *)&name, &size) == 0 &&
 			    name.sun_family == AF_UNIX && strncmp(name.sun_path, go.sockets, prefix) == 0)
-				close(fd);
+				close_bare(fd);
 		}
 	}
 done:
@@ -98,6 +119,7 @@ done:
 // from looking like the program.
 static void in_child(void) {
 	atomic_store(&nd_process.forked, true);
+	if (heap_holds) heap_holds(-1); // the child may close what it has of these
 	close_file(&nd_process.host);
 	close_file(&nd_process.wake);
 	close_file(&go.side);
@@ -136,16 +158,13 @@ EXPORT int nd_ending(void) { return atomic_load(&nd_process.ending); }
 // Readies a thread of the program's to enter Go. If it must not, *said is what to say instead.
 static bool into_go(int *said) {
 	*said = nd_forked() ? ND_FORKED : 0;
-	// The guard may not have noticed yet that the program has closed its descriptors.
-	if (*said || atomic_load(&nd_process.lost) || !nd_still_open(&nd_process.wake)) return false;
-	atomic_fetch_add(&nd_process.in_go, 1);
+	if (*said) return false;
 	if (ndpy_into_go) ndpy_into_go();
 	return true;
 }
 
 static void out_of_go(void) {
 	if (ndpy_out_of_go) ndpy_out_of_go();
-	atomic_fetch_sub(&nd_process.in_go, 1);
 }
 
 // Starts to serve. The descriptors are the plugin's from now on.
@@ -166,6 +185,7 @@ EXPORT int nd_await_open(void) {
 	int news = nd_await(OPENED | ENDED, -1);
 	if (news <= 0) return ND_INTERRUPTED;
 	if (news & ENDED) return ND_ENDED;
+	hold_descriptors();
 	pthread_mutex_lock(&nd_process.lock);
 	int ending = atomic_load(&nd_process.ending);
 	nd_process.script_runs = !ending;

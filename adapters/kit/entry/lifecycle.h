@@ -4,7 +4,6 @@
 #define NDBRIDGE_LIFECYCLE_H
 
 #include <stdint.h>
-#include <sys/types.h>
 
 // What the functions below say, besides 0 for success. -1 with Python's error indicator set is an
 // exception, for functions that are called with the GIL held.
@@ -23,9 +22,6 @@ extern uintptr_t ndGoVersion(void);
 // Implemented in kit/py, see signals.h there; a stand-in for Go has no use for them.
 extern void ndpy_into_go(void) __attribute__((weak));
 extern void ndpy_out_of_go(void) __attribute__((weak));
-
-// Implemented in kit/py: tells whether that thread has been in Python, and is not the program's.
-extern int ndpy_entered(pid_t thread) __attribute__((weak));
 
 // Called from Go. nd_opened lets the script start. nd_end ends the session, as the host's closing of
 // the side socket does: a script that still runs is interrupted, and the process group is killed a

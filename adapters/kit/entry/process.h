@@ -1,5 +1,5 @@
 // What the parts of the plugin that are C know of the process: lifecycle.c, which is called by the program and by Go;
-// guard.c, which works whatever becomes of these; gothreads.c, which prepares Go's threads.
+// guard.c, which works whatever becomes of these.
 #ifndef NDBRIDGE_PROCESS_H
 #define NDBRIDGE_PROCESS_H
 
@@ -22,9 +22,7 @@ HIDDEN bool nd_still_open(const struct file *f);
 
 struct process {
 	atomic_bool forked; // this is a child: Go's threads are not here, so Go must not be entered
-	atomic_bool lost;   // the plugin works no more, while the program goes on: likewise
 	atomic_bool ending;
-	atomic_int in_go; // threads of the program's that are in Go
 	atomic_uint news; // bits of enum news. Who waits for them sleeps on it
 	pid_t id;
 	bool leads_group;
@@ -43,10 +41,7 @@ extern HIDDEN struct process nd_process;
 HIDDEN void nd_tell(enum news);
 HIDDEN int nd_await(unsigned news, int milliseconds); // gives those that there are, 0 after the time, -1 if a signal came
 
-// Starts the guard: a thread that waits for the end of the host, for nd_end and for the end of Go. Gives an error number.
+// Starts the guard: a thread that waits for the end of the host, and for nd_end. Gives an error number.
 HIDDEN int nd_start_guard(void);
-
-// Readable when Go wants to end the process; -1 if nobody would be told.
-extern HIDDEN int nd_go_ends __attribute__((weak));
 
 #endif

@@ -3,11 +3,8 @@
 #include "signals.h"
 
 #include <dlfcn.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 typedef struct _object PyObject;
 typedef ptrdiff_t Py_ssize_t;
@@ -148,25 +145,7 @@ int ndpy_open(const char **missing) {
 
 const char *ndpy_version(void) { return api.Py_GetVersion(); }
 
-// The threads of this library that have entered Python: a few, which are never taken out.
-static _Atomic pid_t entered[64];
-
-static void note_thread(void) {
-	pid_t self = (pid_t)syscall(SYS_gettid);
-	for (size_t i = 0; i < sizeof entered / sizeof *entered; i++) {
-		pid_t nobody = 0;
-		if (entered[i] == self || atomic_compare_exchange_strong(&entered[i], &nobody, self)) return;
-	}
-}
-
-int ndpy_entered(pid_t thread) {
-	for (size_t i = 0; i < sizeof entered / sizeof *entered; i++)
-		if (entered[i] == thread) return 1;
-	return 0;
-}
-
 void ndpy_enter(uintptr_t state) {
-	if (!state) note_thread();
 	// The thread's Python state is made once and kept: making one costs more than a whole export.
 	if (state)
 		api.PyEval_RestoreThread((void *)state);

@@ -9,7 +9,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 typedef uintptr_t ndpy;
 
@@ -35,7 +34,6 @@ const char *ndpy_version(void);
 // ndpy_enter; the first one's is 0.
 void ndpy_enter(uintptr_t state);
 uintptr_t ndpy_leave(void);
-int ndpy_entered(pid_t thread); // whether that thread ever has; needs no GIL
 
 // Names this thread, and makes one raise SystemExit when it next runs Python code.
 unsigned long ndpy_thread(void); // needs no GIL

@@ -79,7 +79,7 @@ type Connection struct {
 	Client  *wire.Client
 	Handoff *handoff.Client
 
-	lost     chan struct{} // closed when the program has said that it goes on without the plugin
+	lost     chan struct{} // closed when the plugin has said that it cannot go on
 	mu       sync.Mutex
 	statuses []status.Message
 }
@@ -127,7 +127,7 @@ func (c *Connection) status(s status.Message) {
 	}
 }
 
-// Lost is closed when the program has said that it goes on without the plugin. Why gives its reason then.
+// Lost is closed when the plugin has said that it cannot go on. Why gives its reason then.
 func (c *Connection) Lost() <-chan struct{} { return c.lost }
 
 // Why gives the reason that came with Lost.
