@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/conns"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/handshake"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/logs"
@@ -91,7 +92,11 @@ func New(opts Options) (*Connection, error) {
 		return nil, err
 	}
 	c := &Connection{opts: opts, sockets: socket.NewDir(socketParent()), lost: make(chan struct{})}
-	if c.handshake, err = handshake.New(); err != nil {
+	c.handshake, err = handshake.New()
+	if err == nil && opts.Python {
+		err = conn.Send(bootstrap.Code())
+	}
+	if err != nil {
 		return nil, errors.Join(err, conn.Close(), peer.Close())
 	}
 	c.Side = wire.NewSide(conn, c.status, opts.Forked)
