@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -127,14 +128,22 @@ func (s *Session) supervise() {
 			cause = s.diagnose()
 		case <-s.conn.Side.Done():
 			cause = s.diagnose()
+		case <-s.conn.Lost():
+			cause = s.conn.Why()
 		case <-known:
 			known = nil
-			if s.script.failed() {
+			if s.script.failed() || errors.Is(s.script.err, core.ErrUnavailable) {
 				cause = s.diagnose()
 			}
 		}
 		if cause != nil {
 			s.lose(cause)
+		}
+	}
+	if !s.script.failed() { // or it would end by itself
+		select { // a program that the host cannot reach any more goes on
+		case <-s.closing:
+		case <-s.conn.Process.Exited():
 		}
 	}
 	s.conn.End()
@@ -151,6 +160,9 @@ func (s *Session) shut() {
 	s.conn.End()
 	s.gpu.Lost(errors.New("the session was closed"))
 }
+
+// pollerGone is what Go says last when the descriptors of its network poller are gone.
+const pollerGone = "fatal error: runtime: netpoll"
 
 // diagnose finds out why the program is gone, or of no use any more. It waits, not long, for what is
 // about to be known.
@@ -169,6 +181,8 @@ func (s *Session) diagnose() error {
 			if s.script.failed() {
 				return s.scriptCause()
 			}
+		case <-s.conn.Lost():
+			return s.conn.Why()
 		case <-timeout.C:
 			if patient || hasExited || !s.conn.Process.Dying() {
 				exited, known = nil, nil
@@ -178,9 +192,12 @@ func (s *Session) diagnose() error {
 		}
 	}
 	if !hasExited {
-		return errors.New("the program closed descriptor 3, through which the host reaches it")
+		return errors.New("the program goes on, but has closed the descriptors through which the host reaches it")
 	}
 	how, _ := s.conn.Process.Exit()
+	if strings.Contains(s.conn.Process.LastErrors(), pollerGone) { // before the plugin could say Lost
+		return fmt.Errorf("the program closed descriptors of the plugin, which it had not opened, and %s", how)
+	}
 	return fmt.Errorf("the program %s%s", how, s.conn.LastErrors())
 }
 
@@ -209,7 +226,7 @@ func (r raised) Unwrap() error { return r.PythonError }
 func (s *Session) lose(cause error) {
 	s.finish(core.ErrUnavailable, cause)
 	s.gpu.Lost(cause)
-	s.host.opts.log.Info("the program has ended", "program", s.launch.program.Name, "cause", cause)
+	s.host.opts.log.Info("the program is gone", "program", s.launch.program.Name, "cause", cause)
 }
 
 func (s *Session) finish(kind, cause error) {

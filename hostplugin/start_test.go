@@ -93,7 +93,7 @@ func TestStartFailures(t *testing.T) {
 		},
 		{
 			"python is ls", python(func(p *hostplugin.Program) { p.Python = "ls" }), core.ErrConfig,
-			[]string{"/ls is not a Python interpreter that works: it ", "its last words: \"", "set python"},
+			[]string{"/ls is not a Python interpreter that works: it ", "its last words:", "set python"},
 		},
 		{
 			"python is echo", python(func(p *hostplugin.Program) { p.Python = "echo" }), core.ErrConfig,

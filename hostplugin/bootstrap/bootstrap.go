@@ -27,10 +27,10 @@ const (
 // library at that path, then runs the target with args.
 //
 // The process is expected to have, besides its standard input and error: as descriptor 1 go-plugin's
-// handshake pipe, as 3 the side socket (SOCK_SEQPACKET), and as 4 the pipe that becomes its standard
-// output.
+// handshake pipe, as 3 the side socket (SOCK_SEQPACKET), on which [Code] is the first message, and as 4
+// the pipe that becomes its standard output.
 func Args(plugin string, kind Kind, target string, args ...string) []string {
-	return append([]string{"-c", Code(), plugin, string(kind), target}, args...)
+	return append([]string{"-c", loader(), plugin, string(kind), target}, args...)
 }
 
 // Env gives the environment of the user's interpreter, made from the program's. The program sees its own.
@@ -45,8 +45,18 @@ func Env(program []string) []string {
 	})
 }
 
-// Code gives the program text for python -c. It leaves no name behind in __main__.
-func Code() string {
-	// The source is ASCII, so Go's escapes mean the same in every Python.
-	return "exec(compile(" + strconv.QuoteToASCII(source) + `, "<ndbridge>", "exec"), {"__name__": "ndbridge"})`
+// Code gives the program text that the interpreter reads from the side socket: it is too long for a list
+// of processes.
+func Code() []byte { return []byte(source) }
+
+// loader gives the program text for python -c. It leaves no name behind in __main__.
+func loader() string {
+	const text = `import os, sys
+try:
+    code = os.read(3, 65536)
+except OSError as error:
+    sys.exit("ndbridge: this code is run by a host, not by hand (%s)" % error)
+exec(compile(code, "<ndbridge>", "exec"))
+`
+	return "exec(" + strconv.QuoteToASCII(text) + `, {"__name__": "ndbridge"})`
 }

@@ -59,6 +59,8 @@ def check_interpreter():
         give_up("version", "the interpreter is %s %s" % (name, version), "use CPython 3.8 or newer")
     if sys.version_info < (3, 8):
         give_up("version", "the interpreter is Python %s" % version, "use CPython 3.8 or newer")
+    if "t" in getattr(sys, "abiflags", ""):
+        give_up("version", "the interpreter is the free-threaded Python %s" % version, "use the build with the GIL")
 
 
 def check_script(path):

@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 func build(to string, options ...string) error {
 	const entry = "../../adapters/kit/entry"
 	args := append(slices.Clone(options), "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror",
-		"-I"+entry, "-o", to, entry+"/lifecycle.c", "testdata/standin.c", "-ldl", "-pthread")
+		"-I"+entry, "-o", to, entry+"/lifecycle.c", entry+"/guard.c", "testdata/standin.c", "-ldl", "-pthread")
 	cmd := exec.CommandContext(context.Background(), cmp.Or(os.Getenv("CC"), "gcc"), args...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)

@@ -2,16 +2,17 @@ package bootstrap_test
 
 import (
 	"archive/zip"
-	"io"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
+	"github.com/ndbridge/ndbridge/internal/fdpass"
 )
 
 // tree makes a directory with testdata/show.py in all the forms in which Python can run it.
@@ -277,24 +278,28 @@ func TestMultiprocessing(t *testing.T) {
 	})
 }
 
-// The code that python -c gets must be the same text in every Python, whatever the user's locale is.
+// The code must be the same text in every Python, whatever the user's locale is, and one message.
 func TestCodeIsASCII(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile("bootstrap.py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, text := range []string{string(source), bootstrap.Code()} {
-		for i, r := range text {
-			if r > 126 {
-				t.Fatalf("%q at %d", r, i)
-			}
+	for i, c := range bootstrap.Code() {
+		if c > 126 {
+			t.Fatalf("%q at %d", c, i)
 		}
 	}
-	if n := len(bootstrap.Code()); n > 64<<10 {
-		t.Errorf("%d bytes: the system's limit for one argument is 128 KiB", n)
+	if n := len(bootstrap.Code()); n > fdpass.MaxMessage {
+		t.Errorf("%d bytes", n)
 	}
-	if _, err := io.WriteString(io.Discard, bootstrap.Code()); err != nil || strings.Contains(bootstrap.Code(), "\n") {
-		t.Error("the code is more than one line")
-	}
+}
+
+// TestListOfProcesses: who looks for the program sees its name and arguments, and no program text of ours.
+func TestListOfProcesses(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, python string) {
+		path := script(t, "print(len(open('/proc/self/cmdline').read()))")
+		got, _ := hosted(t, bootstraptest.Program{Python: python, Target: path, Args: []string{"an argument"}})
+		want := len(python) + len(standin) + len(path)
+		if n, err := strconv.Atoi(strings.TrimSpace(got.stdout)); err != nil || n > want+400 {
+			t.Errorf("%d bytes, of which the names are %d, %v", n, want, err)
+		}
+	})
 }

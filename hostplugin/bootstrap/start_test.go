@@ -70,6 +70,10 @@ func TestStartFails(t *testing.T) {
 			bootstraptest.Program{Env: site(t, "sitecustomize.py", "import sys\nsys.version_info = (3, 7, 17, 'final', 0)")},
 			"version", "the interpreter is Python 3.7.17", "3.8",
 		},
+		"free-threaded": {
+			bootstraptest.Program{Env: site(t, "sitecustomize.py", "import sys\nsys.abiflags = 't'")},
+			"version", "the interpreter is the free-threaded Python 3.", "GIL",
+		},
 		"not CPython": {
 			bootstraptest.Program{Env: site(t, "sitecustomize.py", "import sys\nsys.implementation.name = 'pypy'")},
 			"version", "the interpreter is pypy 3.", "CPython",

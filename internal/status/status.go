@@ -10,14 +10,15 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 )
 
-// Stages of a program's start, as its status messages name them.
+// Stages of a program, as its status messages name them.
 const (
 	StagePython = "python" // the interpreter runs the bootstrap; Version, Implementation and Executable are set
 	StageLoaded = "loaded" // the plugin's library is loaded
 	StageError  = "error"  // the start cannot go on; Kind, Message and the rest are set
+	StageLost   = "lost"   // the program must end, at any time: the plugin cannot go on; the same are set
 )
 
-// Kinds of StageError.
+// Kinds of StageError and StageLost.
 const (
 	KindVersion     = "version"     // the interpreter is too old, or not one that can load the plugin
 	KindUnavailable = "unavailable" // something that the start needs is missing
@@ -63,7 +64,7 @@ func (s Message) Append(b []byte) ([]byte, error) {
 // Err is the error that the message tells, as a *core.Error, or nil if it tells none. A kind that is
 // not known is core.ErrProtocol.
 func (s Message) Err() error {
-	if s.Stage != StageError {
+	if s.Stage != StageError && s.Stage != StageLost {
 		return nil
 	}
 	e := &core.Error{Op: "start", Remedy: valid(s.Remedy), Remote: true, Err: errors.New(valid(s.Message))}

@@ -1,20 +1,16 @@
 #define _GNU_SOURCE
 #include "lifecycle.h"
+#include "process.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -25,51 +21,68 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-#ifndef GRACE_MS // tests of an end in order give more, since the machine may be busy
-#define GRACE_MS 1000
-#endif
-enum { NUDGE_MS = 50 };
-
-// A descriptor that is Go's to close: it may be another file's by now.
-struct file {
-	int fd;
-	dev_t device;
-	ino_t inode;
-};
+struct process nd_process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct {
-	atomic_bool forked; // this is a child: Go's threads are not here, so Go must not be entered
-	atomic_bool ending;
-	pid_t id;
-	bool leads_group;
-	bool nudge; // see prepare_nudge
-
-	// Events, each readable from when it has happened on.
-	int opened, end_wanted, ended;
-
-	struct file handshake, side; // Go's
-	int host;                    // a duplicate of side, whose end of file is the host's end
+	struct file handshake, side;
 	char sockets[sizeof(((struct sockaddr_un *)0)->sun_path)]; // directory of the session's sockets
+} go; // what is Go's to close
 
-	pthread_mutex_t lock;
-	bool script_runs; // guarded by lock: the main thread may be interrupted
-} process = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void happen(int event) {
-	uint64_t one = 1;
-	while (write(event, &one, sizeof one) < 0 && errno == EINTR) {}
+void nd_tell(enum news news) {
+	atomic_fetch_or(&nd_process.news, news);
+	syscall(SYS_futex, &nd_process.news, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-static int remember_file(struct file *f, int fd) {
+int nd_await(unsigned news, int milliseconds) {
+	struct timespec until;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	// A signal ends a wait without a limit only if its handler says so, and one with a limit always.
+	int64_t left = milliseconds < 0 ? INT_MAX : milliseconds, nanoseconds = until.tv_nsec + left % 1000 * 1000000;
+	until.tv_sec += left / 1000 + nanoseconds / 1000000000;
+	until.tv_nsec = nanoseconds % 1000000000;
+	for (;;) {
+		unsigned now = atomic_load(&nd_process.news);
+		if (now & news) return (int)(now & news);
+		if (syscall(SYS_futex, &nd_process.news, FUTEX_WAIT_BITSET_PRIVATE, now, &until, NULL, FUTEX_BITSET_MATCH_ANY) == 0) continue;
+		if (errno == ETIMEDOUT) return 0;
+		if (errno == EINTR) return -1;
+	}
+}
+
+int nd_remember(struct file *f, int fd) {
 	struct stat now;
 	if (fstat(fd, &now) < 0) return -1;
 	*f = (struct file){fd, now.st_dev, now.st_ino};
 	return 0;
 }
 
-static void close_file(const struct file *f) {
+bool nd_still_open(const struct file *f) {
 	struct stat now;
-	if (fstat(f->fd, &now) == 0 && now.st_dev == f->device && now.st_ino == f->inode) close(f->fd);
+	return fstat(f->fd, &now) == 0 && now.st_dev == f->device && now.st_ino == f->inode;
+}
+
+// By the bare call: for the libc's, where the shared heap is preloaded, these descriptors do not exist.
+static void close_bare(int fd) { syscall(SYS_close, fd); }
+
+static void close_file(const struct file *f) {
+	if (nd_still_open(f)) close_bare(f->fd);
+}
+
+// ndheap_hold_fd of the shared heap, if that is preloaded.
+static void (*heap_holds)(int fd);
+
+// Keeps the program from closing the plugin's descriptors. They are those that lie above standard error while the
+// program has not run yet: Go opens what lasts as long as the session before it.
+static void hold_descriptors(void) {
+	*(void **)&heap_holds = dlsym(RTLD_DEFAULT, "ndheap_hold_fd");
+	DIR *directory = heap_holds ? opendir("/proc/self/fd") : NULL;
+	if (!directory) return;
+	for (struct dirent *e; (e = readdir(directory));) {
+		int fd = atoi(e->d_name);
+		if (fd <= STDERR_FILENO || fd == dirfd(directory)) continue;
+		if (fcntl(fd, F_GETFD) == FD_CLOEXEC) heap_holds(fd);
+	}
+	closedir(directory);
 }
 
 // Closes the sockets of this session's gRPC connection, which Go owns and a child must not hold open.
@@ -83,7 +96,7 @@ static void close_sockets(void) {
 		char name[];
 	};
 	_Alignas(struct entry) char buffer[4096];
-	size_t prefix = strlen(process.sockets);
+	size_t prefix = strlen(go.sockets);
 	int directory = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (directory < 0 || prefix == 0) goto done;
 	for (long n; (n = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) > 0;) {
@@ -94,8 +107,8 @@ static void close_sockets(void) {
 			struct sockaddr_un name = {0};
 			socklen_t size = sizeof name;
 			if (fd > STDERR_FILENO && getsockname(fd, (struct sockaddr *)&name, &size) == 0 &&
-			    name.sun_family == AF_UNIX && strncmp(name.sun_path, process.sockets, prefix) == 0)
-				close(fd);
+			    name.sun_family == AF_UNIX && strncmp(name.sun_path, go.sockets, prefix) == 0)
+				close_bare(fd);
 		}
 	}
 done:
@@ -105,102 +118,49 @@ done:
 // Runs in every forked child. Closing the side socket is what keeps a child that outlives the program
 // from looking like the program.
 static void in_child(void) {
-	atomic_store(&process.forked, true);
-	close(process.host);
-	close_file(&process.side);
-	close_file(&process.handshake);
+	atomic_store(&nd_process.forked, true);
+	if (heap_holds) heap_holds(-1); // the child may close what it has of these
+	close_file(&nd_process.host);
+	close_file(&nd_process.wake);
+	close_file(&go.side);
+	close_file(&go.handshake);
 	close_sockets();
 }
 
 // Runs in the parent after each fork, and tells the host, whose views may not be of the parent's memory any more.
 // A host that does not read loses nothing but the news.
-static void in_parent(void) { send(process.host, "F", 1, MSG_DONTWAIT | MSG_NOSIGNAL); }
-
-static void nudged(int signal) { (void)signal; }
-
-// Makes a signal interrupt the main thread's system calls, and do nothing else, unless the program has
-// its own use of it: Python's sleep misses an interrupt that comes just before it, but not a later one.
-static void prepare_nudge(void) {
-	struct sigaction before, action = {.sa_handler = nudged, .sa_flags = SA_ONSTACK};
-	if (sigaction(SIGRTMAX, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
-		process.nudge = sigaction(SIGRTMAX, &action, NULL) == 0;
-}
-
-// Interrupts the program, waits until it has ended, but no longer than the time that it has for that,
-// and ends what is left of it by force, with its process group. The caller has the lock.
-static int end_program(void *self) {
-	atomic_store(&process.ending, true);
-	// Python's main thread is the process's first: its id is the process's.
-	if (process.script_runs) syscall(SYS_tgkill, process.id, process.id, SIGINT);
-	happen(process.ended);
-	pthread_mutex_unlock(&process.lock);
-
-	struct pollfd ended = {.fd = *(int *)self, .events = POLLIN}; // if it is -1, this only waits
-	for (int left = GRACE_MS; left > 0 && poll(&ended, 1, NUDGE_MS) == 0; left -= NUDGE_MS)
-		if (process.nudge) syscall(SYS_tgkill, process.id, process.id, SIGRTMAX);
-	// A process that was started by hand is not the leader of its group: that is the shell's.
-	kill(process.leads_group ? 0 : process.id, SIGKILL);
-	return 0;
-}
-
-// Waits for the host's end or nd_end, then ends this process. It depends on neither Go nor Python.
-static void *watch(void *unused) {
-	struct pollfd fds[] = {
-		{.fd = process.host, .events = POLLRDHUP},
-		{.fd = process.end_wanted, .events = POLLIN},
-	};
-	while (poll(fds, 2, -1) < 0 && errno == EINTR) {}
-
-	prepare_nudge();
-	pthread_mutex_lock(&process.lock);
-	// The program's children must end even if the process ends by itself, at once. So another process
-	// sees to it, which shares this one's memory as if between vfork and exec: it is no copy, and no
-	// handler of forks runs. Being of the group, it keeps the group's number in use; without a signal
-	// of its end, the program's own wait does not see it.
-	_Alignas(16) char stack[16 << 10];
-	int self = (int)syscall(SYS_pidfd_open, process.id, 0);
-	if (clone(end_program, stack + sizeof stack, CLONE_VM | CLONE_VFORK, &self) < 0) end_program(&self);
-	return unused;
-}
-
-static int start_watch(void) {
-	sigset_t all, before;
-	pthread_attr_t attributes;
-	pthread_t thread;
-	sigfillset(&all);
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	pthread_sigmask(SIG_SETMASK, &all, &before); // signals are for the program's own threads
-	int failed = pthread_create(&thread, &attributes, watch, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
-	return failed;
+static void in_parent(void) {
+	if (nd_still_open(&nd_process.host)) send(nd_process.host.fd, "F", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static int prepare(int handshake, int side) {
-	if (remember_file(&process.handshake, handshake) < 0 || remember_file(&process.side, side) < 0) return errno;
-	process.id = getpid();
-	process.leads_group = getpgrp() == process.id;
-	process.host = fcntl(side, F_DUPFD_CLOEXEC, 0);
-	process.opened = eventfd(0, EFD_CLOEXEC);
-	process.end_wanted = eventfd(0, EFD_CLOEXEC);
-	process.ended = eventfd(0, EFD_CLOEXEC);
-	if (process.host < 0 || process.opened < 0 || process.end_wanted < 0 || process.ended < 0) return errno;
+	int host = fcntl(side, F_DUPFD_CLOEXEC, 0);
+	if (host < 0 || nd_remember(&nd_process.host, host) < 0 || nd_remember(&go.side, side) < 0 ||
+	    nd_remember(&go.handshake, handshake) < 0)
+		return errno;
+	nd_process.id = getpid();
+	nd_process.leads_group = getpgrp() == nd_process.id;
 	const char *sockets = getenv("PLUGIN_UNIX_SOCKET_DIR");
-	if (sockets && *sockets) snprintf(process.sockets, sizeof process.sockets, "%s/", sockets);
+	if (sockets && *sockets) snprintf(go.sockets, sizeof go.sockets, "%s/", sockets);
 	int failed = pthread_atfork(NULL, in_parent, in_child);
-	return failed ? failed : start_watch();
+	return failed ? failed : nd_start_guard();
 }
 
-void nd_opened(void) { happen(process.opened); }
-void nd_end(void) { happen(process.end_wanted); }
+void nd_opened(void) { nd_tell(OPENED); }
 
-EXPORT int nd_forked(void) { return atomic_load(&process.forked); }
-EXPORT int nd_ending(void) { return atomic_load(&process.ending); }
+void nd_end(void) {
+	if (nd_still_open(&nd_process.wake) && write(nd_process.wake.fd, "", 1) < 0) return; // the guard knows
+}
 
-// A thread of the program's is about to enter Go, or has left it.
-static void into_go(void) {
+EXPORT int nd_forked(void) { return atomic_load(&nd_process.forked); }
+EXPORT int nd_ending(void) { return atomic_load(&nd_process.ending); }
+
+// Readies a thread of the program's to enter Go. If it must not, *said is what to say instead.
+static bool into_go(int *said) {
+	*said = nd_forked() ? ND_FORKED : 0;
+	if (*said) return false;
 	if (ndpy_into_go) ndpy_into_go();
+	return true;
 }
 
 static void out_of_go(void) {
@@ -217,49 +177,48 @@ EXPORT int nd_start(int handshake, int side) {
 	// From now on the end of the host is a matter of the watch, which leaves time for an exit in order, and
 	// for the plugin to remove the socket at which it begins to listen.
 	prctl(PR_SET_PDEATHSIG, 0);
-	return ndGoStart(handshake, process.host);
+	return ndGoStart(handshake, nd_process.host.fd);
 }
 
 // Waits until the host has opened the session, or for its end.
 EXPORT int nd_await_open(void) {
-	struct pollfd fds[] = {
-		{.fd = process.opened, .events = POLLIN},
-		{.fd = process.ended, .events = POLLIN},
-	};
-	if (poll(fds, 2, -1) < 0) return ND_INTERRUPTED;
-	if (fds[1].revents) return ND_ENDED;
-	pthread_mutex_lock(&process.lock);
-	int ending = atomic_load(&process.ending);
-	process.script_runs = !ending;
-	pthread_mutex_unlock(&process.lock);
+	int news = nd_await(OPENED | ENDED, -1);
+	if (news <= 0) return ND_INTERRUPTED;
+	if (news & ENDED) return ND_ENDED;
+	hold_descriptors();
+	pthread_mutex_lock(&nd_process.lock);
+	int ending = atomic_load(&nd_process.ending);
+	nd_process.script_runs = !ending;
+	pthread_mutex_unlock(&nd_process.lock);
 	return ending ? ND_ENDED : 0;
 }
 
 // Waits for the end of the session, with a limit unless that is negative.
 EXPORT int nd_wait(int milliseconds) {
-	struct pollfd fd = {.fd = process.ended, .events = POLLIN};
-	int n = poll(&fd, 1, milliseconds);
-	return n < 0 ? ND_INTERRUPTED : n ? ND_ENDED : 0;
+	int news = nd_await(ENDED, milliseconds);
+	return news < 0 ? ND_INTERRUPTED : news ? ND_ENDED : 0;
 }
 
 static void script_ended(void) {
-	pthread_mutex_lock(&process.lock);
-	process.script_runs = false;
-	pthread_mutex_unlock(&process.lock);
+	if (nd_forked()) return;
+	pthread_mutex_lock(&nd_process.lock);
+	nd_process.script_runs = false;
+	pthread_mutex_unlock(&nd_process.lock);
 }
 
 // Says that the script ended by itself.
 EXPORT void nd_finished(int status, char *message) {
-	if (nd_forked()) return;
+	int said;
 	script_ended();
-	into_go();
+	if (!into_go(&said)) return;
 	ndGoFinished(status, message);
 	out_of_go();
 }
 
 // Gives the plugin's version as a str. Needs the GIL, as does what follows.
 EXPORT uintptr_t nd_version(void) {
-	into_go();
+	int said;
+	if (!into_go(&said)) return 0;
 	uintptr_t version = ndGoVersion();
 	out_of_go();
 	return version;
@@ -267,36 +226,36 @@ EXPORT uintptr_t nd_version(void) {
 
 // Says that the script raised.
 EXPORT int nd_failed(uintptr_t exception) {
-	if (nd_forked()) return ND_FORKED;
+	int said;
 	script_ended();
-	into_go();
+	if (!into_go(&said)) return said;
 	ndGoFailed(exception);
 	out_of_go();
 	return 0;
 }
 
 EXPORT int nd_publish(uintptr_t name, uintptr_t array) {
-	if (nd_forked()) return ND_FORKED;
-	into_go();
-	int result = ndGoPublish(name, array);
+	int said;
+	if (!into_go(&said)) return said;
+	said = ndGoPublish(name, array);
 	out_of_go();
-	return result;
+	return said;
 }
 
 EXPORT int nd_publish_all(uintptr_t arrays) {
-	if (nd_forked()) return ND_FORKED;
-	into_go();
-	int result = ndGoPublishAll(arrays);
+	int said;
+	if (!into_go(&said)) return said;
+	said = ndGoPublishAll(arrays);
 	out_of_go();
-	return result;
+	return said;
 }
 
 EXPORT int nd_unpublish(uintptr_t name) {
-	if (nd_forked()) return ND_FORKED;
-	into_go();
-	int result = ndGoUnpublish(name);
+	int said;
+	if (!into_go(&said)) return said;
+	said = ndGoUnpublish(name);
 	out_of_go();
-	return result;
+	return said;
 }
 
 // Prints an exception as Python does one that nothing caught. It works in forked children too.
@@ -315,8 +274,8 @@ EXPORT int nd_print(void *type, void *value, void *traceback) {
 
 // Closes the interpreter to the plugin, before it ends. Called without the GIL.
 EXPORT void nd_close(void) {
-	if (nd_forked()) return;
-	into_go();
+	int said;
+	if (!into_go(&said)) return;
 	ndGoClose();
 	out_of_go();
 }

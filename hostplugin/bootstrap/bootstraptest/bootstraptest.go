@@ -68,6 +68,7 @@ func Start(tb testing.TB, p Program) *Process {
 	}
 	side, sideFile, err := fdpass.Pair()
 	check(tb, err)
+	check(tb, side.Send(bootstrap.Code()))
 	handshake, handshakeFile, err := os.Pipe()
 	check(tb, err)
 	stdout, stdoutFile, err := os.Pipe()

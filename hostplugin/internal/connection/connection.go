@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/conns"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/handshake"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/logs"
@@ -79,6 +80,7 @@ type Connection struct {
 	Client  *wire.Client
 	Handoff *handoff.Client
 
+	lost     chan struct{} // closed when the plugin has said that it cannot go on
 	mu       sync.Mutex
 	statuses []status.Message
 }
@@ -89,8 +91,12 @@ func New(opts Options) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Connection{opts: opts, sockets: socket.NewDir(socketParent())}
-	if c.handshake, err = handshake.New(); err != nil {
+	c := &Connection{opts: opts, sockets: socket.NewDir(socketParent()), lost: make(chan struct{})}
+	c.handshake, err = handshake.New()
+	if err == nil && opts.Python {
+		err = conn.Send(bootstrap.Code())
+	}
+	if err != nil {
 		return nil, errors.Join(err, conn.Close(), peer.Close())
 	}
 	c.Side = wire.NewSide(conn, c.status, opts.Forked)
@@ -113,13 +119,26 @@ func socketParent() string {
 	return dir
 }
 
-// status takes what the program says about its start.
+// status takes what the program says about itself.
 func (c *Connection) status(s status.Message) {
+	_, known := c.stage(status.StageLost)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.statuses) < 16 { // a program has three stages; more is no news
+	if s.Stage == status.StageLost && !known {
+		c.statuses = append(c.statuses, s)
+		close(c.lost)
+	} else if len(c.statuses) < 16 { // a program has few stages; more is no news
 		c.statuses = append(c.statuses, s)
 	}
+}
+
+// Lost is closed when the plugin has said that it cannot go on. Why gives its reason then.
+func (c *Connection) Lost() <-chan struct{} { return c.lost }
+
+// Why gives the reason that came with Lost.
+func (c *Connection) Why() error {
+	said, _ := c.stage(status.StageLost)
+	return fmt.Errorf("%s; %s", said.Message, said.Remedy)
 }
 
 // stage finds the first status of a stage.

@@ -27,8 +27,10 @@ func (c *Connection) startError(ctx context.Context, ended, err error) error {
 		e.Kind, e.Err = ctx.Err(), context.Cause(ctx)
 		return e
 	}
-	if said, ok := c.stage(status.StageError); ok {
-		return c.told(said.Err())
+	for _, stage := range []string{status.StageError, status.StageLost} {
+		if said, ok := c.stage(stage); ok {
+			return c.told(said.Err())
+		}
 	}
 	if remote, ok := errors.AsType[*core.Error](err); ok && remote.Remote {
 		return c.told(remote)

@@ -83,11 +83,15 @@ type Tail struct {
 	mu    sync.Mutex
 	lines []string
 	size  int
+	stack bool // in the stacks that Go prints when it ends a process, hundreds of lines after the reason
 }
 
 func (t *Tail) add(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.stack = inStack(line, t.stack); t.stack {
+		return
+	}
 	if len(line) > tailBytes {
 		line = strings.ToValidUTF8(line[:tailBytes], "")
 	}
@@ -99,6 +103,17 @@ func (t *Tail) add(line string) {
 		drop++
 	}
 	t.lines = slices.Delete(t.lines, 0, drop)
+}
+
+// inStack tells whether a line is one of Go's stacks; after says whether the line before it is.
+func inStack(line string, after bool) bool {
+	switch {
+	case line == "runtime stack:", strings.HasPrefix(line, "goroutine ") && strings.HasSuffix(line, "]:"):
+		return true
+	case line == "", strings.HasPrefix(line, "\t"), strings.HasPrefix(line, "created by "), strings.HasSuffix(line, ")"):
+		return after
+	}
+	return false
 }
 
 // Text gives the lines, oldest first, without empty ones at either end.

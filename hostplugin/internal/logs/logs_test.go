@@ -113,6 +113,20 @@ func FuzzLines(f *testing.F) {
 	})
 }
 
+// TestTailHasNoStacks: of a Go program that fails, the reason is kept, which it prints first.
+func TestTailHasNoStacks(t *testing.T) {
+	t.Parallel()
+	var tail Tail
+	const crash = "(x)\n\npanic: no\n\ngoroutine 1 [running]:\nmain.f(0x1, 0x2)\n\tmain.go:1 +0x1\n\nruntime stack:\nruntime.g()\n" +
+		"goroutine 2 [select]:\nmain.f()\n\tmain.go:1\ncreated by main.f in goroutine 1\n\tmain.go:7\nlater\n(y)"
+	for line := range strings.SplitSeq(crash, "\n") {
+		tail.add(line)
+	}
+	if got, want := tail.Text(), "(x)\n\npanic: no\n\nlater\n(y)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestTail(t *testing.T) {
 	t.Parallel()
 	var tail Tail

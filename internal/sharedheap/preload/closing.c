@@ -1,6 +1,6 @@
 /*
  * Programs that close descriptors by number: daemons close all that they did not open, and Python's
- * os.closerange does it for them. For these calls the heap's descriptors do not exist. Whoever makes
+ * os.closerange does it for them. For these calls the descriptors of the heap and of the plugin do not exist. Whoever makes
  * the system call without the libc still closes them: such memory can no longer be shared, but
  * nothing is lost (fork.c).
  *
@@ -19,7 +19,38 @@
 #endif
 #define CLOEXEC 4 /* CLOSE_RANGE_CLOEXEC: so are the heap's */
 
+/* The plugin's: descriptors, as it gave them, by number. */
+enum { HOLDS = 64 };
+static struct {
+	int fd;
+	dev_t device;
+	ino_t inode;
+} holds[HOLDS];
+static _Atomic unsigned holds_end;
+
+EXPORTED void ndheap_hold_fd(int fd) {
+	unsigned n = atomic_load(&holds_end);
+	struct stat status;
+	if (fd < 0)
+		atomic_store(&holds_end, 0);
+	if (fd < 0 || n == HOLDS || syscall(SYS_fstat, fd, &status) != 0)
+		return;
+	holds[n].fd = fd, holds[n].device = status.st_dev, holds[n].inode = status.st_ino;
+	atomic_store(&holds_end, n + 1);
+}
+
+static bool held(unsigned fd) {
+	unsigned n = atomic_load_explicit(&holds_end, memory_order_acquire);
+	struct stat status;
+	for (unsigned i = 0; i < n; i++)
+		if ((unsigned)holds[i].fd == fd)
+			return syscall(SYS_fstat, fd, &status) == 0 && status.st_dev == holds[i].device && status.st_ino == holds[i].inode;
+	return false;
+}
+
 static bool ours(unsigned fd) {
+	if (held(fd))
+		return true;
 	if (likely(fd >= atomic_load_explicit(&descriptor_end, memory_order_relaxed)))
 		return false;
 	uint64_t inode = atomic_load_explicit(&descriptor_held[fd], memory_order_relaxed);
@@ -40,6 +71,9 @@ static int close_all(unsigned first, unsigned last, int flags) {
 
 EXPORTED int close_range(unsigned first, unsigned last, int flags) {
 	unsigned end = flags & CLOEXEC ? 0 : atomic_load_explicit(&descriptor_end, memory_order_relaxed);
+	if (!(flags & CLOEXEC))
+		for (unsigned i = 0; i < atomic_load(&holds_end); i++)
+			end = (unsigned)holds[i].fd >= end ? (unsigned)holds[i].fd + 1 : end;
 	for (unsigned fd = first; fd <= last && fd < end; fd++) {
 		if (!ours(fd))
 			continue;

@@ -98,6 +98,12 @@ int ndheap_stats(struct ndheap_stats *out);
  */
 void ndheap_count_forks(uint64_t *count);
 
+/*
+ * Makes a descriptor of the caller's one that the program cannot close by the libc's functions, as the heap's own are:
+ * for as long as the number is that file's. -1: none is any more. Not for two threads at once.
+ */
+void ndheap_hold_fd(int fd);
+
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 _Static_assert(sizeof(struct ndheap_block) == 40, "frozen ABI: raise NDHEAP_ABI");
 _Static_assert(offsetof(struct ndheap_block, flags) == 4, "frozen ABI: raise NDHEAP_ABI");

@@ -87,6 +87,7 @@ func open(tb testing.TB, cmd *exec.Cmd, settings kit.Settings) (*Program, error)
 	p := &Program{}
 	conn, side, err := fdpass.Pair()
 	check(tb, err)
+	check(tb, conn.Send(bootstrap.Code()))
 	stdout, stdoutFile, err := os.Pipe()
 	check(tb, err)
 	cmd.ExtraFiles = []*os.File{side, stdoutFile}
