@@ -3,7 +3,6 @@ package leases
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/handoff"
@@ -170,14 +169,11 @@ func (c *Client) NextAll(ctx context.Context, sources []*Source, views []*core.V
 		}
 		c.Handoff.Unuse()
 		for _, i := range behind {
-			v, isNew, err := c.Latest(ctx, sources[i], views[i], req)
-			if errors.Is(err, core.ErrNotFound) {
-				break // unpublished meanwhile
-			}
+			v, isNew, err := c.newer(ctx, sources[i], views[i], req)
+			views[i], changed = v, changed || isNew
 			if err != nil {
 				return i, err
 			}
-			views[i], changed = v, changed || isNew
 		}
 	}
 }
@@ -194,8 +190,11 @@ func (c *Client) behind(table *offers.Reader, sources []*Source, views []*core.V
 		}
 	}
 	entries := make([]offers.Entry, len(sources))
-	sequence, ok := table.Read(entries, indexes...)
-	for i := range entries {
+	moment, ok := table.Read(entries, indexes...)
+	for i, s := range sources {
+		if !table.Is(indexes[i], s.Name) {
+			return sequence, nil, false // it has gone since; what has come since is after sequence, too
+		}
 		if entries[i].Publication == 0 {
 			ok = false
 		}
@@ -203,5 +202,5 @@ func (c *Client) behind(table *offers.Reader, sources []*Source, views []*core.V
 			behind = append(behind, i)
 		}
 	}
-	return sequence, slices.Clip(behind), ok
+	return moment, behind, ok
 }
