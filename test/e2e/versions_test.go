@@ -143,8 +143,8 @@ remote.serve()
 			t.Errorf("%d records after %d changes", n, i+1)
 		}
 		next, changed, err := src.Refresh(t.Context(), v)
-		if err != nil || !changed || first(t, next) != float64(i+2) || !next.Live() {
-			t.Fatalf("Refresh = %v, %v; it shows %v, live: %v", changed, err, first(t, next), next.Live())
+		if err != nil || !changed || first(t, next) != float64(i+2) || !next.Live() || next.Version() != uint64(i+2) {
+			t.Fatalf("Refresh = %v, %v; version %d shows %v, live: %v", changed, err, next.Version(), first(t, next), next.Live())
 		}
 		v = next
 	}

@@ -41,10 +41,7 @@ func TestRefresh(t *testing.T) {
 					}
 					v = next
 				}
-				w.c.Flush(t.Context())
-				if n := w.leases(); n != 1 {
-					t.Errorf("%d leases stand for one view", n)
-				}
+				w.stand(1)
 				closeView(t, v)
 			}
 		})
@@ -109,10 +106,7 @@ func TestRefreshAfterErrors(t *testing.T) {
 			if err != nil || !changed || valueOf(t, next) != 2 {
 				t.Fatalf("afterwards: Refresh = %v, %v, %v", next, changed, err)
 			}
-			w.c.Flush(t.Context())
-			if n := w.leases(); n != 1 {
-				t.Errorf("%d leases stand for one view", n)
-			}
+			w.stand(1)
 			closeView(t, next)
 		})
 	}
