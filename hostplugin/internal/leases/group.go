@@ -3,7 +3,6 @@ package leases
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/handoff"
@@ -85,16 +84,16 @@ func (a *all) take(ctx context.Context) (failed int, err error) {
 	c := a.client
 	left := a.fresh[:0]
 	for _, i := range a.fresh {
-		v, err := c.takeOffer(ctx, a.sources[i], a.request(i))
-		if err != nil {
-			return i, err
-		}
-		if v == nil {
+		v, e := a.one(ctx, i)
+		switch {
+		case e == nil && v == nil:
 			left = append(left, i)
 			continue
+		case e == nil:
+			e = a.put(i, v)
 		}
-		if err := a.put(i, v); err != nil {
-			return i, err
+		if e != nil && err == nil {
+			failed, err = i, e
 		}
 	}
 	names, results, forks := make([]string, 0, len(left)), make([]handoff.Look, len(left)), c.forks()
@@ -124,14 +123,14 @@ func (a *all) take(ctx context.Context) (failed int, err error) {
 	return failed, err
 }
 
-// request is what the view of a source is, or was, asked for.
-func (a *all) request(i int) core.Request {
+// one takes a view without asking the program together with others: nil if that has to be.
+func (a *all) one(ctx context.Context, i int) (*core.View, error) {
 	if v := a.views[i]; v != nil {
 		if l, ok := v.Lender().(*Lease); ok {
-			return l.req
+			return a.client.View(ctx, a.sources[i], l.req) // as it was asked for
 		}
 	}
-	return a.req
+	return a.client.takeOffer(ctx, a.sources[i], a.req)
 }
 
 // put gives a source another view.
@@ -170,14 +169,11 @@ func (c *Client) NextAll(ctx context.Context, sources []*Source, views []*core.V
 		}
 		c.Handoff.Unuse()
 		for _, i := range behind {
-			v, isNew, err := c.Latest(ctx, sources[i], views[i], req)
-			if errors.Is(err, core.ErrNotFound) {
-				break // unpublished meanwhile
-			}
+			v, isNew, err := c.newer(ctx, sources[i], views[i], req)
+			views[i], changed = v, changed || isNew
 			if err != nil {
 				return i, err
 			}
-			views[i], changed = v, changed || isNew
 		}
 	}
 }
@@ -194,8 +190,11 @@ func (c *Client) behind(table *offers.Reader, sources []*Source, views []*core.V
 		}
 	}
 	entries := make([]offers.Entry, len(sources))
-	sequence, ok := table.Read(entries, indexes...)
-	for i := range entries {
+	moment, ok := table.Read(entries, indexes...)
+	for i, s := range sources {
+		if !table.Is(indexes[i], s.Name) {
+			return sequence, nil, false // it has gone since; what has come since is after sequence, too
+		}
 		if entries[i].Publication == 0 {
 			ok = false
 		}
@@ -203,5 +202,5 @@ func (c *Client) behind(table *offers.Reader, sources []*Source, views []*core.V
 			behind = append(behind, i)
 		}
 	}
-	return sequence, slices.Clip(behind), ok
+	return moment, behind, ok
 }

@@ -64,6 +64,18 @@ func entry(table *offers.Reader, s *Source) (index int, ok bool) {
 	return index, true
 }
 
+// read gives the entry of a name as it was at one moment. Between the look for the name and that moment the entry
+// may have gone to another name. A name that has the entry afterwards, under the same Publication, had it then.
+func read(table *offers.Reader, s *Source) (index int, e offers.Entry, ok bool) {
+	index, ok = entry(table, s)
+	if !ok {
+		return 0, e, false
+	}
+	var entries [1]offers.Entry
+	_, ok = table.Read(entries[:], index)
+	return index, entries[0], ok && table.Is(index, s.Name)
+}
+
 // publication gives the number of the publication that a lease is on, or 0 if the table tells of another version;
 // fixed says that the array is offered, so that the table tells of all changes.
 func (c *Client) publication(s *Source, version uint64) (number uint64, fixed bool) {
@@ -72,15 +84,11 @@ func (c *Client) publication(s *Source, version uint64) (number uint64, fixed bo
 		return 0, false
 	}
 	defer c.Handoff.Unuse()
-	index, ok := entry(table, s)
-	if !ok {
+	_, e, ok := read(table, s)
+	if !ok || e.Version != version {
 		return 0, false
 	}
-	var e [1]offers.Entry
-	if _, ok := table.Read(e[:], index); !ok || e[0].Version != version {
-		return 0, false
-	}
-	return e[0].Publication, e[0].Ticket != 0
+	return e.Publication, e.Ticket != 0
 }
 
 // describe gives what is known of an entry's offer, which is read anew only when it is described anew.
@@ -131,24 +139,19 @@ func (c *Client) takeOffer(ctx context.Context, s *Source, req core.Request) (*c
 func (c *Client) take(table *offers.Reader, s *Source, req core.Request) (*Lease, core.Lease, bool) {
 	const attempts = 8 // each ends because another version has come
 	for range attempts {
-		index, ok := entry(table, s)
-		if !ok {
+		index, e, ok := read(table, s)
+		if !ok || e.Ticket == 0 {
 			break
 		}
-		var entries [1]offers.Entry
-		e := &entries[0]
-		if _, ok := table.Read(entries[:], index); !ok || e.Ticket == 0 {
-			break
-		}
-		t, ok := c.describe(table, s, index, e)
+		t, ok := c.describe(table, s, index, &e)
 		if !ok {
 			continue
 		}
-		l, err := t.offered(e)
+		l, err := t.offered(&e)
 		if err != nil || l.Check(req) != nil {
 			break // the program says why
 		}
-		if hold, ok := table.Take(index, e); ok {
+		if hold, ok := table.Take(index, &e); ok {
 			return &Lease{
 				client: c, source: s, req: req, hold: hold, publication: e.Publication, forks: e.Forks, heap: e.Forks != 0,
 				fixed: true,
@@ -221,15 +224,28 @@ func (c *Client) Latest(ctx context.Context, s *Source, v *core.View, req core.R
 	case newest:
 		return v, false, nil
 	case !published:
-		return v, false, &core.Error{
-			Kind: core.ErrNotFound, Err: errors.New("nothing is published under that name"),
-			Remedy: "have the program call ndbridge.publish, or use Refresh for a variable",
+		return v, false, errNotPublished()
+	}
+	take := func() (*core.View, error) {
+		next, err := c.View(ctx, s, req)
+		if err == nil && next.Version() == 0 { // unpublished meanwhile, and this is a variable
+			_ = next.Close() // fails only if the memory was not mapped
+			return nil, errNotPublished()
 		}
-	case v == nil:
-		v, err := c.View(ctx, s, req)
+		return next, err
+	}
+	if v == nil {
+		v, err := take()
 		return v, err == nil, err
 	}
-	return c.replace(v, func() (*core.View, error) { return c.View(ctx, s, req) })
+	return c.replace(v, take)
+}
+
+func errNotPublished() error {
+	return &core.Error{
+		Kind: core.ErrNotFound, Err: errors.New("nothing is published under that name"),
+		Remedy: "have the program call ndbridge.publish, or use Refresh for a variable",
+	}
 }
 
 func errNoTable() error {
@@ -241,35 +257,36 @@ func errNoTable() error {
 
 // Next waits for a version of the name that is newer than v's, and for any if v is nil. It closes v.
 func (c *Client) Next(ctx context.Context, s *Source, v *core.View, req core.Request) (*core.View, error) {
-	v, newer, err := c.newer(ctx, s, v, req)
-	if newer || err != nil {
+	v, isNew, err := c.newer(ctx, s, v, req)
+	if isNew || err != nil {
 		return v, err
 	}
-	waiting, cancel := c.whileThere(ctx)
+	there, cancel := c.whileThere(ctx)
 	defer cancel()
-	for !newer && err == nil {
-		if err := c.wait(waiting, s, v); err != nil {
+	for {
+		if err := c.wait(there, s, v); err != nil {
 			return v, err
 		}
-		v, newer, err = c.newer(ctx, s, v, req)
+		if v, isNew, err = c.newer(there, s, v, req); isNew || err != nil {
+			return v, err
+		}
 	}
-	return v, err
 }
 
-// newer is Latest, of a name under which something may be published one day.
+// newer is Latest, and reports whether that is a newer version. What is not published is no error.
 func (c *Client) newer(ctx context.Context, s *Source, v *core.View, req core.Request) (*core.View, bool, error) {
-	var version uint64
-	if v != nil {
-		version = v.Version()
-	}
-	before := publicationOf(v)
 	next, changed, err := c.Latest(ctx, s, v, req)
 	if errors.Is(err, core.ErrNotFound) {
 		return next, false, nil
 	}
-	// It may be the same version: of a lease that was granted while the table could not be read, nobody knows
-	// which publication it is of.
-	return next, changed && (next.Version() != version || before != 0 && publicationOf(next) != before), err
+	return next, changed && err == nil && !sameVersion(v, next), err
+}
+
+// sameVersion reports whether a view that took the place of another shows the same version, in other memory: a fork
+// makes the program describe anew what it has published; and nobody knows which publication a lease is of that was
+// granted while the table could not be read.
+func sameVersion(before, next *core.View) bool {
+	return before != nil && before.Version() == next.Version() && before.Published().Equal(next.Published())
 }
 
 // publicationOf gives the number of the publication that a view is of, or 0 if that is not known.
@@ -309,11 +326,10 @@ func (c *Client) wait(ctx context.Context, s *Source, v *core.View) error {
 	if !ok {
 		return ended(ctx, table.WaitAny(ctx, sequence, c.Spin))
 	}
-	publication := table.Publication(index)
-	if v != nil {
-		publication = publicationOf(v)
+	if v == nil {
+		return nil // it came after the last look
 	}
-	return ended(ctx, table.Wait(ctx, index, publication, c.Spin))
+	return ended(ctx, table.Wait(ctx, index, publicationOf(v), c.Spin))
 }
 
 func ended(ctx context.Context, err error) error {

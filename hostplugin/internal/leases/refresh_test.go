@@ -2,7 +2,6 @@ package leases
 
 import (
 	"errors"
-	"slices"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -42,10 +41,7 @@ func TestRefresh(t *testing.T) {
 					}
 					v = next
 				}
-				w.c.Flush(t.Context())
-				if n := w.leases(); n != 1 {
-					t.Errorf("%d leases stand for one view", n)
-				}
+				w.stand(1)
 				closeView(t, v)
 			}
 		})
@@ -58,13 +54,14 @@ func TestRefreshOfCopies(t *testing.T) {
 	for able, want := range map[bool]bool{true: false, false: true} {
 		w := newWorld(t)
 		w.able = able
-		w.set("x", 1).copied = true
+		w.setCopied("x", 1)
 		s := &Source{Name: "x"}
-		v := w.view(s, core.Request{})
+		v := w.view(s)
 		next, changed, err := w.c.Refresh(t.Context(), s, v, core.Request{})
 		if err != nil || changed != want || !next.Copied() || valueOf(t, next) != 1 {
 			t.Errorf("a program that is able: %v: Refresh = %v, %v, %v", able, next, changed, err)
 		}
+		closeView(t, next)
 	}
 }
 
@@ -91,7 +88,7 @@ func TestRefreshAfterErrors(t *testing.T) {
 			w := newWorld(t)
 			w.set("x", 1)
 			s := &Source{Name: "x"}
-			v := w.view(s, core.Request{})
+			v := w.view(s)
 			w.set("x", 2)
 			w.mu.Lock()
 			prepare(w)
@@ -109,10 +106,8 @@ func TestRefreshAfterErrors(t *testing.T) {
 			if err != nil || !changed || valueOf(t, next) != 2 {
 				t.Fatalf("afterwards: Refresh = %v, %v, %v", next, changed, err)
 			}
-			w.c.Flush(t.Context())
-			if n := w.leases(); n != 1 {
-				t.Errorf("%d leases stand for one view", n)
-			}
+			w.stand(1)
+			closeView(t, next)
 		})
 	}
 }
@@ -128,9 +123,9 @@ func TestRefreshOfOtherViews(t *testing.T) {
 	}
 	x, y := &Source{Name: "x"}, &Source{Name: "y"}
 	offered := &Source{Name: "offered"}
-	foreign := elsewhere.view(x, core.Request{})
-	other := w.view(y, core.Request{})
-	whole, wholeOffer := w.view(x, core.Request{}), w.view(offered, core.Request{})
+	foreign := elsewhere.view(x)
+	other := w.view(y)
+	whole, wholeOffer := w.view(x), w.view(offered)
 	derive := func(v *core.View) *core.View {
 		d, err := v.Sub(0, 0, 4)
 		if err != nil {
@@ -188,7 +183,7 @@ func TestRefreshOfClosedViews(t *testing.T) {
 	for _, name := range []string{"x", "offered"} {
 		s := &Source{Name: name}
 		for range 2 { // the second time it may be offered
-			v := w.view(s, core.Request{})
+			v := w.view(s)
 			closeView(t, v)
 			if next, changed, err := w.c.Refresh(t.Context(), s, v, core.Request{}); !errors.Is(err, core.ErrClosed) || changed || next != v {
 				t.Errorf("Refresh of a closed view of %s = %v, %v, %v", name, next, changed, err)
@@ -207,8 +202,8 @@ func TestRefreshMakesNoGarbage(t *testing.T) { //nolint:paralleltest // it count
 	w.publish(3, "offered")
 	for _, name := range []string{"x", "offered"} {
 		s := &Source{Name: name}
-		closeView(t, w.view(s, core.Request{}))
-		v := w.view(s, core.Request{})
+		closeView(t, w.view(s))
+		v := w.view(s)
 		w.c.Flush(t.Context())
 		w.took()
 		refresh := func() {
@@ -223,73 +218,12 @@ func TestRefreshMakesNoGarbage(t *testing.T) { //nolint:paralleltest // it count
 		}
 	}
 	s := &Source{Name: "offered"}
-	v := w.view(s, core.Request{})
+	v := w.view(s)
 	if n := testing.AllocsPerRun(50, func() {
 		if next, changed, err := w.c.Latest(t.Context(), s, v, core.Request{}); err != nil || changed || next != v {
 			t.Fatal(next, changed, err)
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations for Latest", n)
-	}
-}
-
-// TestRefreshAll: one question for all that has to be asked, each name with its own result.
-func TestRefreshAll(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	names := []string{"a", "b", "c", "offered"}
-	for i, name := range names {
-		w.set(name, float64(i+1))
-	}
-	w.publish(4, "offered")
-	var sources []*Source
-	for _, name := range names {
-		sources = append(sources, &Source{Name: name})
-	}
-	views := make([]*core.View, len(names))
-	refresh := func(wantChanged bool, want ...float64) {
-		t.Helper()
-		before := slices.Clone(views)
-		changed, failed, err := w.c.RefreshAll(t.Context(), sources, views, core.Request{})
-		if err != nil || changed != wantChanged {
-			t.Fatalf("RefreshAll = %v, %d, %v", changed, failed, err)
-		}
-		for i, v := range views {
-			if got := valueOf(t, v); got != want[i] {
-				t.Errorf("%s shows %v, want %v", names[i], got, want[i])
-			}
-			if before[i] != nil && before[i] != v {
-				if _, err := before[i].Bytes(); !errors.Is(err, core.ErrClosed) {
-					t.Errorf("the view of %s that was replaced is open", names[i])
-				}
-			}
-		}
-	}
-	refresh(true, 1, 2, 3, 4)
-	refresh(false, 1, 2, 3, 4)
-	w.set("b", 20)
-	refresh(true, 1, 20, 3, 4)
-	w.publish(40, "offered")
-	w.set("c", 30)
-	refresh(true, 1, 20, 30, 40)
-	refresh(false, 1, 20, 30, 40)
-	w.mu.Lock()
-	w.silent = true
-	w.mu.Unlock()
-	w.set("a", 10)
-	refresh(true, 10, 20, 30, 40)
-	w.mu.Lock()
-	w.silent = false
-	delete(w.arrays, "b")
-	w.arrays["a"].value = 11
-	w.mu.Unlock()
-	w.set("c", 31)
-	changed, failed, err := w.c.RefreshAll(t.Context(), sources, views, core.Request{NoWait: true})
-	if !errors.Is(err, core.ErrNotFound) || failed != 1 || !changed || valueOf(t, views[1]) != 20 || valueOf(t, views[2]) != 31 {
-		t.Errorf("with a name that has gone: %v, %d, %v; it shows %v and %v", changed, failed, err, valueOf(t, views[1]), valueOf(t, views[2]))
-	}
-	w.c.Flush(t.Context())
-	if n, holds := w.leases(), w.writer.Holds(); n+holds != 4 {
-		t.Errorf("%d leases and %d holds for 4 views", n, holds)
 	}
 }

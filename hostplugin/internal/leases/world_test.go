@@ -31,6 +31,7 @@ type world struct {
 	gone   chan struct{}
 	stale  chan string
 	server *handoff.Server
+	table  *shm.Mapping
 
 	mu         sync.Mutex
 	writer     *offers.Writer
@@ -41,11 +42,13 @@ type world struct {
 	last       core.LeaseID
 	descr      uint64
 	described  map[core.LeaseID]core.Lease // what stands in the table
+	retired    []*array                    // whose memory is used again when the host holds it no more
 	files      []*os.File
-	asked      []string // by gRPC
-	mailed     []string // by the mailbox
-	able       bool     // it looks at leases again
-	silent     bool     // the mailbox has no answers
+	views      []*core.View // those that the garbage collector must leave alone
+	asked      []string     // by gRPC
+	mailed     []string     // by the mailbox
+	able       bool         // it looks at leases again
+	silent     bool         // the mailbox has no answers
 	granted    func(l *core.Lease)
 	refused    error
 	sameLeases bool // it answers that everything has changed with the lease that stands
@@ -60,6 +63,7 @@ type array struct {
 	version uint64
 	at      time.Time
 	ticket  core.LeaseID
+	descr   uint64 // 0: not described yet
 	shape   []int
 }
 
@@ -80,6 +84,9 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	defer file.Close()
+	if w.table, err = shm.Map(file, offers.Size, false); err != nil {
+		t.Fatal(err)
+	}
 	mail, err := handoff.NewClient(file, w.server.Memory(), codec{w}, time.Millisecond, func(id core.LeaseID) { w.c.Stray(id) })
 	if err != nil {
 		t.Fatal(err)
@@ -91,17 +98,10 @@ func newWorld(t *testing.T) *world {
 	})
 	t.Cleanup(func() {
 		w.c.CloseViews()
-		w.c.Flush(context.Background()) //nolint:usetesting // at the end
-		if n := w.leases(); n != 0 {
-			t.Errorf("%d leases stand in the end", n)
-		}
-		w.mu.Lock()
-		if n := w.writer.Holds(); n != 0 {
-			t.Errorf("%d offers are held in the end", n)
-		}
-		w.mu.Unlock()
+		w.stand(0)
+		w.views = nil
 		w.c.Close()
-		err := errors.Join(mail.Close(), w.server.Close(), cache.Close(), w.c.GPU.Close())
+		err := errors.Join(mail.Close(), w.server.Close(), cache.Close(), w.c.GPU.Close(), w.table.Close())
 		for _, f := range w.files {
 			err = errors.Join(err, f.Close())
 		}
@@ -113,28 +113,59 @@ func newWorld(t *testing.T) *world {
 }
 
 // set gives a name to an array of four elements.
-func (w *world) set(name string, value float64) *array {
+func (w *world) set(name string, value float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a := w.make(value)
+	w.retire(w.arrays[name])
 	w.arrays[name] = a
-	return a
 }
 
+// setCopied gives a name to an array that the host gets copies of.
+func (w *world) setCopied(name string, value float64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.make(value)
+	w.retire(w.arrays[name])
+	w.arrays[name] = a
+	w.arrays[name].copied = true
+}
+
+// make makes an array whose elements have a value. It may lie where one lay that the host holds no more.
 func (w *world) make(value float64) *array {
-	f, err := shm.Create("array", 4096)
-	if err == nil {
-		b := make([]byte, 4096)
-		for i := range len(b) / 8 {
-			binary.LittleEndian.PutUint64(b[8*i:], uint64(int64(value)))
+	file := len(w.files)
+	for i, a := range w.retired {
+		if (a.ticket == 0 || !w.writer.Held(uint64(a.ticket))) && !w.leased(a.file) {
+			file = a.file
+			w.retired = slices.Delete(w.retired, i, i+1)
+			break
 		}
-		_, err = f.WriteAt(b, 0)
 	}
-	if err != nil {
+	if file == len(w.files) {
+		f, err := shm.Create("array", 4096)
+		if err != nil {
+			w.t.Error(err)
+		}
+		w.files = append(w.files, f)
+	}
+	b := make([]byte, 4096)
+	for i := range len(b) / 8 {
+		binary.LittleEndian.PutUint64(b[8*i:], uint64(int64(value)))
+	}
+	if _, err := w.files[file].WriteAt(b, 0); err != nil {
 		w.t.Error(err)
 	}
-	w.files = append(w.files, f)
-	return &array{file: len(w.files) - 1, value: value, shape: []int{4}}
+	return &array{file: file, value: value, shape: []int{4}}
+}
+
+// leased reports whether a lease stands on memory.
+func (w *world) leased(file int) bool {
+	for _, l := range w.standing {
+		if s, ok := l.Handle.(core.Segment); ok && s.ID == core.SegmentID(file+1) {
+			return true
+		}
+	}
+	return false
 }
 
 // publish makes new versions of names at once, which are offered.
@@ -147,6 +178,10 @@ func (w *world) publish(value float64, names ...string) {
 		a := w.make(value)
 		if before := w.arrays[name]; before != nil {
 			a.version = before.version
+			if before.offered {
+				a.descr = before.descr // they differ in nothing but where they lie
+			}
+			w.retire(before)
 		}
 		a.version++
 		a.at, a.offered = time.Now(), true
@@ -169,14 +204,25 @@ func (w *world) tell(name string, a *array) {
 	e := offers.Entry{Version: a.version, Published: a.at.UnixNano()}
 	var body []byte
 	if a.offered {
-		w.descr++
-		e.Ticket, e.Description = uint64(a.ticket), w.descr
-		described := core.LeaseID(1<<62 + w.descr)
-		w.described[described] = w.lease(a, false)
-		body = binary.LittleEndian.AppendUint64(nil, uint64(described))
-		e.Segment, e.Size, e.Forks = uint64(a.file+1), 4096, w.writer.Forked()
+		if a.descr == 0 {
+			w.descr++
+			a.descr = w.descr
+			w.described[described(a.descr)] = w.lease(a, false)
+		}
+		body = binary.LittleEndian.AppendUint64(nil, uint64(described(a.descr)))
+		e.Ticket, e.Description, e.Segment, e.Size, e.Forks = uint64(a.ticket), a.descr, uint64(a.file+1), 4096, w.writer.Forked()
 	}
 	w.writer.Write(i, &e, body)
+}
+
+// described is the lease that a description is of, which nobody has.
+func described(descr uint64) core.LeaseID { return core.LeaseID(1<<62 + descr) }
+
+// retire gives up an array, if there is one.
+func (w *world) retire(a *array) {
+	if a != nil {
+		w.retired = append(w.retired, a)
+	}
 }
 
 // unpublish takes a name back, and its variable with it.
@@ -186,15 +232,64 @@ func (w *world) unpublish(name string) {
 	w.writer.Begin()
 	w.writer.Remove(w.entries[name])
 	w.writer.End()
+	w.retire(w.arrays[name])
 	delete(w.entries, name)
 	delete(w.arrays, name)
 }
 
-// fork takes all memory away from the host.
+// unset deletes a variable.
+func (w *world) unset(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.retire(w.arrays[name])
+	delete(w.arrays, name)
+}
+
+// withdraw withdraws an offer: the host has to ask for the array.
+func (w *world) withdraw(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := *w.arrays[name]
+	a.offered = false
+	w.arrays[name] = &a
+	w.writer.Begin()
+	defer w.writer.End()
+	w.tell(name, &a)
+}
+
+// fork takes all memory away from the host: of what there is, it gets copies.
 func (w *world) fork() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.writer.Forks().Add(1)
+	for name, a := range w.arrays {
+		apart := *w.make(a.value)
+		apart.copied, apart.version, apart.at = true, a.version, a.at
+		w.retire(a)
+		w.arrays[name] = &apart
+	}
+}
+
+// separate withdraws the offers that a fork has made void.
+func (w *world) separate() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writer.Begin()
+	defer w.writer.End()
+	for name := range w.entries {
+		w.tell(name, w.arrays[name])
+	}
+}
+
+// sleepers counts those who sleep until something is published.
+func (w *world) sleepers() (n uint64) {
+	const sequence, entries, size = 0x48, 0x1008, 0x400
+	b := w.table.Bytes()
+	n = binary.LittleEndian.Uint64(b[sequence:])
+	for i := range 8 {
+		n += binary.LittleEndian.Uint64(b[entries+i*size:])
+	}
+	return n
 }
 
 // leases counts what stands, but for the host's holds.
@@ -202,6 +297,19 @@ func (w *world) leases() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.standing)
+}
+
+// stand holds that there are as many leases and holds as there are views. An answer whose call was given up, on a
+// busy machine, may come later.
+func (w *world) stand(views int) {
+	w.t.Helper()
+	eventually(w.t, "leases and holds stand for the views", func() bool {
+		w.c.Flush(context.Background())
+		n := w.leases()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return n+w.writer.Holds() == views
+	})
 }
 
 // took gives what was asked for since the last time, by gRPC and by the mailbox.
@@ -213,202 +321,21 @@ func (w *world) took() (asked, mailed []string) {
 	return asked, mailed
 }
 
-// lease describes an array.
-func (w *world) lease(a *array, writable bool) core.Lease {
-	l, err := core.NewLayout(core.LayoutSpec{DType: core.Int64, Shape: a.shape})
-	if err != nil {
-		w.t.Error(err)
-	}
-	lease := core.Lease{
-		Layout: l, Handle: core.Segment{ID: core.SegmentID(a.file + 1), Size: 4096, Sealed: true}, Fence: core.Ready{},
-		Framework: "numpy", Route: core.RouteSharedHeap, Writable: writable,
-	}
-	if a.version > 0 {
-		lease.Version, lease.Published = a.version, time.Unix(0, a.at.UnixNano())
-	}
-	if a.copied {
-		lease.Route, lease.Reason = core.RouteStaged, core.ReasonHeapOff
-	}
-	return lease
-}
-
-// grant makes a lease. The caller holds the lock.
-func (w *world) grant(name string, req core.Request) (core.Lease, error) {
-	a := w.arrays[name]
-	switch {
-	case w.refused != nil:
-		return core.Lease{}, w.refused
-	case a == nil:
-		return core.Lease{}, &core.Error{Op: "lease", Kind: core.ErrNotFound}
-	case a.copied && (req.Writable || req.Copy == core.CopyNever):
-		return core.Lease{}, &core.Error{Op: "lease", Kind: core.ErrNotShared, Reason: core.ReasonHeapOff}
-	}
-	lease := w.lease(a, req.Writable)
-	w.last++
-	lease.ID = w.last
-	w.standing[lease.ID], w.names[lease.ID] = lease, name
-	if w.granted != nil {
-		f := w.granted
-		w.mu.Unlock()
-		f(&lease)
-		w.mu.Lock()
-	}
-	return lease, nil
-}
-
-// again looks at a lease again. The caller holds the lock.
-func (w *world) again(id core.LeaseID, only bool) (l core.Lease, changed bool, err error) {
-	before, stands := w.standing[id]
-	if !stands {
-		return l, false, &core.Error{Op: "refresh", Kind: core.ErrUnsupported}
-	}
-	name := w.names[id]
-	a := w.arrays[name]
-	if w.sameLeases {
-		return before, true, nil
-	}
-	if a != nil && w.refused == nil && before.Handle == (core.Segment{ID: core.SegmentID(a.file + 1), Size: 4096, Sealed: true}) &&
-		before.Version == a.version {
-		before.Fence = core.Ready{}
-		return before, false, nil
-	}
-	if only && a != nil {
-		return l, true, nil
-	}
-	l, err = w.grant(name, core.Request{Writable: before.Writable})
-	return l, true, err
-}
-
-// Lease implements Program.
-func (w *world) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.asked = append(w.asked, "lease "+name)
-	for !req.NoWait && w.arrays[name] == nil && w.refused == nil {
-		w.mu.Unlock()
-		time.Sleep(time.Millisecond)
-		w.mu.Lock()
-		if ctx.Err() != nil {
-			return core.Lease{}, &core.Error{Op: "lease", Kind: ctx.Err()}
-		}
-	}
-	return w.grant(name, req)
-}
-
-// Refresh implements Program.
-func (w *world) Refresh(_ context.Context, id core.LeaseID) (core.Lease, bool, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.asked = append(w.asked, "refresh "+w.names[id])
-	if !w.able {
-		return core.Lease{}, false, &core.Error{Op: "refresh", Kind: core.ErrUnsupported}
-	}
-	return w.again(id, false)
-}
-
-// Release implements Program and handoff.Producer.
-func (w *world) Release(_ context.Context, ids ...core.LeaseID) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, id := range ids {
-		delete(w.standing, id)
-	}
-	return nil
-}
-
-// Leases implements handoff.Producer.
-func (w *world) Leases(_ context.Context, names []string, req core.Request, results []handoff.Look) []handoff.Look {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, name := range names {
-		w.mailed = append(w.mailed, "lease "+name)
-		l, err := core.Lease{}, errors.New("silent")
-		if !w.silent {
-			l, err = w.grant(name, req)
-		}
-		if err != nil {
-			results = append(results, handoff.Look{})
-			continue
-		}
-		results = append(results, handoff.Look{Status: handoff.Changed, Lease: l})
-	}
-	return results
-}
-
-// Refreshes implements handoff.Producer.
-func (w *world) Refreshes(_ context.Context, ids []core.LeaseID, only bool, results []handoff.Look) []handoff.Look {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, id := range ids {
-		if len(w.mailed) < cap(w.mailed) {
-			w.mailed = append(w.mailed, "refresh "+w.names[id])
-		}
-		look := handoff.Look{}
-		if w.able && !w.silent {
-			switch l, changed, err := w.again(id, only); {
-			case err != nil:
-			case changed:
-				look = handoff.Look{Status: handoff.Changed, Lease: l}
-			default:
-				look.Status = handoff.Unchanged
-			}
-		}
-		results = append(results, look)
-	}
-	return results
-}
-
-// Offers implements handoff.Offerer.
-func (w *world) Offers(table *offers.Writer, _ handoff.Codec) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if table != nil {
-		w.writer = table
-	}
-}
-
-// Descriptor implements segments.Describer.
-func (w *world) Descriptor(_ context.Context, id core.SegmentID, writable bool) (*os.File, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if id < 1 || int(id) > len(w.files) {
-		return nil, &core.Error{Op: "descriptor", Kind: core.ErrNotFound}
-	}
-	if writable {
-		return shm.ReadWrite(w.files[id-1])
-	}
-	return shm.ReadOnly(w.files[id-1])
-}
-
-// codec sends leases by their number: both sides are here.
-type codec struct{ *world }
-
-func (codec) Append(b []byte, l *core.Lease) ([]byte, error) {
-	return binary.LittleEndian.AppendUint64(b, uint64(l.ID)), nil
-}
-
-func (c codec) Lease(b []byte, req core.Request) (core.Lease, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	l, ok := c.standing[c.ID(b)]
-	if !ok {
-		l, ok = c.described[c.ID(b)]
-	}
-	if !ok {
-		return l, errors.New("no lease")
-	}
-	return l, l.Check(req)
-}
-
-func (codec) ID(b []byte) core.LeaseID { return core.LeaseID(binary.LittleEndian.Uint64(b)) }
-
 // view takes a view, which must be possible.
-func (w *world) view(s *Source, req core.Request) *core.View {
+func (w *world) view(s *Source) *core.View {
 	w.t.Helper()
-	v, err := w.c.View(w.t.Context(), s, req)
+	v, err := w.c.View(w.t.Context(), s, core.Request{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	return w.keep(v)
+}
+
+// keep keeps a view until the end of the test, which closes it: one that is forgotten is a leak.
+func (w *world) keep(v *core.View) *core.View {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.views = append(w.views, v)
 	return v
 }
 
@@ -429,10 +356,13 @@ func closeView(t *testing.T, v *core.View) {
 	}
 }
 
+// patience is how long a test waits for what must come.
+const patience = 10 * time.Second
+
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
-		if t.Failed() || time.Now().After(deadline) {
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
 			t.Fatalf("not in time: %s", what)
 		}
 	}

@@ -1,0 +1,115 @@
+package leases
+
+import (
+	"testing"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// TestLive: a view is live until it is not, which is said once, with the reason.
+func TestLive(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		prepare func(w *world)
+		end     func(w *world)
+		live    bool   // after the end
+		says    string // once; "": nothing
+	}{
+		"a variable":             {func(w *world) { w.set("x", 1) }, func(*world) {}, true, ""},
+		"a variable that goes":   {func(w *world) { w.set("x", 1) }, func(w *world) { w.unset("x") }, false, "x: " + string(StaleRebound)},
+		"another variable":       {func(w *world) { w.set("x", 1) }, func(w *world) { w.set("x", 2) }, false, "x: " + string(StaleRebound)},
+		"a forked variable":      {func(w *world) { w.set("x", 1) }, (*world).fork, false, "x: " + string(StaleFork)},
+		"a published name":       {func(w *world) { w.publish(1, "x") }, func(w *world) { w.publish(2, "other") }, true, ""},
+		"a newer version":        {func(w *world) { w.publish(1, "x") }, func(w *world) { w.publish(2, "x") }, false, "x: " + string(StaleRebound)},
+		"an unpublished name":    {func(w *world) { w.publish(1, "x") }, func(w *world) { w.unpublish("x") }, false, "x: " + string(StaleRebound)},
+		"a forked offer":         {func(w *world) { w.publish(1, "x") }, (*world).fork, false, "x: " + string(StaleFork)},
+		"a copy":                 {func(w *world) { w.setCopied("x", 1) }, func(*world) {}, false, ""},
+		"a program that is gone": {func(w *world) { w.set("x", 1) }, func(w *world) { close(w.gone) }, false, ""},
+	} {
+		for way, silent := range map[string]bool{"": false, ", by gRPC": true} {
+			t.Run(name+way, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.mu.Lock()
+				w.silent = silent
+				w.mu.Unlock()
+				test.prepare(w)
+				v := w.view(&Source{Name: "x"})
+				for range 2 {
+					if v.Live() == v.Copied() {
+						t.Errorf("live: %v, copied: %v", v.Live(), v.Copied())
+					}
+				}
+				test.end(w)
+				// Who is too busy to answer says nothing new.
+				eventually(t, "Live says so", func() bool { return v.Live() == test.live })
+				for range 2 {
+					if v.Live() != test.live || valueOf(t, v) != 1 {
+						t.Errorf("live: %v; it shows %v", v.Live(), valueOf(t, v))
+					}
+				}
+				w.c.Forked()
+				w.says(test.says)
+				closeView(t, v)
+				if v.Live() {
+					t.Error("a closed view is live")
+				}
+				w.says("")
+				w.c.Flush(t.Context())
+				eventually(t, "no lease stands", func() bool { return w.leases() == 0 })
+			})
+		}
+	}
+}
+
+// says holds that something was said of views that are not live any more; "": nothing was.
+func (w *world) says(want string) {
+	w.t.Helper()
+	select {
+	case got := <-w.stale:
+		if got != want {
+			w.t.Errorf("it is said %q, want %q", got, want)
+		}
+		if len(w.stale) != 0 {
+			w.t.Errorf("and %q", <-w.stale)
+		}
+	default:
+		if want != "" {
+			w.t.Errorf("it is not said that %q", want)
+		}
+	}
+}
+
+// TestForked says of each view at once what the fork has done, and nothing of those that were taken after it.
+func TestForked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.publish(1, "offered")
+	w.set("x", 1)
+	w.setCopied("copy", 1)
+	before := []*core.View{w.view(&Source{Name: "offered"}), w.view(&Source{Name: "x"}), w.view(&Source{Name: "copy"})}
+	w.c.Forked()
+	w.says("")
+	w.fork()
+	w.set("y", 1)
+	after := w.view(&Source{Name: "y"})
+	for range 2 {
+		w.c.Forked()
+	}
+	said := map[string]int{}
+	for len(w.stale) > 0 {
+		said[<-w.stale]++
+	}
+	if len(said) != 2 || said["offered: "+string(StaleFork)] != 1 || said["x: "+string(StaleFork)] != 1 {
+		t.Errorf("it is said %v", said)
+	}
+	for _, v := range before {
+		if v.Live() {
+			t.Errorf("%s is live after a fork", v.Name())
+		}
+	}
+	if !after.Live() {
+		t.Error("an array that was made after the fork is not live")
+	}
+	w.says("")
+}

@@ -1,0 +1,205 @@
+package leases
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/handoff"
+	"github.com/ndbridge/ndbridge/internal/offers"
+	"github.com/ndbridge/ndbridge/internal/shm"
+)
+
+// What the world's program answers, by gRPC and by the mailbox.
+
+// lease describes an array.
+func (w *world) lease(a *array, writable bool) core.Lease {
+	l, err := core.NewLayout(core.LayoutSpec{DType: core.Int64, Shape: a.shape})
+	if err != nil {
+		w.t.Error(err)
+	}
+	lease := core.Lease{
+		Layout: l, Handle: core.Segment{ID: core.SegmentID(a.file + 1), Size: 4096, Sealed: true}, Fence: core.Ready{},
+		Framework: "numpy", Route: core.RouteSharedHeap, Writable: writable,
+	}
+	if a.version > 0 {
+		lease.Version, lease.Published = a.version, time.Unix(0, a.at.UnixNano())
+	}
+	if a.copied {
+		lease.Route, lease.Reason = core.RouteStaged, core.ReasonHeapOff
+	}
+	return lease
+}
+
+// grant makes a lease. The caller holds the lock.
+func (w *world) grant(name string, req core.Request) (core.Lease, error) {
+	a := w.arrays[name]
+	switch {
+	case w.refused != nil:
+		return core.Lease{}, w.refused
+	case a == nil:
+		return core.Lease{}, &core.Error{Op: "lease", Kind: core.ErrNotFound}
+	case a.copied && (req.Writable || req.Copy == core.CopyNever):
+		return core.Lease{}, &core.Error{Op: "lease", Kind: core.ErrNotShared, Reason: core.ReasonHeapOff}
+	}
+	lease := w.lease(a, req.Writable)
+	w.last++
+	lease.ID = w.last
+	w.standing[lease.ID], w.names[lease.ID] = lease, name
+	if w.granted != nil {
+		f := w.granted
+		w.mu.Unlock()
+		f(&lease)
+		w.mu.Lock()
+	}
+	return lease, nil
+}
+
+// again looks at a lease again. The caller holds the lock.
+func (w *world) again(id core.LeaseID, only bool) (l core.Lease, changed bool, err error) {
+	before, stands := w.standing[id]
+	if !stands {
+		return l, false, &core.Error{Op: "refresh", Kind: core.ErrUnsupported}
+	}
+	name := w.names[id]
+	a := w.arrays[name]
+	if w.sameLeases {
+		return before, true, nil
+	}
+	if a != nil && w.refused == nil && before.Handle == (core.Segment{ID: core.SegmentID(a.file + 1), Size: 4096, Sealed: true}) &&
+		before.Version == a.version {
+		before.Fence = core.Ready{}
+		return before, false, nil
+	}
+	if only && a != nil {
+		return l, true, nil
+	}
+	l, err = w.grant(name, core.Request{Writable: before.Writable})
+	return l, true, err
+}
+
+// Lease implements Program.
+func (w *world) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = append(w.asked, "lease "+name)
+	for !req.NoWait && w.arrays[name] == nil && w.refused == nil {
+		w.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		w.mu.Lock()
+		if ctx.Err() != nil {
+			return core.Lease{}, &core.Error{Op: "lease", Kind: ctx.Err()}
+		}
+	}
+	return w.grant(name, req)
+}
+
+// Refresh implements Program.
+func (w *world) Refresh(_ context.Context, id core.LeaseID) (core.Lease, bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = append(w.asked, "refresh "+w.names[id])
+	if !w.able {
+		return core.Lease{}, false, &core.Error{Op: "refresh", Kind: core.ErrUnsupported}
+	}
+	return w.again(id, false)
+}
+
+// Release implements Program and handoff.Producer.
+func (w *world) Release(_ context.Context, ids ...core.LeaseID) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range ids {
+		delete(w.standing, id)
+	}
+	return nil
+}
+
+// Leases implements handoff.Producer.
+func (w *world) Leases(_ context.Context, names []string, req core.Request, results []handoff.Look) []handoff.Look {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range names {
+		w.mailed = append(w.mailed, "lease "+name)
+		l, err := core.Lease{}, errors.New("silent")
+		if !w.silent {
+			l, err = w.grant(name, req)
+		}
+		if err != nil {
+			results = append(results, handoff.Look{})
+			continue
+		}
+		results = append(results, handoff.Look{Status: handoff.Changed, Lease: l})
+	}
+	return results
+}
+
+// Refreshes implements handoff.Producer.
+func (w *world) Refreshes(_ context.Context, ids []core.LeaseID, only bool, results []handoff.Look) []handoff.Look {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range ids {
+		if len(w.mailed) < cap(w.mailed) {
+			w.mailed = append(w.mailed, "refresh "+w.names[id])
+		}
+		look := handoff.Look{}
+		if w.able && !w.silent {
+			switch l, changed, err := w.again(id, only); {
+			case err != nil:
+			case changed:
+				look = handoff.Look{Status: handoff.Changed, Lease: l}
+			default:
+				look.Status = handoff.Unchanged
+			}
+		}
+		results = append(results, look)
+	}
+	return results
+}
+
+// Offers implements handoff.Offerer.
+func (w *world) Offers(table *offers.Writer, _ handoff.Codec) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if table != nil {
+		w.writer = table
+	}
+}
+
+// Descriptor implements segments.Describer.
+func (w *world) Descriptor(_ context.Context, id core.SegmentID, writable bool) (*os.File, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if id < 1 || int(id) > len(w.files) {
+		return nil, &core.Error{Op: "descriptor", Kind: core.ErrNotFound}
+	}
+	if writable {
+		return shm.ReadWrite(w.files[id-1])
+	}
+	return shm.ReadOnly(w.files[id-1])
+}
+
+// codec sends leases by their number: both sides are here.
+type codec struct{ *world }
+
+func (codec) Append(b []byte, l *core.Lease) ([]byte, error) {
+	return binary.LittleEndian.AppendUint64(b, uint64(l.ID)), nil
+}
+
+func (c codec) Lease(b []byte, req core.Request) (core.Lease, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l, ok := c.standing[c.ID(b)]
+	if !ok {
+		l, ok = c.described[c.ID(b)]
+	}
+	if !ok {
+		return l, errors.New("no lease")
+	}
+	return l, l.Check(req)
+}
+
+func (codec) ID(b []byte) core.LeaseID { return core.LeaseID(binary.LittleEndian.Uint64(b)) }
