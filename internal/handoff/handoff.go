@@ -86,10 +86,10 @@ type Look struct {
 }
 
 // Elsewhere reports whether the error of a look says that a name leads no more to the array that was leased: to
-// nothing, to what is no array, or to one that would be copied. It does not if nobody could look, or if the array
-// is only not to be written any more.
+// nothing, to what is no array, or to one that cannot be had as the view was asked for. It does not if nobody
+// could look.
 func Elsewhere(err error) bool {
-	for _, other := range []error{core.ErrUnavailable, core.ErrReadOnly, core.ErrClosed, core.ErrProtocol, context.Canceled, context.DeadlineExceeded} {
+	for _, other := range []error{core.ErrUnavailable, core.ErrClosed, core.ErrProtocol, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, other) {
 			return false
 		}

@@ -21,7 +21,7 @@ func TestLive(t *testing.T) {
 			})
 			for change, want := range map[string]bool{
 				"x[0] = 7": true, "y = x; x = y": true, "x = np.ones(1 << 16)": false, "del x": false, "x = None": false,
-				"x = 'text'": false, "x = np.array([None])": false,
+				"x = 'text'": false, "x = np.array([None])": false, "x.flags.writeable = False": false,
 				"x = x[::2]": false, "x.resize(1 << 20, refcheck=False)": false,
 			} {
 				for _, opts := range [][]hostplugin.ViewOption{nil, {hostplugin.NoWait()}, {hostplugin.NoCopy()}, {hostplugin.Writable()}} {
