@@ -170,6 +170,7 @@ func (c *Client) NextAll(ctx context.Context, sources []*Source, views []*core.V
 		}
 		c.Handoff.Unuse()
 		for _, i := range behind {
+			before := views[i]
 			v, isNew, err := c.Latest(ctx, sources[i], views[i], req)
 			if errors.Is(err, core.ErrNotFound) {
 				break // unpublished meanwhile
@@ -177,7 +178,7 @@ func (c *Client) NextAll(ctx context.Context, sources []*Source, views []*core.V
 			if err != nil {
 				return i, err
 			}
-			views[i], changed = v, changed || isNew
+			views[i], changed = v, changed || isNew && !sameVersion(before, v)
 		}
 	}
 }

@@ -241,28 +241,66 @@ func errNoTable() error {
 
 // Next waits for a version of the name that is newer than v's, and for any if v is nil. It closes v.
 func (c *Client) Next(ctx context.Context, s *Source, v *core.View, req core.Request) (*core.View, error) {
+	if v != nil {
+		l, err := c.of(s, v)
+		if err != nil {
+			return v, err
+		}
+		req = l.req
+	}
 	cancel := context.CancelFunc(nil)
-	for {
-		before, publication := v, publicationOf(v)
-		next, changed, err := c.Latest(ctx, s, v, req)
-		if err != nil && !errors.Is(err, core.ErrNotFound) {
-			return next, err
-		}
-		// It may be the same version: of a lease that was granted while the table could not be read, nobody knows
-		// which publication it is of.
-		again := changed && before != nil && before.Version() == next.Version() && (publication == 0 || publication == publicationOf(next))
-		if changed && !again {
+	for seen := publicationOf(v); ; {
+		next, publication, err := c.newer(ctx, s, v, seen, req)
+		switch {
+		case err != nil:
+			return v, err
+		case next != nil && v == nil:
 			return next, nil
+		case next != nil:
+			return next, v.Close()
 		}
-		v = next
+		seen = publication
 		if cancel == nil {
 			ctx, cancel = c.whileThere(ctx)
 			defer cancel()
 		}
-		if err := c.wait(ctx, s, v); err != nil {
+		if err := c.wait(ctx, s, seen); err != nil {
 			return v, err
 		}
 	}
+}
+
+// newer takes a view of another version than v's if the publication is another one than seen, which it gives
+// otherwise. A publication may be of the same version: one whose offer a fork has taken away, for instance. And
+// of a lease that was granted while the table could not be read, nobody knows which publication it is of.
+func (c *Client) newer(
+	ctx context.Context, s *Source, v *core.View, seen uint64, req core.Request,
+) (next *core.View, publication uint64, err error) {
+	table := c.use()
+	if table == nil {
+		return nil, 0, errNoTable()
+	}
+	index, ok := entry(table, s)
+	if ok {
+		publication = table.Publication(index)
+	}
+	c.Handoff.Unuse()
+	if !ok || publication == seen && seen != 0 {
+		return nil, seen, nil
+	}
+	next, err = c.View(ctx, s, req)
+	if errors.Is(err, core.ErrNotFound) {
+		return nil, seen, nil // unpublished meanwhile
+	}
+	if err != nil || !sameVersion(v, next) && next.Version() != 0 {
+		return next, publication, err
+	}
+	return nil, publication, next.Close()
+}
+
+// sameVersion reports whether two views are of one version of a name.
+func sameVersion(a, b *core.View) bool {
+	return a != nil && b != nil && a.Version() == b.Version() && a.Published().Equal(b.Published())
 }
 
 // publicationOf gives the number of the publication that a view is of, or 0 if that is not known.
@@ -290,8 +328,8 @@ func (c *Client) whileThere(ctx context.Context) (context.Context, context.Cance
 	return ctx, func() { close(done); cancel(nil) }
 }
 
-// wait returns when there may be a newer version than v's.
-func (c *Client) wait(ctx context.Context, s *Source, v *core.View) error {
+// wait returns when there may be another publication than what was seen.
+func (c *Client) wait(ctx context.Context, s *Source, seen uint64) error {
 	table := c.use()
 	if table == nil {
 		return errNoTable()
@@ -302,11 +340,7 @@ func (c *Client) wait(ctx context.Context, s *Source, v *core.View) error {
 	if !ok {
 		return ended(ctx, table.WaitAny(ctx, sequence, c.Spin))
 	}
-	publication := table.Publication(index)
-	if v != nil {
-		publication = publicationOf(v)
-	}
-	return ended(ctx, table.Wait(ctx, index, publication, c.Spin))
+	return ended(ctx, table.Wait(ctx, index, seen, c.Spin))
 }
 
 func ended(ctx context.Context, err error) error {

@@ -197,6 +197,19 @@ func (w *world) fork() {
 	w.writer.Forks().Add(1)
 }
 
+// separate is a fork, after which what was offered under names is to be asked for.
+func (w *world) separate(names ...string) {
+	w.fork()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writer.Begin()
+	defer w.writer.End()
+	for _, name := range names {
+		w.arrays[name].offered = false
+		w.tell(name, w.arrays[name])
+	}
+}
+
 // leases counts what stands, but for the host's holds.
 func (w *world) leases() int {
 	w.mu.Lock()
