@@ -226,6 +226,39 @@ remote.serve()
 	run.NoLeases(t)
 }
 
+// TestPublishNothingOfAll: if one of several is no array, none is published, and what stands stays as it is, also if it
+// was to be published again. A name that is there in two spellings is published once.
+func TestPublishNothingOfAll(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, publishing+`
+import sys
+a, b = np.full(1 << 17, 5.0), np.full(1 << 17, 6.0)
+before = sys.getrefcount(a), sys.getrefcount(b)
+ndbridge.publish("a", a)
+def more(): return sys.getrefcount(a) - before[0], sys.getrefcount(b) - before[1]
+once = more()
+def nothing():
+    for i in range(50):
+        try:
+            ndbridge.publish({"a": a, "b": b, "c": "no array"})
+        except TypeError:
+            continue
+        return "published"
+    return more()
+remote.serve()
+`, harness.Options{})
+	if same := harness.Eval[bool](t, run.Remote, "nothing() == once"); !same {
+		t.Errorf("after publishing what is no array: %v", harness.Eval[any](t, run.Remote, "[more(), once]"))
+	}
+	if v := run.View(t, "a"); v.Version() != 1 || slice[float64](t, v)[9] != 5 {
+		t.Errorf("version %d shows %v", v.Version(), slice[float64](t, v)[9])
+	}
+	run.Remote.Exec(t, "d = {}; ndbridge.publish({'d[\"k\"]': b, \"d['k']\": a}); ndbridge.unpublish(\"d['k']\")")
+	if same := harness.Eval[bool](t, run.Remote, "more() == once"); !same {
+		t.Errorf("after two spellings: %v", harness.Eval[any](t, run.Remote, "[more(), once]"))
+	}
+}
+
 // TestPublishedInPlace: an object that is changed after it was published is served as it was.
 func TestPublishedInPlace(t *testing.T) {
 	t.Parallel()

@@ -47,6 +47,9 @@ func (p *Publication) Again() *Publication {
 	return &next
 }
 
+// Renews reports whether p has taken over what the publication before it had, which holds it until [Names.Put].
+func (p *Publication) Renews() bool { return p.again }
+
 // Names holds the publications. Its lock is never held while Python code can run, since that code may
 // publish. The zero value is ready. Put is called with the GIL held.
 type Names struct {
