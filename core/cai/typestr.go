@@ -3,6 +3,7 @@ package cai
 import (
 	"encoding/binary"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -42,6 +43,9 @@ func ParseTypestr(typestr, descr string) (d core.DType, tag string, err error) {
 		if descr == "" || isPlain(descr) {
 			descr = "|V" + strconv.Itoa(size)
 		}
+		if pointers.MatchString(descr) {
+			return core.Invalid, "", typeError("descr %q: fields are pointers to Python objects", descr)
+		}
 		return opaque(size, descr)
 	case 'O':
 		return core.Invalid, "", typeError("typestr %q: elements are pointers to Python objects", typestr)
@@ -49,6 +53,9 @@ func ParseTypestr(typestr, descr string) (d core.DType, tag string, err error) {
 		return core.Invalid, "", typeError("typestr %q: unknown kind", typestr)
 	}
 }
+
+// pointers finds a field of pointers to Python objects in a descr, at any depth: ('o', '|O').
+var pointers = regexp.MustCompile(`, '[|<>=]O[0-9]*'[,)]`)
 
 // splitOrder takes the sign of the byte order off; 0 stands for none.
 func splitOrder(s string) (order byte, rest string) {

@@ -87,6 +87,23 @@ func TestParseTypestr(t *testing.T) {
 	}
 }
 
+// TestFieldsOfPointers: structures with pointers to Python objects are refused, and those with names like that are not.
+func TestFieldsOfPointers(t *testing.T) {
+	t.Parallel()
+	for descr, refused := range map[string]bool{
+		"[('x', '<f4'), ('o', '|O')]":                       true,
+		"[('x', '<f4'), ('o', '|O8', (2,))]":                true,
+		"[('x', [('y', '<f4'), ('z', '|O')]), ('', '|V4')]": true,
+		"[('O', '<f4'), ('|O', '<i8')]":                     false,
+		"[('a', '|V8'), ('O8', '|S4')]":                     false,
+	} {
+		_, _, err := cai.ParseTypestr("|V12", descr)
+		if errors.Is(err, core.ErrDType) != refused || err != nil && !refused {
+			t.Errorf("%s: %v, want an error: %v", descr, err, refused)
+		}
+	}
+}
+
 func TestParseTypestrRefuses(t *testing.T) {
 	t.Parallel()
 	for typestr, text := range map[string]string{

@@ -11,6 +11,8 @@
 package handoff
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -81,4 +83,16 @@ type Look struct {
 	Status Status
 	Lease  core.Lease    // if Changed
 	Fence  core.CUDAWord // if Fenced
+}
+
+// Elsewhere reports whether the error of a look says that a name leads no more to the array that was leased: to
+// nothing, to what is no array, or to one that cannot be had as the view was asked for. It does not if nobody
+// could look.
+func Elsewhere(err error) bool {
+	for _, other := range []error{core.ErrUnavailable, core.ErrClosed, core.ErrProtocol, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, other) {
+			return false
+		}
+	}
+	return err != nil
 }

@@ -194,6 +194,71 @@ remote.serve()
 	run.NoLeases(t)
 }
 
+// TestReplacedIsTheProgramsAlone: an array that was published, and is not any more, has no reference of ours, though
+// the host looks at it, and the host goes on seeing what it was.
+func TestReplacedIsTheProgramsAlone(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, publishing+`
+import sys
+a = np.full(1 << 17, 5.0)
+references = sys.getrefcount(a)
+ndbridge.publish("a", a)
+remote.serve()
+`, harness.Options{})
+	for _, end := range []string{`ndbridge.publish("a", np.full(1 << 17, 1.0))`, `ndbridge.unpublish("a")`} {
+		view := run.View(t, "a")
+		run.Remote.Exec(t, "ndbridge.publish('a', a)")
+		again := run.View(t, "a")
+		run.Remote.Exec(t, end)
+		if more := harness.Eval[int](t, run.Remote, "sys.getrefcount(a) - references"); more != 0 {
+			t.Errorf("after %s: %d references more than before it was published", end, more)
+		}
+		run.Remote.Exec(t, "a.resize(1 << 18)") // which counts references
+		run.Remote.Exec(t, "a[:] = 7; others = [np.full(1 << 17, 9.0) for _ in range(40)]")
+		for _, v := range []*core.View{view, again} {
+			if data := slice[float64](t, v); slices.Min(data) != 5 || slices.Max(data) != 5 {
+				t.Errorf("after %s: the view shows %v to %v, want 5", end, slices.Min(data), slices.Max(data))
+			}
+			closed(t, v)
+		}
+		run.Remote.Exec(t, "others = None; a = np.full(1 << 17, 5.0); ndbridge.publish('a', a)")
+	}
+	run.NoLeases(t)
+}
+
+// TestPublishNothingOfAll: if one of several is no array, none is published, and what stands stays as it is, also if it
+// was to be published again. A name that is there in two spellings is published once.
+func TestPublishNothingOfAll(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, publishing+`
+import sys
+a, b = np.full(1 << 17, 5.0), np.full(1 << 17, 6.0)
+before = sys.getrefcount(a), sys.getrefcount(b)
+ndbridge.publish("a", a)
+def more(): return sys.getrefcount(a) - before[0], sys.getrefcount(b) - before[1]
+once = more()
+def nothing():
+    for i in range(50):
+        try:
+            ndbridge.publish({"a": a, "b": b, "c": "no array"})
+        except TypeError:
+            continue
+        return "published"
+    return more()
+remote.serve()
+`, harness.Options{})
+	if same := harness.Eval[bool](t, run.Remote, "nothing() == once"); !same {
+		t.Errorf("after publishing what is no array: %v", harness.Eval[any](t, run.Remote, "[more(), once]"))
+	}
+	if v := run.View(t, "a"); v.Version() != 1 || slice[float64](t, v)[9] != 5 {
+		t.Errorf("version %d shows %v", v.Version(), slice[float64](t, v)[9])
+	}
+	run.Remote.Exec(t, "d = {}; ndbridge.publish({'d[\"k\"]': b, \"d['k']\": a}); ndbridge.unpublish(\"d['k']\")")
+	if same := harness.Eval[bool](t, run.Remote, "more() == once"); !same {
+		t.Errorf("after two spellings: %v", harness.Eval[any](t, run.Remote, "[more(), once]"))
+	}
+}
+
 // TestPublishedInPlace: an object that is changed after it was published is served as it was.
 func TestPublishedInPlace(t *testing.T) {
 	t.Parallel()

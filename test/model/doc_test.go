@@ -42,7 +42,14 @@ type statement struct {
 	Then *struct {
 		Is    *saying // what was published, with the values that its memory has now
 		Moved bool    // the object has other memory by now
+		Fixed bool    // which is shown only when it is published again
 	}
+	Version uint64 // of what is published under the name; 0: nothing is
+	Serial  uint64 // how often anything had been published by then
+
+	// A look publishes an object anew whose memory or shape is another one by now: such versions only the host has.
+	Rebound   bool // perhaps since the program has published it
+	Uncounted bool // perhaps before
 }
 
 // watched is what the program says a kept view shows.
@@ -61,6 +68,7 @@ type hello struct {
 	Weights   map[string]float64 // how often each operation is to be chosen
 	Paths     []string           // every name that a step can make
 	Published []string
+	Derived   []string // of the paths: what is computed from what others lead to
 }
 
 // request is one message to a program.

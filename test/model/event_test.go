@@ -28,6 +28,8 @@ const (
 	listed eventKind = 'a' // the host lists all arrays
 	poke   eventKind = 'w' // the host writes through a kept view
 	drop   eventKind = 'c' // the host closes a kept view
+	again  eventKind = 'r' // the host refreshes a kept view
+	live   eventKind = 'v' // the host asks whether a kept view is live
 )
 
 // slots is how many views are kept at most.
@@ -39,6 +41,7 @@ var lookOptions = []string{"-", "-", "-", "nocopy", "writable", "writable", "all
 // generate gives the events that follow from a seed, in bursts of steps with looks between them.
 func generate(seed uint64, h *hello, lookers, n int) []event {
 	rng := rand.New(rand.NewPCG(seed, 1))
+	often := oftenLooked(rng, h)
 	names := slices.Sorted(maps.Keys(h.Weights))
 	total := 0.0
 	for _, name := range names {
@@ -61,13 +64,29 @@ func generate(seed uint64, h *hello, lookers, n int) []event {
 		}
 		steps += burst
 		for range 2 + rng.IntN(12) {
-			events = append(events, hostEvent(rng, h, lookers))
+			events = append(events, hostEvent(rng, h, often, lookers))
 		}
 	}
 	return events
 }
 
-func hostEvent(rng *rand.Rand, h *hello, lookers int) event {
+// oftenLooked gives names, and several together, that the host looks at again and again.
+func oftenLooked(rng *rand.Rand, h *hello) (often []string) {
+	for i := range 10 {
+		from := h.Paths
+		if i%2 == 0 {
+			from = h.Published
+		}
+		name := from[rng.IntN(len(from))]
+		for range i % 3 {
+			name += " " + from[rng.IntN(len(from))]
+		}
+		often = append(often, name)
+	}
+	return often
+}
+
+func hostEvent(rng *rand.Rand, h *hello, often []string, lookers int) event {
 	e := event{kind: look, keep: rng.IntN(slots), opt: "-"}
 	switch x := rng.IntN(100); {
 	case x < 3:
@@ -78,14 +97,24 @@ func hostEvent(rng *rand.Rand, h *hello, lookers int) event {
 	case x < 14:
 		e.kind = drop
 		return e
-	case x < 70:
+	case x < 20:
+		e.kind = again
+		return e
+	case x < 26:
+		e.kind = live
+		return e
+	case x < 75:
 		e.keep = -1
+	}
+	e.n = rng.Uint64N(uint64(lookers))
+	if rng.IntN(3) > 0 {
+		e.name = often[rng.IntN(len(often))]
+		return e
 	}
 	e.name = h.Paths[rng.IntN(len(h.Paths))]
 	for rng.IntN(4) == 0 {
 		e.name += " " + h.Paths[rng.IntN(len(h.Paths))]
 	}
-	e.n = rng.Uint64N(uint64(lookers))
 	e.opt = lookOptions[rng.IntN(len(lookOptions))]
 	return e
 }

@@ -17,30 +17,48 @@ type hammer struct {
 	begun, ended chan struct{}
 	stop         atomic.Bool
 	group        sync.WaitGroup
+	lookers      []looker
 	wrong        error
 	looks        int
 }
 
 func startHammer(ctx context.Context, session *hostplugin.Session, names []string) *hammer {
 	h := &hammer{begun: make(chan struct{}), ended: make(chan struct{})}
-	l := &intoLooker{sourceLooker{session, map[string]*hostplugin.Source{}}, new(core.View)}
+	for _, l := range lookers(session, false, nil) {
+		h.lookers = append(h.lookers, l)
+	}
+	h.lookers = append(h.lookers, newLatestLooker(session, nil))
 	rng := rand.New(rand.NewPCG(1, 2))
 	h.group.Go(func() {
 		for range h.begun {
 			for !h.stop.Load() {
-				name := names[rng.IntN(len(names))]
-				l.look(ctx, []string{name}, []hostplugin.ViewOption{hostplugin.NoWait()}, func(_ int, _ *core.View, err error) bool {
-					if errors.Is(err, core.ErrProtocol) {
-						h.wrong = failed("hammer", "a view of %s while steps run: %v", name, err)
-					}
-					return false
-				})
+				h.look(ctx, rng, names)
 				h.looks++
 			}
 			h.ended <- struct{}{}
 		}
 	})
 	return h
+}
+
+func (h *hammer) look(ctx context.Context, rng *rand.Rand, names []string) {
+	name, l := names[rng.IntN(len(names))], h.lookers[rng.IntN(len(h.lookers))]
+	l.look(ctx, []string{name}, "-", func(_ int, v *core.View, err error) bool {
+		if _, ok := errors.AsType[*failure](err); ok || errors.Is(err, core.ErrProtocol) || errors.Is(err, core.ErrConfig) {
+			h.wrong = failed("hammer", "%s of %s while steps run: %v", l.name(), name, err)
+		}
+		if v != nil {
+			v.Live()
+		}
+		return false
+	})
+}
+
+// reset closes the views. No step runs.
+func (h *hammer) reset() {
+	for _, l := range h.lookers {
+		l.reset()
+	}
 }
 
 func (h *hammer) begin() {

@@ -9,49 +9,45 @@ import (
 	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/hostplugin"
 )
 
 // look takes views by one route and compares them with what the program has said of the names.
 func (r *rig) look(ctx context.Context, e event) error {
 	route := r.lookers[e.n%uint64(len(r.lookers))]
-	opts := []hostplugin.ViewOption{hostplugin.NoWait()}
-	switch e.opt {
-	case "nocopy":
-		opts = append(opts, hostplugin.NoCopy())
-	case "writable":
-		opts = append(opts, hostplugin.Writable())
-	case "allow":
-		opts = append(opts, hostplugin.AllowCopy())
-	}
 	var first error
-	names := strings.Fields(e.name)
-	route.look(ctx, names, opts, func(i int, v *core.View, err error) bool {
+	names, how := strings.Fields(e.name), asking(e.opt)
+	route.look(ctx, names, how, func(i int, v *core.View, err error) bool {
 		r.note("%s(%q, %s): %s", route.name(), names[i], e.opt, r.describe(v, err))
-		now, wrong := r.judge(names[i], e.opt, v, err)
+		now, wrong := r.judge(names[i], how, v, err)
+		if wrong == nil && err == nil && now && i == 0 {
+			wrong = r.mustBeLive(names[i], v)
+		}
 		if wrong != nil && first == nil && !r.ignores(wrong) {
 			first = about(wrong, "%s of %s (%s)", route.name(), names[i], e.opt)
 		}
-		return wrong == nil && err == nil && now && i == 0 && e.keep >= 0 && r.hold(e.keep, names[i], v)
+		return wrong == nil && err == nil && now && i == 0 && e.keep >= 0 && route.gives() && r.hold(e.keep, names[i], how, v)
 	})
 	return first
 }
 
 // judge says what is wrong with a view. now is whether it shows the object as it is, rather than as it was
 // published.
-func (r *rig) judge(name, opt string, v *core.View, err error) (now bool, wrong error) {
-	s := r.state[name]
-	if s == nil {
-		s = &statement{Err: "not found"}
+func (r *rig) judge(name string, how asking, v *core.View, err error) (now bool, wrong error) {
+	s := r.said(name)
+	if _, ok := errors.AsType[*failure](err); ok {
+		return false, err
 	}
 	if s.Err == "?" {
 		return false, nil
 	}
 	if err != nil {
-		return false, judgeError(opt, s, err)
+		return false, judgeError(how, s, err)
+	}
+	if exact := !s.Rebound && !s.Uncounted && r.hammer == nil; v.Version() < s.Version || v.Version() != s.Version && exact {
+		return false, failed("version", "%s has version %d; the program says %d", r.describe(v, nil), v.Version(), s.Version)
 	}
 	var what []error
-	for i, want := range s.accepted() {
+	for i, want := range s.accepted(v) {
 		wrong := r.compare(want, v)
 		if wrong == nil {
 			return i == 0 && s.Is != nil, nil
@@ -61,27 +57,55 @@ func (r *rig) judge(name, opt string, v *core.View, err error) (now bool, wrong 
 	if len(what) == 0 {
 		return false, failed("view is given", "a view of %v; the program says: error %s", r.describe(v, nil), s.Err)
 	}
+	if s.ofBetween(v) {
+		return false, nil
+	}
 	if s.Then != nil {
 		return false, inKind(what[0], ", published")
 	}
 	return false, what[0]
 }
 
+// said is what the program has said of a name.
+func (r *rig) said(name string) *statement {
+	if s := r.state[name]; s != nil {
+		return s
+	}
+	return &statement{Err: "not found"}
+}
+
+// serial implements serials.
+func (r *rig) serial(name string) (serial uint64, sure bool) {
+	s := r.said(name)
+	return s.Serial, !s.Rebound && r.hammer == nil
+}
+
 // accepted lists what a view of a name may show: the object as it is; or as it was when it was published, in
-// the memory that it had then, unless the object has given that memory up.
-func (s *statement) accepted() []*saying {
+// the memory that it had then, unless the object has given that memory up, and is one whose memory is looked at
+// anew. v is nil for a listing.
+func (s *statement) accepted(v *core.View) []*saying {
 	var all []*saying
 	if s.Is != nil {
 		all = append(all, s.Is)
 	}
-	if s.Then != nil && !s.Then.Moved {
+	if s.Then != nil && (!s.Then.Moved || s.Then.Fixed && v != nil && !v.Copied()) {
 		all = append(all, s.Then.Is)
 	}
 	return all
 }
 
+// ofBetween reports whether a view may be of a version that a look has made since the program has published the object:
+// with a layout of that moment, or of memory that the object has had for a while. What such a view shows nobody knows.
+func (s *statement) ofBetween(v *core.View) bool {
+	if !s.Rebound {
+		return false
+	}
+	return s.Then != nil && s.Then.Fixed && !v.Copied() ||
+		!slices.ContainsFunc(s.accepted(v), func(want *saying) bool { return want.describes(v.Layout()) })
+}
+
 // judgeError says whether an error is the one that the program expects.
-func judgeError(opt string, s *statement, err error) error {
+func judgeError(opt asking, s *statement, err error) error {
 	for _, never := range []error{core.ErrProtocol, core.ErrPointer, core.ErrUnavailable, core.ErrClosed, core.ErrConfig} {
 		if errors.Is(err, never) && (s.Is != nil || s.Err != "*") {
 			return failed("view fails: "+core.Category(err), "%v", err)
@@ -144,84 +168,6 @@ func (r *rig) describe(v *core.View, err error) string {
 	return text
 }
 
-// hold keeps a view, in the place of another one.
-func (r *rig) hold(slot int, name string, v *core.View) bool {
-	r.let(slot)
-	r.ids++
-	k := &kept{view: v, id: r.ids, of: name}
-	if v.Copied() || v.Layout().NBytes() == 0 {
-		k.sum, _ = r.sum(v)
-		k.id = 0
-	} else {
-		r.pending.Watch = append(r.pending.Watch, []any{k.id, name, v.Route().String()})
-		r.dirty = true
-	}
-	r.kept[slot] = k
-	r.note("that is view %d", slot)
-	return true
-}
-
-// let closes a kept view.
-func (r *rig) let(slot int) {
-	k := r.kept[slot]
-	if k == nil {
-		return
-	}
-	r.kept[slot] = nil
-	if k.id != 0 {
-		r.pending.Drop = append(r.pending.Drop, k.id)
-	}
-	k.view.Close()
-	r.note("close view %d", slot)
-}
-
-// poke writes one byte through a kept view.
-func (r *rig) poke(e event) error {
-	k := r.kept[e.keep]
-	if k == nil || k.id == 0 || !k.view.Writable() || !k.view.Layout().Contiguous() || r.watch[k.id] == nil || r.watch[k.id].State != "live" {
-		return nil
-	}
-	b, err := k.view.Bytes()
-	if err != nil {
-		return failed("poke", "the bytes of a writable view of %s: %v", k.of, err)
-	}
-	at, value := int(e.n>>8)%len(b), byte(e.n)
-	if k.view.Layout().DType() == core.Bool {
-		value &= 1
-	}
-	b[at] = value
-	r.note("view %d [byte %d] = %d", e.keep, at, value)
-	r.pending.Poke = append(r.pending.Poke, []any{k.id, at, value})
-	r.dirty = true
-	return nil
-}
-
-// lookAtKept compares the views that were taken before with what the program says they must show.
-func (r *rig) lookAtKept() error {
-	for slot, k := range r.kept {
-		if k == nil {
-			continue
-		}
-		want, how := k.sum, "a copy"
-		if k.id != 0 {
-			w := r.watch[k.id]
-			if w == nil {
-				continue // of before the last reset, or not told of yet
-			}
-			want, how = w.Sum, w.State
-		}
-		sum, err := r.sum(k.view)
-		if err != nil {
-			return failed("kept", "view %d of %s: %v", slot, k.of, err)
-		}
-		if sum != want {
-			return failed("kept "+how, "view %d of %s, %s, %s, has crc %08x; the program says %08x", slot, k.of,
-				r.describe(k.view, nil), how, sum, want)
-		}
-	}
-	return nil
-}
-
 // list compares the listing of all arrays with what the program has said.
 func (r *rig) list(ctx context.Context) error {
 	seen := map[string]bool{}
@@ -256,7 +202,7 @@ func (s *statement) listedAs(entry *core.Entry) error {
 		return fmt.Errorf("%w; the program says %v", entry.Err, s)
 	}
 	l := entry.Layout
-	for _, want := range s.accepted() {
+	for _, want := range s.accepted(nil) {
 		if want.describes(l) {
 			return nil
 		}

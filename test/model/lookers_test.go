@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
@@ -11,78 +12,127 @@ import (
 type looker interface {
 	// name is what a report calls the route.
 	name() string
-	// look takes a view of each name while the program stands still, and gives it, or the error, to use. The
-	// view is closed after that unless use keeps it. A route that does not know such names, or such options,
-	// does nothing.
-	look(ctx context.Context, names []string, opts []hostplugin.ViewOption, use use)
+	// look takes a view of each name while the program stands still, and gives it, or the error, to use. A
+	// route that does not know such names does nothing.
+	look(ctx context.Context, names []string, how asking, use use)
+	// gives reports whether the views become those of who keeps them.
+	gives() bool
+	// reset closes the views that the route holds for its next look.
+	reset()
 }
 
 // use is told what came of names[i]; it reports whether it keeps the view.
 type use func(i int, v *core.View, err error) (keep bool)
 
-// lookers gives every route that a session has.
-func lookers(s *hostplugin.Session) []looker {
-	return []looker{
-		&sessionLooker{s},
-		&sourceLooker{s, map[string]*hostplugin.Source{}},
-		&freshLooker{s},
+// asking is how a view is asked for: a word that events can have.
+type asking string
+
+func (a asking) options() []hostplugin.ViewOption {
+	opts := []hostplugin.ViewOption{hostplugin.NoWait()}
+	switch a {
+	case "nocopy":
+		opts = append(opts, hostplugin.NoCopy())
+	case "writable":
+		opts = append(opts, hostplugin.Writable())
+	case "allow":
+		opts = append(opts, hostplugin.AllowCopy())
 	}
+	return opts
 }
 
-// sessionLooker asks by Session.View.
-type sessionLooker struct{ session *hostplugin.Session }
+// serials tells of a name how often the program had published anything when it last published the name; 0: it is
+// not published. sure is false if a look may have made a newer version of it.
+type serials func(name string) (serial uint64, sure bool)
 
-func (*sessionLooker) name() string { return "Session.View" }
-
-func (l *sessionLooker) look(ctx context.Context, names []string, opts []hostplugin.ViewOption, use use) {
-	for i, name := range names {
-		v, err := l.session.View(ctx, name, opts...)
-		closeUnless(use(i, v, err), v)
+// lookers gives every route that a session has: those for versions, too, if they are counted. published is nil if the
+// program does not stand still while the host looks.
+func lookers(s *hostplugin.Session, versions bool, published serials) []looker {
+	all := []looker{
+		&takeLooker{route: "Session.View", view: func(ctx context.Context, name string, how asking) (*core.View, error) {
+			return s.View(ctx, name, how.options()...)
+		}},
+		newSourceLooker(s),
+		&takeLooker{route: "a new Source.View", view: func(ctx context.Context, name string, how asking) (*core.View, error) {
+			source, err := s.Source(name)
+			if err != nil {
+				return nil, err
+			}
+			return source.View(ctx, how.options()...)
+		}},
+		newRefreshLooker(s),
+		newRefreshLooker(s), // twice, so that two views of a name are refreshed, each at times of its own
+		&groupLooker{session: s},
 	}
+	if versions {
+		all = append(all, newLatestLooker(s, published), newNextLooker(s, published), &groupLooker{session: s, next: true, published: published})
+	}
+	return all
 }
 
-// sourceLooker asks by Source.View of a source for each name.
-type sourceLooker struct {
-	session *hostplugin.Session
-	sources map[string]*hostplugin.Source
+// takeLooker takes a view each time.
+type takeLooker struct {
+	route string
+	view  func(ctx context.Context, name string, how asking) (*core.View, error)
 }
 
-func (*sourceLooker) name() string { return "Source.View" }
+func (l *takeLooker) name() string { return l.route }
+func (*takeLooker) gives() bool    { return true }
+func (*takeLooker) reset()         {}
 
-func (l *sourceLooker) look(ctx context.Context, names []string, opts []hostplugin.ViewOption, use use) {
+func (l *takeLooker) look(ctx context.Context, names []string, how asking, use use) {
 	for i, name := range names {
-		source, err := l.source(name)
-		var v *core.View
-		if err == nil {
-			v, err = source.View(ctx, opts...)
+		v, err := l.view(ctx, name, how)
+		if !use(i, v, err) && v != nil {
+			v.Close()
 		}
-		closeUnless(use(i, v, err), v)
 	}
 }
 
-func (l *sourceLooker) source(name string) (*hostplugin.Source, error) {
-	if s := l.sources[name]; s != nil {
-		return s, nil
+// sources are those of a session, made once for each name.
+type sources struct {
+	session *hostplugin.Session
+	all     map[string]*hostplugin.Source
+}
+
+func (s *sources) of(name string) (*hostplugin.Source, error) {
+	if source := s.all[name]; source != nil {
+		return source, nil
 	}
-	s, err := l.session.Source(name)
+	source, err := s.session.Source(name)
 	if err == nil {
-		l.sources[name] = s
+		s.all[name] = source
 	}
-	return s, err
+	return source, err
 }
 
-// freshLooker asks by a source that nobody has asked before.
-type freshLooker struct{ session *hostplugin.Session }
-
-func (*freshLooker) name() string { return "a new Source.View" }
-
-func (l *freshLooker) look(ctx context.Context, names []string, opts []hostplugin.ViewOption, use use) {
-	once := sourceLooker{l.session, map[string]*hostplugin.Source{}}
-	once.look(ctx, names, opts, use)
+func newSources(s *hostplugin.Session) *sources {
+	return &sources{s, map[string]*hostplugin.Source{}}
 }
 
-func closeUnless(keep bool, v *core.View) {
-	if v != nil && !keep {
-		v.Close()
+// newSourceLooker asks by Source.View of a source for each name.
+func newSourceLooker(s *hostplugin.Session) looker {
+	all := newSources(s)
+	return &takeLooker{route: "Source.View", view: func(ctx context.Context, name string, how asking) (*core.View, error) {
+		source, err := all.of(name)
+		if err != nil {
+			return nil, err
+		}
+		return source.View(ctx, how.options()...)
+	}}
+}
+
+// distinct gives names without those that are there twice.
+func distinct(names []string) []string {
+	var all []string
+	seen := map[string]bool{}
+	for _, name := range names {
+		if !seen[name] {
+			seen[name] = true
+			all = append(all, name)
+		}
 	}
+	return all
 }
+
+// key stands for names that are asked for in one way.
+func key(how asking, names ...string) string { return string(how) + " " + strings.Join(names, " ") }

@@ -60,7 +60,7 @@ func setups(tb testing.TB, rng *rand.Rand) []setup {
 		{name: "numpy", python: base, frameworks: "numpy", change: low},
 		{name: "all", python: all, frameworks: "numpy,torch,jax", change: low},
 		{name: "numpy-default", python: base, frameworks: "numpy", change: plain},
-		{name: "numpy-grpc", python: base, frameworks: "numpy", change: grpc},
+		{name: "numpy-grpc", python: base, frameworks: "numpy", change: grpc, grpc: true},
 		{name: "numpy-no-heap", python: base, frameworks: "numpy", change: noHeap},
 		{name: "numpy-asleep", python: base, frameworks: "numpy", change: asleep},
 		{name: "numpy-hammer", python: base, frameworks: "numpy", change: low, hammer: true},
@@ -68,7 +68,7 @@ func setups(tb testing.TB, rng *rand.Rand) []setup {
 		{name: "old", python: old[rng.IntN(len(old))], frameworks: "numpy", change: low},
 		{name: "torch", python: all, frameworks: "numpy,torch", change: low},
 		{name: "jax", python: all, frameworks: "numpy,jax", change: low},
-		{name: "all-grpc", python: all, frameworks: "numpy,torch,jax", change: grpc},
+		{name: "all-grpc", python: all, frameworks: "numpy,torch,jax", change: grpc, grpc: true},
 		{name: "all-no-heap-hammer", python: all, frameworks: "numpy,torch,jax", change: noHeap, hammer: true},
 		{name: "all-hammer", python: all, frameworks: "numpy,torch,jax", change: low, hammer: true},
 	}

@@ -22,6 +22,7 @@ type racer struct {
 	counters counters
 	session  *hostplugin.Session
 	end      time.Time
+	versions bool // the session has them
 
 	mu     sync.Mutex
 	routes map[string]int // how many views came by each
@@ -45,7 +46,17 @@ type heldView struct {
 
 // work looks, keeps some of the views, and looks at those again.
 func (r *racer) work(ctx context.Context, rng *rand.Rand) {
-	all := lookers(r.session)
+	all := lookers(r.session, false, nil)
+	if r.versions {
+		all = append(all, newLatestLooker(r.session, nil), newNextLooker(r.session, nil))
+	}
+	defer func() {
+		for _, l := range all {
+			l.reset()
+		}
+	}()
+	together := r.together()
+	defer together.reset()
 	var held [6]*heldView
 	buf := make([]byte, 4<<20)
 	for time.Now().Before(r.end) && !r.failed() {
@@ -56,16 +67,27 @@ func (r *racer) work(ctx context.Context, rng *rand.Rand) {
 		slot := rng.IntN(3 * len(held))
 		if slot < len(held) && held[slot] != nil {
 			r.check(r.again(held[slot], buf), "held "+r.names[held[slot].of].name, held[slot].view)
+			r.check(r.live(held[slot].of, held[slot].view, buf), "live "+r.names[held[slot].of].name, held[slot].view)
 			held[slot].view.Close()
 			held[slot] = nil
 		}
+		if rng.IntN(4) == 0 {
+			r.allAtOnce(ctx, together, buf)
+			continue
+		}
 		l := all[rng.IntN(len(all))]
+		if follows := l.name() == "Source.Latest" || l.name() == "Source.Next"; follows && !r.names[of].versions {
+			continue
+		}
 		bounded, cancel := context.WithTimeout(ctx, answerBound)
 		low := r.counters.done(of + 1)
-		l.look(bounded, []string{r.names[of].name}, []hostplugin.ViewOption{hostplugin.NoWait()}, func(_ int, v *core.View, err error) bool {
+		l.look(bounded, []string{r.names[of].name}, "-", func(_ int, v *core.View, err error) bool {
 			then, err := r.judge(of, low, v, err, buf)
+			if err == nil && v != nil {
+				err = r.live(of, v, buf)
+			}
 			r.check(err, l.name()+" of "+r.names[of].name, v)
-			if err != nil || v == nil || slot >= len(held) {
+			if err != nil || v == nil || slot >= len(held) || !l.gives() {
 				return false
 			}
 			held[slot] = &heldView{v, of, then}
@@ -79,6 +101,72 @@ func (r *racer) work(ctx context.Context, rng *rand.Rand) {
 			h.view.Close()
 		}
 	}
+}
+
+// quickly is less than the time for which View.Live waits for an answer before it says what was known last.
+const quickly = 10 * time.Millisecond
+
+// live holds that a view which is reported live shows what its name leads to now.
+func (r *racer) live(of int, v *core.View, buf []byte) error {
+	low, begin := r.counters.done(of+1), time.Now()
+	if !v.Live() || time.Since(begin) > quickly {
+		return nil
+	}
+	if v.Copied() {
+		return errors.New("a copy is live")
+	}
+	if c, err := r.contents(r.names[of], of, v, buf); err != nil || int64(c.newest) < low {
+		return fmt.Errorf("is live, and shows generations %d to %d; the program is at %d: %w", c.oldest, c.newest, low, err)
+	}
+	return nil
+}
+
+// together is the route for all names that are published at once, or else for all names.
+func (r *racer) together() *groupLooker {
+	return &groupLooker{session: r.session, next: r.versions && r.published() != nil}
+}
+
+// published gives the names that one call publishes, each time.
+func (r *racer) published() (names []string) {
+	for _, n := range r.names {
+		if n.together {
+			names = append(names, n.name)
+		}
+	}
+	return names
+}
+
+// allAtOnce looks at several names. Those that are published at once are of one generation.
+func (r *racer) allAtOnce(ctx context.Context, l *groupLooker, buf []byte) {
+	var names []string
+	var numbers []int
+	for i, n := range r.names {
+		if n.name != "" && !n.absent && !n.dead && (n.together || !l.next) {
+			names, numbers = append(names, n.name), append(numbers, i)
+		}
+	}
+	if names == nil {
+		return
+	}
+	var low []int64
+	for _, of := range numbers {
+		low = append(low, r.counters.done(of+1))
+	}
+	bounded, cancel := context.WithTimeout(ctx, answerBound)
+	defer cancel()
+	var first *core.View
+	l.look(bounded, names, "-", func(i int, v *core.View, err error) bool {
+		_, err = r.judge(numbers[i], low[i], v, err, buf)
+		if err == nil && l.next {
+			if first == nil {
+				first = v
+			} else if v.Version() != first.Version() {
+				err = fmt.Errorf("version %d beside version %d of %s", v.Version(), first.Version(), first.Name())
+			}
+		}
+		r.check(err, l.name()+" of "+names[i], v)
+		return false
+	})
 }
 
 func (r *racer) failed() bool {

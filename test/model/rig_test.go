@@ -25,6 +25,7 @@ type setup struct {
 	plugin     string
 	change     func(*hostplugin.Program)
 	hammer     bool // the host looks without pause while steps run
+	grpc       bool // there is no shared memory to ask through, and none for versions
 }
 
 // rig is a program under a host, and the same program without one.
@@ -37,6 +38,7 @@ type rig struct {
 	twin    *twin
 	hello   *hello
 	lookers []looker
+	sources *sources // by which kept views are refreshed
 	hammer  *hammer
 
 	state   map[string]*statement
@@ -58,6 +60,7 @@ type kept struct {
 	view *core.View
 	id   int
 	of   string
+	how  asking
 	sum  uint32 // of a copy
 }
 
@@ -109,7 +112,8 @@ func startRig(ctx context.Context, s setup, script string) (r *rig, err error) {
 	if err = r.twin.greet(); err != nil {
 		return r, err
 	}
-	r.lookers = lookers(r.session)
+	r.sources = newSources(r.session)
+	r.lookers = lookers(r.session, !s.grpc, r.serial)
 	if s.hammer {
 		r.hammer = startHammer(ctx, r.session, r.hello.Paths)
 	}
@@ -136,10 +140,16 @@ func (r *rig) reset(ctx context.Context) error {
 	for i := range r.kept {
 		r.let(i)
 	}
+	for _, l := range r.lookers {
+		l.reset()
+	}
 	r.state, r.watch, r.unsaid, r.told, r.story, r.steps = map[string]*statement{}, nil, nil, nil, nil, 0
 	r.pending = request{Reset: true}
 	if err := r.sync(); err != nil {
 		return err
+	}
+	if r.hammer != nil { // it has looked until now
+		r.hammer.reset()
 	}
 	return r.noLeases(ctx)
 }
@@ -189,7 +199,7 @@ func (r *rig) happen(ctx context.Context, e event) error {
 			return r.sync()
 		}
 		return nil
-	case look, listed, poke, drop:
+	case look, listed, poke, drop, again, live:
 	}
 	if e.kind == drop && len(r.pending.Steps) == 0 {
 		r.told = append(r.told, e)
@@ -209,6 +219,10 @@ func (r *rig) happen(ctx context.Context, e event) error {
 		return r.list(ctx)
 	case poke:
 		return r.poke(e)
+	case again:
+		return r.again(ctx, e.keep)
+	case live:
+		return r.live(e.keep)
 	case drop:
 		r.let(e.keep)
 	case step, text:

@@ -136,9 +136,8 @@ type looking struct {
 
 func (l *looking) begin(ctx context.Context) {
 	ctx, l.cancel = context.WithCancel(ctx)
-	for _, names := range [][]string{{"large", "small", "shown"}, {"raw", "typed", "shown", "large"}} {
-		l.group.Go(func() { l.loop(ctx, names) })
-	}
+	l.group.Go(func() { l.follow(ctx, []string{"large", "small", "shown"}) })
+	l.group.Go(func() { l.together(ctx, []string{"raw", "typed", "shown", "large"}) })
 	l.group.Go(func() {
 		ticker := time.NewTicker(50 * time.Millisecond)
 		defer ticker.Stop()
@@ -159,26 +158,67 @@ func (l *looking) end() {
 	l.group.Wait()
 }
 
-func (l *looking) loop(ctx context.Context, names []string) {
-	var v core.View
-	sources := map[string]*hostplugin.Source{}
-	for i := 0; ctx.Err() == nil; i++ {
-		name := names[i%len(names)]
-		if sources[name] == nil {
-			source, err := l.session.Source(name)
-			if err != nil {
-				return // it is over
+// turns is how often a view is looked at again before another one is taken.
+const turns = 8
+
+// follow looks at names in turn: by a new view, and then again by Refresh, or Latest of what is published.
+func (l *looking) follow(ctx context.Context, names []string) {
+	views, sources := make([]*core.View, len(names)), make([]*hostplugin.Source, len(names))
+	for i, name := range names {
+		var err error
+		if sources[i], err = l.session.Source(name); err != nil {
+			return // it is over
+		}
+	}
+	defer func() {
+		for _, v := range views {
+			if v != nil {
+				v.Close()
 			}
-			sources[name] = source
 		}
-		err := sources[name].Into(ctx, &v)
+	}()
+	for n := 0; ctx.Err() == nil; n++ {
+		i := n % len(names)
+		if n/len(names)%turns == 0 && views[i] != nil {
+			views[i].Close()
+			views[i] = nil
+		}
+		var err error
+		if names[i] == "shown" && n%2 == 0 {
+			views[i], _, err = sources[i].Latest(ctx, views[i])
+		} else {
+			views[i], _, err = sources[i].Refresh(ctx, views[i])
+		}
 		if err == nil {
-			err = sevens(&v)
+			err = sevens(views[i])
+			views[i].Live()
 		}
-		if !l.check(ctx, name, err) {
+		if !l.check(ctx, names[i], err) {
 			return
 		}
-		v.Close()
+	}
+}
+
+// together looks at all names at once.
+func (l *looking) together(ctx context.Context, names []string) {
+	for ctx.Err() == nil {
+		group, err := l.session.Group(names...)
+		if err != nil {
+			return // it is over
+		}
+		for range turns {
+			_, err := group.Refresh(ctx)
+			for _, v := range group.Views() {
+				if err == nil {
+					err = sevens(v)
+				}
+			}
+			if !l.check(ctx, "group", err) {
+				group.Close()
+				return
+			}
+		}
+		group.Close()
 	}
 }
 

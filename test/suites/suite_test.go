@@ -26,11 +26,25 @@ func regrtest(name string, args ...string) suite {
 	return suite{name: name, kind: "regrtest", args: append([]string{name}, args...)}
 }
 
-// quickFiles are those that take a few seconds.
-var quickFiles = []suite{
-	regrtest("test_threadsignals"), regrtest("test_fork1"), regrtest("test_mmap"), regrtest("test_memoryview"), regrtest("test_array"),
-	regrtest("test_gc"), regrtest("test_select"), regrtest("test_fcntl"),
-	regrtest("test_signal", "-m", "*Wakeup*", "-m", "*Pending*", "-m", "*Posix*"),
+// quick is a suite that runs each time.
+type quick struct {
+	suite
+
+	oldest, newest bool // on these Pythons
+	why            string
+}
+
+// quickFiles are what runs each time, in about two minutes on two cores. They are the files in which a program and we
+// share something: signals, locks, forks, mappings, descriptors, reference counts, buffers.
+var quickFiles = []quick{
+	{regrtest("test_threadsignals"), true, true, "signals while threads wait for locks: our threads must take none"},
+	{regrtest("test_signal", "-m", "*Wakeup*", "-m", "*Pending*", "-m", "*Posix*"), false, true, "pending and blocked signals, descriptors to wake"},
+	{regrtest("test_fork1"), false, true, "forks with threads and with the lock of imports held"},
+	{regrtest("test_mmap"), true, true, "mappings, which the heap and the host have, too"},
+	{regrtest("test_memoryview"), false, true, "buffers that are released while somebody looks"},
+	{regrtest("test_array"), true, false, "arrays that cannot grow while a buffer is held"},
+	{regrtest("test_gc"), false, true, "what is collected, and when: we must hold nothing"},
+	{regrtest("test_fcntl"), true, false, "locks of files and flags of descriptors"},
 }
 
 // allFiles are all that `make suites` runs.

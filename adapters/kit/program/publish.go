@@ -46,11 +46,14 @@ func (p *Program) Publish(g *py.GIL, values ...Named) error {
 		} else if made, failed := p.publication(g, name, v.Object); failed != nil {
 			err = failure.About("publish", name, "", failed)
 		} else {
+			if twice := next[name]; twice != nil { // in another spelling
+				p.endUnused(g, twice)
+			}
 			next[name] = made
 		}
 		if err != nil {
 			for _, made := range next {
-				p.endPublication(g, made)
+				p.endUnused(g, made)
 			}
 			return err
 		}
@@ -119,6 +122,14 @@ func (p *Program) giveUp(over *published.Publication) []holds.Hold {
 		over.Mark.Close()
 	}
 	return append(held, holds.Hold{Object: over.Object, Watch: over.Watch})
+}
+
+// endUnused ends a publication that was made, and is not put in the place of the one before. It may have nothing of
+// its own.
+func (p *Program) endUnused(g *py.GIL, made *published.Publication) {
+	if !made.Renews() {
+		p.endPublication(g, made)
+	}
 }
 
 // publication prepares an object to be published under a name.

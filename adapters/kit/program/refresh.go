@@ -187,6 +187,8 @@ func (p *Program) copyAgain(ctx context.Context, g *py.GIL, s *standing) bool {
 func (p *Program) lookOf(l core.Lease, changed, only bool, err error) handoff.Look {
 	word, fenced := l.Fence.(core.CUDAWord)
 	switch {
+	case err != nil && only && handoff.Elsewhere(err):
+		return handoff.Look{Status: handoff.Changed}
 	case err != nil:
 		return handoff.Look{}
 	case changed && only:

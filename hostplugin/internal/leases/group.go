@@ -169,11 +169,15 @@ func (c *Client) NextAll(ctx context.Context, sources []*Source, views []*core.V
 		}
 		c.Handoff.Unuse()
 		for _, i := range behind {
-			v, isNew, err := c.newer(ctx, sources[i], views[i], req)
-			views[i], changed = v, changed || isNew
+			before := views[i]
+			v, isNew, err := c.Latest(ctx, sources[i], views[i], req)
+			if errors.Is(err, core.ErrNotFound) {
+				break // unpublished meanwhile
+			}
 			if err != nil {
 				return i, err
 			}
+			views[i], changed = v, changed || isNew && !sameVersion(before, v)
 		}
 	}
 }

@@ -257,36 +257,65 @@ func errNoTable() error {
 
 // Next waits for a version of the name that is newer than v's, and for any if v is nil. It closes v.
 func (c *Client) Next(ctx context.Context, s *Source, v *core.View, req core.Request) (*core.View, error) {
-	v, isNew, err := c.newer(ctx, s, v, req)
-	if isNew || err != nil {
-		return v, err
+	if v != nil {
+		l, err := c.of(s, v)
+		if err != nil {
+			return v, err
+		}
+		req = l.req
 	}
-	there, cancel := c.whileThere(ctx)
+	next, seen, err := c.newer(ctx, s, v, publicationOf(v), req)
+	there, cancel := ctx, func() {}
+	if next == nil && err == nil {
+		there, cancel = c.whileThere(ctx)
+	}
 	defer cancel()
-	for {
-		if err := c.wait(there, s, v); err != nil {
-			return v, err
+	for next == nil && err == nil {
+		if err = c.wait(there, s, seen); err == nil {
+			next, seen, err = c.newer(there, s, v, seen, req)
 		}
-		if v, isNew, err = c.newer(there, s, v, req); isNew || err != nil {
-			return v, err
-		}
+	}
+	switch {
+	case err != nil:
+		return v, err
+	case v == nil:
+		return next, nil
+	default:
+		return next, v.Close()
 	}
 }
 
-// newer is Latest, and reports whether that is a newer version. What is not published is no error.
-func (c *Client) newer(ctx context.Context, s *Source, v *core.View, req core.Request) (*core.View, bool, error) {
-	next, changed, err := c.Latest(ctx, s, v, req)
+// newer takes a view of another version than v's if the publication is another one than seen, which it gives
+// otherwise. A publication may be of the same version: one whose offer a fork has taken away, for instance. And
+// of a lease that was granted while the table could not be read, nobody knows which publication it is of.
+func (c *Client) newer(
+	ctx context.Context, s *Source, v *core.View, seen uint64, req core.Request,
+) (next *core.View, publication uint64, err error) {
+	table := c.use()
+	if table == nil {
+		return nil, 0, errNoTable()
+	}
+	index, ok := entry(table, s)
+	if ok {
+		publication = table.Publication(index)
+	}
+	c.Handoff.Unuse()
+	if !ok || publication == seen && seen != 0 {
+		return nil, seen, nil
+	}
+	next, err = c.View(ctx, s, req)
 	if errors.Is(err, core.ErrNotFound) {
-		return next, false, nil
+		return nil, seen, nil // unpublished meanwhile
 	}
-	return next, changed && err == nil && !sameVersion(v, next), err
+	if err != nil || !sameVersion(v, next) && next.Version() != 0 {
+		return next, publication, err
+	}
+	return nil, publication, next.Close()
 }
 
-// sameVersion reports whether a view that took the place of another shows the same version, in other memory: a fork
-// makes the program describe anew what it has published; and nobody knows which publication a lease is of that was
-// granted while the table could not be read.
-func sameVersion(before, next *core.View) bool {
-	return before != nil && before.Version() == next.Version() && before.Published().Equal(next.Published())
+// sameVersion reports whether two views are of one version of a name.
+func sameVersion(a, b *core.View) bool {
+	return a != nil && b != nil && a.Version() == b.Version() && a.Published().Equal(b.Published())
 }
 
 // publicationOf gives the number of the publication that a view is of, or 0 if that is not known.
@@ -314,8 +343,8 @@ func (c *Client) whileThere(ctx context.Context) (context.Context, context.Cance
 	return ctx, func() { close(done); cancel(nil) }
 }
 
-// wait returns when there may be a newer version than v's.
-func (c *Client) wait(ctx context.Context, s *Source, v *core.View) error {
+// wait returns when there may be another publication than what was seen.
+func (c *Client) wait(ctx context.Context, s *Source, seen uint64) error {
 	table := c.use()
 	if table == nil {
 		return errNoTable()
@@ -326,10 +355,7 @@ func (c *Client) wait(ctx context.Context, s *Source, v *core.View) error {
 	if !ok {
 		return ended(ctx, table.WaitAny(ctx, sequence, c.Spin))
 	}
-	if v == nil {
-		return nil // it came after the last look
-	}
-	return ended(ctx, table.Wait(ctx, index, publicationOf(v), c.Spin))
+	return ended(ctx, table.Wait(ctx, index, seen, c.Spin))
 }
 
 func ended(ctx context.Context, err error) error {

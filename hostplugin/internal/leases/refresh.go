@@ -159,11 +159,19 @@ func (c *Client) changed(ctx context.Context, l *Lease) bool {
 			return results[0].Status == handoff.Changed
 		}
 	}
+	// To look again waits for a name that is not there, so it is asked for first.
+	req := l.req
+	req.NoWait, req.Copy = true, core.CopyNever
+	probe, err := c.Program.Lease(ctx, l.source.Name, req)
+	if err != nil {
+		return handoff.Elsewhere(err)
+	}
+	c.releases.add(probe.ID)
 	lease, changed, err := c.Program.Refresh(ctx, l.id)
 	if err == nil && changed {
 		c.releases.add(lease.ID) // it was not asked for
 	}
-	return err == nil && changed || errors.Is(err, core.ErrNotFound)
+	return err == nil && changed
 }
 
 // turnStale says once that a view is not live any more.

@@ -58,7 +58,7 @@ def jax_alias(dice, places):
     )
     if not found:
         return None
-    return "%s = %s" % (target(dice), dice.choice(["jax.dlpack.from_dlpack(%s)", "jnp.array(%s, copy=True)"]) % found[0])
+    return "%s = %s" % (target(dice), dice.choice(["jax.dlpack.from_dlpack(%s)", "jnp.array(%s, copy=True).block_until_ready()"]) % found[0])
 
 
 def aligned_base(a):

@@ -19,7 +19,7 @@ import warnings
 import helpers
 import numpy_steps
 import system_steps
-from places import PUBLISHED, Places, memory
+from places import PUBLISHED, Places, memory, published_memory
 from watches import Watches, forget_files
 
 
@@ -31,10 +31,11 @@ def stub():
     held = {}
     module = types.ModuleType("ndbridge")
 
-    def publish(name, o):
-        if memory(o) is None:
+    def publish(name, o=None):
+        arrays = name if isinstance(name, dict) else {name: o}
+        if any(published_memory(o) is None for o in arrays.values()):
             raise TypeError
-        held[name] = o
+        held.update(arrays)
 
     def unpublish(name):
         if held.pop(name, None) is None:
@@ -66,6 +67,8 @@ class Model:
         self.frameworks = frameworks
         self.modules = modules
         self.said = {}
+        self.versions = {}  # of each name that is published: how often it was, and how often anything had been by then
+        self.serial = 0
         self.alone = False  # no host looks at the views that are watched
         self.reset()
         gc.freeze()  # what was imported, so that collecting the rest is quick
@@ -87,8 +90,11 @@ class Model:
         """Note what is published; None: nothing any more."""
         if o is None:
             del self.places.published[name]
+            del self.versions[name]
         else:
+            self.serial += 1
             self.places.published[name] = o
+            self.versions[name] = self.versions.get(name, (0, 0))[0] + 1, self.serial
         self.watches.publish(name)
 
     def run(self, name, seed=None):
@@ -129,9 +135,14 @@ class Model:
         changed = {}
         self.watches.refresh_published()
         for path in self.places.paths:
-            now = self.places.say(self.places.get(path))
             if path in self.places.published:
+                now = self.places.say(self.places.get(path), published_memory)
                 now["then"] = self.watches.say_published(path)
+                now["version"], now["serial"] = self.versions[path]
+                now["rebound"] = self.watches.rebound[path]
+                now["uncounted"] = path in self.watches.uncounted
+            else:
+                now = self.places.say(self.places.get(path), memory)
             if self.said.get(path) != now:
                 self.said[path] = changed[path] = now
         return changed
@@ -141,7 +152,7 @@ def serve(model, path):
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(path)
         with connection.makefile("rw") as lines:
-            hello = {"weights": model.weights, "paths": model.places.paths, "published": PUBLISHED}
+            hello = {"weights": model.weights, "paths": model.places.paths, "published": PUBLISHED, "derived": model.places.derived}
             lines.write(json.dumps(hello) + "\n")
             lines.flush()
             for line in lines:

@@ -81,6 +81,15 @@ class Memory:
         return [list(self.shape), self.dtype, self.tag, zlib.crc32(self.bytes()), self.read_only]
 
 
+def published_memory(o):
+    """What a published object says about its memory: numbers of Python's own have none, and are arrays without axes."""
+    for kind, code, dtype in (bool, "?", "bool"), (int, "<i8", "int64"), (float, "<f8", "float64"):
+        if type(o) is kind:
+            content = np.array(o, code).tobytes()
+            return Memory(0, (), (), len(content), dtype, "", True, content)
+    return memory(o)
+
+
 class Refused(Exception):
     """Says that the host must refuse an object; the text is the category of the error, or "*" for any; "?": it may, or not."""
 
@@ -226,6 +235,7 @@ class Places:
         self.published = {}  # name: object
         self.holding = TOP + SLOTS + BUFFERS + list(slots)  # every object that a step can reach is in one of these
         self.paths = list(dict.fromkeys(self.holding + DERIVED + list(derived) + PUBLISHED))
+        self.derived = DERIVED + list(derived)
         self.codes = {path: compile(path, path, "eval") for path in self.paths}
         self.holds = [self.codes[path] for path in self.holding if path not in HOLDING]
         self.parts = {path: re.match(r"(\w+)(.*)", path).groups() for path in self.paths}
@@ -278,12 +288,12 @@ class Places:
                 return True
         return False
 
-    def say(self, o):
+    def say(self, o, read=memory):
         """What the host must see of an object."""
         if o is Missing:
             return {"err": "not found"}
         try:
-            m = memory(o)
+            m = read(o)
         except Refused as refusal:
             return {"err": str(refusal)}
         return {"err": "*"} if m is None else {"is": m.say()}

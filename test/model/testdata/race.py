@@ -218,6 +218,27 @@ def published_and_not(name, counter):
     return turn
 
 
+at_once = []
+
+
+def together(name, counter):
+    at_once.append((name, counter))
+    return None
+
+
+def all_together(name, counter):
+    """Several names, each version of which is published with those of the others."""
+
+    def turn(generation):
+        for _, other in at_once:
+            other.begin()
+        ndbridge.publish({n: make(c.number, generation) for n, c in at_once + [(name, counter)]})
+        for _, other in at_once:
+            other.done()
+
+    return turn
+
+
 def torch_of(a):
     import torch
 
@@ -323,5 +344,10 @@ if ndbridge is None:  # without a host, what is published is held
     import types
 
     held = {}
-    ndbridge = types.SimpleNamespace(publish=held.__setitem__, unpublish=held.__delitem__)
+
+
+    def publish(name, array=None):
+        held.update(name if isinstance(name, dict) else {name: array})
+
+    ndbridge = types.SimpleNamespace(publish=publish, unpublish=held.__delitem__)
 main()

@@ -24,6 +24,23 @@ def publish(dice, places):
     return "publish(%r, %s)" % (name, what)
 
 
+@step(STEPS, 5, writes=False)
+def publish_all(dice, places):
+    """Several at once, numbers of Python's own among them."""
+    parts = []
+    for name in dice.sample(PUBLISHED, dice.choice([1, 2, 2, 3])):
+        found = pick(dice, places, lambda a: a is not None, object)
+        x = dice.random()
+        if x < 0.5 and found:
+            what = found[0]
+        elif x < 0.8:
+            what = fresh(dice)
+        else:
+            what = dice.choice(["True", "%d", "-%d", "%d.5", "1 << 70"]).replace("%d", str(dice.randrange(1 << 20)))
+        parts.append("%r: %s" % (name, what))
+    return "publish_all({%s})" % ", ".join(parts)
+
+
 @step(STEPS, 3, writes=False)
 def unpublish(dice, places):
     return "unpublish(%r)" % dice.choice(PUBLISHED)

@@ -7,9 +7,12 @@ values of a fork, if memory of the shared heap went through one. A copy shows wh
 
 import ctypes
 import os
+import sys
 import zlib
 
-from places import Missing, Refused, memory, root
+import numpy as np
+
+from places import Missing, Refused, memory, published_memory, root
 
 LIVE, CHANGED, KEPT = "live", "changed", "kept"  # changed: live, but what stands there has another size
 
@@ -25,6 +28,12 @@ def forget_files():
     for _, _, descriptor in _files:
         os.close(descriptor)
     _files.clear()
+
+
+def is_fixed(o):
+    """Whether a version of o goes on showing the memory that was published, if o has other memory since."""
+    jax = sys.modules.get("jax")
+    return type(o) is np.ndarray or bool(jax and isinstance(o, jax.Array))
 
 
 class Watch:
@@ -93,23 +102,31 @@ class Watches:
         self.places = places
         self.all = {}
         self.published = {}  # name: the watch of what was published, or None
+        self.rebound = {}  # name: whether a look may have published it again, since the object has other memory or another shape
+        self.uncounted = set()  # names of which the same was true of an earlier version
 
     def add(self, number, path, route):
-        self.all[number] = Watch(memory(self.places.get(path)), route)
+        read = published_memory if path in self.places.published else memory
+        self.all[number] = Watch(read(self.places.get(path)), route)
 
     def publish(self, name):
         o = self.places.published.get(name, Missing)
         if o is Missing:
             self.published.pop(name, None)
+            self.rebound.pop(name, None)
+            self.uncounted.discard(name)
             return
+        if self.rebound.get(name):
+            self.uncounted.add(name)
+        self.rebound[name] = False
         try:
-            m = memory(o)
+            m = published_memory(o)
             self.published[name] = Watch(m, "") if m is not None else None
         except Refused:
             self.published[name] = None
 
     def refresh(self, written=True):
-        live = [w for w in self.all.values() if w.state != KEPT]
+        live = [w for w in list(self.all.values()) + list(self.published.values()) if w and w.state != KEPT]
         roots = self.places.roots() if live else ()
         for w in live:
             w.refresh(roots, written)
@@ -129,25 +146,34 @@ class Watches:
 
     def gone(self, low, high):
         """Note that the program has given memory up, though it may have new memory at the same addresses."""
-        for w in self.all.values():
-            if not w.file and w.low < high and low < w.high:
+        for w in list(self.all.values()) + list(self.published.values()):
+            if w and not w.file and w.low < high and low < w.high:
                 w.state = KEPT
 
     def say_published(self, name):
-        """What was published: what it shows now, and whether the object has other memory since then."""
-        w = self.published.get(name)
+        """What was published: what it shows now, whether the object has other memory since then, and whether that is of
+        no account."""
+        w, o = self.published.get(name), self.places.published[name]
         if w is None:
+            self.rebound[name] = True
             return None
+        then, fixed = w.memory, is_fixed(o)
         try:
-            m = memory(self.places.published[name])
+            m = published_memory(o)
         except Refused:
+            m = None
+        if m is None or (m.address, m.shape, m.strides, m.dtype) != (then.address, then.shape, then.strides, then.dtype):
+            self.rebound[name] = True
+        if m is None and not fixed:
             return None
-        then, now = w.memory, root(self.places.published[name])
-        moved = w.low != w.high and m.address != then.address
+        now = root(o)
+        moved = m is None or w.low != w.high and m.address != then.address
         if now is not None and w.low != w.high:  # memory may have become smaller where it is
             moved = moved or not (now[0] <= w.low and w.high <= now[1])
-        return {"is": [list(then.shape), then.dtype, then.tag, w.say()[1], then.read_only], "moved": moved}
+        return {"is": [list(then.shape), then.dtype, then.tag, w.say()[1], then.read_only], "moved": moved, "fixed": fixed}
 
     def clear(self):
         self.all.clear()
         self.published.clear()
+        self.rebound.clear()
+        self.uncounted.clear()

@@ -47,6 +47,9 @@ func (p *Publication) Again() *Publication {
 	return &next
 }
 
+// Renews reports whether p has taken over what the publication before it had, which holds it until [Names.Put].
+func (p *Publication) Renews() bool { return p.again }
+
 // Names holds the publications. Its lock is never held while Python code can run, since that code may
 // publish. The zero value is ready. Put is called with the GIL held.
 type Names struct {
@@ -56,7 +59,7 @@ type Names struct {
 	mu      sync.Mutex
 	writer  *offers.Writer // nil: no host looks
 	entries map[string]*entry
-	retired []*Publication            // whose offers the host holds, though they stand in the table no more
+	retired []*Publication            // offers that the host holds, though they stand in the table no more
 	offered map[core.LeaseID]struct{} // leases of the program's own
 }
 
@@ -222,14 +225,18 @@ func (n *Names) Separate() (before []*Publication) {
 	return before
 }
 
-// Ended takes publications that their names do not have any more, and gives those whose offers the host does
-// not hold: they are over. The others are kept until the host lets go. With no publications it only looks for
+// Ended takes publications that their names do not have any more, and gives what of them is over: the offers that
+// the host does not hold, and all objects, since what a host looks at must not change how many references the
+// program's objects have. The other offers are kept until the host lets go. With no publications it only looks for
 // what the host has let go.
 func (n *Names) Ended(before ...*Publication) (over []*Publication) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	w := n.writer
-	n.retired = append(n.retired, before...)
+	for _, p := range before {
+		over = append(over, &Publication{Object: p.Object, Watch: p.Watch, Mark: p.Mark})
+		n.retired = append(n.retired, &Publication{Offer: p.Offer, Kept: p.Kept})
+	}
 	n.retired = slices.DeleteFunc(n.retired, func(p *Publication) bool {
 		if p.Offer.ID != 0 && w != nil && w.Held(uint64(p.Offer.ID)) {
 			return false
