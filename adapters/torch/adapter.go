@@ -17,6 +17,7 @@ var (
 	_ program.Streamer   = (*adapter)(nil)
 	_ program.Recogniser = (*adapter)(nil)
 	_ program.Follower   = (*adapter)(nil)
+	_ program.Storer     = (*adapter)(nil)
 )
 
 // Owns claims tensors of every kind, subclasses included.
@@ -79,6 +80,30 @@ func (*adapter) Follow(g *py.GIL, env *program.Env, o py.Object, s names.Step) (
 	}
 	theirs, err := g.Attr(base, method)
 	return step, own == theirs, err
+}
+
+// Storage implements [program.Storer]: Tensor.set_, Tensor.data and Tensor.resize_ change a tensor without the GIL.
+func (*adapter) Storage(g *py.GIL, env *program.Env, o py.Object) (s program.Storage, ok bool, err error) {
+	class, err := g.Attr(env.Module, "Tensor")
+	if err != nil {
+		return s, false, err
+	}
+	if s.Object, ok, err = storageOf(g, class, o); !ok || err != nil {
+		return s, false, err
+	}
+	for _, fact := range []struct {
+		to     *uint64
+		method string
+	}{{&s.Size, "nbytes"}, {&s.Addr, "data_ptr"}} { // resize_ replaces the memory before it tells the size
+		n, err := g.CallMethod(s.Object, fact.method, nil, nil)
+		if err != nil {
+			return s, false, err
+		}
+		if *fact.to, err = g.Uint64(n); err != nil {
+			return s, false, err
+		}
+	}
+	return s, true, nil
 }
 
 // Plan implements [program.Adapter].

@@ -101,18 +101,25 @@ func (l *looker) look(env *program.Env, t *tensor) (err error) {
 	return err
 }
 
+// storageOf gives a tensor's storage, as PyTorch 2.0 and newer have it.
+func storageOf(g *py.GIL, class, o py.Object) (storage py.Object, ok bool, err error) {
+	f, ok, err := g.AttrOf(class, o, "untyped_storage")
+	if !ok || err != nil {
+		return 0, false, err
+	}
+	storage, err = g.Call(f, nil, nil)
+	return storage, err == nil, err
+}
+
 // isOwned asks the storage whether it can be resized, as those can that PyTorch has allocated itself.
 // Old versions do not say, 2.1 among them.
 func (l *looker) isOwned() (bool, error) {
-	f, ok, err := l.g.AttrOf(l.class, l.o, "untyped_storage")
+	storage, ok, err := storageOf(l.g, l.class, l.o)
 	if !ok || err != nil {
 		return false, err
 	}
-	storage, err := l.g.Call(f, nil, nil)
-	if err != nil {
-		return false, err
-	}
-	if f, ok, err = l.g.AttrOK(storage, "resizable"); !ok || err != nil {
+	f, ok, err := l.g.AttrOK(storage, "resizable")
+	if !ok || err != nil {
 		return false, err
 	}
 	owned, err := l.g.Call(f, nil, nil)

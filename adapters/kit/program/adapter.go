@@ -32,6 +32,21 @@ type Recogniser interface {
 	Marks(g *py.GIL, env *Env, o py.Object) (marks py.Marks, ok bool, err error)
 }
 
+// Storer is an [Adapter] of a framework that gives arrays other memory while other threads have the GIL. What such an
+// array says of its memory may then be half of what it was and half of what it will be, and the memory may go
+// while it is read.
+type Storer interface {
+	// Storage gives what keeps the memory of an object that Owns has claimed, or of one that its plan led to. ok is
+	// false if that cannot be told.
+	Storage(g *py.GIL, env *Env, o py.Object) (s Storage, ok bool, err error)
+}
+
+// Storage is memory of arrays, and the object that keeps it.
+type Storage struct {
+	Object     py.Object
+	Addr, Size uint64
+}
+
 // Follower is an [Adapter] of a framework whose containers lead to arrays.
 type Follower interface {
 	// Follow says how an object leads to what a step of a name leads to, without running code of the

@@ -88,6 +88,10 @@ func (a *granting) once(ctx context.Context, g *py.GIL) (l core.Lease, changed b
 		dropWatch(g, s.watch)
 		return l, false, failure.About("lease", "", f.name, err)
 	}
+	if err := a.settled(r, &place); err != nil || a.pause != nil {
+		dropWatch(g, s.watch)
+		return l, false, failure.About("lease", "", f.name, err)
+	}
 	if same, fence := a.same(s, r, &place); same {
 		dropWatch(g, s.watch)
 		a.before.forks.Store(s.forks.Load())
@@ -97,6 +101,25 @@ func (a *granting) once(ctx context.Context, g *py.GIL) (l core.Lease, changed b
 	s.take(g, r, &place)
 	l, _, err = p.enter(f, r, place.Placement, a.req.Writable, s) //nolint:contextcheck // it outlives the call
 	return l, true, err
+}
+
+// settled sees to it that what was copied was the array's own memory to the end.
+func (a *granting) settled(r *reading, place *placed) error {
+	if r.still == nil || r.array.OnGPU || !place.copiedAgain && !place.Route.Copied() {
+		return nil
+	}
+	still, err := r.still()
+	if still && err == nil {
+		return nil
+	}
+	if place.Drop != nil {
+		place.Drop()
+	}
+	if err == nil && a.tries == maxAttempts {
+		err = errMoving()
+	}
+	a.pause = func() error { return nil }
+	return err
 }
 
 // stands is the lease before with another fence.

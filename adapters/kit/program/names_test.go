@@ -163,7 +163,7 @@ time.sleep(0.3)
 func TestDeadlines(t *testing.T) {
 	t.Parallel()
 	p := programtest.Start(t, `
-import ctypes, threading
+import ctypes, sys, threading
 holder = {}
 go = threading.Event()
 class Trigger:
@@ -172,7 +172,10 @@ class Trigger:
         raise AttributeError(name)
 trigger = Trigger()
 go.wait()
-ctypes.PyDLL(None).sleep(2)  # with the GIL
+sys.setswitchinterval(60)
+libc = ctypes.PyDLL(None)  # which keeps the GIL
+libc.write(1, b"busy\n", 5)
+libc.sleep(3)
 `, programtest.Options{})
 	late := func(name string, texts ...string) {
 		t.Helper()
@@ -184,6 +187,11 @@ ctypes.PyDLL(None).sleep(2)  # with the GIL
 	late("holder['x']", `not there yet: holder has no key ["x"]`)
 	if _, err := p.Lease(t.Context(), "trigger.x", core.Request{NoWait: true}); err == nil {
 		t.Error("trigger.x is there")
+	}
+	for deadline := time.Now().Add(programtest.Patience); !strings.Contains(p.Output(), "busy"); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the program is not busy")
+		}
 	}
 	late("holder['x']", "the interpreter was busy")
 }

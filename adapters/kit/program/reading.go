@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/failure"
@@ -23,6 +24,8 @@ type reading struct {
 	temporary bool // the memory was made for the answer
 	hold      bool // a lease that shares the memory holds what is in holds
 	holds     []holds.Hold
+
+	still func() (bool, error) // whether the array has the same memory yet; nil: it has as long as the GIL is held
 }
 
 // takeOrder gives the order to who takes its queue over.
@@ -64,6 +67,8 @@ type reader struct {
 	look   bool            // the memory is not going to be touched
 	queue  *export.Queue   // that the framework was given; nil: none
 
+	storage func(g *py.GIL, o py.Object) (Storage, bool, error) // nil: the memory stays while the GIL is held
+
 	hopeless bool // the array is on a GPU, and nothing there can be had: no protocol will do better
 }
 
@@ -85,7 +90,7 @@ func (r *reader) read(g *py.GIL, o py.Object) (*reading, error) {
 	}
 	var refusals []error
 	for _, protocol := range r.protocols() {
-		result, ok, err := r.try(g, o, protocol)
+		result, ok, err := r.settled(g, o, protocol)
 		if err == nil && !ok {
 			continue
 		}
@@ -113,6 +118,53 @@ func (r *reader) protocols() []Protocol {
 		return r.Protocols
 	}
 	return slices.DeleteFunc(slices.Clone(r.Protocols), func(p Protocol) bool { return p == Exchange })
+}
+
+// settled is try, again if the array is just being given other memory.
+func (r *reader) settled(g *py.GIL, o py.Object, protocol Protocol) (result *reading, ok bool, err error) {
+	const attempts, pause = 10, time.Millisecond
+	for i := range attempts {
+		result, ok, err = r.try(g, o, protocol)
+		if r.storage == nil || result == nil || result.temporary || result.array.Layout.Len() == 0 {
+			return result, ok, err
+		}
+		s, known, err := r.storage(g, o)
+		if err != nil {
+			result.drop(g)
+			return nil, true, err
+		}
+		if !known {
+			return result, true, nil
+		}
+		result.still = func() (bool, error) {
+			s, _, err := r.storage(g, o)
+			return s.covers(result.array.Array), err
+		}
+		if s.covers(result.array.Array) { // so it has this memory now, and the scope keeps that
+			if result.hold {
+				result.holds = append(result.holds, holds.Hold{Object: g.Keep(s.Object), OnMain: r.EndOnMain})
+			}
+			return result, true, nil
+		}
+		result.drop(g)
+		if i > 0 {
+			<-time.After(pause)
+		}
+	}
+	return nil, true, errMoving()
+}
+
+func errMoving() error {
+	return &core.Error{
+		Kind: core.ErrUnavailable, Err: errors.New("a thread of the program is giving the array other memory"),
+		Remedy: "look again",
+	}
+}
+
+func (s Storage) covers(a kit.Array) bool {
+	lo, hi := a.Layout.Span()
+	first := uint64(a.Addr) - uint64(a.Layout.Offset()-lo)
+	return first >= s.Addr && first-s.Addr <= s.Size && uint64(hi-lo) <= s.Size-(first-s.Addr)
 }
 
 // try asks by one protocol, and gives everything back if the answer is not accepted.
