@@ -71,6 +71,23 @@ func (c *Copied) Again(ctx context.Context, a Array) (bool, error) {
 	return true, plan.writeTo(ctx, c.room.file.file, c.room.offset)
 }
 
+// Take makes what a copy shows that of another copy, which stays as it is. It reports false if that would not lie
+// there in the same way, or cannot be done.
+func (c *Copied) Take(from *Copied) bool {
+	l, err := at(from.Layout, int64(from.Layout.Offset())-from.room.offset+c.room.offset, false)
+	if err != nil || from.room.size != c.room.size || !l.Equal(c.Layout) {
+		return false
+	}
+	in, out := from.room.offset, c.room.offset
+	for end := in + c.room.size; in < end; {
+		n, err := unix.CopyFileRange(int(from.room.file.file.Fd()), &in, int(c.room.file.file.Fd()), &out, int(end-in), 0)
+		if n <= 0 || err != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // Direct says how the copy of an array could be made by one copy of bytes within this process: from, to, and
 // how many. ok is false if it cannot.
 func (c *Copied) Direct(a Array) (from, to, size uintptr, ok bool) {

@@ -88,7 +88,7 @@ func (a *granting) once(ctx context.Context, g *py.GIL) (l core.Lease, changed b
 		dropWatch(g, s.watch)
 		return l, false, failure.About("lease", "", f.name, err)
 	}
-	if err := a.settled(r, &place); err != nil || a.pause != nil {
+	if err := a.settled(r, t.publication, &place); err != nil || a.pause != nil {
 		dropWatch(g, s.watch)
 		return l, false, failure.About("lease", "", f.name, err)
 	}
@@ -104,12 +104,17 @@ func (a *granting) once(ctx context.Context, g *py.GIL) (l core.Lease, changed b
 }
 
 // settled sees to it that what was copied was the array's own memory to the end.
-func (a *granting) settled(r *reading, place *placed) error {
-	if r.still == nil || r.array.OnGPU || !place.copiedAgain && !place.Route.Copied() {
+func (a *granting) settled(r *reading, pub *published.Publication, place *placed) error {
+	if r.still == nil || r.array.OnGPU || !place.Route.Copied() {
 		return nil
 	}
 	still, err := r.still()
 	if still && err == nil {
+		// Only now into the memory that the host looks at.
+		if a.copiedBefore(place.Reason, pub) && a.before.copy.Take(place.Copied) {
+			place.Drop()
+			*place = placed{copiedAgain: true}
+		}
 		return nil
 	}
 	if place.Drop != nil {
@@ -185,7 +190,7 @@ func (a *granting) place(ctx context.Context, g *py.GIL, t *target, f owner, r *
 // pages are there.
 func (a *granting) copy(ctx context.Context, t *target, r *reading, reason core.Reason) (placed, error) {
 	array := r.array.Array
-	if b := a.before; b != nil && b.copy != nil && b.lease.Reason == reason && b.publication == t.publication {
+	if b := a.before; r.still == nil && a.copiedBefore(reason, t.publication) {
 		if ok, err := b.copy.Again(ctx, array); ok || err != nil {
 			return placed{copiedAgain: ok}, err
 		}
@@ -206,6 +211,12 @@ func (a *granting) copy(ctx context.Context, t *target, r *reading, reason core.
 	a.room = nil
 	place, err := a.program.router.Stage(ctx, array, reason, room)
 	return placed{Placement: place}, err
+}
+
+// copiedBefore reports whether the lease before is on a copy, for the same reason.
+func (a *granting) copiedBefore(reason core.Reason, pub *published.Publication) bool {
+	b := a.before
+	return b != nil && b.copy != nil && b.lease.Reason == reason && b.publication == pub
 }
 
 // await waits for GPUs that may be writing host memory.

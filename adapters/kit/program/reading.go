@@ -122,7 +122,7 @@ func (r *reader) protocols() []Protocol {
 
 // settled is try, again if the array is just being given other memory.
 func (r *reader) settled(g *py.GIL, o py.Object, protocol Protocol) (result *reading, ok bool, err error) {
-	const attempts, pause = 10, time.Millisecond
+	const attempts, pause = 30, 300 * time.Microsecond
 	for i := range attempts {
 		result, ok, err = r.try(g, o, protocol)
 		if r.storage == nil || result == nil || result.temporary || result.array.Layout.Len() == 0 {
@@ -147,8 +147,8 @@ func (r *reader) settled(g *py.GIL, o py.Object, protocol Protocol) (result *rea
 			return result, true, nil
 		}
 		result.drop(g)
-		if i > 0 {
-			<-time.After(pause)
+		if i > 0 { // the thread may be waiting for the GIL, to end what was there before
+			g.Unlocked(func() { <-time.After(pause) })
 		}
 	}
 	return nil, true, errMoving()

@@ -176,7 +176,7 @@ func (p *Program) readAgain(ctx context.Context, only bool, looks []handoff.Look
 
 // copyAgain copies an array again whose fingerprint is as it was. The GIL is held, so it is still there.
 func (p *Program) copyAgain(ctx context.Context, g *py.GIL, s *standing) bool {
-	if s.copy == nil || s.watch == nil || !p.quick(s, 0, true) || !g.Same(s.watch) {
+	if s.copy == nil || s.watch == nil || s.watch.Moving() || !p.quick(s, 0, true) || !g.Same(s.watch) {
 		return false
 	}
 	ok, err := s.copy.Again(ctx, s.array)

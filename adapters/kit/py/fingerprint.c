@@ -194,12 +194,7 @@ void ndpy_check_all(uintptr_t state, const uint32_t *shut, ndpy_check *checks, s
 	ndpy_enter(state);
 	for (ndpy_check *c = checks; c < checks + n; c++) {
 		c->same = !__atomic_load_n(shut, __ATOMIC_ACQUIRE) && ndpy_watch_same((const ndpy_watch *)c->watch);
-		if (!c->same || !c->size) continue;
-		memcpy((void *)c->to, (const void *)c->from, c->size);
-		// Frameworks that describe a tensor from C give it other memory without the GIL. If it has not got any by now,
-		// what was copied was its own.
-		const ndpy_watch *w = (const ndpy_watch *)c->watch;
-		if (w->marks.tensor) c->same = ndpy_watch_same(w);
+		if (c->same && c->size) memcpy((void *)c->to, (const void *)c->from, c->size);
 	}
 	ndpy_leave();
 }

@@ -211,6 +211,10 @@ func (w *Watch) Owned() bool {
 // Itself reports whether only the very object is the same.
 func (w *Watch) Itself() bool { return w.marks.Itself }
 
+// Moving reports whether the object may get other memory while this thread has the GIL, as those may that a function
+// of C describes.
+func (w *Watch) Moving() bool { return w.marks.Tensor != 0 }
+
 // fromEnd is where the words of the struct's object and flags begin.
 func (w *Watch) fromEnd() int {
 	return len(w.words) - 2 - len(w.marks.Attributes) - len(w.marks.Methods)
