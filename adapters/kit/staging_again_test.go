@@ -75,6 +75,16 @@ func TestCopyAgain(t *testing.T) {
 			if ok != tt.direct {
 				t.Fatalf("Direct = %v, want %v", ok, tt.direct)
 			}
+			apart, err := s.Copy(t.Context(), a, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer apart.Drop()
+			if !c.Take(&apart) || !c.Layout.Equal(layout) {
+				t.Fatal("one copy does not take what the other shows")
+			}
+			check("after Take")
+			scramble(memory, 5)
 			if ok {
 				mapping := c.room.file.mapping
 				copy(mapping.Bytes()[to-mapping.Addr():], memory[from-start:][:size])

@@ -201,7 +201,7 @@ remote.serve()
 }
 
 // TestRefreshMakesNoGarbage of what has not changed, be it shared, copied or published.
-func TestRefreshMakesNoGarbage(t *testing.T) { //nolint:paralleltest // it counts allocations
+func TestRefreshMakesNoGarbage(t *testing.T) {
 	run := harness.Start(t, publishing+`
 x, small, y = np.full(1 << 17, 1.0), np.full(16, 1.0), np.full(1 << 17, 1.0)
 ndbridge.publish("p", y)

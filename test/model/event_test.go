@@ -77,11 +77,11 @@ func oftenLooked(rng *rand.Rand, h *hello) (often []string) {
 		if i%2 == 0 {
 			from = h.Published
 		}
-		name := from[rng.IntN(len(from))]
-		for range i % 3 {
-			name += " " + from[rng.IntN(len(from))]
+		names := make([]string, 1+i%3)
+		for j := range names {
+			names[j] = from[rng.IntN(len(from))]
 		}
-		often = append(often, name)
+		often = append(often, strings.Join(names, " "))
 	}
 	return often
 }

@@ -24,9 +24,7 @@ type hammer struct {
 
 func startHammer(ctx context.Context, session *hostplugin.Session, names []string) *hammer {
 	h := &hammer{begun: make(chan struct{}), ended: make(chan struct{})}
-	for _, l := range lookers(session, false, nil) {
-		h.lookers = append(h.lookers, l)
-	}
+	h.lookers = append(h.lookers, lookers(session, false, nil)...)
 	h.lookers = append(h.lookers, newLatestLooker(session, nil))
 	rng := rand.New(rand.NewPCG(1, 2))
 	h.group.Go(func() {

@@ -67,7 +67,7 @@ func (r *rig) again(ctx context.Context, slot int) error {
 	case wrong != nil:
 		return about(wrong, "Refresh of view %d of %s (%s), changed %v", slot, k.of, k.how, changed)
 	case err != nil:
-		return nil
+		return nil //nolint:nilerr // it was judged
 	case changed:
 		r.forget(k)
 		r.kept[slot] = nil

@@ -45,7 +45,8 @@ func TestForkIsNoVersion(t *testing.T) {
 	if _, err := w.c.NextAll(t.Context(), sources, views, core.Request{}); err != nil || valueOf(t, views[0]) != 2 || valueOf(t, views[1]) != 2 {
 		t.Fatalf("NextAll after a version = %v", err)
 	}
-	for _, v := range append(views, v) {
+	closeView(t, v)
+	for _, v := range views {
 		closeView(t, v)
 	}
 }
