@@ -188,11 +188,7 @@ libc.sleep(3)
 	if _, err := p.Lease(t.Context(), "trigger.x", core.Request{NoWait: true}); err == nil {
 		t.Error("trigger.x is there")
 	}
-	for deadline := time.Now().Add(programtest.Patience); !strings.Contains(p.Output(), "busy"); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the program is not busy")
-		}
-	}
+	p.Said(t, "busy")
 	late("holder['x']", "the interpreter was busy")
 }
 

@@ -134,6 +134,16 @@ func open(tb testing.TB, cmd *exec.Cmd, settings kit.Settings) (*Program, error)
 	return p, err
 }
 
+// Said waits until the program has printed a text.
+func (p *Program) Said(tb testing.TB, text string) {
+	tb.Helper()
+	for deadline := time.Now().Add(Patience); !strings.Contains(p.Output(), text); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			tb.Fatalf("the program has not said %q", text)
+		}
+	}
+}
+
 // Output is what the program has written to its standard output and error so far.
 func (p *Program) Output() string { return p.output.String() }
 
