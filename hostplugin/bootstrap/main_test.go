@@ -22,6 +22,9 @@ import (
 // time for their end that the tests have; prompt gives them as much as plugins do.
 var standin, prompt string
 
+// heap is the shared heap's library. Only tests that say so preload it.
+var heap string
+
 func TestMain(m *testing.M) {
 	flag.Parse()
 	// These tests wait for other processes most of the time.
@@ -32,7 +35,8 @@ func TestMain(m *testing.M) {
 	if err == nil {
 		standin, prompt = filepath.Join(dir, "standin.so"), filepath.Join(dir, "prompt.so")
 		patience := fmt.Sprintf("-DGRACE_MS=%d", bootstraptest.Patience.Milliseconds())
-		err = errors.Join(build(standin, patience), build(prompt))
+		heap = filepath.Join(dir, "heap.so")
+		err = errors.Join(build(standin, patience), build(prompt), run("../../internal/sharedheap/preload/build.sh", heap))
 	}
 	code := 1
 	if err != nil {
@@ -47,8 +51,12 @@ func TestMain(m *testing.M) {
 func build(to string, options ...string) error {
 	const entry = "../../adapters/kit/entry"
 	args := append(slices.Clone(options), "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror",
-		"-I"+entry, "-o", to, entry+"/lifecycle.c", entry+"/guard.c", "testdata/standin.c", "-ldl", "-pthread")
-	cmd := exec.CommandContext(context.Background(), cmp.Or(os.Getenv("CC"), "gcc"), args...)
+		"-I"+entry, "-o", to, entry+"/lifecycle.c", entry+"/guard.c", entry+"/threads.c", "testdata/standin.c", "-ldl", "-pthread")
+	return run(cmp.Or(os.Getenv("CC"), "gcc"), args...)
+}
+
+func run(name string, args ...string) error {
+	cmd := exec.CommandContext(context.Background(), name, args...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}

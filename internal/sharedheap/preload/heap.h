@@ -18,6 +18,7 @@
  *   segments.c   the files
  *   descriptors.c their descriptors
  *   closing.c    programs that close descriptors which they did not open
+ *   threads.c    the plugin's threads, which Python does not warn of
  *   ranges.c     the addresses
  *   limits.c     limits that the program sets on itself
  *   fork.c       what a fork does to all this
@@ -39,6 +40,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
 #include "ndheap.h"
@@ -115,6 +117,9 @@ static inline void lock_reset(struct lock *l) { atomic_store_explicit(&l->word, 
 /* Says what happened, names this library, and aborts. The text must end without a newline. */
 _Noreturn void die(const char *text, const void *p);
 
+/* Where the current call of an exported function returns to. */
+#define CALLER __builtin_extract_return_addr(__builtin_return_address(0))
+
 /* start.c */
 
 /* Requests below this go straight to the next malloc; SIZE_MAX while the heap takes none. */
@@ -140,11 +145,18 @@ struct next_malloc {
 	void *(*pvalloc)(size_t);
 	size_t (*malloc_usable_size)(void *);
 	int (*close)(int);
+	FILE *(*fopen)(const char *, const char *);
+	FILE *(*fopen64)(const char *, const char *);
 };
 extern struct next_malloc next;
 void next_resolve(void);
 bool boot_owns(const void *p);
 size_t boot_size(const void *p);
+
+/* threads.c */
+
+/* Finds Python's code. */
+void threads_start(void);
 
 /* callers.c */
 

@@ -9,9 +9,6 @@
 
 #include "heap.h"
 
-/* Where the current call of an exported function returns to. */
-#define CALLER __builtin_extract_return_addr(__builtin_return_address(0))
-
 static inline bool large(size_t size) {
 	return unlikely(size >= atomic_load_explicit(&heap_threshold, memory_order_relaxed));
 }

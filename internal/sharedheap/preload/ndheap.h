@@ -10,6 +10,7 @@
 #ifndef NDHEAP_H
 #define NDHEAP_H
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -103,6 +104,9 @@ void ndheap_count_forks(uint64_t *count);
  * for as long as the number is that file's. -1: none is any more. Not for two threads at once.
  */
 void ndheap_hold_fd(int fd);
+
+/* Creates a thread, as pthread_create does, of which Python does not warn the program when it forks. */
+int ndheap_create_thread(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
 
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 _Static_assert(sizeof(struct ndheap_block) == 40, "frozen ABI: raise NDHEAP_ABI");

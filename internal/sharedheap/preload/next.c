@@ -103,6 +103,16 @@ static size_t first_usable_size(void *p) {
 
 static int first_close(int fd) { return (int)syscall(SYS_close, fd); }
 
+static FILE *first_fopen(const char *path, const char *mode) {
+	next_resolve();
+	return next.fopen(path, mode);
+}
+
+static FILE *first_fopen64(const char *path, const char *mode) {
+	next_resolve();
+	return next.fopen64(path, mode);
+}
+
 struct next_malloc next = {
 	.malloc = first_malloc,
 	.calloc = first_calloc,
@@ -115,6 +125,8 @@ struct next_malloc next = {
 	.pvalloc = first_pvalloc,
 	.malloc_usable_size = first_usable_size,
 	.close = first_close,
+	.fopen = first_fopen,
+	.fopen64 = first_fopen64,
 };
 
 static void *find(const char *name) {
@@ -141,6 +153,8 @@ void next_resolve(void) {
 		.pvalloc = (void *(*)(size_t))find("pvalloc"),
 		.malloc_usable_size = (size_t(*)(void *))find("malloc_usable_size"),
 		.close = (int (*)(int))find("close"),
+		.fopen = (FILE *(*)(const char *, const char *))find("fopen"),
+		.fopen64 = (FILE *(*)(const char *, const char *))find("fopen64"),
 	};
 	next = found;
 	resolving = false;

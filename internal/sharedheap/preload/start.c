@@ -92,6 +92,7 @@ __attribute__((constructor(101))) static void heap_start(void) {
 	configure_threshold(getenv("NDBRIDGE_HEAP_THRESHOLD"));
 	callers_configure(getenv("NDBRIDGE_HEAP_LIBRARIES"));
 	if (in_python()) {
+		threads_start();
 		leave_preload();
 		unsetenv("NDBRIDGE_HEAP_THRESHOLD");
 		unsetenv("NDBRIDGE_HEAP_LIBRARIES");

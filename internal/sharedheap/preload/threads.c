@@ -1,0 +1,147 @@
+/*
+ * The plugin's threads, and Python's warning of forks in processes with threads.
+ *
+ * Since 3.12 Python warns of each fork if /proc/self/stat says that the process has several threads. A program
+ * must not be warned of threads that it does not know of and that do its forks no harm. So what Python itself
+ * reads there leaves the plugin's threads out. All others read the truth, and so does Python whenever it is not
+ * certain which threads are whose.
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "heap.h"
+
+#if defined(__GLIBC__) && defined(__x86_64__)
+__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
+#elif defined(__GLIBC__) && defined(__aarch64__)
+__asm__(".symver dlsym,dlsym@GLIBC_2.17");
+#endif
+
+/* The plugin's threads. Places are not used again: the id of one that has ended is no thread's of this process. */
+enum { THREADS = 1024 };
+static struct {
+	void *(*run)(void *);
+	void *argument;
+	_Atomic pid_t id;
+} threads[THREADS];
+static _Atomic unsigned begun, known; /* places that are taken, and those that are filled in */
+
+static void *run_thread(void *place) {
+	unsigned n = (unsigned)(uintptr_t)place;
+	atomic_store(&threads[n].id, (pid_t)syscall(SYS_gettid));
+	atomic_fetch_add(&known, 1);
+	return threads[n].run(threads[n].argument);
+}
+
+EXPORTED int ndheap_create_thread(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument) {
+	unsigned n = atomic_fetch_add(&begun, 1);
+	if (n >= THREADS)
+		return pthread_create(thread, attributes, run, argument);
+	threads[n].run = run, threads[n].argument = argument;
+	int failed = pthread_create(thread, attributes, run_thread, (void *)(uintptr_t)n);
+	if (failed)
+		atomic_fetch_add(&known, 1); /* a place without a thread */
+	return failed;
+}
+
+/* In a forked child there is none: the ids are of its parent's threads. */
+static int count_alive(unsigned places) {
+	int alive = 0;
+	for (unsigned n = 0; n < places; n++) {
+		pid_t id = atomic_load(&threads[n].id);
+		alive += id && syscall(SYS_tgkill, getpid(), id, 0) == 0;
+	}
+	return alive;
+}
+
+#define STAT "/proc/self/stat"
+enum { STAT_SIZE = 1024, THREADS_FIELD = 20, TRIES = 10000, PAUSE_US = 100 };
+
+/* Reads the line and where in it the number of threads is; gives that number, or 0. */
+static int read_stat(char line[STAT_SIZE], char **number, char **rest) {
+	int fd = open(STAT, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : read(fd, line, STAT_SIZE - 1);
+	if (fd >= 0)
+		close(fd);
+	if (length < 0)
+		return 0;
+	line[length] = '\0';
+	*number = strrchr(line, ')'); /* ends the second field, which may itself have spaces and parentheses */
+	for (int field = 2; *number && field < THREADS_FIELD; field++) {
+		*number = strchr(*number, ' ');
+		*number += *number != NULL;
+	}
+	return *number ? (int)strtol(*number, rest, 10) : 0;
+}
+
+/* A stream of the line without the plugin's threads. NULL: it is not known which these are. */
+static FILE *open_stat(void) {
+	char line[STAT_SIZE], *number = line, *rest = line;
+	for (int i = 0; atomic_load(&begun) <= THREADS && i < TRIES; i++) {
+		unsigned places = atomic_load(&known);
+		int ours = count_alive(places), others = read_stat(line, &number, &rest) - ours;
+		/* If none came or went meanwhile, the numbers are of the same threads. */
+		if (places != atomic_load(&begun) || ours != count_alive(places)) {
+			usleep(PAUSE_US);
+			continue;
+		}
+		FILE *stream = ours && others > 0 ? fmemopen(NULL, STAT_SIZE, "w+") : NULL;
+		if (stream) {
+			fprintf(stream, "%.*s%d%s", (int)(number - line), line, others, rest);
+			rewind(stream);
+		}
+		return stream;
+	}
+	return NULL;
+}
+
+/* Python's code: the addresses of the program or the library that has it. */
+static struct {
+	uintptr_t a_function, start, end;
+} python;
+
+static int find_python(struct dl_phdr_info *library, size_t size, void *unused) {
+	(void)size, (void)unused;
+	uintptr_t start = UINTPTR_MAX, end = 0;
+	for (int i = 0; i < library->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &library->dlpi_phdr[i];
+		uintptr_t at = library->dlpi_addr + part->p_vaddr;
+		if (part->p_type != PT_LOAD)
+			continue;
+		start = at < start ? at : start;
+		end = at + part->p_memsz > end ? at + part->p_memsz : end;
+	}
+	if (python.a_function < start || python.a_function >= end)
+		return 0;
+	python.start = start, python.end = end;
+	return 1;
+}
+
+void threads_start(void) {
+	python.a_function = (uintptr_t)dlsym(RTLD_DEFAULT, "PyOS_AfterFork_Parent");
+	if (python.a_function)
+		dl_iterate_phdr(find_python, NULL);
+}
+
+static FILE *open_for(const void *caller, const char *path, const char *mode) {
+	uintptr_t address = (uintptr_t)caller;
+	bool asked = address >= python.start && address < python.end && strcmp(path, STAT) == 0 && strcmp(mode, "r") == 0;
+	return asked ? open_stat() : NULL;
+}
+
+EXPORTED FILE *fopen(const char *restrict path, const char *restrict mode) {
+	FILE *stream = open_for(CALLER, path, mode);
+	return stream ? stream : next.fopen(path, mode);
+}
+
+EXPORTED FILE *fopen64(const char *restrict path, const char *restrict mode) {
+	FILE *stream = open_for(CALLER, path, mode);
+	return stream ? stream : next.fopen64(path, mode);
+}
