@@ -65,7 +65,12 @@ cli:
 PLUGINS := $(patsubst adapters/%/plugin,plugin-%,$(wildcard adapters/*/plugin))
 
 .PHONY: lib
-lib: $(BUILD)/lib/libndbridge-heap.so $(PLUGINS)
+lib: $(BUILD)/lib/libndbridge-heap.so $(BUILD)/lib/python/ndbridge.py $(PLUGINS)
+
+# What processes import that no host has started.
+$(BUILD)/lib/python/ndbridge.py: hostplugin/bootstrap/python/ndbridge.py
+	mkdir -p $(@D)
+	cp $< $@
 
 # A plugin for each adapter, and plugin-all with all of them.
 .PHONY: $(PLUGINS)

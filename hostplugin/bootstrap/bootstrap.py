@@ -149,8 +149,9 @@ def clean_environment():
             del os.environ[name]
 
 
-def add_module(with_gil):
-    """Makes the module ndbridge that the program can import."""
+def add_module(with_gil, stand_in):
+    """Makes the module ndbridge that the program can import. stand_in is a directory with one of that name for
+    processes that the program spawns."""
 
     def publish(name, array=...):
         """Makes array the next version of a name, by which the host can ask for it.
@@ -179,7 +180,14 @@ def add_module(with_gil):
         if result == FORKED:
             raise RuntimeError("a forked process has no host: publish from the process that the host started")
 
-    module = type(sys)("ndbridge", __doc__)
+    class Module(type(sys)):
+        @property
+        def __spec__(self):
+            # Who imports it in a program imports it in spawned children, too, which get their parent's path.
+            if stand_in not in sys.path and os.path.isdir(stand_in):
+                sys.path.append(stand_in)
+
+    module = Module("ndbridge", __doc__)
     module.__version__ = with_gil.nd_version()
     module.__all__ = ["publish", "unpublish"]
     for function in publish, unpublish:
@@ -352,7 +360,7 @@ def main():
         sys.exit(1)
     clean_environment()
     restore_signals()
-    add_module(session.with_gil)
+    add_module(session.with_gil, os.path.join(os.path.dirname(plugin), "python"))
     if hasattr(sys, "orig_argv"):
         sys.orig_argv[1:] = ([] if kind == "script" else ["-m"]) + [target] + args
     try:
