@@ -278,7 +278,10 @@ func TestInterruptFromElsewhere(t *testing.T) {
 	each(t, func(t *testing.T, python string) {
 		t.Run("running", func(t *testing.T) {
 			t.Parallel()
-			proc := start(t, bootstraptest.Program{Python: python, Target: script(t, "import time", "print('up'); time.sleep(60)")})
+			proc := start(t, bootstraptest.Program{Python: python, Target: script(t,
+				"import time", "print('up')",
+				"while True: time.sleep(.01)", // one sleep would miss an interrupt that comes just before it
+			)})
 			proc.Await(t, "up\n")
 			interrupt(t, proc)
 			proc.Next(t, "failed")
