@@ -58,8 +58,13 @@ type scriptEnd struct {
 	err   error
 }
 
-// failed reports whether the program itself has said that its script ended badly.
+// failed reports whether the program itself has said by now that its script ended badly.
 func (s *scriptEnd) failed() bool {
+	select {
+	case <-s.known:
+	default:
+		return false
+	}
 	e, ok := errors.AsType[*core.Error](s.err)
 	return ok && e.Remote
 }
