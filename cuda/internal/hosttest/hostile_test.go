@@ -64,7 +64,7 @@ func TestHostileProgram(t *testing.T) {
 	ipcWith := func(change func(*core.CUDAIPC)) core.CUDAIPC { h := ipc; change(&h); return h }
 	poolWith := func(change func(*core.CUDAPool)) core.CUDAPool { h := pool; change(&h); return h }
 	wordWith := func(change func(*core.CUDAWord)) core.CUDAWord { w := word; change(&w); return w }
-	var pools sync.Mutex
+	var turns sync.Mutex
 	for name, c := range map[string]struct {
 		handle core.Handle
 		fence  core.Fence
@@ -100,11 +100,13 @@ func TestHostileProgram(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, ok := c.handle.(core.CUDAPool); ok {
-				// Else they have one pool opened at the same time, as no two sessions do: the driver does not count
-				// who has opened an allocation of a pool, and once did not know a pool that another had closed.
-				pools.Lock()
-				defer pools.Unlock()
+			switch c.handle.(type) {
+			case core.CUDAPool, core.CUDAIPC:
+				// Else they open one pool, or one allocation, at the same time, as no two sessions do. The driver does not
+				// count who has opened an allocation of a pool, and once did not know a pool that another had closed.
+				// One allocation, opened while another closes it, was said to be mapped already.
+				turns.Lock()
+				defer turns.Unlock()
 			}
 			i := cuda.NewImporter(liar{r, c.file})
 			m, _, err := i.Memory(t.Context(), core.Lease{Handle: c.handle, Fence: c.fence}, func() { t.Error("released") })
