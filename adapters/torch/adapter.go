@@ -88,6 +88,13 @@ func (*adapter) Storage(g *py.GIL, env *program.Env, o py.Object) (s program.Sto
 	if err != nil {
 		return s, false, err
 	}
+	if !isPlain(g.TypeName(o)) {
+		leave, err := withoutOverrides(g, env)
+		if err != nil {
+			return s, false, err
+		}
+		defer leave()
+	}
 	if s.Object, ok, err = storageOf(g, class, o); !ok || err != nil {
 		return s, false, err
 	}

@@ -36,7 +36,7 @@ type looker struct {
 func look(g *py.GIL, env *program.Env, class, o py.Object) (*tensor, error) {
 	l := looker{g: g, class: class, o: o}
 	t := &tensor{class: g.TypeName(o)}
-	l.plain = t.class == "torch.Tensor" || t.class == "torch.nn.parameter.Parameter"
+	l.plain = isPlain(t.class)
 	if l.plain {
 		return t, l.look(env, t)
 	}
@@ -47,6 +47,9 @@ func look(g *py.GIL, env *program.Env, class, o py.Object) (*tensor, error) {
 	defer leave()
 	return t, l.look(env, t)
 }
+
+// isPlain reports whether a class changes nothing of what a tensor is.
+func isPlain(class string) bool { return class == "torch.Tensor" || class == "torch.nn.parameter.Parameter" }
 
 // withoutOverrides makes subclasses' __torch_function__ have no part in what this thread does until
 // leave is called.
