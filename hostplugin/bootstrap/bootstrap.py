@@ -189,7 +189,8 @@ def add_module(with_gil, stand_in):
 
     module = Module("ndbridge", __doc__)
     module.__version__ = with_gil.nd_version()
-    module.__all__ = ["publish", "unpublish"]
+    module.__all__ = ["connected", "publish", "unpublish"]
+    module.connected = True
     for function in publish, unpublish:
         function.__qualname__ = function.__name__
         setattr(module, function.__name__, function)

@@ -171,7 +171,7 @@ func (c *Client) changed(ctx context.Context, l *Lease) bool {
 	if err == nil && changed {
 		c.releases.add(lease.ID) // it was not asked for
 	}
-	return err == nil && changed
+	return err == nil && changed || handoff.Elsewhere(err)
 }
 
 // turnStale says once that a view is not live any more.

@@ -108,6 +108,9 @@ class Model:
             print(statement, file=sys.stderr, flush=True)
         try:
             exec(compile(statement, "<step>", "exec"), self.scope)
+            if "jax" in sys.modules:  # which computes beside the program, from arrays that the next step may change
+                for a in sys.modules["jax"].live_arrays():
+                    a.block_until_ready()
             outcome = ""
         except Exception as e:
             outcome = "%s: %s" % (type(e).__name__, re.sub("0x[0-9a-f]+", "0x", str(e)))
