@@ -49,7 +49,9 @@ func look(g *py.GIL, env *program.Env, class, o py.Object) (*tensor, error) {
 }
 
 // isPlain reports whether a class changes nothing of what a tensor is.
-func isPlain(class string) bool { return class == "torch.Tensor" || class == "torch.nn.parameter.Parameter" }
+func isPlain(class string) bool {
+	return class == "torch.Tensor" || class == "torch.nn.parameter.Parameter"
+}
 
 // withoutOverrides makes subclasses' __torch_function__ have no part in what this thread does until
 // leave is called.

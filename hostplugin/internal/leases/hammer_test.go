@@ -118,9 +118,9 @@ func TestNamesRace(t *testing.T) {
 	}
 	for i := range rounds {
 		n := i % 2
+		seen := views[n].Load()
 		w.publish(float64(n), []string{"x", "y"}[n])
 		if i < 100 {
-			seen := views[n].Load()
 			eventually(t, "somebody sees it", func() bool { return views[n].Load() > seen || t.Failed() })
 		}
 		w.unpublish([]string{"x", "y"}[n])
