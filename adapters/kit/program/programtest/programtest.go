@@ -137,7 +137,7 @@ func open(tb testing.TB, cmd *exec.Cmd, settings kit.Settings) (*Program, error)
 // Said waits until the program has printed a text.
 func (p *Program) Said(tb testing.TB, text string) {
 	tb.Helper()
-	for deadline := time.Now().Add(Patience); !strings.Contains(p.Output(), text); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(Patience); !strings.Contains(p.Output(), text); <-time.After(time.Millisecond) {
 		if time.Now().After(deadline) {
 			tb.Fatalf("the program has not said %q", text)
 		}
