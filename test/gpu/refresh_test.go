@@ -30,7 +30,7 @@ func knownAgain(t *testing.T, f framework) {
 	run := start(t, f.name, nil)
 	kind := firstKinds[f.name]
 	var open []*core.View
-	source, err := run.Session.Source("a")
+	source, err := run.Source("a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ def count(array):
 
 class_of.__cuda_array_interface__ = property(count)
 `)
-	source, err := run.Session.Source("a")
+	source, err := run.Source("a")
 	if err != nil {
 		t.Fatal(err)
 	}
