@@ -6,7 +6,6 @@
  *
  * All of this runs between vfork and exec, and in signal handlers: it takes no lock and writes nothing.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -91,7 +90,6 @@ void closefrom(int low); /* of libcs from 2021 on */
 EXPORTED void closefrom(int low) {
 	if (close_range(low > 0 ? (unsigned)low : 0, ~0u, 0) == 0)
 		return;
-	void (*next_closefrom)(int) = (void (*)(int))dlsym(RTLD_NEXT, "closefrom"); /* Linux before 5.9 */
-	if (next_closefrom)
-		next_closefrom(low);
+	if (next.closefrom) /* Linux before 5.9 */
+		next.closefrom(low);
 }

@@ -131,7 +131,10 @@ extern _Atomic uint32_t heap_state;
 /* Stops all further allocation from the heap and remembers why. Freeing goes on. */
 void heap_off(enum ndheap_state why);
 
-/* next.c: the malloc behind ours. Until it is known the pointers lead to functions that find it. */
+/*
+ * next.c: the functions behind ours. Until they are known the pointers lead to functions that find them. An older libc
+ * lacks closefrom, and has pthread_create in a library of its own: where they are not, they are NULL.
+ */
 
 struct next_malloc {
 	void *(*malloc)(size_t);
@@ -147,6 +150,8 @@ struct next_malloc {
 	int (*close)(int);
 	FILE *(*fopen)(const char *, const char *);
 	FILE *(*fopen64)(const char *, const char *);
+	void (*closefrom)(int);
+	int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 };
 extern struct next_malloc next;
 void next_resolve(void);
@@ -156,7 +161,7 @@ size_t boot_size(const void *p);
 /* threads.c */
 
 /* Finds Python's code. */
-void threads_start(void);
+void threads_start(uintptr_t in_python); /* the address of some function of Python's, or 0 */
 
 /* callers.c */
 

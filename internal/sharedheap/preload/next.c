@@ -155,6 +155,8 @@ void next_resolve(void) {
 		.close = (int (*)(int))find("close"),
 		.fopen = (FILE *(*)(const char *, const char *))find("fopen"),
 		.fopen64 = (FILE *(*)(const char *, const char *))find("fopen64"),
+		.closefrom = (void (*)(int))dlsym(RTLD_NEXT, "closefrom"),
+		.pthread_create = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(RTLD_NEXT, "pthread_create"),
 	};
 	next = found;
 	resolving = false;

@@ -92,7 +92,7 @@ __attribute__((constructor(101))) static void heap_start(void) {
 	configure_threshold(getenv("NDBRIDGE_HEAP_THRESHOLD"));
 	callers_configure(getenv("NDBRIDGE_HEAP_LIBRARIES"));
 	if (in_python()) {
-		threads_start();
+		threads_start((uintptr_t)dlsym(RTLD_DEFAULT, "PyOS_AfterFork_Parent"));
 		leave_preload();
 		unsetenv("NDBRIDGE_HEAP_THRESHOLD");
 		unsetenv("NDBRIDGE_HEAP_LIBRARIES");

@@ -6,7 +6,6 @@
  * reads there leaves the plugin's threads out. All others read the truth, and so does Python whenever it is not
  * certain which threads are whose.
  */
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
@@ -17,12 +16,6 @@
 #include <unistd.h>
 
 #include "heap.h"
-
-#if defined(__GLIBC__) && defined(__x86_64__)
-__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
-#elif defined(__GLIBC__) && defined(__aarch64__)
-__asm__(".symver dlsym,dlsym@GLIBC_2.17");
-#endif
 
 /* The plugin's threads. Places are not used again: the id of one that has ended is no thread's of this process. */
 enum { THREADS = 1024 };
@@ -43,9 +36,9 @@ static void *run_thread(void *place) {
 EXPORTED int ndheap_create_thread(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument) {
 	unsigned n = atomic_fetch_add(&begun, 1);
 	if (n >= THREADS)
-		return pthread_create(thread, attributes, run, argument);
+		return next.pthread_create(thread, attributes, run, argument);
 	threads[n].run = run, threads[n].argument = argument;
-	int failed = pthread_create(thread, attributes, run_thread, (void *)(uintptr_t)n);
+	int failed = next.pthread_create(thread, attributes, run_thread, (void *)(uintptr_t)n);
 	if (failed)
 		atomic_fetch_add(&known, 1); /* a place without a thread */
 	return failed;
@@ -124,9 +117,9 @@ static int find_python(struct dl_phdr_info *library, size_t size, void *unused) 
 	return 1;
 }
 
-void threads_start(void) {
-	python.a_function = (uintptr_t)dlsym(RTLD_DEFAULT, "PyOS_AfterFork_Parent");
-	if (python.a_function)
+void threads_start(uintptr_t in_python) {
+	python.a_function = in_python;
+	if (in_python)
 		dl_iterate_phdr(find_python, NULL);
 }
 
