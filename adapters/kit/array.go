@@ -26,6 +26,13 @@ func (a Array) extent() (lo uintptr, n int64, first int, err error) {
 	return lo, n, first, nil
 }
 
+// Inside reports whether all elements lie in the size bytes from addr on.
+func (a Array) Inside(addr, size uint64) bool {
+	lo, n, _, err := a.extent()
+	first := uint64(lo) - addr
+	return err == nil && uint64(lo) >= addr && first <= size && uint64(n) <= size-first
+}
+
 // at gives the layout of the same array in memory where element 0 lies at offset.
 func at(l core.Layout, offset int64, readOnly bool) (core.Layout, error) {
 	spec := l.Spec()

@@ -88,7 +88,7 @@ func (a *granting) once(ctx context.Context, g *py.GIL) (l core.Lease, changed b
 		dropWatch(g, s.watch)
 		return l, false, failure.About("lease", "", f.name, err)
 	}
-	if err := a.settled(r, t.publication, &place); err != nil || a.pause != nil {
+	if err := a.confirm(r, t.publication, &place); err != nil || a.pause != nil {
 		dropWatch(g, s.watch)
 		return l, false, failure.About("lease", "", f.name, err)
 	}
@@ -103,28 +103,27 @@ func (a *granting) once(ctx context.Context, g *py.GIL) (l core.Lease, changed b
 	return l, true, err
 }
 
-// settled sees to it that what was copied was the array's own memory to the end.
-func (a *granting) settled(r *reading, pub *published.Publication, place *placed) error {
+// confirm sees to it that what was copied was the array's own memory to the end. It may set pause, as copy does.
+func (a *granting) confirm(r *reading, pub *published.Publication, place *placed) error {
 	if r.still == nil || r.array.OnGPU || !place.Route.Copied() {
 		return nil
 	}
-	still, err := r.still()
-	if still && err == nil {
-		// Only now into the memory that the host looks at.
-		if a.copiedBefore(place.Reason, pub) && a.before.copy.Take(place.Copied) {
-			place.Drop()
-			*place = placed{copiedAgain: true}
-		}
-		return nil
-	}
-	if place.Drop != nil {
+	switch still, err := r.still(); {
+	case err != nil:
 		place.Drop()
+		return err
+	case !still && a.tries >= maxAttempts:
+		place.Drop()
+		return errMoving()
+	case !still:
+		place.Drop()
+		a.pause = func() error { return nil }
+	case a.copiedBefore(place.Reason, pub) && a.before.copy.Take(place.Copied):
+		// Only now it is in the memory that the host looks at.
+		place.Drop()
+		*place = placed{copiedAgain: true}
 	}
-	if err == nil && a.tries == maxAttempts {
-		err = errMoving()
-	}
-	a.pause = func() error { return nil }
-	return err
+	return nil
 }
 
 // stands is the lease before with another fence.

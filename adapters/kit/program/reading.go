@@ -138,9 +138,9 @@ func (r *reader) settled(g *py.GIL, o py.Object, protocol Protocol) (result *rea
 		}
 		result.still = func() (bool, error) {
 			s, _, err := r.storage(g, o)
-			return s.covers(result.array.Array), err
+			return result.array.Inside(s.Addr, s.Size), err
 		}
-		if s.covers(result.array.Array) { // so it has this memory now, and the scope keeps that
+		if result.array.Inside(s.Addr, s.Size) { // so it has this memory now, and the scope keeps that
 			if result.hold {
 				result.holds = append(result.holds, holds.Hold{Object: g.Keep(s.Object), OnMain: r.EndOnMain})
 			}
@@ -159,12 +159,6 @@ func errMoving() error {
 		Kind: core.ErrUnavailable, Err: errors.New("a thread of the program is giving the array other memory"),
 		Remedy: "look again",
 	}
-}
-
-func (s Storage) covers(a kit.Array) bool {
-	lo, hi := a.Layout.Span()
-	first := uint64(a.Addr) - uint64(a.Layout.Offset()-lo)
-	return first >= s.Addr && first-s.Addr <= s.Size && uint64(hi-lo) <= s.Size-(first-s.Addr)
 }
 
 // try asks by one protocol, and gives everything back if the answer is not accepted.

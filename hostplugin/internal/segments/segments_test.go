@@ -281,16 +281,23 @@ func TestConcurrentMaps(t *testing.T) {
 	})
 }
 
-func TestErrors(t *testing.T) {
-	t.Parallel()
-	plain, err := os.Create(t.TempDir() + "/plain")
+// unsealed is a file that can shrink.
+func unsealed(t *testing.T, size int64) *os.File {
+	t.Helper()
+	f, err := os.Create(t.TempDir() + "/plain")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer plain.Close()
-	if err := plain.Truncate(4096); err != nil {
+	t.Cleanup(func() { f.Close() })
+	if err := f.Truncate(size); err != nil {
 		t.Fatal(err)
 	}
+	return f
+}
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	plain := unsealed(t, 4096)
 	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)

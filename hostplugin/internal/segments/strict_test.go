@@ -2,7 +2,6 @@ package segments
 
 import (
 	"errors"
-	"os"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -12,17 +11,9 @@ import (
 // descriptor of what is said to.
 func TestStrict(t *testing.T) {
 	t.Parallel()
-	plain, err := os.Create(t.TempDir() + "/plain")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer plain.Close()
-	if err := plain.Truncate(4096); err != nil {
-		t.Fatal(err)
-	}
-	d := &describer{file: plain}
+	d := &describer{file: unsealed(t, 4096)}
 	c := New(d, true)
-	_, err = c.Map(t.Context(), core.Segment{ID: 1, Size: 4096}, false)
+	_, err := c.Map(t.Context(), core.Segment{ID: 1, Size: 4096}, false)
 	if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrNotShared) ||
 		e.Reason != core.ReasonMappedFile || e.Remedy == "" || d.calls != 0 {
 		t.Errorf("Map = %v, %d calls", err, d.calls)
