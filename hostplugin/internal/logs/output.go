@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,8 +25,9 @@ type Output struct {
 	sink  Sink
 	first func(line string)
 
-	mu    sync.Mutex
-	split lineSplitter
+	mu     sync.Mutex
+	split  lineSplitter
+	handed atomic.Bool // somebody else's writer or logger has what came, and may keep it for ever
 }
 
 // NewOutput makes an output to sink. The first line goes to the function first instead, if that is
@@ -52,11 +54,13 @@ func (o *Output) Write(p []byte) (int, error) {
 	if len(p) == 0 {
 		return n, nil
 	}
-	if o.sink.Raw != nil {
-		_, _ = o.sink.Raw.Write(p) // its owner sees the error; the program must not suffer from it
-	}
 	if o.sink.Log != nil || o.sink.Tail != nil {
 		o.split.write(p)
+	}
+	if o.sink.Raw != nil {
+		o.handed.Store(true)
+		_, _ = o.sink.Raw.Write(p) // its owner sees the error; the program must not suffer from it
+		o.handed.Store(false)
 	}
 	return n, nil
 }
@@ -79,7 +83,9 @@ func (o *Output) line(line []byte, cut bool) {
 		o.sink.Tail.add(text)
 	}
 	if o.sink.Log != nil {
+		o.handed.Store(true)
 		o.sink.Log.put(record{stream: o.sink.Stream, text: text})
+		o.handed.Store(false)
 	}
 }
 
@@ -117,6 +123,9 @@ func (p *Pipe) Read() {
 // Stop makes Read return when it has taken what is in the pipe now, even if some descendant of the
 // program still holds a writing end.
 func (p *Pipe) Stop() { _ = p.file.SetReadDeadline(time.Now()) } // fails only once it is closed
+
+// HeldUp reports whether a writer or a logger, and not the pipe, is what Read waits for.
+func (p *Pipe) HeldUp() bool { return p.out.handed.Load() }
 
 // Close closes a pipe that is not read.
 func (p *Pipe) Close() { _ = p.file.Close() } // only read from: nothing can be lost

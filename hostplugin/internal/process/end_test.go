@@ -204,7 +204,8 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
-// TestStuckWriter: a writer of the host's own that blocks cannot hold up the end of a program.
+// TestStuckWriter: a writer of the host's own that blocks cannot hold up the end of a program, nor keep its
+// last words.
 func TestStuckWriter(t *testing.T) {
 	t.Parallel()
 	side, peer, err := fdpass.Pair()
@@ -212,11 +213,14 @@ func TestStuckWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, w := io.Pipe() // nobody reads
-	p := New(&Spec{Path: "/bin/sh", Args: []string{"sh", "-c", "echo a; echo b; echo c"}}, peer,
-		Options{Log: slog.New(slog.DiscardHandler), Stdout: w})
+	p := New(&Spec{Path: "/bin/sh", Args: []string{"sh", "-c", "echo a; echo b; echo c; echo farewell >&2"}}, peer,
+		Options{Log: slog.New(slog.DiscardHandler), Stdout: w, Stderr: w})
 	begin(t, p)
 	if how, _ := exited(t, p); how != "exited with status 0" {
 		t.Errorf("Exit = %q", how)
+	}
+	if got := p.LastErrors(); got != "farewell" {
+		t.Errorf("last words: %q", got)
 	}
 	p.CloseLog()
 	if err := errors.Join(r.Close(), w.Close(), side.Close()); err != nil {

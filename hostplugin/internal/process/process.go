@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -261,29 +262,35 @@ func (p *Process) end(cmd *exec.Cmd) {
 	for _, pipe := range p.pipes {
 		pipe.Stop()
 	}
+	p.takeOutput()
+	p.mu.Lock()
+	p.state = cmd.ProcessState
+	p.mu.Unlock()
+}
+
+// takeOutput returns when what lay in the pipes has been read. A reader that a slow logger, or a writer of
+// the user's own, holds up is not waited for, and keeps its goroutine; one that has no processor is.
+func (p *Process) takeOutput() {
 	read := make(chan struct{})
 	go func() {
 		p.reading.Wait()
 		close(read)
 	}()
-	slow := time.NewTimer(drainTime)
-	defer slow.Stop()
-	select {
-	case <-read:
-	case <-slow.C:
-		if p.log != nil {
-			p.log.Hurry()
-		}
-		stuck := time.NewTimer(drainTime / 2)
-		defer stuck.Stop()
+	look := time.NewTicker(drainTime / 2)
+	defer look.Stop()
+	for heldUp := 0; heldUp < 3; {
 		select {
 		case <-read:
-		case <-stuck.C: // in a writer of the user's own, which keeps the goroutine
+			return
+		case <-look.C:
+		}
+		if !slices.ContainsFunc(p.pipes, (*logs.Pipe).HeldUp) {
+			continue
+		}
+		if heldUp++; heldUp == 2 && p.log != nil {
+			p.log.Hurry()
 		}
 	}
-	p.mu.Lock()
-	p.state = cmd.ProcessState
-	p.mu.Unlock()
 }
 
 // Dying reports whether the program is on its way out: it will run no instruction any more.
