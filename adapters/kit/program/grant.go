@@ -332,13 +332,16 @@ func dropWatch(g *py.GIL, w *py.Watch) {
 }
 
 // rebound publishes an object anew whose memory is not what was published any more, though its name still has it.
-// As long as the memory is the same, the array is what was published, whatever its object is now.
+// As long as the memory is the same, the array is what was published, whatever its object is now. Only an offer
+// keeps memory: without one, the object may have other memory at the same address, as an allocator gives it again.
 func (p *Program) rebound(g *py.GIL, name string, t *target, r *reading) error {
 	pub := t.publication
 	if pub == nil || r.temporary {
 		return nil
 	}
-	if pub.Array.Addr == r.array.Addr && within(pub.Array.Layout, r.array.Layout) {
+	was, is := pub.Array.Layout, r.array.Layout
+	same := was.DType() == is.DType() && slices.Equal(was.Shape(), is.Shape()) && slices.Equal(was.Strides(), is.Strides())
+	if pub.Array.Addr == r.array.Addr && was.Device() == is.Device() && (same || pub.Offer.ID != 0 && within(was, is)) {
 		r.array.Layout = pub.Array.Layout
 		return nil
 	}
@@ -354,5 +357,5 @@ func (p *Program) rebound(g *py.GIL, name string, t *target, r *reading) error {
 func within(a, b core.Layout) bool {
 	lo, hi := a.Span()
 	from, to := b.Span()
-	return lo-a.Offset() >= from-b.Offset() && hi-a.Offset() <= to-b.Offset() && a.Device() == b.Device()
+	return lo-a.Offset() >= from-b.Offset() && hi-a.Offset() <= to-b.Offset()
 }
