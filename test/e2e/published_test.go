@@ -280,6 +280,42 @@ remote.serve()
 	}
 }
 
+// TestPublishedSmall: a small array has its own memory, which nothing keeps: NumPy frees it and takes the same address
+// for what the object holds next. That is another version, never the published shape over other numbers.
+func TestPublishedSmall(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, publishing+`
+a = np.arange(16, dtype="f8")
+ndbridge.publish("a", a)
+address = a.ctypes.data
+def refill():
+    for i in range(1000):
+        a.__setstate__((1, (2, 16), np.dtype("f4"), False, np.full(32, 7, "f4").tobytes()))
+        if a.ctypes.data == address:
+            return True
+remote.serve()
+`, harness.Options{})
+	src := source(t, run, "a")
+	view := viewOf(t, src)
+	if data := slice[float64](t, view); data[15] != 15 || view.Version() != 1 {
+		t.Errorf("version %d shows %v", view.Version(), data)
+	}
+	if !harness.Eval[bool](t, run.Remote, "refill()") {
+		t.Fatal("no memory came again at the same address")
+	}
+	view, changed, err := src.Refresh(t.Context(), view)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shape := view.Shape(); !changed || view.Version() != 2 || !slices.Equal(shape, []int{2, 16}) {
+		t.Fatalf("other memory at the same address: changed %v, version %d, shape %v", changed, view.Version(), shape)
+	}
+	if data := slice[float32](t, view); slices.Min(data) != 7 || slices.Max(data) != 7 {
+		t.Errorf("the view shows %v, want 7", data)
+	}
+	closed(t, view)
+}
+
 // TestPublishedBeforeAFork: arrays that a fork takes away from the host are not leased from the board any
 // more, and their memory is not kept for nobody.
 func TestPublishedBeforeAFork(t *testing.T) {

@@ -37,9 +37,14 @@ def pick(dice, places, want=lambda a: True, kind=np.ndarray):
     found = []
     for path in TOP + SLOTS:
         a = places.held(path)
-        if isinstance(a, kind) and want(a):
+        if isinstance(a, kind) and not padded(a) and want(a):
             found.append((path, a))
     return dice.choice(found) if found else None
+
+
+def padded(a):
+    """Whether an element has bytes that no number is in: what they hold is chance."""
+    return isinstance(a, np.ndarray) and a.dtype.char == "g"
 
 
 def dtype_of(dice):
