@@ -220,6 +220,9 @@ type memfile struct {
 }
 
 func newMemfile(size int64) (*memfile, error) {
+	if err := checkRoom(size); err != nil {
+		return nil, err
+	}
 	f, err := shm.Create("ndbridge-staging", size)
 	if err != nil {
 		return nil, &core.Error{

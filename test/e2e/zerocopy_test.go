@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"os"
 	"testing"
 
@@ -134,4 +135,29 @@ func samePages(t *testing.T, run *harness.Run, array string, view *core.View) {
 			t.Errorf("byte %d is in page frame %#x of the program and %#x of the host", offset, theirs, ours)
 		}
 	}
+}
+
+// TestCopyLargerThanMemory: an array may be larger than memory, as this one is, whose pages are made as they are
+// touched. A copy of it is refused, and harms nobody.
+func TestCopyLargerThanMemory(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, `
+import mmap
+import numpy as np, remote
+noreserve = 0x4000
+memory = mmap.mmap(-1, 1 << 42, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | noreserve)
+a = np.frombuffer(memory, "u1")
+remote.serve()
+`, harness.Options{})
+	_, err := run.Session.View(t.Context(), "a")
+	if failure, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrUnsupported) || failure.Remedy == "" {
+		t.Fatalf("view of 4 TiB: %v, want an error with a remedy", err)
+	}
+	run.Remote.Exec(t, "part = a[-1000:]; part[:] = 7")
+	part := run.View(t, "part")
+	if data := slice[uint8](t, part); len(data) != 1000 || data[999] != 7 {
+		t.Errorf("the end of the array: %v", data)
+	}
+	closed(t, part)
+	run.NoLeases(t)
 }
