@@ -288,11 +288,14 @@ func (c *Client) Stray(id core.LeaseID) {
 // Flush returns when all that was given back is.
 func (c *Client) Flush(ctx context.Context) { c.releases.flush(ctx) }
 
-// giveBack ends leases.
-func (c *Client) giveBack(ctx context.Context, ids []core.LeaseID) {
-	if c.Handoff == nil || c.Handoff.Release(ctx, ids...) != nil {
-		_ = c.Program.Release(ctx, ids...) // it fails only if the session ends, which releases everything
+// giveBack ends leases, and reports false if the program did not get to it before ctx ended. To end one again does
+// nothing.
+func (c *Client) giveBack(ctx context.Context, ids []core.LeaseID) bool {
+	if c.Handoff != nil && c.Handoff.Release(ctx, ids...) == nil {
+		return true
 	}
+	err := c.Program.Release(ctx, ids...)
+	return err == nil || ctx.Err() == nil // else the session ends, which releases everything
 }
 
 // CloseViews closes all views. After that no more are made.

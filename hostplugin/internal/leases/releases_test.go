@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,14 +18,16 @@ type recorder struct {
 	calls [][]core.LeaseID
 }
 
-func (r *recorder) giveBack(ctx context.Context, ids []core.LeaseID) {
+func (r *recorder) giveBack(ctx context.Context, ids []core.LeaseID) bool {
 	select {
 	case <-time.After(time.Second):
 	case <-ctx.Done():
+		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.calls = append(r.calls, slices.Clone(ids))
+	return true
 }
 
 func (r *recorder) sizes() (n []int) {
@@ -111,6 +114,40 @@ func TestCloseOfReleases(t *testing.T) {
 		q.flush(t.Context())
 		if n := r.sizes(); !slices.Equal(n, []int{1}) {
 			t.Errorf("calls of %d, want 1", n)
+		}
+	})
+}
+
+// TestStoppedProgram: what a program cannot be told for a long time it is told when it goes on, once and in order, however
+// many calls end meanwhile, and whoever made them.
+func TestStoppedProgram(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		var stopped atomic.Bool
+		stopped.Store(true)
+		q := newReleases(func(ctx context.Context, ids []core.LeaseID) bool {
+			if stopped.Load() {
+				<-ctx.Done()
+				return false
+			}
+			return r.giveBack(ctx, ids)
+		})
+		q.add(1)
+		time.Sleep(7 * time.Second) // in the second call
+		q.add(2)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		q.flush(ctx) // cannot even begin
+		time.Sleep(time.Hour)
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		q.flush(ctx)
+		stopped.Store(false)
+		time.Sleep(releaseTimeout + 2*time.Second)
+		q.close()
+		if len(r.calls) != 1 || !slices.Equal(r.calls[0], []core.LeaseID{1, 2}) {
+			t.Errorf("given back: %d, want 1 and 2 at once", r.calls)
 		}
 	})
 }
