@@ -132,8 +132,8 @@ func TestTake(t *testing.T) {
 		t.Error("what is still offered was withdrawn")
 	}
 	publish(w, x, offers.Entry{Version: 3, Ticket: 8})
-	if _, ok := r.Take(x, &old); ok || w.Holds() != 1 {
-		t.Errorf("what was withdrawn was taken: %v; %d holds", ok, w.Holds())
+	if h, ok := r.Take(x, &old); ok || w.Holds() != 1 || h.Ticket != 7 {
+		t.Errorf("what was withdrawn was taken: %v; %d holds; to be told of: %d", ok, w.Holds(), h.Ticket)
 	}
 	if !w.Held(7) || r.Offered(b) || !r.Release(b) || w.Held(7) {
 		t.Error("an offer that is held and was withdrawn is not told of")

@@ -106,7 +106,8 @@ func (r *Reader) Body(index int, e *Entry) (body []byte, ok bool) {
 }
 
 // Take holds what Read gave of an entry, until Release. It reports false if the entry has changed since, if
-// there is no offer, or one that a fork has made void, or if too much is held.
+// there is no offer, or one that a fork has made void, or if too much is held. If the hold that comes with that has a
+// Ticket, the program may have seen it while it withdrew the offer, and is to be told, as after Release.
 func (r *Reader) Take(index int, e *Entry) (h Hold, ok bool) {
 	if e.Ticket == 0 || e.Forks != 0 && e.Forks != r.Forks() {
 		return Hold{}, false
@@ -117,8 +118,10 @@ func (r *Reader) Take(index int, e *Entry) (h Hold, ok bool) {
 	}
 	r.memory.hold(h.index).Store(e.Ticket)
 	if r.Publication(index) != e.Publication {
-		r.Release(h)
-		return Hold{}, false
+		if withdrawn := r.Release(h); !withdrawn {
+			h = Hold{}
+		}
+		return h, false
 	}
 	return h, true
 }

@@ -151,12 +151,17 @@ func (c *Client) take(table *offers.Reader, s *Source, req core.Request) (*Lease
 		if err != nil || l.Check(req) != nil {
 			break // the program says why
 		}
-		if hold, ok := table.Take(index, &e); ok {
+		hold, ok := table.Take(index, &e)
+		if ok {
 			return &Lease{
 				client: c, source: s, req: req, hold: hold, publication: e.Publication, forks: e.Forks, heap: e.Forks != 0,
 				fixed: true,
 			}, l, true
-		} else if e.Forks != 0 && e.Forks != table.Forks() {
+		}
+		if hold.Ticket != 0 {
+			c.releases.add(core.LeaseID(hold.Ticket))
+		}
+		if e.Forks != 0 && e.Forks != table.Forks() {
 			break
 		}
 	}
@@ -227,10 +232,19 @@ func (c *Client) Latest(ctx context.Context, s *Source, v *core.View, req core.R
 		return v, false, errNotPublished()
 	}
 	take := func() (*core.View, error) {
-		next, err := c.View(ctx, s, req)
+		now := req
+		now.NoWait = true // unpublished meanwhile, it may never come again
+		next, err := c.View(ctx, s, now)
+		if errors.Is(err, core.ErrNotFound) {
+			err = errNotPublished()
+		}
 		if err == nil && next.Version() == 0 { // unpublished meanwhile, and this is a variable
 			_ = next.Close() // fails only if the memory was not mapped
 			return nil, errNotPublished()
+		}
+		if err == nil {
+			l, _ := next.Lender().(*Lease)
+			l.req = req
 		}
 		return next, err
 	}

@@ -23,8 +23,8 @@ const (
 // All methods are safe for concurrent use.
 type releases struct {
 	giveBack func(ctx context.Context, ids []core.LeaseID) bool // whether that is done
-	wake     chan struct{} // something is pending
-	full     chan struct{} // a batch is pending
+	wake     chan struct{}                                      // something is pending
+	full     chan struct{}                                      // a batch is pending
 	stop     chan struct{}
 	stopped  chan struct{}
 	sending  chan struct{} // holds a token during a call
