@@ -2,19 +2,27 @@ package kit
 
 import (
 	"os"
-	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// pwritev is pwritev(2) from addresses of memory that is not Go's.
-func pwritev(f *os.File, v []iovec, offset int64) (uintptr, error) {
-	n, _, errno := unix.Syscall6(unix.SYS_PWRITEV, f.Fd(), uintptr(unsafe.Pointer(&v[0])),
-		uintptr(len(v)), uintptr(offset), 0, 0)
-	runtime.KeepAlive(f)
-	if errno != 0 {
-		return 0, errno
+// pwritev is pwritev(2) from addresses of memory that is not Go's. The descriptor stays the file's during the call,
+// whoever closes the file.
+func pwritev(f *os.File, v []iovec, offset int64) (n uintptr, err error) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var errno unix.Errno
+	err = conn.Control(func(fd uintptr) {
+		n, _, errno = unix.Syscall6(unix.SYS_PWRITEV, fd, uintptr(unsafe.Pointer(&v[0])), uintptr(len(v)), uintptr(offset), 0, 0)
+	})
+	if err == nil && errno != 0 {
+		err = errno
+	}
+	if err != nil {
+		return 0, err
 	}
 	return n, nil
 }

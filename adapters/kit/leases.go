@@ -260,13 +260,15 @@ func (t *Leases) Len() int {
 	return len(t.leases)
 }
 
-// Close ends all leases, and refuses new ones from now on.
-func (t *Leases) Close() error {
+// Close ends all leases but those that are in use, which are released later, and refuses new ones from now on.
+func (t *Leases) Close(inUse ...core.LeaseID) error {
 	t.mu.Lock()
 	t.closed = true
 	ids := make([]core.LeaseID, 0, len(t.leases))
 	for id := range t.leases {
-		ids = append(ids, id)
+		if !slices.Contains(inUse, id) {
+			ids = append(ids, id)
+		}
 	}
 	t.mu.Unlock()
 	return t.Release(context.Background(), ids...)

@@ -2,6 +2,9 @@ package program
 
 import (
 	"errors"
+	"fmt"
+	"math"
+	"math/bits"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
@@ -12,7 +15,7 @@ import (
 // it is until the scope ends. It is not held for longer: a held buffer makes the program's own
 // operations fail (a bytearray cannot grow, a memory map not be closed), and every route keeps the
 // memory there without it.
-func askBuffer(g *py.GIL, o py.Object) (a answer, ok bool, err error) {
+func askBuffer(g *py.GIL, o py.Object, plan *Plan) (a answer, ok bool, err error) {
 	b, err := g.Buffer(o, py.BufferFull)
 	if py.Raised(err, "TypeError") {
 		return answer{}, false, nil
@@ -29,9 +32,26 @@ func askBuffer(g *py.GIL, o py.Object) (a answer, ok bool, err error) {
 	a.addr = b.Addr
 	a.spec.ReadOnly = b.ReadOnly
 	a.spec.Shape, a.spec.Strides = b.Shape, b.Strides
-	if b.Shape == nil && b.Rank == 1 && b.ItemSize > 0 {
+	if (b.Shape == nil || plan.BufferLength) && b.Rank == 1 && b.ItemSize > 0 {
 		a.spec.Shape = []int{b.Len / b.ItemSize}
+	}
+	if n := elements(a.spec.Shape); b.ItemSize > 0 && n > uint64(b.Len/b.ItemSize) {
+		return answer{}, true, &core.Error{Kind: core.ErrProtocol, Err: fmt.Errorf(
+			"the buffer says that it has %d bytes, and %d elements of %d", b.Len, n, b.ItemSize,
+		)}
 	}
 	a.spec.DType, a.spec.Tag, err = cai.ParseFormat(b.Format, b.ItemSize)
 	return a, true, err
+}
+
+// elements gives how many elements a shape has, or as many as there cannot be.
+func elements(shape []int) uint64 {
+	n := uint64(1)
+	for _, dim := range shape {
+		high, low := bits.Mul64(n, uint64(max(dim, 0)))
+		if n = low; high != 0 {
+			return math.MaxUint64
+		}
+	}
+	return n
 }

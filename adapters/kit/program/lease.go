@@ -102,6 +102,13 @@ func (p *Program) tryLease(ctx context.Context, path names.Path, req core.Reques
 	var lease core.Lease
 	var changed bool
 	err := p.interp.Do(ctx, func(g *py.GIL) error {
+		if before != nil {
+			// Here, because this may be done when the caller has gone.
+			if !p.leasing.begin(before) {
+				return errEnded()
+			}
+			defer p.looked(before) //nolint:contextcheck // it outlives the call
+		}
 		l, isNew, err := p.grant(ctx, g, path, req, before, false)
 		if err != nil {
 			return err
@@ -139,7 +146,7 @@ func (p *Program) Descriptor(ctx context.Context, id core.SegmentID, writable bo
 // Release implements [core.Producer]. The ID of an offer says that the host has let go of it.
 func (p *Program) Release(ctx context.Context, ids ...core.LeaseID) error {
 	ids = slices.DeleteFunc(slices.Clone(ids), p.published.Offered)
-	p.leasing.remove(ids)
+	ids = p.leasing.remove(ids)
 	for _, over := range p.published.Ended() {
 		p.holds.Add(p.giveUp(over)) //nolint:contextcheck // it outlives the call
 	}

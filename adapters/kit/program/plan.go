@@ -43,6 +43,8 @@ type Plan struct {
 	Sync core.SyncPolicy
 	// ReadOnly makes the array read-only, whatever the protocol says.
 	ReadOnly bool
+	// BufferLength says that of a buffer with one axis the length is right, and the extent may be an old one.
+	BufferLength bool
 	// DType, if it is valid, replaces the element type, which must have the same size. It is for types
 	// that the protocol cannot name.
 	DType core.DType

@@ -90,7 +90,7 @@ func New(interp *py.Interp, plugin string, adapters ...Adapter) *Program {
 
 // Close ends all leases and gives their memory back. The caller must not hold the GIL.
 func (p *Program) Close() error {
-	err := p.leases.Close()
+	err := p.leases.Close(p.leasing.close()...)
 	p.holds.Close()
 	p.published.CloseMarks()
 	return errors.Join(err, p.router.Close())

@@ -213,7 +213,7 @@ func (r *reader) ask(g *py.GIL, o py.Object, protocol Protocol) (answer, bool, e
 	case ArrayInterface:
 		return askArrayInterface(g, o, r.Plan)
 	case Buffer:
-		return askBuffer(g, o)
+		return askBuffer(g, o, r.Plan)
 	default:
 		return answer{}, false, fmt.Errorf("unknown protocol %q", protocol)
 	}

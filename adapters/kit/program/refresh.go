@@ -29,6 +29,11 @@ type standing struct {
 	direct      py.Copy                // how the copy is made again while the watch says that nothing has changed
 	pointer     *cuda.Pointer          // memory of a GPU, of which each look needs a fence of its own
 
+	// Of leasing's lock: how many looks are under way, and whether the lease was given back meanwhile. Its memory stays
+	// until they are done, since they may copy into it.
+	looks int
+	ended bool
+
 	// What had happened before the name was last read: forks, and changes of which names are published.
 	forks, changes atomic.Uint64
 }
@@ -48,23 +53,81 @@ func (l *leasing) add(s *standing) {
 	l.leases[s.lease.ID] = s
 }
 
+// get gives a lease that stands, or nil.
 func (l *leasing) get(id core.LeaseID) *standing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.leases[id]
+	if s := l.leases[id]; s != nil && !s.ended {
+		return s
+	}
+	return nil
 }
 
-func (l *leasing) remove(ids []core.LeaseID) {
+// begin begins a look at a lease that still stands.
+func (l *leasing) begin(s *standing) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.ended {
+		return false
+	}
+	s.looks++
+	return true
+}
+
+// end ends a look. It reports whether the lease is to be ended now, since it was given back meanwhile.
+func (l *leasing) end(s *standing) (now bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.looks--
+	if !s.ended || s.looks > 0 {
+		return false
+	}
+	delete(l.leases, s.lease.ID)
+	return true
+}
+
+// remove takes leases out that are given back, and gives those that can end now. The others end when the looks at
+// them do.
+func (l *leasing) remove(ids []core.LeaseID) (now []core.LeaseID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, id := range ids {
-		delete(l.leases, id)
+		s := l.leases[id]
+		if s != nil {
+			s.ended = true
+		}
+		if s == nil || s.looks == 0 {
+			delete(l.leases, id)
+			now = append(now, id)
+		}
+	}
+	return now
+}
+
+// close takes all leases out, and gives those that cannot end yet.
+func (l *leasing) close() (busy []core.LeaseID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, s := range l.leases {
+		s.ended = true
+		if s.looks > 0 {
+			busy = append(busy, id)
+		}
+	}
+	return busy
+}
+
+// looked ends a look at a lease.
+func (p *Program) looked(s *standing) {
+	if p.leasing.end(s) {
+		_ = p.leases.Release(context.Background(), s.lease.ID) // nobody is there to be told
 	}
 }
 
 // round is the memory of one call of Refreshes. All calls come from one goroutine.
 type round struct {
 	standing []*standing
+	looks    []*standing // that were begun
 	checks   []py.Check
 	checked  []int // the leases that the checks are about
 }
@@ -83,14 +146,20 @@ func (p *Program) Refreshes(ctx context.Context, ids []core.LeaseID, only bool, 
 		results = append(results, handoff.Look{})
 	}
 	looks, r := results[first:], &p.round
-	r.standing, r.checks, r.checked = r.standing[:0], r.checks[:0], r.checked[:0]
+	r.standing, r.looks, r.checks, r.checked = r.standing[:0], r.looks[:0], r.checks[:0], r.checked[:0]
 	if p.state.Failed() != nil {
 		return results
 	}
 	forks, slow := p.published.Forks(), false
 	for i, id := range ids {
 		s := p.leasing.get(id)
+		if s != nil && !p.leasing.begin(s) {
+			s = nil
+		}
 		r.standing = append(r.standing, s)
+		if s != nil {
+			r.looks = append(r.looks, s)
+		}
 		if s == nil || !p.quick(s, forks, only) {
 			slow = slow || s != nil
 			continue
@@ -111,7 +180,11 @@ func (p *Program) Refreshes(ctx context.Context, ids []core.LeaseID, only bool, 
 	if slow {
 		p.readAgain(ctx, only, looks)
 	}
+	for _, s := range r.looks {
+		p.looked(s) //nolint:contextcheck // it outlives the call
+	}
 	clear(r.standing)
+	clear(r.looks)
 	return results
 }
 
@@ -207,9 +280,13 @@ func (p *Program) lookOf(l core.Lease, changed, only bool, err error) handoff.Lo
 func (p *Program) Refresh(ctx context.Context, id core.LeaseID) (l core.Lease, changed bool, err error) {
 	s := p.leasing.get(id)
 	if s == nil {
-		return l, false, &core.Error{Op: "refresh", Kind: core.ErrUnsupported, Err: errors.New("the lease does not stand")}
+		return l, false, errEnded()
 	}
 	return p.lease(ctx, "refresh", s.path.String(), s.path, s.req, s)
+}
+
+func errEnded() error {
+	return &core.Error{Op: "refresh", Kind: core.ErrUnsupported, Err: errors.New("the lease does not stand")}
 }
 
 // Leases implements handoff.Producer.
