@@ -105,6 +105,14 @@ func corrections() []rule {
 			},
 		}, {
 			Quirk: core.Quirk{
+				ID: "pyarrow.resized-buffer", Effect: core.EffectCorrect, Protocol: string(program.Buffer),
+				Summary:  "a buffer that was resized describes itself with the extent that it was made with; its length is right",
+				Upstream: "python/pyarrow/io.pxi",
+			},
+			When: func(a *array) bool { return a.kind == buffer },
+			Edit: func(p *program.Plan, _ *array) { p.BufferLength = true },
+		}, {
+			Quirk: core.Quirk{
 				ID: "pyarrow.stream-none-only", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
 				Summary:  "__dlpack__ takes no stream but None: -1 is an error as well",
 				Upstream: arrayPXI,

@@ -41,6 +41,10 @@ func quirks() *programtest.Quirks {
 				With:    `^view of int64\[2\] read-only.*: 01000000000000000200000000000000$`,
 				Without: `^unsupported operation: .*ChunkedArray is not an array`,
 			}, {
+				ID: "pyarrow.resized-buffer", Array: `resized(16, 8)`,
+				With:    `^view of int8\[8\] writable.*: 0707070707070707$`,
+				Without: `^protocol violation: .*the buffer says that it has 8 bytes, and 16 elements of 1`,
+			}, {
 				ID: "pyarrow.stream-none-only", Array: `pa.array([1, 2])`, Alone: true,
 				With:    `^view of int64\[2\] read-only.*: 01000000000000000200000000000000$`,
 				Without: `^python error: .*NotImplementedError: Only stream=None is supported`,

@@ -489,6 +489,12 @@ func tables() []Table {
 				Upstream: "python/pyarrow/table.pxi",
 			},
 			{
+				ID: "pyarrow.resized-buffer", Framework: "pyarrow", Effect: core.EffectCorrect,
+				Protocol: "buffer",
+				Summary:  "a buffer that was resized describes itself with the extent that it was made with; its length is right",
+				Upstream: "python/pyarrow/io.pxi",
+			},
+			{
 				ID: "pyarrow.stream-none-only", Framework: "pyarrow", Effect: core.EffectCorrect,
 				Protocol: "dlpack",
 				Summary:  "__dlpack__ takes no stream but None: -1 is an error as well",

@@ -23,6 +23,7 @@ kind("part", lambda: plain("float32")[1000:60000], content, "pyarrow.kwargs-befo
 kind("one chunk", lambda: pa.chunked_array([plain("float32")]), content, "pyarrow.one-chunk")
 kind("of its own pool", lambda: pa.array([1.5] * MANY), content, shared=False)
 kind("tensor", lambda: pa.Tensor.from_numpy(np.ones((256, 512))), content)
+kind("buffer", lambda: pa.array([1.5] * MANY).buffers()[1], lambda x: ((len(x),), x.to_pybytes()), "pyarrow.resized-buffer", shared=False)
 kind("small", lambda: pa.array([1, 2, 3]), content, shared=False)
 kind("no elements", lambda: pa.array([], pa.int32()), content, shared=False)
 kind("missing elements", lambda: pa.array([1, None]), quirk="pyarrow.nulls")
