@@ -76,6 +76,9 @@ type Placement struct {
 	Copied *Copied // the copy in host memory; nil: there is none
 }
 
+// GiveUp gives back what stands behind a placement that no lease is made of.
+func (p *Placement) GiveUp() error { return giveBack(p.Memory.Parts, p.Drop) }
+
 // Place finds the way for an array, which must stay alive until it returns. Whether the memory is
 // there is checked.
 //

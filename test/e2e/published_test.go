@@ -316,6 +316,56 @@ remote.serve()
 	closed(t, view)
 }
 
+// TestPublishedOverMappedFiles: the program may unmap a file under an array, and NumPy lets it. What is there then is
+// another file's, or nothing: the host sees the new one, or an error, and its old view says that it is not live.
+func TestPublishedOverMappedFiles(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, publishing+`
+from multiprocessing.shared_memory import SharedMemory
+size = 1 << 17
+files = [SharedMemory(create=True, size=size) for i in range(2)]
+def over(file):
+    return np.ndarray(size, "u1", buffer=file.buf)
+a = over(files[0])
+a[:] = 1
+address = a.ctypes.data
+ndbridge.publish("a", a)
+def replace():
+    names = files[1].name
+    files[1].close()
+    files[0].close()
+    files[1] = SharedMemory(names)
+    b = over(files[1])
+    b[:] = 2
+    return b.ctypes.data == address
+def end():
+    for file in files:
+        file.unlink()
+remote.serve()
+`, harness.Options{})
+	src := source(t, run, "a")
+	view := viewOf(t, src)
+	if x := slice[uint8](t, view)[9]; x != 1 || view.Copied() || view.Version() != 1 {
+		t.Errorf("version %d shows %d, copied: %v", view.Version(), x, view.Copied())
+	}
+	if !harness.Eval[bool](t, run.Remote, "replace()") {
+		t.Fatal("the other file is not mapped at the same address")
+	}
+	if view.Live() {
+		t.Error("a view of a file that another one has taken the place of is live")
+	}
+	run.Remote.Exec(t, "ndbridge.publish('a', a)")
+	view, changed, err := src.Latest(t.Context(), view)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := slice[uint8](t, view)[9]; !changed || x != 2 || view.Version() != 2 {
+		t.Errorf("after publishing again: changed %v, version %d shows %d, want 2", changed, view.Version(), x)
+	}
+	closed(t, view)
+	run.Remote.Exec(t, "end()")
+}
+
 // TestPublishedBeforeAFork: arrays that a fork takes away from the host are not leased from the board any
 // more, and their memory is not kept for nobody.
 func TestPublishedBeforeAFork(t *testing.T) {

@@ -199,8 +199,8 @@ func (p *Program) newPublication(g *py.GIL, last *published.Publication, o py.Ob
 	return made, nil
 }
 
-// offer leases an array to the program itself, for the host to take a part in, if that can be shared without
-// a copy.
+// offer leases an array to the program itself, for the host to take a part in, if its memory is the shared heap's,
+// which stays what it is. A file's does not: the program may map another one in its place.
 func (p *Program) offer(made, last *published.Publication, f owner, r *reading) {
 	made.Forks = p.published.Forks()
 	if made.Forks == 0 { // nobody looks
@@ -210,7 +210,11 @@ func (p *Program) offer(made, last *published.Publication, f owner, r *reading) 
 	if err != nil {
 		return
 	}
-	made.Separated = place.Route == core.RouteSharedHeap
+	if place.Route != core.RouteSharedHeap {
+		_ = place.GiveUp() // of what was not used
+		return
+	}
+	made.Separated = true
 	p.enterOffer(made, last, f, r, place)
 }
 
