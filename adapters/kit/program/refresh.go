@@ -161,7 +161,7 @@ func (p *Program) Refreshes(ctx context.Context, ids []core.LeaseID, only bool, 
 			r.looks = append(r.looks, s)
 		}
 		if s == nil || !p.quick(s, forks, only) {
-			slow = slow || s != nil
+			slow = slow || s != nil || only && p.published.Offered(id)
 			continue
 		}
 		r.checked = append(r.checked, i)
@@ -178,7 +178,7 @@ func (p *Program) Refreshes(ctx context.Context, ids []core.LeaseID, only bool, 
 		slow = true
 	}
 	if slow {
-		p.readAgain(ctx, only, looks)
+		p.readAgain(ctx, ids, only, looks)
 	}
 	for _, s := range r.looks {
 		p.looked(s) //nolint:contextcheck // it outlives the call
@@ -227,13 +227,18 @@ func (p *Program) refence(id core.LeaseID, pointer *cuda.Pointer) (core.CUDAWord
 }
 
 // readAgain answers about the leases of the round that are left. What takes long is left to gRPC.
-func (p *Program) readAgain(ctx context.Context, only bool, looks []handoff.Look) {
+func (p *Program) readAgain(ctx context.Context, ids []core.LeaseID, only bool, looks []handoff.Look) {
 	_ = p.mailboxThread().Do(func(g *py.GIL) error { // it fails if the interpreter ends
 		for i, s := range p.round.standing {
-			if s == nil {
+			offered := s == nil && looks[i].Status == handoff.Ask && only && p.published.Offered(ids[i])
+			if s == nil && !offered {
 				continue
 			}
 			_ = g.Nested(func() error { // an error is for gRPC, too
+				if offered {
+					looks[i].Status = p.offerAgain(ctx, g, ids[i])
+					return nil
+				}
 				if p.copyAgain(ctx, g, s) {
 					looks[i].Status = handoff.Unchanged
 					return nil
@@ -245,6 +250,30 @@ func (p *Program) readAgain(ctx context.Context, only bool, looks []handoff.Look
 		}
 		return nil
 	})
+}
+
+// offerAgain looks whether a published object still has the memory that is offered. If not, what it has now is
+// published.
+func (p *Program) offerAgain(ctx context.Context, g *py.GIL, id core.LeaseID) handoff.Status {
+	name, pub := p.published.OfOffer(id)
+	if pub == nil {
+		return handoff.Changed
+	}
+	if pub.Watch != nil && g.Same(pub.Watch) {
+		return handoff.Unchanged
+	}
+	path, err := names.Parse(name)
+	if err != nil {
+		return handoff.Ask // never: it was published
+	}
+	l, _, err := p.grant(ctx, g, path, core.Request{Copy: core.CopyNever}, nil, true)
+	if err == nil {
+		_ = p.Release(context.Background(), l.ID) //nolint:contextcheck // it was not asked for
+	}
+	if !p.published.Current(name, pub) || handoff.Elsewhere(err) && !errors.Is(err, core.ErrNotShared) {
+		return handoff.Changed
+	}
+	return handoff.Unchanged
 }
 
 // copyAgain copies an array again whose fingerprint is as it was. The GIL is held, so it is still there.

@@ -136,11 +136,9 @@ func (l *Lease) Live() bool {
 		l.turnStale(StaleFork)
 		return false
 	}
-	if l.id == 0 {
-		if !c.current(l) {
-			l.turnStale(StaleRebound)
-		}
-		return !l.stale.Load()
+	if l.id == 0 && !c.current(l) {
+		l.turnStale(StaleRebound)
+		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), liveWait)
 	defer cancel()
@@ -155,9 +153,15 @@ func (c *Client) changed(ctx context.Context, l *Lease) bool {
 	if c.Handoff != nil {
 		var results [1]handoff.Look
 		ids, reqs := [1]core.LeaseID{l.id}, [1]core.Request{l.req}
+		if l.id == 0 {
+			ids[0] = core.LeaseID(l.hold.Ticket)
+		}
 		if c.Handoff.Refresh(ctx, ids[:], reqs[:], true, results[:]) == nil && results[0].Status != handoff.Ask {
 			return results[0].Status == handoff.Changed
 		}
+	}
+	if l.id == 0 {
+		return false // what the table tells is all that is known
 	}
 	// To look again waits for a name that is not there, so it is asked for first.
 	req := l.req

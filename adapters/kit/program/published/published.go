@@ -60,7 +60,7 @@ type Names struct {
 	writer  *offers.Writer // nil: no host looks
 	entries map[string]*entry
 	retired []*Publication            // offers that the host holds, though they stand in the table no more
-	offered map[core.LeaseID]struct{} // leases of the program's own
+	offered map[core.LeaseID]string // leases of the program's own, and the names that they were made for
 }
 
 // entry is a name that is taken.
@@ -139,7 +139,7 @@ func (n *Names) Put(next map[string]*Publication) (before []*Publication) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.entries == nil {
-		n.entries, n.offered = make(map[string]*entry), make(map[core.LeaseID]struct{})
+		n.entries, n.offered = make(map[string]*entry), make(map[core.LeaseID]string)
 	}
 	w := n.writer
 	if w != nil {
@@ -169,7 +169,7 @@ func (n *Names) Put(next map[string]*Publication) (before []*Publication) {
 		p.Version, p.At = e.Version+1, now
 		e.Publication = p
 		if p.Offer.ID != 0 {
-			n.offered[p.Offer.ID] = struct{}{}
+			n.offered[p.Offer.ID] = name
 		}
 		if w != nil {
 			n.tell(w, name, e)
@@ -254,6 +254,18 @@ func (n *Names) Offered(id core.LeaseID) bool {
 	defer n.mu.Unlock()
 	_, ok := n.offered[id]
 	return ok
+}
+
+// OfOffer gives the publication that an offer is of, and its name; nil if its name has another one by now. It is
+// called with the GIL held, which keeps what it gives.
+func (n *Names) OfOffer(id core.LeaseID) (name string, p *Publication) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	name = n.offered[id]
+	if e := n.entries[name]; e != nil && e.Offer.ID == id {
+		return name, e.Publication
+	}
+	return name, nil
 }
 
 // Leases corrects the number of standing leases: the host's holds count, and the program's own do not.
