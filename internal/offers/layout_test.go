@@ -11,12 +11,12 @@ import (
 
 // The layout as docs/PROTOCOL.md has it, written down a second time.
 const (
-	sequenceAt, sequenceSleepersAt, namesAt = 0x40, 0x48, 0x50
+	sequenceAt, sequenceSleepersAt, namesAt, usedAt = 0x40, 0x48, 0x50, 0x58
 
-	forksAt, topAt, entriesAt, holdsAt = 0x80, 0xc0, 0x1000, 0x101000
+	forksAt, topAt, entriesAt, holdsAt = 0x80, 0xc0, 0x1000, 0x1001000
 
 	entryBytes = 0x400
-	tableBytes = 0x109000
+	tableBytes = 0x1009000
 )
 
 func u64(mem []byte, at int) uint64 { return binary.LittleEndian.Uint64(mem[at:]) }
@@ -26,7 +26,7 @@ func u64(mem []byte, at int) uint64 { return binary.LittleEndian.Uint64(mem[at:]
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	w, r, there, here := connectIn(t)
-	if offers.Size != tableBytes || !bytes.Equal(here[:12], []byte("NDOFFERS\x01\x00\x00\x00")) {
+	if offers.Size != tableBytes || !bytes.Equal(here[:12], []byte("NDOFFERS\x02\x00\x00\x00")) {
 		t.Errorf("%#x bytes that begin with %q", offers.Size, here[:12])
 	}
 	header := func(what string, sequence, names, forks, top uint64) {
@@ -53,8 +53,8 @@ func TestLayout(t *testing.T) {
 			t.Errorf("word %d of the entry is %#x, want %#x", word, got, want)
 		}
 	}
-	if other != 0 || frame != 1 {
-		t.Errorf("the first names have the entries %d and %d", other, frame)
+	if used := u64(here, usedAt); other != 0 || frame != 1 || used != 2 {
+		t.Errorf("the first names have the entries %d and %d of %d", other, frame, used)
 	}
 	h := take(t, r, frame)
 	header("with a hold", 2, 2, 1, 1)
@@ -96,7 +96,7 @@ func TestForeignMemory(t *testing.T) {
 	if _, err := offers.NewReader(nil); err == nil {
 		t.Error("nothing is a table")
 	}
-	there[8] = 2
+	there[8] = 1
 	if _, err := offers.NewReader(here); err == nil {
 		t.Error("another version's table is one of ours")
 	}

@@ -25,23 +25,24 @@ import (
 // The layout.
 const (
 	magic   = "NDOFFERS"
-	version = 1
+	version = 2
 
 	offVersion  = 0x08
 	offSequence = 0x40 // odd while entries are being written; hosts may sleep on its low half
 	offSleepers = 0x48 // how many hosts' threads sleep on it
 	offNames    = 0x50 // grows when a name comes or goes
+	offUsed     = 0x58 // how many entries were ever used, which are the first
 	offForks    = 0x80 // 1 and the number of forks that took shared memory away
 	offTop      = 0xc0 // how many holds were ever used
 	headerSize  = 4096
 
 	entrySize = 1024
-	maxNames  = 1024
+	maxNames  = 1 << 14
 	maxHolds  = 4096
 
 	offHolds = headerSize + maxNames*entrySize
 
-	// Size is how many bytes of memory the table needs.
+	// Size is how many bytes of memory the table needs. Pages of entries that were never used are none.
 	Size int64 = offHolds + maxHolds*8
 )
 

@@ -52,7 +52,8 @@ func (r *Reader) Forks() uint64 { return r.memory.at(offForks).Load() }
 // Find gives the entry of a name.
 func (r *Reader) Find(name string) (index int, ok bool) {
 	k := keyOf(name)
-	for i := range maxNames {
+	for i := range min(r.memory.at(offUsed).Load(), maxNames) {
+		i := int(i)
 		if r.memory.entry(i).is(k) {
 			return i, true
 		}

@@ -46,9 +46,15 @@ func (w *Writer) Add(name string) (index int, ok bool) {
 	index = w.free[len(w.free)-1]
 	w.free = w.free[:len(w.free)-1]
 	w.memory.entry(index).name(keyOf(name))
+	if used := w.memory.at(offUsed); uint64(index) >= used.Load() {
+		used.Store(uint64(index) + 1)
+	}
 	w.memory.at(offNames).Add(1)
 	return index, true
 }
+
+// Room is for how many more names there is room.
+func (w *Writer) Room() int { return len(w.free) }
 
 // Remove gives the entry of a name back. It is called between Begin and End.
 func (w *Writer) Remove(index int) {

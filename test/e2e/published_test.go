@@ -3,6 +3,7 @@ package e2e
 import (
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -277,6 +278,37 @@ remote.serve()
 	view = run.View(t, "published")
 	if shape := view.Shape(); !slices.Equal(shape, []int{1 << 10, 1 << 7}) {
 		t.Errorf("the shape is %v after the array was published again", shape)
+	}
+}
+
+// TestPublishManyNames: what there is no room to tell the host of is not published, and the program hears of it.
+func TestPublishManyNames(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, publishing+`
+ndbridge.publish({"n%d" % i: i for i in range(16000)})
+def more():
+    try:
+        ndbridge.publish({"m%d" % i: i for i in range(385)})
+    except Exception as e:
+        return str(e)
+remote.serve()
+`, harness.Options{})
+	if said := harness.Eval[string](t, run.Remote, "more()"); !strings.Contains(said, "no room for more") || !strings.Contains(said, "unpublish") {
+		t.Errorf("one name too many: %q", said)
+	}
+	run.Remote.Exec(t, `ndbridge.unpublish("n0")`)
+	if said := harness.Eval[any](t, run.Remote, "more()"); said != nil {
+		t.Errorf("when there is room: %q", said)
+	}
+	for name, want := range map[string]int64{"n15999": 15999, "m384": 384} {
+		view, _, err := source(t, run, name).Latest(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x := slice[int64](t, view); x[0] != want || view.Version() != 1 {
+			t.Errorf("%s: version %d shows %v", name, view.Version(), x)
+		}
+		closed(t, view)
 	}
 }
 

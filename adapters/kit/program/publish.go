@@ -34,7 +34,8 @@ type Named struct {
 // the array's context was given. A number of Python's own is published as an array without axes. Publish must
 // be called with the GIL held, and waits for nothing that may be waiting for the GIL.
 //
-// It wraps core.ErrConfig if a name cannot be one, and says why if an object is no array that could be leased.
+// It wraps core.ErrConfig if a name cannot be one, core.ErrUnsupported if there is no room for so many names, and says
+// why if an object is no array that could be leased.
 // After an error nothing was published.
 func (p *Program) Publish(g *py.GIL, values ...Named) error {
 	p.separate(g)
@@ -56,6 +57,15 @@ func (p *Program) Publish(g *py.GIL, values ...Named) error {
 				p.endUnused(g, made)
 			}
 			return err
+		}
+	}
+	if !p.published.Room(next) {
+		for _, made := range next {
+			p.endUnused(g, made)
+		}
+		return &core.Error{
+			Op: "publish", Kind: core.ErrUnsupported, Err: errors.New("too many names are published: there is no room for more"),
+			Remedy: "unpublish names that nobody looks at, or publish several arrays as one",
 		}
 	}
 	p.put(g, next)

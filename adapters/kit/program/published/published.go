@@ -59,7 +59,7 @@ type Names struct {
 	mu      sync.Mutex
 	writer  *offers.Writer // nil: no host looks
 	entries map[string]*entry
-	retired []*Publication            // offers that the host holds, though they stand in the table no more
+	retired []*Publication          // offers that the host holds, though they stand in the table no more
 	offered map[core.LeaseID]string // leases of the program's own, and the names that they were made for
 }
 
@@ -130,6 +130,22 @@ func (n *Names) Has(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.entries[name] != nil
+}
+
+// Room reports whether there is room in the table for publications under names.
+func (n *Names) Room(next map[string]*Publication) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.writer == nil {
+		return true
+	}
+	room := n.writer.Room()
+	for name, p := range next {
+		if e := n.entries[name]; p != nil && (e == nil || e.index < 0) {
+			room--
+		}
+	}
+	return room >= 0
 }
 
 // Put makes all publications at once the versions of their names that follow, or gives a name back whose
