@@ -37,6 +37,9 @@ uintptr_t ndpy_leave(void);
 
 // Names this thread, and makes one raise SystemExit when it next runs Python code.
 unsigned long ndpy_thread(void); // needs no GIL
+// Takes this thread out of threading's list, into which threading.current_thread() has put it if Python code that ran
+// on it asked.
+void ndpy_forget_thread(void);
 void ndpy_interrupt(unsigned long thread);
 
 void ndpy_incref(ndpy o);

@@ -27,6 +27,9 @@ func (t *threadState) enter() {
 
 func (t *threadState) leave() { t.p = C.ndpy_leave() }
 
+// forget lets the threading module know nothing of this thread, which holds the GIL.
+func (*threadState) forget() { C.ndpy_forget_thread() }
+
 // interrupt makes the thread raise SystemExit when it next runs Python code.
 func (t *threadState) interrupt() { C.ndpy_interrupt(t.id) }
 

@@ -305,6 +305,7 @@ func (i *Interp) on(state *threadState, outcome *atomic.Int32, f func(g *GIL) er
 	}
 	defer i.gate.end(state)
 	g := &GIL{interp: i, thread: state, outcome: outcome}
+	defer state.forget()
 	defer g.release(0, 0)
 	return f(g)
 }
