@@ -115,8 +115,8 @@ func TestViewsOutliveAnException(t *testing.T) {
 	run := harness.Start(t, `
 import numpy as np, remote
 a = np.full(1 << 17, 1.0)
-remote.start()
 go = False
+remote.start()
 while not go: pass
 raise ValueError("on purpose")
 `, harness.Options{})
