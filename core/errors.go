@@ -6,8 +6,11 @@ import (
 	"strings"
 )
 
-// The categories of error. Each error of this module matches exactly one of them (or a context's
-// error) with [errors.Is], on both sides of a process boundary.
+// The categories of error. Each error of this module has one of them, or a context's error, which it matches
+// with [errors.Is] on both sides of a process boundary. It may match others too, because it also matches its
+// cause. When a program is gone because its script raised, errors match both ErrUnavailable and ErrPython; an
+// ErrUnavailable may match context.DeadlineExceeded. To tell errors apart by the one category that decided, use
+// [Category].
 var (
 	ErrNotFound    = errors.New("not found")               // no array of that name
 	ErrClosed      = errors.New("closed")                  // used after Close
@@ -19,7 +22,7 @@ var (
 	ErrNotShared   = errors.New("memory cannot be shared") // only a copy could cross, and copies were refused or would be useless
 	ErrUnsupported = errors.ErrUnsupported                 // the standard one: callers may already test for it
 	ErrVersion     = errors.New("incompatible version")    // host, plugin, interpreter or framework are too old or too new
-	ErrUnavailable = errors.New("unavailable")             // the program is gone, or never came up
+	ErrUnavailable = errors.New("unavailable")             // the program is gone, never came up, or cannot answer now
 	ErrPython      = errors.New("python error")            // Python code raised; see [PythonError]
 	ErrConfig      = errors.New("bad configuration")       // the user's settings or arguments are wrong
 	ErrProtocol    = errors.New("protocol violation")      // the other side answered what it must not

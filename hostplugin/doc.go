@@ -11,8 +11,9 @@
 //	defer frame.Close()
 //	pixels, err := core.Slice[uint8](frame) // the pages that the program wrote
 //
-// An array that is looked at again and again has a [Source], whose Into fills one View each time, without
-// garbage.
+// A name that is looked at again and again has a [Source]. Its Refresh asks whether the name still leads to a
+// view's memory, and gives another view only if it does not. For what the program publishes, Latest gives the
+// newest version, and Next waits for one. A [Group] does the same for several names at once.
 //
 // # Lifetimes
 //
