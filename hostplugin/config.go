@@ -55,7 +55,7 @@ type Program struct {
 
 	SharedHeap          *bool    // nil means true; Python programs only
 	SharedHeapThreshold int64    // bytes from which an allocation is shared; 0 means 64 KiB
-	SharedHeapLibraries []string // parts of file names of the libraries whose allocations are shared; nil means the frameworks known to the heap
+	SharedHeapLibraries []string // parts of file names of libraries whose allocations are shared, besides those of the frameworks known to the heap
 
 	MappedFiles MappedFiles // how arrays in files that the program has mapped reach the host
 
