@@ -1,7 +1,11 @@
 """Hands arrays of this program to the host that started it.
 
 Nothing has to be published: the host reaches every array that has a name in this program. Publishing
-gives an array a name of its own, wherever the program keeps it.
+gives an array a name of its own, wherever the program keeps it, and makes versions that the host can
+wait for.
+
+connected is True in the program that a host has started, and in children that it forks, which cannot
+publish; it is False in children that it spawns, where publish does nothing.
 """
 
 # This is what an interpreter started by a host runs first: it loads the plugin into the process, and
@@ -159,11 +163,18 @@ def add_module(with_gil, stand_in):
         With a dict of names and arrays instead, all of them become the next versions at once: the host
         sees all or none. Numbers (bool, int, float) are published as arrays without axes.
 
+        A name is a str that is written as in Python: an identifier, with attributes and with items by
+        int or str behind it, such as frame, model.weight, batch["x"], frames[0]. It need not be the name of
+        anything in the program. If it is, the host gets what is published.
+
         The array stays alive until the name is published again, which replaces it, or unpublished,
         even if the program holds no other reference to it. The host sees what is written into it
         later; what else is changed of the object, its shape for instance, it sees when the array
-        is published again. Raises TypeError or ValueError if a name or an array cannot be handed over,
-        and then publishes nothing, and RuntimeError in a forked child, which has no host.
+        is published again.
+
+        Raises ValueError if a name cannot be one, TypeError or ValueError if an array cannot be handed over,
+        TypeError if there is no room for more names (16384), and then publishes nothing, and RuntimeError in
+        a forked child, which has no host.
         """
         if array is not ...:
             check(with_gil.nd_publish(name, array))
@@ -173,7 +184,10 @@ def add_module(with_gil, stand_in):
             raise TypeError("publish: a name and an array are wanted, or a dict of them")
 
     def unpublish(name):
-        """Takes the name back. What the host holds of the array stays valid."""
+        """Takes the name back. What the host holds of the array stays valid.
+
+        Raises KeyError if nothing is published under the name.
+        """
         check(with_gil.nd_unpublish(name))
 
     def check(result):

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -42,5 +43,41 @@ func TestReadmeExample(t *testing.T) {
 	defer cancel()
 	if err := lookAtCamera(ctx); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestPythonExample runs the example of docs/python.md, with a host and without one.
+func TestPythonExample(t *testing.T) {
+	t.Parallel()
+	const script = "testdata/readme/versions.py"
+	host, err := hostplugin.New(hostplugin.Config{Programs: []hostplugin.Program{
+		{Name: "steps", Python: harness.Python(t), Script: script},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = host.Close() })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	steps, err := host.Start(ctx, "steps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	group, err := steps.Group("positions", "step")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for step := int64(0); step < 10; {
+		if err := group.Next(ctx); err != nil {
+			t.Fatal(err)
+		}
+		next, positions := slice[int64](t, group.View("step"))[0], group.View("positions")
+		if next <= step || positions.Version() != uint64(next) || slice[float64](t, positions)[0] != float64(next) {
+			t.Errorf("after step %d, step %d with version %d of positions: %v", step, next, positions.Version(), slice[float64](t, positions)[0])
+		}
+		step = next
+	}
+	if out, err := exec.CommandContext(ctx, harness.Python(t), script).CombinedOutput(); err != nil {
+		t.Errorf("without a host: %v: %s", err, out)
 	}
 }

@@ -1,11 +1,12 @@
 """Stands for the module ndbridge where no host has started the process: in spawned children of a program, which run
-the program's main module again."""
+the program's main module again. connected is False, and publish and unpublish take whatever they are given and do
+nothing. In a program that a host has started, a name is one as in Python: frame, model.weight, batch["x"], frames[0]."""
 
 connected = False
 
 
 def publish(name, array=...):
-    """Does nothing: there is no host."""
+    """Does nothing: there is no host. Names and arrays are not checked."""
 
 
 def unpublish(name):
