@@ -173,3 +173,41 @@ if __name__ == "__main__":
 		}
 	}
 }
+
+// TestWhichChildrenFreezeArrays starts children in the ways that Python has: those that are forked freeze the
+// arrays that exist, and no others do.
+func TestWhichChildrenFreezeArrays(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, `
+import multiprocessing, os, pty, subprocess
+import numpy as np
+if __name__ == "__main__":
+    import remote
+    remote.serve()
+`, harness.Options{})
+	for statement, frozen := range map[string]bool{
+		`subprocess.run(["true"])`:                                                     false,
+		`subprocess.run(["true"], close_fds=False)`:                                    false,
+		`subprocess.run("true", shell=True, cwd="/")`:                                  false,
+		`subprocess.run(["true"], start_new_session=True)`:                             false,
+		`os.popen("true").read()`:                                                      false,
+		`os.system("true")`:                                                            false,
+		`os.waitpid(os.posix_spawn("/bin/true", ["true"], os.environ), 0)`:             false,
+		`p = multiprocessing.get_context("spawn").Process(); p.start(); p.join()`:      false,
+		`p = multiprocessing.get_context("forkserver").Process(); p.start(); p.join()`: false,
+		`p = multiprocessing.get_context("fork").Process(); p.start(); p.join()`:       true,
+		`os.waitpid(os.fork() or os._exit(0), 0)`:                                      true,
+		`subprocess.run(["true"], preexec_fn=lambda: None)`:                            true,
+		`subprocess.run(["true"], group=os.getgid())`:                                  true,
+		`subprocess.run(["true"], user=os.getuid())`:                                   true,
+	} {
+		run.Remote.Exec(t, "a = np.ones(1 << 17)")
+		if before := run.View(t, "a"); before.Route() != core.RouteSharedHeap {
+			t.Fatalf("before %s: route %v (%v)", statement, before.Route(), before.Reason())
+		}
+		run.Remote.Exec(t, statement)
+		if after := run.View(t, "a"); (after.Reason() == core.ReasonFrozen) != frozen {
+			t.Errorf("after %s: route %v (%v), want frozen: %v", statement, after.Route(), after.Reason(), frozen)
+		}
+	}
+}
