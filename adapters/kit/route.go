@@ -185,17 +185,17 @@ func (r *Router) whyOutside(n int64) core.Reason {
 func (r *Router) placeBlock(
 	a Array, b HeapBlock, lo uintptr, n int64, first int,
 ) (p Placement, reason core.Reason, err error) {
+	drop := func() { r.heap.Unpin(lo) }
 	switch {
-	case b.Frozen:
-		return p, core.ReasonFrozen, nil
 	case b.Freed:
 		return p, 0, pointerError(lo, "the program has freed what was there, or never allocated it")
-	}
-	drop := func() { r.heap.Unpin(lo) }
-	if n > b.Available {
-		drop()
-		return p, 0, pointerError(lo, "the array reaches %d bytes from there, its block only %d",
-			n, b.Available)
+	case n > b.Available:
+		if !b.Frozen {
+			drop()
+		}
+		return p, 0, pointerError(lo, "the array reaches %d bytes from there, its block only %d", n, b.Available)
+	case b.Frozen:
+		return p, core.ReasonFrozen, nil
 	}
 	l, err := at(a.Layout, b.Offset+int64(first), false)
 	if err != nil {

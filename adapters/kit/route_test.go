@@ -190,6 +190,10 @@ func TestPlaceReasons(t *testing.T) {
 			}
 		})
 	}
+	large := Array{frozen.base, doubles(t, 1<<32)}
+	if _, err := newRouter(t, frozen).Place(t.Context(), large, Want{}); !errors.Is(err, core.ErrPointer) {
+		t.Errorf("an array that reaches beyond a frozen block: %v, want ErrPointer", err)
+	}
 	if frozen.pinned != 0 {
 		t.Errorf("%d pins on a frozen block", frozen.pinned)
 	}

@@ -117,7 +117,8 @@ func (s *Staging) Copy(ctx context.Context, a Array, room *Room) (Copied, error)
 	})
 }
 
-// Reserve gets memory for a copy of an array, whose pages are there, so that the copy itself takes less time.
+// Reserve gets memory for a copy of an array, whose pages are there, so that the copy itself takes less time. The
+// array's own pages are fetched as well. It may go away meanwhile.
 func (s *Staging) Reserve(a Array) (*Room, error) {
 	plan, err := planCopy(a)
 	if err != nil {
@@ -130,6 +131,9 @@ func (s *Staging) Reserve(a Array) (*Room, error) {
 	if err := unix.Fallocate(int(room.file.file.Fd()), 0, room.offset, room.size); err != nil {
 		room.Drop()
 		return nil, &core.Error{Op: "stage", Kind: core.ErrUnavailable, Err: os.NewSyscallError("fallocate", err)}
+	}
+	if plan.axes == nil {
+		fetch(plan.lo, uintptr(plan.size))
 	}
 	return room, nil
 }

@@ -125,32 +125,6 @@ func TestLatestOfWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestLatestDoesNotWait for a name that is unpublished while it is asked for; views that it gives are looked at again as
-// any others.
-func TestLatestDoesNotWait(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	s := &Source{Name: "x"}
-	w.publish(1, "x")
-	w.withdraw("x")
-	v, _, err := w.c.Latest(t.Context(), s, nil, core.Request{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if l, err := w.c.of(s, v); err != nil || l.req.NoWait {
-		t.Errorf("Refresh of the view would not wait: %v", err)
-	}
-	w.publish(2, "x")
-	w.withdraw("x")
-	w.unset("x") // the table does not tell of it yet
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if same, _, err := w.c.Latest(ctx, s, v, core.Request{}); !errors.Is(err, core.ErrNotFound) || same != v {
-		t.Errorf("Latest of what is unpublished meanwhile = %v", err)
-	}
-	closeView(t, v)
-}
-
 // TestNoTable: without shared memory there are no versions to follow, and views by gRPC.
 func TestNoTable(t *testing.T) {
 	t.Parallel()

@@ -50,7 +50,7 @@ func (h heap) Pin(addr uintptr, writable bool) (kit.HeapBlock, bool) {
 		return kit.HeapBlock{}, false
 	}
 	if !b.Shareable {
-		return kit.HeapBlock{Freed: b.Freed, Frozen: !b.Freed}, true
+		return kit.HeapBlock{Freed: b.Freed, Frozen: !b.Freed, Available: b.Available}, true
 	}
 	if writable {
 		h.GrantWrite(addr)
