@@ -67,7 +67,8 @@ func (g *Group) Refresh(ctx context.Context, opts ...ViewOption) (changed bool, 
 // the program publishes with one call of ndbridge.publish comes as a whole or not at all. A view whose version
 // is the newest stays. The options are those of the views that are taken.
 //
-// The errors are those of [Source.Next].
+// When the program or its script ends, Next ends as [Source.Next] does. The errors are the same, too; they name
+// an array if they concern one: the first that is not published, for instance.
 func (g *Group) Next(ctx context.Context, opts ...ViewOption) error {
 	const op = "next"
 	g.mu.Lock()
@@ -75,10 +76,11 @@ func (g *Group) Next(ctx context.Context, opts ...ViewOption) error {
 	if err := g.alive(op); err != nil {
 		return err
 	}
-	if failed, err := g.session.leases.NextAll(ctx, g.sources, g.views, request(opts)); err != nil {
-		return g.session.wrap(op, g.sources[failed].Name, err)
+	failed, err := g.session.leases.NextAll(ctx, g.sources, g.views, request(opts))
+	if failed < 0 {
+		return g.session.wrap(op, "", err)
 	}
-	return nil
+	return g.session.wrap(op, g.sources[failed].Name, err)
 }
 
 // View gives the view of a name, or nil before the first look, after Close, and for a name that is not in the

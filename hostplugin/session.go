@@ -55,6 +55,7 @@ type Session struct {
 // scriptEnd is how the program's script ended.
 type scriptEnd struct {
 	known chan struct{} // closed when err is final
+	well  chan struct{} // closed when it is final, and nil
 	err   error
 }
 
@@ -76,7 +77,7 @@ func newSession(h *Host, l *launch) *Session {
 		closing: make(chan struct{}),
 		gone:    make(chan struct{}),
 		torn:    make(chan struct{}),
-		script:  scriptEnd{known: make(chan struct{})},
+		script:  scriptEnd{known: make(chan struct{}), well: make(chan struct{})},
 	}
 }
 
@@ -88,12 +89,15 @@ func (s *Session) begin(c *connection.Connection) {
 	s.leases = leases.New(leases.Options{
 		Program: c.Client, Handoff: c.Handoff, Segments: s.segments, GPU: s.gpu, GPUs: s.gpus,
 		Spin: s.launch.program.handoff().Spin, Gone: c.Side.Done(),
+		Ended: s.gone, Why: func() error { return s.alive("", "") }, Finished: s.script.well,
 		Log: s.host.opts.log.With(slog.String("program", s.launch.program.Name)), Stale: s.stale,
 	})
 	close(s.begun)
 	go func() {
 		defer close(s.script.known)
-		s.script.err = c.Client.Wait(context.Background()) // ends with the client
+		if s.script.err = c.Client.Wait(context.Background()); s.script.err == nil { // ends with the client
+			close(s.script.well)
+		}
 	}()
 	go s.supervise()
 }

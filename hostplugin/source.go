@@ -83,8 +83,13 @@ func (s *Source) Latest(ctx context.Context, v *core.View, opts ...ViewOption) (
 // nil. It gives a view of the newest one and closes v. It waits without polling: the program wakes it. Versions
 // that come faster than Next is called are passed over: View.Version tells how many.
 //
-// After an error the result is v. The errors are those of Latest, but for core.ErrNotFound, and the error of
-// ctx; core.ErrUnavailable says that the program has gone while Next waited.
+// A name under which nothing is published is waited for, as View waits for one that does not exist. The log says so
+// after two seconds, and the error of ctx says it as well, with the name that was probably meant.
+//
+// After an error the result is v. The errors are those of Latest, the error of ctx, and, if the program ends while Next
+// waits, those of [Session.Err] and core.ErrPython. core.ErrNotFound says that the script has ended well, and that all
+// that it has published was given before: a script has not ended while it has threads, but for daemon threads,
+// for which Next does not wait. What these publish later is given by Latest, and by Next if it is there.
 func (s *Source) Next(ctx context.Context, v *core.View, opts ...ViewOption) (*core.View, error) {
 	next, _, err := s.follow("next", v, func() (*core.View, bool, error) {
 		next, err := s.session.leases.Next(ctx, s.source, v, request(opts))

@@ -40,6 +40,9 @@ type Options struct {
 	GPUs     []core.UUID // those that the program knows the host to have
 	Spin     time.Duration
 	Gone     <-chan struct{} // closed when the program is gone
+	Ended    <-chan struct{} // closed when Why has the answer
+	Why      func() error    // why the program is gone, or that the session is closed
+	Finished <-chan struct{} // closed when the program's script has ended well
 	Log      *slog.Logger
 	// Stale is called once for each view that turns out not to be live any more, with its name and why.
 	Stale func(name string, why Staleness)

@@ -145,39 +145,51 @@ func (a *all) put(i int, v *core.View) error {
 
 // NextAll waits for a version newer than that of the view of any source, or for any version where there is no
 // view, and then for views of all sources that are of one moment: so that what the program has published at
-// once comes at once.
+// once comes at once. The number is that of the source that the error concerns, or negative.
 func (c *Client) NextAll(ctx context.Context, sources []*Source, views []*core.View, req core.Request) (failed int, err error) {
-	ctx, cancel := c.whileThere(ctx)
-	defer cancel()
-	for changed := false; ; {
-		table := c.use()
+	a := all{client: c, sources: sources, views: views, req: req}
+	done, sequence, failed, err := a.catchUp(ctx)
+	if done || err != nil {
+		return failed, err
+	}
+	there, w := c.watch(ctx, sources...)
+	var over error
+	for !done && err == nil && over == nil {
+		over = c.waitAny(there, sequence)
+		if over == nil || finished(there) { // what the script published last is still given
+			done, sequence, failed, err = a.catchUp(ctx)
+		}
+	}
+	known := w.end()
+	if !done && err == nil {
+		return w.why(ctx, over, known)
+	}
+	return failed, err
+}
+
+// catchUp takes views of the newest versions. done says that one was newer than the view before, and that all are of one
+// moment; otherwise what is waited for comes after sequence.
+func (a *all) catchUp(ctx context.Context) (done bool, sequence uint64, failed int, err error) {
+	for {
+		table := a.client.use()
 		if table == nil {
-			return 0, errNoTable()
+			return false, 0, none, errNoTable()
 		}
-		sequence, behind, complete := c.behind(table, sources, views)
-		if complete && len(behind) == 0 && changed {
-			c.Handoff.Unuse()
-			return 0, nil
-		}
+		sequence, behind, complete := a.client.behind(table, a.sources, a.views)
+		a.client.Handoff.Unuse()
 		if !complete || len(behind) == 0 {
-			err := ended(ctx, table.WaitAny(ctx, sequence, c.Spin))
-			c.Handoff.Unuse()
-			if err != nil {
-				return 0, err
-			}
-			continue
+			return complete && a.changed, sequence, none, nil
 		}
-		c.Handoff.Unuse()
 		for _, i := range behind {
-			before := views[i]
-			v, isNew, err := c.Latest(ctx, sources[i], views[i], req)
+			before := a.views[i]
+			v, changed, err := a.client.Latest(ctx, a.sources[i], before, a.req)
 			if errors.Is(err, core.ErrNotFound) {
 				break // unpublished meanwhile
 			}
 			if err != nil {
-				return i, err
+				return false, 0, i, err
 			}
-			views[i], changed = v, changed || isNew && !sameVersion(before, v)
+			a.views[i], a.changed = v, a.changed || changed && !sameVersion(before, v)
 		}
 	}
 }

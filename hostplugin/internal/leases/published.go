@@ -229,18 +229,18 @@ func (c *Client) Latest(ctx context.Context, s *Source, v *core.View, req core.R
 	case newest:
 		return v, false, nil
 	case !published:
-		return v, false, errNotPublished()
+		return v, false, notPublished()
 	}
 	take := func() (*core.View, error) {
 		now := req
 		now.NoWait = true // unpublished meanwhile, it may never come again
 		next, err := c.View(ctx, s, now)
 		if errors.Is(err, core.ErrNotFound) {
-			err = errNotPublished()
+			err = notPublished()
 		}
 		if err == nil && next.Version() == 0 { // unpublished meanwhile, and this is a variable
 			_ = next.Close() // fails only if the memory was not mapped
-			return nil, errNotPublished()
+			return nil, notPublished()
 		}
 		if err == nil {
 			l, _ := next.Lender().(*Lease)
@@ -255,129 +255,16 @@ func (c *Client) Latest(ctx context.Context, s *Source, v *core.View, req core.R
 	return c.replace(v, take)
 }
 
-func errNotPublished() error {
+func notPublished() *core.Error {
 	return &core.Error{
 		Kind: core.ErrNotFound, Err: errors.New("nothing is published under that name"),
 		Remedy: "have the program call ndbridge.publish, or use Refresh for a variable",
 	}
 }
 
-func errNoTable() error {
+func errNoTable() *core.Error {
 	return &core.Error{
 		Kind: core.ErrUnsupported, Err: errors.New("the program and its host have no shared memory for versions"),
 		Remedy: "leave handoff on, and use a Python program",
 	}
-}
-
-// Next waits for a version of the name that is newer than v's, and for any if v is nil. It closes v.
-func (c *Client) Next(ctx context.Context, s *Source, v *core.View, req core.Request) (*core.View, error) {
-	if v != nil {
-		l, err := c.of(s, v)
-		if err != nil {
-			return v, err
-		}
-		req = l.req
-	}
-	next, seen, err := c.newer(ctx, s, v, publicationOf(v), req)
-	there, cancel := ctx, func() {}
-	if next == nil && err == nil {
-		there, cancel = c.whileThere(ctx)
-	}
-	defer cancel()
-	for next == nil && err == nil {
-		if err = c.wait(there, s, seen); err == nil {
-			next, seen, err = c.newer(there, s, v, seen, req)
-		}
-	}
-	switch {
-	case err != nil:
-		return v, err
-	case v == nil:
-		return next, nil
-	default:
-		return next, v.Close()
-	}
-}
-
-// newer takes a view of another version than v's if the publication is another one than seen, which it gives
-// otherwise. A publication may be of the same version: one whose offer a fork has taken away, for instance. And
-// of a lease that was granted while the table could not be read, nobody knows which publication it is of.
-func (c *Client) newer(
-	ctx context.Context, s *Source, v *core.View, seen uint64, req core.Request,
-) (next *core.View, publication uint64, err error) {
-	table := c.use()
-	if table == nil {
-		return nil, 0, errNoTable()
-	}
-	index, ok := entry(table, s)
-	if ok {
-		publication = table.Publication(index)
-	}
-	c.Handoff.Unuse()
-	if !ok || publication == seen && seen != 0 {
-		return nil, seen, nil
-	}
-	next, err = c.View(ctx, s, req)
-	if errors.Is(err, core.ErrNotFound) {
-		return nil, seen, nil // unpublished meanwhile
-	}
-	if err != nil || !sameVersion(v, next) && next.Version() != 0 {
-		return next, publication, err
-	}
-	return nil, publication, next.Close()
-}
-
-// sameVersion reports whether two views are of one version of a name.
-func sameVersion(a, b *core.View) bool {
-	return a != nil && b != nil && a.Version() == b.Version() && a.Published().Equal(b.Published())
-}
-
-// publicationOf gives the number of the publication that a view is of, or 0 if that is not known.
-func publicationOf(v *core.View) uint64 {
-	if v == nil {
-		return 0
-	}
-	if l, ok := v.Lender().(*Lease); ok {
-		return l.publication
-	}
-	return 0
-}
-
-// whileThere gives a context that ends with the program, too.
-func (c *Client) whileThere(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	done := make(chan struct{})
-	go func() {
-		select {
-		case <-c.Gone:
-			cancel(core.ErrUnavailable)
-		case <-done:
-		}
-	}()
-	return ctx, func() { close(done); cancel(nil) }
-}
-
-// wait returns when there may be another publication than what was seen.
-func (c *Client) wait(ctx context.Context, s *Source, seen uint64) error {
-	table := c.use()
-	if table == nil {
-		return errNoTable()
-	}
-	defer c.Handoff.Unuse()
-	sequence := table.Sequence()
-	index, ok := entry(table, s)
-	if !ok {
-		return ended(ctx, table.WaitAny(ctx, sequence, c.Spin))
-	}
-	return ended(ctx, table.Wait(ctx, index, seen, c.Spin))
-}
-
-func ended(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
-	}
-	if errors.Is(context.Cause(ctx), core.ErrUnavailable) {
-		return &core.Error{Kind: core.ErrUnavailable}
-	}
-	return &core.Error{Kind: err, Err: context.Cause(ctx)}
 }

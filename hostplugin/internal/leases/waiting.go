@@ -58,9 +58,9 @@ func (h *hinting) look(ctx context.Context, name string) (remedy string) {
 		case !ok || !errors.Is(err, core.ErrNotFound):
 			return remedy
 		case missing.Remedy != "" && remedy == "":
-			h.say(ctx, slog.LevelWarn, name, missing)
+			say(ctx, h.log, slog.LevelWarn, name, missing)
 		case !said:
-			h.say(ctx, slog.LevelInfo, name, missing)
+			say(ctx, h.log, slog.LevelInfo, name, missing)
 		}
 		remedy = missing.Remedy
 		select {
@@ -71,7 +71,7 @@ func (h *hinting) look(ctx context.Context, name string) (remedy string) {
 	}
 }
 
-func (h *hinting) say(ctx context.Context, level slog.Level, name string, missing *core.Error) {
+func say(ctx context.Context, log *slog.Logger, level slog.Level, name string, missing *core.Error) {
 	attrs := []slog.Attr{slog.String("array", name)}
 	if missing.Err != nil {
 		attrs = append(attrs, slog.String("cause", missing.Err.Error()))
@@ -79,5 +79,5 @@ func (h *hinting) say(ctx context.Context, level slog.Level, name string, missin
 	if missing.Remedy != "" {
 		attrs = append(attrs, slog.String("remedy", missing.Remedy))
 	}
-	h.log.LogAttrs(ctx, level, "still waiting for an array", attrs...)
+	log.LogAttrs(ctx, level, "still waiting for an array", attrs...)
 }

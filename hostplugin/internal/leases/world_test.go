@@ -26,12 +26,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world is a program with variables, and a host's client of it. What the program does comes from the test.
 type world struct {
-	c      *Client
-	t      *testing.T
-	gone   chan struct{}
-	stale  chan string
-	server *handoff.Server
-	table  *shm.Mapping
+	c        *Client
+	t        *testing.T
+	gone     chan struct{}
+	finished chan struct{}
+	stale    chan string
+	server   *handoff.Server
+	table    *shm.Mapping
 
 	mu         sync.Mutex
 	writer     *offers.Writer
@@ -71,7 +72,7 @@ type array struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		t: t, gone: make(chan struct{}), stale: make(chan string, 100), entries: make(map[string]int), arrays: make(map[string]*array),
+		t: t, gone: make(chan struct{}), finished: make(chan struct{}), stale: make(chan string, 100), entries: make(map[string]int), arrays: make(map[string]*array),
 		standing: make(map[core.LeaseID]core.Lease), names: make(map[core.LeaseID]string), able: true,
 		described: make(map[core.LeaseID]core.Lease),
 	}
@@ -93,7 +94,10 @@ func newWorld(t *testing.T) *world {
 	}
 	cache := segments.New(w, false)
 	w.c = New(Options{
-		Program: w, Handoff: mail, Segments: cache, GPU: cuda.NewImporter(w), Gone: w.gone, Log: slog.New(slog.DiscardHandler),
+		Program: w, Handoff: mail, Segments: cache, GPU: cuda.NewImporter(w), Log: slog.New(slog.DiscardHandler),
+		Gone: w.gone, Ended: w.gone, Finished: w.finished, Why: func() error {
+			return &core.Error{Op: "session", Program: "p", Kind: core.ErrUnavailable, Err: errors.New("it exited with status 3")}
+		},
 		Stale: func(name string, why Staleness) { w.stale <- fmt.Sprintf("%s: %s", name, why) },
 	})
 	t.Cleanup(func() {
