@@ -172,8 +172,10 @@ func (v *View) Copied() bool { return v.options().Route.Copied() }
 // it faults.
 func (v *View) Writable() bool { return v.options().Writable }
 
-// Version counts the arrays that the program has published under the view's name, from 1: see
-// ndbridge.publish. It is 0 if the array was not published.
+// Version counts the arrays that the program has published under the view's name: see ndbridge.publish. It is 1 for
+// the first one, if the program has unpublished nothing before, and grows by one each time, except after
+// ndbridge.unpublish: a name that comes again goes on at any number above all that it had. So a view is newer than another
+// of the same name and session if its version is greater. It is 0 if the array was not published.
 func (v *View) Version() uint64 { return v.options().Version }
 
 // Published is when the program published the view's version, by the program's clock, which is the host's.

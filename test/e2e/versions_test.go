@@ -107,6 +107,30 @@ remote.serve()
 	run.NoLeases(t)
 }
 
+// TestVersionsGoOnAfterUnpublish: whoever takes a greater version for a newer one misses nothing.
+func TestVersionsGoOnAfterUnpublish(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, publishing+"remote.serve()\n", harness.Options{})
+	src := source(t, run, "frame")
+	var v *core.View
+	last := uint64(0)
+	for i := range 9 {
+		if i%3 == 2 {
+			run.Remote.Exec(t, `ndbridge.unpublish("frame")`)
+		}
+		run.Remote.Exec(t, `ndbridge.publish({"frame": np.full(1 << 14, `+itoa(i)+`.0), "other": 1})`)
+		var err error
+		if v, err = src.Next(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+		if v.Version() <= last || first(t, v) != float64(i) {
+			t.Errorf("version %d after version %d shows %v, want %d", v.Version(), last, first(t, v), i)
+		}
+		last = v.Version()
+	}
+	closed(t, v)
+}
+
 // stale counts the records about an array whose view is not live any more.
 func stale(run *harness.Run, array, why string) (n int) {
 	for line := range strings.Lines(run.Log.Text()) {

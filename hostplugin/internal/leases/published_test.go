@@ -79,7 +79,7 @@ func TestLatest(t *testing.T) {
 	if next, changed = w.latest(s, v); !changed || !isClosed(v) {
 		t.Error("a name that came again has the same view")
 	}
-	w.shows(next, 1, 5)
+	w.shows(next, 5, 5)
 	w.c.Flush(t.Context())
 	if n := w.writer.Holds(); n != 1 {
 		t.Errorf("%d offers are held for one view", n)
@@ -223,7 +223,7 @@ func TestNext(t *testing.T) {
 			w.publish(7, "other") // it may have the name's entry
 			w.sleeps(result, 1)
 			w.publish(2, "x")
-			w.shows((<-result).v, 1, 2)
+			w.shows((<-result).v, 2, 2)
 		},
 		"what no variable is": func(t *testing.T, w *world, s *Source) {
 			w.publish(1, "x")
@@ -235,7 +235,7 @@ func TestNext(t *testing.T) {
 			w.sleeps(result, 1)
 			w.unset("x")
 			w.publish(2, "x")
-			w.shows((<-result).v, 1, 2)
+			w.shows((<-result).v, 2, 2)
 		},
 	} {
 		for spins, spin := range map[string]time.Duration{", asleep": 0, ", awake": time.Millisecond} {

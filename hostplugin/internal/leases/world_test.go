@@ -42,6 +42,7 @@ type world struct {
 	names      map[core.LeaseID]string
 	last       core.LeaseID
 	descr      uint64
+	highest    uint64                      // version that a name which is unpublished had
 	described  map[core.LeaseID]core.Lease // what stands in the table
 	retired    []*array                    // whose memory is used again when the host holds it no more
 	files      []*os.File
@@ -180,8 +181,11 @@ func (w *world) publish(value float64, names ...string) {
 	defer w.writer.End()
 	for _, name := range names {
 		a := w.make(value)
+		if _, told := w.entries[name]; !told {
+			a.version = w.highest
+		}
 		if before := w.arrays[name]; before != nil {
-			a.version = before.version
+			a.version = max(a.version, before.version)
 			if before.offered {
 				a.descr = before.descr // they differ in nothing but where they lie
 			}
@@ -236,6 +240,7 @@ func (w *world) unpublish(name string) {
 	w.writer.Begin()
 	w.writer.Remove(w.entries[name])
 	w.writer.End()
+	w.highest = max(w.highest, w.arrays[name].version)
 	w.retire(w.arrays[name])
 	delete(w.entries, name)
 	delete(w.arrays, name)

@@ -67,7 +67,8 @@ class Model:
         self.frameworks = frameworks
         self.modules = modules
         self.said = {}
-        self.versions = {}  # of each name that is published: how often it was, and how often anything had been by then
+        self.versions = {}  # of each name that is published: its version, and how often anything had been published by then
+        self.highest = 0  # how often any name was published that was unpublished then, at most
         self.serial = 0
         self.alone = False  # no host looks at the views that are watched
         self.reset()
@@ -90,11 +91,11 @@ class Model:
         """Note what is published; None: nothing any more."""
         if o is None:
             del self.places.published[name]
-            del self.versions[name]
+            self.highest = max(self.highest, self.versions.pop(name)[0])
         else:
             self.serial += 1
             self.places.published[name] = o
-            self.versions[name] = self.versions.get(name, (0, 0))[0] + 1, self.serial
+            self.versions[name] = self.versions.get(name, (self.highest, 0))[0] + 1, self.serial
         self.watches.publish(name)
 
     def run(self, name, seed=None):

@@ -104,6 +104,7 @@ class Watches:
         self.published = {}  # name: the watch of what was published, or None
         self.rebound = {}  # name: whether a look may have published it again, since the object has other memory or another shape
         self.uncounted = set()  # names of which the same was true of an earlier version
+        self.blurred = False  # the same was true of a name that was unpublished, above whose version others begin
 
     def add(self, number, path, route):
         read = published_memory if path in self.places.published else memory
@@ -113,10 +114,10 @@ class Watches:
         o = self.places.published.get(name, Missing)
         if o is Missing:
             self.published.pop(name, None)
-            self.rebound.pop(name, None)
+            self.blurred |= bool(self.rebound.pop(name, None)) or name in self.uncounted
             self.uncounted.discard(name)
             return
-        if self.rebound.get(name):
+        if self.rebound.get(name) or self.blurred and name not in self.rebound:
             self.uncounted.add(name)
         self.rebound[name] = False
         try:

@@ -25,7 +25,7 @@ type Publication struct {
 	Mark    *export.Mark // the work that an array on a GPU waits for, if it was said; nil: nothing
 	Watch   *py.Watch    // of the object; nil: it has no fingerprint
 	Scalar  []byte       // the value of a Python number, which has no memory of its own; nil: it is none
-	Version uint64       // from 1
+	Version uint64       // grows with each publication of the name, also when the name was given back meanwhile
 	At      time.Time
 
 	// Offer is the program's own lease on the array, which the host may take a part in; its ID is 0 if the
@@ -59,6 +59,7 @@ type Names struct {
 	mu      sync.Mutex
 	writer  *offers.Writer // nil: no host looks
 	entries map[string]*entry
+	highest uint64                  // version that a name which was given back ever had
 	retired []*Publication          // offers that the host holds, though they stand in the table no more
 	offered map[core.LeaseID]string // leases of the program's own, and the names that they were made for
 }
@@ -169,6 +170,7 @@ func (n *Names) Put(next map[string]*Publication) (before []*Publication) {
 			continue
 		case p == nil:
 			delete(n.entries, name)
+			n.highest = max(n.highest, e.Version)
 			n.changes.Add(1)
 			if w != nil && e.index >= 0 {
 				w.Remove(e.index)
@@ -176,7 +178,7 @@ func (n *Names) Put(next map[string]*Publication) (before []*Publication) {
 			before = append(before, e.Publication)
 			continue
 		case e == nil:
-			e = &entry{Publication: &Publication{}, index: -1}
+			e = &entry{Publication: &Publication{Version: n.highest}, index: -1} // one number for all names needs no memory
 			n.entries[name] = e
 			n.changes.Add(1)
 		case !p.again:
