@@ -100,7 +100,8 @@ func (v *View) trap(op string, panicked bool, err *error) {
 		panic(r)
 	}
 	*err = &Error{
-		Op: op, Array: v.Name(), Kind: ErrPointer, Err: fault,
+		Op: op, Array: v.Name(), Kind: ErrPointer,
+		Err:    fmt.Errorf("byte %d of the memory's %d bytes is not there any more", fault.Addr()-base, len(v.root.bytes)),
 		Remedy: "the file behind the memory was truncated; take a new view",
 	}
 }
@@ -140,6 +141,15 @@ func (v *View) unreadable(op string) error {
 func (v *View) notDense(op string) error {
 	e := v.fail(op, ErrLayout, fmt.Errorf("not contiguous: shape %v, strides %v", v.shape, v.strides))
 	e.Remedy = "use Values, Copy or CopyBytes"
+	return e
+}
+
+func (v *View) notWritable(op string) error {
+	e := v.fail(op, ErrReadOnly, errors.New("the view was not asked for to write"))
+	e.Remedy = "take the view with hostplugin.Writable()"
+	if v.readOnly {
+		e.Err, e.Remedy = errors.New("the array itself is read-only"), ""
+	}
 	return e
 }
 

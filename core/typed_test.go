@@ -205,7 +205,13 @@ func TestTypedAccessRefuses(t *testing.T) {
 			sized{nil, 256},
 			all, core.ErrDevice, "cuda:1",
 		},
-		{"read-only", core.LayoutSpec{DType: core.Float32, Shape: []int{2}}, memory(), writing, core.ErrReadOnly, "read-only"},
+		{"read-only", core.LayoutSpec{DType: core.Float32, Shape: []int{2}}, memory(), writing, core.ErrReadOnly, "the view was not asked for to write; take the view with hostplugin.Writable()"},
+		{
+			"read-only array",
+			core.LayoutSpec{DType: core.Float32, Shape: []int{2}, ReadOnly: true},
+			memory(), writing,
+			core.ErrReadOnly, "the array itself is read-only",
+		},
 		{
 			"strided",
 			core.LayoutSpec{DType: core.Float32, Shape: []int{3}, Strides: []int{8}},

@@ -189,7 +189,7 @@ func check[T Element](v *View, op string, need need) error {
 	case need&aligned != 0 && !v.aligned(unsafe.Pointer(&v.root.bytes[v.offset]), unsafe.Alignof(zero)):
 		return v.misaligned(op)
 	case need&write != 0 && !v.root.Writable:
-		return v.fail(op, ErrReadOnly, nil)
+		return v.notWritable(op)
 	}
 	return nil
 }

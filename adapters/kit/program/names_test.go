@@ -278,7 +278,7 @@ except KeyError as e:
 
 raises("not a name", np.ones(3))
 raises("objects", np.array([None]))
-raises("text", "text")
+raises("text", "text"), raises("large", 2**70)
 raises(7, np.ones(3))
 
 class Nasty:
@@ -334,7 +334,7 @@ func TestPublish(t *testing.T) {
 	}
 	for _, want := range []string{
 		"KeyError: ", "no array is published as", `ValueError: publish "not a name"`, "TypeError: publish objects: wrong dtype",
-		"TypeError: publish text: ", "TypeError: publish: the name must be a str, not int",
+		"TypeError: publish text: ", "TypeError: publish: the name must be a str, not int", "publish large: wrong dtype: the int does not fit",
 	} {
 		if !strings.Contains(string(said), want) {
 			t.Errorf("Python saw no %q, but\n%s", want, said)

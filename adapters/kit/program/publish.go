@@ -109,7 +109,7 @@ func (p *Program) Unpublish(g *py.GIL, name string) error {
 		text = path.String()
 	}
 	if !p.published.Has(text) {
-		return &core.PythonError{Type: "KeyError", Message: "no array is published as " + strconv.Quote(name)}
+		return &core.PythonError{Type: "KeyError", Message: "no array is published as " + strconv.Quote(names.Clip(name))}
 	}
 	p.put(g, map[string]*published.Publication{text: nil})
 	return nil
@@ -178,6 +178,12 @@ func (p *Program) newPublication(g *py.GIL, last *published.Publication, o py.Ob
 		p.enterOffer(made, last, owner{shown: scalarFramework}, &reading{}, place)
 		made.Object = g.Keep(o)
 		return made, nil
+	}
+	if g.IsInt(o) {
+		return nil, &core.Error{
+			Kind: core.ErrDType, Err: errors.New("the int does not fit a signed integer of 64 bits"),
+			Remedy: "publish a float, or an array of another dtype",
+		}
 	}
 	watch, err := p.watch(g, o, o, names.Path{})
 	if err != nil {

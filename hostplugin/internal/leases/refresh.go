@@ -16,6 +16,10 @@ func (c *Client) of(s *Source, v *core.View) (*Lease, error) {
 		if closed := v.Use(func(core.Memory, int) error { return nil }); closed != nil {
 			return nil, closed
 		}
+		return nil, &core.Error{
+			Kind: core.ErrConfig, Err: fmt.Errorf("a view of %q that was derived from the source's, or is of other origin", v.Name()),
+			Remedy: "pass the view that the source has given, and derive again from what comes back",
+		}
 	}
 	if !ok || l.client != c || l.source.Name != s.Name {
 		return nil, &core.Error{

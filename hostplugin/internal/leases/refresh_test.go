@@ -2,6 +2,7 @@ package leases
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -163,8 +164,12 @@ func TestRefreshOfOtherViews(t *testing.T) {
 				return v, false, err
 			},
 		} {
-			if v, changed, err := refresh(); !errors.Is(err, core.ErrConfig) || changed || v != tt.view {
+			v, changed, err := refresh()
+			if !errors.Is(err, core.ErrConfig) || changed || v != tt.view {
 				t.Errorf("%s of a view %s = %v, %v, %v; want ErrConfig", call, name, v, changed, err)
+			}
+			if isPart := strings.HasPrefix(name, "derived"); strings.Contains(err.Error(), "was derived from the source's") != isPart {
+				t.Errorf("%s of a view %s: %v", call, name, err)
 			}
 		}
 	}

@@ -45,25 +45,27 @@ const (
 // Parse reads a name such as `frame`, `model.weight`, `batch["x"]` or `d['k'][-1].x`. The error wraps
 // core.ErrConfig.
 func Parse(name string) (Path, error) {
-	p, err := (&parser{rest: name}).parse()
-	if err == nil && len(name) > maxBytes {
-		err = fmt.Errorf("%d bytes long", len(name))
+	about := core.Error{Op: "read name", Array: strconv.Quote(Clip(name)), Kind: core.ErrConfig}
+	if len(name) > maxBytes {
+		about.Err = fmt.Errorf("%d bytes long", len(name))
+		about.Remedy = fmt.Sprintf("use a name of at most %d bytes", maxBytes)
+		return Path{}, &about
 	}
+	p, err := (&parser{rest: name}).parse()
 	if err != nil {
-		return Path{}, &core.Error{
-			Op: "read name", Array: strconv.Quote(clip(name)), Kind: core.ErrConfig, Err: err,
-			Remedy: `write names as in Python: frame, model.weight, batch["x"], frames[0]`,
-		}
+		about.Err, about.Remedy = err, `write names as in Python: frame, model.weight, batch["x"], frames[0]`
+		return Path{}, &about
 	}
 	return p, nil
 }
 
-func clip(name string) string {
+// Clip gives as much of a name as an error should quote.
+func Clip(name string) string {
 	const enough = 100
 	if len(name) <= enough {
 		return name
 	}
-	return name[:enough] + "..."
+	return strings.ToValidUTF8(name[:enough], "") + "..."
 }
 
 // String gives the one spelling of a path.
@@ -198,7 +200,7 @@ func (r *parser) subscript() (Step, error) {
 	n, err := strconv.ParseInt(r.rest[:end], 10, 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		return Step{}, fmt.Errorf("the subscript %s is too large", r.rest[:end])
+		return Step{}, fmt.Errorf("the subscript %s is too large", Clip(r.rest[:end]))
 	case err != nil:
 		return Step{}, errors.New("a subscript is neither an integer nor a quoted string")
 	}

@@ -72,6 +72,24 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
+// TestLongNames: errors say the limit, and do not quote all of a name.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", maxBytes/2+1)
+	for name, want := range map[string]string{
+		long:                                   "4098 bytes long; use a name of at most 4096 bytes",
+		"x[" + strings.Repeat("1", 4000) + "]": "is too large",
+	} {
+		_, err := Parse(name)
+		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) || len(err.Error()) > 500 {
+			t.Errorf("%.50q: %v", name, err)
+		}
+	}
+	if s := Clip("x" + long); !utf8.ValidString(s) || len(s) > 110 || Clip("short") != "short" {
+		t.Errorf("Clip = %q", s)
+	}
+}
+
 func FuzzPath(f *testing.F) {
 	for _, name := range []string{"frame", "a.b[0]['k'][\"x\"]", `d["\x07\u1234\U0001f600\""]`, "x[-1]", "größe.x"} {
 		f.Add(name)
