@@ -105,6 +105,40 @@ func TestFilesThatCannotBe(t *testing.T) {
 	})
 }
 
+// TestFilesThatCould holds that what was done is told, though a file could not be written.
+func TestFilesThatCould(t *testing.T) {
+	t.Parallel()
+	for name, flags := range map[string][]string{"people": nil, "programs": {"--json"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			flags := append([]string{"--npy", dir + "/{name}.npy", "--raw", dir + "/{name}.raw", "--png", dir + "/{name}.png"}, flags...)
+			r := on(t, "view", "program.py", append(flags, "small", "arguments", "--", "x")...)
+			r.want(t, statusFailed, "arguments", "")
+			if !strings.Contains(r.stdout+r.stderr, "nothing is known of the value of <U1") {
+				t.Errorf("the error is not told:\n%s", r.stderr)
+			}
+			told := r.stdout
+			if name == "programs" {
+				told = r.stderr
+				if all := r.objects(t); len(all) != 2 || all[0]["error"] != nil || all[1]["error"] == nil {
+					t.Errorf("the objects are %v", all)
+				}
+			} else if !strings.Contains(r.stdout, "<U1") {
+				t.Errorf("nothing is said of the array:\n%s", r.stdout)
+			}
+			for _, file := range []string{"small.npy", "small.raw", "small.png", "arguments.npy", "arguments.raw"} {
+				if strings.Count(told, "wrote "+dir+"/"+file) != 1 {
+					t.Errorf("%s was written, of which is said\n%s", file, told)
+				}
+			}
+			if strings.Contains(told, "arguments.png") {
+				t.Errorf("no picture could be drawn, and it says\n%s", told)
+			}
+		})
+	}
+}
+
 // TestFileIsReplacedAsAWhole holds that a file keeps its permissions, and that a link and a device are
 // written to and not replaced.
 func TestFileIsReplacedAsAWhole(t *testing.T) {

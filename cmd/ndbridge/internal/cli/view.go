@@ -205,20 +205,29 @@ func (v *view) show(ctx context.Context, l *looker, s session, w wanted, opts []
 		return l.deadline(err, w.program, w.name)
 	}
 	v.env.stderr.Progress("reading %s", w.name)
-	notes, err := v.files.write(w.label, array)
-	if err != nil {
+	notes, failed := v.files.write(w.label, array)
+	v.env.stderr.Stop()
+	if err := v.tell(w.label, array, notes, failed == nil); failed == nil {
 		return err
 	}
-	v.env.stderr.Stop()
-	if v.json {
-		for _, note := range notes {
-			if _, err := fmt.Fprintf(v.env.stderr, "wrote %s\n", plain.Line(note)); err != nil {
-				return err
-			}
-		}
-		return writeJSON(v.env.stdout, recordOf(w.label, array))
+	return failed
+}
+
+// tell says what an array is, and which files were written. Not whole is one of which another file could not be: then
+// the error takes its place among the objects of --json.
+func (v *view) tell(label string, array *core.View, notes []string, whole bool) error {
+	if !v.json {
+		return v.print(label, array, notes)
 	}
-	return v.print(w.label, array, notes)
+	for _, note := range notes {
+		if _, err := fmt.Fprintf(v.env.stderr, "wrote %s\n", plain.Line(note)); err != nil {
+			return err
+		}
+	}
+	if !whole {
+		return nil
+	}
+	return writeJSON(v.env.stdout, recordOf(label, array))
 }
 
 func (v *view) print(label string, array *core.View, notes []string) error {
