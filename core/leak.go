@@ -12,7 +12,7 @@ import (
 // memory and its lease stay until the process or the session ends.
 type Leak struct {
 	Name  string    // the view's name
-	Size  int64     // bytes of the memory that it holds on to
+	Size  int64     // bytes of the view's elements; it may hold on to more memory
 	Stack []uintptr // program counters of the code that made it, innermost first
 }
 
@@ -78,7 +78,7 @@ func (v *View) observe(skip int) {
 		return
 	}
 	stack := make([]uintptr, 32)
-	v.watch = &watch{leak: Leak{v.Name(), v.root.size(), stack[:runtime.Callers(2+skip, stack)]}}
+	v.watch = &watch{leak: Leak{v.Name(), v.NBytes(), stack[:runtime.Callers(2+skip, stack)]}}
 	v.watch.open.Store(true)
 	runtime.AddCleanup(v, report, v.watch)
 }

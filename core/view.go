@@ -116,14 +116,6 @@ func inside(l *Layout, m Memory, opts *ViewOptions) (bytes []byte, err error) {
 	return bytes, nil
 }
 
-// size is the number of bytes of the memory.
-func (r *root) size() int64 {
-	if r.mem == nil {
-		return 0
-	}
-	return r.mem.Size()
-}
-
 // done gives the memory back if this was its last user.
 func (r *root) done() (err error) {
 	if r.users.Add(-1) > 0 {
