@@ -1,10 +1,8 @@
 package leases
 
 import (
-	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/ndbridge/ndbridge/core"
 )
