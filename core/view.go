@@ -186,7 +186,7 @@ func (v *View) Lender() Lender {
 // a copy, for a closed view, once a fork of the program has made the memory private, once the name leads to
 // other memory (the program gave the name to another array, or the framework replaced the memory behind the
 // object), and once the program is gone. What the view shows then is what the array was. Live may ask the
-// program, which takes as long as hostplugin's Refresh, but no longer than some milliseconds; if the program
+// program, which takes as long as hostplugin's Refresh, but no longer than a tenth of a second; if the program
 // is too busy to answer, Live says what was known last.
 func (v *View) Live() bool {
 	if !v.open.Load() || v.Copied() {

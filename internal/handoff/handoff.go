@@ -89,7 +89,7 @@ type Look struct {
 // nothing, to what is no array, or to one that cannot be had as the view was asked for. It does not if nobody
 // could look.
 func Elsewhere(err error) bool {
-	for _, other := range []error{core.ErrUnavailable, core.ErrClosed, core.ErrProtocol, context.Canceled, context.DeadlineExceeded} {
+	for _, other := range []error{core.ErrUnavailable, core.ErrClosed, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, other) {
 			return false
 		}

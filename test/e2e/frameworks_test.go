@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -121,5 +122,25 @@ func everyoneAtOnce(t *testing.T, run *harness.Run) {
 	close(failures)
 	for err := range failures {
 		t.Error(err)
+	}
+}
+
+// TestTensorsCountTheirOwnReferences: a view holds the storage of a tensor over foreign memory, and not the tensor, whose
+// references PyTorch counts before it swaps two.
+func TestTensorsCountTheirOwnReferences(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, `
+import numpy as np, torch, remote
+a = torch.from_numpy(np.full(1 << 17, 7.0))
+b = torch.ones(3)
+remote.serve()
+`, harness.Options{Python: harness.PythonAll(t)})
+	view := run.View(t, "a")
+	if n := harness.Eval[int](t, run.Remote, "a._use_count()"); n != 1 {
+		t.Errorf("a view adds %d references to a tensor", n-1)
+	}
+	run.Remote.Exec(t, "torch.utils.swap_tensors(a, b); del a, b; others = [np.full(1 << 17, 9.0) for _ in range(40)]")
+	if data := slice[float64](t, view); slices.Min(data) != 7 || slices.Max(data) != 7 || view.Copied() {
+		t.Errorf("the view shows %v to %v, want 7", slices.Min(data), slices.Max(data))
 	}
 }

@@ -141,8 +141,11 @@ func (r *reader) settled(g *py.GIL, o py.Object, protocol Protocol) (result *rea
 			return result.array.Inside(s.Addr, s.Size), err
 		}
 		if result.array.Inside(s.Addr, s.Size) { // so it has this memory now, and the scope keeps that
-			if result.hold {
-				result.holds = append(result.holds, holds.Hold{Object: g.Keep(s.Object), OnMain: r.EndOnMain})
+			if result.hold { // only that: the program may look at how many references there are to the array
+				for _, h := range result.holds {
+					h.Drop(g)
+				}
+				result.holds = []holds.Hold{{Object: g.Keep(s.Object), OnMain: r.EndOnMain}}
 			}
 			return result, true, nil
 		}
@@ -156,7 +159,7 @@ func (r *reader) settled(g *py.GIL, o py.Object, protocol Protocol) (result *rea
 
 func errMoving() error {
 	return &core.Error{
-		Kind: core.ErrUnavailable, Err: errors.New("a thread of the program is giving the array other memory"),
+		Kind: core.ErrPointer, Err: errors.New("a thread of the program is giving the array other memory"),
 		Remedy: "look again",
 	}
 }

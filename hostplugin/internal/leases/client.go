@@ -22,7 +22,7 @@ import (
 )
 
 // liveWait bounds how long Live asks the program.
-const liveWait = 20 * time.Millisecond
+const liveWait = 100 * time.Millisecond
 
 // Program is the way to a program by gRPC.
 type Program interface {

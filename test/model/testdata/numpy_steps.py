@@ -1,5 +1,7 @@
 """Steps that make, change and drop NumPy's arrays. Each gives a statement, or None if there is nothing to do."""
 
+import sys
+
 import numpy as np
 
 from places import SLOTS, TOP
@@ -160,7 +162,9 @@ def resize(dice, places):
     path, a = found
     n = dice.choice([0, 1, a.size // 2, a.size, a.size + 1, a.size * 2, 70000 // a.itemsize])
     n = min(n, (1 << 20) // a.itemsize)
-    return dice.choice(["%s.resize(%d)", "resize(%s, %d)"]) % (path, n)
+    # A view of a tensor over the array holds it, as the tensor did, so NumPy refuses while that is open.
+    how = ["resize(%s, %d)"] if "torch" in sys.modules else ["%s.resize(%d)", "resize(%s, %d)"]
+    return dice.choice(how) % (path, n)
 
 
 @step(STEPS, 5)
