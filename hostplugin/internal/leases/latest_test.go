@@ -14,9 +14,9 @@ import (
 func TestLatestDoesNotWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := &Source{Name: "x"}
-	w.publish(1, "x")
-	w.withdraw("x")
+	s := &Source{Name: "seen"}
+	w.publish(1, "seen")
+	w.withdraw("seen")
 	v, _, err := w.c.Latest(t.Context(), s, nil, core.Request{})
 	if err != nil {
 		t.Fatal(err)
@@ -24,9 +24,9 @@ func TestLatestDoesNotWait(t *testing.T) {
 	if l, err := w.c.of(s, v); err != nil || l.req.NoWait {
 		t.Errorf("Refresh of the view would not wait: %v", err)
 	}
-	w.publish(2, "x")
-	w.withdraw("x")
-	w.unset("x") // the table does not tell of it yet
+	w.publish(2, "seen")
+	w.withdraw("seen")
+	w.unset("seen") // the table does not tell of it yet
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if same, _, err := w.c.Latest(ctx, s, v, core.Request{}); !errors.Is(err, core.ErrNotFound) || same != v {

@@ -119,7 +119,7 @@ func TestNextSaysWhatIsMissing(t *testing.T) {
 		{w.nextAll(ctx, "x", "variable", "y"), context.DeadlineExceeded, "variable: context deadline exceeded: " + variable},
 		{w.next(canceled, &Source{Name: "variable"}, nil), context.Canceled, "context canceled: time for tea; " + never},
 	} {
-		if test.kind == context.Canceled {
+		if errors.Is(test.kind, context.Canceled) {
 			cancelNow(errors.New("time for tea"))
 		}
 		says(t, (<-test.result).err, test.kind, test.text)
