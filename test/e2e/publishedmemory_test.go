@@ -28,11 +28,15 @@ remote.serve()
 		t.Errorf("when there is room: %q", said)
 	}
 	for name, want := range map[string]int64{"n15999": 15999, "m384": 384} {
+		version := uint64(1)
+		if name == "m384" { // what comes after a name was taken back has a version above all that it had
+			version = 2
+		}
 		view, _, err := source(t, run, name).Latest(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if x := slice[int64](t, view); x[0] != want || view.Version() != 1 {
+		if x := slice[int64](t, view); x[0] != want || view.Version() != version {
 			t.Errorf("%s: version %d shows %v", name, view.Version(), x)
 		}
 		closed(t, view)

@@ -95,4 +95,4 @@ def fork(dice, places):
 
 @step(STEPS, 0.05, writes=False)
 def other_program(dice, places):
-    return "subprocess.run(['true'])"
+    return "run_child()"
