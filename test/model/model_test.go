@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	seedFlag   = flag.Uint64("model.seed", 0, "the seed of the first sequence; 0: one of this moment")
+	seedFlag   = flag.Uint64("model.seed", 0, "the seed of the first sequence; 0: one of this day, or of this moment if NDBRIDGE_FUZZTIME is set")
 	setupFlag  = flag.String("model.setup", "", "run this setup only")
 	countFlag  = flag.Int("model.count", 0, "run so many sequences of each setup; 0: for as long as NDBRIDGE_FUZZTIME says")
 	eventsFlag = flag.String("model.events", "", "run the events of this file, which a failure has printed")
@@ -82,10 +82,7 @@ func setups(tb testing.TB, rng *rand.Rand) []setup {
 // TestModel runs random sequences for the time that NDBRIDGE_FUZZTIME gives: as many setups as that is enough
 // for, the first two always.
 func TestModel(t *testing.T) {
-	first := *seedFlag
-	if first == 0 {
-		first = uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
-	}
+	first := firstSeed()
 	f := &finder{t: t, seed: first, script: modelScript(t), kinds: map[string]bool{}, often: map[string]int{}}
 	total := fuzzTime(t) * 2 / 3 // the rest is the other test's
 	end := time.Now().Add(total)
@@ -104,6 +101,19 @@ func TestModel(t *testing.T) {
 			break
 		}
 	}
+}
+
+// firstSeed gives the flag's, or one of this day, so that who runs the tests again sees the same again; whoever looks for
+// what nobody has seen yet sets NDBRIDGE_FUZZTIME, as make fuzz-model does.
+func firstSeed() uint64 {
+	now := time.Now()
+	switch {
+	case *seedFlag != 0:
+		return *seedFlag
+	case os.Getenv("NDBRIDGE_FUZZTIME") == "":
+		now = now.Truncate(24 * time.Hour)
+	}
+	return uint64(now.UnixNano()) //nolint:gosec // any number will do
 }
 
 // finder runs sequences and tells what fails.

@@ -96,10 +96,7 @@ func races() map[string][]raced {
 func TestRace(t *testing.T) {
 	total := fuzzTime(t) / 3
 	names := []string{"rebind", "published", "together", "in-place", "resize", "resize-no-check", "torch", "torch-set", "jax", "forks"}
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
-	}
+	seed := firstSeed()
 	rng := rand.New(rand.NewPCG(seed, 4))
 	ways := map[string]func(*hostplugin.Program){
 		"heap":    func(*hostplugin.Program) {},

@@ -342,8 +342,10 @@ func (p *Program) rebound(g *py.GIL, name string, t *target, r *reading) error {
 	was, is := pub.Array.Layout, r.array.Layout
 	same := was.DType() == is.DType() && slices.Equal(was.Shape(), is.Shape()) && slices.Equal(was.Strides(), is.Strides())
 	if pub.Array.Addr == r.array.Addr && was.Device() == is.Device() && (same || pub.Offer.ID != 0 && within(was, is)) {
-		r.array.Layout = pub.Array.Layout
-		return nil
+		if !same || pub.Offer.ID != 0 || was.ReadOnly() {
+			r.array.Layout = was
+		}
+		return nil // the same array, which may have become read-only
 	}
 	next, err := p.newPublication(g, pub, pub.Object)
 	if err == nil {

@@ -76,9 +76,9 @@ class Model:
 
     def reset(self):
         """Begin anew, with no array."""
-        self.watches.clear()
         for name in list(self.places.published):
             helpers.unpublish(name)
+        self.watches.clear()
         for path in self.places.parts:
             self.scope.pop(path, None)
         for m in self.modules:
