@@ -2,9 +2,6 @@ package program
 
 import (
 	"errors"
-	"fmt"
-	"math"
-	"math/bits"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
@@ -35,23 +32,7 @@ func askBuffer(g *py.GIL, o py.Object, plan *Plan) (a answer, ok bool, err error
 	if (b.Shape == nil || plan.BufferLength) && b.Rank == 1 && b.ItemSize > 0 {
 		a.spec.Shape = []int{b.Len / b.ItemSize}
 	}
-	if n := elements(a.spec.Shape); b.ItemSize > 0 && n > uint64(b.Len/b.ItemSize) {
-		return answer{}, true, &core.Error{Kind: core.ErrProtocol, Err: fmt.Errorf(
-			"the buffer says that it has %d bytes, and %d elements of %d", b.Len, n, b.ItemSize,
-		)}
-	}
+	a.buffer = b
 	a.spec.DType, a.spec.Tag, err = cai.ParseFormat(b.Format, b.ItemSize)
 	return a, true, err
-}
-
-// elements gives how many elements a shape has, or as many as there cannot be.
-func elements(shape []int) uint64 {
-	n := uint64(1)
-	for _, dim := range shape {
-		high, low := bits.Mul64(n, uint64(max(dim, 0)))
-		if n = low; high != 0 {
-			return math.MaxUint64
-		}
-	}
-	return n
 }

@@ -339,13 +339,17 @@ func (p *Program) rebound(g *py.GIL, name string, t *target, r *reading) error {
 	if pub == nil || r.temporary {
 		return nil
 	}
-	was, is := pub.Array.Layout, r.array.Layout
-	same := was.DType() == is.DType() && slices.Equal(was.Shape(), is.Shape()) && slices.Equal(was.Strides(), is.Strides())
-	if pub.Array.Addr == r.array.Addr && was.Device() == is.Device() && (same || pub.Offer.ID != 0 && within(was, is)) {
-		if !same || pub.Offer.ID != 0 || was.ReadOnly() {
+	was, is, offered := pub.Array.Layout, r.array.Layout, pub.Offer.ID != 0
+	there := pub.Array.Addr == r.array.Addr && was.Device() == is.Device()
+	switch {
+	case there && offered && within(was, is):
+		r.array.Layout = was
+		return nil
+	case there && !offered && alongside(was, is):
+		if was.ReadOnly() { // what was not may be by now
 			r.array.Layout = was
 		}
-		return nil // the same array, which may have become read-only
+		return nil
 	}
 	next, err := p.newPublication(g, pub, pub.Object)
 	if err == nil {
@@ -353,6 +357,11 @@ func (p *Program) rebound(g *py.GIL, name string, t *target, r *reading) error {
 		t.publication = next
 	}
 	return err
+}
+
+// alongside reports whether two arrays that begin at the same address have the same elements in the same places.
+func alongside(a, b core.Layout) bool {
+	return a.DType() == b.DType() && slices.Equal(a.Shape(), b.Shape()) && slices.Equal(a.Strides(), b.Strides())
 }
 
 // within reports whether an array takes no more memory than another one that begins at the same address.

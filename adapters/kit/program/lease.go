@@ -104,10 +104,11 @@ func (p *Program) tryLease(ctx context.Context, path names.Path, req core.Reques
 	err := p.interp.Do(ctx, func(g *py.GIL) error {
 		if before != nil {
 			// Here, because this may be done when the caller has gone.
-			if !p.leasing.begin(before) {
+			looks := p.leasing.begin(nil, before.lease.ID)
+			if looks[0] == nil {
 				return errEnded()
 			}
-			defer p.looked(before) //nolint:contextcheck // it outlives the call
+			defer p.looked(looks) //nolint:contextcheck // it outlives the call
 		}
 		l, isNew, err := p.grant(ctx, g, path, req, before, false)
 		if err != nil {

@@ -50,11 +50,12 @@ func (r *reading) drop(g *py.GIL) {
 // answer is what one protocol says, unchecked.
 type answer struct {
 	spec        core.LayoutSpec
-	addr        uintptr // of the element with index [0, ..., 0]
-	deviceKnown bool    // the protocol says which GPU it is
-	stream      uintptr // on which the array is made: a CUstream; 0 if the protocol names none
-	ordered     bool    // the reader's queue waits for what the array needs
-	copied      bool    // the framework says that it made a copy
+	addr        uintptr    // of the element with index [0, ..., 0]
+	deviceKnown bool       // the protocol says which GPU it is
+	stream      uintptr    // on which the array is made: a CUstream; 0 if the protocol names none
+	ordered     bool       // the reader's queue waits for what the array needs
+	copied      bool       // the framework says that it made a copy
+	buffer      *py.Buffer // that it is from, which must be as long as the elements; nil: it is from none
 	holds       []holds.Hold
 }
 
@@ -248,6 +249,11 @@ func (r *reader) accept(a answer, protocol Protocol) (*reading, error) {
 	l, err := core.NewLayout(spec)
 	if err != nil {
 		return nil, err
+	}
+	if b := a.buffer; b != nil && l.NBytes() > int64(b.Len) {
+		return nil, &core.Error{Kind: core.ErrProtocol, Err: fmt.Errorf(
+			"the buffer says that it has %d bytes, and %d elements of %d", b.Len, l.Len(), b.ItemSize,
+		)}
 	}
 	located, err := r.router.Inspect(kit.Array{Addr: a.addr, Layout: l}, a.deviceKnown)
 	if err != nil {

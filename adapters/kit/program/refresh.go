@@ -63,27 +63,37 @@ func (l *leasing) get(id core.LeaseID) *standing {
 	return nil
 }
 
-// begin begins a look at a lease that still stands.
-func (l *leasing) begin(s *standing) bool {
+// begin begins looks at leases, which it appends to looks: nil for one that does not stand any more.
+func (l *leasing) begin(looks []*standing, ids ...core.LeaseID) []*standing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s.ended {
-		return false
+	for _, id := range ids {
+		s := l.leases[id]
+		if s != nil && s.ended {
+			s = nil
+		}
+		if s != nil {
+			s.looks++
+		}
+		looks = append(looks, s)
 	}
-	s.looks++
-	return true
+	return looks
 }
 
-// end ends a look. It reports whether the lease is to be ended now, since it was given back meanwhile.
-func (l *leasing) end(s *standing) (now bool) {
+// end ends what begin gave. It gives the leases that are to be ended now, since they were given back meanwhile.
+func (l *leasing) end(looks []*standing) (now []core.LeaseID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.looks--
-	if !s.ended || s.looks > 0 {
-		return false
+	for _, s := range looks {
+		if s == nil {
+			continue
+		}
+		if s.looks--; s.ended && s.looks == 0 {
+			delete(l.leases, s.lease.ID)
+			now = append(now, s.lease.ID)
+		}
 	}
-	delete(l.leases, s.lease.ID)
-	return true
+	return now
 }
 
 // remove takes leases out that are given back, and gives those that can end now. The others end when the looks at
@@ -117,17 +127,15 @@ func (l *leasing) close() (busy []core.LeaseID) {
 	return busy
 }
 
-// looked ends a look at a lease.
-func (p *Program) looked(s *standing) {
-	if p.leasing.end(s) {
-		_ = p.leases.Release(context.Background(), s.lease.ID) // nobody is there to be told
-	}
+// looked ends looks at leases.
+func (p *Program) looked(looks []*standing) {
+	_ = p.leases.Release(context.Background(), p.leasing.end(looks)...) // nobody is there to be told
 }
 
 // round is the memory of one call of Refreshes. All calls come from one goroutine.
 type round struct {
-	standing []*standing
-	looks    []*standing // that were begun
+	standing []*standing // that are still to be answered about
+	looks    []*standing // the same, all of them
 	checks   []py.Check
 	checked  []int // the leases that the checks are about
 }
@@ -146,22 +154,16 @@ func (p *Program) Refreshes(ctx context.Context, ids []core.LeaseID, only bool, 
 		results = append(results, handoff.Look{})
 	}
 	looks, r := results[first:], &p.round
-	r.standing, r.looks, r.checks, r.checked = r.standing[:0], r.looks[:0], r.checks[:0], r.checked[:0]
+	r.standing, r.checks, r.checked = r.standing[:0], r.checks[:0], r.checked[:0]
 	if p.state.Failed() != nil {
 		return results
 	}
 	forks, slow := p.published.Forks(), false
-	for i, id := range ids {
-		s := p.leasing.get(id)
-		if s != nil && !p.leasing.begin(s) {
-			s = nil
-		}
-		r.standing = append(r.standing, s)
-		if s != nil {
-			r.looks = append(r.looks, s)
-		}
+	r.looks = p.leasing.begin(r.looks[:0], ids...)
+	r.standing = append(r.standing, r.looks...)
+	for i, s := range r.standing {
 		if s == nil || !p.quick(s, forks, only) {
-			slow = slow || s != nil || only && p.published.Offered(id)
+			slow = slow || s != nil || only && p.published.Offered(ids[i])
 			continue
 		}
 		r.checked = append(r.checked, i)
@@ -180,9 +182,7 @@ func (p *Program) Refreshes(ctx context.Context, ids []core.LeaseID, only bool, 
 	if slow {
 		p.readAgain(ctx, ids, only, looks)
 	}
-	for _, s := range r.looks {
-		p.looked(s) //nolint:contextcheck // it outlives the call
-	}
+	p.looked(r.looks) //nolint:contextcheck // it outlives the call
 	clear(r.standing)
 	clear(r.looks)
 	return results
