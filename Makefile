@@ -223,9 +223,10 @@ gpu-extras: ## Pack Warp and DALI for machines with a GPU that lack them, under 
 PROTO_TOOLS := $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc
 
 .PHONY: generate
-generate: $(PROTO_TOOLS) ## Write the generated code and docs/QUIRKS.md anew
+generate: $(PROTO_TOOLS) ## Write the generated code, docs/QUIRKS.md and docs/hcl.md anew
 	PATH="$(BIN):$$PATH" $(BIN)/buf generate
 	$(GO) run ./adapters/all/generate .
+	$(GO) run ./hostplugin/internal/reference/generate .
 
 # ------------------------------------------------------------------------------------------ check
 
@@ -268,6 +269,8 @@ check-generated: $(PROTO_TOOLS)
 	$(GO) run ./adapters/all/generate $(GENERATED)
 	diff internal/quirks/table.go $(GENERATED)/internal/quirks/table.go
 	diff docs/QUIRKS.md $(GENERATED)/docs/QUIRKS.md
+	$(GO) run ./hostplugin/internal/reference/generate $(GENERATED)
+	diff docs/hcl.md $(GENERATED)/docs/hcl.md
 
 .PHONY: check-tidy
 check-tidy:

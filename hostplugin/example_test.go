@@ -55,6 +55,27 @@ func Example() {
 	// Output: int32 [3 4] [0 1 2 3 4 5 6 7 8 9 10 11]
 }
 
+func ExampleRun() {
+	ctx := context.Background()
+	camera, err := hostplugin.Run(ctx, hostplugin.Program{Script: "testdata/example/camera.py", Python: python()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer camera.Close()
+	frame, err := camera.View(ctx, "frame")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer frame.Close()
+	fmt.Println(core.At[int32](frame, 2, 3))
+	// Output: 11 <nil>
+}
+
+// python is the interpreter of the examples; "" is python3.
+func python() string { return os.Getenv("NDBRIDGE_TEST_PYTHON") }
+
 func ExampleSession_View() {
 	ctx := context.Background()
 	host, camera := open()

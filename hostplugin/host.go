@@ -147,7 +147,7 @@ func (h *Host) advise(l *launch) {
 	}
 	h.adviseOnce.Do(func() {
 		if remedy := shm.HugePages(); remedy != "" {
-			log.Info("shared memory has no huge pages: the first touch of many large arrays is slower than it could be",
+			log.Debug("shared memory has no huge pages: the first touch of many large arrays is slower than it could be",
 				slog.String("remedy", remedy))
 		}
 	})

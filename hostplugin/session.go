@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -31,9 +32,10 @@ const (
 
 // Session is a running program and the arrays in it. All methods are safe for concurrent use.
 type Session struct {
-	host   *Host
-	launch *launch
-	conn   *connection.Connection
+	host     *Host
+	ownsHost bool // nobody else knows it
+	launch   *launch
+	conn     *connection.Connection
 
 	segments *segments.Cache
 	gpu      *cuda.Importer
@@ -167,6 +169,10 @@ func (s *Session) shut() {
 	cancel()
 	_ = s.conn.Client.Close() // never fails; ends the calls that are under way
 	s.conn.End()
+	if s.conn.Process.Signal() == syscall.SIGKILL {
+		s.host.opts.log.Info("the program was killed, since it did not end when the session was closed",
+			slog.String("program", s.launch.program.Name), slog.String("remedy", "end sooner after a KeyboardInterrupt, or wait with Session.Wait before Close"))
+	}
 	s.gpu.Lost(errors.New("the session was closed"))
 }
 
@@ -299,7 +305,7 @@ func (s *Session) Producer() core.Producer { return s.conn.Client }
 
 // Wait waits until the program's script has ended: nil if it ended well, after which its arrays stay
 // available. The error wraps core.ErrPython if the script raised, core.ErrUnavailable if it exited
-// with another status or the program is gone, core.ErrClosed after Close. With a program that has no
+// with another status or the program is gone, core.ErrClosed if Close came first. With a program that has no
 // script, an ordinary executable, it waits for the end of the program, which is always an error.
 func (s *Session) Wait(ctx context.Context) error {
 	known := s.script.known
@@ -354,7 +360,7 @@ func (s *Session) alive(op, array string) error {
 }
 
 // Close closes all views of the session and ends the program: a script that still runs gets a
-// KeyboardInterrupt, and whatever is left of the program after two seconds is killed. Views that were
+// KeyboardInterrupt, and whatever is left of the program after one second is killed, which the log says. Views that were
 // derived from the session's (by Sub, Transpose and the like) keep their memory until they are closed
 // themselves. Close returns when nothing is left running. It is idempotent and returns nil.
 func (s *Session) Close() error {
@@ -369,6 +375,9 @@ func (s *Session) Close() error {
 				slog.String("program", s.launch.program.Name), slog.Any("cause", err))
 		}
 		s.host.forget(s)
+		if s.ownsHost {
+			_ = s.host.Close() // never fails
+		}
 	})
 	return nil
 }

@@ -3,7 +3,9 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,15 +16,11 @@ import (
 
 // lookAtCamera is the README's example, word for word.
 func lookAtCamera(ctx context.Context) error {
-	host, err := hostplugin.Open(ctx, "ndbridge.hcl")
+	camera, err := hostplugin.Run(ctx, hostplugin.Program{Script: "camera.py"})
 	if err != nil {
 		return err
 	}
-	defer host.Close()
-	camera, err := host.Start(ctx, "camera")
-	if err != nil {
-		return err
-	}
+	defer camera.Close()
 	frame, err := camera.View(ctx, "frame")
 	if err != nil {
 		return err
@@ -36,13 +34,36 @@ func lookAtCamera(ctx context.Context) error {
 	return nil
 }
 
+// lookByFile is the same with the README's configuration.
+func lookByFile(ctx context.Context) error {
+	host, err := hostplugin.Open(ctx, "ndbridge.hcl")
+	if err != nil {
+		return err
+	}
+	defer host.Close()
+	camera, err := host.Start(ctx, "camera")
+	if err != nil {
+		return err
+	}
+	frame, err := camera.View(ctx, "frame")
+	if err != nil {
+		return err
+	}
+	return frame.Close()
+}
+
 func TestReadmeExample(t *testing.T) {
-	t.Setenv("PYTHON", harness.Python(t))
+	python := harness.Python(t)
+	t.Setenv("PYTHON", python)
+	t.Setenv("PATH", filepath.Dir(python)+":"+os.Getenv("PATH")) // where a python3 with NumPy is
 	t.Chdir("testdata/readme")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := lookAtCamera(ctx); err != nil {
-		t.Fatal(err)
+		t.Error(err)
+	}
+	if err := lookByFile(ctx); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,0 +1,107 @@
+// Package reference describes the configuration file: what the decoder of hostplugin accepts, in words.
+// docs/hcl.md is made of it. A test of hostplugin holds it to the decoder.
+package reference
+
+import (
+	"bytes"
+	_ "embed" // the page
+	"fmt"
+	"strings"
+	"text/template"
+)
+
+// Page is where the reference stands, below the repository's root.
+const Page = "docs/hcl.md"
+
+//go:embed page.tmpl
+var page string
+
+// Block is one kind of block.
+type Block struct {
+	Name       string
+	Attributes []Attribute
+}
+
+// Attribute is one attribute of a block. The texts are Markdown.
+type Attribute struct {
+	Name    string
+	Type    string // one of the page's section "Types"
+	Default string // "" if there is none
+	Text    string // what it means: a part of a sentence, or sentences, without the last full stop
+}
+
+// Blocks describes all blocks, in the order of the page.
+func Blocks() []Block {
+	return []Block{
+		{"program", program()},
+		{"adapter", []Attribute{
+			{"copy", "string", "`\"if-needed\"`", "what happens to memory that cannot be shared, if the request does not say. " +
+				"`\"if-needed\"` copies it once, and the view says so. `\"never\"` makes it an error that wraps `core.ErrNotShared`"},
+			{"sync", "string", "the adapter's own", "which work on a GPU is waited for before an array there may be touched. " +
+				"`\"device\"` waits for all work that the array's context was given until then. " +
+				"`\"stream\"` waits for what the framework itself orders. JAX has `\"stream\"`, all others have `\"device\"`"},
+		}},
+		{"quirk", []Attribute{
+			{"enabled", "bool", "`true`", "`false` switches the quirk off: the framework is taken at its word"},
+			{"effect", "string", "the usual one, which the list names first", "what is done about the quirk, if it has a choice. " +
+				"It excludes `enabled = false`"},
+		}},
+	}
+}
+
+func program() []Attribute {
+	return []Attribute{
+		{"python", "path or name", "`\"python3\"`", "the interpreter. A name is looked up on `PATH`: the one in `env`, if that has one. " +
+			"Nothing is installed into the interpreter"},
+		{"script", "path", "", "the file to run, as `python script.py` does"},
+		{"module", "string", "", "the module to run, as `python -m module` does"},
+		{"args", "list", "none", "the arguments after it: `sys.argv[1:]`"},
+		{"env", "map", "none", "environment variables, set on top of the host's own. Names that begin with `NDBRIDGE_` or `PLUGIN_` are reserved"},
+		{"dir", "path", "the host's", "the working directory"},
+		{"plugin", "path or name", "`\"all\"`", "what runs inside the program. A Python program takes a plugin that comes with ndbridge, " +
+			"`\"all\"` or that of one framework (`\"numpy\"`, `\"torch\"`, ...), or the path of one of your own ([how](writing-an-adapter.md)). " +
+			"A name is looked up in the directories of `hostplugin.WithLibDir`, in `$NDBRIDGE_LIB`, in `lib` beside the host's executable, " +
+			"and in `../lib/ndbridge` from there"},
+		{"checksum", "string", "not checked", "`\"sha256:\"` and 64 hexadecimal digits, of the plugin's file. " +
+			"A program whose plugin has another checksum does not start"},
+		{"shared_heap", "bool", "`true`", "whether the program's array libraries allocate from memory that the host can map. " +
+			"Without it, arrays in the program's own memory are copied. Python programs only"},
+		{"shared_heap_threshold", "size", "`\"64KiB\"`", "allocations of this size and more are shared; 4 KiB to 1 TiB. Python programs only"},
+		{"shared_heap_libraries", "list", "none", "more libraries whose allocations are shared, besides those of the known frameworks: " +
+			"parts of their file names, without a comma. `\"*\"` is every library. A first name that begins with `=` (`\"=libmine\"`) " +
+			"replaces the known ones. Python programs only"},
+		{"mapped_files", "string", "`\"share\"`", "how arrays in files that the program has mapped (`np.memmap`, shared memory) reach the host: " +
+			"`\"share\"` maps the file in the host, `\"copy\"` copies the array. " +
+			"[SECURITY.md](../SECURITY.md) says what a truncated file does to a host that shares it"},
+		{"handoff", "bool", "`true`", "whether views are asked for through shared memory. With `false` everything goes by gRPC, which takes longer, " +
+			"and `Source.Latest`, `Source.Next` and `Group.Next` are not supported"},
+		{"handoff_spin", "duration", "`\"50us\"`", "how long host and program look for each other's word before they sleep; at most 10 ms. " +
+			"With `\"0s\"` they sleep at once, which takes less CPU time and makes calls slower"},
+		{"handoff_lanes", "number", "`8`", "how many views may be asked for at once through shared memory, 1 to 64"},
+		{"start_timeout", "duration", "`\"60s\"`", "from the start until the plugin answers; more than 0"},
+	}
+}
+
+// Document writes the page.
+func Document() ([]byte, error) {
+	tables := make(map[string]string)
+	for _, b := range Blocks() {
+		tables[b.Name] = table(b.Attributes)
+	}
+	t, err := template.New(Page).Option("missingkey=error").Parse(page)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = t.Execute(&out, tables)
+	return out.Bytes(), err
+}
+
+func table(attributes []Attribute) string {
+	var b strings.Builder
+	b.WriteString("| attribute | type | default | what it is |\n| --- | --- | --- | --- |")
+	for _, a := range attributes {
+		fmt.Fprintf(&b, "\n| `%s` | %s | %s | %s |", a.Name, a.Type, a.Default, a.Text)
+	}
+	return b.String()
+}

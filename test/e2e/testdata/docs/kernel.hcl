@@ -1,0 +1,5 @@
+program "notebook" {
+  python = env("PYTHON", "python3") # an environment that has ipykernel
+  module = "ipykernel_launcher"
+  args   = ["-f", pathexpand("~/notebook.json")] # an absolute path
+}
