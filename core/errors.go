@@ -3,7 +3,9 @@ package core
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // The categories of error. Each error of this module has one of them, or a context's error, which it matches
@@ -87,6 +89,9 @@ func (e *Error) object() string {
 	array := e.Array
 	if len(array) > maxName {
 		array = strings.ToValidUTF8(array[:maxName], "") + "..."
+	}
+	if strings.ContainsFunc(array, unicode.IsControl) { // or it could pass for other lines of a log
+		array = strconv.Quote(array)
 	}
 	switch {
 	case e.Program != "" && array != "":

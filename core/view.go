@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -67,6 +68,7 @@ type root struct {
 	mem   Memory
 	bytes []byte // of mem; nil if the host cannot read it
 	users atomic.Int64
+	first atomic.Bool // the view that was made first is open
 }
 
 // NewView makes a View of the memory m, of which it takes possession: when the last view of the memory is
@@ -87,6 +89,7 @@ func NewView(l Layout, m Memory, opts *ViewOptions) (*View, error) {
 	v := &View{layout: l, root: &root{ViewOptions: *opts, mem: m, bytes: bytes}}
 	v.root.Quirks = slices.Clone(opts.Quirks)
 	v.root.users.Store(1)
+	v.root.first.Store(true)
 	v.observe(1)
 	v.open.Store(true)
 	return v, nil
@@ -127,7 +130,13 @@ func (r *root) done() (err error) {
 	if r.mem != nil {
 		err = errors.Join(err, r.mem.Close())
 	}
-	return err
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*Error](err); ok {
+		return err
+	}
+	return &Error{Op: "close", Array: r.Name, Kind: cmp.Or(categoryOf(err), ErrUnavailable), Err: err}
 }
 
 // options is the description; of a zero View, an empty one.
@@ -267,12 +276,26 @@ func (v *View) Close() error {
 	if v.watch != nil {
 		v.watch.open.Store(false)
 	}
-	err := v.root.done()
-	if err == nil {
+	if v.derived {
+		return v.root.done()
+	}
+	return v.root.Close()
+}
+
+// Forgotten closes what v holds of its memory as if it were v's Close, and does not keep v itself reachable, nor does it
+// close v. It is for whoever has lent the memory and ends the loan: a view that the garbage collector has found
+// forgotten can no longer be closed. The Closer of a derived view does nothing. It is idempotent.
+func (v *View) Forgotten() io.Closer {
+	if v.derived || v.root == nil {
+		return io.NopCloser(nil)
+	}
+	return v.root
+}
+
+// Close is that of the view that was made first.
+func (r *root) Close() error {
+	if !r.first.CompareAndSwap(true, false) {
 		return nil
 	}
-	if _, ok := errors.AsType[*Error](err); ok {
-		return err
-	}
-	return &Error{Op: "close", Array: v.root.Name, Kind: cmp.Or(categoryOf(err), ErrUnavailable), Err: err}
+	return r.done()
 }

@@ -17,11 +17,10 @@ import (
 type Group struct {
 	session *Session
 
-	mu      sync.Mutex
-	closed  bool
-	sources []*leases.Source
-	views   []*core.View // nil: not looked at yet
-	index   map[string]int
+	mu     sync.Mutex
+	closed bool
+	group  *leases.Group
+	index  map[string]int
 }
 
 // Group prepares names to be looked at together. The arrays need not exist yet. The caller closes the group,
@@ -32,14 +31,16 @@ func (s *Session) Group(names ...string) (*Group, error) {
 	if err := s.alive(op, ""); err != nil {
 		return nil, err
 	}
-	g := &Group{session: s, views: make([]*core.View, len(names)), index: make(map[string]int, len(names))}
+	g := &Group{session: s, index: make(map[string]int, len(names))}
+	var sources []*leases.Source
 	for i, name := range names {
 		if _, twice := g.index[name]; twice {
 			return nil, s.wrap(op, name, &core.Error{Kind: core.ErrConfig, Err: errors.New("the name is there twice")})
 		}
 		g.index[name] = i
-		g.sources = append(g.sources, &leases.Source{Name: name})
+		sources = append(sources, &leases.Source{Name: name})
 	}
+	g.group = s.leases.Group(sources)
 	return g, nil
 }
 
@@ -55,9 +56,9 @@ func (g *Group) Refresh(ctx context.Context, opts ...ViewOption) (changed bool, 
 	if err := g.alive(op); err != nil {
 		return false, err
 	}
-	changed, failed, err := g.session.leases.RefreshAll(ctx, g.sources, g.views, request(opts))
+	changed, failed, err := g.group.Refresh(ctx, request(opts))
 	if err != nil {
-		return changed, g.session.wrap(op, g.sources[failed].Name, err)
+		return changed, g.session.wrap(op, g.group.Sources[failed].Name, err)
 	}
 	return changed, nil
 }
@@ -76,11 +77,11 @@ func (g *Group) Next(ctx context.Context, opts ...ViewOption) error {
 	if err := g.alive(op); err != nil {
 		return err
 	}
-	failed, err := g.session.leases.NextAll(ctx, g.sources, g.views, request(opts))
+	failed, err := g.group.Next(ctx, request(opts))
 	if failed < 0 {
 		return g.session.wrap(op, "", err)
 	}
-	return g.session.wrap(op, g.sources[failed].Name, err)
+	return g.session.wrap(op, g.group.Sources[failed].Name, err)
 }
 
 // View gives the view of a name, or nil before the first look, after Close, and for a name that is not in the
@@ -92,13 +93,13 @@ func (g *Group) View(name string) *core.View {
 	if !ok {
 		return nil
 	}
-	return g.views[i]
+	return g.group.Views[i]
 }
 
 // Views gives the names and views in the order in which the names were given: see View.
 func (g *Group) Views() iter.Seq2[string, *core.View] {
 	return func(yield func(string, *core.View) bool) {
-		for _, s := range g.sources {
+		for _, s := range g.group.Sources {
 			if !yield(s.Name, g.View(s.Name)) {
 				return
 			}
@@ -112,11 +113,11 @@ func (g *Group) Close() error {
 	defer g.mu.Unlock()
 	g.closed = true
 	var errs []error
-	for i, v := range g.views {
+	for i, v := range g.group.Views {
 		if v != nil {
 			errs = append(errs, v.Close())
 		}
-		g.views[i] = nil
+		g.group.Views[i] = nil
 	}
 	return errors.Join(errs...)
 }
@@ -125,7 +126,7 @@ func (g *Group) alive(op string) error {
 	if g.closed {
 		return g.session.wrap(op, "", &core.Error{Kind: core.ErrClosed})
 	}
-	if len(g.sources) == 0 {
+	if len(g.group.Sources) == 0 {
 		return g.session.wrap(op, "", &core.Error{Kind: core.ErrConfig, Err: errors.New("the group has no names")})
 	}
 	return g.session.alive(op, "")

@@ -58,8 +58,9 @@ func (s *Source) View(ctx context.Context, opts ...ViewOption) (*core.View, erro
 // anything else is core.ErrConfig. The options count only if v is nil: a view is refreshed as it was asked for.
 // What was published with ndbridge.publish is compared with the newest version.
 //
-// After an error the result is v, which stays as it is: what it shows is right, if no longer new. The errors are
-// those of [Session.View].
+// After an error the result is v, which stays as it is: what it shows is right, if no longer new. Only if ctx ended while the
+// program was copying the array again, the copy is finished behind it: v then shows the newer values soon, and elements of
+// both until then. The errors are those of [Session.View].
 func (s *Source) Refresh(ctx context.Context, v *core.View, opts ...ViewOption) (next *core.View, changed bool, err error) {
 	return s.follow("refresh", v, func() (*core.View, bool, error) {
 		return s.session.leases.Refresh(ctx, s.source, v, request(opts))

@@ -13,7 +13,9 @@ import (
 // the program published, or whatever names the plugin has.
 //
 // A name that does not exist yet is waited for, until ctx ends, as long as the script still runs. The log
-// says so after two seconds, with the name that was probably meant; the error says it as well.
+// says so after two seconds, with the name that was probably meant; the error says it as well. If ctx has a deadline, the
+// program gives up up to a tenth of a second before it, so that its answer still arrives: the error wraps
+// context.DeadlineExceeded then, too.
 // The memory is mapped for reading unless [Writable] asks for more.
 //
 // The caller closes the view. It stays readable, even after the end of the program, until it is

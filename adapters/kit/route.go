@@ -20,6 +20,8 @@ type Heap interface {
 	Unpin(addr uintptr)
 	// Threshold is the size in bytes from which on the heap takes memory.
 	Threshold() int64
+	// Works reports whether the heap takes any memory now. A program that limits itself switches it off.
+	Works() bool
 }
 
 // HeapBlock is one block of a [Heap].
@@ -177,6 +179,8 @@ func (r *Router) whyOutside(n int64) core.Reason {
 		return core.ReasonHeapOff
 	case n < r.heap.Threshold():
 		return core.ReasonBelowThreshold
+	case !r.heap.Works():
+		return core.ReasonHeapOff
 	default:
 		return core.ReasonOutsideHeap
 	}

@@ -48,6 +48,8 @@ func (h *fakeHeap) Unpin(uintptr) { h.mu.Lock(); h.pinned--; h.mu.Unlock() }
 
 func (h *fakeHeap) Threshold() int64 { return 64 << 10 }
 
+func (*fakeHeap) Works() bool { return true }
+
 // newFakeHeap puts a block of n bytes at offset 4096 of a file.
 func newFakeHeap(t *testing.T, n int) (h *fakeHeap, memory []byte) {
 	t.Helper()

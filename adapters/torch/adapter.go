@@ -33,9 +33,17 @@ func (*adapter) Marks(g *py.GIL, env *program.Env, o py.Object) (marks py.Marks,
 	if err != nil {
 		return marks, false, err
 	}
-	marks = py.Marks{
-		Class: g.Type(o), Tensor: program.TensorMarks(g, class),
-		Attributes: []string{"dtype", "requires_grad"}, Methods: []string{"is_conj", "is_neg"},
+	marks = py.Marks{Class: g.Type(o), Tensor: program.TensorMarks(g, class), Attributes: []string{"dtype", "requires_grad"}}
+	internals, err := g.Attr(env.Module, "_C")
+	if err != nil {
+		return marks, false, err
+	}
+	// It tells of lazy conjugates and negatives, and keeps the GIL, which is_conj and is_neg give back.
+	if marks.Empty, _, err = g.AttrOK(internals, "_get_tensor_metadata"); err != nil {
+		return marks, false, err
+	}
+	if marks.Empty == 0 {
+		marks.Methods = []string{"is_conj", "is_neg"}
 	}
 	if marks.Tensor == 0 || marks.Class == class {
 		return marks, marks.Tensor != 0, nil

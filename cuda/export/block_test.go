@@ -14,7 +14,11 @@ func TestBlocksGivenBackEarly(t *testing.T) {
 	t.Parallel()
 	const size = 2 << 20
 	p := newProgram(t)
-	p.work(p.slow, 50e6)
+	gate := p.gate() // not work that takes a while: this test may take longer
+	t.Cleanup(func() {
+		gate.Open()
+		p.do(gate.Close)
+	})
 	early := make(map[uintptr]bool)
 	var queues []*export.Queue
 	for range 3 {
@@ -35,6 +39,7 @@ func TestBlocksGivenBackEarly(t *testing.T) {
 		queues = append(queues, q)
 		defer q.Close()
 	}
+	gate.Open()
 	for _, q := range queues {
 		check(t, q.Wait(t.Context()))
 	}

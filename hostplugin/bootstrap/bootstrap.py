@@ -157,7 +157,7 @@ def add_module(with_gil, stand_in):
     """Makes the module ndbridge that the program can import. stand_in is a directory with one of that name for
     processes that the program spawns."""
 
-    def publish(name, array=...):
+    def publish(name, array=Ellipsis):
         """Makes array the next version of a name, by which the host can ask for it.
 
         With a dict of names and arrays instead, all of them become the next versions at once: the host
@@ -176,7 +176,7 @@ def add_module(with_gil, stand_in):
         TypeError if there is no room for more names (16384), and then publishes nothing, and RuntimeError in
         a forked child, which has no host.
         """
-        if array is not ...:
+        if array is not Ellipsis:
             check(with_gil.nd_publish(name, array))
         elif isinstance(name, dict):
             check(with_gil.nd_publish_all(name))

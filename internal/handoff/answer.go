@@ -156,7 +156,10 @@ func (r *reader) look(i int, c Codec, req core.Request, only bool) (l Look, err 
 		if message, err = r.lease(); err != nil {
 			break
 		}
-		l.Lease, err = c.Lease(message, req)
+		var lease core.Lease
+		if lease, err = c.Lease(message, req); err == nil {
+			l.Lease = &lease
+		}
 	case Fenced:
 		l.Fence, err = r.fence()
 	default:

@@ -212,7 +212,7 @@ func (c *Client) read(answer []byte, results []Look, only bool, req func(i int) 
 // giveBack ends the leases among the results of a call that fails, so that nobody takes them for granted.
 func (c *Client) giveBack(results []Look) {
 	for i := range results {
-		if l := &results[i]; l.Status == Changed && l.Lease.ID != 0 {
+		if l := &results[i]; l.Lease != nil {
 			c.stray(l.Lease.ID)
 			*l = Look{}
 		}

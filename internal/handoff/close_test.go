@@ -25,7 +25,7 @@ func TestLateAnswers(t *testing.T) {
 	p := &fake{lease: func(_ context.Context, name string) Look {
 		begun <- struct{}{}
 		<-proceed // whatever the context says
-		return Look{Status: Changed, Lease: core.Lease{Framework: name}}
+		return Look{Status: Changed, Lease: &core.Lease{Framework: name}}
 	}}
 	c := connect(t, p, Settings{Slots: 1})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -208,7 +208,7 @@ func TestServersEnd(t *testing.T) {
 			} else {
 				<-proceed
 			}
-			return Look{Status: Changed, Lease: core.Lease{Framework: name}}
+			return Look{Status: Changed, Lease: &core.Lease{Framework: name}}
 		}}}
 		server, err := NewServer(p, plain{}, Settings{Slots: 1})
 		if err != nil {

@@ -55,10 +55,10 @@ func alike(a, b *request) bool {
 func results() []Look {
 	return []Look{
 		{Status: Unchanged},
-		{Status: Changed, Lease: core.Lease{ID: 5, Framework: "numpy"}},
+		{Status: Changed, Lease: &core.Lease{ID: 5, Framework: "numpy"}},
 		{},
 		{Status: Fenced, Fence: core.CUDAWord{Page: 9, Size: 4096, Offset: 8, Value: 77}},
-		{Status: Changed, Lease: core.Lease{ID: 1<<64 - 1, Framework: "torch"}},
+		{Status: Changed, Lease: &core.Lease{ID: 1<<64 - 1, Framework: "torch"}},
 	}
 }
 
@@ -242,7 +242,7 @@ func FuzzAnswer(f *testing.F) {
 			t.Errorf("given back: %d", stray)
 		}
 		for _, l := range looks {
-			if (err != nil || only) && l.Lease.ID != 0 || err == nil && l.Status == Changed && !only && l.Lease.ID == 0 {
+			if (err != nil || only) && l.lease().ID != 0 || err == nil && l.Status == Changed && !only && l.lease().ID == 0 {
 				t.Errorf("%+v, %v", l, err)
 			}
 		}

@@ -74,7 +74,7 @@ func (f *fake) Leases(ctx context.Context, names []string, req core.Request, res
 	f.calls = append(f.calls, call{names: slices.Clone(names), req: req})
 	lease := f.lease
 	for _, name := range names {
-		look := Look{Status: Changed, Lease: core.Lease{Framework: name}}
+		look := Look{Status: Changed, Lease: &core.Lease{Framework: name}}
 		if lease != nil {
 			f.mu.Unlock()
 			look = lease(ctx, name)
@@ -103,7 +103,7 @@ func (f *fake) Refreshes(_ context.Context, ids []core.LeaseID, only bool, resul
 
 // grant gives a lease a number, unless it is nobody's.
 func (f *fake) grant(look Look) Look {
-	if look.Status != Changed || look.Lease.Framework == "" {
+	if look.Lease == nil {
 		return look
 	}
 	f.last++
@@ -212,4 +212,12 @@ func refreshAll(t *testing.T, c *Client, only bool, ids ...core.LeaseID) ([]Look
 	t.Helper()
 	results := make([]Look, len(ids))
 	return results, c.Refresh(t.Context(), ids, make([]core.Request, len(ids)), only, results)
+}
+
+// lease is the lease of a look, or the zero value.
+func (l Look) lease() (lease core.Lease) {
+	if l.Lease != nil {
+		lease = *l.Lease
+	}
+	return lease
 }

@@ -81,7 +81,7 @@ const (
 // Look is the result of looking at one lease again.
 type Look struct {
 	Status Status
-	Lease  core.Lease    // if Changed
+	Lease  *core.Lease   // if Changed; nil if this was only a look
 	Fence  core.CUDAWord // if Fenced
 }
 

@@ -22,9 +22,9 @@ func TestLeases(t *testing.T) {
 		case "missing":
 			return Look{}
 		case "long":
-			return Look{Status: Changed, Lease: core.Lease{Framework: strings.Repeat("x", mailbox.MaxAnswer)}}
+			return Look{Status: Changed, Lease: &core.Lease{Framework: strings.Repeat("x", mailbox.MaxAnswer)}}
 		default:
-			return Look{Status: Changed, Lease: core.Lease{Framework: name}}
+			return Look{Status: Changed, Lease: &core.Lease{Framework: name}}
 		}
 	}}
 	c := connect(t, p, Settings{Slots: 2})
@@ -35,17 +35,17 @@ func TestLeases(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, name := range names {
-		want := Look{Status: Changed, Lease: core.Lease{Framework: name, Writable: true}}
+		want := Look{Status: Changed, Lease: &core.Lease{Framework: name, Writable: true}}
 		if name == "missing" || name == unsayable || name == "long" {
 			want = Look{}
 		}
 		got := results[i]
-		if got.Lease.ID != 0 {
+		if got.lease().ID != 0 {
 			got.Lease.ID = 0
 		} else if want.Status == Changed {
 			t.Errorf("%s: a lease without a number", name)
 		}
-		if got.Status != want.Status || got.Lease.Framework != want.Lease.Framework || got.Lease.Writable != want.Lease.Writable {
+		if got.Status != want.Status || got.lease().Framework != want.lease().Framework || got.lease().Writable != want.lease().Writable {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
@@ -68,7 +68,7 @@ func TestRefresh(t *testing.T) {
 		case id == 2 && only:
 			return Look{Status: Changed}
 		case id == 2:
-			return Look{Status: Changed, Lease: core.Lease{Framework: "other"}}
+			return Look{Status: Changed, Lease: &core.Lease{Framework: "other"}}
 		case id == 3:
 			return Look{Status: Fenced, Fence: word}
 		default:
@@ -87,11 +87,11 @@ func TestRefresh(t *testing.T) {
 		for i, status := range []Status{Changed, Fenced, Unchanged, Ask, Fenced, Changed} {
 			got := results[i]
 			if got.Status != status || (got.Status == Fenced) != (got.Fence == word) ||
-				(got.Lease.Framework == "other") != (status == Changed && !only) {
+				(got.lease().Framework == "other") != (status == Changed && !only) {
 				t.Errorf("lease %d, only a look: %v: %+v, want status %d", ids[i], only, got, status)
 			}
 		}
-		if results[0].Lease.Writable || results[5].Lease.Writable == only {
+		if results[0].lease().Writable || results[5].lease().Writable == only {
 			t.Error("a lease was not read for what was asked for before")
 		}
 		if calls := p.took(); len(calls) != 1 || !slices.Equal(calls[0].ids, ids) || calls[0].only != only {
@@ -161,7 +161,7 @@ func TestManyAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, r := range results {
-		if r.Status != Changed || r.Lease.Framework != names[i] {
+		if r.Status != Changed || r.lease().Framework != names[i] {
 			t.Errorf("%s: %+v", names[i], r)
 		}
 	}
@@ -214,7 +214,7 @@ func TestLeasesWithoutRoom(t *testing.T) {
 		if name == "small" {
 			n = 10
 		}
-		return Look{Status: Changed, Lease: core.Lease{Framework: strings.Repeat("x", n)}}
+		return Look{Status: Changed, Lease: &core.Lease{Framework: strings.Repeat("x", n)}}
 	}}
 	c := connect(t, p, Settings{Slots: 1})
 	results, err := leaseAll(t, c, "large", "large", "large", "small", "large")
@@ -253,11 +253,11 @@ func TestNothingStaysLeasedAfterAnError(t *testing.T) {
 		p := &fake{lease: func(_ context.Context, name string) Look {
 			switch {
 			case name != names[tt.at]:
-				return Look{Status: Changed, Lease: core.Lease{Framework: name}}
+				return Look{Status: Changed, Lease: &core.Lease{Framework: name}}
 			case tt.text == "":
 				<-proceed
 			}
-			return Look{Status: Changed, Lease: core.Lease{Framework: tt.text}}
+			return Look{Status: Changed, Lease: &core.Lease{Framework: tt.text}}
 		}}
 		limit := time.Minute
 		if tt.text == "" {
@@ -269,7 +269,7 @@ func TestNothingStaysLeasedAfterAnError(t *testing.T) {
 		if !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v", what, err)
 		}
-		if i := slices.IndexFunc(results, func(l Look) bool { return l.Status == Changed || l.Lease.ID != 0 }); i >= 0 {
+		if i := slices.IndexFunc(results, func(l Look) bool { return l.Status == Changed || l.lease().ID != 0 }); i >= 0 {
 			t.Errorf("%s: after an error there is %+v", what, results[i])
 		}
 		eventually(t, what+": no lease stands", func() bool { return p.leases() == 0 })
@@ -283,9 +283,9 @@ func TestNothingStaysLeasedAfterAnError(t *testing.T) {
 		p.finds(func(id core.LeaseID, _ bool) Look {
 			switch id {
 			case MaxIDs + 5:
-				return Look{Status: Changed, Lease: core.Lease{Framework: tt.text}}
+				return Look{Status: Changed, Lease: &core.Lease{Framework: tt.text}}
 			case 3, MaxIDs + 1, MaxIDs + 8:
-				return Look{Status: Changed, Lease: core.Lease{Framework: "good"}}
+				return Look{Status: Changed, Lease: &core.Lease{Framework: "good"}}
 			default:
 				return Look{Status: Unchanged}
 			}
@@ -317,7 +317,7 @@ func TestOffers(t *testing.T) {
 		t.Errorf("read %+v of entry %d: %v, %v", e[0], at, ok, read)
 	}
 	c.Unuse()
-	if results, err := leaseAll(t, c, "x"); err != nil || results[0].Lease.Framework != "x" {
+	if results, err := leaseAll(t, c, "x"); err != nil || results[0].lease().Framework != "x" {
 		t.Errorf("%+v, %v", results, err)
 	}
 	if plain := connect(t, &fake{}, Settings{Slots: 1}); plain.Offers != nil {

@@ -137,6 +137,7 @@ func (s *Server) handle(request, answer []byte) []byte {
 		return append(answer, answerAsk, 0, 0, 0, 0, 0, 0, 0)
 	}
 	s.results = s.results[:0]
+	defer func() { clear(s.results) }() // nothing of a lease is kept
 	switch r.op {
 	case opRelease:
 		// An error says that memory was not given back in order, not that a lease stands; a host that gives
@@ -159,8 +160,8 @@ func (s *Server) write(answer []byte) []byte {
 	w.begin(answer, len(s.results))
 	for i := range s.results {
 		switch l := &s.results[i]; {
-		case l.Status == Changed && l.Lease.ID != 0:
-			if !w.lease(i, s.codec, &l.Lease) {
+		case l.Lease != nil:
+			if !w.lease(i, s.codec, l.Lease) {
 				_ = s.producer.Release(s.ctx, l.Lease.ID) // see handle
 			}
 		case l.Status == Fenced:

@@ -26,7 +26,14 @@ func Create(name string, size int64) (*os.File, error) {
 		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	}
 	if err != nil {
-		return nil, os.NewSyscallError("memfd_create", err)
+		err = os.NewSyscallError("memfd_create", err)
+		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) {
+			return nil, &core.Error{
+				Op: "make shared memory", Kind: core.ErrUnavailable, Err: err,
+				Remedy: "let the sandbox or container allow memfd_create and file seals",
+			}
+		}
+		return nil, err
 	}
 	f := os.NewFile(uintptr(fd), "memfd:"+name)
 	if err := f.Truncate(size); err != nil {

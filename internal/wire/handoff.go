@@ -134,7 +134,7 @@ func (h handedOff) Leases(ctx context.Context, names []string, req core.Request,
 			results = append(results, handoff.Look{})
 			continue
 		}
-		results = append(results, handoff.Look{Status: handoff.Changed, Lease: l})
+		results = append(results, handoff.Look{Status: handoff.Changed, Lease: &l})
 	}
 	return results
 }

@@ -27,7 +27,7 @@ func (b *batching) Leases(ctx context.Context, names []string, req core.Request,
 			results = append(results, handoff.Look{})
 			continue
 		}
-		results = append(results, handoff.Look{Status: handoff.Changed, Lease: l})
+		results = append(results, handoff.Look{Status: handoff.Changed, Lease: &l})
 	}
 	return results
 }

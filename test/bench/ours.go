@@ -109,7 +109,11 @@ func (l *lab) byGRPC(ctx context.Context) (func() error, error) {
 func (l *lab) patient(ctx context.Context) (func() error, error) {
 	const longest = 10 * time.Millisecond
 	p, err := l.start(ctx, hostplugin.Program{HandoffSpin: new(longest)}, bench.Arrays{Frameworks: []string{"numpy"}, Sizes: l.plan.Sizes[:1]})
-	return func() error { return l.addNext(p, nextSpinning, 0) }, err
+	if err != nil || l.cpus == nil {
+		return func() error { return nil }, err
+	}
+	info, err := p.Info(ctx)
+	return func() error { return l.addNext(p, nextSpinning, info.PID) }, err
 }
 
 // addViews has views of a program's arrays measured: of all sizes, and of one by several callers.

@@ -18,7 +18,7 @@ import (
 const (
 	latest       = "ndbridge, Latest, nothing newer"
 	nextAsleep   = "ndbridge, Next, asleep" + onTwoCPUs
-	nextSpinning = "ndbridge, Next, spinning"
+	nextSpinning = "ndbridge, Next, spinning" + onTwoCPUs
 	fromCall     = ", from the call of publish"
 	fromReturn   = ", from the return of publish"
 
@@ -58,18 +58,15 @@ func (l *lab) addPublishing(p *bench.Program) error {
 	return nil
 }
 
-// addNext has measured how long it takes from a publication until the host, which waits for it, has the view.
-// With a pid the two sides are on two CPUs.
+// addNext has measured how long it takes from a publication until the host, which waits for it, has the view. The
+// two sides are on two CPUs: a program that wakes up where the host looks takes its CPU.
 func (l *lab) addNext(p *bench.Program, way string, pid int) error {
 	source, err := p.Source("versions")
 	if err != nil {
 		return err
 	}
 	f := &follower{program: p, source: source, clock: newClock(), count: max(l.plan.Turn/10, 2)}
-	turn := f.turn
-	if pid != 0 {
-		turn = l.apart(pid, turn)
-	}
+	turn := l.apart(pid, f.turn)
 	l.plan.Add(bench.Key{Way: way + fromCall, Framework: "numpy"}, 1).Turn = func(ctx context.Context) ([]time.Duration, error) {
 		_, err := turn(ctx)
 		return f.fromCall, err

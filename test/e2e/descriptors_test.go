@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,6 +41,17 @@ var closings = map[string]string{
 	"one by one": "for fd in range(3, 1000):\n    try: os.close(fd)\n    except OSError: pass",
 }
 
+// overwriting puts files at the plugin's numbers, which would get what the plugin writes.
+const overwriting = `import errno
+fd = os.open("/dev/null", os.O_WRONLY)
+for to in [int(n) for n in os.listdir("/proc/self/fd") if 2 < int(n) != fd]:
+    link = os.readlink("/proc/self/fd/%d" % to) if os.path.exists("/proc/self/fd/%d" % to) else ""
+    if not link.startswith(("socket:", "anon_inode:", "/memfd:")): continue
+    for inheritable in (True, False):
+        try: os.dup2(fd, to, inheritable)
+        except OSError as e: assert e.errno == errno.EBUSY
+os.close(fd)`
+
 func startClosing(t *testing.T, statement string, heap bool) (run *harness.Run, flag func(name string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "flag")
@@ -57,7 +69,9 @@ func startClosing(t *testing.T, statement string, heap bool) (run *harness.Run, 
 // TestProgramClosesDescriptorsOfOthers: where the shared heap is, the plugin's descriptors do not exist for the program.
 func TestProgramClosesDescriptorsOfOthers(t *testing.T) {
 	t.Parallel()
-	for name, statement := range closings {
+	statements := maps.Clone(closings)
+	statements["overwriting"] = overwriting
+	for name, statement := range statements {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run, flag := startClosing(t, statement, true)

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
@@ -96,14 +98,32 @@ time.sleep(3600)
 `,
 	} {
 		t.Run(name, func(t *testing.T) {
-			killHost(t, frame+script, 0)
+			killHost(t, frame+script, 0, 0)
 		})
 	}
 }
 
+// TestStoppedProgramEndsWithItsHost, also where another process of the session adopts it, as inits of containers do: then
+// the kernel does not let it go on.
+func TestStoppedProgramEndsWithItsHost(t *testing.T) {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	killHost(t, `
+import os, signal, threading, numpy as np
+frame = np.zeros(1 << 16)
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGSTOP)).start()
+`, 0, time.Second)
+}
+
 // killHost kills a host of a program: at once when it has a view, or, if looking is not 0, so long after that, while
-// it takes views.
-func killHost(t *testing.T, script string, looking time.Duration) {
+// it takes views, or after a pause.
+func killHost(t *testing.T, script string, looking, pause time.Duration) {
 	t.Helper()
 	bound := 2 * time.Second
 	if looking > 0 {
@@ -145,7 +165,7 @@ func killHost(t *testing.T, script string, looking time.Duration) {
 
 	// Those that other tests make later are not ours to answer for.
 	ours := slices.DeleteFunc(list(t, "/dev/shm"), func(name string) bool { return slices.Contains(sharedMemory, name) })
-	time.Sleep(looking) // any moment will do
+	time.Sleep(looking + pause) // any moment will do
 	if err := host.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

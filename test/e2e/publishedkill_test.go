@@ -83,6 +83,6 @@ func killPublisher(t *testing.T) {
 // no file.
 func TestReaderIsKilled(t *testing.T) {
 	for range kills() {
-		killHost(t, republishing, time.Duration(rand.Int64N(int64(50*time.Millisecond)))+1)
+		killHost(t, republishing, time.Duration(rand.Int64N(int64(50*time.Millisecond)))+1, 0)
 	}
 }

@@ -183,3 +183,28 @@ func TestRefreshOfACopy(t *testing.T) {
 		})
 	}
 }
+
+// TestRefreshSeesLazyNegatives: a tensor that stands for the negatives of what is in its memory is not what it was,
+// though it is the same object with the same memory.
+func TestRefreshSeesLazyNegatives(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, "import torch\nsmall, large = torch.ones(16), torch.ones(1 << 18)\nimport remote\nremote.serve()\n",
+		harness.Options{Python: harness.PythonAll(t)})
+	for _, name := range []string{"small", "large"} {
+		src := source(t, run, name)
+		v := viewOf(t, src)
+		if _, changed, err := src.Refresh(t.Context(), v); changed || err != nil {
+			t.Fatalf("%s: Refresh = %v, %v", name, changed, err)
+		}
+		run.Remote.Exec(t, name+".data = torch._neg_view("+name+".data)")
+		if next, changed, err := src.Refresh(t.Context(), v); !errors.Is(err, core.ErrUnsupported) || changed || next != v {
+			t.Errorf("%s: Refresh of negatives = %v, %v", name, changed, err)
+		}
+		run.Remote.Exec(t, name+".data = "+name+".data.resolve_neg()")
+		next, _, err := src.Refresh(t.Context(), v)
+		if err != nil || first(t, next) != -1 {
+			t.Errorf("%s: Refresh of what they stand for: %v, %v", name, first(t, next), err)
+		}
+		closed(t, next)
+	}
+}

@@ -152,6 +152,7 @@ p = torch.nn.Parameter(torch.full((1 << 18,), 1.0))
 ndbridge.publish("p", p)
 remote.serve()
 `, harness.Options{Python: harness.PythonAll(t)})
+	harness.Eval[int](t, run.Remote, "1") // it is published
 	src := source(t, run, "p")
 	v := viewOf(t, src)
 	if !v.Live() || v.Version() != 1 {

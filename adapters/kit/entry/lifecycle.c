@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,7 +177,8 @@ EXPORT int nd_start(int handshake, int side) {
 	}
 	// From now on the end of the host is a matter of the watch, which leaves time for an exit in order, and
 	// for the plugin to remove the socket at which it begins to listen.
-	prctl(PR_SET_PDEATHSIG, 0);
+	// A stopped program must go on to see it.
+	prctl(PR_SET_PDEATHSIG, SIGCONT);
 	return ndGoStart(handshake, nd_process.host.fd);
 }
 

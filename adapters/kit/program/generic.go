@@ -57,9 +57,8 @@ func frameworkOf(g *py.GIL, o py.Object) string {
 // looksLikeArray reports whether an object of no known framework belongs in a listing: its type has
 // an array protocol. Objects that merely have a buffer do not, though they can be named.
 func looksLikeArray(g *py.GIL, o py.Object) bool {
-	class := g.Type(o)
 	for _, name := range []string{"__dlpack__", "__array_interface__", "__cuda_array_interface__"} {
-		if _, ok, err := g.AttrOK(class, name); ok && err == nil {
+		if g.ClassHas(o, name) {
 			return true
 		}
 	}

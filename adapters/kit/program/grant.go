@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
@@ -34,6 +35,17 @@ type granting struct {
 	room   *kit.Room  // for a large copy; nil: none
 	waited *kit.Array // for whose GPU was waited
 	tries  int
+
+	shown string // the framework that the array was last read by, as users are told
+}
+
+// again has the array read anew, unless that was done too often: then the error says so.
+func (a *granting) again(err error) error {
+	if a.tries >= maxAttempts {
+		return err
+	}
+	a.pause = func() error { return nil }
+	return nil
 }
 
 // grant leases what a path leads to. Of before, a lease that was granted for the same, it finds out whether it
@@ -78,17 +90,16 @@ func (a *granting) once(ctx context.Context, g *py.GIL) (l core.Lease, changed b
 		return a.scalar(s, pub) //nolint:contextcheck // it outlives the call
 	}
 	f, r, err := p.read(g, &t, a.path, s) //nolint:contextcheck // it outlives the call
-	if err != nil {
+	if errors.Is(err, errOvertaken) {
+		err = a.again(err)
+	}
+	if err != nil || a.pause != nil {
 		return l, false, failure.About("lease", "", f.name, err)
 	}
 	defer r.drop(g)
-	s.publication = t.publication
+	s.publication, a.shown = t.publication, f.shown
 	place, err := a.place(ctx, g, &t, f, r)
-	if err != nil || a.pause != nil {
-		dropWatch(g, s.watch)
-		return l, false, failure.About("lease", "", f.name, err)
-	}
-	if err := a.confirm(r, t.publication, &place); err != nil || a.pause != nil {
+	if err = a.confirm(r, t.publication, &place, err); err != nil || a.pause != nil {
 		dropWatch(g, s.watch)
 		return l, false, failure.About("lease", "", f.name, err)
 	}
@@ -103,22 +114,24 @@ func (a *granting) once(ctx context.Context, g *py.GIL) (l core.Lease, changed b
 	return l, true, err
 }
 
-// confirm sees to it that what was copied was the array's own memory to the end. It may set pause, as copy does.
-func (a *granting) confirm(r *reading, pub *published.Publication, place *placed) error {
-	if r.still == nil || r.array.OnGPU || !place.Route.Copied() {
-		return nil
-	}
-	switch still, err := r.still(); {
-	case err != nil:
-		place.Drop()
+// confirm sees to it that what was copied, or was kept from being used again, was the array's own memory to the end;
+// err is what became of that. It may set pause, as copy does.
+func (a *granting) confirm(r *reading, pub *published.Publication, place *placed, err error) error {
+	if r.still == nil || r.array.OnGPU || a.pause != nil {
 		return err
-	case !still && a.tries >= maxAttempts:
-		place.Drop()
-		return errMoving()
+	}
+	still, failed := r.still()
+	if err == nil && (failed != nil || !still) {
+		_ = place.GiveUp() // of what was not used
+	}
+	switch {
+	case failed != nil:
+		return failed
 	case !still:
-		place.Drop()
-		a.pause = func() error { return nil }
-	case a.copiedBefore(place.Reason, pub) && a.before.copy.Take(place.Copied):
+		return a.again(errMoving())
+	case err != nil:
+		return err
+	case place.Route.Copied() && a.copiedBefore(r, place.Reason, pub) && a.before.copy.Take(place.Copied):
 		// Only now it is in the memory that the host looks at.
 		place.Drop()
 		*place = placed{copiedAgain: true}
@@ -182,22 +195,24 @@ func (a *granting) place(ctx context.Context, g *py.GIL, t *target, f owner, r *
 	if err != nil || reason == core.ReasonNone {
 		return placed{Placement: place}, err
 	}
-	return a.copy(ctx, t, r, reason)
+	return a.copy(ctx, g, t, r, reason)
 }
 
 // copy copies an array while the GIL is held, so that nobody frees what is read. A large copy waits until its
 // pages are there.
-func (a *granting) copy(ctx context.Context, t *target, r *reading, reason core.Reason) (placed, error) {
+func (a *granting) copy(ctx context.Context, g *py.GIL, t *target, r *reading, reason core.Reason) (placed, error) {
 	array := r.array.Array
-	if b := a.before; r.still == nil && a.copiedBefore(reason, t.publication) {
-		if ok, err := b.copy.Again(ctx, array); ok || err != nil {
+	lo, hi := array.Layout.Span()
+	if a.hurry && hi-lo > smallCopy {
+		return placed{}, errLong
+	}
+	if b := a.before; r.still == nil && a.copiedBefore(r, reason, t.publication) && g.Commit() {
+		// The host looks at that memory: what has begun is finished, whoever waits for it.
+		if ok, err := b.copy.Again(context.WithoutCancel(ctx), array); ok || err != nil {
 			return placed{copiedAgain: ok}, err
 		}
 	}
-	if lo, hi := array.Layout.Span(); hi-lo > smallCopy && a.room == nil {
-		if a.hurry {
-			return placed{}, errLong
-		}
+	if hi-lo > smallCopy && a.room == nil {
 		if a.tries < maxAttempts {
 			a.pause = func() (err error) {
 				a.room, err = a.program.router.Reserve(array)
@@ -212,10 +227,11 @@ func (a *granting) copy(ctx context.Context, t *target, r *reading, reason core.
 	return placed{Placement: place}, err
 }
 
-// copiedBefore reports whether the lease before is on a copy, for the same reason.
-func (a *granting) copiedBefore(reason core.Reason, pub *published.Publication) bool {
+// copiedBefore reports whether the lease before is on a copy, for the same reason, of an array that was read in the same way.
+func (a *granting) copiedBefore(r *reading, reason core.Reason, pub *published.Publication) bool {
 	b := a.before
-	return b != nil && b.copy != nil && b.lease.Reason == reason && b.publication == pub
+	return b != nil && b.copy != nil && b.lease.Reason == reason && b.publication == pub && b.lease.Framework == a.shown &&
+		slices.Equal(b.lease.Quirks, r.quirks)
 }
 
 // await waits for GPUs that may be writing host memory.
@@ -239,7 +255,7 @@ func (a *granting) same(s *standing, r *reading, place *placed) (same bool, fenc
 		return true, core.Ready{}
 	}
 	b := a.before
-	if b == nil || b.publication != s.publication || place.Route.Copied() || place.Route != b.lease.Route ||
+	if b == nil || b.publication != s.publication || place.Route.Copied() || place.Route != b.lease.Route || b.lease.Framework != a.shown ||
 		!slices.Equal(place.Memory.Keys(), b.keys) || !place.Layout.Equal(b.lease.Layout) || !slices.Equal(r.quirks, b.lease.Quirks) {
 		return false, nil
 	}
@@ -252,12 +268,12 @@ func (a *granting) same(s *standing, r *reading, place *placed) (same bool, fenc
 
 // take makes a standing lease of what was read and placed.
 func (s *standing) take(g *py.GIL, r *reading, place *placed) {
-	s.array, s.keys, s.copy = r.array.Array, place.Memory.Keys(), place.Copied
+	s.keys, s.copy = place.Memory.Keys(), place.Copied
 	if s.watch == nil {
 		return
 	}
 	l := r.array.Layout
-	small := place.Layout.NBytes() <= maxWatchedCopy
+	small := place.Layout.NBytes() <= py.MaxCopy
 	keep := !r.temporary && s.watch.Describes(r.array.Addr, l.Shape(), l.Strides(), l.DType().Size()) && g.Same(s.watch)
 	switch o := &r.order; {
 	case r.array.OnGPU:
@@ -277,15 +293,12 @@ func (s *standing) take(g *py.GIL, r *reading, place *placed) {
 		s.watch = nil
 		return
 	}
-	if s.copy != nil && s.watch.Owned() && s.publication == nil {
-		if from, to, size, ok := s.copy.Direct(s.array); ok {
-			s.direct = py.Copy{From: from, To: to, Size: size}
+	if s.copy != nil {
+		if from, to, size, ok := s.copy.Direct(r.array.Array); ok && size <= py.MaxCopy {
+			s.direct = py.Copy{From: from, To: to, Size: size, Owned: s.watch.Owned()}
 		}
 	}
 }
-
-// maxWatchedCopy bounds the copies whose arrays are watched: a watch may keep the array alive.
-const maxWatchedCopy = 64 << 10
 
 // enter makes a lease of a placement, which s describes if it is one for the host. What it holds in Python, if
 // that is anything, is given back with the lease, unless somebody has taken it before.
@@ -352,11 +365,21 @@ func (p *Program) rebound(g *py.GIL, name string, t *target, r *reading) error {
 		return nil
 	}
 	next, err := p.newPublication(g, pub, pub.Object)
-	if err == nil {
-		p.put(g, map[string]*published.Publication{name: next})
-		t.publication = next
+	if err != nil {
+		return err
 	}
-	return err
+	if !p.published.Current(name, pub) { // the program's own code has run meanwhile
+		p.endPublication(g, next)
+		return errOvertaken
+	}
+	p.put(g, map[string]*published.Publication{name: next})
+	t.publication = next
+	return nil
+}
+
+// errOvertaken says that the program has published something else while it was asked what it had published.
+var errOvertaken = &core.Error{
+	Kind: core.ErrUnavailable, Err: errors.New("the program publishes the name anew at each look"), Remedy: "look again",
 }
 
 // alongside reports whether two arrays that begin at the same address have the same elements in the same places.

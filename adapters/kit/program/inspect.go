@@ -103,10 +103,13 @@ func (p *Program) reader(f owner, plan *Plan) reader {
 // read asks what a name leads to for its memory, which is to be handed over, and begins to watch it. What was
 // published and is not what it was, is published anew. The caller drops the reading in the same scope.
 func (p *Program) read(g *py.GIL, t *target, path names.Path, s *standing) (f owner, r *reading, err error) {
-	if pub := t.publication; pub != nil {
-		s.watch, err = p.watch(g, t.object, t.object, path)
-	} else {
+	switch pub := t.publication; {
+	case pub == nil:
 		s.watch, err = p.watch(g, t.object, 0, path)
+	case pub.Watch != nil:
+		if s.watch, err = p.watch(g, t.object, t.object, path); s.watch != nil {
+			s.watch.Under(pub.Watch) // with which the program's reference goes
+		}
 	}
 	if err != nil {
 		return f, nil, err

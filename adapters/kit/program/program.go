@@ -27,7 +27,7 @@ import (
 type Program struct {
 	interp    *py.Interp
 	plugin    string
-	heapState string
+	heapState func() string
 	router    *kit.Router
 	leases    kit.Leases
 	heap      kit.Heap // nil: none
@@ -108,10 +108,11 @@ func (p *Program) env(g *py.GIL, f *framework) (*Env, bool, error) {
 	if env.Version != "" {
 		return env, true, nil
 	}
-	o, ok, err := g.AttrOK(module, versionOf(f.adapter))
-	if !ok || err != nil || !g.IsStr(o) {
-		return nil, false, err // it is just being imported
+	o, ok := g.Variable(module, versionOf(f.adapter))
+	if !ok || !g.IsStr(o) {
+		return nil, false, nil // no framework, or one that is just being imported, or is when the program first uses it
 	}
+	var err error
 	if env.Version, err = g.Text(o); err != nil {
 		return nil, false, err
 	}
@@ -159,7 +160,7 @@ func (p *Program) describe() core.Info {
 		Plugin:      p.plugin,
 		Interpreter: fmt.Sprintf("%s %s (%s)", implementation, p.interp.Version(), p.interp.Executable()),
 		PID:         os.Getpid(),
-		SharedHeap:  p.heapState,
+		SharedHeap:  p.heapState(),
 		Frameworks:  p.loaded(),
 		Leases:      p.published.Leases(p.leases.Len()),
 	}

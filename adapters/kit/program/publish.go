@@ -41,34 +41,49 @@ func (p *Program) Publish(g *py.GIL, values ...Named) error {
 	p.separate(g)
 	next := make(map[string]*published.Publication, len(values))
 	for _, v := range values {
-		name, err := p.publishedName(v.Name)
-		if err != nil {
-			err = failure.About("publish", "", "", err) // it has the name, in quotes
-		} else if made, failed := p.publication(g, name, v.Object); failed != nil {
-			err = failure.About("publish", name, "", failed)
-		} else {
-			if twice := next[name]; twice != nil { // in another spelling
-				p.endUnused(g, twice)
-			}
-			next[name] = made
-		}
-		if err != nil {
-			for _, made := range next {
-				p.endUnused(g, made)
-			}
+		if err := p.prepare(g, next, v); err != nil {
+			p.endUnused(g, next)
 			return err
 		}
 	}
-	if !p.published.Room(next) {
-		for _, made := range next {
-			p.endUnused(g, made)
+	// To ask one array may run code of the program's, or let another thread run, which may publish as well.
+	for name, stale := p.published.Stale(next); stale; name, stale = p.published.Stale(next) {
+		for _, v := range values {
+			if again, _ := p.publishedName(v.Name); again != name { // it was one before
+				continue
+			}
+			if err := p.prepare(g, next, v); err != nil {
+				p.endUnused(g, next)
+				return err
+			}
 		}
+	}
+	if !p.published.Room(next) {
+		p.endUnused(g, next)
 		return &core.Error{
 			Op: "publish", Kind: core.ErrUnsupported, Err: errors.New("too many names are published: there is no room for more"),
 			Remedy: "unpublish names that nobody looks at, or publish several arrays as one",
 		}
 	}
 	p.put(g, next)
+	return nil
+}
+
+// prepare adds the publication of a value to those that are to be put together.
+func (p *Program) prepare(g *py.GIL, next map[string]*published.Publication, v Named) error {
+	name, err := p.publishedName(v.Name)
+	if err != nil {
+		return failure.About("publish", "", "", err) // it has the name, in quotes
+	}
+	made, err := p.publication(g, name, v.Object)
+	if err != nil {
+		return failure.About("publish", name, "", err)
+	}
+	before := next[name] // in another spelling, or stale
+	next[name] = made
+	if before != nil {
+		p.endUnused(g, map[string]*published.Publication{name: before})
+	}
 	return nil
 }
 
@@ -134,11 +149,13 @@ func (p *Program) giveUp(over *published.Publication) []holds.Hold {
 	return append(held, holds.Hold{Object: over.Object, Watch: over.Watch})
 }
 
-// endUnused ends a publication that was made, and is not put in the place of the one before. It may have nothing of
-// its own.
-func (p *Program) endUnused(g *py.GIL, made *published.Publication) {
-	if !made.Renews() {
-		p.endPublication(g, made)
+// endUnused ends publications that were made, and are not put in the place of those before. Some may have nothing of
+// their own.
+func (p *Program) endUnused(g *py.GIL, unused map[string]*published.Publication) {
+	for _, made := range unused {
+		if !made.Renews() {
+			p.endPublication(g, made)
+		}
 	}
 }
 

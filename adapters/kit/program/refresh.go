@@ -25,7 +25,6 @@ type standing struct {
 
 	publication *published.Publication // that was leased; nil: it was a variable
 	watch       *py.Watch              // nil: the object is read anew each time
-	array       kit.Array              // as it was read
 	direct      py.Copy                // how the copy is made again while the watch says that nothing has changed
 	pointer     *cuda.Pointer          // memory of a GPU, of which each look needs a fence of its own
 
@@ -239,10 +238,6 @@ func (p *Program) readAgain(ctx context.Context, ids []core.LeaseID, only bool, 
 					looks[i].Status = p.offerAgain(ctx, g, ids[i])
 					return nil
 				}
-				if p.copyAgain(ctx, g, s) {
-					looks[i].Status = handoff.Unchanged
-					return nil
-				}
 				l, changed, err := p.grant(ctx, g, s.path, s.req, s, true)
 				looks[i] = p.lookOf(l, changed, only, err) //nolint:contextcheck // it outlives the call
 				return err
@@ -276,15 +271,6 @@ func (p *Program) offerAgain(ctx context.Context, g *py.GIL, id core.LeaseID) ha
 	return handoff.Unchanged
 }
 
-// copyAgain copies an array again whose fingerprint is as it was. The GIL is held, so it is still there.
-func (p *Program) copyAgain(ctx context.Context, g *py.GIL, s *standing) bool {
-	if s.copy == nil || s.watch == nil || s.watch.Moving() || !p.quick(s, 0, true) || !g.Same(s.watch) {
-		return false
-	}
-	ok, err := s.copy.Again(ctx, s.array)
-	return ok && err == nil
-}
-
 // lookOf says what became of a lease that was read anew.
 func (p *Program) lookOf(l core.Lease, changed, only bool, err error) handoff.Look {
 	word, fenced := l.Fence.(core.CUDAWord)
@@ -297,7 +283,8 @@ func (p *Program) lookOf(l core.Lease, changed, only bool, err error) handoff.Lo
 		_ = p.Release(context.Background(), l.ID) // it was not asked for
 		return handoff.Look{Status: handoff.Changed}
 	case changed:
-		return handoff.Look{Status: handoff.Changed, Lease: l}
+		granted := l
+		return handoff.Look{Status: handoff.Changed, Lease: &granted}
 	case fenced:
 		return handoff.Look{Status: handoff.Fenced, Fence: word}
 	default:

@@ -22,15 +22,14 @@ typedef ptrdiff_t Py_ssize_t;
 	X(int, Py_AddPendingCall, (int (*)(void *), void *))                     \
 	X(unsigned long, PyThread_get_thread_ident, (void))                      \
 	X(int, PyThreadState_SetAsyncExc, (unsigned long, PyObject *))           \
-	X(PyObject *, PyImport_AddModule, (const char *))                        \
 	X(PyObject *, PyImport_GetModuleDict, (void))                            \
 	X(PyObject *, PyModule_GetDict, (PyObject *))                            \
 	X(PyObject *, PyImport_Import, (PyObject *))                             \
-	X(PyObject *, PyImport_GetModule, (PyObject *))                          \
 	X(PyObject *, PyObject_GetAttr, (PyObject *, PyObject *))                \
 	X(PyObject *, PyObject_GetItem, (PyObject *, PyObject *))                \
 	X(PyObject *, PyObject_Call, (PyObject *, PyObject *, PyObject *))       \
 	X(PyObject *, PyObject_CallMethodObjArgs, (PyObject *, PyObject *, ...)) \
+	X(PyObject *, PyObject_CallFunctionObjArgs, (PyObject *, ...))           \
 	X(PyObject *, PyObject_Type, (PyObject *))                               \
 	X(PyObject *, PyObject_Str, (PyObject *))                                \
 	X(PyObject *, PyObject_Repr, (PyObject *))                               \
@@ -64,6 +63,8 @@ typedef ptrdiff_t Py_ssize_t;
 	X(PyObject *, PyObject_GenericGetDict, (PyObject *, void *))             \
 	X(PyObject *, PyObject_GenericGetAttr, (PyObject *, PyObject *))         \
 	X(PyObject *, PyDict_Items, (PyObject *))                                \
+	X(PyObject *, PyWeakref_NewRef, (PyObject *, PyObject *))                \
+	X(PyObject *, PyWeakref_GetObject, (PyObject *))                         \
 	X(PyObject *, PyErr_Occurred, (void))                                    \
 	X(int, PyErr_ExceptionMatches, (PyObject *))                             \
 	X(void, PyErr_Clear, (void))                                             \
@@ -94,7 +95,6 @@ static struct {
 #define X(name) void *name;
 	OBJECTS(X)
 #undef X
-	PyObject *(*_PyType_Lookup)(PyObject *, PyObject *); // private: NULL where it is no longer there
 } api;
 
 // For a Python that needs it: what api points to, if those in api let the thread's signals through. No function
@@ -136,7 +136,7 @@ int ndpy_open(const char **missing) {
 	OBJECTS(X)
 #undef X
 	if (*missing) return NDPY_TOO_OLD;
-	*(void **)&api._PyType_Lookup = dlsym(RTLD_DEFAULT, "_PyType_Lookup");
+	ndpy_open_classes();
 	if (!api.Py_IsInitialized()) return NDPY_NOT_RUNNING;
 	const char *version = api.Py_GetVersion();
 	if (strncmp(version, "3.8.", 4) == 0 || strncmp(version, "3.9.", 4) == 0) guard_go();
@@ -207,26 +207,11 @@ ndpy ndpy_false(void) { return (ndpy)api._Py_FalseStruct; }
 ndpy ndpy_capsule_type(void) { return (ndpy)api.PyCapsule_Type; }
 ndpy ndpy_attribute_error(void) { return *(ndpy *)api.PyExc_AttributeError; }
 
-ndpy ndpy_main(void) {
-	PyObject *m = api.PyImport_AddModule("__main__"); // borrowed
-	if (m) api.Py_IncRef(m);
-	return (ndpy)m;
-}
-
-// Calls f(o, text), or f(text) where there is no o.
-static PyObject *with_text(PyObject *(*f)(PyObject *), const char *text, size_t len) {
-	PyObject *s = api.PyUnicode_FromStringAndSize(text, (Py_ssize_t)len);
-	if (!s) return NULL;
-	PyObject *r = f(s);
+ndpy ndpy_import(const char *name, size_t len) {
+	PyObject *s = api.PyUnicode_FromStringAndSize(name, (Py_ssize_t)len);
+	if (!s) return 0;
+	PyObject *m = api.PyImport_Import(s);
 	api.Py_DecRef(s);
-	return r;
-}
-
-ndpy ndpy_import(const char *name, size_t len) { return (ndpy)with_text(api.PyImport_Import, name, len); }
-
-ndpy ndpy_loaded(const char *name, size_t len) {
-	PyObject *m = with_text(api.PyImport_GetModule, name, len);
-	if (!m) api.PyErr_Clear();
 	return (ndpy)m;
 }
 
@@ -243,21 +228,24 @@ ndpy ndpy_ask(ndpy o, ndpy name) {
 	return (ndpy)api.PyObject_CallMethodObjArgs(OBJECT(o), OBJECT(name), (PyObject *)NULL);
 }
 
+ndpy ndpy_call_with(ndpy f, ndpy o) {
+	return (ndpy)api.PyObject_CallFunctionObjArgs(OBJECT(f), OBJECT(o), (PyObject *)NULL);
+}
+
 static ndpy borrowed(PyObject *o) {
 	if (o) api.Py_IncRef(o);
 	else if (api.PyErr_Occurred()) api.PyErr_Clear(); // a key that has no hash
 	return (ndpy)o;
 }
 
-ndpy ndpy_globals(void) {
-	// PyImport_AddModule makes a string and a weak reference each time.
-	static PyObject *key; // the GIL is held
-	if (!key && !(key = OBJECT(ndpy_new_interned("__main__", 8)))) return 0;
-	PyObject *m = api.PyDict_GetItemWithError(api.PyImport_GetModuleDict(), key); // borrowed, as all here
-	return (ndpy)(m ? api.PyModule_GetDict(m) : NULL);
+ndpy ndpy_modules(void) { return (ndpy)api.PyImport_GetModuleDict(); }
+
+ndpy ndpy_module_dict(ndpy module) {
+	PyObject *dict = api.PyModule_GetDict(OBJECT(module));
+	if (!dict) api.PyErr_Clear(); // it is no module
+	return (ndpy)dict;
 }
 
-ndpy ndpy_module_dict(ndpy module) { return (ndpy)api.PyModule_GetDict(OBJECT(module)); }
 ndpy ndpy_dict_get(ndpy dict, ndpy key) { return borrowed(api.PyDict_GetItemWithError(OBJECT(dict), OBJECT(key))); }
 
 ndpy ndpy_sequence_get(ndpy o, ptrdiff_t index) {
@@ -269,16 +257,16 @@ ndpy ndpy_sequence_get(ndpy o, ptrdiff_t index) {
 	return borrowed(list ? api.PyList_GetItem(OBJECT(o), index) : api.PyTuple_GetItem(OBJECT(o), index));
 }
 
+ndpy ndpy_weak(ndpy o) {
+	PyObject *ref = api.PyWeakref_NewRef(OBJECT(o), NULL);
+	if (!ref) api.PyErr_Clear(); // it can have none
+	return (ndpy)ref;
+}
+
+int ndpy_gone(ndpy weak, ndpy o) { return weak && (ndpy)api.PyWeakref_GetObject(OBJECT(weak)) != o; }
+
 ndpy ndpy_own_dict(ndpy o) { return (ndpy)api.PyObject_GenericGetDict(OBJECT(o), NULL); }
 ndpy ndpy_get_generic(ndpy o, ndpy name) { return (ndpy)api.PyObject_GenericGetAttr(OBJECT(o), OBJECT(name)); }
-
-int ndpy_class_has(ndpy o, ndpy name) {
-	if (!api._PyType_Lookup) return 1;
-	ndpy type = ndpy_type(o);
-	int has = api._PyType_Lookup(OBJECT(type), OBJECT(name)) != NULL; // borrowed
-	ndpy_decref(type);
-	return has;
-}
 
 ndpy ndpy_item(ndpy o, ndpy key) { return (ndpy)api.PyObject_GetItem(OBJECT(o), OBJECT(key)); }
 ndpy ndpy_call(ndpy f, ndpy args, ndpy kw) {

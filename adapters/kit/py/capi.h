@@ -54,23 +54,32 @@ ndpy ndpy_false(void);
 ndpy ndpy_capsule_type(void);
 ndpy ndpy_attribute_error(void);
 
-ndpy ndpy_main(void);
 ndpy ndpy_import(const char *name, size_t len);
-ndpy ndpy_loaded(const char *name, size_t len); // 0 without an error if it is not imported
 
 ndpy ndpy_attr(ndpy o, const char *name, size_t len);
 ndpy ndpy_get(ndpy o, ndpy name);
 ndpy ndpy_ask(ndpy o, ndpy name);  // o.name()
+ndpy ndpy_call_with(ndpy f, ndpy o); // f(o)
 
 // What follows runs no code of the program's, and gives 0 without an error where there is nothing, unless said
 // otherwise.
+ndpy ndpy_modules(void);                               // sys.modules: a dict; borrowed
+ndpy ndpy_loaded(const char *name, size_t len);        // a module, unless it is just being imported
+ndpy ndpy_main(void);                                  // the module __main__
 ndpy ndpy_globals(void);                               // of __main__: a dict; borrowed
 ndpy ndpy_module_dict(ndpy module);                    // borrowed
+ndpy ndpy_weak(ndpy o);                                // a weak reference to it, or 0 if it can have none
+int ndpy_gone(ndpy weak, ndpy o);                      // whether o has ended since; no if weak is 0
 ndpy ndpy_dict_get(ndpy dict, ndpy key);               // also of a class made from dict, as dict itself does it
 ndpy ndpy_sequence_get(ndpy list_or_tuple, ptrdiff_t index);
 ndpy ndpy_own_dict(ndpy o);                            // o.__dict__; may fail with an error
 ndpy ndpy_get_generic(ndpy o, ndpy name);              // as object.__getattribute__; may fail with an error
-int ndpy_class_has(ndpy o, ndpy name);                 // whether the class of o, or one it is made from, has the attribute, or may have it
+void ndpy_open_classes(void); // before the calls that follow; without Python's functions for them, they know nothing
+ndpy ndpy_class_get(ndpy class, ndpy name);            // what class, or one it is made from, defines; borrowed
+int ndpy_class_has(ndpy o, ndpy name);                 // whether the class of o defines the attribute, or may
+int ndpy_class_generic(ndpy o);                        // whether o's class gets attributes as object does, at first at least
+ndpy ndpy_class_attr(ndpy class, const char *name, size_t len); // class.name, as type itself says it; may fail with an error
+ndpy ndpy_class_repr(ndpy class);                        // type.__repr__(class); may fail with an error
 
 ndpy ndpy_item(ndpy o, ndpy key);
 ndpy ndpy_call(ndpy f, ndpy args, ndpy kw); // kw may be 0

@@ -89,6 +89,20 @@ func capiAttr(o Object, name string) Object {
 	return Object(C.ndpy_attr(C.ndpy(o), p, n))
 }
 
+func capiModuleDict(module Object) Object { return Object(C.ndpy_module_dict(C.ndpy(module))) }
+
+func capiDictGet(dict, key Object) Object { return Object(C.ndpy_dict_get(C.ndpy(dict), C.ndpy(key))) }
+
+func capiClassHas(o, name Object) bool { return C.ndpy_class_has(C.ndpy(o), C.ndpy(name)) != 0 }
+func capiClassGeneric(o Object) bool   { return C.ndpy_class_generic(C.ndpy(o)) != 0 }
+
+func capiClassRepr(class Object) Object { return Object(C.ndpy_class_repr(C.ndpy(class))) }
+
+func capiClassAttr(class Object, name string) Object {
+	p, n := chars(name)
+	return Object(C.ndpy_class_attr(C.ndpy(class), p, n))
+}
+
 func capiItem(o, key Object) Object     { return Object(C.ndpy_item(C.ndpy(o), C.ndpy(key))) }
 func capiType(o Object) Object          { return Object(C.ndpy_type(C.ndpy(o))) }
 func capiStr(o Object) Object           { return Object(C.ndpy_str(C.ndpy(o))) }

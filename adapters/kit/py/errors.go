@@ -2,6 +2,7 @@ package py
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -20,21 +21,30 @@ func (g *GIL) failure() error {
 			g.own(o)
 		}
 	}
-	return g.describe(t, v, traceback)
+	// Importing it here might run the program's own module of that name.
+	module, ok := g.Loaded("traceback")
+	if !ok {
+		module = 0
+	}
+	return g.describe(t, v, traceback, module)
 }
 
-// Exception describes an exception that Python code has caught.
+// Exception describes an exception that Python code has caught. It imports the module traceback, as Python itself
+// may when it prints one.
 func (g *GIL) Exception(v Object) *core.PythonError {
 	defer g.release(len(g.owned), len(g.buffers))
-	return g.describe(g.Type(v), v, g.quiet(capiAttr(v, "__traceback__")))
+	return g.describe(g.Type(v), v, g.quiet(capiAttr(v, "__traceback__")), g.quiet(capiImport("traceback")))
 }
 
-func (g *GIL) describe(t, v, traceback Object) *core.PythonError {
-	return &core.PythonError{
-		Type:      g.className(t),
-		Message:   g.message(v),
-		Traceback: g.format(t, v, traceback),
+// describe uses the module traceback, or makes do without if that is 0.
+func (g *GIL) describe(t, v, traceback, module Object) *core.PythonError {
+	e := &core.PythonError{Type: g.className(t), Message: g.message(v)}
+	if module != 0 {
+		e.Traceback = g.format(module, t, v, traceback)
+	} else {
+		e.Traceback = g.places(traceback) + e.Error() + "\n"
 	}
+	return e
 }
 
 // message is str(v), as the traceback module writes it where that raises.
@@ -49,15 +59,42 @@ func (g *GIL) message(v Object) string {
 	return "<exception str() failed>"
 }
 
-// format gives the traceback as Python prints it, or "" if Python cannot say.
-func (g *GIL) format(t, v, traceback Object) string {
+// maxPlaces bounds the lines of places.
+const maxPlaces = 1000
+
+// places gives the beginning of a traceback as Python prints it, without the text of the lines. It runs no code of the
+// program's.
+func (g *GIL) places(traceback Object) string {
+	defer g.release(len(g.owned), len(g.buffers))
+	var b strings.Builder
+	for range maxPlaces {
+		if traceback == 0 || traceback == capiNone() {
+			break
+		}
+		if b.Len() == 0 {
+			b.WriteString("Traceback (most recent call last):\n")
+		}
+		line := g.quiet(capiAttr(traceback, "tb_lineno"))
+		frame := g.quiet(capiAttr(traceback, "tb_frame"))
+		if line == 0 || frame == 0 {
+			break
+		}
+		code := g.quiet(capiAttr(frame, "f_code"))
+		if code == 0 {
+			break
+		}
+		fmt.Fprintf(&b, "  File \"%s\", line %s, in %s\n",
+			text(capiAttr(code, "co_filename")), text(capiStr(line)), text(capiAttr(code, "co_name")))
+		traceback = g.quiet(capiAttr(traceback, "tb_next"))
+	}
+	return b.String()
+}
+
+// format gives the traceback as Python's module prints it, or "" if that cannot say.
+func (g *GIL) format(module, t, v, traceback Object) string {
 	defer g.release(len(g.owned), len(g.buffers))
 	if traceback == 0 {
 		traceback = capiNone()
-	}
-	module := g.quiet(capiImport("traceback"))
-	if module == 0 {
-		return ""
 	}
 	f, args := g.quiet(capiAttr(module, "format_exception")), g.quiet(capiNewTuple([]Object{t, v, traceback}))
 	if f == 0 || args == 0 {

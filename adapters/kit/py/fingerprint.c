@@ -1,7 +1,10 @@
+#define _GNU_SOURCE
 #include "fingerprint.h"
 
 #include <stdbool.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 // DLTensor, as dlpack.h has it.
 struct tensor {
@@ -60,6 +63,14 @@ static bool constant(struct row *r, ndpy answer) {
 	return word(r, answer);
 }
 
+// Takes over the answer, a new reference or 0.
+static bool nothing(ndpy answer) {
+	if (!answer) return false;
+	bool is = ndpy_len(answer) == 0;
+	ndpy_decref(answer);
+	return is;
+}
+
 static bool number(struct row *r, ndpy o) {
 	long long n = ndpy_int64(o);
 	return !(n == -1 && ndpy_failed()) && word(r, (uint64_t)n);
@@ -92,13 +103,14 @@ static ndpy get_through(ndpy o, const ndpy path[2]) {
 static bool words(ndpy o, const ndpy_marks *m, struct row *r) {
 	ndpy type = ndpy_type(o);
 	ndpy_decref(type); // o has one
-	if (type != m->type || (m->itself && !word(r, o))) return false;
+	if (type != m->type || ndpy_gone(m->weak, type) || (m->itself && !word(r, o))) return false;
 	if (m->data && !struct_words(o, m, r)) return false;
 	if (m->tensor && !tensor_words(o, m, r)) return false;
 	for (int i = 0; i < NDPY_MARKS && m->attributes[i]; i++)
 		if (!constant(r, ndpy_get(o, m->attributes[i]))) return false;
 	for (int i = 0; i < NDPY_MARKS && m->methods[i]; i++)
 		if (!constant(r, ndpy_ask(o, m->methods[i]))) return false;
+	if (m->empty && !nothing(ndpy_call_with(m->empty, o))) return false;
 	for (int i = 0; i < NDPY_MARKS && m->numbers[i][0]; i++)
 		if (!numbered(r, get_through(o, m->numbers[i]))) return false;
 	return true;
@@ -106,14 +118,28 @@ static bool words(ndpy o, const ndpy_marks *m, struct row *r) {
 
 // The attribute that only the object's own __dict__ can have: a new reference, or 0 without an error.
 static ndpy own_attribute(ndpy o, ndpy key) {
-	if (ndpy_class_has(o, key)) return 0;
+	if (!ndpy_class_generic(o) || ndpy_class_has(o, key)) return 0;
 	ndpy v = ndpy_get_generic(o, key);
 	if (!v) ndpy_clear();
 	return v;
 }
 
+void ndpy_hooks(ndpy class, ndpy hooks[NDPY_HOOKS]) {
+	static ndpy names[NDPY_HOOKS]; // the GIL is held
+	static const char *const texts[NDPY_HOOKS] = {"__getattr__", "__getitem__"};
+	for (int i = 0; i < NDPY_HOOKS; i++) {
+		if (!names[i] && !(names[i] = ndpy_new_interned(texts[i], strlen(texts[i])))) ndpy_clear();
+		hooks[i] = names[i] ? ndpy_class_get(class, names[i]) : 0;
+	}
+}
+
 static ndpy registered(ndpy o, const ndpy_step *s) {
-	if (ndpy_class_has(o, s->key)) return 0;
+	ndpy hooks[NDPY_HOOKS];
+	ndpy_hooks(s->type, hooks);
+	if (memcmp(hooks, s->hooks, sizeof hooks) != 0) return 0;
+	for (int i = 0; i < NDPY_HOOKS; i++)
+		if (ndpy_gone(s->weak_hooks[i], hooks[i])) return 0;
+	if (!ndpy_class_generic(o) || ndpy_class_has(o, s->key)) return 0;
 	ndpy dict = ndpy_own_dict(o), found = 0;
 	if (!dict) {
 		ndpy_clear();
@@ -133,7 +159,7 @@ static ndpy registered(ndpy o, const ndpy_step *s) {
 ndpy ndpy_follow(ndpy o, const ndpy_step *s) {
 	ndpy type = ndpy_type(o);
 	ndpy_decref(type); // o has one
-	if (type != s->type) return 0;
+	if (type != s->type || ndpy_gone(s->weak, type)) return 0;
 	switch (s->kind) {
 	case NDPY_ATTRIBUTE: return own_attribute(o, s->key);
 	case NDPY_GLOBAL: return ndpy_dict_get(ndpy_module_dict(o), s->key);
@@ -144,45 +170,84 @@ ndpy ndpy_follow(ndpy o, const ndpy_step *s) {
 	}
 }
 
-static ndpy find(const ndpy_watch *w) {
-	ndpy o = w->base ? w->base : ndpy_globals();
-	if (!o) return 0;
-	ndpy_incref(o);
+// The objects along the steps of a watch, each with a reference.
+struct trail {
+	const ndpy_step *steps;
+	int length; // of at
+	ndpy at[NDPY_STEPS + 1];
+};
+
+static void cut(struct trail *t, int length) {
+	while (t->length > length) ndpy_decref(t->at[--t->length]);
+}
+
+// The object that the steps lead to, which the trail holds, or 0 without an error. What the steps have in common with
+// those before is not followed again.
+static ndpy find(const ndpy_watch *w, struct trail *t) {
 	const ndpy_step *steps = (const ndpy_step *)w->steps;
-	for (int i = 0; o && i < w->count; i++) {
-		ndpy next = ndpy_follow(o, &steps[i]);
-		ndpy_decref(o);
-		o = next;
+	ndpy base = w->base ? w->base : ndpy_globals();
+	if (!base) return 0;
+	int n = 0;
+	if (t->length > 0 && t->at[0] == base) {
+		while (n < w->count && n < t->length - 1 && memcmp(&steps[n], &t->steps[n], sizeof *steps) == 0) n++;
+		cut(t, n + 1);
+	} else {
+		cut(t, 0);
+		ndpy_incref(base);
+		t->at[t->length++] = base;
 	}
-	return o;
+	t->steps = steps;
+	for (; n < w->count; n++) {
+		ndpy next = ndpy_follow(t->at[n], &steps[n]);
+		if (!next) return 0;
+		t->at[t->length++] = next;
+	}
+	return t->at[n];
 }
 
 int ndpy_watch_begin(ndpy_watch *w, ndpy o, uint64_t *to) {
-	ndpy found = find(w);
-	if (found) ndpy_decref(found);
+	struct trail t = {0};
 	struct row r = {.write = to, .limit = NDPY_WORDS};
-	if (found != o || !words(o, &w->marks, &r)) {
-		ndpy_clear();
-		return 0;
-	}
+	bool begun = find(w, &t) == o && words(o, &w->marks, &r);
+	if (!begun) ndpy_clear();
+	cut(&t, 0);
 	w->length = r.count;
-	return 1;
+	return begun;
+}
+
+static bool dead(const ndpy_watch *w) {
+	return w->dead || (w->under && ((const ndpy_watch *)w->under)->dead);
+}
+
+// The object that is the same as it was, which the trail holds, or 0.
+static ndpy same(const ndpy_watch *w, struct trail *t) {
+	ndpy o = dead(w) ? 0 : find(w, t);
+	struct row r = {.compare = (const uint64_t *)w->words, .limit = w->length};
+	if (!o || words(o, &w->marks, &r)) return o;
+	ndpy_clear();
+	return 0;
 }
 
 int ndpy_watch_same(const ndpy_watch *w) {
-	if (w->dead) return 0;
-	ndpy o = find(w);
-	if (!o) return 0;
+	struct trail t = {0};
+	bool is = same(w, &t) != 0;
+	cut(&t, 0);
+	return is;
+}
+
+// Whether an object that was the same still has its memory, which a thread of the program's may have replaced since,
+// without the GIL.
+static bool there(const ndpy_watch *w, ndpy o) {
+	const ndpy_marks *m = &w->marks;
 	struct row r = {.compare = (const uint64_t *)w->words, .limit = w->length};
-	bool same = words(o, &w->marks, &r);
-	if (!same) ndpy_clear();
-	ndpy_decref(o);
-	return same;
+	bool is = m->tensor && !m->itself && !m->data ? tensor_words(o, m, &r) : words(o, m, &r);
+	if (!is) ndpy_clear();
+	return is;
 }
 
 int ndpy_watch_moved(const ndpy_watch *w, ndpy o, uint64_t *to) {
 	struct row r = {.write = to, .limit = NDPY_WORDS};
-	if (w->dead || !words(o, &w->marks, &r)) {
+	if (dead(w) || !words(o, &w->marks, &r)) {
 		ndpy_clear();
 		return 0;
 	}
@@ -190,11 +255,59 @@ int ndpy_watch_moved(const ndpy_watch *w, ndpy o, uint64_t *to) {
 	return r.count == w->length && memcmp(to + 1, before + 1, (r.count - 1) * sizeof *to) == 0;
 }
 
-void ndpy_check_all(uintptr_t state, const uint32_t *shut, ndpy_check *checks, size_t n) {
-	ndpy_enter(state);
-	for (ndpy_check *c = checks; c < checks + n; c++) {
-		c->same = !__atomic_load_n(shut, __ATOMIC_ACQUIRE) && ndpy_watch_same((const ndpy_watch *)c->watch);
-		if (c->same && c->size) memcpy((void *)c->to, (const void *)c->from, c->size);
+// Copies that are made together, in one call of the kernel, which finds out whether the memory can be read. What the
+// object does not own, a thread of the program's may free meanwhile, without the GIL: nobody sees such a copy before the
+// object is known to have had the memory to the end.
+enum { BATCH = 64 };
+
+struct batch {
+	char *apart;
+	size_t used; // of it
+	int count;
+	ndpy_check *checks[BATCH];
+	ndpy objects[BATCH]; // with references
+	struct iovec from[BATCH], to[BATCH];
+};
+
+static void flush(struct batch *b) {
+	if (b->count == 0) return;
+	unsigned long n = (unsigned long)b->count;
+	ssize_t got = process_vm_readv(getpid(), b->to, n, b->from, n, 0);
+	for (int i = 0; i < b->count; i++) {
+		ndpy_check *c = b->checks[i];
+		got -= (ssize_t)c->size;
+		c->same = got >= 0 && (c->owned || there((const ndpy_watch *)c->watch, b->objects[i]));
+		if (c->same && !c->owned) memcpy((void *)c->to, b->to[i].iov_base, c->size);
+		ndpy_decref(b->objects[i]);
 	}
+	b->used = 0;
+	b->count = 0;
+}
+
+static void add(struct batch *b, ndpy_check *c, ndpy o) {
+	size_t apart = c->owned ? 0 : c->size;
+	if (b->count == BATCH || b->used + apart > NDPY_APART) flush(b);
+	ndpy_incref(o);
+	b->checks[b->count] = c;
+	b->objects[b->count] = o;
+	b->from[b->count] = (struct iovec){(void *)c->from, c->size};
+	b->to[b->count++] = (struct iovec){c->owned ? (void *)c->to : b->apart + b->used, c->size};
+	b->used += apart;
+}
+
+void ndpy_check_all(uintptr_t state, const uint32_t *shut, ndpy_check *checks, size_t n, char *apart) {
+	struct trail t;
+	struct batch b;
+	t.length = b.count = 0;
+	b.used = 0;
+	b.apart = apart;
+	ndpy_enter(state);
+	for (ndpy_check *c = checks; c < checks + n && !__atomic_load_n(shut, __ATOMIC_ACQUIRE); c++) {
+		ndpy o = same((const ndpy_watch *)c->watch, &t);
+		c->same = o != 0;
+		if (o && c->size) add(&b, c, o);
+	}
+	flush(&b);
+	cut(&t, 0);
 	ndpy_leave();
 }

@@ -5,23 +5,24 @@
 
 #include "capi.h"
 
-enum { NDPY_MARKS = 5, NDPY_WORDS = 96, NDPY_REGISTRIES = 3 };
+enum { NDPY_MARKS = 5, NDPY_WORDS = 96, NDPY_REGISTRIES = 3, NDPY_HOOKS = 2, NDPY_STEPS = 16 };
 
 // What an object is recognised by. What is 0 does not count.
 typedef struct {
-	ndpy type;                // its exact type
+	ndpy type, weak;          // its exact type, and what ndpy_weak gave for it
 	int itself;               // it is that very object
 	uint32_t data;            // where its struct has the pointer to its elements, and if so:
 	uint32_t rank, shape, strides; // the number of its axes (an int), and two arrays of so many intptr_t
 	uint32_t object, flags;   // a PyObject *, and an int
 	uintptr_t tensor;         // an int (*)(PyObject *, DLTensor *) of DLPack
 	ndpy attributes[NDPY_MARKS], methods[NDPY_MARKS]; // str: what they give lives forever, as True does
+	ndpy empty;                     // a function, which says of the object that it has nothing: its answer has the length 0
 	ndpy numbers[NDPY_MARKS][2]; // str: attributes, or attributes of those, that are an int or a tuple of them
 } ndpy_marks;
 
 // How one object leads to another without running code of the program's. Each kind demands a type, exactly.
 enum ndpy_step_kind {
-	NDPY_ATTRIBUTE = 1, // in the object's own __dict__; its class has no attribute of that name
+	NDPY_ATTRIBUTE = 1, // in the object's own __dict__; its class has no attribute of that name, and gets all as object does
 	NDPY_GLOBAL,        // in the dict of a module
 	NDPY_KEY,           // item of a dict
 	NDPY_INDEX,         // item of a list or a tuple
@@ -30,21 +31,27 @@ enum ndpy_step_kind {
 
 typedef struct {
 	int kind;
-	ndpy type; // of the object that is asked
+	ndpy type, weak; // of the object that is asked, and what ndpy_weak gave for it
 	ndpy key;  // a str, or any key
 	ptrdiff_t index;
 	ndpy registries[NDPY_REGISTRIES]; // str
+	// Of NDPY_REGISTERED: what ndpy_hooks gave for the type, and ndpy_weak for these.
+	ndpy hooks[NDPY_HOOKS], weak_hooks[NDPY_HOOKS];
 } ndpy_step;
 
 typedef struct {
 	int dead;  // its references were given back: the GIL guards this
 	ndpy base; // where the steps begin; 0: the global variables of __main__, a dict
-	int count; // of the steps
+	uintptr_t under; // another ndpy_watch, which is dead before base may be gone; 0: base stays
+	int count; // of the steps, at most NDPY_STEPS
 	uintptr_t steps; // an array of ndpy_step
 	ndpy_marks marks;
 	size_t length;   // of the fingerprint
 	uintptr_t words; // an array of uint64_t: the fingerprint
 } ndpy_watch;
+
+// What a class has as __getattr__ and as __getitem__, borrowed, or 0.
+void ndpy_hooks(ndpy class, ndpy hooks[NDPY_HOOKS]);
 
 // What a step leads to from o: a new reference, or 0 without an error.
 ndpy ndpy_follow(ndpy o, const ndpy_step *s);
@@ -56,16 +63,21 @@ int ndpy_watch_begin(ndpy_watch *w, ndpy o, uint64_t *to);
 // Whether the steps lead to the same object, or to one with the same fingerprint.
 int ndpy_watch_same(const ndpy_watch *w);
 
-// A watch by its address, and what is to be copied if it is the same: size bytes from memory that the object
-// itself owns. No addresses of Go's may be written to.
+// A watch by its address, and what is to be copied if it is the same: at most NDPY_APART bytes from memory that the
+// object itself owns, or else only if the object still has that memory when they were read. What cannot be read is
+// not the same. No addresses of Go's may be written to.
 typedef struct {
 	uintptr_t watch, from, to;
 	size_t size;
+	int owned;
 	int same; // the result
 } ndpy_check;
 
-// Takes the GIL on this thread and does all checks. Once *shut is not 0, nothing of Python is touched.
-void ndpy_check_all(uintptr_t state, const uint32_t *shut, ndpy_check *checks, size_t n);
+enum { NDPY_APART = 64 << 10 };
+
+// Takes the GIL on this thread and does all checks. Once *shut is not 0, nothing of Python is touched. apart has room
+// for NDPY_APART bytes if any check is of memory that the object does not own, and is not kept.
+void ndpy_check_all(uintptr_t state, const uint32_t *shut, ndpy_check *checks, size_t n, char *apart);
 
 // Takes the fingerprint of o as above, and tells whether it differs from that of what is watched in nothing but the
 // first word, where the elements lie.

@@ -21,6 +21,8 @@ type Marks struct {
 	// Attributes and Methods without arguments give objects that are never freed, such as True, and are told
 	// apart by identity. There are at most [MaxMarks] of each.
 	Attributes, Methods []string
+	// Empty is a function whose answer about the object is an empty container; 0: there is none.
+	Empty Object
 	// Numbers are attributes, or attributes of those after a dot, that are an int or a tuple of ints. There
 	// are at most [MaxMarks], and none beside a struct.
 	Numbers []string
@@ -62,7 +64,7 @@ const (
 )
 
 // MaxSteps bounds the steps of a Watch.
-const MaxSteps = 16
+const MaxSteps = C.NDPY_STEPS
 
 // Thread is an OS thread of the caller's that enters Python again and again. What Python has to know of
 // it is made once. All calls come from the goroutine that is locked to that thread.
@@ -70,6 +72,7 @@ type Thread struct {
 	interp *Interp
 	state  threadState
 	checks []C.ndpy_check // memory of Check
+	apart  []byte         // as ndpy_check_all needs it; nil: it has not yet
 }
 
 // Thread makes the calling goroutine's OS thread, to which it stays locked, one that can enter Python.
@@ -88,6 +91,7 @@ type Watch struct {
 	steps []C.ndpy_step
 	words []C.uint64_t
 	held  []Object
+	under *Watch
 }
 
 // Watch begins to watch what the steps lead to from base, or, if that is 0, from the dict of the program's
@@ -105,6 +109,7 @@ func (g *GIL) Watch(base Object, steps []Step, marks *Marks, o Object) (w *Watch
 		object:  C.uint32_t(marks.Struct.Object),
 		flags:   C.uint32_t(marks.Struct.Flags),
 		strides: C.uint32_t(marks.Struct.Strides),
+		empty:   C.ndpy(marks.Empty),
 		tensor:  C.uintptr_t(marks.Tensor),
 	}}
 	w = &Watch{marks: *marks, c: c}
@@ -148,17 +153,43 @@ func (w *Watch) remember(words []C.uint64_t) {
 	w.c.length, w.c.words = C.size_t(len(words)), C.uintptr_t(uintptr(unsafe.Pointer(unsafe.SliceData(w.words))))
 }
 
-// hold takes references to all that is compared by its address.
+// hold takes references to all that is compared by its address: weak ones to classes and their functions, which may
+// end as if nobody looked.
 func (w *Watch) hold(steps []Step, o Object) {
-	w.held = append(w.held, w.marks.Class)
+	w.held = append(w.held, w.marks.Empty, w.object())
 	for _, s := range steps {
-		w.held = append(w.held, s.Class, s.Key)
+		w.held = append(w.held, s.Key)
 	}
 	if w.marks.Itself {
 		w.held = append(w.held, o)
 	}
-	w.held = append(w.held, w.object())
 	capiIncrefAll(w.held)
+	w.holdWeakly(w.c.marks._type, &w.c.marks.weak)
+	for i := range w.steps {
+		s := &w.steps[i]
+		w.holdWeakly(s._type, &s.weak)
+		for i, hook := range s.hooks {
+			w.holdWeakly(hook, &s.weak_hooks[i])
+		}
+	}
+}
+
+func (w *Watch) holdWeakly(o C.ndpy, weak *C.ndpy) {
+	if o == 0 {
+		return
+	}
+	if *weak = C.ndpy_weak(o); *weak == 0 { // it can have none
+		C.ndpy_incref(o)
+		w.held = append(w.held, Object(o))
+		return
+	}
+	w.held = append(w.held, Object(*weak))
+}
+
+// Under makes w one that says of nothing that it is the same once another watch was dropped: that of who holds w's
+// base, which may be gone then.
+func (w *Watch) Under(other *Watch) {
+	w.under, w.c.under = other, C.uintptr_t(uintptr(unsafe.Pointer(other.c)))
 }
 
 // Drop ends the watch, which says of nothing that it is the same from then on. It is called once.
@@ -182,6 +213,9 @@ func (g *GIL) Follow(o Object, s Step) (Object, bool) {
 
 func (g *GIL) fillStep(to *C.ndpy_step, s Step) error {
 	to.kind, to._type, to.key, to.index = C.int(s.Kind), C.ndpy(s.Class), C.ndpy(s.Key), C.ptrdiff_t(s.Index)
+	if s.Kind == StepRegistered {
+		C.ndpy_hooks(to._type, &to.hooks[0])
+	}
 	return g.intern(to.registries[:], s.Registries)
 }
 
@@ -210,10 +244,6 @@ func (w *Watch) Owned() bool {
 
 // Itself reports whether only the very object is the same.
 func (w *Watch) Itself() bool { return w.marks.Itself }
-
-// Moving reports whether the object may get other memory while this thread has the GIL, as those may that a function
-// of C describes.
-func (w *Watch) Moving() bool { return w.marks.Tensor != 0 }
 
 // fromEnd is where the words of the struct's object and flags begin.
 func (w *Watch) fromEnd() int {
@@ -277,9 +307,16 @@ type Check struct {
 	Same  bool // the answer
 }
 
-// Copy is memory to be copied if what is watched is the same: from memory that the object itself owns, so that
-// it is there as long as the object is, to memory that is not Go's. The zero value is none.
-type Copy struct{ From, To, Size uintptr }
+// Copy is memory to be copied if what is watched is the same, to memory that is not Go's. What the object itself
+// owns is the object's as long as there is one. Other memory is read apart, and shown only if the object still has it
+// then. Memory that cannot be read makes the answer no. The zero value is none.
+type Copy struct {
+	From, To, Size uintptr // the size is at most MaxCopy
+	Owned          bool
+}
+
+// MaxCopy is the size of the largest Copy.
+const MaxCopy = C.NDPY_APART
 
 // Check is [GIL.Same] of many watches, on a thread of the caller's, with one hold of the GIL, in which it also
 // copies. After Shut nothing is the same.
@@ -293,12 +330,20 @@ func (t *Thread) Check(checks []Check) {
 	defer t.interp.exit()
 	t.checks = t.checks[:0]
 	for _, c := range checks {
-		t.checks = append(t.checks, C.ndpy_check{
+		check := C.ndpy_check{
 			watch: C.uintptr_t(uintptr(unsafe.Pointer(c.Watch.c))), from: C.uintptr_t(c.Copy.From),
 			to: C.uintptr_t(c.Copy.To), size: C.size_t(c.Copy.Size),
-		})
+		}
+		switch {
+		case c.Copy.Owned:
+			check.owned = 1
+		case c.Copy.Size > 0 && t.apart == nil:
+			t.apart = make([]byte, MaxCopy)
+		}
+		t.checks = append(t.checks, check)
 	}
-	C.ndpy_check_all(t.state.p, (*C.uint32_t)(unsafe.Pointer(t.interp.ending)), unsafe.SliceData(t.checks), C.size_t(len(checks)))
+	C.ndpy_check_all(t.state.p, (*C.uint32_t)(unsafe.Pointer(t.interp.ending)), unsafe.SliceData(t.checks),
+		C.size_t(len(checks)), (*C.char)(unsafe.Pointer(unsafe.SliceData(t.apart))))
 	runtime.KeepAlive(checks)
 	for i, c := range t.checks {
 		checks[i].Same = c.same != 0

@@ -28,8 +28,7 @@ type Interp struct {
 	executable     string
 	usual          bool // see describeHeader
 
-	exact   map[Object]string // builtin types that [GIL.ExactType] knows
-	generic Object            // object.__getattribute__
+	exact map[Object]string // builtin types that [GIL.ExactType] knows
 
 	jobs chan *job
 	shut chan struct{} // closed by Shut: nothing enters any more
@@ -152,12 +151,8 @@ func (i *Interp) describeHeader(g *GIL) error {
 		}
 		i.exact[class] = name
 	}
-	generic, err := g.Attr(object, getattribute)
-	i.generic = g.Keep(generic)
-	return err
+	return nil
 }
-
-const getattribute = "__getattribute__"
 
 // Version gives the interpreter's version: "3.11.7".
 func (i *Interp) Version() string { return i.version }

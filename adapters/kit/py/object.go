@@ -1,18 +1,52 @@
 package py
 
+import (
+	"errors"
+	"strings"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
 // Main gives the module __main__.
-func (g *GIL) Main() (Object, error) { return g.take(capiMain()) }
+func (g *GIL) Main() (Object, error) {
+	m := capiMain()
+	if m == 0 {
+		return 0, &core.Error{Op: "enter python", Kind: core.ErrNotFound, Err: errors.New("the program has removed its module __main__")}
+	}
+	return g.own(m), nil
+}
 
 // Import imports a module, or finds it if it was imported before. For "a.b" it gives a.b.
 func (g *GIL) Import(name string) (Object, error) { return g.take(capiImport(name)) }
 
-// Loaded gives a module if it is imported already. It runs no Python code.
+// lazyModule is the class of a module that is loaded when the program first asks it for something.
+const lazyModule = "importlib.util._LazyModule"
+
+// Loaded gives a module if it is imported already, to its end. It runs no Python code and waits for nobody.
 func (g *GIL) Loaded(name string) (Object, bool) {
 	m := capiLoaded(name)
 	if m == 0 {
 		return 0, false
 	}
-	return g.own(m), m != capiNone()
+	g.own(m)
+	return m, m != capiNone() && (g.ExactType(m) == "module" || g.TypeName(m) != lazyModule)
+}
+
+// Variable gives a module's global variable. It runs no code of the module's, which may have an attribute without it.
+func (g *GIL) Variable(module Object, name string) (Object, bool) {
+	dict := capiModuleDict(module)
+	if dict == 0 {
+		return 0, false
+	}
+	key, err := g.Interned(name)
+	if err != nil {
+		return 0, false
+	}
+	v := capiDictGet(dict, key)
+	if v == 0 {
+		return 0, false
+	}
+	return g.own(v), true
 }
 
 // Attr gives o.name.
@@ -124,9 +158,13 @@ func (g *GIL) ExactType(o Object) string { return g.interp.exact[g.Type(o)] }
 
 // GenericAttributes reports whether o's class gets attributes as object does, at first at least: what it does
 // about attributes that are not there (__getattr__) is another matter.
-func (g *GIL) GenericAttributes(o Object) (bool, error) {
-	get, err := g.Attr(g.Type(o), getattribute)
-	return get == g.interp.generic, err
+func (*GIL) GenericAttributes(o Object) (bool, error) { return capiClassGeneric(o), nil }
+
+// ClassHas reports whether o's class, or one that it is made from, defines an attribute. It runs no Python code. Where
+// CPython does not say, it may.
+func (g *GIL) ClassHas(o Object, name string) bool {
+	key, err := g.Interned(name)
+	return err == nil && capiClassHas(o, key)
 }
 
 // Type gives type(o).
@@ -145,7 +183,7 @@ func (g *GIL) TypeName(o Object) string {
 func (g *GIL) MRO(o Object) []string {
 	t := capiType(o)
 	defer capiDecref(t)
-	mro := capiAttr(t, "__mro__")
+	mro := capiClassAttr(t, "__mro__")
 	if mro == 0 {
 		capiClear()
 		return []string{g.className(t)}
@@ -161,29 +199,26 @@ func (g *GIL) MRO(o Object) []string {
 	return names
 }
 
-// className gives the qualified name of a class, without the module builtins.
+// className gives the qualified name of a class, without the module builtins, as type itself writes it: a metaclass is
+// not asked, and what is no str (pybind11 puts objects of its own there) is passed over.
 func (g *GIL) className(class Object) string {
-	module, name := attrText(class, "__module__"), attrText(class, "__qualname__")
-	if name == "" {
-		name = "?"
+	name, ok := strings.CutPrefix(text(capiClassRepr(class)), "<class '")
+	if !ok {
+		return "?"
 	}
-	if module == "" || module == "builtins" {
-		return name
-	}
-	return module + "." + name
+	return strings.TrimSuffix(name, "'>")
 }
 
-// attrText gives an attribute that is a str, and "" where there is none.
-func attrText(o Object, name string) string {
-	v := capiAttr(o, name)
+// text gives the text of a new reference that is a str, which it takes over, and "" where there is none.
+func text(v Object) string {
 	if v == 0 {
 		capiClear()
 		return ""
 	}
 	defer capiDecref(v)
-	text, ok := capiText(v)
+	s, ok := capiText(v)
 	if !ok {
 		capiClear()
 	}
-	return text
+	return s
 }

@@ -5,6 +5,7 @@ package hosttest
 import (
 	"errors"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 
@@ -133,6 +134,7 @@ func TestSessionEnds(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
+			runtime.KeepAlive(v) // the session closes the view, not the garbage collector
 		})
 	}
 }

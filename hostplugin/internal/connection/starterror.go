@@ -104,6 +104,7 @@ func (c *Connection) notPython(e *core.Error, err error, timedOut bool) {
 	case timedOut:
 		e.Err = fmt.Errorf("%s is not %s: it did nothing for %s%s",
 			c.opts.Process.Path, what, c.opts.StartTimeout, c.LastErrors())
+		e.Remedy += ", or raise start_timeout if it is only slow"
 	default:
 		e.Err = fmt.Errorf("%s is not %s: it printed %q%s", c.opts.Process.Path, what, c.greeting(), c.LastErrors())
 	}

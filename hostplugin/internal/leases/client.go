@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -62,6 +63,9 @@ type Client struct {
 	Options
 	releases *releases
 
+	over context.Context //nolint:containedctx // the program's own life: it ends with the program, or its script
+	stop context.CancelCauseFunc
+
 	mu     sync.Mutex
 	closed bool
 	leases map[*Lease]struct{}
@@ -101,7 +105,8 @@ type Lease struct {
 	id     core.LeaseID // 0 for an offer
 	hold   offers.Hold  // of an offer
 	memory core.Memory
-	view   weak.Pointer[core.View]
+	view   weak.Pointer[core.View] // not kept reachable, so that it can be found forgotten
+	closer io.Closer               // closes it then
 
 	publication uint64 // that was leased; 0: none, or none that the table tells of
 	forks       uint64 // the table's Forks before the lease was granted; 0: nobody counts them
@@ -113,9 +118,19 @@ type Lease struct {
 
 // New makes a client. It must be closed.
 func New(o Options) *Client {
-	o.Program = &hinting{o.Program, o.Log}
 	c := &Client{Options: o, leases: make(map[*Lease]struct{}), ids: make(map[core.LeaseID]struct{}), named: make(map[string]*Source)}
 	c.releases = newReleases(c.giveBack)
+	c.Program = &hinting{o.Program, o.Log, c.releases.add}
+	c.over, c.stop = context.WithCancelCause(context.Background())
+	go func() {
+		select {
+		case <-c.Ended:
+			c.stop(errEnded)
+		case <-c.Finished:
+			c.stop(errFinished)
+		case <-c.over.Done():
+		}
+	}()
 	return c
 }
 
@@ -127,7 +142,7 @@ func (c *Client) View(ctx context.Context, s *Source, req core.Request) (*core.V
 	var results [1]handoff.Look
 	forks := c.forks()
 	if c.askAll(ctx, []string{s.Name}, req, results[:]) == nil && results[0].Status == handoff.Changed {
-		return c.open(ctx, s, req, results[0].Lease, forks)
+		return c.open(ctx, s, req, *results[0].Lease, forks)
 	}
 	return c.ask(ctx, s, req)
 }
@@ -197,7 +212,7 @@ func (c *Client) view(ctx context.Context, lease *Lease, l *core.Lease) (v *core
 		return nil, err
 	}
 	c.mu.Lock()
-	lease.view = weak.Make(v)
+	lease.view, lease.closer = weak.Make(v), v.Forgotten()
 	closed := c.closed
 	c.mu.Unlock()
 	if closed { // Close may have looked at the leases before
@@ -301,19 +316,21 @@ func (c *Client) giveBack(ctx context.Context, ids []core.LeaseID) bool {
 	return err == nil || ctx.Err() == nil // else the session ends, which releases everything
 }
 
-// CloseViews closes all views. After that no more are made.
+// CloseViews closes all views, those that were forgotten too. After that no more are made.
 func (c *Client) CloseViews() {
 	c.mu.Lock()
 	c.closed = true
-	views := make([]weak.Pointer[core.View], 0, len(c.leases))
+	views := make([]io.Closer, 0, len(c.leases))
 	for l := range c.leases {
-		views = append(views, l.view)
+		if v := l.view.Value(); v != nil {
+			views = append(views, v)
+		} else if l.closer != nil {
+			views = append(views, l.closer)
+		}
 	}
 	c.mu.Unlock()
 	for _, view := range views {
-		if v := view.Value(); v != nil {
-			_ = v.Close() // fails only if the memory was not mapped
-		}
+		_ = view.Close() // fails only if the memory was not mapped
 	}
 }
 
@@ -325,4 +342,7 @@ func (c *Client) Closed() bool {
 }
 
 // Close ends what goes on in the background. What is pending then is not given back. It is called once.
-func (c *Client) Close() { c.releases.close() }
+func (c *Client) Close() {
+	c.releases.close()
+	c.stop(errEnded)
+}

@@ -21,7 +21,7 @@ func TestForkIsNoVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	views := make([]*core.View, 2)
-	if _, err := w.c.NextAll(t.Context(), sources, views, core.Request{}); err != nil {
+	if _, err := w.c.nextAll(t.Context(), sources, views); err != nil {
 		t.Fatal(err)
 	}
 	w.fork()
@@ -35,14 +35,14 @@ func TestForkIsNoVersion(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := w.c.NextAll(ctx, sources, views, core.Request{}); !errors.Is(err, context.DeadlineExceeded) || valueOf(t, views[0]) != 1 {
+	if _, err := w.c.nextAll(ctx, sources, views); !errors.Is(err, context.DeadlineExceeded) || valueOf(t, views[0]) != 1 {
 		t.Fatalf("NextAll after a fork = %v", err)
 	}
 	w.publish(2, "x", "y")
 	if v, err = w.c.Next(t.Context(), sources[0], v, core.Request{}); err != nil || v.Version() != 2 || valueOf(t, v) != 2 {
 		t.Fatalf("Next after a version = %v, %v", v, err)
 	}
-	if _, err := w.c.NextAll(t.Context(), sources, views, core.Request{}); err != nil || valueOf(t, views[0]) != 2 || valueOf(t, views[1]) != 2 {
+	if _, err := w.c.nextAll(t.Context(), sources, views); err != nil || valueOf(t, views[0]) != 2 || valueOf(t, views[1]) != 2 {
 		t.Fatalf("NextAll after a version = %v", err)
 	}
 	closeView(t, v)

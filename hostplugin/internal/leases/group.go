@@ -3,75 +3,83 @@ package leases
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/offers"
 )
 
-// RefreshAll is Refresh of several sources, with one question to the program for all that it has to be asked
-// about. views has one for each source, or nil, and is changed. After an error each view stands that was not
-// replaced; the number is that of the source concerned.
-func (c *Client) RefreshAll(ctx context.Context, sources []*Source, views []*core.View, req core.Request) (changed bool, failed int, err error) {
-	a := all{client: c, sources: sources, views: views, req: req}
-	return a.refresh(ctx)
-}
-
-// all is one look at several names.
-type all struct {
+// Group is several names that are looked at together. Its methods exclude each other: the caller sees to that.
+type Group struct {
 	client  *Client
-	sources []*Source
-	views   []*core.View
-	req     core.Request
+	Sources []*Source
+	Views   []*core.View // one for each source, or nil
 
+	req     core.Request
 	changed bool
-	fresh   []int // sources without a view
-	again   []int // sources whose leases are looked at again: these
-	leases  []*Lease
+
+	// The memory of one look.
+	fresh    []int // sources without a view
+	again    []int // sources whose leases are looked at again: these
+	leases   []*Lease
+	ids      []core.LeaseID
+	requests []core.Request
+	results  []handoff.Look
 }
 
-func (a *all) refresh(ctx context.Context) (changed bool, failed int, err error) {
-	c := a.client
-	var ids []core.LeaseID
-	var reqs []core.Request
-	for i, v := range a.views {
+// Group makes a group without views.
+func (c *Client) Group(sources []*Source) *Group {
+	return &Group{client: c, Sources: sources, Views: make([]*core.View, len(sources))}
+}
+
+// Refresh is that of several sources, with one question to the program for all that it has to be asked about. After
+// an error each view stands that was not replaced; the number is that of the source concerned. If nothing has
+// changed it makes no garbage.
+func (g *Group) Refresh(ctx context.Context, req core.Request) (changed bool, failed int, err error) {
+	c := g.client
+	g.req, g.changed = req, false
+	g.fresh, g.again, g.leases, g.ids, g.requests = g.fresh[:0], g.again[:0], g.leases[:0], g.ids[:0], g.requests[:0]
+	for i, v := range g.Views {
 		if v == nil {
-			a.fresh = append(a.fresh, i)
+			g.fresh = append(g.fresh, i)
 			continue
 		}
-		l, err := c.of(a.sources[i], v)
+		l, err := c.of(g.Sources[i], v)
 		switch {
 		case err != nil:
 			return false, i, err
 		case l.fixed && c.current(l):
 		case l.id == 0:
-			a.fresh = append(a.fresh, i)
+			g.fresh = append(g.fresh, i)
 		default:
-			a.again, a.leases = append(a.again, i), append(a.leases, l)
-			ids, reqs = append(ids, l.id), append(reqs, l.req)
+			g.again, g.leases = append(g.again, i), append(g.leases, l)
+			g.ids, g.requests = append(g.ids, l.id), append(g.requests, l.req)
 		}
 	}
-	if failed, err := a.lookAgain(ctx, ids, reqs); err != nil {
-		return a.changed, failed, err
+	if failed, err := g.lookAgain(ctx); err != nil {
+		return g.changed, failed, err
 	}
-	failed, err = a.take(ctx)
-	return a.changed, failed, err
+	failed, err = g.take(ctx)
+	return g.changed, failed, err
 }
 
 // lookAgain refreshes the views that stand on leases.
-func (a *all) lookAgain(ctx context.Context, ids []core.LeaseID, reqs []core.Request) (failed int, err error) {
-	if len(ids) == 0 {
+func (g *Group) lookAgain(ctx context.Context) (failed int, err error) {
+	if len(g.ids) == 0 {
 		return 0, nil
 	}
-	c, results, forks := a.client, make([]handoff.Look, len(ids)), a.client.forks()
+	c, forks := g.client, g.client.forks()
+	g.results = slices.Grow(g.results[:0], len(g.ids))[:len(g.ids)]
+	clear(g.results)
 	if c.Handoff != nil {
-		if err := broken(c.Handoff.Refresh(ctx, ids, reqs, false, results)); err != nil && !errors.Is(err, handoff.ErrAsk) {
-			return a.again[0], err
+		if err := broken(c.Handoff.Refresh(ctx, g.ids, g.requests, false, g.results)); err != nil && !errors.Is(err, handoff.ErrAsk) {
+			return g.again[0], err
 		}
 	}
-	for n, i := range a.again {
-		next, changed, e := c.apply(ctx, a.views[i], a.leases[n], &results[n], forks)
-		a.views[i], a.changed = next, a.changed || changed
+	for n, i := range g.again {
+		next, changed, e := c.apply(ctx, g.Views[i], g.leases[n], &g.results[n], forks)
+		g.Views[i], g.changed = next, g.changed || changed
 		if e != nil && err == nil {
 			failed, err = i, e
 		}
@@ -80,17 +88,17 @@ func (a *all) lookAgain(ctx context.Context, ids []core.LeaseID, reqs []core.Req
 }
 
 // take takes views that were not there, or are of offers that are no longer current.
-func (a *all) take(ctx context.Context) (failed int, err error) {
-	c := a.client
-	left := a.fresh[:0]
-	for _, i := range a.fresh {
-		v, e := a.one(ctx, i)
+func (g *Group) take(ctx context.Context) (failed int, err error) {
+	c := g.client
+	left := g.fresh[:0]
+	for _, i := range g.fresh {
+		v, e := g.one(ctx, i)
 		switch {
 		case e == nil && v == nil:
 			left = append(left, i)
 			continue
 		case e == nil:
-			e = a.put(i, v)
+			e = g.put(i, v)
 		}
 		if e != nil && err == nil {
 			failed, err = i, e
@@ -98,10 +106,10 @@ func (a *all) take(ctx context.Context) (failed int, err error) {
 	}
 	names, results, forks := make([]string, 0, len(left)), make([]handoff.Look, len(left)), c.forks()
 	for _, i := range left {
-		names = append(names, a.sources[i].Name)
+		names = append(names, g.Sources[i].Name)
 	}
 	if len(left) > 0 {
-		if err := c.askAll(ctx, names, a.req, results); err != nil && !errors.Is(err, handoff.ErrAsk) {
+		if err := c.askAll(ctx, names, g.req, results); err != nil && !errors.Is(err, handoff.ErrAsk) {
 			return left[0], err
 		}
 	}
@@ -109,12 +117,12 @@ func (a *all) take(ctx context.Context) (failed int, err error) {
 		var v *core.View
 		var e error
 		if results[n].Status == handoff.Changed {
-			v, e = c.open(ctx, a.sources[i], a.req, results[n].Lease, forks)
+			v, e = c.open(ctx, g.Sources[i], g.req, *results[n].Lease, forks)
 		} else if err == nil {
-			v, e = c.ask(ctx, a.sources[i], a.req)
+			v, e = c.ask(ctx, g.Sources[i], g.req)
 		}
 		if e == nil && v != nil {
-			e = a.put(i, v)
+			e = g.put(i, v)
 		}
 		if e != nil && err == nil {
 			failed, err = i, e
@@ -124,40 +132,41 @@ func (a *all) take(ctx context.Context) (failed int, err error) {
 }
 
 // one takes a view without asking the program together with others: nil if that has to be.
-func (a *all) one(ctx context.Context, i int) (*core.View, error) {
-	if v := a.views[i]; v != nil {
+func (g *Group) one(ctx context.Context, i int) (*core.View, error) {
+	if v := g.Views[i]; v != nil {
 		if l, ok := v.Lender().(*Lease); ok {
-			return a.client.View(ctx, a.sources[i], l.req) // as it was asked for
+			return g.client.View(ctx, g.Sources[i], l.req) // as it was asked for
 		}
 	}
-	return a.client.takeOffer(ctx, a.sources[i], a.req)
+	return g.client.takeOffer(ctx, g.Sources[i], g.req)
 }
 
 // put gives a source another view.
-func (a *all) put(i int, v *core.View) error {
-	before := a.views[i]
-	a.views[i], a.changed = v, true
+func (g *Group) put(i int, v *core.View) error {
+	before := g.Views[i]
+	g.Views[i], g.changed = v, true
 	if before == nil {
 		return nil
 	}
 	return before.Close()
 }
 
-// NextAll waits for a version newer than that of the view of any source, or for any version where there is no
+// Next waits for a version newer than that of the view of any source, or for any version where there is no
 // view, and then for views of all sources that are of one moment: so that what the program has published at
 // once comes at once. The number is that of the source that the error concerns, or negative.
-func (c *Client) NextAll(ctx context.Context, sources []*Source, views []*core.View, req core.Request) (failed int, err error) {
-	a := all{client: c, sources: sources, views: views, req: req}
-	done, sequence, failed, err := a.catchUp(ctx)
+func (g *Group) Next(ctx context.Context, req core.Request) (failed int, err error) {
+	c := g.client
+	g.req, g.changed = req, false
+	done, sequence, failed, err := g.catchUp(ctx)
 	if done || err != nil {
 		return failed, err
 	}
-	there, w := c.watch(ctx, sources...)
+	there, w := c.watch(ctx, g.Sources...)
 	var over error
 	for !done && err == nil && over == nil {
 		over = c.waitAny(there, sequence)
 		if over == nil || finished(there) { // what the script published last is still given
-			done, sequence, failed, err = a.catchUp(ctx)
+			done, sequence, failed, err = g.catchUp(ctx)
 		}
 	}
 	known := w.end()
@@ -169,27 +178,30 @@ func (c *Client) NextAll(ctx context.Context, sources []*Source, views []*core.V
 
 // catchUp takes views of the newest versions. done says that one was newer than the view before, and that all are of one
 // moment; otherwise what is waited for comes after sequence.
-func (a *all) catchUp(ctx context.Context) (done bool, sequence uint64, failed int, err error) {
-	for {
-		table := a.client.use()
+func (g *Group) catchUp(ctx context.Context) (done bool, sequence uint64, failed int, err error) {
+	for again := false; ; again = true {
+		if again && ctx.Err() != nil { // the program may publish faster than views of all can be taken
+			return false, 0, none, &core.Error{Kind: ctx.Err(), Err: context.Cause(ctx)}
+		}
+		table := g.client.use()
 		if table == nil {
 			return false, 0, none, errNoTable()
 		}
-		sequence, behind, complete := a.client.behind(table, a.sources, a.views)
-		a.client.Handoff.Unuse()
+		sequence, behind, complete := g.client.behind(table, g.Sources, g.Views)
+		g.client.Handoff.Unuse()
 		if !complete || len(behind) == 0 {
-			return complete && a.changed, sequence, none, nil
+			return complete && g.changed, sequence, none, nil
 		}
 		for _, i := range behind {
-			before := a.views[i]
-			v, changed, err := a.client.Latest(ctx, a.sources[i], before, a.req)
+			before := g.Views[i]
+			v, changed, err := g.client.Latest(ctx, g.Sources[i], before, g.req)
 			if errors.Is(err, core.ErrNotFound) {
 				break // unpublished meanwhile
 			}
 			if err != nil {
 				return false, 0, i, err
 			}
-			a.views[i], a.changed = v, a.changed || changed && !sameVersion(before, v)
+			g.Views[i], g.changed = v, g.changed || changed && !sameVersion(before, v)
 		}
 	}
 }

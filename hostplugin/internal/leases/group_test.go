@@ -29,7 +29,7 @@ func TestRefreshAll(t *testing.T) {
 	refresh := func(wantChanged bool, want ...float64) {
 		t.Helper()
 		before := slices.Clone(views)
-		changed, failed, err := w.c.RefreshAll(t.Context(), sources, views, core.Request{})
+		changed, failed, err := w.c.refreshAll(t.Context(), sources, views, core.Request{})
 		if err != nil || changed != wantChanged {
 			t.Fatalf("RefreshAll = %v, %d, %v", changed, failed, err)
 		}
@@ -63,7 +63,7 @@ func TestRefreshAll(t *testing.T) {
 	w.arrays["a"].value = 11
 	w.mu.Unlock()
 	w.set("c", 31)
-	changed, failed, err := w.c.RefreshAll(t.Context(), sources, views, core.Request{NoWait: true})
+	changed, failed, err := w.c.refreshAll(t.Context(), sources, views, core.Request{NoWait: true})
 	if !errors.Is(err, core.ErrNotFound) || failed != 1 || !changed || valueOf(t, views[1]) != 20 || valueOf(t, views[2]) != 31 {
 		t.Errorf("with a name that has gone: %v, %d, %v; it shows %v and %v", changed, failed, err, valueOf(t, views[1]), valueOf(t, views[2]))
 	}
@@ -86,7 +86,7 @@ func TestRefreshAllKeepsRequests(t *testing.T) {
 	views := []*core.View{w.keep(shared), w.view(sources[1]), nil}
 	w.fork()
 	w.setCopied("z", 3)
-	changed, failed, err := w.c.RefreshAll(t.Context(), sources, views, core.Request{})
+	changed, failed, err := w.c.refreshAll(t.Context(), sources, views, core.Request{})
 	if !errors.Is(err, core.ErrNotShared) || failed != 0 || !changed || views[0] != shared || valueOf(t, shared) != 1 {
 		t.Errorf("RefreshAll of what would be a copy now, and must not = %v, %d, %v", changed, failed, err)
 	}
@@ -122,7 +122,7 @@ func (w *world) group(names ...string) *group {
 }
 
 func (g *group) next(ctx context.Context) error {
-	_, err := g.c.NextAll(ctx, g.sources, g.views, core.Request{})
+	_, err := g.c.nextAll(ctx, g.sources, g.views)
 	return err
 }
 
@@ -236,4 +236,41 @@ func TestNextAllIsOfOneMoment(t *testing.T) {
 		}
 	}
 	all.Wait()
+}
+
+// refreshAll is [Group.Refresh] of views that the test has.
+func (c *Client) refreshAll(ctx context.Context, sources []*Source, views []*core.View, req core.Request) (bool, int, error) {
+	return (&Group{client: c, Sources: sources, Views: views}).Refresh(ctx, req)
+}
+
+func (c *Client) nextAll(ctx context.Context, sources []*Source, views []*core.View) (int, error) {
+	return (&Group{client: c, Sources: sources, Views: views}).Next(ctx, core.Request{})
+}
+
+// TestNextOfAGroupObeysItsContext: a program that publishes faster than the views of all names can be taken.
+func TestNextOfAGroupObeysItsContext(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.publish(1, "x", "y")
+	w.withdraw("x") // so that the program is asked for it
+	g := w.group("x", "y")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	const patience = 10
+	asked := 0
+	w.mu.Lock()
+	w.granted = func(*core.Lease) {
+		switch asked++; {
+		case asked > 10*patience:
+			return // it is lost
+		case asked == patience:
+			cancel()
+		}
+		w.publish(float64(asked), "x", "y")
+		w.withdraw("x")
+	}
+	w.mu.Unlock()
+	if err := g.next(ctx); !errors.Is(err, context.Canceled) || asked >= 2*patience { // a lease may be on its way
+		t.Errorf("%v after %d leases", err, asked)
+	}
 }

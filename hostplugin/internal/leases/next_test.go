@@ -168,7 +168,7 @@ func TestNextEnds(t *testing.T) {
 		all := []*core.View{v}
 		failed := make(chan error, 1)
 		go func() {
-			_, err := w.c.NextAll(t.Context(), []*Source{s}, all, core.Request{})
+			_, err := w.c.nextAll(t.Context(), []*Source{s}, all)
 			failed <- err
 		}()
 		eventually(t, "both sleep", func() bool { return w.sleepers() == 2 })
@@ -218,7 +218,7 @@ func TestSameVersionIsNotNew(t *testing.T) {
 	all := []*core.View{w.view(s)}
 	result, both := w.next(t.Context(), s, v), make(chan looked, 1)
 	go func() {
-		_, err := w.c.NextAll(t.Context(), []*Source{s}, all, core.Request{})
+		_, err := w.c.nextAll(t.Context(), []*Source{s}, all)
 		both <- looked{all[0], err}
 	}()
 	eventually(t, "both sleep", func() bool { return w.sleepers() == 2 })

@@ -132,7 +132,7 @@ func (w *world) Leases(_ context.Context, names []string, req core.Request, resu
 			results = append(results, handoff.Look{})
 			continue
 		}
-		results = append(results, handoff.Look{Status: handoff.Changed, Lease: l})
+		results = append(results, handoff.Look{Status: handoff.Changed, Lease: &l})
 	}
 	return results
 }
@@ -150,7 +150,8 @@ func (w *world) Refreshes(_ context.Context, ids []core.LeaseID, only bool, resu
 			switch l, changed, err := w.again(id, only); {
 			case err != nil:
 			case changed:
-				look = handoff.Look{Status: handoff.Changed, Lease: l}
+				granted := l
+				look = handoff.Look{Status: handoff.Changed, Lease: &granted}
 			default:
 				look.Status = handoff.Unchanged
 			}

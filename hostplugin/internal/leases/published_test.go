@@ -132,7 +132,7 @@ func TestNoTable(t *testing.T) {
 	s := &Source{Name: "x"}
 	_, _, latest := w.c.Latest(t.Context(), s, nil, core.Request{})
 	_, next := w.c.Next(t.Context(), s, nil, core.Request{})
-	_, nextAll := w.c.NextAll(t.Context(), []*Source{s}, make([]*core.View, 1), core.Request{})
+	_, nextAll := w.c.nextAll(t.Context(), []*Source{s}, make([]*core.View, 1))
 	for call, err := range map[string]error{"Latest": latest, "Next": next, "NextAll": nextAll} {
 		if e, ok := errors.AsType[*core.Error](err); !errors.Is(err, core.ErrUnsupported) || !ok || e.Remedy == "" {
 			t.Errorf("%s: %v", call, err)

@@ -68,7 +68,7 @@ func (c *Client) apply(ctx context.Context, v *core.View, l *Lease, look *handof
 	case handoff.Fenced:
 		return v, false, c.refence(ctx, l, look.Fence)
 	case handoff.Changed:
-		return c.replace(v, func() (*core.View, error) { return c.open(ctx, l.source, l.req, look.Lease, forks) })
+		return c.replace(v, func() (*core.View, error) { return c.open(ctx, l.source, l.req, *look.Lease, forks) })
 	default:
 		return c.askAgain(ctx, v, l)
 	}

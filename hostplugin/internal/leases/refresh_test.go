@@ -223,6 +223,13 @@ func TestRefreshMakesNoGarbage(t *testing.T) { //nolint:paralleltest // it count
 		}
 	}
 	s := &Source{Name: "offered"}
+	g := w.c.Group([]*Source{{Name: "x"}, s})
+	refresh := func() {
+		if _, _, err := g.Refresh(t.Context(), core.Request{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "Refresh of a group without an allocation", func() bool { return testing.AllocsPerRun(50, refresh) == 0 })
 	v := w.view(s)
 	if n := testing.AllocsPerRun(50, func() {
 		if next, changed, err := w.c.Latest(t.Context(), s, v, core.Request{}); err != nil || changed || next != v {

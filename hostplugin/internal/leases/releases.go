@@ -19,65 +19,52 @@ const (
 	releaseTimeout = 5 * time.Second
 )
 
-// releases gives leases back in the background and in batches, so that closing a view costs no round trip.
-// All methods are safe for concurrent use.
+// releases gives leases back in the background and in batches, so that closing a view costs no round trip, and wakes
+// nobody. All methods are safe for concurrent use.
 type releases struct {
 	giveBack func(ctx context.Context, ids []core.LeaseID) bool // whether that is done
-	wake     chan struct{}                                      // something is pending
-	full     chan struct{}                                      // a batch is pending
-	stop     chan struct{}
-	stopped  chan struct{}
+	timer    *time.Timer
 	sending  chan struct{} // holds a token during a call
 
 	mu      sync.Mutex
 	pending []core.LeaseID
+	closed  bool
 }
 
 func newReleases(giveBack func(ctx context.Context, ids []core.LeaseID) bool) *releases {
-	r := &releases{
-		giveBack: giveBack, wake: make(chan struct{}, 1), full: make(chan struct{}, 1), stop: make(chan struct{}),
-		stopped: make(chan struct{}), sending: make(chan struct{}, 1),
-	}
-	go r.run()
+	r := &releases{giveBack: giveBack, sending: make(chan struct{}, 1)}
+	r.timer = time.AfterFunc(time.Hour, r.inTime)
+	r.timer.Stop()
 	return r
+}
+
+// inTime gives back what is pending.
+func (r *releases) inTime() {
+	r.mu.Lock()
+	closed := r.closed
+	r.mu.Unlock()
+	if !closed {
+		r.flush(context.Background())
+	}
 }
 
 // add queues the release of one lease.
 func (r *releases) add(id core.LeaseID) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.pending = append(r.pending, id)
-	n := len(r.pending)
-	r.mu.Unlock()
-	switch n {
+	switch len(r.pending) {
 	case 1:
-		signal(r.wake)
+		r.after(releaseDelay)
 	case releaseBatch:
-		signal(r.full)
+		r.after(0)
 	}
 }
 
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
-func (r *releases) run() {
-	defer close(r.stopped)
-	for {
-		select {
-		case <-r.wake:
-		case <-r.stop:
-			return
-		}
-		select {
-		case <-time.After(releaseDelay):
-		case <-r.full:
-		case <-r.stop:
-			return
-		}
-		r.flush(context.Background())
+// after has what is pending given back. The lock is held.
+func (r *releases) after(d time.Duration) {
+	if !r.closed {
+		r.timer.Reset(d)
 	}
 }
 
@@ -90,24 +77,32 @@ func (r *releases) flush(ctx context.Context) {
 	case r.sending <- struct{}{}:
 		defer func() { <-r.sending }()
 	case <-ctx.Done():
-		signal(r.wake)
+		r.again(nil)
 		return
 	}
 	r.mu.Lock()
 	ids := r.pending
 	r.pending = nil
 	r.mu.Unlock()
-	if len(ids) == 0 || r.giveBack(ctx, ids) {
-		return
+	if len(ids) > 0 && !r.giveBack(ctx, ids) {
+		r.again(ids)
 	}
-	r.mu.Lock()
-	r.pending = append(ids, r.pending...)
-	r.mu.Unlock()
-	signal(r.wake)
 }
 
-// close ends the queue. What is pending then is not given back. It is called once.
+// again has what was not given back given back later.
+func (r *releases) again(ids []core.LeaseID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pending = append(ids, r.pending...)
+	r.after(releaseDelay)
+}
+
+// close ends the queue, and waits for the call that is under way. What is pending then is not given back.
 func (r *releases) close() {
-	close(r.stop)
-	<-r.stopped
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.timer.Stop()
+	r.sending <- struct{}{}
+	<-r.sending
 }

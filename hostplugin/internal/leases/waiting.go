@@ -17,7 +17,8 @@ const interval = 2 * time.Second
 // the error of a call that is given up then has that as its remedy.
 type hinting struct {
 	Program
-	log *slog.Logger
+	log     *slog.Logger
+	release func(core.LeaseID) // which waits for nobody
 }
 
 // Lease implements Program. The call itself is left alone, since it may take long for other reasons:
@@ -53,7 +54,7 @@ func (h *hinting) look(ctx context.Context, name string) (remedy string) {
 		missing, ok := errors.AsType[*core.Error](err)
 		switch {
 		case err == nil: // it is there by now
-			_ = h.Release(context.WithoutCancel(ctx), lease.ID) // fails only if the session ends
+			h.release(lease.ID)
 			return remedy
 		case !ok || !errors.Is(err, core.ErrNotFound):
 			return remedy

@@ -111,7 +111,12 @@ func TestWaiting(t *testing.T) {
 					ctx, cancel = context.WithTimeout(ctx, test.give)
 					defer cancel()
 				}
-				lease, err := (&hinting{p, logger}).Lease(ctx, "fram", test.req)
+				release := func(id core.LeaseID) {
+					if err := p.Release(ctx, id); err != nil {
+						t.Error(err)
+					}
+				}
+				lease, err := (&hinting{p, logger, release}).Lease(ctx, "fram", test.req)
 				if test.kind == nil && (err != nil || lease.ID != 1) || !errors.Is(err, test.kind) {
 					t.Errorf("Lease = %v, %v", lease.ID, err)
 				}

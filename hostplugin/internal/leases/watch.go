@@ -29,6 +29,7 @@ type watch struct {
 	client  *Client
 	sources []*Source
 	cancel  context.CancelCauseFunc
+	alone   func() bool // the end of the program does not end the wait any more
 	timer   *time.Timer
 	looked  chan hint
 }
@@ -46,15 +47,7 @@ const none = -1
 func (c *Client) watch(ctx context.Context, sources ...*Source) (there context.Context, w *watch) {
 	there, cancel := context.WithCancelCause(ctx)
 	w = &watch{client: c, sources: sources, cancel: cancel, looked: make(chan hint, 1)}
-	go func() {
-		select {
-		case <-c.Ended:
-			cancel(errEnded)
-		case <-c.Finished:
-			cancel(errFinished)
-		case <-there.Done():
-		}
-	}()
+	w.alone = context.AfterFunc(c.over, func() { cancel(context.Cause(c.over)) })
 	after, log := interval, c.Log
 	if deadline, ok := ctx.Deadline(); ok {
 		left := time.Until(deadline)
@@ -71,6 +64,7 @@ func finished(there context.Context) bool { return errors.Is(context.Cause(there
 
 // end ends the wait, and gives what is known by then. It is called once.
 func (w *watch) end() hint {
+	w.alone()
 	w.cancel(nil)
 	if w.timer.Stop() {
 		return hint{source: none}

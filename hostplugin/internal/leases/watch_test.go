@@ -22,7 +22,7 @@ func (w *world) nextAll(ctx context.Context, names ...string) <-chan looked {
 	}
 	views := make([]*core.View, len(names))
 	go func() {
-		failed, err := w.c.NextAll(ctx, sources, views, core.Request{})
+		failed, err := w.c.nextAll(ctx, sources, views)
 		for _, v := range views {
 			if v != nil {
 				w.keep(v)
@@ -84,11 +84,11 @@ func TestNextEndsWithTheScript(t *testing.T) {
 	}
 	w.shows(next, 2, 2)
 	views := []*core.View{next, nil}
-	if _, err := w.c.NextAll(t.Context(), []*Source{s, {Name: "y"}}, views, core.Request{}); err != nil {
+	if _, err := w.c.nextAll(t.Context(), []*Source{s, {Name: "y"}}, views); err != nil {
 		t.Fatal(err)
 	}
 	w.shows(views[1], 1, 3)
-	_, err = w.c.NextAll(t.Context(), []*Source{s, {Name: "y"}}, views, core.Request{})
+	_, err = w.c.nextAll(t.Context(), []*Source{s, {Name: "y"}}, views)
 	says(t, err, core.ErrNotFound, "not found: the script has ended, and has published no newer version")
 }
 

@@ -2,7 +2,8 @@
  * Programs that close descriptors by number: daemons close all that they did not open, and Python's
  * os.closerange does it for them. For these calls the descriptors of the heap and of the plugin do not exist. Whoever makes
  * the system call without the libc still closes them: such memory can no longer be shared, but
- * nothing is lost (fork.c).
+ * nothing is lost (fork.c). Programs that put a file at such a number (dup2) are told that it is in use: what the plugin
+ * writes would land in their file.
  *
  * All of this runs between vfork and exec, and in signal handlers: it takes no lock and writes nothing.
  */
@@ -27,9 +28,12 @@ static struct {
 } holds[HOLDS];
 static _Atomic unsigned holds_end;
 
+static _Atomic pid_t holder; /* the process that they are of */
+
 EXPORTED void ndheap_hold_fd(int fd) {
 	unsigned n = atomic_load(&holds_end);
 	struct stat status;
+	atomic_store(&holder, getpid());
 	if (fd < 0)
 		atomic_store(&holds_end, 0);
 	if (fd < 0 || n == HOLDS || syscall(SYS_fstat, fd, &status) != 0)
@@ -62,6 +66,26 @@ EXPORTED int close(int fd) {
 		return next.close(fd);
 	errno = EBADF;
 	return -1;
+}
+
+/* Whether a number cannot be given to another file: in a child it can. */
+static bool busy(int fd) {
+	if (!ours((unsigned)fd) || getpid() != atomic_load(&holder))
+		return false;
+	errno = EBUSY;
+	return true;
+}
+
+EXPORTED int dup2(int from, int to) {
+	if (unlikely(!next.dup2))
+		next_resolve();
+	return from != to && busy(to) ? -1 : next.dup2(from, to);
+}
+
+EXPORTED int dup3(int from, int to, int flags) {
+	if (unlikely(!next.dup3))
+		next_resolve();
+	return from != to && busy(to) ? -1 : next.dup3(from, to, flags);
 }
 
 static int close_all(unsigned first, unsigned last, int flags) {

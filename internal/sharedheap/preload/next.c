@@ -156,6 +156,8 @@ void next_resolve(void) {
 		.fopen = (FILE *(*)(const char *, const char *))find("fopen"),
 		.fopen64 = (FILE *(*)(const char *, const char *))find("fopen64"),
 		.closefrom = (void (*)(int))dlsym(RTLD_NEXT, "closefrom"),
+		.dup2 = (int (*)(int, int))find("dup2"),
+		.dup3 = (int (*)(int, int, int))find("dup3"),
 		.pthread_create = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(RTLD_NEXT, "pthread_create"),
 	};
 	next = found;

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 
-from places import SLOTS, TOP
+from places import SLOTS, TOP, Owner
 
 NUMBERS = ["?", "i1", "u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16"]
 OTHERS = [
@@ -27,6 +27,7 @@ def step(steps, weight, writes=True):
 
 def reset(scope):
     del scope
+    Owner.made = False
 
 
 def target(dice):
@@ -162,8 +163,8 @@ def resize(dice, places):
     path, a = found
     n = dice.choice([0, 1, a.size // 2, a.size, a.size + 1, a.size * 2, 70000 // a.itemsize])
     n = min(n, (1 << 20) // a.itemsize)
-    # A view of a tensor over the array holds it, as the tensor did, so NumPy refuses while that is open.
-    how = ["resize(%s, %d)"] if "torch" in sys.modules else ["%s.resize(%d)", "resize(%s, %d)"]
+    # A view of a tensor over the array, or of an object of no framework, holds it, so NumPy refuses while that is open.
+    how = ["resize(%s, %d)"] if "torch" in sys.modules or Owner.made else ["%s.resize(%d)", "resize(%s, %d)"]
     return dice.choice(how) % (path, n)
 
 
@@ -199,7 +200,7 @@ def other_memory(dice, places):
     found, other = pick(dice, places, lambda a: not places.shares(a)), pick(dice, places)
     if not found or not other:
         return None
-    if dice.random() < 0.2:
+    if dice.random() < 0.2 and other[1].flags.writeable:  # old versions take what is not for writable, too
         return "point(%s, %s)" % (found[0], other[0])
     return "refill(%s, %s, %d)" % (found[0], other[0], dice.randrange(1 << 20))
 

@@ -18,22 +18,25 @@ const idle = 2 * time.Second
 
 // Open finds the shared heap, and says what is to be said of it. The heap is nil if there is none that
 // works. From then on memory that the program does not use again goes back to the system.
-func Open() (h kit.Heap, state string) {
+func Open() (h kit.Heap, state func() string) {
 	shared, ok := sharedheap.Open()
 	if !ok {
-		return nil, "off: the program was started without it"
+		return nil, func() string { return "off: the program was started without it" }
 	}
-	s := shared.Stats().State
-	if !s.Works() {
-		return nil, s.String()
+	state = func() string { return shared.Stats().State.String() }
+	if !shared.Stats().State.Works() {
+		return nil, state
 	}
 	go func() { // as long as the process lives, as the heap does
 		for range time.Tick(idle / 2) {
 			shared.Trim(idle)
 		}
 	}()
-	return heap{shared}, s.String()
+	return heap{shared}, state
 }
+
+// Works implements [kit.Heap].
+func (h heap) Works() bool { return h.Stats().State.Works() }
 
 // CountForks adds 1 to count before each fork that takes what is pinned in h, which may be nil, away from
 // others. count is nil, or stays valid until the next call.

@@ -19,6 +19,9 @@ type Hold struct {
 
 // Drop gives the thing back. Python may run any code then.
 func (h Hold) Drop(g *py.GIL) {
+	if h.Watch != nil {
+		h.Watch.Drop(g) // before its object may be gone
+	}
 	switch {
 	case h.Object == 0:
 	case h.OnMain:
@@ -28,9 +31,6 @@ func (h Hold) Drop(g *py.GIL) {
 	}
 	if h.Deleter != 0 {
 		g.CallDeleter(h.Deleter, h.Argument)
-	}
-	if h.Watch != nil {
-		h.Watch.Drop(g)
 	}
 }
 

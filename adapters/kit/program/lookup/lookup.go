@@ -32,6 +32,9 @@ func Globals(g *py.GIL) (py.Object, error) {
 // Global gives a global variable. others gives more names that might have been meant.
 func Global(g *py.GIL, name string, others func() []string) (py.Object, error) {
 	dict, err := Globals(g)
+	if errors.Is(err, core.ErrNotFound) {
+		return 0, &MissingError{What: "the program has removed its module __main__"} // it may put it back, or end
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -80,7 +83,7 @@ func Follow(g *py.GIL, o py.Object, s names.Step, where string) (py.Object, erro
 	v, err := g.Item(o, key)
 	if py.Raised(err, "KeyError") || py.Raised(err, "IndexError") {
 		missing := &MissingError{What: fmt.Sprintf("%s has no %s", where, s)}
-		if n, err := g.Len(o); err == nil {
+		if n, err := g.Len(o); err == nil && s.Kind == names.Item {
 			missing.What = fmt.Sprintf("%s has no %s, but a length of %d", where, s, n)
 		}
 		return 0, missing

@@ -37,18 +37,35 @@ type Publication struct {
 	Description uint64      // of the offer: the same number for leases that differ in nothing but where they lie
 	Text        []byte      // of the description
 
-	again bool // it has taken over what the publication before it had
+	renews *Publication // what it takes over what that has; nil: it has its own
 }
 
-// Again begins a new version of what was published, for which everything is as it was.
+// Again begins a new version of what was published, for which everything is as it was. It takes over what p has, in
+// [Names.Put], if p is still that of its name then: see [Names.Stale].
 func (p *Publication) Again() *Publication {
 	next := *p
-	next.again = true
+	next.renews = p
 	return &next
 }
 
-// Renews reports whether p has taken over what the publication before it had, which holds it until [Names.Put].
-func (p *Publication) Renews() bool { return p.again }
+// Renews reports whether p has nothing of its own yet.
+func (p *Publication) Renews() bool { return p.renews != nil }
+
+// Stale gives a name whose publication is to renew one that its name does not have any more. It is called with the
+// GIL held, and so is Put then, without code of Python's in between.
+func (n *Names) Stale(next map[string]*Publication) (name string, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for name, p := range next {
+		if p == nil || p.renews == nil {
+			continue
+		}
+		if e := n.entries[name]; e == nil || e.Publication != p.renews {
+			return name, true
+		}
+	}
+	return "", false
+}
 
 // Names holds the publications. Its lock is never held while Python code can run, since that code may
 // publish. The zero value is ready. Put is called with the GIL held.
@@ -116,7 +133,8 @@ func (n *Names) Current(name string, p *Publication) bool {
 	return e != nil && e.Publication == p
 }
 
-// Last gives what is published under a name, or nil. It is called with the GIL held, which keeps what it gives.
+// Last gives what is published under a name, or nil. It is called with the GIL held, which keeps what it gives until
+// code of Python's runs.
 func (n *Names) Last(name string) *Publication {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -181,10 +199,10 @@ func (n *Names) Put(next map[string]*Publication) (before []*Publication) {
 			e = &entry{Publication: &Publication{Version: n.highest}, index: -1} // one number for all names needs no memory
 			n.entries[name] = e
 			n.changes.Add(1)
-		case !p.again:
+		case p.renews == nil:
 			before = append(before, e.Publication)
 		}
-		p.Version, p.At = e.Version+1, now
+		p.Version, p.At, p.renews = e.Version+1, now, nil
 		e.Publication = p
 		if p.Offer.ID != 0 {
 			n.offered[p.Offer.ID] = name

@@ -355,11 +355,12 @@ func (l *library) testNames(t *testing.T) {
 			"class Odd(metaclass=Meta): pass",
 			"class Outer:", "    class Inner(list): pass",
 			"Outer.Inner.__module__ = 'pkg.mod'",
+			"class Foreign: __module__ = property(lambda self: 'pkg')",
 			"class Liar: __class__ = int",
 			"class Twisted(list):", "    __len__ = lambda self: 99", "    extra = 1",
 			"import collections")
 		for expression, want := range map[string]string{
-			"[]": "list", "None": "NoneType", "Outer.Inner()": "pkg.mod.Outer.Inner", "Odd()": "?",
+			"[]": "list", "None": "NoneType", "Outer.Inner()": "pkg.mod.Outer.Inner", "Odd()": "Odd", "Foreign()": "Foreign",
 			"collections.OrderedDict()": "collections.OrderedDict", "int": "type",
 		} {
 			if got := p.TypeName(p.eval(expression)); got != want {

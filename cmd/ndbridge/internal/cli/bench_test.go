@@ -33,8 +33,8 @@ func TestBenchWithoutFrameworks(t *testing.T) {
 	t.Parallel()
 	bare := programfile.Write(t, "python3", "#!/bin/sh\nexec "+python(t)+" -S \"$@\"\n")
 	command(t, "bench", "--python", bare).want(t, statusFailed, "", "has none of the frameworks that are measured: ModuleNotFoundError: ")
-	command(t, "bench", "--python", "/nowhere/python").want(t, statusFailed, "", "start /nowhere/python: ")
-	command(t, "bench", "--python", "/bin/true").want(t, statusFailed, "", "/bin/true: it has ended")
+	command(t, "bench", "--python", "/nowhere/python").want(t, statusFailed, "", "/nowhere/python does not exist")
+	command(t, "bench", "--python", "/bin/true").want(t, statusFailed, "", "/bin/true is not a Python interpreter that works: it exited with status 0")
 }
 
 // TestBenchMisused holds that what makes no sense is said.

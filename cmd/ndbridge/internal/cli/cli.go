@@ -27,7 +27,11 @@ const (
 // Main carries out one command line and gives the exit status: 0, 1 if something asked for could not be
 // had, 2 if the command line makes no sense, 130 if it was interrupted, and with "run" the program's.
 func Main(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // by nohup
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	// The first Ctrl-C ends programs in order; a second one has the usual effect.
 	defer context.AfterFunc(ctx, stop)()

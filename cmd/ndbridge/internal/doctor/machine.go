@@ -1,11 +1,13 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/shm"
 	"github.com/ndbridge/ndbridge/internal/version"
 )
@@ -15,7 +17,11 @@ func (*doctor) machine() *Part {
 	p := newPart("machine")
 	p.Version = "ndbridge " + version.Version + ", " + system()
 	if file, err := shm.Create("ndbridge-doctor", 1<<16); err != nil {
-		p.wrong(fmt.Sprintf("shared memory cannot be made: %v", err), "let the sandbox or container allow memfd_create and file seals")
+		remedy := "check the limits on memory and open files"
+		if e, ok := errors.AsType[*core.Error](err); ok {
+			err, remedy = e.Err, e.Remedy
+		}
+		p.wrong(fmt.Sprintf("shared memory cannot be made: %v", err), remedy)
 	} else {
 		m, err := shm.Map(file, 1<<16, true)
 		if err != nil {

@@ -61,7 +61,7 @@ func Measure(ctx context.Context, o Options) (_ *Result, err error) {
 	o.Progress("looking for frameworks")
 	worker, err := bench.StartWays(ctx, o.Python, dir, o.Stderr)
 	if err != nil {
-		return nil, err
+		return nil, cannotStart(ctx, o, err)
 	}
 	defer func() { err = errors.Join(err, worker.Close()) }()
 	frameworks := slices.Sorted(maps.Keys(worker.Versions))
@@ -94,6 +94,15 @@ func Measure(ctx context.Context, o Options) (_ *Result, err error) {
 		return nil, err
 	}
 	return &Result{bench.NewMachine(info.Interpreter, worker.Versions), plan.Sizes, rows, plan.LeftOut}, nil
+}
+
+// cannotStart gives the host's words for what is wrong with an interpreter, if it has any.
+func cannotStart(ctx context.Context, o Options, err error) error {
+	s, cause := hostplugin.Run(ctx, hostplugin.Program{Name: "bench", Python: o.Python, Plugin: o.Plugin, Module: "this"})
+	if cause != nil {
+		return cause
+	}
+	return errors.Join(err, s.Close())
 }
 
 // WriteObjects writes a line of JSON for each way, framework and size.

@@ -1,0 +1,147 @@
+package program_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// shows takes a view and compares all its elements.
+func shows(t *testing.T, p *programtest.Program, name string, want float64) {
+	t.Helper()
+	v, err := p.View(t, name, core.Request{NoWait: true})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	all, err := core.Slice[float64](v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range all {
+		if x != want {
+			t.Errorf("%s shows %v, want %v", name, all, want)
+			return
+		}
+	}
+}
+
+// TestPublishIsOvertaken: what is published beside another publication of the same name, which the code of an array
+// makes, is what was published last, and nothing is given up twice or for ever.
+func TestPublishIsOvertaken(t *testing.T) {
+	t.Parallel()
+	p := programtest.Start(t, `
+import gc, sys
+import numpy as np, ndbridge
+a, b = np.full(4, 1.0), np.full(4, 2.0)
+class Evil:
+    def __init__(self): self.own = np.full(4, 5.0)
+    @property
+    def __array_interface__(self):
+        ndbridge.publish("x", b)
+        return self.own.__array_interface__
+before = sys.getrefcount(a), sys.getrefcount(b)
+for _ in range(20):
+    ndbridge.publish("x", a)
+    ndbridge.publish({"x": a, "y": Evil()})
+    ndbridge.publish({"x": a, "y": Evil()})
+during = sys.getrefcount(a) - before[0]
+ndbridge.unpublish("y")
+gc.collect()
+junk = [np.full(4, 77.0) for _ in range(1000)]
+print("references", during, sys.getrefcount(b) - before[1], flush=True)
+`, programtest.Options{})
+	p.Finish(t)
+	shows(t, p, "x", 1)
+	if out := p.Output(); !strings.Contains(out, "references 1 0") {
+		t.Errorf("%s, want one reference to what is published, and none to what is not", out)
+	}
+}
+
+// TestPublishInThreads: names are published by several threads, together and alone, and which is last is one of theirs.
+func TestPublishInThreads(t *testing.T) {
+	t.Parallel()
+	p := programtest.Start(t, `
+import gc, sys, threading, time
+import numpy as np, ndbridge
+interval = sys.getswitchinterval()
+sys.setswitchinterval(1e-6)
+a, b = np.full(4, 1.0), np.full(4, 2.0)
+m = np.ma.masked_array(np.full(2000, 3.0), mask=False)
+m.mask = np.zeros(2000, bool)
+stop = time.time() + 2
+def both():
+    while time.time() < stop: ndbridge.publish({"x": a, "y": m})
+def one():
+    while time.time() < stop: ndbridge.publish("x", b)
+before = sys.getrefcount(a), sys.getrefcount(b)
+threads = [threading.Thread(target=f) for f in (both, both, one)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+sys.setswitchinterval(interval)
+ndbridge.unpublish("x")
+ndbridge.unpublish("y")
+gc.collect()
+print("references", sys.getrefcount(a) - before[0], sys.getrefcount(b) - before[1], flush=True)
+`, programtest.Options{})
+	p.Finish(t)
+	if out := p.Output(); !strings.Contains(out, "references 0 0") {
+		t.Errorf("%s, want none", out)
+	}
+}
+
+// TestLookIsOvertaken: a look at a published object that has other memory by now publishes it anew, but not over what
+// the program publishes meanwhile.
+func TestLookIsOvertaken(t *testing.T) {
+	t.Parallel()
+	p := programtest.Start(t, `
+import numpy as np, ndbridge
+one, two, three = np.full(4, 1.0), np.full(4, 2.0), np.full(4, 3.0)
+class Moving:
+    now, trap, n = one, False, 0
+    @property
+    def __array_interface__(self):
+        if Moving.trap:
+            Moving.n += 1
+            if Moving.n == 4:  # when it is published anew; each time it is asked twice
+                ndbridge.publish("x", three)
+        return self.now.__array_interface__
+m = Moving()
+ndbridge.publish("x", m)
+Moving.now, Moving.trap = two, True
+`, programtest.Options{})
+	p.Finish(t)
+	shows(t, p, "x", 3)
+	shows(t, p, "x", 3)
+}
+
+// TestCopyIsReadInAnotherWay: a copy that another framework's array takes the place of is another lease, which says so.
+func TestCopyIsReadInAnotherWay(t *testing.T) {
+	t.Parallel()
+	p := programtest.Start(t, `
+import array
+import numpy as np
+x = np.full(4, 1.0)
+class S:
+    @property
+    def go(self):
+        global x
+        x = array.array("d", [2.0] * 4)
+        return np.zeros(1)
+s = S()
+`, programtest.Options{})
+	p.Finish(t)
+	l, err := p.Lease(t.Context(), "x", core.Request{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.View(t, "s.go", core.Request{}); err != nil {
+		t.Fatal(err)
+	}
+	again, changed, err := p.Refresh(t.Context(), l.ID)
+	if err != nil || !changed || again.Framework != "python" {
+		t.Errorf("Refresh = %v %v, %v; the lease before was of %s", again.Framework, changed, err, l.Framework)
+	}
+}

@@ -1,0 +1,29 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/test/internal/harness"
+)
+
+// TestHeapSwitchedOffByALimit: a program that limits its data gets copies from then on, and is told why.
+func TestHeapSwitchedOffByALimit(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, "import numpy as np, resource\nshared = np.ones(1 << 17)\nimport remote\nremote.serve()\n",
+		harness.Options{Python: harness.Python(t)})
+	run.Remote.Exec(t, "resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, resource.RLIM_INFINITY)); late = np.ones(1 << 17)")
+	for name, want := range map[string]core.Reason{"shared": core.ReasonNone, "late": core.ReasonHeapOff} {
+		v := viewOf(t, source(t, run, name))
+		if v.Reason() != want {
+			t.Errorf("%s: %v", name, v)
+		}
+		closed(t, v)
+	}
+	info, err := run.Info(t.Context())
+	if err != nil || !strings.Contains(info.SharedHeap, "off: a limit on address space or data") {
+		t.Errorf("%q, %v", info.SharedHeap, err)
+	}
+	run.NoLeases(t)
+}
