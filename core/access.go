@@ -100,7 +100,7 @@ func (v *View) trap(op string, panicked bool, err *error) {
 		panic(r)
 	}
 	*err = &Error{
-		Op: op, Array: v.Name(), Kind: ErrPointer,
+		Op: op, Object: v.Name(), Kind: ErrPointer,
 		Err:    fmt.Errorf("byte %d of the memory's %d bytes is not there any more", fault.Addr()-base, len(v.root.bytes)),
 		Remedy: "the file behind the memory was truncated; take a new view",
 	}
@@ -108,14 +108,14 @@ func (v *View) trap(op string, panicked bool, err *error) {
 
 // fail makes the error of an operation on v.
 func (v *View) fail(op string, kind, cause error) *Error {
-	return &Error{Op: op, Array: v.Name(), Kind: kind, Err: cause}
+	return &Error{Op: op, Object: v.Name(), Kind: kind, Err: cause}
 }
 
 // wrap says of which operation on which array an error of the layout is; nil stays nil.
 func (v *View) wrap(op string, err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		named := *e
-		named.Op, named.Array = op, v.Name()
+		named.Op, named.Object = op, v.Name()
 		return &named
 	}
 	return err

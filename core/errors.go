@@ -35,7 +35,7 @@ var (
 type Error struct {
 	Op      string  // what was tried: "view", "start", "lease"
 	Program string  // the program, if one is concerned
-	Array   string  // the array, if one is concerned
+	Object  string  // the array, kernel, device or segment that is concerned, if one is
 	Adapter string  // the adapter that decided, if one did
 	Kind    error   // one of the categories above, or a context's error
 	Quirk   QuirkID // the quirk that decided it, if one did
@@ -86,7 +86,7 @@ func (e *Error) Error() string {
 const maxName = 256
 
 func (e *Error) object() string {
-	array := e.Array
+	array := e.Object
 	if len(array) > maxName {
 		array = strings.ToValidUTF8(array[:maxName], "") + "..."
 	}

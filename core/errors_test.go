@@ -45,9 +45,9 @@ func TestErrorText(t *testing.T) {
 		{core.Error{Kind: core.ErrClosed}, "closed"},
 		{core.Error{Err: cause}, "the cause"},
 		{core.Error{Op: "view", Kind: core.ErrClosed}, "view: closed"},
-		{core.Error{Op: "view", Array: "frame", Kind: core.ErrClosed}, "view frame: closed"},
+		{core.Error{Op: "view", Object: "frame", Kind: core.ErrClosed}, "view frame: closed"},
 		{core.Error{Op: "start", Program: "camera", Kind: core.ErrVersion}, "start camera: incompatible version"},
-		{core.Error{Op: "view", Program: "camera", Array: "frame", Kind: core.ErrNotFound}, "view camera/frame: not found"},
+		{core.Error{Op: "view", Program: "camera", Object: "frame", Kind: core.ErrNotFound}, "view camera/frame: not found"},
 		{
 			core.Error{Op: "view", Kind: core.ErrNotShared, Reason: core.ReasonFrozen, Err: cause, Remedy: "allow a copy"},
 			"view: memory cannot be shared: frozen-by-fork: the cause; allow a copy",
@@ -55,7 +55,7 @@ func TestErrorText(t *testing.T) {
 		{core.Error{Op: "view", Kind: core.ErrClosed, Err: core.ErrClosed}, "view: closed"},
 		{core.Error{Op: "view", Err: core.ErrClosed, Quirk: "numpy.masked"}, "view: closed [numpy.masked]"},
 		{core.Error{
-			Op: "lease", Program: "torch", Array: "weights", Adapter: "torch", Kind: core.ErrNotShared,
+			Op: "lease", Program: "torch", Object: "weights", Adapter: "torch", Kind: core.ErrNotShared,
 			Err: errors.New("tensor requires grad"), Remedy: "publish t.detach()", Quirk: "torch.requires-grad", Remote: true,
 		}, "lease torch/weights: memory cannot be shared: tensor requires grad; publish t.detach() [torch.requires-grad]"},
 	} {
@@ -120,7 +120,7 @@ func TestCategory(t *testing.T) {
 func TestPythonError(t *testing.T) {
 	t.Parallel()
 	err := &core.PythonError{Type: "ValueError", Message: "no such frame", Traceback: "Traceback ..."}
-	wrapped := &core.Error{Op: "lease", Array: "frame", Kind: core.ErrPython, Err: err}
+	wrapped := &core.Error{Op: "lease", Object: "frame", Kind: core.ErrPython, Err: err}
 	if got, want := wrapped.Error(), "lease frame: python error: ValueError: no such frame"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -98,7 +98,7 @@ func NewView(l Layout, m Memory, opts *ViewOptions) (*View, error) {
 // inside proves that the elements of l lie inside m, and gives what of m the host can read.
 func inside(l *Layout, m Memory, opts *ViewOptions) (bytes []byte, err error) {
 	fail := func(kind error, format string, args ...any) ([]byte, error) {
-		return nil, &Error{Op: "view", Array: opts.Name, Kind: kind, Err: fmt.Errorf(format, args...)}
+		return nil, &Error{Op: "view", Object: opts.Name, Kind: kind, Err: fmt.Errorf(format, args...)}
 	}
 	switch lo, hi := l.lo, l.hi; {
 	case !l.dtype.Valid():
@@ -136,7 +136,7 @@ func (r *root) done() (err error) {
 	if _, ok := errors.AsType[*Error](err); ok {
 		return err
 	}
-	return &Error{Op: "close", Array: r.Name, Kind: cmp.Or(categoryOf(err), ErrUnavailable), Err: err}
+	return &Error{Op: "close", Object: r.Name, Kind: cmp.Or(categoryOf(err), ErrUnavailable), Err: err}
 }
 
 // options is the description; of a zero View, an empty one.

@@ -128,7 +128,7 @@ func TestUseAfterClose(t *testing.T) {
 			if !errors.Is(err, core.ErrClosed) {
 				t.Errorf("%s of %d elements after Close: %v", name, len(data), err)
 			}
-			if e, ok := errors.AsType[*core.Error](err); !ok || e.Array != t.Name() {
+			if e, ok := errors.AsType[*core.Error](err); !ok || e.Object != t.Name() {
 				t.Errorf("%s after Close does not name the array: %v", name, err)
 			}
 		}

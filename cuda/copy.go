@@ -78,10 +78,10 @@ func Put[T core.Element](ctx context.Context, v *core.View, src []T) (int, error
 	case v.DType() != core.DTypeOf[T]():
 		return core.Put(v, src) // whose refusal says it best
 	case !v.Writable():
-		return 0, &core.Error{Op: op, Array: v.Name(), Kind: core.ErrReadOnly}
+		return 0, &core.Error{Op: op, Object: v.Name(), Kind: core.ErrReadOnly}
 	case len(src) != v.Len():
 		return 0, &core.Error{
-			Op: op, Array: v.Name(), Kind: core.ErrLayout, Err: fmt.Errorf("%d elements for %d", len(src), v.Len()),
+			Op: op, Object: v.Name(), Kind: core.ErrLayout, Err: fmt.Errorf("%d elements for %d", len(src), v.Len()),
 		}
 	}
 	if err := v.Wait(ctx); err != nil {
@@ -125,13 +125,13 @@ func useImported(v *core.View, f func(*memory) error) error {
 
 func copyError(ctx context.Context, op string, v *core.View, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return &core.Error{Op: op, Array: v.Name(), Kind: ctx.Err(), Err: context.Cause(ctx)}
+		return &core.Error{Op: op, Object: v.Name(), Kind: ctx.Err(), Err: context.Cause(ctx)}
 	}
 	return about(op, v.Name(), err)
 }
 
 func tooSmall(v *core.View, what string, room, need int) error {
 	return &core.Error{
-		Op: "copy", Array: v.Name(), Kind: core.ErrLayout, Err: fmt.Errorf("room for %d %s of %d", room, what, need),
+		Op: "copy", Object: v.Name(), Kind: core.ErrLayout, Err: fmt.Errorf("room for %d %s of %d", room, what, need),
 	}
 }

@@ -95,7 +95,7 @@ func deviceOf(uuid core.UUID) (DeviceInfo, error) {
 		}
 	}
 	return DeviceInfo{}, &core.Error{
-		Op: "find", Array: uuid.String(), Kind: core.ErrDevice,
+		Op: "find", Object: uuid.String(), Kind: core.ErrDevice,
 		Err:    fmt.Errorf("this process sees %d devices, not that one", len(all)),
 		Remedy: "check CUDA_VISIBLE_DEVICES of both processes",
 	}

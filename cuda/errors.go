@@ -14,7 +14,7 @@ func failed(op, object string, err error) error { return driver.Explain(op, obje
 // wrongPointer says what is the matter with an address that was inspected.
 func wrongPointer(addr uintptr, format string, args ...any) *core.Error {
 	return &core.Error{
-		Op: "inspect", Array: fmt.Sprintf("%#x", addr), Kind: core.ErrPointer, Err: fmt.Errorf(format, args...),
+		Op: "inspect", Object: fmt.Sprintf("%#x", addr), Kind: core.ErrPointer, Err: fmt.Errorf(format, args...),
 	}
 }
 
@@ -25,6 +25,6 @@ func about(op, array string, err error) error {
 		return err
 	}
 	named := *e
-	named.Op, named.Array = op, array
+	named.Op, named.Object = op, array
 	return &named
 }

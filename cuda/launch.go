@@ -42,14 +42,14 @@ func Launch(s *Stream, f *Function, g Grid, args ...any) error {
 	const op = "launch"
 	if s.gpu.Device != f.module.gpu.Device {
 		return &core.Error{
-			Op: op, Array: f.name, Kind: core.ErrDevice,
+			Op: op, Object: f.name, Kind: core.ErrDevice,
 			Err:    fmt.Errorf("a stream of device %d and a function of device %d", s.gpu.Device, f.module.gpu.Device),
 			Remedy: "load the module on the stream's device",
 		}
 	}
 	if f.params != nil && len(args) != len(f.params) {
 		return &core.Error{
-			Op: op, Array: f.name, Kind: core.ErrConfig,
+			Op: op, Object: f.name, Kind: core.ErrConfig,
 			Err: fmt.Errorf("%d arguments for %d parameters", len(args), len(f.params)),
 		}
 	}

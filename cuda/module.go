@@ -64,7 +64,7 @@ func (m *Module) use(f func() error) error {
 func notLoaded(ctx context.Context, op, name string, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return &core.Error{
-			Op: op, Array: name, Kind: ctx.Err(), Err: fmt.Errorf("streams wait for a program: %w", context.Cause(ctx)),
+			Op: op, Object: name, Kind: ctx.Err(), Err: fmt.Errorf("streams wait for a program: %w", context.Cause(ctx)),
 			Remedy: "load modules and find their functions before work waits for views",
 		}
 	}

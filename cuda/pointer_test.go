@@ -133,7 +133,7 @@ func TestInspectRefusesWhatTheDriverDoesNotKnow(t *testing.T) {
 		if !errors.Is(err, core.ErrPointer) {
 			t.Errorf("%#x: %v, want ErrPointer", addr, err)
 		}
-		if e, ok := errors.AsType[*core.Error](err); !ok || e.Op != "inspect" || e.Array == "" {
+		if e, ok := errors.AsType[*core.Error](err); !ok || e.Op != "inspect" || e.Object == "" {
 			t.Errorf("%#x: %v does not name the address", addr, err)
 		}
 	}

@@ -262,13 +262,13 @@ func (p *fakeProducer) Lease(ctx context.Context, name string, req core.Request)
 	a, ok := p.arrays[name]
 	if !ok {
 		if req.NoWait {
-			return core.Lease{}, &core.Error{Op: "lease", Array: name, Kind: core.ErrNotFound, Remedy: "look again"}
+			return core.Lease{}, &core.Error{Op: "lease", Object: name, Kind: core.ErrNotFound, Remedy: "look again"}
 		}
 		<-ctx.Done()
-		return core.Lease{}, &core.Error{Op: "lease", Array: name, Kind: ctx.Err()}
+		return core.Lease{}, &core.Error{Op: "lease", Object: name, Kind: ctx.Err()}
 	}
 	if req.Writable && a.layout.ReadOnly() {
-		return core.Lease{}, &core.Error{Op: "lease", Array: name, Kind: core.ErrReadOnly}
+		return core.Lease{}, &core.Error{Op: "lease", Object: name, Kind: core.ErrReadOnly}
 	}
 	l := core.Lease{
 		Layout: a.layout, Fence: core.Ready{}, Framework: "fake", Route: core.RouteEmpty, Writable: req.Writable,

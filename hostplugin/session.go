@@ -356,7 +356,7 @@ func (s *Session) alive(op, array string) error {
 	if s.leases.Closed() || errors.Is(s.err, core.ErrClosed) {
 		kind = core.ErrClosed
 	}
-	return &core.Error{Op: op, Program: s.launch.program.Name, Array: array, Kind: kind, Err: s.cause}
+	return &core.Error{Op: op, Program: s.launch.program.Name, Object: array, Kind: kind, Err: s.cause}
 }
 
 // Close closes all views of the session and ends the program: a script that still runs gets a

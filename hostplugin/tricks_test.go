@@ -102,11 +102,11 @@ func (p *fakeProducer) trick(ctx context.Context, name string, req core.Request)
 		select {}
 	case "raise":
 		return core.Lease{}, true, &core.Error{
-			Op: "lease", Array: name, Kind: core.ErrPython, Err: &core.PythonError{Type: "KeyError", Message: arg},
+			Op: "lease", Object: name, Kind: core.ErrPython, Err: &core.PythonError{Type: "KeyError", Message: arg},
 		}
 	case "policy":
 		return core.Lease{}, true, &core.Error{
-			Op: "lease", Array: name, Kind: core.ErrNotShared, Reason: core.ReasonHeapOff,
+			Op: "lease", Object: name, Kind: core.ErrNotShared, Reason: core.ReasonHeapOff,
 			Err: fmt.Errorf("policy %v, writable %v, no wait %v", req.Copy, req.Writable, req.NoWait),
 		}
 	case "way": // "no wait" is what only the mailbox asks for

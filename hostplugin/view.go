@@ -43,9 +43,9 @@ func (s *Session) wrap(op, array string, err error) error {
 		} else if errors.Is(err, context.DeadlineExceeded) {
 			kind = context.DeadlineExceeded
 		}
-		return &core.Error{Op: op, Program: s.launch.program.Name, Array: array, Kind: kind, Err: err}
+		return &core.Error{Op: op, Program: s.launch.program.Name, Object: array, Kind: kind, Err: err}
 	}
 	about := *e
-	about.Op, about.Program, about.Array = op, s.launch.program.Name, array
+	about.Op, about.Program, about.Object = op, s.launch.program.Name, array
 	return &about
 }

@@ -187,7 +187,7 @@ func TestRequestOptionsReachTheProgram(t *testing.T) {
 				t.Errorf("View = %v, want %q", err, want)
 			}
 			if e, ok := errors.AsType[*core.Error](err); !ok || e.Op != "view" || e.Program != "fake" ||
-				e.Array != "policy:x" || e.Reason != core.ReasonHeapOff || !e.Remote {
+				e.Object != "policy:x" || e.Reason != core.ReasonHeapOff || !e.Remote {
 				t.Errorf("error lost something: %#v", e)
 			}
 		}

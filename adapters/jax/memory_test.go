@@ -140,7 +140,7 @@ small, large, none = jnp.ones(3), jnp.ones(100000), jnp.ones((0, 3))
 	for _, name := range []string{"small", "large", "none"} {
 		_, err := p.View(t, name, core.Request{Writable: true})
 		e, ok := errors.AsType[*core.Error](err)
-		if !errors.Is(err, core.ErrReadOnly) || !ok || e.Remedy == "" || e.Array != name {
+		if !errors.Is(err, core.ErrReadOnly) || !ok || e.Remedy == "" || e.Object != name {
 			t.Errorf("a writable view of %s: %v", name, err)
 		}
 	}

@@ -205,7 +205,7 @@ func (t *Leases) Descriptor(ctx context.Context, id core.SegmentID, writable boo
 
 func descriptorError(id core.SegmentID, kind, cause error, remedy string) error {
 	return &core.Error{
-		Op: "descriptor", Array: fmt.Sprintf("segment %d", id), Kind: kind, Err: cause, Remedy: remedy,
+		Op: "descriptor", Object: fmt.Sprintf("segment %d", id), Kind: kind, Err: cause, Remedy: remedy,
 	}
 }
 

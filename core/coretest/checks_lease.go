@@ -117,8 +117,8 @@ func checkUnknown(ctx context.Context, p core.Producer) error {
 	switch {
 	case !ok:
 		return fmt.Errorf("want a *core.Error, have %T", err)
-	case e.Array != absent:
-		return fmt.Errorf("the error names array %q, not %q", e.Array, absent)
+	case e.Object != absent:
+		return fmt.Errorf("the error names array %q, not %q", e.Object, absent)
 	case core.Category(err) != core.ErrNotFound.Error():
 		return fmt.Errorf("category %q", core.Category(err))
 	}

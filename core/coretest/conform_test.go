@@ -121,7 +121,7 @@ func TestConformCatches(t *testing.T) {
 			{"*core.Error", func(b *bent) { b.lease = always(core.ErrNotFound) }},
 			{"names array", func(b *bent) { b.lease = always(&core.Error{Kind: core.ErrNotFound}) }},
 			{"category", func(b *bent) {
-				b.lease = always(&core.Error{Array: absent, Kind: core.ErrConfig, Err: core.ErrNotFound})
+				b.lease = always(&core.Error{Object: absent, Kind: core.ErrConfig, Err: core.ErrNotFound})
 			}},
 		},
 		"lease/hostile-names": {

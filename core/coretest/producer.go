@@ -129,7 +129,7 @@ func (p *Producer) Arrays(ctx context.Context) iter.Seq2[core.Entry, error] {
 func (p *Producer) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
 	for {
 		if err := ctx.Err(); err != nil {
-			return core.Lease{}, &core.Error{Op: "lease", Array: name, Kind: err}
+			return core.Lease{}, &core.Error{Op: "lease", Object: name, Kind: err}
 		}
 		p.mu.Lock()
 		h, ok := p.held[name]
@@ -140,7 +140,7 @@ func (p *Producer) Lease(ctx context.Context, name string, req core.Request) (co
 		added := p.added
 		p.mu.Unlock()
 		if req.NoWait {
-			return core.Lease{}, &core.Error{Op: "lease", Array: name, Kind: core.ErrNotFound}
+			return core.Lease{}, &core.Error{Op: "lease", Object: name, Kind: core.ErrNotFound}
 		}
 		select {
 		case <-added:
@@ -151,7 +151,7 @@ func (p *Producer) Lease(ctx context.Context, name string, req core.Request) (co
 
 func (p *Producer) grant(h *held, req core.Request) (core.Lease, error) {
 	if req.Writable && h.layout.ReadOnly() {
-		return core.Lease{}, &core.Error{Op: "lease", Array: h.array.Name, Kind: core.ErrReadOnly}
+		return core.Lease{}, &core.Error{Op: "lease", Object: h.array.Name, Kind: core.ErrReadOnly}
 	}
 	p.last++
 	p.leases[p.last] = grant{h, req.Writable}

@@ -71,7 +71,7 @@ func (x *Exporter) primaryOf(device int) (driver.Context, error) {
 	active, err := driver.PrimaryCtxActive(d)
 	if err == nil && !active {
 		err = &core.Error{
-			Op: "order", Array: core.Device{Kind: core.CUDA, Index: device}.String(), Kind: core.ErrDevice,
+			Op: "order", Object: core.Device{Kind: core.CUDA, Index: device}.String(), Kind: core.ErrDevice,
 			Err:    errors.New("the program does not use the device's primary context"),
 			Remedy: "use a framework on that device before, as most use that context",
 		}

@@ -80,7 +80,7 @@ func (x *Exporter) Export(p cuda.Pointer) (Memory, error) {
 	})
 	if err != nil {
 		return Memory{}, &core.Error{
-			Op: "export", Array: fmt.Sprintf("%#x", p.Addr), Kind: core.ErrNotShared,
+			Op: "export", Object: fmt.Sprintf("%#x", p.Addr), Kind: core.ErrNotShared,
 			Reason: core.ReasonNotExportable, Err: err,
 		}
 	}
@@ -147,7 +147,7 @@ func (x *Exporter) openChunk(p cuda.Pointer, c cuda.Chunk) (f *os.File, err erro
 		}
 		if a.BufferID != c.BufferID {
 			return &core.Error{
-				Op: "export", Array: fmt.Sprintf("%#x", c.Base), Kind: core.ErrPointer,
+				Op: "export", Object: fmt.Sprintf("%#x", c.Base), Kind: core.ErrPointer,
 				Err: errors.New("the memory was freed while it was leased"),
 			}
 		}

@@ -102,7 +102,7 @@ func entryOf(it item) core.Entry {
 // Lease implements core.Producer. It does not wait: nobody says that a missing file will come.
 func (p *producer) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
 	if err := ctx.Err(); err != nil {
-		return core.Lease{}, &core.Error{Op: "lease", Array: name, Kind: err}
+		return core.Lease{}, &core.Error{Op: "lease", Object: name, Kind: err}
 	}
 	it, ok, err := p.folder.find(name)
 	if err == nil && !ok {
@@ -171,8 +171,8 @@ func (p *producer) refusesCopies(req core.Request) bool {
 func about(name string, err error) error {
 	if e, ok := errors.AsType[*core.Error](err); ok {
 		named := *e
-		named.Op, named.Array, named.Adapter = "lease", name, framework
+		named.Op, named.Object, named.Adapter = "lease", name, framework
 		return &named
 	}
-	return &core.Error{Op: "lease", Array: name, Adapter: framework, Kind: core.ErrUnavailable, Err: err}
+	return &core.Error{Op: "lease", Object: name, Adapter: framework, Kind: core.ErrUnavailable, Err: err}
 }

@@ -116,7 +116,7 @@ func rowsOf(v *core.View, stepX, stepY int) (rowReader, error) {
 func packedRows(v *core.View) (rowReader, error) {
 	if v.Len() > maxPacked {
 		return rowReader{}, &core.Error{
-			Op: "draw", Array: v.Name(), Kind: core.ErrLayout,
+			Op: "draw", Object: v.Name(), Kind: core.ErrLayout,
 			Err: fmt.Errorf("%d elements that share bytes are more than %d", v.Len(), maxPacked),
 		}
 	}

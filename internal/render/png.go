@@ -72,7 +72,7 @@ func picture(v *core.View, size int) (_ image.Image, err error) {
 	}
 	if w > maxPoints/h {
 		return nil, &core.Error{
-			Op: "draw", Array: v.Name(), Kind: core.ErrLayout,
+			Op: "draw", Object: v.Name(), Kind: core.ErrLayout,
 			Err:    fmt.Errorf("%d by %d points are more than %d", w, h, maxPoints),
 			Remedy: "ask for a smaller picture",
 		}
@@ -86,7 +86,7 @@ func picture(v *core.View, size int) (_ image.Image, err error) {
 
 // undrawable says why nothing can be drawn of v.
 func undrawable(v *core.View) error {
-	e := &core.Error{Op: "draw", Array: v.Name(), Kind: core.ErrLayout, Err: errors.New("it has no elements")}
+	e := &core.Error{Op: "draw", Object: v.Name(), Kind: core.ErrLayout, Err: errors.New("it has no elements")}
 	if v.Len() > 0 {
 		e.Kind = core.ErrDType
 		e.Err = fmt.Errorf("nothing is known of the value of %s", elementName(v.Layout()))

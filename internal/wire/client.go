@@ -255,7 +255,7 @@ func (c *Client) failed(ctx context.Context, op, array string, err error) error 
 		return c.local(op, array, context.DeadlineExceeded, nil)
 	case codes.Unimplemented:
 		return &core.Error{
-			Op: op, Program: c.opts.Program, Array: array, Kind: core.ErrVersion, Err: clipped{err},
+			Op: op, Program: c.opts.Program, Object: array, Kind: core.ErrVersion, Err: clipped{err},
 			Remedy: "use host and plugin of the same release",
 		}
 	default:
@@ -274,8 +274,8 @@ func (c *Client) complete(e *core.Error, op, array string) error {
 	if e.Program == "" {
 		e.Program = c.opts.Program
 	}
-	if e.Array == "" {
-		e.Array = array
+	if e.Object == "" {
+		e.Object = array
 	}
 	return e
 }
@@ -302,5 +302,5 @@ func (c *Client) violated(op, array string, err error) error {
 }
 
 func (c *Client) local(op, array string, kind, err error) *core.Error {
-	return &core.Error{Op: op, Program: c.opts.Program, Array: array, Kind: kind, Err: err}
+	return &core.Error{Op: op, Program: c.opts.Program, Object: array, Kind: kind, Err: err}
 }

@@ -60,7 +60,7 @@ func TestRefusedLeaseIsReleased(t *testing.T) {
 	}}
 	link := server.dial(t, wire.ClientOptions{Program: "camera"})
 	_, err := link.Client.Lease(t.Context(), "x", core.Request{})
-	if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrProtocol) || e.Array != "x" || e.Program != "camera" {
+	if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrProtocol) || e.Object != "x" || e.Program != "camera" {
 		t.Fatalf("Lease = %v; want ErrProtocol that names camera/x", err)
 	}
 	if got, want := recv(t, server.released).GetTokens(), []uint64{recv(t, token)}; !slices.Equal(got, want) {

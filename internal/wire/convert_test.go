@@ -263,7 +263,7 @@ func TestEntriesCross(t *testing.T) {
 		!reflect.DeepEqual(got.Layout.Spec(), want.Layout.Spec()) || got.Err != nil {
 		t.Errorf("%+v arrived as %+v, %v", want, got, err)
 	}
-	cause := &core.Error{Op: "list", Array: "o", Kind: core.ErrDType, Remedy: "publish a copy", Err: errors.New("object")}
+	cause := &core.Error{Op: "list", Object: "o", Kind: core.ErrDType, Remedy: "publish a copy", Err: errors.New("object")}
 	if message, err = entryToProto(core.Entry{Name: "o", Err: cause}); err != nil {
 		t.Fatal(err)
 	}

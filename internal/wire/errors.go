@@ -100,7 +100,7 @@ func errorToProto(err error) *pb.ErrorInfo {
 		Kind:    c.wire,
 		Op:      text(e.Op),
 		Program: text(e.Program),
-		Array:   text(e.Array),
+		Array:   text(e.Object),
 		Adapter: text(e.Adapter),
 		Quirk:   text(string(e.Quirk)),
 		Reason:  reason,
@@ -138,7 +138,7 @@ func errorToCore(info *pb.ErrorInfo) *core.Error {
 	e := &core.Error{
 		Op:      text(info.GetOp()),
 		Program: text(info.GetProgram()),
-		Array:   text(info.GetArray()),
+		Object:  text(info.GetArray()),
 		Adapter: text(info.GetAdapter()),
 		Quirk:   core.QuirkID(text(info.GetQuirk())),
 		Reason:  reason,

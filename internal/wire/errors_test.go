@@ -45,7 +45,7 @@ func TestEveryCategoryCrosses(t *testing.T) {
 	errs := make(map[string]error)
 	for name, kind := range categories() {
 		errs[name] = &core.Error{
-			Op: "pin", Program: "camera", Array: "frames[0]", Adapter: "numpy", Kind: kind, Quirk: "numpy.q",
+			Op: "pin", Program: "camera", Object: "frames[0]", Adapter: "numpy", Kind: kind, Quirk: "numpy.q",
 			Reason: core.ReasonFrozen, Remedy: "do it otherwise", Err: errors.New("the cause"),
 		}
 	}
@@ -80,7 +80,7 @@ func TestEveryCategoryCrosses(t *testing.T) {
 func TestErrorsOfOtherFormsCross(t *testing.T) {
 	t.Parallel()
 	python := &core.PythonError{Type: "ValueError", Message: "bad", Traceback: "Traceback:\n  ValueError: bad\n"}
-	inner := &core.Error{Op: "read", Array: "x", Kind: core.ErrNotFound, Err: errors.New("no x"), Remedy: "look"}
+	inner := &core.Error{Op: "read", Object: "x", Kind: core.ErrNotFound, Err: errors.New("no x"), Remedy: "look"}
 	errs := map[string]error{
 		"bare sentinel":    core.ErrDevice,
 		"wrapped sentinel": fmt.Errorf("around: %w", core.ErrLayout),
@@ -88,7 +88,7 @@ func TestErrorsOfOtherFormsCross(t *testing.T) {
 		"wrapped bare":     fmt.Errorf("around: %w", &core.Error{Op: "read", Kind: core.ErrClosed}),
 		"nested":           &core.Error{Op: "lease", Kind: core.ErrUnavailable, Err: inner},
 		"python":           python,
-		"python cause":     &core.Error{Op: "lease", Array: "y", Kind: core.ErrPython, Err: python},
+		"python cause":     &core.Error{Op: "lease", Object: "y", Kind: core.ErrPython, Err: python},
 		"python around":    &core.Error{Op: "lease", Kind: core.ErrPython, Err: fmt.Errorf("line 3: %w", python)},
 		"no category":      io.ErrUnexpectedEOF,
 		"bad text":         &core.Error{Op: "op\xff", Kind: core.ErrConfig, Err: errors.New("caf\xe9")},

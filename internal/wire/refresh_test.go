@@ -35,7 +35,7 @@ func TestRefresh(t *testing.T) {
 	t.Parallel()
 	p := refresher{Producer: coretest.NewProducer(t, coretest.Arrays()...)}
 	word := core.CUDAWord{Page: 3, Size: 4096, Offset: 8, Value: 7}
-	cause := &core.Error{Op: "refresh", Array: "samples", Kind: core.ErrNotFound, Err: errors.New("it is gone"), Remedy: "look"}
+	cause := &core.Error{Op: "refresh", Object: "samples", Kind: core.ErrNotFound, Err: errors.New("it is gone"), Remedy: "look"}
 	found := make(chan core.Lease, 1)
 	p.refresh = func(ctx context.Context, id core.LeaseID) (core.Lease, bool, error) {
 		switch id {
@@ -69,7 +69,7 @@ func TestRefresh(t *testing.T) {
 		t.Error(err)
 	}
 	_, _, err = client.Refresh(t.Context(), 4)
-	if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrNotFound) || !e.Remote || e.Array != "samples" || e.Remedy != "look" {
+	if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrNotFound) || !e.Remote || e.Object != "samples" || e.Remedy != "look" {
 		t.Errorf("Refresh = %v, want %v", err, cause)
 	}
 }

@@ -236,7 +236,7 @@ func (l *groupLooker) look(ctx context.Context, names []string, how asking, use 
 // concerned is the number of the name that an error is about.
 func concerned(names []string, err error) int {
 	if e, ok := errors.AsType[*core.Error](err); ok {
-		return max(0, slices.Index(names, e.Array))
+		return max(0, slices.Index(names, e.Object))
 	}
 	return 0
 }

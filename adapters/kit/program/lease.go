@@ -70,7 +70,7 @@ func (p *Program) lease(
 // gaveUp is the error of a wait that the caller's patience has ended.
 func gaveUp(ctx context.Context, op, name string, missing *lookup.MissingError) error {
 	return &core.Error{
-		Op: op, Array: name, Kind: ctx.Err(),
+		Op: op, Object: name, Kind: ctx.Err(),
 		Err: fmt.Errorf("waited for what is not there yet: %w", missing), Remedy: missing.Remedy,
 	}
 }

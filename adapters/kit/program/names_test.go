@@ -119,8 +119,8 @@ func TestNames(t *testing.T) {
 	} {
 		_, err := p.View(t, tt.name, core.Request{})
 		wants(t, tt.name, err, tt.kind, tt.texts...)
-		if e, ok := errors.AsType[*core.Error](err); ok && !errors.Is(tt.kind, core.ErrConfig) && e.Array != tt.name {
-			t.Errorf("the error for %s names %q", tt.name, e.Array)
+		if e, ok := errors.AsType[*core.Error](err); ok && !errors.Is(tt.kind, core.ErrConfig) && e.Object != tt.name {
+			t.Errorf("the error for %s names %q", tt.name, e.Object)
 		}
 	}
 	v, err := p.View(t, "default['new']", core.Request{})

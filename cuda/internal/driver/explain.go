@@ -19,7 +19,7 @@ func Explain(op, object string, err error) error {
 	if _, ok := errors.AsType[*core.Error](err); ok {
 		return err
 	}
-	e := &core.Error{Op: op, Array: object, Kind: core.ErrUnavailable, Err: err}
+	e := &core.Error{Op: op, Object: object, Kind: core.ErrUnavailable, Err: err}
 	if d, ok := errors.AsType[*Error](err); ok {
 		e.Kind, e.Remedy = d.Kind(), remedies[d.Code]
 	}

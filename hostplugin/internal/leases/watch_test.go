@@ -30,7 +30,7 @@ func (w *world) nextAll(ctx context.Context, names ...string) <-chan looked {
 		}
 		if e, ok := errors.AsType[*core.Error](err); ok && failed >= 0 {
 			about := *e
-			about.Array = names[failed]
+			about.Object = names[failed]
 			err = &about
 		}
 		result <- looked{nil, err}

@@ -22,9 +22,9 @@ func About(op, name, adapter string, err error) error {
 	if inner, ok := errors.AsType[*core.Error](err); ok && error(inner) == err { //nolint:errorlint // the very same
 		e = *inner
 	}
-	e.Op, e.Array, e.Adapter = op, cmp.Or(name, e.Array), cmp.Or(e.Adapter, adapter)
-	if e.Array != "" {
-		e.Remedy = strings.ReplaceAll(e.Remedy, arrayWord, e.Array)
+	e.Op, e.Object, e.Adapter = op, cmp.Or(name, e.Object), cmp.Or(e.Adapter, adapter)
+	if e.Object != "" {
+		e.Remedy = strings.ReplaceAll(e.Remedy, arrayWord, e.Object)
 	}
 	return &e
 }

@@ -45,7 +45,7 @@ const (
 // Parse reads a name such as `frame`, `model.weight`, `batch["x"]` or `d['k'][-1].x`. The error wraps
 // core.ErrConfig.
 func Parse(name string) (Path, error) {
-	about := core.Error{Op: "read name", Array: strconv.Quote(Clip(name)), Kind: core.ErrConfig}
+	about := core.Error{Op: "read name", Object: strconv.Quote(Clip(name)), Kind: core.ErrConfig}
 	if len(name) > maxBytes {
 		about.Err = fmt.Errorf("%d bytes long", len(name))
 		about.Remedy = fmt.Sprintf("use a name of at most %d bytes", maxBytes)

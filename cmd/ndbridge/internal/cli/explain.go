@@ -75,10 +75,10 @@ func writeProblem(w io.Writer, p problem) {
 // about makes an error that concerns a program as a whole one of an array that was wanted of it.
 func about(err error, w wanted) error {
 	e, ok := errors.AsType[*core.Error](err)
-	if !ok || e.Array != "" || w.name == "" {
+	if !ok || e.Object != "" || w.name == "" {
 		return err
 	}
 	mine := *e
-	mine.Op, mine.Program, mine.Array = "view", w.program, w.name
+	mine.Op, mine.Program, mine.Object = "view", w.program, w.name
 	return &mine
 }

@@ -119,7 +119,7 @@ func fileError(err error, name, label string) error {
 		err = path.Err
 	}
 	return &core.Error{
-		Op: "write " + name, Array: label, Kind: core.ErrConfig, Err: err,
+		Op: "write " + name, Object: label, Kind: core.ErrConfig, Err: err,
 		Remedy: "name a file in a directory that exists, with room for it",
 	}
 }

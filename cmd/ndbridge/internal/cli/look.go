@@ -173,7 +173,7 @@ func (l *looker) deadline(err error, program, name string) error {
 		return err
 	}
 	e := &core.Error{
-		Op: "view", Program: program, Array: name, Kind: context.DeadlineExceeded,
+		Op: "view", Program: program, Object: name, Kind: context.DeadlineExceeded,
 		Err:    fmt.Errorf("no answer within %s", l.bounds.timeout),
 		Remedy: "raise --timeout if the program is only slow",
 	}

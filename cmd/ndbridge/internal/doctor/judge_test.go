@@ -16,7 +16,7 @@ func TestJudge(t *testing.T) {
 	const inForce, notInForce core.QuirkID = "x.here", "x.elsewhere"
 	refusal := func(id core.QuirkID) error {
 		return &core.Error{
-			Op: "view", Program: "x", Array: `arrays["a"]`, Kind: core.ErrDType, Err: errors.New("objects"), Remedy: "convert it", Quirk: id,
+			Op: "view", Program: "x", Object: `arrays["a"]`, Kind: core.ErrDType, Err: errors.New("objects"), Remedy: "convert it", Quirk: id,
 		}
 	}
 	shared, staged := array{Name: "a", Shared: true}, array{Name: "a"}
