@@ -111,7 +111,7 @@ VENV_SH := test/venv.sh
 $(VENV)/%/.done: test/requirements/%.txt $(VENV_SH)
 	$(VENV_SH) $(PYTHON) $(VENV)/$* $<
 
-$(VENV)/matrix/pythons: $(wildcard test/requirements/matrix-*.txt) $(VENV_SH) test/matrix.sh
+$(VENV)/matrix/pythons: $(wildcard test/requirements/matrix-*.txt) $(VENV_SH) test/matrix.sh test/debian-python.sh
 	test/matrix.sh $(VENV)/matrix
 
 # PyCUDA comes as source only. Its wheel for the Python of the GPU machines is made beside that for ours.

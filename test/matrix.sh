@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # matrix.sh DIR: make one environment with an old and one with a new numpy for every CPython 3.8 to
 # 3.14 of this machine (on PATH, or under pyenv), and list their interpreters in DIR/pythons,
-# separated by colons.
+# separated by colons. The newest comes from a later release of Debian where the machine has none; in CI
+# it must be there.
 set -euo pipefail
 
 dir=$1
@@ -28,6 +29,9 @@ find_python() {
 pythons=()
 for minor in 8 9 10 11 12 13 14; do
 	python=$(find_python "$minor")
+	if [[ -z $python && $minor == 14 ]]; then
+		python=$("$here/debian-python.sh" forky 14 "$dir/../debian-3.14") || [[ ${CI:-} != true ]]
+	fi
 	[[ -n $python ]] || continue
 	for age in old new; do
 		venv=$dir/3.$minor-$age

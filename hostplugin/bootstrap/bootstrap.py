@@ -27,6 +27,9 @@ ENDED, INTERRUPTED, FORKED = 1, -1, 2
 # How long a program that failed waits for the host to have read why.
 LINGER_MS = 1000
 
+# What Session.run gives for a program that an interrupt has ended.
+INTERRUPT = object()
+
 # How long a signal may stay unhandled that comes at the wrong moment: see Session.wait.
 SIGNALS_MS = 1000
 
@@ -301,7 +304,7 @@ class Session(object):
                 return result != ENDED
 
     def run(self, execute, target, args):
-        """Runs the program, tells the host how it ended, and gives its exit status."""
+        """Runs the program, tells the host how it ended, and gives its exit status, or INTERRUPT."""
         status = failure = None
         try:
             execute(target, args)
@@ -339,7 +342,7 @@ class Session(object):
         if not forked:
             self.with_gil.nd_failed(error)
             self.wait(LINGER_MS)
-        return 130 if isinstance(error, KeyboardInterrupt) else 1
+        return INTERRUPT if isinstance(error, KeyboardInterrupt) else 1
 
     def wait(self, milliseconds):
         """Waits for the host to end the session; -1 is for ever. Signals are handled meanwhile: at once, or, if
@@ -381,9 +384,13 @@ def main():
     try:
         status = session.run(run_script if kind == "script" else run_module, target, args)
     except KeyboardInterrupt:  # after the script's end, while its arrays were still in use
-        status = 0 if session.lib.nd_ending() else 130
+        status = 0 if session.lib.nd_ending() else INTERRUPT
     finally:
         session.close()
+    if status is INTERRUPT:
+        # Python finalizes, and then ends by the signal. Whatever there was to print is printed.
+        sys.excepthook = lambda *error: None
+        raise KeyboardInterrupt
     sys.exit(status)
 
 
