@@ -92,7 +92,7 @@ type fakeProducer struct {
 	end    chan error // how the script ends
 
 	mu       sync.Mutex
-	settings kit.Settings
+	settings core.Settings
 	opens    int // descriptors lent
 }
 
@@ -154,8 +154,8 @@ func die() {
 	select {}
 }
 
-// Configure implements kit.Configurer.
-func (p *fakeProducer) Configure(s kit.Settings) error {
+// Configure implements core.Configurer.
+func (p *fakeProducer) Configure(s core.Settings) error {
 	if slices.Contains(os.Args, "die") {
 		die()
 	}

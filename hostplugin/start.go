@@ -12,7 +12,6 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin/internal/gpus"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/shipped"
-	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
 // start runs a prepared program and opens the session. After an error nothing is left of it.
@@ -22,7 +21,7 @@ func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 	found := gpus.Find(h.opts.log)
 	c, err := connection.New(connection.Options{ //nolint:contextcheck // its logs outlive the call
 		Program: l.program.Name, Python: l.program.python(), Plugin: l.plugin, Process: l.spec(),
-		StartTimeout: l.program.startTimeout(), Spin: l.program.handoff().Spin,
+		StartTimeout: l.program.startTimeout(), Handoff: l.program.handoff(),
 		Log:    h.opts.log.With(slog.String("program", l.program.Name)),
 		Stdout: h.opts.stdout, Stderr: h.opts.stderr,
 		Stray: s.stray, Forked: s.forked, Unavailable: s.unavailable,
@@ -33,7 +32,7 @@ func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 	ctx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	defer context.AfterFunc(h.ctx, func() { abort(core.ErrClosed) })() //nolint:contextcheck // joins the two
-	if err := c.Open(ctx, func() wire.Settings {
+	if err := c.Open(ctx, func() core.Settings {
 		s.gpus = <-found
 		return h.settings(l, s.gpus)
 	}); err != nil {
@@ -44,15 +43,15 @@ func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 }
 
 // settings gives the plugin's part of the configuration.
-func (h *Host) settings(l *launch, hasGPUs []core.UUID) wire.Settings {
-	out := wire.Settings{Program: l.program.Name, GPUs: hasGPUs, Handoff: l.program.handoff()}
+func (h *Host) settings(l *launch, hasGPUs []core.UUID) core.Settings {
+	out := core.Settings{Program: l.program.Name, GPUs: hasGPUs}
 	out.CopyMappedFiles = l.program.MappedFiles == MappedFilesCopy
 	held, known := shipped.Adapters(l.program.plugin())
 	for _, a := range h.cfg.Adapters {
 		if known && !slices.Contains(held, a.Name) {
 			continue // it is for a program with another plugin
 		}
-		settings := wire.AdapterSettings{Name: a.Name, Copy: a.Copy, Sync: a.Sync}
+		settings := core.AdapterSettings{Name: a.Name, Copy: a.Copy, Sync: a.Sync}
 		for _, q := range a.Quirks {
 			switch {
 			case q.Disabled:

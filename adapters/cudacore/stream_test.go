@@ -5,7 +5,6 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
 // lateScript has a buffer that is filled when it is named, behind work that takes long: only who waits
@@ -48,7 +47,7 @@ func TestStreamIgnored(t *testing.T) {
 				t.Parallel()
 				p := programtest.Start(t, lateScript, programtest.Options{
 					Python: python, Env: append(env[:len(env):len(env)], "CUDASIM_DELAY_US=20000"),
-					Settings: wire.Settings{Adapters: []wire.AdapterSettings{
+					Settings: core.Settings{Adapters: []core.AdapterSettings{
 						{Name: "cudacore", Sync: core.SyncStream, DisabledQuirks: tt.disabled},
 					}},
 				})

@@ -6,7 +6,6 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
 // givenScript lets the host have arrays given away, by the name give.deleted or give.donated; the answer
@@ -107,7 +106,7 @@ func TestMemoryReused(t *testing.T) {
 			t.Parallel()
 			p := programtest.Start(t, givenScript, programtest.Options{
 				Python: python,
-				Settings: wire.Settings{Adapters: []wire.AdapterSettings{
+				Settings: core.Settings{Adapters: []core.AdapterSettings{
 					{Name: "jax", DisabledQuirks: []core.QuirkID{witnessElsewhere}},
 				}},
 			})

@@ -22,16 +22,6 @@ import (
 // sideFD is the descriptor at which a host hands the side socket to what it starts.
 const sideFD = 3
 
-// Settings is what the host's user configured for the program: plain data.
-type Settings = wire.Settings
-
-// AdapterSettings says how one framework's arrays are treated.
-type AdapterSettings = wire.AdapterSettings
-
-// Configurer is implemented by producers that take settings. [Serve] calls Configure when the
-// session opens, before any method of the producer.
-type Configurer = wire.Configurer
-
 // ServeOptions are the options of [Serve].
 type ServeOptions struct {
 	// Name and Version name the plugin in messages to people who run it by hand.
@@ -62,7 +52,7 @@ type ServeOptions struct {
 // Serve serves p to the host that started this process, until the host ends the session, dies, or
 // ctx ends: then it returns nil. It returns an error if it could not serve.
 //
-// If p is a core.Waiter, the host can wait for it; if it is a [Configurer], it gets the host's
+// If p is a core.Waiter, the host can wait for it; if it is a core.Configurer, it gets the host's
 // settings. When Serve returns, no lease is needed any more, but calls of p's methods may still run,
 // with contexts that have ended.
 //

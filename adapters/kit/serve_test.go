@@ -16,6 +16,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/coretest"
+	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/wire"
 	"github.com/ndbridge/ndbridge/internal/wire/wiretest"
 )
@@ -28,7 +29,7 @@ const (
 // refusing is a producer that does not take some settings.
 type refusing struct{ *coretest.Producer }
 
-func (refusing) Configure(s kit.Settings) error {
+func (refusing) Configure(s core.Settings) error {
 	if s.Program == "refused" {
 		return &core.Error{Op: "configure", Kind: core.ErrConfig, Err: errors.New("not this one")}
 	}
@@ -127,7 +128,7 @@ func TestServeRefusesSettings(t *testing.T) {
 	t.Parallel()
 	cmd, _ := served(t, "serve")
 	p := wiretest.Start(t, cmd, wiretest.Options{Closed: true})
-	_, err := p.Client.Open(t.Context(), wire.Settings{Program: "refused"})
+	_, err := p.Client.Open(t.Context(), core.Settings{Program: "refused"}, handoff.Settings{})
 	if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "not this one") {
 		t.Errorf("Open = %v", err)
 	}

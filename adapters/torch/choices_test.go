@@ -5,7 +5,6 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
 // TestRequiresGradAsChosen holds that users choose what becomes of tensors that require a gradient.
@@ -16,7 +15,7 @@ func TestRequiresGradAsChosen(t *testing.T) {
 		t.Run(effect, func(t *testing.T) {
 			t.Parallel()
 			p := programtest.Start(t, "import torch\nweight = torch.nn.Parameter(torch.ones(3))\nplain = torch.ones(3)\n",
-				programtest.Options{Python: python, Settings: wire.Settings{Adapters: []wire.AdapterSettings{
+				programtest.Options{Python: python, Settings: core.Settings{Adapters: []core.AdapterSettings{
 					{Name: "torch", QuirkEffects: map[core.QuirkID]string{"torch.requires-grad": effect}},
 				}}})
 			p.Finish(t)

@@ -17,8 +17,8 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/coretest"
+	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/shm"
-	"github.com/ndbridge/ndbridge/internal/wire"
 	"github.com/ndbridge/ndbridge/internal/wire/wiretest"
 )
 
@@ -94,7 +94,7 @@ func start(t *testing.T, dir string) core.Producer {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], dir)
 	cmd.Env = append(os.Environ(), pluginVariable+"=1")
-	return wiretest.Start(t, cmd, wiretest.Options{Settings: wire.Settings{Program: "data"}}).Client
+	return wiretest.Start(t, cmd, wiretest.Options{Settings: core.Settings{Program: "data"}}).Client
 }
 
 // TestConform runs the contract against the plugin's process, over the connection that a host has.
@@ -223,7 +223,7 @@ func TestNoFolder(t *testing.T) {
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "/no such folder")
 	cmd.Env = append(os.Environ(), pluginVariable+"=1")
 	p := wiretest.Start(t, cmd, wiretest.Options{Closed: true})
-	_, err := p.Client.Open(t.Context(), wire.Settings{})
+	_, err := p.Client.Open(t.Context(), core.Settings{}, handoff.Settings{})
 	if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrConfig) || e.Remedy == "" {
 		t.Errorf("Open = %v; want ErrConfig with a remedy", err)
 	}
@@ -245,7 +245,7 @@ func TestConfiguredCopyPolicy(t *testing.T) {
 	write(t, filepath.Join(dir, "a.npz"), archive(t, zip.Deflate, 0, map[string][]byte{"x.npy": npy(t, coretest.Arrays()[0])}))
 	p := newProducer(dir)
 	defer p.Close()
-	settings := wire.Settings{Adapters: []wire.AdapterSettings{{Name: framework, Copy: core.CopyNever}}}
+	settings := core.Settings{Adapters: []core.AdapterSettings{{Name: framework, Copy: core.CopyNever}}}
 	if err := p.Configure(settings); err != nil {
 		t.Fatal(err)
 	}

@@ -28,8 +28,8 @@ type producer struct {
 }
 
 var (
-	_ core.Producer  = (*producer)(nil)
-	_ kit.Configurer = (*producer)(nil)
+	_ core.Producer   = (*producer)(nil)
+	_ core.Configurer = (*producer)(nil)
 )
 
 func newProducer(dir string) *producer { return &producer{folder: folder(dir)} }
@@ -37,8 +37,8 @@ func newProducer(dir string) *producer { return &producer{folder: folder(dir)} }
 // Close ends all leases.
 func (p *producer) Close() error { return errors.Join(p.Leases.Close(), p.staging.Close()) }
 
-// Configure implements kit.Configurer: its error is what the host says when it cannot start.
-func (p *producer) Configure(s kit.Settings) error {
+// Configure implements core.Configurer: its error is what the host says when it cannot start.
+func (p *producer) Configure(s core.Settings) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.program = s.Program

@@ -87,11 +87,12 @@ func (c *Client) Close() error {
 
 // Open begins the session. It must be called once, before any other call. The program's script
 // starts when the other side has taken the settings.
-func (c *Client) Open(ctx context.Context, settings Settings) (core.Info, error) {
+func (c *Client) Open(ctx context.Context, settings core.Settings, wish handoff.Settings) (core.Info, error) {
 	message, err := settingsToProto(settings)
 	if err != nil {
 		return core.Info{}, c.local("open", "", core.ErrConfig, err)
 	}
+	message.Handoff = handoffToProto(wish)
 	callCtx, done := c.begin(ctx)
 	defer done()
 	resp, err := c.rpc.Open(callCtx, &pb.OpenRequest{Settings: message}, callOptions()...)

@@ -187,7 +187,7 @@ func TestToProtoRefusesUnknownValues(t *testing.T) {
 	if m, err := infoToProto(core.Info{Frameworks: []core.Framework{{Quirks: []core.Quirk{{ID: "a.b"}}}}}); err == nil {
 		t.Errorf("a quirk without an effect is sent as %v", m)
 	}
-	if m, err := settingsToProto(Settings{Adapters: []AdapterSettings{{Copy: 9}}}); err == nil {
+	if m, err := settingsToProto(core.Settings{Adapters: []core.AdapterSettings{{Copy: 9}}}); err == nil {
 		t.Errorf("an unknown copy policy is sent as %v", m)
 	}
 }
@@ -287,7 +287,7 @@ func TestEntriesCross(t *testing.T) {
 
 func TestSettingsCross(t *testing.T) {
 	t.Parallel()
-	want := Settings{Program: "camera", CopyMappedFiles: true, Adapters: []AdapterSettings{
+	want := core.Settings{Program: "camera", CopyMappedFiles: true, Adapters: []core.AdapterSettings{
 		{Name: "numpy", Copy: core.CopyNever, DisabledQuirks: []core.QuirkID{"numpy.q"}},
 		{Name: "torch", QuirkEffects: map[core.QuirkID]string{"torch.q": "refuse"}},
 	}}

@@ -108,9 +108,9 @@ func TestHostileCUDALeases(t *testing.T) {
 
 func TestGPUSettingsCross(t *testing.T) {
 	t.Parallel()
-	want := Settings{
+	want := core.Settings{
 		Program: "camera", GPUs: []core.UUID{{1}, {15: 2}},
-		Adapters: []AdapterSettings{{Name: "torch", Copy: core.CopyNever, Sync: core.SyncStream}},
+		Adapters: []core.AdapterSettings{{Name: "torch", Copy: core.CopyNever, Sync: core.SyncStream}},
 	}
 	message, err := settingsToProto(want)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/offers"
-	"github.com/ndbridge/ndbridge/internal/wire"
 	"github.com/ndbridge/ndbridge/internal/wire/wiretest"
 )
 
@@ -78,9 +77,7 @@ func TestHandoff(t *testing.T) {
 		"an able":    {able, handoff.Unchanged, false},
 		"an offerer": {offerer, handoff.Unchanged, true},
 	} {
-		link := wiretest.Dial(t, tt.producer, wiretest.Options{Settings: wire.Settings{
-			Handoff: handoff.Settings{Slots: 2, Spin: time.Millisecond},
-		}})
+		link := wiretest.Dial(t, tt.producer, wiretest.Options{Handoff: handoff.Settings{Slots: 2, Spin: time.Millisecond}})
 		c := openHandoff(t, link)
 		if c == nil || (c.Offers != nil) != tt.offers {
 			t.Fatalf("%s: %+v", name, c)
@@ -121,7 +118,7 @@ func TestNoHandoff(t *testing.T) {
 	}
 	for _, wish := range []handoff.Settings{{Slots: -1}, {Slots: 65}, {Slots: 1, Spin: -1}, {Slots: 1, Spin: time.Hour}} {
 		link := wiretest.Dial(t, p, wiretest.Options{Closed: true})
-		if _, err := link.Client.Open(t.Context(), wire.Settings{Handoff: wish}); !errors.Is(err, core.ErrProtocol) && !errors.Is(err, core.ErrConfig) {
+		if _, err := link.Client.Open(t.Context(), core.Settings{}, wish); !errors.Is(err, core.ErrProtocol) && !errors.Is(err, core.ErrConfig) {
 			t.Errorf("Open with %+v = %v", wish, err)
 		}
 	}

@@ -78,30 +78,27 @@ func quirkToCore(q *pb.Quirk) (core.Quirk, error) {
 		checkText("summary", out.Summary), checkText("remedy", out.Remedy), checkText("upstream", out.Upstream))
 }
 
-func settingsToCore(s *pb.Settings) (Settings, error) {
-	out := Settings{Program: s.GetProgram(), CopyMappedFiles: s.GetCopyMappedFiles()}
+func settingsToCore(s *pb.Settings) (core.Settings, error) {
+	out := core.Settings{Program: s.GetProgram(), CopyMappedFiles: s.GetCopyMappedFiles()}
 	if err := errors.Join(checkText("program", out.Program), checkList("adapters", len(s.GetAdapters()))); err != nil {
-		return Settings{}, err
+		return core.Settings{}, err
 	}
 	var err error
 	if out.GPUs, err = gpusToCore(s.GetGpus()); err != nil {
-		return Settings{}, err
-	}
-	if out.Handoff, err = handoffToCore(s.GetHandoff()); err != nil {
-		return Settings{}, err
+		return core.Settings{}, err
 	}
 	for _, a := range s.GetAdapters() {
 		policy, copyErr := enumToCore(copyPolicies(), a.GetCopy())
 		sync, syncErr := enumToCore(syncPolicies(), a.GetSync())
 		if err := errors.Join(copyErr, syncErr); err != nil {
-			return Settings{}, err
+			return core.Settings{}, err
 		}
 		disabled, listErr := toTexts[core.QuirkID]("quirk", a.GetDisabledQuirks())
 		effects, mapErr := quirkEffectsToCore(a.GetQuirkEffects())
 		if err := errors.Join(listErr, mapErr, checkText("adapter", a.GetName())); err != nil {
-			return Settings{}, err
+			return core.Settings{}, err
 		}
-		out.Adapters = append(out.Adapters, AdapterSettings{
+		out.Adapters = append(out.Adapters, core.AdapterSettings{
 			Name: a.GetName(), Copy: policy, Sync: sync, DisabledQuirks: disabled, QuirkEffects: effects,
 		})
 	}

@@ -54,13 +54,14 @@ type service struct {
 
 func (s *service) Open(ctx context.Context, req *pb.OpenRequest) (*pb.OpenResponse, error) {
 	settings, err := settingsToCore(req.GetSettings())
-	if err != nil {
+	wish, wrong := handoffToCore(req.GetSettings().GetHandoff())
+	if err := errors.Join(err, wrong); err != nil {
 		return nil, violation("open", err)
 	}
 	if s.opening.Swap(true) {
 		return nil, violation("open", errors.New("the session is open already"))
 	}
-	if c, ok := s.producer.(Configurer); ok {
+	if c, ok := s.producer.(core.Configurer); ok {
 		if err := c.Configure(settings); err != nil {
 			return nil, toStatus(err)
 		}
@@ -72,8 +73,8 @@ func (s *service) Open(ctx context.Context, req *pb.OpenRequest) (*pb.OpenRespon
 	able := &pb.Capabilities{}
 	_, able.Wait = s.producer.(core.Waiter)
 	_, able.Refresh = s.producer.(core.Refresher)
-	if settings.Handoff.Slots > 0 {
-		h, err := s.handOff(settings.Handoff)
+	if wish.Slots > 0 {
+		h, err := s.handOff(wish)
 		if err != nil {
 			return nil, toStatus(&core.Error{Op: "open", Kind: core.ErrUnavailable, Err: err})
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
+	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/status"
 	"github.com/ndbridge/ndbridge/internal/wire"
 	"github.com/ndbridge/ndbridge/internal/wire/wiretest"
@@ -23,7 +24,7 @@ import (
 // program is a producer that stands in a program: it is configured and can be waited for.
 type program struct {
 	*coretest.Producer
-	configured chan wire.Settings
+	configured chan core.Settings
 	refuse     error
 	ended      chan error
 }
@@ -32,11 +33,11 @@ func newProgram(t *testing.T) *program {
 	t.Helper()
 	return &program{
 		Producer:   coretest.NewProducer(t, coretest.Arrays()...),
-		configured: make(chan wire.Settings, 8), ended: make(chan error, 1),
+		configured: make(chan core.Settings, 8), ended: make(chan error, 1),
 	}
 }
 
-func (p *program) Configure(s wire.Settings) error {
+func (p *program) Configure(s core.Settings) error {
 	p.configured <- s
 	return p.refuse
 }
@@ -65,8 +66,8 @@ func TestOpenConfiguresFirst(t *testing.T) {
 			t.Errorf("%s before Open = %v; want ErrProtocol", call, err)
 		}
 	}
-	settings := wire.Settings{Program: "camera", Adapters: []wire.AdapterSettings{{Name: "numpy", Copy: core.CopyNever}}}
-	info, err := link.Client.Open(t.Context(), settings)
+	settings := core.Settings{Program: "camera", Adapters: []core.AdapterSettings{{Name: "numpy", Copy: core.CopyNever}}}
+	info, err := link.Client.Open(t.Context(), settings, handoff.Settings{})
 	if err != nil || info.PID != os.Getpid() || info.Plugin == "" {
 		t.Fatalf("Open = %+v, %v", info, err)
 	}
@@ -76,7 +77,7 @@ func TestOpenConfiguresFirst(t *testing.T) {
 	if msg, files, err := link.Peer.Recv(); err != nil || len(files) > 0 || !wire.Opened(msg) {
 		t.Errorf("after the answer to Open came %q, %v, %v", msg, files, err)
 	}
-	if _, err := link.Client.Open(t.Context(), settings); !errors.Is(err, core.ErrProtocol) {
+	if _, err := link.Client.Open(t.Context(), settings, handoff.Settings{}); !errors.Is(err, core.ErrProtocol) {
 		t.Errorf("second Open = %v; want ErrProtocol", err)
 	}
 }
@@ -87,7 +88,7 @@ func TestOpenRefused(t *testing.T) {
 	p := newProgram(t)
 	p.refuse = refusal
 	link := wiretest.Dial(t, p, wiretest.Options{Closed: true})
-	_, err := link.Client.Open(t.Context(), wire.Settings{})
+	_, err := link.Client.Open(t.Context(), core.Settings{}, handoff.Settings{})
 	if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrConfig) || e.Quirk != "numpy.q" || !e.Remote {
 		t.Errorf("Open = %v", err)
 	}
@@ -95,8 +96,8 @@ func TestOpenRefused(t *testing.T) {
 		t.Errorf("Info after it = %v; want ErrProtocol", err)
 	}
 	link = wiretest.Dial(t, newProgram(t), wiretest.Options{Closed: true})
-	bad := wire.Settings{Adapters: []wire.AdapterSettings{{Copy: 77}}}
-	if _, err := link.Client.Open(t.Context(), bad); !errors.Is(err, core.ErrConfig) {
+	bad := core.Settings{Adapters: []core.AdapterSettings{{Copy: 77}}}
+	if _, err := link.Client.Open(t.Context(), bad, handoff.Settings{}); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("Open with bad settings = %v; want ErrConfig", err)
 	}
 }

@@ -173,10 +173,9 @@ func quirkToProto(q core.Quirk) (*pb.Quirk, error) {
 	}, nil
 }
 
-func settingsToProto(s Settings) (*pb.Settings, error) {
+func settingsToProto(s core.Settings) (*pb.Settings, error) {
 	out := &pb.Settings{
-		Program: text(s.Program), Gpus: gpusToProto(s.GPUs), Handoff: handoffToProto(s.Handoff),
-		CopyMappedFiles: s.CopyMappedFiles,
+		Program: text(s.Program), Gpus: gpusToProto(s.GPUs), CopyMappedFiles: s.CopyMappedFiles,
 	}
 	for _, a := range s.Adapters {
 		policy, err := enumToProto(copyPolicies(), a.Copy)

@@ -12,9 +12,6 @@ import (
 
 	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
-
-	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
 const (
@@ -33,31 +30,6 @@ func Handshake() plugin.HandshakeConfig {
 		MagicCookieKey:   "NDBRIDGE_PLUGIN",
 		MagicCookieValue: "6a0f1d0e-4d5f-ndbridge-9b1c7a42",
 	}
-}
-
-// Settings is what the host's user configured for one program: plain data.
-type Settings struct {
-	Program  string // the program's name, for error texts
-	Adapters []AdapterSettings
-	GPUs     []core.UUID // those whose memory the host can map
-	Handoff  handoff.Settings
-
-	CopyMappedFiles bool // arrays in mapped files that can shrink are copied
-}
-
-// AdapterSettings says how one framework's arrays are treated.
-type AdapterSettings struct {
-	Name           string // the adapter's name: "numpy"
-	Copy           core.CopyPolicy
-	Sync           core.SyncPolicy
-	DisabledQuirks []core.QuirkID
-	QuirkEffects   map[core.QuirkID]string // of quirks that have a choice: which effect the user chose
-}
-
-// Configurer is implemented by producers that take settings. Configure is called when the session
-// opens, before any other method.
-type Configurer interface {
-	Configure(settings Settings) error
 }
 
 // Plugin is the producer as go-plugin knows it. A plugin sets Serve; a host sets Side and Options,

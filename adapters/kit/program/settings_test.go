@@ -27,38 +27,38 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	const grad core.QuirkID = "torch.requires-grad"
 	for name, c := range map[string]struct {
-		settings kit.AdapterSettings
+		settings core.AdapterSettings
 		err      string
 	}{
-		"nothing":  {kit.AdapterSettings{Name: "torch"}, ""},
-		"off":      {kit.AdapterSettings{Name: "torch", DisabledQuirks: []core.QuirkID{"torch.layouts", grad}}, ""},
-		"choice":   {kit.AdapterSettings{Name: "torch", QuirkEffects: map[core.QuirkID]string{grad: "refuse"}}, ""},
-		"generic":  {kit.AdapterSettings{Name: "generic", Copy: core.CopyNever}, ""},
-		"adapter":  {kit.AdapterSettings{Name: "toch"}, `configure: bad configuration: the plugin has no adapter "toch"; did you mean "torch"?`},
-		"adapters": {kit.AdapterSettings{Name: "fortran"}, `configure: bad configuration: the plugin has no adapter "fortran"; this plugin has: torch, generic`},
+		"nothing":  {core.AdapterSettings{Name: "torch"}, ""},
+		"off":      {core.AdapterSettings{Name: "torch", DisabledQuirks: []core.QuirkID{"torch.layouts", grad}}, ""},
+		"choice":   {core.AdapterSettings{Name: "torch", QuirkEffects: map[core.QuirkID]string{grad: "refuse"}}, ""},
+		"generic":  {core.AdapterSettings{Name: "generic", Copy: core.CopyNever}, ""},
+		"adapter":  {core.AdapterSettings{Name: "toch"}, `configure: bad configuration: the plugin has no adapter "toch"; did you mean "torch"?`},
+		"adapters": {core.AdapterSettings{Name: "fortran"}, `configure: bad configuration: the plugin has no adapter "fortran"; this plugin has: torch, generic`},
 		"quirk": {
-			kit.AdapterSettings{Name: "torch", DisabledQuirks: []core.QuirkID{"torch.layout"}},
+			core.AdapterSettings{Name: "torch", DisabledQuirks: []core.QuirkID{"torch.layout"}},
 			`configure: bad configuration: adapter "torch" has no quirk "torch.layout"; did you mean "torch.layouts"?`,
 		},
 		"quirk with an effect": {
-			kit.AdapterSettings{Name: "torch", QuirkEffects: map[core.QuirkID]string{"torch.no": "refuse"}},
+			core.AdapterSettings{Name: "torch", QuirkEffects: map[core.QuirkID]string{"torch.no": "refuse"}},
 			`configure: bad configuration: adapter "torch" has no quirk "torch.no"`,
 		},
 		"quirk of none": {
-			kit.AdapterSettings{Name: "generic", DisabledQuirks: []core.QuirkID{grad}},
+			core.AdapterSettings{Name: "generic", DisabledQuirks: []core.QuirkID{grad}},
 			`configure: bad configuration: adapter "generic" has no quirk "torch.requires-grad"`,
 		},
 		"effect": {
-			kit.AdapterSettings{Name: "torch", QuirkEffects: map[core.QuirkID]string{grad: "reroute"}},
+			core.AdapterSettings{Name: "torch", QuirkEffects: map[core.QuirkID]string{grad: "reroute"}},
 			`configure: bad configuration: quirk "torch.requires-grad" has no effect "reroute" to choose; it has: detach, refuse`,
 		},
 		"effect of one without": {
-			kit.AdapterSettings{Name: "torch", QuirkEffects: map[core.QuirkID]string{"torch.layouts": "refuse"}},
+			core.AdapterSettings{Name: "torch", QuirkEffects: map[core.QuirkID]string{"torch.layouts": "refuse"}},
 			`configure: bad configuration: quirk "torch.layouts" has no effect "refuse" to choose; it has: none`,
 		},
 	} {
 		p := &Program{frameworks: []*framework{{name: "torch", adapter: adapterOfTables{}}}, router: kit.NewRouter(nil)}
-		err := p.Configure(kit.Settings{Program: "camera", Adapters: []kit.AdapterSettings{c.settings}})
+		err := p.Configure(core.Settings{Program: "camera", Adapters: []core.AdapterSettings{c.settings}})
 		if c.err == "" && err == nil {
 			continue
 		}

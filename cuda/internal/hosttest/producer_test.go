@@ -39,8 +39,8 @@ func producerMain() error {
 	return kit.Serve(context.Background(), &producer{program: p}, kit.ServeOptions{Name: "gpu", Version: "1"})
 }
 
-// Configure implements kit.Configurer.
-func (p *producer) Configure(s kit.Settings) error {
+// Configure implements core.Configurer.
+func (p *producer) Configure(s core.Settings) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gpus = s.GPUs

@@ -56,7 +56,7 @@ type Options struct {
 	Process process.Spec // without what concerns the handshake
 
 	StartTimeout time.Duration
-	Spin         time.Duration // how long callers look for an answer before they sleep
+	Handoff      handoff.Settings // what mailbox the host wishes
 
 	Log            *slog.Logger // the program's
 	Stdout, Stderr io.Writer    // instead of the log; may be nil
@@ -156,7 +156,7 @@ func (c *Connection) stage(stage string) (status.Message, bool) {
 // Open starts the program and opens the session with its plugin. If ctx ends first, the program is
 // killed; a ctx that ends because of core.ErrClosed says that the host was closed. After an error nothing
 // is left, and the error says all that is known.
-func (c *Connection) Open(ctx context.Context, settings func() wire.Settings) error {
+func (c *Connection) Open(ctx context.Context, settings func() core.Settings) error {
 	starting, cancel := context.WithTimeoutCause(ctx, c.opts.StartTimeout, errStartTimeout)
 	defer cancel()
 	stop := context.AfterFunc(starting, func() { _ = c.Process.Kill(starting) }) // never fails; go-plugin knows no context
@@ -172,7 +172,7 @@ func (c *Connection) Open(ctx context.Context, settings func() wire.Settings) er
 	return c.startError(ctx, ended, err)
 }
 
-func (c *Connection) begin(ctx context.Context, settings func() wire.Settings) error {
+func (c *Connection) begin(ctx context.Context, settings func() core.Settings) error {
 	if err := c.Process.Start(ctx); err != nil {
 		return err
 	}
@@ -186,10 +186,10 @@ func (c *Connection) begin(ctx context.Context, settings func() wire.Settings) e
 	if err != nil {
 		return err
 	}
-	if _, err := client.Open(ctx, settings()); err != nil {
+	if _, err := client.Open(ctx, settings(), c.opts.Handoff); err != nil {
 		return err
 	}
-	c.Handoff, err = client.OpenHandoff(ctx, c.opts.Spin, c.opts.Stray)
+	c.Handoff, err = client.OpenHandoff(ctx, c.opts.Handoff.Spin, c.opts.Stray)
 	// A program that has ended already says why to who asks it for a lease.
 	if err != nil && !errors.Is(err, core.ErrUnavailable) {
 		return err

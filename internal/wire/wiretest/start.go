@@ -73,7 +73,7 @@ func Start(tb testing.TB, cmd *exec.Cmd, opts Options) *Process {
 	}
 	p.Client = client
 	if !opts.Closed {
-		if _, err := p.Client.Open(tb.Context(), opts.Settings); err != nil {
+		if _, err := p.Client.Open(tb.Context(), opts.Settings, opts.Handoff); err != nil {
 			tb.Fatalf("open: %v", err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
+	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/status"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
@@ -19,7 +20,8 @@ import (
 // Options are the options of a Link. The zero value is useful.
 type Options struct {
 	Client   wire.ClientOptions
-	Settings wire.Settings        // sent by Open
+	Settings core.Settings        // sent by Open
+	Handoff  handoff.Settings     // sent by Open
 	Status   func(status.Message) // called on the host's side with each status message
 	Closed   bool                 // do not open the session
 }
@@ -89,7 +91,7 @@ func Serve(tb testing.TB, register func(*fdpass.Conn, grpc.ServiceRegistrar), op
 		}
 	})
 	if !opts.Closed {
-		if _, err := l.Client.Open(tb.Context(), opts.Settings); err != nil {
+		if _, err := l.Client.Open(tb.Context(), opts.Settings, opts.Handoff); err != nil {
 			tb.Fatalf("open: %v", err)
 		}
 	}

@@ -21,11 +21,11 @@ import (
 	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 
-	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
+	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/shm"
 	"github.com/ndbridge/ndbridge/internal/socket"
 	"github.com/ndbridge/ndbridge/internal/wire"
@@ -42,7 +42,7 @@ type Options struct {
 	Plugin   string // one of NDBRIDGE_LIB by its name, or a file if it has a '/'; "" means "all"
 	NoHeap   bool
 	Env      []string
-	Settings kit.Settings
+	Settings core.Settings
 }
 
 // Program is a running script and the client of its producer.
@@ -82,7 +82,7 @@ func Open(tb testing.TB, script string, opts Options) (*Program, error) {
 	return open(tb, cmd, opts.Settings)
 }
 
-func open(tb testing.TB, cmd *exec.Cmd, settings kit.Settings) (*Program, error) {
+func open(tb testing.TB, cmd *exec.Cmd, settings core.Settings) (*Program, error) {
 	tb.Helper()
 	p := &Program{}
 	conn, side, err := fdpass.Pair()
@@ -130,7 +130,7 @@ func open(tb testing.TB, cmd *exec.Cmd, settings kit.Settings) (*Program, error)
 	p.Client, _ = dispensed.(*wire.Client)
 	ctx, cancel := context.WithTimeout(tb.Context(), Patience)
 	defer cancel()
-	_, err = p.Open(ctx, settings)
+	_, err = p.Open(ctx, settings, handoff.Settings{})
 	return p, err
 }
 

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
 )
 
@@ -92,8 +91,8 @@ func (q *Quirks) start(t *testing.T, python string, disabled ...core.QuirkID) ru
 	for _, w := range q.Witnesses {
 		fmt.Fprintf(&script, "witness.append(%s)\n", w.Array)
 	}
-	p := Start(t, script.String(), Options{Python: python, Plugin: q.Plugin, Env: q.Env, Settings: kit.Settings{
-		Adapters: []kit.AdapterSettings{{Name: q.Framework, DisabledQuirks: disabled}},
+	p := Start(t, script.String(), Options{Python: python, Plugin: q.Plugin, Env: q.Env, Settings: core.Settings{
+		Adapters: []core.AdapterSettings{{Name: q.Framework, DisabledQuirks: disabled}},
 	}})
 	p.Finish(t)
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)

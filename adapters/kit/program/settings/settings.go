@@ -8,13 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/suggest"
 )
 
 // Check refuses settings of quirks that the table does not have, and effects that they have not.
-func Check(table []core.Quirk, s kit.AdapterSettings) error {
+func Check(table []core.Quirk, s core.AdapterSettings) error {
 	known := make(map[string][]string, len(table))
 	for _, q := range table {
 		known[string(q.ID)] = q.Choices
@@ -34,7 +33,7 @@ func Check(table []core.Quirk, s kit.AdapterSettings) error {
 }
 
 // Unknown refuses settings of an adapter that is none of names.
-func Unknown(s kit.AdapterSettings, names []string) error {
+func Unknown(s core.AdapterSettings, names []string) error {
 	return refuse(fmt.Errorf("the plugin has no adapter %q", s.Name),
 		suggest.Remedy(s.Name, slices.Values(names), "this plugin has: "+strings.Join(names, ", ")))
 }
