@@ -15,7 +15,6 @@ import (
 	"github.com/ndbridge/ndbridge/cuda"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/connection"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/segments"
 )
 
 const (
@@ -37,7 +36,7 @@ type Session struct {
 	launch   *launch
 	conn     *connection.Connection
 
-	segments *segments.Cache
+	segments *leases.Segments
 	gpu      *cuda.Importer
 	gpus     []core.UUID // those that the program knows the host to have
 	leases   *leases.Client
@@ -86,7 +85,7 @@ func newSession(h *Host, l *launch) *Session {
 // begin makes it the session of an open connection.
 func (s *Session) begin(c *connection.Connection) {
 	s.conn = c
-	s.segments = segments.New(c.Client, s.launch.program.MappedFiles == MappedFilesCopy)
+	s.segments = leases.NewSegments(c.Client, s.launch.program.MappedFiles == MappedFilesCopy)
 	s.gpu = cuda.NewImporter(c.Client)
 	s.leases = leases.New(leases.Options{
 		Program: c.Client, Handoff: c.Handoff, Segments: s.segments, GPU: s.gpu, GPUs: s.gpus,

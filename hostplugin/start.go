@@ -9,7 +9,7 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/connection"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/environ"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/gpus"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/shipped"
 )
@@ -18,7 +18,7 @@ import (
 func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 	h.sweepOnce.Do(connection.Sweep)
 	s := newSession(h, l)
-	found := gpus.Find(h.opts.log)
+	found := leases.FindGPUs(h.opts.log)
 	c, err := connection.New(connection.Options{ //nolint:contextcheck // its logs outlive the call
 		Program: l.program.Name, Python: l.program.python(), Plugin: l.plugin, Process: l.spec(),
 		StartTimeout: l.program.startTimeout(), Handoff: l.program.handoff(),

@@ -16,8 +16,6 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/gpus"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/segments"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/offers"
 )
@@ -36,7 +34,7 @@ type Program interface {
 type Options struct {
 	Program  Program
 	Handoff  *handoff.Client // nil: there is no shared memory
-	Segments *segments.Cache
+	Segments *Segments
 	GPU      *cuda.Importer
 	GPUs     []core.UUID // those that the program knows the host to have
 	Spin     time.Duration
@@ -176,7 +174,7 @@ func (c *Client) ask(ctx context.Context, s *Source, req core.Request) (*core.Vi
 // open makes a view of a lease that was granted, which it gives back if it fails.
 func (c *Client) open(ctx context.Context, s *Source, req core.Request, l core.Lease, forks uint64) (*core.View, error) {
 	lease := &Lease{client: c, source: s, req: req, id: l.ID, forks: forks, heap: l.Route == core.RouteSharedHeap}
-	_, lease.onGPU = gpus.Of(l.Handle)
+	_, lease.onGPU = gpuOf(l.Handle)
 	if err := c.add(lease); err != nil {
 		return nil, err
 	}
@@ -228,7 +226,7 @@ func (c *Client) ofHost(ctx context.Context, l *core.Lease) (core.Memory, error)
 	case nil:
 		return nil, nil //nolint:nilnil // as said
 	case core.Segment:
-		m, err := c.Segments.Map(ctx, handle, l.Writable)
+		m, err := c.Segments.use(ctx, handle, l.Writable)
 		if err != nil {
 			return nil, err // not m: a nil *Memory would be a core.Memory
 		}
@@ -240,7 +238,7 @@ func (c *Client) ofHost(ctx context.Context, l *core.Lease) (core.Memory, error)
 
 // ofGPU maps memory of a GPU. The layout is the lease's, on the device as the host counts.
 func (c *Client) ofGPU(ctx context.Context, l core.Lease, lease *Lease) (core.Memory, core.Layout, error) {
-	if gpu, _ := gpus.Of(l.Handle); !slices.Contains(c.GPUs, gpu) {
+	if gpu, _ := gpuOf(l.Handle); !slices.Contains(c.GPUs, gpu) {
 		return nil, core.Layout{}, &core.Error{
 			Kind: core.ErrProtocol, Err: fmt.Errorf("memory of %v, which is none of the host's GPUs", gpu),
 		}

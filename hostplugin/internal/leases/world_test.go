@@ -16,7 +16,6 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/segments"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/offers"
 	"github.com/ndbridge/ndbridge/internal/shm"
@@ -93,7 +92,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache := segments.New(w, false)
+	cache := NewSegments(w, false)
 	w.c = New(Options{
 		Program: w, Handoff: mail, Segments: cache, GPU: cuda.NewImporter(w), Log: slog.New(slog.DiscardHandler),
 		Gone: w.gone, Ended: w.gone, Finished: w.finished, Why: func() error {

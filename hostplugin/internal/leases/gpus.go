@@ -1,5 +1,4 @@
-// Package gpus says which GPUs a host has, and which memory lies on one.
-package gpus
+package leases
 
 import (
 	"log/slog"
@@ -8,9 +7,9 @@ import (
 	"github.com/ndbridge/ndbridge/cuda"
 )
 
-// Find finds out, beside the start of a program, whose memory the host can map. The channel gives that
+// FindGPUs finds out, beside the start of a program, whose memory the host can map. The channel gives that
 // once. Without CUDA it is nothing: then programs copy what they have on GPUs to host memory.
-func Find(log *slog.Logger) <-chan []core.UUID {
+func FindGPUs(log *slog.Logger) <-chan []core.UUID {
 	found := make(chan []core.UUID, 1)
 	go func() {
 		all, err := cuda.Devices()
@@ -26,8 +25,8 @@ func Find(log *slog.Logger) <-chan []core.UUID {
 	return found
 }
 
-// Of says which GPU a handle's memory lies on, if it is one of GPU memory.
-func Of(handle core.Handle) (id core.UUID, ok bool) {
+// gpuOf says which GPU a handle's memory lies on, if it is one of GPU memory.
+func gpuOf(handle core.Handle) (id core.UUID, ok bool) {
 	switch h := handle.(type) {
 	case core.CUDAIPC:
 		return h.GPU, true

@@ -1,4 +1,4 @@
-package segments
+package leases
 
 import (
 	"context"
@@ -11,13 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // describer lends one sealed file for all segments, and counts.
 type describer struct {
@@ -79,9 +75,9 @@ func segment(id core.SegmentID, size int64) core.Segment {
 	return core.Segment{ID: id, Size: size, Sealed: true}
 }
 
-func mapped(t *testing.T, c *Cache, s core.Segment, writable bool) *Memory {
+func mapped(t *testing.T, c *Segments, s core.Segment, writable bool) *segmentMemory {
 	t.Helper()
-	m, err := c.Map(t.Context(), s, writable)
+	m, err := c.use(t.Context(), s, writable)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +96,7 @@ func closed(t *testing.T, closers ...interface{ Close() error }) {
 func TestOneMappingForAll(t *testing.T) {
 	t.Parallel()
 	d := newDescriber(t, 1<<16)
-	c := New(d, false)
+	c := NewSegments(d, false)
 	a := mapped(t, c, segment(1, 1<<16), false)
 	b := mapped(t, c, segment(1, 4096), false) // a smaller part of it, as an earlier lease would have said
 	w := mapped(t, c, segment(1, 1<<16), true)
@@ -123,7 +119,7 @@ func TestOneMappingForAll(t *testing.T) {
 		closed(t, again)
 	}
 	closed(t, c, c)
-	for _, m := range []*Memory{a, w, other} {
+	for _, m := range []*segmentMemory{a, w, other} {
 		if m.Bytes() != nil {
 			t.Error("mapped after Close")
 		}
@@ -134,7 +130,7 @@ func TestOneMappingForAll(t *testing.T) {
 // with its users.
 func TestSegmentGrows(t *testing.T) {
 	t.Parallel()
-	c := New(newDescriber(t, 1<<16), false)
+	c := NewSegments(newDescriber(t, 1<<16), false)
 	small := mapped(t, c, segment(1, 4096), false)
 	large := mapped(t, c, segment(1, 1<<16), false)
 	if small == large || small.Size() != 4096 || large.Size() != 1<<16 {
@@ -154,7 +150,7 @@ func TestSegmentGrows(t *testing.T) {
 
 func TestUseOutlivesCache(t *testing.T) {
 	t.Parallel()
-	c := New(newDescriber(t, 4096), false)
+	c := NewSegments(newDescriber(t, 4096), false)
 	m := mapped(t, c, segment(1, 4096), false)
 	closed(t, c)
 	if m.Bytes() == nil {
@@ -169,7 +165,7 @@ func TestUseOutlivesCache(t *testing.T) {
 func TestIdleExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := New(newDescriber(t, 4096), false)
+		c := NewSegments(newDescriber(t, 4096), false)
 		a, b := mapped(t, c, segment(1, 4096), false), mapped(t, c, segment(2, 4096), false)
 		closed(t, a)
 		time.Sleep(3 * time.Second)
@@ -201,8 +197,8 @@ func TestIdleExpires(t *testing.T) {
 
 func TestIdleLimits(t *testing.T) {
 	t.Parallel()
-	c := New(newDescriber(t, 2<<30), false) // sparse: no page is touched
-	var first, last *Memory
+	c := NewSegments(newDescriber(t, 2<<30), false) // sparse: no page is touched
+	var first, last *segmentMemory
 	for id := range core.SegmentID(idleCount + 1) {
 		last = mapped(t, c, segment(id, 4096), false)
 		if first == nil {
@@ -228,7 +224,7 @@ func TestIdleLimits(t *testing.T) {
 
 func TestGuardKeepsNothing(t *testing.T) {
 	t.Setenv("NDBRIDGE_GUARD", "1")
-	c := New(newDescriber(t, 4096), false)
+	c := NewSegments(newDescriber(t, 4096), false)
 	m := mapped(t, c, segment(1, 4096), false)
 	closed(t, m)
 	if m.Bytes() != nil {
@@ -244,23 +240,23 @@ func TestConcurrentMaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDescriber(t, 4096)
 		d.block = make(chan struct{})
-		c := New(d, false)
+		c := NewSegments(d, false)
 		impatient, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, err := c.Map(impatient, segment(1, 4096), false); !errors.Is(err, context.Canceled) {
+			if _, err := c.use(impatient, segment(1, 4096), false); !errors.Is(err, context.Canceled) {
 				t.Errorf("the first = %v", err)
 			}
 		})
 		synctest.Wait()
 		wg.Go(func() {
-			if _, err := c.Map(impatient, segment(1, 4096), false); !errors.Is(err, context.Canceled) {
+			if _, err := c.use(impatient, segment(1, 4096), false); !errors.Is(err, context.Canceled) {
 				t.Errorf("the second = %v", err)
 			}
 		})
 		for range 8 {
 			wg.Go(func() {
-				m, err := c.Map(t.Context(), segment(1, 4096), false)
+				m, err := c.use(t.Context(), segment(1, 4096), false)
 				if err != nil {
 					t.Error(err)
 					return
@@ -319,8 +315,8 @@ func TestErrors(t *testing.T) {
 		"huge":         {&describer{file: sealed}, segment(1, 1<<62), core.ErrPointer, "segment 1: "},
 		"no size":      {&describer{file: sealed}, segment(1, 0), core.ErrPointer, "segment 1: "},
 	} {
-		c := New(test.d, false)
-		m, err := c.Map(t.Context(), test.s, false)
+		c := NewSegments(test.d, false)
+		m, err := c.use(t.Context(), test.s, false)
 		if m != nil || !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.text) {
 			t.Errorf("%s: Map = %v, %v", name, m, err)
 		}
@@ -329,7 +325,7 @@ func TestErrors(t *testing.T) {
 		}
 		closed(t, c)
 	}
-	c := New(&describer{file: plain}, false)
+	c := NewSegments(&describer{file: plain}, false)
 	closed(t, mapped(t, c, core.Segment{ID: 1, Size: 4096}, false), c) // a file that does not claim to be sealed
 }
 
@@ -345,7 +341,7 @@ func TestTruncatedFileFaults(t *testing.T) {
 	if err := f.Truncate(8192); err != nil {
 		t.Fatal(err)
 	}
-	c := New(&describer{file: f}, false)
+	c := NewSegments(&describer{file: f}, false)
 	m := mapped(t, c, core.Segment{ID: 1, Size: 8192}, false)
 	if err := f.Truncate(4096); err != nil {
 		t.Fatal(err)
@@ -374,10 +370,10 @@ func BenchmarkMapAgain(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer f.Close()
-	c := New(&describer{file: f}, false)
+	c := NewSegments(&describer{file: f}, false)
 	b.ReportAllocs()
 	for b.Loop() {
-		m, err := c.Map(b.Context(), segment(1, 4096), false)
+		m, err := c.use(b.Context(), segment(1, 4096), false)
 		if err != nil {
 			b.Fatal(err)
 		}

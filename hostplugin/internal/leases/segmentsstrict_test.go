@@ -1,4 +1,4 @@
-package segments
+package leases
 
 import (
 	"errors"
@@ -12,16 +12,16 @@ import (
 func TestStrict(t *testing.T) {
 	t.Parallel()
 	d := &describer{file: unsealed(t, 4096)}
-	c := New(d, true)
-	_, err := c.Map(t.Context(), core.Segment{ID: 1, Size: 4096}, false)
+	c := NewSegments(d, true)
+	_, err := c.use(t.Context(), core.Segment{ID: 1, Size: 4096}, false)
 	if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrNotShared) ||
 		e.Reason != core.ReasonMappedFile || e.Remedy == "" || d.calls != 0 {
 		t.Errorf("Map = %v, %d calls", err, d.calls)
 	}
-	if _, err := c.Map(t.Context(), segment(1, 4096), false); !errors.Is(err, core.ErrProtocol) {
+	if _, err := c.use(t.Context(), segment(1, 4096), false); !errors.Is(err, core.ErrProtocol) {
 		t.Errorf("Map of what is said to be sealed = %v", err)
 	}
 	closed(t, c)
-	c = New(newDescriber(t, 4096), true)
+	c = NewSegments(newDescriber(t, 4096), true)
 	closed(t, mapped(t, c, segment(1, 4096), false), c)
 }

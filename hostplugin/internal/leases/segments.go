@@ -1,7 +1,4 @@
-// Package segments maps the segments of one producer into this process: each once, shared by all
-// views of it, and kept for a while after the last one, so that looking at an array again and again
-// costs no mapping.
-package segments
+package leases
 
 import (
 	"context"
@@ -14,8 +11,8 @@ import (
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
-// What no view uses any more stays mapped for idleTime. A mapping keeps the program's memory from being
-// freed, so there are limits to their number and size.
+// Memory that no view uses stays mapped for idleTime. A mapping keeps the program from freeing the memory, so
+// their number and size are limited.
 const (
 	idleTime  = 5 * time.Second
 	idleCount = 64
@@ -27,11 +24,13 @@ type Describer interface {
 	Descriptor(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error)
 }
 
-// Cache holds the mappings of one producer's segments. All methods are safe for concurrent use.
-type Cache struct {
+// Segments maps the segments of one producer into this process: each once, shared by all views of it, and kept for
+// a while after the last one, so that looking at an array again and again costs no mapping. All methods are safe for
+// concurrent use.
+type Segments struct {
 	producer Describer
 	strict   bool // only memory that cannot shrink is mapped
-	mappings *reuse.Cache[key, *Memory]
+	mappings *reuse.Cache[key, *segmentMemory]
 }
 
 // key names a mapping. A writable one is never used for views that may not write.
@@ -40,39 +39,39 @@ type key struct {
 	writable bool
 }
 
-// Memory is one mapping, a core.Memory that its users share.
-type Memory struct {
+// segmentMemory is one mapping, a core.Memory that its users share.
+type segmentMemory struct {
 	*shm.Mapping
-	entry *reuse.Entry[key, *Memory]
+	entry *reuse.Entry[key, *segmentMemory]
 }
 
-// New makes a cache, which maps only memory that cannot shrink if it is strict. It must be closed.
-func New(producer Describer, strict bool) *Cache {
+// NewSegments returns a cache without mappings. A strict one maps only memory that cannot shrink. The caller must
+// close it.
+func NewSegments(producer Describer, strict bool) *Segments {
 	limits := reuse.Limits{Time: idleTime, Count: idleCount, Bytes: idleBytes}
 	if os.Getenv("NDBRIDGE_GUARD") == "1" { // memory must become inaccessible with the last view of it
 		limits.Time = 0
 	}
-	return &Cache{producer: producer, strict: strict, mappings: reuse.New[key, *Memory](limits)}
+	return &Segments{producer: producer, strict: strict, mappings: reuse.New[key, *segmentMemory](limits)}
 }
 
-// Close unmaps what no view uses. The rest is unmapped with its last view. It is idempotent.
-func (c *Cache) Close() error { return c.mappings.Close() }
+// Close unmaps the memory that no view uses. The rest is unmapped with its last view. It is idempotent.
+func (c *Segments) Close() error { return c.mappings.Close() }
 
-// Map gives the memory of a segment that a standing lease names. Its Close gives it back, and must be
-// called once by each who got it. What the producer said about the segment is checked: an error that
-// wraps core.ErrProtocol or core.ErrPointer says that it lied. One that wraps core.ErrNotShared says that
-// the cache is strict, and the memory could shrink.
-func (c *Cache) Map(ctx context.Context, s core.Segment, writable bool) (*Memory, error) {
-	return c.mappings.Use(ctx, key{s.ID, writable}, s.Size, func(e *reuse.Entry[key, *Memory]) (*Memory, error) {
+// use returns the memory of a segment that a standing lease names. Each caller closes it once. The cache checks what
+// the producer said about the segment: an error that wraps core.ErrProtocol or core.ErrPointer means that it lied. One
+// that wraps core.ErrNotShared means that the cache is strict and the memory could shrink.
+func (c *Segments) use(ctx context.Context, s core.Segment, writable bool) (*segmentMemory, error) {
+	return c.mappings.Use(ctx, key{s.ID, writable}, s.Size, func(e *reuse.Entry[key, *segmentMemory]) (*segmentMemory, error) {
 		mapping, err := c.open(ctx, s, writable)
 		if err != nil {
 			return nil, err
 		}
-		return &Memory{Mapping: mapping, entry: e}, nil
+		return &segmentMemory{Mapping: mapping, entry: e}, nil
 	})
 }
 
-func (c *Cache) open(ctx context.Context, s core.Segment, writable bool) (*shm.Mapping, error) {
+func (c *Segments) open(ctx context.Context, s core.Segment, writable bool) (*shm.Mapping, error) {
 	if c.strict && !s.Sealed {
 		return nil, &core.Error{
 			Op: "map", Kind: core.ErrNotShared, Reason: core.ReasonMappedFile,
@@ -106,7 +105,7 @@ func violation(format string, args ...any) error {
 }
 
 // Close implements core.Memory: it ends one use.
-func (m *Memory) Close() error { return m.entry.Release() }
+func (m *segmentMemory) Close() error { return m.entry.Release() }
 
 // End implements reuse.Resource.
-func (m *Memory) End() error { return m.Mapping.Close() }
+func (m *segmentMemory) End() error { return m.Mapping.Close() }
