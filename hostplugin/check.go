@@ -12,7 +12,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/hostplugin/internal/checksum"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/hclbody"
-	"github.com/ndbridge/ndbridge/internal/mailbox"
+	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
 // Validate checks what a Config says without looking at the file system: whether files exist is
@@ -170,8 +170,8 @@ func (c *checker) handoff(at place, p *Program) {
 		c.errorf(at.At("handoff_spin"), "Invalid duration", "handoff_spin must be between 0s and %s, not %s.",
 			maxHandoffSpin, *p.HandoffSpin)
 	}
-	if n := p.HandoffLanes; n < 0 || n > mailbox.MaxSlots {
-		c.errorf(at.At("handoff_lanes"), "Invalid number", "handoff_lanes must be between 1 and %d.", mailbox.MaxSlots)
+	if n := p.HandoffLanes; n < 0 || n > handoff.MaxSlots {
+		c.errorf(at.At("handoff_lanes"), "Invalid number", "handoff_lanes must be between 1 and %d.", handoff.MaxSlots)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/mailbox"
 )
 
 // What an answer says.
@@ -44,7 +43,7 @@ func (w *writer) status(i int, s Status) { w.b[answerHead+i] = byte(s) }
 func (w *writer) lease(i int, c Codec, l *core.Lease) bool {
 	at := len(w.b)
 	b, err := c.Append(append(w.b, 0, 0, 0, 0), l)
-	if err != nil || len(b) > mailbox.MaxAnswer {
+	if err != nil || len(b) > MaxAnswer {
 		return false
 	}
 	binary.LittleEndian.PutUint32(b[at:], uint32(len(b)-at-4))
@@ -55,7 +54,7 @@ func (w *writer) lease(i int, c Codec, l *core.Lease) bool {
 
 // fence writes the fence of item i, or reports false if there is no room for it.
 func (w *writer) fence(i int, f core.CUDAWord) bool {
-	if len(w.b)+fenceSize > mailbox.MaxAnswer {
+	if len(w.b)+fenceSize > MaxAnswer {
 		return false
 	}
 	w.b = binary.LittleEndian.AppendUint64(w.b, uint64(f.Page))

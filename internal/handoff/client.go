@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/mailbox"
 	"github.com/ndbridge/ndbridge/internal/offers"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -21,7 +20,7 @@ var ErrAsk = errors.New("ask by gRPC")
 type Client struct {
 	Offers *offers.Reader // nil: the producer offers nothing
 
-	mailbox  *mailbox.Client
+	mailbox  *MailboxClient
 	mapping  *shm.Mapping
 	codec    Codec
 	stray    func(core.LeaseID)
@@ -41,7 +40,7 @@ func NewClient(file *os.File, m Memory, codec Codec, spin time.Duration, stray f
 func newClient(
 	file *os.File, m Memory, codec Codec, spin, limit time.Duration, stray func(core.LeaseID),
 ) (*Client, error) {
-	if m.Slots < 1 || m.Slots > mailbox.MaxSlots || m.Size != m.wants() {
+	if m.Slots < 1 || m.Slots > MaxSlots || m.Size != m.wants() {
 		return nil, fmt.Errorf("a mailbox of %d slots in %d bytes", m.Slots, m.Size)
 	}
 	switch sealed, err := shm.Sealed(file); { // this process would die of reading memory that has shrunk
@@ -55,7 +54,7 @@ func newClient(
 		return nil, err
 	}
 	c := &Client{mapping: mapping, codec: codec, stray: stray, requests: make([][]byte, m.Slots)}
-	if c.mailbox, err = mailbox.NewClient(mapping.Bytes()[m.offset():], spin, limit, c.abandoned); err == nil && m.Offers {
+	if c.mailbox, err = NewMailboxClient(mapping.Bytes()[m.offset():], spin, limit, c.abandoned); err == nil && m.Offers {
 		c.Offers, err = offers.NewReader(mapping.Bytes())
 	}
 	if err != nil {
@@ -174,7 +173,7 @@ func (c *Client) exchange(ctx context.Context, build func([]byte) []byte, read f
 	}
 	request := build(c.requests[slot.Index][:0])
 	c.requests[slot.Index] = request
-	if len(request) > mailbox.MaxRequest {
+	if len(request) > MaxRequest {
 		slot.Release()
 		return ErrAsk
 	}
@@ -221,7 +220,7 @@ func (c *Client) giveBack(results []Look) {
 
 // failed says what an error of the mailbox means.
 func failed(err error) error {
-	if errors.Is(err, mailbox.ErrClosed) || errors.Is(err, mailbox.ErrSlow) {
+	if errors.Is(err, ErrClosed) || errors.Is(err, ErrSlow) {
 		return ErrAsk
 	}
 	return err

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/mailbox"
 	"github.com/ndbridge/ndbridge/internal/offers"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -260,17 +259,17 @@ func TestLiesAboutTheMemory(t *testing.T) {
 	}
 	defer server.Close()
 	good := server.Memory()
-	if want := (Memory{Segment, offers.Size + mailbox.Size(2), 2, true}); good != want {
+	if want := (Memory{Segment, offers.Size + MailboxSize(2), 2, true}); good != want {
 		t.Errorf("the memory is %+v, want %+v", good, want)
 	}
 	for name, m := range map[string]Memory{
 		"nothing":        {},
-		"no slots":       {Size: mailbox.Size(0)},
-		"many slots":     {Size: mailbox.Size(65), Slots: 65},
-		"negative slots": {Size: mailbox.Size(2), Slots: -1},
+		"no slots":       {Size: MailboxSize(0)},
+		"many slots":     {Size: MailboxSize(65), Slots: 65},
+		"negative slots": {Size: MailboxSize(2), Slots: -1},
 		"another size":   {Size: good.Size + 1, Slots: 2, Offers: true},
-		"too short":      {Size: offers.Size + mailbox.Size(3), Slots: 3, Offers: true},
-		"no table":       {Size: mailbox.Size(2), Slots: 2},
+		"too short":      {Size: offers.Size + MailboxSize(3), Slots: 3, Offers: true},
+		"no table":       {Size: MailboxSize(2), Slots: 2},
 	} {
 		if _, err := NewClient(server.file, m, plain{}, 0, nil); err == nil {
 			t.Errorf("%s: taken for a mailbox", name)

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/mailbox"
 )
 
 // write writes a request as a client does.
@@ -111,11 +110,11 @@ func frozen(t *testing.T, name string, b []byte) {
 // TestSizes: what docs/PROTOCOL.md says has room.
 func TestSizes(t *testing.T) {
 	t.Parallel()
-	if mailbox.MaxRequest != 16188 || mailbox.MaxAnswer != 49148 || MaxIDs != 2022 || MaxName != 1024 {
-		t.Errorf("requests of %d bytes or %d leases, answers of %d, names of %d", mailbox.MaxRequest, MaxIDs, mailbox.MaxAnswer, MaxName)
+	if MaxRequest != 16188 || MaxAnswer != 49148 || MaxIDs != 2022 || MaxName != 1024 {
+		t.Errorf("requests of %d bytes or %d leases, answers of %d, names of %d", MaxRequest, MaxIDs, MaxAnswer, MaxName)
 	}
 	ids := make([]core.LeaseID, MaxIDs)
-	if n := len(write(&request{op: opRefresh, ids: ids})); n > mailbox.MaxRequest || n+8 <= mailbox.MaxRequest {
+	if n := len(write(&request{op: opRefresh, ids: ids})); n > MaxRequest || n+8 <= MaxRequest {
 		t.Errorf("a request about %d leases has %d bytes", MaxIDs, n)
 	}
 }

@@ -1,13 +1,20 @@
-// Package handoff asks for leases, looks at them again, and gives them back through a mailbox in shared
-// memory, so that none of this costs a round trip over a socket. docs/PROTOCOL.md has the requests and
-// answers byte by byte.
+// Package handoff asks for leases, looks at them again, and gives them back through a mailbox in shared memory, so
+// that none of this costs a round trip over a socket. docs/PROTOCOL.md has the layout, the requests and the answers
+// byte by byte.
 //
-// It is a shortcut beside gRPC and has no errors of its own: whatever does not go through the mailbox in a
-// few milliseconds (a name that is not there yet, an error with its text, a program that is busy, a large
-// copy) is asked again by gRPC. [Server] is the producer's side and [Client] the host's. A lease travels as
-// the same message as by gRPC, and is checked by the same code: see [Codec].
+// It is a shortcut beside gRPC and has no errors of its own: the host asks by gRPC for whatever does not go through the
+// mailbox in a few milliseconds (a name that does not exist yet, an error with its text, a program that is busy, a
+// large copy). [Server] is the producer's side and [Client] the host's. A lease travels as the same message as by gRPC,
+// and the same code checks it: see [Codec]. The same memory holds a table of offers (package offers), if the producer
+// has one.
 //
-// In the same memory lies a table of offers (package offers), if the producer has one.
+// The mailbox below carries requests and answers without a system call while both sides are awake. Its memory is
+// divided into slots. A caller has a slot to itself while its request is under way. It writes the request, then the
+// request's number; the server answers in the same slot, then writes that number as the answer's. Each side looks for
+// the other's number for a short time, its spin, and then sleeps on a futex until the other wakes it.
+//
+// Neither side trusts the other. Each copies what comes into private memory once and looks only at the copy. Whatever
+// the other side writes, and whenever, the worst that happens is a wrong request or answer, which the reader checks.
 package handoff
 
 import (
@@ -16,7 +23,6 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/mailbox"
 	"github.com/ndbridge/ndbridge/internal/offers"
 )
 
@@ -55,7 +61,7 @@ func (m Memory) offset() int64 {
 }
 
 // wants is the size that such memory must have.
-func (m Memory) wants() int64 { return m.offset() + mailbox.Size(m.Slots) }
+func (m Memory) wants() int64 { return m.offset() + MailboxSize(m.Slots) }
 
 // Codec writes and reads leases as they travel.
 type Codec interface {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/mailbox"
 	"github.com/ndbridge/ndbridge/internal/offers"
 )
 
@@ -22,7 +21,7 @@ func TestLeases(t *testing.T) {
 		case "missing":
 			return Look{}
 		case "long":
-			return Look{Status: Changed, Lease: &core.Lease{Framework: strings.Repeat("x", mailbox.MaxAnswer)}}
+			return Look{Status: Changed, Lease: &core.Lease{Framework: strings.Repeat("x", MaxAnswer)}}
 		default:
 			return Look{Status: Changed, Lease: &core.Lease{Framework: name}}
 		}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/mailbox"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
@@ -30,26 +29,26 @@ func changed(b []byte) []byte {
 func TestWildAnswers(t *testing.T) {
 	t.Parallel()
 	const slots = 4
-	file, err := shm.Create("wild", mailbox.Size(slots))
+	file, err := shm.Create("wild", MailboxSize(slots))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	memory, err := shm.Map(file, mailbox.Size(slots), true)
+	memory, err := shm.Map(file, MailboxSize(slots), true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer memory.Close()
 	n := len(results())
 	good := answerOf(t, results())
-	server, err := mailbox.NewServer(memory.Bytes(), slots, 0, func(_, answer []byte) []byte {
+	server, err := NewMailboxServer(memory.Bytes(), slots, 0, func(_, answer []byte) []byte {
 		return append(answer, changed(good)...)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	m := Memory{Segment: Segment, Size: mailbox.Size(slots), Slots: slots}
+	m := Memory{Segment: Segment, Size: MailboxSize(slots), Slots: slots}
 	client, err := newClient(file, m, plain{}, 0, time.Minute, func(core.LeaseID) {})
 	if err != nil {
 		t.Fatal(err)
@@ -83,12 +82,12 @@ func TestWildRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	memory, err := shm.Map(server.file, mailbox.Size(1), true)
+	memory, err := shm.Map(server.file, MailboxSize(1), true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer memory.Close()
-	client, err := mailbox.NewClient(memory.Bytes(), 0, time.Minute, nil)
+	client, err := NewMailboxClient(memory.Bytes(), 0, time.Minute, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,14 +6,13 @@ import (
 	"fmt"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/mailbox"
 )
 
 const (
 	// MaxName is the length of the longest name that a request can hold.
 	MaxName = 1024
 	// MaxIDs is how many leases one request can be about.
-	MaxIDs = (mailbox.MaxRequest - requestHead) / 8
+	MaxIDs = (MaxRequest - requestHead) / 8
 )
 
 // What a request asks for.

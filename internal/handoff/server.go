@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/mailbox"
 	"github.com/ndbridge/ndbridge/internal/offers"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -45,7 +44,7 @@ type Server struct {
 	memory   Memory
 	file     *os.File
 	mapping  *shm.Mapping
-	mailbox  *mailbox.Server
+	mailbox  *MailboxServer
 
 	//nolint:containedctx // the server's own lifetime
 	ctx context.Context
@@ -78,7 +77,7 @@ func (s *Server) begin(settings Settings) (err error) {
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	mem := s.mapping.Bytes()
-	s.mailbox, err = mailbox.NewServer(mem[s.memory.offset():], settings.Slots, settings.Spin, s.handle)
+	s.mailbox, err = NewMailboxServer(mem[s.memory.offset():], settings.Slots, settings.Spin, s.handle)
 	if err != nil || s.offerer == nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ndbridge/ndbridge/internal/futex"
+	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
 // A reader looks again if the program was just writing, or had just written: at first at once, then now and then,
@@ -196,7 +196,7 @@ func wait(ctx context.Context, word, sleepers *atomic.Uint64, old uint64, spin t
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		futex.Wait(low(word), uint32(old), 0)
+		shm.Sleep(low(word), uint32(old), 0)
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ func wait(ctx context.Context, word, sleepers *atomic.Uint64, old uint64, spin t
 // before that ended, and fall asleep afterwards.
 func rouse(word *atomic.Uint64, awake <-chan struct{}) {
 	for {
-		futex.Wake(low(word), math.MaxInt32)
+		shm.Wake(low(word), math.MaxInt32)
 		select {
 		case <-awake:
 			return

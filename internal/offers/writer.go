@@ -4,7 +4,7 @@ import (
 	"math"
 	"sync/atomic"
 
-	"github.com/ndbridge/ndbridge/internal/futex"
+	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
 // Writer is the program's side. The caller orders its calls, but for Forks and Forked, which are safe for
@@ -94,7 +94,7 @@ func (w *Writer) End() {
 
 func wake(word, sleepers *atomic.Uint64) {
 	if sleepers.Load() != 0 {
-		futex.Wake(low(word), math.MaxInt32)
+		shm.Wake(low(word), math.MaxInt32)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package shm makes and maps host memory behind file descriptors: memfds that cannot shrink, and
-// mappings of what another process sent, none of which is trusted.
+// Package shm is host memory behind file descriptors that processes share: memfds that cannot shrink, mappings of what
+// another process sent, none of which is trusted, and sleep on a word of such memory.
 package shm
 
 import (

@@ -11,7 +11,6 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 	"github.com/ndbridge/ndbridge/internal/handoff"
-	"github.com/ndbridge/ndbridge/internal/mailbox"
 	"github.com/ndbridge/ndbridge/internal/offers"
 )
 
@@ -30,7 +29,7 @@ func handoffToCore(s *pb.HandoffSettings) (handoff.Settings, error) {
 	switch slots, spin := s.GetSlots(), s.GetSpin(); {
 	case s == nil:
 		return handoff.Settings{}, nil
-	case slots < 1 || slots > mailbox.MaxSlots || spin < 0 || spin > int64(maxSpin):
+	case slots < 1 || slots > handoff.MaxSlots || spin < 0 || spin > int64(maxSpin):
 		return handoff.Settings{}, fmt.Errorf("a mailbox of %d slots, with a spin of %d ns", slots, spin)
 	}
 	return handoff.Settings{Slots: int(s.GetSlots()), Spin: time.Duration(s.GetSpin())}, nil
@@ -44,7 +43,7 @@ func memoryToProto(m handoff.Memory) *pb.Handoff {
 func memoryToCore(m *pb.Handoff) handoff.Memory {
 	return handoff.Memory{
 		Segment: core.SegmentID(m.GetSegment()), Size: m.GetSize(),
-		Slots: int(min(m.GetSlots(), mailbox.MaxSlots+1)), Offers: m.GetOffers(),
+		Slots: int(min(m.GetSlots(), handoff.MaxSlots+1)), Offers: m.GetOffers(),
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/internal/bench"
-	"github.com/ndbridge/ndbridge/internal/mailbox"
+	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
@@ -39,7 +39,7 @@ const (
 )
 
 // sharedSize is that of the memory between the two sides.
-func sharedSize() int64 { return mailbox.Size(1) }
+func sharedSize() int64 { return handoff.MailboxSize(1) }
 
 func (l *lab) addLimits(ctx context.Context) (err error) {
 	if l.mailbox, err = l.bareMailbox(ctx, handoffSpin); err != nil {
@@ -67,7 +67,7 @@ func (l *lab) bareMailbox(ctx context.Context, spin time.Duration) (bench.Caller
 	if err != nil {
 		return bench.Caller{}, err
 	}
-	client, err := mailbox.NewClient(memory.Bytes(), spin, time.Second, nil)
+	client, err := handoff.NewMailboxClient(memory.Bytes(), spin, time.Second, nil)
 	if err != nil {
 		return bench.Caller{}, err
 	}
@@ -182,7 +182,7 @@ func answer(mode string) error {
 		if err != nil {
 			return err
 		}
-		server, err := mailbox.NewServer(memory.Bytes(), 1, spin, func(request, answer []byte) []byte {
+		server, err := handoff.NewMailboxServer(memory.Bytes(), 1, spin, func(request, answer []byte) []byte {
 			return append(answer, request...)
 		})
 		if err != nil {

@@ -1,4 +1,4 @@
-package mailbox_test
+package handoff_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ndbridge/ndbridge/internal/mailbox"
+	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/shm/shmtest"
 )
 
@@ -19,9 +19,9 @@ import (
 func TestBothSidesOnOneCPU(t *testing.T) {
 	t.Parallel()
 	const spin = 5 * time.Millisecond // Go itself interrupts what takes twice as long
-	there, here := shmtest.Twice(t, mailbox.Size(1))
+	there, here := shmtest.Twice(t, handoff.MailboxSize(1))
 	var settled atomic.Bool
-	server, err := mailbox.NewServer(there, 1, spin, func([]byte, []byte) []byte {
+	server, err := handoff.NewMailboxServer(there, 1, spin, func([]byte, []byte) []byte {
 		if settled.CompareAndSwap(false, true) {
 			onOneCPU(t)
 		}
@@ -30,7 +30,7 @@ func TestBothSidesOnOneCPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := mailbox.NewClient(here, spin, time.Minute, nil)
+	client, err := handoff.NewMailboxClient(here, spin, time.Minute, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package mailbox
+package handoff
 
 import (
 	"runtime"
@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ndbridge/ndbridge/internal/futex"
+	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
 // Handler answers one request: it appends the answer to the empty slice answer, which has room for
@@ -15,8 +15,8 @@ import (
 // becomes an empty one.
 type Handler func(request, answer []byte) []byte
 
-// Server is the side that answers.
-type Server struct {
+// MailboxServer is the side that answers.
+type MailboxServer struct {
 	bell, asleep, cpu, closed *atomic.Uint32
 
 	slots  []slot
@@ -29,14 +29,14 @@ type Server struct {
 	stopped chan struct{}
 }
 
-// NewServer makes mem, which is zero, page-aligned and [Size] bytes long, the memory of a mailbox and
+// NewMailboxServer makes mem, which is zero, page-aligned and [MailboxSize] bytes long, the memory of a mailbox and
 // serves it: from one goroutine, with a thread of its own, one request at a time. After a request it looks
 // for the next for as long as spin before it sleeps. mem must stay mapped until Close has returned.
-func NewServer(mem []byte, slots int, spin time.Duration, handle Handler) (*Server, error) {
+func NewMailboxServer(mem []byte, slots int, spin time.Duration, handle Handler) (*MailboxServer, error) {
 	if err := format(mem, slots); err != nil {
 		return nil, err
 	}
-	s := &Server{
+	s := &MailboxServer{
 		bell: word(mem, offBell), asleep: word(mem, offAsleep), cpu: word(mem, offCPU), closed: word(mem, offClosed),
 		served: make([]uint32, slots), handle: handle, spin: spin, stopped: make(chan struct{}),
 	}
@@ -49,19 +49,19 @@ func NewServer(mem []byte, slots int, spin time.Duration, handle Handler) (*Serv
 
 // Close ends the service, when the request that is being answered is. Requests that come later are
 // never answered; their callers are told.
-func (s *Server) Close() {
+func (s *MailboxServer) Close() {
 	s.close.Do(func() {
 		s.closed.Store(1)
 		s.bell.Add(1)
-		futex.Wake(s.bell, 1)
+		shm.Wake(s.bell, 1)
 		<-s.stopped
 		for _, l := range s.slots {
-			futex.Wake(l.answered, 1)
+			shm.Wake(l.answered, 1)
 		}
 	})
 }
 
-func (s *Server) serve() {
+func (s *MailboxServer) serve() {
 	runtime.LockOSThread() // for handlers to whom it matters; the thread ends with the goroutine
 	defer close(s.stopped)
 	request, answer := make([]byte, 0, MaxRequest), make([]byte, 0, MaxAnswer)
@@ -78,7 +78,7 @@ func (s *Server) serve() {
 		s.asleep.Store(1)
 		// A caller either sees that this sleeps, or has written its number before this looks.
 		if !s.pending() && s.closed.Load() == 0 {
-			futex.Wait(s.bell, bell, 0)
+			shm.Sleep(s.bell, bell, 0)
 		}
 		s.asleep.Store(0)
 		pause.restart(s.slots[s.last].cpu)
@@ -86,7 +86,7 @@ func (s *Server) serve() {
 }
 
 // pending reports whether there is a request that was not answered.
-func (s *Server) pending() bool {
+func (s *MailboxServer) pending() bool {
 	for i := range s.slots {
 		if s.slots[i].requested.Load() != s.served[i] {
 			return true
@@ -96,7 +96,7 @@ func (s *Server) pending() bool {
 }
 
 // round answers what has been asked since the last one.
-func (s *Server) round(request, answer []byte) (asked bool) {
+func (s *MailboxServer) round(request, answer []byte) (asked bool) {
 	for i := range s.slots {
 		l := &s.slots[i]
 		number := l.requested.Load()
@@ -111,7 +111,7 @@ func (s *Server) round(request, answer []byte) (asked bool) {
 		put(l.answer, out)
 		l.answered.Store(number)
 		if l.sleeping.Load() != 0 {
-			futex.Wake(l.answered, 1)
+			shm.Wake(l.answered, 1)
 		}
 	}
 	return asked

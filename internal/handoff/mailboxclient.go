@@ -1,4 +1,4 @@
-package mailbox
+package handoff
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ndbridge/ndbridge/internal/futex"
+	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
 // ErrClosed says that the other side serves no more, or that Close was called.
@@ -20,8 +20,8 @@ var ErrSlow = errors.New("no answer in time")
 // look is how often a sleeping caller looks whether its context or the mailbox has ended.
 const look = 2 * time.Millisecond
 
-// Client is the side that asks. All methods are safe for concurrent use.
-type Client struct {
+// MailboxClient is the side that asks. All methods are safe for concurrent use.
+type MailboxClient struct {
 	bell, asleep, cpu, closed *atomic.Uint32
 
 	slots       []Slot
@@ -37,27 +37,27 @@ type Client struct {
 	stale sync.WaitGroup // of the goroutines that wait for answers in the place of callers that gave up; grows with mu held
 }
 
-// Slot is one request's part of the mailbox. The caller that got it from [Client.Acquire] has it alone,
+// Slot is one request's part of the mailbox. The caller that got it from [MailboxClient.Acquire] has it alone,
 // until Release.
 type Slot struct {
 	Index int // from 0
 
-	client *Client
+	client *MailboxClient
 	shared slot
 	number uint32 // of the last request
 	answer []byte // private memory
 }
 
-// NewClient uses the memory of a mailbox that another process serves. It must stay mapped until Close and
+// NewMailboxClient uses the memory of a mailbox that another process serves. It must stay mapped until Close and
 // all calls have returned. Callers look for their answer for as long as spin before they sleep; they wait no
 // longer than limit for it, and before that no longer than limit for a slot. abandoned is called, on a
 // goroutine of its own, with the answer to a request whose caller had given up.
-func NewClient(mem []byte, spin, limit time.Duration, abandoned func(answer []byte)) (*Client, error) {
+func NewMailboxClient(mem []byte, spin, limit time.Duration, abandoned func(answer []byte)) (*MailboxClient, error) {
 	slots, err := slotsOf(mem)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{
+	c := &MailboxClient{
 		bell: word(mem, offBell), asleep: word(mem, offAsleep), cpu: word(mem, offCPU), closed: word(mem, offClosed),
 		slots: make([]Slot, slots), freed: make(chan struct{}, slots), spin: spin, limit: limit, abandoned: abandoned,
 	}
@@ -69,7 +69,7 @@ func NewClient(mem []byte, spin, limit time.Duration, abandoned func(answer []by
 }
 
 // Close ends the calls that are under way, within milliseconds, with [ErrClosed]. It is idempotent.
-func (c *Client) Close() {
+func (c *MailboxClient) Close() {
 	c.mu.Lock()
 	c.dead.Store(true)
 	c.mu.Unlock()
@@ -77,11 +77,11 @@ func (c *Client) Close() {
 }
 
 // ended reports whether no more is served.
-func (c *Client) ended() bool { return c.dead.Load() || c.closed.Load() != 0 }
+func (c *MailboxClient) ended() bool { return c.dead.Load() || c.closed.Load() != 0 }
 
 // Acquire takes a slot for one request. If all are in use it waits for one. The error is [ErrClosed],
 // [ErrSlow] or that of ctx.
-func (c *Client) Acquire(ctx context.Context) (*Slot, error) {
+func (c *MailboxClient) Acquire(ctx context.Context) (*Slot, error) {
 	if c.ended() {
 		return nil, ErrClosed
 	}
@@ -112,7 +112,7 @@ func (c *Client) Acquire(ctx context.Context) (*Slot, error) {
 }
 
 // take takes a slot that nobody has, or gives nil.
-func (c *Client) take() *Slot {
+func (c *MailboxClient) take() *Slot {
 	for free := c.free.Load(); free != 0; free = c.free.Load() {
 		if c.free.CompareAndSwap(free, free&(free-1)) {
 			return &c.slots[bits.TrailingZeros64(free)]
@@ -145,7 +145,7 @@ func (l *Slot) Call(ctx context.Context, request []byte) (answer []byte, err err
 	l.shared.requested.Store(l.number)
 	if c.asleep.Load() != 0 {
 		c.bell.Add(1)
-		futex.Wake(c.bell, 1)
+		shm.Wake(c.bell, 1)
 	}
 	if err := l.await(ctx); err != nil {
 		c.abandon(l) //nolint:contextcheck // it outlives the call
@@ -184,12 +184,12 @@ func (l *Slot) sleep(ctx context.Context, limit time.Duration) error {
 		case limit > 0 && time.Since(begin) > limit:
 			return ErrSlow
 		}
-		futex.Wait(answered, got, look)
+		shm.Sleep(answered, got, look)
 	}
 }
 
 // abandon waits for an answer in the place of the caller, and gives the slot back after it.
-func (c *Client) abandon(l *Slot) {
+func (c *MailboxClient) abandon(l *Slot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended() {

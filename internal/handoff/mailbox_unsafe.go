@@ -1,15 +1,4 @@
-// Package mailbox carries requests and answers between two processes through memory that both have
-// mapped, without a system call while both are awake. docs/PROTOCOL.md has the layout byte by byte.
-//
-// The memory is divided into slots. A caller has a slot to itself while its request is under way. It
-// writes the request, then the request's number; the server answers in the same slot, then writes that
-// number as the answer's. Each side looks for the other's number for a short time, its spin, and then
-// sleeps on a futex until the other wakes it.
-//
-// Neither side trusts the other. What comes is copied once into private memory and only then looked at;
-// whatever the other side writes, and whenever, the worst that happens is a wrong request or answer,
-// which those who use this package check.
-package mailbox
+package handoff
 
 import (
 	"encoding/binary"
@@ -48,15 +37,15 @@ const (
 	MaxSlots = 64
 )
 
-// Size is how many bytes of memory a mailbox of that many slots needs.
-func Size(slots int) int64 { return headerSize + int64(slots)*slotSize }
+// MailboxSize is how many bytes of memory a mailbox of that many slots needs.
+func MailboxSize(slots int) int64 { return headerSize + int64(slots)*slotSize }
 
 // errLayout says that memory is not that of a mailbox.
 var errLayout = errors.New("not the memory of a mailbox")
 
 // format makes mem, which is zero, the memory of a mailbox.
 func format(mem []byte, slots int) error {
-	if slots < 1 || slots > MaxSlots || int64(len(mem)) < Size(slots) {
+	if slots < 1 || slots > MaxSlots || int64(len(mem)) < MailboxSize(slots) {
 		return fmt.Errorf("%w: %d slots in %d bytes", errLayout, slots, len(mem))
 	}
 	binary.LittleEndian.PutUint32(mem[offSlots:], uint32(slots))
@@ -71,7 +60,7 @@ func slotsOf(mem []byte) (int, error) {
 		return 0, errLayout
 	}
 	v, slots := binary.LittleEndian.Uint32(mem[offVersion:]), int(binary.LittleEndian.Uint32(mem[offSlots:]))
-	if v != version || slots < 1 || slots > MaxSlots || int64(len(mem)) < Size(slots) {
+	if v != version || slots < 1 || slots > MaxSlots || int64(len(mem)) < MailboxSize(slots) {
 		return 0, fmt.Errorf("%w: version %d, %d slots in %d bytes", errLayout, v, slots, len(mem))
 	}
 	return slots, nil

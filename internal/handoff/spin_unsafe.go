@@ -1,4 +1,4 @@
-package mailbox
+package handoff
 
 import (
 	"sync/atomic"

@@ -1,5 +1,4 @@
-// Package futex sleeps on words of memory that processes share.
-package futex
+package shm
 
 import (
 	"sync/atomic"
@@ -15,9 +14,9 @@ const (
 	opWake = 1
 )
 
-// Wait sleeps while the word is old, but not longer than limit, unless that is 0. It may return early,
-// whatever the word is: the caller looks again.
-func Wait(w *atomic.Uint32, old uint32, limit time.Duration) {
+// Sleep returns when the word is no longer old, when Wake ends the sleep, or after limit (0: no limit). It may return
+// earlier for no reason: the caller looks again.
+func Sleep(w *atomic.Uint32, old uint32, limit time.Duration) {
 	var timeout *unix.Timespec
 	if limit > 0 {
 		t := unix.NsecToTimespec(int64(limit))
@@ -27,7 +26,7 @@ func Wait(w *atomic.Uint32, old uint32, limit time.Duration) {
 		uintptr(unsafe.Pointer(timeout)), 0, 0)
 }
 
-// Wake ends the sleep of up to n of those who wait.
+// Wake ends up to n sleeps on the word.
 func Wake(w *atomic.Uint32, n int) {
 	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(w)), opWake, uintptr(n), 0, 0, 0)
 }

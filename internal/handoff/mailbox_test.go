@@ -1,4 +1,4 @@
-package mailbox_test
+package handoff_test
 
 import (
 	"bytes"
@@ -10,24 +10,20 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
-	"github.com/ndbridge/ndbridge/internal/mailbox"
+	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/shm/shmtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
 // connect serves handle, with these spins on both sides.
-func connect(tb testing.TB, slots int, spin time.Duration, handle mailbox.Handler, abandoned func([]byte)) (*mailbox.Client, *mailbox.Server) {
+func connect(tb testing.TB, slots int, spin time.Duration, handle handoff.Handler, abandoned func([]byte)) (*handoff.MailboxClient, *handoff.MailboxServer) {
 	tb.Helper()
-	there, here := shmtest.Twice(tb, mailbox.Size(slots))
-	server, err := mailbox.NewServer(there, slots, spin, handle)
+	there, here := shmtest.Twice(tb, handoff.MailboxSize(slots))
+	server, err := handoff.NewMailboxServer(there, slots, spin, handle)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(server.Close)
-	client, err := mailbox.NewClient(here, spin, time.Minute, abandoned)
+	client, err := handoff.NewMailboxClient(here, spin, time.Minute, abandoned)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -36,7 +32,7 @@ func connect(tb testing.TB, slots int, spin time.Duration, handle mailbox.Handle
 }
 
 // call has a slot for one request, and copies the answer.
-func call(ctx context.Context, client *mailbox.Client, request, answer []byte) ([]byte, error) {
+func call(ctx context.Context, client *handoff.MailboxClient, request, answer []byte) ([]byte, error) {
 	slot, err := client.Acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -59,7 +55,7 @@ func TestManyCallersGetTheirOwnAnswers(t *testing.T) {
 			var callers sync.WaitGroup
 			for caller := range 12 {
 				callers.Go(func() {
-					request, answer := make([]byte, 16), make([]byte, mailbox.MaxAnswer)
+					request, answer := make([]byte, 16), make([]byte, handoff.MaxAnswer)
 					for i := range 2000 {
 						binary.LittleEndian.PutUint64(request, uint64(caller))
 						binary.LittleEndian.PutUint64(request[8:], uint64(i))
@@ -79,13 +75,13 @@ func TestManyCallersGetTheirOwnAnswers(t *testing.T) {
 func TestMessagesOfAllSizes(t *testing.T) {
 	t.Parallel()
 	client, _ := connect(t, 1, 0, func(request, answer []byte) []byte {
-		return append(append(answer, request...), bytes.Repeat([]byte{7}, mailbox.MaxAnswer-len(request))...)
+		return append(append(answer, request...), bytes.Repeat([]byte{7}, handoff.MaxAnswer-len(request))...)
 	}, nil)
-	answer := make([]byte, mailbox.MaxAnswer)
-	for _, n := range []int{0, 1, 100, mailbox.MaxRequest} {
+	answer := make([]byte, handoff.MaxAnswer)
+	for _, n := range []int{0, 1, 100, handoff.MaxRequest} {
 		request := bytes.Repeat([]byte{9}, n)
 		got, err := call(t.Context(), client, request, answer)
-		if err != nil || len(got) != mailbox.MaxAnswer || !bytes.Equal(got[:n], request) || got[mailbox.MaxAnswer-1] != 7 {
+		if err != nil || len(got) != handoff.MaxAnswer || !bytes.Equal(got[:n], request) || got[handoff.MaxAnswer-1] != 7 {
 			t.Errorf("a request of %d bytes: %d bytes, %v", n, len(got), err)
 		}
 	}
@@ -104,7 +100,7 @@ func TestAnswersThatCameTooLate(t *testing.T) {
 	}, func(answer []byte) { late <- bytes.Clone(answer) })
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	answer := make([]byte, mailbox.MaxAnswer)
+	answer := make([]byte, handoff.MaxAnswer)
 	if _, err := call(ctx, client, []byte{1}, answer); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Call = %v; want the context's error", err)
 	}
@@ -130,23 +126,23 @@ func TestTheServersEndEndsCalls(t *testing.T) {
 	}, nil)
 	ended := make(chan error)
 	go func() {
-		_, err := call(t.Context(), client, nil, make([]byte, mailbox.MaxAnswer))
+		_, err := call(t.Context(), client, nil, make([]byte, handoff.MaxAnswer))
 		ended <- err
 	}()
 	<-begun
 	go func() {
-		_, err := call(t.Context(), client, nil, make([]byte, mailbox.MaxAnswer)) // waits for the slot
+		_, err := call(t.Context(), client, nil, make([]byte, handoff.MaxAnswer)) // waits for the slot
 		ended <- err
 	}()
 	go server.Close()
-	if err := <-ended; !errors.Is(err, mailbox.ErrClosed) {
+	if err := <-ended; !errors.Is(err, handoff.ErrClosed) {
 		t.Errorf("Call = %v; want ErrClosed", err)
 	}
-	if err := <-ended; !errors.Is(err, mailbox.ErrClosed) {
+	if err := <-ended; !errors.Is(err, handoff.ErrClosed) {
 		t.Errorf("Call = %v; want ErrClosed", err)
 	}
 	close(proceed)
-	if _, err := call(t.Context(), client, nil, nil); !errors.Is(err, mailbox.ErrClosed) {
+	if _, err := call(t.Context(), client, nil, nil); !errors.Is(err, handoff.ErrClosed) {
 		t.Errorf("Call = %v; want ErrClosed", err)
 	}
 }
@@ -157,12 +153,12 @@ func TestOwnEndEndsCalls(t *testing.T) {
 	client, _ := connect(t, 1, 0, func([]byte, []byte) []byte { close(begun); <-proceed; return nil }, nil)
 	ended := make(chan error)
 	go func() {
-		_, err := call(t.Context(), client, nil, make([]byte, mailbox.MaxAnswer))
+		_, err := call(t.Context(), client, nil, make([]byte, handoff.MaxAnswer))
 		ended <- err
 	}()
 	<-begun
 	client.Close()
-	if err := <-ended; !errors.Is(err, mailbox.ErrClosed) {
+	if err := <-ended; !errors.Is(err, handoff.ErrClosed) {
 		t.Errorf("Call = %v; want ErrClosed", err)
 	}
 	close(proceed)
@@ -173,21 +169,21 @@ func TestOwnEndEndsCalls(t *testing.T) {
 // a slot.
 func TestAServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
-	there, here := shmtest.Twice(t, mailbox.Size(1))
+	there, here := shmtest.Twice(t, handoff.MailboxSize(1))
 	proceed := make(chan struct{})
-	server, err := mailbox.NewServer(there, 1, 0, func([]byte, []byte) []byte { <-proceed; return nil })
+	server, err := handoff.NewMailboxServer(there, 1, 0, func([]byte, []byte) []byte { <-proceed; return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer server.Close()
 	defer close(proceed)
-	client, err := mailbox.NewClient(here, 0, 10*time.Millisecond, nil)
+	client, err := handoff.NewMailboxClient(here, 0, 10*time.Millisecond, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
 	for range 3 {
-		if _, err := call(t.Context(), client, nil, make([]byte, mailbox.MaxAnswer)); !errors.Is(err, mailbox.ErrSlow) {
+		if _, err := call(t.Context(), client, nil, make([]byte, handoff.MaxAnswer)); !errors.Is(err, handoff.ErrSlow) {
 			t.Errorf("Call = %v; want ErrSlow", err)
 		}
 	}
@@ -195,8 +191,8 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 
 func TestNotAMailbox(t *testing.T) {
 	t.Parallel()
-	good, _ := shmtest.Twice(t, mailbox.Size(2))
-	server, err := mailbox.NewServer(good, 2, 0, echo)
+	good, _ := shmtest.Twice(t, handoff.MailboxSize(2))
+	server, err := handoff.NewMailboxServer(good, 2, 0, echo)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,14 +206,14 @@ func TestNotAMailbox(t *testing.T) {
 		"many slots":    func(b []byte) []byte { b[0x0c] = 65; return b },
 		"version":       func(b []byte) []byte { b[0x08] = 2; return b },
 	} {
-		if _, err := mailbox.NewClient(edit(bytes.Clone(good)), 0, 0, nil); err == nil {
+		if _, err := handoff.NewMailboxClient(edit(bytes.Clone(good)), 0, 0, nil); err == nil {
 			t.Errorf("%s: taken for a mailbox", name)
 		}
 	}
-	if _, err := mailbox.NewServer(make([]byte, 4096), 1, 0, echo); err == nil {
+	if _, err := handoff.NewMailboxServer(make([]byte, 4096), 1, 0, echo); err == nil {
 		t.Error("a mailbox was made in too little memory")
 	}
-	if _, err := mailbox.NewServer(make([]byte, mailbox.Size(65)), 65, 0, echo); err == nil {
+	if _, err := handoff.NewMailboxServer(make([]byte, handoff.MailboxSize(65)), 65, 0, echo); err == nil {
 		t.Error("a mailbox of 65 slots was made")
 	}
 }
@@ -226,13 +222,13 @@ func TestNotAMailbox(t *testing.T) {
 // or none, but all end in time, and nothing faults.
 func TestAWildPeer(t *testing.T) {
 	t.Parallel()
-	there, here := shmtest.Twice(t, mailbox.Size(4))
-	server, err := mailbox.NewServer(there, 4, 0, echo)
+	there, here := shmtest.Twice(t, handoff.MailboxSize(4))
+	server, err := handoff.NewMailboxServer(there, 4, 0, echo)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	client, err := mailbox.NewClient(here, 0, time.Minute, func([]byte) {})
+	client, err := handoff.NewMailboxClient(here, 0, time.Minute, func([]byte) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,13 +242,13 @@ func TestAWildPeer(t *testing.T) {
 			x ^= x << 5
 			offset := int(x) % len(there) &^ 3
 			if offset/64 != 0xc0/64 { // but do not say that it is closed
-				mailbox.Word(there, offset).Store(x)
+				handoff.MailboxWord(there, offset).Store(x)
 			}
 		}
 	})
 	for range 8 {
 		callers.Go(func() {
-			answer := make([]byte, mailbox.MaxAnswer)
+			answer := make([]byte, handoff.MaxAnswer)
 			for range 50 {
 				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Millisecond)
 				got, err := call(ctx, client, []byte("hello"), answer)
@@ -271,7 +267,7 @@ func TestAWildPeer(t *testing.T) {
 //nolint:paralleltest // it counts allocations
 func TestCallsMakeNoGarbage(t *testing.T) {
 	client, _ := connect(t, 1, time.Millisecond, echo, nil)
-	request, answer := []byte("x"), make([]byte, mailbox.MaxAnswer)
+	request, answer := []byte("x"), make([]byte, handoff.MaxAnswer)
 	if n := testing.AllocsPerRun(1000, func() {
 		if _, err := call(t.Context(), client, request, answer); err != nil {
 			t.Fatal(err)
@@ -285,7 +281,7 @@ func BenchmarkCall(b *testing.B) {
 	for name, spin := range map[string]time.Duration{"spinning": time.Millisecond, "asleep": 0} {
 		b.Run(name, func(b *testing.B) {
 			client, _ := connect(b, 1, spin, echo, nil)
-			request, answer := make([]byte, 16), make([]byte, mailbox.MaxAnswer)
+			request, answer := make([]byte, 16), make([]byte, handoff.MaxAnswer)
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := call(b.Context(), client, request, answer); err != nil {

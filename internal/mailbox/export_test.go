@@ -1,6 +1,0 @@
-package mailbox
-
-import "sync/atomic"
-
-// Word is a word anywhere in the memory of a mailbox, which a peer may change at any time.
-func Word(mem []byte, offset int) *atomic.Uint32 { return word(mem, offset) }
