@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/mappings/mappingstest"
+	"github.com/ndbridge/ndbridge/internal/shm/shmtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -18,8 +18,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // from their neighbours.
 func anonymous(t *testing.T, n int) ([]byte, uintptr) {
 	t.Helper()
-	b, at := mappingstest.Map(t, nil, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
-	mappingstest.Fill(b)
+	b, at := shmtest.Map(t, nil, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
+	shmtest.Fill(b)
 	return b, at
 }
 

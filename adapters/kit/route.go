@@ -7,7 +7,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda/export"
-	"github.com/ndbridge/ndbridge/internal/mappings"
+	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
 // Heap is a heap whose memory other processes can map: that of internal/sharedheap, or a fake.
@@ -38,7 +38,7 @@ type HeapBlock struct {
 type Router struct {
 	heap    Heap // nil: there is none
 	staging Staging
-	maps    mappings.Table
+	maps    shm.Mappings
 
 	gpu       export.Exporter
 	hostGPUs  []core.UUID
@@ -212,11 +212,11 @@ func (r *Router) placeBlock(
 
 // placeFile places an array that lies in a shared mapping of a file.
 func (r *Router) placeFile(
-	a Array, m mappings.Mapping, want Want, lo uintptr, n int64, first int,
+	a Array, m shm.Mapped, want Want, lo uintptr, n int64, first int,
 ) (p Placement, reason core.Reason, err error) {
 	f, err := r.maps.Open(m)
 	switch {
-	case errors.Is(err, mappings.ErrNotRegular):
+	case errors.Is(err, shm.ErrNotRegular):
 		return p, core.ReasonOutsideHeap, nil // the CUDA driver maps its device piece by piece
 	case int64(m.End-lo) < n:
 		err = pointerError(lo, "the array reaches %d bytes from there, the mapping of %s only %d",

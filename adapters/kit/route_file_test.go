@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/mappings/mappingstest"
 	"github.com/ndbridge/ndbridge/internal/shm"
+	"github.com/ndbridge/ndbridge/internal/shm/shmtest"
 )
 
 func TestPlaceMappedFile(t *testing.T) {
 	t.Parallel()
-	f := mappingstest.File(t, 5*4096)
-	b, start := mappingstest.Map(t, f, 5*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	f := shmtest.File(t, 5*4096)
+	b, start := shmtest.Map(t, f, 5*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	r := newRouter(t, nil)
 	a := Array{start + 4096 + 8, doubles(t, 600)}
 	p := place(t, r, a, Want{Writable: true, NoCopy: true}, b[4096+8:])
@@ -37,7 +37,7 @@ func TestPlaceMappedFile(t *testing.T) {
 		t.Errorf("the program sees %q after the host wrote", got)
 	}
 
-	_, readOnly := mappingstest.Map(t, f, 5*4096, unix.PROT_READ, unix.MAP_SHARED)
+	_, readOnly := shmtest.Map(t, f, 5*4096, unix.PROT_READ, unix.MAP_SHARED)
 	again := place(t, r, Array{readOnly, doubles(t, 5)}, Want{}, b)
 	if !again.Layout.ReadOnly() {
 		t.Error("an array in a read-only mapping is not read-only")
@@ -53,13 +53,13 @@ func TestPlaceMappedFile(t *testing.T) {
 // A mapping whose offset in the file is not 0.
 func TestPlaceMappedPart(t *testing.T) {
 	t.Parallel()
-	f := mappingstest.File(t, 5*4096)
+	f := shmtest.File(t, 5*4096)
 	b, err := unix.Mmap(int(f.Fd()), 2*4096, 4096, unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Munmap(b) //nolint:errcheck // the end of the test
-	p := place(t, newRouter(t, nil), Array{mappingstest.Addr(b) + 16, doubles(t, 10)}, Want{NoCopy: true}, b[16:])
+	p := place(t, newRouter(t, nil), Array{shmtest.Addr(b) + 16, doubles(t, 10)}, Want{NoCopy: true}, b[16:])
 	if p.Layout.Offset() != 2*4096+16 {
 		t.Errorf("offset %d", p.Layout.Offset())
 	}
@@ -90,8 +90,8 @@ func TestPlaceFilesThatMoved(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			f := mappingstest.File(t, 2*4096)
-			b, start := mappingstest.Map(t, f, 2*4096, unix.PROT_READ, unix.MAP_SHARED)
+			f := shmtest.File(t, 2*4096)
+			b, start := shmtest.Map(t, f, 2*4096, unix.PROT_READ, unix.MAP_SHARED)
 			if err := tt.do(f.Name(), f); err != nil {
 				t.Fatal(err)
 			}
@@ -106,8 +106,8 @@ func TestPlaceFilesThatMoved(t *testing.T) {
 // Nothing leads to the file any more, unless this process may use /proc/self/map_files.
 func TestPlaceFileGone(t *testing.T) {
 	t.Parallel()
-	f := mappingstest.File(t, 2*4096)
-	b, start := mappingstest.Map(t, f, 2*4096, unix.PROT_READ, unix.MAP_SHARED)
+	f := shmtest.File(t, 2*4096)
+	b, start := shmtest.Map(t, f, 2*4096, unix.PROT_READ, unix.MAP_SHARED)
 	if err := errors.Join(os.Remove(f.Name()), f.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -123,8 +123,8 @@ func TestPlaceFileGone(t *testing.T) {
 
 func TestPlaceTruncatedFile(t *testing.T) {
 	t.Parallel()
-	f := mappingstest.File(t, 4*4096)
-	_, start := mappingstest.Map(t, f, 4*4096, unix.PROT_READ, unix.MAP_SHARED)
+	f := shmtest.File(t, 4*4096)
+	_, start := shmtest.Map(t, f, 4*4096, unix.PROT_READ, unix.MAP_SHARED)
 	if err := f.Truncate(4096); err != nil {
 		t.Fatal(err)
 	}
@@ -145,8 +145,8 @@ func TestPlaceTruncatedFile(t *testing.T) {
 // TestCopyMappedFiles has a host that maps no file that can shrink.
 func TestCopyMappedFiles(t *testing.T) {
 	t.Parallel()
-	f := mappingstest.File(t, 4*4096)
-	b, start := mappingstest.Map(t, f, 4*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	f := shmtest.File(t, 4*4096)
+	b, start := shmtest.Map(t, f, 4*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	r := newRouter(t, nil)
 	r.CopyFiles(true)
 	a := Array{start, doubles(t, 512)}
@@ -171,7 +171,7 @@ func TestCopyMappedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer memfd.Close()
-	b, start = mappingstest.Map(t, memfd, 4096, unix.PROT_READ, unix.MAP_SHARED)
+	b, start = shmtest.Map(t, memfd, 4096, unix.PROT_READ, unix.MAP_SHARED)
 	if p := place(t, r, Array{start, doubles(t, 512)}, Want{}, b); p.Route != core.RouteMappedFile {
 		t.Errorf("sealed memory comes as %v because of %v", p.Route, p.Reason)
 	}
@@ -188,7 +188,7 @@ func TestEveryReasonHasARemedy(t *testing.T) {
 
 func TestFileSegment(t *testing.T) {
 	t.Parallel()
-	f := mappingstest.File(t, 1000)
+	f := shmtest.File(t, 1000)
 	b, err := FileSegment(f)
 	if err != nil {
 		t.Fatal(err)

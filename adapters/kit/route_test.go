@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/mappings/mappingstest"
 	"github.com/ndbridge/ndbridge/internal/shm"
+	"github.com/ndbridge/ndbridge/internal/shm/shmtest"
 )
 
 // fakeHeap is one block, which is mapped from a memfd.
@@ -58,13 +58,13 @@ func newFakeHeap(t *testing.T, n int) (h *fakeHeap, memory []byte) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	all, start := mappingstest.Map(t, f, 4096+n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	all, start := shmtest.Map(t, f, 4096+n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	backing, err := FileSegment(f)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { backing.Close() })
-	mappingstest.Fill(all[4096:])
+	shmtest.Fill(all[4096:])
 	return &fakeHeap{
 		base: start + 4096, size: int64(n),
 		block: HeapBlock{Backing: backing, Offset: 4096, Available: int64(n)},
@@ -154,8 +154,8 @@ func TestPlaceReasons(t *testing.T) {
 	t.Parallel()
 	frozen, memory := newFakeHeap(t, 4096)
 	frozen.block.Frozen = true
-	f := mappingstest.File(t, 2*4096)
-	fileBytes, copyOnWrite := mappingstest.Map(t, f, 2*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
+	f := shmtest.File(t, 2*4096)
+	fileBytes, copyOnWrite := shmtest.Map(t, f, 2*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
 	own, outside := anonymous(t, 128<<10)
 	tests := []struct {
 		heap   Heap
@@ -204,8 +204,8 @@ func TestPlaceReasons(t *testing.T) {
 func TestPlaceRefusals(t *testing.T) {
 	t.Parallel()
 	_, start := anonymous(t, 4096)
-	f := mappingstest.File(t, 4096)
-	b, fileStart := mappingstest.Map(t, f, 2*4096, unix.PROT_READ, unix.MAP_SHARED)
+	f := shmtest.File(t, 4096)
+	b, fileStart := shmtest.Map(t, f, 2*4096, unix.PROT_READ, unix.MAP_SHARED)
 	_ = b
 	gpu := layout(t, core.LayoutSpec{
 		DType: core.Float32, Shape: []int{4}, Device: core.Device{Kind: core.CUDA},

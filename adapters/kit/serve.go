@@ -15,7 +15,6 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
-	"github.com/ndbridge/ndbridge/internal/socket"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
@@ -100,7 +99,7 @@ func serve(ctx context.Context, side *fdpass.Conn, server *wire.Server, opts Ser
 	}()
 
 	defer redirect(opts.Handshake)()
-	err := socket.Serve(side, &plugin.ServeConfig{
+	err := wire.Serve(side, &plugin.ServeConfig{
 		HandshakeConfig: wire.Handshake(),
 		Plugins:         plugin.PluginSet{wire.PluginName: &wire.Plugin{Serve: server}},
 		GRPCServer:      stopper.newServer,

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/mappings/mappingstest"
+	"github.com/ndbridge/ndbridge/internal/shm/shmtest"
 )
 
 // againCases are arrays that are copied: how each lies in memory, and whether one copy of bytes is enough.
@@ -171,8 +171,8 @@ func TestCopyAgainErrors(t *testing.T) {
 // TestReserve: memory for a copy is there before the copy, which takes it over if it has the right size.
 func TestReserve(t *testing.T) {
 	t.Parallel()
-	memory, start := mappingstest.Map(t, nil, 1<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
-	mappingstest.Fill(memory)
+	memory, start := shmtest.Map(t, nil, 1<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
+	shmtest.Fill(memory)
 	for _, n := range []int{1, 4096, 60 << 10, 300_000} {
 		var s Staging
 		a := Array{start, layout(t, core.LayoutSpec{DType: core.Uint8, Shape: []int{n}})}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/mappings/mappingstest"
+	"github.com/ndbridge/ndbridge/internal/shm/shmtest"
 )
 
 func TestCopyLayouts(t *testing.T) {
@@ -297,7 +297,7 @@ func TestStagingPut(t *testing.T) {
 	var s Staging
 	defer s.Close()
 	data := make([]byte, 100)
-	mappingstest.Fill(data)
+	shmtest.Fill(data)
 	l := layout(t, core.LayoutSpec{DType: core.Int16, Shape: []int{10}, Strides: []int{-4}, Offset: 60})
 	c, err := s.Put(data, l)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 	"github.com/ndbridge/ndbridge/internal/handoff"
-	"github.com/ndbridge/ndbridge/internal/wire/internal/grants"
 )
 
 // Server serves a core.Producer to one host. It serves Wait too if the producer is a core.Waiter,
@@ -48,7 +47,7 @@ type service struct {
 
 	opening atomic.Bool
 	open    atomic.Bool
-	grants  grants.Table
+	grants  grantTable
 	handoff atomic.Pointer[handoff.Server] // nil: none was asked for
 }
 

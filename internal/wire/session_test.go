@@ -16,7 +16,6 @@ import (
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	"github.com/ndbridge/ndbridge/internal/handoff"
-	"github.com/ndbridge/ndbridge/internal/status"
 	"github.com/ndbridge/ndbridge/internal/wire"
 	"github.com/ndbridge/ndbridge/internal/wire/wiretest"
 )
@@ -222,11 +221,11 @@ func TestStatusMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := make(chan status.Message, 8)
-	side := wire.NewSide(host, func(s status.Message) { got <- s }, nil)
-	want := []status.Message{
-		{Stage: status.StagePython, Version: "3.11.7", Implementation: "cpython", Executable: "/usr/bin/python3"},
-		{Stage: status.StageLoaded},
+	got := make(chan wire.Status, 8)
+	side := wire.NewSide(host, func(s wire.Status) { got <- s }, nil)
+	want := []wire.Status{
+		{Stage: wire.StagePython, Version: "3.11.7", Implementation: "cpython", Executable: "/usr/bin/python3"},
+		{Stage: wire.StageLoaded},
 	}
 	for _, s := range want {
 		msg, err := s.Append(nil)

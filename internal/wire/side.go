@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/internal/fdpass"
-	"github.com/ndbridge/ndbridge/internal/status"
 )
 
 // A descriptor's message is its kind and the token of the request that asked for it.
@@ -41,7 +40,7 @@ func Opened(msg []byte) bool { return string(msg) == openedMessage }
 // it. All methods are safe for concurrent use.
 type Side struct {
 	conn   *fdpass.Conn
-	status func(status.Message)
+	status func(Status)
 	forked func()
 
 	//nolint:containedctx // the socket's own lifetime, which ends with the reason as its cause
@@ -64,7 +63,7 @@ type arrival struct {
 // is not nil, with each status message in order, and forked, if that is not nil, each time that the
 // program has forked, both from one goroutine; they must not block long and must not call Close.
 // Messages of other kinds are ignored, and descriptors that nobody asked for are closed.
-func NewSide(conn *fdpass.Conn, said func(status.Message), forked func()) *Side {
+func NewSide(conn *fdpass.Conn, said func(Status), forked func()) *Side {
 	s := &Side{
 		conn: conn, status: said, forked: forked,
 		listening: make(chan arrival, 1),
@@ -133,9 +132,9 @@ func (s *Side) dispatch(msg []byte, files []*os.File, truncated error) {
 	case string(msg) == forkedMessage && s.forked != nil:
 		s.forked()
 	case len(msg) > 0 && msg[0] == '{' && s.status != nil:
-		m, err := status.Parse(msg)
+		m, err := ParseStatus(msg)
 		if err = errors.Join(truncated, err); err != nil {
-			m = status.Message{Stage: status.StageError, Kind: status.KindProtocol, Message: err.Error()}
+			m = Status{Stage: StageError, Kind: KindProtocol, Message: err.Error()}
 		}
 		s.status(m)
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
-	"github.com/ndbridge/ndbridge/internal/socket"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
@@ -56,7 +55,7 @@ func serveLie(name string) int {
 		l.before(side)
 	}
 	server := &liar{lie: l, side: side, memory: memfd(segmentSize, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW)}
-	if err := socket.Serve(side, &plugin.ServeConfig{
+	if err := wire.Serve(side, &plugin.ServeConfig{
 		HandshakeConfig: wire.Handshake(),
 		VersionedPlugins: map[int]plugin.PluginSet{
 			wire.ProtocolVersion: {wire.PluginName: server},

@@ -22,7 +22,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/status"
+	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
 // closeTimeout bounds the wait for calls that are inside the interpreter when it is about to end. It
@@ -83,9 +83,9 @@ func serve(handshake *os.File, status int) {
 
 // report tells the host why the program cannot start.
 func report(fd int, err error) {
-	said := status.Message{Stage: status.StageError, Kind: status.KindUnavailable, Message: err.Error()}
+	said := wire.Status{Stage: wire.StageError, Kind: wire.KindUnavailable, Message: err.Error()}
 	if errors.Is(err, core.ErrVersion) || errors.Is(err, core.ErrUnsupported) {
-		said.Kind = status.KindVersion
+		said.Kind = wire.KindVersion
 	}
 	if e, ok := errors.AsType[*core.Error](err); ok && e.Err != nil {
 		said.Message, said.Remedy = e.Err.Error(), e.Remedy

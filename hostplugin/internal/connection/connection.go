@@ -24,8 +24,6 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	"github.com/ndbridge/ndbridge/internal/handoff"
-	"github.com/ndbridge/ndbridge/internal/socket"
-	"github.com/ndbridge/ndbridge/internal/status"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
@@ -82,7 +80,7 @@ type Connection struct {
 
 	lost     chan struct{} // closed when the plugin has said that it cannot go on
 	mu       sync.Mutex
-	statuses []status.Message
+	statuses []wire.Status
 }
 
 // New makes everything that a start needs, and starts nothing. Open must be called.
@@ -91,7 +89,7 @@ func New(opts Options) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Connection{opts: opts, sockets: socket.NewDir(socketParent()), lost: make(chan struct{})}
+	c := &Connection{opts: opts, sockets: wire.NewSocketDir(socketParent()), lost: make(chan struct{})}
 	c.handshake, err = handshake.New()
 	if err == nil && opts.Python {
 		err = conn.Send(bootstrap.Code())
@@ -107,24 +105,24 @@ func New(opts Options) (*Connection, error) {
 }
 
 // Sweep removes what earlier hosts could not.
-func Sweep() { socket.SweepDirs(socketParent()) }
+func Sweep() { wire.SweepSocketDirs(socketParent()) }
 
 // socketParent is where the plugin's directory for its socket goes: the usual place for what is
 // temporary, unless its name is too long.
 func socketParent() string {
 	dir := os.TempDir()
-	if len(socket.NewDir(dir)) > maxSocketDir {
+	if len(wire.NewSocketDir(dir)) > maxSocketDir {
 		return "/tmp"
 	}
 	return dir
 }
 
 // status takes what the program says about itself.
-func (c *Connection) status(s status.Message) {
-	_, known := c.stage(status.StageLost)
+func (c *Connection) status(s wire.Status) {
+	_, known := c.stage(wire.StageLost)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.Stage == status.StageLost && !known {
+	if s.Stage == wire.StageLost && !known {
 		c.statuses = append(c.statuses, s)
 		close(c.lost)
 	} else if len(c.statuses) < 16 { // a program has few stages; more is no news
@@ -137,12 +135,12 @@ func (c *Connection) Lost() <-chan struct{} { return c.lost }
 
 // Why gives the reason that came with Lost.
 func (c *Connection) Why() error {
-	said, _ := c.stage(status.StageLost)
+	said, _ := c.stage(wire.StageLost)
 	return fmt.Errorf("%s; %s", said.Message, said.Remedy)
 }
 
 // stage finds the first status of a stage.
-func (c *Connection) stage(stage string) (status.Message, bool) {
+func (c *Connection) stage(stage string) (wire.Status, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.statuses {
@@ -150,7 +148,7 @@ func (c *Connection) stage(stage string) (status.Message, bool) {
 			return s, true
 		}
 	}
-	return status.Message{}, false
+	return wire.Status{}, false
 }
 
 // Open starts the program and opens the session with its plugin. If ctx ends first, the program is
@@ -223,7 +221,7 @@ func (c *Connection) attach() (*wire.Client, error) {
 		SyncStderr: stderr,
 		Logger:     logs.ForGoPlugin(c.opts.Log),
 		GRPCDialOptions: []grpc.DialOption{
-			socket.Dialer(c.Side),
+			wire.Dialer(c.Side),
 			grpc.WithIdleTimeout(0), // there is no second connection
 			grpc.WithStreamInterceptor(c.conns.Keep),
 		},
@@ -280,5 +278,5 @@ func (c *Connection) End() {
 	}
 	c.conns.Close()
 	c.Process.CloseLog()
-	socket.RemoveDir(c.sockets) // if the plugin was killed before it could
+	wire.RemoveSocketDir(c.sockets) // if the plugin was killed before it could
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/handshake"
-	"github.com/ndbridge/ndbridge/internal/status"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
@@ -27,7 +26,7 @@ func (c *Connection) startError(ctx context.Context, ended, err error) error {
 		e.Kind, e.Err = ctx.Err(), context.Cause(ctx)
 		return e
 	}
-	for _, stage := range []string{status.StageError, status.StageLost} {
+	for _, stage := range []string{wire.StageError, wire.StageLost} {
 		if said, ok := c.stage(stage); ok {
 			return c.told(said.Err())
 		}
@@ -35,7 +34,7 @@ func (c *Connection) startError(ctx context.Context, ended, err error) error {
 	if remote, ok := errors.AsType[*core.Error](err); ok && remote.Remote {
 		return c.told(remote)
 	}
-	switch _, isPython := c.stage(status.StagePython); {
+	switch _, isPython := c.stage(wire.StagePython); {
 	case c.otherVersion(e):
 	case c.killed(e):
 	case errors.Is(err, syscall.ENOEXEC) || c.opts.Python && !isPython:

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/ndbridge/ndbridge/internal/fdpass"
-	"github.com/ndbridge/ndbridge/internal/socket"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
@@ -32,7 +31,7 @@ func Start(tb testing.TB, cmd *exec.Cmd, opts Options) *Process {
 		tb.Fatal(err)
 	}
 	cmd.ExtraFiles = []*os.File{peer}
-	sockets := socket.NewDir(os.TempDir())
+	sockets := wire.NewSocketDir(os.TempDir())
 	cmd.Env = append(cmd.Environ(), plugin.EnvUnixSocketDir+"="+sockets)
 	p := &Process{Side: wire.NewSide(conn, opts.Status, nil)}
 	p.Plugin = plugin.NewClient(&plugin.ClientConfig{
@@ -42,7 +41,7 @@ func Start(tb testing.TB, cmd *exec.Cmd, opts Options) *Process {
 		Cmd:              cmd,
 		AutoMTLS:         true,
 		Logger:           hclog.NewNullLogger(),
-		GRPCDialOptions:  []grpc.DialOption{socket.Dialer(p.Side)},
+		GRPCDialOptions:  []grpc.DialOption{wire.Dialer(p.Side)},
 	})
 	tb.Cleanup(func() {
 		p.Plugin.Kill()

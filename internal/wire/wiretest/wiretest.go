@@ -13,17 +13,16 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	"github.com/ndbridge/ndbridge/internal/handoff"
-	"github.com/ndbridge/ndbridge/internal/status"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
 // Options are the options of a Link. The zero value is useful.
 type Options struct {
 	Client   wire.ClientOptions
-	Settings core.Settings        // sent by Open
-	Handoff  handoff.Settings     // sent by Open
-	Status   func(status.Message) // called on the host's side with each status message
-	Closed   bool                 // do not open the session
+	Settings core.Settings     // sent by Open
+	Handoff  handoff.Settings  // sent by Open
+	Status   func(wire.Status) // called on the host's side with each status message
+	Closed   bool              // do not open the session
 }
 
 // Link is a client and a server that are connected.

@@ -27,7 +27,6 @@ import (
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/shm"
-	"github.com/ndbridge/ndbridge/internal/socket"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
@@ -91,7 +90,7 @@ func open(tb testing.TB, cmd *exec.Cmd, settings core.Settings) (*Program, error
 	stdout, stdoutFile, err := os.Pipe()
 	check(tb, err)
 	cmd.ExtraFiles = []*os.File{side, stdoutFile}
-	cmd.Env = append(cmd.Env, plugin.EnvUnixSocketDir+"="+socket.NewDir(os.TempDir()))
+	cmd.Env = append(cmd.Env, plugin.EnvUnixSocketDir+"="+wire.NewSocketDir(os.TempDir()))
 	wireSide := wire.NewSide(conn, nil, nil)
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  wire.Handshake(),
@@ -99,7 +98,7 @@ func open(tb testing.TB, cmd *exec.Cmd, settings core.Settings) (*Program, error
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		Cmd:              cmd,
 		AutoMTLS:         true,
-		GRPCDialOptions:  []grpc.DialOption{socket.Dialer(wireSide)},
+		GRPCDialOptions:  []grpc.DialOption{wire.Dialer(wireSide)},
 		StartTimeout:     Patience,
 		Stderr:           &p.output,
 		Logger:           hclog.NewNullLogger(),

@@ -1,5 +1,4 @@
-// Package grants knows which call granted which lease.
-package grants
+package wire
 
 import (
 	"sync"
@@ -7,9 +6,9 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 )
 
-// Table remembers which Lease call granted which lease, for hosts that gave up a call and do not
+// grantTable remembers which Lease call granted which lease, for hosts that gave up a call and do not
 // know what came of it. The zero value is empty.
-type Table struct {
+type grantTable struct {
 	mu     sync.Mutex
 	ids    map[uint64]core.LeaseID
 	tokens map[core.LeaseID]uint64
@@ -17,7 +16,7 @@ type Table struct {
 
 // Add remembers a grant. It reports false for a token that stands for another one. Token 0 stands
 // for no call.
-func (t *Table) Add(token uint64, id core.LeaseID) bool {
+func (t *grantTable) Add(token uint64, id core.LeaseID) bool {
 	if token == 0 {
 		return true
 	}
@@ -34,7 +33,7 @@ func (t *Table) Add(token uint64, id core.LeaseID) bool {
 }
 
 // Remove forgets a lease.
-func (t *Table) Remove(id core.LeaseID) {
+func (t *grantTable) Remove(id core.LeaseID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if token, ok := t.tokens[id]; ok {
@@ -44,7 +43,7 @@ func (t *Table) Remove(id core.LeaseID) {
 }
 
 // Take forgets the leases that the calls with these tokens granted, and gives them.
-func (t *Table) Take(tokens []uint64) []core.LeaseID {
+func (t *grantTable) Take(tokens []uint64) []core.LeaseID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var ids []core.LeaseID

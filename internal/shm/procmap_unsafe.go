@@ -1,4 +1,4 @@
-package mappings
+package shm
 
 import (
 	"bytes"
@@ -40,10 +40,10 @@ const (
 // queryMapping asks the kernel for the mapping that covers addr: far cheaper than reading the whole
 // table. The error is errors.ErrUnsupported on kernels before 6.11; ok is false where nothing is
 // mapped.
-func queryMapping(maps *os.File, addr uintptr) (m Mapping, ok bool, err error) {
+func queryMapping(maps *os.File, addr uintptr) (m Mapped, ok bool, err error) {
 	q := procmapQuery{size: procmapQuerySize, addr: uint64(addr)}
 	if ok, err := q.do(maps); !ok || err != nil {
-		return Mapping{}, false, err
+		return Mapped{}, false, err
 	}
 	if q.inode != 0 {
 		// Asked for separately: most memory is anonymous, and names need a buffer.
@@ -54,7 +54,7 @@ func queryMapping(maps *os.File, addr uintptr) (m Mapping, ok bool, err error) {
 		q = procmapQuery{size: procmapQuerySize, addr: uint64(addr)}
 		q.nameSize, q.nameAddr = uint32(len(name)), uint64(uintptr(unsafe.Pointer(name)))
 		if ok, err := q.do(maps); !ok || err != nil {
-			return Mapping{}, false, err
+			return Mapped{}, false, err
 		}
 		path, _, _ := bytes.Cut(name[:min(int(q.nameSize), len(name))], []byte{0})
 		m.Path = string(path)

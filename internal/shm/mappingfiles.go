@@ -1,4 +1,4 @@
-package mappings
+package shm
 
 import (
 	"errors"
@@ -8,14 +8,12 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
 // Open opens, for reading, the very file that m is mapped from: by its path, or, when the path
 // is gone or leads elsewhere, through a descriptor of this process, or through the mapping itself,
 // which takes a privilege.
-func (t *Table) Open(m Mapping) (*os.File, error) {
+func (t *Mappings) Open(m Mapped) (*os.File, error) {
 	var errs []error
 	try := func(path string) *os.File {
 		f, err := openRegular(path)
@@ -63,11 +61,11 @@ func openRegular(path string) (*os.File, error) {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
 		return nil, &os.PathError{Op: "open", Path: path, Err: ErrNotRegular}
 	}
-	return shm.ReadOnly(look)
+	return ReadOnly(look)
 }
 
 // same reports whether m is a mapping of f.
-func (t *Table) same(f *os.File, m Mapping) bool {
+func (t *Mappings) same(f *os.File, m Mapped) bool {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		return false

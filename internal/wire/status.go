@@ -1,11 +1,9 @@
-// Package status is what a program says about its start, before gRPC can: JSON objects on the side socket.
-package status
+package wire
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
 )
@@ -28,8 +26,8 @@ const (
 	KindProtocol = "protocol" // what came is not a status message; never sent
 )
 
-// Message is one message of a starting program on the side socket: a JSON object in one datagram.
-type Message struct {
+// Status is what a program says about its start, before gRPC can: a JSON object in one datagram on the side socket.
+type Status struct {
 	Stage string `json:"stage"`
 
 	Version        string `json:"version,omitempty"`        // "3.11.7"
@@ -43,31 +41,31 @@ type Message struct {
 	Traceback string `json:"traceback,omitempty"`
 }
 
-// Parse reads one status message. Unknown members are ignored.
-func Parse(msg []byte) (Message, error) {
-	var s Message
+// ParseStatus reads one status message. Unknown members are ignored.
+func ParseStatus(msg []byte) (Status, error) {
+	var s Status
 	if err := json.Unmarshal(msg, &s); err != nil {
-		return Message{}, fmt.Errorf("status message: %w", err)
+		return Status{}, fmt.Errorf("status message: %w", err)
 	}
 	if s.Stage == "" {
-		return Message{}, errors.New("status message without a stage")
+		return Status{}, errors.New("status message without a stage")
 	}
 	return s, nil
 }
 
 // Append appends the message to b.
-func (s Message) Append(b []byte) ([]byte, error) {
+func (s Status) Append(b []byte) ([]byte, error) {
 	msg, err := json.Marshal(s)
 	return append(b, msg...), err
 }
 
 // Err is the error that the message tells, as a *core.Error, or nil if it tells none. A kind that is
 // not known is core.ErrProtocol.
-func (s Message) Err() error {
+func (s Status) Err() error {
 	if s.Stage != StageError && s.Stage != StageLost {
 		return nil
 	}
-	e := &core.Error{Op: "start", Remedy: valid(s.Remedy), Remote: true, Err: errors.New(valid(s.Message))}
+	e := &core.Error{Op: "start", Remedy: longText(s.Remedy), Remote: true, Err: errors.New(longText(s.Message))}
 	switch s.Kind {
 	case KindVersion:
 		e.Kind = core.ErrVersion
@@ -77,12 +75,9 @@ func (s Message) Err() error {
 		e.Kind = core.ErrConfig
 	case KindPython:
 		e.Kind = core.ErrPython
-		e.Err = &core.PythonError{Type: valid(s.Type), Message: valid(s.Message), Traceback: valid(s.Traceback)}
+		e.Err = &core.PythonError{Type: longText(s.Type), Message: longText(s.Message), Traceback: longText(s.Traceback)}
 	default:
 		e.Kind = core.ErrProtocol
 	}
 	return e
 }
-
-// valid is text for people. How long it is has a limit already: that of a datagram.
-func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

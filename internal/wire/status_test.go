@@ -1,4 +1,4 @@
-package status
+package wire
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ func TestErrors(t *testing.T) {
 		KindVersion: core.ErrVersion, KindUnavailable: core.ErrUnavailable,
 		KindConfig: core.ErrConfig, KindPython: core.ErrPython, "": core.ErrProtocol,
 	} {
-		err := Message{
+		err := Status{
 			Stage: StageError, Kind: kind, Type: "OSError", Message: "went wrong\xff", Remedy: "do this", Traceback: "T",
 		}.Err()
 		e, ok := errors.AsType[*core.Error](err)
@@ -32,7 +32,7 @@ func TestErrors(t *testing.T) {
 
 // FuzzParse feeds arbitrary datagrams to the reader of status messages.
 func FuzzParse(f *testing.F) {
-	for _, s := range []Message{
+	for _, s := range []Status{
 		{Stage: StagePython, Version: "3.11.7", Implementation: "cpython", Executable: "/usr/bin/python3"},
 		{Stage: StageError, Kind: KindPython, Type: "ImportError", Message: "m", Traceback: "t"},
 	} {
@@ -43,7 +43,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := Parse(b)
+		s, err := ParseStatus(b)
 		if err != nil {
 			return
 		}

@@ -1,10 +1,4 @@
-// Package socket brings host and plugin together without leaving a file behind.
-//
-// go-plugin's server listens on a Unix socket, which needs a path, and a path outlives whoever is
-// killed. So the path exists only for the moment in which go-plugin makes the socket: the plugin makes
-// the directory just before, and then sends the host a descriptor of the socket and removes both. The
-// host connects through its descriptor.
-package socket
+package wire
 
 import (
 	"context"
@@ -24,7 +18,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/ndbridge/ndbridge/internal/fdpass"
-	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
 const (
@@ -34,12 +27,16 @@ const (
 	abandonedAfter = time.Minute
 )
 
-// NewDir names a directory in parent that does not exist. A host sets
-// [plugin.EnvUnixSocketDir] to it in the plugin's environment.
-func NewDir(parent string) string { return filepath.Join(parent, "ndbridge-"+rand.Text()) }
+// go-plugin's server listens on a Unix socket, which needs a path, and a path outlives a process that is killed. So the
+// path exists only for the moment in which go-plugin makes the socket: the plugin makes the directory just before, and
+// then sends the host a descriptor of the socket and removes both. The host connects through its descriptor.
 
-// dirs matches the names that NewDir gives.
-func dirs() *regexp.Regexp { return regexp.MustCompile(`^ndbridge-[A-Z2-7]{26}$`) }
+// NewSocketDir names a directory in parent that does not exist. A host sets
+// [plugin.EnvUnixSocketDir] to it in the plugin's environment.
+func NewSocketDir(parent string) string { return filepath.Join(parent, "ndbridge-"+rand.Text()) }
+
+// socketDirs matches the names that NewDir gives.
+func socketDirs() *regexp.Regexp { return regexp.MustCompile(`^ndbridge-[A-Z2-7]{26}$`) }
 
 // Serve is plugin.Serve for a plugin with a side socket. It sets the config's TLSProvider. An error
 // says that the plugin was not served at all.
@@ -51,10 +48,10 @@ func Serve(side *fdpass.Conn, config *plugin.ServeConfig) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
-	defer RemoveDir(dir) // unless that was done: go-plugin may fail before it listens
+	defer RemoveSocketDir(dir) // unless that was done: go-plugin may fail before it listens
 	// It has no configuration to give. It is what go-plugin calls as soon as the socket is there.
 	config.TLSProvider = func() (*tls.Config, error) {
-		defer RemoveDir(dir)
+		defer RemoveSocketDir(dir)
 		return nil, sayListening(side, dir)
 	}
 	plugin.Serve(config)
@@ -63,7 +60,7 @@ func Serve(side *fdpass.Conn, config *plugin.ServeConfig) error {
 
 // sayListening sends the host the socket in dir.
 func sayListening(side *fdpass.Conn, dir string) error {
-	paths := files(dir)
+	paths := socketFiles(dir)
 	if len(paths) != 1 {
 		return fmt.Errorf("%s has %d sockets of go-plugin, expected 1", dir, len(paths))
 	}
@@ -72,20 +69,20 @@ func sayListening(side *fdpass.Conn, dir string) error {
 		return &os.PathError{Op: "open", Path: paths[0], Err: err}
 	}
 	f := os.NewFile(uintptr(fd), paths[0])
-	return errors.Join(side.Send([]byte(wire.ListeningMessage), f), f.Close())
+	return errors.Join(side.Send([]byte(ListeningMessage), f), f.Close())
 }
 
-// RemoveDir removes a directory of NewDir's, if it is there and has nothing in it but what
+// RemoveSocketDir removes a directory of NewDir's, if it is there and has nothing in it but what
 // go-plugin makes. The plugin does; a host does for a plugin that was killed in that moment.
-func RemoveDir(dir string) {
-	for _, path := range files(dir) {
+func RemoveSocketDir(dir string) {
+	for _, path := range socketFiles(dir) {
 		_ = os.Remove(path)
 	}
 	_ = os.Remove(dir)
 }
 
-// files lists what go-plugin has made in dir.
-func files(dir string) []string {
+// socketFiles lists what go-plugin has made in dir.
+func socketFiles(dir string) []string {
 	entries, _ := os.ReadDir(dir) // fails for a directory that is gone
 	var paths []string
 	for _, e := range entries {
@@ -96,27 +93,27 @@ func files(dir string) []string {
 	return paths
 }
 
-// SweepDirs removes the directories that plugins have left in parent because they were killed
+// SweepSocketDirs removes the directories that plugins have left in parent because they were killed
 // in that moment, with their hosts.
-func SweepDirs(parent string) {
+func SweepSocketDirs(parent string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
 		return // a host that cannot read it can still start programs
 	}
-	ours := dirs()
+	ours := socketDirs()
 	for _, e := range entries {
 		if !e.IsDir() || !ours.MatchString(e.Name()) {
 			continue
 		}
 		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > abandonedAfter {
-			RemoveDir(filepath.Join(parent, e.Name()))
+			RemoveSocketDir(filepath.Join(parent, e.Name()))
 		}
 	}
 }
 
 // Dialer makes a gRPC connection, whatever its target is called, one to the socket at which the plugin
 // says that it listens. There is one connection: a second attempt fails.
-func Dialer(s *wire.Side) grpc.DialOption {
+func Dialer(s *Side) grpc.DialOption {
 	return grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 		f, err := s.Listening(ctx)
 		if err != nil {

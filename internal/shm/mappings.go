@@ -1,5 +1,4 @@
-// Package mappings tells what the addresses of this process are mapped from.
-package mappings
+package shm
 
 import (
 	"bufio"
@@ -17,8 +16,8 @@ import (
 // fileID is a file as the kernel's mapping table names it.
 type fileID struct{ dev, ino uint64 }
 
-// Mapping is one line of /proc/self/maps, or several of one file that follow each other.
-type Mapping struct {
+// Mapped is one line of /proc/self/maps, or several of one file that follow each other.
+type Mapped struct {
 	Start, End uintptr
 	Writable   bool
 	Shared     bool
@@ -30,23 +29,23 @@ type Mapping struct {
 }
 
 // Anonymous says whether no file is mapped there.
-func (m Mapping) Anonymous() bool { return m.file.ino == 0 }
+func (m Mapped) Anonymous() bool { return m.file.ino == 0 }
 
 // continues reports whether m goes on where the mapping before it ended, in memory and in the file.
-func (m Mapping) continues(before Mapping) bool {
+func (m Mapped) continues(before Mapped) bool {
 	return m.Start == before.End && m.Shared == before.Shared && m.file == before.file &&
 		m.Offset == before.Offset+int64(before.End-before.Start)
 }
 
-// Table answers what this process's addresses are mapped from. Its zero value is ready; it is
+// Mappings answers what this process's addresses are mapped from. Its zero value is ready; it is
 // safe for concurrent use.
-type Table struct {
+type Mappings struct {
 	once sync.Once
 	maps *os.File // for queries; nil if the kernel has none
 }
 
 // at finds the mapping that covers addr; ok is false if there is none.
-func (t *Table) at(addr uintptr) (m Mapping, ok bool, err error) {
+func (t *Mappings) at(addr uintptr) (m Mapped, ok bool, err error) {
 	t.once.Do(func() {
 		f, err := os.Open("/proc/self/maps")
 		if err != nil {
@@ -63,7 +62,7 @@ func (t *Table) at(addr uintptr) (m Mapping, ok bool, err error) {
 	}
 	f, err := os.Open("/proc/self/maps")
 	if err != nil {
-		return Mapping{}, false, err
+		return Mapped{}, false, err
 	}
 	defer f.Close() //nolint:errcheck // only read
 	return scanMappings(f, addr)
@@ -71,7 +70,7 @@ func (t *Table) at(addr uintptr) (m Mapping, ok bool, err error) {
 
 // Covering finds what [addr, addr+n) is mapped from, joining neighbours of one file. The answer may
 // end before addr+n: then something else, or nothing, follows.
-func (t *Table) Covering(addr uintptr, n int64) (m Mapping, ok bool, err error) {
+func (t *Mappings) Covering(addr uintptr, n int64) (m Mapped, ok bool, err error) {
 	m, ok, err = t.at(addr)
 	m.first, m.firstEnd = m.Start, m.End
 	if !ok || err != nil || m.Anonymous() {
@@ -80,7 +79,7 @@ func (t *Table) Covering(addr uintptr, n int64) (m Mapping, ok bool, err error) 
 	for int64(m.End-addr) < n {
 		next, ok, err := t.at(m.End)
 		if err != nil {
-			return Mapping{}, false, err
+			return Mapped{}, false, err
 		}
 		if !ok || !next.continues(m) {
 			break
@@ -92,7 +91,7 @@ func (t *Table) Covering(addr uintptr, n int64) (m Mapping, ok bool, err error) 
 }
 
 // Close gives up what the table has open.
-func (t *Table) Close() {
+func (t *Mappings) Close() {
 	t.once.Do(func() {})
 	if t.maps != nil {
 		t.maps.Close() //nolint:errcheck // only read
@@ -100,18 +99,18 @@ func (t *Table) Close() {
 }
 
 // scanMappings finds the mapping that covers addr in the text of /proc/self/maps.
-func scanMappings(r io.Reader, addr uintptr) (m Mapping, ok bool, err error) {
+func scanMappings(r io.Reader, addr uintptr) (m Mapped, ok bool, err error) {
 	for b := bufio.NewReader(r); ; {
 		line, err := b.ReadString('\n')
 		if errors.Is(err, io.EOF) && line == "" {
-			return Mapping{}, false, nil
+			return Mapped{}, false, nil
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
-			return Mapping{}, false, err
+			return Mapped{}, false, err
 		}
 		m, err := parseMapping(strings.TrimSuffix(line, "\n"))
 		if err != nil {
-			return Mapping{}, false, err
+			return Mapped{}, false, err
 		}
 		if m.Start <= addr && addr < m.End {
 			return m, true, nil
@@ -120,9 +119,9 @@ func scanMappings(r io.Reader, addr uintptr) (m Mapping, ok bool, err error) {
 }
 
 // parseMapping reads one line: "7f10-7f20 rw-s 00001000 08:01 1234    /some/file".
-func parseMapping(line string) (Mapping, error) {
-	bad := func() (Mapping, error) {
-		return Mapping{}, fmt.Errorf("/proc/self/maps: unknown line %q", line)
+func parseMapping(line string) (Mapped, error) {
+	bad := func() (Mapped, error) {
+		return Mapped{}, fmt.Errorf("/proc/self/maps: unknown line %q", line)
 	}
 	var fields [5]string
 	rest := line
@@ -144,7 +143,7 @@ func parseMapping(line string) (Mapping, error) {
 		err = errors.Join(err, e)
 		return n
 	}
-	m := Mapping{
+	m := Mapped{
 		Start:    uintptr(number(from, 16, 64)),
 		End:      uintptr(number(to, 16, 64)),
 		Writable: fields[1][1] == 'w',

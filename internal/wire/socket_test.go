@@ -1,4 +1,4 @@
-package socket_test
+package wire_test
 
 import (
 	"errors"
@@ -17,7 +17,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/ndbridge/ndbridge/internal/fdpass"
-	"github.com/ndbridge/ndbridge/internal/socket"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
@@ -33,7 +32,7 @@ func dialed(t *testing.T) (*grpc.ClientConn, *wire.Side, *fdpass.Conn) {
 		t.Fatal(err)
 	}
 	side := wire.NewSide(conn, nil, nil)
-	cc, err := grpc.NewClient("passthrough:nobody", socket.Dialer(side), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	cc, err := grpc.NewClient("passthrough:nobody", wire.Dialer(side), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +139,7 @@ func TestSweepDirs(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "with [brackets]")
 	var dirs []string
 	for range 4 {
-		dirs = append(dirs, socket.NewDir(parent))
+		dirs = append(dirs, wire.NewSocketDir(parent))
 	}
 	empty, full, young, foreign, other := dirs[0], dirs[1], dirs[2], dirs[3], filepath.Join(parent, "ndbridge-data")
 	for _, dir := range []string{empty, full, young, foreign, other} {
@@ -159,8 +158,8 @@ func TestSweepDirs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	socket.SweepDirs(parent)
-	socket.SweepDirs(filepath.Join(parent, "missing"))
+	wire.SweepSocketDirs(parent)
+	wire.SweepSocketDirs(filepath.Join(parent, "missing"))
 	want := []string{young, foreign, other}
 	entries, err := os.ReadDir(parent)
 	if err != nil {

@@ -1,4 +1,4 @@
-package mappings
+package shm
 
 import (
 	"os"
@@ -7,35 +7,35 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ndbridge/ndbridge/internal/mappings/mappingstest"
+	"github.com/ndbridge/ndbridge/internal/shm/shmtest"
 )
 
 func TestParseMapping(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		line string
-		want Mapping
+		want Mapped
 	}{
 		{
 			"7f1000-7f3000 rw-s 00001000 08:01 1234                       /data/a b.npy",
-			Mapping{
+			Mapped{
 				Start: 0x7f1000, End: 0x7f3000, Writable: true, Shared: true, Offset: 4096,
 				file: fileID{dev: unix.Mkdev(8, 1), ino: 1234}, Path: "/data/a b.npy",
 			},
 		}, {
-			"55d0-55e0 r--p 00000000 00:00 0 ", Mapping{Start: 0x55d0, End: 0x55e0},
+			"55d0-55e0 r--p 00000000 00:00 0 ", Mapped{Start: 0x55d0, End: 0x55e0},
 		}, {
 			"55d0-55e0 rw-p 00000000 00:00 0                                  [heap]",
-			Mapping{Start: 0x55d0, End: 0x55e0, Writable: true, Path: "[heap]"},
+			Mapped{Start: 0x55d0, End: 0x55e0, Writable: true, Path: "[heap]"},
 		}, {
 			`10-20 r--s 00000000 103:2a 77 /tmp/two\012lines (deleted)`,
-			Mapping{
+			Mapped{
 				Start: 0x10, End: 0x20, Shared: true, file: fileID{unix.Mkdev(0x103, 0x2a), 77},
 				Path: "/tmp/two\nlines (deleted)",
 			},
 		}, {
 			"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]",
-			Mapping{Start: 0xffffffffff600000, End: 0xffffffffff601000, Path: "[vsyscall]"},
+			Mapped{Start: 0xffffffffff600000, End: 0xffffffffff601000, Path: "[vsyscall]"},
 		},
 	}
 	for _, tt := range tests {
@@ -79,10 +79,10 @@ func FuzzMappings(f *testing.F) {
 // The kernel's answer and its table must say the same of every mapping there is.
 func TestQueryAgreesWithTable(t *testing.T) {
 	t.Parallel()
-	f := mappingstest.File(t, 3*4096)
-	_, start := mappingstest.Map(t, f, 3*4096, unix.PROT_READ, unix.MAP_SHARED)
-	_, private := mappingstest.Map(t, f, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
-	_, anonymous := mappingstest.Map(t, nil, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
+	f := shmtest.File(t, 3*4096)
+	_, start := shmtest.Map(t, f, 3*4096, unix.PROT_READ, unix.MAP_SHARED)
+	_, private := shmtest.Map(t, f, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
+	_, anonymous := shmtest.Map(t, nil, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
 	table, err := os.Open("/proc/self/maps")
 	if err != nil {
 		t.Fatal(err)
@@ -112,20 +112,20 @@ func TestCoveringJoinsNeighbours(t *testing.T) {
 	t.Parallel()
 	t.Run("by query", func(t *testing.T) {
 		t.Parallel()
-		testCovering(t, new(Table))
+		testCovering(t, new(Mappings))
 	})
 	t.Run("by reading the table", func(t *testing.T) {
 		t.Parallel()
-		table := new(Table)
+		table := new(Mappings)
 		table.once.Do(func() {}) // as if the kernel had no query
 		testCovering(t, table)
 	})
 }
 
-func testCovering(t *testing.T, table *Table) {
+func testCovering(t *testing.T, table *Mappings) {
 	t.Helper()
-	f := mappingstest.File(t, 8*4096)
-	b, start := mappingstest.Map(t, f, 8*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	f := shmtest.File(t, 8*4096)
+	b, start := shmtest.Map(t, f, 8*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err := unix.Mprotect(b[3*4096:5*4096], unix.PROT_READ); err != nil {
 		t.Fatal(err)
 	}
