@@ -10,8 +10,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
-	"github.com/ndbridge/ndbridge/hostplugin/internal/checksum"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/hclbody"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
@@ -159,7 +159,7 @@ func (c *checker) plugin(at place, p *Program) {
 	if p.Checksum == "" {
 		return
 	}
-	if _, err := checksum.Parse(p.Checksum); err != nil {
+	if _, err := process.ParseChecksum(p.Checksum); err != nil {
 		c.errorf(at.At("checksum"), "Invalid checksum",
 			"checksum must be \"sha256:\" and 64 hexadecimal digits, as in \"sha256:$(sha256sum FILE | cut -c1-64)\": %s.", err)
 	}

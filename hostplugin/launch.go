@@ -11,9 +11,6 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/checksum"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/environ"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/locate"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
 )
 
@@ -38,7 +35,7 @@ type launch struct {
 // prepare finds what a program needs. Every error is the user's to mend, and says how.
 func (h *Host) prepare(p *Program) (*launch, error) {
 	l := &launch{program: p.clone()}
-	if err := locate.Dir(p.Dir); err != nil {
+	if err := process.CheckDir(p.Dir); err != nil {
 		return nil, l.about(err)
 	}
 	if err := l.findPlugin(h.LibDirs()); err != nil {
@@ -56,7 +53,7 @@ func (h *Host) prepare(p *Program) (*launch, error) {
 	kind, target := bootstrap.Module, p.Module
 	if p.Script != "" {
 		kind, target = bootstrap.Script, p.Script
-		if err := locate.Script(p.Script); err != nil {
+		if err := process.CheckScript(p.Script); err != nil {
 			return nil, l.about(err)
 		}
 	}
@@ -66,7 +63,7 @@ func (h *Host) prepare(p *Program) (*launch, error) {
 	return l, nil
 }
 
-// about makes an error of package locate one of this program's start.
+// about makes an error of package process one of this program's start.
 func (l *launch) about(err error) error {
 	e, ok := errors.AsType[*core.Error](err)
 	if !ok {
@@ -101,7 +98,7 @@ func (h *Host) LibDirs() []string {
 }
 
 func (l *launch) findPlugin(dirs []string) error {
-	plugin, err := locate.Plugin(l.program.plugin(), l.program.python(), dirs)
+	plugin, err := process.FindPlugin(l.program.plugin(), l.program.python(), dirs)
 	if err != nil {
 		return l.about(err)
 	}
@@ -114,7 +111,7 @@ func (l *launch) findPlugin(dirs []string) error {
 	if l.program.Checksum == "" {
 		return nil
 	}
-	if err := checksum.Verify(l.plugin, l.program.Checksum); err != nil {
+	if err := process.VerifyChecksum(l.plugin, l.program.Checksum); err != nil {
 		return l.fail("correct checksum, or find out who changed the file", "the plugin %s: %w", l.plugin, err)
 	}
 	return nil
@@ -163,7 +160,7 @@ func (l *launch) findHeap() {
 		preload = "/proc/self/fd/" + strconv.Itoa(heapFD)
 	}
 	set := map[string]string{"LD_PRELOAD": preload}
-	if old := environ.Lookup(l.env, "LD_PRELOAD"); old != "" {
+	if old := process.Getenv(l.env, "LD_PRELOAD"); old != "" {
 		set["LD_PRELOAD"] += ":" + old
 	}
 	if n := l.program.SharedHeapThreshold; n != 0 {
@@ -172,7 +169,7 @@ func (l *launch) findHeap() {
 	if libs := l.program.SharedHeapLibraries; libs != nil {
 		set["NDBRIDGE_HEAP_LIBRARIES"] = strings.Join(libs, ",")
 	}
-	l.env = environ.Merge(l.env, set)
+	l.env = process.Setenv(l.env, set)
 }
 
 // environment gives the program's environment: the host's, without what a plugin that started this
@@ -181,5 +178,5 @@ func (l *launch) environment(host []string) []string {
 	env := slices.DeleteFunc(slices.Clone(host), func(v string) bool {
 		return strings.HasPrefix(v, "PLUGIN_") || strings.HasPrefix(v, "NDBRIDGE_HEAP_")
 	})
-	return environ.Merge(env, l.program.Env)
+	return process.Setenv(env, l.program.Env)
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/connection"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/environ"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/shipped"
@@ -74,7 +73,7 @@ func (l *launch) spec() process.Spec {
 		Path: l.path, Args: l.argv, Dir: l.program.Dir, Env: l.env,
 		OutputFD: l.program.python(),
 	}
-	if l.heap != "" && !strings.Contains(environ.Lookup(l.env, "LD_PRELOAD"), l.heap) {
+	if l.heap != "" && !strings.Contains(process.Getenv(l.env, "LD_PRELOAD"), l.heap) {
 		s.Preload = l.heap
 	}
 	return s

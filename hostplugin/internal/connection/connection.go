@@ -18,8 +18,6 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/conns"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/handshake"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/logs"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
@@ -68,10 +66,10 @@ type Options struct {
 // succeeded, and so is Handoff, unless there is no shared memory.
 type Connection struct {
 	opts      Options
-	handshake *handshake.Host
+	handshake *handshake
 	sockets   string         // where the plugin makes its socket, which it removes
 	plugin    *plugin.Client // nil until it listens
-	conns     conns.Conns
+	conns     conns
 
 	Process *process.Process
 	Side    *wire.Side
@@ -90,7 +88,7 @@ func New(opts Options) (*Connection, error) {
 		return nil, err
 	}
 	c := &Connection{opts: opts, sockets: wire.NewSocketDir(socketParent()), lost: make(chan struct{})}
-	c.handshake, err = handshake.New()
+	c.handshake, err = newHandshake()
 	if err == nil && opts.Python {
 		err = conn.Send(bootstrap.Code())
 	}
@@ -99,7 +97,7 @@ func New(opts Options) (*Connection, error) {
 	}
 	c.Side = wire.NewSide(conn, c.status, opts.Forked)
 	spec := opts.Process
-	spec.Env = slices.Concat(spec.Env, c.handshake.Environment(c.sockets))
+	spec.Env = slices.Concat(spec.Env, c.handshake.environment(c.sockets))
 	c.Process = process.New(&spec, peer, process.Options{Log: opts.Log, Stdout: opts.Stdout, Stderr: opts.Stderr})
 	return c, nil
 }
@@ -197,11 +195,11 @@ func (c *Connection) begin(ctx context.Context, settings func() core.Settings) e
 
 // attach makes a client of the plugin, which has said that it listens.
 func (c *Connection) attach() (*wire.Client, error) {
-	line, ok := handshake.Parse(c.Process.Greeting())
-	if !ok || !line.Current() {
+	line, ok := parseGreeting(c.Process.Greeting())
+	if !ok || !line.current() {
 		return nil, errGreeting
 	}
-	address, tls, err := c.handshake.Accept(line)
+	address, tls, err := c.handshake.accept(line)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +221,7 @@ func (c *Connection) attach() (*wire.Client, error) {
 		GRPCDialOptions: []grpc.DialOption{
 			wire.Dialer(c.Side),
 			grpc.WithIdleTimeout(0), // there is no second connection
-			grpc.WithStreamInterceptor(c.conns.Keep),
+			grpc.WithStreamInterceptor(c.conns.keep),
 		},
 	})
 	protocol, err := c.plugin.Client()
@@ -276,7 +274,7 @@ func (c *Connection) End() {
 	if c.Handoff != nil {
 		_ = c.Handoff.Close() // fails only if the memory was not mapped
 	}
-	c.conns.Close()
+	c.conns.close()
 	c.Process.CloseLog()
 	wire.RemoveSocketDir(c.sockets) // if the plugin was killed before it could
 }

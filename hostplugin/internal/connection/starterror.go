@@ -8,7 +8,6 @@ import (
 	"syscall"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/handshake"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
@@ -62,8 +61,8 @@ func (c *Connection) told(err error) error {
 
 // otherVersion recognises a handshake of another version.
 func (c *Connection) otherVersion(e *core.Error) bool {
-	line, ok := handshake.Parse(c.Process.Greeting())
-	if !ok || line.Current() {
+	line, ok := parseGreeting(c.Process.Greeting())
+	if !ok || line.current() {
 		return false
 	}
 	e.Kind = core.ErrVersion

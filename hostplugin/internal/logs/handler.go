@@ -6,7 +6,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/ndbridge/ndbridge/internal/hclogslog"
 )
 
 // HCLogHandler makes a slog.Handler that writes to l, for hosts that log with hclog.
@@ -111,5 +110,5 @@ func (d demoted) WithGroup(name string) slog.Handler { return demoted{d.Handler.
 
 // ForGoPlugin gives go-plugin its logger.
 func ForGoPlugin(log *slog.Logger) hclog.Logger {
-	return hclogslog.New(slog.New(demoted{log.Handler()}))
+	return NewHCLogger(slog.New(demoted{log.Handler()}))
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
 
-	"github.com/ndbridge/ndbridge/internal/hclogslog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -201,7 +200,7 @@ func TestRecords(t *testing.T) {
 	want := strings.Join([]string{
 		"INFO plain stream=stderr",
 		"WARN careful module=kit n=3",
-		hclogslog.LevelTrace.String() + " detail",
+		LevelTrace.String() + " detail",
 		`INFO {"@level":5,"@message":"odd"} stream=stderr`,
 		`INFO {"@level":"error"} stream=stderr`,
 		`INFO {"@broken stream=stderr`,
@@ -328,7 +327,7 @@ func TestHCLogHandler(t *testing.T) {
 	log.With("x", 1).WithGroup("h").With("y", 2).WithGroup("").Warn("careful", "z", 3)
 	log.Error("bad", slog.Attr{})
 	log.Debug("detail")
-	log.Log(ctx, hclogslog.LevelTrace, "never")
+	log.Log(ctx, LevelTrace, "never")
 	want := `[INFO]  hello: program=camera g.a=1 g.b=2
 [WARN]  careful: h.y=2 x=1 h.z=3
 [ERROR] bad
@@ -338,7 +337,7 @@ func TestHCLogHandler(t *testing.T) {
 		t.Errorf("hclog has\n%swant\n%s", out.String(), want)
 	}
 	for level, enabled := range map[slog.Level]bool{
-		hclogslog.LevelTrace: false, slog.LevelDebug: true, slog.LevelInfo: true, slog.LevelWarn: true, slog.LevelError: true,
+		LevelTrace: false, slog.LevelDebug: true, slog.LevelInfo: true, slog.LevelWarn: true, slog.LevelError: true,
 	} {
 		if got := log.Enabled(ctx, level); got != enabled {
 			t.Errorf("Enabled(%v) = %v", level, got)

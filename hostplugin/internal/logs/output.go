@@ -1,4 +1,4 @@
-// Package logs takes what programs print, and turns it into log records of the host.
+// Package logs turns what programs print, and what go-plugin logs, into log records of the host.
 package logs
 
 import (

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ndbridge/ndbridge/internal/hclogslog"
 )
 
 const (
@@ -152,7 +151,7 @@ func parsePluginLog(r record) (level slog.Level, msg string, attrs []slog.Attr, 
 	}
 	switch name {
 	case "trace":
-		level = hclogslog.LevelTrace
+		level = LevelTrace
 	case "debug":
 		level = slog.LevelDebug
 	case "warn":

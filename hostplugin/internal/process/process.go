@@ -1,5 +1,5 @@
-// Package process starts and ends programs: pipes, process groups, descriptors, and the news of their
-// end. A [Process] is what go-plugin attaches to.
+// Package process finds what a program is made of, starts it, and ends it: its files and interpreter, environment, pipes,
+// process group, descriptors, and the news of its end. A [Process] is what go-plugin attaches to.
 package process
 
 import (

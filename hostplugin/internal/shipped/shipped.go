@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -90,23 +88,4 @@ func CheckQuirk(adapter string, id core.QuirkID, effect string) *Mistake {
 		text += fmt.Sprintf(" Did you mean %q?", near)
 	}
 	return &Mistake{"Invalid value", text, true}
-}
-
-// Find looks up the file of a plugin, ndbridge-NAME and a suffix, in directories. If there is none, it
-// gives the names of the plugins that are there.
-func Find(name, suffix string, dirs []string) (file string, present []string) {
-	for _, dir := range dirs {
-		file := filepath.Join(dir, "ndbridge-"+name+suffix)
-		if info, err := os.Stat(file); err == nil && !info.IsDir() {
-			return file, nil
-		}
-		files, err := filepath.Glob(filepath.Join(dir, "ndbridge-*"+suffix))
-		if err != nil {
-			continue // a directory with a '[' in its name: there is just no suggestion
-		}
-		for _, f := range files {
-			present = append(present, strings.TrimSuffix(strings.TrimPrefix(filepath.Base(f), "ndbridge-"), suffix))
-		}
-	}
-	return "", present
 }

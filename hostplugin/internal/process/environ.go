@@ -1,5 +1,4 @@
-// Package environ works on environments as package os gives them: lists of "NAME=value".
-package environ
+package process
 
 import (
 	"maps"
@@ -7,8 +6,8 @@ import (
 	"strings"
 )
 
-// Merge gives env with other values for some variables. It may change env.
-func Merge(env []string, set map[string]string) []string {
+// Setenv gives env with other values for some variables. It may change env.
+func Setenv(env []string, set map[string]string) []string {
 	env = slices.DeleteFunc(env, func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		_, ok := set[name]
@@ -20,8 +19,8 @@ func Merge(env []string, set map[string]string) []string {
 	return env
 }
 
-// Lookup gives the value of a variable, or "" if it is not set.
-func Lookup(env []string, name string) string {
+// Getenv gives the value of a variable, or "" if it is not set.
+func Getenv(env []string, name string) string {
 	for _, v := range env {
 		if value, ok := strings.CutPrefix(v, name+"="); ok {
 			return value

@@ -1,4 +1,4 @@
-package handshake
+package connection
 
 import (
 	"encoding/base64"
@@ -9,14 +9,14 @@ import (
 )
 
 // good is a line of a plugin that has a host's certificate, to be short.
-func good(t *testing.T, h *Host) string {
+func good(t *testing.T, h *handshake) string {
 	t.Helper()
 	return "1|1|unix|/tmp/plugin1|grpc|" + base64.RawStdEncoding.EncodeToString(h.certificate.Certificate[0])
 }
 
 func TestLines(t *testing.T) {
 	t.Parallel()
-	h, err := New()
+	h, err := newHandshake()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,15 +36,15 @@ func TestLines(t *testing.T) {
 		"1|1|unix|/tmp/a|grpc|*":     "the plugin's certificate: ",
 		"1|1|unix|/tmp/a|grpc|aaaa":  "the plugin's certificate: ",
 	} {
-		l, ok := Parse(line)
+		l, ok := parseGreeting(line)
 		got := ""
 		switch {
 		case !ok:
 			got = "no line"
-		case !l.Current():
+		case !l.current():
 			got = "another version"
 		default:
-			address, config, err := h.Accept(l)
+			address, config, err := h.accept(l)
 			if err != nil {
 				got = err.Error()
 			} else if address.String() != "/tmp/plugin1" || config.RootCAs == nil || len(config.Certificates) != 1 {
@@ -59,17 +59,17 @@ func TestLines(t *testing.T) {
 
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
-	h, err := New()
+	h, err := newHandshake()
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := strings.Join(h.Environment("/a/b"), "\n")
+	env := strings.Join(h.environment("/a/b"), "\n")
 	for _, want := range []string{plugin.EnvUnixSocketDir + "=/a/b", "NDBRIDGE_PLUGIN=", "PLUGIN_PROTOCOL_VERSIONS=1", "PLUGIN_CLIENT_CERT=-----BEGIN CERTIFICATE-----"} {
 		if !strings.Contains(env, want) {
 			t.Errorf("%q is not in\n%s", want, env)
 		}
 	}
-	if other, err := New(); err != nil || strings.Join(other.Environment("/a/b"), "\n") == env {
+	if other, err := newHandshake(); err != nil || strings.Join(other.environment("/a/b"), "\n") == env {
 		t.Errorf("two hosts have the same certificate, %v", err)
 	}
 }

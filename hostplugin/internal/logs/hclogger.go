@@ -1,6 +1,4 @@
-// Package hclogslog makes an hclog.Logger that writes to a slog.Handler, so that what go-plugin logs
-// ends in the host's own log.
-package hclogslog
+package logs
 
 import (
 	"context"
@@ -30,10 +28,10 @@ type logger struct {
 	implied []any // alternating keys and values, never written in place
 }
 
-// New gives an hclog.Logger that writes to l. Names become an attribute "logger", key and value
+// NewHCLogger returns an hclog.Logger that writes to l, so that what go-plugin logs ends in the log of the host. Names become an attribute "logger", key and value
 // pairs attributes, Trace [LevelTrace]. Which levels are written is the handler's business: SetLevel
 // does nothing. The logger is safe for concurrent use.
-func New(l *slog.Logger) hclog.Logger { return &logger{handler: l.Handler()} }
+func NewHCLogger(l *slog.Logger) hclog.Logger { return &logger{handler: l.Handler()} }
 
 // levelOf gives the slog level of an hclog level.
 func levelOf(level hclog.Level) slog.Level {

@@ -1,10 +1,4 @@
-// Package handshake is the host's part of how go-plugin's two sides begin: what the plugin finds in its
-// environment, and what the line says that it prints when it listens.
-//
-// go-plugin's client can do this as well. But it makes a directory for each program that it starts with
-// a runner, and a host that is killed leaves that behind. So the host attaches go-plugin's client to a
-// plugin that it has started itself.
-package handshake
+package connection
 
 import (
 	"crypto/ecdsa"
@@ -31,13 +25,17 @@ import (
 // serverName is what go-plugin's certificates are for.
 const serverName = "localhost"
 
-// Host is the host's side of one handshake. Its certificate is for this one.
-type Host struct {
+// handshake is the host's side of how go-plugin's two sides begin: what the plugin finds in its environment, and what the
+// line says that it prints when it listens. Its certificate is for this one handshake.
+//
+// go-plugin's client can do this as well. But it makes a directory for each program that it starts with a runner, and a
+// host that is killed leaves that behind. So the host attaches go-plugin's client to a plugin that it has started itself.
+type handshake struct {
 	certificate tls.Certificate
 }
 
-// New makes the host's side.
-func New() (*Host, error) {
+// newHandshake makes the host's side.
+func newHandshake() (*handshake, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -57,12 +55,12 @@ func New() (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Host{tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}}, nil
+	return &handshake{tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}}, nil
 }
 
-// Environment gives what the plugin needs: go-plugin's variables, with sockets as the directory that it
+// environment gives what the plugin needs: go-plugin's variables, with sockets as the directory that it
 // makes for its socket.
-func (h *Host) Environment(sockets string) []string {
+func (h *handshake) environment(sockets string) []string {
 	config := wire.Handshake()
 	block := pem.Block{Type: "CERTIFICATE", Bytes: h.certificate.Certificate[0]}
 	return []string{
@@ -73,22 +71,22 @@ func (h *Host) Environment(sockets string) []string {
 	}
 }
 
-// Line is what a plugin prints when it listens.
-type Line struct {
+// greeting is what a plugin prints when it listens.
+type greeting struct {
 	Core, Version     int // versions of go-plugin's protocol and of ours
 	network, protocol string
 	address           string
 	certificate       string
 }
 
-// Parse reads the line, and reports whether it is one.
-func Parse(text string) (Line, bool) {
+// parseGreeting reads the line, and reports whether it is one.
+func parseGreeting(text string) (greeting, bool) {
 	parts := strings.Split(text, "|")
 	if len(parts) < 4 {
-		return Line{}, false
+		return greeting{}, false
 	}
 	parts = append(parts, "", "") // what old plugins leave out
-	var l Line
+	var l greeting
 	var errs [2]error
 	l.Core, errs[0] = strconv.Atoi(parts[0])
 	l.Version, errs[1] = strconv.Atoi(parts[1])
@@ -96,14 +94,14 @@ func Parse(text string) (Line, bool) {
 	return l, errors.Join(errs[:]...) == nil
 }
 
-// Current reports whether the plugin speaks the versions that this host speaks.
-func (l Line) Current() bool {
+// current reports whether the plugin speaks the versions that this host speaks.
+func (l greeting) current() bool {
 	return l.Core == plugin.CoreProtocolVersion && l.Version == wire.ProtocolVersion
 }
 
-// Accept says how go-plugin's client speaks to a plugin that has printed the line. The address is what
+// accept says how go-plugin's client speaks to a plugin that has printed the line. The address is what
 // the plugin calls its socket, and is for logs only.
-func (h *Host) Accept(l Line) (address net.Addr, config *tls.Config, err error) {
+func (h *handshake) accept(l greeting) (address net.Addr, config *tls.Config, err error) {
 	switch {
 	case l.network != "unix":
 		return nil, nil, fmt.Errorf("the plugin listens at %s %q, expected a unix socket", l.network, l.address)

@@ -1,5 +1,4 @@
-// Package checksum compares files with the checksums that a configuration gives.
-package checksum
+package process
 
 import (
 	"crypto/sha256"
@@ -13,8 +12,8 @@ import (
 	"strings"
 )
 
-// Parse reads "sha256:" and 64 hexadecimal digits.
-func Parse(s string) ([]byte, error) {
+// ParseChecksum reads "sha256:" and 64 hexadecimal digits.
+func ParseChecksum(s string) ([]byte, error) {
 	digits, ok := strings.CutPrefix(s, "sha256:")
 	if !ok {
 		return nil, errors.New(`it does not begin with "sha256:"`)
@@ -29,10 +28,10 @@ func Parse(s string) ([]byte, error) {
 	return sum, nil
 }
 
-// Verify compares a plugin's file with its checksum. go-plugin's own SecureConfig would check the
+// VerifyChecksum compares a plugin's file with its checksum. go-plugin's own SecureConfig would check the
 // interpreter instead, since that is what is executed. The errors do not name the file.
-func Verify(path, checksum string) error {
-	want, err := Parse(checksum)
+func VerifyChecksum(path, checksum string) error {
+	want, err := ParseChecksum(checksum)
 	if err != nil {
 		return err
 	}

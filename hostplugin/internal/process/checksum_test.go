@@ -1,4 +1,4 @@
-package checksum
+package process
 
 import (
 	"crypto/sha256"
@@ -26,17 +26,17 @@ func TestVerify(t *testing.T) {
 		right[:len(right)-1] + "x":             "invalid byte",
 		"":                                     "does not begin",
 	} {
-		err := Verify(path, sum)
+		err := VerifyChecksum(path, sum)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("Verify(%q) = %v, want %q", sum, err, want)
 		}
 	}
 	for _, path := range []string{path + "x", filepath.Dir(path)} {
-		if err := Verify(path, right); err == nil || strings.Contains(err.Error(), path) {
+		if err := VerifyChecksum(path, right); err == nil || strings.Contains(err.Error(), path) {
 			t.Errorf("Verify of %s = %v", path, err)
 		}
 	}
-	if err := Verify(path+"x", right); !errors.Is(err, os.ErrNotExist) {
+	if err := VerifyChecksum(path+"x", right); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Verify of a missing file = %v", err)
 	}
 }

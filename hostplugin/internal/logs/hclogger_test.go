@@ -1,4 +1,4 @@
-package hclogslog_test
+package logs_test
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/ndbridge/ndbridge/internal/hclogslog"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/logs"
 )
 
 // sink collects records as decoded JSON objects.
@@ -55,7 +55,7 @@ func (s *sink) only(t *testing.T) map[string]any {
 
 func newLogger(level slog.Level) (hclog.Logger, *sink) {
 	s := new(sink)
-	return hclogslog.New(slog.New(slog.NewJSONHandler(s, &slog.HandlerOptions{Level: level}))), s
+	return logs.NewHCLogger(slog.New(slog.NewJSONHandler(s, &slog.HandlerOptions{Level: level}))), s
 }
 
 func TestLevels(t *testing.T) {
@@ -65,7 +65,7 @@ func TestLevels(t *testing.T) {
 		want  hclog.Level
 		names []string
 	}{
-		{hclogslog.LevelTrace, hclog.Trace, []string{"DEBUG-4", "DEBUG", "INFO", "WARN", "ERROR"}},
+		{logs.LevelTrace, hclog.Trace, []string{"DEBUG-4", "DEBUG", "INFO", "WARN", "ERROR"}},
 		{slog.LevelDebug, hclog.Debug, []string{"DEBUG", "INFO", "WARN", "ERROR"}},
 		{slog.LevelInfo, hclog.Info, []string{"INFO", "WARN", "ERROR"}},
 		{slog.LevelWarn, hclog.Warn, []string{"WARN", "ERROR"}},
@@ -176,7 +176,7 @@ func TestStandardLogger(t *testing.T) {
 		},
 		"force": {&hclog.StandardLoggerOptions{ForceLevel: hclog.Error}, "[DEBUG] forced", "ERROR", "forced"},
 	} {
-		l, s := newLogger(hclogslog.LevelTrace)
+		l, s := newLogger(logs.LevelTrace)
 		l.StandardLogger(c.opts).Print(c.line)
 		if got := s.only(t); got[slog.MessageKey] != c.msg || got[slog.LevelKey] != c.level {
 			t.Errorf("%s: wrote %v, want %s %q", name, got, c.level, c.msg)
@@ -187,7 +187,7 @@ func TestStandardLogger(t *testing.T) {
 func TestSourceIsTheCaller(t *testing.T) {
 	t.Parallel()
 	s := new(sink)
-	l := hclogslog.New(slog.New(slog.NewJSONHandler(s, &slog.HandlerOptions{AddSource: true})))
+	l := logs.NewHCLogger(slog.New(slog.NewJSONHandler(s, &slog.HandlerOptions{AddSource: true})))
 	l.Warn("m")
 	l.Log(hclog.Warn, "m")
 	for _, r := range s.records(t) {

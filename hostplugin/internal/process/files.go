@@ -1,6 +1,4 @@
-// Package locate finds the files that a program is made of. Its errors are the user's to mend: they are
-// core.Errors of kind core.ErrConfig that say how, and lack only the program's name.
-package locate
+package process
 
 import (
 	"errors"
@@ -12,24 +10,17 @@ import (
 	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/shipped"
 	"github.com/ndbridge/ndbridge/internal/suggest"
 )
 
+// fail makes an error that the user can mend. It lacks the program's name.
 func fail(remedy, format string, args ...any) error {
 	return &core.Error{Kind: core.ErrConfig, Err: fmt.Errorf(format, args...), Remedy: remedy}
 }
 
-// cause drops the operation and the path from a file error.
-func cause(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
-}
-
-// Dir checks a working directory; "" is the host's own.
-func Dir(dir string) error {
+// CheckDir checks a working directory; "" is the host's own. The errors of this function, CheckScript and FindPlugin are
+// of type *core.Error and kind core.ErrConfig. They say how the user can mend them, and lack the program's name.
+func CheckDir(dir string) error {
 	if dir == "" {
 		return nil
 	}
@@ -45,9 +36,9 @@ func Dir(dir string) error {
 	return nil
 }
 
-// Plugin gives the file of a plugin: name itself if it is a path, which is one with a slash, or the first
-// ndbridge-NAME.so in dirs, which is ndbridge-NAME for an ordinary executable.
-func Plugin(name string, library bool, dirs []string) (string, error) {
+// FindPlugin returns the file of a plugin: name itself if it is a path (it has a slash), else the first ndbridge-NAME.so in
+// dirs, or ndbridge-NAME for an ordinary executable.
+func FindPlugin(name string, library bool, dirs []string) (string, error) {
 	if strings.Contains(name, "/") {
 		info, err := os.Stat(name)
 		switch {
@@ -62,7 +53,7 @@ func Plugin(name string, library bool, dirs []string) (string, error) {
 	if library {
 		suffix = ".so"
 	}
-	file, present := shipped.Find(name, suffix, dirs)
+	file, present := findIn(name, suffix, dirs)
 	if file != "" {
 		return filepath.Abs(file)
 	}
@@ -71,8 +62,8 @@ func Plugin(name string, library bool, dirs []string) (string, error) {
 	return "", fail(remedy, "the plugin %q (ndbridge-%s%s) is not in %s", name, name, suffix, strings.Join(dirs, ", "))
 }
 
-// Script checks that Python can run a path: a file, or a directory with a main module.
-func Script(script string) error {
+// CheckScript checks that Python can run the path: a file, or a directory with a main module.
+func CheckScript(script string) error {
 	info, err := os.Stat(script)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -93,4 +84,23 @@ func Script(script string) error {
 		}
 	}
 	return nil
+}
+
+// findIn looks up the file of a plugin, ndbridge-NAME and a suffix, in directories. If there is none, it
+// gives the names of the plugins that are there.
+func findIn(name, suffix string, dirs []string) (file string, present []string) {
+	for _, dir := range dirs {
+		file := filepath.Join(dir, "ndbridge-"+name+suffix)
+		if info, err := os.Stat(file); err == nil && !info.IsDir() {
+			return file, nil
+		}
+		files, err := filepath.Glob(filepath.Join(dir, "ndbridge-*"+suffix))
+		if err != nil {
+			continue // a directory with a '[' in its name: there is just no suggestion
+		}
+		for _, f := range files {
+			present = append(present, strings.TrimSuffix(strings.TrimPrefix(filepath.Base(f), "ndbridge-"), suffix))
+		}
+	}
+	return "", present
 }
