@@ -232,10 +232,10 @@ func sevens(v *core.View) error {
 	if v.Layout().DType() == core.Float64 {
 		b, want = b[:1], 0 // of 7.0, the byte at the low end
 	}
-	for _, x := range [][]byte{b[:min(64, len(b))], b[max(0, len(b)-64):]} {
-		for _, got := range x {
-			if got != want {
-				return fmt.Errorf("a byte is %d, want %d", got, want)
+	for i := range b[:min(64, len(b))] {
+		for _, at := range []int{i, len(b) - 1 - i} {
+			if got := b[at]; got != want {
+				return fmt.Errorf("byte %d is %d, want %d: %s, %s, version %d", at, got, want, v.Route(), v.Reason(), v.Version())
 			}
 		}
 	}
