@@ -5,7 +5,6 @@ import (
 	"log/slog"
 
 	"github.com/hashicorp/go-hclog"
-
 )
 
 // HCLogHandler makes a slog.Handler that writes to l, for hosts that log with hclog.
