@@ -11,23 +11,25 @@ import (
 const introduction = `<!-- Written by "make generate" from adapters/*/quirks.go; edit it there. -->
 # Quirks
 
-Array frameworks do not always do what the export protocols say, and each version does something else. What is special is data:
-a row in the table of the framework's adapter, which edits the plan by which an array is read. Views name the quirks that took part
-(` + "`view.Quirks()`" + `), errors name the one that decided. Each row is proven by a test on the real framework that fails without it:
-on the CPU where it shows there; PyCUDA, Numba and cuda.core on a simulated driver too; the others' rows about GPUs on a GPU (make test-gpu).
+Array frameworks do not always do what the export protocols say, and versions differ from each other. Each such deviation is a *quirk*: a row in the
+table of the framework's adapter, which edits the plan by which an array is read. A view names the quirks that took part
+(` + "`view.Quirks()`" + `), and an error names the one that decided. A test on the real framework proves each row, and fails without it. The tests run on the
+CPU if the quirk shows there, those of PyCUDA, Numba and cuda.core also on a simulated driver. The other rows about GPUs are tested on a GPU
+(make test-gpu).
 
     ndbridge quirks                            # these tables
-    ndbridge quirks torch --version 2.1        # what holds for one version
-    ndbridge doctor --python .venv/bin/python  # what is in force in an environment, and whether all is well
+    ndbridge quirks torch --version 2.1        # the quirks of one version
+    ndbridge doctor --python .venv/bin/python  # the quirks in force in an environment, and whether all is well
 
 | effect | what is done about it |
 | --- | --- |
-| refuse | the array cannot be viewed; the error says why, and the remedy |
+| refuse | the array cannot be viewed; the error says why, and names a remedy |
 | reroute | another protocol is asked |
-| correct | the same protocol is asked, with other arguments, or an answer is put right |
+| correct | the same protocol is asked, with other arguments, or its answer is corrected |
 | stage | the array is copied, if the request allows it |
 
-A quirk that is switched off is not obeyed: the framework is taken at its word. A few have an effect to choose, the usual one first.
+A configuration can switch a quirk off; then the framework is taken at its word. A few quirks have several effects to choose from; the usual one stands
+first.
 
 ` + "```hcl" + `
 adapter "torch" {
@@ -36,7 +38,7 @@ adapter "torch" {
 }
 ` + "```" + `
 
-A version is one of the framework. What has no upper bound is still so in the newest version that the tests run against.
+The column "versions" means versions of the framework. A quirk without an upper bound is still present in the newest version that the tests run against.
 `
 
 // document is docs/QUIRKS.md.

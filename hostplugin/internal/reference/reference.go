@@ -37,13 +37,13 @@ func Blocks() []Block {
 		{"adapter", []Attribute{
 			{"copy", "string", "`\"if-needed\"`", "what happens to memory that cannot be shared, if the request does not say. " +
 				"`\"if-needed\"` copies it once, and the view says so. `\"never\"` makes it an error that wraps `core.ErrNotShared`"},
-			{"sync", "string", "the adapter's own", "which work on a GPU is waited for before an array there may be touched. " +
+			{"sync", "string", "the adapter's own", "which work on a GPU a view waits for before its memory may be touched. " +
 				"`\"device\"` waits for all work that the array's context was given until then. " +
 				"`\"stream\"` waits for what the framework itself orders. JAX has `\"stream\"`, all others have `\"device\"`"},
 		}},
 		{"quirk", []Attribute{
 			{"enabled", "bool", "`true`", "`false` switches the quirk off: the framework is taken at its word"},
-			{"effect", "string", "the usual one, which the list names first", "what is done about the quirk, if it has a choice. " +
+			{"effect", "string", "the usual one, which the list names first", "what is done about the quirk, if the quirk has a choice. " +
 				"It excludes `enabled = false`"},
 		}},
 	}
@@ -51,11 +51,11 @@ func Blocks() []Block {
 
 func program() []Attribute {
 	return []Attribute{
-		{"python", "path or name", "`\"python3\"`", "the interpreter. A name is looked up on `PATH`: the one in `env`, if that has one. " +
+		{"python", "path or name", "`\"python3\"`", "the interpreter. A name is looked up on `PATH`; if `env` has a `PATH`, on that one. " +
 			"Nothing is installed into the interpreter"},
 		{"script", "path", "", "the file to run, as `python script.py` does"},
 		{"module", "string", "", "the module to run, as `python -m module` does"},
-		{"args", "list", "none", "the arguments after it: `sys.argv[1:]`"},
+		{"args", "list", "none", "the arguments after the script or the module: `sys.argv[1:]`"},
 		{"env", "map", "none", "environment variables, set on top of the host's own. Names that begin with `NDBRIDGE_` or `PLUGIN_` are reserved"},
 		{"dir", "path", "the host's", "the working directory"},
 		{"plugin", "path or name", "`\"all\"`", "what runs inside the program. A Python program takes a plugin that comes with ndbridge, " +
@@ -69,15 +69,15 @@ func program() []Attribute {
 		{"shared_heap_threshold", "size", "`\"64KiB\"`", "allocations of this size and more are shared; 4 KiB to 1 TiB. Python programs only"},
 		{"shared_heap_libraries", "list", "none", "more libraries whose allocations are shared, besides those of the known frameworks: " +
 			"parts of their file names, without a comma. `\"*\"` is every library. A first name that begins with `=` (`\"=libmine\"`) " +
-			"replaces the known ones. Python programs only"},
+			"replaces the list of known ones. Python programs only"},
 		{"mapped_files", "string", "`\"share\"`", "how arrays in files that the program has mapped (`np.memmap`, shared memory) reach the host: " +
 			"`\"share\"` maps the file in the host, `\"copy\"` copies the array. " +
 			"[SECURITY.md](../SECURITY.md) says what a truncated file does to a host that shares it"},
-		{"handoff", "bool", "`true`", "whether views are asked for through shared memory. With `false` everything goes by gRPC, which takes longer, " +
+		{"handoff", "bool", "`true`", "whether the host asks for views through shared memory. With `false` everything goes by gRPC, which takes longer, " +
 			"and `Source.Latest`, `Source.Next` and `Group.Next` are not supported"},
-		{"handoff_spin", "duration", "`\"50us\"`", "how long host and program look for each other's word before they sleep; at most 10 ms. " +
+		{"handoff_spin", "duration", "`\"50us\"`", "how long host and program spin while they wait for each other, before they sleep; at most 10 ms. " +
 			"With `\"0s\"` they sleep at once, which takes less CPU time and makes calls slower"},
-		{"handoff_lanes", "number", "`8`", "how many views may be asked for at once through shared memory, 1 to 64"},
+		{"handoff_lanes", "number", "`8`", "how many slots the mailbox has: how many requests for views can be under way at once through shared memory, 1 to 64"},
 		{"start_timeout", "duration", "`\"60s\"`", "from the start until the plugin answers; more than 0"},
 	}
 }
