@@ -37,7 +37,7 @@ func table() program.Table[array] {
 			Quirk: core.Quirk{
 				ID: "cupy.strides-rounded", Effect: core.EffectReroute, Protocol: string(program.DLPack),
 				Summary: "DLPack counts strides in elements, and strides that are no multiple of the item size " +
-					"are rounded down without a word: the capsule shows other memory",
+					"are silently rounded down: the capsule shows other memory",
 				Upstream: dlpackPyx + ", toDlpack",
 			},
 			When: func(a *array) bool { return a.oddStride },

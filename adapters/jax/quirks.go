@@ -29,8 +29,8 @@ func absences() []rule {
 		{
 			Quirk: core.Quirk{
 				ID: "jax.tracer", Effect: core.EffectRefuse,
-				Summary: "inside of jit, grad and vmap an array is stood for by a tracer, which has a " +
-					"__dlpack__ that raises, and no memory",
+				Summary: "inside of jit, grad and vmap a tracer stands for the array: it has no memory, " +
+					"and its __dlpack__ raises",
 				Remedy: "publish what the transformed function returns, or publish from within it by " +
 					"jax.debug.callback",
 				Upstream: "jax/_src/core.py",
@@ -43,7 +43,7 @@ func absences() []rule {
 			Quirk: core.Quirk{
 				ID: "jax.not-arrays", Effect: core.EffectRefuse,
 				Summary: "arrays of typed random keys, references and shapes have no __dlpack__, whatever " +
-					"they have else of an array",
+					"else they have in common with arrays",
 				Remedy:   "publish jax.random.key_data(keys), ref[...], or an array of that shape",
 				Upstream: "jax/_src/prng.py, jax/_src/core.py",
 			},
@@ -52,8 +52,8 @@ func absences() []rule {
 		}, {
 			Quirk: core.Quirk{
 				ID: "jax.deleted-or-donated", Effect: core.EffectRefuse,
-				Summary: "of an array that was deleted, or donated to a function, DLPack says that the " +
-					"object of type 'NoneType' has no len()",
+				Summary: "if an array was deleted, or donated to a function, DLPack raises an error that says " +
+					"that an object of type 'NoneType' has no len()",
 				Remedy: "publish the array that took its place, or a copy from before; or do not donate it " +
 					"(donate_argnums)",
 				Upstream: arrayPy + ", jax issue 4636",

@@ -18,8 +18,8 @@ func table() program.Table[array] {
 			Quirk: core.Quirk{
 				ID: "numba.broadcast-as-dense", Effect: core.EffectRefuse,
 				Protocol: string(program.CUDAInterface),
-				Summary: "an array that was broadcast has strides of 0, and its CUDA array interface leaves them out, " +
-					"as if it was row-major: the elements behind the first row are other memory",
+				Summary: "a broadcast array has strides of 0, but its CUDA array interface leaves them out, " +
+					"as if the array were row-major: what is then read behind the first row is other memory",
 				Remedy:   "publish the array that was broadcast, or a copy of {array}",
 				Upstream: devicearrayPy + ", is_contiguous",
 			},

@@ -43,7 +43,7 @@ func refusals() []rule {
 		}, {
 			Quirk: core.Quirk{
 				ID: "numpy.mask-dropped", Effect: core.EffectRefuse,
-				Summary:  "masked arrays export their data by every protocol, without a word about the mask",
+				Summary:  "masked arrays export their data by every protocol, without the mask",
 				Remedy:   "publish a.filled(value), or a.data and a.mask as two arrays",
 				Upstream: "numpy/ma/core.py has no __dlpack__ and no __array_interface__ of its own",
 			},

@@ -24,8 +24,8 @@ func otherMemory() []rule {
 		{
 			Quirk: core.Quirk{
 				ID: "torch.layouts", Effect: core.EffectRefuse,
-				Summary: "sparse, oneDNN and nested tensors are no strided memory; each kind is refused in " +
-					"words of its own",
+				Summary: "sparse, oneDNN and nested tensors are not strided memory; DLPack refuses each " +
+					"kind with a different error",
 				Remedy: "publish t.to_dense(), or the parts: t.values(), t.indices(), " +
 					"the tensors of t.unbind()",
 				Upstream: "torch/_tensor.py, aten/src/ATen/NestedTensorImpl.cpp",
@@ -74,7 +74,7 @@ func otherElements() []rule {
 			Quirk: core.Quirk{
 				ID: "torch.neg-bit-silent", Since: "1.10.0", Effect: core.EffectRefuse,
 				Summary: "the imaginary part of a lazy conjugate only has a bit that says that the memory " +
-					"holds the negatives of the elements; DLPack exports those without a word",
+					"holds the negatives of the elements; DLPack exports them silently",
 				Remedy:   "publish t.resolve_neg(), which is a copy",
 				Upstream: dlconvertor,
 			},

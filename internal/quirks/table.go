@@ -10,7 +10,7 @@ func tables() []Table {
 			{
 				ID: "numba.broadcast-as-dense", Framework: "numba", Effect: core.EffectRefuse,
 				Protocol: "cuda-array-interface",
-				Summary:  "an array that was broadcast has strides of 0, and its CUDA array interface leaves them out, as if it was row-major: the elements behind the first row are other memory",
+				Summary:  "a broadcast array has strides of 0, but its CUDA array interface leaves them out, as if the array were row-major: what is then read behind the first row is other memory",
 				Remedy:   "publish the array that was broadcast, or a copy of {array}",
 				Upstream: "numba/cuda/cudadrv/devicearray.py, is_contiguous",
 			},
@@ -42,7 +42,7 @@ func tables() []Table {
 			},
 			{
 				ID: "numpy.mask-dropped", Framework: "numpy", Effect: core.EffectRefuse,
-				Summary:  "masked arrays export their data by every protocol, without a word about the mask",
+				Summary:  "masked arrays export their data by every protocol, without the mask",
 				Remedy:   "publish a.filled(value), or a.data and a.mask as two arrays",
 				Upstream: "numpy/ma/core.py has no __dlpack__ and no __array_interface__ of its own",
 			},
@@ -115,7 +115,7 @@ func tables() []Table {
 		{Framework: "torch", Quirks: []core.Quirk{
 			{
 				ID: "torch.layouts", Framework: "torch", Effect: core.EffectRefuse,
-				Summary:  "sparse, oneDNN and nested tensors are no strided memory; each kind is refused in words of its own",
+				Summary:  "sparse, oneDNN and nested tensors are not strided memory; DLPack refuses each kind with a different error",
 				Remedy:   "publish t.to_dense(), or the parts: t.values(), t.indices(), the tensors of t.unbind()",
 				Upstream: "torch/_tensor.py, aten/src/ATen/NestedTensorImpl.cpp",
 			},
@@ -135,7 +135,7 @@ func tables() []Table {
 			{
 				ID: "torch.neg-bit-silent", Framework: "torch", Effect: core.EffectRefuse,
 				Since:    "1.10.0",
-				Summary:  "the imaginary part of a lazy conjugate only has a bit that says that the memory holds the negatives of the elements; DLPack exports those without a word",
+				Summary:  "the imaginary part of a lazy conjugate only has a bit that says that the memory holds the negatives of the elements; DLPack exports them silently",
 				Remedy:   "publish t.resolve_neg(), which is a copy",
 				Upstream: "aten/src/ATen/DLConvertor.cpp",
 			},
@@ -200,19 +200,19 @@ func tables() []Table {
 		{Framework: "jax", Quirks: []core.Quirk{
 			{
 				ID: "jax.tracer", Framework: "jax", Effect: core.EffectRefuse,
-				Summary:  "inside of jit, grad and vmap an array is stood for by a tracer, which has a __dlpack__ that raises, and no memory",
+				Summary:  "inside of jit, grad and vmap a tracer stands for the array: it has no memory, and its __dlpack__ raises",
 				Remedy:   "publish what the transformed function returns, or publish from within it by jax.debug.callback",
 				Upstream: "jax/_src/core.py",
 			},
 			{
 				ID: "jax.not-arrays", Framework: "jax", Effect: core.EffectRefuse,
-				Summary:  "arrays of typed random keys, references and shapes have no __dlpack__, whatever they have else of an array",
+				Summary:  "arrays of typed random keys, references and shapes have no __dlpack__, whatever else they have in common with arrays",
 				Remedy:   "publish jax.random.key_data(keys), ref[...], or an array of that shape",
 				Upstream: "jax/_src/prng.py, jax/_src/core.py",
 			},
 			{
 				ID: "jax.deleted-or-donated", Framework: "jax", Effect: core.EffectRefuse,
-				Summary:  "of an array that was deleted, or donated to a function, DLPack says that the object of type 'NoneType' has no len()",
+				Summary:  "if an array was deleted, or donated to a function, DLPack raises an error that says that an object of type 'NoneType' has no len()",
 				Remedy:   "publish the array that took its place, or a copy from before; or do not donate it (donate_argnums)",
 				Upstream: "jax/_src/array.py, jax issue 4636",
 			},
@@ -288,7 +288,7 @@ func tables() []Table {
 			{
 				ID: "cupy.strides-rounded", Framework: "cupy", Effect: core.EffectReroute,
 				Protocol: "dlpack",
-				Summary:  "DLPack counts strides in elements, and strides that are no multiple of the item size are rounded down without a word: the capsule shows other memory",
+				Summary:  "DLPack counts strides in elements, and strides that are no multiple of the item size are silently rounded down: the capsule shows other memory",
 				Upstream: "cupy/_core/dlpack.pyx, toDlpack",
 			},
 			{
