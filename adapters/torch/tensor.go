@@ -106,13 +106,13 @@ func (l *looker) look(env *program.Env, t *tensor) (err error) {
 	return err
 }
 
-// storageOf gives a tensor's storage, as PyTorch 2.0 and newer have it.
+// storageOf gives a tensor's storage, as PyTorch 2.0 and newer have it. Subclasses' overrides have no part in it.
 func storageOf(g *py.GIL, class, o py.Object) (storage py.Object, ok bool, err error) {
-	f, ok, err := g.AttrOf(class, o, "untyped_storage")
+	f, ok, err := g.AttrOK(class, "untyped_storage")
 	if !ok || err != nil {
 		return 0, false, err
 	}
-	storage, err = g.Call(f, nil, nil)
+	storage, err = g.CallC(f, o)
 	return storage, err == nil, err
 }
 

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "capi.h"
+#include "collect.h"
 #include "signals.h"
 
 #include <dlfcn.h>
@@ -12,6 +13,7 @@ typedef ptrdiff_t Py_ssize_t;
 // Every function used, with its type. All of them are in the stable ABI, or were before they were
 // called so (the buffer functions), and are exported by every CPython from 3.8 to 3.14.
 #define FUNCTIONS(X)                                                         \
+	CODE(X)                                                                  \
 	X(int, PyGILState_Ensure, (void))                                        \
 	X(void *, PyEval_SaveThread, (void))                                     \
 	X(void, PyEval_RestoreThread, (void *))                                  \
@@ -24,26 +26,15 @@ typedef ptrdiff_t Py_ssize_t;
 	X(int, PyThreadState_SetAsyncExc, (unsigned long, PyObject *))           \
 	X(PyObject *, PyImport_GetModuleDict, (void))                            \
 	X(PyObject *, PyModule_GetDict, (PyObject *))                            \
-	X(PyObject *, PyImport_Import, (PyObject *))                             \
 	X(PyObject *, PyObject_GetAttr, (PyObject *, PyObject *))                \
-	X(PyObject *, PyObject_GetItem, (PyObject *, PyObject *))                \
-	X(PyObject *, PyObject_Call, (PyObject *, PyObject *, PyObject *))       \
-	X(PyObject *, PyObject_CallMethodObjArgs, (PyObject *, PyObject *, ...)) \
 	X(PyObject *, PyObject_CallFunctionObjArgs, (PyObject *, ...))           \
 	X(PyObject *, PyObject_Type, (PyObject *))                               \
-	X(PyObject *, PyObject_Str, (PyObject *))                                \
-	X(PyObject *, PyObject_Repr, (PyObject *))                               \
-	X(Py_ssize_t, PyObject_Size, (PyObject *))                               \
-	X(int, PyObject_IsTrue, (PyObject *))                                    \
 	X(int, PyType_IsSubtype, (PyObject *, PyObject *))                       \
 	X(int, PyCallable_Check, (PyObject *))                                   \
 	X(unsigned long, PyType_GetFlags, (PyObject *))                          \
-	X(PyObject *, PyNumber_Index, (PyObject *))                              \
 	X(PyObject *, PyLong_FromLongLong, (long long))                          \
 	X(PyObject *, PyLong_FromUnsignedLongLong, (unsigned long long))         \
-	X(long long, PyLong_AsLongLong, (PyObject *))                            \
 	X(unsigned long long, PyLong_AsUnsignedLongLong, (PyObject *))           \
-	X(double, PyFloat_AsDouble, (PyObject *))                                \
 	X(PyObject *, PyUnicode_FromStringAndSize, (const char *, Py_ssize_t))   \
 	X(PyObject *, PyUnicode_AsEncodedString,                                 \
 	  (PyObject *, const char *, const char *))                              \
@@ -69,14 +60,28 @@ typedef ptrdiff_t Py_ssize_t;
 	X(int, PyErr_ExceptionMatches, (PyObject *))                             \
 	X(void, PyErr_Clear, (void))                                             \
 	X(void, PyErr_Fetch, (PyObject **, PyObject **, PyObject **))            \
-	X(void, PyErr_NormalizeException, (PyObject **, PyObject **, PyObject **)) \
 	X(void, PyErr_SetObject, (PyObject *, PyObject *))                       \
 	X(int, PyObject_GetBuffer, (PyObject *, ndpy_buffer *, int))             \
-	X(void, PyBuffer_Release, (ndpy_buffer *))                               \
 	X(void *, PyCapsule_GetPointer, (PyObject *, const char *))              \
 	X(const char *, PyCapsule_GetName, (PyObject *))                         \
 	X(int, PyCapsule_SetName, (PyObject *, const char *))                    \
 	X(int, PyCapsule_IsValid, (PyObject *, const char *))
+
+// Of these, those that may run code of the program's or give the GIL away.
+#define CODE(X)                                                              \
+	X(PyObject *, PyImport_Import, (PyObject *))                             \
+	X(PyObject *, PyObject_GetItem, (PyObject *, PyObject *))                \
+	X(PyObject *, PyObject_Call, (PyObject *, PyObject *, PyObject *))       \
+	X(PyObject *, PyObject_CallMethodObjArgs, (PyObject *, PyObject *, ...)) \
+	X(PyObject *, PyObject_Str, (PyObject *))                                \
+	X(PyObject *, PyObject_Repr, (PyObject *))                               \
+	X(Py_ssize_t, PyObject_Size, (PyObject *))                               \
+	X(int, PyObject_IsTrue, (PyObject *))                                    \
+	X(PyObject *, PyNumber_Index, (PyObject *))                              \
+	X(long long, PyLong_AsLongLong, (PyObject *))                            \
+	X(double, PyFloat_AsDouble, (PyObject *))                                \
+	X(void, PyErr_NormalizeException, (PyObject **, PyObject **, PyObject **)) \
+	X(void, PyBuffer_Release, (ndpy_buffer *))
 
 // The objects used: two types behind a pointer each, and the rest by their own address.
 #define OBJECTS(X)     \
@@ -111,6 +116,17 @@ static void reblock(bool *guarded) { ndpy_out_of_python(*guarded); }
 FUNCTIONS(X)
 #undef X
 
+// What api points to, with which collection stays off, if those of CODE in api let it be as the program has it.
+static __typeof__(api) held;
+
+#define X(result, name, arguments)                                                                    \
+	static result name##_collecting(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d) {         \
+		NDPY_AS_PROGRAM;                                                                      \
+		return ((result(*)(uintptr_t, uintptr_t, uintptr_t, uintptr_t))held.name)(a, b, c, d); \
+	}
+CODE(X)
+#undef X
+
 static void guard_go(void) {
 	signalled = api;
 #define X(result, name, arguments) api.name = (result(*) arguments)(void *)name##_signalled;
@@ -140,7 +156,15 @@ int ndpy_open(const char **missing) {
 	if (!api.Py_IsInitialized()) return NDPY_NOT_RUNNING;
 	const char *version = api.Py_GetVersion();
 	if (strncmp(version, "3.8.", 4) == 0 || strncmp(version, "3.9.", 4) == 0) guard_go();
+	held = api;
 	return 0;
+}
+
+void ndpy_hold_collection(void) {
+	if (!ndpy_collect_open()) return;
+#define X(result, name, arguments) api.name = (result(*) arguments)(void *)name##_collecting;
+	CODE(X)
+#undef X
 }
 
 const char *ndpy_version(void) { return api.Py_GetVersion(); }
@@ -151,9 +175,13 @@ void ndpy_enter(uintptr_t state) {
 		api.PyEval_RestoreThread((void *)state);
 	else
 		api.PyGILState_Ensure();
+	ndpy_collect_hold();
 }
 
-uintptr_t ndpy_leave(void) { return (uintptr_t)api.PyEval_SaveThread(); }
+uintptr_t ndpy_leave(void) {
+	ndpy_collect_restore();
+	return (uintptr_t)api.PyEval_SaveThread();
+}
 
 unsigned long ndpy_thread(void) { return api.PyThread_get_thread_ident(); }
 
@@ -162,14 +190,18 @@ void ndpy_interrupt(unsigned long thread) {
 }
 
 void ndpy_incref(ndpy o) { api.Py_IncRef(OBJECT(o)); }
-void ndpy_decref(ndpy o) { api.Py_DecRef(OBJECT(o)); }
+
+void ndpy_decref(ndpy o) { // which passes over NULL
+	NDPY_AS_PROGRAM_IF(ndpy_last(o));
+	api.Py_DecRef(OBJECT(o));
+}
 
 void ndpy_incref_all(const ndpy *o, size_t n) {
-	for (size_t i = 0; i < n; i++) api.Py_IncRef(OBJECT(o[i])); // which passes over NULL
+	for (size_t i = 0; i < n; i++) api.Py_IncRef(OBJECT(o[i])); // likewise
 }
 
 void ndpy_decref_all(const ndpy *o, size_t n) {
-	for (size_t i = 0; i < n; i++) api.Py_DecRef(OBJECT(o[i])); // likewise
+	for (size_t i = 0; i < n; i++) ndpy_decref(o[i]);
 }
 
 // References for the main thread to give back. The GIL guards them.
@@ -218,17 +250,28 @@ ndpy ndpy_import(const char *name, size_t len) {
 ndpy ndpy_attr(ndpy o, const char *name, size_t len) {
 	PyObject *s = api.PyUnicode_FromStringAndSize(name, (Py_ssize_t)len);
 	if (!s) return 0;
-	PyObject *r = api.PyObject_GetAttr(OBJECT(o), s);
+	ndpy r = ndpy_get(o, (ndpy)s);
 	api.Py_DecRef(s);
-	return (ndpy)r;
+	return r;
 }
 
-ndpy ndpy_get(ndpy o, ndpy name) { return (ndpy)api.PyObject_GetAttr(OBJECT(o), OBJECT(name)); }
+ndpy ndpy_get(ndpy o, ndpy name) {
+	NDPY_AS_PROGRAM_IF(ndpy_computed(o, name));
+	return (ndpy)api.PyObject_GetAttr(OBJECT(o), OBJECT(name));
+}
+
+ndpy ndpy_get_by(ndpy descriptor, ndpy o) {
+	static ndpy name; // the GIL is held
+	if (!name && !(name = ndpy_new_interned("__get__", 7))) return 0;
+	NDPY_AS_PROGRAM_IF(!ndpy_in_c(descriptor));
+	return (ndpy)held.PyObject_CallMethodObjArgs(OBJECT(descriptor), OBJECT(name), OBJECT(o), (PyObject *)NULL);
+}
+
 ndpy ndpy_ask(ndpy o, ndpy name) {
 	return (ndpy)api.PyObject_CallMethodObjArgs(OBJECT(o), OBJECT(name), (PyObject *)NULL);
 }
 
-ndpy ndpy_call_with(ndpy f, ndpy o) {
+ndpy ndpy_call_c(ndpy f, ndpy o) {
 	return (ndpy)api.PyObject_CallFunctionObjArgs(OBJECT(f), OBJECT(o), (PyObject *)NULL);
 }
 
@@ -374,11 +417,13 @@ const char *ndpy_capsule_name(ndpy o) { return api.PyCapsule_GetName(OBJECT(o));
 int ndpy_capsule_rename(ndpy o, const char *name) { return api.PyCapsule_SetName(OBJECT(o), name); }
 
 void ndpy_call_deleter(uintptr_t function, uintptr_t argument) {
+	NDPY_AS_PROGRAM;
 	bool guarded __attribute__((cleanup(reblock))) = ndpy_into_python();
 	((void (*)(void *))function)((void *)argument);
 }
 
 int ndpy_call_exporter(uintptr_t function, ndpy o, uintptr_t *made) {
+	NDPY_AS_PROGRAM;
 	bool guarded __attribute__((cleanup(reblock))) = ndpy_into_python();
 	void *p = NULL;
 	int r = ((int (*)(PyObject *, void **))function)(OBJECT(o), &p);

@@ -30,6 +30,10 @@ enum { NDPY_NO_PYTHON = 1, NDPY_NOT_RUNNING, NDPY_TOO_OLD, NDPY_NO_MEMORY };
 int ndpy_open(const char **missing);
 const char *ndpy_version(void);
 
+// From now on Python's garbage collector runs in no thread that has the GIL by ndpy_enter, but in code of the program's
+// (collect.h). Objects must begin with the count of references and the type, a word each.
+void ndpy_hold_collection(void);
+
 // Takes the GIL on this thread, and gives it back. What ndpy_leave gives is the state of the thread's next
 // ndpy_enter; the first one's is 0.
 void ndpy_enter(uintptr_t state);
@@ -58,8 +62,9 @@ ndpy ndpy_import(const char *name, size_t len);
 
 ndpy ndpy_attr(ndpy o, const char *name, size_t len);
 ndpy ndpy_get(ndpy o, ndpy name);
+ndpy ndpy_get_by(ndpy descriptor, ndpy o); // descriptor.__get__(o)
 ndpy ndpy_ask(ndpy o, ndpy name);  // o.name()
-ndpy ndpy_call_with(ndpy f, ndpy o); // f(o)
+ndpy ndpy_call_c(ndpy f, ndpy o); // f(o), for a function in C that runs no code of the program's and keeps the GIL
 
 // What follows runs no code of the program's, and gives 0 without an error where there is nothing, unless said
 // otherwise.

@@ -46,6 +46,9 @@ func capiOpen() (code int, missing string) {
 	return code, C.GoString(*name)
 }
 
+// capiHoldCollection needs the GIL, and objects of the usual form.
+func capiHoldCollection() { C.ndpy_hold_collection() }
+
 func capiVersion() string { return C.GoString(C.ndpy_version()) }
 
 // chars gives the bytes of s to a C function that takes a length and keeps no pointer.
@@ -88,6 +91,10 @@ func capiAttr(o Object, name string) Object {
 	p, n := chars(name)
 	return Object(C.ndpy_attr(C.ndpy(o), p, n))
 }
+
+func capiGetBy(descriptor, o Object) Object { return Object(C.ndpy_get_by(C.ndpy(descriptor), C.ndpy(o))) }
+
+func capiCallC(f, o Object) Object { return Object(C.ndpy_call_c(C.ndpy(f), C.ndpy(o))) }
 
 func capiModuleDict(module Object) Object { return Object(C.ndpy_module_dict(C.ndpy(module))) }
 

@@ -40,14 +40,11 @@ ndpy ndpy_class_attr(ndpy class, const char *name, size_t len) {
 	ndpy descriptor = lookup ? lookup(type, key) : 0;
 	ndpy_decref(key);
 	if (!descriptor) return ndpy_attr(class, name, len);
-	ndpy get = ndpy_attr(descriptor, "__get__", 7);
-	ndpy v = get ? ndpy_call_with(get, class) : 0;
-	ndpy_decref(get);
-	return v;
+	return ndpy_get_by(descriptor, class);
 }
 
 ndpy ndpy_class_repr(ndpy class) {
 	static ndpy repr; // the GIL is held
 	if (!repr && !(repr = type ? ndpy_attr(type, "__repr__", 8) : 0)) return 0;
-	return ndpy_call_with(repr, class);
+	return ndpy_call_c(repr, class);
 }

@@ -110,7 +110,7 @@ static bool words(ndpy o, const ndpy_marks *m, struct row *r) {
 		if (!constant(r, ndpy_get(o, m->attributes[i]))) return false;
 	for (int i = 0; i < NDPY_MARKS && m->methods[i]; i++)
 		if (!constant(r, ndpy_ask(o, m->methods[i]))) return false;
-	if (m->empty && !nothing(ndpy_call_with(m->empty, o))) return false;
+	if (m->empty && !nothing(ndpy_call_c(m->empty, o))) return false;
 	for (int i = 0; i < NDPY_MARKS && m->numbers[i][0]; i++)
 		if (!numbered(r, get_through(o, m->numbers[i]))) return false;
 	return true;

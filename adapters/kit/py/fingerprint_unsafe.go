@@ -21,7 +21,8 @@ type Marks struct {
 	// Attributes and Methods without arguments give objects that are never freed, such as True, and are told
 	// apart by identity. There are at most [MaxMarks] of each.
 	Attributes, Methods []string
-	// Empty is a function whose answer about the object is an empty container; 0: there is none.
+	// Empty is a function whose answer about the object is an empty container; 0: there is none. It runs no code of the
+	// program's, and keeps the GIL.
 	Empty Object
 	// Numbers are attributes, or attributes of those after a dot, that are an int or a tuple of ints. There
 	// are at most [MaxMarks], and none beside a struct.

@@ -65,7 +65,7 @@ func Open() (*Interp, error) {
 		}
 	}
 	version, _, _ := strings.Cut(capiVersion(), " ")
-	if !supported(version) {
+	if !atLeast(version, 8) {
 		return nil, &core.Error{
 			Op: "open python", Kind: core.ErrVersion, Err: fmt.Errorf("the interpreter is Python %s", version),
 			Remedy: "use CPython 3.8 or newer",
@@ -87,13 +87,13 @@ func Open() (*Interp, error) {
 	return i, nil
 }
 
-// supported reports whether a version such as "3.11.7" or "3.14.0rc1" is 3.8 or newer.
-func supported(version string) bool {
+// atLeast reports whether a version such as "3.11.7" or "3.14.0rc1" is 3.least or newer.
+func atLeast(version string, least int) bool {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	a, err1 := strconv.Atoi(major)
 	b, err2 := strconv.Atoi(strings.TrimRight(minor, "+abrc"))
-	return err1 == nil && err2 == nil && (a > 3 || a == 3 && b >= 8)
+	return err1 == nil && err2 == nil && (a > 3 || a == 3 && b >= least)
 }
 
 // describe reads what cannot change.
@@ -150,6 +150,9 @@ func (i *Interp) describeHeader(g *GIL) error {
 			return err
 		}
 		i.exact[class] = name
+	}
+	if i.usual && !atLeast(i.version, 12) { // from then on only Python code runs the collector
+		capiHoldCollection()
 	}
 	return nil
 }

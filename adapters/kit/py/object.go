@@ -71,7 +71,7 @@ func (g *GIL) AttrOf(class, o Object, name string) (Object, bool, error) {
 	if !ok || err != nil {
 		return 0, false, err
 	}
-	v, err := g.CallMethod(descriptor, "__get__", []Object{o}, nil)
+	v, err := g.take(capiGetBy(descriptor, o))
 	return v, err == nil, err
 }
 
@@ -126,6 +126,10 @@ func (g *GIL) Call(f Object, args []Object, kw []KW) (Object, error) {
 	}
 	return g.take(capiCall(f, tuple, dict))
 }
+
+// CallC gives f(o), where f is a function in C that runs no code of the program's and keeps the GIL: Python's garbage
+// collector does not run meanwhile.
+func (g *GIL) CallC(f, o Object) (Object, error) { return g.take(capiCallC(f, o)) }
 
 // CallMethod gives o.name(*args, **kw).
 func (g *GIL) CallMethod(o Object, name string, args []Object, kw []KW) (Object, error) {
