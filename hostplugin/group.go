@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -17,10 +18,13 @@ import (
 type Group struct {
 	session *Session
 
-	mu     sync.Mutex
-	closed bool
-	group  *leases.Group
-	index  map[string]int
+	mu    sync.Mutex
+	group *leases.Group
+	index map[string]int
+
+	ending  sync.Mutex // taken after mu, and by Close before it
+	closed  bool
+	waiting context.CancelCauseFunc // of the call that waits now, or nil
 }
 
 // Group prepares names to be looked at together. The arrays need not exist yet. The caller closes the group,
@@ -56,7 +60,15 @@ func (g *Group) Refresh(ctx context.Context, opts ...ViewOption) (changed bool, 
 	if err := g.alive(op); err != nil {
 		return false, err
 	}
+	if slices.Contains(g.group.Views, nil) { // only then it may wait for long
+		var done func()
+		ctx, done = g.wait(ctx)
+		defer done()
+	}
 	changed, failed, err := g.group.Refresh(ctx, request(opts))
+	if err != nil && g.isClosed() {
+		return changed, g.alive(op)
+	}
 	if err != nil {
 		return changed, g.session.wrap(op, g.group.Sources[failed].Name, err)
 	}
@@ -77,7 +89,12 @@ func (g *Group) Next(ctx context.Context, opts ...ViewOption) error {
 	if err := g.alive(op); err != nil {
 		return err
 	}
+	ctx, done := g.wait(ctx)
+	defer done()
 	failed, err := g.group.Next(ctx, request(opts))
+	if err != nil && g.isClosed() {
+		return g.alive(op)
+	}
 	if failed < 0 {
 		return g.session.wrap(op, "", err)
 	}
@@ -107,11 +124,16 @@ func (g *Group) Views() iter.Seq2[string, *core.View] {
 	}
 }
 
-// Close closes the views. It is idempotent.
+// Close closes the views, and ends a call that waits: its error wraps core.ErrClosed. It is idempotent.
 func (g *Group) Close() error {
+	g.ending.Lock()
+	g.closed = true
+	if g.waiting != nil {
+		g.waiting(core.ErrClosed)
+	}
+	g.ending.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.closed = true
 	var errs []error
 	for i, v := range g.group.Views {
 		if v != nil {
@@ -122,8 +144,31 @@ func (g *Group) Close() error {
 	return errors.Join(errs...)
 }
 
-func (g *Group) alive(op string) error {
+// wait gives a context that ends with ctx and with the group, to a call that holds mu and calls done at its end.
+func (g *Group) wait(ctx context.Context) (there context.Context, done func()) {
+	there, cancel := context.WithCancelCause(ctx)
+	g.ending.Lock()
+	defer g.ending.Unlock()
 	if g.closed {
+		cancel(core.ErrClosed)
+	}
+	g.waiting = cancel
+	return there, func() {
+		g.ending.Lock()
+		defer g.ending.Unlock()
+		g.waiting = nil
+		cancel(nil)
+	}
+}
+
+func (g *Group) isClosed() bool {
+	g.ending.Lock()
+	defer g.ending.Unlock()
+	return g.closed
+}
+
+func (g *Group) alive(op string) error {
+	if g.isClosed() {
 		return g.session.wrap(op, "", &core.Error{Kind: core.ErrClosed})
 	}
 	if len(g.group.Sources) == 0 {

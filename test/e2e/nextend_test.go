@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
@@ -60,6 +61,47 @@ while not go: time.sleep(0.01)
 			closed(t, v)
 		})
 	}
+}
+
+// TestCloseEndsGroupsThatWait: for a version, or for a name.
+func TestCloseEndsGroupsThatWait(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, publishing+`
+ndbridge.publish("a", np.zeros(9))
+remote.serve()
+`, harness.Options{})
+	next := func(g *hostplugin.Group) error { return g.Next(t.Context()) }
+	refresh := func(g *hostplugin.Group) error { _, err := g.Refresh(t.Context()); return err }
+	for name, test := range map[string]struct {
+		names []string
+		wait  func(g *hostplugin.Group) error
+	}{
+		"for a version":              {[]string{"a"}, next},
+		"for a name to be published": {[]string{"a", "never"}, next},
+		"for a name":                 {[]string{"a", "never"}, refresh},
+	} {
+		g, err := run.Group(test.names...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(test.names) == 1 {
+			if err := g.Next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		waits := make(chan error, 1)
+		go func() { waits <- test.wait(g) }()
+		time.Sleep(50 * time.Millisecond) // if it does not wait by then, it ends at once and for the same reason
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+		for _, err := range []error{<-waits, test.wait(g)} {
+			if !errors.Is(err, core.ErrClosed) {
+				t.Errorf("the group that waited %s and was closed: %v", name, err)
+			}
+		}
+	}
+	run.NoLeases(t)
 }
 
 // TestNextOfWhatIsNeverPublished: the log says so as it does for a view, and the error.

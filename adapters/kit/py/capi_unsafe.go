@@ -92,7 +92,9 @@ func capiAttr(o Object, name string) Object {
 	return Object(C.ndpy_attr(C.ndpy(o), p, n))
 }
 
-func capiGetBy(descriptor, o Object) Object { return Object(C.ndpy_get_by(C.ndpy(descriptor), C.ndpy(o))) }
+func capiGetBy(descriptor, o Object) Object {
+	return Object(C.ndpy_get_by(C.ndpy(descriptor), C.ndpy(o)))
+}
 
 func capiCallC(f, o Object) Object { return Object(C.ndpy_call_c(C.ndpy(f), C.ndpy(o))) }
 
