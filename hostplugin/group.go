@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/names"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
 )
 
@@ -29,23 +30,35 @@ type Group struct {
 
 // Group prepares names to be looked at together. The arrays need not exist yet. The caller closes the group,
 // unless it closes the session. The error wraps core.ErrUnavailable, core.ErrClosed, or core.ErrConfig for a
-// name that is there twice.
-func (s *Session) Group(names ...string) (*Group, error) {
+// name that is there twice, perhaps in two spellings.
+func (s *Session) Group(arrays ...string) (*Group, error) {
 	const op = "group"
 	if err := s.alive(op, ""); err != nil {
 		return nil, err
 	}
-	g := &Group{session: s, index: make(map[string]int, len(names))}
+	g := &Group{session: s, index: make(map[string]int, len(arrays))}
 	var sources []*leases.Source
-	for i, name := range names {
-		if _, twice := g.index[name]; twice {
+	seen := make(map[string]bool, len(arrays))
+	for i, name := range arrays {
+		one := s.spelling(name)
+		if seen[one] {
 			return nil, s.wrap(op, name, &core.Error{Kind: core.ErrConfig, Err: errors.New("the name is there twice")})
 		}
-		g.index[name] = i
+		seen[one], g.index[name] = true, i
 		sources = append(sources, &leases.Source{Name: name})
 	}
 	g.group = s.leases.Group(sources)
 	return g, nil
+}
+
+// spelling gives the one spelling of what a name means to the program: d["x"] and d['x'] are one name in Python.
+func (s *Session) spelling(name string) string {
+	if s.launch.program.python() {
+		if path, err := names.Parse(name); err == nil { // or the program says what is wrong with it
+			return path.String()
+		}
+	}
+	return name
 }
 
 // Refresh looks at all names again, and takes views of those that have none, as [Source.Refresh] does for one.

@@ -4,8 +4,8 @@ import (
 	"strconv"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
-	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core/names"
 )
 
 // New makes the adapter.

@@ -1,9 +1,9 @@
 package program
 
 import (
-	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/names"
 )
 
 // Adapter knows one framework: which objects are its own, and how to ask them for their memory. It

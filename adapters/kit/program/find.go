@@ -2,9 +2,9 @@ package program
 
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program/lookup"
-	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core/names"
 )
 
 // target is what a name leads to.

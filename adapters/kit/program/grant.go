@@ -8,10 +8,10 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/failure"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
-	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/names"
 )
 
 const (

@@ -9,10 +9,10 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/failure"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/lookup"
-	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/names"
 )
 
 // owner is who reads an object.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/failure"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/lookup"
-	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/names"
 )
 
 // How often a name that is not there yet is looked up. Published names and the program's end are

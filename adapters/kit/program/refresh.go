@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
-	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/names"
 	"github.com/ndbridge/ndbridge/cuda"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 )

@@ -2,8 +2,8 @@ package program
 
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program/lookup"
-	"github.com/ndbridge/ndbridge/adapters/kit/program/names"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core/names"
 )
 
 // steps says how the program's global variables lead to what a path leads to, without running code of the

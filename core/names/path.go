@@ -1,4 +1,4 @@
-// Package names reads the names of arrays, as users write them.
+// Package names reads the names of arrays of Python programs, as users write them.
 package names
 
 import (
