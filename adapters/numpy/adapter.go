@@ -34,9 +34,6 @@ func classOf(g *py.GIL, env *program.Env, o py.Object) (class py.Object, ok bool
 	return 0, false, nil
 }
 
-// ownData is NPY_ARRAY_OWNDATA.
-const ownData = 0x0004
-
 // Marks implements [program.Recogniser]: all that an ndarray is to NumPy is in its struct, but for the dtype.
 // That cannot change, unless it has fields, whose names can. The offsets are those of PyArrayObject_fields,
 // which every extension module has compiled in, since the macros for them are a part of NumPy's ABI 1 and 2.
@@ -55,7 +52,7 @@ func (*adapter) Marks(g *py.GIL, env *program.Env, o py.Object) (py.Marks, bool,
 	fields, err := g.Attr(dtype, "names")
 	return py.Marks{
 		Class:  class,
-		Struct: py.StructMarks{Data: 16, Rank: 24, Shape: 32, Strides: 40, Object: 56, Flags: 64, Owned: ownData},
+		Struct: py.StructMarks{Data: 16, Rank: 24, Shape: 32, Strides: 40, Object: 56, Flags: 64},
 	}, err == nil && g.IsNone(fields), err
 }
 

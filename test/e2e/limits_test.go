@@ -27,3 +27,23 @@ func TestHeapSwitchedOffByALimit(t *testing.T) {
 	}
 	run.NoLeases(t)
 }
+
+// TestCopiesAgainWithoutFiles: a program that may write no more files is neither ended by what is copied, nor does a view
+// of a small array stay behind.
+func TestCopiesAgainWithoutFiles(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, "import numpy as np, resource, signal\nx = np.full(64, 1.0)\nimport remote\nremote.serve()\n",
+		harness.Options{Python: harness.Python(t)})
+	src := source(t, run, "x")
+	v := viewOf(t, src)
+	run.Remote.Exec(t, "signal.signal(signal.SIGXFSZ, signal.SIG_DFL); resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); x[:] = 2")
+	v, changed, err := src.Refresh(t.Context(), v)
+	if err != nil || changed {
+		t.Fatalf("changed: %v, %v", changed, err)
+	}
+	if x, err := core.At[float64](v, 63); err != nil || x != 2 {
+		t.Errorf("it shows %v (%v)", x, err)
+	}
+	closed(t, v)
+	run.NoLeases(t)
+}

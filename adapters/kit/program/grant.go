@@ -295,7 +295,7 @@ func (s *standing) take(g *py.GIL, r *reading, place *placed) {
 	}
 	if s.copy != nil {
 		if from, to, size, ok := s.copy.Direct(r.array.Array); ok && size <= py.MaxCopy {
-			s.direct = py.Copy{From: from, To: to, Size: size, Owned: s.watch.Owned()}
+			s.direct = py.Copy{From: from, To: to, Size: size}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "capi.h"
 #include "collect.h"
+#include "fingerprint.h"
 #include "signals.h"
 
 #include <dlfcn.h>
@@ -153,6 +154,7 @@ int ndpy_open(const char **missing) {
 #undef X
 	if (*missing) return NDPY_TOO_OLD;
 	ndpy_open_classes();
+	ndpy_open_checks();
 	if (!api.Py_IsInitialized()) return NDPY_NOT_RUNNING;
 	const char *version = api.Py_GetVersion();
 	if (strncmp(version, "3.8.", 4) == 0 || strncmp(version, "3.9.", 4) == 0) guard_go();

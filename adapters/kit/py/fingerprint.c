@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -255,52 +256,74 @@ int ndpy_watch_moved(const ndpy_watch *w, ndpy o, uint64_t *to) {
 	return r.count == w->length && memcmp(to + 1, before + 1, (r.count - 1) * sizeof *to) == 0;
 }
 
-// Copies that are made together, in one call of the kernel, which finds out whether the memory can be read. What the
-// object does not own, a thread of the program's may free meanwhile, without the GIL: nobody sees such a copy before the
-// object is known to have had the memory to the end.
+// Copies that are made together, in one call of the kernel, which finds out whether the memory can be read. A thread of
+// the program's may free it meanwhile, without the GIL: nobody sees a copy before the object is known to have had the
+// memory to the end.
 enum { BATCH = 64 };
 
 struct batch {
-	char *apart;
-	size_t used; // of it
 	int count;
+	size_t size;
 	ndpy_check *checks[BATCH];
 	ndpy objects[BATCH]; // with references
-	struct iovec from[BATCH], to[BATCH];
+	struct iovec from[BATCH];
 };
 
+// Where the copies are read. The file is opened before the program runs, and is none that the program could have closed.
+static struct {
+	int file;
+	char *mapped; // NDPY_APART bytes, or NULL
+} apart;
+
+void ndpy_open_checks(void) {
+	if (apart.mapped) return;
+	enum { NOEXEC_SEAL = 8 }; // MFD_NOEXEC_SEAL, which Linux knows from 6.3 on, and may demand
+	apart.file = memfd_create("ndbridge-checks", MFD_CLOEXEC | NOEXEC_SEAL);
+	if (apart.file < 0) apart.file = memfd_create("ndbridge-checks", MFD_CLOEXEC);
+	if (ftruncate(apart.file, NDPY_APART) != 0) return;
+	void *mapped = mmap(NULL, NDPY_APART, PROT_READ | PROT_WRITE, MAP_SHARED, apart.file, 0);
+	if (mapped != MAP_FAILED) apart.mapped = mapped;
+}
+
+// Gives how many bytes could be read. To write them into a file takes the kernel a fraction of what it takes to read them
+// as another process would, but the program may have limited how large its files are.
+static ssize_t read_apart(const struct batch *b) {
+	if (!apart.mapped) return 0;
+	ssize_t got = pwritev(apart.file, b->from, b->count, 0);
+	if (got == (ssize_t)b->size) return got;
+	struct iovec to = {apart.mapped, b->size};
+	return process_vm_readv(getpid(), &to, 1, b->from, (unsigned long)b->count, 0);
+}
+
 static void flush(struct batch *b) {
-	if (b->count == 0) return;
-	unsigned long n = (unsigned long)b->count;
-	ssize_t got = process_vm_readv(getpid(), b->to, n, b->from, n, 0);
+	ssize_t got = b->count == 0 ? 0 : read_apart(b);
+	char *from = apart.mapped;
 	for (int i = 0; i < b->count; i++) {
 		ndpy_check *c = b->checks[i];
 		got -= (ssize_t)c->size;
-		c->same = got >= 0 && (c->owned || there((const ndpy_watch *)c->watch, b->objects[i]));
-		if (c->same && !c->owned) memcpy((void *)c->to, b->to[i].iov_base, c->size);
+		c->same = got >= 0 && there((const ndpy_watch *)c->watch, b->objects[i]);
+		if (c->same) memcpy((void *)c->to, from, c->size);
+		from += c->size;
 		ndpy_decref(b->objects[i]);
 	}
-	b->used = 0;
 	b->count = 0;
+	b->size = 0;
 }
 
 static void add(struct batch *b, ndpy_check *c, ndpy o) {
-	size_t apart = c->owned ? 0 : c->size;
-	if (b->count == BATCH || b->used + apart > NDPY_APART) flush(b);
+	if (b->count == BATCH || b->size + c->size > NDPY_APART) flush(b);
 	ndpy_incref(o);
 	b->checks[b->count] = c;
 	b->objects[b->count] = o;
-	b->from[b->count] = (struct iovec){(void *)c->from, c->size};
-	b->to[b->count++] = (struct iovec){c->owned ? (void *)c->to : b->apart + b->used, c->size};
-	b->used += apart;
+	b->from[b->count++] = (struct iovec){(void *)c->from, c->size};
+	b->size += c->size;
 }
 
-void ndpy_check_all(uintptr_t state, const uint32_t *shut, ndpy_check *checks, size_t n, char *apart) {
+void ndpy_check_all(uintptr_t state, const uint32_t *shut, ndpy_check *checks, size_t n) {
 	struct trail t;
 	struct batch b;
 	t.length = b.count = 0;
-	b.used = 0;
-	b.apart = apart;
+	b.size = 0;
 	ndpy_enter(state);
 	for (ndpy_check *c = checks; c < checks + n && !__atomic_load_n(shut, __ATOMIC_ACQUIRE); c++) {
 		ndpy o = same((const ndpy_watch *)c->watch, &t);

@@ -63,21 +63,22 @@ int ndpy_watch_begin(ndpy_watch *w, ndpy o, uint64_t *to);
 // Whether the steps lead to the same object, or to one with the same fingerprint.
 int ndpy_watch_same(const ndpy_watch *w);
 
-// A watch by its address, and what is to be copied if it is the same: at most NDPY_APART bytes from memory that the
-// object itself owns, or else only if the object still has that memory when they were read. What cannot be read is
-// not the same. No addresses of Go's may be written to.
+// A watch by its address, and what is to be copied if it is the same: at most NDPY_APART bytes, from memory that the
+// object has. They are shown only if the object still has it when they were read. What cannot be read is not the same.
+// No addresses of Go's may be written to.
 typedef struct {
 	uintptr_t watch, from, to;
 	size_t size;
-	int owned;
 	int same; // the result
 } ndpy_check;
 
 enum { NDPY_APART = 64 << 10 };
 
-// Takes the GIL on this thread and does all checks. Once *shut is not 0, nothing of Python is touched. apart has room
-// for NDPY_APART bytes if any check is of memory that the object does not own, and is not kept.
-void ndpy_check_all(uintptr_t state, const uint32_t *shut, ndpy_check *checks, size_t n, char *apart);
+// Is called before the program runs. If it fails, nothing that is to be copied is the same.
+void ndpy_open_checks(void);
+
+// Takes the GIL on this thread and does all checks. Once *shut is not 0, nothing of Python is touched.
+void ndpy_check_all(uintptr_t state, const uint32_t *shut, ndpy_check *checks, size_t n);
 
 // Takes the fingerprint of o as above, and tells whether it differs from that of what is watched in nothing but the
 // first word, where the elements lie.

@@ -37,7 +37,6 @@ type StructMarks struct {
 	Shape, Strides uint32 // pointers to as many intptr_t
 	Object         uint32 // a PyObject *
 	Flags          uint32 // an int
-	Owned          int    // the bits of the flags that say that the object owns its memory
 }
 
 // MaxMarks bounds the attributes, and the methods, by which an object is recognised.
@@ -73,7 +72,6 @@ type Thread struct {
 	interp *Interp
 	state  threadState
 	checks []C.ndpy_check // memory of Check
-	apart  []byte         // as ndpy_check_all needs it; nil: it has not yet
 }
 
 // Thread makes the calling goroutine's OS thread, to which it stays locked, one that can enter Python.
@@ -237,12 +235,6 @@ func (g *GIL) Same(w *Watch) bool {
 	return C.ndpy_watch_same(w.c) != 0
 }
 
-// Owned reports whether the struct says that the object owns its memory.
-func (w *Watch) Owned() bool {
-	bits := w.marks.Struct.Owned
-	return bits != 0 && int(w.words[w.fromEnd()+1])&bits == bits
-}
-
 // Itself reports whether only the very object is the same.
 func (w *Watch) Itself() bool { return w.marks.Itself }
 
@@ -308,12 +300,10 @@ type Check struct {
 	Same  bool // the answer
 }
 
-// Copy is memory to be copied if what is watched is the same, to memory that is not Go's. What the object itself
-// owns is the object's as long as there is one. Other memory is read apart, and shown only if the object still has it
-// then. Memory that cannot be read makes the answer no. The zero value is none.
+// Copy is memory to be copied if what is watched is the same, to memory that is not Go's. It is read apart, and shown
+// only if the object still has it then. Memory that cannot be read makes the answer no. The zero value is none.
 type Copy struct {
 	From, To, Size uintptr // the size is at most MaxCopy
-	Owned          bool
 }
 
 // MaxCopy is the size of the largest Copy.
@@ -331,20 +321,12 @@ func (t *Thread) Check(checks []Check) {
 	defer t.interp.exit()
 	t.checks = t.checks[:0]
 	for _, c := range checks {
-		check := C.ndpy_check{
+		t.checks = append(t.checks, C.ndpy_check{
 			watch: C.uintptr_t(uintptr(unsafe.Pointer(c.Watch.c))), from: C.uintptr_t(c.Copy.From),
 			to: C.uintptr_t(c.Copy.To), size: C.size_t(c.Copy.Size),
-		}
-		switch {
-		case c.Copy.Owned:
-			check.owned = 1
-		case c.Copy.Size > 0 && t.apart == nil:
-			t.apart = make([]byte, MaxCopy)
-		}
-		t.checks = append(t.checks, check)
+		})
 	}
-	C.ndpy_check_all(t.state.p, (*C.uint32_t)(unsafe.Pointer(t.interp.ending)), unsafe.SliceData(t.checks),
-		C.size_t(len(checks)), (*C.char)(unsafe.Pointer(unsafe.SliceData(t.apart))))
+	C.ndpy_check_all(t.state.p, (*C.uint32_t)(unsafe.Pointer(t.interp.ending)), unsafe.SliceData(t.checks), C.size_t(len(checks)))
 	runtime.KeepAlive(checks)
 	for i, c := range t.checks {
 		checks[i].Same = c.same != 0
