@@ -326,12 +326,7 @@ int ndpy_subtype(ndpy type, ndpy base) { return api.PyType_IsSubtype(OBJECT(type
 int ndpy_callable(ndpy o) { return api.PyCallable_Check(OBJECT(o)); }
 unsigned long ndpy_type_flags(ndpy type) { return api.PyType_GetFlags(OBJECT(type)); }
 
-int ndpy_is(ndpy o, unsigned long flag) {
-	ndpy type = ndpy_type(o);
-	int is = (api.PyType_GetFlags(OBJECT(type)) & flag) != 0;
-	ndpy_decref(type);
-	return is;
-}
+int ndpy_is(ndpy o, unsigned long flag) { return (ndpy_type_flags(ndpy_class(o)) & flag) != 0; }
 
 ndpy ndpy_index(ndpy o) { return (ndpy)api.PyNumber_Index(OBJECT(o)); }
 ndpy ndpy_new_int(long long v) { return (ndpy)api.PyLong_FromLongLong(v); }

@@ -81,8 +81,9 @@ ndpy ndpy_own_dict(ndpy o);                            // o.__dict__; may fail w
 ndpy ndpy_get_generic(ndpy o, ndpy name);              // as object.__getattribute__; may fail with an error
 void ndpy_open_classes(void); // before the calls that follow; without Python's functions for them, they know nothing
 ndpy ndpy_class_get(ndpy class, ndpy name);            // what class, or one it is made from, defines; borrowed
-int ndpy_class_has(ndpy o, ndpy name);                 // whether the class of o defines the attribute, or may
-int ndpy_class_generic(ndpy o);                        // whether o's class gets attributes as object does, at first at least
+ndpy ndpy_class(ndpy o);                               // borrowed
+int ndpy_class_has(ndpy class, ndpy name);             // whether the class defines the attribute, or may
+int ndpy_class_generic(ndpy class);                    // whether the class gets attributes as object does, at first at least
 ndpy ndpy_class_attr(ndpy class, const char *name, size_t len); // class.name, as type itself says it; may fail with an error
 ndpy ndpy_class_repr(ndpy class);                        // type.__repr__(class); may fail with an error
 

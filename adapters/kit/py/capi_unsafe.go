@@ -102,8 +102,10 @@ func capiModuleDict(module Object) Object { return Object(C.ndpy_module_dict(C.n
 
 func capiDictGet(dict, key Object) Object { return Object(C.ndpy_dict_get(C.ndpy(dict), C.ndpy(key))) }
 
-func capiClassHas(o, name Object) bool { return C.ndpy_class_has(C.ndpy(o), C.ndpy(name)) != 0 }
-func capiClassGeneric(o Object) bool   { return C.ndpy_class_generic(C.ndpy(o)) != 0 }
+func capiClassHas(o, name Object) bool {
+	return C.ndpy_class_has(C.ndpy_class(C.ndpy(o)), C.ndpy(name)) != 0
+}
+func capiClassGeneric(o Object) bool { return C.ndpy_class_generic(C.ndpy_class(C.ndpy(o))) != 0 }
 
 func capiClassRepr(class Object) Object { return Object(C.ndpy_class_repr(C.ndpy(class))) }
 

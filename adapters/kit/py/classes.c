@@ -7,31 +7,33 @@
 // from has in its dict, borrowed, and asks no metaclass.
 static ndpy (*lookup)(ndpy class, ndpy name);
 static ndpy object, type; // the classes of these names
+static size_t class_at;   // the word of an object that is its class; 0: not known
 
 void ndpy_open_classes(void) {
 	*(void **)&lookup = dlsym(RTLD_DEFAULT, "_PyType_Lookup");
 	object = (ndpy)dlsym(RTLD_DEFAULT, "PyBaseObject_Type");
 	type = (ndpy)dlsym(RTLD_DEFAULT, "PyType_Type");
 	if (!object || !type) lookup = NULL;
+	enum { HEADER = 8 }; // more words than any Python's objects begin with
+	for (size_t i = 1; i < HEADER && !class_at && lookup; i++)
+		if (((ndpy *)object)[i] == type) class_at = i;
+}
+
+ndpy ndpy_class(ndpy o) {
+	if (class_at) return ((ndpy *)o)[class_at];
+	ndpy class = ndpy_type(o);
+	ndpy_decref(class); // o has one
+	return class;
 }
 
 ndpy ndpy_class_get(ndpy class, ndpy name) { return lookup ? lookup(class, name) : 0; }
 
-int ndpy_class_has(ndpy o, ndpy name) {
-	ndpy class = ndpy_type(o);
-	int has = !lookup || lookup(class, name) != 0;
-	ndpy_decref(class);
-	return has;
-}
+int ndpy_class_has(ndpy class, ndpy name) { return !lookup || lookup(class, name) != 0; }
 
-int ndpy_class_generic(ndpy o) {
+int ndpy_class_generic(ndpy class) {
 	static ndpy name; // the GIL is held
 	if (!name && !(name = ndpy_new_interned("__getattribute__", 16))) ndpy_clear();
-	if (!name || !lookup) return 0;
-	ndpy class = ndpy_type(o);
-	int is = lookup(class, name) == lookup(object, name);
-	ndpy_decref(class);
-	return is;
+	return name && lookup && lookup(class, name) == lookup(object, name);
 }
 
 ndpy ndpy_class_attr(ndpy class, const char *name, size_t len) {

@@ -102,9 +102,7 @@ static ndpy get_through(ndpy o, const ndpy path[2]) {
 }
 
 static bool words(ndpy o, const ndpy_marks *m, struct row *r) {
-	ndpy type = ndpy_type(o);
-	ndpy_decref(type); // o has one
-	if (type != m->type || ndpy_gone(m->weak, type) || (m->itself && !word(r, o))) return false;
+	if (ndpy_class(o) != m->type || ndpy_gone(m->weak, m->type) || (m->itself && !word(r, o))) return false;
 	if (m->data && !struct_words(o, m, r)) return false;
 	if (m->tensor && !tensor_words(o, m, r)) return false;
 	for (int i = 0; i < NDPY_MARKS && m->attributes[i]; i++)
@@ -119,7 +117,7 @@ static bool words(ndpy o, const ndpy_marks *m, struct row *r) {
 
 // The attribute that only the object's own __dict__ can have: a new reference, or 0 without an error.
 static ndpy own_attribute(ndpy o, ndpy key) {
-	if (!ndpy_class_generic(o) || ndpy_class_has(o, key)) return 0;
+	if (ndpy_class_has(ndpy_class(o), key)) return 0;
 	ndpy v = ndpy_get_generic(o, key);
 	if (!v) ndpy_clear();
 	return v;
@@ -135,12 +133,7 @@ void ndpy_hooks(ndpy class, ndpy hooks[NDPY_HOOKS]) {
 }
 
 static ndpy registered(ndpy o, const ndpy_step *s) {
-	ndpy hooks[NDPY_HOOKS];
-	ndpy_hooks(s->type, hooks);
-	if (memcmp(hooks, s->hooks, sizeof hooks) != 0) return 0;
-	for (int i = 0; i < NDPY_HOOKS; i++)
-		if (ndpy_gone(s->weak_hooks[i], hooks[i])) return 0;
-	if (!ndpy_class_generic(o) || ndpy_class_has(o, s->key)) return 0;
+	if (ndpy_class_has(ndpy_class(o), s->key)) return 0;
 	ndpy dict = ndpy_own_dict(o), found = 0;
 	if (!dict) {
 		ndpy_clear();
@@ -157,11 +150,23 @@ static ndpy registered(ndpy o, const ndpy_step *s) {
 	return found;
 }
 
-ndpy ndpy_follow(ndpy o, const ndpy_step *s) {
-	ndpy type = ndpy_type(o);
-	ndpy_decref(type); // o has one
-	if (type != s->type || ndpy_gone(s->weak, type)) return 0;
-	switch (s->kind) {
+// Whether the class is what it was.
+static bool is_met(const ndpy_asked *a) {
+	if (ndpy_gone(a->weak, a->type)) return false;
+	if (a->kind != NDPY_ATTRIBUTE && a->kind != NDPY_REGISTERED) return true;
+	if (!ndpy_class_generic(a->type)) return false;
+	if (a->kind == NDPY_ATTRIBUTE) return true;
+	ndpy hooks[NDPY_HOOKS];
+	ndpy_hooks(a->type, hooks);
+	for (int i = 0; i < NDPY_HOOKS; i++)
+		if (hooks[i] != a->hooks[i] || ndpy_gone(a->weak_hooks[i], hooks[i])) return false;
+	return true;
+}
+
+ndpy ndpy_follow(ndpy o, const ndpy_step *s, const ndpy_step *met) {
+	const ndpy_asked *a = &s->asked;
+	if (ndpy_class(o) != a->type || ((!met || memcmp(a, &met->asked, sizeof *a) != 0) && !is_met(a))) return 0;
+	switch (a->kind) {
 	case NDPY_ATTRIBUTE: return own_attribute(o, s->key);
 	case NDPY_GLOBAL: return ndpy_dict_get(ndpy_module_dict(o), s->key);
 	case NDPY_KEY: return ndpy_dict_get(o, s->key);
@@ -176,6 +181,7 @@ struct trail {
 	const ndpy_step *steps;
 	int length; // of at
 	ndpy at[NDPY_STEPS + 1];
+	const ndpy_step *met[NDPY_STEPS]; // the last step in each place whose demands were met; NULL: none
 };
 
 static void cut(struct trail *t, int length) {
@@ -199,8 +205,9 @@ static ndpy find(const ndpy_watch *w, struct trail *t) {
 	}
 	t->steps = steps;
 	for (; n < w->count; n++) {
-		ndpy next = ndpy_follow(t->at[n], &steps[n]);
+		ndpy next = ndpy_follow(t->at[n], &steps[n], t->met[n]);
 		if (!next) return 0;
+		t->met[n] = &steps[n];
 		t->at[t->length++] = next;
 	}
 	return t->at[n];
@@ -320,9 +327,9 @@ static void add(struct batch *b, ndpy_check *c, ndpy o) {
 }
 
 void ndpy_check_all(uintptr_t state, const uint32_t *shut, ndpy_check *checks, size_t n) {
-	struct trail t;
+	struct trail t = {0};
 	struct batch b;
-	t.length = b.count = 0;
+	b.count = 0;
 	b.size = 0;
 	ndpy_enter(state);
 	for (ndpy_check *c = checks; c < checks + n && !__atomic_load_n(shut, __ATOMIC_ACQUIRE); c++) {

@@ -165,10 +165,10 @@ func (w *Watch) hold(steps []Step, o Object) {
 	capiIncrefAll(w.held)
 	w.holdWeakly(w.c.marks._type, &w.c.marks.weak)
 	for i := range w.steps {
-		s := &w.steps[i]
-		w.holdWeakly(s._type, &s.weak)
-		for i, hook := range s.hooks {
-			w.holdWeakly(hook, &s.weak_hooks[i])
+		a := &w.steps[i].asked
+		w.holdWeakly(a._type, &a.weak)
+		for i, hook := range a.hooks {
+			w.holdWeakly(hook, &a.weak_hooks[i])
 		}
 	}
 }
@@ -203,7 +203,7 @@ func (g *GIL) Follow(o Object, s Step) (Object, bool) {
 	if g.fillStep(&c, s) != nil {
 		return 0, false
 	}
-	next := Object(C.ndpy_follow(C.ndpy(o), &c))
+	next := Object(C.ndpy_follow(C.ndpy(o), &c, nil))
 	if next == 0 {
 		return 0, false
 	}
@@ -211,9 +211,9 @@ func (g *GIL) Follow(o Object, s Step) (Object, bool) {
 }
 
 func (g *GIL) fillStep(to *C.ndpy_step, s Step) error {
-	to.kind, to._type, to.key, to.index = C.int(s.Kind), C.ndpy(s.Class), C.ndpy(s.Key), C.ptrdiff_t(s.Index)
+	to.asked.kind, to.asked._type, to.key, to.index = C.int(s.Kind), C.ndpy(s.Class), C.ndpy(s.Key), C.ptrdiff_t(s.Index)
 	if s.Kind == StepRegistered {
-		C.ndpy_hooks(to._type, &to.hooks[0])
+		C.ndpy_hooks(to.asked._type, &to.asked.hooks[0])
 	}
 	return g.intern(to.registries[:], s.Registries)
 }
