@@ -10,8 +10,7 @@ import (
 
 // TestBlocksGivenBackEarly: memory for copies that is given back before the copy was made is not given
 // away until it was, and is then.
-func TestBlocksGivenBackEarly(t *testing.T) {
-	t.Parallel()
+func TestBlocksGivenBackEarly(t *testing.T) { //nolint:paralleltest // others load code, which waits for all streams
 	const size = 2 << 20
 	p := newProgram(t)
 	gate := p.gate() // not work that takes a while: this test may take longer
