@@ -48,7 +48,7 @@ type Reason uint8
 const (
 	ReasonNone           Reason = iota
 	ReasonBelowThreshold        // smaller than the shared heap's threshold
-	ReasonOutsideHeap           // allocated by something that does not use the shared heap
+	ReasonOutsideHeap           // allocated by something that does not use the shared heap, or mapped over by the program
 	ReasonHeapOff               // the program runs without the shared heap
 	ReasonFrozen                // the block lived through a fork, so its pages are private now
 	ReasonPrivateMapping        // a private file mapping: its changes are not in the file

@@ -13,8 +13,8 @@ import (
 // Heap is a heap whose memory other processes can map: that of internal/sharedheap, or a fake.
 type Heap interface {
 	// Pin finds the live block that addr lies in, and keeps its memory from being used again until
-	// Unpin, even if the program frees it; for another process to write to, if writable. A block that is
-	// frozen or freed is described, but not pinned.
+	// Unpin, even if the program frees it; for another process to write to, if writable. A block that cannot
+	// be shared, or was freed, is described, but not pinned.
 	Pin(addr uintptr, writable bool) (b HeapBlock, ok bool)
 	// Unpin takes back one Pin of the block that addr lies in.
 	Unpin(addr uintptr)
@@ -26,11 +26,11 @@ type Heap interface {
 
 // HeapBlock is one block of a [Heap].
 type HeapBlock struct {
-	Backing   Backing // the file it lies in; closing it does nothing. Nil if the block is frozen
-	Offset    int64   // of the address that was asked for, in the file
-	Available int64   // bytes from that address to the end of the block
-	Frozen    bool    // its pages are private since a fork
-	Freed     bool    // there is no live block: the address is the heap's, and that is all
+	Backing   Backing     // the file it lies in; closing it does nothing. Nil if the block cannot be shared
+	Offset    int64       // of the address that was asked for, in the file
+	Available int64       // bytes from that address to the end of the block
+	Reason    core.Reason // why the block cannot be shared; core.ReasonNone: it can
+	Freed     bool        // there is no live block: the address is the heap's, and that is all
 }
 
 // Router decides how an array of this process reaches another one. Its methods are safe for
@@ -194,12 +194,12 @@ func (r *Router) placeBlock(
 	case b.Freed:
 		return p, 0, pointerError(lo, "the program has freed what was there, or never allocated it")
 	case n > b.Available:
-		if !b.Frozen {
+		if b.Reason == core.ReasonNone {
 			drop()
 		}
 		return p, 0, pointerError(lo, "the array reaches %d bytes from there, its block only %d", n, b.Available)
-	case b.Frozen:
-		return p, core.ReasonFrozen, nil
+	case b.Reason != core.ReasonNone:
+		return p, b.Reason, nil
 	}
 	l, err := at(a.Layout, b.Offset+int64(first), false)
 	if err != nil {

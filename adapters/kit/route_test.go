@@ -35,7 +35,7 @@ func (h *fakeHeap) Pin(addr uintptr, writable bool) (HeapBlock, bool) {
 	b := h.block
 	b.Offset += int64(addr - h.base)
 	b.Available -= int64(addr - h.base)
-	if !b.Frozen && !b.Freed {
+	if b.Reason == core.ReasonNone && !b.Freed {
 		h.pinned++
 		if writable {
 			h.writers++
@@ -153,7 +153,7 @@ func TestPlaceSharedHeap(t *testing.T) {
 func TestPlaceReasons(t *testing.T) {
 	t.Parallel()
 	frozen, memory := newFakeHeap(t, 4096)
-	frozen.block.Frozen = true
+	frozen.block.Reason = core.ReasonFrozen
 	f := shmtest.File(t, 2*4096)
 	fileBytes, copyOnWrite := shmtest.Map(t, f, 2*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
 	own, outside := anonymous(t, 128<<10)

@@ -124,7 +124,8 @@ func (h *Heap) Trim(idle time.Duration) int64 {
 	return int64(C.ndheap_call_trim(h.call, C.uint32_t(ms)))
 }
 
-// CountForks adds 1 to count before each fork of this process that freezes blocks, and before it does. The
+// CountForks adds 1 to count before each fork of this process that freezes blocks, and before it does, and likewise
+// before the program maps something over blocks. The
 // heap keeps the pointer until CountForks is called with another one or nil, so it must not be to Go's
 // memory.
 func (h *Heap) CountForks(count *atomic.Uint64) {

@@ -17,7 +17,8 @@ type Block struct {
 	// Shareable says that FD, Segment, SegmentSize and Offset name the very pages. If it is false the
 	// memory can only be copied, and the block was not pinned.
 	Shareable bool
-	// Frozen says why it is not shareable: a fork made the block's pages private to this process.
+	// Frozen says why it is not shareable: a fork made the block's pages private to this process. Otherwise, the
+	// program has mapped something over the block or beside it, or has closed its file.
 	Frozen bool
 	// Freed says that addr is the heap's, but lies in no live block: what was there was freed, or nothing
 	// ever was there. Nothing else is known then.
@@ -82,7 +83,7 @@ type Stats struct {
 	WarmBytes    int64  // freed, and kept with their pages for the next request of that size
 	WarmBlocks   int64  // likewise
 	PinnedBlocks int64  // blocks with at least one pin
-	FrozenBlocks int64  // live ones that a fork made private
+	FrozenBlocks int64  // live ones that are private to this process
 	Taken        uint64 // requests served since the start of the process
 	Reused       uint64 // of these, the ones that got a warm block
 	Given        uint64 // blocks freed by the program

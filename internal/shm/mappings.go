@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -40,32 +41,55 @@ func (m Mapped) continues(before Mapped) bool {
 // Mappings answers what this process's addresses are mapped from. Its zero value is ready; it is
 // safe for concurrent use.
 type Mappings struct {
-	once sync.Once
-	maps *os.File // for queries; nil if the kernel has none
+	once  sync.Once
+	maps  *os.File // nil: err says why
+	err   error
+	quick bool // the kernel answers queries
+}
+
+// Hold opens what the table reads, which later might be out of reach (chroot, a limit on open files). Otherwise
+// the first question does.
+func (t *Mappings) Hold() {
+	t.once.Do(func() {
+		if t.maps, t.err = os.Open("/proc/self/maps"); t.err == nil {
+			_, _, err := queryMapping(t.maps, 0, false)
+			t.quick = err == nil
+		}
+	})
 }
 
 // at finds the mapping that covers addr; ok is false if there is none.
 func (t *Mappings) at(addr uintptr) (m Mapped, ok bool, err error) {
-	t.once.Do(func() {
-		f, err := os.Open("/proc/self/maps")
-		if err != nil {
-			return
-		}
-		if _, _, err := queryMapping(f, 0); err != nil {
-			f.Close() //nolint:errcheck // only read
-			return
-		}
-		t.maps = f
-	})
-	if t.maps != nil {
-		return queryMapping(t.maps, addr)
+	t.Hold()
+	switch {
+	case t.maps == nil:
+		return Mapped{}, false, t.err
+	case t.quick:
+		return queryMapping(t.maps, addr, true)
+	default:
+		return scanMappings(io.NewSectionReader(t.maps, 0, math.MaxInt64), addr)
 	}
-	f, err := os.Open("/proc/self/maps")
-	if err != nil {
-		return Mapped{}, false, err
+}
+
+// Shows reports whether [addr, addr+n) is mapped, shared, from the file behind fd, from offset on. It takes it for true
+// where the kernel does not answer quickly (before Linux 6.11).
+func (t *Mappings) Shows(addr uintptr, n int64, fd int, offset int64) bool {
+	var st unix.Stat_t
+	if t.Hold(); !t.quick || unix.Fstat(fd, &st) != nil {
+		return true
 	}
-	defer f.Close() //nolint:errcheck // only read
-	return scanMappings(f, addr)
+	for end := addr + uintptr(n); addr < end; {
+		m, ok, err := queryMapping(t.maps, addr, false)
+		switch {
+		case err != nil:
+			return true
+		case !ok, !m.Shared, m.file != fileID{st.Dev, st.Ino}, m.Offset+int64(addr-m.Start) != offset:
+			return false
+		}
+		offset += int64(m.End - addr)
+		addr = m.End
+	}
+	return true
 }
 
 // Covering finds what [addr, addr+n) is mapped from, joining neighbours of one file. The answer may

@@ -88,7 +88,7 @@ func TestQueryAgreesWithTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer table.Close()
-	if _, _, err := queryMapping(table, 0); err != nil {
+	if _, _, err := queryMapping(table, 0, false); err != nil {
 		t.Skipf("a kernel before 6.11 has no such query, so there is nothing to compare: %v", err)
 	}
 	for _, addr := range []uintptr{start, start + 4096, start + 3*4096 - 1, private, anonymous, 16} {
@@ -101,7 +101,7 @@ func TestQueryAgreesWithTable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, ok, err := queryMapping(table, addr)
+		got, ok, err := queryMapping(table, addr, true)
 		if err != nil || ok != wantOK || got != want {
 			t.Errorf("%#x: the query says %+v %v %v, the table %+v %v", addr, got, ok, err, want, wantOK)
 		}
@@ -117,7 +117,8 @@ func TestCoveringJoinsNeighbours(t *testing.T) {
 	t.Run("by reading the table", func(t *testing.T) {
 		t.Parallel()
 		table := new(Mappings)
-		table.once.Do(func() {}) // as if the kernel had no query
+		table.Hold()
+		table.quick = false // as if the kernel had no query
 		testCovering(t, table)
 	})
 }
@@ -141,4 +142,62 @@ func testCovering(t *testing.T, table *Mappings) {
 	if _, ok, err := table.Covering(16, 1); ok || err != nil {
 		t.Errorf("nothing is mapped at 16: %v, %v", ok, err)
 	}
+}
+
+// TestShows: a part that is mapped from elsewhere, or from another place of the file, is noticed wherever it is.
+func TestShows(t *testing.T) {
+	t.Parallel()
+	const pages, page = 8, 4096
+	var table Mappings
+	t.Cleanup(table.Close)
+	if table.Hold(); !table.quick {
+		t.Skip("a kernel before 6.11 does not say")
+	}
+	f, other := shmtest.File(t, pages*page), shmtest.File(t, pages*page)
+	for _, tt := range []struct {
+		name   string
+		over   *os.File // nil: anonymous
+		flags  int
+		offset int64
+		same   bool
+	}{
+		{"itself", f, unix.MAP_SHARED, 3 * page, true},
+		{"another part", f, unix.MAP_SHARED, 4 * page, false},
+		{"private", f, unix.MAP_PRIVATE, 3 * page, false},
+		{"another file", other, unix.MAP_SHARED, 3 * page, false},
+		{"anonymous memory", nil, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS, 0, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, start := shmtest.Map(t, f, pages*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+			fd := -1
+			if tt.over != nil {
+				fd = int(tt.over.Fd())
+			}
+			if !table.Shows(start+10, pages*page-10, int(f.Fd()), 10) || table.Shows(start+10, page, int(f.Fd()), 11) || table.Shows(start, page, int(other.Fd()), 0) {
+				t.Error("what is mapped as it was is not taken for it, or something else is")
+			}
+			if err := mapOver(start+3*page, page, fd, tt.flags, tt.offset); err != nil {
+				t.Fatal(err)
+			}
+			for _, part := range []struct {
+				from, to int
+				want     bool
+			}{{0, 3, true}, {4, 8, true}, {0, 8, tt.same}, {3, 4, tt.same}, {2, 4, tt.same}, {3, 8, tt.same}} {
+				lo := uintptr(part.from * page)
+				if got := table.Shows(start+lo, int64(part.to-part.from)*page, int(f.Fd()), int64(lo)); got != part.want {
+					t.Errorf("pages %d to %d: %v", part.from, part.to, got)
+				}
+			}
+		})
+	}
+}
+
+// mapOver maps something in the place of what is mapped there.
+func mapOver(addr, n uintptr, fd, flags int, offset int64) error {
+	_, _, errno := unix.Syscall6(unix.SYS_MMAP, addr, n, unix.PROT_READ, uintptr(flags|unix.MAP_FIXED), uintptr(fd), uintptr(offset))
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }

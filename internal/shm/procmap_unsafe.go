@@ -39,13 +39,13 @@ const (
 
 // queryMapping asks the kernel for the mapping that covers addr: far cheaper than reading the whole
 // table. The error is errors.ErrUnsupported on kernels before 6.11; ok is false where nothing is
-// mapped.
-func queryMapping(maps *os.File, addr uintptr) (m Mapped, ok bool, err error) {
+// mapped. The path is left out unless it is wanted.
+func queryMapping(maps *os.File, addr uintptr, path bool) (m Mapped, ok bool, err error) {
 	q := procmapQuery{size: procmapQuerySize, addr: uint64(addr)}
 	if ok, err := q.do(maps); !ok || err != nil {
 		return Mapped{}, false, err
 	}
-	if q.inode != 0 {
+	if path && q.inode != 0 {
 		// Asked for separately: most memory is anonymous, and names need a buffer.
 		var pin runtime.Pinner
 		defer pin.Unpin()

@@ -52,7 +52,7 @@ type Staleness string
 
 // The reasons.
 const (
-	StaleFork    Staleness = "the program has forked, which made the memory that existed then private to it"
+	StaleFork    Staleness = "the program has forked, or mapped something over an array, which made memory that existed then private to it"
 	StaleRebound Staleness = "the name leads to other memory now"
 )
 
@@ -106,11 +106,11 @@ type Lease struct {
 	view   weak.Pointer[core.View] // not kept reachable, so that it can be found forgotten
 	closer io.Closer               // closes it then
 
-	publication uint64 // that was leased; 0: none, or none that the table tells of
-	forks       uint64 // the table's Forks before the lease was granted; 0: nobody counts them
-	heap        bool   // a fork takes the memory away
-	fixed       bool   // the table tells all changes: of offered memory
-	onGPU       bool   // the GPU's importer gives the lease back
+	publication uint64        // that was leased; 0: none, or none that the table tells of
+	heap        bool          // a fork takes the memory away
+	fixed       bool          // the table tells all changes: of offered memory
+	onGPU       bool          // the GPU's importer gives the lease back
+	forks       atomic.Uint64 // the table's Forks before the program last said that the memory is the array's; 0: nobody counts them
 	stale       atomic.Bool
 }
 
@@ -173,7 +173,8 @@ func (c *Client) ask(ctx context.Context, s *Source, req core.Request) (*core.Vi
 
 // open makes a view of a lease that was granted, which it gives back if it fails.
 func (c *Client) open(ctx context.Context, s *Source, req core.Request, l core.Lease, forks uint64) (*core.View, error) {
-	lease := &Lease{client: c, source: s, req: req, id: l.ID, forks: forks, heap: l.Route == core.RouteSharedHeap}
+	lease := &Lease{client: c, source: s, req: req, id: l.ID, heap: l.Route == core.RouteSharedHeap}
+	lease.forks.Store(forks)
 	_, lease.onGPU = gpuOf(l.Handle)
 	if err := c.add(lease); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package leases
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -59,6 +60,38 @@ func TestLive(t *testing.T) {
 				eventually(t, "no lease stands", func() bool { return w.leases() == 0 })
 			})
 		}
+	}
+}
+
+// TestLiveAgain: what takes memory away need not take all of it. A view whose memory the program says is still the
+// array's is live again, and says so again if it is not any more.
+func TestLiveAgain(t *testing.T) {
+	t.Parallel()
+	for _, silent := range []bool{false, true} {
+		t.Run(fmt.Sprintf("by gRPC %v", silent), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.silent = silent
+			w.set("x", 1)
+			s := &Source{Name: "x"}
+			v := w.view(s)
+			for range 2 {
+				w.writer.Forks().Add(1)
+				if v.Live() {
+					t.Error("a view is live before the program has said so")
+				}
+				w.says("x: " + string(StaleFork))
+				eventually(t, "the view is live again", func() bool {
+					same, changed, err := w.c.Refresh(t.Context(), s, v, core.Request{})
+					if err != nil || changed || same != v {
+						t.Fatalf("Refresh: changed %v, %v", changed, err)
+					}
+					return v.Live()
+				})
+				w.says("")
+			}
+			closeView(t, v)
+		})
 	}
 }
 

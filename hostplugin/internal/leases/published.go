@@ -153,10 +153,9 @@ func (c *Client) take(table *offers.Reader, s *Source, req core.Request) (*Lease
 		}
 		hold, ok := table.Take(index, &e)
 		if ok {
-			return &Lease{
-				client: c, source: s, req: req, hold: hold, publication: e.Publication, forks: e.Forks, heap: e.Forks != 0,
-				fixed: true,
-			}, l, true
+			lease := &Lease{client: c, source: s, req: req, hold: hold, publication: e.Publication, heap: e.Forks != 0, fixed: true}
+			lease.forks.Store(e.Forks)
+			return lease, l, true
 		}
 		if hold.Ticket != 0 {
 			c.releases.add(core.LeaseID(hold.Ticket))
@@ -195,7 +194,7 @@ func (c *Client) current(l *Lease) bool {
 		return false
 	}
 	defer c.Handoff.Unuse()
-	return (!l.heap || table.Forks() == l.forks) && c.newest(table, l)
+	return (!l.heap || table.Forks() == l.forks.Load()) && c.newest(table, l)
 }
 
 // newest reports whether no newer version of what was leased is published.

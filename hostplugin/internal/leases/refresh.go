@@ -64,8 +64,10 @@ func (c *Client) Refresh(ctx context.Context, s *Source, v *core.View, req core.
 func (c *Client) apply(ctx context.Context, v *core.View, l *Lease, look *handoff.Look, forks uint64) (*core.View, bool, error) {
 	switch look.Status {
 	case handoff.Unchanged:
+		l.renew(forks)
 		return v, false, nil
 	case handoff.Fenced:
+		l.renew(forks)
 		return v, false, c.refence(ctx, l, look.Fence)
 	case handoff.Changed:
 		return c.replace(v, func() (*core.View, error) { return c.open(ctx, l.source, l.req, *look.Lease, forks) })
@@ -84,6 +86,7 @@ func (c *Client) askAgain(ctx context.Context, v *core.View, l *Lease) (*core.Vi
 	case err != nil:
 		return v, false, err
 	case !changed:
+		l.renew(forks)
 		return v, false, c.refence(ctx, l, lease.Fence)
 	}
 	if err := lease.Check(l.req); err != nil {
@@ -117,6 +120,15 @@ func (c *Client) replace(v *core.View, take func() (*core.View, error)) (*core.V
 	return next, true, v.Close()
 }
 
+// renew notes that the program has said, when it had forked so often, that a lease's memory is the array's: it may have
+// mapped something over another array.
+func (l *Lease) renew(forks uint64) {
+	if l.forks.Load() != forks {
+		l.forks.Store(forks)
+		l.stale.Store(false)
+	}
+}
+
 // refence gives a view's memory the fence of now.
 func (c *Client) refence(ctx context.Context, l *Lease, fence core.Fence) error {
 	if !l.onGPU {
@@ -136,7 +148,7 @@ func (l *Lease) Live() bool {
 		return false
 	default:
 	}
-	if l.heap && c.forks() != l.forks {
+	if l.heap && c.forks() != l.forks.Load() {
 		l.turnStale(StaleFork)
 		return false
 	}
@@ -195,7 +207,7 @@ func (c *Client) Forked() {
 	var stale []*Lease
 	c.mu.Lock()
 	for l := range c.leases {
-		if l.heap && l.forks != forks {
+		if l.heap && l.forks.Load() != forks {
 			stale = append(stale, l)
 		}
 	}

@@ -44,7 +44,7 @@ static void describe(const struct block *b, uintptr_t p, struct ndheap_block *ou
 	*out = (struct ndheap_block){.fd = -1};
 	out->available = b->user + atomic_load(&b->size) - p;
 	if (b->frozen) {
-		out->flags = NDHEAP_FROZEN;
+		out->flags = b->frozen == FROZEN_BY_FORK ? NDHEAP_FROZEN : 0;
 	} else if (segment_fd_valid(s)) {
 		out->fd = s->fd;
 		out->flags = NDHEAP_SHAREABLE;

@@ -59,7 +59,7 @@ static void wipe(const struct block *b, size_t size, uint64_t dirty) {
 	if (length >= 4 * MIB) {
 		const struct segment *s = &segments[b->segment];
 		bool sparse = s->pool || segment_resident(s) < dirty / 2;
-		if (sparse && madvise((void *)b->base, class_size(b->class), MADV_REMOVE) == 0)
+		if (sparse && next.madvise((void *)b->base, class_size(b->class), MADV_REMOVE) == 0)
 			return;
 	}
 	memset((void *)b->user, 0, length);

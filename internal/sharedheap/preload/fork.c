@@ -1,5 +1,5 @@
 /*
- * What a fork does to the heap.
+ * What a fork does to the heap, and to a part of it what the program maps over its blocks (mappings.c).
  *
  * Left alone, parent and child would go on writing into each other's arrays, since shared mappings
  * stay shared. So before each fork every file that holds live blocks is *frozen*: its mapping is
@@ -58,7 +58,7 @@ static void count_blocks(void) {
  * mapping: its other threads may be writing, and what they wrote after the copy would be lost with it.
  */
 static void copy_segment(struct segment *s) {
-	char *copy = mmap(NULL, s->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *copy = next.mmap(NULL, s->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (copy == MAP_FAILED)
 		return; /* out of the child's reach then: a fault there rather than wrong data */
 	for (uintptr_t at = s->base; at < s->base + s->size; at += GRANULE) {
@@ -69,20 +69,20 @@ static void copy_segment(struct segment *s) {
 	s->copy = copy;
 }
 
-static void freeze_segment(struct segment *s) {
+/* False: it stays shared. */
+static bool freeze_segment(struct segment *s) {
 	if (s->pool && s->used < s->size) {
 		range_clear(s->base + s->used, s->size - s->used);
 		range_give(s->base + s->used, s->size - s->used);
 		s->size = s->used;
 	}
-	if (!segment_fd_valid(s) || mmap((void *)s->base, s->size, PROT_READ | PROT_WRITE,
-					 MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, s->fd, 0) == MAP_FAILED) {
-		copy_segment(s);
-		return;
-	}
+	if (!segment_fd_valid(s) || next.mmap((void *)s->base, s->size, PROT_READ | PROT_WRITE,
+					      MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, s->fd, 0) == MAP_FAILED)
+		return false;
 	s->state = SEGMENT_FROZEN;
 	if (!s->pinned)
 		segment_close_fd(s);
+	return true;
 }
 
 /* Copies every page of a block at once, without changing a byte that another thread may be writing. */
@@ -90,39 +90,45 @@ static void copy_now(const struct block *b) {
 	const size_t page = 4096;
 	uintptr_t from = b->user & ~(uintptr_t)(page - 1), to = b->user + atomic_load(&b->size);
 #ifdef MADV_POPULATE_WRITE
-	if (madvise((void *)from, to - from, MADV_POPULATE_WRITE) == 0)
+	if (next.madvise((void *)from, to - from, MADV_POPULATE_WRITE) == 0)
 		return;
 #endif
 	for (uintptr_t at = from; at < to; at += page)
 		atomic_fetch_or_explicit((_Atomic uint8_t *)at, 0, memory_order_relaxed);
 }
 
+/* Whether a segment has something to freeze, and lies in [from, to). */
+static bool melted(const struct segment *s, uintptr_t from, uintptr_t to) {
+	return s->state == SEGMENT_SHARED && s->live && s->base < to && s->base + s->size > from;
+}
+
 /*
  * Gives back the pages of free blocks whose file will stay open for the sake of others. Once it is
  * mapped privately only closing it would free them.
  */
-static void drop_warm(void) {
+static void drop_warm(uintptr_t from, uintptr_t to) {
 	for (uint32_t i = 1; i < block_count; i++) {
 		const struct block *b = &blocks[i];
 		const struct segment *s = &segments[b->segment];
-		if (phase_of(atomic_load(&b->state)) == BLOCK_WARM && s->state == SEGMENT_SHARED && s->live)
-			madvise((void *)b->base, class_size(b->class), MADV_REMOVE);
+		if (phase_of(atomic_load(&b->state)) == BLOCK_WARM && melted(s, from, to))
+			next.madvise((void *)b->base, class_size(b->class), MADV_REMOVE);
 	}
 }
 
-static void freeze(void) {
+/* Freezes the segments that have addresses in [from, to). Wants all locks. */
+static void freeze(uintptr_t from, uintptr_t to, enum frozen why) {
 	count_blocks();
-	drop_warm();
+	drop_warm(from, to);
 	for (uint32_t i = 1; i < segment_count; i++) {
-		if (segments[i].state == SEGMENT_SHARED && segments[i].live)
-			freeze_segment(&segments[i]);
+		if (melted(&segments[i], from, to) && !freeze_segment(&segments[i]) && why == FROZEN_BY_FORK)
+			copy_segment(&segments[i]);
 	}
 	for (uint32_t i = 1; i < block_count; i++) {
 		struct block *b = &blocks[i];
 		uint32_t state = atomic_load(&b->state);
 		if (b->frozen || segments[b->segment].state != SEGMENT_FROZEN)
 			continue;
-		b->frozen = true;
+		b->frozen = (uint8_t)why;
 		if (phase_of(state) == BLOCK_WARM) {
 			arena_remove(&arenas[b->arena], i);
 			atomic_store(&b->state, BLOCK_NONE);
@@ -135,28 +141,76 @@ static void freeze(void) {
 
 static bool in_use(void) { return atomic_load(&range.size) != 0; }
 
-void fork_prepare(void) {
-	int saved = errno;
+static void lock_all(void) {
 	atomic_store(&trim_hurry, true);
 	lock(&trim_lock);
 	atomic_store(&trim_hurry, false);
 	for (unsigned i = 0; i < ARENAS; i++)
 		lock(&arenas[i].lock);
 	lock(&supply_lock);
+}
+
+static void unlock_all(void) {
+	unlock(&supply_lock);
+	for (unsigned i = ARENAS; i-- > 0;)
+		unlock(&arenas[i].lock);
+	unlock(&trim_lock);
+}
+
+/* Tells those who have mapped the files. */
+static void count_separation(void) {
+	if (fork_counter)
+		__atomic_fetch_add(fork_counter, 1, __ATOMIC_SEQ_CST);
+}
+
+void fork_prepare(void) {
+	int saved = errno;
+	lock_all();
 	if (in_use()) {
 		fork_count++;
-		if (fork_counter)
-			__atomic_fetch_add(fork_counter, 1, __ATOMIC_SEQ_CST);
+		count_separation();
 		if (separate)
-			freeze();
+			freeze(0, UINTPTR_MAX, FROZEN_BY_FORK);
 	}
 	errno = saved;
+}
+
+/* The block of the program's that an address lies in, or NULL. */
+static struct block *live_block(uintptr_t at) {
+	struct block *b = range_owns((void *)at) ? &blocks[owner_of((void *)at)] : NULL;
+	return b && phase_of(atomic_load(&b->state)) == BLOCK_LIVE ? b : NULL;
+}
+
+static uintptr_t end_of(const struct block *b) { return b->base + class_size(b->class); }
+
+bool fork_yield(uintptr_t from, uintptr_t to) {
+	bool can = from < to, shared = false;
+	struct block *b;
+	lock_all();
+	for (uintptr_t at = from; can && at < to; at = end_of(b)) {
+		can = (b = live_block(at)) != NULL && (b->frozen || segment_fd_valid(&segments[b->segment]));
+		shared |= can && !b->frozen;
+		if (!can)
+			break;
+	}
+	if (can && shared) {
+		count_separation();
+		freeze(from, to, FROZEN_BESIDE);
+	}
+	for (uintptr_t at = from; can && at < to; at = end_of(b)) {
+		b = live_block(at);
+		can = b->frozen; /* else the kernel has refused */
+		if (can)
+			b->frozen = FROZEN_OVER;
+	}
+	unlock_all();
+	return can;
 }
 
 static void forget_copies(void) {
 	for (uint32_t i = 1; i < segment_count; i++) {
 		if (segments[i].copy)
-			munmap(segments[i].copy, segments[i].size);
+			next.munmap(segments[i].copy, segments[i].size);
 		segments[i].copy = NULL;
 	}
 }
@@ -165,10 +219,7 @@ void fork_parent(void) {
 	int saved = errno;
 	forget_copies();
 	errno = saved;
-	unlock(&supply_lock);
-	for (unsigned i = ARENAS; i-- > 0;)
-		unlock(&arenas[i].lock);
-	unlock(&trim_lock);
+	unlock_all();
 }
 
 /* Lets go of the parent's shared memory and of its descriptors. */
@@ -178,7 +229,7 @@ static void leave_segments(void) {
 		if (s->state == SEGMENT_SHARED) {
 			range_clear(s->base, s->size);
 			if (s->copy)
-				mremap(s->copy, s->size, s->size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)s->base);
+				next.mremap(s->copy, s->size, s->size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)s->base);
 			if (s->live)
 				s->state = SEGMENT_FROZEN;
 			else
@@ -200,10 +251,10 @@ static void leave_blocks(void) {
 			atomic_store(&b->state, BLOCK_NONE);
 			continue;
 		}
-		b->frozen = true;
+		b->frozen = b->frozen ? b->frozen : FROZEN_BY_FORK;
 		atomic_store(&b->state, phase);
 		if (phase == BLOCK_PENDING || phase == BLOCK_RELEASING) {
-			madvise((void *)b->base, class_size(b->class), MADV_DONTNEED);
+			next.madvise((void *)b->base, class_size(b->class), MADV_DONTNEED);
 			supply_end_frozen(i);
 		}
 	}

@@ -9,6 +9,7 @@
  *
  *   start.c      constructor: configuration, environment, fork handlers
  *   interpose.c  the malloc family
+ *   mappings.c   what the program maps over blocks, and its advice about them
  *   next.c       the malloc behind ours, and memory while it is being looked up
  *   callers.c    which callers are array frameworks
  *   blocks.c     a block's life: take, give, resize, find
@@ -28,7 +29,7 @@
  * granules of one of the size *classes*. A *segment* is one memfd: an *own* segment holds one block
  * of 1 MiB or more, a *pool* segment many: smaller ones, and all where descriptors are scarce. A block
  * is *warm* when it is free but has kept its pages, *cold* when its pages are gone. A segment is
- * *frozen* by a fork: from then on it is mapped privately.
+ * *frozen* by a fork, or when the program maps something over a block of it: from then on it is mapped privately.
  *
  * Locks, in the order in which they may be taken: trim_lock, the arenas' locks by index,
  * supply_lock. Nothing calls into the libc's malloc, the loader or the program while it holds one.
@@ -148,6 +149,10 @@ struct next_malloc {
 	void *(*pvalloc)(size_t);
 	size_t (*malloc_usable_size)(void *);
 	int (*close)(int);
+	void *(*mmap)(void *, size_t, int, int, int, off_t);
+	int (*munmap)(void *, size_t);
+	void *(*mremap)(void *, size_t, size_t, int, ...);
+	int (*madvise)(void *, size_t, int);
 	FILE *(*fopen)(const char *, const char *);
 	FILE *(*fopen64)(const char *, const char *);
 	void (*closefrom)(int);
@@ -186,8 +191,8 @@ enum ndheap_state range_reserve(void);
 uintptr_t range_take(size_t size, size_t align);
 /* Gives addresses back that are inaccessible again. */
 void range_give(uintptr_t base, size_t size);
-/* Unmaps what lies there and leaves the addresses inaccessible. Wants no lock. */
-void range_clear(uintptr_t base, size_t size);
+/* Unmaps what lies there and leaves the addresses inaccessible. Wants no lock. False: the kernel refuses. */
+bool range_clear(uintptr_t base, size_t size);
 /* Gives unused addresses at the end up, so that the range is no more than a quarter of limit if it can be. */
 void range_shrink(size_t limit);
 /* Gives all unused addresses at the end up if a request of that size could need them under RLIMIT_AS. */
@@ -197,6 +202,12 @@ bool affordable(size_t size);
 /* Makes the tables of blocks and segments hold that many, if they can. */
 bool blocks_grow(uint32_t count);
 bool segments_grow(uint32_t count);
+
+/* Whether some of these addresses are the heap's. */
+static inline bool range_touches(const void *p, size_t bytes) {
+	size_t size = atomic_load_explicit(&range.size, memory_order_acquire);
+	return size && (uintptr_t)p < range.base + size && (uintptr_t)p + (bytes ? bytes : 1) > range.base;
+}
 
 static inline bool range_owns(const void *p) {
 	size_t size = atomic_load_explicit(&range.size, memory_order_acquire);
@@ -223,7 +234,7 @@ struct segment {
 	uint64_t inode;   /* which file fd must be: a program may close descriptors that are not its own */
 	int32_t fd;       /* -1: closed */
 	char *copy;       /* in a fork: what the child gets if it cannot be frozen, or NULL */
-	uint32_t live;    /* frozen: blocks that are not freed yet; counted by the fork */
+	uint32_t live;    /* frozen: blocks that are not freed yet; counted by freeze */
 	uint32_t pinned;  /* frozen: blocks with pins, for whose sake fd is still open */
 	uint32_t next;    /* unused ones form a list */
 	uint8_t state;
@@ -272,6 +283,14 @@ enum phase {
 	BLOCK_COLD,      /* in the supply's list of its class (pool blocks only) */
 	BLOCK_DROPPING,  /* on its way from the warm ones to the system */
 };
+
+/* Why a block is mapped privately. */
+enum frozen {
+	NOT_FROZEN,
+	FROZEN_BY_FORK,
+	FROZEN_BESIDE, /* the program has mapped something over another block of the segment */
+	FROZEN_OVER,   /* and over this one: what lies there is the program's business until it frees the block */
+};
 #define PHASE_MASK 7u
 #define GRANTED 8u /* somebody outside may write to it; goes with the last pin */
 #define PIN 16u    /* one pin */
@@ -288,7 +307,7 @@ struct block {
 	_Atomic uint32_t released; /* when it became warm; ms, wraps */
 	uint8_t class;
 	uint8_t arena; /* the one that it is warm in */
-	bool frozen;   /* by a fork; written with all locks held, so any one of them is enough to read it */
+	uint8_t frozen; /* enum frozen; written with all locks held, so any one of them is enough to read it */
 };
 _Static_assert(sizeof(struct block) == 64, "a record is one cache line: every call touches one");
 
@@ -384,12 +403,17 @@ void supply_end_frozen(uint32_t index);
 /* Forgets cold blocks and the pool where they are frozen. Wants supply_lock. */
 void supply_forget_frozen(void);
 
-/* fork.c */
+/* fork.c: what makes blocks private */
 
 extern uint64_t fork_count;
 extern uint64_t *fork_counter; /* ndheap_count_forks; supply_lock */
 void fork_prepare(void);
 void fork_parent(void);
 void fork_child(void);
+/*
+ * Freezes the blocks in [from, to), since the program is about to map something over them. False: these addresses
+ * are not the program's, or it cannot be done. Wants no lock.
+ */
+bool fork_yield(uintptr_t from, uintptr_t to);
 
 #endif

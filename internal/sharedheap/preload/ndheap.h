@@ -16,7 +16,10 @@
 
 #define NDHEAP_ABI 1
 
-/* Bits of ndheap_block.flags. Without NDHEAP_SHAREABLE the memory can only be copied. */
+/*
+ * Bits of ndheap_block.flags. Without NDHEAP_SHAREABLE the memory can only be copied. If NDHEAP_FROZEN does not say why,
+ * the program has mapped something there or beside it, or has closed the file by a bare system call.
+ */
 #define NDHEAP_SHAREABLE 1u /* fd, segment, segment_size and offset name the very pages */
 #define NDHEAP_FROZEN 2u    /* the block lived through a fork: its pages are private to this process */
 
@@ -50,7 +53,7 @@ struct ndheap_stats {
 	uint64_t warm_bytes;    /* freed, and kept with their pages for the next request of that size */
 	uint64_t warm_blocks;
 	uint64_t pinned_blocks; /* those with at least one pin */
-	uint64_t frozen_blocks; /* live, and no longer shareable since a fork */
+	uint64_t frozen_blocks; /* live, and private to this process */
 	uint64_t taken;         /* requests served by the heap since the start of the process */
 	uint64_t reused;        /* of these, the ones that got a warm block */
 	uint64_t given;         /* blocks freed by the program */
@@ -95,7 +98,8 @@ int ndheap_stats(struct ndheap_stats *out);
 
 /*
  * Adds 1 to *count before each fork of this process that separates its arrays from whoever has mapped
- * them, and before anything is separated; never in a child. NULL: no more. The memory stays the caller's.
+ * them, and before anything is separated; never in a child. Likewise before the program maps something over arrays.
+ * NULL: no more. The memory stays the caller's.
  */
 void ndheap_count_forks(uint64_t *count);
 

@@ -1,8 +1,10 @@
 /* The malloc behind ours, and a little memory for whoever asks while it is being looked up. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -103,6 +105,24 @@ static size_t first_usable_size(void *p) {
 
 static int first_close(int fd) { return (int)syscall(SYS_close, fd); }
 
+/* The kernel's own calls: the loader may need one of these at any time. */
+
+static void *first_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset) {
+	return (void *)syscall(SYS_mmap, at, size, protection, flags, fd, offset);
+}
+
+static int first_munmap(void *p, size_t size) { return (int)syscall(SYS_munmap, p, size); }
+
+static void *first_mremap(void *old, size_t old_size, size_t size, int flags, ...) {
+	va_list rest;
+	va_start(rest, flags);
+	void *to = flags & MREMAP_FIXED ? va_arg(rest, void *) : NULL;
+	va_end(rest);
+	return (void *)syscall(SYS_mremap, old, old_size, size, flags, to);
+}
+
+static int first_madvise(void *p, size_t size, int advice) { return (int)syscall(SYS_madvise, p, size, advice); }
+
 static FILE *first_fopen(const char *path, const char *mode) {
 	next_resolve();
 	return next.fopen(path, mode);
@@ -125,6 +145,10 @@ struct next_malloc next = {
 	.pvalloc = first_pvalloc,
 	.malloc_usable_size = first_usable_size,
 	.close = first_close,
+	.mmap = first_mmap,
+	.munmap = first_munmap,
+	.mremap = first_mremap,
+	.madvise = first_madvise,
 	.fopen = first_fopen,
 	.fopen64 = first_fopen64,
 };
@@ -153,6 +177,10 @@ void next_resolve(void) {
 		.pvalloc = (void *(*)(size_t))find("pvalloc"),
 		.malloc_usable_size = (size_t(*)(void *))find("malloc_usable_size"),
 		.close = (int (*)(int))find("close"),
+		.mmap = (void *(*)(void *, size_t, int, int, int, off_t))find("mmap"),
+		.munmap = (int (*)(void *, size_t))find("munmap"),
+		.mremap = (void *(*)(void *, size_t, size_t, int, ...))find("mremap"),
+		.madvise = (int (*)(void *, size_t, int))find("madvise"),
 		.fopen = (FILE *(*)(const char *, const char *))find("fopen"),
 		.fopen64 = (FILE *(*)(const char *, const char *))find("fopen64"),
 		.closefrom = (void (*)(int))dlsym(RTLD_NEXT, "closefrom"),

@@ -30,7 +30,7 @@ struct table {
 static struct table owner_table, extent_table, block_table, segment_table;
 
 static void *reserve(size_t size, int protection) {
-	return mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return next.mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
 static bool table_reserve(struct table *t, size_t limit, int protection) {
@@ -45,7 +45,7 @@ static bool table_reserve(struct table *t, size_t limit, int protection) {
 
 static void table_release(struct table *t) {
 	if (t->base)
-		munmap(t->base, t->limit);
+		next.munmap(t->base, t->limit);
 	memset(t, 0, sizeof *t);
 }
 
@@ -67,7 +67,7 @@ static void table_shrink(struct table *t, size_t limit) {
 		limit = t->size;
 	if (limit >= t->limit)
 		return;
-	munmap(t->base + limit, t->limit - limit);
+	next.munmap(t->base + limit, t->limit - limit);
 	t->limit = limit;
 }
 
@@ -137,10 +137,10 @@ enum ndheap_state range_reserve(void) {
 			continue;
 		if (!tables_reserve(size)) {
 			tables_release();
-			munmap(base, size + HUGE_PAGE);
+			next.munmap(base, size + HUGE_PAGE);
 			continue;
 		}
-		madvise(base, size + HUGE_PAGE, MADV_DONTDUMP);
+		next.madvise(base, size + HUGE_PAGE, MADV_DONTDUMP);
 		owners = (_Atomic uint32_t *)owner_table.base;
 		blocks = (struct block *)block_table.base;
 		segments = (struct segment *)segment_table.base;
@@ -169,7 +169,7 @@ void range_shrink(size_t limit) {
 		extent_count--;
 	/* First, so that nobody takes what comes to lie there for ours. */
 	atomic_store_explicit(&range.size, wanted, memory_order_release);
-	munmap((void *)(range.base + wanted), size - wanted);
+	next.munmap((void *)(range.base + wanted), size - wanted);
 	table_shrink(&owner_table, owners_for(wanted));
 	table_shrink(&block_table, blocks_for(wanted));
 	table_shrink(&segment_table, segments_for(wanted));
@@ -189,8 +189,8 @@ void range_yield(size_t size) {
  * decide about the mapping that malloc would ask for: that takes 2 us, the first touch of the pages far longer.
  */
 bool affordable(size_t size) {
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return p != MAP_FAILED && munmap(p, size) == 0;
+	void *p = next.mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return p != MAP_FAILED && next.munmap(p, size) == 0;
 }
 
 static bool insert_extent(size_t at, uintptr_t base, size_t size) {
@@ -257,9 +257,9 @@ void range_give(uintptr_t base, size_t size) {
 	}
 }
 
-void range_clear(uintptr_t base, size_t size) {
+bool range_clear(uintptr_t base, size_t size) {
 	/* If even this fails, the file's pages stay until the addresses are used again. */
-	mmap((void *)base, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+	return next.mmap((void *)base, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED;
 }
 
 void owners_set(uintptr_t base, size_t size, uint32_t block) {

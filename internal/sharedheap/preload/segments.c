@@ -48,9 +48,9 @@ static uint32_t new_record(void) {
 }
 
 static bool map(uintptr_t base, uint64_t size, int fd) {
-	void *at = mmap((void *)base, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0);
+	void *at = next.mmap((void *)base, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0);
 	if (at != MAP_FAILED && size >= HUGE_PAGE)
-		madvise(at, size, MADV_HUGEPAGE); /* has effect where shmem_enabled is "advise" */
+		next.madvise(at, size, MADV_HUGEPAGE); /* has effect where shmem_enabled is "advise" */
 	return at != MAP_FAILED;
 }
 

@@ -45,7 +45,7 @@ static void write_record(uint32_t index, uint32_t segment, uintptr_t base, unsig
 	b->base = base;
 	b->class = (uint8_t)class;
 	b->hot = 0;
-	b->frozen = false;
+	b->frozen = NOT_FROZEN;
 }
 
 static void free_record(uint32_t index) {
@@ -155,7 +155,7 @@ void supply_shrink(uint32_t index, size_t size) {
 	if (from + MIB > b->base + b->hot)
 		return;
 	lock(&supply_lock);
-	if (unseen(b) && madvise((void *)from, b->base + b->hot - from, MADV_REMOVE) == 0)
+	if (unseen(b) && next.madvise((void *)from, b->base + b->hot - from, MADV_REMOVE) == 0)
 		b->hot = from - b->base;
 	unlock(&supply_lock);
 }
@@ -202,7 +202,10 @@ void supply_release_frozen(uint32_t index) {
 	 * Its private pages are of no use any more. The file's pages stay until the whole segment is
 	 * done: the other side of the fork may still read them.
 	 */
-	madvise((void *)b->base, class_size(b->class), MADV_DONTNEED);
+	if (b->frozen == FROZEN_OVER)
+		range_clear(b->base, class_size(b->class));
+	else
+		next.madvise((void *)b->base, class_size(b->class), MADV_DONTNEED);
 	lock(&supply_lock);
 	supply_end_frozen(index);
 	unlock(&supply_lock);

@@ -37,7 +37,7 @@ static uint64_t drop(uint32_t index) {
 	struct block *b = &blocks[index];
 	uint64_t bytes = b->hot;
 	/* Even if the file is closed next: a host may still have it mapped. */
-	bool removed = madvise((void *)b->base, class_size(b->class), MADV_REMOVE) == 0;
+	bool removed = next.madvise((void *)b->base, class_size(b->class), MADV_REMOVE) == 0;
 	if (!segments[b->segment].pool) {
 		range_clear(b->base, class_size(b->class));
 		segment_close_fd(&segments[b->segment]);

@@ -8,17 +8,22 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/sharedheap"
+	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
-type heap struct{ *sharedheap.Heap }
+type heap struct {
+	*sharedheap.Heap
+	maps *shm.Mappings
+}
 
 // idle is how long the memory of blocks stays that the program has freed, in case that it wants them again.
 const idle = 2 * time.Second
 
 // Open finds the shared heap, and says what is to be said of it. The heap is nil if there is none that
 // works. From then on memory that the program does not use again goes back to the system.
-func Open() (h kit.Heap, state func() string) {
+func Open() (_ kit.Heap, state func() string) {
 	shared, ok := sharedheap.Open()
 	if !ok {
 		return nil, func() string { return "off: the program was started without it" }
@@ -32,7 +37,9 @@ func Open() (h kit.Heap, state func() string) {
 			shared.Trim(idle)
 		}
 	}()
-	return heap{shared}, state
+	h := heap{shared, new(shm.Mappings)}
+	h.maps.Hold()
+	return h, state
 }
 
 // Works implements [kit.Heap].
@@ -52,8 +59,16 @@ func (h heap) Pin(addr uintptr, writable bool) (kit.HeapBlock, bool) {
 	if !ok {
 		return kit.HeapBlock{}, false
 	}
-	if !b.Shareable {
-		return kit.HeapBlock{Freed: b.Freed, Frozen: !b.Freed, Available: b.Available}, true
+	switch {
+	case b.Freed:
+		return kit.HeapBlock{Freed: true}, true
+	case b.Frozen:
+		return kit.HeapBlock{Reason: core.ReasonFrozen, Available: b.Available}, true
+	case !b.Shareable:
+		return kit.HeapBlock{Reason: core.ReasonOutsideHeap, Available: b.Available}, true
+	case !h.maps.Shows(addr, b.Available, b.FD, b.Offset): // the heap is not told of mappings by bare system calls
+		h.Unpin(addr)
+		return kit.HeapBlock{Reason: core.ReasonOutsideHeap, Available: b.Available}, true
 	}
 	if writable {
 		h.GrantWrite(addr)

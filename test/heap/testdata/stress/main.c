@@ -45,6 +45,8 @@ static const struct {
 	{"select", test_select},
 	{"closing", test_closing},
 	{"replaced", test_replaced},
+	{"mapped-over", test_mapped_over},
+	{"advice", test_advice},
 	{"overcommit", test_overcommit},
 	{"file-size", test_file_size},
 	{"address-space", test_address_space},

@@ -90,6 +90,8 @@ void test_few_descriptors(void);
 void test_select(void);
 void test_closing(void);
 void test_replaced(void);
+void test_mapped_over(void);
+void test_advice(void);
 void test_overcommit(void);
 void test_file_size(void);
 void test_address_space(void);

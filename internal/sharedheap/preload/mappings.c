@@ -1,0 +1,161 @@
+/*
+ * What the program itself does to the mappings of the heap's memory.
+ *
+ * Private memory from malloc can be mapped over, taken away and advised about. Here others see the pages through
+ * the file, and the heap would give the addresses to the next array. So before the program maps something over blocks,
+ * or takes something from them away, they become private, as by a fork, and are not used again when they are freed. And
+ * advice that would act on the file acts as it does on private memory.
+ *
+ * Whoever makes the system call without the libc is not seen here.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "heap.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+
+static uintptr_t page_end(uintptr_t at) {
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	return (at + page - 1) & ~(page - 1);
+}
+
+/* Whether the program may change the mappings there. False, and errno says so: not in memory that is not its own. */
+static bool yield(const void *p, size_t size) {
+	uintptr_t from = (uintptr_t)p;
+	if (!range_touches(p, size))
+		return true;
+	if (page_end(from) != from)
+		return errno = EINVAL, false;
+	if (!fork_yield(from, page_end(from + (size ? size : 1))))
+		return errno = ENOMEM, false;
+	return true;
+}
+
+/* Sees to it that nobody else's memory comes to lie among the heap's, after something was taken away there. */
+static void close_gap(const void *p, size_t size) {
+	int saved = errno;
+	void *want = (void *)page_end((uintptr_t)p); /* the end of a mapping that has shrunk */
+	if (range_touches(p, size)) {
+		void *got = next.mmap(want, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+		if (got != MAP_FAILED && got != want) /* Linux before 4.17 */
+			next.munmap(got, size);
+	}
+	errno = saved;
+}
+
+EXPORTED void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset) {
+	if (likely(!(flags & MAP_FIXED) || !range_touches(at, size)))
+		return next.mmap(at, size, protection, flags, fd, offset);
+	if (!yield(at, size))
+		return MAP_FAILED;
+	void *p = next.mmap(at, size, protection, flags, fd, offset);
+	if (p == MAP_FAILED)
+		close_gap(at, size);
+	return p;
+}
+
+_Static_assert(sizeof(off_t) == sizeof(off64_t), "mmap64 is mmap");
+
+EXPORTED void *mmap64(void *at, size_t size, int protection, int flags, int fd, off64_t offset) {
+	return mmap(at, size, protection, flags, fd, offset);
+}
+
+EXPORTED int munmap(void *p, size_t size) {
+	if (likely(!range_touches(p, size)) || !size)
+		return next.munmap(p, size);
+	return yield(p, size) && range_clear((uintptr_t)p, size) ? 0 : -1;
+}
+
+EXPORTED void *mremap(void *old, size_t old_size, size_t size, int flags, ...) {
+	va_list rest;
+	va_start(rest, flags);
+	void *to = flags & (MREMAP_FIXED | MREMAP_DONTUNMAP) ? va_arg(rest, void *) : NULL;
+	va_end(rest);
+	if (!yield(old, old_size) || (flags & MREMAP_FIXED && !yield(to, size)))
+		return MAP_FAILED;
+	char *p = next.mremap(old, old_size, size, flags, to);
+	if (p == MAP_FAILED)
+		close_gap(to, size);
+	else if (p != old)
+		close_gap(old, old_size);
+	else if (size < old_size)
+		close_gap(p + size, old_size - size);
+	return p;
+}
+
+EXPORTED void *shmat(int id, const void *at, int flags) {
+	struct shmid_ds memory;
+	if (flags & SHM_REMAP && (shmctl(id, IPC_STAT, &memory) != 0 || !yield(at, memory.shm_segsz)))
+		return (void *)-1;
+	return (void *)syscall(SYS_shmat, id, at, flags);
+}
+
+/* Rearranges the pages of a shared mapping: private memory has none. */
+EXPORTED int remap_file_pages(void *p, size_t size, int protection, size_t page, int flags) {
+	if (!range_touches(p, size))
+		return (int)syscall(SYS_remap_file_pages, p, size, protection, page, flags);
+	errno = EINVAL;
+	return -1;
+}
+
+/* Makes a part of a block read as zero, and its pages the system's. Wants supply_lock. */
+static bool discard(const struct block *b, uintptr_t from, size_t size) {
+	if (b->frozen == FROZEN_OVER)
+		return true; /* what the kernel has done is what the program expects */
+	if (b->frozen) /* the file still has what was there when the block was frozen */
+		return next.mmap((void *)from, size, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED;
+	if (next.madvise((void *)from, size, MADV_REMOVE) != 0)
+		memset((void *)from, 0, size); /* forbidden here, or the pages are locked */
+	return true;
+}
+
+static int discard_all(void *p, size_t size, int advice) {
+	/* The kernel says whether it would do it to private memory, and does it to what is the program's own. */
+	if (next.madvise(p, size, advice == MADV_FREE ? MADV_DONTNEED : advice) != 0)
+		return -1;
+	int saved = errno;
+	bool done = true;
+	lock(&supply_lock);
+	for (uintptr_t at = (uintptr_t)p, end = page_end(at + size), to; done && at < end; at = to) {
+		const struct block *b = range_owns((void *)at) ? &blocks[owner_of((void *)at)] : &blocks[0];
+		bool live = phase_of(atomic_load(&b->state)) == BLOCK_LIVE;
+		to = live ? b->base + class_size(b->class) : (at / GRANULE + 1) * GRANULE;
+		to = to < end ? to : end;
+		done = !live || discard(b, at, to - at);
+	}
+	unlock(&supply_lock);
+	errno = done ? saved : errno;
+	return done ? 0 : -1;
+}
+
+EXPORTED int madvise(void *p, size_t size, int advice) {
+	if (likely(!range_touches(p, size)))
+		return next.madvise(p, size, advice);
+	switch (advice) {
+	case MADV_DONTNEED:
+	case MADV_DONTNEED_LOCKED:
+	case MADV_FREE: /* the kernel may do so at once */
+		return discard_all(p, size, advice);
+	case MADV_REMOVE: /* private memory has no file */
+		errno = EINVAL;
+		return -1;
+	default:
+		return next.madvise(p, size, advice);
+	}
+}
