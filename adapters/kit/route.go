@@ -49,6 +49,12 @@ type Router struct {
 // dropped.
 func NewRouter(heap Heap) *Router { return &Router{heap: heap} }
 
+// Hold opens what later may be out of reach: a program may leave /proc behind (chroot), or use up its descriptors.
+func (r *Router) Hold() {
+	r.maps.Hold()
+	shm.Reserve()
+}
+
 // CopyFiles makes arrays in mapped files that can shrink be copied. It is called before the first array is
 // placed.
 func (r *Router) CopyFiles(yes bool) { r.copyFiles = yes }

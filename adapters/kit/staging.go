@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -229,9 +230,9 @@ func newMemfile(size int64) (*memfile, error) {
 	}
 	f, err := shm.Create("ndbridge-staging", size)
 	if err != nil {
+		cause, remedy := causeOf(err)
 		return nil, &core.Error{
-			Op: "stage", Kind: core.ErrUnavailable, Err: err,
-			Remedy: "check the limits on memory, file size and open files",
+			Op: "stage", Kind: core.ErrUnavailable, Err: cause, Remedy: cmp.Or(remedy, "check the limits on memory and file size"),
 		}
 	}
 	return &memfile{file: f, size: size}, nil
@@ -272,7 +273,20 @@ func (s *Staging) file(size int64) (*memfile, error) {
 			return m, nil
 		}
 	}
-	return newMemfile(size)
+	m, err := newMemfile(size)
+	if err != nil && len(s.warm) > 0 { // they may hold what is missing
+		s.endWarm(len(s.warm))
+		m, err = newMemfile(size)
+	}
+	return m, err
+}
+
+// endWarm gives the oldest files up that have come back.
+func (s *Staging) endWarm(n int) {
+	for _, m := range s.warm[:n] {
+		_ = m.end() // a memfd has nothing to write back
+	}
+	s.warm = slices.Delete(s.warm, 0, n)
 }
 
 // keep takes a file back, and lets the oldest go if that makes too many.
@@ -286,8 +300,7 @@ func (s *Staging) keep(m *memfile) {
 	}
 	for len(s.warm) > 0 && (s.closed || total > warmBytes || len(s.warm) > warmFiles) {
 		total -= s.warm[0].size
-		_ = s.warm[0].end() // a memfd has nothing to write back
-		s.warm = slices.Delete(s.warm, 0, 1)
+		s.endWarm(1)
 	}
 }
 

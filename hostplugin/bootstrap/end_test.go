@@ -66,6 +66,23 @@ func TestHostEndsRunningProgram(t *testing.T) {
 	})
 }
 
+// TestPluginEndsProgramWithoutProc: the plugin ends a program that has left /proc behind as it ends any other.
+func TestPluginEndsProgramWithoutProc(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, python string) {
+		proc := start(t, bootstraptest.Program{Python: bootstraptest.MayChroot(t, python), Target: script(t,
+			"import ctypes, os, time",
+			fmt.Sprintf("plugin = ctypes.CDLL(%q)", standin),
+			fmt.Sprintf("os.chroot(%q)", t.TempDir()),
+			"try:", "    plugin.nd_end(); time.sleep(60)", "finally:", "    print('finally')",
+		)})
+		state := proc.Wait(t)
+		if state.ExitCode() != 0 || proc.Stdout() != "finally\n" || proc.Stderr() != "" {
+			t.Errorf("%v\nstdout: %s\nstderr: %s", state, proc.Stdout(), proc.Stderr())
+		}
+	})
+}
+
 func TestHostKillsProgramThatGoesOn(t *testing.T) {
 	t.Parallel()
 	tests := map[string][]string{

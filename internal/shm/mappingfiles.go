@@ -48,7 +48,7 @@ var ErrNotRegular = errors.New("not a regular file")
 
 // openRegular looks before it opens: opening a device or a pipe would have effects.
 func openRegular(path string) (*os.File, error) {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	fd, err := Open(func() (int, error) { return unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0) })
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -21,10 +20,14 @@ func Create(name string, size int64) (*os.File, error) {
 	if size <= 0 {
 		return nil, fmt.Errorf("memfd of %d bytes: %w", size, unix.EINVAL)
 	}
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_NOEXEC_SEAL)
-	if errors.Is(err, unix.EINVAL) { // Linux before 6.3 does not know MFD_NOEXEC_SEAL
-		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	}
+	fd, err := reserved.open(passing, func() (int, error) {
+		const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+		fd, err := unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL)
+		if errors.Is(err, unix.EINVAL) { // Linux before 6.3 does not know MFD_NOEXEC_SEAL
+			return unix.MemfdCreate(name, flags)
+		}
+		return fd, err
+	})
 	if err != nil {
 		err = os.NewSyscallError("memfd_create", err)
 		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) {
@@ -72,11 +75,23 @@ func ReadOnly(f *os.File) (*os.File, error) { return reopen(f, unix.O_RDONLY) }
 // new file; f stays the caller's.
 func ReadWrite(f *os.File) (*os.File, error) { return reopen(f, unix.O_RDWR) }
 
+// Again is ReadOnly or ReadWrite of the file behind a descriptor that stays the caller's.
+func Again(fd int, writable bool) (*os.File, error) {
+	mode := unix.O_RDONLY
+	if writable {
+		mode = unix.O_RDWR
+	}
+	opened, err := again(fd, mode)
+	if err != nil {
+		return nil, fmt.Errorf("reopen descriptor %d: %w", fd, err)
+	}
+	return os.NewFile(uintptr(opened), "memory"), nil
+}
+
 func reopen(f *os.File, mode int) (*os.File, error) {
 	var opened int
 	err := control(f, func(fd int) (err error) {
-		// O_NONBLOCK: a file that turns out to be a pipe must not block the open.
-		opened, err = unix.Open("/proc/self/fd/"+strconv.Itoa(fd), mode|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+		opened, err = again(fd, mode)
 		return err
 	})
 	if err != nil {

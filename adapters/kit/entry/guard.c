@@ -29,6 +29,7 @@ enum { NUDGE_MS = 50 };
 
 static struct {
 	int woken; // the reading end of nd_process.wake
+	int descriptors; // /proc/self/fd, which the program may leave behind by chroot
 	bool nudge; // see prepare_nudge
 } guard;
 
@@ -87,8 +88,8 @@ static void lose(void) {
 static bool intact(const struct file *f) {
 	char path[64];
 	struct stat now;
-	snprintf(path, sizeof path, "/proc/%d/fd/%d", nd_process.id, f->fd);
-	return stat(path, &now) == 0 && now.st_dev == f->device && now.st_ino == f->inode;
+	snprintf(path, sizeof path, "%d", f->fd);
+	return fstatat(guard.descriptors, path, &now, 0) == 0 && now.st_dev == f->device && now.st_ino == f->inode;
 }
 
 // Gives this thread a table of descriptors with nothing in it but these, which are sorted.
@@ -110,9 +111,9 @@ static void sort(int *numbers, int n) {
 }
 
 static void *watch(void *unused) {
-	int keep[] = {STDERR_FILENO, nd_process.host.fd, guard.woken};
-	sort(keep, 3);
-	nd_tell(own_descriptors(keep, 3) ? GUARDED : SHARED);
+	int keep[] = {STDERR_FILENO, nd_process.host.fd, guard.woken, guard.descriptors};
+	sort(keep, 4);
+	nd_tell(own_descriptors(keep, 4) ? GUARDED : SHARED);
 
 	struct pollfd fds[] = {{.fd = nd_process.host.fd, .events = POLLRDHUP}, {.fd = guard.woken, .events = POLLIN}};
 	for (;;) {
@@ -148,10 +149,11 @@ int nd_start_guard(void) {
 	if (pipe2(ends, O_CLOEXEC) < 0) return errno;
 	int wake = fcntl(ends[1], F_DUPFD_CLOEXEC, BEYOND);
 	guard.woken = ends[0];
+	guard.descriptors = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (nd_remember(&nd_process.wake, wake < 0 ? ends[1] : wake) < 0) return errno;
 	if (wake >= 0) close(ends[1]);
 	int failed = start_thread();
 	if (failed) return failed;
-	if (nd_await(GUARDED | SHARED, -1) & GUARDED) close(guard.woken); // the guard has its own
+	if (nd_await(GUARDED | SHARED, -1) & GUARDED) close(guard.woken), close(guard.descriptors); // the guard has its own
 	return 0;
 }

@@ -86,6 +86,14 @@ static void hold_descriptors(void) {
 	closedir(directory);
 }
 
+static void close_if_socket(int fd) {
+	struct sockaddr_un name = {0};
+	socklen_t size = sizeof name;
+	if (fd > STDERR_FILENO && getsockname(fd, (struct sockaddr *)&name, &size) == 0 && name.sun_family == AF_UNIX &&
+	    strncmp(name.sun_path, go.sockets, strlen(go.sockets)) == 0)
+		close_bare(fd);
+}
+
 // Closes the sockets of this session's gRPC connection, which Go owns and a child must not hold open.
 // A child of a process with threads must not allocate, hence no opendir.
 static void close_sockets(void) {
@@ -97,22 +105,18 @@ static void close_sockets(void) {
 		char name[];
 	};
 	_Alignas(struct entry) char buffer[4096];
-	size_t prefix = strlen(go.sockets);
+	enum { LOW = 1024 }; // Go's are
+	if (!*go.sockets) return;
 	int directory = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (directory < 0 || prefix == 0) goto done;
-	for (long n; (n = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) > 0;) {
+	for (int fd = 0; directory < 0 && fd < LOW; fd++) close_if_socket(fd); // after chroot, or no descriptor is left
+	for (long n; directory >= 0 && (n = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) > 0;) {
 		for (long at = 0; at < n; at += ((struct entry *)(buffer + at))->length) {
 			int fd = 0;
 			for (const char *c = ((struct entry *)(buffer + at))->name; *c; c++)
 				fd = *c >= '0' && *c <= '9' ? fd * 10 + (*c - '0') : -1;
-			struct sockaddr_un name = {0};
-			socklen_t size = sizeof name;
-			if (fd > STDERR_FILENO && getsockname(fd, (struct sockaddr *)&name, &size) == 0 &&
-			    name.sun_family == AF_UNIX && strncmp(name.sun_path, go.sockets, prefix) == 0)
-				close_bare(fd);
+			close_if_socket(fd);
 		}
 	}
-done:
 	if (directory >= 0) close(directory);
 }
 

@@ -82,6 +82,7 @@ func New(interp *py.Interp, plugin string, adapters ...Adapter) *Program {
 		holds:     holds.New(interp),
 		generic:   framework{name: genericName},
 	}
+	p.router.Hold()
 	for _, a := range adapters {
 		p.frameworks = append(p.frameworks, &framework{name: a.Framework(), adapter: a})
 	}

@@ -3,7 +3,6 @@ package heap
 
 import (
 	"os"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -99,10 +98,4 @@ func (s heapSegment) Size() int64  { return s.key.size }
 func (s heapSegment) Sealed() bool { return true }
 func (s heapSegment) Close() error { return nil } // the heap's
 
-func (s heapSegment) Open(writable bool) (*os.File, error) {
-	flags := os.O_RDONLY
-	if writable {
-		flags = os.O_RDWR
-	}
-	return os.OpenFile("/proc/self/fd/"+strconv.Itoa(s.fd), flags, 0)
-}
+func (s heapSegment) Open(writable bool) (*os.File, error) { return shm.Again(s.fd, writable) }

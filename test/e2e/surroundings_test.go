@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
+	"github.com/ndbridge/ndbridge/test/internal/harness"
+)
+
+// surroundings is a program that has arrays of each route and then loses something that looks need.
+const surroundings = `
+import os, socket, numpy as np, ndbridge, remote
+heap, second, small = np.full(1 << 17, 1.0), np.full(1 << 17, 1.0), np.full(100, 1.0)
+packed = [np.frombuffer(np.full(1 << 17, 1.0).tobytes()) for _ in range(10)]
+file = os.memfd_create("mapped")
+os.truncate(file, 1 << 20)
+mapped = np.memmap(open(file, "r+b", closefd=False), "f8", "r+")
+mapped[:] = 1
+ndbridge.publish("offered", np.full(1 << 17, 1.0))
+taken = []
+
+def take_descriptors(): # all that there are, and again what others give back
+    try:
+        while True:
+            taken.append(os.open("/", os.O_RDONLY))
+    except OSError:
+        pass
+
+def listens(fd): # as the plugin does, at a path
+    try:
+        return socket.socket(fileno=os.dup(fd)).getsockname() not in ("", b"")
+    except OSError:
+        return False
+
+remote.serve()
+`
+
+// TestLooksWithoutProc: a program that has left /proc behind is looked at as before, and ends as before.
+func TestLooksWithoutProc(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, surroundings, harness.Options{Python: bootstraptest.MayChroot(t, harness.Python(t))})
+	empty := t.TempDir()
+	run.Remote.Exec(t, fmt.Sprintf("os.chroot(%q); os.chdir('/'); assert not os.path.exists('/proc')", empty))
+	looks(t, run)
+	v := run.View(t, "second", hostplugin.Writable())
+	slice[float64](t, v)[0] = 2
+	if !harness.Eval[bool](t, run.Remote, "bool(second[0] == 2)") {
+		t.Error("a writable view does not write")
+	}
+	closeView(t, v)
+	if !harness.Eval[bool](t, run.Remote, "any(map(listens, range(1024)))") {
+		t.Error("the plugin has no socket, so this shows nothing")
+	}
+	run.Remote.Exec(t, "pid = os.fork() or os._exit(any(map(listens, range(1024)))); assert os.waitpid(pid, 0)[1] == 0")
+	if v := run.View(t, "heap"); v.Reason() != core.ReasonFrozen {
+		t.Errorf("after a fork: %v", v)
+	}
+	if err := run.Session.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// looks takes views by each route that needs a descriptor or /proc.
+func looks(t *testing.T, run *harness.Run) {
+	t.Helper()
+	for name, route := range map[string]core.Route{
+		"heap": core.RouteSharedHeap, "offered": core.RouteSharedHeap, "small": core.RouteStaged, "packed[0]": core.RouteStaged,
+	} {
+		v := run.View(t, name)
+		if sees(t, v, 1); v.Route() != route {
+			t.Errorf("%s: %v, want %v", name, v, route)
+		}
+		closeView(t, v)
+	}
+	v := run.View(t, "mapped")
+	sees(t, v, 1)
+	closeView(t, v)
+}
+
+// TestLooksWithoutDescriptors: a program that has all descriptors in use is looked at as before. Only so many large
+// copies can stand that each needs one, and the error says what to do.
+func TestLooksWithoutDescriptors(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]string{"the usual limit": "1024", "a high one": "4096"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := harness.Start(t, "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ("+limit+", "+limit+"))\n"+surroundings, harness.Options{})
+			run.Remote.Exec(t, "take_descriptors()")
+			looks(t, run)
+			looks(t, run)
+			var err error
+			var views []*core.View
+			for i := 0; err == nil && i < 10; i++ {
+				var v *core.View
+				if v, err = run.Session.View(t.Context(), fmt.Sprintf("packed[%d]", i)); err == nil {
+					views = append(views, v)
+				}
+			}
+			e, ok := errors.AsType[*core.Error](err)
+			if !errors.Is(err, core.ErrUnavailable) || !ok || len(views) < 2 || !strings.Contains(err.Error(), "all "+limit+" files open") ||
+				strings.Count(err.Error(), "raise the limit on open files (ulimit -n)") != 1 || !strings.Contains(e.Remedy, "ulimit -n") {
+				t.Errorf("after %d copies: %v", len(views), err)
+			}
+			run.Remote.Exec(t, "late = np.full(1 << 17, 1.0)") // there is no descriptor for a file of its own
+			for _, v := range views {
+				sees(t, v, 1)
+				closeView(t, v)
+			}
+			looks(t, run)
+			v := run.View(t, "late")
+			sees(t, v, 1)
+			closeView(t, v)
+			run.Remote.Exec(t, "for fd in taken: os.close(fd)")
+			for i := range 10 {
+				views[0] = run.View(t, fmt.Sprintf("packed[%d]", i))
+				sees(t, views[0], 1)
+			}
+		})
+	}
+}
