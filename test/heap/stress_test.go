@@ -16,7 +16,7 @@ func TestStress(t *testing.T) {
 		"threads", "contention",
 		"fork", "fork-threads", "fork-pinned", "fork-granted", "fork-child", "fork-often", "fork-closed", "fork-warm", "exec",
 		"select", "closing", "replaced", "few-descriptors", // descriptors
-		"mapped-over", "advice",
+		"mapped-over", "advice", "protected",
 		"overcommit", "file-size", "address-space", "data-limit", "own-address-space", "own-data-limit",
 		"denied memfd_create", "denied removal",
 	} {

@@ -114,6 +114,12 @@ void block_give(void *p) {
 
 void block_release(uint32_t index) {
 	int saved = errno;
+	struct block *b = &blocks[index];
+	if (unlikely(atomic_load_explicit(&b->guarded, memory_order_relaxed))) {
+		/* The next owner may write to it, as after malloc has unmapped a block. */
+		next.mprotect((void *)b->base, class_size(b->class), PROT_READ | PROT_WRITE);
+		atomic_store_explicit(&b->guarded, false, memory_order_relaxed);
+	}
 	if (arena_give(index))
 		trim_excess();
 	else

@@ -153,6 +153,7 @@ struct next_malloc {
 	int (*munmap)(void *, size_t);
 	void *(*mremap)(void *, size_t, size_t, int, ...);
 	int (*madvise)(void *, size_t, int);
+	int (*mprotect)(void *, size_t, int);
 	FILE *(*fopen)(const char *, const char *);
 	FILE *(*fopen64)(const char *, const char *);
 	void (*closefrom)(int);
@@ -308,6 +309,7 @@ struct block {
 	uint8_t class;
 	uint8_t arena; /* the one that it is warm in */
 	uint8_t frozen; /* enum frozen; written with all locks held, so any one of them is enough to read it */
+	_Atomic bool guarded; /* the program has changed the rights to pages */
 };
 _Static_assert(sizeof(struct block) == 64, "a record is one cache line: every call touches one");
 

@@ -113,6 +113,13 @@ EXPORTED int remap_file_pages(void *p, size_t size, int protection, size_t page,
 	return -1;
 }
 
+EXPORTED int mprotect(void *p, size_t size, int rights) {
+	uintptr_t at = (uintptr_t)p;
+	for (; unlikely(range_touches((void *)at, 1)) && at - (uintptr_t)p < size; at = (at / GRANULE + 1) * GRANULE)
+		atomic_store_explicit(&blocks[owner_of((void *)at)].guarded, true, memory_order_relaxed);
+	return next.mprotect(p, size, rights);
+}
+
 /* Makes a part of a block read as zero, and its pages the system's. Wants supply_lock. */
 static bool discard(const struct block *b, uintptr_t from, size_t size) {
 	if (b->frozen == FROZEN_OVER)

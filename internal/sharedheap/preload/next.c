@@ -121,6 +121,8 @@ static void *first_mremap(void *old, size_t old_size, size_t size, int flags, ..
 	return (void *)syscall(SYS_mremap, old, old_size, size, flags, to);
 }
 
+static int first_mprotect(void *p, size_t size, int rights) { return (int)syscall(SYS_mprotect, p, size, rights); }
+
 static int first_madvise(void *p, size_t size, int advice) { return (int)syscall(SYS_madvise, p, size, advice); }
 
 static FILE *first_fopen(const char *path, const char *mode) {
@@ -149,6 +151,7 @@ struct next_malloc next = {
 	.munmap = first_munmap,
 	.mremap = first_mremap,
 	.madvise = first_madvise,
+	.mprotect = first_mprotect,
 	.fopen = first_fopen,
 	.fopen64 = first_fopen64,
 };
@@ -181,6 +184,7 @@ void next_resolve(void) {
 		.munmap = (int (*)(void *, size_t))find("munmap"),
 		.mremap = (void *(*)(void *, size_t, size_t, int, ...))find("mremap"),
 		.madvise = (int (*)(void *, size_t, int))find("madvise"),
+		.mprotect = (int (*)(void *, size_t, int))find("mprotect"),
 		.fopen = (FILE *(*)(const char *, const char *))find("fopen"),
 		.fopen64 = (FILE *(*)(const char *, const char *))find("fopen64"),
 		.closefrom = (void (*)(int))dlsym(RTLD_NEXT, "closefrom"),

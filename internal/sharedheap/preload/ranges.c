@@ -55,7 +55,7 @@ static bool table_grow(struct table *t, size_t size) {
 	size_t step = MIB, wanted = (size + step - 1) / step * step;
 	if (wanted > t->limit)
 		wanted = t->limit;
-	if (size > wanted || mprotect(t->base, wanted, PROT_READ | PROT_WRITE) != 0)
+	if (size > wanted || next.mprotect(t->base, wanted, PROT_READ | PROT_WRITE) != 0)
 		return false;
 	t->size = wanted;
 	return true;

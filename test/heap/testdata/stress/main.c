@@ -47,6 +47,7 @@ static const struct {
 	{"replaced", test_replaced},
 	{"mapped-over", test_mapped_over},
 	{"advice", test_advice},
+	{"protected", test_protected},
 	{"overcommit", test_overcommit},
 	{"file-size", test_file_size},
 	{"address-space", test_address_space},

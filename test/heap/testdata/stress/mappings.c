@@ -155,6 +155,20 @@ void test_mapped_over(void) {
 	free(other);
 }
 
+/* Rights that the program takes away go with the block. */
+void test_protected(void) {
+	for (size_t i = 0; i < SIZES; i++) {
+		char *p = opaque(malloc(sizes[i])), *at = inner(p);
+		memset(p, 1, sizes[i]);
+		CHECK(mprotect(at, PART, PROT_READ) == 0 && mprotect(at + PART, PART, PROT_NONE) == 0 && shared(p) && *at == 1);
+		free(p);
+		char *again = opaque(malloc(sizes[i]));
+		CHECK(again == p, "the block is not used again, so this shows nothing");
+		memset(again, 3, sizes[i]);
+		free(again);
+	}
+}
+
 /* Gives advice, and answers with the error's number. */
 static int advise(char *p, int advice) {
 	errno = 0;

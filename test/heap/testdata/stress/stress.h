@@ -92,6 +92,7 @@ void test_closing(void);
 void test_replaced(void);
 void test_mapped_over(void);
 void test_advice(void);
+void test_protected(void);
 void test_overcommit(void);
 void test_file_size(void);
 void test_address_space(void);
