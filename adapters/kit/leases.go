@@ -198,18 +198,18 @@ func (t *Leases) Descriptor(ctx context.Context, id core.SegmentID, writable boo
 		if errors.Is(err, core.ErrReadOnly) {
 			kind = core.ErrReadOnly
 		}
-		cause, remedy := causeOf(err)
+		remedy, cause := causeOf(err)
 		return nil, descriptorError(id, kind, cause, remedy)
 	}
 	return f, nil
 }
 
 // causeOf takes an error apart that another one is to have the cause and the remedy of.
-func causeOf(err error) (cause error, remedy string) {
+func causeOf(err error) (remedy string, cause error) {
 	if e, ok := errors.AsType[*core.Error](err); ok && e.Remedy != "" {
-		return e.Err, e.Remedy
+		return e.Remedy, e.Err
 	}
-	return err, ""
+	return "", err
 }
 
 func descriptorError(id core.SegmentID, kind, cause error, remedy string) error {

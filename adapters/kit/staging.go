@@ -230,7 +230,7 @@ func newMemfile(size int64) (*memfile, error) {
 	}
 	f, err := shm.Create("ndbridge-staging", size)
 	if err != nil {
-		cause, remedy := causeOf(err)
+		remedy, cause := causeOf(err)
 		return nil, &core.Error{
 			Op: "stage", Kind: core.ErrUnavailable, Err: cause, Remedy: cmp.Or(remedy, "check the limits on memory and file size"),
 		}
