@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
 // largeCopy is from where on a copy asks whether there is memory for it. Asking takes about 50 us.
@@ -40,7 +40,7 @@ func available(root string) int64 {
 	if kib, ok := field(filepath.Join(root, "proc/meminfo"), "MemAvailable:"); ok {
 		free = kib << 10
 	}
-	groups, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
+	groups, err := shm.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {
 		return free // a kernel without control groups
 	}
@@ -81,7 +81,7 @@ func ofGroups(root, group, limit, used, files, shared string) int64 {
 
 // number reads a file that holds one number; "max", as of no limit, is an error.
 func number(path string) (int64, error) {
-	text, err := os.ReadFile(path)
+	text, err := shm.ReadFile(path)
 	if err != nil {
 		return 0, err
 	}
@@ -90,7 +90,7 @@ func number(path string) (int64, error) {
 
 // field reads the number that follows a name in a file of such lines.
 func field(path, name string) (int64, bool) {
-	text, err := os.ReadFile(path)
+	text, err := shm.ReadFile(path)
 	if err != nil {
 		return 0, false
 	}

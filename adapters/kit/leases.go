@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
 // Leases is the table of a producer's standing leases and of the segments that they stand on. A
@@ -192,24 +193,15 @@ func (t *Leases) Descriptor(ctx context.Context, id core.SegmentID, writable boo
 	err = errors.Join(err, giveBack(last, drops...))
 	if err != nil {
 		if f != nil {
-			err = errors.Join(err, f.Close())
+			err = errors.Join(err, shm.Close(f))
 		}
 		kind := core.ErrUnavailable
 		if errors.Is(err, core.ErrReadOnly) {
 			kind = core.ErrReadOnly
 		}
-		remedy, cause := causeOf(err)
-		return nil, descriptorError(id, kind, cause, remedy)
+		return nil, descriptorError(id, kind, err, "")
 	}
 	return f, nil
-}
-
-// causeOf takes an error apart that another one is to have the cause and the remedy of.
-func causeOf(err error) (remedy string, cause error) {
-	if e, ok := errors.AsType[*core.Error](err); ok && e.Remedy != "" {
-		return e.Remedy, e.Err
-	}
-	return "", err
 }
 
 func descriptorError(id core.SegmentID, kind, cause error, remedy string) error {

@@ -50,10 +50,7 @@ type Router struct {
 func NewRouter(heap Heap) *Router { return &Router{heap: heap} }
 
 // Hold opens what later may be out of reach: a program may leave /proc behind (chroot), or use up its descriptors.
-func (r *Router) Hold() {
-	r.maps.Hold()
-	shm.Reserve()
-}
+func (r *Router) Hold() { r.maps.Hold() }
 
 // CopyFiles makes arrays in mapped files that can shrink be copied. It is called before the first array is
 // placed.
@@ -234,13 +231,13 @@ func (r *Router) placeFile(
 	}
 	if err != nil {
 		if f != nil {
-			err = errors.Join(err, f.Close())
+			err = errors.Join(err, shm.Close(f))
 		}
 		return p, 0, err
 	}
 	b, err := newFileBacking(f)
 	if err != nil {
-		return p, 0, errors.Join(err, f.Close())
+		return p, 0, errors.Join(err, shm.Close(f))
 	}
 	// Until here b is ours; a placement hands it on.
 	offset := m.Offset + int64(lo-m.Start)

@@ -77,7 +77,7 @@ func FileSegment(f *os.File) (Backing, error) {
 	}
 	b, err := newFileBacking(own)
 	if err != nil {
-		own.Close() //nolint:errcheck // only read
+		_ = shm.Close(own) // only read
 		return nil, fmt.Errorf("file %s: %w", f.Name(), err)
 	}
 	return b, nil
@@ -105,8 +105,13 @@ type fileKey struct {
 // newFileBacking takes f over, unless it fails.
 func newFileBacking(f *os.File) (*fileBacking, error) {
 	var st unix.Statx_t
-	if err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH,
-		unix.STATX_TYPE|unix.STATX_INO|unix.STATX_SIZE|unix.STATX_BTIME, &st); err != nil {
+	var handle unix.FileHandle
+	var err, noHandle error
+	shm.Use(f, func() {
+		err = unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_TYPE|unix.STATX_INO|unix.STATX_SIZE|unix.STATX_BTIME, &st)
+		handle, _, noHandle = unix.NameToHandleAt(int(f.Fd()), "", unix.AT_EMPTY_PATH)
+	})
+	if err != nil {
 		return nil, os.NewSyscallError("statx", err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
@@ -117,9 +122,8 @@ func newFileBacking(f *os.File) (*fileBacking, error) {
 		ino:  st.Ino,
 		size: int64(st.Size),
 	}}
-	handle, _, err := unix.NameToHandleAt(int(f.Fd()), "", unix.AT_EMPTY_PATH)
 	switch {
-	case err == nil:
+	case noHandle == nil:
 		b.key.handle = string(handle.Bytes())
 	case st.Mask&unix.STATX_BTIME != 0:
 		b.key.birth = st.Btime
@@ -133,7 +137,7 @@ func newFileBacking(f *os.File) (*fileBacking, error) {
 func (b *fileBacking) Key() any     { return b.key }
 func (b *fileBacking) Size() int64  { return b.key.size }
 func (b *fileBacking) Sealed() bool { return b.sealed }
-func (b *fileBacking) Close() error { return b.file.Close() }
+func (b *fileBacking) Close() error { return shm.Close(b.file) }
 
 // checkWritable reports early what Open would say.
 func (b *fileBacking) checkWritable() error {
@@ -141,7 +145,7 @@ func (b *fileBacking) checkWritable() error {
 	if err != nil {
 		return err
 	}
-	return f.Close()
+	return shm.Close(f)
 }
 
 func (b *fileBacking) Open(writable bool) (*os.File, error) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
+	"github.com/ndbridge/ndbridge/internal/shm"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
@@ -44,6 +45,10 @@ type ServeOptions struct {
 	// For plugins inside a program with handlers of its own.
 	ResetInterrupt bool
 
+	// OwnDescriptors opens the files of arrays in a table of descriptors of their own. For plugins inside a
+	// program that counts on the lowest number that is free.
+	OwnDescriptors bool
+
 	// Logger gets go-plugin's own messages. Nil drops them.
 	Logger hclog.Logger
 }
@@ -66,6 +71,9 @@ func Serve(ctx context.Context, p core.Producer, opts ServeOptions) error {
 		return serveError(core.ErrUnavailable, fmt.Errorf("side socket: %w", err))
 	}
 	defer func() { _ = side.Close() }() // the process is at its end, or said so already
+	if opts.OwnDescriptors {
+		_ = shm.Separate(side.Descriptor()) // else the files are opened beside the program's
+	}
 	if err := checkPipes(); err != nil {
 		return serveError(core.ErrUnavailable, err)
 	}

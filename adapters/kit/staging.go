@@ -1,7 +1,6 @@
 package kit
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +68,8 @@ func (c *Copied) Again(ctx context.Context, a Array) (bool, error) {
 	if err != nil || plan.size != c.room.size || !l.Equal(c.Layout) {
 		return false, err
 	}
-	return true, plan.writeTo(ctx, c.room.file.file, c.room.offset)
+	shm.Use(c.room.file.file, func() { err = plan.writeTo(ctx, c.room.file.file, c.room.offset) })
+	return true, err
 }
 
 // Take makes what a copy shows that of another copy, which stays as it is. It reports false if that would not lie
@@ -80,13 +80,14 @@ func (c *Copied) Take(from *Copied) bool {
 		return false
 	}
 	in, out := from.room.offset, c.room.offset
-	for end := in + c.room.size; in < end; {
-		n, err := unix.CopyFileRange(int(from.room.file.file.Fd()), &in, int(c.room.file.file.Fd()), &out, int(end-in), 0)
-		if n <= 0 || err != nil {
-			return false
+	ok := true
+	shm.Use(c.room.file.file, func() { // both are files of this package's
+		for end := in + c.room.size; ok && in < end; {
+			n, err := unix.CopyFileRange(int(from.room.file.file.Fd()), &in, int(c.room.file.file.Fd()), &out, int(end-in), 0)
+			ok = n > 0 && err == nil
 		}
-	}
-	return true
+	})
+	return ok
 }
 
 // Direct says how the copy of an array could be made by one copy of bytes within this process: from, to, and
@@ -129,7 +130,7 @@ func (s *Staging) Reserve(a Array) (*Room, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Fallocate(int(room.file.file.Fd()), 0, room.offset, room.size); err != nil {
+	if err := room.fetch(); err != nil {
 		room.Drop()
 		return nil, &core.Error{Op: "stage", Kind: core.ErrUnavailable, Err: os.NewSyscallError("fallocate", err)}
 	}
@@ -137,6 +138,15 @@ func (s *Staging) Reserve(a Array) (*Room, error) {
 		fetch(plan.lo, uintptr(plan.size))
 	}
 	return room, nil
+}
+
+// fetch gets the pages. Others may use files between two pieces.
+func (r *Room) fetch() (err error) {
+	const piece = 64 << 20
+	for at, end := r.offset, r.offset+r.size; at < end && err == nil; at += piece {
+		shm.Use(r.file.file, func() { err = unix.Fallocate(int(r.file.file.Fd()), 0, at, min(piece, end-at)) })
+	}
+	return err
 }
 
 // Put copies an array whose bytes are data, for producers that have made its elements themselves.
@@ -165,7 +175,8 @@ func (s *Staging) fill(room *Room, l core.Layout, size int64, write func(*os.Fil
 			return Copied{}, err
 		}
 	}
-	if err := write(room.file.file, room.offset); err != nil {
+	shm.Use(room.file.file, func() { err = write(room.file.file, room.offset) })
+	if err != nil {
 		room.Drop()
 		return Copied{}, err
 	}
@@ -230,9 +241,9 @@ func newMemfile(size int64) (*memfile, error) {
 	}
 	f, err := shm.Create("ndbridge-staging", size)
 	if err != nil {
-		remedy, cause := causeOf(err)
 		return nil, &core.Error{
-			Op: "stage", Kind: core.ErrUnavailable, Err: cause, Remedy: cmp.Or(remedy, "check the limits on memory and file size"),
+			Op: "stage", Kind: core.ErrUnavailable, Err: err,
+			Remedy: "check the limits on memory, file size and open files",
 		}
 	}
 	return &memfile{file: f, size: size}, nil
@@ -240,7 +251,7 @@ func newMemfile(size int64) (*memfile, error) {
 
 // end closes the file, which no lease names any more.
 func (m *memfile) end() error {
-	err := m.file.Close()
+	err := shm.Close(m.file)
 	if m.mapping != nil {
 		err = errors.Join(err, m.mapping.Close())
 	}

@@ -36,7 +36,7 @@ func newPage() (*Page, error) {
 	}
 	p := &Page{file: f}
 	if p.mapping, err = shm.Map(f, pageSize, true); err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, shm.Close(f))
 	}
 	err = driver.HostRegister(p.mapping.Addr(), pageSize, driver.RegisterPortable|driver.RegisterMapped)
 	if err == nil {
@@ -45,13 +45,13 @@ func newPage() (*Page, error) {
 		}
 		err = errors.Join(err, driver.HostUnregister(p.mapping.Addr()))
 	}
-	return nil, errors.Join(err, p.mapping.Close(), f.Close())
+	return nil, errors.Join(err, p.mapping.Close(), shm.Close(f))
 }
 
 // close is called with the page's context current, if that is still there, when no stream writes to it.
 func (p *Page) close() error {
 	_ = driver.HostUnregister(p.mapping.Addr()) // or it went with its context
-	return errors.Join(p.mapping.Close(), p.file.Close())
+	return errors.Join(p.mapping.Close(), shm.Close(p.file))
 }
 
 func (p *Page) addr(offset int64) uintptr { return p.mapping.Addr() + uintptr(offset) }

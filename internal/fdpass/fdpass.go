@@ -126,6 +126,12 @@ func checkSocket(fd int) error {
 	return nil
 }
 
+// Descriptor gives the number of this end's descriptor, which stays the Conn's.
+func (c *Conn) Descriptor() (number int) {
+	_ = c.raw.Control(func(fd uintptr) { number = int(fd) }) // fails after Close alone
+	return number
+}
+
 // Close closes this end. A Recv or Send that is waiting returns [os.ErrClosed]. Close is idempotent.
 func (c *Conn) Close() error {
 	if c.closed.Swap(true) {

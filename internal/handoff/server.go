@@ -118,7 +118,7 @@ func (s *Server) Close() error {
 	case <-stopped:
 		return s.unmap()
 	case <-timeout.C:
-		return s.file.Close()
+		return shm.Close(s.file)
 	}
 }
 
@@ -126,7 +126,7 @@ func (s *Server) unmap() (err error) {
 	if s.mapping != nil {
 		err = s.mapping.Close()
 	}
-	return errors.Join(err, s.file.Close())
+	return errors.Join(err, shm.Close(s.file))
 }
 
 // handle answers one request. Whatever it cannot do is for gRPC, where errors have texts.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -24,7 +25,7 @@ func (t *Mappings) Open(m Mapped) (*os.File, error) {
 		if t.same(f, m) {
 			return f
 		}
-		errs = append(errs, fmt.Errorf("%s: another file now", path), f.Close())
+		errs = append(errs, joined(fmt.Errorf("%s: another file now", path), f))
 		return nil
 	}
 	if strings.HasPrefix(m.Path, "/") && !strings.HasSuffix(m.Path, " (deleted)") {
@@ -48,14 +49,13 @@ var ErrNotRegular = errors.New("not a regular file")
 
 // openRegular looks before it opens: opening a device or a pipe would have effects.
 func openRegular(path string) (*os.File, error) {
-	fd, err := Open(func() (int, error) { return unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0) })
+	look, err := OpenPath(path, unix.O_PATH)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		return nil, err
 	}
-	look := os.NewFile(uintptr(fd), path)
-	defer look.Close() //nolint:errcheck // only looked at
+	defer func() { _ = Close(look) }() // only looked at
 	var st unix.Stat_t
-	switch err := unix.Fstat(fd, &st); {
+	switch err := control(look, func(fd int) error { return unix.Fstat(fd, &st) }); {
 	case err != nil:
 		return nil, &os.PathError{Op: "stat", Path: path, Err: err}
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
@@ -67,7 +67,7 @@ func openRegular(path string) (*os.File, error) {
 // same reports whether m is a mapping of f.
 func (t *Mappings) same(f *os.File, m Mapped) bool {
 	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+	if err := control(f, func(fd int) error { return unix.Fstat(fd, &st) }); err != nil {
 		return false
 	}
 	if st.Dev == m.file.dev && st.Ino == m.file.ino {
@@ -78,18 +78,21 @@ func (t *Mappings) same(f *os.File, m Mapped) bool {
 	if st.Size == 0 {
 		return false
 	}
-	addr, err := unix.MmapPtr(int(f.Fd()), 0, nil, 1, unix.PROT_READ, unix.MAP_SHARED)
+	probe, err := Map(f, 1, false)
 	if err != nil {
 		return false
 	}
-	own, ok, err := t.at(uintptr(addr))
-	return errors.Join(err, unix.MunmapPtr(addr, 1)) == nil && ok && own.file == m.file
+	own, ok, err := t.at(probe.Addr())
+	return errors.Join(err, probe.Close()) == nil && ok && own.file == m.file
 }
 
 // ownDescriptor finds a descriptor of this process that is open on a file. Who maps a file often
 // keeps it open: Python's mmap and multiprocessing do.
 func ownDescriptor(id fileID) (fd int, ok bool) {
-	entries, err := os.ReadDir("/proc/self/fd")
+	const table = "/proc/self/fd"
+	var entries []os.DirEntry
+	var err error
+	Apart(func() { entries, err = os.ReadDir(table) })
 	if err != nil {
 		return 0, false
 	}
@@ -99,7 +102,8 @@ func ownDescriptor(id fileID) (fd int, ok bool) {
 			continue
 		}
 		var st unix.Stat_t
-		if unix.Fstat(fd, &st) == nil && st.Dev == id.dev && st.Ino == id.ino {
+		Apart(func() { err = unix.Stat(filepath.Join(table, e.Name()), &st) })
+		if err == nil && st.Dev == id.dev && st.Ino == id.ino {
 			return fd, true
 		}
 	}

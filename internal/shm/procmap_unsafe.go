@@ -68,16 +68,26 @@ func queryMapping(maps *os.File, addr uintptr, path bool) (m Mapped, ok bool, er
 }
 
 func (q *procmapQuery) do(maps *os.File) (ok bool, err error) {
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, maps.Fd(), procmapQueryCall,
-		uintptr(unsafe.Pointer(q)))
-	switch errno {
-	case 0:
+	err = control(maps, func(fd int) error {
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), procmapQueryCall, uintptr(unsafe.Pointer(q)))
+		return errnoOf(errno)
+	})
+	switch {
+	case err == nil:
 		return true, nil
-	case unix.ENOENT:
+	case errors.Is(err, unix.ENOENT):
 		return false, nil
-	case unix.ENOTTY, unix.EINVAL:
+	case errors.Is(err, unix.ENOTTY), errors.Is(err, unix.EINVAL):
 		return false, errors.ErrUnsupported
 	default:
-		return false, os.NewSyscallError("ioctl(PROCMAP_QUERY)", errno)
+		return false, os.NewSyscallError("ioctl(PROCMAP_QUERY)", err)
 	}
+}
+
+// errnoOf gives the error of a bare system call.
+func errnoOf(errno unix.Errno) error {
+	if errno == 0 {
+		return nil
+	}
+	return errno
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -20,14 +21,7 @@ func Create(name string, size int64) (*os.File, error) {
 	if size <= 0 {
 		return nil, fmt.Errorf("memfd of %d bytes: %w", size, unix.EINVAL)
 	}
-	fd, err := reserved.open(passing, func() (int, error) {
-		const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
-		fd, err := unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL)
-		if errors.Is(err, unix.EINVAL) { // Linux before 6.3 does not know MFD_NOEXEC_SEAL
-			return unix.MemfdCreate(name, flags)
-		}
-		return fd, err
-	})
+	f, err := create(name)
 	if err != nil {
 		err = os.NewSyscallError("memfd_create", err)
 		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) {
@@ -38,15 +32,33 @@ func Create(name string, size int64) (*os.File, error) {
 		}
 		return nil, err
 	}
-	f := os.NewFile(uintptr(fd), "memfd:"+name)
-	if err := f.Truncate(size); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
-		return nil, errors.Join(os.NewSyscallError("fcntl", err), f.Close())
+	err = control(f, func(fd int) error {
+		if err := unix.Ftruncate(fd, size); err != nil {
+			return os.NewSyscallError("ftruncate", err)
+		}
+		const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+		_, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
+		return os.NewSyscallError("fcntl", err)
+	})
+	if err != nil {
+		return nil, joined(err, f)
 	}
 	return f, nil
+}
+
+func create(name string) (f *os.File, err error) {
+	Apart(func() {
+		const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+		var fd int
+		fd, err = unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL)
+		if errors.Is(err, unix.EINVAL) { // Linux before 6.3 does not know MFD_NOEXEC_SEAL
+			fd, err = unix.MemfdCreate(name, flags)
+		}
+		if err == nil {
+			f = opened(fd, "memfd:"+name)
+		}
+	})
+	return f, err
 }
 
 // Sealed reports whether f is a memfd that can no longer shrink, so that a mapping of it within its
@@ -75,29 +87,29 @@ func ReadOnly(f *os.File) (*os.File, error) { return reopen(f, unix.O_RDONLY) }
 // new file; f stays the caller's.
 func ReadWrite(f *os.File) (*os.File, error) { return reopen(f, unix.O_RDWR) }
 
-// Again is ReadOnly or ReadWrite of the file behind a descriptor that stays the caller's.
+// Again is ReadOnly or ReadWrite of the file behind a descriptor of the process's own table, which stays the caller's.
 func Again(fd int, writable bool) (*os.File, error) {
 	mode := unix.O_RDONLY
 	if writable {
 		mode = unix.O_RDWR
 	}
-	opened, err := again(fd, mode)
-	if err != nil {
-		return nil, fmt.Errorf("reopen descriptor %d: %w", fd, err)
-	}
-	return os.NewFile(uintptr(opened), "memory"), nil
+	return OpenPath("/proc/self/fd/"+strconv.Itoa(fd), mode)
 }
 
 func reopen(f *os.File, mode int) (*os.File, error) {
-	var opened int
+	var again *os.File
 	err := control(f, func(fd int) (err error) {
-		opened, err = again(fd, mode)
+		table := "/proc/self/fd/"
+		if isApart(f) {
+			table = "/proc/thread-self/fd/"
+		}
+		again, err = OpenPath(table+strconv.Itoa(fd), mode)
 		return err
 	})
 	if err != nil {
 		return nil, &os.PathError{Op: "reopen", Path: f.Name(), Err: err}
 	}
-	return os.NewFile(uintptr(opened), f.Name()), nil
+	return again, nil
 }
 
 // sizeOf gives the size of a regular file, and refuses what only looks like one.
@@ -110,20 +122,6 @@ func sizeOf(f *os.File) (int64, error) {
 		return 0, invalid("%s: expected a regular file or memfd, got mode %#o", f.Name(), st.Mode)
 	}
 	return st.Size, nil
-}
-
-// control calls do with f's descriptor, which cannot be closed meanwhile. Unlike Fd it leaves the
-// file's blocking mode alone.
-func control(f *os.File, do func(fd int) error) error {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var inner error
-	if err := raw.Control(func(fd uintptr) { inner = do(int(fd)) }); err != nil {
-		return os.ErrClosed // the only way Control fails
-	}
-	return inner
 }
 
 func invalid(format string, args ...any) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 	"github.com/ndbridge/ndbridge/internal/handoff"
+	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
 // Server serves a core.Producer to one host. It serves Wait too if the producer is a core.Waiter,
@@ -216,7 +217,8 @@ func (s *service) Descriptor(ctx context.Context, req *pb.DescriptorRequest) (*p
 	if file == nil {
 		return nil, violation("descriptor", fmt.Errorf("the producer has no file for segment %d", req.GetSegment()))
 	}
-	if err := errors.Join(sendDescriptor(s.side, req.GetToken(), file), file.Close()); err != nil {
+	shm.Use(file, func() { err = sendDescriptor(s.side, req.GetToken(), file) })
+	if err := errors.Join(err, shm.Close(file)); err != nil {
 		return nil, toStatus(&core.Error{Op: "descriptor", Kind: core.ErrUnavailable, Err: err})
 	}
 	return &pb.DescriptorResponse{}, nil

@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -82,8 +80,8 @@ func looks(t *testing.T, run *harness.Run) {
 	closeView(t, v)
 }
 
-// TestLooksWithoutDescriptors: a program that has all descriptors in use is looked at as before. Only so many large
-// copies can stand that each needs one, and the error says what to do.
+// TestLooksWithoutDescriptors: a program that has all descriptors in use is looked at as before, since the plugin's are
+// its own.
 func TestLooksWithoutDescriptors(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]string{"the usual limit": "1024", "a high one": "4096"} {
@@ -93,34 +91,20 @@ func TestLooksWithoutDescriptors(t *testing.T) {
 			run.Remote.Exec(t, "take_descriptors()")
 			looks(t, run)
 			looks(t, run)
-			var err error
 			var views []*core.View
-			for i := 0; err == nil && i < 10; i++ {
-				var v *core.View
-				if v, err = run.Session.View(t.Context(), fmt.Sprintf("packed[%d]", i)); err == nil {
-					views = append(views, v)
-				}
-			}
-			e, ok := errors.AsType[*core.Error](err)
-			if !errors.Is(err, core.ErrUnavailable) || !ok || len(views) < 2 || !strings.Contains(err.Error(), "all "+limit+" files open") ||
-				strings.Count(err.Error(), "raise the limit on open files (ulimit -n)") != 1 || !strings.Contains(e.Remedy, "ulimit -n") {
-				t.Errorf("after %d copies: %v", len(views), err)
+			for i := range 10 { // each has a file of its own
+				views = append(views, run.View(t, fmt.Sprintf("packed[%d]", i)))
 			}
 			run.Remote.Exec(t, "late = np.full(1 << 17, 1.0)") // there is no descriptor for a file of its own
 			for _, v := range views {
 				sees(t, v, 1)
 				closeView(t, v)
 			}
-			run.NoLeases(t) // a lease that is given back a little later still has its descriptor
 			looks(t, run)
 			v := run.View(t, "late")
 			sees(t, v, 1)
 			closeView(t, v)
 			run.Remote.Exec(t, "for fd in taken: os.close(fd)")
-			for i := range 10 {
-				views[0] = run.View(t, fmt.Sprintf("packed[%d]", i))
-				sees(t, views[0], 1)
-			}
 		})
 	}
 }

@@ -70,6 +70,7 @@ func serve(handshake *os.File, status int) {
 		Name: plugin.name, Version: plugin.version,
 		Handshake:      handshake, // and descriptor 3 is the side socket
 		ResetInterrupt: true,
+		OwnDescriptors: true,
 		Opened: func() {
 			opened.Store(true)
 			_ = handshake.Close() // the host has read it, or there would be no session
