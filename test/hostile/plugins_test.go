@@ -65,7 +65,11 @@ func meet(t *testing.T, name string) (pid int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), bound/2)
+	deadline := harness.StartBound // on a busy machine it takes seconds to be told as much as some lies tell
+	if name == "lease: never answered" {
+		deadline = bound / 2
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
 	start := time.Now()
 	if strings.HasPrefix(name, "arrays: ") {
@@ -73,7 +77,7 @@ func meet(t *testing.T, name string) (pid int) {
 	} else {
 		err = read(ctx, session)
 	}
-	if took := time.Since(start); took > bound {
+	if took := time.Since(start); took > deadline+bound {
 		t.Errorf("the lie kept the host busy for %v", took)
 	}
 	switch name {
