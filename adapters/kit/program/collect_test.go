@@ -12,11 +12,12 @@ import (
 
 // due is a program in which the next object that is made brings a collection on, before Python 3.12. Whoever runs it says so.
 const due = `
-import array, gc, sys, time, types, _thread
+import array, gc, os, sys, time, types, _thread
 gc.collect(); gc.disable()
 main = _thread.get_ident()
 class Ends:
-    def __del__(self): print("ENDED", _thread.get_ident() == main, gc.isenabled(), flush=True)
+    def __del__(self): # perhaps within a print
+        os.write(1, b"ENDED %r %r\n" % (_thread.get_ident() == main, gc.isenabled()))
 class Asked:
     @property
     def x(self):
