@@ -220,6 +220,14 @@ def root(o):
     return None
 
 
+def of(view):
+    """The object that a memoryview is of; None if it was released."""
+    try:
+        return view.obj
+    except ValueError:
+        return None
+
+
 def evaluate(expression, scope):
     """What a name leads to: an object, Missing, or None if the way there is no way."""
     try:
@@ -282,6 +290,8 @@ class Places:
         for other in self.objects():
             if other is o:
                 continue
+            if isinstance(other, memoryview) and of(other) is o:
+                return True  # also if it has no elements
             if isinstance(other, np.void):
                 return True  # perhaps: a record knows the array that it is a part of, and does not say which
             r = root(other)

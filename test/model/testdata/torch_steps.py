@@ -102,7 +102,7 @@ def torch_other_memory(dice, places):
     found, other = some(dice, places), some(dice, places)
     lost = some(dice, places, lambda t: t.layout is torch.strided and t.device.type == "cpu" and not sound(t))
     if lost and dice.random() < 0.5:
-        return "{s}.untyped_storage().resize_(({s}.storage_offset() + {s}.numel()) * {s}.itemsize * 2); {s}.data.zero_()".format(s=lost[0])
+        return "{s}.untyped_storage().resize_(({s}.storage_offset() + {s}.numel()) * {s}.itemsize * 2); {s}.untyped_storage().fill_(0)".format(s=lost[0])
     if not found or not other:
         return None
     path, t = found
