@@ -27,7 +27,8 @@ type Resource interface {
 // Cache holds resources by their keys. All methods are safe for concurrent use.
 type Cache[K comparable, R Resource] struct {
 	limits Limits
-	begin  time.Time // of all times
+	begin  time.Time      // of all times
+	ending sync.WaitGroup // of what was dropped
 
 	mu      sync.Mutex
 	current map[K]*Entry[K, R]  // the newest of each key
@@ -165,6 +166,7 @@ func (c *Cache[K, R]) drop(drop []dropped[K, R], e *Entry[K, R]) []dropped[K, R]
 	if !e.end() {
 		return drop
 	}
+	c.ending.Add(1)
 	d := dropped[K, R]{entry: e}
 	if c.current[e.key] == e {
 		delete(c.current, e.key)
@@ -213,7 +215,8 @@ func (c *Cache[K, R]) expire() {
 	_ = c.end(drop) // closing what is open does not fail, and there is nobody to tell
 }
 
-// Close closes what nobody uses. The rest is closed with its last user. It is idempotent.
+// Close closes what nobody uses, and returns when that and what was being closed already is closed. The rest is closed
+// with its last user. It is idempotent.
 func (c *Cache[K, R]) Close() error {
 	var drop []dropped[K, R]
 	c.mu.Lock()
@@ -226,7 +229,9 @@ func (c *Cache[K, R]) Close() error {
 		c.armed = false
 	}
 	c.mu.Unlock()
-	return c.end(drop)
+	err := c.end(drop)
+	c.ending.Wait()
+	return err
 }
 
 // end ends what was dropped.
@@ -234,6 +239,7 @@ func (c *Cache[K, R]) end(drop []dropped[K, R]) error {
 	var errs []error
 	for _, d := range drop {
 		errs = append(errs, d.entry.resource.End())
+		c.ending.Done()
 		if d.done != nil {
 			c.mu.Lock()
 			delete(c.busy, d.entry.key)

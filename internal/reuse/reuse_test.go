@@ -180,3 +180,27 @@ func TestOftenUsed(t *testing.T) {
 		}
 	})
 }
+
+// TestCloseWaitsForEnds: what another goroutine closes already is closed when Close returns.
+func TestCloseWaitsForEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var open atomic.Int32
+		c := reuse.New[string, *thing](reuse.Limits{Time: time.Minute, Count: 1, Bytes: 1})
+		used, err := c.Use(t.Context(), "x", 1, func(e *reuse.Entry[string, *thing]) (*thing, error) {
+			open.Add(1)
+			return &thing{entry: e, open: &open}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := used.entry.Release(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute + time.Second/2) // it was due, and takes a second to end
+		synctest.Wait()
+		if err := c.Close(); err != nil || open.Load() != 0 {
+			t.Errorf("Close = %v, and %d are open", err, open.Load())
+		}
+	})
+}

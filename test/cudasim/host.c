@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "sim.h"
@@ -94,15 +95,16 @@ static bool mapping_of(uintptr_t address, size_t size, struct mapping *m) {
 
 /*
  * The real driver keeps the pages however the program's own mapping ends. So does a second mapping,
- * which only shared memory can have.
+ * which only shared memory can have. It is made behind the libc's back, as the real driver pins pages: to the shared heap
+ * it is no mapping of the program's.
  */
 static struct area *registered_area(uintptr_t base, size_t size, bool shared) {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), into = base % page;
 	struct area *a = must(calloc(1, sizeof *a));
 	*a = (struct area){.base = base, .size = size, .alias = (char *)base, .fd = -1, .foreign = true};
 	if (shared) {
-		char *again = mremap((char *)(base - into), 0, round_up(into + size, page), MREMAP_MAYMOVE);
-		if (again != MAP_FAILED)
+		char *again = (char *)syscall(SYS_mremap, base - into, 0, round_up(into + size, page), MREMAP_MAYMOVE);
+		if (again != (char *)MAP_FAILED)
 			a->alias = again + into;
 	}
 	return a;
