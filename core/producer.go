@@ -118,4 +118,5 @@ type Request struct {
 	Writable bool // the host wants to write; needs memory that is shared and an array that is writable
 	Copy     CopyPolicy
 	NoWait   bool // do not wait for a name that does not exist yet
+	NoCode   bool // run no code of the program's to follow the name: an error that wraps ErrUnavailable, if that is needed
 }

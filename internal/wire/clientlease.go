@@ -20,7 +20,7 @@ func (c *Client) Lease(ctx context.Context, name string, req core.Request) (core
 	callCtx, done := c.begin(ctx)
 	defer done()
 	message := &pb.LeaseRequest{
-		Token: newToken(), Name: text(name), Writable: req.Writable, Copy: policy, NoWait: req.NoWait,
+		Token: newToken(), Name: text(name), Writable: req.Writable, Copy: policy, NoWait: req.NoWait, NoCode: req.NoCode,
 	}
 	resp, err := c.rpc.Lease(callCtx, message, callOptions()...)
 	if err != nil {

@@ -191,5 +191,5 @@ func requestToCore(r *pb.LeaseRequest) (core.Request, error) {
 	if err != nil {
 		return core.Request{}, err
 	}
-	return core.Request{Writable: r.GetWritable(), Copy: policy, NoWait: r.GetNoWait()}, checkText("name", r.GetName())
+	return core.Request{Writable: r.GetWritable(), Copy: policy, NoWait: r.GetNoWait(), NoCode: r.GetNoCode()}, checkText("name", r.GetName())
 }

@@ -78,6 +78,9 @@ func (p *Program) grant(
 // once is grant, unless it sets pause.
 func (a *granting) once(ctx context.Context, g *py.GIL) (l core.Lease, changed bool, err error) {
 	p, s := a.program, &standing{path: a.path, req: a.req}
+	if (a.hurry || a.req.NoCode) && a.runsCode(g) {
+		return l, false, errCode
+	}
 	p.separate(g) //nolint:contextcheck // it outlives the call
 	s.forks.Store(p.published.Forks())
 	s.changes.Store(p.published.Changes())
@@ -112,6 +115,17 @@ func (a *granting) once(ctx context.Context, g *py.GIL) (l core.Lease, changed b
 	s.take(g, r, &place)
 	l, _, err = p.enter(f, r, place.Placement, a.req.Writable, s) //nolint:contextcheck // it outlives the call
 	return l, true, err
+}
+
+// runsCode reports whether code of the program's may run on the way to what the path leads to. Who waits for a
+// mailbox may give up and ask by gRPC; the code would run twice then, and a property that takes from a queue would lose
+// what it took first.
+func (a *granting) runsCode(g *py.GIL) bool {
+	if len(a.path.Steps) == 0 || a.program.published.Has(a.path.String()) {
+		return false
+	}
+	_, code, err := a.program.steps(g, a.path)
+	return code || err != nil
 }
 
 // confirm sees to it that what was copied, or was kept from being used again, was the array's own memory to the end;

@@ -48,9 +48,8 @@ func (p *Program) plan(g *py.GIL, o py.Object) (owner, Plan, error) {
 func (p *Program) watch(g *py.GIL, o, base py.Object, path names.Path) (*py.Watch, error) {
 	var steps []py.Step
 	if base == 0 {
-		var ok bool
 		var err error
-		if steps, ok, err = p.steps(g, path); !ok || err != nil {
+		if steps, _, err = p.steps(g, path); steps == nil || err != nil {
 			return nil, err
 		}
 	}

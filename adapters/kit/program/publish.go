@@ -354,5 +354,8 @@ func (p *Program) Offers(w *offers.Writer, c handoff.Codec) {
 	}
 }
 
+// errCode says that what was asked for needs code of the program's, which must not run for it.
+var errCode = &core.Error{Kind: core.ErrUnavailable, Err: errors.New("only code of the program's leads there")}
+
 // errLong says that a lease takes longer than those who wait for a mailbox should.
 var errLong = errors.New("this takes long")

@@ -7,10 +7,10 @@ import (
 )
 
 // steps says how the program's global variables lead to what a path leads to, without running code of the
-// program's. ok is false if they do not.
-func (p *Program) steps(g *py.GIL, path names.Path) (steps []py.Step, ok bool, err error) {
+// program's. It gives none if they do not: either something is missing on the way, or code is needed.
+func (p *Program) steps(g *py.GIL, path names.Path) (steps []py.Step, code bool, err error) {
 	if len(path.Steps)+1 > py.MaxSteps || p.published.Has(path.Root) {
-		return nil, false, nil
+		return nil, len(path.Steps) > 0, nil
 	}
 	o, err := lookup.Globals(g)
 	if err != nil {
@@ -22,16 +22,18 @@ func (p *Program) steps(g *py.GIL, path names.Path) (steps []py.Step, ok bool, e
 	}
 	steps = append(steps, py.Step{Kind: py.StepKey, Class: g.Type(o), Key: key})
 	for _, s := range path.Steps {
-		if o, ok = g.Follow(o, steps[len(steps)-1]); !ok {
+		next, ok := g.Follow(o, steps[len(steps)-1])
+		if !ok {
 			return nil, false, nil
 		}
+		o = next
 		step, ok, err := p.step(g, o, s)
 		if !ok || err != nil {
-			return nil, false, err
+			return nil, true, err
 		}
 		steps = append(steps, step)
 	}
-	return steps, true, nil
+	return steps, false, nil
 }
 
 // step is one of them, from o on.
@@ -59,7 +61,7 @@ func (p *Program) step(g *py.GIL, o py.Object, s names.Step) (step py.Step, ok b
 			return framework, ok && generic, err
 		}
 		step.Kind = py.StepAttribute
-		return step, generic, nil
+		return step, generic && !g.ClassHas(o, s.Text), nil
 	case exact == "dict":
 		step.Kind = py.StepKey
 	case s.Kind == names.Item && (exact == "list" || exact == "tuple"):

@@ -50,7 +50,7 @@ func (h *hinting) look(ctx context.Context, name string) (remedy string) {
 	again := time.NewTicker(interval)
 	defer again.Stop()
 	for said := false; ; said = true {
-		lease, err := h.Program.Lease(ctx, name, core.Request{NoWait: true, Copy: core.CopyNever})
+		lease, err := h.Program.Lease(ctx, name, core.Request{NoWait: true, NoCode: true, Copy: core.CopyNever})
 		missing, ok := errors.AsType[*core.Error](err)
 		switch {
 		case err == nil: // it is there by now

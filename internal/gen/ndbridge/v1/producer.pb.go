@@ -674,7 +674,9 @@ type LeaseRequest struct {
 	// Whether memory that cannot be shared may be copied.
 	Copy CopyPolicy `protobuf:"varint,4,opt,name=copy,proto3,enum=ndbridge.v1.CopyPolicy" json:"copy,omitempty"`
 	// Do not wait for a name that does not exist yet.
-	NoWait        bool `protobuf:"varint,5,opt,name=no_wait,json=noWait,proto3" json:"no_wait,omitempty"`
+	NoWait bool `protobuf:"varint,5,opt,name=no_wait,json=noWait,proto3" json:"no_wait,omitempty"`
+	// Run no code of the program's to follow the name: it is unavailable if that is needed.
+	NoCode        bool `protobuf:"varint,6,opt,name=no_code,json=noCode,proto3" json:"no_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -740,6 +742,13 @@ func (x *LeaseRequest) GetCopy() CopyPolicy {
 func (x *LeaseRequest) GetNoWait() bool {
 	if x != nil {
 		return x.NoWait
+	}
+	return false
+}
+
+func (x *LeaseRequest) GetNoCode() bool {
+	if x != nil {
+		return x.NoCode
 	}
 	return false
 }
@@ -1211,13 +1220,14 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\x04info\x18\x01 \x01(\v2\x11.ndbridge.v1.InfoR\x04info\"\x0f\n" +
 	"\rArraysRequest\">\n" +
 	"\x0eArraysResponse\x12,\n" +
-	"\aentries\x18\x01 \x03(\v2\x12.ndbridge.v1.EntryR\aentries\"\x9a\x01\n" +
+	"\aentries\x18\x01 \x03(\v2\x12.ndbridge.v1.EntryR\aentries\"\xb3\x01\n" +
 	"\fLeaseRequest\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\x04R\x05token\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
 	"\bwritable\x18\x03 \x01(\bR\bwritable\x12+\n" +
 	"\x04copy\x18\x04 \x01(\x0e2\x17.ndbridge.v1.CopyPolicyR\x04copy\x12\x17\n" +
-	"\ano_wait\x18\x05 \x01(\bR\x06noWait\"9\n" +
+	"\ano_wait\x18\x05 \x01(\bR\x06noWait\x12\x17\n" +
+	"\ano_code\x18\x06 \x01(\bR\x06noCode\"9\n" +
 	"\rLeaseResponse\x12(\n" +
 	"\x05lease\x18\x01 \x01(\v2\x12.ndbridge.v1.LeaseR\x05lease\"<\n" +
 	"\x0eRefreshRequest\x12\x14\n" +
