@@ -117,17 +117,6 @@ func (a *granting) once(ctx context.Context, g *py.GIL) (l core.Lease, changed b
 	return l, true, err
 }
 
-// runsCode reports whether code of the program's may run on the way to what the path leads to. Who waits for a
-// mailbox may give up and ask by gRPC; the code would run twice then, and a property that takes from a queue would lose
-// what it took first.
-func (a *granting) runsCode(g *py.GIL) bool {
-	if len(a.path.Steps) == 0 || a.program.published.Has(a.path.String()) {
-		return false
-	}
-	_, code, err := a.program.steps(g, a.path)
-	return code || err != nil
-}
-
 // confirm sees to it that what was copied, or was kept from being used again, was the array's own memory to the end;
 // err is what became of that. It may set pause, as copy does.
 func (a *granting) confirm(r *reading, pub *published.Publication, place *placed, err error) error {

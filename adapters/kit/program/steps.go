@@ -36,6 +36,17 @@ func (p *Program) steps(g *py.GIL, path names.Path) (steps []py.Step, code bool,
 	return steps, false, nil
 }
 
+// runsCode reports whether code of the program's may run on the way to what the path leads to. Who waits for a
+// mailbox may give up and ask by gRPC; the code would run twice then, and a property that takes from a queue would lose
+// what it took first.
+func (a *granting) runsCode(g *py.GIL) bool {
+	if len(a.path.Steps) == 0 || a.program.published.Has(a.path.String()) {
+		return false
+	}
+	_, code, err := a.program.steps(g, a.path)
+	return code || err != nil
+}
+
 // step is one of them, from o on.
 func (p *Program) step(g *py.GIL, o py.Object, s names.Step) (step py.Step, ok bool, err error) {
 	step = py.Step{Class: g.Type(o)}
