@@ -86,7 +86,7 @@ $(BUILD)/lib/libndbridge-heap.so: $(wildcard $(HEAP)/*)
 
 # What is built with the tag "cuda" needs NVIDIA's header, of CUDA 12, and a libcuda to be linked with,
 # for which stubs stand in that find the real one when it is used.
-STUB := cuda/internal/driver/stub
+STUB := internal/gpu/driver/stub
 
 $(CUDA)/include/cuda.h: $(STUB)/header.sh $(STUB)/header.txt
 	$(STUB)/header.sh $(PYTHON) $(CUDA_HOME) $@
@@ -142,7 +142,7 @@ demo: cli plugin-all $(BUILD)/lib/libndbridge-heap.so $(VENV)/demo/.done ## Run 
 OUTSIDE := examples/adapter
 
 # The packages that differ with the tag "cuda".
-CUDA_PACKAGES := ./cuda/... ./adapters/kit/... ./hostplugin/... ./examples/gpu
+CUDA_PACKAGES := ./cuda ./internal/gpu/... ./adapters/kit/... ./hostplugin/... ./examples/gpu
 
 # The tests of whole sessions with GPUs, on two simulated ones.
 SIMULATED_GPU = LD_LIBRARY_PATH=$(CUDA_DRIVER) CUDASIM_DEVICES=2 \
@@ -260,7 +260,7 @@ check-lint: $(BIN)/golangci-lint $(BIN)/buf $(CUDA)/lib/libcuda.a
 # Python.
 .PHONY: check-pure
 check-pure:
-	CGO_ENABLED=0 $(GO) build ./core/... ./cuda/... ./hostplugin/... ./cmd/... ./examples/... ./internal/wire/... ./internal/shm/... ./internal/fdpass/...
+	CGO_ENABLED=0 $(GO) build ./core/... ./cuda ./internal/gpu/... ./hostplugin/... ./cmd/... ./examples/... ./internal/wire/... ./internal/shm/... ./internal/fdpass/...
 
 .PHONY: check-generated
 check-generated: $(PROTO_TOOLS)

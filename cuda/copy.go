@@ -6,16 +6,17 @@ import (
 	"fmt"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/gpu/imports"
 )
 
-// Copy waits until the view's memory may be touched and copies its elements, in row-major order and
-// whatever the strides, to dst; it returns how many there are. It is [core.Copy] for views wherever they
-// lie: those that the CPU can read are copied by it.
+// Copy waits until the view's memory is ready, and copies its elements to dst, in row-major order
+// whatever the strides. It returns their number. Copy is [core.Copy] for views wherever they lie: the
+// CPU copies those that it can read.
 //
 // T must be the element type of v (core.ErrDType), and dst must have room for v.Len elements
-// (core.ErrLayout). The error wraps core.ErrUnavailable if the program that was to fill the memory, or
-// that held it until the end of the copy, has gone, core.ErrDevice for memory of a GPU that is not an
-// [Importer]'s, or core.ErrClosed, or it is that of ctx. After an error dst may be partly written.
+// (core.ErrLayout). The error wraps core.ErrUnavailable if the program ended before the memory was
+// ready or before the copy was done, core.ErrDevice for GPU memory that is not a program's, or
+// core.ErrClosed; or it is that of ctx. After an error dst may be partly written.
 func Copy[T core.Element](ctx context.Context, dst []T, v *core.View) (int, error) {
 	switch {
 	case v.DType() != core.DTypeOf[T]():
@@ -40,8 +41,8 @@ func Copy[T core.Element](ctx context.Context, dst []T, v *core.View) (int, erro
 	return v.Len(), nil
 }
 
-// CopyBytes is [Copy] for any element type: it copies the bytes of the elements, and returns how many
-// there are, v.NBytes. Of packed elements that do not fill the last byte, its other bits are written as
+// CopyBytes is [Copy] for any element type: it copies the bytes of the elements, and returns their
+// number, v.NBytes. If packed elements do not fill the last byte, CopyBytes writes its other bits as
 // zeros.
 func CopyBytes(ctx context.Context, dst []byte, v *core.View) (int, error) {
 	const op = "copy"
@@ -55,8 +56,8 @@ func CopyBytes(ctx context.Context, dst []byte, v *core.View) (int, error) {
 	if v.Device().HostReadable() {
 		return core.CopyBytes(dst, v)
 	}
-	err := useImported(v, func(m *memory) error {
-		return m.gpu.copies.Out(ctx, dst[:n], v.Layout(), m.Addr())
+	err := useImported(v, func(m *imports.Memory) error {
+		return m.CopyOut(ctx, dst[:n], v.Layout())
 	})
 	if err != nil {
 		return 0, copyError(ctx, op, v, err)
@@ -67,10 +68,10 @@ func CopyBytes(ctx context.Context, dst []byte, v *core.View) (int, error) {
 	return n, nil
 }
 
-// Put waits until the view's memory may be touched and copies src, in row-major order, over its elements,
-// whatever its strides; it returns how many there are. It returns when the copy is done. It is [core.Put]
-// for views wherever they lie: the view must be writable (core.ErrReadOnly), and src must have exactly
-// v.Len elements (core.ErrLayout). The other errors are those of [Copy]; after one, v may be partly
+// Put waits until the view's memory is ready, and copies src over its elements, in row-major order
+// whatever the strides. It returns their number when the copy is done. Put is [core.Put] for views
+// wherever they lie. The view must be writable (core.ErrReadOnly), and src must have exactly v.Len
+// elements (core.ErrLayout). The other errors are those of [Copy]. After an error v may be partly
 // written.
 func Put[T core.Element](ctx context.Context, v *core.View, src []T) (int, error) {
 	const op = "put"
@@ -90,8 +91,8 @@ func Put[T core.Element](ctx context.Context, v *core.View, src []T) (int, error
 	if v.Device().HostReadable() {
 		return core.Put(v, src)
 	}
-	err := useImported(v, func(m *memory) error {
-		return m.gpu.copies.In(ctx, v.Layout(), m.Addr(), rawBytes(src))
+	err := useImported(v, func(m *imports.Memory) error {
+		return m.CopyIn(ctx, v.Layout(), rawBytes(src))
 	})
 	if err != nil {
 		return 0, copyError(ctx, op, v, err)
@@ -99,27 +100,27 @@ func Put[T core.Element](ctx context.Context, v *core.View, src []T) (int, error
 	return len(src), nil
 }
 
-// useImported calls f, if the view has elements, with its memory, which is of an Importer and stays
-// that of a living program until f returns: else the outcome is an error.
-func useImported(v *core.View, f func(*memory) error) error {
+// useImported calls f with the view's memory if the view has elements. The memory must be a program's;
+// if the program ends before f returns, the outcome is an error.
+func useImported(v *core.View, f func(*imports.Memory) error) error {
 	return v.Use(func(mem core.Memory, _ int) error {
 		if mem == nil || v.Len() == 0 {
 			return nil
 		}
-		m, ok := mem.(*memory)
+		m, ok := mem.(*imports.Memory)
 		if !ok {
 			return &core.Error{
-				Kind: core.ErrDevice, Err: fmt.Errorf("memory of %v that no cuda.Importer has opened", v.Device()),
-				Remedy: "copy it with what made it; views of sessions come from an Importer",
+				Kind: core.ErrDevice, Err: fmt.Errorf("memory of %v that no session has opened", v.Device()),
+				Remedy: "copy it with the library that made it",
 			}
 		}
-		if err := m.usable(); err != nil {
+		if err := m.Usable(); err != nil {
 			return err
 		}
 		if err := f(m); err != nil {
 			return err
 		}
-		return m.usable()
+		return m.Usable()
 	})
 }
 

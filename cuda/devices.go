@@ -1,102 +1,44 @@
 package cuda
 
 import (
-	"fmt"
-	"sync"
-
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda/internal/driver"
+	"github.com/ndbridge/ndbridge/internal/gpu"
 )
 
-// DeviceInfo is a GPU, or a part of one (MIG), and what it can do. What it can is what the driver says
-// of this device here, not what its model could.
+// Available loads the driver and initialises CUDA in this process, once. It returns nil, or an error that
+// matches [core.ErrUnsupported] if this process can have no CUDA, or [core.ErrVersion] if the driver is
+// older than CUDA 12.0. A process that has initialised CUDA must not use it after a fork.
+func Available() error { return gpu.Available() }
+
+// DeviceInfo describes a GPU, or a MIG instance of one. The abilities are those that the driver reports for
+// this device in this process, which can be fewer than those of the model.
 type DeviceInfo struct {
-	Index             int // among the devices that this process sees
-	UUID              core.UUID
-	Name              string // of the model
-	Memory            int64  // bytes
-	ComputeCapability [2]int // major, minor
+	Index             int       // among the devices that this process sees
+	UUID              core.UUID // the same in all processes, unlike Index
+	Name              string    // of the model
+	Memory            int64     // bytes
+	ComputeCapability [2]int    // major, minor
 
-	IPC          bool // memory of cuMemAlloc and events cross by IPC handles; not under MIG, WSL2 or on Jetson
-	VMM          bool // physical allocations cross as file descriptors
-	Pools        bool // memory pools cross as file descriptors
-	StreamWords  bool // streams write and wait for words in memory
-	Registration bool // host memory can be registered, at the address that it has
+	IPC          bool // cuMemAlloc memory and events have IPC handles; not under MIG or WSL2, nor on Jetson
+	VMM          bool // physical allocations of virtual memory management have file descriptors
+	Pools        bool // memory pools have file descriptors
+	StreamMemOps bool // streams can write a value to memory, and wait for one
+	Registration bool // the driver can register host memory, at its own address
 
-	// ReadOnlyRegistration says that host memory can be registered that is mapped read-only.
+	// ReadOnlyRegistration reports whether the driver can register host memory that is mapped read-only.
 	ReadOnlyRegistration bool
 }
 
-// Devices lists the GPUs that this process sees, by index. It makes CUDA [Available].
-func Devices() ([]DeviceInfo, error) { return devices() }
-
-// They stay the same while the process lives.
-var devices = sync.OnceValues(func() ([]DeviceInfo, error) { //nolint:gochecknoglobals // see above
-	if err := Available(); err != nil {
+// Devices lists the GPUs that this process sees, by index. It initialises CUDA, and its errors are those of
+// [Available] if that fails.
+func Devices() ([]DeviceInfo, error) {
+	found, err := gpu.Devices()
+	if err != nil {
 		return nil, err
 	}
-	n, err := driver.DeviceCount()
-	if err != nil {
-		return nil, failed("list devices", "", err)
-	}
-	infos := make([]DeviceInfo, n)
-	for i := range infos {
-		if infos[i], err = describe(i); err != nil {
-			return nil, failed("describe", core.Device{Kind: core.CUDA, Index: i}.String(), err)
-		}
+	infos := make([]DeviceInfo, len(found))
+	for i, d := range found {
+		infos[i] = DeviceInfo(d)
 	}
 	return infos, nil
-})
-
-func describe(index int) (DeviceInfo, error) {
-	d := driver.Device(index)
-	info := DeviceInfo{Index: index}
-	var err error
-	if info.Name, err = driver.DeviceName(d); err != nil {
-		return info, err
-	}
-	uuid, err := driver.DeviceUUID(d)
-	if err != nil {
-		return info, err
-	}
-	info.UUID = uuid
-	if info.Memory, err = driver.DeviceTotalMem(d); err != nil {
-		return info, err
-	}
-	for i, a := range []driver.DeviceAttribute{driver.AttrComputeMajor, driver.AttrComputeMinor} {
-		if info.ComputeCapability[i], err = driver.DeviceGetAttribute(d, a); err != nil {
-			return info, err
-		}
-	}
-	// An attribute that a driver does not know is an ability that it does not have.
-	has := func(a driver.DeviceAttribute) bool {
-		v, err := driver.DeviceGetAttribute(d, a)
-		return err == nil && v != 0
-	}
-	poolHandles, err := driver.DeviceGetAttribute(d, driver.AttrPoolHandleTypes)
-	info.Pools = err == nil && poolHandles&driver.HandleFileDescriptor != 0 && has(driver.AttrPools)
-	info.IPC = has(driver.AttrIPC)
-	info.VMM = has(driver.AttrVMM) && has(driver.AttrFileDescriptors)
-	info.StreamWords = has(driver.AttrStreamMemoryWords)
-	info.Registration = has(driver.AttrHostRegister) && has(driver.AttrHostPointer)
-	info.ReadOnlyRegistration = has(driver.AttrReadOnlyRegister)
-	return info, nil
-}
-
-// deviceOf finds a device by what identifies it.
-func deviceOf(uuid core.UUID) (DeviceInfo, error) {
-	all, err := Devices()
-	if err != nil {
-		return DeviceInfo{}, err
-	}
-	for _, d := range all {
-		if d.UUID == uuid {
-			return d, nil
-		}
-	}
-	return DeviceInfo{}, &core.Error{
-		Op: "find", Object: uuid.String(), Kind: core.ErrDevice,
-		Err:    fmt.Errorf("this process sees %d devices, not that one", len(all)),
-		Remedy: "check CUDA_VISIBLE_DEVICES of both processes",
-	}
 }

@@ -4,46 +4,51 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda/internal/driver"
+	"github.com/ndbridge/ndbridge/internal/gpu/driver"
+	"github.com/ndbridge/ndbridge/internal/gpu/imports"
 )
 
-// Grid says how many threads run a kernel. Numbers that are 0 count as 1.
-type Grid struct {
-	Blocks  [3]int // of the grid, along x, y and z
-	Threads [3]int // of each block
-	Shared  int    // bytes of dynamic shared memory of each block
+// Dim3 is an extent along x, y and z, as CUDA's dim3. Trailing zeros count as 1, so Dim3{64} means 64 x 1 x 1.
+type Dim3 [3]uint32
+
+// LaunchConfig is how a kernel is launched: the dimensions that cuLaunchKernel takes. Grid and Block have no
+// default: [Function.Launch] refuses a config in which either is zero.
+type LaunchConfig struct {
+	Grid        Dim3   // blocks in the grid
+	Block       Dim3   // threads in each block
+	SharedBytes uint32 // dynamic shared memory of each block
 }
 
-// Launch gives a kernel to a stream, and does not wait for it. Arguments are views and scalars, one for
-// each parameter of the kernel.
+// Launch gives the kernel to a stream, and does not wait for it. The arguments are views and scalars, one
+// for each parameter of the kernel.
 //
-// A view stands for the address of its first element (that with index [0, ..., 0], which is not the
-// lowest address if a stride is negative; 0 if it has no elements). Its memory must be that of the
-// stream's device, or of the host and known to the driver: pinned, managed, or given to it by [Pin].
-// The kernel waits for what must have happened before each view may be touched, as [Stream.Wait] does.
-// Launch cannot see whether it writes: a view that is not writable may be passed, and a kernel that
-// writes to it faults, which ends the context. (Only memory of route cuda-vmm is protected so; the driver
-// cannot do it for cuda-ipc and cuda-pool.)
+// A view passes the address of its first element: the element with index [0, ..., 0], which does not have
+// the lowest address if a stride is negative. A view without elements passes 0. The view's memory must be
+// that of the stream's device, or host memory that the driver knows: pinned (see [Pin]) or managed. The
+// kernel waits until each view is ready, as [Stream.Wait] does.
 //
-// A scalar has the type of its parameter: bool, int8 to int64, uint8 to uint64, uintptr, float32,
-// float64, core.F16, core.BF16 or complex64; int and uint have no fixed size and are refused.
+// Launch cannot know which views a kernel writes, so it accepts views that are not writable. A kernel that
+// writes to one of route cuda-vmm faults, and the fault ends the context. The driver cannot protect the
+// memory of routes cuda-ipc and cuda-pool.
 //
-// The views may be closed at once: their memory stays until the kernel is done (see
-// [Importer.Memory]). Host memory given by Pin stays until it is given back, which must be after that.
+// A scalar has the type of its parameter: bool, int8 to int64, uint8 to uint64, uintptr, float32, float64,
+// core.F16, core.BF16 or complex64. Launch refuses int and uint, whose size is not fixed.
+//
+// The caller may close the views as soon as Launch returns: the memory of a program stays until the kernel
+// is done. The caller unpins the memory of a Pin after that.
 //
 // The errors name the argument, counted from 0. They wrap core.ErrConfig (the arguments do not fit the
-// kernel, or the grid does not fit the device), core.ErrDevice (memory that the kernel cannot reach),
-// core.ErrUnavailable (a program whose memory it is has gone), or core.ErrClosed.
-func Launch(s *Stream, f *Function, g Grid, args ...any) error {
+// kernel, or the config does not fit the device), core.ErrDevice (the kernel cannot reach the memory),
+// core.ErrUnavailable (the program that owns the memory is gone), or core.ErrClosed.
+func (f *Function) Launch(s *Stream, c LaunchConfig, args ...any) error {
 	const op = "launch"
-	if s.gpu.Device != f.module.gpu.Device {
+	if s.primary.Device != f.module.primary.Device {
 		return &core.Error{
 			Op: op, Object: f.name, Kind: core.ErrDevice,
-			Err:    fmt.Errorf("a stream of device %d and a function of device %d", s.gpu.Device, f.module.gpu.Device),
+			Err:    fmt.Errorf("a stream of device %d and a function of device %d", s.primary.Device, f.module.primary.Device),
 			Remedy: "load the module on the stream's device",
 		}
 	}
@@ -61,7 +66,7 @@ func Launch(s *Stream, f *Function, g Grid, args ...any) error {
 				if err := l.pass(); err != nil {
 					return err
 				}
-				return l.start(g)
+				return l.start(c)
 			})
 		})
 	})
@@ -71,25 +76,26 @@ func Launch(s *Stream, f *Function, g Grid, args ...any) error {
 	return nil
 }
 
-// start gives the kernel to the stream. The driver checks the grid, but takes its low 32 bits.
-func (l *launch) start(g Grid) error {
-	unfit := func(err error) error {
-		return &core.Error{Kind: core.ErrConfig, Err: fmt.Errorf("grid %+v: %w", g, err)}
-	}
-	for _, n := range append(append(g.Blocks[:], g.Threads[:]...), g.Shared) {
-		if n < 0 || n > math.MaxInt32 {
-			return unfit(fmt.Errorf("%d is no number of the driver's", n))
-		}
-	}
-	err := driver.LaunchKernel(l.function.handle, dim(g.Blocks), dim(g.Threads), g.Shared, l.stream.handle, l.words)
+// start gives the kernel to the stream. The driver checks the dimensions.
+func (l *launch) start(c LaunchConfig) error {
+	grid, block := dim(c.Grid), dim(c.Block)
+	err := driver.LaunchKernel(l.function.handle, grid, block, int(c.SharedBytes), l.stream.handle, l.words)
 	if d, ok := errors.AsType[*driver.Error](err); ok && d.Code == driver.InvalidValue {
-		return unfit(err)
+		return &core.Error{
+			Kind:   core.ErrConfig,
+			Err:    fmt.Errorf("grid %v, block %v, %d bytes of shared memory: %w", grid, block, c.SharedBytes, err),
+			Remedy: "set Grid and Block of the LaunchConfig to numbers that the device allows",
+		}
 	}
 	return err
 }
 
-func dim(n [3]int) driver.Dim {
-	return driver.Dim{X: cmp.Or(n[0], 1), Y: cmp.Or(n[1], 1), Z: cmp.Or(n[2], 1)}
+// dim fills in the trailing ones. What is all zeros stays so, and the driver refuses it.
+func dim(d Dim3) driver.Dim {
+	for axis := 2; axis > 0 && d[axis] == 0 && d[0] != 0; axis-- {
+		d[axis] = 1
+	}
+	return driver.Dim{X: int(d[0]), Y: int(d[1]), Z: int(d[2])}
 }
 
 // launch is one call of Launch.
@@ -109,7 +115,7 @@ type argument struct {
 	offset int
 }
 
-// find finds the views among the arguments, and gives them an order that is the same for all launches.
+// find collects the views among the arguments, in an order that is the same for all launches.
 func (l *launch) find() {
 	for i, arg := range l.args {
 		v, ok := arg.(*core.View)
@@ -129,9 +135,9 @@ func (l *launch) argument(v *core.View) *argument {
 	return nil
 }
 
-// hold calls f while no view from number i on can be closed. Who closes a view waits for its users, and
-// new users wait for him: launches that used the same views in different orders could wait for each
-// other for ever.
+// hold calls f while no view from number i on can be closed. The goroutine that closes a view waits for
+// its users, and new users wait for that goroutine: launches that took the same views in different
+// orders could deadlock.
 func (l *launch) hold(i int, f func() error) error {
 	if i == len(l.views) {
 		return f()
@@ -147,7 +153,7 @@ func (l *launch) hold(i int, f func() error) error {
 	return err
 }
 
-// pass makes words of the arguments.
+// pass converts the arguments to words.
 func (l *launch) pass() error {
 	for i, arg := range l.args {
 		v, isView := arg.(*core.View)
@@ -182,15 +188,16 @@ func (l *launch) pass() error {
 	return nil
 }
 
-// reach gives the address that the kernel finds a view's element 0 at, and lets the stream wait for it.
+// reach returns the address of a view's element 0 for the kernel, and makes the stream wait for the
+// memory.
 func (l *launch) reach(v *core.View, m core.Memory, offset int) (uintptr, error) {
 	if m == nil || v.Len() == 0 {
 		return 0, nil //nolint:nilnil // an array without elements has no address
 	}
-	if imported, ok := m.(*memory); ok {
-		if imported.gpu.Device != l.stream.gpu.Device {
+	if imported, ok := m.(*imports.Memory); ok {
+		if imported.Device() != l.stream.primary.Device {
 			return 0, &core.Error{
-				Kind: core.ErrDevice, Err: fmt.Errorf("memory of %v, and a kernel on cuda:%d", v.Device(), l.stream.gpu.Device),
+				Kind: core.ErrDevice, Err: fmt.Errorf("memory of %v, and a kernel on cuda:%d", v.Device(), l.stream.primary.Device),
 				Remedy: "use a stream and a module of that device",
 			}
 		}
@@ -214,8 +221,8 @@ func (l *launch) reach(v *core.View, m core.Memory, offset int) (uintptr, error)
 	return first + uintptr(offset-lo), nil
 }
 
-// known gives the address that the current context reaches a byte at, and, of host memory, that of the end
-// of what was pinned with it; 0 if the driver does not say that.
+// known returns the address of a byte in the current context. For host memory it also returns the end
+// of the memory that was pinned together, or 0 if the driver does not report that.
 func known(v *core.View, host uintptr) (addr, end uintptr, err error) {
 	a, err := driver.PointerAttributes(host)
 	if err != nil {
@@ -245,7 +252,7 @@ func (l *launch) checkSize(i, size int) error {
 	})
 }
 
-// wrong says which argument an error is about.
+// wrong names the argument in an error.
 func (l *launch) wrong(i int, view string, err error) error {
 	what := fmt.Sprintf("argument %d", i)
 	if view != "" {

@@ -7,20 +7,21 @@ import (
 	"sync"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda/internal/driver"
-	"github.com/ndbridge/ndbridge/cuda/internal/primary"
+	"github.com/ndbridge/ndbridge/internal/gpu"
+	"github.com/ndbridge/ndbridge/internal/gpu/driver"
 )
 
-// Module is code for one GPU. All methods are safe for concurrent use.
+// Module is code loaded for one GPU. All methods are safe for concurrent use.
 type Module struct {
-	gpu    *primary.GPU
-	handle driver.Module
+	primary *gpu.Primary
+	handle  driver.Module
 
 	mu     sync.RWMutex // read-held while a function is used
 	closed bool
 }
 
-// Function is a kernel of a [Module], and is valid as long as that.
+// Function is a kernel of a [Module], and is valid until the module is closed. All methods are safe for
+// concurrent use.
 type Function struct {
 	module *Module
 	name   string
@@ -28,24 +29,24 @@ type Function struct {
 	params []int // the bytes of each; nil if the driver cannot tell
 }
 
-// LoadModule compiles PTX text for a device, by its index in this process (see [Devices]). The caller
-// closes the module. Text that the driver does not take is an error that wraps core.ErrConfig, or
-// core.ErrVersion if it is too new for the driver.
+// LoadModule compiles PTX text for a device, by the device's index in this process: see [Devices]. The
+// caller closes the module. The error wraps core.ErrConfig if the driver does not accept the text, and
+// core.ErrVersion if the text is too new for the driver.
 //
-// The driver may have to wait for all streams to bring code to a GPU, and takes no other call meanwhile. So
-// while a stream of this package waits for a program, LoadModule waits until none does, or until ctx ends:
-// load modules, and find their functions, before work waits for views.
+// The driver may wait for all streams before it brings code to a GPU, and accepts no other call
+// meanwhile. So while a stream of this package waits for a program, LoadModule waits, too, or until ctx
+// ends. Load modules and find their functions before work waits for views.
 func LoadModule(ctx context.Context, device int, ptx []byte) (*Module, error) {
 	const op = "load module"
-	g, err := openPrimary(op, device)
+	p, err := openPrimary(op, device)
 	if err != nil {
 		return nil, err
 	}
-	m := &Module{gpu: g}
+	m := &Module{primary: p}
 	load := func() (err error) { m.handle, err = driver.ModuleLoadData(string(ptx)); return err }
-	err = primary.Streams.Do(ctx, func() error { return g.Do(load) })
+	err = gpu.Streams.Do(ctx, func() error { return p.Do(load) })
 	if err != nil {
-		return nil, notLoaded(ctx, op, "", errors.Join(err, g.Close()))
+		return nil, notLoaded(ctx, op, "", errors.Join(err, p.Close()))
 	}
 	return m, nil
 }
@@ -60,7 +61,7 @@ func (m *Module) use(f func() error) error {
 	return f()
 }
 
-// notLoaded says what went wrong, or that ctx ended before the driver was called.
+// notLoaded is the error of a call that failed, or that ctx ended before it was made.
 func notLoaded(ctx context.Context, op, name string, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return &core.Error{
@@ -71,12 +72,13 @@ func notLoaded(ctx context.Context, op, name string, err error) error {
 	return about(op, name, err)
 }
 
-// Function finds a kernel by its name, or an error that wraps core.ErrNotFound. The driver loads the kernel
-// then (NVIDIA's CUDA programming guide, "Lazy Loading"), so it waits as [LoadModule] does.
+// Function finds a kernel by name. The error wraps core.ErrNotFound if the module has no such kernel.
+// The driver loads the kernel at this point ("Lazy Loading" in NVIDIA's CUDA programming guide), so
+// Function waits as [LoadModule] does.
 func (m *Module) Function(ctx context.Context, name string) (*Function, error) {
 	f := &Function{module: m, name: name}
-	find := func() error { return m.gpu.Do(f.find) }
-	if err := primary.Streams.Do(ctx, func() error { return m.use(find) }); err != nil {
+	find := func() error { return m.primary.Do(f.find) }
+	if err := gpu.Streams.Do(ctx, func() error { return m.use(find) }); err != nil {
 		return nil, notLoaded(ctx, "find function", name, err)
 	}
 	return f, nil
@@ -89,13 +91,13 @@ func (f *Function) find() (err error) {
 	}
 	f.params, err = driver.FuncParams(f.handle)
 	if errors.Is(err, core.ErrUnsupported) {
-		return nil // Launch believes its caller then
+		return nil // Launch cannot check its arguments then
 	}
 	return err
 }
 
-// Close unloads the code: at once, or, if a stream waits for a program, when none does any more. The work
-// that runs it must be done. Close is idempotent.
+// Close unloads the code. The work that runs it must be done. While a stream waits for a program, Close
+// returns at once, and the code is unloaded when no stream waits any more. Close is idempotent.
 func (m *Module) Close() error {
 	m.mu.Lock()
 	closed := m.closed
@@ -104,9 +106,9 @@ func (m *Module) Close() error {
 	if closed {
 		return nil
 	}
-	err := m.gpu.End(func() error { return driver.ModuleUnload(m.handle) })
-	if err = errors.Join(err, m.gpu.Close()); err != nil {
-		return failed("close module", "", err)
+	err := m.primary.End(func() error { return driver.ModuleUnload(m.handle) })
+	if err = errors.Join(err, m.primary.Close()); err != nil {
+		return driver.Explain("close module", "", err)
 	}
 	return nil
 }

@@ -9,20 +9,21 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda/internal/driver"
-	"github.com/ndbridge/ndbridge/cuda/internal/primary"
+	"github.com/ndbridge/ndbridge/internal/gpu"
+	"github.com/ndbridge/ndbridge/internal/gpu/driver"
 )
 
-// Pin gives the memory of a view that lies in host memory to the driver, so that it can be an argument of
-// [Launch] on a device, and copies of it run at full speed: its pages stay in place until unpin is
-// called, once, after the work that uses them. The view may be closed before that. Pinning costs about
-// as much as reading the memory once, so what is pinned should be used often. If a stream of this package
-// waits for a program, unpin does not wait for it: the pages are let go when none does any more, and who
-// pins them before waits a while for that.
+// Pin registers the memory of a view in host memory with the driver (cuMemHostRegister). A kernel on
+// that device can then use the view: see [Function.Launch]. The caller calls unpin once, after the work
+// that uses the memory; the view may be closed before. Pinning costs about as much as one read of the
+// memory, so it pays for memory that is used often.
 //
-// The pages are pinned as a whole: the error for a view that shares some with memory that is pinned
-// already wraps core.ErrConfig. A view that is not writable is pinned for reading only, which not every
-// device can (core.ErrUnsupported). Memory that is not the host's is an error that wraps core.ErrDevice.
+// While a stream of this package waits for a program, unpin returns at once, and the driver unregisters
+// the memory when no stream waits any more. A Pin of the same pages waits a short time for that.
+//
+// Pin registers whole pages. The error wraps core.ErrConfig if the view shares a page with memory that
+// is pinned already, core.ErrUnsupported if the view is read-only and the device cannot register such
+// memory, and core.ErrDevice if the memory is not the host's.
 func Pin(device int, v *core.View) (unpin func() error, err error) {
 	const op = "pin"
 	kept, err := keep(v)
@@ -32,7 +33,7 @@ func Pin(device int, v *core.View) (unpin func() error, err error) {
 	if v.Len() == 0 {
 		return sync.OnceValue(kept.Close), nil
 	}
-	g, err := openPrimary(op, device)
+	p, err := openPrimary(op, device)
 	if err != nil {
 		return nil, about(op, v.Name(), errors.Join(err, kept.Close()))
 	}
@@ -52,32 +53,32 @@ func Pin(device int, v *core.View) (unpin func() error, err error) {
 		if !v.Writable() {
 			flags |= driver.RegisterReadOnly
 		}
-		return pinError(register(g, first, size, flags))
+		return pinError(register(p, first, size, flags))
 	})
 	if err != nil {
-		return nil, about(op, v.Name(), errors.Join(err, g.Close(), kept.Close()))
+		return nil, about(op, v.Name(), errors.Join(err, p.Close(), kept.Close()))
 	}
 	return sync.OnceValue(func() error {
-		err := primary.Streams.Make(func() error {
-			return errors.Join(g.Do(func() error { return driver.HostUnregister(first) }), kept.Close())
+		err := gpu.Streams.Make(func() error {
+			return errors.Join(p.Do(func() error { return driver.HostUnregister(first) }), kept.Close())
 		})
-		return errors.Join(err, g.Close())
+		return errors.Join(err, p.Close())
 	}), nil
 }
 
-// unpinWait is how long Pin waits for pages that were unpinned, and are not let go yet.
+// unpinWait is how long Pin waits for pages whose unpin was deferred.
 const unpinWait = 2 * time.Second
 
-func register(g *primary.GPU, first uintptr, size int64, flags driver.RegisterFlags) error {
+func register(p *gpu.Primary, first uintptr, size int64, flags driver.RegisterFlags) error {
 	try := func() error { return driver.HostRegister(first, size, flags) }
-	err := g.Do(try)
+	err := p.Do(try)
 	if d, ok := errors.AsType[*driver.Error](err); !ok || d.Code != driver.AlreadyRegistered {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), unpinWait)
 	defer cancel()
-	_ = primary.Streams.Flush(ctx) // or they are pinned still
-	return g.Do(try)
+	_ = gpu.Streams.Flush(ctx) // or they are pinned still
+	return p.Do(try)
 }
 
 // keep makes another view of the same elements, which keeps the memory.

@@ -7,7 +7,7 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 )
 
-// scalar gives the bytes of a kernel's argument in the low bytes of a word, and their number.
+// scalar returns the bytes of a kernel's argument, in the low bytes of a word, and their number.
 func scalar(arg any) (word uint64, size int, err error) {
 	switch x := arg.(type) {
 	case bool:

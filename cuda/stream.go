@@ -4,47 +4,49 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda/internal/driver"
-	"github.com/ndbridge/ndbridge/cuda/internal/poll"
-	"github.com/ndbridge/ndbridge/cuda/internal/primary"
+	"github.com/ndbridge/ndbridge/internal/gpu"
+	"github.com/ndbridge/ndbridge/internal/gpu/driver"
+	"github.com/ndbridge/ndbridge/internal/gpu/imports"
 )
 
-// Stream is a queue of the host's work on one GPU, in its primary context. It does not wait for the
-// default stream, nor that for it. All methods are safe for concurrent use.
+// Stream is a CUDA stream of the host, in the primary context of one GPU. It does not synchronize with the
+// default stream. All methods are safe for concurrent use.
 type Stream struct {
-	gpu    *primary.GPU
-	handle driver.Stream
+	primary *gpu.Primary
+	handle  driver.Stream
 
 	mu     sync.RWMutex // read-held while work is queued, held to close
 	closed bool
 
 	waitMu sync.Mutex
-	waits  []wait // what its work waits for, as far as is known
-	prune  int    // how many there may be before those that were reached are looked for
+	waits  []imports.Wait // what its work waits for, as far as is known
+	prune  int            // how many there may be before those that were reached are looked for
 }
 
-// NewStream makes a stream on a device, by its index in this process (see [Devices]). The caller closes
-// it.
+// NewStream creates a stream on a device, by the device's index in this process: see [Devices]. The caller
+// closes it. The error wraps core.ErrDevice if there is no such device; the other errors are those of
+// [Available].
 func NewStream(device int) (*Stream, error) {
 	const op = "make stream"
-	g, err := openPrimary(op, device)
+	p, err := openPrimary(op, device)
 	if err != nil {
 		return nil, err
 	}
-	s := &Stream{gpu: g}
-	err = g.Do(func() (err error) { s.handle, err = driver.StreamCreate(); return err })
+	s := &Stream{primary: p}
+	err = p.Do(func() (err error) { s.handle, err = driver.StreamCreate(); return err })
 	if err != nil {
-		return nil, failed(op, "", errors.Join(err, g.Close()))
+		return nil, driver.Explain(op, "", errors.Join(err, p.Close()))
 	}
 	return s, nil
 }
 
 // openPrimary opens the primary context of a device for one operation.
-func openPrimary(op string, device int) (*primary.GPU, error) {
-	all, err := Devices()
+func openPrimary(op string, device int) (*gpu.Primary, error) {
+	all, err := gpu.Devices()
 	if err != nil {
 		return nil, err
 	}
@@ -54,25 +56,25 @@ func openPrimary(op string, device int) (*primary.GPU, error) {
 			Remedy: "cuda.Devices lists those that there are",
 		}
 	}
-	g, err := primary.Open(device)
+	p, err := gpu.Open(device)
 	if err != nil {
-		return nil, failed(op, "", err)
+		return nil, driver.Explain(op, "", err)
 	}
-	return g, nil
+	return p, nil
 }
 
-// Device is the stream's device, by its index in this process.
-func (s *Stream) Device() int { return int(s.gpu.Device) }
+// Device returns the index of the stream's device in this process.
+func (s *Stream) Device() int { return int(s.primary.Device) }
 
-// Handle is the driver's CUstream, for other libraries. It is valid until Close.
+// Handle returns the driver's CUstream, for other libraries. It is valid until Close.
 func (s *Stream) Handle() uintptr { return uintptr(s.handle) }
 
-// Wait lets work that the stream is given after it wait until the view's memory may be touched. It does
-// not wait itself, and calls the driver only if the program's work is not known to be done. [Launch]
-// does it for each of its arguments; Wait is for work that other libraries give to the stream.
+// Wait makes all work that the stream is given later wait until the view's memory is ready. Wait itself
+// returns at once, and calls the driver only if the program's work may still be running. [Function.Launch]
+// waits for its arguments by itself; call Wait before another library gives the stream work on the view.
 //
-// An error that wraps core.ErrUnavailable says that the memory will never be ready. If the program goes
-// while the stream waits, the stream comes free, and Synchronize says so.
+// The error wraps core.ErrUnavailable if the memory will never be ready. If the program ends while the
+// stream waits, the stream goes on, and [Stream.Synchronize] returns the error.
 func (s *Stream) Wait(v *core.View) error {
 	const op = "wait"
 	err := v.Use(func(m core.Memory, _ int) error { return s.enqueue(func() error { return s.waitFor(m) }) })
@@ -89,22 +91,17 @@ func (s *Stream) enqueue(f func() error) error {
 	if s.closed {
 		return &core.Error{Kind: core.ErrClosed, Err: errors.New("the stream is closed")}
 	}
-	return s.gpu.Do(f)
+	return s.primary.Do(f)
 }
 
-// waitFor lets the stream wait for a view's memory. Only that of an [Importer] has fences.
+// waitFor makes the stream wait for a view's memory. Only the memory of programs has fences.
 func (s *Stream) waitFor(mem core.Memory) error {
-	m, ok := mem.(*memory)
+	m, ok := mem.(*imports.Memory)
 	if !ok {
 		return nil
 	}
-	f := m.now.Load()
-	if err := m.usable(); err != nil || f == nil || f.word.Reached() {
-		return err
-	}
-	w := wait{m, f}
-	err := primary.Streams.Await(w, func() error { return f.word.Wait(s.handle) })
-	if err != nil {
+	w, err := m.Await(s.handle)
+	if err != nil || w == (imports.Wait{}) {
 		return err
 	}
 	s.waitMu.Lock()
@@ -119,27 +116,20 @@ func (s *Stream) waitFor(mem core.Memory) error {
 
 // forget drops the fences that were reached. The caller holds waitMu.
 func (s *Stream) forget() {
-	kept := s.waits[:0]
-	for _, w := range s.waits {
-		if reached, err := w.memory.reached(w.fence); !reached && !errors.Is(err, core.ErrClosed) || w.outcome() != nil {
-			kept = append(kept, w)
-		}
-	}
-	clear(s.waits[len(kept):])
-	s.waits = kept
+	s.waits = slices.DeleteFunc(s.waits, func(w imports.Wait) bool { return !w.Waiting() && w.Outcome() == nil })
 }
 
-// Synchronize returns when the stream has done all work that it was given, or when ctx ends, with the
-// error of that. An error that wraps core.ErrUnavailable says that a program went, or failed, whose work
-// the stream waited for, so that its own work since the last Synchronize was done on memory that was
-// not ready; or that the GPU could not do it.
+// Synchronize waits until the stream has done all work that it was given, or until ctx ends, and returns
+// the error of ctx then. The error wraps core.ErrUnavailable if a program ended or failed before it had
+// done the work that the stream waited for: what the stream did since the last Synchronize used memory that
+// was not ready. It also wraps core.ErrUnavailable if the GPU could not do the stream's own work.
 func (s *Stream) Synchronize(ctx context.Context) error {
 	const op = "synchronize"
 	s.waitMu.Lock()
 	waits := s.waits
 	s.waits = nil
 	s.waitMu.Unlock()
-	err := poll.Until(ctx, func() (done bool, err error) {
+	err := driver.Poll(ctx, func() (done bool, err error) {
 		err = s.enqueue(func() (err error) { done, err = driver.StreamQuery(s.handle); return err })
 		return done, err
 	})
@@ -153,14 +143,14 @@ func (s *Stream) Synchronize(ctx context.Context) error {
 		return about(op, "", err)
 	}
 	for _, w := range waits {
-		if err := w.outcome(); err != nil {
+		if err := w.Outcome(); err != nil {
 			return about(op, "", err)
 		}
 	}
 	return nil
 }
 
-// Close ends the stream. What it was given is done nevertheless. Close is idempotent.
+// Close destroys the stream. The GPU still does the work that the stream was given. Close is idempotent.
 func (s *Stream) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,9 +158,9 @@ func (s *Stream) Close() error {
 		return nil
 	}
 	s.closed = true
-	err := s.gpu.Do(func() error { return driver.StreamDestroy(s.handle) })
-	if err = errors.Join(err, s.gpu.Close()); err != nil {
-		return failed("close stream", "", err)
+	err := s.primary.Do(func() error { return driver.StreamDestroy(s.handle) })
+	if err = errors.Join(err, s.primary.Close()); err != nil {
+		return driver.Explain("close stream", "", err)
 	}
 	return nil
 }

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/connection"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
+	"github.com/ndbridge/ndbridge/internal/gpu/imports"
 )
 
 const (
@@ -37,7 +37,7 @@ type Session struct {
 	conn     *connection.Connection
 
 	segments *leases.Segments
-	gpu      *cuda.Importer
+	gpu      *imports.Importer
 	gpus     []core.UUID // those that the program knows the host to have
 	leases   *leases.Client
 
@@ -86,7 +86,7 @@ func newSession(h *Host, l *launch) *Session {
 func (s *Session) begin(c *connection.Connection) {
 	s.conn = c
 	s.segments = leases.NewSegments(c.Client, s.launch.program.MappedFiles == MappedFilesCopy)
-	s.gpu = cuda.NewImporter(c.Client)
+	s.gpu = imports.New(c.Client)
 	s.leases = leases.New(leases.Options{
 		Program: c.Client, Handoff: c.Handoff, Segments: s.segments, GPU: s.gpu, GPUs: s.gpus,
 		Spin: s.launch.program.handoff().Spin, Gone: c.Side.Done(),

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda"
-	"github.com/ndbridge/ndbridge/cuda/export"
+	"github.com/ndbridge/ndbridge/internal/gpu"
+	"github.com/ndbridge/ndbridge/internal/gpu/export"
 )
 
 // GPU gives the router's hand on GPUs: queues that frameworks can be given, and marks.
@@ -22,8 +22,8 @@ func (r *Router) HostGPUs(gpus []core.UUID) { r.hostGPUs = slices.Clone(gpus) }
 // Located is an array of whose memory the CUDA driver was asked.
 type Located struct {
 	Array
-	Pointer *cuda.Pointer // what the driver says; nil if it does not know the memory
-	OnGPU   bool          // it is to be placed by [Router.ShareGPU], and else by [Router.Share]
+	Pointer *gpu.Pointer // what the driver says; nil if it does not know the memory
+	OnGPU   bool         // it is to be placed by [Router.ShareGPU], and else by [Router.Share]
 }
 
 // Inspect asks the CUDA driver about an array's memory, and corrects its device: a protocol may say
@@ -40,20 +40,20 @@ func (*Router) Inspect(a Array, deviceKnown bool) (Located, error) {
 	if err := Reachable(claimed); onGPU && err != nil {
 		return here, err
 	}
-	if a.Layout.Len() == 0 || !cuda.Active() {
+	if a.Layout.Len() == 0 || !gpu.Active() {
 		return here, nil
 	}
 	lo, n, _, err := a.extent()
 	if err != nil {
 		return here, err
 	}
-	p, err := cuda.Inspect(lo, n)
+	p, err := gpu.Inspect(lo, n)
 	switch {
 	case err != nil && !onGPU:
 		return here, nil // ordinary memory, of which the CPU's routes find out more
 	case err != nil:
 		return here, err
-	case p.Kind == cuda.KindPinned:
+	case p.Kind == gpu.KindPinned:
 		onGPU = false
 	case onGPU && deviceKnown && claimed.Index != p.Device.Index:
 		return here, pointerError(lo, "the array is said to be on %v, and its memory is on %v", claimed, p.Device)
@@ -68,7 +68,7 @@ func (*Router) Inspect(a Array, deviceKnown bool) (Located, error) {
 // Reachable says why an array on a GPU cannot be had in this process: nil if CUDA is in use here. The
 // error wraps core.ErrUnsupported if this plugin has no CUDA, and else core.ErrDevice.
 func Reachable(d core.Device) error {
-	err := cuda.InUse()
+	err := gpu.InUse()
 	e, ok := errors.AsType[*core.Error](err)
 	if !ok {
 		return err
@@ -117,7 +117,7 @@ func (r *Router) ShareGPU(a Located, want Want, order Order) (Placement, Rest, e
 // Refence gives a fence of now for memory that a lease without a copy stands on, which is what the fence
 // stands on: it comes after all work that the memory's context was given until now. It reports false if the
 // memory is not what it was, or if that would take time.
-func (r *Router) Refence(p *cuda.Pointer) (fence Memory, ok bool) {
+func (r *Router) Refence(p *gpu.Pointer) (fence Memory, ok bool) {
 	if !p.Stands() {
 		return Memory{}, false
 	}
@@ -359,7 +359,7 @@ func (h *handOver) copyToHost(ctx context.Context) (Placement, error) {
 }
 
 // placement is for memory of the GPU; word is nil if it may be touched at once.
-func (h *handOver) placement(word *export.Word) Placement {
+func (h *handOver) placement(word *export.FenceWord) Placement {
 	block := h.block
 	p := Placement{Layout: h.layout, Memory: gpuMemory(h.export, word), Route: h.route, Reason: h.reason}
 	if block != nil {

@@ -6,13 +6,13 @@ import (
 	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda/export"
+	"github.com/ndbridge/ndbridge/internal/gpu/export"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
 // gpuMemory is what a lease on memory of a GPU stands on: the parts of the export, and the page of the
 // word that fences it, if there is one.
-func gpuMemory(e export.Memory, word *export.Word) Memory {
+func gpuMemory(e export.Memory, word *export.FenceWord) Memory {
 	m := Memory{Name: func(l *core.Lease, ids []core.SegmentID) {
 		l.Handle = withIDs(e.Handle, ids)
 		if word != nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda/export"
+	"github.com/ndbridge/ndbridge/internal/gpu/export"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 

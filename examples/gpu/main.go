@@ -68,8 +68,8 @@ func double(ctx context.Context, signal *core.View) (values []float32, err error
 	}
 
 	// The kernel waits for the work on the array that Python has given the GPU.
-	grid := cuda.Grid{Blocks: [3]int{64}, Threads: [3]int{256}}
-	if err := cuda.Launch(stream, scale, grid, signal, float32(2), uint64(signal.Len())); err != nil {
+	config := cuda.LaunchConfig{Grid: cuda.Dim3{64}, Block: cuda.Dim3{256}}
+	if err := scale.Launch(stream, config, signal, float32(2), uint64(signal.Len())); err != nil {
 		return nil, err
 	}
 	if err := stream.Synchronize(ctx); err != nil {

@@ -59,7 +59,7 @@ pinned[:], managed[:] = 2, 3
 		for i, name := range []string{"device", "pinned", "managed", "plain"} {
 			v := run.View(t, name)
 			launch := func() error {
-				return cuda.Launch(stream, kernel, cuda.Grid{Blocks: [3]int{8}, Threads: [3]int{256}},
+				return kernel.Launch(stream, cuda.LaunchConfig{Grid: cuda.Dim3{8}, Block: cuda.Dim3{256}},
 					result, v, uint64(v.Len()), uint64(0))
 			}
 			err := launch()

@@ -212,7 +212,7 @@ func TestFaultOtherDevice(t *testing.T) {
 func refuseOtherDevice(t *testing.T, view *core.View) {
 	t.Helper()
 	g := newKernels(t)
-	err := cuda.Launch(g.Stream, g.add, grid, view, uint64(count), float32(1), uint64(0))
+	err := g.add.Launch(g.Stream, config, view, uint64(count), float32(1), uint64(0))
 	said(t, "a kernel on another device than its argument", err)
 	if !errors.Is(err, core.ErrDevice) {
 		t.Errorf("a kernel on another device: %v, want ErrDevice", err)

@@ -25,7 +25,7 @@ const bound = 20 * time.Second
 
 var (
 	writable = hostplugin.Writable()
-	grid     = cuda.Grid{Blocks: [3]int{64}, Threads: [3]int{256}}
+	config   = cuda.LaunchConfig{Grid: cuda.Dim3{64}, Block: cuda.Dim3{256}}
 )
 
 // kernels are the host's own kernels and the stream that they run on.
@@ -74,7 +74,7 @@ func pinned(t *testing.T, v *core.View) {
 // copyAfter has a kernel copy one view to another in pinned memory, after a while.
 func (k *kernels) copyAfter(t *testing.T, to, from *core.View, wait time.Duration) {
 	t.Helper()
-	if err := cuda.Launch(k.Stream, k.copy, grid, to, from, uint64(count), uint64(wait)); err != nil {
+	if err := k.copy.Launch(k.Stream, config, to, from, uint64(count), uint64(wait)); err != nil {
 		t.Fatal(err)
 	}
 	k.done = make(chan error, 1)

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/gpu/report"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
@@ -93,7 +92,7 @@ func writeCopy(t *testing.T, run *harness.Run, row *report.Row) {
 // launchAdd has a kernel add to a view, after whoever writes to it.
 func (k *kernels) launchAdd(t *testing.T, v *core.View, amount float32) {
 	t.Helper()
-	if err := cuda.Launch(k.Stream, k.add, grid, v, uint64(count), amount, uint64(0)); err != nil {
+	if err := k.add.Launch(k.Stream, config, v, uint64(count), amount, uint64(0)); err != nil {
 		t.Fatal(err)
 	}
 }

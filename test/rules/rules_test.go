@@ -24,8 +24,8 @@ var cgoPackages = []string{
 	"adapters/kit/py",
 	"adapters/kit/py/pytests", // its tests
 	"adapters/numpy/plugin",
-	"cuda/internal/driver",
-	"cuda/internal/driver/testdata/library", // its tests
+	"internal/gpu/driver",
+	"internal/gpu/driver/testdata/library", // its tests
 	"internal/sharedheap",
 	"internal/sharedheap/cmalloc", // its tests
 }

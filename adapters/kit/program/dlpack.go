@@ -7,7 +7,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/dlpack"
-	"github.com/ndbridge/ndbridge/cuda"
+	"github.com/ndbridge/ndbridge/internal/gpu"
 )
 
 // askDLPack calls __dlpack__ and takes the tensor out of the capsule; ok is false if the object has
@@ -19,7 +19,7 @@ func (r *reader) askDLPack(g *py.GIL, o py.Object) (a answer, ok bool, err error
 		return answer{}, false, err
 	}
 	stream := call.Stream
-	if call.AskDevice || cuda.Active() {
+	if call.AskDevice || gpu.Active() {
 		device, err := askDevice(g, o)
 		if err != nil {
 			return answer{}, true, err

@@ -11,8 +11,8 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda"
-	"github.com/ndbridge/ndbridge/cuda/export"
+	"github.com/ndbridge/ndbridge/internal/gpu"
+	"github.com/ndbridge/ndbridge/internal/gpu/export"
 )
 
 // reading is what an object said about its memory.
@@ -115,7 +115,7 @@ func (r *reader) read(g *py.GIL, o py.Object) (*reading, error) {
 
 // protocols gives those of the plan. DLPack from C orders nothing.
 func (r *reader) protocols() []Protocol {
-	if !r.asksFramework() || len(r.Protocols) < 2 || cuda.InUse() != nil {
+	if !r.asksFramework() || len(r.Protocols) < 2 || gpu.InUse() != nil {
 		return r.Protocols
 	}
 	return slices.DeleteFunc(slices.Clone(r.Protocols), func(p Protocol) bool { return p == Exchange })

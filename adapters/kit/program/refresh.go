@@ -11,7 +11,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/names"
-	"github.com/ndbridge/ndbridge/cuda"
+	"github.com/ndbridge/ndbridge/internal/gpu"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
@@ -26,7 +26,7 @@ type standing struct {
 	publication *published.Publication // that was leased; nil: it was a variable
 	watch       *py.Watch              // nil: the object is read anew each time
 	direct      py.Copy                // how the copy is made again while the watch says that nothing has changed
-	pointer     *cuda.Pointer          // memory of a GPU, of which each look needs a fence of its own
+	pointer     *gpu.Pointer           // memory of a GPU, of which each look needs a fence of its own
 
 	// Of leasing's lock: how many looks are under way, and whether the lease was given back meanwhile. Its memory stays
 	// until they are done, since they may copy into it.
@@ -215,7 +215,7 @@ func (p *Program) unchanged(id core.LeaseID, s *standing, look *handoff.Look) bo
 }
 
 // refence gives a lease on memory of a GPU a fence of now.
-func (p *Program) refence(id core.LeaseID, pointer *cuda.Pointer) (core.CUDAWord, bool) {
+func (p *Program) refence(id core.LeaseID, pointer *gpu.Pointer) (core.CUDAWord, bool) {
 	memory, ok := p.router.Refence(pointer)
 	if !ok {
 		return core.CUDAWord{}, false

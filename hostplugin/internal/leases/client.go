@@ -15,7 +15,7 @@ import (
 	"weak"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda"
+	"github.com/ndbridge/ndbridge/internal/gpu/imports"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/offers"
 )
@@ -35,7 +35,7 @@ type Options struct {
 	Program  Program
 	Handoff  *handoff.Client // nil: there is no shared memory
 	Segments *Segments
-	GPU      *cuda.Importer
+	GPU      *imports.Importer
 	GPUs     []core.UUID // those that the program knows the host to have
 	Spin     time.Duration
 	Gone     <-chan struct{} // closed when the program is gone

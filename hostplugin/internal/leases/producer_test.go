@@ -170,7 +170,7 @@ func (w *world) Offers(table *offers.Writer, _ handoff.Codec) {
 	}
 }
 
-// Descriptor implements segments.Describer.
+// Descriptor implements shm.Describer.
 func (w *world) Descriptor(_ context.Context, id core.SegmentID, writable bool) (*os.File, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -19,16 +19,11 @@ const (
 	idleBytes = 1 << 30
 )
 
-// Describer lends the descriptors of segments: the part of core.Producer that this package needs.
-type Describer interface {
-	Descriptor(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error)
-}
-
 // Segments maps the segments of one producer into this process: each once, shared by all views of it, and kept for
 // a while after the last one, so that looking at an array again and again costs no mapping. All methods are safe for
 // concurrent use.
 type Segments struct {
-	producer Describer
+	producer shm.Describer
 	strict   bool // only memory that cannot shrink is mapped
 	mappings *reuse.Cache[key, *segmentMemory]
 }
@@ -47,7 +42,7 @@ type segmentMemory struct {
 
 // NewSegments returns a cache without mappings. A strict one maps only memory that cannot shrink. The caller must
 // close it.
-func NewSegments(producer Describer, strict bool) *Segments {
+func NewSegments(producer shm.Describer, strict bool) *Segments {
 	limits := reuse.Limits{Time: idleTime, Count: idleCount, Bytes: idleBytes}
 	if os.Getenv("NDBRIDGE_GUARD") == "1" { // memory must become inaccessible with the last view of it
 		limits.Time = 0

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda"
+	"github.com/ndbridge/ndbridge/internal/gpu/imports"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/offers"
 	"github.com/ndbridge/ndbridge/internal/shm"
@@ -94,7 +94,7 @@ func newWorld(t *testing.T) *world {
 	}
 	cache := NewSegments(w, false)
 	w.c = New(Options{
-		Program: w, Handoff: mail, Segments: cache, GPU: cuda.NewImporter(w), Log: slog.New(slog.DiscardHandler),
+		Program: w, Handoff: mail, Segments: cache, GPU: imports.New(w), Log: slog.New(slog.DiscardHandler),
 		Gone: w.gone, Ended: w.gone, Finished: w.finished, Why: func() error {
 			return &core.Error{Op: "session", Program: "p", Kind: core.ErrUnavailable, Err: errors.New("it exited with status 3")}
 		},

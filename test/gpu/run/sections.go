@@ -49,15 +49,15 @@ var allSections = []section{
 	{"again", "What is known again", []step{{"test/gpu", "^TestKnownAgain$", 2 * time.Minute}}},
 	{"costs", "Costs", []step{
 		{"test/gpu", "^TestCosts", 2 * time.Minute},
-		{"cuda/internal/costs", ".", time.Minute},
+		{"internal/gpu/costs", ".", time.Minute},
 	}},
 	{"stress", "Ten thousand views", []step{{"test/gpu", "^TestStress", 2 * time.Minute}}},
 	{"faults", "What is wrong is said", []step{{"test/gpu", "^TestFault", 2 * time.Minute}}},
 	{"cudapkg", "The packages below, on this driver", []step{
-		{"cuda/internal/driver", "Errors|NothingLoads", time.Minute},             // what needs no compiler
-		{"cuda", "Inspect(Walks|Stops|Says|Refuses|Tells)|TheEnds", time.Minute}, // what needs no faults on demand
-		{"cuda/internal/primary", ".", time.Minute},
-		{"cuda/internal/hosttest", ".", 3 * time.Minute},
+		// What needs neither a compiler nor faults on demand.
+		{"internal/gpu/driver", "Errors|NothingLoads", time.Minute},
+		{"internal/gpu", "Inspect(Walks|Stops|Says|Refuses|Tells)|TheEnds|PinnedMemory|ContextEnds", time.Minute},
+		{"internal/gpu/hosttest", ".", 3 * time.Minute},
 	}},
 }
 

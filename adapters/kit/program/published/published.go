@@ -13,7 +13,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda/export"
+	"github.com/ndbridge/ndbridge/internal/gpu/export"
 	"github.com/ndbridge/ndbridge/internal/offers"
 )
 

@@ -1,0 +1,210 @@
+package imports
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/gpu"
+	"github.com/ndbridge/ndbridge/internal/gpu/driver"
+	"github.com/ndbridge/ndbridge/internal/reuse"
+)
+
+// openIPC opens a legacy handle.
+func (a *allocation) openIPC(g *gpu.Primary, h core.CUDAIPC) error {
+	return g.Do(func() (err error) {
+		if a.addr, err = driver.IPCOpenMemHandle(h.Mem); err != nil {
+			return foreign(err, "segment %d", h.ID)
+		}
+		a.undo.add(func() error {
+			return g.Do(func() error { return driver.IPCCloseMemHandle(a.addr) })
+		})
+		return a.check(h.ID)
+	})
+}
+
+// openVMM maps physical allocations side by side.
+func (c *cache) openVMM(ctx context.Context, g *gpu.Primary, h core.CUDAVMM, writable bool, a *allocation) (err error) {
+	err = g.Do(func() error { a.addr, err = driver.MemAddressReserve(a.size); return err })
+	if err != nil {
+		return foreign(err, "room for %d bytes", a.size)
+	}
+	a.undo.add(func() error {
+		return g.Do(func() error { return driver.MemAddressFree(a.addr, a.size) })
+	})
+	at := a.addr
+	for _, chunk := range h.Chunks {
+		if err := c.mapChunk(ctx, g, chunk, writable, at, a); err != nil {
+			return err
+		}
+		at += uintptr(chunk.Size)
+	}
+	err = g.Do(func() error { return driver.MemSetAccess(a.addr, a.size, g.Device, writable) })
+	if err != nil {
+		return foreign(err, "access to segment %d", h.Chunks[0].ID)
+	}
+	return nil
+}
+
+// mapChunk maps one physical allocation at an address. That it is as large as was said is checked by
+// the driver, which maps nothing that is not there.
+func (c *cache) mapChunk(
+	ctx context.Context, g *gpu.Primary, chunk core.CUDAChunk, writable bool, at uintptr, a *allocation,
+) error {
+	file, err := c.producer.Descriptor(ctx, chunk.ID, writable)
+	if err != nil {
+		return err
+	}
+	defer file.Close() //nolint:errcheck // the mapping does not need it, and nothing was written
+	return g.Do(func() error {
+		var handle driver.MemHandle
+		err := withFD(file, func(fd int) (err error) { handle, err = driver.MemImport(fd); return err })
+		if err != nil {
+			return foreign(err, "segment %d", chunk.ID)
+		}
+		defer driver.MemRelease(handle) //nolint:errcheck // the mapping does not need it
+		if where, err := driver.MemHandleDevice(handle); err != nil {
+			return foreign(err, "segment %d", chunk.ID)
+		} else if where != g.Device {
+			return refused(core.ErrProtocol, "segment %d is memory of device %d, not %d", chunk.ID, where, g.Device)
+		}
+		if err := driver.MemMap(at, chunk.Size, handle); err != nil {
+			return foreign(err, "segment %d of %d bytes", chunk.ID, chunk.Size)
+		}
+		a.undo.add(func() error {
+			return g.Do(func() error { return driver.MemUnmap(at, chunk.Size) })
+		})
+		return nil
+	})
+}
+
+// pool is a memory pool of another process.
+type pool struct {
+	handle driver.Pool
+	undo   undo
+	entry  *reuse.Entry[key, *pool]
+}
+
+// Size implements reuse.Resource. A pool takes no memory beside that of its allocations.
+func (p *pool) Size() int64 { return 1 }
+
+// End implements reuse.Resource.
+func (p *pool) End() error { return p.undo.run() }
+
+// openPooled opens an allocation of a pool, and the pool if need be.
+func (c *cache) openPooled(ctx context.Context, g *gpu.Primary, h core.CUDAPool, a *allocation) error {
+	k := key{gpu: h.GPU, ids: text(h.Pool)}
+	p, err := c.pools.Use(ctx, k, 0, func(e *reuse.Entry[key, *pool]) (*pool, error) {
+		p := &pool{entry: e}
+		if err := c.openPool(ctx, g, h.Pool, p); err != nil {
+			_ = p.undo.run() // of what succeeded
+			return nil, err
+		}
+		return p, nil
+	})
+	if err != nil {
+		return err
+	}
+	a.undo.add(p.entry.Release)
+	return g.Do(func() (err error) {
+		if a.addr, err = driver.PoolImportPointer(p.handle, h.Pointer); err != nil {
+			return foreign(err, "segment %d", h.ID)
+		}
+		// The driver does not count: to free it once would take it from both.
+		if !c.claim(a.addr) {
+			return refused(core.ErrProtocol, "segment %d is an allocation that is open already", h.ID)
+		}
+		a.undo.add(func() error {
+			defer c.disclaim(a.addr)
+			return g.Do(func() error { return freePooled(a.addr) })
+		})
+		return a.check(h.ID)
+	})
+}
+
+// freePooled frees an allocation of a pool here, and waits for that, but for no other work. The context
+// is current.
+func freePooled(addr uintptr) error {
+	s, err := driver.StreamCreate()
+	if err != nil {
+		return err
+	}
+	return errors.Join(driver.MemFreeAsync(addr, s), driver.StreamSynchronize(s), driver.StreamDestroy(s))
+}
+
+// claim makes an allocation of a pool that of one user, if it has none.
+func (c *cache) claim(addr uintptr) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, taken := c.pointers[addr]
+	c.pointers[addr] = struct{}{}
+	return !taken
+}
+
+func (c *cache) disclaim(addr uintptr) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pointers, addr)
+}
+
+func (c *cache) openPool(ctx context.Context, g *gpu.Primary, id core.SegmentID, p *pool) error {
+	file, err := c.producer.Descriptor(ctx, id, false)
+	if err != nil {
+		return err
+	}
+	defer file.Close() //nolint:errcheck // the pool does not need it, and nothing was written
+	return g.Do(func() error {
+		err := withFD(file, func(fd int) (err error) { p.handle, err = driver.PoolImport(fd); return err })
+		if err != nil {
+			return foreign(err, "pool %d", id)
+		}
+		p.undo.add(func() error {
+			return g.Do(func() error { return driver.PoolDestroy(p.handle) })
+		})
+		return nil
+	})
+}
+
+// check proves that the memory is as large as was said. The context is current.
+func (a *allocation) check(id core.SegmentID) error {
+	base, size, err := driver.MemGetAddressRange(a.addr)
+	if err != nil {
+		return foreign(err, "segment %d", id)
+	}
+	if before := int64(a.addr - base); before < 0 || before > size || a.size > size-before {
+		return refused(core.ErrPointer, "segment %d was said to have %d bytes, and has %d", id, a.size, size-before)
+	}
+	return nil
+}
+
+// foreign says of what the driver refused that it came from the other process. What is not that
+// one's fault, as a lack of memory, keeps its category.
+func foreign(err error, format string, args ...any) error {
+	e, ok := errors.AsType[*driver.Error](err)
+	if !ok {
+		return err
+	}
+	out := refused(nil, format+": %w", append(args, e)...).(*core.Error) //nolint:errcheck,errorlint // made so
+	switch e.Code {
+	case driver.InvalidValue, driver.InvalidHandle, driver.InvalidDevice, driver.InvalidContext,
+		driver.OperatingSystem, driver.NotSupported, driver.Unknown: // as it says of other files and sizes
+		out.Kind = core.ErrPointer
+	default:
+		out.Kind = e.Kind()
+	}
+	return out
+}
+
+// withFD calls f with the file's descriptor, which cannot be closed meanwhile.
+func withFD(file *os.File, f func(fd int) error) error {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var inner error
+	if err := raw.Control(func(fd uintptr) { inner = f(int(fd)) }); err != nil {
+		return err
+	}
+	return inner
+}
