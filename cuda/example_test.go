@@ -79,7 +79,7 @@ func ExamplePin() {
 	unpin, err := cuda.Pin(0, view)
 	switch {
 	case err == nil:
-		defer unpin() // after the work that uses the memory
+		defer func() { _ = unpin() }() // after the work that uses the memory
 	case cuda.Available() == nil: // there is CUDA, so this is a defect
 		fmt.Println(err)
 	}

@@ -1,6 +1,5 @@
 //go:build cuda
 
-// On the simulated driver, or on a real one.
 package gpu
 
 import (
