@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/shipped"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
@@ -97,7 +96,7 @@ func (p Program) python() bool { return p.Script != "" || p.Module != "" }
 
 func (p Program) plugin() string {
 	if p.Plugin == "" {
-		return shipped.Default
+		return defaultPlugin
 	}
 	return p.Plugin
 }

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/ndbridge/ndbridge/hostplugin/internal/reference"
 )
 
 // in gives a file with a text in a block.
@@ -32,12 +30,12 @@ func in(block, inside string) string {
 // accepts is what it lists when it refuses a name.
 func TestReferenceListsTheSchema(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../" + reference.Page)
+	page, err := os.ReadFile(referencePage)
 	if err != nil {
 		t.Fatal(err)
 	}
 	described := map[string][]string{"": nil} // the file itself
-	for _, b := range reference.Blocks() {
+	for _, b := range describedBlocks() {
 		for _, a := range b.Attributes {
 			described[b.Name] = append(described[b.Name], a.Name)
 		}
@@ -48,7 +46,7 @@ func TestReferenceListsTheSchema(t *testing.T) {
 			_, section, _ := strings.Cut(string(page), "\n## "+name+"\n")
 			section, _, _ = strings.Cut(section, "\n## ")
 			if !known || !strings.Contains(section, "```hcl\n") {
-				t.Errorf("%s has no section with an example of %q, a block that may stand in %q", reference.Page, name, block)
+				t.Errorf("%s has no section with an example of %q, a block that may stand in %q", referencePage, name, block)
 			}
 		}
 		slices.Sort(got)
@@ -72,7 +70,7 @@ func TestReferenceKnowsTheTypes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, b := range reference.Blocks() {
+	for _, b := range describedBlocks() {
 		for _, a := range b.Attributes {
 			_, err := Parse("x.hcl", []byte(in(b.Name, a.Name+" = [[]]")))
 			match := said.FindStringSubmatch(fmt.Sprint(err))
@@ -123,7 +121,7 @@ func TestReferenceKnowsTheTypes(t *testing.T) {
 func TestReferenceKnowsTheDefaults(t *testing.T) {
 	t.Parallel()
 	var written strings.Builder
-	for _, b := range reference.Blocks() {
+	for _, b := range describedBlocks() {
 		for _, a := range b.Attributes {
 			if value, ok := strings.CutPrefix(a.Default, "`"); ok && b.Name == "program" {
 				fmt.Fprintf(&written, "%s = %s\n", a.Name, strings.TrimSuffix(value, "`"))

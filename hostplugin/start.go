@@ -10,7 +10,6 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin/internal/connection"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/shipped"
 )
 
 // start runs a prepared program and opens the session. After an error nothing is left of it.
@@ -45,7 +44,7 @@ func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 func (h *Host) settings(l *launch, hasGPUs []core.UUID) core.Settings {
 	out := core.Settings{Program: l.program.Name, GPUs: hasGPUs}
 	out.CopyMappedFiles = l.program.MappedFiles == MappedFilesCopy
-	held, known := shipped.Adapters(l.program.plugin())
+	held, known := shippedAdapters(l.program.plugin())
 	for _, a := range h.cfg.Adapters {
 		if known && !slices.Contains(held, a.Name) {
 			continue // it is for a program with another plugin

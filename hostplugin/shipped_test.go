@@ -1,4 +1,4 @@
-package shipped
+package hostplugin
 
 import (
 	"slices"
@@ -20,13 +20,13 @@ func TestAdapters(t *testing.T) {
 		{[]string{"numpy", "./mine.so"}, ""},
 		{[]string{"fortran"}, ""},
 	} {
-		names, ok := AdaptersOf(slices.Values(c.plugins))
+		names, ok := adaptersOf(slices.Values(c.plugins))
 		if got := strings.Join(names, " "); got != c.want || ok != (c.want != "") {
 			t.Errorf("%v hold %s, %v", c.plugins, got, ok)
 		}
 	}
-	all, ok := Adapters(Default)
-	if none, also := AdaptersOf(slices.Values[[]string](nil)); !ok || !also || !slices.Equal(all, none) {
+	all, ok := shippedAdapters(defaultPlugin)
+	if none, also := adaptersOf(slices.Values[[]string](nil)); !ok || !also || !slices.Equal(all, none) {
 		t.Errorf("the default holds %v, no plugin %v", all, none)
 	}
 	for _, a := range []string{"numpy", "torch", "jax", "generic"} {
@@ -50,7 +50,7 @@ func TestCheckQuirk(t *testing.T) {
 		{"generic", "generic.any", "", `Unknown quirk "generic.any"`},
 	} {
 		summary := ""
-		if m := CheckQuirk(c.adapter, core.QuirkID(c.id), c.effect); m != nil {
+		if m := checkQuirk(c.adapter, core.QuirkID(c.id), c.effect); m != nil {
 			summary = m.Summary
 			if m.Detail == "" || m.InEffect != (c.effect != "") {
 				t.Errorf("%+v: %+v", c, m)

@@ -6,12 +6,11 @@ import (
 	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/shipped"
 	"github.com/ndbridge/ndbridge/internal/suggest"
 )
 
 func (c *checker) adapter(at place, a *Adapter) {
-	known, all := shipped.AdaptersOf(c.plugins)
+	known, all := adaptersOf(c.plugins)
 	switch first := slices.IndexFunc(c.cfg.Adapters, func(b Adapter) bool { return b.Name == a.Name }); {
 	case a.Name == "" && c.ranges != nil: // the decoder has said that the name is missing
 	case first < at.Index:
@@ -34,7 +33,7 @@ func (c *checker) adapter(at place, a *Adapter) {
 		if !c.quirk(here, a, i, q) || !all || !slices.Contains(known, a.Name) {
 			continue
 		}
-		if m := shipped.CheckQuirk(a.Name, q.ID, q.Effect); m != nil {
+		if m := checkQuirk(a.Name, q.ID, q.Effect); m != nil {
 			if m.InEffect {
 				here = here.Key(here.Item + ".effect")
 			}

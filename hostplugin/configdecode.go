@@ -8,11 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/hclbody"
 )
-
-// place is where a mistake is.
-type place = hclbody.Place
 
 // Load reads and checks a configuration file. Relative paths in it are made absolute, relative to
 // the file.
@@ -38,11 +34,11 @@ func Parse(filename string, src []byte) (Config, error) {
 	if diags.HasErrors() {
 		return Config{}, newConfigError(diags, files)
 	}
-	reader, err := hclbody.NewReader(filename)
+	reader, err := newHCLReader(filename)
 	if err != nil {
 		return Config{}, &core.Error{Op: "load " + filename, Kind: core.ErrConfig, Err: err}
 	}
-	d := &decoder{Reader: reader}
+	d := &decoder{hclReader: reader}
 	d.root(file.Body.(*hclsyntax.Body)) //nolint:errcheck // ParseConfig documents this type
 	c := checker{cfg: &d.cfg, ranges: d.Ranges}
 	c.check()
@@ -60,12 +56,12 @@ func byPosition(a, b *hcl.Diagnostic) int { return a.Subject.Start.Byte - b.Subj
 // decoder turns syntax into a Config and collects what does not fit the schema. What the values
 // mean is the checker's matter.
 type decoder struct {
-	*hclbody.Reader
+	*hclReader
 	cfg Config
 }
 
 func (d *decoder) root(body *hclsyntax.Body) {
-	d.Body(place{}, "the file", body, nil, hclbody.Blocks{
+	d.Body(place{}, "the file", body, nil, hclBlocks{
 		"program": d.program,
 		"adapter": d.adapter,
 	})
@@ -76,7 +72,7 @@ func (d *decoder) program(b *hclsyntax.Block) {
 	var p Program
 	p.Name = d.Label(at, b, `program "camera" { ... }`)
 	mappedFiles := map[string]MappedFiles{"share": MappedFilesShare, "copy": MappedFilesCopy}
-	d.Body(at, "a program block", b.Body, hclbody.Attributes{
+	d.Body(at, "a program block", b.Body, hclAttributes{
 		"python":                d.PathOrName(&p.Python),
 		"script":                d.Path(&p.Script),
 		"module":                d.Text(&p.Module),
@@ -88,7 +84,7 @@ func (d *decoder) program(b *hclsyntax.Block) {
 		"shared_heap":           d.OptionalBool(&p.SharedHeap),
 		"shared_heap_threshold": d.Size(&p.SharedHeapThreshold),
 		"shared_heap_libraries": d.Texts(&p.SharedHeapLibraries),
-		"mapped_files":          hclbody.Enum(d.Reader, &p.MappedFiles, mappedFiles),
+		"mapped_files":          hclEnum(d.hclReader, &p.MappedFiles, mappedFiles),
 		"handoff":               d.OptionalBool(&p.Handoff),
 		"handoff_spin":          d.OptionalDuration(&p.HandoffSpin),
 		"handoff_lanes":         d.Count(&p.HandoffLanes),
@@ -103,10 +99,10 @@ func (d *decoder) adapter(b *hclsyntax.Block) {
 	a.Name = d.Label(at, b, `adapter "numpy" { ... }`)
 	policies := map[string]core.CopyPolicy{"never": core.CopyNever, "if-needed": core.CopyIfNeeded}
 	syncs := map[string]core.SyncPolicy{"device": core.SyncDevice, "stream": core.SyncStream}
-	d.Body(at, "an adapter block", b.Body, hclbody.Attributes{
-		"copy": hclbody.Enum(d.Reader, &a.Copy, policies),
-		"sync": hclbody.Enum(d.Reader, &a.Sync, syncs),
-	}, hclbody.Blocks{
+	d.Body(at, "an adapter block", b.Body, hclAttributes{
+		"copy": hclEnum(d.hclReader, &a.Copy, policies),
+		"sync": hclEnum(d.hclReader, &a.Sync, syncs),
+	}, hclBlocks{
 		"quirk": func(b *hclsyntax.Block) {
 			a.Quirks = append(a.Quirks, d.quirk(at.At("quirk").Nth(len(a.Quirks)), b))
 		},
@@ -117,7 +113,7 @@ func (d *decoder) adapter(b *hclsyntax.Block) {
 func (d *decoder) quirk(at place, b *hclsyntax.Block) QuirkSetting {
 	enabled := true
 	q := QuirkSetting{ID: core.QuirkID(d.Label(at, b, `quirk "numpy.some-quirk" { enabled = false }`))}
-	d.Body(at, "a quirk block", b.Body, hclbody.Attributes{
+	d.Body(at, "a quirk block", b.Body, hclAttributes{
 		"enabled": d.Bool(&enabled),
 		"effect":  d.Text(&q.Effect),
 	}, nil)

@@ -1,47 +1,45 @@
-// Package reference describes the configuration file: what the decoder of hostplugin accepts, in words.
-// docs/hcl.md is made of it. A test of hostplugin holds it to the decoder.
-package reference
+package hostplugin
 
 import (
 	"bytes"
-	_ "embed" // the page
+	"flag"
 	"fmt"
+	"os"
 	"strings"
+	"testing"
 	"text/template"
 )
 
-// Page is where the reference stands, below the repository's root.
-const Page = "docs/hcl.md"
+// referencePage is the reference of the configuration file. TestReferenceIsCurrent makes it of the template and of the
+// descriptions below.
+const referencePage = "../docs/hcl.md"
 
-//go:embed page.tmpl
-var page string
-
-// Block is one kind of block.
-type Block struct {
+// describedBlock is one kind of block.
+type describedBlock struct {
 	Name       string
-	Attributes []Attribute
+	Attributes []describedAttribute
 }
 
-// Attribute is one attribute of a block. The texts are Markdown.
-type Attribute struct {
+// describedAttribute is one attribute of a block. The texts are Markdown.
+type describedAttribute struct {
 	Name    string
 	Type    string // one of the page's section "Types"
 	Default string // "" if there is none
 	Text    string // what it means: a part of a sentence, or sentences, without the last full stop
 }
 
-// Blocks describes all blocks, in the order of the page.
-func Blocks() []Block {
-	return []Block{
-		{"program", program()},
-		{"adapter", []Attribute{
+// describedBlocks describes all blocks, in the order of the page.
+func describedBlocks() []describedBlock {
+	return []describedBlock{
+		{"program", describedProgram()},
+		{"adapter", []describedAttribute{
 			{"copy", "string", "`\"if-needed\"`", "what happens to memory that cannot be shared, if the request does not say. " +
 				"`\"if-needed\"` copies it once, and the view says so. `\"never\"` makes it an error that wraps `core.ErrNotShared`"},
 			{"sync", "string", "the adapter's own", "which work on a GPU a view waits for before its memory may be touched. " +
 				"`\"device\"` waits for all work that the array's context was given until then. " +
 				"`\"stream\"` waits for what the framework itself orders. JAX has `\"stream\"`, all others have `\"device\"`"},
 		}},
-		{"quirk", []Attribute{
+		{"quirk", []describedAttribute{
 			{"enabled", "bool", "`true`", "`false` switches the quirk off: the framework is taken at its word"},
 			{"effect", "string", "the usual one, which the list names first", "what is done about the quirk, if the quirk has a choice. " +
 				"It excludes `enabled = false`"},
@@ -49,8 +47,8 @@ func Blocks() []Block {
 	}
 }
 
-func program() []Attribute {
-	return []Attribute{
+func describedProgram() []describedAttribute {
+	return []describedAttribute{
 		{"python", "path or name", "`\"python3\"`", "the interpreter. A name is looked up on `PATH`; if `env` has a `PATH`, on that one. " +
 			"Nothing is installed into the interpreter"},
 		{"script", "path", "", "the file to run, as `python script.py` does"},
@@ -82,26 +80,52 @@ func program() []Attribute {
 	}
 }
 
-// Document writes the page.
-func Document() ([]byte, error) {
-	tables := make(map[string]string)
-	for _, b := range Blocks() {
-		tables[b.Name] = table(b.Attributes)
-	}
-	t, err := template.New(Page).Option("missingkey=error").Parse(page)
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	err = t.Execute(&out, tables)
-	return out.Bytes(), err
-}
-
-func table(attributes []Attribute) string {
+func describedTable(attributes []describedAttribute) string {
 	var b strings.Builder
 	b.WriteString("| attribute | type | default | what it is |\n| --- | --- | --- | --- |")
 	for _, a := range attributes {
 		fmt.Fprintf(&b, "\n| `%s` | %s | %s | %s |", a.Name, a.Type, a.Default, a.Text)
 	}
 	return b.String()
+}
+
+// TestReferenceIsCurrent holds that the page follows what it is made from. With -update it writes the page.
+func TestReferenceIsCurrent(t *testing.T) {
+	t.Parallel()
+	tables := make(map[string]string)
+	for _, b := range describedBlocks() {
+		tables[b.Name] = describedTable(b.Attributes)
+	}
+	page, err := template.New("hcl.md.tmpl").Option("missingkey=error").ParseFiles("testdata/hcl.md.tmpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want bytes.Buffer
+	if err := page.Execute(&want, tables); err != nil {
+		t.Fatal(err)
+	}
+	if flag.Lookup("update").Value.String() == "true" {
+		if err := os.WriteFile(referencePage, want.Bytes(), 0o666); err != nil { //nolint:gosec // a source file
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(referencePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("%s is older than what it is made from; run make generate", referencePage)
+	}
+}
+
+// TestAttributesAreDescribed holds that nothing is left empty but the default of what has none.
+func TestAttributesAreDescribed(t *testing.T) {
+	t.Parallel()
+	for _, b := range describedBlocks() {
+		for _, a := range b.Attributes {
+			if a.Name == "" || a.Type == "" || a.Text == "" {
+				t.Errorf("%s: %+v is not described", b.Name, a)
+			}
+		}
+	}
 }

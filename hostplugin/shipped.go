@@ -1,6 +1,4 @@
-// Package shipped knows what comes with ndbridge: the plugins, the adapters that each holds, and the
-// quirks of those. So mistakes in a configuration are found before anything runs.
-package shipped
+package hostplugin
 
 import (
 	"fmt"
@@ -14,29 +12,31 @@ import (
 	"github.com/ndbridge/ndbridge/internal/suggest"
 )
 
+// What comes with ndbridge is known before anything runs: the plugins, the adapters that each holds, and the quirks of
+// those.
 const (
-	// Default is the plugin that holds all adapters.
-	Default = "all"
-	// generic is the adapter of objects that no other one claims. Every plugin for Python has it.
-	generic = "generic"
+	// defaultPlugin is the plugin that holds all adapters.
+	defaultPlugin = "all"
+	// genericAdapter is the adapter of objects that no other one claims. Every plugin for Python has it.
+	genericAdapter = "generic"
 )
 
-// Adapters lists the adapters that a plugin holds, or reports false if it does not come with ndbridge.
-func Adapters(plugin string) (names []string, ok bool) {
+// shippedAdapters lists the adapters that a plugin holds, or reports false if it does not come with ndbridge.
+func shippedAdapters(plugin string) (names []string, ok bool) {
 	for _, t := range quirks.Tables() {
-		if plugin == Default || plugin == t.Framework {
+		if plugin == defaultPlugin || plugin == t.Framework {
 			names = append(names, t.Framework)
 		}
 	}
-	return append(names, generic), len(names) > 0
+	return append(names, genericAdapter), len(names) > 0
 }
 
-// AdaptersOf lists, in order, the adapters that plugins hold together. It reports false if one of them does
+// adaptersOf lists, in order, the adapters that plugins hold together. It reports false if one of them does
 // not come with ndbridge: what it holds cannot be known before it runs. No plugins stand for the default.
-func AdaptersOf(plugins iter.Seq[string]) (names []string, ok bool) {
+func adaptersOf(plugins iter.Seq[string]) (names []string, ok bool) {
 	set := make(map[string]struct{})
 	for plugin := range plugins {
-		held, ok := Adapters(plugin)
+		held, ok := shippedAdapters(plugin)
 		if !ok {
 			return nil, false
 		}
@@ -45,20 +45,20 @@ func AdaptersOf(plugins iter.Seq[string]) (names []string, ok bool) {
 		}
 	}
 	if len(set) == 0 {
-		return Adapters(Default)
+		return shippedAdapters(defaultPlugin)
 	}
 	return slices.Sorted(maps.Keys(set)), true
 }
 
-// Mistake is what is wrong with the setting of a quirk, in the words of a diagnostic.
-type Mistake struct {
+// quirkMistake is what is wrong with the setting of a quirk, in the words of a diagnostic.
+type quirkMistake struct {
 	Summary, Detail string
 	InEffect        bool // not in the quirk's name
 }
 
-// CheckQuirk looks a quirk up in the table of an adapter that comes with ndbridge, and in the quirk its
+// checkQuirk looks a quirk up in the table of an adapter that comes with ndbridge, and in the quirk its
 // effect, if one is chosen. It gives nil if nothing is wrong.
-func CheckQuirk(adapter string, id core.QuirkID, effect string) *Mistake {
+func checkQuirk(adapter string, id core.QuirkID, effect string) *quirkMistake {
 	choices := make(map[string][]string)
 	for _, t := range quirks.Tables() {
 		for _, q := range t.Quirks {
@@ -70,22 +70,22 @@ func CheckQuirk(adapter string, id core.QuirkID, effect string) *Mistake {
 	has, known := choices[string(id)]
 	switch {
 	case len(choices) == 0:
-		return &Mistake{fmt.Sprintf("Unknown quirk %q", id), fmt.Sprintf("The adapter %q has none.", adapter), false}
+		return &quirkMistake{fmt.Sprintf("Unknown quirk %q", id), fmt.Sprintf("The adapter %q has none.", adapter), false}
 	case !known:
 		text := fmt.Sprintf("The command ndbridge quirks %s lists those that there are.", adapter)
 		if near := suggest.Nearest(string(id), slices.Values(slices.Sorted(maps.Keys(choices)))); near != "" {
 			text = fmt.Sprintf("Did you mean %q? %s", near, text)
 		}
-		return &Mistake{fmt.Sprintf("Unknown quirk %q", id), text, false}
+		return &quirkMistake{fmt.Sprintf("Unknown quirk %q", id), text, false}
 	case effect == "" || slices.Contains(has, effect):
 		return nil
 	case len(has) == 0:
 		text := fmt.Sprintf("The quirk %q has no other effect: it can only be switched off, with enabled = false.", id)
-		return &Mistake{"No effect to choose", text, true}
+		return &quirkMistake{"No effect to choose", text, true}
 	}
 	text := fmt.Sprintf(`effect must be "%s", not %q.`, strings.Join(has, `" or "`), effect)
 	if near := suggest.Nearest(effect, slices.Values(has)); near != "" {
 		text += fmt.Sprintf(" Did you mean %q?", near)
 	}
-	return &Mistake{"Invalid value", text, true}
+	return &quirkMistake{"Invalid value", text, true}
 }

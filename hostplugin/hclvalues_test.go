@@ -1,4 +1,4 @@
-package hclbody
+package hostplugin
 
 import (
 	"math"
@@ -20,7 +20,7 @@ func TestSizes(t *testing.T) {
 		}
 	}
 	for n, want := range map[int64]string{5: "5B", 4096: "4KiB", 1<<20 + 1: "1048577B", 3 << 30: "3GiB", 1 << 40: "1TiB"} {
-		if got := FormatSize(n); got != want {
+		if got := formatSize(n); got != want {
 			t.Errorf("FormatSize(%d) = %q, want %q", n, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package hclbody
+package hostplugin
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ import (
 
 // value evaluates an attribute. It reports false if there is nothing to store: after a mistake, and
 // for null, which means the default.
-func (r *Reader) value(at Place, expr hclsyntax.Expression) (cty.Value, bool) {
+func (r *hclReader) value(at place, expr hclsyntax.Expression) (cty.Value, bool) {
 	v, diags := expr.Value(r.eval)
 	r.Diags = append(r.Diags, diags...)
 	if diags.HasErrors() {
@@ -36,7 +36,7 @@ func (r *Reader) value(at Place, expr hclsyntax.Expression) (cty.Value, bool) {
 
 // scalar evaluates an attribute that must have the given type. No conversion: `script = 5` is
 // more likely a mistake than a file called 5.
-func (r *Reader) scalar(at Place, expr hclsyntax.Expression, want cty.Type) (cty.Value, bool) {
+func (r *hclReader) scalar(at place, expr hclsyntax.Expression, want cty.Type) (cty.Value, bool) {
 	v, ok := r.value(at, expr)
 	if !ok {
 		return v, false
@@ -49,8 +49,8 @@ func (r *Reader) scalar(at Place, expr hclsyntax.Expression, want cty.Type) (cty
 }
 
 // Text reads a string that is not empty.
-func (r *Reader) Text(dst *string) Value {
-	return func(at Place, expr hclsyntax.Expression) {
+func (r *hclReader) Text(dst *string) hclValue {
+	return func(at place, expr hclsyntax.Expression) {
 		v, ok := r.scalar(at, expr, cty.String)
 		if !ok {
 			return
@@ -62,8 +62,8 @@ func (r *Reader) Text(dst *string) Value {
 }
 
 // Bool reads true or false.
-func (r *Reader) Bool(dst *bool) Value {
-	return func(at Place, expr hclsyntax.Expression) {
+func (r *hclReader) Bool(dst *bool) hclValue {
+	return func(at place, expr hclsyntax.Expression) {
 		if v, ok := r.scalar(at, expr, cty.Bool); ok {
 			*dst = v.True()
 		}
@@ -71,8 +71,8 @@ func (r *Reader) Bool(dst *bool) Value {
 }
 
 // OptionalBool reads true or false, where nil stands for neither.
-func (r *Reader) OptionalBool(dst **bool) Value {
-	return func(at Place, expr hclsyntax.Expression) {
+func (r *hclReader) OptionalBool(dst **bool) hclValue {
+	return func(at place, expr hclsyntax.Expression) {
 		if v, ok := r.scalar(at, expr, cty.Bool); ok {
 			*dst = new(v.True())
 		}
@@ -80,9 +80,9 @@ func (r *Reader) OptionalBool(dst **bool) Value {
 }
 
 // Path reads a file name and makes it absolute, relative to the file that is read.
-func (r *Reader) Path(dst *string) Value {
+func (r *hclReader) Path(dst *string) hclValue {
 	read := r.Text(dst)
-	return func(at Place, expr hclsyntax.Expression) {
+	return func(at place, expr hclsyntax.Expression) {
 		if read(at, expr); *dst != "" {
 			*dst = r.abs(expr, *dst)
 		}
@@ -90,16 +90,16 @@ func (r *Reader) Path(dst *string) Value {
 }
 
 // PathOrName is Path for attributes in which a value without a slash is a name to look up.
-func (r *Reader) PathOrName(dst *string) Value {
+func (r *hclReader) PathOrName(dst *string) hclValue {
 	read := r.Text(dst)
-	return func(at Place, expr hclsyntax.Expression) {
+	return func(at place, expr hclsyntax.Expression) {
 		if read(at, expr); strings.Contains(*dst, "/") {
 			*dst = r.abs(expr, *dst)
 		}
 	}
 }
 
-func (r *Reader) abs(expr hclsyntax.Expression, path string) string {
+func (r *hclReader) abs(expr hclsyntax.Expression, path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		r.Errorf(expr.Range(), "Unexpanded home directory",
 			"Nothing expands %q here; write pathexpand(%q).", "~/", "~/"+rest)
@@ -112,8 +112,8 @@ func (r *Reader) abs(expr hclsyntax.Expression, path string) string {
 }
 
 // Texts reads a list of strings. Numbers and bools are welcome in it: `args = ["--fps", 30]`.
-func (r *Reader) Texts(dst *[]string) Value {
-	return func(at Place, expr hclsyntax.Expression) {
+func (r *hclReader) Texts(dst *[]string) hclValue {
+	return func(at place, expr hclsyntax.Expression) {
 		v, ok := r.value(at, expr)
 		if !ok {
 			return
@@ -137,8 +137,8 @@ func (r *Reader) Texts(dst *[]string) Value {
 }
 
 // TextMap reads a map of strings, with numbers and bools as in Texts.
-func (r *Reader) TextMap(dst *map[string]string) Value {
-	return func(at Place, expr hclsyntax.Expression) {
+func (r *hclReader) TextMap(dst *map[string]string) hclValue {
+	return func(at place, expr hclsyntax.Expression) {
 		v, ok := r.value(at, expr)
 		if !ok {
 			return
@@ -163,7 +163,7 @@ func (r *Reader) TextMap(dst *map[string]string) Value {
 }
 
 // itemRanges finds where each key of an object written out in the file stands.
-func (r *Reader) itemRanges(expr hclsyntax.Expression) map[string]hcl.Range {
+func (r *hclReader) itemRanges(expr hclsyntax.Expression) map[string]hcl.Range {
 	places := make(map[string]hcl.Range)
 	object, ok := expr.(*hclsyntax.ObjectConsExpr)
 	if !ok {
@@ -177,7 +177,7 @@ func (r *Reader) itemRanges(expr hclsyntax.Expression) map[string]hcl.Range {
 	return places
 }
 
-func (r *Reader) element(rng hcl.Range, what string, v cty.Value) string {
+func (r *hclReader) element(rng hcl.Range, what string, v cty.Value) string {
 	if s, err := convert.Convert(v, cty.String); err == nil && !s.IsNull() && s.IsKnown() {
 		return s.AsString()
 	}
@@ -190,8 +190,8 @@ func (r *Reader) element(rng hcl.Range, what string, v cty.Value) string {
 }
 
 // Duration reads a positive time such as "30s".
-func (r *Reader) Duration(dst *time.Duration) Value {
-	return func(at Place, expr hclsyntax.Expression) {
+func (r *hclReader) Duration(dst *time.Duration) hclValue {
+	return func(at place, expr hclsyntax.Expression) {
 		v, ok := r.value(at, expr)
 		if !ok {
 			return
@@ -208,8 +208,8 @@ func (r *Reader) Duration(dst *time.Duration) Value {
 }
 
 // OptionalDuration reads a time with its unit, which may be 0, where nil stands for none.
-func (r *Reader) OptionalDuration(dst **time.Duration) Value {
-	return func(at Place, expr hclsyntax.Expression) {
+func (r *hclReader) OptionalDuration(dst **time.Duration) hclValue {
+	return func(at place, expr hclsyntax.Expression) {
 		v, ok := r.value(at, expr)
 		if !ok {
 			return
@@ -227,8 +227,8 @@ func (r *Reader) OptionalDuration(dst **time.Duration) Value {
 
 // Count reads a whole number. What is too large to count becomes the largest number, and zero, which
 // would silently mean the default, becomes -1.
-func (r *Reader) Count(dst *int) Value {
-	return func(at Place, expr hclsyntax.Expression) {
+func (r *hclReader) Count(dst *int) hclValue {
+	return func(at place, expr hclsyntax.Expression) {
 		v, ok := r.scalar(at, expr, cty.Number)
 		if !ok {
 			return
@@ -247,8 +247,8 @@ func (r *Reader) Count(dst *int) Value {
 // Size reads a number of bytes: a whole number, or a string with a unit, such as "64KiB". What is
 // too large to count becomes the largest number, and zero, which would silently mean the default,
 // becomes -1.
-func (r *Reader) Size(dst *int64) Value {
-	return func(at Place, expr hclsyntax.Expression) {
+func (r *hclReader) Size(dst *int64) hclValue {
+	return func(at place, expr hclsyntax.Expression) {
 		v, ok := r.value(at, expr)
 		if !ok {
 			return
@@ -298,8 +298,8 @@ func parseSize(s string) (int64, bool) {
 	return 0, false
 }
 
-// FormatSize writes a number of bytes in the largest unit that says it exactly: "64KiB".
-func FormatSize(n int64) string {
+// formatSize writes a number of bytes in the largest unit that says it exactly: "64KiB".
+func formatSize(n int64) string {
 	for _, u := range []struct {
 		suffix string
 		shift  uint
@@ -311,9 +311,9 @@ func FormatSize(n int64) string {
 	return strconv.FormatInt(n, 10) + "B"
 }
 
-// Enum reads a string that is one of the keys of values.
-func Enum[T any](r *Reader, dst *T, values map[string]T) Value {
-	return func(at Place, expr hclsyntax.Expression) {
+// hclEnum reads a string that is one of the keys of values.
+func hclEnum[T any](r *hclReader, dst *T, values map[string]T) hclValue {
+	return func(at place, expr hclsyntax.Expression) {
 		v, ok := r.scalar(at, expr, cty.String)
 		if !ok {
 			return

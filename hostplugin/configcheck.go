@@ -10,7 +10,6 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
-	"github.com/ndbridge/ndbridge/hostplugin/internal/hclbody"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 )
@@ -190,7 +189,7 @@ func (c *checker) heap(at place, p *Program) {
 	}
 	if n := p.SharedHeapThreshold; n != 0 && (n < minHeapThreshold || n > maxHeapThreshold) {
 		c.errorf(at.At("shared_heap_threshold"), "Invalid size", "shared_heap_threshold must be between %s and %s.",
-			hclbody.FormatSize(minHeapThreshold), hclbody.FormatSize(maxHeapThreshold))
+			formatSize(minHeapThreshold), formatSize(maxHeapThreshold))
 	}
 	for i, lib := range p.SharedHeapLibraries {
 		if lib == "" || strings.ContainsAny(lib, ",\x00") {

@@ -1,6 +1,4 @@
-// Package hclbody reads the bodies of HCL files into Go values. It reports every mistake, each with
-// its place, what is allowed there, and what was probably meant.
-package hclbody
+package hostplugin
 
 import (
 	"fmt"
@@ -16,9 +14,9 @@ import (
 	"github.com/ndbridge/ndbridge/internal/suggest"
 )
 
-// Place names what a diagnostic is about: a block, an attribute of it, or an item of that. It ties a
+// place names what a diagnostic is about: a block, an attribute of it, or an item of that. It ties a
 // mistake that is found in decoded values to the text that they came from.
-type Place struct {
+type place struct {
 	Block string // the block's type; "" is the file itself
 	Index int    // which of its kind
 	Attr  string // "" is the block's header
@@ -26,55 +24,56 @@ type Place struct {
 }
 
 // At gives the place of an attribute of p's block.
-func (p Place) At(attr string) Place { p.Attr, p.Item = attr, ""; return p }
+func (p place) At(attr string) place { p.Attr, p.Item = attr, ""; return p }
 
 // Key gives the place of the item key of p's attribute.
-func (p Place) Key(key string) Place { p.Item = key; return p }
+func (p place) Key(key string) place { p.Item = key; return p }
 
 // Nth gives the place of element i of p's attribute.
-func (p Place) Nth(i int) Place { return p.Key(strconv.Itoa(i)) }
+func (p place) Nth(i int) place { return p.Key(strconv.Itoa(i)) }
 
 // name is what the attribute at p is called where it stands.
-func (p Place) name() string {
+func (p place) name() string {
 	if _, name, ok := strings.Cut(p.Item, "."); ok {
 		return name
 	}
 	return p.Attr
 }
 
-// Reader reads one file and collects what does not fit its schema.
-type Reader struct {
+// hclReader reads the bodies of an HCL file into Go values. It collects every mistake, each with its place, what is
+// allowed there, and what was probably meant.
+type hclReader struct {
 	// Diags are the mistakes found so far.
 	Diags hcl.Diagnostics
 	// Ranges tells where each place stands in the file: the places that were written, with whatever
 	// mistakes, and not null.
-	Ranges map[Place]hcl.Range
+	Ranges map[place]hcl.Range
 
 	dir  string
 	eval *hcl.EvalContext
 }
 
-// NewReader makes a reader for a file in the directory of filename, to which relative paths in it are
+// newHCLReader makes a reader for a file in the directory of filename, to which relative paths in it are
 // relative.
-func NewReader(filename string) (*Reader, error) {
+func newHCLReader(filename string) (*hclReader, error) {
 	dir, err := filepath.Abs(filepath.Dir(filename))
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{Ranges: make(map[Place]hcl.Range), dir: dir, eval: evalContext()}, nil
+	return &hclReader{Ranges: make(map[place]hcl.Range), dir: dir, eval: evalContext()}, nil
 }
 
-// A Value reads one attribute's expression.
-type Value func(at Place, expr hclsyntax.Expression)
+// A hclValue reads one attribute's expression.
+type hclValue func(at place, expr hclsyntax.Expression)
 
-// Attributes are those that a body may have.
-type Attributes map[string]Value
+// hclAttributes are those that a body may have.
+type hclAttributes map[string]hclValue
 
-// Blocks are the types of the blocks that a body may hold.
-type Blocks map[string]func(b *hclsyntax.Block)
+// hclBlocks are the types of the blocks that a body may hold.
+type hclBlocks map[string]func(b *hclsyntax.Block)
 
 // Label gives the one name of a block, or "" with a mistake. The place is the block's from now on.
-func (r *Reader) Label(at Place, b *hclsyntax.Block, example string) string {
+func (r *hclReader) Label(at place, b *hclsyntax.Block, example string) string {
 	r.Ranges[at] = b.DefRange()
 	if len(b.Labels) != 1 {
 		r.Errorf(b.DefRange(), "Wrong number of names", "This block has exactly one name, as in: %s", example)
@@ -90,7 +89,7 @@ func (r *Reader) Label(at Place, b *hclsyntax.Block, example string) string {
 // Body reads attributes and blocks in the order in which they were written. The attributes' places
 // are those of at's block, or items of at's item, "0.enabled", if at is one. what names the body with
 // its article: "a program block".
-func (r *Reader) Body(at Place, what string, body *hclsyntax.Body, as Attributes, bs Blocks) {
+func (r *hclReader) Body(at place, what string, body *hclsyntax.Body, as hclAttributes, bs hclBlocks) {
 	for _, a := range slices.SortedFunc(maps.Values(body.Attributes), attributeOrder) {
 		read, ok := as[a.Name]
 		if !ok {
@@ -118,7 +117,7 @@ func attributeOrder(a, b *hclsyntax.Attribute) int {
 }
 
 // unknown reports a name that the schema does not have: with what is near, and with what there is.
-func (r *Reader) unknown(rng hcl.Range, kind, name, what string, as Attributes, bs Blocks) {
+func (r *hclReader) unknown(rng hcl.Range, kind, name, what string, as hclAttributes, bs hclBlocks) {
 	var b strings.Builder
 	names := slices.Sorted(maps.Keys(as))
 	_, isAttribute := as[name]
@@ -143,7 +142,7 @@ func (r *Reader) unknown(rng hcl.Range, kind, name, what string, as Attributes, 
 }
 
 // Errorf reports a mistake.
-func (r *Reader) Errorf(rng hcl.Range, summary, format string, args ...any) {
+func (r *hclReader) Errorf(rng hcl.Range, summary, format string, args ...any) {
 	r.Diags = append(r.Diags, &hcl.Diagnostic{
 		Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: &rng,
 	})

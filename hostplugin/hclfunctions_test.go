@@ -1,4 +1,4 @@
-package hclbody
+package hostplugin
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 // TestReferenceListsTheFunctions holds docs/hcl.md to the functions that a file may call.
 func TestReferenceListsTheFunctions(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../docs/hcl.md")
+	text, err := os.ReadFile("../docs/hcl.md")
 	if err != nil {
 		t.Fatal(err)
 	}

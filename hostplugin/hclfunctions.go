@@ -1,4 +1,4 @@
-package hclbody
+package hostplugin
 
 import (
 	"fmt"
