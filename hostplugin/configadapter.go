@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/suggest"
+	"github.com/ndbridge/ndbridge/internal/prose"
 )
 
 func (c *checker) adapter(at place, a *Adapter) {
@@ -17,7 +17,7 @@ func (c *checker) adapter(at place, a *Adapter) {
 		c.errorf(at, "Duplicate adapter", "There is another block for adapter %q%s.", a.Name, c.elsewhere("adapter", first))
 	case all && !slices.Contains(known, a.Name):
 		text := fmt.Sprintf("The plugins of this configuration hold these adapters: %s.", strings.Join(known, ", "))
-		if near := suggest.Nearest(a.Name, slices.Values(known)); near != "" {
+		if near := prose.Nearest(a.Name, slices.Values(known)); near != "" {
 			text = fmt.Sprintf("Did you mean %q? %s", near, text)
 		}
 		c.errorf(at, fmt.Sprintf("Unknown adapter %q", a.Name), "%s", text)

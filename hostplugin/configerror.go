@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/plain"
+	"github.com/ndbridge/ndbridge/internal/prose"
 )
 
 // ConfigError lists every mistake of a configuration. It matches [core.ErrConfig].
@@ -56,7 +56,7 @@ func (e *ConfigError) Unwrap() error { return e.diags }
 func (e *ConfigError) Report(w io.Writer, width uint, color bool) error {
 	var b strings.Builder
 	err := hcl.NewDiagnosticTextWriter(&b, e.files, width, false).WriteDiagnostics(e.diags)
-	text := plain.Text(b.String())
+	text := prose.Text(b.String())
 	switch {
 	case err != nil: // which a strings.Builder does not cause
 	case color && text == b.String():

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
-	"github.com/ndbridge/ndbridge/internal/suggest"
+	"github.com/ndbridge/ndbridge/internal/prose"
 )
 
 // place names what a diagnostic is about: a block, an attribute of it, or an item of that. It ties a
@@ -125,7 +125,7 @@ func (r *hclReader) unknown(rng hcl.Range, kind, name, what string, as hclAttrib
 	if kind == "block" {
 		names = slices.Sorted(maps.Keys(bs))
 	}
-	switch near := suggest.Nearest(name, slices.Values(names)); {
+	switch near := prose.Nearest(name, slices.Values(names)); {
 	case isBlock:
 		fmt.Fprintf(&b, "%q is a block, not an attribute: leave out the equals sign. ", name)
 	case isAttribute:

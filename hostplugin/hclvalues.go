@@ -16,7 +16,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
-	"github.com/ndbridge/ndbridge/internal/suggest"
+	"github.com/ndbridge/ndbridge/internal/prose"
 )
 
 // value evaluates an attribute. It reports false if there is nothing to store: after a mistake, and
@@ -328,7 +328,7 @@ func hclEnum[T any](r *hclReader, dst *T, values map[string]T) hclValue {
 			quoted[i] = strconv.Quote(n)
 		}
 		detail := fmt.Sprintf("%s must be %s, not %q.", at.name(), strings.Join(quoted, " or "), got)
-		if near := suggest.Nearest(got, slices.Values(names)); near != "" {
+		if near := prose.Nearest(got, slices.Values(names)); near != "" {
 			detail += fmt.Sprintf(" Did you mean %q?", near)
 		}
 		r.Errorf(expr.Range(), "Invalid value", "%s", detail)

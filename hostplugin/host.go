@@ -12,7 +12,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/shm"
-	"github.com/ndbridge/ndbridge/internal/suggest"
+	"github.com/ndbridge/ndbridge/internal/prose"
 )
 
 // Host starts programs and holds the sessions with them. All methods are safe for concurrent use.
@@ -108,7 +108,7 @@ func (h *Host) Start(ctx context.Context, program string) (*Session, error) {
 		return nil, &core.Error{
 			Op: "start", Program: program, Kind: core.ErrNotFound,
 			Err:    errors.New("no such program is configured"),
-			Remedy: suggest.Remedy(program, h.cfg.names(), "see the program blocks of the configuration"),
+			Remedy: prose.Remedy(program, h.cfg.names(), "see the program blocks of the configuration"),
 		}
 	}
 	h.mu.Lock()

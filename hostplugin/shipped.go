@@ -9,7 +9,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/quirks"
-	"github.com/ndbridge/ndbridge/internal/suggest"
+	"github.com/ndbridge/ndbridge/internal/prose"
 )
 
 // What comes with ndbridge is known before anything runs: the plugins, the adapters that each holds, and the quirks of
@@ -73,7 +73,7 @@ func checkQuirk(adapter string, id core.QuirkID, effect string) *quirkMistake {
 		return &quirkMistake{fmt.Sprintf("Unknown quirk %q", id), fmt.Sprintf("The adapter %q has none.", adapter), false}
 	case !known:
 		text := fmt.Sprintf("The command ndbridge quirks %s lists those that there are.", adapter)
-		if near := suggest.Nearest(string(id), slices.Values(slices.Sorted(maps.Keys(choices)))); near != "" {
+		if near := prose.Nearest(string(id), slices.Values(slices.Sorted(maps.Keys(choices)))); near != "" {
 			text = fmt.Sprintf("Did you mean %q? %s", near, text)
 		}
 		return &quirkMistake{fmt.Sprintf("Unknown quirk %q", id), text, false}
@@ -84,7 +84,7 @@ func checkQuirk(adapter string, id core.QuirkID, effect string) *quirkMistake {
 		return &quirkMistake{"No effect to choose", text, true}
 	}
 	text := fmt.Sprintf(`effect must be "%s", not %q.`, strings.Join(has, `" or "`), effect)
-	if near := suggest.Nearest(effect, slices.Values(has)); near != "" {
+	if near := prose.Nearest(effect, slices.Values(has)); near != "" {
 		text += fmt.Sprintf(" Did you mean %q?", near)
 	}
 	return &quirkMistake{"Invalid value", text, true}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
-	"github.com/ndbridge/ndbridge/internal/programfile"
+	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
 )
 
 // write makes a file in a directory of the test.
@@ -34,7 +34,7 @@ func TestStartFailures(t *testing.T) {
 	script := write(t, "camera.py", "")
 	dir := filepath.Dir(script)
 	lib := write(t, "ndbridge-all.so", "no library")
-	text := programfile.Write(t, "text", "just text\n")
+	text := bootstraptest.WriteProgram(t, "text", "just text\n")
 	venv := filepath.Join(dir, "venv")
 	if err := errors.Join(os.MkdirAll(venv+"/bin", 0o700), os.Symlink("/bin/sh", venv+"/bin/python")); err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestStartFailures(t *testing.T) {
 		},
 		{
 			"python sleeps", python(func(p *hostplugin.Program) {
-				p.Python = programfile.Write(t, "python", "#!/bin/sh\nexec sleep 600\n")
+				p.Python = bootstraptest.WriteProgram(t, "python", "#!/bin/sh\nexec sleep 600\n")
 				p.StartTimeout = 300 * time.Millisecond
 			}), core.ErrConfig,
 			[]string{"is not a Python interpreter that works: it did nothing for 300ms"},

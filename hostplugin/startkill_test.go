@@ -10,7 +10,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
-	"github.com/ndbridge/ndbridge/internal/programfile"
+	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
 )
 
 // TestStartsLeaveNothing: whoever is killed during a start, no file of it stays, because there is none
@@ -34,7 +34,7 @@ func TestStartsLeaveNothing(t *testing.T) {
 		host := newHost(t, hostplugin.Program{
 			Name: "slow", Script: os.DevNull,
 			Plugin: write(t, "x.so", "no library"),
-			Python: programfile.Write(t, "python", "#!/bin/sh\necho > "+marker+"; exec sleep 600\n"),
+			Python: bootstraptest.WriteProgram(t, "python", "#!/bin/sh\necho > "+marker+"; exec sleep 600\n"),
 		})
 		if _, err := host.Start(ctx, "slow"); !errors.Is(err, context.Canceled) {
 			t.Errorf("Start = %v", err)
@@ -55,7 +55,7 @@ func TestKilledDuringStart(t *testing.T) {
 	python := func(script string) hostplugin.Program {
 		return hostplugin.Program{
 			Name: "fake", Script: os.DevNull, Plugin: write(t, "x.so", "no library"),
-			Python: programfile.Write(t, "python", "#!/bin/sh\n"+script+"\n"),
+			Python: bootstraptest.WriteProgram(t, "python", "#!/bin/sh\n"+script+"\n"),
 		}
 	}
 	for name, test := range map[string]struct {

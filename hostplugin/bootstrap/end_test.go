@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
-	"github.com/ndbridge/ndbridge/internal/programfile"
 )
 
 // grace is how long a program has to end by itself; the margin is for a busy machine.
@@ -196,7 +195,7 @@ func gone(t *testing.T, pid int) {
 func TestInterruptReachesProgramOfBackgroundJob(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, python string) {
-		wrapper := programfile.Write(t, "python", "#!/bin/sh\ntrap '' INT\nexec "+python+` "$@"`+"\n")
+		wrapper := bootstraptest.WriteProgram(t, "python", "#!/bin/sh\ntrap '' INT\nexec "+python+` "$@"`+"\n")
 		proc := start(t, bootstraptest.Program{Python: wrapper, Target: script(t,
 			"import time", "try:", "    print('up'); time.sleep(60)", "finally:", "    print('finally')",
 		)})

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/stream"
 )
 
 // maxSamples is how many elements of an array are looked at for a curve or for statistics.
@@ -84,7 +83,7 @@ func thinned(v *core.View, limit int) (*core.View, error) {
 func numbers(v *core.View, f func([]float64)) error {
 	d, left := v.DType(), v.Len()
 	var buf []float64
-	for raw, err := range stream.Bytes(v, stream.DefaultSize-stream.DefaultSize%max(d.Bits(), 1)) {
+	for raw, err := range Bytes(v, DefaultPiece-DefaultPiece%max(d.Bits(), 1)) {
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/stream"
 )
 
 const (
@@ -100,7 +99,7 @@ func hexLines(v *core.View, columns int) ([]string, error) {
 	const elements = 4
 	size := v.DType().Bits() * v.DType().Lanes() / 8
 	var lines []string
-	for raw, err := range stream.Bytes(v, elements*size) {
+	for raw, err := range Bytes(v, elements*size) {
 		if err != nil {
 			return nil, err
 		}

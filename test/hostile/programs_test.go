@@ -11,7 +11,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
-	"github.com/ndbridge/ndbridge/internal/programfile"
+	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
@@ -260,7 +260,7 @@ func TestStartsThatFail(t *testing.T) {
 	if err := os.WriteFile(script, []byte("a = 1"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	shell := func(name, code string) string { return programfile.Write(t, name, "#!/bin/sh\n"+code+"\n") }
+	shell := func(name, code string) string { return bootstraptest.WriteProgram(t, name, "#!/bin/sh\n"+code+"\n") }
 	good := harness.Library(t, "ndbridge-all.so")
 	for name, c := range map[string]struct {
 		program  hostplugin.Program

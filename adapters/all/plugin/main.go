@@ -5,11 +5,11 @@ package main
 import (
 	"github.com/ndbridge/ndbridge/adapters/all"
 	"github.com/ndbridge/ndbridge/adapters/kit/entry"
-	"github.com/ndbridge/ndbridge/internal/version"
+	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
 func init() { //nolint:gochecknoinits // a library has no other beginning
-	entry.Register("all", version.Version, all.Adapters()...)
+	entry.Register("all", wire.Release, all.Adapters()...)
 }
 
 func main() {}

@@ -5,11 +5,11 @@ package main
 import (
 	"github.com/ndbridge/ndbridge/adapters/cudacore"
 	"github.com/ndbridge/ndbridge/adapters/kit/entry"
-	"github.com/ndbridge/ndbridge/internal/version"
+	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
 func init() { //nolint:gochecknoinits // a library has no other beginning
-	entry.Register("cudacore", version.Version, cudacore.New())
+	entry.Register("cudacore", wire.Release, cudacore.New())
 }
 
 func main() {}

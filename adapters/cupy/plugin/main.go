@@ -5,11 +5,11 @@ package main
 import (
 	"github.com/ndbridge/ndbridge/adapters/cupy"
 	"github.com/ndbridge/ndbridge/adapters/kit/entry"
-	"github.com/ndbridge/ndbridge/internal/version"
+	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
 func init() { //nolint:gochecknoinits // a library has no other beginning
-	entry.Register("cupy", version.Version, cupy.New())
+	entry.Register("cupy", wire.Release, cupy.New())
 }
 
 func main() {}

@@ -5,11 +5,11 @@ package main
 import (
 	"github.com/ndbridge/ndbridge/adapters/dali"
 	"github.com/ndbridge/ndbridge/adapters/kit/entry"
-	"github.com/ndbridge/ndbridge/internal/version"
+	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
 func init() { //nolint:gochecknoinits // a library has no other beginning
-	entry.Register("dali", version.Version, dali.New())
+	entry.Register("dali", wire.Release, dali.New())
 }
 
 func main() {}

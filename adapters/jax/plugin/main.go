@@ -5,11 +5,11 @@ package main
 import (
 	"github.com/ndbridge/ndbridge/adapters/jax"
 	"github.com/ndbridge/ndbridge/adapters/kit/entry"
-	"github.com/ndbridge/ndbridge/internal/version"
+	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
 func init() { //nolint:gochecknoinits // a library has no other beginning
-	entry.Register("jax", version.Version, jax.New())
+	entry.Register("jax", wire.Release, jax.New())
 }
 
 func main() {}

@@ -5,11 +5,11 @@ package main
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit/entry"
 	"github.com/ndbridge/ndbridge/adapters/numpy"
-	"github.com/ndbridge/ndbridge/internal/version"
+	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
 func init() { //nolint:gochecknoinits // a library has no other beginning
-	entry.Register("numpy", version.Version, numpy.New())
+	entry.Register("numpy", wire.Release, numpy.New())
 }
 
 func main() {}

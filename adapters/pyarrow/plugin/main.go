@@ -5,11 +5,11 @@ package main
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit/entry"
 	"github.com/ndbridge/ndbridge/adapters/pyarrow"
-	"github.com/ndbridge/ndbridge/internal/version"
+	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
 func init() { //nolint:gochecknoinits // a library has no other beginning
-	entry.Register("pyarrow", version.Version, pyarrow.New())
+	entry.Register("pyarrow", wire.Release, pyarrow.New())
 }
 
 func main() {}

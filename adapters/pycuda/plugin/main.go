@@ -5,11 +5,11 @@ package main
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit/entry"
 	"github.com/ndbridge/ndbridge/adapters/pycuda"
-	"github.com/ndbridge/ndbridge/internal/version"
+	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
 func init() { //nolint:gochecknoinits // a library has no other beginning
-	entry.Register("pycuda", version.Version, pycuda.New())
+	entry.Register("pycuda", wire.Release, pycuda.New())
 }
 
 func main() {}

@@ -5,11 +5,11 @@ package main
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit/entry"
 	"github.com/ndbridge/ndbridge/adapters/warp"
-	"github.com/ndbridge/ndbridge/internal/version"
+	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
 func init() { //nolint:gochecknoinits // a library has no other beginning
-	entry.Register("warp", version.Version, warp.New())
+	entry.Register("warp", wire.Release, warp.New())
 }
 
 func main() {}

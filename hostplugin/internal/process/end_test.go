@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
-	"github.com/ndbridge/ndbridge/internal/programfile"
 )
 
 func alive(pid int) bool {
@@ -159,7 +159,7 @@ func TestKillBeforeStart(t *testing.T) {
 // file does not load because who opens it waits for a lease on it to be given back.
 func TestKillDuringFork(t *testing.T) {
 	t.Parallel()
-	f, err := os.Open(programfile.Write(t, "program", "#!/bin/sh\nexec sleep 600\n"))
+	f, err := os.Open(bootstraptest.WriteProgram(t, "program", "#!/bin/sh\nexec sleep 600\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

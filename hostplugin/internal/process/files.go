@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/suggest"
+	"github.com/ndbridge/ndbridge/internal/prose"
 )
 
 // fail makes an error that the user can mend. It lacks the program's name.
@@ -57,7 +57,7 @@ func FindPlugin(name string, library bool, dirs []string) (string, error) {
 	if file != "" {
 		return filepath.Abs(file)
 	}
-	remedy := suggest.Remedy(name, slices.Values(present),
+	remedy := prose.Remedy(name, slices.Values(present),
 		"set NDBRIDGE_LIB to the directory that holds it, or plugin to its path")
 	return "", fail(remedy, "the plugin %q (ndbridge-%s%s) is not in %s", name, name, suffix, strings.Join(dirs, ", "))
 }
@@ -73,7 +73,7 @@ func CheckScript(script string) error {
 				scripts = append(scripts, filepath.Base(f))
 			}
 		}
-		return fail(suggest.Remedy(filepath.Base(script), slices.Values(scripts), "set script to a file that exists"),
+		return fail(prose.Remedy(filepath.Base(script), slices.Values(scripts), "set script to a file that exists"),
 			"the script %s does not exist", script)
 	case err != nil:
 		return fail("set script to a file that can be read", "the script cannot be used: %w", err)

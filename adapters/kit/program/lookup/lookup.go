@@ -9,7 +9,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/names"
-	"github.com/ndbridge/ndbridge/internal/suggest"
+	"github.com/ndbridge/ndbridge/internal/prose"
 )
 
 // MissingError says that a part of a name leads nowhere, which may change while the program runs.
@@ -53,7 +53,7 @@ func Global(g *py.GIL, name string, others func() []string) (py.Object, error) {
 	words = append(words, others()...)
 	return 0, &MissingError{
 		What:   "the program has no global variable, and has published nothing, of that name",
-		Remedy: suggest.Remedy(name, slices.Values(words), ""),
+		Remedy: prose.Remedy(name, slices.Values(words), ""),
 	}
 }
 
@@ -77,7 +77,7 @@ func Follow(g *py.GIL, o py.Object, s names.Step, where string) (py.Object, erro
 		}
 		return 0, &MissingError{
 			What:   fmt.Sprintf("%s has no key %s", where, s),
-			Remedy: suggest.Remedy(s.Text, slices.Values(words), ""),
+			Remedy: prose.Remedy(s.Text, slices.Values(words), ""),
 		}
 	}
 	v, err := g.Item(o, key)
@@ -109,7 +109,7 @@ func followAttr(g *py.GIL, o py.Object, name, where string) (py.Object, error) {
 	missing := &MissingError{What: fmt.Sprintf("%s, which is %s, has no attribute %s", where, g.TypeName(o), name)}
 	if dict, ok, err := g.AttrOK(o, "__dict__"); ok && err == nil && g.IsDict(dict) {
 		if words, err := keys(g, dict); err == nil {
-			missing.Remedy = suggest.Remedy(name, slices.Values(words), "")
+			missing.Remedy = prose.Remedy(name, slices.Values(words), "")
 		}
 	}
 	return 0, missing

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/suggest"
+	"github.com/ndbridge/ndbridge/internal/prose"
 )
 
 // Check refuses settings of quirks that the table does not have, and effects that they have not.
@@ -22,11 +22,11 @@ func Check(table []core.Quirk, s core.AdapterSettings) error {
 		choices, ok := known[string(id)]
 		if !ok {
 			return refuse(fmt.Errorf("adapter %q has no quirk %q", s.Name, id),
-				suggest.Remedy(string(id), slices.Values(slices.Sorted(maps.Keys(known))), ""))
+				prose.Remedy(string(id), slices.Values(slices.Sorted(maps.Keys(known))), ""))
 		}
 		if effect := s.QuirkEffects[id]; effect != "" && !slices.Contains(choices, effect) {
 			return refuse(fmt.Errorf("quirk %q has no effect %q to choose", id, effect),
-				suggest.Remedy(effect, slices.Values(choices), "it has: "+cmp.Or(strings.Join(choices, ", "), "none")))
+				prose.Remedy(effect, slices.Values(choices), "it has: "+cmp.Or(strings.Join(choices, ", "), "none")))
 		}
 	}
 	return nil
@@ -35,7 +35,7 @@ func Check(table []core.Quirk, s core.AdapterSettings) error {
 // Unknown refuses settings of an adapter that is none of names.
 func Unknown(s core.AdapterSettings, names []string) error {
 	return refuse(fmt.Errorf("the plugin has no adapter %q", s.Name),
-		suggest.Remedy(s.Name, slices.Values(names), "this plugin has: "+strings.Join(names, ", ")))
+		prose.Remedy(s.Name, slices.Values(names), "this plugin has: "+strings.Join(names, ", ")))
 }
 
 func refuse(cause error, remedy string) error {

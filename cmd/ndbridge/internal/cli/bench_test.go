@@ -3,7 +3,7 @@ package cli
 import (
 	"testing"
 
-	"github.com/ndbridge/ndbridge/internal/programfile"
+	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
 )
 
 // TestBench holds what is said of an interpreter that has numpy alone, to people and to programs.
@@ -31,7 +31,7 @@ func TestBench(t *testing.T) {
 // TestBenchWithoutFrameworks holds that it is said why nothing is measured.
 func TestBenchWithoutFrameworks(t *testing.T) {
 	t.Parallel()
-	bare := programfile.Write(t, "python3", "#!/bin/sh\nexec "+python(t)+" -S \"$@\"\n")
+	bare := bootstraptest.WriteProgram(t, "python3", "#!/bin/sh\nexec "+python(t)+" -S \"$@\"\n")
 	command(t, "bench", "--python", bare).want(t, statusFailed, "", "has none of the frameworks that are measured: ModuleNotFoundError: ")
 	command(t, "bench", "--python", "/nowhere/python").want(t, statusFailed, "", "/nowhere/python does not exist")
 	command(t, "bench", "--python", "/bin/true").want(t, statusFailed, "", "/bin/true is not a Python interpreter that works: it exited with status 0")

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ndbridge/ndbridge/internal/plain"
-	"github.com/ndbridge/ndbridge/internal/version"
+	"github.com/ndbridge/ndbridge/internal/prose"
+	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
 // The exit statuses. Those of "run" are the program's own.
@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			err = usage.err
 		}
 		_, _ = fmt.Fprintf(env.stderr, "%s: %s\nRun '%s --help' to see what can be said.\n",
-			cmd.CommandPath(), plain.Text(err.Error()), cmd.CommandPath())
+			cmd.CommandPath(), prose.Text(err.Error()), cmd.CommandPath())
 		return statusUsage
 	}
 	env.report(err)
@@ -109,7 +109,7 @@ needs no change.`,
   ndbridge view --script prog.py --png f.png frame
   ndbridge ls --script prog.py                   all arrays of a program
   ndbridge view -c ndbridge.hcl camera/frame     a program of a configuration`,
-		Version:       version.Version,
+		Version:       wire.Release,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/doctor"
+	"github.com/ndbridge/ndbridge/internal/prose"
 	"github.com/ndbridge/ndbridge/internal/render"
-	"github.com/ndbridge/ndbridge/internal/suggest"
 )
 
 // examiner carries out "ndbridge doctor".
@@ -63,7 +63,7 @@ func (e *examiner) check(frameworks []string) error {
 	for _, name := range frameworks {
 		if known := doctor.Frameworks(); !slices.Contains(known, name) {
 			return usagef("%s: no framework of that name is examined; %s", name,
-				suggest.Remedy(name, slices.Values(known), "there are "+strings.Join(known, ", ")))
+				prose.Remedy(name, slices.Values(known), "there are "+strings.Join(known, ", ")))
 		}
 	}
 	if e.opts.Timeout <= 0 {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ndbridge/ndbridge/internal/programfile"
+	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
 )
 
 // TestDoctor holds what the command says of an environment that is well, to people and to programs.
@@ -38,7 +38,7 @@ func TestDoctorFindsFault(t *testing.T) {
 // TestDoctorWithoutFrameworks holds that an interpreter without any is well, and that this is said.
 func TestDoctorWithoutFrameworks(t *testing.T) {
 	t.Parallel()
-	bare := programfile.Write(t, "python3", "#!/bin/sh\nexec "+python(t)+" -S \"$@\"\n")
+	bare := bootstraptest.WriteProgram(t, "python3", "#!/bin/sh\nexec "+python(t)+" -S \"$@\"\n")
 	r := command(t, "doctor", "--python", bare)
 	r.want(t, statusOK, "-      numpy        not installed\n", "")
 	r.want(t, statusOK, "\nall is well, but no array framework is installed\n", "")
@@ -48,7 +48,7 @@ func TestDoctorWithoutFrameworks(t *testing.T) {
 // Go raises it, in a plugin as well.)
 func TestDoctorWithFewDescriptors(t *testing.T) {
 	t.Parallel()
-	limited := programfile.Write(t, "python3", "#!/bin/sh\nulimit -n 100\nexec "+python(t)+" \"$@\"\n")
+	limited := bootstraptest.WriteProgram(t, "python3", "#!/bin/sh\nulimit -n 100\nexec "+python(t)+" \"$@\"\n")
 	r := command(t, "doctor", "--python", limited, "numpy")
 	r.want(t, statusFailed, "a program may have only 100 descriptors open\n                      remedy: ulimit -n 1024\n", "")
 }

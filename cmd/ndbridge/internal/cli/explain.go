@@ -8,7 +8,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
-	"github.com/ndbridge/ndbridge/internal/plain"
+	"github.com/ndbridge/ndbridge/internal/prose"
 	"github.com/ndbridge/ndbridge/internal/render"
 )
 
@@ -63,7 +63,7 @@ func writeProblem(w io.Writer, p problem) {
 	var b strings.Builder
 	line := func(head, text string) {
 		if text != "" {
-			b.WriteString(head + strings.ReplaceAll(plain.Text(text), "\n", "\n  ") + "\n")
+			b.WriteString(head + strings.ReplaceAll(prose.Text(text), "\n", "\n  ") + "\n")
 		}
 	}
 	line("ndbridge: ", p.Message)

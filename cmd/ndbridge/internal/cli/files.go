@@ -17,7 +17,6 @@ import (
 	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/npy"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/render"
-	"github.com/ndbridge/ndbridge/internal/stream"
 )
 
 // placeholder stands in the name of a file for that of the array.
@@ -99,7 +98,7 @@ func (f *files) write(label string, v *core.View) (notes []string, err error) {
 }
 
 func writeRaw(w io.Writer, v *core.View) error {
-	for piece, err := range stream.Bytes(v, stream.DefaultSize) {
+	for piece, err := range render.Bytes(v, render.DefaultPiece) {
 		if err != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/summary"
-	"github.com/ndbridge/ndbridge/internal/plain"
+	"github.com/ndbridge/ndbridge/internal/prose"
 	"github.com/ndbridge/ndbridge/internal/render"
 )
 
@@ -115,7 +115,7 @@ func (l *lister) list(ctx context.Context, s session) (found int, err error) {
 			err = writeJSON(l.env.stdout, listingOf(e))
 		case e.Err != nil:
 			message := strings.TrimPrefix(explain(e.Err).Message, "list "+e.Name+": ")
-			_, err = fmt.Fprintf(table, "%s\t-\t-\t-\t%s\n", plain.Line(e.Name), plain.Line(message))
+			_, err = fmt.Fprintf(table, "%s\t-\t-\t-\t%s\n", prose.Line(e.Name), prose.Line(message))
 		default:
 			marks := ""
 			if e.Published {
@@ -129,7 +129,7 @@ func (l *lister) list(ctx context.Context, s session) (found int, err error) {
 				name = tag
 			}
 			_, err = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s%s\n",
-				plain.Line(e.Name), plain.Line(e.Framework), plain.Line(name), render.Shape(e.Layout), summary.Size(e.Layout.NBytes()), marks)
+				prose.Line(e.Name), prose.Line(e.Framework), prose.Line(name), render.Shape(e.Layout), summary.Size(e.Layout.NBytes()), marks)
 		}
 		if err != nil {
 			return found, err

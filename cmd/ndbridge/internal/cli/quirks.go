@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/prose"
+	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/console"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/prose"
 	"github.com/ndbridge/ndbridge/internal/quirks"
-	"github.com/ndbridge/ndbridge/internal/suggest"
 )
 
 // quirkLister carries out "ndbridge quirks".
@@ -103,7 +103,7 @@ func (l *quirkLister) check(names []string) error {
 				frameworks = append(frameworks, t.Framework)
 			}
 			return usagef("%s: there is no framework or quirk of that name; %s", name,
-				suggest.Remedy(name, slices.Values(known), "there are tables for "+strings.Join(frameworks, ", ")))
+				prose.Remedy(name, slices.Values(known), "there are tables for "+strings.Join(frameworks, ", ")))
 		}
 	}
 	if l.version == "" {
@@ -133,7 +133,7 @@ func printQuirks(w io.Writer, all []core.Quirk) error {
 	_ = table.Flush() // into memory
 	head, lines, _ := strings.Cut(heads.String(), "\n")
 	var b strings.Builder
-	paragraph := func(head, text string) { prose.Paragraph(&b, prose.Width(w), "    "+head, text) }
+	paragraph := func(head, text string) { console.Paragraph(&b, console.Width(w), "    "+head, text) }
 	b.WriteString(head + "\n")
 	for i, line := range strings.Split(strings.TrimSuffix(lines, "\n"), "\n") {
 		b.WriteString(line + "\n")

@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/plain"
+	"github.com/ndbridge/ndbridge/internal/prose"
 )
 
 // record is what --json says about one array, one object a line. Scripts depend on its keys.
@@ -79,7 +79,7 @@ func writeJSON(w io.Writer, object any) error {
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(object)
 	if err == nil {
-		_, err = w.Write(plain.JSON(b.Bytes()))
+		_, err = w.Write(prose.JSON(b.Bytes()))
 	}
 	if err != nil {
 		return fmt.Errorf("write: %w", err)

@@ -13,8 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ndbridge/ndbridge/hostplugin"
-	"github.com/ndbridge/ndbridge/internal/plain"
-	"github.com/ndbridge/ndbridge/internal/version"
+	"github.com/ndbridge/ndbridge/internal/prose"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
@@ -34,9 +33,9 @@ func printVersion(env *environ) error {
 	}
 	w := tabwriter.NewWriter(env.stdout, 0, 0, 2, ' ', 0)
 	line := func(key, format string, args ...any) {
-		_, _ = fmt.Fprintf(w, "%s\t%s\n", key, plain.Line(fmt.Sprintf(format, args...))) // Flush has the error
+		_, _ = fmt.Fprintf(w, "%s\t%s\n", key, prose.Line(fmt.Sprintf(format, args...))) // Flush has the error
 	}
-	line("ndbridge", "%s", version.Version)
+	line("ndbridge", "%s", wire.Release)
 	line("protocol", "%d", wire.ProtocolVersion)
 	line("go", "%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	for i, dir := range host.LibDirs() {

@@ -9,7 +9,7 @@ import (
 	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/summary"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
-	"github.com/ndbridge/ndbridge/internal/plain"
+	"github.com/ndbridge/ndbridge/internal/prose"
 	"github.com/ndbridge/ndbridge/internal/render"
 )
 
@@ -220,7 +220,7 @@ func (v *view) tell(label string, array *core.View, notes []string, whole bool) 
 		return v.print(label, array, notes)
 	}
 	for _, note := range notes {
-		if _, err := fmt.Fprintf(v.env.stderr, "wrote %s\n", plain.Line(note)); err != nil {
+		if _, err := fmt.Fprintf(v.env.stderr, "wrote %s\n", prose.Line(note)); err != nil {
 			return err
 		}
 	}
@@ -243,7 +243,7 @@ func (v *view) print(label string, array *core.View, notes []string) error {
 		return err
 	}
 	for _, note := range notes {
-		if _, err := fmt.Fprintf(v.env.stdout, "  wrote %s\n", plain.Line(note)); err != nil {
+		if _, err := fmt.Fprintf(v.env.stdout, "  wrote %s\n", prose.Line(note)); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ndbridge/ndbridge/internal/plain"
+	"github.com/ndbridge/ndbridge/internal/prose"
 	"github.com/ndbridge/ndbridge/internal/render"
 )
 
@@ -63,7 +63,7 @@ func (c *Console) Progress(format string, args ...any) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.begun, c.doing = time.Now(), plain.Line(fmt.Sprintf(format, args...))
+	c.begun, c.doing = time.Now(), prose.Line(fmt.Sprintf(format, args...))
 	if c.end != nil {
 		return
 	}

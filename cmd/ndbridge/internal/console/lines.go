@@ -6,7 +6,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/ndbridge/ndbridge/internal/plain"
+	"github.com/ndbridge/ndbridge/internal/prose"
 )
 
 // Lines gives each line that is written to it to another writer, with a prefix, and without what a
@@ -51,7 +51,7 @@ func (l *Lines) Write(b []byte) (int, error) {
 
 // put writes the line, in one piece so that lines of several writers do not mix.
 func (l *Lines) put() error {
-	line := l.prefix + plain.Text(string(bytes.TrimRight(l.line, "\r\n")))
+	line := l.prefix + prose.Text(string(bytes.TrimRight(l.line, "\r\n")))
 	if l.cut > 1 {
 		line += fmt.Sprintf(" ... (%d more bytes)", l.cut)
 	}

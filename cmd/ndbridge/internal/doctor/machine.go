@@ -9,13 +9,13 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/shm"
-	"github.com/ndbridge/ndbridge/internal/version"
+	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
 // machine examines what all programs share.
 func (*doctor) machine() *Part {
 	p := newPart("machine")
-	p.Version = "ndbridge " + version.Version + ", " + system()
+	p.Version = "ndbridge " + wire.Release + ", " + system()
 	if file, err := shm.Create("ndbridge-doctor", 1<<16); err != nil {
 		remedy := "check the limits on memory and open files"
 		if e, ok := errors.AsType[*core.Error](err); ok {

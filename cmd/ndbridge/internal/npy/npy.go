@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/stream"
+	"github.com/ndbridge/ndbridge/internal/render"
 )
 
 // Write writes v piece by piece, so that an array of any size needs little memory. An array that lies
@@ -35,7 +35,7 @@ func Write(w io.Writer, v *core.View) (note string, err error) {
 		defer transposed.Close() //nolint:errcheck // derived itself, so there is nothing to give back
 		v = transposed
 	}
-	for piece, err := range stream.Bytes(v, stream.DefaultSize) {
+	for piece, err := range render.Bytes(v, render.DefaultPiece) {
 		if err != nil {
 			return "", err
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/plain"
+	"github.com/ndbridge/ndbridge/internal/prose"
 	"github.com/ndbridge/ndbridge/internal/render"
 )
 
@@ -18,9 +18,9 @@ func Write(w io.Writer, label string, v *core.View, opts render.TextOptions) err
 	var b strings.Builder
 	l := v.Layout()
 	line := func(key, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-9s  %s\n", key, plain.Line(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(&b, "  %-9s  %s\n", key, prose.Line(fmt.Sprintf(format, args...)))
 	}
-	label = plain.Line(label)
+	label = prose.Line(label)
 	if opts.Depth == render.Mono {
 		fmt.Fprintf(&b, "%s\n", label)
 	} else {

@@ -1,4 +1,4 @@
-package stream_test
+package render_test
 
 import (
 	"bytes"
@@ -8,10 +8,8 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/coretest"
-	"github.com/ndbridge/ndbridge/internal/stream"
+	"github.com/ndbridge/ndbridge/internal/render"
 )
-
-func TestMain(m *testing.M) { coretest.Main(m) }
 
 // view makes a view of 1,024 bytes that are all different from their neighbours.
 func view(t *testing.T, s core.LayoutSpec) *core.View {
@@ -69,7 +67,7 @@ func TestPiecesMakeTheWhole(t *testing.T) {
 					t.Fatal(err)
 				}
 				var got []byte
-				for piece, err := range stream.Bytes(v, size) {
+				for piece, err := range render.Bytes(v, size) {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -90,7 +88,7 @@ func TestLoopCanBeLeft(t *testing.T) {
 	t.Parallel()
 	v := view(t, core.LayoutSpec{DType: core.Uint8, Shape: []int{10, 10}, Strides: []int{1, 10}})
 	n := 0
-	for range stream.Bytes(v, 10) {
+	for range render.Bytes(v, 10) {
 		if n++; n == 3 {
 			break
 		}
@@ -108,7 +106,7 @@ func TestErrorsEndTheLoop(t *testing.T) {
 			t.Fatal(err)
 		}
 		rounds := 0
-		for piece, err := range stream.Bytes(v, 16) {
+		for piece, err := range render.Bytes(v, 16) {
 			rounds++
 			if piece != nil || !errors.Is(err, core.ErrClosed) {
 				t.Errorf("%v: got %d bytes, %v", d, len(piece), err)
@@ -138,7 +136,7 @@ func TestDeviceMemoryIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer v.Close()
-	for _, err = range stream.Bytes(v, 4) {
+	for _, err = range render.Bytes(v, 4) {
 		if !errors.Is(err, core.ErrDevice) {
 			t.Errorf("got %v", err)
 		}

@@ -1,5 +1,4 @@
-// Package programfile writes the small programs that tests run.
-package programfile
+package bootstraptest
 
 import (
 	"os"
@@ -8,12 +7,12 @@ import (
 	"testing"
 )
 
-// Write makes an executable file of a temporary directory, and gives its path.
+// WriteProgram makes an executable file of a temporary directory, and gives its path.
 //
 // A process that another test starts meanwhile would inherit the descriptor through which it is
 // written, and the kernel runs no file that is open for writing ("text file busy"). So none is started
 // until it is closed: https://go.dev/issue/22315.
-func Write(tb testing.TB, name, text string) string {
+func WriteProgram(tb testing.TB, name, text string) string {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), name)
 	syscall.ForkLock.RLock()

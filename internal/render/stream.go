@@ -1,6 +1,4 @@
-// Package stream reads the elements of a view piece by piece, so that an array of any size and any
-// strides can be written or measured with a small buffer.
-package stream
+package render
 
 import (
 	"iter"
@@ -8,9 +6,9 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 )
 
-// DefaultSize is a piece that is large enough to read at the speed of memory and small enough to
+// DefaultPiece is a piece that is large enough to read at the speed of memory and small enough to
 // stay in a processor's cache.
-const DefaultSize = 256 << 10
+const DefaultPiece = 256 << 10
 
 // Bytes yields the bytes of the elements of v in row-major order, in pieces of at most size bytes (but
 // at least one element). All pieces together are what [core.CopyBytes] would copy: of packed elements,

@@ -1,4 +1,4 @@
-package plain_test
+package prose_test
 
 import (
 	"bytes"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/ndbridge/ndbridge/internal/plain"
+	"github.com/ndbridge/ndbridge/internal/prose"
 )
 
 func TestEscapes(t *testing.T) {
@@ -26,10 +26,10 @@ func TestEscapes(t *testing.T) {
 		"replaced \ufffd":               {"replaced \ufffd", "replaced \ufffd"},
 		`C:\new "quoted"` + "\u00e9'\"": {`C:\new "quoted"` + "\u00e9'\"", `C:\new "quoted"` + "\u00e9'\""},
 	} {
-		if got := plain.Line(s); got != want.line {
+		if got := prose.Line(s); got != want.line {
 			t.Errorf("Line(%q) = %q, want %q", s, got, want.line)
 		}
-		if got := plain.Text(s); got != want.text {
+		if got := prose.Text(s); got != want.text {
 			t.Errorf("Text(%q) = %q, want %q", s, got, want.text)
 		}
 	}
@@ -49,10 +49,10 @@ func FuzzEscapes(f *testing.F) {
 			}
 			return false
 		}
-		if got := plain.Line(s); obeyed(got, "") {
+		if got := prose.Line(s); obeyed(got, "") {
 			t.Errorf("Line(%q) = %q", s, got)
 		}
-		if got := plain.Text(s); obeyed(got, "\n\t") {
+		if got := prose.Text(s); obeyed(got, "\n\t") {
 			t.Errorf("Text(%q) = %q", s, got)
 		}
 		b, err := json.Marshal(s)
@@ -60,7 +60,7 @@ func FuzzEscapes(f *testing.F) {
 			t.Fatal(err)
 		}
 		var before, after string
-		got := plain.JSON(append(b, '\n'))
+		got := prose.JSON(append(b, '\n'))
 		if err := json.Unmarshal(b, &before); err != nil {
 			t.Fatal(err)
 		}

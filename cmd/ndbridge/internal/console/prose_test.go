@@ -1,4 +1,4 @@
-package prose
+package console
 
 import (
 	"io"

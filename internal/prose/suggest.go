@@ -1,5 +1,6 @@
-// Package suggest finds what a user most likely meant by a name that does not exist.
-package suggest
+// Package prose is for text that people read: what they most likely meant by a name that does not exist, and what a program
+// says, made safe to print.
+package prose
 
 import (
 	"iter"

@@ -1,11 +1,10 @@
-// Package prose sets sentences for a terminal.
-package prose
+package console
 
 import (
 	"io"
 	"strings"
 
-	"github.com/ndbridge/ndbridge/internal/plain"
+	"github.com/ndbridge/ndbridge/internal/prose"
 	"github.com/ndbridge/ndbridge/internal/render"
 )
 
@@ -25,7 +24,7 @@ func Width(w io.Writer) int {
 func Paragraph(b *strings.Builder, width int, head, text string) {
 	line := head
 	indent := strings.Repeat(" ", len(head))
-	for i, word := range strings.Fields(plain.Text(text)) {
+	for i, word := range strings.Fields(prose.Text(text)) {
 		if i > 0 && len(line)+1+len(word) > width {
 			b.WriteString(line + "\n")
 			line = indent + word

@@ -1,7 +1,4 @@
-// Package plain makes text safe to print. What a program or a configuration says may hold whatever a
-// terminal obeys: escape sequences that move the cursor, rename the window or hide text, and marks that
-// turn the direction of writing.
-package plain
+package prose
 
 import (
 	"bytes"
