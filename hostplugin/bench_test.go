@@ -10,7 +10,7 @@ import (
 
 // awake has both sides look for each other for as long as a busy machine may need, so that they meet in the
 // mailbox.
-func awake(p *hostplugin.Program) { p.HandoffSpin = new(10 * time.Millisecond) }
+func awake(p *hostplugin.Program) { p.Handoff.Spin = 10 * time.Millisecond }
 
 // BenchmarkRefresh looks at an array of another process again and again.
 func BenchmarkRefresh(b *testing.B) {

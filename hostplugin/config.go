@@ -52,18 +52,31 @@ type Program struct {
 	Plugin   string // a shipped plugin by name, or a path if it has a '/'; "" means "all"
 	Checksum string // "sha256:" and 64 hexadecimal digits of the plugin file; "" is not checked
 
-	SharedHeap          *bool    // nil means true; Python programs only
-	SharedHeapThreshold int64    // bytes from which an allocation is shared; 0 means 64 KiB
-	SharedHeapLibraries []string // parts of file names of libraries whose allocations are shared, besides those of the frameworks known to the heap
-
+	SharedHeap  HeapOptions // Python programs only
 	MappedFiles MappedFiles // how arrays in files that the program has mapped reach the host
 
-	Handoff      *bool          // nil means true: views are asked for through shared memory; false: by gRPC
-	HandoffSpin  *time.Duration // how long host and program look for each other's word before they sleep; nil means 50 µs, and 0 that they sleep at once
-	HandoffLanes int            // how many views may be asked for at once through shared memory, 1 to 64; 0 means 8
+	Handoff HandoffOptions // how the host asks for views
 
 	StartTimeout time.Duration // from the start until the plugin answers; 0 means 60 s
 }
+
+// HeapOptions configures the shared heap of a Python program: the memory, visible to the host, from which the array
+// libraries of the program allocate. The zero value is a shared heap with the defaults below.
+type HeapOptions struct {
+	Off       bool     // no shared heap: arrays in the program's own memory are copied
+	Threshold int64    // bytes from which an allocation is shared, 4 KiB to 1 TiB; 0 means 64 KiB
+	Libraries []string // parts of file names of libraries whose allocations are shared, besides those of the known frameworks
+}
+
+// HandoffOptions configures how the host asks for views. The zero value is shared memory with the defaults below.
+type HandoffOptions struct {
+	Off   bool          // the host asks by gRPC: slower, and without Source.Latest, Source.Next and Group.Next
+	Spin  time.Duration // how long each side looks for the other's word before it sleeps, at most 10 ms; 0 means 50 µs
+	Slots int           // how many views the host may ask for at once, 1 to 64; 0 means 8
+}
+
+// NoSpin is the [HandoffOptions.Spin] of sides that sleep at once. That takes less CPU time and makes calls slower.
+const NoSpin time.Duration = -1
 
 // MappedFiles says how arrays reach the host that lie in files which the program has mapped, as
 // numpy.memmap does. It is not about memory that cannot shrink, such as that of the shared heap.
@@ -84,7 +97,7 @@ const (
 	defaultStartTimeout = 60 * time.Second
 
 	defaultHandoffSpin  = 50 * time.Microsecond
-	defaultHandoffLanes = 8
+	defaultHandoffSlots = 8
 	maxHandoffSpin      = 10 * time.Millisecond
 
 	minHeapThreshold = 4 << 10
@@ -110,17 +123,14 @@ func (p Program) startTimeout() time.Duration {
 
 // handoff gives the settings of the mailbox.
 func (p Program) handoff() handoff.Settings {
-	s := handoff.Settings{Slots: cmp.Or(p.HandoffLanes, defaultHandoffLanes), Spin: defaultHandoffSpin}
-	if p.HandoffSpin != nil {
-		s.Spin = *p.HandoffSpin
-	}
-	if p.Handoff != nil && !*p.Handoff {
+	if p.Handoff.Off {
 		return handoff.Settings{}
 	}
-	return s
+	return handoff.Settings{
+		Slots: cmp.Or(p.Handoff.Slots, defaultHandoffSlots),
+		Spin:  max(0, cmp.Or(p.Handoff.Spin, defaultHandoffSpin)), // NoSpin is negative
+	}
 }
-
-func (p Program) sharedHeap() bool { return p.SharedHeap == nil || *p.SharedHeap }
 
 // names lists the programs' names in order.
 func (c Config) names() iter.Seq[string] {
@@ -148,15 +158,6 @@ func (c Config) clone() Config {
 func (p Program) clone() Program {
 	p.Args = slices.Clone(p.Args)
 	p.Env = maps.Clone(p.Env)
-	p.SharedHeapLibraries = slices.Clone(p.SharedHeapLibraries)
-	if p.SharedHeap != nil {
-		p.SharedHeap = new(*p.SharedHeap)
-	}
-	if p.Handoff != nil {
-		p.Handoff = new(*p.Handoff)
-	}
-	if p.HandoffSpin != nil {
-		p.HandoffSpin = new(*p.HandoffSpin)
-	}
+	p.SharedHeap.Libraries = slices.Clone(p.SharedHeap.Libraries)
 	return p
 }

@@ -137,7 +137,7 @@ func TestValidateGoConfig(t *testing.T) {
 	}{
 		"zero":          {Config{}, ""},
 		"script":        {script(func(*Program) {}), ""},
-		"heap off":      {script(func(p *Program) { p.SharedHeap = new(false) }), ""},
+		"heap off":      {script(func(p *Program) { p.SharedHeap.Off = true }), ""},
 		"no name":       {script(func(p *Program) { p.Name = "" }), `program "": A program's name`},
 		"dash name":     {script(func(p *Program) { p.Name = "-x" }), `got "-x"`},
 		"nothing":       {script(func(p *Program) { p.Script = "" }), "needs script or module"},
@@ -145,7 +145,7 @@ func TestValidateGoConfig(t *testing.T) {
 		"nul path":      {script(func(p *Program) { p.Script = "\x00" }), "script must not contain a NUL"},
 		"nul env":       {script(func(p *Program) { p.Env = map[string]string{"A": "\x00"} }), "env must not contain"},
 		"timeout":       {script(func(p *Program) { p.StartTimeout = -time.Second }), "must be positive, not -1s"},
-		"threshold":     {script(func(p *Program) { p.SharedHeapThreshold = 1 }), "between 4KiB and 1TiB"},
+		"threshold":     {script(func(p *Program) { p.SharedHeap.Threshold = 1 }), "between 4KiB and 1TiB"},
 		"mapped files":  {script(func(p *Program) { p.MappedFiles = 7 }), "mapped_files is 7, which is no value of MappedFiles"},
 		"checksum":      {script(func(p *Program) { p.Checksum = "x" }), "64 hexadecimal digits"},
 		"copy":          {Config{Adapters: []Adapter{{Name: "numpy", Copy: 7}}}, "not 7"},
@@ -185,7 +185,7 @@ func TestCloneIsDeep(t *testing.T) {
 	before := cfg.clone()
 	cfg.Adapters[0].Quirks[0].Disabled = !cfg.Adapters[0].Quirks[0].Disabled
 	p := &cfg.Programs[0]
-	p.Args[0], p.Env["GREETING"], p.SharedHeapLibraries[0], *p.SharedHeap = "x", "x", "x", false
+	p.Args[0], p.Env["GREETING"], p.SharedHeap.Libraries[0] = "x", "x", "x"
 	again, err := Parse("/etc/nd.hcl", mustRead(t, "testdata/config/good.hcl"))
 	if err != nil {
 		t.Fatal(err)

@@ -165,20 +165,20 @@ func (c *checker) plugin(at place, p *Program) {
 }
 
 func (c *checker) handoff(at place, p *Program) {
-	if p.HandoffSpin != nil && (*p.HandoffSpin < 0 || *p.HandoffSpin > maxHandoffSpin) {
+	if spin := p.Handoff.Spin; spin < NoSpin || spin > maxHandoffSpin {
 		c.errorf(at.At("handoff_spin"), "Invalid duration", "handoff_spin must be between 0s and %s, not %s.",
-			maxHandoffSpin, *p.HandoffSpin)
+			maxHandoffSpin, spin)
 	}
-	if n := p.HandoffLanes; n < 0 || n > handoff.MaxSlots {
-		c.errorf(at.At("handoff_lanes"), "Invalid number", "handoff_lanes must be between 1 and %d.", handoff.MaxSlots)
+	if n := p.Handoff.Slots; n < 0 || n > handoff.MaxSlots {
+		c.errorf(at.At("handoff_slots"), "Invalid number", "handoff_slots must be between 1 and %d.", handoff.MaxSlots)
 	}
 }
 
 func (c *checker) heap(at place, p *Program) {
 	attrs := map[string]bool{
-		"shared_heap":           p.SharedHeap != nil,
-		"shared_heap_threshold": p.SharedHeapThreshold != 0,
-		"shared_heap_libraries": p.SharedHeapLibraries != nil,
+		"shared_heap":           p.SharedHeap.Off,
+		"shared_heap_threshold": p.SharedHeap.Threshold != 0,
+		"shared_heap_libraries": p.SharedHeap.Libraries != nil,
 	}
 	python := c.given(at, "script", p.Script != "") || c.given(at, "module", p.Module != "") ||
 		c.given(at, "python", p.Python != "")
@@ -187,11 +187,11 @@ func (c *checker) heap(at place, p *Program) {
 			c.errorf(at.At(attr), "Not a Python program", "%s is for programs with script or module only.", attr)
 		}
 	}
-	if n := p.SharedHeapThreshold; n != 0 && (n < minHeapThreshold || n > maxHeapThreshold) {
+	if n := p.SharedHeap.Threshold; n != 0 && (n < minHeapThreshold || n > maxHeapThreshold) {
 		c.errorf(at.At("shared_heap_threshold"), "Invalid size", "shared_heap_threshold must be between %s and %s.",
 			formatSize(minHeapThreshold), formatSize(maxHeapThreshold))
 	}
-	for i, lib := range p.SharedHeapLibraries {
+	for i, lib := range p.SharedHeap.Libraries {
 		if lib == "" || strings.ContainsAny(lib, ",\x00") {
 			c.errorf(at.At("shared_heap_libraries").Nth(i), "Invalid library",
 				"A library is named by a part of its file name, without a comma, such as \"libtorch\"; got %q.", lib)

@@ -1,6 +1,7 @@
 package hostplugin
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -70,11 +71,11 @@ func (r *hclReader) Bool(dst *bool) hclValue {
 	}
 }
 
-// OptionalBool reads true or false, where nil stands for neither.
-func (r *hclReader) OptionalBool(dst **bool) hclValue {
+// Off reads true or false, of what is on unless it is switched off.
+func (r *hclReader) Off(dst *bool) hclValue {
 	return func(at place, expr hclsyntax.Expression) {
 		if v, ok := r.scalar(at, expr, cty.Bool); ok {
-			*dst = new(v.True())
+			*dst = v.False()
 		}
 	}
 }
@@ -207,8 +208,8 @@ func (r *hclReader) Duration(dst *time.Duration) hclValue {
 	}
 }
 
-// OptionalDuration reads a time with its unit, which may be 0, where nil stands for none.
-func (r *hclReader) OptionalDuration(dst **time.Duration) hclValue {
+// Spin reads a time with its unit, which may be 0: that is [NoSpin].
+func (r *hclReader) Spin(dst *time.Duration) hclValue {
 	return func(at place, expr hclsyntax.Expression) {
 		v, ok := r.value(at, expr)
 		if !ok {
@@ -216,7 +217,7 @@ func (r *hclReader) OptionalDuration(dst **time.Duration) hclValue {
 		}
 		if v.Type() == cty.String {
 			if t, err := time.ParseDuration(v.AsString()); err == nil && t >= 0 {
-				*dst = &t
+				*dst = cmp.Or(t, NoSpin)
 				return
 			}
 		}

@@ -11,8 +11,8 @@ import (
 	"sync"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/shm"
 	"github.com/ndbridge/ndbridge/internal/prose"
+	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
 // Host starts programs and holds the sessions with them. All methods are safe for concurrent use.
@@ -139,7 +139,7 @@ func (h *Host) Start(ctx context.Context, program string) (*Session, error) {
 func (h *Host) advise(l *launch) {
 	log := h.opts.log.With(slog.String("program", l.program.Name))
 	if l.heap == "" {
-		if l.program.python() && l.program.sharedHeap() {
+		if l.program.python() && !l.program.SharedHeap.Off {
 			log.Warn("the program runs without the shared heap: its arrays will be copied",
 				slog.String("reason", l.heapOff))
 		}

@@ -141,7 +141,7 @@ func (l *launch) findPython() error {
 // findHeap decides whether the program gets the shared heap. Without it everything works, with
 // copies.
 func (l *launch) findHeap() {
-	if !l.program.sharedHeap() {
+	if l.program.SharedHeap.Off {
 		l.heapOff = "shared_heap = false"
 		return
 	}
@@ -163,10 +163,10 @@ func (l *launch) findHeap() {
 	if old := process.Getenv(l.env, "LD_PRELOAD"); old != "" {
 		set["LD_PRELOAD"] += ":" + old
 	}
-	if n := l.program.SharedHeapThreshold; n != 0 {
+	if n := l.program.SharedHeap.Threshold; n != 0 {
 		set["NDBRIDGE_HEAP_THRESHOLD"] = strconv.FormatInt(n, 10)
 	}
-	if libs := l.program.SharedHeapLibraries; libs != nil {
+	if libs := l.program.SharedHeap.Libraries; libs != nil {
 		set["NDBRIDGE_HEAP_LIBRARIES"] = strings.Join(libs, ",")
 	}
 	l.env = process.Setenv(l.env, set)

@@ -75,7 +75,7 @@ func describedProgram() []describedAttribute {
 			"and `Source.Latest`, `Source.Next` and `Group.Next` are not supported"},
 		{"handoff_spin", "duration", "`\"50us\"`", "how long host and program spin while they wait for each other, before they sleep; at most 10 ms. " +
 			"With `\"0s\"` they sleep at once, which takes less CPU time and makes calls slower"},
-		{"handoff_lanes", "number", "`8`", "how many slots the mailbox has: how many requests for views can be under way at once through shared memory, 1 to 64"},
+		{"handoff_slots", "number", "`8`", "how many slots the mailbox has: how many requests for views can be under way at once through shared memory, 1 to 64"},
 		{"start_timeout", "duration", "`\"60s\"`", "from the start until the plugin answers; more than 0"},
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/internal/quirks"
 	"github.com/ndbridge/ndbridge/internal/prose"
+	"github.com/ndbridge/ndbridge/internal/quirks"
 )
 
 // What comes with ndbridge is known before anything runs: the plugins, the adapters that each holds, and the quirks of

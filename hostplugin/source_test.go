@@ -29,7 +29,7 @@ var (
 func TestWhichWay(t *testing.T) {
 	t.Parallel()
 	for want, handoff := range map[string]bool{"no wait true": true, "no wait false": false} {
-		s := startWith(t, func(p *hostplugin.Program) { p.Handoff = &handoff })
+		s := startWith(t, func(p *hostplugin.Program) { p.Handoff.Off = !handoff })
 		src := source(t, s, "way:samples")
 		eventually(t, want, func() bool { // a busy machine may answer late, and then it is gRPC
 			v, err := src.View(t.Context())

@@ -22,8 +22,8 @@ func bothWays(t *testing.T, test func(t *testing.T, s *hostplugin.Session)) {
 	t.Helper()
 	for name, set := range map[string]func(p *hostplugin.Program){
 		"ring":   func(*hostplugin.Program) {},
-		"asleep": func(p *hostplugin.Program) { p.HandoffSpin, p.HandoffLanes = new(time.Duration(0)), 1 },
-		"grpc":   func(p *hostplugin.Program) { p.Handoff = new(false) },
+		"asleep": func(p *hostplugin.Program) { p.Handoff = hostplugin.HandoffOptions{Spin: hostplugin.NoSpin, Slots: 1} },
+		"grpc":   func(p *hostplugin.Program) { p.Handoff.Off = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -221,7 +221,7 @@ func TestLongWaits(t *testing.T) {
 	for _, through := range []bool{true, false} {
 		var log lockedBuffer
 		p := fake("serve")
-		p.Handoff = &through
+		p.Handoff.Off = !through
 		host := newHostWith(t, hostplugin.Config{Programs: []hostplugin.Program{p}}, hostplugin.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		s, err := host.Start(t.Context(), "fake")
 		if err != nil {

@@ -51,7 +51,7 @@ func (l *lab) first(ctx context.Context) (err error) {
 	l.say("starting a program")
 	arrays := l.arrays()
 	arrays.Parameters = parameters
-	if l.spinning, err = l.start(ctx, hostplugin.Program{HandoffSpin: new(handoffSpin)}, arrays); err != nil {
+	if l.spinning, err = l.start(ctx, hostplugin.Program{Handoff: hostplugin.HandoffOptions{Spin: handoffSpin}}, arrays); err != nil {
 		return err
 	}
 	info, err := l.spinning.Info(ctx)
@@ -78,7 +78,7 @@ func (l *lab) first(ctx context.Context) (err error) {
 
 // asleep starts the program whose sides sleep at once.
 func (l *lab) asleep(ctx context.Context) (func() error, error) {
-	p, err := l.start(ctx, hostplugin.Program{HandoffSpin: new(time.Duration(0))}, l.arrays())
+	p, err := l.start(ctx, hostplugin.Program{Handoff: hostplugin.HandoffOptions{Spin: hostplugin.NoSpin}}, l.arrays())
 	if err != nil {
 		return nil, err
 	}
@@ -101,14 +101,14 @@ func (l *lab) asleep(ctx context.Context) (func() error, error) {
 }
 
 func (l *lab) byGRPC(ctx context.Context) (func() error, error) {
-	p, err := l.start(ctx, hostplugin.Program{Handoff: new(false)}, l.arrays())
+	p, err := l.start(ctx, hostplugin.Program{Handoff: hostplugin.HandoffOptions{Off: true}}, l.arrays())
 	return func() error { return l.addViews(p, oursGRPC, l.plan.Turn/10) }, err
 }
 
 // patient starts the program whose sides look for each other for longer than a version takes to come.
 func (l *lab) patient(ctx context.Context) (func() error, error) {
 	const longest = 10 * time.Millisecond
-	p, err := l.start(ctx, hostplugin.Program{HandoffSpin: new(longest)}, bench.Arrays{Frameworks: []string{"numpy"}, Sizes: l.plan.Sizes[:1]})
+	p, err := l.start(ctx, hostplugin.Program{Handoff: hostplugin.HandoffOptions{Spin: longest}}, bench.Arrays{Frameworks: []string{"numpy"}, Sizes: l.plan.Sizes[:1]})
 	if err != nil || l.cpus == nil {
 		return func() error { return nil }, err
 	}

@@ -57,7 +57,7 @@ func startClosing(t *testing.T, statement string, heap bool) (run *harness.Run, 
 	path := filepath.Join(t.TempDir(), "flag")
 	run = harness.Start(t, strings.ReplaceAll(closing, "{{CLOSE}}", statement), harness.Options{
 		Args:    []string{path},
-		Configs: []func(*hostplugin.Config){func(c *hostplugin.Config) { c.Programs[0].SharedHeap = new(heap) }},
+		Configs: []func(*hostplugin.Config){func(c *hostplugin.Config) { c.Programs[0].SharedHeap.Off = !heap }},
 	})
 	return run, func(name string) {
 		if err := os.WriteFile(path+name, nil, 0o600); err != nil {

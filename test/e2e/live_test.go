@@ -15,9 +15,8 @@ func TestLive(t *testing.T) {
 	for name, off := range map[string]bool{"handoff": false, "gRPC": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			handoff := !off
 			run := harness.Start(t, "import numpy as np, remote\nremote.serve()\n", harness.Options{
-				Configs: []func(*hostplugin.Config){func(c *hostplugin.Config) { c.Programs[0].Handoff = &handoff }},
+				Configs: []func(*hostplugin.Config){func(c *hostplugin.Config) { c.Programs[0].Handoff.Off = off }},
 			})
 			for change, want := range map[string]bool{
 				"x[0] = 7": true, "y = x; x = y": true, "x = np.ones(1 << 16)": false, "del x": false, "x = None": false,

@@ -30,7 +30,7 @@ class Talking:
 kept = np.ones(1 << 14)
 talking = Talking()
 remote.serve()
-`, harness.Options{Configs: []func(*hostplugin.Config){func(c *hostplugin.Config) { c.Programs[0].Handoff = &handoff }}})
+`, harness.Options{Configs: []func(*hostplugin.Config){func(c *hostplugin.Config) { c.Programs[0].Handoff.Off = !handoff }}})
 			before := harness.Eval[int](t, run.Remote, "len(threading.enumerate())")
 			for _, name := range []string{"talking.array", "talking", "talking.array"} {
 				view := run.View(t, name)

@@ -232,7 +232,7 @@ x, small, y = np.full(1 << 17, 1.0), np.full(16, 1.0), np.full(1 << 17, 1.0)
 ndbridge.publish("p", y)
 remote.serve()
 `, harness.Options{Configs: []func(*hostplugin.Config){
-		func(c *hostplugin.Config) { c.Programs[0].HandoffSpin = new(10 * time.Millisecond) },
+		func(c *hostplugin.Config) { c.Programs[0].Handoff.Spin = 10 * time.Millisecond },
 	}})
 	for _, name := range []string{"x", "small", "p"} {
 		src := source(t, run, name)

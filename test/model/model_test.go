@@ -45,17 +45,18 @@ func fuzzTime(tb testing.TB) time.Duration {
 	return d
 }
 
-func off(p *bool) *bool { *p = false; return p }
-
 func setups(tb testing.TB, rng *rand.Rand) []setup {
 	tb.Helper()
 	base, all := harness.Python(tb), harness.PythonAll(tb)
 	old := harness.Pythons(tb)
 	plain := func(*hostplugin.Program) {}
-	low := func(p *hostplugin.Program) { p.SharedHeapThreshold = 4096 } // so that more arrays are shared
-	grpc := func(p *hostplugin.Program) { low(p); p.Handoff = off(new(bool)) }
-	noHeap := func(p *hostplugin.Program) { p.SharedHeap = off(new(bool)) }
-	asleep := func(p *hostplugin.Program) { low(p); p.HandoffSpin, p.HandoffLanes = new(time.Duration), 1 }
+	low := func(p *hostplugin.Program) { p.SharedHeap.Threshold = 4096 } // so that more arrays are shared
+	grpc := func(p *hostplugin.Program) { low(p); p.Handoff.Off = true }
+	noHeap := func(p *hostplugin.Program) { p.SharedHeap.Off = true }
+	asleep := func(p *hostplugin.Program) {
+		low(p)
+		p.Handoff = hostplugin.HandoffOptions{Spin: hostplugin.NoSpin, Slots: 1}
+	}
 	list := []setup{
 		{name: "numpy", python: base, frameworks: "numpy", change: low},
 		{name: "all", python: all, frameworks: "numpy,torch,jax", change: low},

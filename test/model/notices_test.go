@@ -26,7 +26,7 @@ func looked(name string, keep int) event {
 func TestModelNotices(t *testing.T) {
 	s := setup{
 		name: "lies", python: harness.Python(t), frameworks: "numpy", plugin: harness.Library(t, "ndbridge-all.so"),
-		change: func(p *hostplugin.Program) { p.SharedHeapThreshold = 4096 },
+		change: func(p *hostplugin.Program) { p.SharedHeap.Threshold = 4096 },
 	}
 	array := `x0 = mk((3000,), "<f8", 7)`
 	for kind, events := range map[string][]event{

@@ -100,8 +100,8 @@ func TestRace(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 4))
 	ways := map[string]func(*hostplugin.Program){
 		"heap":    func(*hostplugin.Program) {},
-		"no-heap": func(p *hostplugin.Program) { p.SharedHeap = off(new(bool)) },
-		"grpc":    func(p *hostplugin.Program) { p.Handoff = off(new(bool)) },
+		"no-heap": func(p *hostplugin.Program) { p.SharedHeap.Off = true },
+		"grpc":    func(p *hostplugin.Program) { p.Handoff.Off = true },
 	}
 	end := time.Now().Add(total)
 	for round := 0; round < 1 || time.Now().Before(end); round++ {
@@ -214,7 +214,7 @@ func race(t *testing.T, names []raced, change func(*hostplugin.Program), d time.
 		t.Fatal(err)
 	}
 	harness.Eventually(t, 2*answerBound, "all names are there", func() bool { return c.at(1) == 1 })
-	r := &racer{t: t, names: names, counters: c, session: session, end: time.Now().Add(d), versions: program.Handoff == nil, routes: map[string]int{}}
+	r := &racer{t: t, names: names, counters: c, session: session, end: time.Now().Add(d), versions: !program.Handoff.Off, routes: map[string]int{}}
 	var group sync.WaitGroup
 	for worker := range 3 {
 		group.Go(func() { r.work(t.Context(), rand.New(rand.NewPCG(seed, uint64(worker)))) }) //nolint:gosec // not negative

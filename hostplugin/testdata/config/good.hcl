@@ -19,7 +19,7 @@ program "camera" {
   mapped_files          = "copy"
   handoff               = true
   handoff_spin          = "20us"
-  handoff_lanes         = 4
+  handoff_slots         = 4
   start_timeout         = "1m30s"
 }
 

@@ -12,7 +12,7 @@ program "types" {
   mapped_files          = true
   handoff               = "no"
   handoff_spin          = 50
-  handoff_lanes         = "8"
+  handoff_slots         = "8"
   start_timeout         = 30
 }
 
@@ -24,7 +24,7 @@ program "elements" {
   shared_heap_libraries = ["ok", "", "a,b"]
   mapped_files          = "coppy"
   handoff_spin          = "-1us"
-  handoff_lanes         = 2.5
+  handoff_slots         = 2.5
   start_timeout         = "-1s"
 }
 
@@ -32,7 +32,7 @@ program "sizes" {
   script                = "a.py"
   shared_heap_threshold = "1KiB"
   handoff_spin          = "1s"
-  handoff_lanes         = 65
+  handoff_slots         = 65
   start_timeout         = "soon"
 }
 
@@ -45,6 +45,6 @@ program "toolarge" {
 program "zero" {
   script                = "a.py"
   shared_heap_threshold = 0
-  handoff_lanes         = 0
+  handoff_slots         = 0
   checksum              = "sha256:zz"
 }

@@ -62,7 +62,7 @@ func launch(t *testing.T, script string, opts options) *hostplugin.Session {
 		Adapters: []hostplugin.Adapter{{Name: "generic", Sync: opts.sync}},
 		Programs: []hostplugin.Program{{
 			Name: "gpu", Python: programtest.Variable(t, "NDBRIDGE_TEST_PYTHON"), Script: file,
-			Handoff: new(!opts.noRing),
+			Handoff: hostplugin.HandoffOptions{Off: opts.noRing},
 			Env: map[string]string{
 				"LD_LIBRARY_PATH": programtest.Variable(t, "NDBRIDGE_TEST_CUDASIM"),
 				"CUDASIM_FAULTS":  opts.faults,

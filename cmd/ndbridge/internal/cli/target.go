@@ -161,7 +161,7 @@ func (t *target) change(p hostplugin.Program, extra []string) hostplugin.Program
 		p.Plugin, p.Checksum = t.plugin, ""
 	}
 	if t.noSharedHeap && (p.Script != "" || p.Module != "") {
-		p.SharedHeap = new(false)
+		p.SharedHeap.Off = true
 	}
 	return p
 }

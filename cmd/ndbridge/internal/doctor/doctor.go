@@ -231,7 +231,7 @@ func (d *doctor) probe(ctx context.Context, name string, heap bool, args ...stri
 	defer cancel()
 	host, err := hostplugin.New(hostplugin.Config{Programs: []hostplugin.Program{{
 		Name: name, Python: d.opts.Python, Script: filepath.Join(d.dir, "probe_"+name+".py"), Args: args,
-		Plugin: d.opts.Plugin, SharedHeap: &heap, StartTimeout: d.opts.Timeout,
+		Plugin: d.opts.Plugin, SharedHeap: hostplugin.HeapOptions{Off: !heap}, StartTimeout: d.opts.Timeout,
 		Env: map[string]string{"PYTHONDONTWRITEBYTECODE": "1"},
 	}}}, hostplugin.WithOutput(io.Discard, io.Discard), hostplugin.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
