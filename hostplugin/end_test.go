@@ -220,8 +220,12 @@ func TestCloseEndsAnyProgram(t *testing.T) {
 				}
 			}
 			began := time.Now()
-			if err := s.Close(); err != nil {
-				t.Error(err)
+			err := s.Close()
+			if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrUnavailable) || e.Program != "fake" || e.Remedy == "" {
+				t.Errorf("Close of a program that had to be killed = %v", err)
+			}
+			if again := s.Close(); again == nil || again.Error() != err.Error() {
+				t.Errorf("Close again = %v", again)
 			}
 			if d := time.Since(began); d < time.Second || d > 4*time.Second {
 				t.Errorf("Close took %v", d)

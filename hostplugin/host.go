@@ -153,8 +153,8 @@ func (h *Host) advise(l *launch) {
 	})
 }
 
-// Close ends all sessions, and so their programs, and closes all views. It returns when nothing is
-// left running. It is idempotent.
+// Close closes all sessions, and so ends their programs and closes all views. It returns when nothing is left running.
+// It is idempotent. The error joins those of [Session.Close].
 func (h *Host) Close() error {
 	h.mu.Lock()
 	h.closed = true
@@ -165,12 +165,15 @@ func (h *Host) Close() error {
 	sessions := h.sessions
 	h.sessions = nil
 	h.mu.Unlock()
-	var wg sync.WaitGroup
+	failed := make(chan error, len(sessions))
 	for s := range sessions {
-		wg.Go(func() { _ = s.Close() }) // never fails
+		go func() { failed <- s.Close() }()
 	}
-	wg.Wait()
-	return nil
+	var errs []error
+	for range sessions {
+		errs = append(errs, <-failed)
+	}
+	return errors.Join(errs...)
 }
 
 // forget drops a session that was closed.

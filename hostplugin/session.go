@@ -44,8 +44,10 @@ type Session struct {
 	begun     chan struct{} // closed when leases can be had
 	closing   chan struct{} // closed by Close
 	closeOnce sync.Once
+	closeErr  error         // what Close returns, once closeOnce is done
 	gone      chan struct{} // closed when err is set
 	torn      chan struct{} // closed when the program has ended and the connection is gone
+	tornErr   error         // what failed then; final when torn is closed
 	script    scriptEnd
 
 	mu    sync.Mutex
@@ -132,7 +134,7 @@ func (s *Session) supervise() {
 	for cause := error(nil); cause == nil; {
 		select {
 		case <-s.closing:
-			s.shut()
+			s.tornErr = s.shut()
 			return
 		case <-s.conn.Process.Exited():
 			cause = s.diagnose()
@@ -156,23 +158,29 @@ func (s *Session) supervise() {
 		case <-s.conn.Process.Exited():
 		}
 	}
-	s.conn.End()
+	s.tornErr = s.conn.End()
 }
 
 // shut is the orderly end, at Close.
-func (s *Session) shut() {
+func (s *Session) shut() error {
 	s.finish(core.ErrClosed, nil)
-	s.leases.CloseViews()
+	errs := []error{s.leases.CloseViews()}
 	ctx, cancel := context.WithTimeout(context.Background(), flushWait)
 	s.leases.Flush(ctx)
 	cancel()
 	_ = s.conn.Client.Close() // never fails; ends the calls that are under way
-	s.conn.End()
+	errs = append(errs, s.conn.End())
 	if s.conn.Process.Signal() == syscall.SIGKILL {
+		const remedy = "end sooner after a KeyboardInterrupt, or wait with Session.Wait before Close"
 		s.host.opts.log.Info("the program was killed, since it did not end when the session was closed",
-			slog.String("program", s.launch.program.Name), slog.String("remedy", "end sooner after a KeyboardInterrupt, or wait with Session.Wait before Close"))
+			slog.String("program", s.launch.program.Name), slog.String("remedy", remedy))
+		errs = append(errs, &core.Error{
+			Op: "close", Program: s.launch.program.Name, Kind: core.ErrUnavailable,
+			Err: errors.New("the program did not end in time and was killed"), Remedy: remedy,
+		})
 	}
 	s.gpu.Lost(errors.New("the session was closed"))
+	return errors.Join(errs...)
 }
 
 // pollerGone is what Go says last when the descriptors of its network poller are gone.
@@ -358,25 +366,32 @@ func (s *Session) alive(op, array string) error {
 	return &core.Error{Op: op, Program: s.launch.program.Name, Object: array, Kind: kind, Err: s.cause}
 }
 
-// Close closes all views of the session and ends the program: a script that still runs gets a
-// KeyboardInterrupt, and whatever is left of the program after one second is killed, which the log says. Views that were
-// derived from the session's (by Sub, Transpose and the like) keep their memory until they are closed
-// themselves. Close returns when nothing is left running. It is idempotent and returns nil.
+// Close closes all views of the session and ends the program. A script that still runs gets a KeyboardInterrupt; after
+// one second the host kills whatever is left of the program. Views that were derived from the session's (by Sub,
+// Transpose and the like) keep their memory until they are closed themselves. Close returns when nothing is left running.
+// It is idempotent: each call returns what the first returned.
+//
+// The error is nil after a clean end, and also if the program was gone before: [Session.Err] says why. Whatever the error
+// says, the session is closed. It wraps core.ErrUnavailable if the host had to kill the program, whose last output and
+// exit handlers may be lost, or if the GPU still uses memory of the program; otherwise it says which memory could not be
+// unmapped.
 func (s *Session) Close() error {
 	s.closeOnce.Do(func() {
 		close(s.closing)
 		<-s.torn
-		s.leases.CloseViews()
+		errs := []error{s.tornErr, s.leases.CloseViews()}
 		s.leases.Close()
-		_ = s.segments.Close() // fails only if the memory was not mapped
+		errs = append(errs, s.segments.Close())
 		if err := s.gpu.Close(); err != nil {
 			s.host.opts.log.Warn("GPU memory of the program is still in use",
 				slog.String("program", s.launch.program.Name), slog.Any("cause", err))
+			errs = append(errs, err)
 		}
 		s.host.forget(s)
 		if s.ownsHost {
-			_ = s.host.Close() // never fails
+			errs = append(errs, s.host.Close())
 		}
+		s.closeErr = errors.Join(errs...)
 	})
-	return nil
+	return s.closeErr
 }

@@ -48,7 +48,7 @@ func run(ctx context.Context, w io.Writer, config, dir string) error {
 	if err != nil {
 		return err
 	}
-	defer host.Close() //nolint:errcheck // returns nil; it ends the program and closes all views
+	defer host.Close() //nolint:errcheck // it ends the program and closes all views
 	began := time.Now()
 	session, err := host.Start(ctx, program)
 	if err != nil {

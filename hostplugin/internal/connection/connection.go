@@ -252,12 +252,12 @@ func (c *Connection) abort() {
 	case <-c.Side.Done():
 	case <-timeout.C:
 	}
-	c.End()
+	_ = c.End() // a start has failed for a reason of its own
 }
 
 // End ends the program, within killDelay, and everything around it. The side socket's end tells the
-// plugin to end the program, and so does go-plugin.
-func (c *Connection) End() {
+// plugin to end the program, and so does go-plugin. The error says which memory could not be unmapped.
+func (c *Connection) End() (err error) {
 	_ = c.Side.Close() // its error would be that it is closed
 	guard := time.AfterFunc(killDelay, func() {
 		_ = c.Process.Kill(context.Background()) // never fails
@@ -272,9 +272,10 @@ func (c *Connection) End() {
 		_ = c.Client.Close() // never fails
 	}
 	if c.Handoff != nil {
-		_ = c.Handoff.Close() // fails only if the memory was not mapped
+		err = c.Handoff.Close()
 	}
 	c.conns.close()
 	c.Process.CloseLog()
 	wire.RemoveSocketDir(c.sockets) // if the plugin was killed before it could
+	return err
 }

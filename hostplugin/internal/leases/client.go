@@ -315,8 +315,9 @@ func (c *Client) giveBack(ctx context.Context, ids []core.LeaseID) bool {
 	return err == nil || ctx.Err() == nil // else the session ends, which releases everything
 }
 
-// CloseViews closes all views, those that were forgotten too. After that no more are made.
-func (c *Client) CloseViews() {
+// CloseViews closes all views, those that were forgotten too. After that no more are made. The error says which memory
+// could not be unmapped.
+func (c *Client) CloseViews() error {
 	c.mu.Lock()
 	c.closed = true
 	views := make([]io.Closer, 0, len(c.leases))
@@ -328,9 +329,11 @@ func (c *Client) CloseViews() {
 		}
 	}
 	c.mu.Unlock()
+	var errs []error
 	for _, view := range views {
-		_ = view.Close() // fails only if the memory was not mapped
+		errs = append(errs, view.Close())
 	}
+	return errors.Join(errs...)
 }
 
 // Closed reports whether CloseViews was called.

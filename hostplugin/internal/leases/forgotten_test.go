@@ -45,7 +45,9 @@ func TestForgottenViewsEndWithTheClient(t *testing.T) {
 		}
 	}
 	w.stand(3)
-	w.c.CloseViews()
+	if err := w.c.CloseViews(); err != nil {
+		t.Error(err)
+	}
 	w.stand(1)
 	if valueOf(t, derived) != 7 {
 		t.Error("the memory of a derived view is gone")

@@ -194,7 +194,9 @@ func TestNextAll(t *testing.T) {
 		}
 		g.show(7, 6)
 		result = g.asleep(t.Context())
-		w.c.CloseViews()
+		if err := w.c.CloseViews(); err != nil {
+			t.Error(err)
+		}
 		w.publish(8, "b")
 		if got := <-result; !errors.Is(got.err, core.ErrClosed) {
 			t.Errorf("NextAll of views that were closed: %v", got.err)

@@ -196,7 +196,9 @@ func TestCloseBesideNext(t *testing.T) {
 			s := &Source{Name: "x"}
 			v, _ := w.latest(s, nil)
 			result := w.next(t.Context(), s, v)
-			w.c.CloseViews()
+			if err := w.c.CloseViews(); err != nil {
+				t.Error(err)
+			}
 			test.end(w)
 			if got := <-result; !errors.Is(got.err, test.kind) || got.v != v {
 				t.Errorf("Next = %v, %v", got.v, got.err)

@@ -101,7 +101,9 @@ func newWorld(t *testing.T) *world {
 		Stale: func(name string, why Staleness) { w.stale <- fmt.Sprintf("%s: %s", name, why) },
 	})
 	t.Cleanup(func() {
-		w.c.CloseViews()
+		if err := w.c.CloseViews(); err != nil {
+			t.Error(err)
+		}
 		w.stand(0)
 		w.views = nil
 		w.c.Close()

@@ -55,7 +55,7 @@ func logger(env *environ, level slog.Level) *slog.Logger {
 
 // close ends all programs.
 func (l *looker) close() {
-	_ = l.host.Close() // never fails
+	_ = l.host.Close() // the log says if the program had to be killed
 	l.flush()
 }
 
@@ -79,7 +79,7 @@ func (l *looker) open(ctx context.Context, program string, names []string) (s se
 	}
 	l.env.stderr.Progress("%s is running", program)
 	if runs, err = settle(ctx, s, names, l.bounds.patience); err != nil {
-		_ = s.Close() // returns nil; what the program said about the error is read then
+		_ = s.Close() // what the program said about the error is read then
 		l.flush()
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = &core.Error{
@@ -263,7 +263,7 @@ func (l *looker) each(ctx context.Context, all []wanted, f func(s session, w wan
 func (l *looker) program(ctx context.Context, program string, mine []wanted, names []string, f func(s session, w wanted, err error)) {
 	s, runs, err := l.open(ctx, program, names)
 	if err == nil {
-		defer s.Close() //nolint:errcheck // returns nil
+		defer s.Close() //nolint:errcheck // the log says if the program had to be killed
 		if len(names) == 0 {
 			mine, err = l.everything(ctx, s, program, runs)
 		}

@@ -73,7 +73,7 @@ func (r *runner) run(ctx context.Context, extra []string) error {
 	if err != nil {
 		return err
 	}
-	defer host.Close() //nolint:errcheck // returns nil
+	defer host.Close() //nolint:errcheck // the log says if the program had to be killed
 	s, err := host.Start(ctx, all[0].program)
 	if err != nil {
 		return err

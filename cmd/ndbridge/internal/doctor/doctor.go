@@ -237,7 +237,7 @@ func (d *doctor) probe(ctx context.Context, name string, heap bool, args ...stri
 	if err != nil {
 		return r, err
 	}
-	defer host.Close() //nolint:errcheck // returns nil
+	defer host.Close() //nolint:errcheck // the log says if the program had to be killed
 	s, err := host.Start(ctx, name)
 	if err != nil {
 		return r, err
