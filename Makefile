@@ -56,7 +56,7 @@ help: ## List the targets
 # ---------------------------------------------------------------------------------------- build
 
 .PHONY: build
-build: cli lib ## Build the command line, the plugins and the shared heap under build/
+build: cli lib ## Build the command line, the plugin and the shared heap under build/
 
 .PHONY: cli
 cli:
@@ -65,14 +65,14 @@ cli:
 PLUGINS := $(patsubst adapters/%/plugin,plugin-%,$(wildcard adapters/*/plugin))
 
 .PHONY: lib
-lib: $(BUILD)/lib/libndbridge-heap.so $(BUILD)/lib/python/ndbridge.py $(PLUGINS)
+lib: $(BUILD)/lib/libndbridge-heap.so $(BUILD)/lib/python/ndbridge.py plugin-all
 
 # What processes import that no host has started.
 $(BUILD)/lib/python/ndbridge.py: hostplugin/bootstrap/python/ndbridge.py
 	mkdir -p $(@D)
 	cp $< $@
 
-# A plugin for each adapter, and plugin-all with all of them.
+# plugin-all has all adapters; a plugin with one adapter, such as plugin-numpy, is built on its own.
 .PHONY: $(PLUGINS)
 $(PLUGINS): plugin-%: $(CUDA)/lib/libcuda.a
 	CGO_ENABLED=1 $(GO) build -trimpath -tags cuda -buildmode=c-shared -o $(BUILD)/lib/ndbridge-$*.so ./adapters/$*/plugin
@@ -149,7 +149,7 @@ SIMULATED_GPU = LD_LIBRARY_PATH=$(CUDA_DRIVER) CUDASIM_DEVICES=2 \
 	NDBRIDGE_TEST_PYTHON=$(VENV)/pycuda/bin/python NDBRIDGE_TEST_GPU_FRAMEWORKS=driver,pycuda
 
 .PHONY: test
-test: build venvs $(CUDA_DRIVER)/libcuda.so.1 ## Run every test (unit tests with the race detector)
+test: build plugin-numpy venvs $(CUDA_DRIVER)/libcuda.so.1 ## Run every test (unit tests with the race detector)
 	$(TEST_ENV) $(GO) test -race $(V) $$($(GO) list ./... | grep -v /test/)
 	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GO) test -race -tags cuda $(V) $(CUDA_PACKAGES)
 	$(TEST_ENV) $(GO) test -count=1 -timeout 30m $(V) ./test/...
@@ -167,10 +167,14 @@ suites: build venvs ## Run test suites of others under a host, on every Python; 
 	$(TEST_ENV) $(GO) test -count=1 -timeout 0 -v ./test/suites -suites.report $(CURDIR)/docs/results/suites.md
 
 .PHONY: test-short
-test-short: build $(VENV)/base/.done $(VENV)/demo/.done ## Run what needs only numpy and a minute
+test-short: build plugin-numpy $(VENV)/base/.done $(VENV)/demo/.done ## Run what needs only numpy and a minute
 	NDBRIDGE_LIB=$(BUILD)/lib NDBRIDGE_TEST_PYTHON=$(VENV)/base/bin/python \
 		NDBRIDGE_TEST_PYTHON_DEMO=$(VENV)/demo/bin/python $(GO) test -short $(V) $$($(GO) list ./... | grep -v /test/)
 	NDBRIDGE_LIB=$(BUILD)/lib NDBRIDGE_TEST_PYTHON=$(VENV)/base/bin/python $(GO) test -C $(OUTSIDE) -count=1 $(V) ./...
+
+.PHONY: quick
+quick: test-short check-format check-rules $(BIN)/golangci-lint ## Run test-short, the rules and the linter: what is worth knowing in three minutes
+	$(BIN)/golangci-lint run ./...
 
 FUZZTIME ?= 20s
 

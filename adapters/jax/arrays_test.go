@@ -16,7 +16,7 @@ func TestArrays(t *testing.T) {
 	for version, python := range pythons(t) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			p := programtest.Start(t, arraysScript, programtest.Options{Python: python, Plugin: "jax"})
+			p := programtest.Start(t, arraysScript, programtest.Options{Python: python})
 			p.Finish(t)
 			programtest.CheckReport(t, p, "jax", "arrays", 70)
 		})

@@ -22,7 +22,7 @@ func TestArrays(t *testing.T) {
 			t.Run(pool+"/"+version, func(t *testing.T) {
 				t.Parallel()
 				p := programtest.Start(t, setup+arraysScript, programtest.Options{
-					Python: python, Plugin: "pyarrow", Env: env,
+					Python: python, Env: env,
 				})
 				p.Finish(t)
 				programtest.CheckReport(t, p, "pyarrow", "arrays", 25)

@@ -20,7 +20,7 @@ func TestTensors(t *testing.T) {
 	for version, python := range pythons(t) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			p := programtest.Start(t, tensorsScript, programtest.Options{Python: python, Plugin: "torch"})
+			p := programtest.Start(t, tensorsScript, programtest.Options{Python: python})
 			p.Finish(t)
 			programtest.CheckReport(t, p, "torch", "tensors", 75)
 		})

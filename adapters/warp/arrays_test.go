@@ -19,7 +19,7 @@ func TestArrays(t *testing.T) {
 	for version, python := range pythons(t) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			p := programtest.Start(t, setup+arraysScript, programtest.Options{Python: python, Plugin: "warp"})
+			p := programtest.Start(t, setup+arraysScript, programtest.Options{Python: python})
 			p.Finish(t)
 			programtest.CheckReport(t, p, "warp", "arrays", 60)
 		})
