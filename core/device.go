@@ -1,9 +1,6 @@
 package core
 
-import (
-	"encoding/hex"
-	"strconv"
-)
+import "strconv"
 
 // DeviceKind says what kind of memory an array lies in. Its values are those of DLPack's
 // DLDeviceType, moved so that the zero value is the CPU.
@@ -40,28 +37,9 @@ func (d Device) valid() bool { return int(d.Kind) < len(deviceTexts) && d.Index 
 var deviceTexts = []string{CPU: "cpu", CUDA: "cuda", CUDAPinned: "cuda_pinned", CUDAManaged: "cuda_managed"}
 
 // String gives "cpu", "cuda", "cuda_pinned" or "cuda_managed".
-func (k DeviceKind) String() string { return enumText("device", deviceTexts, int(k)) }
-
-// MarshalText gives the text of String, or an error for an unknown kind.
-func (k DeviceKind) MarshalText() ([]byte, error) {
-	return marshalEnum("device kind", deviceTexts, int(k))
-}
-
-// UnmarshalText reads what MarshalText gives.
-func (k *DeviceKind) UnmarshalText(text []byte) error {
-	i, err := unmarshalEnum("device kind", deviceTexts, text)
-	if err == nil {
-		*k = DeviceKind(i)
+func (k DeviceKind) String() string {
+	if int(k) < len(deviceTexts) {
+		return deviceTexts[k]
 	}
-	return err
-}
-
-// UUID identifies a GPU, on whatever index a process sees it (CUDA_VISIBLE_DEVICES renumbers): what
-// the CUDA driver's cuDeviceGetUuid gives.
-type UUID [16]byte
-
-// String gives the usual spelling: "GPU-fcfb18e7-bd29-54fb-ede1-d61720b5500a".
-func (u UUID) String() string {
-	h := hex.EncodeToString(u[:])
-	return "GPU-" + h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+	return "device(" + strconv.Itoa(int(k)) + ")"
 }

@@ -62,9 +62,9 @@ func (e *Error) Error() string {
 		sep(": ")
 		b.WriteString(e.Kind.Error())
 	}
-	if e.Reason != ReasonNone {
+	if e.Reason != "" {
 		sep(": ")
-		b.WriteString(e.Reason.String())
+		b.WriteString(string(e.Reason))
 	}
 	if e.Err != nil && (e.Kind == nil || e.Err.Error() != e.Kind.Error()) {
 		sep(": ")

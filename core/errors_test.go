@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // sentinels lists the categories with their texts.
@@ -49,7 +50,7 @@ func TestErrorText(t *testing.T) {
 		{core.Error{Op: "start", Program: "camera", Kind: core.ErrVersion}, "start camera: incompatible version"},
 		{core.Error{Op: "view", Program: "camera", Object: "frame", Kind: core.ErrNotFound}, "view camera/frame: not found"},
 		{
-			core.Error{Op: "view", Kind: core.ErrNotShared, Reason: core.ReasonFrozen, Err: cause, Remedy: "allow a copy"},
+			core.Error{Op: "view", Kind: core.ErrNotShared, Reason: contract.ReasonFrozen, Err: cause, Remedy: "allow a copy"},
 			"view: memory cannot be shared: frozen-by-fork: the cause; allow a copy",
 		},
 		{core.Error{Op: "view", Kind: core.ErrClosed, Err: core.ErrClosed}, "view: closed"},

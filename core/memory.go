@@ -22,9 +22,17 @@ type Memory interface {
 // Fenced is a [Memory] that may have to be waited for before it is touched.
 type Fenced interface {
 	Memory
-	// Fence is what must have happened before the memory may be touched. It may change when the memory is
-	// looked at anew, to what has been queued since.
-	Fence() Fence
 	// Ready returns when the memory may be touched: nil, the error of ctx, or why that will never be.
 	Ready(ctx context.Context) error
+}
+
+// Copier is a [Memory] that copies its own elements because the CPU cannot read them: [Copy], [CopyBytes] and
+// [Put] use it. They call it while the memory may be touched and cannot be closed.
+type Copier interface {
+	Memory
+	// CopyOut copies the elements that l describes, densely and in row-major order, to dst, which has
+	// l.NBytes bytes. The offset of l is relative to the memory.
+	CopyOut(ctx context.Context, dst []byte, l Layout) error
+	// CopyIn copies src, which has l.NBytes bytes, over the elements that l describes.
+	CopyIn(ctx context.Context, l Layout, src []byte) error
 }

@@ -1,7 +1,7 @@
 package core
 
 import (
-	"fmt"
+	"context"
 	"iter"
 	"runtime/debug"
 	"unsafe"
@@ -49,7 +49,10 @@ func Values[T Element](v *View) (iter.Seq[T], error) {
 		return nil, err
 	}
 	return func(yield func(T) bool) {
-		r := v.hold("values")
+		r, err := v.hold("values")
+		if err != nil {
+			panic(err)
+		}
 		defer r.drop()
 		run := v.innermost()
 		for offset := range v.runs() {
@@ -74,7 +77,10 @@ func Rows[T Element](v *View) (iter.Seq2[int, []T], error) {
 		return nil, err
 	}
 	return func(yield func(int, []T) bool) {
-		r := v.hold("rows")
+		r, err := v.hold("rows")
+		if err != nil {
+			panic(err)
+		}
 		defer r.drop()
 		n, row := v.innermost().n, 0
 		for offset := range v.runs() {
@@ -119,27 +125,24 @@ func Set[T Element](v *View, value T, index ...int) (err error) {
 	return nil
 }
 
-// Copy copies the elements of v, in row-major order and whatever the strides, to dst, and returns how
-// many there are. It is the only way to ask this package for a copy of elements.
+// Copy copies the elements of v, in row-major order and whatever the strides, to dst and returns their
+// number. It copies from wherever the memory lies: the CPU copies what it can read, and a GPU's memory
+// copies itself if it is a [Copier], as that of sessions is. Copy first waits until the memory may be touched,
+// as [View.Wait] does, and returns when the copy is done.
 //
-// T must be the element type of v (ErrDType), the host must be able to read the memory (ErrDevice), and
-// dst must have room for v.Len elements (ErrLayout). Memory that has gone, since the file behind it was
-// truncated, is an error that wraps ErrPointer; dst is partly written then.
-func Copy[T Element](dst []T, v *View) (n int, err error) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	if err := check[T](v, "copy", 0); err != nil {
+// T must be the element type of v (ErrDType), and dst must have room for v.Len elements (ErrLayout). Memory
+// that neither the CPU nor a Copier can copy is an error that wraps ErrDevice. Memory that is gone because
+// the file behind it was truncated is an error that wraps ErrPointer, and memory of a program that is gone
+// one that wraps ErrUnavailable. When ctx ends, Copy reports that as the context's error; a copy that the CPU
+// has begun is not interrupted. After an error dst may be partly written.
+func Copy[T Element](ctx context.Context, dst []T, v *View) (n int, err error) {
+	if err := v.fits("copy", DTypeOf[T](), len(dst) < v.n, "room for %d elements of %d", len(dst)); err != nil {
 		return 0, err
 	}
-	if len(dst) < v.n {
-		return 0, v.fail("copy", ErrLayout, fmt.Errorf("room for %d elements of %d", len(dst), v.n))
-	}
-	if v.n == 0 {
-		return 0, nil
-	}
-	defer v.trap("copy", debug.SetPanicOnFault(true), &err)
 	raw := rawBytes(dst[:v.n])
-	gather(raw, v.root.bytes, v.layout)
+	if err := v.copyOut(ctx, raw); err != nil {
+		return 0, err
+	}
 	if v.dtype == Bool {
 		for i, b := range raw {
 			raw[i] = min(b, 1) // a bool of another byte than 0 or 1 must not get into Go
@@ -148,23 +151,19 @@ func Copy[T Element](dst []T, v *View) (n int, err error) {
 	return v.n, nil
 }
 
-// Put copies src, in row-major order, over the elements of v, whatever its strides, and returns how
-// many there are. It is Copy for writing: the view must be writable (ErrReadOnly), and src must have
-// exactly v.Len elements (ErrLayout). On an error that wraps ErrPointer v is partly written.
-func Put[T Element](v *View, src []T) (n int, err error) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	if err := check[T](v, "put", write); err != nil {
+// Put copies src, in row-major order, over the elements of v, whatever its strides, and returns their
+// number. It is [Copy] for writing: the view must be writable (ErrReadOnly), src must have exactly v.Len
+// elements (ErrLayout), and after an error v may be partly written.
+func Put[T Element](ctx context.Context, v *View, src []T) (n int, err error) {
+	if err := v.fits("put", DTypeOf[T](), len(src) != v.n, "%d elements for %d", len(src)); err != nil {
 		return 0, err
 	}
-	if len(src) != v.n {
-		return 0, v.fail("put", ErrLayout, fmt.Errorf("%d elements for %d", len(src), v.n))
+	if v.n > 0 && !v.root.Writable {
+		return 0, v.notWritable("put")
 	}
-	if v.n == 0 {
-		return 0, nil
+	if err := v.copyIn(ctx, rawBytes(src)); err != nil {
+		return 0, err
 	}
-	defer v.trap("put", debug.SetPanicOnFault(true), &err)
-	scatter(v.root.bytes, v.layout, rawBytes(src))
 	return v.n, nil
 }
 

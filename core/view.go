@@ -44,7 +44,7 @@ type ViewOptions struct {
 	Name      string    // the array's name
 	Framework string    // whose array it is: "numpy"
 	Route     Route     // how the memory got here
-	Reason    Reason    // why it was copied
+	Reason    Reason    // why it was copied; "": it was not
 	Quirks    []QuirkID // quirks that took part
 	Writable  bool      // the memory is mapped for writing
 	Version   uint64    // of the name, from 1, if the program published the array; else 0
@@ -159,7 +159,7 @@ func (v *View) Framework() string { return v.options().Framework }
 // Route says how the memory got here.
 func (v *View) Route() Route { return v.options().Route }
 
-// Reason says why the memory was copied; ReasonNone if it was not.
+// Reason says why the memory was copied; it is "" if it was not.
 func (v *View) Reason() Reason { return v.options().Reason }
 
 // Quirks lists the quirks that took part. The slice is a copy.
@@ -167,7 +167,7 @@ func (v *View) Quirks() []QuirkID { return slices.Clone(v.options().Quirks) }
 
 // Copied reports whether the memory is a copy of the program's own, so that neither side sees what
 // the other writes.
-func (v *View) Copied() bool { return v.options().Route.Copied() }
+func (v *View) Copied() bool { return v.options().Reason != "" }
 
 // Writable reports whether the memory may be written through this view. If not, writing to a slice of
 // it faults.
@@ -204,54 +204,35 @@ func (v *View) Live() bool {
 	return v.root.Lender == nil || v.root.Lender.Live()
 }
 
-// Fence is what must have happened before the memory may be touched. For memory of a GPU it is the fence of
-// the last look: see hostplugin's Refresh.
-func (v *View) Fence() Fence {
-	if v.root != nil {
-		if m, ok := v.root.mem.(Fenced); ok {
-			return m.Fence()
-		}
-	}
-	return Ready{}
-}
-
-// Wait returns when the memory may be touched: at once for [Ready] memory. Work on a GPU need not be
+// Wait returns when the memory may be touched: at once for host memory. Work on a GPU need not be
 // waited for so: package cuda lets its own stream wait. Wait obeys ctx and reports its end as the
 // context's error. An error that wraps ErrUnavailable says that the memory will never be ready, since
 // the program that was to fill it is gone.
-func (v *View) Wait(ctx context.Context) error {
+func (v *View) Wait(ctx context.Context) error { return v.wait(ctx, "wait") }
+
+func (v *View) wait(ctx context.Context, op string) error {
 	if !v.open.Load() {
-		return v.fail("wait", ErrClosed, nil)
+		return v.fail(op, ErrClosed, nil)
 	}
 	if err := ctx.Err(); err != nil {
-		return v.fail("wait", err, context.Cause(ctx))
+		return v.fail(op, err, context.Cause(ctx))
 	}
-	m, ok := v.root.mem.(Fenced)
-	if !ok {
-		return nil
+	if m, ok := v.root.mem.(Fenced); ok {
+		return v.ended(ctx, op, m.Ready(ctx))
 	}
-	err := m.Ready(ctx)
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return v.fail("wait", ctx.Err(), context.Cause(ctx))
-	default:
-		return v.fail("wait", cmp.Or(categoryOf(err), ErrUnavailable), err)
-	}
+	return nil
 }
 
-// Use calls f while the view cannot be closed: with its memory, nil if it has no elements, and the
-// offset of the element with index [0, ..., 0] in it. It is for packages that know more of the memory
-// than core does, as package cuda does of a GPU's. Close waits for f, so f must not close the view. The
-// error is that of f, or one that wraps ErrClosed.
-func (v *View) Use(f func(m Memory, offset int) error) error {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	if !v.open.Load() {
-		return v.fail("use", ErrClosed, nil)
+// Acquire gives the memory of v, which is nil if v has no elements, and the offset of the element with index
+// [0, ..., 0] in it. The memory stays until release is called, even if v is closed meanwhile; release may
+// be called more than once. Acquire is for packages that know more of the memory than core does, as package
+// cuda does of a GPU's. The error wraps ErrClosed.
+func (v *View) Acquire() (m Memory, offset int, release func(), err error) {
+	r, err := v.hold("acquire")
+	if err != nil {
+		return nil, 0, func() {}, err
 	}
-	return f(v.root.mem, v.offset)
+	return r.mem, v.offset, sync.OnceFunc(r.drop), nil
 }
 
 // Addr is the address, on the host or on the device, of the element with index [0, ..., 0], or 0 if

@@ -2,136 +2,32 @@ package cuda
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/ndbridge/ndbridge/core"
 )
 
-// Copy waits until the view's memory may be touched and copies its elements, in row-major order and
-// whatever the strides, to dst; it returns how many there are. It is [core.Copy] for views wherever they
-// lie: those that the CPU can read are copied by it.
-//
-// T must be the element type of v (core.ErrDType), and dst must have room for v.Len elements
-// (core.ErrLayout). The error wraps core.ErrUnavailable if the program that was to fill the memory, or
-// that held it until the end of the copy, has gone, core.ErrDevice for memory of a GPU that is not an
-// [Importer]'s, or core.ErrClosed, or it is that of ctx. After an error dst may be partly written.
-func Copy[T core.Element](ctx context.Context, dst []T, v *core.View) (int, error) {
-	switch {
-	case v.DType() != core.DTypeOf[T]():
-		return core.Copy(dst, v) // whose refusal says it best
-	case len(dst) < v.Len():
-		return 0, tooSmall(v, "elements", len(dst), v.Len())
-	case v.Device().HostReadable():
-		if err := v.Wait(ctx); err != nil {
-			return 0, err
-		}
-		return core.Copy(dst, v)
-	}
-	raw := rawBytes(dst[:v.Len()])
-	if _, err := CopyBytes(ctx, raw, v); err != nil {
-		return 0, err
-	}
-	if v.DType() == core.Bool {
-		for i, b := range raw {
-			raw[i] = min(b, 1) // a bool of another byte than 0 or 1 must not get into Go
-		}
-	}
-	return v.Len(), nil
+// CopyOut implements core.Copier.
+func (m *memory) CopyOut(ctx context.Context, dst []byte, l core.Layout) error {
+	return m.copied("copy", func() error { return m.gpu.copies.Out(ctx, dst, l, m.Addr()) })
 }
 
-// CopyBytes is [Copy] for any element type: it copies the bytes of the elements, and returns how many
-// there are, v.NBytes. Of packed elements that do not fill the last byte, its other bits are written as
-// zeros.
-func CopyBytes(ctx context.Context, dst []byte, v *core.View) (int, error) {
-	const op = "copy"
-	n := int(v.NBytes())
-	if len(dst) < n {
-		return 0, tooSmall(v, "bytes", len(dst), n)
+// CopyIn implements core.Copier.
+func (m *memory) CopyIn(ctx context.Context, l core.Layout, src []byte) error {
+	return m.copied("put", func() error { return m.gpu.copies.In(ctx, l, m.Addr(), src) })
+}
+
+// copied calls f, which copies. The memory must be that of a living program until f returns: else the
+// outcome is an error.
+func (m *memory) copied(op string, f func() error) error {
+	err := m.usable()
+	if err == nil {
+		err = f()
 	}
-	if err := v.Wait(ctx); err != nil {
-		return 0, err
+	if err == nil {
+		err = m.usable()
 	}
-	if v.Device().HostReadable() {
-		return core.CopyBytes(dst, v)
-	}
-	err := useImported(v, func(m *memory) error {
-		return m.gpu.copies.Out(ctx, dst[:n], v.Layout(), m.Addr())
-	})
 	if err != nil {
-		return 0, copyError(ctx, op, v, err)
+		return about(op, "", err)
 	}
-	if bits := v.Len() * v.DType().Bits() * v.DType().Lanes() % 8; bits != 0 && v.DType().Packed() {
-		dst[n-1] &= 1<<bits - 1
-	}
-	return n, nil
-}
-
-// Put waits until the view's memory may be touched and copies src, in row-major order, over its elements,
-// whatever its strides; it returns how many there are. It returns when the copy is done. It is [core.Put]
-// for views wherever they lie: the view must be writable (core.ErrReadOnly), and src must have exactly
-// v.Len elements (core.ErrLayout). The other errors are those of [Copy]; after one, v may be partly
-// written.
-func Put[T core.Element](ctx context.Context, v *core.View, src []T) (int, error) {
-	const op = "put"
-	switch {
-	case v.DType() != core.DTypeOf[T]():
-		return core.Put(v, src) // whose refusal says it best
-	case !v.Writable():
-		return 0, &core.Error{Op: op, Object: v.Name(), Kind: core.ErrReadOnly}
-	case len(src) != v.Len():
-		return 0, &core.Error{
-			Op: op, Object: v.Name(), Kind: core.ErrLayout, Err: fmt.Errorf("%d elements for %d", len(src), v.Len()),
-		}
-	}
-	if err := v.Wait(ctx); err != nil {
-		return 0, err
-	}
-	if v.Device().HostReadable() {
-		return core.Put(v, src)
-	}
-	err := useImported(v, func(m *memory) error {
-		return m.gpu.copies.In(ctx, v.Layout(), m.Addr(), rawBytes(src))
-	})
-	if err != nil {
-		return 0, copyError(ctx, op, v, err)
-	}
-	return len(src), nil
-}
-
-// useImported calls f, if the view has elements, with its memory, which is of an Importer and stays
-// that of a living program until f returns: else the outcome is an error.
-func useImported(v *core.View, f func(*memory) error) error {
-	return v.Use(func(mem core.Memory, _ int) error {
-		if mem == nil || v.Len() == 0 {
-			return nil
-		}
-		m, ok := mem.(*memory)
-		if !ok {
-			return &core.Error{
-				Kind: core.ErrDevice, Err: fmt.Errorf("memory of %v that no cuda.Importer has opened", v.Device()),
-				Remedy: "copy it with what made it; views of sessions come from an Importer",
-			}
-		}
-		if err := m.usable(); err != nil {
-			return err
-		}
-		if err := f(m); err != nil {
-			return err
-		}
-		return m.usable()
-	})
-}
-
-func copyError(ctx context.Context, op string, v *core.View, err error) error {
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return &core.Error{Op: op, Object: v.Name(), Kind: ctx.Err(), Err: context.Cause(ctx)}
-	}
-	return about(op, v.Name(), err)
-}
-
-func tooSmall(v *core.View, what string, room, need int) error {
-	return &core.Error{
-		Op: "copy", Object: v.Name(), Kind: core.ErrLayout, Err: fmt.Errorf("room for %d %s of %d", room, what, need),
-	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/cuda/internal/driver"
 )
 
@@ -12,7 +13,7 @@ import (
 // of this device here, not what its model could.
 type DeviceInfo struct {
 	Index             int // among the devices that this process sees
-	UUID              core.UUID
+	UUID              contract.UUID
 	Name              string // of the model
 	Memory            int64  // bytes
 	ComputeCapability [2]int // major, minor
@@ -84,7 +85,7 @@ func describe(index int) (DeviceInfo, error) {
 }
 
 // deviceOf finds a device by what identifies it.
-func deviceOf(uuid core.UUID) (DeviceInfo, error) {
+func deviceOf(uuid contract.UUID) (DeviceInfo, error) {
 	all, err := Devices()
 	if err != nil {
 		return DeviceInfo{}, err

@@ -9,7 +9,7 @@
 // do, [Launch] runs a kernel on views wherever they lie, and [Copy] and [Put] move elements between a
 // view and Go's memory; an [Importer] is what sessions open the memory with.
 //
-// Devices are told apart by their [core.UUID]; indices differ between processes.
+// Devices are told apart by their [contract.UUID]; indices differ between processes.
 //
 // Binaries have CUDA if they were built with the tag "cuda"; all others, and those that find no driver,
 // get errors that match [core.ErrUnsupported], with the reason and the remedy: see [Available].

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/cuda/internal/driver"
 	"github.com/ndbridge/ndbridge/cuda/internal/imports"
 	"github.com/ndbridge/ndbridge/cuda/internal/primary"
@@ -20,9 +21,9 @@ import (
 // drainWait is how long Close waits for the host's own work on a program's memory.
 const drainWait = 2 * time.Second
 
-// Describer lends the descriptors of segments: the part of [core.Producer] that an [Importer] needs.
+// Describer lends the descriptors of segments: the part of [contract.Producer] that an [Importer] needs.
 type Describer interface {
-	Descriptor(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error)
+	Descriptor(ctx context.Context, id contract.SegmentID, writable bool) (*os.File, error)
 }
 
 // Importer opens GPU memory of one program in this process, in the primary contexts of its GPUs. What
@@ -33,7 +34,7 @@ type Importer struct {
 	retiring retirements
 
 	mu       sync.Mutex
-	gpus     map[core.UUID]*gpu // nil when all is over
+	gpus     map[contract.UUID]*gpu // nil when all is over
 	users    map[*memory]struct{}
 	standing int   // users, and those that are being closed
 	cause    error // not nil: the program is gone, and why
@@ -53,17 +54,17 @@ type gpu struct {
 func NewImporter(d Describer) *Importer {
 	return &Importer{
 		cache: imports.New(d),
-		gpus:  make(map[core.UUID]*gpu),
+		gpus:  make(map[contract.UUID]*gpu),
 		users: make(map[*memory]struct{}),
 	}
 }
 
-// Memory opens the memory of a standing lease whose handle is a core.CUDAIPC, core.CUDAVMM or
-// core.CUDAPool, for a view whose device is the one that it returns: programs may number the GPUs
+// Memory opens the memory of a standing lease whose handle is a contract.CUDAIPC, contract.CUDAVMM or
+// contract.CUDAPool, for a view whose device is the one that it returns: programs may number the GPUs
 // otherwise than the host does. It is a [core.Fenced] that Launch, Copy and the streams of this package
 // know how to wait for.
 //
-// Memory of physical allocations (core.CUDAVMM) whose lease is not writable is mapped so that kernels
+// Memory of physical allocations (contract.CUDAVMM) whose lease is not writable is mapped so that kernels
 // that write to it fault. The driver cannot do that for the other handles: there, not to write is up to
 // the host.
 //
@@ -76,7 +77,7 @@ func NewImporter(d Describer) *Importer {
 // The errors wrap core.ErrProtocol or core.ErrPointer (what the program said is not so), core.ErrDevice
 // (this process does not see the GPU), core.ErrUnsupported (no CUDA: see [Available]),
 // core.ErrUnavailable (the program is gone, or the GPU has no room), core.ErrClosed, or the error of ctx.
-func (i *Importer) Memory(ctx context.Context, lease core.Lease, release func()) (core.Memory, core.Device, error) {
+func (i *Importer) Memory(ctx context.Context, lease contract.Lease, release func()) (core.Memory, core.Device, error) {
 	m, device, err := i.open(ctx, lease, release)
 	if err != nil {
 		return nil, core.Device{}, err // not m: a nil *memory would be a core.Memory
@@ -84,14 +85,14 @@ func (i *Importer) Memory(ctx context.Context, lease core.Lease, release func())
 	return m, device, nil
 }
 
-func (i *Importer) open(ctx context.Context, lease core.Lease, release func()) (*memory, core.Device, error) {
-	var uuid core.UUID
+func (i *Importer) open(ctx context.Context, lease contract.Lease, release func()) (*memory, core.Device, error) {
+	var uuid contract.UUID
 	switch h := lease.Handle.(type) {
-	case core.CUDAIPC:
+	case contract.CUDAIPC:
 		uuid = h.GPU
-	case core.CUDAVMM:
+	case contract.CUDAVMM:
 		uuid = h.GPU
-	case core.CUDAPool:
+	case contract.CUDAPool:
 		uuid = h.GPU
 	default:
 		return nil, core.Device{}, &core.Error{
@@ -115,7 +116,7 @@ func (i *Importer) open(ctx context.Context, lease core.Lease, release func()) (
 // Refence gives memory that this importer has opened another fence, of later work, in the place of the one it
 // has. Streams that wait for the old one do so until that is reached. The errors are those of Memory; after one
 // the memory has the fence that it had.
-func (*Importer) Refence(ctx context.Context, mem core.Memory, fence core.Fence) error {
+func (*Importer) Refence(ctx context.Context, mem core.Memory, fence contract.Fence) error {
 	m, ok := mem.(*memory)
 	if !ok {
 		return &core.Error{Op: "import", Kind: core.ErrConfig, Err: fmt.Errorf("memory of type %T", mem)}
@@ -142,7 +143,7 @@ func (i *Importer) enter(m *memory, info DeviceInfo) (*gpu, error) {
 }
 
 // use makes m a user of the GPU that the importer has, or gets: fresh. Without either it does nothing.
-func (i *Importer) use(m *memory, uuid core.UUID, fresh *gpu) (*gpu, error) {
+func (i *Importer) use(m *memory, uuid contract.UUID, fresh *gpu) (*gpu, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/cuda/internal/driver"
@@ -57,12 +56,15 @@ func Launch(s *Stream, f *Function, g Grid, args ...any) error {
 	l.find()
 	err := s.enqueue(func() error {
 		return f.module.use(func() error {
-			return l.hold(0, func() error {
-				if err := l.pass(); err != nil {
-					return err
-				}
-				return l.start(g)
-			})
+			release, err := l.hold()
+			if err != nil {
+				return err
+			}
+			defer release()
+			if err := l.pass(); err != nil {
+				return err
+			}
+			return l.start(g)
 		})
 	})
 	if err != nil {
@@ -109,7 +111,7 @@ type argument struct {
 	offset int
 }
 
-// find finds the views among the arguments, and gives them an order that is the same for all launches.
+// find finds the views among the arguments.
 func (l *launch) find() {
 	for i, arg := range l.args {
 		v, ok := arg.(*core.View)
@@ -117,7 +119,6 @@ func (l *launch) find() {
 			l.views = append(l.views, argument{view: v, first: i})
 		}
 	}
-	slices.SortFunc(l.views, func(a, b argument) int { return cmp.Compare(identity(a.view), identity(b.view)) })
 }
 
 func (l *launch) argument(v *core.View) *argument {
@@ -129,22 +130,25 @@ func (l *launch) argument(v *core.View) *argument {
 	return nil
 }
 
-// hold calls f while no view from number i on can be closed. Who closes a view waits for its users, and
-// new users wait for him: launches that used the same views in different orders could wait for each
-// other for ever.
-func (l *launch) hold(i int, f func() error) error {
-	if i == len(l.views) {
-		return f()
+// hold gets the memory of all views, which stays until release is called.
+func (l *launch) hold() (release func(), err error) {
+	var releases []func()
+	release = func() {
+		for _, f := range releases {
+			f()
+		}
 	}
-	a, held := &l.views[i], false
-	err := a.view.Use(func(m core.Memory, offset int) error {
-		a.memory, a.offset, held = m, offset, true
-		return l.hold(i+1, f)
-	})
-	if err != nil && !held {
-		return l.wrong(a.first, a.view.Name(), err)
+	for i := range l.views {
+		a := &l.views[i]
+		memory, offset, done, err := a.view.Acquire()
+		if err != nil {
+			release()
+			return nil, l.wrong(a.first, a.view.Name(), err)
+		}
+		a.memory, a.offset = memory, offset
+		releases = append(releases, done)
 	}
-	return err
+	return release, nil
 }
 
 // pass makes words of the arguments.

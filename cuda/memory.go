@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/cuda/internal/imports"
 	"github.com/ndbridge/ndbridge/cuda/internal/poll"
 	"github.com/ndbridge/ndbridge/cuda/internal/primary"
@@ -31,7 +32,7 @@ type memory struct {
 // fence is what the memory waits for.
 type fence struct {
 	word *imports.Word
-	core core.CUDAWord
+	core contract.CUDAWord
 }
 
 // wait is a fence of a memory that somebody waits for, though the memory may have a later one by now. It is a
@@ -57,7 +58,7 @@ func (*lostError) Is(target error) bool { return target == core.ErrUnavailable }
 func (l *lostError) Unwrap() error { return l.cause }
 
 // open opens what the lease names. After an error, close closes what was opened.
-func (m *memory) open(ctx context.Context, lease core.Lease) (err error) {
+func (m *memory) open(ctx context.Context, lease contract.Lease) (err error) {
 	if m.allocation, err = m.importer.cache.Open(ctx, m.gpu.GPU, lease.Handle, lease.Writable); err != nil {
 		return failed("import", "", err)
 	}
@@ -65,8 +66,8 @@ func (m *memory) open(ctx context.Context, lease core.Lease) (err error) {
 }
 
 // refence makes a fence that of the memory, unless it says that nothing is to be waited for.
-func (m *memory) refence(ctx context.Context, to core.Fence) error {
-	w, ok := to.(core.CUDAWord)
+func (m *memory) refence(ctx context.Context, to contract.Fence) error {
+	w, ok := to.(contract.CUDAWord)
 	if !ok {
 		return nil
 	}
@@ -82,7 +83,7 @@ func (m *memory) refence(ctx context.Context, to core.Fence) error {
 }
 
 // wordOf gives the word of a fence: most often it lies in a page that the memory has had to do with.
-func (m *memory) wordOf(ctx context.Context, w core.CUDAWord) (*imports.Word, error) {
+func (m *memory) wordOf(ctx context.Context, w contract.CUDAWord) (*imports.Word, error) {
 	m.mu.RLock()
 	for _, known := range m.words {
 		if word, ok := known.Beside(w); ok {
@@ -104,12 +105,13 @@ func (m *memory) wordOf(ctx context.Context, w core.CUDAWord) (*imports.Word, er
 	return word, nil
 }
 
-// Fence implements core.Fenced.
-func (m *memory) Fence() core.Fence {
+// Fence is what must have happened before the memory may be touched. It changes when the memory is looked at
+// anew, to what has been queued since.
+func (m *memory) Fence() contract.Fence {
 	if f := m.now.Load(); f != nil {
 		return f.core
 	}
-	return core.Ready{}
+	return contract.Ready{}
 }
 
 // Bytes implements core.Memory: the CPU cannot read it.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/cuda/internal/driver"
 )
 
@@ -74,19 +75,19 @@ func TestInspectSaysWhatMemoryIs(t *testing.T) {
 		free   func(uintptr) error
 	}{
 		{
-			KindDevice, core.CUDA, core.RouteCUDAIPC, false,
+			KindDevice, core.CUDA, contract.RouteCUDAIPC, false,
 			func() (uintptr, error) { return driver.MemAlloc(size) }, driver.MemFree,
 		},
 		{
-			KindManaged, core.CUDAManaged, core.RouteNone, true,
+			KindManaged, core.CUDAManaged, "", true,
 			func() (uintptr, error) { return driver.MemAllocManaged(size) }, driver.MemFree,
 		},
 		{
-			KindPinned, core.CUDAPinned, core.RouteNone, true,
+			KindPinned, core.CUDAPinned, "", true,
 			func() (uintptr, error) { return driver.HostAlloc(size) }, driver.FreeHost,
 		},
 		{
-			KindPool, core.CUDA, core.RouteCUDAPool, false,
+			KindPool, core.CUDA, contract.RouteCUDAPool, false,
 			func() (uintptr, error) { return driver.MemAllocFromPoolAsync(size, pool, 0) },
 			func(p uintptr) error { return driver.MemFreeAsync(p, 0) },
 		},

@@ -1,6 +1,7 @@
 package coretest
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -133,7 +134,7 @@ func (a Array) Stored() ([]byte, error) {
 	}
 	defer w.Close() //nolint:errcheck // its memory is a slice
 	stored := make([]byte, w.NBytes())
-	_, err = core.CopyBytes(stored, w)
+	_, err = core.CopyBytes(context.Background(), stored, w)
 	return stored, err
 }
 

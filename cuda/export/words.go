@@ -5,7 +5,7 @@ import (
 	"math"
 	"os"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/cuda/internal/driver"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -67,7 +67,7 @@ func (p *Page) Open(writable bool) (*os.File, error) {
 	return shm.ReadOnly(p.file)
 }
 
-// Word is a fence that a stream of this process reaches: see [core.CUDAWord]. It needs no giving back.
+// Word is a fence that a stream of this process reaches: see [contract.CUDAWord]. It needs no giving back.
 type Word struct {
 	Page   *Page
 	Offset int64
@@ -75,8 +75,8 @@ type Word struct {
 }
 
 // Core gives the fence as it crosses, once the page is a segment.
-func (w *Word) Core(page core.SegmentID) core.CUDAWord {
-	return core.CUDAWord{Page: page, Size: pageSize, Offset: w.Offset, Value: w.Value}
+func (w *Word) Core(page contract.SegmentID) contract.CUDAWord {
+	return contract.CUDAWord{Page: page, Size: pageSize, Offset: w.Offset, Value: w.Value}
 }
 
 // reached says whether the word was written.

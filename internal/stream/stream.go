@@ -3,6 +3,7 @@
 package stream
 
 import (
+	"context"
 	"iter"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -71,7 +72,7 @@ func (r *reader) read(v *core.View) bool {
 	if cap(r.buf) < n {
 		r.buf = make([]byte, max(n, min(r.size, 1<<20)))
 	}
-	n, err := core.CopyBytes(r.buf[:n], v)
+	n, err := core.CopyBytes(context.Background(), r.buf[:n], v)
 	if err != nil {
 		r.yield(nil, err)
 		return false
@@ -83,7 +84,7 @@ func (r *reader) read(v *core.View) bool {
 // parts of them cannot be had.
 func (r *reader) whole(v *core.View) {
 	all := make([]byte, v.NBytes())
-	n, err := core.CopyBytes(all, v)
+	n, err := core.CopyBytes(context.Background(), all, v)
 	if err != nil {
 		r.yield(nil, err)
 		return

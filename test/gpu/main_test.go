@@ -82,8 +82,8 @@ func yes(b bool) string {
 
 // reason is a cell: why memory was copied, or nothing.
 func reason(v *core.View) string {
-	if v.Reason() == core.ReasonNone {
+	if v.Reason() == "" {
 		return ""
 	}
-	return v.Reason().String()
+	return string(v.Reason())
 }

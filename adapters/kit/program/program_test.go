@@ -6,7 +6,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 )
 
@@ -23,10 +23,10 @@ func TestConform(t *testing.T) {
 			p := programtest.Start(t, script, programtest.Options{})
 			if name == "ended" {
 				p.Finish(t)
-			} else if _, err := p.View(t, "threading.Event", core.Request{}); err == nil {
+			} else if _, err := p.View(t, "threading.Event", contract.Request{}); err == nil {
 				t.Error("a class is viewed as an array")
 			}
-			coretest.Conform(t, func(*testing.T) core.Producer { return p })
+			coretest.Conform(t, func(*testing.T) contract.Producer { return p })
 		})
 	}
 }

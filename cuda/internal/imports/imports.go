@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/cuda/internal/primary"
 	"github.com/ndbridge/ndbridge/internal/reuse"
 )
@@ -25,9 +26,9 @@ const (
 	idleBytes = 1 << 30
 )
 
-// Describer lends the descriptors of segments: the part of core.Producer that this package needs.
+// Describer lends the descriptors of segments: the part of contract.Producer that this package needs.
 type Describer interface {
-	Descriptor(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error)
+	Descriptor(ctx context.Context, id contract.SegmentID, writable bool) (*os.File, error)
 }
 
 // Cache holds what is open of one producer. All methods are safe for concurrent use.
@@ -36,7 +37,7 @@ type Cache struct {
 	mapped   *reuse.Cache[key, *Allocation] // allocations that may stay open longer than their leases
 	pooled   *reuse.Cache[key, *Allocation] // those that may not
 	pools    *reuse.Cache[key, *pool]
-	pages    *reuse.Cache[core.SegmentID, *page]
+	pages    *reuse.Cache[contract.SegmentID, *page]
 
 	mu       sync.Mutex
 	pointers map[uintptr]struct{} // allocations of pools that are open
@@ -45,7 +46,7 @@ type Cache struct {
 // key names what is open. Where the driver can keep kernels from writing (VMM), a mapping that may be
 // written is never used for views that may not write.
 type key struct {
-	gpu      core.UUID
+	gpu      contract.UUID
 	ids      string
 	writable bool
 }
@@ -59,7 +60,7 @@ func New(producer Describer) *Cache {
 		// The driver wants an allocation of a pool freed here before its owner frees it.
 		pooled: reuse.New[key, *Allocation](reuse.Limits{}),
 		pools:  reuse.New[key, *pool](limits),
-		pages:  reuse.New[core.SegmentID, *page](limits),
+		pages:  reuse.New[contract.SegmentID, *page](limits),
 
 		pointers: make(map[uintptr]struct{}),
 	}
@@ -105,17 +106,17 @@ func (a *Allocation) End() error {
 
 // Open gives the memory that a standing lease's handle names, on the GPU that it names. Who gets it
 // calls Close once. An error that wraps core.ErrProtocol or core.ErrPointer says that the producer lied.
-func (c *Cache) Open(ctx context.Context, gpu *primary.GPU, handle core.Handle, writable bool) (*Allocation, error) {
+func (c *Cache) Open(ctx context.Context, gpu *primary.GPU, handle contract.Handle, writable bool) (*Allocation, error) {
 	if handle.Extent() <= 0 {
 		return nil, refused(core.ErrProtocol, "memory of %d bytes", handle.Extent())
 	}
 	cache, k := c.mapped, key{}
 	var open func(*Allocation) error
 	switch h := handle.(type) {
-	case core.CUDAIPC:
+	case contract.CUDAIPC:
 		k.gpu, k.ids = h.GPU, "ipc"+text(h.ID)
 		open = func(a *Allocation) error { return a.openIPC(gpu, h) }
-	case core.CUDAVMM:
+	case contract.CUDAVMM:
 		k.gpu, k.ids, k.writable = h.GPU, "vmm", writable
 		for _, chunk := range h.Chunks {
 			if chunk.Size <= 0 {
@@ -124,7 +125,7 @@ func (c *Cache) Open(ctx context.Context, gpu *primary.GPU, handle core.Handle, 
 			k.ids += text(chunk.ID) + "/" + strconv.FormatInt(chunk.Size, 10) + ","
 		}
 		open = func(a *Allocation) error { return c.openVMM(ctx, gpu, h, writable, a) }
-	case core.CUDAPool:
+	case contract.CUDAPool:
 		cache, k.gpu, k.ids = c.pooled, h.GPU, "pool"+text(h.ID)
 		open = func(a *Allocation) error { return c.openPooled(ctx, gpu, h, a) }
 	default:
@@ -140,7 +141,7 @@ func (c *Cache) Open(ctx context.Context, gpu *primary.GPU, handle core.Handle, 
 	})
 }
 
-func text(id core.SegmentID) string { return strconv.FormatUint(uint64(id), 10) }
+func text(id contract.SegmentID) string { return strconv.FormatUint(uint64(id), 10) }
 
 // undo holds what to do to close something, in the order in which it was opened.
 type undo []func() error

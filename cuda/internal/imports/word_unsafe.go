@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/cuda/internal/driver"
 	"github.com/ndbridge/ndbridge/cuda/internal/primary"
 	"github.com/ndbridge/ndbridge/internal/reuse"
@@ -16,10 +17,10 @@ import (
 // page is host memory with words.
 type page struct {
 	*shm.Mapping
-	id     core.SegmentID
+	id     contract.SegmentID
 	device uintptr // its address for GPUs, or 0 if they do not reach it
 	undo   undo
-	entry  *reuse.Entry[core.SegmentID, *page]
+	entry  *reuse.Entry[contract.SegmentID, *page]
 }
 
 // End implements reuse.Resource. To take registered memory back may wait for all streams.
@@ -34,11 +35,11 @@ type Word struct {
 
 // Word gives the word that a standing lease's fence names. Who gets it calls Close once. An error that
 // wraps core.ErrProtocol or core.ErrPointer says that the producer lied.
-func (c *Cache) Word(ctx context.Context, gpu *primary.GPU, w core.CUDAWord) (*Word, error) {
+func (c *Cache) Word(ctx context.Context, gpu *primary.GPU, w contract.CUDAWord) (*Word, error) {
 	if w.Offset < 0 || w.Offset%4 != 0 || w.Size < 4 || w.Offset > w.Size-4 {
 		return nil, refused(core.ErrProtocol, "a word at %d of %d bytes", w.Offset, w.Size)
 	}
-	p, err := c.pages.Use(ctx, w.Page, w.Size, func(e *reuse.Entry[core.SegmentID, *page]) (*page, error) {
+	p, err := c.pages.Use(ctx, w.Page, w.Size, func(e *reuse.Entry[contract.SegmentID, *page]) (*page, error) {
 		p := &page{id: w.Page, entry: e}
 		if err := c.openPage(ctx, gpu, w, p); err != nil {
 			_ = p.End() // of what succeeded
@@ -54,14 +55,14 @@ func (c *Cache) Word(ctx context.Context, gpu *primary.GPU, w core.CUDAWord) (*W
 
 // Beside gives the word of another fence if that lies in the same page. It is of use as long as w is, and not
 // closed.
-func (w *Word) Beside(f core.CUDAWord) (*Word, bool) {
+func (w *Word) Beside(f contract.CUDAWord) (*Word, bool) {
 	if f.Page != w.page.id || f.Offset < 0 || f.Offset%4 != 0 || f.Offset > w.page.Size()-4 {
 		return nil, false
 	}
 	return &Word{page: w.page, offset: f.Offset, value: f.Value}, true
 }
 
-func (c *Cache) openPage(ctx context.Context, gpu *primary.GPU, w core.CUDAWord, p *page) error {
+func (c *Cache) openPage(ctx context.Context, gpu *primary.GPU, w contract.CUDAWord, p *page) error {
 	file, err := c.producer.Descriptor(ctx, w.Page, true)
 	if err != nil {
 		return err

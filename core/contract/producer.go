@@ -1,9 +1,11 @@
-package core
+package contract
 
 import (
 	"context"
 	"iter"
 	"os"
+
+	"github.com/ndbridge/ndbridge/core"
 )
 
 // Producer is the contract between the two sides: whoever has arrays implements it, and so does
@@ -78,40 +80,19 @@ type Entry struct {
 	Name      string
 	Framework string
 	Published bool // offered by name with ndbridge.publish, rather than found among the globals
-	Layout    Layout
+	Layout    core.Layout
 	Err       error // why it cannot be leased, or nil
 }
 
-// CopyPolicy says whether memory that cannot be shared may be copied.
-type CopyPolicy uint8
+// CopyPolicy says whether memory that cannot be shared may be copied. The zero value leaves the choice to
+// the producer's configuration, and means CopyIfNeeded if that does not choose either.
+type CopyPolicy string
 
-// The copy policies. The zero value leaves the choice to the producer's configuration.
+// The copy policies.
 const (
-	CopyDefault  CopyPolicy = iota // as configured; CopyIfNeeded where nothing is
-	CopyIfNeeded                   // one copy, flagged, with its reason
-	CopyNever                      // an error that wraps ErrNotShared, with its reason
+	CopyIfNeeded CopyPolicy = "if-needed" // copy once; the lease says so, and why
+	CopyNever    CopyPolicy = "never"     // refuse with core.ErrNotShared and the reason
 )
-
-var copyTexts = []string{
-	CopyDefault: "default", CopyIfNeeded: "if-needed", CopyNever: "never",
-}
-
-// String gives "default", "if-needed" or "never".
-func (p CopyPolicy) String() string { return enumText("copy", copyTexts, int(p)) }
-
-// MarshalText gives the text of String, or an error for an unknown policy.
-func (p CopyPolicy) MarshalText() ([]byte, error) {
-	return marshalEnum("copy policy", copyTexts, int(p))
-}
-
-// UnmarshalText reads what MarshalText gives.
-func (p *CopyPolicy) UnmarshalText(text []byte) error {
-	i, err := unmarshalEnum("copy policy", copyTexts, text)
-	if err == nil {
-		*p = CopyPolicy(i)
-	}
-	return err
-}
 
 // Request says how an array is wanted. The zero value: read-only, copied only if configured so.
 type Request struct {

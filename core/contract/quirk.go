@@ -1,42 +1,22 @@
-package core
+package contract
 
-// QuirkID names one quirk: "numpy.stream-none-only".
-type QuirkID string
+import "github.com/ndbridge/ndbridge/core"
 
 // Effect is what a quirk does about the deviation that it describes.
-type Effect uint8
+type Effect string
 
 // The effects.
 const (
-	EffectRefuse  Effect = iota + 1 // say no, with the remedy
-	EffectReroute                   // use another protocol
-	EffectCorrect                   // the same protocol, with a fixed argument or value
-	EffectStage                     // copy, if the request allows it
+	EffectRefuse  Effect = "refuse"  // say no, with the remedy
+	EffectReroute Effect = "reroute" // use another protocol
+	EffectCorrect Effect = "correct" // the same protocol, with a fixed argument or value
+	EffectStage   Effect = "stage"   // copy, if the request allows it
 )
-
-var effectTexts = []string{
-	EffectRefuse: "refuse", EffectReroute: "reroute", EffectCorrect: "correct", EffectStage: "stage",
-}
-
-// String gives "refuse", "reroute", "correct" or "stage".
-func (e Effect) String() string { return enumText("effect", effectTexts, int(e)) }
-
-// MarshalText gives the text of String, or an error for an unknown effect.
-func (e Effect) MarshalText() ([]byte, error) { return marshalEnum("effect", effectTexts, int(e)) }
-
-// UnmarshalText reads what MarshalText gives.
-func (e *Effect) UnmarshalText(text []byte) error {
-	i, err := unmarshalEnum("effect", effectTexts, text)
-	if err == nil {
-		*e = Effect(i)
-	}
-	return err
-}
 
 // Quirk is one deviation of one framework, in one range of versions, from what the export
 // protocols say.
 type Quirk struct {
-	ID        QuirkID
+	ID        core.QuirkID
 	Framework string // "numpy"
 	Since     string // first version that has it; "" is open
 	Until     string // first version that no longer has it; "" is open

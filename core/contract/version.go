@@ -1,4 +1,4 @@
-package core
+package contract
 
 import (
 	"cmp"
@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ndbridge/ndbridge/core"
 )
 
 // Version is the version of a framework or of an interpreter, in the order of Python packages (PEP
@@ -34,7 +36,7 @@ const (
 )
 
 // ParseVersion reads a version as Python packages spell it: "1.26.4", "2.0.0rc1",
-// "2.11.0a0+gitabc", "1!2.0.post1.dev3". The error wraps ErrVersion.
+// "2.11.0a0+gitabc", "1!2.0.post1.dev3". The error wraps core.ErrVersion.
 func ParseVersion(s string) (Version, error) {
 	v := Version{text: s, pre: phase{kind: phaseFinal}, post: -1, dev: math.MaxInt}
 	rest, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(s)), "+")
@@ -146,5 +148,5 @@ func number(s string) (n int, rest string, ok bool) {
 }
 
 func versionError(s string) error {
-	return &Error{Op: "version", Kind: ErrVersion, Err: fmt.Errorf("%q is not a version", s)}
+	return &core.Error{Op: "version", Kind: core.ErrVersion, Err: fmt.Errorf("%q is not a version", s)}
 }

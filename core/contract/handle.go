@@ -1,4 +1,4 @@
-package core
+package contract
 
 // Handle is how a lease's memory is reached: a sealed sum, so that a type switch over it is
 // exhaustive. It is a [Segment], a [CUDAIPC], a [CUDAVMM] or a [CUDAPool], or nil for an array without
