@@ -77,7 +77,7 @@ func handOver(t *testing.T, run *harness.Run, f framework, k kind, publish bool,
 	view, ran, runs := viewLate(t, run, fmt.Sprintf("('a', %q, %d)", k.name, after), publish)
 	row.Set("route", view.Route())
 	row.Set("copied", yes(view.Copied()))
-	row.Set("reason", reason(view))
+	row.Set("reason", string(view.Reason()))
 	row.Set("fence", fenceText(t, view))
 	row.Set("work ran when asked", yes(ran))
 	row.Set("and when given", yes(runs))
