@@ -15,8 +15,8 @@ import (
 // is in the framework's own words.
 type DType uint32
 
-// The element types that have a name of their own. Others, such as types of several lanes, come from
-// [NewDType] or [ParseDType].
+// The element types that most arrays have. [ParseDType] and [NewDType] make the others: small floats such as
+// "float8_e4m3fn", types of several lanes such as "float32x4".
 const (
 	Invalid DType = 0
 
@@ -38,18 +38,6 @@ const (
 	BFloat16   = DType(codeBFloat)<<24 | 16<<16 | 1  // the upper half of a float32
 	Complex64  = DType(codeComplex)<<24 | 64<<16 | 1 // two float32
 	Complex128 = DType(codeComplex)<<24 | 128<<16 | 1
-
-	Float8E3M4        = DType(codeFloat8E3M4)<<24 | 8<<16 | 1
-	Float8E4M3        = DType(codeFloat8E4M3)<<24 | 8<<16 | 1
-	Float8E4M3B11FNUZ = DType(codeFloat8E4M3B11FNUZ)<<24 | 8<<16 | 1 // float8_e4m3b11fnuz
-	Float8E4M3FN      = DType(codeFloat8E4M3FN)<<24 | 8<<16 | 1
-	Float8E4M3FNUZ    = DType(codeFloat8E4M3FNUZ)<<24 | 8<<16 | 1
-	Float8E5M2        = DType(codeFloat8E5M2)<<24 | 8<<16 | 1
-	Float8E5M2FNUZ    = DType(codeFloat8E5M2FNUZ)<<24 | 8<<16 | 1
-	Float8E8M0FNU     = DType(codeFloat8E8M0FNU)<<24 | 8<<16 | 1
-	Float6E2M3FN      = DType(codeFloat6E2M3FN)<<24 | 6<<16 | 1 // four to three bytes
-	Float6E3M2FN      = DType(codeFloat6E3M2FN)<<24 | 6<<16 | 1 // four to three bytes
-	Float4E2M1FN      = DType(codeFloat4E2M1FN)<<24 | 4<<16 | 1 // two to a byte
 )
 
 // The type codes of DLPack 1.3 (DLDataTypeCode).

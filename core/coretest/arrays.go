@@ -169,3 +169,12 @@ func (a Array) NPY() ([]byte, error) {
 	file = binary.LittleEndian.AppendUint16(file, uint16(len(header)))
 	return slices.Concat(file, []byte(header), stored), nil
 }
+
+// DType gives the element type of a name that [core.ParseDType] knows, and panics if it does not.
+func DType(name string) core.DType {
+	d, err := core.ParseDType(name)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
