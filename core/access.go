@@ -96,7 +96,7 @@ func (v *View) unreadable(op string) error {
 
 func (v *View) notDense(op string) error {
 	e := v.fail(op, ErrLayout, fmt.Errorf("not contiguous: shape %v, strides %v", v.shape, v.strides))
-	e.Remedy = "use Values, Copy or CopyBytes"
+	e.Remedy = "use Values, Strided, Copy or CopyBytes"
 	return e
 }
 

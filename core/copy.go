@@ -102,6 +102,7 @@ func (v *View) ended(ctx context.Context, op string, err error) error {
 	if e, ok := err.(*Error); ok { //nolint:errorlint // a wrapped one is a cause
 		named := *e
 		named.Op, named.Object = op, v.Name()
+		named.Kind = cmp.Or(e.Kind, categoryOf(e.Err), ErrUnavailable)
 		return &named
 	}
 	return v.fail(op, cmp.Or(categoryOf(err), ErrUnavailable), err)

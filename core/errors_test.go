@@ -118,6 +118,46 @@ func TestCategory(t *testing.T) {
 	}
 }
 
+// TestCategoryOfAllPairs holds the contract for each pair of sentinels in each way of combining them: there is
+// exactly one category, it is the one that decides, and the error matches it.
+func TestCategoryOfAllPairs(t *testing.T) {
+	t.Parallel()
+	ends := func(err error) bool {
+		return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	}
+	for _, a := range sentinels {
+		for _, b := range sentinels {
+			first := a
+			if ends(a.err) && !ends(b.err) {
+				first = b
+			}
+			for name, tc := range map[string]struct {
+				err  error
+				want string
+			}{
+				"kind over a cause":    {&core.Error{Kind: a.err, Err: b.err}, a.text},
+				"kind over a kind":     {&core.Error{Kind: a.err, Err: &core.Error{Kind: b.err}}, a.text},
+				"kind in a wrapper":    {fmt.Errorf("more: %w", &core.Error{Kind: a.err, Err: b.err}), a.text},
+				"kind below no kind":   {&core.Error{Op: "view", Err: fmt.Errorf("more: %w", &core.Error{Kind: a.err, Err: b.err})}, a.text},
+				"joined sentinels":     {errors.Join(a.err, b.err), first.text},
+				"two in one text":      {fmt.Errorf("%w: %w", a.err, b.err), first.text},
+				"joined below no kind": {&core.Error{Err: errors.Join(a.err, b.err)}, first.text},
+				"joined after another": {errors.Join(fs.ErrPermission, fmt.Errorf("more: %w", a.err), b.err), first.text},
+			} {
+				got := core.Category(tc.err)
+				if got != tc.want {
+					t.Errorf("%s, %q and %q: category %q, want %q", name, a.text, b.text, got, tc.want)
+				}
+				for _, s := range sentinels {
+					if s.text == got && !errors.Is(tc.err, s.err) {
+						t.Errorf("%s, %q and %q: %v does not match its category %q", name, a.text, b.text, tc.err, got)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestPythonError(t *testing.T) {
 	t.Parallel()
 	err := &core.PythonError{Type: "ValueError", Message: "no such frame", Traceback: "Traceback ..."}

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"runtime/debug"
 	"unsafe"
@@ -36,6 +37,34 @@ func Slice[T Element](v *View) ([]T, error) {
 		return []T{}, nil
 	}
 	return unsafe.Slice((*T)(unsafe.Pointer(&v.root.bytes[v.offset])), v.n), nil
+}
+
+// Strided gives the memory that the elements of v span as a slice, and says where they lie in it: the element
+// with index [i, j] is data[offset + i*strides[0] + j*strides[1]]. It is Slice for crops and transposed views,
+// without a copy; libraries that take a stride for each axis, as BLAS does, can use it. The offset is 0 unless
+// a stride is negative.
+//
+// The rules of [Slice] hold. Between the elements of v, data may have others of the same memory: do not write
+// to those. The distance between elements must be a multiple of their size (ErrLayout).
+func Strided[T Element](v *View) (data []T, offset int, strides []int, err error) {
+	if err := check[T](v, "strided", aligned); err != nil {
+		return nil, 0, nil, err
+	}
+	size := v.dtype.Size()
+	strides = make([]int, len(v.strides))
+	for axis, stride := range v.strides {
+		if stride%size != 0 && v.shape[axis] > 1 && v.n > 0 {
+			e := v.fail("strided", ErrLayout, fmt.Errorf("stride %d of axis %d is no multiple of %d bytes", stride, axis, size))
+			e.Remedy = "use Values or Copy"
+			return nil, 0, nil, e
+		}
+		strides[axis] = stride / size
+	}
+	if v.n == 0 {
+		return []T{}, 0, strides, nil
+	}
+	data = unsafe.Slice((*T)(unsafe.Pointer(&v.root.bytes[v.lo])), (v.hi-v.lo)/size)
+	return data, (v.offset - v.lo) / size, strides, nil
 }
 
 // Values gives the elements of v in row-major order, whatever the strides. While a loop over them

@@ -133,10 +133,11 @@ func (r *root) done() (err error) {
 	if err == nil {
 		return nil
 	}
-	if _, ok := errors.AsType[*Error](err); ok {
+	kind := categoryOf(err)
+	if _, ok := errors.AsType[*Error](err); ok && kind != nil {
 		return err
 	}
-	return &Error{Op: "close", Object: r.Name, Kind: cmp.Or(categoryOf(err), ErrUnavailable), Err: err}
+	return &Error{Op: "close", Object: r.Name, Kind: cmp.Or(kind, ErrUnavailable), Err: err}
 }
 
 // options is the description; of a zero View, an empty one.
