@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -55,7 +56,7 @@ func (l Layout) MarshalJSON() ([]byte, error) {
 func (l *Layout) UnmarshalJSON(text []byte) error {
 	var in layoutJSON
 	if err := json.Unmarshal(text, &in); err != nil {
-		return &Error{Op: "layout", Kind: ErrLayout, Err: err}
+		return &Error{Op: "layout", Kind: cmp.Or(categoryOf(err), ErrLayout), Err: err}
 	}
 	device, ok := parseDevice(in.Device)
 	if !ok {

@@ -117,7 +117,9 @@ func uses() map[string]func(*core.View) error {
 			_, err := core.CopyBytes(context.Background(), make([]byte, 8), v)
 			return err
 		},
-		"wait": func(v *core.View) error { return v.Wait(context.Background()) },
+		"strided": func(v *core.View) error { _, _, _, err := core.Strided[float32](v); return err },
+		"acquire": func(v *core.View) error { _, _, release, err := v.Acquire(); release(); return err },
+		"wait":    func(v *core.View) error { return v.Wait(context.Background()) },
 	}
 }
 
