@@ -7,9 +7,9 @@ import (
 	"runtime/debug"
 )
 
-// Bytes gives the bytes of all elements as a slice that aliases the memory, under the rules of
-// [Slice]. Any element type will do, opaque and packed ones included; the elements must be contiguous
-// (ErrLayout: use [CopyBytes]).
+// Bytes returns the bytes of all elements as a slice that aliases the memory. The rules of [Slice] hold, but every
+// element type will do, opaque and packed ones included. The elements must be contiguous (ErrLayout: use
+// [CopyBytes]).
 func (v *View) Bytes() ([]byte, error) {
 	switch {
 	case !v.open.Load():

@@ -2,8 +2,7 @@ package core
 
 import "strconv"
 
-// DeviceKind says what kind of memory an array lies in. Its values are those of DLPack's
-// DLDeviceType, moved so that the zero value is the CPU.
+// DeviceKind says what kind of memory an array lies in. The zero value is the CPU's.
 type DeviceKind uint8
 
 // The device kinds that ndbridge tells apart.
@@ -23,7 +22,7 @@ type Device struct {
 // HostReadable reports whether the CPU can read memory of this device.
 func (d Device) HostReadable() bool { return d.Kind != CUDA && d.valid() }
 
-// String gives the usual spelling: "cpu", "cuda:0", "cuda_pinned:0", "cuda_managed:1".
+// String returns the usual spelling: "cpu", "cuda:0", "cuda_pinned:0", "cuda_managed:1".
 func (d Device) String() string {
 	if d.Kind == CPU {
 		return d.Kind.String()
@@ -36,7 +35,7 @@ func (d Device) valid() bool { return int(d.Kind) < len(deviceTexts) && d.Index 
 
 var deviceTexts = []string{CPU: "cpu", CUDA: "cuda", CUDAPinned: "cuda_pinned", CUDAManaged: "cuda_managed"}
 
-// String gives "cpu", "cuda", "cuda_pinned" or "cuda_managed".
+// String returns "cpu", "cuda", "cuda_pinned" or "cuda_managed".
 func (k DeviceKind) String() string {
 	if int(k) < len(deviceTexts) {
 		return deviceTexts[k]

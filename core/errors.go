@@ -32,8 +32,8 @@ var (
 	ErrProtocol    = errors.New("protocol violation")      // the other side answered what it must not
 )
 
-// Error is the one error type of this module: what was tried, on what, why it failed, and what to
-// do about it. Its text is "op object: category: cause; remedy [quirk]".
+// Error is the error type of this module. It says what was tried, on what, why it failed, and what to do about it.
+// Its text is "op object: category: cause; remedy [quirk]".
 type Error struct {
 	Op      string  // what was tried: "view", "start", "lease"
 	Program string  // the program, if one is concerned
@@ -105,7 +105,7 @@ func (e *Error) object() string {
 	}
 }
 
-// Unwrap gives the category and the cause.
+// Unwrap returns the category and the cause.
 func (e *Error) Unwrap() []error {
 	var errs []error
 	if e.Kind != nil {
@@ -124,7 +124,7 @@ type PythonError struct {
 	Traceback string // as Python prints it, or ""
 }
 
-// Error gives the last line of Python's own report: "ValueError: message".
+// Error returns the last line of Python's own report: "ValueError: message".
 func (e *PythonError) Error() string {
 	if e.Message == "" {
 		return e.Type

@@ -18,17 +18,17 @@ const (
 	write                    // the memory may be written
 )
 
-// Slice gives the elements of v in row-major order as a slice that aliases the memory: no copy is
-// made, and what the program writes appears in it. It dies with v.Close; touching it afterwards may
-// fault. Writing to it faults unless v.Writable.
+// Slice returns the elements of v in row-major order as a slice that aliases the memory. Nothing is copied, and what
+// the program writes appears in the slice. The slice dies with v.Close: touching it afterwards may fault.
+// Writing to it faults unless v.Writable.
 //
-// T must be the element type of v (ErrDType), the host must be able to read the memory (ErrDevice), and
-// the elements must be contiguous and aligned (ErrLayout: use [Values] or [Copy]). A []bool is only as
-// good as the bytes: those other than 0 and 1, which no framework writes on its own, make Go programs
-// misbehave; read bytes of doubtful origin through [View.As] with Uint8.
+// T must be the element type of v (ErrDType), the host must be able to read the memory (ErrDevice), and the elements
+// must be contiguous and aligned (ErrLayout: use [Values], [Strided] or [Copy]). Bytes other than 0 and 1 in a []bool
+// make Go programs misbehave. No framework writes them on its own; read bytes of doubtful origin through [View.As]
+// with Uint8.
 //
-// If a file behind the memory is truncated, touching the slice faults (SIGBUS), as with any mapping of
-// a file; Copy gives an error then.
+// If a file behind the memory is truncated, touching the slice faults (SIGBUS), as with any mapping of a file. Copy
+// returns an error then.
 func Slice[T Element](v *View) ([]T, error) {
 	if err := check[T](v, "slice", dense|aligned); err != nil {
 		return nil, err
@@ -67,12 +67,11 @@ func Strided[T Element](v *View) (data []T, offset int, strides []int, err error
 	return data, (v.offset - v.lo) / size, strides, nil
 }
 
-// Values gives the elements of v in row-major order, whatever the strides. While a loop over them
-// runs, the memory stays, even if v is closed meanwhile. Beginning a loop when v is closed already is
-// a mistake in the program, and panics with an error that wraps ErrClosed.
+// Values returns an iterator over the elements of v in row-major order, whatever the strides. While a loop runs, the
+// memory stays, even if v is closed meanwhile. To begin a loop after v was closed is a mistake in the program: it
+// panics with an error that wraps ErrClosed.
 //
-// T must be the element type of v (ErrDType), and the host must be able to read the memory
-// (ErrDevice).
+// T must be the element type of v (ErrDType), and the host must be able to read the memory (ErrDevice).
 func Values[T Element](v *View) (iter.Seq[T], error) {
 	if err := check[T](v, "values", 0); err != nil {
 		return nil, err
@@ -95,12 +94,11 @@ func Values[T Element](v *View) (iter.Seq[T], error) {
 	}, nil
 }
 
-// Rows gives the innermost runs of v, numbered from 0 in row-major order, as slices that alias the
-// memory, under the rules of [Slice]. A view of rank 0 has one row of one element. While a loop over
-// the rows runs, the memory stays, even if v is closed meanwhile. Beginning a loop when v is closed
-// already panics, as with [Values].
+// Rows returns an iterator over the innermost runs of v, numbered from 0 in row-major order, as slices that alias
+// the memory. The rules of [Slice] hold. A view of rank 0 has one row of one element. While a loop runs, the memory
+// stays, even if v is closed meanwhile. To begin a loop after v was closed panics, as with [Values].
 //
-// Only the innermost axis must be dense and all elements aligned (ErrLayout).
+// Only the innermost axis must be dense, and all elements must be aligned (ErrLayout).
 func Rows[T Element](v *View) (iter.Seq2[int, []T], error) {
 	if err := check[T](v, "rows", rows|aligned); err != nil {
 		return nil, err
@@ -121,9 +119,9 @@ func Rows[T Element](v *View) (iter.Seq2[int, []T], error) {
 	}, nil
 }
 
-// At reads one element. It takes as many indices as v has axes (ErrLayout). T must be the element type
-// of v (ErrDType), and the host must be able to read the memory (ErrDevice). Memory that has gone, since
-// the file behind it was truncated, is an error that wraps ErrPointer.
+// At reads one element. It takes one index for each axis of v (ErrLayout). T must be the element type of v (ErrDType),
+// and the host must be able to read the memory (ErrDevice). If the memory is gone because the file behind it was
+// truncated, the error wraps ErrPointer.
 func At[T Element](v *View, index ...int) (x T, err error) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()

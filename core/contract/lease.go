@@ -8,7 +8,7 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 )
 
-// LeaseID names a lease within one producer. It is never used twice.
+// LeaseID names a lease within one producer. A producer never uses an ID twice.
 type LeaseID uint64
 
 // Lease is a producer's promise that an array's memory stays valid until it is released.
@@ -26,10 +26,10 @@ type Lease struct {
 	Published time.Time      // when it published that version; the zero Time if it did not
 }
 
-// Check proves that the parts of a lease fit each other and the request that it answers: that its
-// elements lie inside the memory that the handle names, that route, device, handle and fence go
-// together, and that nothing was granted that was not asked for. Whoever takes a lease from another
-// process checks it before anything is done with it.
+// Check proves that the parts of a lease fit each other and the request that it answers: the elements lie inside the
+// memory of the handle; route, device, handle and fence go together; and nothing was granted that was not asked
+// for. Everybody who takes a lease from another process checks it before using it. The error names what is wrong and
+// has no category: the caller knows whose mistake it is.
 func (l Lease) Check(req Request) error {
 	switch lo, hi := l.Layout.Span(); {
 	case !l.Layout.DType().Valid():

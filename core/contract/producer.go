@@ -8,11 +8,11 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 )
 
-// Producer is the contract between the two sides: whoever has arrays implements it, and so does
-// the client through which a host reaches a producer in another process.
+// Producer is the contract between the two sides. The side that has arrays implements it, and so does the client
+// through which a host reaches a producer in another process.
 //
-// All methods are safe for concurrent use. Each obeys its context and reports its end as the
-// context's error.
+// All methods are safe for concurrent use. When a method's context ends, the method reports that as the context's
+// error.
 type Producer interface {
 	// Info describes the producer. It does not wait for anything.
 	Info(ctx context.Context) (Info, error)
@@ -37,7 +37,7 @@ type Producer interface {
 	Release(ctx context.Context, ids ...LeaseID) error
 }
 
-// Waiter is implemented by producers that stand inside a running program.
+// Waiter is a [Producer] inside a running program.
 type Waiter interface {
 	// Wait returns when the program's script has ended: nil if it ended well (its arrays stay
 	// available), an error that wraps ErrPython if it raised, and one that wraps ErrUnavailable if
@@ -45,7 +45,7 @@ type Waiter interface {
 	Wait(ctx context.Context) error
 }
 
-// Refresher is implemented by producers that know whether a lease still is on what its name means.
+// Refresher is a [Producer] that knows whether the name of a lease still leads to the same memory.
 type Refresher interface {
 	// Refresh looks at the name of a standing lease again, as Lease does with the name and the request that
 	// the lease was granted for. If the name still leads to the same memory, described in the same way, the
@@ -94,7 +94,7 @@ const (
 	CopyNever    CopyPolicy = "never"     // refuse with core.ErrNotShared and the reason
 )
 
-// Request says how an array is wanted. The zero value: read-only, copied only if configured so.
+// Request says how an array is wanted. The zero value asks for a read-only array, copied only if configured so.
 type Request struct {
 	Writable bool // the host wants to write; needs memory that is shared and an array that is writable
 	Copy     CopyPolicy

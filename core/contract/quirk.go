@@ -28,7 +28,7 @@ type Quirk struct {
 	Upstream  string   // the issue, source file or text that shows it
 }
 
-// Versions words the range of versions: "all", ">= 1.22.0", "< 2.1.0", ">= 1.22.0, < 2.1.0".
+// Versions puts the range of versions into words: "all", ">= 1.22.0", "< 2.1.0", ">= 1.22.0, < 2.1.0".
 func (q Quirk) Versions() string {
 	switch {
 	case q.Since == "" && q.Until == "":
@@ -41,9 +41,9 @@ func (q Quirk) Versions() string {
 	return ">= " + q.Since + ", < " + q.Until
 }
 
-// Applies reports whether the quirk is in force for a version of its framework: Since <= version <
-// Until in the order of [Version], so that "2.0.0rc1" comes before "2.0.0". A version that cannot be
-// read counts as newer than all others.
+// Applies reports whether a version of the framework has the quirk: Since <= version < Until in the order of
+// [Version], in which "2.0.0rc1" comes before "2.0.0". A version that cannot be read counts as newer than all
+// others.
 func (q Quirk) Applies(version string) bool {
 	v, err := ParseVersion(version)
 	if err != nil {

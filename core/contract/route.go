@@ -14,7 +14,7 @@ const (
 	RouteCUDAStaged core.Route = "cuda-staged" // the array was copied once into other memory of its GPU
 )
 
-// Copied reports whether memory that came by a route is a copy of the program's own.
+// Copied reports whether memory that came by route r is a copy of the program's memory.
 func Copied(r core.Route) bool { return r == RouteStaged || r == RouteCUDAStaged }
 
 // The reasons for a copy, or for a refusal to copy.

@@ -2,8 +2,8 @@ package contract
 
 import "github.com/ndbridge/ndbridge/core"
 
-// Configurer is implemented by producers that take settings. The server of the session calls Configure when the host
-// opens the session, before any other method. An error ends the session; the host reports it.
+// Configurer is a [Producer] that takes settings. The server of a session calls Configure when the host opens the
+// session, before any other method. An error ends the session; the host reports it.
 type Configurer interface {
 	Configure(settings Settings) error
 }

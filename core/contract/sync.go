@@ -1,7 +1,7 @@
 package contract
 
-// SyncPolicy says which work on a GPU is waited for before an array there may be touched. The zero value
-// leaves the choice to the adapter, which knows what its framework can say.
+// SyncPolicy says which work of a GPU must be done before anybody touches an array there. The zero value leaves the
+// choice to the adapter, which knows what its framework can say.
 type SyncPolicy string
 
 // The synchronization policies.

@@ -47,14 +47,14 @@ func checks() []check {
 	}
 }
 
-// Conform runs the contract of contract.Producer against a producer that offers at least the arrays of
-// [Arrays]. open makes, or returns, the producer for one clause; clauses run one after another, and
-// expect that nobody else uses the producer meanwhile.
+// Conform checks that a producer keeps the contract of [contract.Producer]. The producer must offer at least the arrays
+// of [Arrays]. The function open makes, or returns, the producer for one clause of the contract. Clauses run one after
+// another, and nobody else may use the producer meanwhile.
 //
-// The suite wants what the comments of contract.Producer promise: exact values through a mapped
-// descriptor, sorted listings, categories of errors, contexts that are obeyed, leases that end once,
-// read-only files where nothing else was granted. What a producer may choose (routes, strides, whether
-// arrays can be written) it takes from the leases and holds the producer to it.
+// The suite checks what the comments of contract.Producer promise: exact values through a mapped descriptor, sorted
+// listings, categories of errors, contexts that are obeyed, leases that end once, and files that are read-only
+// unless writing was granted. What a producer may choose (routes, strides, whether arrays can be written) it takes from
+// the leases, and then holds the producer to it.
 func Conform(t *testing.T, open func(t *testing.T) contract.Producer) {
 	t.Helper()
 	for _, c := range checks() {

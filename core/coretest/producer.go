@@ -17,9 +17,8 @@ import (
 	"github.com/ndbridge/ndbridge/core/contract"
 )
 
-// Producer is a contract.Producer over arrays that a test gives it. They lie in files of a temporary
-// folder of the test, and are leased by the route "mapped-file". All methods are safe for concurrent
-// use.
+// Producer is a [contract.Producer] of arrays that a test gives it. The arrays lie in files in a temporary folder of the
+// test, and their leases have the route "mapped-file". All methods are safe for concurrent use.
 type Producer struct {
 	dir    string
 	mu     sync.Mutex
@@ -46,7 +45,7 @@ type grant struct {
 // margin is where in its file an array begins, so that offsets are never zero.
 const margin = 64
 
-// NewProducer makes a Producer of some arrays. What cannot be stored fails the test.
+// NewProducer makes a Producer of some arrays. If an array cannot be stored, the test fails.
 func NewProducer(tb testing.TB, arrays ...Array) *Producer {
 	tb.Helper()
 	p := &Producer{
@@ -61,7 +60,7 @@ func NewProducer(tb testing.TB, arrays ...Array) *Producer {
 	return p
 }
 
-// Add offers a further array. Leases that wait for its name get it.
+// Add offers one more array. Calls of Lease that wait for its name return.
 func (p *Producer) Add(a Array) error {
 	l, err := a.Layout()
 	if err != nil {
