@@ -13,22 +13,6 @@ import (
 	"github.com/ndbridge/ndbridge/core/contract"
 )
 
-// first gives the first element of an array of float64.
-func first(t *testing.T, p *programtest.Program, name string) float64 {
-	t.Helper()
-	v, err := p.View(t, name, contract.Request{})
-	if err != nil {
-		t.Error(err)
-		return -1
-	}
-	defer v.Close()
-	x, err := core.At[float64](v, make([]int, v.Rank())...)
-	if err != nil {
-		t.Error(err)
-	}
-	return x
-}
-
 // wants checks an error's category, and that its text holds each of texts.
 func wants(t *testing.T, what string, err, kind error, texts ...string) {
 	t.Helper()

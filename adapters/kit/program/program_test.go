@@ -6,6 +6,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
+	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 )
@@ -29,4 +30,20 @@ func TestConform(t *testing.T) {
 			coretest.Conform(t, func(*testing.T) contract.Producer { return p })
 		})
 	}
+}
+
+// first gives the first element of an array of float64.
+func first(t *testing.T, p *programtest.Program, name string) float64 {
+	t.Helper()
+	v, err := p.View(t, name, contract.Request{})
+	if err != nil {
+		t.Error(err)
+		return -1
+	}
+	defer v.Close()
+	x, err := core.At[float64](v, make([]int, v.Rank())...)
+	if err != nil {
+		t.Error(err)
+	}
+	return x
 }
