@@ -179,7 +179,7 @@ func TestRequestOptionsReachTheProgram(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, s *hostplugin.Session) {
 		for want, opts := range map[string][]hostplugin.ViewOption{
-			"policy , writable false, no wait false":  nil,
+			"policy , writable false, no wait false":         nil,
 			"policy never, writable true, no wait false":     {hostplugin.NoCopy(), hostplugin.Writable()},
 			"policy if-needed, writable false, no wait true": {hostplugin.AllowCopy(), hostplugin.NoWait()},
 		} {
