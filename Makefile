@@ -290,6 +290,10 @@ check-rules:
 check-clean:
 	@out=$$(git status --porcelain); if [ -n "$$out" ]; then echo "the tree is not clean:"; echo "$$out"; exit 1; fi
 
+.PHONY: count
+count: ## Print figures of the source: folders, lines, exported names, examples, tests
+	@$(GO) run ./test/count
+
 # ------------------------------------------------------------------------------------------ tools
 
 # $(call tool,name,package,version) installs one tool; a new version replaces the old one.

@@ -7,9 +7,9 @@ import (
 	"runtime/debug"
 )
 
-// Bytes gives the bytes of all elements as a slice that aliases the memory, under the rules of
-// [Slice]. Any element type will do, opaque and packed ones included; the elements must be contiguous
-// (ErrLayout: use [CopyBytes]).
+// Bytes returns the bytes of all elements as a slice that aliases the memory. The rules of [Slice] hold, but every
+// element type will do, opaque and packed ones included. The elements must be contiguous (ErrLayout: use
+// [CopyBytes]).
 func (v *View) Bytes() ([]byte, error) {
 	switch {
 	case !v.open.Load():
@@ -24,59 +24,15 @@ func (v *View) Bytes() ([]byte, error) {
 	return v.root.bytes[v.lo:v.hi:v.hi], nil
 }
 
-// Float32s is Slice[float32].
-func (v *View) Float32s() ([]float32, error) { return Slice[float32](v) }
-
-// Float64s is Slice[float64].
-func (v *View) Float64s() ([]float64, error) { return Slice[float64](v) }
-
-// Int32s is Slice[int32].
-func (v *View) Int32s() ([]int32, error) { return Slice[int32](v) }
-
-// Int64s is Slice[int64].
-func (v *View) Int64s() ([]int64, error) { return Slice[int64](v) }
-
-// Uint8s is Slice[uint8].
-func (v *View) Uint8s() ([]uint8, error) { return Slice[uint8](v) }
-
-// CopyBytes copies the bytes of the elements of v, in row-major order and whatever the strides, to
-// dst, and returns how many there are: v.NBytes. It takes any element type. Of packed elements that do
-// not fill the last byte, its other bits are written as zeros.
-//
-// The host must be able to read the memory (ErrDevice), and dst must have room for v.NBytes bytes
-// (ErrLayout). Memory that has gone, since the file behind it was truncated, is an error that wraps
-// ErrPointer; dst is partly written then.
-func CopyBytes(dst []byte, v *View) (n int, err error) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	n = int(v.denseBytes())
-	switch {
-	case !v.open.Load():
-		return 0, v.fail("copy", ErrClosed, nil)
-	case v.n == 0:
-		return 0, nil
-	case v.root.bytes == nil:
-		return 0, v.unreadable("copy")
-	case len(dst) < n:
-		return 0, v.fail("copy", ErrLayout, fmt.Errorf("room for %d bytes of %d", len(dst), n))
-	}
-	defer v.trap("copy", debug.SetPanicOnFault(true), &err)
-	gather(dst[:n], v.root.bytes, v.layout)
-	if bits := v.n * v.dtype.Bits() * v.dtype.Lanes() % 8; bits != 0 && v.dtype.Packed() {
-		dst[n-1] &= 1<<bits - 1
-	}
-	return n, nil
-}
-
-// hold keeps the memory open for a loop, even if v is closed meanwhile. The loop ends with drop.
-func (v *View) hold(op string) *root {
+// hold keeps the memory open until drop, even if v is closed meanwhile.
+func (v *View) hold(op string) (*root, error) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	if !v.open.Load() {
-		panic(v.fail(op, ErrClosed, nil))
+		return nil, v.fail(op, ErrClosed, nil)
 	}
 	v.root.users.Add(1)
-	return v.root
+	return v.root, nil
 }
 
 // drop ends hold. An error of giving the memory back here has nobody to go to: Close was called, and did
@@ -134,13 +90,13 @@ func (v *View) wrongType(op string, want DType) error {
 
 func (v *View) unreadable(op string) error {
 	e := v.fail(op, ErrDevice, fmt.Errorf("the host cannot read memory of %v", v.device))
-	e.Remedy = "use Copy, CopyBytes or Put of package cuda"
+	e.Remedy = "use Copy, CopyBytes or Put"
 	return e
 }
 
 func (v *View) notDense(op string) error {
 	e := v.fail(op, ErrLayout, fmt.Errorf("not contiguous: shape %v, strides %v", v.shape, v.strides))
-	e.Remedy = "use Values, Copy or CopyBytes"
+	e.Remedy = "use Values, Strided, Copy or CopyBytes"
 	return e
 }
 

@@ -2,32 +2,32 @@ package core
 
 import "fmt"
 
-// Sub is a view of the elements lo up to, but not including, hi of one axis: see [Layout.Sub]. It
-// shares the memory, and is closed independently.
+// Sub returns a view of the elements lo up to, but not including, hi of one axis: see [Layout.Sub]. It shares the
+// memory and is closed independently.
 func (v *View) Sub(axis, lo, hi int) (*View, error) {
 	return v.derive("sub", func(l Layout) (Layout, error) { return l.Sub(axis, lo, hi) })
 }
 
-// Select is a view of one element of one axis, which is dropped: see [Layout.Select]. It shares the
-// memory, and is closed independently.
+// Select returns a view of one element of one axis, without that axis: see [Layout.Select]. It shares the memory
+// and is closed independently.
 func (v *View) Select(axis, index int) (*View, error) {
 	return v.derive("select", func(l Layout) (Layout, error) { return l.Select(axis, index) })
 }
 
-// Step is a view of every step-th element of one axis, backwards if step is negative: see
-// [Layout.Step]. It shares the memory, and is closed independently.
+// Step returns a view of every step-th element of one axis, backwards if step is negative: see [Layout.Step]. It
+// shares the memory and is closed independently.
 func (v *View) Step(axis, step int) (*View, error) {
 	return v.derive("step", func(l Layout) (Layout, error) { return l.Step(axis, step) })
 }
 
-// Transpose is a view with permuted axes: see [Layout.Transpose]. It shares the memory, and is closed
+// Transpose returns a view with permuted axes: see [Layout.Transpose]. It shares the memory and is closed
 // independently.
 func (v *View) Transpose(perm ...int) (*View, error) {
 	return v.derive("transpose", func(l Layout) (Layout, error) { return l.Transpose(perm...) })
 }
 
-// As is a view of the same bytes as elements of another type: see [Layout.As]. It shares the memory,
-// and is closed independently.
+// As returns a view of the same bytes as elements of another type: see [Layout.As]. It shares the memory and is
+// closed independently.
 func (v *View) As(d DType) (*View, error) {
 	return v.derive("as", func(l Layout) (Layout, error) { return l.As(d) })
 }
@@ -51,10 +51,10 @@ func (v *View) derive(op string, f func(Layout) (Layout, error)) (*View, error) 
 	return w, nil
 }
 
-// As describes the same bytes as elements of type d: to give an opaque type a meaning that the caller
-// knows, or to look at the bits of numbers. The tag is dropped. If the sizes of the elements differ,
-// those of the innermost axis must be dense, and their bytes are divided anew among it; what does not
-// come out even is refused with ErrDType, as are packed types, whose bytes [View.Bytes] gives.
+// As describes the same bytes as elements of type d. It gives a meaning to an opaque type, or shows the bits of
+// numbers. The result has no tag. If the sizes of the elements differ, As divides the bytes of the innermost axis
+// anew; the elements along it must be dense. The error wraps ErrDType if the bytes do not come out even, and for
+// packed types, whose bytes [View.Bytes] gives.
 func (l Layout) As(d DType) (Layout, error) {
 	refuse := func(format string, args ...any) (Layout, error) {
 		return Layout{}, &Error{Op: "as", Kind: ErrDType, Err: fmt.Errorf(format, args...)}

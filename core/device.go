@@ -1,12 +1,8 @@
 package core
 
-import (
-	"encoding/hex"
-	"strconv"
-)
+import "strconv"
 
-// DeviceKind says what kind of memory an array lies in. Its values are those of DLPack's
-// DLDeviceType, moved so that the zero value is the CPU.
+// DeviceKind says what kind of memory an array lies in. The zero value is the CPU's.
 type DeviceKind uint8
 
 // The device kinds that ndbridge tells apart.
@@ -26,7 +22,7 @@ type Device struct {
 // HostReadable reports whether the CPU can read memory of this device.
 func (d Device) HostReadable() bool { return d.Kind != CUDA && d.valid() }
 
-// String gives the usual spelling: "cpu", "cuda:0", "cuda_pinned:0", "cuda_managed:1".
+// String returns the usual spelling: "cpu", "cuda:0", "cuda_pinned:0", "cuda_managed:1".
 func (d Device) String() string {
 	if d.Kind == CPU {
 		return d.Kind.String()
@@ -39,29 +35,10 @@ func (d Device) valid() bool { return int(d.Kind) < len(deviceTexts) && d.Index 
 
 var deviceTexts = []string{CPU: "cpu", CUDA: "cuda", CUDAPinned: "cuda_pinned", CUDAManaged: "cuda_managed"}
 
-// String gives "cpu", "cuda", "cuda_pinned" or "cuda_managed".
-func (k DeviceKind) String() string { return enumText("device", deviceTexts, int(k)) }
-
-// MarshalText gives the text of String, or an error for an unknown kind.
-func (k DeviceKind) MarshalText() ([]byte, error) {
-	return marshalEnum("device kind", deviceTexts, int(k))
-}
-
-// UnmarshalText reads what MarshalText gives.
-func (k *DeviceKind) UnmarshalText(text []byte) error {
-	i, err := unmarshalEnum("device kind", deviceTexts, text)
-	if err == nil {
-		*k = DeviceKind(i)
+// String returns "cpu", "cuda", "cuda_pinned" or "cuda_managed".
+func (k DeviceKind) String() string {
+	if int(k) < len(deviceTexts) {
+		return deviceTexts[k]
 	}
-	return err
-}
-
-// UUID identifies a GPU, on whatever index a process sees it (CUDA_VISIBLE_DEVICES renumbers): what
-// the CUDA driver's cuDeviceGetUuid gives.
-type UUID [16]byte
-
-// String gives the usual spelling: "GPU-fcfb18e7-bd29-54fb-ede1-d61720b5500a".
-func (u UUID) String() string {
-	h := hex.EncodeToString(u[:])
-	return "GPU-" + h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+	return "device(" + strconv.Itoa(int(k)) + ")"
 }

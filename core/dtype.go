@@ -10,13 +10,13 @@ import (
 // DType is an element type: DLPack's triple of code, bits and lanes in one comparable word
 // (code<<24 | bits<<16 | lanes). The zero value is Invalid.
 //
-// Elements always have the byte order of the machine. What DLPack cannot say (a foreign byte order,
-// dates, structures, text) is an [Opaque] type of the right size, and [LayoutSpec.Tag] tells what it
-// is in the framework's own words.
+// Elements always have the byte order of the machine. Types that DLPack does not have (a foreign byte order, dates,
+// structures, text) are an [Opaque] type of the right size, and [LayoutSpec.Tag] names them in the framework's own
+// words.
 type DType uint32
 
-// The element types that have a name of their own. Others, such as types of several lanes, come from
-// [NewDType] or [ParseDType].
+// The element types that most arrays have. [ParseDType] and [NewDType] make the others: small floats such as
+// "float8_e4m3fn", types of several lanes such as "float32x4".
 const (
 	Invalid DType = 0
 
@@ -38,18 +38,6 @@ const (
 	BFloat16   = DType(codeBFloat)<<24 | 16<<16 | 1  // the upper half of a float32
 	Complex64  = DType(codeComplex)<<24 | 64<<16 | 1 // two float32
 	Complex128 = DType(codeComplex)<<24 | 128<<16 | 1
-
-	Float8E3M4        = DType(codeFloat8E3M4)<<24 | 8<<16 | 1
-	Float8E4M3        = DType(codeFloat8E4M3)<<24 | 8<<16 | 1
-	Float8E4M3B11FNUZ = DType(codeFloat8E4M3B11FNUZ)<<24 | 8<<16 | 1 // float8_e4m3b11fnuz
-	Float8E4M3FN      = DType(codeFloat8E4M3FN)<<24 | 8<<16 | 1
-	Float8E4M3FNUZ    = DType(codeFloat8E4M3FNUZ)<<24 | 8<<16 | 1
-	Float8E5M2        = DType(codeFloat8E5M2)<<24 | 8<<16 | 1
-	Float8E5M2FNUZ    = DType(codeFloat8E5M2FNUZ)<<24 | 8<<16 | 1
-	Float8E8M0FNU     = DType(codeFloat8E8M0FNU)<<24 | 8<<16 | 1
-	Float6E2M3FN      = DType(codeFloat6E2M3FN)<<24 | 6<<16 | 1 // four to three bytes
-	Float6E3M2FN      = DType(codeFloat6E3M2FN)<<24 | 6<<16 | 1 // four to three bytes
-	Float4E2M1FN      = DType(codeFloat4E2M1FN)<<24 | 4<<16 | 1 // two to a byte
 )
 
 // The type codes of DLPack 1.3 (DLDataTypeCode).
@@ -102,9 +90,9 @@ var codes = [codeCount]struct {
 	codeFloat4E2M1FN:      {"float4_e2m1fn", false, []int{4}},
 }
 
-// NewDType makes the type of a DLPack triple. It refuses, with ErrDType, codes that DLPack 1.3 does
-// not have, numbers of bits that the code does not come in, and zero lanes. DLPack's opaque handle
-// is refused too: it is a pointer, which means nothing in another process.
+// NewDType makes the type of a DLPack triple. The error wraps ErrDType if DLPack 1.3 does not have the code, if the
+// code does not come in that number of bits, or if lanes is 0. DLPack's opaque handle is an error too: it is a
+// pointer, which means nothing in another process.
 func NewDType(code, bits, lanes int) (DType, error) {
 	if code < 0 || code >= codeCount {
 		return Invalid, dtypeError("unknown type code %d", code)
@@ -119,9 +107,9 @@ func NewDType(code, bits, lanes int) (DType, error) {
 	return d, nil
 }
 
-// Opaque is the type of elements that DLPack cannot say, of itemsize bytes each (1 to 65535; else
-// the error wraps ErrDType). Its text is "opaque[16]". In DLPack's terms it is a handle of eight
-// bits with itemsize lanes, which no framework exports.
+// Opaque returns the type of elements that DLPack does not have, of itemsize bytes each. The size may be 1 to 65535
+// (ErrDType). The type's text is "opaque[16]". In DLPack's terms it is a handle of eight bits with itemsize lanes,
+// which no framework exports.
 func Opaque(itemsize int) (DType, error) {
 	if itemsize < 1 || itemsize > 65535 {
 		return Invalid, dtypeError("opaque element of %d bytes; supported are 1 to 65535", itemsize)
@@ -129,7 +117,7 @@ func Opaque(itemsize int) (DType, error) {
 	return DType(codeOpaque)<<24 | 8<<16 | DType(itemsize), nil
 }
 
-// ParseDType reads the text form that [DType.String] gives. The error wraps ErrDType.
+// ParseDType reads the text that [DType.String] returns. The error wraps ErrDType.
 func ParseDType(s string) (DType, error) {
 	if d, ok := parseScalar(s); ok {
 		return d, nil
@@ -172,16 +160,16 @@ func parseCount(s string, limit int) (int, bool) {
 	return n, err == nil && n >= 1 && n <= limit && strconv.Itoa(n) == s
 }
 
-// Code is DLPack's type code.
+// Code returns DLPack's type code.
 func (d DType) Code() int { return int(d >> 24) }
 
-// Bits is the number of bits of one lane.
+// Bits returns the number of bits of one lane.
 func (d DType) Bits() int { return int(d >> 16 & 0xff) }
 
-// Lanes is the number of lanes: 1 but for vector types, and the size in bytes of an opaque type.
+// Lanes returns the number of lanes. It is 1 except for vector types and for opaque types, whose size in bytes it is.
 func (d DType) Lanes() int { return int(d & 0xffff) }
 
-// Size is the number of bytes of one element, or 0 if elements share bytes (see [DType.Packed]).
+// Size returns the number of bytes of one element, or 0 if elements share bytes (see [DType.Packed]).
 func (d DType) Size() int {
 	if bits := d.Bits() * d.Lanes(); bits%8 == 0 {
 		return bits / 8
@@ -189,15 +177,15 @@ func (d DType) Size() int {
 	return 0
 }
 
-// Packed reports whether elements share bytes, as those of int4 and float6_e2m3fn do. Arrays of them
+// Packed reports whether elements share bytes, as those of int4 and float6_e2m3fn do. Arrays of packed elements
 // have no byte strides: they are always dense and in row-major order, the low bits first.
 func (d DType) Packed() bool { return d.Bits()*d.Lanes()%8 != 0 }
 
-// Opaque reports whether elements are bytes without a meaning known to DLPack.
+// Opaque reports whether elements are bytes whose meaning DLPack does not know.
 func (d DType) Opaque() bool { return d.Code() == codeOpaque }
 
-// Valid reports whether d is a type that an array can have. All that the functions of this package
-// return without an error are.
+// Valid reports whether an array can have elements of type d. Every type that this package returns without an
+// error is valid.
 func (d DType) Valid() bool {
 	if d.Code() >= codeCount || d.Lanes() == 0 {
 		return false
@@ -205,8 +193,8 @@ func (d DType) Valid() bool {
 	return slices.Contains(codes[d.Code()].bits, d.Bits())
 }
 
-// String gives the usual name: "float32", "bool", "bfloat16", "float8_e4m3fn", "int4"; "float32x4"
-// for several lanes, "opaque[16]" for an opaque type, and "invalid(0x...)" for what is no type.
+// String returns the usual name: "float32", "bool", "bfloat16", "float8_e4m3fn", "int4"; "float32x4" for several
+// lanes, "opaque[16]" for an opaque type, and "invalid(0x...)" for an invalid one.
 func (d DType) String() string {
 	switch {
 	case !d.Valid():
@@ -228,7 +216,7 @@ func (d DType) name() string {
 	return c.name
 }
 
-// MarshalText gives the text of String; an invalid type is an error that wraps ErrDType.
+// MarshalText returns the text of String. The error for an invalid type wraps ErrDType.
 func (d DType) MarshalText() ([]byte, error) {
 	if !d.Valid() {
 		return nil, dtypeError("%v", d)
@@ -236,7 +224,7 @@ func (d DType) MarshalText() ([]byte, error) {
 	return []byte(d.String()), nil
 }
 
-// UnmarshalText reads what MarshalText gives. The error wraps ErrDType.
+// UnmarshalText reads what MarshalText returns. The error wraps ErrDType.
 func (d *DType) UnmarshalText(text []byte) error {
 	parsed, err := ParseDType(string(text))
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/coretest"
 )
 
 // named lists every constant with its DLPack triple, its text and its size, copied from dlpack.h and
@@ -34,17 +35,17 @@ var named = []struct {
 	{core.Complex64, 5, 64, 1, 8, "complex64"},
 	{core.Complex128, 5, 128, 1, 16, "complex128"},
 	{core.Bool, 6, 8, 1, 1, "bool"},
-	{core.Float8E3M4, 7, 8, 1, 1, "float8_e3m4"},
-	{core.Float8E4M3, 8, 8, 1, 1, "float8_e4m3"},
-	{core.Float8E4M3B11FNUZ, 9, 8, 1, 1, "float8_e4m3b11fnuz"},
-	{core.Float8E4M3FN, 10, 8, 1, 1, "float8_e4m3fn"},
-	{core.Float8E4M3FNUZ, 11, 8, 1, 1, "float8_e4m3fnuz"},
-	{core.Float8E5M2, 12, 8, 1, 1, "float8_e5m2"},
-	{core.Float8E5M2FNUZ, 13, 8, 1, 1, "float8_e5m2fnuz"},
-	{core.Float8E8M0FNU, 14, 8, 1, 1, "float8_e8m0fnu"},
-	{core.Float6E2M3FN, 15, 6, 1, 0, "float6_e2m3fn"},
-	{core.Float6E3M2FN, 16, 6, 1, 0, "float6_e3m2fn"},
-	{core.Float4E2M1FN, 17, 4, 1, 0, "float4_e2m1fn"},
+	{coretest.DType("float8_e3m4"), 7, 8, 1, 1, "float8_e3m4"},
+	{coretest.DType("float8_e4m3"), 8, 8, 1, 1, "float8_e4m3"},
+	{coretest.DType("float8_e4m3b11fnuz"), 9, 8, 1, 1, "float8_e4m3b11fnuz"},
+	{coretest.DType("float8_e4m3fn"), 10, 8, 1, 1, "float8_e4m3fn"},
+	{coretest.DType("float8_e4m3fnuz"), 11, 8, 1, 1, "float8_e4m3fnuz"},
+	{coretest.DType("float8_e5m2"), 12, 8, 1, 1, "float8_e5m2"},
+	{coretest.DType("float8_e5m2fnuz"), 13, 8, 1, 1, "float8_e5m2fnuz"},
+	{coretest.DType("float8_e8m0fnu"), 14, 8, 1, 1, "float8_e8m0fnu"},
+	{coretest.DType("float6_e2m3fn"), 15, 6, 1, 0, "float6_e2m3fn"},
+	{coretest.DType("float6_e3m2fn"), 16, 6, 1, 0, "float6_e3m2fn"},
+	{coretest.DType("float4_e2m1fn"), 17, 4, 1, 0, "float4_e2m1fn"},
 }
 
 func TestNamedDTypes(t *testing.T) {

@@ -2,13 +2,13 @@ package core
 
 import "math"
 
-// Element is what a typed access can give: the Go types whose memory is that of an element type.
+// Element lists the Go types of typed access: those whose memory looks like that of an element type.
 type Element interface {
 	bool | int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 |
 		float32 | float64 | complex64 | complex128 | F16 | BF16
 }
 
-// DTypeOf is the element type that T stands for.
+// DTypeOf returns the element type that T stands for.
 func DTypeOf[T Element]() DType {
 	var zero T
 	switch any(zero).(type) {
@@ -45,10 +45,10 @@ func DTypeOf[T Element]() DType {
 	}
 }
 
-// F16 is an IEEE 754 half-precision number (1 sign, 5 exponent, 10 fraction bits), as its bits.
+// F16 holds the bits of an IEEE 754 half-precision number: 1 sign, 5 exponent and 10 fraction bits.
 type F16 uint16
 
-// Float32 is the same number; every half has one, infinities and NaNs included.
+// Float32 converts f. Every half has an equal float32, infinities and NaNs included.
 func (f F16) Float32() float32 {
 	sign := uint32(f>>15) << 31
 	exp := uint32(f>>10) & 0x1f
@@ -64,7 +64,7 @@ func (f F16) Float32() float32 {
 	}
 }
 
-// F16Of is the half nearest to x, ties to even. What is too large becomes an infinity, and a NaN
+// F16Of returns the half nearest to x, ties to even. Numbers that are too large become an infinity, and a NaN
 // stays a (quiet) NaN.
 func F16Of(x float32) F16 {
 	bits := math.Float32bits(x)
@@ -97,13 +97,13 @@ func roundShift(x uint32, n uint) uint32 {
 	return x
 }
 
-// BF16 is the upper half of a float32 (1 sign, 8 exponent, 7 fraction bits), as its bits.
+// BF16 holds the bits of a bfloat16, the upper half of a float32: 1 sign, 8 exponent and 7 fraction bits.
 type BF16 uint16
 
-// Float32 is the same number.
+// Float32 converts f. Every bfloat16 has an equal float32.
 func (f BF16) Float32() float32 { return math.Float32frombits(uint32(f) << 16) }
 
-// BF16Of is the bfloat16 nearest to x, ties to even. A NaN stays a (quiet) NaN.
+// BF16Of returns the bfloat16 nearest to x, ties to even. A NaN stays a (quiet) NaN.
 func BF16Of(x float32) BF16 {
 	bits := math.Float32bits(x)
 	if x != x { // the usual test for NaN

@@ -8,11 +8,13 @@ import (
 	"unicode"
 )
 
-// The categories of error. Each error of this module has one of them, or a context's error, which it matches
-// with [errors.Is] on both sides of a process boundary. It may match others too, because it also matches its
-// cause. When a program is gone because its script raised, errors match both ErrUnavailable and ErrPython; an
-// ErrUnavailable may match context.DeadlineExceeded. To tell errors apart by the one category that decided, use
-// [Category].
+// The categories of error. Each error of this module has exactly one category, which [Category] names: one of
+// these, or the end of a context. The error matches its category with [errors.Is] on both sides of a process
+// boundary.
+//
+// An error matches its causes, too, so it may match further sentinels: when a program is gone because its script
+// raised, errors match both ErrUnavailable and ErrPython, and their category is ErrUnavailable. Use
+// Category to tell errors apart, and errors.Is to ask for one thing.
 var (
 	ErrNotFound    = errors.New("not found")               // no array of that name
 	ErrClosed      = errors.New("closed")                  // used after Close
@@ -30,8 +32,8 @@ var (
 	ErrProtocol    = errors.New("protocol violation")      // the other side answered what it must not
 )
 
-// Error is the one error type of this module: what was tried, on what, why it failed, and what to
-// do about it. Its text is "op object: category: cause; remedy [quirk]".
+// Error is the error type of this module. It says what was tried, on what, why it failed, and what to do about it.
+// Its text is "op object: category: cause; remedy [quirk]".
 type Error struct {
 	Op      string  // what was tried: "view", "start", "lease"
 	Program string  // the program, if one is concerned
@@ -62,9 +64,9 @@ func (e *Error) Error() string {
 		sep(": ")
 		b.WriteString(e.Kind.Error())
 	}
-	if e.Reason != ReasonNone {
+	if e.Reason != "" {
 		sep(": ")
-		b.WriteString(e.Reason.String())
+		b.WriteString(string(e.Reason))
 	}
 	if e.Err != nil && (e.Kind == nil || e.Err.Error() != e.Kind.Error()) {
 		sep(": ")
@@ -103,7 +105,7 @@ func (e *Error) object() string {
 	}
 }
 
-// Unwrap gives the category and the cause.
+// Unwrap returns the category and the cause.
 func (e *Error) Unwrap() []error {
 	var errs []error
 	if e.Kind != nil {
@@ -122,7 +124,7 @@ type PythonError struct {
 	Traceback string // as Python prints it, or ""
 }
 
-// Error gives the last line of Python's own report: "ValueError: message".
+// Error returns the last line of Python's own report: "ValueError: message".
 func (e *PythonError) Error() string {
 	if e.Message == "" {
 		return e.Type
@@ -133,17 +135,19 @@ func (e *PythonError) Error() string {
 // Is makes a PythonError match ErrPython.
 func (e *PythonError) Is(target error) bool { return target == ErrPython }
 
-// categories lists what Category knows. A context's end comes last: it may be the cause of another
-// category.
+// categories lists what Category knows, the ends of a context last.
 var categories = []error{
 	ErrNotFound, ErrClosed, ErrReadOnly, ErrDType, ErrLayout, ErrDevice, ErrPointer, ErrNotShared,
 	ErrUnsupported, ErrVersion, ErrUnavailable, ErrPython, ErrConfig, ErrProtocol,
 	context.Canceled, context.DeadlineExceeded,
 }
 
-// Category names the category of an error: the text of the one sentinel of this package that decided
-// it, as in "not found", or "canceled" or "deadline exceeded" for a context's end. It is "" for nil and
-// for errors of other origin.
+// Category names the one category of an error: the text of the sentinel, such as "not found", or "canceled" or
+// "deadline exceeded" for a context's end. An error matches the category that Category names with [errors.Is].
+//
+// The Kind of the outermost [Error] decides. Where no Error decides, the first category in the order of errors.Is
+// does, and the end of a context only if there is no other: it may be the cause of another category. Category
+// is "" for nil and for errors of other origin.
 func Category(err error) string {
 	kind := categoryOf(err)
 	if kind == nil {
@@ -152,19 +156,51 @@ func Category(err error) string {
 	return strings.TrimPrefix(kind.Error(), "context ")
 }
 
-// categoryOf finds the category. The outermost Error that has one decides: what its cause was does not
-// matter then.
+// categoryOf finds the category.
 func categoryOf(err error) error {
-	for e, ok := errors.AsType[*Error](err); ok; e, ok = errors.AsType[*Error](e.Err) {
-		if e.Kind != nil {
-			err = e.Kind
-			break
+	var ended error
+	decided := firstCategory(err, &ended)
+	if decided == nil {
+		return ended
+	}
+	return decided
+}
+
+// firstCategory walks the tree of err in the order of errors.Is. It notes the first end of a context that it
+// passes, if nothing is noted yet.
+func firstCategory(err error, ended *error) error {
+	if e, ok := err.(*Error); ok && e.Kind != nil { //nolint:errorlint // this one, not one of its causes
+		for _, kind := range categories {
+			if errors.Is(e.Kind, kind) {
+				return kind
+			}
 		}
+		return nil
 	}
 	for _, kind := range categories {
-		if errors.Is(err, kind) {
+		switch {
+		case !matches(err, kind):
+		case kind != context.Canceled && kind != context.DeadlineExceeded: //nolint:errorlint // of the list
 			return kind
+		case *ended == nil:
+			*ended = kind
+		}
+	}
+	switch u := err.(type) { //nolint:errorlint // one step of errors.Is
+	case interface{ Unwrap() error }:
+		return firstCategory(u.Unwrap(), ended)
+	case interface{ Unwrap() []error }:
+		for _, cause := range u.Unwrap() {
+			if kind := firstCategory(cause, ended); kind != nil {
+				return kind
+			}
 		}
 	}
 	return nil
+}
+
+// matches is the step of errors.Is that looks at err alone.
+func matches(err, kind error) bool {
+	is, ok := err.(interface{ Is(target error) bool })
+	return err == kind || ok && is.Is(kind) //nolint:errorlint // see above
 }

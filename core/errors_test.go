@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // sentinels lists the categories with their texts.
@@ -49,7 +50,7 @@ func TestErrorText(t *testing.T) {
 		{core.Error{Op: "start", Program: "camera", Kind: core.ErrVersion}, "start camera: incompatible version"},
 		{core.Error{Op: "view", Program: "camera", Object: "frame", Kind: core.ErrNotFound}, "view camera/frame: not found"},
 		{
-			core.Error{Op: "view", Kind: core.ErrNotShared, Reason: core.ReasonFrozen, Err: cause, Remedy: "allow a copy"},
+			core.Error{Op: "view", Kind: core.ErrNotShared, Reason: contract.ReasonFrozen, Err: cause, Remedy: "allow a copy"},
 			"view: memory cannot be shared: frozen-by-fork: the cause; allow a copy",
 		},
 		{core.Error{Op: "view", Kind: core.ErrClosed, Err: core.ErrClosed}, "view: closed"},
@@ -114,6 +115,46 @@ func TestCategory(t *testing.T) {
 	}
 	if !errors.Is(core.ErrUnsupported, errors.ErrUnsupported) {
 		t.Error("ErrUnsupported is not the standard one")
+	}
+}
+
+// TestCategoryOfAllPairs holds the contract for each pair of sentinels in each way of combining them: there is
+// exactly one category, it is the one that decides, and the error matches it.
+func TestCategoryOfAllPairs(t *testing.T) {
+	t.Parallel()
+	ends := func(err error) bool {
+		return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	}
+	for _, a := range sentinels {
+		for _, b := range sentinels {
+			first := a
+			if ends(a.err) && !ends(b.err) {
+				first = b
+			}
+			for name, tc := range map[string]struct {
+				err  error
+				want string
+			}{
+				"kind over a cause":    {&core.Error{Kind: a.err, Err: b.err}, a.text},
+				"kind over a kind":     {&core.Error{Kind: a.err, Err: &core.Error{Kind: b.err}}, a.text},
+				"kind in a wrapper":    {fmt.Errorf("more: %w", &core.Error{Kind: a.err, Err: b.err}), a.text},
+				"kind below no kind":   {&core.Error{Op: "view", Err: fmt.Errorf("more: %w", &core.Error{Kind: a.err, Err: b.err})}, a.text},
+				"joined sentinels":     {errors.Join(a.err, b.err), first.text},
+				"two in one text":      {fmt.Errorf("%w: %w", a.err, b.err), first.text},
+				"joined below no kind": {&core.Error{Err: errors.Join(a.err, b.err)}, first.text},
+				"joined after another": {errors.Join(fs.ErrPermission, fmt.Errorf("more: %w", a.err), b.err), first.text},
+			} {
+				got := core.Category(tc.err)
+				if got != tc.want {
+					t.Errorf("%s, %q and %q: category %q, want %q", name, a.text, b.text, got, tc.want)
+				}
+				for _, s := range sentinels {
+					if s.text == got && !errors.Is(tc.err, s.err) {
+						t.Errorf("%s, %q and %q: %v does not match its category %q", name, a.text, b.text, tc.err, got)
+					}
+				}
+			}
+		}
 	}
 }
 

@@ -58,11 +58,11 @@ func TestFaultsAreErrors(t *testing.T) {
 	for name, use := range map[string]func() error{
 		"at":              func() error { _, err := core.At[float32](v, 3, 5); return err },
 		"set":             func() error { return core.Set[float32](v, 1, 1, 0) },
-		"copy":            func() error { _, err := core.Copy(make([]float32, n), v); return err },
-		"copy transposed": func() error { _, err := core.Copy(make([]float32, n), turned); return err },
-		"put":             func() error { _, err := core.Put(v, make([]float32, n)); return err },
-		"put transposed":  func() error { _, err := core.Put(turned, make([]float32, n)); return err },
-		"copy bytes":      func() error { _, err := core.CopyBytes(make([]byte, 4*n), v); return err },
+		"copy":            func() error { _, err := core.Copy(t.Context(), make([]float32, n), v); return err },
+		"copy transposed": func() error { _, err := core.Copy(t.Context(), make([]float32, n), turned); return err },
+		"put":             func() error { _, err := core.Put(t.Context(), v, make([]float32, n)); return err },
+		"put transposed":  func() error { _, err := core.Put(t.Context(), turned, make([]float32, n)); return err },
+		"copy bytes":      func() error { _, err := core.CopyBytes(t.Context(), make([]byte, 4*n), v); return err },
 	} {
 		err := use()
 		op, _, _ := strings.Cut(name, " ")
@@ -82,7 +82,7 @@ func TestFaultsAreErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer shut(t, first)
-	if m, err := core.Copy(make([]float32, n), first); err != nil || m != n/4 {
+	if m, err := core.Copy(t.Context(), make([]float32, n), first); err != nil || m != n/4 {
 		t.Errorf("the part of the view that is left: %d, %v", m, err)
 	}
 }
@@ -116,6 +116,6 @@ func TestOtherFaultsPanic(t *testing.T) {
 			t.Errorf("recovered %v", fault)
 		}
 	}()
-	n, err := core.Copy(dst[len(dst)-1024:], good)
+	n, err := core.Copy(t.Context(), dst[len(dst)-1024:], good)
 	t.Errorf("a copy to memory that has gone: %d, %v", n, err)
 }

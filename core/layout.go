@@ -8,11 +8,11 @@ import (
 	"slices"
 )
 
-// MaxRank is the largest number of axes that a Layout can have: that of NumPy 2 and PyTorch.
+// MaxRank is the largest number of axes that a Layout can have: as many as NumPy 2 and PyTorch support.
 const MaxRank = 64
 
-// LayoutSpec is the description of an array as it came from a framework or from another process:
-// plain data that nobody has checked. [NewLayout] does.
+// LayoutSpec describes an array as a framework or another process described it: plain data that nobody has
+// checked. [NewLayout] checks it.
 type LayoutSpec struct {
 	DType    DType
 	Device   Device
@@ -23,9 +23,9 @@ type LayoutSpec struct {
 	Tag      string // what an Opaque element is, in the framework's own words: ">f8", "datetime64[ns]"
 }
 
-// Layout says where the elements of an array lie, relative to the first byte of a stretch of memory.
-// It is checked when it is made and immutable after that, cheap to copy, and safe for concurrent
-// use. The zero Layout describes nothing: it has no elements and is not accepted by [NewView].
+// Layout says where the elements of an array lie, relative to the first byte of a memory. [NewLayout] checks a
+// Layout when it makes it, and nothing changes it afterwards. Layouts are cheap to copy and safe for concurrent
+// use. The zero Layout describes nothing: it has no elements, and [NewView] refuses it.
 type Layout struct { //nolint:recvcheck // made through a pointer, used as a value
 	dtype      DType
 	device     Device
@@ -39,18 +39,17 @@ type Layout struct { //nolint:recvcheck // made through a pointer, used as a val
 	tag        string
 }
 
-// NewLayout checks a description and gives the Layout that it describes. The slices are copied.
+// NewLayout checks a description and makes a Layout of it. It copies the slices.
 //
-// It refuses what cannot be an array: with ErrDType an invalid element type, with ErrDevice an
-// unknown device, and with ErrLayout more than [MaxRank] axes, negative extents, strides that are not
-// as many as the extents or that are given for packed elements, and sizes or spans beyond the range
-// of an int. Strides of any sign are fine, and so is memory before element 0: it is [NewView] that
+// The error wraps ErrDType for an invalid element type, ErrDevice for an unknown device, and ErrLayout for more
+// than [MaxRank] axes, a negative extent, a wrong number of strides, strides of packed elements, and sizes or
+// spans beyond the range of an int. Strides may have any sign, and elements may lie before element 0: [NewView]
 // proves that the span lies inside the memory.
 //
-// An array whose elements share memory (a broadcast axis, a sliding window) is read-only whatever
-// the description says. The test is exact for every array that frameworks make by slicing,
-// reversing, transposing or broadcasting dense arrays; for other strides, an array whose elements
-// interleave counts as one that shares memory.
+// An array whose elements share memory (a broadcast axis, a sliding window) is read-only whatever the description
+// says. The test is exact for every array that frameworks make by slicing, reversing, transposing or
+// broadcasting dense arrays. For other strides, it counts an array whose elements interleave as one whose elements
+// share memory.
 func NewLayout(s LayoutSpec) (Layout, error) {
 	l := Layout{
 		dtype: s.DType, device: s.Device, offset: s.Offset, readOnly: s.ReadOnly, tag: s.Tag,
@@ -204,20 +203,20 @@ func (l *Layout) overlapping() bool {
 	return false
 }
 
-// DType is the element type.
+// DType returns the element type.
 func (l Layout) DType() DType { return l.dtype }
 
-// Device is where the memory is.
+// Device says where the memory is.
 func (l Layout) Device() Device { return l.device }
 
-// Rank is the number of axes.
+// Rank returns the number of axes.
 func (l Layout) Rank() int { return len(l.shape) }
 
-// Dim is the extent of one axis. It panics if there is no such axis, as indexing does.
+// Dim returns the extent of one axis. It panics if there is no such axis, as indexing does.
 func (l Layout) Dim(axis int) int { return l.shape[axis] }
 
-// Stride is the distance in bytes from one element to the next along one axis, and 0 for packed
-// types, whose elements have no byte of their own. It panics if there is no such axis.
+// Stride returns the distance in bytes from one element to the next along one axis. It is 0 for packed types,
+// because their elements have no byte of their own. It panics if there is no such axis.
 func (l Layout) Stride(axis int) int {
 	if l.strides == nil {
 		_ = l.shape[axis] // panics as promised
@@ -226,17 +225,16 @@ func (l Layout) Stride(axis int) int {
 	return l.strides[axis]
 }
 
-// Shape is a copy of the extents, outermost axis first.
+// Shape returns a copy of the extents, outermost axis first.
 func (l Layout) Shape() []int { return append([]int{}, l.shape...) }
 
-// Strides is a copy of the strides in bytes, or nil for packed types.
+// Strides returns a copy of the strides in bytes, or nil for packed types.
 func (l Layout) Strides() []int { return slices.Clone(l.strides) }
 
-// Len is the number of elements.
+// Len returns the number of elements.
 func (l Layout) Len() int { return l.n }
 
-// NBytes is the number of bytes that the elements would take if they were dense: what [CopyBytes]
-// writes.
+// NBytes returns the number of bytes that the elements take when they are dense: as many as [CopyBytes] writes.
 func (l Layout) NBytes() int64 { return l.denseBytes() }
 
 func (l Layout) denseBytes() int64 {
@@ -247,28 +245,27 @@ func (l Layout) denseBytes() int64 {
 	return int64(l.n) * int64(l.dtype.Size())
 }
 
-// Span is the range of bytes that the elements touch, relative to the first byte of the memory: from
-// lo up to, but not including, hi. With negative strides lo lies before Offset. If there are no
-// elements, both are Offset.
+// Span returns the range of bytes that the elements touch, relative to the first byte of the memory: from lo up
+// to, but not including, hi. With negative strides lo lies before Offset. Without elements both are Offset.
 func (l Layout) Span() (lo, hi int) { return l.lo, l.hi }
 
-// Offset is the distance in bytes from the first byte of the memory to the element with index
+// Offset returns the distance in bytes from the first byte of the memory to the element with index
 // [0, ..., 0].
 func (l Layout) Offset() int { return l.offset }
 
-// ReadOnly reports whether the array may not be written: because its framework says so, or because
-// its elements share memory.
+// ReadOnly reports whether nobody may write to the array, because its framework says so or because its elements
+// share memory.
 func (l Layout) ReadOnly() bool { return l.readOnly }
 
 // Tag says what the elements of an [Opaque] type are, in the framework's own words, or "".
 func (l Layout) Tag() string { return l.tag }
 
-// Contiguous reports whether the elements lie in row-major order without gaps. Axes of one element
-// do not count; arrays without elements are contiguous.
+// Contiguous reports whether the elements lie in row-major order without gaps. Axes with one element do not
+// count. Arrays without elements are contiguous.
 func (l Layout) Contiguous() bool { return l.contiguous }
 
-// Spec is the description again, with the strides spelled out (but for packed types). NewLayout
-// makes an equal Layout of it. The slices are copies.
+// Spec returns a description of which NewLayout makes an equal Layout. It spells out the strides (except for
+// packed types). The slices are copies.
 func (l Layout) Spec() LayoutSpec {
 	return LayoutSpec{
 		DType: l.dtype, Device: l.device, Shape: l.Shape(), Strides: l.Strides(),
@@ -276,15 +273,15 @@ func (l Layout) Spec() LayoutSpec {
 	}
 }
 
-// Equal reports whether both describe the same elements at the same places.
+// Equal reports whether both layouts describe the same elements at the same places.
 func (l Layout) Equal(m Layout) bool {
 	return l.dtype == m.dtype && l.device == m.device && l.offset == m.offset &&
 		l.readOnly == m.readOnly && l.tag == m.tag &&
 		slices.Equal(l.shape, m.shape) && slices.Equal(l.strides, m.strides)
 }
 
-// String gives element type and shape, "float32[480 640 3]", and the tag of an opaque type if it has
-// one: "datetime64[ns][12]".
+// String returns element type and shape, "float32[480 640 3]", or the tag of an opaque type and the shape,
+// "datetime64[ns][12]".
 func (l Layout) String() string {
 	name := l.tag
 	if name == "" {

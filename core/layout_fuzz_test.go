@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/coretest"
 )
 
 // A model is an array by brute force: where each element begins, in row-major order. For packed types
@@ -152,7 +153,7 @@ func (i *input) word() int {
 }
 
 var fuzzTypes = []core.DType{
-	core.Uint8, core.Int16, core.Float32, core.Complex128, core.Int4, core.Float6E2M3FN, core.Uint8 + 2, // uint8x3
+	core.Uint8, core.Int16, core.Float32, core.Complex128, core.Int4, coretest.DType("float6_e2m3fn"), core.Uint8 + 2, // uint8x3
 }
 
 // slice takes one step of the slicing algebra on both.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/coretest"
 )
 
 // layout makes a Layout that the test takes for granted.
@@ -147,7 +148,7 @@ func TestNewLayout(t *testing.T) {
 		{"packed scalar", core.LayoutSpec{DType: core.Int4, Strides: []int{}}, nil, 1, 0, 1, true, false, "int4[]"},
 		{
 			"packed, whole bytes",
-			core.LayoutSpec{DType: core.Float6E2M3FN, Shape: []int{4}},
+			core.LayoutSpec{DType: coretest.DType("float6_e2m3fn"), Shape: []int{4}},
 			nil, 4, 0, 3, true, false,
 			"float6_e2m3fn[4]",
 		},

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// Leak is a view that was forgotten: it became unreachable without having been closed, so that its
-// memory and its lease stay until the process or the session ends.
+// Leak is a view that was forgotten: it became unreachable without having been closed. Its memory and its lease
+// stay until the process or the session ends.
 type Leak struct {
 	Name  string    // the view's name
 	Size  int64     // bytes of the view's elements; it may hold on to more memory
@@ -40,13 +40,12 @@ var leaks struct {
 	next      int
 }
 
-// ObserveLeaks calls f for each view made from now on that the garbage collector finds to be
-// forgotten. Such views are only reported: unmapping their memory would turn every slice that is
-// still in use into a fault. f runs on a goroutine of the runtime; it must not block. Making views
-// costs a stack trace each while there is an observer, and nothing otherwise.
+// ObserveLeaks calls f for each view made from now on that the garbage collector finds to be forgotten. Such views
+// are only reported: to unmap their memory would turn every slice that is still in use into a fault. f runs on a
+// goroutine of the runtime and must not block. While there is an observer, every new view costs a stack trace.
 //
-// The function that is returned ends the observation; it may be called more than once. Observers may
-// be added and removed concurrently.
+// The function stop ends the observation; it may be called more than once. Observers may be added and removed
+// concurrently.
 func ObserveLeaks(f func(Leak)) (stop func()) {
 	leaks.mu.Lock()
 	defer leaks.mu.Unlock()

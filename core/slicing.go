@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Index is the distance in bytes from the first byte of the memory to one element; of a packed type,
-// to the byte in which the element begins. It takes as many indices as there are axes, and refuses
-// others with ErrLayout.
+// Index returns the distance in bytes from the first byte of the memory to one element; for a packed type, to
+// the byte in which the element begins. There must be one index for each axis, inside its extent (ErrLayout).
 func (l Layout) Index(index ...int) (int, error) {
 	if len(index) != len(l.shape) {
 		return 0, layoutError("%d indices for %d axes", len(index), len(l.shape))
@@ -28,9 +27,8 @@ func (l Layout) Index(index ...int) (int, error) {
 	return offset, nil
 }
 
-// Sub keeps the elements lo up to, but not including, hi of one axis. What is outside the axis is
-// refused with ErrLayout, as is a part of packed elements that is not dense or does not begin at a
-// byte.
+// Sub keeps the elements lo up to, but not including, hi of one axis. The error wraps ErrLayout if the axis does
+// not exist, if the range is not inside it, or if packed elements would not be dense or not begin at a byte.
 func (l Layout) Sub(axis, lo, hi int) (Layout, error) {
 	if err := l.checkAxis(axis); err != nil {
 		return Layout{}, err
@@ -45,8 +43,8 @@ func (l Layout) Sub(axis, lo, hi int) (Layout, error) {
 	return l.derive(l.with(axis, hi-lo), l.strides, axis, lo), nil
 }
 
-// Select keeps one element of one axis and drops the axis: a row of a matrix, a channel of a picture.
-// An index outside the axis is refused with ErrLayout, as is what Sub refuses.
+// Select keeps one element of one axis and drops the axis: it gives a row of a matrix or a channel of a picture.
+// Its errors are those of Sub.
 func (l Layout) Select(axis, index int) (Layout, error) {
 	if err := l.checkAxis(axis); err != nil {
 		return Layout{}, err
@@ -65,9 +63,9 @@ func (l Layout) Select(axis, index int) (Layout, error) {
 	return m, nil
 }
 
-// Step keeps every step-th element of one axis: from the first onwards if step is positive, from the
-// last backwards if it is negative, so that -1 reverses. A step of 0 is refused with ErrLayout, and
-// so is any step but 1 through packed elements.
+// Step keeps every step-th element of one axis: from the first onwards if step is positive, from the last
+// backwards if it is negative. So a step of -1 reverses the axis. The error wraps ErrLayout for a step of 0 and for
+// every step but 1 through packed elements.
 func (l Layout) Step(axis, step int) (Layout, error) {
 	if err := l.checkAxis(axis); err != nil {
 		return Layout{}, err
@@ -101,9 +99,8 @@ func (l Layout) Step(axis, step int) (Layout, error) {
 	return l.derive(l.with(axis, count), strides, axis, first), nil
 }
 
-// Transpose permutes the axes: axis i of the result is axis perm[i]. Without arguments it reverses
-// their order. What is no permutation is refused with ErrLayout, and so is one that would reorder
-// packed elements.
+// Transpose permutes the axes: axis i of the result is axis perm[i]. Without arguments it reverses their order.
+// The error wraps ErrLayout if perm is not a permutation of the axes, or if it would reorder packed elements.
 func (l Layout) Transpose(perm ...int) (Layout, error) {
 	if len(perm) == 0 {
 		perm = make([]int, len(l.shape))
@@ -142,8 +139,8 @@ func (l Layout) Transpose(perm ...int) (Layout, error) {
 	return m, nil
 }
 
-// Offsets yields the distance in bytes from the first byte of the memory to each element, in
-// row-major order; of a packed type, to the byte in which each element begins.
+// Offsets yields the distance in bytes from the first byte of the memory to each element, in row-major order; for
+// a packed type, to the byte in which the element begins.
 func (l Layout) Offsets() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		if l.dtype.Packed() {

@@ -30,7 +30,7 @@ func TestBytes(t *testing.T) {
 			t.Errorf("%v: %x of capacity %d, %v", v, b, cap(b), err)
 		}
 		copied := make([]byte, v.NBytes())
-		if n, err := core.CopyBytes(copied, v); n != len(tc.want) || err != nil {
+		if n, err := core.CopyBytes(t.Context(), copied, v); n != len(tc.want) || err != nil {
 			t.Errorf("%v: copied %d, %v", v, n, err)
 		}
 		if last := len(copied) - 1; v.DType().Packed() {
@@ -49,7 +49,7 @@ func TestBytes(t *testing.T) {
 	if b, err := device.Bytes(); !errors.Is(err, core.ErrDevice) || b != nil {
 		t.Errorf("%x, %v", b, err)
 	}
-	if _, err := core.CopyBytes(make([]byte, 1), device); !errors.Is(err, core.ErrDevice) {
+	if _, err := core.CopyBytes(t.Context(), make([]byte, 1), device); !errors.Is(err, core.ErrDevice) {
 		t.Error(err)
 	}
 }
@@ -113,7 +113,7 @@ func TestViewsShareMemory(t *testing.T) {
 	data := make([]float32, 6)
 	v := coretest.NewView(t, data, 2, 3)
 	defer shut(t, v)
-	s, err := v.Float32s()
+	s, err := core.Slice[float32](v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestCopyEveryLayout(t *testing.T) {
 			}
 			v := open(t, l.Spec(), coretest.NewMemory(memory), nil)
 			got := make([]byte, v.NBytes())
-			if _, err := core.CopyBytes(got, v); err != nil || !slices.Equal(got, want) {
+			if _, err := core.CopyBytes(t.Context(), got, v); err != nil || !slices.Equal(got, want) {
 				t.Fatal(fmt.Sprint(l.Spec()), err)
 			}
 		}
@@ -197,11 +197,11 @@ func TestPutEveryLayout(t *testing.T) {
 		s.DType = core.Uint16
 		memory := make([]byte, 100)
 		v := open(t, s, coretest.NewMemory(memory), &core.ViewOptions{Writable: true})
-		if n, err := core.Put(v, src); n != 24 || err != nil {
+		if n, err := core.Put(t.Context(), v, src); n != 24 || err != nil {
 			t.Fatal(n, err)
 		}
 		dst := make([]uint16, 24)
-		if _, err := core.Copy(dst, v); err != nil || !slices.Equal(dst, src) {
+		if _, err := core.Copy(t.Context(), dst, v); err != nil || !slices.Equal(dst, src) {
 			t.Errorf("%+v: %v, %v", s, dst, err)
 		}
 		touched := make([]bool, len(memory))

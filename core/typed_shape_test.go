@@ -33,13 +33,13 @@ func TestEmptyViews(t *testing.T) {
 		for i, row := range rows {
 			t.Errorf("%v has the row %d %v", shape, i, row)
 		}
-		if n, err := core.Copy[float32](nil, v); n != 0 || err != nil {
+		if n, err := core.Copy[float32](t.Context(), nil, v); n != 0 || err != nil {
 			t.Errorf("%v: Copy gives %d, %v", shape, n, err)
 		}
-		if n, err := core.Put[float32](v, nil); n != 0 || err != nil {
+		if n, err := core.Put[float32](t.Context(), v, nil); n != 0 || err != nil {
 			t.Errorf("%v: Put gives %d, %v", shape, n, err)
 		}
-		if n, err := core.CopyBytes(nil, v); n != 0 || err != nil {
+		if n, err := core.CopyBytes(t.Context(), nil, v); n != 0 || err != nil {
 			t.Errorf("%v: CopyBytes gives %d, %v", shape, n, err)
 		}
 		if _, err := core.At[float32](v, make([]int, len(shape))...); !errors.Is(err, core.ErrLayout) {
@@ -74,7 +74,7 @@ func TestScalarViews(t *testing.T) {
 	if n != 1 {
 		t.Errorf("%d rows", n)
 	}
-	if s, err := v.Int64s(); err != nil || len(s) != 1 {
+	if s, err := core.Slice[int64](v); err != nil || len(s) != 1 {
 		t.Errorf("Slice gives %v, %v", s, err)
 	}
 }
@@ -95,15 +95,15 @@ func TestIndexErrors(t *testing.T) {
 	}
 	for n := range 4 {
 		dst := make([]float32, n)
-		if m, err := core.Copy(dst, v); m != 0 || !errors.Is(err, core.ErrLayout) || slices.ContainsFunc(dst, isSet) {
+		if m, err := core.Copy(t.Context(), dst, v); m != 0 || !errors.Is(err, core.ErrLayout) || slices.ContainsFunc(dst, isSet) {
 			t.Errorf("Copy to %d elements: %d, %v, %v", n, m, err, dst)
 		}
-		if m, err := core.CopyBytes(make([]byte, 4*n+3), v); m != 0 || !errors.Is(err, core.ErrLayout) {
+		if m, err := core.CopyBytes(t.Context(), make([]byte, 4*n+3), v); m != 0 || !errors.Is(err, core.ErrLayout) {
 			t.Errorf("CopyBytes to %d bytes: %d, %v", 4*n+3, m, err)
 		}
 	}
 	for _, n := range []int{0, 3, 5} {
-		if m, err := core.Put(v, make([]float32, n)); m != 0 || !errors.Is(err, core.ErrLayout) {
+		if m, err := core.Put(t.Context(), v, make([]float32, n)); m != 0 || !errors.Is(err, core.ErrLayout) {
 			t.Errorf("Put of %d elements: %d, %v", n, m, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"errors"
 	"reflect"
 	"slices"
@@ -39,11 +40,11 @@ func everyAccess[T core.Element](t *testing.T, values ...T) {
 			t.Errorf("Values gives %v, want %v", got, want)
 		}
 		dst := make([]T, 7)
-		if n, err := core.Copy(dst, turned); n != 6 || err != nil || !slices.Equal(dst[:6], want) || dst[6] != zero {
+		if n, err := core.Copy(t.Context(), dst, turned); n != 6 || err != nil || !slices.Equal(dst[:6], want) || dst[6] != zero {
 			t.Errorf("Copy gives %d %v, %v; want %v", n, dst, err, want)
 		}
 		raw := make([]byte, turned.NBytes())
-		if n, err := core.CopyBytes(raw, turned); n != len(raw) || err != nil ||
+		if n, err := core.CopyBytes(t.Context(), raw, turned); n != len(raw) || err != nil ||
 			!slices.Equal(raw, coretest.NewMemory(want).Bytes()) {
 			t.Errorf("CopyBytes gives %d %v, %v", n, raw, err)
 		}
@@ -86,7 +87,7 @@ func checkPut[T core.Element](t *testing.T, turned *core.View, data, want []T) {
 	reversed := slices.Clone(want)
 	slices.Reverse(reversed)
 	before := slices.Clone(data)
-	if n, err := core.Put(turned, reversed); n != 6 || err != nil {
+	if n, err := core.Put(t.Context(), turned, reversed); n != 6 || err != nil {
 		t.Errorf("Put: %d, %v", n, err)
 	}
 	slices.Reverse(before)
@@ -124,17 +125,17 @@ func TestEverydayFive(t *testing.T) {
 	}
 	f32, f64 := coretest.NewView(t, []float32{1.5}), coretest.NewView(t, []float64{2.5})
 	i32, i64, u8 := coretest.NewView(t, []int32{-3}), coretest.NewView(t, []int64{-4}), coretest.NewView(t, []uint8{5})
-	a, err := f32.Float32s()
+	a, err := core.Slice[float32](f32)
 	check(a, err, []float32{1.5})
-	b, err := f64.Float64s()
+	b, err := core.Slice[float64](f64)
 	check(b, err, []float64{2.5})
-	c, err := i32.Int32s()
+	c, err := core.Slice[int32](i32)
 	check(c, err, []int32{-3})
-	d, err := i64.Int64s()
+	d, err := core.Slice[int64](i64)
 	check(d, err, []int64{-4})
-	e, err := u8.Uint8s()
+	e, err := core.Slice[uint8](u8)
 	check(e, err, []uint8{5})
-	if _, err := f32.Float64s(); !errors.Is(err, core.ErrDType) {
+	if _, err := core.Slice[float64](f32); !errors.Is(err, core.ErrDType) {
 		t.Errorf("a float32 view as float64: %v", err)
 	}
 	for _, v := range []*core.View{f32, f64, i32, i64, u8} {
@@ -149,8 +150,8 @@ func accesses(v *core.View) map[string]error {
 	_, rows := core.Rows[float32](v)
 	_, at := core.At[float32](v, make([]int, v.Rank())...)
 	set := core.Set[float32](v, 1, make([]int, v.Rank())...)
-	_, read := core.Copy(make([]float32, v.Len()), v)
-	_, put := core.Put(v, make([]float32, v.Len()))
+	_, read := core.Copy(context.Background(), make([]float32, v.Len()), v)
+	_, put := core.Put(context.Background(), v, make([]float32, v.Len()))
 	return map[string]error{
 		"slice": slice, "values": values, "rows": rows, "at": at, "set": set, "copy": read, "put": put,
 	}
@@ -272,7 +273,7 @@ func TestMisalignedElements(t *testing.T) {
 	v := open(t, core.LayoutSpec{DType: core.Float64, Shape: []int{4}, Strides: []int{13}, Offset: 3},
 		coretest.NewMemory(raw), &core.ViewOptions{Writable: true})
 	want := []float64{1.5, -2, 1e300, 4}
-	if n, err := core.Put(v, want); n != 4 || err != nil {
+	if n, err := core.Put(t.Context(), v, want); n != 4 || err != nil {
 		t.Fatal(n, err)
 	}
 	if err := core.Set(v, 5.25, 1); err != nil {
@@ -287,7 +288,7 @@ func TestMisalignedElements(t *testing.T) {
 		t.Errorf("Values gives %v", got)
 	}
 	dst := make([]float64, 4)
-	if _, err := core.Copy(dst, v); err != nil || !slices.Equal(dst, want) {
+	if _, err := core.Copy(t.Context(), dst, v); err != nil || !slices.Equal(dst, want) {
 		t.Errorf("Copy gives %v, %v", dst, err)
 	}
 	for i := range want {
@@ -312,7 +313,7 @@ func TestForeignBools(t *testing.T) {
 		t.Fatal(err)
 	}
 	dst := make([]bool, 4)
-	if _, err := core.Copy(dst, v); err != nil {
+	if _, err := core.Copy(t.Context(), dst, v); err != nil {
 		t.Fatal(err)
 	}
 	want := []byte{0, 1, 1, 1}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"runtime/debug"
@@ -17,17 +18,17 @@ const (
 	write                    // the memory may be written
 )
 
-// Slice gives the elements of v in row-major order as a slice that aliases the memory: no copy is
-// made, and what the program writes appears in it. It dies with v.Close; touching it afterwards may
-// fault. Writing to it faults unless v.Writable.
+// Slice returns the elements of v in row-major order as a slice that aliases the memory. Nothing is copied, and what
+// the program writes appears in the slice. The slice dies with v.Close: touching it afterwards may fault.
+// Writing to it faults unless v.Writable.
 //
-// T must be the element type of v (ErrDType), the host must be able to read the memory (ErrDevice), and
-// the elements must be contiguous and aligned (ErrLayout: use [Values] or [Copy]). A []bool is only as
-// good as the bytes: those other than 0 and 1, which no framework writes on its own, make Go programs
-// misbehave; read bytes of doubtful origin through [View.As] with Uint8.
+// T must be the element type of v (ErrDType), the host must be able to read the memory (ErrDevice), and the elements
+// must be contiguous and aligned (ErrLayout: use [Values], [Strided] or [Copy]). Bytes other than 0 and 1 in a []bool
+// make Go programs misbehave. No framework writes them on its own; read bytes of doubtful origin through [View.As]
+// with Uint8.
 //
-// If a file behind the memory is truncated, touching the slice faults (SIGBUS), as with any mapping of
-// a file; Copy gives an error then.
+// If a file behind the memory is truncated, touching the slice faults (SIGBUS), as with any mapping of a file. Copy
+// returns an error then.
 func Slice[T Element](v *View) ([]T, error) {
 	if err := check[T](v, "slice", dense|aligned); err != nil {
 		return nil, err
@@ -38,18 +39,48 @@ func Slice[T Element](v *View) ([]T, error) {
 	return unsafe.Slice((*T)(unsafe.Pointer(&v.root.bytes[v.offset])), v.n), nil
 }
 
-// Values gives the elements of v in row-major order, whatever the strides. While a loop over them
-// runs, the memory stays, even if v is closed meanwhile. Beginning a loop when v is closed already is
-// a mistake in the program, and panics with an error that wraps ErrClosed.
+// Strided gives the memory that the elements of v span as a slice, and says where they lie in it: the element
+// with index [i, j] is data[offset + i*strides[0] + j*strides[1]]. It is Slice for crops and transposed views,
+// without a copy; libraries that take a stride for each axis, as BLAS does, can use it. The offset is 0 unless
+// a stride is negative.
 //
-// T must be the element type of v (ErrDType), and the host must be able to read the memory
-// (ErrDevice).
+// The rules of [Slice] hold. Between the elements of v, data may have others of the same memory: do not write
+// to those. The distance between elements must be a multiple of their size (ErrLayout).
+func Strided[T Element](v *View) (data []T, offset int, strides []int, err error) {
+	if err := check[T](v, "strided", aligned); err != nil {
+		return nil, 0, nil, err
+	}
+	size := v.dtype.Size()
+	strides = make([]int, len(v.strides))
+	for axis, stride := range v.strides {
+		if stride%size != 0 && v.shape[axis] > 1 && v.n > 0 {
+			e := v.fail("strided", ErrLayout, fmt.Errorf("stride %d of axis %d is no multiple of %d bytes", stride, axis, size))
+			e.Remedy = "use Values or Copy"
+			return nil, 0, nil, e
+		}
+		strides[axis] = stride / size
+	}
+	if v.n == 0 {
+		return []T{}, 0, strides, nil
+	}
+	data = unsafe.Slice((*T)(unsafe.Pointer(&v.root.bytes[v.lo])), (v.hi-v.lo)/size)
+	return data, (v.offset - v.lo) / size, strides, nil
+}
+
+// Values returns an iterator over the elements of v in row-major order, whatever the strides. While a loop runs, the
+// memory stays, even if v is closed meanwhile. To begin a loop after v was closed is a mistake in the program: it
+// panics with an error that wraps ErrClosed.
+//
+// T must be the element type of v (ErrDType), and the host must be able to read the memory (ErrDevice).
 func Values[T Element](v *View) (iter.Seq[T], error) {
 	if err := check[T](v, "values", 0); err != nil {
 		return nil, err
 	}
 	return func(yield func(T) bool) {
-		r := v.hold("values")
+		r, err := v.hold("values")
+		if err != nil {
+			panic(err)
+		}
 		defer r.drop()
 		run := v.innermost()
 		for offset := range v.runs() {
@@ -63,18 +94,20 @@ func Values[T Element](v *View) (iter.Seq[T], error) {
 	}, nil
 }
 
-// Rows gives the innermost runs of v, numbered from 0 in row-major order, as slices that alias the
-// memory, under the rules of [Slice]. A view of rank 0 has one row of one element. While a loop over
-// the rows runs, the memory stays, even if v is closed meanwhile. Beginning a loop when v is closed
-// already panics, as with [Values].
+// Rows returns an iterator over the innermost runs of v, numbered from 0 in row-major order, as slices that alias
+// the memory. The rules of [Slice] hold. A view of rank 0 has one row of one element. While a loop runs, the memory
+// stays, even if v is closed meanwhile. To begin a loop after v was closed panics, as with [Values].
 //
-// Only the innermost axis must be dense and all elements aligned (ErrLayout).
+// Only the innermost axis must be dense, and all elements must be aligned (ErrLayout).
 func Rows[T Element](v *View) (iter.Seq2[int, []T], error) {
 	if err := check[T](v, "rows", rows|aligned); err != nil {
 		return nil, err
 	}
 	return func(yield func(int, []T) bool) {
-		r := v.hold("rows")
+		r, err := v.hold("rows")
+		if err != nil {
+			panic(err)
+		}
 		defer r.drop()
 		n, row := v.innermost().n, 0
 		for offset := range v.runs() {
@@ -86,9 +119,9 @@ func Rows[T Element](v *View) (iter.Seq2[int, []T], error) {
 	}, nil
 }
 
-// At reads one element. It takes as many indices as v has axes (ErrLayout). T must be the element type
-// of v (ErrDType), and the host must be able to read the memory (ErrDevice). Memory that has gone, since
-// the file behind it was truncated, is an error that wraps ErrPointer.
+// At reads one element. It takes one index for each axis of v (ErrLayout). T must be the element type of v (ErrDType),
+// and the host must be able to read the memory (ErrDevice). If the memory is gone because the file behind it was
+// truncated, the error wraps ErrPointer.
 func At[T Element](v *View, index ...int) (x T, err error) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -119,27 +152,24 @@ func Set[T Element](v *View, value T, index ...int) (err error) {
 	return nil
 }
 
-// Copy copies the elements of v, in row-major order and whatever the strides, to dst, and returns how
-// many there are. It is the only way to ask this package for a copy of elements.
+// Copy copies the elements of v, in row-major order and whatever the strides, to dst and returns their
+// number. It copies from wherever the memory lies: the CPU copies what it can read, and a GPU's memory
+// copies itself if it is a [Copier], as that of sessions is. Copy first waits until the memory may be touched,
+// as [View.Wait] does, and returns when the copy is done.
 //
-// T must be the element type of v (ErrDType), the host must be able to read the memory (ErrDevice), and
-// dst must have room for v.Len elements (ErrLayout). Memory that has gone, since the file behind it was
-// truncated, is an error that wraps ErrPointer; dst is partly written then.
-func Copy[T Element](dst []T, v *View) (n int, err error) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	if err := check[T](v, "copy", 0); err != nil {
+// T must be the element type of v (ErrDType), and dst must have room for v.Len elements (ErrLayout). Memory
+// that neither the CPU nor a Copier can copy is an error that wraps ErrDevice. Memory that is gone because
+// the file behind it was truncated is an error that wraps ErrPointer, and memory of a program that is gone
+// one that wraps ErrUnavailable. When ctx ends, Copy reports that as the context's error; a copy that the CPU
+// has begun is not interrupted. After an error dst may be partly written.
+func Copy[T Element](ctx context.Context, dst []T, v *View) (n int, err error) {
+	if err := v.fits("copy", DTypeOf[T](), len(dst) < v.n, "room for %d elements of %d", len(dst)); err != nil {
 		return 0, err
 	}
-	if len(dst) < v.n {
-		return 0, v.fail("copy", ErrLayout, fmt.Errorf("room for %d elements of %d", len(dst), v.n))
-	}
-	if v.n == 0 {
-		return 0, nil
-	}
-	defer v.trap("copy", debug.SetPanicOnFault(true), &err)
 	raw := rawBytes(dst[:v.n])
-	gather(raw, v.root.bytes, v.layout)
+	if err := v.copyOut(ctx, raw); err != nil {
+		return 0, err
+	}
 	if v.dtype == Bool {
 		for i, b := range raw {
 			raw[i] = min(b, 1) // a bool of another byte than 0 or 1 must not get into Go
@@ -148,23 +178,19 @@ func Copy[T Element](dst []T, v *View) (n int, err error) {
 	return v.n, nil
 }
 
-// Put copies src, in row-major order, over the elements of v, whatever its strides, and returns how
-// many there are. It is Copy for writing: the view must be writable (ErrReadOnly), and src must have
-// exactly v.Len elements (ErrLayout). On an error that wraps ErrPointer v is partly written.
-func Put[T Element](v *View, src []T) (n int, err error) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	if err := check[T](v, "put", write); err != nil {
+// Put copies src, in row-major order, over the elements of v, whatever its strides, and returns their
+// number. It is [Copy] for writing: the view must be writable (ErrReadOnly), src must have exactly v.Len
+// elements (ErrLayout), and after an error v may be partly written.
+func Put[T Element](ctx context.Context, v *View, src []T) (n int, err error) {
+	if err := v.fits("put", DTypeOf[T](), len(src) != v.n, "%d elements for %d", len(src)); err != nil {
 		return 0, err
 	}
-	if len(src) != v.n {
-		return 0, v.fail("put", ErrLayout, fmt.Errorf("%d elements for %d", len(src), v.n))
+	if v.n > 0 && !v.root.Writable {
+		return 0, v.notWritable("put")
 	}
-	if v.n == 0 {
-		return 0, nil
+	if err := v.copyIn(ctx, rawBytes(src)); err != nil {
+		return 0, err
 	}
-	defer v.trap("put", debug.SetPanicOnFault(true), &err)
-	scatter(v.root.bytes, v.layout, rawBytes(src))
 	return v.n, nil
 }
 

@@ -16,17 +16,16 @@ import (
 type layout = Layout
 
 // View is an array that can be looked at: a Layout over memory that stays valid until Close. It has
-// the methods of its [Layout]; those that make another array of the same elements (Sub, Select, Step,
-// Transpose, As) make a View.
+// the methods of its [Layout]. Those that derive another array of the same elements (Sub, Select, Step,
+// Transpose, As) give a View.
 //
-// A view is live memory. Unless it was copied (see [View.Copied]), what the program writes is what
-// the next look sees, and nothing orders the two but what the program and its host agree upon.
+// A View is live memory. Unless the memory is a copy (see [View.Copied]), the next look sees what the program
+// has written. Only what the program and its host agree upon orders the two.
 //
-// A View never changes what it is a view of. All methods are safe for concurrent use. Close is safe
-// beside every other call: Copy, Put, At, Set and CopyBytes are waited for. But slices that alias the
-// memory (of Slice, Rows, Bytes and the Float32s family) die with Close: touching one afterwards may
-// fault. After Close, methods that can return an error return one that wraps ErrClosed; the description
-// stays readable.
+// A View never changes what it is a view of. All methods are safe for concurrent use, Close included: it
+// waits for running calls of Copy, Put, At, Set and CopyBytes. Slices that alias the memory (of Slice, Strided,
+// Rows and Bytes) die with Close: touching one afterwards may fault. After Close, every method that returns
+// an error returns one that wraps ErrClosed; the description stays readable.
 //
 // The zero View is a closed one without a description. A View must not be copied.
 type View struct {
@@ -38,13 +37,13 @@ type View struct {
 	watch   *watch // nil if nobody looked for leaks when it was made
 }
 
-// ViewOptions says what a View is and what it may do. The zero value is a read-only view without a
-// name that was not copied.
+// ViewOptions says what a View is and what it may do. The zero value means a read-only view without a
+// name whose memory is no copy.
 type ViewOptions struct {
 	Name      string    // the array's name
 	Framework string    // whose array it is: "numpy"
 	Route     Route     // how the memory got here
-	Reason    Reason    // why it was copied
+	Reason    Reason    // why it was copied; "": it was not
 	Quirks    []QuirkID // quirks that took part
 	Writable  bool      // the memory is mapped for writing
 	Version   uint64    // of the name, from 1, if the program published the array; else 0
@@ -52,13 +51,12 @@ type ViewOptions struct {
 	Lender    Lender    // who lent the memory; nil: nobody
 }
 
-// Lender lent the memory of a view and knows how the lease stands. All methods are safe for concurrent
-// use.
+// Lender lends the memory of a view and knows whether it is live. All methods are safe for concurrent use.
 type Lender interface {
-	// Live is [View.Live] of an open view.
+	// Live answers [View.Live] for an open view.
 	Live() bool
-	// Release gives the lease back. It is called once, when the last view of the memory is closed, before
-	// the memory is.
+	// Release ends the lease. It is called once, when the last view of the memory is closed, before the memory
+	// is closed.
 	Release() error
 }
 
@@ -71,13 +69,13 @@ type root struct {
 	first atomic.Bool // the view that was made first is open
 }
 
-// NewView makes a View of the memory m, of which it takes possession: when the last view of the memory is
-// closed, Close calls opts.Lender.Release, if there is a lender, and then m.Close, once each. A nil opts is
-// the zero ViewOptions.
+// NewView makes a View of the memory m and owns m from then on: when the last view of the memory is closed, it
+// calls opts.Lender.Release, if there is a lender, and then m.Close, once each. A nil opts means the zero
+// ViewOptions.
 //
-// NewView proves that every byte that the layout spans lies inside the memory; the error for a span that
-// does not wraps ErrPointer. A layout without elements needs no memory: m may be nil. A writable view of a
-// read-only layout is refused with ErrReadOnly. After an error the caller still owns memory and lease.
+// NewView proves that every byte that the layout spans lies inside the memory; if one does not, the error wraps
+// ErrPointer. A layout without elements needs no memory: m may be nil. A writable view of a read-only layout
+// is an error that wraps ErrReadOnly. After an error the caller still owns the memory and the lease.
 func NewView(l Layout, m Memory, opts *ViewOptions) (*View, error) {
 	if opts == nil {
 		opts = new(ViewOptions)
@@ -133,10 +131,11 @@ func (r *root) done() (err error) {
 	if err == nil {
 		return nil
 	}
-	if _, ok := errors.AsType[*Error](err); ok {
+	kind := categoryOf(err)
+	if _, ok := errors.AsType[*Error](err); ok && kind != nil {
 		return err
 	}
-	return &Error{Op: "close", Object: r.Name, Kind: cmp.Or(categoryOf(err), ErrUnavailable), Err: err}
+	return &Error{Op: "close", Object: r.Name, Kind: cmp.Or(kind, ErrUnavailable), Err: err}
 }
 
 // options is the description; of a zero View, an empty one.
@@ -147,43 +146,42 @@ func (v *View) options() *ViewOptions {
 	return &v.root.ViewOptions
 }
 
-// Layout is where the elements lie.
+// Layout says where the elements lie in the memory.
 func (v *View) Layout() Layout { return v.layout }
 
-// Name is the array's name, or "".
+// Name returns the array's name, or "".
 func (v *View) Name() string { return v.options().Name }
 
-// Framework is the name of the framework whose array it is, or "".
+// Framework names the framework whose array it is, or is "".
 func (v *View) Framework() string { return v.options().Framework }
 
 // Route says how the memory got here.
 func (v *View) Route() Route { return v.options().Route }
 
-// Reason says why the memory was copied; ReasonNone if it was not.
+// Reason says why the memory was copied; it is "" if it was not.
 func (v *View) Reason() Reason { return v.options().Reason }
 
-// Quirks lists the quirks that took part. The slice is a copy.
+// Quirks lists the quirks that took part in the hand-over. The slice is a copy.
 func (v *View) Quirks() []QuirkID { return slices.Clone(v.options().Quirks) }
 
-// Copied reports whether the memory is a copy of the program's own, so that neither side sees what
-// the other writes.
-func (v *View) Copied() bool { return v.options().Route.Copied() }
+// Copied reports whether the memory is a copy of the program's memory. Neither side sees what the other writes
+// then.
+func (v *View) Copied() bool { return v.options().Reason != "" }
 
-// Writable reports whether the memory may be written through this view. If not, writing to a slice of
-// it faults.
+// Writable reports whether the host may write through this view. If not, writing to a slice of it faults.
 func (v *View) Writable() bool { return v.options().Writable }
 
-// Version counts the arrays that the program has published under the view's name: see ndbridge.publish. It is 1 for
-// the first one, if the program has unpublished nothing before, and grows by one each time, except after
-// ndbridge.unpublish: a name that comes again goes on at any number above all that it had. So a view is newer than another
-// of the same name and session if its version is greater. It is 0 if the array was not published.
+// Version counts what the program published under the view's name with ndbridge.publish; it is 0 if the array was not
+// published. Of two views of the same name and session, the one with the greater version is newer. The first
+// version is 1 and each further one is greater by 1, except after ndbridge.unpublish: if the name comes again, its
+// versions continue at some number above all that it had.
 func (v *View) Version() uint64 { return v.options().Version }
 
-// Published is when the program published the view's version, by the program's clock, which is the host's.
-// It is the zero Time if the array was not published.
+// Published says when the program published the view's version, by the clock of the machine. It is the zero
+// Time if the array was not published.
 func (v *View) Published() time.Time { return v.options().Published }
 
-// Lender is who lent the memory that v was made of, or nil: also if v was derived, or is closed.
+// Lender returns the lender that v was made with. It is nil if there is none, if v was derived, and if v is closed.
 func (v *View) Lender() Lender {
 	if v.derived || !v.open.Load() {
 		return nil
@@ -191,12 +189,16 @@ func (v *View) Lender() Lender {
 	return v.root.Lender
 }
 
-// Live reports whether the host sees in this view what the program writes to the array now. It is false for
-// a copy, for a closed view, once a fork of the program has made the memory private, once the name leads to
-// other memory (the program gave the name to another array, or the framework replaced the memory behind the
-// object), and once the program is gone. What the view shows then is what the array was. Live may ask the
-// program, which takes as long as hostplugin's Refresh, but no longer than a tenth of a second; if the program
-// is too busy to answer, Live says what was known last.
+// Live reports whether the view shows what the program writes to the array now. It is false
+//
+//   - for a copy and for a closed view,
+//   - after a fork of the program has made the memory private,
+//   - after the name has come to lead to other memory: the program gave the name to another array, or the
+//     framework replaced the memory behind the object,
+//   - after the program is gone.
+//
+// The view then shows what the array was. Live may ask the program. That takes as long as hostplugin's Refresh,
+// but no longer than a tenth of a second: if the program is too busy to answer, Live says what was known last.
 func (v *View) Live() bool {
 	if !v.open.Load() || v.Copied() {
 		return false
@@ -204,58 +206,38 @@ func (v *View) Live() bool {
 	return v.root.Lender == nil || v.root.Lender.Live()
 }
 
-// Fence is what must have happened before the memory may be touched. For memory of a GPU it is the fence of
-// the last look: see hostplugin's Refresh.
-func (v *View) Fence() Fence {
-	if v.root != nil {
-		if m, ok := v.root.mem.(Fenced); ok {
-			return m.Fence()
-		}
-	}
-	return Ready{}
-}
+// Wait returns when the memory may be touched. Host memory is ready at once. For memory of a GPU, a stream of
+// package cuda can wait instead. When ctx ends, Wait reports that as the context's error. An error that wraps
+// ErrUnavailable says that the memory will never be ready because the program that was to fill it is gone.
+func (v *View) Wait(ctx context.Context) error { return v.wait(ctx, "wait") }
 
-// Wait returns when the memory may be touched: at once for [Ready] memory. Work on a GPU need not be
-// waited for so: package cuda lets its own stream wait. Wait obeys ctx and reports its end as the
-// context's error. An error that wraps ErrUnavailable says that the memory will never be ready, since
-// the program that was to fill it is gone.
-func (v *View) Wait(ctx context.Context) error {
+func (v *View) wait(ctx context.Context, op string) error {
 	if !v.open.Load() {
-		return v.fail("wait", ErrClosed, nil)
+		return v.fail(op, ErrClosed, nil)
 	}
 	if err := ctx.Err(); err != nil {
-		return v.fail("wait", err, context.Cause(ctx))
+		return v.fail(op, err, context.Cause(ctx))
 	}
-	m, ok := v.root.mem.(Fenced)
-	if !ok {
-		return nil
+	if m, ok := v.root.mem.(Fenced); ok {
+		return v.ended(ctx, op, m.Ready(ctx))
 	}
-	err := m.Ready(ctx)
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return v.fail("wait", ctx.Err(), context.Cause(ctx))
-	default:
-		return v.fail("wait", cmp.Or(categoryOf(err), ErrUnavailable), err)
-	}
+	return nil
 }
 
-// Use calls f while the view cannot be closed: with its memory, nil if it has no elements, and the
-// offset of the element with index [0, ..., 0] in it. It is for packages that know more of the memory
-// than core does, as package cuda does of a GPU's. Close waits for f, so f must not close the view. The
-// error is that of f, or one that wraps ErrClosed.
-func (v *View) Use(f func(m Memory, offset int) error) error {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	if !v.open.Load() {
-		return v.fail("use", ErrClosed, nil)
+// Acquire gives the memory of v, which is nil if v has no elements, and the offset of the element with index
+// [0, ..., 0] in it. The memory stays until release is called, even if v is closed meanwhile; release may
+// be called more than once. Acquire is for packages that know more of the memory than core does, as package
+// cuda does of a GPU's. The error wraps ErrClosed.
+func (v *View) Acquire() (m Memory, offset int, release func(), err error) {
+	r, err := v.hold("acquire")
+	if err != nil {
+		return nil, 0, func() {}, err
 	}
-	return f(v.root.mem, v.offset)
+	return r.mem, v.offset, sync.OnceFunc(r.drop), nil
 }
 
-// Addr is the address, on the host or on the device, of the element with index [0, ..., 0], or 0 if
-// there are no elements or the view is closed. It means nothing after Close.
+// Addr returns the address, on the host or on the device, of the element with index [0, ..., 0]. It is 0 if the
+// view has no elements or is closed. The address means nothing after Close: use [View.Acquire] to keep the memory.
 func (v *View) Addr() uintptr {
 	if !v.open.Load() || v.n == 0 {
 		return 0
@@ -263,9 +245,9 @@ func (v *View) Addr() uintptr {
 	return v.root.mem.Addr() + uintptr(v.offset)
 }
 
-// Close ends the use of the memory by this view. When the last view of the memory is closed, its
-// lease is released and the memory given back; the error is that of giving it back. Further calls do
-// nothing and return nil. Close waits for the functions that copy, not for slices: see [View].
+// Close ends this view's use of the memory. Closing the last view of the memory releases the lease and closes
+// the memory; the error is that of doing so. Further calls do nothing and return nil. Close waits for functions
+// that copy, not for slices: see [View].
 func (v *View) Close() error {
 	v.mu.Lock()
 	was := v.open.Swap(false)
@@ -282,9 +264,9 @@ func (v *View) Close() error {
 	return v.root.Close()
 }
 
-// Forgotten closes what v holds of its memory as if it were v's Close, and does not keep v itself reachable, nor does it
-// close v. It is for whoever has lent the memory and ends the loan: a view that the garbage collector has found
-// forgotten can no longer be closed. The Closer of a derived view does nothing. It is idempotent.
+// Forgotten returns a Closer for a [Lender] that ends a loan whose view was forgotten: nobody can close a view that
+// the garbage collector has found unreachable. The Closer gives up v's hold on the memory, as v.Close would. It
+// neither keeps v reachable nor closes v, and it is idempotent. The Closer of a derived view does nothing.
 func (v *View) Forgotten() io.Closer {
 	if v.derived || v.root == nil {
 		return io.NopCloser(nil)

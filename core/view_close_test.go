@@ -106,15 +106,20 @@ func uses() map[string]func(*core.View) error {
 		"transpose": func(v *core.View) error { _, err := v.Transpose(); return err },
 		"as":        func(v *core.View) error { _, err := v.As(core.Int32); return err },
 		"bytes":     func(v *core.View) error { _, err := v.Bytes(); return err },
-		"slice":     func(v *core.View) error { _, err := v.Float32s(); return err },
+		"slice":     func(v *core.View) error { _, err := core.Slice[float32](v); return err },
 		"values":    func(v *core.View) error { _, err := core.Values[float32](v); return err },
 		"rows":      func(v *core.View) error { _, err := core.Rows[float32](v); return err },
 		"at":        func(v *core.View) error { _, err := core.At[float32](v, 0); return err },
 		"set":       func(v *core.View) error { return core.Set[float32](v, 1, 0) },
-		"copy":      func(v *core.View) error { _, err := core.Copy(make([]float32, 2), v); return err },
-		"put":       func(v *core.View) error { _, err := core.Put(v, make([]float32, 2)); return err },
-		"copybytes": func(v *core.View) error { _, err := core.CopyBytes(make([]byte, 8), v); return err },
-		"wait":      func(v *core.View) error { return v.Wait(context.Background()) },
+		"copy":      func(v *core.View) error { _, err := core.Copy(context.Background(), make([]float32, 2), v); return err },
+		"put":       func(v *core.View) error { _, err := core.Put(context.Background(), v, make([]float32, 2)); return err },
+		"copybytes": func(v *core.View) error {
+			_, err := core.CopyBytes(context.Background(), make([]byte, 8), v)
+			return err
+		},
+		"strided": func(v *core.View) error { _, _, _, err := core.Strided[float32](v); return err },
+		"acquire": func(v *core.View) error { _, _, release, err := v.Acquire(); release(); return err },
+		"wait":    func(v *core.View) error { return v.Wait(context.Background()) },
 	}
 }
 
@@ -175,7 +180,7 @@ func TestDerivedViewsCloseIndependently(t *testing.T) {
 			shut(t, views[which])
 			for _, later := range order[i+1:] {
 				if b := make([]byte, 16); views[later] != nil {
-					if _, err := core.CopyBytes(b, views[later]); err != nil {
+					if _, err := core.CopyBytes(t.Context(), b, views[later]); err != nil {
 						t.Errorf("%v: view %d after the end of %d: %v", order, later, which, err)
 					}
 				}
@@ -212,7 +217,7 @@ func TestHammer(t *testing.T) {
 						}
 						return
 					}
-					if _, err := core.Copy(dst, w); err != nil {
+					if _, err := core.Copy(t.Context(), dst, w); err != nil {
 						t.Error(err)
 					}
 					if _, err := core.At[int64](w, g, g); err != nil {
@@ -256,7 +261,7 @@ func TestCloseWaitsForCopies(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			dst := make([]uint8, 1<<16)
-			if _, err := core.Copy(dst, v); err == nil && slices.Contains(dst, 0) {
+			if _, err := core.Copy(t.Context(), dst, v); err == nil && slices.Contains(dst, 0) {
 				t.Error("a copy saw memory that was given back")
 			} else if err != nil && !errors.Is(err, core.ErrClosed) {
 				t.Error(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 )
 
@@ -36,20 +37,17 @@ func TestViewDescribesItself(t *testing.T) {
 	data := []int16{1, 2, 3, 4, 5, 6}
 	m := coretest.NewMemory(data)
 	v := open(t, core.LayoutSpec{DType: core.Int16, Shape: []int{2}, Offset: 4}, m, &core.ViewOptions{
-		Name: "frame", Framework: "numpy", Route: core.RouteStaged, Reason: core.ReasonHeapOff, Quirks: quirks,
+		Name: "frame", Framework: "numpy", Route: contract.RouteStaged, Reason: contract.ReasonHeapOff, Quirks: quirks,
 	})
 	quirks[0] = "changed"
 	v.Quirks()[1] = "changed"
-	if v.Name() != "frame" || v.Framework() != "numpy" || v.Route() != core.RouteStaged ||
-		v.Reason() != core.ReasonHeapOff || !v.Copied() || v.Writable() {
+	if v.Name() != "frame" || v.Framework() != "numpy" || v.Route() != contract.RouteStaged ||
+		v.Reason() != contract.ReasonHeapOff || !v.Copied() || v.Writable() {
 		t.Errorf("%q of %q by %v for %v, copied %v, writable %v",
 			v.Name(), v.Framework(), v.Route(), v.Reason(), v.Copied(), v.Writable())
 	}
 	if got := v.Quirks(); !slices.Equal(got, []core.QuirkID{"numpy.a", "numpy.b"}) {
 		t.Errorf("quirks %v", got)
-	}
-	if v.Fence() != (core.Ready{}) {
-		t.Errorf("fence %v", v.Fence())
 	}
 	if v.Addr() != m.Addr()+4 {
 		t.Errorf("element 0 at %#x of memory at %#x", v.Addr(), m.Addr())
@@ -58,7 +56,7 @@ func TestViewDescribesItself(t *testing.T) {
 		t.Errorf("layout %v", l)
 	}
 	shut(t, v)
-	if v.Name() != "frame" || v.Len() != 2 || v.Route() != core.RouteStaged {
+	if v.Name() != "frame" || v.Len() != 2 || v.Route() != contract.RouteStaged {
 		t.Error("a closed view no longer says what it was")
 	}
 	if v.Addr() != 0 {

@@ -1,7 +1,7 @@
 package cuda
 
 import (
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu"
 )
 
@@ -13,11 +13,11 @@ func Available() error { return gpu.Available() }
 // DeviceInfo describes a GPU, or a MIG instance of one. The abilities are those that the driver reports for
 // this device in this process, which can be fewer than those of the model.
 type DeviceInfo struct {
-	Index             int       // among the devices that this process sees
-	UUID              core.UUID // the same in all processes, unlike Index
-	Name              string    // of the model
-	Memory            int64     // bytes
-	ComputeCapability [2]int    // major, minor
+	Index             int           // among the devices that this process sees
+	UUID              contract.UUID // the same in all processes, unlike Index
+	Name              string        // of the model
+	Memory            int64         // bytes
+	ComputeCapability [2]int        // major, minor
 
 	IPC          bool // cuMemAlloc memory and events have IPC handles; not under MIG or WSL2, nor on Jetson
 	VMM          bool // physical allocations of virtual memory management have file descriptors

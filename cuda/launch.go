@@ -1,10 +1,8 @@
 package cuda
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
@@ -62,12 +60,15 @@ func (f *Function) Launch(s *Stream, c LaunchConfig, args ...any) error {
 	l.find()
 	err := s.enqueue(func() error {
 		return f.module.use(func() error {
-			return l.hold(0, func() error {
-				if err := l.pass(); err != nil {
-					return err
-				}
-				return l.start(c)
-			})
+			release, err := l.hold()
+			if err != nil {
+				return err
+			}
+			defer release()
+			if err := l.pass(); err != nil {
+				return err
+			}
+			return l.start(c)
 		})
 	})
 	if err != nil {
@@ -115,7 +116,7 @@ type argument struct {
 	offset int
 }
 
-// find collects the views among the arguments, in an order that is the same for all launches.
+// find collects the views among the arguments.
 func (l *launch) find() {
 	for i, arg := range l.args {
 		v, ok := arg.(*core.View)
@@ -123,7 +124,6 @@ func (l *launch) find() {
 			l.views = append(l.views, argument{view: v, first: i})
 		}
 	}
-	slices.SortFunc(l.views, func(a, b argument) int { return cmp.Compare(identity(a.view), identity(b.view)) })
 }
 
 func (l *launch) argument(v *core.View) *argument {
@@ -135,22 +135,25 @@ func (l *launch) argument(v *core.View) *argument {
 	return nil
 }
 
-// hold calls f while no view from number i on can be closed. The goroutine that closes a view waits for
-// its users, and new users wait for that goroutine: launches that took the same views in different
-// orders could deadlock.
-func (l *launch) hold(i int, f func() error) error {
-	if i == len(l.views) {
-		return f()
+// hold gets the memory of all views, which stays until release is called.
+func (l *launch) hold() (release func(), err error) {
+	var releases []func()
+	release = func() {
+		for _, f := range releases {
+			f()
+		}
 	}
-	a, held := &l.views[i], false
-	err := a.view.Use(func(m core.Memory, offset int) error {
-		a.memory, a.offset, held = m, offset, true
-		return l.hold(i+1, f)
-	})
-	if err != nil && !held {
-		return l.wrong(a.first, a.view.Name(), err)
+	for i := range l.views {
+		a := &l.views[i]
+		memory, offset, done, err := a.view.Acquire()
+		if err != nil {
+			release()
+			return nil, l.wrong(a.first, a.view.Name(), err)
+		}
+		a.memory, a.offset = memory, offset
+		releases = append(releases, done)
 	}
-	return err
+	return release, nil
 }
 
 // pass converts the arguments to words.

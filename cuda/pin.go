@@ -37,24 +37,7 @@ func Pin(device int, v *core.View) (unpin func() error, err error) {
 	if err != nil {
 		return nil, about(op, v.Name(), errors.Join(err, kept.Close()))
 	}
-	var first uintptr
-	err = v.Use(func(m core.Memory, _ int) error {
-		if m.Bytes() == nil || !v.Device().HostReadable() { // what was pinned for the program is not for us
-			return &core.Error{
-				Kind: core.ErrDevice, Err: fmt.Errorf("memory of %v needs no pinning", v.Device()),
-				Remedy: "pass the view itself",
-			}
-		}
-		lo, hi := v.Span()
-		page := uintptr(os.Getpagesize())
-		first = (m.Addr() + uintptr(lo)) &^ (page - 1)
-		size := int64((m.Addr()+uintptr(hi)+page-1)&^(page-1) - first)
-		flags := driver.RegisterPortable | driver.RegisterMapped
-		if !v.Writable() {
-			flags |= driver.RegisterReadOnly
-		}
-		return pinError(register(p, first, size, flags))
-	})
+	first, err := pin(p, v)
 	if err != nil {
 		return nil, about(op, v.Name(), errors.Join(err, p.Close(), kept.Close()))
 	}
@@ -64,6 +47,30 @@ func Pin(device int, v *core.View) (unpin func() error, err error) {
 		})
 		return errors.Join(err, p.Close())
 	}), nil
+}
+
+// pin registers the pages of a view with the driver, and returns the address of the first.
+func pin(p *gpu.Primary, v *core.View) (first uintptr, err error) {
+	m, _, release, err := v.Acquire()
+	if err != nil {
+		return 0, err
+	}
+	defer release()
+	if m.Bytes() == nil || !v.Device().HostReadable() { // what was pinned for the program is not for us
+		return 0, &core.Error{
+			Kind: core.ErrDevice, Err: fmt.Errorf("memory of %v needs no pinning", v.Device()),
+			Remedy: "pass the view itself",
+		}
+	}
+	lo, hi := v.Span()
+	page := uintptr(os.Getpagesize())
+	first = (m.Addr() + uintptr(lo)) &^ (page - 1)
+	size := int64((m.Addr()+uintptr(hi)+page-1)&^(page-1) - first)
+	flags := driver.RegisterPortable | driver.RegisterMapped
+	if !v.Writable() {
+		flags |= driver.RegisterReadOnly
+	}
+	return first, pinError(register(p, first, size, flags))
 }
 
 // unpinWait is how long Pin waits for pages whose unpin was deferred.

@@ -77,8 +77,12 @@ func (s *Stream) Handle() uintptr { return uintptr(s.handle) }
 // stream waits, the stream goes on, and [Stream.Synchronize] returns the error.
 func (s *Stream) Wait(v *core.View) error {
 	const op = "wait"
-	err := v.Use(func(m core.Memory, _ int) error { return s.enqueue(func() error { return s.waitFor(m) }) })
+	m, _, release, err := v.Acquire()
 	if err != nil {
+		return about(op, v.Name(), err)
+	}
+	defer release()
+	if err := s.enqueue(func() error { return s.waitFor(m) }); err != nil {
 		return about(op, v.Name(), err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
@@ -21,10 +22,10 @@ type Config struct {
 
 // Adapter holds the settings of one framework's adapter, for every program of the host.
 type Adapter struct {
-	Name   string          // the framework: "numpy"
-	Copy   core.CopyPolicy // what a request that does not say gets; CopyDefault means CopyIfNeeded
-	Sync   core.SyncPolicy // which work on a GPU is waited for; SyncDefault leaves it to the adapter
-	Quirks []QuirkSetting  // only those whose setting differs from the adapter's own table
+	Name   string              // the framework: "numpy"
+	Copy   contract.CopyPolicy // what a request that does not say gets; CopyDefault means CopyIfNeeded
+	Sync   contract.SyncPolicy // which work on a GPU is waited for; SyncDefault leaves it to the adapter
+	Quirks []QuirkSetting      // only those whose setting differs from the adapter's own table
 }
 
 // QuirkSetting changes one quirk.
@@ -87,7 +88,7 @@ const (
 	// reading what was cut off ends the host; [core.Copy], [core.CopyBytes], [core.At] and [core.Set]
 	// give an error instead.
 	MappedFilesShare MappedFiles = iota
-	// MappedFilesCopy copies such arrays, with core.ReasonMappedFile, and maps only memory that cannot
+	// MappedFilesCopy copies such arrays, with contract.ReasonMappedFile, and maps only memory that cannot
 	// shrink, whatever the program says.
 	MappedFilesCopy
 )

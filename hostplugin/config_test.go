@@ -148,8 +148,8 @@ func TestValidateGoConfig(t *testing.T) {
 		"threshold":     {script(func(p *Program) { p.SharedHeap.Threshold = 1 }), "between 4KiB and 1TiB"},
 		"mapped files":  {script(func(p *Program) { p.MappedFiles = 7 }), "mapped_files is 7, which is no value of MappedFiles"},
 		"checksum":      {script(func(p *Program) { p.Checksum = "x" }), "64 hexadecimal digits"},
-		"copy":          {Config{Adapters: []Adapter{{Name: "numpy", Copy: 7}}}, "not 7"},
-		"sync":          {Config{Adapters: []Adapter{{Name: "numpy", Sync: 7}}}, "Sync must be one of core's sync policies, not 7"},
+		"copy":          {Config{Adapters: []Adapter{{Name: "numpy", Copy: "sometimes"}}}, `not "sometimes"`},
+		"sync":          {Config{Adapters: []Adapter{{Name: "numpy", Sync: "later"}}}, `Sync must be one of contract's sync policies, not "later"`},
 		"adapter":       {Config{Adapters: []Adapter{{Name: "numpi"}}}, `Did you mean "numpy"?`},
 		"empty adapter": {Config{Adapters: []Adapter{{}}}, "hold these adapters: "},
 		"quirk": {

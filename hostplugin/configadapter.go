@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/prose"
 )
 
@@ -22,11 +22,11 @@ func (c *checker) adapter(at place, a *Adapter) {
 		}
 		c.errorf(at, fmt.Sprintf("Unknown adapter %q", a.Name), "%s", text)
 	}
-	if a.Copy > core.CopyNever {
-		c.errorf(at.At("copy"), "Invalid value", "Copy must be one of core's copy policies, not %d.", a.Copy)
+	if !slices.Contains([]contract.CopyPolicy{"", contract.CopyIfNeeded, contract.CopyNever}, a.Copy) {
+		c.errorf(at.At("copy"), "Invalid value", "Copy must be one of contract's copy policies, not %q.", a.Copy)
 	}
-	if a.Sync > core.SyncStream {
-		c.errorf(at.At("sync"), "Invalid value", "Sync must be one of core's sync policies, not %d.", a.Sync)
+	if !slices.Contains([]contract.SyncPolicy{"", contract.SyncDevice, contract.SyncStream}, a.Sync) {
+		c.errorf(at.At("sync"), "Invalid value", "Sync must be one of contract's sync policies, not %q.", a.Sync)
 	}
 	for i, q := range a.Quirks {
 		here := at.At("quirk").Nth(i)

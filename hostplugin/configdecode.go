@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // Load reads and checks a configuration file. Relative paths in it are made absolute, relative to
@@ -97,8 +98,8 @@ func (d *decoder) adapter(b *hclsyntax.Block) {
 	at := place{Block: "adapter", Index: len(d.cfg.Adapters)}
 	var a Adapter
 	a.Name = d.Label(at, b, `adapter "numpy" { ... }`)
-	policies := map[string]core.CopyPolicy{"never": core.CopyNever, "if-needed": core.CopyIfNeeded}
-	syncs := map[string]core.SyncPolicy{"device": core.SyncDevice, "stream": core.SyncStream}
+	policies := map[string]contract.CopyPolicy{"never": contract.CopyNever, "if-needed": contract.CopyIfNeeded}
+	syncs := map[string]contract.SyncPolicy{"device": contract.SyncDevice, "stream": contract.SyncStream}
 	d.Body(at, "an adapter block", b.Body, hclAttributes{
 		"copy": hclEnum(d.hclReader, &a.Copy, policies),
 		"sync": hclEnum(d.hclReader, &a.Sync, syncs),

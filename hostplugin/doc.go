@@ -34,5 +34,5 @@
 // A program can hurt itself only. Everything that it says about its memory is checked before that is
 // touched, and memory is mapped for reading unless a view asks for more. The one thing that cannot be
 // checked is a file that some other process cuts short while it is mapped (route
-// core.RouteMappedFile): reading it then raises SIGBUS, as any mapping of that file would.
+// contract.RouteMappedFile): reading it then raises SIGBUS, as any mapping of that file would.
 package hostplugin

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 )
 
@@ -44,7 +45,7 @@ func TestClosingParentsClosesChildren(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if _, err := v.Float32s(); !errors.Is(err, core.ErrClosed) {
+	if _, err := core.Slice[float32](v); !errors.Is(err, core.ErrClosed) {
 		t.Errorf("a view after its host's Close: %v", err)
 	}
 	if x, err := core.At[float32](crop, 0, 0); err != nil || x != 0 {
@@ -66,7 +67,7 @@ func TestClosingParentsClosesChildren(t *testing.T) {
 	for _, err := range s.Arrays(t.Context()) {
 		listErr = err
 	}
-	_, leaseErr := s.Producer().Lease(t.Context(), "samples", core.Request{})
+	_, leaseErr := s.Producer().Lease(t.Context(), "samples", contract.Request{})
 	for what, err := range map[string]error{
 		"Err": s.Err(), "View": viewErr, "Info": infoErr, "Arrays": listErr, "Start": startErr, "Lease": leaseErr,
 		"Wait": s.Wait(t.Context()),

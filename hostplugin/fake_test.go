@@ -18,6 +18,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/internal/shm"
@@ -92,7 +93,7 @@ type fakeProducer struct {
 	end    chan error // how the script ends
 
 	mu       sync.Mutex
-	settings core.Settings
+	settings contract.Settings
 	opens    int // descriptors lent
 }
 
@@ -154,8 +155,8 @@ func die() {
 	select {}
 }
 
-// Configure implements core.Configurer.
-func (p *fakeProducer) Configure(s core.Settings) error {
+// Configure implements contract.Configurer.
+func (p *fakeProducer) Configure(s contract.Settings) error {
 	if slices.Contains(os.Args, "die") {
 		die()
 	}
@@ -219,7 +220,7 @@ func duplicate(fd int) *os.File {
 	return os.NewFile(uintptr(n), "duplicate")
 }
 
-// Wait implements core.Waiter.
+// Wait implements contract.Waiter.
 func (p *fakeProducer) Wait(ctx context.Context) error {
 	if slices.Contains(os.Args, "hello") {
 		_, _ = fmt.Fprintln(os.Stdout, "hello by go-plugin") // which has put its pipe there before it serves calls
@@ -233,53 +234,53 @@ func (p *fakeProducer) Wait(ctx context.Context) error {
 	}
 }
 
-// Info implements core.Producer. The interpreter's name tells what the host has configured.
-func (p *fakeProducer) Info(context.Context) (core.Info, error) {
+// Info implements contract.Producer. The interpreter's name tells what the host has configured.
+func (p *fakeProducer) Info(context.Context) (contract.Info, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return core.Info{
+	return contract.Info{
 		Program: p.settings.Program, Plugin: "fake 1", PID: os.Getpid(), SharedHeap: "none", Leases: p.Len(),
 		Interpreter: fmt.Sprintf("%d adapters, %d descriptors, %s", len(p.settings.Adapters), p.opens, os.Getenv("GREETING")),
 	}, nil
 }
 
-// Arrays implements core.Producer.
-func (p *fakeProducer) Arrays(context.Context) iter.Seq2[core.Entry, error] {
-	return func(yield func(core.Entry, error) bool) {
+// Arrays implements contract.Producer.
+func (p *fakeProducer) Arrays(context.Context) iter.Seq2[contract.Entry, error] {
+	return func(yield func(contract.Entry, error) bool) {
 		for _, name := range slices.Sorted(maps.Keys(p.arrays)) {
-			if !yield(core.Entry{Name: name, Framework: "fake", Layout: p.arrays[name].layout}, nil) {
+			if !yield(contract.Entry{Name: name, Framework: "fake", Layout: p.arrays[name].layout}, nil) {
 				return
 			}
 		}
 	}
 }
 
-// Lease implements core.Producer.
-func (p *fakeProducer) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
+// Lease implements contract.Producer.
+func (p *fakeProducer) Lease(ctx context.Context, name string, req contract.Request) (contract.Lease, error) {
 	if l, ok, err := p.trick(ctx, name, req); ok {
 		return l, err
 	}
 	a, ok := p.arrays[name]
 	if !ok {
 		if req.NoWait {
-			return core.Lease{}, &core.Error{Op: "lease", Object: name, Kind: core.ErrNotFound, Remedy: "look again"}
+			return contract.Lease{}, &core.Error{Op: "lease", Object: name, Kind: core.ErrNotFound, Remedy: "look again"}
 		}
 		<-ctx.Done()
-		return core.Lease{}, &core.Error{Op: "lease", Object: name, Kind: ctx.Err()}
+		return contract.Lease{}, &core.Error{Op: "lease", Object: name, Kind: ctx.Err()}
 	}
 	if req.Writable && a.layout.ReadOnly() {
-		return core.Lease{}, &core.Error{Op: "lease", Object: name, Kind: core.ErrReadOnly}
+		return contract.Lease{}, &core.Error{Op: "lease", Object: name, Kind: core.ErrReadOnly}
 	}
-	l := core.Lease{
-		Layout: a.layout, Fence: core.Ready{}, Framework: "fake", Route: core.RouteEmpty, Writable: req.Writable,
+	l := contract.Lease{
+		Layout: a.layout, Fence: contract.Ready{}, Framework: "fake", Route: contract.RouteEmpty, Writable: req.Writable,
 	}
 	if a.file == nil {
 		return p.Grant(l, nil, nil) //nolint:contextcheck // a grant takes no time
 	}
-	l.Route = core.RouteSharedHeap
+	l.Route = contract.RouteSharedHeap
 	b, err := kit.FileSegment(a.file)
 	if err != nil {
-		return core.Lease{}, err
+		return contract.Lease{}, err
 	}
 	return p.Grant(l, b, nil) //nolint:contextcheck // a grant takes no time
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/connection"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
 	"github.com/ndbridge/ndbridge/internal/gpu/imports"
@@ -38,7 +39,7 @@ type Session struct {
 
 	segments *leases.Segments
 	gpu      *imports.Importer
-	gpus     []core.UUID // those that the program knows the host to have
+	gpus     []contract.UUID // those that the program knows the host to have
 	leases   *leases.Client
 
 	begun     chan struct{} // closed when leases can be had
@@ -106,7 +107,7 @@ func (s *Session) begin(c *connection.Connection) {
 }
 
 // stray gives back a lease that nobody waited for any more.
-func (s *Session) stray(id core.LeaseID) {
+func (s *Session) stray(id contract.LeaseID) {
 	<-s.begun // at once: such leases come from calls, which begin later
 	s.leases.Stray(id)
 }
@@ -279,14 +280,14 @@ func (s *Session) unavailable(ctx context.Context) error {
 
 // Info describes the program, its interpreter and the frameworks in it, as of now. What the host has
 // given back before is not counted in Info.Leases any more.
-func (s *Session) Info(ctx context.Context) (core.Info, error) {
+func (s *Session) Info(ctx context.Context) (contract.Info, error) {
 	if err := s.alive("info", ""); err != nil {
-		return core.Info{}, err
+		return contract.Info{}, err
 	}
 	s.leases.Flush(ctx)
 	info, err := s.conn.Client.Info(ctx)
 	if err != nil {
-		return core.Info{}, err
+		return contract.Info{}, err
 	}
 	if s.launch.heapOff != "" {
 		info.SharedHeap = "off: " + s.launch.heapOff
@@ -296,19 +297,19 @@ func (s *Session) Info(ctx context.Context) (core.Info, error) {
 
 // Arrays lists the arrays that the program has now, sorted by name. Those that cannot be leased have
 // an error in Entry.Err. The listing ends after the first error that concerns the program as a whole.
-func (s *Session) Arrays(ctx context.Context) iter.Seq2[core.Entry, error] {
-	return func(yield func(core.Entry, error) bool) {
+func (s *Session) Arrays(ctx context.Context) iter.Seq2[contract.Entry, error] {
+	return func(yield func(contract.Entry, error) bool) {
 		if err := s.alive("list", ""); err != nil {
-			yield(core.Entry{}, err)
+			yield(contract.Entry{}, err)
 			return
 		}
 		s.conn.Client.Arrays(ctx)(yield)
 	}
 }
 
-// Producer is the program as a core.Producer, for those who want leases instead of views. It is valid
+// Producer is the program as a contract.Producer, for those who want leases instead of views. It is valid
 // until Close; leases that stand then are ended.
-func (s *Session) Producer() core.Producer { return s.conn.Client }
+func (s *Session) Producer() contract.Producer { return s.conn.Client }
 
 // Wait waits until the program's script has ended: nil if it ended well, after which its arrays stay
 // available. The error wraps core.ErrPython if the script raised, core.ErrUnavailable if it exited

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/hostplugin"
 )
@@ -69,7 +70,7 @@ func closeView(t *testing.T, v *core.View) {
 	}
 }
 
-func info(t *testing.T, s *hostplugin.Session) core.Info {
+func info(t *testing.T, s *hostplugin.Session) contract.Info {
 	t.Helper()
 	i, err := s.Info(t.Context())
 	if err != nil {
@@ -82,7 +83,7 @@ func info(t *testing.T, s *hostplugin.Session) core.Info {
 func TestConform(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	coretest.Conform(t, func(*testing.T) core.Producer { return s.Producer() })
+	coretest.Conform(t, func(*testing.T) contract.Producer { return s.Producer() })
 }
 
 func TestArraysAndInfo(t *testing.T) {
@@ -146,7 +147,7 @@ func TestAdaptersOfAnotherPlugin(t *testing.T) {
 		},
 		Adapters: []hostplugin.Adapter{
 			{Name: "torch", Quirks: []hostplugin.QuirkSetting{{ID: "torch.requires-grad", Effect: "refuse"}}},
-			{Name: "generic", Copy: core.CopyNever},
+			{Name: "generic", Copy: contract.CopyNever},
 		},
 	})
 	for _, program := range []string{"numpy", "all"} {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
 )
 
@@ -111,7 +112,7 @@ func (s *Source) follow(op string, v *core.View, f func() (*core.View, bool, err
 	return next, changed, nil
 }
 
-func request(opts []ViewOption) (req core.Request) {
+func request(opts []ViewOption) (req contract.Request) {
 	for _, o := range opts {
 		req = o.applyView(req)
 	}

@@ -105,7 +105,7 @@ func checkSource(t *testing.T, src *hostplugin.Source, a coretest.Array) {
 	}
 	defer closeView(t, v)
 	got := make([]byte, len(a.Data))
-	if _, err := core.CopyBytes(got, v); err != nil || !slices.Equal(got, a.Data) || v.Name() != a.Name {
+	if _, err := core.CopyBytes(t.Context(), got, v); err != nil || !slices.Equal(got, a.Data) || v.Name() != a.Name {
 		t.Errorf("%s: %v, or other values than the program has", a.Name, err)
 	}
 }
@@ -185,7 +185,7 @@ func killOnce(t *testing.T, host *hostplugin.Host) {
 					return
 				}
 				got := make([]byte, len(a.Data))
-				if _, err := core.CopyBytes(got, v); err != nil || !slices.Equal(got, a.Data) {
+				if _, err := core.CopyBytes(t.Context(), got, v); err != nil || !slices.Equal(got, a.Data) {
 					t.Errorf("%s: %v, or other values than the program has", a.Name, err)
 				}
 				closeView(t, v)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/connection"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
@@ -30,7 +31,7 @@ func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 	ctx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	defer context.AfterFunc(h.ctx, func() { abort(core.ErrClosed) })() //nolint:contextcheck // joins the two
-	if err := c.Open(ctx, func() core.Settings {
+	if err := c.Open(ctx, func() contract.Settings {
 		s.gpus = <-found
 		return h.settings(l, s.gpus)
 	}); err != nil {
@@ -41,15 +42,15 @@ func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 }
 
 // settings gives the plugin's part of the configuration.
-func (h *Host) settings(l *launch, hasGPUs []core.UUID) core.Settings {
-	out := core.Settings{Program: l.program.Name, GPUs: hasGPUs}
+func (h *Host) settings(l *launch, hasGPUs []contract.UUID) contract.Settings {
+	out := contract.Settings{Program: l.program.Name, GPUs: hasGPUs}
 	out.CopyMappedFiles = l.program.MappedFiles == MappedFilesCopy
 	held, known := shippedAdapters(l.program.plugin())
 	for _, a := range h.cfg.Adapters {
 		if known && !slices.Contains(held, a.Name) {
 			continue // it is for a program with another plugin
 		}
-		settings := core.AdapterSettings{Name: a.Name, Copy: a.Copy, Sync: a.Sync}
+		settings := contract.AdapterSettings{Name: a.Name, Copy: a.Copy, Sync: a.Sync}
 		for _, q := range a.Quirks {
 			switch {
 			case q.Disabled:

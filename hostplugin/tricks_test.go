@@ -10,11 +10,12 @@ import (
 	"syscall"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
-// Descriptor implements core.Producer.
-func (p *fakeProducer) Descriptor(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error) {
+// Descriptor implements contract.Producer.
+func (p *fakeProducer) Descriptor(ctx context.Context, id contract.SegmentID, writable bool) (*os.File, error) {
 	p.mu.Lock()
 	p.opens++
 	p.mu.Unlock()
@@ -53,7 +54,7 @@ func unsealed(size int64) (*os.File, error) {
 
 // Segments about which the fake lies.
 const (
-	lieDevice core.SegmentID = iota + 1<<40
+	lieDevice contract.SegmentID = iota + 1<<40
 	lieDirectory
 	liePipe
 	lieUnsealed
@@ -63,8 +64,8 @@ const (
 )
 
 // lies maps names to the segments that leases on them claim.
-func lies() map[string]core.Segment {
-	return map[string]core.Segment{
+func lies() map[string]contract.Segment {
+	return map[string]contract.Segment{
 		"lie:device":    {ID: lieDevice, Size: 8, Sealed: false},
 		"lie:directory": {ID: lieDirectory, Size: 8, Sealed: false},
 		"lie:pipe":      {ID: liePipe, Size: 8, Sealed: false},
@@ -75,16 +76,16 @@ func lies() map[string]core.Segment {
 }
 
 // trick does what names with a colon ask for.
-func (p *fakeProducer) trick(ctx context.Context, name string, req core.Request) (core.Lease, bool, error) {
+func (p *fakeProducer) trick(ctx context.Context, name string, req contract.Request) (contract.Lease, bool, error) {
 	what, arg, ok := strings.Cut(name, ":")
 	if !ok {
-		return core.Lease{}, false, nil
+		return contract.Lease{}, false, nil
 	}
 	switch what {
 	case "exit":
 		n, err := strconv.Atoi(arg)
 		if err != nil {
-			return core.Lease{}, true, err
+			return contract.Lease{}, true, err
 		}
 		say(2, "I am leaving\n")
 		os.Exit(n)
@@ -97,16 +98,16 @@ func (p *fakeProducer) trick(ctx context.Context, name string, req core.Request)
 	case "side": // as scripts do that close all descriptors
 		_ = syscall.Shutdown(3, syscall.SHUT_RDWR)
 		<-ctx.Done()
-		return core.Lease{}, true, ctx.Err()
+		return contract.Lease{}, true, ctx.Err()
 	case "deaf":
 		select {}
 	case "raise":
-		return core.Lease{}, true, &core.Error{
+		return contract.Lease{}, true, &core.Error{
 			Op: "lease", Object: name, Kind: core.ErrPython, Err: &core.PythonError{Type: "KeyError", Message: arg},
 		}
 	case "policy":
-		return core.Lease{}, true, &core.Error{
-			Op: "lease", Object: name, Kind: core.ErrNotShared, Reason: core.ReasonHeapOff,
+		return contract.Lease{}, true, &core.Error{
+			Op: "lease", Object: name, Kind: core.ErrNotShared, Reason: contract.ReasonHeapOff,
 			Err: fmt.Errorf("policy %v, writable %v, no wait %v", req.Copy, req.Writable, req.NoWait),
 		}
 	case "way": // "no wait" is what only the mailbox asks for
@@ -115,22 +116,22 @@ func (p *fakeProducer) trick(ctx context.Context, name string, req core.Request)
 		return l, true, err
 	case "beyond":
 		l, err := p.Lease(ctx, arg, req)
-		if s, ok := l.Handle.(core.Segment); ok {
+		if s, ok := l.Handle.(contract.Segment); ok {
 			s.Size = 1
 			l.Handle = s
 		}
 		return l, true, err
 	case "twice":
 		l, err := p.Lease(ctx, arg, req)
-		l.ID = core.LeaseID(lieTwice)
+		l.ID = contract.LeaseID(lieTwice)
 		return l, true, err
 	}
 	layout, err := core.NewLayout(core.LayoutSpec{DType: core.DTypeOf[int64](), Shape: []int{1}})
 	if err != nil {
-		return core.Lease{}, true, err
+		return contract.Lease{}, true, err
 	}
 	//nolint:contextcheck // a grant takes no time
-	l, err := p.Grant(core.Lease{Layout: layout, Fence: core.Ready{}, Framework: "fake", Writable: req.Writable}, nil, nil)
-	l.Route, l.Handle = core.RouteSharedHeap, lies()[name]
+	l, err := p.Grant(contract.Lease{Layout: layout, Fence: contract.Ready{}, Framework: "fake", Writable: req.Writable}, nil, nil)
+	l.Route, l.Handle = contract.RouteSharedHeap, lies()[name]
 	return l, true, err
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/hostplugin"
 )
@@ -44,7 +45,7 @@ func TestViewsHaveTheProgramsValues(t *testing.T) {
 					t.Errorf("view is %v %q %v, want %v %q %v", v.DType(), v.Tag(), v.Shape(), a.DType, a.Tag, a.Shape)
 				}
 				got := make([]byte, len(a.Data))
-				if n, err := core.CopyBytes(got, v); err != nil || n != len(got) || !slices.Equal(got, a.Data) {
+				if n, err := core.CopyBytes(t.Context(), got, v); err != nil || n != len(got) || !slices.Equal(got, a.Data) {
 					t.Errorf("CopyBytes = %d, %v: not the values that the program has", n, err)
 				}
 				if v.Writable() || v.Copied() || v.Name() != a.Name || v.Framework() != "fake" {
@@ -132,12 +133,12 @@ func TestManyGoroutines(t *testing.T) {
 						return
 					}
 					got := make([]byte, len(a.Data))
-					if _, err := core.CopyBytes(got, v); err != nil || !slices.Equal(got, a.Data) {
+					if _, err := core.CopyBytes(t.Context(), got, v); err != nil || !slices.Equal(got, a.Data) {
 						t.Errorf("%s: %v, or other values than the program has", a.Name, err)
 					}
 					closeView(t, v)
 					closeView(t, v)
-					if _, err := core.CopyBytes(got, v); !errors.Is(err, core.ErrClosed) {
+					if _, err := core.CopyBytes(t.Context(), got, v); !errors.Is(err, core.ErrClosed) {
 						t.Errorf("%s: a closed view: %v", a.Name, err)
 					}
 				}
@@ -178,7 +179,7 @@ func TestRequestOptionsReachTheProgram(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, s *hostplugin.Session) {
 		for want, opts := range map[string][]hostplugin.ViewOption{
-			"policy default, writable false, no wait false":  nil,
+			"policy , writable false, no wait false":         nil,
 			"policy never, writable true, no wait false":     {hostplugin.NoCopy(), hostplugin.Writable()},
 			"policy if-needed, writable false, no wait true": {hostplugin.AllowCopy(), hostplugin.NoWait()},
 		} {
@@ -187,7 +188,7 @@ func TestRequestOptionsReachTheProgram(t *testing.T) {
 				t.Errorf("View = %v, want %q", err, want)
 			}
 			if e, ok := errors.AsType[*core.Error](err); !ok || e.Op != "view" || e.Program != "fake" ||
-				e.Object != "policy:x" || e.Reason != core.ReasonHeapOff || !e.Remote {
+				e.Object != "policy:x" || e.Reason != contract.ReasonHeapOff || !e.Remote {
 				t.Errorf("error lost something: %#v", e)
 			}
 		}

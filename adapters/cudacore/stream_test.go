@@ -5,6 +5,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // lateScript has a buffer that is filled when it is named, behind work that takes long: only who waits
@@ -47,12 +48,12 @@ func TestStreamIgnored(t *testing.T) {
 				t.Parallel()
 				p := programtest.Start(t, lateScript, programtest.Options{
 					Python: python, Env: append(env[:len(env):len(env)], "CUDASIM_DELAY_US=20000"),
-					Settings: core.Settings{Adapters: []core.AdapterSettings{
-						{Name: "cudacore", Sync: core.SyncStream, DisabledQuirks: tt.disabled},
+					Settings: contract.Settings{Adapters: []contract.AdapterSettings{
+						{Name: "cudacore", Sync: contract.SyncStream, DisabledQuirks: tt.disabled},
 					}},
 				})
 				p.Finish(t)
-				v, err := p.View(t, "late.now", core.Request{})
+				v, err := p.View(t, "late.now", contract.Request{})
 				if err != nil {
 					t.Fatal(err)
 				}

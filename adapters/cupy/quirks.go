@@ -3,6 +3,7 @@ package cupy
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 type rule = program.Rule[array]
@@ -14,8 +15,8 @@ const dlpackPyx = "cupy/_core/dlpack.pyx"
 func table() program.Table[array] {
 	return program.NewTable("cupy", []rule{
 		{
-			Quirk: core.Quirk{
-				ID: "cupy.sparse-matrices", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "cupy.sparse-matrices", Effect: contract.EffectRefuse,
 				Summary:  "sparse matrices are several arrays, and speak no protocol",
 				Remedy:   "publish the parts, {array}.data, {array}.indices and {array}.indptr (of COO: row and col); or {array}.todense()",
 				Upstream: "cupyx/scipy/sparse/_base.py",
@@ -25,8 +26,8 @@ func table() program.Table[array] {
 				p.Refusef(core.ErrLayout, "a %s is several arrays", a.sparse)
 			},
 		}, {
-			Quirk: core.Quirk{
-				ID: "cupy.records-without-dlpack", Since: "14.0.0", Effect: core.EffectReroute,
+			Quirk: contract.Quirk{
+				ID: "cupy.records-without-dlpack", Since: "14.0.0", Effect: contract.EffectReroute,
 				Protocol: string(program.DLPack),
 				Summary:  "DLPack refuses records; the CUDA array interface describes their fields",
 				Upstream: dlpackPyx,
@@ -34,8 +35,8 @@ func table() program.Table[array] {
 			When: func(a *array) bool { return a.Records() },
 			Edit: byInterface,
 		}, {
-			Quirk: core.Quirk{
-				ID: "cupy.strides-rounded", Effect: core.EffectReroute, Protocol: string(program.DLPack),
+			Quirk: contract.Quirk{
+				ID: "cupy.strides-rounded", Effect: contract.EffectReroute, Protocol: string(program.DLPack),
 				Summary: "DLPack counts strides in elements, and strides that are no multiple of the item size " +
 					"are silently rounded down: the capsule shows other memory",
 				Upstream: dlpackPyx + ", toDlpack",
@@ -43,8 +44,8 @@ func table() program.Table[array] {
 			When: func(a *array) bool { return a.oddStride },
 			Edit: byInterface,
 		}, {
-			Quirk: core.Quirk{
-				ID: "cupy.kwargs-before-13.4", Until: "13.4.0", Effect: core.EffectCorrect,
+			Quirk: contract.Quirk{
+				ID: "cupy.kwargs-before-13.4", Until: "13.4.0", Effect: contract.EffectCorrect,
 				Protocol: string(program.DLPack),
 				Summary:  "__dlpack__ does not know the keywords max_version, dl_device and copy",
 				Upstream: "cupy pull request 8683",

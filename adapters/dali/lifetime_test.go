@@ -7,6 +7,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // reuseScript lets the host have a pipeline run on and on, by the name again.now. The answer says
@@ -57,14 +58,14 @@ func TestOutputsReused(t *testing.T) {
 				script := setup + strings.ReplaceAll(reuseScript, "OPTIONS", tt.options)
 				p := programtest.Start(t, script, programtest.Options{Python: python})
 				p.Finish(t)
-				v, err := p.View(t, "first[0]", core.Request{Copy: core.CopyNever})
+				v, err := p.View(t, "first[0]", contract.Request{Copy: contract.CopyNever})
 				if err != nil {
 					t.Fatal(err)
 				}
 				if got := values(t, p, "again.now")[0] == 1; got != tt.reused {
 					t.Errorf("the pipeline has written to the memory again: %v", got)
 				}
-				now, err := v.Float32s()
+				now, err := core.Slice[float32](v)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -82,13 +83,13 @@ func TestOutputsReused(t *testing.T) {
 // values copies an array.
 func values(t *testing.T, p *programtest.Program, name string) []float32 {
 	t.Helper()
-	v, err := p.View(t, name, core.Request{})
+	v, err := p.View(t, name, contract.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer v.Close()
 	x := make([]float32, v.Len())
-	if _, err := core.Copy(x, v); err != nil {
+	if _, err := core.Copy(t.Context(), x, v); err != nil {
 		t.Fatal(err)
 	}
 	return x

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 )
 
@@ -41,18 +42,18 @@ func TestShared(t *testing.T) {
 	p.Finish(t)
 	views := map[string]*core.View{}
 	for _, name := range []string{"out", "out[0]", "out[3]"} {
-		v, err := p.View(t, name, core.Request{Copy: core.CopyNever, Writable: true})
+		v, err := p.View(t, name, contract.Request{Copy: contract.CopyNever, Writable: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v.Framework() != "dali" || v.Route() != core.RouteSharedHeap || v.Copied() || v.ReadOnly() {
+		if v.Framework() != "dali" || v.Route() != contract.RouteSharedHeap || v.Copied() || v.ReadOnly() {
 			t.Errorf("%s is of %s, by %v, read-only %v", name, v.Framework(), v.Route(), v.ReadOnly())
 		}
 		views[name] = v
 	}
 	values(t, p, "fill[7]")
 	for name, v := range views {
-		if x, err := v.Float32s(); err != nil || slices.ContainsFunc(x, func(f float32) bool { return f != 7 }) {
+		if x, err := core.Slice[float32](v); err != nil || slices.ContainsFunc(x, func(f float32) bool { return f != 7 }) {
 			t.Errorf("%s was filled with 7, the host sees %v ... (%v)", name, x[:3], err)
 		}
 	}
@@ -79,5 +80,5 @@ for name in "counts", "empty", "flags", "halves", "picture", "samples", "scalar"
 del name
 `, programtest.Options{Python: newest(t)})
 	p.Finish(t)
-	coretest.Conform(t, func(*testing.T) core.Producer { return p })
+	coretest.Conform(t, func(*testing.T) contract.Producer { return p })
 }

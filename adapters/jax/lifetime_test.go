@@ -6,6 +6,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // givenScript lets the host have arrays given away, by the name give.deleted or give.donated; the answer
@@ -64,7 +65,7 @@ func TestGivenAway(t *testing.T) {
 			p := programtest.Start(t, givenScript, programtest.Options{Python: python})
 			p.Finish(t)
 			for _, name := range []string{"deleted", "donated", "forgotten"} {
-				v, err := p.View(t, name, core.Request{Copy: core.CopyNever})
+				v, err := p.View(t, name, contract.Request{Copy: contract.CopyNever})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -80,7 +81,7 @@ func TestGivenAway(t *testing.T) {
 			}
 			for end := time.Now().Add(programtest.Patience); ; {
 				numbers(t, p, "give.back")
-				v, err := p.View(t, "donated", core.Request{})
+				v, err := p.View(t, "donated", contract.Request{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -106,12 +107,12 @@ func TestMemoryReused(t *testing.T) {
 			t.Parallel()
 			p := programtest.Start(t, givenScript, programtest.Options{
 				Python: python,
-				Settings: core.Settings{Adapters: []core.AdapterSettings{
+				Settings: contract.Settings{Adapters: []contract.AdapterSettings{
 					{Name: "jax", DisabledQuirks: []core.QuirkID{witnessElsewhere}},
 				}},
 			})
 			p.Finish(t)
-			v, err := p.View(t, "donated", core.Request{})
+			v, err := p.View(t, "donated", contract.Request{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +126,7 @@ func TestMemoryReused(t *testing.T) {
 // counts reports whether a view holds 0, 1, 2 and so on.
 func counts(t *testing.T, v *core.View) bool {
 	t.Helper()
-	x, err := v.Float32s()
+	x, err := core.Slice[float32](v)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 )
 
@@ -72,7 +73,7 @@ func TestShared(t *testing.T) {
 				"over", "sharded.addressable_shards[1].data", "sharded.addressable_shards[3].data",
 				"back", "numbers",
 			} {
-				v, err := p.View(t, name, core.Request{Copy: core.CopyNever})
+				v, err := p.View(t, name, contract.Request{Copy: contract.CopyNever})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -80,7 +81,7 @@ func TestShared(t *testing.T) {
 				if name == "back" || name == "numbers" {
 					framework = "numpy"
 				}
-				if v.Framework() != framework || v.Route() != core.RouteSharedHeap || v.Copied() ||
+				if v.Framework() != framework || v.Route() != contract.RouteSharedHeap || v.Copied() ||
 					v.ReadOnly() != (name != "numbers") {
 					t.Errorf("%s is of %s, by %v, read-only %v", name, v.Framework(), v.Route(), v.ReadOnly())
 				}
@@ -90,7 +91,7 @@ func TestShared(t *testing.T) {
 			for name, v := range views {
 				sees(t, name, v, 7)
 			}
-			mine, err := p.View(t, "numbers", core.Request{Writable: true})
+			mine, err := p.View(t, "numbers", contract.Request{Writable: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -118,12 +119,12 @@ func sees(t *testing.T, name string, v *core.View, want float64) {
 // numbers views and copies what the program computes for a name.
 func numbers(t *testing.T, p *programtest.Program, name string) []float64 {
 	t.Helper()
-	v, err := p.View(t, name, core.Request{})
+	v, err := p.View(t, name, contract.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer v.Close()
-	x, err := v.Float64s()
+	x, err := core.Slice[float64](v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ import jax.numpy as jnp
 small, large, none = jnp.ones(3), jnp.ones(100000), jnp.ones((0, 3))
 `, programtest.Options{})
 	for _, name := range []string{"small", "large", "none"} {
-		_, err := p.View(t, name, core.Request{Writable: true})
+		_, err := p.View(t, name, contract.Request{Writable: true})
 		e, ok := errors.AsType[*core.Error](err)
 		if !errors.Is(err, core.ErrReadOnly) || !ok || e.Remedy == "" || e.Object != name {
 			t.Errorf("a writable view of %s: %v", name, err)
@@ -157,7 +158,7 @@ for name in "columns", "counts", "empty", "flags", "halves", "picture", "samples
     globals()[name] = jax.device_put(globals()[name])
 del name
 `, programtest.Options{})
-	coretest.Conform(t, func(*testing.T) core.Producer { return p })
+	coretest.Conform(t, func(*testing.T) contract.Producer { return p })
 	for e, err := range p.Arrays(t.Context()) {
 		if want := e.Name != "dates" && e.Name != "foreign"; (e.Framework == "jax") != want || err != nil {
 			t.Errorf("%s is of %s (%v)", e.Name, e.Framework, err)

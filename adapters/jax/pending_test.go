@@ -5,6 +5,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // TestPending views an array while JAX still computes it: the view comes when it is there, and the
@@ -40,7 +41,7 @@ begin = Begin()
 	}
 	answered := make(chan answer, 1)
 	go func() {
-		v, err := p.View(t, "begin.pending", core.Request{})
+		v, err := p.View(t, "begin.pending", contract.Request{})
 		answered <- answer{v, err}
 	}()
 	for served := 0; ; {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 type rule = program.Rule[array]
@@ -27,8 +28,8 @@ const (
 func absences() []rule {
 	return []rule{
 		{
-			Quirk: core.Quirk{
-				ID: "jax.tracer", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "jax.tracer", Effect: contract.EffectRefuse,
 				Summary: "inside of jit, grad and vmap a tracer stands for the array: it has no memory, " +
 					"and its __dlpack__ raises",
 				Remedy: "publish what the transformed function returns, or publish from within it by " +
@@ -40,8 +41,8 @@ func absences() []rule {
 				return "the " + a.class + " stands for an array that does not exist yet"
 			}),
 		}, {
-			Quirk: core.Quirk{
-				ID: "jax.not-arrays", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "jax.not-arrays", Effect: contract.EffectRefuse,
 				Summary: "arrays of typed random keys, references and shapes have no __dlpack__, whatever " +
 					"else they have in common with arrays",
 				Remedy:   "publish jax.random.key_data(keys), ref[...], or an array of that shape",
@@ -50,8 +51,8 @@ func absences() []rule {
 			When: func(a *array) bool { return a.kind == key || a.kind == spec || a.kind == ref },
 			Edit: refuseNoArray,
 		}, {
-			Quirk: core.Quirk{
-				ID: "jax.deleted-or-donated", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "jax.deleted-or-donated", Effect: contract.EffectRefuse,
 				Summary: "if an array was deleted, or donated to a function, DLPack raises an error that says " +
 					"that an object of type 'NoneType' has no len()",
 				Remedy: "publish the array that took its place, or a copy from before; or do not donate it " +
@@ -63,8 +64,8 @@ func absences() []rule {
 				return "the array was deleted, or donated to a function, and has no memory any more"
 			}),
 		}, {
-			Quirk: core.Quirk{
-				ID: "jax.multi-device", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "jax.multi-device", Effect: contract.EffectRefuse,
 				Summary: "an array that is sharded over several devices, or replicated to them, is several " +
 					"pieces of memory, and DLPack refuses it",
 				Remedy:   "name one shard: {array}.addressable_shards[0].data",
@@ -102,8 +103,8 @@ func refuseNoArray(p *program.Plan, a *array) {
 func dtypes() []rule {
 	return []rule{
 		{
-			Quirk: core.Quirk{
-				ID: "jax.subbyte-ints", Effect: core.EffectRefuse, Protocol: string(program.DLPack),
+			Quirk: contract.Quirk{
+				ID: "jax.subbyte-ints", Effect: contract.EffectRefuse, Protocol: string(program.DLPack),
 				Summary:  "DLPack refuses the integers of less than a byte",
 				Remedy:   "publish {array}.astype(jax.numpy.int8), or uint8",
 				Upstream: typesOfXLA,
@@ -118,8 +119,8 @@ func dtypes() []rule {
 			},
 			Edit: refuse(core.ErrDType, noDLPack),
 		}, {
-			Quirk: core.Quirk{
-				ID: "jax.bool-before-0.4.24", Until: "0.4.24", Effect: core.EffectCorrect,
+			Quirk: contract.Quirk{
+				ID: "jax.bool-before-0.4.24", Until: "0.4.24", Effect: contract.EffectCorrect,
 				Protocol: string(program.DLPack),
 				Summary:  "DLPack says that bool is uint8",
 				Upstream: typesOfXLA,
@@ -127,8 +128,8 @@ func dtypes() []rule {
 			When: func(a *array) bool { return a.dtype == "bool" },
 			Edit: func(p *program.Plan, _ *array) { p.DType = core.Bool },
 		}, {
-			Quirk: core.Quirk{
-				ID: "jax.float8-before-0.5.3", Until: "0.5.3", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "jax.float8-before-0.5.3", Until: "0.5.3", Effect: contract.EffectRefuse,
 				Protocol: string(program.DLPack),
 				Summary:  "DLPack refuses the floating point types of 8 bits",
 				Remedy:   "publish {array}.view(jax.numpy.uint8)",
@@ -145,24 +146,24 @@ func noDLPack(a *array) string { return "this version of JAX does not export " +
 func calls() []rule {
 	return []rule{
 		{
-			Quirk: core.Quirk{
-				ID: "jax.stream-minus-one", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
+			Quirk: contract.Quirk{
+				ID: "jax.stream-minus-one", Effect: contract.EffectCorrect, Protocol: string(program.DLPack),
 				Summary: "__dlpack__ does not know the stream -1, which tells a producer to wait for nothing: on a GPU " +
 					"it takes it for a stream's handle, which is invalid, and on the CPU it takes no stream but None",
 				Upstream: dlpackPy + ", " + dlpackCC + "; NVIDIA/cuda-python issue 285; openxla/xla issue 11535",
 			},
 			Edit: withRealStream,
 		}, {
-			Quirk: core.Quirk{
-				ID: "jax.kwargs-before-0.4.27", Until: "0.4.27", Effect: core.EffectCorrect,
+			Quirk: contract.Quirk{
+				ID: "jax.kwargs-before-0.4.27", Until: "0.4.27", Effect: contract.EffectCorrect,
 				Protocol: string(program.DLPack),
 				Summary:  "__dlpack__ does not know the keywords max_version, dl_device and copy",
 				Upstream: "jax pull request 20198",
 			},
 			Edit: program.WithoutKeywords[array],
 		}, {
-			Quirk: core.Quirk{
-				ID: "jax.legacy-capsule-only", Until: "0.12.0", Effect: core.EffectCorrect,
+			Quirk: contract.Quirk{
+				ID: "jax.legacy-capsule-only", Until: "0.12.0", Effect: contract.EffectCorrect,
 				Protocol: string(program.DLPack),
 				Summary: "max_version is accepted and ignored: the capsule is the unversioned one, in which " +
 					"nothing says that the array is immutable",
@@ -170,8 +171,8 @@ func calls() []rule {
 			},
 			Edit: program.UnsignedReadOnly[array],
 		}, {
-			Quirk: core.Quirk{
-				ID: "jax.memory-reused", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
+			Quirk: contract.Quirk{
+				ID: "jax.memory-reused", Effect: contract.EffectCorrect, Protocol: string(program.DLPack),
 				Summary: "a function to which an array is donated writes its result into the array's memory, " +
 					"unless somebody holds what DLPack handed out",
 				Upstream: dlpackCC,
@@ -186,5 +187,5 @@ func calls() []rule {
 func withRealStream(p *program.Plan, _ *array) {
 	p.DLPack.Stream = nil
 	p.DLPack.DeviceStream = program.DeviceStreamAlways
-	p.Sync = core.SyncStream
+	p.Sync = contract.SyncStream
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // layoutOf describes rows of three float32 elements.
@@ -39,7 +40,7 @@ func ExampleRouter_Put() {
 		fmt.Println(err)
 		return
 	}
-	place, err := router.Put(data, l, core.ReasonConverted)
+	place, err := router.Put(data, l, contract.ReasonConverted)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -88,12 +89,12 @@ func ExampleFileSegment() {
 		return
 	}
 	var leases kit.Leases
-	lease, err := leases.Grant(core.Lease{Layout: layoutOf(2), Route: core.RouteMappedFile}, segment, func() { fmt.Println("dropped") })
+	lease, err := leases.Grant(contract.Lease{Layout: layoutOf(2), Route: contract.RouteMappedFile}, segment, func() { fmt.Println("dropped") })
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	handle, _ := lease.Handle.(core.Segment)
+	handle, _ := lease.Handle.(contract.Segment)
 	fmt.Println(handle.Size, leases.Len())
 	fmt.Println(leases.Release(context.Background(), lease.ID), leases.Len())
 	// Output:
@@ -115,20 +116,20 @@ func ExampleLeases_Grant() {
 		return
 	}
 	var leases kit.Leases
-	var ids []core.LeaseID
-	var segments []core.SegmentID
+	var ids []contract.LeaseID
+	var segments []contract.SegmentID
 	for range 2 {
 		segment, err := kit.FileSegment(file)
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		lease, err := leases.Grant(core.Lease{Layout: layoutOf(4), Route: core.RouteMappedFile}, segment, nil)
+		lease, err := leases.Grant(contract.Lease{Layout: layoutOf(4), Route: contract.RouteMappedFile}, segment, nil)
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		handle, _ := lease.Handle.(core.Segment)
+		handle, _ := lease.Handle.(contract.Segment)
 		ids, segments = append(ids, lease.ID), append(segments, handle.ID)
 	}
 	fmt.Println(ids[0] != ids[1], segments[0] == segments[1])

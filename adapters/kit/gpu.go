@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu"
 	"github.com/ndbridge/ndbridge/internal/gpu/export"
 )
@@ -17,7 +18,7 @@ func (r *Router) GPU() *export.Exporter { return &r.gpu }
 
 // HostGPUs says which GPUs the host can map memory of. Arrays on others are copied to host memory. It is
 // called before the first array is placed.
-func (r *Router) HostGPUs(gpus []core.UUID) { r.hostGPUs = slices.Clone(gpus) }
+func (r *Router) HostGPUs(gpus []contract.UUID) { r.hostGPUs = slices.Clone(gpus) }
 
 // Located is an array of whose memory the CUDA driver was asked.
 type Located struct {
@@ -195,14 +196,14 @@ func (h *handOver) decide() error {
 	pointer := *h.array.Pointer
 	h.reason = h.want.Reason
 	if !slices.Contains(h.router.hostGPUs, pointer.GPU) {
-		h.reason = core.ReasonHostWithoutGPU
+		h.reason = contract.ReasonHostWithoutGPU
 	}
-	if h.reason == core.ReasonNone {
+	if h.reason == "" {
 		var err error
 		h.export, err = h.router.gpu.Export(pointer)
 		switch {
 		case errors.Is(err, core.ErrNotShared):
-			h.reason = core.ReasonNotExportable
+			h.reason = contract.ReasonNotExportable
 		case err != nil:
 			return err
 		default:
@@ -217,7 +218,7 @@ func (h *handOver) decide() error {
 	return nil
 }
 
-func (h *handOver) toHost() bool { return h.reason == core.ReasonHostWithoutGPU }
+func (h *handOver) toHost() bool { return h.reason == contract.ReasonHostWithoutGPU }
 
 // order makes the queue wait; ordered is false if that takes time.
 func (h *handOver) order(o Order) (ordered bool, err error) {
@@ -248,7 +249,7 @@ func (h *handOver) order(o Order) (ordered bool, err error) {
 
 // place does what takes no time: it copies on the GPU if there must be a copy, and fences.
 func (h *handOver) place() (p Placement, rest Rest, err error) {
-	if h.reason != core.ReasonNone && h.block == nil {
+	if h.reason != "" && h.block == nil {
 		switch err := h.copyOnGPU(); {
 		case errors.Is(err, core.ErrNotShared): // not even a copy can be exported
 			return p, func(ctx context.Context) (Placement, error) { return h.finish(ctx, true) }, nil
@@ -279,7 +280,7 @@ func (h *handOver) finish(ctx context.Context, ordered bool) (p Placement, err e
 			return p, err
 		}
 	}
-	if h.reason != core.ReasonNone && h.block == nil {
+	if h.reason != "" && h.block == nil {
 		err := h.copyOnGPU()
 		if h.toHost() || errors.Is(err, core.ErrNotShared) {
 			return h.copyToHost(ctx)
@@ -323,7 +324,7 @@ func (h *handOver) copyOnGPU() error {
 	if err != nil {
 		return err
 	}
-	h.block, h.export, h.route = block, block.Memory(), core.RouteCUDAStaged
+	h.block, h.export, h.route = block, block.Memory(), contract.RouteCUDAStaged
 	device := core.Device{Kind: core.CUDA, Index: h.array.Layout.Device().Index}
 	if h.layout, err = onDevice(plan.layout, device); err != nil {
 		return err
@@ -354,7 +355,7 @@ func (h *handOver) copyToHost(ctx context.Context) (Placement, error) {
 		return Placement{}, err
 	}
 	return Placement{
-		Layout: c.Layout, Memory: hostMemory(c.Backing), Route: core.RouteStaged, Reason: h.reason, Drop: c.Drop,
+		Layout: c.Layout, Memory: hostMemory(c.Backing), Route: contract.RouteStaged, Reason: h.reason, Drop: c.Drop,
 	}, nil
 }
 

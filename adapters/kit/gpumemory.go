@@ -5,7 +5,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu/export"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -13,7 +13,7 @@ import (
 // gpuMemory is what a lease on memory of a GPU stands on: the parts of the export, and the page of the
 // word that fences it, if there is one.
 func gpuMemory(e export.Memory, word *export.FenceWord) Memory {
-	m := Memory{Name: func(l *core.Lease, ids []core.SegmentID) {
+	m := Memory{Name: func(l *contract.Lease, ids []contract.SegmentID) {
 		l.Handle = withIDs(e.Handle, ids)
 		if word != nil {
 			l.Fence = word.Core(ids[len(ids)-1])
@@ -29,18 +29,18 @@ func gpuMemory(e export.Memory, word *export.FenceWord) Memory {
 }
 
 // withIDs names the segments of a handle.
-func withIDs(h core.Handle, ids []core.SegmentID) core.Handle {
+func withIDs(h contract.Handle, ids []contract.SegmentID) contract.Handle {
 	switch h := h.(type) {
-	case core.CUDAIPC:
+	case contract.CUDAIPC:
 		h.ID = ids[0]
 		return h
-	case core.CUDAVMM:
+	case contract.CUDAVMM:
 		h.Chunks = slices.Clone(h.Chunks)
 		for i := range h.Chunks {
 			h.Chunks[i].ID = ids[i]
 		}
 		return h
-	case core.CUDAPool:
+	case contract.CUDAPool:
 		h.ID, h.Pool = ids[0], ids[1]
 		return h
 	default:

@@ -9,22 +9,23 @@ import (
 	"sync"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
 // Leases is the table of a producer's standing leases and of the segments that they stand on. A
-// producer that embeds one has the methods Descriptor and Release of [core.Producer].
+// producer that embeds one has the methods Descriptor and Release of [contract.Producer].
 //
 // The zero value is an empty table, ready for use. All methods are safe for concurrent use. Neither
 // the table's lock nor any other is held while a backing or a drop function is called.
 type Leases struct {
 	mu          sync.Mutex
 	closed      bool
-	lastLease   core.LeaseID
-	lastSegment core.SegmentID
-	leases      map[core.LeaseID]*lease
-	segments    map[core.SegmentID]*segment // those in use
-	byKey       map[any]*segment            // the same
+	lastLease   contract.LeaseID
+	lastSegment contract.SegmentID
+	leases      map[contract.LeaseID]*lease
+	segments    map[contract.SegmentID]*segment // those in use
+	byKey       map[any]*segment                // the same
 	retired     retired
 }
 
@@ -37,7 +38,7 @@ type lease struct {
 
 // segment is a backing in use.
 type segment struct {
-	id      core.SegmentID
+	id      contract.SegmentID
 	backing Backing
 	users   int      // leases, and Descriptor calls under way
 	writers int      // leases that were granted as writable
@@ -47,7 +48,7 @@ type segment struct {
 
 // Grant enters a lease on host memory into the table: [Leases.GrantMemory] of one backing, or of none
 // if b is nil.
-func (t *Leases) Grant(l core.Lease, b Backing, drop func()) (core.Lease, error) {
+func (t *Leases) Grant(l contract.Lease, b Backing, drop func()) (contract.Lease, error) {
 	if b == nil {
 		return t.GrantMemory(l, Memory{}, drop)
 	}
@@ -60,12 +61,12 @@ func (t *Leases) Grant(l core.Lease, b Backing, drop func()) (core.Lease, error)
 // exactly once, after the lease has ended, by whoever ended it.
 //
 // After Close it gives everything back at once and reports an error that wraps core.ErrClosed.
-func (t *Leases) GrantMemory(l core.Lease, m Memory, drop func()) (core.Lease, error) {
+func (t *Leases) GrantMemory(l contract.Lease, m Memory, drop func()) (contract.Lease, error) {
 	entry := &lease{writable: l.Writable, drop: drop}
 	t.mu.Lock()
 	if t.closed {
 		t.mu.Unlock()
-		return core.Lease{}, &core.Error{
+		return contract.Lease{}, &core.Error{
 			Op: "lease", Kind: core.ErrClosed,
 			Err: errors.Join(errors.New("the producer has ended"), giveBack(m.Parts, drop)),
 		}
@@ -74,20 +75,20 @@ func (t *Leases) GrantMemory(l core.Lease, m Memory, drop func()) (core.Lease, e
 	t.lastLease++
 	l.ID = t.lastLease
 	if t.leases == nil {
-		t.leases = make(map[core.LeaseID]*lease)
+		t.leases = make(map[contract.LeaseID]*lease)
 	}
 	t.leases[l.ID] = entry
 	t.mu.Unlock()
 	if err := giveBack(spare); err != nil {
-		return core.Lease{}, errors.Join(err, t.Release(context.Background(), l.ID))
+		return contract.Lease{}, errors.Join(err, t.Release(context.Background(), l.ID))
 	}
 	return l, nil
 }
 
 // stand lets an entry stand on memory, too, which names what it is in l. Backings that are known already
 // come with those to give back.
-func (t *Leases) stand(entry *lease, l *core.Lease, m Memory) (spare []Backing) {
-	ids := make([]core.SegmentID, len(m.Parts))
+func (t *Leases) stand(entry *lease, l *contract.Lease, m Memory) (spare []Backing) {
+	ids := make([]contract.SegmentID, len(m.Parts))
 	for i, b := range m.Parts {
 		s, known := t.use(b)
 		if known {
@@ -111,7 +112,7 @@ func (t *Leases) stand(entry *lease, l *core.Lease, m Memory) (spare []Backing) 
 
 // Refence gives a standing lease one more fence, which takes the place of those before. It takes over what
 // the fence stands on, as [Leases.GrantMemory] does, and reports false if the lease does not stand.
-func (t *Leases) Refence(id core.LeaseID, fence Memory) (core.Fence, bool) {
+func (t *Leases) Refence(id contract.LeaseID, fence Memory) (contract.Fence, bool) {
 	t.mu.Lock()
 	entry := t.leases[id]
 	if entry == nil {
@@ -119,7 +120,7 @@ func (t *Leases) Refence(id core.LeaseID, fence Memory) (core.Fence, bool) {
 		_ = giveBack(fence.Parts) // there is no lease to tell of it
 		return nil, false
 	}
-	l := core.Lease{Fence: core.Ready{}}
+	l := contract.Lease{Fence: contract.Ready{}}
 	spare := t.stand(entry, &l, fence)
 	t.mu.Unlock()
 	_ = giveBack(spare)
@@ -140,7 +141,7 @@ func (t *Leases) use(b Backing) (s *segment, known bool) {
 		s.id = t.lastSegment
 	}
 	if t.byKey == nil {
-		t.byKey, t.segments = make(map[any]*segment), make(map[core.SegmentID]*segment)
+		t.byKey, t.segments = make(map[any]*segment), make(map[contract.SegmentID]*segment)
 	}
 	t.byKey[key], t.segments[s.id] = s, s
 	return s, false
@@ -159,8 +160,8 @@ func (t *Leases) unuse(s *segment, last []Backing) []Backing {
 	return append(last, s.backing)
 }
 
-// Descriptor implements the method of [core.Producer].
-func (t *Leases) Descriptor(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error) {
+// Descriptor implements the method of [contract.Producer].
+func (t *Leases) Descriptor(ctx context.Context, id contract.SegmentID, writable bool) (*os.File, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, descriptorError(id, err, nil, "")
 	}
@@ -204,16 +205,16 @@ func (t *Leases) Descriptor(ctx context.Context, id core.SegmentID, writable boo
 	return f, nil
 }
 
-func descriptorError(id core.SegmentID, kind, cause error, remedy string) error {
+func descriptorError(id contract.SegmentID, kind, cause error, remedy string) error {
 	return &core.Error{
 		Op: "descriptor", Object: fmt.Sprintf("segment %d", id), Kind: kind, Err: cause, Remedy: remedy,
 	}
 }
 
-// Release implements the method of [core.Producer]. It ends all the leases named, whatever becomes
+// Release implements the method of [contract.Producer]. It ends all the leases named, whatever becomes
 // of ctx; an error says that memory could not be given back in order, not that a lease still
 // stands.
-func (t *Leases) Release(_ context.Context, ids ...core.LeaseID) error {
+func (t *Leases) Release(_ context.Context, ids ...contract.LeaseID) error {
 	var errs error
 	for _, id := range ids {
 		t.mu.Lock()
@@ -227,7 +228,7 @@ func (t *Leases) Release(_ context.Context, ids ...core.LeaseID) error {
 }
 
 // end takes a lease out of the table, and says what is to be given back.
-func (t *Leases) end(id core.LeaseID) (last []Backing, drop func()) {
+func (t *Leases) end(id contract.LeaseID) (last []Backing, drop func()) {
 	entry := t.leases[id]
 	if entry == nil {
 		return nil, nil
@@ -262,10 +263,10 @@ func (t *Leases) Len() int {
 }
 
 // Close ends all leases but those that are in use, which are released later, and refuses new ones from now on.
-func (t *Leases) Close(inUse ...core.LeaseID) error {
+func (t *Leases) Close(inUse ...contract.LeaseID) error {
 	t.mu.Lock()
 	t.closed = true
-	ids := make([]core.LeaseID, 0, len(t.leases))
+	ids := make([]contract.LeaseID, 0, len(t.leases))
 	for id := range t.leases {
 		if !slices.Contains(inUse, id) {
 			ids = append(ids, id)
@@ -294,13 +295,13 @@ const maxRetired = 256
 // retired remembers the IDs of the last segments that went out of use, so that the next lease on the
 // same memory has the same ID: a host that has kept its mapping need not map it again.
 type retired struct {
-	ids   map[any]core.SegmentID
+	ids   map[any]contract.SegmentID
 	order []any // the same keys, oldest first
 }
 
-func (r *retired) put(key any, id core.SegmentID) {
+func (r *retired) put(key any, id contract.SegmentID) {
 	if r.ids == nil {
-		r.ids = make(map[any]core.SegmentID)
+		r.ids = make(map[any]contract.SegmentID)
 	}
 	r.ids[key] = id
 	r.order = append(r.order, key)
@@ -310,7 +311,7 @@ func (r *retired) put(key any, id core.SegmentID) {
 	}
 }
 
-func (r *retired) take(key any) (id core.SegmentID, ok bool) {
+func (r *retired) take(key any) (id contract.SegmentID, ok bool) {
 	if id, ok = r.ids[key]; ok {
 		delete(r.ids, key)
 		for i, k := range slices.Backward(r.order) { // most often it is the last

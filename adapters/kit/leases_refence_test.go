@@ -5,13 +5,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // fenceIn is memory with a fence of that value.
 func fenceIn(page Backing, value uint32) Memory {
-	return Memory{Parts: []Backing{page}, Name: func(l *core.Lease, ids []core.SegmentID) {
-		l.Fence = core.CUDAWord{Page: ids[0], Size: 4096, Value: value}
+	return Memory{Parts: []Backing{page}, Name: func(l *contract.Lease, ids []contract.SegmentID) {
+		l.Fence = contract.CUDAWord{Page: ids[0], Size: 4096, Value: value}
 	}}
 }
 
@@ -21,11 +21,11 @@ func TestRefence(t *testing.T) {
 	t.Parallel()
 	var leases Leases
 	b, drops := &fakeBacking{key: "a"}, 0
-	first := grant(t, &leases, core.Lease{}, b, func() { drops++ })
-	second := grant(t, &leases, core.Lease{}, &fakeBacking{key: "a"}, nil)
+	first := grant(t, &leases, contract.Lease{}, b, func() { drops++ })
+	second := grant(t, &leases, contract.Lease{}, &fakeBacking{key: "a"}, nil)
 	pages := []*fakeBacking{{key: "page"}, {key: "other page"}}
 	var spare []*fakeBacking // further backings of the same pages
-	ids := make([]core.SegmentID, len(pages))
+	ids := make([]contract.SegmentID, len(pages))
 	for i := range uint32(20) {
 		page := pages[i%2]
 		if i >= 2 {
@@ -33,7 +33,7 @@ func TestRefence(t *testing.T) {
 			spare = append(spare, page)
 		}
 		fence, ok := leases.Refence(first.ID, fenceIn(page, i))
-		word, isWord := fence.(core.CUDAWord)
+		word, isWord := fence.(contract.CUDAWord)
 		if !ok || !isWord || word.Value != i || i >= 2 && word.Page != ids[i%2] {
 			t.Fatalf("Refence = %+v, %v; want value %d in page %d", fence, ok, i, ids[i%2])
 		}
@@ -71,8 +71,8 @@ func TestRefenceOfNothing(t *testing.T) {
 	if fence, ok := leases.Refence(7, fenceIn(page, 1)); ok || page.closed != 1 {
 		t.Errorf("Refence of no lease = %v, %v; closed %d times", fence, ok, page.closed)
 	}
-	l := grant(t, &leases, core.Lease{}, nil, nil)
-	if fence, ok := leases.Refence(l.ID, Memory{}); !ok || fence != (core.Ready{}) {
+	l := grant(t, &leases, contract.Lease{}, nil, nil)
+	if fence, ok := leases.Refence(l.ID, Memory{}); !ok || fence != (contract.Ready{}) {
 		t.Errorf("Refence without a word = %v, %v", fence, ok)
 	}
 	if err := leases.Close(); err != nil {
@@ -89,7 +89,7 @@ func TestRefenceBesideRelease(t *testing.T) {
 	for range 300 {
 		var leases Leases
 		b := &fakeBacking{key: "a"}
-		l := grant(t, &leases, core.Lease{}, b, nil)
+		l := grant(t, &leases, contract.Lease{}, b, nil)
 		var all sync.WaitGroup
 		pages := make([]*fakeBacking, 4)
 		for i := range pages {

@@ -12,9 +12,10 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
-func grant(t *testing.T, leases *Leases, l core.Lease, b Backing, drop func()) core.Lease {
+func grant(t *testing.T, leases *Leases, l contract.Lease, b Backing, drop func()) contract.Lease {
 	t.Helper()
 	l, err := leases.Grant(l, b, drop)
 	if err != nil {
@@ -23,9 +24,9 @@ func grant(t *testing.T, leases *Leases, l core.Lease, b Backing, drop func()) c
 	return l
 }
 
-func segmentOf(t *testing.T, l core.Lease) core.Segment {
+func segmentOf(t *testing.T, l contract.Lease) contract.Segment {
 	t.Helper()
-	s, ok := l.Handle.(core.Segment)
+	s, ok := l.Handle.(contract.Segment)
 	if !ok {
 		t.Fatalf("handle %T, want a segment", l.Handle)
 	}
@@ -37,9 +38,9 @@ func TestLeasesShareSegments(t *testing.T) {
 	var leases Leases
 	first, spare, other := &fakeBacking{key: "a"}, &fakeBacking{key: "a"}, &fakeBacking{key: "b"}
 	var drops []string
-	l1 := grant(t, &leases, core.Lease{}, first, func() { drops = append(drops, "l1") })
-	l2 := grant(t, &leases, core.Lease{}, spare, func() { drops = append(drops, "l2") })
-	l3 := grant(t, &leases, core.Lease{}, other, nil)
+	l1 := grant(t, &leases, contract.Lease{}, first, func() { drops = append(drops, "l1") })
+	l2 := grant(t, &leases, contract.Lease{}, spare, func() { drops = append(drops, "l2") })
+	l3 := grant(t, &leases, contract.Lease{}, other, nil)
 	if l1.ID == l2.ID || l2.ID == l3.ID || l1.ID == 0 {
 		t.Errorf("lease ids %d, %d, %d, want three", l1.ID, l2.ID, l3.ID)
 	}
@@ -70,8 +71,8 @@ func TestLeasesShareSegments(t *testing.T) {
 func TestLeasesKeepSegmentIDs(t *testing.T) {
 	t.Parallel()
 	var leases Leases
-	use := func(key any) core.SegmentID {
-		l := grant(t, &leases, core.Lease{}, &fakeBacking{key: key}, nil)
+	use := func(key any) contract.SegmentID {
+		l := grant(t, &leases, contract.Lease{}, &fakeBacking{key: key}, nil)
 		if err := leases.Release(t.Context(), l.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +82,7 @@ func TestLeasesKeepSegmentIDs(t *testing.T) {
 	if again := use("a"); again != id {
 		t.Errorf("the same memory is segment %d, then %d", id, again)
 	}
-	seen := map[core.SegmentID]bool{id: true}
+	seen := map[contract.SegmentID]bool{id: true}
 	for i := range maxRetired {
 		next := use(i)
 		if seen[next] {
@@ -104,7 +105,7 @@ func TestLeasesTellFilesApart(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), "/dev/shm"} {
 		var leases Leases
 		path := filepath.Join(dir, "ndbridge-"+rand.Text())
-		seen := make(map[core.SegmentID]int)
+		seen := make(map[contract.SegmentID]int)
 		for i := range 100 {
 			if err := os.WriteFile(path, []byte("content"), 0o600); err != nil {
 				t.Fatal(err)
@@ -127,7 +128,7 @@ func TestLeasesTellFilesApart(t *testing.T) {
 }
 
 // grantFile leases a file and ends the lease.
-func grantFile(t *testing.T, leases *Leases, path string) core.SegmentID {
+func grantFile(t *testing.T, leases *Leases, path string) contract.SegmentID {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
@@ -138,7 +139,7 @@ func grantFile(t *testing.T, leases *Leases, path string) core.SegmentID {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := grant(t, leases, core.Lease{}, b, nil)
+	l := grant(t, leases, contract.Lease{}, b, nil)
 	if err := leases.Release(t.Context(), l.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func grantFile(t *testing.T, leases *Leases, path string) core.SegmentID {
 func TestLeasesDescriptor(t *testing.T) {
 	t.Parallel()
 	var leases Leases
-	l := grant(t, &leases, core.Lease{}, &fakeBacking{key: 1}, nil)
+	l := grant(t, &leases, contract.Lease{}, &fakeBacking{key: 1}, nil)
 	id := segmentOf(t, l).ID
 	if f, err := leases.Descriptor(t.Context(), id, false); err != nil {
 		t.Error(err)
@@ -158,7 +159,7 @@ func TestLeasesDescriptor(t *testing.T) {
 	if _, err := leases.Descriptor(t.Context(), id, true); !errors.Is(err, core.ErrReadOnly) {
 		t.Errorf("writing without a writable lease: %v, want ErrReadOnly", err)
 	}
-	w := grant(t, &leases, core.Lease{Writable: true}, &fakeBacking{key: 1}, nil)
+	w := grant(t, &leases, contract.Lease{Writable: true}, &fakeBacking{key: 1}, nil)
 	if f, err := leases.Descriptor(t.Context(), id, true); err != nil {
 		t.Error(err)
 	} else if err := f.Close(); err != nil {
@@ -190,7 +191,7 @@ func TestLeasesReleaseDuringDescriptor(t *testing.T) {
 	var leases Leases
 	b := &fakeBacking{key: 1}
 	dropped := false
-	l := grant(t, &leases, core.Lease{}, b, func() { dropped = true })
+	l := grant(t, &leases, contract.Lease{}, b, func() { dropped = true })
 	b.during = func() {
 		if err := leases.Release(t.Context(), l.ID); err != nil {
 			t.Error(err)
@@ -216,8 +217,8 @@ func TestLeasesClose(t *testing.T) {
 	var leases Leases
 	var dropped int
 	b := &fakeBacking{key: 1}
-	grant(t, &leases, core.Lease{}, b, func() { dropped++ })
-	grant(t, &leases, core.Lease{Route: core.RouteEmpty}, nil, func() { dropped++ })
+	grant(t, &leases, contract.Lease{}, b, func() { dropped++ })
+	grant(t, &leases, contract.Lease{Route: contract.RouteEmpty}, nil, func() { dropped++ })
 	if err := leases.Close(); err != nil {
 		t.Error(err)
 	}
@@ -225,7 +226,7 @@ func TestLeasesClose(t *testing.T) {
 		t.Errorf("%d dropped, closed %d times, %d leases stand", dropped, b.closed, leases.Len())
 	}
 	late := &fakeBacking{key: 2}
-	if _, err := leases.Grant(core.Lease{}, late, func() { dropped++ }); !errors.Is(err, core.ErrClosed) {
+	if _, err := leases.Grant(contract.Lease{}, late, func() { dropped++ }); !errors.Is(err, core.ErrClosed) {
 		t.Errorf("granted after Close: %v, want ErrClosed", err)
 	}
 	if late.closed != 1 || dropped != 3 {
@@ -242,7 +243,7 @@ func TestLeasesConcurrent(t *testing.T) {
 	for worker := range 8 {
 		wg.Go(func() {
 			for i := range 300 {
-				l, err := leases.Grant(core.Lease{}, &fakeBacking{key: (worker + i) % 5}, func() { dropped.Add(1) })
+				l, err := leases.Grant(contract.Lease{}, &fakeBacking{key: (worker + i) % 5}, func() { dropped.Add(1) })
 				if err != nil {
 					t.Error(err)
 					return
@@ -251,7 +252,7 @@ func TestLeasesConcurrent(t *testing.T) {
 				if _, twice := ids.LoadOrStore(l.ID, true); twice {
 					t.Errorf("lease %d was granted twice", l.ID)
 				}
-				segment, _ := l.Handle.(core.Segment)
+				segment, _ := l.Handle.(contract.Segment)
 				if f, err := leases.Descriptor(t.Context(), segment.ID, false); err != nil {
 					t.Error(err)
 				} else {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu/export"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -29,7 +30,7 @@ type HeapBlock struct {
 	Backing   Backing     // the file it lies in; closing it does nothing. Nil if the block cannot be shared
 	Offset    int64       // of the address that was asked for, in the file
 	Available int64       // bytes from that address to the end of the block
-	Reason    core.Reason // why the block cannot be shared; core.ReasonNone: it can
+	Reason    core.Reason // why the block cannot be shared; "": it can
 	Freed     bool        // there is no live block: the address is the heap's, and that is all
 }
 
@@ -41,7 +42,7 @@ type Router struct {
 	maps    shm.Mappings
 
 	gpu       export.Exporter
-	hostGPUs  []core.UUID
+	hostGPUs  []contract.UUID
 	copyFiles bool
 }
 
@@ -66,7 +67,7 @@ func (r *Router) Close() error {
 type Want struct {
 	Writable bool
 	NoCopy   bool
-	// Reason, if it is not core.ReasonNone, says that the memory cannot be shared even where a route
+	// Reason, if it is not "", says that the memory cannot be shared even where a route
 	// would be found, and why.
 	Reason core.Reason
 }
@@ -92,7 +93,7 @@ func (p *Placement) GiveUp() error { return giveBack(p.Memory.Parts, p.Drop) }
 // core.ErrPointer if the memory is not there; core.ErrDevice if the CPU cannot read it.
 func (r *Router) Place(ctx context.Context, a Array, want Want) (Placement, error) {
 	p, reason, err := r.Share(a, want)
-	if err != nil || reason == core.ReasonNone {
+	if err != nil || reason == "" {
 		return p, err
 	}
 	return r.Stage(ctx, a, reason, nil)
@@ -122,18 +123,18 @@ func staged(c Copied, reason core.Reason) Placement {
 		return Placement{}
 	}
 	return Placement{
-		Layout: c.Layout, Memory: hostMemory(c.Backing), Route: core.RouteStaged, Reason: reason, Drop: c.Drop, Copied: &c,
+		Layout: c.Layout, Memory: hostMemory(c.Backing), Route: contract.RouteStaged, Reason: reason, Drop: c.Drop, Copied: &c,
 	}
 }
 
 // Share is Place without the copy: where that is needed and wanted, it gives the reason and no
 // placement, and [Router.Stage] does the rest. It takes microseconds, however large the array is.
 func (r *Router) Share(a Array, want Want) (p Placement, reason core.Reason, err error) {
-	if p, reason, err = r.share(a, want); err != nil || reason == core.ReasonNone {
-		return p, core.ReasonNone, err
+	if p, reason, err = r.share(a, want); err != nil || reason == "" {
+		return p, "", err
 	}
 	if want.NoCopy || want.Writable {
-		return Placement{}, core.ReasonNone, notShared(reason, want)
+		return Placement{}, "", notShared(reason, want)
 	}
 	return Placement{}, reason, nil
 }
@@ -141,21 +142,21 @@ func (r *Router) Share(a Array, want Want) (p Placement, reason core.Reason, err
 func (r *Router) share(a Array, want Want) (p Placement, reason core.Reason, err error) {
 	switch l := a.Layout; {
 	case want.Writable && l.ReadOnly():
-		return p, 0, readOnlyError()
+		return p, "", readOnlyError()
 	case l.Len() == 0:
 		l, err := at(l, 0, false)
-		return Placement{Layout: l, Route: core.RouteEmpty}, core.ReasonNone, err
+		return Placement{Layout: l, Route: contract.RouteEmpty}, "", err
 	case !l.Device().HostReadable():
-		return p, 0, &core.Error{
+		return p, "", &core.Error{
 			Op: "lease", Kind: core.ErrDevice,
 			Err: fmt.Errorf("the CPU cannot read %v", l.Device()),
 		}
-	case want.Reason != core.ReasonNone:
+	case want.Reason != "":
 		return p, want.Reason, nil
 	}
 	lo, n, first, err := a.extent()
 	if err != nil {
-		return p, 0, err
+		return p, "", err
 	}
 	if r.heap != nil {
 		if b, ok := r.heap.Pin(lo, want.Writable); ok {
@@ -165,13 +166,13 @@ func (r *Router) share(a Array, want Want) (p Placement, reason core.Reason, err
 	m, ok, err := r.maps.Covering(lo, n)
 	switch {
 	case err != nil:
-		return p, 0, &core.Error{Op: "lease", Kind: core.ErrUnavailable, Err: err}
+		return p, "", &core.Error{Op: "lease", Kind: core.ErrUnavailable, Err: err}
 	case !ok:
-		return p, 0, pointerError(lo, "nothing is mapped there")
+		return p, "", pointerError(lo, "nothing is mapped there")
 	case m.Anonymous():
 		return p, r.whyOutside(n), nil
 	case !m.Shared:
-		return p, core.ReasonPrivateMapping, nil
+		return p, contract.ReasonPrivateMapping, nil
 	}
 	return r.placeFile(a, m, want, lo, n, first)
 }
@@ -179,13 +180,13 @@ func (r *Router) share(a Array, want Want) (p Placement, reason core.Reason, err
 func (r *Router) whyOutside(n int64) core.Reason {
 	switch {
 	case r.heap == nil:
-		return core.ReasonHeapOff
+		return contract.ReasonHeapOff
 	case n < r.heap.Threshold():
-		return core.ReasonBelowThreshold
+		return contract.ReasonBelowThreshold
 	case !r.heap.Works():
-		return core.ReasonHeapOff
+		return contract.ReasonHeapOff
 	default:
-		return core.ReasonOutsideHeap
+		return contract.ReasonOutsideHeap
 	}
 }
 
@@ -195,22 +196,22 @@ func (r *Router) placeBlock(
 	drop := func() { r.heap.Unpin(lo) }
 	switch {
 	case b.Freed:
-		return p, 0, pointerError(lo, "the program has freed what was there, or never allocated it")
+		return p, "", pointerError(lo, "the program has freed what was there, or never allocated it")
 	case n > b.Available:
-		if b.Reason == core.ReasonNone {
+		if b.Reason == "" {
 			drop()
 		}
-		return p, 0, pointerError(lo, "the array reaches %d bytes from there, its block only %d", n, b.Available)
-	case b.Reason != core.ReasonNone:
+		return p, "", pointerError(lo, "the array reaches %d bytes from there, its block only %d", n, b.Available)
+	case b.Reason != "":
 		return p, b.Reason, nil
 	}
 	l, err := at(a.Layout, b.Offset+int64(first), false)
 	if err != nil {
 		drop()
-		return p, 0, err
+		return p, "", err
 	}
-	return Placement{Layout: l, Memory: hostMemory(b.Backing), Route: core.RouteSharedHeap, Drop: drop},
-		core.ReasonNone, nil
+	return Placement{Layout: l, Memory: hostMemory(b.Backing), Route: contract.RouteSharedHeap, Drop: drop},
+		"", nil
 }
 
 // placeFile places an array that lies in a shared mapping of a file.
@@ -220,24 +221,24 @@ func (r *Router) placeFile(
 	f, err := r.maps.Open(m)
 	switch {
 	case errors.Is(err, shm.ErrNotRegular):
-		return p, core.ReasonOutsideHeap, nil // the CUDA driver maps its device piece by piece
+		return p, contract.ReasonOutsideHeap, nil // the CUDA driver maps its device piece by piece
 	case int64(m.End-lo) < n:
 		err = pointerError(lo, "the array reaches %d bytes from there, the mapping of %s only %d",
 			n, m.Path, m.End-lo)
 	case want.Writable && !m.Writable:
 		err = readOnlyError()
 	case err != nil:
-		return p, core.ReasonFileGone, nil //nolint:nilerr // a copy will do
+		return p, contract.ReasonFileGone, nil //nolint:nilerr // a copy will do
 	}
 	if err != nil {
 		if f != nil {
 			err = errors.Join(err, shm.Close(f))
 		}
-		return p, 0, err
+		return p, "", err
 	}
 	b, err := newFileBacking(f)
 	if err != nil {
-		return p, 0, errors.Join(err, shm.Close(f))
+		return p, "", errors.Join(err, shm.Close(f))
 	}
 	// Until here b is ours; a placement hands it on.
 	offset := m.Offset + int64(lo-m.Start)
@@ -248,14 +249,14 @@ func (r *Router) placeFile(
 		err = pointerError(lo, "%s ends at byte %d now, and the array at %d; it was truncated",
 			m.Path, b.Size(), offset+n)
 	case r.copyFiles && !b.Sealed():
-		return p, core.ReasonMappedFile, b.Close()
+		return p, contract.ReasonMappedFile, b.Close()
 	case want.Writable:
 		err = b.checkWritable()
 	}
 	if err != nil {
-		return p, 0, errors.Join(err, b.Close())
+		return p, "", errors.Join(err, b.Close())
 	}
-	return Placement{Layout: l, Memory: hostMemory(b), Route: core.RouteMappedFile}, core.ReasonNone, nil
+	return Placement{Layout: l, Memory: hostMemory(b), Route: contract.RouteMappedFile}, "", nil
 }
 
 func readOnlyError() error {
@@ -268,16 +269,16 @@ func readOnlyError() error {
 
 // remedies say what can be done about each reason.
 var remedies = map[core.Reason]string{
-	core.ReasonBelowThreshold: "take it from a larger array, or lower the shared heap's threshold",
-	core.ReasonOutsideHeap:    "copy it into a new array in the program",
-	core.ReasonHeapOff:        "run the program with the shared heap",
-	core.ReasonFrozen:         "make the array anew after the fork",
-	core.ReasonPrivateMapping: `map the file as shared, as numpy.memmap does with mode "r" and "r+"`,
-	core.ReasonFileGone:       "keep the mapped file in its place",
-	core.ReasonConverted:      "publish an array that needs no conversion",
-	core.ReasonNotExportable:  "allocate it where the driver can export memory: by cudaMalloc, or from a pool that is made for IPC",
-	core.ReasonHostWithoutGPU: "run the host where it can reach the GPU, built with CUDA",
-	core.ReasonMappedFile:     `copy it into a new array in the program, or set mapped_files = "share"`,
+	contract.ReasonBelowThreshold: "take it from a larger array, or lower the shared heap's threshold",
+	contract.ReasonOutsideHeap:    "copy it into a new array in the program",
+	contract.ReasonHeapOff:        "run the program with the shared heap",
+	contract.ReasonFrozen:         "make the array anew after the fork",
+	contract.ReasonPrivateMapping: `map the file as shared, as numpy.memmap does with mode "r" and "r+"`,
+	contract.ReasonFileGone:       "keep the mapped file in its place",
+	contract.ReasonConverted:      "publish an array that needs no conversion",
+	contract.ReasonNotExportable:  "allocate it where the driver can export memory: by cudaMalloc, or from a pool that is made for IPC",
+	contract.ReasonHostWithoutGPU: "run the host where it can reach the GPU, built with CUDA",
+	contract.ReasonMappedFile:     `copy it into a new array in the program, or set mapped_files = "share"`,
 }
 
 func notShared(reason core.Reason, want Want) error {

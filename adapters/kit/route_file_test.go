@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/shm"
 	"github.com/ndbridge/ndbridge/internal/shm/shmtest"
 )
@@ -22,7 +23,7 @@ func TestPlaceMappedFile(t *testing.T) {
 	r := newRouter(t, nil)
 	a := Array{start + 4096 + 8, doubles(t, 600)}
 	p := place(t, r, a, Want{Writable: true, NoCopy: true}, b[4096+8:])
-	if p.Route != core.RouteMappedFile || p.Layout.ReadOnly() || p.Memory.Parts[0].Sealed() {
+	if p.Route != contract.RouteMappedFile || p.Layout.ReadOnly() || p.Memory.Parts[0].Sealed() {
 		t.Errorf("%v, read-only %v, sealed %v", p.Route, p.Layout.ReadOnly(), p.Memory.Parts[0].Sealed())
 	}
 	w, err := p.Memory.Parts[0].Open(true)
@@ -72,20 +73,20 @@ func TestPlaceFilesThatMoved(t *testing.T) {
 		do    func(path string, f *os.File) error
 		route core.Route
 	}{
-		{"renamed", func(path string, _ *os.File) error { return os.Rename(path, path+".old") }, core.RouteMappedFile},
-		{"deleted, still open", func(path string, _ *os.File) error { return os.Remove(path) }, core.RouteMappedFile},
+		{"renamed", func(path string, _ *os.File) error { return os.Rename(path, path+".old") }, contract.RouteMappedFile},
+		{"deleted, still open", func(path string, _ *os.File) error { return os.Remove(path) }, contract.RouteMappedFile},
 		{"replaced, still open", func(path string, _ *os.File) error {
 			if err := os.WriteFile(path+".new", make([]byte, 9*4096), 0o600); err != nil {
 				return err
 			}
 			return os.Rename(path+".new", path)
-		}, core.RouteMappedFile},
+		}, contract.RouteMappedFile},
 		{"replaced by a pipe", func(path string, _ *os.File) error {
 			if err := os.Remove(path); err != nil {
 				return err
 			}
 			return unix.Mkfifo(path, 0o600)
-		}, core.RouteMappedFile},
+		}, contract.RouteMappedFile},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -113,10 +114,10 @@ func TestPlaceFileGone(t *testing.T) {
 	}
 	_, err := os.Stat(fmt.Sprintf("/proc/self/map_files/%x-%x", start, start+2*4096))
 	p := place(t, newRouter(t, nil), Array{start, doubles(t, 100)}, Want{}, b)
-	if err == nil && p.Route != core.RouteMappedFile {
+	if err == nil && p.Route != contract.RouteMappedFile {
 		t.Errorf("%v because of %v, though the kernel lends the mapped file", p.Route, p.Reason)
 	}
-	if err != nil && (p.Route != core.RouteStaged || p.Reason != core.ReasonFileGone) {
+	if err != nil && (p.Route != contract.RouteStaged || p.Reason != contract.ReasonFileGone) {
 		t.Errorf("%v because of %v, want staged because the file is gone", p.Route, p.Reason)
 	}
 }
@@ -150,12 +151,12 @@ func TestCopyMappedFiles(t *testing.T) {
 	r := newRouter(t, nil)
 	r.CopyFiles(true)
 	a := Array{start, doubles(t, 512)}
-	if p := place(t, r, a, Want{}, b); p.Route != core.RouteStaged || p.Reason != core.ReasonMappedFile || !p.Memory.Parts[0].Sealed() {
+	if p := place(t, r, a, Want{}, b); p.Route != contract.RouteStaged || p.Reason != contract.ReasonMappedFile || !p.Memory.Parts[0].Sealed() {
 		t.Errorf("%v because of %v, sealed %v", p.Route, p.Reason, p.Memory.Parts[0].Sealed())
 	}
 	for _, want := range []Want{{Writable: true}, {NoCopy: true}} {
 		_, err := r.Place(t.Context(), a, want)
-		if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrNotShared) || e.Reason != core.ReasonMappedFile || e.Remedy == "" {
+		if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrNotShared) || e.Reason != contract.ReasonMappedFile || e.Remedy == "" {
 			t.Errorf("%+v: %v", want, err)
 		}
 	}
@@ -172,14 +173,18 @@ func TestCopyMappedFiles(t *testing.T) {
 	}
 	defer memfd.Close()
 	b, start = shmtest.Map(t, memfd, 4096, unix.PROT_READ, unix.MAP_SHARED)
-	if p := place(t, r, Array{start, doubles(t, 512)}, Want{}, b); p.Route != core.RouteMappedFile {
+	if p := place(t, r, Array{start, doubles(t, 512)}, Want{}, b); p.Route != contract.RouteMappedFile {
 		t.Errorf("sealed memory comes as %v because of %v", p.Route, p.Reason)
 	}
 }
 
 func TestEveryReasonHasARemedy(t *testing.T) {
 	t.Parallel()
-	for r := core.ReasonNone + 1; r <= core.ReasonMappedFile; r++ {
+	for _, r := range []core.Reason{
+		contract.ReasonBelowThreshold, contract.ReasonOutsideHeap, contract.ReasonHeapOff, contract.ReasonFrozen,
+		contract.ReasonPrivateMapping, contract.ReasonFileGone, contract.ReasonConverted, contract.ReasonNotExportable,
+		contract.ReasonHostWithoutGPU, contract.ReasonMappedFile,
+	} {
 		if remedies[r] == "" {
 			t.Errorf("%v has none", r)
 		}

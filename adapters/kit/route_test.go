@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/shm"
 	"github.com/ndbridge/ndbridge/internal/shm/shmtest"
 )
@@ -35,7 +36,7 @@ func (h *fakeHeap) Pin(addr uintptr, writable bool) (HeapBlock, bool) {
 	b := h.block
 	b.Offset += int64(addr - h.base)
 	b.Available -= int64(addr - h.base)
-	if b.Reason == core.ReasonNone && !b.Freed {
+	if b.Reason == "" && !b.Freed {
 		h.pinned++
 		if writable {
 			h.writers++
@@ -119,7 +120,7 @@ func TestPlaceSharedHeap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Route != core.RouteSharedHeap || p.Reason != core.ReasonNone || p.Layout.Offset() != 4096+80 {
+	if p.Route != contract.RouteSharedHeap || p.Reason != "" || p.Layout.Offset() != 4096+80 {
 		t.Errorf("%v, %v, offset %d", p.Route, p.Reason, p.Layout.Offset())
 	}
 	if !bytes.Equal(elements(contents(t, p.Memory.Parts[0]), p.Layout), memory[80:880]) {
@@ -153,7 +154,7 @@ func TestPlaceSharedHeap(t *testing.T) {
 func TestPlaceReasons(t *testing.T) {
 	t.Parallel()
 	frozen, memory := newFakeHeap(t, 4096)
-	frozen.block.Reason = core.ReasonFrozen
+	frozen.block.Reason = contract.ReasonFrozen
 	f := shmtest.File(t, 2*4096)
 	fileBytes, copyOnWrite := shmtest.Map(t, f, 2*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
 	own, outside := anonymous(t, 128<<10)
@@ -164,12 +165,12 @@ func TestPlaceReasons(t *testing.T) {
 		memory []byte
 		want   core.Reason
 	}{
-		{nil, outside, 8, own, core.ReasonHeapOff},
-		{frozen, outside, 8, own, core.ReasonBelowThreshold},
-		{frozen, outside, 8 << 10, own, core.ReasonOutsideHeap},
-		{frozen, frozen.base, 8, memory, core.ReasonFrozen},
-		{nil, copyOnWrite, 1024, fileBytes, core.ReasonPrivateMapping},
-		{frozen, copyOnWrite, 1024, fileBytes, core.ReasonPrivateMapping},
+		{nil, outside, 8, own, contract.ReasonHeapOff},
+		{frozen, outside, 8, own, contract.ReasonBelowThreshold},
+		{frozen, outside, 8 << 10, own, contract.ReasonOutsideHeap},
+		{frozen, frozen.base, 8, memory, contract.ReasonFrozen},
+		{nil, copyOnWrite, 1024, fileBytes, contract.ReasonPrivateMapping},
+		{frozen, copyOnWrite, 1024, fileBytes, contract.ReasonPrivateMapping},
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprint(tt.want), func(t *testing.T) {
@@ -177,7 +178,7 @@ func TestPlaceReasons(t *testing.T) {
 			r := newRouter(t, tt.heap)
 			a := Array{tt.addr, doubles(t, tt.n)}
 			p := place(t, r, a, Want{}, tt.memory)
-			if p.Route != core.RouteStaged || p.Reason != tt.want {
+			if p.Route != contract.RouteStaged || p.Reason != tt.want {
 				t.Errorf("%v because of %v, want staged because of %v", p.Route, p.Reason, tt.want)
 			}
 			for _, want := range []Want{{NoCopy: true}, {Writable: true}} {
@@ -241,7 +242,7 @@ func TestPlaceEmpty(t *testing.T) {
 	for _, addr := range []uintptr{0, 1, 1 << 62} {
 		l := layout(t, core.LayoutSpec{DType: core.Float64, Shape: []int{0, 3}, Strides: []int{0, 0}, Offset: 64})
 		p, err := r.Place(t.Context(), Array{addr, l}, Want{Writable: true, NoCopy: true})
-		if err != nil || p.Route != core.RouteEmpty || len(p.Memory.Parts) != 0 || p.Layout.Offset() != 0 {
+		if err != nil || p.Route != contract.RouteEmpty || len(p.Memory.Parts) != 0 || p.Layout.Offset() != 0 {
 			t.Errorf("at %#x: %+v, %v", addr, p, err)
 		}
 	}
@@ -253,12 +254,12 @@ func TestPlaceForAReason(t *testing.T) {
 	h, memory := newFakeHeap(t, 64<<10)
 	r := newRouter(t, h)
 	a := Array{h.base, doubles(t, 100)}
-	p := place(t, r, a, Want{Reason: core.ReasonConverted}, memory)
-	if p.Route != core.RouteStaged || p.Reason != core.ReasonConverted || h.pinned != 0 {
+	p := place(t, r, a, Want{Reason: contract.ReasonConverted}, memory)
+	if p.Route != contract.RouteStaged || p.Reason != contract.ReasonConverted || h.pinned != 0 {
 		t.Errorf("%v because of %v, %d pins", p.Route, p.Reason, h.pinned)
 	}
-	_, err := r.Place(t.Context(), a, Want{Reason: core.ReasonConverted, NoCopy: true})
-	if e, ok := errors.AsType[*core.Error](err); !ok || e.Reason != core.ReasonConverted {
+	_, err := r.Place(t.Context(), a, Want{Reason: contract.ReasonConverted, NoCopy: true})
+	if e, ok := errors.AsType[*core.Error](err); !ok || e.Reason != contract.ReasonConverted {
 		t.Errorf("%v, want ErrNotShared because it was converted", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
@@ -35,7 +36,7 @@ type Memory struct {
 	Parts []Backing // each is a segment to the host
 	// Name gives a lease its handle, and its fence where that is in memory too, from the IDs of the
 	// parts' segments. It is nil for an array without elements.
-	Name func(l *core.Lease, ids []core.SegmentID)
+	Name func(l *contract.Lease, ids []contract.SegmentID)
 }
 
 // Keys are those of the parts, in their order, but for the memory of a fence.
@@ -52,8 +53,8 @@ func (m Memory) Keys() (keys []any) {
 func hostMemory(b Backing) Memory {
 	return Memory{
 		Parts: []Backing{b},
-		Name: func(l *core.Lease, ids []core.SegmentID) {
-			l.Handle = core.Segment{ID: ids[0], Size: b.Size(), Sealed: b.Sealed()}
+		Name: func(l *contract.Lease, ids []contract.SegmentID) {
+			l.Handle = contract.Segment{ID: ids[0], Size: b.Size(), Sealed: b.Sealed()}
 		},
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	"github.com/ndbridge/ndbridge/internal/shm"
 	"github.com/ndbridge/ndbridge/internal/wire"
@@ -56,13 +57,13 @@ type ServeOptions struct {
 // Serve serves p to the host that started this process, until the host ends the session, dies, or
 // ctx ends: then it returns nil. It returns an error if it could not serve.
 //
-// If p is a core.Waiter, the host can wait for it; if it is a core.Configurer, it gets the host's
+// If p is a contract.Waiter, the host can wait for it; if it is a contract.Configurer, it gets the host's
 // settings. When Serve returns, no lease is needed any more, but calls of p's methods may still run,
 // with contexts that have ended.
 //
 // Serve is called at most once in a process. While it runs, os.Stdout and os.Stderr of this process
 // are pipes that the host drains.
-func Serve(ctx context.Context, p core.Producer, opts ServeOptions) error {
+func Serve(ctx context.Context, p contract.Producer, opts ServeOptions) error {
 	if err := checkCookie(opts); err != nil {
 		return err
 	}

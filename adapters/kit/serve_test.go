@@ -15,6 +15,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/wire"
@@ -29,7 +30,7 @@ const (
 // refusing is a producer that does not take some settings.
 type refusing struct{ *coretest.Producer }
 
-func (refusing) Configure(s core.Settings) error {
+func (refusing) Configure(s contract.Settings) error {
 	if s.Program == "refused" {
 		return &core.Error{Op: "configure", Kind: core.ErrConfig, Err: errors.New("not this one")}
 	}
@@ -98,7 +99,7 @@ func TestServeConforms(t *testing.T) {
 	t.Parallel()
 	cmd, _ := served(t, "serve")
 	p := wiretest.Start(t, cmd, wiretest.Options{})
-	coretest.Conform(t, func(*testing.T) core.Producer { return p.Client })
+	coretest.Conform(t, func(*testing.T) contract.Producer { return p.Client })
 }
 
 func TestServeEndsWithTheHost(t *testing.T) {
@@ -128,7 +129,7 @@ func TestServeRefusesSettings(t *testing.T) {
 	t.Parallel()
 	cmd, _ := served(t, "serve")
 	p := wiretest.Start(t, cmd, wiretest.Options{Closed: true})
-	_, err := p.Client.Open(t.Context(), core.Settings{Program: "refused"}, handoff.Settings{})
+	_, err := p.Client.Open(t.Context(), contract.Settings{Program: "refused"}, handoff.Settings{})
 	if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "not this one") {
 		t.Errorf("Open = %v", err)
 	}

@@ -3,6 +3,7 @@ package numba
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 type rule = program.Rule[array]
@@ -15,8 +16,8 @@ const devicearrayPy = "numba/cuda/cudadrv/devicearray.py"
 func table() program.Table[array] {
 	return program.NewTable("numba", []rule{
 		{
-			Quirk: core.Quirk{
-				ID: "numba.broadcast-as-dense", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "numba.broadcast-as-dense", Effect: contract.EffectRefuse,
 				Protocol: string(program.CUDAInterface),
 				Summary: "a broadcast array has strides of 0, but its CUDA array interface leaves them out, " +
 					"as if the array were row-major: what is then read behind the first row is other memory",
@@ -28,8 +29,8 @@ func table() program.Table[array] {
 				p.Refusef(core.ErrLayout, "the array was broadcast, and its interface does not say so")
 			},
 		}, {
-			Quirk: core.Quirk{
-				ID: "numba.records-without-fields", Effect: core.EffectCorrect,
+			Quirk: contract.Quirk{
+				ID: "numba.records-without-fields", Effect: contract.EffectCorrect,
 				Protocol: string(program.CUDAInterface),
 				Summary:  "the CUDA array interface of records tells their size and not their fields: it has no descr",
 				Upstream: devicearrayPy,
@@ -37,8 +38,8 @@ func table() program.Table[array] {
 			When: func(a *array) bool { return a.Records() },
 			Edit: func(p *program.Plan, a *array) { p.Tag = a.Name },
 		}, {
-			Quirk: core.Quirk{
-				ID: "numba.extension-dtypes", Effect: core.EffectCorrect,
+			Quirk: contract.Quirk{
+				ID: "numba.extension-dtypes", Effect: contract.EffectCorrect,
 				Protocol: string(program.CUDAInterface),
 				Summary: "the CUDA array interface gives several dtypes of other packages (bfloat16, float8 of " +
 					"ml_dtypes) one and the same typestr",

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 )
 
@@ -13,5 +13,5 @@ func TestConform(t *testing.T) {
 	t.Parallel()
 	p := programtest.Start(t, coretest.Script, programtest.Options{Plugin: "numpy"})
 	p.Finish(t)
-	coretest.Conform(t, func(*testing.T) core.Producer { return p })
+	coretest.Conform(t, func(*testing.T) contract.Producer { return p })
 }

@@ -3,6 +3,7 @@ package numpy
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 type rule = program.Rule[array]
@@ -19,8 +20,8 @@ func table() program.Table[array] {
 func refusals() []rule {
 	return []rule{
 		{
-			Quirk: core.Quirk{
-				ID: "numpy.object-dtype", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "numpy.object-dtype", Effect: contract.EffectRefuse,
 				Summary: "arrays of Python objects, and of variable-width strings, consist of pointers into " +
 					"the process; the array interface and the buffer protocol hand them out as they are",
 				Remedy:   "convert the array to a numeric or fixed-width type with astype",
@@ -29,8 +30,8 @@ func refusals() []rule {
 			When: func(a *array) bool { return a.Pointers },
 			Edit: refuse(core.ErrDType, "the elements of dtype %s are pointers into the process"),
 		}, {
-			Quirk: core.Quirk{
-				ID: "numpy.longdouble", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "numpy.longdouble", Effect: contract.EffectRefuse,
 				Summary: "longdouble and clongdouble are numbers of 80 bits padded to 128, or something else, " +
 					"depending on the machine",
 				Remedy:   "convert the array with astype(float64) or astype(complex128)",
@@ -41,8 +42,8 @@ func refusals() []rule {
 			},
 			Edit: refuse(core.ErrDType, "the elements of dtype %s are long doubles"),
 		}, {
-			Quirk: core.Quirk{
-				ID: "numpy.mask-dropped", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "numpy.mask-dropped", Effect: contract.EffectRefuse,
 				Summary:  "masked arrays export their data by every protocol, without the mask",
 				Remedy:   "publish a.filled(value), or a.data and a.mask as two arrays",
 				Upstream: "numpy/ma/core.py has no __dlpack__ and no __array_interface__ of its own",
@@ -57,8 +58,8 @@ func refusals() []rule {
 func reroutesByType() []rule {
 	return []rule{
 		{
-			Quirk: core.Quirk{
-				ID: "numpy.scalars-without-dlpack", Effect: core.EffectReroute, Protocol: string(program.DLPack),
+			Quirk: contract.Quirk{
+				ID: "numpy.scalars-without-dlpack", Effect: contract.EffectReroute, Protocol: string(program.DLPack),
 				Until: "2.5.0",
 				Summary: "scalars have no __dlpack__, and their array interface describes a temporary copy " +
 					"and calls it writable",
@@ -70,8 +71,8 @@ func reroutesByType() []rule {
 				p.ReadOnly, p.Temporary = true, true
 			},
 		}, {
-			Quirk: core.Quirk{
-				ID: "numpy.extension-dtypes", Effect: core.EffectReroute, Protocol: string(program.DLPack),
+			Quirk: contract.Quirk{
+				ID: "numpy.extension-dtypes", Effect: contract.EffectReroute, Protocol: string(program.DLPack),
 				Summary: "DLPack refuses the dtypes of other packages (bfloat16, float8, int4 of ml_dtypes), " +
 					"and the array interface gives several of them one and the same typestr",
 				Upstream: "numpy pull request 31256",
@@ -82,16 +83,16 @@ func reroutesByType() []rule {
 				a.ExtendTo(p)
 			},
 		}, {
-			Quirk: core.Quirk{
-				ID: "numpy.non-numeric-dtypes", Effect: core.EffectReroute, Protocol: string(program.DLPack),
+			Quirk: contract.Quirk{
+				ID: "numpy.non-numeric-dtypes", Effect: contract.EffectReroute, Protocol: string(program.DLPack),
 				Summary:  "DLPack has no dates, text or records; the array interface has, under names of its own",
 				Upstream: "numpy/_core/src/multiarray/dlpack.c",
 			},
 			When: func(a *array) bool { return !a.Numeric() },
 			Edit: useInterface,
 		}, {
-			Quirk: core.Quirk{
-				ID: "numpy.foreign-byte-order", Effect: core.EffectReroute, Protocol: string(program.DLPack),
+			Quirk: contract.Quirk{
+				ID: "numpy.foreign-byte-order", Effect: contract.EffectReroute, Protocol: string(program.DLPack),
 				Since:    "1.22.0",
 				Summary:  "DLPack has the machine's byte order only; the array interface has both",
 				Remedy:   "for typed access, publish a.astype(a.dtype.newbyteorder('='))",
@@ -100,8 +101,8 @@ func reroutesByType() []rule {
 			When: func(a *array) bool { return !a.Native },
 			Edit: useInterface,
 		}, {
-			Quirk: core.Quirk{
-				ID: "numpy.bool-before-1.25", Effect: core.EffectReroute, Protocol: string(program.DLPack),
+			Quirk: contract.Quirk{
+				ID: "numpy.bool-before-1.25", Effect: contract.EffectReroute, Protocol: string(program.DLPack),
 				Since: "1.22.0", Until: "1.25.0",
 				Summary:  "DLPack refuses bool",
 				Upstream: "numpy pull request 23111",
@@ -116,8 +117,8 @@ func reroutesByType() []rule {
 func reroutesByLayout() []rule {
 	return []rule{
 		{
-			Quirk: core.Quirk{
-				ID: "numpy.stride-not-multiple", Effect: core.EffectReroute, Protocol: string(program.DLPack),
+			Quirk: contract.Quirk{
+				ID: "numpy.stride-not-multiple", Effect: contract.EffectReroute, Protocol: string(program.DLPack),
 				Since:    "1.22.0",
 				Summary:  "DLPack counts strides in elements, so it refuses a field of a packed record",
 				Upstream: "numpy/_core/src/multiarray/dlpack.c",
@@ -125,8 +126,8 @@ func reroutesByLayout() []rule {
 			When: func(a *array) bool { return a.oddStride },
 			Edit: useInterface,
 		}, {
-			Quirk: core.Quirk{
-				ID: idReadOnly, Effect: core.EffectReroute, Protocol: string(program.DLPack),
+			Quirk: contract.Quirk{
+				ID: idReadOnly, Effect: contract.EffectReroute, Protocol: string(program.DLPack),
 				Since: "1.22.0", Until: "2.1.0",
 				Summary:  "capsules of the old kind cannot say that an array is read-only, so DLPack refuses it",
 				Upstream: "numpy pull request 26501",
@@ -140,16 +141,16 @@ func reroutesByLayout() []rule {
 func corrections() []rule {
 	return []rule{
 		{
-			Quirk: core.Quirk{
-				ID: "numpy.stream-none-only", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
+			Quirk: contract.Quirk{
+				ID: "numpy.stream-none-only", Effect: contract.EffectCorrect, Protocol: string(program.DLPack),
 				Since:    "1.22.0",
 				Summary:  "__dlpack__ takes no stream but None: -1 is an error as well",
 				Upstream: "numpy/_core/src/multiarray/dlpack.c; NVIDIA/cuda-python issue 473",
 			},
 			Edit: program.WithoutStream[array],
 		}, {
-			Quirk: core.Quirk{
-				ID: "numpy.kwargs-before-2.1", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
+			Quirk: contract.Quirk{
+				ID: "numpy.kwargs-before-2.1", Effect: contract.EffectCorrect, Protocol: string(program.DLPack),
 				Since: "1.22.0", Until: "2.1.0",
 				Summary:  "__dlpack__ does not know the keywords max_version, dl_device and copy",
 				Upstream: "numpy pull request 26501",

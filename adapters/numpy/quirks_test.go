@@ -8,6 +8,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/adapters/numpy"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 func quirks() *programtest.Quirks {
@@ -119,17 +120,17 @@ func TestQuirkTable(t *testing.T) {
 		if q.Framework != "numpy" || !strings.HasPrefix(string(q.ID), "numpy.") {
 			t.Errorf("%s is of framework %q", q.ID, q.Framework)
 		}
-		if q.Summary == "" || q.Upstream == "" || q.Effect == 0 {
+		if q.Summary == "" || q.Upstream == "" || q.Effect == "" {
 			t.Errorf("%s: something is missing: %+v", q.ID, q)
 		}
-		if q.Effect == core.EffectRefuse && q.Remedy == "" {
+		if q.Effect == contract.EffectRefuse && q.Remedy == "" {
 			t.Errorf("%s refuses without a remedy", q.ID)
 		}
-		if q.Effect != core.EffectRefuse && q.Protocol == "" {
+		if q.Effect != contract.EffectRefuse && q.Protocol == "" {
 			t.Errorf("%s does not say which protocol it concerns", q.ID)
 		}
 		for _, version := range []string{q.Since, q.Until} {
-			if _, err := core.ParseVersion(version); version != "" && err != nil {
+			if _, err := contract.ParseVersion(version); version != "" && err != nil {
 				t.Errorf("%s: %v", q.ID, err)
 			}
 		}

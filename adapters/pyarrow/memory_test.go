@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 )
 
@@ -20,5 +20,5 @@ for name in "columns", "picture", "samples":
 del name
 `, programtest.Options{Python: newest(t)})
 	p.Finish(t)
-	coretest.Conform(t, func(*testing.T) core.Producer { return p })
+	coretest.Conform(t, func(*testing.T) contract.Producer { return p })
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 type rule = program.Rule[array]
@@ -21,8 +22,8 @@ func table() program.Table[array] {
 func pieces() []rule {
 	return []rule{
 		{
-			Quirk: core.Quirk{
-				ID: "pyarrow.no-arrays", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "pyarrow.no-arrays", Effect: contract.EffectRefuse,
 				Summary:  "tables, record batches and scalars speak no protocol",
 				Remedy:   "name one column: {array}[0]",
 				Upstream: "python/pyarrow/table.pxi, python/pyarrow/scalar.pxi",
@@ -35,8 +36,8 @@ func pieces() []rule {
 				}
 			},
 		}, {
-			Quirk: core.Quirk{
-				ID: "pyarrow.chunks", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "pyarrow.chunks", Effect: contract.EffectRefuse,
 				Summary:  "a chunked array speaks no protocol; its chunks are arrays, each in a place of its own",
 				Remedy:   "name one chunk: {array}.chunks[0]; or publish {array}.combine_chunks(), which is a copy",
 				Upstream: "python/pyarrow/table.pxi",
@@ -52,8 +53,8 @@ func pieces() []rule {
 func elements() []rule {
 	return []rule{
 		{
-			Quirk: core.Quirk{
-				ID: "pyarrow.nulls", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "pyarrow.nulls", Effect: contract.EffectRefuse,
 				Summary:  "an array with missing elements has a bitmap beside its data, for which DLPack has no place",
 				Remedy:   "publish {array}.drop_null(), or {array}.fill_null(0)",
 				Upstream: arrayPXI,
@@ -63,8 +64,8 @@ func elements() []rule {
 				p.Refusef(core.ErrUnsupported, "%d elements are missing", a.nulls)
 			},
 		}, {
-			Quirk: core.Quirk{
-				ID: "pyarrow.bit-packed-bool", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "pyarrow.bit-packed-bool", Effect: contract.EffectRefuse,
 				Summary:  "truth values are bits, eight in a byte, which DLPack refuses",
 				Remedy:   "publish {array}.cast('uint8')",
 				Upstream: arrayPXI,
@@ -74,8 +75,8 @@ func elements() []rule {
 				p.Refusef(core.ErrDType, "eight truth values share a byte")
 			},
 		}, {
-			Quirk: core.Quirk{
-				ID: "pyarrow.other-types", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "pyarrow.other-types", Effect: contract.EffectRefuse,
 				Summary:  "text, lists, dates, decimals and all else that is no plain number have no DLPack type",
 				Remedy:   "publish {array}.to_numpy(zero_copy_only=False), or a part of it: {array}.buffers()[1]",
 				Upstream: arrayPXI,
@@ -94,8 +95,8 @@ func elements() []rule {
 func corrections() []rule {
 	return []rule{
 		{
-			Quirk: core.Quirk{
-				ID: "pyarrow.one-chunk", Effect: core.EffectReroute,
+			Quirk: contract.Quirk{
+				ID: "pyarrow.one-chunk", Effect: contract.EffectReroute,
 				Summary:  "a chunked array speaks no protocol, even where its only chunk is all of it",
 				Upstream: "python/pyarrow/table.pxi",
 			},
@@ -104,23 +105,23 @@ func corrections() []rule {
 				p.Through = append(p.Through, program.MethodCall{Name: "chunk", Args: []py.Object{a.first}})
 			},
 		}, {
-			Quirk: core.Quirk{
-				ID: "pyarrow.resized-buffer", Effect: core.EffectCorrect, Protocol: string(program.Buffer),
+			Quirk: contract.Quirk{
+				ID: "pyarrow.resized-buffer", Effect: contract.EffectCorrect, Protocol: string(program.Buffer),
 				Summary:  "a buffer that was resized describes itself with the extent that it was made with; its length is right",
 				Upstream: "python/pyarrow/io.pxi",
 			},
 			When: func(a *array) bool { return a.kind == buffer },
 			Edit: func(p *program.Plan, _ *array) { p.BufferLength = true },
 		}, {
-			Quirk: core.Quirk{
-				ID: "pyarrow.stream-none-only", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
+			Quirk: contract.Quirk{
+				ID: "pyarrow.stream-none-only", Effect: contract.EffectCorrect, Protocol: string(program.DLPack),
 				Summary:  "__dlpack__ takes no stream but None: -1 is an error as well",
 				Upstream: arrayPXI,
 			},
 			Edit: program.WithoutStream[array],
 		}, {
-			Quirk: core.Quirk{
-				ID: "pyarrow.kwargs-before-26", Until: "26.0.0", Effect: core.EffectCorrect,
+			Quirk: contract.Quirk{
+				ID: "pyarrow.kwargs-before-26", Until: "26.0.0", Effect: contract.EffectCorrect,
 				Protocol: string(program.DLPack),
 				Summary: "__dlpack__ does not know the keywords max_version, dl_device and copy, and its capsule " +
 					"is the unversioned one, in which nothing says that the array is immutable",

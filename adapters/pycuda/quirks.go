@@ -3,6 +3,7 @@ package pycuda
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 type rule = program.Rule[array]
@@ -15,8 +16,8 @@ const gpuarrayPy = "pycuda/gpuarray.py"
 func table() program.Table[array] {
 	return program.NewTable("pycuda", []rule{
 		{
-			Quirk: core.Quirk{
-				ID: "pycuda.allocations", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "pycuda.allocations", Effect: contract.EffectRefuse,
 				Summary: "what mem_alloc, a pool or an IPC handle gives is a pointer without a shape or a type, and " +
 					"speaks no protocol",
 				Remedy:   "publish pycuda.gpuarray.GPUArray(shape, dtype, gpudata={array}), which takes the memory as it is",
@@ -27,8 +28,8 @@ func table() program.Table[array] {
 				p.Refusef(core.ErrUnsupported, "a %s is memory without a shape or a type", a.class)
 			},
 		}, {
-			Quirk: core.Quirk{
-				ID: "pycuda.records-without-fields", Effect: core.EffectCorrect,
+			Quirk: contract.Quirk{
+				ID: "pycuda.records-without-fields", Effect: contract.EffectCorrect,
 				Protocol: string(program.CUDAInterface),
 				Summary: "the CUDA array interface of records, and so of PyCUDA's vector types, tells their size and " +
 					"not their fields: it has no descr",
@@ -37,8 +38,8 @@ func table() program.Table[array] {
 			When: func(a *array) bool { return a.Records() },
 			Edit: func(p *program.Plan, a *array) { p.Tag = a.Name },
 		}, {
-			Quirk: core.Quirk{
-				ID: "pycuda.extension-dtypes", Effect: core.EffectCorrect,
+			Quirk: contract.Quirk{
+				ID: "pycuda.extension-dtypes", Effect: contract.EffectCorrect,
 				Protocol: string(program.CUDAInterface),
 				Summary: "the CUDA array interface gives several dtypes of other packages (bfloat16, float8 of " +
 					"ml_dtypes) one and the same typestr",

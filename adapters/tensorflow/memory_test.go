@@ -6,6 +6,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 )
 
@@ -47,11 +48,11 @@ func TestShared(t *testing.T) {
 	p.Finish(t)
 	views := map[string]*core.View{}
 	for _, name := range []string{"variable", "forgotten", "lent"} {
-		v, err := p.View(t, name, core.Request{Copy: core.CopyNever})
+		v, err := p.View(t, name, contract.Request{Copy: contract.CopyNever})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v.Route() != core.RouteSharedHeap || !v.ReadOnly() {
+		if v.Route() != contract.RouteSharedHeap || !v.ReadOnly() {
 			t.Errorf("%s by %v, read-only %v", name, v.Route(), v.ReadOnly())
 		}
 		views[name] = v
@@ -60,7 +61,7 @@ func TestShared(t *testing.T) {
 		t.Errorf("after the assignment, the variable holds %v to %v", first, last)
 	}
 	for name, v := range views {
-		x, err := v.Float32s()
+		x, err := core.Slice[float32](v)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +83,7 @@ func TestShared(t *testing.T) {
 // ends gives the first and the last number of an array.
 func ends(t *testing.T, p *programtest.Program, name string) (first, last float32) {
 	t.Helper()
-	v, err := p.View(t, name, core.Request{})
+	v, err := p.View(t, name, contract.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,5 +106,5 @@ for name in "columns", "counts", "empty", "flags", "halves", "picture", "samples
 del name
 `, programtest.Options{Python: newest(t)})
 	p.Finish(t)
-	coretest.Conform(t, func(*testing.T) core.Producer { return p })
+	coretest.Conform(t, func(*testing.T) contract.Producer { return p })
 }

@@ -3,6 +3,7 @@ package tensorflow
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 type rule = program.Rule[tensor]
@@ -22,8 +23,8 @@ func table() program.Table[tensor] {
 func refusals() []rule {
 	return []rule{
 		{
-			Quirk: core.Quirk{
-				ID: "tensorflow.not-eager", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "tensorflow.not-eager", Effect: contract.EffectRefuse,
 				Summary:  "symbolic, sparse and ragged tensors, and Keras' variables, speak no protocol",
 				Remedy:   "publish a tensor that has elements in one place",
 				Upstream: opsPy,
@@ -31,8 +32,8 @@ func refusals() []rule {
 			When: func(t *tensor) bool { return t.kind != eager && t.kind != variable },
 			Edit: refuseKind,
 		}, {
-			Quirk: core.Quirk{
-				ID: "tensorflow.string-aborts-process", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "tensorflow.string-aborts-process", Effect: contract.EffectRefuse,
 				Summary: "__dlpack__ of a tensor of strings or handles ends the process: Check failed: " +
 					"DataTypeCanUseMemcpy",
 				Remedy:   "publish {array}.numpy().astype('S') for text",
@@ -41,8 +42,8 @@ func refusals() []rule {
 			When: func(t *tensor) bool { return !t.hasMemory() },
 			Edit: refuseType("the elements are of type %s, which are objects of the process"),
 		}, {
-			Quirk: core.Quirk{
-				ID: "tensorflow.small-ints", Effect: core.EffectRefuse, Protocol: string(program.DLPack),
+			Quirk: contract.Quirk{
+				ID: "tensorflow.small-ints", Effect: contract.EffectRefuse, Protocol: string(program.DLPack),
 				Summary:  "DLPack refuses quantized numbers and integers of less than a byte",
 				Remedy:   "publish tf.bitcast({array}, tf.int8), or tf.cast of it",
 				Upstream: dlpackCC,
@@ -77,8 +78,8 @@ func refuseKind(p *program.Plan, t *tensor) {
 func corrections() []rule {
 	return []rule{
 		{
-			Quirk: core.Quirk{
-				ID: "tensorflow.variables", Effect: core.EffectReroute,
+			Quirk: contract.Quirk{
+				ID: "tensorflow.variables", Effect: contract.EffectReroute,
 				Summary:  "a variable speaks no protocol; its value is a tensor over the same memory",
 				Upstream: "tensorflow/python/ops/resource_variable_ops.py",
 			},
@@ -87,15 +88,15 @@ func corrections() []rule {
 				p.Through = append(p.Through, program.MethodCall{Name: "value"})
 			},
 		}, {
-			Quirk: core.Quirk{
-				ID: "tensorflow.stream-none-only", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
+			Quirk: contract.Quirk{
+				ID: "tensorflow.stream-none-only", Effect: contract.EffectCorrect, Protocol: string(program.DLPack),
 				Summary:  "__dlpack__ takes no stream but None: -1 is an error as well, of a tensor on a GPU too",
 				Upstream: opsPy,
 			},
 			Edit: program.WithoutStream[tensor],
 		}, {
-			Quirk: core.Quirk{
-				ID: "tensorflow.legacy-capsule-only", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
+			Quirk: contract.Quirk{
+				ID: "tensorflow.legacy-capsule-only", Effect: contract.EffectCorrect, Protocol: string(program.DLPack),
 				Summary: "max_version is accepted and ignored: the capsule is the unversioned one, in which " +
 					"nothing says that the tensor is immutable",
 				Upstream: opsPy + ", " + dlpackCC,

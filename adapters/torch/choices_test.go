@@ -5,6 +5,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // TestRequiresGradAsChosen holds that users choose what becomes of tensors that require a gradient.
@@ -15,15 +16,15 @@ func TestRequiresGradAsChosen(t *testing.T) {
 		t.Run(effect, func(t *testing.T) {
 			t.Parallel()
 			p := programtest.Start(t, "import torch\nweight = torch.nn.Parameter(torch.ones(3))\nplain = torch.ones(3)\n",
-				programtest.Options{Python: python, Settings: core.Settings{Adapters: []core.AdapterSettings{
+				programtest.Options{Python: python, Settings: contract.Settings{Adapters: []contract.AdapterSettings{
 					{Name: "torch", QuirkEffects: map[core.QuirkID]string{"torch.requires-grad": effect}},
 				}}})
 			p.Finish(t)
-			if _, err := p.View(t, "plain", core.Request{}); err != nil {
+			if _, err := p.View(t, "plain", contract.Request{}); err != nil {
 				t.Error(err)
 			}
 			text, took := "", core.QuirkID("")
-			v, err := p.View(t, "weight", core.Request{})
+			v, err := p.View(t, "weight", contract.Request{})
 			if err != nil {
 				text, took = core.Category(err), err.(*core.Error).Quirk //nolint:errcheck,errorlint // a lease's error is one
 			} else if len(v.Quirks()) > 0 {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // exchangeScript replaces the functions by which PyTorch exports from C.
@@ -114,7 +115,7 @@ func TestExchange(t *testing.T) {
 		{"real", "", 0},
 	} {
 		before := numbers(t, p, "use["+`"`+tt.name+`"`+"]")[0]
-		v, err := p.View(t, "tensor", core.Request{})
+		v, err := p.View(t, "tensor", contract.Request{})
 		if core.Category(err) != tt.kind {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.kind)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 )
 
@@ -72,12 +73,12 @@ func TestShared(t *testing.T) {
 				framework string
 				route     core.Route
 			}{
-				"model[0].weight": {"torch", core.RouteSharedHeap}, `state["x"][0]`: {"torch", core.RouteSharedHeap},
-				"turned": {"torch", core.RouteSharedHeap}, "over": {"torch", core.RouteSharedHeap},
-				"numbers": {"numpy", core.RouteSharedHeap}, "wide": {"torch", core.RouteSharedHeap},
-				"passed": {"torch", core.RouteMappedFile}, "mapped": {"torch", core.RouteMappedFile},
+				"model[0].weight": {"torch", contract.RouteSharedHeap}, `state["x"][0]`: {"torch", contract.RouteSharedHeap},
+				"turned": {"torch", contract.RouteSharedHeap}, "over": {"torch", contract.RouteSharedHeap},
+				"numbers": {"numpy", contract.RouteSharedHeap}, "wide": {"torch", contract.RouteSharedHeap},
+				"passed": {"torch", contract.RouteMappedFile}, "mapped": {"torch", contract.RouteMappedFile},
 			} {
-				v, err := p.View(t, name, core.Request{Writable: true, Copy: core.CopyNever})
+				v, err := p.View(t, name, contract.Request{Writable: true, Copy: contract.CopyNever})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -102,7 +103,7 @@ func TestShared(t *testing.T) {
 					t.Errorf("the host wrote 12.5 and -12.5 into %s, Python sees %v", name, got)
 				}
 			}
-			if _, err := p.View(t, "small", core.Request{Writable: true}); core.Category(err) != "memory cannot be shared" {
+			if _, err := p.View(t, "small", contract.Request{Writable: true}); core.Category(err) != "memory cannot be shared" {
 				t.Errorf("a copy can be written: %v", err)
 			}
 		})
@@ -112,12 +113,12 @@ func TestShared(t *testing.T) {
 // numbers views and copies what the program computes for a name.
 func numbers(t *testing.T, p *programtest.Program, name string) []float64 {
 	t.Helper()
-	v, err := p.View(t, name, core.Request{})
+	v, err := p.View(t, name, contract.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer v.Close()
-	x, err := v.Float64s()
+	x, err := core.Slice[float64](v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,14 +155,14 @@ class Forget:
 forget = Forget()
 `, programtest.Options{Python: python})
 			p.Finish(t)
-			v, err := p.View(t, "tensor", core.Request{})
+			v, err := p.View(t, "tensor", contract.Request{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := numbers(t, p, "forget.now"); got[0] != 0 {
 				t.Error("the owner has gone while its memory is leased")
 			}
-			if x, err := v.Float64s(); err != nil || x[99999] != 99999 {
+			if x, err := core.Slice[float64](v); err != nil || x[99999] != 99999 {
 				t.Errorf("the memory changed (%v)", err)
 			}
 			if err := v.Close(); err != nil {
@@ -211,7 +212,7 @@ act = Act()
 	p.Finish(t)
 	views := map[string]*core.View{}
 	for _, name := range []string{"tensor", "frozen"} {
-		v, err := p.View(t, name, core.Request{Copy: core.CopyNever})
+		v, err := p.View(t, name, contract.Request{Copy: contract.CopyNever})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +223,7 @@ act = Act()
 	}
 	numbers(t, p, "act.swap") // an exception would be an error here
 	for name, v := range views {
-		x, err := v.Float32s()
+		x, err := core.Slice[float32](v)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -245,7 +246,7 @@ for name in "columns", "counts", "empty", "flags", "halves", "picture", "samples
 del name
 `, programtest.Options{Python: newest(t)})
 	p.Finish(t)
-	coretest.Conform(t, func(*testing.T) core.Producer { return p })
+	coretest.Conform(t, func(*testing.T) contract.Producer { return p })
 	for e, err := range p.Arrays(t.Context()) {
 		if want := e.Name != "dates" && e.Name != "foreign"; (e.Framework == "torch") != want || err != nil {
 			t.Errorf("%s is of %s (%v)", e.Name, e.Framework, err)

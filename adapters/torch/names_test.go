@@ -6,6 +6,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // TestNames finds tensors where programs have them: in models, whose parts are found by __getattr__
@@ -52,7 +53,7 @@ best = torch.max(torch.ones(3, 11), 1)
 				"normed.weight":               {7, 2},
 				"best.values":                 {3},
 			} {
-				v, err := p.View(t, name, core.Request{})
+				v, err := p.View(t, name, contract.Request{})
 				if err != nil {
 					t.Error(err)
 				} else if !slices.Equal(v.Shape(), shape) || v.Framework() != "torch" {
@@ -60,11 +61,11 @@ best = torch.max(torch.ones(3, 11), 1)
 				}
 			}
 			for _, name := range []string{"model.layer", "model.layers[0].weigth"} {
-				if _, err := p.View(t, name, core.Request{NoWait: true}); core.Category(err) != "not found" {
+				if _, err := p.View(t, name, contract.Request{NoWait: true}); core.Category(err) != "not found" {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
-			if _, err := p.View(t, "model", core.Request{}); core.Category(err) != "unsupported operation" {
+			if _, err := p.View(t, "model", contract.Request{}); core.Category(err) != "unsupported operation" {
 				t.Errorf("a model is an array: %v", err)
 			}
 			var listed []string

@@ -6,6 +6,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 type rule = program.Rule[tensor]
@@ -22,8 +23,8 @@ const dlconvertor = "aten/src/ATen/DLConvertor.cpp"
 func otherMemory() []rule {
 	return []rule{
 		{
-			Quirk: core.Quirk{
-				ID: "torch.layouts", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "torch.layouts", Effect: contract.EffectRefuse,
 				Summary: "sparse, oneDNN and nested tensors are not strided memory; DLPack refuses each " +
 					"kind with a different error",
 				Remedy: "publish t.to_dense(), or the parts: t.values(), t.indices(), " +
@@ -39,8 +40,8 @@ func otherMemory() []rule {
 				p.Refusef(core.ErrLayout, "the tensor is %s, not strided memory", kind)
 			},
 		}, {
-			Quirk: core.Quirk{
-				ID: "torch.no-data", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "torch.no-data", Effect: contract.EffectRefuse,
 				Summary: "fake, zero and wrapped tensors, and those whose storage was given up, are exported " +
 					"with a NULL pointer; meta tensors and those of a running transform are refused",
 				Remedy: "publish a tensor that holds data: the one that is wrapped, or a clone on the CPU",
@@ -59,8 +60,8 @@ func otherMemory() []rule {
 func otherElements() []rule {
 	return []rule{
 		{
-			Quirk: core.Quirk{
-				ID: "torch.conj-bit", Since: "1.10.0", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "torch.conj-bit", Since: "1.10.0", Effect: contract.EffectRefuse,
 				Summary: "conj() only sets a bit: the memory holds the conjugates of the elements; __dlpack__ " +
 					"refuses such tensors, DLPack from C does not",
 				Remedy:   "publish t.resolve_conj(), which is a copy",
@@ -71,8 +72,8 @@ func otherElements() []rule {
 				p.Refusef(core.ErrUnsupported, "the elements are the conjugates of those in memory")
 			},
 		}, {
-			Quirk: core.Quirk{
-				ID: "torch.neg-bit-silent", Since: "1.10.0", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "torch.neg-bit-silent", Since: "1.10.0", Effect: contract.EffectRefuse,
 				Summary: "the imaginary part of a lazy conjugate only has a bit that says that the memory " +
 					"holds the negatives of the elements; DLPack exports them silently",
 				Remedy:   "publish t.resolve_neg(), which is a copy",
@@ -83,8 +84,8 @@ func otherElements() []rule {
 				p.Refusef(core.ErrUnsupported, "the elements are the negatives of those in memory")
 			},
 		}, {
-			Quirk: core.Quirk{
-				ID: "torch.quantized-and-bits", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "torch.quantized-and-bits", Effect: contract.EffectRefuse,
 				Summary: "the elements of quantized tensors mean something only together with a scale and a " +
 					"zero point, and the bit types mean nothing at all",
 				Remedy:   "publish t.int_repr() or t.dequantize(), or t.view(torch.uint8) of a bit type",
@@ -104,8 +105,8 @@ func otherElements() []rule {
 func dtypes() []rule {
 	return []rule{
 		{
-			Quirk: core.Quirk{
-				ID: "torch.bool-before-2.2", Until: "2.2.0", Effect: core.EffectCorrect,
+			Quirk: contract.Quirk{
+				ID: "torch.bool-before-2.2", Until: "2.2.0", Effect: contract.EffectCorrect,
 				Protocol: string(program.DLPack),
 				Summary:  "DLPack refuses bool",
 				Upstream: "pytorch issues 67081 and 94463, pull request 114673",
@@ -113,8 +114,8 @@ func dtypes() []rule {
 			When: func(t *tensor) bool { return t.dtype == "bool" },
 			Edit: asBytes,
 		}, {
-			Quirk: core.Quirk{
-				ID: "torch.small-floats-before-2.10", Since: "2.1.0", Until: "2.10.0", Effect: core.EffectCorrect,
+			Quirk: contract.Quirk{
+				ID: "torch.small-floats-before-2.10", Since: "2.1.0", Until: "2.10.0", Effect: contract.EffectCorrect,
 				Protocol: string(program.DLPack),
 				Summary:  "DLPack refuses the floats of 8 bits, and the pairs of floats of 4",
 				Upstream: dlconvertor,
@@ -124,8 +125,8 @@ func dtypes() []rule {
 			},
 			Edit: asBytes,
 		}, {
-			Quirk: core.Quirk{
-				ID: "torch.subbyte-as-bytes", Since: "2.3.0", Effect: core.EffectCorrect,
+			Quirk: contract.Quirk{
+				ID: "torch.subbyte-as-bytes", Since: "2.3.0", Effect: contract.EffectCorrect,
 				Summary: "the integers of 1 to 7 bits take a byte each, and DLPack says that they are " +
 					"integers of 8 bits",
 				Remedy:   "read the elements as bytes: their type is said in the tag",
@@ -161,8 +162,8 @@ func asBytes(p *program.Plan, t *tensor) {
 func corrections() []rule {
 	return []rule{
 		{
-			Quirk: core.Quirk{
-				ID: "torch.requires-grad", Effect: core.EffectCorrect, Choices: []string{"detach", "refuse"},
+			Quirk: contract.Quirk{
+				ID: "torch.requires-grad", Effect: contract.EffectCorrect, Choices: []string{"detach", "refuse"},
 				Summary: "__dlpack__ refuses tensors that require a gradient, and with them the parameters " +
 					"of every model; autograd does not see what others write into their memory",
 				Remedy:   "publish t.detach()",
@@ -177,8 +178,8 @@ func corrections() []rule {
 				p.Refusef(core.ErrUnsupported, "the tensor requires a gradient, and the configuration says no to those")
 			}},
 		}, {
-			Quirk: core.Quirk{
-				ID: "torch.exchange-unchecked", Since: "2.10.0", Effect: core.EffectReroute,
+			Quirk: contract.Quirk{
+				ID: "torch.exchange-unchecked", Since: "2.10.0", Effect: contract.EffectReroute,
 				Protocol: string(program.Exchange),
 				Summary: "DLPack from C exports also what __dlpack__ refuses: tensors that require a " +
 					"gradient, and lazy conjugates, whose memory holds other numbers",
@@ -187,16 +188,16 @@ func corrections() []rule {
 			When: func(t *tensor) bool { return t.requiresGrad || t.conj },
 			Edit: func(p *program.Plan, _ *tensor) { p.Without(program.Exchange) },
 		}, {
-			Quirk: core.Quirk{
-				ID: "torch.kwargs-before-2.9", Until: "2.9.0", Effect: core.EffectCorrect,
+			Quirk: contract.Quirk{
+				ID: "torch.kwargs-before-2.9", Until: "2.9.0", Effect: contract.EffectCorrect,
 				Protocol: string(program.DLPack),
 				Summary:  "__dlpack__ does not know the keywords max_version, dl_device and copy",
 				Upstream: "pytorch pull request 145000",
 			},
 			Edit: program.WithoutKeywords[tensor],
 		}, {
-			Quirk: core.Quirk{
-				ID: "torch.cpu-stream", Since: "2.9.0", Until: "2.10.0", Effect: core.EffectCorrect,
+			Quirk: contract.Quirk{
+				ID: "torch.cpu-stream", Since: "2.9.0", Until: "2.10.0", Effect: contract.EffectCorrect,
 				Protocol: string(program.DLPack),
 				Summary:  "__dlpack__ of a tensor on the CPU takes no stream but None: -1 is an error as well",
 				Upstream: "pytorch pull requests 145000 and 163242",

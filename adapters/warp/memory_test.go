@@ -7,6 +7,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 )
 
@@ -52,18 +53,18 @@ func TestShared(t *testing.T) {
 	names := []string{"zeros", "vectors", "copied", "cloned", "numpys", "watched"}
 	var views []*core.View
 	for _, name := range names {
-		v, err := p.View(t, "arrays['"+name+"']", core.Request{Copy: core.CopyNever, Writable: true})
+		v, err := p.View(t, "arrays['"+name+"']", contract.Request{Copy: contract.CopyNever, Writable: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v.Framework() != "warp" || v.Route() != core.RouteSharedHeap || v.Copied() || v.ReadOnly() {
+		if v.Framework() != "warp" || v.Route() != contract.RouteSharedHeap || v.Copied() || v.ReadOnly() {
 			t.Errorf("%s is of %s, by %v, read-only %v", name, v.Framework(), v.Route(), v.ReadOnly())
 		}
 		views = append(views, v)
 	}
 	values(t, p, "fill[7]")
 	for i, v := range views {
-		if x, err := v.Float32s(); err != nil || slices.ContainsFunc(x, func(f float32) bool { return f != 7 }) {
+		if x, err := core.Slice[float32](v); err != nil || slices.ContainsFunc(x, func(f float32) bool { return f != 7 }) {
 			t.Errorf("Warp filled %s with 7, the host sees %v ... (%v)", names[i], x[:3], err)
 		}
 		if err := errors.Join(core.Set(v, float32(i), 0, 0), core.Set(v, -float32(i), 29999, 2)); err != nil {
@@ -103,7 +104,7 @@ forget = Forget()
 `, programtest.Options{})
 	var views []*core.View
 	for _, name := range []string{"own", "lent"} {
-		v, err := p.View(t, name, core.Request{Copy: core.CopyNever})
+		v, err := p.View(t, name, contract.Request{Copy: contract.CopyNever})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +112,7 @@ forget = Forget()
 	}
 	values(t, p, "forget.all")
 	for _, v := range views {
-		x, err := v.Float32s()
+		x, err := core.Slice[float32](v)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,19 +136,19 @@ for name in "columns", "counts", "empty", "flags", "halves", "picture", "samples
     globals()[name] = wp.array(x, dtype=wp.dtype_from_numpy(x.dtype), device="cpu", copy=name != "columns")
 del name, x
 `, programtest.Options{})
-	coretest.Conform(t, func(*testing.T) core.Producer { return p })
+	coretest.Conform(t, func(*testing.T) contract.Producer { return p })
 }
 
 // values copies an array of float32.
 func values(t *testing.T, p *programtest.Program, name string) []float32 {
 	t.Helper()
-	v, err := p.View(t, name, core.Request{})
+	v, err := p.View(t, name, contract.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer v.Close()
 	x := make([]float32, v.Len())
-	if _, err := core.Copy(x, v); err != nil {
+	if _, err := core.Copy(t.Context(), x, v); err != nil {
 		t.Fatal(err)
 	}
 	return x

@@ -3,6 +3,7 @@ package warp
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 type rule = program.Rule[array]
@@ -12,8 +13,8 @@ type rule = program.Rule[array]
 func table() program.Table[array] {
 	return program.NewTable("warp", []rule{
 		{
-			Quirk: core.Quirk{
-				ID: "warp.indexed-arrays", Effect: core.EffectRefuse,
+			Quirk: contract.Quirk{
+				ID: "warp.indexed-arrays", Effect: contract.EffectRefuse,
 				Summary: "indexed arrays and those over Fabric's data pick their elements from several " +
 					"places, and speak no protocol",
 				Remedy:   "publish {array}.contiguous(), which is a copy",
@@ -24,8 +25,8 @@ func table() program.Table[array] {
 				p.Refusef(core.ErrLayout, "the elements of %s %s are in several places", article(a.class), a.class)
 			},
 		}, {
-			Quirk: core.Quirk{
-				ID: "warp.gpu-struct-arrays", Effect: core.EffectRefuse, Protocol: string(program.CUDAInterface),
+			Quirk: contract.Quirk{
+				ID: "warp.gpu-struct-arrays", Effect: contract.EffectRefuse, Protocol: string(program.CUDAInterface),
 				Summary: "arrays of structures on a GPU speak no protocol: __cuda_array_interface__ raises a TypeError, " +
 					"and __dlpack__ a RuntimeError",
 				Remedy:   "publish {array}.numpy(), which is a copy on the host",
@@ -36,8 +37,8 @@ func table() program.Table[array] {
 				p.Refusef(core.ErrUnsupported, "Warp exports no structures on a GPU")
 			},
 		}, {
-			Quirk: core.Quirk{
-				ID: "warp.struct-arrays", Effect: core.EffectReroute, Protocol: string(program.DLPack),
+			Quirk: contract.Quirk{
+				ID: "warp.struct-arrays", Effect: contract.EffectReroute, Protocol: string(program.DLPack),
 				Summary: "__dlpack__ refuses arrays of structures, with a RuntimeError; the array interfaces " +
 					"describe their fields",
 				Upstream: "warp/_src/dlpack.py",
@@ -45,8 +46,8 @@ func table() program.Table[array] {
 			When: func(a *array) bool { return a.fields },
 			Edit: byInterface,
 		}, {
-			Quirk: core.Quirk{
-				ID: "warp.bool-before-1.4", Until: "1.4.0", Effect: core.EffectReroute,
+			Quirk: contract.Quirk{
+				ID: "warp.bool-before-1.4", Until: "1.4.0", Effect: contract.EffectReroute,
 				Protocol: string(program.DLPack),
 				Summary:  "__dlpack__ has no conversion for wp.bool; the array interfaces have",
 				Upstream: "warp/dlpack.py, changelog of 1.4.0",
@@ -54,8 +55,8 @@ func table() program.Table[array] {
 			When: func(a *array) bool { return a.dtype == "bool" },
 			Edit: byInterface,
 		}, {
-			Quirk: core.Quirk{
-				ID: "warp.dlpack-no-kwargs", Effect: core.EffectCorrect, Protocol: string(program.DLPack),
+			Quirk: contract.Quirk{
+				ID: "warp.dlpack-no-kwargs", Effect: contract.EffectCorrect, Protocol: string(program.DLPack),
 				Summary:  "__dlpack__ does not know the keywords max_version, dl_device and copy",
 				Upstream: "warp/_src/types.py",
 			},

@@ -6,8 +6,7 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 )
 
-// Buffer holds the fields of a Py_buffer, as the exporter filled them in: plain data that nobody has
-// checked.
+// Buffer holds the fields of a Py_buffer as the exporter set them: plain data that nobody has checked.
 type Buffer struct {
 	Buf        uint64 // address of the element with index [0, ..., 0], also with negative strides
 	Len        int64  // bytes of all elements, dense
@@ -22,9 +21,9 @@ type Buffer struct {
 
 // ReadBuffer reads what Python's buffer protocol says about an array.
 //
-// Errors wrap core.ErrDType for element types that cannot cross, core.ErrLayout for shapes and strides
-// that make no sense and for indirect buffers, which are no strided memory, core.ErrPointer for a
-// pointer that cannot be right, and core.ErrProtocol for a length that is not that of the elements.
+// Errors wrap core.ErrDType for element types that cannot cross, core.ErrLayout for shapes and strides that make no
+// sense and for indirect buffers (which are not strided memory), core.ErrPointer for a pointer that cannot be right, and
+// core.ErrProtocol if the length is not the size of the elements.
 func ReadBuffer(b Buffer) (Array, error) {
 	if b.Indirect {
 		return Array{}, readError(core.ErrLayout, "the buffer is indirect: it has suboffsets")

@@ -9,8 +9,7 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 )
 
-// Dict holds the entries of an array interface's dictionary, as they were found: plain data that
-// nobody has checked.
+// Dict holds the entries of the dictionary of an array interface as they were found: plain data that nobody has checked.
 type Dict struct {
 	Shape      []int64
 	Typestr    string
@@ -25,8 +24,8 @@ type Dict struct {
 	Stream     Stream  // __cuda_array_interface__ only
 }
 
-// Stream is the stream entry of a CUDA Array Interface. The zero value stands for one that is missing
-// or None: nothing has to be waited for, or the producer does not say.
+// Stream is the stream entry of a CUDA Array Interface. The zero value stands for an entry that is missing or None: no
+// work must be waited for, or the producer does not say.
 type Stream struct {
 	Given  bool
 	Handle int64 // 1: the legacy default stream; 2: the per-thread one; else a cudaStream_t
@@ -42,13 +41,13 @@ type Array struct {
 // maxVersion is the newest version of both protocols.
 const maxVersion = 3
 
-// ReadCUDA reads a __cuda_array_interface__. The protocol does not name the device: dev is what the
-// CUDA driver says about the pointer.
+// ReadCUDA reads a __cuda_array_interface__. The protocol does not name the device: dev is what the CUDA driver says about
+// the pointer.
 //
-// Errors wrap core.ErrVersion for a version that is not 0 to 3, core.ErrDType for element types that
-// cannot cross, core.ErrLayout for shapes and strides that make no sense, core.ErrPointer for a
-// pointer that cannot be right, core.ErrUnsupported for an array with a mask, and core.ErrProtocol for
-// stream 0, which the protocol forbids because nobody could tell what it means (nor a negative one).
+// Errors wrap core.ErrVersion for a version that is not 0 to 3, core.ErrDType for element types that cannot cross,
+// core.ErrLayout for shapes and strides that make no sense, core.ErrPointer for a pointer that cannot be right,
+// core.ErrUnsupported for an array with a mask, and core.ErrProtocol for a negative stream and for stream 0, which the
+// protocol forbids because it is ambiguous.
 func ReadCUDA(d Dict, dev core.Device) (Array, error) {
 	if d.Stream.Given && d.Stream.Handle <= 0 {
 		return Array{}, readError(core.ErrProtocol, "stream %d is forbidden", d.Stream.Handle)
@@ -58,7 +57,7 @@ func ReadCUDA(d Dict, dev core.Device) (Array, error) {
 	return a, err
 }
 
-// ReadHost reads an __array_interface__. Its errors are those of [ReadCUDA]; a stream is ignored.
+// ReadHost reads an __array_interface__. Its errors are those of [ReadCUDA]. It ignores a stream.
 func ReadHost(d Dict) (Array, error) { return read(d, core.Device{}) }
 
 func read(d Dict, dev core.Device) (Array, error) {

@@ -8,14 +8,13 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 )
 
-// ParseFormat reads the element type of a buffer: the format of a Py_buffer, in the syntax of
-// Python's struct module with the additions of PEP 3118, and the number of bytes of one element. An
-// empty format, which stands for NULL, means unsigned bytes.
+// ParseFormat reads the element type of a buffer from the format of a Py_buffer and the number of bytes of one element.
+// The format has the syntax of Python's struct module with the additions of PEP 3118. An empty format, which stands for
+// NULL, means unsigned bytes.
 //
-// What one element consists of beyond one number becomes an opaque element; its tag is the format
-// itself ("T{i:a:d:b:}") where NumPy has no name for it. The tag is "" unless the type is opaque.
-// Errors wrap core.ErrDType: formats that cannot be read, that hold pointers, or whose size is not
-// itemsize.
+// An element that is more than one number becomes opaque. Its tag is NumPy's name for the type, or the format itself
+// ("T{i:a:d:b:}") if NumPy has none. The tag of other types is "". Errors wrap core.ErrDType: the format cannot be read,
+// holds pointers, or does not have the size itemsize.
 func ParseFormat(format string, itemsize int) (d core.DType, tag string, err error) {
 	if format == "" {
 		format = "B"

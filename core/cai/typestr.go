@@ -10,9 +10,9 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 )
 
-// ParseTypestr reads the element type of an array interface: "<f4", "|b1", "<M8[ns]", "|S5", and also
-// the style of the struct module that some frameworks use, "=f". descr is the text of the
-// dictionary's descr entry, which says what a structure ("|V12") consists of, or "".
+// ParseTypestr reads the element type of an array interface: "<f4", "|b1", "<M8[ns]", "|S5", and also "=f", the style of
+// the struct module that some frameworks use. The string descr is the text of the dictionary's descr entry, which says
+// what a structure ("|V12") consists of, or "".
 //
 // The tag is "" unless the type is opaque. Errors wrap core.ErrDType.
 func ParseTypestr(typestr, descr string) (d core.DType, tag string, err error) {

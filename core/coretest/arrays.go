@@ -1,6 +1,7 @@
 package coretest
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -38,10 +39,9 @@ scalar = np.array(2.5)
 waves = np.array([[1 + 2j, 0 - 3j], [0.5, -1 - 1j]])
 `
 
-// Arrays lists the arrays that a producer offers to [Conform], under their names, sorted by name:
-// numbers of several types, dates and numbers of a foreign byte order (which are opaque), no axis, no
-// elements, Fortran order, and one of 1 MiB. [Script] makes them in Python, [Array.NPY] as files.
-// Each call makes new ones.
+// Arrays returns the arrays that a producer offers to [Conform], sorted by name: numbers of several types, dates and
+// numbers of a foreign byte order (which are opaque), arrays without axes, without elements and in Fortran order, and
+// one of 1 MiB. [Script] makes them in Python, and [Array.NPY] as files. Each call makes new ones.
 func Arrays() []Array {
 	const day = 24 * 60 * 60 * 1_000_000_000
 	return []Array{
@@ -98,7 +98,7 @@ func encode[T core.Element](n int, element func(i int) T) []byte {
 	return NewMemory(values).Bytes()
 }
 
-// Layout describes the array as it is stored from the first byte of a memory onwards.
+// Layout returns the layout of the array when its bytes are stored from the first byte of a memory onwards.
 func (a Array) Layout() (core.Layout, error) {
 	spec := core.LayoutSpec{DType: a.DType, Shape: a.Shape, ReadOnly: a.ReadOnly, Tag: a.Tag}
 	if a.Fortran {
@@ -111,7 +111,7 @@ func (a Array) Layout() (core.Layout, error) {
 	return core.NewLayout(spec)
 }
 
-// Stored gives the bytes of the array in the order in which it is stored: Data, or its transpose.
+// Stored returns the bytes of the array as they are stored: Data, or the transpose of Data for Fortran order.
 func (a Array) Stored() ([]byte, error) {
 	if !a.Fortran {
 		return a.Data, nil
@@ -133,11 +133,11 @@ func (a Array) Stored() ([]byte, error) {
 	}
 	defer w.Close() //nolint:errcheck // its memory is a slice
 	stored := make([]byte, w.NBytes())
-	_, err = core.CopyBytes(stored, w)
+	_, err = core.CopyBytes(context.Background(), stored, w)
 	return stored, err
 }
 
-// NPY gives the array as a file of NumPy's .npy format, version 1.0.
+// NPY returns the array as a file of NumPy's .npy format, version 1.0.
 func (a Array) NPY() ([]byte, error) {
 	stored, err := a.Stored()
 	if err != nil {
@@ -167,4 +167,13 @@ func (a Array) NPY() ([]byte, error) {
 	file := []byte("\x93NUMPY\x01\x00")
 	file = binary.LittleEndian.AppendUint16(file, uint16(len(header)))
 	return slices.Concat(file, []byte(header), stored), nil
+}
+
+// DType returns the element type with a name that [core.ParseDType] knows. It panics for other names.
+func DType(name string) core.DType {
+	d, err := core.ParseDType(name)
+	if err != nil {
+		panic(err)
+	}
+	return d
 }

@@ -7,19 +7,20 @@ import (
 	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // A bent producer breaks one clause of the contract.
 type bent struct {
 	*Producer
-	info       func(core.Info, error) (core.Info, error)
-	arrays     func(context.Context, iter.Seq2[core.Entry, error]) iter.Seq2[core.Entry, error]
-	lease      func(name string, req core.Request, l core.Lease, err error) (core.Lease, error)
-	descriptor func(id core.SegmentID, writable bool, f *os.File, err error) (*os.File, error)
-	release    func(context.Context, []core.LeaseID) error
+	info       func(contract.Info, error) (contract.Info, error)
+	arrays     func(context.Context, iter.Seq2[contract.Entry, error]) iter.Seq2[contract.Entry, error]
+	lease      func(name string, req contract.Request, l contract.Lease, err error) (contract.Lease, error)
+	descriptor func(id contract.SegmentID, writable bool, f *os.File, err error) (*os.File, error)
+	release    func(context.Context, []contract.LeaseID) error
 }
 
-func (b *bent) Info(ctx context.Context) (core.Info, error) {
+func (b *bent) Info(ctx context.Context) (contract.Info, error) {
 	i, err := b.Producer.Info(ctx)
 	if b.info != nil {
 		return b.info(i, err)
@@ -27,14 +28,14 @@ func (b *bent) Info(ctx context.Context) (core.Info, error) {
 	return i, err
 }
 
-func (b *bent) Arrays(ctx context.Context) iter.Seq2[core.Entry, error] {
+func (b *bent) Arrays(ctx context.Context) iter.Seq2[contract.Entry, error] {
 	if b.arrays != nil {
 		return b.arrays(ctx, b.Producer.Arrays(ctx))
 	}
 	return b.Producer.Arrays(ctx)
 }
 
-func (b *bent) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
+func (b *bent) Lease(ctx context.Context, name string, req contract.Request) (contract.Lease, error) {
 	l, err := b.Producer.Lease(ctx, name, req)
 	if b.lease != nil {
 		return b.lease(name, req, l, err)
@@ -42,7 +43,7 @@ func (b *bent) Lease(ctx context.Context, name string, req core.Request) (core.L
 	return l, err
 }
 
-func (b *bent) Descriptor(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error) {
+func (b *bent) Descriptor(ctx context.Context, id contract.SegmentID, writable bool) (*os.File, error) {
 	f, err := b.Producer.Descriptor(ctx, id, writable)
 	if b.descriptor != nil {
 		return b.descriptor(id, writable, f, err)
@@ -50,7 +51,7 @@ func (b *bent) Descriptor(ctx context.Context, id core.SegmentID, writable bool)
 	return f, err
 }
 
-func (b *bent) Release(ctx context.Context, ids ...core.LeaseID) error {
+func (b *bent) Release(ctx context.Context, ids ...contract.LeaseID) error {
 	if b.release != nil {
 		return b.release(ctx, ids)
 	}
@@ -58,8 +59,8 @@ func (b *bent) Release(ctx context.Context, ids ...core.LeaseID) error {
 }
 
 // relabel changes the layout of one array's leases.
-func relabel(name string, change func(*core.LayoutSpec)) func(string, core.Request, core.Lease, error) (core.Lease, error) {
-	return func(n string, _ core.Request, l core.Lease, err error) (core.Lease, error) {
+func relabel(name string, change func(*core.LayoutSpec)) func(string, contract.Request, contract.Lease, error) (contract.Lease, error) {
+	return func(n string, _ contract.Request, l contract.Lease, err error) (contract.Lease, error) {
 		if err == nil && n == name {
 			spec := l.Layout.Spec()
 			change(&spec)
@@ -70,8 +71,8 @@ func relabel(name string, change func(*core.LayoutSpec)) func(string, core.Reque
 }
 
 // alter changes every lease.
-func alter(change func(*core.Lease)) func(string, core.Request, core.Lease, error) (core.Lease, error) {
-	return func(_ string, _ core.Request, l core.Lease, err error) (core.Lease, error) {
+func alter(change func(*contract.Lease)) func(string, contract.Request, contract.Lease, error) (contract.Lease, error) {
+	return func(_ string, _ contract.Request, l contract.Lease, err error) (contract.Lease, error) {
 		if err == nil {
 			change(&l)
 		}
@@ -86,12 +87,12 @@ func (b *bent) round() int {
 	return int(b.last % 2)
 }
 
-func always(err error) func(string, core.Request, core.Lease, error) (core.Lease, error) {
-	return func(_ string, _ core.Request, l core.Lease, _ error) (core.Lease, error) { return l, err }
+func always(err error) func(string, contract.Request, contract.Lease, error) (contract.Lease, error) {
+	return func(_ string, _ contract.Request, l contract.Lease, _ error) (contract.Lease, error) { return l, err }
 }
 
-func refusing(err error) func(core.SegmentID, bool, *os.File, error) (*os.File, error) {
-	return func(_ core.SegmentID, _ bool, f *os.File, _ error) (*os.File, error) {
+func refusing(err error) func(contract.SegmentID, bool, *os.File, error) (*os.File, error) {
+	return func(_ contract.SegmentID, _ bool, f *os.File, _ error) (*os.File, error) {
 		if f != nil {
 			_ = f.Close()
 		}
@@ -100,15 +101,15 @@ func refusing(err error) func(core.SegmentID, bool, *os.File, error) (*os.File, 
 }
 
 // lending lends any file to anybody.
-func lending(core.SegmentID, bool, *os.File, error) (*os.File, error) { return os.Open(os.DevNull) }
+func lending(contract.SegmentID, bool, *os.File, error) (*os.File, error) { return os.Open(os.DevNull) }
 
-type listing = func(context.Context, iter.Seq2[core.Entry, error]) iter.Seq2[core.Entry, error]
+type listing = func(context.Context, iter.Seq2[contract.Entry, error]) iter.Seq2[contract.Entry, error]
 
 // entries is a listing of what is left of another after a change. It minds no context.
-func entries(change func([]core.Entry) []core.Entry) listing {
-	return func(_ context.Context, seq iter.Seq2[core.Entry, error]) iter.Seq2[core.Entry, error] {
-		return func(yield func(core.Entry, error) bool) {
-			var all []core.Entry
+func entries(change func([]contract.Entry) []contract.Entry) listing {
+	return func(_ context.Context, seq iter.Seq2[contract.Entry, error]) iter.Seq2[contract.Entry, error] {
+		return func(yield func(contract.Entry, error) bool) {
+			var all []contract.Entry
 			for e := range seq {
 				all = append(all, e)
 			}
@@ -122,17 +123,17 @@ func entries(change func([]core.Entry) []core.Entry) listing {
 }
 
 func without(name string) listing {
-	return entries(func(all []core.Entry) []core.Entry {
-		return slices.DeleteFunc(all, func(e core.Entry) bool { return e.Name == name })
+	return entries(func(all []contract.Entry) []contract.Entry {
+		return slices.DeleteFunc(all, func(e contract.Entry) bool { return e.Name == name })
 	})
 }
 
-func backwards(ctx context.Context, seq iter.Seq2[core.Entry, error]) iter.Seq2[core.Entry, error] {
-	return entries(func(all []core.Entry) []core.Entry { slices.Reverse(all); return all })(ctx, seq)
+func backwards(ctx context.Context, seq iter.Seq2[contract.Entry, error]) iter.Seq2[contract.Entry, error] {
+	return entries(func(all []contract.Entry) []contract.Entry { slices.Reverse(all); return all })(ctx, seq)
 }
 
-func edited(name string, edit func(*core.Entry)) listing {
-	return entries(func(all []core.Entry) []core.Entry {
+func edited(name string, edit func(*contract.Entry)) listing {
+	return entries(func(all []contract.Entry) []contract.Entry {
 		for i := range all {
 			if all[i].Name == name {
 				edit(&all[i])
@@ -142,14 +143,14 @@ func edited(name string, edit func(*core.Entry)) listing {
 	})
 }
 
-func renamed(from, to string) listing { return edited(from, func(e *core.Entry) { e.Name = to }) }
+func renamed(from, to string) listing { return edited(from, func(e *contract.Entry) { e.Name = to }) }
 
 func failing(name string, err error) listing {
-	return edited(name, func(e *core.Entry) { e.Err = err })
+	return edited(name, func(e *contract.Entry) { e.Err = err })
 }
 
 func reshaped(name string, shape ...int) listing {
-	return edited(name, func(e *core.Entry) {
+	return edited(name, func(e *contract.Entry) {
 		spec := e.Layout.Spec()
 		spec.Shape, spec.Strides = shape, nil
 		e.Layout, _ = core.NewLayout(spec)
@@ -158,11 +159,11 @@ func reshaped(name string, shape ...int) listing {
 
 // ending lists one error and then more entries.
 func ending(err error, more int) listing {
-	return func(context.Context, iter.Seq2[core.Entry, error]) iter.Seq2[core.Entry, error] {
-		return func(yield func(core.Entry, error) bool) {
-			ok := yield(core.Entry{}, err)
+	return func(context.Context, iter.Seq2[contract.Entry, error]) iter.Seq2[contract.Entry, error] {
+		return func(yield func(contract.Entry, error) bool) {
+			ok := yield(contract.Entry{}, err)
 			for range more {
-				ok = ok && yield(core.Entry{}, err)
+				ok = ok && yield(contract.Entry{}, err)
 			}
 		}
 	}

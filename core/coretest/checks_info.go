@@ -9,9 +9,10 @@ import (
 	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
-func checkInfo(ctx context.Context, p core.Producer) error {
+func checkInfo(ctx context.Context, p contract.Producer) error {
 	info, err := p.Info(ctx)
 	switch {
 	case err != nil:
@@ -22,7 +23,7 @@ func checkInfo(ctx context.Context, p core.Producer) error {
 		return errors.New("the plugin has no name")
 	case info.Leases < 0:
 		return fmt.Errorf("%d leases", info.Leases)
-	case !slices.IsSortedFunc(info.Frameworks, func(a, b core.Framework) int {
+	case !slices.IsSortedFunc(info.Frameworks, func(a, b contract.Framework) int {
 		if a.Name < b.Name {
 			return -1
 		}
@@ -33,14 +34,14 @@ func checkInfo(ctx context.Context, p core.Producer) error {
 	return nil
 }
 
-func checkInfoContext(ctx context.Context, p core.Producer) error {
+func checkInfoContext(ctx context.Context, p contract.Producer) error {
 	return ended(ctx, func(ctx context.Context) error {
 		_, err := p.Info(ctx)
 		return err
 	})
 }
 
-func checkArrays(ctx context.Context, p core.Producer) error {
+func checkArrays(ctx context.Context, p contract.Producer) error {
 	var names []string
 	layouts := map[string]core.Layout{}
 	for e, err := range p.Arrays(ctx) {
@@ -70,7 +71,7 @@ func checkArrays(ctx context.Context, p core.Producer) error {
 }
 
 // checkArraysBreak leaves the loop early: the language panics if the producer goes on.
-func checkArraysBreak(ctx context.Context, p core.Producer) error {
+func checkArraysBreak(ctx context.Context, p contract.Producer) error {
 	for range 3 {
 		for _, err := range p.Arrays(ctx) {
 			if err != nil {
@@ -82,7 +83,7 @@ func checkArraysBreak(ctx context.Context, p core.Producer) error {
 	return checkArrays(ctx, p)
 }
 
-func checkArraysContext(ctx context.Context, p core.Producer) error {
+func checkArraysContext(ctx context.Context, p contract.Producer) error {
 	return ended(ctx, func(ctx context.Context) (last error) {
 		for _, err := range p.Arrays(ctx) {
 			if last != nil {

@@ -12,10 +12,11 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // noWait is the request of checks that expect the array to be there.
-func noWait() core.Request { return core.Request{NoWait: true} }
+func noWait() contract.Request { return contract.Request{NoWait: true} }
 
 // absent is a name that no producer has.
 const absent = "no_such_array_6f1d"
@@ -46,7 +47,7 @@ func wants(err, kind error, what string) error {
 }
 
 // each runs f on every agreed array under a lease, and releases it.
-func each(ctx context.Context, p core.Producer, req core.Request, f func(Array, core.Lease) error) error {
+func each(ctx context.Context, p contract.Producer, req contract.Request, f func(Array, contract.Lease) error) error {
 	for _, a := range Arrays() {
 		l, err := p.Lease(ctx, a.Name, req)
 		if err != nil {
@@ -60,8 +61,8 @@ func each(ctx context.Context, p core.Producer, req core.Request, f func(Array, 
 	return nil
 }
 
-func checkValues(ctx context.Context, p core.Producer) error {
-	return each(ctx, p, noWait(), func(a Array, l core.Lease) error {
+func checkValues(ctx context.Context, p contract.Producer) error {
+	return each(ctx, p, noWait(), func(a Array, l contract.Lease) error {
 		if err := describes(l.Layout, a); err != nil {
 			return err
 		}
@@ -70,7 +71,7 @@ func checkValues(ctx context.Context, p core.Producer) error {
 			return fmt.Errorf("%s: %w", a.Name, err)
 		}
 		got := make([]byte, v.NBytes())
-		_, err = core.CopyBytes(got, v)
+		_, err = core.CopyBytes(ctx, got, v)
 		if err := errors.Join(err, v.Close()); err != nil {
 			return err
 		}
@@ -86,18 +87,18 @@ func checkValues(ctx context.Context, p core.Producer) error {
 	})
 }
 
-func checkRoutes(ctx context.Context, p core.Producer) error {
-	return each(ctx, p, noWait(), func(a Array, l core.Lease) error {
-		_, isSegment := l.Handle.(core.Segment)
+func checkRoutes(ctx context.Context, p contract.Producer) error {
+	return each(ctx, p, noWait(), func(a Array, l contract.Lease) error {
+		_, isSegment := l.Handle.(contract.Segment)
 		empty := l.Layout.Len() == 0
 		switch {
 		case l.ID == 0:
 			return fmt.Errorf("%s: lease without an id", a.Name)
-		case l.Route == core.RouteNone:
+		case l.Route == "":
 			return fmt.Errorf("%s: lease without a route", a.Name)
-		case l.Route.Copied() != (l.Reason != core.ReasonNone):
+		case contract.Copied(l.Route) != (l.Reason != ""):
 			return fmt.Errorf("%s: route %v with reason %v", a.Name, l.Route, l.Reason)
-		case empty != (l.Route == core.RouteEmpty) || empty == isSegment:
+		case empty != (l.Route == contract.RouteEmpty) || empty == isSegment:
 			return fmt.Errorf("%s of %d elements: route %v, handle %#v", a.Name, l.Layout.Len(), l.Route, l.Handle)
 		case l.Fence == nil:
 			return fmt.Errorf("%s: lease without a fence", a.Name)
@@ -108,7 +109,7 @@ func checkRoutes(ctx context.Context, p core.Producer) error {
 	})
 }
 
-func checkUnknown(ctx context.Context, p core.Producer) error {
+func checkUnknown(ctx context.Context, p contract.Producer) error {
 	_, err := p.Lease(ctx, absent, noWait())
 	if err := wants(err, core.ErrNotFound, "lease "+absent); err != nil {
 		return err
@@ -125,7 +126,7 @@ func checkUnknown(ctx context.Context, p core.Producer) error {
 	return nil
 }
 
-func checkHostileNames(ctx context.Context, p core.Producer) error {
+func checkHostileNames(ctx context.Context, p contract.Producer) error {
 	for _, name := range []string{
 		"", " ", ".", "..", "/", "[", "[]", "a[", "a..b", "samples.", "\x00", "a\nb", "\xff\xfe",
 		"../../etc/passwd", "samples\x00", "__import__('os')", strings.Repeat("a", 1<<16),
@@ -142,7 +143,7 @@ func checkHostileNames(ctx context.Context, p core.Producer) error {
 	return nil
 }
 
-func checkLeaseContext(ctx context.Context, p core.Producer) error {
+func checkLeaseContext(ctx context.Context, p contract.Producer) error {
 	return ended(ctx, func(ctx context.Context) error {
 		_, err := p.Lease(ctx, "samples", noWait())
 		return err
@@ -163,7 +164,7 @@ func ended(ctx context.Context, call func(context.Context) error) error {
 
 // checkWaiting leases a name that never comes. A producer that may still make it waits until the
 // context ends; one that cannot says so.
-func checkWaiting(ctx context.Context, p core.Producer) error {
+func checkWaiting(ctx context.Context, p contract.Producer) error {
 	const wait, slack = 50 * time.Millisecond, 5 * time.Second
 	begin := time.Now()
 	for _, end := range []error{context.DeadlineExceeded, context.Canceled} {
@@ -173,7 +174,7 @@ func checkWaiting(ctx context.Context, p core.Producer) error {
 			waiting, cancel = context.WithCancel(ctx)
 			time.AfterFunc(wait, cancel)
 		}
-		_, err := p.Lease(waiting, absent, core.Request{})
+		_, err := p.Lease(waiting, absent, contract.Request{})
 		cancel()
 		if !errors.Is(err, core.ErrNotFound) {
 			if err := wants(err, end, "waiting for "+absent); err != nil {
@@ -187,15 +188,15 @@ func checkWaiting(ctx context.Context, p core.Producer) error {
 	return nil
 }
 
-func checkCopyNever(ctx context.Context, p core.Producer) error {
+func checkCopyNever(ctx context.Context, p contract.Producer) error {
 	for _, a := range Arrays() {
-		l, err := p.Lease(ctx, a.Name, core.Request{NoWait: true, Copy: core.CopyNever})
+		l, err := p.Lease(ctx, a.Name, contract.Request{NoWait: true, Copy: contract.CopyNever})
 		if err != nil {
 			e, _ := errors.AsType[*core.Error](err)
 			if err := wants(err, core.ErrNotShared, "lease "+a.Name); err != nil {
 				return err
 			}
-			if e == nil || e.Reason == core.ReasonNone {
+			if e == nil || e.Reason == "" {
 				return fmt.Errorf("%s: refused without a reason: %w", a.Name, err)
 			}
 			continue
@@ -203,7 +204,7 @@ func checkCopyNever(ctx context.Context, p core.Producer) error {
 		if err := p.Release(ctx, l.ID); err != nil {
 			return err
 		}
-		if l.Route.Copied() {
+		if contract.Copied(l.Route) {
 			return fmt.Errorf("%s was copied, for the reason %v, against the request", a.Name, l.Reason)
 		}
 	}

@@ -10,15 +10,16 @@ import (
 	"syscall"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // lease takes the array that the checks of segments use.
-func lease(ctx context.Context, p core.Producer) (core.Lease, core.Segment, error) {
+func lease(ctx context.Context, p contract.Producer) (contract.Lease, contract.Segment, error) {
 	l, err := p.Lease(ctx, "picture", noWait())
 	if err != nil {
-		return l, core.Segment{}, err
+		return l, contract.Segment{}, err
 	}
-	s, ok := l.Handle.(core.Segment)
+	s, ok := l.Handle.(contract.Segment)
 	if !ok {
 		return l, s, fmt.Errorf("picture: handle %#v", l.Handle)
 	}
@@ -27,9 +28,9 @@ func lease(ctx context.Context, p core.Producer) (core.Lease, core.Segment, erro
 
 // checkWritable asks for every array to be writable. What was granted must be so; what was not must be
 // refused for a reason.
-func checkWritable(ctx context.Context, p core.Producer) error {
+func checkWritable(ctx context.Context, p contract.Producer) error {
 	for _, a := range Arrays() {
-		l, err := p.Lease(ctx, a.Name, core.Request{NoWait: true, Writable: true})
+		l, err := p.Lease(ctx, a.Name, contract.Request{NoWait: true, Writable: true})
 		if errors.Is(err, core.ErrReadOnly) || errors.Is(err, core.ErrNotShared) {
 			continue
 		}
@@ -45,8 +46,8 @@ func checkWritable(ctx context.Context, p core.Producer) error {
 }
 
 // written writes through a lease, sees through another what was written, and undoes it.
-func written(ctx context.Context, p core.Producer, a Array, l core.Lease) error {
-	if !l.Writable || l.Layout.ReadOnly() || l.Route.Copied() {
+func written(ctx context.Context, p contract.Producer, a Array, l contract.Lease) error {
+	if !l.Writable || l.Layout.ReadOnly() || contract.Copied(l.Route) {
 		return fmt.Errorf("granted with writable %v, though read-only %v, route %v",
 			l.Writable, l.Layout.ReadOnly(), l.Route)
 	}
@@ -72,7 +73,7 @@ func written(ctx context.Context, p core.Producer, a Array, l core.Lease) error 
 }
 
 // first maps a lease and runs f on the bytes of the element with index [0, ..., 0].
-func first(ctx context.Context, p core.Producer, name string, l core.Lease, f func([]byte) error) error {
+func first(ctx context.Context, p contract.Producer, name string, l contract.Lease, f func([]byte) error) error {
 	v, err := view(ctx, p, name, l)
 	if err != nil {
 		return err
@@ -91,8 +92,8 @@ func first(ctx context.Context, p core.Producer, name string, l core.Lease, f fu
 	return errors.Join(err, v.Close())
 }
 
-func checkDescriptorUnknown(ctx context.Context, p core.Producer) error {
-	for _, id := range []core.SegmentID{0, 1<<63 - 1, 1<<64 - 1} {
+func checkDescriptorUnknown(ctx context.Context, p contract.Producer) error {
+	for _, id := range []contract.SegmentID{0, 1<<63 - 1, 1<<64 - 1} {
 		f, err := p.Descriptor(ctx, id, false)
 		if err == nil {
 			return errors.Join(fmt.Errorf("segment %d was lent without a lease", id), f.Close())
@@ -105,7 +106,7 @@ func checkDescriptorUnknown(ctx context.Context, p core.Producer) error {
 }
 
 // checkDescriptorOwned closes the file that it was lent, and asks again.
-func checkDescriptorOwned(ctx context.Context, p core.Producer) error {
+func checkDescriptorOwned(ctx context.Context, p contract.Producer) error {
 	l, s, err := lease(ctx, p)
 	if err != nil {
 		return err
@@ -123,7 +124,7 @@ func checkDescriptorOwned(ctx context.Context, p core.Producer) error {
 }
 
 // checkDescriptorReadOnly asks for more than was leased, and tries to write all the same.
-func checkDescriptorReadOnly(ctx context.Context, p core.Producer) error {
+func checkDescriptorReadOnly(ctx context.Context, p contract.Producer) error {
 	l, s, err := lease(ctx, p)
 	if err != nil {
 		return err
@@ -146,7 +147,7 @@ func checkDescriptorReadOnly(ctx context.Context, p core.Producer) error {
 	return p.Release(ctx, l.ID)
 }
 
-func checkDescriptorReleased(ctx context.Context, p core.Producer) error {
+func checkDescriptorReleased(ctx context.Context, p contract.Producer) error {
 	l, s, err := lease(ctx, p)
 	if err != nil {
 		return err
@@ -161,7 +162,7 @@ func checkDescriptorReleased(ctx context.Context, p core.Producer) error {
 	return wants(err, core.ErrNotFound, "after the last release")
 }
 
-func checkDescriptorContext(ctx context.Context, p core.Producer) error {
+func checkDescriptorContext(ctx context.Context, p contract.Producer) error {
 	l, s, err := lease(ctx, p)
 	if err != nil {
 		return err
@@ -176,7 +177,7 @@ func checkDescriptorContext(ctx context.Context, p core.Producer) error {
 	return errors.Join(err, p.Release(ctx, l.ID))
 }
 
-func checkRelease(ctx context.Context, p core.Producer) error {
+func checkRelease(ctx context.Context, p contract.Producer) error {
 	l, _, err := lease(ctx, p)
 	if err != nil {
 		return err
@@ -190,20 +191,20 @@ func checkRelease(ctx context.Context, p core.Producer) error {
 }
 
 // standing is the number of leases that the producer counts.
-func standing(ctx context.Context, p core.Producer) (int, error) {
+func standing(ctx context.Context, p contract.Producer) (int, error) {
 	info, err := p.Info(ctx)
 	return info.Leases, err
 }
 
 // checkReleaseCounts watches the count of leases, and that no id comes twice.
-func checkReleaseCounts(ctx context.Context, p core.Producer) error {
+func checkReleaseCounts(ctx context.Context, p contract.Producer) error {
 	before, err := standing(ctx, p)
 	if err != nil {
 		return err
 	}
-	seen := map[core.LeaseID]bool{}
+	seen := map[contract.LeaseID]bool{}
 	for range 3 {
-		var ids []core.LeaseID
+		var ids []contract.LeaseID
 		for _, a := range Arrays() {
 			l, err := p.Lease(ctx, a.Name, noWait())
 			if err != nil {
@@ -229,7 +230,7 @@ func checkReleaseCounts(ctx context.Context, p core.Producer) error {
 }
 
 // checkReleaseOthers releases one of two leases on the same array: the other must stay good.
-func checkReleaseOthers(ctx context.Context, p core.Producer) error {
+func checkReleaseOthers(ctx context.Context, p contract.Producer) error {
 	one, _, err := lease(ctx, p)
 	if err != nil {
 		return err
@@ -249,7 +250,7 @@ func checkReleaseOthers(ctx context.Context, p core.Producer) error {
 }
 
 // checkConcurrent leases, maps, reads and releases everything from several goroutines at once.
-func checkConcurrent(ctx context.Context, p core.Producer) error {
+func checkConcurrent(ctx context.Context, p contract.Producer) error {
 	const workers, rounds = 8, 2
 	before, err := standing(ctx, p)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // patience bounds each check: a producer that hangs fails rather than hangs the test.
@@ -16,7 +16,7 @@ const patience = 30 * time.Second
 // A check is one clause of the contract. Its error says how the producer breaks it.
 type check struct {
 	name string
-	run  func(ctx context.Context, p core.Producer) error
+	run  func(ctx context.Context, p contract.Producer) error
 }
 
 // checks is the contract.
@@ -47,15 +47,15 @@ func checks() []check {
 	}
 }
 
-// Conform runs the contract of core.Producer against a producer that offers at least the arrays of
-// [Arrays]. open makes, or returns, the producer for one clause; clauses run one after another, and
-// expect that nobody else uses the producer meanwhile.
+// Conform checks that a producer keeps the contract of [contract.Producer]. The producer must offer at least the arrays
+// of [Arrays]. The function open makes, or returns, the producer for one clause of the contract. Clauses run one after
+// another, and nobody else may use the producer meanwhile.
 //
-// The suite wants what the comments of core.Producer promise: exact values through a mapped
-// descriptor, sorted listings, categories of errors, contexts that are obeyed, leases that end once,
-// read-only files where nothing else was granted. What a producer may choose (routes, strides, whether
-// arrays can be written) it takes from the leases and holds the producer to it.
-func Conform(t *testing.T, open func(t *testing.T) core.Producer) {
+// The suite checks what the comments of contract.Producer promise: exact values through a mapped descriptor, sorted
+// listings, categories of errors, contexts that are obeyed, leases that end once, and files that are read-only
+// unless writing was granted. What a producer may choose (routes, strides, whether arrays can be written) it takes from
+// the leases, and then holds the producer to it.
+func Conform(t *testing.T, open func(t *testing.T) contract.Producer) {
 	t.Helper()
 	for _, c := range checks() {
 		t.Run(c.name, func(t *testing.T) {

@@ -13,12 +13,13 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // TestConformReadOnlyFake runs the suite on a producer that refuses all writing.
 func TestConformReadOnlyFake(t *testing.T) {
 	t.Parallel()
-	Conform(t, func(t *testing.T) core.Producer {
+	Conform(t, func(t *testing.T) contract.Producer {
 		arrays := Arrays()
 		for i := range arrays {
 			arrays[i].ReadOnly = true
@@ -38,26 +39,26 @@ func TestConformCatches(t *testing.T) {
 	}{
 		"info": {
 			{"process id", func(b *bent) {
-				b.info = func(i core.Info, err error) (core.Info, error) { i.PID = 0; return i, err }
+				b.info = func(i contract.Info, err error) (contract.Info, error) { i.PID = 0; return i, err }
 			}},
 			{"no name", func(b *bent) {
-				b.info = func(i core.Info, err error) (core.Info, error) { i.Plugin = ""; return i, err }
+				b.info = func(i contract.Info, err error) (contract.Info, error) { i.Plugin = ""; return i, err }
 			}},
 			{"-1 leases", func(b *bent) {
-				b.info = func(i core.Info, err error) (core.Info, error) { i.Leases = -1; return i, err }
+				b.info = func(i contract.Info, err error) (contract.Info, error) { i.Leases = -1; return i, err }
 			}},
 			{"not sorted", func(b *bent) {
-				b.info = func(i core.Info, err error) (core.Info, error) {
-					i.Frameworks = []core.Framework{{Name: "torch"}, {Name: "numpy"}}
+				b.info = func(i contract.Info, err error) (contract.Info, error) {
+					i.Frameworks = []contract.Framework{{Name: "torch"}, {Name: "numpy"}}
 					return i, err
 				}
 			}},
 			{"other", func(b *bent) {
-				b.info = func(i core.Info, _ error) (core.Info, error) { return i, other }
+				b.info = func(i contract.Info, _ error) (contract.Info, error) { return i, other }
 			}},
 		},
 		"info/context": {{"have none", func(b *bent) {
-			b.info = func(i core.Info, _ error) (core.Info, error) { return i, nil }
+			b.info = func(i contract.Info, _ error) (contract.Info, error) { return i, nil }
 		}}},
 		"arrays": {
 			{"not listed", func(b *bent) { b.arrays = without("counts") }},
@@ -86,34 +87,34 @@ func TestConformCatches(t *testing.T) {
 				b.lease = relabel("picture", func(s *core.LayoutSpec) { s.Offset++ })
 			}},
 			{"segment of", func(b *bent) {
-				b.lease = alter(func(l *core.Lease) {
-					if s, ok := l.Handle.(core.Segment); ok {
+				b.lease = alter(func(l *contract.Lease) {
+					if s, ok := l.Handle.(contract.Segment); ok {
 						s.Size++
 						l.Handle = s
 					}
 				})
 			}},
 			{"not sealed", func(b *bent) {
-				b.lease = alter(func(l *core.Lease) {
-					if s, ok := l.Handle.(core.Segment); ok {
+				b.lease = alter(func(l *contract.Lease) {
+					if s, ok := l.Handle.(contract.Segment); ok {
 						s.Sealed = true
 						l.Handle = s
 					}
 				})
 			}},
 			{"lease columns: other", func(b *bent) {
-				b.lease = func(string, core.Request, core.Lease, error) (core.Lease, error) {
-					return core.Lease{}, other
+				b.lease = func(string, contract.Request, contract.Lease, error) (contract.Lease, error) {
+					return contract.Lease{}, other
 				}
 			}},
 		},
 		"lease/routes": {
-			{"without an id", func(b *bent) { b.lease = alter(func(l *core.Lease) { l.ID = 0 }) }},
-			{"without a route", func(b *bent) { b.lease = alter(func(l *core.Lease) { l.Route = core.RouteNone }) }},
-			{"with reason", func(b *bent) { b.lease = alter(func(l *core.Lease) { l.Route = core.RouteStaged }) }},
-			{"handle", func(b *bent) { b.lease = alter(func(l *core.Lease) { l.Handle = nil }) }},
-			{"without a fence", func(b *bent) { b.lease = alter(func(l *core.Lease) { l.Fence = nil }) }},
-			{"nobody asked", func(b *bent) { b.lease = alter(func(l *core.Lease) { l.Writable = true }) }},
+			{"without an id", func(b *bent) { b.lease = alter(func(l *contract.Lease) { l.ID = 0 }) }},
+			{"without a route", func(b *bent) { b.lease = alter(func(l *contract.Lease) { l.Route = "" }) }},
+			{"with reason", func(b *bent) { b.lease = alter(func(l *contract.Lease) { l.Route = contract.RouteStaged }) }},
+			{"handle", func(b *bent) { b.lease = alter(func(l *contract.Lease) { l.Handle = nil }) }},
+			{"without a fence", func(b *bent) { b.lease = alter(func(l *contract.Lease) { l.Fence = nil }) }},
+			{"nobody asked", func(b *bent) { b.lease = alter(func(l *contract.Lease) { l.Writable = true }) }},
 		},
 		"lease/unknown": {
 			{"have none", func(b *bent) { b.lease = always(nil) }},
@@ -135,14 +136,14 @@ func TestConformCatches(t *testing.T) {
 		"lease/waiting": {{"waiting for", func(b *bent) { b.lease = always(other) }}},
 		"lease/copy-never": {
 			{"was copied", func(b *bent) {
-				b.lease = alter(func(l *core.Lease) { l.Route, l.Reason = core.RouteStaged, core.ReasonFrozen })
+				b.lease = alter(func(l *contract.Lease) { l.Route, l.Reason = contract.RouteStaged, contract.ReasonFrozen })
 			}},
 			{"memory cannot be shared", func(b *bent) { b.lease = always(other) }},
 			{"without a reason", func(b *bent) { b.lease = always(core.ErrNotShared) }},
 		},
 		"lease/writable": {
 			{"want it granted", func(b *bent) { b.lease = always(other) }},
-			{"granted with", func(b *bent) { b.lease = alter(func(l *core.Lease) { l.Writable = false }) }},
+			{"granted with", func(b *bent) { b.lease = alter(func(l *contract.Lease) { l.Writable = false }) }},
 			{"is not seen", func(b *bent) {
 				b.lease = relabel("counts", func(s *core.LayoutSpec) { s.Offset -= 8 * b.round() })
 			}},
@@ -153,7 +154,7 @@ func TestConformCatches(t *testing.T) {
 		},
 		"descriptor/owned": {
 			{"lent closed", func(b *bent) {
-				b.descriptor = func(_ core.SegmentID, _ bool, f *os.File, err error) (*os.File, error) {
+				b.descriptor = func(_ contract.SegmentID, _ bool, f *os.File, err error) (*os.File, error) {
 					return f, errors.Join(err, f.Close())
 				}
 			}},
@@ -163,7 +164,7 @@ func TestConformCatches(t *testing.T) {
 			{"though no lease", func(b *bent) { b.descriptor = lending }},
 			{"without a writable lease", func(b *bent) { b.descriptor = refusing(other) }},
 			{"can be mapped", func(b *bent) {
-				b.descriptor = func(_ core.SegmentID, writable bool, f *os.File, err error) (*os.File, error) {
+				b.descriptor = func(_ contract.SegmentID, writable bool, f *os.File, err error) (*os.File, error) {
 					if writable {
 						return f, err
 					}
@@ -177,7 +178,7 @@ func TestConformCatches(t *testing.T) {
 		},
 		"descriptor/context": {{"have none", func(b *bent) { b.descriptor = lending }}},
 		"release/idempotent": {{"other", func(b *bent) {
-			b.release = func(ctx context.Context, ids []core.LeaseID) error {
+			b.release = func(ctx context.Context, ids []contract.LeaseID) error {
 				if slices.Contains(ids, 0) {
 					return other
 				}
@@ -185,22 +186,22 @@ func TestConformCatches(t *testing.T) {
 			}
 		}}},
 		"release/counts": {
-			{"are counted", func(b *bent) { b.release = func(context.Context, []core.LeaseID) error { return nil } }},
+			{"are counted", func(b *bent) { b.release = func(context.Context, []contract.LeaseID) error { return nil } }},
 			{"are counted", func(b *bent) {
-				b.info = func(i core.Info, err error) (core.Info, error) { i.Leases = 0; return i, err }
+				b.info = func(i contract.Info, err error) (contract.Info, error) { i.Leases = 0; return i, err }
 			}},
 			{"used twice", func(b *bent) {
-				b.lease = alter(func(l *core.Lease) { l.ID = (l.ID-1)%core.LeaseID(len(Arrays())) + 1 })
+				b.lease = alter(func(l *contract.Lease) { l.ID = (l.ID-1)%contract.LeaseID(len(Arrays())) + 1 })
 			}},
 		},
 		"release/others": {{"another lease", func(b *bent) {
-			b.release = func(ctx context.Context, ids []core.LeaseID) error {
+			b.release = func(ctx context.Context, ids []contract.LeaseID) error {
 				return b.Producer.Release(ctx, append(ids, 1, 2, 3)...)
 			}
 		}}},
 		"concurrent": {
 			{"at the end", func(b *bent) {
-				b.release = func(ctx context.Context, ids []core.LeaseID) error {
+				b.release = func(ctx context.Context, ids []contract.LeaseID) error {
 					if ids[0]%7 == 0 {
 						return nil
 					}
@@ -234,7 +235,7 @@ func TestConcurrentLeases(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			l, err := p.Lease(t.Context(), fmt.Sprint("late", i), core.Request{})
+			l, err := p.Lease(t.Context(), fmt.Sprint("late", i), contract.Request{})
 			if err != nil {
 				t.Error(err)
 				return

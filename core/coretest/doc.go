@@ -1,8 +1,8 @@
-// Package coretest helps to test programs and producers that use package core: views over ordinary Go
-// memory, a producer in memory, the search for forgotten views, and the contract of core.Producer as
-// a test suite.
+// Package coretest helps to test programs and producers that use package core. It has views over ordinary Go
+// memory, a producer in memory, a search for forgotten views, and the contract of [contract.Producer] as a test
+// suite.
 //
-// A package whose code takes views finds those that it forgets with one line:
+// One line finds the views that a package forgets to close:
 //
 //	func TestMain(m *testing.M) { coretest.Main(m) }
 //
@@ -10,6 +10,6 @@
 // [Conform]:
 //
 //	func TestConform(t *testing.T) {
-//		coretest.Conform(t, func(t *testing.T) core.Producer { return open(t) })
+//		coretest.Conform(t, func(t *testing.T) contract.Producer { return open(t) })
 //	}
 package coretest

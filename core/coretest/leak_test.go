@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 )
 
@@ -115,7 +116,7 @@ func TestLeakOfEmptyView(t *testing.T) { //nolint:paralleltest // see above
 // TestConformLeavesNothing runs the suite as a user does, and finds no view that it has forgotten.
 func TestConformLeavesNothing(t *testing.T) { //nolint:paralleltest // see above
 	leaks := coretest.Leaks()
-	coretest.Conform(t, func(t *testing.T) core.Producer {
+	coretest.Conform(t, func(t *testing.T) contract.Producer {
 		t.Helper()
 		return coretest.NewProducer(t, coretest.Arrays()...)
 	})

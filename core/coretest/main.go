@@ -12,9 +12,8 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 )
 
-// Main runs the tests of a package and fails if they left views that nobody can close any more. Each
-// is reported with the stack of the code that made it. It is called from TestMain, and does not
-// return.
+// Main runs the tests of a package and fails if they left views that nobody can close any more. It reports each with
+// the stack of the code that made it. Call it from TestMain; it does not return.
 func Main(m *testing.M) { os.Exit(run(m.Run, os.Stderr)) } //nolint:forbidigo // it ends a TestMain
 
 // run is Main without the end of the process.
@@ -31,9 +30,8 @@ func run(tests func() int, out io.Writer) int {
 	return code
 }
 
-// Leaks begins to look for forgotten views. The function that it returns ends the search, and gives
-// those views that were made in between and that nobody can close any more. It takes some
-// milliseconds: it collects garbage first.
+// Leaks starts to look for forgotten views. The function that it returns ends the search and returns the views that were
+// made in between and that nobody can close any more. It collects garbage first, which takes some milliseconds.
 func Leaks() func() []core.Leak {
 	var (
 		mu    sync.Mutex

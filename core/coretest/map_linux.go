@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // mapping is a mapped file.
@@ -16,7 +17,7 @@ type mapping struct{ Memory }
 func (m *mapping) Close() error { return syscall.Munmap(m.bytes) }
 
 // mapSegment borrows a segment's file and maps it.
-func mapSegment(ctx context.Context, p core.Producer, s core.Segment, writable bool) (*mapping, error) {
+func mapSegment(ctx context.Context, p contract.Producer, s contract.Segment, writable bool) (*mapping, error) {
 	f, err := p.Descriptor(ctx, s.ID, writable)
 	if err != nil {
 		return nil, fmt.Errorf("descriptor of segment %d: %w", s.ID, err)
@@ -57,7 +58,7 @@ func sealed(f *os.File) error {
 }
 
 // view maps a lease. Closing the view releases it; if view fails, the lease still stands.
-func view(ctx context.Context, p core.Producer, name string, l core.Lease) (*core.View, error) {
+func view(ctx context.Context, p contract.Producer, name string, l contract.Lease) (*core.View, error) {
 	opts := core.ViewOptions{
 		Name: name, Framework: l.Framework, Route: l.Route, Reason: l.Reason, Quirks: l.Quirks,
 		Writable: l.Writable, Version: l.Version, Published: l.Published,
@@ -66,7 +67,7 @@ func view(ctx context.Context, p core.Producer, name string, l core.Lease) (*cor
 	if l.Handle == nil {
 		return core.NewView(l.Layout, nil, &opts)
 	}
-	s, ok := l.Handle.(core.Segment)
+	s, ok := l.Handle.(contract.Segment)
 	if !ok {
 		return nil, fmt.Errorf("handle %T", l.Handle)
 	}

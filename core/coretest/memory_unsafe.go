@@ -23,27 +23,26 @@ func NewMemory[T core.Element](data []T) *Memory {
 	return m
 }
 
-// Bytes is the memory.
+// Bytes returns the memory.
 func (m *Memory) Bytes() []byte { return m.bytes }
 
-// Addr is the address of the first byte, or 0 if there is none.
+// Addr returns the address of the first byte, or 0 if there is none.
 func (m *Memory) Addr() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(m.bytes))) }
 
-// Size is the number of bytes.
+// Size returns the number of bytes.
 func (m *Memory) Size() int64 { return int64(len(m.bytes)) }
 
-// Close counts.
+// Close counts its calls.
 func (m *Memory) Close() error {
 	m.closed.Add(1)
 	return nil
 }
 
-// Closed is how often Close was called.
+// Closed returns how often Close was called.
 func (m *Memory) Closed() int { return int(m.closed.Load()) }
 
-// NewView makes a writable view that aliases data, as a row-major array of the given shape; without a
-// shape, of one axis. The test must close it, like any view. What does not fit together fails the
-// test.
+// NewView makes a writable view that aliases data, as a row-major array of the given shape. Without a shape it has one
+// axis. The test must close the view. If data does not have as many elements as the shape, the test fails.
 func NewView[T core.Element](tb testing.TB, data []T, shape ...int) *core.View {
 	tb.Helper()
 	if len(shape) == 0 {
@@ -63,8 +62,7 @@ func NewView[T core.Element](tb testing.TB, data []T, shape ...int) *core.View {
 	return v
 }
 
-// Lender is a [core.Lender] whose views are live until they are closed, and which is called to give the
-// lease back.
+// Lender is a [core.Lender] whose views are live until they are closed. The function is called to end the lease.
 type Lender func() error
 
 // Live implements [core.Lender].

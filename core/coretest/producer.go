@@ -14,17 +14,17 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
-// Producer is a core.Producer over arrays that a test gives it. They lie in files of a temporary
-// folder of the test, and are leased by the route "mapped-file". All methods are safe for concurrent
-// use.
+// Producer is a [contract.Producer] of arrays that a test gives it. The arrays lie in files in a temporary folder of the
+// test, and their leases have the route "mapped-file". All methods are safe for concurrent use.
 type Producer struct {
 	dir    string
 	mu     sync.Mutex
 	held   map[string]*held
-	leases map[core.LeaseID]grant
-	last   core.LeaseID
+	leases map[contract.LeaseID]grant
+	last   contract.LeaseID
 	added  chan struct{} // closed, and made anew, when an array is added
 }
 
@@ -33,7 +33,7 @@ type held struct {
 	array  Array
 	layout core.Layout
 	file   string
-	id     core.SegmentID
+	id     contract.SegmentID
 	size   int64
 }
 
@@ -45,11 +45,11 @@ type grant struct {
 // margin is where in its file an array begins, so that offsets are never zero.
 const margin = 64
 
-// NewProducer makes a Producer of some arrays. What cannot be stored fails the test.
+// NewProducer makes a Producer of some arrays. If an array cannot be stored, the test fails.
 func NewProducer(tb testing.TB, arrays ...Array) *Producer {
 	tb.Helper()
 	p := &Producer{
-		dir: tb.TempDir(), held: map[string]*held{}, leases: map[core.LeaseID]grant{},
+		dir: tb.TempDir(), held: map[string]*held{}, leases: map[contract.LeaseID]grant{},
 		added: make(chan struct{}),
 	}
 	for _, a := range arrays {
@@ -60,7 +60,7 @@ func NewProducer(tb testing.TB, arrays ...Array) *Producer {
 	return p
 }
 
-// Add offers a further array. Leases that wait for its name get it.
+// Add offers one more array. Calls of Lease that wait for its name return.
 func (p *Producer) Add(a Array) error {
 	l, err := a.Layout()
 	if err != nil {
@@ -80,7 +80,7 @@ func (p *Producer) Add(a Array) error {
 	if _, ok := p.held[a.Name]; ok {
 		return fmt.Errorf("array %q is there already", a.Name)
 	}
-	h := &held{array: a, layout: l, id: core.SegmentID(len(p.held) + 1), size: margin + int64(len(stored))}
+	h := &held{array: a, layout: l, id: contract.SegmentID(len(p.held) + 1), size: margin + int64(len(stored))}
 	h.file = filepath.Join(p.dir, strconv.Itoa(int(h.id)))
 	if err := os.WriteFile(h.file, append(make([]byte, margin), stored...), 0o600); err != nil {
 		return err
@@ -91,45 +91,45 @@ func (p *Producer) Add(a Array) error {
 	return nil
 }
 
-// Info implements core.Producer.
-func (p *Producer) Info(ctx context.Context) (core.Info, error) {
+// Info implements contract.Producer.
+func (p *Producer) Info(ctx context.Context) (contract.Info, error) {
 	if err := ctx.Err(); err != nil {
-		return core.Info{}, &core.Error{Op: "info", Kind: err}
+		return contract.Info{}, &core.Error{Op: "info", Kind: err}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return core.Info{
+	return contract.Info{
 		Program: "coretest", Plugin: "coretest 1", PID: os.Getpid(), SharedHeap: "there is none",
 		Leases: len(p.leases),
 	}, nil
 }
 
-// Arrays implements core.Producer.
-func (p *Producer) Arrays(ctx context.Context) iter.Seq2[core.Entry, error] {
-	return func(yield func(core.Entry, error) bool) {
+// Arrays implements contract.Producer.
+func (p *Producer) Arrays(ctx context.Context) iter.Seq2[contract.Entry, error] {
+	return func(yield func(contract.Entry, error) bool) {
 		p.mu.Lock()
 		all := maps.Clone(p.held)
 		p.mu.Unlock()
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			if err := ctx.Err(); err != nil {
-				yield(core.Entry{}, &core.Error{Op: "list", Kind: err})
+				yield(contract.Entry{}, &core.Error{Op: "list", Kind: err})
 				return
 			}
-			if !yield(core.Entry{Name: name, Framework: "coretest", Layout: all[name].layout}, nil) {
+			if !yield(contract.Entry{Name: name, Framework: "coretest", Layout: all[name].layout}, nil) {
 				return
 			}
 		}
 		if err := ctx.Err(); err != nil {
-			yield(core.Entry{}, &core.Error{Op: "list", Kind: err})
+			yield(contract.Entry{}, &core.Error{Op: "list", Kind: err})
 		}
 	}
 }
 
-// Lease implements core.Producer. It waits for a name that was not added yet.
-func (p *Producer) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
+// Lease implements contract.Producer. It waits for a name that was not added yet.
+func (p *Producer) Lease(ctx context.Context, name string, req contract.Request) (contract.Lease, error) {
 	for {
 		if err := ctx.Err(); err != nil {
-			return core.Lease{}, &core.Error{Op: "lease", Object: name, Kind: err}
+			return contract.Lease{}, &core.Error{Op: "lease", Object: name, Kind: err}
 		}
 		p.mu.Lock()
 		h, ok := p.held[name]
@@ -140,7 +140,7 @@ func (p *Producer) Lease(ctx context.Context, name string, req core.Request) (co
 		added := p.added
 		p.mu.Unlock()
 		if req.NoWait {
-			return core.Lease{}, &core.Error{Op: "lease", Object: name, Kind: core.ErrNotFound}
+			return contract.Lease{}, &core.Error{Op: "lease", Object: name, Kind: core.ErrNotFound}
 		}
 		select {
 		case <-added:
@@ -149,24 +149,24 @@ func (p *Producer) Lease(ctx context.Context, name string, req core.Request) (co
 	}
 }
 
-func (p *Producer) grant(h *held, req core.Request) (core.Lease, error) {
+func (p *Producer) grant(h *held, req contract.Request) (contract.Lease, error) {
 	if req.Writable && h.layout.ReadOnly() {
-		return core.Lease{}, &core.Error{Op: "lease", Object: h.array.Name, Kind: core.ErrReadOnly}
+		return contract.Lease{}, &core.Error{Op: "lease", Object: h.array.Name, Kind: core.ErrReadOnly}
 	}
 	p.last++
 	p.leases[p.last] = grant{h, req.Writable}
-	l := core.Lease{
-		ID: p.last, Layout: h.layout, Fence: core.Ready{}, Framework: "coretest",
-		Route: core.RouteEmpty, Writable: req.Writable,
+	l := contract.Lease{
+		ID: p.last, Layout: h.layout, Fence: contract.Ready{}, Framework: "coretest",
+		Route: contract.RouteEmpty, Writable: req.Writable,
 	}
 	if h.layout.Len() > 0 {
-		l.Route, l.Handle = core.RouteMappedFile, core.Segment{ID: h.id, Size: h.size}
+		l.Route, l.Handle = contract.RouteMappedFile, contract.Segment{ID: h.id, Size: h.size}
 	}
 	return l, nil
 }
 
-// Descriptor implements core.Producer.
-func (p *Producer) Descriptor(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error) {
+// Descriptor implements contract.Producer.
+func (p *Producer) Descriptor(ctx context.Context, id contract.SegmentID, writable bool) (*os.File, error) {
 	refuse := func(kind, cause error) error {
 		return &core.Error{Op: "descriptor", Kind: kind, Err: cause}
 	}
@@ -199,8 +199,8 @@ func (p *Producer) Descriptor(ctx context.Context, id core.SegmentID, writable b
 	return f, nil
 }
 
-// Release implements core.Producer.
-func (p *Producer) Release(ctx context.Context, ids ...core.LeaseID) error {
+// Release implements contract.Producer.
+func (p *Producer) Release(ctx context.Context, ids ...contract.LeaseID) error {
 	if err := ctx.Err(); err != nil {
 		return &core.Error{Op: "release", Kind: err}
 	}

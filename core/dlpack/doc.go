@@ -1,22 +1,21 @@
-// Package dlpack reads tensors that frameworks export by DLPack: the C structs DLManagedTensor (before
-// version 1) and DLManagedTensorVersioned, as dlpack.h of version 1.3 lays them out for 64-bit
-// machines.
+// Package dlpack reads tensors that frameworks export by DLPack: the C structs DLManagedTensor (before version 1) and
+// DLManagedTensorVersioned, in the layout of dlpack.h 1.3 on 64-bit machines.
 //
-// Its functions are pure: they look at memory through a [Memory], follow no pointer that they have not
-// checked as far as it can be checked, and neither own nor free anything. The caller takes the struct
-// out of its capsule, renames the capsule, and calls the deleter exactly once.
+// Its functions are pure. They look at memory through a [Memory], check every pointer as far as that is possible before
+// they follow it, and neither own nor free anything. The caller takes the struct out of its capsule, renames the capsule,
+// and calls the deleter exactly once.
 //
 //	m, err := dlpack.Inspect(dlpack.Live(), addr, dlpack.Versioned)
 //	// the deleter is m.Deleter now, whatever becomes of the rest
 //	t, err := m.Tensor()
 //	l, err := core.NewLayout(t.Spec)
 //
-// A version of another major number than 1 may have any fields behind the ones that [Inspect] reads:
-// such a tensor can only be given back.
+// A struct of another major version than 1 may have any fields behind those that [Inspect] reads: the caller can only give
+// such a tensor back.
 package dlpack
 
-// The names of capsules, of dlpack.h and of the Python specification. A consumer renames the capsule
-// when it takes the tensor out, so that the capsule's destructor leaves the tensor alone.
+// The names of capsules, from dlpack.h and from the Python specification. A consumer renames the capsule when it takes the
+// tensor out, so that the capsule's destructor leaves the tensor alone.
 const (
 	CapsuleName              = "dltensor"
 	CapsuleNameVersioned     = "dltensor_versioned"
@@ -24,14 +23,14 @@ const (
 	UsedCapsuleNameVersioned = "used_dltensor_versioned"
 )
 
-// The version of DLPack that this package reads, and that a consumer asks for with max_version. Later
-// minor versions keep the layout and are read too.
+// The version of DLPack that this package reads. A consumer asks for it with max_version. Later minor versions keep the
+// layout of the structs, so the package reads them too.
 const (
 	Major = 1
 	Minor = 3
 )
 
-// Kind says which struct a capsule holds: its name does.
+// Kind says which struct a capsule holds. The capsule's name tells.
 type Kind uint8
 
 // The two structs.
@@ -40,8 +39,8 @@ const (
 	Versioned                 // DLManagedTensorVersioned, in a capsule named "dltensor_versioned"
 )
 
-// KindOf is the struct that an unconsumed capsule of this name holds. A name that is neither, such as
-// that of a consumed capsule, gives false.
+// KindOf returns the struct that a capsule of this name holds. It returns false for other names, such as that of a
+// consumed capsule.
 func KindOf(capsule string) (Kind, bool) {
 	switch capsule {
 	case CapsuleName:

@@ -2,8 +2,8 @@ package dlpack
 
 import "github.com/ndbridge/ndbridge/core"
 
-// The attribute of a type that speaks DLPack from C, and the name of the capsule in it: a pointer to a
-// DLPackExchangeAPI, valid as long as the process.
+// The attribute of a type that speaks DLPack from C, and the name of the capsule in it. The capsule holds a pointer to a
+// DLPackExchangeAPI, which is valid as long as the process lives.
 const (
 	ExchangeAttribute   = "__dlpack_c_exchange_api__"
 	ExchangeCapsuleName = "dlpack_exchange_api"
@@ -22,10 +22,10 @@ const (
 // maxExchanges bounds the chain of older versions: each major version has one.
 const maxExchanges = 16
 
-// Exporter gives the address of the function int(*)(PyObject *, DLManagedTensorVersioned **) by which
-// the exchange API at addr exports an object, without synchronization. It is called with the GIL held;
-// it gives 0, or sets a Python exception. Of a chain of APIs the one of this package's major version
-// is taken; if there is none, the error wraps core.ErrVersion.
+// Exporter returns the address of the function int(*)(PyObject *, DLManagedTensorVersioned **) with which the exchange API
+// at addr exports an object, without synchronization. The function is called with the GIL held; it returns 0, or sets a
+// Python exception. Exporter takes the API of this package's major version from the chain of APIs; if there is none, the
+// error wraps core.ErrVersion.
 func Exporter(mem Memory, addr uintptr) (uintptr, error) {
 	b, err := exchange(mem, addr, exchangeExport+8)
 	if err != nil {
@@ -38,9 +38,9 @@ func Exporter(mem Memory, addr uintptr) (uintptr, error) {
 	return export, nil
 }
 
-// Describer is [Exporter] for the function int(*)(PyObject *, DLTensor *) that describes an object's
-// memory without exporting it: what it gives is valid while the GIL is held and the object lives. It is 0
-// if the framework has no such function.
+// Describer is [Exporter] for the function int(*)(PyObject *, DLTensor *), which describes an object's memory without
+// exporting it. Its result is valid while the GIL is held and the object lives. Describer returns 0 if the framework has
+// no such function.
 func Describer(mem Memory, addr uintptr) (uintptr, error) {
 	b, err := exchange(mem, addr, exchangeDescribe+8)
 	if err != nil {

@@ -2,9 +2,8 @@ package dlpack
 
 import "unsafe"
 
-// Live is the memory of this process. It refuses NULL and addresses near the end of the address space;
-// any other address must be one that a framework handed over, and must stay valid while the result is
-// used: reading what is not mapped faults.
+// Live is the memory of this process. It refuses NULL and addresses near the end of the address space. Every other address
+// must come from a framework and must stay valid while the result is used: reading memory that is not mapped faults.
 func Live() Memory {
 	return func(addr uintptr, n int) ([]byte, error) {
 		if addr == 0 || n < 0 || addr+uintptr(n) < addr {

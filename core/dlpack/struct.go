@@ -52,8 +52,7 @@ const (
 
 const structAlign = 8
 
-// Managed is the part of a managed tensor that can be read whatever its version: enough to give it
-// back.
+// Managed is the part of a managed tensor that is the same in all versions. It is enough to give the tensor back.
 type Managed struct {
 	Addr         uintptr // of the struct: the one argument of the deleter
 	Kind         Kind
@@ -66,8 +65,8 @@ type Managed struct {
 	mem Memory
 }
 
-// Inspect reads the part of the struct at addr that is the same in all versions. It fails only where
-// there is no struct to read: at NULL or at an address that is not aligned (core.ErrPointer).
+// Inspect reads the part of the struct at addr that is the same in all versions. It fails only if there is no struct to
+// read: at NULL and at an address that is not aligned (core.ErrPointer).
 func Inspect(mem Memory, addr uintptr, kind Kind) (Managed, error) {
 	m := Managed{Addr: addr, Kind: kind, mem: mem}
 	size, context, deleter := legacySize, legacyContext, legacyDeleter

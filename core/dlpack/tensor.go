@@ -37,10 +37,10 @@ var otherDevices = map[int32]string{
 	14: "oneapi", 15: "webgpu", 16: "hexagon", 17: "maia", 18: "trn",
 }
 
-// Tensor reads the array. Errors wrap core.ErrVersion for a major version other than 1,
-// core.ErrDType for element types that core does not have, core.ErrDevice for other devices than the
-// CPU and CUDA's, core.ErrPointer for pointers that cannot be right, and core.ErrLayout for shapes and
-// strides that cannot. Nothing behind a pointer is read before the numbers beside it make sense.
+// Tensor reads the array. Errors wrap core.ErrVersion for another major version than 1, core.ErrDType for element types
+// that core does not have, core.ErrDevice for other devices than the CPU and CUDA's, core.ErrPointer for pointers that
+// cannot be right, and core.ErrLayout for shapes and strides that cannot be right. Tensor checks the numbers beside a pointer
+// before it reads what the pointer leads to.
 func (m Managed) Tensor() (Tensor, error) {
 	offset, size, flags := legacyTensor, legacySize, uint64(0)
 	if m.Kind == Versioned {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/core/dlpack"
 )
 
@@ -123,7 +124,7 @@ func TestTensor(t *testing.T) {
 		},
 		{
 			"padded, for what is a byte anyway", f32(2).with(func(c *capsule) { c.code, c.bits, c.flags = 10, 8, 4 }),
-			dlpack.Tensor{Spec: core.LayoutSpec{DType: core.Float8E4M3FN, Shape: []int{2}}, Addr: data},
+			dlpack.Tensor{Spec: core.LayoutSpec{DType: coretest.DType("float8_e4m3fn"), Shape: []int{2}}, Addr: data},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

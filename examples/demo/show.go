@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/render"
 )
 
@@ -45,7 +46,7 @@ func (s *show) strong(text string) string {
 }
 
 // program says what runs.
-func (s *show) program(info core.Info, since time.Duration) {
+func (s *show) program(info contract.Info, since time.Duration) {
 	s.printf("\nA Go program runs %s and takes views of its arrays.\n", s.strong("examples/demo/program.py"))
 	s.printf("It is process %d", info.PID)
 	if interpreter, _, ok := strings.Cut(info.Interpreter, " ("); ok {
@@ -65,7 +66,7 @@ func (s *show) table(all []taken) {
 	for _, t := range all {
 		copied := "no"
 		if t.Copied() {
-			copied = t.Reason().String()
+			copied = string(t.Reason())
 		}
 		_, _ = fmt.Fprintf(columns, "%s\t%v\t%s\t%s\t%s\t%v\t%s\t%.2f ms\n", t.Name(), t.DType(), render.Shape(t.Layout()),
 			strings.ReplaceAll(strings.Trim(fmt.Sprint(t.Strides()), "[]"), " ", ", "),

@@ -76,7 +76,7 @@ func double(ctx context.Context, signal *core.View) (values []float32, err error
 		return nil, err
 	}
 	values = make([]float32, signal.Len())
-	if _, err := cuda.Copy(ctx, values, signal); err != nil {
+	if _, err := core.Copy(ctx, values, signal); err != nil {
 		return nil, err
 	}
 	return values, nil

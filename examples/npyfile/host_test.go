@@ -82,7 +82,7 @@ func TestHost(t *testing.T) {
 			continue
 		}
 		got := make([]byte, v.NBytes())
-		if _, err := core.CopyBytes(got, v); err != nil || !bytes.Equal(got, a.Data) {
+		if _, err := core.CopyBytes(t.Context(), got, v); err != nil || !bytes.Equal(got, a.Data) {
 			t.Errorf("%s: values differ, %v", a.Name, err)
 		}
 		if v.Copied() || v.Writable() || v.Framework() != framework {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/shm"
@@ -90,23 +91,23 @@ func archive(t *testing.T, method uint16, align int, files map[string][]byte) []
 	return buf.Bytes()
 }
 
-func start(t *testing.T, dir string) core.Producer {
+func start(t *testing.T, dir string) contract.Producer {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], dir)
 	cmd.Env = append(os.Environ(), pluginVariable+"=1")
-	return wiretest.Start(t, cmd, wiretest.Options{Settings: core.Settings{Program: "data"}}).Client
+	return wiretest.Start(t, cmd, wiretest.Options{Settings: contract.Settings{Program: "data"}}).Client
 }
 
 // TestConform runs the contract against the plugin's process, over the connection that a host has.
 func TestConform(t *testing.T) {
 	t.Parallel()
 	p := start(t, npys(t))
-	coretest.Conform(t, func(*testing.T) core.Producer { return p })
+	coretest.Conform(t, func(*testing.T) contract.Producer { return p })
 }
 
 // values reads an array through a mapping of the descriptor, as a host does.
-func values(ctx context.Context, p core.Producer, l core.Lease) ([]byte, error) {
-	segment, ok := l.Handle.(core.Segment)
+func values(ctx context.Context, p contract.Producer, l contract.Lease) ([]byte, error) {
+	segment, ok := l.Handle.(contract.Segment)
 	if !ok {
 		return nil, fmt.Errorf("handle %v", l.Handle)
 	}
@@ -123,7 +124,7 @@ func values(ctx context.Context, p core.Producer, l core.Lease) ([]byte, error) 
 		return nil, errors.Join(err, m.Close())
 	}
 	b := make([]byte, v.NBytes())
-	_, err = core.CopyBytes(b, v)
+	_, err = core.CopyBytes(context.Background(), b, v)
 	return b, errors.Join(err, v.Close())
 }
 
@@ -145,25 +146,25 @@ func TestArchives(t *testing.T) {
 		if err != nil || e.Err != nil {
 			t.Fatalf("%s: %v, %v", e.Name, err, e.Err)
 		}
-		l, err := p.Lease(t.Context(), e.Name, core.Request{})
+		l, err := p.Lease(t.Context(), e.Name, contract.Request{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got, err := values(t.Context(), p, l); err != nil || !bytes.Equal(got, sample.Data) {
 			t.Errorf("%s: values differ, %v", e.Name, err)
 		}
-		want := core.RouteMappedFile
-		if strings.HasPrefix(e.Name, "packed") || l.Reason != core.ReasonNone {
-			want = core.RouteStaged
+		want := contract.RouteMappedFile
+		if strings.HasPrefix(e.Name, "packed") || l.Reason != "" {
+			want = contract.RouteStaged
 			staged++
-			_, err := p.Lease(t.Context(), e.Name, core.Request{Copy: core.CopyNever})
-			if r, ok := errors.AsType[*core.Error](err); !errors.Is(err, core.ErrNotShared) || !ok || r.Reason != core.ReasonConverted {
+			_, err := p.Lease(t.Context(), e.Name, contract.Request{Copy: contract.CopyNever})
+			if r, ok := errors.AsType[*core.Error](err); !errors.Is(err, core.ErrNotShared) || !ok || r.Reason != contract.ReasonConverted {
 				t.Errorf("%s without copies: %v", e.Name, err)
 			}
 		} else {
 			mapped++
 		}
-		if l.Route != want || strings.HasPrefix(e.Name, "aligned") && l.Route != core.RouteMappedFile {
+		if l.Route != want || strings.HasPrefix(e.Name, "aligned") && l.Route != contract.RouteMappedFile {
 			t.Errorf("%s: route %v, reason %v", e.Name, l.Route, l.Reason)
 		}
 		if err := p.Release(t.Context(), l.ID); err != nil {
@@ -203,7 +204,7 @@ func TestBadFilesAreListedWithTheirError(t *testing.T) {
 			t.Fatal(err)
 		}
 		names = append(names, e.Name)
-		_, leaseErr := p.Lease(t.Context(), e.Name, core.Request{})
+		_, leaseErr := p.Lease(t.Context(), e.Name, contract.Request{})
 		for _, err := range []error{e.Err, leaseErr} {
 			if (e.Name == "good") != (err == nil) || err != nil && !errors.Is(err, core.ErrLayout) {
 				t.Errorf("%s: %v", e.Name, err)
@@ -223,7 +224,7 @@ func TestNoFolder(t *testing.T) {
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "/no such folder")
 	cmd.Env = append(os.Environ(), pluginVariable+"=1")
 	p := wiretest.Start(t, cmd, wiretest.Options{Closed: true})
-	_, err := p.Client.Open(t.Context(), core.Settings{}, handoff.Settings{})
+	_, err := p.Client.Open(t.Context(), contract.Settings{}, handoff.Settings{})
 	if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrConfig) || e.Remedy == "" {
 		t.Errorf("Open = %v; want ErrConfig with a remedy", err)
 	}
@@ -245,17 +246,17 @@ func TestConfiguredCopyPolicy(t *testing.T) {
 	write(t, filepath.Join(dir, "a.npz"), archive(t, zip.Deflate, 0, map[string][]byte{"x.npy": npy(t, coretest.Arrays()[0])}))
 	p := newProducer(dir)
 	defer p.Close()
-	settings := core.Settings{Adapters: []core.AdapterSettings{{Name: framework, Copy: core.CopyNever}}}
+	settings := contract.Settings{Adapters: []contract.AdapterSettings{{Name: framework, Copy: contract.CopyNever}}}
 	if err := p.Configure(settings); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Lease(t.Context(), "a.x", core.Request{}); !errors.Is(err, core.ErrNotShared) {
+	if _, err := p.Lease(t.Context(), "a.x", contract.Request{}); !errors.Is(err, core.ErrNotShared) {
 		t.Errorf("Lease = %v; want ErrNotShared", err)
 	}
-	if _, err := p.Lease(t.Context(), "a.x", core.Request{Copy: core.CopyIfNeeded}); err != nil {
+	if _, err := p.Lease(t.Context(), "a.x", contract.Request{Copy: contract.CopyIfNeeded}); err != nil {
 		t.Errorf("Lease with a copy = %v", err)
 	}
-	if _, err := p.Lease(t.Context(), "a.x", core.Request{Writable: true}); !errors.Is(err, core.ErrReadOnly) {
+	if _, err := p.Lease(t.Context(), "a.x", contract.Request{Writable: true}); !errors.Is(err, core.ErrReadOnly) {
 		t.Errorf("writable Lease = %v; want ErrReadOnly", err)
 	}
 }

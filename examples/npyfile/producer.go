@@ -10,12 +10,13 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // framework is whose arrays these are, and the adapter's name in the host's configuration.
 const framework = "npyfile"
 
-// producer is a core.Producer over a folder: it is all that a plugin has to write itself.
+// producer is a contract.Producer over a folder: it is all that a plugin has to write itself.
 type producer struct {
 	kit.Leases // Descriptor and Release
 
@@ -24,12 +25,12 @@ type producer struct {
 
 	mu      sync.Mutex
 	program string
-	copy    core.CopyPolicy
+	copy    contract.CopyPolicy
 }
 
 var (
-	_ core.Producer   = (*producer)(nil)
-	_ core.Configurer = (*producer)(nil)
+	_ contract.Producer   = (*producer)(nil)
+	_ contract.Configurer = (*producer)(nil)
 )
 
 func newProducer(dir string) *producer { return &producer{folder: folder(dir)} }
@@ -37,8 +38,8 @@ func newProducer(dir string) *producer { return &producer{folder: folder(dir)} }
 // Close ends all leases.
 func (p *producer) Close() error { return errors.Join(p.Leases.Close(), p.staging.Close()) }
 
-// Configure implements core.Configurer: its error is what the host says when it cannot start.
-func (p *producer) Configure(s core.Settings) error {
+// Configure implements contract.Configurer: its error is what the host says when it cannot start.
+func (p *producer) Configure(s contract.Settings) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.program = s.Program
@@ -51,25 +52,25 @@ func (p *producer) Configure(s core.Settings) error {
 	return err
 }
 
-// Info implements core.Producer.
-func (p *producer) Info(ctx context.Context) (core.Info, error) {
+// Info implements contract.Producer.
+func (p *producer) Info(ctx context.Context) (contract.Info, error) {
 	if err := ctx.Err(); err != nil {
-		return core.Info{}, &core.Error{Op: "info", Kind: err}
+		return contract.Info{}, &core.Error{Op: "info", Kind: err}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return core.Info{
+	return contract.Info{
 		Program: p.program, Plugin: "npyfile " + version, PID: os.Getpid(), SharedHeap: "not needed: arrays lie in files",
 		Adapters: []string{framework}, Leases: p.Len(),
 	}, nil
 }
 
-// Arrays implements core.Producer.
-func (p *producer) Arrays(ctx context.Context) iter.Seq2[core.Entry, error] {
-	return func(yield func(core.Entry, error) bool) {
+// Arrays implements contract.Producer.
+func (p *producer) Arrays(ctx context.Context) iter.Seq2[contract.Entry, error] {
+	return func(yield func(contract.Entry, error) bool) {
 		items, err := p.folder.list()
 		if err != nil {
-			yield(core.Entry{}, err)
+			yield(contract.Entry{}, err)
 			return
 		}
 		for _, it := range items {
@@ -81,13 +82,13 @@ func (p *producer) Arrays(ctx context.Context) iter.Seq2[core.Entry, error] {
 			}
 		}
 		if err := ctx.Err(); err != nil {
-			yield(core.Entry{}, &core.Error{Op: "list", Kind: err})
+			yield(contract.Entry{}, &core.Error{Op: "list", Kind: err})
 		}
 	}
 }
 
-func entryOf(it item) core.Entry {
-	e := core.Entry{Name: it.name, Framework: framework, Published: true}
+func entryOf(it item) contract.Entry {
+	e := contract.Entry{Name: it.name, Framework: framework, Published: true}
 	a, err := it.open()
 	if err == nil {
 		e.Layout = a.layout
@@ -99,72 +100,72 @@ func entryOf(it item) core.Entry {
 	return e
 }
 
-// Lease implements core.Producer. It does not wait: nobody says that a missing file will come.
-func (p *producer) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
+// Lease implements contract.Producer. It does not wait: nobody says that a missing file will come.
+func (p *producer) Lease(ctx context.Context, name string, req contract.Request) (contract.Lease, error) {
 	if err := ctx.Err(); err != nil {
-		return core.Lease{}, &core.Error{Op: "lease", Object: name, Kind: err}
+		return contract.Lease{}, &core.Error{Op: "lease", Object: name, Kind: err}
 	}
 	it, ok, err := p.folder.find(name)
 	if err == nil && !ok {
 		err = &core.Error{Kind: core.ErrNotFound, Err: fmt.Errorf("no such file in %s", p.folder), Remedy: "list the arrays"}
 	}
 	if err != nil {
-		return core.Lease{}, about(name, err)
+		return contract.Lease{}, about(name, err)
 	}
 	if req.Writable {
-		return core.Lease{}, about(name, &core.Error{Kind: core.ErrReadOnly, Err: errors.New("files are served for reading")})
+		return contract.Lease{}, about(name, &core.Error{Kind: core.ErrReadOnly, Err: errors.New("files are served for reading")})
 	}
 	a, err := it.open()
 	if err != nil {
-		return core.Lease{}, about(name, err)
+		return contract.Lease{}, about(name, err)
 	}
 	l, err := p.grant(a, req) //nolint:contextcheck // a lease outlives the call
 	if err != nil {
-		return core.Lease{}, about(name, errors.Join(err, a.file.Close()))
+		return contract.Lease{}, about(name, errors.Join(err, a.file.Close()))
 	}
 	return l, a.file.Close()
 }
 
 // grant leases an opened array by the route that fits it.
-func (p *producer) grant(a *array, req core.Request) (core.Lease, error) {
-	l := core.Lease{Layout: a.layout, Fence: core.Ready{}, Framework: framework}
+func (p *producer) grant(a *array, req contract.Request) (contract.Lease, error) {
+	l := contract.Lease{Layout: a.layout, Fence: contract.Ready{}, Framework: framework}
 	switch {
 	case a.layout.Len() == 0:
-		l.Route = core.RouteEmpty
+		l.Route = contract.RouteEmpty
 		return p.Grant(l, nil, nil)
 	case a.data == nil:
-		l.Route = core.RouteMappedFile
+		l.Route = contract.RouteMappedFile
 		segment, err := kit.FileSegment(a.file)
 		if err != nil {
-			return core.Lease{}, err
+			return contract.Lease{}, err
 		}
 		return p.Grant(l, segment, nil)
 	case p.refusesCopies(req):
-		return core.Lease{}, &core.Error{
-			Kind: core.ErrNotShared, Reason: core.ReasonConverted, Err: errors.New("the file has it compressed or unaligned"),
+		return contract.Lease{}, &core.Error{
+			Kind: core.ErrNotShared, Reason: contract.ReasonConverted, Err: errors.New("the file has it compressed or unaligned"),
 			Remedy: "save it with numpy.savez, or allow copies",
 		}
 	}
 	data, err := a.data()
 	if err != nil {
-		return core.Lease{}, err
+		return contract.Lease{}, err
 	}
 	copied, err := p.staging.Put(data, a.layout)
 	if err != nil {
-		return core.Lease{}, err
+		return contract.Lease{}, err
 	}
-	l.Layout, l.Route, l.Reason = copied.Layout, core.RouteStaged, core.ReasonConverted
+	l.Layout, l.Route, l.Reason = copied.Layout, contract.RouteStaged, contract.ReasonConverted
 	return p.Grant(l, copied.Backing, copied.Drop)
 }
 
-func (p *producer) refusesCopies(req core.Request) bool {
+func (p *producer) refusesCopies(req contract.Request) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	policy := req.Copy
-	if policy == core.CopyDefault {
+	if policy == "" {
 		policy = p.copy
 	}
-	return policy == core.CopyNever
+	return policy == contract.CopyNever
 }
 
 // about gives an error the array's name. One without a category says that the file could not be read.

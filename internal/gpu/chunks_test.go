@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
 )
 
@@ -66,7 +67,7 @@ func TestInspectWalksPhysicalAllocations(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 			continue
 		}
-		if p.Kind != KindVMM || p.Route != core.RouteCUDAVMM || len(p.Chunks) != test.chunks {
+		if p.Kind != KindVMM || p.Route != contract.RouteCUDAVMM || len(p.Chunks) != test.chunks {
 			t.Errorf("%s: got %+v, want %d chunks by cuda-vmm", test.name, p, test.chunks)
 		}
 		first := base + uintptr(test.first)*uintptr(chunk)

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
 )
 
@@ -12,7 +13,7 @@ import (
 // Package cuda documents the fields, in cuda.DeviceInfo.
 type Device struct {
 	Index                int
-	UUID                 core.UUID
+	UUID                 contract.UUID
 	Name                 string
 	Memory               int64
 	ComputeCapability    [2]int
@@ -81,7 +82,7 @@ func describe(index int) (Device, error) {
 }
 
 // ByUUID finds a device by its identity. The error wraps [core.ErrDevice] if this process does not see it.
-func ByUUID(uuid core.UUID) (Device, error) {
+func ByUUID(uuid contract.UUID) (Device, error) {
 	all, err := Devices()
 	if err != nil {
 		return Device{}, err

@@ -5,7 +5,7 @@
 // lies in, what kind of memory that is, and how another process may reach it. The package believes only
 // what the driver confirms.
 //
-// Processes may number the same devices differently, so a [core.UUID] identifies a device.
+// Processes may number the same devices differently, so a [contract.UUID] identifies a device.
 //
 // Only binaries built with the tag "cuda" have CUDA. All others, and those that find no driver, get errors
 // that match [core.ErrUnsupported] and state the reason and the remedy: see [Available]. The package

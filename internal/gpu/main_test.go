@@ -73,7 +73,7 @@ func (s *seen) look() error {
 			if err != nil {
 				return err
 			}
-			s.Pointers[name] = p.Kind.String() + " by " + p.Route.String()
+			s.Pointers[name] = p.Kind.String() + " by " + string(p.Route)
 		}
 		return nil
 	})

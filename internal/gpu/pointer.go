@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
 )
 
@@ -44,8 +45,8 @@ func (k Kind) String() string {
 type Pointer struct {
 	Addr   uintptr
 	Kind   Kind
-	Device core.Device // of this process, with the kind of the memory
-	GPU    core.UUID   // of the device; zero for pinned memory that belongs to none
+	Device core.Device   // of this process, with the kind of the memory
+	GPU    contract.UUID // of the device; zero for pinned memory that belongs to none
 
 	// Base and Size describe the allocation, or all Chunks together. For pinned memory whose range the
 	// driver does not report, they describe the extent that Inspect was given.
@@ -117,8 +118,8 @@ func Inspect(addr uintptr, n int64) (Pointer, error) {
 	if err != nil {
 		return Pointer{}, driver.Explain("inspect", fmt.Sprintf("%#x", addr), err)
 	}
-	if p.Route == core.RouteCUDAIPC && !gpus[p.Device.Index].IPC {
-		p.Route = core.RouteNone
+	if p.Route == contract.RouteCUDAIPC && !gpus[p.Device.Index].IPC {
+		p.Route = ""
 	}
 	return p, nil
 }
@@ -174,16 +175,16 @@ func (p *Pointer) measure(a driver.Attributes, n int64) error {
 	case a.Pool != 0:
 		p.Kind = KindPool
 		if exportable {
-			p.Route = core.RouteCUDAPool
+			p.Route = contract.RouteCUDAPool
 		}
 		return p.measureOne(n)
 	case a.IPC:
-		p.Kind, p.Route = KindDevice, core.RouteCUDAIPC
+		p.Kind, p.Route = KindDevice, contract.RouteCUDAIPC
 		return p.measureOne(n)
 	case exportable || isVMM(p.Addr):
 		p.Kind = KindVMM
 		if exportable {
-			p.Route = core.RouteCUDAVMM
+			p.Route = contract.RouteCUDAVMM
 		}
 		return p.measureChunks(n)
 	default:
@@ -268,7 +269,7 @@ func (p *Pointer) sameAs(base uintptr) (id uint64, err error) {
 		return 0, wrongPointer(p.Addr, "its memory lies on devices %d and %d", p.Device.Index, a.Device)
 	}
 	if a.HandleTypes&driver.HandleFileDescriptor == 0 {
-		p.Route = core.RouteNone
+		p.Route = ""
 	}
 	return a.BufferID, nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
 )
 
@@ -74,19 +75,19 @@ func TestInspectSaysWhatMemoryIs(t *testing.T) {
 		free   func(uintptr) error
 	}{
 		{
-			KindDevice, core.CUDA, core.RouteCUDAIPC, false,
+			KindDevice, core.CUDA, contract.RouteCUDAIPC, false,
 			func() (uintptr, error) { return driver.MemAlloc(size) }, driver.MemFree,
 		},
 		{
-			KindManaged, core.CUDAManaged, core.RouteNone, true,
+			KindManaged, core.CUDAManaged, "", true,
 			func() (uintptr, error) { return driver.MemAllocManaged(size) }, driver.MemFree,
 		},
 		{
-			KindPinned, core.CUDAPinned, core.RouteNone, true,
+			KindPinned, core.CUDAPinned, "", true,
 			func() (uintptr, error) { return driver.HostAlloc(size) }, driver.FreeHost,
 		},
 		{
-			KindPool, core.CUDA, core.RouteCUDAPool, false,
+			KindPool, core.CUDA, contract.RouteCUDAPool, false,
 			func() (uintptr, error) { return driver.MemAllocFromPoolAsync(size, pool, 0) },
 			func(p uintptr) error { return driver.MemFreeAsync(p, 0) },
 		},
@@ -203,12 +204,12 @@ func TestInspectFindsNoRouteWhereThereIsNone(t *testing.T) {
 			"cuMemMap": "vmm by cuda-vmm",
 		},
 		"noipc": { // as under MIG
-			"cuMemAlloc": "device by none", "cuMemAllocFromPoolAsync": "pool by cuda-pool",
+			"cuMemAlloc": "device by ", "cuMemAllocFromPoolAsync": "pool by cuda-pool",
 			"cuMemMap": "vmm by cuda-vmm",
 		},
 		"noexport": {
 			"cuMemAlloc": "device by cuda-ipc", "cuMemAllocFromPoolAsync": "unsupported operation",
-			"cuMemMap": "vmm by none",
+			"cuMemMap": "vmm by ",
 		},
 	} {
 		if got := child(t, "CUDASIM_FAULTS="+fault).Pointers; !maps.Equal(got, want) {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // What an answer says.
@@ -40,7 +40,7 @@ func (w *writer) begin(b []byte, n int) {
 func (w *writer) status(i int, s Status) { w.b[answerHead+i] = byte(s) }
 
 // lease writes the lease of item i, or reports false if there is no room for it, or no way to say it.
-func (w *writer) lease(i int, c Codec, l *core.Lease) bool {
+func (w *writer) lease(i int, c Codec, l *contract.Lease) bool {
 	at := len(w.b)
 	b, err := c.Append(append(w.b, 0, 0, 0, 0), l)
 	if err != nil || len(b) > MaxAnswer {
@@ -53,7 +53,7 @@ func (w *writer) lease(i int, c Codec, l *core.Lease) bool {
 }
 
 // fence writes the fence of item i, or reports false if there is no room for it.
-func (w *writer) fence(i int, f core.CUDAWord) bool {
+func (w *writer) fence(i int, f contract.CUDAWord) bool {
 	if len(w.b)+fenceSize > MaxAnswer {
 		return false
 	}
@@ -98,23 +98,23 @@ func (r *reader) lease() ([]byte, error) {
 }
 
 // fence gives the next fence.
-func (r *reader) fence() (core.CUDAWord, error) {
+func (r *reader) fence() (contract.CUDAWord, error) {
 	if len(r.rest) < fenceSize {
-		return core.CUDAWord{}, errors.New("an answer that ends too early")
+		return contract.CUDAWord{}, errors.New("an answer that ends too early")
 	}
 	u64 := func(at int) uint64 { return binary.LittleEndian.Uint64(r.rest[at:]) }
-	w := core.CUDAWord{
-		Page: core.SegmentID(u64(0)), Size: int64(u64(8)), Offset: int64(u64(16)), Value: uint32(u64(24)),
+	w := contract.CUDAWord{
+		Page: contract.SegmentID(u64(0)), Size: int64(u64(8)), Offset: int64(u64(16)), Value: uint32(u64(24)),
 	}
 	r.rest = r.rest[fenceSize:]
 	if w.Offset < 0 || w.Offset%4 != 0 || w.Size < 4 || w.Offset > w.Size-4 {
-		return core.CUDAWord{}, fmt.Errorf("a fence's word at byte %d of %d", w.Offset, w.Size)
+		return contract.CUDAWord{}, fmt.Errorf("a fence's word at byte %d of %d", w.Offset, w.Size)
 	}
 	return w, nil
 }
 
 // granted gives the IDs of the leases in an answer that is not wanted.
-func granted(answer []byte, c Codec) (ids []core.LeaseID) {
+func granted(answer []byte, c Codec) (ids []contract.LeaseID) {
 	if len(answer) < answerHead {
 		return nil
 	}
@@ -143,7 +143,7 @@ func granted(answer []byte, c Codec) (ids []core.LeaseID) {
 }
 
 // look reads the result of item i, of which a lease answers req.
-func (r *reader) look(i int, c Codec, req core.Request, only bool) (l Look, err error) {
+func (r *reader) look(i int, c Codec, req contract.Request, only bool) (l Look, err error) {
 	l.Status = Status(r.statuses[i])
 	switch l.Status {
 	case Ask, Unchanged:
@@ -155,7 +155,7 @@ func (r *reader) look(i int, c Codec, req core.Request, only bool) (l Look, err 
 		if message, err = r.lease(); err != nil {
 			break
 		}
-		var lease core.Lease
+		var lease contract.Lease
 		if lease, err = c.Lease(message, req); err == nil {
 			l.Lease = &lease
 		}

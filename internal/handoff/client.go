@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/offers"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -23,7 +23,7 @@ type Client struct {
 	mailbox  *MailboxClient
 	mapping  *shm.Mapping
 	codec    Codec
-	stray    func(core.LeaseID)
+	stray    func(contract.LeaseID)
 	requests [][]byte // the memory of requests, one for each slot; whoever has the slot has it
 
 	mapped sync.RWMutex // read-held while the memory is in use
@@ -33,12 +33,12 @@ type Client struct {
 // NewClient maps the memory that a producer has announced, whose descriptor stays the caller's. The error
 // says that the producer lied about it. stray is called with leases that were granted too late, when
 // nobody waited for them any more.
-func NewClient(file *os.File, m Memory, codec Codec, spin time.Duration, stray func(core.LeaseID)) (*Client, error) {
+func NewClient(file *os.File, m Memory, codec Codec, spin time.Duration, stray func(contract.LeaseID)) (*Client, error) {
 	return newClient(file, m, codec, spin, callLimit, stray)
 }
 
 func newClient(
-	file *os.File, m Memory, codec Codec, spin, limit time.Duration, stray func(core.LeaseID),
+	file *os.File, m Memory, codec Codec, spin, limit time.Duration, stray func(contract.LeaseID),
 ) (*Client, error) {
 	if m.Slots < 1 || m.Slots > MaxSlots || m.Size != m.wants() {
 		return nil, fmt.Errorf("a mailbox of %d slots in %d bytes", m.Slots, m.Size)
@@ -89,7 +89,7 @@ func (c *Client) Use() bool {
 func (c *Client) Unuse() { c.mapped.RUnlock() }
 
 // Described reads the text of a description in the table: a lease but for its ID.
-func (c *Client) Described(text []byte, req core.Request) (core.Lease, error) {
+func (c *Client) Described(text []byte, req contract.Request) (contract.Lease, error) {
 	return c.codec.Lease(text, req)
 }
 
@@ -98,7 +98,7 @@ func (c *Client) Described(text []byte, req core.Request) (core.Lease, error) {
 //
 // The error is [ErrAsk] if the mailbox has no answer at all, that of ctx, or what the producer did wrong;
 // after any nothing stays leased.
-func (c *Client) Leases(ctx context.Context, names []string, req core.Request, results []Look) error {
+func (c *Client) Leases(ctx context.Context, names []string, req contract.Request, results []Look) error {
 	const most = 64 // names in a request, so that there is room for their leases
 	for begin := 0; begin < len(names); begin += most {
 		end := min(begin+most, len(names))
@@ -109,7 +109,7 @@ func (c *Client) Leases(ctx context.Context, names []string, req core.Request, r
 			}
 			return b
 		}, func(answer []byte) error {
-			return c.read(answer, results[begin:end], false, func(int) core.Request { return req })
+			return c.read(answer, results[begin:end], false, func(int) contract.Request { return req })
 		})
 		if err != nil {
 			c.giveBack(results[:begin])
@@ -119,18 +119,18 @@ func (c *Client) Leases(ctx context.Context, names []string, req core.Request, r
 	return nil
 }
 
-// Refresh looks again at what leases stand on: see [core.Refresher]. requests has what each was granted for.
+// Refresh looks again at what leases stand on: see [contract.Refresher]. requests has what each was granted for.
 // There is a result for each lease. If only is true nothing is copied or granted. A call makes no garbage,
 // unless a result is Changed.
 //
 // The errors are those of Leases.
-func (c *Client) Refresh(ctx context.Context, ids []core.LeaseID, requests []core.Request, only bool, results []Look) error {
+func (c *Client) Refresh(ctx context.Context, ids []contract.LeaseID, requests []contract.Request, only bool, results []Look) error {
 	for begin := 0; begin < len(ids); begin += MaxIDs {
 		end := min(begin+MaxIDs, len(ids))
 		err := c.exchange(ctx, func(b []byte) []byte {
-			return appendIDs(head(b, opRefresh, core.Request{}, only, end-begin), ids[begin:end])
+			return appendIDs(head(b, opRefresh, contract.Request{}, only, end-begin), ids[begin:end])
 		}, func(answer []byte) error {
-			return c.read(answer, results[begin:end], only, func(i int) core.Request { return requests[begin+i] })
+			return c.read(answer, results[begin:end], only, func(i int) contract.Request { return requests[begin+i] })
 		})
 		if err != nil {
 			c.giveBack(results[:begin])
@@ -142,11 +142,11 @@ func (c *Client) Refresh(ctx context.Context, ids []core.LeaseID, requests []cor
 
 // Release gives leases back, and returns when that is done. The error is [ErrAsk] or that of ctx; some may
 // have been given back then.
-func (c *Client) Release(ctx context.Context, ids ...core.LeaseID) error {
+func (c *Client) Release(ctx context.Context, ids ...contract.LeaseID) error {
 	for len(ids) > 0 {
 		n := min(len(ids), MaxIDs)
 		err := c.exchange(ctx, func(b []byte) []byte {
-			return appendIDs(head(b, opRelease, core.Request{}, false, n), ids[:n])
+			return appendIDs(head(b, opRelease, contract.Request{}, false, n), ids[:n])
 		}, func(answer []byte) error {
 			if _, ok, err := open(answer, 0); err != nil || !ok {
 				return ErrAsk
@@ -188,7 +188,7 @@ func (c *Client) exchange(ctx context.Context, build func([]byte) []byte, read f
 
 // read takes the results out of an answer. If one cannot be read, there is none, and the leases in the answer are
 // given back.
-func (c *Client) read(answer []byte, results []Look, only bool, req func(i int) core.Request) error {
+func (c *Client) read(answer []byte, results []Look, only bool, req func(i int) contract.Request) error {
 	r, ok, err := open(answer, len(results))
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/offers"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -24,18 +24,18 @@ func TestLateAnswers(t *testing.T) {
 	p := &fake{lease: func(_ context.Context, name string) Look {
 		begun <- struct{}{}
 		<-proceed // whatever the context says
-		return Look{Status: Changed, Lease: &core.Lease{Framework: name}}
+		return Look{Status: Changed, Lease: &contract.Lease{Framework: name}}
 	}}
 	c := connect(t, p, Settings{Slots: 1})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-begun; cancel() }()
 	results := make([]Look, 3)
-	if err := c.Leases(ctx, []string{"a", "b", "c"}, core.Request{}, results); !errors.Is(err, context.Canceled) {
+	if err := c.Leases(ctx, []string{"a", "b", "c"}, contract.Request{}, results); !errors.Is(err, context.Canceled) {
 		t.Errorf("Leases = %v", err)
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := c.Leases(ctx, []string{"d"}, core.Request{}, results[:1]); !errors.Is(err, context.DeadlineExceeded) {
+	if err := c.Leases(ctx, []string{"d"}, contract.Request{}, results[:1]); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Leases without a slot = %v", err)
 	}
 	close(proceed)
@@ -54,7 +54,7 @@ func TestLateAnswers(t *testing.T) {
 func TestSlowProducers(t *testing.T) {
 	t.Parallel()
 	proceed := make(chan struct{})
-	p := &fake{refresh: func(core.LeaseID, bool) Look { <-proceed; return Look{} }}
+	p := &fake{refresh: func(contract.LeaseID, bool) Look { <-proceed; return Look{} }}
 	c := connectFor(t, p, Settings{Slots: 2}, 10*time.Millisecond)
 	defer close(proceed)
 	for range 3 {
@@ -71,7 +71,7 @@ func TestSlowProducers(t *testing.T) {
 func TestClientsEnd(t *testing.T) {
 	t.Parallel()
 	begun, proceed := make(chan struct{}, 1), make(chan struct{})
-	p := &fake{refresh: func(core.LeaseID, bool) Look { begun <- struct{}{}; <-proceed; return Look{} }}
+	p := &fake{refresh: func(contract.LeaseID, bool) Look { begun <- struct{}{}; <-proceed; return Look{} }}
 	c := connect(t, p, Settings{Slots: 1})
 	defer close(proceed)
 	ended := make(chan error, 2)
@@ -207,7 +207,7 @@ func TestServersEnd(t *testing.T) {
 			} else {
 				<-proceed
 			}
-			return Look{Status: Changed, Lease: &core.Lease{Framework: name}}
+			return Look{Status: Changed, Lease: &contract.Lease{Framework: name}}
 		}}}
 		server, err := NewServer(p, plain{}, Settings{Slots: 1})
 		if err != nil {
@@ -217,7 +217,7 @@ func TestServersEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := newClient(file, server.Memory(), plain{}, 0, time.Minute, func(core.LeaseID) {})
+		c, err := newClient(file, server.Memory(), plain{}, 0, time.Minute, func(contract.LeaseID) {})
 		if err != nil {
 			t.Fatal(err)
 		}

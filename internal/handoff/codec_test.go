@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // write writes a request as a client does.
@@ -26,11 +26,11 @@ func requests() map[string]*request {
 	return map[string]*request{
 		"lease": {op: opLease, names: []string{"frame", `d["k"]`}},
 		"lease-for": {
-			op: opLease, req: core.Request{Writable: true, NoWait: true, Copy: core.CopyNever}, names: []string{"x"},
+			op: opLease, req: contract.Request{Writable: true, NoWait: true, Copy: contract.CopyNever}, names: []string{"x"},
 		},
-		"refresh": {op: opRefresh, ids: []core.LeaseID{1, 0x0102030405060708}},
-		"look":    {op: opRefresh, look: true, ids: []core.LeaseID{1<<64 - 1}},
-		"release": {op: opRelease, ids: []core.LeaseID{1, 2, 3}},
+		"refresh": {op: opRefresh, ids: []contract.LeaseID{1, 0x0102030405060708}},
+		"look":    {op: opRefresh, look: true, ids: []contract.LeaseID{1<<64 - 1}},
+		"release": {op: opRelease, ids: []contract.LeaseID{1, 2, 3}},
 	}
 }
 
@@ -39,7 +39,7 @@ func TestRequestsAreFrozen(t *testing.T) {
 	for name, want := range requests() {
 		b := write(want)
 		frozen(t, "request-"+name, b)
-		got := request{names: []string{"before"}, ids: []core.LeaseID{9}}
+		got := request{names: []string{"before"}, ids: []contract.LeaseID{9}}
 		if err := got.parse(b); err != nil || !alike(&got, want) {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, want)
 		}
@@ -54,10 +54,10 @@ func alike(a, b *request) bool {
 func results() []Look {
 	return []Look{
 		{Status: Unchanged},
-		{Status: Changed, Lease: &core.Lease{ID: 5, Framework: "numpy"}},
+		{Status: Changed, Lease: &contract.Lease{ID: 5, Framework: "numpy"}},
 		{},
-		{Status: Fenced, Fence: core.CUDAWord{Page: 9, Size: 4096, Offset: 8, Value: 77}},
-		{Status: Changed, Lease: &core.Lease{ID: 1<<64 - 1, Framework: "torch"}},
+		{Status: Fenced, Fence: contract.CUDAWord{Page: 9, Size: 4096, Offset: 8, Value: 77}},
+		{Status: Changed, Lease: &contract.Lease{ID: 1<<64 - 1, Framework: "torch"}},
 	}
 }
 
@@ -69,10 +69,10 @@ func answerOf(t *testing.T, results []Look) []byte {
 }
 
 // readAll reads an answer as a client does, whose stray leases are those that come back.
-func readAll(answer []byte, n int, only bool) (looks []Look, stray []core.LeaseID, err error) {
-	c := &Client{codec: plain{}, stray: func(id core.LeaseID) { stray = append(stray, id) }}
+func readAll(answer []byte, n int, only bool) (looks []Look, stray []contract.LeaseID, err error) {
+	c := &Client{codec: plain{}, stray: func(id contract.LeaseID) { stray = append(stray, id) }}
 	looks = make([]Look, n)
-	err = c.read(answer, looks, only, func(int) core.Request { return core.Request{} })
+	err = c.read(answer, looks, only, func(int) contract.Request { return contract.Request{} })
 	return looks, stray, err
 }
 
@@ -87,7 +87,7 @@ func TestAnswersAreFrozen(t *testing.T) {
 	if err != nil || len(stray) != 0 || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v, want %+v; given back: %d", got, err, want, stray)
 	}
-	if ids := granted(b, plain{}); !slices.Equal(ids, []core.LeaseID{5, 1<<64 - 1}) {
+	if ids := granted(b, plain{}); !slices.Equal(ids, []contract.LeaseID{5, 1<<64 - 1}) {
 		t.Errorf("an answer that is not wanted has the leases %d", ids)
 	}
 	s := &Server{producer: &fake{}, ctx: t.Context()}
@@ -113,7 +113,7 @@ func TestSizes(t *testing.T) {
 	if MaxRequest != 16188 || MaxAnswer != 49148 || MaxIDs != 2022 || MaxName != 1024 {
 		t.Errorf("requests of %d bytes or %d leases, answers of %d, names of %d", MaxRequest, MaxIDs, MaxAnswer, MaxName)
 	}
-	ids := make([]core.LeaseID, MaxIDs)
+	ids := make([]contract.LeaseID, MaxIDs)
 	if n := len(write(&request{op: opRefresh, ids: ids})); n > MaxRequest || n+8 <= MaxRequest {
 		t.Errorf("a request about %d leases has %d bytes", MaxIDs, n)
 	}
@@ -176,7 +176,7 @@ func TestHostileAnswers(t *testing.T) {
 	fence := firstLease + 4 + 8 + len("numpy")
 	for name, tt := range map[string]struct {
 		edit  func(b []byte) []byte
-		stray []core.LeaseID
+		stray []contract.LeaseID
 	}{
 		"nothing":              {func([]byte) []byte { return nil }, nil},
 		"a kind":               {set(0, 3), nil},
@@ -184,17 +184,17 @@ func TestHostileAnswers(t *testing.T) {
 		"fewer results":        {set(4, byte(n-1)), nil},
 		"more results":         {set(4, byte(n+1)), nil},
 		"very many results":    {set(7, 0xff), nil},
-		"a status":             {set(statuses, 4), []core.LeaseID{5, 1<<64 - 1}},
-		"a status at the end":  {set(statuses+4, 9), []core.LeaseID{5}},
+		"a status":             {set(statuses, 4), []contract.LeaseID{5, 1<<64 - 1}},
+		"a status at the end":  {set(statuses+4, 9), []contract.LeaseID{5}},
 		"a lease's length":     {set(firstLease, 200), nil},
 		"a huge lease":         {set(firstLease+3, 0xff), nil},
-		"a lease without ID":   {func(b []byte) []byte { clear(b[firstLease+4:][:8]); return b }, []core.LeaseID{1<<64 - 1}},
+		"a lease without ID":   {func(b []byte) []byte { clear(b[firstLease+4:][:8]); return b }, []contract.LeaseID{1<<64 - 1}},
 		"an empty lease":       {set(firstLease, 0), nil},
-		"no end":               {func(b []byte) []byte { return b[:len(b)-1] }, []core.LeaseID{5}},
-		"a fence's alignment":  {set(fence+16, 2), []core.LeaseID{5}},
-		"a fence past its end": {func(b []byte) []byte { binary.LittleEndian.PutUint64(b[fence+16:], 4096); return b }, []core.LeaseID{5}},
-		"a fence before it":    {set(fence+23, 0x80), []core.LeaseID{5}},
-		"a fence of no page":   {func(b []byte) []byte { clear(b[fence+8:][:8]); return b }, []core.LeaseID{5}},
+		"no end":               {func(b []byte) []byte { return b[:len(b)-1] }, []contract.LeaseID{5}},
+		"a fence's alignment":  {set(fence+16, 2), []contract.LeaseID{5}},
+		"a fence past its end": {func(b []byte) []byte { binary.LittleEndian.PutUint64(b[fence+16:], 4096); return b }, []contract.LeaseID{5}},
+		"a fence before it":    {set(fence+23, 0x80), []contract.LeaseID{5}},
+		"a fence of no page":   {func(b []byte) []byte { clear(b[fence+8:][:8]); return b }, []contract.LeaseID{5}},
 	} {
 		got, stray, err := readAll(tt.edit(slices.Clone(good)), n, false)
 		if err == nil {

@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/offers"
 )
 
@@ -28,53 +28,53 @@ const (
 
 var errRefused = errors.New("not a lease that answers the request")
 
-func (plain) Append(b []byte, l *core.Lease) ([]byte, error) {
+func (plain) Append(b []byte, l *contract.Lease) ([]byte, error) {
 	if l.Framework == unsayable {
 		return nil, errors.New(unsayable)
 	}
 	return append(binary.LittleEndian.AppendUint64(b, uint64(l.ID)), l.Framework...), nil
 }
 
-func (c plain) Lease(b []byte, req core.Request) (core.Lease, error) {
+func (c plain) Lease(b []byte, req contract.Request) (contract.Lease, error) {
 	id := c.ID(b)
 	if id == 0 || string(b[8:]) == refused {
-		return core.Lease{}, errRefused
+		return contract.Lease{}, errRefused
 	}
-	return core.Lease{ID: id, Framework: string(b[8:]), Writable: req.Writable}, nil
+	return contract.Lease{ID: id, Framework: string(b[8:]), Writable: req.Writable}, nil
 }
 
-func (plain) ID(b []byte) core.LeaseID {
+func (plain) ID(b []byte) contract.LeaseID {
 	if len(b) < 8 {
 		return 0
 	}
-	return core.LeaseID(binary.LittleEndian.Uint64(b))
+	return contract.LeaseID(binary.LittleEndian.Uint64(b))
 }
 
 // fake is a producer that grants what the test says, and counts what stands.
 type fake struct {
 	mu       sync.Mutex
 	lease    func(ctx context.Context, name string) Look // nil: a lease whose text is the name
-	refresh  func(id core.LeaseID, only bool) Look       // nil: everything is as it was
-	last     core.LeaseID
-	standing map[core.LeaseID]bool
+	refresh  func(id contract.LeaseID, only bool) Look   // nil: everything is as it was
+	last     contract.LeaseID
+	standing map[contract.LeaseID]bool
 	calls    []call
 }
 
 // call is what the producer was asked for.
 type call struct {
 	names []string
-	ids   []core.LeaseID
-	req   core.Request
+	ids   []contract.LeaseID
+	req   contract.Request
 	only  bool
 }
 
-func (f *fake) Leases(ctx context.Context, names []string, req core.Request, results []Look) []Look {
+func (f *fake) Leases(ctx context.Context, names []string, req contract.Request, results []Look) []Look {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls = append(f.calls, call{names: slices.Clone(names), req: req})
 	lease := f.lease
 	for _, name := range names {
-		look := Look{Status: Changed, Lease: &core.Lease{Framework: name}}
+		look := Look{Status: Changed, Lease: &contract.Lease{Framework: name}}
 		if lease != nil {
 			f.mu.Unlock()
 			look = lease(ctx, name)
@@ -85,7 +85,7 @@ func (f *fake) Leases(ctx context.Context, names []string, req core.Request, res
 	return results
 }
 
-func (f *fake) Refreshes(_ context.Context, ids []core.LeaseID, only bool, results []Look) []Look {
+func (f *fake) Refreshes(_ context.Context, ids []contract.LeaseID, only bool, results []Look) []Look {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.refresh == nil { // without garbage
@@ -109,13 +109,13 @@ func (f *fake) grant(look Look) Look {
 	f.last++
 	look.Lease.ID = f.last
 	if f.standing == nil {
-		f.standing = make(map[core.LeaseID]bool)
+		f.standing = make(map[contract.LeaseID]bool)
 	}
 	f.standing[f.last] = true
 	return look
 }
 
-func (f *fake) Release(_ context.Context, ids ...core.LeaseID) error {
+func (f *fake) Release(_ context.Context, ids ...contract.LeaseID) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, id := range ids {
@@ -125,7 +125,7 @@ func (f *fake) Release(_ context.Context, ids ...core.LeaseID) error {
 }
 
 // finds sets what becomes of leases from now on.
-func (f *fake) finds(refresh func(id core.LeaseID, only bool) Look) {
+func (f *fake) finds(refresh func(id contract.LeaseID, only bool) Look) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.refresh = refresh
@@ -178,7 +178,7 @@ func connectFor(tb testing.TB, p Producer, s Settings, limit time.Duration) *Cli
 		tb.Fatal(err)
 	}
 	defer file.Close()
-	stray := func(id core.LeaseID) { _ = p.Release(context.Background(), id) } //nolint:usetesting // also when the test ends
+	stray := func(id contract.LeaseID) { _ = p.Release(context.Background(), id) } //nolint:usetesting // also when the test ends
 	client, err := newClient(file, server.Memory(), plain{}, s.Spin, limit, stray)
 	if err != nil {
 		tb.Fatal(err)
@@ -204,18 +204,18 @@ func eventually(t *testing.T, what string, ok func() bool) {
 func leaseAll(t *testing.T, c *Client, names ...string) ([]Look, error) {
 	t.Helper()
 	results := make([]Look, len(names))
-	return results, c.Leases(t.Context(), names, core.Request{}, results)
+	return results, c.Leases(t.Context(), names, contract.Request{}, results)
 }
 
 // refreshAll looks again at leases that were granted for nothing special.
-func refreshAll(t *testing.T, c *Client, only bool, ids ...core.LeaseID) ([]Look, error) {
+func refreshAll(t *testing.T, c *Client, only bool, ids ...contract.LeaseID) ([]Look, error) {
 	t.Helper()
 	results := make([]Look, len(ids))
-	return results, c.Refresh(t.Context(), ids, make([]core.Request, len(ids)), only, results)
+	return results, c.Refresh(t.Context(), ids, make([]contract.Request, len(ids)), only, results)
 }
 
 // lease is the lease of a look, or the zero value.
-func (l Look) lease() (lease core.Lease) {
+func (l Look) lease() (lease contract.Lease) {
 	if l.Lease != nil {
 		lease = *l.Lease
 	}

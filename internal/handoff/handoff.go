@@ -23,12 +23,13 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/offers"
 )
 
 const (
 	// Segment is the ID of the memory. Producers count their segments from 1.
-	Segment core.SegmentID = 1 << 63
+	Segment contract.SegmentID = 1 << 63
 
 	// serveLimit bounds the work on one request, since others wait meanwhile. It is above the interval
 	// in which Python hands over its lock (5 ms).
@@ -46,7 +47,7 @@ type Settings struct {
 
 // Memory is what the producer has made: the zero value is nothing.
 type Memory struct {
-	Segment core.SegmentID
+	Segment contract.SegmentID
 	Size    int64
 	Slots   int
 	Offers  bool // the memory begins with a table of offers
@@ -66,11 +67,11 @@ func (m Memory) wants() int64 { return m.offset() + MailboxSize(m.Slots) }
 // Codec writes and reads leases as they travel.
 type Codec interface {
 	// Append writes a lease behind b.
-	Append(b []byte, l *core.Lease) ([]byte, error)
+	Append(b []byte, l *contract.Lease) ([]byte, error)
 	// Lease reads a lease from a side that is not trusted, and proves that it answers the request.
-	Lease(b []byte, req core.Request) (core.Lease, error)
+	Lease(b []byte, req contract.Request) (contract.Lease, error)
 	// ID reads the ID of a lease that is not wanted; 0 if there is none.
-	ID(b []byte) core.LeaseID
+	ID(b []byte) contract.LeaseID
 }
 
 // Status says what became of a lease that was looked at again.
@@ -87,8 +88,8 @@ const (
 // Look is the result of looking at one lease again.
 type Look struct {
 	Status Status
-	Lease  *core.Lease   // if Changed; nil if this was only a look
-	Fence  core.CUDAWord // if Fenced
+	Lease  *contract.Lease   // if Changed; nil if this was only a look
+	Fence  contract.CUDAWord // if Fenced
 }
 
 // Elsewhere reports whether the error of a look says that a name leads no more to the array that was leased: to

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/offers"
 )
 
@@ -21,20 +21,20 @@ func TestLeases(t *testing.T) {
 		case "missing":
 			return Look{}
 		case "long":
-			return Look{Status: Changed, Lease: &core.Lease{Framework: strings.Repeat("x", MaxAnswer)}}
+			return Look{Status: Changed, Lease: &contract.Lease{Framework: strings.Repeat("x", MaxAnswer)}}
 		default:
-			return Look{Status: Changed, Lease: &core.Lease{Framework: name}}
+			return Look{Status: Changed, Lease: &contract.Lease{Framework: name}}
 		}
 	}}
 	c := connect(t, p, Settings{Slots: 2})
 	names := []string{"a", "missing", "b", unsayable, "long", "model.weight", `d["k"]`, strings.Repeat("x", MaxName)}
-	req := core.Request{Writable: true, NoWait: true, Copy: core.CopyNever}
+	req := contract.Request{Writable: true, NoWait: true, Copy: contract.CopyNever}
 	results := make([]Look, len(names))
 	if err := c.Leases(t.Context(), names, req, results); err != nil {
 		t.Fatal(err)
 	}
 	for i, name := range names {
-		want := Look{Status: Changed, Lease: &core.Lease{Framework: name, Writable: true}}
+		want := Look{Status: Changed, Lease: &contract.Lease{Framework: name, Writable: true}}
 		if name == "missing" || name == unsayable || name == "long" {
 			want = Look{}
 		}
@@ -59,15 +59,15 @@ func TestLeases(t *testing.T) {
 // TestRefresh: each lease has its own result.
 func TestRefresh(t *testing.T) {
 	t.Parallel()
-	word := core.CUDAWord{Page: 9, Size: 4096, Offset: 8, Value: 1<<32 - 1}
-	p := &fake{refresh: func(id core.LeaseID, only bool) Look {
+	word := contract.CUDAWord{Page: 9, Size: 4096, Offset: 8, Value: 1<<32 - 1}
+	p := &fake{refresh: func(id contract.LeaseID, only bool) Look {
 		switch {
 		case id == 1:
 			return Look{Status: Unchanged}
 		case id == 2 && only:
 			return Look{Status: Changed}
 		case id == 2:
-			return Look{Status: Changed, Lease: &core.Lease{Framework: "other"}}
+			return Look{Status: Changed, Lease: &contract.Lease{Framework: "other"}}
 		case id == 3:
 			return Look{Status: Fenced, Fence: word}
 		default:
@@ -75,9 +75,9 @@ func TestRefresh(t *testing.T) {
 		}
 	}}
 	c := connect(t, p, Settings{Slots: 2})
-	ids := []core.LeaseID{2, 3, 1, 1 << 63, 3, 2}
+	ids := []contract.LeaseID{2, 3, 1, 1 << 63, 3, 2}
 	for _, only := range []bool{false, true} {
-		reqs := make([]core.Request, len(ids))
+		reqs := make([]contract.Request, len(ids))
 		reqs[5].Writable = true
 		results := make([]Look, len(ids))
 		if err := c.Refresh(t.Context(), ids, reqs, only, results); err != nil {
@@ -125,7 +125,7 @@ func TestWhatIsForGRPC(t *testing.T) {
 	if _, err := leaseAll(t, c, "a"); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
-	if err := c.Leases(t.Context(), nil, core.Request{}, nil); err != nil {
+	if err := c.Leases(t.Context(), nil, contract.Request{}, nil); err != nil {
 		t.Errorf("no names at all: %v", err)
 	}
 	if _, err := refreshAll(t, c, false); err != nil {
@@ -169,12 +169,12 @@ func TestManyAtOnce(t *testing.T) {
 			t.Errorf("%d names in one request", n)
 		}
 	}
-	var ids []core.LeaseID
+	var ids []contract.LeaseID
 	for i := range 2*MaxIDs + 3 {
-		ids = append(ids, core.LeaseID(i+1))
+		ids = append(ids, contract.LeaseID(i+1))
 	}
-	p.finds(func(id core.LeaseID, _ bool) Look {
-		return Look{Status: Fenced, Fence: core.CUDAWord{Page: core.SegmentID(id), Size: 4, Value: uint32(id)}}
+	p.finds(func(id contract.LeaseID, _ bool) Look {
+		return Look{Status: Fenced, Fence: contract.CUDAWord{Page: contract.SegmentID(id), Size: 4, Value: uint32(id)}}
 	})
 	looks, err := refreshAll(t, c, false, ids...)
 	if err != nil {
@@ -213,7 +213,7 @@ func TestLeasesWithoutRoom(t *testing.T) {
 		if name == "small" {
 			n = 10
 		}
-		return Look{Status: Changed, Lease: &core.Lease{Framework: strings.Repeat("x", n)}}
+		return Look{Status: Changed, Lease: &contract.Lease{Framework: strings.Repeat("x", n)}}
 	}}
 	c := connect(t, p, Settings{Slots: 1})
 	results, err := leaseAll(t, c, "large", "large", "large", "small", "large")
@@ -252,11 +252,11 @@ func TestNothingStaysLeasedAfterAnError(t *testing.T) {
 		p := &fake{lease: func(_ context.Context, name string) Look {
 			switch {
 			case name != names[tt.at]:
-				return Look{Status: Changed, Lease: &core.Lease{Framework: name}}
+				return Look{Status: Changed, Lease: &contract.Lease{Framework: name}}
 			case tt.text == "":
 				<-proceed
 			}
-			return Look{Status: Changed, Lease: &core.Lease{Framework: tt.text}}
+			return Look{Status: Changed, Lease: &contract.Lease{Framework: tt.text}}
 		}}
 		limit := time.Minute
 		if tt.text == "" {
@@ -272,19 +272,19 @@ func TestNothingStaysLeasedAfterAnError(t *testing.T) {
 			t.Errorf("%s: after an error there is %+v", what, results[i])
 		}
 		eventually(t, what+": no lease stands", func() bool { return p.leases() == 0 })
-		var ids []core.LeaseID
+		var ids []contract.LeaseID
 		for i := range 2 * MaxIDs {
-			ids = append(ids, core.LeaseID(i+1))
+			ids = append(ids, contract.LeaseID(i+1))
 		}
 		if tt.text == "" {
 			continue
 		}
-		p.finds(func(id core.LeaseID, _ bool) Look {
+		p.finds(func(id contract.LeaseID, _ bool) Look {
 			switch id {
 			case MaxIDs + 5:
-				return Look{Status: Changed, Lease: &core.Lease{Framework: tt.text}}
+				return Look{Status: Changed, Lease: &contract.Lease{Framework: tt.text}}
 			case 3, MaxIDs + 1, MaxIDs + 8:
-				return Look{Status: Changed, Lease: &core.Lease{Framework: "good"}}
+				return Look{Status: Changed, Lease: &contract.Lease{Framework: "good"}}
 			default:
 				return Look{Status: Unchanged}
 			}
@@ -328,9 +328,9 @@ func TestOffers(t *testing.T) {
 func TestRefreshMakesNoGarbage(t *testing.T) { //nolint:paralleltest // it counts allocations
 	c := connect(t, &fake{}, Settings{Slots: 1, Spin: time.Millisecond})
 	for _, n := range []int{1, 100, MaxIDs} {
-		ids, reqs, results := make([]core.LeaseID, n), make([]core.Request, n), make([]Look, n)
+		ids, reqs, results := make([]contract.LeaseID, n), make([]contract.Request, n), make([]Look, n)
 		for i := range ids {
-			ids[i] = core.LeaseID(i + 1)
+			ids[i] = contract.LeaseID(i + 1)
 		}
 		if allocs := testing.AllocsPerRun(100, func() {
 			if err := c.Refresh(t.Context(), ids, reqs, false, results); err != nil || results[n-1].Status != Unchanged {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
@@ -49,7 +49,7 @@ func TestWildAnswers(t *testing.T) {
 	}
 	defer server.Close()
 	m := Memory{Segment: Segment, Size: MailboxSize(slots), Slots: slots}
-	client, err := newClient(file, m, plain{}, 0, time.Minute, func(core.LeaseID) {})
+	client, err := newClient(file, m, plain{}, 0, time.Minute, func(contract.LeaseID) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestWildAnswers(t *testing.T) {
 	for range 8 {
 		callers.Go(func() {
 			for i := range 500 {
-				looks, err := refreshAll(t, client, i%5 == 0, make([]core.LeaseID, n)...)
+				looks, err := refreshAll(t, client, i%5 == 0, make([]contract.LeaseID, n)...)
 				for _, l := range looks {
 					if err != nil && l.Status != Ask || l.Status > Fenced || l.Status == Fenced && l.Fence.Size < 4 {
 						t.Errorf("%+v, %v", l, err)

@@ -4,8 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 const (
@@ -30,17 +31,20 @@ const (
 
 const requestHead = 8
 
+// policies are the copy policies by their number in a request.
+var policies = []contract.CopyPolicy{"", contract.CopyIfNeeded, contract.CopyNever}
+
 // request is what a host asks for.
 type request struct {
 	op    byte
-	req   core.Request // opLease
-	look  bool         // opRefresh
-	names []string     // opLease
-	ids   []core.LeaseID
+	req   contract.Request // opLease
+	look  bool             // opRefresh
+	names []string         // opLease
+	ids   []contract.LeaseID
 }
 
 // head writes the beginning of a request about n items.
-func head(b []byte, op byte, req core.Request, look bool, n int) []byte {
+func head(b []byte, op byte, req contract.Request, look bool, n int) []byte {
 	var flags byte
 	if req.Writable {
 		flags |= flagWritable
@@ -51,11 +55,11 @@ func head(b []byte, op byte, req core.Request, look bool, n int) []byte {
 	if look {
 		flags |= flagLook
 	}
-	return binary.LittleEndian.AppendUint32(append(b[:0], op, flags, byte(req.Copy), 0), uint32(n))
+	return binary.LittleEndian.AppendUint32(append(b[:0], op, flags, byte(max(slices.Index(policies, req.Copy), 0)), 0), uint32(n))
 }
 
 // appendIDs writes the IDs of leases behind a request's head.
-func appendIDs(b []byte, ids []core.LeaseID) []byte {
+func appendIDs(b []byte, ids []contract.LeaseID) []byte {
 	for _, id := range ids {
 		b = binary.LittleEndian.AppendUint64(b, uint64(id))
 	}
@@ -72,12 +76,12 @@ func (r *request) parse(b []byte) error {
 	if len(b) < requestHead {
 		return fmt.Errorf("a request of %d bytes", len(b))
 	}
-	flags, policy, n := b[1], core.CopyPolicy(b[2]), int(binary.LittleEndian.Uint32(b[4:]))
-	if flags&^(flagWritable|flagNoWait|flagLook) != 0 || policy > core.CopyNever || b[3] != 0 || n < 1 || n > len(b) {
+	flags, policy, n := b[1], int(b[2]), int(binary.LittleEndian.Uint32(b[4:]))
+	if flags&^(flagWritable|flagNoWait|flagLook) != 0 || policy >= len(policies) || b[3] != 0 || n < 1 || n > len(b) {
 		return fmt.Errorf("flags %#x, copy policy %d, %d items", flags, policy, n)
 	}
 	r.op, r.look = b[0], flags&flagLook != 0
-	r.req = core.Request{Writable: flags&flagWritable != 0, NoWait: flags&flagNoWait != 0, Copy: policy}
+	r.req = contract.Request{Writable: flags&flagWritable != 0, NoWait: flags&flagNoWait != 0, Copy: policies[policy]}
 	r.names, r.ids = r.names[:0], r.ids[:0]
 	b = b[requestHead:]
 	switch r.op {
@@ -88,7 +92,7 @@ func (r *request) parse(b []byte) error {
 			return fmt.Errorf("%d leases in %d bytes", n, len(b))
 		}
 		for i := range n {
-			r.ids = append(r.ids, core.LeaseID(binary.LittleEndian.Uint64(b[8*i:])))
+			r.ids = append(r.ids, contract.LeaseID(binary.LittleEndian.Uint64(b[8*i:])))
 		}
 		return nil
 	default:

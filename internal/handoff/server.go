@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/offers"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -20,13 +20,13 @@ type Producer interface {
 	// Leases grants a lease for each name, without waiting for a name that does not exist yet, if that takes
 	// no longer than a moment, in which others wait. It appends a result for each to results: [Changed] with
 	// the lease, or [Ask].
-	Leases(ctx context.Context, names []string, req core.Request, results []Look) []Look
-	// Refreshes looks at the names of standing leases again, as core.Refresher does, under the same limits,
+	Leases(ctx context.Context, names []string, req contract.Request, results []Look) []Look
+	// Refreshes looks at the names of standing leases again, as contract.Refresher does, under the same limits,
 	// and appends a result for each to results. If only is true it copies nothing and grants nothing:
 	// [Changed] has no lease then.
-	Refreshes(ctx context.Context, ids []core.LeaseID, only bool, results []Look) []Look
-	// Release is the method of core.Producer.
-	Release(ctx context.Context, ids ...core.LeaseID) error
+	Refreshes(ctx context.Context, ids []contract.LeaseID, only bool, results []Look) []Look
+	// Release is the method of contract.Producer.
+	Release(ctx context.Context, ids ...contract.LeaseID) error
 }
 
 // Offerer is a [Producer] that offers leases in a table.
@@ -93,7 +93,7 @@ func (s *Server) Memory() Memory { return s.memory }
 
 // Open gives a descriptor of the memory, for reading and writing, which the caller owns; nil if the segment
 // is another one.
-func (s *Server) Open(id core.SegmentID) (*os.File, error) {
+func (s *Server) Open(id contract.SegmentID) (*os.File, error) {
 	if id != Segment {
 		return nil, nil //nolint:nilnil // see above
 	}

@@ -3,12 +3,12 @@
 // cgo; hosts do without.
 package quirks
 
-import "github.com/ndbridge/ndbridge/core"
+import "github.com/ndbridge/ndbridge/core/contract"
 
 // Table is the quirks of one adapter, in the order in which they edit a plan.
 type Table struct {
 	Framework string // the adapter's name: "numpy"
-	Quirks    []core.Quirk
+	Quirks    []contract.Quirk
 }
 
 // Tables gives those of all adapters. They are the caller's.

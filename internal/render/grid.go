@@ -1,6 +1,7 @@
 package render
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -106,7 +107,7 @@ func rowsOf(v *core.View, stepX, stepY int) (rowReader, error) {
 		if err != nil {
 			return dst, err
 		}
-		_, err = core.CopyBytes(raw, row)
+		_, err = core.CopyBytes(context.Background(), raw, row)
 		return magnitudes(dst, raw, v.DType(), row.Len()), errors.Join(err, row.Close())
 	}
 	return rowReader{v.Dim(0), read, v.Close}, nil
@@ -121,7 +122,7 @@ func packedRows(v *core.View) (rowReader, error) {
 		}
 	}
 	raw := make([]byte, v.NBytes())
-	if _, err := core.CopyBytes(raw, v); err != nil {
+	if _, err := core.CopyBytes(context.Background(), raw, v); err != nil {
 		return rowReader{}, err
 	}
 	all := magnitudes(make([]float64, 0, v.Len()), raw, v.DType(), v.Len())

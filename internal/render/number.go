@@ -96,7 +96,7 @@ func bitsAt(raw []byte, at, n int) int {
 // smallValues is the value of each of the patterns that elements of at most 8 bits can have.
 func smallValues(d core.DType) [256]float64 {
 	var values [256]float64
-	format, isFloat := smallFormats()[d]
+	format, isFloat := smallFormats()[d.String()]
 	bits := d.Bits()
 	for i := range 1 << bits {
 		switch {
@@ -129,19 +129,19 @@ const (
 )
 
 // smallFormats follows ml_dtypes and the OCP specifications that DLPack names.
-func smallFormats() map[core.DType]smallFormat {
-	return map[core.DType]smallFormat{
-		core.Float8E3M4:        {4, 3, ieee},
-		core.Float8E4M3:        {3, 7, ieee},
-		core.Float8E5M2:        {2, 15, ieee},
-		core.Float8E4M3FN:      {3, 7, allOnes},
-		core.Float8E4M3FNUZ:    {3, 8, negZero},
-		core.Float8E4M3B11FNUZ: {3, 11, negZero},
-		core.Float8E5M2FNUZ:    {2, 16, negZero},
-		core.Float8E8M0FNU:     {0, 127, exponent},
-		core.Float6E2M3FN:      {3, 1, finite},
-		core.Float6E3M2FN:      {2, 3, finite},
-		core.Float4E2M1FN:      {1, 1, finite},
+func smallFormats() map[string]smallFormat {
+	return map[string]smallFormat{
+		"float8_e3m4":        {4, 3, ieee},
+		"float8_e4m3":        {3, 7, ieee},
+		"float8_e5m2":        {2, 15, ieee},
+		"float8_e4m3fn":      {3, 7, allOnes},
+		"float8_e4m3fnuz":    {3, 8, negZero},
+		"float8_e4m3b11fnuz": {3, 11, negZero},
+		"float8_e5m2fnuz":    {2, 16, negZero},
+		"float8_e8m0fnu":     {0, 127, exponent},
+		"float6_e2m3fn":      {3, 1, finite},
+		"float6_e3m2fn":      {2, 3, finite},
+		"float4_e2m1fn":      {1, 1, finite},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/coretest"
 )
 
 // TestSmallFloats compares every pattern with what ml_dtypes makes of it.
@@ -64,9 +65,9 @@ func TestPackedNumbers(t *testing.T) {
 		{core.Uint4, []byte{0x8f, 0x07}, []float64{15, 8, 7}},
 		{dtype(0, 2), []byte{0b11_10_01_00}, []float64{0, 1, -2, -1}},
 		{dtype(1, 1), []byte{0b0000_0101, 1}, []float64{1, 0, 1, 0, 0, 0, 0, 0, 1}},
-		{core.Float4E2M1FN, []byte{0x21, 0xf7}, []float64{0.5, 1, 6, -6}},
+		{coretest.DType("float4_e2m1fn"), []byte{0x21, 0xf7}, []float64{0.5, 1, 6, -6}},
 		// Four to three bytes: 0b000001, 0b100000, 0b011111, 0b111111.
-		{core.Float6E2M3FN, []byte{0x01, 0xf8, 0xfd}, []float64{0.125, math.Copysign(0, -1), 7.5, -7.5}},
+		{coretest.DType("float6_e2m3fn"), []byte{0x01, 0xf8, 0xfd}, []float64{0.125, math.Copysign(0, -1), 7.5, -7.5}},
 	}
 	for _, c := range cases {
 		got := magnitudes(nil, c.raw, c.dtype, len(c.want))

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"context"
 	"iter"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -69,7 +70,7 @@ func (r *reader) read(v *core.View) bool {
 	if cap(r.buf) < n {
 		r.buf = make([]byte, max(n, min(r.size, 1<<20)))
 	}
-	n, err := core.CopyBytes(r.buf[:n], v)
+	n, err := core.CopyBytes(context.Background(), r.buf[:n], v)
 	if err != nil {
 		r.yield(nil, err)
 		return false
@@ -81,7 +82,7 @@ func (r *reader) read(v *core.View) bool {
 // parts of them cannot be had.
 func (r *reader) whole(v *core.View) {
 	all := make([]byte, v.NBytes())
-	n, err := core.CopyBytes(all, v)
+	n, err := core.CopyBytes(context.Background(), all, v)
 	if err != nil {
 		r.yield(nil, err)
 		return

@@ -63,7 +63,7 @@ func TestPiecesMakeTheWhole(t *testing.T) {
 				t.Parallel()
 				v := view(t, spec)
 				want := make([]byte, v.NBytes())
-				if _, err := core.CopyBytes(want, v); err != nil {
+				if _, err := core.CopyBytes(t.Context(), want, v); err != nil {
 					t.Fatal(err)
 				}
 				var got []byte

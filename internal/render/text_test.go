@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/coretest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -74,7 +75,7 @@ func TestText(t *testing.T) {
 		"bools":       {viewOf(t, []bool{true, false}), TextOptions{}},
 		"complex":     {viewOf(t, []complex64{1 + 2i, -1.5 - 1i, complex(0, float32(math.Inf(1)))}), TextOptions{}},
 		"halves":      {viewOf(t, []core.F16{core.F16Of(0.1), core.F16Of(65504)}), TextOptions{}},
-		"float8":      {bytesView(t, []byte{0x38, 0x7f, 0x01}, core.LayoutSpec{DType: core.Float8E4M3FN, Shape: []int{3}}), TextOptions{}},
+		"float8":      {bytesView(t, []byte{0x38, 0x7f, 0x01}, core.LayoutSpec{DType: coretest.DType("float8_e4m3fn"), Shape: []int{3}}), TextOptions{}},
 		"int4":        {bytesView(t, []byte{0x8f, 0x07}, core.LayoutSpec{DType: core.Int4, Shape: []int{3}}), TextOptions{}},
 		"int4-plane":  {bytesView(t, bytes.Repeat([]byte{0x10, 0x32, 0x54, 0x76}, 12), core.LayoutSpec{DType: core.Int4, Shape: []int{12, 8}}), TextOptions{}},
 		"dates":       {bytesView(t, dates, core.LayoutSpec{DType: opaque(8), Tag: "datetime64[ns]", Shape: []int{5}}), TextOptions{}},

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"strconv"
@@ -24,7 +25,7 @@ func few(l core.Layout) bool {
 // numberLines writes the numbers of a small array in columns.
 func numberLines(v *core.View) ([]string, error) {
 	raw := make([]byte, v.NBytes())
-	if _, err := core.CopyBytes(raw, v); err != nil {
+	if _, err := core.CopyBytes(context.Background(), raw, v); err != nil {
 		return nil, err
 	}
 	texts := make([]string, v.Len())

@@ -4,10 +4,10 @@ import (
 	"context"
 	"os"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
-// Describer lends the descriptors of segments to whoever maps them: one method of [core.Producer].
+// Describer lends the descriptors of segments to whoever maps them: one method of [contract.Producer].
 type Describer interface {
-	Descriptor(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error)
+	Descriptor(ctx context.Context, id contract.SegmentID, writable bool) (*os.File, error)
 }

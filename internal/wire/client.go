@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 )
@@ -41,7 +42,7 @@ type ClientOptions struct {
 	Unavailable func(ctx context.Context) error
 }
 
-// Client is the host's core.Producer, core.Refresher and core.Waiter for a program in another process. All methods
+// Client is the host's contract.Producer, contract.Refresher and contract.Waiter for a program in another process. All methods
 // are safe for concurrent use. Their errors are *core.Error; those that the program's side made are
 // marked as Remote. Calls end with core.ErrUnavailable as soon as the side socket ends.
 type Client struct {
@@ -62,9 +63,9 @@ type Client struct {
 }
 
 var (
-	_ core.Producer  = (*Client)(nil)
-	_ core.Refresher = (*Client)(nil)
-	_ core.Waiter    = (*Client)(nil)
+	_ contract.Producer  = (*Client)(nil)
+	_ contract.Refresher = (*Client)(nil)
+	_ contract.Waiter    = (*Client)(nil)
 )
 
 // NewClient makes a client over cc and side, both of which stay the caller's.
@@ -87,21 +88,21 @@ func (c *Client) Close() error {
 
 // Open begins the session. It must be called once, before any other call. The program's script
 // starts when the other side has taken the settings.
-func (c *Client) Open(ctx context.Context, settings core.Settings, wish handoff.Settings) (core.Info, error) {
+func (c *Client) Open(ctx context.Context, settings contract.Settings, wish handoff.Settings) (contract.Info, error) {
 	message, err := settingsToProto(settings)
 	if err != nil {
-		return core.Info{}, c.local("open", "", core.ErrConfig, err)
+		return contract.Info{}, c.local("open", "", core.ErrConfig, err)
 	}
 	message.Handoff = handoffToProto(wish)
 	callCtx, done := c.begin(ctx)
 	defer done()
 	resp, err := c.rpc.Open(callCtx, &pb.OpenRequest{Settings: message}, callOptions()...)
 	if err != nil {
-		return core.Info{}, c.failed(ctx, "open", "", err)
+		return contract.Info{}, c.failed(ctx, "open", "", err)
 	}
 	info, err := infoToCore(resp.GetInfo())
 	if err != nil {
-		return core.Info{}, c.violated("open", "", err)
+		return contract.Info{}, c.violated("open", "", err)
 	}
 	c.mu.Lock()
 	c.waits = resp.GetCapabilities().GetWait()
@@ -112,29 +113,29 @@ func (c *Client) Open(ctx context.Context, settings core.Settings, wish handoff.
 	return info, nil
 }
 
-// Info implements core.Producer.
-func (c *Client) Info(ctx context.Context) (core.Info, error) {
+// Info implements contract.Producer.
+func (c *Client) Info(ctx context.Context) (contract.Info, error) {
 	callCtx, done := c.begin(ctx)
 	defer done()
 	resp, err := c.rpc.Info(callCtx, &pb.InfoRequest{}, callOptions()...)
 	if err != nil {
-		return core.Info{}, c.failed(ctx, "info", "", err)
+		return contract.Info{}, c.failed(ctx, "info", "", err)
 	}
 	info, err := infoToCore(resp.GetInfo())
 	if err != nil {
-		return core.Info{}, c.violated("info", "", err)
+		return contract.Info{}, c.violated("info", "", err)
 	}
 	return info, nil
 }
 
-// Arrays implements core.Producer.
-func (c *Client) Arrays(ctx context.Context) iter.Seq2[core.Entry, error] {
-	return func(yield func(core.Entry, error) bool) {
+// Arrays implements contract.Producer.
+func (c *Client) Arrays(ctx context.Context) iter.Seq2[contract.Entry, error] {
+	return func(yield func(contract.Entry, error) bool) {
 		callCtx, done := c.begin(ctx)
 		defer done() // ends the stream when the caller breaks off
 		stream, err := c.rpc.Arrays(callCtx, &pb.ArraysRequest{}, callOptions()...)
 		if err != nil {
-			yield(core.Entry{}, c.failed(ctx, "list", "", err))
+			yield(contract.Entry{}, c.failed(ctx, "list", "", err))
 			return
 		}
 		count := 0
@@ -144,17 +145,17 @@ func (c *Client) Arrays(ctx context.Context) iter.Seq2[core.Entry, error] {
 				return
 			}
 			if err != nil {
-				yield(core.Entry{}, c.failed(ctx, "list", "", err))
+				yield(contract.Entry{}, c.failed(ctx, "list", "", err))
 				return
 			}
 			if count += len(resp.GetEntries()); count > maxEntries {
-				yield(core.Entry{}, c.violated("list", "", fmt.Errorf("more than %d arrays", maxEntries)))
+				yield(contract.Entry{}, c.violated("list", "", fmt.Errorf("more than %d arrays", maxEntries)))
 				return
 			}
 			for _, message := range resp.GetEntries() {
 				entry, err := entryToCore(message)
 				if err != nil {
-					yield(core.Entry{}, c.violated("list", "", err))
+					yield(contract.Entry{}, c.violated("list", "", err))
 					return
 				}
 				if !yield(entry, nil) {
@@ -165,8 +166,8 @@ func (c *Client) Arrays(ctx context.Context) iter.Seq2[core.Entry, error] {
 	}
 }
 
-// Descriptor implements core.Producer.
-func (c *Client) Descriptor(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error) {
+// Descriptor implements contract.Producer.
+func (c *Client) Descriptor(ctx context.Context, id contract.SegmentID, writable bool) (*os.File, error) {
 	const op = "descriptor"
 	token := newToken()
 	arrived := c.side.expect(token)
@@ -193,7 +194,7 @@ func (c *Client) Descriptor(ctx context.Context, id core.SegmentID, writable boo
 	}
 }
 
-// Wait implements core.Waiter. Producers that stand in no program give core.ErrUnsupported.
+// Wait implements contract.Waiter. Producers that stand in no program give core.ErrUnsupported.
 func (c *Client) Wait(ctx context.Context) error {
 	c.mu.Lock()
 	waits := c.waits

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestClientConforms(t *testing.T) {
 	t.Parallel()
-	coretest.Conform(t, func(t *testing.T) core.Producer {
+	coretest.Conform(t, func(t *testing.T) contract.Producer {
 		return wiretest.Connect(t, coretest.NewProducer(t, coretest.Arrays()...))
 	})
 }
@@ -59,7 +60,7 @@ func TestRefusedLeaseIsReleased(t *testing.T) {
 		return lease, nil
 	}}
 	link := server.dial(t, wire.ClientOptions{Program: "camera"})
-	_, err := link.Client.Lease(t.Context(), "x", core.Request{})
+	_, err := link.Client.Lease(t.Context(), "x", contract.Request{})
 	if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrProtocol) || e.Object != "x" || e.Program != "camera" {
 		t.Fatalf("Lease = %v; want ErrProtocol that names camera/x", err)
 	}
@@ -74,7 +75,7 @@ type slow struct {
 	began, proceed chan struct{}
 }
 
-func (s slow) Lease(_ context.Context, name string, req core.Request) (core.Lease, error) {
+func (s slow) Lease(_ context.Context, name string, req contract.Request) (contract.Lease, error) {
 	s.began <- struct{}{}
 	<-s.proceed
 	return s.Producer.Lease(context.Background(), name, req) //nolint:contextcheck // outlives the call
@@ -89,7 +90,7 @@ func TestAbandonedLeaseIsReleased(t *testing.T) {
 	for range 20 {
 		ctx, cancel := context.WithCancel(t.Context())
 		calls.Go(func() {
-			if _, err := client.Lease(ctx, "samples", core.Request{}); !errors.Is(err, context.Canceled) {
+			if _, err := client.Lease(ctx, "samples", contract.Request{}); !errors.Is(err, context.Canceled) {
 				t.Errorf("Lease = %v; want context.Canceled", err)
 			}
 		})
@@ -110,7 +111,7 @@ func TestAnswerNobodyReadsIsReleased(t *testing.T) {
 	granted := 0
 	for i := range 300 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*2)*time.Microsecond)
-		l, err := client.Lease(ctx, "samples", core.Request{})
+		l, err := client.Lease(ctx, "samples", contract.Request{})
 		cancel()
 		if err == nil {
 			granted++
@@ -125,7 +126,7 @@ func TestAnswerNobodyReadsIsReleased(t *testing.T) {
 	eventually(t, func() error { return leases(t, p, 0) })
 }
 
-func leases(t *testing.T, p core.Producer, want int) error {
+func leases(t *testing.T, p contract.Producer, want int) error {
 	t.Helper()
 	info, err := p.Info(t.Context())
 	if err == nil && info.Leases != want {
@@ -138,11 +139,11 @@ func TestReleaseOfManyLeases(t *testing.T) {
 	t.Parallel()
 	p := coretest.NewProducer(t, coretest.Arrays()...)
 	client := wiretest.Connect(t, p)
-	ids := make([]core.LeaseID, 150_000)
+	ids := make([]contract.LeaseID, 150_000)
 	for i := range ids {
-		ids[i] = core.LeaseID(1_000_000 + i)
+		ids[i] = contract.LeaseID(1_000_000 + i)
 	}
-	l, err := client.Lease(t.Context(), "scalar", core.Request{})
+	l, err := client.Lease(t.Context(), "scalar", contract.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,16 +6,17 @@ import (
 	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 )
 
-// Lease implements core.Producer. If it fails, nothing stays leased, whatever the other side made of
+// Lease implements contract.Producer. If it fails, nothing stays leased, whatever the other side made of
 // the call.
-func (c *Client) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
+func (c *Client) Lease(ctx context.Context, name string, req contract.Request) (contract.Lease, error) {
 	const op = "lease"
 	policy, err := enumToProto(copyPolicies(), req.Copy)
 	if err != nil {
-		return core.Lease{}, c.local(op, name, core.ErrConfig, err)
+		return contract.Lease{}, c.local(op, name, core.ErrConfig, err)
 	}
 	callCtx, done := c.begin(ctx)
 	defer done()
@@ -27,25 +28,25 @@ func (c *Client) Lease(ctx context.Context, name string, req core.Request) (core
 		if _, said := detailOf(err); !said { // it may have been granted all the same
 			c.abandon(ctx, message.GetToken())
 		}
-		return core.Lease{}, c.failed(ctx, op, name, err)
+		return contract.Lease{}, c.failed(ctx, op, name, err)
 	}
 	lease, err := leaseToCore(resp.GetLease(), req)
 	if err != nil {
 		c.abandon(ctx, message.GetToken())
-		return core.Lease{}, c.violated(op, name, err)
+		return contract.Lease{}, c.violated(op, name, err)
 	}
 	return lease, nil
 }
 
-// Refresh implements core.Refresher. If it fails, nothing new stays leased. It does not know what the lease
+// Refresh implements contract.Refresher. If it fails, nothing new stays leased. It does not know what the lease
 // was granted for, which the caller checks: the lease's Check.
-func (c *Client) Refresh(ctx context.Context, id core.LeaseID) (core.Lease, bool, error) {
+func (c *Client) Refresh(ctx context.Context, id contract.LeaseID) (contract.Lease, bool, error) {
 	const op = "refresh"
 	c.mu.Lock()
 	able := c.refresh
 	c.mu.Unlock()
 	if !able {
-		return core.Lease{}, false, c.local(op, "", core.ErrUnsupported, errors.New("this plugin looks at no array again"))
+		return contract.Lease{}, false, c.local(op, "", core.ErrUnsupported, errors.New("this plugin looks at no array again"))
 	}
 	callCtx, done := c.begin(ctx)
 	defer done()
@@ -55,9 +56,9 @@ func (c *Client) Refresh(ctx context.Context, id core.LeaseID) (core.Lease, bool
 		if _, said := detailOf(err); !said { // it may have been granted all the same
 			c.abandon(ctx, message.GetToken())
 		}
-		return core.Lease{}, false, c.failed(ctx, op, "", err)
+		return contract.Lease{}, false, c.failed(ctx, op, "", err)
 	}
-	lease, changed := core.Lease{ID: id}, resp.GetLease() != nil
+	lease, changed := contract.Lease{ID: id}, resp.GetLease() != nil
 	if changed {
 		lease, err = leaseFromProto(resp.GetLease())
 	} else {
@@ -65,7 +66,7 @@ func (c *Client) Refresh(ctx context.Context, id core.LeaseID) (core.Lease, bool
 	}
 	if err != nil {
 		c.abandon(ctx, message.GetToken())
-		return core.Lease{}, false, c.violated(op, "", err)
+		return contract.Lease{}, false, c.violated(op, "", err)
 	}
 	return lease, changed, nil
 }
@@ -90,8 +91,8 @@ func (c *Client) abandon(ctx context.Context, token uint64) {
 	})
 }
 
-// Release implements core.Producer.
-func (c *Client) Release(ctx context.Context, ids ...core.LeaseID) error {
+// Release implements contract.Producer.
+func (c *Client) Release(ctx context.Context, ids ...contract.LeaseID) error {
 	callCtx, done := c.begin(ctx)
 	defer done()
 	for chunk := range slices.Chunk(ids, maxReleases) {

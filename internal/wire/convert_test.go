@@ -10,54 +10,11 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 )
-
-// TestEnumsAreComplete holds both enumerations of each table to it: every value of core that has a
-// name, and every value of the protocol, is there exactly once.
-func TestEnumsAreComplete(t *testing.T) {
-	t.Parallel()
-	checkEnum(t, deviceKinds(), 0, pb.DeviceKind_DEVICE_KIND_UNSPECIFIED.Descriptor(), false)
-	checkEnum(t, routes(), 1, pb.Route_ROUTE_UNSPECIFIED.Descriptor(), false)
-	checkEnum(t, reasons(), 0, pb.Reason_REASON_UNSPECIFIED.Descriptor(), true)
-	checkEnum(t, copyPolicies(), 0, pb.CopyPolicy_COPY_POLICY_UNSPECIFIED.Descriptor(), true)
-	checkEnum(t, syncPolicies(), 0, pb.SyncPolicy_SYNC_POLICY_UNSPECIFIED.Descriptor(), true)
-	checkEnum(t, effects(), 1, pb.Effect_EFFECT_UNSPECIFIED.Descriptor(), false)
-}
-
-func checkEnum[C ~uint8, P interface {
-	comparable
-	protoreflect.Enum
-}](t *testing.T, table []pair[C, P], first C, wire protoreflect.EnumDescriptor, zero bool,
-) {
-	t.Helper()
-	want := wire.Values().Len()
-	if !zero {
-		want-- // the unspecified value never crosses
-	}
-	if len(table) != want {
-		t.Errorf("%s: %d values in the table, %d in the protocol", wire.Name(), len(table), want)
-	}
-	for i, p := range table {
-		if p.core != first+C(i) {
-			t.Errorf("%s: entry %d is %v, want %v: values of core are missing", wire.Name(), i, p.core, first+C(i))
-		}
-		if got, err := enumToCore(table, p.wire); err != nil || got != p.core {
-			t.Errorf("%s: %v comes back as %v, %v", wire.Name(), p.core, got, err)
-		}
-	}
-	if s, ok := any(first + C(len(table))).(interface{ MarshalText() ([]byte, error) }); ok {
-		if text, err := s.MarshalText(); err == nil {
-			t.Errorf("%s: core's value %q is not in the table", wire.Name(), text)
-		}
-	}
-	if _, err := enumToProto(table, C(200)); err == nil {
-		t.Errorf("%s: an unknown value of core crosses", wire.Name())
-	}
-}
 
 func mustLayout(tb testing.TB, s core.LayoutSpec) core.Layout {
 	tb.Helper()
@@ -92,47 +49,47 @@ func TestLeasesCross(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	segment := core.Segment{ID: math.MaxUint64, Size: 1 << 40, Sealed: true}
-	base := core.Lease{ID: 7, Handle: segment, Fence: core.Ready{}, Framework: "numpy", Route: core.RouteSharedHeap}
+	segment := contract.Segment{ID: math.MaxUint64, Size: 1 << 40, Sealed: true}
+	base := contract.Lease{ID: 7, Handle: segment, Fence: contract.Ready{}, Framework: "numpy", Route: contract.RouteSharedHeap}
 	for name, c := range map[string]struct {
 		spec core.LayoutSpec
-		edit func(*core.Lease)
-		req  core.Request
+		edit func(*contract.Lease)
+		req  contract.Request
 	}{
-		"plain":     {core.LayoutSpec{DType: core.Float32, Shape: []int{2, 3}}, nil, core.Request{}},
-		"rank 0":    {core.LayoutSpec{DType: core.Complex128, Offset: 16}, nil, core.Request{}},
-		"reversed":  {core.LayoutSpec{DType: core.Int16, Shape: []int{5}, Strides: []int{-2}, Offset: 8}, nil, core.Request{}},
-		"broadcast": {core.LayoutSpec{DType: core.Bool, Shape: []int{1 << 40}, Strides: []int{0}}, nil, core.Request{}},
-		"packed":    {core.LayoutSpec{DType: core.Int4, Shape: []int{3, 3}}, nil, core.Request{}},
-		"rank 64":   {core.LayoutSpec{DType: core.Uint8, Shape: slices.Repeat([]int{1}, 64)}, nil, core.Request{}},
-		"opaque":    {core.LayoutSpec{DType: opaque, Shape: []int{2}, Tag: "[('a', '<i4')]", ReadOnly: true}, nil, core.Request{}},
+		"plain":     {core.LayoutSpec{DType: core.Float32, Shape: []int{2, 3}}, nil, contract.Request{}},
+		"rank 0":    {core.LayoutSpec{DType: core.Complex128, Offset: 16}, nil, contract.Request{}},
+		"reversed":  {core.LayoutSpec{DType: core.Int16, Shape: []int{5}, Strides: []int{-2}, Offset: 8}, nil, contract.Request{}},
+		"broadcast": {core.LayoutSpec{DType: core.Bool, Shape: []int{1 << 40}, Strides: []int{0}}, nil, contract.Request{}},
+		"packed":    {core.LayoutSpec{DType: core.Int4, Shape: []int{3, 3}}, nil, contract.Request{}},
+		"rank 64":   {core.LayoutSpec{DType: core.Uint8, Shape: slices.Repeat([]int{1}, 64)}, nil, contract.Request{}},
+		"opaque":    {core.LayoutSpec{DType: opaque, Shape: []int{2}, Tag: "[('a', '<i4')]", ReadOnly: true}, nil, contract.Request{}},
 		"pinned": {
 			core.LayoutSpec{DType: core.Uint8, Shape: []int{1}, Device: core.Device{Kind: core.CUDAPinned, Index: 3}},
 			nil,
-			core.Request{},
+			contract.Request{},
 		},
 		"writable": {
 			core.LayoutSpec{DType: core.Float64, Shape: []int{4}},
-			func(l *core.Lease) { l.Writable = true },
-			core.Request{Writable: true, Copy: core.CopyNever},
+			func(l *contract.Lease) { l.Writable = true },
+			contract.Request{Writable: true, Copy: contract.CopyNever},
 		},
 		"staged": {
 			core.LayoutSpec{DType: core.Float64, Shape: []int{4}},
-			func(l *core.Lease) {
-				l.Route, l.Reason = core.RouteStaged, core.ReasonFrozen
+			func(l *contract.Lease) {
+				l.Route, l.Reason = contract.RouteStaged, contract.ReasonFrozen
 				l.Quirks = []core.QuirkID{"numpy.a", "numpy.b"}
 			},
-			core.Request{Copy: core.CopyIfNeeded},
+			contract.Request{Copy: contract.CopyIfNeeded},
 		},
 		"published": {
 			core.LayoutSpec{DType: core.Float64, Shape: []int{4}},
-			func(l *core.Lease) { l.Version, l.Published = math.MaxUint64, time.Unix(1<<33, 999_999_999) },
-			core.Request{},
+			func(l *contract.Lease) { l.Version, l.Published = math.MaxUint64, time.Unix(1<<33, 999_999_999) },
+			contract.Request{},
 		},
 		"empty": {
 			core.LayoutSpec{DType: core.Float64, Shape: []int{4, 0}},
-			func(l *core.Lease) { l.Route, l.Handle = core.RouteEmpty, nil },
-			core.Request{},
+			func(l *contract.Lease) { l.Route, l.Handle = contract.RouteEmpty, nil },
+			contract.Request{},
 		},
 	} {
 		want := base
@@ -160,23 +117,23 @@ func TestLeasesCross(t *testing.T) {
 	}
 }
 
-type otherFence struct{ core.Fence }
+type otherFence struct{ contract.Fence }
 
-type otherHandle struct{ core.Handle }
+type otherHandle struct{ contract.Handle }
 
 func TestToProtoRefusesUnknownValues(t *testing.T) {
 	t.Parallel()
 	layout := mustLayout(t, core.LayoutSpec{DType: core.Uint8, Shape: []int{1}})
-	good := core.Lease{Layout: layout, Fence: core.Ready{}, Route: core.RouteMappedFile, Handle: core.Segment{Size: 1}}
+	good := contract.Lease{Layout: layout, Fence: contract.Ready{}, Route: contract.RouteMappedFile, Handle: contract.Segment{Size: 1}}
 	if _, err := leaseToProto(good); err != nil {
 		t.Fatal(err)
 	}
-	for name, edit := range map[string]func(*core.Lease){
-		"route":  func(l *core.Lease) { l.Route = core.RouteNone },
-		"reason": func(l *core.Lease) { l.Reason = 200 },
-		"fence":  func(l *core.Lease) { l.Fence = nil },
-		"fence2": func(l *core.Lease) { l.Fence = otherFence{} },
-		"handle": func(l *core.Lease) { l.Handle = otherHandle{} },
+	for name, edit := range map[string]func(*contract.Lease){
+		"route":  func(l *contract.Lease) { l.Route = "" },
+		"reason": func(l *contract.Lease) { l.Reason = "no such" },
+		"fence":  func(l *contract.Lease) { l.Fence = nil },
+		"fence2": func(l *contract.Lease) { l.Fence = otherFence{} },
+		"handle": func(l *contract.Lease) { l.Handle = otherHandle{} },
 	} {
 		l := good
 		edit(&l)
@@ -184,23 +141,23 @@ func TestToProtoRefusesUnknownValues(t *testing.T) {
 			t.Errorf("%s: sent as %v", name, m)
 		}
 	}
-	if m, err := infoToProto(core.Info{Frameworks: []core.Framework{{Quirks: []core.Quirk{{ID: "a.b"}}}}}); err == nil {
+	if m, err := infoToProto(contract.Info{Frameworks: []contract.Framework{{Quirks: []contract.Quirk{{ID: "a.b"}}}}}); err == nil {
 		t.Errorf("a quirk without an effect is sent as %v", m)
 	}
-	if m, err := settingsToProto(core.Settings{Adapters: []core.AdapterSettings{{Copy: 9}}}); err == nil {
+	if m, err := settingsToProto(contract.Settings{Adapters: []contract.AdapterSettings{{Copy: "no such"}}}); err == nil {
 		t.Errorf("an unknown copy policy is sent as %v", m)
 	}
 }
 
 func TestInfoCrosses(t *testing.T) {
 	t.Parallel()
-	quirk := core.Quirk{
+	quirk := contract.Quirk{
 		ID: "numpy.q", Framework: "numpy", Since: "1.2", Until: "2.0", Protocol: "dlpack", Summary: "s", Remedy: "r",
-		Effect: core.EffectCorrect, Upstream: "u", Choices: []string{"a", "b"},
+		Effect: contract.EffectCorrect, Upstream: "u", Choices: []string{"a", "b"},
 	}
-	want := core.Info{
+	want := contract.Info{
 		Program: "camera", Plugin: "all 0.1.0", Interpreter: "CPython 3.11.7 (/usr/bin/python3)", PID: 12, SharedHeap: "on",
-		Frameworks: []core.Framework{{Name: "numpy", Version: "1.9", Quirks: []core.Quirk{quirk}}, {Name: "torch"}},
+		Frameworks: []contract.Framework{{Name: "numpy", Version: "1.9", Quirks: []contract.Quirk{quirk}}, {Name: "torch"}},
 		Adapters:   []string{"numpy", "torch"}, Leases: 3,
 	}
 	message, err := infoToProto(want)
@@ -250,7 +207,7 @@ func TestHostileInfo(t *testing.T) {
 
 func TestEntriesCross(t *testing.T) {
 	t.Parallel()
-	want := core.Entry{
+	want := contract.Entry{
 		Name: `batch["x"]`, Framework: "numpy", Published: true,
 		Layout: mustLayout(t, core.LayoutSpec{DType: core.Float32, Shape: []int{3}}),
 	}
@@ -264,7 +221,7 @@ func TestEntriesCross(t *testing.T) {
 		t.Errorf("%+v arrived as %+v, %v", want, got, err)
 	}
 	cause := &core.Error{Op: "list", Object: "o", Kind: core.ErrDType, Remedy: "publish a copy", Err: errors.New("object")}
-	if message, err = entryToProto(core.Entry{Name: "o", Err: cause}); err != nil {
+	if message, err = entryToProto(contract.Entry{Name: "o", Err: cause}); err != nil {
 		t.Fatal(err)
 	}
 	got, err = entryToCore(sent(t, message))
@@ -287,8 +244,8 @@ func TestEntriesCross(t *testing.T) {
 
 func TestSettingsCross(t *testing.T) {
 	t.Parallel()
-	want := core.Settings{Program: "camera", CopyMappedFiles: true, Adapters: []core.AdapterSettings{
-		{Name: "numpy", Copy: core.CopyNever, DisabledQuirks: []core.QuirkID{"numpy.q"}},
+	want := contract.Settings{Program: "camera", CopyMappedFiles: true, Adapters: []contract.AdapterSettings{
+		{Name: "numpy", Copy: contract.CopyNever, DisabledQuirks: []core.QuirkID{"numpy.q"}},
 		{Name: "torch", QuirkEffects: map[core.QuirkID]string{"torch.q": "refuse"}},
 	}}
 	message, err := settingsToProto(want)

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 )
 
@@ -15,7 +15,7 @@ const maxChunks = 1 << 14
 // maxGPUs bounds the GPUs of one machine.
 const maxGPUs = 256
 
-func vmmToProto(h core.CUDAVMM) *pb.CUDAVMM {
+func vmmToProto(h contract.CUDAVMM) *pb.CUDAVMM {
 	out := &pb.CUDAVMM{Gpu: h.GPU[:]}
 	for _, c := range h.Chunks {
 		out.Chunks = append(out.Chunks, &pb.CUDAChunk{Id: uint64(c.ID), Size: c.Size})
@@ -23,18 +23,18 @@ func vmmToProto(h core.CUDAVMM) *pb.CUDAVMM {
 	return out
 }
 
-func ipcToCore(h *pb.CUDAIPC) (core.Handle, error) {
-	out := core.CUDAIPC{ID: core.SegmentID(h.GetId()), Size: h.GetSize()}
+func ipcToCore(h *pb.CUDAIPC) (contract.Handle, error) {
+	out := contract.CUDAIPC{ID: contract.SegmentID(h.GetId()), Size: h.GetSize()}
 	return out, errors.Join(
 		checkSize("allocation", out.Size), fill("UUID", out.GPU[:], h.GetGpu()), fill("IPC handle", out.Mem[:], h.GetMem()),
 	)
 }
 
-func vmmToCore(h *pb.CUDAVMM) (core.Handle, error) {
+func vmmToCore(h *pb.CUDAVMM) (contract.Handle, error) {
 	if n := len(h.GetChunks()); n < 1 || n > maxChunks {
 		return nil, fmt.Errorf("%d allocations, expected 1 to %d", n, maxChunks)
 	}
-	out := core.CUDAVMM{Chunks: make([]core.CUDAChunk, 0, len(h.GetChunks()))}
+	out := contract.CUDAVMM{Chunks: make([]contract.CUDAChunk, 0, len(h.GetChunks()))}
 	var sum int64
 	for _, c := range h.GetChunks() {
 		if err := checkSize("allocation", c.GetSize()); err != nil {
@@ -43,21 +43,21 @@ func vmmToCore(h *pb.CUDAVMM) (core.Handle, error) {
 		if sum += c.GetSize(); sum < 0 {
 			return nil, errors.New("allocations of more than 2^63 bytes")
 		}
-		out.Chunks = append(out.Chunks, core.CUDAChunk{ID: core.SegmentID(c.GetId()), Size: c.GetSize()})
+		out.Chunks = append(out.Chunks, contract.CUDAChunk{ID: contract.SegmentID(c.GetId()), Size: c.GetSize()})
 	}
 	return out, fill("UUID", out.GPU[:], h.GetGpu())
 }
 
-func poolToCore(h *pb.CUDAPool) (core.Handle, error) {
-	out := core.CUDAPool{ID: core.SegmentID(h.GetId()), Size: h.GetSize(), Pool: core.SegmentID(h.GetPool())}
+func poolToCore(h *pb.CUDAPool) (contract.Handle, error) {
+	out := contract.CUDAPool{ID: contract.SegmentID(h.GetId()), Size: h.GetSize(), Pool: contract.SegmentID(h.GetPool())}
 	return out, errors.Join(
 		checkSize("allocation", out.Size), fill("UUID", out.GPU[:], h.GetGpu()), fill("pool pointer", out.Pointer[:], h.GetPointer()),
 	)
 }
 
-func wordToCore(w *pb.CUDAWord) (core.Fence, error) {
-	out := core.CUDAWord{
-		Page: core.SegmentID(w.GetPage()), Size: w.GetSize(), Offset: w.GetOffset(), Value: w.GetValue(),
+func wordToCore(w *pb.CUDAWord) (contract.Fence, error) {
+	out := contract.CUDAWord{
+		Page: contract.SegmentID(w.GetPage()), Size: w.GetSize(), Offset: w.GetOffset(), Value: w.GetValue(),
 	}
 	if out.Offset < 0 || out.Offset%4 != 0 || out.Offset > out.Size-4 {
 		return nil, fmt.Errorf("a fence's word at byte %d of %d", out.Offset, out.Size)
@@ -81,7 +81,7 @@ func fill(what string, dst, src []byte) error {
 	return nil
 }
 
-func gpusToProto(list []core.UUID) [][]byte {
+func gpusToProto(list []contract.UUID) [][]byte {
 	var out [][]byte
 	for _, u := range list {
 		out = append(out, u[:])
@@ -89,13 +89,13 @@ func gpusToProto(list []core.UUID) [][]byte {
 	return out
 }
 
-func gpusToCore(list [][]byte) ([]core.UUID, error) {
+func gpusToCore(list [][]byte) ([]contract.UUID, error) {
 	if len(list) > maxGPUs {
 		return nil, fmt.Errorf("%d GPUs, expected at most %d", len(list), maxGPUs)
 	}
-	var out []core.UUID
+	var out []contract.UUID
 	for _, b := range list {
-		var u core.UUID
+		var u contract.UUID
 		if err := fill("UUID", u[:], b); err != nil {
 			return nil, err
 		}

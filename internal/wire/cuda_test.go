@@ -6,19 +6,20 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 )
 
 // cudaLeases are leases of one array on a GPU by every handle and fence.
-func cudaLeases(tb testing.TB) map[string]core.Lease {
+func cudaLeases(tb testing.TB) map[string]contract.Lease {
 	tb.Helper()
-	gpu := core.UUID{0xfc, 15: 0x0a}
-	base := core.Lease{
-		ID: 7, Framework: "torch", Fence: core.Ready{}, Layout: mustLayout(tb, core.LayoutSpec{
+	gpu := contract.UUID{0xfc, 15: 0x0a}
+	base := contract.Lease{
+		ID: 7, Framework: "torch", Fence: contract.Ready{}, Layout: mustLayout(tb, core.LayoutSpec{
 			DType: core.Float32, Device: core.Device{Kind: core.CUDA, Index: 3}, Shape: []int{2, 3}, Offset: 8,
 		}),
 	}
-	with := func(h core.Handle, r core.Route, edit func(*core.Lease)) core.Lease {
+	with := func(h contract.Handle, r core.Route, edit func(*contract.Lease)) contract.Lease {
 		l := base
 		l.Handle, l.Route = h, r
 		if edit != nil {
@@ -26,15 +27,15 @@ func cudaLeases(tb testing.TB) map[string]core.Lease {
 		}
 		return l
 	}
-	ipc := core.CUDAIPC{ID: 1, Size: 32, GPU: gpu, Mem: [64]byte{1, 63: 2}}
-	chunks := core.CUDAVMM{GPU: gpu, Chunks: []core.CUDAChunk{{ID: 1, Size: 16}, {ID: 9, Size: 16}}}
-	word := core.CUDAWord{Page: 4, Size: 4096, Offset: 4092, Value: math.MaxUint32}
-	return map[string]core.Lease{
-		"ipc": with(ipc, core.RouteCUDAIPC, nil),
-		"vmm": with(chunks, core.RouteCUDAVMM, func(l *core.Lease) { l.Fence = word }),
-		"pool": with(core.CUDAPool{ID: 2, Size: 32, GPU: gpu, Pool: 5, Pointer: [64]byte{3}}, core.RouteCUDAPool,
-			func(l *core.Lease) { l.Fence = word }),
-		"staged": with(chunks, core.RouteCUDAStaged, func(l *core.Lease) { l.Reason = core.ReasonNotExportable }),
+	ipc := contract.CUDAIPC{ID: 1, Size: 32, GPU: gpu, Mem: [64]byte{1, 63: 2}}
+	chunks := contract.CUDAVMM{GPU: gpu, Chunks: []contract.CUDAChunk{{ID: 1, Size: 16}, {ID: 9, Size: 16}}}
+	word := contract.CUDAWord{Page: 4, Size: 4096, Offset: 4092, Value: math.MaxUint32}
+	return map[string]contract.Lease{
+		"ipc": with(ipc, contract.RouteCUDAIPC, nil),
+		"vmm": with(chunks, contract.RouteCUDAVMM, func(l *contract.Lease) { l.Fence = word }),
+		"pool": with(contract.CUDAPool{ID: 2, Size: 32, GPU: gpu, Pool: 5, Pointer: [64]byte{3}}, contract.RouteCUDAPool,
+			func(l *contract.Lease) { l.Fence = word }),
+		"staged": with(chunks, contract.RouteCUDAStaged, func(l *contract.Lease) { l.Reason = contract.ReasonNotExportable }),
 	}
 }
 
@@ -46,7 +47,7 @@ func TestCUDALeasesCross(t *testing.T) {
 			t.Errorf("%s: leaseToProto: %v", name, err)
 			continue
 		}
-		got, err := leaseToCore(sent(t, message), core.Request{})
+		got, err := leaseToCore(sent(t, message), contract.Request{})
 		if err != nil {
 			t.Errorf("%s: leaseToCore: %v", name, err)
 			continue
@@ -95,22 +96,22 @@ func TestHostileCUDALeases(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.edit(message)
-		if l, err := leaseToCore(sent(t, message), core.Request{}); err == nil {
+		if l, err := leaseToCore(sent(t, message), contract.Request{}); err == nil {
 			t.Errorf("%s: accepted as %+v", name, l)
 		}
 	}
 	word := valid()
 	word.Fence = &pb.Fence{Kind: &pb.Fence_CudaWord{CudaWord: &pb.CUDAWord{Size: 4096}}}
-	if l, err := leaseToCore(word, core.Request{}); err == nil {
+	if l, err := leaseToCore(word, contract.Request{}); err == nil {
 		t.Errorf("a fence on host memory: accepted as %+v", l)
 	}
 }
 
 func TestGPUSettingsCross(t *testing.T) {
 	t.Parallel()
-	want := core.Settings{
-		Program: "camera", GPUs: []core.UUID{{1}, {15: 2}},
-		Adapters: []core.AdapterSettings{{Name: "torch", Copy: core.CopyNever, Sync: core.SyncStream}},
+	want := contract.Settings{
+		Program: "camera", GPUs: []contract.UUID{{1}, {15: 2}},
+		Adapters: []contract.AdapterSettings{{Name: "torch", Copy: contract.CopyNever, Sync: contract.SyncStream}},
 	}
 	message, err := settingsToProto(want)
 	if err != nil {

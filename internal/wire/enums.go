@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 )
 
@@ -20,55 +21,55 @@ func deviceKinds() []pair[core.DeviceKind, pb.DeviceKind] {
 
 func routes() []pair[core.Route, pb.Route] {
 	return []pair[core.Route, pb.Route]{
-		{core.RouteEmpty, pb.Route_ROUTE_EMPTY},
-		{core.RouteSharedHeap, pb.Route_ROUTE_SHARED_HEAP},
-		{core.RouteMappedFile, pb.Route_ROUTE_MAPPED_FILE},
-		{core.RouteStaged, pb.Route_ROUTE_STAGED},
-		{core.RouteCUDAIPC, pb.Route_ROUTE_CUDA_IPC},
-		{core.RouteCUDAVMM, pb.Route_ROUTE_CUDA_VMM},
-		{core.RouteCUDAPool, pb.Route_ROUTE_CUDA_POOL},
-		{core.RouteCUDAStaged, pb.Route_ROUTE_CUDA_STAGED},
+		{contract.RouteEmpty, pb.Route_ROUTE_EMPTY},
+		{contract.RouteSharedHeap, pb.Route_ROUTE_SHARED_HEAP},
+		{contract.RouteMappedFile, pb.Route_ROUTE_MAPPED_FILE},
+		{contract.RouteStaged, pb.Route_ROUTE_STAGED},
+		{contract.RouteCUDAIPC, pb.Route_ROUTE_CUDA_IPC},
+		{contract.RouteCUDAVMM, pb.Route_ROUTE_CUDA_VMM},
+		{contract.RouteCUDAPool, pb.Route_ROUTE_CUDA_POOL},
+		{contract.RouteCUDAStaged, pb.Route_ROUTE_CUDA_STAGED},
 	}
 }
 
 func reasons() []pair[core.Reason, pb.Reason] {
 	return []pair[core.Reason, pb.Reason]{
-		{core.ReasonNone, pb.Reason_REASON_UNSPECIFIED},
-		{core.ReasonBelowThreshold, pb.Reason_REASON_BELOW_THRESHOLD},
-		{core.ReasonOutsideHeap, pb.Reason_REASON_OUTSIDE_HEAP},
-		{core.ReasonHeapOff, pb.Reason_REASON_HEAP_OFF},
-		{core.ReasonFrozen, pb.Reason_REASON_FROZEN},
-		{core.ReasonPrivateMapping, pb.Reason_REASON_PRIVATE_MAPPING},
-		{core.ReasonFileGone, pb.Reason_REASON_FILE_GONE},
-		{core.ReasonConverted, pb.Reason_REASON_CONVERTED},
-		{core.ReasonNotExportable, pb.Reason_REASON_NOT_EXPORTABLE},
-		{core.ReasonHostWithoutGPU, pb.Reason_REASON_HOST_WITHOUT_GPU},
-		{core.ReasonMappedFile, pb.Reason_REASON_MAPPED_FILE},
+		{"", pb.Reason_REASON_UNSPECIFIED},
+		{contract.ReasonBelowThreshold, pb.Reason_REASON_BELOW_THRESHOLD},
+		{contract.ReasonOutsideHeap, pb.Reason_REASON_OUTSIDE_HEAP},
+		{contract.ReasonHeapOff, pb.Reason_REASON_HEAP_OFF},
+		{contract.ReasonFrozen, pb.Reason_REASON_FROZEN},
+		{contract.ReasonPrivateMapping, pb.Reason_REASON_PRIVATE_MAPPING},
+		{contract.ReasonFileGone, pb.Reason_REASON_FILE_GONE},
+		{contract.ReasonConverted, pb.Reason_REASON_CONVERTED},
+		{contract.ReasonNotExportable, pb.Reason_REASON_NOT_EXPORTABLE},
+		{contract.ReasonHostWithoutGPU, pb.Reason_REASON_HOST_WITHOUT_GPU},
+		{contract.ReasonMappedFile, pb.Reason_REASON_MAPPED_FILE},
 	}
 }
 
-func copyPolicies() []pair[core.CopyPolicy, pb.CopyPolicy] {
-	return []pair[core.CopyPolicy, pb.CopyPolicy]{
-		{core.CopyDefault, pb.CopyPolicy_COPY_POLICY_UNSPECIFIED},
-		{core.CopyIfNeeded, pb.CopyPolicy_COPY_POLICY_IF_NEEDED},
-		{core.CopyNever, pb.CopyPolicy_COPY_POLICY_NEVER},
+func copyPolicies() []pair[contract.CopyPolicy, pb.CopyPolicy] {
+	return []pair[contract.CopyPolicy, pb.CopyPolicy]{
+		{"", pb.CopyPolicy_COPY_POLICY_UNSPECIFIED},
+		{contract.CopyIfNeeded, pb.CopyPolicy_COPY_POLICY_IF_NEEDED},
+		{contract.CopyNever, pb.CopyPolicy_COPY_POLICY_NEVER},
 	}
 }
 
-func syncPolicies() []pair[core.SyncPolicy, pb.SyncPolicy] {
-	return []pair[core.SyncPolicy, pb.SyncPolicy]{
-		{core.SyncDefault, pb.SyncPolicy_SYNC_POLICY_UNSPECIFIED},
-		{core.SyncDevice, pb.SyncPolicy_SYNC_POLICY_DEVICE},
-		{core.SyncStream, pb.SyncPolicy_SYNC_POLICY_STREAM},
+func syncPolicies() []pair[contract.SyncPolicy, pb.SyncPolicy] {
+	return []pair[contract.SyncPolicy, pb.SyncPolicy]{
+		{"", pb.SyncPolicy_SYNC_POLICY_UNSPECIFIED},
+		{contract.SyncDevice, pb.SyncPolicy_SYNC_POLICY_DEVICE},
+		{contract.SyncStream, pb.SyncPolicy_SYNC_POLICY_STREAM},
 	}
 }
 
-func effects() []pair[core.Effect, pb.Effect] {
-	return []pair[core.Effect, pb.Effect]{
-		{core.EffectRefuse, pb.Effect_EFFECT_REFUSE},
-		{core.EffectReroute, pb.Effect_EFFECT_REROUTE},
-		{core.EffectCorrect, pb.Effect_EFFECT_CORRECT},
-		{core.EffectStage, pb.Effect_EFFECT_STAGE},
+func effects() []pair[contract.Effect, pb.Effect] {
+	return []pair[contract.Effect, pb.Effect]{
+		{contract.EffectRefuse, pb.Effect_EFFECT_REFUSE},
+		{contract.EffectReroute, pb.Effect_EFFECT_REROUTE},
+		{contract.EffectCorrect, pb.Effect_EFFECT_CORRECT},
+		{contract.EffectStage, pb.Effect_EFFECT_STAGE},
 	}
 }
 

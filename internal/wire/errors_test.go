@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/internal/wire"
 	"github.com/ndbridge/ndbridge/internal/wire/wiretest"
@@ -23,8 +24,8 @@ type failing struct {
 	errs map[string]error
 }
 
-func (f failing) Lease(_ context.Context, name string, _ core.Request) (core.Lease, error) {
-	return core.Lease{}, f.errs[name]
+func (f failing) Lease(_ context.Context, name string, _ contract.Request) (contract.Lease, error) {
+	return contract.Lease{}, f.errs[name]
 }
 
 // categories are all that an error can be of, in the order of core/errors.go.
@@ -46,13 +47,13 @@ func TestEveryCategoryCrosses(t *testing.T) {
 	for name, kind := range categories() {
 		errs[name] = &core.Error{
 			Op: "pin", Program: "camera", Object: "frames[0]", Adapter: "numpy", Kind: kind, Quirk: "numpy.q",
-			Reason: core.ReasonFrozen, Remedy: "do it otherwise", Err: errors.New("the cause"),
+			Reason: contract.ReasonFrozen, Remedy: "do it otherwise", Err: errors.New("the cause"),
 		}
 	}
 	client := wiretest.Connect(t, failing{coretest.NewProducer(t), errs})
 	for name, kind := range categories() {
 		want, _ := errors.AsType[*core.Error](errs[name])
-		_, err := client.Lease(t.Context(), name, core.Request{})
+		_, err := client.Lease(t.Context(), name, contract.Request{})
 		got, ok := errors.AsType[*core.Error](err)
 		if !ok {
 			t.Errorf("%s: arrived as %T", name, err)
@@ -92,7 +93,7 @@ func TestErrorsOfOtherFormsCross(t *testing.T) {
 		"python around":    &core.Error{Op: "lease", Kind: core.ErrPython, Err: fmt.Errorf("line 3: %w", python)},
 		"no category":      io.ErrUnexpectedEOF,
 		"bad text":         &core.Error{Op: "op\xff", Kind: core.ErrConfig, Err: errors.New("caf\xe9")},
-		"unknown reason":   &core.Error{Op: "lease", Kind: core.ErrNotShared, Reason: 250},
+		"unknown reason":   &core.Error{Op: "lease", Kind: core.ErrNotShared, Reason: "unknown"},
 		"no cause":         &core.Error{Op: "lease", Kind: core.ErrReadOnly},
 	}
 	client := wiretest.Connect(t, failing{coretest.NewProducer(t), errs})
@@ -113,7 +114,7 @@ func TestErrorsOfOtherFormsCross(t *testing.T) {
 		"unknown reason":   {[]error{core.ErrNotShared}, "lease unknown reason: memory cannot be shared"},
 		"no cause":         {[]error{core.ErrReadOnly}, "lease no cause: read-only"},
 	} {
-		_, err := client.Lease(t.Context(), name, core.Request{})
+		_, err := client.Lease(t.Context(), name, contract.Request{})
 		for _, kind := range c.is {
 			if !errors.Is(err, kind) {
 				t.Errorf("%s: %v is not %v", name, err, kind)
@@ -137,7 +138,7 @@ func TestLongTracebackKeepsBothEnds(t *testing.T) {
 		Type: "RecursionError", Message: strings.Repeat("m", 1<<20), Traceback: traceback,
 	}}
 	client := wiretest.Connect(t, failing{coretest.NewProducer(t), errs})
-	_, err := client.Lease(t.Context(), "deep", core.Request{})
+	_, err := client.Lease(t.Context(), "deep", contract.Request{})
 	p, ok := errors.AsType[*core.PythonError](err)
 	if !ok {
 		t.Fatalf("arrived as %v", err)
@@ -167,7 +168,7 @@ func TestContextsEndCalls(t *testing.T) {
 	} {
 		for call, err := range map[string]error{
 			"info":       second(client.Info(c.ctx)),
-			"lease":      second(client.Lease(c.ctx, "missing", core.Request{})),
+			"lease":      second(client.Lease(c.ctx, "missing", contract.Request{})),
 			"descriptor": second(client.Descriptor(c.ctx, 1, false)),
 			"release":    client.Release(c.ctx, 1),
 			"arrays":     listError(c.ctx, client),
@@ -187,7 +188,7 @@ func TestContextsEndCalls(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func listError(ctx context.Context, p core.Producer) (last error) {
+func listError(ctx context.Context, p contract.Producer) (last error) {
 	for _, err := range p.Arrays(ctx) {
 		last = err
 	}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 )
 
@@ -45,7 +46,7 @@ func FuzzLease(f *testing.F) {
 		if proto.Unmarshal(b, message) != nil {
 			return
 		}
-		for _, req := range []core.Request{{}, {Writable: true}, {Copy: core.CopyNever}} {
+		for _, req := range []contract.Request{{}, {Writable: true}, {Copy: contract.CopyNever}} {
 			l, err := leaseToCore(message, req)
 			if err != nil {
 				continue
@@ -54,10 +55,10 @@ func FuzzLease(f *testing.F) {
 				t.Fatalf("layout %+v: %v", l.Layout.Spec(), err)
 			}
 			lo, hi := l.Layout.Span()
-			_, host := l.Handle.(core.Segment)
+			_, host := l.Handle.(contract.Segment)
 			ok := l.Handle != nil
 			switch {
-			case ok != (l.Layout.Len() > 0) || ok == (l.Route == core.RouteEmpty):
+			case ok != (l.Layout.Len() > 0) || ok == (l.Route == contract.RouteEmpty):
 				t.Fatalf("%d elements by route %v with handle %v", l.Layout.Len(), l.Route, l.Handle)
 			case ok && (lo < 0 || lo >= hi || int64(hi) > l.Handle.Extent()):
 				t.Fatalf("span %d to %d of %+v", lo, hi, l.Handle)
@@ -65,13 +66,13 @@ func FuzzLease(f *testing.F) {
 				t.Fatalf("a handle of type %T on %v", l.Handle, l.Layout.Device())
 			case !host && ok && l.Layout.Device().Kind != core.CUDA:
 				t.Fatalf("GPU memory on %v", l.Layout.Device())
-			case l.Route == core.RouteNone || l.Fence == nil || l.Route.Copied() != (l.Reason != core.ReasonNone):
+			case l.Route == "" || l.Fence == nil || contract.Copied(l.Route) != (l.Reason != ""):
 				t.Fatalf("route %v, fence %v, reason %v", l.Route, l.Fence, l.Reason)
 			case l.ID == 0 || (l.Version == 0) != l.Published.IsZero():
 				t.Fatalf("lease %d, version %d, published at %v", l.ID, l.Version, l.Published)
 			case l.Writable != req.Writable || l.Writable && l.Layout.ReadOnly():
 				t.Fatalf("writable %v, asked %v, read-only %v", l.Writable, req.Writable, l.Layout.ReadOnly())
-			case l.Route.Copied() && (req.Copy == core.CopyNever || l.Writable):
+			case contract.Copied(l.Route) && (req.Copy == contract.CopyNever || l.Writable):
 				t.Fatalf("a copy for %+v", req)
 			}
 			again, err := leaseToProto(l)
@@ -113,8 +114,8 @@ func FuzzEntry(f *testing.F) {
 
 // FuzzInfo feeds arbitrary messages to the checks of a description and of settings.
 func FuzzInfo(f *testing.F) {
-	info, err := infoToProto(core.Info{PID: 1, Frameworks: []core.Framework{
-		{Name: "numpy", Quirks: []core.Quirk{{ID: "numpy.q", Effect: core.EffectStage}}},
+	info, err := infoToProto(contract.Info{PID: 1, Frameworks: []contract.Framework{
+		{Name: "numpy", Quirks: []contract.Quirk{{ID: "numpy.q", Effect: contract.EffectStage}}},
 	}})
 	if err != nil {
 		f.Fatal(err)

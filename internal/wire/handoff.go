@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/offers"
@@ -42,7 +42,7 @@ func memoryToProto(m handoff.Memory) *pb.Handoff {
 // memoryToCore leaves the check to who maps it.
 func memoryToCore(m *pb.Handoff) handoff.Memory {
 	return handoff.Memory{
-		Segment: core.SegmentID(m.GetSegment()), Size: m.GetSize(),
+		Segment: contract.SegmentID(m.GetSegment()), Size: m.GetSize(),
 		Slots: int(min(m.GetSlots(), handoff.MaxSlots+1)), Offers: m.GetOffers(),
 	}
 }
@@ -50,7 +50,7 @@ func memoryToCore(m *pb.Handoff) handoff.Memory {
 // codec implements handoff.Codec.
 type codec struct{}
 
-func (codec) Append(b []byte, l *core.Lease) ([]byte, error) {
+func (codec) Append(b []byte, l *contract.Lease) ([]byte, error) {
 	message, err := leaseToProto(*l)
 	if err != nil {
 		return b, err
@@ -58,27 +58,27 @@ func (codec) Append(b []byte, l *core.Lease) ([]byte, error) {
 	return proto.MarshalOptions{}.MarshalAppend(b, message)
 }
 
-func (codec) Lease(b []byte, req core.Request) (core.Lease, error) {
+func (codec) Lease(b []byte, req contract.Request) (contract.Lease, error) {
 	message := new(pb.Lease)
 	if err := proto.Unmarshal(b, message); err != nil {
-		return core.Lease{}, err
+		return contract.Lease{}, err
 	}
 	return leaseToCore(message, req)
 }
 
-func (codec) ID(b []byte) core.LeaseID {
+func (codec) ID(b []byte) contract.LeaseID {
 	message := new(pb.Lease)
 	if proto.Unmarshal(b, message) != nil {
 		return 0
 	}
-	return core.LeaseID(message.GetId())
+	return contract.LeaseID(message.GetId())
 }
 
 // OpenHandoff maps the memory that the other side has announced when the session was opened. Callers look
 // for an answer for as long as spin before they sleep. stray is called with leases that nobody waited for
 // any more. The client is nil if the other side announced nothing; an error that wraps core.ErrProtocol says
 // that it lied.
-func (c *Client) OpenHandoff(ctx context.Context, spin time.Duration, stray func(core.LeaseID)) (*handoff.Client, error) {
+func (c *Client) OpenHandoff(ctx context.Context, spin time.Duration, stray func(contract.LeaseID)) (*handoff.Client, error) {
 	c.mu.Lock()
 	memory := c.handoff
 	c.mu.Unlock()
@@ -99,7 +99,7 @@ func (c *Client) OpenHandoff(ctx context.Context, spin time.Duration, stray func
 
 // handedOff is the producer as the mailbox knows it: what is released is forgotten here too.
 type handedOff struct {
-	core.Producer
+	contract.Producer
 	service *service
 }
 
@@ -109,11 +109,11 @@ type batched struct {
 	service *service
 }
 
-func (h handedOff) Release(ctx context.Context, ids ...core.LeaseID) error {
+func (h handedOff) Release(ctx context.Context, ids ...contract.LeaseID) error {
 	return h.service.release(ctx, ids)
 }
 
-func (b batched) Release(ctx context.Context, ids ...core.LeaseID) error {
+func (b batched) Release(ctx context.Context, ids ...contract.LeaseID) error {
 	return b.service.release(ctx, ids)
 }
 
@@ -125,7 +125,7 @@ func (o offering) Offers(w *offers.Writer, c handoff.Codec) {
 }
 
 // Leases implements handoff.Producer.
-func (h handedOff) Leases(ctx context.Context, names []string, req core.Request, results []handoff.Look) []handoff.Look {
+func (h handedOff) Leases(ctx context.Context, names []string, req contract.Request, results []handoff.Look) []handoff.Look {
 	req.NoWait = true
 	for _, name := range names {
 		l, err := h.Lease(ctx, name, req)
@@ -139,7 +139,7 @@ func (h handedOff) Leases(ctx context.Context, names []string, req core.Request,
 }
 
 // Refreshes implements handoff.Producer: gRPC does it.
-func (handedOff) Refreshes(_ context.Context, ids []core.LeaseID, _ bool, results []handoff.Look) []handoff.Look {
+func (handedOff) Refreshes(_ context.Context, ids []contract.LeaseID, _ bool, results []handoff.Look) []handoff.Look {
 	return append(results, make([]handoff.Look, len(ids))...)
 }
 
@@ -156,7 +156,7 @@ func (s *service) handOff(settings handoff.Settings) (*handoff.Server, error) {
 }
 
 // file opens the producer's segment of that ID, or the memory of the mailbox.
-func (s *service) file(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error) {
+func (s *service) file(ctx context.Context, id contract.SegmentID, writable bool) (*os.File, error) {
 	if h := s.handoff.Load(); h != nil {
 		if f, err := h.Open(id); f != nil || err != nil {
 			return f, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/offers"
@@ -19,7 +20,7 @@ type batching struct {
 	results []handoff.Look // of Refreshes
 }
 
-func (b *batching) Leases(ctx context.Context, names []string, req core.Request, results []handoff.Look) []handoff.Look {
+func (b *batching) Leases(ctx context.Context, names []string, req contract.Request, results []handoff.Look) []handoff.Look {
 	for _, name := range names {
 		l, err := b.Lease(ctx, name, req)
 		if err != nil {
@@ -31,7 +32,7 @@ func (b *batching) Leases(ctx context.Context, names []string, req core.Request,
 	return results
 }
 
-func (b *batching) Refreshes(_ context.Context, _ []core.LeaseID, _ bool, results []handoff.Look) []handoff.Look {
+func (b *batching) Refreshes(_ context.Context, _ []contract.LeaseID, _ bool, results []handoff.Look) []handoff.Look {
 	return append(results, b.results...)
 }
 
@@ -46,7 +47,7 @@ func (o *offering) Offers(w *offers.Writer, _ handoff.Codec) { o.writer <- w }
 // openHandoff opens the memory that a link's session has.
 func openHandoff(t *testing.T, link *wiretest.Link) *handoff.Client {
 	t.Helper()
-	stray := func(id core.LeaseID) { _ = link.Client.Release(context.Background(), id) } //nolint:usetesting // also when the test ends
+	stray := func(id contract.LeaseID) { _ = link.Client.Release(context.Background(), id) } //nolint:usetesting // also when the test ends
 	c, err := link.Client.OpenHandoff(t.Context(), time.Millisecond, stray)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +70,7 @@ func TestHandoff(t *testing.T) {
 	able := &batching{Producer: arrays, results: []handoff.Look{{Status: handoff.Unchanged}}}
 	offerer := &offering{batching: *able, writer: make(chan *offers.Writer, 2)}
 	for name, tt := range map[string]struct {
-		producer core.Producer
+		producer contract.Producer
 		look     handoff.Status
 		offers   bool
 	}{
@@ -84,19 +85,19 @@ func TestHandoff(t *testing.T) {
 		}
 		results := make([]handoff.Look, 2)
 		eventually(t, func() error { // a busy machine
-			return c.Leases(t.Context(), []string{"samples", "nothing"}, core.Request{NoWait: true}, results)
+			return c.Leases(t.Context(), []string{"samples", "nothing"}, contract.Request{NoWait: true}, results)
 		})
 		byMail := results[0].Lease
 		if results[0].Status != handoff.Changed || results[1].Status != handoff.Ask {
 			t.Fatalf("%s: %+v", name, results)
 		}
-		byCall, err := link.Client.Lease(t.Context(), "samples", core.Request{})
+		byCall, err := link.Client.Lease(t.Context(), "samples", contract.Request{})
 		if err != nil || byCall.ID == byMail.ID || byCall.Handle != byMail.Handle || !byCall.Layout.Equal(byMail.Layout) {
 			t.Errorf("%s: by the mailbox %+v, by a call %+v, %v", name, byMail, byCall, err)
 		}
 		look := make([]handoff.Look, 1)
 		eventually(t, func() error {
-			return c.Refresh(t.Context(), []core.LeaseID{byMail.ID}, make([]core.Request, 1), false, look)
+			return c.Refresh(t.Context(), []contract.LeaseID{byMail.ID}, make([]contract.Request, 1), false, look)
 		})
 		if look[0].Status != tt.look {
 			t.Errorf("%s: %+v", name, look)
@@ -118,7 +119,7 @@ func TestNoHandoff(t *testing.T) {
 	}
 	for _, wish := range []handoff.Settings{{Slots: -1}, {Slots: 65}, {Slots: 1, Spin: -1}, {Slots: 1, Spin: time.Hour}} {
 		link := wiretest.Dial(t, p, wiretest.Options{Closed: true})
-		if _, err := link.Client.Open(t.Context(), core.Settings{}, wish); !errors.Is(err, core.ErrProtocol) && !errors.Is(err, core.ErrConfig) {
+		if _, err := link.Client.Open(t.Context(), contract.Settings{}, wish); !errors.Is(err, core.ErrProtocol) && !errors.Is(err, core.ErrConfig) {
 			t.Errorf("Open with %+v = %v", wish, err)
 		}
 	}

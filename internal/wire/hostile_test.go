@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 )
 
@@ -89,16 +89,16 @@ func hostileLeases() map[string]func(*pb.Lease) {
 
 func TestHostileLeases(t *testing.T) {
 	t.Parallel()
-	if _, err := leaseToCore(valid(), core.Request{}); err != nil {
+	if _, err := leaseToCore(valid(), contract.Request{}); err != nil {
 		t.Fatalf("the valid lease is refused: %v", err)
 	}
-	if _, err := leaseToCore(nil, core.Request{}); err == nil {
+	if _, err := leaseToCore(nil, contract.Request{}); err == nil {
 		t.Error("no lease at all is accepted")
 	}
 	for name, edit := range hostileLeases() {
 		l := valid()
 		edit(l)
-		if got, err := leaseToCore(sent(t, l), core.Request{}); err == nil {
+		if got, err := leaseToCore(sent(t, l), contract.Request{}); err == nil {
 			t.Errorf("%s: accepted as %+v", name, got)
 		}
 	}
@@ -111,17 +111,17 @@ func TestLeaseMustFitTheRequest(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		edit func(*pb.Lease)
-		req  core.Request
+		req  contract.Request
 		ok   bool
 	}{
-		"a copy":                    {staged, core.Request{}, true},
-		"a copy, allowed":           {staged, core.Request{Copy: core.CopyIfNeeded}, true},
-		"a copy, refused":           {staged, core.Request{Copy: core.CopyNever}, false},
-		"writing asked, not given":  {func(*pb.Lease) {}, core.Request{Writable: true}, false},
-		"writing asked and given":   {func(l *pb.Lease) { l.Writable = true }, core.Request{Writable: true}, true},
-		"writing a copy":            {func(l *pb.Lease) { staged(l); l.Writable = true }, core.Request{Writable: true}, false},
-		"writing a read-only array": {func(l *pb.Lease) { l.Writable, l.Layout.ReadOnly = true, true }, core.Request{Writable: true}, false},
-		"writing a broadcast array": {func(l *pb.Lease) { l.Writable, l.Layout.Strides[0] = true, 0 }, core.Request{Writable: true}, false},
+		"a copy":                    {staged, contract.Request{}, true},
+		"a copy, allowed":           {staged, contract.Request{Copy: contract.CopyIfNeeded}, true},
+		"a copy, refused":           {staged, contract.Request{Copy: contract.CopyNever}, false},
+		"writing asked, not given":  {func(*pb.Lease) {}, contract.Request{Writable: true}, false},
+		"writing asked and given":   {func(l *pb.Lease) { l.Writable = true }, contract.Request{Writable: true}, true},
+		"writing a copy":            {func(l *pb.Lease) { staged(l); l.Writable = true }, contract.Request{Writable: true}, false},
+		"writing a read-only array": {func(l *pb.Lease) { l.Writable, l.Layout.ReadOnly = true, true }, contract.Request{Writable: true}, false},
+		"writing a broadcast array": {func(l *pb.Lease) { l.Writable, l.Layout.Strides[0] = true, 0 }, contract.Request{Writable: true}, false},
 	} {
 		l := valid()
 		c.edit(l)

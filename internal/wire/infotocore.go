@@ -5,70 +5,71 @@ import (
 	"fmt"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 )
 
-func infoToCore(i *pb.Info) (core.Info, error) {
+func infoToCore(i *pb.Info) (contract.Info, error) {
 	if i == nil {
-		return core.Info{}, errors.New("no info")
+		return contract.Info{}, errors.New("no info")
 	}
-	out := core.Info{
+	out := contract.Info{
 		Program: i.GetProgram(), Plugin: i.GetPlugin(), Interpreter: i.GetInterpreter(), SharedHeap: i.GetSharedHeap(),
 	}
 	err := errors.Join(checkText("program", out.Program), checkText("plugin", out.Plugin),
 		checkText("interpreter", out.Interpreter), checkText("shared heap", out.SharedHeap))
 	if err != nil {
-		return core.Info{}, err
+		return contract.Info{}, err
 	}
 	if out.PID, err = toCount("process id", i.GetPid()); err != nil {
-		return core.Info{}, err
+		return contract.Info{}, err
 	}
 	if out.Leases, err = toCount("number of leases", i.GetLeases()); err != nil {
-		return core.Info{}, err
+		return contract.Info{}, err
 	}
 	if out.Adapters, err = toTexts[string]("adapter", i.GetAdapters()); err != nil {
-		return core.Info{}, err
+		return contract.Info{}, err
 	}
 	if err := checkList("frameworks", len(i.GetFrameworks())); err != nil {
-		return core.Info{}, err
+		return contract.Info{}, err
 	}
 	for _, f := range i.GetFrameworks() {
 		framework, err := frameworkToCore(f)
 		if err != nil {
-			return core.Info{}, err
+			return contract.Info{}, err
 		}
 		out.Frameworks = append(out.Frameworks, framework)
 	}
 	return out, nil
 }
 
-func frameworkToCore(f *pb.Framework) (core.Framework, error) {
-	out := core.Framework{Name: f.GetName(), Version: f.GetVersion()}
+func frameworkToCore(f *pb.Framework) (contract.Framework, error) {
+	out := contract.Framework{Name: f.GetName(), Version: f.GetVersion()}
 	err := errors.Join(checkText("framework", out.Name), checkText("version", out.Version),
 		checkList("quirks", len(f.GetQuirks())))
 	if err != nil {
-		return core.Framework{}, err
+		return contract.Framework{}, err
 	}
 	for _, q := range f.GetQuirks() {
 		quirk, err := quirkToCore(q)
 		if err != nil {
-			return core.Framework{}, err
+			return contract.Framework{}, err
 		}
 		out.Quirks = append(out.Quirks, quirk)
 	}
 	return out, nil
 }
 
-func quirkToCore(q *pb.Quirk) (core.Quirk, error) {
+func quirkToCore(q *pb.Quirk) (contract.Quirk, error) {
 	effect, err := enumToCore(effects(), q.GetEffect())
 	if err != nil {
-		return core.Quirk{}, err
+		return contract.Quirk{}, err
 	}
 	choices, err := toTexts[string]("choice", q.GetChoices())
 	if err != nil {
-		return core.Quirk{}, err
+		return contract.Quirk{}, err
 	}
-	out := core.Quirk{
+	out := contract.Quirk{
 		ID: core.QuirkID(q.GetId()), Framework: q.GetFramework(), Since: q.GetSince(), Until: q.GetUntil(),
 		Protocol: q.GetProtocol(), Summary: q.GetSummary(), Remedy: q.GetRemedy(), Effect: effect, Upstream: q.GetUpstream(),
 		Choices: choices,
@@ -78,27 +79,27 @@ func quirkToCore(q *pb.Quirk) (core.Quirk, error) {
 		checkText("summary", out.Summary), checkText("remedy", out.Remedy), checkText("upstream", out.Upstream))
 }
 
-func settingsToCore(s *pb.Settings) (core.Settings, error) {
-	out := core.Settings{Program: s.GetProgram(), CopyMappedFiles: s.GetCopyMappedFiles()}
+func settingsToCore(s *pb.Settings) (contract.Settings, error) {
+	out := contract.Settings{Program: s.GetProgram(), CopyMappedFiles: s.GetCopyMappedFiles()}
 	if err := errors.Join(checkText("program", out.Program), checkList("adapters", len(s.GetAdapters()))); err != nil {
-		return core.Settings{}, err
+		return contract.Settings{}, err
 	}
 	var err error
 	if out.GPUs, err = gpusToCore(s.GetGpus()); err != nil {
-		return core.Settings{}, err
+		return contract.Settings{}, err
 	}
 	for _, a := range s.GetAdapters() {
 		policy, copyErr := enumToCore(copyPolicies(), a.GetCopy())
 		sync, syncErr := enumToCore(syncPolicies(), a.GetSync())
 		if err := errors.Join(copyErr, syncErr); err != nil {
-			return core.Settings{}, err
+			return contract.Settings{}, err
 		}
 		disabled, listErr := toTexts[core.QuirkID]("quirk", a.GetDisabledQuirks())
 		effects, mapErr := quirkEffectsToCore(a.GetQuirkEffects())
 		if err := errors.Join(listErr, mapErr, checkText("adapter", a.GetName())); err != nil {
-			return core.Settings{}, err
+			return contract.Settings{}, err
 		}
-		out.Adapters = append(out.Adapters, core.AdapterSettings{
+		out.Adapters = append(out.Adapters, contract.AdapterSettings{
 			Name: a.GetName(), Copy: policy, Sync: sync, DisabledQuirks: disabled, QuirkEffects: effects,
 		})
 	}

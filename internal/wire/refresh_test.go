@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 	"github.com/ndbridge/ndbridge/internal/wire"
@@ -17,16 +18,16 @@ import (
 // refresher is a producer that looks at leases again as the test says.
 type refresher struct {
 	*coretest.Producer
-	refresh func(ctx context.Context, id core.LeaseID) (core.Lease, bool, error)
+	refresh func(ctx context.Context, id contract.LeaseID) (contract.Lease, bool, error)
 }
 
-func (r refresher) Refresh(ctx context.Context, id core.LeaseID) (core.Lease, bool, error) {
+func (r refresher) Refresh(ctx context.Context, id contract.LeaseID) (contract.Lease, bool, error) {
 	return r.refresh(ctx, id)
 }
 
 // again is what a producer does that grants another lease on the same array.
-func (r refresher) again(context.Context, core.LeaseID) (core.Lease, bool, error) {
-	l, err := r.Lease(context.Background(), "samples", core.Request{}) //nolint:contextcheck // outlives the call
+func (r refresher) again(context.Context, contract.LeaseID) (contract.Lease, bool, error) {
+	l, err := r.Lease(context.Background(), "samples", contract.Request{}) //nolint:contextcheck // outlives the call
 	return l, true, err
 }
 
@@ -34,26 +35,26 @@ func (r refresher) again(context.Context, core.LeaseID) (core.Lease, bool, error
 func TestRefresh(t *testing.T) {
 	t.Parallel()
 	p := refresher{Producer: coretest.NewProducer(t, coretest.Arrays()...)}
-	word := core.CUDAWord{Page: 3, Size: 4096, Offset: 8, Value: 7}
+	word := contract.CUDAWord{Page: 3, Size: 4096, Offset: 8, Value: 7}
 	cause := &core.Error{Op: "refresh", Object: "samples", Kind: core.ErrNotFound, Err: errors.New("it is gone"), Remedy: "look"}
-	found := make(chan core.Lease, 1)
-	p.refresh = func(ctx context.Context, id core.LeaseID) (core.Lease, bool, error) {
+	found := make(chan contract.Lease, 1)
+	p.refresh = func(ctx context.Context, id contract.LeaseID) (contract.Lease, bool, error) {
 		switch id {
 		case 1:
-			return core.Lease{ID: 99, Fence: core.Ready{}}, false, nil
+			return contract.Lease{ID: 99, Fence: contract.Ready{}}, false, nil
 		case 2:
-			return core.Lease{Fence: word}, false, nil
+			return contract.Lease{Fence: word}, false, nil
 		case 3:
 			l, changed, err := p.again(ctx, id)
 			l.Version, l.Published = 5, time.Unix(7, 8)
 			found <- l
 			return l, changed, err
 		default:
-			return core.Lease{}, false, cause
+			return contract.Lease{}, false, cause
 		}
 	}
 	client := wiretest.Connect(t, p)
-	for id, fence := range map[core.LeaseID]core.Fence{1: core.Ready{}, 2: word} {
+	for id, fence := range map[contract.LeaseID]contract.Fence{1: contract.Ready{}, 2: word} {
 		l, changed, err := client.Refresh(t.Context(), id)
 		if err != nil || changed || l.ID != id || l.Fence != fence {
 			t.Errorf("Refresh(%d) = %+v, %v, %v; want the same lease with %v", id, l, changed, err, fence)
@@ -99,7 +100,7 @@ func TestRefreshThatIsGivenUp(t *testing.T) {
 	t.Parallel()
 	began, proceed := make(chan struct{}), make(chan struct{})
 	p := refresher{Producer: coretest.NewProducer(t, coretest.Arrays()...)}
-	p.refresh = func(ctx context.Context, id core.LeaseID) (core.Lease, bool, error) {
+	p.refresh = func(ctx context.Context, id contract.LeaseID) (contract.Lease, bool, error) {
 		began <- struct{}{}
 		<-proceed
 		return p.again(ctx, id)

@@ -9,20 +9,21 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
-// Server serves a core.Producer to one host. It serves Wait too if the producer is a core.Waiter,
+// Server serves a contract.Producer to one host. It serves Wait too if the producer is a contract.Waiter,
 // and hands it the settings if it is a [Configurer].
 type Server struct{ service *service }
 
 // NewServer makes a server for p, which sends descriptors over side; side stays the caller's. When
 // the session opens, the producer is configured and then asked for its Info; an error of either is
 // the answer to the host.
-func NewServer(p core.Producer, side *fdpass.Conn) *Server {
+func NewServer(p contract.Producer, side *fdpass.Conn) *Server {
 	return &Server{&service{producer: p, side: side}}
 }
 
@@ -43,7 +44,7 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 type service struct {
 	pb.UnimplementedProducerServiceServer
 
-	producer core.Producer
+	producer contract.Producer
 	side     *fdpass.Conn
 
 	opening atomic.Bool
@@ -61,7 +62,7 @@ func (s *service) Open(ctx context.Context, req *pb.OpenRequest) (*pb.OpenRespon
 	if s.opening.Swap(true) {
 		return nil, violation("open", errors.New("the session is open already"))
 	}
-	if c, ok := s.producer.(core.Configurer); ok {
+	if c, ok := s.producer.(contract.Configurer); ok {
 		if err := c.Configure(settings); err != nil {
 			return nil, toStatus(err)
 		}
@@ -71,8 +72,8 @@ func (s *service) Open(ctx context.Context, req *pb.OpenRequest) (*pb.OpenRespon
 		return nil, err
 	}
 	able := &pb.Capabilities{}
-	_, able.Wait = s.producer.(core.Waiter)
-	_, able.Refresh = s.producer.(core.Refresher)
+	_, able.Wait = s.producer.(contract.Waiter)
+	_, able.Refresh = s.producer.(contract.Refresher)
 	if wish.Slots > 0 {
 		h, err := s.handOff(wish)
 		if err != nil {
@@ -160,7 +161,7 @@ func (s *service) Lease(ctx context.Context, req *pb.LeaseRequest) (*pb.LeaseRes
 }
 
 // granted makes a message of a lease that the call with that token has granted, or gives the lease back.
-func (s *service) granted(ctx context.Context, token uint64, lease core.Lease) (*pb.Lease, error) {
+func (s *service) granted(ctx context.Context, token uint64, lease contract.Lease) (*pb.Lease, error) {
 	message, err := s.grant(ctx, token, lease)
 	if err != nil {
 		s.grants.Remove(lease.ID)
@@ -170,7 +171,7 @@ func (s *service) granted(ctx context.Context, token uint64, lease core.Lease) (
 }
 
 // grant makes the message of a lease; if it fails, the lease must be released.
-func (s *service) grant(ctx context.Context, token uint64, lease core.Lease) (*pb.Lease, error) {
+func (s *service) grant(ctx context.Context, token uint64, lease contract.Lease) (*pb.Lease, error) {
 	message, err := leaseToProto(lease)
 	if err == nil && !s.grants.Add(token, lease.ID) {
 		err = errors.New("the call's token is taken")
@@ -187,11 +188,11 @@ func (s *service) Refresh(ctx context.Context, req *pb.RefreshRequest) (*pb.Refr
 	if err := s.ready(op); err != nil {
 		return nil, err
 	}
-	r, ok := s.producer.(core.Refresher)
+	r, ok := s.producer.(contract.Refresher)
 	if !ok {
 		return nil, toStatus(&core.Error{Op: op, Kind: core.ErrUnsupported})
 	}
-	lease, changed, err := r.Refresh(ctx, core.LeaseID(req.GetLease()))
+	lease, changed, err := r.Refresh(ctx, contract.LeaseID(req.GetLease()))
 	if err != nil {
 		return nil, toStatus(err)
 	}
@@ -210,7 +211,7 @@ func (s *service) Descriptor(ctx context.Context, req *pb.DescriptorRequest) (*p
 	if err := s.ready("descriptor"); err != nil {
 		return nil, err
 	}
-	file, err := s.file(ctx, core.SegmentID(req.GetSegment()), req.GetWritable())
+	file, err := s.file(ctx, contract.SegmentID(req.GetSegment()), req.GetWritable())
 	if err != nil {
 		return nil, toStatus(err)
 	}
@@ -233,7 +234,7 @@ func (s *service) Release(ctx context.Context, req *pb.ReleaseRequest) (*pb.Rele
 	}
 	ids := s.grants.Take(req.GetTokens())
 	for _, id := range req.GetLeases() {
-		ids = append(ids, core.LeaseID(id))
+		ids = append(ids, contract.LeaseID(id))
 	}
 	if err := s.release(ctx, ids); err != nil {
 		return nil, toStatus(err)
@@ -241,7 +242,7 @@ func (s *service) Release(ctx context.Context, req *pb.ReleaseRequest) (*pb.Rele
 	return &pb.ReleaseResponse{}, nil
 }
 
-func (s *service) release(ctx context.Context, ids []core.LeaseID) error {
+func (s *service) release(ctx context.Context, ids []contract.LeaseID) error {
 	for _, id := range ids {
 		s.grants.Remove(id)
 	}
@@ -252,7 +253,7 @@ func (s *service) Wait(ctx context.Context, _ *pb.WaitRequest) (*pb.WaitResponse
 	if err := s.ready("wait"); err != nil {
 		return nil, err
 	}
-	w, ok := s.producer.(core.Waiter)
+	w, ok := s.producer.(contract.Waiter)
 	if !ok {
 		return nil, toStatus(&core.Error{Op: "wait", Kind: core.ErrUnsupported})
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	"github.com/ndbridge/ndbridge/internal/handoff"
@@ -23,7 +24,7 @@ import (
 // program is a producer that stands in a program: it is configured and can be waited for.
 type program struct {
 	*coretest.Producer
-	configured chan core.Settings
+	configured chan contract.Settings
 	refuse     error
 	ended      chan error
 }
@@ -32,11 +33,11 @@ func newProgram(t *testing.T) *program {
 	t.Helper()
 	return &program{
 		Producer:   coretest.NewProducer(t, coretest.Arrays()...),
-		configured: make(chan core.Settings, 8), ended: make(chan error, 1),
+		configured: make(chan contract.Settings, 8), ended: make(chan error, 1),
 	}
 }
 
-func (p *program) Configure(s core.Settings) error {
+func (p *program) Configure(s contract.Settings) error {
 	p.configured <- s
 	return p.refuse
 }
@@ -56,7 +57,7 @@ func TestOpenConfiguresFirst(t *testing.T) {
 	link := wiretest.Dial(t, p, wiretest.Options{Closed: true})
 	for call, err := range map[string]error{
 		"info":       second(link.Client.Info(t.Context())),
-		"lease":      second(link.Client.Lease(t.Context(), "x", core.Request{})),
+		"lease":      second(link.Client.Lease(t.Context(), "x", contract.Request{})),
 		"descriptor": second(link.Client.Descriptor(t.Context(), 1, false)),
 		"release":    link.Client.Release(t.Context(), 1),
 		"arrays":     listError(t.Context(), link.Client),
@@ -65,7 +66,7 @@ func TestOpenConfiguresFirst(t *testing.T) {
 			t.Errorf("%s before Open = %v; want ErrProtocol", call, err)
 		}
 	}
-	settings := core.Settings{Program: "camera", Adapters: []core.AdapterSettings{{Name: "numpy", Copy: core.CopyNever}}}
+	settings := contract.Settings{Program: "camera", Adapters: []contract.AdapterSettings{{Name: "numpy", Copy: contract.CopyNever}}}
 	info, err := link.Client.Open(t.Context(), settings, handoff.Settings{})
 	if err != nil || info.PID != os.Getpid() || info.Plugin == "" {
 		t.Fatalf("Open = %+v, %v", info, err)
@@ -87,7 +88,7 @@ func TestOpenRefused(t *testing.T) {
 	p := newProgram(t)
 	p.refuse = refusal
 	link := wiretest.Dial(t, p, wiretest.Options{Closed: true})
-	_, err := link.Client.Open(t.Context(), core.Settings{}, handoff.Settings{})
+	_, err := link.Client.Open(t.Context(), contract.Settings{}, handoff.Settings{})
 	if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrConfig) || e.Quirk != "numpy.q" || !e.Remote {
 		t.Errorf("Open = %v", err)
 	}
@@ -95,7 +96,7 @@ func TestOpenRefused(t *testing.T) {
 		t.Errorf("Info after it = %v; want ErrProtocol", err)
 	}
 	link = wiretest.Dial(t, newProgram(t), wiretest.Options{Closed: true})
-	bad := core.Settings{Adapters: []core.AdapterSettings{{Copy: 77}}}
+	bad := contract.Settings{Adapters: []contract.AdapterSettings{{Copy: "no such"}}}
 	if _, err := link.Client.Open(t.Context(), bad, handoff.Settings{}); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("Open with bad settings = %v; want ErrConfig", err)
 	}
@@ -155,7 +156,7 @@ func TestDeathOfTheProgram(t *testing.T) {
 			Unavailable: func(context.Context) error { return cause },
 		}})
 		calls := map[string]func() error{
-			"lease": func() error { return second(link.Client.Lease(t.Context(), "missing", core.Request{})) },
+			"lease": func() error { return second(link.Client.Lease(t.Context(), "missing", contract.Request{})) },
 			"wait":  func() error { return link.Client.Wait(t.Context()) },
 		}
 		results := make(chan error, len(calls))
@@ -179,7 +180,7 @@ func TestDeathOfTheProgram(t *testing.T) {
 		}
 		for call, err := range map[string]error{
 			"info":       second(link.Client.Info(t.Context())),
-			"lease":      second(link.Client.Lease(t.Context(), "samples", core.Request{})),
+			"lease":      second(link.Client.Lease(t.Context(), "samples", contract.Request{})),
 			"descriptor": second(link.Client.Descriptor(t.Context(), 1, false)),
 			"release":    link.Client.Release(t.Context(), 1),
 			"arrays":     listError(t.Context(), link.Client),
@@ -267,11 +268,11 @@ func TestStatusMessages(t *testing.T) {
 func TestManyDescriptorsLeakNothing(t *testing.T) {
 	p := coretest.NewProducer(t, coretest.Arrays()...)
 	client := wiretest.Connect(t, p)
-	l, err := client.Lease(t.Context(), "picture", core.Request{})
+	l, err := client.Lease(t.Context(), "picture", contract.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	segment, ok := l.Handle.(core.Segment)
+	segment, ok := l.Handle.(contract.Segment)
 	if !ok {
 		t.Fatalf("handle %v", l.Handle)
 	}

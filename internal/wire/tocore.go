@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 )
 
@@ -97,48 +98,48 @@ func toInts(what string, list []int64) ([]int, error) {
 
 // leaseToCore also checks what must hold between the parts of a lease, and between the lease and the
 // request that it answers.
-func leaseToCore(l *pb.Lease, req core.Request) (core.Lease, error) {
+func leaseToCore(l *pb.Lease, req contract.Request) (contract.Lease, error) {
 	out, err := leaseFromProto(l)
 	if err != nil {
-		return core.Lease{}, err
+		return contract.Lease{}, err
 	}
 	return out, out.Check(req)
 }
 
 // leaseFromProto is leaseToCore without the last check.
-func leaseFromProto(l *pb.Lease) (core.Lease, error) {
+func leaseFromProto(l *pb.Lease) (contract.Lease, error) {
 	if l.GetId() == 0 {
-		return core.Lease{}, errors.New("no lease")
+		return contract.Lease{}, errors.New("no lease")
 	}
 	var err error
-	out := core.Lease{
-		ID: core.LeaseID(l.GetId()), Framework: l.GetFramework(), Writable: l.GetWritable(), Version: l.GetVersion(),
+	out := contract.Lease{
+		ID: contract.LeaseID(l.GetId()), Framework: l.GetFramework(), Writable: l.GetWritable(), Version: l.GetVersion(),
 	}
 	if n := l.GetPublished(); n != 0 {
 		out.Published = time.Unix(0, n)
 	}
 	if out.Layout, err = layoutToCore(l.GetLayout()); err != nil {
-		return core.Lease{}, err
+		return contract.Lease{}, err
 	}
 	if out.Handle, err = handleToCore(l.GetHandle()); err != nil {
-		return core.Lease{}, err
+		return contract.Lease{}, err
 	}
 	if out.Fence, err = fenceToCore(l.GetFence()); err != nil {
-		return core.Lease{}, err
+		return contract.Lease{}, err
 	}
 	if out.Route, err = enumToCore(routes(), l.GetRoute()); err != nil {
-		return core.Lease{}, err
+		return contract.Lease{}, err
 	}
 	if out.Reason, err = enumToCore(reasons(), l.GetReason()); err != nil {
-		return core.Lease{}, err
+		return contract.Lease{}, err
 	}
 	if out.Quirks, err = toTexts[core.QuirkID]("quirk", l.GetQuirks()); err != nil {
-		return core.Lease{}, err
+		return contract.Lease{}, err
 	}
 	return out, checkText("framework", out.Framework)
 }
 
-func handleToCore(h *pb.Handle) (core.Handle, error) {
+func handleToCore(h *pb.Handle) (contract.Handle, error) {
 	switch kind := h.GetKind().(type) {
 	case *pb.Handle_Empty:
 		return nil, nil //nolint:nilnil // nil is the handle of an array without elements
@@ -147,7 +148,7 @@ func handleToCore(h *pb.Handle) (core.Handle, error) {
 		if s.GetSize() <= 0 {
 			return nil, fmt.Errorf("segment of %d bytes", s.GetSize())
 		}
-		return core.Segment{ID: core.SegmentID(s.GetId()), Size: s.GetSize(), Sealed: s.GetSealed()}, nil
+		return contract.Segment{ID: contract.SegmentID(s.GetId()), Size: s.GetSize(), Sealed: s.GetSealed()}, nil
 	case *pb.Handle_CudaIpc:
 		return ipcToCore(kind.CudaIpc)
 	case *pb.Handle_CudaVmm:
@@ -159,10 +160,10 @@ func handleToCore(h *pb.Handle) (core.Handle, error) {
 	}
 }
 
-func fenceToCore(f *pb.Fence) (core.Fence, error) {
+func fenceToCore(f *pb.Fence) (contract.Fence, error) {
 	switch kind := f.GetKind().(type) {
 	case *pb.Fence_Ready:
-		return core.Ready{}, nil
+		return contract.Ready{}, nil
 	case *pb.Fence_CudaWord:
 		return wordToCore(kind.CudaWord)
 	default:
@@ -170,10 +171,10 @@ func fenceToCore(f *pb.Fence) (core.Fence, error) {
 	}
 }
 
-func entryToCore(e *pb.Entry) (core.Entry, error) {
-	out := core.Entry{Name: e.GetName(), Framework: e.GetFramework(), Published: e.GetPublished()}
+func entryToCore(e *pb.Entry) (contract.Entry, error) {
+	out := contract.Entry{Name: e.GetName(), Framework: e.GetFramework(), Published: e.GetPublished()}
 	if err := errors.Join(checkText("name", out.Name), checkText("framework", out.Framework)); err != nil {
-		return core.Entry{}, err
+		return contract.Entry{}, err
 	}
 	if e.GetError() != nil {
 		out.Err = errorToCore(e.GetError())
@@ -181,15 +182,15 @@ func entryToCore(e *pb.Entry) (core.Entry, error) {
 	}
 	var err error
 	if out.Layout, err = layoutToCore(e.GetLayout()); err != nil {
-		return core.Entry{}, fmt.Errorf("entry %q: %w", out.Name, err)
+		return contract.Entry{}, fmt.Errorf("entry %q: %w", out.Name, err)
 	}
 	return out, nil
 }
 
-func requestToCore(r *pb.LeaseRequest) (core.Request, error) {
+func requestToCore(r *pb.LeaseRequest) (contract.Request, error) {
 	policy, err := enumToCore(copyPolicies(), r.GetCopy())
 	if err != nil {
-		return core.Request{}, err
+		return contract.Request{}, err
 	}
-	return core.Request{Writable: r.GetWritable(), Copy: policy, NoWait: r.GetNoWait(), NoCode: r.GetNoCode()}, checkText("name", r.GetName())
+	return contract.Request{Writable: r.GetWritable(), Copy: policy, NoWait: r.GetNoWait(), NoCode: r.GetNoCode()}, checkText("name", r.GetName())
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 )
 
@@ -45,7 +46,7 @@ func toInt64s(ints []int) []int64 {
 	return out
 }
 
-func leaseToProto(l core.Lease) (*pb.Lease, error) {
+func leaseToProto(l contract.Lease) (*pb.Lease, error) {
 	layout, err := layoutToProto(l.Layout)
 	if err != nil {
 		return nil, err
@@ -85,19 +86,19 @@ func leaseToProto(l core.Lease) (*pb.Lease, error) {
 	}, nil
 }
 
-func handleToProto(h core.Handle) (*pb.Handle, error) {
+func handleToProto(h contract.Handle) (*pb.Handle, error) {
 	switch h := h.(type) {
 	case nil:
 		return &pb.Handle{Kind: &pb.Handle_Empty{Empty: &pb.NoMemory{}}}, nil
-	case core.Segment:
+	case contract.Segment:
 		segment := &pb.Segment{Id: uint64(h.ID), Size: h.Size, Sealed: h.Sealed}
 		return &pb.Handle{Kind: &pb.Handle_Segment{Segment: segment}}, nil
-	case core.CUDAIPC:
+	case contract.CUDAIPC:
 		ipc := &pb.CUDAIPC{Id: uint64(h.ID), Size: h.Size, Gpu: h.GPU[:], Mem: h.Mem[:]}
 		return &pb.Handle{Kind: &pb.Handle_CudaIpc{CudaIpc: ipc}}, nil
-	case core.CUDAVMM:
+	case contract.CUDAVMM:
 		return &pb.Handle{Kind: &pb.Handle_CudaVmm{CudaVmm: vmmToProto(h)}}, nil
-	case core.CUDAPool:
+	case contract.CUDAPool:
 		pool := &pb.CUDAPool{Id: uint64(h.ID), Size: h.Size, Gpu: h.GPU[:], Pool: uint64(h.Pool), Pointer: h.Pointer[:]}
 		return &pb.Handle{Kind: &pb.Handle_CudaPool{CudaPool: pool}}, nil
 	default:
@@ -105,11 +106,11 @@ func handleToProto(h core.Handle) (*pb.Handle, error) {
 	}
 }
 
-func fenceToProto(f core.Fence) (*pb.Fence, error) {
+func fenceToProto(f contract.Fence) (*pb.Fence, error) {
 	switch f := f.(type) {
-	case core.Ready:
+	case contract.Ready:
 		return &pb.Fence{Kind: &pb.Fence_Ready{Ready: &pb.Ready{}}}, nil
-	case core.CUDAWord:
+	case contract.CUDAWord:
 		word := &pb.CUDAWord{Page: uint64(f.Page), Size: f.Size, Offset: f.Offset, Value: f.Value}
 		return &pb.Fence{Kind: &pb.Fence_CudaWord{CudaWord: word}}, nil
 	case nil:
@@ -119,7 +120,7 @@ func fenceToProto(f core.Fence) (*pb.Fence, error) {
 	}
 }
 
-func entryToProto(e core.Entry) (*pb.Entry, error) {
+func entryToProto(e contract.Entry) (*pb.Entry, error) {
 	out := &pb.Entry{Name: text(e.Name), Framework: text(e.Framework), Published: e.Published}
 	var err error
 	if e.Err == nil {
@@ -130,7 +131,7 @@ func entryToProto(e core.Entry) (*pb.Entry, error) {
 	return out, err
 }
 
-func infoToProto(i core.Info) (*pb.Info, error) {
+func infoToProto(i contract.Info) (*pb.Info, error) {
 	out := &pb.Info{
 		Program:     text(i.Program),
 		Plugin:      text(i.Plugin),
@@ -154,7 +155,7 @@ func infoToProto(i core.Info) (*pb.Info, error) {
 	return out, nil
 }
 
-func quirkToProto(q core.Quirk) (*pb.Quirk, error) {
+func quirkToProto(q contract.Quirk) (*pb.Quirk, error) {
 	effect, err := enumToProto(effects(), q.Effect)
 	if err != nil {
 		return nil, fmt.Errorf("quirk %s: %w", q.ID, err)
@@ -173,7 +174,7 @@ func quirkToProto(q core.Quirk) (*pb.Quirk, error) {
 	}, nil
 }
 
-func settingsToProto(s core.Settings) (*pb.Settings, error) {
+func settingsToProto(s contract.Settings) (*pb.Settings, error) {
 	out := &pb.Settings{
 		Program: text(s.Program), Gpus: gpusToProto(s.GPUs), CopyMappedFiles: s.CopyMappedFiles,
 	}

@@ -2,8 +2,8 @@
 // ndbridge.v1 are turned into each other, where errors keep their identity across the process
 // boundary, and where descriptors find the request that they answer.
 //
-// [Client] is a core.Producer over a gRPC connection and a [Side]; [Server] serves any
-// core.Producer to it. What the other side sent is checked here completely: a value that comes out
+// [Client] is a contract.Producer over a gRPC connection and a [Side]; [Server] serves any
+// contract.Producer to it. What the other side sent is checked here completely: a value that comes out
 // of this package is a valid one, and everything else is an error that wraps core.ErrProtocol.
 package wire
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
@@ -95,7 +96,7 @@ func describeView(v *core.View) string {
 func bytesOf(t *testing.T, v *core.View) []byte {
 	t.Helper()
 	b := make([]byte, v.Layout().NBytes())
-	if _, err := core.CopyBytes(b, v); err != nil {
+	if _, err := core.CopyBytes(t.Context(), b, v); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -138,7 +139,7 @@ remote.serve()
 		t.Fatal(err)
 	}
 	defer closeView(t, after)
-	if after.Route() != core.RouteStaged || after.Reason() != core.ReasonFrozen || slice[float64](t, after)[0] != 7 {
+	if after.Route() != contract.RouteStaged || after.Reason() != contract.ReasonFrozen || slice[float64](t, after)[0] != 7 {
 		t.Errorf("after a fork: %s of %v, want a copy with 7, because it is frozen", describeView(after), slice[float64](t, after)[0])
 	}
 	if got := slice[float64](t, before[2])[0]; got != 1 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
@@ -43,7 +44,7 @@ def fork():
 remote.serve()
 `, harness.Options{})
 	before := run.View(t, "a")
-	if before.Route() != core.RouteSharedHeap {
+	if before.Route() != contract.RouteSharedHeap {
 		t.Fatalf("route %v (%v), want shared-heap", before.Route(), before.Reason())
 	}
 	const n = 1 << 17
@@ -58,7 +59,7 @@ remote.serve()
 	}
 
 	after := run.View(t, "a")
-	if after.Route() != core.RouteStaged || after.Reason() != core.ReasonFrozen {
+	if after.Route() != contract.RouteStaged || after.Reason() != contract.ReasonFrozen {
 		t.Errorf("after a fork: route %v, reason %v; want staged, frozen", after.Route(), after.Reason())
 	}
 	for i, x := range slice[float64](t, after) {
@@ -70,7 +71,7 @@ remote.serve()
 		t.Errorf("a writable view of a frozen array: %v, want ErrNotShared", err)
 	}
 	run.Remote.Exec(t, "b = np.full(1 << 17, 2.0)")
-	if fresh := run.View(t, "b", hostplugin.Writable()); fresh.Route() != core.RouteSharedHeap {
+	if fresh := run.View(t, "b", hostplugin.Writable()); fresh.Route() != contract.RouteSharedHeap {
 		t.Errorf("an array made after the fork: route %v (%v), want shared-heap", fresh.Route(), fresh.Reason())
 	}
 }
@@ -202,11 +203,11 @@ if __name__ == "__main__":
 		`subprocess.run(["true"], user=os.getuid())`:                                   true,
 	} {
 		run.Remote.Exec(t, "a = np.ones(1 << 17)")
-		if before := run.View(t, "a"); before.Route() != core.RouteSharedHeap {
+		if before := run.View(t, "a"); before.Route() != contract.RouteSharedHeap {
 			t.Fatalf("before %s: route %v (%v)", statement, before.Route(), before.Reason())
 		}
 		run.Remote.Exec(t, statement)
-		if after := run.View(t, "a"); (after.Reason() == core.ReasonFrozen) != frozen {
+		if after := run.View(t, "a"); (after.Reason() == contract.ReasonFrozen) != frozen {
 			t.Errorf("after %s: route %v (%v), want frozen: %v", statement, after.Route(), after.Reason(), frozen)
 		}
 	}

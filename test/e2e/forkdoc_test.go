@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
@@ -19,16 +20,16 @@ func TestForkExamples(t *testing.T) {
 	}{
 		"pool.py": {
 			python: harness.Python(t),
-			routes: map[string]core.Route{"frame": core.RouteSharedHeap},
+			routes: map[string]core.Route{"frame": contract.RouteSharedHeap},
 		},
 		"loader.py": {
 			python: harness.PythonAll(t),
-			routes: map[string]core.Route{"weights": core.RouteSharedHeap, "batch": core.RouteMappedFile},
+			routes: map[string]core.Route{"weights": contract.RouteSharedHeap, "batch": contract.RouteMappedFile},
 		},
 		"forked.py": {
 			python: harness.Python(t),
-			routes: map[string]core.Route{"weights": core.RouteSharedHeap, "biases": core.RouteStaged},
-			want:   map[string]core.Reason{"biases": core.ReasonFrozen},
+			routes: map[string]core.Route{"weights": contract.RouteSharedHeap, "biases": contract.RouteStaged},
+			want:   map[string]core.Reason{"biases": contract.ReasonFrozen},
 		},
 	} {
 		t.Run(script, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
@@ -46,7 +47,7 @@ func TestFrameworksTogether(t *testing.T) {
 		"tensor_over_numbers": "torch", "tensor_over_table": "torch",
 	} {
 		view := run.View(t, name, hostplugin.NoCopy())
-		if view.Framework() != framework || view.Route() != core.RouteSharedHeap {
+		if view.Framework() != framework || view.Route() != contract.RouteSharedHeap {
 			t.Errorf("%s is of %s, by %v", name, view.Framework(), view.Route())
 		}
 		views[name] = view

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
@@ -49,7 +50,7 @@ func TestEveryKindOfArray(t *testing.T) {
 	if len(kinds) < 60 {
 		t.Fatalf("only %d kinds", len(kinds))
 	}
-	listed := map[string]core.Entry{}
+	listed := map[string]contract.Entry{}
 	for entry, err := range run.Arrays(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
@@ -96,14 +97,14 @@ func same(t *testing.T, k kind, view *core.View) {
 	if view.ReadOnly() != k.ReadOnly {
 		t.Errorf("read-only: %v, numpy says %v", view.ReadOnly(), k.ReadOnly)
 	}
-	if !slices.Contains(k.Routes, view.Route().String()) {
+	if !slices.Contains(k.Routes, string(view.Route())) {
 		t.Errorf("route %v (%v), want one of %v", view.Route(), view.Reason(), k.Routes)
 	}
-	if view.Copied() != (view.Reason() != core.ReasonNone) {
+	if view.Copied() != (view.Reason() != "") {
 		t.Errorf("copied: %v, but the reason is %v", view.Copied(), view.Reason())
 	}
 	data := make([]byte, view.NBytes())
-	if n, err := core.CopyBytes(data, view); err != nil || n != len(data) {
+	if n, err := core.CopyBytes(t.Context(), data, view); err != nil || n != len(data) {
 		t.Fatalf("copied %d of %d bytes: %v", n, len(data), err)
 	}
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != k.SHA256 {
@@ -135,7 +136,7 @@ func writableAsSaid(t *testing.T, run *harness.Run, k kind, view *core.View) {
 	}
 }
 
-func refused(t *testing.T, run *harness.Run, listed map[string]core.Entry, k kind) {
+func refused(t *testing.T, run *harness.Run, listed map[string]contract.Entry, k kind) {
 	t.Helper()
 	categories := map[string]error{"dtype": core.ErrDType, "unsupported": core.ErrUnsupported}
 	view, err := run.Session.View(t.Context(), k.Name)

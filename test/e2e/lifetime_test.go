@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
@@ -253,10 +254,10 @@ remote.serve()
 		func(c *hostplugin.Config) { c.Programs[0].MappedFiles = hostplugin.MappedFilesCopy },
 	}})
 	view, shared := run.View(t, "a"), run.View(t, "b")
-	if view.Route() != core.RouteStaged || view.Reason() != core.ReasonMappedFile {
+	if view.Route() != contract.RouteStaged || view.Reason() != contract.ReasonMappedFile {
 		t.Fatalf("the view came as %v because of %v", view.Route(), view.Reason())
 	}
-	if shared.Route() != core.RouteSharedHeap {
+	if shared.Route() != contract.RouteSharedHeap {
 		t.Errorf("an array of the shared heap came as %v because of %v", shared.Route(), shared.Reason())
 	}
 	if err := os.Truncate(harness.Eval[string](t, run.Remote, "file"), 0); err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
@@ -14,7 +15,7 @@ func TestHeapSwitchedOffByALimit(t *testing.T) {
 	run := harness.Start(t, "import numpy as np, resource\nshared = np.ones(1 << 17)\nimport remote\nremote.serve()\n",
 		harness.Options{Python: harness.Python(t)})
 	run.Remote.Exec(t, "resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, resource.RLIM_INFINITY)); late = np.ones(1 << 17)")
-	for name, want := range map[string]core.Reason{"shared": core.ReasonNone, "late": core.ReasonHeapOff} {
+	for name, want := range map[string]core.Reason{"shared": "", "late": contract.ReasonHeapOff} {
 		v := viewOf(t, source(t, run, name))
 		if v.Reason() != want {
 			t.Errorf("%s: %v", name, v)

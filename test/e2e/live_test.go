@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
@@ -26,7 +27,7 @@ func TestLive(t *testing.T) {
 				for _, opts := range [][]hostplugin.ViewOption{nil, {hostplugin.NoWait()}, {hostplugin.NoCopy()}, {hostplugin.Writable()}} {
 					run.Remote.Exec(t, "x = np.zeros(1 << 16)")
 					v := run.View(t, "x", opts...)
-					if v.Route() != core.RouteSharedHeap || !v.Live() {
+					if v.Route() != contract.RouteSharedHeap || !v.Live() {
 						t.Fatalf("a new view by %v is live: %v", v.Route(), v.Live())
 					}
 					run.Remote.Exec(t, change)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
@@ -58,7 +59,7 @@ func TestMapsOverArrays(t *testing.T) {
 			run := harness.Start(t, mapOver, harness.Options{})
 			src := map[string]*core.View{}
 			for _, name := range []string{"a", "offered", "c", "small", "beside"} {
-				if src[name] = run.View(t, name); src[name].Route() != core.RouteSharedHeap || !src[name].Live() {
+				if src[name] = run.View(t, name); src[name].Route() != contract.RouteSharedHeap || !src[name].Live() {
 					t.Fatalf("before: %v, live %v", src[name], src[name].Live())
 				}
 			}
@@ -79,7 +80,7 @@ func TestMapsOverArrays(t *testing.T) {
 				}
 				sees(t, next, 7)
 				shared := name == "c" // the only one that shares no file with what was mapped over
-				if changed == shared || next.Copied() == shared || next.Live() != shared || !shared && next.Reason() != core.ReasonOutsideHeap {
+				if changed == shared || next.Copied() == shared || next.Live() != shared || !shared && next.Reason() != contract.ReasonOutsideHeap {
 					t.Errorf("%s: %v, changed %v, live %v", name, next, changed, next.Live())
 				}
 				closeView(t, next)
@@ -88,7 +89,7 @@ func TestMapsOverArrays(t *testing.T) {
 			run.Remote.Exec(t, "ndbridge.unpublish('offered'); del a, b, small, beside\nlater = [np.full(n, 3.0) for n in [1 << 17, 1 << 14] * 4]")
 			for i := range 8 {
 				v := run.View(t, fmt.Sprintf("later[%d]", i))
-				if sees(t, v, 3); v.Route() != core.RouteSharedHeap {
+				if sees(t, v, 3); v.Route() != contract.RouteSharedHeap {
 					t.Errorf("later: %v", v)
 				}
 				closeView(t, v)
@@ -107,7 +108,7 @@ func TestMapsOverArraysUnseen(t *testing.T) {
 	run.Remote.Exec(t, "over(a, direct); over(small, direct)")
 	for _, name := range []string{"a", "small"} {
 		v := run.View(t, name)
-		if sees(t, v, 7); v.Reason() != core.ReasonOutsideHeap {
+		if sees(t, v, 7); v.Reason() != contract.ReasonOutsideHeap {
 			t.Errorf("%v", v)
 		}
 		closeView(t, v)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
@@ -79,7 +80,7 @@ remote.serve()
 	}
 
 	view := run.View(t, "turned", hostplugin.Writable())
-	if view.Route() != core.RouteSharedHeap {
+	if view.Route() != contract.RouteSharedHeap {
 		t.Fatalf("route %v (%v), want shared-heap", view.Route(), view.Reason())
 	}
 	if x, err := core.At[float32](view, 511, 3); err != nil || x != 3*512 {
@@ -95,14 +96,14 @@ remote.serve()
 		route core.Route
 		dtype string
 	}{
-		"big":            {core.RouteSharedHeap, "float32"},
-		"things['a'][0]": {core.RouteSharedHeap, "float32"},
-		"offered":        {core.RouteSharedHeap, "float32"},
-		"small":          {core.RouteStaged, "float64"},
-		"mapped":         {core.RouteMappedFile, "int16"},
-		"big_endian":     {core.RouteSharedHeap, "opaque[8]"},
-		"dates":          {core.RouteSharedHeap, "opaque[8]"},
-		"record":         {core.RouteSharedHeap, "opaque[12]"},
+		"big":            {contract.RouteSharedHeap, "float32"},
+		"things['a'][0]": {contract.RouteSharedHeap, "float32"},
+		"offered":        {contract.RouteSharedHeap, "float32"},
+		"small":          {contract.RouteStaged, "float64"},
+		"mapped":         {contract.RouteMappedFile, "int16"},
+		"big_endian":     {contract.RouteSharedHeap, "opaque[8]"},
+		"dates":          {contract.RouteSharedHeap, "opaque[8]"},
+		"record":         {contract.RouteSharedHeap, "opaque[12]"},
 	} {
 		view := run.View(t, name)
 		if view.Route() != want.route || view.DType().String() != want.dtype {
@@ -110,7 +111,7 @@ remote.serve()
 				name, view.DType(), view.Route(), view.Reason(), want.dtype, want.route)
 		}
 		data := make([]byte, view.NBytes())
-		if _, err := core.CopyBytes(data, view); err != nil {
+		if _, err := core.CopyBytes(t.Context(), data, view); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if hex.EncodeToString(data) != harness.Eval[string](t, run.Remote, name+".tobytes().hex()") {

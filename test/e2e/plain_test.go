@@ -60,14 +60,14 @@ func TestPlainObjects(t *testing.T) {
 			}
 			defer view.Close()
 			if view.DType().String() != o.DType || !slices.Equal(view.Shape(), o.Shape) ||
-				view.ReadOnly() != o.ReadOnly || !slices.Contains(o.Routes, view.Route().String()) {
+				view.ReadOnly() != o.ReadOnly || !slices.Contains(o.Routes, string(view.Route())) {
 				t.Errorf("%v read-only %v, by %v; want %+v", view.Layout(), view.ReadOnly(), view.Route(), o)
 			}
 			if view.Len() > 1 && !view.Copied() && !slices.Equal(view.Strides(), o.Strides) {
 				t.Errorf("strides %v, want %v", view.Strides(), o.Strides)
 			}
 			data := make([]byte, view.NBytes())
-			if _, err := core.CopyBytes(data, view); err != nil {
+			if _, err := core.CopyBytes(t.Context(), data, view); err != nil {
 				t.Fatal(err)
 			}
 			if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != o.SHA256 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
@@ -83,7 +84,7 @@ func followBuffers(ctx context.Context, frames *hostplugin.Source, use func(vers
 	pixels := make([]uint8, frame.Len())
 	for {
 		version := frame.Version()
-		if _, err := core.Copy(pixels, frame); err != nil {
+		if _, err := core.Copy(ctx, pixels, frame); err != nil {
 			return err
 		}
 		newest, changed, err := frames.Latest(ctx, frame)
@@ -151,7 +152,7 @@ remote.serve()
 	if x := slice[int64](t, s)[0]; x != 0 {
 		t.Errorf("step shows %v, want what was published", x)
 	}
-	if first(t, c) != 5 || c.Reason() != core.ReasonBelowThreshold || c.Live() || c.Version() != 1 {
+	if first(t, c) != 5 || c.Reason() != contract.ReasonBelowThreshold || c.Live() || c.Version() != 1 {
 		t.Errorf("counter shows %v, for reason %v, live: %v", first(t, c), c.Reason(), c.Live())
 	}
 	run.Remote.Exec(t, "counter[0] = 6")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
@@ -105,7 +106,7 @@ func TestPublishedWhilePythonIsBusy(t *testing.T) {
 	data := slice[float64](t, first)
 	before := data[0]
 	harness.Eventually(t, 5*time.Second, "the view shows what the program writes", func() bool { return data[0] > before })
-	if data[1] != 1 || first.Copied() || first.Writable() || first.Route() != core.RouteSharedHeap {
+	if data[1] != 1 || first.Copied() || first.Writable() || first.Route() != contract.RouteSharedHeap {
 		t.Errorf("a[1] is %v by route %v, writable %v", data[1], first.Route(), first.Writable())
 	}
 	flag[0] = 2
@@ -302,7 +303,7 @@ os.waitpid(child, 0)
 a[:] = 2
 `)
 	view := viewOf(t, src)
-	if x := slice[float64](t, view)[9]; x != 2 || view.Reason() != core.ReasonFrozen {
+	if x := slice[float64](t, view)[9]; x != 2 || view.Reason() != contract.ReasonFrozen {
 		t.Errorf("after a fork the view shows %v, for reason %v; want 2, in a copy", x, view.Reason())
 	}
 	closed(t, view)

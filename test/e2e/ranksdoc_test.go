@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
@@ -85,7 +85,7 @@ func TestRanks(t *testing.T) {
 			t.Fatal(err)
 		}
 		// 0 and 1 become 1 and 1, then 2 and 2, then 4 and 4.
-		if x := slice[float32](t, view)[0]; x != 4 || view.Route() != core.RouteSharedHeap || view.Version() != 3 {
+		if x := slice[float32](t, view)[0]; x != 4 || view.Route() != contract.RouteSharedHeap || view.Version() != 3 {
 			t.Errorf("rank %d shows %v, route %v, version %d", rank, x, view.Route(), view.Version())
 		}
 		closed(t, view)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
@@ -55,7 +56,7 @@ func TestLooksWithoutProc(t *testing.T) {
 		t.Error("the plugin has no socket, so this shows nothing")
 	}
 	run.Remote.Exec(t, "pid = os.fork() or os._exit(any(map(listens, range(1024)))); assert os.waitpid(pid, 0)[1] == 0")
-	if v := run.View(t, "heap"); v.Reason() != core.ReasonFrozen {
+	if v := run.View(t, "heap"); v.Reason() != contract.ReasonFrozen {
 		t.Errorf("after a fork: %v", v)
 	}
 	if err := run.Close(); err != nil {
@@ -67,7 +68,7 @@ func TestLooksWithoutProc(t *testing.T) {
 func looks(t *testing.T, run *harness.Run) {
 	t.Helper()
 	for name, route := range map[string]core.Route{
-		"heap": core.RouteSharedHeap, "offered": core.RouteSharedHeap, "small": core.RouteStaged, "packed[0]": core.RouteStaged,
+		"heap": contract.RouteSharedHeap, "offered": contract.RouteSharedHeap, "small": contract.RouteStaged, "packed[0]": contract.RouteStaged,
 	} {
 		v := run.View(t, name)
 		if sees(t, v, 1); v.Route() != route {

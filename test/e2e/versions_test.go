@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
@@ -208,7 +209,7 @@ remote.serve()
 			t.Errorf("%s: live: %v; it shows %v, want what it was at the fork", name, v.Live(), x)
 		}
 		next, changed, err := src.Refresh(t.Context(), v)
-		if err != nil || !changed || first(t, next) != 2 || next.Reason() != core.ReasonFrozen {
+		if err != nil || !changed || first(t, next) != 2 || next.Reason() != contract.ReasonFrozen {
 			t.Fatalf("%s: Refresh = %v, %v; it shows %v (%v)", name, changed, err, first(t, next), next.Reason())
 		}
 		run.Remote.Exec(t, "x[:] = y[:] = 3")

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
@@ -28,7 +29,7 @@ remote.serve()
 	before := harness.MemoryOf(t, os.Getpid())
 
 	view := run.View(t, "big", hostplugin.Writable())
-	if view.Route() != core.RouteSharedHeap || view.Copied() || view.NBytes() != gibibyte {
+	if view.Route() != contract.RouteSharedHeap || view.Copied() || view.NBytes() != gibibyte {
 		t.Fatalf("route %v (%v), %d bytes; want shared-heap, %d", view.Route(), view.Reason(), view.NBytes(), gibibyte)
 	}
 	data, err := core.Slice[float64](view)
@@ -73,7 +74,7 @@ window = mapped[4096:8192]
 remote.serve()
 `, harness.Options{})
 	view := run.View(t, "window", hostplugin.Writable())
-	if view.Route() != core.RouteMappedFile || view.Copied() {
+	if view.Route() != contract.RouteMappedFile || view.Copied() {
 		t.Fatalf("route %v (%v), want mapped-file", view.Route(), view.Reason())
 	}
 	data, err := core.Slice[int32](view)

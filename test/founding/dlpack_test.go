@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
@@ -68,11 +69,11 @@ x.flags.writeable = False
 // counts holds that a view shares the program's numbers 0 to 99999.
 func counts(t *testing.T, v *core.View, readOnly bool) {
 	t.Helper()
-	x, err := v.Float32s()
+	x, err := core.Slice[float32](v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.Route() != core.RouteSharedHeap || v.ReadOnly() != readOnly || len(x) != 100000 {
+	if v.Route() != contract.RouteSharedHeap || v.ReadOnly() != readOnly || len(x) != 100000 {
 		t.Fatalf("%v by %v, read-only %v", v.Layout(), v.Route(), v.ReadOnly())
 	}
 	for i := range x {

@@ -1,12 +1,13 @@
 package founding
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
@@ -35,7 +36,7 @@ func startOnGPU(t *testing.T, framework, variable, script string, f func(*testin
 func numbers(t *testing.T, v *core.View) []float32 {
 	t.Helper()
 	x := make([]float32, v.Len())
-	if _, err := cuda.Copy(t.Context(), x, v); err != nil {
+	if _, err := core.Copy(t.Context(), x, v); err != nil {
 		t.Fatal(err)
 	}
 	return x
@@ -125,8 +126,8 @@ class Late:
 
 late = Late()
 `
-	for _, sync := range []core.SyncPolicy{core.SyncDefault, core.SyncStream} {
-		t.Run(sync.String(), func(t *testing.T) {
+	for _, sync := range []contract.SyncPolicy{"", contract.SyncStream} {
+		t.Run(cmp.Or(string(sync), "default"), func(t *testing.T) {
 			startOnGPU(t, "pycuda", "NDBRIDGE_TEST_PYTHON_PYCUDA", script, func(t *testing.T, run *harness.Run) {
 				if got := harness.Eval[[]float32](t, run.Remote, "trusting(write_late())"); got[0] != 1 {
 					t.Errorf("upstream: who believes the dictionary reads %v, not what was there before", got)

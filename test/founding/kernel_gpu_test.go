@@ -52,7 +52,7 @@ pinned[:], managed[:] = 2, 3
 		}
 		result := run.View(t, "result", hostplugin.Writable())
 		pin(t, result)
-		x, err := result.Float32s()
+		x, err := core.Slice[float32](result)
 		if err != nil {
 			t.Fatal(err)
 		}

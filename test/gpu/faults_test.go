@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/cuda"
 	"github.com/ndbridge/ndbridge/test/gpu/report"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
@@ -106,8 +107,8 @@ func TestFaultProgramKilled(t *testing.T) {
 	pid := run.PID(t)
 	run.Remote.Exec(t, "make('a', 'cuMemAlloc', 1); make('b', 'cuMemAlloc', 1); make_result(); write_late('a', 'cuMemAlloc', 2)")
 	view := run.View(t, `arrays["a"]`)
-	if _, waits := view.Fence().(core.CUDAWord); !waits {
-		t.Fatalf("the view's fence is %#v", view.Fence())
+	if _, waits := fence(t, view).(contract.CUDAWord); !waits {
+		t.Fatalf("the view's fence is %#v", fence(t, view))
 	}
 	result := run.View(t, "result", writable)
 	pinned(t, result)
@@ -137,8 +138,8 @@ func TestFaultProgramKilled(t *testing.T) {
 	if !errors.Is(err, core.ErrUnavailable) {
 		t.Errorf("View.Wait: %v, want ErrUnavailable", err)
 	}
-	_, err = cuda.CopyBytes(ctx, make([]byte, view.NBytes()), view)
-	said(t, "then cuda.CopyBytes", err)
+	_, err = core.CopyBytes(ctx, make([]byte, view.NBytes()), view)
+	said(t, "then core.CopyBytes", err)
 	if !errors.Is(err, core.ErrUnavailable) {
 		t.Errorf("CopyBytes: %v, want ErrUnavailable", err)
 	}
@@ -224,7 +225,7 @@ func refuseOtherDevice(t *testing.T, view *core.View) {
 func TestFaultNoDevice(t *testing.T) {
 	seen := hostOf(t, map[string]string{"CUDA_VISIBLE_DEVICES": "0"}, "CUDA_VISIBLE_DEVICES=")
 	said(t, "a host that sees no GPU", fmt.Sprintf("route %s, reason %s", seen.Route, seen.Reason))
-	if seen.Route != core.RouteStaged || seen.Reason != core.ReasonHostWithoutGPU || seen.First != 7 {
+	if seen.Route != contract.RouteStaged || seen.Reason != contract.ReasonHostWithoutGPU || seen.First != 7 {
 		t.Errorf("a host without a GPU was given %+v", seen)
 	}
 	run := startScript(t, "import numpy\nimport remote\nx = numpy.ones(1 << 20)\nremote.serve()\n",

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // framework is one whose arrays are tested, in one process: what is chosen at its start is chosen by env.
@@ -31,17 +32,17 @@ type kind struct {
 }
 
 var (
-	ipc    = []core.Route{core.RouteCUDAIPC}
-	vmm    = []core.Route{core.RouteCUDAVMM}
-	pool   = []core.Route{core.RouteCUDAPool}
-	onGPU  = []core.Route{core.RouteCUDAStaged}
-	copied = []core.Route{core.RouteCUDAStaged, core.RouteStaged}
+	ipc    = []core.Route{contract.RouteCUDAIPC}
+	vmm    = []core.Route{contract.RouteCUDAVMM}
+	pool   = []core.Route{contract.RouteCUDAPool}
+	onGPU  = []core.Route{contract.RouteCUDAStaged}
+	copied = []core.Route{contract.RouteCUDAStaged, contract.RouteStaged}
 
 	// How a framework allocates may be its own business.
-	anyOnGPU = []core.Route{core.RouteCUDAIPC, core.RouteCUDAVMM, core.RouteCUDAPool, core.RouteCUDAStaged}
+	anyOnGPU = []core.Route{contract.RouteCUDAIPC, contract.RouteCUDAVMM, contract.RouteCUDAPool, contract.RouteCUDAStaged}
 
 	// The driver's own pinned memory may be a file that others can map.
-	pinnedRoutes = []core.Route{core.RouteStaged, core.RouteMappedFile}
+	pinnedRoutes = []core.Route{contract.RouteStaged, contract.RouteMappedFile}
 )
 
 var allFrameworks = []framework{

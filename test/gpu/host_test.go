@@ -102,7 +102,7 @@ func contents(t *testing.T, v *core.View) []float32 {
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
 	data := make([]byte, v.NBytes())
-	if _, err := cuda.CopyBytes(ctx, data, v); err != nil {
+	if _, err := core.CopyBytes(ctx, data, v); err != nil {
 		t.Fatal(err)
 	}
 	return floats(data)

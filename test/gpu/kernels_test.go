@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/gpu/report"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
@@ -18,7 +19,7 @@ import (
 func TestKernelWrites(t *testing.T) {
 	for _, f := range frameworks(t) {
 		kinds := slices.DeleteFunc(slices.Clone(f.kinds), func(k kind) bool {
-			return k.routes[0].Copied() || slices.Contains(k.routes, core.RouteMappedFile) // not the program's memory, or not a GPU's
+			return contract.Copied(k.routes[0]) || slices.Contains(k.routes, contract.RouteMappedFile) // not the program's memory, or not a GPU's
 		})
 		if len(kinds) == 0 {
 			continue

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/test/gpu/report"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
@@ -78,12 +77,4 @@ func yes(b bool) string {
 		return "yes"
 	}
 	return "no"
-}
-
-// reason is a cell: why memory was copied, or nothing.
-func reason(v *core.View) string {
-	if v.Reason() == core.ReasonNone {
-		return ""
-	}
-	return v.Reason().String()
 }

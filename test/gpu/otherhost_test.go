@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
@@ -63,7 +62,7 @@ func lookOnce(config string) error {
 		return err
 	}
 	data := make([]byte, view.NBytes())
-	if _, err := cuda.CopyBytes(ctx, data, view); err != nil {
+	if _, err := core.CopyBytes(ctx, data, view); err != nil {
 		return err
 	}
 	seen := sight{Route: view.Route(), Reason: view.Reason(), First: floats(data)[0], PID: info.PID}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/test/gpu/report"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
@@ -76,8 +77,8 @@ func handOver(t *testing.T, run *harness.Run, f framework, k kind, publish bool,
 	view, ran, runs := viewLate(t, run, fmt.Sprintf("('a', %q, %d)", k.name, after), publish)
 	row.Set("route", view.Route())
 	row.Set("copied", yes(view.Copied()))
-	row.Set("reason", reason(view))
-	row.Set("fence", fenceText(view))
+	row.Set("reason", string(view.Reason()))
+	row.Set("fence", fenceText(t, view))
 	row.Set("work ran when asked", yes(ran))
 	row.Set("and when given", yes(runs))
 	deviceMemory := !view.Device().HostReadable()
@@ -173,13 +174,28 @@ func (k *kernels) giveBack(
 }
 
 // fenceText names the fence of a view.
-func fenceText(v *core.View) string {
-	switch v.Fence().(type) {
-	case core.CUDAWord:
+func fenceText(t *testing.T, v *core.View) string {
+	t.Helper()
+	switch fence(t, v).(type) {
+	case contract.CUDAWord:
 		return "word"
 	default:
 		return "ready"
 	}
+}
+
+// fence is what a view's memory on a GPU waits for.
+func fence(t *testing.T, v *core.View) contract.Fence {
+	t.Helper()
+	m, _, release, err := v.Acquire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if m, ok := m.(interface{ Fence() contract.Fence }); ok {
+		return m.Fence()
+	}
+	return contract.Ready{}
 }
 
 // all holds that values are all the same, the right one.

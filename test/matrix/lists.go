@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // framework is one that there is an adapter for.
@@ -117,7 +117,7 @@ func (l *list) requirements(f framework, version string) []string {
 
 // same compares versions, but for their local parts.
 func same(a, b string) bool {
-	x, errX := core.ParseVersion(a)
-	y, errY := core.ParseVersion(b)
+	x, errX := contract.ParseVersion(a)
+	y, errY := contract.ParseVersion(b)
 	return errX == nil && errY == nil && x.Compare(y) == 0
 }

@@ -16,7 +16,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // event is a line of `go test -json`.
@@ -146,8 +146,8 @@ func merge(all []*cell) []cell {
 
 // compare orders versions; the tests' frameworks say theirs as Python packages do.
 func compare(a, b string) int {
-	x, errX := core.ParseVersion(a)
-	y, errY := core.ParseVersion(b)
+	x, errX := contract.ParseVersion(a)
+	y, errY := contract.ParseVersion(b)
 	if errX != nil || errY != nil {
 		return strings.Compare(a, b)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // look takes views by one route and compares them with what the program has said of the names.
@@ -153,7 +154,7 @@ func (r *rig) sum(v *core.View) (uint32, error) {
 	if len(r.buf) < n {
 		r.buf = make([]byte, n)
 	}
-	n, err := core.CopyBytes(r.buf, v)
+	n, err := core.CopyBytes(context.Background(), r.buf, v)
 	return crc32.ChecksumIEEE(r.buf[:n]), err
 }
 
@@ -194,7 +195,7 @@ func (r *rig) list(ctx context.Context) error {
 
 // listedAs says what is wrong with an entry. A listing does not touch memory, and so need not know what a view would
 // find there.
-func (s *statement) listedAs(entry *core.Entry) error {
+func (s *statement) listedAs(entry *contract.Entry) error {
 	switch {
 	case s.Err == "*" || s.Err == "?" || s.Is == nil && entry.Err != nil && s.Err == core.Category(entry.Err):
 		return nil

@@ -22,7 +22,7 @@ func (r *rig) enter(slot int, k *kept) {
 	} else {
 		r.ids++
 		k.id = r.ids
-		r.pending.Watch = append(r.pending.Watch, []any{k.id, k.of, k.view.Route().String()})
+		r.pending.Watch = append(r.pending.Watch, []any{k.id, k.of, string(k.view.Route())})
 		r.dirty = true
 	}
 	r.kept[slot] = k

@@ -181,7 +181,7 @@ func (r *racer) check(err error, what string, v *core.View) {
 	text := "no view"
 	if v != nil {
 		text = fmt.Sprintf("%v %v %s by %v (%v)", v.Layout().DType(), v.Layout().Shape(), v.Layout().Tag(), v.Route(), v.Reason())
-		r.routes[v.Route().String()]++
+		r.routes[string(v.Route())]++
 	}
 	if err != nil {
 		r.wrongs++
@@ -224,7 +224,7 @@ func (r *racer) contents(n raced, of int, v *core.View, buf []byte) (contents, e
 	if v.Layout().NBytes() > int64(len(buf)) {
 		return contents{}, fmt.Errorf("%d bytes", v.Layout().NBytes())
 	}
-	size, err := core.CopyBytes(buf, v)
+	size, err := core.CopyBytes(context.Background(), buf, v)
 	if err != nil {
 		return contents{}, err
 	}

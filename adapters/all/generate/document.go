@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 const introduction = `<!-- Written by "make generate" from adapters/*/quirks.go; edit it there. -->
@@ -60,8 +60,8 @@ func document(tables []table) []byte {
 	return b.Bytes()
 }
 
-func effect(q core.Quirk) string {
-	text := q.Effect.String()
+func effect(q contract.Quirk) string {
+	text := string(q.Effect)
 	if q.Protocol != "" {
 		text += ": " + q.Protocol
 	}
@@ -71,7 +71,7 @@ func effect(q core.Quirk) string {
 	return text
 }
 
-func what(q core.Quirk) string {
+func what(q contract.Quirk) string {
 	text := sentence(q.Summary)
 	if q.Remedy != "" {
 		text += "<br>**Remedy:** " + sentence(q.Remedy)

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/ndbridge/ndbridge/adapters/all"
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 func main() {
@@ -46,7 +46,7 @@ func run(args []string) error {
 // table is what one adapter knows.
 type table struct {
 	framework string
-	quirks    []core.Quirk
+	quirks    []contract.Quirk
 }
 
 // generated gives the files by their paths below the repository's root.
@@ -69,12 +69,12 @@ func generated() (map[string][]byte, error) {
 func source(tables []table) []byte {
 	var b bytes.Buffer
 	b.WriteString("// Code generated from the adapters by adapters/all/generate. DO NOT EDIT.\n\n" +
-		"package quirks\n\nimport \"github.com/ndbridge/ndbridge/core\"\n\nfunc tables() []Table {\nreturn []Table{\n")
+		"package quirks\n\nimport \"github.com/ndbridge/ndbridge/core/contract\"\n\nfunc tables() []Table {\nreturn []Table{\n")
 	for _, t := range tables {
-		fmt.Fprintf(&b, "{Framework: %q, Quirks: []core.Quirk{\n", t.framework)
+		fmt.Fprintf(&b, "{Framework: %q, Quirks: []contract.Quirk{\n", t.framework)
 		for _, q := range t.quirks {
-			fmt.Fprintf(&b, "{\nID: %q, Framework: %q, Effect: core.Effect%s,\n",
-				q.ID, q.Framework, strings.Title(q.Effect.String())) //nolint:staticcheck // ASCII letters
+			fmt.Fprintf(&b, "{\nID: %q, Framework: %q, Effect: contract.Effect%s,\n",
+				q.ID, q.Framework, strings.Title(string(q.Effect))) //nolint:staticcheck // ASCII letters
 			field := func(name, value string) {
 				if value != "" {
 					fmt.Fprintf(&b, "%s: %q,\n", name, value)

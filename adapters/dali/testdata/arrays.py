@@ -6,8 +6,8 @@ It runs under every DALI from 1.53 on, after setup.py. What a version does not h
 import hashlib
 import json
 
-HEAP = ("shared-heap", "none")
-EMPTY = ("empty", "none")
+HEAP = ("shared-heap", "")
+EMPTY = ("empty", "")
 SMALL = ("staged", "below-threshold")
 
 arrays = {}

@@ -18,8 +18,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 jax.config.update("jax_enable_x64", True)
 
 VERSION = tuple(int(n) for n in jax.__version__.split(".")[:3])
-HEAP = ("shared-heap", "none")
-EMPTY = ("empty", "none")
+HEAP = ("shared-heap", "")
+EMPTY = ("empty", "")
 SMALL = ("staged", "below-threshold")
 
 arrays = {}

@@ -3,6 +3,7 @@ package program
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/names"
 )
 
@@ -16,7 +17,7 @@ type Adapter interface {
 	// Framework is the framework's name, and that of its top module unless it is [Packaged].
 	Framework() string
 	// Quirks is the whole table, for all versions, in the order of the IDs' first appearance.
-	Quirks() []core.Quirk
+	Quirks() []contract.Quirk
 	// Owns reports whether o is one of the framework's arrays. It is called only while the framework
 	// is loaded.
 	Owns(g *py.GIL, env *Env, o py.Object) (bool, error)

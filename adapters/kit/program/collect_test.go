@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
 )
 
@@ -65,14 +65,14 @@ func collectsNothing(t *testing.T, python, framework string, names []string) {
 	p := programtest.Start(t, strings.Replace(due, "FRAMEWORK", framework, 1), programtest.Options{Python: python})
 	p.Said(t, "ready")
 	for _, name := range names {
-		if _, err := p.View(t, name, core.Request{NoWait: true}); err != nil {
+		if _, err := p.View(t, name, contract.Request{NoWait: true}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if strings.Contains(p.Output(), "ENDED") {
 			t.Fatalf("a look at %s has run the collector", name)
 		}
 	}
-	if _, err := p.View(t, "asked.x[0]", core.Request{}); err != nil {
+	if _, err := p.View(t, "asked.x[0]", contract.Request{}); err != nil {
 		t.Error(err)
 	}
 	p.Said(t, "SEES True")

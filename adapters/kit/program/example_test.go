@@ -5,6 +5,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // facts is what an adapter finds out about an array before it decides.
@@ -15,7 +16,7 @@ type facts struct{ sparse bool }
 func ExampleNewTable() {
 	table := program.NewTable("gridlib", []program.Rule[facts]{
 		{
-			Quirk: core.Quirk{ID: "gridlib.sparse", Summary: "sparse grids have no buffer", Effect: core.EffectRefuse},
+			Quirk: contract.Quirk{ID: "gridlib.sparse", Summary: "sparse grids have no buffer", Effect: contract.EffectRefuse},
 			When:  func(f *facts) bool { return f.sparse },
 			Edit: func(p *program.Plan, _ *facts) {
 				p.Refusef(core.ErrUnsupported, "the grid is sparse")
@@ -23,7 +24,7 @@ func ExampleNewTable() {
 			},
 		},
 		{
-			Quirk: core.Quirk{ID: "gridlib.stream-none-only", Summary: "__dlpack__ takes only stream=None", Effect: core.EffectCorrect},
+			Quirk: contract.Quirk{ID: "gridlib.stream-none-only", Summary: "__dlpack__ takes only stream=None", Effect: contract.EffectCorrect},
 			Edit:  program.WithoutStream[facts],
 		},
 	})

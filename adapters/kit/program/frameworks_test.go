@@ -7,6 +7,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // Frameworks that the plugin has no adapter for are read by the protocols that they have.
@@ -47,11 +48,11 @@ donate = Donate()
 		readOnly               bool
 		route                  core.Route
 	}{
-		{"table", "jax", "float32", []int{100000}, true, core.RouteSharedHeap},
-		{"brain", "jax", "bfloat16", []int{300, 300}, true, core.RouteSharedHeap},
-		{"point", "jax", "float32", []int{}, true, core.RouteStaged},
+		{"table", "jax", "float32", []int{100000}, true, contract.RouteSharedHeap},
+		{"brain", "jax", "bfloat16", []int{300, 300}, true, contract.RouteSharedHeap},
+		{"point", "jax", "float32", []int{}, true, contract.RouteStaged},
 	} {
-		v, err := p.View(t, tt.name, core.Request{})
+		v, err := p.View(t, tt.name, contract.Request{})
 		if err != nil {
 			t.Error(err)
 			continue
@@ -65,20 +66,20 @@ donate = Donate()
 	for name, text := range map[string]string{
 		"deleted": "NoneType",
 	} {
-		if _, err := p.View(t, name, core.Request{}); err == nil || !strings.Contains(err.Error(), text) {
+		if _, err := p.View(t, name, contract.Request{}); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s: %v, which does not say %q", name, err, text)
 		}
 	}
 
 	// While a lease stands, JAX must not reuse the memory of an array that is given away.
-	v, err := p.View(t, "donated", core.Request{})
+	v, err := p.View(t, "donated", contract.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := first(t, p, "donate.now"); got != 0 {
 		t.Error("a leased array was overwritten in place")
 	}
-	x, err := v.Float32s()
+	x, err := core.Slice[float32](v)
 	if err != nil || x[0] != 0 || x[99999] != 99999 {
 		t.Errorf("the leased array holds %v ... %v (%v), want 0 ... 99999", x[0], x[99999], err)
 	}

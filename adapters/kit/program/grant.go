@@ -11,6 +11,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/names"
 )
 
@@ -25,7 +26,7 @@ const (
 type granting struct {
 	program *Program
 	path    names.Path
-	req     core.Request
+	req     contract.Request
 	before  *standing // nil: nothing was leased before
 	hurry   bool
 
@@ -52,8 +53,8 @@ func (a *granting) again(err error) error {
 // is on the same memory, described in the same way: then changed is false, and the result is that lease with a
 // fence of now. In a hurry, it refuses what takes long.
 func (p *Program) grant(
-	ctx context.Context, g *py.GIL, path names.Path, req core.Request, before *standing, hurry bool,
-) (l core.Lease, changed bool, err error) {
+	ctx context.Context, g *py.GIL, path names.Path, req contract.Request, before *standing, hurry bool,
+) (l contract.Lease, changed bool, err error) {
 	a := granting{program: p, path: path, req: req, before: before, hurry: hurry}
 	for {
 		a.tries++
@@ -76,7 +77,7 @@ func (p *Program) grant(
 }
 
 // once is grant, unless it sets pause.
-func (a *granting) once(ctx context.Context, g *py.GIL) (l core.Lease, changed bool, err error) {
+func (a *granting) once(ctx context.Context, g *py.GIL) (l contract.Lease, changed bool, err error) {
 	p, s := a.program, &standing{path: a.path, req: a.req}
 	if (a.hurry || a.req.NoCode) && a.runsCode(g) {
 		return l, false, errCode
@@ -134,7 +135,7 @@ func (a *granting) confirm(r *reading, pub *published.Publication, place *placed
 		return a.again(errMoving())
 	case err != nil:
 		return err
-	case place.Route.Copied() && a.copiedBefore(r, place.Reason, pub) && a.before.copy.Take(place.Copied):
+	case contract.Copied(place.Route) && a.copiedBefore(r, place.Reason, pub) && a.before.copy.Take(place.Copied):
 		// Only now it is in the memory that the host looks at.
 		place.Drop()
 		*place = placed{copiedAgain: true}
@@ -143,25 +144,25 @@ func (a *granting) confirm(r *reading, pub *published.Publication, place *placed
 }
 
 // stands is the lease before with another fence.
-func (a *granting) stands(fence core.Fence) core.Lease {
+func (a *granting) stands(fence contract.Fence) contract.Lease {
 	l := a.before.lease
 	l.Fence = fence
 	return l
 }
 
 // scalar is once for a number of Python's own.
-func (a *granting) scalar(s *standing, pub *published.Publication) (core.Lease, bool, error) {
+func (a *granting) scalar(s *standing, pub *published.Publication) (contract.Lease, bool, error) {
 	if a.before != nil && a.before.publication == pub {
-		return a.stands(core.Ready{}), false, nil
+		return a.stands(contract.Ready{}), false, nil
 	}
 	s.publication = pub
-	want := kit.Want{Writable: a.req.Writable, NoCopy: a.req.Copy == core.CopyNever, Reason: core.ReasonConverted}
+	want := kit.Want{Writable: a.req.Writable, NoCopy: a.req.Copy == contract.CopyNever, Reason: contract.ReasonConverted}
 	if _, _, err := a.program.router.Share(kit.Array{Layout: pub.Array.Layout}, want); err != nil {
-		return core.Lease{}, false, err
+		return contract.Lease{}, false, err
 	}
-	place, err := a.program.router.Put(pub.Scalar, pub.Array.Layout, core.ReasonConverted)
+	place, err := a.program.router.Put(pub.Scalar, pub.Array.Layout, contract.ReasonConverted)
 	if err != nil {
-		return core.Lease{}, false, err
+		return contract.Lease{}, false, err
 	}
 	l, _, err := a.program.enter(owner{shown: pub.Offer.Framework}, &reading{}, place, false, s)
 	return l, true, err
@@ -177,9 +178,9 @@ type placed struct {
 // on a GPU.
 func (a *granting) place(ctx context.Context, g *py.GIL, t *target, f owner, r *reading) (placed, error) {
 	p := a.program
-	want := kit.Want{Writable: a.req.Writable, NoCopy: p.copyPolicy(f, a.req.Copy) == core.CopyNever}
+	want := kit.Want{Writable: a.req.Writable, NoCopy: p.copyPolicy(f, a.req.Copy) == contract.CopyNever}
 	if r.temporary {
-		want.Reason = core.ReasonConverted
+		want.Reason = contract.ReasonConverted
 	}
 	if r.array.OnGPU {
 		place, rest, err := p.router.ShareGPU(r.array, want, r.takeOrder()) //nolint:contextcheck // what looks after words outlives this
@@ -191,11 +192,11 @@ func (a *granting) place(ctx context.Context, g *py.GIL, t *target, f owner, r *
 	if err := a.await(ctx, r); err != nil || a.pause != nil {
 		return placed{}, err
 	}
-	if r.array.Layout.Device().Kind == core.CUDAManaged && want.Reason == core.ReasonNone {
-		want.Reason = core.ReasonNotExportable // pages that move are no file's
+	if r.array.Layout.Device().Kind == core.CUDAManaged && want.Reason == "" {
+		want.Reason = contract.ReasonNotExportable // pages that move are no file's
 	}
 	place, reason, err := p.router.Share(r.array.Array, want)
-	if err != nil || reason == core.ReasonNone {
+	if err != nil || reason == "" {
 		return placed{Placement: place}, err
 	}
 	return a.copy(ctx, g, t, r, reason)
@@ -253,12 +254,12 @@ func (a *granting) await(ctx context.Context, r *reading) error {
 
 // same reports whether the array is where the lease before says, and described as it says. Then it gives the
 // placement up, but for the fence.
-func (a *granting) same(s *standing, r *reading, place *placed) (same bool, fence core.Fence) {
+func (a *granting) same(s *standing, r *reading, place *placed) (same bool, fence contract.Fence) {
 	if place.copiedAgain {
-		return true, core.Ready{}
+		return true, contract.Ready{}
 	}
 	b := a.before
-	if b == nil || b.publication != s.publication || place.Route.Copied() || place.Route != b.lease.Route || b.lease.Framework != a.shown ||
+	if b == nil || b.publication != s.publication || contract.Copied(place.Route) || place.Route != b.lease.Route || b.lease.Framework != a.shown ||
 		!slices.Equal(place.Memory.Keys(), b.keys) || !place.Layout.Equal(b.lease.Layout) || !slices.Equal(r.quirks, b.lease.Quirks) {
 		return false, nil
 	}
@@ -280,16 +281,16 @@ func (s *standing) take(g *py.GIL, r *reading, place *placed) {
 	keep := !r.temporary && s.watch.Describes(r.array.Addr, l.Shape(), l.Strides(), l.DType().Size()) && g.Same(s.watch)
 	switch o := &r.order; {
 	case r.array.OnGPU:
-		keep = keep && !place.Route.Copied() && o.Mark == nil && o.Stream == 0 && (!o.Framework || s.watch.Itself())
+		keep = keep && !contract.Copied(place.Route) && o.Mark == nil && o.Stream == 0 && (!o.Framework || s.watch.Itself())
 		if keep && !o.Framework {
 			s.pointer = r.array.Pointer
 		}
 	case r.array.Pointer != nil:
 		keep = false // a GPU may be writing it each time
-	case place.Route == core.RouteStaged:
+	case place.Route == contract.RouteStaged:
 		keep = keep && small
 	default:
-		keep = keep && place.Route == core.RouteSharedHeap
+		keep = keep && place.Route == contract.RouteSharedHeap
 	}
 	if !keep {
 		dropWatch(g, s.watch)
@@ -305,13 +306,13 @@ func (s *standing) take(g *py.GIL, r *reading, place *placed) {
 
 // enter makes a lease of a placement, which s describes if it is one for the host. What it holds in Python, if
 // that is anything, is given back with the lease, unless somebody has taken it before.
-func (p *Program) enter(f owner, r *reading, place kit.Placement, writable bool, s *standing) (core.Lease, *holds.Kept, error) {
-	l := core.Lease{
-		Layout: place.Layout, Fence: core.Ready{}, Framework: f.shown, Route: place.Route, Reason: place.Reason,
+func (p *Program) enter(f owner, r *reading, place kit.Placement, writable bool, s *standing) (contract.Lease, *holds.Kept, error) {
+	l := contract.Lease{
+		Layout: place.Layout, Fence: contract.Ready{}, Framework: f.shown, Route: place.Route, Reason: place.Reason,
 		Quirks: r.quirks, Writable: writable,
 	}
 	var things []holds.Hold
-	if r.hold && !place.Route.Copied() && place.Route != core.RouteEmpty {
+	if r.hold && !contract.Copied(place.Route) && place.Route != contract.RouteEmpty {
 		things, r.holds = r.holds, nil
 	}
 	if s != nil {

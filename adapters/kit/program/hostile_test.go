@@ -10,6 +10,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 //go:embed testdata/hostile.py
@@ -70,7 +71,7 @@ func TestHostileObjects(t *testing.T) {
 		{"trapped[0]", core.ErrNotFound, "trapped has no [0]"},
 		{"pretender", core.ErrUnsupported, "__main__.Pretender is not an array"},
 	} {
-		_, err := p.View(t, tt.name, core.Request{NoWait: true})
+		_, err := p.View(t, tt.name, contract.Request{NoWait: true})
 		wants(t, tt.name, err, tt.kind, tt.text)
 	}
 	if x := first(t, p, "good"); x != 0 {
@@ -96,11 +97,11 @@ func TestUnalignedTensor(t *testing.T) {
 	t.Parallel()
 	p := programtest.Start(t, fakes+hostile, programtest.Options{})
 	p.Finish(t)
-	v, err := p.View(t, "odd_data", core.Request{})
+	v, err := p.View(t, "odd_data", contract.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := v.Float64s(); !errors.Is(err, core.ErrLayout) {
+	if _, err := core.Slice[float64](v); !errors.Is(err, core.ErrLayout) {
 		t.Errorf("a slice of float64 at an odd address: %v", err)
 	}
 	// Elements 0.0 and 1.0, read from the second byte of memory on: 1.0 is 0x3ff00000_00000000.
@@ -114,7 +115,7 @@ func TestCapsuleGivenTwice(t *testing.T) {
 	t.Parallel()
 	p := programtest.Start(t, fakes+hostile, programtest.Options{})
 	p.Finish(t)
-	_, err := p.View(t, "consumed", core.Request{})
+	_, err := p.View(t, "consumed", contract.Request{})
 	wants(t, "a capsule that is given twice", err, core.ErrProtocol, `"used_dltensor_versioned"`)
 	settled(t, p, func(log map[string]fate) error {
 		if f := log["consumed"]; f.Deleted != 1 {
@@ -134,7 +135,7 @@ hangs = Capsules(let_go.wait)
 	p.Finish(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err := p.Lease(ctx, "hangs", core.Request{})
+	_, err := p.Lease(ctx, "hangs", contract.Request{})
 	wants(t, "hangs", err, context.DeadlineExceeded)
 	if x := first(t, p, "good"); x != 0 {
 		t.Errorf("meanwhile, another array begins with %v", x)

@@ -11,7 +11,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program/lookup"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/names"
 )
 
@@ -86,7 +86,7 @@ func (p *Program) reader(f owner, plan *Plan) reader {
 	p.mu.Lock()
 	sync := f.sync
 	p.mu.Unlock()
-	r := reader{Plan: plan, router: p.router, sync: cmp.Or(sync, plan.Sync, core.SyncDevice)}
+	r := reader{Plan: plan, router: p.router, sync: cmp.Or(sync, plan.Sync, contract.SyncDevice)}
 	if s, ok := f.adapter.(Storer); ok {
 		r.storage = func(g *py.GIL, o py.Object) (Storage, bool, error) {
 			env, _, err := p.env(g, f.framework)
@@ -141,10 +141,10 @@ func (p *Program) look(g *py.GIL, o py.Object, f owner, plan *Plan) (*reading, e
 	return r.read(g, o)
 }
 
-// Arrays implements [core.Producer]. It lists what the program has published, and its global
+// Arrays implements [contract.Producer]. It lists what the program has published, and its global
 // variables whose type is an array's, but for those whose name begins with an underscore.
-func (p *Program) Arrays(ctx context.Context) iter.Seq2[core.Entry, error] {
-	return func(yield func(core.Entry, error) bool) {
+func (p *Program) Arrays(ctx context.Context) iter.Seq2[contract.Entry, error] {
+	return func(yield func(contract.Entry, error) bool) {
 		entries, err := p.list(ctx)
 		for _, e := range entries {
 			if !yield(e, nil) {
@@ -152,18 +152,18 @@ func (p *Program) Arrays(ctx context.Context) iter.Seq2[core.Entry, error] {
 			}
 		}
 		if err != nil {
-			yield(core.Entry{}, failure.About("list", "", "", p.orEnd(err)))
+			yield(contract.Entry{}, failure.About("list", "", "", p.orEnd(err)))
 		}
 	}
 }
 
 // list makes the whole list before anything of it is handed out: nobody's loop shall run with the
 // GIL held.
-func (p *Program) list(ctx context.Context) ([]core.Entry, error) {
+func (p *Program) list(ctx context.Context) ([]contract.Entry, error) {
 	if _, _, err := p.state.Watch(); err != nil {
 		return nil, err
 	}
-	var entries []core.Entry
+	var entries []contract.Entry
 	err := p.interp.Do(ctx, func(g *py.GIL) error {
 		found, err := p.entries(ctx, g)
 		if err != nil || !g.Commit() {
@@ -175,12 +175,12 @@ func (p *Program) list(ctx context.Context) ([]core.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(entries, func(a, b core.Entry) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(entries, func(a, b contract.Entry) int { return cmp.Compare(a.Name, b.Name) })
 	return entries, nil
 }
 
-func (p *Program) entries(ctx context.Context, g *py.GIL) ([]core.Entry, error) {
-	var entries []core.Entry
+func (p *Program) entries(ctx context.Context, g *py.GIL) ([]contract.Entry, error) {
+	var entries []contract.Entry
 	seen := make(map[string]bool)
 	add := func(name string, pub *published.Publication, o py.Object) error {
 		if err := ctx.Err(); err != nil {
@@ -228,16 +228,16 @@ func (p *Program) entries(ctx context.Context, g *py.GIL) ([]core.Entry, error) 
 
 // entry describes one array; ok is false if the object is none. What cannot be leased is told of in
 // the entry.
-func (p *Program) entry(g *py.GIL, name string, pub *published.Publication, o py.Object) (e core.Entry, ok bool) {
+func (p *Program) entry(g *py.GIL, name string, pub *published.Publication, o py.Object) (e contract.Entry, ok bool) {
 	named := pub != nil
 	if named && pub.Scalar != nil {
-		return core.Entry{Name: name, Framework: scalarFramework, Published: true, Layout: pub.Array.Layout}, true
+		return contract.Entry{Name: name, Framework: scalarFramework, Published: true, Layout: pub.Array.Layout}, true
 	}
 	f, plan, err := p.plan(g, o)
 	if err == nil && f.framework == &p.generic && !named && !looksLikeArray(g, o) {
-		return core.Entry{}, false
+		return contract.Entry{}, false
 	}
-	e = core.Entry{Name: name, Framework: f.shown, Published: named}
+	e = contract.Entry{Name: name, Framework: f.shown, Published: named}
 	if err == nil {
 		var r *reading
 		if r, err = p.look(g, o, f, &plan); err == nil {

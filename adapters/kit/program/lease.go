@@ -12,6 +12,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program/lookup"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/names"
 )
 
@@ -22,11 +23,11 @@ const (
 	lastPoll  = 50 * time.Millisecond
 )
 
-// Lease implements [core.Producer].
-func (p *Program) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
+// Lease implements [contract.Producer].
+func (p *Program) Lease(ctx context.Context, name string, req contract.Request) (contract.Lease, error) {
 	path, err := names.Parse(name)
 	if err != nil {
-		return core.Lease{}, failure.About("lease", "", "", err)
+		return contract.Lease{}, failure.About("lease", "", "", err)
 	}
 	l, _, err := p.lease(ctx, "lease", name, path, req, nil)
 	return l, err
@@ -34,8 +35,8 @@ func (p *Program) Lease(ctx context.Context, name string, req core.Request) (cor
 
 // lease is [Program.grant] from any goroutine, which waits for a name that is not there yet. Errors have op and name.
 func (p *Program) lease(
-	ctx context.Context, op, name string, path names.Path, req core.Request, before *standing,
-) (core.Lease, bool, error) {
+	ctx context.Context, op, name string, path names.Path, req contract.Request, before *standing,
+) (contract.Lease, bool, error) {
 	ctx, cancel := patience(ctx)
 	defer cancel()
 	timer := time.NewTimer(0)
@@ -44,16 +45,16 @@ func (p *Program) lease(
 	for delay := firstPoll; ; delay = min(2*delay, lastPoll) {
 		ended, changed, endErr := p.state.Watch()
 		if endErr != nil {
-			return core.Lease{}, false, failure.About(op, name, "", endErr)
+			return contract.Lease{}, false, failure.About(op, name, "", endErr)
 		}
 		l, isNew, err := p.tryLease(ctx, path, req, before)
 		switch now, isMissing := errors.AsType[*lookup.MissingError](err); {
 		case isMissing && (ended || req.NoWait):
-			return core.Lease{}, false, failure.About(op, name, "", lookup.NotFound(err))
+			return contract.Lease{}, false, failure.About(op, name, "", lookup.NotFound(err))
 		case isMissing:
 			missing = now
 		case err != nil && missing != nil && ctx.Err() != nil: // while the program was asked once more
-			return core.Lease{}, false, gaveUp(ctx, op, name, missing)
+			return contract.Lease{}, false, gaveUp(ctx, op, name, missing)
 		default:
 			return l, isNew, failure.About(op, name, "", p.orEnd(err))
 		}
@@ -62,7 +63,7 @@ func (p *Program) lease(
 		case <-timer.C:
 		case <-changed:
 		case <-ctx.Done():
-			return core.Lease{}, false, gaveUp(ctx, op, name, missing)
+			return contract.Lease{}, false, gaveUp(ctx, op, name, missing)
 		}
 	}
 }
@@ -98,8 +99,8 @@ func (p *Program) orEnd(err error) error {
 }
 
 // tryLease does without waiting for a name.
-func (p *Program) tryLease(ctx context.Context, path names.Path, req core.Request, before *standing) (core.Lease, bool, error) {
-	var lease core.Lease
+func (p *Program) tryLease(ctx context.Context, path names.Path, req contract.Request, before *standing) (contract.Lease, bool, error) {
+	var lease contract.Lease
 	var changed bool
 	err := p.interp.Do(ctx, func(g *py.GIL) error {
 		if before != nil {
@@ -124,14 +125,14 @@ func (p *Program) tryLease(ctx context.Context, path names.Path, req core.Reques
 		return nil
 	})
 	if err != nil {
-		return core.Lease{}, false, err
+		return contract.Lease{}, false, err
 	}
 	return lease, changed, nil
 }
 
 // copyPolicy gives what holds for a request.
-func (p *Program) copyPolicy(f owner, asked core.CopyPolicy) core.CopyPolicy {
-	if asked != core.CopyDefault || f.framework == nil {
+func (p *Program) copyPolicy(f owner, asked contract.CopyPolicy) contract.CopyPolicy {
+	if asked != "" || f.framework == nil {
 		return asked
 	}
 	p.mu.Lock()
@@ -139,13 +140,13 @@ func (p *Program) copyPolicy(f owner, asked core.CopyPolicy) core.CopyPolicy {
 	return f.copy
 }
 
-// Descriptor implements [core.Producer].
-func (p *Program) Descriptor(ctx context.Context, id core.SegmentID, writable bool) (*os.File, error) {
+// Descriptor implements [contract.Producer].
+func (p *Program) Descriptor(ctx context.Context, id contract.SegmentID, writable bool) (*os.File, error) {
 	return p.leases.Descriptor(ctx, id, writable)
 }
 
-// Release implements [core.Producer]. The ID of an offer says that the host has let go of it.
-func (p *Program) Release(ctx context.Context, ids ...core.LeaseID) error {
+// Release implements [contract.Producer]. The ID of an offer says that the host has let go of it.
+func (p *Program) Release(ctx context.Context, ids ...contract.LeaseID) error {
 	ids = slices.DeleteFunc(slices.Clone(ids), p.published.Offered)
 	ids = p.leasing.remove(ids)
 	for _, over := range p.published.Ended() {

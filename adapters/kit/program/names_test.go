@@ -10,23 +10,8 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
-
-// first gives the first element of an array of float64.
-func first(t *testing.T, p *programtest.Program, name string) float64 {
-	t.Helper()
-	v, err := p.View(t, name, core.Request{})
-	if err != nil {
-		t.Error(err)
-		return -1
-	}
-	defer v.Close()
-	x, err := core.At[float64](v, make([]int, v.Rank())...)
-	if err != nil {
-		t.Error(err)
-	}
-	return x
-}
 
 // wants checks an error's category, and that its text holds each of texts.
 func wants(t *testing.T, what string, err, kind error, texts ...string) {
@@ -117,13 +102,13 @@ func TestNames(t *testing.T) {
 		{"plain[", core.ErrConfig, []string{"write names as in Python"}},
 		{"number(1)", core.ErrConfig, nil},
 	} {
-		_, err := p.View(t, tt.name, core.Request{})
+		_, err := p.View(t, tt.name, contract.Request{})
 		wants(t, tt.name, err, tt.kind, tt.texts...)
 		if e, ok := errors.AsType[*core.Error](err); ok && !errors.Is(tt.kind, core.ErrConfig) && e.Object != tt.name {
 			t.Errorf("the error for %s names %q", tt.name, e.Object)
 		}
 	}
-	v, err := p.View(t, "default['new']", core.Request{})
+	v, err := p.View(t, "default['new']", contract.Request{})
 	if err == nil {
 		t.Errorf("looking a key up made it: %v", v)
 	}
@@ -147,7 +132,7 @@ for t in threading.enumerate():
 end = np.full(3, 4.0)
 time.sleep(0.3)
 `, programtest.Options{})
-	_, err := p.View(t, "late", core.Request{NoWait: true})
+	_, err := p.View(t, "late", contract.Request{NoWait: true})
 	wants(t, "without waiting", err, core.ErrNotFound)
 	for name, want := range map[string]float64{"late": 1, "holder['late']": 2, "offered": 3, "end": 4} {
 		if got := first(t, p, name); got != want {
@@ -155,7 +140,7 @@ time.sleep(0.3)
 		}
 	}
 	// The script ends while this one is awaited.
-	_, err = p.View(t, "never", core.Request{})
+	_, err = p.View(t, "never", contract.Request{})
 	wants(t, "at the script's end", err, core.ErrNotFound, "no global variable")
 }
 
@@ -181,11 +166,11 @@ libc.sleep(3)
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := p.Lease(ctx, name, core.Request{})
+		_, err := p.Lease(ctx, name, contract.Request{})
 		wants(t, name, err, context.DeadlineExceeded, texts...)
 	}
 	late("holder['x']", `not there yet: holder has no key ["x"]`)
-	if _, err := p.Lease(t.Context(), "trigger.x", core.Request{NoWait: true}); err == nil {
+	if _, err := p.Lease(t.Context(), "trigger.x", contract.Request{NoWait: true}); err == nil {
 		t.Error("trigger.x is there")
 	}
 	p.Said(t, "busy")
@@ -211,7 +196,7 @@ ctypes.PyDLL(None).sleep(2)  # with the GIL
 `, programtest.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err := p.Lease(ctx, "holder.fram", core.Request{})
+	_, err := p.Lease(ctx, "holder.fram", contract.Request{})
 	wants(t, "holder.fram", err, context.DeadlineExceeded, "not there yet: holder, which is", `did you mean "frame"?`)
 }
 
@@ -233,7 +218,7 @@ func TestEndings(t *testing.T) {
 			p := programtest.Start(t, tt.script, programtest.Options{})
 			waited := make(chan error, 1)
 			go func() { waited <- p.Wait(t.Context()) }()
-			_, err := p.View(t, "never", core.Request{})
+			_, err := p.View(t, "never", contract.Request{})
 			wants(t, "a lease that waits", err, tt.kind, tt.texts...)
 			if e, ok := errors.AsType[*core.PythonError](err); errors.Is(tt.kind, core.ErrPython) && (!ok || !strings.Contains(e.Traceback, "script.py")) {
 				t.Errorf("no traceback of the script in %+v", e)
@@ -304,11 +289,11 @@ func TestPublish(t *testing.T) {
 	t.Parallel()
 	p := programtest.Start(t, publishScript, programtest.Options{})
 	for range 200 { // while the threads publish
-		v, err := p.View(t, "contested", core.Request{})
+		v, err := p.View(t, "contested", contract.Request{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := v.Float64s()
+		x, err := core.Slice[float64](v)
 		if err != nil || len(x) != 100 || x[0] != x[99] {
 			t.Fatalf("a torn array: %v, %v", x, err)
 		}
@@ -322,13 +307,13 @@ func TestPublish(t *testing.T) {
 			t.Errorf("%s begins with %v, want %v", name, got, want)
 		}
 	}
-	_, err := p.View(t, "temporary", core.Request{})
+	_, err := p.View(t, "temporary", contract.Request{})
 	wants(t, "an unpublished name", err, core.ErrNotFound)
-	v, err := p.View(t, "said", core.Request{})
+	v, err := p.View(t, "said", contract.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := v.Uint8s()
+	said, err := core.Slice[uint8](v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -393,7 +378,7 @@ half = np.float16(2.5)
 		}
 	}
 	for _, name := range []string{"raw", "numbers", "mine"} {
-		if _, err := p.View(t, name, core.Request{}); err != nil {
+		if _, err := p.View(t, name, contract.Request{}); err != nil {
 			t.Error(err)
 		}
 	}

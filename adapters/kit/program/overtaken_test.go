@@ -6,12 +6,13 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // shows takes a view and compares all its elements.
 func shows(t *testing.T, p *programtest.Program, name string, want float64) {
 	t.Helper()
-	v, err := p.View(t, name, core.Request{NoWait: true})
+	v, err := p.View(t, name, contract.Request{NoWait: true})
 	if err != nil {
 		t.Error(err)
 		return
@@ -133,11 +134,11 @@ class S:
 s = S()
 `, programtest.Options{})
 	p.Finish(t)
-	l, err := p.Lease(t.Context(), "x", core.Request{})
+	l, err := p.Lease(t.Context(), "x", contract.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.View(t, "s.go", core.Request{}); err != nil {
+	if _, err := p.View(t, "s.go", contract.Request{}); err != nil {
 		t.Fatal(err)
 	}
 	again, changed, err := p.Refresh(t.Context(), l.ID)

@@ -5,9 +5,10 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
-// Protocol is a way in which an object tells of its memory. Its text is that of core.Quirk.Protocol.
+// Protocol is a way in which an object tells of its memory. Its text is that of contract.Quirk.Protocol.
 type Protocol string
 
 // The protocols.
@@ -36,11 +37,11 @@ type Plan struct {
 	// DLPack is how __dlpack__ is called.
 	DLPack DLPackCall
 	// Sync is which work on a GPU is waited for where the configuration leaves it to the adapter.
-	// core.SyncDefault is core.SyncDevice, which is right for every framework. core.SyncStream is for
+	// "" is contract.SyncDevice, which is right for every framework. contract.SyncStream is for
 	// those whose __dlpack__ knows the work that an array waits for, on whatever thread it is called:
 	// a framework with a current stream for each thread orders that of the plugin's thread, which no
 	// work of the program goes to.
-	Sync core.SyncPolicy
+	Sync contract.SyncPolicy
 	// ReadOnly makes the array read-only, whatever the protocol says.
 	ReadOnly bool
 	// BufferLength says that of a buffer with one axis the length is right, and the extent may be an old one.
@@ -69,7 +70,7 @@ type Plan struct {
 	// remedy "{array}" stands for the array's name.
 	Refuse *core.Error
 
-	applied []core.Quirk
+	applied []contract.Quirk
 }
 
 // MethodCall is a method and its arguments.
@@ -135,7 +136,7 @@ func (p *Plan) Without(protocol Protocol) {
 func (p *Plan) tookPart(used Protocol) []core.QuirkID {
 	var ids []core.QuirkID
 	for _, q := range p.applied {
-		if q.Effect == core.EffectReroute || q.Protocol == "" || q.Protocol == string(used) {
+		if q.Effect == contract.EffectReroute || q.Protocol == "" || q.Protocol == string(used) {
 			ids = append(ids, q.ID)
 		}
 	}

@@ -19,10 +19,11 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
-// Program is the running Python program as a [core.Producer] and a [core.Waiter]. All methods are
+// Program is the running Python program as a [contract.Producer] and a [contract.Waiter]. All methods are
 // safe for concurrent use.
 type Program struct {
 	interp    *py.Interp
@@ -55,8 +56,8 @@ type framework struct {
 	name    string
 	adapter Adapter
 
-	copy     core.CopyPolicy
-	sync     core.SyncPolicy
+	copy     contract.CopyPolicy
+	sync     contract.SyncPolicy
 	disabled []core.QuirkID
 	chosen   map[core.QuirkID]string // effects of quirks that have a choice
 	version  string                  // "" until the framework is loaded
@@ -64,12 +65,12 @@ type framework struct {
 }
 
 var (
-	_ core.Producer = (*Program)(nil)
-	_ core.Waiter   = (*Program)(nil)
+	_ contract.Producer = (*Program)(nil)
+	_ contract.Waiter   = (*Program)(nil)
 )
 
 // New makes the program that runs in the interpreter, which stays the caller's. plugin is the name
-// and version of the plugin file, for [core.Info]. Of several adapters that claim an object, the
+// and version of the plugin file, for [contract.Info]. Of several adapters that claim an object, the
 // first has it; objects that none claims are read by the protocols that they have.
 func New(interp *py.Interp, plugin string, adapters ...Adapter) *Program {
 	h, heapState := heap.Open()
@@ -132,31 +133,31 @@ func (p *Program) env(g *py.GIL, f *framework) (*Env, bool, error) {
 // infoPatience is how long Info waits for the interpreter before it tells what it knew last.
 const infoPatience = 200 * time.Millisecond
 
-// Info implements [core.Producer].
-func (p *Program) Info(ctx context.Context) (core.Info, error) {
+// Info implements [contract.Producer].
+func (p *Program) Info(ctx context.Context) (contract.Info, error) {
 	if err := ctx.Err(); err != nil {
-		return core.Info{}, failure.About("info", "", "", err)
+		return contract.Info{}, failure.About("info", "", "", err)
 	}
 	short, cancel := context.WithTimeout(ctx, infoPatience)
 	defer cancel()
 	err := p.interp.Do(short, p.refresh)
 	if ctx.Err() != nil {
-		return core.Info{}, failure.About("info", "", "", err)
+		return contract.Info{}, failure.About("info", "", "", err)
 	}
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return core.Info{}, failure.About("info", "", "", err)
+		return contract.Info{}, failure.About("info", "", "", err)
 	}
 	return p.describe(), nil
 }
 
-func (p *Program) describe() core.Info {
+func (p *Program) describe() contract.Info {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	implementation := p.interp.Implementation()
 	if implementation == "cpython" {
 		implementation = "CPython"
 	}
-	info := core.Info{
+	info := contract.Info{
 		Program:     p.name,
 		Plugin:      p.plugin,
 		Interpreter: fmt.Sprintf("%s %s (%s)", implementation, p.interp.Version(), p.interp.Executable()),
@@ -183,13 +184,13 @@ func (p *Program) refresh(g *py.GIL) error {
 }
 
 // loaded lists the frameworks that are known to be loaded.
-func (p *Program) loaded() []core.Framework {
-	var out []core.Framework
+func (p *Program) loaded() []contract.Framework {
+	var out []contract.Framework
 	for _, f := range p.frameworks {
 		if f.version == "" {
 			continue
 		}
-		found := core.Framework{Name: f.name, Version: f.version}
+		found := contract.Framework{Name: f.name, Version: f.version}
 		for _, q := range f.adapter.Quirks() {
 			if f.inForce[q.ID] {
 				found.Quirks = append(found.Quirks, q)
@@ -197,6 +198,6 @@ func (p *Program) loaded() []core.Framework {
 		}
 		out = append(out, found)
 	}
-	slices.SortFunc(out, func(a, b core.Framework) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b contract.Framework) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }

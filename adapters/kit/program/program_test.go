@@ -7,6 +7,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 )
 
@@ -23,10 +24,26 @@ func TestConform(t *testing.T) {
 			p := programtest.Start(t, script, programtest.Options{})
 			if name == "ended" {
 				p.Finish(t)
-			} else if _, err := p.View(t, "threading.Event", core.Request{}); err == nil {
+			} else if _, err := p.View(t, "threading.Event", contract.Request{}); err == nil {
 				t.Error("a class is viewed as an array")
 			}
-			coretest.Conform(t, func(*testing.T) core.Producer { return p })
+			coretest.Conform(t, func(*testing.T) contract.Producer { return p })
 		})
 	}
+}
+
+// first gives the first element of an array of float64.
+func first(t *testing.T, p *programtest.Program, name string) float64 {
+	t.Helper()
+	v, err := p.View(t, name, contract.Request{})
+	if err != nil {
+		t.Error(err)
+		return -1
+	}
+	defer v.Close()
+	x, err := core.At[float64](v, make([]int, v.Rank())...)
+	if err != nil {
+		t.Error(err)
+	}
+	return x
 }

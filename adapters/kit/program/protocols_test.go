@@ -12,6 +12,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 //go:embed testdata/fakes.py
@@ -26,12 +27,12 @@ type fate struct {
 
 func fates(t *testing.T, p *programtest.Program) map[string]fate {
 	t.Helper()
-	v, err := p.View(t, "reports.now", core.Request{})
+	v, err := p.View(t, "reports.now", contract.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer v.Close()
-	text, err := v.Uint8s()
+	text, err := core.Slice[uint8](v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func TestDLPackViews(t *testing.T) {
 	p := programtest.Start(t, script.String()+"\n", programtest.Options{})
 	p.Finish(t)
 	for _, tt := range tests {
-		v, err := p.View(t, tt.name, core.Request{})
+		v, err := p.View(t, tt.name, contract.Request{})
 		if err != nil {
 			t.Error(err)
 			continue
@@ -105,9 +106,9 @@ func TestDLPackViews(t *testing.T) {
 			}
 		}
 		switch {
-		case tt.copied && (v.Route() != core.RouteStaged || v.Reason() != core.ReasonConverted):
+		case tt.copied && (v.Route() != contract.RouteStaged || v.Reason() != contract.ReasonConverted):
 			t.Errorf("%s: %v because of %v, want a copy because it was converted", tt.name, v.Route(), v.Reason())
-		case !tt.copied && v.Len() > 0 && v.Route() != core.RouteSharedHeap:
+		case !tt.copied && v.Len() > 0 && v.Route() != contract.RouteSharedHeap:
 			t.Errorf("%s: %v because of %v, want shared-heap", tt.name, v.Route(), v.Reason())
 		}
 		// An unknown object is asked twice. A lease that shares the memory holds the second tensor; one that
@@ -206,7 +207,7 @@ no_capsule = NoCapsule()
 	p := programtest.Start(t, script.String(), programtest.Options{})
 	p.Finish(t)
 	for _, tt := range tests {
-		_, err := p.View(t, tt.name, core.Request{})
+		_, err := p.View(t, tt.name, contract.Request{})
 		wants(t, tt.name, err, tt.kind, tt.text)
 		for _, other := range []error{core.ErrDevice, core.ErrPython, core.ErrVersion, core.ErrPointer, core.ErrDType, core.ErrLayout, core.ErrProtocol} {
 			if !errors.Is(tt.kind, other) && errors.Is(err, other) {
@@ -214,7 +215,7 @@ no_capsule = NoCapsule()
 			}
 		}
 	}
-	_, err := p.View(t, "no_capsule", core.Request{})
+	_, err := p.View(t, "no_capsule", contract.Request{})
 	wants(t, "no capsule", err, core.ErrProtocol, "gave str")
 	settled(t, p, func(log map[string]fate) error {
 		for _, tt := range tests {
@@ -299,7 +300,7 @@ buffer_error = Raising(__array_interface__=RuntimeError("not now"))
 		{"nested", "float32", "", []int{2, 3}, []int{12, 4}, false},
 		{"foreign_ints", "opaque[4]", ">i4", []int{3}, []int{4}, false},
 	} {
-		v, err := p.View(t, tt.name, core.Request{})
+		v, err := p.View(t, tt.name, contract.Request{})
 		if err != nil {
 			t.Error(err)
 			continue
@@ -332,7 +333,7 @@ buffer_error = Raising(__array_interface__=RuntimeError("not now"))
 		{"pointers", core.ErrDType, "pointers"},
 		{"buffer_error", core.ErrPython, "RuntimeError: not now"},
 	} {
-		_, err := p.View(t, tt.name, core.Request{})
+		_, err := p.View(t, tt.name, contract.Request{})
 		wants(t, tt.name, err, tt.kind, tt.text)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/names"
 	"github.com/ndbridge/ndbridge/internal/gpu/export"
 	"github.com/ndbridge/ndbridge/internal/handoff"
@@ -188,7 +189,7 @@ func (p *Program) newPublication(g *py.GIL, last *published.Publication, o py.Ob
 	made := new(published.Publication)
 	if l, value, ok := scalar(g, o); ok {
 		made.Scalar, made.Array.Layout = value, l
-		place, err := p.router.Put(value, l, core.ReasonConverted)
+		place, err := p.router.Put(value, l, contract.ReasonConverted)
 		if err != nil {
 			return nil, err
 		}
@@ -243,7 +244,7 @@ func (p *Program) offer(made, last *published.Publication, f owner, r *reading) 
 	if err != nil {
 		return
 	}
-	if place.Route != core.RouteSharedHeap {
+	if place.Route != contract.RouteSharedHeap {
 		_ = place.GiveUp() // of what was not used
 		return
 	}
@@ -270,10 +271,10 @@ func (p *Program) enterOffer(made, last *published.Publication, f owner, r *read
 }
 
 // alike reports whether two leases differ in nothing but where they lie.
-func alike(a, b *core.Lease) bool {
+func alike(a, b *contract.Lease) bool {
 	x, y := a.Handle, b.Handle
-	s, ok1 := x.(core.Segment)
-	t, ok2 := y.(core.Segment)
+	s, ok1 := x.(contract.Segment)
+	t, ok2 := y.(contract.Segment)
 	if !ok1 || !ok2 || s.Sealed != t.Sealed || a.Route != b.Route || a.Reason != b.Reason ||
 		a.Framework != b.Framework || !slices.Equal(a.Quirks, b.Quirks) {
 		return false
@@ -334,7 +335,7 @@ func (p *Program) mark(g *py.GIL, o py.Object, f owner, r *reading) (*export.Mar
 			return p.router.GPU().Mark(*r.array.Pointer, stream)
 		}
 	}
-	if r.sync == core.SyncStream {
+	if r.sync == contract.SyncStream {
 		return nil, nil //nolint:nilnil // the framework says when it is asked for the array
 	}
 	var mark *export.Mark

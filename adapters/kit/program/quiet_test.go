@@ -8,6 +8,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // folder is the code that makes modules of the program's own, in a folder of the test.
@@ -52,10 +53,10 @@ bad = Bad()
 			t.Parallel()
 			p := programtest.Start(t, folder(t)+script+"ba = bytearray(64)\n", programtest.Options{})
 			p.Finish(t)
-			if _, err := p.View(t, "ba", core.Request{}); err != nil {
+			if _, err := p.View(t, "ba", contract.Request{}); err != nil {
 				t.Error(err)
 			}
-			if _, err := p.View(t, "bad.x", core.Request{NoWait: true}); err == nil {
+			if _, err := p.View(t, "bad.x", contract.Request{NoWait: true}); err == nil {
 				t.Error("there is no bad.x")
 			}
 			for e, err := range p.Arrays(t.Context()) {
@@ -63,7 +64,7 @@ bad = Bad()
 					t.Errorf("%s: %v, %v", e.Name, e.Err, err)
 				}
 			}
-			_, err := p.View(t, "ba", core.Request{}) // what was printed before is there after it
+			_, err := p.View(t, "ba", contract.Request{}) // what was printed before is there after it
 			if err != nil || strings.Contains(p.Output(), "HEARD") {
 				t.Errorf("%v\n%s", err, p.Output())
 			}
@@ -91,10 +92,10 @@ print("ready", flush=True)
 `, programtest.Options{})
 	p.Said(t, "ready")
 	began := time.Now()
-	if _, err := p.View(t, "ba", core.Request{}); err != nil || time.Since(began) > programtest.Patience/2 {
+	if _, err := p.View(t, "ba", contract.Request{}); err != nil || time.Since(began) > programtest.Patience/2 {
 		t.Errorf("%v, after %v", err, time.Since(began))
 	}
-	if _, err := p.View(t, "let.x", core.Request{NoWait: true}); err == nil {
+	if _, err := p.View(t, "let.x", contract.Request{NoWait: true}); err == nil {
 		t.Error("None is an array")
 	}
 	p.Finish(t)
@@ -116,12 +117,12 @@ sys.modules["__main__"] = kept
 time.sleep(60)
 `, programtest.Options{})
 	p.Said(t, "ready")
-	_, err := p.View(t, "ba", core.Request{NoWait: true})
+	_, err := p.View(t, "ba", contract.Request{NoWait: true})
 	wants(t, "a variable", err, core.ErrNotFound, "__main__")
-	if _, err := p.View(t, "there", core.Request{NoWait: true}); err != nil {
+	if _, err := p.View(t, "there", contract.Request{NoWait: true}); err != nil {
 		t.Error(err)
 	}
-	if _, err := p.View(t, "ba", core.Request{}); err != nil { // it comes when the module is back
+	if _, err := p.View(t, "ba", contract.Request{}); err != nil { // it comes when the module is back
 		t.Error(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu"
 	"github.com/ndbridge/ndbridge/internal/gpu/export"
 )
@@ -19,7 +20,7 @@ import (
 type reading struct {
 	array     kit.Located
 	order     kit.Order // if the CUDA driver knows the memory
-	sync      core.SyncPolicy
+	sync      contract.SyncPolicy
 	quirks    []core.QuirkID
 	temporary bool // the memory was made for the answer
 	hold      bool // a lease that shares the memory holds what is in holds
@@ -63,10 +64,10 @@ type answer struct {
 type reader struct {
 	*Plan
 	router *kit.Router
-	sync   core.SyncPolicy // SyncDevice or SyncStream
-	mark   *export.Mark    // what was published with the array; nil: the policy holds
-	look   bool            // the memory is not going to be touched
-	queue  *export.Queue   // that the framework was given; nil: none
+	sync   contract.SyncPolicy // SyncDevice or SyncStream
+	mark   *export.Mark        // what was published with the array; nil: the policy holds
+	look   bool                // the memory is not going to be touched
+	queue  *export.Queue       // that the framework was given; nil: none
 
 	storage func(g *py.GIL, o py.Object) (Storage, bool, error) // nil: the memory stays while the GIL is held
 
@@ -74,7 +75,9 @@ type reader struct {
 }
 
 // asksFramework says whether it is the framework that is to order the work on an array on a GPU.
-func (r *reader) asksFramework() bool { return r.sync == core.SyncStream && r.mark == nil && !r.look }
+func (r *reader) asksFramework() bool {
+	return r.sync == contract.SyncStream && r.mark == nil && !r.look
+}
 
 // read carries out a plan. The caller drops the reading in the same scope, which also holds what the
 // memory needs until then.

@@ -10,6 +10,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/names"
 	"github.com/ndbridge/ndbridge/internal/gpu"
 	"github.com/ndbridge/ndbridge/internal/handoff"
@@ -18,8 +19,8 @@ import (
 // standing is a lease together with what it takes to look at its name again.
 type standing struct {
 	path  names.Path
-	req   core.Request
-	lease core.Lease
+	req   contract.Request
+	lease contract.Lease
 	keys  []any       // of the memory that the lease stands on
 	copy  *kit.Copied // the copy that the lease stands on; nil: there is none, or not in host memory
 
@@ -40,20 +41,20 @@ type standing struct {
 // leasing are the leases that stand. The zero value is ready.
 type leasing struct {
 	mu     sync.Mutex
-	leases map[core.LeaseID]*standing
+	leases map[contract.LeaseID]*standing
 }
 
 func (l *leasing) add(s *standing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.leases == nil {
-		l.leases = make(map[core.LeaseID]*standing)
+		l.leases = make(map[contract.LeaseID]*standing)
 	}
 	l.leases[s.lease.ID] = s
 }
 
 // get gives a lease that stands, or nil.
-func (l *leasing) get(id core.LeaseID) *standing {
+func (l *leasing) get(id contract.LeaseID) *standing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s := l.leases[id]; s != nil && !s.ended {
@@ -63,7 +64,7 @@ func (l *leasing) get(id core.LeaseID) *standing {
 }
 
 // begin begins looks at leases, which it appends to looks: nil for one that does not stand any more.
-func (l *leasing) begin(looks []*standing, ids ...core.LeaseID) []*standing {
+func (l *leasing) begin(looks []*standing, ids ...contract.LeaseID) []*standing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, id := range ids {
@@ -80,7 +81,7 @@ func (l *leasing) begin(looks []*standing, ids ...core.LeaseID) []*standing {
 }
 
 // end ends what begin gave. It gives the leases that are to be ended now, since they were given back meanwhile.
-func (l *leasing) end(looks []*standing) (now []core.LeaseID) {
+func (l *leasing) end(looks []*standing) (now []contract.LeaseID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range looks {
@@ -97,7 +98,7 @@ func (l *leasing) end(looks []*standing) (now []core.LeaseID) {
 
 // remove takes leases out that are given back, and gives those that can end now. The others end when the looks at
 // them do.
-func (l *leasing) remove(ids []core.LeaseID) (now []core.LeaseID) {
+func (l *leasing) remove(ids []contract.LeaseID) (now []contract.LeaseID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, id := range ids {
@@ -114,7 +115,7 @@ func (l *leasing) remove(ids []core.LeaseID) (now []core.LeaseID) {
 }
 
 // close takes all leases out, and gives those that cannot end yet.
-func (l *leasing) close() (busy []core.LeaseID) {
+func (l *leasing) close() (busy []contract.LeaseID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for id, s := range l.leases {
@@ -140,14 +141,14 @@ type round struct {
 }
 
 var (
-	_ handoff.Producer = (*Program)(nil)
-	_ handoff.Offerer  = (*Program)(nil)
-	_ core.Refresher   = (*Program)(nil)
+	_ handoff.Producer   = (*Program)(nil)
+	_ handoff.Offerer    = (*Program)(nil)
+	_ contract.Refresher = (*Program)(nil)
 )
 
 // Refreshes implements handoff.Producer. Most leases cost no more than a look at their fingerprints: those are
 // all looked at in one call. What has changed, or has no fingerprint, is read anew, in another.
-func (p *Program) Refreshes(ctx context.Context, ids []core.LeaseID, only bool, results []handoff.Look) []handoff.Look {
+func (p *Program) Refreshes(ctx context.Context, ids []contract.LeaseID, only bool, results []handoff.Look) []handoff.Look {
 	first := len(results)
 	for range ids {
 		results = append(results, handoff.Look{})
@@ -190,9 +191,9 @@ func (p *Program) Refreshes(ctx context.Context, ids []core.LeaseID, only bool, 
 // quick reports whether a fingerprint tells that a lease is as it was.
 func (p *Program) quick(s *standing, forks uint64, only bool) bool {
 	switch {
-	case s.watch == nil, s.lease.Route.Copied() && s.direct == (py.Copy{}) && !only:
+	case s.watch == nil, contract.Copied(s.lease.Route) && s.direct == (py.Copy{}) && !only:
 		return false
-	case s.lease.Route == core.RouteSharedHeap && s.forks.Load() != forks:
+	case s.lease.Route == contract.RouteSharedHeap && s.forks.Load() != forks:
 		return false
 	case s.publication == nil:
 		return s.changes.Load() == p.published.Changes()
@@ -202,7 +203,7 @@ func (p *Program) quick(s *standing, forks uint64, only bool) bool {
 }
 
 // unchanged answers about a lease whose fingerprint is the same. It reports false if there is no fence.
-func (p *Program) unchanged(id core.LeaseID, s *standing, look *handoff.Look) bool {
+func (p *Program) unchanged(id contract.LeaseID, s *standing, look *handoff.Look) bool {
 	look.Status = handoff.Unchanged
 	if s.pointer == nil {
 		return true
@@ -215,18 +216,18 @@ func (p *Program) unchanged(id core.LeaseID, s *standing, look *handoff.Look) bo
 }
 
 // refence gives a lease on memory of a GPU a fence of now.
-func (p *Program) refence(id core.LeaseID, pointer *gpu.Pointer) (core.CUDAWord, bool) {
+func (p *Program) refence(id contract.LeaseID, pointer *gpu.Pointer) (contract.CUDAWord, bool) {
 	memory, ok := p.router.Refence(pointer)
 	if !ok {
-		return core.CUDAWord{}, false
+		return contract.CUDAWord{}, false
 	}
 	fence, ok := p.leases.Refence(id, memory)
-	word, isWord := fence.(core.CUDAWord)
+	word, isWord := fence.(contract.CUDAWord)
 	return word, ok && isWord
 }
 
 // readAgain answers about the leases of the round that are left. What takes long is left to gRPC.
-func (p *Program) readAgain(ctx context.Context, ids []core.LeaseID, only bool, looks []handoff.Look) {
+func (p *Program) readAgain(ctx context.Context, ids []contract.LeaseID, only bool, looks []handoff.Look) {
 	_ = p.mailboxThread().Do(func(g *py.GIL) error { // it fails if the interpreter ends
 		for i, s := range p.round.standing {
 			offered := s == nil && looks[i].Status == handoff.Ask && only && p.published.Offered(ids[i])
@@ -249,7 +250,7 @@ func (p *Program) readAgain(ctx context.Context, ids []core.LeaseID, only bool, 
 
 // offerAgain looks whether a published object still has the memory that is offered. If not, what it has now is
 // published.
-func (p *Program) offerAgain(ctx context.Context, g *py.GIL, id core.LeaseID) handoff.Status {
+func (p *Program) offerAgain(ctx context.Context, g *py.GIL, id contract.LeaseID) handoff.Status {
 	name, pub := p.published.OfOffer(id)
 	if pub == nil {
 		return handoff.Changed
@@ -261,7 +262,7 @@ func (p *Program) offerAgain(ctx context.Context, g *py.GIL, id core.LeaseID) ha
 	if err != nil {
 		return handoff.Ask // never: it was published
 	}
-	l, _, err := p.grant(ctx, g, path, core.Request{Copy: core.CopyNever}, nil, true)
+	l, _, err := p.grant(ctx, g, path, contract.Request{Copy: contract.CopyNever}, nil, true)
 	if err == nil {
 		_ = p.Release(context.Background(), l.ID) //nolint:contextcheck // it was not asked for
 	}
@@ -272,8 +273,8 @@ func (p *Program) offerAgain(ctx context.Context, g *py.GIL, id core.LeaseID) ha
 }
 
 // lookOf says what became of a lease that was read anew.
-func (p *Program) lookOf(l core.Lease, changed, only bool, err error) handoff.Look {
-	word, fenced := l.Fence.(core.CUDAWord)
+func (p *Program) lookOf(l contract.Lease, changed, only bool, err error) handoff.Look {
+	word, fenced := l.Fence.(contract.CUDAWord)
 	switch {
 	case err != nil && only && handoff.Elsewhere(err):
 		return handoff.Look{Status: handoff.Changed}
@@ -292,8 +293,8 @@ func (p *Program) lookOf(l core.Lease, changed, only bool, err error) handoff.Lo
 	}
 }
 
-// Refresh implements core.Refresher. A name that is not there is waited for, as by Lease.
-func (p *Program) Refresh(ctx context.Context, id core.LeaseID) (l core.Lease, changed bool, err error) {
+// Refresh implements contract.Refresher. A name that is not there is waited for, as by Lease.
+func (p *Program) Refresh(ctx context.Context, id contract.LeaseID) (l contract.Lease, changed bool, err error) {
 	s := p.leasing.get(id)
 	if s == nil {
 		return l, false, errEnded()
@@ -306,7 +307,7 @@ func errEnded() error {
 }
 
 // Leases implements handoff.Producer.
-func (p *Program) Leases(ctx context.Context, wanted []string, req core.Request, results []handoff.Look) []handoff.Look {
+func (p *Program) Leases(ctx context.Context, wanted []string, req contract.Request, results []handoff.Look) []handoff.Look {
 	first := len(results)
 	for range wanted {
 		results = append(results, handoff.Look{})

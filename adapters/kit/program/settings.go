@@ -2,12 +2,12 @@ package program
 
 import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program/settings"
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // Configure takes the host's settings. An adapter or a quirk that the plugin does not have is an
 // error that wraps core.ErrConfig. It must be called before anything is leased.
-func (p *Program) Configure(s core.Settings) error {
+func (p *Program) Configure(s contract.Settings) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, a := range s.Adapters {
@@ -21,7 +21,7 @@ func (p *Program) Configure(s core.Settings) error {
 	return nil
 }
 
-func (p *Program) configure(s core.AdapterSettings) error {
+func (p *Program) configure(s contract.AdapterSettings) error {
 	if s.Name == genericName {
 		if err := settings.Check(nil, s); err != nil {
 			return err

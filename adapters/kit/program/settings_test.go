@@ -7,6 +7,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // adapterOfTables has a table of quirks and no framework.
@@ -14,8 +15,8 @@ type adapterOfTables struct{}
 
 func (adapterOfTables) Framework() string { return "torch" }
 
-func (adapterOfTables) Quirks() []core.Quirk {
-	return []core.Quirk{{ID: "torch.layouts"}, {ID: "torch.requires-grad", Choices: []string{"detach", "refuse"}}}
+func (adapterOfTables) Quirks() []contract.Quirk {
+	return []contract.Quirk{{ID: "torch.layouts"}, {ID: "torch.requires-grad", Choices: []string{"detach", "refuse"}}}
 }
 
 func (adapterOfTables) Owns(*py.GIL, *Env, py.Object) (bool, error) { return false, nil }
@@ -27,38 +28,38 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	const grad core.QuirkID = "torch.requires-grad"
 	for name, c := range map[string]struct {
-		settings core.AdapterSettings
+		settings contract.AdapterSettings
 		err      string
 	}{
-		"nothing":  {core.AdapterSettings{Name: "torch"}, ""},
-		"off":      {core.AdapterSettings{Name: "torch", DisabledQuirks: []core.QuirkID{"torch.layouts", grad}}, ""},
-		"choice":   {core.AdapterSettings{Name: "torch", QuirkEffects: map[core.QuirkID]string{grad: "refuse"}}, ""},
-		"generic":  {core.AdapterSettings{Name: "generic", Copy: core.CopyNever}, ""},
-		"adapter":  {core.AdapterSettings{Name: "toch"}, `configure: bad configuration: the plugin has no adapter "toch"; did you mean "torch"?`},
-		"adapters": {core.AdapterSettings{Name: "fortran"}, `configure: bad configuration: the plugin has no adapter "fortran"; this plugin has: torch, generic`},
+		"nothing":  {contract.AdapterSettings{Name: "torch"}, ""},
+		"off":      {contract.AdapterSettings{Name: "torch", DisabledQuirks: []core.QuirkID{"torch.layouts", grad}}, ""},
+		"choice":   {contract.AdapterSettings{Name: "torch", QuirkEffects: map[core.QuirkID]string{grad: "refuse"}}, ""},
+		"generic":  {contract.AdapterSettings{Name: "generic", Copy: contract.CopyNever}, ""},
+		"adapter":  {contract.AdapterSettings{Name: "toch"}, `configure: bad configuration: the plugin has no adapter "toch"; did you mean "torch"?`},
+		"adapters": {contract.AdapterSettings{Name: "fortran"}, `configure: bad configuration: the plugin has no adapter "fortran"; this plugin has: torch, generic`},
 		"quirk": {
-			core.AdapterSettings{Name: "torch", DisabledQuirks: []core.QuirkID{"torch.layout"}},
+			contract.AdapterSettings{Name: "torch", DisabledQuirks: []core.QuirkID{"torch.layout"}},
 			`configure: bad configuration: adapter "torch" has no quirk "torch.layout"; did you mean "torch.layouts"?`,
 		},
 		"quirk with an effect": {
-			core.AdapterSettings{Name: "torch", QuirkEffects: map[core.QuirkID]string{"torch.no": "refuse"}},
+			contract.AdapterSettings{Name: "torch", QuirkEffects: map[core.QuirkID]string{"torch.no": "refuse"}},
 			`configure: bad configuration: adapter "torch" has no quirk "torch.no"`,
 		},
 		"quirk of none": {
-			core.AdapterSettings{Name: "generic", DisabledQuirks: []core.QuirkID{grad}},
+			contract.AdapterSettings{Name: "generic", DisabledQuirks: []core.QuirkID{grad}},
 			`configure: bad configuration: adapter "generic" has no quirk "torch.requires-grad"`,
 		},
 		"effect": {
-			core.AdapterSettings{Name: "torch", QuirkEffects: map[core.QuirkID]string{grad: "reroute"}},
+			contract.AdapterSettings{Name: "torch", QuirkEffects: map[core.QuirkID]string{grad: "reroute"}},
 			`configure: bad configuration: quirk "torch.requires-grad" has no effect "reroute" to choose; it has: detach, refuse`,
 		},
 		"effect of one without": {
-			core.AdapterSettings{Name: "torch", QuirkEffects: map[core.QuirkID]string{"torch.layouts": "refuse"}},
+			contract.AdapterSettings{Name: "torch", QuirkEffects: map[core.QuirkID]string{"torch.layouts": "refuse"}},
 			`configure: bad configuration: quirk "torch.layouts" has no effect "refuse" to choose; it has: none`,
 		},
 	} {
 		p := &Program{frameworks: []*framework{{name: "torch", adapter: adapterOfTables{}}}, router: kit.NewRouter(nil)}
-		err := p.Configure(core.Settings{Program: "camera", Adapters: []core.AdapterSettings{c.settings}})
+		err := p.Configure(contract.Settings{Program: "camera", Adapters: []contract.AdapterSettings{c.settings}})
 		if c.err == "" && err == nil {
 			continue
 		}

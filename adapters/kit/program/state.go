@@ -27,5 +27,5 @@ func (p *Program) Failed(err *core.PythonError) {
 	p.state.End(&core.Error{Op: "run", Kind: core.ErrPython, Err: err})
 }
 
-// Wait implements [core.Waiter].
+// Wait implements [contract.Waiter].
 func (p *Program) Wait(ctx context.Context) error { return p.state.Wait(ctx) }

@@ -6,12 +6,13 @@ import (
 	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // Rule is a quirk together with what it does to the plan for an object of which the facts F are
 // known.
 type Rule[F any] struct {
-	core.Quirk
+	contract.Quirk
 	When func(f *F) bool // nil: for every object
 	Edit func(p *Plan, f *F)
 	// Instead holds, for a quirk with Choices, what those but the first do in the place of Edit.
@@ -40,8 +41,8 @@ func NewTable[F any](framework string, groups ...[]Rule[F]) Table[F] {
 func (t *Table[F]) Framework() string { return t.framework }
 
 // Quirks implements [Adapter].
-func (t *Table[F]) Quirks() []core.Quirk {
-	quirks := make([]core.Quirk, len(t.rules))
+func (t *Table[F]) Quirks() []contract.Quirk {
+	quirks := make([]contract.Quirk, len(t.rules))
 	for i, r := range t.rules {
 		quirks[i] = r.Quirk
 	}

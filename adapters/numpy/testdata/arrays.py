@@ -21,9 +21,9 @@ except ImportError:
     ml_dtypes = None
 
 NUMPY = tuple(int(n) for n in np.__version__.split(".")[:2])
-HEAP = ("shared-heap", "none")
-FILE = ("mapped-file", "none")
-EMPTY = ("empty", "none")
+HEAP = ("shared-heap", "")
+FILE = ("mapped-file", "")
+EMPTY = ("empty", "")
 SMALL = ("staged", "below-threshold")
 OUTSIDE = ("staged", "outside-heap")
 PRIVATE = ("staged", "private-mapping")

@@ -7,8 +7,8 @@ import hashlib
 import json
 
 SMALL = ("staged", "below-threshold")
-EMPTY = ("empty", "none")
-HEAP = ("shared-heap", "none")
+EMPTY = ("empty", "")
+HEAP = ("shared-heap", "")
 OWN = HEAP if pa.default_memory_pool().backend_name == "system" else ("staged", "outside-heap")
 STREAM = "pyarrow.stream-none-only"
 

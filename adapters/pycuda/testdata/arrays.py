@@ -4,7 +4,7 @@ import hashlib
 import json
 
 COPIED = ("staged", "host-without-gpu")  # the test's host has none
-EMPTY = ("empty", "none")
+EMPTY = ("empty", "")
 
 arrays = {}
 said = []

@@ -6,8 +6,8 @@ It runs after setup.py.
 import hashlib
 import json
 
-HEAP = ("shared-heap", "none")
-EMPTY = ("empty", "none")
+HEAP = ("shared-heap", "")
+EMPTY = ("empty", "")
 SMALL = ("staged", "below-threshold")
 
 arrays = {}

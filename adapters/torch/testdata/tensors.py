@@ -15,9 +15,9 @@ import torch
 
 warnings.simplefilter("ignore")
 TORCH = tuple(int(n) for n in torch.__version__.split("+")[0].split(".")[:2])
-HEAP = ("shared-heap", "none")
-FILE = ("mapped-file", "none")
-EMPTY = ("empty", "none")
+HEAP = ("shared-heap", "")
+FILE = ("mapped-file", "")
+EMPTY = ("empty", "")
 SMALL = ("staged", "below-threshold")
 PRIVATE = ("staged", "private-mapping")
 LARGE = 1 << 17  # elements, so that there are more bytes than the shared heap's threshold

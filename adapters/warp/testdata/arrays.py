@@ -6,9 +6,9 @@ It runs under every Warp from 1.3 on, after setup.py. What a version does not ha
 import hashlib
 import json
 
-HEAP = ("shared-heap", "none")
+HEAP = ("shared-heap", "")
 OWN = "Warp's own memory"
-EMPTY = ("empty", "none")
+EMPTY = ("empty", "")
 SMALL = ("staged", "below-threshold")
 DLPACK = "warp.dlpack-no-kwargs"
 VERSION = tuple(int(n) for n in wp.config.version.split(".")[:2])

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/logs"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
@@ -57,7 +58,7 @@ type Options struct {
 	Log            *slog.Logger // the program's
 	Stdout, Stderr io.Writer    // instead of the log; may be nil
 
-	Stray       func(core.LeaseID)          // takes leases that nobody waits for any more
+	Stray       func(contract.LeaseID)      // takes leases that nobody waits for any more
 	Forked      func()                      // is called when the program has forked
 	Unavailable func(context.Context) error // says why the program is gone
 }
@@ -152,7 +153,7 @@ func (c *Connection) stage(stage string) (wire.Status, bool) {
 // Open starts the program and opens the session with its plugin. If ctx ends first, the program is
 // killed; a ctx that ends because of core.ErrClosed says that the host was closed. After an error nothing
 // is left, and the error says all that is known.
-func (c *Connection) Open(ctx context.Context, settings func() core.Settings) error {
+func (c *Connection) Open(ctx context.Context, settings func() contract.Settings) error {
 	starting, cancel := context.WithTimeoutCause(ctx, c.opts.StartTimeout, errStartTimeout)
 	defer cancel()
 	stop := context.AfterFunc(starting, func() { _ = c.Process.Kill(starting) }) // never fails; go-plugin knows no context
@@ -168,7 +169,7 @@ func (c *Connection) Open(ctx context.Context, settings func() core.Settings) er
 	return c.startError(ctx, ended, err)
 }
 
-func (c *Connection) begin(ctx context.Context, settings func() core.Settings) error {
+func (c *Connection) begin(ctx context.Context, settings func() contract.Settings) error {
 	if err := c.Process.Start(ctx); err != nil {
 		return err
 	}

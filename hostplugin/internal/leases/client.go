@@ -15,6 +15,7 @@ import (
 	"weak"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu/imports"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/offers"
@@ -25,9 +26,9 @@ const liveWait = 100 * time.Millisecond
 
 // Program is the way to a program by gRPC.
 type Program interface {
-	core.Refresher
-	Lease(ctx context.Context, name string, req core.Request) (core.Lease, error)
-	Release(ctx context.Context, ids ...core.LeaseID) error
+	contract.Refresher
+	Lease(ctx context.Context, name string, req contract.Request) (contract.Lease, error)
+	Release(ctx context.Context, ids ...contract.LeaseID) error
 }
 
 // Options are what a client stands on.
@@ -36,7 +37,7 @@ type Options struct {
 	Handoff  *handoff.Client // nil: there is no shared memory
 	Segments *Segments
 	GPU      *imports.Importer
-	GPUs     []core.UUID // those that the program knows the host to have
+	GPUs     []contract.UUID // those that the program knows the host to have
 	Spin     time.Duration
 	Gone     <-chan struct{} // closed when the program is gone
 	Ended    <-chan struct{} // closed when Why has the answer
@@ -67,8 +68,8 @@ type Client struct {
 	mu     sync.Mutex
 	closed bool
 	leases map[*Lease]struct{}
-	ids    map[core.LeaseID]struct{} // of those that have one
-	named  map[string]*Source        // of names that nobody has prepared; at most maxNamed
+	ids    map[contract.LeaseID]struct{} // of those that have one
+	named  map[string]*Source            // of names that nobody has prepared; at most maxNamed
 }
 
 // maxNamed bounds the sources that are kept for names that nobody has prepared.
@@ -99,9 +100,9 @@ type Source struct {
 type Lease struct {
 	client *Client
 	source *Source
-	req    core.Request
-	id     core.LeaseID // 0 for an offer
-	hold   offers.Hold  // of an offer
+	req    contract.Request
+	id     contract.LeaseID // 0 for an offer
+	hold   offers.Hold      // of an offer
 	memory core.Memory
 	view   weak.Pointer[core.View] // not kept reachable, so that it can be found forgotten
 	closer io.Closer               // closes it then
@@ -116,7 +117,7 @@ type Lease struct {
 
 // New makes a client. It must be closed.
 func New(o Options) *Client {
-	c := &Client{Options: o, leases: make(map[*Lease]struct{}), ids: make(map[core.LeaseID]struct{}), named: make(map[string]*Source)}
+	c := &Client{Options: o, leases: make(map[*Lease]struct{}), ids: make(map[contract.LeaseID]struct{}), named: make(map[string]*Source)}
 	c.releases = newReleases(c.giveBack)
 	c.Program = &hinting{o.Program, o.Log, c.releases.add}
 	c.over, c.stop = context.WithCancelCause(context.Background())
@@ -133,7 +134,7 @@ func New(o Options) *Client {
 }
 
 // View takes a view of what a name means.
-func (c *Client) View(ctx context.Context, s *Source, req core.Request) (*core.View, error) {
+func (c *Client) View(ctx context.Context, s *Source, req contract.Request) (*core.View, error) {
 	if v, err := c.takeOffer(ctx, s, req); v != nil || err != nil {
 		return v, err
 	}
@@ -146,7 +147,7 @@ func (c *Client) View(ctx context.Context, s *Source, req core.Request) (*core.V
 }
 
 // askAll asks the mailbox for leases.
-func (c *Client) askAll(ctx context.Context, names []string, req core.Request, results []handoff.Look) error {
+func (c *Client) askAll(ctx context.Context, names []string, req contract.Request, results []handoff.Look) error {
 	if c.Handoff == nil || slices.ContainsFunc(names, func(name string) bool { return len(name) > handoff.MaxName }) {
 		return handoff.ErrAsk
 	}
@@ -162,7 +163,7 @@ func broken(err error) error {
 }
 
 // ask is View by gRPC.
-func (c *Client) ask(ctx context.Context, s *Source, req core.Request) (*core.View, error) {
+func (c *Client) ask(ctx context.Context, s *Source, req contract.Request) (*core.View, error) {
 	forks := c.forks()
 	l, err := c.Program.Lease(ctx, s.Name, req)
 	if err != nil {
@@ -172,8 +173,8 @@ func (c *Client) ask(ctx context.Context, s *Source, req core.Request) (*core.Vi
 }
 
 // open makes a view of a lease that was granted, which it gives back if it fails.
-func (c *Client) open(ctx context.Context, s *Source, req core.Request, l core.Lease, forks uint64) (*core.View, error) {
-	lease := &Lease{client: c, source: s, req: req, id: l.ID, heap: l.Route == core.RouteSharedHeap}
+func (c *Client) open(ctx context.Context, s *Source, req contract.Request, l contract.Lease, forks uint64) (*core.View, error) {
+	lease := &Lease{client: c, source: s, req: req, id: l.ID, heap: l.Route == contract.RouteSharedHeap}
 	lease.forks.Store(forks)
 	_, lease.onGPU = gpuOf(l.Handle)
 	if err := c.add(lease); err != nil {
@@ -190,7 +191,7 @@ func (c *Client) open(ctx context.Context, s *Source, req core.Request, l core.L
 }
 
 // view makes the view of a lease that was added.
-func (c *Client) view(ctx context.Context, lease *Lease, l *core.Lease) (v *core.View, err error) {
+func (c *Client) view(ctx context.Context, lease *Lease, l *contract.Lease) (v *core.View, err error) {
 	layout := l.Layout
 	if lease.onGPU {
 		lease.memory, layout, err = c.ofGPU(ctx, *l, lease)
@@ -222,11 +223,11 @@ func (c *Client) view(ctx context.Context, lease *Lease, l *core.Lease) (v *core
 }
 
 // ofHost maps host memory: nil for an array without elements.
-func (c *Client) ofHost(ctx context.Context, l *core.Lease) (core.Memory, error) {
+func (c *Client) ofHost(ctx context.Context, l *contract.Lease) (core.Memory, error) {
 	switch handle := l.Handle.(type) {
 	case nil:
 		return nil, nil //nolint:nilnil // as said
-	case core.Segment:
+	case contract.Segment:
 		m, err := c.Segments.use(ctx, handle, l.Writable)
 		if err != nil {
 			return nil, err // not m: a nil *Memory would be a core.Memory
@@ -238,7 +239,7 @@ func (c *Client) ofHost(ctx context.Context, l *core.Lease) (core.Memory, error)
 }
 
 // ofGPU maps memory of a GPU. The layout is the lease's, on the device as the host counts.
-func (c *Client) ofGPU(ctx context.Context, l core.Lease, lease *Lease) (core.Memory, core.Layout, error) {
+func (c *Client) ofGPU(ctx context.Context, l contract.Lease, lease *Lease) (core.Memory, core.Layout, error) {
 	if gpu, _ := gpuOf(l.Handle); !slices.Contains(c.GPUs, gpu) {
 		return nil, core.Layout{}, &core.Error{
 			Kind: core.ErrProtocol, Err: fmt.Errorf("memory of %v, which is none of the host's GPUs", gpu),
@@ -279,7 +280,7 @@ func (c *Client) end(l *Lease) error {
 	case l.id != 0:
 		c.releases.add(l.id)
 	case c.letGo(l.hold):
-		c.releases.add(core.LeaseID(l.hold.Ticket))
+		c.releases.add(contract.LeaseID(l.hold.Ticket))
 	}
 	return nil
 }
@@ -293,7 +294,7 @@ func (l *Lease) Release() error {
 }
 
 // Stray gives back a lease that was granted when nobody waited for it any more, unless it is that of a view.
-func (c *Client) Stray(id core.LeaseID) {
+func (c *Client) Stray(id contract.LeaseID) {
 	c.mu.Lock()
 	_, stands := c.ids[id]
 	c.mu.Unlock()
@@ -307,7 +308,7 @@ func (c *Client) Flush(ctx context.Context) { c.releases.flush(ctx) }
 
 // giveBack ends leases, and reports false if the program did not get to it before ctx ended. To end one again does
 // nothing.
-func (c *Client) giveBack(ctx context.Context, ids []core.LeaseID) bool {
+func (c *Client) giveBack(ctx context.Context, ids []contract.LeaseID) bool {
 	if c.Handoff != nil && c.Handoff.Release(ctx, ids...) == nil {
 		return true
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // TestForgottenViewsEndWithTheClient: what the garbage collector has found forgotten stands until CloseViews,
@@ -16,7 +17,7 @@ func TestForgottenViewsEndWithTheClient(t *testing.T) {
 	w.set("x", 7)
 	var derived *core.View
 	func() {
-		forgotten, err := w.c.View(t.Context(), &Source{Name: "x"}, core.Request{})
+		forgotten, err := w.c.View(t.Context(), &Source{Name: "x"}, contract.Request{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -24,7 +25,7 @@ func TestForgottenViewsEndWithTheClient(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if _, err := w.c.View(t.Context(), &Source{Name: "x"}, core.Request{}); err != nil {
+			if _, err := w.c.View(t.Context(), &Source{Name: "x"}, contract.Request{}); err != nil {
 				t.Fatal(err)
 			}
 		}

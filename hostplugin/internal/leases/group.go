@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/offers"
 )
@@ -16,15 +17,15 @@ type Group struct {
 	Sources []*Source
 	Views   []*core.View // one for each source, or nil
 
-	req     core.Request
+	req     contract.Request
 	changed bool
 
 	// The memory of one look.
 	fresh    []int // sources without a view
 	again    []int // sources whose leases are looked at again: these
 	leases   []*Lease
-	ids      []core.LeaseID
-	requests []core.Request
+	ids      []contract.LeaseID
+	requests []contract.Request
 	results  []handoff.Look
 }
 
@@ -36,7 +37,7 @@ func (c *Client) Group(sources []*Source) *Group {
 // Refresh is that of several sources, with one question to the program for all that it has to be asked about. After
 // an error each view stands that was not replaced; the number is that of the source concerned. If nothing has
 // changed it makes no garbage.
-func (g *Group) Refresh(ctx context.Context, req core.Request) (changed bool, failed int, err error) {
+func (g *Group) Refresh(ctx context.Context, req contract.Request) (changed bool, failed int, err error) {
 	c := g.client
 	g.req, g.changed = req, false
 	g.fresh, g.again, g.leases, g.ids, g.requests = g.fresh[:0], g.again[:0], g.leases[:0], g.ids[:0], g.requests[:0]
@@ -154,7 +155,7 @@ func (g *Group) put(i int, v *core.View) error {
 // Next waits for a version newer than that of the view of any source, or for any version where there is no
 // view, and then for views of all sources that are of one moment: so that what the program has published at
 // once comes at once. The number is that of the source that the error concerns, or negative.
-func (g *Group) Next(ctx context.Context, req core.Request) (failed int, err error) {
+func (g *Group) Next(ctx context.Context, req contract.Request) (failed int, err error) {
 	c := g.client
 	g.req, g.changed = req, false
 	done, sequence, failed, err := g.catchUp(ctx)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // TestRefreshAll: one question for all that has to be asked, each name with its own result.
@@ -29,7 +30,7 @@ func TestRefreshAll(t *testing.T) {
 	refresh := func(wantChanged bool, want ...float64) {
 		t.Helper()
 		before := slices.Clone(views)
-		changed, failed, err := w.c.refreshAll(t.Context(), sources, views, core.Request{})
+		changed, failed, err := w.c.refreshAll(t.Context(), sources, views, contract.Request{})
 		if err != nil || changed != wantChanged {
 			t.Fatalf("RefreshAll = %v, %d, %v", changed, failed, err)
 		}
@@ -63,7 +64,7 @@ func TestRefreshAll(t *testing.T) {
 	w.arrays["a"].value = 11
 	w.mu.Unlock()
 	w.set("c", 31)
-	changed, failed, err := w.c.refreshAll(t.Context(), sources, views, core.Request{NoWait: true})
+	changed, failed, err := w.c.refreshAll(t.Context(), sources, views, contract.Request{NoWait: true})
 	if !errors.Is(err, core.ErrNotFound) || failed != 1 || !changed || valueOf(t, views[1]) != 20 || valueOf(t, views[2]) != 31 {
 		t.Errorf("with a name that has gone: %v, %d, %v; it shows %v and %v", changed, failed, err, valueOf(t, views[1]), valueOf(t, views[2]))
 	}
@@ -79,14 +80,14 @@ func TestRefreshAllKeepsRequests(t *testing.T) {
 	w := newWorld(t)
 	w.publish(1, "x", "y")
 	sources := []*Source{{Name: "x"}, {Name: "y"}, {Name: "z"}}
-	shared, err := w.c.View(t.Context(), sources[0], core.Request{Copy: core.CopyNever})
+	shared, err := w.c.View(t.Context(), sources[0], contract.Request{Copy: contract.CopyNever})
 	if err != nil {
 		t.Fatal(err)
 	}
 	views := []*core.View{w.keep(shared), w.view(sources[1]), nil}
 	w.fork()
 	w.setCopied("z", 3)
-	changed, failed, err := w.c.refreshAll(t.Context(), sources, views, core.Request{})
+	changed, failed, err := w.c.refreshAll(t.Context(), sources, views, contract.Request{})
 	if !errors.Is(err, core.ErrNotShared) || failed != 0 || !changed || views[0] != shared || valueOf(t, shared) != 1 {
 		t.Errorf("RefreshAll of what would be a copy now, and must not = %v, %d, %v", changed, failed, err)
 	}
@@ -241,12 +242,12 @@ func TestNextAllIsOfOneMoment(t *testing.T) {
 }
 
 // refreshAll is [Group.Refresh] of views that the test has.
-func (c *Client) refreshAll(ctx context.Context, sources []*Source, views []*core.View, req core.Request) (bool, int, error) {
+func (c *Client) refreshAll(ctx context.Context, sources []*Source, views []*core.View, req contract.Request) (bool, int, error) {
 	return (&Group{client: c, Sources: sources, Views: views}).Refresh(ctx, req)
 }
 
 func (c *Client) nextAll(ctx context.Context, sources []*Source, views []*core.View) (int, error) {
-	return (&Group{client: c, Sources: sources, Views: views}).Next(ctx, core.Request{})
+	return (&Group{client: c, Sources: sources, Views: views}).Next(ctx, contract.Request{})
 }
 
 // TestNextOfAGroupObeysItsContext: a program that publishes faster than the views of all names can be taken.
@@ -261,7 +262,7 @@ func TestNextOfAGroupObeysItsContext(t *testing.T) {
 	const patience = 10
 	asked := 0
 	w.mu.Lock()
-	w.granted = func(*core.Lease) {
+	w.granted = func(*contract.Lease) {
 		switch asked++; {
 		case asked > 10*patience:
 			return // it is lost

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // TestVersionsRace: while the program publishes version after version, and uses the memory again of what nobody
@@ -24,16 +25,18 @@ func TestVersionsRace(t *testing.T) {
 	var all sync.WaitGroup
 	for reader, look := range []func(s *Source, v *core.View) (*core.View, error){
 		func(s *Source, v *core.View) (*core.View, error) {
-			next, _, err := w.c.Latest(t.Context(), s, v, core.Request{})
+			next, _, err := w.c.Latest(t.Context(), s, v, contract.Request{})
 			return next, err
 		},
 		func(s *Source, v *core.View) (*core.View, error) {
-			next, _, err := w.c.Refresh(t.Context(), s, v, core.Request{})
+			next, _, err := w.c.Refresh(t.Context(), s, v, contract.Request{})
 			return next, err
 		},
-		func(s *Source, v *core.View) (*core.View, error) { return w.c.Next(t.Context(), s, v, core.Request{}) },
 		func(s *Source, v *core.View) (*core.View, error) {
-			next, err := w.c.View(t.Context(), s, core.Request{})
+			return w.c.Next(t.Context(), s, v, contract.Request{})
+		},
+		func(s *Source, v *core.View) (*core.View, error) {
+			next, err := w.c.View(t.Context(), s, contract.Request{})
 			if err == nil && v != nil {
 				err = v.Close()
 			}
@@ -96,7 +99,7 @@ func TestNamesRace(t *testing.T) {
 				s := &Source{Name: name}
 				var v *core.View
 				for !done.Load() && !t.Failed() {
-					next, changed, err := w.c.Latest(t.Context(), s, v, core.Request{NoWait: true})
+					next, changed, err := w.c.Latest(t.Context(), s, v, contract.Request{NoWait: true})
 					if v = next; err != nil {
 						if !errors.Is(err, core.ErrNotFound) {
 							t.Error(err)
@@ -145,7 +148,7 @@ func TestNextSeesTheFirst(t *testing.T) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
-				v, err := w.c.Next(ctx, &Source{Name: "x"}, nil, core.Request{})
+				v, err := w.c.Next(ctx, &Source{Name: "x"}, nil, contract.Request{})
 				if err != nil {
 					t.Errorf("Next of what was published = %v, %v", v, err)
 					return

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // TestLatestDoesNotWait for a name that is unpublished while it is asked for; views that it gives are looked at again as
@@ -17,7 +18,7 @@ func TestLatestDoesNotWait(t *testing.T) {
 	s := &Source{Name: "seen"}
 	w.publish(1, "seen")
 	w.withdraw("seen")
-	v, _, err := w.c.Latest(t.Context(), s, nil, core.Request{})
+	v, _, err := w.c.Latest(t.Context(), s, nil, contract.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,7 @@ func TestLatestDoesNotWait(t *testing.T) {
 	w.unset("seen") // the table does not tell of it yet
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if same, _, err := w.c.Latest(ctx, s, v, core.Request{}); !errors.Is(err, core.ErrNotFound) || same != v {
+	if same, _, err := w.c.Latest(ctx, s, v, contract.Request{}); !errors.Is(err, core.ErrNotFound) || same != v {
 		t.Errorf("Latest of what is unpublished meanwhile = %v", err)
 	}
 	closeView(t, v)

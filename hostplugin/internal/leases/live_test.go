@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // TestLive: a view is live until it is not, which is said once, with the reason.
@@ -82,7 +83,7 @@ func TestLiveAgain(t *testing.T) {
 				}
 				w.says("x: " + string(StaleFork))
 				eventually(t, "the view is live again", func() bool {
-					same, changed, err := w.c.Refresh(t.Context(), s, v, core.Request{})
+					same, changed, err := w.c.Refresh(t.Context(), s, v, contract.Request{})
 					if err != nil || changed || same != v {
 						t.Fatalf("Refresh: changed %v, %v", changed, err)
 					}

@@ -5,10 +5,11 @@ import (
 	"errors"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // Next waits for a version of the name that is newer than v's, and for any if v is nil. It closes v.
-func (c *Client) Next(ctx context.Context, s *Source, v *core.View, req core.Request) (*core.View, error) {
+func (c *Client) Next(ctx context.Context, s *Source, v *core.View, req contract.Request) (*core.View, error) {
 	if v != nil {
 		l, err := c.of(s, v)
 		if err != nil {
@@ -31,7 +32,7 @@ func (c *Client) Next(ctx context.Context, s *Source, v *core.View, req core.Req
 }
 
 // await is Next when the table tells of no other publication than seen.
-func (c *Client) await(ctx context.Context, s *Source, v *core.View, seen uint64, req core.Request) (next *core.View, err error) {
+func (c *Client) await(ctx context.Context, s *Source, v *core.View, seen uint64, req contract.Request) (next *core.View, err error) {
 	there, w := c.watch(ctx, s)
 	var over error
 	for next == nil && err == nil && over == nil {
@@ -51,7 +52,7 @@ func (c *Client) await(ctx context.Context, s *Source, v *core.View, seen uint64
 // otherwise. A publication may be of the same version: one whose offer a fork has taken away, for instance. And
 // of a lease that was granted while the table could not be read, nobody knows which publication it is of.
 func (c *Client) newer(
-	ctx context.Context, s *Source, v *core.View, seen uint64, req core.Request,
+	ctx context.Context, s *Source, v *core.View, seen uint64, req contract.Request,
 ) (next *core.View, publication uint64, err error) {
 	table := c.use()
 	if table == nil {

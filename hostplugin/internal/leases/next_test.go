@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // looked is what a call that waits has given.
@@ -20,7 +21,7 @@ func (w *world) next(ctx context.Context, s *Source, v *core.View) <-chan looked
 	w.t.Helper()
 	before, result := w.sleepers(), make(chan looked, 1)
 	go func() {
-		v, err := w.c.Next(ctx, s, v, core.Request{})
+		v, err := w.c.Next(ctx, s, v, contract.Request{})
 		result <- looked{v, err}
 	}()
 	eventually(w.t, "Next sleeps", func() bool { return w.sleepers() > before })
@@ -49,7 +50,7 @@ func TestNext(t *testing.T) {
 		},
 		"any version": func(t *testing.T, w *world, s *Source) {
 			w.publish(1, "x")
-			v, err := w.c.Next(t.Context(), s, nil, core.Request{})
+			v, err := w.c.Next(t.Context(), s, nil, contract.Request{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +72,7 @@ func TestNext(t *testing.T) {
 			v, _ := w.latest(s, nil)
 			w.publish(2, "x")
 			w.publish(3, "x")
-			next, err := w.c.Next(t.Context(), s, v, core.Request{})
+			next, err := w.c.Next(t.Context(), s, v, contract.Request{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,7 +123,7 @@ func TestNextSpins(t *testing.T) {
 	for i := range 20 {
 		result := make(chan looked, 1)
 		go func() {
-			next, err := w.c.Next(t.Context(), s, v, core.Request{})
+			next, err := w.c.Next(t.Context(), s, v, contract.Request{})
 			result <- looked{next, err}
 		}()
 		w.publish(float64(i), "x")
@@ -203,7 +204,7 @@ func TestCloseBesideNext(t *testing.T) {
 			if got := <-result; !errors.Is(got.err, test.kind) || got.v != v {
 				t.Errorf("Next = %v, %v", got.v, got.err)
 			}
-			if v, err := w.c.View(t.Context(), s, core.Request{}); !errors.Is(err, core.ErrClosed) {
+			if v, err := w.c.View(t.Context(), s, contract.Request{}); !errors.Is(err, core.ErrClosed) {
 				t.Errorf("View of a client that is closed = %v, %v", v, err)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/offers"
 	"github.com/ndbridge/ndbridge/internal/shm"
@@ -16,34 +17,34 @@ import (
 // What the world's program answers, by gRPC and by the mailbox.
 
 // lease describes an array.
-func (w *world) lease(a *array, writable bool) core.Lease {
+func (w *world) lease(a *array, writable bool) contract.Lease {
 	l, err := core.NewLayout(core.LayoutSpec{DType: core.Int64, Shape: a.shape})
 	if err != nil {
 		w.t.Error(err)
 	}
-	lease := core.Lease{
-		Layout: l, Handle: core.Segment{ID: core.SegmentID(a.file + 1), Size: 4096, Sealed: true}, Fence: core.Ready{},
-		Framework: "numpy", Route: core.RouteSharedHeap, Writable: writable,
+	lease := contract.Lease{
+		Layout: l, Handle: contract.Segment{ID: contract.SegmentID(a.file + 1), Size: 4096, Sealed: true}, Fence: contract.Ready{},
+		Framework: "numpy", Route: contract.RouteSharedHeap, Writable: writable,
 	}
 	if a.version > 0 {
 		lease.Version, lease.Published = a.version, time.Unix(0, a.at.UnixNano())
 	}
 	if a.copied {
-		lease.Route, lease.Reason = core.RouteStaged, core.ReasonHeapOff
+		lease.Route, lease.Reason = contract.RouteStaged, contract.ReasonHeapOff
 	}
 	return lease
 }
 
 // grant makes a lease. The caller holds the lock.
-func (w *world) grant(name string, req core.Request) (core.Lease, error) {
+func (w *world) grant(name string, req contract.Request) (contract.Lease, error) {
 	a := w.arrays[name]
 	switch {
 	case w.refused != nil:
-		return core.Lease{}, w.refused
+		return contract.Lease{}, w.refused
 	case a == nil:
-		return core.Lease{}, &core.Error{Op: "lease", Kind: core.ErrNotFound}
-	case a.copied && (req.Writable || req.Copy == core.CopyNever):
-		return core.Lease{}, &core.Error{Op: "lease", Kind: core.ErrNotShared, Reason: core.ReasonHeapOff}
+		return contract.Lease{}, &core.Error{Op: "lease", Kind: core.ErrNotFound}
+	case a.copied && (req.Writable || req.Copy == contract.CopyNever):
+		return contract.Lease{}, &core.Error{Op: "lease", Kind: core.ErrNotShared, Reason: contract.ReasonHeapOff}
 	}
 	lease := w.lease(a, req.Writable)
 	w.last++
@@ -59,7 +60,7 @@ func (w *world) grant(name string, req core.Request) (core.Lease, error) {
 }
 
 // again looks at a lease again. The caller holds the lock.
-func (w *world) again(id core.LeaseID, only bool) (l core.Lease, changed bool, err error) {
+func (w *world) again(id contract.LeaseID, only bool) (l contract.Lease, changed bool, err error) {
 	before, stands := w.standing[id]
 	if !stands {
 		return l, false, &core.Error{Op: "refresh", Kind: core.ErrUnsupported}
@@ -69,20 +70,20 @@ func (w *world) again(id core.LeaseID, only bool) (l core.Lease, changed bool, e
 	if w.sameLeases {
 		return before, true, nil
 	}
-	if a != nil && w.refused == nil && before.Handle == (core.Segment{ID: core.SegmentID(a.file + 1), Size: 4096, Sealed: true}) &&
+	if a != nil && w.refused == nil && before.Handle == (contract.Segment{ID: contract.SegmentID(a.file + 1), Size: 4096, Sealed: true}) &&
 		before.Version == a.version {
-		before.Fence = core.Ready{}
+		before.Fence = contract.Ready{}
 		return before, false, nil
 	}
 	if only && a != nil {
 		return l, true, nil
 	}
-	l, err = w.grant(name, core.Request{Writable: before.Writable})
+	l, err = w.grant(name, contract.Request{Writable: before.Writable})
 	return l, true, err
 }
 
 // Lease implements Program.
-func (w *world) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
+func (w *world) Lease(ctx context.Context, name string, req contract.Request) (contract.Lease, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked = append(w.asked, "lease "+name)
@@ -91,25 +92,25 @@ func (w *world) Lease(ctx context.Context, name string, req core.Request) (core.
 		time.Sleep(time.Millisecond)
 		w.mu.Lock()
 		if ctx.Err() != nil {
-			return core.Lease{}, &core.Error{Op: "lease", Kind: ctx.Err()}
+			return contract.Lease{}, &core.Error{Op: "lease", Kind: ctx.Err()}
 		}
 	}
 	return w.grant(name, req)
 }
 
 // Refresh implements Program.
-func (w *world) Refresh(_ context.Context, id core.LeaseID) (core.Lease, bool, error) {
+func (w *world) Refresh(_ context.Context, id contract.LeaseID) (contract.Lease, bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked = append(w.asked, "refresh "+w.names[id])
 	if !w.able {
-		return core.Lease{}, false, &core.Error{Op: "refresh", Kind: core.ErrUnsupported}
+		return contract.Lease{}, false, &core.Error{Op: "refresh", Kind: core.ErrUnsupported}
 	}
 	return w.again(id, false)
 }
 
 // Release implements Program and handoff.Producer.
-func (w *world) Release(_ context.Context, ids ...core.LeaseID) error {
+func (w *world) Release(_ context.Context, ids ...contract.LeaseID) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, id := range ids {
@@ -119,12 +120,12 @@ func (w *world) Release(_ context.Context, ids ...core.LeaseID) error {
 }
 
 // Leases implements handoff.Producer.
-func (w *world) Leases(_ context.Context, names []string, req core.Request, results []handoff.Look) []handoff.Look {
+func (w *world) Leases(_ context.Context, names []string, req contract.Request, results []handoff.Look) []handoff.Look {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, name := range names {
 		w.mailed = append(w.mailed, "lease "+name)
-		l, err := core.Lease{}, errors.New("silent")
+		l, err := contract.Lease{}, errors.New("silent")
 		if !w.silent {
 			l, err = w.grant(name, req)
 		}
@@ -138,7 +139,7 @@ func (w *world) Leases(_ context.Context, names []string, req core.Request, resu
 }
 
 // Refreshes implements handoff.Producer.
-func (w *world) Refreshes(_ context.Context, ids []core.LeaseID, only bool, results []handoff.Look) []handoff.Look {
+func (w *world) Refreshes(_ context.Context, ids []contract.LeaseID, only bool, results []handoff.Look) []handoff.Look {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, id := range ids {
@@ -171,7 +172,7 @@ func (w *world) Offers(table *offers.Writer, _ handoff.Codec) {
 }
 
 // Descriptor implements shm.Describer.
-func (w *world) Descriptor(_ context.Context, id core.SegmentID, writable bool) (*os.File, error) {
+func (w *world) Descriptor(_ context.Context, id contract.SegmentID, writable bool) (*os.File, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if id < 1 || int(id) > len(w.files) {
@@ -186,11 +187,11 @@ func (w *world) Descriptor(_ context.Context, id core.SegmentID, writable bool) 
 // codec sends leases by their number: both sides are here.
 type codec struct{ *world }
 
-func (codec) Append(b []byte, l *core.Lease) ([]byte, error) {
+func (codec) Append(b []byte, l *contract.Lease) ([]byte, error) {
 	return binary.LittleEndian.AppendUint64(b, uint64(l.ID)), nil
 }
 
-func (c codec) Lease(b []byte, req core.Request) (core.Lease, error) {
+func (c codec) Lease(b []byte, req contract.Request) (contract.Lease, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l, ok := c.standing[c.ID(b)]
@@ -203,4 +204,4 @@ func (c codec) Lease(b []byte, req core.Request) (core.Lease, error) {
 	return l, l.Check(req)
 }
 
-func (codec) ID(b []byte) core.LeaseID { return core.LeaseID(binary.LittleEndian.Uint64(b)) }
+func (codec) ID(b []byte) contract.LeaseID { return contract.LeaseID(binary.LittleEndian.Uint64(b)) }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/offers"
 )
 
@@ -13,7 +14,7 @@ import (
 type template struct {
 	index       int // of the name's entry in the table
 	description uint64
-	lease       core.Lease
+	lease       contract.Lease
 }
 
 // use keeps the table mapped until the caller calls Unuse; nil if there is none.
@@ -101,7 +102,7 @@ func (c *Client) describe(table *offers.Reader, s *Source, index int, e *offers.
 	if !ok {
 		return nil, false
 	}
-	l, err := c.Handoff.Described(text, core.Request{})
+	l, err := c.Handoff.Described(text, contract.Request{})
 	if err != nil {
 		return nil, false
 	}
@@ -112,7 +113,7 @@ func (c *Client) describe(table *offers.Reader, s *Source, index int, e *offers.
 
 // takeOffer takes a view of what is offered under a name, without asking the program. Without an offer the
 // view is nil, and so is the error.
-func (c *Client) takeOffer(ctx context.Context, s *Source, req core.Request) (*core.View, error) {
+func (c *Client) takeOffer(ctx context.Context, s *Source, req contract.Request) (*core.View, error) {
 	if req.Writable {
 		return nil, nil //nolint:nilnil // see above
 	}
@@ -136,7 +137,7 @@ func (c *Client) takeOffer(ctx context.Context, s *Source, req core.Request) (*c
 }
 
 // take takes an offer.
-func (c *Client) take(table *offers.Reader, s *Source, req core.Request) (*Lease, core.Lease, bool) {
+func (c *Client) take(table *offers.Reader, s *Source, req contract.Request) (*Lease, contract.Lease, bool) {
 	const attempts = 8 // each ends because another version has come
 	for range attempts {
 		index, e, ok := read(table, s)
@@ -158,23 +159,23 @@ func (c *Client) take(table *offers.Reader, s *Source, req core.Request) (*Lease
 			return lease, l, true
 		}
 		if hold.Ticket != 0 {
-			c.releases.add(core.LeaseID(hold.Ticket))
+			c.releases.add(contract.LeaseID(hold.Ticket))
 		}
 		if e.Forks != 0 && e.Forks != table.Forks() {
 			break
 		}
 	}
-	return nil, core.Lease{}, false
+	return nil, contract.Lease{}, false
 }
 
 // offered gives the lease of an entry that has the template's description.
-func (t *template) offered(e *offers.Entry) (core.Lease, error) {
+func (t *template) offered(e *offers.Entry) (contract.Lease, error) {
 	l := t.lease
-	segment, ok := l.Handle.(core.Segment)
+	segment, ok := l.Handle.(contract.Segment)
 	if !ok {
 		return l, errors.New("no memory")
 	}
-	segment.ID, segment.Size = core.SegmentID(e.Segment), e.Size
+	segment.ID, segment.Size = contract.SegmentID(e.Segment), e.Size
 	l.ID, l.Handle, l.Version, l.Published = 0, segment, e.Version, time.Unix(0, e.Published)
 	if int64(l.Layout.Offset()) == e.Offset {
 		return l, nil
@@ -205,7 +206,7 @@ func (c *Client) newest(table *offers.Reader, l *Lease) bool {
 
 // Latest is Refresh without a question to the program if nothing was published since. The error wraps
 // core.ErrNotFound if nothing is published under the name.
-func (c *Client) Latest(ctx context.Context, s *Source, v *core.View, req core.Request) (*core.View, bool, error) {
+func (c *Client) Latest(ctx context.Context, s *Source, v *core.View, req contract.Request) (*core.View, bool, error) {
 	var l *Lease
 	if v != nil {
 		var err error

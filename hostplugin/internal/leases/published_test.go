@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // latest takes the newest version, which there must be.
 func (w *world) latest(s *Source, v *core.View) (*core.View, bool) {
 	w.t.Helper()
-	next, changed, err := w.c.Latest(w.t.Context(), s, v, core.Request{})
+	next, changed, err := w.c.Latest(w.t.Context(), s, v, contract.Request{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -38,7 +39,7 @@ func TestLatest(t *testing.T) {
 	s := &Source{Name: "x"}
 	missing := func(v *core.View) {
 		t.Helper()
-		next, changed, err := w.c.Latest(t.Context(), s, v, core.Request{})
+		next, changed, err := w.c.Latest(t.Context(), s, v, contract.Request{})
 		e, ok := errors.AsType[*core.Error](err)
 		if !errors.Is(err, core.ErrNotFound) || changed || next != v || !ok || e.Remedy == "" {
 			t.Errorf("Latest of what is not published = %v, %v, %v", next, changed, err)
@@ -88,7 +89,7 @@ func TestLatest(t *testing.T) {
 // table tells no less of it.
 func TestLatestOfWhatIsAskedFor(t *testing.T) {
 	t.Parallel()
-	for name, req := range map[string]core.Request{"writable": {Writable: true}, "not offered": {}} {
+	for name, req := range map[string]contract.Request{"writable": {Writable: true}, "not offered": {}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
@@ -130,8 +131,8 @@ func TestNoTable(t *testing.T) {
 	w.c.Handoff = nil
 	w.publish(1, "x")
 	s := &Source{Name: "x"}
-	_, _, latest := w.c.Latest(t.Context(), s, nil, core.Request{})
-	_, next := w.c.Next(t.Context(), s, nil, core.Request{})
+	_, _, latest := w.c.Latest(t.Context(), s, nil, contract.Request{})
+	_, next := w.c.Next(t.Context(), s, nil, contract.Request{})
 	_, nextAll := w.c.nextAll(t.Context(), []*Source{s}, make([]*core.View, 1))
 	for call, err := range map[string]error{"Latest": latest, "Next": next, "NextAll": nextAll} {
 		if e, ok := errors.AsType[*core.Error](err); !errors.Is(err, core.ErrUnsupported) || !ok || e.Remedy == "" {

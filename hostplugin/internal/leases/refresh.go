@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
@@ -13,9 +14,11 @@ import (
 func (c *Client) of(s *Source, v *core.View) (*Lease, error) {
 	l, ok := v.Lender().(*Lease)
 	if !ok && v.Name() == s.Name {
-		if closed := v.Use(func(core.Memory, int) error { return nil }); closed != nil {
+		_, _, release, closed := v.Acquire()
+		if closed != nil {
 			return nil, closed
 		}
+		release()
 		return nil, &core.Error{
 			Kind: core.ErrConfig, Err: fmt.Errorf("a view of %q that was derived from the source's, or is of other origin", v.Name()),
 			Remedy: "pass the view that the source has given, and derive again from what comes back",
@@ -32,7 +35,7 @@ func (c *Client) of(s *Source, v *core.View) (*Lease, error) {
 
 // Refresh looks at the name of a view again. If it leads to the same memory, the result is v, and changed is
 // false; otherwise it is a new view, and v is closed. Without v it is View. After an error v stands.
-func (c *Client) Refresh(ctx context.Context, s *Source, v *core.View, req core.Request) (_ *core.View, changed bool, err error) {
+func (c *Client) Refresh(ctx context.Context, s *Source, v *core.View, req contract.Request) (_ *core.View, changed bool, err error) {
 	if v == nil {
 		v, err = c.View(ctx, s, req)
 		return v, err == nil, err
@@ -51,7 +54,7 @@ func (c *Client) Refresh(ctx context.Context, s *Source, v *core.View, req core.
 	forks := c.forks()
 	err = handoff.ErrAsk
 	if c.Handoff != nil {
-		ids, reqs := [1]core.LeaseID{l.id}, [1]core.Request{l.req}
+		ids, reqs := [1]contract.LeaseID{l.id}, [1]contract.Request{l.req}
 		err = broken(c.Handoff.Refresh(ctx, ids[:], reqs[:], false, results[:]))
 	}
 	if err != nil && !errors.Is(err, handoff.ErrAsk) {
@@ -130,7 +133,7 @@ func (l *Lease) renew(forks uint64) {
 }
 
 // refence gives a view's memory the fence of now.
-func (c *Client) refence(ctx context.Context, l *Lease, fence core.Fence) error {
+func (c *Client) refence(ctx context.Context, l *Lease, fence contract.Fence) error {
 	if !l.onGPU {
 		return nil
 	}
@@ -168,9 +171,9 @@ func (l *Lease) Live() bool {
 func (c *Client) changed(ctx context.Context, l *Lease) bool {
 	if c.Handoff != nil {
 		var results [1]handoff.Look
-		ids, reqs := [1]core.LeaseID{l.id}, [1]core.Request{l.req}
+		ids, reqs := [1]contract.LeaseID{l.id}, [1]contract.Request{l.req}
 		if l.id == 0 {
-			ids[0] = core.LeaseID(l.hold.Ticket)
+			ids[0] = contract.LeaseID(l.hold.Ticket)
 		}
 		if c.Handoff.Refresh(ctx, ids[:], reqs[:], true, results[:]) == nil && results[0].Status != handoff.Ask {
 			return results[0].Status == handoff.Changed
@@ -181,7 +184,7 @@ func (c *Client) changed(ctx context.Context, l *Lease) bool {
 	}
 	// To look again waits for a name that is not there, so it is asked for first.
 	req := l.req
-	req.NoWait, req.Copy = true, core.CopyNever
+	req.NoWait, req.Copy = true, contract.CopyNever
 	probe, err := c.Program.Lease(ctx, l.source.Name, req)
 	if err != nil {
 		return handoff.Elsewhere(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // TestRefresh: as long as a name leads to the same memory, the view is the same one; otherwise it is another,
@@ -19,7 +20,7 @@ func TestRefresh(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, req := range []core.Request{{}, {Writable: true}} {
+			for _, req := range []contract.Request{{}, {Writable: true}} {
 				w := newWorld(t)
 				prepare(w)
 				w.set("x", 1)
@@ -33,7 +34,7 @@ func TestRefresh(t *testing.T) {
 					if i%2 == 0 && i > 0 {
 						w.set("x", want)
 					}
-					next, changed, err := w.c.Refresh(t.Context(), s, v, core.Request{})
+					next, changed, err := w.c.Refresh(t.Context(), s, v, contract.Request{})
 					if err != nil || changed != (i%2 == 0 && i > 0) || changed == (next == v) || valueOf(t, next) != want || next.Writable() != req.Writable {
 						t.Errorf("%d: Refresh = %v, %v, %v; it shows %v", i, next, changed, err, valueOf(t, next))
 					}
@@ -58,7 +59,7 @@ func TestRefreshOfCopies(t *testing.T) {
 		w.setCopied("x", 1)
 		s := &Source{Name: "x"}
 		v := w.view(s)
-		next, changed, err := w.c.Refresh(t.Context(), s, v, core.Request{})
+		next, changed, err := w.c.Refresh(t.Context(), s, v, contract.Request{})
 		if err != nil || changed != want || !next.Copied() || valueOf(t, next) != 1 {
 			t.Errorf("a program that is able: %v: Refresh = %v, %v, %v", able, next, changed, err)
 		}
@@ -76,8 +77,8 @@ func TestRefreshAfterErrors(t *testing.T) {
 		"the same lease":   func(w *world) { w.sameLeases = true },
 		"the same, silent": func(w *world) { w.sameLeases, w.silent = true, true },
 		"out of reach": func(w *world) {
-			w.granted = func(l *core.Lease) { // memory of which there is no descriptor
-				l.Handle = core.Segment{ID: 999, Size: 4096, Sealed: true}
+			w.granted = func(l *contract.Lease) { // memory of which there is no descriptor
+				l.Handle = contract.Segment{ID: 999, Size: 4096, Sealed: true}
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				w.standing[l.ID] = *l
@@ -95,7 +96,7 @@ func TestRefreshAfterErrors(t *testing.T) {
 			prepare(w)
 			w.mu.Unlock()
 			for range 3 {
-				next, changed, err := w.c.Refresh(t.Context(), s, v, core.Request{})
+				next, changed, err := w.c.Refresh(t.Context(), s, v, contract.Request{})
 				if err == nil || changed || next != v || valueOf(t, v) != 1 {
 					t.Fatalf("Refresh = %v, %v, %v", next, changed, err)
 				}
@@ -103,7 +104,7 @@ func TestRefreshAfterErrors(t *testing.T) {
 			w.mu.Lock()
 			w.refused, w.sameLeases, w.granted = nil, false, nil
 			w.mu.Unlock()
-			next, changed, err := w.c.Refresh(t.Context(), s, v, core.Request{})
+			next, changed, err := w.c.Refresh(t.Context(), s, v, contract.Request{})
 			if err != nil || !changed || valueOf(t, next) != 2 {
 				t.Fatalf("afterwards: Refresh = %v, %v, %v", next, changed, err)
 			}
@@ -157,10 +158,14 @@ func TestRefreshOfOtherViews(t *testing.T) {
 		"of a variable, as offered": {offered, whole},
 	} {
 		for call, refresh := range map[string]func() (*core.View, bool, error){
-			"Refresh": func() (*core.View, bool, error) { return w.c.Refresh(t.Context(), tt.source, tt.view, core.Request{}) },
-			"Latest":  func() (*core.View, bool, error) { return w.c.Latest(t.Context(), tt.source, tt.view, core.Request{}) },
+			"Refresh": func() (*core.View, bool, error) {
+				return w.c.Refresh(t.Context(), tt.source, tt.view, contract.Request{})
+			},
+			"Latest": func() (*core.View, bool, error) {
+				return w.c.Latest(t.Context(), tt.source, tt.view, contract.Request{})
+			},
 			"Next": func() (*core.View, bool, error) {
-				v, err := w.c.Next(t.Context(), tt.source, tt.view, core.Request{})
+				v, err := w.c.Next(t.Context(), tt.source, tt.view, contract.Request{})
 				return v, false, err
 			},
 		} {
@@ -174,7 +179,7 @@ func TestRefreshOfOtherViews(t *testing.T) {
 		}
 	}
 	sameName := &Source{Name: "x"}
-	if v, changed, err := w.c.Refresh(t.Context(), sameName, whole, core.Request{}); err != nil || changed || v != whole {
+	if v, changed, err := w.c.Refresh(t.Context(), sameName, whole, contract.Request{}); err != nil || changed || v != whole {
 		t.Errorf("Refresh by another source of the same name = %v, %v, %v", v, changed, err)
 	}
 }
@@ -190,10 +195,10 @@ func TestRefreshOfClosedViews(t *testing.T) {
 		for range 2 { // the second time it may be offered
 			v := w.view(s)
 			closeView(t, v)
-			if next, changed, err := w.c.Refresh(t.Context(), s, v, core.Request{}); !errors.Is(err, core.ErrClosed) || changed || next != v {
+			if next, changed, err := w.c.Refresh(t.Context(), s, v, contract.Request{}); !errors.Is(err, core.ErrClosed) || changed || next != v {
 				t.Errorf("Refresh of a closed view of %s = %v, %v, %v", name, next, changed, err)
 			}
-			if next, changed, err := w.c.Latest(t.Context(), s, v, core.Request{}); !errors.Is(err, core.ErrClosed) || changed || next != v {
+			if next, changed, err := w.c.Latest(t.Context(), s, v, contract.Request{}); !errors.Is(err, core.ErrClosed) || changed || next != v {
 				t.Errorf("Latest of a closed view of %s = %v, %v, %v", name, next, changed, err)
 			}
 		}
@@ -212,7 +217,7 @@ func TestRefreshMakesNoGarbage(t *testing.T) { //nolint:paralleltest // it count
 		w.c.Flush(t.Context())
 		w.took()
 		refresh := func() {
-			if next, changed, err := w.c.Refresh(t.Context(), s, v, core.Request{}); err != nil || changed || next != v {
+			if next, changed, err := w.c.Refresh(t.Context(), s, v, contract.Request{}); err != nil || changed || next != v {
 				t.Fatal(next, changed, err)
 			}
 		}
@@ -225,14 +230,14 @@ func TestRefreshMakesNoGarbage(t *testing.T) { //nolint:paralleltest // it count
 	s := &Source{Name: "offered"}
 	g := w.c.Group([]*Source{{Name: "x"}, s})
 	refresh := func() {
-		if _, _, err := g.Refresh(t.Context(), core.Request{}); err != nil {
+		if _, _, err := g.Refresh(t.Context(), contract.Request{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	eventually(t, "Refresh of a group without an allocation", func() bool { return testing.AllocsPerRun(50, refresh) == 0 })
 	v := w.view(s)
 	if n := testing.AllocsPerRun(50, func() {
-		if next, changed, err := w.c.Latest(t.Context(), s, v, core.Request{}); err != nil || changed || next != v {
+		if next, changed, err := w.c.Latest(t.Context(), s, v, contract.Request{}); err != nil || changed || next != v {
 			t.Fatal(next, changed, err)
 		}
 	}); n != 0 {

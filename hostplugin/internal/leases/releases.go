@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 const (
@@ -22,16 +22,16 @@ const (
 // releases gives leases back in the background and in batches, so that closing a view costs no round trip, and wakes
 // nobody. All methods are safe for concurrent use.
 type releases struct {
-	giveBack func(ctx context.Context, ids []core.LeaseID) bool // whether that is done
+	giveBack func(ctx context.Context, ids []contract.LeaseID) bool // whether that is done
 	timer    *time.Timer
 	sending  chan struct{} // holds a token during a call
 
 	mu      sync.Mutex
-	pending []core.LeaseID
+	pending []contract.LeaseID
 	closed  bool
 }
 
-func newReleases(giveBack func(ctx context.Context, ids []core.LeaseID) bool) *releases {
+func newReleases(giveBack func(ctx context.Context, ids []contract.LeaseID) bool) *releases {
 	r := &releases{giveBack: giveBack, sending: make(chan struct{}, 1)}
 	r.timer = time.AfterFunc(time.Hour, r.inTime)
 	r.timer.Stop()
@@ -49,7 +49,7 @@ func (r *releases) inTime() {
 }
 
 // add queues the release of one lease.
-func (r *releases) add(id core.LeaseID) {
+func (r *releases) add(id contract.LeaseID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pending = append(r.pending, id)
@@ -90,7 +90,7 @@ func (r *releases) flush(ctx context.Context) {
 }
 
 // again has what was not given back given back later.
-func (r *releases) again(ids []core.LeaseID) {
+func (r *releases) again(ids []contract.LeaseID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pending = append(ids, r.pending...)

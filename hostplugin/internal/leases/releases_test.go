@@ -9,16 +9,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // recorder keeps what is given back, call by call. A call takes a second.
 type recorder struct {
 	mu    sync.Mutex
-	calls [][]core.LeaseID
+	calls [][]contract.LeaseID
 }
 
-func (r *recorder) giveBack(ctx context.Context, ids []core.LeaseID) bool {
+func (r *recorder) giveBack(ctx context.Context, ids []contract.LeaseID) bool {
 	select {
 	case <-time.After(time.Second):
 	case <-ctx.Done():
@@ -46,7 +46,7 @@ func TestBatches(t *testing.T) {
 		q := newReleases(r.giveBack)
 		add := func(n int) {
 			for id := range n {
-				q.add(core.LeaseID(id))
+				q.add(contract.LeaseID(id))
 			}
 		}
 		add(3)
@@ -67,7 +67,7 @@ func TestBatches(t *testing.T) {
 		if n := r.sizes(); !slices.Equal(n, []int{3, 5, releaseBatch}) {
 			t.Errorf("calls of %d, want a batch at once", n)
 		}
-		if !slices.Equal(r.calls[0], []core.LeaseID{0, 1, 2}) {
+		if !slices.Equal(r.calls[0], []contract.LeaseID{0, 1, 2}) {
 			t.Errorf("given back: %d", r.calls[0])
 		}
 		q.close()
@@ -126,7 +126,7 @@ func TestStoppedProgram(t *testing.T) {
 		var r recorder
 		var stopped atomic.Bool
 		stopped.Store(true)
-		q := newReleases(func(ctx context.Context, ids []core.LeaseID) bool {
+		q := newReleases(func(ctx context.Context, ids []contract.LeaseID) bool {
 			if stopped.Load() {
 				<-ctx.Done()
 				return false
@@ -146,7 +146,7 @@ func TestStoppedProgram(t *testing.T) {
 		stopped.Store(false)
 		time.Sleep(releaseTimeout + 2*time.Second)
 		q.close()
-		if len(r.calls) != 1 || !slices.Equal(r.calls[0], []core.LeaseID{1, 2}) {
+		if len(r.calls) != 1 || !slices.Equal(r.calls[0], []contract.LeaseID{1, 2}) {
 			t.Errorf("given back: %d, want 1 and 2 at once", r.calls)
 		}
 	})

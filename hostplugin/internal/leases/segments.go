@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/reuse"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -30,7 +31,7 @@ type Segments struct {
 
 // key names a mapping. A writable one is never used for views that may not write.
 type key struct {
-	id       core.SegmentID
+	id       contract.SegmentID
 	writable bool
 }
 
@@ -56,7 +57,7 @@ func (c *Segments) Close() error { return c.mappings.Close() }
 // use returns the memory of a segment that a standing lease names. Each caller closes it once. The cache checks what
 // the producer said about the segment: an error that wraps core.ErrProtocol or core.ErrPointer means that it lied. One
 // that wraps core.ErrNotShared means that the cache is strict and the memory could shrink.
-func (c *Segments) use(ctx context.Context, s core.Segment, writable bool) (*segmentMemory, error) {
+func (c *Segments) use(ctx context.Context, s contract.Segment, writable bool) (*segmentMemory, error) {
 	return c.mappings.Use(ctx, key{s.ID, writable}, s.Size, func(e *reuse.Entry[key, *segmentMemory]) (*segmentMemory, error) {
 		mapping, err := c.open(ctx, s, writable)
 		if err != nil {
@@ -66,10 +67,10 @@ func (c *Segments) use(ctx context.Context, s core.Segment, writable bool) (*seg
 	})
 }
 
-func (c *Segments) open(ctx context.Context, s core.Segment, writable bool) (*shm.Mapping, error) {
+func (c *Segments) open(ctx context.Context, s contract.Segment, writable bool) (*shm.Mapping, error) {
 	if c.strict && !s.Sealed {
 		return nil, &core.Error{
-			Op: "map", Kind: core.ErrNotShared, Reason: core.ReasonMappedFile,
+			Op: "map", Kind: core.ErrNotShared, Reason: contract.ReasonMappedFile,
 			Err:    fmt.Errorf("segment %d could shrink", s.ID),
 			Remedy: `set mapped_files = "share" if the plugin cannot copy`,
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
@@ -35,7 +36,7 @@ func newDescriber(t *testing.T, size int64) *describer {
 	return &describer{file: f}
 }
 
-func (d *describer) Descriptor(ctx context.Context, _ core.SegmentID, _ bool) (*os.File, error) {
+func (d *describer) Descriptor(ctx context.Context, _ contract.SegmentID, _ bool) (*os.File, error) {
 	d.mu.Lock()
 	d.calls++
 	d.mu.Unlock()
@@ -71,11 +72,11 @@ func itoa(n int) string {
 	return itoa(n/10) + itoa(n%10)
 }
 
-func segment(id core.SegmentID, size int64) core.Segment {
-	return core.Segment{ID: id, Size: size, Sealed: true}
+func segment(id contract.SegmentID, size int64) contract.Segment {
+	return contract.Segment{ID: id, Size: size, Sealed: true}
 }
 
-func mapped(t *testing.T, c *Segments, s core.Segment, writable bool) *segmentMemory {
+func mapped(t *testing.T, c *Segments, s contract.Segment, writable bool) *segmentMemory {
 	t.Helper()
 	m, err := c.use(t.Context(), s, writable)
 	if err != nil {
@@ -199,7 +200,7 @@ func TestIdleLimits(t *testing.T) {
 	t.Parallel()
 	c := NewSegments(newDescriber(t, 2<<30), false) // sparse: no page is touched
 	var first, last *segmentMemory
-	for id := range core.SegmentID(idleCount + 1) {
+	for id := range contract.SegmentID(idleCount + 1) {
 		last = mapped(t, c, segment(id, 4096), false)
 		if first == nil {
 			first = last
@@ -303,14 +304,14 @@ func TestErrors(t *testing.T) {
 	gone := errors.New("gone")
 	for name, test := range map[string]struct {
 		d    *describer
-		s    core.Segment
+		s    contract.Segment
 		kind error
 		text string
 	}{
 		"call fails":   {&describer{fail: gone}, segment(1, 4096), gone, "gone"},
 		"not sealed":   {&describer{file: plain}, segment(1, 4096), core.ErrProtocol, "could shrink"},
 		"device":       {&describer{file: null}, segment(1, 4096), core.ErrProtocol, "could shrink"},
-		"plain device": {&describer{file: null}, core.Segment{ID: 1, Size: 4096}, core.ErrPointer, "regular file"},
+		"plain device": {&describer{file: null}, contract.Segment{ID: 1, Size: 4096}, core.ErrPointer, "regular file"},
 		"too large":    {&describer{file: sealed}, segment(1, 4097), core.ErrPointer, "segment 1: "},
 		"huge":         {&describer{file: sealed}, segment(1, 1<<62), core.ErrPointer, "segment 1: "},
 		"no size":      {&describer{file: sealed}, segment(1, 0), core.ErrPointer, "segment 1: "},
@@ -326,7 +327,7 @@ func TestErrors(t *testing.T) {
 		closed(t, c)
 	}
 	c := NewSegments(&describer{file: plain}, false)
-	closed(t, mapped(t, c, core.Segment{ID: 1, Size: 4096}, false), c) // a file that does not claim to be sealed
+	closed(t, mapped(t, c, contract.Segment{ID: 1, Size: 4096}, false), c) // a file that does not claim to be sealed
 }
 
 // TestTruncatedFileFaults: the one thing that cannot be prevented is a fault that a host can catch, and
@@ -342,7 +343,7 @@ func TestTruncatedFileFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := NewSegments(&describer{file: f}, false)
-	m := mapped(t, c, core.Segment{ID: 1, Size: 8192}, false)
+	m := mapped(t, c, contract.Segment{ID: 1, Size: 8192}, false)
 	if err := f.Truncate(4096); err != nil {
 		t.Fatal(err)
 	}

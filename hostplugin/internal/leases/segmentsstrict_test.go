@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // TestStrict: a strict cache maps nothing that can shrink, whatever is said about it, and asks for no
@@ -13,9 +14,9 @@ func TestStrict(t *testing.T) {
 	t.Parallel()
 	d := &describer{file: unsealed(t, 4096)}
 	c := NewSegments(d, true)
-	_, err := c.use(t.Context(), core.Segment{ID: 1, Size: 4096}, false)
+	_, err := c.use(t.Context(), contract.Segment{ID: 1, Size: 4096}, false)
 	if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrNotShared) ||
-		e.Reason != core.ReasonMappedFile || e.Remedy == "" || d.calls != 0 {
+		e.Reason != contract.ReasonMappedFile || e.Remedy == "" || d.calls != 0 {
 		t.Errorf("Map = %v, %d calls", err, d.calls)
 	}
 	if _, err := c.use(t.Context(), segment(1, 4096), false); !errors.Is(err, core.ErrProtocol) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // interval is how long a call waits before somebody looks what it waits for, and then between looks.
@@ -18,12 +19,12 @@ const interval = 2 * time.Second
 type hinting struct {
 	Program
 	log     *slog.Logger
-	release func(core.LeaseID) // which waits for nobody
+	release func(contract.LeaseID) // which waits for nobody
 }
 
 // Lease implements Program. The call itself is left alone, since it may take long for other reasons:
 // beside it, the program is asked for the name without waiting.
-func (h *hinting) Lease(ctx context.Context, name string, req core.Request) (core.Lease, error) {
+func (h *hinting) Lease(ctx context.Context, name string, req contract.Request) (contract.Lease, error) {
 	if req.NoWait {
 		return h.Program.Lease(ctx, name, req)
 	}
@@ -50,7 +51,7 @@ func (h *hinting) look(ctx context.Context, name string) (remedy string) {
 	again := time.NewTicker(interval)
 	defer again.Stop()
 	for said := false; ; said = true {
-		lease, err := h.Program.Lease(ctx, name, core.Request{NoWait: true, NoCode: true, Copy: core.CopyNever})
+		lease, err := h.Program.Lease(ctx, name, contract.Request{NoWait: true, NoCode: true, Copy: contract.CopyNever})
 		missing, ok := errors.AsType[*core.Error](err)
 		switch {
 		case err == nil: // it is there by now

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // program is a client of a program in which an array appears at some time.
@@ -23,30 +24,30 @@ type program struct {
 	slow    bool // to grant takes long, once the name is there
 
 	mu       sync.Mutex
-	released []core.LeaseID
+	released []contract.LeaseID
 }
 
-func (p *program) Lease(ctx context.Context, _ string, req core.Request) (core.Lease, error) {
+func (p *program) Lease(ctx context.Context, _ string, req contract.Request) (contract.Lease, error) {
 	after := time.Since(p.begun)
 	wait := time.After(p.appears - after)
 	if req.NoWait && after < p.appears {
-		return core.Lease{}, &core.Error{Kind: core.ErrNotFound, Err: errors.New("no such variable"), Remedy: p.remedy(after)}
+		return contract.Lease{}, &core.Error{Kind: core.ErrNotFound, Err: errors.New("no such variable"), Remedy: p.remedy(after)}
 	}
 	select {
 	case <-wait:
 	case <-ctx.Done():
-		return core.Lease{}, &core.Error{Op: "lease", Kind: ctx.Err()}
+		return contract.Lease{}, &core.Error{Op: "lease", Kind: ctx.Err()}
 	}
 	if req.NoWait {
-		return core.Lease{ID: 2}, nil
+		return contract.Lease{ID: 2}, nil
 	}
 	if p.slow {
 		time.Sleep(time.Minute)
 	}
-	return core.Lease{ID: 1}, nil
+	return contract.Lease{ID: 1}, nil
 }
 
-func (p *program) Release(_ context.Context, ids ...core.LeaseID) error {
+func (p *program) Release(_ context.Context, ids ...contract.LeaseID) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.released = append(p.released, ids...)
@@ -58,7 +59,7 @@ func TestWaiting(t *testing.T) {
 	for name, test := range map[string]struct {
 		program  *program
 		give     time.Duration // the caller's patience; 0: none
-		req      core.Request
+		req      contract.Request
 		kind     error
 		remedy   string
 		says     []string // records, in order
@@ -87,7 +88,7 @@ func TestWaiting(t *testing.T) {
 			program: &program{appears: time.Hour, remedy: func(time.Duration) string { return "x" }},
 			give:    interval - 1, kind: context.DeadlineExceeded,
 		},
-		"no waiting":      {program: &program{appears: time.Hour}, req: core.Request{NoWait: true}, kind: core.ErrNotFound},
+		"no waiting":      {program: &program{appears: time.Hour}, req: contract.Request{NoWait: true}, kind: core.ErrNotFound},
 		"long for others": {program: &program{slow: true}, released: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +112,7 @@ func TestWaiting(t *testing.T) {
 					ctx, cancel = context.WithTimeout(ctx, test.give)
 					defer cancel()
 				}
-				release := func(id core.LeaseID) {
+				release := func(id contract.LeaseID) {
 					if err := p.Release(ctx, id); err != nil {
 						t.Error(err)
 					}

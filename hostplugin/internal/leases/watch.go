@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // Who waits for what is not published has its error's remedy from a look at the program shortly before its deadline, if
@@ -155,7 +156,7 @@ func (w *watch) look(ctx context.Context, log *slog.Logger) (last hint) {
 // unpublished asks the program what it has instead of a published array.
 func (c *Client) unpublished(ctx context.Context, name string) *core.Error {
 	about := notPublished()
-	lease, err := c.Program.Lease(ctx, name, core.Request{NoWait: true, NoCode: true, Copy: core.CopyNever})
+	lease, err := c.Program.Lease(ctx, name, contract.Request{NoWait: true, NoCode: true, Copy: contract.CopyNever})
 	switch missing, ok := errors.AsType[*core.Error](err); {
 	case err == nil && lease.Version == 0, errors.Is(err, core.ErrNotShared):
 		about.Remedy = "the program has a variable of that name: have it call ndbridge.publish, or use Refresh"

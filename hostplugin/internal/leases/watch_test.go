@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // nextAll calls NextAll in the background, and returns when that sleeps.
@@ -78,7 +79,7 @@ func TestNextEndsWithTheScript(t *testing.T) {
 	}
 	w.publish(2, "x")
 	w.publish(3, "y")
-	next, err := w.c.Next(t.Context(), s, v, core.Request{})
+	next, err := w.c.Next(t.Context(), s, v, contract.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +143,7 @@ func TestNextAsksNothingInVain(t *testing.T) {
 			before = nil
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		if _, err := w.c.Next(ctx, s, before, core.Request{}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := w.c.Next(ctx, s, before, contract.Request{}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Next = %v", err)
 		}
 		cancel()

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu/imports"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/offers"
@@ -37,20 +38,20 @@ type world struct {
 	writer     *offers.Writer
 	entries    map[string]int
 	arrays     map[string]*array
-	standing   map[core.LeaseID]core.Lease
-	names      map[core.LeaseID]string
-	last       core.LeaseID
+	standing   map[contract.LeaseID]contract.Lease
+	names      map[contract.LeaseID]string
+	last       contract.LeaseID
 	descr      uint64
-	highest    uint64                      // version that a name which is unpublished had
-	described  map[core.LeaseID]core.Lease // what stands in the table
-	retired    []*array                    // whose memory is used again when the host holds it no more
+	highest    uint64                              // version that a name which is unpublished had
+	described  map[contract.LeaseID]contract.Lease // what stands in the table
+	retired    []*array                            // whose memory is used again when the host holds it no more
 	files      []*os.File
 	views      []*core.View // those that the garbage collector must leave alone
 	asked      []string     // by gRPC
 	mailed     []string     // by the mailbox
 	able       bool         // it looks at leases again
 	silent     bool         // the mailbox has no answers
-	granted    func(l *core.Lease)
+	granted    func(l *contract.Lease)
 	refused    error
 	sameLeases bool // it answers that everything has changed with the lease that stands
 }
@@ -63,7 +64,7 @@ type array struct {
 	offered bool
 	version uint64
 	at      time.Time
-	ticket  core.LeaseID
+	ticket  contract.LeaseID
 	descr   uint64 // 0: not described yet
 	shape   []int
 }
@@ -73,8 +74,8 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
 		t: t, gone: make(chan struct{}), finished: make(chan struct{}), stale: make(chan string, 100), entries: make(map[string]int), arrays: make(map[string]*array),
-		standing: make(map[core.LeaseID]core.Lease), names: make(map[core.LeaseID]string), able: true,
-		described: make(map[core.LeaseID]core.Lease),
+		standing: make(map[contract.LeaseID]contract.Lease), names: make(map[contract.LeaseID]string), able: true,
+		described: make(map[contract.LeaseID]contract.Lease),
 	}
 	var err error
 	if w.server, err = handoff.NewServer(w, codec{w}, handoff.Settings{Slots: 4, Spin: time.Millisecond}); err != nil {
@@ -88,7 +89,7 @@ func newWorld(t *testing.T) *world {
 	if w.table, err = shm.Map(file, offers.Size, false); err != nil {
 		t.Fatal(err)
 	}
-	mail, err := handoff.NewClient(file, w.server.Memory(), codec{w}, time.Millisecond, func(id core.LeaseID) { w.c.Stray(id) })
+	mail, err := handoff.NewClient(file, w.server.Memory(), codec{w}, time.Millisecond, func(id contract.LeaseID) { w.c.Stray(id) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +168,7 @@ func (w *world) make(value float64) *array {
 // leased reports whether a lease stands on memory.
 func (w *world) leased(file int) bool {
 	for _, l := range w.standing {
-		if s, ok := l.Handle.(core.Segment); ok && s.ID == core.SegmentID(file+1) {
+		if s, ok := l.Handle.(contract.Segment); ok && s.ID == contract.SegmentID(file+1) {
 			return true
 		}
 	}
@@ -225,7 +226,7 @@ func (w *world) tell(name string, a *array) {
 }
 
 // described is the lease that a description is of, which nobody has.
-func described(descr uint64) core.LeaseID { return core.LeaseID(1<<62 + descr) }
+func described(descr uint64) contract.LeaseID { return contract.LeaseID(1<<62 + descr) }
 
 // retire gives up an array, if there is one.
 func (w *world) retire(a *array) {
@@ -334,7 +335,7 @@ func (w *world) took() (asked, mailed []string) {
 // view takes a view, which must be possible.
 func (w *world) view(s *Source) *core.View {
 	w.t.Helper()
-	v, err := w.c.View(w.t.Context(), s, core.Request{})
+	v, err := w.c.View(w.t.Context(), s, contract.Request{})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/cuda"
 	"github.com/ndbridge/ndbridge/internal/gpu"
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
@@ -152,8 +153,8 @@ func firstOf(errs ...error) error {
 func TestImport(t *testing.T) { //nolint:paralleltest // it measures
 	const most, mostAgain = 1.2, 5 * time.Microsecond
 	g := primary(t)
-	for _, route := range []core.Route{core.RouteCUDAIPC, core.RouteCUDAVMM} { //nolint:paralleltest // it measures
-		t.Run(route.String(), func(t *testing.T) {
+	for _, route := range []core.Route{contract.RouteCUDAIPC, contract.RouteCUDAVMM} { //nolint:paralleltest // it measures
+		t.Run(string(route), func(t *testing.T) {
 			e := startExporter(t, route)
 			importer := imports.New(e)
 			var raw, ours, again []time.Duration

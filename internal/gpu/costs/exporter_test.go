@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/cuda"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	"github.com/ndbridge/ndbridge/internal/gpu"
@@ -29,14 +30,14 @@ const (
 
 // offer is one allocation of the other process. A descriptor may come with it.
 type offer struct {
-	GPU core.UUID
+	GPU contract.UUID
 	Mem [64]byte
 }
 
 // exporter is the other process. It implements shm.Describer.
 type exporter struct {
-	leases []core.Lease
-	files  map[core.SegmentID]*os.File
+	leases []contract.Lease
+	files  map[contract.SegmentID]*os.File
 }
 
 func runExporter() int {
@@ -63,7 +64,7 @@ func export() error {
 	for range allocations {
 		o := offer{GPU: devices[0].UUID}
 		var files []*os.File
-		if os.Getenv(exporterEnv) == core.RouteCUDAVMM.String() {
+		if os.Getenv(exporterEnv) == string(contract.RouteCUDAVMM) {
 			f, err := exportChunk(g)
 			if err != nil {
 				return err
@@ -116,7 +117,7 @@ func startExporter(t *testing.T, route core.Route) *exporter {
 	}
 	defer conn.Close()
 	command := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0]) // ends with its input
-	command.Env = append(os.Environ(), exporterEnv+"="+route.String())
+	command.Env = append(os.Environ(), exporterEnv+"="+string(route))
 	command.ExtraFiles = []*os.File{theirs}
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
@@ -134,7 +135,7 @@ func startExporter(t *testing.T, route core.Route) *exporter {
 			t.Errorf("the other process: %v: %s", err, &stderr)
 		}
 	})
-	e := &exporter{files: map[core.SegmentID]*os.File{}}
+	e := &exporter{files: map[contract.SegmentID]*os.File{}}
 	for i := range allocations {
 		text, files, err := conn.Recv()
 		if err != nil {
@@ -145,12 +146,12 @@ func startExporter(t *testing.T, route core.Route) *exporter {
 		if err := json.Unmarshal(text, &o); err != nil {
 			t.Fatal(err)
 		}
-		e.add(t, core.SegmentID(i+1), o, files)
+		e.add(t, contract.SegmentID(i+1), o, files)
 	}
 	return e
 }
 
-func (e *exporter) add(t *testing.T, id core.SegmentID, o offer, files []*os.File) {
+func (e *exporter) add(t *testing.T, id contract.SegmentID, o offer, files []*os.File) {
 	t.Helper()
 	layout, err := core.NewLayout(core.LayoutSpec{
 		DType: core.Uint8, Device: core.Device{Kind: core.CUDA}, Shape: []int{size},
@@ -158,21 +159,21 @@ func (e *exporter) add(t *testing.T, id core.SegmentID, o offer, files []*os.Fil
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease := core.Lease{ID: core.LeaseID(id), Layout: layout, Fence: core.Ready{}, Writable: true}
+	lease := contract.Lease{ID: contract.LeaseID(id), Layout: layout, Fence: contract.Ready{}, Writable: true}
 	if len(files) > 0 {
 		t.Cleanup(func() { files[0].Close() })
 		e.files[id] = files[0]
-		lease.Route = core.RouteCUDAVMM
-		lease.Handle = core.CUDAVMM{GPU: o.GPU, Chunks: []core.CUDAChunk{{ID: id, Size: size}}}
+		lease.Route = contract.RouteCUDAVMM
+		lease.Handle = contract.CUDAVMM{GPU: o.GPU, Chunks: []contract.CUDAChunk{{ID: id, Size: size}}}
 	} else {
-		lease.Route = core.RouteCUDAIPC
-		lease.Handle = core.CUDAIPC{ID: id, Size: size, GPU: o.GPU, Mem: o.Mem}
+		lease.Route = contract.RouteCUDAIPC
+		lease.Handle = contract.CUDAIPC{ID: id, Size: size, GPU: o.GPU, Mem: o.Mem}
 	}
 	e.leases = append(e.leases, lease)
 }
 
 // Descriptor implements shm.Describer.
-func (e *exporter) Descriptor(_ context.Context, id core.SegmentID, _ bool) (*os.File, error) {
+func (e *exporter) Descriptor(_ context.Context, id contract.SegmentID, _ bool) (*os.File, error) {
 	fd, err := unix.FcntlInt(e.files[id].Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -181,12 +182,12 @@ func (e *exporter) Descriptor(_ context.Context, id core.SegmentID, _ bool) (*os
 }
 
 // open opens a lease's memory with the driver's own calls, and says how long that took.
-func (e *exporter) open(t *testing.T, g *gpu.Primary, lease core.Lease) time.Duration {
+func (e *exporter) open(t *testing.T, g *gpu.Primary, lease contract.Lease) time.Duration {
 	t.Helper()
 	var took time.Duration
 	err := g.Do(func() error {
 		start := time.Now()
-		if h, ok := lease.Handle.(core.CUDAIPC); ok {
+		if h, ok := lease.Handle.(contract.CUDAIPC); ok {
 			p, err := driver.IPCOpenMemHandle(h.Mem)
 			took = time.Since(start)
 			if err != nil {
@@ -194,7 +195,7 @@ func (e *exporter) open(t *testing.T, g *gpu.Primary, lease core.Lease) time.Dur
 			}
 			return driver.IPCCloseMemHandle(p)
 		}
-		p, handle, err := mapChunk(g, e.files[core.SegmentID(lease.ID)])
+		p, handle, err := mapChunk(g, e.files[contract.SegmentID(lease.ID)])
 		took = time.Since(start)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
 )
 
@@ -61,7 +62,7 @@ func (x *Exporter) Allocate(q *Queue, size int64) (*Block, error) {
 		e.Err = fmt.Errorf("a copy of %d bytes on %v: %w", size, core.Device{Kind: core.CUDA, Index: q.state.device.Index}, err)
 		e.Remedy = "free memory of the GPU, or close views of copies"
 	} else {
-		e.Kind, e.Reason = core.ErrNotShared, core.ReasonNotExportable
+		e.Kind, e.Reason = core.ErrNotShared, contract.ReasonNotExportable
 	}
 	return nil, e
 }
@@ -82,7 +83,7 @@ func allocate(p *contextState, size int64) (*Block, error) {
 			return nil, errors.Join(err, driver.MemFree(b.Addr))
 		}
 		b.export = Memory{
-			Handle: core.CUDAIPC{Size: size, GPU: p.device.UUID, Mem: mem},
+			Handle: contract.CUDAIPC{Size: size, GPU: p.device.UUID, Mem: mem},
 			Parts:  []Part{{Key: b, Size: size}},
 			Base:   b.Addr,
 		}
@@ -114,7 +115,7 @@ func (b *Block) mapMemory() (err error) {
 	}
 	f := os.NewFile(uintptr(fd), "cuda-copy")
 	b.export = Memory{
-		Handle: core.CUDAVMM{GPU: b.state.device.UUID, Chunks: []core.CUDAChunk{{Size: b.Size}}},
+		Handle: contract.CUDAVMM{GPU: b.state.device.UUID, Chunks: []contract.CUDAChunk{{Size: b.Size}}},
 		Parts: []Part{{
 			Key: b, Size: b.Size, open: func() (*os.File, error) { return duplicate(f) },
 		}},

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu"
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
 )
@@ -151,13 +152,13 @@ func errClosed() error {
 }
 
 // GPU returns the identity of a device of this process.
-func (*Exporter) GPU(device int) (core.UUID, error) {
+func (*Exporter) GPU(device int) (contract.UUID, error) {
 	gpus, err := gpu.Devices()
 	if err == nil && (device < 0 || device >= len(gpus)) {
 		err = &core.Error{Kind: core.ErrDevice, Err: fmt.Errorf("device %d of %d", device, len(gpus))}
 	}
 	if err != nil {
-		return core.UUID{}, err
+		return contract.UUID{}, err
 	}
 	return gpus[device].UUID, nil
 }

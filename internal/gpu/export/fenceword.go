@@ -5,7 +5,7 @@ import (
 	"math"
 	"os"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -69,7 +69,7 @@ func (p *Page) Open(writable bool) (*os.File, error) {
 	return shm.ReadOnly(p.file)
 }
 
-// FenceWord is a fence that a stream of this process reaches by writing a number: see [core.CUDAWord].
+// FenceWord is a fence that a stream of this process reaches by writing a number: see [contract.CUDAWord].
 // It needs no Close.
 type FenceWord struct {
 	Page   *Page
@@ -78,8 +78,8 @@ type FenceWord struct {
 }
 
 // Core returns the fence as it crosses to another process, given the segment of its page.
-func (w *FenceWord) Core(page core.SegmentID) core.CUDAWord {
-	return core.CUDAWord{Page: page, Size: pageSize, Offset: w.Offset, Value: w.Value}
+func (w *FenceWord) Core(page contract.SegmentID) contract.CUDAWord {
+	return contract.CUDAWord{Page: page, Size: pageSize, Offset: w.Offset, Value: w.Value}
 }
 
 // reached reports whether the stream has written the word.

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu"
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
 )
@@ -14,7 +15,7 @@ import (
 // Memory is an export: GPU memory as other processes reach it.
 type Memory struct {
 	// Handle lacks the IDs of its segments. They are those of the Parts, in the order of the handle.
-	Handle core.Handle
+	Handle contract.Handle
 	Parts  []Part
 	Base   uintptr // the address that a layout's offset counts from
 }
@@ -66,11 +67,11 @@ func (x *Exporter) Export(p gpu.Pointer) (Memory, error) {
 	}
 	err = at.in(func() (err error) {
 		switch p.Route {
-		case core.RouteCUDAIPC:
+		case contract.RouteCUDAIPC:
 			e, err = exportIPC(p)
-		case core.RouteCUDAVMM:
+		case contract.RouteCUDAVMM:
 			e, err = x.exportVMM(p)
-		case core.RouteCUDAPool:
+		case contract.RouteCUDAPool:
 			e, err = x.exportPool(p)
 		default:
 			err = fmt.Errorf("the driver has no handle for %s memory of this kind", p.Kind)
@@ -80,7 +81,7 @@ func (x *Exporter) Export(p gpu.Pointer) (Memory, error) {
 	if err != nil {
 		return Memory{}, &core.Error{
 			Op: "export", Object: fmt.Sprintf("%#x", p.Addr), Kind: core.ErrNotShared,
-			Reason: core.ReasonNotExportable, Err: err,
+			Reason: contract.ReasonNotExportable, Err: err,
 		}
 	}
 	return e, nil
@@ -104,7 +105,7 @@ func exportIPC(p gpu.Pointer) (Memory, error) {
 		return Memory{}, err
 	}
 	return Memory{
-		Handle: core.CUDAIPC{Size: p.Size, GPU: p.GPU, Mem: mem},
+		Handle: contract.CUDAIPC{Size: p.Size, GPU: p.GPU, Mem: mem},
 		Parts:  []Part{{Key: bufferKey{p.BufferID}, Size: p.Size}},
 		Base:   p.Base,
 	}, nil
@@ -114,7 +115,7 @@ func exportIPC(p gpu.Pointer) (Memory, error) {
 // others it waits until a host asks: a descriptor costs half a millisecond, and the host may still have
 // the memory mapped.
 func (x *Exporter) exportVMM(p gpu.Pointer) (e Memory, err error) {
-	h := core.CUDAVMM{GPU: p.GPU}
+	h := contract.CUDAVMM{GPU: p.GPU}
 	for _, c := range p.Chunks {
 		part := Part{Key: bufferKey{c.BufferID}, Size: c.Size}
 		part.open = func() (*os.File, error) { return x.openChunk(p, c) }
@@ -126,7 +127,7 @@ func (x *Exporter) exportVMM(p gpu.Pointer) (e Memory, err error) {
 			part.open, part.close = func() (*os.File, error) { return duplicate(f) }, f.Close
 			x.proven.add(c.BufferID)
 		}
-		h.Chunks = append(h.Chunks, core.CUDAChunk{Size: c.Size})
+		h.Chunks = append(h.Chunks, contract.CUDAChunk{Size: c.Size})
 		e.Parts = append(e.Parts, part)
 	}
 	e.Handle, e.Base = h, p.Base

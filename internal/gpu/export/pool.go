@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu"
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
 )
@@ -36,7 +36,7 @@ func (x *Exporter) exportPool(p gpu.Pointer) (Memory, error) {
 		return Memory{}, errors.Join(err, x.pools.unuse(u))
 	}
 	return Memory{
-		Handle: core.CUDAPool{Size: p.Size, GPU: p.GPU, Pointer: pointer},
+		Handle: contract.CUDAPool{Size: p.Size, GPU: p.GPU, Pointer: pointer},
 		Parts: []Part{
 			{Key: bufferKey{p.BufferID}, Size: p.Size},
 			{

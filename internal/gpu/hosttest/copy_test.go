@@ -3,14 +3,13 @@
 package hosttest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // TestCopyStrided: elements cross in row-major order whatever the strides, in both directions, and
@@ -19,7 +18,7 @@ func TestCopyStrided(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	const rows, columns = 1500, 1000 // more than some pieces
-	handle := r.alloc(core.RouteCUDAIPC, rows*columns*4)
+	handle := r.alloc(contract.RouteCUDAIPC, rows*columns*4)
 	l := lease(t, handle, r.fill(handle, 0, false), core.Int32, true)
 	spec := l.Layout.Spec()
 	spec.Shape, spec.Strides = []int{rows, columns}, nil
@@ -29,7 +28,7 @@ func TestCopyStrided(t *testing.T) {
 	for i := range model {
 		model[i] = int32(i)
 	}
-	if n, err := cuda.Put(t.Context(), v, model); err != nil || n != len(model) {
+	if n, err := core.Put(t.Context(), v, model); err != nil || n != len(model) {
 		t.Fatal(n, err)
 	}
 	for name, derive := range map[string]func() (*core.View, error){
@@ -50,26 +49,26 @@ func TestCopyStrided(t *testing.T) {
 			want = append(want, int32(offset/4))
 		}
 		got := make([]int32, part.Len())
-		if n, err := cuda.Copy(t.Context(), got, part); err != nil || n != len(want) || !slices.Equal(got, want) {
+		if n, err := core.Copy(t.Context(), got, part); err != nil || n != len(want) || !slices.Equal(got, want) {
 			t.Errorf("%s: Copy = %d, %v, or other elements", name, n, err)
 		}
 		for i := range got {
 			got[i] = -got[i]
 		}
-		if n, err := cuda.Put(t.Context(), part, got); err != nil || n != len(want) {
+		if n, err := core.Put(t.Context(), part, got); err != nil || n != len(want) {
 			t.Errorf("%s: Put = %d, %v", name, n, err)
 		}
 		for _, x := range want {
 			model[x] = -x
 		}
 		all := make([]int32, v.Len())
-		if _, err := cuda.Copy(t.Context(), all, v); err != nil || !slices.Equal(all, model) {
+		if _, err := core.Copy(t.Context(), all, v); err != nil || !slices.Equal(all, model) {
 			t.Errorf("%s: after Put, %v, or other elements", name, err)
 		}
 		for i := range model {
 			model[i] = int32(i)
 		}
-		if _, err := cuda.Put(t.Context(), v, model); err != nil {
+		if _, err := core.Put(t.Context(), v, model); err != nil {
 			t.Fatal(err)
 		}
 		part.Close()
@@ -80,7 +79,7 @@ func TestCopyStrided(t *testing.T) {
 func TestCopyRefuses(t *testing.T) {
 	t.Parallel()
 	r := start(t)
-	handle := r.alloc(core.RouteCUDAVMM, chunk)
+	handle := r.alloc(contract.RouteCUDAVMM, chunk)
 	v, _ := r.view(lease(t, handle, r.fill(handle, 1, false), core.Float32, false))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -89,13 +88,13 @@ func TestCopyRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed.Close()
-	_, wrongType := cuda.Copy(t.Context(), make([]float64, v.Len()), v)
-	_, small := cuda.Copy(t.Context(), make([]float32, v.Len()-1), v)
-	_, smallBytes := cuda.CopyBytes(t.Context(), make([]byte, v.NBytes()-1), v)
-	_, late := cuda.Copy(ended, make([]float32, v.Len()), v)
-	_, after := cuda.Copy(t.Context(), make([]float32, 4), closed)
-	_, readOnly := cuda.Put(t.Context(), v, make([]float32, v.Len()))
-	_, putType := cuda.Put(t.Context(), v, make([]float64, v.Len()))
+	_, wrongType := core.Copy(t.Context(), make([]float64, v.Len()), v)
+	_, small := core.Copy(t.Context(), make([]float32, v.Len()-1), v)
+	_, smallBytes := core.CopyBytes(t.Context(), make([]byte, v.NBytes()-1), v)
+	_, late := core.Copy(ended, make([]float32, v.Len()), v)
+	_, after := core.Copy(t.Context(), make([]float32, 4), closed)
+	_, readOnly := core.Put(t.Context(), v, make([]float32, v.Len()))
+	_, putType := core.Put(t.Context(), v, make([]float64, v.Len()))
 	for _, c := range []struct {
 		what      string
 		got, want error
@@ -111,9 +110,5 @@ func TestCopyRefuses(t *testing.T) {
 		if !errors.Is(c.got, c.want) {
 			t.Errorf("%s: %v, want %v", c.what, c.got, c.want)
 		}
-	}
-	_, plain := core.CopyBytes(make([]byte, v.NBytes()), v)
-	if !errors.Is(plain, core.ErrDevice) || !bytes.Contains([]byte(plain.Error()), []byte("package cuda")) {
-		t.Errorf("core.CopyBytes = %v", plain)
 	}
 }

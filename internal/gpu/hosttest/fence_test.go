@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/cuda"
 )
 
@@ -20,15 +21,15 @@ func TestStreamWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := start(t)
-			from, to := r.alloc(core.RouteCUDAIPC, 1<<20), r.alloc(core.RouteCUDAPool, 1<<20)
+			from, to := r.alloc(contract.RouteCUDAIPC, 1<<20), r.alloc(contract.RouteCUDAPool, 1<<20)
 			r.fill(from, 1, false)
 			r.fill(to, 0, false)
 			fence := r.fill(from, 2, true)
 			if !fenced {
-				fence = core.Ready{}
+				fence = contract.Ready{}
 			}
 			in, _ := r.view(lease(t, from, fence, core.Float32, false))
-			out, _ := r.view(lease(t, to, core.Ready{}, core.Float32, true))
+			out, _ := r.view(lease(t, to, contract.Ready{}, core.Float32, true))
 			s := stream(t)
 			err := kernel(t, "copy").Launch(s, cuda.LaunchConfig{Grid: cuda.Dim3{1}, Block: cuda.Dim3{256}}, out, in, uint64(in.Len()), uint64(0))
 			if err != nil {
@@ -55,7 +56,7 @@ func TestStreamWaits(t *testing.T) {
 func TestWaitObeysContext(t *testing.T) {
 	t.Parallel()
 	r := start(t)
-	handle := r.alloc(core.RouteCUDAIPC, 4096)
+	handle := r.alloc(contract.RouteCUDAIPC, 4096)
 	v, _ := r.view(lease(t, handle, r.fill(handle, 1, true), core.Uint8, false))
 	s := stream(t)
 	if err := s.Wait(v); err != nil {
@@ -63,7 +64,7 @@ func TestWaitObeysContext(t *testing.T) {
 	}
 	for what, wait := range map[string]func(context.Context) error{
 		"View.Wait":          v.Wait,
-		"Copy":               func(ctx context.Context) error { _, err := cuda.Copy(ctx, make([]byte, 4096), v); return err },
+		"Copy":               func(ctx context.Context) error { _, err := core.Copy(ctx, make([]byte, 4096), v); return err },
 		"Stream.Synchronize": s.Synchronize,
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
@@ -83,7 +84,7 @@ func TestWaitObeysContext(t *testing.T) {
 func TestProgramDies(t *testing.T) {
 	t.Parallel()
 	r := start(t)
-	handle, other := r.alloc(core.RouteCUDAIPC, 1<<20), r.alloc(core.RouteCUDAIPC, 1<<20)
+	handle, other := r.alloc(contract.RouteCUDAIPC, 1<<20), r.alloc(contract.RouteCUDAIPC, 1<<20)
 	ready, _ := r.view(lease(t, other, r.fill(other, 1, false), core.Float32, true))
 	late, released := r.view(lease(t, handle, r.fill(handle, 2, true), core.Float32, false))
 	s, calm, f := stream(t), stream(t), kernel(t, "copy")
@@ -95,7 +96,7 @@ func TestProgramDies(t *testing.T) {
 	}
 	copied, waited, done := make(chan error, 1), make(chan error, 1), make(chan error, 1)
 	go func() {
-		_, err := cuda.Copy(t.Context(), make([]float32, late.Len()), late)
+		_, err := core.Copy(t.Context(), make([]float32, late.Len()), late)
 		copied <- err
 	}()
 	go func() { waited <- late.Wait(t.Context()) }()
@@ -117,12 +118,12 @@ func TestProgramDies(t *testing.T) {
 		unavailable(t, what+": launch", launch(calm, v), cause)
 		unavailable(t, what+": Stream.Wait", calm.Wait(v), cause)
 		unavailable(t, what+": View.Wait", v.Wait(t.Context()), cause)
-		_, err := cuda.Copy(t.Context(), make([]float32, v.Len()), v)
+		_, err := core.Copy(t.Context(), make([]float32, v.Len()), v)
 		unavailable(t, what+": Copy", err, cause)
 	}
-	_, err := cuda.Put(t.Context(), ready, make([]float32, ready.Len()))
+	_, err := core.Put(t.Context(), ready, make([]float32, ready.Len()))
 	unavailable(t, "Put", err, cause)
-	_, _, err = r.importer.Memory(t.Context(), lease(t, handle, core.Ready{}, core.Uint8, false), nil)
+	_, _, err = r.importer.Memory(t.Context(), lease(t, handle, contract.Ready{}, core.Uint8, false), nil)
 	unavailable(t, "Memory", err, cause)
 	late.Close()
 	within(t, "the release", released)
@@ -136,10 +137,10 @@ func TestReleaseAfterKernel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := start(t)
-			from, to := r.alloc(c.route, c.sizes...), r.alloc(core.RouteCUDAIPC, 8<<20)
+			from, to := r.alloc(c.route, c.sizes...), r.alloc(contract.RouteCUDAIPC, 8<<20)
 			in, released := r.view(lease(t, from, r.fill(from, 1, false), core.Float32, false))
 			r.fill(to, 0, false)
-			out, _ := r.view(lease(t, to, core.Ready{}, core.Float32, true))
+			out, _ := r.view(lease(t, to, contract.Ready{}, core.Float32, true))
 			part, err := out.Sub(0, 0, in.Len())
 			if err != nil {
 				t.Fatal(err)
@@ -160,7 +161,7 @@ func TestReleaseAfterKernel(t *testing.T) {
 				t.Fatal(err)
 			}
 			data := make([]float32, part.Len())
-			if _, err := cuda.Copy(t.Context(), data, part); err != nil {
+			if _, err := core.Copy(t.Context(), data, part); err != nil {
 				t.Fatal(err)
 			}
 			for i, x := range data {

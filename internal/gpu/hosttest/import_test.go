@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 const chunk = 2 << 20 // of physical allocations
@@ -17,11 +17,11 @@ var routes = map[string]struct {
 	route core.Route
 	sizes []int64
 }{
-	"ipc":         {core.RouteCUDAIPC, []int64{3<<20 + 512}},
-	"ipc, small":  {core.RouteCUDAIPC, []int64{48}},
-	"vmm":         {core.RouteCUDAVMM, []int64{chunk}},
-	"vmm, chunks": {core.RouteCUDAVMM, []int64{chunk, 2 * chunk, chunk}},
-	"pool":        {core.RouteCUDAPool, []int64{1 << 20}},
+	"ipc":         {contract.RouteCUDAIPC, []int64{3<<20 + 512}},
+	"ipc, small":  {contract.RouteCUDAIPC, []int64{48}},
+	"vmm":         {contract.RouteCUDAVMM, []int64{chunk}},
+	"vmm, chunks": {contract.RouteCUDAVMM, []int64{chunk, 2 * chunk, chunk}},
+	"pool":        {contract.RouteCUDAPool, []int64{1 << 20}},
 }
 
 // TestRoutes: memory of another process is what the host reads and its kernels write, on the device
@@ -42,7 +42,7 @@ func TestRoutes(t *testing.T) {
 			data := make([]byte, v.NBytes())
 			copied := make(chan error)
 			go func() {
-				_, err := cuda.Copy(t.Context(), data, v)
+				_, err := core.Copy(t.Context(), data, v)
 				copied <- err
 			}()
 			r.open()
@@ -51,7 +51,7 @@ func TestRoutes(t *testing.T) {
 			}
 			uniform(t, "the copy", data, 2)
 			clear(data)
-			if n, err := cuda.Put(t.Context(), v, data); err != nil || n != len(data) {
+			if n, err := core.Put(t.Context(), v, data); err != nil || n != len(data) {
 				t.Fatal(n, err)
 			}
 			r.check(handle, 0)
@@ -67,7 +67,7 @@ func TestRoutes(t *testing.T) {
 func TestOpenedOnce(t *testing.T) {
 	t.Parallel()
 	r := start(t)
-	handle := r.alloc(core.RouteCUDAVMM, chunk, chunk)
+	handle := r.alloc(contract.RouteCUDAVMM, chunk, chunk)
 	fence := r.fill(handle, 3, false)
 	first, _ := r.view(lease(t, handle, fence, core.Uint8, false))
 	second, _ := r.view(lease(t, handle, fence, core.Uint8, false))
@@ -91,9 +91,9 @@ func TestReadOnly(t *testing.T) {
 		return
 	}
 	r := start(t)
-	handle := r.alloc(core.RouteCUDAVMM, chunk)
+	handle := r.alloc(contract.RouteCUDAVMM, chunk)
 	v, _ := r.view(lease(t, handle, r.fill(handle, 4, false), core.Uint8, false))
-	if _, err := cuda.Put(t.Context(), v, make([]byte, chunk)); !errors.Is(err, core.ErrReadOnly) {
+	if _, err := core.Put(t.Context(), v, make([]byte, chunk)); !errors.Is(err, core.ErrReadOnly) {
 		t.Errorf("Put = %v", err)
 	}
 	if err := writeTo(v.Addr()); !errors.Is(err, core.ErrPointer) {
@@ -106,7 +106,7 @@ func TestReadOnly(t *testing.T) {
 func TestClosedImporter(t *testing.T) {
 	t.Parallel()
 	r := start(t)
-	handle := r.alloc(core.RouteCUDAIPC, 4096)
+	handle := r.alloc(contract.RouteCUDAIPC, 4096)
 	l := lease(t, handle, r.fill(handle, 5, false), core.Uint8, false)
 	m, _ := r.memory(l, func() {})
 	if err := r.importer.Close(); !errors.Is(err, core.ErrUnavailable) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/cuda"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -41,7 +42,7 @@ func TestLaunchOnHostMemory(t *testing.T) {
 	t.Parallel()
 	const n = 10_000
 	r := start(t)
-	handle := r.alloc(core.RouteCUDAIPC, 4*n)
+	handle := r.alloc(contract.RouteCUDAIPC, 4*n)
 	from, _ := r.view(lease(t, handle, r.fill(handle, 3, true), core.Float32, false))
 	to, source := hostView(t, n, true), hostView(t, n, false)
 	s, f := stream(t), kernel(t, "copy")
@@ -106,7 +107,7 @@ func TestLaunchOnHostMemory(t *testing.T) {
 func TestLaunchArguments(t *testing.T) {
 	t.Parallel()
 	r := start(t)
-	handle := r.alloc(core.RouteCUDAIPC, 4096)
+	handle := r.alloc(contract.RouteCUDAIPC, 4096)
 	v, _ := r.view(lease(t, handle, r.fill(handle, 1, false), core.Float32, true))
 	closed, err := v.Sub(0, 0, 4)
 	if err != nil {
@@ -156,7 +157,7 @@ func TestLaunchArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := make([]float32, v.Len())
-	if _, err := cuda.Copy(t.Context(), got, v); err != nil {
+	if _, err := core.Copy(t.Context(), got, v); err != nil {
 		t.Fatal(err)
 	}
 	for _, x := range got {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu/imports"
 )
 
@@ -32,7 +33,7 @@ func TestNothingLeaks(t *testing.T) {
 		return
 	}
 	r := start(t)
-	var leases []core.Lease
+	var leases []contract.Lease
 	for _, name := range []string{"ipc", "vmm", "vmm, chunks", "pool"} {
 		handle := r.alloc(routes[name].route, routes[name].sizes...)
 		leases = append(leases, lease(t, handle, r.fill(handle, 1, false), core.Uint8, false))

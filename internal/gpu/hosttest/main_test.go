@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/cuda"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
@@ -50,7 +51,7 @@ func TestMain(m *testing.M) {
 }
 
 // remote is a program with arrays on a GPU, and the importer for it. It lends descriptors, as a
-// core.Producer does.
+// contract.Producer does.
 type remote struct {
 	t        testing.TB
 	cmd      *exec.Cmd
@@ -58,7 +59,7 @@ type remote struct {
 	importer *imports.Importer
 
 	mu    sync.Mutex
-	files map[core.SegmentID]*os.File
+	files map[contract.SegmentID]*os.File
 	lent  int
 }
 
@@ -69,7 +70,7 @@ func start(tb testing.TB) *remote {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	r := &remote{t: tb, conn: conn, files: make(map[core.SegmentID]*os.File)}
+	r := &remote{t: tb, conn: conn, files: make(map[contract.SegmentID]*os.File)}
 	r.cmd = exec.Command(os.Args[0]) //nolint:noctx // it ends with its socket, when the importer is closed
 	r.cmd.Env = append(os.Environ(), programVariable+"=1", "GORACE=atexit_sleep_ms=0")
 	r.cmd.ExtraFiles = []*os.File{peer}
@@ -106,7 +107,7 @@ func (r *remote) kill() {
 }
 
 // Descriptor implements shm.Describer.
-func (r *remote) Descriptor(_ context.Context, id core.SegmentID, _ bool) (*os.File, error) {
+func (r *remote) Descriptor(_ context.Context, id contract.SegmentID, _ bool) (*os.File, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f, ok := r.files[id]
@@ -132,7 +133,7 @@ func duplicate(f *os.File) (*os.File, error) {
 }
 
 // lend makes the file that of a segment.
-func (r *remote) lend(id core.SegmentID, f *os.File) {
+func (r *remote) lend(id contract.SegmentID, f *os.File) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if old, ok := r.files[id]; ok {
@@ -165,7 +166,7 @@ func (r *remote) tell(o order) (answer, []*os.File) {
 }
 
 // alloc lets the program make an array of bytes.
-func (r *remote) alloc(route core.Route, sizes ...int64) core.Handle {
+func (r *remote) alloc(route core.Route, sizes ...int64) contract.Handle {
 	r.t.Helper()
 	a, files := r.tell(order{Do: "alloc", Route: route, Sizes: sizes})
 	switch {
@@ -183,13 +184,13 @@ func (r *remote) alloc(route core.Route, sizes ...int64) core.Handle {
 }
 
 // idOf is the name that the program gives an array.
-func idOf(handle core.Handle) core.SegmentID {
+func idOf(handle contract.Handle) contract.SegmentID {
 	switch h := handle.(type) {
-	case core.CUDAIPC:
+	case contract.CUDAIPC:
 		return h.ID
-	case core.CUDAVMM:
+	case contract.CUDAVMM:
 		return h.Chunks[len(h.Chunks)-1].ID
-	case core.CUDAPool:
+	case contract.CUDAPool:
 		return h.ID
 	default:
 		panic(h)
@@ -197,7 +198,7 @@ func idOf(handle core.Handle) core.SegmentID {
 }
 
 // fill lets the program set all bytes, and gives the fence. Gated work waits for open.
-func (r *remote) fill(handle core.Handle, value byte, gated bool) core.Fence {
+func (r *remote) fill(handle contract.Handle, value byte, gated bool) contract.Fence {
 	r.t.Helper()
 	a, files := r.tell(order{Do: "fill", Array: idOf(handle), Value: value, Gated: gated})
 	r.lend(a.Word.Page, files[0])
@@ -211,7 +212,7 @@ func (r *remote) open() {
 }
 
 // check fails unless all bytes of the program's array have the value.
-func (r *remote) check(handle core.Handle, value byte) {
+func (r *remote) check(handle contract.Handle, value byte) {
 	r.t.Helper()
 	a, _ := r.tell(order{Do: "check", Array: idOf(handle)})
 	if len(a.Got) != 1 || a.Got[0] != value {
@@ -220,7 +221,7 @@ func (r *remote) check(handle core.Handle, value byte) {
 }
 
 // lease is what the program would grant for all bytes of an array, as n elements of one type.
-func lease(tb testing.TB, handle core.Handle, fence core.Fence, d core.DType, writable bool) core.Lease {
+func lease(tb testing.TB, handle contract.Handle, fence contract.Fence, d core.DType, writable bool) contract.Lease {
 	tb.Helper()
 	l, err := core.NewLayout(core.LayoutSpec{
 		DType: d, Device: core.Device{Kind: core.CUDA, Index: 7}, Shape: []int{int(handle.Extent()) / d.Size()},
@@ -228,11 +229,11 @@ func lease(tb testing.TB, handle core.Handle, fence core.Fence, d core.DType, wr
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return core.Lease{ID: 1, Layout: l, Handle: handle, Fence: fence, Writable: writable}
+	return contract.Lease{ID: 1, Layout: l, Handle: handle, Fence: fence, Writable: writable}
 }
 
 // memory opens a lease's memory.
-func (r *remote) memory(l core.Lease, release func()) (core.Memory, core.Device) {
+func (r *remote) memory(l contract.Lease, release func()) (core.Memory, core.Device) {
 	r.t.Helper()
 	m, device, err := r.importer.Memory(r.t.Context(), l, release)
 	if err != nil {
@@ -242,7 +243,7 @@ func (r *remote) memory(l core.Lease, release func()) (core.Memory, core.Device)
 }
 
 // view makes a view of a lease; what gives it back is told by closing the channel.
-func (r *remote) view(l core.Lease) (*core.View, <-chan struct{}) {
+func (r *remote) view(l contract.Lease) (*core.View, <-chan struct{}) {
 	r.t.Helper()
 	released := make(chan struct{})
 	m, device := r.memory(l, func() { close(released) })

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -28,7 +29,7 @@ type producer struct {
 	program *program
 
 	mu   sync.Mutex
-	gpus []core.UUID // the host's
+	gpus []contract.UUID // the host's
 }
 
 func producerMain() error {
@@ -39,57 +40,57 @@ func producerMain() error {
 	return kit.Serve(context.Background(), &producer{program: p}, kit.ServeOptions{Name: "gpu", Version: "1"})
 }
 
-// Configure implements core.Configurer.
-func (p *producer) Configure(s core.Settings) error {
+// Configure implements contract.Configurer.
+func (p *producer) Configure(s contract.Settings) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gpus = s.GPUs
 	return nil
 }
 
-// Info implements core.Producer.
-func (p *producer) Info(context.Context) (core.Info, error) {
-	return core.Info{Plugin: "gpu 1", PID: os.Getpid(), Leases: p.Len()}, nil
+// Info implements contract.Producer.
+func (p *producer) Info(context.Context) (contract.Info, error) {
+	return contract.Info{Plugin: "gpu 1", PID: os.Getpid(), Leases: p.Len()}, nil
 }
 
-// Arrays implements core.Producer.
-func (p *producer) Arrays(context.Context) iter.Seq2[core.Entry, error] {
-	return func(func(core.Entry, error) bool) {}
+// Arrays implements contract.Producer.
+func (p *producer) Arrays(context.Context) iter.Seq2[contract.Entry, error] {
+	return func(func(contract.Entry, error) bool) {}
 }
 
-// Lease implements core.Producer.
-func (p *producer) Lease(_ context.Context, name string, _ core.Request) (core.Lease, error) {
+// Lease implements contract.Producer.
+func (p *producer) Lease(_ context.Context, name string, _ contract.Request) (contract.Lease, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.gpus) == 0 {
-		return core.Lease{}, &core.Error{Op: "lease", Kind: core.ErrNotShared, Err: errors.New("the host has no GPU")}
+		return contract.Lease{}, &core.Error{Op: "lease", Kind: core.ErrNotShared, Err: errors.New("the host has no GPU")}
 	}
 	var a answer
 	err := p.program.do(func() error {
-		_, err := p.program.alloc(order{Route: core.RouteCUDAIPC, Sizes: []int64{4 * elements}}, &a)
+		_, err := p.program.alloc(order{Route: contract.RouteCUDAIPC, Sizes: []int64{4 * elements}}, &a)
 		if err != nil {
 			return err
 		}
 		return p.program.fill(order{Array: a.IPC.ID, Value: 7, Gated: name == "late"}, &a)
 	})
 	if err != nil {
-		return core.Lease{}, err
+		return contract.Lease{}, err
 	}
 	layout, err := core.NewLayout(core.LayoutSpec{
 		DType: core.Float32, Device: core.Device{Kind: core.CUDA}, Shape: []int{elements},
 	})
 	if err != nil {
-		return core.Lease{}, err
+		return contract.Lease{}, err
 	}
 	handle := *a.IPC
 	array := p.program.arrays[handle.ID]
 	if name == "elsewhere" {
 		handle.GPU[0]++
 	}
-	l := core.Lease{Layout: layout, Framework: "fake", Route: core.RouteCUDAIPC, Writable: true}
+	l := contract.Lease{Layout: layout, Framework: "fake", Route: contract.RouteCUDAIPC, Writable: true}
 	return p.GrantMemory(l, kit.Memory{ //nolint:contextcheck // a grant takes no time
 		Parts: []kit.Backing{part{array.addr, nil}, part{0, p.program.file}},
-		Name: func(l *core.Lease, ids []core.SegmentID) {
+		Name: func(l *contract.Lease, ids []contract.SegmentID) {
 			handle.ID, a.Word.Page = ids[0], ids[1]
 			l.Handle, l.Fence = handle, a.Word
 		},

@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
 	"github.com/ndbridge/ndbridge/internal/shm"
@@ -22,7 +23,7 @@ const programVariable = "NDTEST_CUDA_PROGRAM"
 // order is what the test wants of the program.
 type order struct {
 	Do    string // "alloc", "fill", "open", "check"
-	Array core.SegmentID
+	Array contract.SegmentID
 	Route core.Route
 	Sizes []int64
 	Value byte
@@ -32,14 +33,14 @@ type order struct {
 // answer is what it gets. Descriptors come with it.
 type answer struct {
 	Err  string
-	IPC  *core.CUDAIPC  `json:",omitempty"`
-	VMM  *core.CUDAVMM  `json:",omitempty"`
-	Pool *core.CUDAPool `json:",omitempty"`
-	Word core.CUDAWord
+	IPC  *contract.CUDAIPC  `json:",omitempty"`
+	VMM  *contract.CUDAVMM  `json:",omitempty"`
+	Pool *contract.CUDAPool `json:",omitempty"`
+	Word contract.CUDAWord
 	Got  []byte // the values that the array has
 }
 
-const wordsID core.SegmentID = 1 // the page with the fence's word
+const wordsID contract.SegmentID = 1 // the page with the fence's word
 
 // The page, in bytes: the fence's word, and that of the gate, which holds work back.
 const (
@@ -52,15 +53,15 @@ const (
 type program struct {
 	conn   *fdpass.Conn
 	ctx    driver.Context
-	gpu    core.UUID
+	gpu    contract.UUID
 	stream driver.Stream
 	page   *shm.Mapping
 	file   *os.File
 	device uintptr // of the page
 	value  uint32  // of the last fence
 	gate   uint32  // of the last work that waits for the gate
-	arrays map[core.SegmentID]array
-	nextID core.SegmentID
+	arrays map[contract.SegmentID]array
+	nextID contract.SegmentID
 }
 
 type array struct {
@@ -81,7 +82,7 @@ func programMain() error {
 }
 
 func newProgram(conn *fdpass.Conn) (p *program, err error) {
-	p = &program{conn: conn, arrays: make(map[core.SegmentID]array), nextID: wordsID + 1}
+	p = &program{conn: conn, arrays: make(map[contract.SegmentID]array), nextID: wordsID + 1}
 	if err := driver.Init(); err != nil {
 		return nil, err
 	}
@@ -155,7 +156,7 @@ func (p *program) serve() error {
 	}
 }
 
-func (p *program) id() core.SegmentID {
+func (p *program) id() contract.SegmentID {
 	p.nextID++
 	return p.nextID
 }
@@ -168,7 +169,7 @@ func (p *program) alloc(o order, a *answer) (files []*os.File, err error) {
 		made.size += size
 	}
 	switch o.Route {
-	case core.RouteCUDAIPC:
+	case contract.RouteCUDAIPC:
 		if made.addr, err = driver.MemAlloc(made.size); err != nil {
 			return nil, err
 		}
@@ -176,9 +177,9 @@ func (p *program) alloc(o order, a *answer) (files []*os.File, err error) {
 		if err != nil {
 			return nil, err
 		}
-		a.IPC = &core.CUDAIPC{ID: id, Size: made.size, GPU: p.gpu, Mem: h}
-	case core.RouteCUDAVMM:
-		a.VMM = &core.CUDAVMM{GPU: p.gpu}
+		a.IPC = &contract.CUDAIPC{ID: id, Size: made.size, GPU: p.gpu, Mem: h}
+	case contract.RouteCUDAVMM:
+		a.VMM = &contract.CUDAVMM{GPU: p.gpu}
 		if made.addr, err = driver.MemAddressReserve(made.size); err != nil {
 			return nil, err
 		}
@@ -199,11 +200,11 @@ func (p *program) alloc(o order, a *answer) (files []*os.File, err error) {
 			if err := driver.MemMap(at, size, h); err != nil {
 				return nil, err
 			}
-			a.VMM.Chunks = append(a.VMM.Chunks, core.CUDAChunk{ID: id, Size: size})
+			a.VMM.Chunks = append(a.VMM.Chunks, contract.CUDAChunk{ID: id, Size: size})
 			at += uintptr(size)
 		}
 		err = driver.MemSetAccess(made.addr, made.size, 0, true)
-	case core.RouteCUDAPool:
+	case contract.RouteCUDAPool:
 		files, err = p.allocPooled(id, &made, a)
 	default:
 		err = fmt.Errorf("route %v", o.Route)
@@ -212,7 +213,7 @@ func (p *program) alloc(o order, a *answer) (files []*os.File, err error) {
 	return files, err
 }
 
-func (p *program) allocPooled(id core.SegmentID, made *array, a *answer) ([]*os.File, error) {
+func (p *program) allocPooled(id contract.SegmentID, made *array, a *answer) ([]*os.File, error) {
 	pool, err := driver.PoolCreate(0)
 	if err != nil {
 		return nil, err
@@ -231,7 +232,7 @@ func (p *program) allocPooled(id core.SegmentID, made *array, a *answer) ([]*os.
 	if err != nil {
 		return nil, err
 	}
-	a.Pool = &core.CUDAPool{ID: id, Size: made.size, GPU: p.gpu, Pool: p.id(), Pointer: data}
+	a.Pool = &contract.CUDAPool{ID: id, Size: made.size, GPU: p.gpu, Pool: p.id(), Pointer: data}
 	return []*os.File{os.NewFile(uintptr(fd), "pool")}, nil
 }
 
@@ -251,7 +252,7 @@ func (p *program) fill(o order, a *answer) error {
 		return err
 	}
 	p.value++
-	a.Word = core.CUDAWord{Page: wordsID, Size: pageSize, Offset: wordAt, Value: p.value}
+	a.Word = contract.CUDAWord{Page: wordsID, Size: pageSize, Offset: wordAt, Value: p.value}
 	if err := driver.StreamWriteValue32(p.stream, p.device+wordAt, p.value); err != nil || o.Gated {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 )
 
@@ -50,11 +50,11 @@ func TestSession(t *testing.T) {
 	t.Parallel()
 	s := session(t)
 	v := view(t, s, "ready")
-	if v.Device() != (core.Device{Kind: core.CUDA}) || v.Route() != core.RouteCUDAIPC || v.Copied() || !v.Writable() {
+	if v.Device() != (core.Device{Kind: core.CUDA}) || v.Route() != contract.RouteCUDAIPC || v.Copied() || !v.Writable() {
 		t.Errorf("on %v by %v, copied %v, writable %v", v.Device(), v.Route(), v.Copied(), v.Writable())
 	}
 	got := make([]float32, elements)
-	if _, err := cuda.Copy(t.Context(), got, v); err != nil {
+	if _, err := core.Copy(t.Context(), got, v); err != nil {
 		t.Fatal(err)
 	}
 	for _, x := range got {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/cuda"
 )
 
@@ -19,7 +20,7 @@ func used(t *testing.T, r *remote) {
 		handle := r.alloc(c.route, c.sizes...)
 		v, released := r.view(lease(t, handle, r.fill(handle, 1, true), core.Uint8, false))
 		r.open()
-		if _, err := cuda.Copy(t.Context(), make([]byte, v.NBytes()), v); err != nil {
+		if _, err := core.Copy(t.Context(), make([]byte, v.NBytes()), v); err != nil {
 			t.Fatal(err)
 		}
 		if err := v.Close(); err != nil {
@@ -44,13 +45,13 @@ func TestEndsBesideAWaitingStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	readyHandle := busy.alloc(core.RouteCUDAIPC, 4096)
+	readyHandle := busy.alloc(contract.RouteCUDAIPC, 4096)
 	ready, _ := busy.view(lease(t, readyHandle, busy.fill(readyHandle, 1, false), core.Float32, true))
 	used(t, idle)
 	used(t, other)
-	lateHandle := late.alloc(core.RouteCUDAIPC, 4096)
+	lateHandle := late.alloc(contract.RouteCUDAIPC, 4096)
 	lateView, released := late.view(lease(t, lateHandle, late.fill(lateHandle, 1, false), core.Uint8, false))
-	handle := busy.alloc(core.RouteCUDAIPC, 4096)
+	handle := busy.alloc(contract.RouteCUDAIPC, 4096)
 	v, _ := busy.view(lease(t, handle, busy.fill(handle, 2, true), core.Float32, true))
 	waiting, calm := stream(t), stream(t)
 	if err := waiting.Wait(v); err != nil {
@@ -92,7 +93,7 @@ func TestBeginsBesideAWaitingStream(t *testing.T) {
 	}
 	busy, other := start(t), start(t)
 	f := kernel(t, "add")
-	handle := busy.alloc(core.RouteCUDAIPC, 4096)
+	handle := busy.alloc(contract.RouteCUDAIPC, 4096)
 	v, _ := busy.view(lease(t, handle, busy.fill(handle, 2, true), core.Float32, true))
 	waiting := stream(t)
 	if err := waiting.Wait(v); err != nil {
@@ -114,7 +115,7 @@ func TestBeginsBesideAWaitingStream(t *testing.T) {
 			return nil
 		}}, step{"to copy, " + name, func() error {
 			last := views[len(views)-1]
-			_, err := cuda.Copy(t.Context(), make([]float32, last.Len()), last)
+			_, err := core.Copy(t.Context(), make([]float32, last.Len()), last)
 			return err
 		}}, step{"to launch, " + name, func() error {
 			last := views[len(views)-1]
@@ -142,7 +143,7 @@ func TestLoadsBesideAWaitingStream(t *testing.T) {
 	}
 	busy := start(t)
 	module, used := loaded(t), kernel(t, "copy")
-	handle := busy.alloc(core.RouteCUDAIPC, 4096)
+	handle := busy.alloc(contract.RouteCUDAIPC, 4096)
 	v, _ := busy.view(lease(t, handle, busy.fill(handle, 2, true), core.Float32, true))
 	waiting, calm := stream(t), stream(t)
 	if err := waiting.Wait(v); err != nil {
@@ -250,7 +251,7 @@ func TestEndsBesideAKernel(t *testing.T) {
 	busy, other := start(t), start(t)
 	used(t, other)
 	f, s := kernel(t, "add"), stream(t)
-	handle := busy.alloc(core.RouteCUDAIPC, 4096)
+	handle := busy.alloc(contract.RouteCUDAIPC, 4096)
 	v, released := busy.view(lease(t, handle, busy.fill(handle, 1, false), core.Float32, true))
 	if err := f.Launch(s, once, v, uint64(v.Len()), float32(1), uint64(kernelTime)); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu"
 	"github.com/ndbridge/ndbridge/internal/reuse"
 	"github.com/ndbridge/ndbridge/internal/shm"
@@ -29,7 +30,7 @@ type cache struct {
 	mapped   *reuse.Cache[key, *allocation] // allocations that may stay open longer than their leases
 	pooled   *reuse.Cache[key, *allocation] // those that may not
 	pools    *reuse.Cache[key, *pool]
-	pages    *reuse.Cache[core.SegmentID, *page]
+	pages    *reuse.Cache[contract.SegmentID, *page]
 
 	mu       sync.Mutex
 	pointers map[uintptr]struct{} // allocations of pools that are open
@@ -38,7 +39,7 @@ type cache struct {
 // key names what is open. Where the driver can keep kernels from writing (VMM), a mapping that may be
 // written is never used for views that may not write.
 type key struct {
-	gpu      core.UUID
+	gpu      contract.UUID
 	ids      string
 	writable bool
 }
@@ -52,7 +53,7 @@ func newCache(producer shm.Describer) *cache {
 		// The driver wants an allocation of a pool freed here before its owner frees it.
 		pooled: reuse.New[key, *allocation](reuse.Limits{}),
 		pools:  reuse.New[key, *pool](limits),
-		pages:  reuse.New[core.SegmentID, *page](limits),
+		pages:  reuse.New[contract.SegmentID, *page](limits),
 
 		pointers: make(map[uintptr]struct{}),
 	}
@@ -95,17 +96,17 @@ func (a *allocation) End() error {
 
 // open opens the memory that a standing lease's handle names, on the GPU that it names. The caller closes
 // it once. The error wraps core.ErrProtocol or core.ErrPointer if a claim of the producer is false.
-func (c *cache) open(ctx context.Context, g *gpu.Primary, handle core.Handle, writable bool) (*allocation, error) {
+func (c *cache) open(ctx context.Context, g *gpu.Primary, handle contract.Handle, writable bool) (*allocation, error) {
 	if handle.Extent() <= 0 {
 		return nil, refused(core.ErrProtocol, "memory of %d bytes", handle.Extent())
 	}
 	cache, k := c.mapped, key{}
 	var open func(*allocation) error
 	switch h := handle.(type) {
-	case core.CUDAIPC:
+	case contract.CUDAIPC:
 		k.gpu, k.ids = h.GPU, "ipc"+text(h.ID)
 		open = func(a *allocation) error { return a.openIPC(g, h) }
-	case core.CUDAVMM:
+	case contract.CUDAVMM:
 		k.gpu, k.ids, k.writable = h.GPU, "vmm", writable
 		for _, chunk := range h.Chunks {
 			if chunk.Size <= 0 {
@@ -114,7 +115,7 @@ func (c *cache) open(ctx context.Context, g *gpu.Primary, handle core.Handle, wr
 			k.ids += text(chunk.ID) + "/" + strconv.FormatInt(chunk.Size, 10) + ","
 		}
 		open = func(a *allocation) error { return c.openVMM(ctx, g, h, writable, a) }
-	case core.CUDAPool:
+	case contract.CUDAPool:
 		cache, k.gpu, k.ids = c.pooled, h.GPU, "pool"+text(h.ID)
 		open = func(a *allocation) error { return c.openPooled(ctx, g, h, a) }
 	default:
@@ -130,7 +131,7 @@ func (c *cache) open(ctx context.Context, g *gpu.Primary, handle core.Handle, wr
 	})
 }
 
-func text(id core.SegmentID) string { return strconv.FormatUint(uint64(id), 10) }
+func text(id contract.SegmentID) string { return strconv.FormatUint(uint64(id), 10) }
 
 // undo holds what to do to close something, in the order in which it was opened.
 type undo []func() error

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu"
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
 	"github.com/ndbridge/ndbridge/internal/reuse"
@@ -16,10 +17,10 @@ import (
 // page is host memory with fence words.
 type page struct {
 	*shm.Mapping
-	id     core.SegmentID
+	id     contract.SegmentID
 	device uintptr // its address for GPUs, or 0 if they do not reach it
 	undo   undo
-	entry  *reuse.Entry[core.SegmentID, *page]
+	entry  *reuse.Entry[contract.SegmentID, *page]
 }
 
 // End implements reuse.Resource. The call that unregisters memory may wait for all streams.
@@ -34,11 +35,11 @@ type fenceWord struct {
 
 // word opens the fence word that a standing lease's fence names. The caller closes it once. The error wraps
 // core.ErrProtocol or core.ErrPointer if a claim of the producer is false.
-func (c *cache) word(ctx context.Context, g *gpu.Primary, w core.CUDAWord) (*fenceWord, error) {
+func (c *cache) word(ctx context.Context, g *gpu.Primary, w contract.CUDAWord) (*fenceWord, error) {
 	if w.Offset < 0 || w.Offset%4 != 0 || w.Size < 4 || w.Offset > w.Size-4 {
 		return nil, refused(core.ErrProtocol, "a word at %d of %d bytes", w.Offset, w.Size)
 	}
-	p, err := c.pages.Use(ctx, w.Page, w.Size, func(e *reuse.Entry[core.SegmentID, *page]) (*page, error) {
+	p, err := c.pages.Use(ctx, w.Page, w.Size, func(e *reuse.Entry[contract.SegmentID, *page]) (*page, error) {
 		p := &page{id: w.Page, entry: e}
 		if err := c.openPage(ctx, g, w, p); err != nil {
 			_ = p.End() // of what succeeded
@@ -54,14 +55,14 @@ func (c *cache) word(ctx context.Context, g *gpu.Primary, w core.CUDAWord) (*fen
 
 // beside returns the word of another fence if it lies in the same page. It is valid as long as w is, and is
 // not closed.
-func (w *fenceWord) beside(f core.CUDAWord) (*fenceWord, bool) {
+func (w *fenceWord) beside(f contract.CUDAWord) (*fenceWord, bool) {
 	if f.Page != w.page.id || f.Offset < 0 || f.Offset%4 != 0 || f.Offset > w.page.Size()-4 {
 		return nil, false
 	}
 	return &fenceWord{page: w.page, offset: f.Offset, value: f.Value}, true
 }
 
-func (c *cache) openPage(ctx context.Context, g *gpu.Primary, w core.CUDAWord, p *page) error {
+func (c *cache) openPage(ctx context.Context, g *gpu.Primary, w contract.CUDAWord, p *page) error {
 	file, err := c.producer.Descriptor(ctx, w.Page, true)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu"
 	"github.com/ndbridge/ndbridge/internal/gpu/deferred"
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
@@ -29,7 +30,7 @@ type Importer struct {
 	retiring retirements
 
 	mu       sync.Mutex
-	gpus     map[core.UUID]*device // nil when all is over
+	gpus     map[contract.UUID]*device // nil when all is over
 	users    map[*Memory]struct{}
 	standing int   // users, and those that are being closed
 	cause    error // not nil: the program is gone, and why
@@ -50,16 +51,16 @@ type device struct {
 func New(d shm.Describer) *Importer {
 	return &Importer{
 		cache: newCache(d),
-		gpus:  make(map[core.UUID]*device),
+		gpus:  make(map[contract.UUID]*device),
 		users: make(map[*Memory]struct{}),
 	}
 }
 
-// Memory opens the memory of a standing lease whose handle is a core.CUDAIPC, core.CUDAVMM or
-// core.CUDAPool. It returns a [*Memory], and the device that its view must have: a program may number the
+// Memory opens the memory of a standing lease whose handle is a contract.CUDAIPC, contract.CUDAVMM or
+// contract.CUDAPool. It returns a [*Memory], and the device that its view must have: a program may number the
 // GPUs differently.
 //
-// If the handle is a core.CUDAVMM and the lease is not writable, a kernel that writes to the memory
+// If the handle is a contract.CUDAVMM and the lease is not writable, a kernel that writes to the memory
 // faults. The driver cannot protect the memory of the other handles: the host must not write to it.
 //
 // The memory's Close returns at once. It calls release, which gives the lease back, when the GPU's
@@ -72,7 +73,7 @@ func New(d shm.Describer) *Importer {
 // The errors wrap core.ErrProtocol or core.ErrPointer (a claim of the program is false), core.ErrDevice
 // (this process does not see the GPU), core.ErrUnsupported (no CUDA: see [gpu.Available]),
 // core.ErrUnavailable (the program is gone, or the GPU has no room), or core.ErrClosed, or are that of ctx.
-func (i *Importer) Memory(ctx context.Context, lease core.Lease, release func()) (core.Memory, core.Device, error) {
+func (i *Importer) Memory(ctx context.Context, lease contract.Lease, release func()) (core.Memory, core.Device, error) {
 	m, device, err := i.open(ctx, lease, release)
 	if err != nil {
 		return nil, core.Device{}, err // not m: a nil *Memory would be a core.Memory
@@ -80,14 +81,14 @@ func (i *Importer) Memory(ctx context.Context, lease core.Lease, release func())
 	return m, device, nil
 }
 
-func (i *Importer) open(ctx context.Context, lease core.Lease, release func()) (*Memory, core.Device, error) {
-	var uuid core.UUID
+func (i *Importer) open(ctx context.Context, lease contract.Lease, release func()) (*Memory, core.Device, error) {
+	var uuid contract.UUID
 	switch h := lease.Handle.(type) {
-	case core.CUDAIPC:
+	case contract.CUDAIPC:
 		uuid = h.GPU
-	case core.CUDAVMM:
+	case contract.CUDAVMM:
 		uuid = h.GPU
-	case core.CUDAPool:
+	case contract.CUDAPool:
 		uuid = h.GPU
 	default:
 		return nil, core.Device{}, &core.Error{
@@ -111,7 +112,7 @@ func (i *Importer) open(ctx context.Context, lease core.Lease, release func()) (
 // Refence replaces the fence of memory that this importer opened by a fence of later work. Streams that
 // wait for the old fence go on waiting for it. The errors are those of Memory; after an error the memory
 // keeps its fence.
-func (*Importer) Refence(ctx context.Context, mem core.Memory, fence core.Fence) error {
+func (*Importer) Refence(ctx context.Context, mem core.Memory, fence contract.Fence) error {
 	m, ok := mem.(*Memory)
 	if !ok {
 		return &core.Error{Op: "import", Kind: core.ErrConfig, Err: fmt.Errorf("memory of type %T", mem)}
@@ -138,7 +139,7 @@ func (i *Importer) enter(m *Memory, info gpu.Device) (*device, error) {
 }
 
 // use makes m a user of the GPU that the importer has, or gets: fresh. Without either it does nothing.
-func (i *Importer) use(m *Memory, uuid core.UUID, fresh *device) (*device, error) {
+func (i *Importer) use(m *Memory, uuid contract.UUID, fresh *device) (*device, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu"
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
 )
@@ -31,7 +32,7 @@ type Memory struct {
 // fence is what the memory waits for.
 type fence struct {
 	word *fenceWord
-	core core.CUDAWord
+	core contract.CUDAWord
 }
 
 // lostError is why memory cannot be used any more: an error that wraps core.ErrUnavailable.
@@ -50,7 +51,7 @@ func (*lostError) Is(target error) bool { return target == core.ErrUnavailable }
 func (l *lostError) Unwrap() error { return l.cause }
 
 // open opens what the lease names. After an error, close closes what was opened.
-func (m *Memory) open(ctx context.Context, lease core.Lease) (err error) {
+func (m *Memory) open(ctx context.Context, lease contract.Lease) (err error) {
 	if m.allocation, err = m.importer.cache.open(ctx, m.device.Primary, lease.Handle, lease.Writable); err != nil {
 		return driver.Explain("import", "", err)
 	}
@@ -58,8 +59,8 @@ func (m *Memory) open(ctx context.Context, lease core.Lease) (err error) {
 }
 
 // refence makes a fence that of the memory, unless it says that nothing is to be waited for.
-func (m *Memory) refence(ctx context.Context, to core.Fence) error {
-	w, ok := to.(core.CUDAWord)
+func (m *Memory) refence(ctx context.Context, to contract.Fence) error {
+	w, ok := to.(contract.CUDAWord)
 	if !ok {
 		return nil
 	}
@@ -75,7 +76,7 @@ func (m *Memory) refence(ctx context.Context, to core.Fence) error {
 }
 
 // wordOf finds the fence word: most often it lies in a page that the memory holds already.
-func (m *Memory) wordOf(ctx context.Context, w core.CUDAWord) (*fenceWord, error) {
+func (m *Memory) wordOf(ctx context.Context, w contract.CUDAWord) (*fenceWord, error) {
 	m.mu.RLock()
 	for _, known := range m.words {
 		if word, ok := known.beside(w); ok {
@@ -100,12 +101,12 @@ func (m *Memory) wordOf(ctx context.Context, w core.CUDAWord) (*fenceWord, error
 // Device returns the device that the memory lies on.
 func (m *Memory) Device() driver.Device { return m.device.Device }
 
-// Fence implements core.Fenced.
-func (m *Memory) Fence() core.Fence {
+// Fence returns what must have happened before the memory may be touched. A refresh replaces it by a later one.
+func (m *Memory) Fence() contract.Fence {
 	if f := m.now.Load(); f != nil {
 		return f.core
 	}
-	return core.Ready{}
+	return contract.Ready{}
 }
 
 // Bytes implements core.Memory: the CPU cannot read it.
@@ -176,16 +177,29 @@ func (m *Memory) Await(s driver.Stream) (Wait, error) {
 	return w, nil
 }
 
-// CopyOut copies the elements of a layout of the memory to dst, in row-major order. The memory must be
-// ready, and dst must have room for them. When ctx ends, dst may be partly written.
+// CopyOut implements core.Copier.
 func (m *Memory) CopyOut(ctx context.Context, dst []byte, l core.Layout) error {
-	return m.device.copies.Out(ctx, dst, l, m.Addr())
+	return m.copied("copy", func() error { return m.device.copies.Out(ctx, dst, l, m.Addr()) })
 }
 
-// CopyIn copies src over the elements of a layout of the memory, in row-major order. The memory must be
-// ready. When ctx ends, the memory may be partly written.
+// CopyIn implements core.Copier.
 func (m *Memory) CopyIn(ctx context.Context, l core.Layout, src []byte) error {
-	return m.device.copies.In(ctx, l, m.Addr(), src)
+	return m.copied("put", func() error { return m.device.copies.In(ctx, l, m.Addr(), src) })
+}
+
+// copied calls f, which copies. The memory must be that of a living program until f returns.
+func (m *Memory) copied(op string, f func() error) error {
+	err := m.Usable()
+	if err == nil {
+		err = f()
+	}
+	if err == nil {
+		err = m.Usable()
+	}
+	if err != nil {
+		return driver.Explain(op, "", err)
+	}
+	return nil
 }
 
 // Close implements core.Memory. The memory is retired when the GPU has done the work that it has now.

@@ -6,13 +6,14 @@ import (
 	"os"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu"
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
 	"github.com/ndbridge/ndbridge/internal/reuse"
 )
 
 // openIPC opens a legacy handle.
-func (a *allocation) openIPC(g *gpu.Primary, h core.CUDAIPC) error {
+func (a *allocation) openIPC(g *gpu.Primary, h contract.CUDAIPC) error {
 	return g.Do(func() (err error) {
 		if a.addr, err = driver.IPCOpenMemHandle(h.Mem); err != nil {
 			return foreign(err, "segment %d", h.ID)
@@ -25,7 +26,7 @@ func (a *allocation) openIPC(g *gpu.Primary, h core.CUDAIPC) error {
 }
 
 // openVMM maps physical allocations side by side.
-func (c *cache) openVMM(ctx context.Context, g *gpu.Primary, h core.CUDAVMM, writable bool, a *allocation) (err error) {
+func (c *cache) openVMM(ctx context.Context, g *gpu.Primary, h contract.CUDAVMM, writable bool, a *allocation) (err error) {
 	err = g.Do(func() error { a.addr, err = driver.MemAddressReserve(a.size); return err })
 	if err != nil {
 		return foreign(err, "room for %d bytes", a.size)
@@ -50,7 +51,7 @@ func (c *cache) openVMM(ctx context.Context, g *gpu.Primary, h core.CUDAVMM, wri
 // mapChunk maps one physical allocation at an address. That it is as large as was said is checked by
 // the driver, which maps nothing that is not there.
 func (c *cache) mapChunk(
-	ctx context.Context, g *gpu.Primary, chunk core.CUDAChunk, writable bool, at uintptr, a *allocation,
+	ctx context.Context, g *gpu.Primary, chunk contract.CUDAChunk, writable bool, at uintptr, a *allocation,
 ) error {
 	file, err := c.producer.Descriptor(ctx, chunk.ID, writable)
 	if err != nil {
@@ -93,7 +94,7 @@ func (p *pool) Size() int64 { return 1 }
 func (p *pool) End() error { return p.undo.run() }
 
 // openPooled opens an allocation of a pool, and the pool if need be.
-func (c *cache) openPooled(ctx context.Context, g *gpu.Primary, h core.CUDAPool, a *allocation) error {
+func (c *cache) openPooled(ctx context.Context, g *gpu.Primary, h contract.CUDAPool, a *allocation) error {
 	k := key{gpu: h.GPU, ids: text(h.Pool)}
 	p, err := c.pools.Use(ctx, k, 0, func(e *reuse.Entry[key, *pool]) (*pool, error) {
 		p := &pool{entry: e}
@@ -148,7 +149,7 @@ func (c *cache) disclaim(addr uintptr) {
 	delete(c.pointers, addr)
 }
 
-func (c *cache) openPool(ctx context.Context, g *gpu.Primary, id core.SegmentID, p *pool) error {
+func (c *cache) openPool(ctx context.Context, g *gpu.Primary, id contract.SegmentID, p *pool) error {
 	file, err := c.producer.Descriptor(ctx, id, false)
 	if err != nil {
 		return err
@@ -167,7 +168,7 @@ func (c *cache) openPool(ctx context.Context, g *gpu.Primary, id core.SegmentID,
 }
 
 // check proves that the memory is as large as was said. The context is current.
-func (a *allocation) check(id core.SegmentID) error {
+func (a *allocation) check(id contract.SegmentID) error {
 	base, size, err := driver.MemGetAddressRange(a.addr)
 	if err != nil {
 		return foreign(err, "segment %d", id)

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"cmp"
+	"context"
 	"iter"
 	"math"
 	"slices"
@@ -71,7 +72,7 @@ func gather(dst, from []byte, l core.Layout, skip int) error {
 		return err
 	}
 	defer v.Close() //nolint:errcheck // it owns nothing
-	_, err = core.CopyBytes(dst, v)
+	_, err = core.CopyBytes(context.Background(), dst, v)
 	return err
 }
 

@@ -57,7 +57,7 @@ func TestPieces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := core.CopyBytes(want, v); err != nil {
+		if _, err := core.CopyBytes(t.Context(), want, v); err != nil {
 			t.Fatal(err)
 		}
 		v.Close()

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/wire"
@@ -19,7 +19,7 @@ import (
 // Options are the options of a Link. The zero value is useful.
 type Options struct {
 	Client   wire.ClientOptions
-	Settings core.Settings     // sent by Open
+	Settings contract.Settings // sent by Open
 	Handoff  handoff.Settings  // sent by Open
 	Status   func(wire.Status) // called on the host's side with each status message
 	Closed   bool              // do not open the session
@@ -36,13 +36,13 @@ type Link struct {
 }
 
 // Connect gives a client of p, opened with the zero settings, which ends with the test.
-func Connect(tb testing.TB, p core.Producer) *wire.Client {
+func Connect(tb testing.TB, p contract.Producer) *wire.Client {
 	tb.Helper()
 	return Dial(tb, p, Options{}).Client
 }
 
 // Dial connects a client to p. All that it makes ends with the test.
-func Dial(tb testing.TB, p core.Producer, opts Options) *Link {
+func Dial(tb testing.TB, p contract.Producer, opts Options) *Link {
 	tb.Helper()
 	var server *wire.Server
 	tb.Cleanup(func() { // after the end of the calls

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 )
 
@@ -48,7 +49,7 @@ type fate struct {
 
 func fates(t *testing.T, s *hostplugin.Session) map[string]fate {
 	t.Helper()
-	text, err := take(t, s, "reports.now").Uint8s()
+	text, err := core.Slice[uint8](take(t, s, "reports.now"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,8 +63,8 @@ func fates(t *testing.T, s *hostplugin.Session) map[string]fate {
 // TestDLPack takes tensors, asks for the stream that the policy says, and gives each capsule back once.
 func TestDLPack(t *testing.T) {
 	t.Parallel()
-	for policy, stream := range map[core.SyncPolicy]string{core.SyncDevice: "-1", core.SyncStream: "a stream"} {
-		t.Run(policy.String(), func(t *testing.T) {
+	for policy, stream := range map[contract.SyncPolicy]string{contract.SyncDevice: "-1", contract.SyncStream: "a stream"} {
+		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()
 			s := start(t, tensors(t)+`
 legacy = Tensor2("legacy", 1)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 )
 
@@ -77,7 +78,7 @@ next = Next()
 // TestRefusedExports stages what the driver does not export after all, or copies it to the host.
 func TestRefusedExports(t *testing.T) {
 	t.Parallel()
-	for fault, want := range map[string]core.Route{"noipc": core.RouteCUDAStaged, "noipc,noexport": core.RouteStaged} {
+	for fault, want := range map[string]core.Route{"noipc": contract.RouteCUDAStaged, "noipc,noexport": contract.RouteStaged} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			s := start(t, `
@@ -87,7 +88,7 @@ fill(q, 2, MB, new_stream())
 array, parts = Array(p, 2 * MB), Array(q, MB)
 `, options{faults: fault})
 			v := take(t, s, "array")
-			if v.Route() != want || v.Reason() != core.ReasonNotExportable {
+			if v.Route() != want || v.Reason() != contract.ReasonNotExportable {
 				t.Errorf("by %v because of %v, expected %v", v.Route(), v.Reason(), want)
 			}
 			all(t, v, 1)
@@ -124,7 +125,7 @@ array, few = Array(p, 2 * MB), Array(p + 400, 100, strides=(4096,))
 `, options{devices: "3"}) // the host has two at most
 	for _, name := range []string{"array", "few"} {
 		v := take(t, s, name)
-		if v.Route() != core.RouteStaged || v.Reason() != core.ReasonHostWithoutGPU || v.Layout().Device() != (core.Device{}) {
+		if v.Route() != contract.RouteStaged || v.Reason() != contract.ReasonHostWithoutGPU || v.Layout().Device() != (core.Device{}) {
 			t.Errorf("%s came by %v because of %v on %v", name, v.Route(), v.Reason(), v.Layout().Device())
 		}
 		all(t, v, 5)
@@ -151,7 +152,7 @@ class Forking:
 forking = Forking()
 `, options{})
 	v := take(t, s, "array")
-	status, err := take(t, s, "forking.now").Uint8s()
+	status, err := core.Slice[uint8](take(t, s, "forking.now"))
 	if err != nil || status[0] != 7 {
 		t.Errorf("the child ended with %v (%v)", status, err)
 	}

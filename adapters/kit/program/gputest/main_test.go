@@ -19,7 +19,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 )
 
@@ -30,7 +30,7 @@ var gpu string
 
 // options say how a program runs. The zero value is two devices, and the generic adapter as it is.
 type options struct {
-	sync    core.SyncPolicy
+	sync    contract.SyncPolicy
 	faults  string
 	devices string // "" means two
 	noRing  bool
@@ -124,10 +124,10 @@ func floats(t *testing.T, v *core.View) []float32 {
 	var err error
 	if v.Layout().Device().HostReadable() {
 		if err = v.Wait(ctx); err == nil {
-			_, err = core.Copy(data, v)
+			_, err = core.Copy(t.Context(), data, v)
 		}
 	} else {
-		_, err = cuda.Copy(ctx, data, v)
+		_, err = core.Copy(ctx, data, v)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -3,13 +3,14 @@
 package gputest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/cuda"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // streams makes arrays by slow work, each on a stream of its own unless told otherwise.
@@ -35,8 +36,8 @@ none = slow(2, new_stream())
 none.__cuda_array_interface__["stream"] = None
 threads = slow(5, new_stream(), stream=2)
 `
-	for _, policy := range []core.SyncPolicy{core.SyncDefault, core.SyncDevice, core.SyncStream} {
-		t.Run(policy.String(), func(t *testing.T) {
+	for _, policy := range []contract.SyncPolicy{"", contract.SyncDevice, contract.SyncStream} {
+		t.Run(cmp.Or(string(policy), "default"), func(t *testing.T) {
 			t.Parallel()
 			s := start(t, script, options{sync: policy})
 			for i, name := range []string{"silent", "none", "named", "legacy", "threads"} {
@@ -53,11 +54,25 @@ func TestOrderOfOneStream(t *testing.T) {
 	s := start(t, streams+`
 wrong = slow(6, mine, time=30_000_000_000, stream=other)
 right = slow(7, other, stream=other)
-`, options{sync: core.SyncStream})
+`, options{sync: contract.SyncStream})
 	if data := floats(t, take(t, s, "wrong")); data[0] != 0 {
 		t.Errorf("work on a stream that the array does not name was waited for: %v", data[0])
 	}
 	all(t, take(t, s, "right"), 7)
+}
+
+// fence is what a view's memory on a GPU waits for.
+func fence(t *testing.T, v *core.View) contract.Fence {
+	t.Helper()
+	m, _, release, err := v.Acquire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if m, ok := m.(interface{ Fence() contract.Fence }); ok {
+		return m.Fence()
+	}
+	return contract.Ready{}
 }
 
 // TestFenceIsNotWaitedFor proves that taking a view does not wait for slow work, and that the word says
@@ -68,8 +83,8 @@ func TestFenceIsNotWaitedFor(t *testing.T) {
 array = slow(1, mine)
 `, options{})
 	v := take(t, s, "array")
-	if _, ok := v.Fence().(core.CUDAWord); !ok {
-		t.Errorf("the fence is %T", v.Fence())
+	if _, ok := fence(t, v).(contract.CUDAWord); !ok {
+		t.Errorf("the fence is %T", fence(t, v))
 	}
 	all(t, v, 1)
 }
@@ -84,8 +99,8 @@ func TestOrderWithout(t *testing.T) {
 array = slow(1, mine)
 `, options{faults: fault})
 			v := take(t, s, "array")
-			if _, ok := v.Fence().(core.Ready); fault != "norecord" && !ok {
-				t.Errorf("the fence is %T", v.Fence())
+			if _, ok := fence(t, v).(contract.Ready); fault != "norecord" && !ok {
+				t.Errorf("the fence is %T", fence(t, v))
 			}
 			all(t, v, 1)
 		})
@@ -175,7 +190,7 @@ breaker = Break()
 	take(t, s, "breaker.now")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if _, err := cuda.Copy(ctx, make([]float32, v.Len()), v); !errors.Is(err, core.ErrUnavailable) {
+	if _, err := core.Copy(ctx, make([]float32, v.Len()), v); !errors.Is(err, core.ErrUnavailable) {
 		t.Errorf("after the program's context broke: %v", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/sharedheap"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -62,12 +62,12 @@ func (h heap) Pin(addr uintptr, writable bool) (kit.HeapBlock, bool) {
 	case b.Freed:
 		return kit.HeapBlock{Freed: true}, true
 	case b.Frozen:
-		return kit.HeapBlock{Reason: core.ReasonFrozen, Available: b.Available}, true
+		return kit.HeapBlock{Reason: contract.ReasonFrozen, Available: b.Available}, true
 	case !b.Shareable:
-		return kit.HeapBlock{Reason: core.ReasonOutsideHeap, Available: b.Available}, true
+		return kit.HeapBlock{Reason: contract.ReasonOutsideHeap, Available: b.Available}, true
 	case !h.maps.Shows(addr, b.Available, b.FD, b.Offset): // the heap is not told of mappings by bare system calls
 		h.Unpin(addr)
-		return kit.HeapBlock{Reason: core.ReasonOutsideHeap, Available: b.Available}, true
+		return kit.HeapBlock{Reason: contract.ReasonOutsideHeap, Available: b.Available}, true
 	}
 	if writable {
 		h.GrantWrite(addr)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // tell puts into the output of `go test -json` how much of what a test has checked in this program, and
@@ -18,7 +18,7 @@ func (p *Program) tell(tb testing.TB, framework, what string, count int) {
 	defer cancel()
 	info, err := p.Info(ctx)
 	check(tb, err)
-	i := slices.IndexFunc(info.Frameworks, func(f core.Framework) bool { return f.Name == framework })
+	i := slices.IndexFunc(info.Frameworks, func(f contract.Framework) bool { return f.Name == framework })
 	if i < 0 {
 		tb.Fatalf("the frameworks are %+v, and none is %s", info.Frameworks, framework)
 	}

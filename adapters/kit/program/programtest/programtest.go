@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
@@ -41,7 +42,7 @@ type Options struct {
 	Plugin   string // one of NDBRIDGE_LIB by its name, or a file if it has a '/'; "" means "all"
 	NoHeap   bool
 	Env      []string
-	Settings core.Settings
+	Settings contract.Settings
 }
 
 // Program is a running script and the client of its producer.
@@ -81,7 +82,7 @@ func Open(tb testing.TB, script string, opts Options) (*Program, error) {
 	return open(tb, cmd, opts.Settings)
 }
 
-func open(tb testing.TB, cmd *exec.Cmd, settings core.Settings) (*Program, error) {
+func open(tb testing.TB, cmd *exec.Cmd, settings contract.Settings) (*Program, error) {
 	tb.Helper()
 	p := &Program{}
 	conn, side, err := fdpass.Pair()
@@ -157,7 +158,7 @@ func (p *Program) Finish(tb testing.TB) {
 }
 
 // View leases and maps an array, until the view is closed, by the test or at its end.
-func (p *Program) View(tb testing.TB, name string, req core.Request) (*core.View, error) {
+func (p *Program) View(tb testing.TB, name string, req contract.Request) (*core.View, error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), Patience)
 	defer cancel()
@@ -167,7 +168,7 @@ func (p *Program) View(tb testing.TB, name string, req core.Request) (*core.View
 	}
 	release := func() error { return p.Release(context.WithoutCancel(ctx), lease.ID) }
 	var memory core.Memory
-	if segment, ok := lease.Handle.(core.Segment); ok {
+	if segment, ok := lease.Handle.(contract.Segment); ok {
 		file, err := p.Descriptor(ctx, segment.ID, req.Writable)
 		if err != nil {
 			check(tb, release())

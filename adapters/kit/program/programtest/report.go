@@ -1,6 +1,7 @@
 package programtest
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // Said is what a framework itself says about one array, and how that must reach the host; or why it
@@ -32,10 +34,10 @@ type Said struct {
 // Report reads what a script has said about its arrays: JSON in an array of bytes.
 func Report(tb testing.TB, p *Program, name string) []Said {
 	tb.Helper()
-	v, err := p.View(tb, name, core.Request{})
+	v, err := p.View(tb, name, contract.Request{})
 	check(tb, err)
 	defer func() { _ = v.Close() }()
-	text, err := v.Uint8s()
+	text, err := core.Slice[uint8](v)
 	check(tb, err)
 	var everything []Said
 	check(tb, json.Unmarshal(text, &everything))
@@ -51,7 +53,7 @@ func CheckReport(t *testing.T, p *Program, framework, dict string, atLeast int) 
 		t.Fatalf("only %d %s", len(everything), dict)
 	}
 	for _, s := range everything {
-		v, err := p.View(t, dict+"["+strconv.Quote(s.Name)+"]", core.Request{})
+		v, err := p.View(t, dict+"["+strconv.Quote(s.Name)+"]", contract.Request{})
 		if err := s.Check(framework, v, err); err != nil {
 			t.Errorf("%s: %v", s.Name, err)
 		}
@@ -95,7 +97,7 @@ func (s *Said) Check(framework string, v *core.View, err error) error {
 	if v.Framework() != framework {
 		differ("framework", v.Framework(), framework)
 	}
-	if v.Route().String() != s.Route || v.Reason().String() != s.Reason {
+	if string(v.Route()) != s.Route || string(v.Reason()) != s.Reason {
 		differ("way", fmt.Sprint(v.Route(), " ", v.Reason()), s.Route+" "+s.Reason)
 	}
 	if s.Quirk != "" && !slices.Contains(v.Quirks(), s.Quirk) {
@@ -132,7 +134,7 @@ func (s *Said) bytes(v *core.View) error {
 		return nil
 	}
 	data := make([]byte, v.NBytes())
-	if _, err := core.CopyBytes(data, v); err != nil {
+	if _, err := core.CopyBytes(context.Background(), data, v); err != nil {
 		return err
 	}
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != s.SHA256 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // CheckTable checks what a reader of the table is promised: that each quirk says what it is about, and
@@ -17,12 +18,12 @@ func (q *Quirks) CheckTable(t *testing.T, elsewhere ...core.QuirkID) {
 	}
 	for _, quirk := range q.Table {
 		if !strings.HasPrefix(string(quirk.ID), q.Framework+".") || quirk.Framework != q.Framework ||
-			quirk.Summary == "" || quirk.Upstream == "" || quirk.Effect == 0 ||
-			quirk.Effect == core.EffectRefuse && quirk.Remedy == "" {
+			quirk.Summary == "" || quirk.Upstream == "" || quirk.Effect == "" ||
+			quirk.Effect == contract.EffectRefuse && quirk.Remedy == "" {
 			t.Errorf("%s is not complete: %+v", quirk.ID, quirk)
 		}
 		for _, version := range []string{quirk.Since, quirk.Until} {
-			if _, err := core.ParseVersion(version); version != "" && err != nil {
+			if _, err := contract.ParseVersion(version); version != "" && err != nil {
 				t.Errorf("%s: %v", quirk.ID, err)
 			}
 		}

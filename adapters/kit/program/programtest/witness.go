@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // Witness is an array that a quirk is about: what becomes of it with the quirk, and without. It counts
@@ -30,7 +31,7 @@ type Witness struct {
 // Quirks is an adapter's table of quirks and the witnesses to prove it by.
 type Quirks struct {
 	Framework string
-	Table     []core.Quirk
+	Table     []contract.Quirk
 	Plugin    string   // as in Options
 	Env       []string // as in Options
 	Setup     string   // Python code before the arrays
@@ -91,22 +92,22 @@ func (q *Quirks) start(t *testing.T, python string, disabled ...core.QuirkID) ru
 	for _, w := range q.Witnesses {
 		fmt.Fprintf(&script, "witness.append(%s)\n", w.Array)
 	}
-	p := Start(t, script.String(), Options{Python: python, Plugin: q.Plugin, Env: q.Env, Settings: core.Settings{
-		Adapters: []core.AdapterSettings{{Name: q.Framework, DisabledQuirks: disabled}},
+	p := Start(t, script.String(), Options{Python: python, Plugin: q.Plugin, Env: q.Env, Settings: contract.Settings{
+		Adapters: []contract.AdapterSettings{{Name: q.Framework, DisabledQuirks: disabled}},
 	}})
 	p.Finish(t)
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
 	info, err := p.Info(ctx)
 	check(t, err)
-	i := slices.IndexFunc(info.Frameworks, func(f core.Framework) bool { return f.Name == q.Framework })
+	i := slices.IndexFunc(info.Frameworks, func(f contract.Framework) bool { return f.Name == q.Framework })
 	if i < 0 {
 		t.Fatalf("the frameworks are %+v", info.Frameworks)
 	}
 	f := info.Frameworks[i]
 	for _, quirk := range q.Table {
 		want := quirk.Applies(f.Version) && !slices.Contains(disabled, quirk.ID)
-		if slices.ContainsFunc(f.Quirks, func(q core.Quirk) bool { return q.ID == quirk.ID }) != want {
+		if slices.ContainsFunc(f.Quirks, func(q contract.Quirk) bool { return q.ID == quirk.ID }) != want {
 			t.Errorf("version %s without %v: %s is in force: %v", f.Version, disabled, quirk.ID, !want)
 		}
 	}
@@ -114,13 +115,13 @@ func (q *Quirks) start(t *testing.T, python string, disabled ...core.QuirkID) ru
 }
 
 func (q *Quirks) applies(id core.QuirkID, version string) bool {
-	return slices.ContainsFunc(q.Table, func(r core.Quirk) bool { return r.ID == id && r.Applies(version) })
+	return slices.ContainsFunc(q.Table, func(r contract.Quirk) bool { return r.ID == id && r.Applies(version) })
 }
 
 // outcome says what became of an array, and gives the quirk that refused it, or id if that took part.
 func outcome(tb testing.TB, p *Program, name string, id core.QuirkID) (text string, took core.QuirkID) {
 	tb.Helper()
-	v, err := p.View(tb, name, core.Request{})
+	v, err := p.View(tb, name, contract.Request{})
 	if err != nil {
 		if e, ok := errors.AsType[*core.Error](err); ok {
 			took = e.Quirk
@@ -133,7 +134,7 @@ func outcome(tb testing.TB, p *Program, name string, id core.QuirkID) (text stri
 		access = "read-only"
 	}
 	data := make([]byte, v.NBytes())
-	_, err = core.CopyBytes(data, v)
+	_, err = core.CopyBytes(tb.Context(), data, v)
 	check(tb, err)
 	if slices.Contains(v.Quirks(), id) {
 		took = id

@@ -12,7 +12,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu/export"
 	"github.com/ndbridge/ndbridge/internal/offers"
 )
@@ -30,7 +30,7 @@ type Publication struct {
 
 	// Offer is the program's own lease on the array, which the host may take a part in; its ID is 0 if the
 	// host has to ask.
-	Offer       core.Lease
+	Offer       contract.Lease
 	Kept        *holds.Kept // what the offer holds in Python
 	Separated   bool        // a fork takes the offer's memory away from the host
 	Forks       uint64      // before the offer was made
@@ -76,9 +76,9 @@ type Names struct {
 	mu      sync.Mutex
 	writer  *offers.Writer // nil: no host looks
 	entries map[string]*entry
-	highest uint64                  // version that a name which was given back ever had
-	retired []*Publication          // offers that the host holds, though they stand in the table no more
-	offered map[core.LeaseID]string // leases of the program's own, and the names that they were made for
+	highest uint64                      // version that a name which was given back ever had
+	retired []*Publication              // offers that the host holds, though they stand in the table no more
+	offered map[contract.LeaseID]string // leases of the program's own, and the names that they were made for
 }
 
 // entry is a name that is taken.
@@ -174,7 +174,7 @@ func (n *Names) Put(next map[string]*Publication) (before []*Publication) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.entries == nil {
-		n.entries, n.offered = make(map[string]*entry), make(map[core.LeaseID]string)
+		n.entries, n.offered = make(map[string]*entry), make(map[contract.LeaseID]string)
 	}
 	w := n.writer
 	if w != nil {
@@ -224,7 +224,7 @@ func (n *Names) tell(w *offers.Writer, name string, e *entry) {
 		}
 	}
 	to := offers.Entry{Version: e.Version, Published: e.At.UnixNano()}
-	if segment, ok := e.Offer.Handle.(core.Segment); ok {
+	if segment, ok := e.Offer.Handle.(contract.Segment); ok {
 		to.Ticket, to.Description = uint64(e.Offer.ID), e.Description
 		to.Segment, to.Size, to.Offset = uint64(segment.ID), segment.Size, int64(e.Offer.Layout.Offset())
 		if e.Separated {
@@ -254,7 +254,7 @@ func (n *Names) Separate() (before []*Publication) {
 		}
 		before = append(before, &Publication{Offer: e.Offer, Kept: e.Kept})
 		next := *e.Publication
-		next.Offer, next.Kept, next.Separated = core.Lease{}, nil, false
+		next.Offer, next.Kept, next.Separated = contract.Lease{}, nil, false
 		e.Publication = &next
 		n.tell(w, name, e)
 	}
@@ -285,7 +285,7 @@ func (n *Names) Ended(before ...*Publication) (over []*Publication) {
 }
 
 // Offered reports whether a lease is one of the program's own, which no host can end.
-func (n *Names) Offered(id core.LeaseID) bool {
+func (n *Names) Offered(id contract.LeaseID) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	_, ok := n.offered[id]
@@ -294,7 +294,7 @@ func (n *Names) Offered(id core.LeaseID) bool {
 
 // OfOffer gives the publication that an offer is of, and its name; nil if its name has another one by now. It is
 // called with the GIL held, which keeps what it gives.
-func (n *Names) OfOffer(id core.LeaseID) (name string, p *Publication) {
+func (n *Names) OfOffer(id contract.LeaseID) (name string, p *Publication) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	name = n.offered[id]

@@ -9,11 +9,12 @@ import (
 	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/prose"
 )
 
 // Check refuses settings of quirks that the table does not have, and effects that they have not.
-func Check(table []core.Quirk, s core.AdapterSettings) error {
+func Check(table []contract.Quirk, s contract.AdapterSettings) error {
 	known := make(map[string][]string, len(table))
 	for _, q := range table {
 		known[string(q.ID)] = q.Choices
@@ -33,7 +34,7 @@ func Check(table []core.Quirk, s core.AdapterSettings) error {
 }
 
 // Unknown refuses settings of an adapter that is none of names.
-func Unknown(s core.AdapterSettings, names []string) error {
+func Unknown(s contract.AdapterSettings, names []string) error {
 	return refuse(fmt.Errorf("the plugin has no adapter %q", s.Name),
 		prose.Remedy(s.Name, slices.Values(names), "this plugin has: "+strings.Join(names, ", ")))
 }

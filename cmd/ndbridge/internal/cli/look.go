@@ -13,6 +13,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/console"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 )
 
@@ -23,7 +24,7 @@ const publishedInterval = 100 * time.Millisecond
 // session is what the commands need of a hostplugin.Session.
 type session interface {
 	View(ctx context.Context, name string, opts ...hostplugin.ViewOption) (*core.View, error)
-	Arrays(ctx context.Context) iter.Seq2[core.Entry, error]
+	Arrays(ctx context.Context) iter.Seq2[contract.Entry, error]
 	Wait(ctx context.Context) error
 	ExitStatus(ctx context.Context) (int, syscall.Signal, error)
 	Close() error

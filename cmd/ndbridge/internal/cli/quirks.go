@@ -11,6 +11,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/console"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/prose"
 	"github.com/ndbridge/ndbridge/internal/quirks"
 )
@@ -70,7 +71,7 @@ func (l *quirkLister) run(names []string) error {
 	if err := l.check(names); err != nil {
 		return err
 	}
-	var chosen []core.Quirk
+	var chosen []contract.Quirk
 	for _, t := range quirks.Tables() {
 		for _, q := range t.Quirks {
 			if (len(names) == 0 || slices.Contains(names, q.Framework) || slices.Contains(names, string(q.ID))) &&
@@ -109,7 +110,7 @@ func (l *quirkLister) check(names []string) error {
 	if l.version == "" {
 		return nil
 	}
-	if _, err := core.ParseVersion(l.version); err != nil {
+	if _, err := contract.ParseVersion(l.version); err != nil {
 		return usagef("--version %s: expected a version, as in 2.1.0", l.version)
 	}
 	if len(names) == 0 {
@@ -119,7 +120,7 @@ func (l *quirkLister) check(names []string) error {
 }
 
 // printQuirks prints a line for each quirk, and the words below it.
-func printQuirks(w io.Writer, all []core.Quirk) error {
+func printQuirks(w io.Writer, all []contract.Quirk) error {
 	var heads strings.Builder
 	table := tabwriter.NewWriter(&heads, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "QUIRK\tVERSIONS\tEFFECT\tPROTOCOL") // into memory
@@ -153,19 +154,19 @@ func printQuirks(w io.Writer, all []core.Quirk) error {
 
 // quirkRecord is what "quirks --json" says about one quirk. Scripts depend on its keys.
 type quirkRecord struct {
-	ID        core.QuirkID `json:"id"`
-	Framework string       `json:"framework"`
-	Since     string       `json:"since"`
-	Until     string       `json:"until"`
-	Protocol  string       `json:"protocol"`
-	Effect    core.Effect  `json:"effect"`
-	Choices   []string     `json:"choices"`
-	Summary   string       `json:"summary"`
-	Remedy    string       `json:"remedy"`
-	Upstream  string       `json:"upstream"`
+	ID        core.QuirkID    `json:"id"`
+	Framework string          `json:"framework"`
+	Since     string          `json:"since"`
+	Until     string          `json:"until"`
+	Protocol  string          `json:"protocol"`
+	Effect    contract.Effect `json:"effect"`
+	Choices   []string        `json:"choices"`
+	Summary   string          `json:"summary"`
+	Remedy    string          `json:"remedy"`
+	Upstream  string          `json:"upstream"`
 }
 
-func quirkRecordOf(q core.Quirk) quirkRecord {
+func quirkRecordOf(q contract.Quirk) quirkRecord {
 	return quirkRecord{
 		ID: q.ID, Framework: q.Framework, Since: q.Since, Until: q.Until, Protocol: q.Protocol, Effect: q.Effect,
 		Choices: append([]string{}, q.Choices...), Summary: q.Summary, Remedy: q.Remedy, Upstream: q.Upstream,

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/prose"
 )
 
@@ -43,8 +44,8 @@ func recordOf(name string, v *core.View) record {
 		Route: v.Route(), Copied: v.Copied(), Quirks: append([]core.QuirkID{}, v.Quirks()...),
 		NBytes: l.NBytes(), AddressShared: !v.Copied(),
 	}
-	if v.Reason() != core.ReasonNone {
-		r.Reason = v.Reason().String()
+	if v.Reason() != "" {
+		r.Reason = string(v.Reason())
 	}
 	return r
 }
@@ -63,7 +64,7 @@ type listing struct {
 	NBytes    int64      `json:"nbytes"`
 }
 
-func listingOf(e core.Entry) listing {
+func listingOf(e contract.Entry) listing {
 	l := e.Layout
 	return listing{
 		Name: e.Name, Framework: e.Framework, Published: e.Published,

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/internal/quirks"
 )
@@ -200,7 +201,7 @@ func (d *doctor) framework(ctx context.Context, name string) *Part {
 
 // result is what came of one probe.
 type result struct {
-	info  core.Info
+	info  contract.Info
 	said  report
 	views []outcome // of what the probe has made, in its order
 }

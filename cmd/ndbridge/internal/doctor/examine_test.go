@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/quirks"
 )
 
@@ -27,7 +28,7 @@ func TestProbes(t *testing.T) {
 			t.Error(err)
 		}
 		for _, match := range regexp.MustCompile(`"(`+table.Framework+`\.[a-z0-9.-]+)"`).FindAllStringSubmatch(string(text), -1) {
-			if !slices.ContainsFunc(table.Quirks, func(q core.Quirk) bool { return string(q.ID) == match[1] }) {
+			if !slices.ContainsFunc(table.Quirks, func(q contract.Quirk) bool { return string(q.ID) == match[1] }) {
 				t.Errorf("the probe of %s names %s, which is no quirk", table.Framework, match[1])
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // TestJudge holds what is wrong with an array, and what is not.
@@ -27,25 +28,25 @@ func TestJudge(t *testing.T) {
 		routes  map[string]int
 		seen    bool
 	}{
-		"shared":             {outcome: outcome{array: shared, route: core.RouteSharedHeap}, routes: map[string]int{"shared-heap": 1}},
-		"small":              {outcome: outcome{array: staged, route: core.RouteStaged, reason: core.ReasonBelowThreshold}, routes: map[string]int{"staged": 1}},
-		"seen":               {outcome: outcome{array: witness(inForce, false), route: core.RouteEmpty, quirks: []core.QuirkID{inForce}}, routes: map[string]int{"empty": 1}, seen: true},
-		"unseen":             {outcome: outcome{array: witness(inForce, false), route: core.RouteEmpty}, routes: map[string]int{"empty": 1}},
+		"shared":             {outcome: outcome{array: shared, route: contract.RouteSharedHeap}, routes: map[string]int{"shared-heap": 1}},
+		"small":              {outcome: outcome{array: staged, route: contract.RouteStaged, reason: contract.ReasonBelowThreshold}, routes: map[string]int{"staged": 1}},
+		"seen":               {outcome: outcome{array: witness(inForce, false), route: contract.RouteEmpty, quirks: []core.QuirkID{inForce}}, routes: map[string]int{"empty": 1}, seen: true},
+		"unseen":             {outcome: outcome{array: witness(inForce, false), route: contract.RouteEmpty}, routes: map[string]int{"empty": 1}},
 		"refused":            {outcome: outcome{array: witness(inForce, true), err: refusal(inForce)}, routes: map[string]int{"refused": 1}, seen: true},
 		"refused elsewhere":  {outcome: outcome{array: witness(notInForce, true), err: refusal("")}, routes: map[string]int{"refused": 1}},
-		"viewed elsewhere":   {outcome: outcome{array: witness(notInForce, true), route: core.RouteEmpty}, routes: map[string]int{"empty": 1}},
-		"copied":             {outcome: outcome{array: shared, route: core.RouteStaged, reason: core.ReasonOutsideHeap}, problem: Problem{"a: copied, though not small (outside-heap)", copiedRemedy}, routes: map[string]int{"staged": 1}},
-		"other elements":     {outcome: outcome{array: staged, route: core.RouteStaged, differ: "other elements than in Python"}, problem: Problem{"a: other elements than in Python", reportRemedy}, routes: map[string]int{"staged": 1}},
+		"viewed elsewhere":   {outcome: outcome{array: witness(notInForce, true), route: contract.RouteEmpty}, routes: map[string]int{"empty": 1}},
+		"copied":             {outcome: outcome{array: shared, route: contract.RouteStaged, reason: contract.ReasonOutsideHeap}, problem: Problem{"a: copied, though not small (outside-heap)", copiedRemedy}, routes: map[string]int{"staged": 1}},
+		"other elements":     {outcome: outcome{array: staged, route: contract.RouteStaged, differ: "other elements than in Python"}, problem: Problem{"a: other elements than in Python", reportRemedy}, routes: map[string]int{"staged": 1}},
 		"cannot be viewed":   {outcome: outcome{array: shared, err: refusal("x.other")}, problem: Problem{"a: wrong dtype: objects", "convert it"}, routes: map[string]int{}},
 		"refused by another": {outcome: outcome{array: witness(inForce, true), err: refusal("x.other")}, problem: Problem{"a: wrong dtype: objects", "convert it"}, routes: map[string]int{}},
-		"not refused":        {outcome: outcome{array: witness(inForce, true), route: core.RouteEmpty}, problem: Problem{"a: can be viewed, though x.here is in force", reportRemedy}, routes: map[string]int{"empty": 1}},
+		"not refused":        {outcome: outcome{array: witness(inForce, true), route: contract.RouteEmpty}, problem: Problem{"a: can be viewed, though x.here is in force", reportRemedy}, routes: map[string]int{"empty": 1}},
 		"no error of ours":   {outcome: outcome{array: staged, err: errors.New("odd")}, problem: Problem{"a: odd", ""}, routes: map[string]int{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPart("x")
 			p.Quirks = append(p.Quirks, Quirk{ID: inForce})
-			p.judge(result{info: core.Info{SharedHeap: "on"}, said: report{Arrays: []array{c.outcome.array}}, views: []outcome{c.outcome}})
+			p.judge(result{info: contract.Info{SharedHeap: "on"}, said: report{Arrays: []array{c.outcome.array}}, views: []outcome{c.outcome}})
 			var problems []Problem
 			state := Well
 			if c.problem.Message != "" {
@@ -66,7 +67,7 @@ func TestJudgeWithoutTheHeap(t *testing.T) {
 	t.Parallel()
 	p := newPart("x")
 	a := array{Name: "a", Shared: true}
-	p.judge(result{info: core.Info{SharedHeap: "off: why not"}, said: report{Arrays: []array{a}}, views: []outcome{{array: a, route: core.RouteStaged, reason: core.ReasonHeapOff}}})
+	p.judge(result{info: contract.Info{SharedHeap: "off: why not"}, said: report{Arrays: []array{a}}, views: []outcome{{array: a, route: contract.RouteStaged, reason: contract.ReasonHeapOff}}})
 	if p.State != Well {
 		t.Errorf("%+v", p.Problems)
 	}
@@ -80,10 +81,10 @@ func TestJudgeOfMany(t *testing.T) {
 	t.Parallel()
 	p := newPart("x")
 	copied := func(name string, reason core.Reason) outcome {
-		return outcome{array: array{Name: name, Shared: true}, route: core.RouteStaged, reason: reason}
+		return outcome{array: array{Name: name, Shared: true}, route: contract.RouteStaged, reason: reason}
 	}
-	p.judge(result{info: core.Info{SharedHeap: "on"}, views: []outcome{
-		copied("a", core.ReasonOutsideHeap), copied("b", core.ReasonFrozen), copied("c", core.ReasonOutsideHeap),
+	p.judge(result{info: contract.Info{SharedHeap: "on"}, views: []outcome{
+		copied("a", contract.ReasonOutsideHeap), copied("b", contract.ReasonFrozen), copied("c", contract.ReasonOutsideHeap),
 	}})
 	want := []Problem{{"a, c: copied, though not small (outside-heap)", copiedRemedy}, {"b: copied, though not small (frozen-by-fork)", copiedRemedy}}
 	if !slices.Equal(p.Problems, want) {

@@ -21,7 +21,7 @@ func reportOf(ctx context.Context, s *hostplugin.Session) (r report, err error) 
 		return r, err
 	}
 	defer v.Close() //nolint:errcheck // nothing was written
-	text, err := v.Uint8s()
+	text, err := core.Slice[uint8](v)
 	if err != nil {
 		return r, err
 	}
@@ -57,7 +57,7 @@ func look(ctx context.Context, s *hostplugin.Session, a array) outcome {
 		return out
 	}
 	data := make([]byte, v.NBytes())
-	if _, err := core.CopyBytes(data, v); err != nil {
+	if _, err := core.CopyBytes(ctx, data, v); err != nil {
 		out.err = err
 		return out
 	}
@@ -95,7 +95,7 @@ func (o *outcome) write(ctx context.Context, s *hostplugin.Session) {
 		return
 	}
 	defer now.Close() //nolint:errcheck // nothing was written
-	seen, err := now.Uint8s()
+	seen, err := core.Slice[uint8](now)
 	if err != nil {
 		o.err = err
 		return

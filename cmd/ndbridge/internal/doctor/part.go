@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // State is what there is to say about a part in one word.
@@ -138,16 +139,16 @@ func (p *Part) trial(o outcome, heap bool) (t Trial, problem Problem) {
 			say(message, remedy)
 		}
 	} else {
-		t.Route = o.route.String()
-		if o.route == core.RouteStaged {
-			t.Reason = o.reason.String()
+		t.Route = string(o.route)
+		if o.route == contract.RouteStaged {
+			t.Reason = string(o.reason)
 		}
 		switch {
 		case o.Refused && q >= 0:
 			say(fmt.Sprintf("can be viewed, though %s is in force", o.Quirk), reportRemedy)
 		case o.differ != "":
 			say(o.differ, reportRemedy)
-		case o.Shared && heap && o.route == core.RouteStaged:
+		case o.Shared && heap && o.route == contract.RouteStaged:
 			say(fmt.Sprintf("copied, though not small (%v)", o.reason), copiedRemedy)
 		}
 	}

@@ -88,7 +88,7 @@ func TestHeader(t *testing.T) {
 		{core.Float64, "", []int{0, 4}, "'descr': '<f8', 'fortran_order': False, 'shape': (0, 4)", 1, false},
 		{core.Complex128, "", []int{1}, "'descr': '<c16', 'fortran_order': False, 'shape': (1,)", 1, false},
 		{core.BFloat16, "", []int{1}, "'descr': '|V2', 'fortran_order': False, 'shape': (1,)", 1, true},
-		{core.Float8E5M2, "", []int{1}, "'descr': '|V1', 'fortran_order': False, 'shape': (1,)", 1, true},
+		{coretest.DType("float8_e5m2"), "", []int{1}, "'descr': '|V1', 'fortran_order': False, 'shape': (1,)", 1, true},
 		{complex32, "", []int{1}, "'descr': '|V4', 'fortran_order': False, 'shape': (1,)", 1, true},
 		{vector, "", []int{2}, "'descr': '<f4', 'fortran_order': False, 'shape': (2, 4)", 1, false},
 		{opaque(t, 8), ">f8", []int{1}, "'descr': '>f8', 'fortran_order': False, 'shape': (1,)", 1, false},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/prose"
 	"github.com/ndbridge/ndbridge/internal/render"
 )
@@ -104,36 +105,36 @@ func Size(n int64) string {
 // routeText says how the memory got here, in words.
 func routeText(v *core.View) string {
 	switch v.Route() {
-	case core.RouteEmpty:
+	case contract.RouteEmpty:
 		return "none: there are no elements"
-	case core.RouteSharedHeap:
+	case contract.RouteSharedHeap:
 		return "shared-heap: the program's own pages, no copy"
-	case core.RouteMappedFile:
+	case contract.RouteMappedFile:
 		return "mapped-file: the pages of the program's own file, no copy"
-	case core.RouteStaged:
+	case contract.RouteStaged:
 		return fmt.Sprintf("staged: a copy, because %s (%v)", reasonText(v.Reason()), v.Reason())
 	default:
-		return v.Route().String()
+		return string(v.Route())
 	}
 }
 
 func reasonText(r core.Reason) string {
 	switch r {
-	case core.ReasonBelowThreshold:
+	case contract.ReasonBelowThreshold:
 		return "it is too small for the shared heap"
-	case core.ReasonOutsideHeap:
+	case contract.ReasonOutsideHeap:
 		return "its memory was not allocated in the shared heap"
-	case core.ReasonHeapOff:
+	case contract.ReasonHeapOff:
 		return "the program runs without the shared heap"
-	case core.ReasonFrozen:
+	case contract.ReasonFrozen:
 		return "the program has forked since it was made"
-	case core.ReasonPrivateMapping:
+	case contract.ReasonPrivateMapping:
 		return "it is a private mapping of a file"
-	case core.ReasonFileGone:
+	case contract.ReasonFileGone:
 		return "its file cannot be opened any more"
-	case core.ReasonMappedFile:
+	case contract.ReasonMappedFile:
 		return "its file could be truncated, and mapped_files is \"copy\""
-	case core.ReasonConverted:
+	case contract.ReasonConverted:
 		return "its framework had to make a new array"
 	default:
 		return "it could not be shared"

@@ -1,33 +1,35 @@
-package core
+package contract
 
 import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/ndbridge/ndbridge/core"
 )
 
-// LeaseID names a lease within one producer. It is never used twice.
+// LeaseID names a lease within one producer. A producer never uses an ID twice.
 type LeaseID uint64
 
 // Lease is a producer's promise that an array's memory stays valid until it is released.
 type Lease struct {
 	ID        LeaseID
-	Layout    Layout // Offset is relative to the handle's first byte
-	Handle    Handle // how the memory is reached
-	Fence     Fence  // what must have happened before it may be touched
-	Framework string // whose array it is: "numpy"
-	Route     Route
-	Reason    Reason    // why it was copied; ReasonNone if it was not
-	Quirks    []QuirkID // those that took part
-	Writable  bool      // as granted
-	Version   uint64    // of the name, from 1, if the program published the array; else 0
-	Published time.Time // when it published that version; the zero Time if it did not
+	Layout    core.Layout // Offset is relative to the handle's first byte
+	Handle    Handle      // how the memory is reached
+	Fence     Fence       // what must have happened before it may be touched
+	Framework string      // whose array it is: "numpy"
+	Route     core.Route
+	Reason    core.Reason    // why it was copied; "" if it was not
+	Quirks    []core.QuirkID // those that took part
+	Writable  bool           // as granted
+	Version   uint64         // of the name, from 1, if the program published the array; else 0
+	Published time.Time      // when it published that version; the zero Time if it did not
 }
 
-// Check proves that the parts of a lease fit each other and the request that it answers: that its
-// elements lie inside the memory that the handle names, that route, device, handle and fence go
-// together, and that nothing was granted that was not asked for. Whoever takes a lease from another
-// process checks it before anything is done with it.
+// Check proves that the parts of a lease fit each other and the request that it answers: the elements lie inside the
+// memory of the handle; route, device, handle and fence go together; and nothing was granted that was not asked
+// for. Everybody who takes a lease from another process checks it before using it. The error names what is wrong and
+// has no category: the caller knows whose mistake it is.
 func (l Lease) Check(req Request) error {
 	switch lo, hi := l.Layout.Span(); {
 	case !l.Layout.DType().Valid():
@@ -71,7 +73,7 @@ func (l Lease) checkPlace() error {
 		return fmt.Errorf("route %v with a handle of type %T", l.Route, l.Handle)
 	case host && !device.HostReadable():
 		return fmt.Errorf("a segment of host memory for an array on %v", device)
-	case !host && l.Handle != nil && device.Kind != CUDA:
+	case !host && l.Handle != nil && device.Kind != core.CUDA:
 		return fmt.Errorf("GPU memory for an array on %v", device)
 	case !ready && (host || l.Handle == nil):
 		return fmt.Errorf("a fence of type %T for host memory", l.Fence)
@@ -81,8 +83,8 @@ func (l Lease) checkPlace() error {
 }
 
 func (l Lease) checkGrant(req Request) error {
-	switch copied := l.Route.Copied(); {
-	case copied != (l.Reason != ReasonNone):
+	switch copied := Copied(l.Route); {
+	case copied != (l.Reason != ""):
 		return fmt.Errorf("route %v with reason %v", l.Route, l.Reason)
 	case copied && req.Copy == CopyNever:
 		return fmt.Errorf("a copy (%v) where copies were refused", l.Reason)

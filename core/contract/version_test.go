@@ -1,4 +1,4 @@
-package core_test
+package contract_test
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // ascending lists versions in the order of PEP 440.
@@ -16,9 +17,9 @@ var ascending = []string{
 	"2.11.0", "2.11.1", "14.1.0", "2024.1", "1!0.1", "1!2.0",
 }
 
-func version(t *testing.T, text string) core.Version {
+func version(t *testing.T, text string) contract.Version {
 	t.Helper()
-	v, err := core.ParseVersion(text)
+	v, err := contract.ParseVersion(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func TestParseVersionRefuses(t *testing.T) {
 		"x!1", "1!", "1.0 beta", "1.0-", "1.0.-1", "1.0_1x", "1.0post1post2", "99999999999999999999", "1.0\x00", "１.0",
 		"1.0a99999999999999999999", strings.Repeat("1.", 10), "+cu128",
 	} {
-		if v, err := core.ParseVersion(text); !errors.Is(err, core.ErrVersion) || v.String() != "" {
+		if v, err := contract.ParseVersion(text); !errors.Is(err, core.ErrVersion) || v.String() != "" {
 			t.Errorf("%q is read as %v, %v", text, v, err)
 		}
 	}
@@ -101,7 +102,7 @@ func TestQuirkApplies(t *testing.T) {
 		{"2.11.0", "2.12", "2.11.0+cu128", true},
 		{"2.11.0", "2.12", "2.11.0a0+git123", false},
 	} {
-		q := core.Quirk{ID: "x.y", Since: tc.since, Until: tc.until}
+		q := contract.Quirk{ID: "x.y", Since: tc.since, Until: tc.until}
 		if got := q.Applies(tc.version); got != tc.want {
 			t.Errorf("from %q until %q for %q: %v", tc.since, tc.until, tc.version, got)
 		}
@@ -114,19 +115,19 @@ func FuzzParseVersion(f *testing.F) {
 	}
 	f.Add("2.0+cu128", "v1!1.0-1.dev0")
 	f.Fuzz(func(t *testing.T, a, b string) {
-		v, err := core.ParseVersion(a)
+		v, err := contract.ParseVersion(a)
 		if err != nil {
 			if !errors.Is(err, core.ErrVersion) {
 				t.Errorf("%q: %v", a, err)
 			}
 			return
 		}
-		if again, _ := core.ParseVersion(a); v.String() != a || v.Compare(again) != 0 {
+		if again, _ := contract.ParseVersion(a); v.String() != a || v.Compare(again) != 0 {
 			t.Errorf("%q is printed as %q, and compared with itself %d", a, v, v.Compare(again))
 		}
-		if w, err := core.ParseVersion(b); err == nil && v.Compare(w) != -w.Compare(v) {
+		if w, err := contract.ParseVersion(b); err == nil && v.Compare(w) != -w.Compare(v) {
 			t.Errorf("%q and %q compare as %d and %d", a, b, v.Compare(w), w.Compare(v))
 		}
-		(core.Quirk{Since: a, Until: b}).Applies(b)
+		(contract.Quirk{Since: a, Until: b}).Applies(b)
 	})
 }

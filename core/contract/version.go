@@ -1,4 +1,4 @@
-package core
+package contract
 
 import (
 	"cmp"
@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ndbridge/ndbridge/core"
 )
 
-// Version is the version of a framework or of an interpreter, in the order of Python packages (PEP
-// 440): "2.0.0.dev1" < "2.0.0a1" < "2.0.0rc1" < "2.0.0" < "2.0.0.post1" < "2.0.1", and "2.0" equals
-// "2.0.0". The local part, as in "2.11.0+cu128", takes no part in the order.
+// Version is the version of a framework or of an interpreter. Versions have the order of Python packages (PEP 440):
+// "2.0.0.dev1" < "2.0.0a1" < "2.0.0rc1" < "2.0.0" < "2.0.0.post1" < "2.0.1", and "2.0" equals "2.0.0". The local
+// part, as in "2.11.0+cu128", does not count.
 type Version struct { //nolint:recvcheck // made through a pointer, used as a value
 	text    string
 	epoch   int
@@ -34,7 +36,7 @@ const (
 )
 
 // ParseVersion reads a version as Python packages spell it: "1.26.4", "2.0.0rc1",
-// "2.11.0a0+gitabc", "1!2.0.post1.dev3". The error wraps ErrVersion.
+// "2.11.0a0+gitabc", "1!2.0.post1.dev3". The error wraps core.ErrVersion.
 func ParseVersion(s string) (Version, error) {
 	v := Version{text: s, pre: phase{kind: phaseFinal}, post: -1, dev: math.MaxInt}
 	rest, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(s)), "+")
@@ -115,8 +117,8 @@ func (v *Version) suffixes(rest string) bool {
 	return true
 }
 
-// Compare is negative if v comes before w, 0 if they are of the same order, positive if it comes
-// after.
+// Compare returns a negative number if v comes before w, 0 if they are equal in order, and a positive number if v
+// comes after w.
 func (v Version) Compare(w Version) int {
 	return cmp.Or(
 		cmp.Compare(v.epoch, w.epoch),
@@ -128,7 +130,7 @@ func (v Version) Compare(w Version) int {
 	)
 }
 
-// String is the text that was parsed.
+// String returns the text that was parsed.
 func (v Version) String() string { return v.text }
 
 // less reports whether v comes before the version that text spells. No version comes before one that
@@ -146,5 +148,5 @@ func number(s string) (n int, rest string, ok bool) {
 }
 
 func versionError(s string) error {
-	return &Error{Op: "version", Kind: ErrVersion, Err: fmt.Errorf("%q is not a version", s)}
+	return &core.Error{Op: "version", Kind: core.ErrVersion, Err: fmt.Errorf("%q is not a version", s)}
 }

@@ -1,16 +1,18 @@
-package core
+package contract
 
 import (
 	"context"
 	"iter"
 	"os"
+
+	"github.com/ndbridge/ndbridge/core"
 )
 
-// Producer is the contract between the two sides: whoever has arrays implements it, and so does
-// the client through which a host reaches a producer in another process.
+// Producer is the contract between the two sides. The side that has arrays implements it, and so does the client
+// through which a host reaches a producer in another process.
 //
-// All methods are safe for concurrent use. Each obeys its context and reports its end as the
-// context's error.
+// All methods are safe for concurrent use. When a method's context ends, the method reports that as the context's
+// error.
 type Producer interface {
 	// Info describes the producer. It does not wait for anything.
 	Info(ctx context.Context) (Info, error)
@@ -35,7 +37,7 @@ type Producer interface {
 	Release(ctx context.Context, ids ...LeaseID) error
 }
 
-// Waiter is implemented by producers that stand inside a running program.
+// Waiter is a [Producer] inside a running program.
 type Waiter interface {
 	// Wait returns when the program's script has ended: nil if it ended well (its arrays stay
 	// available), an error that wraps ErrPython if it raised, and one that wraps ErrUnavailable if
@@ -43,7 +45,7 @@ type Waiter interface {
 	Wait(ctx context.Context) error
 }
 
-// Refresher is implemented by producers that know whether a lease still is on what its name means.
+// Refresher is a [Producer] that knows whether the name of a lease still leads to the same memory.
 type Refresher interface {
 	// Refresh looks at the name of a standing lease again, as Lease does with the name and the request that
 	// the lease was granted for. If the name still leads to the same memory, described in the same way, the
@@ -78,42 +80,21 @@ type Entry struct {
 	Name      string
 	Framework string
 	Published bool // offered by name with ndbridge.publish, rather than found among the globals
-	Layout    Layout
+	Layout    core.Layout
 	Err       error // why it cannot be leased, or nil
 }
 
-// CopyPolicy says whether memory that cannot be shared may be copied.
-type CopyPolicy uint8
+// CopyPolicy says whether memory that cannot be shared may be copied. The zero value leaves the choice to
+// the producer's configuration, and means CopyIfNeeded if that does not choose either.
+type CopyPolicy string
 
-// The copy policies. The zero value leaves the choice to the producer's configuration.
+// The copy policies.
 const (
-	CopyDefault  CopyPolicy = iota // as configured; CopyIfNeeded where nothing is
-	CopyIfNeeded                   // one copy, flagged, with its reason
-	CopyNever                      // an error that wraps ErrNotShared, with its reason
+	CopyIfNeeded CopyPolicy = "if-needed" // copy once; the lease says so, and why
+	CopyNever    CopyPolicy = "never"     // refuse with core.ErrNotShared and the reason
 )
 
-var copyTexts = []string{
-	CopyDefault: "default", CopyIfNeeded: "if-needed", CopyNever: "never",
-}
-
-// String gives "default", "if-needed" or "never".
-func (p CopyPolicy) String() string { return enumText("copy", copyTexts, int(p)) }
-
-// MarshalText gives the text of String, or an error for an unknown policy.
-func (p CopyPolicy) MarshalText() ([]byte, error) {
-	return marshalEnum("copy policy", copyTexts, int(p))
-}
-
-// UnmarshalText reads what MarshalText gives.
-func (p *CopyPolicy) UnmarshalText(text []byte) error {
-	i, err := unmarshalEnum("copy policy", copyTexts, text)
-	if err == nil {
-		*p = CopyPolicy(i)
-	}
-	return err
-}
-
-// Request says how an array is wanted. The zero value: read-only, copied only if configured so.
+// Request says how an array is wanted. The zero value asks for a read-only array, copied only if configured so.
 type Request struct {
 	Writable bool // the host wants to write; needs memory that is shared and an array that is writable
 	Copy     CopyPolicy

@@ -1,7 +1,9 @@
-package core
+package contract
 
-// Configurer is implemented by producers that take settings. The server of the session calls Configure when the host
-// opens the session, before any other method. An error ends the session; the host reports it.
+import "github.com/ndbridge/ndbridge/core"
+
+// Configurer is a [Producer] that takes settings. The server of a session calls Configure when the host opens the
+// session, before any other method. An error ends the session; the host reports it.
 type Configurer interface {
 	Configure(settings Settings) error
 }
@@ -20,6 +22,6 @@ type AdapterSettings struct {
 	Name           string // the adapter's name: "numpy"
 	Copy           CopyPolicy
 	Sync           SyncPolicy
-	DisabledQuirks []QuirkID
-	QuirkEffects   map[QuirkID]string // of quirks that have a choice: the effect that the user chose
+	DisabledQuirks []core.QuirkID
+	QuirkEffects   map[core.QuirkID]string // of quirks that have a choice: the effect that the user chose
 }
