@@ -130,7 +130,6 @@ func (p *fakeProducer) trick(ctx context.Context, name string, req contract.Requ
 	if err != nil {
 		return contract.Lease{}, true, err
 	}
-	//nolint:contextcheck // a grant takes no time
 	l, err := p.Grant(contract.Lease{Layout: layout, Fence: contract.Ready{}, Framework: "fake", Writable: req.Writable}, nil, nil)
 	l.Route, l.Handle = contract.RouteSharedHeap, lies()[name]
 	return l, true, err

@@ -65,11 +65,11 @@ func run(ctx context.Context, w io.Writer, config, dir string) error {
 	s := newShow(w)
 	s.program(info, time.Since(began))
 	s.table(taken)
-	if err := draw(dir, taken); err != nil {
+	if err := draw(ctx, dir, taken); err != nil {
 		return err
 	}
 	photo, transposed, mirrored, face, spectrum := taken[0].View, taken[1].View, taken[2].View, taken[3].View, taken[4].View
-	if err := s.gallery(photo, face, spectrum); err != nil {
+	if err := s.gallery(ctx, photo, face, spectrum); err != nil {
 		return err
 	}
 	changed, err := mark(ctx, session)
@@ -81,10 +81,10 @@ func run(ctx context.Context, w io.Writer, config, dir string) error {
 		return err
 	}
 	s.marked(changed, said)
-	if err := s.gallery(photo, transposed, mirrored); err != nil {
+	if err := s.gallery(ctx, photo, transposed, mirrored); err != nil {
 		return err
 	}
-	if err := drawOne(dir, "marked", photo); err != nil {
+	if err := drawOne(ctx, dir, "marked", photo); err != nil {
 		return err
 	}
 	s.end(dir, config)

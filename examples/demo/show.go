@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -78,12 +79,12 @@ func (s *show) table(all []taken) {
 }
 
 // gallery draws views beside one another.
-func (s *show) gallery(views ...*core.View) error {
+func (s *show) gallery(ctx context.Context, views ...*core.View) error {
 	pictures := make([][]string, len(views))
 	for i, v := range views {
 		var text bytes.Buffer
 		opts := render.TextOptions{Columns: pictureColumns, Rows: pictureRows, Depth: s.depth}
-		if err := render.Text(&text, v, opts); err != nil {
+		if err := render.Text(ctx, &text, v, opts); err != nil {
 			return err
 		}
 		lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
@@ -126,24 +127,24 @@ func (s *show) end(dir, config string) {
 }
 
 // draw makes a PNG file of each view.
-func draw(dir string, all []taken) error {
+func draw(ctx context.Context, dir string, all []taken) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	for _, t := range all {
-		if err := drawOne(dir, t.Name(), t.View); err != nil {
+		if err := drawOne(ctx, dir, t.Name(), t.View); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func drawOne(dir, name string, v *core.View) error {
+func drawOne(ctx context.Context, dir, name string, v *core.View) error {
 	f, err := os.Create(filepath.Join(dir, name+".png"))
 	if err != nil {
 		return err
 	}
-	err = render.PNG(f, v, render.PNGOptions{})
+	err = render.PNG(ctx, f, v, render.PNGOptions{})
 	if closed := f.Close(); err == nil {
 		err = closed
 	}

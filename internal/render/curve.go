@@ -1,6 +1,7 @@
 package render
 
 import (
+	"context"
 	"math"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -18,7 +19,7 @@ type series struct {
 }
 
 // curveOf divides v among at most columns columns.
-func curveOf(v *core.View, columns int) (*series, error) {
+func curveOf(ctx context.Context, v *core.View, columns int) (*series, error) {
 	n := v.Len()
 	columns = min(columns, n)
 	s := &series{n, make([]float64, columns), make([]float64, columns), make([]float64, columns)}
@@ -32,7 +33,7 @@ func curveOf(v *core.View, columns int) (*series, error) {
 		s.low[i], s.high[i] = math.Inf(1), math.Inf(-1)
 	}
 	i, total := 0, read.Len()
-	err = numbers(read, func(xs []float64) {
+	err = numbers(ctx, read, func(xs []float64) {
 		for _, x := range xs {
 			c := i * columns / total
 			i++
@@ -80,10 +81,10 @@ func thinned(v *core.View, limit int) (*core.View, error) {
 }
 
 // numbers calls f with the values of the elements of v, in order and piece by piece.
-func numbers(v *core.View, f func([]float64)) error {
+func numbers(ctx context.Context, v *core.View, f func([]float64)) error {
 	d, left := v.DType(), v.Len()
 	var buf []float64
-	for raw, err := range Bytes(v, DefaultPiece-DefaultPiece%max(d.Bits(), 1)) {
+	for raw, err := range Bytes(ctx, v, DefaultPiece-DefaultPiece%max(d.Bits(), 1)) {
 		if err != nil {
 			return err
 		}

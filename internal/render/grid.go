@@ -58,12 +58,12 @@ func fit(w, h, maxW, maxH int) (int, int) {
 }
 
 // sample averages a plane or a coloured picture over w by h equal areas, of at least one element each.
-func sample(p part, w, h int) (*grid, error) {
+func sample(ctx context.Context, p part, w, h int) (*grid, error) {
 	channels := 1
 	if p.form == colour {
 		channels = p.Dim(2)
 	}
-	rows, err := rowsOf(p.View, max(p.Dim(1)/(oversample*w), 1), max(p.Dim(0)/(oversample*h), 1))
+	rows, err := rowsOf(ctx, p.View, max(p.Dim(1)/(oversample*w), 1), max(p.Dim(0)/(oversample*h), 1))
 	if err != nil {
 		return nil, err
 	}
@@ -90,9 +90,9 @@ type rowReader struct {
 }
 
 // rowsOf reads every stepY-th row of v, and every stepX-th point of it.
-func rowsOf(v *core.View, stepX, stepY int) (rowReader, error) {
+func rowsOf(ctx context.Context, v *core.View, stepX, stepY int) (rowReader, error) {
 	if v.DType().Packed() {
-		return packedRows(v)
+		return packedRows(ctx, v)
 	}
 	v, err := v.Step(0, stepY)
 	if err == nil {
@@ -107,14 +107,14 @@ func rowsOf(v *core.View, stepX, stepY int) (rowReader, error) {
 		if err != nil {
 			return dst, err
 		}
-		_, err = core.CopyBytes(context.Background(), raw, row)
+		_, err = core.CopyBytes(ctx, raw, row)
 		return magnitudes(dst, raw, v.DType(), row.Len()), errors.Join(err, row.Close())
 	}
 	return rowReader{v.Dim(0), read, v.Close}, nil
 }
 
 // packedRows unpacks all elements at once: parts of packed arrays cannot be had.
-func packedRows(v *core.View) (rowReader, error) {
+func packedRows(ctx context.Context, v *core.View) (rowReader, error) {
 	if v.Len() > maxPacked {
 		return rowReader{}, &core.Error{
 			Op: "draw", Object: v.Name(), Kind: core.ErrLayout,
@@ -122,7 +122,7 @@ func packedRows(v *core.View) (rowReader, error) {
 		}
 	}
 	raw := make([]byte, v.NBytes())
-	if _, err := core.CopyBytes(context.Background(), raw, v); err != nil {
+	if _, err := core.CopyBytes(ctx, raw, v); err != nil {
 		return rowReader{}, err
 	}
 	all := magnitudes(make([]float64, 0, v.Len()), raw, v.DType(), v.Len())

@@ -129,7 +129,7 @@ func TestMeasure(t *testing.T) {
 		"broadcast": {broadcast, Statistics{Elements: 1 << 31, Min: 3, Max: 5, Mean: 4}},
 	}
 	for name, c := range cases {
-		got, err := Measure(c.view)
+		got, err := Measure(t.Context(), c.view)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -143,7 +143,7 @@ func TestMeasureLooksAtSomeOfVeryMany(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 12
 	v := viewOf(t, ramped[float32](37*1000), 37, 1000)
-	got, err := measure(v, limit)
+	got, err := measure(t.Context(), v, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestMeasureLooksAtSomeOfVeryMany(t *testing.T) {
 	if middle := 37 * 1000 / 2.0; math.Abs(got.Mean-middle) > 0.02*middle || got.Min != 0 || got.Max < 36_000 {
 		t.Errorf("got %+v", got)
 	}
-	if got, err = measure(v, v.Len()); err != nil || got.Sampled || got.Elements != v.Len() {
+	if got, err = measure(t.Context(), v, v.Len()); err != nil || got.Sampled || got.Elements != v.Len() {
 		t.Errorf("with room for all: got %+v, %v", got, err)
 	}
 }

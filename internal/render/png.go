@@ -2,6 +2,7 @@ package render
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"image"
@@ -30,8 +31,8 @@ type PNGOptions struct {
 //
 // Elements without a known value are refused with core.ErrDType, arrays without elements or with too
 // many with core.ErrLayout, and those on a device with core.ErrDevice.
-func PNG(w io.Writer, v *core.View, opts PNGOptions) error {
-	img, err := picture(v, opts.Size)
+func PNG(ctx context.Context, w io.Writer, v *core.View, opts PNGOptions) error {
+	img, err := picture(ctx, v, opts.Size)
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func PNG(w io.Writer, v *core.View, opts PNGOptions) error {
 }
 
 // picture draws v in at most size by size points.
-func picture(v *core.View, size int) (_ image.Image, err error) {
+func picture(ctx context.Context, v *core.View, size int) (_ image.Image, err error) {
 	p, err := choose(v)
 	if err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func picture(v *core.View, size int) (_ image.Image, err error) {
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
 	if p.form == scalar || p.form == curve {
-		c, err := curveOf(p.View, plotArea().Dx())
+		c, err := curveOf(ctx, p.View, plotArea().Dx())
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +78,7 @@ func picture(v *core.View, size int) (_ image.Image, err error) {
 			Remedy: "ask for a smaller picture",
 		}
 	}
-	g, err := sample(p, w, h)
+	g, err := sample(ctx, p, w, h)
 	if err != nil {
 		return nil, err
 	}

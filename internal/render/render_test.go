@@ -57,7 +57,7 @@ func ramped[T uint8 | uint16 | int32 | float32 | float64](n int) []T {
 func decoded(t *testing.T, v *core.View, opts PNGOptions) image.Image {
 	t.Helper()
 	var file bytes.Buffer
-	if err := PNG(&file, v, opts); err != nil {
+	if err := PNG(t.Context(), &file, v, opts); err != nil {
 		t.Fatal(err)
 	}
 	img, err := png.Decode(&file)
@@ -242,7 +242,7 @@ func mustSample(t *testing.T, v *core.View, w, h int) *grid {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	g, err := sample(p, w, h)
+	g, err := sample(t.Context(), p, w, h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +333,7 @@ func TestWhatCannotBeDrawn(t *testing.T) {
 	for name, c := range cases {
 		v := bytesView(t, make([]byte, 64), c.spec)
 		var out bytes.Buffer
-		if err := PNG(&out, v, c.opts); !errors.Is(err, c.want) || out.Len() > 0 {
+		if err := PNG(t.Context(), &out, v, c.opts); !errors.Is(err, c.want) || out.Len() > 0 {
 			t.Errorf("%s: got %v and %d bytes, want %v", name, err, out.Len(), c.want)
 		}
 	}
@@ -341,7 +341,7 @@ func TestWhatCannotBeDrawn(t *testing.T) {
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := PNG(&bytes.Buffer{}, closed, PNGOptions{}); !errors.Is(err, core.ErrClosed) {
+	if err := PNG(t.Context(), &bytes.Buffer{}, closed, PNGOptions{}); !errors.Is(err, core.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 }
@@ -355,10 +355,10 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 func TestErrorsOfTheFileAreKept(t *testing.T) {
 	t.Parallel()
 	v := viewOf(t, ramped[uint8](400), 20, 20)
-	if err := PNG(full{}, v, PNGOptions{}); !errors.Is(err, errFull) {
+	if err := PNG(t.Context(), full{}, v, PNGOptions{}); !errors.Is(err, errFull) {
 		t.Errorf("PNG: %v", err)
 	}
-	if err := Text(full{}, v, TextOptions{}); !errors.Is(err, errFull) {
+	if err := Text(t.Context(), full{}, v, TextOptions{}); !errors.Is(err, errFull) {
 		t.Errorf("Text: %v", err)
 	}
 }

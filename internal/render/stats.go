@@ -2,6 +2,7 @@ package render
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 
@@ -19,9 +20,11 @@ type Statistics struct {
 
 // Measure sums v up. It looks at all elements of arrays of up to 64 Mi elements. An array without
 // elements has statistics of nothing; elements without a known value are refused with core.ErrDType.
-func Measure(v *core.View) (Statistics, error) { return measure(v, maxSamples) }
+func Measure(ctx context.Context, v *core.View) (Statistics, error) {
+	return measure(ctx, v, maxSamples)
+}
 
-func measure(v *core.View, limit int) (Statistics, error) {
+func measure(ctx context.Context, v *core.View, limit int) (Statistics, error) {
 	s := Statistics{Min: math.NaN(), Max: math.NaN(), Mean: math.NaN()}
 	if v.Len() == 0 {
 		return s, nil
@@ -39,7 +42,7 @@ func measure(v *core.View, limit int) (Statistics, error) {
 	}
 	defer w.Close() //nolint:errcheck // derived, so there is nothing to give back
 	lo, hi, sum, n := math.Inf(1), math.Inf(-1), 0.0, 0
-	err = numbers(w, func(xs []float64) {
+	err = numbers(ctx, w, func(xs []float64) {
 		for _, x := range xs {
 			switch {
 			case x-x == 0: // finite

@@ -16,17 +16,17 @@ const DefaultPiece = 256 << 10
 // only the last piece can have unused bits. A piece is valid until the next one.
 //
 // It stops after the first error, which is one of core.CopyBytes.
-func Bytes(v *core.View, size int) iter.Seq2[[]byte, error] {
+func Bytes(ctx context.Context, v *core.View, size int) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		if v.Len() == 0 {
 			return
 		}
 		r := reader{size: size, yield: yield}
 		if v.DType().Packed() {
-			r.whole(v)
+			r.whole(ctx, v)
 			return
 		}
-		r.split(v)
+		r.split(ctx, v)
 	}
 }
 
@@ -38,10 +38,10 @@ type reader struct {
 
 // split reads v in one piece if it fits, and else the parts of its outermost axis that has any. It
 // reports whether to go on: not after an error, and not if the loop was left.
-func (r *reader) split(v *core.View) bool {
+func (r *reader) split(ctx context.Context, v *core.View) bool {
 	n := v.NBytes()
 	if n <= int64(r.size) || v.Len() == 1 {
-		return r.read(v)
+		return r.read(ctx, v)
 	}
 	axis := 0
 	for v.Dim(axis) == 1 {
@@ -55,7 +55,7 @@ func (r *reader) split(v *core.View) bool {
 			r.yield(nil, err)
 			return false
 		}
-		ok := r.split(part)
+		ok := r.split(ctx, part)
 		_ = part.Close() // v is still open, so there is nothing to give back
 		if !ok {
 			return false
@@ -65,12 +65,12 @@ func (r *reader) split(v *core.View) bool {
 }
 
 // read reads v in one piece.
-func (r *reader) read(v *core.View) bool {
+func (r *reader) read(ctx context.Context, v *core.View) bool {
 	n := int(v.NBytes())
 	if cap(r.buf) < n {
 		r.buf = make([]byte, max(n, min(r.size, 1<<20)))
 	}
-	n, err := core.CopyBytes(context.Background(), r.buf[:n], v)
+	n, err := core.CopyBytes(ctx, r.buf[:n], v)
 	if err != nil {
 		r.yield(nil, err)
 		return false
@@ -80,9 +80,9 @@ func (r *reader) read(v *core.View) bool {
 
 // whole reads packed elements. Their arrays are always dense, so their bytes need no gathering, and
 // parts of them cannot be had.
-func (r *reader) whole(v *core.View) {
+func (r *reader) whole(ctx context.Context, v *core.View) {
 	all := make([]byte, v.NBytes())
-	n, err := core.CopyBytes(context.Background(), all, v)
+	n, err := core.CopyBytes(ctx, all, v)
 	if err != nil {
 		r.yield(nil, err)
 		return

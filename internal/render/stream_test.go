@@ -67,7 +67,7 @@ func TestPiecesMakeTheWhole(t *testing.T) {
 					t.Fatal(err)
 				}
 				var got []byte
-				for piece, err := range render.Bytes(v, size) {
+				for piece, err := range render.Bytes(t.Context(), v, size) {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -88,7 +88,7 @@ func TestLoopCanBeLeft(t *testing.T) {
 	t.Parallel()
 	v := view(t, core.LayoutSpec{DType: core.Uint8, Shape: []int{10, 10}, Strides: []int{1, 10}})
 	n := 0
-	for range render.Bytes(v, 10) {
+	for range render.Bytes(t.Context(), v, 10) {
 		if n++; n == 3 {
 			break
 		}
@@ -106,7 +106,7 @@ func TestErrorsEndTheLoop(t *testing.T) {
 			t.Fatal(err)
 		}
 		rounds := 0
-		for piece, err := range render.Bytes(v, 16) {
+		for piece, err := range render.Bytes(t.Context(), v, 16) {
 			rounds++
 			if piece != nil || !errors.Is(err, core.ErrClosed) {
 				t.Errorf("%v: got %d bytes, %v", d, len(piece), err)
@@ -136,7 +136,7 @@ func TestDeviceMemoryIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer v.Close()
-	for _, err = range render.Bytes(v, 4) {
+	for _, err = range render.Bytes(t.Context(), v, 4) {
 		if !errors.Is(err, core.ErrDevice) {
 			t.Errorf("got %v", err)
 		}

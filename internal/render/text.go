@@ -2,6 +2,7 @@ package render
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -30,7 +31,7 @@ type TextOptions struct {
 // only a part of v can be drawn, a line above says which. Of elements without a known value it shows
 // the first bytes. Arrays without elements have no picture, and those on a device are refused with
 // core.ErrDevice.
-func Text(w io.Writer, v *core.View, opts TextOptions) error {
+func Text(ctx context.Context, w io.Writer, v *core.View, opts TextOptions) error {
 	if v.Len() == 0 {
 		return nil
 	}
@@ -40,7 +41,7 @@ func Text(w io.Writer, v *core.View, opts TextOptions) error {
 	if opts.Rows <= 0 {
 		opts.Rows = 20
 	}
-	lines, err := textLines(v, opts)
+	lines, err := textLines(ctx, v, opts)
 	if err != nil {
 		return err
 	}
@@ -54,12 +55,12 @@ func Text(w io.Writer, v *core.View, opts TextOptions) error {
 	return nil
 }
 
-func textLines(v *core.View, opts TextOptions) (_ []string, err error) {
+func textLines(ctx context.Context, v *core.View, opts TextOptions) (_ []string, err error) {
 	switch {
 	case !numeric(v.DType()):
-		return hexLines(v, opts.Columns)
+		return hexLines(ctx, v, opts.Columns)
 	case few(v.Layout()):
-		return numberLines(v)
+		return numberLines(ctx, v)
 	}
 	p, err := choose(v)
 	if err != nil {
@@ -71,7 +72,7 @@ func textLines(v *core.View, opts TextOptions) (_ []string, err error) {
 		lines = append(lines, p.index)
 	}
 	if p.form == curve || p.form == scalar {
-		s, err := curveOf(p.View, opts.Columns)
+		s, err := curveOf(ctx, p.View, opts.Columns)
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +80,7 @@ func textLines(v *core.View, opts TextOptions) (_ []string, err error) {
 	}
 	// A character is twice as high as it is wide: it shows two points, one above the other.
 	w, h := fit(p.Dim(1), p.Dim(0), opts.Columns, 2*opts.Rows)
-	g, err := sample(p, w, h)
+	g, err := sample(ctx, p, w, h)
 	if err != nil {
 		return nil, err
 	}

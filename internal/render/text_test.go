@@ -86,7 +86,7 @@ func TestText(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			if err := Text(&out, c.view, c.opts); err != nil {
+			if err := Text(t.Context(), &out, c.view, c.opts); err != nil {
 				t.Fatal(err)
 			}
 			got := strings.ReplaceAll(out.String(), "\x1b", "ESC")
@@ -113,7 +113,7 @@ func TestPictureStaysInItsFrame(t *testing.T) {
 		v := viewOf(t, ramped[float32](shape[0]*shape[1]), shape...)
 		for _, opts := range []TextOptions{{Columns: 30, Rows: 7}, {Columns: 5, Rows: 30}, {Columns: 1, Rows: 1}} {
 			var out bytes.Buffer
-			if err := Text(&out, v, opts); err != nil {
+			if err := Text(t.Context(), &out, v, opts); err != nil {
 				t.Fatal(err)
 			}
 			lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")

@@ -23,9 +23,9 @@ func few(l core.Layout) bool {
 }
 
 // numberLines writes the numbers of a small array in columns.
-func numberLines(v *core.View) ([]string, error) {
+func numberLines(ctx context.Context, v *core.View) ([]string, error) {
 	raw := make([]byte, v.NBytes())
-	if _, err := core.CopyBytes(context.Background(), raw, v); err != nil {
+	if _, err := core.CopyBytes(ctx, raw, v); err != nil {
 		return nil, err
 	}
 	texts := make([]string, v.Len())
@@ -96,11 +96,11 @@ func Number(x float64, d core.DType) string {
 }
 
 // hexLines shows the bytes of the first elements.
-func hexLines(v *core.View, columns int) ([]string, error) {
+func hexLines(ctx context.Context, v *core.View, columns int) ([]string, error) {
 	const elements = 4
 	size := v.DType().Bits() * v.DType().Lanes() / 8
 	var lines []string
-	for raw, err := range Bytes(v, elements*size) {
+	for raw, err := range Bytes(ctx, v, elements*size) {
 		if err != nil {
 			return nil, err
 		}

@@ -78,7 +78,7 @@ type slow struct {
 func (s slow) Lease(_ context.Context, name string, req contract.Request) (contract.Lease, error) {
 	s.began <- struct{}{}
 	<-s.proceed
-	return s.Producer.Lease(context.Background(), name, req) //nolint:contextcheck // outlives the call
+	return s.Producer.Lease(context.Background(), name, req)
 }
 
 // TestAbandonedLeaseIsReleased gives up calls while the producer is about to grant them.

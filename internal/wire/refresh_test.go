@@ -27,7 +27,7 @@ func (r refresher) Refresh(ctx context.Context, id contract.LeaseID) (contract.L
 
 // again is what a producer does that grants another lease on the same array.
 func (r refresher) again(context.Context, contract.LeaseID) (contract.Lease, bool, error) {
-	l, err := r.Lease(context.Background(), "samples", contract.Request{}) //nolint:contextcheck // outlives the call
+	l, err := r.Lease(context.Background(), "samples", contract.Request{})
 	return l, true, err
 }
 

@@ -52,7 +52,7 @@ func (c *Copier) Out(ctx context.Context, dst []byte, l core.Layout, base uintpt
 			out := dst[:p.size()]
 			dst = dst[p.size():]
 			err := n.next(ctx, func(h *half) error {
-				h.finish = func() error { return p.gather(out, h.bytes) }
+				h.finish = func() error { return p.gather(ctx, out, h.bytes) }
 				return p.fetch(h.addr, base, n.stream)
 			})
 			if err != nil {
@@ -69,7 +69,7 @@ func (c *Copier) In(ctx context.Context, l core.Layout, base uintptr, src []byte
 	return c.run(func(n *lane) error {
 		for p := range sends(l, pieceSize) {
 			err := n.next(ctx, func(h *half) (err error) {
-				if src, err = p.fill(h.bytes, src); err != nil {
+				if src, err = p.fill(ctx, h.bytes, src); err != nil {
 					return err
 				}
 				return p.send(base, h.addr, n.stream)

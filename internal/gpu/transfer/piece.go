@@ -50,17 +50,17 @@ func (p *piece) fetch(dst, base uintptr, s driver.Stream) error {
 }
 
 // gather copies the elements from pinned memory.
-func (p *piece) gather(dst, from []byte) error {
+func (p *piece) gather(ctx context.Context, dst, from []byte) error {
 	if p.layout == nil {
 		copy(dst, from)
 		return nil
 	}
-	return gather(dst, from, *p.layout, p.lo)
+	return gather(ctx, dst, from, *p.layout, p.lo)
 }
 
 // gather copies elements in row-major order; the first byte of from is byte number skip of the layout's
 // memory.
-func gather(dst, from []byte, l core.Layout, skip int) error {
+func gather(ctx context.Context, dst, from []byte, l core.Layout, skip int) error {
 	spec := l.Spec()
 	spec.Device, spec.Offset = core.Device{}, spec.Offset-skip
 	l, err := core.NewLayout(spec)
@@ -72,15 +72,15 @@ func gather(dst, from []byte, l core.Layout, skip int) error {
 		return err
 	}
 	defer v.Close() //nolint:errcheck // it owns nothing
-	_, err = core.CopyBytes(context.Background(), dst, v)
+	_, err = core.CopyBytes(ctx, dst, v)
 	return err
 }
 
 // fill takes the elements from all that is sent to pinned memory, and gives the rest of what is sent.
-func (p *piece) fill(dst, src []byte) (rest []byte, err error) {
+func (p *piece) fill(ctx context.Context, dst, src []byte) (rest []byte, err error) {
 	n := p.size()
 	if p.from != nil {
-		return src, gather(dst[:n], src, *p.from, 0)
+		return src, gather(ctx, dst[:n], src, *p.from, 0)
 	}
 	copy(dst, src[:n])
 	return src[n:], nil

@@ -65,7 +65,7 @@ func TestPieces(t *testing.T) {
 			got := make([]byte, l.NBytes())
 			rest := got
 			for p := range fetches(l, limit) {
-				if err := p.gather(rest[:p.size()], fetched(t, p, memory, limit)); err != nil {
+				if err := p.gather(t.Context(), rest[:p.size()], fetched(t, p, memory, limit)); err != nil {
 					t.Fatal(err)
 				}
 				rest = rest[p.size():]
@@ -77,7 +77,7 @@ func TestPieces(t *testing.T) {
 			rest = want
 			for p := range sends(l, limit) {
 				part := make([]byte, p.size())
-				if rest, err = p.fill(part, rest); err != nil {
+				if rest, err = p.fill(t.Context(), part, rest); err != nil {
 					t.Fatal(err)
 				}
 				send(t, p, sent, part, limit)

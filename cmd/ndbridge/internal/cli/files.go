@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -71,15 +72,15 @@ func fileName(file, name string) string {
 }
 
 // write writes the files that are asked for, and gives a line about each.
-func (f *files) write(label string, v *core.View) (notes []string, err error) {
+func (f *files) write(ctx context.Context, label string, v *core.View) (notes []string, err error) {
 	size := cmp.Or(f.pngSize, -1)
 	for _, out := range []struct {
 		file string
 		to   func(io.Writer) (string, error)
 	}{
-		{f.npy, func(w io.Writer) (string, error) { return npy.Write(w, v) }},
-		{f.raw, func(w io.Writer) (string, error) { return "", writeRaw(w, v) }},
-		{f.png, func(w io.Writer) (string, error) { return "", render.PNG(w, v, render.PNGOptions{Size: size}) }},
+		{f.npy, func(w io.Writer) (string, error) { return npy.Write(ctx, w, v) }},
+		{f.raw, func(w io.Writer) (string, error) { return "", writeRaw(ctx, w, v) }},
+		{f.png, func(w io.Writer) (string, error) { return "", render.PNG(ctx, w, v, render.PNGOptions{Size: size}) }},
 	} {
 		if out.file == "" {
 			continue
@@ -97,8 +98,8 @@ func (f *files) write(label string, v *core.View) (notes []string, err error) {
 	return notes, nil
 }
 
-func writeRaw(w io.Writer, v *core.View) error {
-	for piece, err := range render.Bytes(v, render.DefaultPiece) {
+func writeRaw(ctx context.Context, w io.Writer, v *core.View) error {
+	for piece, err := range render.Bytes(ctx, v, render.DefaultPiece) {
 		if err != nil {
 			return err
 		}

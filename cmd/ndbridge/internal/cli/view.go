@@ -205,9 +205,9 @@ func (v *view) show(ctx context.Context, l *looker, s session, w wanted, opts []
 		return l.deadline(err, w.program, w.name)
 	}
 	v.env.stderr.Progress("reading %s", w.name)
-	notes, failed := v.files.write(w.label, array)
+	notes, failed := v.files.write(ctx, w.label, array)
 	v.env.stderr.Stop()
-	if err := v.tell(w.label, array, notes, failed == nil); failed == nil {
+	if err := v.tell(ctx, w.label, array, notes, failed == nil); failed == nil {
 		return err
 	}
 	return failed
@@ -215,9 +215,9 @@ func (v *view) show(ctx context.Context, l *looker, s session, w wanted, opts []
 
 // tell says what an array is, and which files were written. Not whole is one of which another file could not be: then
 // the error takes its place among the objects of --json.
-func (v *view) tell(label string, array *core.View, notes []string, whole bool) error {
+func (v *view) tell(ctx context.Context, label string, array *core.View, notes []string, whole bool) error {
 	if !v.json {
-		return v.print(label, array, notes)
+		return v.print(ctx, label, array, notes)
 	}
 	for _, note := range notes {
 		if _, err := fmt.Fprintf(v.env.stderr, "wrote %s\n", prose.Line(note)); err != nil {
@@ -230,14 +230,14 @@ func (v *view) tell(label string, array *core.View, notes []string, whole bool) 
 	return writeJSON(v.env.stdout, recordOf(label, array))
 }
 
-func (v *view) print(label string, array *core.View, notes []string) error {
+func (v *view) print(ctx context.Context, label string, array *core.View, notes []string) error {
 	if v.shown++; v.shown > 1 {
 		if _, err := fmt.Fprintln(v.env.stdout); err != nil {
 			return err
 		}
 	}
 	columns, _ := render.Columns(v.env.stdout)
-	if err := summary.Write(v.env.stdout, label, array, render.TextOptions{
+	if err := summary.Write(ctx, v.env.stdout, label, array, render.TextOptions{
 		Columns: min(max(columns-2, 0), 96), Depth: render.DepthOf(v.env.stdout, render.When(v.colour)),
 	}); err != nil {
 		return err

@@ -2,6 +2,7 @@
 package npy
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -19,7 +20,7 @@ import (
 // structure that is described in words of another framework) is written as such; note then says how to
 // read it. The lanes of vector types become a last axis. Elements that share bytes are refused with
 // core.ErrDType.
-func Write(w io.Writer, v *core.View) (note string, err error) {
+func Write(ctx context.Context, w io.Writer, v *core.View) (note string, err error) {
 	header, note, err := Header(v.Layout())
 	if err != nil {
 		return "", err
@@ -35,7 +36,7 @@ func Write(w io.Writer, v *core.View) (note string, err error) {
 		defer transposed.Close() //nolint:errcheck // derived itself, so there is nothing to give back
 		v = transposed
 	}
-	for piece, err := range render.Bytes(v, render.DefaultPiece) {
+	for piece, err := range render.Bytes(ctx, v, render.DefaultPiece) {
 		if err != nil {
 			return "", err
 		}

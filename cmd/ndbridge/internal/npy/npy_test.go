@@ -139,7 +139,7 @@ func TestPackedIsRefused(t *testing.T) {
 	t.Parallel()
 	v := viewOf(t, make([]byte, 4), core.LayoutSpec{DType: core.Int4, Shape: []int{8}})
 	var out bytes.Buffer
-	if _, err := npy.Write(&out, v); !errors.Is(err, core.ErrDType) || out.Len() > 0 {
+	if _, err := npy.Write(t.Context(), &out, v); !errors.Is(err, core.ErrDType) || out.Len() > 0 {
 		t.Errorf("got %v after %d bytes", err, out.Len())
 	}
 }
@@ -149,7 +149,7 @@ func TestElementsAreInOrder(t *testing.T) {
 	raw := []byte{0, 1, 2, 3, 4, 5}
 	v := viewOf(t, raw, core.LayoutSpec{DType: core.Uint8, Shape: []int{3, 2}, Strides: []int{-1, 3}, Offset: 2})
 	var out bytes.Buffer
-	if _, err := npy.Write(&out, v); err != nil {
+	if _, err := npy.Write(t.Context(), &out, v); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, elements := dictOf(t, out.Bytes()); !bytes.Equal(elements, []byte{2, 5, 1, 4, 0, 3}) {
@@ -157,7 +157,7 @@ func TestElementsAreInOrder(t *testing.T) {
 	}
 	v = viewOf(t, raw, core.LayoutSpec{DType: core.Uint8, Shape: []int{3, 2}, Strides: []int{1, 3}})
 	out.Reset()
-	if _, err := npy.Write(&out, v); err != nil {
+	if _, err := npy.Write(t.Context(), &out, v); err != nil {
 		t.Fatal(err)
 	}
 	if _, header, elements := dictOf(t, out.Bytes()); !bytes.Equal(elements, raw) ||
@@ -181,14 +181,14 @@ func TestErrorsAreKept(t *testing.T) {
 	t.Parallel()
 	v := viewOf(t, make([]byte, 8), core.LayoutSpec{DType: core.Uint8, Shape: []int{8}})
 	for after := range 2 {
-		if _, err := npy.Write(new(failing(after)), v); !errors.Is(err, errFull) {
+		if _, err := npy.Write(t.Context(), new(failing(after)), v); !errors.Is(err, errFull) {
 			t.Errorf("after %d writes: %v", after, err)
 		}
 	}
 	if err := v.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := npy.Write(&bytes.Buffer{}, v); !errors.Is(err, core.ErrClosed) {
+	if _, err := npy.Write(t.Context(), &bytes.Buffer{}, v); !errors.Is(err, core.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 }
@@ -225,7 +225,7 @@ func TestNumPyReadsIt(t *testing.T) {
 	var want strings.Builder
 	for i, c := range cases {
 		var file bytes.Buffer
-		if _, err := npy.Write(&file, viewOf(t, raw, c.spec)); err != nil {
+		if _, err := npy.Write(t.Context(), &file, viewOf(t, raw, c.spec)); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, string(rune('a'+i))+".npy"), file.Bytes(), 0o600); err != nil {

@@ -2,6 +2,7 @@
 package summary
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -15,7 +16,7 @@ import (
 )
 
 // Write writes what people want to know about a view, with a picture of its values.
-func Write(w io.Writer, label string, v *core.View, opts render.TextOptions) error {
+func Write(ctx context.Context, w io.Writer, label string, v *core.View, opts render.TextOptions) error {
 	var b strings.Builder
 	l := v.Layout()
 	line := func(key, format string, args ...any) {
@@ -38,7 +39,7 @@ func Write(w io.Writer, label string, v *core.View, opts render.TextOptions) err
 	if quirks := v.Quirks(); len(quirks) > 0 {
 		line("quirks", "%s", joined(quirks))
 	}
-	if stats, err := render.Measure(v); err == nil && l.Len() > 1 {
+	if stats, err := render.Measure(ctx, v); err == nil && l.Len() > 1 {
 		line("values", "%s", statsText(stats, l))
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
@@ -47,7 +48,7 @@ func Write(w io.Writer, label string, v *core.View, opts render.TextOptions) err
 	if !l.Device().HostReadable() {
 		return nil
 	}
-	return render.Text(&indented{w: w}, v, opts)
+	return render.Text(ctx, &indented{w: w}, v, opts)
 }
 
 func dtypeText(l core.Layout) string {
