@@ -155,7 +155,9 @@ func (p *Program) Close() error {
 		errs = append(errs, p.control.Close())
 	}
 	if p.host != nil {
-		errs = append(errs, p.host.Close())
+		if err := p.host.Close(); !errors.Is(err, core.ErrUnavailable) { // else a busy machine was too slow to end the program
+			errs = append(errs, err)
+		}
 	}
 	if p.stop != nil {
 		errs = append(errs, p.stop.Close())

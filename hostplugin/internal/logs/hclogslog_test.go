@@ -192,7 +192,7 @@ func TestSourceIsTheCaller(t *testing.T) {
 	l.Log(hclog.Warn, "m")
 	for _, r := range s.records(t) {
 		source, _ := r[slog.SourceKey].(map[string]any)
-		if file, _ := source["file"].(string); filepath.Base(file) != "hclogger_test.go" {
+		if file, _ := source["file"].(string); filepath.Base(file) != "hclogslog_test.go" {
 			t.Errorf("source %v", source)
 		}
 	}
