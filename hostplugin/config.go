@@ -59,6 +59,7 @@ type Program struct {
 	Handoff HandoffOptions // how the host asks for views
 
 	StartTimeout time.Duration // from the start until the plugin answers; 0 means 60 s
+	StopTimeout  time.Duration // from the end of the session until what still runs is killed; 0 means 5 s
 }
 
 // HeapOptions configures the shared heap of a Python program: the memory, visible to the host, from which the array
@@ -96,6 +97,7 @@ const (
 const (
 	defaultPython       = "python3"
 	defaultStartTimeout = 60 * time.Second
+	defaultStopTimeout  = 5 * time.Second
 
 	defaultHandoffSpin  = 50 * time.Microsecond
 	defaultHandoffSlots = 8
@@ -121,6 +123,8 @@ func (p Program) startTimeout() time.Duration {
 	}
 	return p.StartTimeout
 }
+
+func (p Program) stopTimeout() time.Duration { return cmp.Or(p.StopTimeout, defaultStopTimeout) }
 
 // handoff gives the settings of the mailbox.
 func (p Program) handoff() handoff.Settings {

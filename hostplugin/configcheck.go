@@ -94,6 +94,9 @@ func (c *checker) program(at place, p *Program) {
 	if p.StartTimeout < 0 {
 		c.errorf(at.At("start_timeout"), "Invalid duration", "start_timeout must be positive, not %s.", p.StartTimeout)
 	}
+	if p.StopTimeout < 0 {
+		c.errorf(at.At("stop_timeout"), "Invalid duration", "stop_timeout must be positive, not %s.", p.StopTimeout)
+	}
 }
 
 func (c *checker) elsewhere(block string, index int) string {

@@ -90,6 +90,7 @@ func (d *decoder) program(b *hclsyntax.Block) {
 		"handoff_spin":          d.Spin(&p.Handoff.Spin),
 		"handoff_slots":         d.Count(&p.Handoff.Slots),
 		"start_timeout":         d.Duration(&p.StartTimeout),
+		"stop_timeout":          d.Duration(&p.StopTimeout),
 	}, nil)
 	d.cfg.Programs = append(d.cfg.Programs, p)
 }

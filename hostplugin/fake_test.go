@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
@@ -30,7 +31,7 @@ const fakeVariable = "NDTEST_FAKE"
 // fake describes a program that is this test binary.
 func fake(mode string, args ...string) hostplugin.Program {
 	return hostplugin.Program{
-		Name: "fake", Plugin: exe(), Args: args,
+		Name: "fake", Plugin: exe(), Args: args, StopTimeout: time.Second,
 		// The race detector would make each program stay for a second.
 		Env: map[string]string{fakeVariable: mode, "GORACE": "atexit_sleep_ms=0"},
 	}

@@ -172,7 +172,7 @@ func (s *Session) shut() error {
 	_ = s.conn.Client.Close() // never fails; ends the calls that are under way
 	errs = append(errs, s.conn.End())
 	if s.conn.Process.Signal() == syscall.SIGKILL {
-		const remedy = "end sooner after a KeyboardInterrupt, or wait with Session.Wait before Close"
+		const remedy = "end sooner after a KeyboardInterrupt, raise stop_timeout, or wait with Session.Wait before Close"
 		s.host.opts.log.Info("the program was killed, since it did not end when the session was closed",
 			slog.String("program", s.launch.program.Name), slog.String("remedy", remedy))
 		errs = append(errs, &core.Error{

@@ -20,7 +20,7 @@ func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 	found := leases.FindGPUs(h.opts.log)
 	c, err := connection.New(connection.Options{ //nolint:contextcheck // its logs outlive the call
 		Program: l.program.Name, Python: l.program.python(), Plugin: l.plugin, Process: l.spec(),
-		StartTimeout: l.program.startTimeout(), Handoff: l.program.handoff(),
+		StartTimeout: l.program.startTimeout(), StopTimeout: l.program.stopTimeout(), Handoff: l.program.handoff(),
 		Log:    h.opts.log.With(slog.String("program", l.program.Name)),
 		Stdout: h.opts.stdout, Stderr: h.opts.stderr,
 		Stray: s.stray, Forked: s.forked, Unavailable: s.unavailable,

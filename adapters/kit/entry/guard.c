@@ -16,6 +16,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -23,13 +24,14 @@
 #include <unistd.h>
 
 #ifndef GRACE_MS // tests of an end in order give more, since the machine may be busy
-#define GRACE_MS 1000
+#define GRACE_MS 5000
 #endif
 enum { NUDGE_MS = 50 };
 
 static struct {
 	int woken; // the reading end of nd_process.wake
 	int descriptors; // /proc/self/fd, which the program may leave behind by chroot
+	int grace; // milliseconds that the program has to end in, as the host says
 	bool nudge; // see prepare_nudge
 } guard;
 
@@ -53,7 +55,7 @@ static int end_program(void *self) {
 	pthread_mutex_unlock(&nd_process.lock);
 
 	struct pollfd ended = {.fd = *(int *)self, .events = POLLIN}; // if it is -1, this only waits
-	for (int left = GRACE_MS; left > 0 && poll(&ended, 1, NUDGE_MS) == 0; left -= NUDGE_MS)
+	for (int left = guard.grace; left > 0 && poll(&ended, 1, NUDGE_MS) == 0; left -= NUDGE_MS)
 		if (guard.nudge) syscall(SYS_tgkill, nd_process.id, nd_process.id, SIGRTMAX);
 	// A process that was started by hand is not the leader of its group: that is the shell's.
 	kill(nd_process.leads_group ? 0 : nd_process.id, SIGKILL);
@@ -145,6 +147,8 @@ static int start_thread(void) {
 int nd_start_guard(void) {
 	// Beyond those that Go opens: whoever closes a range most often closes all from some number on.
 	enum { BEYOND = 48 };
+	const char *grace = getenv("NDBRIDGE_STOP_TIMEOUT_MS");
+	guard.grace = grace ? atoi(grace) : GRACE_MS;
 	int ends[2];
 	if (pipe2(ends, O_CLOEXEC) < 0) return errno;
 	int wake = fcntl(ends[1], F_DUPFD_CLOEXEC, BEYOND);

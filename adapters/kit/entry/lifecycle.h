@@ -24,8 +24,8 @@ extern void ndpy_into_go(void) __attribute__((weak));
 extern void ndpy_out_of_go(void) __attribute__((weak));
 
 // Called from Go. nd_opened lets the script start. nd_end ends the session, as the host's closing of
-// the side socket does: a script that still runs is interrupted, and the process group is killed a
-// second later if the process has not ended by then.
+// the side socket does: a script that still runs is interrupted, and the process group is killed if
+// the process has not ended within the time that the host gives it (NDBRIDGE_STOP_TIMEOUT_MS).
 void nd_opened(void);
 void nd_end(void);
 

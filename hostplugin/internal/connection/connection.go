@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -27,9 +28,9 @@ import (
 )
 
 const (
-	// killDelay is how long a program may take to end by itself when it is told to. The plugin kills a
-	// program whose script goes on for a second.
-	killDelay = 2 * time.Second
+	// killDelay is how much longer than its time to end the host waits for a program that the plugin should have
+	// killed, and how long for one that has not started.
+	killDelay = time.Second
 
 	// lastWordsWait bounds the wait for what a program that did not start has said on the side socket.
 	lastWordsWait = time.Second
@@ -53,6 +54,7 @@ type Options struct {
 	Process process.Spec // without what concerns the handshake
 
 	StartTimeout time.Duration
+	StopTimeout  time.Duration // what the program has to end in when its session ends
 	Handoff      handoff.Settings // what mailbox the host wishes
 
 	Log            *slog.Logger // the program's
@@ -98,7 +100,8 @@ func New(opts Options) (*Connection, error) {
 	}
 	c.Side = wire.NewSide(conn, c.status, opts.Forked)
 	spec := opts.Process
-	spec.Env = slices.Concat(spec.Env, c.handshake.environment(c.sockets))
+	spec.Env = slices.Concat(spec.Env, c.handshake.environment(c.sockets),
+		[]string{"NDBRIDGE_STOP_TIMEOUT_MS=" + strconv.FormatInt(max(opts.StopTimeout.Milliseconds(), 1), 10)})
 	c.Process = process.New(&spec, peer, process.Options{Log: opts.Log, Stdout: opts.Stdout, Stderr: opts.Stderr})
 	return c, nil
 }
@@ -256,13 +259,20 @@ func (c *Connection) abort() {
 	_ = c.End() // a start has failed for a reason of its own
 }
 
-// End ends the program, within killDelay, and everything around it. The side socket's end tells the
-// plugin to end the program, and so does go-plugin. The error says which memory could not be unmapped.
+// End ends the program and everything around it. The side socket's end tells the plugin to end the program, which has
+// Options.StopTimeout for that if it was open. The error says which memory could not be unmapped.
 func (c *Connection) End() (err error) {
 	_ = c.Side.Close() // its error would be that it is closed
-	guard := time.AfterFunc(killDelay, func() {
+	patience := killDelay
+	if c.Client != nil {
+		patience += c.opts.StopTimeout
+	}
+	guard := time.AfterFunc(patience, func() {
 		_ = c.Process.Kill(context.Background()) // never fails
 	})
+	if c.Client != nil {
+		<-c.Process.Exited() // go-plugin would kill it after two seconds
+	}
 	if c.plugin != nil {
 		c.plugin.Kill()
 	}

@@ -14,6 +14,7 @@ program "trainer" {
   mapped_files          = "copy"
   handoff_spin          = "0s"
   start_timeout         = "2m"
+  stop_timeout          = "30s"
 }
 
 # An executable that serves arrays by itself: it has neither script nor module.

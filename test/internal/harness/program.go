@@ -60,7 +60,7 @@ func Config(tb testing.TB, script string, opts Options) (hostplugin.Config, *Rem
 	maps.Copy(env, opts.Env)
 	cfg := hostplugin.Config{Programs: []hostplugin.Program{{
 		Name: "program", Python: python, Script: file, Args: opts.Args, Env: env,
-		Plugin: Library(tb, "ndbridge-all.so"), StartTimeout: StartBound,
+		Plugin: Library(tb, "ndbridge-all.so"), StartTimeout: StartBound, StopTimeout: time.Second,
 	}}}
 	for _, change := range opts.Configs {
 		change(&cfg)
