@@ -32,7 +32,7 @@ except KeyboardInterrupt:
 		t.Error(err)
 	}
 	began := time.Now()
-	if err := r.Session.Close(); err != nil {
+	if err := r.Close(); err != nil {
 		t.Errorf("Close of a program that ends by itself = %v", err)
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "saved" {

@@ -54,7 +54,7 @@ type Options struct {
 	Process process.Spec // without what concerns the handshake
 
 	StartTimeout time.Duration
-	StopTimeout  time.Duration // what the program has to end in when its session ends
+	StopTimeout  time.Duration    // what the program has to end in when its session ends
 	Handoff      handoff.Settings // what mailbox the host wishes
 
 	Log            *slog.Logger // the program's
