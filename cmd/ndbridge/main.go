@@ -2,12 +2,8 @@
 // wrote, without a copy.
 package main
 
-import (
-	"os"
-
-	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/cli"
-)
+import "os"
 
 func main() {
-	os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr)) //nolint:forbidigo // this is main
+	os.Exit(carryOut(os.Args[1:], os.Stdout, os.Stderr)) //nolint:forbidigo // this is main
 }

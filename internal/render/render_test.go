@@ -346,19 +346,15 @@ func TestWhatCannotBeDrawn(t *testing.T) {
 	}
 }
 
-type full struct{}
-
 var errFull = errors.New("no space left")
-
-func (full) Write([]byte) (int, error) { return 0, errFull }
 
 func TestErrorsOfTheFileAreKept(t *testing.T) {
 	t.Parallel()
 	v := viewOf(t, ramped[uint8](400), 20, 20)
-	if err := PNG(t.Context(), full{}, v, PNGOptions{}); !errors.Is(err, errFull) {
+	if err := PNG(t.Context(), new(failing), v, PNGOptions{}); !errors.Is(err, errFull) {
 		t.Errorf("PNG: %v", err)
 	}
-	if err := Text(t.Context(), full{}, v, TextOptions{}); !errors.Is(err, errFull) {
+	if err := Text(t.Context(), new(failing), v, TextOptions{}); !errors.Is(err, errFull) {
 		t.Errorf("Text: %v", err)
 	}
 }

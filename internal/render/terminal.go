@@ -24,6 +24,17 @@ func Columns(w io.Writer) (columns int, terminal bool) {
 	return int(size.Col), true
 }
 
+// width is how wide text is set where nobody says how wide the place is.
+const width = 100
+
+// Width is how wide lines may be that are written to w.
+func Width(w io.Writer) int {
+	if columns, terminal := Columns(w); terminal && columns >= 40 {
+		return columns
+	}
+	return width
+}
+
 // When says whether to draw in colours.
 type When string
 

@@ -7,13 +7,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/console"
+	"github.com/ndbridge/ndbridge/internal/prose"
+	"github.com/ndbridge/ndbridge/internal/render"
 )
 
 // Print writes what people want to know of a part.
 func (p *Part) Print(w io.Writer, colour bool) error {
 	var b strings.Builder
-	width := console.Width(w)
+	width := render.Width(w)
 	var mark, sgr string
 	switch p.State {
 	case Well:
@@ -25,15 +26,15 @@ func (p *Part) Print(w io.Writer, colour bool) error {
 	}
 	head := fmt.Sprintf("%-5s  %-11s  ", mark, p.Name)
 	indent := strings.Repeat(" ", len(head))
-	line := func(head, text string) { console.Paragraph(&b, width, indent+head, text) }
+	line := func(head, text string) { prose.Paragraph(&b, width, indent+head, text) }
 	switch {
 	case p.State == Absent && p.Version == "":
-		console.Paragraph(&b, width, head, "not installed")
+		prose.Paragraph(&b, width, head, "not installed")
 	case p.Name == "interpreter" && p.Interpreter != "":
-		console.Paragraph(&b, width, head, p.Interpreter)
+		prose.Paragraph(&b, width, head, p.Interpreter)
 		line("", fmt.Sprintf("plugin %s, shared heap %s", p.Plugin, p.SharedHeap))
 	case p.Version != "":
-		console.Paragraph(&b, width, head, p.Version)
+		prose.Paragraph(&b, width, head, p.Version)
 	default:
 		b.WriteString(strings.TrimRight(head, " ") + "\n")
 	}

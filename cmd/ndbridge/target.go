@@ -1,0 +1,204 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ndbridge/ndbridge/hostplugin"
+)
+
+// defaultConfig is the configuration that is used if none is named and no program is given directly.
+const defaultConfig = "ndbridge.hcl"
+
+// target holds the flags that say which programs are meant.
+type target struct {
+	config  string
+	program string
+
+	script string
+	module string
+	python string
+	args   []string
+
+	plugin       string
+	noSharedHeap bool
+	logLevel     string
+}
+
+func (t *target) define(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&t.script, "script", "", "run this Python `file`")
+	f.StringVar(&t.module, "module", "", "run this Python module, as python -m `name` would")
+	f.StringVar(&t.python, "python", "", "the `interpreter`, a path or a name on PATH (default python3)")
+	f.StringArrayVar(&t.args, "arg", nil, "an `argument` of the program; may be given again. What stands behind -- is another way to say them")
+	f.StringVarP(&t.config, "config", "c", "", "take programs from this configuration `file` (default "+defaultConfig+", if no program is given)")
+	f.StringVar(&t.program, "program", "", "the `name` of the program in the configuration")
+	f.StringVar(&t.plugin, "plugin", "", "the plugin: a shipped one by name, or a `path` (default all)")
+	f.BoolVar(&t.noSharedHeap, "no-shared-heap", false, "run the program with its own allocator; its arrays are copied then")
+	f.StringVar(&t.logLevel, "log-level", "warn", "how much of what goes on is said on standard error: debug, info, warn, error")
+	mustComplete(cmd.MarkFlagFilename("script", "py"))
+	mustComplete(cmd.MarkFlagFilename("config", "hcl"))
+	mustComplete(cmd.RegisterFlagCompletionFunc("log-level",
+		cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp)))
+	mustComplete(cmd.RegisterFlagCompletionFunc("program",
+		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return t.programs(), cobra.ShellCompDirectiveNoFileComp
+		}))
+}
+
+// mustComplete checks what is only wrong if a flag of that name was not defined.
+func mustComplete(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func (t *target) direct() bool { return t.script != "" || t.module != "" }
+
+func (t *target) level() (slog.Level, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(t.logLevel)); err != nil {
+		return level, usagef("--log-level %s: expected debug, info, warn or error", t.logLevel)
+	}
+	return level, nil
+}
+
+// programs lists the names of the configured programs, for completion.
+func (t *target) programs() []string {
+	cfg, err := hostplugin.Load(t.configFile())
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, p := range cfg.Programs {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+func (t *target) configFile() string {
+	if t.config == "" {
+		return defaultConfig
+	}
+	return t.config
+}
+
+// check refuses two ways of saying which program is meant.
+func (t *target) check() error {
+	given := ""
+	for _, way := range []struct{ flag, value string }{
+		{"script", t.script}, {"module", t.module}, {"config", t.config},
+	} {
+		switch {
+		case way.value == "":
+		case given != "":
+			return usagef("--%s and --%s: only one of them can say which program is meant", given, way.flag)
+		default:
+			given = way.flag
+		}
+	}
+	if t.direct() && t.program != "" {
+		return usagef("--%s and --program: --program names one of a configuration", given)
+	}
+	return nil
+}
+
+// scriptAmong asks whether one of the names that the user gave is a script.
+func scriptAmong(names []string) string {
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && strings.HasSuffix(name, ".py") {
+			return "; did you mean --script " + name + "?"
+		}
+	}
+	return ""
+}
+
+// load gives the configuration that is meant, with the flags' changes. names is what the user has named,
+// and extra are further arguments of the program.
+func (t *target) load(names, extra []string) (hostplugin.Config, error) {
+	extra = slices.Concat(t.args, extra)
+	if err := t.check(); err != nil {
+		return hostplugin.Config{}, err
+	}
+	if t.direct() {
+		return hostplugin.Config{Programs: []hostplugin.Program{t.change(hostplugin.Program{
+			Name: programName(t.script, t.module), Script: t.script, Module: t.module,
+		}, extra)}}, nil
+	}
+	if t.config == "" {
+		if _, err := os.Stat(defaultConfig); errors.Is(err, fs.ErrNotExist) {
+			return hostplugin.Config{}, usagef("which program? Give --script FILE, --module NAME or --config FILE (there is no %s here)%s",
+				defaultConfig, scriptAmong(names))
+		}
+	}
+	cfg, err := hostplugin.Load(t.configFile())
+	if err != nil {
+		return cfg, err
+	}
+	for i, p := range cfg.Programs {
+		cfg.Programs[i] = t.change(p, extra)
+	}
+	return cfg, nil
+}
+
+// change applies the flags to a program.
+func (t *target) change(p hostplugin.Program, extra []string) hostplugin.Program {
+	p.Args = append(p.Args, extra...)
+	if t.python != "" && (p.Script != "" || p.Module != "") {
+		p.Python = t.python
+	}
+	if t.plugin != "" {
+		p.Plugin, p.Checksum = t.plugin, ""
+	}
+	if t.noSharedHeap && (p.Script != "" || p.Module != "") {
+		p.SharedHeap.Off = true
+	}
+	return p
+}
+
+// programName names a program that is given directly after its file or module.
+func programName(script, module string) string {
+	name := module
+	if script != "" {
+		name = strings.TrimSuffix(filepath.Base(script), ".py")
+	}
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("_-.", r):
+			return r
+		}
+		return '_'
+	}, name)
+	if name == "" || name[0] == '-' || name[0] == '.' {
+		return "_" + name
+	}
+	return name
+}
+
+// bounds holds the flags that say how long to wait.
+type bounds struct {
+	timeout  time.Duration
+	patience time.Duration
+}
+
+func (b *bounds) define(f *pflag.FlagSet) {
+	f.DurationVar(&b.timeout, "timeout", time.Minute, "give up after this `time`")
+	f.DurationVar(&b.patience, "patience", 2*time.Second, "how long a program may run before arrays that it has not published are looked at: the `time` in which it completes them. A program that ends is looked at when it has ended")
+}
+
+func (b *bounds) check() error {
+	if b.timeout <= 0 || b.patience < 0 {
+		return usagef("--timeout and --patience must be positive")
+	}
+	return nil
+}

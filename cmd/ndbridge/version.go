@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/prose"
+	"github.com/ndbridge/ndbridge/internal/wire"
+)
+
+func newVersion(env *environ) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version, and where plugins are found",
+		Args:  noArguments, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: env.command(func(*cobra.Command, []string) error { return printVersion(env) }),
+	}
+}
+
+func printVersion(env *environ) error {
+	host, err := hostplugin.New(hostplugin.Config{})
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(env.stdout, 0, 0, 2, ' ', 0)
+	line := func(key, format string, args ...any) {
+		_, _ = fmt.Fprintf(w, "%s\t%s\n", key, prose.Line(fmt.Sprintf(format, args...))) // Flush has the error
+	}
+	line("ndbridge", "%s", wire.Release)
+	line("protocol", "%d", wire.ProtocolVersion)
+	line("go", "%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	for i, dir := range host.LibDirs() {
+		key := ""
+		if i == 0 {
+			key = "libraries"
+		}
+		line(key, "%s%s", dir, found(dir))
+	}
+	return errors.Join(w.Flush(), host.Close())
+}
+
+// found says which of our libraries lie in a directory.
+func found(dir string) string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return " (not there)"
+	}
+	var names []string
+	for _, e := range entries {
+		name := e.Name()
+		if strings.HasPrefix(name, "ndbridge-") || strings.HasPrefix(name, "libndbridge-") && filepath.Ext(name) == ".so" {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return " (holds none)"
+	}
+	slices.Sort(names)
+	return ": " + strings.Join(names, ", ")
+}

@@ -1,0 +1,176 @@
+package render
+
+import (
+	"encoding/binary"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// describe gives NumPy's description of an element type as a Python literal. known is false if NumPy
+// only knows elements of that type as bytes.
+func describe(d core.DType, tag string) (descr string, known bool) {
+	if d.Opaque() {
+		size := d.Lanes()
+		if descr, ok := describeTag(tag, size); ok {
+			return descr, true
+		}
+		return fmt.Sprintf("'|V%d'", size), false
+	}
+	size := d.Bits() / 8
+	kind, known := map[int]string{
+		core.Bool.Code(): "b", core.Int8.Code(): "i", core.Uint8.Code(): "u",
+		core.Float32.Code(): "f", core.Complex64.Code(): "c",
+	}[d.Code()]
+	switch {
+	case !known || kind == "c" && size < 8: // NumPy has no complex number of two halves
+		return fmt.Sprintf("'|V%d'", size), false
+	case size == 1:
+		return "'|" + kind + "1'", true
+	}
+	return fmt.Sprintf("'%s%s%d'", machineOrder(), kind, size), true
+}
+
+func machineOrder() string {
+	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
+		return "<"
+	}
+	return ">"
+}
+
+// describeTag turns the words with which NumPy prints a type into the description that stands in a
+// file. It does not trust them: they come from another process, and a wrong size would make the file
+// unreadable.
+func describeTag(tag string, size int) (descr string, ok bool) {
+	if strings.HasPrefix(tag, "[") {
+		p := parser{rest: tag}
+		n, ok := p.structure()
+		if !ok || p.rest != "" || n != size {
+			return "", false
+		}
+		return tag, true
+	}
+	for name, kind := range map[string]string{"datetime64": "M8", "timedelta64": "m8"} {
+		if unit, ok := strings.CutPrefix(tag, name); ok {
+			tag = machineOrder() + kind + unit
+		}
+	}
+	if n, ok := scalarSize(tag); !ok || n != size {
+		return "", false
+	}
+	if !strings.ContainsAny(tag[:1], "<>|=") {
+		tag = "|" + tag
+	}
+	return "'" + tag + "'", true
+}
+
+// scalarSize is the number of bytes of an element of a type such as ">f8", "|S5" or "<M8[25us]".
+func scalarSize(typestr string) (size int, ok bool) {
+	m := regexp.MustCompile(`^[<>|=]?([biufcmMSUV])(\d{1,9})(\[[0-9]*[A-Za-zμ]+(?:/[0-9]+)?\])?$`).FindStringSubmatch(typestr)
+	if m == nil {
+		return 0, false
+	}
+	size, err := strconv.Atoi(m[2])
+	if m[1] == "U" {
+		size *= 4
+	}
+	return size, err == nil && (m[3] == "" || m[1] == "m" || m[1] == "M")
+}
+
+// parser reads the description of a structure, such as
+// "[('a', '<i4'), ('p', [('x', '<f4')], (2, 3)), (”, '|V4')]", and adds its bytes up.
+type parser struct {
+	rest  string
+	depth int
+}
+
+const (
+	maxDepth = 32
+	maxSize  = 1 << 16 // more than any opaque element has
+)
+
+// structure reads a list of fields.
+func (p *parser) structure() (size int, ok bool) {
+	if p.depth++; p.depth > maxDepth || !p.take("[") {
+		return 0, false
+	}
+	for !p.take("]") {
+		n, ok := p.field()
+		if size += n; !ok || size > maxSize || !p.take(",") && !strings.HasPrefix(p.rest, "]") {
+			return 0, false
+		}
+	}
+	p.depth--
+	return size, true
+}
+
+// field reads "(name, type)" or "(name, type, shape)"; a name may be a pair of title and name.
+func (p *parser) field() (size int, ok bool) {
+	if !p.take("(") || !p.name() || !p.take(",") {
+		return 0, false
+	}
+	if strings.HasPrefix(p.rest, "[") {
+		size, ok = p.structure()
+	} else if typestr, found := p.text(); found {
+		size, ok = scalarSize(typestr)
+	}
+	if ok && p.take(",") {
+		var n int
+		n, ok = p.shape()
+		size *= n
+	}
+	return size, ok && size <= maxSize && p.take(")")
+}
+
+func (p *parser) name() bool {
+	pair := p.take("(")
+	_, ok := p.text()
+	if !pair {
+		return ok
+	}
+	ok = ok && p.take(",")
+	_, second := p.text()
+	return ok && second && p.take(")")
+}
+
+// shape reads a tuple of extents and gives their product.
+func (p *parser) shape() (n int, ok bool) {
+	if !p.take("(") {
+		return 0, false
+	}
+	n = 1
+	for !p.take(")") {
+		digits := p.rest[:len(p.rest)-len(strings.TrimLeft(p.rest, "0123456789"))]
+		dim, err := strconv.ParseUint(digits, 10, 16)
+		p.rest = p.rest[len(digits):]
+		if n *= int(dim); err != nil || n > maxSize || !p.take(",") && !strings.HasPrefix(p.rest, ")") {
+			return 0, false
+		}
+	}
+	return n, true
+}
+
+// text reads a string literal without escapes.
+func (p *parser) text() (text string, ok bool) {
+	if p.rest == "" || p.rest[0] != '\'' && p.rest[0] != '"' {
+		return "", false
+	}
+	text, rest, ok := strings.Cut(p.rest[1:], p.rest[:1])
+	if !ok || strings.ContainsAny(text, "\\\n") {
+		return "", false
+	}
+	p.rest = strings.TrimLeft(rest, " ")
+	return text, true
+}
+
+// take passes over a token and the spaces behind it, if it is next.
+func (p *parser) take(token string) bool {
+	rest, ok := strings.CutPrefix(p.rest, token)
+	if ok {
+		p.rest = strings.TrimLeft(rest, " ")
+	}
+	return ok
+}
