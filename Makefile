@@ -154,7 +154,7 @@ test: build plugin-numpy venvs $(CUDA_DRIVER)/libcuda.so.1 ## Run every test (un
 	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GO) test -race -tags cuda $(V) $(CUDA_PACKAGES)
 	$(TEST_ENV) $(GO) test -count=1 -timeout 30m $(V) ./test/...
 	$(TEST_ENV) $(SIMULATED_GPU) $(GO) test -count=1 -tags cuda $(V) ./test/gpu
-	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GO) test -count=1 -tags cuda -run OnGPU $(V) ./test/founding
+	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GO) test -count=1 -tags cuda -run OnGPU $(V) ./test/e2e
 	$(TEST_ENV) $(GO) test -C $(OUTSIDE) -race -count=1 $(V) ./...
 	$(TEST_ENV) $(GO) test -C $(BENCH_EXTRAS) -race -count=1 $(V) ./...
 
@@ -199,10 +199,10 @@ BENCH ?=
 .PHONY: bench
 bench: build $(VENV)/all/.done $(VENV)/more/.done $(VENV)/cuda/.done ## Measure against the alternatives and the goals; writes build/bench/handoff.json and .png
 	$(GO) build -trimpath -o $(BUILD)/bench/bench ./test/bench
-	$(GO) build -C $(BENCH_EXTRAS) -trimpath -o $(BUILD)/bench/ ./flight ./plot
+	$(GO) build -C $(BENCH_EXTRAS) -trimpath -o $(BUILD)/bench/extras .
 	NDBRIDGE_LIB=$(BUILD)/lib $(BUILD)/bench/bench -python $(VENV)/all/bin/python -python-arrow $(VENV)/more/bin/python \
-		-python-cuda $(VENV)/cuda/bin/python -flight $(BUILD)/bench/flight -json $(BUILD)/bench/handoff.json $(BENCH)
-	$(BUILD)/bench/plot $(BUILD)/bench/handoff.json $(BUILD)/bench/handoff.png
+		-python-cuda $(VENV)/cuda/bin/python -flight $(BUILD)/bench/extras -json $(BUILD)/bench/handoff.json $(BENCH)
+	$(BUILD)/bench/extras plot $(BUILD)/bench/handoff.json $(BUILD)/bench/handoff.png
 	ln -sf handoff.json $(BUILD)/bench/view.json # what it was called before the hand-off was measured, too
 
 # A machine with a GPU often has no Go and no network: what runs there is one folder. What it lacks of
@@ -292,7 +292,7 @@ check-clean:
 
 .PHONY: count
 count: ## Print figures of the source: folders, lines, exported names, examples, tests
-	@$(GO) run ./test/count
+	@$(GO) test -count=1 -v -run TestFigures ./test/rules
 
 # ------------------------------------------------------------------------------------------ tools
 

@@ -20,7 +20,7 @@ type options struct {
 	python  string // an interpreter with numpy, torch, jax and grpcio
 	more    string // one with pyarrow, or ""
 	cuda    string // one with cuda.core, or ""
-	flight  string // the Arrow Flight client, or ""
+	flight  string // extras, which has the client of Arrow Flight, or ""
 	lib     string // folder of the plugins
 	json    string // file to write
 	program io.Writer
@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&opts.python, "python", "python3", "interpreter with numpy, torch, jax and grpcio")
 	flags.StringVar(&opts.more, "python-arrow", "", "interpreter with pyarrow")
 	flags.StringVar(&opts.cuda, "python-cuda", "", "interpreter with cuda.core")
-	flags.StringVar(&opts.flight, "flight", "", "the client of Arrow Flight")
+	flags.StringVar(&opts.flight, "flight", "", "extras, which has the client of Arrow Flight")
 	flags.StringVar(&opts.lib, "lib", os.Getenv("NDBRIDGE_LIB"), "folder of the plugins")
 	flags.StringVar(&opts.json, "json", "", "file for the results")
 	flags.IntVar(&opts.plan.Rounds, "rounds", 100, "how often all is measured, in turns")

@@ -168,7 +168,7 @@ func (l *lab) flight(ctx context.Context) (func() error, error) {
 		return l.without(arrowFlight, "no client was built, or there is no interpreter with pyarrow"), nil
 	}
 	socket := filepath.Join(l.dir, "flight")
-	w, err := bench.StartWorker(exec.CommandContext(ctx, l.opts.flight, l.opts.more, socket), l.opts.program)
+	w, err := bench.StartWorker(exec.CommandContext(ctx, l.opts.flight, "flight", l.opts.more, socket), l.opts.program)
 	if err != nil {
 		return l.without(arrowFlight, err.Error()), nil
 	}

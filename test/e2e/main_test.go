@@ -1,5 +1,6 @@
 // Package e2e tests the whole on the real thing: a host and a Python program with numpy, torch or
-// jax, each in a process of its own.
+// jax, each in a process of its own; the problems that ndbridge began from; and what a host must survive:
+// plugins that lie, and programs that misbehave.
 package e2e
 
 import (
@@ -9,10 +10,14 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain also runs the binary as a host of its own, for the tests that kill one.
+// TestMain also runs the binary as a host of its own, for the tests that kill one, and as a plugin that
+// lies.
 func TestMain(m *testing.M) {
 	if config := os.Getenv(hostConfigEnv); config != "" {
 		os.Exit(runHost(config))
+	}
+	if name := os.Getenv(lieEnv); name != "" {
+		os.Exit(serveLie(name))
 	}
 	goleak.VerifyTestMain(m)
 }

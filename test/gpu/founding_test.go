@@ -14,7 +14,7 @@ import (
 )
 
 // TestFoundingStreamNoneInDALI shows on DALI itself, an old version and the present one, what it makes of
-// an interface whose stream is None: the rest of that founding problem is in test/founding. DALI wants a
+// an interface whose stream is None: the rest of that founding problem is in test/e2e. DALI wants a
 // GPU before it looks at the interface, and each version is there only where it was carried to.
 func TestFoundingStreamNoneInDALI(t *testing.T) {
 	const taken = "[6291456]"

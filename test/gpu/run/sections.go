@@ -33,7 +33,7 @@ var allSections = []section{
 	{"table", "What crosses, and in which order", []step{{"test/gpu", "^TestTable$", 4 * time.Minute}}},
 	{"kernels", "Kernels of the host", []step{{"test/gpu", "^TestKernel", 2 * time.Minute}}},
 	{"founding", "The founding problems", []step{
-		{"test/founding", "GPU|NumPyAcceptsOnlyStreamNone", 2 * time.Minute},
+		{"test/e2e", "GPU|NumPyAcceptsOnlyStreamNone", 2 * time.Minute},
 		{"test/gpu", "^TestFounding", time.Minute},
 	}},
 	{"witness", "Witnesses of the quirks", []step{

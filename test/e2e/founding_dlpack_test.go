@@ -1,4 +1,4 @@
-package founding
+package e2e
 
 import (
 	"errors"
@@ -23,22 +23,22 @@ import jax.numpy as jnp
 x = jnp.arange(100000, dtype="float32")
 `
 	python := harness.PythonAll(t)
-	run := start(t, python, "jax", script)
+	run := startTaken(t, python, "jax", script)
 	if got := harness.Eval[string](t, run.Remote, "raised(lambda: x.__dlpack__(stream=-1))"); !strings.Contains(got, "WaitUntilBufferReadyOnStream") {
 		t.Errorf("upstream: stream -1 raises %s", got)
 	}
 	if got := harness.Eval[string](t, run.Remote, "repr(x.__dlpack__(max_version=(1, 3)))"); !strings.Contains(got, `"dltensor"`) {
 		t.Errorf("upstream: max_version (1, 3) gives %s", got)
 	}
-	counts(t, run.View(t, "x", hostplugin.NoCopy()), true)
+	countsUp(t, run.View(t, "x", hostplugin.NoCopy()), true)
 
-	bare := start(t, python, "jax", script, "jax.stream-minus-one")
+	bare := startTaken(t, python, "jax", script, "jax.stream-minus-one")
 	if _, err := bare.Session.View(t.Context(), "x"); !errors.Is(err, core.ErrPython) ||
 		!strings.Contains(err.Error(), "WaitUntilBufferReadyOnStream") {
 		t.Errorf("with stream -1: %v", err)
 	}
-	trusting := start(t, python, "jax", script, "jax.legacy-capsule-only")
-	counts(t, trusting.View(t, "x", hostplugin.NoCopy()), false)
+	trusting := startTaken(t, python, "jax", script, "jax.legacy-capsule-only")
+	countsUp(t, trusting.View(t, "x", hostplugin.NoCopy()), false)
 }
 
 // TestNumPyAcceptsOnlyStreamNone: the level above wants -1, or a stream, of every producer; NumPy takes
@@ -50,24 +50,24 @@ import numpy as np
 x = np.arange(100000, dtype="f4")
 x.flags.writeable = False
 `
-	run := start(t, harness.Python(t), "numpy", script)
+	run := startTaken(t, harness.Python(t), "numpy", script)
 	for _, stream := range []string{"-1", "1", "2", "140000000000"} {
 		got := harness.Eval[string](t, run.Remote, "raised(lambda: x.__dlpack__(stream="+stream+", max_version=(1, 3)))")
 		if !strings.HasSuffix(got, "NumPy only supports stream=None.") {
 			t.Errorf("upstream: stream %s raises %s", stream, got)
 		}
 	}
-	counts(t, run.View(t, "x", hostplugin.NoCopy()), true)
+	countsUp(t, run.View(t, "x", hostplugin.NoCopy()), true)
 
-	bare := start(t, harness.Python(t), "numpy", script, "numpy.stream-none-only")
+	bare := startTaken(t, harness.Python(t), "numpy", script, "numpy.stream-none-only")
 	if _, err := bare.Session.View(t.Context(), "x"); !errors.Is(err, core.ErrPython) ||
 		!strings.Contains(err.Error(), "NumPy only supports stream=None") {
 		t.Errorf("with stream -1: %v", err)
 	}
 }
 
-// counts holds that a view shares the program's numbers 0 to 99999.
-func counts(t *testing.T, v *core.View, readOnly bool) {
+// countsUp holds that a view shares the program's numbers 0 to 99999.
+func countsUp(t *testing.T, v *core.View, readOnly bool) {
 	t.Helper()
 	x, err := core.Slice[float32](v)
 	if err != nil {

@@ -1,5 +1,3 @@
-// Command flight measures how long it takes to get an array from a server of Arrow Flight in Python, for the
-// benchmark, which asks for measurements by lines of JSON (see ways.py of package bench).
 package main
 
 import (
@@ -27,19 +25,9 @@ import (
 //go:embed server.py
 var script string
 
-func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: flight PYTHON SOCKET")
-		os.Exit(2)
-	}
-	if err := run(context.Background(), os.Args[1], os.Args[2], os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "flight:", err)
-		os.Exit(1)
-	}
-}
-
-// run serves the benchmark until in ends.
-func run(ctx context.Context, python, socket string, in io.Reader, out io.Writer) (err error) {
+// serve measures how long it takes to get an array from a server of Arrow Flight in Python. The benchmark
+// asks for measurements by lines of JSON (see ways.py of package bench), until in ends.
+func serve(ctx context.Context, python, socket string, in io.Reader, out io.Writer) (err error) {
 	server := exec.CommandContext(ctx, python, "-c", script, socket)
 	server.Stderr = os.Stderr
 	life, err := server.StdinPipe()

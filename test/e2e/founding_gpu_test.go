@@ -1,4 +1,4 @@
-package founding
+package e2e
 
 import (
 	"cmp"

@@ -17,7 +17,7 @@ func TestMeasurements(t *testing.T) {
 	}
 	var out strings.Builder
 	in := strings.NewReader(`{"bytes":4096,"warm":1,"count":3}` + "\n" + `{"bytes":10000000,"warm":0,"count":1}` + "\n" + `{"bytes":-4,"count":1}`)
-	if err := run(t.Context(), python, filepath.Join(t.TempDir(), "flight"), in, &out); err != nil {
+	if err := serve(t.Context(), python, filepath.Join(t.TempDir(), "flight"), in, &out); err != nil {
 		t.Fatalf("%v; it wrote:\n%s", err, out.String())
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")

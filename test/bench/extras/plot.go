@@ -1,4 +1,3 @@
-// Command plot draws the result of the benchmark: how long each way takes, by the size of the array.
 package main
 
 import (
@@ -18,17 +17,6 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: plot RESULT.json PICTURE.png")
-		os.Exit(2)
-	}
-	if err := run(os.Args[1], os.Args[2]); err != nil {
-		fmt.Fprintln(os.Stderr, "plot:", err)
-		os.Exit(1)
-	}
-}
-
 // row is what is drawn of a row of the report.
 type row struct {
 	Way       string  `json:"way"`
@@ -39,7 +27,8 @@ type row struct {
 	P99       float64 `json:"p99_ns"`
 }
 
-func run(from, to string) error {
+// draw draws a report of the benchmark.
+func draw(from, to string) error {
 	text, err := os.ReadFile(from)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package hostile
+package e2e
 
 import (
 	"context"

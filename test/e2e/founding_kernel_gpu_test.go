@@ -1,6 +1,6 @@
 //go:build cuda
 
-package founding
+package e2e
 
 import (
 	"errors"

@@ -24,8 +24,8 @@ func TestPicture(t *testing.T) {
 		if err := os.WriteFile(from, []byte(test.report), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := run(from, to); (err == nil) != test.ok {
-			t.Errorf("run = %v for %s", err, test.report)
+		if err := draw(from, to); (err == nil) != test.ok {
+			t.Errorf("draw = %v for %s", err, test.report)
 		}
 	}
 	file, err := os.Open(to)

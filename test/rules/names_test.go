@@ -1,43 +1,35 @@
-package main
+package rules
 
 import (
 	"go/ast"
 	"go/doc"
 	"go/parser"
 	"go/token"
-	"os"
-	"path/filepath"
+	"path"
+	"slices"
 	"strings"
+	"testing"
 )
 
-// exported counts what the package in a folder exports: constants, variables, functions, types, and
+// exported lists what the package in a folder exports: constants, variables, functions, types, and
 // the methods declared for exported types. What an interface asks for is part of the interface's type
-// and does not count, nor do fields, nor methods that a type has from an embedded one.
-func exported(folder string) (n int, err error) {
-	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	if err != nil {
-		return 0, err
-	}
-	seen := map[string]bool{} // a name may be declared in one file for each build tag
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
+// and is not listed, nor do fields, nor methods that a type has from an embedded one.
+func exported(t *testing.T, files []file, folder string) (all []string) {
+	t.Helper()
+	for _, f := range files {
+		if path.Dir(f.name) != folder || !f.isGo() || f.isTest() {
 			continue
 		}
-		text, err := os.ReadFile(name)
+		parsed, err := parser.ParseFile(token.NewFileSet(), f.name, f.text, parser.SkipObjectResolution)
 		if err != nil {
-			return 0, err
+			t.Fatal(err)
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
-		if err != nil {
-			return 0, err
-		}
-		for _, decl := range f.Decls {
-			for _, name := range declared(decl) {
-				seen[name] = true
-			}
+		for _, decl := range parsed.Decls {
+			all = append(all, declared(decl)...)
 		}
 	}
-	return len(seen), nil
+	slices.Sort(all)
+	return slices.Compact(all) // a name may be declared in one file for each build tag
 }
 
 // declared names what a declaration exports: "NewView", "View.Close".
@@ -87,14 +79,15 @@ func receiver(e ast.Expr) string {
 
 // examples counts the examples in and below a folder that have an output, which go test compares, and
 // that stand in a file that starts no program and imports no package that does.
-func examples(files []file, folder string) (n int, err error) {
+func examples(t *testing.T, files []file, folder string) (n int) {
+	t.Helper()
 	for _, f := range files {
 		if !f.isTest() || !f.in(folder) {
 			continue
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), f.name, f.text, parser.ParseComments)
 		if err != nil {
-			return 0, err
+			t.Fatal(err)
 		}
 		if needsPython(parsed) {
 			continue
@@ -105,7 +98,7 @@ func examples(files []file, folder string) (n int, err error) {
 			}
 		}
 	}
-	return n, nil
+	return n
 }
 
 func needsPython(f *ast.File) bool {

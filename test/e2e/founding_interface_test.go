@@ -1,4 +1,4 @@
-package founding
+package e2e
 
 import (
 	"encoding/json"
@@ -63,7 +63,7 @@ func TestCUDAInterfaceWithoutStrides(t *testing.T) {
 // sameOnCPU reads dictionaries of the same keys that describe host memory, in a program.
 func sameOnCPU(t *testing.T) {
 	t.Helper()
-	run := start(t, harness.Python(t), "", `
+	run := startTaken(t, harness.Python(t), "", `
 import numpy as np
 
 memory = np.arange(12, dtype="f4").reshape(4, 3)
@@ -108,7 +108,7 @@ func TestCUDAInterfaceStreamNone(t *testing.T) {
 	}
 
 	// In a program without a GPU such an array is refused, whatever its stream, and the session goes on.
-	run := start(t, harness.Python(t), "", `
+	run := startTaken(t, harness.Python(t), "", `
 import numpy as np
 
 class GPUArray:
@@ -138,7 +138,7 @@ after = np.arange(3.0)
 // a device's, named in the error, since without the driver nobody knows whether the CPU may read it now.
 func TestPinnedAndManagedMemory(t *testing.T) {
 	t.Parallel()
-	run := start(t, harness.Python(t), "", `
+	run := startTaken(t, harness.Python(t), "", `
 import ctypes
 import numpy as np
 
@@ -179,7 +179,7 @@ pinned, managed = Labelled(3, x), Labelled(13, x)
 plain, number, object = Interface(x.ctypes.data), Interface(np.uint64(x.ctypes.data)), Interface(Address(x.ctypes.data))
 `)
 	for _, name := range []string{"pinned", "plain", "number", "object"} {
-		counts(t, run.View(t, name, hostplugin.NoCopy()), true)
+		countsUp(t, run.View(t, name, hostplugin.NoCopy()), true)
 	}
 	_, err := run.Session.View(t.Context(), "managed")
 	if e, ok := errors.AsType[*core.Error](err); !errors.Is(err, core.ErrDevice) || !ok || e.Remedy == "" {

@@ -1,26 +1,25 @@
-// Count prints figures of the source: how many folders, lines and exported names there are, how many
-// examples, and how much test there is to the code. Run it in the root of the repository.
-package main
+package rules
 
 import (
-	"bytes"
-	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 	"text/tabwriter"
 )
 
 // small is the number of lines up to which a folder's code counts as small.
 const small = 60
 
-// A file is one source file.
+// mostNames is how many names each of these packages may export. What is added must earn its place.
+var mostNames = map[string]int{"core": 150, "hostplugin": 60, "cuda": 30}
+
+// A file is one source file that is not generated.
 type file struct {
 	name  string // from the root of the repository, with slashes
-	text  []byte
+	text  string
 	lines int
 }
 
@@ -33,81 +32,47 @@ func (f file) isCode() bool { return !f.isTest() && !strings.HasPrefix(f.name, "
 // in reports whether the file lies in a folder or in one below it.
 func (f file) in(folder string) bool { return strings.HasPrefix(f.name, folder+"/") }
 
-func main() {
-	if err := run(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, "count:", err)
-		os.Exit(1)
-	}
-}
-
-func run(ctx context.Context) error {
-	files, err := sources(ctx)
-	if err != nil {
-		return err
-	}
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	row := func(value any, what string) { fmt.Fprintf(w, "%v\t  %s\n", value, what) }
+// TestFigures prints figures of the source: how many folders, lines and exported names there are, how many
+// examples, and how much test there is to the code. (Run make count to see them.) It fails where a package
+// exports more names than it may.
+func TestFigures(t *testing.T) {
+	t.Parallel()
+	files := written(t)
+	w := tabwriter.NewWriter(t.Output(), 0, 0, 2, ' ', tabwriter.AlignRight)
+	row := func(value any, what string) { _, _ = fmt.Fprintf(w, "%v\t  %s\n", value, what) } // Flush has the error
 	folders, smallOnes, lines := folders(files)
 	row(folders, "folders with Go")
 	row(smallOnes, fmt.Sprintf("folders with 1 to %d lines of Go that is no test", small))
 	row(lines, "lines of Go and C without tests and generated code")
 	for _, folder := range []string{"core", "hostplugin", "cuda"} {
-		names, err := exported(folder)
-		if err != nil {
-			return err
+		names := exported(t, files, folder)
+		row(len(names), "exported names of "+folder)
+		if most := mostNames[folder]; len(names) > most {
+			t.Errorf("%s exports %d names; at most %d: %s", folder, len(names), most, strings.Join(names, " "))
 		}
-		row(names, "exported names of "+folder)
 	}
 	for _, folder := range []string{"core", "cuda", "adapters/kit"} {
-		n, err := examples(files, folder)
-		if err != nil {
-			return err
-		}
-		row(n, "examples in "+folder+" that run without Python")
+		row(examples(t, files, folder), "examples in "+folder+" that run without Python")
 	}
 	for _, folder := range []string{"core", "internal/wire", "hostplugin"} {
 		row(fmt.Sprintf("%.2f", ratio(files, folder)), "lines of test to a line of code in "+folder)
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
 }
 
-// sources reads the Go and C files that git tracks or would track, but for generated ones and those
-// of testdata.
-func sources(ctx context.Context) ([]file, error) {
-	out, err := exec.CommandContext(ctx, "git", "ls-files", "-co", "--exclude-standard", "*.go", "*.c", "*.h").Output()
-	if err != nil {
-		return nil, fmt.Errorf("git ls-files: %w", err)
-	}
+// written is the Go and C that people wrote, without testdata.
+func written(t *testing.T) []file {
+	t.Helper()
 	var files []file
-	for name := range strings.Lines(string(out)) {
-		name = strings.TrimSuffix(name, "\n")
-		if slices.Contains(strings.Split(name, "/"), "testdata") {
-			continue
-		}
-		text, err := os.ReadFile(name)
-		if os.IsNotExist(err) {
-			continue // removed, but not from the index yet
-		}
-		if err != nil {
-			return nil, err
-		}
-		if !generated(text) {
-			files = append(files, file{name, text, bytes.Count(text, []byte("\n"))})
+	for _, name := range sources(t, "*.go", "*.c", "*.h") {
+		text := read(t, name)
+		if !generated(text) && !slices.Contains(strings.Split(filepath.ToSlash(name), "/"), "testdata") {
+			files = append(files, file{name, text, strings.Count(text, "\n")})
 		}
 	}
-	return files, nil
-}
-
-func generated(text []byte) bool {
-	for line := range bytes.Lines(text) {
-		if bytes.HasPrefix(line, []byte("package ")) {
-			return false
-		}
-		if bytes.HasPrefix(line, []byte("// Code generated ")) {
-			return true
-		}
-	}
-	return false
+	return files
 }
 
 // folders counts the folders with Go, those among them whose code is small, and all lines of code.

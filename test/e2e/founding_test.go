@@ -1,28 +1,24 @@
-// Package founding holds the five problems that ndbridge began from, each as a test by name: the real
-// framework fails when it is asked as the standards say, and the same array is a right view through a
-// host. They are: JAX with stream -1 and the unversioned capsule, a CUDA Array Interface without strides
-// and with stream None, NumPy accepting no stream but None, and pinned and managed memory as a kernel
-// argument.
+package e2e
+
+// The five problems that ndbridge began from, each as a test by name: the real framework fails when it is
+// asked as the standards say, and the same array is a right view through a host. They are: JAX with stream
+// -1 and the unversioned capsule, a CUDA Array Interface without strides and with stream None, NumPy
+// accepting no stream but None, and pinned and managed memory as a kernel argument.
 //
 // The tests whose names end in OnGPU run on a GPU, where there is one, and on the simulated driver
 // elsewhere, but for JAX's, which needs a GPU (make test-gpu). The others are the half of each problem that
 // is protocol.
-package founding
 
 import (
 	"testing"
-
-	"go.uber.org/goleak"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// start runs a script whose framework is taken at its word in what these quirks are about.
-func start(t *testing.T, python, framework, script string, disabled ...core.QuirkID) *harness.Run {
+// startTaken runs a script whose framework is taken at its word in what these quirks are about.
+func startTaken(t *testing.T, python, framework, script string, disabled ...core.QuirkID) *harness.Run {
 	t.Helper()
 	var settings []hostplugin.QuirkSetting
 	for _, id := range disabled {

@@ -1,6 +1,6 @@
 //go:build gpu
 
-package founding
+package e2e
 
 import (
 	"errors"
@@ -37,7 +37,7 @@ class Late:
 late = Late()
 `
 	python := programtest.GPU(t)
-	run := start(t, python, "jax", script)
+	run := startTaken(t, python, "jax", script)
 	if got := harness.Eval[string](t, run.Remote, "raised(lambda: x.__dlpack__(stream=-1))"); !strings.Contains(got, "CUDA_ERROR_INVALID_HANDLE") {
 		t.Errorf("upstream: stream -1 raises %s", got)
 	}
@@ -51,7 +51,7 @@ late = Late()
 	if x := numbers(t, run.View(t, "late.now")); x[0] != 2 || x[2] != 2 {
 		t.Errorf("the view of an array that is being computed shows %v, want 2", x)
 	}
-	bare := start(t, python, "jax", script, "jax.stream-minus-one")
+	bare := startTaken(t, python, "jax", script, "jax.stream-minus-one")
 	if _, err := bare.Session.View(t.Context(), "x"); !errors.Is(err, core.ErrPython) ||
 		!strings.Contains(err.Error(), "CUDA_ERROR_INVALID_HANDLE") {
 		t.Errorf("with stream -1: %v", err)

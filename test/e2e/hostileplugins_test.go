@@ -1,4 +1,4 @@
-package hostile
+package e2e
 
 import (
 	"context"
@@ -73,7 +73,7 @@ func meet(t *testing.T, name string) (pid int) {
 	defer cancel()
 	start := time.Now()
 	if strings.HasPrefix(name, "arrays: ") {
-		err = list(ctx, session)
+		err = drain(ctx, session)
 	} else {
 		err = read(ctx, session)
 	}
@@ -113,7 +113,7 @@ func read(ctx context.Context, session *hostplugin.Session) error {
 	return errors.Join(err, view.Close())
 }
 
-func list(ctx context.Context, session *hostplugin.Session) error {
+func drain(ctx context.Context, session *hostplugin.Session) error {
 	for _, err := range session.Arrays(ctx) {
 		if err != nil {
 			return err
