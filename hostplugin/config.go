@@ -2,7 +2,9 @@ package hostplugin
 
 import (
 	"cmp"
+	"io"
 	"iter"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -13,11 +15,23 @@ import (
 )
 
 // Config says which programs a host can start and how arrays of each framework are treated. It is
-// plain data: read it from a file with [Load], or write it in Go. The zero value of every field
-// means its default.
+// plain data, but for the logger and the writers: read it from a file with [Load], or write it in Go. The zero value
+// of every field means its default.
 type Config struct {
 	Adapters []Adapter // how each framework's arrays are treated; those not named keep their defaults
 	Programs []Program // in the order of the file
+
+	// What no file says.
+
+	// LibDirs are the directories in which the host looks for plugins given by name before it looks in $NDBRIDGE_LIB, in
+	// "lib" beside its own executable, and in "../lib/ndbridge" from there.
+	LibDirs []string
+	// Logger gets the host's log records: the lines that programs print (at info level, with the attributes "program" and
+	// "stream"), what their plugins log, and the host's own records. nil means [slog.Default].
+	//
+	// A handler that stands still for more than a second loses lines of output rather than stop the program that prints
+	// them; the log says how many.
+	Logger *slog.Logger `json:"-"`
 }
 
 // Adapter holds the settings of one framework's adapter, for every program of the host.
@@ -53,13 +67,23 @@ type Program struct {
 	Plugin   string // a shipped plugin by name, or a path if it has a '/'; "" means "all"
 	Checksum string // "sha256:" and 64 hexadecimal digits of the plugin file; "" is not checked
 
-	SharedHeap  HeapOptions // Python programs only
-	MappedFiles MappedFiles // how arrays in files that the program has mapped reach the host
+	SharedHeap HeapOptions // Python programs only
+
+	// CopyMappedFiles copies arrays in files that the program has mapped, as numpy.memmap does, with
+	// contract.ReasonMappedFile. The host then maps only memory that cannot shrink, whatever the program says. Without
+	// it, the host maps such a file. If somebody truncates it while a view of it is open, reading what was cut off ends the
+	// host; [core.Copy], [core.CopyBytes], [core.At] and [core.Set] give an error instead.
+	CopyMappedFiles bool
 
 	Handoff HandoffOptions // how the host asks for views
 
 	StartTimeout time.Duration // from the start until the plugin answers; 0 means 60 s
 	StopTimeout  time.Duration // from the end of the session until what still runs is killed; 0 means 5 s
+
+	// Stdout and Stderr get what the program prints, byte by byte, instead of the log; a nil writer leaves that stream
+	// to [Config.Logger]. The writers are used from several goroutines if several programs have them, and one that blocks in Write
+	// will in time block the program, as a full pipe would.
+	Stdout, Stderr io.Writer `json:"-"`
 }
 
 // HeapOptions configures the shared heap of a Python program: the memory, visible to the host, from which the array
@@ -73,26 +97,9 @@ type HeapOptions struct {
 // HandoffOptions configures how the host asks for views. The zero value is shared memory with the defaults below.
 type HandoffOptions struct {
 	Off   bool          // the host asks by gRPC: slower, and without Source.Latest, Source.Next and Group.Next
-	Spin  time.Duration // how long each side looks for the other's word before it sleeps, at most 10 ms; 0 means 50 µs
+	Spin  time.Duration // how long each side looks for the other's word before it sleeps, at most 10 ms; 0 means 50 µs, and less than 0 that they sleep at once
 	Slots int           // how many views the host may ask for at once, 1 to 64; 0 means 8
 }
-
-// NoSpin is the [HandoffOptions.Spin] of sides that sleep at once. That takes less CPU time and makes calls slower.
-const NoSpin time.Duration = -1
-
-// MappedFiles says how arrays reach the host that lie in files which the program has mapped, as
-// numpy.memmap does. It is not about memory that cannot shrink, such as that of the shared heap.
-type MappedFiles uint8
-
-const (
-	// MappedFilesShare maps the file in the host. If somebody truncates it while a view of it is open,
-	// reading what was cut off ends the host; [core.Copy], [core.CopyBytes], [core.At] and [core.Set]
-	// give an error instead.
-	MappedFilesShare MappedFiles = iota
-	// MappedFilesCopy copies such arrays, with contract.ReasonMappedFile, and maps only memory that cannot
-	// shrink, whatever the program says.
-	MappedFilesCopy
-)
 
 const (
 	defaultPython       = "python3"
@@ -133,7 +140,7 @@ func (p Program) handoff() handoff.Settings {
 	}
 	return handoff.Settings{
 		Slots: cmp.Or(p.Handoff.Slots, defaultHandoffSlots),
-		Spin:  max(0, cmp.Or(p.Handoff.Spin, defaultHandoffSpin)), // NoSpin is negative
+		Spin:  max(0, cmp.Or(p.Handoff.Spin, defaultHandoffSpin)), // less than 0: not at all
 	}
 }
 
@@ -150,7 +157,9 @@ func (c Config) names() iter.Seq[string] {
 
 // clone copies c so deeply that its owner's later changes do not reach the copy.
 func (c Config) clone() Config {
-	out := Config{Adapters: slices.Clone(c.Adapters), Programs: slices.Clone(c.Programs)}
+	out := Config{
+		Adapters: slices.Clone(c.Adapters), Programs: slices.Clone(c.Programs), LibDirs: slices.Clone(c.LibDirs), Logger: c.Logger,
+	}
 	for i := range out.Adapters {
 		out.Adapters[i].Quirks = slices.Clone(out.Adapters[i].Quirks)
 	}

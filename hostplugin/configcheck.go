@@ -88,9 +88,6 @@ func (c *checker) program(at place, p *Program) {
 	c.plugin(at, p)
 	c.heap(at, p)
 	c.handoff(at, p)
-	if p.MappedFiles > MappedFilesCopy { // which no file can say
-		c.errorf(at.At("mapped_files"), "Invalid value", "mapped_files is %d, which is no value of MappedFiles.", p.MappedFiles)
-	}
 	if p.StartTimeout < 0 {
 		c.errorf(at.At("start_timeout"), "Invalid duration", "start_timeout must be positive, not %s.", p.StartTimeout)
 	}
@@ -168,7 +165,7 @@ func (c *checker) plugin(at place, p *Program) {
 }
 
 func (c *checker) handoff(at place, p *Program) {
-	if spin := p.Handoff.Spin; spin < NoSpin || spin > maxHandoffSpin {
+	if spin := p.Handoff.Spin; spin > maxHandoffSpin {
 		c.errorf(at.At("handoff_spin"), "Invalid duration", "handoff_spin must be between 0s and %s, not %s.",
 			maxHandoffSpin, spin)
 	}

@@ -44,11 +44,8 @@ func (e *ConfigError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Is makes a ConfigError match core.ErrConfig.
-func (e *ConfigError) Is(target error) bool { return target == core.ErrConfig }
-
-// Unwrap gives the hcl.Diagnostics. Those of a Config written in Go have no Subject.
-func (e *ConfigError) Unwrap() error { return e.diags }
+// Unwrap gives core.ErrConfig and the hcl.Diagnostics. Those of a Config written in Go have no Subject.
+func (e *ConfigError) Unwrap() []error { return []error{core.ErrConfig, e.diags} }
 
 // Report writes the mistakes for people, each with the lines of the file that it is about, wrapped
 // at width columns (0 does not wrap) and with terminal colours if color is true. What a terminal would

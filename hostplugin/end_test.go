@@ -96,8 +96,10 @@ func TestDeath(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			var log lockedBuffer
-			host := newHostWith(t, hostplugin.Config{Programs: []hostplugin.Program{fake("serve", test.args...)}},
-				hostplugin.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			host := newHostWith(t, hostplugin.Config{
+				Programs: []hostplugin.Program{fake("serve", test.args...)},
+				Logger:   slog.New(slog.NewTextHandler(&log, nil)),
+			})
 			s, err := host.Start(t.Context(), "fake")
 			if err != nil {
 				t.Fatal(err)

@@ -14,8 +14,12 @@ import (
 
 // open is the start of every example.
 func open() (*hostplugin.Host, *hostplugin.Session) {
-	host, err := hostplugin.Open(context.Background(), "testdata/example/camera.hcl",
-		hostplugin.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))))
+	cfg, err := hostplugin.Load("testdata/example/camera.hcl")
+	if err != nil {
+		log.Fatal(err)
+	}
+	cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	host, err := hostplugin.New(cfg)
 	if err != nil {
 		log.Fatal(err)
 	}

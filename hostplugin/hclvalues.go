@@ -208,7 +208,7 @@ func (r *hclReader) Duration(dst *time.Duration) hclValue {
 	}
 }
 
-// Spin reads a time with its unit, which may be 0: that is [NoSpin].
+// Spin reads a time with its unit, which may be 0: it becomes -1, since 0 means the default.
 func (r *hclReader) Spin(dst *time.Duration) hclValue {
 	return func(at place, expr hclsyntax.Expression) {
 		v, ok := r.value(at, expr)
@@ -217,7 +217,7 @@ func (r *hclReader) Spin(dst *time.Duration) hclValue {
 		}
 		if v.Type() == cty.String {
 			if t, err := time.ParseDuration(v.AsString()); err == nil && t >= 0 {
-				*dst = cmp.Or(t, NoSpin)
+				*dst = cmp.Or(t, -1)
 				return
 			}
 		}

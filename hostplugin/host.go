@@ -1,9 +1,9 @@
 package hostplugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"iter"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -17,8 +17,8 @@ import (
 
 // Host starts programs and holds the sessions with them. All methods are safe for concurrent use.
 type Host struct {
-	cfg  Config
-	opts hostOptions
+	cfg Config
+	log *slog.Logger
 
 	ctx    context.Context //nolint:containedctx // the host's own, which ends with Close
 	cancel context.CancelCauseFunc
@@ -34,17 +34,11 @@ type Host struct {
 
 // New checks a configuration and makes a Host of it. It starts nothing. The host keeps a copy of cfg
 // with absolute paths. The error is a [*ConfigError].
-func New(cfg Config, opts ...HostOption) (*Host, error) {
+func New(cfg Config) (*Host, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	h := &Host{cfg: cfg.clone(), sessions: make(map[*Session]struct{})}
-	for _, o := range opts {
-		o.applyHost(&h.opts)
-	}
-	if h.opts.log == nil {
-		h.opts.log = slog.Default()
-	}
+	h := &Host{cfg: cfg.clone(), log: cmp.Or(cfg.Logger, slog.Default()), sessions: make(map[*Session]struct{})}
 	for i := range h.cfg.Programs {
 		if err := absolute(&h.cfg.Programs[i]); err != nil {
 			return nil, &core.Error{Op: "configure", Program: h.cfg.Programs[i].Name, Kind: core.ErrConfig, Err: err}
@@ -54,8 +48,8 @@ func New(cfg Config, opts ...HostOption) (*Host, error) {
 	return h, nil
 }
 
-// Open is [Load] and [New]. The context is for what loading may have to wait for.
-func Open(ctx context.Context, path string, opts ...HostOption) (*Host, error) {
+// Open is [Load] and [New]. Who wants to say what no file says, such as the logger, calls the two. The context is for what loading may have to wait for.
+func Open(ctx context.Context, path string) (*Host, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &core.Error{Op: "load " + path, Kind: err, Err: context.Cause(ctx)}
 	}
@@ -63,7 +57,7 @@ func Open(ctx context.Context, path string, opts ...HostOption) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(cfg, opts...)
+	return New(cfg)
 }
 
 // absolute makes the paths of a Config that was written in Go independent of the working directory.
@@ -80,18 +74,6 @@ func absolute(p *Program) error {
 		*path = abs
 	}
 	return nil
-}
-
-// Programs gives the configured programs, in the order of the configuration. What it gives are
-// copies.
-func (h *Host) Programs() iter.Seq[Program] {
-	return func(yield func(Program) bool) {
-		for i := range h.cfg.Programs {
-			if !yield(h.cfg.Programs[i].clone()) {
-				return
-			}
-		}
-	}
 }
 
 // Start runs a program and opens a session with it. It returns when the plugin in it answers, which
@@ -137,7 +119,7 @@ func (h *Host) Start(ctx context.Context, program string) (*Session, error) {
 
 // advise logs what makes views slower than they could be.
 func (h *Host) advise(l *launch) {
-	log := h.opts.log.With(slog.String("program", l.program.Name))
+	log := h.log.With(slog.String("program", l.program.Name))
 	if l.heap == "" {
 		if l.program.python() && !l.program.SharedHeap.Off {
 			log.Warn("the program runs without the shared heap: its arrays will be copied",

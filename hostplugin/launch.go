@@ -83,7 +83,7 @@ func (l *launch) fail(remedy, format string, args ...any) error {
 
 // LibDirs lists the directories in which plugins are looked up by name, in order, each once.
 func (h *Host) LibDirs() []string {
-	all := append(slices.Clone(h.opts.libDirs), os.Getenv("NDBRIDGE_LIB"))
+	all := append(slices.Clone(h.cfg.LibDirs), os.Getenv("NDBRIDGE_LIB"))
 	if exe, err := os.Executable(); err == nil {
 		dir := filepath.Dir(exe)
 		all = append(all, filepath.Join(dir, "lib"), filepath.Join(dir, "..", "lib", "ndbridge"))

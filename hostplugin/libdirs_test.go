@@ -9,7 +9,7 @@ import (
 
 func TestLibDirs(t *testing.T) {
 	t.Setenv("NDBRIDGE_LIB", "/b/")
-	host := newHostWith(t, hostplugin.Config{}, hostplugin.WithLibDir("/a"), hostplugin.WithLibDir(""), hostplugin.WithLibDir("/b"), hostplugin.WithLibDir("/a/."))
+	host := newHostWith(t, hostplugin.Config{LibDirs: []string{"/a", "", "/b", "/a/."}})
 	dirs := host.LibDirs()
 	if len(dirs) != 4 || !slices.Equal(dirs[:2], []string{"/a", "/b"}) {
 		t.Errorf("LibDirs = %q", dirs)

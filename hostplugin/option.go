@@ -1,7 +1,6 @@
 package hostplugin
 
 import (
-	"io"
 	"log/slog"
 
 	"github.com/hashicorp/go-hclog"
@@ -10,52 +9,13 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin/internal/logs"
 )
 
-// HostOption changes how a [Host] works. Only this package implements it.
-type HostOption interface{ applyHost(o *hostOptions) }
-
 // ViewOption changes one request for a view. Only this package implements it.
 type ViewOption interface {
 	applyView(r contract.Request) contract.Request
 }
 
-type hostOptions struct {
-	log            *slog.Logger
-	stdout, stderr io.Writer
-	libDirs        []string
-}
-
-type hostOption func(*hostOptions)
-
-func (f hostOption) applyHost(o *hostOptions) { f(o) }
-
-// WithLogger sends the host's log records to l: the lines that programs print (at info level, with
-// the attributes "program" and "stream"), what their plugins log, and the host's own records. The
-// default is [slog.Default].
-//
-// A handler that stands still for more than a second loses lines of output rather than stop the
-// program that prints them; the log says how many.
-func WithLogger(l *slog.Logger) HostOption {
-	return hostOption(func(o *hostOptions) { o.log = l })
-}
-
-// WithHCLogger is [WithLogger] for hosts that log with hclog.
-func WithHCLogger(l hclog.Logger) HostOption {
-	return WithLogger(slog.New(logs.HCLogHandler(l)))
-}
-
-// WithOutput copies what programs print to stdout and stderr, byte by byte, instead of making log
-// records of it; a nil writer keeps the log records of that stream. The writers are used from
-// several goroutines if several programs run, and one that blocks in Write will in time block the
-// programs, as a full pipe would.
-func WithOutput(stdout, stderr io.Writer) HostOption {
-	return hostOption(func(o *hostOptions) { o.stdout, o.stderr = stdout, stderr })
-}
-
-// WithLibDir makes the host look in dir for plugins given by name before it looks in
-// $NDBRIDGE_LIB, in "lib" beside its own executable, and in "../lib/ndbridge" from there.
-func WithLibDir(dir string) HostOption {
-	return hostOption(func(o *hostOptions) { o.libDirs = append(o.libDirs, dir) })
-}
+// HCLogHandler makes a [Config.Logger] for hosts that log with hclog: slog.New(HCLogHandler(l)).
+func HCLogHandler(l hclog.Logger) slog.Handler { return logs.HCLogHandler(l) }
 
 // viewOption changes a copy, so that no request escapes to the heap.
 type viewOption func(contract.Request) contract.Request

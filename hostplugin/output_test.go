@@ -13,8 +13,10 @@ import (
 func TestOutput(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer
-	host := newHostWith(t, hostplugin.Config{Programs: []hostplugin.Program{fake("serve", "hello")}},
-		hostplugin.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))))
+	host := newHostWith(t, hostplugin.Config{
+		Programs: []hostplugin.Program{fake("serve", "hello")},
+		Logger:   slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo})),
+	})
 	if _, err := host.Start(t.Context(), "fake"); err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +40,10 @@ func TestOutputByHCLog(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer
 	logger := hclog.New(&hclog.LoggerOptions{Name: "app", Output: &log, JSONFormat: true, DisableTime: true, Level: hclog.Info})
-	host, err := hostplugin.New(hostplugin.Config{Programs: []hostplugin.Program{fake("serve", "hello")}},
-		hostplugin.WithHCLogger(logger))
+	host, err := hostplugin.New(hostplugin.Config{
+		Programs: []hostplugin.Program{fake("serve", "hello")},
+		Logger:   slog.New(hostplugin.HCLogHandler(logger)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +62,9 @@ func TestOutputByHCLog(t *testing.T) {
 func TestRawOutput(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr lockedBuffer
-	host := newHostWith(t, hostplugin.Config{Programs: []hostplugin.Program{fake("serve", "hello", "print=2")}},
-		hostplugin.WithOutput(&stdout, &stderr))
+	p := fake("serve", "hello", "print=2")
+	p.Stdout, p.Stderr = &stdout, &stderr
+	host := newHost(t, p)
 	if _, err := host.Start(t.Context(), "fake"); err != nil {
 		t.Fatal(err)
 	}
@@ -77,8 +82,10 @@ func TestRawOutput(t *testing.T) {
 // TestMuchOutput: neither a slow log nor a lot of output stops a program.
 func TestMuchOutput(t *testing.T) {
 	t.Parallel()
-	host := newHostWith(t, hostplugin.Config{Programs: []hostplugin.Program{fake("serve", "print=200000")}},
-		hostplugin.WithLogger(slog.New(slog.DiscardHandler)))
+	host := newHostWith(t, hostplugin.Config{
+		Programs: []hostplugin.Program{fake("serve", "print=200000")},
+		Logger:   slog.New(slog.DiscardHandler),
+	})
 	s, err := host.Start(t.Context(), "fake") // it prints before it answers
 	if err != nil {
 		t.Fatal(err)

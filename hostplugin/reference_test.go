@@ -138,7 +138,7 @@ func TestReferenceKnowsTheDefaults(t *testing.T) {
 		if python == "" {
 			python = defaultPython
 		}
-		return fmt.Sprint(python, p.plugin(), !p.SharedHeap.Off, p.MappedFiles, p.handoff(), p.startTimeout())
+		return fmt.Sprint(python, p.plugin(), !p.SharedHeap.Off, p.CopyMappedFiles, p.handoff(), p.startTimeout())
 	}
 	if got, want := effective(written.String()), effective(""); got != want {
 		t.Errorf("with the reference's defaults written out a program is %s, without them %s", got, want)

@@ -12,9 +12,9 @@ import (
 // Run starts one program and opens a session with it, which owns the host that it needs: closing the session closes both.
 // It is [New] and [Host.Start] for a host of one program, with their errors. A Program without a Name is called after its
 // script, its module or its plugin.
-func Run(ctx context.Context, p Program, opts ...HostOption) (*Session, error) {
+func Run(ctx context.Context, p Program) (*Session, error) {
 	p.Name = cmp.Or(p.Name, nameOf(&p))
-	h, err := New(Config{Programs: []Program{p}}, opts...)
+	h, err := New(Config{Programs: []Program{p}})
 	if err != nil {
 		return nil, err
 	}

@@ -88,13 +88,13 @@ func newSession(h *Host, l *launch) *Session {
 // begin makes it the session of an open connection.
 func (s *Session) begin(c *connection.Connection) {
 	s.conn = c
-	s.segments = leases.NewSegments(c.Client, s.launch.program.MappedFiles == MappedFilesCopy)
+	s.segments = leases.NewSegments(c.Client, s.launch.program.CopyMappedFiles)
 	s.gpu = imports.New(c.Client)
 	s.leases = leases.New(leases.Options{
 		Program: c.Client, Handoff: c.Handoff, Segments: s.segments, GPU: s.gpu, GPUs: s.gpus,
 		Spin: s.launch.program.handoff().Spin, Gone: c.Side.Done(),
 		Ended: s.gone, Why: func() error { return s.alive("", "") }, Finished: s.script.well,
-		Log: s.host.opts.log.With(slog.String("program", s.launch.program.Name)), Stale: s.stale,
+		Log: s.host.log.With(slog.String("program", s.launch.program.Name)), Stale: s.stale,
 	})
 	close(s.begun)
 	go func() {
@@ -123,7 +123,7 @@ func (s *Session) forked() {
 
 // stale says that a view is not live any more.
 func (s *Session) stale(name string, why leases.Staleness) {
-	s.host.opts.log.Warn("a view does not show any more what the program writes",
+	s.host.log.Warn("a view does not show any more what the program writes",
 		slog.String("program", s.launch.program.Name), slog.String("array", name), slog.String("cause", string(why)),
 		slog.String("remedy", "call Source.Refresh to see what is current"))
 }
@@ -173,7 +173,7 @@ func (s *Session) shut() error {
 	errs = append(errs, s.conn.End())
 	if s.conn.Process.Signal() == syscall.SIGKILL {
 		const remedy = "end sooner after a KeyboardInterrupt, raise stop_timeout, or wait with Session.Wait before Close"
-		s.host.opts.log.Info("the program was killed, since it did not end when the session was closed",
+		s.host.log.Info("the program was killed, since it did not end when the session was closed",
 			slog.String("program", s.launch.program.Name), slog.String("remedy", remedy))
 		errs = append(errs, &core.Error{
 			Op: "close", Program: s.launch.program.Name, Kind: core.ErrUnavailable,
@@ -249,7 +249,7 @@ func (r raised) Unwrap() error { return r.PythonError }
 func (s *Session) lose(cause error) {
 	s.finish(core.ErrUnavailable, cause)
 	s.gpu.Lost(cause)
-	s.host.opts.log.Info("the program is gone", "program", s.launch.program.Name, "cause", cause)
+	s.host.log.Info("the program is gone", "program", s.launch.program.Name, "cause", cause)
 }
 
 func (s *Session) finish(kind, cause error) {
@@ -384,7 +384,7 @@ func (s *Session) Close() error {
 		s.leases.Close()
 		errs = append(errs, s.segments.Close())
 		if err := s.gpu.Close(); err != nil {
-			s.host.opts.log.Warn("GPU memory of the program is still in use",
+			s.host.log.Warn("GPU memory of the program is still in use",
 				slog.String("program", s.launch.program.Name), slog.Any("cause", err))
 			errs = append(errs, err)
 		}

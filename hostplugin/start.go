@@ -17,12 +17,12 @@ import (
 func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 	h.sweepOnce.Do(connection.Sweep)
 	s := newSession(h, l)
-	found := leases.FindGPUs(h.opts.log)
+	found := leases.FindGPUs(h.log)
 	c, err := connection.New(connection.Options{ //nolint:contextcheck // its logs outlive the call
 		Program: l.program.Name, Python: l.program.python(), Plugin: l.plugin, Process: l.spec(),
 		StartTimeout: l.program.startTimeout(), StopTimeout: l.program.stopTimeout(), Handoff: l.program.handoff(),
-		Log:    h.opts.log.With(slog.String("program", l.program.Name)),
-		Stdout: h.opts.stdout, Stderr: h.opts.stderr,
+		Log:    h.log.With(slog.String("program", l.program.Name)),
+		Stdout: l.program.Stdout, Stderr: l.program.Stderr,
 		Stray: s.stray, Forked: s.forked, Unavailable: s.unavailable,
 	})
 	if err != nil {
@@ -44,7 +44,7 @@ func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 // settings gives the plugin's part of the configuration.
 func (h *Host) settings(l *launch, hasGPUs []contract.UUID) contract.Settings {
 	out := contract.Settings{Program: l.program.Name, GPUs: hasGPUs}
-	out.CopyMappedFiles = l.program.MappedFiles == MappedFilesCopy
+	out.CopyMappedFiles = l.program.CopyMappedFiles
 	held, known := shippedAdapters(l.program.plugin())
 	for _, a := range h.cfg.Adapters {
 		if known && !slices.Contains(held, a.Name) {

@@ -201,8 +201,7 @@ func TestStartFailures(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			host := newHostWith(t, hostplugin.Config{Programs: []hostplugin.Program{test.program}},
-				hostplugin.WithLibDir(filepath.Dir(lib)))
+			host := newHostWith(t, hostplugin.Config{Programs: []hostplugin.Program{test.program}, LibDirs: []string{filepath.Dir(lib)}})
 			s, err := host.Start(t.Context(), test.program.Name)
 			if s != nil || !errors.Is(err, test.kind) {
 				t.Fatalf("Start = %v, %v; want %v", s, err, test.kind)
@@ -284,7 +283,7 @@ func TestPluginByName(t *testing.T) {
 	}
 	p := fake("serve")
 	p.Plugin = "fake"
-	s, err := newHostWith(t, hostplugin.Config{Programs: []hostplugin.Program{p}}, hostplugin.WithLibDir(dir)).
+	s, err := newHostWith(t, hostplugin.Config{Programs: []hostplugin.Program{p}, LibDirs: []string{dir}}).
 		Start(t.Context(), "fake")
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func bothWays(t *testing.T, test func(t *testing.T, s *hostplugin.Session)) {
 	t.Helper()
 	for name, set := range map[string]func(p *hostplugin.Program){
 		"ring":   func(*hostplugin.Program) {},
-		"asleep": func(p *hostplugin.Program) { p.Handoff = hostplugin.HandoffOptions{Spin: hostplugin.NoSpin, Slots: 1} },
+		"asleep": func(p *hostplugin.Program) { p.Handoff = hostplugin.HandoffOptions{Spin: -1, Slots: 1} },
 		"grpc":   func(p *hostplugin.Program) { p.Handoff.Off = true },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestLongWaits(t *testing.T) {
 		var log lockedBuffer
 		p := fake("serve")
 		p.Handoff.Off = !through
-		host := newHostWith(t, hostplugin.Config{Programs: []hostplugin.Program{p}}, hostplugin.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		host := newHostWith(t, hostplugin.Config{Programs: []hostplugin.Program{p}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		s, err := host.Start(t.Context(), "fake")
 		if err != nil {
 			t.Fatal(err)

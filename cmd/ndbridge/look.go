@@ -31,21 +31,26 @@ type session interface {
 
 // looker starts programs and waits until their arrays are worth looking at.
 type looker struct {
-	env    *environ
-	host   *hostplugin.Host
-	bounds bounds
-	output [2]*lines // of the programs: standard output and standard error
+	env      *environ
+	programs []hostplugin.Program
+	host     *hostplugin.Host
+	bounds   bounds
+	output   [2]*lines // of the programs: standard output and standard error
 }
 
 // newLooker makes a host of a configuration. What programs print goes to standard error, each line
 // marked, so that standard output holds nothing but what was asked for.
 func newLooker(env *environ, cfg hostplugin.Config, b bounds, level slog.Level) (*looker, error) {
-	l := &looker{env: env, bounds: b}
+	l := &looker{env: env, programs: cfg.Programs, bounds: b}
 	for i := range l.output {
 		l.output[i] = newLines(env.stderr, "| ")
 	}
+	cfg.Logger = logger(env, level)
+	for i := range cfg.Programs {
+		cfg.Programs[i].Stdout, cfg.Programs[i].Stderr = l.output[0], l.output[1]
+	}
 	var err error
-	l.host, err = hostplugin.New(cfg, hostplugin.WithOutput(l.output[0], l.output[1]), hostplugin.WithLogger(logger(env, level)))
+	l.host, err = hostplugin.New(cfg)
 	return l, err
 }
 
@@ -94,7 +99,7 @@ func (l *looker) open(ctx context.Context, program string, names []string) (s se
 }
 
 func (l *looker) isPython(program string) bool {
-	for p := range l.host.Programs() {
+	for _, p := range l.programs {
 		if p.Name == program {
 			return p.Script != "" || p.Module != ""
 		}

@@ -68,8 +68,11 @@ func (r *runner) run(ctx context.Context, extra []string) error {
 	if err != nil {
 		return err
 	}
-	host, err := hostplugin.New(cfg,
-		hostplugin.WithOutput(r.env.stdout, r.env.stderr), hostplugin.WithLogger(logger(r.env, level)))
+	cfg.Logger = logger(r.env, level)
+	for i := range cfg.Programs {
+		cfg.Programs[i].Stdout, cfg.Programs[i].Stderr = r.env.stdout, r.env.stderr
+	}
+	host, err := hostplugin.New(cfg)
 	if err != nil {
 		return err
 	}

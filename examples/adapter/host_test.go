@@ -31,7 +31,10 @@ func TestHost(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			var output strings.Builder
-			host, err := hostplugin.Open(ctx, tt.config, hostplugin.WithOutput(&output, t.Output()))
+			cfg, err := hostplugin.Load(tt.config)
+			check(t, err)
+			cfg.Programs[0].Stdout, cfg.Programs[0].Stderr = &output, t.Output()
+			host, err := hostplugin.New(cfg)
 			check(t, err)
 			defer func() { check(t, host.Close()) }()
 			survey, err := host.Start(ctx, "survey")

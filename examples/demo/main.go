@@ -43,8 +43,15 @@ func run(ctx context.Context, w io.Writer, config, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	heard := newTranscript()
-	warnings := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	host, err := hostplugin.Open(ctx, config, hostplugin.WithOutput(heard, os.Stderr), hostplugin.WithLogger(warnings))
+	cfg, err := hostplugin.Load(config)
+	if err != nil {
+		return err
+	}
+	cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	for i := range cfg.Programs {
+		cfg.Programs[i].Stdout, cfg.Programs[i].Stderr = heard, os.Stderr
+	}
+	host, err := hostplugin.New(cfg)
 	if err != nil {
 		return err
 	}

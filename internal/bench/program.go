@@ -85,8 +85,8 @@ type Program struct {
 }
 
 // Start runs a program that has arrays, from the folder with the scripts. p says how: its Python, Plugin and
-// what is set of the hand-off.
-func Start(ctx context.Context, dir string, p hostplugin.Program, arrays Arrays, opts ...hostplugin.HostOption) (_ *Program, err error) {
+// what is set of the hand-off. libDirs are those of the host.
+func Start(ctx context.Context, dir string, p hostplugin.Program, arrays Arrays, libDirs ...string) (_ *Program, err error) {
 	here, err := os.MkdirTemp(dir, "program")
 	if err != nil {
 		return nil, err
@@ -115,8 +115,10 @@ func Start(ctx context.Context, dir string, p hostplugin.Program, arrays Arrays,
 	for _, size := range arrays.Sizes {
 		p.Args = append(p.Args, strconv.Itoa(size))
 	}
-	opts = append([]hostplugin.HostOption{hostplugin.WithLogger(slog.New(slog.DiscardHandler))}, opts...)
-	if q.host, err = hostplugin.New(hostplugin.Config{Programs: []hostplugin.Program{p}}, opts...); err != nil {
+	q.host, err = hostplugin.New(hostplugin.Config{
+		Programs: []hostplugin.Program{p}, LibDirs: libDirs, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
 		return nil, err
 	}
 	if q.Session, err = q.host.Start(ctx, p.Name); err != nil {

@@ -32,9 +32,8 @@ const (
 
 // start starts a program of ours.
 func (l *lab) start(ctx context.Context, p hostplugin.Program, arrays bench.Arrays) (*bench.Program, error) {
-	p.Python = l.opts.python
-	program, err := bench.Start(ctx, l.dir, p, arrays,
-		hostplugin.WithLibDir(l.opts.lib), hostplugin.WithOutput(l.opts.program, l.opts.program))
+	p.Python, p.Stdout, p.Stderr = l.opts.python, l.opts.program, l.opts.program
+	program, err := bench.Start(ctx, l.dir, p, arrays, l.opts.lib)
 	if err == nil {
 		l.atEnd(program.Close)
 	}
@@ -78,7 +77,7 @@ func (l *lab) first(ctx context.Context) (err error) {
 
 // asleep starts the program whose sides sleep at once.
 func (l *lab) asleep(ctx context.Context) (func() error, error) {
-	p, err := l.start(ctx, hostplugin.Program{Handoff: hostplugin.HandoffOptions{Spin: hostplugin.NoSpin}}, l.arrays())
+	p, err := l.start(ctx, hostplugin.Program{Handoff: hostplugin.HandoffOptions{Spin: -1}}, l.arrays())
 	if err != nil {
 		return nil, err
 	}

@@ -38,9 +38,9 @@ func TestLyingPlugins(t *testing.T) {
 // meet starts the plugin that tells a lie, asks it for what it lies about, and ends it.
 func meet(t *testing.T, name string) (pid int) {
 	t.Helper()
-	host, err := hostplugin.New(hostplugin.Config{Programs: []hostplugin.Program{{
+	host, err := hostplugin.New(hostplugin.Config{Logger: harness.NewLog().Logger(), Programs: []hostplugin.Program{{
 		Name: "liar", Plugin: os.Args[0], Env: map[string]string{lieEnv: name}, StartTimeout: bound,
-	}}}, hostplugin.WithLogger(harness.NewLog().Logger()))
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}

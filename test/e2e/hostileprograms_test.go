@@ -145,7 +145,8 @@ func TestEndlessOutput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, _ := harness.Config(t, "import numpy as np\n"+script+"\na = np.ones(1 << 16)\n", harness.Options{})
-			host, err := hostplugin.New(cfg, hostplugin.WithLogger(harness.Discard()))
+			cfg.Logger = harness.Discard()
+			host, err := hostplugin.New(cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -301,8 +302,7 @@ func TestStartsThatFail(t *testing.T) {
 				c.program.Python = harness.Python(t)
 			}
 			start := time.Now()
-			host, err := hostplugin.New(hostplugin.Config{Programs: []hostplugin.Program{c.program}},
-				hostplugin.WithLogger(harness.NewLog().Logger()))
+			host, err := hostplugin.New(hostplugin.Config{Programs: []hostplugin.Program{c.program}, Logger: harness.NewLog().Logger()})
 			if err == nil {
 				var session *hostplugin.Session
 				if session, err = host.Start(t.Context(), "program"); err == nil {

@@ -251,7 +251,7 @@ a[:] = 3
 b = np.full(1 << 14, 4.0)
 remote.serve()
 `, harness.Options{Configs: []func(*hostplugin.Config){
-		func(c *hostplugin.Config) { c.Programs[0].MappedFiles = hostplugin.MappedFilesCopy },
+		func(c *hostplugin.Config) { c.Programs[0].CopyMappedFiles = true },
 	}})
 	view, shared := run.View(t, "a"), run.View(t, "b")
 	if view.Route() != contract.RouteStaged || view.Reason() != contract.ReasonMappedFile {

@@ -19,7 +19,7 @@ func documented(t *testing.T, python, script string) *hostplugin.Session {
 	log := harness.NewLog()
 	host, err := hostplugin.New(hostplugin.Config{Programs: []hostplugin.Program{
 		{Name: "program", Python: python, Script: "testdata/docs/" + script},
-	}}, hostplugin.WithLogger(log.Logger()))
+	}, Logger: log.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}

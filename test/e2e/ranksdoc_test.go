@@ -60,7 +60,9 @@ func TestRanks(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := harness.NewLog()
-	host, err := hostplugin.New(ranks(harness.PythonAll(t), "testdata/docs/ranks.py", world, number), hostplugin.WithLogger(log.Logger()))
+	cfg := ranks(harness.PythonAll(t), "testdata/docs/ranks.py", world, number)
+	cfg.Logger = log.Logger()
+	host, err := hostplugin.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func setups(tb testing.TB, rng *rand.Rand) []setup {
 	noHeap := func(p *hostplugin.Program) { p.SharedHeap.Off = true }
 	asleep := func(p *hostplugin.Program) {
 		low(p)
-		p.Handoff = hostplugin.HandoffOptions{Spin: hostplugin.NoSpin, Slots: 1}
+		p.Handoff = hostplugin.HandoffOptions{Spin: -1, Slots: 1}
 	}
 	list := []setup{
 		{name: "numpy", python: base, frameworks: "numpy", change: low},

@@ -199,7 +199,7 @@ func race(t *testing.T, names []raced, change func(*hostplugin.Program), d time.
 	}
 	change(&program)
 	log := harness.NewLog()
-	host, err := hostplugin.New(hostplugin.Config{Programs: []hostplugin.Program{program}}, hostplugin.WithLogger(log.Logger()))
+	host, err := hostplugin.New(hostplugin.Config{Programs: []hostplugin.Program{program}, Logger: log.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,8 +99,8 @@ func startRig(ctx context.Context, s setup, script string) (r *rig, err error) {
 	if s.change != nil {
 		s.change(&program)
 	}
-	config := hostplugin.Config{Programs: []hostplugin.Program{program}}
-	if r.host, err = hostplugin.New(config, hostplugin.WithLogger(r.log.Logger())); err != nil {
+	config := hostplugin.Config{Programs: []hostplugin.Program{program}, Logger: r.log.Logger()}
+	if r.host, err = hostplugin.New(config); err != nil {
 		return r, err
 	}
 	if r.session, err = r.host.Start(ctx, "program"); err != nil {

@@ -87,10 +87,11 @@ func hosted(t *testing.T, python string, s suite) result {
 	ctx, cancel := context.WithTimeout(t.Context(), runBound)
 	defer cancel()
 	var out output
-	host, err := hostplugin.New(hostplugin.Config{Programs: []hostplugin.Program{{
+	host, err := hostplugin.New(hostplugin.Config{Logger: harness.Discard(), Programs: []hostplugin.Program{{
 		Name: "suite", Python: python, Script: script(t), Args: slices.Concat([]string{xml, s.kind}, s.args), Env: environment,
 		Dir: dir, Plugin: harness.Library(t, "ndbridge-all.so"), StartTimeout: 2 * time.Minute,
-	}}}, hostplugin.WithLogger(harness.Discard()), hostplugin.WithOutput(&out, &out))
+		Stdout: &out, Stderr: &out,
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,8 @@ func Start(tb testing.TB, script string, opts Options) *Run {
 	tb.Helper()
 	cfg, remote := Config(tb, script, opts)
 	log := NewLog()
-	host, err := hostplugin.New(cfg, hostplugin.WithLogger(log.Logger()))
+	cfg.Logger = log.Logger()
+	host, err := hostplugin.New(cfg)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -69,7 +69,8 @@ func launch(t *testing.T, script string, opts options) *hostplugin.Session {
 				"CUDASIM_DEVICES": opts.devices,
 			},
 		}},
-	}, hostplugin.WithLogger(slog.New(slog.NewTextHandler(testWriter{t}, nil))))
+		Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -230,11 +230,11 @@ type array struct {
 func (d *doctor) probe(ctx context.Context, name string, heap bool, args ...string) (r result, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.opts.Timeout, fmt.Errorf("no end within %s", d.opts.Timeout))
 	defer cancel()
-	host, err := hostplugin.New(hostplugin.Config{Programs: []hostplugin.Program{{
+	host, err := hostplugin.New(hostplugin.Config{Logger: slog.New(slog.DiscardHandler), Programs: []hostplugin.Program{{
 		Name: name, Python: d.opts.Python, Script: filepath.Join(d.dir, "probe_"+name+".py"), Args: args,
 		Plugin: d.opts.Plugin, SharedHeap: hostplugin.HeapOptions{Off: !heap}, StartTimeout: d.opts.Timeout,
-		Env: map[string]string{"PYTHONDONTWRITEBYTECODE": "1"},
-	}}}, hostplugin.WithOutput(io.Discard, io.Discard), hostplugin.WithLogger(slog.New(slog.DiscardHandler)))
+		Env: map[string]string{"PYTHONDONTWRITEBYTECODE": "1"}, Stdout: io.Discard, Stderr: io.Discard,
+	}}})
 	if err != nil {
 		return r, err
 	}
