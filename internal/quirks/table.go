@@ -1,4 +1,4 @@
-// Code generated from the adapters by adapters/all/generate. DO NOT EDIT.
+// Code generated from the adapters by adapters/all. DO NOT EDIT.
 
 package quirks
 

@@ -1,46 +1,44 @@
-// Command generate writes what is derived from the adapters' tables of quirks: the copy that hosts hold,
-// who cannot ask an adapter, and the documentation. Its argument is the repository's root, or another
-// directory to write the same paths into.
-package main
+package all_test
 
 import (
 	"bytes"
-	"errors"
+	"flag"
 	"fmt"
 	"go/format"
-	"log"
 	"os"
 	"path/filepath"
 	"strings"
+	"testing"
 
 	"github.com/ndbridge/ndbridge/adapters/all"
 	"github.com/ndbridge/ndbridge/core/contract"
 )
 
-func main() {
-	if err := run(os.Args[1:]); err != nil {
-		log.Fatal(err)
-	}
-}
+var update = flag.Bool("update", false, "write what is derived from the tables of quirks")
 
-func run(args []string) error {
-	if len(args) != 1 {
-		return errors.New("the argument is the directory to write into")
-	}
+// TestGeneratedFilesAreCurrent holds that what is derived from the adapters' tables of quirks follows them: the copy that
+// hosts hold, who cannot ask an adapter, and the documentation.
+func TestGeneratedFilesAreCurrent(t *testing.T) {
+	t.Parallel()
 	files, err := generated()
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	for name, text := range files {
-		path := filepath.Join(args[0], name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			return err
+	for name, want := range files {
+		path := filepath.Join("../..", name)
+		if *update {
+			if err := os.WriteFile(path, want, 0o666); err != nil { //nolint:gosec // a source file
+				t.Error(err)
+			}
+			continue
 		}
-		if err := os.WriteFile(path, text, 0o666); err != nil { //nolint:gosec // a source file
-			return err
+		got, err := os.ReadFile(path)
+		if err != nil {
+			t.Error(err)
+		} else if !bytes.Equal(got, want) {
+			t.Errorf("%s is older than the tables that it is made from; run make generate", name)
 		}
 	}
-	return nil
 }
 
 // table is what one adapter knows.
@@ -68,7 +66,7 @@ func generated() (map[string][]byte, error) {
 // source is the tables as Go.
 func source(tables []table) []byte {
 	var b bytes.Buffer
-	b.WriteString("// Code generated from the adapters by adapters/all/generate. DO NOT EDIT.\n\n" +
+	b.WriteString("// Code generated from the adapters by adapters/all. DO NOT EDIT.\n\n" +
 		"package quirks\n\nimport \"github.com/ndbridge/ndbridge/core/contract\"\n\nfunc tables() []Table {\nreturn []Table{\n")
 	for _, t := range tables {
 		fmt.Fprintf(&b, "{Framework: %q, Quirks: []contract.Quirk{\n", t.framework)

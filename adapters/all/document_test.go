@@ -1,4 +1,4 @@
-package main
+package all_test
 
 import (
 	"bytes"
