@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,26 +123,30 @@ func (s *service) Arrays(_ *pb.ArraysRequest, stream grpc.ServerStreamingServer[
 		return err
 	}
 	batch := &pb.ArraysResponse{}
+	send := func() error { // an error says that the host is gone, or does not want more
+		if len(batch.GetEntries()) == 0 {
+			return nil
+		}
+		full := batch
+		batch = &pb.ArraysResponse{}
+		return stream.Send(full)
+	}
 	for entry, err := range s.producer.Arrays(stream.Context()) {
 		if err != nil {
-			return toStatus(err)
+			return cmp.Or(send(), toStatus(err)) // what came before the error is the host's
 		}
 		message, err := entryToProto(entry)
 		if err != nil {
-			return violation("list", fmt.Errorf("entry %q: %w", entry.Name, err))
+			return cmp.Or(send(), violation("list", fmt.Errorf("entry %q: %w", entry.Name, err)))
 		}
 		batch.Entries = append(batch.Entries, message)
 		if len(batch.GetEntries()) == entryBatch {
-			if err := stream.Send(batch); err != nil {
-				return err // the host is gone or does not want more
+			if err := send(); err != nil {
+				return err
 			}
-			batch = &pb.ArraysResponse{}
 		}
 	}
-	if len(batch.GetEntries()) == 0 {
-		return nil
-	}
-	return stream.Send(batch)
+	return send()
 }
 
 func (s *service) Lease(ctx context.Context, req *pb.LeaseRequest) (*pb.LeaseResponse, error) {
