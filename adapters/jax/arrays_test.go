@@ -13,12 +13,5 @@ var arraysScript string
 // TestArrays compares the view of each kind of array with what JAX says of it.
 func TestArrays(t *testing.T) {
 	t.Parallel()
-	for version, python := range pythons(t) {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			p := programtest.Start(t, arraysScript, programtest.Options{Python: python})
-			p.Finish(t)
-			programtest.CheckReport(t, p, "jax", "arrays", 70)
-		})
-	}
+	programtest.CheckEach(t, pythons(t), nil, arraysScript, "jax", "arrays", 70)
 }

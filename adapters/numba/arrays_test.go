@@ -14,12 +14,5 @@ var arraysScript string
 func TestArrays(t *testing.T) {
 	t.Parallel()
 	versions, env := pythons(t)
-	for version, python := range versions {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			p := programtest.Start(t, setup+arraysScript, programtest.Options{Python: python, Env: env})
-			p.Finish(t)
-			programtest.CheckReport(t, p, "numba", "arrays", 45)
-		})
-	}
+	programtest.CheckEach(t, versions, env, setup+arraysScript, "numba", "arrays", 45)
 }

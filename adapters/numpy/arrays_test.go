@@ -27,12 +27,5 @@ func pythons(t *testing.T) map[string]string {
 // TestArrays compares the view of each kind of array with what NumPy says of it.
 func TestArrays(t *testing.T) {
 	t.Parallel()
-	for venv, python := range pythons(t) {
-		t.Run(venv, func(t *testing.T) {
-			t.Parallel()
-			p := programtest.Start(t, arraysScript, programtest.Options{Python: python})
-			p.Finish(t)
-			programtest.CheckReport(t, p, "numpy", "arrays", 140)
-		})
-	}
+	programtest.CheckEach(t, pythons(t), nil, arraysScript, "numpy", "arrays", 140)
 }

@@ -17,16 +17,10 @@ var arraysScript string
 // pool of memory and for those of malloc, which are shared.
 func TestArrays(t *testing.T) {
 	t.Parallel()
-	for version, python := range pythons(t) {
-		for pool, env := range map[string][]string{"own": nil, "system": {"ARROW_DEFAULT_MEMORY_POOL=system"}} {
-			t.Run(pool+"/"+version, func(t *testing.T) {
-				t.Parallel()
-				p := programtest.Start(t, setup+arraysScript, programtest.Options{
-					Python: python, Env: env,
-				})
-				p.Finish(t)
-				programtest.CheckReport(t, p, "pyarrow", "arrays", 25)
-			})
-		}
+	for pool, env := range map[string][]string{"own": nil, "system": {"ARROW_DEFAULT_MEMORY_POOL=system"}} {
+		t.Run(pool, func(t *testing.T) {
+			t.Parallel()
+			programtest.CheckEach(t, pythons(t), env, setup+arraysScript, "pyarrow", "arrays", 25)
+		})
 	}
 }

@@ -16,12 +16,5 @@ var arraysScript string
 // TestArrays compares the view of each kind of array with what TensorFlow says of it.
 func TestArrays(t *testing.T) {
 	t.Parallel()
-	for version, python := range pythons(t) {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			p := programtest.Start(t, setup+arraysScript, programtest.Options{Python: python})
-			p.Finish(t)
-			programtest.CheckReport(t, p, "tensorflow", "arrays", 25)
-		})
-	}
+	programtest.CheckEach(t, pythons(t), nil, setup+arraysScript, "tensorflow", "arrays", 25)
 }

@@ -17,12 +17,5 @@ var tensorsScript string
 // TestTensors compares the view of each kind of tensor with what PyTorch says of it.
 func TestTensors(t *testing.T) {
 	t.Parallel()
-	for version, python := range pythons(t) {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			p := programtest.Start(t, tensorsScript, programtest.Options{Python: python})
-			p.Finish(t)
-			programtest.CheckReport(t, p, "torch", "tensors", 75)
-		})
-	}
+	programtest.CheckEach(t, pythons(t), nil, tensorsScript, "torch", "tensors", 75)
 }

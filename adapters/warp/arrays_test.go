@@ -16,12 +16,5 @@ var arraysScript string
 // TestArrays compares the view of each kind of array with what Warp says of it.
 func TestArrays(t *testing.T) {
 	t.Parallel()
-	for version, python := range pythons(t) {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			p := programtest.Start(t, setup+arraysScript, programtest.Options{Python: python})
-			p.Finish(t)
-			programtest.CheckReport(t, p, "warp", "arrays", 60)
-		})
-	}
+	programtest.CheckEach(t, pythons(t), nil, setup+arraysScript, "warp", "arrays", 60)
 }

@@ -44,9 +44,21 @@ func Report(tb testing.TB, p *Program, name string) []Said {
 	return everything
 }
 
-// CheckReport takes a view of each array that a script has reported on, under its name in the dict, and
-// compares. There are at least that many arrays, and no lease is left.
-func CheckReport(t *testing.T, p *Program, framework, dict string, atLeast int) {
+// CheckEach runs a script under each of the interpreters, by their names, takes a view of each array that it has reported
+// on, under its name in the dict, and compares. There are at least that many arrays, and no lease is left.
+func CheckEach(t *testing.T, pythons map[string]string, env []string, script, framework, dict string, atLeast int) {
+	t.Helper()
+	for version, python := range pythons {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			p := Start(t, script, Options{Python: python, Env: env})
+			p.Finish(t)
+			checkReport(t, p, framework, dict, atLeast)
+		})
+	}
+}
+
+func checkReport(t *testing.T, p *Program, framework, dict string, atLeast int) {
 	t.Helper()
 	everything := Report(t, p, "report")
 	if len(everything) < atLeast {
