@@ -39,29 +39,20 @@ func (v *View) fits(op string, want DType, unfit bool, format string, have int) 
 }
 
 // copyOut waits for the memory and copies the elements to dst, which has their size.
-func (v *View) copyOut(ctx context.Context, dst []byte) (err error) {
-	const op = "copy"
-	if err := v.wait(ctx, op); err != nil {
-		return err
-	}
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	switch {
-	case !v.open.Load():
-		return v.fail(op, ErrClosed, nil)
-	case v.n == 0:
-		return nil
-	case v.root.bytes == nil:
-		return v.through(ctx, op, func(c Copier) error { return c.CopyOut(ctx, dst, v.layout) })
-	}
-	defer v.trap(op, debug.SetPanicOnFault(true), &err)
-	gather(dst, v.root.bytes, v.layout)
-	return nil
+func (v *View) copyOut(ctx context.Context, dst []byte) error {
+	return v.move(ctx, "copy", func(c Copier) error { return c.CopyOut(ctx, dst, v.layout) },
+		func(memory []byte) { gather(dst, memory, v.layout) })
 }
 
 // copyIn waits for the memory and copies src, which has their size, over the elements.
-func (v *View) copyIn(ctx context.Context, src []byte) (err error) {
-	const op = "put"
+func (v *View) copyIn(ctx context.Context, src []byte) error {
+	return v.move(ctx, "put", func(c Copier) error { return c.CopyIn(ctx, v.layout, src) },
+		func(memory []byte) { scatter(memory, v.layout, src) })
+}
+
+// move waits for the memory and calls the function that can copy it: there, which has the memory itself copy, or here,
+// which is given the memory.
+func (v *View) move(ctx context.Context, op string, there func(Copier) error, here func(memory []byte)) (err error) {
 	if err := v.wait(ctx, op); err != nil {
 		return err
 	}
@@ -73,10 +64,10 @@ func (v *View) copyIn(ctx context.Context, src []byte) (err error) {
 	case v.n == 0:
 		return nil
 	case v.root.bytes == nil:
-		return v.through(ctx, op, func(c Copier) error { return c.CopyIn(ctx, v.layout, src) })
+		return v.through(ctx, op, there)
 	}
 	defer v.trap(op, debug.SetPanicOnFault(true), &err)
-	scatter(v.root.bytes, v.layout, src)
+	here(v.root.bytes)
 	return nil
 }
 

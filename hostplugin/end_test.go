@@ -16,6 +16,7 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
 )
 
 func TestClosingParentsClosesChildren(t *testing.T) {
@@ -95,7 +96,7 @@ func TestDeath(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			var log lockedBuffer
+			var log bootstraptest.Buffer
 			host := newHostWith(t, hostplugin.Config{
 				Programs: []hostplugin.Program{fake("serve", test.args...)},
 				Logger:   slog.New(slog.NewTextHandler(&log, nil)),
@@ -148,7 +149,7 @@ func TestDeath(t *testing.T) {
 }
 
 // killDetached ends the child that a fake with "detach" has left.
-func killDetached(t *testing.T, log *lockedBuffer) {
+func killDetached(t *testing.T, log *bootstraptest.Buffer) {
 	t.Helper()
 	_, rest, ok := strings.Cut(log.String(), "detached ")
 	if !ok {

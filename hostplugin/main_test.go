@@ -3,10 +3,7 @@ package hostplugin_test
 import (
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -54,24 +51,4 @@ func eventually(t *testing.T, what string, ok func() bool) {
 			t.Fatalf("not within 10 s: %s", what)
 		}
 	}
-}
-
-var _ io.Writer = (*lockedBuffer)(nil)
-
-// lockedBuffer is a buffer for writers in other goroutines.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
 )
 
 func TestOutput(t *testing.T) {
 	t.Parallel()
-	var log lockedBuffer
+	var log bootstraptest.Buffer
 	host := newHostWith(t, hostplugin.Config{
 		Programs: []hostplugin.Program{fake("serve", "hello")},
 		Logger:   slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo})),
@@ -38,7 +39,7 @@ func TestOutput(t *testing.T) {
 // TestOutputByHCLog: the same records by the other way of logging.
 func TestOutputByHCLog(t *testing.T) {
 	t.Parallel()
-	var log lockedBuffer
+	var log bootstraptest.Buffer
 	logger := hclog.New(&hclog.LoggerOptions{Name: "app", Output: &log, JSONFormat: true, DisableTime: true, Level: hclog.Info})
 	host, err := hostplugin.New(hostplugin.Config{
 		Programs: []hostplugin.Program{fake("serve", "hello")},
@@ -61,7 +62,7 @@ func TestOutputByHCLog(t *testing.T) {
 
 func TestRawOutput(t *testing.T) {
 	t.Parallel()
-	var stdout, stderr lockedBuffer
+	var stdout, stderr bootstraptest.Buffer
 	p := fake("serve", "hello", "print=2")
 	p.Stdout, p.Stderr = &stdout, &stderr
 	host := newHost(t, p)

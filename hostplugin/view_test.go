@@ -15,6 +15,7 @@ import (
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
 )
 
 // bothWays runs a test on sessions whose views are asked for through shared memory, with the usual spin
@@ -220,7 +221,7 @@ func TestMissingNames(t *testing.T) {
 func TestLongWaits(t *testing.T) {
 	t.Parallel()
 	for _, through := range []bool{true, false} {
-		var log lockedBuffer
+		var log bootstraptest.Buffer
 		p := fake("serve")
 		p.Handoff.Off = !through
 		host := newHostWith(t, hostplugin.Config{Programs: []hostplugin.Program{p}, Logger: slog.New(slog.NewTextHandler(&log, nil))})

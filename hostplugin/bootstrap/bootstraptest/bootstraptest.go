@@ -45,8 +45,8 @@ type Process struct {
 	Messages <-chan Message
 
 	cmd    *exec.Cmd
-	stdout lockedBuffer
-	stderr lockedBuffer
+	stdout Buffer
+	stderr Buffer
 	exited chan struct{} // closed when cmd.Wait has returned
 	silent chan struct{} // closed when nobody has the standard output any more
 }
@@ -238,15 +238,15 @@ func check(tb testing.TB, err error) {
 	}
 }
 
-// lockedBuffer keeps what is written to it. The zero value is empty.
-type lockedBuffer struct {
+// Buffer keeps what is written to it, by several goroutines. The zero value is empty.
+type Buffer struct {
 	mu      sync.Mutex
 	b       bytes.Buffer
 	changed chan struct{} // closed by the next Write
 }
 
 // Write implements io.Writer.
-func (b *lockedBuffer) Write(p []byte) (int, error) {
+func (b *Buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.changed != nil {
@@ -257,14 +257,14 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 }
 
 // String gives what was written so far.
-func (b *lockedBuffer) String() string {
+func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String()
 }
 
 // watch gives what was written so far, and a channel that is closed when there is more.
-func (b *lockedBuffer) watch() (string, <-chan struct{}) {
+func (b *Buffer) watch() (string, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.changed == nil {

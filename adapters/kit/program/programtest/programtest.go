@@ -4,7 +4,6 @@
 package programtest
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"io"
@@ -25,6 +24,7 @@ import (
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
+	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/shm"
@@ -48,7 +48,7 @@ type Options struct {
 // Program is a running script and the client of its producer.
 type Program struct {
 	*wire.Client
-	output lockedBuffer
+	output bootstraptest.Buffer
 }
 
 // Start runs a script and opens the session, whose end is the test's.
@@ -238,22 +238,4 @@ func check(tb testing.TB, err error) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-}
-
-// lockedBuffer is written by several readers of pipes.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
