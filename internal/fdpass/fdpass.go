@@ -255,7 +255,7 @@ func parseFiles(control []byte) ([]*os.File, error) {
 			return files, fmt.Errorf("control message: %w", err)
 		}
 		for _, fd := range fds {
-			files = append(files, os.NewFile(uintptr(fd), "fdpass-received"))
+			files = append(files, os.NewFile(uintptr(fd), "received descriptor"))
 		}
 	}
 	return files, nil
