@@ -151,3 +151,48 @@ func TestLifetimeTableNamesTests(t *testing.T) {
 		t.Fatal("docs/lifetime.md has no table")
 	}
 }
+
+// TestEachFolderHasItsLine holds the table of packages in docs/ARCHITECTURE.md to the folders that have Go: each is
+// named there once, by its path or by a pattern, and none is that does not exist.
+func TestEachFolderHasItsLine(t *testing.T) {
+	t.Parallel()
+	_, table, _ := strings.Cut(read(t, "docs/ARCHITECTURE.md"), "\n## Packages\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	lines := map[string]int{} // of each name, how many folders it means
+	for line := range strings.Lines(table) {
+		if !strings.HasPrefix(line, "| ") {
+			continue
+		}
+		cells := strings.Split(line, " | ")
+		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[0], -1) {
+			if _, twice := lines[name[1]]; twice {
+				t.Errorf("docs/ARCHITECTURE.md names %s twice", name[1])
+			}
+			lines[name[1]] = 0
+		}
+	}
+	folders := map[string]bool{"test/cudasim": true} // which has C
+	for _, name := range sources(t, "*.go") {
+		folders[path.Dir(name)] = !strings.Contains(name, "/testdata/")
+	}
+	for folder, ours := range folders {
+		_, named := lines[folder]
+		if named {
+			lines[folder]++
+		}
+		for pattern := range lines {
+			if ok, err := path.Match(pattern, folder); ok && err == nil && !named {
+				lines[pattern]++
+				named = true
+			}
+		}
+		if ours && !named {
+			t.Errorf("docs/ARCHITECTURE.md has no line for %s", folder)
+		}
+	}
+	for name, n := range lines {
+		if n == 0 {
+			t.Errorf("docs/ARCHITECTURE.md names %s, which does not exist", name)
+		}
+	}
+}
