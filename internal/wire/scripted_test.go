@@ -17,6 +17,7 @@ type scripted struct {
 	pb.UnimplementedProducerServiceServer
 
 	side       *fdpass.Conn
+	handoff    *pb.Handoff // announced with the answer to Open
 	infoError  error
 	info       *pb.Info
 	lease      func(ctx context.Context, req *pb.LeaseRequest) (*pb.Lease, error)
@@ -36,7 +37,9 @@ func (s *scripted) dial(t *testing.T, opts wire.ClientOptions) *wiretest.Link {
 }
 
 func (s *scripted) Open(context.Context, *pb.OpenRequest) (*pb.OpenResponse, error) {
-	return &pb.OpenResponse{Info: &pb.Info{}, Capabilities: &pb.Capabilities{Wait: true, Refresh: s.refresh != nil}}, nil
+	return &pb.OpenResponse{Info: &pb.Info{}, Capabilities: &pb.Capabilities{
+		Wait: true, Refresh: s.refresh != nil, Handoff: s.handoff,
+	}}, nil
 }
 
 func (s *scripted) Info(context.Context, *pb.InfoRequest) (*pb.InfoResponse, error) {
