@@ -23,7 +23,7 @@ import (
 func bothWays(t *testing.T, test func(t *testing.T, s *hostplugin.Session)) {
 	t.Helper()
 	for name, set := range map[string]func(p *hostplugin.Program){
-		"ring":   func(*hostplugin.Program) {},
+		"usual":  func(*hostplugin.Program) {},
 		"asleep": func(p *hostplugin.Program) { p.Handoff = hostplugin.HandoffOptions{Spin: -1, Slots: 1} },
 		"grpc":   func(p *hostplugin.Program) { p.Handoff.Off = true },
 	} {

@@ -241,7 +241,7 @@ remote.serve()
 	}{{"pass", 1}, {`ndbridge.publish("x.y", other)`, 2}, {`ndbridge.publish("x.y", x)`, 1}} {
 		run.Remote.Exec(t, step.code)
 		for range 3 {
-			v, err := y.View(t.Context(), hostplugin.Writable()) // what is read only is on the board
+			v, err := y.View(t.Context(), hostplugin.Writable()) // what is read only is offered
 			if err != nil {
 				t.Fatal(err)
 			}

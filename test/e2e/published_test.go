@@ -281,7 +281,7 @@ remote.serve()
 	}
 }
 
-// TestPublishedBeforeAFork: arrays that a fork takes away from the host are not leased from the board any
+// TestPublishedBeforeAFork: arrays that a fork takes away from the host are not offered any
 // more, and their memory is not kept for nobody.
 func TestPublishedBeforeAFork(t *testing.T) {
 	t.Parallel()
