@@ -146,6 +146,46 @@ func TestGroupThatIsClosedMeanwhile(t *testing.T) {
 	})
 }
 
+// TestGroupOfManyUsers: looks of one group exclude each other, whoever makes them, and Close ends all.
+func TestGroupOfManyUsers(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, s *hostplugin.Session) {
+		names := []string{"samples", "scalar"}
+		g := group(t, s, names...)
+		looks := make(chan error, 4)
+		for range cap(looks) {
+			go func() {
+				for {
+					if _, err := g.Refresh(t.Context()); err != nil {
+						looks <- err
+						return
+					}
+					for name, v := range g.Views() {
+						if v != nil && v.Name() != name {
+							t.Errorf("the view of %s is of %s", name, v.Name())
+						}
+					}
+				}
+			}()
+		}
+		eventually(t, "there are views", func() bool { return g.View("samples") != nil && g.View("scalar") != nil })
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+		for range cap(looks) {
+			if err := <-looks; !errors.Is(err, core.ErrClosed) {
+				t.Errorf("a look at a group that was closed = %v", err)
+			}
+		}
+		for _, name := range names {
+			if v := g.View(name); v != nil {
+				t.Errorf("%s has a view after Close", name)
+			}
+		}
+		eventually(t, "no lease stands", func() bool { return info(t, s).Leases == 0 })
+	})
+}
+
 // TestGroupOfASessionThatEnds: a group says so, and its views end with the session.
 func TestGroupOfASessionThatEnds(t *testing.T) {
 	t.Parallel()

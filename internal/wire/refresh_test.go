@@ -172,3 +172,76 @@ func TestHostileRefreshes(t *testing.T) {
 		}
 	}
 }
+
+// TestRefreshesThatCannotCross: what no message can hold is the producer's mistake, and a lease that was granted for it
+// does not stay.
+func TestRefreshesThatCannotCross(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		changed bool
+		change  func(*contract.Lease)
+	}{
+		"the same lease without a fence": {false, func(l *contract.Lease) { l.Fence = nil }},
+		"another without a fence":        {true, func(l *contract.Lease) { l.Fence = nil }},
+		"another without a route":        {true, func(l *contract.Lease) { l.Route = "" }},
+		"another without a layout":       {true, func(l *contract.Lease) { l.Layout = core.Layout{} }},
+	} {
+		p := refresher{Producer: coretest.NewProducer(t, coretest.Arrays()...)}
+		p.refresh = func(ctx context.Context, id contract.LeaseID) (contract.Lease, bool, error) {
+			l := contract.Lease{ID: id, Fence: contract.Ready{}}
+			if c.changed {
+				granted, _, err := p.again(ctx, id)
+				if err != nil {
+					return granted, false, err
+				}
+				l = granted
+			}
+			c.change(&l)
+			return l, c.changed, nil
+		}
+		client := wiretest.Connect(t, p)
+		if l, _, err := client.Refresh(t.Context(), 1); !errors.Is(err, core.ErrProtocol) {
+			t.Errorf("%s: Refresh = %+v, %v; want ErrProtocol", name, l, err)
+		}
+		eventually(t, func() error { return leases(t, p, 0) })
+		if _, err := client.Info(t.Context()); err != nil {
+			t.Errorf("%s: afterwards: %v", name, err)
+		}
+	}
+}
+
+// TestTokenOfARefresh: a host that does not know what became of a refresh gives back what was granted by the call's token,
+// and only that.
+func TestTokenOfARefresh(t *testing.T) {
+	t.Parallel()
+	p := refresher{Producer: coretest.NewProducer(t, coretest.Arrays()...)}
+	p.refresh = p.again
+	link := wiretest.Dial(t, p, wiretest.Options{})
+	raw := pb.NewProducerServiceClient(link.Conn)
+	release := func(tokens ...uint64) {
+		t.Helper()
+		if _, err := raw.Release(t.Context(), &pb.ReleaseRequest{Tokens: tokens}); err != nil {
+			t.Error(err)
+		}
+	}
+	first, err := raw.Lease(t.Context(), &pb.LeaseRequest{Name: "samples", Token: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := raw.Refresh(t.Context(), &pb.RefreshRequest{Lease: first.GetLease().GetId(), Token: 2})
+	if err != nil || second.GetLease().GetId() == first.GetLease().GetId() || second.GetFence() != nil {
+		t.Fatalf("Refresh = %v, %v", second, err)
+	}
+	if _, err := raw.Refresh(t.Context(), &pb.RefreshRequest{Lease: 1, Token: 2}); err == nil {
+		t.Error("a token stands for two refreshes")
+	}
+	for _, step := range []struct {
+		tokens []uint64
+		left   int
+	}{{nil, 2}, {[]uint64{3}, 2}, {[]uint64{2}, 1}, {[]uint64{2}, 1}, {[]uint64{1, 2, 3}, 0}} {
+		release(step.tokens...)
+		if err := leases(t, p, step.left); err != nil {
+			t.Errorf("after the tokens %v: %v", step.tokens, err)
+		}
+	}
+}
