@@ -111,7 +111,7 @@ func (p *Program) read(g *py.GIL, t *target, path names.Path, s *standing) (f ow
 		}
 	}
 	if err != nil {
-		return f, nil, err
+		return owner{framework: new(framework)}, nil, err
 	}
 	f, plan, err := p.plan(g, t.object)
 	if err == nil {
