@@ -52,9 +52,12 @@ func (*adapter) Marks(g *py.GIL, env *program.Env, o py.Object) (py.Marks, bool,
 	fields, err := g.Attr(dtype, "names")
 	return py.Marks{
 		Class:  class,
-		Struct: py.StructMarks{Data: 16, Rank: 24, Shape: 32, Strides: 40, Object: 56, Flags: 64},
+		Struct: py.StructMarks{Data: 16, Rank: 24, Shape: 32, Strides: 40, Object: 56, Flags: 64, Owned: ownData},
 	}, err == nil && g.IsNone(fields), err
 }
+
+// ownData is NPY_ARRAY_OWNDATA: NumPy gives the memory back with the array, or in resize, under the GIL.
+const ownData = 0x4
 
 // Plan implements [program.Adapter].
 func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, error) {

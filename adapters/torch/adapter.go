@@ -2,6 +2,8 @@ package torch
 
 import (
 	"strconv"
+	"strings"
+	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
@@ -9,9 +11,12 @@ import (
 )
 
 // New makes the adapter.
-func New() program.Adapter { return &adapter{table()} }
+func New() program.Adapter { return &adapter{Table: table()} }
 
-type adapter struct{ program.Table[tensor] }
+type adapter struct {
+	program.Table[tensor]
+	keys atomic.Pointer[py.BehindMark] // see keySet; nil: nobody has looked
+}
 
 var (
 	_ program.Streamer   = (*adapter)(nil)
@@ -28,32 +33,33 @@ func (*adapter) Owns(g *py.GIL, env *program.Env, o py.Object) (bool, error) {
 
 // Marks implements [program.Recogniser]: a tensor of a class that changes nothing is what DLPack's C
 // function says of it and what that does not say. PyTorch has had the function since 2.10.
-func (*adapter) Marks(g *py.GIL, env *program.Env, o py.Object) (marks py.Marks, ok bool, err error) {
+func (a *adapter) Marks(g *py.GIL, env *program.Env, o py.Object) (marks py.Marks, ok bool, err error) {
 	class, err := g.Attr(env.Module, "Tensor")
 	if err != nil {
 		return marks, false, err
 	}
-	marks = py.Marks{Class: g.Type(o), Tensor: program.TensorMarks(g, class), Attributes: []string{"dtype", "requires_grad"}}
-	internals, err := g.Attr(env.Module, "_C")
-	if err != nil {
-		return marks, false, err
+	marks = py.Marks{Class: g.Type(o), Tensor: program.TensorMarks(g, class), Attributes: []string{"requires_grad"}}
+	if marks.Tensor == 0 {
+		return marks, false, nil
 	}
-	// It tells of lazy conjugates and negatives, and keeps the GIL, which is_conj and is_neg give back.
-	if marks.Empty, _, err = g.AttrOK(internals, "_get_tensor_metadata"); err != nil {
-		return marks, false, err
+	if marks.Class != class {
+		nn, err := g.Attr(env.Module, "nn")
+		if err != nil {
+			return marks, false, err
+		}
+		if parameter, err := g.Attr(nn, "Parameter"); err != nil || marks.Class != parameter {
+			return marks, false, err
+		}
 	}
-	if marks.Empty == 0 {
+	if marks.Behind = a.keySet(g, env, class, o); marks.Behind == (py.BehindMark{}) {
 		marks.Methods = []string{"is_conj", "is_neg"}
 	}
-	if marks.Tensor == 0 || marks.Class == class {
-		return marks, marks.Tensor != 0, nil
+	l := looker{g: g, class: class, o: o, plain: true}
+	dtype, err := l.word("dtype")
+	if strings.Contains(dtype, "int") { // DLPack does not tell those of 1 to 8 bits apart
+		marks.Attributes = append(marks.Attributes, "dtype")
 	}
-	nn, err := g.Attr(env.Module, "nn")
-	if err != nil {
-		return marks, false, err
-	}
-	parameter, err := g.Attr(nn, "Parameter")
-	return marks, marks.Class == parameter, err
+	return marks, err == nil, err
 }
 
 // registries are where a Module keeps what it is asked for as attributes, in the order in which it looks.

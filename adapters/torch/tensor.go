@@ -112,7 +112,7 @@ func storageOf(g *py.GIL, class, o py.Object) (storage py.Object, ok bool, err e
 	if !ok || err != nil {
 		return 0, false, err
 	}
-	storage, err = g.CallC(f, o)
+	storage, err = g.CallC(f, o, 0)
 	return storage, err == nil, err
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // TestKnownAgain changes what a name means in ways that leave as much as possible as it was, and compares
-// the name's views with those by a name that the program looks at anew each time.
+// the name's views, new ones and one that is refreshed, with those by a name that the program looks at anew each time.
 func TestKnownAgain(t *testing.T) {
 	t.Parallel()
 	all := cases(t)
@@ -31,10 +31,10 @@ func TestKnownAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run := harness.Start(t, a.setup+"import remote\nG = globals()\nremote.serve()\n", harness.Options{Python: a.python})
-			var pairs []pair
+			var pairs []*pair
 			for _, o := range []hostplugin.ViewOption{hostplugin.AllowCopy(), hostplugin.Writable(), hostplugin.NoCopy()} {
 				opts := []hostplugin.ViewOption{hostplugin.NoWait(), o}
-				pairs = append(pairs, pair{source(t, run, "x"), source(t, run, `G["x"]`), opts})
+				pairs = append(pairs, &pair{known: source(t, run, "x"), anew: source(t, run, `G["x"]`), opts: opts})
 			}
 			var standing []*core.View
 			for _, move := range a.moves {
@@ -50,6 +50,11 @@ func TestKnownAgain(t *testing.T) {
 					closeView(t, v)
 				}
 			}
+			for _, p := range pairs {
+				if p.kept != nil {
+					standing = append(standing, p.kept)
+				}
+			}
 			for _, v := range standing {
 				closeView(t, v)
 			}
@@ -62,26 +67,35 @@ func TestKnownAgain(t *testing.T) {
 type pair struct {
 	known, anew *hostplugin.Source
 	opts        []hostplugin.ViewOption
+	kept        *core.View // of known; nil: there was none yet
 }
 
 // compare asks for both, and gives those of the views that there are.
-func (p pair) compare(t *testing.T, what string) []*core.View {
+func (p *pair) compare(t *testing.T, what string) (views []*core.View) {
 	t.Helper()
 	got, err := p.known.View(t.Context(), p.opts...)
 	want, wantErr := p.anew.View(t.Context(), p.opts...)
+	alike(t, what, got, err, want, wantErr)
+	p.kept, _, err = p.known.Refresh(t.Context(), p.kept, p.opts...)
+	alike(t, what+", refreshed", p.kept, err, want, wantErr)
+	return slices.DeleteFunc([]*core.View{got, want}, func(v *core.View) bool { return v == nil })
+}
+
+// alike holds that two answers say the same.
+func alike(t *testing.T, what string, got *core.View, err error, want *core.View, wantErr error) {
+	t.Helper()
 	if err != nil || wantErr != nil {
 		e, ok := errors.AsType[*core.Error](wantErr)
 		if err == nil || !ok || !errors.Is(err, e.Kind) {
 			t.Errorf("after %s: %v, want %v", what, err, wantErr)
 		}
-		return slices.DeleteFunc([]*core.View{got, want}, func(v *core.View) bool { return v == nil })
+		return
 	}
 	if g, w := describeView(got), describeView(want); g != w {
 		t.Errorf("after %s:\n%s, want\n%s", what, g, w)
 	} else if !bytes.Equal(bytesOf(t, got), bytesOf(t, want)) {
 		t.Errorf("after %s: other values than the program has", what)
 	}
-	return []*core.View{got, want}
 }
 
 // describeView says all but the values.

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -123,4 +124,29 @@ func TestMapsOverArraysUnseen(t *testing.T) {
 		closeView(t, v)
 	}
 	run.NoLeases(t)
+}
+
+// TestRefreshOfUnmapped: a copy of an array that has lost a page is an error, and no fault of the program's.
+func TestRefreshOfUnmapped(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, mapOver, harness.Options{})
+	run.Remote.Exec(t, "libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]; x = np.ones(1 << 11)")
+	src := source(t, run, "x")
+	v := viewOf(t, src)
+	defer closed(t, v)
+	if _, changed, err := src.Refresh(t.Context(), v); !v.Copied() || changed || err != nil {
+		t.Fatalf("copied %v, Refresh = %v, %v", v.Copied(), changed, err)
+	}
+	run.Remote.Exec(t, "assert libc.munmap(inner(x), 4096) == 0")
+	if _, _, err := src.Refresh(t.Context(), v); !errors.Is(err, core.ErrPointer) {
+		t.Errorf("without a page: %v", err)
+	}
+	run.Remote.Exec(t, "assert libc.mmap(inner(x), 4096, mmap.PROT_READ | mmap.PROT_WRITE, FIXED | mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0) == inner(x)")
+	if _, changed, err := src.Refresh(t.Context(), v); changed || err != nil {
+		t.Errorf("with another page: %v, %v", changed, err)
+	}
+	got := slice[float64](t, v)
+	if got[0] != 1 || got[600] != 0 {
+		t.Errorf("it shows %v and %v, want 1 and 0", got[0], got[600])
+	}
 }

@@ -158,6 +158,7 @@ int ndpy_open(const char **missing) {
 	if (!api.Py_IsInitialized()) return NDPY_NOT_RUNNING;
 	const char *version = api.Py_GetVersion();
 	if (strncmp(version, "3.8.", 4) == 0 || strncmp(version, "3.9.", 4) == 0) guard_go();
+	else ndpy_open_getters();
 	held = api;
 	return 0;
 }
@@ -273,8 +274,8 @@ ndpy ndpy_ask(ndpy o, ndpy name) {
 	return (ndpy)api.PyObject_CallMethodObjArgs(OBJECT(o), OBJECT(name), (PyObject *)NULL);
 }
 
-ndpy ndpy_call_c(ndpy f, ndpy o) {
-	return (ndpy)api.PyObject_CallFunctionObjArgs(OBJECT(f), OBJECT(o), (PyObject *)NULL);
+ndpy ndpy_call_c(ndpy f, ndpy o, ndpy other) {
+	return (ndpy)api.PyObject_CallFunctionObjArgs(OBJECT(f), OBJECT(o), OBJECT(other), (PyObject *)NULL);
 }
 
 static ndpy borrowed(PyObject *o) {

@@ -62,9 +62,10 @@ ndpy ndpy_import(const char *name, size_t len);
 
 ndpy ndpy_attr(ndpy o, const char *name, size_t len);
 ndpy ndpy_get(ndpy o, ndpy name);
+ndpy ndpy_get_of(ndpy o, ndpy class, ndpy name); // likewise, of an object whose class is known: faster if a getter in C gives it
 ndpy ndpy_get_by(ndpy descriptor, ndpy o); // descriptor.__get__(o)
 ndpy ndpy_ask(ndpy o, ndpy name);  // o.name()
-ndpy ndpy_call_c(ndpy f, ndpy o); // f(o), for a function in C that runs no code of the program's and keeps the GIL
+ndpy ndpy_call_c(ndpy f, ndpy o, ndpy other); // f(o) if other is 0, else f(o, other), for a function in C that runs no code of the program's and keeps the GIL
 
 // What follows runs no code of the program's, and gives 0 without an error where there is nothing, unless said
 // otherwise.
@@ -80,6 +81,7 @@ ndpy ndpy_sequence_get(ndpy list_or_tuple, ptrdiff_t index);
 ndpy ndpy_own_dict(ndpy o);                            // o.__dict__; may fail with an error
 ndpy ndpy_get_generic(ndpy o, ndpy name);              // as object.__getattribute__; may fail with an error
 void ndpy_open_classes(void); // before the calls that follow; without Python's functions for them, they know nothing
+void ndpy_open_getters(void); // after it, from Python 3.10 on: before that, not each class tells of its slots
 ndpy ndpy_class_get(ndpy class, ndpy name);            // what class, or one it is made from, defines; borrowed
 ndpy ndpy_class(ndpy o);                               // borrowed
 int ndpy_class_has(ndpy class, ndpy name);             // whether the class defines the attribute, or may

@@ -96,7 +96,9 @@ func capiGetBy(descriptor, o Object) Object {
 	return Object(C.ndpy_get_by(C.ndpy(descriptor), C.ndpy(o)))
 }
 
-func capiCallC(f, o Object) Object { return Object(C.ndpy_call_c(C.ndpy(f), C.ndpy(o))) }
+func capiCallC(f, o, other Object) Object {
+	return Object(C.ndpy_call_c(C.ndpy(f), C.ndpy(o), C.ndpy(other)))
+}
 
 func capiModuleDict(module Object) Object { return Object(C.ndpy_module_dict(C.ndpy(module))) }
 

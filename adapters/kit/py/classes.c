@@ -36,6 +36,24 @@ int ndpy_class_generic(ndpy class) {
 	return name && lookup && lookup(class, name) == lookup(object, name);
 }
 
+// PyGetSetDescr_Type, and what its descriptors get attributes by: NULL where that is not known.
+static ndpy getset;
+static ndpy (*get_by_getter)(ndpy descriptor, ndpy o, ndpy class);
+
+void ndpy_open_getters(void) {
+	enum { DESCR_GET = 54 }; // Py_tp_descr_get
+	void *(*slot)(ndpy, int);
+	*(void **)&slot = dlsym(RTLD_DEFAULT, "PyType_GetSlot");
+	getset = (ndpy)dlsym(RTLD_DEFAULT, "PyGetSetDescr_Type");
+	if (slot && getset && lookup) *(void **)&get_by_getter = slot(getset, DESCR_GET);
+}
+
+ndpy ndpy_get_of(ndpy o, ndpy class, ndpy name) {
+	ndpy found = get_by_getter ? lookup(class, name) : 0;
+	if (!found || ndpy_class(found) != getset || !ndpy_class_generic(class)) return ndpy_get(o, name);
+	return get_by_getter(found, o, class);
+}
+
 ndpy ndpy_class_attr(ndpy class, const char *name, size_t len) {
 	ndpy key = ndpy_new_interned(name, len);
 	if (!key) return 0;
@@ -48,5 +66,5 @@ ndpy ndpy_class_attr(ndpy class, const char *name, size_t len) {
 ndpy ndpy_class_repr(ndpy class) {
 	static ndpy repr; // the GIL is held
 	if (!repr && !(repr = type ? ndpy_attr(type, "__repr__", 8) : 0)) return 0;
-	return ndpy_call_c(repr, class);
+	return ndpy_call_c(repr, class, 0);
 }

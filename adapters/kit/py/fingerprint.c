@@ -57,19 +57,21 @@ static bool tensor_words(ndpy o, const ndpy_marks *m, struct row *r) {
 	       word(r, (uint64_t)(uint32_t)t.device[0] << 32 | (uint32_t)t.device[1]);
 }
 
+static bool word_behind(ndpy o, const ndpy_marks *m, struct row *r) {
+	ndpy behind = FIELD(ndpy, o, m->pointer);
+	return behind && word(r, FIELD(uint64_t, behind, m->behind));
+}
+
+// What a thread of the program's may change without the GIL.
+static bool loose_words(ndpy o, const ndpy_marks *m, struct row *r) {
+	return (!m->tensor || tensor_words(o, m, r)) && (!m->pointer || word_behind(o, m, r));
+}
+
 // Takes over the answer, a new reference or 0.
 static bool constant(struct row *r, ndpy answer) {
 	if (!answer) return false;
 	ndpy_decref(answer);
 	return word(r, answer);
-}
-
-// Takes over the answer, a new reference or 0.
-static bool nothing(ndpy answer) {
-	if (!answer) return false;
-	bool is = ndpy_len(answer) == 0;
-	ndpy_decref(answer);
-	return is;
 }
 
 static bool number(struct row *r, ndpy o) {
@@ -103,14 +105,12 @@ static ndpy get_through(ndpy o, const ndpy path[2]) {
 
 static bool words(ndpy o, const ndpy_marks *m, struct row *r) {
 	if (ndpy_class(o) != m->type || ndpy_gone(m->weak, m->type) || (m->itself && !word(r, o))) return false;
-	if (m->data && !struct_words(o, m, r)) return false;
-	if (m->tensor && !tensor_words(o, m, r)) return false;
-	for (int i = 0; i < NDPY_MARKS && m->attributes[i]; i++)
-		if (!constant(r, ndpy_get(o, m->attributes[i]))) return false;
-	for (int i = 0; i < NDPY_MARKS && m->methods[i]; i++)
+	if ((m->data && !struct_words(o, m, r)) || !loose_words(o, m, r)) return false;
+	for (int i = 0; i < m->attribute_count; i++)
+		if (!constant(r, ndpy_get_of(o, m->type, m->attributes[i]))) return false;
+	for (int i = 0; i < m->method_count; i++)
 		if (!constant(r, ndpy_ask(o, m->methods[i]))) return false;
-	if (m->empty && !nothing(ndpy_call_c(m->empty, o))) return false;
-	for (int i = 0; i < NDPY_MARKS && m->numbers[i][0]; i++)
+	for (int i = 0; i < m->number_count; i++)
 		if (!numbered(r, get_through(o, m->numbers[i]))) return false;
 	return true;
 }
@@ -178,6 +178,7 @@ ndpy ndpy_follow(ndpy o, const ndpy_step *s, const ndpy_step *met) {
 
 // The objects along the steps of a watch, each with a reference.
 struct trail {
+	ndpy globals; // of __main__: a reference, or 0
 	const ndpy_step *steps;
 	int length; // of at
 	ndpy at[NDPY_STEPS + 1];
@@ -188,11 +189,22 @@ static void cut(struct trail *t, int length) {
 	while (t->length > length) ndpy_decref(t->at[--t->length]);
 }
 
+static void end_trail(struct trail *t) {
+	cut(t, 0);
+	ndpy_decref(t->globals);
+}
+
+// Borrowed, or 0: what it was when the trail first needed it.
+static ndpy globals_of(struct trail *t) {
+	if (!t->globals && (t->globals = ndpy_globals())) ndpy_incref(t->globals);
+	return t->globals;
+}
+
 // The object that the steps lead to, which the trail holds, or 0 without an error. What the steps have in common with
 // those before is not followed again.
 static ndpy find(const ndpy_watch *w, struct trail *t) {
 	const ndpy_step *steps = (const ndpy_step *)w->steps;
-	ndpy base = w->base ? w->base : ndpy_globals();
+	ndpy base = w->base ? w->base : globals_of(t);
 	if (!base) return 0;
 	int n = 0;
 	if (t->length > 0 && t->at[0] == base) {
@@ -218,7 +230,7 @@ int ndpy_watch_begin(ndpy_watch *w, ndpy o, uint64_t *to) {
 	struct row r = {.write = to, .limit = NDPY_WORDS};
 	bool begun = find(w, &t) == o && words(o, &w->marks, &r);
 	if (!begun) ndpy_clear();
-	cut(&t, 0);
+	end_trail(&t);
 	w->length = r.count;
 	return begun;
 }
@@ -239,7 +251,7 @@ static ndpy same(const ndpy_watch *w, struct trail *t) {
 int ndpy_watch_same(const ndpy_watch *w) {
 	struct trail t = {0};
 	bool is = same(w, &t) != 0;
-	cut(&t, 0);
+	end_trail(&t);
 	return is;
 }
 
@@ -248,7 +260,7 @@ int ndpy_watch_same(const ndpy_watch *w) {
 static bool there(const ndpy_watch *w, ndpy o) {
 	const ndpy_marks *m = &w->marks;
 	struct row r = {.compare = (const uint64_t *)w->words, .limit = w->length};
-	bool is = m->tensor && !m->itself && !m->data ? tensor_words(o, m, &r) : words(o, m, &r);
+	bool is = m->tensor && !m->itself && !m->data ? loose_words(o, m, &r) : words(o, m, &r);
 	if (!is) ndpy_clear();
 	return is;
 }
@@ -326,6 +338,16 @@ static void add(struct batch *b, ndpy_check *c, ndpy o) {
 	b->size += c->size;
 }
 
+// Copies what stays while the GIL is held, unless it has a page to itself: a program may have unmapped that.
+static bool copy_owned(const ndpy_check *c, ndpy o) {
+	const uintptr_t page = 4096; // the least that there is
+	const ndpy_marks *m = &((const ndpy_watch *)c->watch)->marks;
+	bool has_page = (c->from + page - 1) / page < (c->from + c->size) / page;
+	if (has_page || !m->data || !(FIELD(unsigned, o, m->flags) & m->owned)) return false;
+	memcpy((void *)c->to, (const void *)c->from, c->size);
+	return true;
+}
+
 void ndpy_check_all(uintptr_t state, const uint32_t *shut, ndpy_check *checks, size_t n) {
 	struct trail t = {0};
 	struct batch b;
@@ -335,9 +357,9 @@ void ndpy_check_all(uintptr_t state, const uint32_t *shut, ndpy_check *checks, s
 	for (ndpy_check *c = checks; c < checks + n && !__atomic_load_n(shut, __ATOMIC_ACQUIRE); c++) {
 		ndpy o = same((const ndpy_watch *)c->watch, &t);
 		c->same = o != 0;
-		if (o && c->size) add(&b, c, o);
+		if (o && c->size && !copy_owned(c, o)) add(&b, c, o);
 	}
 	flush(&b);
-	cut(&t, 0);
+	end_trail(&t);
 	ndpy_leave();
 }

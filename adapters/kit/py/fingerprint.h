@@ -14,9 +14,11 @@ typedef struct {
 	uint32_t data;            // where its struct has the pointer to its elements, and if so:
 	uint32_t rank, shape, strides; // the number of its axes (an int), and two arrays of so many intptr_t
 	uint32_t object, flags;   // a PyObject *, and an int
+	uint32_t owned;           // flags of which each says that the elements stay while the GIL is held
+	uint32_t pointer, behind; // where its struct has a pointer, and where behind that is a word; pointer 0: nowhere
+	uint8_t attribute_count, method_count, number_count; // of what follows
 	uintptr_t tensor;         // an int (*)(PyObject *, DLTensor *) of DLPack
 	ndpy attributes[NDPY_MARKS], methods[NDPY_MARKS]; // str: what they give lives forever, as True does
-	ndpy empty;                     // a function, which says of the object that it has nothing: its answer has the length 0
 	ndpy numbers[NDPY_MARKS][2]; // str: attributes, or attributes of those, that are an int or a tuple of them
 } ndpy_marks;
 
@@ -70,7 +72,7 @@ int ndpy_watch_begin(ndpy_watch *w, ndpy o, uint64_t *to);
 int ndpy_watch_same(const ndpy_watch *w);
 
 // A watch by its address, and what is to be copied if it is the same: at most NDPY_APART bytes, from memory that the
-// object has. They are shown only if the object still has it when they were read. What cannot be read is not the same.
+// object has. They are shown only if the object had it until they were read. What cannot be read is not the same.
 // No addresses of Go's may be written to.
 typedef struct {
 	uintptr_t watch, from, to;

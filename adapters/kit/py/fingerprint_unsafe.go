@@ -17,13 +17,11 @@ type Marks struct {
 	Itself bool        // it is that very object
 	Struct StructMarks // where its C struct describes an array
 	Tensor uintptr     // int (*)(PyObject *, DLTensor *): DLPack's function that describes it without export
+	Behind BehindMark  // a word that its C struct leads to
 
 	// Attributes and Methods without arguments give objects that are never freed, such as True, and are told
 	// apart by identity. There are at most [MaxMarks] of each.
 	Attributes, Methods []string
-	// Empty is a function whose answer about the object is an empty container; 0: there is none. It runs no code of the
-	// program's, and keeps the GIL.
-	Empty Object
 	// Numbers are attributes, or attributes of those after a dot, that are an int or a tuple of ints. There
 	// are at most [MaxMarks], and none beside a struct.
 	Numbers []string
@@ -37,6 +35,13 @@ type StructMarks struct {
 	Shape, Strides uint32 // pointers to as many intptr_t
 	Object         uint32 // a PyObject *
 	Flags          uint32 // an int
+	Owned          uint32 // flags of which each says that the elements stay while the GIL is held
+}
+
+// BehindMark is a word in what an object's C struct points to.
+type BehindMark struct {
+	Pointer uint32 // where the struct has the pointer; 0: there is none
+	Word    uint32 // where the word is, from what the pointer points to
 }
 
 // MaxMarks bounds the attributes, and the methods, by which an object is recognised.
@@ -107,9 +112,15 @@ func (g *GIL) Watch(base Object, steps []Step, marks *Marks, o Object) (w *Watch
 		shape:   C.uint32_t(marks.Struct.Shape),
 		object:  C.uint32_t(marks.Struct.Object),
 		flags:   C.uint32_t(marks.Struct.Flags),
+		owned:   C.uint32_t(marks.Struct.Owned),
 		strides: C.uint32_t(marks.Struct.Strides),
-		empty:   C.ndpy(marks.Empty),
+		pointer: C.uint32_t(marks.Behind.Pointer),
+		behind:  C.uint32_t(marks.Behind.Word),
 		tensor:  C.uintptr_t(marks.Tensor),
+
+		attribute_count: C.uint8_t(len(marks.Attributes)),
+		method_count:    C.uint8_t(len(marks.Methods)),
+		number_count:    C.uint8_t(len(marks.Numbers)),
 	}}
 	w = &Watch{marks: *marks, c: c}
 	if marks.Itself {
@@ -155,7 +166,7 @@ func (w *Watch) remember(words []C.uint64_t) {
 // hold takes references to all that is compared by its address: weak ones to classes and their functions, which may
 // end as if nobody looked.
 func (w *Watch) hold(steps []Step, o Object) {
-	w.held = append(w.held, w.marks.Empty, w.object())
+	w.held = append(w.held, w.object())
 	for _, s := range steps {
 		w.held = append(w.held, s.Key)
 	}

@@ -127,9 +127,9 @@ func (g *GIL) Call(f Object, args []Object, kw []KW) (Object, error) {
 	return g.take(capiCall(f, tuple, dict))
 }
 
-// CallC gives f(o), where f is a function in C that runs no code of the program's and keeps the GIL: Python's garbage
-// collector does not run meanwhile.
-func (g *GIL) CallC(f, o Object) (Object, error) { return g.take(capiCallC(f, o)) }
+// CallC gives f(o), or f(o, other) if other is not 0, where f is a function in C that runs no code of the program's and
+// keeps the GIL: Python's garbage collector does not run meanwhile.
+func (g *GIL) CallC(f, o, other Object) (Object, error) { return g.take(capiCallC(f, o, other)) }
 
 // CallMethod gives o.name(*args, **kw).
 func (g *GIL) CallMethod(o Object, name string, args []Object, kw []KW) (Object, error) {

@@ -149,23 +149,6 @@ func (l *library) testUnder(t *testing.T) {
 	})
 }
 
-// testEmpty: an object whose answer is not empty, or is no container, has no fingerprint.
-func (l *library) testEmpty(t *testing.T) {
-	l.do(t, func(p *python) {
-		p.exec(append(marked, "a.parts = {}", "def parts(o): return o.parts")...)
-		w := p.watch(t, py.Marks{Class: p.eval("A"), Attributes: []string{"flag"}, Empty: p.eval("parts")})
-		for parts, want := range map[string]bool{"{}": true, "{'conj': True}": false, "()": true, "None": false, "[1]": false} {
-			if p.exec("a.parts = " + parts); p.Same(w) != want {
-				t.Errorf("with the parts %s the same: %v", parts, !want)
-			}
-		}
-		w.Drop(p.GIL)
-		if _, err := p.Import("sys"); err != nil {
-			t.Errorf("afterwards %v", err)
-		}
-	})
-}
-
 // stir makes objects of the crowd others: in the second round while they are copied, in the third before.
 func (l *library) stir(t *testing.T, round byte) {
 	t.Helper()

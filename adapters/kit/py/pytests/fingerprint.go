@@ -101,6 +101,36 @@ func (l *library) testFingerprintOfNumbers(t *testing.T) {
 	})
 }
 
+// testFingerprintOfMemory: a word behind a pointer of the object's struct counts, and nothing else that is there.
+func (l *library) testFingerprintOfMemory(t *testing.T) {
+	l.do(t, func(p *python) {
+		p.exec(marked...)
+		p.exec("holder['it'] = b = bytearray(range(24))")
+		pointer := p.must(p.Attr(p.eval("bytearray"), "__basicsize__")) // which ends with two pointers to the bytes, and a count
+		size, err := p.Int64(pointer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := p.watch(t, py.Marks{Class: p.eval("bytearray"), Behind: py.BehindMark{Pointer: uint32(size) - 16, Word: 8}})
+		defer w.Drop(p.GIL)
+		for _, change := range []struct {
+			code string
+			same bool
+		}{
+			{"b[7] = b[16] = 99", true},
+			{"b[8] = 99", false},
+			{"b[8] = 8", true},
+			{"b[15] = 99", false},
+			{"holder['it'] = bytearray(range(16))", true},
+			{"holder['it'] = bytearray(b'0123456789abcdef')", false},
+		} {
+			if p.exec(change.code); p.Same(w) != change.same {
+				t.Errorf("after %s the same: %v", change.code, !change.same)
+			}
+		}
+	})
+}
+
 // testFingerprintRefused: what has no fingerprint is not watched, and leaves no exception behind.
 func (l *library) testFingerprintRefused(t *testing.T) {
 	l.do(t, func(p *python) {
