@@ -2,6 +2,7 @@ package torch_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
@@ -60,9 +61,12 @@ best = torch.max(torch.ones(3, 11), 1)
 					t.Errorf("%s: %v of %s, want %v", name, v.Layout(), v.Framework(), shape)
 				}
 			}
-			for _, name := range []string{"model.layer", "model.layers[0].weigth"} {
-				if _, err := p.View(t, name, contract.Request{NoWait: true}); core.Category(err) != "not found" {
-					t.Errorf("%s: %v", name, err)
+			for name, meant := range map[string]string{
+				"model.layer": "layers", "model.layers[0].weigth": "weight", "model.maen": "mean", "model.part.head": "parts",
+			} {
+				_, err := p.View(t, name, contract.Request{NoWait: true})
+				if core.Category(err) != "not found" || !strings.HasSuffix(err.Error(), `did you mean "`+meant+`"?`) {
+					t.Errorf("%s: %v, want the remedy %q", name, err, meant)
 				}
 			}
 			if _, err := p.View(t, "model", contract.Request{}); core.Category(err) != "unsupported operation" {

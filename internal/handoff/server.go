@@ -29,6 +29,12 @@ type Producer interface {
 	Release(ctx context.Context, ids ...contract.LeaseID) error
 }
 
+// Prompt is a contract.Producer that answers the requests of a mailbox itself.
+type Prompt interface {
+	// Mailbox gives what answers those of one mailbox.
+	Mailbox() Producer
+}
+
 // Offerer is a [Producer] that offers leases in a table.
 type Offerer interface {
 	// Offers hands the table over, when the session is opened, and nil before the table's memory goes. The texts

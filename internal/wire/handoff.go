@@ -146,10 +146,11 @@ func (handedOff) Refreshes(_ context.Context, ids []contract.LeaseID, _ bool, re
 // handOff makes the mailbox that the host wishes.
 func (s *service) handOff(settings handoff.Settings) (*handoff.Server, error) {
 	var p handoff.Producer = handedOff{s.producer, s}
-	if able, ok := s.producer.(handoff.Producer); ok {
-		p = batched{able, s}
-		if _, ok := s.producer.(handoff.Offerer); ok {
-			p = offering{batched{able, s}}
+	if prompt, ok := s.producer.(handoff.Prompt); ok {
+		able := batched{prompt.Mailbox(), s}
+		p = able
+		if _, ok := able.Producer.(handoff.Offerer); ok {
+			p = offering{able}
 		}
 	}
 	return handoff.NewServer(p, codec{}, settings)

@@ -20,6 +20,8 @@ type batching struct {
 	results []handoff.Look // of Refreshes
 }
 
+func (b *batching) Mailbox() handoff.Producer { return b }
+
 func (b *batching) Leases(ctx context.Context, names []string, req contract.Request, results []handoff.Look) []handoff.Look {
 	for _, name := range names {
 		l, err := b.Lease(ctx, name, req)
@@ -41,6 +43,8 @@ type offering struct {
 	batching
 	writer chan *offers.Writer
 }
+
+func (o *offering) Mailbox() handoff.Producer { return o }
 
 func (o *offering) Offers(w *offers.Writer, _ handoff.Codec) { o.writer <- w }
 

@@ -1,7 +1,6 @@
 package program
 
 import (
-	"github.com/ndbridge/ndbridge/adapters/kit/program/lookup"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core/names"
@@ -21,7 +20,7 @@ func (t *target) close() {
 }
 
 // find follows a path to its object, which the scope holds. The caller closes it. What is not there is a
-// *lookup.MissingError.
+// *missingError.
 func (p *Program) find(g *py.GIL, path names.Path) (target, error) {
 	if pub := p.published.Get(g, path.String()); pub != nil {
 		return target{pub.Object, pub}, nil
@@ -32,14 +31,14 @@ func (p *Program) find(g *py.GIL, path names.Path) (target, error) {
 		o = t.publication.Object
 	} else {
 		var err error
-		if o, err = lookup.Global(g, path.Root, p.published.Names); err != nil {
+		if o, err = global(g, path.Root, p.published.Names); err != nil {
 			return target{}, err
 		}
 	}
 	where := path.Root
 	for _, s := range path.Steps {
 		var err error
-		if o, err = lookup.Follow(g, o, s, where); err != nil {
+		if o, err = p.lead(g, o, s, where); err != nil {
 			return target{}, err
 		}
 		where += s.String()

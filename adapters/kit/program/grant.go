@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
-	"github.com/ndbridge/ndbridge/adapters/kit/program/failure"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
@@ -98,14 +97,14 @@ func (a *granting) once(ctx context.Context, g *py.GIL) (l contract.Lease, chang
 		err = a.again(err)
 	}
 	if err != nil || a.pause != nil {
-		return l, false, failure.About("lease", "", f.name, err)
+		return l, false, about("lease", "", f.name, err)
 	}
 	defer r.drop(g)
 	s.publication, a.shown = t.publication, f.shown
 	place, err := a.place(ctx, g, &t, f, r)
 	if err = a.confirm(r, t.publication, &place, err); err != nil || a.pause != nil {
 		dropWatch(g, s.watch)
-		return l, false, failure.About("lease", "", f.name, err)
+		return l, false, about("lease", "", f.name, err)
 	}
 	if same, fence := a.same(s, r, &place); same {
 		dropWatch(g, s.watch)

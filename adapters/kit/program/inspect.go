@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ndbridge/ndbridge/adapters/kit/program/failure"
-	"github.com/ndbridge/ndbridge/adapters/kit/program/lookup"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core/contract"
@@ -152,7 +150,7 @@ func (p *Program) Arrays(ctx context.Context) iter.Seq2[contract.Entry, error] {
 			}
 		}
 		if err != nil {
-			yield(contract.Entry{}, failure.About("list", "", "", p.orEnd(err)))
+			yield(contract.Entry{}, about("list", "", "", p.orEnd(err)))
 		}
 	}
 }
@@ -160,7 +158,7 @@ func (p *Program) Arrays(ctx context.Context) iter.Seq2[contract.Entry, error] {
 // list makes the whole list before anything of it is handed out: nobody's loop shall run with the
 // GIL held.
 func (p *Program) list(ctx context.Context) ([]contract.Entry, error) {
-	if _, _, err := p.state.Watch(); err != nil {
+	if _, _, err := p.state.watch(); err != nil {
 		return nil, err
 	}
 	var entries []contract.Entry
@@ -203,7 +201,7 @@ func (p *Program) entries(ctx context.Context, g *py.GIL) ([]contract.Entry, err
 			}
 		}
 	}
-	dict, err := lookup.Globals(g)
+	dict, err := globals(g)
 	if err != nil {
 		return nil, err
 	}
@@ -245,6 +243,6 @@ func (p *Program) entry(g *py.GIL, name string, pub *published.Publication, o py
 			r.drop(g)
 		}
 	}
-	e.Err = failure.About("list", name, f.name, err)
+	e.Err = about("list", name, f.name, err)
 	return e, true
 }

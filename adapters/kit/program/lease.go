@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ndbridge/ndbridge/adapters/kit/program/failure"
-	"github.com/ndbridge/ndbridge/adapters/kit/program/lookup"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
@@ -27,7 +25,7 @@ const (
 func (p *Program) Lease(ctx context.Context, name string, req contract.Request) (contract.Lease, error) {
 	path, err := names.Parse(name)
 	if err != nil {
-		return contract.Lease{}, failure.About("lease", "", "", err)
+		return contract.Lease{}, about("lease", "", "", err)
 	}
 	l, _, err := p.lease(ctx, "lease", name, path, req, nil)
 	return l, err
@@ -41,22 +39,22 @@ func (p *Program) lease(
 	defer cancel()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var missing *lookup.MissingError // what the last look at the program has found
+	var missing *missingError // what the last look at the program has found
 	for delay := firstPoll; ; delay = min(2*delay, lastPoll) {
-		ended, changed, endErr := p.state.Watch()
+		ended, changed, endErr := p.state.watch()
 		if endErr != nil {
-			return contract.Lease{}, false, failure.About(op, name, "", endErr)
+			return contract.Lease{}, false, about(op, name, "", endErr)
 		}
 		l, isNew, err := p.tryLease(ctx, path, req, before)
-		switch now, isMissing := errors.AsType[*lookup.MissingError](err); {
+		switch now, isMissing := errors.AsType[*missingError](err); {
 		case isMissing && (ended || req.NoWait):
-			return contract.Lease{}, false, failure.About(op, name, "", lookup.NotFound(err))
+			return contract.Lease{}, false, about(op, name, "", notFound(err))
 		case isMissing:
 			missing = now
 		case err != nil && missing != nil && ctx.Err() != nil: // while the program was asked once more
 			return contract.Lease{}, false, gaveUp(ctx, op, name, missing)
 		default:
-			return l, isNew, failure.About(op, name, "", p.orEnd(err))
+			return l, isNew, about(op, name, "", p.orEnd(err))
 		}
 		timer.Reset(delay)
 		select {
@@ -69,7 +67,7 @@ func (p *Program) lease(
 }
 
 // gaveUp is the error of a wait that the caller's patience has ended.
-func gaveUp(ctx context.Context, op, name string, missing *lookup.MissingError) error {
+func gaveUp(ctx context.Context, op, name string, missing *missingError) error {
 	return &core.Error{
 		Op: op, Object: name, Kind: ctx.Err(),
 		Err: fmt.Errorf("waited for what is not there yet: %w", missing), Remedy: missing.Remedy,
@@ -92,7 +90,7 @@ func (p *Program) orEnd(err error) error {
 	if !errors.Is(err, core.ErrUnavailable) {
 		return err
 	}
-	if _, _, end := p.state.Watch(); end != nil {
+	if _, _, end := p.state.watch(); end != nil {
 		return end
 	}
 	return err

@@ -12,10 +12,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
-	"github.com/ndbridge/ndbridge/adapters/kit/program/failure"
-	"github.com/ndbridge/ndbridge/adapters/kit/program/heap"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
-	"github.com/ndbridge/ndbridge/adapters/kit/program/progress"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
@@ -33,16 +30,12 @@ type Program struct {
 	leases    kit.Leases
 	heap      kit.Heap // nil: none
 	holds     *holds.Keeper
-	state     progress.State
+	state     progress
 	published published.Names
 	leasing   leasing
 
 	codec        atomic.Pointer[handoff.Codec] // nil: no host looks at offers
 	descriptions atomic.Uint64                 // number of the last
-
-	// Of the goroutine that answers the mailbox.
-	thread *py.Thread
-	round  round
 
 	frameworks []*framework // as the adapters were given; the slice does not change
 	generic    framework    // of objects that no adapter claims
@@ -73,7 +66,7 @@ var (
 // and version of the plugin file, for [contract.Info]. Of several adapters that claim an object, the
 // first has it; objects that none claims are read by the protocols that they have.
 func New(interp *py.Interp, plugin string, adapters ...Adapter) *Program {
-	h, heapState := heap.Open()
+	h, heapState := openHeap()
 	p := &Program{
 		interp:    interp,
 		plugin:    plugin,
@@ -136,16 +129,16 @@ const infoPatience = 200 * time.Millisecond
 // Info implements [contract.Producer].
 func (p *Program) Info(ctx context.Context) (contract.Info, error) {
 	if err := ctx.Err(); err != nil {
-		return contract.Info{}, failure.About("info", "", "", err)
+		return contract.Info{}, about("info", "", "", err)
 	}
 	short, cancel := context.WithTimeout(ctx, infoPatience)
 	defer cancel()
 	err := p.interp.Do(short, p.refresh)
 	if ctx.Err() != nil {
-		return contract.Info{}, failure.About("info", "", "", err)
+		return contract.Info{}, about("info", "", "", err)
 	}
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return contract.Info{}, failure.About("info", "", "", err)
+		return contract.Info{}, about("info", "", "", err)
 	}
 	return p.describe(), nil
 }

@@ -9,8 +9,6 @@ import (
 	"strconv"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
-	"github.com/ndbridge/ndbridge/adapters/kit/program/failure"
-	"github.com/ndbridge/ndbridge/adapters/kit/program/heap"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
@@ -18,7 +16,6 @@ import (
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/names"
 	"github.com/ndbridge/ndbridge/internal/gpu/export"
-	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/offers"
 )
 
@@ -74,11 +71,11 @@ func (p *Program) Publish(g *py.GIL, values ...Named) error {
 func (p *Program) prepare(g *py.GIL, next map[string]*published.Publication, v Named) error {
 	name, err := p.publishedName(v.Name)
 	if err != nil {
-		return failure.About("publish", "", "", err) // it has the name, in quotes
+		return about("publish", "", "", err) // it has the name, in quotes
 	}
 	made, err := p.publication(g, name, v.Object)
 	if err != nil {
-		return failure.About("publish", name, "", err)
+		return about("publish", name, "", err)
 	}
 	before := next[name] // in another spelling, or stale
 	next[name] = made
@@ -105,7 +102,7 @@ func (p *Program) finish(g *py.GIL, before []*published.Publication) {
 // put makes publications those of their names, and ends what is over.
 func (p *Program) put(g *py.GIL, next map[string]*published.Publication) {
 	p.finish(g, p.published.Put(next))
-	p.state.Touch()
+	p.state.touch()
 }
 
 // publishedName gives the one spelling of a name.
@@ -214,7 +211,7 @@ func (p *Program) newPublication(g *py.GIL, last *published.Publication, o py.Ob
 	}
 	if err != nil {
 		dropWatch(g, watch)
-		return nil, failure.About("inspect", "", f.name, err)
+		return nil, about("inspect", "", f.name, err)
 	}
 	defer r.drop(g)
 	if made.Mark, err = p.mark(g, o, f, r); err != nil {
@@ -329,7 +326,7 @@ func (p *Program) mark(g *py.GIL, o py.Object, f owner, r *reading) (*export.Mar
 		}
 		stream, ok, err := s.CurrentStream(g, env, o)
 		if err != nil {
-			return nil, failure.About("inspect", "", f.name, err)
+			return nil, about("inspect", "", f.name, err)
 		}
 		if ok {
 			return p.router.GPU().Mark(*r.array.Pointer, stream)
@@ -342,17 +339,6 @@ func (p *Program) mark(g *py.GIL, o py.Object, f owner, r *reading) (*export.Mar
 	var err error
 	g.Unlocked(func() { mark, err = p.router.GPU().MarkAll(*r.array.Pointer) })
 	return mark, err
-}
-
-// Offers implements handoff.Offerer.
-func (p *Program) Offers(w *offers.Writer, c handoff.Codec) {
-	p.codec.Store(&c)
-	p.published.Use(w)
-	if w == nil {
-		heap.CountForks(p.heap, nil)
-	} else {
-		heap.CountForks(p.heap, w.Forks())
-	}
 }
 
 // errCode says that what was asked for needs code of the program's, which must not run for it.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
-	"github.com/ndbridge/ndbridge/adapters/kit/program/failure"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
@@ -113,7 +112,7 @@ func (r *reader) read(g *py.GIL, o py.Object) (*reading, error) {
 			Remedy: "name an array, or an object with DLPack, the array interface or the buffer protocol",
 		}
 	}
-	return nil, failure.Refused(refusals)
+	return nil, refused(refusals)
 }
 
 // protocols gives those of the plan. DLPack from C orders nothing.

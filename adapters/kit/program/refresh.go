@@ -14,6 +14,7 @@ import (
 	"github.com/ndbridge/ndbridge/core/names"
 	"github.com/ndbridge/ndbridge/internal/gpu"
 	"github.com/ndbridge/ndbridge/internal/handoff"
+	"github.com/ndbridge/ndbridge/internal/offers"
 )
 
 // standing is a lease together with what it takes to look at its name again.
@@ -132,8 +133,12 @@ func (p *Program) looked(looks []*standing) {
 	_ = p.leases.Release(context.Background(), p.leasing.end(looks)...) // nobody is there to be told
 }
 
-// round is the memory of one call of Refreshes. All calls come from one goroutine.
-type round struct {
+// mailbox answers the requests of one mailbox, all from one goroutine, which is locked to its thread.
+type mailbox struct {
+	*Program
+	thread *py.Thread
+
+	// The memory of one call of Refreshes.
 	standing []*standing // that are still to be answered about
 	looks    []*standing // the same, all of them
 	checks   []py.Check
@@ -141,50 +146,53 @@ type round struct {
 }
 
 var (
-	_ handoff.Producer   = (*Program)(nil)
-	_ handoff.Offerer    = (*Program)(nil)
+	_ handoff.Prompt     = (*Program)(nil)
+	_ handoff.Offerer    = (*mailbox)(nil)
 	_ contract.Refresher = (*Program)(nil)
 )
 
+// Mailbox implements handoff.Prompt.
+func (p *Program) Mailbox() handoff.Producer { return &mailbox{Program: p, thread: p.interp.Thread()} }
+
 // Refreshes implements handoff.Producer. Most leases cost no more than a look at their fingerprints: those are
 // all looked at in one call. What has changed, or has no fingerprint, is read anew, in another.
-func (p *Program) Refreshes(ctx context.Context, ids []contract.LeaseID, only bool, results []handoff.Look) []handoff.Look {
+func (m *mailbox) Refreshes(ctx context.Context, ids []contract.LeaseID, only bool, results []handoff.Look) []handoff.Look {
 	first := len(results)
 	for range ids {
 		results = append(results, handoff.Look{})
 	}
-	looks, r := results[first:], &p.round
-	r.standing, r.checks, r.checked = r.standing[:0], r.checks[:0], r.checked[:0]
-	if p.state.Failed() != nil {
+	looks := results[first:]
+	m.standing, m.checks, m.checked = m.standing[:0], m.checks[:0], m.checked[:0]
+	if m.state.failed() != nil {
 		return results
 	}
-	forks, slow := p.published.Forks(), false
-	r.looks = p.leasing.begin(r.looks[:0], ids...)
-	r.standing = append(r.standing, r.looks...)
-	for i, s := range r.standing {
-		if s == nil || !p.quick(s, forks, only) {
-			slow = slow || s != nil || only && p.published.Offered(ids[i])
+	forks, slow := m.published.Forks(), false
+	m.looks = m.leasing.begin(m.looks[:0], ids...)
+	m.standing = append(m.standing, m.looks...)
+	for i, s := range m.standing {
+		if s == nil || !m.quick(s, forks, only) {
+			slow = slow || s != nil || only && m.published.Offered(ids[i])
 			continue
 		}
-		r.checked = append(r.checked, i)
-		r.checks = append(r.checks, py.Check{Watch: s.watch, Copy: s.direct})
+		m.checked = append(m.checked, i)
+		m.checks = append(m.checks, py.Check{Watch: s.watch, Copy: s.direct})
 	}
-	if len(r.checks) > 0 {
-		p.mailboxThread().Check(r.checks)
+	if len(m.checks) > 0 {
+		m.thread.Check(m.checks)
 	}
-	for n, i := range r.checked {
-		if r.checks[n].Same && p.unchanged(ids[i], r.standing[i], &looks[i]) { //nolint:contextcheck // it outlives the call
-			r.standing[i] = nil
+	for n, i := range m.checked {
+		if m.checks[n].Same && m.unchanged(ids[i], m.standing[i], &looks[i]) { //nolint:contextcheck // it outlives the call
+			m.standing[i] = nil
 			continue
 		}
 		slow = true
 	}
 	if slow {
-		p.readAgain(ctx, ids, only, looks)
+		m.readAgain(ctx, ids, only, looks)
 	}
-	p.looked(r.looks) //nolint:contextcheck // it outlives the call
-	clear(r.standing)
-	clear(r.looks)
+	m.looked(m.looks) //nolint:contextcheck // it outlives the call
+	clear(m.standing)
+	clear(m.looks)
 	return results
 }
 
@@ -227,20 +235,20 @@ func (p *Program) refence(id contract.LeaseID, pointer *gpu.Pointer) (contract.C
 }
 
 // readAgain answers about the leases of the round that are left. What takes long is left to gRPC.
-func (p *Program) readAgain(ctx context.Context, ids []contract.LeaseID, only bool, looks []handoff.Look) {
-	_ = p.mailboxThread().Do(func(g *py.GIL) error { // it fails if the interpreter ends
-		for i, s := range p.round.standing {
-			offered := s == nil && looks[i].Status == handoff.Ask && only && p.published.Offered(ids[i])
+func (m *mailbox) readAgain(ctx context.Context, ids []contract.LeaseID, only bool, looks []handoff.Look) {
+	_ = m.thread.Do(func(g *py.GIL) error { // it fails if the interpreter ends
+		for i, s := range m.standing {
+			offered := s == nil && looks[i].Status == handoff.Ask && only && m.published.Offered(ids[i])
 			if s == nil && !offered {
 				continue
 			}
 			_ = g.Nested(func() error { // an error is for gRPC, too
 				if offered {
-					looks[i].Status = p.offerAgain(ctx, g, ids[i])
+					looks[i].Status = m.offerAgain(ctx, g, ids[i])
 					return nil
 				}
-				l, changed, err := p.grant(ctx, g, s.path, s.req, s, true)
-				looks[i] = p.lookOf(l, changed, only, err) //nolint:contextcheck // it outlives the call
+				l, changed, err := m.grant(ctx, g, s.path, s.req, s, true)
+				looks[i] = m.lookOf(l, changed, only, err) //nolint:contextcheck // it outlives the call
 				return err
 			})
 		}
@@ -307,23 +315,23 @@ func errEnded() error {
 }
 
 // Leases implements handoff.Producer.
-func (p *Program) Leases(ctx context.Context, wanted []string, req contract.Request, results []handoff.Look) []handoff.Look {
+func (m *mailbox) Leases(ctx context.Context, wanted []string, req contract.Request, results []handoff.Look) []handoff.Look {
 	first := len(results)
 	for range wanted {
 		results = append(results, handoff.Look{})
 	}
-	if p.state.Failed() != nil {
+	if m.state.failed() != nil {
 		return results
 	}
-	_ = p.mailboxThread().Do(func(g *py.GIL) error { // it fails if the interpreter ends
+	_ = m.thread.Do(func(g *py.GIL) error { // it fails if the interpreter ends
 		for i, name := range wanted {
 			_ = g.Nested(func() error { // an error is for gRPC
 				path, err := names.Parse(name)
 				if err != nil {
 					return err
 				}
-				l, _, err := p.grant(ctx, g, path, req, nil, true)
-				results[first+i] = p.lookOf(l, true, false, err) //nolint:contextcheck // it outlives the call
+				l, _, err := m.grant(ctx, g, path, req, nil, true)
+				results[first+i] = m.lookOf(l, true, false, err) //nolint:contextcheck // it outlives the call
 				return err
 			})
 		}
@@ -332,10 +340,13 @@ func (p *Program) Leases(ctx context.Context, wanted []string, req contract.Requ
 	return results
 }
 
-// mailboxThread is the thread of the goroutine that the mailbox's calls come from.
-func (p *Program) mailboxThread() *py.Thread {
-	if p.thread == nil {
-		p.thread = p.interp.Thread()
+// Offers implements handoff.Offerer.
+func (m *mailbox) Offers(w *offers.Writer, c handoff.Codec) {
+	m.codec.Store(&c)
+	m.published.Use(w)
+	if w == nil {
+		countForks(m.heap, nil)
+	} else {
+		countForks(m.heap, w.Forks())
 	}
-	return p.thread
 }

@@ -1,7 +1,6 @@
 package program
 
 import (
-	"github.com/ndbridge/ndbridge/adapters/kit/program/lookup"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core/names"
 )
@@ -12,7 +11,7 @@ func (p *Program) steps(g *py.GIL, path names.Path) (steps []py.Step, code bool,
 	if len(path.Steps)+1 > py.MaxSteps || p.published.Has(path.Root) {
 		return nil, len(path.Steps) > 0, nil
 	}
-	o, err := lookup.Globals(g)
+	o, err := globals(g)
 	if err != nil {
 		return nil, false, err
 	}

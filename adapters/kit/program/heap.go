@@ -1,5 +1,4 @@
-// Package heap is the shared heap of this process as kit knows heaps.
-package heap
+package program
 
 import (
 	"os"
@@ -12,6 +11,7 @@ import (
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
+// heap is the shared heap of this process as kit knows heaps.
 type heap struct {
 	*sharedheap.Heap
 	maps *shm.Mappings
@@ -20,9 +20,9 @@ type heap struct {
 // idle is how long the memory of blocks stays that the program has freed, in case that it wants them again.
 const idle = 2 * time.Second
 
-// Open finds the shared heap, and says what is to be said of it. The heap is nil if there is none that
+// openHeap finds the shared heap, and says what is to be said of it. The heap is nil if there is none that
 // works. From then on memory that the program does not use again goes back to the system.
-func Open() (_ kit.Heap, state func() string) {
+func openHeap() (_ kit.Heap, state func() string) {
 	shared, ok := sharedheap.Open()
 	if !ok {
 		return nil, func() string { return "off: the program was started without it" }
@@ -44,9 +44,9 @@ func Open() (_ kit.Heap, state func() string) {
 // Works implements [kit.Heap].
 func (h heap) Works() bool { return h.Stats().State.Works() }
 
-// CountForks adds 1 to count before each fork that takes what is pinned in h, which may be nil, away from
+// countForks adds 1 to count before each fork that takes what is pinned in h, which may be nil, away from
 // others. count is nil, or stays valid until the next call.
-func CountForks(h kit.Heap, count *atomic.Uint64) {
+func countForks(h kit.Heap, count *atomic.Uint64) {
 	if h, ok := h.(heap); ok {
 		h.CountForks(count)
 	}

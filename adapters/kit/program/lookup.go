@@ -1,5 +1,4 @@
-// Package lookup finds what the parts of a name lead to in a program.
-package lookup
+package program
 
 import (
 	"errors"
@@ -12,16 +11,16 @@ import (
 	"github.com/ndbridge/ndbridge/internal/prose"
 )
 
-// MissingError says that a part of a name leads nowhere, which may change while the program runs.
-type MissingError struct {
+// missingError says that a part of a name leads nowhere, which may change while the program runs.
+type missingError struct {
 	What   string
 	Remedy string // or ""
 }
 
-func (e *MissingError) Error() string { return e.What }
+func (e *missingError) Error() string { return e.What }
 
-// Globals is the dict of the program's global variables.
-func Globals(g *py.GIL) (py.Object, error) {
+// globals is the dict of the program's global variables.
+func globals(g *py.GIL) (py.Object, error) {
 	main, err := g.Main()
 	if err != nil {
 		return 0, err
@@ -29,11 +28,11 @@ func Globals(g *py.GIL) (py.Object, error) {
 	return g.Attr(main, "__dict__")
 }
 
-// Global gives a global variable. others gives more names that might have been meant.
-func Global(g *py.GIL, name string, others func() []string) (py.Object, error) {
-	dict, err := Globals(g)
+// global gives a global variable. others gives more names that might have been meant.
+func global(g *py.GIL, name string, others func() []string) (py.Object, error) {
+	dict, err := globals(g)
 	if errors.Is(err, core.ErrNotFound) {
-		return 0, &MissingError{What: "the program has removed its module __main__"} // it may put it back, or end
+		return 0, &missingError{What: "the program has removed its module __main__"} // it may put it back, or end
 	}
 	if err != nil {
 		return 0, err
@@ -51,16 +50,16 @@ func Global(g *py.GIL, name string, others func() []string) (py.Object, error) {
 		return 0, err
 	}
 	words = append(words, others()...)
-	return 0, &MissingError{
+	return 0, &missingError{
 		What:   "the program has no global variable, and has published nothing, of that name",
 		Remedy: prose.Remedy(name, slices.Values(words), ""),
 	}
 }
 
-// Follow gives what a step from o leads to. where is how o was come by.
-func Follow(g *py.GIL, o py.Object, s names.Step, where string) (py.Object, error) {
+// lead gives what a step from o leads to. where is how o was come by.
+func (p *Program) lead(g *py.GIL, o py.Object, s names.Step, where string) (py.Object, error) {
 	if s.Kind == names.Attr {
-		return followAttr(g, o, s.Text, where)
+		return p.attribute(g, o, s, where)
 	}
 	key, err := key(g, s)
 	if err != nil {
@@ -75,14 +74,14 @@ func Follow(g *py.GIL, o py.Object, s names.Step, where string) (py.Object, erro
 		if err != nil {
 			return 0, err
 		}
-		return 0, &MissingError{
+		return 0, &missingError{
 			What:   fmt.Sprintf("%s has no key %s", where, s),
 			Remedy: prose.Remedy(s.Text, slices.Values(words), ""),
 		}
 	}
 	v, err := g.Item(o, key)
 	if py.Raised(err, "KeyError") || py.Raised(err, "IndexError") {
-		missing := &MissingError{What: fmt.Sprintf("%s has no %s", where, s)}
+		missing := &missingError{What: fmt.Sprintf("%s has no %s", where, s)}
 		if n, err := g.Len(o); err == nil && s.Kind == names.Item {
 			missing.What = fmt.Sprintf("%s has no %s, but a length of %d", where, s, n)
 		}
@@ -101,17 +100,37 @@ func key(g *py.GIL, s names.Step) (py.Object, error) {
 	return g.NewStr(s.Text)
 }
 
-func followAttr(g *py.GIL, o py.Object, name, where string) (py.Object, error) {
-	v, ok, err := g.AttrOK(o, name)
+func (p *Program) attribute(g *py.GIL, o py.Object, s names.Step, where string) (py.Object, error) {
+	v, ok, err := g.AttrOK(o, s.Text)
 	if ok || err != nil {
 		return v, err
 	}
-	missing := &MissingError{What: fmt.Sprintf("%s, which is %s, has no attribute %s", where, g.TypeName(o), name)}
-	if dict, ok, err := g.AttrOK(o, "__dict__"); ok && err == nil && g.IsDict(dict) {
-		if words, err := keys(g, dict); err == nil {
-			missing.Remedy = prose.Remedy(name, slices.Values(words), "")
+	missing := &missingError{What: fmt.Sprintf("%s, which is %s, has no attribute %s", where, g.TypeName(o), s.Text)}
+	dict, ok, err := g.AttrOK(o, "__dict__")
+	if !ok || err != nil || !g.IsDict(dict) {
+		return 0, missing
+	}
+	dicts := []py.Object{dict}
+	if step, ok, err := p.follow(g, o, s, py.Step{}); ok && err == nil {
+		for _, registry := range step.Registries {
+			key, err := g.NewKey(registry)
+			if err != nil {
+				return 0, err
+			}
+			if d, ok := g.Follow(dict, py.Step{Kind: py.StepKey, Class: g.Type(dict), Key: key}); ok && g.IsDict(d) {
+				dicts = append(dicts, d)
+			}
 		}
 	}
+	var words []string
+	for _, dict := range dicts {
+		found, err := keys(g, dict)
+		if err != nil {
+			return 0, missing
+		}
+		words = append(words, found...)
+	}
+	missing.Remedy = prose.Remedy(s.Text, slices.Values(words), "")
 	return 0, missing
 }
 
@@ -155,9 +174,9 @@ func keys(g *py.GIL, dict py.Object) ([]string, error) {
 	return words, nil
 }
 
-// NotFound says what became of a name in the end.
-func NotFound(err error) error {
-	missing, ok := errors.AsType[*MissingError](err)
+// notFound says what became of a name in the end.
+func notFound(err error) error {
+	missing, ok := errors.AsType[*missingError](err)
 	if !ok {
 		return err
 	}

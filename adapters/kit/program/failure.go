@@ -1,5 +1,4 @@
-// Package failure says of errors what was tried, on what, and by whom.
-package failure
+package program
 
 import (
 	"cmp"
@@ -13,8 +12,8 @@ import (
 // arrayWord stands in the remedies of quirks for the name of the array that was asked for.
 const arrayWord = "{array}"
 
-// About says what was tried, on what, and by whom, in front of an error.
-func About(op, name, adapter string, err error) error {
+// about says what was tried, on what, and by whom, in front of an error.
+func about(op, name, adapter string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -42,12 +41,12 @@ func kindOf(err error) error {
 	return core.ErrUnavailable
 }
 
-// Refused makes one error of several refusals, in the category of the first.
-func Refused(refusals []error) error {
+// refused makes one error of several refusals, in the category of the first.
+func refused(refusals []error) error {
 	if len(refusals) == 1 {
 		return refusals[0]
 	}
-	first := About("", "", "", refusals[0])
+	first := about("", "", "", refusals[0])
 	e, _ := errors.AsType[*core.Error](first)
 	all := *e
 	all.Err = &refusedError{refusals}
