@@ -89,7 +89,7 @@ func TestNumPy(t *testing.T) {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
-	if p := found["interpreter"]; p.Routes["mapped-file"] != 1 || p.Plugin == "" || p.Version == "" {
+	if p := found["interpreter"]; p == nil || p.Routes["mapped-file"] != 1 || p.Plugin == "" || p.Version == "" {
 		t.Errorf("interpreter: %+v", p)
 	}
 }
@@ -255,10 +255,10 @@ func TestWithoutTheHeap(t *testing.T) {
 	}
 	t.Setenv("NDBRIDGE_LIB", dir)
 	found := examine(t, Options{Python: variable(t, "NDBRIDGE_TEST_PYTHON"), Plugin: "numpy"})
-	if p := found["interpreter"]; p.State != Wrong || !strings.HasPrefix(p.Problems[0].Message, "the shared heap is off: ") {
+	if p := found["interpreter"]; p == nil || p.State != Wrong || !strings.HasPrefix(p.Problems[0].Message, "the shared heap is off: ") {
 		t.Errorf("interpreter: %+v", p)
 	}
-	if p := found["numpy"]; p.State != Well || p.Routes["shared-heap"] != 0 || p.Routes["staged"] == 0 {
+	if p := found["numpy"]; p == nil || p.State != Well || p.Routes["shared-heap"] != 0 || p.Routes["staged"] == 0 {
 		t.Errorf("numpy: %+v", p)
 	}
 }
