@@ -2,9 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,16 +76,24 @@ func (e *examiner) check(frameworks []string) error {
 	return checkColour(e.colour)
 }
 
-func (e *examiner) run(ctx context.Context, frameworks []string) error {
+func (e *examiner) run(ctx context.Context, frameworks []string) (err error) {
 	if err := e.check(frameworks); err != nil {
 		return err
 	}
+	// A reader who has read enough ends this as it ends others, but not before the temporary directory is gone.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	defer func() {
+		signal.Reset(syscall.SIGPIPE)
+		if errors.Is(err, syscall.EPIPE) {
+			_, _ = e.env.stdout.Write([]byte("\n"))
+		}
+	}()
 	e.opts.Frameworks = frameworks
 	e.opts.Progress = func(what string) { e.env.stderr.Progress("%s", what) }
 	colour := render.DepthOf(e.env.stdout, render.When(e.colour)) > render.Mono
 	var wrong []string
 	frameworksSeen := 0
-	err := doctor.Examine(ctx, e.opts, func(p *doctor.Part) error {
+	err = doctor.Examine(ctx, e.opts, func(p *doctor.Part) error {
 		e.env.stderr.Stop()
 		if p.State == doctor.Wrong {
 			wrong = append(wrong, p.Name)

@@ -97,22 +97,7 @@ func TestClosedPipe(t *testing.T) {
 	cmd := process(ctx, "view", "--script", "testdata/forever.py", "--python", python(t), "--patience", "0", "frame", "--", pidFile)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := reader.Close(); err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stdout = writer
-	err = errors.Join(cmd.Run(), writer.Close())
-	exit, ok := errors.AsType[*exec.ExitError](err)
-	if !ok {
-		t.Fatalf("ended with %v", err)
-	}
-	if status, ok := exit.Sys().(syscall.WaitStatus); !ok || !status.Signaled() || status.Signal() != syscall.SIGPIPE {
-		t.Errorf("ended with %v", exit)
-	}
+	intoClosedPipe(t, cmd)
 	if stderr.Len() > 0 {
 		t.Errorf("on stderr: %s", &stderr)
 	}
@@ -188,6 +173,41 @@ func TestTerminal(t *testing.T) {
 			t.Errorf("got %q", text)
 		}
 	})
+}
+
+// TestDoctorIntoClosedPipe holds that it ends in the same way, and leaves nothing behind.
+func TestDoctorIntoClosedPipe(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := process(ctx, "doctor", "--python", python(t), "numpy")
+	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
+	intoClosedPipe(t, cmd)
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("it has left %v (%v)", left, err)
+	}
+}
+
+// intoClosedPipe runs a command whose output nobody reads, and holds that it ends of that.
+func intoClosedPipe(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := reader.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout = writer
+	err = errors.Join(cmd.Run(), writer.Close())
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		t.Fatalf("ended with %v", err)
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); !ok || !status.Signaled() || status.Signal() != syscall.SIGPIPE {
+		t.Errorf("ended with %v", exit)
+	}
 }
 
 // onTerminal runs the command line on a terminal of 80 columns and gives what it showed.
