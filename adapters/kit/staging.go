@@ -176,6 +176,9 @@ func (s *Staging) fill(room *Room, l core.Layout, size int64, write func(*os.Fil
 		}
 	}
 	shm.Use(room.file.file, func() { err = write(room.file.file, room.offset) })
+	if errors.Is(err, unix.EFBIG) {
+		err = limited(err)
+	}
 	if err != nil {
 		room.Drop()
 		return Copied{}, err
@@ -241,12 +244,16 @@ func newMemfile(size int64) (*memfile, error) {
 	}
 	f, err := shm.Create("ndbridge-staging", size)
 	if err != nil {
-		return nil, &core.Error{
-			Op: "stage", Kind: core.ErrUnavailable, Err: err,
-			Remedy: "check the limits on memory, file size and open files",
-		}
+		return nil, limited(err)
 	}
 	return &memfile{file: f, size: size}, nil
+}
+
+// limited says what may keep a process from having files in memory, or from writing them.
+func limited(err error) error {
+	return &core.Error{
+		Op: "stage", Kind: core.ErrUnavailable, Err: err, Remedy: "check the limits on memory, file size and open files",
+	}
 }
 
 // end closes the file, which no lease names any more.

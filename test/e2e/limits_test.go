@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -29,11 +30,11 @@ func TestHeapSwitchedOffByALimit(t *testing.T) {
 	run.NoLeases(t)
 }
 
-// TestCopiesAgainWithoutFiles: a program that may write no more files is neither ended by what is copied, nor does a view
-// of a small array stay behind.
+// TestCopiesAgainWithoutFiles: a program that may write no more files is neither ended by what is copied or published,
+// nor does a view of a small array stay behind. What cannot be copied any more says so, and what to do.
 func TestCopiesAgainWithoutFiles(t *testing.T) {
 	t.Parallel()
-	run := harness.Start(t, "import numpy as np, resource, signal\nx = np.full(64, 1.0)\nimport remote\nremote.serve()\n",
+	run := harness.Start(t, "import numpy as np, ndbridge, resource, signal\nx, y = np.full(64, 1.0), np.ones(64)\nimport remote\nremote.serve()\n",
 		harness.Options{Python: harness.Python(t)})
 	src := source(t, run, "x")
 	v := viewOf(t, src)
@@ -45,6 +46,12 @@ func TestCopiesAgainWithoutFiles(t *testing.T) {
 	if x, err := core.At[float64](v, 63); err != nil || x != 2 {
 		t.Errorf("it shows %v (%v)", x, err)
 	}
+	const remedy = "check the limits on memory, file size and open files"
+	if _, err := source(t, run, "y").View(t.Context()); !errors.Is(err, core.ErrUnavailable) || !strings.HasSuffix(err.Error(), remedy) {
+		t.Errorf("another copy: %v", err)
+	}
+	run.Remote.Exec(t, "try: ndbridge.publish('number', 3)\nexcept RuntimeError as e: said = str(e)")
+	run.Remote.Exec(t, "assert '"+remedy+"' in said, said")
 	closed(t, v)
 	run.NoLeases(t)
 }
