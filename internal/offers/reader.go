@@ -187,8 +187,6 @@ func wait(ctx context.Context, word, sleepers *atomic.Uint64, old uint64, spin t
 			break
 		}
 	}
-	sleepers.Add(1)
-	defer sleepers.Add(^uint64(0))
 	awake := make(chan struct{})
 	defer close(awake)
 	defer context.AfterFunc(ctx, func() { rouse(word, awake) })()
@@ -196,9 +194,20 @@ func wait(ctx context.Context, word, sleepers *atomic.Uint64, old uint64, spin t
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		sleepers.Add(1)
 		shm.Sleep(low(word), uint32(old), 0)
+		sleepers.Add(^uint64(0))
+		linger(word, old)
 	}
 	return nil
+}
+
+// linger waits for what a writer is about to write that has woken this up: see [Writer.Rouse]. It leaves the CPU to that.
+func linger(word *atomic.Uint64, old uint64) {
+	const limit = 50 * time.Microsecond
+	for begin := time.Now(); word.Load() == old && time.Since(begin) < limit; {
+		shm.Yield()
+	}
 }
 
 // rouse wakes those who sleep on a word until awake is closed: a thread may have looked at its context just

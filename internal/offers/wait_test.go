@@ -245,3 +245,25 @@ func TestAWriterThatDies(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRouse: a waiter that is woken before a version is written waits on, without sleeping at first.
+func TestRouse(t *testing.T) {
+	t.Parallel()
+	w, r, _, here := connectIn(t)
+	x := add(t, w, "x")
+	publish(w, x, offers.Entry{Version: 1})
+	sleepers := offers.Word(here, entriesAt+entryBytes*x+8)
+	result := make(chan error, 1)
+	go func() { result <- r.Wait(t.Context(), x, read(t, r, x).Publication, 0) }()
+	for range 3 {
+		eventually(t, "it sleeps", func() bool { return sleepers.Load() == 1 })
+		eventually(t, "it is awake", func() bool { w.Rouse(x); return sleepers.Load() == 0 })
+	}
+	if len(result) > 0 {
+		t.Fatalf("it has ended without a version: %v", <-result)
+	}
+	publish(w, x, offers.Entry{Version: 2})
+	if err := <-result; err != nil {
+		t.Error(err)
+	}
+}

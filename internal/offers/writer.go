@@ -64,6 +64,14 @@ func (w *Writer) Remove(index int) {
 	w.free = append(w.free, index)
 }
 
+// Rouse wakes the hosts that sleep until an entry is written, which is about to happen: to wake up takes them as long as
+// it takes to get there.
+func (w *Writer) Rouse(index int) {
+	e := w.memory.entry(index)
+	wake(e.word(wordPublication), e.word(wordSleepers))
+	wake(w.memory.at(offSequence), w.memory.at(offSleepers))
+}
+
 // Begin begins a publication: what is written until End is seen at once or not at all. No caller of it may
 // wait for anything before End.
 func (w *Writer) Begin() { w.memory.at(offSequence).Add(1) }

@@ -26,6 +26,9 @@ func Sleep(w *atomic.Uint32, old uint32, limit time.Duration) {
 		uintptr(unsafe.Pointer(timeout)), 0, 0)
 }
 
+// Yield leaves the CPU to others that want it.
+func Yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+
 // Wake ends up to n sleeps on the word.
 func Wake(w *atomic.Uint32, n int) {
 	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(w)), opWake, uintptr(n), 0, 0, 0)

@@ -36,6 +36,9 @@ type Named struct {
 // why if an object is no array that could be leased.
 // After an error nothing was published.
 func (p *Program) Publish(g *py.GIL, values ...Named) error {
+	for _, v := range values {
+		p.published.Rouse(v.Name)
+	}
 	p.separate(g)
 	next := make(map[string]*published.Publication, len(values))
 	for _, v := range values {

@@ -151,6 +151,15 @@ func (n *Names) Has(name string) bool {
 	return n.entries[name] != nil
 }
 
+// Rouse wakes the hosts that wait for a version of a name, which is about to come.
+func (n *Names) Rouse(name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if e := n.entries[name]; e != nil && e.index >= 0 && n.writer != nil {
+		n.writer.Rouse(e.index)
+	}
+}
+
 // Room reports whether there is room in the table for publications under names.
 func (n *Names) Room(next map[string]*Publication) bool {
 	n.mu.Lock()
