@@ -209,7 +209,7 @@ func TestServersEnd(t *testing.T) {
 			}
 			return Look{Status: Changed, Lease: &contract.Lease{Framework: name}}
 		}}}
-		server, err := NewServer(p, plain{}, Settings{Slots: 1})
+		server, err := NewServer(p, p.Release, plain{}, Settings{Slots: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +253,8 @@ func TestServersEnd(t *testing.T) {
 // TestLiesAboutTheMemory: what was announced is checked before it is used.
 func TestLiesAboutTheMemory(t *testing.T) {
 	t.Parallel()
-	server, err := NewServer(&offering{}, plain{}, Settings{Slots: 2})
+	o := &offering{}
+	server, err := NewServer(o, o.Release, plain{}, Settings{Slots: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func results() []Look {
 // answerOf writes results as a server does.
 func answerOf(t *testing.T, results []Look) []byte {
 	t.Helper()
-	s := &Server{codec: plain{}, producer: &fake{}, ctx: t.Context(), results: results}
+	s := &Server{codec: plain{}, producer: &fake{}, release: new(fake).Release, ctx: t.Context(), results: results}
 	return s.write(nil)
 }
 
@@ -90,7 +90,7 @@ func TestAnswersAreFrozen(t *testing.T) {
 	if ids := granted(b, plain{}); !slices.Equal(ids, []contract.LeaseID{5, 1<<64 - 1}) {
 		t.Errorf("an answer that is not wanted has the leases %d", ids)
 	}
-	s := &Server{producer: &fake{}, ctx: t.Context()}
+	s := &Server{producer: &fake{}, release: new(fake).Release, ctx: t.Context()}
 	frozen(t, "answer-ask", s.handle([]byte("nonsense"), nil))
 	frozen(t, "answer-released", s.handle(write(requests()["release"]), nil))
 }
@@ -227,7 +227,7 @@ func FuzzRequest(f *testing.F) {
 
 // FuzzAnswer: whatever the producer writes is refused, or read whole, and no lease is both taken and given back.
 func FuzzAnswer(f *testing.F) {
-	s := &Server{codec: plain{}, producer: &fake{}, ctx: f.Context(), results: results()}
+	s := &Server{codec: plain{}, producer: &fake{}, release: new(fake).Release, ctx: f.Context(), results: results()}
 	f.Add(s.write(nil), len(results()), false)
 	s.results = []Look{{Status: Changed}, {Status: Unchanged}}
 	f.Add(s.write(nil), 2, true)

@@ -154,17 +154,23 @@ type offering struct {
 
 func (o *offering) Offers(w *offers.Writer, _ Codec) { o.writer = w }
 
+// releaser is a producer that leases are given back to.
+type releaser interface {
+	Producer
+	Release(ctx context.Context, ids ...contract.LeaseID) error
+}
+
 // connect joins a client to a server, as an opened session does, but for that it waits for answers as long as
 // a busy machine may need.
-func connect(tb testing.TB, p Producer, s Settings) *Client {
+func connect(tb testing.TB, p releaser, s Settings) *Client {
 	tb.Helper()
 	return connectFor(tb, p, s, time.Minute)
 }
 
 // connectFor is connect with a client that waits for answers as long as limit.
-func connectFor(tb testing.TB, p Producer, s Settings, limit time.Duration) *Client {
+func connectFor(tb testing.TB, p releaser, s Settings, limit time.Duration) *Client {
 	tb.Helper()
-	server, err := NewServer(p, plain{}, s)
+	server, err := NewServer(p, p.Release, plain{}, s)
 	if err != nil {
 		tb.Fatal(err)
 	}

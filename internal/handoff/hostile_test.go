@@ -77,7 +77,7 @@ func TestWildAnswers(t *testing.T) {
 func TestWildRequests(t *testing.T) {
 	t.Parallel()
 	p := &fake{}
-	server, err := NewServer(p, plain{}, Settings{Slots: 1})
+	server, err := NewServer(p, p.Release, plain{}, Settings{Slots: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

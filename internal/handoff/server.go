@@ -14,8 +14,8 @@ import (
 // closeWait bounds the wait for a request that is being answered when a server is closed.
 const closeWait = time.Second
 
-// Producer answers the requests of a host. All calls but those of Release, which is safe for concurrent
-// use, come from the goroutine of the mailbox, which is locked to its OS thread.
+// Producer answers the requests of a host. All calls come from the goroutine of the mailbox, which is locked to its OS
+// thread.
 type Producer interface {
 	// Leases grants a lease for each name, without waiting for a name that does not exist yet, if that takes
 	// no longer than a moment, in which others wait. It appends a result for each to results: [Changed] with
@@ -25,9 +25,10 @@ type Producer interface {
 	// and appends a result for each to results. If only is true it copies nothing and grants nothing:
 	// [Changed] has no lease then.
 	Refreshes(ctx context.Context, ids []contract.LeaseID, only bool, results []Look) []Look
-	// Release is the method of contract.Producer.
-	Release(ctx context.Context, ids ...contract.LeaseID) error
 }
+
+// Release gives leases back, as contract.Producer does.
+type Release func(ctx context.Context, ids ...contract.LeaseID) error
 
 // Prompt is a contract.Producer that answers the requests of a mailbox itself.
 type Prompt interface {
@@ -45,6 +46,7 @@ type Offerer interface {
 // Server answers the requests of one host.
 type Server struct {
 	producer Producer
+	release  Release
 	offerer  Offerer // nil: nothing is offered
 	codec    Codec
 	memory   Memory
@@ -63,8 +65,8 @@ type Server struct {
 }
 
 // NewServer makes memory for both sides, and serves the producer's leases through it until Close.
-func NewServer(producer Producer, codec Codec, s Settings) (*Server, error) {
-	out := &Server{producer: producer, codec: codec, memory: Memory{Segment: Segment, Slots: s.Slots}}
+func NewServer(producer Producer, release Release, codec Codec, s Settings) (*Server, error) {
+	out := &Server{producer: producer, release: release, codec: codec, memory: Memory{Segment: Segment, Slots: s.Slots}}
 	out.offerer, out.memory.Offers = producer.(Offerer)
 	out.memory.Size = out.memory.wants()
 	var err error
@@ -147,7 +149,7 @@ func (s *Server) handle(request, answer []byte) []byte {
 	case opRelease:
 		// An error says that memory was not given back in order, not that a lease stands; a host that gives
 		// leases back in passing does not wait for that.
-		_ = s.producer.Release(s.ctx, r.ids...)
+		_ = s.release(s.ctx, r.ids...)
 		return append(answer, answerDone, 0, 0, 0, 0, 0, 0, 0)
 	case opRefresh:
 		s.results = s.producer.Refreshes(s.ctx, r.ids, r.look, s.results)
@@ -167,7 +169,7 @@ func (s *Server) write(answer []byte) []byte {
 		switch l := &s.results[i]; {
 		case l.Lease != nil:
 			if !w.lease(i, s.codec, l.Lease) {
-				_ = s.producer.Release(s.ctx, l.Lease.ID) // see handle
+				_ = s.release(s.ctx, l.Lease.ID) // see handle
 			}
 		case l.Status == Fenced:
 			w.fence(i, l.Fence)

@@ -11,7 +11,6 @@ import (
 	"github.com/ndbridge/ndbridge/core/contract"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 	"github.com/ndbridge/ndbridge/internal/handoff"
-	"github.com/ndbridge/ndbridge/internal/offers"
 )
 
 // maxSpin bounds how long a side may be told to look before it sleeps.
@@ -97,32 +96,8 @@ func (c *Client) OpenHandoff(ctx context.Context, spin time.Duration, stray func
 	return client, nil
 }
 
-// handedOff is the producer as the mailbox knows it: what is released is forgotten here too.
-type handedOff struct {
-	contract.Producer
-	service *service
-}
-
-// batched is a producer that answers the requests of a mailbox itself.
-type batched struct {
-	handoff.Producer
-	service *service
-}
-
-func (h handedOff) Release(ctx context.Context, ids ...contract.LeaseID) error {
-	return h.service.release(ctx, ids)
-}
-
-func (b batched) Release(ctx context.Context, ids ...contract.LeaseID) error {
-	return b.service.release(ctx, ids)
-}
-
-// offering is a batched producer that offers leases, too.
-type offering struct{ batched }
-
-func (o offering) Offers(w *offers.Writer, c handoff.Codec) {
-	o.Producer.(handoff.Offerer).Offers(w, c) //nolint:errcheck // made so
-}
+// handedOff is a producer that has no answers of its own for a mailbox.
+type handedOff struct{ contract.Producer }
 
 // Leases implements handoff.Producer.
 func (h handedOff) Leases(ctx context.Context, names []string, req contract.Request, results []handoff.Look) []handoff.Look {
@@ -145,15 +120,11 @@ func (handedOff) Refreshes(_ context.Context, ids []contract.LeaseID, _ bool, re
 
 // handOff makes the mailbox that the host wishes.
 func (s *service) handOff(settings handoff.Settings) (*handoff.Server, error) {
-	var p handoff.Producer = handedOff{s.producer, s}
+	var p handoff.Producer = handedOff{s.producer}
 	if prompt, ok := s.producer.(handoff.Prompt); ok {
-		able := batched{prompt.Mailbox(), s}
-		p = able
-		if _, ok := able.Producer.(handoff.Offerer); ok {
-			p = offering{able}
-		}
+		p = prompt.Mailbox()
 	}
-	return handoff.NewServer(p, codec{}, settings)
+	return handoff.NewServer(p, s.release, codec{}, settings)
 }
 
 // file opens the producer's segment of that ID, or the memory of the mailbox.

@@ -241,13 +241,13 @@ func (s *service) Release(ctx context.Context, req *pb.ReleaseRequest) (*pb.Rele
 	for _, id := range req.GetLeases() {
 		ids = append(ids, contract.LeaseID(id))
 	}
-	if err := s.release(ctx, ids); err != nil {
+	if err := s.release(ctx, ids...); err != nil {
 		return nil, toStatus(err)
 	}
 	return &pb.ReleaseResponse{}, nil
 }
 
-func (s *service) release(ctx context.Context, ids []contract.LeaseID) error {
+func (s *service) release(ctx context.Context, ids ...contract.LeaseID) error {
 	for _, id := range ids {
 		s.grants.Remove(id)
 	}

@@ -371,7 +371,7 @@ func (p *Program) rebound(g *py.GIL, name string, t *target, r *reading) error {
 	if err != nil {
 		return err
 	}
-	if !p.published.Current(name, pub) { // the program's own code has run meanwhile
+	if p.published.Last(name) != pub { // the program's own code has run meanwhile
 		p.endPublication(g, next)
 		return errOvertaken
 	}

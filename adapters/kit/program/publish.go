@@ -110,7 +110,7 @@ func (p *Program) put(g *py.GIL, next map[string]*published.Publication) {
 
 // publishedName gives the one spelling of a name.
 func (p *Program) publishedName(name string) (string, error) {
-	if p.published.Has(name) {
+	if p.published.Last(name) != nil {
 		return name, nil
 	}
 	path, err := names.Parse(name)
@@ -124,7 +124,7 @@ func (p *Program) Unpublish(g *py.GIL, name string) error {
 	if path, err := names.Parse(name); err == nil {
 		text = path.String()
 	}
-	if !p.published.Has(text) {
+	if p.published.Last(text) == nil {
 		return &core.PythonError{Type: "KeyError", Message: "no array is published as " + strconv.Quote(names.Clip(name))}
 	}
 	p.put(g, map[string]*published.Publication{text: nil})

@@ -206,7 +206,7 @@ func (p *Program) quick(s *standing, forks uint64, only bool) bool {
 	case s.publication == nil:
 		return s.changes.Load() == p.published.Changes()
 	default:
-		return p.published.Current(s.path.String(), s.publication)
+		return p.published.Last(s.path.String()) == s.publication
 	}
 }
 
@@ -274,7 +274,7 @@ func (p *Program) offerAgain(ctx context.Context, g *py.GIL, id contract.LeaseID
 	if err == nil {
 		_ = p.Release(context.Background(), l.ID) //nolint:contextcheck // it was not asked for
 	}
-	if !p.published.Current(name, pub) || handoff.Elsewhere(err) && !errors.Is(err, core.ErrNotShared) {
+	if p.published.Last(name) != pub || handoff.Elsewhere(err) && !errors.Is(err, core.ErrNotShared) {
 		return handoff.Changed
 	}
 	return handoff.Unchanged

@@ -8,7 +8,7 @@ import (
 // steps says how the program's global variables lead to what a path leads to, without running code of the
 // program's. It gives none if they do not: either something is missing on the way, or code is needed.
 func (p *Program) steps(g *py.GIL, path names.Path) (steps []py.Step, code bool, err error) {
-	if len(path.Steps)+1 > py.MaxSteps || p.published.Has(path.Root) {
+	if len(path.Steps)+1 > py.MaxSteps || p.published.Last(path.Root) != nil {
 		return nil, len(path.Steps) > 0, nil
 	}
 	o, err := globals(g)
@@ -39,7 +39,7 @@ func (p *Program) steps(g *py.GIL, path names.Path) (steps []py.Step, code bool,
 // mailbox may give up and ask by gRPC; the code would run twice then, and a property that takes from a queue would lose
 // what it took first.
 func (a *granting) runsCode(g *py.GIL) bool {
-	if len(a.path.Steps) == 0 || a.program.published.Has(a.path.String()) {
+	if len(a.path.Steps) == 0 || a.program.published.Last(a.path.String()) != nil {
 		return false
 	}
 	_, code, err := a.program.steps(g, a.path)

@@ -78,7 +78,7 @@ func newWorld(t *testing.T) *world {
 		described: make(map[contract.LeaseID]contract.Lease),
 	}
 	var err error
-	if w.server, err = handoff.NewServer(w, codec{w}, handoff.Settings{Slots: 4, Spin: time.Millisecond}); err != nil {
+	if w.server, err = handoff.NewServer(w, w.Release, codec{w}, handoff.Settings{Slots: 4, Spin: time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
 	file, err := w.server.Open(handoff.Segment)

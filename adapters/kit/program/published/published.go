@@ -125,16 +125,8 @@ func (n *Names) Get(g *py.GIL, name string) *Publication {
 	return p
 }
 
-// Current reports whether a publication still is that of its name.
-func (n *Names) Current(name string, p *Publication) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	e := n.entries[name]
-	return e != nil && e.Publication == p
-}
-
-// Last gives what is published under a name, or nil. It is called with the GIL held, which keeps what it gives until
-// code of Python's runs.
+// Last gives what is published under a name, or nil. With the GIL held what it gives stays until code of Python's runs;
+// without, it is only to be compared.
 func (n *Names) Last(name string) *Publication {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -142,13 +134,6 @@ func (n *Names) Last(name string) *Publication {
 		return e.Publication
 	}
 	return nil
-}
-
-// Has reports whether a name is taken.
-func (n *Names) Has(name string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.entries[name] != nil
 }
 
 // Rouse wakes the hosts that wait for a version of a name, which is about to come.
