@@ -27,8 +27,7 @@ type Resource interface {
 // Cache holds resources by their keys. All methods are safe for concurrent use.
 type Cache[K comparable, R Resource] struct {
 	limits Limits
-	begin  time.Time      // of all times
-	ending sync.WaitGroup // of what was dropped
+	begin  time.Time // of all times
 
 	mu      sync.Mutex
 	current map[K]*Entry[K, R]  // the newest of each key
@@ -39,6 +38,8 @@ type Cache[K comparable, R Resource] struct {
 	expiry  *time.Timer         // nil until something was listed
 	armed   bool                // expiry runs
 	closed  bool
+	ending  int       // how many of those that were dropped have not ended yet
+	ended   sync.Cond // none of them is left
 }
 
 // New makes an empty cache. It must be closed.
@@ -50,6 +51,7 @@ func New[K comparable, R Resource](limits Limits) *Cache[K, R] {
 		busy:    make(map[K]chan struct{}),
 	}
 	c.list.prev, c.list.next = &c.list, &c.list
+	c.ended.L = &c.mu
 	return c
 }
 
@@ -166,7 +168,7 @@ func (c *Cache[K, R]) drop(drop []dropped[K, R], e *Entry[K, R]) []dropped[K, R]
 	if !e.end() {
 		return drop
 	}
-	c.ending.Add(1)
+	c.ending++
 	d := dropped[K, R]{entry: e}
 	if c.current[e.key] == e {
 		delete(c.current, e.key)
@@ -218,19 +220,30 @@ func (c *Cache[K, R]) expire() {
 // Close closes what nobody uses, and returns when that and what was being closed already is closed. The rest is closed
 // with its last user. It is idempotent.
 func (c *Cache[K, R]) Close() error {
-	var drop []dropped[K, R]
 	c.mu.Lock()
 	c.closed = true
-	for c.count > 0 {
-		drop = c.out(drop, c.list.next)
-	}
 	if c.armed {
 		c.expiry.Stop()
 		c.armed = false
 	}
 	c.mu.Unlock()
+	return c.Trim()
+}
+
+// Trim closes what nobody uses, as Close does, but the cache goes on.
+func (c *Cache[K, R]) Trim() error {
+	var drop []dropped[K, R]
+	c.mu.Lock()
+	for c.count > 0 {
+		drop = c.out(drop, c.list.next)
+	}
+	c.mu.Unlock()
 	err := c.end(drop)
-	c.ending.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.ending > 0 {
+		c.ended.Wait()
+	}
 	return err
 }
 
@@ -239,13 +252,15 @@ func (c *Cache[K, R]) end(drop []dropped[K, R]) error {
 	var errs []error
 	for _, d := range drop {
 		errs = append(errs, d.entry.resource.End())
-		c.ending.Done()
+		c.mu.Lock()
+		if c.ending--; c.ending == 0 {
+			c.ended.Broadcast()
+		}
 		if d.done != nil {
-			c.mu.Lock()
 			delete(c.busy, d.entry.key)
-			c.mu.Unlock()
 			close(d.done)
 		}
+		c.mu.Unlock()
 	}
 	return errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 /* Handles of memory and events for other processes, which reach them through this process' descriptors. */
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -15,7 +16,7 @@ struct ticket {
 	uint64_t magic;
 	int32_t pid, fd;
 	uint64_t inode;
-	uint64_t offset;
+	uint64_t offset, size;
 	uint64_t id; /* so that handles of reused memory differ */
 };
 
@@ -65,7 +66,8 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
 	struct block *b = block_find(pointer);
 	if (!b || b->memory != DEVICE_MEMORY)
 		return leave(CUDA_ERROR_INVALID_VALUE);
-	issue(handle, (struct ticket){.fd = b->area->fd, .offset = b->base - b->area->base, .id = b->id});
+	issue(handle, (struct ticket){.fd = b->area->fd, .offset = b->base - b->area->base,
+				      .size = b->size, .id = b->id});
 	return leave(CUDA_SUCCESS);
 }
 
@@ -76,6 +78,32 @@ static struct block *already_open(const struct context *c, uint64_t inode) {
 			return b;
 	}
 	return NULL;
+}
+
+/* One allocation that is open. */
+struct opening {
+	uint64_t offset, size;
+	unsigned count;
+	struct opening *next;
+};
+
+/*
+ * Counts an opening. Where the peer has freed an allocation and made another one of a different size at its
+ * place, while the first is still open here, the real driver answers so (seen on an H100, driver 580).
+ */
+static CUresult count_opening(struct block *b, const struct ticket *t) {
+	for (struct opening *o = b->opened; o; o = o->next) {
+		if (o->offset == t->offset && o->size == t->size) {
+			o->count++;
+			return CUDA_SUCCESS;
+		}
+		if (o->offset < t->offset + t->size && t->offset < o->offset + o->size)
+			return CUDA_ERROR_ALREADY_MAPPED;
+	}
+	struct opening *o = must(malloc(sizeof *o));
+	*o = (struct opening){t->offset, t->size, 1, b->opened};
+	b->opened = o;
+	return CUDA_SUCCESS;
 }
 
 /* Maps the whole segment: a handle shows the neighbours too. */
@@ -120,15 +148,20 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *out, CUipcMemHandle handle, unsigned fl
 		result = map(c, &t, &b);
 	if (result == CUDA_SUCCESS && t.offset >= b->size)
 		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = count_opening(b, &t);
 	if (result != CUDA_SUCCESS)
 		return leave(result);
-	b->opened++;
 	*out = b->base + t.offset;
 	return leave(CUDA_SUCCESS);
 }
 
 void ipc_release(struct block *b) {
 	struct area *a = b->area;
+	for (struct opening *o = b->opened, *next; o; o = next) {
+		next = o->next;
+		free(o);
+	}
 	block_remove(b);
 	area_free(a);
 }
@@ -139,7 +172,17 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
 	struct block *b = block_find(pointer);
 	if (!b || b->memory != IPC_MEMORY || b->context != c)
 		return leave(CUDA_ERROR_INVALID_VALUE);
-	if (--b->opened == 0) {
+	struct opening **o = &b->opened;
+	while (*o && (*o)->offset != pointer - b->base)
+		o = &(*o)->next;
+	if (!*o)
+		return leave(CUDA_ERROR_INVALID_VALUE);
+	if (--(*o)->count == 0) {
+		struct opening *closed = *o;
+		*o = closed->next;
+		free(closed);
+	}
+	if (!b->opened) {
 		ipc_release(b);
 		settle_context(c); /* afterwards: what still uses the memory faults */
 	}

@@ -160,7 +160,7 @@ struct block {
 	struct pool *pool;
 	struct physical *physical;
 	size_t physical_offset;
-	unsigned opened; /* IPC: how often */
+	struct opening *opened; /* IPC: the allocations in it that are open */
 	uint64_t origin; /* IPC: the memory's inode */
 	bool freeing;    /* a free is under way on a stream */
 };

@@ -19,6 +19,7 @@ const (
 	InvalidDevice            Code = 101
 	InvalidImage             Code = 200
 	InvalidContext           Code = 201
+	AlreadyMapped            Code = 208
 	NoBinaryForGPU           Code = 209
 	PeerAccessUnsupported    Code = 217
 	InvalidPTX               Code = 218

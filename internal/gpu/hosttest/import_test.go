@@ -84,6 +84,28 @@ func TestOpenedOnce(t *testing.T) {
 	}
 }
 
+// TestOtherSizeAtTheSamePlace: the program frees small arrays and makes others of different sizes, which lie
+// where the first lay. What the host keeps open of the first is not in the way.
+func TestOtherSizeAtTheSamePlace(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.alloc(contract.RouteCUDAIPC, 48) // keeps the block that the driver takes small arrays from
+	for i := range 20 {
+		handle := r.alloc(contract.RouteCUDAIPC, int64(512*(1+i%7)))
+		v, released := r.view(lease(t, handle, r.fill(handle, byte(i), false), core.Uint8, false))
+		data := make([]byte, v.NBytes())
+		if _, err := core.Copy(t.Context(), data, v); err != nil {
+			t.Fatal(err)
+		}
+		uniform(t, "the copy", data, byte(i))
+		if err := v.Close(); err != nil {
+			t.Fatal(err)
+		}
+		within(t, "the release", released)
+		r.free(handle)
+	}
+}
+
 // TestReadOnly: kernels of the host cannot write to memory of a lease that is not writable.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()

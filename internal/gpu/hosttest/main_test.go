@@ -183,6 +183,12 @@ func (r *remote) alloc(route core.Route, sizes ...int64) contract.Handle {
 	}
 }
 
+// free lets the program free an array that cuMemAlloc made.
+func (r *remote) free(handle contract.Handle) {
+	r.t.Helper()
+	r.tell(order{Do: "free", Array: idOf(handle)})
+}
+
 // idOf is the name that the program gives an array.
 func idOf(handle contract.Handle) contract.SegmentID {
 	switch h := handle.(type) {

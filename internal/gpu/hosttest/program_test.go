@@ -22,7 +22,7 @@ const programVariable = "NDTEST_CUDA_PROGRAM"
 
 // order is what the test wants of the program.
 type order struct {
-	Do    string // "alloc", "fill", "open", "check"
+	Do    string // "alloc", "free", "fill", "open", "check"
 	Array contract.SegmentID
 	Route core.Route
 	Sizes []int64
@@ -131,6 +131,8 @@ func (p *program) serve() error {
 			switch o.Do {
 			case "alloc":
 				files, err = p.alloc(o, &a)
+			case "free":
+				err = driver.MemFree(p.arrays[o.Array].addr)
 			case "fill":
 				err = p.fill(o, &a)
 				files = append(files, p.file)

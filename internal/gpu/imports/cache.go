@@ -105,7 +105,7 @@ func (c *cache) open(ctx context.Context, g *gpu.Primary, handle contract.Handle
 	switch h := handle.(type) {
 	case contract.CUDAIPC:
 		k.gpu, k.ids = h.GPU, "ipc"+text(h.ID)
-		open = func(a *allocation) error { return a.openIPC(g, h) }
+		open = func(a *allocation) error { return c.openIPC(ctx, g, h, a) }
 	case contract.CUDAVMM:
 		k.gpu, k.ids, k.writable = h.GPU, "vmm", writable
 		for _, chunk := range h.Chunks {

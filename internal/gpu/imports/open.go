@@ -12,10 +12,21 @@ import (
 	"github.com/ndbridge/ndbridge/internal/reuse"
 )
 
-// openIPC opens a legacy handle.
-func (a *allocation) openIPC(g *gpu.Primary, h contract.CUDAIPC) error {
-	return g.Do(func() (err error) {
-		if a.addr, err = driver.IPCOpenMemHandle(h.Mem); err != nil {
+// openIPC opens a legacy handle. The driver refuses it while memory is mapped that the program has freed
+// since, if the new allocation lies at the same place and has another size. So openIPC then ends the
+// mappings that nobody uses.
+func (c *cache) openIPC(ctx context.Context, g *gpu.Primary, h contract.CUDAIPC, a *allocation) error {
+	open := func() (err error) { a.addr, err = driver.IPCOpenMemHandle(h.Mem); return err }
+	err := g.Do(open)
+	if e, ok := errors.AsType[*driver.Error](err); ok && e.Code == driver.AlreadyMapped {
+		_ = c.mapped.Trim()                           // or the driver refuses again
+		if err = gpu.Streams.Flush(ctx); err != nil { // the ends may be deferred
+			return refused(ctx.Err(), "segment %d: a stream waits, so that its former memory stays mapped: %w", h.ID, err)
+		}
+		err = g.Do(open)
+	}
+	return g.Do(func() error {
+		if err != nil {
 			return foreign(err, "segment %d", h.ID)
 		}
 		a.undo.add(func() error {

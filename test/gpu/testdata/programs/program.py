@@ -2,7 +2,7 @@
 
 A module with_NAME.py is what is known of a framework: make(kind), write(kind, array, value) and
 address(array); stream(), the stream that its work goes to now, and other_stream(), a context in which
-that is another one. A framework whose arrays cannot be written has written(kind, value) in their
+that is another one. small(count) is an array of another size, by cuMemAlloc. A framework whose arrays cannot be written has written(kind, value) in their
 place, which makes an array that is ready late, unless it is told not to, and pending(array).
 """
 
@@ -12,7 +12,7 @@ import sys
 
 import numpy
 import remote
-from work import COUNT, begin_capture, end_capture, free_memory, read_words, synchronize, work  # noqa: F401
+from work import COUNT, begin_capture, end_capture, free_memory, read_words, synchronize, work, write_words  # noqa: F401
 
 import ndbridge
 
@@ -30,6 +30,14 @@ def make(name, kind, value=0.0):
     arrays[name] = made(kind, value)
     synchronize()
     work.prepare()
+
+
+def make_small(name, count, value):
+    """Free an array, and make another one of any size, which may lie at its place."""
+    arrays.pop(name, None)
+    arrays[name] = framework.small(count)
+    write_words(framework.address(arrays[name]), value, count)
+    synchronize()
 
 
 def made(kind, value):

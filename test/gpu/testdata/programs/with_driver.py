@@ -52,10 +52,10 @@ DEVICE = Location(1, 0)
 class Array:
     """One array of floats in memory that release gives back."""
 
-    def __init__(self, address, release):
+    def __init__(self, address, release, count=COUNT):
         self.address = address
         self.__cuda_array_interface__ = {
-            "shape": (COUNT,), "typestr": "<f4", "data": (address, False), "strides": None, "version": 3, "stream": 1,
+            "shape": (count,), "typestr": "<f4", "data": (address, False), "strides": None, "version": 3, "stream": 1,
         }
         weakref.finalize(self, _in_context, release)
 
@@ -73,10 +73,10 @@ def _u64(n):
     return ctypes.c_uint64(n)
 
 
-def _device():
+def _device(count=COUNT):
     pointer = ctypes.c_uint64()
-    check(cu.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(SIZE)))
-    return Array(pointer.value, lambda p=pointer.value: check(cu.cuMemFree_v2(_u64(p))))
+    check(cu.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(4 * count)))
+    return Array(pointer.value, lambda p=pointer.value: check(cu.cuMemFree_v2(_u64(p))), count)
 
 
 def _managed():
@@ -145,6 +145,10 @@ def version():
 
 def make(kind):
     return _KINDS[kind]()
+
+
+def small(count):
+    return _device(count)
 
 
 def write(kind, array, value):

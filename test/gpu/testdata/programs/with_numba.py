@@ -41,6 +41,10 @@ def make(kind):
     return numba.cuda.pinned_array(COUNT, np.float32)
 
 
+def small(count):
+    return numba.cuda.device_array(count, np.float32)
+
+
 def write(kind, array, value):
     if kind == "pinned":
         source = numba.cuda.device_array(COUNT, np.float32)

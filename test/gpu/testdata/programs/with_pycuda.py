@@ -29,6 +29,10 @@ def make(kind):
     return GPUArray(COUNT, np.float32, allocator=allocator)
 
 
+def small(count):
+    return GPUArray(count, np.float32, allocator=driver.mem_alloc)
+
+
 def write(kind, array, value):
     bits = struct.unpack("I", struct.pack("f", value))[0]
     if kind == "pagelocked":
