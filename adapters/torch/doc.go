@@ -29,9 +29,8 @@
 //     thread, as here, is not the program's work. So all work in the tensor's context is waited for
 //     unless the configuration says sync = "stream". A tensor that is published is ordered by the stream
 //     that is current there.
-//   - While a stream is being captured into a graph CUDA lets nobody wait for all work, and breaks the
-//     capture of who tries. Take views of such a program's tensors by publication, or with
-//     sync = "stream". Graphs have pools of their own, in which a replay writes to the same memory again;
+//   - While a stream is being captured into a graph CUDA lets nobody wait for all work. So a look at a
+//     tensor waits for the capture's end; what was published is served at once. Graphs have pools of their own, in which a replay writes to the same memory again;
 //     a view shows that.
 //   - Which allocator is in use decides how tensors cross. PyTorch's own has handles, and is shared, by
 //     the descriptors of its physical memory with expandable_segments. The memory of

@@ -43,7 +43,6 @@ static CUresult enter_stream(CUstream handle, struct stream **s) {
 
 CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
 	struct stream *s;
-	(void)mode;
 	TRY(enter_stream(handle, &s));
 	if (s == s->context->legacy)
 		return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -51,6 +50,7 @@ CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
 		return leave(CUDA_ERROR_ILLEGAL_STATE);
 	s->capture = must(calloc(1, sizeof *s->capture));
 	s->capture_broken = false;
+	s->capture_global = mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
 	return leave(CUDA_SUCCESS);
 }
 
@@ -100,11 +100,27 @@ CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus *status, 
 	return leave(CUDA_SUCCESS);
 }
 
+static _Thread_local CUstreamCaptureMode thread_mode;
+
 /* The driver watches for calls that could break a capture; here each call that does says so itself. */
+CUresult capture_check(void) {
+	CUresult result = CUDA_SUCCESS;
+	if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+		return result;
+	for (struct context *c = contexts_all(); c; c = c->next) {
+		for (struct stream *s = c->streams; s; s = s->next) {
+			if (s->capture && s->capture_global) {
+				s->capture_broken = true;
+				result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+			}
+		}
+	}
+	return result;
+}
+
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
-	static _Thread_local CUstreamCaptureMode current;
-	CUstreamCaptureMode before = current;
-	current = *mode;
+	CUstreamCaptureMode before = thread_mode;
+	thread_mode = *mode;
 	*mode = before;
 	return CUDA_SUCCESS;
 }

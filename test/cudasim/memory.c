@@ -64,7 +64,9 @@ CUresult cuMemAlloc(CUdeviceptr *out, size_t size) {
 	TRY(enter_context(&c));
 	if (!size)
 		return leave(CUDA_ERROR_INVALID_VALUE);
-	CUresult result = device_charge(c->device, size);
+	CUresult result = capture_check();
+	if (result == CUDA_SUCCESS)
+		result = device_charge(c->device, size);
 	if (result != CUDA_SUCCESS)
 		return leave(result);
 	size_t offset;

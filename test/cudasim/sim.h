@@ -233,7 +233,7 @@ struct stream {
 	pthread_t thread; /* of a per-thread stream: whose it is */
 	bool per_thread;
 	struct graph *capture; /* not NULL while it is captured */
-	bool capture_broken;
+	bool capture_broken, capture_global; /* calls of other threads may break it */
 	struct stream *next;
 };
 
@@ -265,6 +265,7 @@ void context_free_modules(struct context *c);
 CUresult graph_add(struct graph *g, struct operation *o);
 bool context_captures(const struct context *c);
 void context_break_captures(struct context *c);
+CUresult capture_check(void); /* for calls that break captures, unless their thread is in relaxed mode */
 void pause_us(unsigned us);
 
 #endif

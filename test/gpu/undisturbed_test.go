@@ -8,6 +8,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/test/gpu/report"
+	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
 // TestUndisturbedSmallArrays takes views of small arrays, each of another size, which the program frees one after
@@ -40,4 +41,48 @@ func smallArrays(t *testing.T, name string) {
 	row.Set("framework", name)
 	row.Set("views", fmt.Sprintf("%d, none refused", views))
 	write(t, row)
+}
+
+// TestUndisturbedCaptures captures graphs beside a host that looks all the time, in every mode: none breaks.
+func TestUndisturbedCaptures(t *testing.T) {
+	for _, name := range []string{"driver", "torch", "cupy"} {
+		if has(t, name) {
+			t.Run(name, func(t *testing.T) { undisturbedCaptures(t, name) })
+		}
+	}
+}
+
+func undisturbedCaptures(t *testing.T, name string) {
+	const captures = 1000
+	run := start(t, name, nil)
+	run.Remote.Exec(t, fmt.Sprintf("make('a', %q, 1); framework.capture(0); synchronize()", firstKinds[name]))
+	if err := run.View(t, "a").Close(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan []any, 1)
+	go func() {
+		done <- harness.Eval[[]any](t, run.Remote, fmt.Sprintf("captures(%d)", captures))
+	}()
+	for looks := 1; ; looks++ {
+		if err := run.View(t, "a").Close(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case broken := <-done:
+			row := &report.Row{Table: "Captures of graphs beside a host that looks all the time"}
+			row.Set("framework", name)
+			row.Set("captures", captures)
+			row.Set("looks", looks)
+			row.Set("broken", broken[0])
+			write(t, row)
+			if broken[0] != 0.0 {
+				t.Errorf("%v of %d captures were broken, beside %d looks: %v", broken[0], captures, looks, broken[1])
+			}
+			if looks < captures/100 {
+				t.Errorf("only %d looks: this proves nothing", looks)
+			}
+			return
+		default:
+		}
+	}
 }

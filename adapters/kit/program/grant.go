@@ -184,7 +184,7 @@ func (a *granting) place(ctx context.Context, g *py.GIL, t *target, f owner, r *
 	if r.array.OnGPU {
 		place, rest, err := p.router.ShareGPU(r.array, want, r.takeOrder()) //nolint:contextcheck // what looks after words outlives this
 		if rest != nil {
-			g.Unlocked(func() { place, err = rest(ctx) })
+			g.Unlocked(func() { err = a.slowly(ctx, func(ctx context.Context) error { place, err = rest(ctx); return err }) })
 		}
 		return placed{Placement: place}, err
 	}
@@ -235,20 +235,6 @@ func (a *granting) copiedBefore(r *reading, reason core.Reason, pub *published.P
 	b := a.before
 	return b != nil && b.copy != nil && b.lease.Reason == reason && b.publication == pub && b.lease.Framework == a.shown &&
 		slices.Equal(b.lease.Quirks, r.quirks)
-}
-
-// await waits for GPUs that may be writing host memory.
-func (a *granting) await(ctx context.Context, r *reading) error {
-	if r.array.Pointer == nil || a.waited != nil && a.waited.Addr == r.array.Addr {
-		return nil
-	}
-	wait, err := a.program.router.Await(r.array, r.takeOrder())
-	if wait == nil {
-		return err
-	}
-	a.waited = &kit.Array{Addr: r.array.Addr, Layout: r.array.Layout}
-	a.pause = func() error { return wait(ctx) }
-	return nil
 }
 
 // same reports whether the array is where the lease before says, and described as it says. Then it gives the

@@ -18,6 +18,7 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/handoff"
+	"github.com/ndbridge/ndbridge/internal/sharedheap"
 )
 
 // Program is the running Python program as a [contract.Producer] and a [contract.Waiter]. All methods are
@@ -77,6 +78,9 @@ func New(interp *py.Interp, plugin string, adapters ...Adapter) *Program {
 		generic:   framework{name: genericName},
 	}
 	p.router.Hold()
+	if c, ok := sharedheap.FindCaptures(); ok {
+		p.router.GPU().Captures = c
+	}
 	for _, a := range adapters {
 		p.frameworks = append(p.frameworks, &framework{name: a.Framework(), adapter: a})
 	}

@@ -106,10 +106,12 @@ const (
 // Dim is the extent of a grid in blocks, or of a block in threads.
 type Dim struct{ X, Y, Z int }
 
-// With runs f on one thread with the context current, and restores the thread's context.
+// With runs f on one thread with the context current, and restores the thread's context. In f, calls that the
+// capture of a graph forbids do not break captures of other threads, unless they concern a whole context.
 func With(ctx Context, f func() error) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	defer relaxed()()
 	if err := CtxPush(ctx); err != nil {
 		return err
 	}

@@ -11,6 +11,6 @@ func StreamCtx(Stream) (Context, error) { return 0, errNone }
 
 func StreamCapturing(Stream) (bool, error) { return false, errNone }
 
-func Relaxed() (undo func())                                                     { return func() {} }
+func relaxed() (undo func())                                                     { return func() {} }
 func MemcpyAsync(uintptr, uintptr, int64, Stream) error                          { return errNone }
 func MemcpyRowsAsync(uintptr, int64, uintptr, int64, int64, int64, Stream) error { return errNone }

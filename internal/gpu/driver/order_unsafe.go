@@ -43,9 +43,9 @@ func StreamCapturing(s Stream) (bool, error) {
 	return status != C.CU_STREAM_CAPTURE_STATUS_NONE, err
 }
 
-// Relaxed lets the calling thread make calls that would break a capture of another thread's stream. The
+// relaxed lets the calling thread make calls that would break a capture of another thread's stream. The
 // result undoes that. The caller locks its thread around both.
-func Relaxed() (undo func()) {
+func relaxed() (undo func()) {
 	mode := C.CUstreamCaptureMode(C.CU_STREAM_CAPTURE_MODE_RELAXED)
 	if C.cuThreadExchangeStreamCaptureMode(&mode) != C.CUDA_SUCCESS {
 		return func() {}

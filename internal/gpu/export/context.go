@@ -17,6 +17,8 @@ type contextState struct {
 	id     uint64 // of the context, or 0 where the driver has none
 	device gpu.Device
 
+	captures Captures // of the exporter
+
 	mu      sync.Mutex
 	closed  bool
 	gone    bool     // its context is there no more
@@ -33,13 +35,20 @@ func newContextState(ctx driver.Context, id uint64, device gpu.Device) *contextS
 	return &contextState{ctx: ctx, id: id, device: device, noWords: !device.StreamMemOps || !device.Registration}
 }
 
-// in runs f with the context current. In f, calls that a stream capture forbids do not break the
-// captures of other threads.
-func (c *contextState) in(f func() error) error {
-	return driver.With(c.ctx, func() error {
-		defer driver.Relaxed()()
+// in runs f with the context current.
+func (c *contextState) in(f func() error) error { return driver.With(c.ctx, f) }
+
+// whole runs f, which makes a driver call that concerns the whole context, while no graph is captured. It returns
+// the error that the driver would if one is: the call would break the capture.
+func (c *contextState) whole(f func() error) error {
+	if c.captures == nil {
 		return f()
-	})
+	}
+	if !c.captures.Hold() {
+		return &driver.Error{Call: "cuCtxRecordEvent", Code: driver.StreamCaptureUnsupported, Name: "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"}
+	}
+	defer c.captures.Let()
+	return f()
 }
 
 // close frees everything in the context. If gone is set, the context has ended, and another one may

@@ -21,6 +21,9 @@ import (
 // are in use. Its methods are safe for concurrent use, and so are those of its values, except that one
 // goroutine at a time uses a [Queue]. The zero value is ready.
 type Exporter struct {
+	// Captures knows of the captures of graphs in this process; nil: nothing does. It is set before the first use.
+	Captures Captures
+
 	mu      sync.Mutex
 	closed  bool
 	states  map[driver.Context]*contextState
@@ -28,6 +31,15 @@ type Exporter struct {
 	proven  provenIDs
 	pools   pools
 	staging staging
+}
+
+// Captures knows whether a graph is being captured. While one is, calls that concern a whole context
+// destroy it.
+type Captures interface {
+	// Hold keeps threads from beginning a capture until Let is called. It reports false, and holds nothing, if
+	// a capture is under way.
+	Hold() bool
+	Let()
 }
 
 // Close frees all streams, fence words and memory of copies. Fence words that were not reached count as
@@ -140,6 +152,7 @@ func (x *Exporter) stateOf(ctx driver.Context, device int) (*contextState, error
 		_ = p.close(true) // only memory of the host is left
 	}
 	p = newContextState(ctx, id, gpus[device])
+	p.captures = x.Captures
 	if x.states == nil {
 		x.states = make(map[driver.Context]*contextState)
 	}
@@ -195,7 +208,8 @@ func (x *Exporter) Mark(p gpu.Pointer, stream uintptr) (*Mark, error) {
 }
 
 // MarkAll marks all work that the memory's context was given until now. If the driver cannot, MarkAll
-// waits for that work. The caller closes the mark.
+// waits for that work. The error wraps [core.ErrUnavailable] while a graph is captured. The caller closes the
+// mark.
 func (x *Exporter) MarkAll(p gpu.Pointer) (*Mark, error) {
 	q, err := x.Queue(p)
 	if err != nil {
@@ -203,10 +217,15 @@ func (x *Exporter) MarkAll(p gpu.Pointer) (*Mark, error) {
 	}
 	defer q.Close()
 	at := q.state
-	m, err := at.mark(func(e driver.Event) error { return driver.CtxRecordEvent(at.ctx, e) })
-	if isUnsupported(err) {
-		return &Mark{state: at}, publishError(at.in(driver.CtxSynchronize))
-	}
+	var m *Mark
+	err = at.whole(func() error {
+		m, err = at.mark(func(e driver.Event) error { return driver.CtxRecordEvent(at.ctx, e) })
+		if isUnsupported(err) {
+			m = &Mark{state: at}
+			return at.in(driver.CtxSynchronize)
+		}
+		return err
+	})
 	return m, publishError(err)
 }
 

@@ -1,9 +1,10 @@
 package export
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/gpu"
@@ -66,25 +67,35 @@ func (q *Queue) in(f func() error) error {
 	return nil
 }
 
-// AfterContext makes the queue wait for all work that its context was given until now, on any stream.
-// Drivers before CUDA 12.5 cannot order that: then ok is false, and the caller uses
-// [Queue.Synchronize].
-//
-// The error wraps [core.ErrUnavailable] while a stream of the context is being captured into a graph.
+// AfterContext makes the queue wait for all work that its context was given until now, on any stream. It reports
+// false if that takes time: drivers before CUDA 12.5 cannot order it, and while a graph is captured nothing can.
+// Then the caller uses [Queue.Synchronize].
 func (q *Queue) AfterContext() (ok bool, err error) {
-	err = q.state.in(func() error {
-		if err := driver.CtxRecordEvent(q.state.ctx, q.event); err != nil {
+	err = q.afterContext()
+	if isUnsupported(err) || q.heldOff(err) {
+		return false, nil
+	}
+	return err == nil, orderError(err)
+}
+
+func (q *Queue) afterContext() error {
+	return q.state.in(func() error {
+		err := q.state.whole(func() error { return driver.CtxRecordEvent(q.state.ctx, q.event) })
+		if err != nil {
 			return err
 		}
 		return q.awaitEvent(q.event)
 	})
-	if isUnsupported(err) {
-		return false, nil
+}
+
+// heldOff reports whether a call has to wait until no graph is captured.
+func (q *Queue) heldOff(err error) bool { return q.state.captures != nil && isCaptured(err) }
+
+func orderError(err error) error {
+	if err == nil {
+		return nil
 	}
-	if err != nil {
-		return false, driver.Explain("order", "", captured(err))
-	}
-	return true, nil
+	return driver.Explain("order", "", captured(err))
 }
 
 // awaitEvent is called in the context. It does not query the event first: a query takes half as long as
@@ -94,17 +105,39 @@ func (q *Queue) awaitEvent(e driver.Event) error {
 	return driver.StreamWaitEvent(q.stream, e)
 }
 
-// Synchronize waits for all work of the context, or until ctx ends. The driver cannot be interrupted,
-// so its wait goes on in the background after ctx ends.
+// Synchronize waits until no graph is captured, and then for all work of the context, or until ctx ends.
 func (q *Queue) Synchronize(ctx context.Context) error {
+	rest := time.NewTicker(time.Millisecond)
+	defer rest.Stop()
+	for {
+		err := q.afterContext()
+		if err == nil {
+			return q.Wait(ctx)
+		}
+		if isUnsupported(err) {
+			err = q.finish(ctx)
+		}
+		if !q.heldOff(err) {
+			return orderError(err)
+		}
+		select {
+		case <-rest.C:
+		case <-ctx.Done():
+			e := *captured(err).(*core.Error) //nolint:errcheck,errorlint,forcetypeassert // it is one
+			e.Kind = ctx.Err()
+			return &e
+		}
+	}
+}
+
+// finish waits for all work of the context, or until ctx ends. The driver cannot be interrupted, so its wait goes on
+// in the background after ctx ends.
+func (q *Queue) finish(ctx context.Context) error {
 	done := make(chan error, 1)
-	go func() { done <- q.state.in(driver.CtxSynchronize) }()
+	go func() { done <- q.state.in(func() error { return q.state.whole(driver.CtxSynchronize) }) }()
 	select {
 	case err := <-done:
-		if err != nil {
-			return driver.Explain("order", "", captured(err))
-		}
-		return nil
+		return err
 	case <-ctx.Done():
 		return waitError(ctx)
 	}
@@ -247,6 +280,12 @@ func waitError(ctx context.Context) error {
 	}
 }
 
+// isCaptured reports whether a capture of a graph prevents a call.
+func isCaptured(err error) bool {
+	e, ok := errors.AsType[*driver.Error](err)
+	return ok && e.Code == driver.StreamCaptureUnsupported
+}
+
 // isUnsupported reports whether the driver lacks a function.
 func isUnsupported(err error) bool {
 	e, ok := errors.AsType[*driver.Error](err)
@@ -255,13 +294,12 @@ func isUnsupported(err error) bool {
 
 // captured tells the user what to do about a capture that prevents the call.
 func captured(err error) error {
-	e, ok := errors.AsType[*driver.Error](err)
-	if !ok || e.Code != driver.StreamCaptureUnsupported {
+	if !isCaptured(err) {
 		return err
 	}
 	return &core.Error{
 		Op: "order", Kind: core.ErrUnavailable,
-		Err:    cmp.Or(error(e), err),
+		Err:    fmt.Errorf("the program captures a graph: %w", err),
 		Remedy: `publish the array before the capture begins, or configure sync = "stream" for its framework`,
 	}
 }

@@ -264,6 +264,7 @@ void fork_child(void) {
 	int saved = errno;
 	lock_reset(&supply_lock);
 	lock_reset(&trim_lock);
+	captures_reset();
 	for (unsigned i = 0; i < ARENAS; i++)
 		lock_reset(&arenas[i].lock);
 	fork_counter = NULL; /* the parent's */

@@ -22,6 +22,7 @@
  *   threads.c    the plugin's threads, which Python does not warn of
  *   ranges.c     the addresses
  *   limits.c     limits that the program sets on itself
+ *   captures.c   captures of CUDA graphs, and dlsym
  *   fork.c       what a fork does to all this
  *   api.c        ndheap.h
  *
@@ -165,6 +166,13 @@ extern struct next_malloc next;
 void next_resolve(void);
 bool boot_owns(const void *p);
 size_t boot_size(const void *p);
+
+/* captures.c */
+
+/* The dlsym behind ours. */
+extern void *(*next_dlsym)(void *, const char *);
+/* For a forked child, in which CUDA does not work. */
+void captures_reset(void);
 
 /* threads.c */
 

@@ -109,6 +109,13 @@ void ndheap_count_forks(uint64_t *count);
  */
 void ndheap_hold_fd(int fd);
 
+/*
+ * Holds captures of CUDA graphs off, for a moment, until ndheap_let_captures: a thread that begins one waits.
+ * 0: done, and none is under way. -1: one is, and nothing is held.
+ */
+int ndheap_hold_captures(void);
+void ndheap_let_captures(void);
+
 /* Creates a thread, as pthread_create does, of which Python does not warn the program when it forks. */
 int ndheap_create_thread(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
 

@@ -11,16 +11,6 @@
 #include "heap.h"
 
 /*
- * Take the oldest version of dlsym, so that a library built with a newer libc still loads where the
- * older one is in use (before glibc 2.34 it came from libdl.so.2, which build.sh therefore names).
- */
-#if defined(__GLIBC__) && defined(__x86_64__)
-__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
-#elif defined(__GLIBC__) && defined(__aarch64__)
-__asm__(".symver dlsym,dlsym@GLIBC_2.17");
-#endif
-
-/*
  * dlsym itself may allocate. It runs once, at the very start of the process, on its only thread, so a
  * fixed buffer that is never given back serves.
  */
@@ -157,7 +147,7 @@ struct next_malloc next = {
 };
 
 static void *find(const char *name) {
-	void *function = dlsym(RTLD_NEXT, name);
+	void *function = next_dlsym(RTLD_NEXT, name);
 	if (!function)
 		die("the libc lacks a function", NULL);
 	return function;
@@ -187,10 +177,10 @@ void next_resolve(void) {
 		.mprotect = (int (*)(void *, size_t, int))find("mprotect"),
 		.fopen = (FILE *(*)(const char *, const char *))find("fopen"),
 		.fopen64 = (FILE *(*)(const char *, const char *))find("fopen64"),
-		.closefrom = (void (*)(int))dlsym(RTLD_NEXT, "closefrom"),
+		.closefrom = (void (*)(int))next_dlsym(RTLD_NEXT, "closefrom"),
 		.dup2 = (int (*)(int, int))find("dup2"),
 		.dup3 = (int (*)(int, int, int))find("dup3"),
-		.pthread_create = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(RTLD_NEXT, "pthread_create"),
+		.pthread_create = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))next_dlsym(RTLD_NEXT, "pthread_create"),
 	};
 	next = found;
 	resolving = false;

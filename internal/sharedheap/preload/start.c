@@ -10,10 +10,8 @@
 #include "heap.h"
 
 #if defined(__GLIBC__) && defined(__x86_64__)
-__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
 __asm__(".symver dladdr,dladdr@GLIBC_2.2.5");
 #elif defined(__GLIBC__) && defined(__aarch64__)
-__asm__(".symver dlsym,dlsym@GLIBC_2.17");
 __asm__(".symver dladdr,dladdr@GLIBC_2.17");
 #endif
 
@@ -44,8 +42,8 @@ static void configure_threshold(const char *text) {
  * script that stands for python, env, a launcher.
  */
 static bool in_python(void) {
-	return dlsym(RTLD_DEFAULT, "Py_BytesMain") || dlsym(RTLD_DEFAULT, "Py_Main") ||
-	       dlsym(RTLD_DEFAULT, "PyGILState_Ensure");
+	return next_dlsym(RTLD_DEFAULT, "Py_BytesMain") || next_dlsym(RTLD_DEFAULT, "Py_Main") ||
+	       next_dlsym(RTLD_DEFAULT, "PyGILState_Ensure");
 }
 
 static bool is_this_library(const char *entry, size_t length, const char *self) {
@@ -92,7 +90,7 @@ __attribute__((constructor(101))) static void heap_start(void) {
 	configure_threshold(getenv("NDBRIDGE_HEAP_THRESHOLD"));
 	callers_configure(getenv("NDBRIDGE_HEAP_LIBRARIES"));
 	if (in_python()) {
-		threads_start((uintptr_t)dlsym(RTLD_DEFAULT, "PyOS_AfterFork_Parent"));
+		threads_start((uintptr_t)next_dlsym(RTLD_DEFAULT, "PyOS_AfterFork_Parent"));
 		leave_preload();
 		unsetenv("NDBRIDGE_HEAP_THRESHOLD");
 		unsetenv("NDBRIDGE_HEAP_LIBRARIES");

@@ -155,20 +155,141 @@ ndbridge.unpublish("gone")
 	all(t, take(t, s, "variable"), 1)
 }
 
-// TestCapture refuses a view while a stream of its context is captured, unless it is ordered otherwise.
+// TestCapture looks while a stream is captured, in the mode in which the calls of all threads can break the capture:
+// what was published is served, other arrays wait for the capture's end, under their context. No look breaks it.
 func TestCapture(t *testing.T) {
 	t.Parallel()
-	s := start(t, streams+`
-import ndbridge
+	s := launch(t, streams+captures+`
 p = alloc(MB)
 fill(p, 2, MB // 4, other, slow=0)
 array = Array(p, MB // 4)
+unshared = from_pool(pool(False), MB, other)
+fill(unshared, 3, MB // 4, other, slow=0)
+array_to_copy = Array(unshared, MB // 4)
 ndbridge.publish("published", array)
-call("cuStreamBeginCapture_v2", p64(mine), 1)
+ndbridge.publish("published_to_copy", array_to_copy)
+begin()
+begun = memoryview(b"x")
+until_wanted("end")
+result = end()
+done = memoryview(bytes([result]))
 `, options{})
+	take(t, s, "begun")
 	all(t, take(t, s, "published"), 2)
-	_, err := try(t, s, "array")
-	refused(t, "array", err, core.ErrUnavailable, `sync = "stream"`)
+	all(t, take(t, s, "published_to_copy"), 3)
+	for _, name := range []string{"array", "array_to_copy"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		v, err := s.View(ctx, name)
+		cancel()
+		if err == nil {
+			_ = v.Close()
+		}
+		refused(t, name, err, context.DeadlineExceeded, `sync = "stream"`)
+	}
+	waited := make(chan error, 1)
+	go func() {
+		v, err := s.View(t.Context(), "array")
+		if err == nil {
+			err = v.Close()
+		}
+		waited <- err
+	}()
+	take(t, s, "want.end")
+	if result := bytesOf(t, take(t, s, "done")); result[0] != 0 {
+		t.Errorf("the capture ended with %d: it was broken", result[0])
+	}
+	if err := <-waited; err != nil {
+		t.Errorf("a look that waited for the end of the capture: %v", err)
+	}
+}
+
+// captures lets a script capture a graph, and wait until a host says so by looking.
+const captures = `
+import threading, time, ndbridge
+def function(name, *types):
+    """As the CUDA runtime finds the driver's functions."""
+    address = p64()
+    call("cuGetProcAddress_v2", name, ctypes.byref(address), 12000, p64(0), None)
+    return ctypes.CFUNCTYPE(ctypes.c_int, *types)(address.value)
+
+def begin(mode=0):
+    call("cuStreamBeginCapture_v2", p64(mine), mode)
+
+def end():
+    return cu.cuStreamEndCapture(p64(mine), ctypes.byref(p64()))
+
+class Want:
+    wanted = set()
+    def __getattr__(self, name):
+        self.wanted.add(name)
+        return memoryview(b"wanted")
+want = Want()
+
+def until_wanted(name):
+    while name not in want.wanted:
+        time.sleep(0.001)
+`
+
+// TestCapturesBesideLooks captures a thousand graphs beside a host that looks all the time.
+func TestCapturesBesideLooks(t *testing.T) {
+	t.Parallel()
+	s := launch(t, streams+captures+`
+p = alloc(MB)
+fill(p, 2, MB // 4, other, slow=0)
+array = Array(p, MB // 4)
+until_wanted("begin")
+broken, graph = 0, p64()
+runtime_begin = function(b"cuStreamBeginCapture", p64, ctypes.c_int)
+runtime_end = function(b"cuStreamEndCapture", p64, ctypes.c_void_p)
+for i in range(1000):
+    if i % 2:
+        begin(i % 3)
+    else:
+        assert runtime_begin(mine, i % 3) == 0
+    call("cuMemsetD32Async", p64(p), word(0), size_t(MB // 4), p64(mine))
+    broken += (end() if i % 2 else runtime_end(mine, ctypes.byref(graph))) != 0
+done = memoryview(broken.to_bytes(2, "little"))
+`, options{})
+	take(t, s, "want.begin")
+	done := make(chan *core.View, 1)
+	go func() {
+		v, err := s.View(t.Context(), "done")
+		if err != nil {
+			t.Error(err)
+		}
+		done <- v
+	}()
+	for looks := 0; ; looks++ {
+		select {
+		case v := <-done:
+			if v == nil {
+				return
+			}
+			defer v.Close()
+			if n := bytesOf(t, v); n[0] != 0 || n[1] != 0 || looks == 0 {
+				t.Errorf("%d of 1000 captures were broken, beside %d looks", int(n[0])+int(n[1])<<8, looks)
+			}
+			return
+		default:
+		}
+		v, err := s.View(t.Context(), "array")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := v.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// bytesOf reads a view of bytes.
+func bytesOf(t *testing.T, v *core.View) []byte {
+	t.Helper()
+	b, err := v.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // TestLostContext frees who waits for a word when the program's context breaks.

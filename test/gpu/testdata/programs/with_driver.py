@@ -7,7 +7,7 @@ import contextlib
 import ctypes
 import weakref
 
-from work import COUNT, check, cu, use_primary, write_words
+from work import COUNT, begin_capture, check, cu, end_capture, use_primary, write_words
 
 SIZE = 4 * COUNT
 POSIX_FILE_DESCRIPTOR = 1
@@ -155,6 +155,12 @@ def write(kind, array, value):
     write_words(array.address, value, COUNT, stream())
 
 
+def capture(n):
+    stream = begin_capture(n % 3)
+    write_words(_captured.address, 1, COUNT, stream.value)
+    end_capture(stream)
+
+
 def address(array):
     return array.address
 
@@ -170,3 +176,6 @@ def other_stream():
     check(cu.cuStreamCreate(ctypes.byref(_stream), 1))
     yield
     _stream = default
+
+
+_captured = _device()

@@ -4,6 +4,7 @@ import torch
 from work import COUNT
 
 torch.cuda.init()
+_captured = None
 
 
 def version():
@@ -21,6 +22,16 @@ def write(kind, array, value):
         array.copy_(torch.full((COUNT,), value, device="cuda"), non_blocking=True)
     else:
         array.fill_(value)
+
+
+def capture(n):
+    global _captured
+    if _captured is None:
+        _captured = torch.zeros(1024, device="cuda")
+        torch.cuda.synchronize()
+    mode = ("global", "thread_local", "relaxed")[n % 3]
+    with torch.cuda.graph(torch.cuda.CUDAGraph(), capture_error_mode=mode):
+        _captured.add_(1)
 
 
 def address(array):

@@ -105,16 +105,18 @@ def read_words(address, count):
     return [float(memory.min()), float(memory.max())]
 
 
-def begin_capture():
-    """A stream whose work goes into a graph from now on, whatever other threads do."""
+def begin_capture(mode=2):
+    """A stream whose work goes into a graph from now on. Mode 0: calls of other threads may break it, too."""
     stream = ctypes.c_void_p()
     check(cu.cuStreamCreate(ctypes.byref(stream), 1))
-    check(cu.cuStreamBeginCapture_v2(stream, 2))
+    check(cu.cuStreamBeginCapture_v2(stream, mode))
     return stream
 
 
 def end_capture(stream):
-    """The end of a capture, which may have been broken."""
+    """The end of a capture, which must not have been broken."""
     graph = ctypes.c_void_p()
-    cu.cuStreamEndCapture(stream, ctypes.byref(graph))
+    result = cu.cuStreamEndCapture(stream, ctypes.byref(graph))
     check(cu.cuStreamDestroy_v2(stream))
+    check(result)
+    check(cu.cuGraphDestroy(graph))
