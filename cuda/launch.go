@@ -40,13 +40,14 @@ type LaunchConfig struct {
 //
 // The errors name the argument, counted from 0. They wrap core.ErrConfig (the arguments do not fit the
 // kernel, or the config does not fit the device), core.ErrDevice (the kernel cannot reach the memory),
-// core.ErrUnavailable (the program that owns the memory is gone), or core.ErrClosed.
+// core.ErrUnavailable (the program that owns the memory is gone, or hundreds of operations on the stream wait for a
+// program already), or core.ErrClosed.
 func (f *Function) Launch(s *Stream, c LaunchConfig, args ...any) error {
 	const op = "launch"
-	if s.primary.Device != f.module.primary.Device {
+	if s.stream.Device() != f.module.primary.Device {
 		return &core.Error{
 			Op: op, Object: f.name, Kind: core.ErrDevice,
-			Err:    fmt.Errorf("a stream of device %d and a function of device %d", s.primary.Device, f.module.primary.Device),
+			Err:    fmt.Errorf("a stream of device %d and a function of device %d", s.stream.Device(), f.module.primary.Device),
 			Remedy: "load the module on the stream's device",
 		}
 	}
@@ -56,9 +57,9 @@ func (f *Function) Launch(s *Stream, c LaunchConfig, args ...any) error {
 			Err: fmt.Errorf("%d arguments for %d parameters", len(args), len(f.params)),
 		}
 	}
-	l := launch{stream: s, function: f, args: args, words: make([]uint64, len(args))}
+	l := launch{stream: s.stream, function: f, args: args, words: make([]uint64, len(args))}
 	l.find()
-	err := s.enqueue(func() error {
+	err := s.stream.Give(func() error {
 		return f.module.use(func() error {
 			release, err := l.hold()
 			if err != nil {
@@ -80,7 +81,7 @@ func (f *Function) Launch(s *Stream, c LaunchConfig, args ...any) error {
 // start gives the kernel to the stream. The driver checks the dimensions.
 func (l *launch) start(c LaunchConfig) error {
 	grid, block := dim(c.Grid), dim(c.Block)
-	err := driver.LaunchKernel(l.function.handle, grid, block, int(c.SharedBytes), l.stream.handle, l.words)
+	err := driver.LaunchKernel(l.function.handle, grid, block, int(c.SharedBytes), l.stream.Handle, l.words)
 	if d, ok := errors.AsType[*driver.Error](err); ok && d.Code == driver.InvalidValue {
 		return &core.Error{
 			Kind:   core.ErrConfig,
@@ -101,7 +102,7 @@ func dim(d Dim3) driver.Dim {
 
 // launch is one call of Launch.
 type launch struct {
-	stream   *Stream
+	stream   *imports.Stream
 	function *Function
 	args     []any
 	words    []uint64 // the arguments as the driver takes them
@@ -198,13 +199,13 @@ func (l *launch) reach(v *core.View, m core.Memory, offset int) (uintptr, error)
 		return 0, nil //nolint:nilnil // an array without elements has no address
 	}
 	if imported, ok := m.(*imports.Memory); ok {
-		if imported.Device() != l.stream.primary.Device {
+		if imported.Device() != l.stream.Device() {
 			return 0, &core.Error{
-				Kind: core.ErrDevice, Err: fmt.Errorf("memory of %v, and a kernel on cuda:%d", v.Device(), l.stream.primary.Device),
+				Kind: core.ErrDevice, Err: fmt.Errorf("memory of %v, and a kernel on cuda:%d", v.Device(), l.stream.Device()),
 				Remedy: "use a stream and a module of that device",
 			}
 		}
-		return m.Addr() + uintptr(offset), l.stream.waitFor(m)
+		return m.Addr() + uintptr(offset), l.stream.Await(imported)
 	}
 	lo, hi := v.Span()
 	first, end, err := known(v, m.Addr()+uintptr(lo))

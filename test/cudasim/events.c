@@ -128,6 +128,9 @@ CUresult cuEventRecord(CUevent handle, CUstream stream) {
 	return cuEventRecordWithFlags(handle, stream, 0);
 }
 
+/* So many may be outstanding: on an H100 (driver 580), the next one waited in the driver. */
+enum { CONTEXT_RECORDS = 56 };
+
 /* Of CUDA 12.5, newer than the header: the event is reached when all that the context has been given is done. */
 EXPORTED CUresult cuCtxRecordEvent(CUcontext context, CUevent event);
 CUresult cuCtxRecordEvent(CUcontext context, CUevent handle) {
@@ -144,8 +147,10 @@ CUresult cuCtxRecordEvent(CUcontext context, CUevent handle) {
 		context_break_captures(c);
 		return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	}
-	if (!c->recorder)
+	if (!c->recorder) {
 		c->recorder = stream_create(c, CU_STREAM_NON_BLOCKING, 0);
+		c->recorder->room = CONTEXT_RECORDS;
+	}
 	struct marks everything = {0};
 	for (struct stream *s = c->streams; s; s = s->next)
 		marks_add(&everything, s, s->queued);

@@ -182,6 +182,8 @@ CUresult stream_queue(struct stream *s, struct operation *o) {
 		operation_free(o);
 		return result;
 	}
+	if (s->queued - s->done >= s->room)
+		wait_closed(s->context, &s->done, s->queued + 1 - s->room);
 	*s->last = o;
 	s->last = &o->next;
 	s->queued++;
@@ -196,6 +198,9 @@ CUresult stream_queue(struct stream *s, struct operation *o) {
 
 /* ---------------------------------------------------------------------------- streams as objects */
 
+/* The real driver's queues are bounded, too; this is about what one holds. */
+enum { QUEUE_ROOM = 1024 };
+
 struct stream *stream_create(struct context *c, unsigned flags, int priority) {
 	static uint64_t ids;
 	struct stream *s = must(calloc(1, sizeof *s));
@@ -203,6 +208,7 @@ struct stream *stream_create(struct context *c, unsigned flags, int priority) {
 	s->context_id = c->id;
 	s->flags = flags;
 	s->priority = priority;
+	s->room = QUEUE_ROOM;
 	s->id = ++ids;
 	s->references = 1;
 	s->last = &s->first;

@@ -70,6 +70,14 @@ void settle_context(struct context *c) {
 	pthread_cond_broadcast(&sim_changed);
 }
 
+void wait_closed(const struct context *c, const uint64_t *done, uint64_t least) {
+	closed_to_others = true;
+	while (*done < least && context_state(c) == CUDA_SUCCESS)
+		wait_for_change();
+	closed_to_others = false;
+	pthread_cond_broadcast(&sim_changed);
+}
+
 void settle_device(CUdevice device) {
 	for (struct context *c = contexts_all(); c; c = c->next) {
 		if (c->live && c->device == device)

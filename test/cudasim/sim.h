@@ -58,6 +58,8 @@ CUresult enter_context(struct context **current);
  */
 void settle_context(struct context *c);
 void settle_device(CUdevice device);
+/* Waits, with the lock, and lets no other call in until *done is at least that much, or the context breaks. */
+void wait_closed(const struct context *c, const uint64_t *done, uint64_t least);
 /* Gives the lock back, and passes the result on. */
 static inline CUresult leave(CUresult result) {
 	unlock();
@@ -227,7 +229,7 @@ struct stream {
 	int priority;
 	uint64_t id;
 	unsigned references;
-	uint64_t queued, done;
+	uint64_t queued, done, room; /* room: how many may be queued */
 	struct operation *first, **last;
 	bool working, destroyed;
 	pthread_t thread; /* of a per-thread stream: whose it is */

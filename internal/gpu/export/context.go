@@ -109,6 +109,21 @@ func (c *contextState) unwritten(page *Page) (late []*slot) {
 	return late
 }
 
+// maxOutstanding is how many fences may wait for all work of the context. From 57 on, the driver was seen to wait, and
+// to let no other call of the process in.
+const maxOutstanding = 32
+
+// full reports whether no more fences may wait for all work of the context.
+func (c *contextState) full() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var outstanding uint32
+	for _, s := range c.slots {
+		outstanding += s.outstanding()
+	}
+	return outstanding >= maxOutstanding
+}
+
 // maxIdle bounds the streams that are kept for later. More exist only while as many hand-overs are
 // under way.
 const maxIdle = 8

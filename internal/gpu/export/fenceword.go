@@ -103,6 +103,9 @@ func (s *slot) addr() uintptr { return s.page.addr(s.offset) }
 // reached reports whether its stream has written the last value.
 func (s *slot) reached() bool { return loadWord(s.addr()) >= s.last }
 
+// outstanding returns how many values its stream has yet to write.
+func (s *slot) outstanding() uint32 { return s.last - min(s.last, loadWord(s.addr())) }
+
 // fail writes the slot in place of a stream that will not.
 func (s *slot) fail(code driver.Code) {
 	storeWord(s.addr()+errorOffset, uint32(code))

@@ -134,10 +134,7 @@ func (p *program) reachedAfter(gate export.Gate, words []*export.FenceWord) {
 	}
 	q := p.queue()
 	defer q.Close()
-	if ok, err := q.AfterContext(); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	check(t, q.Wait(t.Context()))
+	check(t, q.Synchronize(t.Context()))
 	p.do(gate.Close)
 	for _, w := range words {
 		if value, failure := read(t, w); value < w.Value || failure != 0 {

@@ -68,8 +68,8 @@ func (q *Queue) in(f func() error) error {
 }
 
 // AfterContext makes the queue wait for all work that its context was given until now, on any stream. It reports
-// false if that takes time: drivers before CUDA 12.5 cannot order it, and while a graph is captured nothing can.
-// Then the caller uses [Queue.Synchronize].
+// false if that takes time: drivers before CUDA 12.5 cannot order it, while a graph is captured nothing can, and the
+// driver holds only so many events. Then the caller uses [Queue.Synchronize].
 func (q *Queue) AfterContext() (ok bool, err error) {
 	err = q.afterContext()
 	if isUnsupported(err) || q.heldOff(err) {
@@ -79,6 +79,9 @@ func (q *Queue) AfterContext() (ok bool, err error) {
 }
 
 func (q *Queue) afterContext() error {
+	if q.state.full() {
+		return errFull
+	}
 	return q.state.in(func() error {
 		err := q.state.whole(func() error { return driver.CtxRecordEvent(q.state.ctx, q.event) })
 		if err != nil {
@@ -88,8 +91,12 @@ func (q *Queue) afterContext() error {
 	})
 }
 
-// heldOff reports whether a call has to wait until no graph is captured.
-func (q *Queue) heldOff(err error) bool { return q.state.captures != nil && isCaptured(err) }
+var errFull = errors.New("too many arrays wait for work of the program")
+
+// heldOff reports whether a call has to wait until no graph is captured, or until work is done.
+func (q *Queue) heldOff(err error) bool {
+	return q.state.captures != nil && isCaptured(err) || errors.Is(err, errFull)
+}
 
 func orderError(err error) error {
 	if err == nil {
@@ -123,6 +130,9 @@ func (q *Queue) Synchronize(ctx context.Context) error {
 		select {
 		case <-rest.C:
 		case <-ctx.Done():
+			if errors.Is(err, errFull) {
+				return waitError(ctx)
+			}
 			e := *captured(err).(*core.Error) //nolint:errcheck,errorlint,forcetypeassert // it is one
 			e.Kind = ctx.Err()
 			return &e

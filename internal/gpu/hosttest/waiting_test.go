@@ -5,6 +5,8 @@ package hosttest
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -196,6 +198,81 @@ func TestLoadsBesideAWaitingStream(t *testing.T) {
 	}
 	if err := unpin(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestNothingBlocksBesideAWaitingStream: while one stream waits for a program, views close and other programs get their
+// leases back, however many; launches on that stream return until there are too many, and then say so.
+func TestNothingBlocksBesideAWaitingStream(t *testing.T) {
+	t.Parallel()
+	if !alone(t) { // its streams wait for long
+		return
+	}
+	const closes, launches = 2000, 3000
+	busy, other := start(t), start(t)
+	f := kernel(t, "add")
+	lateHandle, handle := busy.alloc(contract.RouteCUDAIPC, 4096), busy.alloc(contract.RouteCUDAIPC, 4096)
+	otherHandle := other.alloc(contract.RouteCUDAIPC, 4096)
+	ready := lease(t, handle, busy.fill(handle, 1, false), core.Float32, true)
+	others := lease(t, otherHandle, other.fill(otherHandle, 1, false), core.Float32, true)
+	late, _ := busy.view(lease(t, lateHandle, busy.fill(lateHandle, 2, true), core.Float32, true))
+	waiting, calm := stream(t), stream(t)
+	launch := func(s *cuda.Stream, v *core.View) error {
+		return f.Launch(s, once, v, uint64(1), float32(1), uint64(0))
+	}
+	var full error
+	var slow []time.Duration
+	timed := func(do func() error) error {
+		began := time.Now()
+		err := do()
+		slow = append(slow, time.Since(began))
+		return err
+	}
+	eachInTime(t, busy, []step{
+		{"a launch that waits", func() error { return launch(waiting, late) }},
+		{"a close", func() error {
+			for range closes {
+				v, _ := busy.view(ready)
+				if err := launch(calm, v); err != nil {
+					return err
+				}
+				if err := timed(v.Close); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+		{"the return of another program's lease", func() error {
+			for range 20 {
+				v, released := other.view(others)
+				if err := errors.Join(launch(calm, v), v.Close()); err != nil {
+					return err
+				}
+				within(t, "the release", released)
+			}
+			return nil
+		}},
+		{"the close of a view that the stream has used", func() error {
+			v, _ := busy.view(ready)
+			return errors.Join(launch(waiting, v), timed(v.Close))
+		}},
+		{"a launch", func() error {
+			for i := 0; i < launches && full == nil; i++ {
+				full = timed(func() error { return launch(waiting, late) })
+			}
+			return nil
+		}},
+	})
+	if !errors.Is(full, core.ErrUnavailable) || !strings.Contains(full.Error(), "wait for a program; synchronize the stream") {
+		t.Errorf("after %d launches: %v", launches, full)
+	}
+	slices.Sort(slow)
+	if p99 := slow[len(slow)*99/100]; p99 > 20*time.Millisecond { // a machine of tests is busy with other things, too
+		t.Errorf("p99 of Close and Launch is %v", p99)
+	}
+	goesOn(t, busy, waiting)
+	if err := errors.Join(launch(waiting, late), waiting.Synchronize(t.Context())); err != nil {
+		t.Errorf("a launch when nothing waits any more: %v", err)
 	}
 }
 

@@ -41,9 +41,6 @@ type Importer struct {
 type device struct {
 	*gpu.Primary
 	copies *transfer.Copier
-
-	mu     sync.Mutex
-	events []driver.Event // free ones
 }
 
 // New makes an importer for the program whose segments d describes. The importer touches no GPU before
@@ -63,12 +60,10 @@ func New(d shm.Describer) *Importer {
 // If the handle is a contract.CUDAVMM and the lease is not writable, a kernel that writes to the memory
 // faults. The driver cannot protect the memory of the other handles: the host must not write to it.
 //
-// The memory's Close returns at once. It calls release, which gives the lease back, when the GPU's
-// primary context has done all work that it was given before, by this module or by other code; so the
-// program never reuses memory that a kernel of the host still reads. The host must finish work in other
-// contexts before Close. While a stream of the context is being captured, do not close views of its GPU:
-// the driver cannot report the context's work then, and the question breaks the capture. Memory does not
-// call release if it fails.
+// The memory's Close returns at once, whatever the GPU does. It calls release, which gives the lease back, when each
+// [Stream] that has awaited the memory has done all work that it was given before Close; so the program never reuses
+// memory that a kernel of the host still reads. The host must finish work of other streams before Close. Memory does
+// not call release if it fails.
 //
 // The errors wrap core.ErrProtocol or core.ErrPointer (a claim of the program is false), core.ErrDevice
 // (this process does not see the GPU), core.ErrUnsupported (no CUDA: see [gpu.Available]),
@@ -270,7 +265,7 @@ func (i *Importer) end() error {
 	}
 	errs := []error{i.cache.close()}
 	for _, g := range gpus {
-		errs = append(errs, g.copies.Close(), g.end())
+		errs = append(errs, g.copies.Close(), g.Close())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return driver.Explain("close", "", err)

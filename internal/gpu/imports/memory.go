@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -24,9 +25,16 @@ type Memory struct {
 	lost       atomic.Pointer[lostError]
 
 	mu      sync.RWMutex // read-held to look at words
+	uses    []use        // by streams; once the memory is closed, those that go on
 	words   []*fenceWord // whose pages are held
 	retired bool         // the words are not there any more
 	failed  error        // what the last one said
+}
+
+// use is the work of a stream on the memory, until the stream's count of what it was given.
+type use struct {
+	stream *Stream
+	until  uint64
 }
 
 // fence is what the memory waits for.
@@ -153,7 +161,7 @@ func (m *Memory) reached(f *fence) (bool, error) {
 	return true, nil
 }
 
-// Usable returns nil if a stream may be given the memory now, after [Memory.Await]. Otherwise the error
+// Usable returns nil if a stream may be given the memory now, after [Stream.Await]. Otherwise the error
 // wraps core.ErrUnavailable or core.ErrClosed.
 func (m *Memory) Usable() error {
 	_, err := m.reached(m.now.Load())
@@ -161,20 +169,6 @@ func (m *Memory) Usable() error {
 		return l
 	}
 	return err
-}
-
-// Await makes later work of the stream wait for the memory's fence, and returns that wait. It returns the
-// zero Wait, without a call of the driver, if the fence was reached. The stream's context is current.
-func (m *Memory) Await(s driver.Stream) (Wait, error) {
-	f := m.now.Load()
-	if err := m.Usable(); err != nil || f == nil || f.word.reached() {
-		return Wait{}, err
-	}
-	w := Wait{m, f}
-	if err := gpu.Streams.Await(w, func() error { return f.word.wait(s) }); err != nil {
-		return Wait{}, err
-	}
-	return w, nil
 }
 
 // CopyOut implements core.Copier.
@@ -202,11 +196,38 @@ func (m *Memory) copied(op string, f func() error) error {
 	return nil
 }
 
-// Close implements core.Memory. The memory is retired when the GPU has done the work that it has now.
+// usedBy notes that a stream uses the memory.
+func (m *Memory) usedBy(s *Stream) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !slices.ContainsFunc(m.uses, func(u use) bool { return u.stream == s }) {
+		m.uses = append(m.uses, use{stream: s})
+	}
+}
+
+// Close implements core.Memory. The memory is retired when the streams that used it have done the work that they have
+// now. Close makes no call of the driver.
 func (m *Memory) Close() error {
-	m.importer.retiring.add(m, m.device.record())
+	m.mu.Lock()
+	for i := range m.uses {
+		m.uses[i].until = m.uses[i].stream.given.Add(1)
+	}
+	m.mu.Unlock()
+	m.importer.retiring.add(m)
 	gpu.Streams.Working(work{m})
 	return nil
+}
+
+// retire closes what is open and gives the lease back if no stream uses the memory any more, and reports that.
+func (m *Memory) retire() bool {
+	m.uses = slices.DeleteFunc(m.uses, func(u use) bool { return u.stream.reached(u.until) })
+	if len(m.uses) > 0 {
+		return false
+	}
+	// Before the release: a program may free the memory as soon as it has its lease.
+	_ = m.close() // of what is open never fails, and there is nobody to tell
+	m.release()
+	return true
 }
 
 // close closes what is open, when nobody uses it any more.

@@ -292,6 +292,48 @@ func bytesOf(t *testing.T, v *core.View) []byte {
 	return b
 }
 
+// TestManyLooksBehindSlowWork looks more often, while a stream of the program waits for the host, than the driver takes
+// events of a whole context. The looks that find too many wait, and nothing else does.
+func TestManyLooksBehindSlowWork(t *testing.T) {
+	t.Parallel()
+	s := launch(t, streams+captures+`
+gate = (ctypes.c_uint * 1).from_address(pinned(4))
+call("cuStreamWaitValue32_v2", p64(mine), p64(ctypes.addressof(gate)), word(1), 0)
+p = alloc(MB)
+fill(p, 2, MB // 4, mine, slow=0)
+array = Array(p, MB // 4)
+until_wanted("beat")
+for _ in range(100):
+    call("cuMemsetD32Async", p64(p + MB // 2), word(0), size_t(1), p64(other))
+went_on = memoryview(b"x")
+until_wanted("go")
+gate[0] = 1
+`, options{})
+	const looks = 100
+	views := make(chan *core.View, looks)
+	for range looks {
+		go func() {
+			v, err := s.View(t.Context(), "array")
+			if err != nil {
+				t.Error(err)
+			}
+			views <- v
+		}()
+	}
+	taken := []*core.View{<-views}
+	take(t, s, "want.beat")
+	take(t, s, "went_on") // the program's own calls of the driver return
+	take(t, s, "want.go")
+	for len(taken) < looks {
+		taken = append(taken, <-views)
+	}
+	for _, v := range taken {
+		if err := errors.Join(v.Wait(t.Context()), v.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestLostContext frees who waits for a word when the program's context breaks.
 func TestLostContext(t *testing.T) {
 	t.Parallel()
