@@ -13,6 +13,7 @@ type array struct {
 	dtypes.NumPy
 	sparse    string // the class of a sparse matrix: "csr_matrix"
 	oddStride bool   // a stride is not a multiple of the item size
+	backwards bool   // a stride is negative
 }
 
 // isSparse goes by the names of classes, since cupyx.scipy.sparse may not be imported.
@@ -49,6 +50,7 @@ func look(g *py.GIL, o py.Object) (*array, error) {
 		if err != nil {
 			return nil, err
 		}
+		a.backwards = a.backwards || stride < 0
 		a.oddStride = a.oddStride || a.Size > 0 && stride%int64(a.Size) != 0
 	}
 	return a, nil

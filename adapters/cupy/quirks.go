@@ -45,6 +45,14 @@ func table() program.Table[array] {
 			Edit: byInterface,
 		}, {
 			Quirk: contract.Quirk{
+				ID: "cupy.negative-strides", Effect: contract.EffectReroute, Protocol: string(program.DLPack),
+				Summary:  "DLPack divides strides by the item size as numbers without a sign: negative ones become huge",
+				Upstream: dlpackPyx + ", toDlpack",
+			},
+			When: func(a *array) bool { return a.backwards },
+			Edit: byInterface,
+		}, {
+			Quirk: contract.Quirk{
 				ID: "cupy.kwargs-before-13.4", Until: "13.4.0", Effect: contract.EffectCorrect,
 				Protocol: string(program.DLPack),
 				Summary:  "__dlpack__ does not know the keywords max_version, dl_device and copy",

@@ -52,6 +52,10 @@ func quirks() *programtest.Quirks {
 				With:    `^view of float32\[2\] .*: 0000803f00000040$`,
 				Without: `^view of float32\[2\] .*: 0000803f00000000$`,
 			}, {
+				ID: "cupy.negative-strides", Array: `cp.arange(3, dtype="f4")[::-1]`,
+				With:    `^view of float32\[3\] writable.*: 000000400000803f00000000$`,
+				Without: `^layout not supported: .*stride of \d+ elements`,
+			}, {
 				ID: "cupy.kwargs-before-13.4", Array: `cp.ones(3, "f4")`, Alone: true,
 				With:    `^view of float32\[3\] writable.*: 0000803f0000803f0000803f$`,
 				Without: `^python error: .*TypeError: .*unexpected keyword argument`,

@@ -292,6 +292,12 @@ func tables() []Table {
 				Upstream: "cupy/_core/dlpack.pyx, toDlpack",
 			},
 			{
+				ID: "cupy.negative-strides", Framework: "cupy", Effect: contract.EffectReroute,
+				Protocol: "dlpack",
+				Summary:  "DLPack divides strides by the item size as numbers without a sign: negative ones become huge",
+				Upstream: "cupy/_core/dlpack.pyx, toDlpack",
+			},
+			{
 				ID: "cupy.kwargs-before-13.4", Framework: "cupy", Effect: contract.EffectCorrect,
 				Until:    "13.4.0",
 				Protocol: "dlpack",
