@@ -60,10 +60,11 @@ func (r *results) markdown() string {
 		fmt.Fprintf(&b, "| %s | %s |\n", report.Cell(f.Name), report.Cell(f.Value))
 	}
 	fmt.Fprintf(&b, "| command | `%s` |\n", r.Command)
-	b.WriteString("\n| section | tests | passed | failed | time |\n| --- | --- | --- | --- | --- |\n")
+	b.WriteString("\n| section | tests | passed | failed | not run | time |\n| --- | --- | --- | --- | --- | --- |\n")
 	for _, s := range r.Sections {
 		n := s.count()
-		fmt.Fprintf(&b, "| [%s](#%s) | %d | %d | %d | %.0f s |\n", s.Title, anchor(s.Title), n.all, n.passed, n.all-n.passed, n.took.Seconds())
+		fmt.Fprintf(&b, "| [%s](#%s) | %d | %d | %d | %d | %.0f s |\n",
+			s.Title, anchor(s.Title), n.all, n.passed, n.all-n.passed-n.skipped, n.skipped, n.took.Seconds())
 	}
 	for _, s := range r.Sections {
 		s.markdown(&b)
@@ -73,6 +74,7 @@ func (r *results) markdown() string {
 
 type counts struct {
 	all, passed int
+	skipped     int // for want of what this machine lacks, which their output names
 	took        time.Duration
 }
 
@@ -86,8 +88,11 @@ func (r *sectionResult) count() counts {
 				continue
 			}
 			n.all++
-			if s.Tests[i].Result == "PASS" {
+			switch s.Tests[i].Result {
+			case "PASS":
 				n.passed++
+			case "SKIP":
+				n.skipped++
 			}
 		}
 		if s.Error != "" && len(s.Tests) == 0 {
@@ -107,6 +112,9 @@ func (r *stepResult) summary() string {
 	s := sectionResult{Steps: []stepResult{*r}}
 	n := s.count()
 	text := fmt.Sprintf("%d of %d passed, %.1f s", n.passed, n.all, r.Took.Seconds())
+	if n.skipped > 0 {
+		text += fmt.Sprintf(", %d not run", n.skipped)
+	}
 	if r.Error != "" {
 		text += ": " + r.Error
 	}

@@ -18,6 +18,9 @@ const printed = `=== RUN   TestTable
         --- FAIL: TestTable/torch/pool (0.20s)
 === RUN   TestOther
 --- PASS: TestOther (0.01s)
+=== RUN   TestTwoGPUs
+    faults_test.go:9: needs two GPUs
+--- SKIP: TestTwoGPUs (0.00s)
 === RUN   TestHangs
 panic: test timed out after 1m0s
 `
@@ -25,7 +28,8 @@ panic: test timed out after 1m0s
 // TestResultsOfATest reads what a test binary prints, one whose last test never ended.
 func TestResultsOfATest(t *testing.T) {
 	want := map[string]string{
-		"TestTable": "FAIL", "TestTable/torch": "FAIL", "TestTable/torch/pool": "FAIL", "TestOther": "PASS", "TestHangs": "UNFINISHED",
+		"TestTable": "FAIL", "TestTable/torch": "FAIL", "TestTable/torch/pool": "FAIL", "TestOther": "PASS", "TestTwoGPUs": "SKIP",
+		"TestHangs": "UNFINISHED",
 	}
 	tests := parseTests(printed, options{bundle: "/b", out: "/o"})
 	if len(tests) != len(want) {
@@ -41,8 +45,8 @@ func TestResultsOfATest(t *testing.T) {
 	}
 	step := stepResult{Package: "test/gpu", Tests: tests, Error: "exit status 2"}
 	section := sectionResult{Steps: []stepResult{step}}
-	if n := section.count(); n.all != 3 || n.passed != 1 || section.passed() {
-		t.Errorf("counted %+v, want 1 of 3", n)
+	if n := section.count(); n.all != 4 || n.passed != 1 || n.skipped != 1 || section.passed() {
+		t.Errorf("counted %+v, want 1 of 4, and 1 skipped", n)
 	}
 }
 
@@ -72,7 +76,7 @@ exit 1
 	}
 	for _, want := range []string{
 		"| framework | route |", "| torch | cuda-ipc |", "| test/gpu TestTable/torch/pool | FAIL | 0.20s |",
-		"| test/gpu TestHangs | UNFINISHED |", "want 2", "`run.sh OUT table`", "| 3 | 1 | 2 |", "exit status 1",
+		"| test/gpu TestHangs | UNFINISHED |", "want 2", "`run.sh OUT table`", "| 4 | 1 | 2 | 1 |", "exit status 1", "needs two GPUs",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
