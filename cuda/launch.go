@@ -20,17 +20,32 @@ type LaunchConfig struct {
 	SharedBytes uint32 // dynamic shared memory of each block
 }
 
+// Input is a view that a kernel only reads: see [In].
+type Input struct{ view *core.View }
+
+// In states that the kernel only reads the view. [Function.Launch] takes a view that is not writable in no other way: it
+// cannot know what a kernel writes, and the driver does not protect the memory of routes cuda-ipc and cuda-pool.
+func In(v *core.View) Input { return Input{v} }
+
+// viewOf returns the view of an argument that is one, and whether the kernel only reads it.
+func viewOf(arg any) (v *core.View, input, ok bool) {
+	if in, ok := arg.(Input); ok {
+		return in.view, true, true
+	}
+	v, ok = arg.(*core.View)
+	return v, false, ok
+}
+
 // Launch gives the kernel to a stream, and does not wait for it. The arguments are views and scalars, one
-// for each parameter of the kernel.
+// for each parameter of the kernel. A view that is not writable is passed as [In](view).
 //
 // A view passes the address of its first element: the element with index [0, ..., 0], which does not have
 // the lowest address if a stride is negative. A view without elements passes 0. The view's memory must be
 // that of the stream's device, or host memory that the driver knows: pinned (see [Pin]) or managed. The
 // kernel waits until each view is ready, as [Stream.Wait] does.
 //
-// Launch cannot know which views a kernel writes, so it accepts views that are not writable. A kernel that
-// writes to one of route cuda-vmm faults, and the fault ends the context. The driver cannot protect the
-// memory of routes cuda-ipc and cuda-pool.
+// A kernel that writes to an input of route cuda-vmm all the same faults, and the fault ends the context. By the
+// other routes the program sees what it wrote.
 //
 // A scalar has the type of its parameter: bool, int8 to int64, uint8 to uint64, uintptr, float32, float64,
 // core.F16, core.BF16 or complex64. Launch refuses int and uint, whose size is not fixed.
@@ -39,7 +54,7 @@ type LaunchConfig struct {
 // is done. The caller unpins the memory of a Pin after that.
 //
 // The errors name the argument, counted from 0. They wrap core.ErrConfig (the arguments do not fit the
-// kernel, or the config does not fit the device), core.ErrDevice (the kernel cannot reach the memory),
+// kernel, or the config does not fit the device), core.ErrReadOnly (see [In]), core.ErrDevice (the kernel cannot reach the memory),
 // core.ErrUnavailable (the program that owns the memory is gone, or hundreds of operations on the stream wait for a
 // program already), or core.ErrClosed.
 func (f *Function) Launch(s *Stream, c LaunchConfig, args ...any) error {
@@ -120,7 +135,7 @@ type argument struct {
 // find collects the views among the arguments.
 func (l *launch) find() {
 	for i, arg := range l.args {
-		v, ok := arg.(*core.View)
+		v, _, ok := viewOf(arg)
 		if ok && v != nil && l.argument(v) == nil {
 			l.views = append(l.views, argument{view: v, first: i})
 		}
@@ -160,7 +175,7 @@ func (l *launch) hold() (release func(), err error) {
 // pass converts the arguments to words.
 func (l *launch) pass() error {
 	for i, arg := range l.args {
-		v, isView := arg.(*core.View)
+		v, input, isView := viewOf(arg)
 		if !isView {
 			word, size, err := scalar(arg)
 			if err != nil {
@@ -174,6 +189,12 @@ func (l *launch) pass() error {
 		}
 		if v == nil {
 			return l.wrong(i, "", &core.Error{Kind: core.ErrConfig, Err: errors.New("a nil view")})
+		}
+		if !input && !v.Writable() {
+			return l.wrong(i, v.Name(), &core.Error{
+				Kind: core.ErrReadOnly, Err: errors.New("the kernel could write to it"),
+				Remedy: "pass cuda.In(view) to a kernel that only reads it, or take a writable view",
+			})
 		}
 		if err := l.checkSize(i, 8); err != nil {
 			return err

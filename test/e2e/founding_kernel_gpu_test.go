@@ -60,7 +60,7 @@ pinned[:], managed[:] = 2, 3
 			v := run.View(t, name)
 			launch := func() error {
 				return kernel.Launch(stream, cuda.LaunchConfig{Grid: cuda.Dim3{8}, Block: cuda.Dim3{256}},
-					result, v, uint64(v.Len()), uint64(0))
+					result, cuda.In(v), uint64(v.Len()), uint64(0))
 			}
 			err := launch()
 			if errors.Is(err, core.ErrDevice) && v.Device().HostReadable() {

@@ -74,7 +74,7 @@ func pinned(t *testing.T, v *core.View) {
 // copyAfter has a kernel copy one view to another in pinned memory, after a while.
 func (k *kernels) copyAfter(t *testing.T, to, from *core.View, wait time.Duration) {
 	t.Helper()
-	if err := k.copy.Launch(k.Stream, config, to, from, uint64(count), uint64(wait)); err != nil {
+	if err := k.copy.Launch(k.Stream, config, to, cuda.In(from), uint64(count), uint64(wait)); err != nil {
 		t.Fatal(err)
 	}
 	k.done = make(chan error, 1)

@@ -28,6 +28,7 @@ const (
 	InvalidHandle            Code = 400
 	NotFound                 Code = 500
 	NotReady                 Code = 600
+	IllegalAddress           Code = 700
 	LaunchOutOfResources     Code = 701
 	AlreadyRegistered        Code = 712
 	NotRegistered            Code = 713

@@ -8,8 +8,10 @@ import (
 
 // remedies tell users what to do about a code, whatever the operation.
 var remedies = map[Code]string{
-	OutOfMemory:           "free memory of the GPU, or close views of it",
-	NoBinaryForGPU:        "compile the code for this GPU, or give its PTX text",
+	OutOfMemory:    "free memory of the GPU, or close views of it",
+	NoBinaryForGPU: "compile the code for this GPU, or give its PTX text",
+	IllegalAddress: "a kernel wrote to a view that is not writable, or reached beyond its memory; " +
+		"mend the kernel, and start the host again: its CUDA context is broken",
 	UnsupportedPTXVersion: "update the NVIDIA driver, or compile the PTX text for an older version",
 }
 

@@ -31,7 +31,7 @@ func TestStreamWaits(t *testing.T) {
 			in, _ := r.view(lease(t, from, fence, core.Float32, false))
 			out, _ := r.view(lease(t, to, contract.Ready{}, core.Float32, true))
 			s := stream(t)
-			err := kernel(t, "copy").Launch(s, cuda.LaunchConfig{Grid: cuda.Dim3{1}, Block: cuda.Dim3{256}}, out, in, uint64(in.Len()), uint64(0))
+			err := kernel(t, "copy").Launch(s, cuda.LaunchConfig{Grid: cuda.Dim3{1}, Block: cuda.Dim3{256}}, out, cuda.In(in), uint64(in.Len()), uint64(0))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +89,7 @@ func TestProgramDies(t *testing.T) {
 	late, released := r.view(lease(t, handle, r.fill(handle, 2, true), core.Float32, false))
 	s, calm, f := stream(t), stream(t), kernel(t, "copy")
 	launch := func(s *cuda.Stream, from *core.View) error {
-		return f.Launch(s, once, ready, from, uint64(16), uint64(0))
+		return f.Launch(s, once, ready, cuda.In(from), uint64(16), uint64(0))
 	}
 	if err := errors.Join(launch(s, late), launch(calm, ready)); err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestReleaseAfterKernel(t *testing.T) {
 			defer part.Close()
 			s := stream(t)
 			const late = 100 * time.Millisecond
-			err = kernel(t, "copy").Launch(s, cuda.LaunchConfig{Grid: cuda.Dim3{1}, Block: cuda.Dim3{256}}, part, in, uint64(in.Len()), uint64(late))
+			err = kernel(t, "copy").Launch(s, cuda.LaunchConfig{Grid: cuda.Dim3{1}, Block: cuda.Dim3{256}}, part, cuda.In(in), uint64(in.Len()), uint64(late))
 			if err != nil {
 				t.Fatal(err)
 			}

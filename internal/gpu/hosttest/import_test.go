@@ -4,10 +4,12 @@ package hosttest
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/cuda"
 )
 
 const chunk = 2 << 20 // of physical allocations
@@ -122,6 +124,42 @@ func TestReadOnly(t *testing.T) {
 		t.Errorf("the driver's own copy: %v", err)
 	}
 	r.check(handle, 4)
+}
+
+// TestInputs: a kernel takes a view that is not writable only if the caller states that it reads it. A kernel that
+// writes all the same faults where the driver protects the memory, and the error says what to do.
+func TestInputs(t *testing.T) {
+	t.Parallel()
+	if !alone(t) { // the fault breaks the context
+		return
+	}
+	r := start(t)
+	f, s := kernel(t, "add"), stream(t)
+	launch := func(arg any) error { return f.Launch(s, once, arg, uint64(1), float32(1), uint64(0)) }
+	for _, route := range []core.Route{contract.RouteCUDAIPC, contract.RouteCUDAPool, contract.RouteCUDAVMM} {
+		handle := r.alloc(route, chunk)
+		v, _ := r.view(lease(t, handle, r.fill(handle, 4, false), core.Float32, false))
+		err := launch(v)
+		if !errors.Is(err, core.ErrReadOnly) || !strings.Contains(err.Error(), "cuda.In(view)") {
+			t.Errorf("%s: Launch on a view that is not writable: %v", route, err)
+		}
+		if err := f.Launch(s, once, cuda.In(v), uint64(0), float32(1), uint64(0)); err != nil {
+			t.Errorf("%s: Launch of a kernel that writes nothing: %v", route, err)
+		}
+		if err := s.Synchronize(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.check(handle, 4)
+		if route == contract.RouteCUDAVMM {
+			if err := launch(cuda.In(v)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	err := s.Synchronize(t.Context())
+	if !errors.Is(err, core.ErrUnavailable) || !strings.Contains(err.Error(), "a kernel wrote to a view that is not writable") {
+		t.Errorf("after the fault: %v", err)
+	}
 }
 
 // TestClosedImporter: memory is not opened after the end.

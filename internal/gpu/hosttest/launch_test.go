@@ -47,7 +47,7 @@ func TestLaunchOnHostMemory(t *testing.T) {
 	to, source := hostView(t, n, true), hostView(t, n, false)
 	s, f := stream(t), kernel(t, "copy")
 	launch := func(to, from *core.View) error {
-		return f.Launch(s, cuda.LaunchConfig{Grid: cuda.Dim3{4}, Block: cuda.Dim3{64}}, to, from, uint64(n), uint64(0))
+		return f.Launch(s, cuda.LaunchConfig{Grid: cuda.Dim3{4}, Block: cuda.Dim3{64}}, to, cuda.In(from), uint64(n), uint64(0))
 	}
 	if err := launch(to, from); !errors.Is(err, core.ErrDevice) ||
 		!strings.Contains(err.Error(), `argument 0 (view "host")`) || !strings.Contains(err.Error(), "cuda.Pin") {
@@ -80,7 +80,7 @@ func TestLaunchOnHostMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Launch(s, once, part, source, uint64(n-100), uint64(0)); err != nil {
+	if err := f.Launch(s, once, part, cuda.In(source), uint64(n-100), uint64(0)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Synchronize(t.Context()); err != nil {
