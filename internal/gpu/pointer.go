@@ -146,7 +146,16 @@ func (p *Pointer) within(f func() error) error {
 		return err
 	}
 	if !active {
-		return f()
+		err = f()
+		if e, ok := errors.AsType[*driver.Error](err); ok && e.Code == driver.InvalidContext {
+			return &core.Error{
+				Op: "inspect", Object: fmt.Sprintf("%#x", p.Addr), Kind: core.ErrDevice,
+				Err: fmt.Errorf("memory of pools and of the virtual memory calls belongs to no context, "+
+					"and the program does not use the primary context of %v", core.Device{Kind: core.CUDA, Index: p.Device.Index}),
+				Remedy: "work in the primary context (cuDevicePrimaryCtxRetain), or allocate with cuMemAlloc",
+			}
+		}
+		return err
 	}
 	ctx, err := driver.PrimaryCtxRetain(d)
 	if err != nil {

@@ -187,6 +187,23 @@ func TestFaultCapture(t *testing.T) {
 	all(t, "a view after the capture", contents(t, run.View(t, `arrays["a"]`)), 1)
 }
 
+// TestFaultPoolOfOwnContext asks for memory of a pool that is used in a context of the program's own.
+func TestFaultPoolOfOwnContext(t *testing.T) {
+	if !has(t, "pycuda") {
+		t.Fatal("PyCUDA, which works in a context of its own, is in the bundle")
+	}
+	run := start(t, "pycuda", nil)
+	run.Remote.Exec(t, "pooled = framework.pooled()")
+	view, err := run.Session.View(t.Context(), "pooled")
+	said(t, "memory of a pool, in a context that is not the primary one", err)
+	if err == nil {
+		view.Close()
+	}
+	if e, ok := errors.AsType[*core.Error](err); !errors.Is(err, core.ErrDevice) || !ok || e.Remedy == "" {
+		t.Errorf("memory of a pool, in a context of the program's own: %v, want ErrDevice and a remedy", err)
+	}
+}
+
 // TestFaultOtherDevice hands over an array on the second device, where there is one, which is the host's
 // by its UUID, whatever number each side gives it.
 func TestFaultOtherDevice(t *testing.T) {

@@ -92,6 +92,22 @@ fixed = Array(0, 4, data=(alloc(MB), True))
 	refused(t, "fixed", err, core.ErrReadOnly, "may not be written")
 }
 
+// TestPoolWithoutPrimaryContext refuses memory that belongs to no context where the program works in one of its own.
+func TestPoolWithoutPrimaryContext(t *testing.T) {
+	t.Parallel()
+	s := start(t, `
+call("cuDevicePrimaryCtxRelease_v2", 1)
+own = out(p64, "cuCtxCreate_v2", 0, 1)
+properties = PoolProperties(type=1, handles=1, location=1, device=1)
+there = out(p64, "cuMemPoolCreate", ctypes.byref(properties))
+pooled = Array(from_pool(there, MB, new_stream()), MB // 4)
+plain = Array(alloc(MB), MB // 4)
+`, options{})
+	_, err := try(t, s, "pooled")
+	refused(t, "pooled", err, core.ErrDevice, "does not use the primary context of cuda:1; work in the primary context")
+	take(t, s, "plain")
+}
+
 // TestHostMemoryOfCUDA takes pinned and managed memory that looks like any array of NumPy, while a GPU
 // writes it.
 func TestHostMemoryOfCUDA(t *testing.T) {

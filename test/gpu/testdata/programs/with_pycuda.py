@@ -1,6 +1,7 @@
 """PyCUDA, in a context of its own. It has no current stream: each call is given one, or None."""
 
 import contextlib
+import ctypes
 import struct
 
 import numpy as np
@@ -9,7 +10,7 @@ import pycuda.autoinit  # noqa: F401: makes the context
 import pycuda.driver as driver
 from pycuda.gpuarray import GPUArray
 from pycuda.tools import DeviceMemoryPool
-from work import COUNT
+from work import COUNT, check, cu
 
 _pool = DeviceMemoryPool()
 _stream = None
@@ -27,6 +28,21 @@ def make(kind):
         return driver.managed_zeros(COUNT, np.float32, mem_flags=driver.mem_attach_flags.GLOBAL)
     allocator = _pool.allocate if kind == "pool" else driver.mem_alloc
     return GPUArray(COUNT, np.float32, allocator=allocator)
+
+
+class _Pooled:
+    """Memory of the device's own pool, which belongs to no context."""
+
+    def __init__(self):
+        pointer = ctypes.c_uint64()
+        check(cu.cuMemAllocAsync(ctypes.byref(pointer), ctypes.c_size_t(4 * COUNT), None))
+        self.__cuda_array_interface__ = {
+            "shape": (COUNT,), "typestr": "<f4", "data": (pointer.value, False), "strides": None, "version": 3,
+        }
+
+
+def pooled():
+    return _Pooled()
 
 
 def small(count):
