@@ -86,3 +86,45 @@ func undisturbedCaptures(t *testing.T, name string) {
 		}
 	}
 }
+
+// TestUndisturbedLaunches has a program launch small work beside a host that looks all the time: no launch stalls.
+func TestUndisturbedLaunches(t *testing.T) {
+	for _, name := range []string{"driver", "torch", "cupy"} {
+		if has(t, name) {
+			t.Run(name, func(t *testing.T) { undisturbedLaunches(t, name) })
+		}
+	}
+}
+
+func undisturbedLaunches(t *testing.T, name string) {
+	const launches, stall = 500, 100_000.0 // microseconds
+	run := start(t, name, nil)
+	run.Remote.Exec(t, fmt.Sprintf("make('a', %q, 1); launches('a', %q, 100)", firstKinds[name], firstKinds[name]))
+	measure := func() []float64 {
+		return harness.Eval[[]float64](t, run.Remote, fmt.Sprintf("launches('a', %q, %d)", firstKinds[name], launches))
+	}
+	alone := measure()
+	done := make(chan []float64, 1)
+	go func() { done <- measure() }()
+	for looks := 1; ; looks++ {
+		if err := run.View(t, "a").Close(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case beside := <-done:
+			row := &report.Row{Table: "Launches of a program (us) beside a host that looks all the time"}
+			row.Set("framework", name)
+			row.Set("looks", looks)
+			for i, what := range []string{"p50", "p99", "longest"} {
+				row.Set(what+" alone", fmt.Sprintf("%.1f", alone[i]))
+				row.Set(what+" beside looks", fmt.Sprintf("%.1f", beside[i]))
+			}
+			write(t, row)
+			if beside[2] > stall && beside[2] > 2*alone[2] {
+				t.Errorf("a launch took %.0f us beside looks, and %.0f us at most without", beside[2], alone[2])
+			}
+			return
+		default:
+		}
+	}
+}

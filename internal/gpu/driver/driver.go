@@ -87,11 +87,8 @@ type Attributes struct {
 // EventFlags choose what an event can do.
 type EventFlags uint32
 
-// Flags of events.
-const (
-	EventBlockingSync  EventFlags = 1 // who waits for it sleeps
-	EventDisableTiming EventFlags = 2
-)
+// EventDisableTiming makes an event that is cheaper to record, and has no time.
+const EventDisableTiming EventFlags = 2
 
 // RegisterFlags choose how host memory is registered.
 type RegisterFlags uint32

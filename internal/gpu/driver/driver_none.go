@@ -45,7 +45,6 @@ func EventCreate(EventFlags) (Event, error)                        { return 0, e
 func EventDestroy(Event) error                                     { return errNone }
 func EventRecord(Event, Stream) error                              { return errNone }
 func EventQuery(Event) (bool, error)                               { return false, errNone }
-func EventSynchronize(Event) error                                 { return errNone }
 func MemAlloc(int64) (uintptr, error)                              { return 0, errNone }
 func MemAllocManaged(int64) (uintptr, error)                       { return 0, errNone }
 func MemFree(uintptr) error                                        { return errNone }

@@ -68,8 +68,3 @@ func EventRecord(e Event, s Stream) error {
 
 // EventQuery reports whether the event has happened, or was never recorded.
 func EventQuery(e Event) (done bool, err error) { return pending("cuEventQuery", e.cu().Query()) }
-
-// EventSynchronize waits for the event.
-func EventSynchronize(e Event) error {
-	return failed("cuEventSynchronize", e.cu().Synchronize())
-}

@@ -57,7 +57,7 @@ int count_descriptors(void);
 
 /* The checks, by file. */
 #define CHECKS(each)                                                                                   \
-	each(late) each(race) each(default_stream) each(events) each(context_event) each(words) each(capture)     \
+	each(late) each(race) each(default_stream) each(events) each(context_event) each(words) each(capture) each(full_queues) each(moved) \
 	each(callbacks) each(no_context) each(contexts) each(fork_child) each(attributes) each(neighbours) \
 	each(untouchable) each(registration) each(leaks) each(ipc) each(orphan) each(vmm) each(pool)   \
 	each(word_of_peer) each(kernels) each(kernel_faults) each(out_of_memory) each(lost)            \

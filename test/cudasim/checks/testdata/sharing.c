@@ -79,6 +79,41 @@ void check_ipc(void) {
 	end_peer();
 }
 
+/* Opens what it is told of, and keeps the first open for a while. */
+static void open_moved(int socket) {
+	CUipcMemHandle first, second;
+	CUdeviceptr p, q;
+	use_primary();
+	hear(socket, &first, sizeof first);
+	OK(cuIpcOpenMemHandle(&p, first, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	tell(socket, "", 1);
+	hear(socket, &second, sizeof second);
+	EXPECT(CUDA_ERROR_ALREADY_MAPPED, cuIpcOpenMemHandle(&q, second, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	OK(cuIpcCloseMemHandle(p));
+	OK(cuIpcOpenMemHandle(&q, second, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	OK(cuIpcCloseMemHandle(q));
+}
+
+/* An allocation that is freed, and another one of a different size at its place. */
+void check_moved(void) {
+	int socket = start_peer(open_moved);
+	CUdeviceptr kept, p, again;
+	CUipcMemHandle handle;
+	char byte;
+	use_primary();
+	OK(cuMemAlloc(&kept, 48)); /* so that the segment stays */
+	OK(cuMemAlloc(&p, 1024));
+	OK(cuIpcGetMemHandle(&handle, p));
+	tell(socket, &handle, sizeof handle);
+	hear(socket, &byte, 1);
+	OK(cuMemFree(p));
+	OK(cuMemAlloc(&again, 2048));
+	CHECK(again == p);
+	OK(cuIpcGetMemHandle(&handle, again));
+	tell(socket, &handle, sizeof handle);
+	end_peer();
+}
+
 /* Offers memory and an event that is never reached, and is killed. */
 static void offer_and_wait(int socket) {
 	struct offer offer;

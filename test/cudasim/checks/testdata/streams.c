@@ -1,6 +1,8 @@
 /* Work is late, and in order only where somebody said so. */
 #include "checks.h"
 
+#include <pthread.h>
+
 #include <stdatomic.h>
 
 void check_late(void) {
@@ -154,6 +156,55 @@ void check_capture(void) {
 	CHECK(status == CU_STREAM_CAPTURE_STATUS_INVALIDATED);
 	EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(s, &graph));
 	OK(cuCtxRecordEvent(mine, e));
+
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	OK(cuThreadExchangeStreamCaptureMode(&mode));
+	OK(cuMemAlloc(&p, SIZE));
+	OK(cuThreadExchangeStreamCaptureMode(&mode));
+	OK(cuStreamEndCapture(s, &graph));
+	OK(cuGraphDestroy(graph));
+	OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuMemAlloc(&p, SIZE));
+	EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(s, &graph));
+}
+
+static void *open_gate(void *word) {
+	usleep(100000);
+	__atomic_store_n((uint32_t *)word, 1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+/* The call that finds a queue full returns when there is room: here, when the gate has been opened. */
+static void fill_queue(CUstream held, uint32_t *word, unsigned room, CUresult (*give)(CUstream)) {
+	pthread_t opener;
+	__atomic_store_n(word, 0, __ATOMIC_SEQ_CST);
+	OK(cuStreamWaitValue32(held, (CUdeviceptr)word, 1, CU_STREAM_WAIT_VALUE_EQ));
+	for (unsigned i = 0; i < room; i++)
+		OK(give(held));
+	CHECK(cuStreamQuery(held) == CUDA_ERROR_NOT_READY);
+	CHECK(pthread_create(&opener, NULL, open_gate, word) == 0);
+	OK(give(held));
+	CHECK(__atomic_load_n(word, __ATOMIC_SEQ_CST) == 1);
+	CHECK(pthread_join(opener, NULL) == 0);
+	OK(cuCtxSynchronize());
+}
+
+static CUevent event_to_record;
+static CUresult record_stream(CUstream s) { return cuEventRecord(event_to_record, s); }
+static CUresult record_context(CUstream s) {
+	CUcontext c;
+	CUresult result = cuStreamGetCtx(s, &c);
+	return result == CUDA_SUCCESS ? cuCtxRecordEvent(c, event_to_record) : result;
+}
+
+void check_full_queues(void) {
+	uint32_t *word;
+	use_primary();
+	OK(cuEventCreate(&event_to_record, CU_EVENT_DISABLE_TIMING));
+	OK(cuMemAllocHost((void **)&word, sizeof *word));
+	fill_queue(new_stream(), word, 1023, record_stream);
+	fill_queue(new_stream(), word, 56, record_context);
 }
 
 static void CUDA_CB store_one(void *flag) {

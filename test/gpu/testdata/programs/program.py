@@ -9,6 +9,7 @@ place, which makes an array that is ready late, unless it is told not to, and pe
 import importlib
 import os
 import sys
+import time
 
 import numpy
 import remote
@@ -75,6 +76,19 @@ def captures(count):
         except Exception as error:
             broken, why = broken + 1, str(error)
     return [broken, why]
+
+
+def launches(name, kind, count):
+    """Microseconds that launches of small work take: the median, the 99th percentile, and the longest."""
+    times = []
+    for i in range(count):
+        begun = time.perf_counter()
+        framework.write(kind, arrays[name], 1)
+        times.append(1e6 * (time.perf_counter() - begun))
+        if i % 100 == 99:
+            synchronize()
+    times.sort()
+    return [times[len(times) // 2], times[len(times) * 99 // 100], times[-1]]
 
 
 def running(name):
