@@ -74,18 +74,22 @@ func TestOrder(t *testing.T) { //nolint:paralleltest // it measures
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := q.AfterContext(); err != nil {
+		ordered, err := q.AfterContext()
+		if err != nil {
 			t.Fatal(err)
 		}
 		w, _, err := q.Fence()
 		if i >= 20 { // what comes first makes streams and pages
 			took = append(took, time.Since(start))
 		}
-		q.Close()
-		if err != nil || w == nil {
+		release()
+		if err != nil || w == nil || !ordered {
 			t.Fatalf("a fence behind work: %v (%v)", w, err)
 		}
-		release()
+		if err := q.Wait(t.Context()); err != nil { // only so many may be outstanding
+			t.Fatal(err)
+		}
+		q.Close()
 	}
 	p50 := row(t, "ordering a hand-over after all work of a context, the work still running", took)
 	if bounded(t) && p50 > most {

@@ -145,8 +145,8 @@ static void *in_front(const char *name, void *function) {
 /* ------------------------------------------------------------------------------------- dlsym */
 
 /*
- * The libc's dlsym looks at where it will return to, for the sake of RTLD_NEXT and of namespaces. So ours is
- * a jump to it, whatever the compiler's options are, and only names that begin with "cu" take another way.
+ * For RTLD_DEFAULT and RTLD_NEXT (0 and -1), the libc's dlsym looks at where it will return to. So ours is a jump to
+ * it, whatever the compiler's options are. Only names that begin with "cu", of a library's handle, take another way.
  */
 void first_dlsym(void);
 void *(*next_dlsym)(void *, const char *) = (void *(*)(void *, const char *))(void (*)(void))first_dlsym;
@@ -168,6 +168,9 @@ __asm__(".text\n"
 	".globl dlsym\n"
 	".type dlsym, @function\n"
 	"dlsym:\n"
+	"	lea 1(%rdi), %rax\n"
+	"	cmp $1, %rax\n"
+	"	jbe 1f\n"
 	"	cmpb $'c', (%rsi)\n"
 	"	jne 1f\n"
 	"	cmpb $'u', 1(%rsi)\n"
@@ -192,6 +195,9 @@ __asm__(".text\n"
 	".globl dlsym\n"
 	".type dlsym, %function\n"
 	"dlsym:\n"
+	"	add x2, x0, #1\n"
+	"	cmp x2, #1\n"
+	"	b.ls 1f\n"
 	"	ldrb w2, [x1]\n"
 	"	cmp w2, #'c'\n"
 	"	b.ne 1f\n"
