@@ -236,7 +236,7 @@ func TestFaultOtherDevice(t *testing.T) {
 func refuseOtherDevice(t *testing.T, view *core.View) {
 	t.Helper()
 	g := newKernels(t)
-	err := g.add.Launch(g.Stream, config, view, uint64(count), float32(1), uint64(0))
+	err := g.add.Launch(g.Stream, config, cuda.In(view), uint64(count), float32(1), uint64(0))
 	said(t, "a kernel on another device than its argument", err)
 	if !errors.Is(err, core.ErrDevice) {
 		t.Errorf("a kernel on another device: %v, want ErrDevice", err)
