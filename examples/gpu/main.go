@@ -56,7 +56,7 @@ func double(ctx context.Context, signal *core.View) (values []float32, err error
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, stream.Close()) }()
+	defer func() { err = errors.Join(err, stream.Close()) }() //nolint:contextcheck // it does not wait
 	module, err := cuda.LoadModule(ctx, signal.Device().Index, ptx)
 	if err != nil {
 		return nil, err
