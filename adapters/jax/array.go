@@ -52,9 +52,7 @@ type array struct {
 	deleted    bool   // its memory was given back, or away
 	devices    int    // over which it is spread
 	replicated bool   // each device has the whole array
-	onGPU      bool
-	module     py.Object // jax
-	dtype      string    // "bool", or what other packages than NumPy define: "bfloat16", "int4"
+	dtype      string // "bool", or what other packages than NumPy define: "bfloat16", "int4"
 }
 
 // Numbers of NumPy's dtypes: NPY_BOOL, and NPY_USERDEF, from which on they come from other packages.
@@ -63,9 +61,9 @@ const (
 	userTypes = 256
 )
 
-func look(g *py.GIL, k kind, module, o py.Object) (*array, error) {
+func look(g *py.GIL, k kind, o py.Object) (*array, error) {
 	class := g.TypeName(o)
-	a := &array{kind: k, module: module, class: class[strings.LastIndexByte(class, '.')+1:]}
+	a := &array{kind: k, class: class[strings.LastIndexByte(class, '.')+1:]}
 	if k != concrete {
 		return a, nil
 	}
@@ -78,9 +76,6 @@ func look(g *py.GIL, k kind, module, o py.Object) (*array, error) {
 	}
 	if err := a.lookAtDevices(g, o); err != nil {
 		return nil, err
-	}
-	if a.devices == 1 {
-		a.onGPU = isOnGPU(g, o)
 	}
 	return a, a.lookAtType(g, o)
 }
@@ -103,31 +98,6 @@ func (a *array) lookAtDevices(g *py.GIL, o py.Object) error {
 	}
 	a.replicated, err = g.Bool(replicated)
 	return err
-}
-
-// isOnGPU reports false for an array of which JAX does not say where it is.
-func isOnGPU(g *py.GIL, o py.Object) bool {
-	const cuda = 2 // DLPack's number
-	device, err := g.CallMethod(o, "__dlpack_device__", nil, nil)
-	if err != nil {
-		return false
-	}
-	items, err := g.TupleItems(device)
-	if err != nil || len(items) != 2 {
-		return false
-	}
-	kind, err := g.Int64(items[0])
-	return err == nil && kind == cuda
-}
-
-// copy has JAX copy an array on its device. jnp.copy would run a program for that, which logs an error if the array is
-// donated meanwhile.
-func (a *array) copy(g *py.GIL, o py.Object) (py.Object, error) {
-	made, err := g.CallMethod(a.module, "device_put", []py.Object{o}, []py.KW{{Name: "may_alias", Value: g.False()}})
-	if py.Raised(err, "TypeError") { // an older version
-		return g.CallMethod(o, "copy", nil, nil)
-	}
-	return made, err
 }
 
 func (a *array) lookAtType(g *py.GIL, o py.Object) error {

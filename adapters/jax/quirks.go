@@ -178,18 +178,6 @@ func calls() []rule {
 				Upstream: dlpackCC,
 			},
 			Edit: func(p *program.Plan, _ *array) { p.Hold = true },
-		}, {
-			Quirk: contract.Quirk{
-				ID: "jax.may-be-donated", Effect: contract.EffectStage, Protocol: string(program.DLPack),
-				Choices: []string{"copy", "hold"},
-				Summary: "on a GPU, a function to which an array is donated raises an error in the program while somebody " +
-					"holds what DLPack handed out; so JAX makes a copy of an array that was not published",
-				Remedy:   "publish the array, which is held then, or choose the effect hold, where nothing is donated",
-				Upstream: "xla/pjrt: Donation requested for buffer with external reference",
-			},
-			When:    func(a *array) bool { return a.onGPU },
-			Edit:    func(p *program.Plan, a *array) { p.Spare, p.SpareReason = a.copy, contract.ReasonMayBeDonated },
-			Instead: map[string]func(*program.Plan, *array){"hold": func(*program.Plan, *array) {}},
 		},
 	}
 }

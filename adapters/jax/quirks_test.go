@@ -77,19 +77,16 @@ func quirks() *programtest.Quirks {
 	}
 }
 
-// The quirks that show only while a lease stands: of any array, and of one on a GPU.
-const (
-	witnessElsewhere = core.QuirkID("jax.memory-reused")
-	witnessOnGPU     = core.QuirkID("jax.may-be-donated")
-)
+// witnessElsewhere is the quirk that shows only while a lease stands.
+const witnessElsewhere = core.QuirkID("jax.memory-reused")
 
 // TestQuirks proves each quirk on the real JAX, in every version at hand that has it.
 func TestQuirks(t *testing.T) {
 	t.Parallel()
-	quirks().ProveEach(t, pythons(t), os.Getenv("NDBRIDGE_TEST_PYTHONS_JAX") != "", witnessElsewhere, witnessOnGPU)
+	quirks().ProveEach(t, pythons(t), os.Getenv("NDBRIDGE_TEST_PYTHONS_JAX") != "", witnessElsewhere)
 }
 
 func TestQuirkTable(t *testing.T) {
 	t.Parallel()
-	quirks().CheckTable(t, witnessElsewhere, witnessOnGPU)
+	quirks().CheckTable(t, witnessElsewhere)
 }

@@ -25,15 +25,6 @@ func (r *reader) askDLPack(g *py.GIL, o py.Object) (a answer, ok bool, err error
 			return answer{}, true, err
 		}
 		if onGPU(device) {
-			if r.Spare != nil && !r.published && !r.look {
-				if o, err = r.Spare(g, o); err != nil {
-					return answer{}, true, err
-				}
-				if method, ok, err = r.attribute(g, o, "__dlpack__"); !ok || err != nil {
-					return answer{}, ok, err
-				}
-				a.spared = r.SpareReason
-			}
 			if stream, a.ordered, err = r.deviceStream(device); err != nil {
 				return answer{}, true, err
 			}
@@ -47,9 +38,9 @@ func (r *reader) askDLPack(g *py.GIL, o py.Object) (a answer, ok bool, err error
 	if err != nil {
 		return answer{}, true, err
 	}
-	ordered, spared := a.ordered, a.spared
+	ordered := a.ordered
 	a, err = readManaged(g, managed)
-	a.ordered, a.spared = ordered, spared
+	a.ordered = ordered
 	if managed.Kind == dlpack.Legacy && call.UnsignedReadOnly {
 		a.spec.ReadOnly = true
 	}

@@ -115,7 +115,7 @@ func (p *Program) read(g *py.GIL, t *target, path names.Path, s *standing) (f ow
 	if err == nil {
 		rd := p.reader(f, &plan)
 		if t.publication != nil {
-			rd.mark, rd.published = t.publication.Mark, true
+			rd.mark = t.publication.Mark
 		}
 		r, err = rd.read(g, t.object)
 	}

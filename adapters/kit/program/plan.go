@@ -66,10 +66,6 @@ type Plan struct {
 	// Temporary says that the memory is not the object's own, but was made for the answer: it must
 	// be copied.
 	Temporary bool
-	// Spare, if it is not nil, has the framework copy an array on a GPU that the program has not published, since to hold
-	// the array itself would disturb the program. The copy is read in its place, for the reason SpareReason.
-	Spare       func(g *py.GIL, o py.Object) (py.Object, error)
-	SpareReason core.Reason
 	// Refuse, if it is not nil, is the answer, and nothing is tried. Its Kind and Err are set. In its
 	// remedy "{array}" stands for the array's name.
 	Refuse *core.Error
