@@ -111,7 +111,7 @@ func (c *contextState) unwritten(page *Page) (late []*slot) {
 
 // maxOutstanding is how many fences may wait for all work of the context. From 57 on, the driver was seen to wait, and
 // to let no other call of the process in.
-const maxOutstanding = 32
+const maxOutstanding = 56
 
 // full reports whether no more fences may wait for all work of the context.
 func (c *contextState) full() bool {
