@@ -14,12 +14,14 @@ GO ?= go
 CC ?= gcc
 CI ?=
 V ?=
+VERSION ?=
 
 BUILD := $(CURDIR)/build
 BIN := $(CURDIR)/.tmp/bin
 # Not under build/, where it would be packages of this module.
 GENERATED := $(CURDIR)/.tmp/generated
 VENV := $(BUILD)/venv
+VENV_SH := test/venv.sh
 export GOBIN := $(BIN)
 # Of this clone: what the linter remembers of another one it finds again under the other's paths, where
 # nothing of .golangci.yml holds.
@@ -44,6 +46,8 @@ TEST_ENV = NDBRIDGE_LIB=$(BUILD)/lib \
 	NDBRIDGE_TEST_PYTHON_DEMO=$(VENV)/demo/bin/python \
 	NDBRIDGE_TEST_PYTHON_PYCUDA=$(VENV)/pycuda/bin/python \
 	NDBRIDGE_TEST_PYTHON_CUDA=$(VENV)/cuda/bin/python \
+	NDBRIDGE_TEST_PYTHON_NATIVE=$(VENV)/native/bin/python \
+	NDBRIDGE_TEST_CUDA_INCLUDE=$(CUDA)/include \
 	NDBRIDGE_TEST_CUDASIM=$(CUDA_DRIVER) \
 	NDBRIDGE_TEST_PYTHONS=$$(cat $(VENV)/matrix/pythons)
 
@@ -78,6 +82,21 @@ $(PLUGINS): plugin-%: $(CUDA)/lib/libcuda.a
 	CGO_ENABLED=1 $(GO) build -trimpath -tags cuda -buildmode=c-shared -o $(BUILD)/lib/ndbridge-$*.so ./adapters/$*/plugin
 	@rm -f $(BUILD)/lib/ndbridge-$*.h
 
+# What "go get" brings: modules that embed the plugin and the shared heap. zig compiles them, for an old glibc and for the other
+# processor, too. A release has them (docs/releasing.md); this clone's hosts embed them from then on.
+$(VENV)/native/.done: native/requirements.txt $(VENV_SH)
+	$(VENV_SH) $(PYTHON) $(VENV)/native $<
+
+.PHONY: native native-amd64 native-arm64
+native: native-amd64 native-arm64 ## Build the native modules, for amd64 and arm64
+native-amd64 native-arm64: native-%: $(VENV)/native/.done $(CUDA)/include/cuda.h
+	native/build.sh $(VENV)/native/bin/python $(GO) $* $(CUDA)/include $(BUILD)/native/linux_$*
+	$(VENV)/native/bin/python native/pack.py $(BUILD)/native/linux_$* native/linux_$*/files
+
+.PHONY: release
+release: native ## Make the commit and the tags of a release: make release VERSION=v0.1.0 (docs/releasing.md)
+	native/release.sh $(VERSION)
+
 HEAP := internal/sharedheap/preload
 
 $(BUILD)/lib/libndbridge-heap.so: $(wildcard $(HEAP)/*)
@@ -105,8 +124,6 @@ cuda: $(CUDA)/lib/libcuda.a ## Get what building with -tags cuda needs; print it
 	@echo 'export CGO_CFLAGS="$(CGO_CFLAGS)" CGO_LDFLAGS="$(CGO_LDFLAGS)"'
 
 # ---------------------------------------------------------------------------- Python environments
-
-VENV_SH := test/venv.sh
 
 $(VENV)/%/.done: test/requirements/%.txt $(VENV_SH)
 	$(VENV_SH) $(PYTHON) $(VENV)/$* $<
@@ -149,9 +166,10 @@ SIMULATED_GPU = LD_LIBRARY_PATH=$(CUDA_DRIVER) CUDASIM_DEVICES=2 \
 	NDBRIDGE_TEST_PYTHON=$(VENV)/pycuda/bin/python NDBRIDGE_TEST_GPU_FRAMEWORKS=driver,pycuda
 
 .PHONY: test
-test: build plugin-numpy venvs $(CUDA_DRIVER)/libcuda.so.1 ## Run every test (unit tests with the race detector)
+test: build native-amd64 plugin-numpy venvs $(CUDA_DRIVER)/libcuda.so.1 ## Run every test (unit tests with the race detector)
 	$(TEST_ENV) $(GO) test -race $(V) $$($(GO) list ./... | grep -v /test/)
 	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GO) test -race -tags cuda $(V) $(CUDA_PACKAGES)
+	$(GO) test -tags ndbridge_nonative -run TestNothingIsEmbedded $(V) ./hostplugin
 	$(TEST_ENV) $(GO) test -count=1 -timeout 30m $(V) ./test/...
 	$(TEST_ENV) $(SIMULATED_GPU) $(GO) test -count=1 -tags cuda $(V) ./test/gpu
 	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GO) test -count=1 -tags cuda -run OnGPU $(V) ./test/e2e
@@ -265,6 +283,7 @@ check-lint: $(BIN)/golangci-lint $(BIN)/buf $(CUDA)/lib/libcuda.a
 .PHONY: check-pure
 check-pure:
 	CGO_ENABLED=0 $(GO) build ./core/... ./cuda ./internal/gpu/... ./hostplugin/... ./cmd/... ./examples/... ./internal/wire/... ./internal/shm/... ./internal/fdpass/...
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./core/... ./cuda ./hostplugin/... ./internal/native
 
 .PHONY: check-generated
 check-generated: $(PROTO_TOOLS)

@@ -12,6 +12,7 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
+	"github.com/ndbridge/ndbridge/internal/native"
 )
 
 // heapLibrary is the shared heap's file, which lies beside the plugins.
@@ -81,7 +82,8 @@ func (l *launch) fail(remedy, format string, args ...any) error {
 	}
 }
 
-// LibDirs lists the directories in which plugins are looked up by name, in order, each once.
+// LibDirs lists the directories in which plugins are looked up by name, in order, each once. If none of them has the plugin
+// "all", the host takes the one that its executable embeds.
 func (h *Host) LibDirs() []string {
 	all := append(slices.Clone(h.cfg.LibDirs), os.Getenv("NDBRIDGE_LIB"))
 	if exe, err := os.Executable(); err == nil {
@@ -99,6 +101,9 @@ func (h *Host) LibDirs() []string {
 
 func (l *launch) findPlugin(dirs []string) error {
 	plugin, err := process.FindPlugin(l.program.plugin(), l.program.python(), dirs)
+	if err != nil && l.program.python() && l.program.plugin() == native.Plugin {
+		plugin, err = embeddedPlugin(err)
+	}
 	if err != nil {
 		return l.about(err)
 	}
@@ -115,6 +120,20 @@ func (l *launch) findPlugin(dirs []string) error {
 		return l.fail("correct checksum, or find out who changed the file", "the plugin %s: %w", l.plugin, err)
 	}
 	return nil
+}
+
+// embeddedPlugin gives the file of the plugin that this executable embeds, after notFound: there is none in any directory.
+func embeddedPlugin(notFound error) (string, error) {
+	dir, err := native.Dir()
+	if errors.Is(err, native.ErrNone) {
+		if e, ok := errors.AsType[*core.Error](notFound); ok {
+			return "", &core.Error{Kind: e.Kind, Err: fmt.Errorf("%w, and %w", e.Err, err), Remedy: e.Remedy}
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "ndbridge-"+native.Plugin+".so"), nil
 }
 
 func (l *launch) findPython() error {

@@ -59,7 +59,7 @@ func describedProgram() []describedAttribute {
 		{"plugin", "path or name", "`\"all\"`", "what runs inside the program. A Python program takes a plugin that comes with ndbridge, " +
 			"`\"all\"` or that of one framework (`\"numpy\"`, `\"torch\"`, ...), or the path of one of your own ([how](writing-an-adapter.md)). " +
 			"A name is looked up in the directories of `Config.LibDirs`, in `$NDBRIDGE_LIB`, in `lib` beside the host's executable, " +
-			"and in `../lib/ndbridge` from there"},
+			"and in `../lib/ndbridge` from there. If `\"all\"` is in none of them, the host unpacks its own ([how](install.md))"},
 		{"checksum", "string", "not checked", "`\"sha256:\"` and 64 hexadecimal digits, of the plugin's file. " +
 			"A program whose plugin has another checksum does not start"},
 		{"shared_heap", "bool", "`true`", "whether the program's array libraries allocate from memory that the host can map. " +

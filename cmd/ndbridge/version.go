@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/native"
 	"github.com/ndbridge/ndbridge/internal/prose"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
@@ -44,6 +45,11 @@ func printVersion(env *environ) error {
 			key = "libraries"
 		}
 		line(key, "%s%s", dir, found(dir))
+	}
+	if dir, err := native.Dir(); err == nil {
+		line("embedded", "%s%s", dir, found(dir))
+	} else {
+		line("embedded", "%v", err)
 	}
 	return errors.Join(w.Flush(), host.Close())
 }

@@ -15,9 +15,12 @@ require (
 	github.com/hashicorp/go-plugin v1.8.0 // indirect
 	github.com/hashicorp/hcl/v2 v2.25.0 // indirect
 	github.com/hashicorp/yamux v0.1.2 // indirect
+	github.com/klauspost/compress v1.19.2 // indirect
 	github.com/mattn/go-colorable v0.1.12 // indirect
 	github.com/mattn/go-isatty v0.0.17 // indirect
 	github.com/mitchellh/go-wordwrap v1.0.1 // indirect
+	github.com/ndbridge/ndbridge/native/linux_amd64 v0.1.0 // indirect
+	github.com/ndbridge/ndbridge/native/linux_arm64 v0.1.0 // indirect
 	github.com/oklog/run v1.1.0 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/zclconf/go-cty v1.19.0 // indirect
@@ -33,4 +36,8 @@ require (
 	gorgonia.org/cu v0.9.6 // indirect
 )
 
-replace github.com/ndbridge/ndbridge => ../.. // elsewhere without this line
+replace ( // elsewhere without these lines
+	github.com/ndbridge/ndbridge => ../..
+	github.com/ndbridge/ndbridge/native/linux_amd64 => ../../native/linux_amd64
+	github.com/ndbridge/ndbridge/native/linux_arm64 => ../../native/linux_arm64
+)

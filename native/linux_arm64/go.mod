@@ -1,0 +1,3 @@
+module github.com/ndbridge/ndbridge/native/linux_arm64
+
+go 1.26.0
