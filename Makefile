@@ -55,7 +55,7 @@ TEST_ENV = NDBRIDGE_LIB=$(BUILD)/lib \
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 # ---------------------------------------------------------------------------------------- build
 
@@ -92,6 +92,10 @@ native: native-amd64 native-arm64 ## Build the native modules, for amd64 and arm
 native-amd64 native-arm64: native-%: $(VENV)/native/.done $(CUDA)/include/cuda.h
 	native/build.sh $(VENV)/native/bin/python $(GO) $* $(CUDA)/include $(BUILD)/native/linux_$*
 	$(VENV)/native/bin/python native/pack.py $(BUILD)/native/linux_$* native/linux_$*/files
+
+.PHONY: test-arm64
+test-arm64: cli native-arm64 ## Look at arrays of an emulated arm64 Python, with pages of 4 and 64 KiB (needs qemu-user-static)
+	test/arm64.sh $(BUILD)/arm64 $(BUILD)/ndbridge $(BUILD)/native/linux_arm64
 
 .PHONY: release
 release: native ## Make the commit and the tags of a release: make release VERSION=v0.1.0 (docs/releasing.md)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,7 +118,7 @@ func TestGoGet(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := exec.CommandContext(t.Context(), filepath.Join(s.dir, "first"))
-	named.Dir, named.Env = s.dir, append(s.env, "NDBRIDGE_LIB="+lib)
+	named.Dir, named.Env = s.dir, slices.Concat(s.env, []string{"NDBRIDGE_LIB=" + lib})
 	if out, err := named.CombinedOutput(); err == nil || !strings.Contains(string(out), "the plugin does not load") || !strings.Contains(string(out), lib) {
 		t.Errorf("with another plugin in NDBRIDGE_LIB: %v: %s", err, out)
 	}

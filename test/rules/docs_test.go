@@ -99,7 +99,7 @@ func TestLinksAndTargetsExist(t *testing.T) {
 	t.Parallel()
 	makefile := read(t, "Makefile")
 	link := regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)`)
-	target := regexp.MustCompile("`make ([a-z][a-z-]*)")
+	target := regexp.MustCompile("`make ([a-z][a-z0-9-]*)")
 	for _, name := range sources(t, "*.md") {
 		text := prose(read(t, name))
 		for _, match := range link.FindAllStringSubmatch(text, -1) {

@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "heap.h"
 
@@ -87,7 +88,7 @@ static bool freeze_segment(struct segment *s) {
 
 /* Copies every page of a block at once, without changing a byte that another thread may be writing. */
 static void copy_now(const struct block *b) {
-	const size_t page = 4096;
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uintptr_t from = b->user & ~(uintptr_t)(page - 1), to = b->user + atomic_load(&b->size);
 #ifdef MADV_POPULATE_WRITE
 	if (next.madvise((void *)from, to - from, MADV_POPULATE_WRITE) == 0)
