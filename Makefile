@@ -93,6 +93,10 @@ native-amd64 native-arm64: native-%: $(VENV)/native/.done $(CUDA)/include/cuda.h
 	native/build.sh $(VENV)/native/bin/python $(GO) $* $(CUDA)/include $(BUILD)/native/linux_$*
 	$(VENV)/native/bin/python native/pack.py $(BUILD)/native/linux_$* native/linux_$*/files
 
+.PHONY: dist
+dist: native ## Make archives and wheels for both processors, under build/dist
+	for arch in amd64 arm64; do native/dist.sh $(PYTHON) $(GO) $$arch $(BUILD)/native/linux_$$arch $(BUILD)/dist; done
+
 .PHONY: test-arm64
 test-arm64: cli native-arm64 ## Look at arrays of an emulated arm64 Python, with pages of 4 and 64 KiB (needs qemu-user-static)
 	test/arm64.sh $(BUILD)/arm64 $(BUILD)/ndbridge $(BUILD)/native/linux_arm64

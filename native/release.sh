@@ -26,6 +26,7 @@ git worktree add --quiet --detach "$work/tree" HEAD
 for module in "${modules[@]}"; do
 	cp -r "$module/files" "$work/tree/$module/"
 	cp LICENSE "$work/tree/$module/"
+	native/licences.sh go >"$work/tree/$module/THIRD-PARTY-LICENSES"
 done
 cd "$work/tree"
 for module in "${modules[@]}"; do

@@ -1,7 +1,9 @@
 """Stands for the module ndbridge where no host has started the process: in spawned children of a program, which run
-the program's main module again. connected is False, and publish and unpublish take whatever they are given and do
-nothing. In a program that a host has started, a name is one as in Python: frame, model.weight, batch["x"], frames[0]."""
+the program's main module again, and in programs without a host where the package ndbridge is installed. connected is
+False, and publish and unpublish take whatever they are given and do nothing. In a program that a host has started, a name
+is one as in Python: frame, model.weight, batch["x"], frames[0]."""
 
+__version__ = "0.1.0"
 connected = False
 
 

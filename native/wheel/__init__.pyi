@@ -1,0 +1,18 @@
+from typing import Mapping, overload
+
+__version__: str
+"""The version of ndbridge."""
+
+connected: bool
+"""Whether a host has started this process. It is False without a host and in spawned children, where publish does nothing."""
+
+@overload
+def publish(name: str, array: object) -> None:
+    """Makes array the next version of a name, by which the host can ask for it."""
+
+@overload
+def publish(name: Mapping[str, object]) -> None:
+    """Makes the arrays and numbers of a dict the next versions of their names at once: the host sees all or none."""
+
+def unpublish(name: str) -> None:
+    """Takes the name back. What the host holds of the array stays valid."""

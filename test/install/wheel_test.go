@@ -1,0 +1,61 @@
+package install
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/internal/native"
+	"github.com/ndbridge/ndbridge/internal/wire"
+)
+
+// TestWheelAndArchive installs the wheel into a virtual environment, unpacks the archive, and uses both. They are made twice.
+func TestWheelAndArchive(t *testing.T) {
+	s := sandbox{t: t, dir: root, env: os.Environ()} // with the cache of builds
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("NDBRIDGE_LIB", "")
+	lib, err := native.Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := filepath.Abs("testdata/wheel.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	python, out, again := variable(t, "NDBRIDGE_TEST_PYTHON_NATIVE"), t.TempDir(), t.TempDir()
+	for _, dir := range []string{out, again} {
+		s.run("native/dist.sh", python, "go", "amd64", lib, dir)
+	}
+	wheel := "ndbridge-" + wire.Release + "-py3-none-manylinux_2_28_x86_64.whl"
+	archive := "ndbridge-" + wire.Release + "-linux-amd64"
+	for _, name := range []string{wheel, archive + ".tar.gz"} {
+		first, err := os.ReadFile(filepath.Join(out, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if second, err := os.ReadFile(filepath.Join(again, name)); err != nil || !bytes.Equal(first, second) {
+			t.Errorf("%s is another one each time: %v", name, err)
+		}
+	}
+
+	s.dir, s.env = t.TempDir(), os.Environ()
+	s.run(python, "-m", "venv", "venv")
+	installed := filepath.Join(s.dir, "venv/bin")
+	s.run(installed+"/pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps", filepath.Join(out, wheel))
+	if got := s.run(installed+"/python", script); got != "alone: "+wire.Release+"\n" {
+		t.Errorf("without a host: %s", got)
+	}
+	if got := s.run(installed+"/ndbridge", "run", "--python", installed+"/python", "--script", script, "--", "hosted"); !strings.Contains(got, "connected: True "+wire.Release) {
+		t.Errorf("as a program: %s", got)
+	}
+	if got := s.run(installed+"/python", "-m", "ndbridge", "doctor"); !strings.Contains(got, installed+"/python") {
+		t.Errorf("doctor: %s", got)
+	}
+
+	s.run("tar", "-xf", filepath.Join(out, archive+".tar.gz"))
+	if got := s.run(filepath.Join(s.dir, archive, "ndbridge"), "version"); !strings.Contains(got, archive+"/lib: libndbridge-heap.so, ndbridge-all.so") {
+		t.Errorf("the archive: %s", got)
+	}
+}
