@@ -93,6 +93,10 @@ native-amd64 native-arm64: native-%: $(VENV)/native/.done $(CUDA)/include/cuda.h
 	native/build.sh $(VENV)/native/bin/python $(GO) $* $(CUDA)/include $(BUILD)/native/linux_$*
 	$(VENV)/native/bin/python native/pack.py $(BUILD)/native/linux_$* native/linux_$*/files
 
+.PHONY: figures
+figures: native-amd64 $(VENV)/base/.done ## Measure what an installation takes; writes docs/results/install.md
+	$(TEST_ENV) $(GO) test -count=1 ./test/install -install.report $(CURDIR)/docs/results/install.md
+
 .PHONY: dist
 dist: native ## Make archives and wheels for both processors, under build/dist
 	for arch in amd64 arm64; do native/dist.sh $(PYTHON) $(GO) $$arch $(BUILD)/native/linux_$$arch $(BUILD)/dist; done
@@ -287,11 +291,13 @@ check-lint: $(BIN)/golangci-lint $(BIN)/buf $(CUDA)/lib/libcuda.a
 	done
 
 # A host is pure Go: these must build without cgo. So must the contract and the plugin that is not
-# Python.
+# Python. Elsewhere than on Linux a host compiles, and says that programs need Linux.
 .PHONY: check-pure
 check-pure:
 	CGO_ENABLED=0 $(GO) build ./core/... ./cuda ./internal/gpu/... ./hostplugin/... ./cmd/... ./examples/... ./internal/wire/... ./internal/shm/... ./internal/fdpass/...
-	GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./core/... ./cuda ./hostplugin/... ./internal/native
+	for target in linux/arm64 darwin/arm64 windows/amd64; do \
+		GOOS=$${target%/*} GOARCH=$${target#*/} CGO_ENABLED=0 $(GO) build ./core/... ./cuda ./hostplugin/...; \
+	done
 
 .PHONY: check-generated
 check-generated: $(PROTO_TOOLS)

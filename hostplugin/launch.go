@@ -36,6 +36,9 @@ type launch struct {
 // prepare finds what a program needs. Every error is the user's to mend, and says how.
 func (h *Host) prepare(p *Program) (*launch, error) {
 	l := &launch{program: p.clone()}
+	if err := checkSystem(); err != nil {
+		return nil, l.about(err)
+	}
 	if err := process.CheckDir(p.Dir); err != nil {
 		return nil, l.about(err)
 	}

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package fdpass carries open file descriptors, with short messages, between two processes over a
 // pair of SOCK_SEQPACKET Unix sockets.
 //

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package shm is host memory behind file descriptors that processes share: memfds that cannot shrink, mappings of what
 // another process sent, none of which is trusted, and sleep on a word of such memory.
 package shm

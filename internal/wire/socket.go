@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-plugin"
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 
 	"github.com/ndbridge/ndbridge/internal/fdpass"
@@ -64,11 +63,10 @@ func sayListening(side *fdpass.Conn, dir string) error {
 	if len(paths) != 1 {
 		return fmt.Errorf("%s has %d sockets of go-plugin, expected 1", dir, len(paths))
 	}
-	fd, err := unix.Open(paths[0], unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	f, err := openSocket(paths[0])
 	if err != nil {
-		return &os.PathError{Op: "open", Path: paths[0], Err: err}
+		return err
 	}
-	f := os.NewFile(uintptr(fd), paths[0])
 	return errors.Join(side.Send([]byte(ListeningMessage), f), f.Close())
 }
 

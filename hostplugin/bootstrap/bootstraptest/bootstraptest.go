@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package bootstraptest starts Python programs as a host does, without a host: for tests of what runs
 // in the program's process.
 package bootstraptest

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Sink is where the bytes of one stream of a program go.
@@ -137,10 +135,10 @@ func (p *Pipe) drain(buf []byte) {
 		return
 	}
 	_ = conn.Control(func(fd uintptr) { // fails only if the file is closed
-		left, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ) // others may go on writing for ever
+		left, err := waiting(fd) // others may go on writing for ever
 		for err == nil && left > 0 {
 			var n int
-			n, err = unix.Read(int(fd), buf[:min(left, len(buf))])
+			n, err = readFD(fd, buf[:min(left, len(buf))])
 			if n <= 0 {
 				return
 			}

@@ -19,8 +19,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/ndbridge/ndbridge/hostplugin/internal/logs"
 )
 
@@ -146,7 +144,7 @@ func (p *Process) endStart(started <-chan error) error {
 		}
 		for field := range strings.FieldsSeq(string(children)) {
 			if pid, err := strconv.Atoi(field); err == nil {
-				_ = syscall.Kill(pid, syscall.SIGKILL) // fails only if it has gone
+				kill(pid) // if it has not gone
 			}
 		}
 	}
@@ -158,7 +156,7 @@ func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(p.exited)
-	p.forker.Store(int32(unix.Gettid())) //nolint:gosec // the kernel's own numbers
+	p.forker.Store(thread())
 	cmd, inherited, err := p.command()
 	if err == nil {
 		err = cmd.Start()
@@ -207,7 +205,7 @@ func (p *Process) command() (cmd *exec.Cmd, inherited []*os.File, err error) {
 		Stdout:      pipe("stdout", p.greet),
 		Stderr:      pipe("stderr", nil),
 		ExtraFiles:  []*os.File{p.side},
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+		SysProcAttr: attributes(),
 	}
 	if p.spec.OutputFD {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, pipe("stdout", nil))
@@ -238,17 +236,6 @@ func (p *Process) sink(stream string) logs.Sink {
 // of Go's os.Stdout.
 func (p *Process) Stdio() (stdout, stderr io.Writer) {
 	return logs.NewOutput(p.sink("stdout"), nil), logs.NewOutput(p.sink("stderr"), nil)
-}
-
-// awaitExit returns when the process has ended. It stays a zombie, which keeps its pid and process
-// group from being given to another.
-func awaitExit(pid int) {
-	for {
-		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if !errors.Is(err, unix.EINTR) {
-			return
-		}
-	}
 }
 
 // end ends what the program left behind in its process group, reaps the program, and takes its last
@@ -339,7 +326,7 @@ func (p *Process) Exit() (how string, own bool) {
 	}
 	if signal := p.signal(); signal != 0 {
 		how := fmt.Sprintf("was killed by signal %d", signal)
-		if name := unix.SignalName(signal); name != "" { // real-time signals have none
+		if name := signalName(signal); name != "" { // real-time signals have none
 			how += " (" + name + ")"
 		}
 		return how, !p.killed

@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"strconv"
-	"syscall"
 
 	"github.com/hashicorp/go-plugin/runner"
 )
@@ -33,7 +32,7 @@ func (p *Process) Kill(context.Context) error {
 // program was not reaped.
 func (p *Process) killGroup() {
 	if p.pid != 0 {
-		_ = syscall.Kill(-p.pid, syscall.SIGKILL) // fails only if nobody is left
+		kill(-p.pid) // if anybody is left
 	}
 }
 

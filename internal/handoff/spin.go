@@ -3,9 +3,6 @@ package handoff
 import (
 	"sync/atomic"
 	"time"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 // spin bounds how long a loop goes round without sleeping. A side that spins on the CPU that the other side
@@ -39,8 +36,8 @@ func (s *spin) goOn() bool {
 
 // together reports whether the other side was last seen on this CPU, and notes which one this is.
 func (s *spin) together() bool {
-	var cpu uint32
-	if _, _, err := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&cpu)), 0, 0); err != 0 {
+	cpu, ok := currentCPU()
+	if !ok {
 		return false
 	}
 	if s.mine.Load() != cpu+1 {

@@ -1,0 +1,78 @@
+//go:build !linux
+
+// Package shm is shared memory of Linux. Elsewhere its functions fail, so that hosts compile there.
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+func none() error { return fmt.Errorf("shared memory on %s: %w", runtime.GOOS, errors.ErrUnsupported) }
+
+// Create fails.
+func Create(string, int64) (*os.File, error) { return nil, none() }
+
+// Sealed fails.
+func Sealed(*os.File) (bool, error) { return false, none() }
+
+// ReadOnly fails.
+func ReadOnly(*os.File) (*os.File, error) { return nil, none() }
+
+// ReadWrite fails.
+func ReadWrite(*os.File) (*os.File, error) { return nil, none() }
+
+// Again fails.
+func Again(int, bool) (*os.File, error) { return nil, none() }
+
+// HugePages has no advice.
+func HugePages() string { return "" }
+
+// Separate fails.
+func Separate(int) error { return none() }
+
+// Apart calls do.
+func Apart(do func()) { do() }
+
+// Use calls do.
+func Use(_ *os.File, do func()) { do() }
+
+// Close closes f.
+func Close(f *os.File) error { return f.Close() }
+
+// OpenPath fails.
+func OpenPath(string, int) (*os.File, error) { return nil, none() }
+
+// ReadFile reads a file.
+func ReadFile(path string) ([]byte, error) { return os.ReadFile(path) }
+
+// Sleep does not sleep.
+func Sleep(*atomic.Uint32, uint32, time.Duration) {}
+
+// Wake wakes nobody.
+func Wake(*atomic.Uint32, int) {}
+
+// Mapping does not exist.
+type Mapping struct{}
+
+// Map fails.
+func Map(*os.File, int64, bool) (*Mapping, error) { return nil, none() }
+
+// Bytes gives no bytes.
+func (*Mapping) Bytes() []byte { return nil }
+
+// Addr gives no address.
+func (*Mapping) Addr() uintptr { return 0 }
+
+// Size gives no size.
+func (*Mapping) Size() int64 { return 0 }
+
+// Writable reports false.
+func (*Mapping) Writable() bool { return false }
+
+// Close fails.
+func (*Mapping) Close() error { return none() }
