@@ -28,7 +28,14 @@ type sandbox struct {
 	env []string
 }
 
+// run gives what a command prints. It must succeed.
 func (s sandbox) run(name string, args ...string) string {
+	s.t.Helper()
+	out, _ := s.timed(name, args...)
+	return out
+}
+
+func (s sandbox) timed(name string, args ...string) (string, time.Duration) {
 	s.t.Helper()
 	cmd := exec.CommandContext(s.t.Context(), name, args...)
 	cmd.Dir, cmd.Env = s.dir, s.env
@@ -37,8 +44,9 @@ func (s sandbox) run(name string, args ...string) string {
 	if err != nil {
 		s.t.Fatalf("%s %q: %v\n%s", name, args, err, out)
 	}
-	s.t.Logf("%5.1f s: %s %s", time.Since(began).Seconds(), filepath.Base(name), strings.Join(args, " "))
-	return string(out)
+	took := time.Since(began)
+	s.t.Logf("%5.1f s: %s %s", took.Seconds(), filepath.Base(name), strings.Join(args, " "))
+	return string(out), took
 }
 
 // tree copies the repository's files, as they are in this working tree.
@@ -60,6 +68,9 @@ func goEnv(t *testing.T, proxy string) []string {
 	}
 	at := strings.Fields(string(out))
 	home := t.TempDir()
+	if *report != "" {
+		at[1] = filepath.Join(home, "build") // as a new user's
+	}
 	return []string{
 		"HOME=" + home, "GOCACHE=" + at[1], "GOMODCACHE=" + filepath.Join(home, "mod"), "GOTOOLCHAIN=local",
 		"GOPROXY=file://" + proxy + ",file://" + filepath.Join(at[0], "cache", "download"), "GOSUMDB=off",
@@ -109,9 +120,9 @@ func TestGoGet(t *testing.T) {
 	if err := os.CopyFS(s.dir, os.DirFS("testdata/first")); err != nil {
 		t.Fatal(err)
 	}
-	s.run(goTool, "mod", "init", "example.com/first")
-	s.run(goTool, "get", module+"/hostplugin")
-	s.run(goTool, "build", "-o", "first", ".")
+	_, initTime := s.timed(goTool, "mod", "init", "example.com/first")
+	_, getTime := s.timed(goTool, "get", module+"/hostplugin")
+	_, buildTime := s.timed(goTool, "build", "-o", "first", ".")
 	// What is named wins over what is embedded, even if it is no good.
 	lib := t.TempDir()
 	if err := os.WriteFile(filepath.Join(lib, "ndbridge-all.so"), []byte("no library"), 0o600); err != nil {
@@ -122,7 +133,18 @@ func TestGoGet(t *testing.T) {
 	if out, err := named.CombinedOutput(); err == nil || !strings.Contains(string(out), "the plugin does not load") || !strings.Contains(string(out), lib) {
 		t.Errorf("with another plugin in NDBRIDGE_LIB: %v: %s", err, out)
 	}
-	first, again := s.run(s.dir+"/first"), s.run(s.dir+"/first")
+	first, firstTime := s.timed(s.dir + "/first")
+	again, againTime := s.timed(s.dir + "/first")
+	figure("from an empty folder to the first element: `go mod init`, `go get` from files, `go build`, first run",
+		fmt.Sprintf("%.1f s", (initTime+getTime+buildTime+firstTime).Seconds()), "60 s")
+	figure("of this: the first run, which unpacks", fmt.Sprintf("%.2f s", firstTime.Seconds()), "5 s")
+	figure("a later run", fmt.Sprintf("%.2f s", againTime.Seconds()), "")
+	s.run(goTool, "build", "-tags", "ndbridge_nonative", "-o", "without", ".")
+	added := float64(size(t, s.dir+"/first")-size(t, s.dir+"/without")) / 1e6
+	if added > 6 {
+		t.Errorf("the native module adds %.1f MB to an executable", added)
+	}
+	figure("added to a host's executable", fmt.Sprintf("%.1f MB", added), "6 MB")
 	if want := "1 1002001 shared-heap\n"; first != want || again != want {
 		t.Errorf("it prints %q, then %q", first, again)
 	}
@@ -154,6 +176,15 @@ func TestNativeIsReproducible(t *testing.T) {
 			t.Errorf("%s is %s, then %s: %v", name, want, got, err)
 		}
 	}
+}
+
+func size(t *testing.T, file string) int64 {
+	t.Helper()
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
 }
 
 func variable(t *testing.T, name string) string {

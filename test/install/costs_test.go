@@ -1,0 +1,138 @@
+package install
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/native"
+	"github.com/ndbridge/ndbridge/test/internal/harness"
+)
+
+// slack is how much longer than the goal something may take on a machine that does other things, too.
+const slack = 10
+
+var report = flag.String("install.report", "", "start with no build cache, and write the figures into this file")
+
+// figures are the rows of the report.
+var figures struct {
+	sync.Mutex
+	rows []string
+}
+
+func figure(what, value, goal string) {
+	figures.Lock()
+	defer figures.Unlock()
+	figures.rows = append(figures.rows, fmt.Sprintf("| %s | %s | %s |\n", what, value, goal))
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	status := m.Run()
+	if *report != "" && status == 0 {
+		text := fmt.Sprintf("# What an installation takes\n\nWritten by `make figures`, with %s on %s/%s, %d processors.\n\n"+
+			"| figure | measured | goal |\n| --- | --- | --- |\n%s", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), strings.Join(figures.rows, ""))
+		if err := os.WriteFile(*report, []byte(text), 0o644); err != nil { //nolint:gosec // for everybody to read
+			fmt.Fprintln(os.Stderr, err)
+			status = 1
+		}
+	}
+	os.Exit(status)
+}
+
+func median(values []time.Duration) time.Duration {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// TestUnpackingCosts measures how long the embedded files take to be unpacked, and to be found again.
+func TestUnpackingCosts(t *testing.T) {
+	var first, again []time.Duration
+	for range 5 {
+		t.Setenv("XDG_CACHE_HOME", t.TempDir())
+		for _, times := range []*[]time.Duration{&first, &again} {
+			began := time.Now()
+			if _, err := native.Dir(); err != nil {
+				t.Fatal(err)
+			}
+			*times = append(*times, time.Since(began))
+		}
+	}
+	once, after := median(first), median(again)
+	if once > slack*150*time.Millisecond || after > slack*5*time.Millisecond {
+		t.Errorf("unpacking takes %v once, and %v after", once, after)
+	}
+	figure("unpacking, once", fmt.Sprintf("%.0f ms", once.Seconds()*1e3), "150 ms")
+	figure("checking what was unpacked, at each start", fmt.Sprintf("%.2f ms", after.Seconds()*1e3), "5 ms")
+}
+
+// TestSessionCosts measures what a session adds to its interpreter.
+func TestSessionCosts(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("NDBRIDGE_LIB", "")
+	python, empty := harness.Python(t), filepath.Join(t.TempDir(), "empty.py")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	quiet := hostplugin.WithLogger(slog.New(slog.DiscardHandler))
+	var bare, started []time.Duration
+	for range 9 {
+		began := time.Now()
+		if err := exec.CommandContext(t.Context(), python, empty).Run(); err != nil {
+			t.Fatal(err)
+		}
+		bare = append(bare, time.Since(began))
+		began = time.Now()
+		s, err := hostplugin.Run(t.Context(), hostplugin.Program{Python: python, Script: empty}, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		started = append(started, time.Since(began))
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	added := median(started) - median(bare)
+	if added > slack*100*time.Millisecond {
+		t.Errorf("a start takes %v longer", added)
+	}
+	figure("start of a session over the bare interpreter's, p50", fmt.Sprintf("%.0f ms", added.Seconds()*1e3), "100 ms")
+
+	const script = "testdata/costs.py"
+	out, err := exec.CommandContext(t.Context(), python, script).Output()
+	var alone [2]int64
+	if _, scan := fmt.Sscan(string(out), &alone[0], &alone[1]); err != nil || scan != nil {
+		t.Fatal(err, scan)
+	}
+	s, err := hostplugin.Run(t.Context(), hostplugin.Program{Python: python, Script: script}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	v, err := s.View(t.Context(), "costs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	costs, err := core.Slice[int64](v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory := float64(costs[0]-alone[0]) / 1024
+	if memory > 40 {
+		t.Errorf("a session takes %.1f MiB", memory)
+	}
+	figure("memory of the program over the bare one's, with NumPy", fmt.Sprintf("%.1f MiB", memory), "15 MB")
+	figure("threads of the program over the bare one's", strconv.FormatInt(costs[1]-alone[1], 10), "")
+}
