@@ -24,7 +24,8 @@ type Config struct {
 	// What no file says.
 
 	// LibDirs are the directories in which the host looks for plugins given by name before it looks in $NDBRIDGE_LIB, in
-	// "lib" beside its own executable, and in "../lib/ndbridge" from there.
+	// "lib" beside its own executable, and in "../lib/ndbridge" from there. If none has the plugin "all", the host unpacks the
+	// one that its executable embeds into the user's cache directory.
 	LibDirs []string
 	// Logger gets the host's log records: the lines that programs print (at info level, with the attributes "program" and
 	// "stream"), what their plugins log, and the host's own records. nil means [slog.Default].

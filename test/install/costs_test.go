@@ -3,7 +3,7 @@ package install
 import (
 	"flag"
 	"fmt"
-	"log/slog"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,7 +86,6 @@ func TestSessionCosts(t *testing.T) {
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	quiet := hostplugin.WithLogger(slog.New(slog.DiscardHandler))
 	var bare, started []time.Duration
 	for range 9 {
 		began := time.Now()
@@ -95,7 +94,7 @@ func TestSessionCosts(t *testing.T) {
 		}
 		bare = append(bare, time.Since(began))
 		began = time.Now()
-		s, err := hostplugin.Run(t.Context(), hostplugin.Program{Python: python, Script: empty}, quiet)
+		s, err := hostplugin.Run(t.Context(), hostplugin.Program{Python: python, Script: empty, Stdout: io.Discard, Stderr: io.Discard})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +115,7 @@ func TestSessionCosts(t *testing.T) {
 	if _, scan := fmt.Sscan(string(out), &alone[0], &alone[1]); err != nil || scan != nil {
 		t.Fatal(err, scan)
 	}
-	s, err := hostplugin.Run(t.Context(), hostplugin.Program{Python: python, Script: script}, quiet)
+	s, err := hostplugin.Run(t.Context(), hostplugin.Program{Python: python, Script: script, Stdout: io.Discard, Stderr: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
