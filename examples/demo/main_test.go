@@ -106,8 +106,8 @@ func excerpt(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, _ := strings.Cut(string(readme), "```text\n")
-	text, _, found := strings.Cut(text, "```\n")
+	_, text, _ := strings.Cut(string(readme), "```text\narray ")
+	text, _, found := strings.Cut("array "+text, "```\n")
 	if !found {
 		t.Fatal("the README shows no output")
 	}
