@@ -17,8 +17,11 @@ type Heap interface {
 	// Unpin, even if the program frees it; for another process to write to, if writable. A block that cannot
 	// be shared, or was freed, is described, but not pinned.
 	Pin(addr uintptr, writable bool) (b HeapBlock, ok bool)
-	// Unpin takes back one Pin of the block that addr lies in.
-	Unpin(addr uintptr)
+	// Unpin takes back one Pin of the block that addr lies in, which gave this segment.
+	Unpin(addr uintptr, segment uint64)
+	// Promote makes the block that addr lies in one that can be shared, if a fork has made it private. The program may
+	// go on writing to it, but no device may. It reports whether it did: what it cannot do it leaves as it is.
+	Promote(addr uintptr) bool
 	// Threshold is the size in bytes from which on the heap takes memory.
 	Threshold() int64
 	// Works reports whether the heap takes any memory now. A program that limits itself switches it off.
@@ -28,6 +31,7 @@ type Heap interface {
 // HeapBlock is one block of a [Heap].
 type HeapBlock struct {
 	Backing   Backing     // the file it lies in; closing it does nothing. Nil if the block cannot be shared
+	Segment   uint64      // which file that is, for Unpin
 	Offset    int64       // of the address that was asked for, in the file
 	Available int64       // bytes from that address to the end of the block
 	Reason    core.Reason // why the block cannot be shared; "": it can
@@ -139,6 +143,13 @@ func (r *Router) Share(a Array, want Want) (p Placement, reason core.Reason, err
 	return Placement{}, reason, nil
 }
 
+// Promote makes the memory of an array shareable again that Share has refused with [contract.ReasonFrozen], and reports
+// whether it did. It takes up to a second for a GiB. No device may write to the memory meanwhile.
+func (r *Router) Promote(a Array) bool {
+	lo, _, _, err := a.extent()
+	return err == nil && r.heap.Promote(lo)
+}
+
 func (r *Router) share(a Array, want Want) (p Placement, reason core.Reason, err error) {
 	switch l := a.Layout; {
 	case want.Writable && l.ReadOnly():
@@ -193,7 +204,7 @@ func (r *Router) whyOutside(n int64) core.Reason {
 func (r *Router) placeBlock(
 	a Array, b HeapBlock, lo uintptr, n int64, first int,
 ) (p Placement, reason core.Reason, err error) {
-	drop := func() { r.heap.Unpin(lo) }
+	drop := func() { r.heap.Unpin(lo, b.Segment) }
 	switch {
 	case b.Freed:
 		return p, "", pointerError(lo, "the program has freed what was there, or never allocated it")

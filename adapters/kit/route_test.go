@@ -45,7 +45,9 @@ func (h *fakeHeap) Pin(addr uintptr, writable bool) (HeapBlock, bool) {
 	return b, true
 }
 
-func (h *fakeHeap) Unpin(uintptr) { h.mu.Lock(); h.pinned--; h.mu.Unlock() }
+func (h *fakeHeap) Unpin(uintptr, uint64) { h.mu.Lock(); h.pinned--; h.mu.Unlock() }
+
+func (h *fakeHeap) Promote(uintptr) bool { return false }
 
 func (h *fakeHeap) Threshold() int64 { return 64 << 10 }
 

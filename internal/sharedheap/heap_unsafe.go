@@ -7,6 +7,7 @@ package sharedheap
 #cgo nocallback ndheap_call_pin
 #cgo nocallback ndheap_call_grant
 #cgo nocallback ndheap_call_unpin
+#cgo nocallback ndheap_call_promote
 #cgo nocallback ndheap_call_trim
 #cgo noescape ndheap_call_stats
 #cgo nocallback ndheap_call_stats
@@ -18,7 +19,8 @@ package sharedheap
 struct ndheap_functions {
 	int (*pin)(const void *, struct ndheap_block *);
 	int (*grant)(const void *);
-	int (*unpin)(const void *);
+	int (*unpin)(const void *, uint64_t);
+	int (*promote)(const void *);
 	uint64_t (*trim)(uint32_t);
 	int (*stats)(struct ndheap_stats *);
 	void (*count_forks)(uint64_t *);
@@ -32,11 +34,12 @@ static struct ndheap_functions ndheap_find(void) {
 		return none;
 	f.pin = (int (*)(const void *, struct ndheap_block *))dlsym(RTLD_DEFAULT, "ndheap_pin");
 	f.grant = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_grant");
-	f.unpin = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_unpin");
+	f.unpin = (int (*)(const void *, uint64_t))dlsym(RTLD_DEFAULT, "ndheap_unpin");
+	f.promote = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_promote");
 	f.trim = (uint64_t (*)(uint32_t))dlsym(RTLD_DEFAULT, "ndheap_trim");
 	f.stats = (int (*)(struct ndheap_stats *))dlsym(RTLD_DEFAULT, "ndheap_stats");
 	f.count_forks = (void (*)(uint64_t *))dlsym(RTLD_DEFAULT, "ndheap_count_forks");
-	return f.pin && f.grant && f.unpin && f.trim && f.stats && f.count_forks ? f : none;
+	return f.pin && f.grant && f.unpin && f.promote && f.trim && f.stats && f.count_forks ? f : none;
 }
 
 // Addresses are integers in Go: they are Python's memory, which the collector must not look at.
@@ -44,7 +47,10 @@ static int ndheap_call_pin(struct ndheap_functions f, uintptr_t p, struct ndheap
 	return f.pin((const void *)p, out);
 }
 static int ndheap_call_grant(struct ndheap_functions f, uintptr_t p) { return f.grant((const void *)p); }
-static int ndheap_call_unpin(struct ndheap_functions f, uintptr_t p) { return f.unpin((const void *)p); }
+static int ndheap_call_unpin(struct ndheap_functions f, uintptr_t p, uint64_t segment) {
+	return f.unpin((const void *)p, segment);
+}
+static int ndheap_call_promote(struct ndheap_functions f, uintptr_t p) { return f.promote((const void *)p); }
 static uint64_t ndheap_call_trim(struct ndheap_functions f, uint32_t idle) { return f.trim(idle); }
 static int ndheap_call_stats(struct ndheap_functions f, struct ndheap_stats *out) { return f.stats(out); }
 static void ndheap_call_count_forks(struct ndheap_functions f, void *count) { f.count_forks(count); }
@@ -110,10 +116,18 @@ func (h *Heap) GrantWrite(addr uintptr) bool {
 	return C.ndheap_call_grant(h.call, C.uintptr_t(addr)) == 0
 }
 
-// Unpin takes back one pin of the block that addr points into. If the program has freed the block,
-// its memory is reused after the last one. It answers false if addr is not in a pinned block.
-func (h *Heap) Unpin(addr uintptr) bool {
-	return C.ndheap_call_unpin(h.call, C.uintptr_t(addr)) == 0
+// Unpin takes back one pin of the block that addr points into, which Pin gave with this segment. If the program has
+// freed the block, its memory is reused after the last one. It answers false if addr is not in a pinned block.
+func (h *Heap) Unpin(addr uintptr, segment uint64) bool {
+	return C.ndheap_call_unpin(h.call, C.uintptr_t(addr), C.uint64_t(segment)) == 0
+}
+
+// Promote makes the frozen block that addr points into shareable again, in place, while the program may go on writing
+// to it. It takes up to a second for a GiB. It answers false if the block is as it was: the kernel cannot do it, there
+// is no memory, or the program got in between. The memory must not be written to by a device, or by the kernel on its own.
+// Pins and mappings of the block's earlier file stay good, and show what was there at the fork.
+func (h *Heap) Promote(addr uintptr) bool {
+	return C.ndheap_call_promote(h.call, C.uintptr_t(addr)) == 0
 }
 
 // Trim gives the memory of blocks back to the system that have been free for at least idle, and

@@ -111,10 +111,10 @@ func TestPin(t *testing.T) {
 		if pages[first.Offset] != 42 {
 			t.Error("a pinned block changed")
 		}
-		if !h.GrantWrite(addr) || !h.Unpin(addr) || !h.Unpin(addr+1000) {
+		if !h.GrantWrite(addr) || !h.Unpin(addr, first.Segment) || !h.Unpin(addr+1000, first.Segment) {
 			t.Error("a pinned block that was freed cannot be granted or unpinned")
 		}
-		if h.Unpin(addr) || h.GrantWrite(addr) {
+		if h.Unpin(addr, 0) || h.GrantWrite(addr) {
 			t.Error("a block without pins was unpinned or granted")
 		}
 		if again, _ := cmalloc.Malloc(size); again != addr {
@@ -154,7 +154,7 @@ func TestForeignPointers(t *testing.T) {
 		if b, ok := h.Pin(addr); ok != tt.ours || b != (Block{Freed: tt.ours}) {
 			t.Errorf("%s: %+v, %v", name, b, ok)
 		}
-		if h.Unpin(addr) || h.GrantWrite(addr) {
+		if h.Unpin(addr, 0) || h.GrantWrite(addr) {
 			t.Errorf("%s was unpinned or granted", name)
 		}
 	}
@@ -168,13 +168,13 @@ func TestStatsAndTrim(t *testing.T) {
 	}
 	before := h.Stats()
 	addr, memory := cmalloc.Malloc(1 << 20)
-	h.Pin(addr)
+	b, _ := h.Pin(addr)
 	live := h.Stats()
 	if live.State != On || live.LiveBytes-before.LiveBytes != 1<<20 || live.LiveBlocks-before.LiveBlocks != 1 ||
 		live.PinnedBlocks-before.PinnedBlocks != 1 || live.Taken-before.Taken != 1 || live.Descriptors < 1 {
 		t.Errorf("with a pinned block: %+v, before: %+v", live, before)
 	}
-	h.Unpin(addr)
+	h.Unpin(addr, b.Segment)
 	cmalloc.Free(memory)
 	freed := h.Stats()
 	if freed.LiveBlocks != before.LiveBlocks || freed.PinnedBlocks != before.PinnedBlocks ||

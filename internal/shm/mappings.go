@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -92,6 +93,27 @@ func (t *Mappings) Shows(addr uintptr, n int64, fd int, offset int64) bool {
 		addr = m.End
 	}
 	return true
+}
+
+// fillers are what a program has mapped if the kernel or a device may write to its memory beside all its threads.
+var fillers = []string{"anon_inode:[io_uring]", "/[aio]", "/dev/infiniband/"}
+
+// Filled reports whether the kernel or a device may be writing to this process's memory on behalf of no thread: by
+// io_uring, Linux's asynchronous I/O or RDMA. It takes it for true where it cannot be found out.
+func (t *Mappings) Filled() bool {
+	t.Hold()
+	return t.maps == nil || filled(io.NewSectionReader(t.maps, 0, math.MaxInt64))
+}
+
+func filled(maps io.Reader) bool {
+	lines := bufio.NewScanner(maps)
+	for lines.Scan() {
+		m, err := parseMapping(lines.Text())
+		if err != nil || slices.ContainsFunc(fillers, func(name string) bool { return strings.HasPrefix(m.Path, name) }) {
+			return true
+		}
+	}
+	return lines.Err() != nil
 }
 
 // Covering finds what [addr, addr+n) is mapped from, joining neighbours of one file. The answer may

@@ -193,6 +193,30 @@ func TestShows(t *testing.T) {
 	}
 }
 
+// TestFilled: a program is not taken for one in whose memory only its threads write, if there is more.
+func TestFilled(t *testing.T) {
+	t.Parallel()
+	const heap = "7f10a0000000-7f10a0100000 rw-s 00000000 00:01 77                         /memfd:ndbridge-heap (deleted)\n"
+	for line, want := range map[string]bool{
+		"": false,
+		"7f10b0000000-7f10b0001000 rw-p 00000000 00:00 0 \n":                           false,
+		"7f10b0000000-7f10b0001000 rw-s 00000000 00:0e 9    anon_inode:[io_uring]\n":   true,
+		"7f10b0000000-7f10b0001000 rw-s 00000000 00:13 9    /[aio] (deleted)\n":        true,
+		"7f10b0000000-7f10b0001000 -w-s 00000000 00:06 9    /dev/infiniband/uverbs0\n": true,
+		"7f10b0000000-7f10b0001000 r--p 00000000 08:01 9    /aio/infiniband/a.npy\n":   false,
+		"something that nobody understands\n":                                          true,
+	} {
+		if got := filled(strings.NewReader(heap + line + heap)); got != want {
+			t.Errorf("with %q: %v", line, got)
+		}
+	}
+	var table Mappings
+	t.Cleanup(table.Close)
+	if table.Filled() {
+		t.Error("this process uses none of these")
+	}
+}
+
 // mapOver maps something in the place of what is mapped there.
 func mapOver(addr, n uintptr, fd, flags int, offset int64) error {
 	_, _, errno := unix.Syscall6(unix.SYS_MMAP, addr, n, unix.PROT_READ, uintptr(flags|unix.MAP_FIXED), uintptr(fd), uintptr(offset))

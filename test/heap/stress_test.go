@@ -15,10 +15,11 @@ func TestStress(t *testing.T) {
 		"calloc", "sparse", "pins", "wild", "trim", "keep", "steady", "growth", "seals", // a block's life
 		"threads", "contention",
 		"fork", "fork-threads", "fork-pinned", "fork-granted", "fork-child", "fork-often", "fork-closed", "fork-warm", "exec",
+		"promote", "promote-sparse", "promote-writers", "promote-input", "promote-refused", "promote-often", "promote-beside",
 		"select", "closing", "replaced", "few-descriptors", // descriptors
 		"mapped-over", "advice", "protected",
 		"overcommit", "file-size", "address-space", "data-limit", "own-address-space", "own-data-limit",
-		"denied memfd_create", "denied removal",
+		"denied memfd_create", "denied removal", "denied userfaultfd",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -65,6 +66,39 @@ func TestForkTestsNotice(t *testing.T) {
 	for _, name := range []string{"fork", "fork-pinned", "fork-granted", "fork-child"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if _, said := fail(t, command(t, program, lib, []string{every}, []string{name})); !strings.Contains(said, ".c:") {
+				t.Errorf("it failed by something else than a check: %s", said)
+			}
+		})
+	}
+}
+
+// TestPromoteWithoutRights runs the tests of promotion as a program without CAP_SYS_PTRACE would: the kernel lets no
+// system call wait for a piece that is being promoted.
+func TestPromoteWithoutRights(t *testing.T) {
+	t.Parallel()
+	program := stress(t)
+	lib := buildLibrary(t, "unprivileged.so", "-DHEAP_TEST_USER_FAULTS")
+	for _, name := range []string{"promote", "promote-writers", "promote-input", "promote-beside"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, command(t, program, lib, []string{every}, []string{name}))
+		})
+	}
+}
+
+// TestPromotionTestsNotice builds the library so that promotion does without one of its means: the tests must fail
+// then.
+func TestPromotionTestsNotice(t *testing.T) {
+	t.Parallel()
+	program := stress(t)
+	for name, flags := range map[string][]string{
+		"promote-writers": {"-DHEAP_TEST_PROMOTE_UNPROTECTED"},
+		"promote-input":   {"-DHEAP_TEST_USER_FAULTS", "-DHEAP_TEST_GATE_OPEN"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lib := buildLibrary(t, "careless-"+name+".so", flags...)
 			if _, said := fail(t, command(t, program, lib, []string{every}, []string{name})); !strings.Contains(said, ".c:") {
 				t.Errorf("it failed by something else than a check: %s", said)
 			}

@@ -66,7 +66,7 @@ func (h heap) Pin(addr uintptr, writable bool) (kit.HeapBlock, bool) {
 	case !b.Shareable:
 		return kit.HeapBlock{Reason: contract.ReasonOutsideHeap, Available: b.Available}, true
 	case !h.maps.Shows(addr, b.Available, b.FD, b.Offset): // the heap is not told of mappings by bare system calls
-		h.Unpin(addr)
+		h.Unpin(addr, b.Segment)
 		return kit.HeapBlock{Reason: contract.ReasonOutsideHeap, Available: b.Available}, true
 	}
 	if writable {
@@ -74,13 +74,18 @@ func (h heap) Pin(addr uintptr, writable bool) (kit.HeapBlock, bool) {
 	}
 	return kit.HeapBlock{
 		Backing:   heapSegment{fd: b.FD, key: heapKey{b.Segment, b.SegmentSize}},
+		Segment:   b.Segment,
 		Offset:    b.Offset,
 		Available: b.Available,
 	}, true
 }
 
 // Unpin implements [kit.Heap].
-func (h heap) Unpin(addr uintptr) { h.Heap.Unpin(addr) }
+func (h heap) Unpin(addr uintptr, segment uint64) { h.Heap.Unpin(addr, segment) }
+
+// Promote implements [kit.Heap]. It refuses in a program for which the kernel or a device writes to memory when it
+// likes: nothing says where.
+func (h heap) Promote(addr uintptr) bool { return !h.maps.Filled() && h.Heap.Promote(addr) }
 
 // heapSegment is one file of the heap: a backing while a block in it is pinned.
 type heapSegment struct {

@@ -32,13 +32,6 @@ static uint32_t unpin(struct block *b) {
 	return after;
 }
 
-/* The rest of an unpin, in supply_lock: a frozen file stays open for pinned blocks only. */
-static void unpinned(struct block *b, uint32_t state) {
-	struct segment *s = &segments[b->segment];
-	if (b->frozen && !pins_of(state) && s->pinned && --s->pinned == 0)
-		segment_close_fd(s);
-}
-
 static void describe(const struct block *b, uintptr_t p, struct ndheap_block *out) {
 	const struct segment *s = &segments[b->segment];
 	*out = (struct ndheap_block){.fd = -1};
@@ -84,13 +77,13 @@ static struct block *find_pinned(const void *p) {
 	return index && pins_of(atomic_load(&blocks[index].state)) ? &blocks[index] : NULL;
 }
 
-EXPORTED int ndheap_unpin(const void *p) {
+EXPORTED int ndheap_unpin(const void *p, uint64_t segment) {
 	int saved = errno;
 	lock(&supply_lock);
 	struct block *b = find_pinned(p);
 	uint32_t state = b ? unpin(b) : 0;
 	if (state)
-		unpinned(b, state);
+		supply_unpinned(b, segment);
 	unlock(&supply_lock);
 	if (phase_of(state) == BLOCK_RELEASING)
 		block_release((uint32_t)(b - blocks));

@@ -152,7 +152,7 @@ void arena_resize(struct block *b, size_t size) {
 	atomic_store_explicit(&b->size, size, memory_order_relaxed);
 	uint64_t end = b->user - b->base + size;
 	if (end > b->hot)
-		b->hot = end;
+		__atomic_store_n(&b->hot, end, __ATOMIC_SEQ_CST); /* who promotes the block reads it without the lock */
 	unlock(&a->lock);
 }
 

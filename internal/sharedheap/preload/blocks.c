@@ -120,10 +120,11 @@ void block_release(uint32_t index) {
 		next.mprotect((void *)b->base, class_size(b->class), PROT_READ | PROT_WRITE);
 		atomic_store_explicit(&b->guarded, false, memory_order_relaxed);
 	}
-	if (arena_give(index))
+	bool warm;
+	while (!(warm = arena_give(index)) && !supply_release_frozen(index))
+		; /* it was promoted in between */
+	if (warm)
 		trim_excess();
-	else
-		supply_release_frozen(index);
 	errno = saved;
 }
 

@@ -48,22 +48,29 @@ bool descriptor_spare(size_t size) {
 	return open_count + 1 + count / (size < 64 * MIB ? 4 : 8) < count;
 }
 
-int descriptor_take(int fd) {
-	struct budget b = budget();
-	struct stat status;
-	int high = -1;
-	if (open_count < b.count && syscall(SYS_fstat, fd, &status) == 0)
-		high = fcntl(fd, F_DUPFD_CLOEXEC, (int)b.first);
+int descriptor_raise(int fd) {
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, (int)budget().first);
 	syscall(SYS_close, fd);
 	if (high >= (int)DESCRIPTOR_NUMBERS) {
 		syscall(SYS_close, high);
 		return -1;
 	}
+	uint32_t end = atomic_load(&descriptor_end);
+	while (high >= (int)end && !atomic_compare_exchange_weak(&descriptor_end, &end, (uint32_t)high + 1))
+		;
+	return high;
+}
+
+int descriptor_take(int fd) {
+	struct stat status;
+	if (open_count >= budget().count || syscall(SYS_fstat, fd, &status) != 0) {
+		syscall(SYS_close, fd);
+		return -1;
+	}
+	int high = descriptor_raise(fd);
 	if (high >= 0) {
 		atomic_store(&device, status.st_dev);
 		atomic_store(&descriptor_held[high], status.st_ino);
-		if ((uint32_t)high >= atomic_load(&descriptor_end)) /* the caller has supply_lock */
-			atomic_store(&descriptor_end, (uint32_t)high + 1);
 		atomic_fetch_add(&open_count, 1);
 	}
 	return high;

@@ -49,7 +49,7 @@ static void count_blocks(void) {
 		/* The program has let go of the latter two: only as neighbours in a pool do they matter. */
 		if (phase == BLOCK_LIVE || (s->pool && (phase == BLOCK_RELEASING || phase == BLOCK_PENDING))) {
 			s->live++;
-			s->pinned += pins_of(state) != 0;
+			s->pinned += supply_pins(b) != 0;
 		}
 	}
 }
@@ -142,7 +142,7 @@ static void freeze(uintptr_t from, uintptr_t to, enum frozen why) {
 
 static bool in_use(void) { return atomic_load(&range.size) != 0; }
 
-static void lock_all(void) {
+void lock_all(void) {
 	atomic_store(&trim_hurry, true);
 	lock(&trim_lock);
 	atomic_store(&trim_hurry, false);
@@ -151,7 +151,7 @@ static void lock_all(void) {
 	lock(&supply_lock);
 }
 
-static void unlock_all(void) {
+void unlock_all(void) {
 	unlock(&supply_lock);
 	for (unsigned i = ARENAS; i-- > 0;)
 		unlock(&arenas[i].lock);
@@ -166,6 +166,7 @@ static void count_separation(void) {
 
 void fork_prepare(void) {
 	int saved = errno;
+	promote_halt();
 	lock_all();
 	if (in_use()) {
 		fork_count++;
@@ -187,6 +188,7 @@ static uintptr_t end_of(const struct block *b) { return b->base + class_size(b->
 bool fork_yield(uintptr_t from, uintptr_t to) {
 	bool can = from < to, shared = false;
 	struct block *b;
+	promote_halt();
 	lock_all();
 	for (uintptr_t at = from; can && at < to; at = end_of(b)) {
 		can = (b = live_block(at)) != NULL && (b->frozen || segment_fd_valid(&segments[b->segment]));
@@ -205,6 +207,7 @@ bool fork_yield(uintptr_t from, uintptr_t to) {
 			b->frozen = FROZEN_OVER;
 	}
 	unlock_all();
+	promote_resume();
 	return can;
 }
 
@@ -219,8 +222,9 @@ static void forget_copies(void) {
 void fork_parent(void) {
 	int saved = errno;
 	forget_copies();
-	errno = saved;
 	unlock_all();
+	promote_resume();
+	errno = saved;
 }
 
 /* Lets go of the parent's shared memory and of its descriptors. */
@@ -238,7 +242,7 @@ static void leave_segments(void) {
 		}
 		s->copy = NULL;
 		segment_close_fd(s);
-		s->pinned = 0;
+		s->pinned = s->elder = s->elder_pins = 0;
 	}
 }
 
@@ -269,6 +273,7 @@ void fork_child(void) {
 	for (unsigned i = 0; i < ARENAS; i++)
 		lock_reset(&arenas[i].lock);
 	fork_counter = NULL; /* the parent's */
+	promote_forget();
 	if (separate) {
 		heap_off(NDHEAP_FORKED);
 		arenas_forget();

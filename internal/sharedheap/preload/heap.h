@@ -24,6 +24,9 @@
  *   limits.c     limits that the program sets on itself
  *   captures.c   captures of CUDA graphs, and dlsym
  *   fork.c       what a fork does to all this
+ *   promote.c    how a block that a fork has frozen becomes shared again
+ *   gate.c       which keeps promotion and system calls that write into blocks apart
+ *   filling.c    these system calls
  *   api.c        ndheap.h
  *
  * Vocabulary. A *granule* is 64 KiB of addresses. A *block* is one allocation, a whole number of
@@ -31,6 +34,7 @@
  * of 1 MiB or more, a *pool* segment many: smaller ones, and all where descriptors are scarce. A block
  * is *warm* when it is free but has kept its pages, *cold* when its pages are gone. A segment is
  * *frozen* by a fork, or when the program maps something over a block of it: from then on it is mapped privately.
+ * A block of it is *promoted* into an own segment at the same addresses, and leaves the frozen one.
  *
  * Locks, in the order in which they may be taken: trim_lock, the arenas' locks by index,
  * supply_lock. Nothing calls into the libc's malloc, the loader or the program while it holds one.
@@ -43,7 +47,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include "ndheap.h"
 
@@ -161,6 +167,18 @@ struct next_malloc {
 	int (*dup2)(int, int);
 	int (*dup3)(int, int, int);
 	int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	ssize_t (*read)(int, void *, size_t);
+	ssize_t (*pread)(int, void *, size_t, off_t);
+	ssize_t (*pread64)(int, void *, size_t, off64_t);
+	ssize_t (*recv)(int, void *, size_t, int);
+	ssize_t (*recvfrom)(int, void *, size_t, int, struct sockaddr *, socklen_t *);
+	ssize_t (*readv)(int, const struct iovec *, int);
+	ssize_t (*preadv)(int, const struct iovec *, int, off_t);
+	ssize_t (*preadv64)(int, const struct iovec *, int, off64_t);
+	ssize_t (*recvmsg)(int, struct msghdr *, int);
+	int (*recvmmsg)(int, struct mmsghdr *, unsigned, int, struct timespec *);
+	size_t (*fread)(void *, size_t, size_t, FILE *);
+	size_t (*fread_unlocked)(void *, size_t, size_t, FILE *);
 };
 extern struct next_malloc next;
 void next_resolve(void);
@@ -244,7 +262,9 @@ struct segment {
 	int32_t fd;       /* -1: closed */
 	char *copy;       /* in a fork: what the child gets if it cannot be frozen, or NULL */
 	uint32_t live;    /* frozen: blocks that are not freed yet; counted by freeze */
-	uint32_t pinned;  /* frozen: blocks with pins, for whose sake fd is still open */
+	uint32_t pinned;  /* frozen: blocks with pins on it, for whose sake fd is still open */
+	uint32_t elder;   /* the frozen segment that the block was in before, while somebody has pins on it; 0: none */
+	uint32_t elder_pins;
 	uint32_t next;    /* unused ones form a list */
 	uint8_t state;
 	bool pool;
@@ -256,8 +276,12 @@ extern uint32_t segment_count;
 uint32_t segment_open(uint64_t size, bool pool);
 /* Moves a file and its mapping to where there are addresses for that size. False: nothing has changed. */
 bool segment_grow(struct segment *s, uint64_t size);
+/* The same for addresses at which something is mapped, which stays. */
+uint32_t segment_adopt(uintptr_t base, uint64_t size);
 /* Closes the file and gives the addresses back; nothing may be mapped there any more. */
 void segment_forget(uint32_t index);
+/* Closes the file only: the addresses are another one's. */
+void segment_abandon(uint32_t index);
 /* Closes the file. Wants no lock if nobody else can know the segment. */
 void segment_close_fd(struct segment *s);
 /* Whether fd still is the file that it should be. Wants no lock, and changes nothing. */
@@ -274,6 +298,8 @@ extern _Atomic uint32_t descriptor_end;
 uint32_t descriptor_count(void);
 /* Whether there is a descriptor for one more block, of that size, to have a file of its own. */
 bool descriptor_spare(size_t size);
+/* Moves a descriptor to a number that the program does not use, or closes it and answers -1. */
+int descriptor_raise(int fd);
 /* Gives a new file one of the heap's numbers, or closes it and answers -1. Wants supply_lock. */
 int descriptor_take(int fd);
 /* Whether a descriptor still is that file. Fills status. Wants no lock. */
@@ -406,17 +432,26 @@ bool supply_grow(uint32_t index, size_t size);
 void supply_shrink(uint32_t index, size_t size);
 /* Takes a DROPPING block back that has no pages any more, or is unmapped. Wants supply_lock. */
 void supply_return(uint32_t index);
-/* Ends the life of a RELEASING block of a frozen segment. */
-void supply_release_frozen(uint32_t index);
+/* Ends the life of a RELEASING block of a frozen segment. False: it is not frozen any more. Wants no lock. */
+bool supply_release_frozen(uint32_t index);
 /* The same where its pages are gone. Wants supply_lock. */
 void supply_end_frozen(uint32_t index);
 /* Forgets cold blocks and the pool where they are frozen. Wants supply_lock. */
 void supply_forget_frozen(void);
+/* Moves a frozen block into a segment of its own, which was adopted for it and is mapped there. Wants all locks. */
+void supply_melt(uint32_t index, uint32_t segment);
+/* A block's pins on the file that it lies in now. Wants supply_lock. */
+uint32_t supply_pins(const struct block *b);
+/* Notes that a pin was taken back which was taken on a file; 0: the one it lies in now. Wants supply_lock. */
+void supply_unpinned(const struct block *b, uint64_t segment);
 
 /* fork.c: what makes blocks private */
 
 extern uint64_t fork_count;
 extern uint64_t *fork_counter; /* ndheap_count_forks; supply_lock */
+/* Takes all locks. A promotion must be halted, or be the caller. */
+void lock_all(void);
+void unlock_all(void);
 void fork_prepare(void);
 void fork_parent(void);
 void fork_child(void);
@@ -425,5 +460,34 @@ void fork_child(void);
  * are not the program's, or it cannot be done. Wants no lock.
  */
 bool fork_yield(uintptr_t from, uintptr_t to);
+
+/* promote.c */
+
+/* Sees to it that no promotion is under way until as many calls of promote_resume. Wants no lock; for signal handlers, too. */
+void promote_halt(void);
+void promote_resume(void);
+/* In a forked child: forgets what the parent's threads have begun. */
+void promote_forget(void);
+bool promote_owns_fd(int fd);
+
+/* gate.c */
+
+/* Keeps calls from writing to [from, from + size) until gate_open. False: one writes there, or *give_up is not 0. */
+bool gate_close(uintptr_t from, size_t size, const _Atomic uint32_t *give_up);
+void gate_open(void);
+
+enum { GATE_NO_PLACE = -1, GATE_NOT_OURS = -2 };
+int gate_take_place(const void *p, size_t size);
+void gate_leave_place(int place);
+
+/* Begins a call that may write to [p, p + size), and answers with its place, for gate_leave. Keeps errno. */
+static inline int gate_enter(const void *p, size_t size) {
+	return unlikely(range_touches(p, size)) ? gate_take_place(p, size) : GATE_NOT_OURS;
+}
+
+static inline void gate_leave(int place) {
+	if (unlikely(place != GATE_NOT_OURS))
+		gate_leave_place(place);
+}
 
 #endif

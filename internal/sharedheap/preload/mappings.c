@@ -114,10 +114,17 @@ EXPORTED int remap_file_pages(void *p, size_t size, int protection, size_t page,
 }
 
 EXPORTED int mprotect(void *p, size_t size, int rights) {
+	if (likely(!range_touches(p, size)))
+		return next.mprotect(p, size, rights);
+	int saved = errno;
+	promote_halt();
 	uintptr_t at = (uintptr_t)p;
-	for (; unlikely(range_touches((void *)at, 1)) && at - (uintptr_t)p < size; at = (at / GRANULE + 1) * GRANULE)
+	for (; range_touches((void *)at, 1) && at - (uintptr_t)p < size; at = (at / GRANULE + 1) * GRANULE)
 		atomic_store_explicit(&blocks[owner_of((void *)at)].guarded, true, memory_order_relaxed);
-	return next.mprotect(p, size, rights);
+	errno = saved;
+	int result = next.mprotect(p, size, rights);
+	promote_resume();
+	return result;
 }
 
 /* Makes a part of a block read as zero, and its pages the system's. Wants supply_lock. */
@@ -133,11 +140,14 @@ static bool discard(const struct block *b, uintptr_t from, size_t size) {
 }
 
 static int discard_all(void *p, size_t size, int advice) {
-	/* The kernel says whether it would do it to private memory, and does it to what is the program's own. */
-	if (next.madvise(p, size, advice == MADV_FREE ? MADV_DONTNEED : advice) != 0)
-		return -1;
 	int saved = errno;
 	bool done = true;
+	promote_halt();
+	/* The kernel says whether it would do it to private memory, and does it to what is the program's own. */
+	if (next.madvise(p, size, advice == MADV_FREE ? MADV_DONTNEED : advice) != 0) {
+		promote_resume();
+		return -1;
+	}
 	lock(&supply_lock);
 	for (uintptr_t at = (uintptr_t)p, end = page_end(at + size), to; done && at < end; at = to) {
 		const struct block *b = range_owns((void *)at) ? &blocks[owner_of((void *)at)] : &blocks[0];
@@ -147,6 +157,7 @@ static int discard_all(void *p, size_t size, int advice) {
 		done = !live || discard(b, at, to - at);
 	}
 	unlock(&supply_lock);
+	promote_resume();
 	errno = done ? saved : errno;
 	return done ? 0 : -1;
 }

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NDHEAP_ABI 1
+#define NDHEAP_ABI 2
 
 /*
  * Bits of ndheap_block.flags. Without NDHEAP_SHAREABLE the memory can only be copied. If NDHEAP_FROZEN does not say why,
@@ -83,8 +83,22 @@ int ndheap_pin(const void *p, struct ndheap_block *out);
  */
 int ndheap_grant(const void *p);
 
-/* Takes one pin back. 0: done. -1: p does not point into a pinned block. */
-int ndheap_unpin(const void *p);
+/*
+ * Takes one pin back. segment is what the pin was given with: the block may lie in another file by now. 0: done.
+ * -1: p does not point into a pinned block.
+ */
+int ndheap_unpin(const void *p, uint64_t segment);
+
+/*
+ * Makes the block that p points into shareable again, if a fork has made it private: its memory moves into a new file,
+ * in place, beside whoever writes to it. That takes about a second for a GiB, in which a writer waits for some 100 us
+ * at a time. Devices must not write to the memory, nor the kernel by itself (io_uring). Whoever has mapped the old file
+ * goes on seeing what was there at the fork.
+ * 0: done. -1: the block is as it was. It is no such block; or the kernel cannot (before Linux 6.4, or userfaultfd is
+ * forbidden); or there is no memory or descriptor for it; or the program has forked, mapped, freed or protected something
+ * meanwhile, or waits for input that goes there.
+ */
+int ndheap_promote(const void *p);
 
 /*
  * Gives the pages of blocks back to the system that have been free for at least idle_ms. The heap has no

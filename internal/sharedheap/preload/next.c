@@ -181,6 +181,18 @@ void next_resolve(void) {
 		.dup2 = (int (*)(int, int))find("dup2"),
 		.dup3 = (int (*)(int, int, int))find("dup3"),
 		.pthread_create = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))next_dlsym(RTLD_NEXT, "pthread_create"),
+		.read = (__typeof__(next.read))find("read"),
+		.pread = (__typeof__(next.pread))find("pread"),
+		.pread64 = (__typeof__(next.pread64))find("pread64"),
+		.recv = (__typeof__(next.recv))find("recv"),
+		.recvfrom = (__typeof__(next.recvfrom))find("recvfrom"),
+		.readv = (__typeof__(next.readv))find("readv"),
+		.preadv = (__typeof__(next.preadv))find("preadv"),
+		.preadv64 = (__typeof__(next.preadv64))find("preadv64"),
+		.recvmsg = (__typeof__(next.recvmsg))find("recvmsg"),
+		.recvmmsg = (__typeof__(next.recvmmsg))find("recvmmsg"),
+		.fread = (__typeof__(next.fread))find("fread"),
+		.fread_unlocked = (__typeof__(next.fread_unlocked))find("fread_unlocked"),
 	};
 	next = found;
 	resolving = false;

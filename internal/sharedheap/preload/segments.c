@@ -56,32 +56,48 @@ static bool map(uintptr_t base, uint64_t size, int fd) {
 
 static uintptr_t take_addresses(uint64_t size) { return range_take(size, size >= HUGE_PAGE ? HUGE_PAGE : GRANULE); }
 
-uint32_t segment_open(uint64_t size, bool pool) {
-	uintptr_t base = take_addresses(size);
-	if (!base)
-		return 0;
-	uint32_t index = new_record();
-	if (!index)
-		goto no_record;
-	struct segment *s = &segments[index];
-	*s = (struct segment){.base = base, .size = size, .pool = pool, .state = SEGMENT_SHARED, .fd = new_memfd()};
-	if (s->fd < 0)
-		goto no_file;
-	s->inode = atomic_load(&descriptor_held[s->fd]);
-	/* Sealed from birth: whoever maps it can never be hit by SIGBUS. */
-	if (!set_size(s->fd, size) || fcntl(s->fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0 || !map(base, size, s->fd))
-		goto no_map;
-	s->id = ++last_id;
-	return index;
+void segment_close_fd(struct segment *s) {
+	if (s->fd >= 0)
+		descriptor_close(s->fd, s->inode);
+	s->fd = -1;
+}
 
-no_map:
+void segment_abandon(uint32_t index) {
+	struct segment *s = &segments[index];
 	segment_close_fd(s);
-no_file:
 	*s = (struct segment){.next = unused, .fd = -1, .state = SEGMENT_UNUSED};
 	unused = index;
-no_record:
-	range_give(base, size);
-	return 0;
+}
+
+uint32_t segment_adopt(uintptr_t base, uint64_t size) {
+	uint32_t index = new_record();
+	if (!index)
+		return 0;
+	struct segment *s = &segments[index];
+	*s = (struct segment){.base = base, .size = size, .state = SEGMENT_SHARED, .fd = new_memfd()};
+	if (s->fd >= 0)
+		s->inode = atomic_load(&descriptor_held[s->fd]);
+	/* Sealed from birth: whoever maps it can never be hit by SIGBUS. */
+	if (s->fd < 0 || !set_size(s->fd, size) || fcntl(s->fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
+		segment_abandon(index);
+		return 0;
+	}
+	s->id = ++last_id;
+	return index;
+}
+
+uint32_t segment_open(uint64_t size, bool pool) {
+	uintptr_t base = take_addresses(size);
+	uint32_t index = base ? segment_adopt(base, size) : 0;
+	if (index && !map(base, size, segments[index].fd)) {
+		segment_abandon(index);
+		index = 0;
+	}
+	if (index)
+		segments[index].pool = pool;
+	else if (base)
+		range_give(base, size);
+	return index;
 }
 
 bool segment_grow(struct segment *s, uint64_t size) {
@@ -116,17 +132,9 @@ uint64_t segment_resident(const struct segment *s) {
 	return (uint64_t)status.st_blocks * 512;
 }
 
-void segment_close_fd(struct segment *s) {
-	if (s->fd >= 0)
-		descriptor_close(s->fd, s->inode);
-	s->fd = -1;
-}
-
 void segment_forget(uint32_t index) {
 	struct segment *s = &segments[index];
-	segment_close_fd(s);
 	owners_set(s->base, s->size, 0);
 	range_give(s->base, s->size);
-	*s = (struct segment){.next = unused, .fd = -1, .state = SEGMENT_UNUSED};
-	unused = index;
+	segment_abandon(index);
 }

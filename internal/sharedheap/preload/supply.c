@@ -93,9 +93,10 @@ static uint32_t pool_block(unsigned class) {
 		return 0;
 	struct segment *s = &segments[pool];
 	uint64_t start = pool_start(s, size);
+	/* With the gap before it, so that the owners say what of the addresses is still the pool's when it is closed. */
+	owners_set(s->base + s->used, start + size - s->used, index);
 	s->used = start + size;
 	write_record(index, pool, s->base + start, class);
-	owners_set(s->base + start, size, index);
 	return index;
 }
 
@@ -172,20 +173,86 @@ void supply_return(uint32_t index) {
 	}
 }
 
-/* Ends a frozen segment with all the records of its blocks. */
+/* Gives addresses of a frozen segment back. */
+static void give(uintptr_t from, uintptr_t to) {
+	range_clear(from, to - from);
+	owners_set(from, to - from, 0);
+	range_give(from, to - from);
+}
+
+/*
+ * Ends a frozen segment with all the records of its blocks. What was promoted is not in it any more, and others may be
+ * there by now. The file stays for those who have pinned it.
+ */
 static void close_frozen(uint32_t segment) {
 	struct segment *s = &segments[segment];
-	for (uintptr_t at = s->base; at < s->base + s->size;) {
-		uint32_t index = owner_of((void *)at);
-		if (!index) {
-			at += GRANULE;
-			continue;
+	uintptr_t at = s->base, end = s->base + s->size;
+	while (at < end) {
+		uintptr_t from = at;
+		for (uint32_t index; at < end && (index = owner_of((void *)at)) && blocks[index].segment == segment;) {
+			at = blocks[index].base + class_size(blocks[index].class);
+			free_record(index);
 		}
-		at = blocks[index].base + class_size(blocks[index].class);
-		free_record(index);
+		if (at > from)
+			give(from, at);
+		else
+			at += GRANULE;
 	}
-	range_clear(s->base, s->size);
-	segment_forget(segment);
+	s->size = 0;
+	if (!s->pinned)
+		segment_abandon(segment);
+}
+
+uint32_t supply_pins(const struct block *b) {
+	uint32_t pins = pins_of(atomic_load(&b->state));
+	for (const struct segment *s = &segments[b->segment]; s->elder; s = &segments[s->elder])
+		pins -= s->elder_pins;
+	return pins;
+}
+
+/* Takes a pin back that was taken when the block lay in an earlier file. */
+static void unpin_elder(struct segment *s, uint64_t id) {
+	while (s->elder && segments[s->elder].id != id)
+		s = &segments[s->elder];
+	uint32_t index = s->elder;
+	if (!index || --s->elder_pins)
+		return;
+	struct segment *elder = &segments[index];
+	s->elder = elder->elder;
+	s->elder_pins = elder->elder_pins;
+	elder->elder = elder->elder_pins = 0;
+	if (--elder->pinned == 0)
+		segment_close_fd(elder);
+	if (!elder->pinned && !elder->live)
+		segment_abandon(index);
+}
+
+void supply_unpinned(const struct block *b, uint64_t id) {
+	struct segment *s = &segments[b->segment];
+	if (id && id != s->id)
+		unpin_elder(s, id);
+	else if (b->frozen && !supply_pins(b) && s->pinned && --s->pinned == 0)
+		segment_close_fd(s);
+}
+
+void supply_melt(uint32_t index, uint32_t segment) {
+	struct block *b = &blocks[index];
+	uint32_t before = b->segment;
+	struct segment *old = &segments[before], *s = &segments[segment];
+	if (supply_pins(b)) { /* by which the old file is pinned, too */
+		s->elder = before;
+		s->elder_pins = supply_pins(b);
+	} else {
+		s->elder = old->elder;
+		s->elder_pins = old->elder_pins;
+		old->elder = old->elder_pins = 0;
+	}
+	b->segment = segment;
+	b->frozen = NOT_FROZEN;
+	if (!old->pool)
+		old->size = 0; /* the addresses are the new one's */
+	if (--old->live == 0)
+		close_frozen(before);
 }
 
 void supply_end_frozen(uint32_t index) {
@@ -196,8 +263,13 @@ void supply_end_frozen(uint32_t index) {
 		close_frozen(b->segment);
 }
 
-void supply_release_frozen(uint32_t index) {
+bool supply_release_frozen(uint32_t index) {
 	struct block *b = &blocks[index];
+	promote_halt();
+	if (!b->frozen) {
+		promote_resume();
+		return false;
+	}
 	/*
 	 * Its private pages are of no use any more. The file's pages stay until the whole segment is
 	 * done: the other side of the fork may still read them.
@@ -209,6 +281,8 @@ void supply_release_frozen(uint32_t index) {
 	lock(&supply_lock);
 	supply_end_frozen(index);
 	unlock(&supply_lock);
+	promote_resume();
+	return true;
 }
 
 void supply_forget_frozen(void) {

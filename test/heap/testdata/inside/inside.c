@@ -61,7 +61,7 @@ static void pin(char *p) {
 		return;
 	CHECK(b.fd >= 0 && b.offset < b.segment_size);
 	CHECK(ndheap_grant(p + 60000) == 0);
-	CHECK(ndheap_unpin(p + 60000) == 0);
+	CHECK(ndheap_unpin(p + 60000, 0) == 0);
 }
 
 static void *work(void *argument) {

@@ -46,7 +46,7 @@ def pin(address):
 
 
 def unpin(address):
-    return _process.ndheap_unpin(ctypes.c_void_p(address)) == 0
+    return _process.ndheap_unpin(ctypes.c_void_p(address), ctypes.c_uint64(0)) == 0
 
 
 def where(address):

@@ -70,7 +70,7 @@ void test_closing(void) {
 		for (int i = 0; i < BLOCKS; i++) {
 			struct ndheap_block b;
 			p[i] = opaque(malloc(2 * MIB));
-			CHECK(heap.pin(p[i], &b) == 0 && heap.unpin(p[i]) == 0 && b.fd >= FD_SETSIZE, "descriptor %d", b.fd);
+			CHECK(heap.pin(p[i], &b) == 0 && unpin(p[i]) == 0 && b.fd >= FD_SETSIZE, "descriptor %d", b.fd);
 			CHECK(fcntl(b.fd, F_GETFD) & FD_CLOEXEC);
 			fds[i] = b.fd;
 			if (i == BLOCKS / 2) /* one of the program's among the heap's */
@@ -97,7 +97,7 @@ void test_closing(void) {
 void test_replaced(void) {
 	char *p = opaque(malloc(2 * MIB)), *small = opaque(malloc(100 * KIB));
 	struct ndheap_block b, s;
-	CHECK(heap.pin(p, &b) == 0 && heap.unpin(p) == 0 && heap.pin(small, &s) == 0 && heap.unpin(small) == 0);
+	CHECK(heap.pin(p, &b) == 0 && unpin(p) == 0 && heap.pin(small, &s) == 0 && unpin(small) == 0);
 	char path[] = "/tmp/ndheap-stress-XXXXXX";
 	int file = mkstemp(path);
 	unlink(path);
@@ -105,8 +105,8 @@ void test_replaced(void) {
 	CHECK(dup2(file, b.fd) == b.fd, "as if the number were free");
 	CHECK(syscall(SYS_close, s.fd) == 0 && fcntl(file, F_DUPFD, s.fd) == s.fd);
 	CHECK(heap.pin(p, &b) == 0 && b.flags == 0 && b.fd == -1, "a foreign descriptor was handed out");
-	CHECK(heap.unpin(p) == -1);
-	CHECK(heap.pin(small, &b) == 0 && b.flags == 0 && heap.unpin(small) == -1);
+	CHECK(unpin(p) == -1);
+	CHECK(heap.pin(small, &b) == 0 && b.flags == 0 && unpin(small) == -1);
 	memset(p, 1, 2 * MIB);
 	memset(small, 1, 100 * KIB);
 	free(p);

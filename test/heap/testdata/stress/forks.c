@@ -63,7 +63,7 @@ void test_fork(void) {
 		struct ndheap_block b;
 		CHECK(heap.pin(before[i], &b) == 0 && b.flags == NDHEAP_FROZEN && b.fd == -1);
 		CHECK(b.available == sizes[i]);
-		CHECK(heap.unpin(before[i]) == -1, "frozen blocks are not pinned");
+		CHECK(unpin(before[i]) == -1, "frozen blocks are not pinned");
 		char *after = opaque(malloc(sizes[i]));
 		CHECK(shared(after), "new blocks are shareable again");
 		fill(after, sizes[i], 4);
@@ -95,7 +95,7 @@ static void *allocate(void *argument) {
 		CHECK(filled(p, size, seed));
 		char *q = p;
 		free(p);
-		if (pinned && heap.unpin(opaque(q)) != 0)
+		if (pinned && unpin(opaque(q)) != 0)
 			pinned = false; /* it moved: the pin is on the old place, which the trimmer never gets */
 	}
 	return NULL;
@@ -165,8 +165,8 @@ void test_fork_pinned(void) {
 			free(memset(opaque(malloc(size)), 0xee, size));
 		heap.trim(0);
 		CHECK(filled(seen, size, 1) && filled(seen_freed, size, 2), "a pinned block was reused");
-		CHECK(heap.unpin(opaque(p)) == 0 && heap.unpin(opaque(freed)) == 0);
-		CHECK(heap.unpin(opaque(p)) == -1 && stats().pinned_blocks == 0 && stats().live_blocks == 0);
+		CHECK(unpin(opaque(p)) == 0 && unpin(opaque(freed)) == 0);
+		CHECK(unpin(opaque(p)) == -1 && stats().pinned_blocks == 0 && stats().live_blocks == 0);
 		munmap(seen - b.offset, b.segment_size);
 		munmap(seen_freed - bfreed.offset, bfreed.segment_size);
 	}
@@ -200,7 +200,7 @@ void test_fork_granted(void) {
 		tell(t.to_child);
 		CHECK(exit_of(pid) == 0);
 		CHECK(filled(p, size, 1), "a write from outside reached the program after a fork");
-		CHECK(heap.unpin(p) == 0);
+		CHECK(unpin(p) == 0);
 		free(p);
 		munmap(outside - b.offset, b.segment_size);
 	}
@@ -361,7 +361,7 @@ void test_fork_warm(void) {
 	char *seen = map_outside(&b, PROT_READ);
 	CHECK(filled(seen, 500 * KIB, 1));
 	munmap(seen - b.offset, b.segment_size);
-	CHECK(heap.unpin(p[KEPT]) == 0);
+	CHECK(unpin(p[KEPT]) == 0);
 	free(p[KEPT]);
 	CHECK(stats().descriptors == 0);
 }

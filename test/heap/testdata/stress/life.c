@@ -89,9 +89,9 @@ void test_pins(void) {
 		}
 		heap.trim(0);
 		CHECK(filled(seen, size, 1), "a pinned block was reused");
-		CHECK(heap.unpin(opaque(p)) == 0 && heap.unpin(opaque(p + 5000)) == 0);
+		CHECK(unpin(opaque(p)) == 0 && unpin(opaque(p + 5000)) == 0);
 		CHECK(filled(seen, size, 1) && stats().pinned_blocks == 1);
-		CHECK(heap.unpin(opaque(p)) == 0 && heap.unpin(opaque(p)) == -1);
+		CHECK(unpin(opaque(p)) == 0 && unpin(opaque(p)) == -1);
 		char *again = opaque(malloc(size));
 		CHECK(again == p || size > 8 * MIB, "now it is the first to be reused");
 		free(again);
@@ -102,7 +102,7 @@ void test_pins(void) {
 	CHECK(stats().pinned_blocks == 0 && stats().live_blocks == 0);
 	struct ndheap_block b;
 	CHECK(heap.pin(&b, &b) == -1 && heap.pin(NULL, &b) == -1 && heap.pin((void *)-1, &b) == -1);
-	CHECK(heap.unpin(&b) == -1 && heap.unpin(NULL) == -1 && heap.grant(NULL) == -1);
+	CHECK(unpin(&b) == -1 && unpin(NULL) == -1 && heap.grant(NULL) == -1);
 	/* A block that moves while pinned leaves its contents behind. */
 	char *p = opaque(malloc(MIB));
 	fill(p, MIB, 5);
@@ -110,7 +110,7 @@ void test_pins(void) {
 	char *seen = map_outside(&b, PROT_READ), *q = opaque(realloc(p, 9 * MIB));
 	memset(q, 1, 9 * MIB);
 	CHECK(q != p && filled(seen, MIB, 5));
-	CHECK(heap.unpin(opaque(p)) == 0);
+	CHECK(unpin(opaque(p)) == 0);
 	free(q);
 }
 
@@ -122,7 +122,7 @@ void test_wild(void) {
 		int answer = heap.pin(first + GIB + far, &b);
 		CHECK(answer == -1 || answer == -2);
 		CHECK(far > 256 * GIB || answer == -2, "%zu GiB on: not the heap's", far / GIB);
-		CHECK(heap.unpin(first + GIB + far) == -1 && heap.grant(first + GIB + far) == -1);
+		CHECK(unpin(first + GIB + far) == -1 && heap.grant(first + GIB + far) == -1);
 	}
 	free(small); /* warm */
 	free(large); /* given back */
@@ -131,7 +131,7 @@ void test_wild(void) {
 	heap.trim(0);
 	CHECK(heap.pin(opaque(small), &b) == -2 && stats().warm_blocks == 0);
 	small = opaque(malloc(100 * KIB));
-	CHECK(heap.pin(small, &b) == 0 && heap.unpin(small) == 0, "taken again it is somebody's");
+	CHECK(heap.pin(small, &b) == 0 && unpin(small) == 0, "taken again it is somebody's");
 	CHECK(heap.pin(small + 100 * KIB, &b) == -2, "behind the end of a block is nobody's");
 	free(small);
 	free(first);
@@ -216,7 +216,7 @@ void test_seals(void) {
 		CHECK(reader >= 0);
 		CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, reader, 0) == MAP_FAILED);
 		close(reader);
-		CHECK(heap.unpin(p) == 0);
+		CHECK(unpin(p) == 0);
 		free(p);
 	}
 }
@@ -255,7 +255,7 @@ void test_steady(void) {
 static size_t file_bytes(void *p, uint64_t *segment, ino_t *inode) {
 	struct ndheap_block b;
 	struct stat status;
-	CHECK(heap.pin(p, &b) == 0 && b.flags == NDHEAP_SHAREABLE && fstat(b.fd, &status) == 0 && heap.unpin(p) == 0);
+	CHECK(heap.pin(p, &b) == 0 && b.flags == NDHEAP_SHAREABLE && fstat(b.fd, &status) == 0 && unpin(p) == 0);
 	*segment = b.segment;
 	*inode = status.st_ino;
 	return (size_t)status.st_blocks * 512;
@@ -291,7 +291,7 @@ void test_growth(void) {
 	CHECK(q == p && filled(seen, 80 * MIB, 2), "a reader's memory was given back");
 	q = opaque(realloc(p, 250 * MIB));
 	CHECK(q != p && filled(q, 30 * MIB, 2) && filled(seen, 80 * MIB, 2));
-	CHECK(heap.unpin(opaque(p)) == 0);
+	CHECK(unpin(opaque(p)) == 0);
 	munmap(seen - b.offset, b.segment_size);
 	free(q);
 	CHECK(stats().live_blocks == 0);

@@ -39,6 +39,13 @@ static const struct {
 	{"fork-often", test_fork_often},
 	{"fork-closed", test_fork_closed},
 	{"fork-warm", test_fork_warm},
+	{"promote", test_promote},
+	{"promote-sparse", test_promote_sparse},
+	{"promote-writers", test_promote_writers},
+	{"promote-input", test_promote_input},
+	{"promote-refused", test_promote_refused},
+	{"promote-often", test_promote_often},
+	{"promote-beside", test_promote_beside},
 	{"exec", test_exec},
 	{"after-exec", test_after_exec},
 	{"few-descriptors", test_few_descriptors},
@@ -61,7 +68,7 @@ static const struct {
 	void (*run)(const char *);
 } tests_with_argument[] = {
 	{"wrong-free", test_wrong_free}, /* double, inside, stray, usable, realloc, given-back */
-	{"denied", test_denied},         /* memfd_create, removal */
+	{"denied", test_denied},         /* memfd_create, removal, userfaultfd */
 };
 
 bool shared(const void *p) {
@@ -70,9 +77,11 @@ bool shared(const void *p) {
 		return false;
 	if (!(b.flags & NDHEAP_SHAREABLE))
 		return false;
-	CHECK(heap.unpin(p) == 0);
+	CHECK(unpin(p) == 0);
 	return true;
 }
+
+int unpin(const void *p) { return heap.unpin(p, 0); }
 
 struct ndheap_stats stats(void) {
 	struct ndheap_stats s;
@@ -156,7 +165,8 @@ int main(int argc, char **argv) {
 	CHECK(abi && *abi == NDHEAP_ABI, "the library is not preloaded");
 	heap.pin = (int (*)(const void *, struct ndheap_block *))dlsym(RTLD_DEFAULT, "ndheap_pin");
 	heap.grant = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_grant");
-	heap.unpin = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_unpin");
+	heap.unpin = (int (*)(const void *, uint64_t))dlsym(RTLD_DEFAULT, "ndheap_unpin");
+	heap.promote = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_promote");
 	heap.trim = (uint64_t(*)(uint32_t))dlsym(RTLD_DEFAULT, "ndheap_trim");
 	heap.stats = (int (*)(struct ndheap_stats *))dlsym(RTLD_DEFAULT, "ndheap_stats");
 	for (size_t i = 0; argc == 2 && i < sizeof tests / sizeof *tests; i++) {

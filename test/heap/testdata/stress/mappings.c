@@ -108,7 +108,7 @@ static void map_over(enum way how, size_t size) {
 
 	/* What comes after it has pages that others see, and the program's file stays as it is. */
 	free(p);
-	CHECK(heap.unpin(opaque(p)) == 0 && !readable(at), "what was mapped over a block goes with it");
+	CHECK(unpin(opaque(p)) == 0 && !readable(at), "what was mapped over a block goes with it");
 	munmap(seen - b.offset, size);
 	heap.trim(0);
 	for (int i = 0; i < 40; i++) {
@@ -118,7 +118,7 @@ static void map_over(enum way how, size_t size) {
 		char *outside = map_outside(&b, PROT_READ);
 		CHECK(memcmp(outside, next, size) == 0, "the next block shows something else");
 		munmap(outside - b.offset, b.segment_size);
-		CHECK(heap.unpin(next) == 0);
+		CHECK(unpin(next) == 0);
 		free(next);
 	}
 	free(beside);
@@ -202,7 +202,7 @@ void test_advice(void) {
 	for (size_t i = 0; i < SIZES; i++) {
 		char *p = opaque(malloc(sizes[i])), *other = opaque(malloc(sizes[i]));
 		struct ndheap_block b;
-		CHECK(heap.pin(p, &b) == 0 && heap.unpin(p) == 0);
+		CHECK(heap.pin(p, &b) == 0 && unpin(p) == 0);
 		char *seen = map_outside(&b, PROT_READ);
 		for (size_t k = 0; k < sizeof advices / sizeof *advices; k++) {
 			same_advice(advices[k], p, sizes[i]);

@@ -30,13 +30,16 @@
 extern struct heap_functions {
 	int (*pin)(const void *, struct ndheap_block *);
 	int (*grant)(const void *);
-	int (*unpin)(const void *);
+	int (*unpin)(const void *, uint64_t);
+	int (*promote)(const void *);
 	uint64_t (*trim)(uint32_t);
 	int (*stats)(struct ndheap_stats *);
 } heap;
 
 /* Whether p lies in the heap and could be shared now. */
 bool shared(const void *p);
+/* Takes a pin back that was taken on the file in which p lies now. */
+int unpin(const void *p);
 struct ndheap_stats stats(void);
 /* Fills memory with a pattern that depends on seed and place, and checks it. */
 void fill(void *p, size_t size, uint32_t seed);
@@ -84,6 +87,13 @@ void test_fork_child(void);
 void test_fork_often(void);
 void test_fork_closed(void);
 void test_fork_warm(void);
+void test_promote(void);
+void test_promote_sparse(void);
+void test_promote_writers(void);
+void test_promote_input(void);
+void test_promote_refused(void);
+void test_promote_often(void);
+void test_promote_beside(void);
 void test_exec(void);
 void test_after_exec(void);
 void test_few_descriptors(void);

@@ -53,7 +53,7 @@ static void look(struct slot *s, uint32_t *random) {
 		free(s->p); /* pinned: freed later, by the last unpin */
 		s->p = NULL;
 	}
-	CHECK(heap.unpin(opaque(p)) == 0);
+	CHECK(unpin(opaque(p)) == 0);
 }
 
 static void *work(void *argument) {

@@ -1,0 +1,221 @@
+/*
+ * Promotion: a block that a fork has made private becomes shared again, in place, while the program goes on using it.
+ *
+ * The block gets a new file. Piece by piece, the right to write is taken away (userfaultfd), the piece is copied into
+ * the file, and the file is mapped over it. A thread that writes there meanwhile waits in the kernel, for some 100 us,
+ * and then writes into the file: no write is lost, and no signal is needed. The child keeps the old pages.
+ *
+ * A system call that writes into a protected piece would fail with EFAULT, unless the kernel lets it wait
+ * (CAP_SYS_PTRACE). So calls that fill memory go through a gate (gate.c): those that have begun end first.
+ *
+ * Everything that wants to change what is mapped at a private block (fork, free, mmap, mprotect, madvise) halts
+ * promotion first. A promotion that cannot be finished is taken back: what was moved is mapped privately again.
+ *
+ * Not covered: system calls that write into a block and were not made by the libc's functions in filling.c, ioctl among
+ * them; and devices or kernel operations that write by physical page. The caller sees to the latter.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "heap.h"
+
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1
+#endif
+#ifndef UFFDIO_WRITEPROTECT
+#error "the headers of Linux 5.7 or newer are needed"
+#endif
+/* Pages of a file, mapped privately (Linux 5.19), and pages that are not there yet (6.4). */
+#define FEATURES ((uint64_t)1 << 12 /* WP_HUGETLBFS_SHMEM */ | (uint64_t)1 << 13 /* WP_UNPOPULATED */)
+
+/* A test builds the heap without waiting or without protection, to see that the tests of promotion notice. */
+#ifdef HEAP_TEST_PROMOTE_UNPROTECTED
+static const bool protects = false;
+#else
+static const bool protects = true;
+#endif
+#ifdef HEAP_TEST_USER_FAULTS
+static const bool user_faults = true;
+#else
+static const bool user_faults = false;
+#endif
+
+enum { PIECE = 256 * 1024, GRAIN = 16 * 1024, PAUSE_US = 50 };
+
+static _Atomic bool busy;      /* a promotion is under way */
+static _Atomic uint32_t halts; /* and must not be */
+static _Atomic int faults = -1;
+
+bool promote_owns_fd(int fd) { return fd >= 0 && fd == atomic_load_explicit(&faults, memory_order_relaxed); }
+
+void promote_halt(void) {
+	atomic_fetch_add(&halts, 1);
+	while (atomic_load(&busy))
+		usleep(PAUSE_US);
+}
+
+void promote_resume(void) { atomic_fetch_sub(&halts, 1); }
+
+void promote_forget(void) {
+	atomic_store(&halts, 0);
+	atomic_store(&busy, false); /* somebody may just have tried */
+}
+
+static bool begin(void) {
+	bool idle = false;
+	if (!atomic_compare_exchange_strong(&busy, &idle, true))
+		return false;
+	if (atomic_load(&halts) == 0)
+		return true;
+	atomic_store(&busy, false);
+	return false;
+}
+
+/* Opens a userfaultfd, out of the program's way. False: the kernel has none of the kind that is needed, or forbids it. */
+static bool open_faults(void) {
+	int fd = user_faults ? -1 : (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	if (fd < 0)
+		fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+	if (fd < 0)
+		return false;
+	int high = descriptor_raise(fd);
+	atomic_store(&faults, high);
+	struct uffdio_api api = {.api = UFFD_API, .features = FEATURES};
+	return high >= 0 && ioctl(high, UFFDIO_API, &api) == 0;
+}
+
+static void close_faults(void) {
+	int fd = atomic_exchange(&faults, -1);
+	if (fd >= 0)
+		syscall(SYS_close, fd);
+}
+
+static bool protect(uintptr_t at, size_t size, bool yes) {
+	struct uffdio_writeprotect how = {.range = {at, size}, .mode = yes ? UFFDIO_WRITEPROTECT_MODE_WP : 0};
+	return !protects || ioctl(faults, UFFDIO_WRITEPROTECT, &how) == 0;
+}
+
+static bool zero(const char *p, size_t size) { return p[0] == 0 && memcmp(p, p + 1, size - 1) == 0; }
+
+/* Copies a part of a block to the same place of a file, but for what is zero there anyway. sparse: some was. */
+static bool copy(uintptr_t base, size_t from, size_t to, int fd, bool *sparse) {
+	for (size_t at = from, end; at < to; at = end) {
+		end = to - at < GRAIN ? to : at + GRAIN;
+		if (zero((const char *)base + at, end - at)) {
+			*sparse = true;
+			continue;
+		}
+		while (end < to) { /* as much at once as there is */
+			size_t more = to - end < GRAIN ? to - end : GRAIN;
+			if (zero((const char *)base + end, more))
+				break;
+			end += more;
+		}
+		if (pwrite(fd, (const char *)base + at, end - at, (off_t)at) != (ssize_t)(end - at))
+			return false;
+	}
+	return true;
+}
+
+/* How far a block has been used. Asked for while a piece is protected: who uses more of it says so first. */
+static size_t used(const struct block *b) {
+	size_t hot = __atomic_load_n(&b->hot, __ATOMIC_SEQ_CST);
+	return (hot + 4095) & ~(size_t)4095;
+}
+
+/* Moves the piece at an offset of a block into the file, and maps the file there. False: the piece is as it was. */
+static bool move_piece(const struct block *b, size_t at, size_t size, int fd) {
+	uintptr_t from = b->base + at;
+	bool sparse = false, moved = false;
+	if (!gate_close(from, size, &halts))
+		return false;
+	if (protect(from, size, true)) {
+		size_t end = used(b) < at + size ? used(b) : at + size;
+		moved = copy(b->base, at, end, fd, &sparse) &&
+			next.mmap((void *)from, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
+				  (off_t)at) != MAP_FAILED;
+		struct uffdio_range piece = {from, size};
+		if (moved)
+			ioctl(faults, UFFDIO_WAKE, &piece);
+	}
+	if (!moved)
+		protect(from, size, false);
+	gate_open();
+#ifdef MADV_POPULATE_WRITE
+	if (moved && !sparse && at + size <= used(b)) /* cheaper than a fault for each page */
+		next.madvise((void *)from, size, MADV_POPULATE_WRITE);
+#endif
+	return moved;
+}
+
+/* Moves a block's pages into a file. False: they are private, as before. */
+static bool move(const struct block *b, size_t size, int fd) {
+	struct uffdio_register all = {.range = {b->base, size}, .mode = UFFDIO_REGISTER_MODE_WP};
+	size_t done = 0;
+	if (open_faults() && ioctl(faults, UFFDIO_REGISTER, &all) == 0) {
+		for (size_t n; done < size; done += n) {
+			n = size - done < PIECE ? size - done : PIECE;
+			if (atomic_load(&halts) || !move_piece(b, done, n, fd))
+				break;
+		}
+	}
+	/* It takes no more mappings than there are, so it fails only if the kernel lacks memory for a moment. */
+	while (done && done < size && next.mmap((void *)b->base, done, PROT_READ | PROT_WRITE,
+						MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd, 0) == MAP_FAILED)
+		usleep(PAUSE_US);
+	close_faults();
+	return done == size;
+}
+
+/* The block that p points into, if it is one to promote. Wants supply_lock. */
+static uint32_t find(const void *p) {
+	uint32_t index = block_find(p);
+	struct block *b = &blocks[index];
+	bool can = index && phase_of(atomic_load(&b->state)) == BLOCK_LIVE && b->frozen == FROZEN_BY_FORK &&
+		   !atomic_load(&b->guarded);
+	return can ? index : 0;
+}
+
+/* What promote_halt keeps out cannot happen to the block meanwhile; it may be freed, which then waits. */
+static bool promote(const void *p) {
+	lock(&supply_lock);
+	uint32_t index = find(p), segment = 0;
+	struct block *b = &blocks[index];
+	size_t size = class_size(b->class);
+	if (index && descriptor_spare(size) && affordable(size))
+		segment = segment_adopt(b->base, size);
+	unlock(&supply_lock);
+	if (!segment)
+		return false;
+	bool moved = move(b, size, segments[segment].fd);
+	if (moved && size >= HUGE_PAGE)
+		next.madvise((void *)b->base, size, MADV_HUGEPAGE);
+	lock_all();
+	if (moved)
+		supply_melt(index, segment);
+	else
+		segment_abandon(segment);
+	unlock_all();
+	return moved;
+}
+
+EXPORTED int ndheap_promote(const void *p) {
+	if (!range_owns(p) || !begin())
+		return -1;
+	int saved = errno;
+	/* A signal's handler would be the program's code, which may write where nobody may. Two signals are the libc's own. */
+	uint64_t blocked = ~((uint64_t)3 << 31), before; /* bit n - 1 is signal n */
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, &before, sizeof blocked);
+	bool promoted = promote(p);
+	atomic_store(&busy, false);
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
+	errno = saved;
+	return promoted ? 0 : -1;
+}
