@@ -22,7 +22,7 @@ const (
 	ReasonBelowThreshold core.Reason = "below-threshold"  // smaller than the shared heap's threshold
 	ReasonOutsideHeap    core.Reason = "outside-heap"     // allocated by something that does not use the shared heap, or mapped over by the program
 	ReasonHeapOff        core.Reason = "heap-off"         // the program runs without the shared heap
-	ReasonFrozen         core.Reason = "frozen-by-fork"   // the block lived through a fork, so its pages are private now
+	ReasonFrozen         core.Reason = "frozen-by-fork"   // a fork has made the block's pages private, and they cannot be made shareable again now
 	ReasonPrivateMapping core.Reason = "private-mapping"  // a private file mapping: its changes are not in the file
 	ReasonFileGone       core.Reason = "file-gone"        // the mapped file cannot be opened any more
 	ReasonConverted      core.Reason = "converted"        // the framework had to make a new array (a quirk says why)

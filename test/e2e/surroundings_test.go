@@ -56,7 +56,7 @@ func TestLooksWithoutProc(t *testing.T) {
 		t.Error("the plugin has no socket, so this shows nothing")
 	}
 	run.Remote.Exec(t, "pid = os.fork() or os._exit(any(map(listens, range(1024)))); assert os.waitpid(pid, 0)[1] == 0")
-	if v := run.View(t, "heap"); v.Reason() != contract.ReasonFrozen {
+	if v := run.View(t, "heap"); v.Route() != contract.RouteSharedHeap || !v.Live() {
 		t.Errorf("after a fork: %v", v)
 	}
 	if err := run.Close(); err != nil {

@@ -36,6 +36,8 @@ type granting struct {
 	waited *kit.Array // for whose GPU was waited
 	tries  int
 
+	promoted bool // or it was tried
+
 	shown string // the framework that the array was last read by, as users are told
 }
 
@@ -165,76 +167,6 @@ func (a *granting) scalar(s *standing, pub *published.Publication) (contract.Lea
 	}
 	l, _, err := a.program.enter(owner{shown: pub.Offer.Framework}, &reading{}, place, false, s)
 	return l, true, err
-}
-
-// placed is how an array reaches the host.
-type placed struct {
-	kit.Placement
-	copiedAgain bool // into the memory of the lease before
-}
-
-// place finds the array's way to the host. The GIL is given back only for what is held by its framework meanwhile,
-// on a GPU.
-func (a *granting) place(ctx context.Context, g *py.GIL, t *target, f owner, r *reading) (placed, error) {
-	p := a.program
-	want := kit.Want{Writable: a.req.Writable, NoCopy: p.copyPolicy(f, a.req.Copy) == contract.CopyNever}
-	if r.temporary {
-		want.Reason = contract.ReasonConverted
-	}
-	if r.array.OnGPU {
-		place, rest, err := p.router.ShareGPU(r.array, want, r.takeOrder()) //nolint:contextcheck // what looks after words outlives this
-		if rest != nil {
-			g.Unlocked(func() { err = a.slowly(ctx, func(ctx context.Context) error { place, err = rest(ctx); return err }) })
-		}
-		return placed{Placement: place}, err
-	}
-	if err := a.await(ctx, r); err != nil || a.pause != nil {
-		return placed{}, err
-	}
-	if r.array.Layout.Device().Kind == core.CUDAManaged && want.Reason == "" {
-		want.Reason = contract.ReasonNotExportable // pages that move are no file's
-	}
-	place, reason, err := p.router.Share(r.array.Array, want)
-	if err != nil || reason == "" {
-		return placed{Placement: place}, err
-	}
-	return a.copy(ctx, g, t, r, reason)
-}
-
-// copy copies an array while the GIL is held, so that nobody frees what is read. A large copy waits until its
-// pages are there.
-func (a *granting) copy(ctx context.Context, g *py.GIL, t *target, r *reading, reason core.Reason) (placed, error) {
-	array := r.array.Array
-	lo, hi := array.Layout.Span()
-	if a.hurry && hi-lo > smallCopy {
-		return placed{}, errLong
-	}
-	if b := a.before; r.still == nil && a.copiedBefore(r, reason, t.publication) && g.Commit() {
-		// The host looks at that memory: what has begun is finished, whoever waits for it.
-		if ok, err := b.copy.Again(context.WithoutCancel(ctx), array); ok || err != nil {
-			return placed{copiedAgain: ok}, err
-		}
-	}
-	if hi-lo > smallCopy && a.room == nil {
-		if a.tries < maxAttempts {
-			a.pause = func() (err error) {
-				a.room, err = a.program.router.Reserve(array)
-				return err
-			}
-			return placed{}, nil
-		}
-	}
-	room := a.room
-	a.room = nil
-	place, err := a.program.router.Stage(ctx, array, reason, room)
-	return placed{Placement: place}, err
-}
-
-// copiedBefore reports whether the lease before is on a copy, for the same reason, of an array that was read in the same way.
-func (a *granting) copiedBefore(r *reading, reason core.Reason, pub *published.Publication) bool {
-	b := a.before
-	return b != nil && b.copy != nil && b.lease.Reason == reason && b.publication == pub && b.lease.Framework == a.shown &&
-		slices.Equal(b.lease.Quirks, r.quirks)
 }
 
 // same reports whether the array is where the lease before says, and described as it says. Then it gives the
