@@ -179,6 +179,7 @@ func (c *checker) heap(at place, p *Program) {
 		"shared_heap":           p.SharedHeap.Off,
 		"shared_heap_threshold": p.SharedHeap.Threshold != 0,
 		"shared_heap_libraries": p.SharedHeap.Libraries != nil,
+		"promote":               p.SharedHeap.Promote != "",
 	}
 	python := c.given(at, "script", p.Script != "") || c.given(at, "module", p.Module != "") ||
 		c.given(at, "python", p.Python != "")
@@ -190,6 +191,9 @@ func (c *checker) heap(at place, p *Program) {
 	if n := p.SharedHeap.Threshold; n != 0 && (n < minHeapThreshold || n > maxHeapThreshold) {
 		c.errorf(at.At("shared_heap_threshold"), "Invalid size", "shared_heap_threshold must be between %s and %s.",
 			formatSize(minHeapThreshold), formatSize(maxHeapThreshold))
+	}
+	if how := p.SharedHeap.Promote; !slices.Contains([]string{"", "always", "safe", "never"}, how) {
+		c.errorf(at.At("promote"), "Invalid value", `promote must be "always" or "never" or "safe", not %q.`, how)
 	}
 	for i, lib := range p.SharedHeap.Libraries {
 		if lib == "" || strings.ContainsAny(lib, ",\x00") {

@@ -72,6 +72,7 @@ func (d *decoder) program(b *hclsyntax.Block) {
 	at := place{Block: "program", Index: len(d.cfg.Programs)}
 	var p Program
 	p.Name = d.Label(at, b, `program "camera" { ... }`)
+	promote := map[string]string{"always": "always", "safe": "safe", "never": "never"}
 	mappedFiles := map[string]bool{"share": false, "copy": true}
 	d.Body(at, "a program block", b.Body, hclAttributes{
 		"python":                d.PathOrName(&p.Python),
@@ -85,6 +86,7 @@ func (d *decoder) program(b *hclsyntax.Block) {
 		"shared_heap":           d.Off(&p.SharedHeap.Off),
 		"shared_heap_threshold": d.Size(&p.SharedHeap.Threshold),
 		"shared_heap_libraries": d.Texts(&p.SharedHeap.Libraries),
+		"promote":               hclEnum(d.hclReader, &p.SharedHeap.Promote, promote),
 		"mapped_files":          hclEnum(d.hclReader, &p.CopyMappedFiles, mappedFiles),
 		"handoff":               d.Off(&p.Handoff.Off),
 		"handoff_spin":          d.Spin(&p.Handoff.Spin),

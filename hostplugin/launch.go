@@ -191,6 +191,9 @@ func (l *launch) findHeap() {
 	if libs := l.program.SharedHeap.Libraries; libs != nil {
 		set["NDBRIDGE_HEAP_LIBRARIES"] = strings.Join(libs, ",")
 	}
+	if how := l.program.SharedHeap.Promote; how != "" {
+		set["NDBRIDGE_HEAP_PROMOTE"] = how
+	}
 	l.env = process.Setenv(l.env, set)
 }
 

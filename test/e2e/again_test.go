@@ -136,7 +136,7 @@ def fork():
     os.waitpid(pid, 0)
     x[:] = 7
 remote.serve()
-`, harness.Options{})
+`, harness.Options{Configs: promoting})
 	x := source(t, run, "x")
 	var before []*core.View
 	for range 3 {

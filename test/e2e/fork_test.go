@@ -44,7 +44,7 @@ def last():
     return [float(x) for x in os.read(seen[0], 100).decode().split()]
 
 remote.serve()
-`, harness.Options{})
+`, harness.Options{Configs: promoting})
 	before := run.View(t, "a")
 	if before.Route() != contract.RouteSharedHeap {
 		t.Fatalf("route %v (%v), want shared-heap", before.Route(), before.Reason())
@@ -192,7 +192,7 @@ context = ctypes.c_ulong(0)
 assert ctypes.CDLL(None).syscall(io_setup, 1, ctypes.byref(context)) == 0
 a = np.full(1 << 17, 1.0)
 remote.serve()
-`, harness.Options{})
+`, harness.Options{Configs: promoting})
 	src := source(t, run, "a")
 	view := viewOf(t, src)
 	run.Remote.Exec(t, "os.waitpid(os.fork() or os._exit(0), 0)")
@@ -245,7 +245,7 @@ writers = [threading.Thread(target=write, args=(k,)) for k in range(%[1]d)]
 for t in writers:
     t.start()
 remote.serve()
-`, threads, n), harness.Options{})
+`, threads, n), harness.Options{Configs: promoting})
 	src := source(t, run, "a")
 	view := viewOf(t, src)
 	for round := range rounds {
@@ -301,7 +301,7 @@ files = lambda: len(os.listdir("/proc/self/fd"))
 
 if __name__ == "__main__":
     remote.serve()
-`, harness.Options{Python: harness.PythonAll(t)})
+`, harness.Options{Python: harness.PythonAll(t), Configs: promoting})
 	sources := []*hostplugin.Source{source(t, run, "step"), source(t, run, "model[0].weight")}
 	views := []*core.View{viewOf(t, sources[0]), viewOf(t, sources[1])}
 	files := 0.0
@@ -343,7 +343,7 @@ import numpy as np
 if __name__ == "__main__":
     import remote
     remote.serve()
-`, harness.Options{})
+`, harness.Options{Configs: promoting})
 	for statement, frozen := range map[string]bool{
 		`subprocess.run(["true"])`:                                                     false,
 		`subprocess.run(["true"], close_fds=False)`:                                    false,

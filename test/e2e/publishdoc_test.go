@@ -18,7 +18,7 @@ func documented(t *testing.T, python, script string) *hostplugin.Session {
 	t.Helper()
 	log := harness.NewLog()
 	host, err := hostplugin.New(hostplugin.Config{Programs: []hostplugin.Program{
-		{Name: "program", Python: python, Script: "testdata/docs/" + script},
+		{Name: "program", Python: python, Script: "testdata/docs/" + script, SharedHeap: hostplugin.HeapOptions{Promote: "always"}},
 	}, Logger: log.Logger()})
 	if err != nil {
 		t.Fatal(err)

@@ -291,7 +291,7 @@ a = np.full(1 << 17, 1.0)
 ndbridge.publish("a", a)
 ndbridge.publish("b", np.full(1 << 17, 1.0))
 remote.serve()
-`, harness.Options{})
+`, harness.Options{Configs: promoting})
 	src := source(t, run, "a")
 	closed(t, viewOf(t, src))
 	run.Remote.Exec(t, `

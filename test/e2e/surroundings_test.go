@@ -42,7 +42,7 @@ remote.serve()
 // TestLooksWithoutProc: a program that has left /proc behind is looked at as before, and ends as before.
 func TestLooksWithoutProc(t *testing.T) {
 	t.Parallel()
-	run := harness.Start(t, surroundings, harness.Options{Python: bootstraptest.MayChroot(t, harness.Python(t))})
+	run := harness.Start(t, surroundings, harness.Options{Python: bootstraptest.MayChroot(t, harness.Python(t)), Configs: promoting})
 	empty := t.TempDir()
 	run.Remote.Exec(t, fmt.Sprintf("os.chroot(%q); os.chdir('/'); assert not os.path.exists('/proc')", empty))
 	looks(t, run)

@@ -193,7 +193,7 @@ def fork():
     os.waitpid(child, 0)
     x[:] = y[:] = 2
 remote.serve()
-`, harness.Options{})
+`, harness.Options{Configs: promoting})
 	for _, name := range []string{"x", "p"} {
 		src := source(t, run, name)
 		v := viewOf(t, src)

@@ -26,12 +26,12 @@ func TestChildrenRunWithout(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			program := command(t, harness.Python(t), c.preload, []string{every, "NDBRIDGE_HEAP_THRESHOLD=65536", "KEPT=1"}, []string{"-c", `
+			program := command(t, harness.Python(t), c.preload, []string{every, "NDBRIDGE_HEAP_THRESHOLD=65536", promotes, "KEPT=1"}, []string{"-c", `
 import ctypes, os, subprocess
 assert hasattr(ctypes.CDLL(None), "ndheap_abi"), "not preloaded"
-names = "LD_PRELOAD", "NDBRIDGE_HEAP_LIBRARIES", "NDBRIDGE_HEAP_THRESHOLD", "KEPT"
+names = "LD_PRELOAD", "NDBRIDGE_HEAP_LIBRARIES", "NDBRIDGE_HEAP_THRESHOLD", "NDBRIDGE_HEAP_PROMOTE", "KEPT"
 print([os.environ.get(n) for n in names])
-print(subprocess.run(["sh", "-c", 'echo "$LD_PRELOAD|$NDBRIDGE_HEAP_LIBRARIES|$NDBRIDGE_HEAP_THRESHOLD|$KEPT"; cat /proc/self/maps'],
+print(subprocess.run(["sh", "-c", 'echo "$LD_PRELOAD|$NDBRIDGE_HEAP_LIBRARIES|$NDBRIDGE_HEAP_THRESHOLD|$NDBRIDGE_HEAP_PROMOTE|$KEPT"; cat /proc/self/maps'],
                      stdout=subprocess.PIPE, text=True).stdout)
 `})
 			out := run(t, program)
@@ -39,7 +39,7 @@ print(subprocess.run(["sh", "-c", 'echo "$LD_PRELOAD|$NDBRIDGE_HEAP_LIBRARIES|$N
 			if c.want != "" {
 				inside = "'" + c.want + "'"
 			}
-			if want := "[" + inside + ", None, None, '1']\n" + c.want + "|||1\n"; !strings.HasPrefix(out, want) {
+			if want := "[" + inside + ", None, None, None, '1']\n" + c.want + "||||1\n"; !strings.HasPrefix(out, want) {
 				t.Errorf("the environment is\n%.300s\nwant\n%s", out, want)
 			}
 			if strings.Contains(out, filepath.Base(lib)) {

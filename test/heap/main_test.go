@@ -26,6 +26,9 @@ const (
 // every makes every caller's large blocks shared, not only the frameworks'.
 const every = "NDBRIDGE_HEAP_LIBRARIES=*"
 
+// promotes makes blocks that a fork has frozen shareable again, whatever the rights of the test.
+const promotes = "NDBRIDGE_HEAP_PROMOTE=always"
+
 // bound ends a program that hangs. numpy's suite takes minutes, and more on a busy machine.
 const bound = 25 * time.Minute
 

@@ -23,7 +23,7 @@ func TestStress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := command(t, program, library(t), []string{every}, strings.Fields(name))
+			c := command(t, program, library(t), []string{every, promotes}, strings.Fields(name))
 			if out := run(t, c); out != "" {
 				t.Log(out)
 			}
@@ -82,7 +82,29 @@ func TestPromoteWithoutRights(t *testing.T) {
 	for _, name := range []string{"promote", "promote-writers", "promote-input", "promote-beside"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run(t, command(t, program, lib, []string{every}, []string{name}))
+			run(t, command(t, program, lib, []string{every, promotes}, []string{name}))
+		})
+	}
+}
+
+// TestPromoteRefuses holds that nothing is promoted if the user forbids it, nor, unless the user asks for it, where a
+// system call of the program might fail.
+func TestPromoteRefuses(t *testing.T) {
+	t.Parallel()
+	program := stress(t)
+	unprivileged := buildLibrary(t, "unprivileged-safe.so", "-DHEAP_TEST_USER_FAULTS")
+	for name, c := range map[string]struct {
+		lib string
+		env []string
+	}{
+		"never":                  {library(t), []string{"NDBRIDGE_HEAP_PROMOTE=never"}},
+		"by default":             {unprivileged, nil},
+		"safe":                   {unprivileged, []string{"NDBRIDGE_HEAP_PROMOTE=safe"}},
+		"a word that means none": {unprivileged, []string{"NDBRIDGE_HEAP_PROMOTE=yes"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, command(t, program, c.lib, append(c.env, every), []string{"promote-not"}))
 		})
 	}
 }
@@ -99,7 +121,7 @@ func TestPromotionTestsNotice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			lib := buildLibrary(t, "careless-"+name+".so", flags...)
-			if _, said := fail(t, command(t, program, lib, []string{every}, []string{name})); !strings.Contains(said, ".c:") {
+			if _, said := fail(t, command(t, program, lib, []string{every, promotes}, []string{name})); !strings.Contains(said, ".c:") {
 				t.Errorf("it failed by something else than a check: %s", said)
 			}
 		})

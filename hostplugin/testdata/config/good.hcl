@@ -16,6 +16,7 @@ program "camera" {
   shared_heap           = true
   shared_heap_threshold = "1MiB"
   shared_heap_libraries = ["libtorch", "_multiarray"]
+  promote               = "always"
   mapped_files          = "copy"
   handoff               = true
   handoff_spin          = "20us"

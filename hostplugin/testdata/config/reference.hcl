@@ -11,6 +11,7 @@ program "trainer" {
   module                = "pkg.train"
   dir                   = "${env("TRAINER_DATA", "/srv/data")}/today"
   shared_heap_threshold = "1MiB"
+  promote               = "never"
   mapped_files          = "copy"
   handoff_spin          = "0s"
   start_timeout         = "2m"

@@ -23,6 +23,7 @@ program "elements" {
   shared_heap_threshold = 4.5
   shared_heap_libraries = ["ok", "", "a,b"]
   mapped_files          = "coppy"
+  promote               = "save"
   handoff_spin          = "-1us"
   handoff_slots         = 2.5
   start_timeout         = "-1s"

@@ -469,6 +469,8 @@ void promote_resume(void);
 /* In a forked child: forgets what the parent's threads have begun. */
 void promote_forget(void);
 bool promote_owns_fd(int fd);
+/* "always", "never" or "safe", as which anything else counts: see open_faults. */
+void promote_configure(const char *text);
 
 /* gate.c */
 

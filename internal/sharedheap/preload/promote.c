@@ -6,13 +6,15 @@
  * and then writes into the file: no write is lost, and no signal is needed. The child keeps the old pages.
  *
  * A system call that writes into a protected piece would fail with EFAULT, unless the kernel lets it wait
- * (CAP_SYS_PTRACE). So calls that fill memory go through a gate (gate.c): those that have begun end first.
+ * (CAP_SYS_PTRACE, or vm.unprivileged_userfaultfd is 1). Where it does not, there is promotion only if the user asks for
+ * it ("always"), and calls that fill memory go through a gate (gate.c): those that have begun end first.
  *
  * Everything that wants to change what is mapped at a private block (fork, free, mmap, mprotect, madvise) halts
  * promotion first. A promotion that cannot be finished is taken back: what was moved is mapped privately again.
  *
- * Not covered: system calls that write into a block and were not made by the libc's functions in filling.c, ioctl among
- * them; and devices or kernel operations that write by physical page. The caller sees to the latter.
+ * Not covered by the gate: system calls that write into a block and were not made by the libc's functions in filling.c,
+ * ioctl among them. Not covered at all: devices or kernel operations that write by physical page. The caller sees to
+ * those.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -52,6 +54,14 @@ enum { PIECE = 256 * 1024, GRAIN = 16 * 1024, PAUSE_US = 50 };
 static _Atomic bool busy;      /* a promotion is under way */
 static _Atomic uint32_t halts; /* and must not be */
 static _Atomic int faults = -1;
+static enum { SAFE, ALWAYS, NEVER } mode;
+
+void promote_configure(const char *text) {
+	if (text && strcmp(text, "always") == 0)
+		mode = ALWAYS;
+	else if (text && strcmp(text, "never") == 0)
+		mode = NEVER;
+}
 
 bool promote_owns_fd(int fd) { return fd >= 0 && fd == atomic_load_explicit(&faults, memory_order_relaxed); }
 
@@ -78,10 +88,13 @@ static bool begin(void) {
 	return false;
 }
 
-/* Opens a userfaultfd, out of the program's way. False: the kernel has none of the kind that is needed, or forbids it. */
+/*
+ * Opens a userfaultfd, out of the program's way: one for which the program's system calls wait, too, or, with "always",
+ * one for its threads alone. False: the kernel has none of the kind that is needed, or forbids it.
+ */
 static bool open_faults(void) {
 	int fd = user_faults ? -1 : (int)syscall(SYS_userfaultfd, O_CLOEXEC);
-	if (fd < 0)
+	if (fd < 0 && mode == ALWAYS)
 		fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
 	if (fd < 0)
 		return false;
@@ -207,7 +220,7 @@ static bool promote(const void *p) {
 }
 
 EXPORTED int ndheap_promote(const void *p) {
-	if (!range_owns(p) || !begin())
+	if (mode == NEVER || !range_owns(p) || !begin())
 		return -1;
 	int saved = errno;
 	/* A signal's handler would be the program's code, which may write where nobody may. Two signals are the libc's own. */

@@ -89,11 +89,13 @@ __attribute__((constructor(101))) static void heap_start(void) {
 	next_resolve();
 	configure_threshold(getenv("NDBRIDGE_HEAP_THRESHOLD"));
 	callers_configure(getenv("NDBRIDGE_HEAP_LIBRARIES"));
+	promote_configure(getenv("NDBRIDGE_HEAP_PROMOTE"));
 	if (in_python()) {
 		threads_start((uintptr_t)next_dlsym(RTLD_DEFAULT, "PyOS_AfterFork_Parent"));
 		leave_preload();
 		unsetenv("NDBRIDGE_HEAP_THRESHOLD");
 		unsetenv("NDBRIDGE_HEAP_LIBRARIES");
+		unsetenv("NDBRIDGE_HEAP_PROMOTE");
 	}
 	if (heap_threshold_configured == 0) {
 		heap_off(NDHEAP_OFF);

@@ -180,12 +180,7 @@ void test_denied(const char *what) {
 	}
 	if (strcmp(what, "userfaultfd") == 0) { /* as by Docker's profile: what a fork has made private stays so */
 		deny(SYS_userfaultfd, SYS_userfaultfd, 0);
-		char *frozen = opaque(malloc(MIB));
-		fill(frozen, MIB, 1);
-		int pid = split();
-		if (pid == 0)
-			_exit(0);
-		CHECK(exit_of(pid) == 0 && heap.promote(frozen) == -1 && !shared(frozen) && filled(frozen, MIB, 1));
+		test_promote_not();
 		return;
 	}
 	/* Pages cannot be given back: what calloc returns must be zero all the same. */

@@ -40,6 +40,7 @@ static const struct {
 	{"fork-closed", test_fork_closed},
 	{"fork-warm", test_fork_warm},
 	{"promote", test_promote},
+	{"promote-not", test_promote_not},
 	{"promote-sparse", test_promote_sparse},
 	{"promote-writers", test_promote_writers},
 	{"promote-input", test_promote_input},

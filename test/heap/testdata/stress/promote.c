@@ -94,6 +94,18 @@ void test_promote(void) {
 	}
 }
 
+/* Where promotion is refused, what a fork has made private stays so, and nothing else changes. */
+void test_promote_not(void) {
+	char *p = opaque(malloc(MIB));
+	fill(p, MIB, 1);
+	fork_once();
+	CHECK(heap.promote(p) == -1 && !shared(p) && filled(p, MIB, 1));
+	fill(p, MIB, 2);
+	free(p);
+	CHECK(shared(p = opaque(malloc(MIB))), "what was made after the fork");
+	free(p);
+}
+
 /* Pages that nobody has touched take no memory, and what is thrown away stays away. */
 void test_promote_sparse(void) {
 	char *p = opaque(calloc(1, 64 * MIB));
