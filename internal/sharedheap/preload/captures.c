@@ -151,14 +151,15 @@ static void *in_front(const char *name, void *function) {
 void first_dlsym(void);
 void *(*next_dlsym)(void *, const char *) = (void *(*)(void *, const char *))(void (*)(void))first_dlsym;
 
-__attribute__((used)) static void resolve_dlsym(void) {
+/* ThreadSanitizer asks for functions before it has begun itself. */
+__attribute__((used, no_sanitize("thread"))) static void resolve_dlsym(void) {
 	void *found = dlvsym(RTLD_NEXT, "dlsym", OLDEST);
 	if (!found)
 		die("the libc lacks dlsym", NULL);
 	next_dlsym = (void *(*)(void *, const char *))found;
 }
 
-__attribute__((used)) static void *dlsym_cuda(void *library, const char *name) {
+__attribute__((used, no_sanitize("thread"))) static void *dlsym_cuda(void *library, const char *name) {
 	void *found = next_dlsym(library, name);
 	return found ? in_front(name, found) : NULL;
 }
