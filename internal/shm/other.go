@@ -53,6 +53,9 @@ func ReadFile(path string) ([]byte, error) { return os.ReadFile(path) }
 // Sleep does not sleep.
 func Sleep(*atomic.Uint32, uint32, time.Duration) {}
 
+// Yield does nothing.
+func Yield() {}
+
 // Wake wakes nobody.
 func Wake(*atomic.Uint32, int) {}
 

@@ -105,7 +105,8 @@ func measureViews(t *testing.T, name string, peers *peers) map[string][]time.Dur
 	for range rounds {
 		take(host, "result")
 		take(idle, "a")
-		run.Remote.Exec(t, "work.milliseconds = 400; work.begin(framework.stream()); work.end(framework.stream())")
+		// Only so many fences may be outstanding, and those of the looks above may be.
+		run.Remote.Exec(t, "synchronize(); work.milliseconds = 400; work.begin(framework.stream()); work.end(framework.stream())")
 		take(pending, "a")
 		if !harness.Eval[bool](t, run.Remote, "work.running()") {
 			t.Fatal("the work was over before the last view")
