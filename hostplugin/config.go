@@ -119,19 +119,9 @@ const (
 // python reports whether p is run by an interpreter.
 func (p Program) python() bool { return p.Script != "" || p.Module != "" }
 
-func (p Program) plugin() string {
-	if p.Plugin == "" {
-		return defaultPlugin
-	}
-	return p.Plugin
-}
+func (p Program) plugin() string { return cmp.Or(p.Plugin, defaultPlugin) }
 
-func (p Program) startTimeout() time.Duration {
-	if p.StartTimeout == 0 {
-		return defaultStartTimeout
-	}
-	return p.StartTimeout
-}
+func (p Program) startTimeout() time.Duration { return cmp.Or(p.StartTimeout, defaultStartTimeout) }
 
 func (p Program) stopTimeout() time.Duration { return cmp.Or(p.StopTimeout, defaultStopTimeout) }
 

@@ -60,11 +60,8 @@ func (q *Queue) Stream() uintptr {
 // in runs f with the queue's context current. After a failure the stream is not used again.
 func (q *Queue) in(f func() error) error {
 	err := q.state.in(f)
-	if err != nil {
-		q.broken = true
-		return driver.Explain("order", "", captured(err))
-	}
-	return nil
+	q.broken = q.broken || err != nil
+	return orderError(err)
 }
 
 // AfterContext makes the queue wait for all work that its context was given until now, on any stream. It reports
