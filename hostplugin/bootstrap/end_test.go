@@ -113,7 +113,7 @@ func TestHostKillsProgramThatGoesOn(t *testing.T) {
 					"    print(child.pid); print('up')",
 					"    while True: time.sleep(60)",
 				}, lines...)
-				proc := start(t, bootstraptest.Program{Python: python, Plugin: prompt, Target: script(t, lines...)})
+				proc := start(t, bootstraptest.Program{Python: python, Env: []string{bootstraptest.StopTimeout(grace)}, Target: script(t, lines...)})
 				begin := time.Now()
 				if name == "atexit" { // whose work begins with the end
 					proc.Next(t, "finished")

@@ -18,9 +18,8 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
 )
 
-// standin is a library with a plugin's C half and a stand-in for its Go half. It gives programs all the
-// time for their end that the tests have; prompt gives them as much as plugins do.
-var standin, prompt string
+// standin is a library with a plugin's C half and a stand-in for its Go half.
+var standin string
 
 // heap is the shared heap's library. Only tests that say so preload it.
 var heap string
@@ -33,10 +32,8 @@ func TestMain(m *testing.M) {
 	}
 	dir, err := os.MkdirTemp("", "bootstrap")
 	if err == nil {
-		standin, prompt = filepath.Join(dir, "standin.so"), filepath.Join(dir, "prompt.so")
-		patience := fmt.Sprintf("-DGRACE_MS=%d", bootstraptest.Patience.Milliseconds())
-		heap = filepath.Join(dir, "heap.so")
-		err = errors.Join(build(standin, patience), build(prompt), run("../../internal/sharedheap/preload/build.sh", heap))
+		standin, heap = filepath.Join(dir, "standin.so"), filepath.Join(dir, "heap.so")
+		err = errors.Join(build(standin), run("../../internal/sharedheap/preload/build.sh", heap))
 	}
 	code := 1
 	if err != nil {
@@ -48,11 +45,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func build(to string, options ...string) error {
+func build(to string) error {
 	const entry = "../../adapters/kit/entry"
-	args := append(slices.Clone(options), "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror",
+	return run(cmp.Or(os.Getenv("CC"), "gcc"), "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror",
 		"-I"+entry, "-o", to, entry+"/lifecycle.c", entry+"/guard.c", entry+"/threads.c", "testdata/standin.c", "-ldl", "-pthread")
-	return run(cmp.Or(os.Getenv("CC"), "gcc"), args...)
 }
 
 func run(name string, args ...string) error {

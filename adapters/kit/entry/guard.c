@@ -23,10 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#ifndef GRACE_MS // tests of an end in order give more, since the machine may be busy
-#define GRACE_MS 5000
-#endif
-enum { NUDGE_MS = 50 };
+enum { NUDGE_MS = 50, DEFAULT_GRACE_MS = 5000 };
 
 static struct {
 	int woken; // the reading end of nd_process.wake
@@ -148,7 +145,7 @@ int nd_start_guard(void) {
 	// Beyond those that Go opens: whoever closes a range most often closes all from some number on.
 	enum { BEYOND = 48 };
 	const char *grace = getenv("NDBRIDGE_STOP_TIMEOUT_MS");
-	guard.grace = grace ? atoi(grace) : GRACE_MS;
+	guard.grace = grace ? atoi(grace) : DEFAULT_GRACE_MS;
 	int ends[2];
 	if (pipe2(ends, O_CLOEXEC) < 0) return errno;
 	int wake = fcntl(ends[1], F_DUPFD_CLOEXEC, BEYOND);

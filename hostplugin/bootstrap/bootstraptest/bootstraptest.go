@@ -8,9 +8,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -33,6 +35,12 @@ type Program struct {
 	Args   []string
 	Env    []string // besides this process's own
 	Dir    string
+}
+
+// StopTimeout is the variable of the environment that says how long the program may take to end. It is Patience if
+// Program.Env does not have it.
+func StopTimeout(d time.Duration) string {
+	return fmt.Sprintf("NDBRIDGE_STOP_TIMEOUT_MS=%d", d.Milliseconds())
 }
 
 // Process is a Python program that was started as a host starts one. The test is its host: reading
@@ -80,7 +88,7 @@ func Start(tb testing.TB, p Program) *Process {
 	//nolint:noctx // the test's end kills it
 	cmd := exec.Command(p.Python, bootstrap.Args(p.Plugin, p.Kind, p.Target, p.Args...)...)
 	cmd.Dir = p.Dir
-	cmd.Env = bootstrap.Env(append(os.Environ(), p.Env...))
+	cmd.Env = bootstrap.Env(slices.Concat(os.Environ(), []string{StopTimeout(Patience)}, p.Env))
 	cmd.Stdout = handshakeFile
 	cmd.Stderr = &proc.stderr
 	cmd.ExtraFiles = []*os.File{sideFile, stdoutFile}
