@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/cuda"
 	"github.com/ndbridge/ndbridge/test/gpu/report"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
@@ -89,7 +90,7 @@ func measureViews(t *testing.T, name string, peers *peers) map[string][]time.Dur
 			}
 			viewed := time.Now()
 			took[what] = append(took[what], viewed.Sub(start))
-			if _, waits := fence(t, view).(contract.CUDAWord); waits {
+			if _, waits := coretest.Fence(t, view).(contract.CUDAWord); waits {
 				if err := stream.Wait(view); err != nil {
 					t.Fatal(err)
 				}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/cuda"
 	"github.com/ndbridge/ndbridge/test/gpu/report"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
@@ -107,8 +108,8 @@ func TestFaultProgramKilled(t *testing.T) {
 	pid := run.PID(t)
 	run.Remote.Exec(t, "make('a', 'cuMemAlloc', 1); make('b', 'cuMemAlloc', 1); make_result(); write_late('a', 'cuMemAlloc', 2)")
 	view := run.View(t, `arrays["a"]`)
-	if _, waits := fence(t, view).(contract.CUDAWord); !waits {
-		t.Fatalf("the view's fence is %#v", fence(t, view))
+	if _, waits := coretest.Fence(t, view).(contract.CUDAWord); !waits {
+		t.Fatalf("the view's fence is %#v", coretest.Fence(t, view))
 	}
 	result := run.View(t, "result", writable)
 	pinned(t, result)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/test/gpu/report"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
@@ -176,26 +177,12 @@ func (k *kernels) giveBack(
 // fenceText names the fence of a view.
 func fenceText(t *testing.T, v *core.View) string {
 	t.Helper()
-	switch fence(t, v).(type) {
+	switch coretest.Fence(t, v).(type) {
 	case contract.CUDAWord:
 		return "word"
 	default:
 		return "ready"
 	}
-}
-
-// fence is what a view's memory on a GPU waits for.
-func fence(t *testing.T, v *core.View) contract.Fence {
-	t.Helper()
-	m, _, release, err := v.Acquire()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release()
-	if m, ok := m.(interface{ Fence() contract.Fence }); ok {
-		return m.Fence()
-	}
-	return contract.Ready{}
 }
 
 // all holds that values are all the same, the right one.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/core/coretest"
 )
 
 // streams makes arrays by slow work, each on a stream of its own unless told otherwise.
@@ -61,20 +62,6 @@ right = slow(7, other, stream=other)
 	all(t, take(t, s, "right"), 7)
 }
 
-// fence is what a view's memory on a GPU waits for.
-func fence(t *testing.T, v *core.View) contract.Fence {
-	t.Helper()
-	m, _, release, err := v.Acquire()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release()
-	if m, ok := m.(interface{ Fence() contract.Fence }); ok {
-		return m.Fence()
-	}
-	return contract.Ready{}
-}
-
 // TestFenceIsNotWaitedFor proves that taking a view does not wait for slow work, and that the word says
 // when it is done.
 func TestFenceIsNotWaitedFor(t *testing.T) {
@@ -83,8 +70,8 @@ func TestFenceIsNotWaitedFor(t *testing.T) {
 array = slow(1, mine)
 `, options{})
 	v := take(t, s, "array")
-	if _, ok := fence(t, v).(contract.CUDAWord); !ok {
-		t.Errorf("the fence is %T", fence(t, v))
+	if _, ok := coretest.Fence(t, v).(contract.CUDAWord); !ok {
+		t.Errorf("the fence is %T", coretest.Fence(t, v))
 	}
 	all(t, v, 1)
 }
@@ -99,8 +86,8 @@ func TestOrderWithout(t *testing.T) {
 array = slow(1, mine)
 `, options{faults: fault})
 			v := take(t, s, "array")
-			if _, ok := fence(t, v).(contract.Ready); fault != "norecord" && !ok {
-				t.Errorf("the fence is %T", fence(t, v))
+			if _, ok := coretest.Fence(t, v).(contract.Ready); fault != "norecord" && !ok {
+				t.Errorf("the fence is %T", coretest.Fence(t, v))
 			}
 			all(t, v, 1)
 		})
