@@ -70,7 +70,7 @@ func (g *Group) Refresh(ctx context.Context, opts ...ViewOption) (changed bool, 
 	const op = "refresh"
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := g.alive(op); err != nil {
+	if err := g.ready(ctx, op); err != nil {
 		return false, err
 	}
 	if slices.Contains(g.group.Views, nil) { // only then it may wait for long
@@ -80,7 +80,7 @@ func (g *Group) Refresh(ctx context.Context, opts ...ViewOption) (changed bool, 
 	}
 	changed, failed, err := g.group.Refresh(ctx, request(opts))
 	if err != nil && g.isClosed() {
-		return changed, g.alive(op)
+		return changed, g.ready(ctx, op)
 	}
 	if err != nil {
 		return changed, g.session.wrap(op, g.group.Sources[failed].Name, err)
@@ -99,14 +99,14 @@ func (g *Group) Next(ctx context.Context, opts ...ViewOption) error {
 	const op = "next"
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := g.alive(op); err != nil {
+	if err := g.ready(ctx, op); err != nil {
 		return err
 	}
 	ctx, done := g.wait(ctx)
 	defer done()
 	failed, err := g.group.Next(ctx, request(opts))
 	if err != nil && g.isClosed() {
-		return g.alive(op)
+		return g.ready(ctx, op)
 	}
 	if failed < 0 {
 		return g.session.wrap(op, "", err)
@@ -180,12 +180,12 @@ func (g *Group) isClosed() bool {
 	return g.closed
 }
 
-func (g *Group) alive(op string) error {
+func (g *Group) ready(ctx context.Context, op string) error {
 	if g.isClosed() {
 		return g.session.wrap(op, "", &core.Error{Kind: core.ErrClosed})
 	}
 	if len(g.group.Sources) == 0 {
 		return g.session.wrap(op, "", &core.Error{Kind: core.ErrConfig, Err: errors.New("the group has no names")})
 	}
-	return g.session.alive(op, "")
+	return g.session.ready(ctx, op, "")
 }

@@ -281,7 +281,7 @@ func (s *Session) unavailable(ctx context.Context) error {
 // Info describes the program, its interpreter and the frameworks in it, as of now. What the host has
 // given back before is not counted in Info.Leases any more.
 func (s *Session) Info(ctx context.Context) (contract.Info, error) {
-	if err := s.alive("info", ""); err != nil {
+	if err := s.ready(ctx, "info", ""); err != nil {
 		return contract.Info{}, err
 	}
 	s.leases.Flush(ctx)
@@ -299,7 +299,7 @@ func (s *Session) Info(ctx context.Context) (contract.Info, error) {
 // an error in Entry.Err. The listing ends after the first error that concerns the program as a whole.
 func (s *Session) Arrays(ctx context.Context) iter.Seq2[contract.Entry, error] {
 	return func(yield func(contract.Entry, error) bool) {
-		if err := s.alive("list", ""); err != nil {
+		if err := s.ready(ctx, "list", ""); err != nil {
 			yield(contract.Entry{}, err)
 			return
 		}
@@ -346,6 +346,17 @@ func (s *Session) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
+}
+
+// ready is alive, and says that ctx has ended: an answer that is there at once does not hide that.
+func (s *Session) ready(ctx context.Context, op, array string) error {
+	if err := s.alive(op, array); err != nil {
+		return err
+	}
+	if ctx.Err() == nil {
+		return nil
+	}
+	return &core.Error{Op: op, Program: s.launch.program.Name, Object: array, Kind: ctx.Err(), Err: context.Cause(ctx)}
 }
 
 // alive reports the session's end as the error of one call.

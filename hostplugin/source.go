@@ -34,7 +34,7 @@ func (s *Source) Name() string { return s.source.Name }
 // View takes a view of what the name means now, as [Session.View] does.
 func (s *Source) View(ctx context.Context, opts ...ViewOption) (*core.View, error) {
 	const op = "view"
-	if err := s.session.alive(op, s.Name()); err != nil {
+	if err := s.session.ready(ctx, op, s.Name()); err != nil {
 		return nil, err
 	}
 	v, err := s.session.leases.View(ctx, s.source, request(opts))
@@ -63,7 +63,7 @@ func (s *Source) View(ctx context.Context, opts ...ViewOption) (*core.View, erro
 // program was copying the array again, the copy is finished behind it: v then shows the newer values soon, and elements of
 // both until then. The errors are those of [Session.View].
 func (s *Source) Refresh(ctx context.Context, v *core.View, opts ...ViewOption) (next *core.View, changed bool, err error) {
-	return s.follow("refresh", v, func() (*core.View, bool, error) {
+	return s.follow(ctx, "refresh", v, func() (*core.View, bool, error) {
 		return s.session.leases.Refresh(ctx, s.source, v, request(opts))
 	})
 }
@@ -76,7 +76,7 @@ func (s *Source) Refresh(ctx context.Context, v *core.View, opts ...ViewOption) 
 // shared memory for versions (handoff = false, or a program that is not Python); otherwise the errors are those
 // of Refresh.
 func (s *Source) Latest(ctx context.Context, v *core.View, opts ...ViewOption) (next *core.View, changed bool, err error) {
-	return s.follow("latest", v, func() (*core.View, bool, error) {
+	return s.follow(ctx, "latest", v, func() (*core.View, bool, error) {
 		return s.session.leases.Latest(ctx, s.source, v, request(opts))
 	})
 }
@@ -93,16 +93,18 @@ func (s *Source) Latest(ctx context.Context, v *core.View, opts ...ViewOption) (
 // that it has published was given before: a script has not ended while it has threads, but for daemon threads,
 // for which Next does not wait. What these publish later is given by Latest, and by Next if it is there.
 func (s *Source) Next(ctx context.Context, v *core.View, opts ...ViewOption) (*core.View, error) {
-	next, _, err := s.follow("next", v, func() (*core.View, bool, error) {
+	next, _, err := s.follow(ctx, "next", v, func() (*core.View, bool, error) {
 		next, err := s.session.leases.Next(ctx, s.source, v, request(opts))
 		return next, err == nil, err
 	})
 	return next, err
 }
 
-// follow calls f while the session is alive.
-func (s *Source) follow(op string, v *core.View, f func() (*core.View, bool, error)) (*core.View, bool, error) {
-	if err := s.session.alive(op, s.Name()); err != nil {
+// follow calls f while the session is alive and ctx has not ended.
+func (s *Source) follow(
+	ctx context.Context, op string, v *core.View, f func() (*core.View, bool, error),
+) (*core.View, bool, error) {
+	if err := s.session.ready(ctx, op, s.Name()); err != nil {
 		return v, false, err
 	}
 	next, changed, err := f()

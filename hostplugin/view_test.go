@@ -172,7 +172,16 @@ func TestContextsThatHaveEnded(t *testing.T) {
 				t.Errorf("%s = %v", what, err)
 			}
 		}
-		closeView(t, view(t, s, "samples"))
+		v, src := view(t, s, "samples"), source(t, s, "samples")
+		for range 200 { // an answer that is there at once does not hide it
+			if _, err := src.View(ctx); !errors.Is(err, context.Canceled) || !errors.Is(err, reason) {
+				t.Fatalf("Source.View = %v", err)
+			}
+			if again, changed, err := src.Refresh(ctx, v); again != v || changed || !errors.Is(err, reason) {
+				t.Fatalf("Refresh = %p, %v, %v; want %p, false and %v", again, changed, err, v, reason)
+			}
+		}
+		closeView(t, v)
 	})
 }
 

@@ -216,8 +216,10 @@ func TestContextsBoundCallsNotWhatTheyMade(t *testing.T) {
 	if err := again.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := session.View(ctx, "a"); !errors.Is(err, context.Canceled) {
-		t.Errorf("a view under an ended context: %v, want context.Canceled", err)
+	for range 100 { // the program answers at once, or it does not
+		if _, err := session.View(ctx, "a"); !errors.Is(err, context.Canceled) {
+			t.Fatalf("a view under an ended context: %v, want context.Canceled", err)
+		}
 	}
 }
 
