@@ -175,6 +175,10 @@ struct next_malloc {
 	ssize_t (*readv)(int, const struct iovec *, int);
 	ssize_t (*preadv)(int, const struct iovec *, int, off_t);
 	ssize_t (*preadv64)(int, const struct iovec *, int, off64_t);
+	ssize_t (*preadv2)(int, const struct iovec *, int, off_t, int);
+	ssize_t (*preadv64v2)(int, const struct iovec *, int, off64_t, int);
+	ssize_t (*process_vm_readv)(pid_t, const struct iovec *, unsigned long, const struct iovec *, unsigned long, unsigned long);
+	ssize_t (*getrandom)(void *, size_t, unsigned);
 	ssize_t (*recvmsg)(int, struct msghdr *, int);
 	int (*recvmmsg)(int, struct mmsghdr *, unsigned, int, struct timespec *);
 	size_t (*fread)(void *, size_t, size_t, FILE *);

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -204,15 +205,17 @@ static void *fill_on(void *argument) {
 		struct iovec parts[2] = {{to, PART / 2}, {to + PART / 2, PART / 2}};
 		struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
 		struct mmsghdr messages = {.msg_hdr = message};
-		unsigned how = next_random(&random) % 9;
-		if (how >= 5)
+		unsigned how = next_random(&random) % 13;
+		if (how >= 5 && how <= 8)
 			CHECK(send(in->to_send, packet, PART, 0) == PART);
 		ssize_t n = how == 0 ? read(zeros, to, PART) : how == 1 ? pread(zeros, to, PART, 0)
 			: how == 2 ? readv(zeros, parts, 2) : how == 3 ? preadv(zeros, parts, 2, 0)
 			: how == 4 ? (ssize_t)fread(to, 1, PART, stream)
 			: how == 5 ? recv(in->from, to, PART, 0) : how == 6 ? recvfrom(in->from, to, PART, 0, NULL, NULL)
 			: how == 7 ? recvmsg(in->from, &message, 0)
-			: recvmmsg(in->from, &messages, 1, 0, NULL) == 1 ? (ssize_t)messages.msg_len : -1;
+			: how == 8 ? recvmmsg(in->from, &messages, 1, 0, NULL) == 1 ? (ssize_t)messages.msg_len : -1
+			: how == 9 ? preadv2(zeros, parts, 2, 0, 0) : how == 10 ? preadv64v2(zeros, parts, 2, 0, 0)
+			: how == 11 ? process_vm_readv(getpid(), parts, 2, &(struct iovec){packet, PART}, 1, 0) : getrandom(to, PART, 0);
 		in->failed += n != PART;
 	}
 	return NULL;
