@@ -379,7 +379,7 @@ func (s *Session) alive(op, array string) error {
 }
 
 // Close closes all views of the session and ends the program. A script that still runs gets a KeyboardInterrupt; after
-// one second the host kills whatever is left of the program. Views that were derived from the session's (by Sub,
+// [Program.StopTimeout] the host kills whatever is left of the program. Views that were derived from the session's (by Sub,
 // Transpose and the like) keep their memory until they are closed themselves. Close returns when nothing is left running.
 // It is idempotent: each call returns what the first returned.
 //

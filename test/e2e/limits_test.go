@@ -10,13 +10,14 @@ import (
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
-// TestHeapSwitchedOffByALimit: a program that limits its data gets copies from then on, and is told why.
+// TestHeapSwitchedOffByALimit: a program that limits its data gets copies from then on, and is told why. A fork could
+// not make private again what is shared.
 func TestHeapSwitchedOffByALimit(t *testing.T) {
 	t.Parallel()
 	run := harness.Start(t, "import numpy as np, resource\nshared = np.ones(1 << 17)\nimport remote\nremote.serve()\n",
 		harness.Options{Python: harness.Python(t)})
 	run.Remote.Exec(t, "resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, resource.RLIM_INFINITY)); late = np.ones(1 << 17)")
-	for name, want := range map[string]core.Reason{"shared": "", "late": contract.ReasonHeapOff} {
+	for name, want := range map[string]core.Reason{"shared": contract.ReasonOutsideHeap, "late": contract.ReasonHeapOff} {
 		v := viewOf(t, source(t, run, name))
 		if v.Reason() != want {
 			t.Errorf("%s: %v", name, v)

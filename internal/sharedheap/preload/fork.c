@@ -211,6 +211,17 @@ bool fork_yield(uintptr_t from, uintptr_t to) {
 	return can;
 }
 
+void fork_separate(void) {
+	promote_halt();
+	lock_all();
+	if (separate && in_use()) {
+		count_separation();
+		freeze(0, UINTPTR_MAX, FROZEN_BESIDE);
+	}
+	unlock_all();
+	promote_resume();
+}
+
 static void forget_copies(void) {
 	for (uint32_t i = 1; i < segment_count; i++) {
 		if (segments[i].copy)
@@ -232,7 +243,8 @@ static void leave_segments(void) {
 	for (uint32_t i = 1; i < segment_count; i++) {
 		struct segment *s = &segments[i];
 		if (s->state == SEGMENT_SHARED) {
-			range_clear(s->base, s->size);
+			if (!range_clear(s->base, s->size)) /* beyond a limit; but it must go */
+				next.munmap((void *)s->base, s->size);
 			if (s->copy)
 				next.mremap(s->copy, s->size, s->size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)s->base);
 			if (s->live)

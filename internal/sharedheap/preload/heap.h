@@ -327,7 +327,7 @@ enum phase {
 enum frozen {
 	NOT_FROZEN,
 	FROZEN_BY_FORK,
-	FROZEN_BESIDE, /* the program has mapped something over another block of the segment */
+	FROZEN_BESIDE, /* the program has mapped something over another block of the segment, or limits itself */
 	FROZEN_OVER,   /* and over this one: what lies there is the program's business until it frees the block */
 };
 #define PHASE_MASK 7u
@@ -464,6 +464,8 @@ void fork_child(void);
  * are not the program's, or it cannot be done. Wants no lock.
  */
 bool fork_yield(uintptr_t from, uintptr_t to);
+/* Freezes all blocks, for good. Wants no lock. */
+void fork_separate(void);
 
 /* promote.c */
 

@@ -4,13 +4,28 @@
  * Reserved addresses count against RLIMIT_AS. A program that sets that limit after the heap reserved
  * its addresses ("use no more than 4 GiB") would be far beyond it at once, and could allocate nothing
  * more. So the calls that set it give up what is not in use first.
+ *
+ * And a fork must be able to map all blocks privately. Private memory counts against RLIMIT_DATA, and beyond RLIMIT_AS the
+ * kernel maps nothing, not even in place of something else. So before such a limit stands, blocks become private.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "heap.h"
+
+/* Whether the process has more addresses than that, or may have. */
+static bool beyond(rlim_t limit) {
+	char text[32] = "";
+	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : next.read(fd, text, sizeof text - 1);
+	if (fd >= 0)
+		next.close(fd);
+	return length <= 0 || strtoull(text, NULL, 10) > limit / (rlim_t)sysconf(_SC_PAGESIZE);
+}
 
 static void prepare(int resource, const struct rlimit *limit) {
 	if (!limit || limit->rlim_cur == RLIM_INFINITY || !atomic_load(&range.size))
@@ -20,8 +35,11 @@ static void prepare(int resource, const struct rlimit *limit) {
 		lock(&supply_lock);
 		range_shrink(limit->rlim_cur);
 		unlock(&supply_lock);
+		if (beyond(limit->rlim_cur))
+			fork_separate();
 	} else if (resource == RLIMIT_DATA && atomic_load(&heap_state) == NDHEAP_ON) {
-		heap_off(NDHEAP_NO_ADDRESSES); /* what a fork would make private may not fit any more */
+		heap_off(NDHEAP_NO_ADDRESSES);
+		fork_separate();
 	}
 	errno = saved;
 }

@@ -220,7 +220,8 @@ static bool promote(const void *p) {
 }
 
 EXPORTED int ndheap_promote(const void *p) {
-	if (mode == NEVER || !range_owns(p) || !begin())
+	/* Of what is off, a fork could not make private again what is shared now. */
+	if (mode == NEVER || atomic_load(&heap_state) != NDHEAP_ON || !range_owns(p) || !begin())
 		return -1;
 	int saved = errno;
 	/* A signal's handler would be the program's code, which may write where nobody may. Two signals are the libc's own. */

@@ -123,6 +123,17 @@ void test_own_address_space(void) {
 	CHECK(p && !shared(p));
 	free(p);
 	CHECK(opaque(malloc(3 * GIB)) == NULL, "the limit is in force");
+	/* Beyond the limit the kernel maps nothing any more, not even in place of something else: a fork must not need that. */
+	p = opaque(malloc(MIB));
+	fill(p, MIB, 1);
+	CHECK(shared(p));
+	limit(RLIMIT_AS, 4 * KIB);
+	int pid = split();
+	if (pid == 0) {
+		memset(p, 0, MIB);
+		_exit(0);
+	}
+	CHECK(exit_of(pid) == 0 && filled(p, MIB, 1), "the child has written to it");
 }
 
 void test_own_data_limit(void) {
@@ -130,7 +141,8 @@ void test_own_data_limit(void) {
 	char *before = opaque(malloc(MIB));
 	fill(before, MIB, 1);
 	limit(RLIMIT_DATA, 3 * GIB);
-	CHECK(exercise() == 0 && shared(before));
+	CHECK(exercise() == 0 && filled(before, MIB, 1));
+	limit(RLIMIT_DATA, 4 * KIB);
 	int pid = split();
 	if (pid == 0) {
 		CHECK(filled(before, MIB, 1));
