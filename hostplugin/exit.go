@@ -2,6 +2,7 @@ package hostplugin
 
 import (
 	"context"
+	"errors"
 	"syscall"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -11,10 +12,45 @@ import (
 // and the number of the signal if one ended it. The signal is 0 if none did. A program whose script has
 // ended well lives on until Close, for the sake of its arrays: see [Session.Wait].
 func (s *Session) ExitStatus(ctx context.Context) (status int, signal syscall.Signal, err error) {
+	if ctx.Err() != nil { // what is known at once does not hide it
+		return 0, 0, s.over(ctx)
+	}
 	select {
 	case <-s.conn.Process.Exited():
 		return s.conn.Process.Status(), s.conn.Process.Signal(), nil
 	case <-ctx.Done():
-		return 0, 0, &core.Error{Op: "wait", Program: s.launch.program.Name, Kind: ctx.Err(), Err: context.Cause(ctx)}
+		return 0, 0, s.over(ctx)
 	}
+}
+
+// Wait waits until the program's script has ended: nil if it ended well, after which its arrays stay
+// available. The error wraps core.ErrPython if the script raised, core.ErrUnavailable if it exited
+// with another status or the program is gone, core.ErrClosed if Close came first. With a program that has no
+// script, an ordinary executable, it waits for the end of the program, which is always an error.
+func (s *Session) Wait(ctx context.Context) error {
+	known := s.script.known
+	for {
+		if ctx.Err() != nil { // what is known at once does not hide it
+			return s.over(ctx)
+		}
+		select {
+		case <-known:
+			if !errors.Is(s.script.err, core.ErrUnsupported) {
+				return s.script.err
+			}
+			known = nil
+		case <-s.gone:
+			if known == nil {
+				return s.Err()
+			}
+			<-known // it ends with the session
+		case <-ctx.Done():
+			return s.over(ctx)
+		}
+	}
+}
+
+// over is the error of a wait whose ctx has ended.
+func (s *Session) over(ctx context.Context) error {
+	return &core.Error{Op: "wait", Program: s.launch.program.Name, Kind: ctx.Err(), Err: context.Cause(ctx)}
 }

@@ -56,6 +56,13 @@ func TestExitStatus(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 100 { // what is known does not hide that the context has ended
+			if _, _, err := s.ExitStatus(ctx); !errors.Is(err, context.Canceled) || !errors.Is(s.Wait(ctx), context.Canceled) {
+				t.Fatalf("ExitStatus = %v, Wait = %v", err, s.Wait(ctx))
+			}
+		}
 		if err := s.Err(); !errors.Is(err, core.ErrClosed) {
 			t.Errorf("Err after Close = %v", err)
 		}

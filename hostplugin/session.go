@@ -311,30 +311,6 @@ func (s *Session) Arrays(ctx context.Context) iter.Seq2[contract.Entry, error] {
 // until Close; leases that stand then are ended.
 func (s *Session) Producer() contract.Producer { return s.conn.Client }
 
-// Wait waits until the program's script has ended: nil if it ended well, after which its arrays stay
-// available. The error wraps core.ErrPython if the script raised, core.ErrUnavailable if it exited
-// with another status or the program is gone, core.ErrClosed if Close came first. With a program that has no
-// script, an ordinary executable, it waits for the end of the program, which is always an error.
-func (s *Session) Wait(ctx context.Context) error {
-	known := s.script.known
-	for {
-		select {
-		case <-known:
-			if !errors.Is(s.script.err, core.ErrUnsupported) {
-				return s.script.err
-			}
-			known = nil
-		case <-s.gone:
-			if known == nil {
-				return s.Err()
-			}
-			<-known // it ends with the session
-		case <-ctx.Done():
-			return &core.Error{Op: "wait", Program: s.launch.program.Name, Kind: ctx.Err(), Err: context.Cause(ctx)}
-		}
-	}
-}
-
 // Done is closed when the program is gone, or the session is closed. A program whose script has ended
 // well is still there.
 func (s *Session) Done() <-chan struct{} { return s.gone }
