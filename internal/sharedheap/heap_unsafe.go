@@ -42,6 +42,12 @@ static struct ndheap_functions ndheap_find(void) {
 	return f.pin && f.grant && f.unpin && f.promote && f.trim && f.stats && f.count_forks ? f : none;
 }
 
+// Gives the ABI of a library that this code does not speak, or 0.
+static uint32_t ndheap_other(void) {
+	const uint32_t *abi = dlsym(RTLD_DEFAULT, "ndheap_abi");
+	return abi && *abi != NDHEAP_ABI ? *abi : 0;
+}
+
 // Addresses are integers in Go: they are Python's memory, which the collector must not look at.
 static int ndheap_call_pin(struct ndheap_functions f, uintptr_t p, struct ndheap_block *out) {
 	return f.pin((const void *)p, out);
@@ -81,6 +87,10 @@ func Open() (*Heap, bool) {
 	h.threshold = h.Stats().Threshold
 	return h, true
 }
+
+// Other gives the version of the C interface that a preloaded heap of another release speaks, and ours. It gives 0 for the
+// former if there is no such heap. Without its pins the heap would give memory that a host looks at to other arrays.
+func Other() (theirs, ours int) { return int(C.ndheap_other()), C.NDHEAP_ABI }
 
 // Threshold is the size in bytes from which on blocks are shareable; 0 if the heap is switched off.
 func (h *Heap) Threshold() int64 { return h.threshold }

@@ -57,6 +57,9 @@ func TestOpenWithAnotherVersion(t *testing.T) {
 		if _, ok := Open(); ok {
 			t.Error("a library that speaks another ABI was taken")
 		}
+		if theirs, ours := Other(); theirs != 4711 || ours == theirs {
+			t.Errorf("the library is said to speak %d, and we %d", theirs, ours)
+		}
 		return
 	}
 	dir := t.TempDir()

@@ -91,7 +91,7 @@ func (c *Client) OpenHandoff(ctx context.Context, spin time.Duration, stray func
 	defer file.Close() //nolint:errcheck // the mapping does not need it
 	client, err := handoff.NewClient(file, memory, codec{}, spin, stray)
 	if err != nil {
-		return nil, c.violated("open", "", fmt.Errorf("hand-off: %w", err))
+		return nil, c.violated("open", "", fmt.Errorf("hand-off: %w; a plugin of another release may mean another layout", err))
 	}
 	return client, nil
 }

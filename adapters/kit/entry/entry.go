@@ -22,6 +22,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/sharedheap"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
@@ -51,7 +52,11 @@ func Register(name, version string, adapters ...program.Adapter) {
 //
 //export ndGoStart
 func ndGoStart(handshake, status C.int) C.int {
-	interp, err := py.Open()
+	err := checkHeap()
+	var interp *py.Interp
+	if err == nil {
+		interp, err = py.Open()
+	}
 	if err != nil {
 		report(int(status), err)
 		return 1
@@ -60,6 +65,19 @@ func ndGoStart(handshake, status C.int) C.int {
 	plugin.program = program.New(interp, plugin.name+" "+plugin.version, plugin.adapters...)
 	go serve(os.NewFile(uintptr(handshake), "handshake"), int(status))
 	return 0
+}
+
+// checkHeap refuses a shared heap of another release.
+func checkHeap() error {
+	theirs, ours := sharedheap.Other()
+	if theirs == 0 {
+		return nil
+	}
+	return &core.Error{
+		Kind:   core.ErrVersion,
+		Err:    fmt.Errorf("the shared heap speaks version %d of its interface, the plugin version %d", theirs, ours),
+		Remedy: "put the libndbridge-heap.so of the plugin's own release beside the plugin",
+	}
 }
 
 // serve runs until the session ends, and then ends the program.
