@@ -113,9 +113,21 @@ func (e *encoder) view(v *core.View) error {
 	return nil
 }
 
-func (e *encoder) items(items []any, depth int) error {
-	if depth == MaxDepth {
+// room tells whether there is room for another container, in depth others.
+func (e *encoder) room(depth int) error {
+	switch {
+	case depth == MaxDepth:
 		return TooDeep()
+	case len(e.b) > MaxSize:
+		return TooLarge()
+	default:
+		return nil
+	}
+}
+
+func (e *encoder) items(items []any, depth int) error {
+	if err := e.room(depth); err != nil {
+		return err
 	}
 	for i, v := range items {
 		if err := e.value(v, depth+1); err != nil {
@@ -126,8 +138,8 @@ func (e *encoder) items(items []any, depth int) error {
 }
 
 func (e *encoder) dict(m map[string]any, depth int) error {
-	if depth == MaxDepth {
-		return TooDeep()
+	if err := e.room(depth); err != nil {
+		return err
 	}
 	e.Dict(len(m))
 	var few [8]string
@@ -148,8 +160,8 @@ func (e *encoder) dict(m map[string]any, depth int) error {
 }
 
 func (e *encoder) pairs(pairs []Pair, depth int) error {
-	if depth == MaxDepth {
-		return TooDeep()
+	if err := e.room(depth); err != nil {
+		return err
 	}
 	e.Dict(len(pairs))
 	for _, p := range pairs {
@@ -179,8 +191,8 @@ func step(key any) string {
 }
 
 func (e *encoder) record(r Record, depth int) error {
-	if depth == MaxDepth {
-		return TooDeep()
+	if err := e.room(depth); err != nil {
+		return err
 	}
 	if !utf8.ValidString(r.Type) {
 		return Cannot("the type of a record is not UTF-8")
@@ -247,8 +259,6 @@ func (e *encoder) plain(v reflect.Value, depth int) error {
 		switch {
 		case special(v.Type()):
 			return e.value(v.Interface(), depth)
-		case depth == MaxDepth:
-			return TooDeep()
 		case v.Kind() == reflect.Map:
 			return e.goMap(v, depth)
 		case v.Kind() == reflect.Struct:
@@ -276,6 +286,9 @@ func (e *encoder) sequence(v reflect.Value, depth int) error {
 		}
 		return nil
 	}
+	if err := e.room(depth); err != nil {
+		return err
+	}
 	if e.key {
 		e.Tuple(n)
 	} else {
@@ -293,6 +306,9 @@ func (e *encoder) goStruct(v reflect.Value, depth int) error {
 	if v.Type() == reflect.TypeFor[core.View]() {
 		return Cannot("a core.View cannot cross; pass a pointer to it")
 	}
+	if err := e.room(depth); err != nil {
+		return err
+	}
 	fields := fieldsOf(v.Type()).list
 	e.Dict(len(fields))
 	for _, f := range fields {
@@ -308,6 +324,9 @@ func (e *encoder) goStruct(v reflect.Value, depth int) error {
 
 // goMap writes a map. Texts are in the order of texts, numbers of one kind in that of their forms.
 func (e *encoder) goMap(v reflect.Value, depth int) error {
+	if err := e.room(depth); err != nil {
+		return err
+	}
 	type entry struct {
 		text       string
 		form       []byte

@@ -12,6 +12,10 @@ package values
 // MaxDepth is how deep lists, tuples, sets, dicts and records may lie in each other.
 const MaxDepth = 100
 
+// MaxSize is how large a form can be, in bytes. A value that has one list in itself many times is small, and its form is
+// not.
+const MaxSize = 1 << 30
+
 // The major types of CBOR, as they stand in the first byte of an item.
 const (
 	majorUint   = 0 << 5

@@ -41,6 +41,9 @@ func TooDeep() error {
 	return Cannot("containers lie more than %d deep in each other, or in themselves", MaxDepth)
 }
 
+// TooLarge gives the error of a value whose form is larger than [MaxSize].
+func TooLarge() error { return Cannot("a value of more than %d MiB cannot cross", MaxSize>>20) }
+
 // maxPath is how much of a path is kept, in bytes: those that go deepest are of values that contain themselves.
 const maxPath = 200
 

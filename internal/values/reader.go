@@ -116,6 +116,13 @@ func (r *Reader) End() error {
 	}
 }
 
+// Form gives what the Reader was made with.
+func (r *Reader) Form() []byte { return r.b }
+
+// At says how many bytes of it were read: the Bytes of a token of text, of bytes or of a big int, which was read last, end
+// there.
+func (r *Reader) At() int { return r.off }
+
 // Skip passes over an item, and checks it.
 func (r *Reader) Skip() error {
 	for n := 1; n > 0; n-- {

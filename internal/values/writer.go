@@ -105,6 +105,12 @@ func (w *Writer) Text(s string) {
 	w.b = append(w.b, s...)
 }
 
+// TextBytes writes a str, of which these are the bytes.
+func (w *Writer) TextBytes(p []byte) {
+	w.head(majorText, uint64(len(p)))
+	w.b = append(w.b, p...)
+}
+
 // Bytes writes bytes.
 func (w *Writer) Bytes(p []byte) {
 	w.head(majorBytes, uint64(len(p)))

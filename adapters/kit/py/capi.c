@@ -2,6 +2,7 @@
 #include "capi.h"
 #include "collect.h"
 #include "fingerprint.h"
+#include "plain.h"
 #include "signals.h"
 
 #include <dlfcn.h>
@@ -152,6 +153,7 @@ int ndpy_open(const char **missing) {
 	if (!api.name && !*missing) *missing = #name;
 	OBJECTS(X)
 #undef X
+	ndpy_open_plain(missing);
 	if (*missing) return NDPY_TOO_OLD;
 	ndpy_open_classes();
 	ndpy_open_checks();

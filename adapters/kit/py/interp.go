@@ -45,6 +45,8 @@ type Interp struct {
 	namesMu  sync.Mutex
 	names    map[string]cName  // of capsules
 	interned map[string]Object // with a reference each; for as long as the interpreter runs
+
+	plains sync.Pool // of *Plain, which are large
 }
 
 // Open finds the interpreter of this process. It takes the GIL, so the caller must not hold it.

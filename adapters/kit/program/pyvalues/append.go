@@ -1,0 +1,262 @@
+package pyvalues
+
+import (
+	"math/big"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/internal/values"
+)
+
+// Append writes an object, and what lies in it. What crosses, and as what:
+//
+//   - None, bool, int, float, complex, str, bytes, list, tuple, set, frozenset and dict, as what they are; instances of
+//     classes that are made from them, as what these see in them; bytearray as bytes
+//   - named tuples and instances of dataclasses: as records, with the name of their class
+//   - members of an enum: as their values
+//   - scalars of NumPy: as what their item() gives
+//   - what the function array says is an array: as its number
+//
+// The function array is asked about objects that are none of these. A nil array means that arrays cannot cross.
+//
+// What cannot cross is a core.Error of the category unsupported, which says where in o it is: a str with a lone surrogate,
+// a container that contains itself or changes meanwhile, and all other objects. An exception of the program's code, or an
+// error of array, is returned with the place before it. After an error w has a part of the form.
+//
+// Of the program's code only that runs which gives a dataclass the values of its fields, and what array runs.
+func Append(g *py.GIL, w *values.Writer, o py.Object, array func(g *py.GIL, o py.Object) (int, bool, error)) error {
+	a := appender{gil: g, w: w, array: array, Plain: g.Plain(), start: len(w.Form())}
+	defer a.Close()
+	a.Give(o)
+	return values.Report("append", a.all())
+}
+
+type appender struct {
+	*py.Plain
+	gil     *py.GIL
+	w       *values.Writer
+	array   func(g *py.GIL, o py.Object) (int, bool, error)
+	start   int // of the form
+	instead int // how many objects in a row have stood for others
+}
+
+func (a *appender) all() error {
+	for {
+		pieces, fault := a.Read()
+		for i := range pieces {
+			if err := a.piece(&pieces[i]); err != nil {
+				return values.At(path(a.gil, a.Plain), err)
+			}
+		}
+		switch {
+		case fault.Kind != 0:
+			return values.At(path(a.gil, a.Plain), a.fault(fault))
+		case len(pieces) == 0:
+			return nil
+		case len(a.w.Form())-a.start > values.MaxSize:
+			return values.TooLarge()
+		}
+	}
+}
+
+func (a *appender) fault(f py.PlainFault) error {
+	switch f.Kind {
+	case py.PlainDeep:
+		return values.TooDeep()
+	case py.PlainChanged:
+		return values.Cannot("it has changed while it was read")
+	case py.PlainNoText:
+		return values.Cannot("a str with a lone surrogate cannot cross")
+	default:
+		return f.Err
+	}
+}
+
+func (a *appender) piece(p *py.Piece) error {
+	if p.Kind != py.PieceObject {
+		a.instead = 0
+	}
+	switch p.Kind {
+	case py.PieceNone:
+		a.w.Null()
+	case py.PieceFalse, py.PieceTrue:
+		a.w.Bool(p.Kind == py.PieceTrue)
+	case py.PieceInt:
+		a.w.Int(p.N)
+	case py.PieceBig:
+		n, ok := new(big.Int).SetString(string(p.Text()), 0)
+		if !ok {
+			return values.Cannot("an int that Python cannot write cannot cross")
+		}
+		a.w.BigInt(n)
+	case py.PieceFloat:
+		a.w.Float(p.Re)
+	case py.PieceComplex:
+		a.w.Complex(complex(p.Re, p.Im))
+	case py.PieceStr:
+		a.w.TextBytes(p.Text())
+	case py.PieceBytes:
+		a.w.Bytes(p.Text())
+	case py.PieceList:
+		a.w.List(int(p.N))
+	case py.PieceTuple:
+		a.w.Tuple(int(p.N))
+	case py.PieceSet:
+		a.w.Set(int(p.N))
+	case py.PieceFrozenSet:
+		a.w.FrozenSet(int(p.N))
+	case py.PieceDict:
+		a.w.Dict(int(p.N / 2))
+	default:
+		return a.gil.Nested(func() error { return a.object(p.Object) })
+	}
+	return nil
+}
+
+// maxInstead is how many objects in a row may stand for each other: members of enums can have others as their values.
+const maxInstead = 10
+
+// object writes an object that is not plain, or gives what is read instead of it.
+func (a *appender) object(o py.Object) error {
+	a.gil.Share(o)
+	if a.instead++; a.instead > maxInstead {
+		return values.Cannot("a %s that stands for others without end cannot cross", a.gil.TypeName(o))
+	}
+	if a.gil.IsTuple(o) {
+		return a.tuple(o)
+	}
+	if v, ok, err := a.stands(o); ok || err != nil {
+		if err == nil {
+			a.Give(v)
+		}
+		return err
+	}
+	if names, items, ok, err := a.dataclass(o); ok || err != nil {
+		if err == nil {
+			err = a.record(o, names, items)
+		}
+		return err
+	}
+	if a.array != nil {
+		i, ok, err := a.array(a.gil, o)
+		if err != nil {
+			return err
+		}
+		if ok {
+			a.w.Array(i)
+			return nil
+		}
+	}
+	return values.Cannot("a %s cannot cross", a.gil.TypeName(o))
+}
+
+// tuple writes the head of a tuple of a class that is made from tuple.
+func (a *appender) tuple(o py.Object) error {
+	items, err := a.gil.TupleItems(o)
+	if err != nil {
+		return err
+	}
+	if names, ok, err := a.gil.AttrOK(a.gil.Type(o), "_fields"); err != nil {
+		return err
+	} else if ok && a.names(names, len(items)) {
+		return a.record(o, names, o)
+	}
+	a.w.Tuple(len(items))
+	return a.given(a.GiveItems(py.PieceTuple, o))
+}
+
+// names reports whether o is a tuple of that many names.
+func (a *appender) names(o py.Object, n int) bool {
+	if !a.gil.IsTuple(o) {
+		return false
+	}
+	names, err := a.gil.TupleItems(o)
+	for _, name := range names {
+		if !a.gil.IsStr(name) {
+			return false
+		}
+	}
+	return err == nil && len(names) == n
+}
+
+// record writes the head of a record, whose names and values are tuples.
+func (a *appender) record(o, names, items py.Object) error {
+	n, err := a.gil.TupleItems(names)
+	if err != nil {
+		return err
+	}
+	a.w.Record(a.gil.TypeName(o), len(n))
+	return a.given(a.GiveRecord(names, items))
+}
+
+func (a *appender) given(f py.PlainFault) error {
+	if f.Kind != 0 {
+		return a.fault(f)
+	}
+	return nil
+}
+
+// variable gives what a module has under a name, if the module is loaded.
+func (a *appender) variable(module, name string) (py.Object, bool) {
+	m, ok := a.gil.Loaded(module)
+	if !ok {
+		return 0, false
+	}
+	return a.gil.Variable(m, name)
+}
+
+// stands gives the object that stands for o: the value of an enum's member, or what a scalar of NumPy's has.
+func (a *appender) stands(o py.Object) (v py.Object, ok bool, err error) {
+	if enum, ok := a.variable("enum", "Enum"); ok && a.gil.IsInstance(o, enum) {
+		return a.gil.AttrOK(o, "_value_")
+	}
+	generic, ok := a.variable("numpy", "generic")
+	if !ok || !a.gil.IsInstance(o, generic) {
+		return 0, false, nil
+	}
+	if v, err = a.gil.CallMethod(o, "item", nil, nil); err != nil {
+		return 0, false, err
+	}
+	if a.gil.IsInstance(v, generic) {
+		return 0, false, values.Cannot("a %s cannot cross: Python has no number like it", a.gil.TypeName(o))
+	}
+	return v, true, nil
+}
+
+// dataclass gives the names and values of the fields of a dataclass's instance.
+func (a *appender) dataclass(o py.Object) (names, items py.Object, ok bool, err error) {
+	field, ok := a.variable("dataclasses", "_FIELD")
+	if !ok || !a.gil.ClassHas(o, "__dataclass_fields__") {
+		return 0, 0, false, nil
+	}
+	all, ok, err := a.gil.AttrOK(a.gil.Type(o), "__dataclass_fields__")
+	if !ok || err != nil || !a.gil.IsDict(all) {
+		return 0, 0, false, err
+	}
+	fields, err := a.gil.DictItems(all)
+	if err != nil {
+		return 0, 0, false, err
+	}
+	var n, v []py.Object
+	for name, f := range fields {
+		kind, ok, err := a.gil.AttrOK(f, "_field_type")
+		if err != nil {
+			return 0, 0, false, err
+		}
+		if !ok || kind != field || !a.gil.IsStr(name) { // a class's variable, or an argument of its __init__
+			continue
+		}
+		text, err := a.gil.Text(name)
+		if err != nil {
+			return 0, 0, false, err
+		}
+		value, err := a.gil.Attr(o, text)
+		if err != nil {
+			return 0, 0, false, values.At("."+text, err)
+		}
+		n, v = append(n, name), append(v, value)
+	}
+	if names, err = a.gil.NewTuple(n...); err == nil {
+		items, err = a.gil.NewTuple(v...)
+	}
+	return names, items, err == nil, err
+}
