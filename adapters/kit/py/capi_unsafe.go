@@ -92,6 +92,8 @@ func capiAttr(o Object, name string) Object {
 	return Object(C.ndpy_attr(C.ndpy(o), p, n))
 }
 
+func capiGet(o, name Object) Object { return Object(C.ndpy_get(C.ndpy(o), C.ndpy(name))) }
+
 func capiGetBy(descriptor, o Object) Object {
 	return Object(C.ndpy_get_by(C.ndpy(descriptor), C.ndpy(o)))
 }

@@ -54,7 +54,15 @@ func (g *GIL) Attr(o Object, name string) (Object, error) { return g.take(capiAt
 
 // AttrOK gives o.name, or false if there is no such attribute. Any other exception is an error.
 func (g *GIL) AttrOK(o Object, name string) (Object, bool, error) {
-	if v := capiAttr(o, name); v != 0 {
+	return g.attribute(capiAttr(o, name))
+}
+
+// GetOK is AttrOK with a name that is a str.
+func (g *GIL) GetOK(o, name Object) (Object, bool, error) { return g.attribute(capiGet(o, name)) }
+
+// attribute takes over what an attribute is, or finds out why there is none.
+func (g *GIL) attribute(v Object) (Object, bool, error) {
+	if v != 0 {
 		return g.own(v), true, nil
 	}
 	if capiFailedWith(capiAttributeError()) {

@@ -101,7 +101,7 @@ void ndpy_clear_plain(ndpy_plain *p) {
 	PYTHON;
 	while (p->depth > 0) pop(p);
 	let_go(&p->given), let_go(&p->held[0]), let_go(&p->held[1]), let_go(&p->result);
-	p->status = NDPY_FINE;
+	p->status = NDPY_FINE, p->making = 0;
 }
 
 // Takes over o and names. Gives NULL if there is no room.
@@ -396,6 +396,7 @@ static bool place(ndpy_plain *p, ndpy o) {
 
 size_t ndpy_make_plain(ndpy_plain *p, const ndpy_piece *pieces, size_t n, const char *bytes) {
 	PYTHON;
+	p->making = 1;
 	for (size_t i = 0; i < n; i++) {
 		const ndpy_piece *piece = &pieces[i];
 		ndpy o = make_one(piece, bytes);

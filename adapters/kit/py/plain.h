@@ -54,6 +54,7 @@ typedef struct {
 // Zero is ready to use.
 typedef struct {
 	int32_t depth, status;
+	int64_t making; // whether objects are made, not read
 	ndpy given;     // what to read next, instead of the items of frames
 	ndpy held[2];   // what the texts of pieces lie in
 	ndpy result;    // what was made; a new reference

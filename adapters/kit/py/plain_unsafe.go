@@ -89,13 +89,17 @@ func (p *plain) fault(g *GIL) PlainFault {
 
 func (p *plain) clear() { C.ndpy_clear_plain(&p.c) }
 
-// Place gives the way to where it is: of each container, its kind, how many of its items have come, that one included, and
-// the key or name that the last one belongs to, or 0.
+// Place gives the way to the object that was read last, or is to be made next: the containers that it lies in, from the
+// outermost one on.
 func (p *plain) Place() iter.Seq[Place] {
 	return func(yield func(Place) bool) {
 		for i := range int(p.c.depth) {
 			f := &p.c.frames[i]
-			if !yield(Place{Kind: PieceKind(f.kind), Index: int(f.i) - 1, Key: Object(f.key)}) {
+			index := int(f.i)    // how many items have come
+			if p.c.making == 0 { // the last of them is meant
+				index--
+			}
+			if !yield(Place{Kind: PieceKind(f.kind), Index: index, Key: Object(f.key)}) {
 				return
 			}
 		}

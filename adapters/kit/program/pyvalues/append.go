@@ -155,7 +155,7 @@ func (a *appender) tuple(o py.Object) error {
 	if err != nil {
 		return err
 	}
-	if names, ok, err := a.gil.AttrOK(a.gil.Type(o), "_fields"); err != nil {
+	if names, ok, err := a.get(a.gil.Type(o), "_fields"); err != nil {
 		return err
 	} else if ok && a.names(names, len(items)) {
 		return a.record(o, names, o)
@@ -204,10 +204,19 @@ func (a *appender) variable(module, name string) (py.Object, bool) {
 	return a.gil.Variable(m, name)
 }
 
+// get gives an attribute by a name that is asked for again and again.
+func (a *appender) get(o py.Object, name string) (py.Object, bool, error) {
+	key, err := a.gil.Interned(name)
+	if err != nil {
+		return 0, false, err
+	}
+	return a.gil.GetOK(o, key)
+}
+
 // stands gives the object that stands for o: the value of an enum's member, or what a scalar of NumPy's has.
 func (a *appender) stands(o py.Object) (v py.Object, ok bool, err error) {
 	if enum, ok := a.variable("enum", "Enum"); ok && a.gil.IsInstance(o, enum) {
-		return a.gil.AttrOK(o, "_value_")
+		return a.get(o, "_value_")
 	}
 	generic, ok := a.variable("numpy", "generic")
 	if !ok || !a.gil.IsInstance(o, generic) {
@@ -228,7 +237,7 @@ func (a *appender) dataclass(o py.Object) (names, items py.Object, ok bool, err 
 	if !ok || !a.gil.ClassHas(o, "__dataclass_fields__") {
 		return 0, 0, false, nil
 	}
-	all, ok, err := a.gil.AttrOK(a.gil.Type(o), "__dataclass_fields__")
+	all, ok, err := a.get(a.gil.Type(o), "__dataclass_fields__")
 	if !ok || err != nil || !a.gil.IsDict(all) {
 		return 0, 0, false, err
 	}
@@ -238,20 +247,19 @@ func (a *appender) dataclass(o py.Object) (names, items py.Object, ok bool, err 
 	}
 	var n, v []py.Object
 	for name, f := range fields {
-		kind, ok, err := a.gil.AttrOK(f, "_field_type")
+		kind, ok, err := a.get(f, "_field_type")
 		if err != nil {
 			return 0, 0, false, err
 		}
 		if !ok || kind != field || !a.gil.IsStr(name) { // a class's variable, or an argument of its __init__
 			continue
 		}
-		text, err := a.gil.Text(name)
-		if err != nil {
-			return 0, 0, false, err
+		value, ok, err := a.gil.GetOK(o, name)
+		if err == nil && !ok {
+			err = values.Cannot("a %s without a field that its class has cannot cross", a.gil.TypeName(o))
 		}
-		value, err := a.gil.Attr(o, text)
 		if err != nil {
-			return 0, 0, false, values.At("."+text, err)
+			return 0, 0, false, values.At("."+text(a.gil, name), err)
 		}
 		n, v = append(n, name), append(v, value)
 	}

@@ -14,9 +14,7 @@ func path(g *py.GIL, p *py.Plain) string {
 	for s := range p.Place() {
 		switch s.Kind {
 		case py.PieceRecord:
-			if name, err := g.Text(s.Key); s.Key != 0 && err == nil {
-				b.WriteString("." + name)
-			}
+			b.WriteString("." + text(g, s.Key))
 		case py.PieceDict:
 			b.WriteString(key(g, s.Key))
 		case py.PieceSet, py.PieceFrozenSet:
@@ -26,6 +24,18 @@ func path(g *py.GIL, p *py.Plain) string {
 		}
 	}
 	return b.String()
+}
+
+// text gives the text of a str, or "" if o is none.
+func text(g *py.GIL, o py.Object) string {
+	if o == 0 {
+		return ""
+	}
+	s, err := g.Text(o)
+	if err != nil {
+		return ""
+	}
+	return s
 }
 
 // key is the step to what is under a key.
@@ -38,9 +48,7 @@ func key(g *py.GIL, o py.Object) string {
 	case g.IsBool(o):
 		return "[" + strconv.FormatBool(o == g.True()) + "]"
 	case g.IsStr(o):
-		if text, err := g.Text(o); err == nil {
-			return values.Key(text)
-		}
+		return values.Key(text(g, o))
 	case g.IsInt(o):
 		if n, err := g.Int64(o); err == nil {
 			return "[" + strconv.FormatInt(n, 10) + "]"
