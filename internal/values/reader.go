@@ -92,11 +92,11 @@ type Reader struct {
 	open  [MaxDepth]frame
 }
 
-// frame is a container whose items are being read.
-type frame struct {
-	left   int
-	record bool
-}
+// frame is a container whose items are being read: how many of them are left, twice, and 1 if it is a record.
+type frame int
+
+func (f frame) left() int    { return int(f >> 1) }
+func (f frame) record() bool { return f&1 != 0 }
 
 // NewReader gives a Reader of a form, or of several one after the other.
 func NewReader(b []byte) *Reader { return &Reader{b: b} }
@@ -137,7 +137,7 @@ func (r *Reader) Skip() error {
 
 // Next reads a token.
 func (r *Reader) Next() (Token, error) {
-	for r.depth > 0 && r.open[r.depth-1].left == 0 {
+	for r.depth > 0 && r.open[r.depth-1].left() == 0 {
 		r.depth--
 	}
 	t, err := r.token()
@@ -146,10 +146,10 @@ func (r *Reader) Next() (Token, error) {
 	}
 	if r.depth > 0 {
 		f := &r.open[r.depth-1]
-		if f.record && f.left%2 == 0 && t.Kind != KindText {
+		if f.record() && f.left()%2 == 0 && t.Kind != KindText {
 			return Token{}, r.bad("a field whose name is of the type %s", t.Kind)
 		}
-		f.left--
+		*f -= 2
 		r.owed--
 	}
 	if t.Kind < KindList {
@@ -162,7 +162,10 @@ func (r *Reader) Next() (Token, error) {
 	case n > len(r.b)-r.off-r.owed: // an item has a byte at least
 		return Token{}, r.bad("a %s of %d items in %d bytes", t.Kind, n, len(r.b)-r.off)
 	}
-	r.open[r.depth] = frame{left: n, record: t.Kind == KindRecord}
+	r.open[r.depth] = frame(2 * n)
+	if t.Kind == KindRecord {
+		r.open[r.depth]++
+	}
 	r.depth++
 	r.owed += n
 	return t, nil

@@ -26,7 +26,7 @@ type Place struct {
 }
 
 // batch is how many pieces a call of C reads.
-const batch = 32
+const batch = 64
 
 // Plain reads and makes plain objects: None, bool, int, float, complex, str, bytes, list, tuple, set, frozenset, dict, and
 // all that lies in them. It belongs to one GIL, until Close.
@@ -81,6 +81,9 @@ func (p *Plain) GiveRecord(names, items Object) PlainFault {
 	p.give(PieceRecord, items, names)
 	return p.fault(p.gil)
 }
+
+// Room gives memory for pieces that are to be made. What Read gave lies there, too.
+func (p *Plain) Room() []Piece { return p.pieces[:] }
 
 // Make makes objects of pieces, which follow those of the calls before. Text is what pieces with a text lie in (see
 // [Piece.In]). A set or dict must not have too few items: it is only there when it has all of them, and what is in it must

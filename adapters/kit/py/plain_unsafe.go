@@ -48,7 +48,7 @@ type Piece struct {
 }
 
 // A piece is one of C's.
-var _ [unsafe.Sizeof(C.ndpy_piece{})]byte = [unsafe.Sizeof(Piece{})]byte{} //nolint:gochecknoglobals // for the compiler
+var _ [unsafe.Sizeof(C.ndpy_piece{})]byte = [unsafe.Sizeof(Piece{})]byte{}
 
 // Text gives what a PieceStr or PieceBytes that was read says, or the digits of a PieceBig to the base 16, with "0x". It is
 // the program's memory: valid until the next call of a method of the GIL or of the Plain.

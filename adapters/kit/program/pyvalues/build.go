@@ -15,8 +15,9 @@ import (
 // What Python cannot make (a dict with a list as a key) is a [*core.Error] with [core.ErrUnsupported], which says where in
 // the value it is. Bytes that are no form are one with [core.ErrProtocol]. An error of array is returned as it is.
 func Build(g *py.GIL, r *values.Reader, array func(g *py.GIL, i int) (py.Object, error)) (py.Object, error) {
-	b := builder{gil: g, array: array, left: 1, Plain: g.Plain()}
-	defer b.Close()
+	plain := g.Plain()
+	defer plain.Close()
+	b := builder{gil: g, array: array, left: 1, Plain: plain, pieces: plain.Room()}
 	o, err := b.build(r)
 	return o, values.Report("build", err)
 }
@@ -28,11 +29,8 @@ type builder struct {
 	left   int         // items that are to come
 	found  []py.Object // the arrays, in their order
 	passed int         // how many of them have become pieces
-	pieces [pieces]py.Piece
+	pieces []py.Piece
 }
-
-// pieces is how many are made at a time.
-const pieces = 64
 
 // build reads the value twice if it is large: the first time for its arrays. To get them may run code of the program's, which
 // must not see what is half made.

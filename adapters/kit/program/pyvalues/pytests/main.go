@@ -6,7 +6,6 @@ import "C"
 import (
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"time"
 
@@ -16,20 +15,19 @@ import (
 	"github.com/ndbridge/ndbridge/internal/values"
 )
 
-// library is what the C functions share. All but ndOpen are called with the GIL, and give a new reference, or raise.
+// library is what the C functions share: C calls functions, not methods. All but ndOpen are called with the GIL, and give a new reference, or raise.
 type library struct {
 	interp *py.Interp
 	arrays []py.Object // what the last value that was appended had for arrays: instances of classes that are called Array
 }
 
-var lib library
+var lib library //nolint:gochecknoglobals // see library
 
 //export ndOpen
 func ndOpen() {
 	var err error
 	if lib.interp, err = py.Open(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
+		panic(err)
 	}
 }
 
