@@ -22,7 +22,8 @@ var cgoPackages = []string{
 	"adapters/all/plugin",
 	"adapters/kit/entry",
 	"adapters/kit/py",
-	"adapters/kit/py/pytests", // its tests
+	"adapters/kit/py/pytests",               // its tests
+	"adapters/kit/program/pyvalues/pytests", // likewise
 	"adapters/numpy/plugin",
 	"internal/gpu/driver",
 	"internal/gpu/driver/testdata/library", // its tests
