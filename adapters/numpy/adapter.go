@@ -2,17 +2,24 @@ package numpy
 
 import (
 	"strings"
+	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 )
 
 // New makes the adapter.
-func New() program.Adapter { return &adapter{table()} }
+func New() program.Adapter { return &adapter{Table: table()} }
 
-type adapter struct{ program.Table[array] }
+type adapter struct {
+	program.Table[array]
+	imports atomic.Pointer[imports] // nil: nothing was imported
+}
 
-var _ program.Recogniser = (*adapter)(nil)
+var (
+	_ program.Recogniser = (*adapter)(nil)
+	_ program.Importer   = (*adapter)(nil)
+)
 
 // Owns claims arrays of every kind, subclasses included, and NumPy's scalars.
 func (*adapter) Owns(g *py.GIL, env *program.Env, o py.Object) (bool, error) {

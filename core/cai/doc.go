@@ -1,4 +1,4 @@
-// Package cai reads what frameworks export without C structs: the dictionaries of the CUDA Array Interface
+// Package cai reads what frameworks export without C structs, and writes its words for element types: the dictionaries of the CUDA Array Interface
 // (__cuda_array_interface__, versions 0 to 3) and of NumPy's array interface (__array_interface__), and the element
 // types of both and of Python's buffer protocol.
 //

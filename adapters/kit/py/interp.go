@@ -26,6 +26,7 @@ type Interp struct {
 	version        string
 	implementation string
 	executable     string
+	header         int  // bytes with which every object begins
 	usual          bool // see describeHeader
 
 	exact map[Object]string // builtin types that [GIL.ExactType] knows
@@ -144,7 +145,7 @@ func (i *Interp) describeHeader(g *GIL) error {
 	if err != nil {
 		return err
 	}
-	i.usual = n == 16
+	i.header, i.usual = int(n), n == 16
 	i.exact = map[Object]string{g.Type(builtins): "module"}
 	for _, name := range []string{"dict", "list", "tuple"} {
 		class, err := g.Attr(builtins, name)

@@ -1,0 +1,62 @@
+package program
+
+import (
+	"fmt"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// Importer is an [Adapter] of a framework that can make an array over memory of somebody else's.
+type Importer interface {
+	// Import makes the framework's array of a host array (an object that [py.GIL.NewHostArray] made) with this layout. The
+	// array, and whatever the program makes of it, keeps the host array as long as it uses the memory. readOnly says that
+	// to write to the memory ends the program. It is called only while the framework is loaded.
+	Import(g *py.GIL, env *Env, exporter py.Object, l core.Layout, readOnly bool) (py.Object, error)
+}
+
+// Python is the framework of those who have none: its arrays are memoryviews.
+const Python = "python"
+
+// Import makes the array of a framework, which the program has loaded, of a host array with this layout; see [Importer].
+// Errors wrap [core.ErrUnsupported] if the framework is not there, or takes no memory of others, and [core.ErrDType],
+// [core.ErrLayout] or [core.ErrPython] if it does not take this array.
+func (p *Program) Import(
+	g *py.GIL, framework string, exporter py.Object, l core.Layout, readOnly bool,
+) (py.Object, error) {
+	o, err := p.importArray(g, framework, exporter, l, readOnly)
+	return o, about("import", "", framework, err)
+}
+
+func (p *Program) importArray(
+	g *py.GIL, framework string, exporter py.Object, l core.Layout, readOnly bool,
+) (py.Object, error) {
+	if framework == Python {
+		builtins, err := g.Import("builtins")
+		if err != nil {
+			return 0, err
+		}
+		return g.CallMethod(builtins, "memoryview", []py.Object{exporter}, nil)
+	}
+	for _, f := range p.frameworks {
+		if f.name != framework {
+			continue
+		}
+		importer, ok := f.adapter.(Importer)
+		if !ok {
+			return 0, &core.Error{Kind: core.ErrUnsupported, Err: fmt.Errorf("%s takes no memory of a host", framework)}
+		}
+		env, ok, err := p.env(g, f)
+		if err != nil {
+			return 0, err
+		}
+		if !ok {
+			return 0, &core.Error{
+				Kind: core.ErrUnsupported, Err: fmt.Errorf("the program has not imported %s", framework),
+				Remedy: "import it in the program",
+			}
+		}
+		return importer.Import(g, env, exporter, l, readOnly)
+	}
+	return 0, &core.Error{Kind: core.ErrUnsupported, Err: fmt.Errorf("the plugin has no adapter %q", framework)}
+}

@@ -1,0 +1,89 @@
+package py
+
+// #include "hostarray.h"
+import "C"
+
+import (
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// HostMemory is a mapping of the host's memory in this process. All methods are safe for concurrent use.
+type HostMemory struct {
+	addr uintptr
+	mu   sync.Mutex
+	p    *C.ndpy_segment // nil: closed
+}
+
+// NewHostMemory takes over a mapping, as mmap made it: it is unmapped after Close, when no array in it is in use any
+// more, with or without Python.
+func NewHostMemory(addr uintptr, size int64) *HostMemory {
+	return &HostMemory{addr: addr, p: C.ndpy_new_segment(C.uintptr_t(addr), C.size_t(size))}
+}
+
+// Close ends the memory for new arrays. It is idempotent.
+func (m *HostMemory) Close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.p != nil {
+		C.ndpy_drop_segment(m.p)
+		m.p = nil
+	}
+}
+
+// HostArray says how Python sees an array in a [HostMemory].
+type HostArray struct {
+	Layout   core.Layout // of unpacked elements; its span lies in the memory
+	ReadOnly bool
+	Format   string // of the buffer protocol; "": it has none for the elements
+	Typestr  string // of the array interface
+	// Held, if it is not nil, counts the arrays in use: those that a Python object or a tensor of DLPack stands for. It
+	// lies in memory that stays mapped as long as there are any. A forked child does not change it.
+	Held *atomic.Uint32
+}
+
+// NewHostArray makes an object of the type ndbridge.HostArray. It is an error that wraps [core.ErrClosed] if the memory
+// was closed.
+func (g *GIL) NewHostArray(m *HostMemory, a *HostArray) (Object, error) {
+	if C.ndpy_open_host_arrays(C.size_t(g.interp.header)) < 0 {
+		return 0, g.failure()
+	}
+	l, t := a.Layout, a.Layout.DType()
+	is := C.ndpy_host_array{
+		data: C.uintptr_t(m.addr + uintptr(l.Offset())), held: C.uintptr_t(uintptr(unsafe.Pointer(a.Held))),
+		len: C.size_t(l.NBytes()), itemsize: C.size_t(t.Size()), typestr: g.interp.cName(a.Typestr).p,
+		code: C.uint8_t(t.Code()), bits: C.uint8_t(t.Bits()), lanes: C.uint16_t(t.Lanes()),
+	}
+	if a.Format != "" {
+		is.format = g.interp.cName(a.Format).p
+	}
+	if a.ReadOnly {
+		is.readonly = 1
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if is.segment = m.p; is.segment == nil {
+		return 0, &core.Error{Op: "export", Kind: core.ErrClosed}
+	}
+	return g.take(Object(C.ndpy_new_host_array(&is, C.int(l.Rank()), extentsOf(l.Shape()), extentsOf(l.Strides()))))
+}
+
+// HostArrayCapsule gives DLPack's capsule of an object that NewHostArray made, also where its __dlpack__ refuses:
+// one that is not versioned does not say that the memory is read-only.
+func (g *GIL) HostArrayCapsule(o Object, versioned bool) (Object, error) {
+	with := C.int(0)
+	if versioned {
+		with = 1
+	}
+	return g.take(Object(C.ndpy_host_array_capsule(C.ndpy(o), with)))
+}
+
+// NewInts makes a tuple of ints.
+func (g *GIL) NewInts(v []int) (Object, error) {
+	return g.take(Object(C.ndpy_new_ints(extentsOf(v), C.int(len(v)))))
+}
+
+func extentsOf(v []int) *C.ptrdiff_t { return (*C.ptrdiff_t)(unsafe.Pointer(unsafe.SliceData(v))) }
