@@ -1,16 +1,24 @@
 package jax
 
 import (
+	"sync/atomic"
+
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 )
 
 // New makes the adapter.
-func New() program.Adapter { return &adapter{table()} }
+func New() program.Adapter { return &adapter{Table: table()} }
 
-type adapter struct{ program.Table[array] }
+type adapter struct {
+	program.Table[array]
+	imports atomic.Pointer[imports] // nil: nothing was imported
+}
 
-var _ program.Recogniser = (*adapter)(nil)
+var (
+	_ program.Recogniser = (*adapter)(nil)
+	_ program.Importer   = (*adapter)(nil)
+)
 
 // Owns claims arrays, and what JAX has that looks like one without having memory of its own.
 func (*adapter) Owns(g *py.GIL, _ *program.Env, o py.Object) (bool, error) {

@@ -15,7 +15,8 @@ func New() program.Adapter { return &adapter{Table: table()} }
 
 type adapter struct {
 	program.Table[tensor]
-	keys atomic.Pointer[py.BehindMark] // see keySet; nil: nobody has looked
+	keys    atomic.Pointer[py.BehindMark] // see keySet; nil: nobody has looked
+	imports atomic.Pointer[imports]       // nil: nothing was imported
 }
 
 var (
@@ -23,6 +24,7 @@ var (
 	_ program.Recogniser = (*adapter)(nil)
 	_ program.Follower   = (*adapter)(nil)
 	_ program.Storer     = (*adapter)(nil)
+	_ program.Importer   = (*adapter)(nil)
 )
 
 // Owns claims tensors of every kind, subclasses included.

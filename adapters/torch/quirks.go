@@ -14,7 +14,7 @@ type rule = program.Rule[tensor]
 // table has the rules in the order in which they edit a plan: first those that refuse, then those
 // that make another tensor of it, then those about how it is asked.
 func table() program.Table[tensor] {
-	return program.NewTable("torch", otherMemory(), otherElements(), dtypes(), corrections())
+	return program.NewTable("torch", otherMemory(), otherElements(), dtypes(), corrections(), importing())
 }
 
 const dlconvertor = "aten/src/ATen/DLConvertor.cpp"
@@ -205,4 +205,27 @@ func corrections() []rule {
 			Edit: program.WithoutStream[tensor],
 		},
 	}
+}
+
+// What is done about read-only memory of a host.
+const (
+	idReadOnlyMemory core.QuirkID = "torch.no-readonly-memory"
+	readOnlyRemedy                = "let the function write to the memory, or hand over a copy"
+
+	copyReadOnly, shareReadOnly, refuseReadOnly = "copy", "writable", "refuse"
+)
+
+func readOnlyEffects() []string { return []string{copyReadOnly, shareReadOnly, refuseReadOnly} }
+
+// importing is about tensors of a host's memory, which [adapter.Import] makes.
+func importing() []rule {
+	return []rule{{
+		Quirk: contract.Quirk{
+			ID: idReadOnlyMemory, Effect: contract.EffectStage, Choices: readOnlyEffects(),
+			Summary: "a tensor does not know that its memory is read-only: a function that writes to a tensor of a " +
+				"host's read-only memory ends the program, with SIGSEGV",
+			Remedy:   readOnlyRemedy,
+			Upstream: "torch/utils/dlpack.py",
+		},
+	}}
 }

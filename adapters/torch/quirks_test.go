@@ -72,10 +72,10 @@ func quirks() *programtest.Quirks {
 // TestQuirks proves each quirk on the real PyTorch, in every version at hand that has it.
 func TestQuirks(t *testing.T) {
 	t.Parallel()
-	quirks().ProveEach(t, pythons(t), os.Getenv("NDBRIDGE_TEST_PYTHONS_TORCH") != "")
+	quirks().ProveEach(t, pythons(t), os.Getenv("NDBRIDGE_TEST_PYTHONS_TORCH") != "", readOnlyMemory)
 }
 
 func TestQuirkTable(t *testing.T) {
 	t.Parallel()
-	quirks().CheckTable(t)
+	quirks().CheckTable(t, readOnlyMemory)
 }

@@ -196,6 +196,13 @@ func tables() []Table {
 				Summary:  "__dlpack__ of a tensor on the CPU takes no stream but None: -1 is an error as well",
 				Upstream: "pytorch pull requests 145000 and 163242",
 			},
+			{
+				ID: "torch.no-readonly-memory", Framework: "torch", Effect: contract.EffectStage,
+				Choices:  []string{"copy", "writable", "refuse"},
+				Summary:  "a tensor does not know that its memory is read-only: a function that writes to a tensor of a host's read-only memory ends the program, with SIGSEGV",
+				Remedy:   "let the function write to the memory, or hand over a copy",
+				Upstream: "torch/utils/dlpack.py",
+			},
 		}},
 		{Framework: "jax", Quirks: []contract.Quirk{
 			{

@@ -1,6 +1,8 @@
 package program
 
 import (
+	"cmp"
+
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
@@ -104,3 +106,11 @@ type Env struct {
 // InForce reports whether a quirk is to be obeyed: its range holds the framework's version, and the
 // user has not switched it off.
 func (e *Env) InForce(id core.QuirkID) bool { return e.inForce[id] }
+
+// Effect gives which of a quirk's choices, the usual one first, is to be done, or "" if the quirk is not in force.
+func (e *Env) Effect(id core.QuirkID, choices ...string) string {
+	if !e.InForce(id) {
+		return ""
+	}
+	return cmp.Or(e.chosen[id], choices[0])
+}

@@ -24,7 +24,7 @@ const Python = "python"
 func (p *Program) Import(
 	g *py.GIL, framework string, exporter py.Object, l core.Layout, readOnly bool,
 ) (py.Object, error) {
-	o, err := p.importArray(g, framework, exporter, l, readOnly)
+	o, err := p.importArray(g, framework, exporter, l, readOnly || l.ReadOnly())
 	return o, about("import", "", framework, err)
 }
 

@@ -13,8 +13,8 @@ import (
 // known.
 type Rule[F any] struct {
 	contract.Quirk
-	When func(f *F) bool // nil: for every object
-	Edit func(p *Plan, f *F)
+	When func(f *F) bool     // nil: for every object
+	Edit func(p *Plan, f *F) // nil: the rule is about [Importer.Import], which asks for its effect
 	// Instead holds, for a quirk with Choices, what those but the first do in the place of Edit.
 	Instead map[string]func(p *Plan, f *F)
 }
@@ -52,7 +52,7 @@ func (t *Table[F]) Quirks() []contract.Quirk {
 // Edit lets the rules that are in force edit a plan, up to the first that refuses.
 func (t *Table[F]) Edit(p *Plan, env *Env, facts *F) {
 	for _, r := range t.rules {
-		if !env.InForce(r.ID) || r.When != nil && !r.When(facts) {
+		if r.Edit == nil || !env.InForce(r.ID) || r.When != nil && !r.When(facts) {
 			continue
 		}
 		edit := r.Edit

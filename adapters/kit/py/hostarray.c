@@ -68,6 +68,7 @@ typedef struct {
 	ndpy_host_array is;
 	int ndim;
 	bool c_order, fortran_order;
+	bool is_unsigned; // consumers need not understand that it is read-only
 	ptrdiff_t *shape, *strides, *steps; // strides are in bytes, steps in elements
 	ptrdiff_t axes[];
 } array;
@@ -237,6 +238,8 @@ ndpy ndpy_host_array_capsule(ndpy o, int with_version) {
 	return (ndpy)capsule_of(ARRAY(o), with_version);
 }
 
+void ndpy_host_array_unsigned(ndpy o) { ARRAY(o)->is_unsigned = true; }
+
 static PyObject *dlpack(PyObject *o, PyObject *args, PyObject *kw) {
 	static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
 	PyObject *none = (PyObject *)ndpy_none(), *stream = none, *max = none, *device = none, *copy = none;
@@ -248,7 +251,7 @@ static PyObject *dlpack(PyObject *o, PyObject *args, PyObject *kw) {
 	if (kind != CPU || id != 0) return refuse("the array is in host memory only");
 	if (copy != none && copy != (PyObject *)ndpy_false()) return refuse("the array makes no copies of itself");
 	array *a = ARRAY(o);
-	if (major < 1 && a->is.readonly) return refuse("only DLPack 1.0 (max_version) can say that memory is read-only");
+	if (major < 1 && a->is.readonly && !a->is_unsigned) return refuse("only DLPack 1.0 (max_version) can say that memory is read-only");
 	return capsule_of(a, major >= 1);
 }
 

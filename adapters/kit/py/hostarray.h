@@ -32,6 +32,9 @@ ndpy ndpy_new_host_array(const ndpy_host_array *a, int ndim, const ptrdiff_t *sh
 // memory is read-only.
 ndpy ndpy_host_array_capsule(ndpy o, int versioned);
 
+// From now on its __dlpack__ gives capsules that do not say so, too.
+void ndpy_host_array_unsigned(ndpy o);
+
 ndpy ndpy_new_ints(const ptrdiff_t *v, int n); // a tuple of ints
 
 #endif

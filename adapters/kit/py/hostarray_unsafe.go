@@ -81,6 +81,10 @@ func (g *GIL) HostArrayCapsule(o Object, versioned bool) (Object, error) {
 	return g.take(Object(C.ndpy_host_array_capsule(C.ndpy(o), with)))
 }
 
+// HostArrayUnsigned lets the __dlpack__ of an object that NewHostArray made give capsules that do not say that the memory
+// is read-only: for consumers that never write, and do not understand others.
+func (g *GIL) HostArrayUnsigned(o Object) { C.ndpy_host_array_unsigned(C.ndpy(o)) }
+
 // NewInts makes a tuple of ints.
 func (g *GIL) NewInts(v []int) (Object, error) {
 	return g.take(Object(C.ndpy_new_ints(extentsOf(v), C.int(len(v)))))
