@@ -209,8 +209,8 @@ func corrections() []rule {
 
 // What is done about read-only memory of a host.
 const (
-	idReadOnlyMemory core.QuirkID = "torch.no-readonly-memory"
-	readOnlyRemedy                = "let the function write to the memory, or hand over a copy"
+	idReadOnlyMemory = core.QuirkID("torch.no-readonly-memory")
+	readOnlyRemedy   = "let the function write to the memory, or hand over a copy"
 
 	copyReadOnly, shareReadOnly, refuseReadOnly = "copy", "writable", "refuse"
 )

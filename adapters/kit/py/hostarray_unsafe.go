@@ -68,7 +68,9 @@ func (g *GIL) NewHostArray(m *HostMemory, a *HostArray) (Object, error) {
 	if is.segment = m.p; is.segment == nil {
 		return 0, &core.Error{Op: "export", Kind: core.ErrClosed}
 	}
-	return g.take(Object(C.ndpy_new_host_array(&is, C.int(l.Rank()), extentsOf(l.Shape()), extentsOf(l.Strides()))))
+	shape, strides := extentsOf(l.Shape()), extentsOf(l.Strides())
+	o := C.ndpy_new_host_array(&is, C.int(l.Rank()), shape, strides)
+	return g.take(Object(o))
 }
 
 // HostArrayCapsule gives DLPack's capsule of an object that NewHostArray made, also where its __dlpack__ refuses:

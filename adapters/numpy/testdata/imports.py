@@ -21,6 +21,19 @@ x[:] = 1, 2, 3
 assert bytes(memory(12)) == x.tobytes()
 assert "read-only" in refused(host("numpy", "int32", [3], readonly=True).__setitem__, 0, 1)
 
+# The host array itself: what its protocols say and refuse, and that only a host makes one.
+x, fixed, transposed = host("", "float32", [2, 3]), host("", "int64", [3], readonly=True), host("", "int16", [2, 3], strides=[2, 4])
+m = host("python", "float32", [2, 3])
+assert type(m) is memoryview and (m.format, m.shape, m.strides, m.readonly) == ("f", (2, 3), (12, 4), False)
+assert memoryview(fixed).readonly and memoryview(transposed).f_contiguous and x.__dlpack_device__() == (1, 0)
+assert "order" in refused(os.write, 1, transposed)
+assert "format" in refused(memoryview, host("", "bfloat16", [2]))
+for arguments in dict(stream=1), dict(copy=True), dict(dl_device=(2, 0)):
+    assert refused(x.__dlpack__, **arguments).startswith("BufferError: "), arguments
+assert refused(fixed.__dlpack__).startswith("BufferError: ") and '"dltensor_versioned"' in repr(fixed.__dlpack__(max_version=(1, 3)))
+assert refused(type(x)).startswith("TypeError: only a host") and not hasattr(x, "__dict__")
+del m, fixed, transposed
+
 # What NumPy does not have, or only as pointers.
 for name, tag in ("opaque[8]", "O"), ("opaque[16]", "[('a', 'O')]"), ("opaque[8]", "f4"), ("float32x4", ""), ("int4", ""):
     assert refused(host, "numpy", name, [2], tag=tag).startswith("TypeError: "), (name, tag)
