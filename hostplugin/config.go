@@ -11,6 +11,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/internal/calls"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
@@ -78,6 +79,10 @@ type Program struct {
 
 	Handoff HandoffOptions // how the host asks for views
 
+	// Workers is how many calls of the program's functions may run at once, 1 to 64; 0 means 16. Each is a thread of the
+	// program's process, made when it is first needed. Without shared memory ([HandoffOptions].Off) there are no calls.
+	Workers int
+
 	StartTimeout time.Duration // from the start until the plugin answers; 0 means 60 s
 	StopTimeout  time.Duration // from the end of the session until what still runs is killed; 0 means 5 s
 
@@ -112,6 +117,8 @@ const (
 	defaultHandoffSlots = 8
 	maxHandoffSpin      = 10 * time.Millisecond
 
+	defaultWorkers = 16
+
 	minHeapThreshold = 4 << 10
 	maxHeapThreshold = 1 << 40
 )
@@ -134,6 +141,14 @@ func (p Program) handoff() handoff.Settings {
 		Slots: cmp.Or(p.Handoff.Slots, defaultHandoffSlots),
 		Spin:  max(0, cmp.Or(p.Handoff.Spin, defaultHandoffSpin)), // less than 0: not at all
 	}
+}
+
+// calls gives the settings of calls.
+func (p Program) calls() calls.Settings {
+	if p.Handoff.Off {
+		return calls.Settings{}
+	}
+	return calls.Settings{Workers: cmp.Or(p.Workers, defaultWorkers), Spin: p.handoff().Spin}
 }
 
 // names lists the programs' names in order.

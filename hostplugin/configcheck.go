@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
+	"github.com/ndbridge/ndbridge/internal/calls"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
@@ -171,6 +172,9 @@ func (c *checker) handoff(at place, p *Program) {
 	}
 	if n := p.Handoff.Slots; n < 0 || n > handoff.MaxSlots {
 		c.errorf(at.At("handoff_slots"), "Invalid number", "handoff_slots must be between 1 and %d.", handoff.MaxSlots)
+	}
+	if n := p.Workers; n < 0 || n > calls.MaxWorkers {
+		c.errorf(at.At("workers"), "Invalid number", "workers must be between 1 and %d.", calls.MaxWorkers)
 	}
 }
 

@@ -91,6 +91,7 @@ func (d *decoder) program(b *hclsyntax.Block) {
 		"handoff":               d.Off(&p.Handoff.Off),
 		"handoff_spin":          d.Spin(&p.Handoff.Spin),
 		"handoff_slots":         d.Count(&p.Handoff.Slots),
+		"workers":               d.Count(&p.Workers),
 		"start_timeout":         d.Duration(&p.StartTimeout),
 		"stop_timeout":          d.Duration(&p.StopTimeout),
 	}, nil)

@@ -23,6 +23,36 @@ func (s *Session) ExitStatus(ctx context.Context) (status int, signal syscall.Si
 	}
 }
 
+// ready is alive, and says that ctx has ended: an answer that is there at once does not hide that.
+func (s *Session) ready(ctx context.Context, op, array string) error {
+	if err := s.alive(op, array); err != nil {
+		return err
+	}
+	if ctx.Err() == nil {
+		return nil
+	}
+	return &core.Error{Op: op, Program: s.launch.program.Name, Object: array, Kind: ctx.Err(), Err: context.Cause(ctx)}
+}
+
+// alive reports the session's end as the error of one call.
+func (s *Session) alive(op, array string) error {
+	select {
+	case <-s.gone:
+	default:
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kind := core.ErrUnavailable
+	if errors.Is(s.cause, core.ErrPython) {
+		kind = core.ErrPython
+	}
+	if s.leases.Closed() || errors.Is(s.err, core.ErrClosed) {
+		kind = core.ErrClosed
+	}
+	return &core.Error{Op: op, Program: s.launch.program.Name, Object: array, Kind: kind, Err: s.cause}
+}
+
 // Wait waits until the program's script has ended: nil if it ended well, after which its arrays stay
 // available. The error wraps core.ErrPython if the script raised, core.ErrUnavailable if it exited
 // with another status or the program is gone, core.ErrClosed if Close came first. With a program that has no

@@ -30,6 +30,8 @@ type Host struct {
 	closed   bool
 	starting sync.WaitGroup // grows only while closed is false
 	sessions map[*Session]struct{}
+
+	arrays owned
 }
 
 // New checks a configuration and makes a Host of it. It starts nothing. The host keeps a copy of cfg
@@ -155,6 +157,7 @@ func (h *Host) Close() error {
 	for range sessions {
 		errs = append(errs, <-failed)
 	}
+	errs = append(errs, h.arrays.close())
 	return errors.Join(errs...)
 }
 

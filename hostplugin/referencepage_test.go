@@ -78,6 +78,8 @@ func describedProgram() []describedAttribute {
 		{"handoff_spin", "duration", "`\"50us\"`", "how long host and program spin while they wait for each other, before they sleep; at most 10 ms. " +
 			"With `\"0s\"` they sleep at once, which takes less CPU time and makes calls slower"},
 		{"handoff_slots", "number", "`8`", "how many slots the mailbox has: how many requests for views can be under way at once through shared memory, 1 to 64"},
+		{"workers", "number", "`16`", "how many calls of the program's functions can run at once ([calling.md](calling.md)), 1 to 64. " +
+			"Each is a thread of the program's process, made when it is first needed. Without `handoff` nothing can be called"},
 		{"start_timeout", "duration", "`\"60s\"`", "from the start until the plugin answers; more than 0"},
 		{"stop_timeout", "duration", "`\"5s\"`", "from the end of the session until what is left of the program is killed; more than 0. " +
 			"A script that still runs gets a `KeyboardInterrupt` at the end of the session, and has this time to write what it has to write"},

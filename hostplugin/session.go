@@ -13,8 +13,10 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/arrays"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/connection"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
+	"github.com/ndbridge/ndbridge/internal/calls"
 	"github.com/ndbridge/ndbridge/internal/gpu/imports"
 )
 
@@ -41,6 +43,15 @@ type Session struct {
 	gpu      *imports.Importer
 	gpus     []contract.UUID // those that the program knows the host to have
 	leases   *leases.Client
+	calls    *calls.Client // nil: functions cannot be called
+	space    *arrays.Space // numbers the host's memory that the program has; nil likewise
+	noCalls  chan struct{} // closed when there are none any more
+
+	arrays      owned
+	poolsMu     sync.Mutex
+	poolsClosed bool
+	pools       map[*Pool]struct{}
+	none        *arrays.Memory // of arrays without elements
 
 	begun     chan struct{} // closed when leases can be had
 	closing   chan struct{} // closed by Close
@@ -81,6 +92,7 @@ func newSession(h *Host, l *launch) *Session {
 		closing: make(chan struct{}),
 		gone:    make(chan struct{}),
 		torn:    make(chan struct{}),
+		noCalls: make(chan struct{}),
 		script:  scriptEnd{known: make(chan struct{}), well: make(chan struct{})},
 	}
 }
@@ -324,36 +336,6 @@ func (s *Session) Err() error {
 	return s.err
 }
 
-// ready is alive, and says that ctx has ended: an answer that is there at once does not hide that.
-func (s *Session) ready(ctx context.Context, op, array string) error {
-	if err := s.alive(op, array); err != nil {
-		return err
-	}
-	if ctx.Err() == nil {
-		return nil
-	}
-	return &core.Error{Op: op, Program: s.launch.program.Name, Object: array, Kind: ctx.Err(), Err: context.Cause(ctx)}
-}
-
-// alive reports the session's end as the error of one call.
-func (s *Session) alive(op, array string) error {
-	select {
-	case <-s.gone:
-	default:
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	kind := core.ErrUnavailable
-	if errors.Is(s.cause, core.ErrPython) {
-		kind = core.ErrPython
-	}
-	if s.leases.Closed() || errors.Is(s.err, core.ErrClosed) {
-		kind = core.ErrClosed
-	}
-	return &core.Error{Op: op, Program: s.launch.program.Name, Object: array, Kind: kind, Err: s.cause}
-}
-
 // Close closes all views of the session and ends the program. A script that still runs gets a KeyboardInterrupt; after
 // [Program.StopTimeout] the host kills whatever is left of the program. Views that were derived from the session's (by Sub,
 // Transpose and the like) keep their memory until they are closed themselves. Close returns when nothing is left running.
@@ -367,7 +349,10 @@ func (s *Session) Close() error {
 	s.closeOnce.Do(func() {
 		close(s.closing)
 		<-s.torn
-		errs := []error{s.tornErr, s.leases.CloseViews()}
+		if s.calls != nil {
+			<-s.noCalls
+		}
+		errs := []error{s.tornErr, s.leases.CloseViews(), s.closeArrays()}
 		s.leases.Close()
 		errs = append(errs, s.segments.Close())
 		if err := s.gpu.Close(); err != nil {

@@ -2,6 +2,7 @@ package hostplugin
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin/internal/connection"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
+	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
 // start runs a prepared program and opens the session. After an error nothing is left of it.
@@ -20,7 +22,8 @@ func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 	found := leases.FindGPUs(h.log)
 	c, err := connection.New(connection.Options{ //nolint:contextcheck // its logs outlive the call
 		Program: l.program.Name, Python: l.program.python(), Plugin: l.plugin, Process: l.spec(),
-		StartTimeout: l.program.startTimeout(), StopTimeout: l.program.stopTimeout(), Handoff: l.program.handoff(),
+		StartTimeout: l.program.startTimeout(), StopTimeout: l.program.stopTimeout(),
+		Wish:   wire.Wish{Handoff: l.program.handoff(), Calls: l.program.calls()},
 		Log:    h.log.With(slog.String("program", l.program.Name)),
 		Stdout: l.program.Stdout, Stderr: l.program.Stderr,
 		Stray: s.stray, Forked: s.forked, Unavailable: s.unavailable,
@@ -38,6 +41,9 @@ func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 		return nil, err
 	}
 	s.begin(c) //nolint:contextcheck // a session outlives the call
+	if err := s.openCalls(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	return s, nil
 }
 

@@ -89,7 +89,7 @@ func serve(ctx context.Context, side *fdpass.Conn, server *wire.Server, opts Ser
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		defer cancel() // the host is gone
-		watchHost(side, sync.OnceFunc(func() {
+		watchHost(side, server, sync.OnceFunc(func() {
 			if opts.ResetInterrupt {
 				// Here, because go-plugin takes the signal before it serves the first call.
 				signal.Reset(os.Interrupt)
@@ -187,11 +187,14 @@ func checkPipes() error {
 	return err
 }
 
-// watchHost reads until the host has closed its end, and calls opened when the host says so. Other
+// watchHost reads until the host has closed its end, hands descriptors to the server, and calls opened when the host says so. Other
 // messages are of later versions.
-func watchHost(side *fdpass.Conn, opened func()) {
+func watchHost(side *fdpass.Conn, server *wire.Server, opened func()) {
 	for {
 		msg, files, err := side.Recv()
+		if err == nil && server.Deliver(msg, files) {
+			continue
+		}
 		for _, f := range files {
 			_ = f.Close() // unwanted
 		}

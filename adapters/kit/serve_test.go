@@ -17,7 +17,6 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
-	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/wire"
 	"github.com/ndbridge/ndbridge/internal/wire/wiretest"
 )
@@ -129,7 +128,7 @@ func TestServeRefusesSettings(t *testing.T) {
 	t.Parallel()
 	cmd, _ := served(t, "serve")
 	p := wiretest.Start(t, cmd, wiretest.Options{Closed: true})
-	_, err := p.Client.Open(t.Context(), contract.Settings{Program: "refused"}, handoff.Settings{})
+	_, err := p.Client.Open(t.Context(), contract.Settings{Program: "refused"}, wire.Wish{})
 	if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "not this one") {
 		t.Errorf("Open = %v", err)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
-	"github.com/ndbridge/ndbridge/internal/handoff"
+	"github.com/ndbridge/ndbridge/internal/wire"
 	"github.com/ndbridge/ndbridge/internal/shm"
 	"github.com/ndbridge/ndbridge/internal/wire/wiretest"
 )
@@ -224,7 +224,7 @@ func TestNoFolder(t *testing.T) {
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "/no such folder")
 	cmd.Env = append(os.Environ(), pluginVariable+"=1")
 	p := wiretest.Start(t, cmd, wiretest.Options{Closed: true})
-	_, err := p.Client.Open(t.Context(), contract.Settings{}, handoff.Settings{})
+	_, err := p.Client.Open(t.Context(), contract.Settings{}, wire.Wish{})
 	if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrConfig) || e.Remedy == "" {
 		t.Errorf("Open = %v; want ErrConfig with a remedy", err)
 	}

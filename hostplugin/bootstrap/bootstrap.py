@@ -204,10 +204,16 @@ def add_module(with_gil, stand_in):
             if stand_in not in sys.path and os.path.isdir(stand_in):
                 sys.path.append(stand_in)
 
+    class Cancelled(BaseException):
+        """Is raised in a function that the host has called, when the host does not wait for it any more."""
+
+    Cancelled.__module__, Cancelled.__qualname__ = "ndbridge", "Cancelled"
+
     module = Module("ndbridge", __doc__)
     module.__version__ = with_gil.nd_version()
-    module.__all__ = ["connected", "publish", "unpublish"]
+    module.__all__ = ["Cancelled", "connected", "publish", "unpublish"]
     module.connected = True
+    module.Cancelled = Cancelled
     for function in publish, unpublish:
         function.__qualname__ = function.__name__
         setattr(module, function.__name__, function)

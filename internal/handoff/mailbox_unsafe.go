@@ -66,8 +66,8 @@ func slotsOf(mem []byte) (int, error) {
 	return slots, nil
 }
 
-// word is a 32-bit number in shared memory.
-func word(mem []byte, offset int) *atomic.Uint32 {
+// Word is a 32-bit number in shared memory, at an offset that 4 divides.
+func Word(mem []byte, offset int) *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Pointer(&mem[offset]))
 }
 
@@ -80,10 +80,10 @@ type slot struct {
 func slotAt(mem []byte, i int) slot {
 	m := mem[headerSize+i*slotSize:][:slotSize:slotSize]
 	return slot{
-		requested: word(m, slotRequested),
-		sleeping:  word(m, slotSleeping),
-		cpu:       word(m, slotCPU),
-		answered:  word(m, slotAnswered),
+		requested: Word(m, slotRequested),
+		sleeping:  Word(m, slotSleeping),
+		cpu:       Word(m, slotCPU),
+		answered:  Word(m, slotAnswered),
 		request:   m[slotRequest:slotAnswer],
 		answer:    m[slotAnswer:],
 	}

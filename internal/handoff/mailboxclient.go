@@ -58,7 +58,7 @@ func NewMailboxClient(mem []byte, spin, limit time.Duration, abandoned func(answ
 		return nil, err
 	}
 	c := &MailboxClient{
-		bell: word(mem, offBell), asleep: word(mem, offAsleep), cpu: word(mem, offCPU), closed: word(mem, offClosed),
+		bell: Word(mem, offBell), asleep: Word(mem, offAsleep), cpu: Word(mem, offCPU), closed: Word(mem, offClosed),
 		slots: make([]Slot, slots), freed: make(chan struct{}, slots), spin: spin, limit: limit, abandoned: abandoned,
 	}
 	for i := range slots {

@@ -37,7 +37,7 @@ func NewMailboxServer(mem []byte, slots int, spin time.Duration, handle Handler)
 		return nil, err
 	}
 	s := &MailboxServer{
-		bell: word(mem, offBell), asleep: word(mem, offAsleep), cpu: word(mem, offCPU), closed: word(mem, offClosed),
+		bell: Word(mem, offBell), asleep: Word(mem, offAsleep), cpu: Word(mem, offCPU), closed: Word(mem, offClosed),
 		served: make([]uint32, slots), handle: handle, spin: spin, stopped: make(chan struct{}),
 	}
 	for i := range slots {

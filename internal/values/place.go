@@ -1,6 +1,7 @@
 package values
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -89,4 +90,16 @@ func Report(op string, err error) error {
 		return f
 	}
 	return &core.Error{Op: op, Object: f.Path, Kind: f.Kind, Err: f.Err}
+}
+
+// Located puts the place that an error of [Report] names into its text, behind what it is a place in. Who calls it gives
+// the error another object.
+func Located(what string, err error) error {
+	e, ok := errors.AsType[*core.Error](err)
+	if !ok || !strings.HasPrefix(e.Object, "[") {
+		return err
+	}
+	located := *e
+	located.Object, located.Err = "", fmt.Errorf("%s%s: %w", what, e.Object, e.Err)
+	return &located
 }

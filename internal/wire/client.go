@@ -18,6 +18,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/internal/calls"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 )
@@ -57,6 +58,7 @@ type Client struct {
 	mu       sync.Mutex
 	waits    bool // the other side serves Wait
 	handoff  handoff.Memory
+	calls    calls.Memory
 	refresh  bool // the other side serves Refresh
 	closed   bool
 	cleanups sync.WaitGroup // grows only while closed is false
@@ -86,14 +88,20 @@ func (c *Client) Close() error {
 	return nil
 }
 
+// Wish is what a host wants of shared memory.
+type Wish struct {
+	Handoff handoff.Settings
+	Calls   calls.Settings
+}
+
 // Open begins the session. It must be called once, before any other call. The program's script
 // starts when the other side has taken the settings.
-func (c *Client) Open(ctx context.Context, settings contract.Settings, wish handoff.Settings) (contract.Info, error) {
+func (c *Client) Open(ctx context.Context, settings contract.Settings, wish Wish) (contract.Info, error) {
 	message, err := settingsToProto(settings)
 	if err != nil {
 		return contract.Info{}, c.local("open", "", core.ErrConfig, err)
 	}
-	message.Handoff = handoffToProto(wish)
+	message.Handoff, message.Calls = handoffToProto(wish.Handoff), callsToProto(wish.Calls)
 	callCtx, done := c.begin(ctx)
 	defer done()
 	resp, err := c.rpc.Open(callCtx, &pb.OpenRequest{Settings: message}, callOptions()...)
@@ -108,6 +116,7 @@ func (c *Client) Open(ctx context.Context, settings contract.Settings, wish hand
 	c.waits = resp.GetCapabilities().GetWait()
 	c.refresh = resp.GetCapabilities().GetRefresh()
 	c.handoff = memoryToCore(resp.GetCapabilities().GetHandoff())
+	c.calls = callMemoryToCore(resp.GetCapabilities().GetCalls())
 	c.mu.Unlock()
 	c.side.sayOpened()
 	return info, nil

@@ -127,10 +127,15 @@ func (s *service) handOff(settings handoff.Settings) (*handoff.Server, error) {
 	return handoff.NewServer(p, s.release, codec{}, settings)
 }
 
-// file opens the producer's segment of that ID, or the memory of the mailbox.
+// file opens the producer's segment of that ID, or the memory of the mailbox or of calls.
 func (s *service) file(ctx context.Context, id contract.SegmentID, writable bool) (*os.File, error) {
 	if h := s.handoff.Load(); h != nil {
 		if f, err := h.Open(id); f != nil || err != nil {
+			return f, err
+		}
+	}
+	if c := s.calls.Load(); c != nil {
+		if f, err := c.Open(id); f != nil || err != nil {
 			return f, err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/offers"
+	"github.com/ndbridge/ndbridge/internal/wire"
 	"github.com/ndbridge/ndbridge/internal/wire/wiretest"
 )
 
@@ -123,7 +124,7 @@ func TestNoHandoff(t *testing.T) {
 	}
 	for _, wish := range []handoff.Settings{{Slots: -1}, {Slots: 65}, {Slots: 1, Spin: -1}, {Slots: 1, Spin: time.Hour}} {
 		link := wiretest.Dial(t, p, wiretest.Options{Closed: true})
-		if _, err := link.Client.Open(t.Context(), contract.Settings{}, wish); !errors.Is(err, core.ErrProtocol) && !errors.Is(err, core.ErrConfig) {
+		if _, err := link.Client.Open(t.Context(), contract.Settings{}, wire.Wish{Handoff: wish}); !errors.Is(err, core.ErrProtocol) && !errors.Is(err, core.ErrConfig) {
 			t.Errorf("Open with %+v = %v", wish, err)
 		}
 	}

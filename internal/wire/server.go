@@ -11,6 +11,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/internal/calls"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
 	"github.com/ndbridge/ndbridge/internal/handoff"
@@ -30,10 +31,15 @@ func NewServer(p contract.Producer, side *fdpass.Conn) *Server {
 
 // Close ends what the server does beside the calls. It is called when no call is served any more.
 func (s *Server) Close() error {
-	if h := s.service.handoff.Swap(nil); h != nil {
-		return h.Close()
+	var errs []error
+	if c := s.service.calls.Swap(nil); c != nil {
+		errs = append(errs, c.Close())
 	}
-	return nil
+	if h := s.service.handoff.Swap(nil); h != nil {
+		errs = append(errs, h.Close())
+	}
+	s.service.files.close()
+	return errors.Join(errs...)
 }
 
 // Register makes r serve the calls.
@@ -52,12 +58,15 @@ type service struct {
 	open    atomic.Bool
 	grants  grantTable
 	handoff atomic.Pointer[handoff.Server] // nil: none was asked for
+	calls   atomic.Pointer[calls.Server]   // likewise
+	files   arrivals
 }
 
 func (s *service) Open(ctx context.Context, req *pb.OpenRequest) (*pb.OpenResponse, error) {
 	settings, err := settingsToCore(req.GetSettings())
 	wish, wrong := handoffToCore(req.GetSettings().GetHandoff())
-	if err := errors.Join(err, wrong); err != nil {
+	wishCalls, alsoWrong := callsToCore(req.GetSettings().GetCalls())
+	if err := errors.Join(err, wrong, alsoWrong); err != nil {
 		return nil, violation("open", err)
 	}
 	if s.opening.Swap(true) {
@@ -82,6 +91,13 @@ func (s *service) Open(ctx context.Context, req *pb.OpenRequest) (*pb.OpenRespon
 		}
 		s.handoff.Store(h)
 		able.Handoff = memoryToProto(h.Memory())
+	}
+	switch c, err := s.callable(wishCalls); {
+	case err != nil:
+		return nil, toStatus(&core.Error{Op: "open", Kind: core.ErrUnavailable, Err: err})
+	case c != nil:
+		s.calls.Store(c)
+		able.Calls = callMemoryToProto(c.Memory())
 	}
 	s.open.Store(true)
 	return &pb.OpenResponse{Info: info, Capabilities: able}, nil

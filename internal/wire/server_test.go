@@ -17,7 +17,7 @@ import (
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
-	"github.com/ndbridge/ndbridge/internal/handoff"
+	"github.com/ndbridge/ndbridge/internal/wire"
 	"github.com/ndbridge/ndbridge/internal/wire/wiretest"
 )
 
@@ -93,7 +93,7 @@ func TestInfoThatFails(t *testing.T) {
 		p := newOdd(t)
 		p.info = func() (contract.Info, error) { return c.info, c.err }
 		link := wiretest.Dial(t, p, wiretest.Options{Closed: true})
-		_, err := link.Client.Open(t.Context(), contract.Settings{}, handoff.Settings{})
+		_, err := link.Client.Open(t.Context(), contract.Settings{}, wire.Wish{})
 		wantRemote(t, name, err, c.kind, c.text)
 		if _, err := link.Client.Lease(t.Context(), "samples", contract.Request{}); !errors.Is(err, core.ErrProtocol) {
 			t.Errorf("%s: the session is open all the same: %v", name, err)

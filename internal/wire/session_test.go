@@ -16,7 +16,6 @@ import (
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
-	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/wire"
 	"github.com/ndbridge/ndbridge/internal/wire/wiretest"
 )
@@ -67,7 +66,7 @@ func TestOpenConfiguresFirst(t *testing.T) {
 		}
 	}
 	settings := contract.Settings{Program: "camera", Adapters: []contract.AdapterSettings{{Name: "numpy", Copy: contract.CopyNever}}}
-	info, err := link.Client.Open(t.Context(), settings, handoff.Settings{})
+	info, err := link.Client.Open(t.Context(), settings, wire.Wish{})
 	if err != nil || info.PID != os.Getpid() || info.Plugin == "" {
 		t.Fatalf("Open = %+v, %v", info, err)
 	}
@@ -77,7 +76,7 @@ func TestOpenConfiguresFirst(t *testing.T) {
 	if msg, files, err := link.Peer.Recv(); err != nil || len(files) > 0 || !wire.Opened(msg) {
 		t.Errorf("after the answer to Open came %q, %v, %v", msg, files, err)
 	}
-	if _, err := link.Client.Open(t.Context(), settings, handoff.Settings{}); !errors.Is(err, core.ErrProtocol) {
+	if _, err := link.Client.Open(t.Context(), settings, wire.Wish{}); !errors.Is(err, core.ErrProtocol) {
 		t.Errorf("second Open = %v; want ErrProtocol", err)
 	}
 }
@@ -88,7 +87,7 @@ func TestOpenRefused(t *testing.T) {
 	p := newProgram(t)
 	p.refuse = refusal
 	link := wiretest.Dial(t, p, wiretest.Options{Closed: true})
-	_, err := link.Client.Open(t.Context(), contract.Settings{}, handoff.Settings{})
+	_, err := link.Client.Open(t.Context(), contract.Settings{}, wire.Wish{})
 	if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrConfig) || e.Quirk != "numpy.q" || !e.Remote {
 		t.Errorf("Open = %v", err)
 	}
@@ -97,7 +96,7 @@ func TestOpenRefused(t *testing.T) {
 	}
 	link = wiretest.Dial(t, newProgram(t), wiretest.Options{Closed: true})
 	bad := contract.Settings{Adapters: []contract.AdapterSettings{{Copy: "no such"}}}
-	if _, err := link.Client.Open(t.Context(), bad, handoff.Settings{}); !errors.Is(err, core.ErrConfig) {
+	if _, err := link.Client.Open(t.Context(), bad, wire.Wish{}); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("Open with bad settings = %v; want ErrConfig", err)
 	}
 }

@@ -6,6 +6,9 @@ __version__: str
 connected: bool
 """Whether a host has started this process. It is False without a host and in spawned children, where publish does nothing."""
 
+class Cancelled(BaseException):
+    """Is raised in a function that the host has called, when the host does not wait for it any more."""
+
 @overload
 def publish(name: str, array: object) -> None:
     """Makes array the next version of a name, by which the host can ask for it."""

@@ -25,6 +25,7 @@ const (
 type granting struct {
 	program *Program
 	path    names.Path
+	object  py.Object // that has no name; 0: it is the path's
 	req     contract.Request
 	before  *standing // nil: nothing was leased before
 	hurry   bool
@@ -57,10 +58,24 @@ func (p *Program) grant(
 	ctx context.Context, g *py.GIL, path names.Path, req contract.Request, before *standing, hurry bool,
 ) (l contract.Lease, changed bool, err error) {
 	a := granting{program: p, path: path, req: req, before: before, hurry: hurry}
+	return a.do(ctx, g, a.once)
+}
+
+// grantUnnamed leases an object that the scope holds, for once: nobody looks at it again.
+func (p *Program) grantUnnamed(ctx context.Context, g *py.GIL, o py.Object) (contract.Lease, error) {
+	a := granting{program: p, object: o}
+	l, _, err := a.do(ctx, g, a.unnamed)
+	return l, err
+}
+
+// do calls once, which may set pause, until it has an answer.
+func (a *granting) do(
+	ctx context.Context, g *py.GIL, once func(context.Context, *py.GIL) (contract.Lease, bool, error),
+) (l contract.Lease, changed bool, err error) {
 	for {
 		a.tries++
 		err = g.Nested(func() error {
-			l, changed, err = a.once(ctx, g)
+			l, changed, err = once(ctx, g)
 			return err
 		})
 		if a.pause == nil || err != nil {
@@ -116,6 +131,29 @@ func (a *granting) once(ctx context.Context, g *py.GIL) (l contract.Lease, chang
 	}
 	s.take(g, r, &place)
 	l, _, err = p.enter(f, r, place.Placement, a.req.Writable, s) //nolint:contextcheck // it outlives the call
+	return l, true, err
+}
+
+// unnamed is once for an object without a name.
+func (a *granting) unnamed(ctx context.Context, g *py.GIL) (l contract.Lease, changed bool, err error) {
+	p := a.program
+	p.separate(g) //nolint:contextcheck // it outlives the call
+	t := target{object: a.object}
+	f, plan, err := p.plan(g, a.object)
+	var r *reading
+	if err == nil {
+		rd := p.reader(f, &plan)
+		r, err = rd.read(g, a.object)
+	}
+	if err != nil {
+		return l, false, about("lease", "", f.name, err)
+	}
+	defer r.drop(g)
+	place, err := a.place(ctx, g, &t, f, r)
+	if err = a.confirm(r, nil, &place, err); err != nil || a.pause != nil {
+		return l, false, about("lease", "", f.name, err)
+	}
+	l, _, err = p.enter(f, r, place.Placement, false, nil) //nolint:contextcheck // it outlives the call
 	return l, true, err
 }
 

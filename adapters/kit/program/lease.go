@@ -34,7 +34,16 @@ func (p *Program) Lease(ctx context.Context, name string, req contract.Request) 
 // lease is [Program.grant] from any goroutine, which waits for a name that is not there yet. Errors have op and name.
 func (p *Program) lease(
 	ctx context.Context, op, name string, path names.Path, req contract.Request, before *standing,
-) (contract.Lease, bool, error) {
+) (l contract.Lease, changed bool, err error) {
+	err = p.await(ctx, op, name, req.NoWait, func(ctx context.Context) error {
+		l, changed, err = p.tryLease(ctx, path, req, before)
+		return err
+	})
+	return l, changed, err
+}
+
+// await calls try until what has the name is there. Errors have op and name.
+func (p *Program) await(ctx context.Context, op, name string, noWait bool, try func(context.Context) error) error {
 	ctx, cancel := patience(ctx)
 	defer cancel()
 	timer := time.NewTimer(0)
@@ -43,25 +52,25 @@ func (p *Program) lease(
 	for delay := firstPoll; ; delay = min(2*delay, lastPoll) {
 		ended, changed, endErr := p.state.watch()
 		if endErr != nil {
-			return contract.Lease{}, false, about(op, name, "", endErr)
+			return about(op, name, "", endErr)
 		}
-		l, isNew, err := p.tryLease(ctx, path, req, before)
+		err := try(ctx)
 		switch now, isMissing := errors.AsType[*missingError](err); {
-		case isMissing && (ended || req.NoWait):
-			return contract.Lease{}, false, about(op, name, "", notFound(err))
+		case isMissing && (ended || noWait):
+			return about(op, name, "", notFound(err))
 		case isMissing:
 			missing = now
 		case err != nil && missing != nil && ctx.Err() != nil: // while the program was asked once more
-			return contract.Lease{}, false, gaveUp(ctx, op, name, missing)
+			return gaveUp(ctx, op, name, missing)
 		default:
-			return l, isNew, about(op, name, "", p.orEnd(err))
+			return about(op, name, "", p.orEnd(err))
 		}
 		timer.Reset(delay)
 		select {
 		case <-timer.C:
 		case <-changed:
 		case <-ctx.Done():
-			return contract.Lease{}, false, gaveUp(ctx, op, name, missing)
+			return gaveUp(ctx, op, name, missing)
 		}
 	}
 }

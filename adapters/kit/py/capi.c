@@ -190,9 +190,11 @@ uintptr_t ndpy_leave(void) {
 
 unsigned long ndpy_thread(void) { return api.PyThread_get_thread_ident(); }
 
-void ndpy_interrupt(unsigned long thread) {
-	api.PyThreadState_SetAsyncExc(thread, *(PyObject **)api.PyExc_SystemExit);
+void ndpy_interrupt(unsigned long thread, ndpy exception) {
+	api.PyThreadState_SetAsyncExc(thread, exception ? OBJECT(exception) : *(PyObject **)api.PyExc_SystemExit);
 }
+
+void ndpy_calm(unsigned long thread) { api.PyThreadState_SetAsyncExc(thread, NULL); }
 
 void ndpy_incref(ndpy o) { api.Py_IncRef(OBJECT(o)); }
 

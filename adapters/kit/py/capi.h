@@ -39,12 +39,14 @@ void ndpy_hold_collection(void);
 void ndpy_enter(uintptr_t state);
 uintptr_t ndpy_leave(void);
 
-// Names this thread, and makes one raise SystemExit when it next runs Python code.
+// Names this thread, makes one raise an exception when it next runs Python code (SystemExit, if exception is 0), and takes
+// back what was not raised yet.
 unsigned long ndpy_thread(void); // needs no GIL
 // Takes this thread out of threading's list, into which threading.current_thread() has put it if Python code that ran
 // on it asked.
 void ndpy_forget_thread(void);
-void ndpy_interrupt(unsigned long thread);
+void ndpy_interrupt(unsigned long thread, ndpy exception);
+void ndpy_calm(unsigned long thread);
 
 void ndpy_incref(ndpy o);
 void ndpy_decref(ndpy o);
@@ -91,6 +93,7 @@ ndpy ndpy_class_repr(ndpy class);                        // type.__repr__(class)
 
 ndpy ndpy_item(ndpy o, ndpy key);
 ndpy ndpy_call(ndpy f, ndpy args, ndpy kw); // kw may be 0
+ndpy ndpy_call_once(ndpy f, ndpy args, ndpy kw); // likewise; a child that f has forked ends when it returns from f
 ndpy ndpy_type(ndpy o);
 ndpy ndpy_str(ndpy o);
 ndpy ndpy_repr(ndpy o);

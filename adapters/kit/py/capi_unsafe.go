@@ -30,8 +30,10 @@ func (t *threadState) leave() { t.p = C.ndpy_leave() }
 // forget lets the threading module know nothing of this thread, which holds the GIL.
 func (*threadState) forget() { C.ndpy_forget_thread() }
 
-// interrupt makes the thread raise SystemExit when it next runs Python code.
-func (t *threadState) interrupt() { C.ndpy_interrupt(t.id) }
+// interrupt makes the thread raise an exception when it next runs Python code: SystemExit, if class is 0. calm takes back
+// what was not raised yet. The caller holds the GIL.
+func (t *threadState) interrupt(class Object) { C.ndpy_interrupt(t.id, C.ndpy(class)) }
+func (t *threadState) calm()                  { C.ndpy_calm(t.id) }
 
 // What capiOpen gives besides success.
 const (
@@ -143,6 +145,10 @@ func capiNewDict() Object              { return Object(C.ndpy_new_dict()) }
 
 func capiCall(f, args, kw Object) Object {
 	return Object(C.ndpy_call(C.ndpy(f), C.ndpy(args), C.ndpy(kw)))
+}
+
+func capiCallOnce(f, args, kw Object) Object {
+	return Object(C.ndpy_call_once(C.ndpy(f), C.ndpy(args), C.ndpy(kw)))
 }
 
 func capiDictSet(dict, key, value Object) int {

@@ -87,6 +87,13 @@ func (i *Interp) Thread() *Thread { return &Thread{interp: i} }
 // is f's own.
 func (t *Thread) Do(f func(g *GIL) error) error { return t.interp.on(&t.state, nil, f) }
 
+// Interrupt makes the thread raise an exception, of a class, when it next runs Python code. Calm takes back what was
+// not raised yet.
+func (t *Thread) Interrupt(_ *GIL, class Object) { t.state.interrupt(class) }
+
+// Calm undoes an Interrupt that has come too late.
+func (t *Thread) Calm(_ *GIL) { t.state.calm() }
+
 // Watch is a name that led to an array, and that array's fingerprint: what shows that it is what it was. It
 // holds references until Drop.
 type Watch struct {

@@ -61,7 +61,7 @@ func (g *gate) interrupt() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for t := range g.atWork {
-		t.interrupt()
+		t.interrupt(0)
 	}
 }
 

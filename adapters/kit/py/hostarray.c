@@ -357,3 +357,5 @@ ndpy ndpy_new_host_array(const ndpy_host_array *is, int ndim, const ptrdiff_t *s
 	}
 	return (ndpy)o;
 }
+
+void ndpy_read_segment(uintptr_t from, void *to, size_t n) { memcpy(to, (const void *)from, n); }

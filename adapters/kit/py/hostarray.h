@@ -12,6 +12,7 @@
 typedef struct ndpy_segment ndpy_segment;
 ndpy_segment *ndpy_new_segment(uintptr_t address, size_t size); // takes the mapping over; NULL: no memory
 void ndpy_drop_segment(ndpy_segment *s);
+void ndpy_read_segment(uintptr_t from, void *to, size_t n); // from lies in one that is not closed meanwhile
 
 typedef struct {
 	ndpy_segment *segment;

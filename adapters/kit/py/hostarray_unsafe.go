@@ -34,6 +34,18 @@ func (m *HostMemory) Close() {
 	}
 }
 
+// Read gives a copy of n bytes that lie in the memory. The error wraps [core.ErrClosed].
+func (m *HostMemory) Read(offset, n int) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.p == nil {
+		return nil, &core.Error{Op: "read", Kind: core.ErrClosed}
+	}
+	b := make([]byte, n)
+	C.ndpy_read_segment(C.uintptr_t(m.addr+uintptr(offset)), unsafe.Pointer(unsafe.SliceData(b)), C.size_t(n))
+	return b, nil
+}
+
 // HostArray says how Python sees an array in a [HostMemory].
 type HostArray struct {
 	Layout   core.Layout // of unpacked elements; its span lies in the memory

@@ -119,7 +119,7 @@ func (g *GIL) Call(f Object, args []Object, kw []KW) (Object, error) {
 	if len(kw) == 0 {
 		return g.take(capiCall(f, tuple, 0))
 	}
-	dict, err := g.take(capiNewDict())
+	dict, err := g.NewDict()
 	if err != nil {
 		return 0, err
 	}
@@ -128,12 +128,16 @@ func (g *GIL) Call(f Object, args []Object, kw []KW) (Object, error) {
 		if err != nil {
 			return 0, err
 		}
-		if capiDictSet(dict, name, a.Value) < 0 {
-			return 0, g.failure()
+		if err := g.SetItem(dict, name, a.Value); err != nil {
+			return 0, err
 		}
 	}
 	return g.take(capiCall(f, tuple, dict))
 }
+
+// CallOnce gives f(*args, **kw), where args is a tuple and kw a dict or 0, for a function of the program's that may do
+// anything. A child process that it forks ends when it returns from f.
+func (g *GIL) CallOnce(f, args, kw Object) (Object, error) { return g.take(capiCallOnce(f, args, kw)) }
 
 // CallC gives f(o), or f(o, other) if other is not 0, where f is a function in C that runs no code of the program's and
 // keeps the GIL: Python's garbage collector does not run meanwhile.

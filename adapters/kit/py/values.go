@@ -173,6 +173,17 @@ func (g *GIL) ListItems(o Object) ([]Object, error) {
 	return g.TupleItems(tuple)
 }
 
+// NewDict makes a dict without items.
+func (g *GIL) NewDict() (Object, error) { return g.take(capiNewDict()) }
+
+// SetItem gives a dict an item.
+func (g *GIL) SetItem(dict, key, value Object) error {
+	if capiDictSet(dict, key, value) < 0 {
+		return g.failure()
+	}
+	return nil
+}
+
 // DictItems gives the keys and values that a dict has now, in its order. The dict may change
 // meanwhile.
 func (g *GIL) DictItems(o Object) (iter.Seq2[Object, Object], error) {

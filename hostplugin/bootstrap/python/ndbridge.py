@@ -7,6 +7,10 @@ __version__ = "0.1.0"
 connected = False
 
 
+class Cancelled(BaseException):
+    """Is raised in a function that the host has called, when the host does not wait for it any more: never here."""
+
+
 def publish(name, array=...):
     """Does nothing: there is no host. Names and arrays are not checked."""
 
@@ -15,4 +19,4 @@ def unpublish(name):
     """Does nothing: there is no host."""
 
 
-__all__ = ["connected", "publish", "unpublish"]
+__all__ = ["Cancelled", "connected", "publish", "unpublish"]

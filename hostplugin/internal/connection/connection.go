@@ -54,8 +54,8 @@ type Options struct {
 	Process process.Spec // without what concerns the handshake
 
 	StartTimeout time.Duration
-	StopTimeout  time.Duration    // what the program has to end in when its session ends
-	Handoff      handoff.Settings // what mailbox the host wishes
+	StopTimeout  time.Duration // what the program has to end in when its session ends
+	Wish         wire.Wish     // what the host wishes of shared memory
 
 	Log            *slog.Logger // the program's
 	Stdout, Stderr io.Writer    // instead of the log; may be nil
@@ -186,10 +186,10 @@ func (c *Connection) begin(ctx context.Context, settings func() contract.Setting
 	if err != nil {
 		return err
 	}
-	if _, err := client.Open(ctx, settings(), c.opts.Handoff); err != nil {
+	if _, err := client.Open(ctx, settings(), c.opts.Wish); err != nil {
 		return err
 	}
-	c.Handoff, err = client.OpenHandoff(ctx, c.opts.Handoff.Spin, c.opts.Stray)
+	c.Handoff, err = client.OpenHandoff(ctx, c.opts.Wish.Handoff.Spin, c.opts.Stray)
 	// A program that has ended already says why to who asks it for a lease.
 	if err != nil && !errors.Is(err, core.ErrUnavailable) {
 		return err

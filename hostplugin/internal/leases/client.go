@@ -172,6 +172,12 @@ func (c *Client) ask(ctx context.Context, s *Source, req contract.Request) (*cor
 	return c.open(ctx, s, req, l, forks)
 }
 
+// Open makes a view of a lease that was granted otherwise, under a name that only tells people what it is. If it fails,
+// the lease is given back.
+func (c *Client) Open(ctx context.Context, name string, l contract.Lease) (*core.View, error) {
+	return c.open(ctx, &Source{Name: name}, contract.Request{}, l, 0)
+}
+
 // open makes a view of a lease that was granted, which it gives back if it fails.
 func (c *Client) open(ctx context.Context, s *Source, req contract.Request, l contract.Lease, forks uint64) (*core.View, error) {
 	lease := &Lease{client: c, source: s, req: req, id: l.ID, heap: l.Route == contract.RouteSharedHeap}
@@ -284,6 +290,12 @@ func (c *Client) end(l *Lease) error {
 	}
 	return nil
 }
+
+// ID is the lease's own; 0 for an offer.
+func (l *Lease) ID() contract.LeaseID { return l.id }
+
+// Owns reports whether a lease is one of this client's.
+func (c *Client) Owns(l *Lease) bool { return l.client == c }
 
 // Release implements [core.Lender].
 func (l *Lease) Release() error {

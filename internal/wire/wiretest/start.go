@@ -72,7 +72,7 @@ func Start(tb testing.TB, cmd *exec.Cmd, opts Options) *Process {
 	}
 	p.Client = client
 	if !opts.Closed {
-		if _, err := p.Client.Open(tb.Context(), opts.Settings, opts.Handoff); err != nil {
+		if _, err := p.Client.Open(tb.Context(), opts.Settings, wire.Wish{Handoff: opts.Handoff, Calls: opts.Calls}); err != nil {
 			tb.Fatalf("open: %v", err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/internal/calls"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/wire"
@@ -21,6 +22,7 @@ type Options struct {
 	Client   wire.ClientOptions
 	Settings contract.Settings // sent by Open
 	Handoff  handoff.Settings  // sent by Open
+	Calls    calls.Settings    // sent by Open
 	Status   func(wire.Status) // called on the host's side with each status message
 	Closed   bool              // do not open the session
 }
@@ -90,7 +92,7 @@ func Serve(tb testing.TB, register func(*fdpass.Conn, grpc.ServiceRegistrar), op
 		}
 	})
 	if !opts.Closed {
-		if _, err := l.Client.Open(tb.Context(), opts.Settings, opts.Handoff); err != nil {
+		if _, err := l.Client.Open(tb.Context(), opts.Settings, wire.Wish{Handoff: opts.Handoff, Calls: opts.Calls}); err != nil {
 			tb.Fatalf("open: %v", err)
 		}
 	}

@@ -44,6 +44,14 @@ func (s *Segment) Close() error {
 	return nil
 }
 
+// Read gives a copy of n bytes of the segment. The error wraps [core.ErrPointer] if it does not have them.
+func (s *Segment) Read(offset, n int) ([]byte, error) {
+	if offset < 0 || n < 0 || int64(offset) > s.size-int64(n) {
+		return nil, exportError(core.ErrPointer, "bytes %d to %d of a segment of %d", offset, offset+n, s.size)
+	}
+	return s.memory.Read(offset, n)
+}
+
 // Export makes a host array: an object that stands for the array that l describes in the segment. It speaks DLPack, the
 // array interface and, as far as there is a format for the elements, the buffer protocol. The array is read-only if
 // readOnly is true, or the layout or the mapping say so.

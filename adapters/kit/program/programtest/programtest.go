@@ -26,7 +26,6 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
-	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/shm"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
@@ -130,7 +129,7 @@ func open(tb testing.TB, cmd *exec.Cmd, settings contract.Settings) (*Program, e
 	p.Client, _ = dispensed.(*wire.Client)
 	ctx, cancel := context.WithTimeout(tb.Context(), Patience)
 	defer cancel()
-	_, err = p.Open(ctx, settings, handoff.Settings{})
+	_, err = p.Open(ctx, settings, wire.Wish{})
 	return p, err
 }
 

@@ -37,6 +37,63 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// CallState says how far a call had come when it was cancelled.
+type CallState int32
+
+const (
+	// Never sent.
+	CallState_CALL_STATE_UNSPECIFIED CallState = 0
+	// It has not begun, and never will.
+	CallState_CALL_STATE_NEVER_BEGAN CallState = 1
+	// An exception was raised in it.
+	CallState_CALL_STATE_INTERRUPTED CallState = 2
+	// It was over before.
+	CallState_CALL_STATE_FINISHED CallState = 3
+)
+
+// Enum value maps for CallState.
+var (
+	CallState_name = map[int32]string{
+		0: "CALL_STATE_UNSPECIFIED",
+		1: "CALL_STATE_NEVER_BEGAN",
+		2: "CALL_STATE_INTERRUPTED",
+		3: "CALL_STATE_FINISHED",
+	}
+	CallState_value = map[string]int32{
+		"CALL_STATE_UNSPECIFIED": 0,
+		"CALL_STATE_NEVER_BEGAN": 1,
+		"CALL_STATE_INTERRUPTED": 2,
+		"CALL_STATE_FINISHED":    3,
+	}
+)
+
+func (x CallState) Enum() *CallState {
+	p := new(CallState)
+	*p = x
+	return p
+}
+
+func (x CallState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (CallState) Descriptor() protoreflect.EnumDescriptor {
+	return file_ndbridge_v1_producer_proto_enumTypes[0].Descriptor()
+}
+
+func (CallState) Type() protoreflect.EnumType {
+	return &file_ndbridge_v1_producer_proto_enumTypes[0]
+}
+
+func (x CallState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use CallState.Descriptor instead.
+func (CallState) EnumDescriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{0}
+}
+
 // OpenRequest begins a session.
 type OpenRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -95,6 +152,8 @@ type Settings struct {
 	Gpus [][]byte `protobuf:"bytes,3,rep,name=gpus,proto3" json:"gpus,omitempty"`
 	// How the host wants to hand requests over in shared memory. Absent: it does not.
 	Handoff *HandoffSettings `protobuf:"bytes,4,opt,name=handoff,proto3" json:"handoff,omitempty"`
+	// How the host wants to call functions. Absent: it does not.
+	Calls *CallSettings `protobuf:"bytes,5,opt,name=calls,proto3" json:"calls,omitempty"`
 	// Arrays in mapped files that can shrink are copied, with REASON_MAPPED_FILE.
 	CopyMappedFiles bool `protobuf:"varint,20,opt,name=copy_mapped_files,json=copyMappedFiles,proto3" json:"copy_mapped_files,omitempty"`
 	unknownFields   protoimpl.UnknownFields
@@ -159,11 +218,73 @@ func (x *Settings) GetHandoff() *HandoffSettings {
 	return nil
 }
 
+func (x *Settings) GetCalls() *CallSettings {
+	if x != nil {
+		return x.Calls
+	}
+	return nil
+}
+
 func (x *Settings) GetCopyMappedFiles() bool {
 	if x != nil {
 		return x.CopyMappedFiles
 	}
 	return false
+}
+
+// CallSettings asks for workers.
+type CallSettings struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many calls may run at once; 1 to 64.
+	Workers uint32 `protobuf:"varint,1,opt,name=workers,proto3" json:"workers,omitempty"`
+	// For how many nanoseconds a worker looks for the next request before it sleeps.
+	Spin          int64 `protobuf:"varint,2,opt,name=spin,proto3" json:"spin,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallSettings) Reset() {
+	*x = CallSettings{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallSettings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallSettings) ProtoMessage() {}
+
+func (x *CallSettings) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallSettings.ProtoReflect.Descriptor instead.
+func (*CallSettings) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *CallSettings) GetWorkers() uint32 {
+	if x != nil {
+		return x.Workers
+	}
+	return 0
+}
+
+func (x *CallSettings) GetSpin() int64 {
+	if x != nil {
+		return x.Spin
+	}
+	return 0
 }
 
 // HandoffSettings asks for a mailbox.
@@ -179,7 +300,7 @@ type HandoffSettings struct {
 
 func (x *HandoffSettings) Reset() {
 	*x = HandoffSettings{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[2]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -191,7 +312,7 @@ func (x *HandoffSettings) String() string {
 func (*HandoffSettings) ProtoMessage() {}
 
 func (x *HandoffSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[2]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -204,7 +325,7 @@ func (x *HandoffSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoffSettings.ProtoReflect.Descriptor instead.
 func (*HandoffSettings) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{2}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *HandoffSettings) GetSlots() uint32 {
@@ -240,7 +361,7 @@ type AdapterSettings struct {
 
 func (x *AdapterSettings) Reset() {
 	*x = AdapterSettings{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[3]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -252,7 +373,7 @@ func (x *AdapterSettings) String() string {
 func (*AdapterSettings) ProtoMessage() {}
 
 func (x *AdapterSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[3]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -265,7 +386,7 @@ func (x *AdapterSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdapterSettings.ProtoReflect.Descriptor instead.
 func (*AdapterSettings) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{3}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *AdapterSettings) GetName() string {
@@ -316,7 +437,7 @@ type OpenResponse struct {
 
 func (x *OpenResponse) Reset() {
 	*x = OpenResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[4]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -328,7 +449,7 @@ func (x *OpenResponse) String() string {
 func (*OpenResponse) ProtoMessage() {}
 
 func (x *OpenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[4]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -341,7 +462,7 @@ func (x *OpenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenResponse.ProtoReflect.Descriptor instead.
 func (*OpenResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{4}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *OpenResponse) GetInfo() *Info {
@@ -367,14 +488,16 @@ type Capabilities struct {
 	// it.
 	Handoff *Handoff `protobuf:"bytes,2,opt,name=handoff,proto3" json:"handoff,omitempty"`
 	// The Refresh call is served.
-	Refresh       bool `protobuf:"varint,3,opt,name=refresh,proto3" json:"refresh,omitempty"`
+	Refresh bool `protobuf:"varint,3,opt,name=refresh,proto3" json:"refresh,omitempty"`
+	// Functions can be called. Only if Settings.calls asked for it.
+	Calls         *Calls `protobuf:"bytes,4,opt,name=calls,proto3" json:"calls,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Capabilities) Reset() {
 	*x = Capabilities{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[5]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -386,7 +509,7 @@ func (x *Capabilities) String() string {
 func (*Capabilities) ProtoMessage() {}
 
 func (x *Capabilities) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[5]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -399,7 +522,7 @@ func (x *Capabilities) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Capabilities.ProtoReflect.Descriptor instead.
 func (*Capabilities) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{5}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Capabilities) GetWait() bool {
@@ -423,6 +546,77 @@ func (x *Capabilities) GetRefresh() bool {
 	return false
 }
 
+func (x *Capabilities) GetCalls() *Calls {
+	if x != nil {
+		return x.Calls
+	}
+	return nil
+}
+
+// Calls is memory with the mailboxes of workers, which docs/PROTOCOL.md describes.
+type Calls struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A sealed memfd, which the Descriptor call lends for writing during the whole session. No lease names it.
+	Segment uint64 `protobuf:"varint,1,opt,name=segment,proto3" json:"segment,omitempty"`
+	// Bytes of that memory.
+	Size int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	// How many workers there may be.
+	Workers       uint32 `protobuf:"varint,3,opt,name=workers,proto3" json:"workers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Calls) Reset() {
+	*x = Calls{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Calls) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Calls) ProtoMessage() {}
+
+func (x *Calls) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Calls.ProtoReflect.Descriptor instead.
+func (*Calls) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Calls) GetSegment() uint64 {
+	if x != nil {
+		return x.Segment
+	}
+	return 0
+}
+
+func (x *Calls) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *Calls) GetWorkers() uint32 {
+	if x != nil {
+		return x.Workers
+	}
+	return 0
+}
+
 // Handoff is memory with a mailbox, which docs/PROTOCOL.md describes.
 type Handoff struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -440,7 +634,7 @@ type Handoff struct {
 
 func (x *Handoff) Reset() {
 	*x = Handoff{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[6]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -452,7 +646,7 @@ func (x *Handoff) String() string {
 func (*Handoff) ProtoMessage() {}
 
 func (x *Handoff) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[6]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -465,7 +659,7 @@ func (x *Handoff) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handoff.ProtoReflect.Descriptor instead.
 func (*Handoff) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{6}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Handoff) GetSegment() uint64 {
@@ -505,7 +699,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[7]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -517,7 +711,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[7]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -530,7 +724,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{7}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{9}
 }
 
 // InfoResponse answers Info.
@@ -544,7 +738,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[8]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -556,7 +750,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[8]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -569,7 +763,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{8}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *InfoResponse) GetInfo() *Info {
@@ -588,7 +782,7 @@ type ArraysRequest struct {
 
 func (x *ArraysRequest) Reset() {
 	*x = ArraysRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[9]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -600,7 +794,7 @@ func (x *ArraysRequest) String() string {
 func (*ArraysRequest) ProtoMessage() {}
 
 func (x *ArraysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[9]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -613,7 +807,7 @@ func (x *ArraysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArraysRequest.ProtoReflect.Descriptor instead.
 func (*ArraysRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{9}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{11}
 }
 
 // ArraysResponse is a part of the listing.
@@ -627,7 +821,7 @@ type ArraysResponse struct {
 
 func (x *ArraysResponse) Reset() {
 	*x = ArraysResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[10]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -639,7 +833,7 @@ func (x *ArraysResponse) String() string {
 func (*ArraysResponse) ProtoMessage() {}
 
 func (x *ArraysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[10]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -652,7 +846,7 @@ func (x *ArraysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArraysResponse.ProtoReflect.Descriptor instead.
 func (*ArraysResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{10}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ArraysResponse) GetEntries() []*Entry {
@@ -683,7 +877,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[11]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -695,7 +889,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[11]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -708,7 +902,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{11}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *LeaseRequest) GetToken() uint64 {
@@ -764,7 +958,7 @@ type LeaseResponse struct {
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[12]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -776,7 +970,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[12]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -789,7 +983,7 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{12}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *LeaseResponse) GetLease() *Lease {
@@ -812,7 +1006,7 @@ type RefreshRequest struct {
 
 func (x *RefreshRequest) Reset() {
 	*x = RefreshRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[13]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -824,7 +1018,7 @@ func (x *RefreshRequest) String() string {
 func (*RefreshRequest) ProtoMessage() {}
 
 func (x *RefreshRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[13]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -837,7 +1031,7 @@ func (x *RefreshRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefreshRequest.ProtoReflect.Descriptor instead.
 func (*RefreshRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{13}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RefreshRequest) GetToken() uint64 {
@@ -869,7 +1063,7 @@ type RefreshResponse struct {
 
 func (x *RefreshResponse) Reset() {
 	*x = RefreshResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[14]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -881,7 +1075,7 @@ func (x *RefreshResponse) String() string {
 func (*RefreshResponse) ProtoMessage() {}
 
 func (x *RefreshResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[14]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -894,7 +1088,7 @@ func (x *RefreshResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefreshResponse.ProtoReflect.Descriptor instead.
 func (*RefreshResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{14}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RefreshResponse) GetLease() *Lease {
@@ -926,7 +1120,7 @@ type DescriptorRequest struct {
 
 func (x *DescriptorRequest) Reset() {
 	*x = DescriptorRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -938,7 +1132,7 @@ func (x *DescriptorRequest) String() string {
 func (*DescriptorRequest) ProtoMessage() {}
 
 func (x *DescriptorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -951,7 +1145,7 @@ func (x *DescriptorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescriptorRequest.ProtoReflect.Descriptor instead.
 func (*DescriptorRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{15}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DescriptorRequest) GetSegment() uint64 {
@@ -984,7 +1178,7 @@ type DescriptorResponse struct {
 
 func (x *DescriptorResponse) Reset() {
 	*x = DescriptorResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -996,7 +1190,7 @@ func (x *DescriptorResponse) String() string {
 func (*DescriptorResponse) ProtoMessage() {}
 
 func (x *DescriptorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1009,7 +1203,7 @@ func (x *DescriptorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescriptorResponse.ProtoReflect.Descriptor instead.
 func (*DescriptorResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{16}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{18}
 }
 
 // ReleaseRequest ends leases. Unknown and already released ones are ignored.
@@ -1025,7 +1219,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1037,7 +1231,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1050,7 +1244,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{17}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReleaseRequest) GetLeases() []uint64 {
@@ -1076,7 +1270,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1088,7 +1282,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1101,7 +1295,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{18}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{20}
 }
 
 // WaitRequest waits for the end of the script.
@@ -1113,7 +1307,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +1319,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +1332,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{19}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{21}
 }
 
 // WaitResponse says that the script ended well.
@@ -1150,7 +1344,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[20]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1162,7 +1356,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[20]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1175,7 +1369,384 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{20}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{22}
+}
+
+// StartWorkersRequest asks for workers.
+type StartWorkersRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many shall serve.
+	Workers       uint32 `protobuf:"varint,1,opt,name=workers,proto3" json:"workers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartWorkersRequest) Reset() {
+	*x = StartWorkersRequest{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartWorkersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartWorkersRequest) ProtoMessage() {}
+
+func (x *StartWorkersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartWorkersRequest.ProtoReflect.Descriptor instead.
+func (*StartWorkersRequest) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *StartWorkersRequest) GetWorkers() uint32 {
+	if x != nil {
+		return x.Workers
+	}
+	return 0
+}
+
+// StartWorkersResponse says that they do.
+type StartWorkersResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartWorkersResponse) Reset() {
+	*x = StartWorkersResponse{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartWorkersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartWorkersResponse) ProtoMessage() {}
+
+func (x *StartWorkersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartWorkersResponse.ProtoReflect.Descriptor instead.
+func (*StartWorkersResponse) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{24}
+}
+
+// AdoptSegmentRequest hands memory over.
+type AdoptSegmentRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The host's number for it, below 4096.
+	Segment uint32 `protobuf:"varint,1,opt,name=segment,proto3" json:"segment,omitempty"`
+	// Bytes of it.
+	Size int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	// The program may write there.
+	Writable bool `protobuf:"varint,3,opt,name=writable,proto3" json:"writable,omitempty"`
+	// The host's own random name for the transfer, which was sent beside the descriptor.
+	Token         uint64 `protobuf:"varint,4,opt,name=token,proto3" json:"token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdoptSegmentRequest) Reset() {
+	*x = AdoptSegmentRequest{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdoptSegmentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdoptSegmentRequest) ProtoMessage() {}
+
+func (x *AdoptSegmentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdoptSegmentRequest.ProtoReflect.Descriptor instead.
+func (*AdoptSegmentRequest) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *AdoptSegmentRequest) GetSegment() uint32 {
+	if x != nil {
+		return x.Segment
+	}
+	return 0
+}
+
+func (x *AdoptSegmentRequest) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *AdoptSegmentRequest) GetWritable() bool {
+	if x != nil {
+		return x.Writable
+	}
+	return false
+}
+
+func (x *AdoptSegmentRequest) GetToken() uint64 {
+	if x != nil {
+		return x.Token
+	}
+	return 0
+}
+
+// AdoptSegmentResponse says that the program has it.
+type AdoptSegmentResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdoptSegmentResponse) Reset() {
+	*x = AdoptSegmentResponse{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdoptSegmentResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdoptSegmentResponse) ProtoMessage() {}
+
+func (x *AdoptSegmentResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdoptSegmentResponse.ProtoReflect.Descriptor instead.
+func (*AdoptSegmentResponse) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{26}
+}
+
+// ForgetSegmentRequest takes memory back.
+type ForgetSegmentRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The host's number for it.
+	Segment       uint32 `protobuf:"varint,1,opt,name=segment,proto3" json:"segment,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetSegmentRequest) Reset() {
+	*x = ForgetSegmentRequest{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetSegmentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetSegmentRequest) ProtoMessage() {}
+
+func (x *ForgetSegmentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetSegmentRequest.ProtoReflect.Descriptor instead.
+func (*ForgetSegmentRequest) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ForgetSegmentRequest) GetSegment() uint32 {
+	if x != nil {
+		return x.Segment
+	}
+	return 0
+}
+
+// ForgetSegmentResponse says that the number is free again.
+type ForgetSegmentResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetSegmentResponse) Reset() {
+	*x = ForgetSegmentResponse{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetSegmentResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetSegmentResponse) ProtoMessage() {}
+
+func (x *ForgetSegmentResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetSegmentResponse.ProtoReflect.Descriptor instead.
+func (*ForgetSegmentResponse) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{28}
+}
+
+// CancelCallRequest cancels a call.
+type CancelCallRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The worker that has the call.
+	Worker uint32 `protobuf:"varint,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	// The call's number.
+	Number        uint64 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelCallRequest) Reset() {
+	*x = CancelCallRequest{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelCallRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelCallRequest) ProtoMessage() {}
+
+func (x *CancelCallRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelCallRequest.ProtoReflect.Descriptor instead.
+func (*CancelCallRequest) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *CancelCallRequest) GetWorker() uint32 {
+	if x != nil {
+		return x.Worker
+	}
+	return 0
+}
+
+func (x *CancelCallRequest) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+// CancelCallResponse says what became of the call.
+type CancelCallResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How far it had come.
+	State         CallState `protobuf:"varint,1,opt,name=state,proto3,enum=ndbridge.v1.CallState" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelCallResponse) Reset() {
+	*x = CancelCallResponse{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelCallResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelCallResponse) ProtoMessage() {}
+
+func (x *CancelCallResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelCallResponse.ProtoReflect.Descriptor instead.
+func (*CancelCallResponse) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *CancelCallResponse) GetState() CallState {
+	if x != nil {
+		return x.State
+	}
+	return CallState_CALL_STATE_UNSPECIFIED
 }
 
 var File_ndbridge_v1_producer_proto protoreflect.FileDescriptor
@@ -1184,13 +1755,17 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\n" +
 	"\x1andbridge/v1/producer.proto\x12\vndbridge.v1\x1a\x17ndbridge/v1/types.proto\"@\n" +
 	"\vOpenRequest\x121\n" +
-	"\bsettings\x18\x01 \x01(\v2\x15.ndbridge.v1.SettingsR\bsettings\"\xd6\x01\n" +
+	"\bsettings\x18\x01 \x01(\v2\x15.ndbridge.v1.SettingsR\bsettings\"\x87\x02\n" +
 	"\bSettings\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\tR\aprogram\x128\n" +
 	"\badapters\x18\x02 \x03(\v2\x1c.ndbridge.v1.AdapterSettingsR\badapters\x12\x12\n" +
 	"\x04gpus\x18\x03 \x03(\fR\x04gpus\x126\n" +
-	"\ahandoff\x18\x04 \x01(\v2\x1c.ndbridge.v1.HandoffSettingsR\ahandoff\x12*\n" +
-	"\x11copy_mapped_files\x18\x14 \x01(\bR\x0fcopyMappedFiles\";\n" +
+	"\ahandoff\x18\x04 \x01(\v2\x1c.ndbridge.v1.HandoffSettingsR\ahandoff\x12/\n" +
+	"\x05calls\x18\x05 \x01(\v2\x19.ndbridge.v1.CallSettingsR\x05calls\x12*\n" +
+	"\x11copy_mapped_files\x18\x14 \x01(\bR\x0fcopyMappedFiles\"<\n" +
+	"\fCallSettings\x12\x18\n" +
+	"\aworkers\x18\x01 \x01(\rR\aworkers\x12\x12\n" +
+	"\x04spin\x18\x02 \x01(\x03R\x04spin\";\n" +
 	"\x0fHandoffSettings\x12\x14\n" +
 	"\x05slots\x18\x01 \x01(\rR\x05slots\x12\x12\n" +
 	"\x04spin\x18\x02 \x01(\x03R\x04spin\"\xbe\x02\n" +
@@ -1205,11 +1780,16 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"t\n" +
 	"\fOpenResponse\x12%\n" +
 	"\x04info\x18\x01 \x01(\v2\x11.ndbridge.v1.InfoR\x04info\x12=\n" +
-	"\fcapabilities\x18\x02 \x01(\v2\x19.ndbridge.v1.CapabilitiesR\fcapabilities\"l\n" +
+	"\fcapabilities\x18\x02 \x01(\v2\x19.ndbridge.v1.CapabilitiesR\fcapabilities\"\x96\x01\n" +
 	"\fCapabilities\x12\x12\n" +
 	"\x04wait\x18\x01 \x01(\bR\x04wait\x12.\n" +
 	"\ahandoff\x18\x02 \x01(\v2\x14.ndbridge.v1.HandoffR\ahandoff\x12\x18\n" +
-	"\arefresh\x18\x03 \x01(\bR\arefresh\"e\n" +
+	"\arefresh\x18\x03 \x01(\bR\arefresh\x12(\n" +
+	"\x05calls\x18\x04 \x01(\v2\x12.ndbridge.v1.CallsR\x05calls\"O\n" +
+	"\x05Calls\x12\x18\n" +
+	"\asegment\x18\x01 \x01(\x04R\asegment\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x18\n" +
+	"\aworkers\x18\x03 \x01(\rR\aworkers\"e\n" +
 	"\aHandoff\x12\x18\n" +
 	"\asegment\x18\x01 \x01(\x04R\asegment\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x14\n" +
@@ -1246,7 +1826,29 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\x06tokens\x18\x02 \x03(\x04R\x06tokens\"\x11\n" +
 	"\x0fReleaseResponse\"\r\n" +
 	"\vWaitRequest\"\x0e\n" +
-	"\fWaitResponse2\xa8\x04\n" +
+	"\fWaitResponse\"/\n" +
+	"\x13StartWorkersRequest\x12\x18\n" +
+	"\aworkers\x18\x01 \x01(\rR\aworkers\"\x16\n" +
+	"\x14StartWorkersResponse\"u\n" +
+	"\x13AdoptSegmentRequest\x12\x18\n" +
+	"\asegment\x18\x01 \x01(\rR\asegment\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x1a\n" +
+	"\bwritable\x18\x03 \x01(\bR\bwritable\x12\x14\n" +
+	"\x05token\x18\x04 \x01(\x04R\x05token\"\x16\n" +
+	"\x14AdoptSegmentResponse\"0\n" +
+	"\x14ForgetSegmentRequest\x12\x18\n" +
+	"\asegment\x18\x01 \x01(\rR\asegment\"\x17\n" +
+	"\x15ForgetSegmentResponse\"C\n" +
+	"\x11CancelCallRequest\x12\x16\n" +
+	"\x06worker\x18\x01 \x01(\rR\x06worker\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x04R\x06number\"B\n" +
+	"\x12CancelCallResponse\x12,\n" +
+	"\x05state\x18\x01 \x01(\x0e2\x16.ndbridge.v1.CallStateR\x05state*x\n" +
+	"\tCallState\x12\x1a\n" +
+	"\x16CALL_STATE_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16CALL_STATE_NEVER_BEGAN\x10\x01\x12\x1a\n" +
+	"\x16CALL_STATE_INTERRUPTED\x10\x02\x12\x17\n" +
+	"\x13CALL_STATE_FINISHED\x10\x032\xf9\x06\n" +
 	"\x0fProducerService\x12;\n" +
 	"\x04Open\x12\x18.ndbridge.v1.OpenRequest\x1a\x19.ndbridge.v1.OpenResponse\x12;\n" +
 	"\x04Info\x12\x18.ndbridge.v1.InfoRequest\x1a\x19.ndbridge.v1.InfoResponse\x12C\n" +
@@ -1256,7 +1858,12 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\n" +
 	"Descriptor\x12\x1e.ndbridge.v1.DescriptorRequest\x1a\x1f.ndbridge.v1.DescriptorResponse\x12D\n" +
 	"\aRelease\x12\x1b.ndbridge.v1.ReleaseRequest\x1a\x1c.ndbridge.v1.ReleaseResponse\x12;\n" +
-	"\x04Wait\x12\x18.ndbridge.v1.WaitRequest\x1a\x19.ndbridge.v1.WaitResponseB\xaf\x01\n" +
+	"\x04Wait\x12\x18.ndbridge.v1.WaitRequest\x1a\x19.ndbridge.v1.WaitResponse\x12S\n" +
+	"\fStartWorkers\x12 .ndbridge.v1.StartWorkersRequest\x1a!.ndbridge.v1.StartWorkersResponse\x12S\n" +
+	"\fAdoptSegment\x12 .ndbridge.v1.AdoptSegmentRequest\x1a!.ndbridge.v1.AdoptSegmentResponse\x12V\n" +
+	"\rForgetSegment\x12!.ndbridge.v1.ForgetSegmentRequest\x1a\".ndbridge.v1.ForgetSegmentResponse\x12M\n" +
+	"\n" +
+	"CancelCall\x12\x1e.ndbridge.v1.CancelCallRequest\x1a\x1f.ndbridge.v1.CancelCallResponseB\xaf\x01\n" +
 	"\x0fcom.ndbridge.v1B\rProducerProtoP\x01Z@github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1;ndbridgev1\xa2\x02\x03NXX\xaa\x02\vNdbridge.V1\xca\x02\vNdbridge\\V1\xe2\x02\x17Ndbridge\\V1\\GPBMetadata\xea\x02\fNdbridge::V1b\x06proto3"
 
 var (
@@ -1271,74 +1878,97 @@ func file_ndbridge_v1_producer_proto_rawDescGZIP() []byte {
 	return file_ndbridge_v1_producer_proto_rawDescData
 }
 
-var file_ndbridge_v1_producer_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_ndbridge_v1_producer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_ndbridge_v1_producer_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_ndbridge_v1_producer_proto_goTypes = []any{
-	(*OpenRequest)(nil),        // 0: ndbridge.v1.OpenRequest
-	(*Settings)(nil),           // 1: ndbridge.v1.Settings
-	(*HandoffSettings)(nil),    // 2: ndbridge.v1.HandoffSettings
-	(*AdapterSettings)(nil),    // 3: ndbridge.v1.AdapterSettings
-	(*OpenResponse)(nil),       // 4: ndbridge.v1.OpenResponse
-	(*Capabilities)(nil),       // 5: ndbridge.v1.Capabilities
-	(*Handoff)(nil),            // 6: ndbridge.v1.Handoff
-	(*InfoRequest)(nil),        // 7: ndbridge.v1.InfoRequest
-	(*InfoResponse)(nil),       // 8: ndbridge.v1.InfoResponse
-	(*ArraysRequest)(nil),      // 9: ndbridge.v1.ArraysRequest
-	(*ArraysResponse)(nil),     // 10: ndbridge.v1.ArraysResponse
-	(*LeaseRequest)(nil),       // 11: ndbridge.v1.LeaseRequest
-	(*LeaseResponse)(nil),      // 12: ndbridge.v1.LeaseResponse
-	(*RefreshRequest)(nil),     // 13: ndbridge.v1.RefreshRequest
-	(*RefreshResponse)(nil),    // 14: ndbridge.v1.RefreshResponse
-	(*DescriptorRequest)(nil),  // 15: ndbridge.v1.DescriptorRequest
-	(*DescriptorResponse)(nil), // 16: ndbridge.v1.DescriptorResponse
-	(*ReleaseRequest)(nil),     // 17: ndbridge.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),    // 18: ndbridge.v1.ReleaseResponse
-	(*WaitRequest)(nil),        // 19: ndbridge.v1.WaitRequest
-	(*WaitResponse)(nil),       // 20: ndbridge.v1.WaitResponse
-	nil,                        // 21: ndbridge.v1.AdapterSettings.QuirkEffectsEntry
-	(CopyPolicy)(0),            // 22: ndbridge.v1.CopyPolicy
-	(SyncPolicy)(0),            // 23: ndbridge.v1.SyncPolicy
-	(*Info)(nil),               // 24: ndbridge.v1.Info
-	(*Entry)(nil),              // 25: ndbridge.v1.Entry
-	(*Lease)(nil),              // 26: ndbridge.v1.Lease
-	(*Fence)(nil),              // 27: ndbridge.v1.Fence
+	(CallState)(0),                // 0: ndbridge.v1.CallState
+	(*OpenRequest)(nil),           // 1: ndbridge.v1.OpenRequest
+	(*Settings)(nil),              // 2: ndbridge.v1.Settings
+	(*CallSettings)(nil),          // 3: ndbridge.v1.CallSettings
+	(*HandoffSettings)(nil),       // 4: ndbridge.v1.HandoffSettings
+	(*AdapterSettings)(nil),       // 5: ndbridge.v1.AdapterSettings
+	(*OpenResponse)(nil),          // 6: ndbridge.v1.OpenResponse
+	(*Capabilities)(nil),          // 7: ndbridge.v1.Capabilities
+	(*Calls)(nil),                 // 8: ndbridge.v1.Calls
+	(*Handoff)(nil),               // 9: ndbridge.v1.Handoff
+	(*InfoRequest)(nil),           // 10: ndbridge.v1.InfoRequest
+	(*InfoResponse)(nil),          // 11: ndbridge.v1.InfoResponse
+	(*ArraysRequest)(nil),         // 12: ndbridge.v1.ArraysRequest
+	(*ArraysResponse)(nil),        // 13: ndbridge.v1.ArraysResponse
+	(*LeaseRequest)(nil),          // 14: ndbridge.v1.LeaseRequest
+	(*LeaseResponse)(nil),         // 15: ndbridge.v1.LeaseResponse
+	(*RefreshRequest)(nil),        // 16: ndbridge.v1.RefreshRequest
+	(*RefreshResponse)(nil),       // 17: ndbridge.v1.RefreshResponse
+	(*DescriptorRequest)(nil),     // 18: ndbridge.v1.DescriptorRequest
+	(*DescriptorResponse)(nil),    // 19: ndbridge.v1.DescriptorResponse
+	(*ReleaseRequest)(nil),        // 20: ndbridge.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),       // 21: ndbridge.v1.ReleaseResponse
+	(*WaitRequest)(nil),           // 22: ndbridge.v1.WaitRequest
+	(*WaitResponse)(nil),          // 23: ndbridge.v1.WaitResponse
+	(*StartWorkersRequest)(nil),   // 24: ndbridge.v1.StartWorkersRequest
+	(*StartWorkersResponse)(nil),  // 25: ndbridge.v1.StartWorkersResponse
+	(*AdoptSegmentRequest)(nil),   // 26: ndbridge.v1.AdoptSegmentRequest
+	(*AdoptSegmentResponse)(nil),  // 27: ndbridge.v1.AdoptSegmentResponse
+	(*ForgetSegmentRequest)(nil),  // 28: ndbridge.v1.ForgetSegmentRequest
+	(*ForgetSegmentResponse)(nil), // 29: ndbridge.v1.ForgetSegmentResponse
+	(*CancelCallRequest)(nil),     // 30: ndbridge.v1.CancelCallRequest
+	(*CancelCallResponse)(nil),    // 31: ndbridge.v1.CancelCallResponse
+	nil,                           // 32: ndbridge.v1.AdapterSettings.QuirkEffectsEntry
+	(CopyPolicy)(0),               // 33: ndbridge.v1.CopyPolicy
+	(SyncPolicy)(0),               // 34: ndbridge.v1.SyncPolicy
+	(*Info)(nil),                  // 35: ndbridge.v1.Info
+	(*Entry)(nil),                 // 36: ndbridge.v1.Entry
+	(*Lease)(nil),                 // 37: ndbridge.v1.Lease
+	(*Fence)(nil),                 // 38: ndbridge.v1.Fence
 }
 var file_ndbridge_v1_producer_proto_depIdxs = []int32{
-	1,  // 0: ndbridge.v1.OpenRequest.settings:type_name -> ndbridge.v1.Settings
-	3,  // 1: ndbridge.v1.Settings.adapters:type_name -> ndbridge.v1.AdapterSettings
-	2,  // 2: ndbridge.v1.Settings.handoff:type_name -> ndbridge.v1.HandoffSettings
-	22, // 3: ndbridge.v1.AdapterSettings.copy:type_name -> ndbridge.v1.CopyPolicy
-	21, // 4: ndbridge.v1.AdapterSettings.quirk_effects:type_name -> ndbridge.v1.AdapterSettings.QuirkEffectsEntry
-	23, // 5: ndbridge.v1.AdapterSettings.sync:type_name -> ndbridge.v1.SyncPolicy
-	24, // 6: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
-	5,  // 7: ndbridge.v1.OpenResponse.capabilities:type_name -> ndbridge.v1.Capabilities
-	6,  // 8: ndbridge.v1.Capabilities.handoff:type_name -> ndbridge.v1.Handoff
-	24, // 9: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
-	25, // 10: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
-	22, // 11: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
-	26, // 12: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
-	26, // 13: ndbridge.v1.RefreshResponse.lease:type_name -> ndbridge.v1.Lease
-	27, // 14: ndbridge.v1.RefreshResponse.fence:type_name -> ndbridge.v1.Fence
-	0,  // 15: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
-	7,  // 16: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
-	9,  // 17: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
-	11, // 18: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
-	13, // 19: ndbridge.v1.ProducerService.Refresh:input_type -> ndbridge.v1.RefreshRequest
-	15, // 20: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
-	17, // 21: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
-	19, // 22: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
-	4,  // 23: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
-	8,  // 24: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
-	10, // 25: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
-	12, // 26: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
-	14, // 27: ndbridge.v1.ProducerService.Refresh:output_type -> ndbridge.v1.RefreshResponse
-	16, // 28: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
-	18, // 29: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
-	20, // 30: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
-	23, // [23:31] is the sub-list for method output_type
-	15, // [15:23] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	2,  // 0: ndbridge.v1.OpenRequest.settings:type_name -> ndbridge.v1.Settings
+	5,  // 1: ndbridge.v1.Settings.adapters:type_name -> ndbridge.v1.AdapterSettings
+	4,  // 2: ndbridge.v1.Settings.handoff:type_name -> ndbridge.v1.HandoffSettings
+	3,  // 3: ndbridge.v1.Settings.calls:type_name -> ndbridge.v1.CallSettings
+	33, // 4: ndbridge.v1.AdapterSettings.copy:type_name -> ndbridge.v1.CopyPolicy
+	32, // 5: ndbridge.v1.AdapterSettings.quirk_effects:type_name -> ndbridge.v1.AdapterSettings.QuirkEffectsEntry
+	34, // 6: ndbridge.v1.AdapterSettings.sync:type_name -> ndbridge.v1.SyncPolicy
+	35, // 7: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
+	7,  // 8: ndbridge.v1.OpenResponse.capabilities:type_name -> ndbridge.v1.Capabilities
+	9,  // 9: ndbridge.v1.Capabilities.handoff:type_name -> ndbridge.v1.Handoff
+	8,  // 10: ndbridge.v1.Capabilities.calls:type_name -> ndbridge.v1.Calls
+	35, // 11: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
+	36, // 12: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
+	33, // 13: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
+	37, // 14: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
+	37, // 15: ndbridge.v1.RefreshResponse.lease:type_name -> ndbridge.v1.Lease
+	38, // 16: ndbridge.v1.RefreshResponse.fence:type_name -> ndbridge.v1.Fence
+	0,  // 17: ndbridge.v1.CancelCallResponse.state:type_name -> ndbridge.v1.CallState
+	1,  // 18: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
+	10, // 19: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
+	12, // 20: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
+	14, // 21: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
+	16, // 22: ndbridge.v1.ProducerService.Refresh:input_type -> ndbridge.v1.RefreshRequest
+	18, // 23: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
+	20, // 24: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
+	22, // 25: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
+	24, // 26: ndbridge.v1.ProducerService.StartWorkers:input_type -> ndbridge.v1.StartWorkersRequest
+	26, // 27: ndbridge.v1.ProducerService.AdoptSegment:input_type -> ndbridge.v1.AdoptSegmentRequest
+	28, // 28: ndbridge.v1.ProducerService.ForgetSegment:input_type -> ndbridge.v1.ForgetSegmentRequest
+	30, // 29: ndbridge.v1.ProducerService.CancelCall:input_type -> ndbridge.v1.CancelCallRequest
+	6,  // 30: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
+	11, // 31: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
+	13, // 32: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
+	15, // 33: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
+	17, // 34: ndbridge.v1.ProducerService.Refresh:output_type -> ndbridge.v1.RefreshResponse
+	19, // 35: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
+	21, // 36: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
+	23, // 37: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
+	25, // 38: ndbridge.v1.ProducerService.StartWorkers:output_type -> ndbridge.v1.StartWorkersResponse
+	27, // 39: ndbridge.v1.ProducerService.AdoptSegment:output_type -> ndbridge.v1.AdoptSegmentResponse
+	29, // 40: ndbridge.v1.ProducerService.ForgetSegment:output_type -> ndbridge.v1.ForgetSegmentResponse
+	31, // 41: ndbridge.v1.ProducerService.CancelCall:output_type -> ndbridge.v1.CancelCallResponse
+	30, // [30:42] is the sub-list for method output_type
+	18, // [18:30] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_ndbridge_v1_producer_proto_init() }
@@ -1352,13 +1982,14 @@ func file_ndbridge_v1_producer_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ndbridge_v1_producer_proto_rawDesc), len(file_ndbridge_v1_producer_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   22,
+			NumEnums:      1,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_ndbridge_v1_producer_proto_goTypes,
 		DependencyIndexes: file_ndbridge_v1_producer_proto_depIdxs,
+		EnumInfos:         file_ndbridge_v1_producer_proto_enumTypes,
 		MessageInfos:      file_ndbridge_v1_producer_proto_msgTypes,
 	}.Build()
 	File_ndbridge_v1_producer_proto = out.File

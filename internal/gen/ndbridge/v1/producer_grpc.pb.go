@@ -35,14 +35,18 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	ProducerService_Open_FullMethodName       = "/ndbridge.v1.ProducerService/Open"
-	ProducerService_Info_FullMethodName       = "/ndbridge.v1.ProducerService/Info"
-	ProducerService_Arrays_FullMethodName     = "/ndbridge.v1.ProducerService/Arrays"
-	ProducerService_Lease_FullMethodName      = "/ndbridge.v1.ProducerService/Lease"
-	ProducerService_Refresh_FullMethodName    = "/ndbridge.v1.ProducerService/Refresh"
-	ProducerService_Descriptor_FullMethodName = "/ndbridge.v1.ProducerService/Descriptor"
-	ProducerService_Release_FullMethodName    = "/ndbridge.v1.ProducerService/Release"
-	ProducerService_Wait_FullMethodName       = "/ndbridge.v1.ProducerService/Wait"
+	ProducerService_Open_FullMethodName          = "/ndbridge.v1.ProducerService/Open"
+	ProducerService_Info_FullMethodName          = "/ndbridge.v1.ProducerService/Info"
+	ProducerService_Arrays_FullMethodName        = "/ndbridge.v1.ProducerService/Arrays"
+	ProducerService_Lease_FullMethodName         = "/ndbridge.v1.ProducerService/Lease"
+	ProducerService_Refresh_FullMethodName       = "/ndbridge.v1.ProducerService/Refresh"
+	ProducerService_Descriptor_FullMethodName    = "/ndbridge.v1.ProducerService/Descriptor"
+	ProducerService_Release_FullMethodName       = "/ndbridge.v1.ProducerService/Release"
+	ProducerService_Wait_FullMethodName          = "/ndbridge.v1.ProducerService/Wait"
+	ProducerService_StartWorkers_FullMethodName  = "/ndbridge.v1.ProducerService/StartWorkers"
+	ProducerService_AdoptSegment_FullMethodName  = "/ndbridge.v1.ProducerService/AdoptSegment"
+	ProducerService_ForgetSegment_FullMethodName = "/ndbridge.v1.ProducerService/ForgetSegment"
+	ProducerService_CancelCall_FullMethodName    = "/ndbridge.v1.ProducerService/CancelCall"
 )
 
 // ProducerServiceClient is the client API for ProducerService service.
@@ -71,6 +75,17 @@ type ProducerServiceClient interface {
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
 	// Wait returns when the program's script has ended. Only with Capabilities.wait.
 	Wait(ctx context.Context, in *WaitRequest, opts ...grpc.CallOption) (*WaitResponse, error)
+	// StartWorkers sees to it that workers serve calls. This and the calls that follow only with
+	// Capabilities.calls.
+	StartWorkers(ctx context.Context, in *StartWorkersRequest, opts ...grpc.CallOption) (*StartWorkersResponse, error)
+	// AdoptSegment hands over memory of the host's. Before it, the host sends the file over the side
+	// socket: one message of the byte 'D' and the request's token (8 bytes, little-endian), with one
+	// descriptor.
+	AdoptSegment(ctx context.Context, in *AdoptSegmentRequest, opts ...grpc.CallOption) (*AdoptSegmentResponse, error)
+	// ForgetSegment takes such memory back. The program unmaps it when none of its objects uses it.
+	ForgetSegment(ctx context.Context, in *ForgetSegmentRequest, opts ...grpc.CallOption) (*ForgetSegmentResponse, error)
+	// CancelCall ends a call whose result nobody waits for any more.
+	CancelCall(ctx context.Context, in *CancelCallRequest, opts ...grpc.CallOption) (*CancelCallResponse, error)
 }
 
 type producerServiceClient struct {
@@ -170,6 +185,46 @@ func (c *producerServiceClient) Wait(ctx context.Context, in *WaitRequest, opts 
 	return out, nil
 }
 
+func (c *producerServiceClient) StartWorkers(ctx context.Context, in *StartWorkersRequest, opts ...grpc.CallOption) (*StartWorkersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(StartWorkersResponse)
+	err := c.cc.Invoke(ctx, ProducerService_StartWorkers_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *producerServiceClient) AdoptSegment(ctx context.Context, in *AdoptSegmentRequest, opts ...grpc.CallOption) (*AdoptSegmentResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AdoptSegmentResponse)
+	err := c.cc.Invoke(ctx, ProducerService_AdoptSegment_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *producerServiceClient) ForgetSegment(ctx context.Context, in *ForgetSegmentRequest, opts ...grpc.CallOption) (*ForgetSegmentResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ForgetSegmentResponse)
+	err := c.cc.Invoke(ctx, ProducerService_ForgetSegment_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *producerServiceClient) CancelCall(ctx context.Context, in *CancelCallRequest, opts ...grpc.CallOption) (*CancelCallResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CancelCallResponse)
+	err := c.cc.Invoke(ctx, ProducerService_CancelCall_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ProducerServiceServer is the server API for ProducerService service.
 // All implementations must embed UnimplementedProducerServiceServer
 // for forward compatibility.
@@ -196,6 +251,17 @@ type ProducerServiceServer interface {
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
 	// Wait returns when the program's script has ended. Only with Capabilities.wait.
 	Wait(context.Context, *WaitRequest) (*WaitResponse, error)
+	// StartWorkers sees to it that workers serve calls. This and the calls that follow only with
+	// Capabilities.calls.
+	StartWorkers(context.Context, *StartWorkersRequest) (*StartWorkersResponse, error)
+	// AdoptSegment hands over memory of the host's. Before it, the host sends the file over the side
+	// socket: one message of the byte 'D' and the request's token (8 bytes, little-endian), with one
+	// descriptor.
+	AdoptSegment(context.Context, *AdoptSegmentRequest) (*AdoptSegmentResponse, error)
+	// ForgetSegment takes such memory back. The program unmaps it when none of its objects uses it.
+	ForgetSegment(context.Context, *ForgetSegmentRequest) (*ForgetSegmentResponse, error)
+	// CancelCall ends a call whose result nobody waits for any more.
+	CancelCall(context.Context, *CancelCallRequest) (*CancelCallResponse, error)
 	mustEmbedUnimplementedProducerServiceServer()
 }
 
@@ -229,6 +295,18 @@ func (UnimplementedProducerServiceServer) Release(context.Context, *ReleaseReque
 }
 func (UnimplementedProducerServiceServer) Wait(context.Context, *WaitRequest) (*WaitResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Wait not implemented")
+}
+func (UnimplementedProducerServiceServer) StartWorkers(context.Context, *StartWorkersRequest) (*StartWorkersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method StartWorkers not implemented")
+}
+func (UnimplementedProducerServiceServer) AdoptSegment(context.Context, *AdoptSegmentRequest) (*AdoptSegmentResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AdoptSegment not implemented")
+}
+func (UnimplementedProducerServiceServer) ForgetSegment(context.Context, *ForgetSegmentRequest) (*ForgetSegmentResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ForgetSegment not implemented")
+}
+func (UnimplementedProducerServiceServer) CancelCall(context.Context, *CancelCallRequest) (*CancelCallResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CancelCall not implemented")
 }
 func (UnimplementedProducerServiceServer) mustEmbedUnimplementedProducerServiceServer() {}
 func (UnimplementedProducerServiceServer) testEmbeddedByValue()                         {}
@@ -388,6 +466,78 @@ func _ProducerService_Wait_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ProducerService_StartWorkers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(StartWorkersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ProducerServiceServer).StartWorkers(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ProducerService_StartWorkers_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ProducerServiceServer).StartWorkers(ctx, req.(*StartWorkersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ProducerService_AdoptSegment_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AdoptSegmentRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ProducerServiceServer).AdoptSegment(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ProducerService_AdoptSegment_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ProducerServiceServer).AdoptSegment(ctx, req.(*AdoptSegmentRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ProducerService_ForgetSegment_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ForgetSegmentRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ProducerServiceServer).ForgetSegment(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ProducerService_ForgetSegment_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ProducerServiceServer).ForgetSegment(ctx, req.(*ForgetSegmentRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ProducerService_CancelCall_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CancelCallRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ProducerServiceServer).CancelCall(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ProducerService_CancelCall_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ProducerServiceServer).CancelCall(ctx, req.(*CancelCallRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ProducerService_ServiceDesc is the grpc.ServiceDesc for ProducerService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -422,6 +572,22 @@ var ProducerService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Wait",
 			Handler:    _ProducerService_Wait_Handler,
+		},
+		{
+			MethodName: "StartWorkers",
+			Handler:    _ProducerService_StartWorkers_Handler,
+		},
+		{
+			MethodName: "AdoptSegment",
+			Handler:    _ProducerService_AdoptSegment_Handler,
+		},
+		{
+			MethodName: "ForgetSegment",
+			Handler:    _ProducerService_ForgetSegment_Handler,
+		},
+		{
+			MethodName: "CancelCall",
+			Handler:    _ProducerService_CancelCall_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -1,0 +1,147 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/program/hostarrays"
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/internal/calls"
+)
+
+// callee answers the calls of a host. All methods are safe for concurrent use.
+type callee struct {
+	*Program
+
+	mu        sync.Mutex
+	segments  map[uint32]*segment
+	functions map[uint64]*function
+	last      uint64 // number of a function or a generator
+
+	loop loop
+}
+
+// segment is memory of the host's, and the word that counts the objects that use it.
+type segment struct {
+	*hostarrays.Segment
+	held *atomic.Uint32
+}
+
+// function is what a host calls: a function, or a generator.
+type function struct {
+	object py.Object // with a reference
+	takes  parameters
+	async  bool // it is a generator whose values are awaited
+}
+
+var _ calls.Callee = (*callee)(nil)
+
+// Callee gives what answers the calls of a host.
+func (p *Program) Callee() calls.Callee {
+	return &callee{Program: p, segments: make(map[uint32]*segment), functions: make(map[uint64]*function)}
+}
+
+// Worker implements calls.Callee.
+func (c *callee) Worker() calls.Worker { return &worker{callee: c, thread: c.interp.Thread()} }
+
+// Adopt implements calls.Callee.
+func (c *callee) Adopt(number uint32, f *os.File, size int64, writable bool, held *atomic.Uint32) error {
+	s, err := hostarrays.Map(f, size, writable)
+	if err != nil {
+		return &core.Error{Op: "adopt", Kind: core.ErrUnavailable, Err: err}
+	}
+	c.mu.Lock()
+	before := c.segments[number]
+	c.segments[number] = &segment{s, held}
+	c.mu.Unlock()
+	if before != nil {
+		return before.Close()
+	}
+	return nil
+}
+
+// Forget implements calls.Callee.
+func (c *callee) Forget(number uint32) {
+	c.mu.Lock()
+	s := c.segments[number]
+	delete(c.segments, number)
+	c.mu.Unlock()
+	if s != nil {
+		_ = s.Close() // never fails
+	}
+}
+
+// segment gives memory of the host's.
+func (c *callee) segment(number uint32) (*segment, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.segments[number]
+	if s == nil {
+		return nil, &core.Error{Kind: core.ErrProtocol, Err: fmt.Errorf("segment %d was not handed over", number)}
+	}
+	return s, nil
+}
+
+// Outside implements calls.Callee.
+func (c *callee) Outside(a *calls.Argument) ([]byte, error) {
+	s, err := c.segment(a.Segment)
+	if err != nil {
+		return nil, err
+	}
+	return s.Read(a.Layout.Offset(), int(a.Layout.NBytes()))
+}
+
+// Put implements calls.Callee.
+func (c *callee) Put(answer []byte) (contract.Lease, error) {
+	l, err := core.NewLayout(core.LayoutSpec{DType: core.Uint8, Shape: []int{len(answer)}})
+	if err != nil {
+		return contract.Lease{}, err
+	}
+	place, err := c.router.Put(answer, l, contract.ReasonConverted)
+	if err != nil {
+		return contract.Lease{}, err
+	}
+	lease, _, err := c.enter(owner{shown: scalarFramework}, &reading{}, place, false, nil)
+	return lease, err
+}
+
+// Release implements calls.Callee.
+func (c *callee) Release(ids ...contract.LeaseID) {
+	_ = c.Program.Release(context.Background(), ids...) // nobody is there to be told
+}
+
+// keep numbers a function or a generator, whose reference it takes over.
+func (c *callee) keep(f *function) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last++
+	c.functions[c.last] = f
+	return c.last
+}
+
+// function gives what has that number.
+func (c *callee) function(number uint64) (*function, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f := c.functions[number]; f != nil {
+		return f, nil
+	}
+	return nil, &core.Error{Kind: core.ErrClosed, Err: errors.New("the function was closed")}
+}
+
+// drop forgets a function or a generator. A generator is closed, as Python does with one that nobody refers to.
+func (c *callee) drop(g *py.GIL, number uint64) {
+	c.mu.Lock()
+	f := c.functions[number]
+	delete(c.functions, number)
+	c.mu.Unlock()
+	if f != nil {
+		g.Drop(f.object)
+	}
+}

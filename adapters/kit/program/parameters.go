@@ -1,0 +1,333 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/program/pyvalues"
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/calls"
+	"github.com/ndbridge/ndbridge/internal/values"
+)
+
+// usualFramework is whose arrays a function gets that does not say what it takes.
+const usualFramework = "numpy"
+
+// parameters says whose arrays a function takes.
+type parameters struct {
+	usual string   // of those that have no annotation
+	names []string // of the positional parameters
+	of    map[string]string
+}
+
+// at gives the framework of the argument at a position, and of gives that of a keyword.
+func (p *parameters) at(i int) string {
+	if i < len(p.names) {
+		return p.keyword(p.names[i])
+	}
+	return p.usual
+}
+
+func (p *parameters) keyword(name string) string {
+	if f, ok := p.of[name]; ok {
+		return f
+	}
+	return p.usual
+}
+
+// parameters reads the annotations of a function, without evaluating those that are text. asked is the framework that the
+// host has chosen, or "". What cannot be read says nothing.
+func (p *Program) parameters(g *py.GIL, o py.Object, asked string) (out parameters, err error) {
+	if asked != "" {
+		return parameters{usual: asked}, nil
+	}
+	out = parameters{usual: usualFramework, of: make(map[string]string)}
+	if f := frameworkOf(g, o); slices.Contains(p.importers(), f) { // such as a torch.nn.Module
+		out.usual = f
+	}
+	function, skip := o, 0
+	for _, name := range []string{"forward", "__call__"} { // of what is no function itself
+		if _, ok := p.quietAttr(g, function, "__code__"); ok {
+			break
+		}
+		if inner, ok := p.quietAttr(g, function, "__func__"); ok {
+			function, skip = inner, 1
+			break
+		}
+		if inner, ok := p.quietAttr(g, o, name); ok {
+			function = inner
+		}
+	}
+	if inner, ok := p.quietAttr(g, function, "__func__"); ok {
+		function, skip = inner, 1
+	}
+	code, ok := p.quietAttr(g, function, "__code__")
+	if !ok {
+		return out, nil
+	}
+	if out.names, err = p.positional(g, code, skip); err != nil {
+		return parameters{}, err
+	}
+	annotations, ok := p.quietAttr(g, function, "__annotations__")
+	if !ok || !g.IsDict(annotations) {
+		return out, nil
+	}
+	items, err := g.DictItems(annotations)
+	if err != nil {
+		return parameters{}, err
+	}
+	for key, annotation := range items {
+		if !g.IsStr(key) {
+			continue
+		}
+		name, err := g.Text(key)
+		if err != nil {
+			return parameters{}, err
+		}
+		if f := p.annotated(g, function, annotation); f != "" {
+			out.of[name] = f
+		}
+	}
+	return out, nil
+}
+
+// quietAttr gives o.name, or false if that is not there or fails.
+func (p *Program) quietAttr(g *py.GIL, o py.Object, name string) (py.Object, bool) {
+	v, ok, err := g.AttrOK(o, name)
+	return v, ok && err == nil
+}
+
+// positional gives the names of a code object's positional parameters after the first skip.
+func (p *Program) positional(g *py.GIL, code py.Object, skip int) ([]string, error) {
+	count, err := g.Attr(code, "co_argcount")
+	if err != nil {
+		return nil, err
+	}
+	n, err := g.Int64(count)
+	if err != nil {
+		return nil, err
+	}
+	all, err := g.Attr(code, "co_varnames")
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := skip; i < int(n); i++ {
+		o, err := g.ItemInt(all, i)
+		if err != nil {
+			return nil, err
+		}
+		name, err := g.Text(o)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// importers are the frameworks of the adapters that make arrays over memory of others.
+func (p *Program) importers() []string {
+	var names []string
+	for _, f := range p.frameworks {
+		if _, ok := f.adapter.(Importer); ok {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
+// annotated gives the framework that an annotation names, or "".
+func (p *Program) annotated(g *py.GIL, function, annotation py.Object) string {
+	if g.IsStr(annotation) {
+		return p.annotatedText(g, function, annotation)
+	}
+	if f := p.moduleFramework(g, annotation); f != "" {
+		return f
+	}
+	args, ok := p.quietAttr(g, annotation, "__args__") // of a union
+	if !ok || !g.IsTuple(args) {
+		return ""
+	}
+	n, err := g.Len(args)
+	if err != nil {
+		return ""
+	}
+	for i := range n {
+		if arg, err := g.ItemInt(args, i); err == nil {
+			if f := p.moduleFramework(g, arg); f != "" {
+				return f
+			}
+		}
+	}
+	return ""
+}
+
+// annotatedText is annotated for text such as "torch.Tensor": its first name is one of the function's module.
+func (p *Program) annotatedText(g *py.GIL, function, annotation py.Object) string {
+	text, err := g.Text(annotation)
+	if err != nil {
+		return ""
+	}
+	root, _, _ := strings.Cut(strings.TrimSpace(text), ".")
+	root, _, _ = strings.Cut(root, "[")
+	globals, ok := p.quietAttr(g, function, "__globals__")
+	if !ok || !g.IsDict(globals) {
+		return ""
+	}
+	key, err := g.NewStr(root)
+	if err != nil {
+		return ""
+	}
+	o, ok, err := lookUp(g, globals, key)
+	if !ok || err != nil {
+		return ""
+	}
+	if g.ExactType(o) == "module" {
+		return p.known(g, o, "__name__")
+	}
+	return p.moduleFramework(g, o)
+}
+
+// moduleFramework gives the framework whose module a class comes from.
+func (p *Program) moduleFramework(g *py.GIL, class py.Object) string {
+	return p.known(g, class, "__module__")
+}
+
+// known gives the importing framework that an attribute names.
+func (p *Program) known(g *py.GIL, o py.Object, attr string) string {
+	name, ok := p.quietAttr(g, o, attr)
+	if !ok || !g.IsStr(name) {
+		return ""
+	}
+	text, err := g.Text(name)
+	if err != nil {
+		return ""
+	}
+	root, _, _ := strings.Cut(text, ".")
+	if root == "jaxlib" {
+		root = "jax"
+	}
+	if slices.Contains(p.importers(), root) {
+		return root
+	}
+	return ""
+}
+
+// arguments builds what a function is called with: a tuple and a dict, or 0 for none.
+func (w *worker) arguments(g *py.GIL, f *function, r *calls.Request) (args, kw py.Object, err error) {
+	reader := values.NewReader(r.Values)
+	both, err := reader.Next()
+	if err != nil {
+		return 0, 0, err
+	}
+	if both.Kind != values.KindTuple || both.N != 2 {
+		return 0, 0, &core.Error{Kind: core.ErrProtocol, Err: fmt.Errorf("arguments that are a %v of %d", both.Kind, both.N)}
+	}
+	list, err := reader.Next()
+	if err != nil {
+		return 0, 0, err
+	}
+	positional := make([]py.Object, list.Items())
+	for i := range positional {
+		if positional[i], err = w.build(g, reader, r, f.takes.at(i)); err != nil {
+			return 0, 0, err
+		}
+	}
+	if args, err = g.NewTuple(positional...); err != nil {
+		return 0, 0, err
+	}
+	named, err := reader.Next()
+	if err != nil || named.N == 0 {
+		return args, 0, err
+	}
+	kw, err = w.keywords(g, f, r, reader, named)
+	return args, kw, err
+}
+
+func (w *worker) keywords(g *py.GIL, f *function, r *calls.Request, reader *values.Reader, named values.Token) (py.Object, error) {
+	kw, err := g.NewDict()
+	if err != nil {
+		return 0, err
+	}
+	for range named.N {
+		name, err := reader.Next()
+		if err != nil {
+			return 0, err
+		}
+		key, err := g.NewStr(string(name.Bytes))
+		if err != nil {
+			return 0, err
+		}
+		o, err := w.build(g, reader, r, f.takes.keyword(string(name.Bytes)))
+		if err != nil {
+			return 0, err
+		}
+		if err := g.SetItem(kw, key, o); err != nil {
+			return 0, err
+		}
+	}
+	return kw, nil
+}
+
+// build makes the next value of a form. The arrays in it become a framework's.
+func (w *worker) build(g *py.GIL, reader *values.Reader, r *calls.Request, framework string) (py.Object, error) {
+	return pyvalues.Build(g, reader, func(g *py.GIL, i int) (py.Object, error) { return w.argument(g, r, i, framework) })
+}
+
+// argument makes an array that a request carries.
+func (w *worker) argument(g *py.GIL, r *calls.Request, i int, framework string) (py.Object, error) {
+	if i < 0 || i >= len(r.Arrays) {
+		return 0, &core.Error{Kind: core.ErrProtocol, Err: fmt.Errorf("array %d of %d", i, len(r.Arrays))}
+	}
+	a := &r.Arrays[i]
+	if a.Lease != 0 {
+		return w.leased(g, a)
+	}
+	s, err := w.segment(a.Segment)
+	if err != nil {
+		return 0, err
+	}
+	exporter, err := s.Export(g, a.Layout, a.ReadOnly, s.held)
+	if err != nil {
+		return 0, err
+	}
+	if framework == "" {
+		framework = usualFramework
+	}
+	if framework != Python {
+		if _, err := g.Import(framework); err != nil { // as the function itself would
+			if framework == usualFramework && r.Framework == "" && py.Raised(err, "ModuleNotFoundError") {
+				framework = Python
+			} else {
+				return 0, err
+			}
+		}
+	}
+	return w.Import(g, framework, exporter, a.Layout, a.ReadOnly)
+}
+
+// leased gives the program's own object that a lease is on.
+func (w *worker) leased(g *py.GIL, a *calls.Argument) (py.Object, error) {
+	s := w.leasing.get(a.Lease)
+	if s == nil {
+		return 0, &core.Error{
+			Kind: core.ErrUnsupported, Err: errors.New("the view is of what a function has returned, or of what is not leased any more"),
+			Remedy: "pass a view of a name, or an array of Session.New",
+		}
+	}
+	t, err := w.Program.find(g, s.path)
+	if err != nil {
+		return 0, notFound(err)
+	}
+	defer t.close()
+	if !s.lease.Layout.Equal(a.Layout) && a.Layout.Device() == s.lease.Layout.Device() {
+		return 0, &core.Error{
+			Kind: core.ErrUnsupported, Err: fmt.Errorf("the view shows a part of %s", s.path), Remedy: "pass the whole view, and take the part in the function",
+		}
+	}
+	return t.object, nil
+}

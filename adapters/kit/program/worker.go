@@ -1,0 +1,340 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/program/pyvalues"
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/names"
+	"github.com/ndbridge/ndbridge/internal/calls"
+	"github.com/ndbridge/ndbridge/internal/values"
+)
+
+// worker answers requests on a thread of its own.
+type worker struct {
+	*callee
+	thread *py.Thread
+
+	mu        sync.Mutex
+	stage     stage
+	stop      context.CancelFunc // ends the wait for a name; nil: there is none
+	awaited   py.Object          // the future that the function waits for; 0: none
+	cancelled bool
+}
+
+// stage is how far a request has come.
+type stage int
+
+const (
+	resting stage = iota // or the function is over
+	waiting              // for Python's lock, or for a name
+	running              // the function runs
+)
+
+// errCancelled is what a request gets that was cancelled before its function began.
+func errCancelled() error {
+	return &core.Error{Kind: core.ErrUnavailable, Err: errors.New("the call was cancelled before it began")}
+}
+
+// Answer implements calls.Worker.
+func (w *worker) Answer(r *calls.Request, a *calls.Answer) error {
+	if err := w.state.failed(); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	w.mu.Lock()
+	w.stage, w.stop, w.cancelled = waiting, stop, false
+	w.mu.Unlock()
+	defer w.over()
+	a.Kind = calls.Done
+	switch r.Op {
+	case calls.OpFunc:
+		return w.find(ctx, r, a)
+	case calls.OpValue:
+		return w.value(ctx, r, a)
+	case calls.OpSet:
+		return w.set(r)
+	case calls.OpDrop:
+		return w.thread.Do(func(g *py.GIL) error { w.drop(g, r.Target); return nil })
+	case calls.OpNext:
+		return w.next(ctx, r, a)
+	default:
+		return w.call(ctx, r, a)
+	}
+}
+
+func (w *worker) over() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stage = resting
+}
+
+// Cancel implements calls.Worker.
+func (w *worker) Cancel() calls.State {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch w.stage {
+	case waiting:
+		w.cancelled = true
+		w.stop()
+		return calls.NeverBegan
+	case resting:
+		return calls.Finished
+	case running:
+	}
+	w.cancelled = true
+	state := calls.Finished
+	w.mu.Unlock()
+	_ = w.interp.Do(context.Background(), func(g *py.GIL) error { // it fails if the interpreter ends, and the call with it
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.stage != running {
+			return nil
+		}
+		state = calls.Interrupted
+		if w.awaited != 0 {
+			_, err := g.CallMethod(w.awaited, "cancel", nil, nil)
+			return err
+		}
+		w.thread.Interrupt(g, cancelledClass(g))
+		return nil
+	})
+	w.mu.Lock() // for who unlocks it
+	return state
+}
+
+// cancelledClass is the exception that ends a call.
+func cancelledClass(g *py.GIL) py.Object {
+	if module, ok := g.Loaded("ndbridge"); ok {
+		if class, ok := g.Variable(module, "Cancelled"); ok {
+			return class
+		}
+	}
+	return 0
+}
+
+// begin says that the function runs from now on, or why it does not.
+func (w *worker) begin() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cancelled {
+		return errCancelled()
+	}
+	w.stage = running
+	return nil
+}
+
+// end says that the function is over. An exception that has not reached it does not come any more.
+func (w *worker) end(g *py.GIL) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stage = resting
+	if w.cancelled {
+		w.thread.Calm(g)
+	}
+}
+
+// run runs a function of the program's.
+func (w *worker) run(g *py.GIL, f, args, kw py.Object) (py.Object, error) {
+	if err := w.begin(); err != nil {
+		return 0, err
+	}
+	defer w.end(g)
+	o, err := g.CallOnce(f, args, kw)
+	if err != nil || !isAwaitable(g, o) {
+		return o, err
+	}
+	return w.await(g, o)
+}
+
+// await waits for what a coroutine gives.
+func (w *worker) await(g *py.GIL, coroutine py.Object) (py.Object, error) {
+	future, err := w.loop.begin(g, coroutine)
+	if err != nil {
+		return 0, err
+	}
+	w.wait(future)
+	defer w.wait(0)
+	return g.CallMethod(future, "result", nil, nil)
+}
+
+func (w *worker) wait(future py.Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.awaited = future
+}
+
+// name reads the name that a request has.
+func name(r *calls.Request) (string, names.Path, error) {
+	var text string
+	if err := values.Decode(r.Values, &text, nil); err != nil {
+		return "", names.Path{}, err
+	}
+	path, err := names.Parse(text)
+	return text, path, err
+}
+
+// awaitObject waits for what has a name, and calls do with it.
+func (w *worker) awaitObject(ctx context.Context, op string, r *calls.Request, do func(g *py.GIL, o py.Object) error) error {
+	text, path, err := name(r)
+	if err != nil {
+		return about(op, text, "", err)
+	}
+	return w.Program.await(ctx, op, text, r.Flags&calls.FlagNoWait != 0, func(ctx context.Context) error {
+		return w.thread.Do(func(g *py.GIL) error {
+			if ctx.Err() != nil {
+				return errCancelled()
+			}
+			t, err := w.Program.find(g, path)
+			if err != nil {
+				return err
+			}
+			defer t.close()
+			return do(g, t.object)
+		})
+	})
+}
+
+func (w *worker) find(ctx context.Context, r *calls.Request, a *calls.Answer) error {
+	return w.awaitObject(ctx, "func", r, func(g *py.GIL, o py.Object) error {
+		if !g.IsCallable(o) {
+			return &core.Error{Kind: core.ErrUnsupported, Err: fmt.Errorf("it is %s, which cannot be called", g.TypeName(o))}
+		}
+		takes, err := w.parameters(g, o, r.Framework)
+		if err != nil {
+			return err
+		}
+		a.Target = w.keep(&function{object: g.Keep(o), takes: takes})
+		return nil
+	})
+}
+
+func (w *worker) value(ctx context.Context, r *calls.Request, a *calls.Answer) error {
+	return w.awaitObject(ctx, "value", r, func(g *py.GIL, o py.Object) error { return w.write(ctx, g, o, a) })
+}
+
+// call calls a function.
+func (w *worker) call(ctx context.Context, r *calls.Request, a *calls.Answer) error {
+	f, err := w.function(r.Target)
+	if err != nil {
+		return err
+	}
+	return w.thread.Do(func(g *py.GIL) error {
+		defer w.retained(r, a)
+		var result py.Object
+		err := g.Nested(func() error { // the arguments end with it
+			args, kw, err := w.arguments(g, f, r)
+			if err != nil {
+				return err
+			}
+			o, err := w.run(g, f.object, args, kw)
+			if err == nil && r.Flags&calls.FlagStream != 0 {
+				return w.stream(g, o, a)
+			}
+			if err == nil {
+				result = g.Keep(o)
+			}
+			return err
+		})
+		if err != nil || result == 0 {
+			return err
+		}
+		defer g.Drop(result)
+		return w.write(ctx, g, result, a)
+	})
+}
+
+// retained counts the arrays of a request that are still in use.
+func (w *worker) retained(r *calls.Request, a *calls.Answer) {
+	for i := range r.Arrays {
+		if s, err := w.segment(r.Arrays[i].Segment); err == nil && r.Arrays[i].Lease == 0 && s.held.Load() != 0 {
+			a.Retained++
+		}
+	}
+}
+
+// stream makes the values of an iterable those of a generator.
+func (w *worker) stream(g *py.GIL, o py.Object, a *calls.Answer) error {
+	async := g.ClassHas(o, "__anext__")
+	if !async {
+		builtins, err := g.Import("builtins")
+		if err != nil {
+			return err
+		}
+		if o, err = g.CallMethod(builtins, "iter", []py.Object{o}, nil); err != nil {
+			return err
+		}
+	}
+	a.Target = w.keep(&function{object: g.Keep(o), async: async})
+	return nil
+}
+
+// next gives the next value of a generator.
+func (w *worker) next(ctx context.Context, r *calls.Request, a *calls.Answer) error {
+	f, err := w.function(r.Target)
+	if err != nil {
+		return err
+	}
+	method, end := "__next__", "StopIteration"
+	if f.async {
+		method, end = "__anext__", "StopAsyncIteration"
+	}
+	return w.thread.Do(func(g *py.GIL) error {
+		next, err := g.Attr(f.object, method)
+		if err != nil {
+			return err
+		}
+		args, err := g.NewTuple()
+		if err != nil {
+			return err
+		}
+		o, err := w.run(g, next, args, 0)
+		if py.Raised(err, end) {
+			a.Kind = calls.Over
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return w.write(ctx, g, o, a)
+	})
+}
+
+// write writes an object as the answer's values, and leases the arrays in it.
+func (w *worker) write(ctx context.Context, g *py.GIL, o py.Object, a *calls.Answer) error {
+	form := values.NewWriter(nil)
+	err := pyvalues.Append(g, form, o, func(g *py.GIL, o py.Object) (index int, isArray bool, err error) {
+		if !w.isArray(g, o) {
+			return 0, false, nil
+		}
+		l, err := w.grantUnnamed(ctx, g, o)
+		if err != nil {
+			return 0, true, err
+		}
+		a.Leases = append(a.Leases, l)
+		return len(a.Leases) - 1, true, nil
+	})
+	a.Values = form.Form()
+	return values.Located("result", err)
+}
+
+// isArray reports whether an object is an array: of a framework, or of anybody who speaks its protocols.
+func (p *Program) isArray(g *py.GIL, o py.Object) bool {
+	f, _, err := p.plan(g, o)
+	if err != nil {
+		return false // nobody can say how to read it
+	}
+	if f.framework != &p.generic {
+		return true
+	}
+	switch g.TypeName(o) {
+	case "memoryview", "array.array", "mmap.mmap":
+		return true
+	}
+	return looksLikeArray(g, o)
+}

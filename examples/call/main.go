@@ -1,0 +1,110 @@
+// Command call calls functions of a Python program with arrays in its own memory.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"os"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin"
+)
+
+func main() {
+	if err := run(context.Background(), os.Stdout, hostplugin.Program{Script: "model.py"}); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// prediction is what the function predict gives.
+type prediction struct {
+	Classes [][]int    `python:"classes"`
+	Scores  *core.View `python:"scores"`
+}
+
+func run(ctx context.Context, out io.Writer, model hostplugin.Program) error {
+	session, err := hostplugin.Run(ctx, model)
+	if err != nil {
+		return err
+	}
+	defer session.Close()                     //nolint:errcheck // what failed was returned before
+	x, err := session.New(core.Float64, 2, 4) // the host's own memory
+	if err != nil {
+		return err
+	}
+	rows, err := core.Slice[float64](x)
+	if err != nil {
+		return err
+	}
+	copy(rows, []float64{1, 0, 0, 0, 0, 0, 0, 1})
+	predict, err := session.Func(ctx, "predict")
+	if err != nil {
+		return err
+	}
+	result, err := predict.Call(ctx, x, hostplugin.Kw{"top": 2}) // x is a numpy.ndarray over the same memory
+	if err != nil {
+		return err
+	}
+	defer result.Close() //nolint:errcheck // the session says what failed
+	var p prediction
+	if err := result.Decode(&p); err != nil {
+		return err
+	}
+	scores, err := core.Slice[float64](p.Scores)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(out, p.Classes, scores[0]); err != nil {
+		return err
+	}
+	if err := inPlace(ctx, out, session, x); err != nil {
+		return err
+	}
+	return stream(ctx, out, session)
+}
+
+// inPlace lets a function write into the host's memory.
+func inPlace(ctx context.Context, out io.Writer, session *hostplugin.Session, x *core.View) error {
+	scale, err := session.Func(ctx, "scale")
+	if err != nil {
+		return err
+	}
+	done, err := scale.Call(ctx, x, 10.0)
+	if err != nil {
+		return err
+	}
+	first, err := core.At[float64](x, 0, 0)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(out, first); err != nil {
+		return err
+	}
+	return done.Close()
+}
+
+// stream prints the values of a generator.
+func stream(ctx context.Context, out io.Writer, session *hostplugin.Session) error {
+	countdown, err := session.Func(ctx, "countdown")
+	if err != nil {
+		return err
+	}
+	for result, err := range countdown.Stream(ctx, 3) {
+		if err != nil {
+			return err
+		}
+		var n int
+		if err := result.Decode(&n); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(out, n); err != nil {
+			return err
+		}
+		if err := result.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

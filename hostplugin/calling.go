@@ -1,0 +1,93 @@
+package hostplugin
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/arrays"
+	"github.com/ndbridge/ndbridge/internal/calls"
+)
+
+// openCalls makes functions callable, if the plugin serves calls.
+func (s *Session) openCalls(ctx context.Context) error {
+	room := &arrays.Room{Open: s.leases.Open, Stray: s.leases.Stray}
+	client, err := s.conn.Client.OpenCalls(ctx, room, s.launch.program.handoff().Spin)
+	if errors.Is(err, core.ErrUnavailable) {
+		return nil // a program that has ended already says why to who calls
+	}
+	if client == nil || err != nil {
+		return err
+	}
+	s.space = arrays.NewSpace(s.conn.Client, client.Held)
+	room.Space = s.space
+	s.calls = client
+	go func() {
+		<-s.gone
+		s.space.Close()
+		if err := s.calls.Close(); err != nil {
+			s.host.log.Warn("memory could not be unmapped", slog.String("program", s.launch.program.Name), slog.Any("cause", err))
+		}
+		close(s.noCalls)
+	}()
+	return nil
+}
+
+// callable reports why nothing can be called.
+func (s *Session) callable(ctx context.Context, op, name string) error {
+	if err := s.ready(ctx, op, name); err != nil {
+		return err
+	}
+	if s.calls != nil {
+		return nil
+	}
+	return s.wrap(op, name, &core.Error{
+		Kind: core.ErrUnsupported, Err: errors.New("there is no shared memory for calls"),
+		Remedy: "leave handoff on, and use a plugin of this version",
+	})
+}
+
+// call sends a request and waits for the answer. Errors have the name.
+func (s *Session) call(ctx context.Context, op, name string, r *calls.Request, a *calls.Answer) error {
+	if err := s.callable(ctx, op, name); err != nil {
+		return err
+	}
+	err := s.calls.Call(ctx, r, a)
+	if errors.Is(err, calls.ErrClosed) {
+		err = s.unavailableNow(ctx, op, name)
+	}
+	return s.wrap(op, name, err)
+}
+
+// unavailableNow says why a call found the program gone.
+func (s *Session) unavailableNow(ctx context.Context, op, name string) error {
+	_ = s.unavailable(ctx) // waits until it is known
+	if err := s.alive(op, name); err != nil {
+		return err
+	}
+	return &core.Error{Kind: core.ErrUnavailable, Err: errors.New("the program serves no more calls")}
+}
+
+// result makes a request and opens what comes back. It is nil, without an error, if a generator has no more.
+func (s *Session) result(ctx context.Context, op, name string, r *calls.Request) (*Result, error) {
+	var a calls.Answer
+	if err := s.call(ctx, op, name, r, &a); err != nil {
+		return nil, err
+	}
+	if a.Kind == calls.Over {
+		return nil, nil //nolint:nilnil // as said
+	}
+	out := &Result{name: name, form: a.Values, retained: int(a.Retained), views: make([]*core.View, 0, len(a.Leases))}
+	for i := range a.Leases {
+		v, err := s.leases.Open(context.WithoutCancel(ctx), name+"()", a.Leases[i])
+		if err != nil {
+			for _, rest := range a.Leases[i+1:] {
+				s.leases.Stray(rest.ID)
+			}
+			return nil, s.wrap(op, name, errors.Join(err, out.Close()))
+		}
+		out.views = append(out.views, v)
+	}
+	return out, nil
+}

@@ -1,0 +1,171 @@
+package arrays
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/calls"
+)
+
+// Program takes memory of the host's.
+type Program interface {
+	Adopt(ctx context.Context, segment uint32, f *os.File, size int64, writable bool) error
+	Forget(ctx context.Context, segment uint32) error
+}
+
+// Space numbers the memory that one program was given. All methods are safe for concurrent use.
+type Space struct {
+	program Program
+	held    func(segment uint32) *atomic.Uint32
+	ctx     context.Context //nolint:containedctx // the space's own life: that of the session
+
+	mu     sync.Mutex
+	closed bool
+	next   uint32   // all below it are in use, free or over
+	free   []uint32 // nobody uses them
+	over   []uint32 // that the host has taken back, and objects in the program may still use
+
+	forgetting sync.WaitGroup // grows while closed is false
+}
+
+// entry is memory that a program has, once for reading and once for writing.
+type entry struct{ sides [2]side }
+
+// side is one number of it.
+type side struct {
+	adopting sync.Mutex
+	number   atomic.Int64 // the number, plus 1; 0: it was not given yet
+}
+
+// NewSpace numbers the memory of a program, whose objects held counts. It must be closed before the memory of held goes.
+func NewSpace(p Program, held func(segment uint32) *atomic.Uint32) *Space {
+	return &Space{program: p, held: held, ctx: context.Background()}
+}
+
+// Close ends the numbering. The memory stays.
+func (s *Space) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.forgetting.Wait()
+}
+
+// Segment gives memory to the program, unless it has it, and tells its number there. The caller keeps the memory open
+// meanwhile.
+func (s *Space) Segment(ctx context.Context, m *Memory, writable bool) (uint32, error) {
+	e, err := m.in(s)
+	if err != nil {
+		return 0, err
+	}
+	way := &e.sides[0]
+	if writable {
+		way = &e.sides[1]
+	}
+	if n := way.number.Load(); n != 0 {
+		return uint32(n - 1), nil
+	}
+	way.adopting.Lock()
+	defer way.adopting.Unlock()
+	if n := way.number.Load(); n != 0 {
+		return uint32(n - 1), nil
+	}
+	n, err := s.take()
+	if err != nil {
+		return 0, err
+	}
+	if err := s.program.Adopt(ctx, n, m.file, m.Size(), writable); err != nil {
+		s.giveBack(n) // the program may have it all the same
+		return 0, err
+	}
+	way.number.Store(int64(n) + 1)
+	return n, nil
+}
+
+// in gives what the memory is in a space.
+func (m *Memory) in(s *Space) (*entry, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, &core.Error{Op: "call", Kind: core.ErrClosed}
+	}
+	e := m.spaces[s]
+	if e == nil {
+		e = new(entry)
+		m.spaces[s] = e
+	}
+	return e, nil
+}
+
+// take gives a number that nobody uses.
+func (s *Space) take() (uint32, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return 0, &core.Error{Op: "call", Kind: core.ErrClosed}
+	}
+	if len(s.free) == 0 {
+		still := s.over[:0]
+		for _, n := range s.over {
+			if s.held(n).Load() == 0 {
+				s.free = append(s.free, n)
+			} else {
+				still = append(still, n)
+			}
+		}
+		s.over = still
+	}
+	if n := len(s.free); n > 0 {
+		number := s.free[n-1]
+		s.free = s.free[:n-1]
+		return number, nil
+	}
+	if s.next == calls.MaxSegments {
+		return 0, &core.Error{
+			Op: "call", Kind: core.ErrUnsupported,
+			Err:    fmt.Errorf("the program has %d arrays of the host's, and can have no more", s.next),
+			Remedy: "close arrays that are not needed any more, or use a pool",
+		}
+	}
+	s.next++
+	return s.next - 1, nil
+}
+
+// forget takes memory back that is closed.
+func (s *Space) forget(e *entry) {
+	for i := range e.sides {
+		if n := e.sides[i].number.Load(); n != 0 {
+			s.giveBack(uint32(n - 1))
+		}
+	}
+}
+
+func (s *Space) giveBack(number uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return // the program is gone, or will be
+	}
+	s.forgetting.Go(func() {
+		err := s.program.Forget(s.ctx, number) // ends with the session
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err == nil && !s.closed {
+			s.over = append(s.over, number)
+		}
+	})
+}
+
+func (s *Space) used(e *entry) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range e.sides {
+		if n := e.sides[i].number.Load(); n != 0 && !s.closed && s.held(uint32(n-1)).Load() != 0 {
+			return true
+		}
+	}
+	return false
+}

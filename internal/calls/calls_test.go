@@ -1,0 +1,378 @@
+package calls
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// plain is a codec for tests: a lease is its ID, a layout is its number of bytes, and an error is its text.
+type plain struct{}
+
+func (plain) Append(b []byte, l *contract.Lease) ([]byte, error) {
+	return binary.LittleEndian.AppendUint64(b, uint64(l.ID)), nil
+}
+
+func (p plain) Lease(b []byte, _ contract.Request) (contract.Lease, error) {
+	if len(b) != 8 {
+		return contract.Lease{}, errors.New("no lease")
+	}
+	return contract.Lease{ID: p.ID(b)}, nil
+}
+
+func (plain) ID(b []byte) contract.LeaseID {
+	if len(b) != 8 {
+		return 0
+	}
+	return contract.LeaseID(binary.LittleEndian.Uint64(b))
+}
+
+func (plain) AppendLayout(b []byte, l core.Layout) ([]byte, error) {
+	return binary.LittleEndian.AppendUint32(b, uint32(l.NBytes())), nil
+}
+
+func (plain) Layout(b []byte) (core.Layout, error) {
+	if len(b) != 4 {
+		return core.Layout{}, errors.New("no layout")
+	}
+	return core.NewLayout(core.LayoutSpec{DType: core.Uint8, Shape: []int{int(binary.LittleEndian.Uint32(b))}})
+}
+
+func (plain) AppendError(b []byte, err error) []byte { return append(b, err.Error()...) }
+func (plain) Error(b []byte) error                   { return errors.New(string(b)) }
+
+// world is a program that answers with what it was sent, and the host's way to it.
+type world struct {
+	server *Server
+	client *Client
+
+	mu       sync.Mutex
+	outside  map[uint32][]byte // messages in the host's memory
+	put      map[contract.LeaseID][]byte
+	released []contract.LeaseID
+	last     uint32
+	workers  atomic.Int64
+	release  chan struct{} // ends what blocks
+	begun    chan struct{}
+}
+
+func newWorld(t *testing.T, workers int) *world {
+	t.Helper()
+	w := &world{
+		outside: make(map[uint32][]byte), put: make(map[contract.LeaseID][]byte),
+		release: make(chan struct{}), begun: make(chan struct{}, 64),
+	}
+	var err error
+	if w.server, err = NewServer(w, plain{}, Settings{Workers: workers, Spin: time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	file, err := w.server.Open(Segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if w.client, err = NewClient(file, w.server.Memory(), plain{}, w, room{w}, time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(w.client.Close(), w.client.Close(), w.server.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// Workers implements Remote.
+func (w *world) Workers(_ context.Context, n int) error { return w.server.Start(n) }
+
+// Cancel implements Remote.
+func (w *world) Cancel(_ context.Context, worker int, number uint64) (State, error) {
+	return w.server.Cancel(worker, number)
+}
+
+// room is the host's.
+type room struct{ *world }
+
+func (r room) Put(_ context.Context, message []byte) (Argument, func(), error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last++
+	n := r.last
+	r.outside[n] = bytes.Clone(message)
+	l, err := core.NewLayout(core.LayoutSpec{DType: core.Uint8, Shape: []int{len(message)}})
+	return Argument{Segment: n, Layout: l}, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.outside, n)
+	}, err
+}
+
+func (r room) Take(_ context.Context, l contract.Lease) ([]byte, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b := r.put[l.ID]
+	delete(r.put, l.ID)
+	return b, nil
+}
+
+func (r room) Release(ids ...contract.LeaseID) { r.world.Release(ids...) }
+
+// Worker implements Callee.
+func (w *world) Worker() Worker {
+	w.workers.Add(1)
+	return &echo{world: w, cancel: make(chan struct{}, 1)}
+}
+
+func (*world) Adopt(uint32, *os.File, int64, bool, *atomic.Uint32) error { return nil }
+func (*world) Forget(uint32)                                             {}
+
+func (w *world) Outside(a *Argument) ([]byte, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return bytes.Clone(w.outside[a.Segment]), nil
+}
+
+func (w *world) Put(answer []byte) (contract.Lease, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	id := contract.LeaseID(1000 + len(w.put))
+	w.put[id] = bytes.Clone(answer)
+	return contract.Lease{ID: id}, nil
+}
+
+func (w *world) Release(ids ...contract.LeaseID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.released = append(w.released, ids...)
+}
+
+// echo answers with the values; "block" waits until it is cancelled, "stuck" also then, until the world releases it.
+type echo struct {
+	*world
+	cancel chan struct{}
+}
+
+func (e *echo) Answer(r *Request, a *Answer) error {
+	switch text := string(r.Values); {
+	case text == "fail":
+		return errors.New("failed")
+	case text == "block":
+		e.begun <- struct{}{}
+		select {
+		case <-e.cancel:
+			return errors.New("interrupted")
+		case <-e.release:
+		}
+	case text == "stuck":
+		e.begun <- struct{}{}
+		<-e.release
+		a.Leases = append(a.Leases, contract.Lease{ID: 77})
+	}
+	a.Kind, a.Target, a.Retained = Done, r.Target+1, uint32(len(r.Arrays))
+	a.Values = bytes.Clone(r.Values)
+	return nil
+}
+
+func (e *echo) Cancel() State {
+	e.cancel <- struct{}{}
+	return Interrupted
+}
+
+func (w *world) call(ctx context.Context, text string) (Answer, error) {
+	var a Answer
+	err := w.client.Call(ctx, &Request{Op: OpCall, Target: 4, Values: []byte(text)}, &a)
+	return a, err
+}
+
+func TestCall(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	for _, text := range []string{"", "a", strings.Repeat("x", 20000), strings.Repeat("y", 1<<20)} {
+		a, err := w.call(t.Context(), text)
+		if err != nil || a.Kind != Done || a.Target != 5 || string(a.Values) != text {
+			t.Errorf("a call with %d bytes = %v with %d bytes, %v", len(text), a.Kind, len(a.Values), err)
+		}
+	}
+	if len(w.outside) != 0 || len(w.put) != 0 {
+		t.Errorf("%d requests and %d answers stayed in memory of their own", len(w.outside), len(w.put))
+	}
+	if _, err := w.call(t.Context(), "fail"); err == nil || err.Error() != "failed" {
+		t.Errorf("a call that fails = %v", err)
+	}
+	if n := w.workers.Load(); n != 1 {
+		t.Errorf("one caller used %d workers", n)
+	}
+}
+
+// TestManyCallers: more callers than workers, and each gets its own answer.
+func TestManyCallers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	var callers sync.WaitGroup
+	for i := range 12 {
+		callers.Go(func() {
+			text := strings.Repeat("z", i+1)
+			for range 200 {
+				if a, err := w.call(t.Context(), text); err != nil || string(a.Values) != text {
+					t.Errorf("caller %d got %q, %v", i, a.Values, err)
+					return
+				}
+			}
+		})
+	}
+	callers.Wait()
+	if n := w.workers.Load(); n < 1 || n > 3 {
+		t.Errorf("%d workers of 3", n)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	for text, says := range map[string]string{"block": "interrupted", "stuck": "still runs"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-w.begun
+			cancel()
+		}()
+		if _, err := w.call(ctx, text); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s, cancelled = %v, want that it %s", text, err, says)
+		}
+	}
+	if a, err := w.call(t.Context(), "b"); err != nil || string(a.Values) != "b" { // on the other worker
+		t.Errorf("beside a call that is stuck: %q, %v", a.Values, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	blocked := make(chan error, 1)
+	go func() {
+		_, err := w.call(t.Context(), "block")
+		blocked <- err
+	}()
+	<-w.begun
+	if _, err := w.call(ctx, "c"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "never will") {
+		t.Errorf("a call without a worker = %v, want that it never begins", err)
+	}
+	close(w.release)
+	if err := <-blocked; err != nil {
+		t.Error(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		w.mu.Lock()
+		released := len(w.released) == 1 && w.released[0] == 77
+		w.mu.Unlock()
+		if released {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the lease in an answer that nobody waited for was not released")
+		}
+	}
+	for range 4 { // both workers are back
+		if _, err := w.call(t.Context(), "d"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestClose(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	done := make(chan error, 2)
+	for range 2 {
+		go func() {
+			_, err := w.call(t.Context(), "block")
+			done <- err
+		}()
+	}
+	<-w.begun
+	closed := make(chan error)
+	go func() { closed <- w.client.Close() }()
+	for range 2 {
+		if err := <-done; !errors.Is(err, ErrClosed) {
+			t.Errorf("a call of a client that is closed = %v, want ErrClosed", err)
+		}
+	}
+	close(w.release)
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if _, err := w.call(t.Context(), "x"); !errors.Is(err, ErrClosed) {
+		t.Errorf("a call after Close = %v, want ErrClosed", err)
+	}
+}
+
+func TestHostileMemory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	file, err := w.server.Open(Segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, m := range []Memory{{}, {Workers: 1}, {Workers: 65, Size: Size(65)}, {Workers: 2, Size: Size(1)}, {Workers: 2, Size: Size(2)}} {
+		if c, err := NewClient(file, m, plain{}, w, room{w}, 0); err == nil {
+			t.Errorf("memory %+v was taken", m)
+			_ = c.Close()
+		}
+	}
+	for _, err := range []error{w.server.Start(2), w.server.Start(-1), w.server.Adopt(MaxSegments, file, 1, false)} {
+		if !errors.Is(err, core.ErrProtocol) {
+			t.Errorf("what cannot be = %v, want ErrProtocol", err)
+		}
+	}
+	if _, err := w.server.Cancel(7, 1); !errors.Is(err, core.ErrProtocol) {
+		t.Errorf("Cancel of no worker = %v", err)
+	}
+}
+
+func FuzzMessages(f *testing.F) {
+	l, err := plain{}.Layout([]byte{4, 0, 0, 0})
+	if err != nil {
+		f.Fatal(err)
+	}
+	r := Request{Op: OpCall, Number: 1, Target: 2, Framework: "torch", Arrays: []Argument{{Segment: 3, Layout: l}, {Lease: 9, Layout: l, ReadOnly: true}}, Values: []byte("v")}
+	a := Answer{Kind: Done, Retained: 1, Target: 2, Leases: []contract.Lease{{ID: 5}, {ID: 6}}, Values: []byte("v")}
+	request, err1 := r.Append(nil, plain{})
+	answer, err2 := a.Append(nil, plain{})
+	if err := errors.Join(err1, err2); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(request)
+	f.Add(answer)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var r Request
+		if r.Parse(b, plain{}) == nil {
+			again, err := r.Append(nil, plain{})
+			var same Request
+			if err != nil || same.Parse(again, plain{}) != nil || same.Number != r.Number || len(same.Arrays) != len(r.Arrays) || !bytes.Equal(same.Values, r.Values) {
+				t.Errorf("a request did not survive: %+v, %+v, %v", r, same, err)
+			}
+		}
+		var a Answer
+		if a.Parse(b, plain{}) == nil {
+			again, err := a.Append(nil, plain{})
+			var same Answer
+			if err != nil || same.Parse(again, plain{}) != nil || len(same.Leases) != len(a.Leases) || !bytes.Equal(same.Values, a.Values) {
+				t.Errorf("an answer did not survive: %+v, %+v, %v", a, same, err)
+			}
+			if len(granted(b, plain{})) > len(a.Leases) {
+				t.Error("more leases were granted than there are")
+			}
+		}
+	})
+}
