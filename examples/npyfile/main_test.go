@@ -18,8 +18,8 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
-	"github.com/ndbridge/ndbridge/internal/wire"
 	"github.com/ndbridge/ndbridge/internal/shm"
+	"github.com/ndbridge/ndbridge/internal/wire"
 	"github.com/ndbridge/ndbridge/internal/wire/wiretest"
 )
 
