@@ -237,6 +237,7 @@ func (s *Session) closeArrays() error {
 	errs := []error{s.arrays.close()}
 	s.poolsMu.Lock()
 	s.poolsClosed = true
+	none := s.none
 	pools := make([]*Pool, 0, len(s.pools))
 	for p := range s.pools {
 		pools = append(pools, p)
@@ -245,8 +246,8 @@ func (s *Session) closeArrays() error {
 	for _, p := range pools {
 		errs = append(errs, p.Close())
 	}
-	if s.none != nil {
-		errs = append(errs, s.none.Close())
+	if none != nil {
+		errs = append(errs, none.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -255,6 +256,9 @@ func (s *Session) closeArrays() error {
 func (s *Session) nothing(ctx context.Context) (uint32, error) {
 	s.poolsMu.Lock()
 	defer s.poolsMu.Unlock()
+	if s.poolsClosed {
+		return 0, &core.Error{Kind: core.ErrClosed}
+	}
 	if s.none == nil {
 		var err error
 		if s.none, err = arrays.New(1); err != nil {

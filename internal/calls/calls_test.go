@@ -89,11 +89,22 @@ func newWorld(t *testing.T, workers int) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(w.client.Close(), w.client.Close(), w.server.Close()); err != nil {
+		if err := errors.Join(w.client.Close(), w.client.Close(), w.end()); err != nil {
 			t.Error(err)
 		}
 	})
 	return w
+}
+
+// end closes the server, once.
+func (w *world) end() error {
+	w.server.mu.Lock()
+	closed := w.server.closed
+	w.server.mu.Unlock()
+	if closed {
+		return nil
+	}
+	return w.server.Close()
 }
 
 // Workers implements Remote.
@@ -167,17 +178,17 @@ type echo struct {
 }
 
 func (e *echo) Answer(r *Request, a *Answer) error {
-	switch text := string(r.Values); {
-	case text == "fail":
+	switch string(r.Values) {
+	case "fail":
 		return errors.New("failed")
-	case text == "block":
+	case "block":
 		e.begun <- struct{}{}
 		select {
 		case <-e.cancel:
 			return errors.New("interrupted")
 		case <-e.release:
 		}
-	case text == "stuck":
+	case "stuck":
 		e.begun <- struct{}{}
 		<-e.release
 		a.Leases = append(a.Leases, contract.Lease{ID: 77})
@@ -316,6 +327,24 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// TestServerThatIsClosed: a host whose program serves no more is told so, whoever was first.
+func TestServerThatIsClosed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	if _, err := w.call(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.call(t.Context(), "b"); !errors.Is(err, ErrClosed) {
+		t.Errorf("a call of a server that is closed = %v, want ErrClosed", err)
+	}
+	if err := w.server.Start(2); !errors.Is(err, core.ErrUnavailable) {
+		t.Errorf("Start of a server that is closed = %v, want ErrUnavailable", err)
+	}
+}
+
 func TestHostileMemory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -335,44 +364,12 @@ func TestHostileMemory(t *testing.T) {
 			t.Errorf("what cannot be = %v, want ErrProtocol", err)
 		}
 	}
-	if _, err := w.server.Cancel(7, 1); !errors.Is(err, core.ErrProtocol) {
-		t.Errorf("Cancel of no worker = %v", err)
+	if err := w.server.Start(1); err != nil {
+		t.Fatal(err)
 	}
-}
-
-func FuzzMessages(f *testing.F) {
-	l, err := plain{}.Layout([]byte{4, 0, 0, 0})
-	if err != nil {
-		f.Fatal(err)
-	}
-	r := Request{Op: OpCall, Number: 1, Target: 2, Framework: "torch", Arrays: []Argument{{Segment: 3, Layout: l}, {Lease: 9, Layout: l, ReadOnly: true}}, Values: []byte("v")}
-	a := Answer{Kind: Done, Retained: 1, Target: 2, Leases: []contract.Lease{{ID: 5}, {ID: 6}}, Values: []byte("v")}
-	request, err1 := r.Append(nil, plain{})
-	answer, err2 := a.Append(nil, plain{})
-	if err := errors.Join(err1, err2); err != nil {
-		f.Fatal(err)
-	}
-	f.Add(request)
-	f.Add(answer)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var r Request
-		if r.Parse(b, plain{}) == nil {
-			again, err := r.Append(nil, plain{})
-			var same Request
-			if err != nil || same.Parse(again, plain{}) != nil || same.Number != r.Number || len(same.Arrays) != len(r.Arrays) || !bytes.Equal(same.Values, r.Values) {
-				t.Errorf("a request did not survive: %+v, %+v, %v", r, same, err)
-			}
+	for _, worker := range []int{-1, 0, 7} { // nothing runs on the first
+		if _, err := w.server.Cancel(worker, 0); !errors.Is(err, core.ErrProtocol) {
+			t.Errorf("Cancel of no call on worker %d = %v", worker, err)
 		}
-		var a Answer
-		if a.Parse(b, plain{}) == nil {
-			again, err := a.Append(nil, plain{})
-			var same Answer
-			if err != nil || same.Parse(again, plain{}) != nil || len(same.Leases) != len(a.Leases) || !bytes.Equal(same.Values, a.Values) {
-				t.Errorf("an answer did not survive: %+v, %+v, %v", a, same, err)
-			}
-			if len(granted(b, plain{})) > len(a.Leases) {
-				t.Error("more leases were granted than there are")
-			}
-		}
-	})
+	}
 }

@@ -65,6 +65,7 @@ type caller struct {
 	index   int
 	mailbox *handoff.MailboxClient
 	request []byte
+	makes   bool   // the answer's target is a function or a generator
 	done    func() // gives back what the request lies in; nil: it is in the mailbox
 }
 
@@ -109,6 +110,11 @@ func (c *Client) Close() error {
 		w.mailbox.Close()
 	}
 	c.using.Wait()
+	for _, w := range workers { // nobody has any of them now
+		if w.done != nil {
+			w.done()
+		}
+	}
 	return c.mapping.Close()
 }
 
@@ -172,7 +178,7 @@ func (c *Client) grow(ctx context.Context) (*caller, error) {
 	}
 	// A call that nobody waits for any more gives its worker back, late.
 	abandoned := func(answer []byte) {
-		c.room.Release(granted(answer, c.codec)...)
+		c.discard(w, answer)
 		c.giveBack(w)
 	}
 	var err error
@@ -182,6 +188,35 @@ func (c *Client) grow(ctx context.Context) (*caller, error) {
 	}
 	c.workers = append(c.workers, w)
 	return w, nil
+}
+
+// discard gives back what an answer has that nobody waits for any more.
+func (c *Client) discard(w *caller, answer []byte) {
+	var a Answer
+	if err := a.Parse(answer, c.codec); err != nil {
+		c.room.Release(granted(answer, c.codec)...)
+		return
+	}
+	if a.Kind == outside && len(a.Leases) == 1 {
+		inner, err := c.room.Take(context.Background(), a.Leases[0])
+		if err == nil {
+			c.room.Release(granted(inner, c.codec)...)
+		}
+		return
+	}
+	c.release(&a)
+	if w.makes && a.Kind == Done {
+		target := a.Target
+		go func() { // an error says that the program is gone, and the target with it
+			_ = c.Call(context.Background(), &Request{Op: OpDrop, Target: target}, new(Answer))
+		}()
+	}
+}
+
+func (c *Client) release(a *Answer) {
+	for i := range a.Leases {
+		c.room.Release(a.Leases[i].ID)
+	}
 }
 
 func (c *Client) giveBack(w *caller) {
@@ -205,8 +240,9 @@ func (c *Client) exchange(ctx context.Context, w *caller, r *Request) (answer []
 	slot, err := w.mailbox.Acquire(ctx)
 	if err != nil {
 		c.giveBack(w)
-		return nil, nil, never(ctx)
+		return nil, nil, ended(err) // nobody else has the mailbox, so it does not wait
 	}
+	w.makes = r.Op == OpFunc || r.Flags&FlagStream != 0
 	answer, err = c.wait(ctx, w, slot, r, request)
 	if err != nil {
 		return nil, nil, err // and the worker is given back when it has answered
@@ -329,12 +365,19 @@ func (c *Client) read(ctx context.Context, answer []byte, a *Answer) error {
 		if err == nil {
 			err = a.Parse(answer, c.codec)
 		}
+		if err == nil && a.Kind == outside {
+			err = errors.New("an answer that goes on in another")
+		}
 	} else if err == nil {
 		a.Values = append([]byte(nil), a.Values...)
 	}
 	if err != nil {
 		c.room.Release(granted(answer, c.codec)...)
 		return &core.Error{Op: "call", Kind: core.ErrProtocol, Err: err}
+	}
+	if a.Kind != Done {
+		c.release(a)
+		a.Leases = a.Leases[:0]
 	}
 	if a.Kind == Failed {
 		return c.codec.Error(a.Values)

@@ -55,6 +55,9 @@ const (
 
 // Append writes a request behind b.
 func (r *Request) Append(b []byte, c Codec) (_ []byte, err error) {
+	if len(r.Framework) > 255 {
+		return b, &core.Error{Kind: core.ErrConfig, Err: errors.New("the framework's name is too long")}
+	}
 	if len(r.Arrays) > maxArrays {
 		return b, fmt.Errorf("%d arrays, which is more than %d", len(r.Arrays), maxArrays)
 	}
@@ -90,7 +93,7 @@ func (r *Request) Parse(b []byte, c Codec) error {
 	name, n := int(b[2]), binary.LittleEndian.Uint32(b[4:])
 	r.Op, r.Flags = Op(b[0]), b[1]
 	r.Number, r.Target = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
-	if r.Op < OpFunc || r.Op > OpSet || r.Flags&^(FlagStream|FlagNoWait|flagOutside) != 0 || b[3] != 0 || n > maxArrays {
+	if r.Op < OpFunc || r.Op > OpSet || r.Flags&^(FlagStream|FlagNoWait|flagOutside) != 0 || b[3] != 0 || n > maxArrays || r.Number == 0 {
 		return fmt.Errorf("operation %d with flags %#x and %d arrays", r.Op, r.Flags, n)
 	}
 	b = b[requestHead:]
@@ -105,6 +108,9 @@ func (r *Request) Parse(b []byte, c Codec) error {
 		}
 		a := Argument{
 			Lease: contract.LeaseID(binary.LittleEndian.Uint64(b)), Segment: binary.LittleEndian.Uint32(b[8:]), ReadOnly: b[14] != 0,
+		}
+		if b[14] > 1 || b[15] != 0 {
+			return fmt.Errorf("an array with flags %d and %d", b[14], b[15])
 		}
 		size := int(binary.LittleEndian.Uint16(b[12:]))
 		if b = b[argumentHead:]; len(b) < size {
@@ -170,7 +176,7 @@ func (a *Answer) Parse(b []byte, c Codec) error {
 	}
 	n := binary.LittleEndian.Uint32(b[8:])
 	a.Kind, a.Retained, a.Target = Kind(b[0]), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint64(b[12:])
-	if a.Kind < Done || a.Kind > outside || n > maxArrays {
+	if a.Kind < Done || a.Kind > outside || b[1]|b[2]|b[3] != 0 || n > maxArrays {
 		return fmt.Errorf("an answer of kind %d with %d leases", a.Kind, n)
 	}
 	a.Leases, b = a.Leases[:0], b[answerHead:]

@@ -122,7 +122,10 @@ func (s *Server) Start(n int) error {
 	if n < 0 || n > s.memory.Workers {
 		return &core.Error{Op: "call", Kind: core.ErrProtocol, Err: fmt.Errorf("%d workers of %d", n, s.memory.Workers)}
 	}
-	for len(s.workers) < n && !s.closed {
+	if s.closed {
+		return &core.Error{Op: "call", Kind: core.ErrUnavailable, Err: errors.New("no more calls are served")}
+	}
+	for len(s.workers) < n {
 		w := &server{Server: s}
 		var err error
 		if w.mailbox, err = handoff.NewMailboxServer(mailbox(s.mapping.Bytes(), len(s.workers)), 1, s.spin, w.handle); err != nil {
@@ -147,9 +150,9 @@ func (s *Server) Forget(segment uint32) { s.callee.Forget(segment) }
 // Cancel cancels the call of that number, which was given to that worker.
 func (s *Server) Cancel(worker int, number uint64) (State, error) {
 	s.mu.Lock()
-	if worker < 0 || worker >= len(s.workers) {
+	if worker < 0 || worker >= len(s.workers) || number == 0 {
 		s.mu.Unlock()
-		return 0, &core.Error{Op: "cancel", Kind: core.ErrProtocol, Err: fmt.Errorf("worker %d", worker)}
+		return 0, &core.Error{Op: "cancel", Kind: core.ErrProtocol, Err: fmt.Errorf("call %d of worker %d", number, worker)}
 	}
 	w := s.workers[worker]
 	s.mu.Unlock()

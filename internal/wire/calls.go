@@ -143,7 +143,7 @@ func (c *Client) Cancel(ctx context.Context, worker int, number uint64) (calls.S
 // Adopt hands memory of the host's to the program, under a number of the caller's. The file stays the caller's.
 func (c *Client) Adopt(ctx context.Context, segment uint32, f *os.File, size int64, writable bool) error {
 	const op = "adopt"
-	callCtx, done := c.begin(ctx)
+	callCtx, done := c.begin(context.WithoutCancel(ctx)) // what was sent is taken
 	defer done()
 	req := &pb.AdoptSegmentRequest{Segment: segment, Size: size, Writable: writable, Token: newToken()}
 	if err := sendDescriptor(c.side.conn, req.GetToken(), f); err != nil {
@@ -246,9 +246,10 @@ const maxArrivals = 64
 // arrivals are descriptors that the host has sent, by the token of the request that they belong to. The zero value is
 // ready.
 type arrivals struct {
-	mu    sync.Mutex
-	files map[uint64]*os.File
-	came  chan struct{} // closed when one more has come
+	mu     sync.Mutex
+	closed bool
+	files  map[uint64]*os.File
+	came   chan struct{} // closed when one more has come
 }
 
 // Deliver takes a message of the host's that carries a descriptor, and reports whether it is one. It takes the files
@@ -263,7 +264,7 @@ func (s *Server) Deliver(msg []byte, files []*os.File) bool {
 func (a *arrivals) put(token uint64, f *os.File) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.files) == maxArrivals || a.files[token] != nil {
+	if a.closed || len(a.files) == maxArrivals || a.files[token] != nil {
 		return false
 	}
 	if a.files == nil {
@@ -306,6 +307,7 @@ func (a *arrivals) take(ctx context.Context, token uint64) (*os.File, error) {
 func (a *arrivals) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.closed = true
 	for _, f := range a.files {
 		_ = f.Close() // never used
 	}

@@ -55,8 +55,8 @@ remote.serve()
 }
 
 func callErrors(t *testing.T, run *harness.Run) {
-	err := fails(t, fn(t, run, "raises"), core.ErrPython, "no: 7", 7)
-	if e, ok := errors.AsType[*core.PythonError](err); !ok || e.Type != "ValueError" || !strings.Contains(e.Traceback, "in raises") {
+	_, err := fn(t, run, "raises").Call(t.Context(), 7)
+	if e, ok := errors.AsType[*core.PythonError](err); !ok || e.Type != "ValueError" || e.Message != "no: 7" || !strings.Contains(e.Traceback, "in raises") {
 		t.Errorf("the exception came as %+v", err)
 	}
 	fails(t, fn(t, run, "raises"), core.ErrPython, "TypeError")
@@ -271,7 +271,7 @@ func callOne(ctx context.Context, pool *hostplugin.Pool, add *hostplugin.Func, n
 	if err != nil {
 		return err
 	}
-	if got[0] != int64(n) || sum != float32(2*n) || len(got[2].(string)) != n%40000 {
+	if text, ok := got[2].(string); !ok || got[0] != int64(n) || sum != float32(2*n) || len(text) != n%40000 {
 		return errors.New("a call got another one's answer")
 	}
 	return errors.Join(r.Close(), v.Close())

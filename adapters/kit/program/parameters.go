@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/pyvalues"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
@@ -15,6 +16,9 @@ import (
 
 // usualFramework is whose arrays a function gets that does not say what it takes.
 const usualFramework = "numpy"
+
+// maxWrapped bounds how many decorators are looked through for a function's annotations.
+const maxWrapped = 16
 
 // parameters says whose arrays a function takes.
 type parameters struct {
@@ -63,6 +67,13 @@ func (p *Program) parameters(g *py.GIL, o py.Object, asked string) (out paramete
 	}
 	if inner, ok := p.quietAttr(g, function, "__func__"); ok {
 		function, skip = inner, 1
+	}
+	for range maxWrapped {
+		inner, ok := p.quietAttr(g, function, "__wrapped__")
+		if !ok {
+			break
+		}
+		function = inner
 	}
 	code, ok := p.quietAttr(g, function, "__code__")
 	if !ok {
@@ -166,30 +177,35 @@ func (p *Program) annotated(g *py.GIL, function, annotation py.Object) string {
 	return ""
 }
 
-// annotatedText is annotated for text such as "torch.Tensor": its first name is one of the function's module.
+// annotatedText is annotated for text such as "torch.Tensor | None": its names are those of the function's module.
 func (p *Program) annotatedText(g *py.GIL, function, annotation py.Object) string {
 	text, err := g.Text(annotation)
 	if err != nil {
 		return ""
 	}
-	root, _, _ := strings.Cut(strings.TrimSpace(text), ".")
-	root, _, _ = strings.Cut(root, "[")
 	globals, ok := p.quietAttr(g, function, "__globals__")
 	if !ok || !g.IsDict(globals) {
 		return ""
 	}
-	key, err := g.NewStr(root)
-	if err != nil {
-		return ""
+	for _, path := range strings.FieldsFunc(text, func(r rune) bool { return r != '.' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		root, _, _ := strings.Cut(path, ".")
+		key, err := g.NewStr(root)
+		if err != nil {
+			return ""
+		}
+		o, ok, err := lookUp(g, globals, key)
+		if !ok || err != nil {
+			continue
+		}
+		f := p.moduleFramework(g, o)
+		if g.ExactType(o) == "module" {
+			f = p.known(g, o, "__name__")
+		}
+		if f != "" {
+			return f
+		}
 	}
-	o, ok, err := lookUp(g, globals, key)
-	if !ok || err != nil {
-		return ""
-	}
-	if g.ExactType(o) == "module" {
-		return p.known(g, o, "__name__")
-	}
-	return p.moduleFramework(g, o)
+	return ""
 }
 
 // moduleFramework gives the framework whose module a class comes from.

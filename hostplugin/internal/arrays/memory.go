@@ -43,9 +43,16 @@ func (m *Memory) Close() error {
 		return nil
 	}
 	for space, e := range spaces {
-		space.forget(e)
+		space.forget(m, e)
 	}
 	return errors.Join(m.Mapping.Close(), shm.Close(m.file))
+}
+
+// leave lets the memory know nothing more of a space.
+func (m *Memory) leave(s *Space) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.spaces, s)
 }
 
 // Used reports whether an object in a program uses the memory.

@@ -25,6 +25,7 @@ type Space struct {
 
 	mu     sync.Mutex
 	closed bool
+	has    map[*Memory]struct{}
 	next   uint32   // all below it are in use, free or over
 	free   []uint32 // nobody uses them
 	over   []uint32 // that the host has taken back, and objects in the program may still use
@@ -43,15 +44,20 @@ type side struct {
 
 // NewSpace numbers the memory of a program, whose objects held counts. It must be closed before the memory of held goes.
 func NewSpace(p Program, held func(segment uint32) *atomic.Uint32) *Space {
-	return &Space{program: p, held: held, ctx: context.Background()}
+	return &Space{program: p, held: held, ctx: context.Background(), has: make(map[*Memory]struct{})}
 }
 
 // Close ends the numbering. The memory stays.
 func (s *Space) Close() {
 	s.mu.Lock()
 	s.closed = true
+	has := s.has
+	s.has = nil
 	s.mu.Unlock()
 	s.forgetting.Wait()
+	for m := range has {
+		m.leave(s)
+	}
 }
 
 // Segment gives memory to the program, unless it has it, and tells its number there. The caller keeps the memory open
@@ -94,6 +100,9 @@ func (m *Memory) in(s *Space) (*entry, error) {
 	}
 	e := m.spaces[s]
 	if e == nil {
+		if !s.add(m) {
+			return nil, &core.Error{Op: "call", Kind: core.ErrClosed}
+		}
 		e = new(entry)
 		m.spaces[s] = e
 	}
@@ -134,8 +143,21 @@ func (s *Space) take() (uint32, error) {
 	return s.next - 1, nil
 }
 
+// add notes memory that the space has, unless the space is closed.
+func (s *Space) add(m *Memory) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.has[m] = struct{}{}
+	}
+	return !s.closed
+}
+
 // forget takes memory back that is closed.
-func (s *Space) forget(e *entry) {
+func (s *Space) forget(m *Memory, e *entry) {
+	s.mu.Lock()
+	delete(s.has, m)
+	s.mu.Unlock()
 	for i := range e.sides {
 		if n := e.sides[i].number.Load(); n != 0 {
 			s.giveBack(uint32(n - 1))

@@ -1,0 +1,61 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/test/internal/harness"
+)
+
+// TestCallsMakeArraysOfFrameworks: an argument becomes what the annotation says, or the host, or the callable itself.
+func TestCallsMakeArraysOfFrameworks(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, `
+import typing, numpy as np, torch, jax, remote
+def usual(x): return type(x).__module__
+def tensor(x: torch.Tensor): return type(x).__module__
+def text(x: "torch.Tensor"): return type(x).__module__
+def union(x: typing.Optional[jax.Array] = None): return type(x).__module__
+@torch.no_grad()
+def decorated(x: torch.Tensor): return type(x).__module__
+def either(x: "None | torch.Tensor"): return type(x).__module__
+def named(a, *, x: torch.Tensor): return type(x).__module__
+def double(x: torch.Tensor):
+    x += 1
+    return 2 * x
+class Model(torch.nn.Module):
+    def forward(self, x): return x.sum().reshape(1)
+model = Model()
+remote.serve()
+`, harness.Options{Python: harness.PythonAll(t)})
+	v := array(t, run, core.Float32, 1<<15)
+	for name, want := range map[string]string{"usual": "numpy", "tensor": "torch", "text": "torch", "decorated": "torch", "either": "torch", "union": "jaxlib._jax"} {
+		if got := value(t, fn(t, run, name), v); got != want {
+			t.Errorf("%s got an array of %v, want %s", name, got, want)
+		}
+	}
+	if got := value(t, fn(t, run, "named"), 1, hostplugin.Kw{"x": v}); got != "torch" {
+		t.Errorf("a keyword argument was an array of %v, want torch", got)
+	}
+	if got := value(t, fn(t, run, "usual", hostplugin.As("torch")), v); got != "torch" {
+		t.Errorf("as torch, usual got an array of %v", got)
+	}
+	r := call(t, fn(t, run, "double"), v)
+	defer func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		run.NoLeases(t)
+	}()
+	if x := slice[float32](t, r.View())[9]; x != 2 || r.View().Framework() != "torch" || slice[float32](t, v)[9] != 1 {
+		t.Errorf("double gave %v of %s, and the view shows %v", x, r.View().Framework(), slice[float32](t, v)[9])
+	}
+	m := call(t, fn(t, run, "model"), v)
+	if x, err := core.At[float32](m.View(), 0); err != nil || x != 1<<15 {
+		t.Errorf("the model gave %v, %v", x, err)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+}
