@@ -8,7 +8,41 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/arrays"
 	"github.com/ndbridge/ndbridge/internal/calls"
+	"github.com/ndbridge/ndbridge/internal/values"
 )
+
+// Value gives the value that a name of the program's has now, as a function's result: `lr`, `model.training`, `losses[-1]`.
+// It waits for a name that does not exist yet. A single array is better looked at with [Session.View]; Value is for the
+// rest, also for arrays within lists and dicts. The caller closes the result. The error wraps core.ErrNotFound,
+// core.ErrUnsupported (the value cannot cross; the text says what in it), core.ErrPython, core.ErrUnavailable,
+// core.ErrClosed, or the error of ctx.
+func (s *Session) Value(ctx context.Context, name string) (*Result, error) {
+	const op = "value"
+	form, err := values.Append(nil, name, nil)
+	if err != nil {
+		return nil, s.wrap(op, name, err)
+	}
+	return s.result(ctx, op, name, &calls.Request{Op: calls.OpValue, Values: form})
+}
+
+// Set gives a name of the program's a value, as an assignment does there: to a global name, which need not exist, to an
+// attribute, or to an item. The value is what an argument of [Func.Call] can be, and arrives as that would; arrays
+// become arrays of NumPy over the same memory, which the program keeps for as long as it uses them. What the name leads
+// through must exist: Set waits for nothing. The errors are those of Value.
+func (s *Session) Set(ctx context.Context, name string, value any) error {
+	const op = "set"
+	if err := s.callable(ctx, op, name); err != nil {
+		return err
+	}
+	r := &calls.Request{Op: calls.OpSet}
+	carry := carrier{session: s, ctx: ctx, request: r}
+	defer carry.done()
+	var err error
+	if r.Values, err = values.Append(nil, values.Tuple{name, value}, carry.array); err != nil {
+		return s.wrap(op, name, values.Located("(name, value)", err))
+	}
+	return s.call(ctx, op, name, r, new(calls.Answer))
+}
 
 // openCalls makes functions callable, if the plugin serves calls.
 func (s *Session) openCalls(ctx context.Context) error {
@@ -78,9 +112,13 @@ func (s *Session) result(ctx context.Context, op, name string, r *calls.Request)
 	if a.Kind == calls.Over {
 		return nil, nil //nolint:nilnil // as said
 	}
+	shown := name
+	if op == "call" {
+		shown += "()"
+	}
 	out := &Result{name: name, form: a.Values, retained: int(a.Retained), views: make([]*core.View, 0, len(a.Leases))}
 	for i := range a.Leases {
-		v, err := s.leases.Open(context.WithoutCancel(ctx), name+"()", a.Leases[i])
+		v, err := s.leases.Open(context.WithoutCancel(ctx), shown, a.Leases[i])
 		if err != nil {
 			for _, rest := range a.Leases[i+1:] {
 				s.leases.Stray(rest.ID)

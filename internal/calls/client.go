@@ -177,7 +177,7 @@ func (c *Client) grow(ctx context.Context) (*caller, error) {
 		return nil, err
 	}
 	// A call that nobody waits for any more gives its worker back, late.
-	abandoned := func(answer []byte) {
+	abandoned := func(answer []byte) { //nolint:contextcheck // it outlives the call
 		c.discard(w, answer)
 		c.giveBack(w)
 	}

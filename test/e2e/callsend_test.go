@@ -21,6 +21,7 @@ func TestCallsEnd(t *testing.T) {
 import os, sys, time, remote
 def raises(x): raise ValueError("no: %d" % x)
 def exits(): sys.exit(3)
+def base(): raise BaseException("odd")
 def sleeps(n):
     time.sleep(n)
 caught = []
@@ -62,6 +63,8 @@ func callErrors(t *testing.T, run *harness.Run) {
 	fails(t, fn(t, run, "raises"), core.ErrPython, "TypeError")
 	fails(t, fn(t, run, "raises"), core.ErrPython, "unexpected keyword", hostplugin.Kw{"y": 1})
 	fails(t, fn(t, run, "exits"), core.ErrPython, "SystemExit")
+	fails(t, fn(t, run, "base"), core.ErrPython, "BaseException: odd")
+	fails(t, fn(t, run, "raises"), core.ErrPython, "takes 1 positional argument but 2", 1, 2)
 	fails(t, fn(t, run, "sock"), core.ErrUnsupported, `["a"][1]`)
 	fails(t, fn(t, run, "itself"), core.ErrUnsupported, "")
 	fails(t, fn(t, run, "plain"), core.ErrUnsupported, "chan", make(chan int))
