@@ -156,8 +156,9 @@ func TestInputs(t *testing.T) {
 			}
 		}
 	}
+	r.broken = "a kernel wrote to a view that is not writable"
 	err := s.Synchronize(t.Context())
-	if !errors.Is(err, core.ErrUnavailable) || !strings.Contains(err.Error(), "a kernel wrote to a view that is not writable") {
+	if !errors.Is(err, core.ErrUnavailable) || !strings.Contains(err.Error(), r.broken) {
 		t.Errorf("after the fault: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -57,6 +58,7 @@ type remote struct {
 	cmd      *exec.Cmd
 	conn     *fdpass.Conn
 	importer *imports.Importer
+	broken   string // what the test has done to the context, as errors say it; "": nothing
 
 	mu    sync.Mutex
 	files map[contract.SegmentID]*os.File
@@ -81,7 +83,8 @@ func start(tb testing.TB) *remote {
 	peer.Close()
 	r.importer = imports.New(r)
 	tb.Cleanup(func() {
-		if err := r.importer.Close(); err != nil {
+		// The memory of a broken context cannot be closed any more: which of its mappings are still open is chance.
+		if err := r.importer.Close(); err != nil && (r.broken == "" || !strings.Contains(err.Error(), r.broken)) {
 			tb.Error(err)
 		}
 		conn.Close()
