@@ -89,22 +89,11 @@ func newWorld(t *testing.T, workers int) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(w.client.Close(), w.client.Close(), w.end()); err != nil {
+		if err := errors.Join(w.client.Close(), w.client.Close(), w.server.Close(), w.server.Close()); err != nil {
 			t.Error(err)
 		}
 	})
 	return w
-}
-
-// end closes the server, once.
-func (w *world) end() error {
-	w.server.mu.Lock()
-	closed := w.server.closed
-	w.server.mu.Unlock()
-	if closed {
-		return nil
-	}
-	return w.server.Close()
 }
 
 // Workers implements Remote.

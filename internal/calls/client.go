@@ -75,13 +75,7 @@ func NewClient(file *os.File, m Memory, codec Codec, remote Remote, room Room, s
 	if err := m.check(); err != nil {
 		return nil, err
 	}
-	switch sealed, err := shm.Sealed(file); { // this process would die of reading memory that has shrunk
-	case err != nil:
-		return nil, err
-	case !sealed:
-		return nil, errors.New("the memory for calls is not sealed, and could shrink")
-	}
-	mapping, err := shm.Map(file, m.Size, true)
+	mapping, err := shm.MapSealed(file, m.Size)
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,11 @@ const (
 	Finished                     // it was over before
 )
 
+// ErrCancelled is what a request gets that was cancelled before its function began.
+func ErrCancelled() error {
+	return &core.Error{Op: "call", Kind: core.ErrUnavailable, Err: errors.New("the call was cancelled before it began")}
+}
+
 // Callee is the program whose functions are called. All methods are safe for concurrent use.
 type Callee interface {
 	// Worker makes what answers the requests of one worker. It is called on the goroutine that answers them, which
@@ -170,25 +175,20 @@ func (s *Server) Cancel(worker int, number uint64) (State, error) {
 }
 
 // Close ends the service. The memory stays mapped: objects of the program that outlive the service still count in it, to the
-// end of the process.
+// end of the process. Close is idempotent.
 func (s *Server) Close() error {
 	s.mu.Lock()
+	closed := s.closed
 	s.closed = true
-	workers := s.workers
-	s.mu.Unlock()
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for _, w := range workers {
-			w.mailbox.Close()
-		}
-	}()
-	timeout := time.NewTimer(closeWait)
-	defer timeout.Stop()
-	select {
-	case <-stopped:
-	case <-timeout.C: // a function does not end
+	mailboxes := make([]*handoff.MailboxServer, 0, len(s.workers))
+	for _, w := range s.workers {
+		mailboxes = append(mailboxes, w.mailbox)
 	}
+	s.mu.Unlock()
+	if closed {
+		return nil
+	}
+	handoff.CloseAll(closeWait, mailboxes...) // or a function does not end
 	return shm.Close(s.file)
 }
 
@@ -247,7 +247,7 @@ func (w *server) do(request []byte, a *Answer) error {
 		return &core.Error{Op: "call", Kind: core.ErrProtocol, Err: err}
 	}
 	if !w.begin(r.Number) {
-		return &core.Error{Op: "call", Kind: core.ErrUnavailable, Err: errors.New("the call was cancelled before it began")}
+		return ErrCancelled()
 	}
 	defer w.end()
 	return w.worker.Answer(r, a)

@@ -43,13 +43,7 @@ func newClient(
 	if m.Slots < 1 || m.Slots > MaxSlots || m.Size != m.wants() {
 		return nil, fmt.Errorf("a mailbox of %d slots in %d bytes", m.Slots, m.Size)
 	}
-	switch sealed, err := shm.Sealed(file); { // this process would die of reading memory that has shrunk
-	case err != nil:
-		return nil, err
-	case !sealed:
-		return nil, errors.New("the mailbox's memory is not sealed, and could shrink")
-	}
-	mapping, err := shm.Map(file, m.Size, true)
+	mapping, err := shm.MapSealed(file, m.Size)
 	if err != nil {
 		return nil, err
 	}

@@ -61,6 +61,25 @@ func (s *MailboxServer) Close() {
 	})
 }
 
+// CloseAll closes servers, and reports whether all have stopped within limit. Those that have not still use their memory.
+func CloseAll(limit time.Duration, servers ...*MailboxServer) bool {
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for _, s := range servers {
+			s.Close()
+		}
+	}()
+	timeout := time.NewTimer(limit)
+	defer timeout.Stop()
+	select {
+	case <-stopped:
+		return true
+	case <-timeout.C:
+		return false
+	}
+}
+
 func (s *MailboxServer) serve() {
 	runtime.LockOSThread() // for handlers to whom it matters; the thread ends with the goroutine
 	defer close(s.stopped)

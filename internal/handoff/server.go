@@ -115,19 +115,10 @@ func (s *Server) Close() error {
 	if s.offerer != nil {
 		s.offerer.Offers(nil, nil)
 	}
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		s.mailbox.Close()
-	}()
-	timeout := time.NewTimer(closeWait)
-	defer timeout.Stop()
-	select {
-	case <-stopped:
+	if CloseAll(closeWait, s.mailbox) {
 		return s.unmap()
-	case <-timeout.C:
-		return shm.Close(s.file)
 	}
+	return shm.Close(s.file)
 }
 
 func (s *Server) unmap() (err error) {

@@ -314,13 +314,12 @@ func (w *worker) argument(g *py.GIL, r *calls.Request, i int, framework string) 
 	if framework == "" {
 		framework = usualFramework
 	}
-	if framework != Python {
-		if _, err := g.Import(framework); err != nil { // as the function itself would
-			if framework == usualFramework && r.Framework == "" && py.Raised(err, "ModuleNotFoundError") {
-				framework = Python
-			} else {
-				return 0, err
-			}
+	if _, loaded := g.Loaded(framework); !loaded && framework != Python {
+		switch _, err := g.Import(framework); { // as the function itself would
+		case framework == usualFramework && r.Framework == "" && py.Raised(err, "ModuleNotFoundError"):
+			framework = Python
+		case err != nil:
+			return 0, err
 		}
 	}
 	return w.Import(g, framework, exporter, a.Layout, a.ReadOnly)

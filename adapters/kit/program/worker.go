@@ -2,7 +2,6 @@ package program
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -34,11 +33,6 @@ const (
 	waiting              // for Python's lock, or for a name
 	running              // the function runs
 )
-
-// errCancelled is what a request gets that was cancelled before its function began.
-func errCancelled() error {
-	return &core.Error{Kind: core.ErrUnavailable, Err: errors.New("the call was cancelled before it began")}
-}
 
 // Answer implements calls.Worker.
 func (w *worker) Answer(r *calls.Request, a *calls.Answer) error {
@@ -123,7 +117,7 @@ func (w *worker) begin() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.cancelled {
-		return errCancelled()
+		return calls.ErrCancelled()
 	}
 	w.stage = running
 	return nil
@@ -188,7 +182,7 @@ func (w *worker) awaitObject(ctx context.Context, op string, r *calls.Request, d
 	return w.Program.await(ctx, op, text, r.Flags&calls.FlagNoWait != 0, func(ctx context.Context) error {
 		return w.thread.Do(func(g *py.GIL) error {
 			if ctx.Err() != nil {
-				return errCancelled()
+				return calls.ErrCancelled()
 			}
 			t, err := w.Program.find(g, path)
 			if err != nil {
