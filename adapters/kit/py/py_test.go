@@ -1,11 +1,8 @@
 package py_test
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,25 +12,7 @@ import (
 // library is the shared library of the tests that run inside an interpreter.
 var library string
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "pytests")
-	if err == nil {
-		library = filepath.Join(dir, "pytests.so")
-		var out []byte
-		out, err = exec.CommandContext(context.Background(), "go", "build", "-buildmode=c-shared", "-o", library, "./pytests").CombinedOutput()
-		if err != nil {
-			err = fmt.Errorf("%w: %s", err, out)
-		}
-	}
-	code := 1
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	} else {
-		code = m.Run()
-	}
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(bootstraptest.RunWithLibrary(m, &library)) }
 
 // inside runs Python code that has the library as lib, and gives what it printed.
 func inside(t *testing.T, python string, lines ...string) string {

@@ -6,12 +6,14 @@ package bootstraptest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -214,6 +216,24 @@ func (p *Process) Await(tb testing.TB, text string) {
 			tb.Fatalf("no %q\nstdout: %s\nstderr: %s", text, got, p.Stderr())
 		}
 	}
+}
+
+// RunWithLibrary is the body of a TestMain whose tests load a shared library into an interpreter: it builds the package
+// in the folder pytests, tells the tests where the library is, runs them, and gives the exit status.
+func RunWithLibrary(m *testing.M, library *string) int {
+	dir, err := os.MkdirTemp("", "pytests")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // the system's folder for what is temporary
+	*library = filepath.Join(dir, "pytests.so")
+	out, err := exec.CommandContext(context.Background(), "go", "build", "-buildmode=c-shared", "-o", *library, "./pytests").CombinedOutput()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%v: %s\n", err, out)
+		return 1
+	}
+	return m.Run()
 }
 
 // Interpreters gives the interpreters to test with, one of each version, by version:

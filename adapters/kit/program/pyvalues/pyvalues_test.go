@@ -1,8 +1,6 @@
 package pyvalues_test
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,25 +13,7 @@ import (
 // library is the shared library that the tests load into an interpreter.
 var library string
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "pyvalues")
-	if err == nil {
-		library = filepath.Join(dir, "pyvalues.so")
-		var out []byte
-		out, err = exec.CommandContext(context.Background(), "go", "build", "-buildmode=c-shared", "-o", library, "./pytests").CombinedOutput()
-		if err != nil {
-			err = fmt.Errorf("%w: %s", err, out)
-		}
-	}
-	code := 1
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	} else {
-		code = m.Run()
-	}
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(bootstraptest.RunWithLibrary(m, &library)) }
 
 // TestInside runs each of the scripts in each interpreter. What a script finds wrong, it raises.
 func TestInside(t *testing.T) {
