@@ -1,8 +1,9 @@
 package hostplugin
 
 import (
-	"context"
 	"errors"
+	"io"
+	"maps"
 	"slices"
 	"sync"
 
@@ -41,11 +42,44 @@ func (h *Host) New(dtype core.DType, shape ...int) (*core.View, error) {
 	return nil, &about
 }
 
-// owned are the arrays of a session or of a host, which are closed with it.
+// owned is what is closed with a session, or with a host.
 type owned struct {
 	mu     sync.Mutex
 	closed bool
-	views  map[*lender]*core.View
+	open   map[io.Closer]struct{}
+}
+
+// add notes what is open, unless all was closed.
+func (o *owned) add(c io.Closer) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return false
+	}
+	if o.open == nil {
+		o.open = make(map[io.Closer]struct{})
+	}
+	o.open[c] = struct{}{}
+	return true
+}
+
+func (o *owned) remove(c io.Closer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.open, c)
+}
+
+// close closes all. After that no more is opened.
+func (o *owned) close() error {
+	o.mu.Lock()
+	o.closed = true
+	open := slices.Collect(maps.Keys(o.open))
+	o.mu.Unlock()
+	var errs []error
+	for _, c := range open {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // make makes an array of zeros.
@@ -58,51 +92,28 @@ func (o *owned) make(dtype core.DType, shape []int) (*core.View, error) {
 	if err != nil {
 		return nil, &core.Error{Kind: core.ErrUnavailable, Err: err}
 	}
-	return o.view(l, hostMemory{m}, func() {})
+	return o.view(l, m, func() error { return nil })
 }
 
 // view makes a view that is closed with its owner. closed is called when the last view of the memory is.
-func (o *owned) view(l core.Layout, m core.Memory, closed func()) (*core.View, error) {
+func (o *owned) view(l core.Layout, m core.Memory, closed func() error) (*core.View, error) {
 	lend := &lender{owner: o, closed: closed}
 	v, err := core.NewView(l, m, &core.ViewOptions{Name: hostArray, Writable: true, Lender: lend})
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
-	o.mu.Lock()
-	over := o.closed
-	if !over {
-		if o.views == nil {
-			o.views = make(map[*lender]*core.View)
-		}
-		o.views[lend] = v
-	}
-	o.mu.Unlock()
-	if over {
+	lend.view = v
+	if !o.add(v) {
 		return nil, errors.Join(&core.Error{Kind: core.ErrClosed}, v.Close())
 	}
 	return v, nil
 }
 
-// close closes all views. After that no more are made.
-func (o *owned) close() error {
-	o.mu.Lock()
-	o.closed = true
-	views := make([]*core.View, 0, len(o.views))
-	for _, v := range o.views {
-		views = append(views, v)
-	}
-	o.mu.Unlock()
-	var errs []error
-	for _, v := range views {
-		errs = append(errs, v.Close())
-	}
-	return errors.Join(errs...)
-}
-
 // lender lends the host's own memory.
 type lender struct {
 	owner  *owned
-	closed func()
+	view   *core.View
+	closed func() error
 }
 
 // Live implements core.Lender: what a program writes there is what the view shows.
@@ -110,17 +121,21 @@ func (l *lender) Live() bool { return true }
 
 // Release implements core.Lender.
 func (l *lender) Release() error {
-	l.owner.mu.Lock()
-	delete(l.owner.views, l)
-	l.owner.mu.Unlock()
-	l.closed()
-	return nil
+	l.owner.remove(l.view)
+	return l.closed()
 }
 
-// hostMemory is memory of one view alone.
-type hostMemory struct{ *arrays.Memory }
-
-func (m hostMemory) hosts() *arrays.Memory { return m.Memory }
+// hostMemory gives the host's own memory that m is, or nil.
+func hostMemory(m core.Memory) *arrays.Memory {
+	switch m := m.(type) {
+	case *arrays.Memory:
+		return m
+	case pooled:
+		return m.Memory
+	default:
+		return nil
+	}
+}
 
 // Pool has arrays of one dtype and shape in the host's memory, which are used again: to get one costs no system call. All
 // methods are safe for concurrent use. The caller closes it, or the session.
@@ -144,8 +159,8 @@ func (s *Session) Pool(dtype core.DType, shape ...int) (*Pool, error) {
 		return nil, s.wrap("pool", hostArray, err)
 	}
 	p := &Pool{session: s, layout: l}
-	if err := s.own(p); err != nil {
-		return nil, err
+	if !s.arrays.add(p) {
+		return nil, s.wrap("pool", hostArray, &core.Error{Kind: core.ErrClosed})
 	}
 	return p, nil
 }
@@ -157,7 +172,7 @@ func (p *Pool) Get() (*core.View, error) {
 	if err != nil {
 		return nil, p.session.wrap("get", hostArray, err)
 	}
-	v, err := p.session.arrays.view(p.layout, pooled{m}, func() { p.put(m) })
+	v, err := p.session.arrays.view(p.layout, pooled{m}, func() error { return p.put(m) })
 	return v, p.session.wrap("get", hostArray, err)
 }
 
@@ -180,14 +195,14 @@ func (p *Pool) take() (*arrays.Memory, error) {
 	return m, nil
 }
 
-func (p *Pool) put(m *arrays.Memory) {
+func (p *Pool) put(m *arrays.Memory) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.closed {
-		p.idle = append(p.idle, m)
-		return
+	if p.closed {
+		return m.Close() // which Close could not, since it was in use
 	}
-	_ = m.Close() // Close has not closed it, since it was in use
+	p.idle = append(p.idle, m)
+	return nil
 }
 
 // Close unmaps the arrays that nobody uses, and the others when their views are closed. It is idempotent.
@@ -196,7 +211,7 @@ func (p *Pool) Close() error {
 	idle := p.idle
 	p.closed, p.idle = true, nil
 	p.mu.Unlock()
-	p.session.disown(p)
+	p.session.arrays.remove(p)
 	var errs []error
 	for _, m := range idle {
 		errs = append(errs, m.Close())
@@ -207,63 +222,5 @@ func (p *Pool) Close() error {
 // pooled is memory of a pool, which stays when a view of it is closed.
 type pooled struct{ *arrays.Memory }
 
-func (m pooled) hosts() *arrays.Memory { return m.Memory }
-
 // Close implements core.Memory.
 func (m pooled) Close() error { return nil }
-
-// own notes a pool, which is closed with the session.
-func (s *Session) own(p *Pool) error {
-	s.poolsMu.Lock()
-	defer s.poolsMu.Unlock()
-	if s.poolsClosed {
-		return &core.Error{Op: "pool", Program: s.launch.program.Name, Kind: core.ErrClosed}
-	}
-	if s.pools == nil {
-		s.pools = make(map[*Pool]struct{})
-	}
-	s.pools[p] = struct{}{}
-	return nil
-}
-
-func (s *Session) disown(p *Pool) {
-	s.poolsMu.Lock()
-	defer s.poolsMu.Unlock()
-	delete(s.pools, p)
-}
-
-// closeArrays closes the session's pools and arrays.
-func (s *Session) closeArrays() error {
-	errs := []error{s.arrays.close()}
-	s.poolsMu.Lock()
-	s.poolsClosed = true
-	none := s.none
-	pools := make([]*Pool, 0, len(s.pools))
-	for p := range s.pools {
-		pools = append(pools, p)
-	}
-	s.poolsMu.Unlock()
-	for _, p := range pools {
-		errs = append(errs, p.Close())
-	}
-	if none != nil {
-		errs = append(errs, none.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// nothing gives the number of memory for arrays without elements.
-func (s *Session) nothing(ctx context.Context) (uint32, error) {
-	s.poolsMu.Lock()
-	defer s.poolsMu.Unlock()
-	if s.poolsClosed {
-		return 0, &core.Error{Kind: core.ErrClosed}
-	}
-	if s.none == nil {
-		var err error
-		if s.none, err = arrays.New(1); err != nil {
-			return 0, err
-		}
-	}
-	return s.space.Segment(ctx, s.none, false)
-}

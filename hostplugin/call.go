@@ -6,7 +6,6 @@ import (
 	"iter"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/arrays"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
 	"github.com/ndbridge/ndbridge/internal/calls"
 	"github.com/ndbridge/ndbridge/internal/values"
@@ -218,11 +217,12 @@ func (c *carrier) array(v *core.View) (int, error) {
 	}
 	c.releases = append(c.releases, release)
 	a := calls.Argument{Layout: v.Layout(), ReadOnly: !v.Writable()}
-	switch owner := m.(type) {
-	case nil: // no elements
-		a.Segment, err = c.session.nothing(c.ctx)
-	case hosts:
-		a.Segment, err = c.session.space.Segment(c.ctx, owner.hosts(), v.Writable())
+	own := hostMemory(m)
+	switch {
+	case m == nil: // no elements
+		a.Segment, err = c.session.space.Empty(c.ctx)
+	case own != nil:
+		a.Segment, err = c.session.space.Segment(c.ctx, own, v.Writable())
 	default:
 		lease, ok := v.Lender().(*leases.Lease)
 		if !ok || !c.session.leases.Owns(lease) {
@@ -239,6 +239,3 @@ func (c *carrier) array(v *core.View) (int, error) {
 	c.request.Arrays = append(c.request.Arrays, a)
 	return len(c.request.Arrays) - 1, nil
 }
-
-// hosts is memory of the host's.
-type hosts interface{ hosts() *arrays.Memory }

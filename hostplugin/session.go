@@ -47,11 +47,7 @@ type Session struct {
 	space    *arrays.Space // numbers the host's memory that the program has; nil likewise
 	noCalls  chan struct{} // closed when there are none any more
 
-	arrays      owned
-	poolsMu     sync.Mutex
-	poolsClosed bool
-	pools       map[*Pool]struct{}
-	none        *arrays.Memory // of arrays without elements
+	arrays owned // the host's own that were made for this session, and pools of them
 
 	begun     chan struct{} // closed when leases can be had
 	closing   chan struct{} // closed by Close
@@ -352,7 +348,7 @@ func (s *Session) Close() error {
 		if s.calls != nil {
 			<-s.noCalls
 		}
-		errs := []error{s.tornErr, s.leases.CloseViews(), s.closeArrays()}
+		errs := []error{s.tornErr, s.leases.CloseViews(), s.arrays.close()}
 		s.leases.Close()
 		errs = append(errs, s.segments.Close())
 		if err := s.gpu.Close(); err != nil {

@@ -31,6 +31,9 @@ type Space struct {
 	over   []uint32 // that the host has taken back, and objects in the program may still use
 
 	forgetting sync.WaitGroup // grows while closed is false
+
+	emptyMu sync.Mutex
+	empty   *Memory // for arrays without elements; nil: none was needed
 }
 
 // entry is memory that a program has, once for reading and once for writing.
@@ -58,6 +61,30 @@ func (s *Space) Close() {
 	for m := range has {
 		m.leave(s)
 	}
+	s.emptyMu.Lock()
+	defer s.emptyMu.Unlock()
+	if s.empty != nil {
+		_ = s.empty.Close() // memory that nobody uses
+	}
+}
+
+// Empty gives the number of memory for arrays without elements.
+func (s *Space) Empty(ctx context.Context) (uint32, error) {
+	s.emptyMu.Lock()
+	defer s.emptyMu.Unlock()
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	if closed {
+		return 0, &core.Error{Op: "call", Kind: core.ErrClosed}
+	}
+	if s.empty == nil {
+		var err error
+		if s.empty, err = New(0); err != nil {
+			return 0, err
+		}
+	}
+	return s.Segment(ctx, s.empty, false)
 }
 
 // Segment gives memory to the program, unless it has it, and tells its number there. The caller keeps the memory open
