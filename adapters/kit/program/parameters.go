@@ -52,30 +52,7 @@ func (p *Program) parameters(g *py.GIL, o py.Object, asked string) (out paramete
 	if f := frameworkOf(g, o); slices.Contains(p.importers(), f) { // such as a torch.nn.Module
 		out.usual = f
 	}
-	function, skip := o, 0
-	for _, name := range []string{"forward", "__call__"} { // of what is no function itself
-		if _, ok := p.quietAttr(g, function, "__code__"); ok {
-			break
-		}
-		if inner, ok := p.quietAttr(g, function, "__func__"); ok {
-			function, skip = inner, 1
-			break
-		}
-		if inner, ok := p.quietAttr(g, o, name); ok {
-			function = inner
-		}
-	}
-	if inner, ok := p.quietAttr(g, function, "__func__"); ok {
-		function, skip = inner, 1
-	}
-	for range maxWrapped {
-		inner, ok := p.quietAttr(g, function, "__wrapped__")
-		if !ok {
-			break
-		}
-		function = inner
-	}
-	code, ok := p.quietAttr(g, function, "__code__")
+	function, code, skip, ok := p.definition(g, o)
 	if !ok {
 		return out, nil
 	}
@@ -103,6 +80,33 @@ func (p *Program) parameters(g *py.GIL, o py.Object, asked string) (out paramete
 		}
 	}
 	return out, nil
+}
+
+// definition gives the function in Python behind what can be called, its code, and how many of its first parameters are
+// bound. ok is false if there is none, as behind what is written in C.
+func (p *Program) definition(g *py.GIL, o py.Object) (function, code py.Object, skip int, ok bool) {
+	for _, name := range []string{"", "forward", "__call__"} { // the latter of what is no function itself
+		function, skip = o, 0
+		if name != "" {
+			if function, ok = p.quietAttr(g, o, name); !ok {
+				continue
+			}
+		}
+		if inner, ok := p.quietAttr(g, function, "__func__"); ok {
+			function, skip = inner, 1
+		}
+		for range maxWrapped {
+			inner, ok := p.quietAttr(g, function, "__wrapped__")
+			if !ok {
+				break
+			}
+			function = inner
+		}
+		if code, ok = p.quietAttr(g, function, "__code__"); ok {
+			return function, code, skip, true
+		}
+	}
+	return 0, 0, 0, false
 }
 
 // quietAttr gives o.name, or false if that is not there or fails.
