@@ -29,6 +29,7 @@ type granting struct {
 	req     contract.Request
 	before  *standing // nil: nothing was leased before
 	hurry   bool
+	waiting chan struct{} // has room for those who wait for a GPU, as this does; nil: any number may
 
 	// pause is what takes time before the array can be had; it is done without the GIL and without references, which
 	// the program could notice, and then the array is read anew. Nil: nothing.
@@ -58,6 +59,9 @@ func (p *Program) grant(
 	ctx context.Context, g *py.GIL, path names.Path, req contract.Request, before *standing, hurry bool,
 ) (l contract.Lease, changed bool, err error) {
 	a := granting{program: p, path: path, req: req, before: before, hurry: hurry}
+	if !hurry { // which gives up
+		a.waiting = p.waiting
+	}
 	return a.do(ctx, g, a.once)
 }
 

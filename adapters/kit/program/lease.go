@@ -60,6 +60,7 @@ func (p *Program) await(ctx context.Context, op, name string, noWait bool, try f
 			return about(op, name, "", notFound(err))
 		case isMissing:
 			missing = now
+		case errors.Is(err, errCrowded) && ctx.Err() == nil:
 		case err != nil && missing != nil && ctx.Err() != nil: // while the program was asked once more
 			return gaveUp(ctx, op, name, missing)
 		default:
@@ -70,6 +71,9 @@ func (p *Program) await(ctx context.Context, op, name string, noWait bool, try f
 		case <-timer.C:
 		case <-changed:
 		case <-ctx.Done():
+			if missing == nil {
+				return about(op, name, "", crowded(ctx.Err()))
+			}
 			return gaveUp(ctx, op, name, missing)
 		}
 	}

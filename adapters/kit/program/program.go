@@ -34,6 +34,7 @@ type Program struct {
 	state     progress
 	published published.Names
 	leasing   leasing
+	waiting   chan struct{} // has room for the looks that may wait for a GPU on threads that others need
 
 	codec        atomic.Pointer[handoff.Codec] // nil: no host looks at offers
 	descriptions atomic.Uint64                 // number of the last
@@ -76,6 +77,7 @@ func New(interp *py.Interp, plugin string, adapters ...Adapter) *Program {
 		router:    kit.NewRouter(h),
 		holds:     holds.New(interp),
 		generic:   framework{name: genericName},
+		waiting:   make(chan struct{}, maxWaiting),
 	}
 	p.router.Hold()
 	if c, ok := sharedheap.FindCaptures(); ok {

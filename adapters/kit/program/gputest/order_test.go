@@ -292,6 +292,7 @@ array = Array(p, MB // 4)
 until_wanted("beat")
 for _ in range(100):
     call("cuMemsetD32Async", p64(p + MB // 2), word(0), size_t(1), p64(other))
+import time; time.sleep(0.3) # so that who asks for went_on has to wait for it
 went_on = memoryview(b"x")
 until_wanted("go")
 gate[0] = 1
