@@ -1,5 +1,5 @@
 // Command demo is a host: it runs a Python program (program.py), takes views of its arrays, draws them,
-// and writes into one of them. The program knows nothing of it.
+// writes into one of them, and calls a function with an array of its own. The program knows nothing of it.
 //
 // What it knows of ndbridge is hostplugin and core, as any host would; internal/render, which makes the
 // pictures, is what "ndbridge view" draws with.
@@ -92,6 +92,9 @@ func run(ctx context.Context, w io.Writer, config, dir string) error {
 		return err
 	}
 	if err := drawOne(ctx, dir, "marked", photo); err != nil {
+		return err
+	}
+	if err := blend(ctx, s, session, dir); err != nil {
 		return err
 	}
 	s.end(dir, config)

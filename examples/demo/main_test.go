@@ -46,8 +46,10 @@ face = marked[30:230, 120:320]
 frame = np.ones(face.shape, bool)
 frame[16:-16, 16:-16] = False
 face[frame] = 255 - face[frame]
+y, x = np.ogrid[-256:256, -256:256]
+blended = (np.where(x * x + y * y < 200 * 200, np.uint8(255), np.uint8(0)) * 0.4 + photo * 0.6).astype(np.uint8)
 for name, a in [("photo", photo), ("transposed", photo.T), ("mirrored", photo[:, ::-1]),
-                ("face", photo[30:230, 120:320]), ("marked", marked)]:
+                ("face", photo[30:230, 120:320]), ("marked", marked), ("blended", blended)]:
     print(name, a.shape[1], a.shape[0], hashlib.sha256(a.tobytes()).hexdigest())
 `
 
@@ -67,6 +69,7 @@ func TestDemo(t *testing.T) {
 		`spectrum +float64 +2048 x 2048 +16384, 8 +32\.0 MiB +shared-heap +no +\d`,
 		`heartbeat +int32 +1024 +4 +4\.0 KiB +staged +below-threshold +\d`,
 		`  11776 pixels of my photo have changed: rows 30 to 229, columns 120 to 319`,
+		`.* its result is read in place \(shared-heap\):`,
 	} {
 		if !regexp.MustCompile(`(?m)^` + want).MatchString(text) {
 			t.Errorf("no line %q", want)
@@ -123,7 +126,7 @@ func timeless(text string) string {
 func pictures(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
-	for _, name := range []string{"photo", "transposed", "mirrored", "face", "marked"} {
+	for _, name := range []string{"photo", "transposed", "mirrored", "face", "marked", "blended"} {
 		img, ok := decode(t, dir, name).(*image.Gray)
 		if !ok {
 			t.Fatalf("%s.png is not gray", name)

@@ -10,9 +10,14 @@ transposed = photo.T
 mirrored = photo[:, ::-1]
 face = photo[30:230, 120:320]
 spectrum = np.log1p(np.abs(np.fft.fftshift(np.fft.fft2(photo, (2048, 2048)))))
+original = photo.copy()
 heartbeat = pywt.data.ecg()
 
-original = photo.copy()
+
+def blend(picture, share=0.5):
+    return (picture * share + original * (1 - share)).astype(np.uint8)
+
+
 changed = np.zeros(photo.shape, bool)
 count = 0
 while True:

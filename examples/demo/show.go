@@ -78,8 +78,17 @@ func (s *show) table(all []taken) {
 	s.printf("%s\n%s\n", s.strong(head), rows)
 }
 
-// gallery draws views beside one another.
+// gallery draws views beside one another, under their names.
 func (s *show) gallery(ctx context.Context, views ...*core.View) error {
+	titles := make([]string, len(views))
+	for i, v := range views {
+		titles[i] = v.Name()
+	}
+	return s.titled(ctx, titles, views)
+}
+
+// titled draws views beside one another, each under its title.
+func (s *show) titled(ctx context.Context, titles []string, views []*core.View) error {
 	pictures := make([][]string, len(views))
 	for i, v := range views {
 		var text bytes.Buffer
@@ -88,7 +97,7 @@ func (s *show) gallery(ctx context.Context, views ...*core.View) error {
 			return err
 		}
 		lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
-		pictures[i] = append([]string{s.strong(v.Name())}, lines...)
+		pictures[i] = append([]string{s.strong(titles[i])}, lines...)
 	}
 	for y := range pictureRows + 1 {
 		var line strings.Builder
@@ -115,6 +124,13 @@ func (s *show) marked(pixels int, said string) {
 	s.printf("Go inverts a frame of %d pixels in face, in place. Python prints:\n", pixels)
 	s.printf("  %s\n", s.strong(said))
 	s.printf("The views that were taken before show it too: they are the same memory.\n\n")
+}
+
+// blended tells of the call and of its result.
+func (s *show) blended(result *core.View, took time.Duration) {
+	s.printf("Go draws a disc in memory of its own, and calls the program's function blend with it (%.2f ms).\n",
+		float64(took.Microseconds())/1000)
+	s.printf("The function got a NumPy array over that memory; its result is read in place (%v):\n", result.Route())
 }
 
 // end says where the pictures are, and what to do next.
