@@ -249,9 +249,6 @@ func (d *doctor) probe(ctx context.Context, name string, heap bool, args ...stri
 	if err := s.Wait(ctx); err != nil {
 		return r, err
 	}
-	if r.info, err = s.Info(ctx); err != nil {
-		return r, err
-	}
 	if r.said, err = reportOf(ctx, s); err != nil {
 		return r, err
 	}
@@ -259,6 +256,10 @@ func (d *doctor) probe(ctx context.Context, name string, heap bool, args ...stri
 		if a.Absent == "" {
 			r.views = append(r.views, look(ctx, s, a))
 		}
+	}
+	// A busy interpreter says what it knew last: after the looks that is all.
+	if r.info, err = s.Info(ctx); err != nil {
+		return r, err
 	}
 	return r, s.Err()
 }
