@@ -25,8 +25,9 @@ import (
 
 const (
 	// descriptorWait bounds the wait for a descriptor after the call that asked for it has
-	// succeeded. The descriptor was sent before the answer, so it is there at once, or never.
-	descriptorWait = 2 * time.Second
+	// succeeded. The descriptor was sent before the answer, so it is there at once, or never, however long a busy machine
+	// takes to read it.
+	descriptorWait = 10 * time.Second
 
 	// cleanupWait bounds the release of what a failed Lease call may have granted.
 	cleanupWait = 2 * time.Second
