@@ -49,6 +49,8 @@ TEST_ENV = NDBRIDGE_LIB=$(BUILD)/lib \
 	NDBRIDGE_TEST_PYTHON_NATIVE=$(VENV)/native/bin/python \
 	NDBRIDGE_TEST_CUDA_INCLUDE=$(CUDA)/include \
 	NDBRIDGE_TEST_CUDASIM=$(CUDA_DRIVER) \
+	NDBRIDGE_TEST_NFPM=$(BIN)/nfpm \
+	NDBRIDGE_TEST_ROOTS=$(ROOTS) \
 	NDBRIDGE_TEST_PYTHONS=$$(cat $(VENV)/matrix/pythons)
 
 .DEFAULT_GOAL := help
@@ -94,12 +96,12 @@ native-amd64 native-arm64: native-%: $(VENV)/native/.done $(CUDA)/include/cuda.h
 	$(VENV)/native/bin/python native/pack.py $(BUILD)/native/linux_$* native/linux_$*/files
 
 .PHONY: figures
-figures: native-amd64 $(VENV)/base/.done ## Measure what an installation takes; writes docs/results/install.md
+figures: native-amd64 $(VENV)/base/.done $(BIN)/nfpm $(SUITES:%=$(ROOTS_DIR)/%/.done) ## Measure what an installation takes; writes docs/results/install.md
 	$(TEST_ENV) $(GO) test -count=1 ./test/install -install.report $(CURDIR)/docs/results/install.md
 
 .PHONY: dist
-dist: native ## Make archives and wheels for both processors, under build/dist
-	for arch in amd64 arm64; do native/dist.sh $(PYTHON) $(GO) $$arch $(BUILD)/native/linux_$$arch $(BUILD)/dist; done
+dist: native $(BIN)/nfpm ## Make archives, wheels, .deb and .rpm for both processors, under build/dist
+	for arch in amd64 arm64; do native/dist.sh $(PYTHON) $(GO) $(BIN)/nfpm $$arch $(BUILD)/native/linux_$$arch $(BUILD)/dist; done
 
 .PHONY: test-arm64
 test-arm64: cli native-arm64 ## Look at arrays of an emulated arm64 Python, with pages of 4 and 64 KiB (needs qemu-user-static)
@@ -143,6 +145,15 @@ $(VENV)/%/.done: test/requirements/%.txt $(VENV_SH)
 $(VENV)/matrix/pythons: $(wildcard test/requirements/matrix-*.txt) $(VENV_SH) test/matrix.sh test/debian-python.sh
 	test/matrix.sh $(VENV)/matrix
 
+# Small installations, in which the tests install packages: of Debian 12 and 13, or of Ubuntu 24.04 if this machine is of Ubuntu. The
+# first one has rpm, too.
+ROOTS_DIR := $(BUILD)/roots
+SUITES := $(if $(filter ubuntu,$(shell . /etc/os-release && echo $$ID)),noble,bookworm trixie)
+ROOTS := $(subst $(eval ) ,:,$(SUITES:%=$(ROOTS_DIR)/%/root))
+
+$(ROOTS_DIR)/%/.done: test/debian-root.sh test/debian-apt.sh
+	test/debian-root.sh $* $(@D) python3-numpy $(if $(filter $*,$(firstword $(SUITES))),rpm)
+
 # PyCUDA comes as source only. Its wheel for the Python of the GPU machines is made beside that for ours.
 WHEELS := $(BUILD)/wheels
 PYCUDA := $(WHEELS)/.pycuda $(WHEELS)/.pycuda-gpu
@@ -178,7 +189,7 @@ SIMULATED_GPU = LD_LIBRARY_PATH=$(CUDA_DRIVER) CUDASIM_DEVICES=2 \
 	NDBRIDGE_TEST_PYTHON=$(VENV)/pycuda/bin/python NDBRIDGE_TEST_GPU_FRAMEWORKS=driver,pycuda
 
 .PHONY: test
-test: build native-amd64 plugin-numpy venvs $(CUDA_DRIVER)/libcuda.so.1 ## Run every test (unit tests with the race detector)
+test: build native-amd64 plugin-numpy venvs $(BIN)/nfpm $(SUITES:%=$(ROOTS_DIR)/%/.done) $(CUDA_DRIVER)/libcuda.so.1 ## Run every test (unit tests with the race detector)
 	$(TEST_ENV) $(GO) test -race $(V) $$($(GO) list ./... | grep -v /test/)
 	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GO) test -race -tags cuda $(V) $(CUDA_PACKAGES)
 	$(GO) test -tags ndbridge_nonative -run TestNothingIsEmbedded $(V) ./hostplugin
@@ -340,11 +351,12 @@ endef
 $(eval $(call tool,gofumpt,mvdan.cc/gofumpt,v0.12.0))
 $(eval $(call tool,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,v2.12.2))
 $(eval $(call tool,buf,github.com/bufbuild/buf/cmd/buf,v1.72.0))
+$(eval $(call tool,nfpm,github.com/goreleaser/nfpm/v2/cmd/nfpm,v2.45.2))
 $(eval $(call tool,protoc-gen-go,google.golang.org/protobuf/cmd/protoc-gen-go,v1.36.12))
 $(eval $(call tool,protoc-gen-go-grpc,google.golang.org/grpc/cmd/protoc-gen-go-grpc,v1.6.2))
 
 .PHONY: tools
-tools: $(BIN)/gofumpt $(BIN)/golangci-lint $(PROTO_TOOLS) ## Install the pinned tools under .tmp/bin (four minutes on two cores)
+tools: $(BIN)/gofumpt $(BIN)/golangci-lint $(BIN)/nfpm $(PROTO_TOOLS) ## Install the pinned tools under .tmp/bin (four minutes on two cores)
 
 .PHONY: clean
 clean: ## Remove build/ (tools stay in .tmp/)

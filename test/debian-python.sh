@@ -9,14 +9,9 @@ python=$dir/root/usr/bin/python3.$minor
 here=$(dirname "$0")
 
 if [[ ! $dir/.done -nt $here/debian-python.sh ]]; then
-	mirror=$(apt-get indextargets --format '$(LABEL) $(REPO_URI)' 'Created-By: Packages' | sed -n 's/^Debian //p' | sort -u | head -n 1)
-	[[ -n $mirror ]] || { echo "debian-python.sh: this machine has no mirror of Debian" >&2 && exit 1; }
 	rm -rf "$dir"
-	mkdir -p "$dir"/{state/lists/partial,cache/archives/partial,debs,root}
-	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main" >"$dir/sources.list"
-	touch "$dir/status"
-	apt=(apt-get -q -o "Dir::State=$dir/state" -o "Dir::Cache=$dir/cache" -o "Dir::State::Status=$dir/status"
-		-o "Dir::Etc::SourceList=$dir/sources.list" -o Dir::Etc::SourceParts=/dev/null -o APT::Sandbox::User=root)
+	mkdir -p "$dir"/{debs,root}
+	. "$here/debian-apt.sh"
 	libs=usr/lib/x86_64-linux-gnu
 	{
 		"${apt[@]}" update
