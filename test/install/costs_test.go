@@ -41,6 +41,10 @@ func figure(what, value, goal string) {
 func TestMain(m *testing.M) {
 	flag.Parse()
 	status := m.Run()
+	if err := os.RemoveAll(built.dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		status = 1
+	}
 	if *report != "" && status == 0 {
 		text := fmt.Sprintf("# What an installation takes\n\nWritten by `make figures`, with %s on %s/%s, %d processors.\n\n"+
 			"| figure | measured | goal |\n| --- | --- | --- |\n%s", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), strings.Join(figures.rows, ""))

@@ -7,30 +7,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ndbridge/ndbridge/internal/native"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
-// TestWheelAndArchive installs the wheel into a virtual environment, unpacks the archive, and uses both. They are made twice.
+// TestWheelAndArchive installs the wheel into a virtual environment, unpacks the archive, and uses both. All that make dist makes is made twice.
 func TestWheelAndArchive(t *testing.T) {
-	s := sandbox{t: t, dir: root, env: os.Environ()} // with the cache of builds
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("NDBRIDGE_LIB", "")
-	lib, err := native.Dir()
-	if err != nil {
-		t.Fatal(err)
-	}
 	script, err := filepath.Abs("testdata/wheel.py")
 	if err != nil {
 		t.Fatal(err)
 	}
-	python, out, again := variable(t, "NDBRIDGE_TEST_PYTHON_NATIVE"), t.TempDir(), t.TempDir()
-	for _, dir := range []string{out, again} {
-		s.run("native/dist.sh", python, "go", "amd64", lib, dir)
-	}
+	python, out, again := variable(t, "NDBRIDGE_TEST_PYTHON_NATIVE"), dist(t), t.TempDir()
+	makeDist(t, again)
 	wheel := "ndbridge-" + wire.Release + "-py3-none-manylinux_2_28_x86_64.whl"
 	archive := "ndbridge-" + wire.Release + "-linux-amd64"
-	for _, name := range []string{wheel, archive + ".tar.gz"} {
+	for _, name := range []string{wheel, archive + ".tar.gz", debName, rpmName} {
 		first, err := os.ReadFile(filepath.Join(out, name))
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +31,7 @@ func TestWheelAndArchive(t *testing.T) {
 		}
 	}
 
-	s.dir, s.env = t.TempDir(), os.Environ()
+	s := sandbox{t: t, dir: t.TempDir(), env: os.Environ()}
 	s.run(python, "-m", "venv", "venv")
 	installed := filepath.Join(s.dir, "venv/bin")
 	s.run(installed+"/pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps", filepath.Join(out, wheel))
@@ -57,5 +48,10 @@ func TestWheelAndArchive(t *testing.T) {
 	s.run("tar", "-xf", filepath.Join(out, archive+".tar.gz"))
 	if got := s.run(filepath.Join(s.dir, archive, "ndbridge"), "version"); !strings.Contains(got, archive+"/lib: libndbridge-heap.so, ndbridge-all.so") {
 		t.Errorf("the archive: %s", got)
+	}
+	for _, name := range []string{"man/ndbridge.1.gz", "completions/_ndbridge", "completions/ndbridge.bash", "completions/ndbridge.fish", "THIRD-PARTY-LICENSES"} {
+		if size(t, filepath.Join(s.dir, archive, name)) == 0 {
+			t.Errorf("the archive's %s is empty", name)
+		}
 	}
 }
