@@ -44,6 +44,7 @@ TEST_ENV = NDBRIDGE_LIB=$(BUILD)/lib \
 	NDBRIDGE_TEST_PYTHON_MORE=$(VENV)/more/bin/python \
 	NDBRIDGE_TEST_PYTHON_WARP=$(VENV)/warp-1.6/bin/python \
 	NDBRIDGE_TEST_PYTHON_DEMO=$(VENV)/demo/bin/python \
+	NDBRIDGE_TEST_PYTHON_ADBC=$(VENV)/adbc/bin/python \
 	NDBRIDGE_TEST_PYTHON_PYCUDA=$(VENV)/pycuda/bin/python \
 	NDBRIDGE_TEST_PYTHON_CUDA=$(VENV)/cuda/bin/python \
 	NDBRIDGE_TEST_PYTHON_NATIVE=$(VENV)/native/bin/python \
@@ -169,7 +170,7 @@ $(VENV)/pycuda/.done: $(WHEELS)/.pycuda
 $(VENV)/pycuda/.done: export PIP_FIND_LINKS = $(WHEELS)
 
 .PHONY: venvs
-venvs: $(VENV)/base/.done $(VENV)/demo/.done $(VENV)/all/.done $(VENV)/more/.done $(VENV)/warp-1.6/.done $(VENV)/pycuda/.done $(VENV)/cuda/.done $(VENV)/matrix/pythons ## Make the Python environments of the tests (about 4 GB of downloads: torch, jax, tensorflow)
+venvs: $(VENV)/base/.done $(VENV)/demo/.done $(VENV)/adbc/.done $(VENV)/all/.done $(VENV)/more/.done $(VENV)/warp-1.6/.done $(VENV)/pycuda/.done $(VENV)/cuda/.done $(VENV)/matrix/pythons ## Make the Python environments of the tests (about 4 GB of downloads: torch, jax, tensorflow)
 
 # --------------------------------------------------------------------------------- demo and tests
 
@@ -302,11 +303,11 @@ check-lint: $(BIN)/golangci-lint $(BIN)/buf $(CUDA)/lib/libcuda.a
 	done
 
 # A host is pure Go: these must build without cgo. So must the contract and the plugin that is not
-# Python. Elsewhere than on Linux a host compiles, and says that programs need Linux.
+# Python. Elsewhere than on Linux, and for 32 bits, a host compiles, and says what programs need.
 .PHONY: check-pure
 check-pure:
 	CGO_ENABLED=0 $(GO) build ./core/... ./cuda ./internal/gpu/... ./hostplugin/... ./cmd/... ./examples/... ./internal/wire/... ./internal/shm/... ./internal/fdpass/...
-	for target in linux/arm64 darwin/arm64 windows/amd64; do \
+	for target in linux/arm64 linux/386 darwin/arm64 windows/amd64; do \
 		GOOS=$${target%/*} GOARCH=$${target#*/} CGO_ENABLED=0 $(GO) build ./core/... ./cuda ./hostplugin/...; \
 	done
 

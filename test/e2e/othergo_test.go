@@ -180,6 +180,52 @@ func TestAnotherGoLibrary(t *testing.T) {
 	}
 }
 
+// driverProgram asks a server that is not there, again and again, by a driver that is a Go library.
+const driverProgram = `
+import threading
+import numpy as np
+import remote
+import ndbridge
+import adbc_driver_flightsql, adbc_driver_manager
+
+def refused():
+    with adbc_driver_flightsql.connect("grpc://127.0.0.1:1") as database, \
+            adbc_driver_manager.AdbcConnection(database) as connection, adbc_driver_manager.AdbcStatement(connection) as statement:
+        statement.set_sql_query("SELECT 1")
+        try:
+            statement.execute_query()
+        except adbc_driver_manager.OperationalError as error:
+            return "connection refused" in str(error)
+
+def total(x):
+    assert refused()
+    return int(x.sum())
+
+def work():
+    while not stopped.is_set():
+        assert refused()
+        ndbridge.publish("version", np.full(20000, len(rounds)))
+        rounds.append(1)
+
+frame, small = np.arange(1 << 20, dtype=np.int64), np.arange(4)
+rounds, stopped = [], threading.Event()
+workers = [threading.Thread(target=work) for _ in range(2)]
+for worker in workers:
+    worker.start()
+remote.serve()
+`
+
+// TestGoDriverOfAPackage: a driver of ADBC, which is a Go library, works beside the plugin.
+func TestGoDriverOfAPackage(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, driverProgram, harness.Options{Python: harness.PythonADBC(t)})
+	useBoth(t, run)
+	run.Remote.Exec(t, "stopped.set(); [worker.join() for worker in workers]; assert len(rounds) > 1")
+	if err := run.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // useBoth looks, calls and waits for versions from several goroutines.
 func useBoth(t *testing.T, run *harness.Run) {
 	t.Helper()

@@ -33,6 +33,12 @@ func PythonWarp(tb testing.TB) string {
 	return need(tb, "NDBRIDGE_TEST_PYTHON_WARP")
 }
 
+// PythonADBC gives the interpreter of the environment that has a driver of ADBC, which is a Go library.
+func PythonADBC(tb testing.TB) string {
+	tb.Helper()
+	return need(tb, "NDBRIDGE_TEST_PYTHON_ADBC")
+}
+
 // Pythons gives the interpreters of the version matrix.
 func Pythons(tb testing.TB) []string {
 	tb.Helper()
