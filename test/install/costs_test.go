@@ -112,30 +112,65 @@ func TestSessionCosts(t *testing.T) {
 		t.Errorf("a start takes %v longer", added)
 	}
 	figure("start of a session over the bare interpreter's, p50", fmt.Sprintf("%.0f ms", added.Seconds()*1e3), "100 ms")
+}
 
+// TestSessionTakes measures what a session takes of its program's process and of its host's.
+func TestSessionTakes(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("NDBRIDGE_LIB", "")
 	const script = "testdata/costs.py"
+	python := harness.Python(t)
 	out, err := exec.CommandContext(t.Context(), python, script).Output()
-	var alone [2]int64
-	if _, scan := fmt.Sscan(string(out), &alone[0], &alone[1]); err != nil || scan != nil {
+	var alone [3]int64
+	if _, scan := fmt.Sscan(string(out), &alone[0], &alone[1], &alone[2]); err != nil || scan != nil {
 		t.Fatal(err, scan)
 	}
-	s, err := hostplugin.Run(t.Context(), hostplugin.Program{Python: python, Script: script, Stdout: io.Discard, Stderr: io.Discard})
-	if err != nil {
-		t.Fatal(err)
+	var sessions [2]*hostplugin.Session // the first one takes what the process takes only once
+	var taken [2][2]int64
+	for i := range sessions {
+		descriptors, bytes := harness.Descriptors(t, os.Getpid()), inUse()
+		s, err := hostplugin.Run(t.Context(), hostplugin.Program{Python: python, Script: script, Stdout: io.Discard, Stderr: io.Discard})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		v, err := s.View(t.Context(), "costs")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer v.Close()
+		if sessions[i] = s; i == 0 {
+			reportProgram(t, v, alone)
+		}
+		taken[i] = [2]int64{int64(harness.Descriptors(t, os.Getpid()) - descriptors), inUse() - bytes}
 	}
-	t.Cleanup(func() { _ = s.Close() })
-	v, err := s.View(t.Context(), "costs")
-	if err != nil {
-		t.Fatal(err)
+	figure("Go memory of the host, for each session", fmt.Sprintf("%.1f MiB", float64(taken[1][1])/(1<<20)), "")
+	figure("descriptors of the host, for each session", strconv.FormatInt(taken[1][0], 10), "")
+	if taken[1][0] > 32 || taken[1][1] > 8<<20 {
+		t.Errorf("sessions take of the host, in descriptors and bytes: %v", taken)
 	}
+}
+
+// reportProgram compares what a program takes with what it takes alone: KiB, threads, descriptors.
+func reportProgram(t *testing.T, v *core.View, alone [3]int64) {
+	t.Helper()
 	costs, err := core.Slice[int64](v)
 	if err != nil {
 		t.Fatal(err)
 	}
 	memory := float64(costs[0]-alone[0]) / 1024
-	if memory > 40 {
-		t.Errorf("a session takes %.1f MiB", memory)
+	if threads, descriptors := costs[1]-alone[1], costs[2]-alone[2]; memory > 40 || threads > 24 || descriptors > 32 {
+		t.Errorf("a session takes %.1f MiB, %d threads, %d descriptors", memory, threads, descriptors)
 	}
 	figure("memory of the program over the bare one's, with NumPy", fmt.Sprintf("%.1f MiB", memory), "15 MB")
 	figure("threads of the program over the bare one's", strconv.FormatInt(costs[1]-alone[1], 10), "")
+	figure("descriptors of the program over the bare one's", strconv.FormatInt(costs[2]-alone[2], 10), "")
+}
+
+// inUse gives how many bytes of Go's heap and stacks are in use.
+func inUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse) //nolint:gosec // it fits
 }

@@ -11,11 +11,11 @@ import (
 )
 
 // chroot runs a command in a root, with a process namespace and mounts of its own, and the environment of a container: no HOME. The
-// root is writable, "rw", or read-only but for /tmp, "ro".
+// root is writable, "rw", or read-only but for a /tmp with the options of tmpfs that are given instead.
 const chroot = `set -eu
-root=$1 mode=$2 && shift 2
+root=$1 tmp=$2 && shift 2
 mount --bind "$root" "$root"
-[ $mode = rw ] || { mount -o remount,bind,ro "$root" && mount -t tmpfs tmpfs "$root/tmp"; }
+[ $tmp = rw ] || { mount -o remount,bind,ro "$root" && mount -t tmpfs -o $tmp tmpfs "$root/tmp"; }
 mount -t proc proc "$root/proc"
 exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive chroot "$root" "$@"`
 
@@ -81,10 +81,13 @@ func (r clean) command(name string, args ...string) *exec.Cmd {
 func (r clean) in(args ...string) *exec.Cmd { return r.inside("rw", args) }
 
 // readOnly is a command inside the root, which it cannot change.
-func (r clean) readOnly(args ...string) *exec.Cmd { return r.inside("ro", args) }
+func (r clean) readOnly(args ...string) *exec.Cmd { return r.inside("mode=1777", args) }
 
-func (r clean) inside(mode string, args []string) *exec.Cmd {
-	return r.command("unshare", append([]string{"--mount", "--pid", "--fork", "--kill-child", "sh", "-c", chroot, "sh", r.dir, mode}, args...)...)
+// full is a command inside the root, which it cannot change, with a /tmp that has too little room.
+func (r clean) full(args ...string) *exec.Cmd { return r.inside("mode=1777,size=1m", args) }
+
+func (r clean) inside(tmp string, args []string) *exec.Cmd {
+	return r.command("unshare", append([]string{"--mount", "--pid", "--fork", "--kill-child", "sh", "-c", chroot, "sh", r.dir, tmp}, args...)...)
 }
 
 // put copies a file of this machine into the root.

@@ -1,4 +1,6 @@
-"""Says what its process takes, in KiB and threads: to the host, or as text without one."""
+"""Says what its process takes, in KiB, threads and descriptors: to the host, or as text without one."""
+
+import os
 
 import numpy as np
 
@@ -8,6 +10,6 @@ def value(file, key):
         return int(next(line.split()[1] for line in lines if line.startswith(key)))
 
 
-taken = [value("/proc/self/smaps_rollup", "Rss:"), value("/proc/self/status", "Threads:")]
+taken = [value("/proc/self/smaps_rollup", "Rss:"), value("/proc/self/status", "Threads:"), len(os.listdir("/proc/self/fd"))]
 print(*taken)
 costs = np.array(taken)
