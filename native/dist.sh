@@ -26,7 +26,7 @@ command() {
 
 mkdir -p "$work/$name/lib" "$work/packages"
 command "$work/$name/ndbridge"
-cp -r "$lib/." "$work/$name/lib/"
+cp -r "$lib"/{ndbridge-all.so,libndbridge-heap.so,python} "$work/$name/lib/"
 cp LICENSE README.md CHANGELOG.md "$work/$name/"
 native/licences.sh "$go" >"$work/$name/THIRD-PARTY-LICENSES"
 "$go" test -count=1 -run '^TestManuals$' ./cmd/ndbridge -manuals "$work/$name" >"$work/log" || { cat "$work/log" >&2 && exit 1; }

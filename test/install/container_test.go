@@ -11,11 +11,15 @@ import (
 // step is an instruction of a Containerfile.
 type step struct{ name, text string }
 
-func steps(t *testing.T, file string) []step {
+// steps reads the Containerfile, which docs/containers.md shows.
+func steps(t *testing.T) []step {
 	t.Helper()
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile("../../examples/container/Containerfile")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if page, err := os.ReadFile("../../docs/containers.md"); err != nil || !strings.Contains(string(page), "```dockerfile\n"+string(text)+"```\n") {
+		t.Errorf("docs/containers.md does not show the Containerfile: %v", err)
 	}
 	var all []step
 	for line := range strings.Lines(strings.ReplaceAll(string(text), "\\\n", " ")) {
@@ -42,7 +46,7 @@ func TestContainerfile(t *testing.T) {
 	var r clean
 	var command []string
 	user, dir := "root", "/"
-	for _, step := range steps(t, "../../examples/container/Containerfile") {
+	for _, step := range steps(t) {
 		switch step.name {
 		case "FROM":
 			suite, _ := strings.CutPrefix(step.text, "debian:")

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -129,11 +130,11 @@ func TestRPM(t *testing.T) {
 	sums := r.sums(deb)
 	r.must(r.in("dpkg", "--purge", "ndbridge"))
 
-	if got := r.must(r.in("rpm", "--query", "--requires", "--package", "/tmp/ndbridge.rpm")); !strings.Contains(got, "libc.so.6(GLIBC_2.28)(64bit)") {
+	if got := r.must(r.rpm("--query", "--requires", "--package", "/tmp/ndbridge.rpm")); !strings.Contains(got, "libc.so.6(GLIBC_2.28)(64bit)") {
 		t.Errorf("it requires %s", got)
 	}
-	r.must(r.in("rpm", "--force-debian", "--install", "--nodeps", "/tmp/ndbridge.rpm"))
-	r.must(r.in("rpm", "--force-debian", "--verify", "--nodeps", "ndbridge"))
+	r.must(r.rpm("--install", "--nodeps", "/tmp/ndbridge.rpm"))
+	r.must(r.rpm("--verify", "--nodeps", "ndbridge"))
 	rpm := difference(r.files(), before)
 	// Where the two families have the same files at different places.
 	moved := strings.NewReplacer("/usr/share/licenses/ndbridge/LICENSE", "/usr/share/doc/ndbridge/copyright", "/usr/share/licenses/", "/usr/share/doc/",
@@ -146,10 +147,15 @@ func TestRPM(t *testing.T) {
 		t.Errorf("the .rpm has %v\nthe .deb %v", got, sums)
 	}
 	works(t, r)
-	r.must(r.in("rpm", "--force-debian", "--erase", "ndbridge"))
+	r.must(r.rpm("--erase", "ndbridge"))
 	if after := r.files(); !maps.Equal(after, before) {
 		t.Errorf("left behind: %v; missing: %v", difference(after, before), difference(before, after))
 	}
+}
+
+// rpm is a command of rpm, with its database where most systems have it, on a system of Debian's family.
+func (r clean) rpm(args ...string) *exec.Cmd {
+	return r.in(append([]string{"rpm", "--force-debian", "--define", "_dbpath /var/lib/rpm"}, args...)...)
 }
 
 // sums gives the checksums of the regular files among some, with their modes.

@@ -110,7 +110,7 @@ func (r clean) must(cmd *exec.Cmd) string {
 func (r clean) files() map[string]string {
 	r.t.Helper()
 	list := r.must(r.in("sh", "-c", `find / -xdev \( -path /proc -o -path /var/lib/dpkg -o -path /var/lib/rpm -o -path /var/lib/apt `+
-		`-o -path /var/cache -o -path /var/log -o -path /root/.rpmdb -o -path /tmp/ndbridge.\* \) -prune -o \( -type d -printf '%p\td %m %u\n' \) -o -printf '%p\t%y %m %u %s\n'`))
+		`-o -path /var/cache -o -path /var/log -o -path /tmp/ndbridge.\* \) -prune -o \( -type d -printf '%p\td %m %u\n' \) -o -printf '%p\t%y %m %u %s\n'`))
 	files := map[string]string{}
 	for line := range strings.Lines(list) {
 		name, what, _ := strings.Cut(strings.TrimSpace(line), "\t")
