@@ -45,6 +45,9 @@ func TestPutRefused(t *testing.T) {
 	wants(t, err, errProgram)
 }
 
+// longest is how many bytes a message may have.
+const longest = 2 << 30
+
 // lent is a memory whose view is closed once.
 type lent struct {
 	core.Memory
@@ -53,39 +56,46 @@ type lent struct {
 
 func (l *lent) Close() error { l.closed++; return nil }
 
-// TestTake gives private bytes, and closes the view whatever it shows.
+// TestTake gives private bytes, and gives the lease back whatever it shows.
 func TestTake(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		spec core.LayoutSpec
-		open error
 		want string
 		says string
 	}{
-		"whole":       {core.LayoutSpec{DType: core.Uint8, Shape: []int{8}}, nil, "abcdefgh", ""},
-		"a part":      {core.LayoutSpec{DType: core.Uint8, Shape: []int{3}, Offset: 2}, nil, "cde", ""},
-		"backwards":   {core.LayoutSpec{DType: core.Uint8, Shape: []int{3}, Strides: []int{-1}, Offset: 5}, nil, "fed", ""},
-		"a table":     {core.LayoutSpec{DType: core.Uint8, Shape: []int{2, 2}, Strides: []int{4, 1}}, nil, "abef", ""},
-		"no bytes":    {core.LayoutSpec{DType: core.Int16, Shape: []int{4}}, nil, "", "not made of bytes"},
-		"cannot open": {core.LayoutSpec{DType: core.Uint8, Shape: []int{8}}, errProgram, "", "refuses"},
+		"whole":      {core.LayoutSpec{DType: core.Uint8, Shape: []int{8}}, "abcdefgh", ""},
+		"a part":     {core.LayoutSpec{DType: core.Uint8, Shape: []int{3}, Offset: 2}, "cde", ""},
+		"nothing":    {core.LayoutSpec{DType: core.Uint8, Shape: []int{0}}, "", ""},
+		"past":       {core.LayoutSpec{DType: core.Uint8, Shape: []int{9}}, "", "refuses"}, // to make a view
+		"backwards":  {core.LayoutSpec{DType: core.Uint8, Shape: []int{3}, Strides: []int{-1}, Offset: 5}, "", "not a row of bytes"},
+		"no bytes":   {core.LayoutSpec{DType: core.Int16, Shape: []int{4}}, "", "not a row of bytes"},
+		"one byte":   {core.LayoutSpec{DType: core.Uint8, Shape: []int{1 << 40}, Strides: []int{0}}, "", "not a row of bytes"},
+		"too long":   {core.LayoutSpec{DType: core.Uint8, Shape: []int{longest + 1}}, "", "too long"},
+		"a few rows": {core.LayoutSpec{DType: core.Uint8, Shape: []int{2, 2}, Strides: []int{4, 1}}, "", "not a row of bytes"},
 	} {
-		m := &lent{Memory: memory(t, 8, "abcdefgh")}
-		room := &arrays.Room{Open: func(_ context.Context, _ string, l contract.Lease) (*core.View, error) {
-			if c.open != nil {
-				return nil, c.open
-			}
-			layout, err := core.NewLayout(c.spec)
-			if err != nil {
-				return nil, err
-			}
-			return core.NewView(layout, m, nil)
-		}}
-		got, err := room.Take(t.Context(), contract.Lease{ID: 1})
+		layout, err := core.NewLayout(c.spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, given := &lent{Memory: memory(t, 8, "abcdefgh")}, 0
+		room := &arrays.Room{
+			Open: func(context.Context, string, contract.Lease) (*core.View, error) {
+				v, err := core.NewView(layout, m, nil)
+				if err != nil {
+					given++
+					return nil, errProgram
+				}
+				return v, nil
+			},
+			Stray: func(contract.LeaseID) { given++ },
+		}
+		got, err := room.Take(t.Context(), contract.Lease{ID: 1, Layout: layout})
 		if string(got) != c.want || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
-		if opened := c.open == nil; opened != (m.closed == 1) {
-			t.Errorf("%s: the memory was closed %d times", name, m.closed)
+		if given+m.closed != 1 {
+			t.Errorf("%s: the lease was given back %d times, the view closed %d times", name, given, m.closed)
 		}
 		if len(got) > 0 {
 			got[0] = 'x'
