@@ -223,7 +223,7 @@ fuzz-model: build venvs ## Run random programs for FUZZTIME (20s), and compare t
 
 # The tools of the benchmark that need modules of their own: the client of Arrow Flight, and the plot.
 BENCH_EXTRAS := test/bench/extras
-# Flags of the benchmark: "-hammer 0s" leaves two minutes out.
+# Flags of the benchmark: "-hammer 1h" lets callers go at full rate for twice an hour, and not for twice two minutes.
 BENCH ?=
 
 .PHONY: bench

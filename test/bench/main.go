@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&opts.lib, "lib", os.Getenv("NDBRIDGE_LIB"), "folder of the plugins")
 	flags.StringVar(&opts.json, "json", "", "file for the results")
 	flags.IntVar(&opts.plan.Rounds, "rounds", 100, "how often all is measured, in turns")
-	flags.DurationVar(&opts.hammer, "hammer", 2*time.Minute, "how long 8 callers go at full rate")
+	flags.DurationVar(&opts.hammer, "hammer", 2*time.Minute, "how long callers go at full rate, first of views and then of functions")
 	noHeap := flags.Bool("no-heap", false, "leave the comparison of the shared heap out")
 	brief := flags.Bool("brief", false, "only a few small measurements, to see that all works")
 	if err := flags.Parse(args); err != nil {
@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	if *brief {
 		opts.plan = bench.Plan{Sizes: []int{4 * bench.KiB, bench.MiB}, Rounds: 2, Turn: 20}
-		opts.idle, opts.hammer, opts.heapSizes = 200*time.Millisecond, time.Second, briefHeapSizes()
+		opts.idle, opts.hammer, opts.heapSizes = 200*time.Millisecond, 2*time.Second, briefHeapSizes()
 		opts.heapMemory = 32 * bench.MiB
 	}
 	if *noHeap {
