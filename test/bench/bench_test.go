@@ -54,7 +54,7 @@ func TestBriefRun(t *testing.T) {
 	if h := r.CallHammer; h.Errors+h.Wrong+h.Twice != 0 || h.Calls == 0 {
 		t.Errorf("functions at full rate: %+v", h)
 	}
-	if r.Machine.Frameworks["numpy"] == "" || r.Idle.For <= 0 || len(r.LeftOut) != 2 {
+	if r.Machine.Frameworks["numpy"] == "" || r.Idle.For <= 0 || len(r.LeftOut) != 3 {
 		t.Errorf("the report is not whole: %+v, %+v, %+v", r.Machine, r.Idle, r.LeftOut)
 	}
 	const heapWork = 4 + 2 + 1 // of numpy, torch, jax

@@ -26,11 +26,15 @@ import (
 //go:embed http_server.py
 var httpScript string
 
+//go:embed ray_ways.py
+var rayScript string
+
 // The usual ways to call a function of another process with an array; each gives its last element back.
 const (
 	grpcCall = "gRPC bytes, call"
 	httpJSON = "HTTP with JSON, call"
 	httpRaw  = "HTTP with bytes, call"
+	rayCall  = "Ray, call"
 )
 
 // callPeers are those that calls are compared with.
@@ -41,6 +45,7 @@ func callPeers() []bench.Key {
 		{Way: grpcCall, Framework: "numpy"},
 		{Way: httpRaw, Framework: "numpy"},
 		{Way: httpJSON, Framework: "numpy"},
+		{Way: rayCall, Framework: "numpy"},
 	}
 }
 
@@ -51,6 +56,29 @@ func (l *lab) addWorkerCalls(w *bench.Worker) {
 	plan.AddWorker(w, bench.PipeCall, "numpy", bench.Copied)
 	plan.AddWorker(w, bench.TorchCall, "torch", bench.AnySize)
 	l.plan.Subjects, l.plan.LeftOut = plan.Subjects, plan.LeftOut
+}
+
+// ray starts a worker that calls an actor of Ray.
+func (l *lab) ray(ctx context.Context) (func() error, error) {
+	if l.opts.ray == "" {
+		return l.without(rayCall, "there is no interpreter with Ray"), nil
+	}
+	script, files := filepath.Join(l.dir, "ray_ways.py"), filepath.Join(l.dir, "ray")
+	if err := os.WriteFile(script, []byte(rayScript), 0o600); err != nil {
+		return nil, err
+	}
+	w, err := bench.StartWorker(exec.CommandContext(ctx, l.opts.ray, script, files), l.opts.program)
+	if err != nil {
+		return l.without(rayCall, err.Error()), nil
+	}
+	l.atEnd(w.Close)
+	return func() error {
+		plan := l.plan
+		plan.Sizes = callSizes(&l.plan)
+		plan.AddWorker(w, rayCall, "numpy", bench.Copied)
+		l.plan.Subjects, l.plan.LeftOut = plan.Subjects, plan.LeftOut
+		return nil
+	}, nil
 }
 
 // addPeer has calls measured that this process makes: last sends an array of float32, and gives the number that came back.

@@ -204,9 +204,8 @@ func (j *judge) calls(plan *bench.Plan) {
 	j.within("what a call adds to torch's 2 * x, "+bench.SizeText(large)+" there and back", j.row(callTwice, "torch", large).P50, 10*time.Microsecond)
 	for _, peer := range callPeers() {
 		for _, size := range sizes {
-			if size >= bench.MiB {
-				j.faster("call with "+bench.SizeText(size)+" against "+peer.Way, j.row(callLast, "numpy", size).P50,
-					j.row(peer.Way, peer.Framework, size).P50, 100)
+			if row := j.row(peer.Way, peer.Framework, size); size >= bench.MiB && row.N > 0 {
+				j.faster("call with "+bench.SizeText(size)+" against "+peer.Way, j.row(callLast, "numpy", size).P50, row.P50, 100)
 			}
 		}
 	}

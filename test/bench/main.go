@@ -20,6 +20,7 @@ type options struct {
 	python  string // an interpreter with numpy, torch, jax and grpcio
 	more    string // one with pyarrow, or ""
 	cuda    string // one with cuda.core, or ""
+	ray     string // one with Ray, or ""
 	flight  string // extras, which has the client of Arrow Flight, or ""
 	lib     string // folder of the plugins
 	json    string // file to write
@@ -58,6 +59,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&opts.python, "python", "python3", "interpreter with numpy, torch, jax and grpcio")
 	flags.StringVar(&opts.more, "python-arrow", "", "interpreter with pyarrow")
 	flags.StringVar(&opts.cuda, "python-cuda", "", "interpreter with cuda.core")
+	flags.StringVar(&opts.ray, "python-ray", "", "interpreter with Ray")
 	flags.StringVar(&opts.flight, "flight", "", "extras, which has the client of Arrow Flight")
 	flags.StringVar(&opts.lib, "lib", os.Getenv("NDBRIDGE_LIB"), "folder of the plugins")
 	flags.StringVar(&opts.json, "json", "", "file for the results")

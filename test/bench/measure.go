@@ -106,7 +106,7 @@ func (l *lab) prepare(ctx context.Context) error {
 	}
 	l.say("starting all else")
 	starts := []func(context.Context) (add func() error, err error){
-		l.asleep, l.patient, l.byGRPC, l.python, l.grpcBytes, l.http, l.flight, l.cuda,
+		l.asleep, l.patient, l.byGRPC, l.python, l.grpcBytes, l.http, l.ray, l.flight, l.cuda,
 	}
 	adds, errs := make([]func() error, len(starts)), make([]error, len(starts))
 	var all sync.WaitGroup
