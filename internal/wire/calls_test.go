@@ -32,10 +32,10 @@ import (
 // callee is a program whose functions are answer, on any worker.
 type callee struct {
 	producer *coretest.Producer
-	answer   func(r *calls.Request, a *calls.Answer) error
 	cancel   chan struct{} // has one token for each call that was cancelled
 
 	mu       sync.Mutex
+	answer   func(r *calls.Request, a *calls.Answer) error
 	segments map[uint32]string // what each begins with, and "w" if it can be written
 }
 
@@ -53,7 +53,17 @@ func (c *callee) Worker() calls.Worker { return c }
 
 func (c *callee) Answer(r *calls.Request, a *calls.Answer) error {
 	a.Kind = calls.Done
-	return c.answer(r, a)
+	c.mu.Lock()
+	answer := c.answer
+	c.mu.Unlock()
+	return answer(r, a)
+}
+
+// answers changes what the functions are.
+func (c *callee) answers(answer func(r *calls.Request, a *calls.Answer) error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answer = answer
 }
 
 func (c *callee) Cancel() calls.State {
@@ -181,14 +191,14 @@ func TestCallsOverTheWire(t *testing.T) {
 	}
 	arguments := []calls.Argument{{Segment: 7, Layout: layout}, {Lease: 9, ReadOnly: true, Layout: layout}}
 	lease := c.granted(t, "samples")
-	c.answer = func(r *calls.Request, a *calls.Answer) error {
+	c.answers(func(r *calls.Request, a *calls.Answer) error {
 		if r.Op != calls.OpCall || r.Target != 5 || r.Framework != "torch" || !reflect.DeepEqual(r.Arrays, arguments) {
 			return fmt.Errorf("the request is %+v", r)
 		}
 		a.Retained, a.Leases = 1, append(a.Leases, lease)
 		a.Values = append([]byte("got "), r.Values...)
 		return nil
-	}
+	})
 	var a calls.Answer
 	r := &calls.Request{Op: calls.OpCall, Target: 5, Framework: "torch", Arrays: arguments, Values: []byte("values")}
 	if err := client.Call(t.Context(), r, &a); err != nil {
@@ -203,7 +213,7 @@ func TestCallsOverTheWire(t *testing.T) {
 		&core.Error{Op: "call", Kind: core.ErrPython, Err: &core.PythonError{Type: "ValueError", Message: "no", Traceback: "in f"}},
 		errors.New("bare"),
 	} {
-		c.answer = func(*calls.Request, *calls.Answer) error { return said }
+		c.answers(func(*calls.Request, *calls.Answer) error { return said })
 		err := client.Call(t.Context(), &calls.Request{Op: calls.OpValue}, &a)
 		e, ours := errors.AsType[*core.Error](said)
 		if !strings.Contains(err.Error(), said.Error()) || ours && !errors.Is(err, e.Kind) {
@@ -263,11 +273,11 @@ func TestCancelOverTheWire(t *testing.T) {
 	link := dialCalls(t, c.program())
 	client := openCalls(t, link, c)
 	ctx, cancel := context.WithCancel(t.Context())
-	c.answer = func(*calls.Request, *calls.Answer) error {
+	c.answers(func(*calls.Request, *calls.Answer) error {
 		cancel()
 		<-c.cancel
 		return &core.Error{Op: "call", Kind: core.ErrPython, Err: errors.New("it was interrupted")}
-	}
+	})
 	err := client.Call(ctx, &calls.Request{Op: calls.OpCall}, new(calls.Answer))
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "interrupted by an exception") {
 		t.Errorf("a call whose context ends = %v", err)

@@ -79,6 +79,13 @@ func (p *program) count() (has, adopted int) {
 	return len(p.has), p.adopted
 }
 
+// at gives the memory that the program has under a number.
+func (p *program) at(segment uint32) given {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.has[segment]
+}
+
 // space gives a space of a program, which is closed when the test ends.
 func space(t *testing.T, p *program) *arrays.Space {
 	t.Helper()

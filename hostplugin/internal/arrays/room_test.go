@@ -22,7 +22,7 @@ func TestPut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if has := p.has[a.Segment]; has != (given{"message ", int64(len(message)), false}) {
+	if has := p.at(a.Segment); has != (given{"message ", int64(len(message)), false}) {
 		t.Errorf("the program has %+v", has)
 	}
 	if !a.ReadOnly || a.Lease != 0 || a.Layout.NBytes() != int64(len(message)) || a.Layout.DType() != core.Uint8 {

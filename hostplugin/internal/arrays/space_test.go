@@ -66,7 +66,7 @@ func TestSegmentIsGivenOnce(t *testing.T) {
 			}
 		}
 		want := given{"text\x00\x00\x00\x00", 100, way == 1}
-		if has := p.has[got[way][0]]; has != want {
+		if has := p.at(got[way][0]); has != want {
 			t.Errorf("the program has %+v, want %+v", has, want)
 		}
 	}
@@ -166,7 +166,7 @@ func TestProgramRefuses(t *testing.T) {
 	p.refuses = false
 	p.mu.Unlock()
 	n := segment(t, s, m, true)
-	if has := p.has[n]; !has.writable || m.Used() {
+	if has := p.at(n); !has.writable || m.Used() {
 		t.Errorf("the program has %+v, used: %v", has, m.Used())
 	}
 }
@@ -185,8 +185,8 @@ func TestEmptyMemory(t *testing.T) {
 		if i == 0 {
 			first = n
 		}
-		if n != first || p.has[n].size != 1 || p.has[n].writable {
-			t.Errorf("memory for no elements is %d, %+v", n, p.has[n])
+		if n != first || p.at(n).size != 1 || p.at(n).writable {
+			t.Errorf("memory for no elements is %d, %+v", n, p.at(n))
 		}
 	}
 	s.Close()
