@@ -108,7 +108,7 @@ func (c *callee) Put([]byte) (l contract.Lease, err error) {
 
 func (c *callee) Release(ids ...contract.LeaseID) {
 	_ = c.producer.Release(context.Background(), ids...)
-} //nolint:usetesting // also at the end
+}
 
 func (c *callee) granted(t *testing.T, name string) contract.Lease {
 	t.Helper()

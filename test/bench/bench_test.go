@@ -40,7 +40,7 @@ func TestBriefRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkRows(t, r.Rows, out.String())
-	if len(r.Goals) != 26+2*3+6+5+3 { // of views, of numpy's memory, of calls, of calls against peers, and of calls at full rate
+	if len(r.Goals) != 26+2*3+7+5+3 { // of views, of numpy's memory, of calls, of calls against peers, and of calls at full rate
 		t.Errorf("%d goals", len(r.Goals))
 	}
 	for _, g := range r.Goals {

@@ -70,7 +70,7 @@ func (l *lab) addCallApart(p *bench.Program, pid int) error {
 
 // emptyCaller calls a function without arguments that does nothing.
 func emptyCaller(p *bench.Program) (bench.Caller, error) {
-	f, err := p.Func(context.Background(), "functions.empty") //nolint:contextcheck // what it finds stays
+	f, err := p.Func(context.Background(), "functions.empty")
 	return bench.Caller{Do: func(ctx context.Context) error {
 		r, err := f.Call(ctx)
 		if err != nil {
@@ -105,7 +105,7 @@ func (a *argument) next() float64 {
 
 // lastCaller gives a function an array, the same each time with another last element, which the function returns.
 func lastCaller(p *bench.Program, size int) (bench.Caller, error) {
-	f, err1 := p.Func(context.Background(), "functions.last") //nolint:contextcheck // what it finds stays
+	f, err1 := p.Func(context.Background(), "functions.last")
 	arg, err2 := newArgument(p, size)
 	args := []any{arg.view}
 	return bench.Caller{Do: func(ctx context.Context) error {
@@ -151,7 +151,7 @@ func newComputing(p *bench.Program, k bench.Key) (c *computing, err error) {
 		name = "functions.total"
 		c.check = func(r *computed, want float64) error { return isNumber(r.Total, want) }
 	}
-	if c.f, err = p.Func(context.Background(), name, hostplugin.As(k.Framework)); err != nil { //nolint:contextcheck // it stays
+	if c.f, err = p.Func(context.Background(), name, hostplugin.As(k.Framework)); err != nil {
 		return nil, err
 	}
 	c.arg, err = newArgument(p, k.Bytes)
@@ -199,6 +199,8 @@ func (j *judge) calls(plan *bench.Plan) {
 	}
 	total := j.row(callTotal, "numpy", large)
 	j.within("what a call adds to numpy's x.sum() of "+bench.SizeText(large), total.P50, 8*time.Microsecond)
+	j.atMost("what a call adds to numpy's x.sum() of "+bench.SizeText(large)+", in which both sides fall asleep", total.P50, 1.5,
+		bareSilence, j.row(bareSilence, "", 0).P50)
 	j.beside("what a call adds to numpy's x.sum() of "+bench.SizeText(large)+", in the median round", total, 1.1,
 		"that of "+bench.SizeText(small), j.row(callTotal, "numpy", small))
 	j.within("what a call adds to torch's 2 * x, "+bench.SizeText(large)+" there and back", j.row(callTwice, "torch", large).P50, 10*time.Microsecond)

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -106,5 +105,5 @@ func TestCallsEndWithTheSession(t *testing.T) {
 // left, and no file.
 func TestProgramEndsWithItsHostWhileCallsRun(t *testing.T) {
 	t.Setenv(hostCallsEnv, "1")
-	killHost(t, fmt.Sprintf("%s\nframe = np.zeros(1 << 16)\n", running), 0, 0)
+	killHost(t, running+"\nframe = np.zeros(1 << 16)\n", 0, 0)
 }
