@@ -9,6 +9,8 @@ const (
 	SharedMemory     = "shared_memory"
 	SharedMemoryCopy = "shared_memory, copied in"
 	Pickle           = "pickle over a pipe"
+	PipeCall         = "multiprocessing pipe, call"
+	TorchCall        = "torch.multiprocessing pipe, call"
 )
 
 // Ours is a view by a host, with the defaults of the hand-off.

@@ -128,6 +128,9 @@ func (c *Client) Call(ctx context.Context, r *Request, a *Answer) error {
 	}
 	err = c.read(ctx, answer, a)
 	back()
+	if err == nil && a.Kind == Over && r.Op != OpNext {
+		err = &core.Error{Op: "call", Kind: core.ErrProtocol, Err: errors.New("only a generator has no more")}
+	}
 	return err
 }
 

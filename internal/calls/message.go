@@ -58,8 +58,8 @@ func (r *Request) Append(b []byte, c Codec) (_ []byte, err error) {
 	if len(r.Framework) > 255 {
 		return b, &core.Error{Kind: core.ErrConfig, Err: errors.New("the framework's name is too long")}
 	}
-	if len(r.Arrays) > maxArrays {
-		return b, fmt.Errorf("%d arrays, which is more than %d", len(r.Arrays), maxArrays)
+	if len(r.Arrays) > MaxArrays {
+		return b, fmt.Errorf("%d arrays, which is more than %d", len(r.Arrays), MaxArrays)
 	}
 	b = append(b, byte(r.Op), r.Flags, byte(len(r.Framework)), 0)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(r.Arrays)))
@@ -79,8 +79,8 @@ func (r *Request) Append(b []byte, c Codec) (_ []byte, err error) {
 	return append(b, r.Values...), nil
 }
 
-// maxArrays is how many arrays a message may have.
-const maxArrays = 1 << 16
+// MaxArrays is how many arrays a message may have.
+const MaxArrays = 1 << 16
 
 // errShort says that a message ends too early.
 var errShort = errors.New("a message that ends too early")
@@ -93,7 +93,7 @@ func (r *Request) Parse(b []byte, c Codec) error {
 	name, n := int(b[2]), binary.LittleEndian.Uint32(b[4:])
 	r.Op, r.Flags = Op(b[0]), b[1]
 	r.Number, r.Target = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
-	if r.Op < OpFunc || r.Op > OpSet || r.Flags&^(FlagStream|FlagNoWait|flagOutside) != 0 || b[3] != 0 || n > maxArrays || r.Number == 0 {
+	if r.Op < OpFunc || r.Op > OpSet || r.Flags&^(FlagStream|FlagNoWait|flagOutside) != 0 || b[3] != 0 || n > MaxArrays || r.Number == 0 {
 		return fmt.Errorf("operation %d with flags %#x and %d arrays", r.Op, r.Flags, n)
 	}
 	b = b[requestHead:]
@@ -176,7 +176,7 @@ func (a *Answer) Parse(b []byte, c Codec) error {
 	}
 	n := binary.LittleEndian.Uint32(b[8:])
 	a.Kind, a.Retained, a.Target = Kind(b[0]), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint64(b[12:])
-	if a.Kind < Done || a.Kind > outside || b[1]|b[2]|b[3] != 0 || n > maxArrays {
+	if a.Kind < Done || a.Kind > outside || b[1]|b[2]|b[3] != 0 || n > MaxArrays {
 		return fmt.Errorf("an answer of kind %d with %d leases", a.Kind, n)
 	}
 	a.Leases, b = a.Leases[:0], b[answerHead:]
@@ -205,7 +205,7 @@ func granted(b []byte, c Codec) (ids []contract.LeaseID) {
 	}
 	n := binary.LittleEndian.Uint32(b[8:])
 	b = b[answerHead:]
-	for range min(n, maxArrays) {
+	for range min(n, MaxArrays) {
 		if len(b) < 4 || uint64(len(b)-4) < uint64(binary.LittleEndian.Uint32(b)) {
 			return ids
 		}

@@ -94,6 +94,8 @@ func (d *decoder) token(t *Token, v reflect.Value) error {
 		default:
 			return misfit(t, v.Type())
 		}
+	case kind == reflect.Pointer && endless(v.Type()):
+		return misfits("nothing but None fits %s, whose pointers lead to no variable", v.Type())
 	case kind == reflect.Pointer:
 		to := reflect.New(v.Type().Elem())
 		if err := d.token(t, to.Elem()); err != nil {
@@ -110,6 +112,17 @@ func (d *decoder) token(t *Token, v reflect.Value) error {
 	default:
 		return d.sequence(t, v)
 	}
+}
+
+// endless reports whether a type's pointers lead to pointers only, as those of type P *P.
+func endless(t reflect.Type) bool {
+	for range maxPointers {
+		if t.Kind() != reflect.Pointer || special(t) {
+			return false
+		}
+		t = t.Elem()
+	}
+	return true
 }
 
 // special decodes into a type that is special.

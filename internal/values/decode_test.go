@@ -149,6 +149,9 @@ func TestStruct(t *testing.T) {
 	}
 }
 
+// circle is a type whose pointers lead to no variable.
+type circle *circle
+
 func TestMisfits(t *testing.T) {
 	t.Parallel()
 	record := values.Record{Type: "m.P", Fields: []values.Field{{Name: "deep", Value: "x"}}}
@@ -187,6 +190,7 @@ func TestMisfits(t *testing.T) {
 		{map[string]any{"a": []any{0, map[int]string{3: "x"}}}, new(map[string][]map[int]int), `decode ["a"][0]: bad configuration: int 0 does not fit map[int]int`},
 		{map[string]any{"a": []any{map[int]string{3: "x"}}}, new(map[string][]map[int]int), `decode ["a"][0][3]: bad configuration: str does not fit int`},
 		{map[string]any{"inner": map[string]any{"deep": "x"}}, new(tagged), `decode ["inner"]["deep"]: bad configuration: str does not fit int`},
+		{1, new(circle), "nothing but None fits values_test.circle"},
 		{1, 1, "int is not a pointer to a variable"},
 		{1, (*int)(nil), "*int is not a pointer to a variable"},
 		{1, nil, "<nil> is not a pointer to a variable"},

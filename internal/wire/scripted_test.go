@@ -18,6 +18,7 @@ type scripted struct {
 
 	side       *fdpass.Conn
 	handoff    *pb.Handoff // announced with the answer to Open
+	calls      *pb.Calls   // likewise
 	infoError  error
 	info       *pb.Info
 	lease      func(ctx context.Context, req *pb.LeaseRequest) (*pb.Lease, error)
@@ -38,7 +39,7 @@ func (s *scripted) dial(t *testing.T, opts wire.ClientOptions) *wiretest.Link {
 
 func (s *scripted) Open(context.Context, *pb.OpenRequest) (*pb.OpenResponse, error) {
 	return &pb.OpenResponse{Info: &pb.Info{}, Capabilities: &pb.Capabilities{
-		Wait: true, Refresh: s.refresh != nil, Handoff: s.handoff,
+		Wait: true, Refresh: s.refresh != nil, Handoff: s.handoff, Calls: s.calls,
 	}}, nil
 }
 

@@ -40,7 +40,7 @@ func TestBriefRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkRows(t, r.Rows, out.String())
-	if len(r.Goals) != 26+2*3 {
+	if len(r.Goals) != 26+2*3+7+5+3 { // of views, of numpy's memory, of calls, of calls against peers, and of calls at full rate
 		t.Errorf("%d goals", len(r.Goals))
 	}
 	for _, g := range r.Goals {
@@ -51,7 +51,10 @@ func TestBriefRun(t *testing.T) {
 	if h := r.Hammer; h.Errors+h.Wrong != 0 || h.Looks == 0 {
 		t.Errorf("at full rate: %+v", h)
 	}
-	if r.Machine.Frameworks["numpy"] == "" || r.Idle.For <= 0 || len(r.LeftOut) != 2 {
+	if h := r.CallHammer; h.Errors+h.Wrong+h.Twice != 0 || h.Calls == 0 {
+		t.Errorf("functions at full rate: %+v", h)
+	}
+	if r.Machine.Frameworks["numpy"] == "" || r.Idle.For <= 0 || len(r.LeftOut) != 3 {
 		t.Errorf("the report is not whole: %+v, %+v, %+v", r.Machine, r.Idle, r.LeftOut)
 	}
 	const heapWork = 4 + 2 + 1 // of numpy, torch, jax
@@ -86,8 +89,9 @@ func checkRows(t *testing.T, rows bench.Rows, printed string) {
 		exports   = frameworks * sizes
 		peers     = (2 + 2 + 1 + 1) * sizes
 		bareCalls = 5
+		calls     = 1 + 1 + sizes + 2*sizes + 5*sizes // empty, computing, peers
 	)
-	if want := refreshes + groups + newViews + busy + versions + exports + peers + bareCalls; len(rows) != want {
+	if want := refreshes + groups + newViews + busy + versions + exports + peers + bareCalls + calls; len(rows) != want {
 		t.Errorf("%d rows, want %d", len(rows), want)
 	}
 	for _, row := range rows {

@@ -72,9 +72,11 @@ func goals(r *report, plan *bench.Plan) []goal {
 	j.versions(plan)
 	j.busy(plan)
 	j.allocations()
+	j.calls(plan)
 	j.idle("host", r.Idle.Host)
 	j.idle("program", r.Idle.Program)
 	j.hammer(r.Hammer)
+	j.hammerCalls(r.CallHammer)
 	j.memory(r.Memory)
 	return j.goals
 }
@@ -129,7 +131,7 @@ func (j *judge) busy(plan *bench.Plan) {
 func (j *judge) allocations() {
 	most, of := 0.0, bench.Key{}
 	for _, row := range j.rows {
-		if row.Allocations != nil && row.Way != oursGRPC && *row.Allocations >= most {
+		if row.Allocations != nil && row.Way != oursGRPC && !isCall(row.Key) && *row.Allocations >= most {
 			most, of = *row.Allocations, row.Key
 		}
 	}
@@ -140,16 +142,18 @@ func (j *judge) idle(side string, share float64) {
 	j.add("idle CPU of the "+side+", with standing views", "< 0.5 % of a core", fmt.Sprintf("%.2f %%", share*100), share < 0.005)
 }
 
-// hammer holds the callers at full rate to no mistake and to no growth: what varies is far less than a
-// leak of one byte a look, or of one descriptor in thousands.
+// hammer holds the callers at full rate to no mistake and to no growth.
 func (j *judge) hammer(h *hammered) {
-	const slack, descriptors = 8 * bench.MiB, 4
 	figure := fmt.Sprintf("%d callers at full rate for %v", h.Callers, h.For.Round(time.Second))
 	j.add(figure, "no error, all answers right", fmt.Sprintf("%d errors, %d wrong of %d looks %s", h.Errors, h.Wrong, h.Looks, h.First),
 		h.Errors+h.Wrong == 0 && h.Looks > 0)
-	j.add(figure, "no growth", fmt.Sprintf("host %+.1f MiB, %+d descriptors; program %+.1f MiB, %+d", h.Host.mebibytes(),
-		h.Host.Descriptors, h.Program.mebibytes(), h.Program.Descriptors),
-		max(h.Host.Resident, h.Program.Resident) < slack && max(h.Host.Descriptors, h.Program.Descriptors) < descriptors)
+	j.growth(figure, h.Host, h.Program)
 }
 
-func (h holdings) mebibytes() float64 { return float64(h.Resident) / bench.MiB }
+// growth holds both sides to no growth: what varies is far less than a leak of one byte a look, or of one descriptor,
+// segment or thread in thousands.
+func (j *judge) growth(figure string, host, program holdings) {
+	const memory, pieces = 8 * bench.MiB, 8
+	j.add(figure, "no growth", fmt.Sprintf("host %v; program %v", host, program), max(host.Resident, program.Resident) < memory &&
+		max(host.Descriptors, host.Segments, host.Threads, program.Descriptors, program.Segments, program.Threads) < pieces)
+}

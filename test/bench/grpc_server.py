@@ -1,6 +1,7 @@
 """Serves arrays as bytes over gRPC, on the Unix socket given: the request is their size, the answer messages.
 
-The request "keep SIZE" makes that array, and drops the large ones of other sizes; its answer is empty.
+The request "keep SIZE" makes that array, and drops the large ones of other sizes; its answer is empty. Last is a call:
+its requests are an array of float32 in pieces, and the answer is the last element.
 """
 
 import sys
@@ -8,6 +9,7 @@ from concurrent import futures
 
 import grpc
 import making
+import numpy as np
 
 CHUNK = 1 << 20  # bytes in one message; the default limit is 4 MiB
 arrays = {}
@@ -30,9 +32,13 @@ def chunks(request, context):
         yield bytes(data[start : start + CHUNK])
 
 
+def last(pieces, context):
+    return np.frombuffer(b"".join(pieces), "f4")[-1].tobytes()
+
+
 server = grpc.server(futures.ThreadPoolExecutor(2))
-handler = grpc.unary_stream_rpc_method_handler(chunks)
-server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("bench.Arrays", {"Get": handler})])
+handlers = {"Get": grpc.unary_stream_rpc_method_handler(chunks), "Last": grpc.stream_unary_rpc_method_handler(last)}
+server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("bench.Arrays", handlers)])
 server.add_insecure_port("unix:" + sys.argv[1])
 server.start()
 sys.stdin.read()

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -259,20 +257,13 @@ func (h *hammering) growth(ctx context.Context, pid int, length time.Duration) (
 	if err := pause(ctx, settle); err != nil {
 		return host, program, err
 	}
-	held := func() (host, program holdings, err error) {
-		debug.FreeOSMemory() // what is garbage is not held
-		if host, err = holdingsOf(os.Getpid()); err == nil {
-			program, err = holdingsOf(pid)
-		}
-		return host, program, err
-	}
-	hostThen, programThen, err := held()
+	hostThen, programThen, err := bothHold(pid)
 	if err != nil {
 		return host, program, err
 	}
 	if err := pause(ctx, length-settle); err != nil {
 		return host, program, err
 	}
-	host, program, err = held()
+	host, program, err = bothHold(pid)
 	return host.minus(hostThen), program.minus(programThen), err
 }

@@ -20,6 +20,7 @@ type options struct {
 	python  string // an interpreter with numpy, torch, jax and grpcio
 	more    string // one with pyarrow, or ""
 	cuda    string // one with cuda.core, or ""
+	ray     string // one with Ray, or ""
 	flight  string // extras, which has the client of Arrow Flight, or ""
 	lib     string // folder of the plugins
 	json    string // file to write
@@ -58,11 +59,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&opts.python, "python", "python3", "interpreter with numpy, torch, jax and grpcio")
 	flags.StringVar(&opts.more, "python-arrow", "", "interpreter with pyarrow")
 	flags.StringVar(&opts.cuda, "python-cuda", "", "interpreter with cuda.core")
+	flags.StringVar(&opts.ray, "python-ray", "", "interpreter with Ray")
 	flags.StringVar(&opts.flight, "flight", "", "extras, which has the client of Arrow Flight")
 	flags.StringVar(&opts.lib, "lib", os.Getenv("NDBRIDGE_LIB"), "folder of the plugins")
 	flags.StringVar(&opts.json, "json", "", "file for the results")
 	flags.IntVar(&opts.plan.Rounds, "rounds", 100, "how often all is measured, in turns")
-	flags.DurationVar(&opts.hammer, "hammer", 2*time.Minute, "how long 8 callers go at full rate")
+	flags.DurationVar(&opts.hammer, "hammer", 2*time.Minute, "how long callers go at full rate, first of views and then of functions")
 	noHeap := flags.Bool("no-heap", false, "leave the comparison of the shared heap out")
 	brief := flags.Bool("brief", false, "only a few small measurements, to see that all works")
 	if err := flags.Parse(args); err != nil {
@@ -70,7 +72,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	if *brief {
 		opts.plan = bench.Plan{Sizes: []int{4 * bench.KiB, bench.MiB}, Rounds: 2, Turn: 20}
-		opts.idle, opts.hammer, opts.heapSizes = 200*time.Millisecond, time.Second, briefHeapSizes()
+		opts.idle, opts.hammer, opts.heapSizes = 200*time.Millisecond, 2*time.Second, briefHeapSizes()
 		opts.heapMemory = 32 * bench.MiB
 	}
 	if *noHeap {

@@ -58,6 +58,10 @@ func measure(ctx context.Context, opts options, out io.Writer) (_ *report, err e
 	if err := l.close(); err != nil {
 		return nil, err
 	}
+	l.say("%d callers of functions at full rate for %v, while programs are killed", callHammerers, opts.hammer)
+	if l.report.CallHammer, err = hammerCalls(ctx, opts, dir); err != nil {
+		return nil, err
+	}
 	if len(opts.heapSizes) > 0 {
 		lib := filepath.Join(opts.lib, "libndbridge-heap.so")
 		if _, err := os.Stat(lib); err != nil { // the loader would only warn, and nothing would be compared
@@ -102,7 +106,7 @@ func (l *lab) prepare(ctx context.Context) error {
 	}
 	l.say("starting all else")
 	starts := []func(context.Context) (add func() error, err error){
-		l.asleep, l.patient, l.byGRPC, l.python, l.grpcBytes, l.flight, l.cuda,
+		l.asleep, l.patient, l.byGRPC, l.python, l.grpcBytes, l.http, l.ray, l.flight, l.cuda,
 	}
 	adds, errs := make([]func() error, len(starts)), make([]error, len(starts))
 	var all sync.WaitGroup
@@ -136,6 +140,7 @@ func (l *lab) python(ctx context.Context) (func() error, error) {
 		l.plan.AddWorker(w, bench.SharedMemory, "numpy", bench.AnySize)
 		l.plan.AddWorker(w, bench.SharedMemoryCopy, "numpy", bench.Copied)
 		l.plan.AddWorker(w, bench.Pickle, "numpy", bench.Copied)
+		l.addWorkerCalls(w)
 		return nil
 	}, nil
 }
@@ -158,6 +163,7 @@ func (l *lab) grpcBytes(ctx context.Context) (func() error, error) {
 			s := l.plan.Add(bench.Key{Way: grpcBytes, Framework: "numpy", Bytes: size}, calls, p.caller(size))
 			s.Turn, s.Every = p.turn(size, l.plan.Sizes[0], s.Turn), every
 		}
+		l.addPeer(grpcCall, bench.Copied, p.last)
 		return nil
 	}, nil
 }

@@ -62,7 +62,7 @@ func (l *lab) first(ctx context.Context) (err error) {
 		versions[f.Name] = f.Version
 	}
 	l.report.Machine = bench.NewMachine(info.Interpreter, versions)
-	for _, add := range []func(*bench.Program) error{l.addGroups, l.addSilence, l.addPublished, l.addBusy, l.addPublishing, l.addLatest} {
+	for _, add := range []func(*bench.Program) error{l.addGroups, l.addSilence, l.addPublished, l.addBusy, l.addPublishing, l.addLatest, l.addCalls} {
 		if err := add(l.spinning); err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (l *lab) asleep(ctx context.Context) (func() error, error) {
 			return err
 		}
 		l.addApart(bench.Key{Way: oursApart, Framework: "numpy", Bytes: l.plan.Shared()}, l.plan.Turn/2, caller, info.PID)
-		return l.addNext(p, nextAsleep, info.PID)
+		return errors.Join(l.addNext(p, nextAsleep, info.PID), l.addCallApart(p, info.PID))
 	}, err
 }
 

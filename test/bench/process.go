@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -88,26 +90,39 @@ func processorTime(pid int) (time.Duration, error) {
 type holdings struct {
 	Resident    int64 `json:"resident_bytes"`
 	Descriptors int   `json:"descriptors"`
+	Segments    int   `json:"segments"` // mappings of shared memory
+	Threads     int   `json:"threads"`
 }
 
 func (h holdings) minus(o holdings) holdings {
-	return holdings{h.Resident - o.Resident, h.Descriptors - o.Descriptors}
+	return holdings{h.Resident - o.Resident, h.Descriptors - o.Descriptors, h.Segments - o.Segments, h.Threads - o.Threads}
+}
+
+func (h holdings) String() string {
+	return fmt.Sprintf("%+.1f MiB, %+d descriptors, %+d segments, %+d threads", float64(h.Resident)/bench.MiB, h.Descriptors, h.Segments, h.Threads)
+}
+
+// bothHold is what this process and another hold.
+func bothHold(pid int) (host, program holdings, err error) {
+	debug.FreeOSMemory() // what is garbage is not held
+	if host, err = holdingsOf(os.Getpid()); err == nil {
+		program, err = holdingsOf(pid)
+	}
+	return host, program, err
 }
 
 func holdingsOf(pid int) (h holdings, err error) {
-	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	if err != nil {
-		return h, err
-	}
-	h.Descriptors = len(entries)
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	if err != nil {
+	of := fmt.Sprintf("/proc/%d/", pid)
+	files, err1 := os.ReadDir(of + "fd")
+	threads, err2 := os.ReadDir(of + "task")
+	maps, err3 := os.ReadFile(of + "maps")
+	statm, err4 := os.ReadFile(of + "statm")
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return h, err
 	}
 	var size, pages int64
-	if _, err := fmt.Sscan(string(text), &size, &pages); err != nil {
+	if _, err := fmt.Sscan(string(statm), &size, &pages); err != nil {
 		return h, err
 	}
-	h.Resident = pages * int64(os.Getpagesize())
-	return h, nil
+	return holdings{pages * int64(os.Getpagesize()), len(files), strings.Count(string(maps), "/memfd:"), len(threads)}, nil
 }

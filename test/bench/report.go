@@ -16,8 +16,11 @@ type report struct {
 	LeftOut []bench.LeftOut `json:"left_out"`
 	Idle    idleCost        `json:"idle"`
 	Hammer  *hammered       `json:"hammer"`
-	Heap    []heapRow       `json:"shared_heap"`
-	Memory  []memoryRow     `json:"shared_heap_memory"`
+
+	CallHammer *hammeredCalls `json:"call_hammer"`
+
+	Heap   []heapRow   `json:"shared_heap"`
+	Memory []memoryRow `json:"shared_heap_memory"`
 }
 
 func (r *report) print(out io.Writer) error {
@@ -28,7 +31,7 @@ func (r *report) print(out io.Writer) error {
 	}
 	fmt.Fprint(out, "\n\nTime from the request until the last element of an array was read. Copies that a way makes are part of its time.\n"+
 		"ndbridge refreshes a view, where nothing else is said. __dlpack__ and StridedMemoryView are in one process: no\n"+
-		"other gets the array.\n\n")
+		"other gets the array. A call gives an array to a function of the other process, which returns its last element.\n\n")
 	if err := r.Rows.Print(out); err != nil {
 		return err
 	}

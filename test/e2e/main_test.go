@@ -19,5 +19,8 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(lieEnv); name != "" {
 		os.Exit(serveLie(name))
 	}
+	if seed := os.Getenv(callLieEnv); seed != "" {
+		os.Exit(serveCallLies(seed))
+	}
 	goleak.VerifyTestMain(m)
 }

@@ -22,6 +22,7 @@ import (
 const (
 	hostConfigEnv = "E2E_HOST_CONFIG" // makes the test binary a host that runs this configuration
 	hostLooksEnv  = "E2E_HOST_LOOKS"  // makes it take views until it is killed
+	hostCallsEnv  = "E2E_HOST_CALLS"  // makes it call functions before it says so
 	markEnv       = "E2E_MARK"        // inherited by every process that such a host starts
 )
 
@@ -47,6 +48,11 @@ func runHost(config string) int {
 	}
 	if _, err := session.View(ctx, "frame"); err != nil {
 		return fail(err)
+	}
+	if os.Getenv(hostCallsEnv) != "" {
+		if _, err := beginCalls(ctx, session); err != nil {
+			return fail(err)
+		}
 	}
 	if _, err := fmt.Fprintln(os.Stdout, "ready"); err != nil {
 		return fail(err)

@@ -20,12 +20,21 @@ def program_loop():
     return None
 
 
+def serve(loop):
+    """Runs a loop, also after a coroutine has raised what ends it; whoever awaits that coroutine gets the exception."""
+    while not loop.is_closed():
+        try:
+            loop.run_forever()
+        except (SystemExit, KeyboardInterrupt):
+            pass
+
+
 def own_loop():
     global own
     with lock:
         if own is None or own.is_closed():
             own = asyncio.new_event_loop()
-            threading.Thread(target=own.run_forever, name="ndbridge-loop", daemon=True).start()
+            threading.Thread(target=serve, args=(own,), name="ndbridge-loop", daemon=True).start()
         return own
 
 

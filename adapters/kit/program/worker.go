@@ -306,6 +306,12 @@ func (w *worker) write(ctx context.Context, g *py.GIL, o py.Object, a *calls.Ans
 		if !w.isArray(g, o) {
 			return 0, false, nil
 		}
+		if len(a.Leases) == calls.MaxArrays {
+			return 0, true, &core.Error{
+				Kind: core.ErrUnsupported, Err: fmt.Errorf("a result has at most %d arrays", calls.MaxArrays),
+				Remedy: "return one array of them all",
+			}
+		}
 		l, err := w.grantUnnamed(ctx, g, o)
 		if err != nil {
 			return 0, true, err

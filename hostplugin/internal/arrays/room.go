@@ -35,18 +35,22 @@ func (r *Room) Put(ctx context.Context, message []byte) (calls.Argument, func(),
 	return a, done, nil
 }
 
+// longest is how many bytes a message may have. A form has 1 GiB at most, and leases come beside it.
+const longest = 2 << 30
+
 // Take implements calls.Room.
 func (r *Room) Take(ctx context.Context, l contract.Lease) ([]byte, error) {
+	// An array may have more elements than bytes of memory: those of one stride of zero are all in the same place.
+	if l.Layout.DType() != core.Uint8 || !l.Layout.Contiguous() || l.Layout.NBytes() > longest {
+		r.Stray(l.ID)
+		return nil, errors.New("the answer is not a row of bytes, or too long")
+	}
 	v, err := r.Open(ctx, "an answer", l)
 	if err != nil {
 		return nil, err
 	}
 	message := make([]byte, v.NBytes())
-	if v.DType() != core.Uint8 {
-		err = errors.New("the answer is not made of bytes")
-	} else {
-		_, err = core.CopyBytes(ctx, message, v)
-	}
+	_, err = core.CopyBytes(ctx, message, v)
 	if err = errors.Join(err, v.Close()); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import socket
 import sys
 import time
 
+import functions  # noqa: F401  # which hosts call
 import making
 import ndbridge
 

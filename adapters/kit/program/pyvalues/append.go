@@ -118,18 +118,20 @@ const maxInstead = 10
 // object writes an object that is not plain, or gives what is read instead of it.
 func (a *appender) object(o py.Object) error {
 	a.gil.Share(o)
-	if a.instead++; a.instead > maxInstead {
-		return values.Cannot("a %s that stands for others without end cannot cross", a.gil.TypeName(o))
-	}
 	if a.gil.IsTuple(o) {
+		a.instead = 0
 		return a.tuple(o)
 	}
-	if v, ok, err := a.stands(o); ok || err != nil {
-		if err == nil {
-			a.Give(v)
-		}
+	if v, ok, err := a.stands(o); err != nil {
 		return err
+	} else if ok {
+		if a.instead++; a.instead > maxInstead {
+			return values.Cannot("a %s that stands for others without end cannot cross", a.gil.TypeName(o))
+		}
+		a.Give(v)
+		return nil
 	}
+	a.instead = 0
 	if names, items, ok, err := a.dataclass(o); ok || err != nil {
 		if err == nil {
 			err = a.record(o, names, items)
