@@ -176,7 +176,7 @@ func (w *Watch) remember(words []C.uint64_t) {
 // hold takes references to all that is compared by its address: weak ones to classes and their functions, which may
 // end as if nobody looked.
 func (w *Watch) hold(steps []Step, o Object) {
-	w.held = append(w.held, w.object())
+	w.held = append(make([]Object, 0, len(steps)+4), w.object())
 	for _, s := range steps {
 		w.held = append(w.held, s.Key)
 	}
