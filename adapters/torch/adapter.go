@@ -80,7 +80,7 @@ func (*adapter) Follow(g *py.GIL, env *program.Env, o py.Object, s names.Step) (
 	step = py.Step{Kind: py.StepRegistered, Registries: registries}
 	method, base := "__getattr__", module
 	if s.Kind == names.Item {
-		method = "__getitem__"
+		method, step.Kind, step.Registries = "__getitem__", py.StepRegisteredItem, registries[2:]
 		if base, err = g.Attr(nn, "ModuleList"); err != nil {
 			return step, false, err
 		}

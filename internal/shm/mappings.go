@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,7 +46,8 @@ func (m Mapped) continues(before Mapped) bool {
 // safe for concurrent use.
 type Mappings struct {
 	once  sync.Once
-	maps  *os.File // nil: err says why
+	maps  *os.File        // nil: err says why
+	raw   syscall.RawConn // to it
 	err   error
 	quick bool // the kernel answers queries
 }
@@ -54,10 +56,14 @@ type Mappings struct {
 // the first question does.
 func (t *Mappings) Hold() {
 	t.once.Do(func() {
-		if t.maps, t.err = os.Open("/proc/self/maps"); t.err == nil {
-			_, _, err := queryMapping(t.maps, 0, false)
-			t.quick = err == nil
+		if t.maps, t.err = os.Open("/proc/self/maps"); t.err != nil {
+			return
 		}
+		var err error
+		if t.raw, err = t.maps.SyscallConn(); err == nil {
+			_, _, err = queryMapping(t.raw, 0, false)
+		}
+		t.quick = err == nil
 	})
 }
 
@@ -68,7 +74,7 @@ func (t *Mappings) at(addr uintptr) (m Mapped, ok bool, err error) {
 	case t.maps == nil:
 		return Mapped{}, false, t.err
 	case t.quick:
-		return queryMapping(t.maps, addr, true)
+		return queryMapping(t.raw, addr, true)
 	default:
 		return scanMappings(io.NewSectionReader(t.maps, 0, math.MaxInt64), addr)
 	}
@@ -82,7 +88,7 @@ func (t *Mappings) Shows(addr uintptr, n int64, fd int, offset int64) bool {
 		return true
 	}
 	for end := addr + uintptr(n); addr < end; {
-		m, ok, err := queryMapping(t.maps, addr, false)
+		m, ok, err := queryMapping(t.raw, addr, false)
 		switch {
 		case err != nil:
 			return true

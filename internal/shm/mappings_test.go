@@ -88,7 +88,11 @@ func TestQueryAgreesWithTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer table.Close()
-	if _, _, err := queryMapping(table, 0, false); err != nil {
+	raw, err := table.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := queryMapping(raw, 0, false); err != nil {
 		t.Skipf("a kernel before 6.11 has no such query, so there is nothing to compare: %v", err)
 	}
 	for _, addr := range []uintptr{start, start + 4096, start + 3*4096 - 1, private, anonymous, 16} {
@@ -101,7 +105,7 @@ func TestQueryAgreesWithTable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, ok, err := queryMapping(table, addr, true)
+		got, ok, err := queryMapping(raw, addr, true)
 		if err != nil || ok != wantOK || got != want {
 			t.Errorf("%#x: the query says %+v %v %v, the table %+v %v", addr, got, ok, err, want, wantOK)
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -42,7 +43,7 @@ const (
 // queryMapping asks the kernel for the mapping that covers addr: far cheaper than reading the whole
 // table. The error is errors.ErrUnsupported on kernels before 6.11; ok is false where nothing is
 // mapped. The path is left out unless it is wanted.
-func queryMapping(maps *os.File, addr uintptr, path bool) (m Mapped, ok bool, err error) {
+func queryMapping(maps syscall.RawConn, addr uintptr, path bool) (m Mapped, ok bool, err error) {
 	q := procmapQuery{size: procmapQuerySize, addr: uint64(addr)}
 	if ok, err := q.do(maps); !ok || err != nil {
 		return Mapped{}, false, err
@@ -69,27 +70,21 @@ func queryMapping(maps *os.File, addr uintptr, path bool) (m Mapped, ok bool, er
 	return m, true, nil
 }
 
-func (q *procmapQuery) do(maps *os.File) (ok bool, err error) {
-	err = control(maps, func(fd int) error {
-		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), procmapQueryCall, uintptr(unsafe.Pointer(q)))
-		return errnoOf(errno)
+func (q *procmapQuery) do(maps syscall.RawConn) (ok bool, err error) {
+	var errno unix.Errno
+	err = maps.Control(func(fd uintptr) {
+		_, _, errno = unix.Syscall(unix.SYS_IOCTL, fd, procmapQueryCall, uintptr(unsafe.Pointer(q)))
 	})
 	switch {
-	case err == nil:
+	case err != nil:
+		return false, os.ErrClosed // the only way Control fails
+	case errno == 0:
 		return true, nil
-	case errors.Is(err, unix.ENOENT):
+	case errno == unix.ENOENT:
 		return false, nil
-	case errors.Is(err, unix.ENOTTY), errors.Is(err, unix.EINVAL):
+	case errno == unix.ENOTTY, errno == unix.EINVAL:
 		return false, errors.ErrUnsupported
 	default:
-		return false, os.NewSyscallError("ioctl(PROCMAP_QUERY)", err)
+		return false, os.NewSyscallError("ioctl(PROCMAP_QUERY)", errno)
 	}
-}
-
-// errnoOf gives the error of a bare system call.
-func errnoOf(errno unix.Errno) error {
-	if errno == 0 {
-		return nil
-	}
-	return errno
 }

@@ -284,11 +284,11 @@ func (p *Program) enter(f owner, r *reading, place kit.Placement, writable bool,
 	}
 	var kept *holds.Kept
 	drop := place.Drop
-	if len(things) > 0 {
+	if memory := place.Drop; len(things) > 0 { // place itself stays on the stack
 		kept = holds.Keep(things)
 		drop = func() {
-			if place.Drop != nil {
-				place.Drop()
+			if memory != nil {
+				memory()
 			}
 			p.holds.Add(kept.Take())
 		}

@@ -31,9 +31,10 @@ ndpy ndpy_class_get(ndpy class, ndpy name) { return lookup ? lookup(class, name)
 int ndpy_class_has(ndpy class, ndpy name) { return !lookup || lookup(class, name) != 0; }
 
 int ndpy_class_generic(ndpy class) {
-	static ndpy name; // the GIL is held
+	static ndpy name, generic; // the GIL is held; object has no other in its lifetime
 	if (!name && !(name = ndpy_new_interned("__getattribute__", 16))) ndpy_clear();
-	return name && lookup && lookup(class, name) == lookup(object, name);
+	if (!generic && name && lookup) generic = lookup(object, name);
+	return generic && lookup(class, name) == generic;
 }
 
 // PyGetSetDescr_Type, and what its descriptors get attributes by: NULL where that is not known.

@@ -132,28 +132,40 @@ void ndpy_hooks(ndpy class, ndpy hooks[NDPY_HOOKS]) {
 	}
 }
 
-static ndpy registered(ndpy o, const ndpy_step *s) {
-	if (ndpy_class_has(ndpy_class(o), s->key)) return 0;
-	ndpy dict = ndpy_own_dict(o), found = 0;
-	if (!dict) {
+// What was found on the way from one object, for more steps that ask as one has: the step, whose demands were met, or
+// NULL; and the object's dicts, each a reference, or 0.
+struct way {
+	const ndpy_step *met;
+	ndpy own, registries[NDPY_REGISTRIES];
+};
+
+static void drop_dicts(struct way *w) {
+	if (!w->own) return;
+	ndpy_decref(w->own);
+	ndpy_decref_all(w->registries, NDPY_REGISTRIES);
+	*w = (struct way){.met = w->met};
+}
+
+static ndpy registered(ndpy o, const ndpy_step *s, struct way *w) {
+	const ndpy_asked *a = &s->asked;
+	bool item = a->kind == NDPY_REGISTERED_ITEM;
+	if (!item && ndpy_class_has(a->type, s->key)) return 0;
+	if (!w->own && !(w->own = ndpy_own_dict(o))) {
 		ndpy_clear();
 		return 0;
 	}
-	found = ndpy_dict_get(dict, s->key);
-	for (int i = 0; !found && i < NDPY_REGISTRIES && s->registries[i]; i++) {
-		ndpy registry = ndpy_dict_get(dict, s->registries[i]);
-		if (!registry) continue;
-		found = ndpy_dict_get(registry, s->key);
-		ndpy_decref(registry);
+	ndpy found = item ? 0 : ndpy_dict_get(w->own, s->key);
+	for (int i = 0; !found && i < NDPY_REGISTRIES && a->registries[i]; i++) {
+		if (!w->registries[i]) w->registries[i] = ndpy_dict_get(w->own, a->registries[i]);
+		if (w->registries[i]) found = ndpy_dict_get(w->registries[i], s->key);
 	}
-	ndpy_decref(dict);
 	return found;
 }
 
 // Whether the class is what it was.
 static bool is_met(const ndpy_asked *a) {
 	if (ndpy_gone(a->weak, a->type)) return false;
-	if (a->kind != NDPY_ATTRIBUTE && a->kind != NDPY_REGISTERED) return true;
+	if (a->kind == NDPY_GLOBAL || a->kind == NDPY_KEY || a->kind == NDPY_INDEX) return true;
 	if (!ndpy_class_generic(a->type)) return false;
 	if (a->kind == NDPY_ATTRIBUTE) return true;
 	ndpy hooks[NDPY_HOOKS];
@@ -163,17 +175,30 @@ static bool is_met(const ndpy_asked *a) {
 	return true;
 }
 
-ndpy ndpy_follow(ndpy o, const ndpy_step *s, const ndpy_step *met) {
+static ndpy follow(ndpy o, const ndpy_step *s, struct way *w) {
 	const ndpy_asked *a = &s->asked;
-	if (ndpy_class(o) != a->type || ((!met || memcmp(a, &met->asked, sizeof *a) != 0) && !is_met(a))) return 0;
+	if (ndpy_class(o) != a->type) return 0;
+	if (!w->met || memcmp(a, &w->met->asked, sizeof *a) != 0) {
+		drop_dicts(w);
+		if (!is_met(a)) return 0;
+		w->met = s;
+	}
 	switch (a->kind) {
 	case NDPY_ATTRIBUTE: return own_attribute(o, s->key);
 	case NDPY_GLOBAL: return ndpy_dict_get(ndpy_module_dict(o), s->key);
 	case NDPY_KEY: return ndpy_dict_get(o, s->key);
 	case NDPY_INDEX: return ndpy_sequence_get(o, s->index);
-	case NDPY_REGISTERED: return registered(o, s);
+	case NDPY_REGISTERED:
+	case NDPY_REGISTERED_ITEM: return registered(o, s, w);
 	default: return 0;
 	}
+}
+
+ndpy ndpy_follow(ndpy o, const ndpy_step *s) {
+	struct way w = {0};
+	ndpy found = follow(o, s, &w);
+	drop_dicts(&w);
+	return found;
 }
 
 // The objects along the steps of a watch, each with a reference.
@@ -182,11 +207,14 @@ struct trail {
 	const ndpy_step *steps;
 	int length; // of at
 	ndpy at[NDPY_STEPS + 1];
-	const ndpy_step *met[NDPY_STEPS]; // the last step in each place whose demands were met; NULL: none
+	struct way from[NDPY_STEPS + 1]; // from each of them
 };
 
 static void cut(struct trail *t, int length) {
-	while (t->length > length) ndpy_decref(t->at[--t->length]);
+	while (t->length > length) {
+		ndpy_decref(t->at[--t->length]);
+		drop_dicts(&t->from[t->length]);
+	}
 }
 
 static void end_trail(struct trail *t) {
@@ -217,9 +245,8 @@ static ndpy find(const ndpy_watch *w, struct trail *t) {
 	}
 	t->steps = steps;
 	for (; n < w->count; n++) {
-		ndpy next = ndpy_follow(t->at[n], &steps[n], t->met[n]);
+		ndpy next = follow(t->at[n], &steps[n], &t->from[n]);
 		if (!next) return 0;
-		t->met[n] = &steps[n];
 		t->at[t->length++] = next;
 	}
 	return t->at[n];

@@ -28,22 +28,23 @@ enum ndpy_step_kind {
 	NDPY_GLOBAL,        // in the dict of a module
 	NDPY_KEY,           // item of a dict
 	NDPY_INDEX,         // item of a list or a tuple
-	NDPY_REGISTERED,    // as NDPY_ATTRIBUTE, or else in the first of the registries, dicts in its __dict__, that has it
+	NDPY_REGISTERED,    // as NDPY_ATTRIBUTE, or else as NDPY_REGISTERED_ITEM
+	NDPY_REGISTERED_ITEM, // in the first of the registries, dicts in its __dict__, that has it
 };
 
-// What a step demands of the class of the object that is asked.
+// What a step demands of the class of the object that is asked, and where it looks.
 typedef struct {
 	int kind;
 	ndpy type, weak; // the class, and what ndpy_weak gave for it
-	// Of NDPY_REGISTERED: what ndpy_hooks gave for the type, and ndpy_weak for these.
+	// Of NDPY_REGISTERED and NDPY_REGISTERED_ITEM: what ndpy_hooks gave for the type, and ndpy_weak for these.
 	ndpy hooks[NDPY_HOOKS], weak_hooks[NDPY_HOOKS];
+	ndpy registries[NDPY_REGISTRIES]; // str
 } ndpy_asked;
 
 typedef struct {
 	ndpy_asked asked;
 	ndpy key;  // a str, or any key
 	ptrdiff_t index;
-	ndpy registries[NDPY_REGISTRIES]; // str
 } ndpy_step;
 
 typedef struct {
@@ -60,9 +61,8 @@ typedef struct {
 // What a class has as __getattr__ and as __getitem__, borrowed, or 0.
 void ndpy_hooks(ndpy class, ndpy hooks[NDPY_HOOKS]);
 
-// What a step leads to from o: a new reference, or 0 without an error. met, unless it is NULL, is another step whose
-// demands were just found to be met.
-ndpy ndpy_follow(ndpy o, const ndpy_step *s, const ndpy_step *met);
+// What a step leads to from o: a new reference, or 0 without an error.
+ndpy ndpy_follow(ndpy o, const ndpy_step *s);
 
 // Takes the fingerprint of o, to which the steps must lead: writes its length, and its words, which are at most
 // NDPY_WORDS. Gives 0 if o has none, never an error.

@@ -53,7 +53,7 @@ type Step struct {
 	Class      Object   // of the object that is asked, exactly
 	Key        Object   // a str for attributes and globals; for items the key
 	Index      int      // of StepIndex
-	Registries []string // of StepRegistered
+	Registries []string // of StepRegistered and StepRegisteredItem
 }
 
 // StepKind says how an object is asked.
@@ -65,7 +65,10 @@ const (
 	StepGlobal     StepKind = C.NDPY_GLOBAL     // a module's global variable
 	StepKey        StepKind = C.NDPY_KEY        // a dict's item
 	StepIndex      StepKind = C.NDPY_INDEX      // a list's or a tuple's item
-	StepRegistered StepKind = C.NDPY_REGISTERED // as StepAttribute, or else in the first of the registries, dicts in o.__dict__, that has it
+	StepRegistered StepKind = C.NDPY_REGISTERED // as StepAttribute, or else as StepRegisteredItem
+
+	// StepRegisteredItem: in the first of the registries, dicts in o.__dict__, that has it.
+	StepRegisteredItem StepKind = C.NDPY_REGISTERED_ITEM
 )
 
 // MaxSteps bounds the steps of a Watch.
@@ -173,7 +176,7 @@ func (w *Watch) remember(words []C.uint64_t) {
 // hold takes references to all that is compared by its address: weak ones to classes and their functions, which may
 // end as if nobody looked.
 func (w *Watch) hold(steps []Step, o Object) {
-	w.held = append(w.held, w.object())
+	w.held = append(make([]Object, 0, len(steps)+4), w.object())
 	for _, s := range steps {
 		w.held = append(w.held, s.Key)
 	}
@@ -221,7 +224,7 @@ func (g *GIL) Follow(o Object, s Step) (Object, bool) {
 	if g.fillStep(&c, s) != nil {
 		return 0, false
 	}
-	next := Object(C.ndpy_follow(C.ndpy(o), &c, nil))
+	next := Object(C.ndpy_follow(C.ndpy(o), &c))
 	if next == 0 {
 		return 0, false
 	}
@@ -230,10 +233,10 @@ func (g *GIL) Follow(o Object, s Step) (Object, bool) {
 
 func (g *GIL) fillStep(to *C.ndpy_step, s Step) error {
 	to.asked.kind, to.asked._type, to.key, to.index = C.int(s.Kind), C.ndpy(s.Class), C.ndpy(s.Key), C.ptrdiff_t(s.Index)
-	if s.Kind == StepRegistered {
+	if s.Kind == StepRegistered || s.Kind == StepRegisteredItem {
 		C.ndpy_hooks(to.asked._type, &to.asked.hooks[0])
 	}
-	return g.intern(to.registries[:], s.Registries)
+	return g.intern(to.asked.registries[:], s.Registries)
 }
 
 func (g *GIL) intern(to []C.ndpy, names []string) error {

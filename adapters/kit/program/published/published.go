@@ -262,19 +262,21 @@ func (n *Names) Separate() (before []*Publication) {
 func (n *Names) Ended(before ...*Publication) (over []*Publication) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	w := n.writer
-	for _, p := range before {
-		over = append(over, &Publication{Object: p.Object, Watch: p.Watch, Mark: p.Mark})
-		n.retired = append(n.retired, &Publication{Offer: p.Offer, Kept: p.Kept})
-	}
-	n.retired = slices.DeleteFunc(n.retired, func(p *Publication) bool {
-		if p.Offer.ID != 0 && w != nil && w.Held(uint64(p.Offer.ID)) {
+	end := func(p *Publication) bool {
+		if p.Offer.ID != 0 && n.writer != nil && n.writer.Held(uint64(p.Offer.ID)) {
 			return false
 		}
 		delete(n.offered, p.Offer.ID)
 		over = append(over, p)
 		return true
-	})
+	}
+	n.retired = slices.DeleteFunc(n.retired, end)
+	for _, p := range before {
+		if !end(p) {
+			over = append(over, &Publication{Object: p.Object, Watch: p.Watch, Mark: p.Mark})
+			n.retired = append(n.retired, &Publication{Offer: p.Offer, Kept: p.Kept})
+		}
+	}
 	return over
 }
 

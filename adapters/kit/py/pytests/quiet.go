@@ -107,7 +107,7 @@ func (l *library) testMetaclass(t *testing.T) {
 // testChangedClass: what a class does about attributes may change while a name is watched.
 func (l *library) testChangedClass(t *testing.T) {
 	l.do(t, func(p *python) {
-		for _, kind := range []py.StepKind{py.StepAttribute, py.StepRegistered} {
+		for _, kind := range []py.StepKind{py.StepAttribute, py.StepRegistered, py.StepRegisteredItem} {
 			for change, same := range map[string]bool{
 				"pass":                                  true,
 				"Box.y = 1":                             true,
@@ -119,9 +119,9 @@ func (l *library) testChangedClass(t *testing.T) {
 				"box.__class__ = type('Other', (), {})": false,
 			} {
 				p.exec("class Base:", "    def __getattr__(self, name): raise AttributeError(name)",
-					"class Box(Base): pass", "class A: pass", "box = Box(); box.x = a = A()")
+					"class Box(Base): pass", "class A: pass", "box = Box(); box.x = a = A(); box.parts = {'x': a}")
 				base := p.eval("box")
-				steps := []py.Step{{Kind: kind, Class: p.Type(base), Key: p.must(p.NewKey("x"))}}
+				steps := []py.Step{{Kind: kind, Class: p.Type(base), Key: p.must(p.NewKey("x")), Registries: []string{"parts"}}}
 				o := p.eval("a")
 				w, ok, err := p.Watch(base, steps, &py.Marks{Class: p.Type(o)}, o)
 				if !ok || err != nil {

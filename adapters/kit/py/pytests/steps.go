@@ -1,0 +1,164 @@
+package main
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+)
+
+// stepping makes what testSteps follows.
+var stepping = []string{
+	"import types",
+	"ran = []",
+	"class Plain: pass",
+	"class Loud(Plain):",
+	"    def __getattr__(self, name): ran.append(name); raise AttributeError(name)",
+	"class Hidden(Plain):",
+	"    @property",
+	"    def x(self): ran.append('x'); return self.__dict__['x']",
+	"class Keeper(dict):",
+	"    def __getitem__(self, key): ran.append(key); return 1",
+	"m = types.ModuleType('m'); m.x = 'module'",
+	"plain, loud, hidden = Plain(), Loud(), Hidden()",
+	"plain.x, loud.x, hidden.__dict__['x'] = 'plain', 'loud', 'hidden'",
+	"class Registry: pass",
+	"r = Registry(); r.first, r.second = {'x': 'first'}, {'x': 'second', 'y': 'other'}",
+	"own = Registry(); own.x, own.first, own.second = 'own', {'x': 'first'}, {'x': 'item'}",
+	"d, s, u = {'x': 'dict', 3: 'three'}, ['zero', 'one'], ('zero', 'one')",
+}
+
+// testSteps follows each kind of step to what it leads to, sees when it leads elsewhere, and runs no code of the
+// program's.
+func (l *library) testSteps(t *testing.T) {
+	l.do(t, func(p *python) {
+		p.exec(stepping...)
+		registries := []string{"first", "second"}
+		for name, tt := range map[string]struct {
+			object, want string
+			step         py.Step
+			change       string // after which the step leads elsewhere
+		}{
+			"an attribute":        {"plain", "plain", py.Step{Kind: py.StepAttribute}, "del plain.x"},
+			"with a hook":         {"loud", "loud", py.Step{Kind: py.StepAttribute}, "del loud.x"},
+			"a property":          {"hidden", "", py.Step{Kind: py.StepAttribute}, ""},
+			"of a changed class":  {"plain", "plain", py.Step{Kind: py.StepAttribute}, "Plain.x = property(lambda self: ran.append(1))"},
+			"a module":            {"m", "module", py.Step{Kind: py.StepGlobal}, "del m.x"},
+			"a dict":              {"d", "dict", py.Step{Kind: py.StepKey}, "del d['x']"},
+			"a dict's number":     {"d", "three", py.Step{Kind: py.StepKey, Key: p.must(p.NewInt(3))}, "d.clear()"},
+			"a list":              {"s", "one", py.Step{Kind: py.StepIndex, Index: 1}, "s.pop()"},
+			"a list from its end": {"s", "zero", py.Step{Kind: py.StepIndex, Index: -2}, "s.pop()"},
+			"too far":             {"s", "", py.Step{Kind: py.StepIndex, Index: 2}, ""},
+			"a tuple":             {"u", "one", py.Step{Kind: py.StepIndex, Index: -1}, ""},
+			"a registry":          {"r", "first", py.Step{Kind: py.StepRegistered, Registries: registries}, "r.first.clear(); r.second.clear()"},
+			"a later registry": {"r", "other", py.Step{
+				Kind: py.StepRegistered, Registries: registries, Key: p.must(p.NewKey("y")),
+			}, "r.y = 'own'"},
+			"an item of a registry": {"own", "item", py.Step{
+				Kind: py.StepRegisteredItem, Registries: registries[1:],
+			}, "own.second['x'] = 'another'"},
+		} {
+			o := p.eval(tt.object)
+			tt.step.Class = p.Type(o)
+			if tt.step.Key == 0 {
+				tt.step.Key = p.must(p.NewKey("x"))
+			}
+			got, ok := p.Follow(o, tt.step)
+			if ok != (tt.want != "") || ok && p.text(got) != tt.want {
+				t.Errorf("%s leads to %v, want %q", name, ok, tt.want)
+			}
+			if tt.change == "" {
+				continue
+			}
+			p.exec(tt.change)
+			if again, ok := p.Follow(o, tt.step); ok && again == got {
+				t.Errorf("%s leads there after %s", name, tt.change)
+			}
+			p.exec("if 'x' in Plain.__dict__: del Plain.x", "r.__dict__.pop('y', None)",
+				"plain.x, loud.x, m.x = 'plain', 'loud', 'module'", "d.update({'x': 'dict', 3: 'three'})",
+				"s[:] = ['zero', 'one']", "r.first['x'], r.second['y'] = 'first', 'other'")
+		}
+		if n, err := p.Len(p.eval("ran")); err != nil || n != 0 {
+			t.Errorf("code of the program's has run %d times, %v", n, err)
+		}
+		if _, ok := p.Follow(p.eval("Keeper(x=2)"), py.Step{Kind: py.StepKey, Class: p.Type(p.eval("d")), Key: p.must(p.NewKey("x"))}); ok {
+			t.Error("a class made from dict was taken for a dict")
+		}
+	})
+}
+
+// testStepsInTurn: what one watch has found on the way to its object serves the next one only if that asks the same
+// object for the same, and is given back.
+func (l *library) testStepsInTurn(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	thread := l.interp.Thread()
+	var checks []py.Check
+	var same []bool
+	references := func() (n int64) {
+		l.do(t, func(p *python) {
+			p.exec("import __main__ as main")
+			for _, dict := range []string{"r.__dict__", "r.first", "r.second", "own.second"} {
+				n += p.references(p.eval("main." + dict))
+			}
+		})
+		return n
+	}
+	l.do(t, func(p *python) {
+		p.exec(stepping...)
+		p.exec("import __main__ as main", "main.r, main.own = r, own")
+		base := p.eval("main.__dict__")
+		for _, to := range []struct {
+			first, key string
+			kind       py.StepKind
+			registries []string
+			want       string // what the step leads to, and the next one would not
+		}{
+			{"r", "x", py.StepRegistered, []string{"first"}, "first"},
+			{"r", "x", py.StepRegistered, []string{"second"}, "second"},
+			{"r", "y", py.StepRegistered, []string{"second"}, "other"},
+			{"own", "x", py.StepRegistered, []string{"second"}, "own"},
+			{"own", "x", py.StepRegisteredItem, []string{"second"}, "item"},
+			{"r", "x", py.StepRegisteredItem, []string{"second"}, "second"},
+		} {
+			steps := []py.Step{
+				{Kind: py.StepKey, Class: p.Type(base), Key: p.must(p.NewKey(to.first))},
+				{Kind: to.kind, Class: p.eval("Registry"), Key: p.must(p.NewKey(to.key)), Registries: to.registries},
+			}
+			w, ok, err := p.Watch(base, steps, &py.Marks{Class: p.eval("str"), Itself: true}, p.eval("'"+to.want+"'"))
+			if !ok || err != nil {
+				t.Fatalf("%v: Watch = %v, %v", to, ok, err)
+			}
+			checks, same = append(checks, py.Check{Watch: w}), append(same, true)
+		}
+	})
+	check := func() {
+		t.Helper()
+		thread.Check(checks)
+		for i, c := range checks {
+			if c.Same != same[i] {
+				t.Errorf("watch %d: the same: %v", i, c.Same)
+			}
+		}
+	}
+	if err := thread.Do(func(*py.GIL) error { return nil }); err != nil { // a thread checks once it has entered Python
+		t.Fatal(err)
+	}
+	before := references()
+	check()
+	check()
+	if after := references(); after != before {
+		t.Errorf("%d references, want %d", after, before)
+	}
+	l.do(t, func(p *python) {
+		p.exec("import __main__ as main", "main.r.second = {'x': 'none', 'y': 'other'}", "main.own.x = 'no more'")
+	})
+	same[1], same[3], same[5] = false, false, false
+	check()
+	l.do(t, func(p *python) {
+		p.exec("import __main__ as main", "del main.r, main.own")
+		for _, c := range checks {
+			c.Watch.Drop(p.GIL)
+		}
+	})
+}
