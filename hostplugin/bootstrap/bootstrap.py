@@ -193,9 +193,25 @@ def add_module(with_gil, stand_in):
         """
         check(with_gil.nd_unpublish(name))
 
+    def serve():
+        """Runs what the host calls on this thread, the program's main one, until the host ends the session.
+
+        Until then calls run on threads of their own. serve is for libraries that want the main thread: for
+        signals, windows, or the context of a GPU. One call runs at a time, and the others wait. Between calls
+        signals are handled at once. A KeyboardInterrupt or a SystemExit that ends a call ends serve, too, and
+        then calls run on other threads again.
+
+        Raises RuntimeError on another thread, within a call that serve runs, and in a forked child.
+        """
+        try:
+            check(with_gil.nd_serve())
+        except KeyboardInterrupt:
+            if not with_gil.nd_ending():
+                raise
+
     def check(result):
         if result == FORKED:
-            raise RuntimeError("a forked process has no host: publish from the process that the host started")
+            raise RuntimeError("a forked process has no host: do that in the process that the host started")
 
     class Module(type(sys)):
         @property
@@ -211,10 +227,10 @@ def add_module(with_gil, stand_in):
 
     module = Module("ndbridge", __doc__)
     module.__version__ = with_gil.nd_version()
-    module.__all__ = ["Cancelled", "connected", "publish", "unpublish"]
+    module.__all__ = ["Cancelled", "connected", "publish", "serve", "unpublish"]
     module.connected = True
     module.Cancelled = Cancelled
-    for function in publish, unpublish:
+    for function in publish, serve, unpublish:
         function.__qualname__ = function.__name__
         setattr(module, function.__name__, function)
     sys.modules["ndbridge"] = module

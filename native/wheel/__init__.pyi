@@ -17,5 +17,8 @@ def publish(name: str, array: object) -> None:
 def publish(name: Mapping[str, object]) -> None:
     """Makes the arrays and numbers of a dict the next versions of their names at once: the host sees all or none."""
 
+def serve() -> None:
+    """Runs what the host calls on this thread, the program's main one, until the host ends the session."""
+
 def unpublish(name: str) -> None:
     """Takes the name back. What the host holds of the array stays valid."""

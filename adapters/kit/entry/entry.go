@@ -168,6 +168,22 @@ func ndGoUnpublish(name C.uintptr_t) C.int {
 	return named("unpublish", name, plugin.program.Unpublish)
 }
 
+//export ndGoServe
+func ndGoServe() C.int {
+	return raised(func(*py.GIL) error { return plugin.program.Serve(func() { C.nd_called() }) })
+}
+
+//export ndGoServeCall
+func ndGoServeCall() C.int {
+	if plugin.program.ServeCall() {
+		return -1
+	}
+	return 0
+}
+
+//export ndGoServeEnd
+func ndGoServeEnd(over C.int) { plugin.program.ServeEnd(over != 0) }
+
 // named calls f with the text of a Python str, and turns an error into a Python exception.
 func named(op string, name C.uintptr_t, f func(g *py.GIL, name string) error) C.int {
 	return raised(func(g *py.GIL) error {

@@ -13,13 +13,14 @@ import (
 	"github.com/ndbridge/ndbridge/internal/values"
 )
 
-// worker answers requests on a thread of its own.
+// worker answers requests on a thread of its own, and runs functions there or on the main thread.
 type worker struct {
 	*callee
 	thread *py.Thread
 
 	mu        sync.Mutex
 	stage     stage
+	runs      *py.Thread         // on which a function runs
 	stop      context.CancelFunc // ends the wait for a name; nil: there is none
 	awaited   py.Object          // the future that the function waits for; 0: none
 	cancelled bool
@@ -42,7 +43,7 @@ func (w *worker) Answer(r *calls.Request, a *calls.Answer) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	w.mu.Lock()
-	w.stage, w.stop, w.cancelled = waiting, stop, false
+	w.stage, w.runs, w.stop, w.cancelled = waiting, w.thread, stop, false
 	w.mu.Unlock()
 	defer w.over()
 	a.Kind = calls.Done
@@ -52,9 +53,9 @@ func (w *worker) Answer(r *calls.Request, a *calls.Answer) error {
 	case calls.OpValue:
 		return w.value(ctx, r, a)
 	case calls.OpSet:
-		return w.set(r)
+		return w.set(ctx, r)
 	case calls.OpDrop:
-		return w.thread.Do(func(g *py.GIL) error { w.drop(g, r.Target); return nil })
+		return w.do(ctx, func(g *py.GIL) error { w.drop(g, r.Target); return nil })
 	case calls.OpNext:
 		return w.next(ctx, r, a)
 	default:
@@ -95,7 +96,7 @@ func (w *worker) Cancel() calls.State {
 			_, err := g.CallMethod(w.awaited, "cancel", nil, nil)
 			return err
 		}
-		w.thread.Interrupt(g, cancelledClass(g))
+		w.runs.Interrupt(g, cancelledClass(g))
 		return nil
 	})
 	w.mu.Lock() // for who unlocks it
@@ -129,7 +130,7 @@ func (w *worker) end(g *py.GIL) {
 	defer w.mu.Unlock()
 	w.stage = resting
 	if w.cancelled {
-		w.thread.Calm(g)
+		w.runs.Calm(g)
 	}
 }
 
@@ -218,7 +219,7 @@ func (w *worker) call(ctx context.Context, r *calls.Request, a *calls.Answer) er
 	if err != nil {
 		return err
 	}
-	return w.thread.Do(func(g *py.GIL) error {
+	return w.do(ctx, func(g *py.GIL) error {
 		defer w.retained(r, a)
 		var result py.Object
 		err := g.Nested(func() error { // the arguments end with it
@@ -278,7 +279,7 @@ func (w *worker) next(ctx context.Context, r *calls.Request, a *calls.Answer) er
 	if f.async {
 		method, end = "__anext__", "StopAsyncIteration"
 	}
-	return w.thread.Do(func(g *py.GIL) error {
+	return w.do(ctx, func(g *py.GIL) error {
 		next, err := g.Attr(f.object, method)
 		if err != nil {
 			return err

@@ -45,6 +45,14 @@ int ndGoUnpublish(uintptr_t name) {
 	return 0;
 }
 
+int ndGoServe(void) {
+	tell("serve", 0, "");
+	return 0;
+}
+
+int ndGoServeCall(void) { return 0; }
+void ndGoServeEnd(int over) { tell("served", over, ""); }
+
 void ndGoFailed(uintptr_t exception) { tell("failed", exception != 0, ""); }
 void ndGoFinished(int status, char *message) { tell("finished", status, message); }
 
