@@ -87,7 +87,8 @@ func (f *Func) Close() error {
 //
 // An exception is a [*core.PythonError] within the error, which wraps core.ErrPython. When ctx ends, a call that
 // has not begun never will, and an exception (ndbridge.Cancelled) is raised in one that runs; the error wraps that of
-// ctx and says which of the two happened, or that the function goes on all the same. A call is never made
+// ctx and says which of the two happened, or that the function goes on all the same, or that it did and the program was ended for it
+// ([Program].OnStuck). A call is never made
 // twice. When the program dies, its calls fail at once with core.ErrUnavailable, and views stay readable. The other
 // errors: core.ErrUnsupported (an argument or a result cannot cross; the text says which), core.ErrReadOnly,
 // core.ErrClosed.

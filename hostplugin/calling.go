@@ -3,6 +3,7 @@ package hostplugin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -56,6 +57,7 @@ func (s *Session) openCalls(ctx context.Context) error {
 	}
 	s.space = arrays.NewSpace(s.conn.Client, client.Held)
 	room.Space = s.space
+	client.Patience = s.launch.program.patience()
 	s.calls = client
 	go func() {
 		<-s.gone
@@ -90,6 +92,12 @@ func (s *Session) call(ctx context.Context, op, name string, r *calls.Request, a
 	err := s.calls.Call(ctx, r, a)
 	if errors.Is(err, calls.ErrClosed) {
 		err = s.unavailableNow(ctx, op, name)
+	}
+	if errors.Is(err, calls.ErrStuck) {
+		select {
+		case s.stuck <- fmt.Errorf("%s still ran %v after its call had been given up, and the host ended the program", name, s.calls.Patience):
+		default: // another one was, too
+		}
 	}
 	return s.wrap(op, name, err)
 }

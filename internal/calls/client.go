@@ -19,6 +19,9 @@ import (
 // grace is how long a call whose context has ended waits to hear what became of the function.
 const grace = 100 * time.Millisecond
 
+// ErrStuck says that a function still ran when its call had been given up for as long as Client.Patience.
+var ErrStuck = errors.New("the function still ran")
+
 // ErrClosed says that the program serves no more calls, or that Close was called.
 var ErrClosed = handoff.ErrClosed
 
@@ -42,6 +45,10 @@ type Room interface {
 
 // Client calls functions of a program. All methods are safe for concurrent use.
 type Client struct {
+	// Patience is for how long a call whose context has ended waits for its function to end: then its error wraps [ErrStuck], and the
+	// program is to be ended. 0: it does not wait, and the function may run on. It is set before the first call.
+	Patience time.Duration
+
 	codec   Codec
 	remote  Remote
 	room    Room
@@ -277,10 +284,14 @@ func (c *Client) wait(ctx context.Context, w *caller, slot *handoff.Slot, r *Req
 	told := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(told)
-		defer time.AfterFunc(grace, giveUp)
 		short, cancel := context.WithTimeout(patient, grace)
 		defer cancel()
 		state, _ = c.remote.Cancel(short, w.index, r.Number) // if it fails, nothing is known
+		if state == NeverBegan {
+			time.AfterFunc(grace, giveUp)
+		} else {
+			time.AfterFunc(max(grace, c.Patience), giveUp)
+		}
 	})
 	answer, err := slot.Call(patient, request)
 	if stop() { // ctx has not ended
@@ -300,6 +311,9 @@ func (c *Client) wait(ctx context.Context, w *caller, slot *handoff.Slot, r *Req
 		if r.Op == OpFunc || r.Op == OpValue {
 			return nil, c.gaveUp(ctx, answer)
 		}
+	}
+	if err != nil && c.Patience > 0 && state != NeverBegan {
+		return nil, given(ctx, fmt.Errorf("%w %v after the exception, and the program was ended", ErrStuck, c.Patience), "")
 	}
 	return nil, cancelled(ctx, state, err == nil)
 }
@@ -335,16 +349,20 @@ func never(ctx context.Context) error { return cancelled(ctx, NeverBegan, true) 
 
 // cancelled is the error of a call whose context has ended.
 func cancelled(ctx context.Context, state State, over bool) error {
-	e := &core.Error{Op: "call", Kind: ctx.Err()}
 	switch {
 	case state == NeverBegan:
-		e.Err = errors.New("the function has not begun, and never will")
+		return given(ctx, errors.New("the function has not begun, and never will"), "")
 	case over:
-		e.Err = errors.New("the function was interrupted by an exception")
+		return given(ctx, errors.New("the function was interrupted by an exception"), "")
 	default:
-		e.Err = fmt.Errorf("the function still runs: the exception has not ended it within %v", grace)
-		e.Remedy = "let the function return to Python code sooner, or end the session"
+		return given(ctx, fmt.Errorf("the function still runs: the exception has not ended it within %v", grace),
+			`let the function return to Python code sooner, end the session, or set on_stuck = "end"`)
 	}
+}
+
+// given is the error of a call that was given up when ctx ended, and what became of it.
+func given(ctx context.Context, became error, remedy string) error {
+	e := &core.Error{Op: "call", Kind: ctx.Err(), Err: became, Remedy: remedy}
 	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) || cause.Error() != ctx.Err().Error() {
 		e.Err = fmt.Errorf("%w: %w", cause, e.Err)
 	}
