@@ -165,7 +165,7 @@ func (p Program) calls() calls.Settings {
 	if p.Handoff.Off {
 		return calls.Settings{}
 	}
-	return calls.Settings{Workers: cmp.Or(p.Workers, defaultWorkers), Spin: p.handoff().Spin}
+	return calls.Settings{Workers: cmp.Or(p.Workers, defaultWorkers), Lanes: calls.MaxLanes, Spin: p.handoff().Spin}
 }
 
 // names lists the programs' names in order.

@@ -39,14 +39,15 @@ type Session struct {
 	launch   *launch
 	conn     *connection.Connection
 
-	segments *leases.Segments
-	gpu      *imports.Importer
-	gpus     []contract.UUID // those that the program knows the host to have
-	leases   *leases.Client
-	calls    *calls.Client // nil: functions cannot be called
-	space    *arrays.Space // numbers the host's memory that the program has; nil likewise
-	noCalls  chan struct{} // closed when there are none any more
-	stuck    chan error    // has room for one: why the host ends the program
+	segments  *leases.Segments
+	gpu       *imports.Importer
+	gpus      []contract.UUID // those that the program knows the host to have
+	leases    *leases.Client
+	calls     *calls.Client // nil: functions cannot be called
+	space     *arrays.Space // numbers the host's memory that the program has; nil likewise
+	callbacks callbacks
+	noCalls   chan struct{} // closed when there are none any more
+	stuck     chan error    // has room for one: why the host ends the program
 
 	arrays owned // the host's own that were made for this session, and pools of them
 

@@ -74,11 +74,12 @@ type caller struct {
 	request []byte
 	makes   bool   // the answer's target is a function or a generator
 	done    func() // gives back what the request lies in; nil: it is in the mailbox
+	lane    bool   // it is no worker for calls
 }
 
-// NewClient maps the memory that a program has announced, whose descriptor stays the caller's. The error says that
-// the program lied about it.
-func NewClient(file *os.File, m Memory, codec Codec, remote Remote, room Room, spin time.Duration) (*Client, error) {
+// NewClient maps the memory that a program has announced, whose descriptor stays the caller's. The settings are what it was asked for. The
+// error says that the program lied about it.
+func NewClient(file *os.File, m Memory, codec Codec, remote Remote, room Room, s Settings) (*Client, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -87,8 +88,8 @@ func NewClient(file *os.File, m Memory, codec Codec, remote Remote, room Room, s
 		return nil, err
 	}
 	return &Client{
-		codec: codec, remote: remote, room: room, spin: spin, memory: m, mapping: mapping,
-		closing: make(chan struct{}), free: make(chan struct{}, m.Workers),
+		codec: codec, remote: remote, room: room, spin: s.Spin, memory: m, mapping: mapping,
+		closing: make(chan struct{}), free: make(chan struct{}, max(1, min(s.Workers, m.Mailboxes))),
 	}, nil
 }
 
@@ -128,6 +129,11 @@ func (c *Client) Call(ctx context.Context, r *Request, a *Answer) error {
 		return err
 	}
 	defer c.using.Done()
+	return c.ask(ctx, w, r, a)
+}
+
+// ask is Call on a worker that the caller has.
+func (c *Client) ask(ctx context.Context, w *caller, r *Request, a *Answer) error {
 	r.Number = c.number.Add(1)
 	answer, back, err := c.exchange(ctx, w, r)
 	if err != nil {
@@ -174,6 +180,9 @@ func (c *Client) acquire(ctx context.Context) (*caller, error) {
 // grow makes one more worker. The caller has the lock: nobody needs two at the same moment.
 func (c *Client) grow(ctx context.Context) (*caller, error) {
 	w := &caller{index: len(c.workers)}
+	if w.index == c.memory.Mailboxes {
+		return nil, &core.Error{Op: "call", Kind: core.ErrProtocol, Err: fmt.Errorf("there are %d workers, and no more", w.index)}
+	}
 	if err := c.remote.Workers(ctx, w.index+1); err != nil {
 		return nil, err
 	}
@@ -225,6 +234,9 @@ func (c *Client) giveBack(w *caller) {
 		w.done()
 		w.done = nil
 	}
+	if w.lane {
+		return
+	}
 	c.mu.Lock()
 	c.idle = append(c.idle, w)
 	c.mu.Unlock()
@@ -233,15 +245,19 @@ func (c *Client) giveBack(w *caller) {
 
 // exchange sends a request. The answer is valid until back is called.
 func (c *Client) exchange(ctx context.Context, w *caller, r *Request) (answer []byte, back func(), err error) {
+	slot, err := w.mailbox.Acquire(ctx)
+	if err != nil { // only that of a lane may be in use, by a call that was given up and still runs
+		c.giveBack(w)
+		if ctx.Err() != nil {
+			return nil, nil, never(ctx)
+		}
+		return nil, nil, ended(err)
+	}
 	request, err := c.pack(ctx, w, r)
 	if err != nil {
+		slot.Release()
 		c.giveBack(w)
 		return nil, nil, err
-	}
-	slot, err := w.mailbox.Acquire(ctx)
-	if err != nil {
-		c.giveBack(w)
-		return nil, nil, ended(err) // nobody else has the mailbox, so it does not wait
 	}
 	w.makes = r.Op == OpFunc || r.Flags&FlagStream != 0
 	answer, err = c.wait(ctx, w, slot, r, request)
@@ -316,57 +332,6 @@ func (c *Client) wait(ctx context.Context, w *caller, slot *handoff.Slot, r *Req
 		return nil, given(ctx, fmt.Errorf("%w %v after the exception, and the program was ended", ErrStuck, c.Patience), "")
 	}
 	return nil, cancelled(ctx, state, err == nil)
-}
-
-// gaveUp is the error of a wait for a name, which says what the program knew of it.
-func (c *Client) gaveUp(ctx context.Context, answer []byte) error {
-	var a Answer
-	if a.Parse(answer, c.codec) != nil {
-		return never(ctx)
-	}
-	said, ok := errors.AsType[*core.Error](c.codec.Error(a.Values))
-	if !ok {
-		return never(ctx)
-	}
-	about := *said
-	about.Kind = ctx.Err()
-	return &about
-}
-
-// ended gives an error of the mailbox its meaning.
-func ended(err error) error {
-	if err != nil && !errors.Is(err, ErrClosed) {
-		return &core.Error{Op: "call", Kind: core.ErrProtocol, Err: err}
-	}
-	return err
-}
-
-// failed reports whether an answer says that a call has failed.
-func failed(answer []byte) bool { return len(answer) > 0 && Kind(answer[0]) == Failed }
-
-// never is the error of a call that has not begun when ctx ended.
-func never(ctx context.Context) error { return cancelled(ctx, NeverBegan, true) }
-
-// cancelled is the error of a call whose context has ended.
-func cancelled(ctx context.Context, state State, over bool) error {
-	switch {
-	case state == NeverBegan:
-		return given(ctx, errors.New("the function has not begun, and never will"), "")
-	case over:
-		return given(ctx, errors.New("the function was interrupted by an exception"), "")
-	default:
-		return given(ctx, fmt.Errorf("the function still runs: the exception has not ended it within %v", grace),
-			`let the function return to Python code sooner, end the session, or set on_stuck = "end"`)
-	}
-}
-
-// given is the error of a call that was given up when ctx ended, and what became of it.
-func given(ctx context.Context, became error, remedy string) error {
-	e := &core.Error{Op: "call", Kind: ctx.Err(), Err: became, Remedy: remedy}
-	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) || cause.Error() != ctx.Err().Error() {
-		e.Err = fmt.Errorf("%w: %w", cause, e.Err)
-	}
-	return e
 }
 
 // read reads an answer.

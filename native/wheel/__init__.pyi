@@ -1,4 +1,4 @@
-from typing import Mapping, overload
+from typing import Any, Callable, Mapping, overload
 
 __version__: str
 """The version of ndbridge."""
@@ -8,6 +8,17 @@ connected: bool
 
 class Cancelled(BaseException):
     """Is raised in a function that the host has called, when the host does not wait for it any more."""
+
+class HostError(Exception):
+    """Is raised by a function of the host's that has failed."""
+
+class Host:
+    """The functions that the host lets this program call."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]: ...
+
+host: Host
+"""The functions that the host lets this program call: host.name(...)."""
 
 @overload
 def publish(name: str, array: object) -> None:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
@@ -63,7 +64,7 @@ print("the last line", flush=True)
 // TestCallsOnTheMainThread: while the program serves, calls run there, one at a time.
 func TestCallsOnTheMainThread(t *testing.T) {
 	t.Parallel()
-	run := harness.Start(t, serves, harness.Options{})
+	run := harness.Start(t, serves, patient())
 	if v := harness.Eval[string](t, run.Remote, "handled.pop()"); !strings.Contains(v, "main thread") {
 		t.Errorf("serve on another thread: %q", v)
 	}
@@ -163,7 +164,7 @@ func mainCancels(t *testing.T, run *harness.Run) {
 // TestServingIsInterrupted: signals are handled as in any program, while the main thread waits for calls and while it runs one.
 func TestServingIsInterrupted(t *testing.T) {
 	t.Parallel()
-	run := harness.Start(t, serves, harness.Options{})
+	run := harness.Start(t, serves, patient())
 	harness.Eval[string](t, run.Remote, "handled.pop()")
 	pid, onMain := run.PID(t), fn(t, run, "on_main")
 	serving := func() {
@@ -204,4 +205,9 @@ func TestServingIsInterrupted(t *testing.T) {
 	if status, _, err := run.ExitStatus(t.Context()); status != 3 || err != nil {
 		t.Errorf("the program ended with status %d, %v; want 3", status, err)
 	}
+}
+
+// patient lets a program end on a busy machine.
+func patient() harness.Options {
+	return harness.Options{Configs: []func(*hostplugin.Config){func(c *hostplugin.Config) { c.Programs[0].StopTimeout = harness.StartBound }}}
 }

@@ -265,6 +265,24 @@ EXPORT int nd_unpublish(uintptr_t name) {
 	return said;
 }
 
+// Gives the names of the host's functions as a tuple, or NULL with an exception. Not for forked children, nor is the next one.
+EXPORT uintptr_t nd_host_functions(void) {
+	int said;
+	if (!into_go(&said)) return 0;
+	uintptr_t names = ndGoHostFunctions();
+	out_of_go();
+	return names;
+}
+
+// Calls a function of the host's, with a tuple and a dict.
+EXPORT uintptr_t nd_call_host(uintptr_t name, uintptr_t args, uintptr_t kw) {
+	int said;
+	if (!into_go(&said)) return 0;
+	uintptr_t result = ndGoCallHost(name, args, kw);
+	out_of_go();
+	return result;
+}
+
 // Waits for calls with the GIL given back, and then has signals handled. Gives the news, or -1 if a handler has raised. A signal
 // that comes just before the wait is handled after it.
 static int await_calls(void) {

@@ -17,6 +17,8 @@ extern int ndGoUnpublish(uintptr_t name);
 extern int ndGoServe(void);
 extern int ndGoServeCall(void);
 extern void ndGoServeEnd(int over);
+extern uintptr_t ndGoHostFunctions(void);
+extern uintptr_t ndGoCallHost(uintptr_t name, uintptr_t args, uintptr_t kw);
 extern void ndGoFailed(uintptr_t exception);
 extern void ndGoFinished(int status, char *message);
 extern void ndGoClose(void);

@@ -17,16 +17,24 @@ type mainThread struct {
 	mu     sync.Mutex
 	thread *py.Thread // nil: it does something else
 	wake   func()
-	calls  []*mainCall // that have not begun
+	calls  []*threadCall // that have not begun
 }
 
-// mainCall is what a worker wants done on the main thread.
-type mainCall struct {
+// threadCall is what a worker wants done on a thread of the program's.
+type threadCall struct {
 	worker *worker
 	f      func(g *py.GIL) error
 	done   chan struct{} // closed when the rest is set
-	refuse bool          // it was not run: the main thread does something else again
+	refuse bool          // it was not run: the thread does something else again
 	err    error
+}
+
+// caller is a thread of the program's that runs functions for workers.
+type caller interface {
+	// add gives the thread something to run; nil if it does something else.
+	add(w *worker, f func(g *py.GIL) error) *threadCall
+	// withdraw takes something back, unless it has begun.
+	withdraw(c *threadCall) bool
 }
 
 // Serve makes the calling thread, which holds the GIL, run what the host calls, until ServeEnd: wake is called when there is something to
@@ -82,21 +90,21 @@ func (p *Program) ServeEnd(over bool) {
 	}
 }
 
-// add gives the main thread something to run, or nil if it does something else.
-func (m *mainThread) add(w *worker, f func(g *py.GIL) error) *mainCall {
+// add implements caller.
+func (m *mainThread) add(w *worker, f func(g *py.GIL) error) *threadCall {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.thread == nil {
 		return nil
 	}
-	c := &mainCall{worker: w, f: f, done: make(chan struct{})}
+	c := &threadCall{worker: w, f: f, done: make(chan struct{})}
 	m.calls = append(m.calls, c)
 	m.wake()
 	return c
 }
 
-// withdraw takes something back, unless it has begun.
-func (m *mainThread) withdraw(c *mainCall) bool {
+// withdraw implements caller.
+func (m *mainThread) withdraw(c *threadCall) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i := slices.Index(m.calls, c)
@@ -107,25 +115,31 @@ func (m *mainThread) withdraw(c *mainCall) bool {
 	return true
 }
 
-// do runs f with the GIL held: on the main thread, if the program has given it for that, and otherwise on the worker's own. If ctx ends
-// before f has begun, it never does.
+// do runs f with the GIL held: on the thread that waits for the host, if the worker is a lane with a call of that thread's, on the main
+// thread, if the program has given it for calls, and otherwise on the worker's own. If ctx ends before f has begun, it never does.
 func (w *worker) do(ctx context.Context, f func(g *py.GIL) error) error {
-	c := w.main.add(w, f)
-	if c == nil {
-		return w.thread.Do(f)
+	by := []caller{&w.main}
+	if w.carries != nil {
+		by = []caller{w.carries, &w.main}
 	}
-	select {
-	case <-c.done:
-	case <-ctx.Done():
-		if w.main.withdraw(c) {
-			return calls.ErrCancelled()
+	for _, thread := range by {
+		c := thread.add(w, f)
+		if c == nil {
+			continue
 		}
-		<-c.done
+		select {
+		case <-c.done:
+		case <-ctx.Done():
+			if thread.withdraw(c) {
+				return calls.ErrCancelled()
+			}
+			<-c.done
+		}
+		if !c.refuse {
+			return c.err
+		}
 	}
-	if c.refuse {
-		return w.thread.Do(f)
-	}
-	return c.err
+	return w.thread.Do(f)
 }
 
 // move says on which thread the worker's function is going to run.

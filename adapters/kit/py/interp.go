@@ -46,6 +46,7 @@ type Interp struct {
 	namesMu  sync.Mutex
 	names    map[string]cName  // of capsules
 	interned map[string]Object // with a reference each; for as long as the interpreter runs
+	nothing  Object            // likewise; 0: it was not needed yet
 
 	plains sync.Pool // of *Plain, which are large
 }

@@ -45,6 +45,13 @@ int ndGoUnpublish(uintptr_t name) {
 	return 0;
 }
 
+uintptr_t ndGoHostFunctions(void) { return 0; }
+
+uintptr_t ndGoCallHost(uintptr_t name, uintptr_t args, uintptr_t kw) {
+	(void)name, (void)args, (void)kw;
+	return 0;
+}
+
 int ndGoServe(void) {
 	tell("serve", 0, "");
 	return 0;
