@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
@@ -48,6 +49,7 @@ type Func struct {
 	name      string
 	target    uint64
 	framework string
+	closed    atomic.Bool
 }
 
 // Func looks a function up: `predict`, `model.predict`, `handlers["x"]`. As [Session.View], it waits for a name that does
@@ -74,20 +76,23 @@ func (s *Session) Func(ctx context.Context, name string, opts ...FuncOption) (*F
 // Name is the name that the function was looked up by.
 func (f *Func) Name() string { return f.name }
 
-// Close lets the program forget the function. Calls that are under way go on. It is idempotent, and never fails after
-// the session's end.
+// Close lets the program forget the function, and does not wait for that. Calls that are under way go on. It is idempotent, and never
+// fails.
 func (f *Func) Close() error {
-	if f.session.alive("close", f.name) != nil {
-		return nil //nolint:nilerr // it was forgotten with the program
+	if !f.closed.Swap(true) {
+		go func() { // it waits for a worker, and all may be at work; an error says that the program is gone
+			_ = f.session.call(context.Background(), "close", f.name, &calls.Request{Op: calls.OpDrop, Target: f.target}, new(calls.Answer))
+		}()
 	}
-	return f.session.call(context.Background(), "close", f.name, &calls.Request{Op: calls.OpDrop, Target: f.target}, new(calls.Answer))
+	return nil
 }
 
 // Call calls the function and waits for its result. Keyword arguments come last, as [Kw]. The caller closes the result.
 //
 // An exception is a [*core.PythonError] within the error, which wraps core.ErrPython. When ctx ends, a call that
 // has not begun never will, and an exception (ndbridge.Cancelled) is raised in one that runs; the error wraps that of
-// ctx and says which of the two happened, or that the function goes on all the same. A call is never made
+// ctx and says which of the two happened, or that the function goes on all the same, or that it did and the program was ended for it
+// ([Program].OnStuck). A call is never made
 // twice. When the program dies, its calls fail at once with core.ErrUnavailable, and views stay readable. The other
 // errors: core.ErrUnsupported (an argument or a result cannot cross; the text says which), core.ErrReadOnly,
 // core.ErrClosed.
@@ -181,6 +186,9 @@ func (f *Func) request(ctx context.Context, args []any) (r *calls.Request, done 
 	}
 	if err := f.session.callable(ctx, "call", f.name); err != nil {
 		return nil, nil, err
+	}
+	if f.closed.Load() {
+		return nil, nil, f.session.wrap("call", f.name, &core.Error{Kind: core.ErrClosed, Err: errors.New("the function was closed")})
 	}
 	r = &calls.Request{Op: calls.OpCall, Target: f.target, Framework: f.framework}
 	carry := carrier{session: f.session, ctx: ctx, request: r}

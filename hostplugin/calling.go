@@ -3,9 +3,11 @@ package hostplugin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/arrays"
 	"github.com/ndbridge/ndbridge/internal/calls"
 	"github.com/ndbridge/ndbridge/internal/values"
@@ -47,7 +49,7 @@ func (s *Session) Set(ctx context.Context, name string, value any) error {
 // openCalls makes functions callable, if the plugin serves calls.
 func (s *Session) openCalls(ctx context.Context) error {
 	room := &arrays.Room{Open: s.leases.Open, Stray: s.leases.Stray}
-	client, err := s.conn.Client.OpenCalls(ctx, room, s.launch.program.handoff().Spin)
+	client, err := s.conn.Client.OpenCalls(ctx, room, s.launch.program.calls())
 	if errors.Is(err, core.ErrUnavailable) {
 		return nil // a program that has ended already says why to who calls
 	}
@@ -56,9 +58,12 @@ func (s *Session) openCalls(ctx context.Context) error {
 	}
 	s.space = arrays.NewSpace(s.conn.Client, client.Held)
 	room.Space = s.space
+	client.Patience = s.launch.program.patience()
 	s.calls = client
+	s.callbacks.begin()
 	go func() {
 		<-s.gone
+		s.callbacks.end(s.Err())
 		s.space.Close()
 		if err := s.calls.Close(); err != nil {
 			s.host.log.Warn("memory could not be unmapped", slog.String("program", s.launch.program.Name), slog.Any("cause", err))
@@ -87,11 +92,28 @@ func (s *Session) call(ctx context.Context, op, name string, r *calls.Request, a
 	if err := s.callable(ctx, op, name); err != nil {
 		return err
 	}
-	err := s.calls.Call(ctx, r, a)
+	err := s.exchange(ctx, r, a)
 	if errors.Is(err, calls.ErrClosed) {
 		err = s.unavailableNow(ctx, op, name)
 	}
+	if errors.Is(err, calls.ErrStuck) {
+		select {
+		case s.stuck <- fmt.Errorf("%s still ran %v after its call had been given up, and the host ended the program", name, s.calls.Patience):
+		default: // another one was, too
+		}
+	}
 	return s.wrap(op, name, err)
+}
+
+// exchange sends a request by a worker, or, if ctx is that of a handler, to the thread that waits for its result.
+func (s *Session) exchange(ctx context.Context, r *calls.Request, a *calls.Answer) error {
+	if c, ok := ctx.Value(callbackKey{}).(*callback); ok && c.session == s {
+		if done := c.take(ctx); done != nil {
+			defer done()
+			return c.lane.Call(ctx, r, a)
+		}
+	}
+	return s.calls.Call(ctx, r, a)
 }
 
 // unavailableNow says why a call found the program gone.
@@ -116,16 +138,25 @@ func (s *Session) result(ctx context.Context, op, name string, r *calls.Request)
 	if op == "call" {
 		shown += "()"
 	}
-	out := &Result{name: name, form: a.Values, retained: int(a.Retained), views: make([]*core.View, 0, len(a.Leases))}
-	for i := range a.Leases {
-		v, err := s.leases.Open(context.WithoutCancel(ctx), shown, a.Leases[i])
-		if err != nil {
-			for _, rest := range a.Leases[i+1:] {
-				s.leases.Stray(rest.ID)
-			}
-			return nil, s.wrap(op, name, errors.Join(err, out.Close()))
-		}
-		out.views = append(out.views, v)
+	out := &Result{name: name, form: a.Values, retained: int(a.Retained)}
+	if err := s.open(ctx, shown, out, a.Leases); err != nil {
+		return nil, s.wrap(op, name, err)
 	}
 	return out, nil
+}
+
+// open opens views of what leases are on, which shown names, as those of a result. After an error none is open.
+func (s *Session) open(ctx context.Context, shown string, r *Result, leases []contract.Lease) error {
+	r.views = make([]*core.View, 0, len(leases))
+	for i := range leases {
+		v, err := s.leases.Open(context.WithoutCancel(ctx), shown, leases[i])
+		if err != nil {
+			for _, rest := range leases[i+1:] {
+				s.leases.Stray(rest.ID)
+			}
+			return errors.Join(err, r.Close())
+		}
+		r.views = append(r.views, v)
+	}
+	return nil
 }

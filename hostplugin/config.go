@@ -83,6 +83,11 @@ type Program struct {
 	// program's process, made when it is first needed. Without shared memory ([HandoffOptions].Off) there are no calls.
 	Workers int
 
+	// OnStuck says what becomes of a function that still runs though its call was given up: "wait", which "" means, leaves it its
+	// worker until it returns; "end" ends the program when StuckTimeout has passed, as Close does. Calls that were given up wait for that.
+	OnStuck      string
+	StuckTimeout time.Duration // 0 means 5 s
+
 	StartTimeout time.Duration // from the start until the plugin answers; 0 means 60 s
 	StopTimeout  time.Duration // from the end of the session until what still runs is killed; 0 means 5 s
 
@@ -108,6 +113,9 @@ type HandoffOptions struct {
 	Slots int           // how many views the host may ask for at once, 1 to 64; 0 means 8
 }
 
+// onStuckEnd is the choice of [Program.OnStuck] that ends the program.
+const onStuckEnd = "end"
+
 const (
 	defaultPython       = "python3"
 	defaultStartTimeout = 60 * time.Second
@@ -117,7 +125,8 @@ const (
 	defaultHandoffSlots = 8
 	maxHandoffSpin      = 10 * time.Millisecond
 
-	defaultWorkers = 16
+	defaultWorkers      = 16
+	defaultStuckTimeout = 5 * time.Second
 
 	minHeapThreshold = 4 << 10
 	maxHeapThreshold = 1 << 40
@@ -143,12 +152,20 @@ func (p Program) handoff() handoff.Settings {
 	}
 }
 
+// patience is how long a function may run on whose call was given up; 0: as long as it likes.
+func (p Program) patience() time.Duration {
+	if p.OnStuck != onStuckEnd {
+		return 0
+	}
+	return cmp.Or(p.StuckTimeout, defaultStuckTimeout)
+}
+
 // calls gives the settings of calls.
 func (p Program) calls() calls.Settings {
 	if p.Handoff.Off {
 		return calls.Settings{}
 	}
-	return calls.Settings{Workers: cmp.Or(p.Workers, defaultWorkers), Spin: p.handoff().Spin}
+	return calls.Settings{Workers: cmp.Or(p.Workers, defaultWorkers), Lanes: calls.MaxLanes, Spin: p.handoff().Spin}
 }
 
 // names lists the programs' names in order.

@@ -146,6 +146,8 @@ func TestValidateGoConfig(t *testing.T) {
 		"nul env":       {script(func(p *Program) { p.Env = map[string]string{"A": "\x00"} }), "env must not contain"},
 		"timeout":       {script(func(p *Program) { p.StartTimeout = -time.Second }), "must be positive, not -1s"},
 		"threshold":     {script(func(p *Program) { p.SharedHeap.Threshold = 1 }), "between 4KiB and 1TiB"},
+		"on_stuck":      {script(func(p *Program) { p.OnStuck = "kill" }), `on_stuck must be "end" or "wait", not "kill"`},
+		"stuck_timeout": {script(func(p *Program) { p.StuckTimeout = -1 }), "stuck_timeout must be positive, not -1ns"},
 		"promote":       {script(func(p *Program) { p.SharedHeap.Promote = "yes" }), `promote must be "always" or "never" or "safe", not "yes"`},
 		"checksum":      {script(func(p *Program) { p.Checksum = "x" }), "64 hexadecimal digits"},
 		"copy":          {Config{Adapters: []Adapter{{Name: "numpy", Copy: "sometimes"}}}, `not "sometimes"`},

@@ -89,6 +89,12 @@ func (c *checker) program(at place, p *Program) {
 	c.plugin(at, p)
 	c.heap(at, p)
 	c.handoff(at, p)
+	if how := p.OnStuck; how != "" && how != "wait" && how != onStuckEnd {
+		c.errorf(at.At("on_stuck"), "Invalid value", `on_stuck must be "end" or "wait", not %q.`, how)
+	}
+	if p.StuckTimeout < 0 {
+		c.errorf(at.At("stuck_timeout"), "Invalid duration", "stuck_timeout must be positive, not %s.", p.StuckTimeout)
+	}
 	if p.StartTimeout < 0 {
 		c.errorf(at.At("start_timeout"), "Invalid duration", "start_timeout must be positive, not %s.", p.StartTimeout)
 	}

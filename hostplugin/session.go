@@ -39,13 +39,15 @@ type Session struct {
 	launch   *launch
 	conn     *connection.Connection
 
-	segments *leases.Segments
-	gpu      *imports.Importer
-	gpus     []contract.UUID // those that the program knows the host to have
-	leases   *leases.Client
-	calls    *calls.Client // nil: functions cannot be called
-	space    *arrays.Space // numbers the host's memory that the program has; nil likewise
-	noCalls  chan struct{} // closed when there are none any more
+	segments  *leases.Segments
+	gpu       *imports.Importer
+	gpus      []contract.UUID // those that the program knows the host to have
+	leases    *leases.Client
+	calls     *calls.Client // nil: functions cannot be called
+	space     *arrays.Space // numbers the host's memory that the program has; nil likewise
+	callbacks callbacks
+	noCalls   chan struct{} // closed when there are none any more
+	stuck     chan error    // has room for one: why the host ends the program
 
 	arrays owned // the host's own that were made for this session, and pools of them
 
@@ -89,6 +91,7 @@ func newSession(h *Host, l *launch) *Session {
 		gone:    make(chan struct{}),
 		torn:    make(chan struct{}),
 		noCalls: make(chan struct{}),
+		stuck:   make(chan error, 1),
 		script:  scriptEnd{known: make(chan struct{}), well: make(chan struct{})},
 	}
 }
@@ -144,6 +147,10 @@ func (s *Session) supervise() {
 		select {
 		case <-s.closing:
 			s.tornErr = s.shut()
+			return
+		case cause := <-s.stuck:
+			s.lose(cause)
+			s.tornErr = s.conn.End()
 			return
 		case <-s.conn.Process.Exited():
 			cause = s.diagnose()

@@ -113,6 +113,8 @@ def load(path):
     with_gil.nd_publish.argtypes = [ctypes.py_object] * 2
     with_gil.nd_publish_all.argtypes = with_gil.nd_unpublish.argtypes = [ctypes.py_object]
     with_gil.nd_failed.argtypes = [ctypes.py_object]
+    with_gil.nd_call_host.argtypes = [ctypes.py_object] * 3
+    with_gil.nd_call_host.restype = with_gil.nd_host_functions.restype = ctypes.py_object
     with_gil.nd_print.argtypes = [ctypes.py_object] * 3
     # The program may have modules of these names; what starts with "_" is built in.
     for name in set(sys.modules) - modules:
@@ -193,9 +195,57 @@ def add_module(with_gil, stand_in):
         """
         check(with_gil.nd_unpublish(name))
 
+    def serve():
+        """Runs what the host calls on this thread, the program's main one, until the host ends the session.
+
+        Until then calls run on threads of their own. serve is for libraries that want the main thread: for
+        signals, windows, or the context of a GPU. One call runs at a time, and the others wait. Between calls
+        signals are handled at once. A KeyboardInterrupt or a SystemExit that ends a call ends serve, too, and
+        then calls run on other threads again.
+
+        Raises RuntimeError on another thread, within a call that serve runs, and in a forked child.
+        """
+        try:
+            check(with_gil.nd_serve())
+        except KeyboardInterrupt:
+            if not with_gil.nd_ending():
+                raise
+
     def check(result):
         if result == FORKED:
-            raise RuntimeError("a forked process has no host: publish from the process that the host started")
+            raise RuntimeError("a forked process has no host: do that in the process that the host started")
+
+    class Host(object):
+        """The functions that the host lets this program call: host.name(...).
+
+        Arguments and results are plain values and arrays. A thread that waits for the host lets others run,
+        and can be interrupted. If a function fails, HostError is raised with what it says; ConnectionError
+        when the host has ended the session; RuntimeError in a forked child, which has no host.
+        """
+
+        __slots__ = ()
+
+        def __getattr__(self, name):
+            if name.startswith("_"):
+                raise AttributeError(name)
+            names = functions()
+            if name not in names:
+                there = "it has " + ", ".join(names) if names else "it has none"
+                raise AttributeError("the host has no function %r: %s" % (name, there))
+
+            def call(*args, **kw):
+                check(FORKED if with_gil.nd_forked() else 0)
+                return with_gil.nd_call_host(name, args, kw)
+
+            call.__name__ = call.__qualname__ = name
+            return call
+
+        def __dir__(self):
+            return list(functions())
+
+    def functions():
+        check(FORKED if with_gil.nd_forked() else 0)
+        return with_gil.nd_host_functions()
 
     class Module(type(sys)):
         @property
@@ -207,14 +257,18 @@ def add_module(with_gil, stand_in):
     class Cancelled(BaseException):
         """Is raised in a function that the host has called, when the host does not wait for it any more."""
 
-    Cancelled.__module__, Cancelled.__qualname__ = "ndbridge", "Cancelled"
+    class HostError(Exception):
+        """Is raised by a function of the host's that has failed."""
+
+    for kind in Cancelled, Host, HostError:
+        kind.__module__, kind.__qualname__ = "ndbridge", kind.__name__
 
     module = Module("ndbridge", __doc__)
     module.__version__ = with_gil.nd_version()
-    module.__all__ = ["Cancelled", "connected", "publish", "unpublish"]
+    module.__all__ = ["Cancelled", "HostError", "connected", "host", "publish", "serve", "unpublish"]
     module.connected = True
-    module.Cancelled = Cancelled
-    for function in publish, unpublish:
+    module.Cancelled, module.HostError, module.host = Cancelled, HostError, Host()
+    for function in publish, serve, unpublish:
         function.__qualname__ = function.__name__
         setattr(module, function.__name__, function)
     sys.modules["ndbridge"] = module

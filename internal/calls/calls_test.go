@@ -85,7 +85,7 @@ func newWorld(t *testing.T, workers int) *world {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if w.client, err = NewClient(file, w.server.Memory(), plain{}, w, room{w}, time.Millisecond); err != nil {
+	if w.client, err = NewClient(file, w.server.Memory(), plain{}, w, room{w}, Settings{Workers: workers, Spin: time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -139,6 +139,7 @@ func (w *world) Worker() Worker {
 
 func (*world) Adopt(uint32, *os.File, int64, bool, *atomic.Uint32) error { return nil }
 func (*world) Forget(uint32)                                             {}
+func (*world) Close()                                                    {}
 
 func (w *world) Outside(a *Argument) ([]byte, error) {
 	w.mu.Lock()
@@ -342,8 +343,8 @@ func TestHostileMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	for _, m := range []Memory{{}, {Workers: 1}, {Workers: 65, Size: Size(65)}, {Workers: 2, Size: Size(1)}, {Workers: 2, Size: Size(2)}} {
-		if c, err := NewClient(file, m, plain{}, w, room{w}, 0); err == nil {
+	for _, m := range []Memory{{}, {Mailboxes: 1}, {Mailboxes: 129, Size: Size(129)}, {Mailboxes: 2, Size: Size(1)}, {Mailboxes: 2, Size: Size(2)}} {
+		if c, err := NewClient(file, m, plain{}, w, room{w}, Settings{}); err == nil {
 			t.Errorf("memory %+v was taken", m)
 			_ = c.Close()
 		}

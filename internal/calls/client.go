@@ -19,6 +19,9 @@ import (
 // grace is how long a call whose context has ended waits to hear what became of the function.
 const grace = 100 * time.Millisecond
 
+// ErrStuck says that a function still ran when its call had been given up for as long as Client.Patience.
+var ErrStuck = errors.New("the function still ran")
+
 // ErrClosed says that the program serves no more calls, or that Close was called.
 var ErrClosed = handoff.ErrClosed
 
@@ -42,6 +45,10 @@ type Room interface {
 
 // Client calls functions of a program. All methods are safe for concurrent use.
 type Client struct {
+	// Patience is for how long a call whose context has ended waits for its function to end: then its error wraps [ErrStuck], and the
+	// program is to be ended. 0: it does not wait, and the function may run on. It is set before the first call.
+	Patience time.Duration
+
 	codec   Codec
 	remote  Remote
 	room    Room
@@ -67,11 +74,12 @@ type caller struct {
 	request []byte
 	makes   bool   // the answer's target is a function or a generator
 	done    func() // gives back what the request lies in; nil: it is in the mailbox
+	lane    bool   // it is no worker for calls
 }
 
-// NewClient maps the memory that a program has announced, whose descriptor stays the caller's. The error says that
-// the program lied about it.
-func NewClient(file *os.File, m Memory, codec Codec, remote Remote, room Room, spin time.Duration) (*Client, error) {
+// NewClient maps the memory that a program has announced, whose descriptor stays the caller's. The settings are what it was asked for. The
+// error says that the program lied about it.
+func NewClient(file *os.File, m Memory, codec Codec, remote Remote, room Room, s Settings) (*Client, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -80,8 +88,8 @@ func NewClient(file *os.File, m Memory, codec Codec, remote Remote, room Room, s
 		return nil, err
 	}
 	return &Client{
-		codec: codec, remote: remote, room: room, spin: spin, memory: m, mapping: mapping,
-		closing: make(chan struct{}), free: make(chan struct{}, m.Workers),
+		codec: codec, remote: remote, room: room, spin: s.Spin, memory: m, mapping: mapping,
+		closing: make(chan struct{}), free: make(chan struct{}, max(1, min(s.Workers, m.Mailboxes))),
 	}, nil
 }
 
@@ -121,6 +129,11 @@ func (c *Client) Call(ctx context.Context, r *Request, a *Answer) error {
 		return err
 	}
 	defer c.using.Done()
+	return c.ask(ctx, w, r, a)
+}
+
+// ask is Call on a worker that the caller has.
+func (c *Client) ask(ctx context.Context, w *caller, r *Request, a *Answer) error {
 	r.Number = c.number.Add(1)
 	answer, back, err := c.exchange(ctx, w, r)
 	if err != nil {
@@ -128,7 +141,7 @@ func (c *Client) Call(ctx context.Context, r *Request, a *Answer) error {
 	}
 	err = c.read(ctx, answer, a)
 	back()
-	if err == nil && a.Kind == Over && r.Op != OpNext {
+	if err == nil && a.Kind == Over && r.Op != OpNext && r.Op != OpAwait {
 		err = &core.Error{Op: "call", Kind: core.ErrProtocol, Err: errors.New("only a generator has no more")}
 	}
 	return err
@@ -170,6 +183,9 @@ func (c *Client) acquire(ctx context.Context) (*caller, error) {
 // grow makes one more worker. The caller has the lock: nobody needs two at the same moment.
 func (c *Client) grow(ctx context.Context) (*caller, error) {
 	w := &caller{index: len(c.workers)}
+	if w.index == c.memory.Mailboxes {
+		return nil, &core.Error{Op: "call", Kind: core.ErrProtocol, Err: fmt.Errorf("there are %d workers, and no more", w.index)}
+	}
 	if err := c.remote.Workers(ctx, w.index+1); err != nil {
 		return nil, err
 	}
@@ -221,6 +237,9 @@ func (c *Client) giveBack(w *caller) {
 		w.done()
 		w.done = nil
 	}
+	if w.lane {
+		return
+	}
 	c.mu.Lock()
 	c.idle = append(c.idle, w)
 	c.mu.Unlock()
@@ -229,15 +248,19 @@ func (c *Client) giveBack(w *caller) {
 
 // exchange sends a request. The answer is valid until back is called.
 func (c *Client) exchange(ctx context.Context, w *caller, r *Request) (answer []byte, back func(), err error) {
+	slot, err := w.mailbox.Acquire(ctx)
+	if err != nil { // only that of a lane may be in use, by a call that was given up and still runs
+		c.giveBack(w)
+		if ctx.Err() != nil {
+			return nil, nil, never(ctx)
+		}
+		return nil, nil, ended(err)
+	}
 	request, err := c.pack(ctx, w, r)
 	if err != nil {
+		slot.Release()
 		c.giveBack(w)
 		return nil, nil, err
-	}
-	slot, err := w.mailbox.Acquire(ctx)
-	if err != nil {
-		c.giveBack(w)
-		return nil, nil, ended(err) // nobody else has the mailbox, so it does not wait
 	}
 	w.makes = r.Op == OpFunc || r.Flags&FlagStream != 0
 	answer, err = c.wait(ctx, w, slot, r, request)
@@ -280,10 +303,14 @@ func (c *Client) wait(ctx context.Context, w *caller, slot *handoff.Slot, r *Req
 	told := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(told)
-		defer time.AfterFunc(grace, giveUp)
 		short, cancel := context.WithTimeout(patient, grace)
 		defer cancel()
 		state, _ = c.remote.Cancel(short, w.index, r.Number) // if it fails, nothing is known
+		if state == NeverBegan {
+			time.AfterFunc(grace, giveUp)
+		} else {
+			time.AfterFunc(max(grace, c.Patience), giveUp)
+		}
 	})
 	answer, err := slot.Call(patient, request)
 	if stop() { // ctx has not ended
@@ -304,54 +331,10 @@ func (c *Client) wait(ctx context.Context, w *caller, slot *handoff.Slot, r *Req
 			return nil, c.gaveUp(ctx, answer)
 		}
 	}
+	if err != nil && c.Patience > 0 && state != NeverBegan {
+		return nil, given(ctx, fmt.Errorf("%w %v after the exception, and the program was ended", ErrStuck, c.Patience), "")
+	}
 	return nil, cancelled(ctx, state, err == nil)
-}
-
-// gaveUp is the error of a wait for a name, which says what the program knew of it.
-func (c *Client) gaveUp(ctx context.Context, answer []byte) error {
-	var a Answer
-	if a.Parse(answer, c.codec) != nil {
-		return never(ctx)
-	}
-	said, ok := errors.AsType[*core.Error](c.codec.Error(a.Values))
-	if !ok {
-		return never(ctx)
-	}
-	about := *said
-	about.Kind = ctx.Err()
-	return &about
-}
-
-// ended gives an error of the mailbox its meaning.
-func ended(err error) error {
-	if err != nil && !errors.Is(err, ErrClosed) {
-		return &core.Error{Op: "call", Kind: core.ErrProtocol, Err: err}
-	}
-	return err
-}
-
-// failed reports whether an answer says that a call has failed.
-func failed(answer []byte) bool { return len(answer) > 0 && Kind(answer[0]) == Failed }
-
-// never is the error of a call that has not begun when ctx ended.
-func never(ctx context.Context) error { return cancelled(ctx, NeverBegan, true) }
-
-// cancelled is the error of a call whose context has ended.
-func cancelled(ctx context.Context, state State, over bool) error {
-	e := &core.Error{Op: "call", Kind: ctx.Err()}
-	switch {
-	case state == NeverBegan:
-		e.Err = errors.New("the function has not begun, and never will")
-	case over:
-		e.Err = errors.New("the function was interrupted by an exception")
-	default:
-		e.Err = fmt.Errorf("the function still runs: the exception has not ended it within %v", grace)
-		e.Remedy = "let the function return to Python code sooner, or end the session"
-	}
-	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) || cause.Error() != ctx.Err().Error() {
-		e.Err = fmt.Errorf("%w: %w", cause, e.Err)
-	}
-	return e
 }
 
 // read reads an answer.

@@ -20,6 +20,10 @@ const (
 	OpDrop  Op = 4 // to forget the function or the generator Target
 	OpValue Op = 5 // the value that the name has; Values are the name
 	OpSet   Op = 6 // to give a name a value; Values are the name and the value
+
+	OpOffer  Op = 7 // to let the program call functions of the host's; Values are the list of their names
+	OpAwait  Op = 8 // what the program calls next: Target is its number, Values its name, the arguments and the keyword arguments; Over: it has given up
+	OpReturn Op = 9 // to give the call Target its result, which Values are
 )
 
 // Flags of requests.
@@ -27,6 +31,7 @@ const (
 	FlagStream  byte = 1 << iota // of OpCall: the result is a generator, whose number is the answer's Target
 	FlagNoWait                   // of OpFunc, OpValue: a name that is not there is not waited for
 	flagOutside                  // the message goes on in the first array
+	FlagFailed                   // of OpReturn: the call has failed, and Values are the text of the error
 )
 
 // Argument is an array that a request carries.
@@ -93,7 +98,7 @@ func (r *Request) Parse(b []byte, c Codec) error {
 	name, n := int(b[2]), binary.LittleEndian.Uint32(b[4:])
 	r.Op, r.Flags = Op(b[0]), b[1]
 	r.Number, r.Target = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
-	if r.Op < OpFunc || r.Op > OpSet || r.Flags&^(FlagStream|FlagNoWait|flagOutside) != 0 || b[3] != 0 || n > MaxArrays || r.Number == 0 {
+	if r.Op < OpFunc || r.Op > OpReturn || r.Flags&^(FlagStream|FlagNoWait|flagOutside|FlagFailed) != 0 || b[3] != 0 || n > MaxArrays || r.Number == 0 {
 		return fmt.Errorf("operation %d with flags %#x and %d arrays", r.Op, r.Flags, n)
 	}
 	b = b[requestHead:]

@@ -48,6 +48,8 @@ type Callee interface {
 	Put(answer []byte) (contract.Lease, error)
 	// Release gives leases back.
 	Release(ids ...contract.LeaseID)
+	// Close ends what waits for the host.
+	Close()
 }
 
 // Worker answers requests, one at a time.
@@ -93,7 +95,7 @@ type server struct {
 func NewServer(callee Callee, codec Codec, s Settings) (*Server, error) {
 	out := &Server{
 		callee: callee, codec: codec, spin: s.Spin,
-		memory: Memory{Segment: Segment, Size: Size(s.Workers), Workers: s.Workers},
+		memory: Memory{Segment: Segment, Size: Size(s.Mailboxes()), Mailboxes: s.Mailboxes()},
 	}
 	if err := out.memory.check(); err != nil {
 		return nil, err
@@ -124,8 +126,8 @@ func (s *Server) Open(id contract.SegmentID) (*os.File, error) {
 func (s *Server) Start(n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n < 0 || n > s.memory.Workers {
-		return &core.Error{Op: "call", Kind: core.ErrProtocol, Err: fmt.Errorf("%d workers of %d", n, s.memory.Workers)}
+	if n < 0 || n > s.memory.Mailboxes {
+		return &core.Error{Op: "call", Kind: core.ErrProtocol, Err: fmt.Errorf("%d workers of %d", n, s.memory.Mailboxes)}
 	}
 	if s.closed {
 		return &core.Error{Op: "call", Kind: core.ErrUnavailable, Err: errors.New("no more calls are served")}
@@ -188,6 +190,7 @@ func (s *Server) Close() error {
 	if closed {
 		return nil
 	}
+	s.callee.Close()
 	handoff.CloseAll(closeWait, mailboxes...) // or a function does not end
 	return shm.Close(s.file)
 }

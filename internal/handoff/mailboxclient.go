@@ -20,6 +20,9 @@ var ErrSlow = errors.New("no answer in time")
 // look is how often a sleeping caller looks whether its context or the mailbox has ended.
 const look = 2 * time.Millisecond
 
+// lastLook is how often one looks in the end whose context does not end: Close wakes it.
+const lastLook = 64 * time.Millisecond
+
 // MailboxClient is the side that asks. All methods are safe for concurrent use.
 type MailboxClient struct {
 	bell, asleep, cpu, closed *atomic.Uint32
@@ -68,11 +71,14 @@ func NewMailboxClient(mem []byte, spin, limit time.Duration, abandoned func(answ
 	return c, nil
 }
 
-// Close ends the calls that are under way, within milliseconds, with [ErrClosed]. It is idempotent.
+// Close ends the calls that are under way, at once as a rule and within [lastLook] at most, with [ErrClosed]. It is idempotent.
 func (c *MailboxClient) Close() {
 	c.mu.Lock()
 	c.dead.Store(true)
 	c.mu.Unlock()
+	for i := range c.slots {
+		shm.Wake(c.slots[i].shared.answered, 1)
+	}
 	c.stale.Wait()
 }
 
@@ -171,6 +177,7 @@ func (l *Slot) await(ctx context.Context) error {
 func (l *Slot) sleep(ctx context.Context, limit time.Duration) error {
 	c, answered := l.client, l.shared.answered
 	defer l.shared.sleeping.Store(0)
+	pause := look
 	for begin := time.Now(); ; {
 		l.shared.sleeping.Store(1)
 		got := answered.Load()
@@ -184,7 +191,10 @@ func (l *Slot) sleep(ctx context.Context, limit time.Duration) error {
 		case limit > 0 && time.Since(begin) > limit:
 			return ErrSlow
 		}
-		shm.Sleep(answered, got, look)
+		shm.Sleep(answered, got, pause)
+		if ctx.Done() == nil {
+			pause = min(2*pause, lastLook)
+		}
 	}
 }
 

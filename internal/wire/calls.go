@@ -28,27 +28,27 @@ func callsToProto(s calls.Settings) *pb.CallSettings {
 	if s.Workers == 0 {
 		return nil
 	}
-	return &pb.CallSettings{Workers: uint32(s.Workers), Spin: int64(s.Spin)}
+	return &pb.CallSettings{Workers: uint32(s.Mailboxes()), Spin: int64(s.Spin)}
 }
 
 func callsToCore(s *pb.CallSettings) (calls.Settings, error) {
 	switch workers, spin := s.GetWorkers(), s.GetSpin(); {
 	case s == nil:
 		return calls.Settings{}, nil
-	case workers < 1 || workers > calls.MaxWorkers || spin < 0 || spin > int64(maxSpin):
+	case workers < 1 || workers > calls.MaxWorkers+calls.MaxLanes || spin < 0 || spin > int64(maxSpin):
 		return calls.Settings{}, fmt.Errorf("%d workers, with a spin of %d ns", workers, spin)
 	}
 	return calls.Settings{Workers: int(s.GetWorkers()), Spin: time.Duration(s.GetSpin())}, nil
 }
 
 func callMemoryToProto(m calls.Memory) *pb.Calls {
-	return &pb.Calls{Segment: uint64(m.Segment), Size: m.Size, Workers: uint32(m.Workers)}
+	return &pb.Calls{Segment: uint64(m.Segment), Size: m.Size, Workers: uint32(m.Mailboxes)}
 }
 
 // callMemoryToCore leaves the check to who maps it.
 func callMemoryToCore(m *pb.Calls) calls.Memory {
 	return calls.Memory{
-		Segment: contract.SegmentID(m.GetSegment()), Size: m.GetSize(), Workers: int(min(m.GetWorkers(), calls.MaxWorkers+1)),
+		Segment: contract.SegmentID(m.GetSegment()), Size: m.GetSize(), Mailboxes: int(min(m.GetWorkers(), calls.MaxWorkers+calls.MaxLanes+1)),
 	}
 }
 
@@ -94,7 +94,7 @@ func (callCodec) Error(b []byte) error {
 
 // OpenCalls maps the memory for calls that the other side has announced when the session was opened. The client is
 // nil if the other side announced nothing; an error that wraps core.ErrProtocol says that it lied.
-func (c *Client) OpenCalls(ctx context.Context, room calls.Room, spin time.Duration) (*calls.Client, error) {
+func (c *Client) OpenCalls(ctx context.Context, room calls.Room, settings calls.Settings) (*calls.Client, error) {
 	c.mu.Lock()
 	memory := c.calls
 	c.mu.Unlock()
@@ -106,7 +106,7 @@ func (c *Client) OpenCalls(ctx context.Context, room calls.Room, spin time.Durat
 		return nil, err
 	}
 	defer file.Close() //nolint:errcheck // the mapping does not need it
-	client, err := calls.NewClient(file, memory, callCodec{}, c, room, spin)
+	client, err := calls.NewClient(file, memory, callCodec{}, c, room, settings)
 	if err != nil {
 		return nil, c.violated("open", "", fmt.Errorf("calls: %w", err))
 	}

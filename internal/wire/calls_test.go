@@ -51,6 +51,8 @@ func (c *callee) program() callable { return callable{c.producer, c} }
 
 func (c *callee) Worker() calls.Worker { return c }
 
+func (c *callee) Close() {}
+
 func (c *callee) Answer(r *calls.Request, a *calls.Answer) error {
 	a.Kind = calls.Done
 	c.mu.Lock()

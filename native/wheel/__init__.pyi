@@ -1,4 +1,4 @@
-from typing import Mapping, overload
+from typing import Any, Callable, Mapping, overload
 
 __version__: str
 """The version of ndbridge."""
@@ -9,6 +9,17 @@ connected: bool
 class Cancelled(BaseException):
     """Is raised in a function that the host has called, when the host does not wait for it any more."""
 
+class HostError(Exception):
+    """Is raised by a function of the host's that has failed."""
+
+class Host:
+    """The functions that the host lets this program call."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]: ...
+
+host: Host
+"""The functions that the host lets this program call: host.name(...)."""
+
 @overload
 def publish(name: str, array: object) -> None:
     """Makes array the next version of a name, by which the host can ask for it."""
@@ -16,6 +27,9 @@ def publish(name: str, array: object) -> None:
 @overload
 def publish(name: Mapping[str, object]) -> None:
     """Makes the arrays and numbers of a dict the next versions of their names at once: the host sees all or none."""
+
+def serve() -> None:
+    """Runs what the host calls on this thread, the program's main one, until the host ends the session."""
 
 def unpublish(name: str) -> None:
     """Takes the name back. What the host holds of the array stays valid."""

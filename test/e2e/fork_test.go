@@ -100,6 +100,8 @@ def total(bounds):
     try:
         ndbridge.publish("from_child", a)
         assert not ndbridge.connected, "a child may publish"
+        assert ndbridge.serve() is None, "a child serves calls"
+        assert not hasattr(ndbridge.host, "f"), "a child calls the host"
     except RuntimeError as error:  # in a forked one, the module is the parent's
         assert "no host" in str(error), error
     mine = a.copy()

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -44,6 +45,12 @@ func runHost(config string) int {
 	ctx := contextOfProcess()
 	session, err := host.Start(ctx, cfg.Programs[0].Name)
 	if err != nil {
+		return fail(err)
+	}
+	if err := session.Handle("wait", func(ctx context.Context, _ hostplugin.Args) (any, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}); err != nil {
 		return fail(err)
 	}
 	if _, err := session.View(ctx, "frame"); err != nil {
@@ -125,6 +132,24 @@ import os, signal, threading, numpy as np
 frame = np.zeros(1 << 16)
 threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGSTOP)).start()
 `, 0, time.Second)
+}
+
+// TestWaitingForTheHostEndsWithIt: threads that wait for a function of a host that is killed get an exception.
+func TestWaitingForTheHostEndsWithIt(t *testing.T) {
+	said := filepath.Join(t.TempDir(), "said")
+	killHost(t, fmt.Sprintf(`
+import ndbridge, os, threading, time, numpy as np
+said = os.open(%q, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+def wait():
+    try: ndbridge.host.wait()
+    except Exception as e: os.write(said, (type(e).__name__ + "\n").encode())
+while not hasattr(ndbridge.host, "wait"): time.sleep(0.01)
+for i in range(3): threading.Thread(target=wait).start()
+frame = np.zeros(1 << 16)
+`, said), 0, time.Second)
+	if text, err := os.ReadFile(said); string(text) != strings.Repeat("ConnectionError\n", 3) || err != nil {
+		t.Errorf("the threads said %q, %v", text, err)
+	}
 }
 
 // killHost kills a host of a program: at once when it has a view, or, if looking is not 0, so long after that, while

@@ -168,6 +168,54 @@ func ndGoUnpublish(name C.uintptr_t) C.int {
 	return named("unpublish", name, plugin.program.Unpublish)
 }
 
+//export ndGoServe
+func ndGoServe() C.int {
+	return raised(func(*py.GIL) error { return plugin.program.Serve(func() { C.nd_called() }) })
+}
+
+//export ndGoServeCall
+func ndGoServeCall() C.int {
+	if plugin.program.ServeCall() {
+		return -1
+	}
+	return 0
+}
+
+//export ndGoServeEnd
+func ndGoServeEnd(over C.int) { plugin.program.ServeEnd(over != 0) }
+
+// ndGoHostFunctions gives a tuple of str, which the caller takes over.
+//
+//export ndGoHostFunctions
+func ndGoHostFunctions() C.uintptr_t {
+	var tuple py.Object
+	raised(func(g *py.GIL) error {
+		names, err := plugin.program.HostFunctions()
+		if err != nil {
+			return err
+		}
+		items := make([]py.Object, len(names))
+		for i := range names {
+			if items[i], err = g.NewStr(names[i]); err != nil {
+				return err
+			}
+		}
+		o, err := g.NewTuple(items...)
+		if err == nil {
+			tuple = g.Keep(o)
+		}
+		return err
+	})
+	return C.uintptr_t(tuple)
+}
+
+// ndGoCallHost gives an object, which the caller takes over.
+//
+//export ndGoCallHost
+func ndGoCallHost(name, args, kw C.uintptr_t) C.uintptr_t {
+	return C.uintptr_t(plugin.program.CallHost(py.Object(name), py.Object(args), py.Object(kw)))
+}
+
 // named calls f with the text of a Python str, and turns an error into a Python exception.
 func named(op string, name C.uintptr_t, f func(g *py.GIL, name string) error) C.int {
 	return raised(func(g *py.GIL) error {

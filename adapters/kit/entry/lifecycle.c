@@ -152,6 +152,7 @@ static int prepare(int handshake, int side) {
 }
 
 void nd_opened(void) { nd_tell(OPENED); }
+void nd_called(void) { nd_tell(CALLED); }
 
 void nd_end(void) {
 	if (nd_still_open(&nd_process.wake) && write(nd_process.wake.fd, "", 1) < 0) return; // the guard knows
@@ -260,6 +261,61 @@ EXPORT int nd_unpublish(uintptr_t name) {
 	int said;
 	if (!into_go(&said)) return said;
 	said = ndGoUnpublish(name);
+	out_of_go();
+	return said;
+}
+
+// Gives the names of the host's functions as a tuple, or NULL with an exception. Not for forked children, nor is the next one.
+EXPORT uintptr_t nd_host_functions(void) {
+	int said;
+	if (!into_go(&said)) return 0;
+	uintptr_t names = ndGoHostFunctions();
+	out_of_go();
+	return names;
+}
+
+// Calls a function of the host's, with a tuple and a dict.
+EXPORT uintptr_t nd_call_host(uintptr_t name, uintptr_t args, uintptr_t kw) {
+	int said;
+	if (!into_go(&said)) return 0;
+	uintptr_t result = ndGoCallHost(name, args, kw);
+	out_of_go();
+	return result;
+}
+
+// Waits for calls with the GIL given back, and then has signals handled. Gives the news, or -1 if a handler has raised. A signal
+// that comes just before the wait is handled after it.
+static int await_calls(void) {
+	enum { SIGNALS_MS = 250 };
+	void *(*save)(void) = (void *(*)(void))dlsym(RTLD_DEFAULT, "PyEval_SaveThread");
+	void (*restore)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "PyEval_RestoreThread");
+	int (*handle)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "Py_MakePendingCalls");
+	void *state = save();
+	int news = nd_await(ENDED | CALLED, SIGNALS_MS);
+	restore(state);
+	if (handle() < 0) return -1;
+	return news < 0 ? 0 : news;
+}
+
+// Serves calls on this thread, which must be the main one, until the session ends or an exception is raised.
+EXPORT int nd_serve(void) {
+	int said, news = 0;
+	if (!into_go(&said)) return said;
+	said = ndGoServe();
+	out_of_go();
+	if (said) return said;
+	while (said == 0 && !(news & ENDED)) {
+		news = await_calls();
+		if (news < 0) said = news, news = 0;
+		if (nd_forked()) return said ? said : ND_FORKED; // in a handler of a signal
+		if (news != CALLED) continue;
+		atomic_fetch_and(&nd_process.news, ~(unsigned)CALLED);
+		if (!into_go(&said)) return said;
+		said = ndGoServeCall();
+		out_of_go();
+	}
+	if (!into_go(&said)) return said;
+	ndGoServeEnd((news & ENDED) != 0);
 	out_of_go();
 	return said;
 }

@@ -14,6 +14,11 @@ extern int ndGoStart(int handshake, int status);
 extern int ndGoPublish(uintptr_t name, uintptr_t array);
 extern int ndGoPublishAll(uintptr_t arrays);
 extern int ndGoUnpublish(uintptr_t name);
+extern int ndGoServe(void);
+extern int ndGoServeCall(void);
+extern void ndGoServeEnd(int over);
+extern uintptr_t ndGoHostFunctions(void);
+extern uintptr_t ndGoCallHost(uintptr_t name, uintptr_t args, uintptr_t kw);
 extern void ndGoFailed(uintptr_t exception);
 extern void ndGoFinished(int status, char *message);
 extern void ndGoClose(void);
@@ -23,10 +28,11 @@ extern uintptr_t ndGoVersion(void);
 extern void ndpy_into_go(void) __attribute__((weak));
 extern void ndpy_out_of_go(void) __attribute__((weak));
 
-// Called from Go. nd_opened lets the script start. nd_end ends the session, as the host's closing of
+// Called from Go. nd_opened lets the script start. nd_called says that there is a call for the main thread. nd_end ends the session, as the host's closing of
 // the side socket does: a script that still runs is interrupted, and the process group is killed if
 // the process has not ended within the time that the host gives it (NDBRIDGE_STOP_TIMEOUT_MS).
 void nd_opened(void);
+void nd_called(void);
 void nd_end(void);
 
 #endif

@@ -34,7 +34,7 @@ struct process {
 	bool script_runs; // guarded by lock: the main thread may be interrupted
 };
 
-enum news { OPENED = 1, ENDED = 2, GUARDED = 4, SHARED = 8 };
+enum news { OPENED = 1, ENDED = 2, GUARDED = 4, SHARED = 8, CALLED = 16 };
 
 extern HIDDEN struct process nd_process;
 

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"context"
 	"errors"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/pyvalues"
@@ -12,7 +13,7 @@ import (
 )
 
 // set gives a name a value.
-func (w *worker) set(r *calls.Request) error {
+func (w *worker) set(ctx context.Context, r *calls.Request) error {
 	reader := values.NewReader(r.Values)
 	if t, err := reader.Next(); err != nil || t.Items() != 2 {
 		return &core.Error{Kind: core.ErrProtocol, Err: errors.New("a name and a value are wanted")}
@@ -25,7 +26,7 @@ func (w *worker) set(r *calls.Request) error {
 	if err != nil {
 		return about("set", string(text.Bytes), "", err)
 	}
-	err = w.thread.Do(func(g *py.GIL) error {
+	err = w.do(ctx, func(g *py.GIL) error {
 		o, err := pyvalues.Build(g, reader, func(g *py.GIL, i int) (py.Object, error) {
 			return w.argument(g, r, i, "")
 		})

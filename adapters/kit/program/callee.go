@@ -37,7 +37,8 @@ type segment struct {
 type function struct {
 	object py.Object // with a reference
 	takes  parameters
-	async  bool // it is a generator whose values are awaited
+
+	generator, async bool // it is a generator, whose values are awaited
 }
 
 var _ calls.Callee = (*callee)(nil)
@@ -135,13 +136,21 @@ func (c *callee) function(number uint64) (*function, error) {
 	return nil, &core.Error{Kind: core.ErrClosed, Err: errors.New("the function was closed")}
 }
 
-// drop forgets a function or a generator. A generator is closed, as Python does with one that nobody refers to.
-func (c *callee) drop(g *py.GIL, number uint64) {
-	c.mu.Lock()
-	f := c.functions[number]
-	delete(c.functions, number)
-	c.mu.Unlock()
-	if f != nil {
-		g.Drop(f.object)
+// forget forgets a function or a generator. A generator is closed, as Python does with one that nobody refers to, where functions run.
+func (w *worker) forget(ctx context.Context, number uint64) error {
+	w.callee.mu.Lock()
+	f := w.functions[number]
+	delete(w.functions, number)
+	w.callee.mu.Unlock()
+	if f == nil {
+		return nil
 	}
+	drop := func(g *py.GIL) error { g.Drop(f.object); return nil }
+	if f.generator {
+		return w.do(ctx, drop)
+	}
+	return w.thread.Do(drop)
 }
+
+// Close implements calls.Callee.
+func (c *callee) Close() { c.host.close() }

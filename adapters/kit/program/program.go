@@ -34,6 +34,8 @@ type Program struct {
 	state     progress
 	published published.Names
 	leasing   leasing
+	main      mainThread
+	host      hostCalls
 	waiting   chan struct{} // has room for the looks that may wait for a GPU on threads that others need
 
 	codec        atomic.Pointer[handoff.Codec] // nil: no host looks at offers

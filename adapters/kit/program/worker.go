@@ -13,14 +13,17 @@ import (
 	"github.com/ndbridge/ndbridge/internal/values"
 )
 
-// worker answers requests on a thread of its own.
+// worker answers requests on a thread of its own, and runs functions there or on the main thread.
 type worker struct {
 	*callee
-	thread *py.Thread
+	thread  *py.Thread
+	carries *hostCall // of a lane: the call of the program's that the host has, and has not answered
 
 	mu        sync.Mutex
 	stage     stage
+	runs      *py.Thread         // on which a function runs
 	stop      context.CancelFunc // ends the wait for a name; nil: there is none
+	raised    bool               // an exception was raised in the function because its call was given up
 	awaited   py.Object          // the future that the function waits for; 0: none
 	cancelled bool
 }
@@ -42,7 +45,7 @@ func (w *worker) Answer(r *calls.Request, a *calls.Answer) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	w.mu.Lock()
-	w.stage, w.stop, w.cancelled = waiting, stop, false
+	w.stage, w.runs, w.stop, w.cancelled, w.raised = waiting, w.thread, stop, false, false
 	w.mu.Unlock()
 	defer w.over()
 	a.Kind = calls.Done
@@ -52,9 +55,15 @@ func (w *worker) Answer(r *calls.Request, a *calls.Answer) error {
 	case calls.OpValue:
 		return w.value(ctx, r, a)
 	case calls.OpSet:
-		return w.set(r)
+		return w.set(ctx, r)
 	case calls.OpDrop:
-		return w.thread.Do(func(g *py.GIL) error { w.drop(g, r.Target); return nil })
+		return w.forget(ctx, r.Target)
+	case calls.OpOffer:
+		return w.offer(r)
+	case calls.OpAwait:
+		return w.carry(ctx, a)
+	case calls.OpReturn:
+		return w.answer(r)
 	case calls.OpNext:
 		return w.next(ctx, r, a)
 	default:
@@ -95,17 +104,19 @@ func (w *worker) Cancel() calls.State {
 			_, err := g.CallMethod(w.awaited, "cancel", nil, nil)
 			return err
 		}
-		w.thread.Interrupt(g, cancelledClass(g))
+		w.raised = true
+		w.runs.Interrupt(g, ndbridgeClass(g, "Cancelled"))
 		return nil
 	})
-	w.mu.Lock() // for who unlocks it
+	w.host.wake() // the function may wait there
+	w.mu.Lock()   // for who unlocks it
 	return state
 }
 
-// cancelledClass is the exception that ends a call.
-func cancelledClass(g *py.GIL) py.Object {
+// ndbridgeClass is a class of the module ndbridge, or 0.
+func ndbridgeClass(g *py.GIL, name string) py.Object {
 	if module, ok := g.Loaded("ndbridge"); ok {
-		if class, ok := g.Variable(module, "Cancelled"); ok {
+		if class, ok := g.Variable(module, name); ok {
 			return class
 		}
 	}
@@ -129,7 +140,7 @@ func (w *worker) end(g *py.GIL) {
 	defer w.mu.Unlock()
 	w.stage = resting
 	if w.cancelled {
-		w.thread.Calm(g)
+		w.runs.Calm(g)
 	}
 }
 
@@ -139,6 +150,7 @@ func (w *worker) run(g *py.GIL, f, args, kw py.Object) (py.Object, error) {
 		return 0, err
 	}
 	defer w.end(g)
+	defer w.host.runs(g.ID(), w)()
 	o, err := g.CallOnce(f, args, kw)
 	if err != nil || !isAwaitable(g, o) {
 		return o, err
@@ -209,7 +221,7 @@ func (w *worker) find(ctx context.Context, r *calls.Request, a *calls.Answer) er
 }
 
 func (w *worker) value(ctx context.Context, r *calls.Request, a *calls.Answer) error {
-	return w.awaitObject(ctx, "value", r, func(g *py.GIL, o py.Object) error { return w.write(ctx, g, o, a) })
+	return w.awaitObject(ctx, "value", r, func(g *py.GIL, o py.Object) error { return w.write(ctx, g, "result", o, a) })
 }
 
 // call calls a function.
@@ -218,7 +230,7 @@ func (w *worker) call(ctx context.Context, r *calls.Request, a *calls.Answer) er
 	if err != nil {
 		return err
 	}
-	return w.thread.Do(func(g *py.GIL) error {
+	return w.do(ctx, func(g *py.GIL) error {
 		defer w.retained(r, a)
 		var result py.Object
 		err := g.Nested(func() error { // the arguments end with it
@@ -239,7 +251,7 @@ func (w *worker) call(ctx context.Context, r *calls.Request, a *calls.Answer) er
 			return err
 		}
 		defer g.Drop(result)
-		return w.write(ctx, g, result, a)
+		return w.write(ctx, g, "result", result, a)
 	})
 }
 
@@ -264,7 +276,7 @@ func (w *worker) stream(g *py.GIL, o py.Object, a *calls.Answer) error {
 			return err
 		}
 	}
-	a.Target = w.keep(&function{object: g.Keep(o), async: async})
+	a.Target = w.keep(&function{object: g.Keep(o), generator: true, async: async})
 	return nil
 }
 
@@ -278,7 +290,7 @@ func (w *worker) next(ctx context.Context, r *calls.Request, a *calls.Answer) er
 	if f.async {
 		method, end = "__anext__", "StopAsyncIteration"
 	}
-	return w.thread.Do(func(g *py.GIL) error {
+	return w.do(ctx, func(g *py.GIL) error {
 		next, err := g.Attr(f.object, method)
 		if err != nil {
 			return err
@@ -295,24 +307,24 @@ func (w *worker) next(ctx context.Context, r *calls.Request, a *calls.Answer) er
 		if err != nil {
 			return err
 		}
-		return w.write(ctx, g, o, a)
+		return w.write(ctx, g, "result", o, a)
 	})
 }
 
-// write writes an object as the answer's values, and leases the arrays in it.
-func (w *worker) write(ctx context.Context, g *py.GIL, o py.Object, a *calls.Answer) error {
+// write writes an object, which is the answer's what, as its values, and leases the arrays in it.
+func (p *Program) write(ctx context.Context, g *py.GIL, what string, o py.Object, a *calls.Answer) error {
 	form := values.NewWriter(nil)
 	err := pyvalues.Append(g, form, o, func(g *py.GIL, o py.Object) (index int, isArray bool, err error) {
-		if !w.isArray(g, o) {
+		if !p.isArray(g, o) {
 			return 0, false, nil
 		}
 		if len(a.Leases) == calls.MaxArrays {
 			return 0, true, &core.Error{
-				Kind: core.ErrUnsupported, Err: fmt.Errorf("a result has at most %d arrays", calls.MaxArrays),
-				Remedy: "return one array of them all",
+				Kind: core.ErrUnsupported, Err: fmt.Errorf("%s has at most %d arrays", what, calls.MaxArrays),
+				Remedy: "hand over one array of them all",
 			}
 		}
-		l, err := w.grantUnnamed(ctx, g, o)
+		l, err := p.grantUnnamed(ctx, g, o)
 		if err != nil {
 			return 0, true, err
 		}
@@ -320,7 +332,7 @@ func (w *worker) write(ctx context.Context, g *py.GIL, o py.Object, a *calls.Ans
 		return len(a.Leases) - 1, true, nil
 	})
 	a.Values = form.Form()
-	return values.Located("result", err)
+	return values.Located(what, err)
 }
 
 // isArray reports whether an object is an array: of a framework, or of anybody who speaks its protocols.

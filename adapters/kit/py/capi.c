@@ -62,6 +62,7 @@ typedef ptrdiff_t Py_ssize_t;
 	X(int, PyErr_ExceptionMatches, (PyObject *))                             \
 	X(void, PyErr_Clear, (void))                                             \
 	X(void, PyErr_Fetch, (PyObject **, PyObject **, PyObject **))            \
+	X(void, PyErr_Restore, (PyObject *, PyObject *, PyObject *))             \
 	X(void, PyErr_SetObject, (PyObject *, PyObject *))                       \
 	X(int, PyObject_GetBuffer, (PyObject *, ndpy_buffer *, int))             \
 	X(void *, PyCapsule_GetPointer, (PyObject *, const char *))              \
@@ -92,6 +93,7 @@ typedef ptrdiff_t Py_ssize_t;
 	X(_Py_FalseStruct) \
 	X(PyCapsule_Type)  \
 	X(PyExc_AttributeError) \
+	X(PyExc_KeyboardInterrupt) \
 	X(PyExc_SystemExit)
 
 // Filled once by ndpy_open, before any other call, and never changed afterwards.
@@ -396,6 +398,13 @@ void ndpy_fetch(ndpy *type, ndpy *value, ndpy *traceback) {
 	api.PyErr_NormalizeException(&t, &v, &tb);
 	*type = (ndpy)t, *value = (ndpy)v, *traceback = (ndpy)tb;
 }
+
+int ndpy_failed_to_end(void) {
+	return api.PyErr_ExceptionMatches(*(PyObject **)api.PyExc_KeyboardInterrupt) ||
+	       api.PyErr_ExceptionMatches(*(PyObject **)api.PyExc_SystemExit);
+}
+
+void ndpy_throw(ndpy type, ndpy value, ndpy traceback) { api.PyErr_Restore(OBJECT(type), OBJECT(value), OBJECT(traceback)); }
 
 void ndpy_raise(ndpy type, const char *text, size_t len) {
 	PyObject *s = api.PyUnicode_FromStringAndSize(text, (Py_ssize_t)len);

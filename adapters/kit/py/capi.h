@@ -129,6 +129,8 @@ int ndpy_failed(void);                                    // is the error indica
 int ndpy_failed_with(ndpy cls);                           // is it an instance of cls?
 void ndpy_clear(void);
 void ndpy_fetch(ndpy *type, ndpy *value, ndpy *traceback); // clears the indicator; gives new references
+void ndpy_throw(ndpy type, ndpy value, ndpy traceback);   // sets the indicator, and takes the references over
+int ndpy_failed_to_end(void);                             // is it a KeyboardInterrupt or a SystemExit?
 void ndpy_raise(ndpy type, const char *text, size_t len);
 
 int ndpy_get_buffer(ndpy o, ndpy_buffer *buffer, int flags);

@@ -3,6 +3,7 @@ package py
 // #cgo LDFLAGS: -ldl
 // #include <stdlib.h>
 // #include "capi.h"
+// #include "collect.h"
 import "C"
 
 import "unsafe"
@@ -19,10 +20,15 @@ type threadState struct {
 }
 
 func (t *threadState) enter() {
+	t.know()
+	C.ndpy_enter(t.p)
+}
+
+// know notes which thread this is.
+func (t *threadState) know() {
 	if t.id == 0 {
 		t.id = C.ndpy_thread()
 	}
-	C.ndpy_enter(t.p)
 }
 
 func (t *threadState) leave() { t.p = C.ndpy_leave() }
@@ -195,6 +201,11 @@ func capiFetch() (t, v, traceback Object) {
 	C.ndpy_fetch(&a, &b, &c)
 	return Object(a), Object(b), Object(c)
 }
+
+func capiFailedToEnd() bool            { return C.ndpy_failed_to_end() != 0 }
+func capiThrow(t, v, traceback Object) { C.ndpy_throw(C.ndpy(t), C.ndpy(v), C.ndpy(traceback)) }
+
+func capiRestoreCollection() { C.ndpy_collect_restore() }
 
 func capiRaise(t Object, text string) {
 	p, n := chars(text)

@@ -8,9 +8,32 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 )
 
+// exception is an exception as Python has it, with references; the zero exception is none.
+type exception struct{ t, v, traceback Object }
+
+// take replaces the exception by another one, whose references stay the caller's.
+func (e *exception) take(t, v, traceback Object) {
+	capiIncrefAll([]Object{t, v, traceback})
+	capiDecrefAll([]Object{e.t, e.v, e.traceback})
+	*e = exception{t, v, traceback}
+}
+
+// throw makes it Python's again, and reports whether there is one.
+func (e *exception) throw() bool {
+	if e.t == 0 {
+		return false
+	}
+	capiThrow(e.t, e.v, e.traceback)
+	return true
+}
+
 // failure turns the exception that Python has set into an error and clears it.
 func (g *GIL) failure() error {
+	ends := g.ending != nil && capiFailed() && capiFailedToEnd()
 	t, v, traceback := capiFetch()
+	if ends {
+		g.ending.take(t, v, traceback)
+	}
 	if t == 0 {
 		// What Python itself says of a C function that fails without saying why.
 		return &core.PythonError{Type: "SystemError", Message: "error return without exception set"}

@@ -74,28 +74,8 @@ const (
 // MaxSteps bounds the steps of a Watch.
 const MaxSteps = C.NDPY_STEPS
 
-// Thread is an OS thread of the caller's that enters Python again and again. What Python has to know of
-// it is made once. All calls come from the goroutine that is locked to that thread.
-type Thread struct {
-	interp *Interp
-	state  threadState
-	checks []C.ndpy_check // memory of Check
-}
-
-// Thread makes the calling goroutine's OS thread, to which it stays locked, one that can enter Python.
-func (i *Interp) Thread() *Thread { return &Thread{interp: i} }
-
-// Do runs f with the GIL held, on this thread, as [Interp.Do] does on another: without a hop, but it waits
-// for the GIL for as long as that takes. After Shut the error wraps [core.ErrUnavailable]. Any other error
-// is f's own.
-func (t *Thread) Do(f func(g *GIL) error) error { return t.interp.on(&t.state, nil, f) }
-
-// Interrupt makes the thread raise an exception, of a class, when it next runs Python code. Calm takes back what was
-// not raised yet.
-func (t *Thread) Interrupt(_ *GIL, class Object) { t.state.interrupt(class) }
-
-// Calm undoes an Interrupt that has come too late.
-func (t *Thread) Calm(_ *GIL) { t.state.calm() }
+// checkMemory is memory of [Thread.Check].
+type checkMemory []C.ndpy_check
 
 // Watch is a name that led to an array, and that array's fingerprint: what shows that it is what it was. It
 // holds references until Drop.

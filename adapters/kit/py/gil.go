@@ -14,6 +14,7 @@ type GIL struct {
 	owned   []Object
 	buffers []*Buffer
 	outcome *atomic.Int32 // of the job that runs, or nil if Python called us
+	ending  *exception    // takes a KeyboardInterrupt or SystemExit that f meets; nil: it is like any other exception
 }
 
 func (g *GIL) own(o Object) Object {

@@ -46,6 +46,7 @@ type Interp struct {
 	namesMu  sync.Mutex
 	names    map[string]cName  // of capsules
 	interned map[string]Object // with a reference each; for as long as the interpreter runs
+	nothing  Object            // likewise; 0: it was not needed yet
 
 	plains sync.Pool // of *Plain, which are large
 }
@@ -314,6 +315,7 @@ func (i *Interp) on(state *threadState, outcome *atomic.Int32, f func(g *GIL) er
 // Within runs f on this thread, which holds the GIL already because Python called us. f must not call
 // Do.
 func (i *Interp) Within(f func(g *GIL) error) error {
+	defer capiRestoreCollection() // which Unlocked holds off
 	g := &GIL{interp: i, thread: &threadState{}}
 	defer g.release(0, 0)
 	return f(g)

@@ -45,6 +45,21 @@ int ndGoUnpublish(uintptr_t name) {
 	return 0;
 }
 
+uintptr_t ndGoHostFunctions(void) { return 0; }
+
+uintptr_t ndGoCallHost(uintptr_t name, uintptr_t args, uintptr_t kw) {
+	(void)name, (void)args, (void)kw;
+	return 0;
+}
+
+int ndGoServe(void) {
+	tell("serve", 0, "");
+	return 0;
+}
+
+int ndGoServeCall(void) { return 0; }
+void ndGoServeEnd(int over) { tell("served", over, ""); }
+
 void ndGoFailed(uintptr_t exception) { tell("failed", exception != 0, ""); }
 void ndGoFinished(int status, char *message) { tell("finished", status, message); }
 

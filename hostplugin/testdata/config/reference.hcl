@@ -14,6 +14,8 @@ program "trainer" {
   promote               = "never"
   mapped_files          = "copy"
   handoff_spin          = "0s"
+  on_stuck              = "end"
+  stuck_timeout         = "10s"
   start_timeout         = "2m"
   stop_timeout          = "30s"
 }

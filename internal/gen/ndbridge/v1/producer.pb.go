@@ -235,7 +235,7 @@ func (x *Settings) GetCopyMappedFiles() bool {
 // CallSettings asks for workers.
 type CallSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many calls may run at once; 1 to 64.
+	// How many requests may be under way at once, calls and lanes; 1 to 128.
 	Workers uint32 `protobuf:"varint,1,opt,name=workers,proto3" json:"workers,omitempty"`
 	// For how many nanoseconds a worker looks for the next request before it sleeps.
 	Spin          int64 `protobuf:"varint,2,opt,name=spin,proto3" json:"spin,omitempty"`
