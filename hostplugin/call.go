@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
 	"github.com/ndbridge/ndbridge/internal/calls"
 	"github.com/ndbridge/ndbridge/internal/values"
@@ -96,8 +98,22 @@ func (f *Func) Call(ctx context.Context, args ...any) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer done()
-	return f.session.result(ctx, "call", f.name, r)
+	return f.call(ctx, r, done)
+}
+
+// call makes a call. The arrays of its request stay until then, or for as long as the result may show them.
+func (f *Func) call(ctx context.Context, r *calls.Request, done func()) (*Result, error) {
+	result, err := f.session.result(ctx, "call", f.name, r)
+	switch {
+	case err != nil:
+	case result == nil:
+		err = f.session.wrap("call", f.name, &core.Error{Kind: core.ErrProtocol, Err: errors.New("the end of a generator, for a call")})
+	case slices.ContainsFunc(result.views, func(v *core.View) bool { return v.Route() == contract.RouteMappedFile }):
+		result.done = done
+		return result, nil
+	}
+	done()
+	return result, err
 }
 
 // Future is a call that is under way. All methods are safe for concurrent use.
@@ -118,8 +134,7 @@ func (f *Func) Go(ctx context.Context, args ...any) *Future {
 	}
 	go func() {
 		defer close(out.done)
-		defer done()
-		out.result, out.err = f.session.result(ctx, "call", f.name, r)
+		out.result, out.err = f.call(ctx, r, done)
 	}()
 	return out
 }
