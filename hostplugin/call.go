@@ -16,6 +16,17 @@ import (
 // Kw are keyword arguments of a call, after all others.
 type Kw map[string]any
 
+// Out says where the result of a call goes: hostplugin.Out(y), behind the arguments and before [Kw], has the program write
+// the array that the function returns into y, which is a writable view of the host's own memory ([Session.New], [Pool])
+// with the result's dtype and shape. The function is not told of it. The program copies once, and not at all if the
+// function has returned an array over that very memory, as one can that has got it as an argument, too. The
+// [Result] has no array, and need not be closed.
+//
+// A result that is no array (core.ErrUnsupported), or whose dtype or shape are other ones (core.ErrDType,
+// core.ErrLayout), leaves y as it was; so does an exception of the function. A y that is not writable is
+// core.ErrReadOnly, and one that is not the host's, or that is given to [Func.Stream], core.ErrUnsupported.
+type Out *core.View
+
 // A FuncOption says how a function is called.
 type FuncOption interface{ applyFunc(f *Func) }
 
@@ -164,6 +175,12 @@ func (f *Func) Stream(ctx context.Context, args ...any) iter.Seq2[*Result, error
 			return
 		}
 		defer done()
+		if r.Flags&calls.FlagOut != 0 {
+			yield(nil, f.session.wrap("call", f.name, &core.Error{
+				Kind: core.ErrUnsupported, Err: errors.New("a generator has many results"), Remedy: "call it without Out",
+			}))
+			return
+		}
 		r.Flags |= calls.FlagStream
 		var a calls.Answer
 		if err := f.session.call(ctx, "call", f.name, r, &a); err != nil {
@@ -194,12 +211,23 @@ func (f *Func) request(ctx context.Context, args []any) (r *calls.Request, done 
 			args, kw = args[:n-1], last
 		}
 	}
+	var out Out
+	wanted := false
+	if n := len(args); n > 0 {
+		if out, wanted = args[n-1].(Out); wanted {
+			args = args[:n-1]
+		}
+	}
 	if err := f.session.callable(ctx, "call", f.name); err != nil {
 		return nil, nil, err
 	}
 	r = &calls.Request{Op: calls.OpCall, Target: f.target, Framework: f.framework}
 	carry := carrier{session: f.session, ctx: ctx, request: r}
 	r.Values, err = values.Append(nil, values.Tuple{values.Tuple(args), map[string]any(kw)}, carry.array)
+	if err == nil && wanted {
+		r.Flags |= calls.FlagOut
+		err = carry.output(out)
+	}
 	if err != nil {
 		carry.done()
 		if gone := f.session.alive("call", f.name); gone != nil {
@@ -222,6 +250,22 @@ func (c *carrier) done() {
 	for _, release := range c.releases {
 		release()
 	}
+}
+
+// output adds the view that the result is written into.
+func (c *carrier) output(v *core.View) error {
+	const what = "the array for the result"
+	if v == nil {
+		return &core.Error{Kind: core.ErrConfig, Err: errors.New(what + " is nil")}
+	}
+	if !v.Writable() || v.Layout().ReadOnly() {
+		return &core.Error{Kind: core.ErrReadOnly, Err: errors.New(what + " cannot be written to"), Remedy: "pass an array of Session.New"}
+	}
+	i, err := c.array(v)
+	if err == nil && c.request.Arrays[i].Lease != 0 {
+		err = &core.Error{Kind: core.ErrUnsupported, Err: errors.New(what + " is not the host's"), Remedy: "pass an array of Session.New"}
+	}
+	return err
 }
 
 // array adds a view to the request, and gives its index there.

@@ -65,10 +65,34 @@ func run(ctx context.Context, out io.Writer, model hostplugin.Program) error {
 	if err := inPlace(ctx, out, session, x); err != nil {
 		return err
 	}
+	if err := into(ctx, out, session, x); err != nil {
+		return err
+	}
 	if err := batches(ctx, out, predict); err != nil {
 		return err
 	}
 	return stream(ctx, out, session)
+}
+
+// into has a result written into the host's memory.
+func into(ctx context.Context, out io.Writer, session *hostplugin.Session, x *core.View) error {
+	project, err := session.Func(ctx, "project")
+	if err != nil {
+		return err
+	}
+	y, err := session.New(core.Float64, 2, 3)
+	if err != nil {
+		return err
+	}
+	if _, err := project.Call(ctx, x, hostplugin.Out(y)); err != nil {
+		return err
+	}
+	last, err := core.At[float64](y, 1, 2)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, last)
+	return err
 }
 
 // classify gives the class of x with the highest score, from a call that is made for many at once.

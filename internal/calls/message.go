@@ -27,6 +27,7 @@ const (
 	FlagStream  byte = 1 << iota // of OpCall: the result is a generator, whose number is the answer's Target
 	FlagNoWait                   // of OpFunc, OpValue: a name that is not there is not waited for
 	flagOutside                  // the message goes on in the first array
+	FlagOut                      // of OpCall: the result, an array, is written into the last of the arrays
 )
 
 // Argument is an array that a request carries.
@@ -93,7 +94,7 @@ func (r *Request) Parse(b []byte, c Codec) error {
 	name, n := int(b[2]), binary.LittleEndian.Uint32(b[4:])
 	r.Op, r.Flags = Op(b[0]), b[1]
 	r.Number, r.Target = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
-	if r.Op < OpFunc || r.Op > OpSet || r.Flags&^(FlagStream|FlagNoWait|flagOutside) != 0 || b[3] != 0 || n > maxArrays || r.Number == 0 {
+	if r.Op < OpFunc || r.Op > OpSet || r.Flags&^(FlagStream|FlagNoWait|flagOutside|FlagOut) != 0 || b[3] != 0 || n > maxArrays || r.Number == 0 {
 		return fmt.Errorf("operation %d with flags %#x and %d arrays", r.Op, r.Flags, n)
 	}
 	b = b[requestHead:]
