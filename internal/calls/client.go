@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -57,16 +56,9 @@ type Client struct {
 	closed  bool
 	idle    []*caller // the last is the one that was used last
 	workers []*caller
+	numbers int            // of workers, that were given out
+	unused  []int          // of them: those of workers that the program did not start
 	using   sync.WaitGroup // of the memory; grows while closed is false
-}
-
-// caller is a worker as the host sees it. Whoever took it from idle has it alone.
-type caller struct {
-	index   int
-	mailbox *handoff.MailboxClient
-	request []byte
-	makes   bool   // the answer's target is a function or a generator
-	done    func() // gives back what the request lies in; nil: it is in the mailbox
 }
 
 // NewClient maps the memory that a program has announced, whose descriptor stays the caller's. The error says that
@@ -129,99 +121,6 @@ func (c *Client) Call(ctx context.Context, r *Request, a *Answer) error {
 	err = c.read(ctx, answer, a)
 	back()
 	return err
-}
-
-// acquire takes a worker, and makes one if all that there are are at work.
-func (c *Client) acquire(ctx context.Context) (*caller, error) {
-	select {
-	case c.free <- struct{}{}:
-	default:
-		select {
-		case c.free <- struct{}{}:
-		case <-ctx.Done():
-			return nil, never(ctx)
-		case <-c.closing:
-			return nil, ErrClosed
-		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil, ErrClosed
-	}
-	c.using.Add(1)
-	if n := len(c.idle); n > 0 {
-		w := c.idle[n-1]
-		c.idle = c.idle[:n-1]
-		return w, nil
-	}
-	w, err := c.grow(ctx)
-	if err != nil {
-		c.using.Done()
-		<-c.free
-		return nil, err
-	}
-	return w, nil
-}
-
-// grow makes one more worker. The caller has the lock: nobody needs two at the same moment.
-func (c *Client) grow(ctx context.Context) (*caller, error) {
-	w := &caller{index: len(c.workers)}
-	if err := c.remote.Workers(ctx, w.index+1); err != nil {
-		return nil, err
-	}
-	// A call that nobody waits for any more gives its worker back, late.
-	abandoned := func(answer []byte) { //nolint:contextcheck // it outlives the call
-		c.discard(w, answer)
-		c.giveBack(w)
-	}
-	var err error
-	w.mailbox, err = handoff.NewMailboxClient(mailbox(c.mapping.Bytes(), w.index), c.spin, math.MaxInt64, abandoned)
-	if err != nil {
-		return nil, &core.Error{Op: "call", Kind: core.ErrProtocol, Err: err}
-	}
-	c.workers = append(c.workers, w)
-	return w, nil
-}
-
-// discard gives back what an answer has that nobody waits for any more.
-func (c *Client) discard(w *caller, answer []byte) {
-	var a Answer
-	if err := a.Parse(answer, c.codec); err != nil {
-		c.room.Release(granted(answer, c.codec)...)
-		return
-	}
-	if a.Kind == outside && len(a.Leases) == 1 {
-		inner, err := c.room.Take(context.Background(), a.Leases[0])
-		if err == nil {
-			c.room.Release(granted(inner, c.codec)...)
-		}
-		return
-	}
-	c.release(&a)
-	if w.makes && a.Kind == Done {
-		target := a.Target
-		go func() { // an error says that the program is gone, and the target with it
-			_ = c.Call(context.Background(), &Request{Op: OpDrop, Target: target}, new(Answer))
-		}()
-	}
-}
-
-func (c *Client) release(a *Answer) {
-	for i := range a.Leases {
-		c.room.Release(a.Leases[i].ID)
-	}
-}
-
-func (c *Client) giveBack(w *caller) {
-	if w.done != nil {
-		w.done()
-		w.done = nil
-	}
-	c.mu.Lock()
-	c.idle = append(c.idle, w)
-	c.mu.Unlock()
-	<-c.free
 }
 
 // exchange sends a request. The answer is valid until back is called.
