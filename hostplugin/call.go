@@ -105,25 +105,25 @@ func (f *Func) Close() error {
 // errors: core.ErrUnsupported (an argument or a result cannot cross; the text says which), core.ErrReadOnly,
 // core.ErrClosed.
 func (f *Func) Call(ctx context.Context, args ...any) (*Result, error) {
-	r, done, err := f.request(ctx, args)
+	c, err := f.request(ctx, args)
 	if err != nil {
 		return nil, err
 	}
-	return f.call(ctx, r, done)
+	return f.call(ctx, c)
 }
 
 // call makes a call. The arrays of its request stay until then, or for as long as the result may show them.
-func (f *Func) call(ctx context.Context, r *calls.Request, done func()) (*Result, error) {
-	result, err := f.session.result(ctx, "call", f.name, r)
+func (f *Func) call(ctx context.Context, c *carrier) (*Result, error) {
+	result, err := f.session.result(ctx, "call", f.name, &c.request)
 	switch {
 	case err != nil:
 	case result == nil:
 		err = f.session.wrap("call", f.name, &core.Error{Kind: core.ErrProtocol, Err: errors.New("the end of a generator, for a call")})
 	case slices.ContainsFunc(result.views, func(v *core.View) bool { return v.Route() == contract.RouteMappedFile }):
-		result.done = done
+		result.done = c.done
 		return result, nil
 	}
-	done()
+	c.done()
 	return result, err
 }
 
@@ -137,7 +137,7 @@ type Future struct {
 // Go begins a call and does not wait for it. Arguments may be changed when it has returned, except for what views show.
 func (f *Func) Go(ctx context.Context, args ...any) *Future {
 	out := &Future{done: make(chan struct{})}
-	r, done, err := f.request(ctx, args)
+	c, err := f.request(ctx, args)
 	if err != nil {
 		out.err = err
 		close(out.done)
@@ -145,7 +145,7 @@ func (f *Func) Go(ctx context.Context, args ...any) *Future {
 	}
 	go func() {
 		defer close(out.done)
-		out.result, out.err = f.call(ctx, r, done)
+		out.result, out.err = f.call(ctx, c)
 	}()
 	return out
 }
@@ -169,21 +169,21 @@ func (f *Future) Wait(ctx context.Context) (*Result, error) {
 // errors are those of Call; after one there is no more.
 func (f *Func) Stream(ctx context.Context, args ...any) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
-		r, done, err := f.request(ctx, args)
+		c, err := f.request(ctx, args)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		defer done()
-		if r.Flags&calls.FlagOut != 0 {
+		defer c.done()
+		if c.request.Flags&calls.FlagOut != 0 {
 			yield(nil, f.session.wrap("call", f.name, &core.Error{
 				Kind: core.ErrUnsupported, Err: errors.New("a generator has many results"), Remedy: "call it without Out",
 			}))
 			return
 		}
-		r.Flags |= calls.FlagStream
+		c.request.Flags |= calls.FlagStream
 		var a calls.Answer
-		if err := f.session.call(ctx, "call", f.name, r, &a); err != nil {
+		if err := f.session.call(ctx, "call", f.name, &c.request, &a); err != nil {
 			yield(nil, err)
 			return
 		}
@@ -203,9 +203,9 @@ func (f *Func) Stream(ctx context.Context, args ...any) iter.Seq2[*Result, error
 	}
 }
 
-// request makes the request of a call. What its views show stays until done is called.
-func (f *Func) request(ctx context.Context, args []any) (r *calls.Request, done func(), err error) {
-	kw := Kw{}
+// request makes the request of a call. The caller calls done when it needs it no more.
+func (f *Func) request(ctx context.Context, args []any) (*carrier, error) {
+	var kw Kw
 	if n := len(args); n > 0 {
 		if last, ok := args[n-1].(Kw); ok {
 			args, kw = args[:n-1], last
@@ -219,37 +219,64 @@ func (f *Func) request(ctx context.Context, args []any) (r *calls.Request, done 
 		}
 	}
 	if err := f.session.callable(ctx, "call", f.name); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	r = &calls.Request{Op: calls.OpCall, Target: f.target, Framework: f.framework}
-	carry := carrier{session: f.session, ctx: ctx, request: r}
-	r.Values, err = values.Append(nil, values.Tuple{values.Tuple(args), map[string]any(kw)}, carry.array)
+	c := f.session.carrier(ctx)
+	r := &c.request
+	r.Op, r.Target, r.Framework = calls.OpCall, f.target, f.framework
+	var err error
+	r.Values, err = values.AppendCall(r.Values, args, kw, c.add)
 	if err == nil && wanted {
 		r.Flags |= calls.FlagOut
-		err = carry.output(out)
+		err = c.output(out)
 	}
 	if err != nil {
-		carry.done()
+		c.done()
 		if gone := f.session.alive("call", f.name); gone != nil {
 			err = gone // which is why there is no memory for arrays any more
 		}
-		return nil, nil, f.session.wrap("call", f.name, values.Located("arguments", err))
+		return nil, f.session.wrap("call", f.name, values.Located("arguments", err))
 	}
-	return r, carry.done, nil
+	return c, nil
 }
 
-// carrier collects the arrays of a request.
+// carrier is a request with the arrays that it carries. It is used again.
 type carrier struct {
 	session  *Session
 	ctx      context.Context //nolint:containedctx // of the one call
-	request  *calls.Request
+	request  calls.Request
 	releases []func()
+	add      func(v *core.View) (int, error) // is array
 }
 
+// maxKeptForm is how large a form may be whose memory is used again, in bytes.
+const maxKeptForm = 64 << 10
+
+// carrier gives one without a request. What its views will show stays until done is called.
+func (s *Session) carrier(ctx context.Context) *carrier {
+	c, ok := s.carriers.Get().(*carrier)
+	if !ok {
+		c = &carrier{session: s}
+		c.add = c.array
+	}
+	c.ctx = ctx
+	return c
+}
+
+// done is called once.
 func (c *carrier) done() {
 	for _, release := range c.releases {
 		release()
 	}
+	clear(c.releases)
+	clear(c.request.Arrays)
+	form := c.request.Values[:0]
+	if cap(form) > maxKeptForm {
+		form = nil
+	}
+	c.request = calls.Request{Arrays: c.request.Arrays[:0], Values: form}
+	c.ctx, c.releases = nil, c.releases[:0]
+	c.session.carriers.Put(c)
 }
 
 // output adds the view that the result is written into.

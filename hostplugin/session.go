@@ -46,6 +46,7 @@ type Session struct {
 	calls    *calls.Client // nil: functions cannot be called
 	space    *arrays.Space // numbers the host's memory that the program has; nil likewise
 	noCalls  chan struct{} // closed when there are none any more
+	carriers sync.Pool     // of *carrier, which nobody uses
 
 	arrays owned // the host's own that were made for this session, and pools of them
 

@@ -13,8 +13,10 @@ type caller struct {
 	index   int
 	mailbox *handoff.MailboxClient
 	request []byte
-	makes   bool   // the answer's target is a function or a generator
-	done    func() // gives back what the request lies in; nil: it is in the mailbox
+	patient context.Context    //nolint:containedctx // of the next wait for an answer: ends when nobody wants it; nil: there is none
+	giveUp  context.CancelFunc // ends it
+	makes   bool               // the answer's target is a function or a generator
+	done    func()             // gives back what the request lies in; nil: it is in the mailbox
 }
 
 // acquire takes a worker, and makes one if all that there are are at work.

@@ -114,24 +114,24 @@ func (c *Client) Call(ctx context.Context, r *Request, a *Answer) error {
 	}
 	defer c.using.Done()
 	r.Number = c.number.Add(1)
-	answer, back, err := c.exchange(ctx, w, r)
+	answer, slot, err := c.exchange(ctx, w, r)
 	if err != nil {
 		return err
 	}
 	err = c.read(ctx, answer, a)
-	back()
+	slot.Release()
+	c.giveBack(w)
 	return err
 }
 
-// exchange sends a request. The answer is valid until back is called.
-func (c *Client) exchange(ctx context.Context, w *caller, r *Request) (answer []byte, back func(), err error) {
+// exchange sends a request. The answer is valid until the slot is released, after which the worker is given back.
+func (c *Client) exchange(ctx context.Context, w *caller, r *Request) (answer []byte, slot *handoff.Slot, err error) {
 	request, err := c.pack(ctx, w, r)
 	if err != nil {
 		c.giveBack(w)
 		return nil, nil, err
 	}
-	slot, err := w.mailbox.Acquire(ctx)
-	if err != nil {
+	if slot, err = w.mailbox.Acquire(ctx); err != nil {
 		c.giveBack(w)
 		return nil, nil, ended(err) // nobody else has the mailbox, so it does not wait
 	}
@@ -140,10 +140,7 @@ func (c *Client) exchange(ctx context.Context, w *caller, r *Request) (answer []
 	if err != nil {
 		return nil, nil, err // and the worker is given back when it has answered
 	}
-	return answer, func() {
-		slot.Release()
-		c.giveBack(w)
-	}, nil
+	return answer, slot, nil
 }
 
 // pack writes a request, into memory of its own if it is long.
@@ -170,8 +167,11 @@ func (c *Client) wait(ctx context.Context, w *caller, slot *handoff.Slot, r *Req
 		answer, err := slot.Call(ctx, request)
 		return answer, ended(err)
 	}
-	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
-	defer giveUp()
+	patient, giveUp := w.patient, w.giveUp
+	if patient == nil {
+		patient, giveUp = context.WithCancel(context.Background())
+	}
+	w.patient, w.giveUp = nil, nil // or somebody else may have the worker when this ends
 	var state State
 	told := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -181,8 +181,11 @@ func (c *Client) wait(ctx context.Context, w *caller, slot *handoff.Slot, r *Req
 		defer cancel()
 		state, _ = c.remote.Cancel(short, w.index, r.Number) // if it fails, nothing is known
 	})
-	answer, err := slot.Call(patient, request)
-	if stop() { // ctx has not ended
+	answer, err := slot.Call(patient, request) //nolint:contextcheck // ctx ends it by giveUp
+	if stop() {                                // ctx has not ended
+		if err == nil {
+			w.patient, w.giveUp = patient, giveUp
+		}
 		return answer, ended(err)
 	}
 	<-told
