@@ -67,7 +67,7 @@ func (f *Func) Batch(o BatchOptions) (*Batch, error) {
 	const op = "batch"
 	if o.Max < 0 || o.Wait < 0 || o.Batches < 0 {
 		return nil, f.session.wrap(op, f.name, &core.Error{
-			Kind: core.ErrConfig, Err: fmt.Errorf("Max %d, Wait %v, Batches %d: none can be negative", o.Max, o.Wait, o.Batches),
+			Kind: core.ErrConfig, Err: fmt.Errorf("none of Max %d, Wait %v and Batches %d can be negative", o.Max, o.Wait, o.Batches),
 		})
 	}
 	if o.Max == 0 {
@@ -104,7 +104,7 @@ func (b *Batch) Call(ctx context.Context, fill func(row *core.View) error) (*Res
 	if err != nil {
 		return nil, b.f.session.wrap("call", b.f.name, err)
 	}
-	if err := b.fill(r, fill); err != nil {
+	if err := b.fill(r, fill); err != nil { //nolint:contextcheck // the batch outlives the contexts of its callers
 		return nil, err
 	}
 	select {

@@ -128,7 +128,7 @@ func batches(ctx context.Context, out io.Writer, predict *hostplugin.Func) error
 		callers.Go(func() { classes[i], errs[i] = classify(ctx, batch, []float64{float64(i) - 1.5, 0, 0, 0}) })
 	}
 	callers.Wait()
-	if err := errors.Join(append(errs[:], batch.Close())...); err != nil {
+	if err := errors.Join(append(errs[:], batch.Close())...); err != nil { //nolint:contextcheck // Close waits, whatever became of ctx
 		return err
 	}
 	_, err = fmt.Fprintln(out, classes)

@@ -65,7 +65,7 @@ func (c *Client) acquire(ctx context.Context) (*caller, error) {
 func (c *Client) grow(ctx context.Context, index int) (w *caller, err error) {
 	err = c.remote.Workers(ctx, index+1)
 	if err == nil {
-		w, err = c.newCaller(index)
+		w, err = c.newCaller(index) //nolint:contextcheck // what it does later outlives the call
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +84,7 @@ func (c *Client) grow(ctx context.Context, index int) (w *caller, err error) {
 func (c *Client) newCaller(index int) (*caller, error) {
 	w := &caller{index: index}
 	// A call that nobody waits for any more gives its worker back, late.
-	abandoned := func(answer []byte) { //nolint:contextcheck // it outlives the call
+	abandoned := func(answer []byte) {
 		c.discard(w, answer)
 		c.giveBack(w)
 	}

@@ -162,7 +162,7 @@ func (c *Client) pack(ctx context.Context, w *caller, r *Request) (request []byt
 }
 
 // wait waits for an answer, and cancels the call when ctx ends.
-func (c *Client) wait(ctx context.Context, w *caller, slot *handoff.Slot, r *Request, request []byte) ([]byte, error) {
+func (c *Client) wait(ctx context.Context, w *caller, slot *handoff.Slot, r *Request, request []byte) ([]byte, error) { //nolint:contextcheck // it waits a little longer than ctx
 	if ctx.Done() == nil {
 		answer, err := slot.Call(ctx, request)
 		return answer, ended(err)

@@ -12,7 +12,7 @@ import (
 
 // TestCallsAllocateLittle: a call uses again what the one before has used. What is left: the result (2), what watches
 // a context that can end (5), and what keeps the memory of each array (3). Under the race detector, a sync.Pool loses things.
-func TestCallsAllocateLittle(t *testing.T) { //nolint:paralleltest // counts what is allocated
+func TestCallsAllocateLittle(t *testing.T) {
 	run := harness.Start(t, `
 import remote
 def nothing(*x, **kw): pass
