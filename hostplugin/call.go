@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
 	"github.com/ndbridge/ndbridge/internal/calls"
 	"github.com/ndbridge/ndbridge/internal/values"
@@ -14,6 +16,17 @@ import (
 
 // Kw are keyword arguments of a call, after all others.
 type Kw map[string]any
+
+// Out says where the result of a call goes: hostplugin.Out(y), behind the arguments and before [Kw], has the program write
+// the array that the function returns into y, which is a writable view of the host's own memory ([Session.New], [Pool])
+// with the result's dtype and shape. The function is not told of it. The program copies once, and not at all if the
+// function has returned an array over that very memory, as one can that has got it as an argument, too. The
+// [Result] has no array, and need not be closed.
+//
+// A result that is no array (core.ErrUnsupported), or whose dtype or shape are other ones (core.ErrDType,
+// core.ErrLayout), leaves y as it was; so does an exception of the function. A y that is not writable is
+// core.ErrReadOnly, and one that is not the host's, or that is given to [Func.Stream], core.ErrUnsupported.
+type Out *core.View
 
 // A FuncOption says how a function is called.
 type FuncOption interface{ applyFunc(f *Func) }
@@ -97,12 +110,26 @@ func (f *Func) Close() error {
 // errors: core.ErrUnsupported (an argument or a result cannot cross; the text says which), core.ErrReadOnly,
 // core.ErrClosed.
 func (f *Func) Call(ctx context.Context, args ...any) (*Result, error) {
-	r, done, err := f.request(ctx, args)
+	c, err := f.request(ctx, args)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
-	return f.session.result(ctx, "call", f.name, r)
+	return f.call(ctx, c)
+}
+
+// call makes a call. The arrays of its request stay until then, or for as long as the result may show them.
+func (f *Func) call(ctx context.Context, c *carrier) (*Result, error) {
+	result, err := f.session.result(ctx, "call", f.name, &c.request)
+	switch {
+	case err != nil:
+	case result == nil:
+		err = f.session.wrap("call", f.name, &core.Error{Kind: core.ErrProtocol, Err: errors.New("the end of a generator, for a call")})
+	case slices.ContainsFunc(result.views, func(v *core.View) bool { return v.Route() == contract.RouteMappedFile }):
+		result.done = c.done
+		return result, nil
+	}
+	c.done()
+	return result, err
 }
 
 // Future is a call that is under way. All methods are safe for concurrent use.
@@ -115,7 +142,7 @@ type Future struct {
 // Go begins a call and does not wait for it. Arguments may be changed when it has returned, except for what views show.
 func (f *Func) Go(ctx context.Context, args ...any) *Future {
 	out := &Future{done: make(chan struct{})}
-	r, done, err := f.request(ctx, args)
+	c, err := f.request(ctx, args)
 	if err != nil {
 		out.err = err
 		close(out.done)
@@ -123,8 +150,7 @@ func (f *Func) Go(ctx context.Context, args ...any) *Future {
 	}
 	go func() {
 		defer close(out.done)
-		defer done()
-		out.result, out.err = f.session.result(ctx, "call", f.name, r)
+		out.result, out.err = f.call(ctx, c)
 	}()
 	return out
 }
@@ -148,15 +174,21 @@ func (f *Future) Wait(ctx context.Context) (*Result, error) {
 // errors are those of Call; after one there is no more.
 func (f *Func) Stream(ctx context.Context, args ...any) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
-		r, done, err := f.request(ctx, args)
+		c, err := f.request(ctx, args)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		defer done()
-		r.Flags |= calls.FlagStream
+		defer c.done()
+		if c.request.Flags&calls.FlagOut != 0 {
+			yield(nil, f.session.wrap("call", f.name, &core.Error{
+				Kind: core.ErrUnsupported, Err: errors.New("a generator has many results"), Remedy: "call it without Out",
+			}))
+			return
+		}
+		c.request.Flags |= calls.FlagStream
 		var a calls.Answer
-		if err := f.session.call(ctx, "call", f.name, r, &a); err != nil {
+		if err := f.session.call(ctx, "call", f.name, &c.request, &a); err != nil {
 			yield(nil, err)
 			return
 		}
@@ -176,45 +208,99 @@ func (f *Func) Stream(ctx context.Context, args ...any) iter.Seq2[*Result, error
 	}
 }
 
-// request makes the request of a call. What its views show stays until done is called.
-func (f *Func) request(ctx context.Context, args []any) (r *calls.Request, done func(), err error) {
-	kw := Kw{}
+// request makes the request of a call. The caller calls done when it needs it no more.
+func (f *Func) request(ctx context.Context, args []any) (*carrier, error) {
+	var kw Kw
 	if n := len(args); n > 0 {
 		if last, ok := args[n-1].(Kw); ok {
 			args, kw = args[:n-1], last
 		}
 	}
+	var out Out
+	wanted := false
+	if n := len(args); n > 0 {
+		if out, wanted = args[n-1].(Out); wanted {
+			args = args[:n-1]
+		}
+	}
 	if err := f.session.callable(ctx, "call", f.name); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if f.closed.Load() {
-		return nil, nil, f.session.wrap("call", f.name, &core.Error{Kind: core.ErrClosed, Err: errors.New("the function was closed")})
+		return nil, f.session.wrap("call", f.name, &core.Error{Kind: core.ErrClosed, Err: errors.New("the function was closed")})
 	}
-	r = &calls.Request{Op: calls.OpCall, Target: f.target, Framework: f.framework}
-	carry := carrier{session: f.session, ctx: ctx, request: r}
-	r.Values, err = values.Append(nil, values.Tuple{values.Tuple(args), map[string]any(kw)}, carry.array)
+	c := f.session.carrier(ctx)
+	r := &c.request
+	r.Op, r.Target, r.Framework = calls.OpCall, f.target, f.framework
+	var err error
+	r.Values, err = values.AppendCall(r.Values, args, kw, c.add)
+	if err == nil && wanted {
+		r.Flags |= calls.FlagOut
+		err = c.output(out)
+	}
 	if err != nil {
-		carry.done()
+		c.done()
 		if gone := f.session.alive("call", f.name); gone != nil {
 			err = gone // which is why there is no memory for arrays any more
 		}
-		return nil, nil, f.session.wrap("call", f.name, values.Located("arguments", err))
+		return nil, f.session.wrap("call", f.name, values.Located("arguments", err))
 	}
-	return r, carry.done, nil
+	return c, nil
 }
 
-// carrier collects the arrays of a request.
+// carrier is a request with the arrays that it carries. It is used again.
 type carrier struct {
 	session  *Session
 	ctx      context.Context //nolint:containedctx // of the one call
-	request  *calls.Request
+	request  calls.Request
 	releases []func()
+	add      func(v *core.View) (int, error) // is array
 }
 
+// maxKeptForm is how large a form may be whose memory is used again, in bytes.
+const maxKeptForm = 64 << 10
+
+// carrier gives one without a request. What its views will show stays until done is called.
+func (s *Session) carrier(ctx context.Context) *carrier {
+	c, ok := s.carriers.Get().(*carrier)
+	if !ok {
+		c = &carrier{session: s}
+		c.add = c.array
+	}
+	c.ctx = ctx
+	return c
+}
+
+// done is called once.
 func (c *carrier) done() {
 	for _, release := range c.releases {
 		release()
 	}
+	clear(c.releases)
+	clear(c.request.Arrays)
+	form := c.request.Values[:0]
+	if cap(form) > maxKeptForm {
+		form = nil
+	}
+	c.request = calls.Request{Arrays: c.request.Arrays[:0], Values: form}
+	c.ctx, c.releases = nil, c.releases[:0]
+	c.session.carriers.Put(c)
+}
+
+// output adds the view that the result is written into.
+func (c *carrier) output(v *core.View) error {
+	const what = "the array for the result"
+	if v == nil {
+		return &core.Error{Kind: core.ErrConfig, Err: errors.New(what + " is nil")}
+	}
+	if !v.Writable() || v.Layout().ReadOnly() {
+		return &core.Error{Kind: core.ErrReadOnly, Err: errors.New(what + " cannot be written to"), Remedy: "pass an array of Session.New"}
+	}
+	i, err := c.array(v)
+	if err == nil && c.request.Arrays[i].Lease != 0 {
+		err = &core.Error{Kind: core.ErrUnsupported, Err: errors.New(what + " is not the host's"), Remedy: "pass an array of Session.New"}
+	}
+	return err
 }
 
 // array adds a view to the request, and gives its index there.

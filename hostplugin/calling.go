@@ -36,14 +36,14 @@ func (s *Session) Set(ctx context.Context, name string, value any) error {
 	if err := s.callable(ctx, op, name); err != nil {
 		return err
 	}
-	r := &calls.Request{Op: calls.OpSet}
-	carry := carrier{session: s, ctx: ctx, request: r}
+	carry := s.carrier(ctx)
 	defer carry.done()
+	carry.request.Op = calls.OpSet
 	var err error
-	if r.Values, err = values.Append(nil, values.Tuple{name, value}, carry.array); err != nil {
+	if carry.request.Values, err = values.Append(carry.request.Values, values.Tuple{name, value}, carry.add); err != nil {
 		return s.wrap(op, name, values.Located("(name, value)", err))
 	}
-	return s.call(ctx, op, name, r, new(calls.Answer))
+	return s.call(ctx, op, name, &carry.request, new(calls.Answer))
 }
 
 // openCalls makes functions callable, if the plugin serves calls.
@@ -135,7 +135,7 @@ func (s *Session) result(ctx context.Context, op, name string, r *calls.Request)
 		return nil, nil //nolint:nilnil // as said
 	}
 	shown := name
-	if op == "call" {
+	if op == "call" && len(a.Leases) > 0 {
 		shown += "()"
 	}
 	out := &Result{name: name, form: a.Values, retained: int(a.Retained)}

@@ -265,19 +265,20 @@ func (s *Session) noLane(err error) {
 
 // handle lets a handler answer a call, and makes the request with the result. What is in it stays until done is called.
 func (s *Session) handle(ctx context.Context, cancel context.CancelFunc, lane *calls.Lane, a *calls.Answer) (r *calls.Request, done func()) {
-	r = &calls.Request{Op: calls.OpReturn, Target: a.Target}
-	carry := carrier{session: s, ctx: ctx, request: r}
+	carry := s.carrier(ctx)
+	r = &carry.request
+	r.Op, r.Target = calls.OpReturn, a.Target
 	call := &callback{session: s, lane: lane, turn: make(chan struct{}, 1)}
 	args := &Result{name: "arguments", form: a.Values}
 	result, err := s.answer(context.WithValue(ctx, callbackKey{}, call), args, a.Leases)
 	if err == nil {
-		r.Values, err = values.Append(nil, result, carry.array)
+		r.Values, err = values.Append(r.Values, result, carry.add)
 		err = values.Located("result", err)
 	}
 	if err != nil {
 		r.Flags |= calls.FlagFailed
-		r.Arrays = nil
-		r.Values, _ = values.Append(nil, err.Error(), nil) // text can always be written
+		r.Arrays = r.Arrays[:0]
+		r.Values, _ = values.Append(r.Values[:0], err.Error(), nil) // text can always be written
 	}
 	cancel()
 	call.turn <- struct{}{}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/values"
@@ -15,6 +16,7 @@ type Result struct {
 	form     []byte
 	views    []*core.View
 	retained int
+	done     func() // lets go of the arguments, which the views may show; nil: they do not
 
 	close    sync.Once
 	closeErr error
@@ -53,26 +55,80 @@ func (r *Result) Close() error {
 	r.close.Do(func() {
 		var errs []error
 		for _, v := range r.views {
+			if v == nil {
+				continue // a caller in a batch has it
+			}
 			errs = append(errs, v.Close())
 		}
 		r.closeErr = errors.Join(errs...)
+		if r.done != nil {
+			r.done()
+		}
 	})
 	return r.closeErr
 }
 
 func (r *Result) array(i int) (*core.View, error) {
-	if i < 0 || i >= len(r.views) {
+	if i < 0 || i >= len(r.views) || r.views[i] == nil {
 		return nil, &core.Error{Kind: core.ErrProtocol, Err: fmt.Errorf("array %d of %d", i, len(r.views))}
 	}
 	return r.views[i], nil
 }
 
 func (r *Result) fail(err error) error {
-	e, ok := errors.AsType[*core.Error](err)
+	e, ok := errors.AsType[*core.Error](values.Located("result", err))
 	if !ok {
 		return err
 	}
 	about := *e
 	about.Op, about.Object = "result", r.name
 	return &about
+}
+
+// split divides the result of a batch among its n rows, and takes it over.
+func (r *Result) split(n int) ([]*Result, error) {
+	rows := make([]*Result, n)
+	var open atomic.Int64 // the rows, and this
+	open.Store(int64(n) + 1)
+	done := r.done
+	if done != nil {
+		r.done = func() {
+			if open.Add(-1) == 0 {
+				done()
+			}
+		}
+	}
+	for i := range rows {
+		rows[i] = &Result{name: r.name, retained: r.retained, done: r.done}
+	}
+	forms, err := values.Split(r.form, n, func(number, row int, whole bool) (int, error) {
+		v, err := r.array(number)
+		switch {
+		case err != nil:
+		case whole:
+			r.views[number] = nil
+		case len(v.Shape()) == 0:
+			err = values.Cannot("an array without axes for a batch of %d rows", n)
+		case v.Shape()[0] != n:
+			err = values.Cannot("an array of the shape %v for a batch of %d rows", v.Shape(), n)
+		default:
+			v, err = v.Select(0, row)
+		}
+		if err != nil {
+			return 0, err
+		}
+		rows[row].views = append(rows[row].views, v)
+		return len(rows[row].views) - 1, nil
+	})
+	for i := range forms {
+		rows[i].form = forms[i]
+	}
+	err = r.fail(err)
+	if err = errors.Join(err, r.Close()); err == nil { // the rows keep its memory
+		return rows, nil
+	}
+	for _, row := range rows {
+		err = errors.Join(err, row.Close())
+	}
+	return nil, err
 }

@@ -3,10 +3,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"os"
+	"sync"
+	"time"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
@@ -62,7 +65,74 @@ func run(ctx context.Context, out io.Writer, model hostplugin.Program) error {
 	if err := inPlace(ctx, out, session, x); err != nil {
 		return err
 	}
+	if err := into(ctx, out, session, x); err != nil {
+		return err
+	}
+	if err := batches(ctx, out, predict); err != nil {
+		return err
+	}
 	return stream(ctx, out, session)
+}
+
+// into has a result written into the host's memory.
+func into(ctx context.Context, out io.Writer, session *hostplugin.Session, x *core.View) error {
+	project, err := session.Func(ctx, "project")
+	if err != nil {
+		return err
+	}
+	y, err := session.New(core.Float64, 2, 3)
+	if err != nil {
+		return err
+	}
+	if _, err := project.Call(ctx, x, hostplugin.Out(y)); err != nil {
+		return err
+	}
+	last, err := core.At[float64](y, 1, 2)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, last)
+	return err
+}
+
+// classify gives the class of x with the highest score, from a call that is made for many at once.
+func classify(ctx context.Context, batch *hostplugin.Batch, x []float64) (int, error) {
+	result, err := batch.Call(ctx, func(row *core.View) error { // a row of the array that predict gets
+		data, err := core.Slice[float64](row)
+		copy(data, x)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	defer result.Close() //nolint:errcheck // the session says what failed
+	var own struct {
+		Classes []int `python:"classes"` // this caller's item
+	}
+	if err := result.Decode(&own); err != nil {
+		return 0, err
+	}
+	return own.Classes[0], nil
+}
+
+// batches classifies four at once.
+func batches(ctx context.Context, out io.Writer, predict *hostplugin.Func) error {
+	batch, err := predict.Batch(hostplugin.BatchOptions{DType: core.Float64, Shape: []int{4}, Max: 64, Wait: 2 * time.Millisecond})
+	if err != nil {
+		return err
+	}
+	var classes [4]int
+	var errs [4]error
+	var callers sync.WaitGroup
+	for i := range classes {
+		callers.Go(func() { classes[i], errs[i] = classify(ctx, batch, []float64{float64(i) - 1.5, 0, 0, 0}) })
+	}
+	callers.Wait()
+	if err := errors.Join(append(errs[:], batch.Close())...); err != nil { //nolint:contextcheck // Close waits, whatever became of ctx
+		return err
+	}
+	_, err = fmt.Fprintln(out, classes)
+	return err
 }
 
 // inPlace lets a function write into the host's memory.

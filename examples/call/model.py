@@ -14,6 +14,10 @@ def scale(x, by):
     x *= by  # in the host's own memory
 
 
+def project(x):
+    return x @ weights
+
+
 def countdown(n):
     for i in range(n, 0, -1):
         yield i

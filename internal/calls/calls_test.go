@@ -66,7 +66,8 @@ type world struct {
 	released []contract.LeaseID
 	last     uint32
 	workers  atomic.Int64
-	release  chan struct{} // ends what blocks
+	release  chan struct{}     // ends what blocks
+	start    func(n int) error // is asked before workers are started; nil: nobody is
 	begun    chan struct{}
 }
 
@@ -97,7 +98,14 @@ func newWorld(t *testing.T, workers int) *world {
 }
 
 // Workers implements Remote.
-func (w *world) Workers(_ context.Context, n int) error { return w.server.Start(n) }
+func (w *world) Workers(_ context.Context, n int) error {
+	if w.start != nil {
+		if err := w.start(n); err != nil {
+			return err
+		}
+	}
+	return w.server.Start(n)
+}
 
 // Cancel implements Remote.
 func (w *world) Cancel(_ context.Context, worker int, number uint64) (State, error) {

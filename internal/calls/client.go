@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -64,17 +63,9 @@ type Client struct {
 	closed  bool
 	idle    []*caller // the last is the one that was used last
 	workers []*caller
+	numbers int            // of workers, that were given out
+	unused  []int          // of them: those of workers that the program did not start
 	using   sync.WaitGroup // of the memory; grows while closed is false
-}
-
-// caller is a worker as the host sees it. Whoever took it from idle has it alone.
-type caller struct {
-	index   int
-	mailbox *handoff.MailboxClient
-	request []byte
-	makes   bool   // the answer's target is a function or a generator
-	done    func() // gives back what the request lies in; nil: it is in the mailbox
-	lane    bool   // it is no worker for calls
 }
 
 // NewClient maps the memory that a program has announced, whose descriptor stays the caller's. The settings are what it was asked for. The
@@ -135,120 +126,22 @@ func (c *Client) Call(ctx context.Context, r *Request, a *Answer) error {
 // ask is Call on a worker that the caller has.
 func (c *Client) ask(ctx context.Context, w *caller, r *Request, a *Answer) error {
 	r.Number = c.number.Add(1)
-	answer, back, err := c.exchange(ctx, w, r)
+	answer, slot, err := c.exchange(ctx, w, r)
 	if err != nil {
 		return err
 	}
 	err = c.read(ctx, answer, a)
-	back()
+	slot.Release()
+	c.giveBack(w)
 	if err == nil && a.Kind == Over && r.Op != OpNext && r.Op != OpAwait {
 		err = &core.Error{Op: "call", Kind: core.ErrProtocol, Err: errors.New("only a generator has no more")}
 	}
 	return err
 }
 
-// acquire takes a worker, and makes one if all that there are are at work.
-func (c *Client) acquire(ctx context.Context) (*caller, error) {
-	select {
-	case c.free <- struct{}{}:
-	default:
-		select {
-		case c.free <- struct{}{}:
-		case <-ctx.Done():
-			return nil, never(ctx)
-		case <-c.closing:
-			return nil, ErrClosed
-		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil, ErrClosed
-	}
-	c.using.Add(1)
-	if n := len(c.idle); n > 0 {
-		w := c.idle[n-1]
-		c.idle = c.idle[:n-1]
-		return w, nil
-	}
-	w, err := c.grow(ctx)
-	if err != nil {
-		c.using.Done()
-		<-c.free
-		return nil, err
-	}
-	return w, nil
-}
-
-// grow makes one more worker. The caller has the lock: nobody needs two at the same moment.
-func (c *Client) grow(ctx context.Context) (*caller, error) {
-	w := &caller{index: len(c.workers)}
-	if w.index == c.memory.Mailboxes {
-		return nil, &core.Error{Op: "call", Kind: core.ErrProtocol, Err: fmt.Errorf("there are %d workers, and no more", w.index)}
-	}
-	if err := c.remote.Workers(ctx, w.index+1); err != nil {
-		return nil, err
-	}
-	// A call that nobody waits for any more gives its worker back, late.
-	abandoned := func(answer []byte) { //nolint:contextcheck // it outlives the call
-		c.discard(w, answer)
-		c.giveBack(w)
-	}
-	var err error
-	w.mailbox, err = handoff.NewMailboxClient(mailbox(c.mapping.Bytes(), w.index), c.spin, math.MaxInt64, abandoned)
-	if err != nil {
-		return nil, &core.Error{Op: "call", Kind: core.ErrProtocol, Err: err}
-	}
-	c.workers = append(c.workers, w)
-	return w, nil
-}
-
-// discard gives back what an answer has that nobody waits for any more.
-func (c *Client) discard(w *caller, answer []byte) {
-	var a Answer
-	if err := a.Parse(answer, c.codec); err != nil {
-		c.room.Release(granted(answer, c.codec)...)
-		return
-	}
-	if a.Kind == outside && len(a.Leases) == 1 {
-		inner, err := c.room.Take(context.Background(), a.Leases[0])
-		if err == nil {
-			c.room.Release(granted(inner, c.codec)...)
-		}
-		return
-	}
-	c.release(&a)
-	if w.makes && a.Kind == Done {
-		target := a.Target
-		go func() { // an error says that the program is gone, and the target with it
-			_ = c.Call(context.Background(), &Request{Op: OpDrop, Target: target}, new(Answer))
-		}()
-	}
-}
-
-func (c *Client) release(a *Answer) {
-	for i := range a.Leases {
-		c.room.Release(a.Leases[i].ID)
-	}
-}
-
-func (c *Client) giveBack(w *caller) {
-	if w.done != nil {
-		w.done()
-		w.done = nil
-	}
-	if w.lane {
-		return
-	}
-	c.mu.Lock()
-	c.idle = append(c.idle, w)
-	c.mu.Unlock()
-	<-c.free
-}
-
-// exchange sends a request. The answer is valid until back is called.
-func (c *Client) exchange(ctx context.Context, w *caller, r *Request) (answer []byte, back func(), err error) {
-	slot, err := w.mailbox.Acquire(ctx)
+// exchange sends a request. The answer is valid until the slot is released, after which the worker is given back.
+func (c *Client) exchange(ctx context.Context, w *caller, r *Request) (answer []byte, slot *handoff.Slot, err error) {
+	slot, err = w.mailbox.Acquire(ctx)
 	if err != nil { // only that of a lane may be in use, by a call that was given up and still runs
 		c.giveBack(w)
 		if ctx.Err() != nil {
@@ -267,10 +160,7 @@ func (c *Client) exchange(ctx context.Context, w *caller, r *Request) (answer []
 	if err != nil {
 		return nil, nil, err // and the worker is given back when it has answered
 	}
-	return answer, func() {
-		slot.Release()
-		c.giveBack(w)
-	}, nil
+	return answer, slot, nil
 }
 
 // pack writes a request, into memory of its own if it is long.
@@ -292,13 +182,16 @@ func (c *Client) pack(ctx context.Context, w *caller, r *Request) (request []byt
 }
 
 // wait waits for an answer, and cancels the call when ctx ends.
-func (c *Client) wait(ctx context.Context, w *caller, slot *handoff.Slot, r *Request, request []byte) ([]byte, error) {
+func (c *Client) wait(ctx context.Context, w *caller, slot *handoff.Slot, r *Request, request []byte) ([]byte, error) { //nolint:contextcheck // it waits a little longer than ctx
 	if ctx.Done() == nil {
 		answer, err := slot.Call(ctx, request)
 		return answer, ended(err)
 	}
-	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
-	defer giveUp()
+	patient, giveUp := w.patient, w.giveUp
+	if patient == nil {
+		patient, giveUp = context.WithCancel(context.Background())
+	}
+	w.patient, w.giveUp = nil, nil // or somebody else may have the worker when this ends
 	var state State
 	told := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -312,8 +205,11 @@ func (c *Client) wait(ctx context.Context, w *caller, slot *handoff.Slot, r *Req
 			time.AfterFunc(max(grace, c.Patience), giveUp)
 		}
 	})
-	answer, err := slot.Call(patient, request)
-	if stop() { // ctx has not ended
+	answer, err := slot.Call(patient, request) //nolint:contextcheck // ctx ends it by giveUp
+	if stop() {                                // ctx has not ended
+		if err == nil {
+			w.patient, w.giveUp = patient, giveUp
+		}
 		return answer, ended(err)
 	}
 	<-told

@@ -10,11 +10,10 @@ type Lane struct {
 
 // Lane makes one more lane.
 func (c *Client) Lane(ctx context.Context) (*Lane, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
+	if !c.use() {
 		return nil, ErrClosed
 	}
+	defer c.using.Done()
 	w, err := c.grow(ctx)
 	if err != nil {
 		return nil, err
@@ -26,13 +25,20 @@ func (c *Client) Lane(ctx context.Context) (*Lane, error) {
 // Call is [Client.Call] on the lane: the request does not wait for a worker.
 func (l *Lane) Call(ctx context.Context, r *Request, a *Answer) error {
 	c := l.client
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
+	if !c.use() {
 		return ErrClosed
 	}
-	c.using.Add(1)
-	c.mu.Unlock()
 	defer c.using.Done()
 	return c.ask(ctx, l.worker, r, a)
+}
+
+// use keeps the memory until using is told that it is done, unless the client is closed.
+func (c *Client) use() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.using.Add(1)
+	return true
 }

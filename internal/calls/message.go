@@ -32,6 +32,7 @@ const (
 	FlagNoWait                   // of OpFunc, OpValue: a name that is not there is not waited for
 	flagOutside                  // the message goes on in the first array
 	FlagFailed                   // of OpReturn: the call has failed, and Values are the text of the error
+	FlagOut                      // of OpCall: the result, an array, is written into the last of the arrays
 )
 
 // Argument is an array that a request carries.
@@ -98,7 +99,7 @@ func (r *Request) Parse(b []byte, c Codec) error {
 	name, n := int(b[2]), binary.LittleEndian.Uint32(b[4:])
 	r.Op, r.Flags = Op(b[0]), b[1]
 	r.Number, r.Target = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
-	if r.Op < OpFunc || r.Op > OpReturn || r.Flags&^(FlagStream|FlagNoWait|flagOutside|FlagFailed) != 0 || b[3] != 0 || n > MaxArrays || r.Number == 0 {
+	if r.Op < OpFunc || r.Op > OpReturn || r.Flags&^(FlagStream|FlagNoWait|flagOutside|FlagFailed|FlagOut) != 0 || b[3] != 0 || n > MaxArrays || r.Number == 0 {
 		return fmt.Errorf("operation %d with flags %#x and %d arrays", r.Op, r.Flags, n)
 	}
 	b = b[requestHead:]

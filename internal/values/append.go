@@ -33,6 +33,21 @@ func Append(b []byte, v any, array func(*core.View) (int, error)) ([]byte, error
 	return e.b, nil
 }
 
+// AppendCall writes the arguments of a call behind b, a tuple of those by position and a dict of those by name, and
+// nothing of its own to the heap. See [Append] for both.
+func AppendCall(b []byte, args []any, kw map[string]any, array func(*core.View) (int, error)) ([]byte, error) {
+	e := encoder{Writer: Writer{b}, array: array}
+	e.Tuple(2)
+	e.Tuple(len(args))
+	if err := e.items(args, 1); err != nil {
+		return b, Report("encode", At(Index(0), err))
+	}
+	if err := e.dict(kw, 1); err != nil {
+		return b, Report("encode", At(Index(1), err))
+	}
+	return e.b, nil
+}
+
 type encoder struct {
 	Writer
 	array func(*core.View) (int, error)

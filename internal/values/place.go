@@ -96,7 +96,7 @@ func Report(op string, err error) error {
 // the error another object.
 func Located(what string, err error) error {
 	e, ok := errors.AsType[*core.Error](err)
-	if !ok || !strings.HasPrefix(e.Object, "[") {
+	if !ok || !strings.HasPrefix(e.Object, "[") && !strings.HasPrefix(e.Object, ".") {
 		return err
 	}
 	located := *e

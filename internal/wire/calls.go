@@ -61,11 +61,19 @@ func callStates() []pair[calls.State, pb.CallState] {
 }
 
 // callCodec implements calls.Codec.
-type callCodec struct{ codec }
+type callCodec struct {
+	codec
+	layouts *sync.Pool // of *pb.Layout
+}
 
-func (callCodec) AppendLayout(b []byte, l core.Layout) ([]byte, error) {
-	message, err := layoutToProto(l)
-	if err != nil {
+func newCallCodec() callCodec {
+	return callCodec{layouts: &sync.Pool{New: func() any { return newLayout() }}}
+}
+
+func (c callCodec) AppendLayout(b []byte, l core.Layout) ([]byte, error) {
+	message, _ := c.layouts.Get().(*pb.Layout)
+	defer c.layouts.Put(message)
+	if err := setLayout(message, l); err != nil {
 		return b, err
 	}
 	return proto.MarshalOptions{}.MarshalAppend(b, message)
@@ -106,7 +114,7 @@ func (c *Client) OpenCalls(ctx context.Context, room calls.Room, settings calls.
 		return nil, err
 	}
 	defer file.Close() //nolint:errcheck // the mapping does not need it
-	client, err := calls.NewClient(file, memory, callCodec{}, c, room, settings)
+	client, err := calls.NewClient(file, memory, newCallCodec(), c, room, settings)
 	if err != nil {
 		return nil, c.violated("open", "", fmt.Errorf("calls: %w", err))
 	}
@@ -172,7 +180,7 @@ func (s *service) callable(wish calls.Settings) (*calls.Server, error) {
 	if !ok || wish.Workers == 0 {
 		return nil, nil //nolint:nilnil // then there are no calls
 	}
-	return calls.NewServer(p.Callee(), callCodec{}, wish)
+	return calls.NewServer(p.Callee(), newCallCodec(), wish)
 }
 
 // serving gives what serves calls, or the error of a request for which nothing does.

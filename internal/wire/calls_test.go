@@ -170,7 +170,7 @@ func dialCalls(t *testing.T, p contract.Producer) *wiretest.Link {
 
 func openCalls(t *testing.T, link *wiretest.Link, c *callee) *calls.Client {
 	t.Helper()
-	client, err := link.Client.OpenCalls(t.Context(), noRoom{c}, time.Millisecond)
+	client, err := link.Client.OpenCalls(t.Context(), noRoom{c}, calls.Settings{Workers: 2, Spin: time.Millisecond})
 	if err != nil || client == nil {
 		t.Fatalf("OpenCalls = %v, %v", client, err)
 	}
@@ -307,7 +307,7 @@ func TestNoCalls(t *testing.T) {
 		"no functions": wiretest.Dial(t, newOdd(t), wiretest.Options{Calls: calls.Settings{Workers: 1}}),
 		"no wish":      wiretest.Dial(t, newCallee(t).program(), wiretest.Options{}),
 	} {
-		if client, err := link.Client.OpenCalls(t.Context(), noRoom{}, 0); client != nil || err != nil {
+		if client, err := link.Client.OpenCalls(t.Context(), noRoom{}, calls.Settings{Workers: 1}); client != nil || err != nil {
 			t.Errorf("%s: OpenCalls = %v, %v", name, client, err)
 		}
 		wantRemote(t, name, link.Client.Workers(t.Context(), 1), core.ErrUnsupported, "no calls are served")

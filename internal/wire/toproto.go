@@ -14,36 +14,37 @@ import (
 // forced to UTF-8 and to a bounded length.
 
 func layoutToProto(l core.Layout) (*pb.Layout, error) {
-	s := l.Spec()
-	kind, err := enumToProto(deviceKinds(), s.Device.Kind)
-	if err != nil {
+	m := newLayout()
+	if err := setLayout(m, l); err != nil {
 		return nil, err
 	}
-	if s.Device.Index > math.MaxInt32 {
-		return nil, fmt.Errorf("device index %d", s.Device.Index)
-	}
-	return &pb.Layout{
-		Dtype: &pb.DType{
-			Code: uint32(s.DType.Code()), Bits: uint32(s.DType.Bits()), Lanes: uint32(s.DType.Lanes()),
-		},
-		Device:   &pb.Device{Kind: kind, Index: int32(s.Device.Index)},
-		Shape:    toInt64s(s.Shape),
-		Strides:  toInt64s(s.Strides),
-		Offset:   int64(s.Offset),
-		ReadOnly: s.ReadOnly,
-		Tag:      longText(s.Tag),
-	}, nil
+	return m, nil
 }
 
-func toInt64s(ints []int) []int64 {
-	if len(ints) == 0 {
-		return nil
+// newLayout makes a message for setLayout.
+func newLayout() *pb.Layout { return &pb.Layout{Dtype: new(pb.DType), Device: new(pb.Device)} }
+
+// setLayout makes a message one of l, whatever it said before. It uses the message's memory again.
+func setLayout(m *pb.Layout, l core.Layout) error {
+	dtype, device := l.DType(), l.Device()
+	kind, err := enumToProto(deviceKinds(), device.Kind)
+	if err != nil {
+		return err
 	}
-	out := make([]int64, len(ints))
-	for i, n := range ints {
-		out[i] = int64(n)
+	if device.Index > math.MaxInt32 {
+		return fmt.Errorf("device index %d", device.Index)
 	}
-	return out
+	m.Dtype.Code, m.Dtype.Bits, m.Dtype.Lanes = uint32(dtype.Code()), uint32(dtype.Bits()), uint32(dtype.Lanes())
+	m.Device.Kind, m.Device.Index = kind, int32(device.Index)
+	m.Shape, m.Strides = m.Shape[:0], m.Strides[:0]
+	for i := range l.Rank() {
+		m.Shape = append(m.Shape, int64(l.Dim(i)))
+		if !dtype.Packed() { // its elements are dense
+			m.Strides = append(m.Strides, int64(l.Stride(i)))
+		}
+	}
+	m.Offset, m.ReadOnly, m.Tag = int64(l.Offset()), l.ReadOnly(), longText(l.Tag())
+	return nil
 }
 
 func leaseToProto(l contract.Lease) (*pb.Lease, error) {

@@ -180,6 +180,12 @@ func testRecords(t *testing.T, run *harness.Run) {
 	if err := call(t, fn(t, run, "box")).Decode(&box); err != nil || box.Lo["y"] != 2 || box.Hi["a"] != 3 {
 		t.Errorf("the box is %v: %v", box, err)
 	}
+	var odd struct {
+		Hi map[string]string `python:"hi"`
+	}
+	if err := call(t, fn(t, run, "box")).Decode(&odd); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), `result.hi["a"]: int 3 does not fit string`) {
+		t.Errorf("what does not fit says %v, and not where", err)
+	}
 	want := []any{0.5, int64(7), true, complex(0, 1)}
 	if got := value(t, fn(t, run, "scalars")); !reflect.DeepEqual(got, want) {
 		t.Errorf("scalars are %v, want %v", got, want)

@@ -48,6 +48,16 @@ func callKept(t *testing.T, run *harness.Run) {
 	}
 	third.Close()
 	fourth.Close()
+	fifth, shown := get()
+	slice[float32](t, fifth)[0] = 3
+	result := call(t, fn(t, run, "itself"), fifth)
+	fifth.Close()
+	sixth, other := get()
+	if other == shown || slice[float32](t, result.View())[0] != 3 {
+		t.Error("the pool gave memory that a result shows")
+	}
+	sixth.Close()
+	result.Close()
 	lone, err := run.New(core.Float32, 1000)
 	if err != nil {
 		t.Fatal(err)

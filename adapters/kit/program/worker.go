@@ -251,7 +251,7 @@ func (w *worker) call(ctx context.Context, r *calls.Request, a *calls.Answer) er
 			return err
 		}
 		defer g.Drop(result)
-		return w.write(ctx, g, "result", result, a)
+		return w.give(ctx, g, result, r, a)
 	})
 }
 

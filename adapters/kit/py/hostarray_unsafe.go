@@ -24,6 +24,9 @@ func NewHostMemory(addr uintptr, size int64) *HostMemory {
 	return &HostMemory{addr: addr, p: C.ndpy_new_segment(C.uintptr_t(addr), C.size_t(size))}
 }
 
+// Addr gives the address of the first byte.
+func (m *HostMemory) Addr() uintptr { return m.addr }
+
 // Close ends the memory for new arrays. It is idempotent.
 func (m *HostMemory) Close() {
 	m.mu.Lock()

@@ -30,6 +30,9 @@ type Space struct {
 	free   []uint32 // nobody uses them
 	over   []uint32 // that the host has taken back, and objects in the program may still use
 
+	ending int           // numbers that the program is asked to forget
+	ended  chan struct{} // closed, and replaced, when it has forgotten one; nil: nobody waits
+
 	forgetting sync.WaitGroup // grows while closed is false
 
 	emptyMu sync.Mutex
@@ -106,7 +109,7 @@ func (s *Space) Segment(ctx context.Context, m *Memory, writable bool) (uint32, 
 	if n := way.number.Load(); n != 0 {
 		return uint32(n - 1), nil
 	}
-	n, err := s.take()
+	n, err := s.take(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -136,13 +139,42 @@ func (m *Memory) in(s *Space) (*entry, error) {
 	return e, nil
 }
 
-// take gives a number that nobody uses.
-func (s *Space) take() (uint32, error) {
+// take gives a number that nobody uses. If there is none, it waits for one that the program is about to forget.
+func (s *Space) take(ctx context.Context) (uint32, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return 0, &core.Error{Op: "call", Kind: core.ErrClosed}
+	for {
+		if s.closed {
+			return 0, &core.Error{Op: "call", Kind: core.ErrClosed}
+		}
+		if n, ok := s.unused(); ok {
+			return n, nil
+		}
+		if s.ending == 0 {
+			return 0, &core.Error{
+				Op: "call", Kind: core.ErrUnsupported,
+				Err:    fmt.Errorf("the program has %d arrays of the host's, and can have no more", s.next),
+				Remedy: "close arrays that are not needed any more, or use a pool",
+			}
+		}
+		if s.ended == nil {
+			s.ended = make(chan struct{})
+		}
+		ended := s.ended
+		s.mu.Unlock()
+		select {
+		case <-ended:
+		case <-ctx.Done():
+		}
+		s.mu.Lock()
+		if err := ctx.Err(); err != nil {
+			return 0, &core.Error{Op: "call", Kind: err, Err: context.Cause(ctx)}
+		}
 	}
+}
+
+// unused gives a number that nobody uses, if there is one.
+func (s *Space) unused() (uint32, bool) {
 	if len(s.free) == 0 {
 		still := s.over[:0]
 		for _, n := range s.over {
@@ -157,17 +189,13 @@ func (s *Space) take() (uint32, error) {
 	if n := len(s.free); n > 0 {
 		number := s.free[n-1]
 		s.free = s.free[:n-1]
-		return number, nil
+		return number, true
 	}
 	if s.next == calls.MaxSegments {
-		return 0, &core.Error{
-			Op: "call", Kind: core.ErrUnsupported,
-			Err:    fmt.Errorf("the program has %d arrays of the host's, and can have no more", s.next),
-			Remedy: "close arrays that are not needed any more, or use a pool",
-		}
+		return 0, false
 	}
 	s.next++
-	return s.next - 1, nil
+	return s.next - 1, true
 }
 
 // add notes memory that the space has, unless the space is closed.
@@ -198,10 +226,16 @@ func (s *Space) giveBack(number uint32) {
 	if s.closed {
 		return // the program is gone, or will be
 	}
+	s.ending++
 	s.forgetting.Go(func() {
 		err := s.program.Forget(s.ctx, number) // ends with the session
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		s.ending--
+		if s.ended != nil {
+			close(s.ended)
+			s.ended = nil
+		}
 		if err == nil && !s.closed {
 			s.over = append(s.over, number)
 		}

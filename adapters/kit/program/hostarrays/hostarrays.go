@@ -38,6 +38,9 @@ func Map(f *os.File, size int64, writable bool) (*Segment, error) {
 // Size gives the number of bytes mapped.
 func (s *Segment) Size() int64 { return s.size }
 
+// Addr gives the address of its first byte.
+func (s *Segment) Addr() uintptr { return s.memory.Addr() }
+
 // Close ends the segment for new arrays. It is unmapped when no array in it is in use any more. Close is idempotent.
 func (s *Segment) Close() error {
 	s.memory.Close()
