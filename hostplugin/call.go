@@ -2,7 +2,7 @@ package hostplugin
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -35,8 +35,10 @@ func As(framework string) FuncOption { return funcOption(func(f *Func) { f.frame
 // slices (list), maps and structs (dict; the tag `python:"name"` names a field), and views, anywhere among them.
 //
 // A view that [Session.New] or a [Pool] has given becomes an array over the same memory: nothing is copied, and
-// what the function writes there is what the view shows. If the view is not writable, neither is the array. A view of
-// an array of the same program arrives as the very object that it was taken of. Other views are refused.
+// what the function writes there is what the view shows. If the view is not writable, neither is the array. So does a view of
+// an array of another program, whose lease stands until this program has dropped the array. A view of a name of the same
+// program arrives as the very object that it was taken of. Refused are views of memory of a GPU, but for such an object, and
+// of files that may shrink.
 //
 // # Threads
 //
@@ -92,11 +94,10 @@ func (f *Func) Close() error {
 // errors: core.ErrUnsupported (an argument or a result cannot cross; the text says which), core.ErrReadOnly,
 // core.ErrClosed.
 func (f *Func) Call(ctx context.Context, args ...any) (*Result, error) {
-	r, done, err := f.request(ctx, args)
+	r, err := f.request(ctx, args)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
 	return f.session.result(ctx, "call", f.name, r)
 }
 
@@ -110,7 +111,7 @@ type Future struct {
 // Go begins a call and does not wait for it. Arguments may be changed when it has returned, except for what views show.
 func (f *Func) Go(ctx context.Context, args ...any) *Future {
 	out := &Future{done: make(chan struct{})}
-	r, done, err := f.request(ctx, args)
+	r, err := f.request(ctx, args)
 	if err != nil {
 		out.err = err
 		close(out.done)
@@ -118,7 +119,6 @@ func (f *Func) Go(ctx context.Context, args ...any) *Future {
 	}
 	go func() {
 		defer close(out.done)
-		defer done()
 		out.result, out.err = f.session.result(ctx, "call", f.name, r)
 	}()
 	return out
@@ -143,12 +143,11 @@ func (f *Future) Wait(ctx context.Context) (*Result, error) {
 // errors are those of Call; after one there is no more.
 func (f *Func) Stream(ctx context.Context, args ...any) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
-		r, done, err := f.request(ctx, args)
+		r, err := f.request(ctx, args)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		defer done()
 		r.Flags |= calls.FlagStream
 		var a calls.Answer
 		if err := f.session.call(ctx, "call", f.name, r, &a); err != nil {
@@ -171,8 +170,8 @@ func (f *Func) Stream(ctx context.Context, args ...any) iter.Seq2[*Result, error
 	}
 }
 
-// request makes the request of a call. What its views show stays until done is called.
-func (f *Func) request(ctx context.Context, args []any) (r *calls.Request, done func(), err error) {
+// request makes the request of a call. What its views show stays until the request is over.
+func (f *Func) request(ctx context.Context, args []any) (r *calls.Request, err error) {
 	kw := Kw{}
 	if n := len(args); n > 0 {
 		if last, ok := args[n-1].(Kw); ok {
@@ -180,19 +179,20 @@ func (f *Func) request(ctx context.Context, args []any) (r *calls.Request, done 
 		}
 	}
 	if err := f.session.callable(ctx, "call", f.name); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	r = &calls.Request{Op: calls.OpCall, Target: f.target, Framework: f.framework}
 	carry := carrier{session: f.session, ctx: ctx, request: r}
+	r.Over = carry.over
 	r.Values, err = values.Append(nil, values.Tuple{values.Tuple(args), map[string]any(kw)}, carry.array)
 	if err != nil {
-		carry.done()
+		carry.over()
 		if gone := f.session.alive("call", f.name); gone != nil {
 			err = gone // which is why there is no memory for arrays any more
 		}
-		return nil, nil, f.session.wrap("call", f.name, values.Located("arguments", err))
+		return nil, f.session.wrap("call", f.name, values.Located("arguments", err))
 	}
-	return r, carry.done, nil
+	return r, nil
 }
 
 // carrier collects the arrays of a request.
@@ -203,7 +203,8 @@ type carrier struct {
 	releases []func()
 }
 
-func (c *carrier) done() {
+// over gives back what the views show, as far as the program does not use it any more.
+func (c *carrier) over() {
 	for _, release := range c.releases {
 		release()
 	}
@@ -215,27 +216,48 @@ func (c *carrier) array(v *core.View) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	c.releases = append(c.releases, release)
 	a := calls.Argument{Layout: v.Layout(), ReadOnly: !v.Writable()}
 	own := hostMemory(m)
+	lease, _ := v.Lender().(*leases.Lease)
+	object, owns := c.session.leases.Object(lease)
 	switch {
 	case m == nil: // no elements
 		a.Segment, err = c.session.space.Empty(c.ctx)
+		a.Word = a.Segment
 	case own != nil:
-		a.Segment, err = c.session.space.Segment(c.ctx, own, v.Writable())
+		a.Segment, err = c.session.space.Segment(c.ctx, own.File, v.Writable())
+		a.Word = a.Segment
+	case owns:
+		a.Lease = object
 	default:
-		lease, ok := v.Lender().(*leases.Lease)
-		if !ok || !c.session.leases.Owns(lease) {
-			return 0, &core.Error{
-				Object: v.Name(), Kind: core.ErrUnsupported, Err: errors.New("the view's memory is not the host's"),
-				Remedy: "copy it into an array of Session.New, and pass that",
-			}
+		var over func()
+		if over, err = c.lend(v, m, &a, release); err == nil {
+			release = over
 		}
-		a.Lease = lease.ID()
 	}
+	c.releases = append(c.releases, release)
 	if err != nil {
 		return 0, err
 	}
 	c.request.Arrays = append(c.request.Arrays, a)
 	return len(c.request.Arrays) - 1, nil
+}
+
+// lend lends the program memory that is mapped here: of another program, or its own, which has no object for the view.
+// over takes the place of release, which gives the memory back.
+func (c *carrier) lend(v *core.View, m core.Memory, a *calls.Argument, release func()) (over func(), err error) {
+	file, err := leases.Lendable(c.ctx, m)
+	if file == nil && err == nil {
+		err = &core.Error{
+			Kind: core.ErrUnsupported, Err: fmt.Errorf("memory of %v is not the host's", v.Device()),
+			Remedy: "copy it into an array of Session.New, and pass that",
+		}
+	}
+	if err == nil {
+		a.Segment, err = c.session.space.Segment(c.ctx, file, v.Writable())
+	}
+	if err == nil {
+		a.Word, over, err = c.session.space.Lend(release)
+	}
+	return over, err
 }

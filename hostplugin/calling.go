@@ -36,9 +36,10 @@ func (s *Session) Set(ctx context.Context, name string, value any) error {
 	}
 	r := &calls.Request{Op: calls.OpSet}
 	carry := carrier{session: s, ctx: ctx, request: r}
-	defer carry.done()
+	r.Over = carry.over
 	var err error
 	if r.Values, err = values.Append(nil, values.Tuple{name, value}, carry.array); err != nil {
+		carry.over()
 		return s.wrap(op, name, values.Located("(name, value)", err))
 	}
 	return s.call(ctx, op, name, r, new(calls.Answer))
@@ -85,6 +86,9 @@ func (s *Session) callable(ctx context.Context, op, name string) error {
 // call sends a request and waits for the answer. Errors have the name.
 func (s *Session) call(ctx context.Context, op, name string, r *calls.Request, a *calls.Answer) error {
 	if err := s.callable(ctx, op, name); err != nil {
+		if r.Over != nil {
+			r.Over()
+		}
 		return err
 	}
 	err := s.calls.Call(ctx, r, a)

@@ -66,6 +66,7 @@ type caller struct {
 	mailbox *handoff.MailboxClient
 	request []byte
 	makes   bool   // the answer's target is a function or a generator
+	over    func() // the request's; nil: it has none
 	done    func() // gives back what the request lies in; nil: it is in the mailbox
 }
 
@@ -85,8 +86,8 @@ func NewClient(file *os.File, m Memory, codec Codec, remote Remote, room Room, s
 	}, nil
 }
 
-// Held is the number of objects in the program that use a segment of the host's.
-func (c *Client) Held(segment uint32) *atomic.Uint32 { return held(c.mapping.Bytes(), segment) }
+// Held is a word that counts objects in the program.
+func (c *Client) Held(word uint32) *atomic.Uint32 { return held(c.mapping.Bytes(), word) }
 
 // Close ends the calls that are under way with [ErrClosed]. It is idempotent. Nobody may use the words of Held any
 // more.
@@ -105,22 +106,24 @@ func (c *Client) Close() error {
 	}
 	c.using.Wait()
 	for _, w := range workers { // nobody has any of them now
-		if w.done != nil {
-			w.done()
-		}
+		w.letGo()
 	}
 	return c.mapping.Close()
 }
 
 // Call gives r to a worker, waits for its answer, and reads that into a. Values of a are private memory. It gives r its
-// number. When ctx ends, the call is cancelled: the error wraps that of ctx and says what became of the function. The other
+// number, and sees to it that r.Over is called: before it returns, unless the function still runs then. When ctx ends, the call is cancelled: the error wraps that of ctx and says what became of the function. The other
 // errors are ErrClosed, what the program did wrong (core.ErrProtocol), and what the program said.
 func (c *Client) Call(ctx context.Context, r *Request, a *Answer) error {
 	w, err := c.acquire(ctx)
 	if err != nil {
+		if r.Over != nil {
+			r.Over()
+		}
 		return err
 	}
 	defer c.using.Done()
+	w.over = r.Over
 	r.Number = c.number.Add(1)
 	answer, back, err := c.exchange(ctx, w, r)
 	if err != nil {
@@ -213,11 +216,18 @@ func (c *Client) release(a *Answer) {
 	}
 }
 
-func (c *Client) giveBack(w *caller) {
-	if w.done != nil {
-		w.done()
-		w.done = nil
+// letGo gives back what a request has, which nobody looks at any more.
+func (w *caller) letGo() {
+	for _, f := range []*func(){&w.over, &w.done} {
+		if do := *f; do != nil {
+			*f = nil
+			do()
+		}
 	}
+}
+
+func (c *Client) giveBack(w *caller) {
+	w.letGo()
 	c.mu.Lock()
 	c.idle = append(c.idle, w)
 	c.mu.Unlock()
