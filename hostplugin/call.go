@@ -14,14 +14,14 @@ import (
 // Kw are keyword arguments of a call, after all others.
 type Kw map[string]any
 
-// A FuncOption says how a function is called.
+// A FuncOption says how a function is called, or what [Session.Set] sets.
 type FuncOption interface{ applyFunc(f *Func) }
 
 type funcOption func(f *Func)
 
 func (o funcOption) applyFunc(f *Func) { o(f) }
 
-// As says whose arrays the arguments of a function become: "numpy", "torch", "jax". Without it, an argument becomes what
+// As says whose arrays the arguments of a function become, or those in what is set: "numpy", "torch", "jax". Without it, an argument becomes what
 // the annotation of its parameter says (numpy.ndarray, torch.Tensor, jax.Array), and otherwise a numpy.ndarray.
 func As(framework string) FuncOption { return funcOption(func(f *Func) { f.framework = framework }) }
 

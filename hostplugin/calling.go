@@ -27,14 +27,18 @@ func (s *Session) Value(ctx context.Context, name string) (*Result, error) {
 
 // Set gives a name of the program's a value, as an assignment does there: to a global name, which need not exist, to an
 // attribute, or to an item. The value is what an argument of [Func.Call] can be, and arrives as that would; arrays
-// become arrays of NumPy over the same memory, which the program keeps for as long as it uses them. What the name leads
+// become arrays over the same memory, of NumPy or of what [As] says, which the program keeps for as long as it uses them. What the name leads
 // through must exist: Set waits for nothing. The errors are those of Value.
-func (s *Session) Set(ctx context.Context, name string, value any) error {
+func (s *Session) Set(ctx context.Context, name string, value any, opts ...FuncOption) error {
 	const op = "set"
 	if err := s.callable(ctx, op, name); err != nil {
 		return err
 	}
-	r := &calls.Request{Op: calls.OpSet}
+	var as Func
+	for _, o := range opts {
+		o.applyFunc(&as)
+	}
+	r := &calls.Request{Op: calls.OpSet, Framework: as.framework}
 	carry := carrier{session: s, ctx: ctx, request: r}
 	r.Over = carry.over
 	var err error

@@ -144,7 +144,7 @@ func (w *world) Worker() Worker {
 }
 
 func (*world) Adopt(uint32, *os.File, int64, bool) error { return nil }
-func (*world) Forget(uint32)                                             {}
+func (*world) Forget(uint32)                             {}
 
 func (w *world) Outside(a *Argument) ([]byte, error) {
 	w.mu.Lock()

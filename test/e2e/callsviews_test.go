@@ -212,3 +212,42 @@ func TestLendersMayEnd(t *testing.T) {
 	}
 	call(t, fn(t, borrower, "drop"))
 }
+
+// TestCallsSeePartsOfViews: what is derived from a view of an array of the same program, or of another one, arrives as an
+// array over the same memory, and a read-only one is protected by its pages.
+func TestCallsSeePartsOfViews(t *testing.T) {
+	t.Parallel()
+	lender, borrower := lenderAndBorrower(t)
+	borrower.Remote.Exec(t, "x = np.arange(1 << 18, dtype='f4')")
+	for name, run := range map[string]*harness.Run{"its own": borrower, "another's": lender} {
+		v := run.View(t, "x", hostplugin.Writable())
+		part, err := v.Sub(0, 8, 108)
+		if err != nil {
+			t.Fatal(err)
+		}
+		odd, err := part.Step(0, -2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		safe, err := part.AsReadOnly()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := value(t, fn(t, borrower, "first"), odd).([]any); got[0] != 107.0 || got[3] != 101.0 { //nolint:forcetypeassert // a list
+			t.Errorf("%s: the part arrived as %v", name, got)
+		}
+		call(t, fn(t, borrower, "fill"), part, -1)
+		if got := harness.Eval[[]float64](t, run.Remote, "x[[7, 8, 107, 108]].tolist()"); got[0] != 7 || got[1] != -1 || got[2] != -1 || got[3] != 108 {
+			t.Errorf("%s: around the part that was filled the array holds %v", name, got)
+		}
+		fails(t, fn(t, borrower, "fill"), core.ErrPython, "read-only", safe, 1)
+		addr, _ := value(t, fn(t, borrower, "addr"), safe).(int64)
+		if perms := permsAt(t, borrower.PID(t), uintptr(addr)); perms != "r--s" {
+			t.Errorf("%s: the pages of a read-only view are %s", name, perms)
+		}
+		for _, d := range []*core.View{part, odd, safe, v} {
+			d.Close()
+		}
+		run.NoLeases(t)
+	}
+}

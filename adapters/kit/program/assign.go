@@ -27,7 +27,7 @@ func (w *worker) set(r *calls.Request) error {
 	}
 	err = w.thread.Do(func(g *py.GIL) error {
 		o, err := pyvalues.Build(g, reader, func(g *py.GIL, i int) (py.Object, error) {
-			return w.argument(g, r, i, "")
+			return w.argument(g, r, i, r.Framework)
 		})
 		if err != nil {
 			return err
