@@ -49,7 +49,9 @@ func start(t *testing.T, script string) *running {
 	t.Cleanup(transport.CloseIdleConnections)
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &running{"http://" + listener.Addr().String(), &http.Client{Transport: transport}, cancel, make(chan error, 1)}
-	go func() { r.ended <- run(ctx, listener, hostplugin.Program{Script: script, Python: os.Getenv("NDBRIDGE_TEST_PYTHON")}) }()
+	go func() {
+		r.ended <- run(ctx, listener, hostplugin.Program{Script: script, Python: os.Getenv("NDBRIDGE_TEST_PYTHON")})
+	}()
 	t.Cleanup(cancel)
 	return r
 }
