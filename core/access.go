@@ -103,7 +103,10 @@ func (v *View) notDense(op string) error {
 func (v *View) notWritable(op string) error {
 	e := v.fail(op, ErrReadOnly, errors.New("the view was not asked for to write"))
 	e.Remedy = "take the view with hostplugin.Writable()"
-	if v.readOnly {
+	switch {
+	case v.readOnly && v.root.Writable:
+		e.Err, e.Remedy = errors.New("the view was made by AsReadOnly"), "write through the view that it was made of"
+	case v.readOnly:
 		e.Err, e.Remedy = errors.New("the array itself is read-only"), ""
 	}
 	return e

@@ -32,6 +32,16 @@ func (v *View) As(d DType) (*View, error) {
 	return v.derive("as", func(l Layout) (Layout, error) { return l.As(d) })
 }
 
+// AsReadOnly returns a view of the same elements that is not writable: Put and Set through it, and through what is derived from
+// it, are ErrReadOnly, and as an argument of a program's function it is mapped for reading only. Where v itself is
+// writable, nothing catches a write into a slice of it. It shares the memory and is closed independently.
+func (v *View) AsReadOnly() (*View, error) {
+	return v.derive("as read-only", func(l Layout) (Layout, error) {
+		l.readOnly = true
+		return l, nil
+	})
+}
+
 // derive makes a further view of the memory. The read lock keeps v, and so the memory, open
 // meanwhile.
 func (v *View) derive(op string, f func(Layout) (Layout, error)) (*View, error) {

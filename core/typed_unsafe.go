@@ -185,7 +185,7 @@ func Put[T Element](ctx context.Context, v *View, src []T) (n int, err error) {
 	if err := v.fits("put", DTypeOf[T](), len(src) != v.n, "%d elements for %d", len(src)); err != nil {
 		return 0, err
 	}
-	if v.n > 0 && !v.root.Writable {
+	if v.n > 0 && !v.Writable() {
 		return 0, v.notWritable("put")
 	}
 	if err := v.copyIn(ctx, rawBytes(src)); err != nil {
@@ -214,7 +214,7 @@ func check[T Element](v *View, op string, need need) error {
 		return v.notDense(op)
 	case need&aligned != 0 && !v.aligned(unsafe.Pointer(&v.root.bytes[v.offset]), unsafe.Alignof(zero)):
 		return v.misaligned(op)
-	case need&write != 0 && !v.root.Writable:
+	case need&write != 0 && !v.Writable():
 		return v.notWritable(op)
 	}
 	return nil

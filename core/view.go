@@ -17,7 +17,7 @@ type layout = Layout
 
 // View is an array that can be looked at: a Layout over memory that stays valid until Close. It has
 // the methods of its [Layout]. Those that derive another array of the same elements (Sub, Select, Step,
-// Transpose, As) give a View.
+// Transpose, As, AsReadOnly) give a View.
 //
 // A View is live memory. Unless the memory is a copy (see [View.Copied]), the next look sees what the program
 // has written. Only what the program and its host agree upon orders the two.
@@ -169,7 +169,7 @@ func (v *View) Quirks() []QuirkID { return slices.Clone(v.options().Quirks) }
 func (v *View) Copied() bool { return v.options().Reason != "" }
 
 // Writable reports whether the host may write through this view. If not, writing to a slice of it faults.
-func (v *View) Writable() bool { return v.options().Writable }
+func (v *View) Writable() bool { return v.options().Writable && !v.readOnly }
 
 // Version counts what the program published under the view's name with ndbridge.publish; it is 0 if the array was not
 // published. Of two views of the same name and session, the one with the greater version is newer. The first

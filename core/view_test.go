@@ -211,3 +211,39 @@ func TestDerivedViewErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestAsReadOnly: through a read-only view, and what is derived from it, nothing is written.
+func TestAsReadOnly(t *testing.T) {
+	t.Parallel()
+	data := []float32{1, 2, 3}
+	v := matrix(data, 3)
+	safe, err := v.AsReadOnly()
+	if err != nil {
+		t.Fatal(err)
+	}
+	part, err := safe.Sub(0, 1, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []*core.View{safe, part} {
+		l := d.Layout()
+		err := core.Set(d, float32(9), 0)
+		_, put := core.Put(t.Context(), d, make([]float32, d.Len()))
+		if d.Writable() || !l.ReadOnly() || !errors.Is(err, core.ErrReadOnly) || !errors.Is(put, core.ErrReadOnly) || !strings.Contains(err.Error(), "AsReadOnly") {
+			t.Errorf("a read-only view of %d: writable %v, Set = %v, Put = %v", d.Len(), d.Writable(), err, put)
+		}
+	}
+	data[1] = 7
+	if x, err := core.At[float32](part, 0); err != nil || x != 7 {
+		t.Errorf("the part shows %v, %v", x, err)
+	}
+	if err := errors.Join(safe.Close(), part.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := safe.AsReadOnly(); !errors.Is(err, core.ErrClosed) {
+		t.Errorf("of a closed view: %v", err)
+	}
+}

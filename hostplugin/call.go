@@ -3,6 +3,7 @@ package hostplugin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"sync/atomic"
@@ -28,14 +29,14 @@ type Kw map[string]any
 // core.ErrReadOnly, and one that is not the host's, or that is given to [Func.Stream], core.ErrUnsupported.
 type Out *core.View
 
-// A FuncOption says how a function is called.
+// A FuncOption says how a function is called, or what [Session.Set] sets.
 type FuncOption interface{ applyFunc(f *Func) }
 
 type funcOption func(f *Func)
 
 func (o funcOption) applyFunc(f *Func) { o(f) }
 
-// As says whose arrays the arguments of a function become: "numpy", "torch", "jax". Without it, an argument becomes what
+// As says whose arrays the arguments of a function become, or those in what is set: "numpy", "torch", "jax". Without it, an argument becomes what
 // the annotation of its parameter says (numpy.ndarray, torch.Tensor, jax.Array), and otherwise a numpy.ndarray.
 func As(framework string) FuncOption { return funcOption(func(f *Func) { f.framework = framework }) }
 
@@ -49,8 +50,10 @@ func As(framework string) FuncOption { return funcOption(func(f *Func) { f.frame
 // slices (list), maps and structs (dict; the tag `python:"name"` names a field), and views, anywhere among them.
 //
 // A view that [Session.New] or a [Pool] has given becomes an array over the same memory: nothing is copied, and
-// what the function writes there is what the view shows. If the view is not writable, neither is the array. A view of
-// an array of the same program arrives as the very object that it was taken of. Other views are refused.
+// what the function writes there is what the view shows. If the view is not writable, neither is the array. So does a view of
+// an array of another program, whose lease stands until this program has dropped the array. A view of a name of the same
+// program arrives as the very object that it was taken of. Refused are views of memory of a GPU, but for such an object, and
+// of files that may shrink.
 //
 // # Threads
 //
@@ -119,7 +122,7 @@ func (f *Func) Call(ctx context.Context, args ...any) (*Result, error) {
 
 // call makes a call. The arrays of its request stay until then, or for as long as the result may show them.
 func (f *Func) call(ctx context.Context, c *carrier) (*Result, error) {
-	result, err := f.session.result(ctx, "call", f.name, &c.request)
+	result, err := f.session.result(ctx, "call", f.name, c.sent())
 	switch {
 	case err != nil:
 	case result == nil:
@@ -188,7 +191,7 @@ func (f *Func) Stream(ctx context.Context, args ...any) iter.Seq2[*Result, error
 		}
 		c.request.Flags |= calls.FlagStream
 		var a calls.Answer
-		if err := f.session.call(ctx, "call", f.name, &c.request, &a); err != nil {
+		if err := f.session.call(ctx, "call", f.name, c.sent(), &a); err != nil {
 			yield(nil, err)
 			return
 		}
@@ -254,25 +257,38 @@ type carrier struct {
 	ctx      context.Context //nolint:containedctx // of the one call
 	request  calls.Request
 	releases []func()
+	users    atomic.Int32                    // who made it, and whoever still looks at the request
 	add      func(v *core.View) (int, error) // is array
+	over     func()                          // is done
 }
 
 // maxKeptForm is how large a form may be whose memory is used again, in bytes.
 const maxKeptForm = 64 << 10
 
-// carrier gives one without a request. What its views will show stays until done is called.
+// carrier gives one without a request. What its views will show stays until done is called, and until the request that was sent is over.
 func (s *Session) carrier(ctx context.Context) *carrier {
 	c, ok := s.carriers.Get().(*carrier)
 	if !ok {
 		c = &carrier{session: s}
-		c.add = c.array
+		c.add, c.over = c.array, c.done
 	}
 	c.ctx = ctx
+	c.users.Store(1)
 	return c
 }
 
-// done is called once.
+// sent gives the request, to be sent once.
+func (c *carrier) sent() *calls.Request {
+	c.users.Add(1)
+	c.request.Over = c.over
+	return &c.request
+}
+
+// done is called once by who made it.
 func (c *carrier) done() {
+	if c.users.Add(-1) > 0 {
+		return
+	}
 	for _, release := range c.releases {
 		release()
 	}
@@ -296,10 +312,15 @@ func (c *carrier) output(v *core.View) error {
 	if !v.Writable() || v.Layout().ReadOnly() {
 		return &core.Error{Kind: core.ErrReadOnly, Err: errors.New(what + " cannot be written to"), Remedy: "pass an array of Session.New"}
 	}
-	i, err := c.array(v)
-	if err == nil && c.request.Arrays[i].Lease != 0 {
-		err = &core.Error{Kind: core.ErrUnsupported, Err: errors.New(what + " is not the host's"), Remedy: "pass an array of Session.New"}
+	m, _, release, err := v.Acquire()
+	if err != nil {
+		return err
 	}
+	release()
+	if m != nil && hostMemory(m) == nil {
+		return &core.Error{Kind: core.ErrUnsupported, Err: errors.New(what + " is not the host's"), Remedy: "pass an array of Session.New"}
+	}
+	_, err = c.array(v)
 	return err
 }
 
@@ -309,27 +330,48 @@ func (c *carrier) array(v *core.View) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	c.releases = append(c.releases, release)
 	a := calls.Argument{Layout: v.Layout(), ReadOnly: !v.Writable()}
 	own := hostMemory(m)
+	lease, _ := v.Lender().(*leases.Lease)
+	object, owns := c.session.leases.Object(lease)
 	switch {
 	case m == nil: // no elements
 		a.Segment, err = c.session.space.Empty(c.ctx)
+		a.Word = a.Segment
 	case own != nil:
-		a.Segment, err = c.session.space.Segment(c.ctx, own, v.Writable())
+		a.Segment, err = c.session.space.Segment(c.ctx, own.File, v.Writable())
+		a.Word = a.Segment
+	case owns:
+		a.Lease = object
 	default:
-		lease, ok := v.Lender().(*leases.Lease)
-		if !ok || !c.session.leases.Owns(lease) {
-			return 0, &core.Error{
-				Object: v.Name(), Kind: core.ErrUnsupported, Err: errors.New("the view's memory is not the host's"),
-				Remedy: "copy it into an array of Session.New, and pass that",
-			}
+		var over func()
+		if over, err = c.lend(v, m, &a, release); err == nil {
+			release = over
 		}
-		a.Lease = lease.ID()
 	}
+	c.releases = append(c.releases, release)
 	if err != nil {
 		return 0, err
 	}
 	c.request.Arrays = append(c.request.Arrays, a)
 	return len(c.request.Arrays) - 1, nil
+}
+
+// lend lends the program memory that is mapped here: of another program, or its own, which has no object for the view.
+// over takes the place of release, which gives the memory back.
+func (c *carrier) lend(v *core.View, m core.Memory, a *calls.Argument, release func()) (over func(), err error) {
+	file, err := leases.Lendable(c.ctx, m)
+	if file == nil && err == nil {
+		err = &core.Error{
+			Kind: core.ErrUnsupported, Err: fmt.Errorf("memory of %v is not the host's", v.Device()),
+			Remedy: "copy it into an array of Session.New, and pass that",
+		}
+	}
+	if err == nil {
+		a.Segment, err = c.session.space.Segment(c.ctx, file, v.Writable())
+	}
+	if err == nil {
+		a.Word, over, err = c.session.space.Lend(c.ctx, release)
+	}
+	return over, err
 }

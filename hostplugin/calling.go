@@ -29,21 +29,25 @@ func (s *Session) Value(ctx context.Context, name string) (*Result, error) {
 
 // Set gives a name of the program's a value, as an assignment does there: to a global name, which need not exist, to an
 // attribute, or to an item. The value is what an argument of [Func.Call] can be, and arrives as that would; arrays
-// become arrays of NumPy over the same memory, which the program keeps for as long as it uses them. What the name leads
+// become arrays over the same memory, of NumPy or of what [As] says, which the program keeps for as long as it uses them. What the name leads
 // through must exist: Set waits for nothing. The errors are those of Value.
-func (s *Session) Set(ctx context.Context, name string, value any) error {
+func (s *Session) Set(ctx context.Context, name string, value any, opts ...FuncOption) error {
 	const op = "set"
 	if err := s.callable(ctx, op, name); err != nil {
 		return err
 	}
+	var as Func
+	for _, o := range opts {
+		o.applyFunc(&as)
+	}
 	carry := s.carrier(ctx)
 	defer carry.done()
-	carry.request.Op = calls.OpSet
+	carry.request.Op, carry.request.Framework = calls.OpSet, as.framework
 	var err error
 	if carry.request.Values, err = values.Append(carry.request.Values, values.Tuple{name, value}, carry.add); err != nil {
 		return s.wrap(op, name, values.Located("(name, value)", err))
 	}
-	return s.call(ctx, op, name, &carry.request, new(calls.Answer))
+	return s.call(ctx, op, name, carry.sent(), new(calls.Answer))
 }
 
 // openCalls makes functions callable, if the plugin serves calls.
@@ -90,6 +94,9 @@ func (s *Session) callable(ctx context.Context, op, name string) error {
 // call sends a request and waits for the answer. Errors have the name.
 func (s *Session) call(ctx context.Context, op, name string, r *calls.Request, a *calls.Answer) error {
 	if err := s.callable(ctx, op, name); err != nil {
+		if r.Over != nil {
+			r.Over()
+		}
 		return err
 	}
 	err := s.exchange(ctx, r, a)

@@ -238,13 +238,13 @@ func (s *Session) carry(lane *calls.Lane) {
 		if err := s.listen(c.ctx); err != nil {
 			s.noLane(err)
 		}
-		r, done := s.handle(ctx, cancel, lane, &a)
+		carry := s.handle(ctx, cancel, lane, &a)
 		c.mu.Lock()
 		delete(c.running, a.Target)
 		delete(c.givenUp, a.Target)
 		c.mu.Unlock()
-		err := lane.Call(context.Background(), r, new(calls.Answer))
-		done()
+		err := lane.Call(context.Background(), carry.sent(), new(calls.Answer))
+		carry.done()
 		if err != nil {
 			s.noLane(err)
 			return
@@ -263,10 +263,10 @@ func (s *Session) noLane(err error) {
 	}
 }
 
-// handle lets a handler answer a call, and makes the request with the result. What is in it stays until done is called.
-func (s *Session) handle(ctx context.Context, cancel context.CancelFunc, lane *calls.Lane, a *calls.Answer) (r *calls.Request, done func()) {
+// handle lets a handler answer a call, and makes the request with the result.
+func (s *Session) handle(ctx context.Context, cancel context.CancelFunc, lane *calls.Lane, a *calls.Answer) *carrier {
 	carry := s.carrier(ctx)
-	r = &carry.request
+	r := &carry.request
 	r.Op, r.Target = calls.OpReturn, a.Target
 	call := &callback{session: s, lane: lane, turn: make(chan struct{}, 1)}
 	args := &Result{name: "arguments", form: a.Values}
@@ -287,7 +287,7 @@ func (s *Session) handle(ctx context.Context, cancel context.CancelFunc, lane *c
 	if err := args.Close(); err != nil {
 		s.host.log.Warn("memory could not be unmapped", slog.String("program", s.launch.program.Name), slog.Any("cause", err))
 	}
-	return r, carry.done
+	return carry
 }
 
 // answer calls the handler.

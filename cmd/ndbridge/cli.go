@@ -107,6 +107,7 @@ needs no change.`,
 		Example: `  ndbridge view --script prog.py frame           a summary and a small picture
   ndbridge view --script prog.py --png f.png frame
   ndbridge ls --script prog.py                   all arrays of a program
+  ndbridge call --script prog.py f --in x.npy    what a function gives for an array of a file
   ndbridge view -c ndbridge.hcl camera/frame     a program of a configuration`,
 		Version:       wire.Release,
 		SilenceErrors: true,
@@ -115,6 +116,6 @@ needs no change.`,
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.AddCommand(newView(env), newList(env), newRun(env), newDoctor(env), newBench(env), newQuirks(env), newVersion(env))
+	root.AddCommand(newView(env), newList(env), newRun(env), newCall(env), newDoctor(env), newBench(env), newQuirks(env), newVersion(env))
 	return root
 }

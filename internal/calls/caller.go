@@ -17,6 +17,7 @@ type caller struct {
 	patient context.Context    //nolint:containedctx // of the next wait for an answer: ends when nobody wants it; nil: there is none
 	giveUp  context.CancelFunc // ends it
 	makes   bool               // the answer's target is a function or a generator
+	over    func()             // the request's; nil: it has none
 	done    func()             // gives back what the request lies in; nil: it is in the mailbox
 	lane    bool               // it is no worker for calls
 }
@@ -140,11 +141,18 @@ func (c *Client) release(a *Answer) {
 	}
 }
 
-func (c *Client) giveBack(w *caller) {
-	if w.done != nil {
-		w.done()
-		w.done = nil
+// letGo gives back what a request has, which nobody looks at any more.
+func (w *caller) letGo() {
+	for _, f := range [...]*func(){&w.over, &w.done} {
+		if do := *f; do != nil {
+			*f = nil
+			do()
+		}
 	}
+}
+
+func (c *Client) giveBack(w *caller) {
+	w.letGo()
 	if w.lane {
 		return
 	}

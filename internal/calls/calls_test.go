@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -66,6 +67,8 @@ type world struct {
 	released []contract.LeaseID
 	last     uint32
 	workers  atomic.Int64
+	asked    atomic.Int64
+	over     atomic.Int64
 	release  chan struct{}     // ends what blocks
 	start    func(n int) error // is asked before workers are started; nil: nobody is
 	begun    chan struct{}
@@ -92,6 +95,9 @@ func newWorld(t *testing.T, workers int) *world {
 	t.Cleanup(func() {
 		if err := errors.Join(w.client.Close(), w.client.Close(), w.server.Close(), w.server.Close()); err != nil {
 			t.Error(err)
+		}
+		if asked, over := w.asked.Load(), w.over.Load(); asked != over {
+			t.Errorf("%d requests were over %d times", asked, over)
 		}
 	})
 	return w
@@ -145,9 +151,9 @@ func (w *world) Worker() Worker {
 	return &echo{world: w, cancel: make(chan struct{}, 1)}
 }
 
-func (*world) Adopt(uint32, *os.File, int64, bool, *atomic.Uint32) error { return nil }
-func (*world) Forget(uint32)                                             {}
-func (*world) Close()                                                    {}
+func (*world) Adopt(uint32, *os.File, int64, bool) error { return nil }
+func (*world) Forget(uint32)                             {}
+func (*world) Close()                                    {}
 
 func (w *world) Outside(a *Argument) ([]byte, error) {
 	w.mu.Lock()
@@ -203,7 +209,13 @@ func (e *echo) Cancel() State {
 
 func (w *world) call(ctx context.Context, text string) (Answer, error) {
 	var a Answer
-	err := w.client.Call(ctx, &Request{Op: OpCall, Target: 4, Values: []byte(text)}, &a)
+	var overs atomic.Int64
+	w.asked.Add(1)
+	over := func() { overs.Add(1); w.over.Add(1) }
+	err := w.client.Call(ctx, &Request{Op: OpCall, Target: 4, Values: []byte(text), Over: over}, &a)
+	if n := overs.Load(); n == 0 && err == nil || n == 1 && err != nil && strings.Contains(err.Error(), "still runs") {
+		return a, fmt.Errorf("over %d times when the call had returned: %w", n, err)
+	}
 	return a, err
 }
 

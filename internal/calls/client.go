@@ -84,8 +84,8 @@ func NewClient(file *os.File, m Memory, codec Codec, remote Remote, room Room, s
 	}, nil
 }
 
-// Held is the number of objects in the program that use a segment of the host's.
-func (c *Client) Held(segment uint32) *atomic.Uint32 { return held(c.mapping.Bytes(), segment) }
+// Held is a word that counts objects in the program.
+func (c *Client) Held(word uint32) *atomic.Uint32 { return held(c.mapping.Bytes(), word) }
 
 // Close ends the calls that are under way with [ErrClosed]. It is idempotent. Nobody may use the words of Held any
 // more.
@@ -104,19 +104,20 @@ func (c *Client) Close() error {
 	}
 	c.using.Wait()
 	for _, w := range workers { // nobody has any of them now
-		if w.done != nil {
-			w.done()
-		}
+		w.letGo()
 	}
 	return c.mapping.Close()
 }
 
 // Call gives r to a worker, waits for its answer, and reads that into a. Values of a are private memory. It gives r its
-// number. When ctx ends, the call is cancelled: the error wraps that of ctx and says what became of the function. The other
+// number, and sees to it that r.Over is called: before it returns, unless the function still runs then. When ctx ends, the call is cancelled: the error wraps that of ctx and says what became of the function. The other
 // errors are ErrClosed, what the program did wrong (core.ErrProtocol), and what the program said.
 func (c *Client) Call(ctx context.Context, r *Request, a *Answer) error {
 	w, err := c.acquire(ctx)
 	if err != nil {
+		if r.Over != nil {
+			r.Over()
+		}
 		return err
 	}
 	defer c.using.Done()
@@ -131,9 +132,10 @@ func (c *Client) ask(ctx context.Context, w *caller, r *Request, a *Answer) erro
 		return err
 	}
 	err = c.read(ctx, answer, a)
+	op := r.Op // the request may be another one when it is over
 	slot.Release()
 	c.giveBack(w)
-	if err == nil && a.Kind == Over && r.Op != OpNext && r.Op != OpAwait {
+	if err == nil && a.Kind == Over && op != OpNext && op != OpAwait {
 		err = &core.Error{Op: "call", Kind: core.ErrProtocol, Err: errors.New("only a generator has no more")}
 	}
 	return err
@@ -143,12 +145,18 @@ func (c *Client) ask(ctx context.Context, w *caller, r *Request, a *Answer) erro
 func (c *Client) exchange(ctx context.Context, w *caller, r *Request) (answer []byte, slot *handoff.Slot, err error) {
 	slot, err = w.mailbox.Acquire(ctx)
 	if err != nil { // only that of a lane may be in use, by a call that was given up and still runs
-		c.giveBack(w)
+		if r.Over != nil {
+			r.Over()
+		}
+		if !w.lane {
+			c.giveBack(w)
+		}
 		if ctx.Err() != nil {
 			return nil, nil, never(ctx)
 		}
 		return nil, nil, ended(err)
 	}
+	w.over = r.Over
 	request, err := c.pack(ctx, w, r)
 	if err != nil {
 		slot.Release()

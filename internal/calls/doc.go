@@ -57,8 +57,8 @@ type Memory struct {
 	Mailboxes int
 }
 
-// The memory begins with a word for each segment, the number of objects in the program that use it. The workers'
-// mailboxes follow.
+// The memory begins with words that count the objects in the program that use memory of the host's: each segment has the word
+// of its number, and memory that is lent to one call has one that no segment has. The workers' mailboxes follow.
 const heldSize = 4 * MaxSegments
 
 // Size is how many bytes the memory of that many mailboxes has.
@@ -78,8 +78,8 @@ func mailbox(mem []byte, worker int) []byte {
 	return mem[heldSize+worker*size:][:size:size]
 }
 
-// held is the word of a segment.
-func held(mem []byte, segment uint32) *atomic.Uint32 { return handoff.Word(mem, 4*int(segment)) }
+// held is the word of that number.
+func held(mem []byte, word uint32) *atomic.Uint32 { return handoff.Word(mem, 4*int(word)) }
 
 // Codec writes and reads what travels in a message as it does by gRPC.
 type Codec interface {

@@ -26,6 +26,9 @@ func (c *Client) Lane(ctx context.Context) (*Lane, error) {
 func (l *Lane) Call(ctx context.Context, r *Request, a *Answer) error {
 	c := l.client
 	if !c.use() {
+		if r.Over != nil {
+			r.Over()
+		}
 		return ErrClosed
 	}
 	defer c.using.Done()

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
@@ -37,11 +38,17 @@ const (
 
 // Argument is an array that a request carries.
 type Argument struct {
-	Segment  uint32           // of the host's; if Lease is 0
+	Segment  uint32           // of memory that the host has handed over; if Lease is 0
+	Word     uint32           // counts the objects in the program that use the memory
 	Lease    contract.LeaseID // of the program's own array
 	ReadOnly bool
 	Layout   core.Layout
+
+	held *atomic.Uint32
 }
+
+// Held is the word itself, in the program that is called.
+func (a *Argument) Held() *atomic.Uint32 { return a.held }
 
 // Request is what a host asks for.
 type Request struct {
@@ -52,11 +59,14 @@ type Request struct {
 	Framework string // whose arrays the arguments become; "": as the function's annotations say
 	Arrays    []Argument
 	Values    []byte
+
+	// Over is called when nobody looks at the request any more: the program has answered, or never will. It may be nil.
+	Over func()
 }
 
 const (
 	requestHead  = 24
-	argumentHead = 16
+	argumentHead = 20
 )
 
 // Append writes a request behind b.
@@ -76,11 +86,12 @@ func (r *Request) Append(b []byte, c Codec) (_ []byte, err error) {
 		a, head := &r.Arrays[i], len(b)
 		b = binary.LittleEndian.AppendUint64(b, uint64(a.Lease))
 		b = binary.LittleEndian.AppendUint32(b, a.Segment)
+		b = binary.LittleEndian.AppendUint32(b, a.Word)
 		b = append(b, 0, 0, flag(a.ReadOnly), 0)
 		if b, err = c.AppendLayout(b, a.Layout); err != nil {
 			return b, err
 		}
-		binary.LittleEndian.PutUint16(b[head+12:], uint16(len(b)-head-argumentHead)) // at most 64 axes
+		binary.LittleEndian.PutUint16(b[head+16:], uint16(len(b)-head-argumentHead)) // at most 64 axes
 	}
 	return append(b, r.Values...), nil
 }
@@ -113,12 +124,13 @@ func (r *Request) Parse(b []byte, c Codec) error {
 			return errShort
 		}
 		a := Argument{
-			Lease: contract.LeaseID(binary.LittleEndian.Uint64(b)), Segment: binary.LittleEndian.Uint32(b[8:]), ReadOnly: b[14] != 0,
+			Lease: contract.LeaseID(binary.LittleEndian.Uint64(b)), Segment: binary.LittleEndian.Uint32(b[8:]),
+			Word: binary.LittleEndian.Uint32(b[12:]), ReadOnly: b[18] != 0,
 		}
-		if b[14] > 1 || b[15] != 0 {
-			return fmt.Errorf("an array with flags %d and %d", b[14], b[15])
+		if b[18] > 1 || b[19] != 0 {
+			return fmt.Errorf("an array with flags %d and %d", b[18], b[19])
 		}
-		size := int(binary.LittleEndian.Uint16(b[12:]))
+		size := int(binary.LittleEndian.Uint16(b[16:]))
 		if b = b[argumentHead:]; len(b) < size {
 			return errShort
 		}
@@ -126,8 +138,8 @@ func (r *Request) Parse(b []byte, c Codec) error {
 		if a.Layout, err = c.Layout(b[:size]); err != nil {
 			return err
 		}
-		if a.Segment >= MaxSegments {
-			return fmt.Errorf("segment %d", a.Segment)
+		if a.Segment >= MaxSegments || a.Word >= MaxSegments {
+			return fmt.Errorf("segment %d, counted in word %d", a.Segment, a.Word)
 		}
 		r.Arrays, b = append(r.Arrays, a), b[size:]
 	}

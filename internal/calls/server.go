@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -37,8 +36,8 @@ type Callee interface {
 	// Worker makes what answers the requests of one worker. It is called on the goroutine that answers them, which
 	// is locked to its OS thread.
 	Worker() Worker
-	// Adopt maps a segment of the host's, whose word of the shared memory is held. The file stays the caller's.
-	Adopt(segment uint32, f *os.File, size int64, writable bool, held *atomic.Uint32) error
+	// Adopt maps a segment of the host's. The file stays the caller's.
+	Adopt(segment uint32, f *os.File, size int64, writable bool) error
 	// Forget unmaps a segment as soon as no object in the program uses it.
 	Forget(segment uint32)
 	// Outside gives the bytes of a message that is too long for a mailbox, which lie in the host's memory. They are
@@ -148,7 +147,7 @@ func (s *Server) Adopt(segment uint32, f *os.File, size int64, writable bool) er
 	if segment >= MaxSegments {
 		return &core.Error{Op: "call", Kind: core.ErrProtocol, Err: fmt.Errorf("segment %d", segment)}
 	}
-	return s.callee.Adopt(segment, f, size, writable, held(s.mapping.Bytes(), segment))
+	return s.callee.Adopt(segment, f, size, writable)
 }
 
 // Forget takes a segment back.
@@ -253,6 +252,9 @@ func (w *server) do(request []byte, a *Answer) error {
 		return ErrCancelled()
 	}
 	defer w.end()
+	for i := range r.Arrays {
+		r.Arrays[i].held = held(w.mapping.Bytes(), r.Arrays[i].Word)
+	}
 	return w.worker.Answer(r, a)
 }
 

@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -73,7 +72,7 @@ func (c *callee) Cancel() calls.State {
 	return calls.Interrupted
 }
 
-func (c *callee) Adopt(n uint32, f *os.File, size int64, writable bool, held *atomic.Uint32) error {
+func (c *callee) Adopt(n uint32, f *os.File, size int64, writable bool) error {
 	text := make([]byte, size)
 	if _, err := f.ReadAt(text, 0); err != nil && !errors.Is(err, io.EOF) {
 		return &core.Error{Op: "adopt", Kind: core.ErrUnavailable, Err: err}
@@ -84,7 +83,6 @@ func (c *callee) Adopt(n uint32, f *os.File, size int64, writable bool, held *at
 	if writable {
 		c.segments[n] += "w"
 	}
-	held.Add(1)
 	return nil
 }
 
@@ -232,7 +230,7 @@ func TestSegmentsOverTheWire(t *testing.T) {
 	t.Parallel()
 	c := newCallee(t)
 	link := dialCalls(t, c.program())
-	client := openCalls(t, link, c)
+	openCalls(t, link, c)
 	f, err := shm.Create("segment", 4)
 	if err != nil {
 		t.Fatal(err)
@@ -251,8 +249,8 @@ func TestSegmentsOverTheWire(t *testing.T) {
 	}
 	giving.Wait()
 	for n, want := range map[uint32]string{0: "text", 1: "textw", 31: "textw", 32: ""} {
-		if got := c.segment(n); got != want || client.Held(n).Load() != min(uint32(len(want)), 1) {
-			t.Errorf("segment %d is %q, of %d objects; want %q", n, got, client.Held(n).Load(), want)
+		if got := c.segment(n); got != want {
+			t.Errorf("segment %d is %q, want %q", n, got, want)
 		}
 	}
 	if err := link.Client.Forget(t.Context(), 1); err != nil || c.segment(1) != "" {
@@ -360,7 +358,7 @@ func TestCallMemoryThatLies(t *testing.T) {
 			defer f.Close()
 			return side.Send(binary.LittleEndian.AppendUint64([]byte{'D'}, req.GetToken()), f)
 		}}
-		client, err := s.dial(t, wire.ClientOptions{}).Client.OpenCalls(t.Context(), noRoom{}, 0)
+		client, err := s.dial(t, wire.ClientOptions{}).Client.OpenCalls(t.Context(), noRoom{}, calls.Settings{Workers: 1})
 		if name == "honest" {
 			if err != nil || client.Close() != nil {
 				t.Errorf("honest memory: %v", err)

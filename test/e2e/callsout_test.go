@@ -96,3 +96,18 @@ func writeRefused(t *testing.T, run *harness.Run, x, y *core.View) {
 		wantCategory(t, err, core.ErrUnsupported)
 	}
 }
+
+// readOnly gives a view of the same memory that is not writable, and is closed when the test ends.
+func readOnly(t *testing.T, v *core.View) *core.View {
+	t.Helper()
+	fixed, err := v.AsReadOnly()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := fixed.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return fixed
+}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
@@ -52,6 +53,10 @@ remote.serve()
 	if slice[float32](t, host)[2] != 2 {
 		t.Error("the view does not show what the program wrote through its name")
 	}
+	if err := run.Set(t.Context(), "m.w", host, hostplugin.As("python")); err != nil || harness.Eval[string](t, run.Remote, "type(m.w).__name__") != "memoryview" {
+		t.Errorf("as Python's own, the array was not set as a memoryview: %v", err)
+	}
+	wantCategory(t, run.Set(t.Context(), "m.w", host, hostplugin.As("cobol")), core.ErrPython)
 	wantCategory(t, run.Set(t.Context(), "gone.x", 1), core.ErrNotFound)
 	wantCategory(t, run.Set(t.Context(), "lr", make(chan int)), core.ErrUnsupported)
 	_, err := run.Value(t.Context(), "m")

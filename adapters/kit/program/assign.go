@@ -28,7 +28,7 @@ func (w *worker) set(ctx context.Context, r *calls.Request) error {
 	}
 	err = w.do(ctx, func(g *py.GIL) error {
 		o, err := pyvalues.Build(g, reader, func(g *py.GIL, i int) (py.Object, error) {
-			return w.argument(g, r, i, "")
+			return w.argument(g, r, i, r.Framework)
 		})
 		if err != nil {
 			return err

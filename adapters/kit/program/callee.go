@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/hostarrays"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
@@ -20,17 +19,11 @@ type callee struct {
 	*Program
 
 	mu        sync.Mutex
-	segments  map[uint32]*segment
+	segments  map[uint32]*hostarrays.Segment
 	functions map[uint64]*function
 	last      uint64 // number of a function or a generator
 
 	loop loop
-}
-
-// segment is memory of the host's, and the word that counts the objects that use it.
-type segment struct {
-	*hostarrays.Segment
-	held *atomic.Uint32
 }
 
 // function is what a host calls: a function, or a generator.
@@ -45,21 +38,21 @@ var _ calls.Callee = (*callee)(nil)
 
 // Callee gives what answers the calls of a host.
 func (p *Program) Callee() calls.Callee {
-	return &callee{Program: p, segments: make(map[uint32]*segment), functions: make(map[uint64]*function)}
+	return &callee{Program: p, segments: make(map[uint32]*hostarrays.Segment), functions: make(map[uint64]*function)}
 }
 
 // Worker implements calls.Callee.
 func (c *callee) Worker() calls.Worker { return &worker{callee: c, thread: c.interp.Thread()} }
 
 // Adopt implements calls.Callee.
-func (c *callee) Adopt(number uint32, f *os.File, size int64, writable bool, held *atomic.Uint32) error {
+func (c *callee) Adopt(number uint32, f *os.File, size int64, writable bool) error {
 	s, err := hostarrays.Map(f, size, writable)
 	if err != nil {
 		return &core.Error{Op: "adopt", Kind: core.ErrUnavailable, Err: err}
 	}
 	c.mu.Lock()
 	before := c.segments[number]
-	c.segments[number] = &segment{s, held}
+	c.segments[number] = s
 	c.mu.Unlock()
 	if before != nil {
 		return before.Close()
@@ -78,8 +71,8 @@ func (c *callee) Forget(number uint32) {
 	}
 }
 
-// segment gives memory of the host's.
-func (c *callee) segment(number uint32) (*segment, error) {
+// segment gives memory that the host has handed over.
+func (c *callee) segment(number uint32) (*hostarrays.Segment, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.segments[number]

@@ -311,7 +311,7 @@ func (w *worker) argument(g *py.GIL, r *calls.Request, i int, framework string) 
 	if err != nil {
 		return 0, err
 	}
-	exporter, err := s.Export(g, a.Layout, a.ReadOnly, s.held)
+	exporter, err := s.Export(g, a.Layout, a.ReadOnly, a.Held())
 	if err != nil {
 		return 0, err
 	}
@@ -333,8 +333,12 @@ func (w *worker) argument(g *py.GIL, r *calls.Request, i int, framework string) 
 func (w *worker) leased(g *py.GIL, a *calls.Argument) (py.Object, error) {
 	s := w.leasing.get(a.Lease)
 	if s == nil {
+		if _, pub := w.published.OfOffer(a.Lease); pub != nil {
+			g.Share(pub.Object)
+			return pub.Object, nil
+		}
 		return 0, &core.Error{
-			Kind: core.ErrUnsupported, Err: errors.New("the view is of what a function has returned, or of what is not leased any more"),
+			Kind: core.ErrUnsupported, Err: errors.New("the view is of what is not leased any more"),
 			Remedy: "pass a view of a name, or an array of Session.New",
 		}
 	}

@@ -258,7 +258,7 @@ func (w *worker) call(ctx context.Context, r *calls.Request, a *calls.Answer) er
 // retained counts the arrays of a request that are still in use.
 func (w *worker) retained(r *calls.Request, a *calls.Answer) {
 	for i := range r.Arrays {
-		if s, err := w.segment(r.Arrays[i].Segment); err == nil && r.Arrays[i].Lease == 0 && s.held.Load() != 0 {
+		if r.Arrays[i].Lease == 0 && r.Arrays[i].Held().Load() != 0 {
 			a.Retained++
 		}
 	}

@@ -37,7 +37,7 @@ func TestNumbersThatAreBeingForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { m.Close() })
-		n, err := s.Segment(ctx, m, true)
+		n, err := s.Segment(ctx, m.File, true)
 		return n, m, err
 	}
 	last, m, err := segment(t.Context())

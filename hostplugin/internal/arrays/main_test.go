@@ -113,7 +113,7 @@ func memory(t *testing.T, size int64, text string) *arrays.Memory {
 // segment gives memory to a program.
 func segment(t *testing.T, s *arrays.Space, m *arrays.Memory, writable bool) uint32 {
 	t.Helper()
-	n, err := s.Segment(t.Context(), m, writable)
+	n, err := s.Segment(t.Context(), m.File, writable)
 	if err != nil {
 		t.Fatal(err)
 	}

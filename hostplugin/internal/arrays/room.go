@@ -25,9 +25,10 @@ func (r *Room) Put(ctx context.Context, message []byte) (calls.Argument, func(),
 	done := func() { _ = m.Close() } // memory that cannot be unmapped is of no use to anybody here
 	copy(m.Bytes(), message)
 	a := calls.Argument{ReadOnly: true}
-	if a.Segment, err = r.Space.Segment(ctx, m, false); err == nil {
+	if a.Segment, err = r.Space.Segment(ctx, m.File, false); err == nil {
 		a.Layout, err = core.NewLayout(core.LayoutSpec{DType: core.Uint8, Shape: []int{len(message)}})
 	}
+	a.Word = a.Segment
 	if err != nil {
 		done()
 		return calls.Argument{}, nil, err

@@ -11,13 +11,13 @@ import (
 	"github.com/ndbridge/ndbridge/internal/calls"
 )
 
-// Program takes memory of the host's.
+// Program takes memory from the host.
 type Program interface {
 	Adopt(ctx context.Context, segment uint32, f *os.File, size int64, writable bool) error
 	Forget(ctx context.Context, segment uint32) error
 }
 
-// Space numbers the memory that one program was given. All methods are safe for concurrent use.
+// Space numbers the memory that one program was given, and the words that count its objects. All methods are safe for concurrent use.
 type Space struct {
 	program Program
 	held    func(segment uint32) *atomic.Uint32
@@ -25,10 +25,11 @@ type Space struct {
 
 	mu     sync.Mutex
 	closed bool
-	has    map[*Memory]struct{}
+	has    map[*File]struct{}
 	next   uint32   // all below it are in use, free or over
 	free   []uint32 // nobody uses them
 	over   []uint32 // that the host has taken back, and objects in the program may still use
+	loans  loans
 
 	ending int           // numbers that the program is asked to forget
 	ended  chan struct{} // closed, and replaced, when it has forgotten one; nil: nobody waits
@@ -50,19 +51,23 @@ type side struct {
 
 // NewSpace numbers the memory of a program, whose objects held counts. It must be closed before the memory of held goes.
 func NewSpace(p Program, held func(segment uint32) *atomic.Uint32) *Space {
-	return &Space{program: p, held: held, ctx: context.Background(), has: make(map[*Memory]struct{})}
+	return &Space{program: p, held: held, ctx: context.Background(), has: make(map[*File]struct{})}
 }
 
-// Close ends the numbering. The memory stays.
+// Close ends the numbering: the program is gone. The host's own memory stays, and what was lent goes back.
 func (s *Space) Close() {
 	s.mu.Lock()
 	s.closed = true
 	has := s.has
 	s.has = nil
+	lent := s.loans.end()
 	s.mu.Unlock()
+	for _, release := range lent {
+		release()
+	}
 	s.forgetting.Wait()
-	for m := range has {
-		m.leave(s)
+	for f := range has {
+		f.leave(s)
 	}
 	s.emptyMu.Lock()
 	defer s.emptyMu.Unlock()
@@ -87,13 +92,13 @@ func (s *Space) Empty(ctx context.Context) (uint32, error) {
 			return 0, err
 		}
 	}
-	return s.Segment(ctx, s.empty, false)
+	return s.Segment(ctx, s.empty.File, false)
 }
 
 // Segment gives memory to the program, unless it has it, and tells its number there. The caller keeps the memory open
 // meanwhile.
-func (s *Space) Segment(ctx context.Context, m *Memory, writable bool) (uint32, error) {
-	e, err := m.in(s)
+func (s *Space) Segment(ctx context.Context, f *File, writable bool) (uint32, error) {
+	e, err := f.in(s)
 	if err != nil {
 		return 0, err
 	}
@@ -113,30 +118,12 @@ func (s *Space) Segment(ctx context.Context, m *Memory, writable bool) (uint32, 
 	if err != nil {
 		return 0, err
 	}
-	if err := s.program.Adopt(ctx, n, m.file, m.Size(), writable); err != nil {
+	if err := s.program.Adopt(ctx, n, f.file, f.size, writable); err != nil {
 		s.giveBack(n) // the program may have it all the same
 		return 0, err
 	}
 	way.number.Store(int64(n) + 1)
 	return n, nil
-}
-
-// in gives what the memory is in a space.
-func (m *Memory) in(s *Space) (*entry, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
-		return nil, &core.Error{Op: "call", Kind: core.ErrClosed}
-	}
-	e := m.spaces[s]
-	if e == nil {
-		if !s.add(m) {
-			return nil, &core.Error{Op: "call", Kind: core.ErrClosed}
-		}
-		e = new(entry)
-		m.spaces[s] = e
-	}
-	return e, nil
 }
 
 // take gives a number that nobody uses. If there is none, it waits for one that the program is about to forget.
@@ -153,7 +140,7 @@ func (s *Space) take(ctx context.Context) (uint32, error) {
 		if s.ending == 0 {
 			return 0, &core.Error{
 				Op: "call", Kind: core.ErrUnsupported,
-				Err:    fmt.Errorf("the program has %d arrays of the host's, and can have no more", s.next),
+				Err:    fmt.Errorf("the program has %d arrays of others, and can have no more", s.next),
 				Remedy: "close arrays that are not needed any more, or use a pool",
 			}
 		}
@@ -199,19 +186,19 @@ func (s *Space) unused() (uint32, bool) {
 }
 
 // add notes memory that the space has, unless the space is closed.
-func (s *Space) add(m *Memory) bool {
+func (s *Space) add(f *File) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {
-		s.has[m] = struct{}{}
+		s.has[f] = struct{}{}
 	}
 	return !s.closed
 }
 
 // forget takes memory back that is closed.
-func (s *Space) forget(m *Memory, e *entry) {
+func (s *Space) forget(f *File, e *entry) {
 	s.mu.Lock()
-	delete(s.has, m)
+	delete(s.has, f)
 	s.mu.Unlock()
 	for i := range e.sides {
 		if n := e.sides[i].number.Load(); n != 0 {

@@ -47,7 +47,7 @@ func TestSegmentIsGivenOnce(t *testing.T) {
 	for way := range got {
 		for i := range got[way] {
 			asking.Go(func() {
-				n, err := s.Segment(t.Context(), m, way == 1)
+				n, err := s.Segment(t.Context(), m.File, way == 1)
 				if err != nil {
 					t.Error(err)
 				}
@@ -142,13 +142,13 @@ func TestNumbersEnd(t *testing.T) {
 		all = append(all, m)
 	}
 	more := memory(t, 1, "")
-	_, err := s.Segment(t.Context(), more, false)
+	_, err := s.Segment(t.Context(), more.File, false)
 	wants(t, err, core.ErrUnsupported)
 	if err := all[7].Close(); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "there is room", func() bool {
-		_, err := s.Segment(t.Context(), more, false)
+		_, err := s.Segment(t.Context(), more.File, false)
 		return err == nil
 	})
 }
@@ -159,7 +159,7 @@ func TestProgramRefuses(t *testing.T) {
 	p := &program{refuses: true}
 	s, m := space(t, p), memory(t, 8, "")
 	for range 3 {
-		_, err := s.Segment(t.Context(), m, true)
+		_, err := s.Segment(t.Context(), m.File, true)
 		wants(t, err, errProgram)
 	}
 	p.mu.Lock()
@@ -204,7 +204,7 @@ func TestEnds(t *testing.T) {
 	if err := m.Close(); err != nil { // the program is slow to forget it
 		t.Fatal(err)
 	}
-	_, err := s.Segment(t.Context(), m, false)
+	_, err := s.Segment(t.Context(), m.File, false)
 	wants(t, err, core.ErrClosed)
 	closed := make(chan struct{})
 	go func() {
@@ -218,9 +218,9 @@ func TestEnds(t *testing.T) {
 	}
 	close(p.held)
 	<-closed
-	_, err = s.Segment(t.Context(), n, false)
+	_, err = s.Segment(t.Context(), n.File, false)
 	wants(t, err, core.ErrClosed)
-	_, err = s.Segment(t.Context(), memory(t, 8, ""), false)
+	_, err = s.Segment(t.Context(), memory(t, 8, "").File, false)
 	wants(t, err, core.ErrClosed)
 	if err := n.Close(); err != nil {
 		t.Error(err)
@@ -243,7 +243,7 @@ func TestCloseBesideSegment(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 4 {
 			all.Go(func() {
-				if _, err := s.Segment(t.Context(), m, i%2 == 0); err != nil {
+				if _, err := s.Segment(t.Context(), m.File, i%2 == 0); err != nil {
 					wants(t, err, core.ErrClosed)
 				}
 				m.Used()

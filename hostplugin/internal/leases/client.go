@@ -110,6 +110,7 @@ type Lease struct {
 	publication uint64        // that was leased; 0: none, or none that the table tells of
 	heap        bool          // a fork takes the memory away
 	fixed       bool          // the table tells all changes: of offered memory
+	unnamed     bool          // nobody can ask for the array again
 	onGPU       bool          // the GPU's importer gives the lease back
 	forks       atomic.Uint64 // the table's Forks before the program last said that the memory is the array's; 0: nobody counts them
 	stale       atomic.Bool
@@ -175,19 +176,23 @@ func (c *Client) ask(ctx context.Context, s *Source, req contract.Request) (*cor
 // Open makes a view of a lease that was granted otherwise, under a name that only tells people what it is. If it fails,
 // the lease is given back.
 func (c *Client) Open(ctx context.Context, name string, l contract.Lease) (*core.View, error) {
-	return c.open(ctx, &Source{Name: name}, contract.Request{}, l, 0)
+	return c.opened(ctx, &Lease{client: c, source: &Source{Name: name}, id: l.ID, unnamed: true}, l, 0)
 }
 
 // open makes a view of a lease that was granted, which it gives back if it fails.
 func (c *Client) open(ctx context.Context, s *Source, req contract.Request, l contract.Lease, forks uint64) (*core.View, error) {
-	lease := &Lease{client: c, source: s, req: req, id: l.ID, heap: l.Route == contract.RouteSharedHeap}
+	return c.opened(ctx, &Lease{client: c, source: s, req: req, id: l.ID}, l, forks)
+}
+
+func (c *Client) opened(ctx context.Context, lease *Lease, l contract.Lease, forks uint64) (*core.View, error) {
+	lease.heap = l.Route == contract.RouteSharedHeap
 	lease.forks.Store(forks)
 	_, lease.onGPU = gpuOf(l.Handle)
 	if err := c.add(lease); err != nil {
 		return nil, err
 	}
 	if l.Version != 0 {
-		lease.publication, lease.fixed = c.publication(s, l.Version)
+		lease.publication, lease.fixed = c.publication(lease.source, l.Version)
 	}
 	v, err := c.view(ctx, lease, &l)
 	if err != nil {
@@ -291,11 +296,22 @@ func (c *Client) end(l *Lease) error {
 	return nil
 }
 
-// ID is the lease's own; 0 for an offer.
-func (l *Lease) ID() contract.LeaseID { return l.id }
-
-// Owns reports whether a lease is one of this client's.
-func (c *Client) Owns(l *Lease) bool { return l.client == c }
+// Object gives the ID by which the program finds the object that a view was taken of. ok is false if there is none: the lease
+// is nil, or another program's, or on what a function has returned, or on a version that is not the newest.
+func (c *Client) Object(l *Lease) (id contract.LeaseID, ok bool) {
+	if l == nil || l.client != c || l.unnamed {
+		return 0, false
+	}
+	if l.id != 0 {
+		return l.id, true
+	}
+	table := c.use()
+	if table == nil {
+		return 0, false
+	}
+	defer c.Handoff.Unuse()
+	return contract.LeaseID(l.hold.Ticket), c.newest(table, l)
+}
 
 // Release implements [core.Lender].
 func (l *Lease) Release() error {

@@ -2,12 +2,15 @@ package leases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/arrays"
 	"github.com/ndbridge/ndbridge/internal/reuse"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -38,7 +41,12 @@ type key struct {
 // segmentMemory is one mapping, a core.Memory that its users share.
 type segmentMemory struct {
 	*shm.Mapping
-	entry *reuse.Entry[key, *segmentMemory]
+	entry    *reuse.Entry[key, *segmentMemory]
+	segments *Segments
+	segment  contract.Segment
+
+	mu   sync.Mutex
+	file *arrays.File // to give to other programs; nil: none has asked for it
 }
 
 // NewSegments returns a cache without mappings. A strict one maps only memory that cannot shrink. The caller must
@@ -63,7 +71,7 @@ func (c *Segments) use(ctx context.Context, s contract.Segment, writable bool) (
 		if err != nil {
 			return nil, err
 		}
-		return &segmentMemory{Mapping: mapping, entry: e}, nil
+		return &segmentMemory{Mapping: mapping, entry: e, segments: c, segment: s}, nil
 	})
 }
 
@@ -75,25 +83,68 @@ func (c *Segments) open(ctx context.Context, s contract.Segment, writable bool) 
 			Remedy: `set mapped_files = "share" if the plugin cannot copy`,
 		}
 	}
-	file, err := c.producer.Descriptor(ctx, s.ID, writable)
+	file, err := c.descriptor(ctx, s, writable)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close() //nolint:errcheck // the mapping does not need it, and nothing was written
-	if s.Sealed {
-		sealed, err := shm.Sealed(file)
-		if err != nil {
-			return nil, violation("segment %d: %w", s.ID, err)
-		}
-		if !sealed {
-			return nil, violation("segment %d was said to be sealed, and could shrink", s.ID)
-		}
-	}
 	mapping, err := shm.Map(file, s.Size, writable)
 	if err != nil {
 		return nil, fmt.Errorf("segment %d: %w", s.ID, err)
 	}
 	return mapping, nil
+}
+
+// descriptor gives the file of a segment, which is sealed if the producer says so.
+func (c *Segments) descriptor(ctx context.Context, s contract.Segment, writable bool) (*os.File, error) {
+	file, err := c.producer.Descriptor(ctx, s.ID, writable)
+	if err != nil || !s.Sealed {
+		return file, err
+	}
+	sealed, err := shm.Sealed(file)
+	switch {
+	case err != nil:
+		err = violation("segment %d: %w", s.ID, err)
+	case !sealed:
+		err = violation("segment %d was said to be sealed, and could shrink", s.ID)
+	default:
+		return file, nil
+	}
+	return nil, errors.Join(err, file.Close())
+}
+
+// Lendable gives the file of a view's memory, for another program to map; nil if the memory is not a segment's. The view stays
+// open meanwhile. The error wraps core.ErrNotShared if the file could shrink, which would kill who reads it, and
+// core.ErrUnavailable if the program that has it is gone.
+func Lendable(ctx context.Context, m core.Memory) (*arrays.File, error) {
+	s, ok := m.(*segmentMemory)
+	if !ok {
+		return nil, nil //nolint:nilnil // as said
+	}
+	if !s.segment.Sealed {
+		return nil, &core.Error{
+			Kind: core.ErrNotShared, Reason: contract.ReasonMappedFile,
+			Err:    errors.New("the view shows a file that could shrink, which would kill the program that is called"),
+			Remedy: `copy it into an array of Session.New, or set mapped_files = "copy" for the program that maps the file`,
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file != nil {
+		return s.file, nil
+	}
+	file, err := s.segments.descriptor(ctx, s.segment, s.Writable())
+	if errors.Is(err, core.ErrUnavailable) {
+		err = &core.Error{
+			Kind: core.ErrUnavailable, Err: fmt.Errorf("the program whose memory it is can hand it over no more: %w", err),
+			Remedy: "copy it into an array of Session.New, and pass that",
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.file = arrays.NewFile(file, s.Size())
+	return s.file, nil
 }
 
 func violation(format string, args ...any) error {
@@ -104,4 +155,11 @@ func violation(format string, args ...any) error {
 func (m *segmentMemory) Close() error { return m.entry.Release() }
 
 // End implements reuse.Resource.
-func (m *segmentMemory) End() error { return m.Mapping.Close() }
+func (m *segmentMemory) End() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.file == nil {
+		return m.Mapping.Close()
+	}
+	return errors.Join(m.file.Close(), m.Mapping.Close())
+}
