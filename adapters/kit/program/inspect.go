@@ -42,9 +42,12 @@ func (p *Program) plan(g *py.GIL, o py.Object) (owner, Plan, error) {
 }
 
 // watch begins to watch what a path leads to, which is o; of base, that itself. Nil says that it cannot be
-// watched. It comes before a plan, so that what the plan finds is not older.
+// watched, as what begins at a local variable. It comes before a plan, so that what the plan finds is not older.
 func (p *Program) watch(g *py.GIL, o, base py.Object, path names.Path) (*py.Watch, error) {
 	var steps []py.Step
+	if path.Of != (names.Function{}) {
+		return nil, nil //nolint:nilnil // see above
+	}
 	if base == 0 {
 		var err error
 		if steps, _, err = p.steps(g, path); steps == nil || err != nil {

@@ -28,8 +28,8 @@ func globals(g *py.GIL) (py.Object, error) {
 	return g.Attr(main, "__dict__")
 }
 
-// global gives a global variable. others gives more names that might have been meant.
-func global(g *py.GIL, name string, others func() []string) (py.Object, error) {
+// global gives a global variable.
+func (p *Program) global(g *py.GIL, name string) (py.Object, error) {
 	dict, err := globals(g)
 	if errors.Is(err, core.ErrNotFound) {
 		return 0, &missingError{What: "the program has removed its module __main__"} // it may put it back, or end
@@ -49,7 +49,7 @@ func global(g *py.GIL, name string, others func() []string) (py.Object, error) {
 	if err != nil {
 		return 0, err
 	}
-	words = append(words, others()...)
+	words = append(words, p.published.Names()...)
 	return 0, &missingError{
 		What:   "the program has no global variable, and has published nothing, of that name",
 		Remedy: prose.Remedy(name, slices.Values(words), ""),
