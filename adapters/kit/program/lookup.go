@@ -3,6 +3,7 @@ package program
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
@@ -50,10 +51,27 @@ func (p *Program) global(g *py.GIL, name string) (py.Object, error) {
 		return 0, err
 	}
 	words = append(words, p.published.Names()...)
-	return 0, &missingError{
-		What:   "the program has no global variable, and has published nothing, of that name",
-		Remedy: prose.Remedy(name, slices.Values(words), ""),
+	return 0, p.noGlobal(g, name, words)
+}
+
+// noGlobal says where a name was looked for, and what may have been meant: one of words, or a local variable.
+func (p *Program) noGlobal(g *py.GIL, name string, words []string) *missingError {
+	locals := p.localNames(g)
+	if whole, ok := locals[name]; ok {
+		return &missingError{
+			What:   "the program has no global variable, and has published nothing, of that name; a function that runs has such a variable",
+			Remedy: prose.Meant(whole),
+		}
 	}
+	missing := &missingError{What: "the program has no global variable, has published nothing, and runs no function with a variable, of that name"}
+	near := prose.Nearest(name, slices.Values(append(words, slices.Sorted(maps.Keys(locals))...)))
+	if whole, ok := locals[near]; ok && !slices.Contains(words, near) {
+		near = whole
+	}
+	if near != "" {
+		missing.Remedy = prose.Meant(near)
+	}
+	return missing
 }
 
 // lead gives what a step from o leads to. where is how o was come by.
