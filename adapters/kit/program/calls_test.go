@@ -114,3 +114,17 @@ train()
 	_, err := p.View(t, "loss", contract.Request{})
 	wants(t, "after the end", err, core.ErrNotFound, nowhere)
 }
+
+// What finds out how frames are at the start leaves no object behind, nor garbage.
+func TestProbeOfFramesIsGone(t *testing.T) {
+	t.Parallel()
+	eachPython(t, func(t *testing.T, python string) {
+		p := programtest.Start(t, `
+import gc, types
+gc.disable()
+left = [o for o in gc.get_objects() if type(o) in (types.FunctionType, types.GeneratorType) and o.__qualname__.startswith("outer")]
+assert not left, left
+`, programtest.Options{Python: python})
+		p.Finish(t)
+	})
+}

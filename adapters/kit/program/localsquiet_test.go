@@ -59,6 +59,7 @@ func TestLocalsLeaveNothingBehind(t *testing.T) {
 			alone := programtest.Start(t, script, programtest.Options{Python: python})
 			alone.Said(t, "ready")
 			trigger(t, alone, "looked")
+			alone.Said(t, "returned")
 			trigger(t, alone, "end")
 			alone.Finish(t)
 			p := programtest.Start(t, script, programtest.Options{Python: python})
@@ -130,7 +131,6 @@ def main():
         i += 1
         if i == 100: said("ready")
     assert total == 4 * i * (i - 1) / 2 + i, (total, i)
-    said("the sum is right")
 main()
 `
 	eachPython(t, func(t *testing.T, python string) {
@@ -161,9 +161,6 @@ main()
 		}
 		trigger(t, p, "end")
 		p.Finish(t)
-		if !strings.Contains(p.Output(), "the sum is right") {
-			t.Error("the sum is wrong")
-		}
 	})
 }
 

@@ -296,7 +296,8 @@ func (i *Interp) openFrames(g *GIL) error {
 	case !errors.Is(err, errProbe):
 		return err
 	}
-	return nil
+	_, err = g.CallMethod(space, "clear", nil, nil) // the function in it has it: no garbage is left to the program
+	return err
 }
 
 // errProbe says that frames are not as they were expected to be.
