@@ -9,8 +9,9 @@ import (
 
 // View gives a view of one array of the program: its own memory, or, if that cannot be shared and
 // copying is allowed, a copy that says so (View.Copied, View.Reason). The name is a Python name with
-// attributes and items behind it (`frame`, `model.weight`, `batch["x"]`, `frames[0]`), a name that
-// the program published, or whatever names the plugin has.
+// attributes and items behind it (`frame`, `model.weight`, `batch["x"]`, `frames[0]`), such a local variable
+// of a function that runs (`main().model.weight`), a name that the program published, or whatever names the plugin
+// has.
 //
 // A name that does not exist yet is waited for, until ctx ends, as long as the script still runs. The log
 // says so after two seconds, with the name that was probably meant; the error says it as well. If ctx has a deadline, the

@@ -85,7 +85,7 @@ func TestJSONOfErrors(t *testing.T) {
 		args                      []string
 		category, message, remedy string
 	}{
-		"no array":       {[]string{"--script", "testdata/program.py", "--python", python(t)}, "not found", "view program/frmae: not found: the program has no global variable, and has published nothing, of that name", `did you mean "frame"?`},
+		"no array":       {[]string{"--script", "testdata/program.py", "--python", python(t)}, "not found", "view program/frmae: not found: the program has no global variable, has published nothing, and runs no function with a variable, of that name", `did you mean "frame"?`},
 		"no script":      {[]string{"--script", dir + "/raise.py", "--python", python(t)}, "bad configuration", "view raise/frmae: bad configuration: the script " + dir + "/raise.py does not exist", `did you mean "raises.py"?`},
 		"no interpreter": {[]string{"--script", raises, "--python", dir + "/python"}, "bad configuration", "view raises/frmae: bad configuration: the interpreter cannot be used: " + dir + "/python does not exist", "set python to the interpreter's path"},
 		"not Python":     {[]string{"--script", raises, "--python", "/bin/true"}, "bad configuration", "view raises/frmae: bad configuration: /bin/true is not a Python interpreter that works: it exited with status 0", "set python to the interpreter that runs your script"},
@@ -137,7 +137,7 @@ func TestList(t *testing.T) {
 		t.Errorf("not listed: %v\n%s", keys, r.stdout)
 	}
 	none := file(t, t.TempDir(), "none.py", "")
-	command(t, "ls", "--script", none, "--python", python(t), "--patience", "1m").want(t, statusOK, "", "none has no arrays in global variables, and has published none; variables of functions are not visible: publish them with ndbridge.publish\n")
+	command(t, "ls", "--script", none, "--python", python(t), "--patience", "1m").want(t, statusOK, "", "none has no arrays in global variables, and has published none; variables of functions are gone with them: look while it still runs, with less --patience, or publish them with ndbridge.publish\n")
 	r = command(t, "ls", "--script", none+".py", "--python", python(t), "--json")
 	r.want(t, statusFailed, `{"name":"","error":{"category":"bad configuration",`, "")
 }

@@ -25,8 +25,10 @@ func newList(env *environ) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [flags] [-- ARGUMENT...]",
 		Short: "List the arrays of a program",
-		Long: `ls runs a program and lists the arrays that it has: those that it published with ndbridge.publish and
-those among its global names. It waits until the script has ended, or for --patience if it goes on.
+		Long: `ls runs a program and lists the arrays that it has: those that it published with ndbridge.publish, those
+among its global names, and those in variables of functions that run on its main thread, such as main().x.
+It waits until the script has ended, or for --patience if it goes on. When a function has ended, its
+variables are gone.
 
 With --json it prints one object a line: name, framework, published, dtype, tag, shape, strides (bytes),
 device, read_only, nbytes; or name and error for an array that cannot be viewed. That is no failure.`,

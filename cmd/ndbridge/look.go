@@ -109,13 +109,14 @@ func (l *looker) isPython(program string) bool {
 
 // noArrays says that a program has none, and what else it may have.
 func (l *looker) noArrays(program string, runs bool) error {
-	const functions = "variables of functions are not visible: publish them with ndbridge.publish"
 	text := program + " has no arrays"
 	switch {
 	case runs:
-		text += " yet: it still runs, and --patience says how long to wait; " + functions
+		text += " yet: it still runs, and --patience says how long to wait; variables of functions are listed while they run on " +
+			"the main thread"
 	case l.isPython(program):
-		text += " in global variables, and has published none; " + functions
+		text += " in global variables, and has published none; variables of functions are gone with them: look while it still " +
+			"runs, with less --patience, or publish them with ndbridge.publish"
 	}
 	_, err := fmt.Fprintln(l.env.stderr, text)
 	return err

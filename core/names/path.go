@@ -15,7 +15,8 @@ import (
 // Path is the name of an array: a variable of the program and what leads from it to the array. It
 // is read, never evaluated.
 type Path struct {
-	Root  string // the variable, an identifier
+	Of    Function // the function whose local variable Root is; zero: Root is a global variable
+	Root  string   // the variable, an identifier
 	Steps []Step
 }
 
@@ -42,8 +43,8 @@ const (
 	maxSteps = 64
 )
 
-// Parse reads a name such as `frame`, `model.weight`, `batch["x"]` or `d['k'][-1].x`. The error wraps
-// core.ErrConfig.
+// Parse reads a name such as `frame`, `model.weight`, `batch["x"]`, `d['k'][-1].x` or `main().loss`. The error
+// wraps core.ErrConfig.
 func Parse(name string) (Path, error) {
 	about := core.Error{Op: "read name", Object: strconv.Quote(Clip(name)), Kind: core.ErrConfig}
 	if len(name) > maxBytes {
@@ -53,7 +54,7 @@ func Parse(name string) (Path, error) {
 	}
 	p, err := (&parser{rest: name}).parse()
 	if err != nil {
-		about.Err, about.Remedy = err, `write names as in Python: frame, model.weight, batch["x"], frames[0]`
+		about.Err, about.Remedy = err, `write names as in Python: frame, model.weight, batch["x"], frames[0], main().loss`
 		return Path{}, &about
 	}
 	return p, nil
@@ -71,6 +72,10 @@ func Clip(name string) string {
 // String gives the one spelling of a path.
 func (p Path) String() string {
 	var b strings.Builder
+	if p.Of != (Function{}) {
+		b.WriteString(p.Of.String())
+		b.WriteByte('.')
+	}
 	b.WriteString(p.Root)
 	for _, s := range p.Steps {
 		b.WriteString(s.String())
@@ -120,6 +125,9 @@ type parser struct{ rest string }
 func (r *parser) parse() (p Path, err error) {
 	if !utf8.ValidString(r.rest) {
 		return Path{}, errors.New("not UTF-8")
+	}
+	if p.Of, err = r.function(); err != nil {
+		return Path{}, err
 	}
 	if p.Root, err = r.identifier(); err != nil {
 		return Path{}, err

@@ -1,6 +1,7 @@
 package names
 
 import (
+	"cmp"
 	"errors"
 	"reflect"
 	"strings"
@@ -58,11 +59,60 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestParseFunctions(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		of   Function
+		rest string // of the name
+		text string // "": the same as name
+	}{
+		{name: "main().loss", of: Function{Name: "main"}, rest: "loss"},
+		{name: "main().model.weight", of: Function{Name: "main"}, rest: "model.weight"},
+		{name: `Trainer.fit().batch["x"]`, of: Function{Name: "Trainer.fit"}, rest: `batch["x"]`},
+		{name: "pkg.train:Trainer.fit().x", of: Function{Module: "pkg.train", Name: "Trainer.fit"}, rest: "x"},
+		{name: "main.<locals>.inner().x", of: Function{Name: "main.inner"}, rest: "x", text: "main.inner().x"},
+		{name: "<lambda>().x", of: Function{Name: "<lambda>"}, rest: "x"},
+		{name: "f.<lambda>().x[0]", of: Function{Name: "f.<lambda>"}, rest: "x[0]"},
+		{name: `load( thread = 'a "b"' ).x`, of: Function{Name: "load", Thread: `a "b"`}, rest: "x", text: `load(thread="a \"b\"").x`},
+		{name: "größe( ).x", of: Function{Name: "größe"}, rest: "x", text: "größe().x"},
+	}
+	for _, tt := range tests {
+		p, err := Parse(tt.name)
+		rest := Path{Root: p.Root, Steps: p.Steps}
+		if err != nil || p.Of != tt.of || rest.String() != tt.rest {
+			t.Errorf("%s: %+v, %v", tt.name, p, err)
+		}
+		if want := cmp.Or(tt.text, tt.name); p.String() != want {
+			t.Errorf("%s is spelt %s, want %s", tt.name, p, want)
+		}
+	}
+}
+
+func TestFunctionIs(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"fit": true, "Trainer.fit": true, "train.Trainer.fit": true, "pkg.train.Trainer.fit": true, "pkg.train:Trainer.fit": true,
+		"it": false, "train.fit": false, "train:Trainer.fit": false, "pkg.train:fit": false, "Trainer": false, "x.pkg.train.Trainer.fit": false,
+	} {
+		p, err := Parse(name + "().x")
+		if err != nil || p.Of.Is("pkg.train", "Trainer.fit") != want {
+			t.Errorf("%s: %v, %v", name, !want, err)
+		}
+	}
+	if f := (Function{Name: "main.inner.<lambda>"}); !f.Is("__main__", "main.<locals>.inner.<locals>.<lambda>") {
+		t.Errorf("%s is not the lambda in main's inner", f)
+	}
+}
+
 func TestParseErrors(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
 		"", " ", "1x", ".x", "x.", "x..y", "x.1", "x[", "x[]", "x[1", "x[a]", "x[1:2]", "x[1,2]", "x[1.5]",
 		"x[--1]", "x[-]", "x[+1]", "x['a]", `x["a']`, "x]", "x y", "x()", "x+y", "x[0]()", "__import__('os')",
+		"main().", "main()x", "main()[0]", "().x", "main(1).x", "main(thread=x).x", `main(thread="").x`, `main(thread="x).y`, `main("x").y`,
+		"a:b", "a:b.c", "a:b:c().x", ":main().x", "a:().x", "<locals>().x", "<lambda>", "<a.b>().x", "<a:b>().x", "<a>:b().x", "main()().x",
+		"main( .x", `main(thread="a",).x`, `main(name="a").x`, "main().1", "x.main()", "main(thread).x",
 		"x[9223372036854775808]", `x["\q"]`, `x["\x4"]`, `x["\u12"]`, "x[b'a']", "x\x00", "x\xff", "x[0] ",
 		strings.Repeat("x", maxBytes+1), "x" + strings.Repeat(".y", maxSteps+1), `x["\ud800"]`,
 	} {
@@ -91,7 +141,7 @@ func TestLongNames(t *testing.T) {
 }
 
 func FuzzPath(f *testing.F) {
-	for _, name := range []string{"frame", "a.b[0]['k'][\"x\"]", `d["\x07\u1234\U0001f600\""]`, "x[-1]", "größe.x"} {
+	for _, name := range []string{"frame", "a.b[0]['k'][\"x\"]", `d["\x07\u1234\U0001f600\""]`, "x[-1]", "größe.x", "a.b:c.<locals>.d(thread='x').e.f"} {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {

@@ -27,10 +27,13 @@ func Nearest(name string, candidates iter.Seq[string]) string {
 // Remedy words the nearest candidate as a remedy, or gives fallback if none is near.
 func Remedy(name string, candidates iter.Seq[string], fallback string) string {
 	if near := Nearest(name, candidates); near != "" {
-		return `did you mean "` + near + `"?`
+		return Meant(near)
 	}
 	return fallback
 }
+
+// Meant words a name that was probably meant as a remedy.
+func Meant(name string) string { return `did you mean "` + name + `"?` }
 
 // distance counts insertions, deletions, substitutions and swaps of neighbours.
 func distance(a, b []rune) int {

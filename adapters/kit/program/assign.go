@@ -46,6 +46,9 @@ func (w *worker) set(ctx context.Context, r *calls.Request) error {
 func (p *Program) assign(g *py.GIL, path names.Path, o py.Object) error {
 	n := len(path.Steps)
 	if n == 0 {
+		if path.Of != (names.Function{}) {
+			return errNoAssign
+		}
 		dict, err := globals(g)
 		if err != nil {
 			return err
@@ -57,7 +60,7 @@ func (p *Program) assign(g *py.GIL, path names.Path, o py.Object) error {
 		_, err = g.CallMethod(dict, "__setitem__", []py.Object{key, o}, nil)
 		return err
 	}
-	t, err := p.find(g, names.Path{Root: path.Root, Steps: path.Steps[:n-1]})
+	t, err := p.find(g, names.Path{Of: path.Of, Root: path.Root, Steps: path.Steps[:n-1]})
 	if err != nil {
 		return notFound(err)
 	}

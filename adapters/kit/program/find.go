@@ -25,23 +25,28 @@ func (p *Program) find(g *py.GIL, path names.Path) (target, error) {
 	if pub := p.published.Get(g, path.String()); pub != nil {
 		return target{pub.Object, pub}, nil
 	}
-	var o py.Object
-	if t := (target{publication: p.published.Get(g, path.Root)}); t.publication != nil {
-		t.close() // its mark says nothing about what the object leads to
-		o = t.publication.Object
-	} else {
-		var err error
-		if o, err = global(g, path.Root, p.published.Names); err != nil {
-			return target{}, err
-		}
+	o, err := p.root(g, path)
+	if err != nil {
+		return target{}, err
 	}
-	where := path.Root
+	where := names.Path{Of: path.Of, Root: path.Root}.String()
 	for _, s := range path.Steps {
-		var err error
 		if o, err = p.lead(g, o, s, where); err != nil {
 			return target{}, err
 		}
 		where += s.String()
 	}
 	return target{object: o}, nil
+}
+
+// root gives what the first part of a path leads to.
+func (p *Program) root(g *py.GIL, path names.Path) (py.Object, error) {
+	if path.Of != (names.Function{}) {
+		return p.local(g, path.Of, path.Root)
+	}
+	if t := (target{publication: p.published.Get(g, path.Root)}); t.publication != nil {
+		t.close() // its mark says nothing about what the object leads to
+		return t.publication.Object, nil
+	}
+	return p.global(g, path.Root)
 }

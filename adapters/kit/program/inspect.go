@@ -42,9 +42,12 @@ func (p *Program) plan(g *py.GIL, o py.Object) (owner, Plan, error) {
 }
 
 // watch begins to watch what a path leads to, which is o; of base, that itself. Nil says that it cannot be
-// watched. It comes before a plan, so that what the plan finds is not older.
+// watched, as what begins at a local variable. It comes before a plan, so that what the plan finds is not older.
 func (p *Program) watch(g *py.GIL, o, base py.Object, path names.Path) (*py.Watch, error) {
 	var steps []py.Step
+	if path.Of != (names.Function{}) {
+		return nil, nil //nolint:nilnil // see above
+	}
 	if base == 0 {
 		var err error
 		if steps, _, err = p.steps(g, path); steps == nil || err != nil {
@@ -139,8 +142,9 @@ func (p *Program) look(g *py.GIL, o py.Object, f owner, plan *Plan) (*reading, e
 	return r.read(g, o)
 }
 
-// Arrays implements [contract.Producer]. It lists what the program has published, and its global
-// variables whose type is an array's, but for those whose name begins with an underscore.
+// Arrays implements [contract.Producer]. It lists what the program has published, its global variables, and the
+// local variables of the functions that run on its main thread, whose type is an array's, but for those whose name
+// begins with an underscore.
 func (p *Program) Arrays(ctx context.Context) iter.Seq2[contract.Entry, error] {
 	return func(yield func(contract.Entry, error) bool) {
 		entries, err := p.list(ctx)
@@ -218,6 +222,15 @@ func (p *Program) entries(ctx context.Context, g *py.GIL) ([]contract.Entry, err
 			continue
 		}
 		if err := add(name, nil, o); err != nil {
+			return nil, err
+		}
+	}
+	locals, err := p.localValues(g)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range locals {
+		if err := add(v.Name, nil, v.Object); err != nil {
 			return nil, err
 		}
 	}

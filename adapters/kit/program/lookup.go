@@ -3,6 +3,7 @@ package program
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
@@ -28,8 +29,8 @@ func globals(g *py.GIL) (py.Object, error) {
 	return g.Attr(main, "__dict__")
 }
 
-// global gives a global variable. others gives more names that might have been meant.
-func global(g *py.GIL, name string, others func() []string) (py.Object, error) {
+// global gives a global variable.
+func (p *Program) global(g *py.GIL, name string) (py.Object, error) {
 	dict, err := globals(g)
 	if errors.Is(err, core.ErrNotFound) {
 		return 0, &missingError{What: "the program has removed its module __main__"} // it may put it back, or end
@@ -49,11 +50,28 @@ func global(g *py.GIL, name string, others func() []string) (py.Object, error) {
 	if err != nil {
 		return 0, err
 	}
-	words = append(words, others()...)
-	return 0, &missingError{
-		What:   "the program has no global variable, and has published nothing, of that name",
-		Remedy: prose.Remedy(name, slices.Values(words), ""),
+	words = append(words, p.published.Names()...)
+	return 0, p.noGlobal(g, name, words)
+}
+
+// noGlobal says where a name was looked for, and what may have been meant: one of words, or a local variable.
+func (p *Program) noGlobal(g *py.GIL, name string, words []string) *missingError {
+	locals := p.localNames(g)
+	if whole, ok := locals[name]; ok {
+		return &missingError{
+			What:   "the program has no global variable, and has published nothing, of that name; a function that runs has such a variable",
+			Remedy: prose.Meant(whole),
+		}
 	}
+	missing := &missingError{What: "the program has no global variable, has published nothing, and runs no function with a variable, of that name"}
+	near := prose.Nearest(name, slices.Values(append(words, slices.Sorted(maps.Keys(locals))...)))
+	if whole, ok := locals[near]; ok && !slices.Contains(words, near) {
+		near = whole
+	}
+	if near != "" {
+		missing.Remedy = prose.Meant(near)
+	}
+	return missing
 }
 
 // lead gives what a step from o leads to. where is how o was come by.

@@ -114,6 +114,12 @@ func (p *Program) publishedName(name string) (string, error) {
 		return name, nil
 	}
 	path, err := names.Parse(name)
+	if err == nil && path.Of != (names.Function{}) {
+		err = &core.Error{
+			Op: "read name", Object: strconv.Quote(names.Clip(name)), Kind: core.ErrConfig,
+			Err: errors.New("it is that of a function's variable"), Remedy: "publish under a name without brackets of a call",
+		}
+	}
 	return path.String(), err
 }
 

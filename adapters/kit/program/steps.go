@@ -20,12 +20,19 @@ func (p *Program) steps(g *py.GIL, path names.Path) (steps []py.Step, code bool,
 		return nil, false, err
 	}
 	steps = append(steps, py.Step{Kind: py.StepKey, Class: g.Type(o), Key: key})
-	for _, s := range path.Steps {
-		next, ok := g.Follow(o, steps[len(steps)-1])
-		if !ok {
-			return nil, false, nil
+	return p.stepsFrom(g, o, steps, path.Steps)
+}
+
+// stepsFrom appends the steps of a path to those that lead to its root from o, or to none if o is the root.
+func (p *Program) stepsFrom(g *py.GIL, o py.Object, steps []py.Step, rest []names.Step) (all []py.Step, code bool, err error) {
+	for _, s := range rest {
+		if n := len(steps); n > 0 {
+			next, ok := g.Follow(o, steps[n-1])
+			if !ok {
+				return nil, false, nil
+			}
+			o = next
 		}
-		o = next
 		step, ok, err := p.step(g, o, s)
 		if !ok || err != nil {
 			return nil, true, err
@@ -42,7 +49,15 @@ func (a *granting) runsCode(g *py.GIL) bool {
 	if len(a.path.Steps) == 0 || a.program.published.Last(a.path.String()) != nil {
 		return false
 	}
-	_, code, err := a.program.steps(g, a.path)
+	if a.path.Of == (names.Function{}) {
+		_, code, err := a.program.steps(g, a.path)
+		return code || err != nil
+	}
+	o, err := a.program.local(g, a.path.Of, a.path.Root)
+	if err != nil {
+		return false // find says so
+	}
+	_, code, err := a.program.stepsFrom(g, o, nil, a.path.Steps)
 	return code || err != nil
 }
 

@@ -28,6 +28,7 @@ type Interp struct {
 	executable     string
 	header         int  // bytes with which every object begins
 	usual          bool // see describeHeader
+	noFrames       error
 
 	exact map[Object]string // builtin types that [GIL.ExactType] knows
 
@@ -124,7 +125,10 @@ func (i *Interp) describe(g *GIL) error {
 	if i.implementation, err = g.Text(name); err != nil {
 		return err
 	}
-	return i.describeHeader(g)
+	if err := i.describeHeader(g); err != nil {
+		return err
+	}
+	return i.openFrames(g)
 }
 
 // describeHeader finds out whether objects begin as they do where there is a GIL: with the count of

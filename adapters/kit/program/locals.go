@@ -1,0 +1,203 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/names"
+	"github.com/ndbridge/ndbridge/internal/prose"
+)
+
+// local gives a local variable of the innermost call of a function. The frame is let go before anything else happens, so
+// that the function's variables end with the function.
+func (p *Program) local(g *py.GIL, of names.Function, name string) (o py.Object, err error) {
+	if err := p.interp.NoFrames(); err != nil {
+		return 0, err
+	}
+	key, err := g.NewKey(name)
+	if err != nil {
+		return 0, err
+	}
+	missing := &missingError{What: of.String() + " is not running"}
+	err = g.Nested(func() error {
+		threads, err := p.threads(g, of)
+		if err != nil {
+			return err
+		}
+		var running []string
+		for f := range g.Frames() {
+			if !threads.has(f) || isOutside(f) {
+				continue
+			}
+			if !isCalled(g, f, of) {
+				running = append(running, f.Name())
+				continue
+			}
+			if v, ok := f.Local(key); ok {
+				o = g.Keep(v)
+				return nil
+			}
+			*missing = *unassigned(of, f, name)
+			return missing
+		}
+		missing.Remedy = prose.Remedy(lastPart(of.Name), slices.Values(running), "")
+		return missing
+	})
+	if err != nil {
+		return 0, err
+	}
+	g.Share(o)
+	g.Drop(o)
+	return o, nil
+}
+
+// unassigned says why a function that runs has no such variable now.
+func unassigned(of names.Function, f *py.Frame, name string) *missingError {
+	all := f.Locals()
+	if slices.Contains(all, name) {
+		return &missingError{What: fmt.Sprintf("%s is running, and its variable %s has no value now", of, name)}
+	}
+	return &missingError{
+		What:   fmt.Sprintf("%s is running, and has no local variable %s", of, name),
+		Remedy: prose.Remedy(name, slices.Values(all), ""),
+	}
+}
+
+func lastPart(name string) string { return name[strings.LastIndex(name, ".")+1:] }
+
+// threads are those that a function may run on.
+type threads struct {
+	all    bool
+	main   bool
+	idents []uint64
+}
+
+func (t threads) has(f *py.Frame) bool {
+	return t.all || t.main && f.Main || f.Thread != 0 && slices.Contains(t.idents, f.Thread)
+}
+
+// mainThread is the name that the main thread has in a program that has not imported threading.
+const mainThread = "MainThread"
+
+// threads gives the threads that a name means.
+func (*Program) threads(g *py.GIL, of names.Function) (threads, error) {
+	if of.Thread == "" {
+		return threads{all: true}, nil
+	}
+	t := threads{}
+	var found []string
+	for ident, name := range threadNames(g) {
+		if name == of.Thread {
+			t.idents = append(t.idents, ident)
+		}
+		found = append(found, name)
+	}
+	if len(found) == 0 {
+		t.main, found = of.Thread == mainThread, []string{mainThread}
+	}
+	if len(t.idents) == 0 && !t.main {
+		return t, &missingError{
+			What:   fmt.Sprintf("the program has no thread %q", of.Thread),
+			Remedy: prose.Remedy(of.Thread, slices.Values(found), ""),
+		}
+	}
+	return t, nil
+}
+
+// threadNames gives the names of the threads that threading knows.
+func threadNames(g *py.GIL) map[uint64]string {
+	module, ok := g.Loaded("threading")
+	if !ok {
+		return nil
+	}
+	active, ok := g.Variable(module, "_active")
+	if !ok || !g.IsDict(active) {
+		return nil
+	}
+	items, err := g.DictItems(active)
+	if err != nil {
+		return nil
+	}
+	key, err := g.NewKey("_name")
+	if err != nil {
+		return nil
+	}
+	all := make(map[uint64]string)
+	for ident, thread := range items {
+		name, ok := g.Follow(thread, py.Step{Kind: py.StepAttribute, Class: g.Type(thread), Key: key})
+		if !ok || !g.IsStr(name) || !g.IsInt(ident) {
+			continue
+		}
+		n, err := g.Uint64(ident)
+		if err != nil {
+			continue
+		}
+		if text, err := g.Text(name); err == nil {
+			all[n] = text
+		}
+	}
+	return all
+}
+
+// isCalled reports whether a frame is a call of a function.
+func isCalled(g *py.GIL, f *py.Frame, of names.Function) bool {
+	if f.Name() != lastPart(of.Name) {
+		return false
+	}
+	if of.Name == lastPart(of.Name) && of.Module == "" {
+		return true
+	}
+	if qualified := f.Qualified(); qualified != "" {
+		return of.Is(f.Module(), qualified)
+	}
+	return isDefined(g, f, of)
+}
+
+// isOutside reports whether a frame is no call of the program's: that of a module, whose variables are global, or one
+// of the code that has started the program.
+func isOutside(f *py.Frame) bool {
+	const module, bootstrap = "<module>", "ndbridge"
+	return f.Name() == module || f.Module() == bootstrap
+}
+
+// isDefined is isCalled for a Python whose code does not have its qualified name: the name must lead from the
+// global variables of the frame to its code.
+func isDefined(g *py.GIL, f *py.Frame, of names.Function) bool {
+	name, parts := f.Module(), strings.Split(of.Name, ".")
+	if of.Module != "" {
+		return of.Module == name && leads(g, f, parts)
+	}
+	for i := range parts {
+		before := strings.Join(parts[:i], ".")
+		if (i == 0 || strings.HasSuffix("."+name, "."+before)) && leads(g, f, parts[i:]) {
+			return true
+		}
+	}
+	return false
+}
+
+func leads(g *py.GIL, f *py.Frame, parts []string) bool {
+	o := f.Globals()
+	for _, part := range parts {
+		key, err := g.NewKey(part)
+		if err != nil {
+			return false
+		}
+		var ok bool
+		if o, ok = g.Defined(o, key); !ok {
+			return false
+		}
+	}
+	code, ok := g.CodeOf(o)
+	return ok && code == f.Code()
+}
+
+// errNoAssign says that a variable of a function cannot be set.
+var errNoAssign = &core.Error{
+	Kind: core.ErrUnsupported, Err: errors.New("only the function itself assigns to its local variables"),
+	Remedy: "set a global variable, or an attribute or item of what the local variable is",
+}
