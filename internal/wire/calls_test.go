@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -189,10 +190,15 @@ func TestCallsOverTheWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	arguments := []calls.Argument{{Segment: 7, Layout: layout}, {Lease: 9, ReadOnly: true, Layout: layout}}
+	arguments := []calls.Argument{{Segment: 7, Word: 11, Layout: layout}, {Lease: 9, ReadOnly: true, Layout: layout}}
+	same := func(got, want calls.Argument) bool {
+		return got.Segment == want.Segment && got.Word == want.Word && got.Lease == want.Lease && got.ReadOnly == want.ReadOnly &&
+			reflect.DeepEqual(got.Layout, want.Layout) && got.Held().Load() == want.Word
+	}
+	client.Held(11).Store(11) // the word itself arrives
 	lease := c.granted(t, "samples")
 	c.answers(func(r *calls.Request, a *calls.Answer) error {
-		if r.Op != calls.OpCall || r.Target != 5 || r.Framework != "torch" || !reflect.DeepEqual(r.Arrays, arguments) {
+		if r.Op != calls.OpCall || r.Target != 5 || r.Framework != "torch" || !slices.EqualFunc(r.Arrays, arguments, same) {
 			return fmt.Errorf("the request is %+v", r)
 		}
 		a.Retained, a.Leases = 1, append(a.Leases, lease)
@@ -320,7 +326,7 @@ func TestCallSettings(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]*pb.CallSettings{
 		"no workers":       {},
-		"too many workers": {Workers: calls.MaxWorkers + 1},
+		"too many workers": {Workers: calls.MaxWorkers + calls.MaxLanes + 1},
 		"workers, wrapped": {Workers: 1<<32 - 1},
 		"a negative spin":  {Workers: 1, Spin: -1},
 		"an endless spin":  {Workers: 1, Spin: int64(time.Hour)},

@@ -80,8 +80,8 @@ func (t threads) has(f *py.Frame) bool {
 	return t.all || t.main && f.Main || f.Thread != 0 && slices.Contains(t.idents, f.Thread)
 }
 
-// mainThread is the name that the main thread has in a program that has not imported threading.
-const mainThread = "MainThread"
+// mainThreadName is the name that the main thread has in a program that has not imported threading.
+const mainThreadName = "MainThread"
 
 // threads gives the threads that a name means.
 func (*Program) threads(g *py.GIL, of names.Function) (threads, error) {
@@ -97,7 +97,7 @@ func (*Program) threads(g *py.GIL, of names.Function) (threads, error) {
 		found = append(found, name)
 	}
 	if len(found) == 0 {
-		t.main, found = of.Thread == mainThread, []string{mainThread}
+		t.main, found = of.Thread == mainThreadName, []string{mainThreadName}
 	}
 	if len(t.idents) == 0 && !t.main {
 		return t, &missingError{
