@@ -350,7 +350,7 @@ func TestCallMemoryThatLies(t *testing.T) {
 	}{
 		"honest":           {&honest, honest.GetSize()},
 		"no workers":       {&pb.Calls{Segment: segment, Size: calls.Size(0)}, calls.Size(2)},
-		"too many workers": {&pb.Calls{Segment: segment, Size: calls.Size(65), Workers: 65}, calls.Size(65)},
+		"too many workers": {&pb.Calls{Segment: segment, Size: calls.Size(129), Workers: 129}, calls.Size(129)},
 		"workers, wrapped": {&pb.Calls{Segment: segment, Size: calls.Size(2), Workers: 1<<32 - 1}, calls.Size(2)},
 		"another size":     {&pb.Calls{Segment: segment, Size: calls.Size(2) + 1, Workers: 2}, calls.Size(2) + 1},
 		"a negative size":  {&pb.Calls{Segment: segment, Size: -1, Workers: 2}, calls.Size(2)},
