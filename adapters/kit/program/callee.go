@@ -139,10 +139,33 @@ func (w *worker) forget(ctx context.Context, number uint64) error {
 		return nil
 	}
 	drop := func(g *py.GIL) error { g.Drop(f.object); return nil }
-	if f.generator {
+	switch {
+	case f.async: // only an event loop can close it
+		return w.do(ctx, func(g *py.GIL) error {
+			defer g.Drop(f.object)
+			return w.closeAsync(g, f.object)
+		})
+	case f.generator:
 		return w.do(ctx, drop)
 	}
 	return w.thread.Do(drop)
+}
+
+// closeAsync lets an asynchronous generator clean up.
+func (w *worker) closeAsync(g *py.GIL, generator py.Object) error {
+	if !g.ClassHas(generator, "aclose") {
+		return nil // an iterator, which has nothing to close
+	}
+	closing, err := g.Attr(generator, "aclose")
+	if err != nil {
+		return err
+	}
+	args, err := g.NewTuple()
+	if err != nil {
+		return err
+	}
+	_, err = w.run(g, closing, args, 0)
+	return err
 }
 
 // Close implements calls.Callee.

@@ -12,7 +12,7 @@ var loopCode string
 // loop awaits what coroutine functions return. The GIL guards it.
 type loop struct{ start py.Object } // loop.py's begin; 0: not yet there
 
-// begin begins to await an object, and gives a concurrent.futures.Future.
+// begin begins to await an object, and gives a loop.py's Awaited, which is a concurrent.futures.Future.
 func (l *loop) begin(g *py.GIL, awaitable py.Object) (py.Object, error) {
 	if l.start == 0 {
 		if err := l.load(g); err != nil {

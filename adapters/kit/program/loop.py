@@ -1,6 +1,7 @@
 # Awaits what coroutine functions return: on the event loop that the program runs, or else on one of its own. It runs in a
 # namespace of its own, when the first coroutine was returned.
 import asyncio
+import concurrent.futures
 import threading
 
 lock = threading.Lock()
@@ -38,11 +39,44 @@ def own_loop():
         return own
 
 
-async def result_of(awaitable):
-    return await awaitable
+class Awaited(concurrent.futures.Future):
+    """What a task gives. It is over when the task is: a task may go on when it was cancelled."""
+
+    def __init__(self, awaitable, loop):
+        super().__init__()
+        self.awaitable, self.loop, self.task = awaitable, loop, None
+        loop.call_soon_threadsafe(self.start)
+
+    def start(self):
+        try:
+            self.task = asyncio.ensure_future(self.awaitable, loop=self.loop)
+        except BaseException as e:
+            self.set_exception(e)
+            return
+        self.task.add_done_callback(self.done)
+
+    def done(self, task):
+        if self.cancelled():
+            return
+        try:
+            self.set_result(task.result())
+        except BaseException as e:
+            self.set_exception(e)
+
+    def cancel(self):
+        try:
+            if self.loop.is_running():
+                self.loop.call_soon_threadsafe(self.stop)
+                return
+        except RuntimeError:  # it is closed
+            pass
+        super().cancel()  # nobody runs the task
+
+    def stop(self):
+        if self.task is not None:
+            self.task.cancel()
 
 
 def begin(awaitable):
-    """Begins to await, and gives a concurrent.futures.Future."""
-    coroutine = awaitable if asyncio.iscoroutine(awaitable) else result_of(awaitable)
-    return asyncio.run_coroutine_threadsafe(coroutine, program_loop() or own_loop())
+    """Begins to await, and gives an Awaited."""
+    return Awaited(awaitable, program_loop() or own_loop())

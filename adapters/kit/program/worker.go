@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/pyvalues"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
@@ -24,6 +25,7 @@ type worker struct {
 	runs      *py.Thread         // on which a function runs
 	stop      context.CancelFunc // ends the wait for a name; nil: there is none
 	raised    bool               // an exception was raised in the function because its call was given up
+	stopped   bool               // a coroutine was cancelled for that as soon as it had begun
 	awaited   py.Object          // the future that the function waits for; 0: none
 	cancelled bool
 }
@@ -32,9 +34,10 @@ type worker struct {
 type stage int
 
 const (
-	resting stage = iota // or the function is over
-	waiting              // for Python's lock, or for a name
-	running              // the function runs
+	resting  stage = iota // or the function is over
+	waiting               // for Python's lock, or for a name
+	running               // the function runs
+	starting              // what the function has returned is about to be awaited
 )
 
 // Answer implements calls.Worker.
@@ -45,7 +48,7 @@ func (w *worker) Answer(r *calls.Request, a *calls.Answer) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	w.mu.Lock()
-	w.stage, w.runs, w.stop, w.cancelled, w.raised = waiting, w.thread, stop, false, false
+	w.stage, w.runs, w.stop, w.cancelled, w.raised, w.stopped = waiting, w.thread, stop, false, false, false
 	w.mu.Unlock()
 	defer w.over()
 	a.Kind = calls.Done
@@ -91,25 +94,46 @@ func (w *worker) Cancel() calls.State {
 	case running:
 	}
 	w.cancelled = true
-	state := calls.Finished
 	w.mu.Unlock()
-	_ = w.interp.Do(context.Background(), func(g *py.GIL) error { // it fails if the interpreter ends, and the call with it
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.stage != running {
-			return nil
-		}
-		state = calls.Interrupted
-		if w.awaited != 0 {
-			_, err := g.CallMethod(w.awaited, "cancel", nil, nil)
-			return err
-		}
-		w.raised = true
-		w.runs.Interrupt(g, ndbridgeClass(g, "Cancelled"))
-		return nil
-	})
+	defer w.mu.Lock() // for who unlocks it
+	state := w.interrupt()
 	w.host.wake() // the function may wait there
-	w.mu.Lock()   // for who unlocks it
+	return state
+}
+
+// interrupt ends what the function does. Whoever has the GIL may wait for the lock, so nothing that gives the GIL back is done under it.
+func (w *worker) interrupt() (state calls.State) {
+	state = calls.Finished
+	for again := true; again; {
+		again = false
+		_ = w.interp.Do(context.Background(), func(g *py.GIL) error { // it fails if the interpreter ends, and the call with it
+			future := py.Object(0)
+			func() {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				switch {
+				case w.stage == starting, w.stopped: // the coroutine is cancelled when it has begun
+					state = calls.Interrupted
+				case w.stage != running:
+				case w.awaited != 0:
+					state, future = calls.Interrupted, g.Keep(w.awaited)
+				case w.runs.Interrupt(g, ndbridgeClass(g, "Cancelled")):
+					state, w.raised = calls.Interrupted, true
+				default:
+					again = true
+				}
+			}()
+			if future == 0 {
+				return nil
+			}
+			defer g.Drop(future)
+			_, err := g.CallMethod(future, "cancel", nil, nil)
+			return err
+		})
+		if again {
+			time.Sleep(time.Millisecond) // the thread has just made another one
+		}
+	}
 	return state
 }
 
@@ -158,21 +182,41 @@ func (w *worker) run(g *py.GIL, f, args, kw py.Object) (py.Object, error) {
 	return w.await(g, o)
 }
 
-// await waits for what a coroutine gives.
+// await waits for what a coroutine gives. While that begins, no exception is raised: it would end code of ours, not the program's.
 func (w *worker) await(g *py.GIL, coroutine py.Object) (py.Object, error) {
+	w.begins(g)
 	future, err := w.loop.begin(g, coroutine)
+	if w.waits(future) && err == nil {
+		_, err = g.CallMethod(future, "cancel", nil, nil)
+	}
 	if err != nil {
 		return 0, err
 	}
-	w.wait(future)
-	defer w.wait(0)
+	defer w.waits(0)
 	return g.CallMethod(future, "result", nil, nil)
 }
 
-func (w *worker) wait(future py.Object) {
+// begins says that a coroutine is about to begin.
+func (w *worker) begins(g *py.GIL) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.awaited = future
+	w.stage = starting
+	if w.raised { // and has not reached the function
+		w.runs.Calm(g)
+	}
+}
+
+// waits says for what the function waits from now on, and whether it was cancelled before.
+func (w *worker) waits(future py.Object) (cancelled bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stage, w.awaited = running, future
+	if future == 0 {
+		w.stage = resting
+		return false
+	}
+	w.stopped = w.cancelled
+	return w.cancelled
 }
 
 // name reads the name that a request has.

@@ -4,6 +4,7 @@ package py
 // #include <stdlib.h>
 // #include "capi.h"
 // #include "collect.h"
+// #include "frames.h"
 import "C"
 
 import "unsafe"
@@ -38,8 +39,15 @@ func (*threadState) forget() { C.ndpy_forget_thread() }
 
 // interrupt makes the thread raise an exception when it next runs Python code: SystemExit, if class is 0. calm takes back
 // what was not raised yet. The caller holds the GIL.
-func (t *threadState) interrupt(class Object) { C.ndpy_interrupt(t.id, C.ndpy(class)) }
-func (t *threadState) calm()                  { C.ndpy_calm(t.id) }
+func (t *threadState) interrupt(class Object) bool {
+	if C.ndpy_thread_is_one(t.id) == 0 {
+		return false
+	}
+	C.ndpy_interrupt(t.id, C.ndpy(class))
+	return true
+}
+
+func (t *threadState) calm() { C.ndpy_calm(t.id) }
 
 // What capiOpen gives besides success.
 const (

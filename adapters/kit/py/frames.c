@@ -71,11 +71,16 @@ static bool threads_have_frames(void) {
 	return true;
 }
 
-int ndpy_open_frames(void) {
+static bool open_functions(void) {
 	bool all = true;
 #define X(result, name, arguments) all &= (*(void **)&api.name = dlsym(RTLD_DEFAULT, #name)) != NULL;
 	FUNCTIONS(X)
 #undef X
+	return all;
+}
+
+int ndpy_open_frames(void) {
+	bool all = open_functions();
 #define X(result, name, arguments) *(void **)&api.name = dlsym(RTLD_DEFAULT, #name);
 	NEWER(X)
 #undef X
@@ -95,6 +100,14 @@ int ndpy_open_frames(void) {
 uintptr_t ndpy_first_thread(void) { return api.PyInterpreterState_ThreadHead(api.PyInterpreterState_Main()); }
 uintptr_t ndpy_next_thread(uintptr_t thread) { return api.PyThreadState_Next(thread); }
 unsigned long ndpy_thread_ident(uintptr_t thread) { return ident_at ? ((const uintptr_t *)thread)[ident_at] : 0; }
+
+int ndpy_thread_is_one(unsigned long ident) {
+	if (!ident_at && open_functions()) find_ident();
+	if (!ident_at) return 1;
+	int have = 0;
+	for (uintptr_t t = ndpy_first_thread(); t; t = ndpy_next_thread(t)) have += ndpy_thread_ident(t) == ident;
+	return have == 1;
+}
 
 static ndpy new_reference(ndpy o) {
 	if (o) ndpy_incref(o);

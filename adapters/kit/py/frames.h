@@ -18,6 +18,9 @@ uintptr_t ndpy_next_thread(uintptr_t thread);
 unsigned long ndpy_thread_ident(uintptr_t thread); // as threading knows it; 0: not known
 ndpy ndpy_thread_frame(uintptr_t thread);          // the innermost one
 
+// Has one thread this ident? Before 3.12 a thread that was just made has its maker's until it runs.
+int ndpy_thread_is_one(unsigned long ident);
+
 // Of a frame that runs, or of a generator that waits.
 ndpy ndpy_frame_back(ndpy frame); // the one that called it
 ndpy ndpy_frame_code(ndpy frame);

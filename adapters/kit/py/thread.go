@@ -102,8 +102,8 @@ func (g *GIL) ID() uint64 {
 }
 
 // Interrupt makes the thread raise an exception, of a class, when it next runs Python code. Calm takes back what was
-// not raised yet.
-func (t *Thread) Interrupt(_ *GIL, class Object) { t.state.interrupt(class) }
+// not raised yet. It does nothing, and gives false, while another thread that this one has just made could be taken for it: that does not last.
+func (t *Thread) Interrupt(_ *GIL, class Object) bool { return t.state.interrupt(class) }
 
 // Calm undoes an Interrupt that has come too late.
 func (t *Thread) Calm(_ *GIL) { t.state.calm() }
