@@ -226,6 +226,15 @@ func (f *Func) request(ctx context.Context, args []any) (*carrier, error) {
 			args = args[:n-1]
 		}
 	}
+	for i, a := range args {
+		switch a.(type) {
+		case Kw, Out:
+			return nil, f.session.wrap("call", f.name, &core.Error{
+				Kind: core.ErrConfig, Err: fmt.Errorf("argument %d is a %T, which comes behind all others", i, a),
+				Remedy: "pass Out behind the arguments, and Kw last, once each",
+			})
+		}
+	}
 	if err := f.session.callable(ctx, "call", f.name); err != nil {
 		return nil, err
 	}

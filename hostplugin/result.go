@@ -36,7 +36,7 @@ func (r *Result) View() *core.View {
 func (r *Result) Views() []*core.View { return append([]*core.View(nil), r.views...) }
 
 // Value gives the result as nil, bool, int64, *big.Int, float64, complex128, string, []byte, []any (list), map[string]any or,
-// with keys that are not strings, map[any]any (dict), or *core.View, and values of package values' types for tuples and the like.
+// with keys that are not strings, map[any]any (dict), or *core.View; and as [Tuple], [Set], [FrozenSet], [Record] or [Dict] where Python has those.
 func (r *Result) Value() (any, error) {
 	v, err := values.Value(r.form, r.array)
 	return v, r.fail(err)

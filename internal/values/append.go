@@ -40,10 +40,10 @@ func AppendCall(b []byte, args []any, kw map[string]any, array func(*core.View) 
 	e.Tuple(2)
 	e.Tuple(len(args))
 	if err := e.items(args, 1); err != nil {
-		return b, Report("encode", At(Index(0), err))
+		return b, Report("encode", err)
 	}
 	if err := e.dict(kw, 1); err != nil {
-		return b, Report("encode", At(Index(1), err))
+		return b, Report("encode", err)
 	}
 	return e.b, nil
 }
@@ -325,6 +325,9 @@ func (e *encoder) goStruct(v reflect.Value, depth int) error {
 		return err
 	}
 	fields := fieldsOf(v.Type()).list
+	if len(fields) == 0 && v.NumField() > 0 {
+		return Cannot("a %s cannot cross: it has no exported fields", v.Type())
+	}
 	e.Dict(len(fields))
 	for _, f := range fields {
 		if err := e.text(f.name); err != nil {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/coretest"
@@ -225,6 +226,8 @@ func TestCannotCross(t *testing.T) {
 		want string
 	}{
 		{make(chan int), "encode: unsupported operation: a chan int cannot cross"},
+		{time.Time{}, "encode: unsupported operation: a time.Time cannot cross: it has no exported fields"},
+		{[]any{errors.New("x")}, "encode [0]: unsupported operation: a errors.errorString cannot cross: it has no exported fields"},
 		{map[string]any{"a": []any{0, 1, 2, make(chan int)}}, `encode ["a"][3]: unsupported operation: a chan int cannot cross`},
 		{map[int]any{-3: struct{ F func() }{}}, `encode [-3].F: unsupported operation: a func() cannot cross`},
 		{struct {

@@ -13,7 +13,6 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
-	"github.com/ndbridge/ndbridge/internal/values"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
@@ -118,7 +117,7 @@ remote.serve()
 		{[]int{}, []any{}, "list"},
 		{[]any{1, []any{"x", []any{nil}}}, []any{int64(1), []any{"x", []any{nil}}}, "list"},
 		{[2]float64{1, 2}, []any{1.0, 2.0}, "list"},
-		{values.Tuple{1, values.Tuple{}}, values.Tuple{int64(1), values.Tuple{}}, "tuple"},
+		{hostplugin.Tuple{1, hostplugin.Tuple{}}, hostplugin.Tuple{int64(1), hostplugin.Tuple{}}, "tuple"},
 		{map[string]any{"b": 1, "a": map[string]any{}}, map[string]any{"b": int64(1), "a": map[string]any{}}, "dict"},
 		{map[int]string{2: "x"}, map[any]any{int64(2): "x"}, "dict"},
 		{struct {

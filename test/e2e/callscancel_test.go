@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
@@ -102,4 +103,20 @@ func TestAsyncGeneratorsAreClosed(t *testing.T) {
 	if got := harness.Eval[[]string](t, run.Remote, "closed"); !slices.Equal(got, []string{"tokens"}) {
 		t.Errorf("the generators that have cleaned up are %q", got)
 	}
+}
+
+// TestCallsOfWhatPythonHas finds functions of Python's own, and refuses what would arrive as nothing.
+func TestCallsOfWhatPythonHas(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, cancelling, harness.Options{})
+	if got := value(t, fn(t, run, "len"), []int{1, 2}); got != int64(2) {
+		t.Errorf("len([1, 2]) = %v", got)
+	}
+	if got := value(t, fn(t, run, "str.upper"), "a"); got != "A" {
+		t.Errorf("str.upper('a') = %v", got)
+	}
+	one := fn(t, run, "one")
+	fails(t, one, core.ErrUnsupported, "arguments[0]: a time.Time cannot cross", time.Now())
+	fails(t, one, core.ErrUnsupported, `arguments["when"][1]: a time.Time cannot cross`, hostplugin.Kw{"when": []any{1, time.Now()}})
+	fails(t, one, core.ErrConfig, "comes behind all others", hostplugin.Kw{"a": 1}, 2)
 }
