@@ -1,6 +1,9 @@
 package e2e
 
 import (
+	"errors"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -12,7 +15,7 @@ import (
 func TestCallsMakeArraysOfFrameworks(t *testing.T) {
 	t.Parallel()
 	run := harness.Start(t, `
-import typing, numpy as np, torch, jax, remote
+import functools, typing, numpy as np, torch, jax, remote
 def usual(x): return type(x).__module__
 def tensor(x: torch.Tensor): return type(x).__module__
 def text(x: "torch.Tensor"): return type(x).__module__
@@ -21,6 +24,11 @@ def union(x: typing.Optional[jax.Array] = None): return type(x).__module__
 def decorated(x: torch.Tensor): return type(x).__module__
 def either(x: "None | torch.Tensor"): return type(x).__module__
 def named(a, *, x: torch.Tensor): return type(x).__module__
+def rest(a: np.ndarray, *xs: torch.Tensor, **kw: jax.Array):
+    return [type(a).__module__, *(type(x).__module__ for x in xs), *(type(x).__module__ for x in kw.values())]
+class Method:
+    def take(self, n, x: torch.Tensor): return type(x).__module__
+part, bound = functools.partial(named, 1), functools.partial(Method().take, 1)
 def double(x: torch.Tensor):
     x += 1
     return 2 * x
@@ -34,6 +42,18 @@ remote.serve()
 		if got := value(t, fn(t, run, name), v); got != want {
 			t.Errorf("%s got an array of %v, want %s", name, got, want)
 		}
+	}
+	if got, want := value(t, fn(t, run, "rest"), v, v, v, hostplugin.Kw{"z": v}), []any{"numpy", "torch", "torch", "jaxlib._jax"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("rest got arrays of %v, want %v", got, want)
+	}
+	if got := value(t, fn(t, run, "part"), hostplugin.Kw{"x": v}); got != "torch" {
+		t.Errorf("a keyword argument of a part was an array of %v, want torch", got)
+	}
+	if got := value(t, fn(t, run, "bound"), v); got != "torch" {
+		t.Errorf("the argument of a part of a method was an array of %v, want torch", got)
+	}
+	if _, err := run.Session.Func(t.Context(), "usual", hostplugin.As("pytorch")); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "numpy") {
+		t.Errorf("as pytorch = %v", err)
 	}
 	if got := value(t, fn(t, run, "named"), 1, hostplugin.Kw{"x": v}); got != "torch" {
 		t.Errorf("a keyword argument was an array of %v, want torch", got)

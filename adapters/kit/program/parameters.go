@@ -24,19 +24,30 @@ const maxWrapped = 16
 type parameters struct {
 	usual string   // of those that have no annotation
 	names []string // of the positional parameters
+	all   []string // of all parameters that have a name of their own
+	rest  string   // the parameter that takes more by position: *args
+	more  string   // that which takes more by name: **kwargs
 	of    map[string]string
 }
 
 // at gives the framework of the argument at a position, and of gives that of a keyword.
 func (p *parameters) at(i int) string {
 	if i < len(p.names) {
-		return p.keyword(p.names[i])
+		return p.named(p.names[i])
 	}
-	return p.usual
+	return p.named(p.rest)
 }
 
 func (p *parameters) keyword(name string) string {
-	if f, ok := p.of[name]; ok {
+	if !slices.Contains(p.all, name) {
+		name = p.more
+	}
+	return p.named(name)
+}
+
+// named gives that of a parameter; "" is none.
+func (p *parameters) named(name string) string {
+	if f, ok := p.of[name]; ok && name != "" {
 		return f
 	}
 	return p.usual
@@ -45,6 +56,12 @@ func (p *parameters) keyword(name string) string {
 // parameters reads the annotations of a function, without evaluating those that are text. asked is the framework that the
 // host has chosen, or "". What cannot be read says nothing.
 func (p *Program) parameters(g *py.GIL, o py.Object, asked string) (out parameters, err error) {
+	if known := append(p.importers(), Python); asked != "" && !slices.Contains(known, asked) {
+		return out, &core.Error{
+			Kind: core.ErrConfig, Err: fmt.Errorf("no arrays of %q can be made of a host's memory", asked),
+			Remedy: "one of: " + strings.Join(known, ", "),
+		}
+	}
 	if asked != "" {
 		return parameters{usual: asked}, nil
 	}
@@ -56,7 +73,7 @@ func (p *Program) parameters(g *py.GIL, o py.Object, asked string) (out paramete
 	if !ok {
 		return out, nil
 	}
-	if out.names, err = p.positional(g, code, skip); err != nil {
+	if err = out.read(g, code, skip); err != nil {
 		return parameters{}, err
 	}
 	annotations, ok := p.quietAttr(g, function, "__annotations__")
@@ -92,8 +109,20 @@ func (p *Program) definition(g *py.GIL, o py.Object) (function, code py.Object, 
 				continue
 			}
 		}
+		for range maxWrapped { // functools.partial
+			inner, ok := p.quietAttr(g, function, "func")
+			given, some := p.quietAttr(g, function, "args")
+			if !ok || !some || !g.IsTuple(given) {
+				break
+			}
+			n, err := g.Len(given)
+			if err != nil {
+				return 0, 0, 0, false
+			}
+			function, skip = inner, skip+n
+		}
 		if inner, ok := p.quietAttr(g, function, "__func__"); ok {
-			function, skip = inner, 1
+			function, skip = inner, skip+1
 		}
 		for range maxWrapped {
 			inner, ok := p.quietAttr(g, function, "__wrapped__")
@@ -115,33 +144,45 @@ func (p *Program) quietAttr(g *py.GIL, o py.Object, name string) (py.Object, boo
 	return v, ok && err == nil
 }
 
-// positional gives the names of a code object's positional parameters after the first skip.
-func (p *Program) positional(g *py.GIL, code py.Object, skip int) ([]string, error) {
-	count, err := g.Attr(code, "co_argcount")
-	if err != nil {
-		return nil, err
-	}
-	n, err := g.Int64(count)
-	if err != nil {
-		return nil, err
-	}
-	all, err := g.Attr(code, "co_varnames")
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for i := skip; i < int(n); i++ {
-		o, err := g.ItemInt(all, i)
+const takesMore, takesNamed = 4, 8 // flags of a code object: *args and **kwargs
+
+// read reads the names of a code object's parameters, but for the first skip.
+func (p *parameters) read(g *py.GIL, code py.Object, skip int) error {
+	var n [3]int64
+	for i, name := range []string{"co_argcount", "co_kwonlyargcount", "co_flags"} {
+		o, err := g.Attr(code, name)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		name, err := g.Text(o)
-		if err != nil {
-			return nil, err
+		if n[i], err = g.Int64(o); err != nil {
+			return err
 		}
-		names = append(names, name)
 	}
-	return names, nil
+	variables, err := g.Attr(code, "co_varnames")
+	if err != nil {
+		return err
+	}
+	next := skip
+	name := func() (text string) {
+		var o py.Object
+		if o, err = g.ItemInt(variables, next); err != nil {
+			return ""
+		}
+		text, err = g.Text(o)
+		next++
+		return text
+	}
+	for next < int(n[0]+n[1]) && err == nil {
+		p.all = append(p.all, name())
+	}
+	p.names = p.all[:max(0, min(int(n[0])-skip, len(p.all)))]
+	if n[2]&takesMore != 0 && err == nil {
+		p.rest = name()
+	}
+	if n[2]&takesNamed != 0 && err == nil {
+		p.more = name()
+	}
+	return err
 }
 
 // importers are the frameworks of the adapters that make arrays over memory of others.
