@@ -2,13 +2,23 @@ package hostplugin
 
 import "github.com/ndbridge/ndbridge/internal/values"
 
-// Python's containers that Go has no type for, as [Result.Value] gives them. As arguments they become the same in Python.
-type (
-	Tuple     = values.Tuple     // tuple: a slice
-	Set       = values.Set       // set: a slice without an order of its own
-	FrozenSet = values.FrozenSet // frozenset: likewise
-	Dict      = values.Dict      // a dict with keys that no Go map can have, such as tuples: its pairs in their order
-	Pair      = values.Pair      // a key and its value
-	Record    = values.Record    // a dataclass or a named tuple: the name of its class, and its fields in their order
-	Field     = values.Field     // of a Record
-)
+// Tuple is a tuple of Python's, as [Result.Value] gives one. As an argument it becomes one; so do the types below.
+type Tuple = values.Tuple
+
+// Set is a set. Its order says nothing.
+type Set = values.Set
+
+// FrozenSet is a frozenset.
+type FrozenSet = values.FrozenSet
+
+// Dict is a dict with keys that no Go map can have, such as tuples: its pairs in their order.
+type Dict = values.Dict
+
+// Pair is a key and its value.
+type Pair = values.Pair
+
+// Record is a dataclass or a named tuple: the name of its class, and its fields in their order.
+type Record = values.Record
+
+// Field is one of a Record.
+type Field = values.Field

@@ -46,7 +46,7 @@ func disc(session *hostplugin.Session) (*core.View, error) {
 	}
 	for y, row := range rows {
 		for x := range row {
-			if dx, dy := x-size/2, int(y)-size/2; dx*dx+dy*dy < radius*radius {
+			if dx, dy := x-size/2, y-size/2; dx*dx+dy*dy < radius*radius {
 				row[x] = 255
 			}
 		}

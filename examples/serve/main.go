@@ -32,11 +32,11 @@ func main() {
 	python := flag.String("python", "", "the interpreter (default python3)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", *listen)
 	if err == nil {
 		err = run(ctx, listener, hostplugin.Program{Script: "model.py", Python: *python})
 	}
+	stop()
 	if err != nil {
 		log.Fatal(err)
 	}

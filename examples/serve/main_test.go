@@ -198,7 +198,7 @@ func waitClosed(url string) <-chan struct{} {
 	go func() {
 		defer close(closed)
 		for {
-			c, err := new(net.Dialer).DialContext(context.Background(), "tcp", strings.TrimPrefix(url, "http://")) //nolint:usetesting // it ends with the service
+			c, err := new(net.Dialer).DialContext(context.Background(), "tcp", strings.TrimPrefix(url, "http://"))
 			if err != nil {
 				return
 			}

@@ -52,7 +52,7 @@ remote.serve()
 	if got := value(t, fn(t, run, "bound"), v); got != "torch" {
 		t.Errorf("the argument of a part of a method was an array of %v, want torch", got)
 	}
-	if _, err := run.Session.Func(t.Context(), "usual", hostplugin.As("pytorch")); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "numpy") {
+	if _, err := run.Func(t.Context(), "usual", hostplugin.As("pytorch")); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "numpy") {
 		t.Errorf("as pytorch = %v", err)
 	}
 	if got := value(t, fn(t, run, "named"), 1, hostplugin.Kw{"x": v}); got != "torch" {

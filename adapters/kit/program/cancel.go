@@ -19,7 +19,7 @@ func (w *worker) Cancel() calls.State {
 		return calls.NeverBegan
 	case resting:
 		return calls.Finished
-	case running:
+	case running, starting:
 	}
 	w.cancelled = true
 	w.mu.Unlock()
@@ -59,7 +59,7 @@ func (w *worker) interrupt() (state calls.State) {
 			return err
 		})
 		if again {
-			time.Sleep(time.Millisecond) // the thread has just made another one
+			<-time.After(time.Millisecond) // the thread has just made another one
 		}
 	}
 	return state

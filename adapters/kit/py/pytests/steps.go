@@ -87,23 +87,9 @@ func (l *library) testSteps(t *testing.T) {
 	})
 }
 
-// testStepsInTurn: what one watch has found on the way to its object serves the next one only if that asks the same
-// object for the same, and is given back.
-func (l *library) testStepsInTurn(t *testing.T) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	thread := l.interp.Thread()
-	var checks []py.Check
-	var same []bool
-	references := func() (n int64) {
-		l.do(t, func(p *python) {
-			p.exec("import __main__ as main")
-			for _, dict := range []string{"r.__dict__", "r.first", "r.second", "own.second"} {
-				n += p.references(p.eval("main." + dict))
-			}
-		})
-		return n
-	}
+// watchesInTurn gives watches of what testStepsInTurn makes.
+func (l *library) watchesInTurn(t *testing.T) (checks []py.Check) {
+	t.Helper()
 	l.do(t, func(p *python) {
 		p.exec(stepping...)
 		p.exec("import __main__ as main", "main.r, main.own = r, own")
@@ -129,9 +115,29 @@ func (l *library) testStepsInTurn(t *testing.T) {
 			if !ok || err != nil {
 				t.Fatalf("%v: Watch = %v, %v", to, ok, err)
 			}
-			checks, same = append(checks, py.Check{Watch: w}), append(same, true)
+			checks = append(checks, py.Check{Watch: w})
 		}
 	})
+	return checks
+}
+
+// testStepsInTurn: what one watch has found on the way to its object serves the next one only if that asks the same
+// object for the same, and is given back.
+func (l *library) testStepsInTurn(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	thread := l.interp.Thread()
+	references := func() (n int64) {
+		l.do(t, func(p *python) {
+			p.exec("import __main__ as main")
+			for _, dict := range []string{"r.__dict__", "r.first", "r.second", "own.second"} {
+				n += p.references(p.eval("main." + dict))
+			}
+		})
+		return n
+	}
+	checks := l.watchesInTurn(t)
+	same := []bool{true, true, true, true, true, true}
 	check := func() {
 		t.Helper()
 		thread.Check(checks)
