@@ -25,7 +25,9 @@ const triggers = `
 import collections, gc, sys, threading, time, weakref
 import numpy as np
 
-events = collections.defaultdict(threading.Event)
+class Events(dict):
+    def __missing__(self, name): return self.setdefault(name, threading.Event()) # one for all threads
+events = Events()
 class Trigger:
     def __getattr__(self, name):
         events[name].set()
