@@ -85,7 +85,7 @@ func writeRefused(t *testing.T, run *harness.Run, x, y *core.View) {
 	fails(t, fn(t, run, "raises"), core.ErrPython, "ValueError: 2", x, hostplugin.Out(y), hostplugin.Kw{"by": 2})
 	fails(t, fn(t, run, "double"), core.ErrReadOnly, "cannot be written to", x, hostplugin.Out(readOnly(t, y)))
 	fails(t, fn(t, run, "double"), core.ErrConfig, "is nil", x, hostplugin.Out(nil))
-	fails(t, fn(t, run, "double"), core.ErrUnsupported, "core.View", hostplugin.Out(y), x)
+	fails(t, fn(t, run, "double"), core.ErrConfig, "comes behind all others", hostplugin.Out(y), x)
 	table := run.View(t, "table")
 	defer table.Close()
 	fails(t, fn(t, run, "double"), core.ErrReadOnly, "Session.New", x, hostplugin.Out(table))

@@ -145,6 +145,7 @@ def wait():
     except Exception as e: os.write(said, (type(e).__name__ + "\n").encode())
 while not hasattr(ndbridge.host, "wait"): time.sleep(0.01)
 for i in range(3): threading.Thread(target=wait).start()
+time.sleep(1) # all three wait by now
 frame = np.zeros(1 << 16)
 `, said), 0, time.Second)
 	if text, err := os.ReadFile(said); string(text) != strings.Repeat("ConnectionError\n", 3) || err != nil {

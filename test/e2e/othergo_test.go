@@ -74,20 +74,6 @@ func faults() (recovered C.int) {
 	return 0
 }
 
-// preempts collects while a goroutine is busy, which the runtime interrupts by a signal for it.
-//
-//export preempts
-func preempts() {
-	running := make(chan bool)
-	go func() {
-		close(running)
-		for {
-		}
-	}()
-	<-running
-	runtime.GC()
-}
-
 //export listen
 func listen() { signal.Notify(heard, syscall.SIGUSR1) }
 
@@ -162,9 +148,6 @@ func TestAnotherGoLibrary(t *testing.T) {
 			}
 			run := harness.Start(t, otherGoProgram, harness.Options{Args: []string{library, order}, Env: map[string]string{"PYTHONPATH": site}})
 			useBoth(t, run)
-			if order == "after" { // before, the plugin's setting of GODEBUG forbids the signal
-				run.Remote.Exec(t, "other.preempts()")
-			}
 			for _, name := range []string{"SIGUSR1", "SIGUSR2"} {
 				run.Remote.Exec(t, "os.kill(os.getpid(), signal."+name+")")
 			}
