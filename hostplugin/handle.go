@@ -94,14 +94,7 @@ func (a Args) Keywords(into any) error {
 	return a.fail(values.Located("keyword arguments", values.Decode(a.keywords, into, a.all.array)))
 }
 
-func (a Args) fail(err error) error {
-	if e, ok := errors.AsType[*core.Error](err); ok {
-		about := *e
-		about.Op, about.Object = "arguments", a.all.name
-		return &about
-	}
-	return err
-}
+func (a Args) fail(err error) error { return named("arguments", a.all.name, err) }
 
 // parse takes the arguments of a call apart.
 func parse(all *Result) (Args, error) {

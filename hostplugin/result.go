@@ -75,13 +75,16 @@ func (r *Result) array(i int) (*core.View, error) {
 	return r.views[i], nil
 }
 
-func (r *Result) fail(err error) error {
-	e, ok := errors.AsType[*core.Error](values.Located("result", err))
+func (r *Result) fail(err error) error { return named("result", r.name, values.Located("result", err)) }
+
+// named gives an error of core's an operation and an object.
+func named(op, object string, err error) error {
+	e, ok := errors.AsType[*core.Error](err)
 	if !ok {
 		return err
 	}
 	about := *e
-	about.Op, about.Object = "result", r.name
+	about.Op, about.Object = op, object
 	return &about
 }
 

@@ -18,11 +18,9 @@ die() {
 	exit 1
 }
 
-# pip_setting NAME: what this machine's pip is told (its configuration, or PIP_NAME), or nothing.
+# pip_setting NAME: what this machine's pip is told, by a variable or else by its configuration, or nothing.
 pip_setting() {
-	local variable
-	variable=PIP_$(tr a-z- A-Z_ <<<"$1")
-	printf '%s' "${!variable:-$("$uv/bin/python" -m pip config get "global.$1" 2>/dev/null || true)}"
+	sed -n "s/^\(:env:\|global\)\.$1='\(.*\)'\$/\2/p" <<<"$settings" | head -n 1
 }
 
 mkdir -p "$(dirname "$dir")"
@@ -43,6 +41,7 @@ if [[ ! $uv/.done -nt $tools ]]; then
 	touch "$uv/.done"
 fi
 # What pip is told of its index and its certificates holds for uv, too.
+settings=$("$uv/bin/python" -m pip config list)
 index=$(pip_setting index-url) links=$(pip_setting find-links) cert=$(pip_setting cert)
 [[ -z $index ]] || export UV_DEFAULT_INDEX=$index
 [[ -z $links ]] || export UV_FIND_LINKS=$links

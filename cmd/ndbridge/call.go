@@ -86,11 +86,7 @@ func (c *caller) run(ctx context.Context, name string, words, extra []string) er
 	if err != nil {
 		return err
 	}
-	cfg.Logger = logger(c.env, level)
-	for i := range cfg.Programs {
-		cfg.Programs[i].Stdout, cfg.Programs[i].Stderr = c.env.stderr, c.env.stderr
-	}
-	host, err := hostplugin.New(cfg)
+	host, err := newHost(c.env, cfg, level, c.env.stderr, c.env.stderr)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"log/slog"
 	"slices"
@@ -45,13 +46,18 @@ func newLooker(env *environ, cfg hostplugin.Config, b bounds, level slog.Level) 
 	for i := range l.output {
 		l.output[i] = newLines(env.stderr, "| ")
 	}
+	var err error
+	l.host, err = newHost(env, cfg, level, l.output[0], l.output[1])
+	return l, err
+}
+
+// newHost makes a host of a configuration, whose programs print to these.
+func newHost(env *environ, cfg hostplugin.Config, level slog.Level, stdout, stderr io.Writer) (*hostplugin.Host, error) {
 	cfg.Logger = logger(env, level)
 	for i := range cfg.Programs {
-		cfg.Programs[i].Stdout, cfg.Programs[i].Stderr = l.output[0], l.output[1]
+		cfg.Programs[i].Stdout, cfg.Programs[i].Stderr = stdout, stderr
 	}
-	var err error
-	l.host, err = hostplugin.New(cfg)
-	return l, err
+	return hostplugin.New(cfg)
 }
 
 func logger(env *environ, level slog.Level) *slog.Logger {

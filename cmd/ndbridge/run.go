@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/hostplugin"
 )
 
 // runner carries out "ndbridge run".
@@ -68,11 +67,7 @@ func (r *runner) run(ctx context.Context, extra []string) error {
 	if err != nil {
 		return err
 	}
-	cfg.Logger = logger(r.env, level)
-	for i := range cfg.Programs {
-		cfg.Programs[i].Stdout, cfg.Programs[i].Stderr = r.env.stdout, r.env.stderr
-	}
-	host, err := hostplugin.New(cfg)
+	host, err := newHost(r.env, cfg, level, r.env.stdout, r.env.stderr)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -39,38 +38,36 @@ remote.serve()
 // calls go on, in every Python.
 func TestCancelledCallsLeaveAProgramWhole(t *testing.T) {
 	t.Parallel()
-	for _, python := range harness.Pythons(t) {
-		t.Run(filepath.Base(filepath.Dir(filepath.Dir(python))), func(t *testing.T) {
-			t.Parallel()
-			run := harness.Start(t, cancelling, harness.Options{Python: python})
-			one, slow, spawn := fn(t, run, "one"), fn(t, run, "slow"), fn(t, run, "spawn")
-			for i := range 60 { // the first one begins the event loop
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%12)*time.Millisecond/4)
-				_, err := slow.Call(ctx, 0.0025)
-				cancel()
-				if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-					t.Fatal(err)
-				}
+	eachPython(t, func(t *testing.T, python string) {
+		t.Helper()
+		run := harness.Start(t, cancelling, harness.Options{Python: python})
+		one, slow, spawn := fn(t, run, "one"), fn(t, run, "slow"), fn(t, run, "spawn")
+		for i := range 60 { // the first one begins the event loop
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%12)*time.Millisecond/4)
+			_, err := slow.Call(ctx, 0.0025)
+			cancel()
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
 			}
-			for i := range 30 {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(5+i%9)*time.Millisecond)
-				_, err := spawn.Call(ctx)
-				cancel()
-				if !errors.Is(err, context.DeadlineExceeded) {
-					t.Fatalf("an endless function gave %v", err)
-				}
+		}
+		for i := range 30 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(5+i%9)*time.Millisecond)
+			_, err := spawn.Call(ctx)
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("an endless function gave %v", err)
 			}
-			if got := value(t, one); got != int64(1) {
-				t.Errorf("one() = %v", got)
-			}
-			if got := value(t, slow, 0); got != nil {
-				t.Errorf("slow(0) = %v", got)
-			}
-			harness.Eventually(t, 30*time.Second, "no thread is left of those that were cancelled", func() bool {
-				return harness.Eval[bool](t, run.Remote, "all(not t.name.startswith('Thread-') for t in threading.enumerate())")
-			})
+		}
+		if got := value(t, one); got != int64(1) {
+			t.Errorf("one() = %v", got)
+		}
+		if got := value(t, slow, 0); got != nil {
+			t.Errorf("slow(0) = %v", got)
+		}
+		harness.Eventually(t, 30*time.Second, "no thread is left of those that were cancelled", func() bool {
+			return harness.Eval[bool](t, run.Remote, "all(not t.name.startswith('Thread-') for t in threading.enumerate())")
 		})
-	}
+	})
 }
 
 // TestCoroutinesThatGoOn: a coroutine that goes on when it was cancelled is not said to be interrupted, and its own exceptions arrive whole.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -22,12 +21,7 @@ func workers(n int) []func(*hostplugin.Config) {
 // TestCallsOverPythons calls functions in every CPython of this machine.
 func TestCallsOverPythons(t *testing.T) {
 	t.Parallel()
-	for _, python := range harness.Pythons(t) {
-		t.Run(filepath.Base(filepath.Dir(filepath.Dir(python))), func(t *testing.T) {
-			t.Parallel()
-			callsWorkIn(t, python)
-		})
-	}
+	eachPython(t, callsWorkIn)
 }
 
 func callsWorkIn(t *testing.T, python string) {

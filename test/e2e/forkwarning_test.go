@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -13,12 +12,7 @@ import (
 // threads. The plugin's threads are no reason to warn, the program's own are, as without ndbridge.
 func TestForkWarnsOfTheProgramsThreadsAlone(t *testing.T) {
 	t.Parallel()
-	for _, python := range harness.Pythons(t) {
-		t.Run(filepath.Base(filepath.Dir(filepath.Dir(python))), func(t *testing.T) {
-			t.Parallel()
-			forkWarns(t, python)
-		})
-	}
+	eachPython(t, forkWarns)
 }
 
 func forkWarns(t *testing.T, python string) {

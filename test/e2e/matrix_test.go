@@ -126,3 +126,14 @@ remote.serve()
 		t.Errorf("Close: %v; the program lives: %v", err, harness.Alive(pid))
 	}
 }
+
+// eachPython runs a test on every CPython of this machine, at the same time.
+func eachPython(t *testing.T, test func(t *testing.T, python string)) {
+	t.Helper()
+	for _, python := range harness.Pythons(t) {
+		t.Run(filepath.Base(filepath.Dir(filepath.Dir(python))), func(t *testing.T) {
+			t.Parallel()
+			test(t, python)
+		})
+	}
+}

@@ -283,29 +283,37 @@ EXPORT uintptr_t nd_call_host(uintptr_t name, uintptr_t args, uintptr_t kw) {
 	return result;
 }
 
+// What nd_serve needs of Python.
+struct waiting {
+	void *(*save)(void);
+	void (*restore)(void *);
+	int (*handle)(void);
+};
+
 // Waits for calls with the GIL given back, and then has signals handled. Gives the news, or -1 if a handler has raised. A signal
 // that comes just before the wait is handled after it.
-static int await_calls(void) {
+static int await_calls(const struct waiting *python) {
 	enum { SIGNALS_MS = 250 };
-	void *(*save)(void) = (void *(*)(void))dlsym(RTLD_DEFAULT, "PyEval_SaveThread");
-	void (*restore)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "PyEval_RestoreThread");
-	int (*handle)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "Py_MakePendingCalls");
-	void *state = save();
+	void *state = python->save();
 	int news = nd_await(ENDED | CALLED, SIGNALS_MS);
-	restore(state);
-	if (handle() < 0) return -1;
+	python->restore(state);
+	if (python->handle() < 0) return -1;
 	return news < 0 ? 0 : news;
 }
 
 // Serves calls on this thread, which must be the main one, until the session ends or an exception is raised.
 EXPORT int nd_serve(void) {
 	int said, news = 0;
+	struct waiting python;
+	*(void **)&python.save = dlsym(RTLD_DEFAULT, "PyEval_SaveThread");
+	*(void **)&python.restore = dlsym(RTLD_DEFAULT, "PyEval_RestoreThread");
+	*(void **)&python.handle = dlsym(RTLD_DEFAULT, "Py_MakePendingCalls");
 	if (!into_go(&said)) return said;
 	said = ndGoServe();
 	out_of_go();
 	if (said) return said;
 	while (said == 0 && !(news & ENDED)) {
-		news = await_calls();
+		news = await_calls(&python);
 		if (news < 0) said = news, news = 0;
 		if (nd_forked()) return said ? said : ND_FORKED; // in a handler of a signal
 		if (news != CALLED) continue;
