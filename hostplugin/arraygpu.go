@@ -54,6 +54,14 @@ func (s *Session) newOnGPU(device core.Device, dtype core.DType, shape []int) (*
 	})
 }
 
+// own gives the file of the host's own memory, or nil.
+func (c *carrier) own(m core.Memory) *arrays.File {
+	if own := hostMemory(m); own != nil {
+		return own.File
+	}
+	return c.session.gpuArray(m)
+}
+
 // gpuArray gives the file of memory that NewOn has made, or nil.
 func (s *Session) gpuArray(m core.Memory) *arrays.File {
 	if f, ok := s.gpuArrays.Load(m); ok {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
-	"github.com/ndbridge/ndbridge/hostplugin/internal/arrays"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
 	"github.com/ndbridge/ndbridge/internal/calls"
 	"github.com/ndbridge/ndbridge/internal/gpu/imports"
@@ -372,14 +371,6 @@ func (c *carrier) array(v *core.View) (int, error) {
 	}
 	c.request.Arrays = append(c.request.Arrays, a)
 	return len(c.request.Arrays) - 1, nil
-}
-
-// own gives the file of the host's own memory, or nil.
-func (c *carrier) own(m core.Memory) *arrays.File {
-	if own := hostMemory(m); own != nil {
-		return own.File
-	}
-	return c.session.gpuArray(m)
 }
 
 // lend lends the program memory that is mapped here: of another program, or its own, which has no object for the view.

@@ -81,6 +81,9 @@ func (c *callee) Adopt(n uint32, f *os.File, a calls.Adoption) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.segments[n] = string(text)
+	if a.GPU != (contract.UUID{}) {
+		c.segments[n] += "g"
+	}
 	if a.Writable {
 		c.segments[n] += "w"
 	}
@@ -254,7 +257,10 @@ func TestSegmentsOverTheWire(t *testing.T) {
 		})
 	}
 	giving.Wait()
-	for n, want := range map[uint32]string{0: "text", 1: "textw", 31: "textw", 32: ""} {
+	if err := link.Client.Adopt(t.Context(), 33, f, calls.Adoption{Size: 4, GPU: contract.UUID{15: 1}}); err != nil {
+		t.Error(err)
+	}
+	for n, want := range map[uint32]string{0: "text", 1: "textw", 31: "textw", 32: "", 33: "textg"} {
 		if got := c.segment(n); got != want {
 			t.Errorf("segment %d is %q, want %q", n, got, want)
 		}

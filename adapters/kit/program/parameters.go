@@ -359,11 +359,8 @@ func (w *worker) argument(g *py.GIL, r *calls.Request, i int, framework string) 
 	if framework == "" {
 		framework = usualFramework
 	}
-	if _, ok := s.Device(); ok && framework == usualFramework {
-		return 0, &core.Error{
-			Kind: core.ErrConfig, Err: errors.New("NumPy has no arrays on a GPU"),
-			Remedy: `annotate the parameter, or say whose array it becomes: hostplugin.As("torch"); As("python") is an object that speaks DLPack and the CUDA array interface`,
-		}
+	if _, onGPU := s.Device(); onGPU && framework == usualFramework {
+		return 0, errNotOfNumPy
 	}
 	if _, loaded := g.Loaded(framework); !loaded && framework != Python {
 		switch _, err := g.Import(framework); { // as the function itself would

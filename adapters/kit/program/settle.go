@@ -11,6 +11,12 @@ import (
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
 )
 
+var errNotOfNumPy error = &core.Error{
+	Kind: core.ErrConfig, Err: errors.New("NumPy has no arrays on a GPU"),
+	Remedy: `annotate the parameter, or say whose array it becomes: hostplugin.As("torch"); As("python") is an object that speaks DLPack and ` +
+		`the CUDA array interface`,
+}
+
 // gpus gives the devices on which arrays of a request are.
 func (w *worker) gpus(r *calls.Request) (all []int) {
 	for i := range r.Arrays {
