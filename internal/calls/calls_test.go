@@ -152,8 +152,8 @@ func (w *world) Worker() Worker {
 }
 
 func (*world) Adopt(uint32, *os.File, Adoption) error { return nil }
-func (*world) Forget(uint32)                             {}
-func (*world) Close()                                    {}
+func (*world) Forget(uint32)                          {}
+func (*world) Close()                                 {}
 
 func (w *world) Outside(a *Argument) ([]byte, error) {
 	w.mu.Lock()

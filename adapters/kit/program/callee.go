@@ -32,7 +32,7 @@ type function struct {
 	object py.Object // with a reference
 	takes  parameters
 
-	generator, async bool // it is a generator, whose values are awaited
+	generator, async bool  // it is a generator, whose values are awaited
 	gpus             []int // of a generator: on which its arguments are
 }
 
@@ -89,7 +89,9 @@ func (c *callee) Forget(number uint32) {
 }
 
 // gpuIdle waits until a GPU has done all that it was given.
-func (c *callee) gpuIdle(ctx context.Context, device int) error { return c.router.GPU().Idle(ctx, device, 0) }
+func (c *callee) gpuIdle(ctx context.Context, device int) error {
+	return c.router.GPU().Idle(ctx, device, 0)
+}
 
 // segment gives memory that the host has handed over.
 func (c *callee) segment(number uint32) (*hostarrays.Segment, error) {

@@ -86,6 +86,11 @@ func (w *worker) output(g *py.GIL, o py.Object, r *calls.Request, number int) er
 	if err != nil {
 		return err
 	}
+	return fill(g, array, o)
+}
+
+// fill is what Python does for array[...] = o.
+func fill(g *py.GIL, array, o py.Object) error {
 	builtins, err := g.Import("builtins")
 	if err != nil {
 		return err

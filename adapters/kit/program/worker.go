@@ -209,7 +209,7 @@ func (w *worker) call(ctx context.Context, r *calls.Request, a *calls.Answer) er
 		return err
 	}
 	return w.do(ctx, func(g *py.GIL) error {
-		defer w.retained(r, a)
+		defer w.retained(r, a) //nolint:contextcheck // what looks after memory outlives the call
 		var result py.Object
 		err := g.Nested(func() error { // the arguments end with it
 			args, kw, err := w.arguments(g, f, r)
