@@ -12,6 +12,7 @@ import (
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/leases"
 	"github.com/ndbridge/ndbridge/internal/calls"
+	"github.com/ndbridge/ndbridge/internal/gpu/imports"
 	"github.com/ndbridge/ndbridge/internal/values"
 )
 
@@ -326,7 +327,7 @@ func (c *carrier) output(v *core.View) error {
 		return err
 	}
 	release()
-	if m != nil && hostMemory(m) == nil {
+	if m != nil && c.own(m) == nil {
 		return &core.Error{Kind: core.ErrUnsupported, Err: errors.New(what + " is not the host's"), Remedy: "pass an array of Session.New"}
 	}
 	_, err = c.array(v)
@@ -340,7 +341,13 @@ func (c *carrier) array(v *core.View) (int, error) {
 		return 0, err
 	}
 	a := calls.Argument{Layout: v.Layout(), ReadOnly: !v.Writable()}
-	own := hostMemory(m)
+	if onGPU, ok := m.(*imports.Memory); ok {
+		if err := onGPU.Settle(c.ctx); err != nil {
+			release()
+			return 0, err
+		}
+	}
+	own := c.own(m)
 	lease, _ := v.Lender().(*leases.Lease)
 	object, owns := c.session.leases.Object(lease)
 	switch {
@@ -348,7 +355,7 @@ func (c *carrier) array(v *core.View) (int, error) {
 		a.Segment, err = c.session.space.Empty(c.ctx)
 		a.Word = a.Segment
 	case own != nil:
-		a.Segment, err = c.session.space.Segment(c.ctx, own.File, v.Writable())
+		a.Segment, err = c.session.space.Segment(c.ctx, own, v.Writable())
 		a.Word = a.Segment
 	case owns:
 		a.Lease = object

@@ -50,7 +50,8 @@ type Session struct {
 	stuck     chan error    // has room for one: why the host ends the program
 	carriers  sync.Pool     // of *carrier, which nobody uses
 
-	arrays owned // the host's own that were made for this session, and pools of them
+	arrays    owned    // the host's own that were made for this session, and pools of them
+	gpuArrays sync.Map // of *arrays.File, by the core.Memory of those on a GPU
 
 	begun     chan struct{} // closed when leases can be had
 	closing   chan struct{} // closed by Close

@@ -14,6 +14,7 @@ type adapter struct{ program.Table[array] }
 var (
 	_ program.Streamer   = (*adapter)(nil)
 	_ program.Recogniser = (*adapter)(nil)
+	_ program.Importer   = (*adapter)(nil)
 )
 
 // Owns claims arrays, subclasses included, and sparse matrices.

@@ -37,7 +37,7 @@ type Callee interface {
 	// is locked to its OS thread.
 	Worker() Worker
 	// Adopt maps a segment of the host's. The file stays the caller's.
-	Adopt(segment uint32, f *os.File, size int64, writable bool) error
+	Adopt(segment uint32, f *os.File, a Adoption) error
 	// Forget unmaps a segment as soon as no object in the program uses it.
 	Forget(segment uint32)
 	// Outside gives the bytes of a message that is too long for a mailbox, which lie in the host's memory. They are
@@ -49,6 +49,13 @@ type Callee interface {
 	Release(ids ...contract.LeaseID)
 	// Close ends what waits for the host.
 	Close()
+}
+
+// Adoption says what memory is that a host hands over.
+type Adoption struct {
+	Size     int64 // bytes
+	Writable bool
+	GPU      contract.UUID // whose memory the file stands for, as the driver exports it; zero: it is a file of host memory
 }
 
 // Worker answers requests, one at a time.
@@ -143,11 +150,11 @@ func (s *Server) Start(n int) error {
 }
 
 // Adopt hands a segment of the host's to the program.
-func (s *Server) Adopt(segment uint32, f *os.File, size int64, writable bool) error {
+func (s *Server) Adopt(segment uint32, f *os.File, a Adoption) error {
 	if segment >= MaxSegments {
 		return &core.Error{Op: "call", Kind: core.ErrProtocol, Err: fmt.Errorf("segment %d", segment)}
 	}
-	return s.callee.Adopt(segment, f, size, writable)
+	return s.callee.Adopt(segment, f, a)
 }
 
 // Forget takes a segment back.

@@ -149,11 +149,14 @@ func (c *Client) Cancel(ctx context.Context, worker int, number uint64) (calls.S
 }
 
 // Adopt hands memory of the host's to the program, under a number of the caller's. The file stays the caller's.
-func (c *Client) Adopt(ctx context.Context, segment uint32, f *os.File, size int64, writable bool) error {
+func (c *Client) Adopt(ctx context.Context, segment uint32, f *os.File, a calls.Adoption) error {
 	const op = "adopt"
 	callCtx, done := c.begin(context.WithoutCancel(ctx)) // what was sent is taken
 	defer done()
-	req := &pb.AdoptSegmentRequest{Segment: segment, Size: size, Writable: writable, Token: newToken()}
+	req := &pb.AdoptSegmentRequest{Segment: segment, Size: a.Size, Writable: a.Writable, Token: newToken()}
+	if a.GPU != (contract.UUID{}) {
+		req.Gpu = a.GPU[:]
+	}
 	if err := sendDescriptor(c.side.conn, req.GetToken(), f); err != nil {
 		return c.gone(ctx, op, "", err)
 	}
@@ -216,7 +219,13 @@ func (s *service) AdoptSegment(ctx context.Context, req *pb.AdoptSegmentRequest)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Adopt(req.GetSegment(), f, req.GetSize(), req.GetWritable()); err != nil {
+	a := calls.Adoption{Size: req.GetSize(), Writable: req.GetWritable()}
+	if len(req.GetGpu()) > 0 {
+		if err := fill("UUID", a.GPU[:], req.GetGpu()); err != nil {
+			return nil, violation(op, err)
+		}
+	}
+	if err := c.Adopt(req.GetSegment(), f, a); err != nil {
 		return nil, toStatus(err)
 	}
 	return &pb.AdoptSegmentResponse{}, nil

@@ -73,15 +73,18 @@ func (c *callee) Cancel() calls.State {
 	return calls.Interrupted
 }
 
-func (c *callee) Adopt(n uint32, f *os.File, size int64, writable bool) error {
-	text := make([]byte, size)
+func (c *callee) Adopt(n uint32, f *os.File, a calls.Adoption) error {
+	text := make([]byte, a.Size)
 	if _, err := f.ReadAt(text, 0); err != nil && !errors.Is(err, io.EOF) {
 		return &core.Error{Op: "adopt", Kind: core.ErrUnavailable, Err: err}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.segments[n] = string(text)
-	if writable {
+	if a.GPU != (contract.UUID{}) {
+		c.segments[n] += "g"
+	}
+	if a.Writable {
 		c.segments[n] += "w"
 	}
 	return nil
@@ -248,13 +251,16 @@ func TestSegmentsOverTheWire(t *testing.T) {
 	var giving sync.WaitGroup
 	for n := range uint32(32) { // descriptors find the request that they belong to
 		giving.Go(func() {
-			if err := link.Client.Adopt(t.Context(), n, f, 4, n%2 == 1); err != nil {
+			if err := link.Client.Adopt(t.Context(), n, f, calls.Adoption{Size: 4, Writable: n%2 == 1}); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	giving.Wait()
-	for n, want := range map[uint32]string{0: "text", 1: "textw", 31: "textw", 32: ""} {
+	if err := link.Client.Adopt(t.Context(), 33, f, calls.Adoption{Size: 4, GPU: contract.UUID{15: 1}}); err != nil {
+		t.Error(err)
+	}
+	for n, want := range map[uint32]string{0: "text", 1: "textw", 31: "textw", 32: "", 33: "textg"} {
 		if got := c.segment(n); got != want {
 			t.Errorf("segment %d is %q, want %q", n, got, want)
 		}
@@ -262,14 +268,14 @@ func TestSegmentsOverTheWire(t *testing.T) {
 	if err := link.Client.Forget(t.Context(), 1); err != nil || c.segment(1) != "" {
 		t.Errorf("Forget = %v, and the program has %q", err, c.segment(1))
 	}
-	wantRemote(t, "too many segments", link.Client.Adopt(t.Context(), calls.MaxSegments, f, 4, false), core.ErrProtocol, "segment 4096")
+	wantRemote(t, "too many segments", link.Client.Adopt(t.Context(), calls.MaxSegments, f, calls.Adoption{Size: 4}), core.ErrProtocol, "segment 4096")
 	pipe, other, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer pipe.Close()
 	defer other.Close()
-	wantRemote(t, "a pipe", link.Client.Adopt(t.Context(), 2, pipe, 4, false), core.ErrUnavailable, "adopt")
+	wantRemote(t, "a pipe", link.Client.Adopt(t.Context(), 2, pipe, calls.Adoption{Size: 4}), core.ErrUnavailable, "adopt")
 }
 
 // TestCancelOverTheWire: a call whose context ends is cancelled on its worker.

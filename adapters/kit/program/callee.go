@@ -12,6 +12,7 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/calls"
+	"github.com/ndbridge/ndbridge/internal/gpu/driver"
 )
 
 // callee answers the calls of a host. All methods are safe for concurrent use.
@@ -31,7 +32,8 @@ type function struct {
 	object py.Object // with a reference
 	takes  parameters
 
-	generator, async bool // it is a generator, whose values are awaited
+	generator, async bool  // it is a generator, whose values are awaited
+	gpus             []int // of a generator: on which its arguments are
 }
 
 var _ calls.Callee = (*callee)(nil)
@@ -45,10 +47,10 @@ func (p *Program) Callee() calls.Callee {
 func (c *callee) Worker() calls.Worker { return &worker{callee: c, thread: c.interp.Thread()} }
 
 // Adopt implements calls.Callee.
-func (c *callee) Adopt(number uint32, f *os.File, size int64, writable bool) error {
-	s, err := hostarrays.Map(f, size, writable)
+func (c *callee) Adopt(number uint32, f *os.File, a calls.Adoption) error {
+	s, err := c.adopt(f, a)
 	if err != nil {
-		return &core.Error{Op: "adopt", Kind: core.ErrUnavailable, Err: err}
+		return err
 	}
 	c.mu.Lock()
 	before := c.segments[number]
@@ -60,6 +62,21 @@ func (c *callee) Adopt(number uint32, f *os.File, size int64, writable bool) err
 	return nil
 }
 
+func (c *callee) adopt(f *os.File, a calls.Adoption) (*hostarrays.Segment, error) {
+	if a.GPU != (contract.UUID{}) {
+		s, err := hostarrays.MapGPU(f, a.Size, a.Writable, a.GPU, c.gpuIdle)
+		if err != nil {
+			return nil, driver.Explain("adopt", a.GPU.String(), err)
+		}
+		return s, nil
+	}
+	s, err := hostarrays.Map(f, a.Size, a.Writable)
+	if err != nil {
+		return nil, &core.Error{Op: "adopt", Kind: core.ErrUnavailable, Err: err}
+	}
+	return s, nil
+}
+
 // Forget implements calls.Callee.
 func (c *callee) Forget(number uint32) {
 	c.mu.Lock()
@@ -69,6 +86,11 @@ func (c *callee) Forget(number uint32) {
 	if s != nil {
 		_ = s.Close() // never fails
 	}
+}
+
+// gpuIdle waits until a GPU has done all that it was given.
+func (c *callee) gpuIdle(ctx context.Context, device int) error {
+	return c.router.GPU().Idle(ctx, device, 0)
 }
 
 // segment gives memory that the host has handed over.

@@ -15,7 +15,7 @@ type Importer interface {
 	Import(g *py.GIL, env *Env, exporter py.Object, l core.Layout, readOnly bool) (py.Object, error)
 }
 
-// Python is the framework of those who have none: its arrays are memoryviews.
+// Python is the framework of those who have none: its arrays are memoryviews, and on a GPU the host arrays themselves.
 const Python = "python"
 
 // Import makes the array of a framework, which the program has loaded, of a host array with this layout; see [Importer].
@@ -31,6 +31,9 @@ func (p *Program) Import(
 func (p *Program) importArray(
 	g *py.GIL, framework string, exporter py.Object, l core.Layout, readOnly bool,
 ) (py.Object, error) {
+	if framework == Python && l.Device().Kind == core.CUDA {
+		return exporter, nil
+	}
 	if framework == Python {
 		builtins, err := g.Import("builtins")
 		if err != nil {

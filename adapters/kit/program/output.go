@@ -26,7 +26,11 @@ func (w *worker) give(ctx context.Context, g *py.GIL, o py.Object, r *calls.Requ
 	if len(r.Arrays) == 0 {
 		return &core.Error{Kind: core.ErrProtocol, Err: errors.New("no array for the result")}
 	}
-	return g.Nested(func() error { return w.output(g, o, r, len(r.Arrays)-1) }) // nothing of it uses the host's memory then
+	err := g.Nested(func() error { return w.output(g, o, r, len(r.Arrays)-1) }) // nothing of it uses the host's memory then
+	if err != nil {
+		return err
+	}
+	return w.settle(ctx, g, w.gpus(r))
 }
 
 // output assigns an array to one of the request's, unless it is that.
@@ -72,10 +76,21 @@ func (w *worker) output(g *py.GIL, o py.Object, r *calls.Request, number int) er
 	if slices.Contains(w.importers(), f.name) && f.name != immutableFramework {
 		framework = f.name
 	}
+	if _, onGPU := s.Device(); onGPU && framework == usualFramework {
+		return &core.Error{
+			Kind: core.ErrUnsupported, Err: fmt.Errorf("%s does not write into memory of a GPU", f.shown),
+			Remedy: "return an array of PyTorch or CuPy, or call the function without Out",
+		}
+	}
 	array, err := w.argument(g, r, number, framework)
 	if err != nil {
 		return err
 	}
+	return fill(g, array, o)
+}
+
+// fill is what Python does for array[...] = o.
+func fill(g *py.GIL, array, o py.Object) error {
 	builtins, err := g.Import("builtins")
 	if err != nil {
 		return err

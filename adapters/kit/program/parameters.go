@@ -359,6 +359,9 @@ func (w *worker) argument(g *py.GIL, r *calls.Request, i int, framework string) 
 	if framework == "" {
 		framework = usualFramework
 	}
+	if _, onGPU := s.Device(); onGPU && framework == usualFramework {
+		return 0, errNotOfNumPy
+	}
 	if _, loaded := g.Loaded(framework); !loaded && framework != Python {
 		switch _, err := g.Import(framework); { // as the function itself would
 		case framework == usualFramework && r.Framework == "" && py.Raised(err, "ModuleNotFoundError"):

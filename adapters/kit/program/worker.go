@@ -209,7 +209,7 @@ func (w *worker) call(ctx context.Context, r *calls.Request, a *calls.Answer) er
 		return err
 	}
 	return w.do(ctx, func(g *py.GIL) error {
-		defer w.retained(r, a)
+		defer w.retained(r, a) //nolint:contextcheck // what looks after memory outlives the call
 		var result py.Object
 		err := g.Nested(func() error { // the arguments end with it
 			args, kw, err := w.arguments(g, f, r)
@@ -218,23 +218,32 @@ func (w *worker) call(ctx context.Context, r *calls.Request, a *calls.Answer) er
 			}
 			o, err := w.run(g, f.object, args, kw)
 			if err == nil && r.Flags&calls.FlagStream != 0 {
-				return w.stream(g, o, a)
+				return w.stream(g, o, w.gpus(r), a)
 			}
 			if err == nil {
 				result = g.Keep(o)
 			}
 			return err
 		})
+		settled := w.settle(ctx, g, w.gpus(r))
 		if err != nil || result == 0 {
 			return err
 		}
 		defer g.Drop(result)
+		if settled != nil {
+			return settled
+		}
 		return w.give(ctx, g, result, r, a)
 	})
 }
 
 // retained counts the arrays of a request that are still in use.
 func (w *worker) retained(r *calls.Request, a *calls.Answer) {
+	for i := range r.Arrays {
+		if s, err := w.segment(r.Arrays[i].Segment); err == nil && r.Arrays[i].Lease == 0 {
+			s.Over()
+		}
+	}
 	for i := range r.Arrays {
 		if r.Arrays[i].Lease == 0 && r.Arrays[i].Held().Load() != 0 {
 			a.Retained++
@@ -243,7 +252,7 @@ func (w *worker) retained(r *calls.Request, a *calls.Answer) {
 }
 
 // stream makes the values of an iterable those of a generator.
-func (w *worker) stream(g *py.GIL, o py.Object, a *calls.Answer) error {
+func (w *worker) stream(g *py.GIL, o py.Object, gpus []int, a *calls.Answer) error {
 	async := g.ClassHas(o, "__anext__")
 	if !async {
 		builtins, err := g.Import("builtins")
@@ -254,7 +263,7 @@ func (w *worker) stream(g *py.GIL, o py.Object, a *calls.Answer) error {
 			return err
 		}
 	}
-	a.Target = w.keep(&function{object: g.Keep(o), generator: true, async: async})
+	a.Target = w.keep(&function{object: g.Keep(o), generator: true, async: async, gpus: gpus})
 	return nil
 }
 
@@ -278,6 +287,9 @@ func (w *worker) next(ctx context.Context, r *calls.Request, a *calls.Answer) er
 			return err
 		}
 		o, err := w.run(g, next, args, 0)
+		if settled := w.settle(ctx, g, f.gpus); settled != nil && err == nil {
+			return settled
+		}
 		if py.Raised(err, end) {
 			a.Kind = calls.Over
 			return nil

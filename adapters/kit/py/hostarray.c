@@ -31,7 +31,7 @@ static struct {
 #define X(result, name, arguments) result(*name) arguments;
 	FUNCTIONS(X)
 #undef X
-	PyObject **PyExc_BufferError, **PyExc_TypeError;
+	PyObject **PyExc_AttributeError, **PyExc_BufferError, **PyExc_TypeError;
 } api;
 
 static ndpy type;     // ndbridge.HostArray
@@ -57,9 +57,11 @@ ndpy_segment *ndpy_new_segment(uintptr_t address, size_t size) {
 
 void ndpy_drop_segment(ndpy_segment *s) {
 	if (atomic_fetch_sub(&s->users, 1) != 1) return;
-	munmap((void *)s->address, s->size);
+	if (s->size) munmap((void *)s->address, s->size);
 	free(s);
 }
+
+unsigned ndpy_segment_arrays(ndpy_segment *s) { return atomic_load(&s->users) - 1; }
 
 // What an array is, for all that use it: a Python object, and tensors of DLPack.
 typedef struct {
@@ -133,6 +135,7 @@ static int get_buffer(PyObject *o, ndpy_buffer *view, int flags) {
 	enum { WRITABLE = 1, FORMAT = 4, ND = 8, STRIDES = 0x10 | ND, C = 0x20, FORTRAN = 0x40, ANY = 0x80 };
 	array *a = ARRAY(o);
 	const char *why = NULL;
+	if (a->is.gpu >= 0) why = "the array is on a GPU";
 	if (flags & WRITABLE && a->is.readonly) why = "the host's memory is read-only";
 	if (flags & FORMAT && !a->is.format) why = "the buffer protocol has no format for elements of this type";
 	bool fits = flags & C ? a->c_order : flags & FORTRAN ? a->fortran_order
@@ -186,7 +189,7 @@ typedef struct versioned {
 	tensor t;
 } versioned;
 
-enum { CPU = 1, HANDLE = 3 };
+enum { CPU = 1, CUDA = 2, HANDLE = 3 };
 
 static void delete_legacy(legacy *m) {
 	drop(m->context);
@@ -212,7 +215,7 @@ static void end_versioned(PyObject *capsule) {
 
 static tensor tensor_of(const array *a) {
 	return (tensor){
-		(void *)a->is.data, {CPU, 0}, a->ndim, {a->is.code, a->is.bits, a->is.lanes}, (int64_t *)a->shape, (int64_t *)a->steps, 0,
+		(void *)a->is.data, {a->is.gpu < 0 ? CPU : CUDA, a->is.gpu < 0 ? 0 : a->is.gpu}, a->ndim, {a->is.code, a->is.bits, a->is.lanes}, (int64_t *)a->shape, (int64_t *)a->steps, 0,
 	};
 }
 
@@ -243,21 +246,25 @@ void ndpy_host_array_unsigned(ndpy o) { ARRAY(o)->is_unsigned = true; }
 static PyObject *dlpack(PyObject *o, PyObject *args, PyObject *kw) {
 	static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
 	PyObject *none = (PyObject *)ndpy_none(), *stream = none, *max = none, *device = none, *copy = none;
-	int major = 0, minor = 0, kind = CPU, id = 0;
+	array *a = ARRAY(o);
+	bool on_gpu = a->is.gpu >= 0;
+	int major = 0, minor = 0, kind = on_gpu ? CUDA : CPU, id = on_gpu ? a->is.gpu : 0;
+	const int where = kind, which = id;
 	if (!api.PyArg_ParseTupleAndKeywords(args, kw, "|$OOOO:__dlpack__", names, &stream, &max, &device, &copy)) return NULL;
 	if (max != none && !api.PyArg_ParseTuple(max, "ii:max_version", &major, &minor)) return NULL;
 	if (device != none && !api.PyArg_ParseTuple(device, "ii:dl_device", &kind, &id)) return NULL;
-	if (stream != none) return refuse("the array is in host memory, where stream must be None");
-	if (kind != CPU || id != 0) return refuse("the array is in host memory only");
+	// Nothing has to be done for a stream: on a GPU, too, all work before the call is over.
+	if (stream != none && !on_gpu) return refuse("the array is in host memory, where stream must be None");
+	if (kind != where || id != which) return refuse(on_gpu ? "the array is on another device" : "the array is in host memory only");
 	if (copy != none && copy != (PyObject *)ndpy_false()) return refuse("the array makes no copies of itself");
-	array *a = ARRAY(o);
 	if (major < 1 && a->is.readonly && !a->is_unsigned) return refuse("only DLPack 1.0 (max_version) can say that memory is read-only");
 	return capsule_of(a, major >= 1);
 }
 
 static PyObject *dlpack_device(PyObject *o, PyObject *unused) {
-	(void)o, (void)unused;
-	return api.Py_BuildValue("(ii)", CPU, 0);
+	(void)unused;
+	int gpu = ARRAY(o)->is.gpu;
+	return gpu < 0 ? api.Py_BuildValue("(ii)", CPU, 0) : api.Py_BuildValue("(ii)", CUDA, gpu);
 }
 
 ndpy ndpy_new_ints(const ptrdiff_t *v, int n) {
@@ -272,9 +279,14 @@ ndpy ndpy_new_ints(const ptrdiff_t *v, int n) {
 	return (ndpy)t;
 }
 
-static PyObject *array_interface(PyObject *o, void *unused) {
-	(void)unused;
+// The closure of a getter says whether it is for a GPU.
+static PyObject *array_interface(PyObject *o, void *for_gpu) {
 	array *a = ARRAY(o);
+	if ((a->is.gpu >= 0) != (for_gpu != NULL)) {
+		api.PyErr_SetString(*api.PyExc_AttributeError, for_gpu ? "__cuda_array_interface__: the array is in host memory"
+								       : "__array_interface__: the array is on a GPU");
+		return NULL;
+	}
 	ndpy shape = ndpy_new_ints(a->shape, a->ndim), strides = shape ? ndpy_new_ints(a->strides, a->ndim) : 0;
 	if (!strides) {
 		ndpy_decref(shape); // which passes over 0
@@ -328,7 +340,11 @@ int ndpy_open_host_arrays(size_t object_header) {
 		{"__dlpack_device__", dlpack_device, NO_ARGS, NULL},
 		{NULL, NULL, 0, NULL},
 	};
-	static getter getters[] = {{"__array_interface__", array_interface, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
+	static getter getters[] = {
+		{"__array_interface__", array_interface, NULL, NULL, NULL},
+		{"__cuda_array_interface__", array_interface, NULL, NULL, &type},
+		{NULL, NULL, NULL, NULL, NULL},
+	};
 	slot slots[] = {
 		{DEALLOC, dealloc}, {NEW, make}, {METHODS, methods}, {GETSET, getters}, {GET_BUFFER, get_buffer}, {0, NULL},
 	};
@@ -337,6 +353,7 @@ int ndpy_open_host_arrays(size_t object_header) {
 #define X(result, name, arguments) *(void **)&api.name = dlsym(RTLD_DEFAULT, #name);
 	FUNCTIONS(X)
 #undef X
+	api.PyExc_AttributeError = dlsym(RTLD_DEFAULT, "PyExc_AttributeError");
 	api.PyExc_BufferError = dlsym(RTLD_DEFAULT, "PyExc_BufferError");
 	api.PyExc_TypeError = dlsym(RTLD_DEFAULT, "PyExc_TypeError");
 	header = object_header;

@@ -8,10 +8,12 @@
 
 #include "capi.h"
 
-// A mapping of the host's memory. It is unmapped when it has been dropped and no array in it is in use.
+// A mapping of the host's memory. It is unmapped when it has been dropped and no array in it is in use; if its size is 0,
+// by somebody else.
 typedef struct ndpy_segment ndpy_segment;
 ndpy_segment *ndpy_new_segment(uintptr_t address, size_t size); // takes the mapping over; NULL: no memory
 void ndpy_drop_segment(ndpy_segment *s);
+unsigned ndpy_segment_arrays(ndpy_segment *s); // how many arrays in it are in use
 void ndpy_read_segment(uintptr_t from, void *to, size_t n); // from lies in one that is not closed meanwhile
 
 typedef struct {
@@ -23,6 +25,7 @@ typedef struct {
 	uint8_t code, bits;           // DLPack's; code 3, a handle: DLPack cannot say what the elements are
 	uint16_t lanes;
 	int readonly;
+	int gpu; // the device; -1: host memory
 } ndpy_host_array;
 
 // Makes the type, once. Objects of this Python begin with so many bytes. Gives -1 with an error if it cannot.

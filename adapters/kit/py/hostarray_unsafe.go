@@ -19,7 +19,7 @@ type HostMemory struct {
 }
 
 // NewHostMemory takes over a mapping, as mmap made it: it is unmapped after Close, when no array in it is in use any
-// more, with or without Python.
+// more, with or without Python. Memory of size 0 is unmapped by the caller, when no array in it is in use.
 func NewHostMemory(addr uintptr, size int64) *HostMemory {
 	return &HostMemory{addr: addr, p: C.ndpy_new_segment(C.uintptr_t(addr), C.size_t(size))}
 }
@@ -27,10 +27,36 @@ func NewHostMemory(addr uintptr, size int64) *HostMemory {
 // Addr gives the address of the first byte.
 func (m *HostMemory) Addr() uintptr { return m.addr }
 
+// Arrays gives the number of arrays in the memory that are in use: those that a Python object or a tensor of DLPack stands
+// for. It is 0 after Close.
+func (m *HostMemory) Arrays() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.p == nil {
+		return 0
+	}
+	return int(C.ndpy_segment_arrays(m.p))
+}
+
+// CloseUnused is Close if no array in the memory is in use. Otherwise it reports false, and does nothing.
+func (m *HostMemory) CloseUnused() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.p != nil && C.ndpy_segment_arrays(m.p) > 0 {
+		return false
+	}
+	m.close()
+	return true
+}
+
 // Close ends the memory for new arrays. It is idempotent.
 func (m *HostMemory) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.close()
+}
+
+func (m *HostMemory) close() {
 	if m.p != nil {
 		C.ndpy_drop_segment(m.p)
 		m.p = nil
@@ -51,7 +77,7 @@ func (m *HostMemory) Read(offset, n int) ([]byte, error) {
 
 // HostArray says how Python sees an array in a [HostMemory].
 type HostArray struct {
-	Layout   core.Layout // of unpacked elements; its span lies in the memory
+	Layout   core.Layout // of unpacked elements; its span lies in the memory, and its device says which memory that is
 	ReadOnly bool
 	Format   string // of the buffer protocol; "": it has none for the elements
 	Typestr  string // of the array interface
@@ -71,6 +97,10 @@ func (g *GIL) NewHostArray(m *HostMemory, a *HostArray) (Object, error) {
 		data: C.uintptr_t(m.addr + uintptr(l.Offset())), held: C.uintptr_t(uintptr(unsafe.Pointer(a.Held))),
 		len: C.size_t(l.NBytes()), itemsize: C.size_t(t.Size()), typestr: g.interp.cName(a.Typestr).p,
 		code: C.uint8_t(t.Code()), bits: C.uint8_t(t.Bits()), lanes: C.uint16_t(t.Lanes()),
+	}
+	is.gpu = -1
+	if l.Device().Kind == core.CUDA {
+		is.gpu = C.int(l.Device().Index)
 	}
 	if a.Format != "" {
 		is.format = g.interp.cName(a.Format).p

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
@@ -12,6 +13,7 @@ import (
 type File struct {
 	file *os.File
 	size int64
+	gpu  contract.UUID // whose memory it is; zero: host memory
 
 	mu     sync.Mutex
 	closed bool
@@ -21,6 +23,13 @@ type File struct {
 // NewFile takes a file over, whose first size bytes programs can map without the danger that it shrinks.
 func NewFile(f *os.File, size int64) *File {
 	return &File{file: f, size: size, spaces: make(map[*Space]*entry)}
+}
+
+// NewGPUFile takes a descriptor of size bytes of a GPU's memory over, as the driver exports it.
+func NewGPUFile(f *os.File, size int64, gpu contract.UUID) *File {
+	out := NewFile(f, size)
+	out.gpu = gpu
+	return out
 }
 
 // Close takes the file back. Arrays in programs keep their own mappings of it. It is idempotent.

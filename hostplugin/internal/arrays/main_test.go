@@ -39,7 +39,8 @@ type given struct {
 	writable bool
 }
 
-func (p *program) Adopt(_ context.Context, segment uint32, f *os.File, size int64, writable bool) error {
+func (p *program) Adopt(_ context.Context, segment uint32, f *os.File, a calls.Adoption) error {
+	size, writable := a.Size, a.Writable
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.refuses {

@@ -78,6 +78,12 @@ func CtxPop() error {
 	return failed("cuCtxPopCurrent", err)
 }
 
+// CtxCurrent returns the context that is current for the calling thread, or 0.
+func CtxCurrent() (Context, error) {
+	ctx, err := cu.CurrentContext()
+	return *(*Context)(unsafe.Pointer(&ctx)), failed("cuCtxGetCurrent", err)
+}
+
 // CtxSynchronize waits for all work of the current context.
 func CtxSynchronize() error { return failed("cuCtxSynchronize", cu.Synchronize()) }
 

@@ -32,6 +32,7 @@ func PrimaryCtxRelease(Device) error                               { return errN
 func PrimaryCtxActive(Device) (bool, error)                        { return false, errNone }
 func CtxPush(Context) error                                        { return errNone }
 func CtxPop() error                                                { return errNone }
+func CtxCurrent() (Context, error)                                 { return 0, errNone }
 func CtxSynchronize() error                                        { return errNone }
 func CtxRecordEvent(Context, Event) error                          { return errNone }
 func StreamCreate() (Stream, error)                                { return 0, errNone }

@@ -82,8 +82,13 @@ type allocation struct {
 // Size implements reuse.Resource.
 func (a *allocation) Size() int64 { return a.size }
 
-// close ends one use.
-func (a *allocation) close() error { return a.entry.Release() }
+// close ends one use, which is the only one of memory of this process's own.
+func (a *allocation) close() error {
+	if a.entry == nil {
+		return a.End()
+	}
+	return a.entry.Release()
+}
 
 // End implements reuse.Resource. The call that unmaps memory may wait for all streams. An allocation of a
 // pool is freed without that, and must be before its owner frees it.

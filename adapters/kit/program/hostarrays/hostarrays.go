@@ -23,6 +23,7 @@ type Segment struct {
 	memory   *py.HostMemory
 	size     int64
 	writable bool
+	gpu      *onGPU // nil: it is host memory
 }
 
 // Map maps the first size bytes of f, for reading, and for writing if writable is true. The segment outlives f, which
@@ -32,7 +33,7 @@ func Map(f *os.File, size int64, writable bool) (*Segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Segment{py.NewHostMemory(m.Addr(), size), size, writable}, nil // which unmaps it in m's place
+	return &Segment{memory: py.NewHostMemory(m.Addr(), size), size: size, writable: writable}, nil // which unmaps it in m's place
 }
 
 // Size gives the number of bytes mapped.
@@ -43,13 +44,17 @@ func (s *Segment) Addr() uintptr { return s.memory.Addr() }
 
 // Close ends the segment for new arrays. It is unmapped when no array in it is in use any more. Close is idempotent.
 func (s *Segment) Close() error {
+	if s.gpu != nil {
+		s.gpu.close()
+		return nil
+	}
 	s.memory.Close()
 	return nil
 }
 
 // Read gives a copy of n bytes of the segment. The error wraps [core.ErrPointer] if it does not have them.
 func (s *Segment) Read(offset, n int) ([]byte, error) {
-	if offset < 0 || n < 0 || int64(offset) > s.size-int64(n) {
+	if s.gpu != nil || offset < 0 || n < 0 || int64(offset) > s.size-int64(n) {
 		return nil, exportError(core.ErrPointer, "bytes %d to %d of a segment of %d", offset, offset+n, s.size)
 	}
 	return s.memory.Read(offset, n)
@@ -61,13 +66,22 @@ func (s *Segment) Read(offset, n int) ([]byte, error) {
 //
 // held, if it is not nil, is increased now, and decreased when neither the object, nor a tensor of DLPack or anything
 // else that was made of it, uses the memory any more. It must stay mapped until then: in the segment itself, or for good.
+// Of memory on a GPU it is 1 from [Segment.Over] on, if arrays are in use then, until the GPU has done what it was given
+// before the last one ended.
 //
 // Errors wrap [core.ErrClosed] after Close, [core.ErrPointer] for a layout that does not lie in the segment,
-// [core.ErrDevice] for memory of a GPU, and [core.ErrDType] for elements that share bytes.
+// [core.ErrDevice] for a layout on a GPU if the segment is not, or the reverse, and [core.ErrDType] for elements that share bytes.
 func (s *Segment) Export(g *py.GIL, l core.Layout, readOnly bool, held *atomic.Uint32) (py.Object, error) {
+	if s.gpu != nil {
+		var err error
+		if l, err = s.gpu.export(l, held); err != nil {
+			return 0, err
+		}
+		held = nil
+	}
 	lo, hi := l.Span()
 	switch {
-	case l.Device().Kind != core.CPU:
+	case s.gpu == nil && l.Device().Kind != core.CPU:
 		return 0, exportError(core.ErrDevice, "the array is on %v", l.Device())
 	case l.DType().Size() == 0:
 		return 0, exportError(core.ErrDType, "elements of %v share bytes", l.DType())

@@ -1465,7 +1465,10 @@ type AdoptSegmentRequest struct {
 	// The program may write there.
 	Writable bool `protobuf:"varint,3,opt,name=writable,proto3" json:"writable,omitempty"`
 	// The host's own random name for the transfer, which was sent beside the descriptor.
-	Token         uint64 `protobuf:"varint,4,opt,name=token,proto3" json:"token,omitempty"`
+	Token uint64 `protobuf:"varint,4,opt,name=token,proto3" json:"token,omitempty"`
+	// The UUID of the GPU, 16 bytes, whose memory the descriptor stands for, as cuMemExportToShareableHandle gives it. Empty:
+	// it is a file of host memory.
+	Gpu           []byte `protobuf:"bytes,5,opt,name=gpu,proto3" json:"gpu,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1526,6 +1529,13 @@ func (x *AdoptSegmentRequest) GetToken() uint64 {
 		return x.Token
 	}
 	return 0
+}
+
+func (x *AdoptSegmentRequest) GetGpu() []byte {
+	if x != nil {
+		return x.Gpu
+	}
+	return nil
 }
 
 // AdoptSegmentResponse says that the program has it.
@@ -1829,12 +1839,13 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\fWaitResponse\"/\n" +
 	"\x13StartWorkersRequest\x12\x18\n" +
 	"\aworkers\x18\x01 \x01(\rR\aworkers\"\x16\n" +
-	"\x14StartWorkersResponse\"u\n" +
+	"\x14StartWorkersResponse\"\x87\x01\n" +
 	"\x13AdoptSegmentRequest\x12\x18\n" +
 	"\asegment\x18\x01 \x01(\rR\asegment\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x1a\n" +
 	"\bwritable\x18\x03 \x01(\bR\bwritable\x12\x14\n" +
-	"\x05token\x18\x04 \x01(\x04R\x05token\"\x16\n" +
+	"\x05token\x18\x04 \x01(\x04R\x05token\x12\x10\n" +
+	"\x03gpu\x18\x05 \x01(\fR\x03gpu\"\x16\n" +
 	"\x14AdoptSegmentResponse\"0\n" +
 	"\x14ForgetSegmentRequest\x12\x18\n" +
 	"\asegment\x18\x01 \x01(\rR\asegment\"\x17\n" +

@@ -1,0 +1,151 @@
+package hostarrays
+
+import (
+	"context"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/internal/gpu"
+)
+
+// Idle waits until a GPU of this process has done all that it was given, or until ctx ends.
+type Idle func(ctx context.Context, device int) error
+
+// onGPU is memory of the host's on a GPU. Nobody tells when the last array in it ends, and the GPU may still work on it
+// then. So while arrays are in use that a call has left behind, or that are there when the host takes the memory back, a
+// goroutine looks.
+type onGPU struct {
+	memory  *py.HostMemory
+	device  int
+	primary *gpu.Primary
+	mapping *gpu.Mapping
+	idle    Idle
+
+	mu      sync.Mutex
+	held    *atomic.Uint32 // of the last array that was exported
+	closed  bool
+	looking bool
+}
+
+// MapGPU maps memory of the host's on the GPU with that identity, all size bytes of it. Errors wrap [core.ErrDevice] if this
+// process does not see the GPU, [core.ErrUnsupported] if it has no CUDA, or are the driver's.
+func MapGPU(f *os.File, size int64, writable bool, uuid contract.UUID, idle Idle) (*Segment, error) {
+	where, err := gpu.ByUUID(uuid)
+	if err != nil {
+		return nil, err
+	}
+	primary, err := gpu.Open(where.Index)
+	if err != nil {
+		return nil, err
+	}
+	mapping, err := primary.Map(f, size, writable)
+	if err != nil {
+		_ = primary.Close() // there is a worse error
+		return nil, err
+	}
+	memory := py.NewHostMemory(mapping.Addr, 0)
+	return &Segment{memory: memory, size: size, writable: writable, gpu: &onGPU{
+		memory: memory, device: where.Index, primary: primary, mapping: mapping, idle: idle,
+	}}, nil
+}
+
+// Device gives the number of the GPU here, and false for host memory.
+func (s *Segment) Device() (int, bool) {
+	if s.gpu == nil {
+		return 0, false
+	}
+	return s.gpu.device, true
+}
+
+// Over is called when a call is over that was given arrays in memory on a GPU, and the GPU has done what it was given
+// until then.
+func (s *Segment) Over() {
+	if s.gpu != nil {
+		s.gpu.over()
+	}
+}
+
+// export gives the layout that an array has here, where GPUs may have other numbers.
+func (m *onGPU) export(l core.Layout, held *atomic.Uint32) (core.Layout, error) {
+	if l.Device().Kind != core.CUDA {
+		return l, exportError(core.ErrDevice, "the array is on %v, and the segment on a GPU", l.Device())
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return l, exportError(core.ErrClosed, "the host has taken the memory back")
+	}
+	m.held = held
+	spec := l.Spec()
+	spec.Device.Index = m.device
+	return core.NewLayout(spec)
+}
+
+func (m *onGPU) over() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.memory.Arrays() > 0 && m.held != nil {
+		m.held.Store(1)
+		m.look()
+	}
+}
+
+func (m *onGPU) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.closed {
+		m.closed = true
+		m.look()
+	}
+}
+
+// look has the arrays looked at. The caller has the lock.
+func (m *onGPU) look() {
+	if !m.looking {
+		m.looking = true
+		go m.run()
+	}
+}
+
+const (
+	// How long run rests: it looks ever less often.
+	firstRest = time.Millisecond
+	lastRest  = time.Second
+)
+
+// run waits until no array is in use, and the GPU is done with them.
+func (m *onGPU) run() {
+	for rest := firstRest; ; rest = min(2*rest, lastRest) {
+		if m.memory.Arrays() > 0 {
+			<-time.After(rest)
+			continue
+		}
+		_ = m.idle(context.Background(), m.device) // a context that is broken does nothing any more
+		if m.rest() {
+			return
+		}
+	}
+}
+
+// rest reports whether nobody needs to look any more. Then the memory is unmapped, if the host has taken it back.
+func (m *onGPU) rest() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.memory.Arrays() > 0 || m.closed && !m.memory.CloseUnused() {
+		return false // a call has come in between
+	}
+	if m.held != nil {
+		m.held.Store(0)
+	}
+	m.looking = false
+	if m.closed {
+		_ = m.mapping.Close() // or it went with its context
+		_ = m.primary.Close()
+	}
+	return true
+}
