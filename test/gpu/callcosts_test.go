@@ -23,7 +23,7 @@ func TestCostsOfCalls(t *testing.T) {
 	run.Remote.Exec(t, "import called, called_in_process")
 	const elements, perTurn = 16 << 20, 50
 	c := &called{run: run, as: "torch"}
-	x, err := run.Session.NewOn(gpu0, core.Float32, elements)
+	x, err := run.NewOn(gpu0, core.Float32, elements)
 	if err != nil {
 		t.Fatal(err)
 	}

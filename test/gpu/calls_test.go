@@ -58,7 +58,7 @@ type called struct {
 // array makes an array of the host's until the test ends.
 func (c *called) array(t *testing.T) *core.View {
 	t.Helper()
-	v, err := c.run.Session.NewOn(gpu0, core.Float32, count)
+	v, err := c.run.NewOn(gpu0, core.Float32, count)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func (c *called) array(t *testing.T) *core.View {
 
 func (c *called) function(t *testing.T, name string) *hostplugin.Func {
 	t.Helper()
-	f, err := c.run.Session.Func(t.Context(), "called."+name, hostplugin.As(c.as))
+	f, err := c.run.Func(t.Context(), "called."+name, hostplugin.As(c.as))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func keptArguments(t *testing.T, c *called) {
 
 func refusedArguments(t *testing.T, c *called) {
 	x := c.array(t)
-	f, err := c.run.Session.Func(t.Context(), "called.sees")
+	f, err := c.run.Func(t.Context(), "called.sees")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,14 +206,14 @@ func refusedArguments(t *testing.T, c *called) {
 		core.ErrDevice:      {Kind: core.CUDA, Index: len(devices)},
 		core.ErrUnavailable: gpu0,
 	} {
-		if _, err := c.run.Session.NewOn(device, core.Uint8, 1<<50); !errors.Is(err, want) {
+		if _, err := c.run.NewOn(device, core.Uint8, 1<<50); !errors.Is(err, want) {
 			t.Errorf("an array on %v: %v, want %v", device, err, want)
 		}
 	}
-	if _, err := c.run.Session.NewOn(core.Device{Kind: core.CUDAManaged}, core.Uint8, 1); !errors.Is(err, core.ErrDevice) {
+	if _, err := c.run.NewOn(core.Device{Kind: core.CUDAManaged}, core.Uint8, 1); !errors.Is(err, core.ErrDevice) {
 		t.Errorf("an array in managed memory: %v, want ErrDevice", err)
 	}
-	host, err := c.run.Session.NewOn(core.Device{}, core.Uint8, 1)
+	host, err := c.run.NewOn(core.Device{}, core.Uint8, 1)
 	if err != nil || host.Device() != (core.Device{}) {
 		t.Errorf("an array in host memory: %v, %v", host, err)
 	}
@@ -276,7 +276,7 @@ func survivingArrays(t *testing.T, c *called) {
 	if err := syscall.Kill(c.run.PID(t), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	<-c.run.Session.Done()
+	<-c.run.Done()
 	all(t, "when the program has died", contents(t, x), 6)
 	g := newKernels(t)
 	g.launchAdd(t, x, 1)
@@ -284,7 +284,7 @@ func survivingArrays(t *testing.T, c *called) {
 		t.Error(err)
 	}
 	all(t, "and a kernel has written", contents(t, x), 7)
-	if _, err := c.run.Session.NewOn(gpu0, core.Float32, count); !errors.Is(err, core.ErrUnavailable) {
+	if _, err := c.run.NewOn(gpu0, core.Float32, count); !errors.Is(err, core.ErrUnavailable) {
 		t.Errorf("a new array: %v, want ErrUnavailable", err)
 	}
 }
