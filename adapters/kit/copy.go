@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -91,11 +90,13 @@ func outerAxes(l core.Layout) (axes []axis, run int) {
 	return axes, run
 }
 
-// writeTo copies to offset of f. The kernel reads the memory, so that what is not there is an
-// error, and not a fault.
-func (p copyPlan) writeTo(ctx context.Context, f *os.File, offset int64) error {
+// writer takes what lies at v, to offset. The kernel reads the memory, so that what is not there is EFAULT, and not a fault.
+type writer func(v []iovec, offset int64) (n uintptr, err error)
+
+// writeTo copies to offset.
+func (p copyPlan) writeTo(ctx context.Context, write writer, offset int64) error {
 	if p.axes == nil {
-		return writeExtent(ctx, f, offset, p.lo, p.size)
+		return write.extent(ctx, offset, p.lo, p.size)
 	}
 	batch := make([]iovec, 0, min(maxIovecs, p.size/int64(p.run)))
 	var written, pending int64
@@ -107,7 +108,7 @@ func (p copyPlan) writeTo(ctx context.Context, f *os.File, offset int64) error {
 		if more && len(batch) < cap(batch) && pending < copyChunk {
 			continue
 		}
-		if err := writeVector(ctx, f, offset+written, batch); err != nil {
+		if err := write.vector(ctx, offset+written, batch); err != nil {
 			return err
 		}
 		written += pending
@@ -130,10 +131,10 @@ func (p copyPlan) next(index []int, addr uintptr) (uintptr, bool) {
 	return addr, false
 }
 
-func writeExtent(ctx context.Context, f *os.File, offset int64, addr uintptr, n int64) error {
+func (w writer) extent(ctx context.Context, offset int64, addr uintptr, n int64) error {
 	for n > 0 {
 		chunk := []iovec{{addr, uintptr(min(n, copyChunk))}}
-		if err := writeVector(ctx, f, offset, chunk); err != nil {
+		if err := w.vector(ctx, offset, chunk); err != nil {
 			return err
 		}
 		done := min(n, copyChunk)
@@ -142,22 +143,22 @@ func writeExtent(ctx context.Context, f *os.File, offset int64, addr uintptr, n 
 	return nil
 }
 
-// writeVector writes all of v, which it uses up.
-func writeVector(ctx context.Context, f *os.File, offset int64, v []iovec) error {
+// vector writes all of v, which it uses up.
+func (w writer) vector(ctx context.Context, offset int64, v []iovec) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	for len(v) > 0 {
-		n, err := pwritev(f, v, offset)
+		n, err := w(v, offset)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case errors.Is(err, unix.EFAULT):
 			return pointerError(v[0].base, "%d bytes cannot be read there", v[0].n)
 		case err != nil:
-			return &os.PathError{Op: "pwritev", Path: f.Name(), Err: err}
+			return err
 		case n == 0:
-			return &os.PathError{Op: "pwritev", Path: f.Name(), Err: io.ErrShortWrite}
+			return io.ErrShortWrite
 		}
 		offset += int64(n)
 		for n > 0 && n >= v[0].n {

@@ -22,7 +22,18 @@ func pwritev(f *os.File, v []iovec, offset int64) (n uintptr, err error) {
 		err = errno
 	}
 	if err != nil {
-		return 0, err
+		return 0, &os.PathError{Op: "pwritev", Path: f.Name(), Err: err}
+	}
+	return n, nil
+}
+
+// readv is process_vm_readv(2) from addresses of this process, of memory that is not Go's.
+func readv(to []byte, from []iovec) (n uintptr, err error) {
+	local := unix.Iovec{Base: unsafe.SliceData(to), Len: uint64(len(to))}
+	n, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(os.Getpid()), uintptr(unsafe.Pointer(&local)), 1,
+		uintptr(unsafe.Pointer(&from[0])), uintptr(len(from)), 0)
+	if errno != 0 {
+		return 0, errno
 	}
 	return n, nil
 }

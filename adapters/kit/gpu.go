@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu"
 	"github.com/ndbridge/ndbridge/internal/gpu/export"
+	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
 // GPU gives the router's hand on GPUs: queues that frameworks can be given, and marks.
@@ -344,12 +344,15 @@ func (h *handOver) copyToHost(ctx context.Context) (Placement, error) {
 	if err != nil {
 		return Placement{}, err
 	}
-	c, err := h.router.staging.fill(nil, l, plan.size, func(f *os.File, offset int64) error {
-		return withMapping(f, offset, plan.size, func(to uintptr) error {
-			return plan.rows(func(at int64, rows export.Rows) error {
-				return h.queue.CopyToHost(ctx, to+uintptr(at), rows)
+	c, err := h.router.staging.fill(nil, l, plan.size, func(m *memfile, offset int64) (err error) {
+		shm.Use(m.file, func() {
+			err = withMapping(m.file, offset, plan.size, func(to uintptr) error {
+				return plan.rows(func(at int64, rows export.Rows) error {
+					return h.queue.CopyToHost(ctx, to+uintptr(at), rows)
+				})
 			})
 		})
+		return err
 	})
 	if err != nil {
 		return Placement{}, err

@@ -68,8 +68,7 @@ func (c *Copied) Again(ctx context.Context, a Array) (bool, error) {
 	if err != nil || plan.size != c.room.size || !l.Equal(c.Layout) {
 		return false, err
 	}
-	shm.Use(c.room.file.file, func() { err = plan.writeTo(ctx, c.room.file.file, c.room.offset) })
-	return true, err
+	return true, c.room.file.take(ctx, plan, c.room.offset)
 }
 
 // Take makes what a copy shows that of another copy, which stays as it is. It reports false if that would not lie
@@ -114,9 +113,7 @@ func (s *Staging) Copy(ctx context.Context, a Array, room *Room) (Copied, error)
 		}
 		return Copied{}, err
 	}
-	return s.fill(room, plan.layout, plan.size, func(f *os.File, offset int64) error {
-		return plan.writeTo(ctx, f, offset)
-	})
+	return s.fill(room, plan.layout, plan.size, func(m *memfile, offset int64) error { return m.take(ctx, plan, offset) })
 }
 
 // Reserve gets memory for a copy of an array, whose pages are there, so that the copy itself takes less time. The
@@ -159,14 +156,18 @@ func (s *Staging) Put(data []byte, l core.Layout) (Copied, error) {
 			Err: fmt.Errorf("bytes %d to %d of %d", lo, hi, len(data)),
 		}
 	}
-	return s.fill(nil, l, int64(len(data)), func(f *os.File, offset int64) error {
-		_, err := f.WriteAt(data, offset)
+	return s.fill(nil, l, int64(len(data)), func(m *memfile, offset int64) (err error) {
+		if m.mapping != nil {
+			copy(m.mapping.Bytes()[offset:], data)
+			return nil
+		}
+		shm.Use(m.file, func() { _, err = m.file.WriteAt(data, offset) })
 		return err
 	})
 }
 
 // fill makes a copy in room, which it takes over if it has the right size, or else in memory that it gets.
-func (s *Staging) fill(room *Room, l core.Layout, size int64, write func(*os.File, int64) error) (_ Copied, err error) {
+func (s *Staging) fill(room *Room, l core.Layout, size int64, write func(*memfile, int64) error) (_ Copied, err error) {
 	if room == nil || room.size != size {
 		if room != nil {
 			room.Drop()
@@ -175,7 +176,7 @@ func (s *Staging) fill(room *Room, l core.Layout, size int64, write func(*os.Fil
 			return Copied{}, err
 		}
 	}
-	shm.Use(room.file.file, func() { err = write(room.file.file, room.offset) })
+	err = write(room.file, room.offset)
 	if errors.Is(err, unix.EFBIG) {
 		err = limited(err)
 	}
@@ -247,6 +248,21 @@ func newMemfile(size int64) (*memfile, error) {
 		return nil, limited(err)
 	}
 	return &memfile{file: f, size: size}, nil
+}
+
+// take copies an array to offset. Where the file is mapped, the kernel copies from memory to memory: the descriptor is another
+// thread's, which takes time to ask. Some containers forbid that.
+func (m *memfile) take(ctx context.Context, plan copyPlan, offset int64) (err error) {
+	if m.mapping != nil {
+		err = plan.writeTo(ctx, func(v []iovec, at int64) (uintptr, error) { return readv(m.mapping.Bytes()[at:], v) }, offset)
+		if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENOSYS) {
+			return err
+		}
+	}
+	shm.Use(m.file, func() {
+		err = plan.writeTo(ctx, func(v []iovec, at int64) (uintptr, error) { return pwritev(m.file, v, at) }, offset)
+	})
+	return err
 }
 
 // limited says what may keep a process from having files in memory, or from writing them.
