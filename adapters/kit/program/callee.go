@@ -24,7 +24,8 @@ type callee struct {
 	functions map[uint64]*function
 	last      uint64 // number of a function or a generator
 
-	loop loop
+	loop    loop
+	signals mainSignals
 }
 
 // function is what a host calls: a function, or a generator.

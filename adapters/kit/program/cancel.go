@@ -68,7 +68,7 @@ func (w *worker) interrupt() (state calls.State) {
 // await waits for what a coroutine gives. While that begins, no exception is raised: it would end code of ours, not the program's.
 func (w *worker) await(g *py.GIL, coroutine py.Object) (py.Object, error) {
 	w.begins(g)
-	future, err := w.loop.begin(g, coroutine)
+	future, err := w.loop.begin(g, coroutine, w.blocked)
 	if w.waits(future) && err == nil {
 		_, err = g.CallMethod(future, "cancel", nil, nil)
 	}

@@ -13,7 +13,7 @@ var loopCode string
 type loop struct{ start py.Object } // loop.py's begin; 0: not yet there
 
 // begin begins to await an object, and gives a loop.py's Awaited, which is a concurrent.futures.Future.
-func (l *loop) begin(g *py.GIL, awaitable py.Object) (py.Object, error) {
+func (l *loop) begin(g *py.GIL, awaitable py.Object, blocked *uint64) (py.Object, error) {
 	if l.start == 0 {
 		if err := l.load(g); err != nil {
 			return 0, err
@@ -23,7 +23,7 @@ func (l *loop) begin(g *py.GIL, awaitable py.Object) (py.Object, error) {
 	if err != nil {
 		return 0, err
 	}
-	return g.CallOnce(l.start, args, 0)
+	return g.CallOnce(l.start, args, 0, blocked)
 }
 
 func (l *loop) load(g *py.GIL) error {

@@ -18,6 +18,7 @@ import (
 type worker struct {
 	*callee
 	thread  *py.Thread
+	blocked *uint64   // the signals that the program's threads block
 	carries *hostCall // of a lane: the call of the program's that the host has, and has not answered
 
 	mu        sync.Mutex
@@ -47,6 +48,7 @@ func (w *worker) Answer(r *calls.Request, a *calls.Answer) error {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
+	w.blocked = w.signals.blocked()
 	w.mu.Lock()
 	w.stage, w.runs, w.stop, w.cancelled, w.raised, w.stopped = waiting, w.thread, stop, false, false, false
 	w.mu.Unlock()
@@ -118,7 +120,7 @@ func (w *worker) run(g *py.GIL, f, args, kw py.Object) (py.Object, error) {
 	}
 	defer w.end(g)
 	defer w.host.runs(g.ID(), w)()
-	o, err := g.CallOnce(f, args, kw)
+	o, err := g.CallOnce(f, args, kw, w.blocked)
 	if err != nil || !isAwaitable(g, o) {
 		return o, err
 	}
@@ -194,6 +196,7 @@ func (w *worker) find(ctx context.Context, r *calls.Request, a *calls.Answer) er
 			return err
 		}
 		a.Target = w.keep(&function{object: g.Keep(o), takes: takes})
+		w.signals.forget() // what was waited for may stand behind what changes them
 		return nil
 	})
 }

@@ -93,7 +93,9 @@ ndpy ndpy_class_repr(ndpy class);                        // type.__repr__(class)
 
 ndpy ndpy_item(ndpy o, ndpy key);
 ndpy ndpy_call(ndpy f, ndpy args, ndpy kw); // kw may be 0
-ndpy ndpy_call_once(ndpy f, ndpy args, ndpy kw); // likewise; a child that f has forked ends when it returns from f
+// Likewise. A child that f has forked ends when it returns from f. On another thread than the main one, these signals are
+// blocked meanwhile, a bit for each from 1 on, and no others; NULL: those that are.
+ndpy ndpy_call_once(ndpy f, ndpy args, ndpy kw, const uint64_t *blocked);
 ndpy ndpy_type(ndpy o);
 ndpy ndpy_str(ndpy o);
 ndpy ndpy_repr(ndpy o);

@@ -161,8 +161,8 @@ func capiCall(f, args, kw Object) Object {
 	return Object(C.ndpy_call(C.ndpy(f), C.ndpy(args), C.ndpy(kw)))
 }
 
-func capiCallOnce(f, args, kw Object) Object {
-	return Object(C.ndpy_call_once(C.ndpy(f), C.ndpy(args), C.ndpy(kw)))
+func capiCallOnce(f, args, kw Object, blocked *uint64) Object {
+	return Object(C.ndpy_call_once(C.ndpy(f), C.ndpy(args), C.ndpy(kw), (*C.uint64_t)(unsafe.Pointer(blocked))))
 }
 
 func capiDictSet(dict, key, value Object) int {

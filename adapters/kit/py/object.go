@@ -136,8 +136,12 @@ func (g *GIL) Call(f Object, args []Object, kw []KW) (Object, error) {
 }
 
 // CallOnce gives f(*args, **kw), where args is a tuple and kw a dict or 0, for a function of the program's that may do
-// anything. A child process that it forks ends when it returns from f.
-func (g *GIL) CallOnce(f, args, kw Object) (Object, error) { return g.take(capiCallOnce(f, args, kw)) }
+// anything. A child process that it forks ends when it returns from f. Go's threads block all signals, and what f starts, be it a
+// thread or a process, blocks what its thread does. So on another thread than the main one these are blocked meanwhile, a bit
+// for each from 1 on, and no others; nil changes nothing.
+func (g *GIL) CallOnce(f, args, kw Object, blocked *uint64) (Object, error) {
+	return g.take(capiCallOnce(f, args, kw, blocked))
+}
 
 // CallC gives f(o), or f(o, other) if other is not 0, where f is a function in C that runs no code of the program's and
 // keeps the GIL: Python's garbage collector does not run meanwhile.
