@@ -144,9 +144,14 @@ def wait():
     try: ndbridge.host.wait()
     except Exception as e: os.write(said, (type(e).__name__ + "\n").encode())
 while not hasattr(ndbridge.host, "wait"): time.sleep(0.01)
-for i in range(3): threading.Thread(target=wait).start()
+threads = [threading.Thread(target=wait) for i in range(3)]
+for thread in threads: thread.start()
 time.sleep(1) # all three wait by now
 frame = np.zeros(1 << 16)
+def join():
+    for thread in threads: thread.join()
+try: join()
+except KeyboardInterrupt: join() # by which the program is told to end: a script that has ended is not asked
 `, said), 0, time.Second)
 	if text, err := os.ReadFile(said); string(text) != strings.Repeat("ConnectionError\n", 3) || err != nil {
 		t.Errorf("the threads said %q, %v", text, err)
