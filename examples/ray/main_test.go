@@ -41,11 +41,15 @@ type cluster struct {
 
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "ray") // its sockets have long names
+	dir, err := os.MkdirTemp("", "ray") //nolint:usetesting // its sockets have long names
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Log(err)
+		}
+	})
 	c := &cluster{python: os.Getenv("NDBRIDGE_TEST_PYTHON_RAY"), dir: dir, address: fmt.Sprintf("127.0.0.1:%d", freePort(t))}
 	c.env = append(os.Environ(), "RAY_AUTH_TOKEN="+strings.Repeat(rand.Text(), 2), "RAY_AUTH_MODE=token", "RAY_USAGE_STATS_ENABLED=0", "RAY_TMPDIR="+dir)
 	_, port, err := net.SplitHostPort(c.address)
@@ -61,7 +65,7 @@ func startCluster(t *testing.T) *cluster {
 func (c *cluster) node(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	args = append([]string{"start", "--block", "--num-cpus=1", "--object-store-memory=100000000"}, args...)
-	cmd := exec.Command(filepath.Join(filepath.Dir(c.python), "ray"), args...)
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(filepath.Dir(c.python), "ray"), args...)
 	cmd.Env = c.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	log, err := os.CreateTemp(t.TempDir(), "node")
