@@ -16,10 +16,12 @@ func TestStress(t *testing.T) {
 		"threads", "contention",
 		"fork", "fork-threads", "fork-pinned", "fork-granted", "fork-child", "fork-often", "fork-closed", "fork-warm", "exec",
 		"promote", "promote-sparse", "promote-writers", "promote-input", "promote-refused", "promote-often", "promote-beside",
+		"promote-signals", "promote-limit", "promote-own-limit", "promote-mappings",
 		"select", "closing", "replaced", "few-descriptors", // descriptors
 		"mapped-over", "advice", "protected",
-		"overcommit", "file-size", "address-space", "data-limit", "own-address-space", "own-data-limit",
-		"denied memfd_create", "denied removal", "denied userfaultfd",
+		"overcommit", "file-size", "address-space", "data-limit", "own-address-space", "own-data-limit", "child-limit",
+		"denied memfd_create", "denied removal", "denied userfaultfd", "denied userfaultfd-unknown", "denied userfaultfd-features",
+		"denied userfaultfd-files", "denied userfaultfd-writes",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -79,7 +81,7 @@ func TestPromoteWithoutRights(t *testing.T) {
 	t.Parallel()
 	program := stress(t)
 	lib := buildLibrary(t, "unprivileged.so", "-DHEAP_TEST_USER_FAULTS")
-	for _, name := range []string{"promote", "promote-writers", "promote-input", "promote-beside"} {
+	for _, name := range []string{"promote", "promote-writers", "promote-input", "promote-beside", "promote-signals"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run(t, command(t, program, lib, []string{every, promotes}, []string{name}))

@@ -286,6 +286,7 @@ void fork_child(void) {
 		lock_reset(&arenas[i].lock);
 	fork_counter = NULL; /* the parent's */
 	promote_forget();
+	range_inherit();
 	if (separate) {
 		heap_off(NDHEAP_FORKED);
 		arenas_forget();

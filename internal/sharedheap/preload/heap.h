@@ -218,6 +218,10 @@ extern struct range range;
 
 /* Reserves addresses, and tables for what will lie there. NDHEAP_ON, or why there will be no heap. */
 enum ndheap_state range_reserve(void);
+/* Whether this is a child of vfork, in which the range is still the parent's. Wants no lock. */
+bool range_borrowed(void);
+/* Notes in a forked child that the range is its own. */
+void range_inherit(void);
 /* Finds size bytes of unused, inaccessible addresses, or answers 0. */
 uintptr_t range_take(size_t size, size_t align);
 /* Gives addresses back that are inaccessible again. */

@@ -7,6 +7,8 @@
  *
  * And a fork must be able to map all blocks privately. Private memory counts against RLIMIT_DATA, and beyond RLIMIT_AS the
  * kernel maps nothing, not even in place of something else. So before such a limit stands, blocks become private.
+ *
+ * A child of vfork sets its own limits, but the memory is its parent's: nothing of it changes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +50,7 @@ static void prepare(int resource, const struct rlimit *limit) {
 _Static_assert(sizeof(struct rlimit) == 16 && sizeof(struct rlimit64) == 16, "prlimit64 is not setrlimit here");
 
 static int set(pid_t pid, int resource, const void *new, void *old) {
-	if (pid == 0 || pid == getpid())
+	if ((pid == 0 || pid == getpid()) && !range_borrowed())
 		prepare(resource, new);
 	return (int)syscall(SYS_prlimit64, pid, resource, new, old);
 }

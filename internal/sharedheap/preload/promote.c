@@ -10,11 +10,13 @@
  * it ("always"), and calls that fill memory go through a gate (gate.c): those that have begun end first.
  *
  * Everything that wants to change what is mapped at a private block (fork, free, mmap, mprotect, madvise) halts
- * promotion first. A promotion that cannot be finished is taken back: what was moved is mapped privately again.
+ * promotion first. A promotion that cannot be finished is taken back: what was moved is mapped privately again. Where the
+ * kernel refuses that, since the program is at its limit on data, promotion goes on to its end, whoever waits.
  *
  * Not covered by the gate: system calls that write into a block and were not made by the libc's functions in filling.c,
- * ioctl among them. Not covered at all: devices or kernel operations that write by physical page. The caller sees to
- * those.
+ * ioctl among them, and futex, where it writes (FUTEX_WAKE_OP, FUTEX_LOCK_PI). Not covered at all: devices or kernel
+ * operations that write by physical page, which the caller sees to; and futexes without FUTEX_PRIVATE_FLAG, whose
+ * waiters sleep on the old pages. Nobody has a use for such ones in private memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -143,11 +145,14 @@ static size_t used(const struct block *b) {
 	return (hot + 4095) & ~(size_t)4095;
 }
 
-/* Moves the piece at an offset of a block into the file, and maps the file there. False: the piece is as it was. */
-static bool move_piece(const struct block *b, size_t at, size_t size, int fd) {
+/*
+ * Moves the piece at an offset of a block into the file, and maps the file there. False: the piece is as it was. It does
+ * not wait for calls that write there once *give_up is not 0.
+ */
+static bool move_piece(const struct block *b, size_t at, size_t size, int fd, const _Atomic uint32_t *give_up) {
 	uintptr_t from = b->base + at;
 	bool sparse = false, moved = false;
-	if (!gate_close(from, size, &halts))
+	if (!gate_close(from, size, give_up))
 		return false;
 	if (protect(from, size, true)) {
 		size_t end = used(b) < at + size ? used(b) : at + size;
@@ -168,22 +173,62 @@ static bool move_piece(const struct block *b, size_t at, size_t size, int fd) {
 	return moved;
 }
 
+/* Moves pieces from an offset on, until the end, a halt or a failure, and answers with the offset of what is left. */
+static size_t move_pieces(const struct block *b, size_t done, size_t size, int fd) {
+	for (size_t n; done < size && !atomic_load(&halts); done += n) {
+		n = size - done < PIECE ? size - done : PIECE;
+		if (!move_piece(b, done, n, fd, &halts))
+			break;
+	}
+	return done;
+}
+
+static bool take_back(const struct block *b, size_t done, int fd) {
+	return next.mmap((void *)b->base, done, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd, 0) !=
+	       MAP_FAILED;
+}
+
+/*
+ * A mapping that nothing is joined with, to be given up where the program has as many as it may: the kernel then maps
+ * nothing any more, not even in place of something else.
+ */
+struct spare {
+	void *page;
+	size_t size;
+};
+
+static struct spare spare_map(void) {
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	return (struct spare){next.mmap(NULL, size, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS, -1, 0), size};
+}
+
+static void spare_give(struct spare *s) {
+	if (s->page != MAP_FAILED)
+		next.munmap(s->page, s->size);
+	s->page = MAP_FAILED;
+}
+
 /* Moves a block's pages into a file. False: they are private, as before. */
 static bool move(const struct block *b, size_t size, int fd) {
+	static const _Atomic uint32_t never;
 	struct uffdio_register all = {.range = {b->base, size}, .mode = UFFDIO_REGISTER_MODE_WP};
+	struct spare spare = spare_map();
 	size_t done = 0;
-	if (open_faults() && ioctl(faults, UFFDIO_REGISTER, &all) == 0) {
-		for (size_t n; done < size; done += n) {
-			n = size - done < PIECE ? size - done : PIECE;
-			if (atomic_load(&halts) || !move_piece(b, done, n, fd))
-				break;
-		}
+	if (spare.page != MAP_FAILED && open_faults() && ioctl(faults, UFFDIO_REGISTER, &all) == 0)
+		done = move_pieces(b, 0, size, fd);
+	while (done && done < size && !take_back(b, done, fd)) {
+		spare_give(&spare);
+		if (take_back(b, done, fd))
+			break;
+		/* A part of a block cannot stay shared: a fork could not tell. */
+		size_t n = size - done < PIECE ? size - done : PIECE;
+		if (move_piece(b, done, n, fd, &never))
+			done += n;
+		else
+			usleep(PAUSE_US); /* for memory, or a call that writes there */
 	}
-	/* It takes no more mappings than there are, so it fails only if the kernel lacks memory for a moment. */
-	while (done && done < size && next.mmap((void *)b->base, done, PROT_READ | PROT_WRITE,
-						MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd, 0) == MAP_FAILED)
-		usleep(PAUSE_US);
 	close_faults();
+	spare_give(&spare);
 	return done == size;
 }
 

@@ -29,8 +29,35 @@ struct table {
 };
 static struct table owner_table, extent_table, block_table, segment_table;
 
+/*
+ * The process whose range it is. In a child of vfork, and there alone, that is another one: a fork, by whatever call,
+ * leaves 0. NULL where the kernel cannot do that.
+ */
+static _Atomic pid_t *owner;
+
+bool range_borrowed(void) {
+	pid_t pid = owner ? atomic_load(owner) : 0;
+	return pid && pid != getpid();
+}
+
+void range_inherit(void) {
+	if (owner)
+		atomic_store(owner, getpid());
+}
+
 static void *reserve(size_t size, int protection) {
 	return next.mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+static void own(void) {
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *p = reserve(page, PROT_READ | PROT_WRITE);
+	if (p != MAP_FAILED && next.madvise(p, page, MADV_WIPEONFORK) == 0) {
+		owner = p;
+		range_inherit();
+	} else if (p != MAP_FAILED) {
+		next.munmap(p, page);
+	}
 }
 
 static bool table_reserve(struct table *t, size_t limit, int protection) {
@@ -148,6 +175,7 @@ enum ndheap_state range_reserve(void) {
 		range.base = ((uintptr_t)base + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
 		extents[0] = (struct extent){range.base, size};
 		extent_count = 1;
+		own();
 		atomic_store_explicit(&range.size, size, memory_order_release);
 		return NDHEAP_ON;
 	}

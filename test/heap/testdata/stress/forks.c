@@ -135,14 +135,6 @@ void test_fork_threads(void) {
 	CHECK(stats().live_blocks == 0 && stats().forks == 60);
 }
 
-static void fork_once(void) {
-	int pid = split();
-	CHECK(pid >= 0);
-	if (pid == 0)
-		_exit(0);
-	CHECK(exit_of(pid) == 0);
-}
-
 /* A lease that stands at the fork stays valid: the other side sees the memory as it was then. */
 void test_fork_pinned(void) {
 	for (size_t i = 0; i < SIZES; i++) {

@@ -3,8 +3,10 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <linux/userfaultfd.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -152,6 +154,28 @@ void test_own_data_limit(void) {
 	free(before);
 }
 
+/* What a child of vfork sets itself does not make its parent's memory private. */
+void test_child_limit(void) {
+	char *p = opaque(malloc(MIB));
+	fill(p, MIB, 1);
+	CHECK(shared(p));
+	int pid = vfork();
+	if (pid == 0) {
+		const struct rlimit l = {GIB, GIB};
+		_exit(setrlimit(RLIMIT_DATA, &l) != 0 || setrlimit(RLIMIT_AS, &l) != 0);
+	}
+	CHECK(exit_of(pid) == 0 && shared(p), "the array is private by a limit of the child's");
+	CHECK(shared(opaque(malloc(MIB))), "the heap is off by a limit of the child's");
+	pid = split();
+	if (pid == 0) { /* which has nobody's memory but its own */
+		limit(RLIMIT_AS, 4 * GIB);
+		char *q = opaque(malloc(GIB));
+		_exit(q == NULL);
+	}
+	CHECK(exit_of(pid) == 0, "the child has no room for what it allocates");
+	free(p);
+}
+
 void test_data_limit(void) {
 	limit(RLIMIT_DATA, 2 * GIB);
 	CHECK(exercise() == 0 && stats().state == NDHEAP_NO_ADDRESSES);
@@ -165,17 +189,26 @@ void test_data_limit(void) {
 #error "seccomp filters need the name of the architecture"
 #endif
 
-/* Makes two system calls fail with EPERM; of the second one only calls with this third argument, if it is not 0. */
-static void deny(unsigned first, unsigned second, unsigned third_argument) {
+/* A system call, and a value of one of its arguments, for which alone it fails; or 0. */
+struct denied {
+	unsigned call, value, argument;
+};
+
+/* Makes two system calls fail. */
+static void deny(struct denied a, struct denied b, unsigned error) {
+#define ARGUMENT(n) (unsigned)(offsetof(struct seccomp_data, args) + (n) * sizeof(uint64_t)) /* of a little-endian machine */
 	struct sock_filter program[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 0, 6),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 0, 9),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 3, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, third_argument, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, a.call, 0, 2),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARGUMENT(a.argument)),
+		BPF_JUMP(BPF_JMP | (a.value ? BPF_JEQ : BPF_JGE) | BPF_K, a.value, 4, 5),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, b.call, 0, 4),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARGUMENT(b.argument)),
+		BPF_JUMP(BPF_JMP | (b.value ? BPF_JEQ : BPF_JGE) | BPF_K, b.value, 1, 2),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog filter = {sizeof program / sizeof *program, program};
@@ -183,17 +216,33 @@ static void deny(unsigned first, unsigned second, unsigned third_argument) {
 	CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0, "errno %d", errno);
 }
 
+/* What promotion needs, as a kernel denies it: one before Linux 4.3, Docker's profile, one before 6.4, one before 5.19. */
+static const struct {
+	const char *name;
+	struct denied call;
+	unsigned error;
+} promotion_needs[] = {
+	{"userfaultfd-unknown", {SYS_userfaultfd, 0, 0}, ENOSYS},
+	{"userfaultfd", {SYS_userfaultfd, 0, 0}, EPERM},
+	{"userfaultfd-features", {SYS_ioctl, (unsigned)UFFDIO_API, 1}, EINVAL},
+	{"userfaultfd-files", {SYS_ioctl, (unsigned)UFFDIO_REGISTER, 1}, EINVAL},
+	{"userfaultfd-writes", {SYS_ioctl, (unsigned)UFFDIO_WRITEPROTECT, 1}, ENOENT},
+};
+
 void test_denied(const char *what) {
 	if (strcmp(what, "memfd_create") == 0) {
-		deny(SYS_memfd_create, SYS_memfd_create, 0);
+		struct denied call = {SYS_memfd_create, 0, 0};
+		deny(call, call, EPERM);
 		errno = 0;
 		CHECK(exercise() == 0 && stats().state == NDHEAP_NO_MEMFD && stats().descriptors == 0);
 		return;
 	}
-	if (strcmp(what, "userfaultfd") == 0) { /* as by Docker's profile: what a fork has made private stays so */
-		deny(SYS_userfaultfd, SYS_userfaultfd, 0);
-		test_promote_not();
-		return;
+	for (size_t i = 0; i < sizeof promotion_needs / sizeof *promotion_needs; i++) {
+		if (strcmp(what, promotion_needs[i].name) == 0) { /* what a fork has made private stays so */
+			deny(promotion_needs[i].call, promotion_needs[i].call, promotion_needs[i].error);
+			test_promote_not();
+			return;
+		}
 	}
 	/* Pages cannot be given back: what calloc returns must be zero all the same. */
 	CHECK(strcmp(what, "removal") == 0);
@@ -207,7 +256,7 @@ void test_denied(const char *what) {
 		for (int i = 0; i < 50; i++)
 			free(p[i]);
 		if (round == 0)
-			deny(SYS_fallocate, SYS_madvise, MADV_REMOVE);
+			deny((struct denied){SYS_fallocate, 0, 0}, (struct denied){SYS_madvise, MADV_REMOVE, 2}, EPERM);
 		heap.trim(0);
 	}
 	CHECK(stats().dropped >= 100);

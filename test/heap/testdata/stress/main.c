@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "stress.h"
@@ -47,6 +48,10 @@ static const struct {
 	{"promote-refused", test_promote_refused},
 	{"promote-often", test_promote_often},
 	{"promote-beside", test_promote_beside},
+	{"promote-signals", test_promote_signals},
+	{"promote-limit", test_promote_limit},
+	{"promote-own-limit", test_promote_own_limit},
+	{"promote-mappings", test_promote_mappings},
 	{"exec", test_exec},
 	{"after-exec", test_after_exec},
 	{"few-descriptors", test_few_descriptors},
@@ -62,6 +67,7 @@ static const struct {
 	{"data-limit", test_data_limit},
 	{"own-address-space", test_own_address_space},
 	{"own-data-limit", test_own_data_limit},
+	{"child-limit", test_child_limit},
 };
 
 static const struct {
@@ -69,7 +75,7 @@ static const struct {
 	void (*run)(const char *);
 } tests_with_argument[] = {
 	{"wrong-free", test_wrong_free}, /* double, inside, stray, usable, realloc, given-back */
-	{"denied", test_denied},         /* memfd_create, removal, userfaultfd */
+	{"denied", test_denied},         /* memfd_create, removal, userfaultfd, ... */
 };
 
 bool shared(const void *p) {
@@ -125,10 +131,23 @@ int split(void) {
 	return pid;
 }
 
+void fork_once(void) {
+	int pid = split();
+	if (pid == 0)
+		_exit(0);
+	CHECK(exit_of(pid) == 0);
+}
+
 int exit_of(int pid) {
 	int status;
 	CHECK(waitpid(pid, &status, 0) == pid);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+uint64_t now_ns(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 int open_files(void) {

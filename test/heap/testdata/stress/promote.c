@@ -11,7 +11,6 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "stress.h"
@@ -42,13 +41,6 @@ static struct child child_that_sees(const char *p, size_t size, uint32_t seed) {
 static void child_end(struct child c) {
 	close(c.end);
 	CHECK(exit_of(c.pid) == 0, "the child's snapshot has changed");
-}
-
-static void fork_once(void) {
-	int pid = split();
-	if (pid == 0)
-		_exit(0);
-	CHECK(exit_of(pid) == 0);
 }
 
 void test_promote(void) {
@@ -128,12 +120,6 @@ struct writer {
 	size_t count, step;
 	uint64_t passes;
 };
-
-static uint64_t now_ns(void) {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static void *write_on(void *argument) {
 	struct writer *w = argument;
@@ -334,95 +320,4 @@ void test_promote_often(void) {
 	CHECK(stats().pinned_blocks == 1 && heap.unpin(opaque(large), last[1].segment) == 0);
 	heap.trim(0);
 	CHECK(stats().pinned_blocks == 0 && stats().descriptors == 0, "%u descriptors", stats().descriptors);
-}
-
-enum { SLOTS = 12 };
-static _Atomic(char *) slots[SLOTS];
-static const size_t slot_size = 700 * KIB;
-
-static void *promote_on(void *argument) {
-	uint32_t random = (uint32_t)(uintptr_t)argument;
-	uint64_t *promoted = calloc(1, sizeof *promoted);
-	while (!stop) {
-		const char *p = slots[next_random(&random) % SLOTS];
-		*promoted += p && heap.promote(p) == 0;
-	}
-	return promoted;
-}
-
-/* Does all that may be done to blocks, and sees what it has left there. */
-static void *live_on(void *argument) {
-	uint32_t random = (uint32_t)(uintptr_t)argument;
-	while (!stop) {
-		unsigned slot = next_random(&random) % SLOTS;
-		char *p = atomic_exchange(&slots[slot], NULL);
-		size_t size = slot_size;
-		if (p)
-			CHECK(filled(p, size, slot), "a block changed beside promotion");
-		char *page = p ? (char *)(((uintptr_t)p + 4095) & ~4095ul) + 64 * KIB : NULL;
-		switch (p ? next_random(&random) % 8 : 0) {
-		case 0:
-			free(p);
-			p = opaque(malloc(size));
-			break;
-		case 1:
-			p = opaque(realloc(p, size + MIB / 2));
-			CHECK(filled(p, size, slot));
-			memset(p + size, 1, MIB / 2);
-			p = opaque(realloc(p, size));
-			CHECK(filled(p, size, slot));
-			break;
-		case 2:
-			CHECK(madvise(page, 128 * KIB, MADV_DONTNEED) == 0 && zero(page, 128 * KIB));
-			break;
-		case 3:
-			CHECK(mprotect(page, 128 * KIB, PROT_NONE) == 0 && mprotect(page, 128 * KIB, PROT_READ | PROT_WRITE) == 0);
-			break;
-		case 4:
-			CHECK(mmap(page, 64 * KIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == page);
-			CHECK(zero(page, 64 * KIB));
-			free(p);
-			p = opaque(malloc(size));
-			break;
-		default:
-			break;
-		}
-		fill(p, size, slot);
-		free(atomic_exchange(&slots[slot], p)); /* the other thread may have left one there */
-	}
-	return NULL;
-}
-
-/* Promotion beside all that a program may do to its memory. */
-void test_promote_beside(void) {
-	pthread_t threads[4];
-	for (uintptr_t i = 0; i < 4; i++)
-		CHECK(pthread_create(&threads[i], NULL, i < 1 ? promote_on : live_on, (void *)(i * 1000 + 17)) == 0);
-	uint64_t begin = now_ns();
-	for (int i = 0; i < 60 && now_ns() - begin < 20000000000u; i++) {
-		int pid = split();
-		if (pid == 0) {
-			for (unsigned slot = 0; slot < SLOTS; slot++) {
-				char *p = slots[slot];
-				if (p && !filled(p, slot_size, slot))
-					_exit(1);
-				if (p)
-					memset(p, 0xee, slot_size);
-				free(p);
-			}
-			_exit(0);
-		}
-		CHECK(exit_of(pid) == 0, "the child saw something else");
-		usleep(next_random(&(uint32_t){(uint32_t)i + 1}) % 10000);
-	}
-	stop = true;
-	uint64_t *promoted;
-	for (int i = 0; i < 4; i++)
-		pthread_join(threads[i], i < 1 ? (void **)&promoted : NULL);
-	CHECK(*promoted > 5, "only %lu promotions", *promoted);
-	printf("%lu promotions\n", *promoted);
-	for (int i = 0; i < SLOTS; i++)
-		free(slots[i]);
-	heap.trim(0);
-	CHECK(stats().live_blocks == 0 && stats().descriptors <= 1);
 }

@@ -49,10 +49,14 @@ bool zero(const void *p, size_t size);
 void *opaque(void *p);
 /* fork, whose child does not outlive a test that failed. */
 int split(void);
+/* Forks a child that ends at once. */
+void fork_once(void);
 /* Waits for a child and answers with its exit status, or 128 + its signal. */
 int exit_of(int pid);
 /* Sets a limit, soft and hard. */
 void limit(int resource, unsigned long value);
+/* A clock. */
+uint64_t now_ns(void);
 /* How many descriptors are open. */
 int open_files(void);
 /* Bytes of this process that are in memory. */
@@ -95,6 +99,10 @@ void test_promote_input(void);
 void test_promote_refused(void);
 void test_promote_often(void);
 void test_promote_beside(void);
+void test_promote_signals(void);
+void test_promote_limit(void);
+void test_promote_own_limit(void);
+void test_promote_mappings(void);
 void test_exec(void);
 void test_after_exec(void);
 void test_few_descriptors(void);
@@ -110,6 +118,7 @@ void test_address_space(void);
 void test_data_limit(void);
 void test_own_address_space(void);
 void test_own_data_limit(void);
+void test_child_limit(void);
 void test_denied(const char *what);
 
 #endif

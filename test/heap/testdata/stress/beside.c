@@ -1,0 +1,291 @@
+/* Promotion beside all else that happens in a program: what it does to its memory, signals, limits. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "stress.h"
+
+static _Atomic bool stop;
+
+enum { SLOTS = 12 };
+static _Atomic(char *) slots[SLOTS];
+static const size_t slot_size = 700 * KIB;
+
+static void *promote_on(void *argument) {
+	uint32_t random = (uint32_t)(uintptr_t)argument;
+	uint64_t *promoted = calloc(1, sizeof *promoted);
+	while (!stop) {
+		const char *p = slots[next_random(&random) % SLOTS];
+		*promoted += p && heap.promote(p) == 0;
+	}
+	return promoted;
+}
+
+/* Does all that may be done to blocks, and sees what it has left there. */
+static void *live_on(void *argument) {
+	uint32_t random = (uint32_t)(uintptr_t)argument;
+	while (!stop) {
+		unsigned slot = next_random(&random) % SLOTS;
+		char *p = atomic_exchange(&slots[slot], NULL);
+		size_t size = slot_size;
+		if (p)
+			CHECK(filled(p, size, slot), "a block changed beside promotion");
+		char *page = p ? (char *)(((uintptr_t)p + 4095) & ~4095ul) + 64 * KIB : NULL;
+		switch (p ? next_random(&random) % 9 : 0) {
+		case 0:
+			free(p);
+			p = opaque(malloc(size));
+			break;
+		case 1:
+			p = opaque(realloc(p, size + MIB / 2));
+			CHECK(filled(p, size, slot));
+			memset(p + size, 1, MIB / 2);
+			p = opaque(realloc(p, size));
+			CHECK(filled(p, size, slot));
+			break;
+		case 2:
+			CHECK(madvise(page, 128 * KIB, MADV_DONTNEED) == 0 && zero(page, 128 * KIB));
+			break;
+		case 3:
+			CHECK(mprotect(page, 128 * KIB, PROT_NONE) == 0 && mprotect(page, 128 * KIB, PROT_READ | PROT_WRITE) == 0);
+			break;
+		case 4:
+			CHECK(mmap(page, 64 * KIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == page);
+			CHECK(zero(page, 64 * KIB));
+			free(p);
+			p = opaque(malloc(size));
+			break;
+		case 5:
+			CHECK(munmap(page, 64 * KIB) == 0);
+			free(p);
+			p = opaque(malloc(size));
+			break;
+		default:
+			break;
+		}
+		fill(p, size, slot);
+		free(atomic_exchange(&slots[slot], p)); /* the other thread may have left one there */
+	}
+	return NULL;
+}
+
+/* Promotion beside all that a program may do to its memory. */
+void test_promote_beside(void) {
+	pthread_t threads[4];
+	for (uintptr_t i = 0; i < 4; i++)
+		CHECK(pthread_create(&threads[i], NULL, i < 1 ? promote_on : live_on, (void *)(i * 1000 + 17)) == 0);
+	uint64_t begin = now_ns();
+	for (int i = 0; i < 60 && now_ns() - begin < 20000000000u; i++) {
+		int pid = split();
+		if (pid == 0) {
+			for (unsigned slot = 0; slot < SLOTS; slot++) {
+				char *p = slots[slot];
+				if (p && !filled(p, slot_size, slot))
+					_exit(1);
+				if (p)
+					memset(p, 0xee, slot_size);
+				free(p);
+			}
+			_exit(0);
+		}
+		CHECK(exit_of(pid) == 0, "the child saw something else");
+		usleep(next_random(&(uint32_t){(uint32_t)i + 1}) % 10000);
+	}
+	stop = true;
+	uint64_t *promoted;
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], i < 1 ? (void **)&promoted : NULL);
+	CHECK(*promoted > 5, "only %lu promotions", *promoted);
+	printf("%lu promotions\n", *promoted);
+	for (int i = 0; i < SLOTS; i++)
+		free(slots[i]);
+	heap.trim(0);
+	CHECK(stats().live_blocks == 0 && stats().descriptors <= 1);
+}
+
+/* What the handlers of test_promote_signals use. */
+static struct {
+	_Atomic uint64_t *words; /* of the array: handlers add to the first one */
+	char *input;             /* and read to there */
+	int zeros;
+	_Atomic uint64_t handled, failed, faults;
+} signaled;
+
+static void on_alarm(int number) {
+	(void)number;
+	int saved = errno;
+	atomic_fetch_add(&signaled.words[0], 1);
+	atomic_fetch_add(&signaled.handled, 1);
+	atomic_fetch_add(&signaled.failed, read(signaled.zeros, signaled.input, 100 * KIB) != (ssize_t)(100 * KIB));
+	errno = saved;
+}
+
+static void on_fault(int number) {
+	(void)number;
+	atomic_fetch_add(&signaled.faults, 1);
+}
+
+/* Adds to a word of each page, with all signals blocked or none. */
+static void *add_on(void *argument) {
+	sigset_t all;
+	sigfillset(&all);
+	if (argument)
+		pthread_sigmask(SIG_BLOCK, &all, NULL);
+	_Atomic uint64_t *words = signaled.words + (argument ? 1 : 2);
+	uint64_t *passes = calloc(1, sizeof *passes);
+	for (; !stop; ++*passes) {
+		for (size_t i = 0; i < MIB; i += 4 * KIB / sizeof *words)
+			words[i]++;
+	}
+	return passes;
+}
+
+/*
+ * A program sees no signal of promotion's, whatever it handles or blocks, and its own handlers run beside promotion and
+ * write to the array, too.
+ */
+void test_promote_signals(void) {
+	const size_t size = MIB * sizeof(uint64_t);
+	signaled.words = opaque(calloc(1, size + 100 * KIB));
+	signaled.input = (char *)signaled.words + size;
+	signaled.zeros = open("/dev/zero", O_RDONLY);
+	struct sigaction fault = {.sa_handler = on_fault}, alarm = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+	CHECK(sigaction(SIGSEGV, &fault, NULL) == 0 && sigaction(SIGBUS, &fault, NULL) == 0 && sigaction(SIGALRM, &alarm, NULL) == 0);
+	pthread_t threads[2];
+	for (uintptr_t i = 0; i < 2; i++)
+		CHECK(pthread_create(&threads[i], NULL, add_on, (void *)i) == 0);
+	struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
+	CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
+	int promoted = 0;
+	for (int i = 0; i < 40 || (signaled.handled < 100 && i < 4000); i++) {
+		fork_once();
+		promoted += heap.promote(signaled.words) == 0;
+	}
+	CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
+	stop = true;
+	for (int i = 0; i < 2; i++) {
+		uint64_t *passes;
+		pthread_join(threads[i], (void **)&passes);
+		for (size_t k = i ? 1 : 2; k < MIB; k += 4 * KIB / sizeof(uint64_t))
+			CHECK(signaled.words[k] == *passes, "thread %d: %lu writes are lost", i, *passes - signaled.words[k]);
+	}
+	CHECK(promoted > 10, "only %d promotions", promoted);
+	CHECK(signaled.handled >= 100 && signaled.words[0] == signaled.handled, "%lu of %lu", signaled.words[0], signaled.handled);
+	CHECK(signaled.faults == 0 && signaled.failed == 0, "%lu faults, %lu failed calls", signaled.faults, signaled.failed);
+}
+
+static _Atomic int phase; /* of a promotion: 1 begins, 2 has ended */
+
+static void *promote_once(void *p) {
+	phase = 1;
+	intptr_t result = heap.promote(p);
+	phase = 2;
+	return (void *)result;
+}
+
+/* Sets a limit on data while an array is being promoted. Answers with whether promotion was still under way after it. */
+static bool limit_beside(char *p, void set(unsigned long), unsigned long bytes, intptr_t *result) {
+	pthread_t thread;
+	phase = 0;
+	CHECK(pthread_create(&thread, NULL, promote_once, p) == 0);
+	while (phase == 0)
+		usleep(1000);
+	usleep(10000);
+	set(bytes);
+	bool beside = phase == 1;
+	fork_once();
+	pthread_join(thread, (void **)result);
+	return beside;
+}
+
+/* As another process does it, or a bare system call. */
+static void set_unseen(unsigned long bytes) {
+	struct rlimit l = {bytes, RLIM_INFINITY};
+	CHECK(syscall(SYS_prlimit64, 0, RLIMIT_DATA, &l, NULL) == 0);
+}
+
+/*
+ * The kernel does not let the array become private again, but the program, which forks, does not wait for ever. Its
+ * array stays what it is, and the child's own.
+ */
+void test_promote_limit(void) {
+	const size_t size = 256 * MIB;
+	char *p = opaque(malloc(size));
+	bool beside = false;
+	alarm(300); /* what hangs ends */
+	for (uint32_t i = 1; i < 20 && !beside; i++) {
+		fill(p, size, i);
+		fork_once();
+		intptr_t result;
+		beside = limit_beside(p, set_unseen, 4 * KIB, &result);
+		CHECK(filled(p, size, i) && (result == 0 || !shared(p)));
+		int pid = split();
+		if (pid == 0) {
+			memset(p, 0, size); /* which may be out of its reach */
+			_exit(0);
+		}
+		exit_of(pid);
+		CHECK(filled(p, size, i), "the child has written to it");
+		set_unseen(RLIM_INFINITY);
+	}
+	CHECK(beside, "promotion always ended before the limit was set");
+	fork_once();
+	CHECK(heap.promote(p) == 0 && shared(p), "the limit is gone");
+	free(p);
+}
+
+static void set_own(unsigned long bytes) { limit(RLIMIT_DATA, bytes); }
+
+/* A program that limits itself meanwhile has private memory from then on. */
+void test_promote_own_limit(void) {
+	const size_t size = 256 * MIB;
+	char *p = opaque(malloc(size));
+	fill(p, size, 1);
+	fork_once();
+	intptr_t result;
+	alarm(300);
+	limit_beside(p, set_own, 4 * KIB, &result);
+	CHECK(filled(p, size, 1) && !shared(p) && heap.promote(p) == -1);
+	free(p);
+}
+
+static void *promote_at_most(void *unused) {
+	(void)unused;
+	enum { MOST = 200000 };
+	const size_t page = 4096, size = 3 * MIB;
+	char *p = opaque(malloc(size)), **maps = calloc(MOST, sizeof *maps);
+	fill(p, size, 1);
+	fork_once();
+	int count = 0;
+	while (count < MOST && (maps[count] = mmap(NULL, page, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) != MAP_FAILED)
+		count++;
+	CHECK(count < MOST, "there is no end of them");
+	int promoted = 0;
+	for (int spare = 0; spare < 8; spare++) {
+		promoted += heap.promote(p) == 0;
+		CHECK(filled(p, size, 1) && shared(p) == (promoted > 0), "with %d mappings to spare", spare);
+		CHECK(munmap(maps[--count], page) == 0);
+	}
+	CHECK(promoted > 0, "a few mappings are enough");
+	while (count)
+		munmap(maps[--count], page);
+	fork_once();
+	CHECK(heap.promote(p) == 0 && filled(p, size, 1));
+	free(p);
+	return NULL;
+}
+
+/* A program with nearly as many mappings as it may have neither waits for promotion nor loses anything by it. */
+void test_promote_mappings(void) {
+	pthread_t thread;
+	alarm(300); /* which this thread is there to get: one that promotes blocks it */
+	CHECK(pthread_create(&thread, NULL, promote_at_most, NULL) == 0 && pthread_join(thread, NULL) == 0);
+}
