@@ -32,7 +32,7 @@ type Heap interface {
 type HeapBlock struct {
 	Backing   Backing     // the file it lies in; closing it does nothing. Nil if the block cannot be shared
 	Segment   uint64      // which file that is, for Unpin
-	Offset    int64       // of the address that was asked for, in the file
+	Offset    int64       // of the address that was asked for, in the file; in the block, if a fork has made it private
 	Available int64       // bytes from that address to the end of the block
 	Reason    core.Reason // why the block cannot be shared; "": it can
 	Freed     bool        // there is no live block: the address is the heap's, and that is all
@@ -144,10 +144,19 @@ func (r *Router) Share(a Array, want Want) (p Placement, reason core.Reason, err
 }
 
 // Promote makes the memory of an array shareable again that Share has refused with [contract.ReasonFrozen], and reports
-// whether it did. It takes up to a second for a GiB. No device may write to the memory meanwhile.
+// whether it did. It takes up to a second for a GiB. No device may write to the memory meanwhile. It refuses where the
+// whole block would not fit into memory a second time: the kernel would end the program, or another one.
 func (r *Router) Promote(a Array) bool {
 	lo, _, _, err := a.extent()
-	return err == nil && r.heap.Promote(lo)
+	if err != nil {
+		return false
+	}
+	b, ok := r.heap.Pin(lo, false)
+	if ok && b.Backing != nil { // another request has promoted it
+		r.heap.Unpin(lo, b.Segment)
+		return true
+	}
+	return ok && b.Reason == contract.ReasonFrozen && checkRoom(b.Offset+b.Available) == nil && r.heap.Promote(lo)
 }
 
 func (r *Router) share(a Array, want Want) (p Placement, reason core.Reason, err error) {

@@ -25,6 +25,8 @@ type fakeHeap struct {
 	block   HeapBlock // of base
 	pinned  int
 	writers int
+
+	promoted int // calls of Promote
 }
 
 func (h *fakeHeap) Pin(addr uintptr, writable bool) (HeapBlock, bool) {
@@ -47,7 +49,7 @@ func (h *fakeHeap) Pin(addr uintptr, writable bool) (HeapBlock, bool) {
 
 func (h *fakeHeap) Unpin(uintptr, uint64) { h.mu.Lock(); h.pinned--; h.mu.Unlock() }
 
-func (h *fakeHeap) Promote(uintptr) bool { return false }
+func (h *fakeHeap) Promote(uintptr) bool { h.promoted++; return true }
 
 func (h *fakeHeap) Threshold() int64 { return 64 << 10 }
 
@@ -150,6 +152,37 @@ func TestPlaceSharedHeap(t *testing.T) {
 	}
 	if h.pinned != 0 {
 		t.Errorf("%d pins are left", h.pinned)
+	}
+}
+
+// TestPromoteWantsRoom: a block is only moved if all of it fits into memory once more, whatever part of it is looked at.
+func TestPromoteWantsRoom(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*HeapBlock)
+		want   bool
+		calls  int
+	}{
+		"there is room":       {func(*HeapBlock) {}, true, 1},
+		"too large behind":    {func(b *HeapBlock) { b.Available = 1 << 50 }, false, 0},
+		"too large in front":  {func(b *HeapBlock) { b.Offset = 1 << 50 }, false, 0},
+		"freed":               {func(b *HeapBlock) { *b = HeapBlock{Freed: true} }, false, 0},
+		"mapped over":         {func(b *HeapBlock) { b.Reason = contract.ReasonOutsideHeap }, false, 0},
+		"promoted in between": {func(b *HeapBlock) { b.Reason = "" }, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, _ := newFakeHeap(t, 4096)
+			backing := h.block.Backing
+			h.block.Reason, h.block.Backing = contract.ReasonFrozen, nil
+			if c.change(&h.block); h.block.Reason == "" && !h.block.Freed {
+				h.block.Backing = backing
+			}
+			r := newRouter(t, h)
+			if got := r.Promote(Array{h.base, doubles(t, 8)}); got != c.want || h.promoted != c.calls || h.pinned != 0 {
+				t.Errorf("%v after %d calls, %d pins; want %v after %d, and none", got, h.promoted, h.pinned, c.want, c.calls)
+			}
+		})
 	}
 }
 

@@ -30,7 +30,7 @@ type Block struct {
 	Segment uint64
 	// SegmentSize is the size of the file in bytes. The file is sealed: it never shrinks.
 	SegmentSize int64
-	// Offset is where in the file the pointer lies, in bytes.
+	// Offset is where in the file the pointer lies, in bytes; in the block, if it is Frozen.
 	Offset int64
 	// Available is the number of bytes from the pointer to the end of what the program allocated.
 	Available int64

@@ -62,7 +62,7 @@ func (h heap) Pin(addr uintptr, writable bool) (kit.HeapBlock, bool) {
 	case b.Freed:
 		return kit.HeapBlock{Freed: true}, true
 	case b.Frozen:
-		return kit.HeapBlock{Reason: contract.ReasonFrozen, Available: b.Available}, true
+		return kit.HeapBlock{Reason: contract.ReasonFrozen, Offset: b.Offset, Available: b.Available}, true
 	case !b.Shareable:
 		return kit.HeapBlock{Reason: contract.ReasonOutsideHeap, Available: b.Available}, true
 	case !h.maps.Shows(addr, b.Available, b.FD, b.Offset): // the heap is not told of mappings by bare system calls

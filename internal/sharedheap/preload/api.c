@@ -38,6 +38,7 @@ static void describe(const struct block *b, uintptr_t p, struct ndheap_block *ou
 	out->available = b->user + atomic_load(&b->size) - p;
 	if (b->frozen) {
 		out->flags = b->frozen == FROZEN_BY_FORK ? NDHEAP_FROZEN : 0;
+		out->offset = p - b->base;
 	} else if (segment_fd_valid(s)) {
 		out->fd = s->fd;
 		out->flags = NDHEAP_SHAREABLE;

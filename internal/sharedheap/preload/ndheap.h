@@ -29,7 +29,7 @@ struct ndheap_block {
 	uint32_t flags;        /* NDHEAP_SHAREABLE, NDHEAP_FROZEN */
 	uint64_t segment;      /* id of the file, never used again in this process; 0: none */
 	uint64_t segment_size; /* bytes of the file; it never shrinks (sealed) */
-	uint64_t offset;       /* of the pointer, in the file */
+	uint64_t offset;       /* of the pointer, in the file; in the block, where a block cannot be shared */
 	uint64_t available;    /* bytes from the pointer to the end of what the program allocated */
 };
 

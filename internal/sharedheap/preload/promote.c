@@ -145,6 +145,14 @@ static size_t used(const struct block *b) {
 	return (hot + 4095) & ~(size_t)4095;
 }
 
+/* Maps the pages of a piece that has been used: the kernel maps many at once, where faults would come page by page. */
+static void populate(uintptr_t from, size_t at, size_t size, const struct block *b) {
+#ifdef MADV_POPULATE_READ
+	if (at + size <= used(b))
+		next.madvise((void *)from, size, MADV_POPULATE_READ);
+#endif
+}
+
 /*
  * Moves the piece at an offset of a block into the file, and maps the file there. False: the piece is as it was. It does
  * not wait for calls that write there once *give_up is not 0.
@@ -152,6 +160,7 @@ static size_t used(const struct block *b) {
 static bool move_piece(const struct block *b, size_t at, size_t size, int fd, const _Atomic uint32_t *give_up) {
 	uintptr_t from = b->base + at;
 	bool sparse = false, moved = false;
+	populate(from, at, size, b);
 	if (!gate_close(from, size, give_up))
 		return false;
 	if (protect(from, size, true)) {
@@ -166,10 +175,8 @@ static bool move_piece(const struct block *b, size_t at, size_t size, int fd, co
 	if (!moved)
 		protect(from, size, false);
 	gate_open();
-#ifdef MADV_POPULATE_WRITE
-	if (moved && !sparse && at + size <= used(b)) /* cheaper than a fault for each page */
-		next.madvise((void *)from, size, MADV_POPULATE_WRITE);
-#endif
+	if (moved && !sparse)
+		populate(from, at, size, b);
 	return moved;
 }
 
