@@ -40,7 +40,7 @@ func TestBriefRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkRows(t, r.Rows, out.String())
-	if len(r.Goals) != 26+2*3+7+5+3 { // of views, of numpy's memory, of calls, of calls against peers, and of calls at full rate
+	if len(r.Goals) != 26+2*3+5+7+5+3 { // of views, of numpy's memory, of forks, of calls, of calls against peers, and of calls at full rate
 		t.Errorf("%d goals", len(r.Goals))
 	}
 	for _, g := range r.Goals {
@@ -66,6 +66,7 @@ func TestBriefRun(t *testing.T) {
 			t.Errorf("a row of the shared heap makes no sense: %+v", row)
 		}
 	}
+	checkForks(t, r.Forks)
 	if len(r.Memory) != 3 {
 		t.Errorf("%d rows of memory", len(r.Memory))
 	}
@@ -73,6 +74,21 @@ func TestBriefRun(t *testing.T) {
 		if row.On.Peak < row.On.Idle || row.Off.Peak < row.Off.Idle || row.On.Idle <= 0 || row.Off.Idle <= 0 {
 			t.Errorf("a row of memory makes no sense: %+v", row)
 		}
+	}
+}
+
+func checkForks(t *testing.T, f *forked) {
+	t.Helper()
+	if f.On.Promoted != len(f.On.Took) || f.Off.Promoted != 0 || len(f.Off.Took) == 0 {
+		t.Errorf("%d promotions with the heap, %d without", f.On.Promoted, f.Off.Promoted)
+	}
+	for _, w := range []writing{f.On, f.Off} {
+		if w.Lost+w.Failed != 0 || w.Writes == 0 || w.Calls == 0 || w.Longest <= 0 {
+			t.Errorf("writers beside forks: %+v", w)
+		}
+	}
+	if f.ForkOn.first() <= 0 || f.ForkOn.later() <= 0 || f.ForkOff.first() <= 0 || f.ForkOff.later() <= 0 {
+		t.Errorf("forks: %+v, %+v", f.ForkOn, f.ForkOff)
 	}
 }
 

@@ -78,6 +78,7 @@ func goals(r *report, plan *bench.Plan) []goal {
 	j.hammer(r.Hammer)
 	j.hammerCalls(r.CallHammer)
 	j.memory(r.Memory)
+	j.forks(r.Forks)
 	return j.goals
 }
 

@@ -31,6 +31,7 @@ type options struct {
 	hammer     time.Duration
 	heapSizes  []heapSize
 	heapMemory int // bytes of the arrays whose memory is measured
+	forks      forkWork
 }
 
 func main() {
@@ -54,6 +55,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	opts := options{
 		program: os.Stderr, plan: bench.Plan{Sizes: []int{4 * bench.KiB, bench.MiB, 64 * bench.MiB, bench.GiB}, Turn: 200},
 		idle: 10 * time.Second, heapSizes: fullHeapSizes(), heapMemory: bench.GiB,
+		forks: forkWork{64 * bench.MiB, 100, 2 * bench.GiB, 10},
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&opts.python, "python", "python3", "interpreter with numpy, torch, jax and grpcio")
@@ -74,6 +76,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		opts.plan = bench.Plan{Sizes: []int{4 * bench.KiB, bench.MiB}, Rounds: 2, Turn: 20}
 		opts.idle, opts.hammer, opts.heapSizes = 200*time.Millisecond, 2*time.Second, briefHeapSizes()
 		opts.heapMemory = 32 * bench.MiB
+		opts.forks = forkWork{4 * bench.MiB, 3, 32 * bench.MiB, 3}
 	}
 	if *noHeap {
 		opts.heapSizes = nil

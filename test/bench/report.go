@@ -21,6 +21,7 @@ type report struct {
 
 	Heap   []heapRow   `json:"shared_heap"`
 	Memory []memoryRow `json:"shared_heap_memory"`
+	Forks  *forked     `json:"shared_heap_forks"`
 }
 
 func (r *report) print(out io.Writer) error {
@@ -41,6 +42,7 @@ func (r *report) print(out io.Writer) error {
 	if len(r.Heap) > 0 {
 		printHeap(out, r.Heap)
 		printMemory(out, r.Memory)
+		printForks(out, r.Forks)
 	}
 	fmt.Fprint(out, "\nThe goals, all of this run.\n\n")
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)

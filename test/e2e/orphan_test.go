@@ -166,7 +166,7 @@ func killHost(t *testing.T, script string, looking, pause time.Duration) {
 	if looking > 0 {
 		bound = 10 * time.Second // killed again and again, some of them on a busy machine
 	}
-	cfg, _ := harness.Config(t, script, harness.Options{})
+	cfg, _ := harness.Config(t, script, harness.Options{Configs: promoting})
 	config, err := json.Marshal(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,12 @@
 package e2e
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
@@ -44,4 +49,52 @@ remote.serve()
 			closed(t, after)
 		})
 	}
+}
+
+// TestHostIsKilledDuringPromotion: its program ends like any other, and leaves nothing behind.
+func TestHostIsKilledDuringPromotion(t *testing.T) {
+	for range kills() {
+		killHost(t, `
+import os, numpy as np
+frame = np.zeros(1 << 23)
+while True:
+    os.waitpid(os.fork() or os._exit(0), 0)
+    frame += 1
+`, time.Duration(rand.Int64N(int64(300*time.Millisecond)))+1, 0)
+	}
+}
+
+// TestPromotionNobodyWaitsFor: a program whose array is being moved when its host gives up goes on with it, and loses
+// nothing. The next look is at shared memory.
+func TestPromotionNobodyWaitsFor(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, "import os, numpy as np, remote\na = np.zeros(1 << 24)\nremote.serve()\n", harness.Options{Configs: promoting})
+	src := source(t, run, "a")
+	view := viewOf(t, src)
+	const rounds = 8
+	gaveUp := 0
+	for round := 1; round <= rounds; round++ {
+		run.Remote.Exec(t, "os.waitpid(os.fork() or os._exit(0), 0); a += 1")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(round)*3*time.Millisecond)
+		next, _, err := src.Refresh(ctx, view)
+		cancel()
+		switch {
+		case err == nil:
+			view = next
+		case errors.Is(err, context.DeadlineExceeded):
+			gaveUp++
+		default:
+			t.Fatal(err)
+		}
+		run.Remote.Exec(t, fmt.Sprintf("assert a.min() == a.max() == %d", round))
+	}
+	if gaveUp == 0 {
+		t.Error("the host has never given up")
+	}
+	next, _, err := src.Refresh(t.Context(), view)
+	if err != nil || next.Route() != contract.RouteSharedHeap || !next.Live() || first(t, next) != rounds {
+		t.Fatalf("%v, %v", next, err)
+	}
+	closed(t, next)
+	run.NoLeases(t)
 }

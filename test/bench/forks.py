@@ -1,6 +1,6 @@
 """What forks cost, and making arrays shared again after them: this runs once with the shared heap and once without.
 
-Arguments: "writers" BYTES ROUNDS, or "fork" BYTES ROUNDS. It prints what it found as JSON; durations are in nanoseconds.
+Arguments: "writers" or "fork", BYTES, ROUNDS. It prints what it found as JSON; durations are in nanoseconds.
 """
 
 import ctypes
@@ -36,10 +36,10 @@ def join(pid, keep):
 
 
 class Writer:
-    """A thread that writes to a part of an array, pass by pass: pass n leaves n % 251 in each byte, or n in each word."""
+    """A thread that writes to a part of an array. Pass n leaves n in each word, or n % 251 in each byte."""
 
-    def __init__(self, part, step, want):
-        self.part, self.step, self.want = part, step, want
+    def __init__(self, part, step, adds):
+        self.part, self.step, self.adds = part, step, adds
         self.passes = self.calls = self.failed = self.longest = 0
         self.stop = False
         self.thread = threading.Thread(target=self.run)
@@ -56,15 +56,9 @@ class Writer:
 
     def lost(self):
         """Elements that do not hold what the last pass has left there."""
-        return int(np.count_nonzero(self.want(self.part) != (self.passes if self.want is words else self.passes % 251)))
-
-
-def words(part):
-    return part.view("i8")
-
-
-def octets(part):
-    return part
+        if self.adds:
+            return int(np.count_nonzero(self.part.view("i8") != self.passes))
+        return int(np.count_nonzero(self.part != self.passes % 251))
 
 
 def with_numpy(chunk, number):
@@ -117,10 +111,10 @@ def writers(size, rounds):
     array = np.zeros(size, "u1")
     parts = np.split(array, 4)
     threads = [
-        Writer(parts[0], with_c(), octets),
-        Writer(parts[1], with_numpy, words),
-        Writer(parts[2], with_torch(), words),
-        Writer(parts[3], with_readinto(), octets),
+        Writer(parts[0], with_c(), False),
+        Writer(parts[1], with_numpy, True),
+        Writer(parts[2], with_torch(), True),
+        Writer(parts[3], with_readinto(), False),
     ]
     heap = hasattr(process, "ndheap_promote")
     took, promoted = [], 0
@@ -132,7 +126,7 @@ def writers(size, rounds):
         if heap:
             promoted += process.ndheap_promote(ctypes.c_void_p(array.ctypes.data)) == 0
         else:
-            time.sleep(0.06)
+            time.sleep(0.06)  # the writers go on as long
         took.append(time.perf_counter_ns() - start)
         join(*child[:2])
     for w in threads:
@@ -151,7 +145,7 @@ def writers(size, rounds):
 
 
 def forks(size, rounds):
-    """Arrays of 1 MiB, of which every hundredth is leased."""
+    """Durations of forks of a program with arrays of 1 MiB, of which every hundredth is leased and shared again each time."""
     arrays = [np.ones(1 << 17) for _ in range(size >> 20)]
     if hasattr(process, "ndheap_pin"):
         for a in arrays[::100]:
@@ -161,6 +155,9 @@ def forks(size, rounds):
         pid, keep, duration = fork()
         took.append(duration)
         join(pid, keep)
+        if hasattr(process, "ndheap_promote"):
+            for a in arrays[::100]:
+                process.ndheap_promote(ctypes.c_void_p(a.ctypes.data))
     return {"took": took}
 
 
