@@ -93,7 +93,7 @@ func TestPromotionNobodyWaitsFor(t *testing.T) {
 	}
 	next, _, err := src.Refresh(t.Context(), view)
 	if err != nil || next.Route() != contract.RouteSharedHeap || !next.Live() || first(t, next) != rounds {
-		t.Fatalf("%v, %v", next, err)
+		t.Fatalf("%v, route %v (%v), live: %v, %v", next, next.Route(), next.Reason(), next.Live(), err)
 	}
 	closed(t, next)
 	run.NoLeases(t)

@@ -16,7 +16,7 @@ func TestStress(t *testing.T) {
 		"threads", "contention",
 		"fork", "fork-threads", "fork-pinned", "fork-granted", "fork-child", "fork-often", "fork-closed", "fork-warm", "exec",
 		"promote", "promote-sparse", "promote-writers", "promote-input", "promote-refused", "promote-often", "promote-beside",
-		"promote-signals", "promote-limit", "promote-own-limit", "promote-mappings",
+		"promote-together", "promote-signals", "promote-limit", "promote-own-limit", "promote-mappings",
 		"select", "closing", "replaced", "few-descriptors", // descriptors
 		"mapped-over", "advice", "protected",
 		"overcommit", "file-size", "address-space", "data-limit", "own-address-space", "own-data-limit", "child-limit",

@@ -93,7 +93,7 @@ int ndheap_unpin(const void *p, uint64_t segment);
  * Makes the block that p points into shareable again, if a fork has made it private: its memory moves into a new file,
  * in place, beside whoever writes to it. That takes about a second for a GiB, in which a writer waits for some 100 us
  * at a time. Devices must not write to the memory, nor the kernel by itself (io_uring). Whoever has mapped the old file
- * goes on seeing what was there at the fork.
+ * goes on seeing what was there at the fork. One block is promoted at a time; other calls wait.
  * 0: done. -1: the block is as it was. It is no such block; or the kernel cannot (before Linux 6.4, or userfaultfd is
  * forbidden); or there is no memory or descriptor for it; or the program has forked, mapped, freed or protected something
  * meanwhile, or waits for input that goes there.

@@ -80,10 +80,13 @@ void promote_forget(void) {
 	atomic_store(&busy, false); /* somebody may just have tried */
 }
 
+/* Waits for the promotion under way: there is one at a time. */
 static bool begin(void) {
-	bool idle = false;
-	if (!atomic_compare_exchange_strong(&busy, &idle, true))
-		return false;
+	for (bool idle = false; !atomic_compare_exchange_strong(&busy, &idle, true); idle = false) {
+		if (atomic_load(&halts))
+			return false;
+		usleep(PAUSE_US);
+	}
 	if (atomic_load(&halts) == 0)
 		return true;
 	atomic_store(&busy, false);

@@ -111,6 +111,29 @@ void test_promote_beside(void) {
 	CHECK(stats().live_blocks == 0 && stats().descriptors <= 1);
 }
 
+static void *promote_one(void *p) { return (void *)(intptr_t)heap.promote(p); }
+
+/* Several looks at once have all their arrays promoted. */
+void test_promote_together(void) {
+	enum { COUNT = 4 };
+	char *blocks[COUNT];
+	pthread_t threads[COUNT];
+	for (uint32_t i = 0; i < COUNT; i++)
+		fill(blocks[i] = opaque(malloc(16 * MIB)), 16 * MIB, i);
+	for (int round = 0; round < 5; round++) {
+		fork_once();
+		for (int i = 0; i < COUNT; i++)
+			CHECK(pthread_create(&threads[i], NULL, promote_one, blocks[i]) == 0);
+		for (uint32_t i = 0; i < COUNT; i++) {
+			void *result;
+			pthread_join(threads[i], &result);
+			CHECK(result == NULL && shared(blocks[i]) && filled(blocks[i], 16 * MIB, i), "block %u", i);
+		}
+	}
+	for (int i = 0; i < COUNT; i++)
+		free(blocks[i]);
+}
+
 /* What the handlers of test_promote_signals use. */
 static struct {
 	_Atomic uint64_t *words; /* of the array: handlers add to the first one */

@@ -48,6 +48,7 @@ static const struct {
 	{"promote-refused", test_promote_refused},
 	{"promote-often", test_promote_often},
 	{"promote-beside", test_promote_beside},
+	{"promote-together", test_promote_together},
 	{"promote-signals", test_promote_signals},
 	{"promote-limit", test_promote_limit},
 	{"promote-own-limit", test_promote_own_limit},

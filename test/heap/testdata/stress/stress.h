@@ -99,6 +99,7 @@ void test_promote_input(void);
 void test_promote_refused(void);
 void test_promote_often(void);
 void test_promote_beside(void);
+void test_promote_together(void);
 void test_promote_signals(void);
 void test_promote_limit(void);
 void test_promote_own_limit(void);
