@@ -83,7 +83,7 @@ $(BUILD)/lib/python/ndbridge.py: hostplugin/bootstrap/python/ndbridge.py
 # plugin-all has all adapters; a plugin with one adapter, such as plugin-numpy, is built on its own.
 .PHONY: $(PLUGINS)
 $(PLUGINS): plugin-%: $(CUDA)/lib/libcuda.a
-	CGO_ENABLED=1 $(GO) build -trimpath -tags cuda -buildmode=c-shared -o $(BUILD)/lib/ndbridge-$*.so ./adapters/$*/plugin
+	CGO_ENABLED=1 $(GO) build -trimpath -tags cuda,grpcnotrace -buildmode=c-shared -o $(BUILD)/lib/ndbridge-$*.so ./adapters/$*/plugin
 	@rm -f $(BUILD)/lib/ndbridge-$*.h
 
 # What "go get" brings: modules that embed the plugin and the shared heap. zig compiles them, for an old glibc and for the other
