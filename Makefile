@@ -151,9 +151,9 @@ $(VENV)/%/.done: test/requirements/%.txt $(VENV_SH)
 $(VENV)/matrix/pythons: $(wildcard test/requirements/matrix-*.txt) $(VENV_SH) test/matrix.sh test/debian-python.sh
 	test/matrix.sh $(VENV)/matrix
 
-# Small installations, in which the tests install packages: of Debian 12 and 13, and of Ubuntu 22.04 and 24.04. The first one has rpm, too.
+# Small installations, in which the tests install packages: of Debian 11 to 13, and of Ubuntu 22.04 and 24.04. The first one has rpm, too.
 ROOTS_DIR := $(BUILD)/roots
-SUITES := bookworm trixie jammy noble
+SUITES := bookworm bullseye trixie jammy noble
 ROOTS := $(subst $(eval ) ,:,$(SUITES:%=$(ROOTS_DIR)/%/root))
 
 $(ROOTS_DIR)/%/.done: test/debian-root.sh test/debian-apt.sh

@@ -15,7 +15,7 @@ mkdir -p "$dir"
 {
 	. "$here/debian-apt.sh"
 	"${apt[@]}" update
-	(cd "$dir" && "${apt[@]}" download mmdebstrap && dpkg -x mmdebstrap_*.deb tools)
+	(cd "$dir" && apt-get download mmdebstrap && dpkg -x mmdebstrap_*.deb tools) # this machine's: the one of an old release may not know its keys
 	packages=("${@:3}")
 	"${as_root[@]}" env "PATH=$dir/tools/usr/bin:$PATH" mmdebstrap --mode=root --variant=apt --include="$(IFS=, && echo "${packages[*]}")" \
 		--components="${components/ /,}" --keyring="$keyring" --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/locale/*' \
