@@ -49,7 +49,7 @@ interpreter() {
 for page in 4096 65536; do
 	interpreter "$page"
 	for name in pages before after; do
-		out=$(NDBRIDGE_LIB=$dir/lib "$ndbridge" view --script arm64.py --python "$dir/python" "$name" 2>"$dir/log") ||
+		out=$(NDBRIDGE_LIB=$dir/lib "$ndbridge" view --timeout 10m --script arm64.py --python "$dir/python" "$name" 2>"$dir/log") ||
 			{ tail "$dir/log" >&2 && exit 1; }
 		case $name in
 		pages) want="$page to $page," route=shared-heap: ;;
@@ -78,7 +78,7 @@ sed -i "s|-E PYTHONPATH=\"[^\"]*\"|-E PYTHONPATH=$dir/site:$dir/installed/wheel|
 commands=("$dir/installed/deb/usr/bin/ndbridge" "$dir/installed/archive/ndbridge" "$dir/installed/wheel/ndbridge/bin/ndbridge")
 for command in "${commands[@]}"; do
 	chmod +x "$command"
-	out=$(env -u NDBRIDGE_LIB XDG_CACHE_HOME="$dir/cache" qemu-aarch64-static "$command" view --script arm64.py --python "$dir/python" pages 2>"$dir/log") ||
+	out=$(env -u NDBRIDGE_LIB XDG_CACHE_HOME="$dir/cache" qemu-aarch64-static "$command" view --timeout 10m --script arm64.py --python "$dir/python" pages 2>"$dir/log") ||
 		{ tail "$dir/log" >&2 && fail "${command#"$dir/installed/"} fails"; }
 	[[ $out =~ route\ +shared-heap && $out =~ values\ +4096\ to\ 4096 ]] || fail "${command#"$dir/installed/"} says $out"
 	echo "${command#"$dir/installed/"}, emulated: pages is right, by shared-heap"
