@@ -3,7 +3,6 @@ import os
 
 import numpy as np
 
-pages = np.full(100_000, mmap.PAGESIZE)
 ones = np.ones(300_000)
 child = os.fork()
 if child == 0:
@@ -12,3 +11,4 @@ if child == 0:
 os.waitpid(child, 0)
 before = ones
 after = np.full(200_000, 3.0)
+pages = np.full(100_000, mmap.PAGESIZE)

@@ -12,8 +12,9 @@ const (
 	// package: 1 is ndbridge.v1.
 	ProtocolVersion = 1
 
-	// CookieKey is the environment variable that a host sets to CookieValue, for a plugin to know that a host has
+	// CookieKey is the environment variable that a host sets to [CookieValue], for a plugin to know that a host has
 	// started it and no user.
-	CookieKey   = "NDBRIDGE_PLUGIN"
+	CookieKey = "NDBRIDGE_PLUGIN"
+	// CookieValue is what the variable says.
 	CookieValue = "6a0f1d0e-4d5f-ndbridge-9b1c7a42"
 )

@@ -48,19 +48,20 @@ func figure(what, value string) {
 
 // table has all figures, or fails: a row that was not measured anew would be of another day.
 func table() (string, error) {
-	text := "| figure | measured | goal |\n| --- | --- | --- |\n"
+	var text strings.Builder
+	text.WriteString("| figure | measured | goal |\n| --- | --- | --- |\n")
 	for _, g := range goals {
 		value, ok := figures.measured[g.figure]
 		if !ok {
 			return "", fmt.Errorf("%q was not measured", g.figure)
 		}
 		delete(figures.measured, g.figure)
-		text += fmt.Sprintf("| %s | %s | %s |\n", g.figure, value, g.goal)
+		_, _ = fmt.Fprintf(&text, "| %s | %s | %s |\n", g.figure, value, g.goal) // a builder takes all
 	}
 	if len(figures.measured) > 0 {
 		return "", fmt.Errorf("no rows for %v", figures.measured)
 	}
-	return text, nil
+	return text.String(), nil
 }
 
 // The table stands between these in docs/install.md.
