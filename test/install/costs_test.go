@@ -128,6 +128,7 @@ func reportProgram(t *testing.T, v *core.View, alone [4]int64) {
 		added[i] = costs[i] - alone[i]
 	}
 	memory, own, threads, descriptors := float64(added[0])/1024, float64(added[1])/1024, added[2], added[3]
+	t.Logf("a session takes %.1f MiB, %.1f of them its own, %d threads, %d descriptors", memory, own, threads, descriptors)
 	if memory > 18 || own > 8 || threads > 24 || descriptors > 32 {
 		t.Errorf("a session takes %.1f MiB, %.1f of them its own, %d threads, %d descriptors", memory, own, threads, descriptors)
 	}
