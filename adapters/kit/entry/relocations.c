@@ -36,8 +36,10 @@ static int forget(struct dl_phdr_info *library, size_t size, void *self) {
 	if (table < library->dlpi_addr) table += library->dlpi_addr; // some C libraries make it an address
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t from = (table + page - 1) & -page, to = (table + length) & -page;
-	// Nothing was written there: who reads it after all gets it from the file.
-	if (from < to && holds(library, from) && holds(library, to - 1)) madvise((void *)from, to - from, MADV_DONTNEED);
+	if (from >= to || !holds(library, from) || !holds(library, to - 1)) return 1;
+	// Or a kernel that maps files in huge pages would map the table again, together with what lies beside it.
+	madvise((void *)from, to - from, MADV_NOHUGEPAGE);
+	madvise((void *)from, to - from, MADV_DONTNEED); // nothing was written there: who reads it after all gets it from the file
 	return 1;
 }
 
