@@ -83,7 +83,7 @@ $(BUILD)/lib/python/ndbridge.py: hostplugin/bootstrap/python/ndbridge.py
 # plugin-all has all adapters; a plugin with one adapter, such as plugin-numpy, is built on its own.
 .PHONY: $(PLUGINS)
 $(PLUGINS): plugin-%: $(CUDA)/lib/libcuda.a
-	CGO_ENABLED=1 $(GO) build -trimpath -tags cuda -buildmode=c-shared -o $(BUILD)/lib/ndbridge-$*.so ./adapters/$*/plugin
+	CGO_ENABLED=1 $(GO) build -trimpath -tags cuda,grpcnotrace -buildmode=c-shared -o $(BUILD)/lib/ndbridge-$*.so ./adapters/$*/plugin
 	@rm -f $(BUILD)/lib/ndbridge-$*.h
 
 # What "go get" brings: modules that embed the plugin and the shared heap. zig compiles them, for an old glibc and for the other
@@ -97,17 +97,21 @@ native-amd64 native-arm64: native-%: $(VENV)/native/.done $(CUDA)/include/cuda.h
 	native/build.sh $(VENV)/native/bin/python $(GO) $* $(CUDA)/include $(BUILD)/native/linux_$*
 	$(VENV)/native/bin/python native/pack.py $(BUILD)/native/linux_$* native/linux_$*/files
 
+# The tests that measure.
+FIGURES := ^Test(GoGet|UnpackingCosts|SessionCosts|SessionTakes)$$
+
 .PHONY: figures
-figures: native-amd64 $(VENV)/base/.done $(BIN)/nfpm $(SUITES:%=$(ROOTS_DIR)/%/.done) ## Measure what an installation takes; writes docs/results/install.md
-	$(TEST_ENV) $(GO) test -count=1 ./test/install -install.report $(CURDIR)/docs/results/install.md
+figures: native-amd64 $(VENV)/base/.done ## Measure what an installation takes; writes docs/results/install.md, and its table in docs/install.md
+	$(TEST_ENV) $(GO) test -count=1 -timeout 30m -run '$(FIGURES)' ./test/install -install.report $(CURDIR)/docs
 
 .PHONY: dist
 dist: native $(BIN)/nfpm ## Make archives, wheels, .deb and .rpm for both processors, under build/dist
 	for arch in amd64 arm64; do native/dist.sh $(PYTHON) $(GO) $(BIN)/nfpm $$arch $(BUILD)/native/linux_$$arch $(BUILD)/dist; done
 
 .PHONY: test-arm64
-test-arm64: cli native-arm64 ## Look at arrays of an emulated arm64 Python, with pages of 4 and 64 KiB (needs qemu-user-static)
-	test/arm64.sh $(BUILD)/arm64 $(BUILD)/ndbridge $(BUILD)/native/linux_arm64
+test-arm64: cli native-arm64 $(BIN)/nfpm ## Look at arrays of an emulated arm64 Python, with pages of 4 and 64 KiB, and with an emulated host out of packages (needs qemu-user-static)
+	native/dist.sh $(PYTHON) $(GO) $(BIN)/nfpm arm64 $(BUILD)/native/linux_arm64 $(BUILD)/dist
+	test/arm64.sh $(BUILD)/arm64 $(BUILD)/ndbridge $(BUILD)/native/linux_arm64 $(BUILD)/dist
 
 .PHONY: release
 release: native ## Make the commit and the tags of a release: make release VERSION=v0.1.0 (docs/releasing.md)
@@ -147,10 +151,9 @@ $(VENV)/%/.done: test/requirements/%.txt $(VENV_SH)
 $(VENV)/matrix/pythons: $(wildcard test/requirements/matrix-*.txt) $(VENV_SH) test/matrix.sh test/debian-python.sh
 	test/matrix.sh $(VENV)/matrix
 
-# Small installations, in which the tests install packages: of Debian 12 and 13, or of Ubuntu 24.04 if this machine is of Ubuntu. The
-# first one has rpm, too.
+# Small installations, in which the tests install packages: of Debian 11 to 13, and of Ubuntu 22.04 and 24.04. The first one has rpm, too.
 ROOTS_DIR := $(BUILD)/roots
-SUITES := $(if $(filter ubuntu,$(shell . /etc/os-release && echo $$ID)),noble,bookworm trixie)
+SUITES := bookworm bullseye trixie jammy noble
 ROOTS := $(subst $(eval ) ,:,$(SUITES:%=$(ROOTS_DIR)/%/root))
 
 $(ROOTS_DIR)/%/.done: test/debian-root.sh test/debian-apt.sh

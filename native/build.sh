@@ -22,6 +22,6 @@ internal/sharedheap/preload/build.sh "$out/libndbridge-heap.so" -s
 internal/gpu/driver/stub/build.sh "$include" "$work/libcuda.a"
 # zig warns of the folders of toolkits that gorgonia.org/cu names and this machine lacks.
 GOOS=linux GOARCH=$arch CGO_ENABLED=1 GOFLAGS= CGO_CFLAGS="-O2 -I$include" CGO_LDFLAGS="-O2 -L$work" \
-	"$go" build -trimpath -buildvcs=false -tags cuda -buildmode=c-shared -ldflags '-s -w -buildid=' \
+	"$go" build -trimpath -buildvcs=false -tags cuda,grpcnotrace -buildmode=c-shared -ldflags '-s -w -buildid=' \
 	-o "$work/ndbridge-all.so" ./adapters/all/plugin 2> >(grep -Ev '^(warning: unable to open library directory|#)' >&2)
 mv "$work/ndbridge-all.so" "$out/"

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# arm64.sh DIR NDBRIDGE LIB: run a program under an emulated arm64 Python with NumPy, with the arm64 libraries in LIB, and look at
-# its arrays, with pages of 4 KiB and of 64 KiB. DIR keeps what is downloaded. Needs qemu-aarch64-static, and Debian's apt-get,
+# arm64.sh DIR NDBRIDGE LIB DIST: run a program under an emulated arm64 Python with NumPy, with the arm64 libraries in LIB, and look at
+# its arrays, with pages of 4 KiB and of 64 KiB. Then do so with what DIST has for arm64, where the host is emulated, too. DIR keeps what
+# is downloaded. Needs qemu-aarch64-static, and Debian's apt-get,
 # whose mirror and keys it uses; nothing is installed.
 #
 # Arrays outside the shared heap cannot be looked at here: the emulator shows mappings as they were when they were first asked for.
 set -euo pipefail
 
-dir=$(realpath -m "$1") ndbridge=$(realpath "$2") lib=$(realpath "$3")
+dir=$(realpath -m "$1") ndbridge=$(realpath "$2") lib=$(realpath "$3") dist=$(realpath "$4")
 cd "$(dirname "$0")"
 
 if [[ ! $dir/.done -nt arm64.sh ]]; then
@@ -33,15 +34,22 @@ mkdir -p "$dir/lib/python"
 cp "$lib"/*.so "$dir/lib/"
 truncate --size %64K "$dir"/lib/*.so
 
-for page in 4096 65536; do
+fail() { echo "arm64.sh: $1" >&2 && exit 1; }
+
+# interpreter PAGE: make $dir/python, an emulated arm64 Python with pages of PAGE bytes.
+interpreter() {
 	cat >"$dir/python" <<-END
 		#!/bin/sh
-		exec qemu-aarch64-static -p $page -L "$dir/root" -E PYTHONPATH="$dir/site" -E PYTHONHOME="$dir/root/usr" \\
+		exec qemu-aarch64-static -p $1 -L "$dir/root" -E PYTHONPATH="$dir/site" -E PYTHONHOME="$dir/root/usr" \\
 			"$dir/root/usr/bin/python3.11" "\$@"
 	END
 	chmod +x "$dir/python"
+}
+
+for page in 4096 65536; do
+	interpreter "$page"
 	for name in pages before after; do
-		out=$(NDBRIDGE_LIB=$dir/lib "$ndbridge" view --script arm64.py --python "$dir/python" "$name" 2>"$dir/log") ||
+		out=$(NDBRIDGE_LIB=$dir/lib "$ndbridge" view --timeout 10m --script arm64.py --python "$dir/python" "$name" 2>"$dir/log") ||
 			{ tail "$dir/log" >&2 && exit 1; }
 		case $name in
 		pages) want="$page to $page," route=shared-heap: ;;
@@ -49,9 +57,29 @@ for page in 4096 65536; do
 		after) want="3 to 3," route=shared-heap: ;;
 		esac
 		if ! [[ $out =~ route\ +$route && $out =~ values\ +$want ]]; then
-			echo "arm64.sh: with pages of $page bytes, $name is $out" >&2
-			exit 1
+			fail "with pages of $page bytes, $name is $out"
 		fi
 		echo "pages of $page bytes: $name is right, by ${route%:}"
 	done
+done
+
+# The packages, unpacked: dpkg would not install them here, and could not run a thing in a root of theirs.
+rm -rf "$dir/installed"
+mkdir -p "$dir/installed"/{deb,archive,wheel}
+[[ $(dpkg-deb --field "$dist"/ndbridge_*_arm64.deb Architecture) == arm64 ]] || fail "the .deb is not for arm64"
+dpkg-deb -x "$dist"/ndbridge_*_arm64.deb "$dir/installed/deb"
+tar -xf "$dist"/ndbridge-*-linux-arm64.tar.gz -C "$dir/installed/archive" --strip-components 1
+python3 -m zipfile -e "$dist"/ndbridge-*manylinux_2_28_aarch64.whl "$dir/installed/wheel"
+[[ $(tail -c +11 "$dist"/ndbridge-*.aarch64.rpm | head -c 66 | tr -d '\0') == ndbridge-* ]] || fail "there is no .rpm for arm64"
+
+interpreter 4096
+sed -i "s|-E PYTHONPATH=\"[^\"]*\"|-E PYTHONPATH=$dir/site:$dir/installed/wheel|" "$dir/python"
+[[ $("$dir/python" -c 'import ndbridge; print(ndbridge.connected)') == False ]] || fail "the wheel does not work without a host"
+commands=("$dir/installed/deb/usr/bin/ndbridge" "$dir/installed/archive/ndbridge" "$dir/installed/wheel/ndbridge/bin/ndbridge")
+for command in "${commands[@]}"; do
+	chmod +x "$command"
+	out=$(env -u NDBRIDGE_LIB XDG_CACHE_HOME="$dir/cache" qemu-aarch64-static "$command" view --timeout 10m --script arm64.py --python "$dir/python" pages 2>"$dir/log") ||
+		{ tail "$dir/log" >&2 && fail "${command#"$dir/installed/"} fails"; }
+	[[ $out =~ route\ +shared-heap && $out =~ values\ +4096\ to\ 4096 ]] || fail "${command#"$dir/installed/"} says $out"
+	echo "${command#"$dir/installed/"}, emulated: pages is right, by shared-heap"
 done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# debian-root.sh SUITE DIR PACKAGE...: make DIR/root, a small installation of a release of this machine's distribution, as an image for
+# debian-root.sh SUITE DIR PACKAGE...: make DIR/root, a small installation of a release of Debian or Ubuntu, as an image for
 # containers is: dpkg, apt and the packages named, nothing else. Needs root, or sudo that asks for no password.
 set -euo pipefail
 
@@ -12,14 +12,14 @@ as_root=()
 echo "making $dir"
 "${as_root[@]}" rm -rf "$dir"
 mkdir -p "$dir"
-. "$here/debian-apt.sh"
 {
+	. "$here/debian-apt.sh"
 	"${apt[@]}" update
-	(cd "$dir" && "${apt[@]}" download mmdebstrap && dpkg -x mmdebstrap_*.deb tools)
+	(cd "$dir" && apt-get download mmdebstrap && dpkg -x mmdebstrap_*.deb tools) # this machine's: the one of an old release may not know its keys
 	packages=("${@:3}")
 	"${as_root[@]}" env "PATH=$dir/tools/usr/bin:$PATH" mmdebstrap --mode=root --variant=apt --include="$(IFS=, && echo "${packages[*]}")" \
 		--components="${components/ /,}" --keyring="$keyring" --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/locale/*' \
 		"$suite" "$dir/root" "$mirror"
 } >"$dir.log" 2>&1 || { tail -n 5 "$dir.log" >&2 && echo "debian-root.sh: no root of $suite: see $dir.log" >&2 && exit 1; }
-rm -rf "$dir"/{cache,state,status,sources.list,tools,mmdebstrap_*}
+rm -rf "$dir"/{cache,state,status,sources.list,keys,tools,mmdebstrap_*}
 touch "$dir/.done"

@@ -5,13 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
 	"sync"
-
-	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/go-plugin"
-	"google.golang.org/grpc"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
@@ -41,17 +36,9 @@ type ServeOptions struct {
 	// session got.
 	Opened func()
 
-	// ResetInterrupt gives SIGINT back, before Opened, to who handled it before: go-plugin
-	// makes the process ignore it. It undoes all of the process's signal.Notify calls for SIGINT.
-	// For plugins inside a program with handlers of its own.
-	ResetInterrupt bool
-
 	// OwnDescriptors opens the files of arrays in a table of descriptors of their own. For plugins inside a
 	// program that counts on the lowest number that is free.
 	OwnDescriptors bool
-
-	// Logger gets go-plugin's own messages. Nil drops them.
-	Logger hclog.Logger
 }
 
 // Serve serves p to the host that started this process, until the host ends the session, dies, or
@@ -61,8 +48,7 @@ type ServeOptions struct {
 // settings. When Serve returns, no lease is needed any more, but calls of p's methods may still run,
 // with contexts that have ended.
 //
-// Serve is called at most once in a process. While it runs, os.Stdout and os.Stderr of this process
-// are pipes that the host drains.
+// Serve is called at most once in a process.
 func Serve(ctx context.Context, p contract.Producer, opts ServeOptions) error {
 	if err := checkCookie(opts); err != nil {
 		return err
@@ -75,80 +61,39 @@ func Serve(ctx context.Context, p contract.Producer, opts ServeOptions) error {
 	if opts.OwnDescriptors {
 		_ = shm.Separate(side.Descriptor()) // else the files are opened beside the program's
 	}
-	if err := checkPipes(); err != nil {
-		return serveError(core.ErrUnavailable, err)
-	}
 	server := wire.NewServer(p, side)
 	return errors.Join(serve(ctx, side, server, opts), server.Close())
 }
 
 func serve(ctx context.Context, side *fdpass.Conn, server *wire.Server, opts ServeOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
-	log := newErrorKeeper(opts.Logger)
-	stopper := &stopper{}
+	opened := opts.Opened
+	if opened == nil {
+		opened = func() {}
+	}
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		defer cancel() // the host is gone
-		watchHost(side, server, sync.OnceFunc(func() {
-			if opts.ResetInterrupt {
-				// Here, because go-plugin takes the signal before it serves the first call.
-				signal.Reset(os.Interrupt)
-			}
-			if opts.Opened != nil {
-				opts.Opened()
-			}
-		}))
+		watchHost(side, server, sync.OnceFunc(opened))
 	})
-	stop := context.AfterFunc(ctx, stopper.stop)
 	defer func() {
-		stop()
 		cancel()
 		_ = side.Close() // ends watchHost
 		watching.Wait()
 	}()
-
-	defer redirect(opts.Handshake)()
-	err := wire.Serve(side, &plugin.ServeConfig{
-		HandshakeConfig: wire.Handshake(),
-		Plugins:         plugin.PluginSet{wire.PluginName: &wire.Plugin{Serve: server}},
-		GRPCServer:      stopper.newServer,
-		Logger:          log,
-	})
-	switch {
-	case ctx.Err() != nil:
-		return nil // ended as it should
-	case err == nil:
-		err = log.err()
+	handshake := opts.Handshake
+	if handshake == nil {
+		handshake = os.Stdout
 	}
-	if err == nil && !stopper.used() {
-		err = errors.New("go-plugin did not start")
-	}
-	if err != nil {
+	if err := wire.Serve(ctx, side, handshake, server.Register); err != nil {
 		return serveError(core.ErrUnavailable, err)
 	}
-	return nil // the host shut the server down
+	return nil
 }
 
-// redirect makes go-plugin print the address on handshake. The result undoes what go-plugin does to
-// the standard streams.
-func redirect(handshake *os.File) (restore func()) {
-	stdout, stderr := os.Stdout, os.Stderr
-	if handshake != nil {
-		os.Stdout = handshake
-	}
-	before := os.Stdout
-	return func() {
-		if os.Stdout != before { // go-plugin's pipes: closing them ends the goroutines that read them
-			_, _ = os.Stdout.Close(), os.Stderr.Close()
-		}
-		os.Stdout, os.Stderr = stdout, stderr
-	}
-}
-
-// checkCookie does what go-plugin does by ending the process.
+// checkCookie checks that a host has started the process.
 func checkCookie(opts ServeOptions) error {
-	h := wire.Handshake()
-	if os.Getenv(h.MagicCookieKey) == h.MagicCookieValue {
+	if os.Getenv(wire.CookieKey) == wire.CookieValue {
 		return nil
 	}
 	name := strings.TrimSpace(opts.Name + " " + opts.Version)
@@ -167,24 +112,6 @@ func sideConn(side *os.File) (*fdpass.Conn, error) {
 		return fdpass.FromFD(sideFD)
 	}
 	return fdpass.FromFile(side)
-}
-
-// checkPipes makes and closes the pipes that go-plugin is about to make, because it ends the process
-// if it cannot.
-func checkPipes() error {
-	var files []*os.File
-	var err error
-	for range 2 {
-		var r, w *os.File
-		if r, w, err = os.Pipe(); err != nil {
-			break
-		}
-		files = append(files, r, w)
-	}
-	for _, f := range files {
-		err = errors.Join(err, f.Close())
-	}
-	return err
 }
 
 // watchHost reads until the host has closed its end, hands descriptors to the server, and calls opened when the host says so. Other
@@ -207,74 +134,6 @@ func watchHost(side *fdpass.Conn, server *wire.Server, opened func()) {
 	}
 }
 
-// stopper stops go-plugin's gRPC server, which is the way to make plugin.Serve return. It may be
-// told to before there is a server.
-type stopper struct {
-	mu      sync.Mutex
-	server  *grpc.Server
-	stopped bool
-}
-
-func (s *stopper) newServer(opts []grpc.ServerOption) *grpc.Server {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.server = grpc.NewServer(opts...)
-	if s.stopped {
-		s.server.Stop()
-	}
-	return s.server
-}
-
-func (s *stopper) stop() {
-	s.mu.Lock()
-	s.stopped = true
-	server := s.server
-	s.mu.Unlock()
-	if server != nil {
-		server.Stop()
-	}
-}
-
-func (s *stopper) used() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.server != nil
-}
-
 func serveError(kind, err error) error {
 	return &core.Error{Op: "serve", Kind: kind, Err: err}
-}
-
-// errorKeeper is a logger that remembers the last error: the only way in which go-plugin tells that
-// it could not serve.
-type errorKeeper struct {
-	hclog.Logger
-	mu   sync.Mutex
-	last error
-}
-
-func newErrorKeeper(l hclog.Logger) *errorKeeper {
-	if l == nil {
-		l = hclog.NewNullLogger()
-	}
-	return &errorKeeper{Logger: l}
-}
-
-// Error implements hclog.Logger.
-func (k *errorKeeper) Error(msg string, args ...any) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.last = errors.New(msg)
-	for i := 1; i < len(args); i += 2 {
-		if err, ok := args[i].(error); ok {
-			k.last = fmt.Errorf("%s: %w", msg, err)
-		}
-	}
-	k.Logger.Error(msg, args...)
-}
-
-func (k *errorKeeper) err() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.last
 }

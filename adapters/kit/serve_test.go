@@ -48,7 +48,7 @@ func TestServeProcess(t *testing.T) {
 		}
 		return
 	}
-	opts := kit.ServeOptions{Name: "kit-test", ResetInterrupt: role == "interrupted"}
+	opts := kit.ServeOptions{Name: "kit-test"}
 	switch role {
 	case "no side":
 		file, err := os.Open(os.DevNull)
@@ -64,9 +64,8 @@ func TestServeProcess(t *testing.T) {
 			<-time.After(10 * time.Second) // the signal's default action ends the process meanwhile
 		}
 	}
-	stdout := os.Stdout
 	err := kit.Serve(context.Background(), refusing{coretest.NewProducer(t, coretest.Arrays()...)}, opts) //nolint:usetesting // as in a main function
-	result := fmt.Sprintf("served: %v; stdout restored: %v", err, os.Stdout == stdout)
+	result := fmt.Sprintf("served: %v", err)
 	if err := os.WriteFile(os.Getenv(serveLog), []byte(result), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +116,7 @@ func TestServeEndsWithTheHost(t *testing.T) {
 			} else if err := p.Side.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if got := result(t, log); got != "served: <nil>; stdout restored: true" {
+			if got := result(t, log); got != "served: <nil>" {
 				t.Errorf("the plugin says %q", got)
 			}
 		})
@@ -134,9 +133,8 @@ func TestServeRefusesSettings(t *testing.T) {
 	}
 }
 
-// TestServeResetsInterrupt checks that SIGINT does again what it did before go-plugin, which ignores
-// it: here, end the process.
-func TestServeResetsInterrupt(t *testing.T) {
+// TestServeLeavesInterrupt checks that SIGINT does what it did before: here, end the process.
+func TestServeLeavesInterrupt(t *testing.T) {
 	t.Parallel()
 	cmd, _ := served(t, "interrupted")
 	p := wiretest.Start(t, cmd, wiretest.Options{})
@@ -147,23 +145,27 @@ func TestServeResetsInterrupt(t *testing.T) {
 	}
 }
 
-// TestServeReportsErrors runs plugins that cannot serve. go-plugin would only log it.
+// TestServeReportsErrors runs plugins that cannot serve.
 func TestServeReportsErrors(t *testing.T) {
 	t.Parallel()
-	h := wire.Handshake()
 	for role, want := range map[string]string{
-		"no side":      "serve: unavailable: side socket: ",
-		"no directory": "serve: unavailable: mkdir /no such/directory: ",
+		"no side":        "serve: unavailable: side socket: ",
+		"no directory":   "serve: unavailable: mkdir /no such/directory: ",
+		"no certificate": "serve: unavailable: PLUGIN_CLIENT_CERT holds no certificate of a host",
 	} {
 		cmd, log := served(t, role)
-		cmd.Env = append(cmd.Env, h.MagicCookieKey+"="+h.MagicCookieValue)
+		cmd.Env = append(cmd.Env, wire.CookieKey+"="+wire.CookieValue)
 		host, peer, err := os.Pipe() // not a side socket, but open
 		if err != nil {
 			t.Fatal(err)
 		}
 		cmd.ExtraFiles = []*os.File{peer}
-		if role == "no directory" {
-			cmd.Env = append(cmd.Env, "PLUGIN_UNIX_SOCKET_DIR=/no such/directory")
+		if role != "no side" {
+			dir := wire.NewSocketDir(t.TempDir())
+			if role == "no directory" {
+				dir = "/no such/directory"
+			}
+			cmd.Env = append(cmd.Env, wire.EnvSocketDir+"="+dir)
 			fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 			if err != nil {
 				t.Fatal(err)

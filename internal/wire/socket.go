@@ -3,7 +3,6 @@ package wire
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -13,65 +12,55 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 )
 
 const (
-	// filePrefix begins the name of go-plugin's socket, and of the file that it makes to find that.
-	filePrefix = "plugin"
+	// socketFile is the name of the socket, and begins that of plugins of earlier releases.
+	socketFile = "plugin"
 	// abandonedAfter is the age at which a directory that needs to exist for a moment is nobody's.
 	abandonedAfter = time.Minute
 )
 
-// go-plugin's server listens on a Unix socket, which needs a path, and a path outlives a process that is killed. So the
-// path exists only for the moment in which go-plugin makes the socket: the plugin makes the directory just before, and
-// then sends the host a descriptor of the socket and removes both. The host connects through its descriptor.
+// A Unix socket needs a path, and a path outlives a process that is killed. So the path exists only for a moment: the
+// plugin makes the directory and the socket, sends the host a descriptor of the socket and removes both. The host
+// connects through its descriptor.
 
-// NewSocketDir names a directory in parent that does not exist. A host sets
-// [plugin.EnvUnixSocketDir] to it in the plugin's environment.
+// NewSocketDir names a directory in parent that does not exist. A host sets [EnvSocketDir] to it in the plugin's
+// environment.
 func NewSocketDir(parent string) string { return filepath.Join(parent, "ndbridge-"+rand.Text()) }
 
-// socketDirs matches the names that NewDir gives.
+// socketDirs matches the names that NewSocketDir gives.
 func socketDirs() *regexp.Regexp { return regexp.MustCompile(`^ndbridge-[A-Z2-7]{26}$`) }
 
-// Serve is plugin.Serve for a plugin with a side socket. It sets the config's TLSProvider. An error
-// says that the plugin was not served at all.
-func Serve(side *fdpass.Conn, config *plugin.ServeConfig) error {
-	dir := os.Getenv(plugin.EnvUnixSocketDir)
+// listen makes the socket in dir, which it makes and removes, and sends it to the host.
+func listen(ctx context.Context, side *fdpass.Conn, dir string) (net.Listener, error) {
 	if dir == "" {
-		return fmt.Errorf("the host has not set %s", plugin.EnvUnixSocketDir)
+		return nil, fmt.Errorf("the host has not set %s", EnvSocketDir)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return err
+		return nil, err
 	}
-	defer RemoveSocketDir(dir) // unless that was done: go-plugin may fail before it listens
-	// It has no configuration to give. It is what go-plugin calls as soon as the socket is there.
-	config.TLSProvider = func() (*tls.Config, error) {
-		defer RemoveSocketDir(dir)
-		return nil, sayListening(side, dir)
-	}
-	plugin.Serve(config)
-	return nil
-}
-
-// sayListening sends the host the socket in dir.
-func sayListening(side *fdpass.Conn, dir string) error {
-	paths := socketFiles(dir)
-	if len(paths) != 1 {
-		return fmt.Errorf("%s has %d sockets of go-plugin, expected 1", dir, len(paths))
-	}
-	f, err := openSocket(paths[0])
+	defer RemoveSocketDir(dir)
+	path := filepath.Join(dir, socketFile)
+	listener, err := new(net.ListenConfig).Listen(ctx, "unix", path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return errors.Join(side.Send([]byte(ListeningMessage), f), f.Close())
+	f, err := openSocket(path)
+	if err == nil {
+		err = errors.Join(side.Send([]byte(ListeningMessage), f), f.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return listener, nil
 }
 
-// RemoveSocketDir removes a directory of NewDir's, if it is there and has nothing in it but what
-// go-plugin makes. The plugin does; a host does for a plugin that was killed in that moment.
+// RemoveSocketDir removes a directory of NewSocketDir's, if it is there and has nothing in it but a
+// socket. The plugin does; a host does for a plugin that was killed in that moment.
 func RemoveSocketDir(dir string) {
 	for _, path := range socketFiles(dir) {
 		_ = os.Remove(path)
@@ -79,12 +68,12 @@ func RemoveSocketDir(dir string) {
 	_ = os.Remove(dir)
 }
 
-// socketFiles lists what go-plugin has made in dir.
+// socketFiles lists the sockets in dir.
 func socketFiles(dir string) []string {
 	entries, _ := os.ReadDir(dir) // fails for a directory that is gone
 	var paths []string
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), filePrefix) {
+		if strings.HasPrefix(e.Name(), socketFile) {
 			paths = append(paths, filepath.Join(dir, e.Name()))
 		}
 	}

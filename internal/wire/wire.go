@@ -7,50 +7,14 @@
 // of this package is a valid one, and everything else is an error that wraps core.ErrProtocol.
 package wire
 
-import (
-	"context"
-
-	"github.com/hashicorp/go-plugin"
-	"google.golang.org/grpc"
-)
-
 const (
-	// ProtocolVersion is the version of the protocol in go-plugin's handshake. It changes with the
-	// protobuf package: 1 is ndbridge.v1.
+	// ProtocolVersion is the version of the protocol in the handshake. It changes with the protobuf
+	// package: 1 is ndbridge.v1.
 	ProtocolVersion = 1
 
-	// PluginName is the name under which go-plugin dispenses the producer.
-	PluginName = "producer"
+	// CookieKey is the environment variable that a host sets to [CookieValue], for a plugin to know that a host has
+	// started it and no user.
+	CookieKey = "NDBRIDGE_PLUGIN"
+	// CookieValue is what the variable says.
+	CookieValue = "6a0f1d0e-4d5f-ndbridge-9b1c7a42"
 )
-
-// Handshake is what host and plugin must agree on before they talk.
-func Handshake() plugin.HandshakeConfig {
-	return plugin.HandshakeConfig{
-		ProtocolVersion:  ProtocolVersion,
-		MagicCookieKey:   "NDBRIDGE_PLUGIN",
-		MagicCookieValue: "6a0f1d0e-4d5f-ndbridge-9b1c7a42",
-	}
-}
-
-// Plugin is the producer as go-plugin knows it. A plugin sets Serve; a host sets Side and Options,
-// and Dispense gives it a *[Client].
-type Plugin struct {
-	plugin.NetRPCUnsupportedPlugin
-
-	Serve   *Server
-	Side    *Side
-	Options ClientOptions
-}
-
-var _ plugin.GRPCPlugin = (*Plugin)(nil)
-
-// GRPCServer implements plugin.GRPCPlugin.
-func (p *Plugin) GRPCServer(_ *plugin.GRPCBroker, r *grpc.Server) error {
-	p.Serve.Register(r)
-	return nil
-}
-
-// GRPCClient implements plugin.GRPCPlugin.
-func (p *Plugin) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, cc *grpc.ClientConn) (any, error) {
-	return NewClient(cc, p.Side, p.Options), nil
-}

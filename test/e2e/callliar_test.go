@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
@@ -55,11 +54,7 @@ func serveCallLies(seed string) int {
 	l, err := newCallLiar(seed)
 	if err == nil {
 		go l.scribble()
-		err = wire.Serve(l.side, &plugin.ServeConfig{
-			HandshakeConfig:  wire.Handshake(),
-			VersionedPlugins: map[int]plugin.PluginSet{wire.ProtocolVersion: {wire.PluginName: l}},
-			GRPCServer:       plugin.DefaultGRPCServer,
-		})
+		err = wire.Serve(context.Background(), l.side, os.Stdout, func(r grpc.ServiceRegistrar) { pb.RegisterProducerServiceServer(r, l) })
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -84,11 +79,6 @@ func newCallLiar(seed string) (*callLiar, error) {
 	l.segment, err4 = shm.Map(l.memory, segmentSize, true)
 	l.calls, err5 = shm.Map(l.file, calls.Size(callWorkers), true)
 	return l, errors.Join(err4, err5)
-}
-
-func (l *callLiar) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
-	pb.RegisterProducerServiceServer(s, l)
-	return nil
 }
 
 func (l *callLiar) Open(context.Context, *pb.OpenRequest) (*pb.OpenResponse, error) {

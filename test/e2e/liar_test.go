@@ -3,12 +3,10 @@ package e2e
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"os"
 	"time"
 
-	"github.com/hashicorp/go-plugin"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 
@@ -36,7 +34,6 @@ type lie struct {
 // liar serves the protocol without any of ndbridge's own checks.
 type liar struct {
 	pb.UnimplementedProducerServiceServer
-	plugin.NetRPCUnsupportedPlugin
 
 	lie    lie
 	side   *fdpass.Conn
@@ -55,13 +52,7 @@ func serveLie(name string) int {
 		l.before(side)
 	}
 	server := &liar{lie: l, side: side, memory: memfd(segmentSize, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW)}
-	if err := wire.Serve(side, &plugin.ServeConfig{
-		HandshakeConfig: wire.Handshake(),
-		VersionedPlugins: map[int]plugin.PluginSet{
-			wire.ProtocolVersion: {wire.PluginName: server},
-		},
-		GRPCServer: plugin.DefaultGRPCServer,
-	}); err != nil {
+	if err := wire.Serve(context.Background(), side, os.Stdout, func(r grpc.ServiceRegistrar) { pb.RegisterProducerServiceServer(r, server) }); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -69,15 +60,6 @@ func serveLie(name string) int {
 		time.Sleep(time.Hour)
 	}
 	return 0
-}
-
-func (l *liar) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
-	pb.RegisterProducerServiceServer(s, l)
-	return nil
-}
-
-func (l *liar) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
-	return nil, errors.New("not a host")
 }
 
 func (l *liar) info() *pb.Info {

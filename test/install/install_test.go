@@ -136,15 +136,15 @@ func TestGoGet(t *testing.T) {
 	first, firstTime := s.timed(s.dir + "/first")
 	again, againTime := s.timed(s.dir + "/first")
 	figure("from an empty folder to the first element: `go mod init`, `go get` from files, `go build`, first run",
-		fmt.Sprintf("%.1f s", (initTime+getTime+buildTime+firstTime).Seconds()), "60 s")
-	figure("of this: the first run, which unpacks", fmt.Sprintf("%.2f s", firstTime.Seconds()), "5 s")
-	figure("a later run", fmt.Sprintf("%.2f s", againTime.Seconds()), "")
+		fmt.Sprintf("%.1f s", (initTime+getTime+buildTime+firstTime).Seconds()))
+	figure("of this: the first run, which unpacks", fmt.Sprintf("%.2f s", firstTime.Seconds()))
+	figure("a later run", fmt.Sprintf("%.2f s", againTime.Seconds()))
 	s.run(goTool, "build", "-tags", "ndbridge_nonative", "-o", "without", ".")
 	added := float64(size(t, s.dir+"/first")-size(t, s.dir+"/without")) / 1e6
 	if added > 6 {
 		t.Errorf("the native module adds %.1f MB to an executable", added)
 	}
-	figure("added to a host's executable", fmt.Sprintf("%.1f MB", added), "6 MB")
+	figure("added to a host's executable", fmt.Sprintf("%.1f MB", added))
 	if want := "1 1002001 shared-heap\n"; first != want || again != want {
 		t.Errorf("it prints %q, then %q", first, again)
 	}

@@ -2,6 +2,7 @@ package install
 
 import (
 	"debug/elf"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -56,5 +57,28 @@ func TestOldSystems(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestPluginLeavesOut: what a plugin must not be linked with. Each of these is used by a host, and makes Go's linker keep every method of
+// every type, or is large: each program would take megabytes more.
+func TestPluginLeavesOut(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags", "cuda,grpcnotrace", "./adapters/all/plugin")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := strings.Fields(string(out))
+	for _, name := range []string{
+		"text/template", "html/template", "net/rpc", "encoding/gob", "golang.org/x/net/trace", "github.com/hashicorp/go-plugin",
+		"github.com/hashicorp/hcl/v2", "github.com/klauspost/compress/zstd", module + "/hostplugin",
+	} {
+		if slices.Contains(linked, name) {
+			t.Errorf("the plugin contains %s", name)
+		}
+	}
+	if !slices.Contains(linked, module+"/adapters/kit/entry") {
+		t.Errorf("this is no plugin: %v", linked)
 	}
 }

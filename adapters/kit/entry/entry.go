@@ -87,7 +87,6 @@ func serve(handshake *os.File, status int) {
 	err := kit.Serve(context.Background(), plugin.program, kit.ServeOptions{
 		Name: plugin.name, Version: plugin.version,
 		Handshake:      handshake, // and descriptor 3 is the side socket
-		ResetInterrupt: true,
 		OwnDescriptors: true,
 		Opened: func() {
 			opened.Store(true)

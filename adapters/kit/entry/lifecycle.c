@@ -184,6 +184,7 @@ EXPORT int nd_start(int handshake, int side) {
 	// for the plugin to remove the socket at which it begins to listen.
 	// A stopped program must go on to see it.
 	prctl(PR_SET_PDEATHSIG, SIGCONT);
+	nd_forget_relocations();
 	return ndGoStart(handshake, nd_process.host.fd);
 }
 

@@ -44,4 +44,7 @@ HIDDEN int nd_await(unsigned news, int milliseconds); // gives those that there 
 // Starts the guard: a thread that waits for the end of the host, and for nd_end. Gives an error number.
 HIDDEN int nd_start_guard(void);
 
+// Gives back the pages of this library that only the loader needs.
+HIDDEN void nd_forget_relocations(void);
+
 #endif

@@ -25,6 +25,7 @@ import (
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 	"github.com/ndbridge/ndbridge/internal/wire"
+	"github.com/ndbridge/ndbridge/internal/wire/goplugin"
 )
 
 const (
@@ -36,7 +37,7 @@ const (
 	lastWordsWait = time.Second
 
 	// maxSocketDir is what the directory of a socket may be long: the path of a socket has at most 107
-	// bytes, and go-plugin appends a random name.
+	// bytes, and plugins of earlier releases append a random name.
 	maxSocketDir = 107 - len("/plugin1234567890")
 )
 
@@ -207,10 +208,9 @@ func (c *Connection) attach() (*wire.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	stdout, stderr := c.Process.Stdio()
 	c.plugin = plugin.NewClient(&plugin.ClientConfig{
-		HandshakeConfig: wire.Handshake(),
-		Plugins: plugin.PluginSet{wire.PluginName: &wire.Plugin{
+		HandshakeConfig: goplugin.Handshake(),
+		Plugins: plugin.PluginSet{goplugin.Name: &goplugin.Plugin{
 			Side: c.Side, Options: wire.ClientOptions{Program: c.opts.Program, Unavailable: c.opts.Unavailable},
 		}},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
@@ -218,10 +218,8 @@ func (c *Connection) attach() (*wire.Client, error) {
 			Protocol: plugin.ProtocolGRPC, ProtocolVersion: line.Version, Addr: address,
 			ReattachFunc: func() (runner.AttachedRunner, error) { return c.Process, nil },
 		},
-		TLSConfig:  tls,
-		SyncStdout: stdout,
-		SyncStderr: stderr,
-		Logger:     logs.ForGoPlugin(c.opts.Log),
+		TLSConfig: tls,
+		Logger:    logs.ForGoPlugin(c.opts.Log),
 		GRPCDialOptions: []grpc.DialOption{
 			wire.Dialer(c.Side),
 			grpc.WithIdleTimeout(0), // there is no second connection
@@ -232,7 +230,7 @@ func (c *Connection) attach() (*wire.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	dispensed, err := protocol.Dispense(wire.PluginName)
+	dispensed, err := protocol.Dispense(goplugin.Name)
 	if err != nil {
 		return nil, err
 	}

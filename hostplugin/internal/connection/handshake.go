@@ -1,29 +1,20 @@
 package connection
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/go-plugin"
 
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
-
-// serverName is what go-plugin's certificates are for.
-const serverName = "localhost"
 
 // handshake is the host's side of how go-plugin's two sides begin: what the plugin finds in its environment, and what the
 // line says that it prints when it listens. Its certificate is for this one handshake.
@@ -36,38 +27,22 @@ type handshake struct {
 
 // newHandshake makes the host's side.
 func newHandshake() (*handshake, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	certificate, err := wire.NewCertificate(x509.ExtKeyUsageClientAuth)
 	if err != nil {
 		return nil, err
 	}
-	certificate := &x509.Certificate{
-		SerialNumber:          big.NewInt(1), // its issuer makes no other
-		Subject:               pkix.Name{CommonName: serverName},
-		DNSNames:              []string{serverName},
-		NotBefore:             time.Now().Add(-time.Minute),
-		NotAfter:              time.Now().AddDate(30, 0, 0), // a session may be long
-		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-		BasicConstraintsValid: true,
-		IsCA:                  true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, certificate, certificate, key.Public(), key)
-	if err != nil {
-		return nil, err
-	}
-	return &handshake{tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}}, nil
+	return &handshake{certificate}, nil
 }
 
 // environment gives what the plugin needs: go-plugin's variables, with sockets as the directory that it
 // makes for its socket.
 func (h *handshake) environment(sockets string) []string {
-	config := wire.Handshake()
 	block := pem.Block{Type: "CERTIFICATE", Bytes: h.certificate.Certificate[0]}
 	return []string{
-		config.MagicCookieKey + "=" + config.MagicCookieValue,
-		"PLUGIN_PROTOCOL_VERSIONS=" + strconv.FormatUint(uint64(config.ProtocolVersion), 10),
-		"PLUGIN_CLIENT_CERT=" + string(pem.EncodeToMemory(&block)),
-		plugin.EnvUnixSocketDir + "=" + sockets,
+		wire.CookieKey + "=" + wire.CookieValue,
+		wire.EnvVersions + "=" + strconv.Itoa(wire.ProtocolVersion),
+		wire.EnvCertificate + "=" + string(pem.EncodeToMemory(&block)),
+		wire.EnvSocketDir + "=" + sockets,
 	}
 }
 
@@ -96,7 +71,7 @@ func parseGreeting(text string) (greeting, bool) {
 
 // current reports whether the plugin speaks the versions that this host speaks.
 func (l greeting) current() bool {
-	return l.Core == plugin.CoreProtocolVersion && l.Version == wire.ProtocolVersion
+	return l.Core == wire.CoreVersion && l.Version == wire.ProtocolVersion
 }
 
 // accept says how go-plugin's client speaks to a plugin that has printed the line. The address is what
@@ -121,7 +96,7 @@ func (h *handshake) accept(l greeting) (address net.Addr, config *tls.Config, er
 	return &net.UnixAddr{Name: l.address, Net: l.network}, &tls.Config{
 		Certificates: []tls.Certificate{h.certificate},
 		RootCAs:      roots,
-		ServerName:   serverName,
+		ServerName:   wire.CertificateName,
 		MinVersion:   tls.VersionTLS12,
 	}, nil
 }

@@ -232,12 +232,6 @@ func (p *Process) sink(stream string) logs.Sink {
 	return s
 }
 
-// Stdio gives the writers for output that arrives through go-plugin, from programs that print by way
-// of Go's os.Stdout.
-func (p *Process) Stdio() (stdout, stderr io.Writer) {
-	return logs.NewOutput(p.sink("stdout"), nil), logs.NewOutput(p.sink("stderr"), nil)
-}
-
 // end ends what the program left behind in its process group, reaps the program, and takes its last
 // output.
 func (p *Process) end(cmd *exec.Cmd) {

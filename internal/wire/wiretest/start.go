@@ -13,6 +13,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	"github.com/ndbridge/ndbridge/internal/wire"
+	"github.com/ndbridge/ndbridge/internal/wire/goplugin"
 )
 
 // Process is an executable plugin that runs, and the host's end of its connection.
@@ -32,11 +33,11 @@ func Start(tb testing.TB, cmd *exec.Cmd, opts Options) *Process {
 	}
 	cmd.ExtraFiles = []*os.File{peer}
 	sockets := wire.NewSocketDir(os.TempDir())
-	cmd.Env = append(cmd.Environ(), plugin.EnvUnixSocketDir+"="+sockets)
+	cmd.Env = append(cmd.Environ(), wire.EnvSocketDir+"="+sockets)
 	p := &Process{Side: wire.NewSide(conn, opts.Status, nil)}
 	p.Plugin = plugin.NewClient(&plugin.ClientConfig{
-		HandshakeConfig:  wire.Handshake(),
-		Plugins:          plugin.PluginSet{wire.PluginName: &wire.Plugin{Side: p.Side, Options: opts.Client}},
+		HandshakeConfig:  goplugin.Handshake(),
+		Plugins:          plugin.PluginSet{goplugin.Name: &goplugin.Plugin{Side: p.Side, Options: opts.Client}},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		Cmd:              cmd,
 		AutoMTLS:         true,
@@ -62,7 +63,7 @@ func Start(tb testing.TB, cmd *exec.Cmd, opts Options) *Process {
 	if _, err := os.Stat(sockets); !errors.Is(err, fs.ErrNotExist) {
 		tb.Errorf("the plugin listens, and %s is still there: %v", sockets, err)
 	}
-	dispensed, err := protocol.Dispense(wire.PluginName)
+	dispensed, err := protocol.Dispense(goplugin.Name)
 	if err != nil {
 		tb.Fatalf("dispense: %v", err)
 	}

@@ -1,4 +1,5 @@
-"""Says what its process takes, in KiB, threads and descriptors: to the host, or as text without one."""
+"""Says what its process takes, in KiB that are resident, KiB of these that no file backs, threads and descriptors: to the host, or as
+text without one."""
 
 import os
 
@@ -10,6 +11,7 @@ def value(file, key):
         return int(next(line.split()[1] for line in lines if line.startswith(key)))
 
 
-taken = [value("/proc/self/smaps_rollup", "Rss:"), value("/proc/self/status", "Threads:"), len(os.listdir("/proc/self/fd"))]
+taken = [value("/proc/self/smaps_rollup", "Rss:"), value("/proc/self/smaps_rollup", "Anonymous:"), value("/proc/self/status", "Threads:"),
+         len(os.listdir("/proc/self/fd"))]
 print(*taken)
 costs = np.array(taken)

@@ -28,6 +28,7 @@ import (
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	"github.com/ndbridge/ndbridge/internal/shm"
 	"github.com/ndbridge/ndbridge/internal/wire"
+	"github.com/ndbridge/ndbridge/internal/wire/goplugin"
 )
 
 // Patience is how long a test waits for what must come. Only failures take so long, but to import a
@@ -90,11 +91,11 @@ func open(tb testing.TB, cmd *exec.Cmd, settings contract.Settings) (*Program, e
 	stdout, stdoutFile, err := os.Pipe()
 	check(tb, err)
 	cmd.ExtraFiles = []*os.File{side, stdoutFile}
-	cmd.Env = append(cmd.Env, plugin.EnvUnixSocketDir+"="+wire.NewSocketDir(os.TempDir()))
+	cmd.Env = append(cmd.Env, wire.EnvSocketDir+"="+wire.NewSocketDir(os.TempDir()))
 	wireSide := wire.NewSide(conn, nil, nil)
 	client := plugin.NewClient(&plugin.ClientConfig{
-		HandshakeConfig:  wire.Handshake(),
-		Plugins:          plugin.PluginSet{wire.PluginName: &wire.Plugin{Side: wireSide}},
+		HandshakeConfig:  goplugin.Handshake(),
+		Plugins:          plugin.PluginSet{goplugin.Name: &goplugin.Plugin{Side: wireSide}},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		Cmd:              cmd,
 		AutoMTLS:         true,
@@ -124,7 +125,7 @@ func open(tb testing.TB, cmd *exec.Cmd, settings contract.Settings) (*Program, e
 	if err != nil {
 		return p, err
 	}
-	dispensed, err := protocol.Dispense(wire.PluginName)
+	dispensed, err := protocol.Dispense(goplugin.Name)
 	check(tb, err)
 	p.Client, _ = dispensed.(*wire.Client)
 	ctx, cancel := context.WithTimeout(tb.Context(), Patience)
