@@ -29,6 +29,7 @@ type standing struct {
 	watch       *py.Watch              // nil: the object is read anew each time
 	direct      py.Copy                // how the copy is made again while the watch says that nothing has changed
 	pointer     *gpu.Pointer           // memory of a GPU, of which each look needs a fence of its own
+	spared      bool                   // the copy is the framework's own, of an array that cannot change
 
 	// Of leasing's lock: how many looks are under way, and whether the lease was given back meanwhile. Its memory stays
 	// until they are done, since they may copy into it.
@@ -199,7 +200,7 @@ func (m *mailbox) Refreshes(ctx context.Context, ids []contract.LeaseID, only bo
 // quick reports whether a fingerprint tells that a lease is as it was.
 func (p *Program) quick(s *standing, forks uint64, only bool) bool {
 	switch {
-	case s.watch == nil, contract.Copied(s.lease.Route) && s.direct == (py.Copy{}) && !only:
+	case s.watch == nil, contract.Copied(s.lease.Route) && !s.spared && s.direct == (py.Copy{}) && !only:
 		return false
 	case s.lease.Route == contract.RouteSharedHeap && s.forks.Load() != forks:
 		return false
