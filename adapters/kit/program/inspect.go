@@ -79,6 +79,10 @@ func (p *Program) watch(g *py.GIL, o, base py.Object, path names.Path) (*py.Watc
 		w, _, err := g.Watch(base, steps, &marks, o)
 		return w, err
 	}
+	if marks := genericMarks(g, o); marks.Class != 0 {
+		w, _, err := g.Watch(base, steps, &marks, o)
+		return w, err
+	}
 	return nil, nil //nolint:nilnil // see above
 }
 
