@@ -257,9 +257,9 @@ func (s *standing) take(g *py.GIL, r *reading, place *placed) {
 	keep := !r.temporary && s.watch.Describes(r.array.Addr, l.Shape(), l.Strides(), l.DType().Size()) && g.Same(s.watch)
 	switch o := &r.order; {
 	case r.array.OnGPU:
-		keep = keep && place.Reason == r.spared && o.Mark == nil && o.Stream == 0 && (!o.Framework || s.watch.Itself())
+		keep = keep && place.Reason == r.spared && o.Stream == 0 && (!o.Framework || s.watch.Itself())
 		if keep && !o.Framework {
-			s.pointer = r.array.Pointer
+			s.pointer, s.marked = r.array.Pointer, o.Mark != nil
 		}
 	case r.array.Pointer != nil:
 		keep = false // a GPU may be writing it each time

@@ -28,7 +28,8 @@ type standing struct {
 	publication *published.Publication // that was leased; nil: it was a variable
 	watch       *py.Watch              // nil: the object is read anew each time
 	direct      py.Copy                // how the copy is made again while the watch says that nothing has changed
-	pointer     *gpu.Pointer           // memory of a GPU, of which each look needs a fence of its own
+	pointer     *gpu.Pointer           // memory of a GPU that has to stand
+	marked      bool                   // the fence that the lease was granted with is that of each look; otherwise each needs its own
 	spared      bool                   // the copy is the framework's own, of an array that cannot change
 
 	// Of leasing's lock: how many looks are under way, and whether the lease was given back meanwhile. Its memory stays
@@ -216,6 +217,9 @@ func (p *Program) unchanged(id contract.LeaseID, s *standing, look *handoff.Look
 	look.Status = handoff.Unchanged
 	if s.pointer == nil {
 		return true
+	}
+	if s.marked {
+		return s.pointer.Stands()
 	}
 	fence, ok := p.refence(id, s.pointer)
 	if ok {

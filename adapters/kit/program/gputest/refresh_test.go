@@ -3,7 +3,9 @@
 package gputest
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
@@ -28,6 +30,9 @@ def filled(value):
 
 p, q = filled(1), filled(2)
 array = Counted(p, MB // 4)
+fenced = Counted(filled(5), MB // 4)
+import ndbridge
+ndbridge.publish("published", fenced)
 
 class Now:
     @property
@@ -49,6 +54,18 @@ class Now:
     def written(self):
         enter()
         fill(q, 3, MB // 4, new_stream())
+        return memoryview(b"x")
+
+    @property
+    def written_later(self):
+        enter()
+        fill(fenced.__cuda_array_interface__["data"][0], 6, MB // 4, new_stream(), slow=2_000_000_000)
+        return memoryview(b"x")
+
+    @property
+    def freed_published(self):
+        enter()
+        free(fenced.__cuda_array_interface__["data"][0])
         return memoryview(b"x")
 
     @property
@@ -128,4 +145,40 @@ func asked(t *testing.T, s *hostplugin.Session) int {
 	defer v.Close() //nolint:errcheck // of a copy
 	b := bytesOf(t, v)
 	return int(b[0]) + int(b[1])<<8
+}
+
+// TestRefreshOfPublished looks again at what was published: it is known by its fingerprint, and waits for nothing that came
+// later. What was freed by hand is noticed.
+func TestRefreshOfPublished(t *testing.T) {
+	t.Parallel()
+	s := start(t, counted, options{})
+	source, err := s.Source("published")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := source.View(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = v.Close() }()
+	before := asked(t, s)
+	take(t, s, "now.written_later")
+	const looks = 20
+	for range looks {
+		next, changed, err := source.Refresh(t.Context(), v)
+		if err != nil || changed || next != v {
+			t.Fatalf("changed: %v, %v", changed, err)
+		}
+	}
+	began := time.Now()
+	if err := v.Wait(t.Context()); err != nil || time.Since(began) > time.Second {
+		t.Errorf("what was published waited %v for work that came later (%v)", time.Since(began), err)
+	}
+	if n := asked(t, s) - before; before == 0 || n > looks/2 {
+		t.Errorf("the array was asked for %d things at first and for %d in %d looks", before, n, looks)
+	}
+	take(t, s, "now.freed_published")
+	if _, _, err := source.Refresh(t.Context(), v); !errors.Is(err, core.ErrPointer) {
+		t.Errorf("after its memory was freed by hand: %v, expected ErrPointer", err)
+	}
 }
