@@ -21,6 +21,8 @@ type page struct {
 	device uintptr // its address for GPUs, or 0 if they do not reach it
 	undo   undo
 	entry  *reuse.Entry[contract.SegmentID, *page]
+
+	readers readers
 }
 
 // End implements reuse.Resource. The call that unregisters memory may wait for all streams.
