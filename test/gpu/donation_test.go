@@ -24,7 +24,7 @@ func TestUndisturbedDonation(t *testing.T) {
 }
 
 func undisturbedDonation(t *testing.T, effect string) {
-	const seconds = 4
+	const seconds = 3
 	script, err := files.ReadFile("testdata/programs/program.py")
 	if err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func readIsWaitedFor(t *testing.T, name, stream string) {
 			run.Remote.Exec(t, fmt.Sprintf("ndbridge.wait(arrays['a']%s)", stream))
 		}
 		run.Remote.Exec(t, fmt.Sprintf("framework.write(%q, arrays['a'], 2)", kind))
-		if !g.busy() {
+		if !waits && !g.busy() { // behind a wait, the driver may keep the program's CPU from going on
 			t.Error("the kernel had read before the program wrote: this proves nothing")
 		}
 		g.finish(t)

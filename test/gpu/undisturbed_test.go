@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
@@ -94,8 +96,8 @@ func undisturbedCaptures(t *testing.T, name string) {
 	}
 }
 
-// TestUndisturbedLaunches has a program launch small work beside a host that looks all the time, by views and by
-// refreshes, with sync = "device", which is the default of these: no launch stalls.
+// TestUndisturbedLaunches has a program launch small work beside a host that looks now and then, or all the time, by
+// views and by refreshes, with sync = "device", which is the default of these: no launch stalls.
 func TestUndisturbedLaunches(t *testing.T) {
 	for _, name := range []string{"driver", "torch", "cupy"} {
 		if has(t, name) {
@@ -138,7 +140,9 @@ func undisturbedLaunches(t *testing.T, name string) {
 	measure := func() []float64 {
 		return harness.Eval[[]float64](t, run.Remote, fmt.Sprintf("launches('a', %q, %d)", firstKinds[name], launches))
 	}
-	for _, by := range []string{"views", "refreshes"} {
+	const slowly, pause = ", one in 1.6 ms", 1600 * time.Microsecond
+	for _, by := range []string{"views" + slowly, "refreshes" + slowly, "views", "refreshes"} {
+		kind, rests := strings.CutSuffix(by, slowly)
 		var alone, beside [][]float64
 		looks := 0
 		for range turns {
@@ -146,10 +150,13 @@ func undisturbedLaunches(t *testing.T, name string) {
 			done := make(chan []float64, 1)
 			go func() { done <- measure() }()
 			for len(alone) > len(beside) {
-				if err := look[by](); err != nil {
+				if err := look[kind](); err != nil {
 					t.Fatal(err)
 				}
 				looks++
+				if rests {
+					<-time.After(pause)
+				}
 				select {
 				case measured := <-done:
 					beside = append(beside, measured)
@@ -157,7 +164,7 @@ func undisturbedLaunches(t *testing.T, name string) {
 				}
 			}
 		}
-		row := &report.Row{Table: "Launches of a program (us) beside a host that looks all the time: medians of three turns"}
+		row := &report.Row{Table: "Launches of a program (us) beside a host that looks: medians of three turns"}
 		row.Set("framework", name)
 		row.Set("looks by", by)
 		row.Set("looks", looks)

@@ -15,7 +15,7 @@ import (
 // there the driver's error code, and then the word, so that nobody waits for a stream that will never
 // write.
 const (
-	wordStride  = 64
+	wordStride  = contract.CUDAWordStride
 	wordsOnPage = 64
 	pageSize    = wordStride * wordsOnPage
 	errorOffset = 4

@@ -33,7 +33,7 @@ func (g Gate) Close() error { return g.page.close() }
 
 // SetRead writes the words of a count of reads on the first page: begun, and done.
 func (q *Queue) SetRead(index int, begun, done uint32) {
-	at := q.state.pages[0].addr(int64(index) * contract.CUDAReadStride)
+	at := q.state.pages[0].addr(int64(index) * contract.CUDAWordStride)
 	storeWord(at+contract.CUDAReadBegun, begun)
 	storeWord(at+contract.CUDAReadDone, done)
 }

@@ -22,10 +22,13 @@ func (x *Exporter) AfterReads(p gpu.Pointer, stream uintptr) error {
 	err = at.in(func() error {
 		capturing, err := driver.StreamCapturing(s)
 		if err == nil && capturing {
-			err = &driver.Error{Call: "cuStreamWaitValue32", Code: driver.StreamCaptureUnsupported}
+			err = &core.Error{
+				Op: "wait", Kind: core.ErrUnavailable, Err: errors.New("the stream is being captured into a graph"),
+				Remedy: "call wait before the capture begins",
+			}
 		}
 		if err != nil {
-			return captured(err)
+			return err
 		}
 		if s != driver.LegacyStream && s != driver.ThreadStream {
 			ctx, err := driver.StreamCtx(s)
@@ -52,7 +55,7 @@ func (c *contextState) awaitReads(s driver.Stream) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, page := range c.pages {
-		for offset := int64(0); offset < pageSize; offset += contract.CUDAReadStride {
+		for offset := int64(0); offset < pageSize; offset += contract.CUDAWordStride {
 			begun := loadWord(page.addr(offset + contract.CUDAReadBegun))
 			if begun == loadWord(page.addr(offset+contract.CUDAReadDone)) {
 				continue
@@ -70,7 +73,7 @@ func (c *contextState) awaitReads(s driver.Stream) error {
 
 // endReads lets the program's streams go on, when no host reads any more.
 func (p *Page) endReads() {
-	for offset := int64(0); offset < pageSize; offset += contract.CUDAReadStride {
+	for offset := int64(0); offset < pageSize; offset += contract.CUDAWordStride {
 		storeWord(p.addr(offset+contract.CUDAReadDone), loadWord(p.addr(offset+contract.CUDAReadBegun)))
 	}
 }

@@ -156,7 +156,7 @@ func TestFailedWork(t *testing.T) {
 	}
 	defer page.Close()
 	r.lend(fileID, file)
-	failing := lease(t, handle, contract.CUDAWord{Page: fileID, Size: pageSize, Offset: 8, Value: 5}, core.Uint8, false)
+	failing := lease(t, handle, contract.CUDAWord{Page: fileID, Size: pageSize, Offset: contract.CUDAWordStride, Value: 5}, core.Uint8, false)
 	v, _ := r.view(failing)
 	closed, released := r.view(failing)
 	s, late := stream(t), stream(t)

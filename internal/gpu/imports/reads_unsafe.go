@@ -34,7 +34,7 @@ func (p *page) begin(reader any) (read, error) {
 	if r.owners == nil {
 		r.owners = make(map[int]any)
 	}
-	free, counts := -1, int(p.Size()/contract.CUDAReadStride)
+	free, counts := -1, int(p.Size()/contract.CUDAWordStride)
 	for i := range counts {
 		if r.owners[i] == reader {
 			free = i
@@ -56,12 +56,12 @@ func (p *page) begin(reader any) (read, error) {
 
 // count is one word of the index-th count.
 func (p *page) count(index int, word int64) *atomic.Uint32 {
-	return (*atomic.Uint32)(unsafe.Pointer(&p.Bytes()[int64(index)*contract.CUDAReadStride+word]))
+	return (*atomic.Uint32)(unsafe.Pointer(&p.Bytes()[int64(index)*contract.CUDAWordStride+word]))
 }
 
 // endBy has a stream end the read when it has done what it was given until now. The stream's context is current.
 func (r read) endBy(s driver.Stream) error {
-	at := r.page.device + uintptr(r.index)*contract.CUDAReadStride + contract.CUDAReadDone
+	at := r.page.device + uintptr(r.index)*contract.CUDAWordStride + contract.CUDAReadDone
 	err := driver.StreamWriteValue32(s, at, r.count)
 	if err != nil { // the program must not wait for ever
 		r.end()

@@ -1299,7 +1299,7 @@ type CUDAWord struct {
 	Page uint64 `protobuf:"varint,1,opt,name=page,proto3" json:"page,omitempty"`
 	// Bytes of that memory; positive.
 	Size int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
-	// Where in it the word is; a multiple of 4.
+	// Where in it the word is; a multiple of 64.
 	Offset int64 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
 	// What the word has reached (as a number that wraps around) when the work is done.
 	Value         uint32 `protobuf:"varint,4,opt,name=value,proto3" json:"value,omitempty"`
