@@ -163,8 +163,8 @@ func TestFailedWork(t *testing.T) {
 	if err := errors.Join(s.Wait(v), late.Wait(closed), closed.Close()); err != nil {
 		t.Fatal(err)
 	}
-	setWord(page, 12, 700)
-	setWord(page, 8, 5)
+	setWord(page, contract.CUDAWordStride+4, 700)
+	setWord(page, contract.CUDAWordStride, 5)
 	within(t, "the release", released)
 	for what, s := range map[string]*cuda.Stream{"open": s, "closed": late} {
 		if err := s.Synchronize(t.Context()); !errors.Is(err, core.ErrUnavailable) {
