@@ -1,9 +1,12 @@
 package jax
 
 import (
+	"fmt"
 	"strings"
 
+	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
 )
 
 // kind is what an object is to JAX.
@@ -48,11 +51,13 @@ func kindOf(g *py.GIL, o py.Object) kind {
 // array holds the facts about one object on which quirks depend.
 type array struct {
 	kind       kind
-	class      string // the last name of the object's type
-	deleted    bool   // its memory was given back, or away
-	devices    int    // over which it is spread
-	replicated bool   // each device has the whole array
-	dtype      string // "bool", or what other packages than NumPy define: "bfloat16", "int4"
+	class      string      // the last name of the object's type
+	deleted    bool        // its memory was given back, or away
+	devices    int         // over which it is spread
+	replicated bool        // each device has the whole array
+	gpu        core.Device // that it is on; the zero value: it is on none
+	module     py.Object   // jax
+	dtype      string      // "bool", or what other packages than NumPy define: "bfloat16", "int4"
 }
 
 // Numbers of NumPy's dtypes: NPY_BOOL, and NPY_USERDEF, from which on they come from other packages.
@@ -61,21 +66,21 @@ const (
 	userTypes = 256
 )
 
-func look(g *py.GIL, k kind, o py.Object) (*array, error) {
+func look(g *py.GIL, k kind, module, o py.Object) (*array, error) {
 	class := g.TypeName(o)
-	a := &array{kind: k, class: class[strings.LastIndexByte(class, '.')+1:]}
+	a := &array{kind: k, module: module, class: class[strings.LastIndexByte(class, '.')+1:]}
 	if k != concrete {
 		return a, nil
 	}
-	deleted, err := g.CallMethod(o, "is_deleted", nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	if a.deleted, err = g.Bool(deleted); err != nil || a.deleted {
+	var err error
+	if a.deleted, err = isDeleted(g, o); err != nil || a.deleted {
 		return a, err
 	}
 	if err := a.lookAtDevices(g, o); err != nil {
 		return nil, err
+	}
+	if a.devices == 1 {
+		a.gpu = gpuOf(g, o)
 	}
 	return a, a.lookAtType(g, o)
 }
@@ -98,6 +103,99 @@ func (a *array) lookAtDevices(g *py.GIL, o py.Object) error {
 	}
 	a.replicated, err = g.Bool(replicated)
 	return err
+}
+
+// gpuOf gives the zero value for an array of which JAX does not say where it is.
+func gpuOf(g *py.GIL, o py.Object) (d core.Device) {
+	const cuda = 2 // DLPack's number
+	device, err := g.CallMethod(o, "__dlpack_device__", nil, nil)
+	if err != nil {
+		return d
+	}
+	kind, index, err := pair(g, device)
+	if err != nil || kind != cuda {
+		return d
+	}
+	return core.Device{Kind: core.CUDA, Index: int(index)}
+}
+
+func pair(g *py.GIL, o py.Object) (first, second int64, err error) {
+	items, err := g.TupleItems(o)
+	if err == nil && len(items) != 2 {
+		err = fmt.Errorf("%d items", len(items))
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	first, err = g.Int64(items[0])
+	if err == nil {
+		second, err = g.Int64(items[1])
+	}
+	return first, second, err
+}
+
+// copy has JAX copy an array on its device. jnp.copy would run a program for that, which logs an error if the array is
+// donated meanwhile.
+func (a *array) copy(g *py.GIL, o py.Object) (py.Object, error) {
+	made, err := g.CallMethod(a.module, "device_put", []py.Object{o}, []py.KW{{Name: "may_alias", Value: g.False()}})
+	if py.Raised(err, "TypeError") { // an older version
+		made, err = g.CallMethod(o, "copy", nil, nil)
+	}
+	if err == nil {
+		return made, nil
+	}
+	if deleted, failed := isDeleted(g, o); failed == nil && deleted {
+		return 0, errGivenAway() // after it was asked
+	}
+	return 0, err
+}
+
+// describe says what an array is without its memory.
+func (a *array) describe(g *py.GIL, o py.Object) (l core.Layout, err error) {
+	spec := core.LayoutSpec{Device: a.gpu, ReadOnly: true}
+	shape, err := g.Attr(o, "shape")
+	if err != nil {
+		return l, err
+	}
+	extents, err := g.TupleItems(shape)
+	if err != nil {
+		return l, err
+	}
+	spec.Shape = make([]int, len(extents))
+	for i, extent := range extents {
+		n, err := g.Int64(extent)
+		if err != nil {
+			return l, err
+		}
+		spec.Shape[i] = int(n)
+	}
+	dtype, err := g.Attr(o, "dtype")
+	if err != nil {
+		return l, err
+	}
+	name, err := g.Str(dtype)
+	if err != nil {
+		return l, err
+	}
+	if spec.DType, err = core.ParseDType(name); err != nil {
+		return l, err
+	}
+	return core.NewLayout(spec)
+}
+
+func isDeleted(g *py.GIL, o py.Object) (bool, error) {
+	deleted, err := g.CallMethod(o, "is_deleted", nil, nil)
+	if err != nil {
+		return false, err
+	}
+	return g.Bool(deleted)
+}
+
+func errGivenAway() *core.Error {
+	return &core.Error{
+		Kind: core.ErrUnsupported, Err: program.ErrGivenAway,
+		Remedy: "publish the array that took its place, or a copy from before; or do not donate it (donate_argnums)",
+	}
 }
 
 func (a *array) lookAtType(g *py.GIL, o py.Object) error {

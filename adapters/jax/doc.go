@@ -19,8 +19,10 @@
 //     XLA_PYTHON_CLIENT_PREALLOCATE=false, which is shared by the descriptor of its physical memory. Every
 //     array is read-only, and is mapped so.
 //   - The memory of an array that is deleted, or donated to a compiled function, is used again, the
-//     latter in place. Neither happens while what DLPack handed out is held: of a donated array the
-//     function gets a copy then. So a lease holds it, and the view keeps its values.
+//     latter in place. Neither happens while what DLPack handed out is held: on the CPU the function gets a
+//     copy of a donated array then. So a lease holds it, and the view keeps its values. On a GPU, the
+//     program gets an error instead, even if it is held only for a moment. So there JAX is made to copy an
+//     array that was not published, and the lease holds the copy, with the reason "may-be-donated".
 //   - An array over several devices is several pieces of memory. Each shard is an array of its own,
 //     with a name: x.addressable_shards[1].data. The CPU can be several devices too.
 //   - Tracers, random keys, references and shapes pass for arrays here and there, and have no memory.

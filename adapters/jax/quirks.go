@@ -60,9 +60,7 @@ func absences() []rule {
 				Upstream: arrayPy + ", jax issue 4636",
 			},
 			When: func(a *array) bool { return a.deleted },
-			Edit: refuse(core.ErrUnsupported, func(*array) string {
-				return "the array was deleted, or donated to a function, and has no memory any more"
-			}),
+			Edit: func(p *program.Plan, _ *array) { p.Refuse = errGivenAway() },
 		}, {
 			Quirk: contract.Quirk{
 				ID: "jax.multi-device", Effect: contract.EffectRefuse,
@@ -178,6 +176,20 @@ func calls() []rule {
 				Upstream: dlpackCC,
 			},
 			Edit: func(p *program.Plan, _ *array) { p.Hold = true },
+		}, {
+			Quirk: contract.Quirk{
+				ID: "jax.may-be-donated", Effect: contract.EffectStage, Protocol: string(program.DLPack),
+				Choices: []string{"copy", "hold"},
+				Summary: "on a GPU, a function to which an array is donated raises an error in the program while somebody " +
+					"holds what DLPack handed out; so JAX makes a copy of an array that was not published",
+				Remedy:   "publish the array, which is held then, or choose the effect hold, where nothing is donated",
+				Upstream: "xla/pjrt: Donation requested for buffer with external reference",
+			},
+			When: func(a *array) bool { return a.gpu != core.Device{} },
+			Edit: func(p *program.Plan, a *array) {
+				p.Spare = &program.Spare{Copy: a.copy, Describe: a.describe, Reason: contract.ReasonMayBeDonated}
+			},
+			Instead: map[string]func(*program.Plan, *array){"hold": func(*program.Plan, *array) {}},
 		},
 	}
 }

@@ -77,16 +77,20 @@ func quirks() *programtest.Quirks {
 	}
 }
 
-// witnessElsewhere is the quirk that shows only while a lease stands.
-const witnessElsewhere = core.QuirkID("jax.memory-reused")
+// The quirks that show only while a lease stands: of any array (TestGivenAway), and of one on a GPU (TestUndisturbedDonation
+// in test/gpu).
+const (
+	witnessElsewhere = core.QuirkID("jax.memory-reused")
+	witnessOnGPU     = core.QuirkID("jax.may-be-donated")
+)
 
 // TestQuirks proves each quirk on the real JAX, in every version at hand that has it.
 func TestQuirks(t *testing.T) {
 	t.Parallel()
-	quirks().ProveEach(t, pythons(t), os.Getenv("NDBRIDGE_TEST_PYTHONS_JAX") != "", witnessElsewhere)
+	quirks().ProveEach(t, pythons(t), os.Getenv("NDBRIDGE_TEST_PYTHONS_JAX") != "", witnessElsewhere, witnessOnGPU)
 }
 
 func TestQuirkTable(t *testing.T) {
 	t.Parallel()
-	quirks().CheckTable(t, witnessElsewhere)
+	quirks().CheckTable(t, witnessElsewhere, witnessOnGPU)
 }

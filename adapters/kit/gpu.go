@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -178,6 +179,9 @@ func (h *handOver) begin(order Order) (p Placement, rest Rest, err error) {
 	if h.want.Writable && h.array.Layout.ReadOnly() {
 		return p, nil, readOnlyError()
 	}
+	if h.want.NoCopy && h.want.Spared != "" {
+		return p, nil, notShared(h.want.Spared, h.want)
+	}
 	if err := h.decide(); err != nil {
 		return p, nil, err
 	}
@@ -208,6 +212,9 @@ func (h *handOver) decide() error {
 			return err
 		default:
 			h.route = pointer.Route
+			if h.want.Spared != "" {
+				h.route = contract.RouteCUDAStaged
+			}
 			h.layout, err = at(h.array.Layout, int64(h.array.Addr-h.export.Base), false)
 			return err
 		}
@@ -365,7 +372,7 @@ func (h *handOver) copyToHost(ctx context.Context) (Placement, error) {
 // placement is for memory of the GPU; word is nil if it may be touched at once.
 func (h *handOver) placement(word *export.FenceWord) Placement {
 	block := h.block
-	p := Placement{Layout: h.layout, Memory: gpuMemory(h.export, word), Route: h.route, Reason: h.reason}
+	p := Placement{Layout: h.layout, Memory: gpuMemory(h.export, word), Route: h.route, Reason: cmp.Or(h.reason, h.want.Spared)}
 	if block != nil {
 		block.Copied(word)
 		p.Drop = func() { h.router.gpu.Free(block) }

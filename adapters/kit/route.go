@@ -74,6 +74,8 @@ type Want struct {
 	// Reason, if it is not "", says that the memory cannot be shared even where a route
 	// would be found, and why.
 	Reason core.Reason
+	// Spared, if it is not "", says that the memory is that of a copy which the framework made for the lease, and why.
+	Spared core.Reason
 }
 
 // Placement is how an array reaches another process: what [Leases.GrantMemory] needs.
@@ -298,6 +300,7 @@ var remedies = map[core.Reason]string{
 	contract.ReasonConverted:      "publish an array that needs no conversion",
 	contract.ReasonNotExportable:  "allocate it where the driver can export memory: by cudaMalloc, or from a pool that is made for IPC",
 	contract.ReasonHostWithoutGPU: "run the host where it can reach the GPU, built with CUDA",
+	contract.ReasonMayBeDonated:   `publish the array, or set effect = "hold" for the quirk jax.may-be-donated`,
 	contract.ReasonMappedFile:     `copy it into a new array in the program, or set mapped_files = "share"`,
 }
 

@@ -183,7 +183,7 @@ func TestEveryReasonHasARemedy(t *testing.T) {
 	for _, r := range []core.Reason{
 		contract.ReasonBelowThreshold, contract.ReasonOutsideHeap, contract.ReasonHeapOff, contract.ReasonFrozen,
 		contract.ReasonPrivateMapping, contract.ReasonFileGone, contract.ReasonConverted, contract.ReasonNotExportable,
-		contract.ReasonHostWithoutGPU, contract.ReasonMappedFile,
+		contract.ReasonHostWithoutGPU, contract.ReasonMappedFile, contract.ReasonMayBeDonated,
 	} {
 		if remedies[r] == "" {
 			t.Errorf("%v has none", r)

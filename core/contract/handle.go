@@ -92,12 +92,23 @@ type Ready struct{}
 //
 // The four bytes behind the word are zero, or the driver's error if the work failed. In that case the program's CPU
 // writes the word, so that nobody waits for ever.
+//
+// [CUDAReadBegun] and [CUDAReadDone] bytes behind each multiple of [CUDAWordStride] are two words for the way back: in the
+// first, the host's CPU counts the reads of the program's memory that it begins, and in the second one of its streams, or
+// its CPU, writes that count when they are done. A stream of the program can wait for that.
 type CUDAWord struct {
 	Page   SegmentID // the memory that the word lies in: a sealed memfd, which [Producer.Descriptor] lends
 	Size   int64     // bytes of the page
-	Offset int64     // of the word in the page; a multiple of 4
+	Offset int64     // of the word in the page; a multiple of [CUDAWordStride]
 	Value  uint32
 }
+
+// Where words lie in a page.
+const (
+	CUDAWordStride = 64
+	CUDAReadBegun  = 8
+	CUDAReadDone   = 12
+)
 
 func (Ready) isFence()    {}
 func (CUDAWord) isFence() {}

@@ -28,5 +28,6 @@ const (
 	ReasonConverted      core.Reason = "converted"        // the framework had to make a new array (a quirk says why)
 	ReasonNotExportable  core.Reason = "not-exportable"   // the CUDA driver has no handle for memory of this kind
 	ReasonHostWithoutGPU core.Reason = "host-without-gpu" // the host cannot reach the GPU that the array is on
+	ReasonMayBeDonated   core.Reason = "may-be-donated"   // the program may donate the array, which fails while somebody holds its memory
 	ReasonMappedFile     core.Reason = "mapped-file"      // the mapped file can shrink; the host does not map such files
 )

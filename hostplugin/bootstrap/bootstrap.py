@@ -113,6 +113,7 @@ def load(path):
     with_gil.nd_publish.argtypes = [ctypes.py_object] * 2
     with_gil.nd_publish_all.argtypes = with_gil.nd_unpublish.argtypes = [ctypes.py_object]
     with_gil.nd_failed.argtypes = [ctypes.py_object]
+    with_gil.nd_after_reads.argtypes = [ctypes.py_object, ctypes.c_size_t]
     with_gil.nd_call_host.argtypes = [ctypes.py_object] * 3
     with_gil.nd_call_host.restype = with_gil.nd_host_functions.restype = ctypes.py_object
     with_gil.nd_print.argtypes = [ctypes.py_object] * 3
@@ -195,6 +196,17 @@ def add_module(with_gil, stand_in):
         """
         check(with_gil.nd_unpublish(name))
 
+    def wait(array, stream=None):
+        """Lets a stream of a GPU wait until the host has done what it has begun to read there: the array may
+        be written to in place then. It returns at once. A read that the host begins later is not waited for.
+
+        stream is the address of a CUstream; without it, it is the current one of the array's framework.
+
+        Raises TypeError if the array is not on a GPU, ValueError if a stream must be named, and RuntimeError
+        in a forked child, which has no host.
+        """
+        check(with_gil.nd_after_reads(array, 0 if stream is None else stream or 1))
+
     def serve():
         """Runs what the host calls on this thread, the program's main one, until the host ends the session.
 
@@ -265,10 +277,10 @@ def add_module(with_gil, stand_in):
 
     module = Module("ndbridge", __doc__)
     module.__version__ = with_gil.nd_version()
-    module.__all__ = ["Cancelled", "HostError", "connected", "host", "publish", "serve", "unpublish"]
+    module.__all__ = ["Cancelled", "HostError", "connected", "host", "publish", "serve", "unpublish", "wait"]
     module.connected = True
     module.Cancelled, module.HostError, module.host = Cancelled, HostError, Host()
-    for function in publish, serve, unpublish:
+    for function in publish, serve, unpublish, wait:
         function.__qualname__ = function.__name__
         setattr(module, function.__name__, function)
     sys.modules["ndbridge"] = module

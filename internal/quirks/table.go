@@ -277,6 +277,14 @@ func tables() []Table {
 				Summary:  "a function to which an array is donated writes its result into the array's memory, unless somebody holds what DLPack handed out",
 				Upstream: "jaxlib/dlpack.cc",
 			},
+			{
+				ID: "jax.may-be-donated", Framework: "jax", Effect: contract.EffectStage,
+				Protocol: "dlpack",
+				Choices:  []string{"copy", "hold"},
+				Summary:  "on a GPU, a function to which an array is donated raises an error in the program while somebody holds what DLPack handed out; so JAX makes a copy of an array that was not published",
+				Remedy:   "publish the array, which is held then, or choose the effect hold, where nothing is donated",
+				Upstream: "xla/pjrt: Donation requested for buffer with external reference",
+			},
 		}},
 		{Framework: "cupy", Quirks: []contract.Quirk{
 			{

@@ -44,6 +44,7 @@ func reasons() []pair[core.Reason, pb.Reason] {
 		{contract.ReasonConverted, pb.Reason_REASON_CONVERTED},
 		{contract.ReasonNotExportable, pb.Reason_REASON_NOT_EXPORTABLE},
 		{contract.ReasonHostWithoutGPU, pb.Reason_REASON_HOST_WITHOUT_GPU},
+		{contract.ReasonMayBeDonated, pb.Reason_REASON_MAY_BE_DONATED},
 		{contract.ReasonMappedFile, pb.Reason_REASON_MAPPED_FILE},
 	}
 }

@@ -33,3 +33,6 @@ def serve() -> None:
 
 def unpublish(name: str) -> None:
     """Takes the name back. What the host holds of the array stays valid."""
+
+def wait(array: object, stream: int | None = None) -> None:
+    """Lets a stream of a GPU wait until the host has done what it has begun to read there, so that the array may be written to."""

@@ -167,6 +167,11 @@ func ndGoUnpublish(name C.uintptr_t) C.int {
 	return named("unpublish", name, plugin.program.Unpublish)
 }
 
+//export ndGoAfterReads
+func ndGoAfterReads(array, stream C.uintptr_t) C.int {
+	return raised(func(g *py.GIL) error { return plugin.program.AfterReads(g, py.Object(array), uintptr(stream)) })
+}
+
 //export ndGoServe
 func ndGoServe() C.int {
 	return raised(func(*py.GIL) error { return plugin.program.Serve(func() { C.nd_called() }) })

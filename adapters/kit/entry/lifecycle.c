@@ -266,6 +266,15 @@ EXPORT int nd_unpublish(uintptr_t name) {
 	return said;
 }
 
+// Makes a stream wait for what the host reads: a CUstream, or 0 for the one that is current.
+EXPORT int nd_after_reads(uintptr_t array, uintptr_t stream) {
+	int said;
+	if (!into_go(&said)) return said;
+	said = ndGoAfterReads(array, stream);
+	out_of_go();
+	return said;
+}
+
 // Gives the names of the host's functions as a tuple, or NULL with an exception. Not for forked children, nor is the next one.
 EXPORT uintptr_t nd_host_functions(void) {
 	int said;

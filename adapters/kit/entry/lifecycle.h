@@ -14,6 +14,7 @@ extern int ndGoStart(int handshake, int status);
 extern int ndGoPublish(uintptr_t name, uintptr_t array);
 extern int ndGoPublishAll(uintptr_t arrays);
 extern int ndGoUnpublish(uintptr_t name);
+extern int ndGoAfterReads(uintptr_t array, uintptr_t stream);
 extern int ndGoServe(void);
 extern int ndGoServeCall(void);
 extern void ndGoServeEnd(int over);

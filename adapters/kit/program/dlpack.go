@@ -25,6 +25,15 @@ func (r *reader) askDLPack(g *py.GIL, o py.Object) (a answer, ok bool, err error
 			return answer{}, true, err
 		}
 		if onGPU(device) {
+			if r.Spare != nil && !r.published {
+				if o, err = r.Spare.Copy(g, o); err != nil {
+					return answer{}, true, err
+				}
+				if method, ok, err = r.attribute(g, o, "__dlpack__"); !ok || err != nil {
+					return answer{}, ok, err
+				}
+				a.spared = r.Spare.Reason
+			}
 			if stream, a.ordered, err = r.deviceStream(device); err != nil {
 				return answer{}, true, err
 			}
@@ -38,9 +47,9 @@ func (r *reader) askDLPack(g *py.GIL, o py.Object) (a answer, ok bool, err error
 	if err != nil {
 		return answer{}, true, err
 	}
-	ordered := a.ordered
+	ordered, spared := a.ordered, a.spared
 	a, err = readManaged(g, managed)
-	a.ordered = ordered
+	a.ordered, a.spared = ordered, spared
 	if managed.Kind == dlpack.Legacy && call.UnsignedReadOnly {
 		a.spec.ReadOnly = true
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/internal/gpu"
 )
 
 // genericName is the adapter's name for objects that no adapter claims.
@@ -31,6 +32,15 @@ func genericPlan() Plan {
 	p.DLPack.AskDevice = true
 	p.DLPack.UnsignedReadOnly = true
 	return p
+}
+
+// genericMarks recognises an object that tells of memory of a GPU by nothing but the CUDA Array Interface. The zero value
+// says that it is none.
+func genericMarks(g *py.GIL, o py.Object) (marks py.Marks) {
+	if !gpu.Active() || g.ClassHas(o, "__dlpack__") {
+		return marks
+	}
+	return py.Marks{Class: g.Type(o), Itself: true, Interface: "__cuda_array_interface__"}
 }
 
 // standardModules are where Python's own types with memory come from.

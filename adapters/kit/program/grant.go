@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
@@ -49,6 +50,19 @@ func (a *granting) again(err error) error {
 		return err
 	}
 	a.pause = func() error { return nil }
+	return nil
+}
+
+// awaitNext has the array read anew in a moment, when its name may lead to the next one, unless that was done too often.
+func (a *granting) awaitNext(err error) error {
+	const attempts, pause = 30, 300 * time.Microsecond
+	switch {
+	case a.hurry:
+		return errLong
+	case a.tries >= attempts:
+		return err
+	}
+	a.pause = func() error { <-time.After(pause); return nil }
 	return nil
 }
 
@@ -114,8 +128,11 @@ func (a *granting) once(ctx context.Context, g *py.GIL) (l contract.Lease, chang
 		return a.scalar(s, pub) //nolint:contextcheck // it outlives the call
 	}
 	f, r, err := p.read(g, &t, a.path, s) //nolint:contextcheck // it outlives the call
-	if errors.Is(err, errOvertaken) {
+	switch {
+	case errors.Is(err, errOvertaken):
 		err = a.again(err)
+	case errors.Is(err, ErrGivenAway):
+		err = a.awaitNext(err)
 	}
 	if err != nil || a.pause != nil {
 		return l, false, about("lease", "", f.name, err)
@@ -231,7 +248,7 @@ func (a *granting) same(s *standing, r *reading, place *placed) (same bool, fenc
 
 // take makes a standing lease of what was read and placed.
 func (s *standing) take(g *py.GIL, r *reading, place *placed) {
-	s.keys, s.copy = place.Memory.Keys(), place.Copied
+	s.keys, s.copy, s.spared = place.Memory.Keys(), place.Copied, r.spared != "" && place.Reason == r.spared
 	if s.watch == nil {
 		return
 	}
@@ -240,9 +257,9 @@ func (s *standing) take(g *py.GIL, r *reading, place *placed) {
 	keep := !r.temporary && s.watch.Describes(r.array.Addr, l.Shape(), l.Strides(), l.DType().Size()) && g.Same(s.watch)
 	switch o := &r.order; {
 	case r.array.OnGPU:
-		keep = keep && !contract.Copied(place.Route) && o.Mark == nil && o.Stream == 0 && (!o.Framework || s.watch.Itself())
+		keep = keep && place.Reason == r.spared && o.Stream == 0 && (!o.Framework || s.watch.Itself())
 		if keep && !o.Framework {
-			s.pointer = r.array.Pointer
+			s.pointer, s.marked = r.array.Pointer, o.Mark != nil
 		}
 	case r.array.Pointer != nil:
 		keep = false // a GPU may be writing it each time
@@ -271,7 +288,7 @@ func (p *Program) enter(f owner, r *reading, place kit.Placement, writable bool,
 		Quirks: r.quirks, Writable: writable,
 	}
 	var things []holds.Hold
-	if r.hold && !contract.Copied(place.Route) && place.Route != contract.RouteEmpty {
+	if r.hold && place.Reason == r.spared && place.Route != contract.RouteEmpty { // what was copied by us has another reason
 		things, r.holds = r.holds, nil
 	}
 	if s != nil {

@@ -79,6 +79,10 @@ func (p *Program) watch(g *py.GIL, o, base py.Object, path names.Path) (*py.Watc
 		w, _, err := g.Watch(base, steps, &marks, o)
 		return w, err
 	}
+	if marks := genericMarks(g, o); marks.Class != 0 {
+		w, _, err := g.Watch(base, steps, &marks, o)
+		return w, err
+	}
 	return nil, nil //nolint:nilnil // see above
 }
 
@@ -118,7 +122,7 @@ func (p *Program) read(g *py.GIL, t *target, path names.Path, s *standing) (f ow
 	if err == nil {
 		rd := p.reader(f, &plan)
 		if t.publication != nil {
-			rd.mark = t.publication.Mark
+			rd.mark, rd.published = t.publication.Mark, true
 		}
 		r, err = rd.read(g, t.object)
 	}
@@ -134,11 +138,11 @@ func (p *Program) read(g *py.GIL, t *target, path names.Path, s *standing) (f ow
 	return f, r, err
 }
 
-// look asks an object for its memory without a use for it. The caller drops the reading in the same
-// scope.
-func (p *Program) look(g *py.GIL, o py.Object, f owner, plan *Plan) (*reading, error) {
+// look asks an object, which the program has published or is publishing, for its memory without a use for it. The
+// caller drops the reading in the same scope.
+func (p *Program) look(g *py.GIL, o py.Object, f owner, plan *Plan, published bool) (*reading, error) {
 	r := p.reader(f, plan)
-	r.look = true
+	r.look, r.published = true, published
 	return r.read(g, o)
 }
 
@@ -251,7 +255,7 @@ func (p *Program) entry(g *py.GIL, name string, pub *published.Publication, o py
 	e = contract.Entry{Name: name, Framework: f.shown, Published: named}
 	if err == nil {
 		var r *reading
-		if r, err = p.look(g, o, f, &plan); err == nil {
+		if r, err = p.look(g, o, f, &plan, named); err == nil {
 			e.Layout = r.array.Layout
 			r.drop(g)
 		}

@@ -22,7 +22,9 @@ type placed struct {
 // on a GPU.
 func (a *granting) place(ctx context.Context, g *py.GIL, t *target, f owner, r *reading) (placed, error) {
 	p := a.program
-	want := kit.Want{Writable: a.req.Writable, NoCopy: p.copyPolicy(f, a.req.Copy) == contract.CopyNever}
+	want := kit.Want{
+		Writable: a.req.Writable, NoCopy: p.copyPolicy(f, a.req.Copy) == contract.CopyNever, Spared: r.spared,
+	}
 	if r.temporary {
 		want.Reason = contract.ReasonConverted
 	}

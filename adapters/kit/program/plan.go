@@ -1,6 +1,7 @@
 package program
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
@@ -66,12 +67,26 @@ type Plan struct {
 	// Temporary says that the memory is not the object's own, but was made for the answer: it must
 	// be copied.
 	Temporary bool
+	// Spare, if it is not nil, says that to hold an array on a GPU would disturb the program, unless it has published the
+	// array.
+	Spare *Spare
 	// Refuse, if it is not nil, is the answer, and nothing is tried. Its Kind and Err are set. In its
 	// remedy "{array}" stands for the array's name.
 	Refuse *core.Error
 
 	applied []contract.Quirk
 }
+
+// Spare is how an array is had without being held.
+type Spare struct {
+	Copy     func(g *py.GIL, o py.Object) (py.Object, error) // that the framework makes; it is read in the array's place
+	Describe func(g *py.GIL, o py.Object) (core.Layout, error)
+	Reason   core.Reason // for the copy
+}
+
+// ErrGivenAway says that the program has let its framework use an array's memory for something else. Its name may lead
+// to another array in a moment.
+var ErrGivenAway = errors.New("the array was deleted, or donated to a function, and has no memory any more")
 
 // MethodCall is a method and its arguments.
 type MethodCall struct {

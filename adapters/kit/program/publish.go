@@ -216,7 +216,7 @@ func (p *Program) newPublication(g *py.GIL, last *published.Publication, o py.Ob
 	var r *reading
 	f, plan, err := p.plan(g, o)
 	if err == nil {
-		r, err = p.look(g, o, f, &plan)
+		r, err = p.look(g, o, f, &plan, true)
 	}
 	if err != nil {
 		dropWatch(g, watch)

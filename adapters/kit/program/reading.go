@@ -21,8 +21,9 @@ type reading struct {
 	order     kit.Order // if the CUDA driver knows the memory
 	sync      contract.SyncPolicy
 	quirks    []core.QuirkID
-	temporary bool // the memory was made for the answer
-	hold      bool // a lease that shares the memory holds what is in holds
+	temporary bool        // the memory was made for the answer
+	spared    core.Reason // why it is a copy that the framework made for the lease; "" if it is none
+	hold      bool        // a lease that shares the memory holds what is in holds
 	holds     []holds.Hold
 
 	still func() (bool, error) // whether the array has the same memory yet; nil: it has as long as the GIL is held
@@ -50,12 +51,13 @@ func (r *reading) drop(g *py.GIL) {
 // answer is what one protocol says, unchecked.
 type answer struct {
 	spec        core.LayoutSpec
-	addr        uintptr    // of the element with index [0, ..., 0]
-	deviceKnown bool       // the protocol says which GPU it is
-	stream      uintptr    // on which the array is made: a CUstream; 0 if the protocol names none
-	ordered     bool       // the reader's queue waits for what the array needs
-	copied      bool       // the framework says that it made a copy
-	buffer      *py.Buffer // that it is from, which must be as long as the elements; nil: it is from none
+	addr        uintptr     // of the element with index [0, ..., 0]
+	deviceKnown bool        // the protocol says which GPU it is
+	stream      uintptr     // on which the array is made: a CUstream; 0 if the protocol names none
+	ordered     bool        // the reader's queue waits for what the array needs
+	copied      bool        // the framework says that it made a copy
+	spared      core.Reason // why the framework was made to copy the array; "" if it was not
+	buffer      *py.Buffer  // that it is from, which must be as long as the elements; nil: it is from none
 	holds       []holds.Hold
 }
 
@@ -66,7 +68,9 @@ type reader struct {
 	sync   contract.SyncPolicy // SyncDevice or SyncStream
 	mark   *export.Mark        // what was published with the array; nil: the policy holds
 	look   bool                // the memory is not going to be touched
-	queue  *export.Queue       // that the framework was given; nil: none
+
+	published bool          // the program has published the array
+	queue     *export.Queue // that the framework was given; nil: none
 
 	storage func(g *py.GIL, o py.Object) (Storage, bool, error) // nil: the memory stays while the GIL is held
 
@@ -84,6 +88,13 @@ func (r *reader) read(g *py.GIL, o py.Object) (*reading, error) {
 	plan := r.Plan
 	if plan.Refuse != nil {
 		return nil, plan.Refuse
+	}
+	if plan.Spare != nil && r.look && !r.published {
+		l, err := plan.Spare.Describe(g, o)
+		if err != nil {
+			return nil, err
+		}
+		return &reading{array: kit.Located{Array: kit.Array{Layout: l}}}, nil
 	}
 	for _, step := range plan.Through {
 		var err error
@@ -266,6 +277,7 @@ func (r *reader) accept(a answer, protocol Protocol) (*reading, error) {
 		sync:      r.sync,
 		quirks:    r.tookPart(protocol),
 		temporary: a.copied || r.Temporary,
+		spared:    a.spared,
 		hold:      r.Hold || located.OnGPU, // no heap of ours keeps that memory
 		holds:     a.holds,
 	}

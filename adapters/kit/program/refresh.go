@@ -28,7 +28,9 @@ type standing struct {
 	publication *published.Publication // that was leased; nil: it was a variable
 	watch       *py.Watch              // nil: the object is read anew each time
 	direct      py.Copy                // how the copy is made again while the watch says that nothing has changed
-	pointer     *gpu.Pointer           // memory of a GPU, of which each look needs a fence of its own
+	pointer     *gpu.Pointer           // memory of a GPU that has to stand
+	marked      bool                   // the fence that the lease was granted with is that of each look; otherwise each needs its own
+	spared      bool                   // the copy is the framework's own, of an array that cannot change
 
 	// Of leasing's lock: how many looks are under way, and whether the lease was given back meanwhile. Its memory stays
 	// until they are done, since they may copy into it.
@@ -199,7 +201,7 @@ func (m *mailbox) Refreshes(ctx context.Context, ids []contract.LeaseID, only bo
 // quick reports whether a fingerprint tells that a lease is as it was.
 func (p *Program) quick(s *standing, forks uint64, only bool) bool {
 	switch {
-	case s.watch == nil, contract.Copied(s.lease.Route) && s.direct == (py.Copy{}) && !only:
+	case s.watch == nil, contract.Copied(s.lease.Route) && !s.spared && s.direct == (py.Copy{}) && !only:
 		return false
 	case s.lease.Route == contract.RouteSharedHeap && s.forks.Load() != forks:
 		return false
@@ -215,6 +217,9 @@ func (p *Program) unchanged(id contract.LeaseID, s *standing, look *handoff.Look
 	look.Status = handoff.Unchanged
 	if s.pointer == nil {
 		return true
+	}
+	if s.marked {
+		return s.pointer.Stands()
 	}
 	fence, ok := p.refence(id, s.pointer)
 	if ok {

@@ -95,6 +95,36 @@ static bool numbered(struct row *r, ndpy answer) {
 	return good;
 }
 
+static bool plain(struct row *r, ndpy o) {
+	enum { INT = 1 << 24, TUPLE = 1 << 26, STR = 1 << 28 }; // flags of types
+	if (o == ndpy_none()) return word(r, 'n');
+	if (ndpy_is(o, INT)) return word(r, 'i') && number(r, o);
+	if (ndpy_is(o, TUPLE)) {
+		ndpy_incref(o);
+		return word(r, 't') && numbered(r, o);
+	}
+	ptrdiff_t n;
+	uint64_t text = 0;
+	const char *utf8 = ndpy_is(o, STR) ? ndpy_utf8(o, &n) : NULL;
+	if (!utf8 || n > (ptrdiff_t)sizeof text) return false;
+	memcpy(&text, utf8, (size_t)n);
+	return word(r, 's') && word(r, text);
+}
+
+// Takes over the dict, or 0. Its items are written in order, each as a key and a value.
+static bool dictionary(struct row *r, ndpy dict) {
+	enum { DICT = 1 << 29 };
+	ndpy items = dict && ndpy_is(dict, DICT) ? ndpy_dict_items(dict) : 0;
+	bool good = items != 0;
+	for (ptrdiff_t i = 0; good && i < ndpy_tuple_len(items); i++) {
+		ndpy pair = ndpy_tuple_item(items, i);
+		good = plain(r, ndpy_tuple_item(pair, 0)) && plain(r, ndpy_tuple_item(pair, 1));
+	}
+	if (items) ndpy_decref(items);
+	if (dict) ndpy_decref(dict);
+	return good;
+}
+
 static ndpy get_through(ndpy o, const ndpy path[2]) {
 	ndpy first = ndpy_get(o, path[0]);
 	if (!first || !path[1]) return first;
@@ -112,7 +142,7 @@ static bool words(ndpy o, const ndpy_marks *m, struct row *r) {
 		if (!constant(r, ndpy_ask(o, m->methods[i]))) return false;
 	for (int i = 0; i < m->number_count; i++)
 		if (!numbered(r, get_through(o, m->numbers[i]))) return false;
-	return true;
+	return !m->dict || dictionary(r, ndpy_get_of(o, m->type, m->dict));
 }
 
 // The attribute that only the object's own __dict__ can have: a new reference, or 0 without an error.

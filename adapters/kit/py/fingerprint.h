@@ -20,6 +20,7 @@ typedef struct {
 	uintptr_t tensor;         // an int (*)(PyObject *, DLTensor *) of DLPack
 	ndpy attributes[NDPY_MARKS], methods[NDPY_MARKS]; // str: what they give lives forever, as True does
 	ndpy numbers[NDPY_MARKS][2]; // str: attributes, or attributes of those, that are an int or a tuple of them
+	ndpy dict; // str: an attribute that is a dict of None, short str, int, and tuples of int; 0: none
 } ndpy_marks;
 
 // How one object leads to another without running code of the program's. Each kind demands a type, exactly.

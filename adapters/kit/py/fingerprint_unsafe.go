@@ -25,6 +25,9 @@ type Marks struct {
 	// Numbers are attributes, or attributes of those after a dot, that are an int or a tuple of ints. There
 	// are at most [MaxMarks], and none beside a struct.
 	Numbers []string
+	// Interface is an attribute that is a dict, as those of the array interfaces, of None, short texts, ints and tuples of
+	// ints. What is in it counts, and where its "data" says that the elements lie. There is none beside a struct.
+	Interface string
 }
 
 // StructMarks are the offsets in an object's C struct of what describes an array, in a Python whose objects
@@ -121,6 +124,11 @@ func (g *GIL) Watch(base Object, steps []Step, marks *Marks, o Object) (w *Watch
 		from []string
 	}{{c.marks.attributes[:], marks.Attributes}, {c.marks.methods[:], marks.Methods}} {
 		if err := g.intern(names.to, names.from); err != nil {
+			return nil, false, err
+		}
+	}
+	if marks.Interface != "" {
+		if err := g.intern(unsafe.Slice(&c.marks.dict, 1), []string{marks.Interface}); err != nil {
 			return nil, false, err
 		}
 	}
@@ -255,12 +263,15 @@ func (w *Watch) object() Object {
 // Describes reports whether an array that was seen, if one was, is this one, of which a protocol has told:
 // a struct may be another than it is taken for. Strides are in bytes.
 func (w *Watch) Describes(addr uintptr, shape, strides []int, itemSize int) bool {
-	if w.marks.Struct.Data == 0 && w.marks.Tensor == 0 {
-		return true
-	}
 	words, unit := w.words, 1
 	if w.marks.Itself {
 		words = words[1:]
+	}
+	switch {
+	case w.marks.Interface != "":
+		return dataOf(words) == C.uint64_t(addr)
+	case w.marks.Struct.Data == 0 && w.marks.Tensor == 0:
+		return true
 	}
 	if w.marks.Tensor != 0 {
 		unit = itemSize
@@ -276,6 +287,25 @@ func (w *Watch) Describes(addr uintptr, shape, strides []int, itemSize int) bool
 		}
 	}
 	return true
+}
+
+// dataOf finds the address in the words of an interface, or 0.
+func dataOf(words []C.uint64_t) (addr C.uint64_t) {
+	const data = 'd' | 'a'<<8 | 't'<<16 | 'a'<<24
+	for len(words) >= 3 && words[0] == 's' {
+		key, value, size := words[1], words[2:], 2
+		switch value[0] {
+		case 'n':
+			size = 1
+		case 't':
+			size = 2 + int(value[1])
+			if key == data && value[1] > 0 {
+				return value[2]
+			}
+		}
+		words = value[size:]
+	}
+	return 0
 }
 
 // Moved begins to watch o if it differs from the watched object in nothing but where its elements lie, and

@@ -1,6 +1,6 @@
 """Stands for the module ndbridge where no host has started the process: in spawned children of a program, which run
 the program's main module again, and in programs without a host where the package ndbridge is installed. connected is
-False, publish and unpublish take whatever they are given and do nothing, serve returns at once, and host has no functions. In a program that a host has started, a name
+False, publish and unpublish take whatever they are given and do nothing, serve and wait return at once, and host has no functions. In a program that a host has started, a name
 is one as in Python: frame, model.weight, batch["x"], frames[0]."""
 
 __version__ = "0.1.0"
@@ -39,4 +39,8 @@ def unpublish(name):
     """Does nothing: there is no host."""
 
 
-__all__ = ["Cancelled", "HostError", "connected", "host", "publish", "serve", "unpublish"]
+def wait(array, stream=None):
+    """Returns at once: there is no host, and nobody reads."""
+
+
+__all__ = ["Cancelled", "HostError", "connected", "host", "publish", "serve", "unpublish", "wait"]

@@ -45,6 +45,12 @@ int ndGoUnpublish(uintptr_t name) {
 	return 0;
 }
 
+int ndGoAfterReads(uintptr_t array, uintptr_t stream) {
+	(void)array;
+	(void)stream;
+	return 0;
+}
+
 uintptr_t ndGoHostFunctions(void) { return 0; }
 
 uintptr_t ndGoCallHost(uintptr_t name, uintptr_t args, uintptr_t kw) {

@@ -67,6 +67,7 @@ func (c *contextState) close(gone bool) error {
 	}) != nil
 	var errs []error
 	for _, page := range c.pages {
+		page.endReads()
 		switch unwritten := c.unwritten(page); {
 		case broken:
 			for _, s := range unwritten {

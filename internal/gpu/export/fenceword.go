@@ -10,12 +10,12 @@ import (
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
-// Fence words lie apart, so that the words of two streams share no cache line. The four bytes behind a
-// word are its error. If the context breaks before its stream has written the word, the CPU stores
+// Fence words lie apart, so that the words of two streams share no cache line. What lies behind each is its error,
+// and a count of reads: see [contract.CUDAWord]. If the context breaks before its stream has written the word, the CPU stores
 // there the driver's error code, and then the word, so that nobody waits for a stream that will never
 // write.
 const (
-	wordStride  = 64
+	wordStride  = contract.CUDAWordStride
 	wordsOnPage = 64
 	pageSize    = wordStride * wordsOnPage
 	errorOffset = 4

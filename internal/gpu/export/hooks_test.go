@@ -2,7 +2,10 @@
 
 package export
 
-import "github.com/ndbridge/ndbridge/internal/gpu/driver"
+import (
+	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/internal/gpu/driver"
+)
 
 // UseUp lets the queue's word have taken all values but one.
 func (q *Queue) UseUp() {
@@ -27,3 +30,10 @@ func (g Gate) Open() { storeWord(g.page.addr(0), 1) }
 
 // Close is called in the gate's context when no stream is held up.
 func (g Gate) Close() error { return g.page.close() }
+
+// SetRead writes the words of a count of reads on the first page: begun, and done.
+func (q *Queue) SetRead(index int, begun, done uint32) {
+	at := q.state.pages[0].addr(int64(index) * contract.CUDAWordStride)
+	storeWord(at+contract.CUDAReadBegun, begun)
+	storeWord(at+contract.CUDAReadDone, done)
+}

@@ -156,15 +156,15 @@ func TestFailedWork(t *testing.T) {
 	}
 	defer page.Close()
 	r.lend(fileID, file)
-	failing := lease(t, handle, contract.CUDAWord{Page: fileID, Size: pageSize, Offset: 8, Value: 5}, core.Uint8, false)
+	failing := lease(t, handle, contract.CUDAWord{Page: fileID, Size: pageSize, Offset: contract.CUDAWordStride, Value: 5}, core.Uint8, false)
 	v, _ := r.view(failing)
 	closed, released := r.view(failing)
 	s, late := stream(t), stream(t)
 	if err := errors.Join(s.Wait(v), late.Wait(closed), closed.Close()); err != nil {
 		t.Fatal(err)
 	}
-	setWord(page, 12, 700)
-	setWord(page, 8, 5)
+	setWord(page, contract.CUDAWordStride+4, 700)
+	setWord(page, contract.CUDAWordStride, 5)
 	within(t, "the release", released)
 	for what, s := range map[string]*cuda.Stream{"open": s, "closed": late} {
 		if err := s.Synchronize(t.Context()); !errors.Is(err, core.ErrUnavailable) {

@@ -21,6 +21,8 @@ type page struct {
 	device uintptr // its address for GPUs, or 0 if they do not reach it
 	undo   undo
 	entry  *reuse.Entry[contract.SegmentID, *page]
+
+	readers readers
 }
 
 // End implements reuse.Resource. The call that unregisters memory may wait for all streams.
@@ -36,7 +38,7 @@ type fenceWord struct {
 // word opens the fence word that a standing lease's fence names. The caller closes it once. The error wraps
 // core.ErrProtocol or core.ErrPointer if a claim of the producer is false.
 func (c *cache) word(ctx context.Context, g *gpu.Primary, w contract.CUDAWord) (*fenceWord, error) {
-	if w.Offset < 0 || w.Offset%4 != 0 || w.Size < 4 || w.Offset > w.Size-4 {
+	if !wellPlaced(w, w.Size) {
 		return nil, refused(core.ErrProtocol, "a word at %d of %d bytes", w.Offset, w.Size)
 	}
 	p, err := c.pages.Use(ctx, w.Page, w.Size, func(e *reuse.Entry[contract.SegmentID, *page]) (*page, error) {
@@ -53,10 +55,15 @@ func (c *cache) word(ctx context.Context, g *gpu.Primary, w contract.CUDAWord) (
 	return &fenceWord{page: p, offset: w.Offset, value: w.Value}, nil
 }
 
+// wellPlaced reports whether a fence word lies in a page of some size, apart from the words of reads.
+func wellPlaced(w contract.CUDAWord, size int64) bool {
+	return w.Offset >= 0 && w.Offset%contract.CUDAWordStride == 0 && w.Offset <= size-contract.CUDAWordStride
+}
+
 // beside returns the word of another fence if it lies in the same page. It is valid as long as w is, and is
 // not closed.
 func (w *fenceWord) beside(f contract.CUDAWord) (*fenceWord, bool) {
-	if f.Page != w.page.id || f.Offset < 0 || f.Offset%4 != 0 || f.Offset > w.page.Size()-4 {
+	if f.Page != w.page.id || !wellPlaced(f, w.page.Size()) {
 		return nil, false
 	}
 	return &fenceWord{page: w.page, offset: f.Offset, value: f.Value}, true
@@ -101,9 +108,6 @@ func (w *fenceWord) reached() bool { return int32(w.memory().Load()-w.value) >= 
 // failure returns the driver's error that kept the other process's GPU from the work, or 0. That process's
 // CPU writes it behind the word before it writes the word.
 func (w *fenceWord) failure() uint32 {
-	if w.offset > w.page.Size()-8 {
-		return 0
-	}
 	return (*atomic.Uint32)(unsafe.Pointer(&w.page.Bytes()[w.offset+4])).Load()
 }
 

@@ -185,7 +185,7 @@ func (m *Memory) CopyIn(ctx context.Context, l core.Layout, src []byte) error {
 func (m *Memory) copied(op string, f func() error) error {
 	err := m.Usable()
 	if err == nil {
-		err = f()
+		err = m.reading(f)
 	}
 	if err == nil {
 		err = m.Usable()
@@ -194,6 +194,20 @@ func (m *Memory) copied(op string, f func() error) error {
 		return driver.Explain(op, "", err)
 	}
 	return nil
+}
+
+// reading calls f, which has read the memory when it returns. The program can wait for that.
+func (m *Memory) reading(f func() error) error {
+	fence := m.now.Load()
+	if fence == nil || !fence.word.onGPU() {
+		return f()
+	}
+	r, err := fence.word.page.begin(new(int)) // no other reader is the same
+	if err != nil {
+		return err
+	}
+	defer r.end()
+	return f()
 }
 
 // usedBy notes that a stream uses the memory.
@@ -220,7 +234,15 @@ func (m *Memory) Close() error {
 
 // retire closes what is open and gives the lease back if no stream uses the memory any more, and reports that.
 func (m *Memory) retire() bool {
-	m.uses = slices.DeleteFunc(m.uses, func(u use) bool { return u.stream.reached(u.until) })
+	m.uses = slices.DeleteFunc(m.uses, func(u use) bool {
+		over := u.stream.reached(u.until)
+		if over && u.stream.broken.Load() {
+			for _, w := range m.words {
+				w.page.endOf(u.stream)
+			}
+		}
+		return over
+	})
 	if len(m.uses) > 0 {
 		return false
 	}

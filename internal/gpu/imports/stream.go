@@ -20,6 +20,8 @@ type Stream struct {
 	Handle  driver.Stream
 	primary *gpu.Primary
 
+	broken atomic.Bool // its context is, so it ends no reads any more
+
 	given atomic.Uint64 // grows when the stream is given work, and when memory that it used is closed
 
 	mu     sync.Mutex // held while the driver is given work
@@ -27,6 +29,7 @@ type Stream struct {
 	waits  []Wait // what its work waits for, as far as is known
 	prune  int    // how many there may be before those that were reached are looked for
 	behind int    // operations in the queue since a fence that was not reached
+	reads  []read // that have begun in the call of Give
 	marks  []mark // the first that will happen first
 	events []driver.Event
 	done   uint64 // of given
@@ -73,15 +76,40 @@ func (s *Stream) Give(f func() error) error {
 	}
 	s.behind++
 	s.given.Add(1)
-	return s.primary.Do(f)
+	return s.primary.Do(func() error {
+		err := f()
+		for _, r := range s.reads {
+			err = errors.Join(err, r.endBy(s.Handle))
+			s.behind++
+		}
+		s.reads = s.reads[:0]
+		return err
+	})
+}
+
+// begin counts a read of what the fence is for, once in each call of Give for all that has fences in the same page.
+func (s *Stream) begin(f *fence) error {
+	p := f.word.page
+	if !f.word.onGPU() || slices.ContainsFunc(s.reads, func(r read) bool { return r.page == p }) {
+		return nil
+	}
+	r, err := p.begin(s)
+	if err == nil {
+		s.reads = append(s.reads, r)
+	}
+	return err
 }
 
 // Await makes later work of the stream wait for a memory's fence, and lets the memory wait for the stream when it is
-// closed. It is called in Give.
+// closed. The program can wait for the work that the same call of Give gives to the stream. Await is called in Give.
 func (s *Stream) Await(m *Memory) error {
 	m.usedBy(s)
 	f := m.now.Load()
-	if err := m.Usable(); err != nil || f == nil || f.word.reached() {
+	err := m.Usable()
+	if err == nil && f != nil {
+		err = s.begin(f)
+	}
+	if err != nil || f == nil || f.word.reached() {
 		return err
 	}
 	w := Wait{m, f}
@@ -180,6 +208,7 @@ func (s *Stream) reached(at uint64) bool {
 	})
 	if err != nil { // the context is broken, and has no work left
 		s.done = math.MaxUint64
+		s.broken.Store(true)
 	}
 	return s.done >= at
 }

@@ -19,7 +19,7 @@ if __name__ == "__main__":
         assert module.connected is False
     assert ndbridge.publish("x", 1) is None and ndbridge.publish({"x": 1}) is None and ndbridge.unpublish("y") is None
     assert ndbridge.serve() is None and not hasattr(ndbridge.host, "f")
-    assert all(inspect.getdoc(getattr(ndbridge, name)) for name in ("publish", "serve", "unpublish", "host"))
+    assert all(inspect.getdoc(getattr(ndbridge, name)) for name in ("publish", "serve", "unpublish", "wait", "host"))
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.apply(look) == (False, True)
     stub = open(ndbridge.__file__ + "i").read()

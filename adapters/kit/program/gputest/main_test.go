@@ -33,6 +33,7 @@ type options struct {
 	sync    contract.SyncPolicy
 	faults  string
 	devices string // "" means two
+	jax     []hostplugin.QuirkSetting
 	noRing  bool
 }
 
@@ -59,7 +60,7 @@ func launch(t *testing.T, script string, opts options) *hostplugin.Session {
 		opts.devices = "2"
 	}
 	host, err := hostplugin.New(hostplugin.Config{
-		Adapters: []hostplugin.Adapter{{Name: "generic", Sync: opts.sync}},
+		Adapters: []hostplugin.Adapter{{Name: "generic", Sync: opts.sync}, {Name: "jax", Quirks: opts.jax}},
 		Programs: []hostplugin.Program{{
 			Name: "gpu", Python: programtest.Variable(t, "NDBRIDGE_TEST_PYTHON"), Script: file,
 			Handoff: hostplugin.HandoffOptions{Off: opts.noRing},

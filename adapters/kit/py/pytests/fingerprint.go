@@ -101,6 +101,40 @@ func (l *library) testFingerprintOfNumbers(t *testing.T) {
 	})
 }
 
+// testFingerprintOfDictionary: what is in the dict of an array interface is told apart, and says where the elements lie.
+func (l *library) testFingerprintOfDictionary(t *testing.T) {
+	l.do(t, func(p *python) {
+		p.exec(marked...)
+		p.exec("a.about = {'shape': (2, 3), 'strides': None, 'typestr': '<f4', 'data': (1 << 40, False), 'version': 3}")
+		w := p.watch(t, py.Marks{Class: p.eval("A"), Interface: "about"})
+		defer w.Drop(p.GIL)
+		if !w.Describes(1<<40, nil, nil, 0) || w.Describes(1<<41, nil, nil, 0) {
+			t.Error("it does not say where the elements lie")
+		}
+		for _, change := range []struct {
+			code string
+			same bool
+		}{
+			{"a.about = dict(a.about)", true},
+			{"a.about['data'] = (1 << 41, False)", false},
+			{"a.about['data'] = (1 << 40, True)", false},
+			{"a.about['data'] = (1 << 40, False)", true},
+			{"a.about['strides'] = (12, 4)", false},
+			{"a.about.update(strides=None, typestr='<i4')", false},
+			{"a.about.update(typestr='<f4', stream=1)", false},
+			{"del a.about['stream']", true},
+			{"a.about['version'] = 2.0", false},
+			{"a.about.update(version=3, typestr='a long text')", false},
+			{"a.about = None", false},
+			{"del a.about", false},
+		} {
+			if p.exec(change.code); p.Same(w) != change.same {
+				t.Errorf("after %s the same: %v", change.code, !change.same)
+			}
+		}
+	})
+}
+
 // testFingerprintOfMemory: a word behind a pointer of the object's struct counts, and nothing else that is there.
 func (l *library) testFingerprintOfMemory(t *testing.T) {
 	l.do(t, func(p *python) {

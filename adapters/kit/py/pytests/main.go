@@ -58,6 +58,7 @@ func (l *library) tests() []testing.InternalTest {
 		{Name: "Concurrent", F: l.testConcurrent},
 		{Name: "Fingerprint", F: l.testFingerprint},
 		{Name: "FingerprintOfNumbers", F: l.testFingerprintOfNumbers},
+		{Name: "FingerprintOfDictionary", F: l.testFingerprintOfDictionary},
 		{Name: "FingerprintOfMemory", F: l.testFingerprintOfMemory},
 		{Name: "FingerprintRefused", F: l.testFingerprintRefused},
 		{Name: "Under", F: l.testUnder},

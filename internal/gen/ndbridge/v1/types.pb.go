@@ -187,6 +187,8 @@ const (
 	Reason_REASON_HOST_WITHOUT_GPU Reason = 9
 	// It lies in a mapped file that can shrink, and the host is configured not to map such files.
 	Reason_REASON_MAPPED_FILE Reason = 10
+	// The program may donate the array, which fails while somebody holds its memory: the framework made a copy.
+	Reason_REASON_MAY_BE_DONATED Reason = 11
 )
 
 // Enum value maps for Reason.
@@ -203,6 +205,7 @@ var (
 		8:  "REASON_NOT_EXPORTABLE",
 		9:  "REASON_HOST_WITHOUT_GPU",
 		10: "REASON_MAPPED_FILE",
+		11: "REASON_MAY_BE_DONATED",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":      0,
@@ -216,6 +219,7 @@ var (
 		"REASON_NOT_EXPORTABLE":   8,
 		"REASON_HOST_WITHOUT_GPU": 9,
 		"REASON_MAPPED_FILE":      10,
+		"REASON_MAY_BE_DONATED":   11,
 	}
 )
 
@@ -1295,7 +1299,7 @@ type CUDAWord struct {
 	Page uint64 `protobuf:"varint,1,opt,name=page,proto3" json:"page,omitempty"`
 	// Bytes of that memory; positive.
 	Size int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
-	// Where in it the word is; a multiple of 4.
+	// Where in it the word is; a multiple of 64.
 	Offset int64 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
 	// What the word has reached (as a number that wraps around) when the work is done.
 	Value         uint32 `protobuf:"varint,4,opt,name=value,proto3" json:"value,omitempty"`
@@ -2309,7 +2313,7 @@ const file_ndbridge_v1_types_proto_rawDesc = "" +
 	"\x0eROUTE_CUDA_IPC\x10\x05\x12\x12\n" +
 	"\x0eROUTE_CUDA_VMM\x10\x06\x12\x13\n" +
 	"\x0fROUTE_CUDA_POOL\x10\a\x12\x15\n" +
-	"\x11ROUTE_CUDA_STAGED\x10\b*\x95\x02\n" +
+	"\x11ROUTE_CUDA_STAGED\x10\b*\xb0\x02\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16REASON_BELOW_THRESHOLD\x10\x01\x12\x17\n" +
@@ -2322,7 +2326,8 @@ const file_ndbridge_v1_types_proto_rawDesc = "" +
 	"\x15REASON_NOT_EXPORTABLE\x10\b\x12\x1b\n" +
 	"\x17REASON_HOST_WITHOUT_GPU\x10\t\x12\x16\n" +
 	"\x12REASON_MAPPED_FILE\x10\n" +
-	"*[\n" +
+	"\x12\x19\n" +
+	"\x15REASON_MAY_BE_DONATED\x10\v*[\n" +
 	"\n" +
 	"CopyPolicy\x12\x1b\n" +
 	"\x17COPY_POLICY_UNSPECIFIED\x10\x00\x12\x19\n" +

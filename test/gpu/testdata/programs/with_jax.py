@@ -4,6 +4,7 @@ Which allocator it has is decided by XLA_PYTHON_CLIENT_PREALLOCATE and XLA_PYTHO
 """
 
 import contextlib
+import functools
 import time
 
 import jax
@@ -54,6 +55,27 @@ def written(kind, value, late=True):
     if kind == "pinned_host":
         array = jax.device_put(array, _pinned)
     return array if late else array.block_until_ready()
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def _donating(x):
+    return x + 1
+
+
+def donate(names, seconds):
+    """Steps of a loop that donates its state, errors among them, and the last error."""
+    names["state"] = jnp.zeros((4 << 20,), dtype=jnp.float32).block_until_ready()
+    steps, errors, why = 0, 0, ""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            names["state"] = _donating(names["state"])
+        except Exception as error:
+            errors, why = errors + 1, str(error)
+            names["state"] = jnp.zeros((4 << 20,), dtype=jnp.float32)
+        steps += 1
+    names["state"].block_until_ready()
+    return [steps, errors, why]
 
 
 def pending(array):
