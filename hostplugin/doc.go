@@ -1,4 +1,4 @@
-// Package hostplugin is what a host imports: it starts programs, each with a plugin inside that knows
+// Package hostplugin is what a host imports: it starts programs, or attaches to those that run, each with a plugin inside that knows
 // its arrays, and gives views of those arrays in the host's own address space.
 //
 //	host, err := hostplugin.Open(ctx, "ndbridge.hcl")
@@ -15,6 +15,8 @@
 // view's memory, and gives another view only if it does not. For what the program publishes, Latest gives the
 // newest version, and Next waits for one. A [Group] does the same for several names at once.
 //
+// [Host.Attach] comes to a program that runs already, instead of starting one.
+//
 // # Lifetimes
 //
 // A [Host] owns its sessions, and a [Session] owns its views: closing one closes what it owns. Close
@@ -26,8 +28,8 @@
 // session whose program is gone says so by [Session.Done], and answers with errors that wrap
 // core.ErrUnavailable.
 //
-// A program does not outlive its host, nor its session: it gets a moment to end by itself, and is
-// killed, with all of its process group, if it does not.
+// A program that was started does not outlive its host, nor its session: it gets a moment to end by itself, and is
+// killed, with all of its process group, if it does not. A program that [Host.Attach] has come to goes on.
 //
 // # Trust
 //

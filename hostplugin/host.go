@@ -95,21 +95,28 @@ func (h *Host) Start(ctx context.Context, program string) (*Session, error) {
 			Remedy: prose.Remedy(program, h.cfg.names(), "see the program blocks of the configuration"),
 		}
 	}
+	return h.begin("start", program, func() (*Session, error) {
+		l, err := h.prepare(&h.cfg.Programs[i])
+		if err != nil {
+			return nil, err
+		}
+		h.advise(l)
+		return h.start(ctx, l)
+	})
+}
+
+// begin makes a session of the host's, unless the host is closed.
+func (h *Host) begin(op, program string, open func() (*Session, error)) (*Session, error) {
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()
-		return nil, &core.Error{Op: "start", Program: program, Kind: core.ErrClosed}
+		return nil, &core.Error{Op: op, Program: program, Kind: core.ErrClosed}
 	}
 	h.starting.Add(1)
 	h.mu.Unlock()
 	defer h.starting.Done()
 
-	l, err := h.prepare(&h.cfg.Programs[i])
-	if err != nil {
-		return nil, err
-	}
-	h.advise(l)
-	s, err := h.start(ctx, l)
+	s, err := open()
 	if err != nil {
 		return nil, err
 	}

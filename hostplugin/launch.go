@@ -25,6 +25,7 @@ const heapFD = 5
 // launch is a program ready to be started: everything found and checked.
 type launch struct {
 	program Program
+	op      string   // what is done: "start" or "attach"
 	path    string   // what is executed
 	argv    []string // with argv[0]
 	env     []string
@@ -35,7 +36,7 @@ type launch struct {
 
 // prepare finds what a program needs. Every error is the user's to mend, and says how.
 func (h *Host) prepare(p *Program) (*launch, error) {
-	l := &launch{program: p.clone()}
+	l := &launch{program: p.clone(), op: "start"}
 	if err := checkSystem(); err != nil {
 		return nil, l.about(err)
 	}
@@ -74,13 +75,13 @@ func (l *launch) about(err error) error {
 		return l.fail("", "%w", err)
 	}
 	about := *e
-	about.Op, about.Program = "start", l.program.Name
+	about.Op, about.Program = l.op, l.program.Name
 	return &about
 }
 
 func (l *launch) fail(remedy, format string, args ...any) error {
 	return &core.Error{
-		Op: "start", Program: l.program.Name, Kind: core.ErrConfig,
+		Op: l.op, Program: l.program.Name, Kind: core.ErrConfig,
 		Err: fmt.Errorf(format, args...), Remedy: remedy,
 	}
 }

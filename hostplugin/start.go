@@ -18,9 +18,16 @@ import (
 // start runs a prepared program and opens the session. After an error nothing is left of it.
 func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 	h.sweepOnce.Do(connection.Sweep)
+	return h.open(ctx, "start", l, connection.New)
+}
+
+// open opens a session with a program over a connection that connect makes.
+func (h *Host) open(
+	ctx context.Context, op string, l *launch, connect func(connection.Options) (*connection.Connection, error),
+) (*Session, error) {
 	s := newSession(h, l)
 	found := leases.FindGPUs(h.log)
-	c, err := connection.New(connection.Options{ //nolint:contextcheck // its logs outlive the call
+	c, err := connect(connection.Options{
 		Program: l.program.Name, Python: l.program.python(), Plugin: l.plugin, Process: l.spec(),
 		StartTimeout: l.program.startTimeout(), StopTimeout: l.program.stopTimeout(),
 		Wish:   wire.Wish{Handoff: l.program.handoff(), Calls: l.program.calls()},
@@ -29,7 +36,7 @@ func (h *Host) start(ctx context.Context, l *launch) (*Session, error) {
 		Stray: s.stray, Forked: s.forked, Unavailable: s.unavailable,
 	})
 	if err != nil {
-		return nil, &core.Error{Op: "start", Program: l.program.Name, Kind: core.ErrUnavailable, Err: err}
+		return nil, &core.Error{Op: op, Program: l.program.Name, Kind: core.ErrUnavailable, Err: err}
 	}
 	ctx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)

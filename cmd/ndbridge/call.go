@@ -30,7 +30,7 @@ type caller struct {
 }
 
 func newCall(env *environ) *cobra.Command {
-	c := &caller{env: env}
+	c := &caller{env: env, target: target{attaches: true}}
 	cmd := &cobra.Command{
 		Use:   "call [flags] [PROGRAM/]FUNCTION [VALUE|NAME=VALUE...] [-- ARGUMENT...]",
 		Short: "Call a function of a program with arrays from files, and print what it returns",
@@ -93,7 +93,7 @@ func (c *caller) run(ctx context.Context, name string, words, extra []string) er
 	defer host.Close() //nolint:errcheck // the log says if the program had to be killed
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	s, err := host.Start(ctx, all[0].program)
+	s, err := c.target.open(ctx, host, all[0].program)
 	if err != nil {
 		return err
 	}

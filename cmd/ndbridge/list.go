@@ -21,11 +21,11 @@ type lister struct {
 }
 
 func newList(env *environ) *cobra.Command {
-	l := &lister{env: env}
+	l := &lister{env: env, target: target{attaches: true}}
 	cmd := &cobra.Command{
 		Use:   "ls [flags] [-- ARGUMENT...]",
 		Short: "List the arrays of a program",
-		Long: `ls runs a program and lists the arrays that it has: those that it published with ndbridge.publish, those
+		Long: `ls runs a program, or looks at one that runs already (--attach), and lists the arrays that it has: those that it published with ndbridge.publish, those
 among its global names, and those in variables of functions that run on its main thread, such as main().x.
 It waits until the script has ended, or for --patience if it goes on. When a function has ended, its
 variables are gone.
@@ -34,6 +34,7 @@ With --json it prints one object a line: name, framework, published, dtype, tag,
 device, read_only, nbytes; or name and error for an array that cannot be viewed. That is no failure.`,
 		Example: `  ndbridge ls --script prog.py
   ndbridge ls --module pkg.train --python .venv/bin/python -- --epochs 1
+  ndbridge ls --attach trainer
   ndbridge ls -c ndbridge.hcl --program camera`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if names, _ := split(cmd, args); len(names) > 0 {
@@ -66,7 +67,7 @@ func (l *lister) run(ctx context.Context, extra []string) error {
 	if err != nil {
 		return err
 	}
-	look, err := newLooker(l.env, cfg, l.bounds, level)
+	look, err := newLooker(l.env, cfg, &l.target, l.bounds, level)
 	if err != nil {
 		return l.fail(err)
 	}

@@ -34,6 +34,7 @@ type session interface {
 type looker struct {
 	env      *environ
 	programs []hostplugin.Program
+	target   *target
 	host     *hostplugin.Host
 	bounds   bounds
 	output   [2]*lines // of the programs: standard output and standard error
@@ -41,8 +42,8 @@ type looker struct {
 
 // newLooker makes a host of a configuration. What programs print goes to standard error, each line
 // marked, so that standard output holds nothing but what was asked for.
-func newLooker(env *environ, cfg hostplugin.Config, b bounds, level slog.Level) (*looker, error) {
-	l := &looker{env: env, programs: cfg.Programs, bounds: b}
+func newLooker(env *environ, cfg hostplugin.Config, t *target, b bounds, level slog.Level) (*looker, error) {
+	l := &looker{env: env, programs: cfg.Programs, target: t, bounds: b}
 	for i := range l.output {
 		l.output[i] = newLines(env.stderr, "| ")
 	}
@@ -81,9 +82,12 @@ func (l *looker) flush() {
 // user's patience is at its end: then it still runs. An error is that of the program as a whole.
 func (l *looker) open(ctx context.Context, program string, names []string) (s session, runs bool, err error) {
 	l.env.stderr.Progress("starting %s", program)
-	s, err = l.host.Start(ctx, program)
+	s, err = l.target.open(ctx, l.host, program)
 	if err != nil {
 		return nil, false, l.deadline(err, program, "")
+	}
+	if l.target.attach != "" {
+		return s, true, nil
 	}
 	if !l.isPython(program) {
 		return s, false, nil // an ordinary plugin has its arrays from the start

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,10 +26,14 @@ type target struct {
 	config  string
 	program string
 
+	attaches bool // the command can look at programs that run already
+
 	script string
 	module string
 	python string
 	args   []string
+
+	attach string // to a program that runs already
 
 	plugin       string
 	noSharedHeap bool
@@ -43,6 +49,9 @@ func (t *target) define(cmd *cobra.Command) {
 	f.StringArrayVar(&t.args, "arg", nil, "an `argument` of the program; may be given again. What stands behind -- is another way to say them")
 	f.StringVarP(&t.config, "config", "c", "", "take programs from this configuration `file` (default "+defaultConfig+", if no program is given)")
 	f.StringVar(&t.program, "program", "", "the `name` of the program in the configuration")
+	if t.attaches {
+		f.StringVar(&t.attach, "attach", "", "look at a `program` that runs already: its name, its process, or the path of its socket; see ndbridge ps")
+	}
 	f.StringVar(&t.plugin, "plugin", "", "the plugin: a shipped one by name, or a `path` (default all)")
 	f.BoolVar(&t.noSharedHeap, "no-shared-heap", false, "run the program with its own allocator; its arrays are copied then")
 	f.StringVar(&t.logLevel, "log-level", "warn", "how much of what goes on is said on standard error: debug, info, warn, error")
@@ -97,7 +106,7 @@ func (t *target) configFile() string {
 func (t *target) check() error {
 	given := ""
 	for _, way := range []struct{ flag, value string }{
-		{"script", t.script}, {"module", t.module}, {"config", t.config},
+		{"script", t.script}, {"module", t.module}, {"config", t.config}, {"attach", t.attach},
 	} {
 		switch {
 		case way.value == "":
@@ -105,6 +114,13 @@ func (t *target) check() error {
 			return usagef("--%s and --%s: only one of them can say which program is meant", given, way.flag)
 		default:
 			given = way.flag
+		}
+	}
+	if t.attach != "" {
+		for flag, given := range map[string]bool{"python": t.python != "", "plugin": t.plugin != "", "no-shared-heap": t.noSharedHeap, "arg": len(t.args) > 0} {
+			if given {
+				return usagef("--attach and --%s: that concerns programs that are started", flag)
+			}
 		}
 	}
 	if t.direct() && t.program != "" {
@@ -130,6 +146,12 @@ func (t *target) load(names, extra []string) (hostplugin.Config, error) {
 	if err := t.check(); err != nil {
 		return hostplugin.Config{}, err
 	}
+	if t.attach != "" {
+		if len(extra) > 0 {
+			return hostplugin.Config{}, usagef("--attach: a program that runs already takes no arguments")
+		}
+		return hostplugin.Config{Programs: []hostplugin.Program{{Name: t.attachName(), Module: t.attachName()}}}, nil
+	}
 	if t.direct() {
 		return hostplugin.Config{Programs: []hostplugin.Program{t.change(hostplugin.Program{
 			Name: programName(t.script, t.module), Script: t.script, Module: t.module,
@@ -149,6 +171,28 @@ func (t *target) load(names, extra []string) (hostplugin.Config, error) {
 		cfg.Programs[i] = t.change(p, extra)
 	}
 	return cfg, nil
+}
+
+// attachName names the program that runs already.
+func (t *target) attachName() string { return programName(t.attach, "") }
+
+// running is the program that runs already.
+func (t *target) running() hostplugin.Target {
+	if strings.Contains(t.attach, "/") {
+		return hostplugin.Socket(t.attach)
+	}
+	if pid, err := strconv.Atoi(t.attach); err == nil {
+		return hostplugin.PID(pid)
+	}
+	return hostplugin.Name(t.attach)
+}
+
+// open starts a program, or attaches to it.
+func (t *target) open(ctx context.Context, host *hostplugin.Host, program string) (*hostplugin.Session, error) {
+	if t.attach != "" {
+		return host.Attach(ctx, t.running())
+	}
+	return host.Start(ctx, program)
 }
 
 // change applies the flags to a program.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/internal/native"
 	"github.com/ndbridge/ndbridge/internal/prose"
@@ -19,11 +20,45 @@ import (
 )
 
 func newVersion(env *environ) *cobra.Command {
-	return &cobra.Command{
+	heap := false
+	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, and where plugins are found",
 		Args:  noArguments, ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: env.command(func(*cobra.Command, []string) error { return printVersion(env) }),
+		RunE: env.command(func(*cobra.Command, []string) error {
+			if heap {
+				return printHeap(env)
+			}
+			return printVersion(env)
+		}),
+	}
+	cmd.Flags().BoolVar(&heap, "heap", false, "print only the path of the shared heap's library, for LD_PRELOAD")
+	return cmd
+}
+
+// printHeap prints where the shared heap is that programs get.
+func printHeap(env *environ) error {
+	host, err := hostplugin.New(hostplugin.Config{})
+	if err != nil {
+		return err
+	}
+	dirs := host.LibDirs()
+	if err := host.Close(); err != nil {
+		return err
+	}
+	if dir, err := native.Dir(); err == nil {
+		dirs = append(dirs, dir)
+	}
+	for _, dir := range dirs {
+		path := filepath.Join(dir, "libndbridge-heap.so")
+		if _, err := os.Stat(path); err == nil {
+			_, err = fmt.Fprintln(env.stdout, path)
+			return err
+		}
+	}
+	return &core.Error{
+		Op: "version", Kind: core.ErrNotFound, Err: errors.New("there is no shared heap in any of the places that 'ndbridge version' lists"),
+		Remedy: "set NDBRIDGE_LIB to a directory that holds it",
 	}
 }
 

@@ -28,11 +28,11 @@ type view struct {
 }
 
 func newView(env *environ) *cobra.Command {
-	v := &view{env: env}
+	v := &view{env: env, target: target{attaches: true}}
 	cmd := &cobra.Command{
 		Use:   "view [flags] [PROGRAM/]NAME... [-- ARGUMENT...]",
 		Short: "Show arrays of a program: what they are, where they lie, and a picture of the values",
-		Long: `view runs a program and looks at arrays in its memory. A NAME is a Python name with attributes and
+		Long: `view runs a program, or attaches to one that runs already (--attach), and looks at arrays in its memory. A NAME is a Python name with attributes and
 items behind it (frame, model.weight, batch["x"], frames[0]), or what the program published with
 ndbridge.publish. Without a NAME it shows all arrays.
 
@@ -47,6 +47,7 @@ The exit status is 0, 1 if an array could not be had, and 2 if the command line 
 		Example: `  ndbridge view --script prog.py frame
   ndbridge view --script prog.py --python .venv/bin/python 'batch["x"]' model.weight
   ndbridge view --script prog.py --png '{name}.png' -- --fps 30
+  ndbridge view --attach trainer 'main().loss'
   ndbridge view -c ndbridge.hcl camera/frame lidar/points
   ndbridge view --script prog.py --json frame | jq .route`,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -126,7 +127,7 @@ func (v *view) run(ctx context.Context, names, extra []string) error {
 	if err := v.files.check(all); err != nil {
 		return err
 	}
-	l, err := newLooker(v.env, cfg, v.bounds, level)
+	l, err := newLooker(v.env, cfg, &v.target, v.bounds, level)
 	if err != nil {
 		return v.startFailed(err, names)
 	}

@@ -5,6 +5,7 @@ package bootstrap
 
 import (
 	_ "embed" // for the source
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,39 @@ import (
 
 //go:embed bootstrap.py
 var source string
+
+//go:embed python/ndbridge.py
+var standIn string
+
+// AskCode gives a script for an interpreter that runs something else and was asked to run this: it lets in the host that listens at a
+// socket. Whatever goes wrong, the program does not notice.
+func AskCode(socket string) []byte {
+	const text = `def attach(path, source):
+    import _socket
+    import sys
+
+    side = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
+    side.connect(path)
+    module = sys.modules.get("ndbridge")
+    if module is not None and not hasattr(module, "_let_in"):
+        said = b'{"stage":"error","kind":"unavailable","message":"another host has started the program","remedy":"look at it from there"}'
+        side.settimeout(5)
+        side.recv(1 << 16)  # what nobody has read would hide the answer
+        return side.send(said, _socket.MSG_NOSIGNAL)
+    if module is None:
+        module = type(sys)("ndbridge")
+        exec(compile(source, "<ndbridge>", "exec"), module.__dict__)
+        sys.modules["ndbridge"] = module
+    module._let_in(side.detach())
+
+
+try:
+    attach(%s, %s)
+except BaseException:
+    pass
+`
+	return fmt.Appendf(nil, text, strconv.QuoteToASCII(socket), strconv.QuoteToASCII(standIn))
+}
 
 // Kind says what a program is.
 type Kind string
@@ -49,7 +83,13 @@ func Env(program []string) []string {
 
 // Code gives the program text that the interpreter reads from the side socket: it is too long for a list
 // of processes.
-func Code() []byte { return []byte(source) }
+func Code() []byte { return []byte(source + "\n\nmain()\n") }
+
+// AttachCode gives the program text that whoever has accepted a host in a running program reads as the first message from the side socket.
+// With it come two descriptors: the plugin's file, which lies at that path for the host, and a connection for gRPC.
+func AttachCode(plugin string) []byte {
+	return []byte(source + "\n\nattach(" + strconv.QuoteToASCII(plugin) + ")\n")
+}
 
 // loader gives the program text for python -c. It leaves no name behind in __main__.
 func loader() string {

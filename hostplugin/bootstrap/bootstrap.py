@@ -40,9 +40,14 @@ def send(stage, **fields):
     message = "{%s}" % ",".join("%s:%s" % (quote(k), quote(v)) for k, v in sorted(fields.items()))
     try:
         # A lone surrogate, which UTF-8 cannot say, becomes the escape that JSON has for it.
-        os.write(SIDE, message.encode("utf-8", "backslashreplace"))
+        transmit(message.encode("utf-8", "backslashreplace"))
     except OSError as error:
         sys.exit("ndbridge: this code is run by a host, not by hand (%s): %s" % (error, message))
+
+
+def transmit(message):
+    """Writes one datagram to the side socket. In a running program another function takes its place."""
+    os.write(SIDE, message)
 
 
 def quote(text):
@@ -91,8 +96,8 @@ def take_descriptors():
     return handshake
 
 
-def load(path):
-    """Gives the plugin twice: its functions to be called without the GIL, and with it."""
+def load(path, started=True):
+    """Gives the plugin twice: its functions to be called without the GIL, and with it. started says that the program does not run yet."""
     modules = set(sys.modules)
     try:
         import ctypes
@@ -100,7 +105,7 @@ def load(path):
         give_up("unavailable", "this Python has no ctypes: %s" % error,
                 "install libffi and build this Python again, or use another")
     try:
-        lib, with_gil = load_quietly(ctypes.CDLL, path), ctypes.PyDLL(path)
+        lib, with_gil = load_quietly(ctypes, path), ctypes.PyDLL(path)
     except OSError as error:
         platform = getattr(sys.implementation, "_multiarch", sys.platform)
         give_up("unavailable", "the plugin does not load into this Python (%s): %s" % (platform, error),
@@ -118,13 +123,13 @@ def load(path):
     with_gil.nd_call_host.restype = with_gil.nd_host_functions.restype = ctypes.py_object
     with_gil.nd_print.argtypes = [ctypes.py_object] * 3
     # The program may have modules of these names; what starts with "_" is built in.
-    for name in set(sys.modules) - modules:
+    for name in set(sys.modules) - modules if started else ():
         if not name.startswith("_"):
             del sys.modules[name]
     return lib, with_gil
 
 
-def load_quietly(loader, path):
+def load_quietly(ctypes, path):
     """Loads the plugin so that all signals stay the program's.
 
     The threads of the plugin block what is blocked here, for a signal that is sent to the process goes to
@@ -134,13 +139,16 @@ def load_quietly(loader, path):
 
     faults = signal.SIGILL, signal.SIGTRAP, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals().difference(faults))
+    sigaction = ctypes.CDLL(None).sigaction
+    # As large as a struct sigaction at least. Python's own functions change handlers on the main thread alone.
+    handlers = [(number, ctypes.create_string_buffer(512)) for number in (signal.SIGPIPE, signal.SIGURG)]
+    for number, handler in handlers:
+        sigaction(number, None, handler)
     try:
-        return loader(path)
+        return ctypes.CDLL(path)
     finally:
-        for taken in signal.SIGPIPE, signal.SIGURG:  # Go has set handlers
-            handler = signal.getsignal(taken)
-            if handler is not None:
-                signal.signal(taken, handler)
+        for number, handler in handlers:  # Go has set its own
+            sigaction(number, handler, None)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
@@ -159,8 +167,8 @@ def clean_environment():
             del os.environ[name]
 
 
-def add_module(with_gil, stand_in):
-    """Makes the module ndbridge that the program can import. stand_in is a directory with one of that name for
+def make_module(with_gil, stand_in):
+    """Makes the module ndbridge that a started program can import. stand_in is a directory with one of that name for
     processes that the program spawns."""
 
     def publish(name, array=Ellipsis):
@@ -223,6 +231,9 @@ def add_module(with_gil, stand_in):
             if not with_gil.nd_ending():
                 raise
 
+    def listen(name=None, path=None):
+        """Does nothing: the host that has started this program is there already."""
+
     def check(result):
         if result == FORKED:
             raise RuntimeError("a forked process has no host: do that in the process that the host started")
@@ -277,13 +288,13 @@ def add_module(with_gil, stand_in):
 
     module = Module("ndbridge", __doc__)
     module.__version__ = with_gil.nd_version()
-    module.__all__ = ["Cancelled", "HostError", "connected", "host", "publish", "serve", "unpublish", "wait"]
+    module.__all__ = ["Cancelled", "HostError", "connected", "host", "listen", "publish", "serve", "unpublish", "wait"]
     module.connected = True
     module.Cancelled, module.HostError, module.host = Cancelled, HostError, Host()
-    for function in publish, serve, unpublish, wait:
+    for function in listen, publish, serve, unpublish, wait:
         function.__qualname__ = function.__name__
         setattr(module, function.__name__, function)
-    sys.modules["ndbridge"] = module
+    return module
 
 
 def restore_signals():
@@ -450,7 +461,7 @@ def main():
         sys.exit(1)
     clean_environment()
     restore_signals()
-    add_module(session.with_gil, os.path.join(os.path.dirname(plugin), "python"))
+    sys.modules["ndbridge"] = make_module(session.with_gil, os.path.join(os.path.dirname(plugin), "python"))
     if hasattr(sys, "orig_argv"):
         sys.orig_argv[1:] = ([] if kind == "script" else ["-m"]) + [target] + args
     try:
@@ -466,4 +477,30 @@ def main():
     sys.exit(status)
 
 
-main()
+def attach(plugin):
+    """Lets a host in that has come to this running program. Whoever has accepted it gives module, the program's module
+    ndbridge; side, the side socket; and files, the descriptors of the plugin's file and of the connection."""
+    global transmit
+    transmit = lambda message: side.send(message, 0x4000)  # MSG_NOSIGNAL: the host may be gone
+    check_interpreter()
+    library, stream = files
+    try:
+        same = os.path.samestat(os.stat(plugin), os.fstat(library))
+    except OSError:
+        same = False
+    first = module._plugin is None
+    if first:  # a path may lead elsewhere for the program than for the host
+        module._plugin = load(plugin if same else "/proc/self/fd/%d" % library, started=False)
+    lib, with_gil = module._plugin
+    send("loaded")
+    if lib.nd_open(side.fileno()):
+        return  # which has said why
+    if first:
+        import atexit
+
+        atexit.register(lib.nd_close)
+    if module._live is None:
+        module._go_live(make_module(with_gil, ""), with_gil.nd_hosts)
+    os.close(library)
+    del files[:]
+    lib.nd_attach(side.detach(), stream)

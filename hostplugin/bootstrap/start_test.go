@@ -184,7 +184,7 @@ func TestModule(t *testing.T) {
 		proc.Next(t, "finished")
 		proc.End(t)
 		proc.Wait(t)
-		const want = "1.2.3 ['Cancelled', 'HostError', 'connected', 'host', 'publish', 'serve', 'unpublish', 'wait'] ['Cancelled', 'HostError', 'connected', 'host', 'publish', 'serve', 'unpublish', 'wait']\nndbridge publish True\nTrue True 1\nNone None\nTrue\n"
+		const want = "1.2.3 ['Cancelled', 'HostError', 'connected', 'host', 'listen', 'publish', 'serve', 'unpublish', 'wait'] ['Cancelled', 'HostError', 'connected', 'host', 'listen', 'publish', 'serve', 'unpublish', 'wait']\nndbridge publish True\nTrue True 1\nNone None\nTrue\n"
 		if proc.Stdout() != want {
 			t.Errorf("stdout: %s\nstderr: %s", proc.Stdout(), proc.Stderr())
 		}

@@ -144,6 +144,7 @@ func (s *Server) Start(n int) error {
 		if w.mailbox, err = handoff.NewMailboxServer(mailbox(s.mapping.Bytes(), len(s.workers)), 1, s.spin, w.handle); err != nil {
 			return err
 		}
+		w.mailbox.AtEnd(w.atEnd)
 		s.workers = append(s.workers, w)
 	}
 	return nil
@@ -182,8 +183,8 @@ func (s *Server) Cancel(worker int, number uint64) (State, error) {
 	}
 }
 
-// Close ends the service. The memory stays mapped: objects of the program that outlive the service still count in it, to the
-// end of the process. Close is idempotent.
+// Close ends the service. The memory stays mapped, to the end of the process, if objects of the program outlive the service, which
+// still count in it, or a function does not end. Close is idempotent.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	closed := s.closed
@@ -197,8 +198,31 @@ func (s *Server) Close() error {
 		return nil
 	}
 	s.callee.Close()
-	handoff.CloseAll(closeWait, mailboxes...) // or a function does not end
-	return shm.Close(s.file)
+	var err error
+	if handoff.CloseAll(closeWait, mailboxes...) && !s.counted() {
+		err = s.mapping.Close()
+	}
+	return errors.Join(err, shm.Close(s.file))
+}
+
+// counted reports whether objects of the program use memory of the host's.
+func (s *Server) counted() bool {
+	for i := range uint32(MaxSegments) {
+		if held(s.mapping.Bytes(), i).Load() != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// atEnd is called on the goroutine that answers, after the last request.
+func (w *server) atEnd() {
+	w.mu.Lock()
+	worker := w.worker
+	w.mu.Unlock()
+	if e, ok := worker.(handoff.Ender); ok {
+		e.End()
+	}
 }
 
 // handle answers one request. It is a handoff.Handler.

@@ -3,8 +3,10 @@
 package fdpass
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"runtime"
 )
@@ -21,6 +23,15 @@ func none() error {
 
 // Pair fails.
 func Pair() (*Conn, *os.File, error) { return nil, nil, none() }
+
+// Peer is who listens at a socket.
+type Peer struct{ PID, UID int }
+
+// Dial fails.
+func Dial(context.Context, string) (*Conn, Peer, error) { return nil, Peer{}, none() }
+
+// StreamPair fails.
+func StreamPair() (net.Conn, *os.File, error) { return nil, nil, none() }
 
 // FromFD fails.
 func FromFD(int) (*Conn, error) { return nil, none() }

@@ -26,6 +26,7 @@ type MailboxServer struct {
 	spin   time.Duration
 
 	close   sync.Once
+	atEnd   atomic.Pointer[func()]
 	stopped chan struct{}
 }
 
@@ -46,6 +47,9 @@ func NewMailboxServer(mem []byte, slots int, spin time.Duration, handle Handler)
 	go s.serve()
 	return s, nil
 }
+
+// AtEnd makes f be called on the goroutine that answers, when that ends. It is called before Close, and once.
+func (s *MailboxServer) AtEnd(f func()) { s.atEnd.Store(&f) }
 
 // Close ends the service, when the request that is being answered is. Requests that come later are
 // never answered; their callers are told.
@@ -83,6 +87,11 @@ func CloseAll(limit time.Duration, servers ...*MailboxServer) bool {
 func (s *MailboxServer) serve() {
 	runtime.LockOSThread() // for handlers to whom it matters; the thread ends with the goroutine
 	defer close(s.stopped)
+	defer func() {
+		if f := s.atEnd.Load(); f != nil {
+			(*f)()
+		}
+	}()
 	request, answer := make([]byte, 0, MaxRequest), make([]byte, 0, MaxAnswer)
 	pause := spin{budget: s.spin, mine: s.cpu, peers: s.slots[0].cpu}
 	for s.closed.Load() == 0 {

@@ -43,6 +43,12 @@ type Offerer interface {
 	Offers(w *offers.Writer, c Codec)
 }
 
+// Ender is a [Producer], or what answers calls, that wants to know when its goroutine ends, which is locked to its OS thread.
+type Ender interface {
+	// End is called on that goroutine, after the last request.
+	End()
+}
+
 // Server answers the requests of one host.
 type Server struct {
 	producer Producer
@@ -86,8 +92,14 @@ func (s *Server) begin(settings Settings) (err error) {
 	s.ctx, s.end = context.WithCancel(context.Background())
 	mem := s.mapping.Bytes()
 	s.mailbox, err = NewMailboxServer(mem[s.memory.offset():], settings.Slots, settings.Spin, s.handle)
-	if err != nil || s.offerer == nil {
+	if err != nil {
 		return err
+	}
+	if e, ok := s.producer.(Ender); ok {
+		s.mailbox.AtEnd(e.End)
+	}
+	if s.offerer == nil {
+		return nil
 	}
 	w, err := offers.NewWriter(mem)
 	if err == nil {

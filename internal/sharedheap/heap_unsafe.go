@@ -23,7 +23,7 @@ struct ndheap_functions {
 	int (*promote)(const void *);
 	uint64_t (*trim)(uint32_t);
 	int (*stats)(struct ndheap_stats *);
-	void (*count_forks)(uint64_t *);
+	void (*count_forks)(uint64_t *, int);
 };
 
 // Finds the library in this process. Without one that speaks this ABI all functions are NULL.
@@ -38,7 +38,7 @@ static struct ndheap_functions ndheap_find(void) {
 	f.promote = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_promote");
 	f.trim = (uint64_t (*)(uint32_t))dlsym(RTLD_DEFAULT, "ndheap_trim");
 	f.stats = (int (*)(struct ndheap_stats *))dlsym(RTLD_DEFAULT, "ndheap_stats");
-	f.count_forks = (void (*)(uint64_t *))dlsym(RTLD_DEFAULT, "ndheap_count_forks");
+	f.count_forks = (void (*)(uint64_t *, int))dlsym(RTLD_DEFAULT, "ndheap_count_forks");
 	return f.pin && f.grant && f.unpin && f.promote && f.trim && f.stats && f.count_forks ? f : none;
 }
 
@@ -59,7 +59,7 @@ static int ndheap_call_unpin(struct ndheap_functions f, uintptr_t p, uint64_t se
 static int ndheap_call_promote(struct ndheap_functions f, uintptr_t p) { return f.promote((const void *)p); }
 static uint64_t ndheap_call_trim(struct ndheap_functions f, uint32_t idle) { return f.trim(idle); }
 static int ndheap_call_stats(struct ndheap_functions f, struct ndheap_stats *out) { return f.stats(out); }
-static void ndheap_call_count_forks(struct ndheap_functions f, void *count) { f.count_forks(count); }
+static void ndheap_call_count_forks(struct ndheap_functions f, void *count, int on) { f.count_forks(count, on); }
 */
 import "C"
 
@@ -149,11 +149,14 @@ func (h *Heap) Trim(idle time.Duration) int64 {
 }
 
 // CountForks adds 1 to count before each fork of this process that freezes blocks, and before it does, and likewise
-// before the program maps something over blocks. The
-// heap keeps the pointer until CountForks is called with another one or nil, so it must not be to Go's
-// memory.
-func (h *Heap) CountForks(count *atomic.Uint64) {
-	C.ndheap_call_count_forks(h.call, unsafe.Pointer(count))
+// before the program maps something over blocks. The heap keeps the pointer, which must not be to Go's memory, until CountForks
+// is called with it again, and on is false. There is room for 16.
+func (h *Heap) CountForks(count *atomic.Uint64, on bool) {
+	var switched C.int
+	if on {
+		switched = 1
+	}
+	C.ndheap_call_count_forks(h.call, unsafe.Pointer(count), switched)
 }
 
 // Stats reads the heap's counters. It looks at every block, so it is for tests and reports.

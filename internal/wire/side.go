@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-plugin"
+
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 )
 
@@ -24,6 +26,15 @@ const forkedMessage = "F"
 // ListeningMessage is what the plugin sends, before it prints the handshake's line, with a descriptor of
 // the socket at which it listens.
 const ListeningMessage = "L"
+
+// greetingKind begins the message in which the plugin of a running program says what go-plugin's handshake line says of one that was started.
+const greetingKind = 'H'
+
+// Greeting is what the plugin sends to a host that has come to a running program, before it serves it.
+func Greeting() []byte {
+	line := fmt.Sprintf("%d|%d|unix||%s|", plugin.CoreProtocolVersion, ProtocolVersion, plugin.ProtocolGRPC)
+	return append([]byte{greetingKind}, line...)
+}
 
 // listenWait bounds the wait for that message.
 const listenWait = time.Second
@@ -48,6 +59,7 @@ type Side struct {
 	end context.CancelCauseFunc
 
 	listening chan arrival // has room for one
+	greeting  chan string  // likewise
 
 	mu       sync.Mutex
 	expected map[uint64]chan arrival // each has room for one
@@ -67,6 +79,7 @@ func NewSide(conn *fdpass.Conn, said func(Status), forked func()) *Side {
 	s := &Side{
 		conn: conn, status: said, forked: forked,
 		listening: make(chan arrival, 1),
+		greeting:  make(chan string, 1),
 		expected:  make(map[uint64]chan arrival),
 	}
 	s.ctx, s.end = context.WithCancelCause(context.Background())
@@ -129,6 +142,11 @@ func (s *Side) dispatch(msg []byte, files []*os.File, truncated error) {
 		default: // a second one
 			a.discard()
 		}
+	case len(msg) > 0 && msg[0] == greetingKind:
+		select {
+		case s.greeting <- string(msg[1:]):
+		default: // a second one
+		}
 	case string(msg) == forkedMessage && s.forked != nil:
 		s.forked()
 	case len(msg) > 0 && msg[0] == '{' && s.status != nil:
@@ -157,6 +175,9 @@ func (s *Side) Listening(ctx context.Context) (*os.File, error) {
 		return nil, context.Cause(ctx)
 	}
 }
+
+// Greeting gives what the plugin of a running program says, once, in the form of go-plugin's handshake line.
+func (s *Side) Greeting() <-chan string { return s.greeting }
 
 // sayOpened tells the program that the host has the session open. A program that is gone by now is
 // noticed anyway.

@@ -1,10 +1,10 @@
-from typing import Any, Callable, Mapping, overload
+from typing import Any, Callable, Mapping, Optional, overload
 
 __version__: str
 """The version of ndbridge."""
 
 connected: bool
-"""Whether a host has started this process. It is False without a host and in spawned children, where publish does nothing."""
+"""Whether this process has a host: one that has started it, or, once listen was called, one that has come. Without, publish does nothing."""
 
 class Cancelled(BaseException):
     """Is raised in a function that the host has called, when the host does not wait for it any more."""
@@ -19,6 +19,9 @@ class Host:
 
 host: Host
 """The functions that the host lets this program call: host.name(...)."""
+
+def listen(name: Optional[str] = None, path: Optional[str] = None) -> Optional[str]:
+    """Lets hosts of the same user come to this program, and gives the path of the socket at which it listens."""
 
 @overload
 def publish(name: str, array: object) -> None:

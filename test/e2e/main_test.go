@@ -16,6 +16,10 @@ func TestMain(m *testing.M) {
 	if config := os.Getenv(hostConfigEnv); config != "" {
 		os.Exit(runHost(config))
 	}
+	if socket := os.Getenv(attachEnv); socket != "" {
+		_, _ = os.Stdout.WriteString(runAttached(socket).Error())
+		os.Exit(1)
+	}
 	if name := os.Getenv(lieEnv); name != "" {
 		os.Exit(serveLie(name))
 	}

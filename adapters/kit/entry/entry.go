@@ -14,9 +14,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
@@ -52,19 +54,26 @@ func Register(name, version string, adapters ...program.Adapter) {
 //
 //export ndGoStart
 func ndGoStart(handshake, status C.int) C.int {
-	err := checkHeap()
-	var interp *py.Interp
-	if err == nil {
-		interp, err = py.Open()
-	}
-	if err != nil {
+	if err := open(); err != nil {
 		report(int(status), err)
 		return 1
 	}
-	plugin.interp = interp
-	plugin.program = program.New(interp, plugin.name+" "+plugin.version, plugin.adapters...)
 	go serve(os.NewFile(uintptr(handshake), "handshake"), int(status))
 	return 0
+}
+
+// open makes the program of the interpreter in this process.
+func open() error {
+	if err := checkHeap(); err != nil {
+		return err
+	}
+	interp, err := py.Open()
+	if err != nil {
+		return err
+	}
+	plugin.interp = interp
+	plugin.program = program.New(interp, plugin.name+" "+plugin.version, plugin.adapters...)
+	return nil
 }
 
 // checkHeap refuses a shared heap of another release.
@@ -110,9 +119,9 @@ func report(fd int, err error) {
 	}
 	msg, err := said.Append(nil)
 	if err == nil {
-		_, err = syscall.Write(fd, msg)
+		err = unix.Send(fd, msg, unix.MSG_NOSIGNAL)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, unix.EPIPE) {
 		fmt.Fprintf(os.Stderr, "ndbridge: %s (and the host does not hear: %v)\n", said.Message, err)
 	}
 }
@@ -139,7 +148,7 @@ func ndGoVersion() C.uintptr_t {
 //export ndGoPublish
 func ndGoPublish(name, array C.uintptr_t) C.int {
 	return named("publish", name, func(g *py.GIL, name string) error {
-		return plugin.program.Publish(g, program.Named{Name: name, Object: py.Object(array)})
+		return publish(g, program.Named{Name: name, Object: py.Object(array)})
 	})
 }
 
@@ -158,18 +167,47 @@ func ndGoPublishAll(arrays C.uintptr_t) C.int {
 			}
 			values = append(values, program.Named{Name: name, Object: o})
 		}
-		return plugin.program.Publish(g, values...)
+		return publish(g, values...)
 	})
+}
+
+func publish(g *py.GIL, values ...program.Named) error {
+	if err := plugin.program.Publish(g, values...); err != nil {
+		return err
+	}
+	for _, p := range present() {
+		_ = p.Publish(g, values...) // as the first has shown, it can be; or the host has no room for it
+		for _, v := range values {
+			p.Follow(g, plugin.program, v.Name) // another thread may have published it meanwhile
+		}
+	}
+	return nil
 }
 
 //export ndGoUnpublish
 func ndGoUnpublish(name C.uintptr_t) C.int {
-	return named("unpublish", name, plugin.program.Unpublish)
+	return named("unpublish", name, func(g *py.GIL, name string) error {
+		if err := plugin.program.Unpublish(g, name); err != nil {
+			return err
+		}
+		for _, p := range present() {
+			p.Follow(g, plugin.program, name)
+		}
+		return nil
+	})
 }
 
 //export ndGoAfterReads
 func ndGoAfterReads(array, stream C.uintptr_t) C.int {
-	return raised(func(g *py.GIL) error { return plugin.program.AfterReads(g, py.Object(array), uintptr(stream)) })
+	return raised(func(g *py.GIL) error {
+		err := plugin.program.AfterReads(g, py.Object(array), uintptr(stream))
+		for _, p := range present() {
+			if err == nil {
+				err = p.AfterReads(g, py.Object(array), uintptr(stream))
+			}
+		}
+		return err
+	})
 }
 
 //export ndGoServe
@@ -198,6 +236,12 @@ func ndGoHostFunctions() C.uintptr_t {
 		if err != nil {
 			return err
 		}
+		for _, p := range present() {
+			theirs, _ := p.HostFunctions() // fails if the host has gone
+			names = append(slices.Clip(names), theirs...)
+		}
+		slices.Sort(names)
+		names = slices.Compact(names)
 		items := make([]py.Object, len(names))
 		for i := range names {
 			if items[i], err = g.NewStr(names[i]); err != nil {
@@ -217,7 +261,14 @@ func ndGoHostFunctions() C.uintptr_t {
 //
 //export ndGoCallHost
 func ndGoCallHost(name, args, kw C.uintptr_t) C.uintptr_t {
-	return C.uintptr_t(plugin.program.CallHost(py.Object(name), py.Object(args), py.Object(kw)))
+	p := plugin.program
+	_ = plugin.interp.Within(func(g *py.GIL) error { // never fails
+		if text, err := g.Text(py.Object(name)); err == nil {
+			p = lender(g, text)
+		}
+		return nil
+	})
+	return C.uintptr_t(p.CallHost(py.Object(name), py.Object(args), py.Object(kw)))
 }
 
 // named calls f with the text of a Python str, and turns an error into a Python exception.

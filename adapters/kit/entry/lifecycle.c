@@ -72,16 +72,22 @@ static void close_file(const struct file *f) {
 // ndheap_hold_fd of the shared heap, if that is preloaded.
 static void (*heap_holds)(int fd);
 
+static void find_heap(void) { *(void **)&heap_holds = dlsym(RTLD_DEFAULT, "ndheap_hold_fd"); }
+
+void nd_hold(int fd) {
+	if (heap_holds) heap_holds(fd);
+}
+
 // Keeps the program from closing the plugin's descriptors. They are those that lie above standard error while the
 // program has not run yet: Go opens what lasts as long as the session before it.
 static void hold_descriptors(void) {
-	*(void **)&heap_holds = dlsym(RTLD_DEFAULT, "ndheap_hold_fd");
+	find_heap();
 	DIR *directory = heap_holds ? opendir("/proc/self/fd") : NULL;
 	if (!directory) return;
 	for (struct dirent *e; (e = readdir(directory));) {
 		int fd = atoi(e->d_name);
 		if (fd <= STDERR_FILENO || fd == dirfd(directory)) continue;
-		if (fcntl(fd, F_GETFD) == FD_CLOEXEC) heap_holds(fd);
+		if (fcntl(fd, F_GETFD) == FD_CLOEXEC) nd_hold(fd);
 	}
 	closedir(directory);
 }
@@ -124,7 +130,8 @@ static void close_sockets(void) {
 // from looking like the program.
 static void in_child(void) {
 	atomic_store(&nd_process.forked, true);
-	if (heap_holds) heap_holds(-1); // the child may close what it has of these
+	nd_hold(-1); // the child may close what it has of these
+	nd_hosts_in_child();
 	close_file(&nd_process.host);
 	close_file(&nd_process.wake);
 	close_file(&go.side);
@@ -135,6 +142,7 @@ static void in_child(void) {
 // Runs in the parent after each fork, and tells the host, whose views may not be of the parent's memory any more.
 // A host that does not read loses nothing but the news.
 static void in_parent(void) {
+	nd_hosts_in_parent();
 	if (nd_still_open(&nd_process.host)) send(nd_process.host.fd, "F", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -186,6 +194,46 @@ EXPORT int nd_start(int handshake, int side) {
 	prctl(PR_SET_PDEATHSIG, SIGCONT);
 	nd_forget_relocations();
 	return ndGoStart(handshake, nd_process.host.fd);
+}
+
+static pthread_once_t wakes = PTHREAD_ONCE_INIT;
+static int no_handlers;
+
+// Readies a process that no host has started.
+static void wake(void) {
+	nd_process.host.fd = nd_process.wake.fd = go.side.fd = go.handshake.fd = -1;
+	nd_process.id = getpid();
+	no_handlers = pthread_atfork(NULL, in_parent, in_child);
+	find_heap();
+	if (!no_handlers) nd_hold_new(ndGoWake);
+}
+
+// Opens the interpreter for hosts that come to this process. If that is not possible, status, a socket, is told why.
+EXPORT int nd_open(int status) {
+	int said;
+	pthread_once(&wakes, wake);
+	if (no_handlers) return no_handlers;
+	if (!into_go(&said)) {
+		static const char forked[] = "{\"stage\":\"error\",\"kind\":\"unavailable\",\"message\":\"the process was forked by one that had "
+			"a host\",\"remedy\":\"start it anew, with subprocess or multiprocessing's spawn\"}";
+		send(status, forked, sizeof forked - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+		return said;
+	}
+	said = ndGoOpen(status);
+	out_of_go();
+	return said;
+}
+
+// Serves a host that has come to this process, on descriptors that are the plugin's from now on, whatever the answer: 0 or not.
+EXPORT int nd_attach(int side, int stream) {
+	int said;
+	if (!into_go(&said)) { // between nd_open and here
+		close_bare(side), close_bare(stream);
+		return said;
+	}
+	said = ndGoAttach(side, stream);
+	out_of_go();
+	return said;
 }
 
 // Waits until the host has opened the session, or for its end.

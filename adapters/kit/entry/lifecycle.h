@@ -11,6 +11,9 @@ enum { ND_ENDED = 1, ND_FORKED = 2, ND_INTERRUPTED = -1 };
 
 // Implemented in Go.
 extern int ndGoStart(int handshake, int status);
+extern void ndGoWake(void);
+extern int ndGoOpen(int status);
+extern int ndGoAttach(int side, int stream);
 extern int ndGoPublish(uintptr_t name, uintptr_t array);
 extern int ndGoPublishAll(uintptr_t arrays);
 extern int ndGoUnpublish(uintptr_t name);
@@ -35,5 +38,9 @@ extern void ndpy_out_of_go(void) __attribute__((weak));
 void nd_opened(void);
 void nd_called(void);
 void nd_end(void);
+
+// Also called from Go: of a host that has come to a running process, and its descriptors. Gives its number, or -1 with errno.
+int nd_enter_host(int side, int stream);
+void nd_leave_host(int number);
 
 #endif

@@ -41,6 +41,16 @@ extern HIDDEN struct process nd_process;
 HIDDEN void nd_tell(enum news);
 HIDDEN int nd_await(unsigned news, int milliseconds); // gives those that there are, 0 after the time, -1 if a signal came
 
+// Keeps the program from closing a descriptor of the plugin's, where the shared heap is preloaded; -1: none any more.
+HIDDEN void nd_hold(int fd);
+
+// Does that for the descriptors that a function opens.
+HIDDEN void nd_hold_new(void (*opens)(void));
+
+// What forks mean for the hosts that have come to this process.
+HIDDEN void nd_hosts_in_child(void);
+HIDDEN void nd_hosts_in_parent(void);
+
 // Starts the guard: a thread that waits for the end of the host, and for nd_end. Gives an error number.
 HIDDEN int nd_start_guard(void);
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/hostarrays"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
@@ -41,7 +42,9 @@ var _ calls.Callee = (*callee)(nil)
 
 // Callee gives what answers the calls of a host.
 func (p *Program) Callee() calls.Callee {
-	return &callee{Program: p, segments: make(map[uint32]*hostarrays.Segment), functions: make(map[uint64]*function)}
+	c := &callee{Program: p, segments: make(map[uint32]*hostarrays.Segment), functions: make(map[uint64]*function)}
+	p.callee.Store(c)
+	return c
 }
 
 // Worker implements calls.Callee.
@@ -193,3 +196,19 @@ func (w *worker) closeAsync(g *py.GIL, generator py.Object) error {
 
 // Close implements calls.Callee.
 func (c *callee) Close() { c.host.close() }
+
+// giveBack gives back what is kept for a host that has gone. No call is under way.
+func (c *callee) giveBack() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.segments {
+		_ = s.Close() // never fails
+	}
+	var things []holds.Hold
+	for _, f := range c.functions {
+		things = append(things, holds.Hold{Object: f.object})
+	}
+	c.holds.Add(things)
+	clear(c.segments)
+	clear(c.functions)
+}

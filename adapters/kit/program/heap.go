@@ -45,10 +45,10 @@ func openHeap() (_ kit.Heap, state func() string) {
 func (h heap) Works() bool { return h.Stats().State.Works() }
 
 // countForks adds 1 to count before each fork that takes what is pinned in h, which may be nil, away from
-// others. count is nil, or stays valid until the next call.
-func countForks(h kit.Heap, count *atomic.Uint64) {
+// others. count stays valid until it is called with it again, and on is false.
+func countForks(h kit.Heap, count *atomic.Uint64, on bool) {
 	if h, ok := h.(heap); ok {
-		h.CountForks(count)
+		h.CountForks(count, on)
 	}
 }
 

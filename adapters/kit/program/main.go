@@ -40,7 +40,7 @@ type caller interface {
 // Serve makes the calling thread, which holds the GIL, run what the host calls, until ServeEnd: wake is called when there is something to
 // run, and then ServeCall must be. The error is one for Python.
 func (p *Program) Serve(wake func()) error {
-	m := &p.main
+	m := p.main
 	if syscall.Gettid() != syscall.Getpid() {
 		return &core.PythonError{Type: "RuntimeError", Message: "serve: this is not the main thread"}
 	}
@@ -56,7 +56,7 @@ func (p *Program) Serve(wake func()) error {
 // ServeCall runs what has waited longest, if anything. It reports that an exception was raised which is to end the program, and is
 // Python's again.
 func (p *Program) ServeCall() (raised bool) {
-	m := &p.main
+	m := p.main
 	m.mu.Lock()
 	if len(m.calls) == 0 {
 		m.mu.Unlock()
@@ -76,7 +76,7 @@ func (p *Program) ServeCall() (raised bool) {
 // ServeEnd says that the main thread does something else from now on. What has not begun is run by workers, or, if the session is over,
 // not at all.
 func (p *Program) ServeEnd(over bool) {
-	m := &p.main
+	m := p.main
 	m.mu.Lock()
 	waiting := m.calls
 	m.thread, m.calls = nil, nil
@@ -118,9 +118,9 @@ func (m *mainThread) withdraw(c *threadCall) bool {
 // do runs f with the GIL held: on the thread that waits for the host, if the worker is a lane with a call of that thread's, on the main
 // thread, if the program has given it for calls, and otherwise on the worker's own. If ctx ends before f has begun, it never does.
 func (w *worker) do(ctx context.Context, f func(g *py.GIL) error) error {
-	by := []caller{&w.main}
+	by := []caller{w.main}
 	if w.carries != nil {
-		by = []caller{w.carries, &w.main}
+		by = []caller{w.carries, w.main}
 	}
 	for _, thread := range by {
 		c := thread.add(w, f)

@@ -34,12 +34,13 @@ type Program struct {
 	state     progress
 	published published.Names
 	leasing   leasing
-	main      mainThread
+	main      *mainThread // one for all of the process
 	host      hostCalls
 	waiting   chan struct{} // has room for the looks that may wait for a GPU on threads that others need
 
 	codec        atomic.Pointer[handoff.Codec] // nil: no host looks at offers
 	descriptions atomic.Uint64                 // number of the last
+	callee       atomic.Pointer[callee]        // nil: no host calls functions
 
 	frameworks []*framework // as the adapters were given; the slice does not change
 	generic    framework    // of objects that no adapter claims
@@ -71,16 +72,15 @@ var (
 // first has it; objects that none claims are read by the protocols that they have.
 func New(interp *py.Interp, plugin string, adapters ...Adapter) *Program {
 	h, heapState := openHeap()
-	p := &Program{
-		interp:    interp,
-		plugin:    plugin,
-		heapState: heapState,
-		heap:      h,
-		router:    kit.NewRouter(h),
-		holds:     holds.New(interp),
-		generic:   framework{name: genericName},
-		waiting:   make(chan struct{}, maxWaiting),
-	}
+	return newProgram(&Program{interp: interp, plugin: plugin, heapState: heapState, heap: h, main: new(mainThread)}, adapters)
+}
+
+// newProgram completes a program of which the parts are there that concern the process as a whole.
+func newProgram(p *Program, adapters []Adapter) *Program {
+	p.router = kit.NewRouter(p.heap)
+	p.holds = holds.New(p.interp)
+	p.generic = framework{name: genericName}
+	p.waiting = make(chan struct{}, maxWaiting)
 	p.router.Hold()
 	if c, ok := sharedheap.FindCaptures(); ok {
 		p.router.GPU().Captures = c

@@ -139,6 +139,7 @@ func (p *Program) looked(looks []*standing) {
 type mailbox struct {
 	*Program
 	thread *py.Thread
+	forks  *atomic.Uint64 // what the heap counts forks in; nil: there is no table of offers
 
 	// The memory of one call of Refreshes.
 	standing []*standing // that are still to be answered about
@@ -345,13 +346,18 @@ func (m *mailbox) Leases(ctx context.Context, wanted []string, req contract.Requ
 	return results
 }
 
+// End implements handoff.Ender.
+func (m *mailbox) End() { m.thread.End() }
+
 // Offers implements handoff.Offerer.
 func (m *mailbox) Offers(w *offers.Writer, c handoff.Codec) {
 	m.codec.Store(&c)
 	m.published.Use(w)
-	if w == nil {
-		countForks(m.heap, nil)
-	} else {
-		countForks(m.heap, w.Forks())
+	if m.forks != nil {
+		countForks(m.heap, m.forks, false)
+	}
+	if m.forks = nil; w != nil {
+		m.forks = w.Forks()
+		countForks(m.heap, m.forks, true)
 	}
 }

@@ -41,6 +41,9 @@ const (
 	starting              // what the function has returned is about to be awaited
 )
 
+// End implements handoff.Ender.
+func (w *worker) End() { w.thread.End() }
+
 // Answer implements calls.Worker.
 func (w *worker) Answer(r *calls.Request, a *calls.Answer) error {
 	if err := w.state.failed(); err != nil {

@@ -17,6 +17,7 @@ typedef ptrdiff_t Py_ssize_t;
 #define FUNCTIONS(X)                                                         \
 	CODE(X)                                                                  \
 	X(int, PyGILState_Ensure, (void))                                        \
+	X(void, PyGILState_Release, (int))                                       \
 	X(void *, PyEval_SaveThread, (void))                                     \
 	X(void, PyEval_RestoreThread, (void *))                                  \
 	X(int, Py_IsInitialized, (void))                                         \
@@ -188,6 +189,12 @@ void ndpy_enter(uintptr_t state) {
 uintptr_t ndpy_leave(void) {
 	ndpy_collect_restore();
 	return (uintptr_t)api.PyEval_SaveThread();
+}
+
+void ndpy_end(uintptr_t state) {
+	enum { UNLOCKED = 1 }; // PyGILState_UNLOCKED, which Ensure gave: nothing is left of the state then
+	api.PyEval_RestoreThread((void *)state);
+	api.PyGILState_Release(UNLOCKED);
 }
 
 unsigned long ndpy_thread(void) { return api.PyThread_get_thread_ident(); }

@@ -39,6 +39,9 @@ void ndpy_hold_collection(void);
 void ndpy_enter(uintptr_t state);
 uintptr_t ndpy_leave(void);
 
+// Has Python forget this thread, whose state it is, before the thread ends.
+void ndpy_end(uintptr_t state);
+
 // Names this thread, makes one raise an exception when it next runs Python code (SystemExit, if exception is 0), and takes
 // back what was not raised yet.
 unsigned long ndpy_thread(void); // needs no GIL

@@ -34,6 +34,12 @@ func (t *threadState) know() {
 
 func (t *threadState) leave() { t.p = C.ndpy_leave() }
 
+// end has Python forget the thread, which does not hold the GIL.
+func (t *threadState) end() {
+	C.ndpy_end(t.p)
+	t.p = 0
+}
+
 // forget lets the threading module know nothing of this thread, which holds the GIL.
 func (*threadState) forget() { C.ndpy_forget_thread() }
 

@@ -16,6 +16,15 @@ func (i *Interp) Thread() *Thread { return &Thread{interp: i} }
 // is f's own.
 func (t *Thread) Do(f func(g *GIL) error) error { return t.interp.on(&t.state, nil, f) }
 
+// End is called on the thread before it ends, and has Python forget it. After Shut it does nothing.
+func (t *Thread) End() {
+	if t.state.p == 0 || !t.interp.enter() {
+		return
+	}
+	defer t.interp.exit()
+	t.state.end()
+}
+
 // Here makes the thread that Python called us on, with the GIL, one that can be interrupted.
 func (i *Interp) Here() *Thread {
 	t := &Thread{interp: i}

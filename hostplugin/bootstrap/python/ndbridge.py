@@ -1,46 +1,342 @@
-"""Stands for the module ndbridge where no host has started the process: in spawned children of a program, which run
-the program's main module again, and in programs without a host where the package ndbridge is installed. connected is
-False, publish and unpublish take whatever they are given and do nothing, serve and wait return at once, and host has no functions. In a program that a host has started, a name
-is one as in Python: frame, model.weight, batch["x"], frames[0]."""
+"""Stands for the module ndbridge where no host has started the process: in programs that let hosts come to them (listen), in
+spawned children of a program, which run the program's main module again, and in programs without a host where the package
+ndbridge is installed. Without listen, connected is False, publish and unpublish take whatever they are given and do nothing,
+serve and wait return at once, and host has no functions. With it they do what they do in a program that a host has started, for all
+hosts that come. A name is one as in Python: frame, model.weight, batch["x"], frames[0]."""
 
 __version__ = "0.1.0"
-connected = False
+
+_plugin = None  # the plugin in this process; None: no host has come yet
+_live = None  # a module with the functions below that reach hosts; None: likewise
+_hosts = None  # says how many hosts there are; None: likewise
+_listener = None
+_kept = {}  # what was published while nobody could know whether it may be
+_came = None  # a lock that is released when the first host has come
 
 
 class Cancelled(BaseException):
-    """Is raised in a function that the host has called, when the host does not wait for it any more: never here."""
+    """Is raised in a function that the host has called, when the host does not wait for it any more."""
 
 
 class HostError(Exception):
-    """Is raised by a function of the host's that has failed: never here."""
+    """Is raised by a function of the host's that has failed."""
 
 
 class Host(object):
-    """The functions of the host: there are none."""
+    """The functions of the hosts that have come: host.name(...)."""
 
     __slots__ = ()
 
     def __getattr__(self, name):
-        raise AttributeError("there is no host, and no function %r of it" % name)
+        if _live is None or name.startswith("_"):
+            raise AttributeError("there is no host, and no function %r of it" % name)
+        return getattr(_live.host, name)
+
+    def __dir__(self):
+        return [] if _live is None else dir(_live.host)
 
 
 host = Host()
 
 
 def publish(name, array=...):
-    """Does nothing: there is no host. Names and arrays are not checked."""
+    """Makes array the next version of a name, for all hosts that come, once listen was called; else it does nothing. With a dict
+    of names and arrays instead, all of them become the next versions at once."""
+    if _live is not None:
+        _live.publish(name, array)
+    elif _listener is not None:
+        _kept.update(name if array is ... else {name: array})
 
 
 def serve():
-    """Returns at once: there is no host, and nothing to serve."""
+    """Runs what hosts call on this thread, the program's main one, for as long as the program listens; else it returns at once."""
+    if _listener is None:
+        return
+    if _live is None:
+        _came.acquire()
+        _came.release()
+    _live.serve()
 
 
 def unpublish(name):
-    """Does nothing: there is no host."""
+    """Takes a name back. Without listen it does nothing."""
+    if _live is not None:
+        _live.unpublish(name)
+    elif _listener is not None:
+        del _kept[name]
 
 
 def wait(array, stream=None):
-    """Returns at once: there is no host, and nobody reads."""
+    """Lets a stream of a GPU wait until the hosts have read. Without a host it returns at once: nobody reads."""
+    if _live is not None:
+        _live.wait(array, stream)
 
 
-__all__ = ["Cancelled", "HostError", "connected", "host", "publish", "serve", "unpublish", "wait"]
+def listen(name=None, path=None):
+    """Lets hosts of the same user come to this program, and gives the path of the socket at which it listens: in Go, a host
+    calls Attach with Name(name), or with Socket(path).
+
+    name is what the program is called, of letters, digits, "_", "-" and "."; without one it is that of the script or the module.
+    path is where the socket is made instead of in the user's runtime directory. The socket ends with the process; a forked child
+    does not listen. Nothing is loaded before the first host comes.
+
+    Raises ValueError if name cannot be one, RuntimeError if the program listens already, under another name or at another path,
+    and OSError if the socket cannot be made.
+    """
+    global _listener, _came
+    import os
+
+    name = name or _default_name()
+    if not _is_name(name):
+        raise ValueError("listen: the name %r is not one of letters, digits, '_', '-' and '.', up to 64" % (name,))
+    if _listener is not None:
+        if (name, path or _listener.path) != (_listener.name, _listener.path):
+            raise RuntimeError("listen: the program listens already, as %s at %s" % (_listener.name, _listener.path))
+        return _listener.path
+    if not path:
+        path = os.path.join(_runtime_directory(), "%s.%d" % (name, os.getpid()))
+    listener = _Listener(name, os.path.abspath(path))
+    import _thread
+
+    _came = _thread.allocate_lock()
+    _came.acquire()
+    _listener = listener
+    listener.start()
+    return listener.path
+
+
+def _run(name, args):
+    """Does what python does with these arguments, a script or -m and a module, in a program that listens: for __main__."""
+    import os
+    import runpy
+    import sys
+
+    module = args[0] == "-m"
+    target = args[1] if module else args[0]
+    sys.argv[:] = args[1:] if module else args
+    main = sys.modules["__main__"].__dict__
+    own_path = not (sys.flags.isolated or getattr(sys.flags, "safe_path", False))
+    for key in [key for key in main if key not in ("__name__", "__builtins__")]:
+        del main[key]
+    main.update(__spec__=None, __package__=None, __doc__=None, __loader__=None)
+    listen(name or _name_of(target))
+    if module:  # the current directory is in sys.path already
+        return runpy._run_module_as_main(target)
+    if own_path:
+        del sys.path[0]
+    if os.path.isdir(target) or not target.endswith((".py", ".pyc")) and _is_zip(target):
+        sys.path.insert(0, target)
+        return runpy._run_module_as_main("__main__", alter_argv=False)
+    if own_path:
+        sys.path.insert(0, os.path.dirname(os.path.realpath(target)))
+    path = os.path.join(os.getcwd(), target) if sys.version_info >= (3, 9) else target
+    import _frozen_importlib_external as loaders
+
+    if path.endswith(".pyc"):
+        loader = loaders.SourcelessFileLoader("__main__", path)
+        code = loader.get_code("__main__")
+    else:
+        loader = loaders.SourceFileLoader("__main__", path)
+        code = compile(loader.get_data(path), path, "exec", dont_inherit=True)
+    main.update(__file__=path, __cached__=None, __loader__=loader)
+    exec(code, main)
+
+
+def _is_zip(path):
+    import zipfile
+
+    return zipfile.is_zipfile(path)
+
+
+def _go_live(live, hosts):
+    """Is called when the first host has come."""
+    global _live, _hosts
+    for name in list(_kept):
+        try:
+            live.publish(name, _kept[name])
+        except Exception:  # a host that asks for it learns why
+            pass
+    _live, _hosts = live, hosts
+    _kept.clear()
+    if _came is not None:
+        _came.release()
+
+
+def _is_name(name):
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
+    return isinstance(name, str) and 0 < len(name) <= 64 and not set(name).difference(letters) and name[0] not in "-."
+
+
+def _default_name():
+    import sys
+
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return _name_of(spec.name if spec is not None else (getattr(sys, "argv", None) or [""])[0])
+
+
+def _name_of(target):
+    """Makes a name of that of a script or a module."""
+    import os
+
+    name = os.path.basename(target)
+    for ending in ".py", ".__main__":
+        if name.endswith(ending):
+            name = name[: -len(ending)]
+    name = "".join(c if _is_name("a" + c) else "_" for c in name)[:64].lstrip("-.")
+    return name or "python"
+
+
+def _runtime_directory():
+    """Gives a directory that belongs to the user alone, which it makes if need be. Hosts look at the same places."""
+    import os
+
+    user = os.geteuid()
+    parents = [os.environ.get("XDG_RUNTIME_DIR"), "/run/user/%d" % user]
+    places = [os.path.join(p, "ndbridge") for p in parents if p] + ["/tmp/ndbridge-%d" % user]
+    for place in places:
+        try:
+            os.mkdir(place, 0o700)
+        except FileExistsError:
+            pass
+        except OSError as error:
+            problem = error
+            continue
+        status = os.lstat(place)
+        if status.st_mode & 0o170077 == 0o040000 and status.st_uid == user:
+            return place
+        problem = PermissionError("%s is not a directory of this user alone (mode 0700)" % place)
+    raise problem
+
+
+class _Listener(object):
+    """A socket, and a thread that lets in who comes. Until then the thread sleeps in the kernel."""
+
+    def __init__(self, name, path):
+        import _socket
+        import os
+
+        self.name, self.path, self.process = name, path, os.getpid()
+        self.socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
+        try:
+            self.clear()
+            self.socket.bind(path)
+            os.chmod(path, 0o600)
+            self.socket.listen(16)
+        except OSError as error:
+            self.socket.close()
+            raise OSError(error.errno, "listen: %s" % error.strerror, path)
+        status = os.fstat(self.socket.fileno())
+        self.identity = status.st_dev, status.st_ino
+
+    def clear(self):
+        """Removes the socket of a process that is gone."""
+        import _socket
+        import os
+
+        try:
+            if os.lstat(self.path).st_mode & 0o170000 != 0o140000:
+                return  # bind says that it is in use
+        except FileNotFoundError:
+            return
+        probe = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
+        try:
+            probe.connect(self.path)
+        except ConnectionRefusedError:
+            os.unlink(self.path)
+        finally:
+            probe.close()
+
+    def start(self):
+        import _signal
+        import _thread
+        import atexit
+        import os
+
+        os.register_at_fork(after_in_child=self.in_child)
+        atexit.register(self.remove)
+        # The thread is born with all signals blocked: they are for the program's own threads.
+        before = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
+        try:
+            _thread.start_new_thread(self.run, ())
+        finally:
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
+
+    def remove(self):
+        import os
+
+        if os.getpid() == self.process:
+            try:
+                os.unlink(self.path)
+            except OSError:  # somebody else has
+                pass
+
+    def in_child(self):
+        global _listener
+        _listener = None
+        if self.intact():
+            self.socket.close()
+        else:  # the number is another file's by now
+            self.socket.detach()
+
+    def intact(self):
+        import os
+
+        try:
+            status = os.fstat(self.socket.fileno())
+        except OSError:
+            return False
+        return (status.st_dev, status.st_ino) == self.identity
+
+    def run(self):
+        import errno
+        import time
+
+        while self.intact():  # the program may have closed descriptors that are not its own
+            try:
+                descriptor, _ = self.socket._accept()
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS):
+                    time.sleep(0.1)
+                elif error.errno not in (errno.ECONNABORTED, errno.EINTR, errno.EAGAIN):
+                    return
+                continue
+            try:
+                _let_in(descriptor)
+            except BaseException:  # SystemExit, when the host was told why; a host that has gone; the end of the interpreter
+                pass
+
+
+def _let_in(descriptor):
+    """Runs the bootstrap that a host sends, if it is one of this user's or root's."""
+    import _socket
+    import os
+    import sys
+
+    side = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, descriptor)
+    files = []
+    try:
+        side.settimeout(5)
+        peer = side.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+        if int.from_bytes(peer[4:8], sys.byteorder) not in (0, os.geteuid()):
+            return
+        code, extra, _, _ = side.recvmsg(1 << 16, _socket.CMSG_SPACE(16), _socket.MSG_CMSG_CLOEXEC)
+        for level, kind, data in extra:
+            if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
+                files += [int.from_bytes(data[i : i + 4], sys.byteorder) for i in range(0, len(data) - 3, 4)]
+        if len(files) != 2:
+            return
+        namespace = {"__name__": "ndbridge", "module": sys.modules[__name__], "side": side, "files": files}
+        exec(compile(code, "<ndbridge>", "exec"), namespace)
+    finally:
+        for file in files:
+            os.close(file)
+        side.close()
+
+
+def __getattr__(name):
+    if name == "connected":
+        return _hosts is not None and _hosts() > 0
+    raise AttributeError("module 'ndbridge' has no attribute %r" % name)
+
+
+__all__ = ["Cancelled", "HostError", "connected", "host", "listen", "publish", "serve", "unpublish", "wait"]

@@ -3,10 +3,12 @@ package connection
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -70,12 +72,12 @@ type Options struct {
 // succeeded, and so is Handoff, unless there is no shared memory.
 type Connection struct {
 	opts      Options
-	handshake *handshake
-	sockets   string         // where the plugin makes its socket, which it removes
+	handshake *handshake     // nil: the program ran before the host came
+	sockets   string         // where the plugin makes its socket, which it removes; of a program that was started
 	plugin    *plugin.Client // nil until it listens
 	conns     conns
 
-	Process *process.Process
+	Process Process
 	Side    *wire.Side
 	Client  *wire.Client
 	Handoff *handoff.Client
@@ -83,6 +85,7 @@ type Connection struct {
 	lost     chan struct{} // closed when the plugin has said that it cannot go on
 	mu       sync.Mutex
 	statuses []wire.Status
+	stream   net.Conn // for gRPC, until that has it; nil for a program that was started
 }
 
 // New makes everything that a start needs, and starts nothing. Open must be called.
@@ -204,7 +207,7 @@ func (c *Connection) attach() (*wire.Client, error) {
 	if !ok || !line.current() {
 		return nil, errGreeting
 	}
-	address, tls, err := c.handshake.accept(line)
+	address, config, dialer, err := c.reach(line)
 	if err != nil {
 		return nil, err
 	}
@@ -218,10 +221,10 @@ func (c *Connection) attach() (*wire.Client, error) {
 			Protocol: plugin.ProtocolGRPC, ProtocolVersion: line.Version, Addr: address,
 			ReattachFunc: func() (runner.AttachedRunner, error) { return c.Process, nil },
 		},
-		TLSConfig: tls,
+		TLSConfig: config,
 		Logger:    logs.ForGoPlugin(c.opts.Log),
 		GRPCDialOptions: []grpc.DialOption{
-			wire.Dialer(c.Side),
+			dialer,
 			grpc.WithIdleTimeout(0), // there is no second connection
 			grpc.WithStreamInterceptor(c.conns.keep),
 		},
@@ -242,6 +245,15 @@ func (c *Connection) attach() (*wire.Client, error) {
 	return client, nil
 }
 
+// reach says how gRPC reaches the plugin that has said line. The connection to a program that was not started is one of a pair of sockets.
+func (c *Connection) reach(line greeting) (net.Addr, *tls.Config, grpc.DialOption, error) {
+	if c.attached() {
+		return &net.UnixAddr{Name: "pair", Net: "unix"}, nil, c.dialStream(), nil
+	}
+	address, config, err := c.handshake.accept(line)
+	return address, config, wire.Dialer(c.Side), err
+}
+
 // abort ends what did not start.
 func (c *Connection) abort() {
 	_ = c.Process.Kill(context.Background()) // never fails
@@ -257,7 +269,7 @@ func (c *Connection) abort() {
 	_ = c.End() // a start has failed for a reason of its own
 }
 
-// End ends the program and everything around it. The side socket's end tells the plugin to end the program, which has
+// End ends the program, if it was started, and everything around it. The side socket's end tells the plugin to end the program, which has
 // Options.StopTimeout for that if it was open. The error says which memory could not be unmapped.
 func (c *Connection) End() (err error) {
 	_ = c.Side.Close() // its error would be that it is closed
@@ -284,7 +296,10 @@ func (c *Connection) End() (err error) {
 		err = c.Handoff.Close()
 	}
 	c.conns.close()
+	c.closeStream()
 	c.Process.CloseLog()
-	wire.RemoveSocketDir(c.sockets) // if the plugin was killed before it could
+	if !c.attached() {
+		wire.RemoveSocketDir(c.sockets) // if the plugin was killed before it could
+	}
 	return err
 }

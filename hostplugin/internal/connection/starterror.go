@@ -15,7 +15,7 @@ import (
 // program said on the side socket, how it exited, what it printed, and at last what go-plugin thinks.
 // The program has ended.
 func (c *Connection) startError(ctx context.Context, ended, err error) error {
-	e := &core.Error{Op: "start", Program: c.opts.Program}
+	e := &core.Error{Op: c.op(), Program: c.opts.Program}
 	timedOut := errors.Is(ended, errStartTimeout)
 	switch {
 	case errors.Is(ended, core.ErrClosed):
@@ -35,6 +35,8 @@ func (c *Connection) startError(ctx context.Context, ended, err error) error {
 	}
 	switch _, isPython := c.stage(wire.StagePython); {
 	case c.otherVersion(e):
+	case c.attached():
+		c.didNotAttach(e, err, timedOut)
 	case c.killed(e):
 	case errors.Is(err, syscall.ENOEXEC) || c.opts.Python && !isPython:
 		c.notPython(e, err, timedOut)
@@ -48,6 +50,13 @@ func (c *Connection) startError(ctx context.Context, ended, err error) error {
 	return e
 }
 
+func (c *Connection) op() string {
+	if c.attached() {
+		return "attach"
+	}
+	return "start"
+}
+
 // told completes an error that the program's side has made.
 func (c *Connection) told(err error) error {
 	e, ok := errors.AsType[*core.Error](err)
@@ -55,7 +64,7 @@ func (c *Connection) told(err error) error {
 		return err
 	}
 	said := *e
-	said.Op, said.Program = "start", c.opts.Program
+	said.Op, said.Program = c.op(), c.opts.Program
 	return &said
 }
 

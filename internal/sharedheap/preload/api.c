@@ -102,9 +102,14 @@ EXPORTED int ndheap_grant(const void *p) {
 	return pins_of(state) ? 0 : -1;
 }
 
-EXPORTED void ndheap_count_forks(uint64_t *count) {
+EXPORTED void ndheap_count_forks(uint64_t *count, int on) {
+	const uint64_t *from = on ? NULL : count;
 	lock(&supply_lock);
-	fork_counter = count;
+	for (unsigned i = 0; i < FORK_COUNTERS; i++)
+		if (fork_counters[i] == from) {
+			fork_counters[i] = on ? count : NULL;
+			break;
+		}
 	unlock(&supply_lock);
 }
 

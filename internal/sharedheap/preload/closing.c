@@ -30,24 +30,35 @@ static _Atomic unsigned holds_end;
 
 static _Atomic pid_t holder; /* the process that they are of */
 
+static bool is_held(unsigned at) {
+	struct stat status;
+	return syscall(SYS_fstat, holds[at].fd, &status) == 0 && status.st_dev == holds[at].device && status.st_ino == holds[at].inode;
+}
+
 EXPORTED void ndheap_hold_fd(int fd) {
 	unsigned n = atomic_load(&holds_end);
 	struct stat status;
 	atomic_store(&holder, getpid());
 	if (fd < 0)
 		atomic_store(&holds_end, 0);
-	if (fd < 0 || n == HOLDS || syscall(SYS_fstat, fd, &status) != 0)
+	if (fd < 0 || syscall(SYS_fstat, fd, &status) != 0)
 		return;
-	holds[n].fd = fd, holds[n].device = status.st_dev, holds[n].inode = status.st_ino;
-	atomic_store(&holds_end, n + 1);
+	unsigned at = 0;
+	while (at < n && is_held(at) && holds[at].fd != fd) /* what was closed makes room */
+		at++;
+	if (at == HOLDS)
+		return;
+	holds[at].inode = 0;
+	holds[at].fd = fd, holds[at].device = status.st_dev, holds[at].inode = status.st_ino;
+	if (at == n)
+		atomic_store(&holds_end, n + 1);
 }
 
 static bool held(unsigned fd) {
 	unsigned n = atomic_load_explicit(&holds_end, memory_order_acquire);
-	struct stat status;
 	for (unsigned i = 0; i < n; i++)
-		if ((unsigned)holds[i].fd == fd)
-			return syscall(SYS_fstat, fd, &status) == 0 && status.st_dev == holds[i].device && status.st_ino == holds[i].inode;
+		if ((unsigned)holds[i].fd == fd && is_held(i))
+			return true;
 	return false;
 }
 

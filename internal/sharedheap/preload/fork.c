@@ -24,7 +24,7 @@
 #include "heap.h"
 
 uint64_t fork_count;
-uint64_t *fork_counter;
+uint64_t *fork_counters[FORK_COUNTERS];
 
 /* A test builds the heap without all this, to see that the tests of forks notice. */
 #ifdef HEAP_TEST_SHARE_ACROSS_FORK
@@ -160,8 +160,9 @@ void unlock_all(void) {
 
 /* Tells those who have mapped the files. */
 static void count_separation(void) {
-	if (fork_counter)
-		__atomic_fetch_add(fork_counter, 1, __ATOMIC_SEQ_CST);
+	for (unsigned i = 0; i < FORK_COUNTERS; i++)
+		if (fork_counters[i])
+			__atomic_fetch_add(fork_counters[i], 1, __ATOMIC_SEQ_CST);
 }
 
 void fork_prepare(void) {
@@ -284,7 +285,7 @@ void fork_child(void) {
 	captures_reset();
 	for (unsigned i = 0; i < ARENAS; i++)
 		lock_reset(&arenas[i].lock);
-	fork_counter = NULL; /* the parent's */
+	memset(fork_counters, 0, sizeof fork_counters); /* the parent's */
 	promote_forget();
 	range_inherit();
 	if (separate) {

@@ -456,7 +456,8 @@ void supply_unpinned(const struct block *b, uint64_t segment);
 /* fork.c: what makes blocks private */
 
 extern uint64_t fork_count;
-extern uint64_t *fork_counter; /* ndheap_count_forks; supply_lock */
+enum { FORK_COUNTERS = 16 };
+extern uint64_t *fork_counters[FORK_COUNTERS]; /* ndheap_count_forks; supply_lock */
 /* Takes all locks. A promotion must be halted, or be the caller. */
 void lock_all(void);
 void unlock_all(void);

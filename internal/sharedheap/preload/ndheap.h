@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NDHEAP_ABI 2
+#define NDHEAP_ABI 3
 
 /*
  * Bits of ndheap_block.flags. Without NDHEAP_SHAREABLE the memory can only be copied. If NDHEAP_FROZEN does not say why,
@@ -113,9 +113,9 @@ int ndheap_stats(struct ndheap_stats *out);
 /*
  * Adds 1 to *count before each fork of this process that separates its arrays from whoever has mapped
  * them, and before anything is separated; never in a child. Likewise before the program maps something over arrays.
- * NULL: no more. The memory stays the caller's.
+ * The memory stays the caller's, until it calls this again with on = 0. There is room for 16 counts.
  */
-void ndheap_count_forks(uint64_t *count);
+void ndheap_count_forks(uint64_t *count, int on);
 
 /*
  * Makes a descriptor of the caller's one that the program cannot close by the libc's functions, as the heap's own are:

@@ -120,6 +120,9 @@ func (k *Keeper) take() []Hold {
 	return things
 }
 
+// Flush waits until everything is given back that was added.
+func (k *Keeper) Flush() { k.running.Wait() }
+
 // Close forgets what is pending, and waits for what is under way.
 func (k *Keeper) Close() {
 	k.close()

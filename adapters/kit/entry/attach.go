@@ -1,0 +1,155 @@
+package entry
+
+// #include "lifecycle.h"
+import "C"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/program"
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/internal/fdpass"
+	"github.com/ndbridge/ndbridge/internal/wire"
+)
+
+// hosts are those that have come to this process. The program of each follows what plugin.program has published, which has no host itself.
+//
+//nolint:gochecknoglobals // see plugin
+var hosts struct {
+	mu       sync.Mutex
+	programs []*program.Program // the oldest first
+
+	entering sync.Mutex // one host at a time
+}
+
+// ndGoWake makes Go open the descriptors with which it waits for others.
+//
+//export ndGoWake
+func ndGoWake() {
+	r, w, err := os.Pipe()
+	if err == nil {
+		_, _ = r.Close(), w.Close()
+	}
+}
+
+// ndGoOpen makes the program that hosts find. The caller does not hold the GIL.
+//
+//export ndGoOpen
+func ndGoOpen(status C.int) C.int {
+	hosts.entering.Lock()
+	defer hosts.entering.Unlock()
+	if plugin.program != nil {
+		return 0
+	}
+	if err := open(); err != nil {
+		report(int(status), err)
+		return 1
+	}
+	return 0
+}
+
+// ndGoAttach serves a host, and takes the descriptors over. The caller does not hold the GIL. Why it cannot is told to the host, unless it is
+// that the host is gone.
+//
+//export ndGoAttach
+func ndGoAttach(side, stream C.int) C.int {
+	file := os.NewFile(uintptr(stream), "stream")
+	conn, err := net.FileConn(file)
+	err = errors.Join(err, file.Close())
+	sideConn, failed := fdpass.FromFD(int(side))
+	if failed != nil {
+		_ = syscall.Close(int(side)) // it is not one of ours
+	}
+	if err = errors.Join(err, failed); err == nil {
+		if err = attach(sideConn, conn); err == nil {
+			return 0
+		}
+		report(int(side), err)
+	}
+	if conn != nil {
+		_ = conn.Close()
+	}
+	if sideConn != nil {
+		_ = sideConn.Close()
+	}
+	return C.int(syscall.EIO)
+}
+
+// attach serves a host on side and conn, unless there is an error.
+func attach(side *fdpass.Conn, conn net.Conn) error {
+	hosts.entering.Lock()
+	defer hosts.entering.Unlock()
+	number := C.nd_enter_host(C.int(side.Descriptor()), C.int(descriptor(conn)))
+	if number < 0 {
+		return errors.New("the process has 16 hosts, as many as it can have")
+	}
+	leave := func() { C.nd_leave_host(number) }
+	if err := side.Send(wire.Greeting()); err != nil {
+		leave()
+		return fmt.Errorf("the host has gone: %w", err)
+	}
+	go serveHost(side, conn, leave)
+	return nil
+}
+
+func descriptor(conn net.Conn) (number int) {
+	if c, ok := conn.(syscall.Conn); ok {
+		if raw, err := c.SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) { number = int(fd) }) // fails after Close alone
+		}
+	}
+	return number
+}
+
+// serveHost runs until a host has gone.
+func serveHost(side *fdpass.Conn, conn net.Conn, leave func()) {
+	p := plugin.program.Sibling()
+	hosts.mu.Lock()
+	hosts.programs = append(hosts.programs, p)
+	hosts.mu.Unlock()
+	err := plugin.interp.Do(context.Background(), func(g *py.GIL) error { // it fails if the program ends
+		p.Follow(g, plugin.program)
+		return nil
+	})
+	if err == nil {
+		_ = kit.ServeOn(context.Background(), p, side, conn) // the host knows
+	}
+	hosts.mu.Lock()
+	hosts.programs = slices.DeleteFunc(hosts.programs, func(q *program.Program) bool { return q == p })
+	hosts.mu.Unlock()
+	_, _ = side.Close(), conn.Close()
+	leave()
+	_ = p.End() // nobody is there to be told
+}
+
+// present gives the programs of the hosts that are there, the oldest first.
+func present() []*program.Program {
+	hosts.mu.Lock()
+	defer hosts.mu.Unlock()
+	return slices.Clone(hosts.programs)
+}
+
+// lender gives the program whose host has a function of that name that the calling thread may call: the host that the thread runs a function
+// for, or else the one that has come last.
+func lender(g *py.GIL, name string) *program.Program {
+	all := present()
+	for _, p := range all {
+		if p.Carries(g) && p.Lets(name) {
+			return p
+		}
+	}
+	for _, p := range slices.Backward(all) {
+		if p.Lets(name) {
+			return p
+		}
+	}
+	return plugin.program
+}

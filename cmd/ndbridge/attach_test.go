@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// listening runs a program that lets hosts come to it as "waiter", and gives its process and the path of its socket.
+func listening(t *testing.T) (pid int, socket string) {
+	t.Helper()
+	run := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", run) // of the host in this process, too
+	script := file(t, run, "wait.py", `
+import ndbridge, numpy as np, sys
+x = np.full(1 << 17, 1.5)
+def double(a): return a * 2
+def main():
+    y = np.arange(1 << 17)
+    print(ndbridge.listen("waiter"), flush=True)
+    sys.stdin.read()
+main()
+`)
+	cmd := exec.Command(python(t), script) //nolint:noctx // it ends by itself when the test does
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(os.Getenv("NDBRIDGE_LIB"), "python"),
+		"LD_PRELOAD="+filepath.Join(os.Getenv("NDBRIDGE_LIB"), "libndbridge-heap.so"))
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stdin.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the program did not go on to its own end: %v", err)
+		}
+	})
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cmd.Process.Pid, strings.TrimSpace(line)
+}
+
+// TestAttach looks at a program that runs already, by its name, its process and its socket, and leaves it running.
+func TestAttach(t *testing.T) { //nolint:paralleltest // it sets the environment
+	pid, socket := listening(t)
+	for _, target := range []string{"waiter", strconv.Itoa(pid), socket} {
+		command(t, "ls", "--attach", target).want(t, 0, "main().y", "")
+		command(t, "view", "--attach", target, "--json", "x").want(t, 0, `"address_shared":true`, "")
+	}
+	command(t, "call", "--attach", "waiter", "double", "21").want(t, 0, "42", "")
+	command(t, "ps").want(t, 0, strconv.Itoa(pid)+"  waiter  "+socket+"\n", "")
+	found := false
+	for _, p := range command(t, "ps", "--json").objects(t) {
+		found = found || p["pid"] == float64(pid) && p["name"] == "waiter" && p["socket"] == socket
+	}
+	if !found {
+		t.Error("ps --json does not list the program")
+	}
+	command(t, "view", "--attach", "waiter", "--timeout", "1s", "nothing").want(t, 1, "", "has no array of that name")
+	command(t, "ls", "--attach", "waitor").want(t, 1, "", `did you mean`)
+	command(t, "ls", "--attach", strconv.Itoa(os.Getpid())).want(t, 1, "", "the process runs no Python")
+	command(t, "ls", "--attach", "waiter", "--script", "x.py").want(t, 2, "", "only one of them")
+	command(t, "ls", "--attach", "waiter", "--plugin", "numpy").want(t, 2, "", "concerns programs that are started")
+	command(t, "ls", "--attach", "waiter", "--", "x").want(t, 2, "", "takes no arguments")
+	command(t, "run", "--attach", "waiter").want(t, 2, "", "unknown flag")
+}
+
+// TestPsOthers lists a Python that does not listen, and why nobody can attach.
+func TestPsOthers(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), python(t), "-c", "import sys; print(); sys.stdin.read()")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	pid := strconv.Itoa(cmd.Process.Pid)
+	listed := false
+	for line := range strings.Lines(command(t, "ps").stdout) {
+		listed = listed || strings.HasPrefix(line, pid+" ") && strings.Contains(line, "does not listen, and the process runs a Python older than 3.14")
+	}
+	if !listed {
+		t.Error("ps does not list it")
+	}
+	command(t, "ls", "--attach", pid).want(t, 1, "", "older than 3.14, which cannot be asked to let a host in\n  remedy: let the program call ndbridge.listen()")
+	if err := stdin.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,79 @@
+package hostplugin
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
+	"github.com/ndbridge/ndbridge/hostplugin/internal/connection"
+	"github.com/ndbridge/ndbridge/internal/running"
+)
+
+// Target is a program that runs already: see [Socket], [Name] and [PID].
+type Target struct {
+	name string
+	find func(ctx context.Context) (running.Connected, error)
+}
+
+// Socket is the program that listens at a path, which ndbridge.listen in Python has returned.
+func Socket(path string) Target {
+	return Target{path, func(ctx context.Context) (running.Connected, error) { return running.Dial(ctx, path) }}
+}
+
+// Name is the program of this user that listens under a name: that which it has given to ndbridge.listen, or else that of its script.
+func Name(name string) Target {
+	return Target{name, func(ctx context.Context) (running.Connected, error) { return running.Find(ctx, name) }}
+}
+
+// PID is the program that is a process of that number. With Python 3.14 it need not listen: its main thread is asked to let the host in, as
+// sys.remote_exec does, at the next instruction that it runs. The host must be allowed to write to the process's memory.
+func PID(pid int) Target {
+	return Target{strconv.Itoa(pid), func(ctx context.Context) (running.Connected, error) {
+		return running.FindProcess(ctx, pid, bootstrap.AskCode)
+	}}
+}
+
+// Attach opens a session with a program that runs already and lets hosts come to it (ndbridge.listen in Python). The session is like one of
+// [Host.Start], but for the program's life, which is not the host's: [Session.Close] closes the views and gives everything back that the
+// program kept for the host, and the program goes on. When the program ends, so does the session, and [Session.Wait] returns an error.
+// What the program prints is its own. Several hosts may attach to one program, and one host several times; each has a session of its own.
+//
+// If the configuration has a program of the same name, its settings hold, as far as they do not concern the start: those for views and calls,
+// start_timeout, which limits Attach, and the plugin. The plugin is loaded into the program's process when the first host attaches, and stays.
+//
+// The errors wrap core.ErrNotFound (no such program listens), core.ErrConfig (several do, or it is another user's, or the plugin is missing),
+// core.ErrVersion (a host of another release has attached before), core.ErrUnavailable (the program has ended, or does not answer),
+// core.ErrClosed, or the error of ctx. The program goes on after an error.
+func (h *Host) Attach(ctx context.Context, t Target) (*Session, error) {
+	return h.begin("attach", t.name, func() (*Session, error) {
+		if t.find == nil {
+			return nil, (&launch{op: "attach"}).fail("make it with Socket, Name or PID", "the target is none")
+		}
+		if err := checkSystem(); err != nil {
+			return nil, (&launch{program: Program{Name: t.name}, op: "attach"}).about(err)
+		}
+		found, err := t.find(ctx)
+		if err != nil {
+			return nil, err
+		}
+		l := h.attachment(found)
+		if err := l.findPlugin(h.LibDirs()); err != nil {
+			_ = found.Side.Close() // nothing was sent
+			return nil, err
+		}
+		return h.open(ctx, "attach", l, func(opts connection.Options) (*connection.Connection, error) {
+			return connection.Attach(opts, found.Side, found.PID)
+		})
+	})
+}
+
+// attachment gives what the configuration says of a program that runs already.
+func (h *Host) attachment(found running.Connected) *launch {
+	p := Program{Name: found.Name}
+	if i := slices.IndexFunc(h.cfg.Programs, func(p Program) bool { return p.Name == found.Name }); i >= 0 && h.cfg.Programs[i].python() {
+		p = h.cfg.Programs[i].clone()
+	}
+	p.Script, p.Module = "", "__main__" // it is Python's
+	return &launch{program: p, op: "attach"}
+}

@@ -1,0 +1,111 @@
+package running
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/fdpass"
+)
+
+// askWait bounds the wait for a process that was asked to let a host in: its main thread may be in a call that does not end.
+const askWait = 10 * time.Second
+
+// ask has a Python process that does not listen come to this one, by a script that code makes for a socket, and gives the connection.
+func ask(ctx context.Context, pid int, code func(socket string) []byte) (*fdpass.Conn, error) {
+	thread, err := askable(pid)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "ndbridge-attach-") // mode 0700
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // the system's place for what is temporary
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return nil, err
+	}
+	socket, script := filepath.Join(dir, "s"), filepath.Join(dir, "attach.py")
+	listener, err := fdpass.Listen(socket)
+	if err != nil {
+		return nil, err
+	}
+	defer listener.Close() //nolint:errcheck // nobody else can come
+	if err := os.WriteFile(script, code(socket), 0o600); err != nil {
+		return nil, err
+	}
+	if err := give(pid, dir, socket, script); err != nil {
+		return nil, err
+	}
+	if err := thread.run(script); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, askWait, &core.Error{
+		Kind: core.ErrUnavailable, Err: fmt.Errorf("the process has not come within %s: its main thread runs no Python code, but waits in a call, say", askWait),
+		Remedy: "try again when it does, or let the program call ndbridge.listen()",
+	})
+	defer cancel()
+	for {
+		side, peer, err := listener.Accept(ctx)
+		if err != nil {
+			thread.withdraw()
+			return nil, err
+		}
+		if peer.PID == pid {
+			return side, nil
+		}
+		_ = side.Close() // somebody else
+	}
+}
+
+// Askable says why a process that does not listen cannot be asked to let a host in; nil if it can.
+func Askable(pid int) error {
+	_, err := askable(pid)
+	return err
+}
+
+func askable(pid int) (*mainThread, error) {
+	if err := sameFiles(pid); err != nil {
+		return nil, err
+	}
+	return examine(pid)
+}
+
+// give makes files those of the process's user, whom root asks for something.
+func give(pid int, files ...string) error {
+	var stat unix.Stat_t
+	if err := unix.Stat("/proc/"+strconv.Itoa(pid), &stat); err != nil {
+		return &core.Error{Kind: core.ErrNotFound, Err: errors.New("there is no such process")}
+	}
+	if int(stat.Uid) == os.Geteuid() {
+		return nil
+	}
+	for _, file := range files {
+		if err := os.Lchown(file, int(stat.Uid), int(stat.Gid)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sameFiles holds that a process sees the files that this one sees, and is known here by its own number.
+func sameFiles(pid int) error {
+	for name, what := range map[string]string{"mnt": "file systems", "pid": "processes"} {
+		ours, err1 := os.Readlink("/proc/self/ns/" + name)
+		theirs, err2 := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", pid, name))
+		if err1 == nil && err2 == nil && ours != theirs {
+			return &core.Error{
+				Kind: core.ErrConfig, Err: fmt.Errorf("the process is in another namespace of %s, a container", what),
+				Remedy: "let the program call ndbridge.listen(path=...) with a socket in a volume that both have",
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+package running
+
+import (
+	"bufio"
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// From Python 3.14 on an interpreter runs a script that another process names to it (PEP 768). Whoever may write to its memory writes the
+// script's path and a mark into the state of the main thread, and Python looks at the mark between two instructions. Where these are,
+// the interpreter says itself, in a table at the begin of the section .PyRuntime. It does not change within 3.14.
+
+// pointer is how many bytes an address has.
+const pointer = 8
+
+// Offsets into the table, which has words of 8 bytes.
+const (
+	tableVersion         = 8
+	tableInterpreters    = 40  // in the runtime's state: the first interpreter
+	tableMainThread      = 80  // in an interpreter: the main thread's state
+	tableEvalBreaker     = 712 // in a thread's state: what makes it look
+	tableSupport         = 720 // in a thread's state: where the next two lie
+	tableEnabled         = 728 // in an interpreter: whether it is allowed
+	tablePending         = 736
+	tableScriptPath      = 744
+	tableScriptPathSize  = 752
+	tableSize            = 760
+	pleaseStop           = 1 << 5 // of the words at tableEvalBreaker
+	maxScriptPath        = 512
+	remoteDebugMinor     = 14
+	remoteDebugRequired  = "Python 3.14"
+	remoteDebugOffOption = "-X disable_remote_debug or PYTHON_DISABLE_REMOTE_DEBUG"
+)
+
+// mainThread is where the state of a Python process's main thread has what a script is asked for with.
+type mainThread struct {
+	pid                    int
+	pending, path, breaker uint64 // addresses
+}
+
+// examine finds the main thread of a Python process, or says why that cannot be asked to run a script.
+func examine(pid int) (*mainThread, error) {
+	base, err := findRuntime(pid)
+	if err != nil {
+		return nil, err
+	}
+	table := make([]byte, tableSize)
+	if err := peek(pid, base, table); err != nil {
+		return nil, err
+	}
+	if err := checkTable(table); err != nil {
+		return nil, err
+	}
+	at := func(offset int) uint64 { return binary.LittleEndian.Uint64(table[offset:]) }
+	interpreter, err := peekWord(pid, base+at(tableInterpreters))
+	if err != nil {
+		return nil, err
+	}
+	enabled := make([]byte, 4)
+	if err := peek(pid, interpreter+at(tableEnabled), enabled); err != nil {
+		return nil, err
+	}
+	if binary.LittleEndian.Uint32(enabled) != 1 {
+		return nil, &core.Error{
+			Kind: core.ErrConfig, Err: errors.New("the process does not allow it: " + remoteDebugOffOption),
+			Remedy: "start it without that, or let it call ndbridge.listen()",
+		}
+	}
+	thread, err := peekWord(pid, interpreter+at(tableMainThread))
+	if err != nil {
+		return nil, err
+	}
+	if interpreter == 0 || thread == 0 {
+		return nil, &core.Error{Kind: core.ErrUnavailable, Err: errors.New("the interpreter is starting or ending")}
+	}
+	support := thread + at(tableSupport)
+	return &mainThread{pid, support + at(tablePending), support + at(tableScriptPath), thread + at(tableEvalBreaker)}, nil
+}
+
+// run has the thread run a script.
+func (t *mainThread) run(script string) error {
+	if len(script) >= maxScriptPath {
+		return fmt.Errorf("the path %s is too long for Python", script)
+	}
+	if err := poke(t.pid, t.path, append([]byte(script), 0)); err != nil {
+		return err
+	}
+	if err := poke(t.pid, t.pending, []byte{1, 0, 0, 0}); err != nil {
+		return err
+	}
+	breaker, err := peekWord(t.pid, t.breaker)
+	if err != nil {
+		return err
+	}
+	return poke(t.pid, t.breaker, binary.LittleEndian.AppendUint64(nil, breaker|pleaseStop))
+}
+
+// withdraw takes the script back, if it has not been run.
+func (t *mainThread) withdraw() { _ = poke(t.pid, t.pending, []byte{0, 0, 0, 0}) } // the process may be gone
+
+// checkTable holds that the table is one of those that are known.
+func checkTable(table []byte) error {
+	if !bytes.HasPrefix(table, []byte("xdebugpy")) {
+		return tooOld()
+	}
+	at := func(offset int) uint64 { return binary.LittleEndian.Uint64(table[offset:]) }
+	major, minor := at(tableVersion)>>24&0xff, at(tableVersion)>>16&0xff
+	switch {
+	case major == 3 && minor < remoteDebugMinor:
+		return tooOld()
+	case at(16) != 0:
+		return &core.Error{
+			Kind: core.ErrVersion, Err: fmt.Errorf("the process runs the free-threaded Python %d.%d", major, minor), Remedy: "use the build with the GIL",
+		}
+	case major != 3 || minor != remoteDebugMinor || at(tableScriptPathSize) != maxScriptPath:
+		return &core.Error{
+			Kind: core.ErrVersion, Err: fmt.Errorf("the process runs Python %d.%d, of which it is not known how to ask it", major, minor),
+			Remedy: "let the program call ndbridge.listen()",
+		}
+	}
+	return nil
+}
+
+func tooOld() error {
+	return &core.Error{
+		Kind: core.ErrVersion, Err: errors.New("the process runs a Python older than 3.14, which cannot be asked to let a host in"),
+		Remedy: "let the program call ndbridge.listen(), or use " + remoteDebugRequired,
+	}
+}
+
+// findRuntime gives the address of the interpreter's state in a process.
+func findRuntime(pid int) (uint64, error) {
+	dir := "/proc/" + strconv.Itoa(pid)
+	maps, err := os.Open(dir + "/maps")
+	if err != nil {
+		return 0, notAllowed(pid, err)
+	}
+	defer maps.Close() //nolint:errcheck // only read from
+	seen := make(map[string]bool)
+	for lines := bufio.NewScanner(maps); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 6 || seen[fields[5]] || !strings.Contains(filepath.Base(fields[5]), "python") {
+			continue
+		}
+		seen[fields[5]] = true
+		low, _, _ := strings.Cut(fields[0], "-")
+		start, err := strconv.ParseUint(low, 16, 64)
+		if err != nil {
+			continue
+		}
+		if address, ok := runtimeIn(dir+"/root"+fields[5], start); ok {
+			return address, nil
+		}
+	}
+	if len(seen) > 0 { // only newer ones have the section
+		return 0, tooOld()
+	}
+	return 0, &core.Error{Kind: core.ErrNotFound, Err: errors.New("the process runs no Python")}
+}
+
+// runtimeIn gives the address of the state if it is that of the file whose first mapping is at start.
+func runtimeIn(file string, start uint64) (uint64, bool) {
+	f, err := elf.Open(file)
+	if err != nil {
+		return 0, false
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	section := f.Section(".PyRuntime")
+	if section == nil {
+		return 0, false
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD {
+			first := p.Vaddr
+			if p.Align > 1 {
+				first -= p.Vaddr % p.Align
+			}
+			return start + section.Addr - first, true
+		}
+	}
+	return 0, false
+}
+
+func peek(pid int, address uint64, to []byte) error {
+	local := []unix.Iovec{{Base: &to[0]}}
+	local[0].SetLen(len(to))
+	n, err := unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: uintptr(address), Len: len(to)}}, 0)
+	if err == nil && n != len(to) {
+		err = unix.EFAULT
+	}
+	return notAllowed(pid, err)
+}
+
+func peekWord(pid int, address uint64) (uint64, error) {
+	word := make([]byte, pointer)
+	err := peek(pid, address, word)
+	return binary.LittleEndian.Uint64(word), err
+}
+
+func poke(pid int, address uint64, from []byte) error {
+	local := []unix.Iovec{{Base: &from[0]}}
+	local[0].SetLen(len(from))
+	n, err := unix.ProcessVMWritev(pid, local, []unix.RemoteIovec{{Base: uintptr(address), Len: len(from)}}, 0)
+	if err == nil && n != len(from) {
+		err = unix.EFAULT
+	}
+	return notAllowed(pid, err)
+}
+
+// notAllowed says why this process may not look into another one.
+func notAllowed(pid int, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.ESRCH) || errors.Is(err, os.ErrNotExist):
+		return &core.Error{Kind: core.ErrNotFound, Err: errors.New("there is no such process")}
+	case !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES):
+		return &core.Error{Kind: core.ErrUnavailable, Err: fmt.Errorf("the memory of process %d: %w", pid, err)}
+	}
+	e := &core.Error{
+		Kind: core.ErrConfig, Err: errors.New("the kernel does not let this process look into that one: it has capabilities, or is protected (PR_SET_DUMPABLE)"),
+		Remedy: "let the program call ndbridge.listen()",
+	}
+	if scope, failed := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); failed == nil {
+		if level := strings.TrimSpace(string(scope)); level != "0" {
+			e.Err = fmt.Errorf("the kernel does not let this process look into that one: kernel.yama.ptrace_scope is %s", level)
+			e.Remedy = "let the program call ndbridge.listen(), set kernel.yama.ptrace_scope to 0, or give the host CAP_SYS_PTRACE"
+		}
+	}
+	return e
+}

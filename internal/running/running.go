@@ -1,0 +1,255 @@
+// Package running finds the programs of this user that let hosts come to them: each has a socket in the user's runtime directory,
+// NAME.PID, or where it was told to make it.
+package running
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/fdpass"
+	"github.com/ndbridge/ndbridge/internal/prose"
+)
+
+// Program is a program that listens.
+type Program struct {
+	Name string
+	PID  int
+	Path string // of the socket
+}
+
+// Connected is a connection to the socket of a program.
+type Connected struct {
+	Program
+
+	Side *fdpass.Conn // the caller's
+}
+
+// directories lists where programs make their sockets: see _runtime_directory in the module ndbridge.
+func directories() []string {
+	user := strconv.Itoa(os.Geteuid())
+	var dirs []string
+	if run := os.Getenv("XDG_RUNTIME_DIR"); run != "" {
+		dirs = append(dirs, filepath.Join(run, "ndbridge"))
+	}
+	return append(dirs, filepath.Join("/run/user", user, "ndbridge"), "/tmp/ndbridge-"+user)
+}
+
+// List lists the sockets in the user's runtime directory, by name and process. Some may be of programs that are gone.
+func List() []Program {
+	var all []Program
+	for _, dir := range directories() {
+		info, err := os.Lstat(dir)
+		if err != nil || !info.IsDir() || !ours(info) {
+			continue
+		}
+		entries, _ := os.ReadDir(dir) // what can be read is listed
+		for _, e := range entries {
+			name, pid := parse(e.Name())
+			p := Program{Name: name, PID: pid, Path: filepath.Join(dir, e.Name())}
+			if pid != 0 && e.Type() == fs.ModeSocket && !slices.Contains(all, p) {
+				all = append(all, p)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Program) int {
+		if c := strings.Compare(a.Name, b.Name); c != 0 {
+			return c
+		}
+		return a.PID - b.PID
+	})
+	return all
+}
+
+// ours reports whether a directory is this user's alone.
+func ours(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Geteuid() && info.Mode().Perm()&0o077 == 0
+}
+
+// parse reads the name of a socket. The process is 0 if it is not one of ours.
+func parse(file string) (name string, pid int) {
+	at := strings.LastIndexByte(file, '.')
+	if at <= 0 {
+		return file, 0
+	}
+	pid, err := strconv.Atoi(file[at+1:])
+	if err != nil || pid <= 0 {
+		return file, 0
+	}
+	return file[:at], pid
+}
+
+// Dial connects to the program that listens at a path.
+func Dial(ctx context.Context, path string) (Connected, error) {
+	name, _ := parse(filepath.Base(path))
+	side, peer, err := fdpass.Dial(ctx, path)
+	if err != nil {
+		return Connected{}, whyNot(name, path, err)
+	}
+	if me := os.Geteuid(); peer.UID != me && me != 0 {
+		return Connected{}, errors.Join(&core.Error{
+			Op: "attach", Program: name, Kind: core.ErrConfig,
+			Err:    fmt.Errorf("the program at %s is that of user %d, and this host runs as user %d", path, peer.UID, me),
+			Remedy: "run both as one user",
+		}, side.Close())
+	}
+	return Connected{Program{name, peer.PID, path}, side}, nil
+}
+
+func whyNot(name, path string, err error) error {
+	e := &core.Error{Op: "attach", Program: name, Kind: core.ErrUnavailable, Err: fmt.Errorf("%s: %w", path, err)}
+	errno, _ := errors.AsType[syscall.Errno](err)
+	switch errno { //nolint:exhaustive // the others say enough
+	case syscall.ENOENT, syscall.ENOTDIR:
+		e.Kind, e.Err = core.ErrNotFound, fmt.Errorf("there is no socket at %s", path)
+		e.Remedy = "let the program call ndbridge.listen(path=...) with this path, and see whether it runs"
+	case syscall.ECONNREFUSED:
+		e.Err = fmt.Errorf("the program at %s has ended: %w", path, errno)
+		e.Remedy = "start it again"
+	case syscall.EACCES, syscall.EPERM:
+		e.Kind, e.Err = core.ErrConfig, fmt.Errorf("this user may not use %s", path)
+		e.Remedy = "run host and program as one user"
+	case syscall.EPROTOTYPE, syscall.ENOTSOCK:
+		e.Kind, e.Err = core.ErrConfig, fmt.Errorf("%s is not the socket of a program that listens", path)
+	}
+	return e
+}
+
+// Find connects to the one program of that name.
+func Find(ctx context.Context, name string) (Connected, error) {
+	c, err := find(ctx, name, func(p Program) bool { return p.Name == name })
+	if c.Side == nil && err == nil {
+		err = missing(name)
+	}
+	return c, err
+}
+
+// FindProcess connects to the program that is a process. One that does not listen is asked to come, which Python 3.14 can be, by
+// a script that code makes for the socket at which it is awaited.
+func FindProcess(ctx context.Context, pid int, code func(socket string) []byte) (Connected, error) {
+	label := strconv.Itoa(pid)
+	c, err := find(ctx, label, func(p Program) bool { return p.PID == pid })
+	if c.Side != nil || err != nil {
+		return c, err
+	}
+	if err := silent(label, pid); err != nil {
+		return Connected{}, err
+	}
+	side, err := ask(ctx, pid, code)
+	if e, ok := errors.AsType[*core.Error](err); ok {
+		about := *e
+		about.Op, about.Program = "attach", label
+		return Connected{}, &about
+	}
+	if err != nil {
+		kind := core.ErrUnavailable
+		if ctx.Err() != nil {
+			kind = ctx.Err()
+		}
+		return Connected{}, &core.Error{Op: "attach", Program: label, Kind: kind, Err: err}
+	}
+	return Connected{Program{Name: label, PID: pid}, side}, nil
+}
+
+// find connects to the one program that is wanted; the side socket is nil if there is none.
+func find(ctx context.Context, label string, wanted func(p Program) bool) (Connected, error) {
+	var found []Connected
+	for _, p := range List() {
+		if !wanted(p) {
+			continue
+		}
+		c, err := Dial(ctx, p.Path)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			_ = os.Remove(p.Path) // what a program has left that was killed
+			continue
+		}
+		if err != nil {
+			return Connected{}, errors.Join(err, closeAll(found))
+		}
+		found = append(found, c)
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return Connected{}, nil
+	}
+	paths := make([]string, len(found))
+	for i, c := range found {
+		paths[i] = c.Path
+	}
+	return Connected{}, errors.Join(&core.Error{
+		Op: "attach", Program: label, Kind: core.ErrConfig,
+		Err:    fmt.Errorf("%d programs are called so: %s", len(paths), strings.Join(paths, ", ")),
+		Remedy: "name the socket of one of them",
+	}, closeAll(found))
+}
+
+func missing(name string) error {
+	var names []string
+	for _, p := range List() {
+		if !slices.Contains(names, p.Name) {
+			names = append(names, p.Name)
+		}
+	}
+	return &core.Error{
+		Op: "attach", Program: name, Kind: core.ErrNotFound, Err: errors.New("no program of this user listens under this name"),
+		Remedy: prose.Remedy(name, slices.Values(names), `let the program call ndbridge.listen("`+name+`")`),
+	}
+}
+
+// silent says why a process that does not listen cannot be asked to come.
+func silent(label string, pid int) error {
+	e := &core.Error{Op: "attach", Program: label, Kind: core.ErrNotFound, Err: errors.New("there is no such process")}
+	if pid <= 0 || !alive(pid) {
+		return e
+	}
+	if why := Why(pid); why != "" {
+		e.Err = errors.New(why)
+		return e
+	}
+	return nil
+}
+
+func alive(pid int) bool {
+	_, err := os.Stat("/proc/" + strconv.Itoa(pid))
+	return err == nil
+}
+
+// Why says what keeps hosts from a process whatever it does: it is another user's, or no Python. It is "" if nothing does, or there is no
+// such process.
+func Why(pid int) string {
+	dir := "/proc/" + strconv.Itoa(pid)
+	info, err := os.Stat(dir)
+	if err != nil {
+		return ""
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() && os.Geteuid() != 0 {
+		return fmt.Sprintf("the process belongs to user %d", stat.Uid)
+	}
+	maps, err := os.ReadFile(dir + "/maps")
+	if err == nil && !strings.Contains(string(maps), "python") {
+		return "the process runs no Python"
+	}
+	return ""
+}
+
+func closeAll(all []Connected) error {
+	var errs []error
+	for _, c := range all {
+		errs = append(errs, c.Side.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Listens reports whether the process of a socket is there.
+func Listens(p Program) bool { return alive(p.PID) }

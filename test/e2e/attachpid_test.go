@@ -1,0 +1,143 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/test/internal/harness"
+)
+
+// unprepared is a program that knows nothing of hosts, and works.
+const unprepared = `
+import numpy as np, sys
+x = np.zeros(8 << 20)
+print("runs", flush=True)
+def main():
+    step = 0
+    while True:
+        step += 1
+        x[5] = step
+main()
+`
+
+// pythonOf gives an interpreter of the matrix whose version begins so.
+func pythonOf(t *testing.T, version string) string {
+	t.Helper()
+	for _, python := range harness.Pythons(t) {
+		if strings.Contains(python, "/"+version+"-") {
+			return python
+		}
+	}
+	t.Fatalf("the matrix has no Python %s", version)
+	return ""
+}
+
+// TestAttachByPID: a host attaches to a process of Python 3.14 that nobody has prepared, again and again, beside another host, and leaves it
+// running; nothing of that stays in the file system.
+func TestAttachByPID(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	run := harness.RunAlone(t, unprepared, harness.RunningOptions{Python: pythonOf(t, "3.14"), Heap: true})
+	host := harness.NewHost(t)
+	var sessions []*hostplugin.Session
+	for range 3 {
+		s, err := host.Attach(t.Context(), hostplugin.PID(run.PID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sessions = append(sessions, s)
+	}
+	for _, s := range sessions {
+		view, err := s.View(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := slice[float64](t, view)
+		before := data[5]
+		harness.Eventually(t, harness.StartBound, "the view is live", func() bool { return data[5] > before })
+		if view.Copied() {
+			t.Errorf("copied: %s", view.Reason())
+		}
+		if r, err := s.Value(t.Context(), "main().step"); err != nil {
+			t.Error(err)
+		} else if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if left, err := filepath.Glob(tmp + "/ndbridge-*"); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if !run.Alive() || run.Stderr() != "" {
+		t.Errorf("the program: %s", run.Stderr())
+	}
+}
+
+// TestAttachByPIDErrors: which processes cannot be asked, and why.
+func TestAttachByPIDErrors(t *testing.T) {
+	t.Parallel()
+	host := harness.NewHost(t)
+	fails := func(what string, pid int, timeout time.Duration, kind error, want string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		s, err := host.Attach(ctx, hostplugin.PID(pid))
+		if s != nil {
+			_ = s.Close()
+		}
+		if !errors.Is(err, kind) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %v, with %q", what, err, kind, want)
+		}
+	}
+	for _, version := range []string{"3.8", "3.10", "3.11", "3.12", "3.13"} {
+		run := harness.RunAlone(t, unprepared, harness.RunningOptions{Python: pythonOf(t, version)})
+		fails(version, run.PID, harness.StartBound, core.ErrVersion, "older than 3.14")
+		if !run.Alive() {
+			t.Errorf("%s has ended: %s", version, run.Stderr())
+		}
+	}
+	off := harness.RunAlone(t, unprepared, harness.RunningOptions{Python: pythonOf(t, "3.14"), Env: []string{"PYTHON_DISABLE_REMOTE_DEBUG=1"}})
+	fails("switched off", off.PID, harness.StartBound, core.ErrConfig, "-X disable_remote_debug")
+	asleep := harness.RunAlone(t, "print('sleeps', flush=True)\nimport time\ntime.sleep(3)\nprint(1)\ntime.sleep(1000)\n",
+		harness.RunningOptions{Python: pythonOf(t, "3.14")})
+	fails("asleep", asleep.PID, 500*time.Millisecond, context.DeadlineExceeded, "")
+	sleeper := exec.CommandContext(t.Context(), "sleep", "1000")
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	fails("sleep", sleeper.Process.Pid, harness.StartBound, core.ErrNotFound, "runs no Python")
+	if err := syscall.Kill(sleeper.Process.Pid, syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	_ = sleeper.Wait()
+	fails("nobody", sleeper.Process.Pid, harness.StartBound, core.ErrNotFound, "no such process")
+	time.Sleep(3 * time.Second) // until the program that slept would have run what was withdrawn
+	if !asleep.Alive() || asleep.Stderr() != "" {
+		t.Errorf("the program that was asleep: %s", asleep.Stderr())
+	}
+	started := harness.Start(t, "import remote\nx = 1\nremote.serve()\n", harness.Options{Python: pythonOf(t, "3.14")})
+	pid := started.PID(t)
+	stop := make(chan struct{})
+	go func() {
+		defer close(stop)
+		fails("another host's", pid, harness.StartBound, core.ErrUnavailable, "another host has started the program")
+	}()
+	for done := false; !done; {
+		select {
+		case <-stop:
+			done = true
+		default:
+			started.Remote.Exec(t, "x = x + 1") // its main thread runs code
+		}
+	}
+}

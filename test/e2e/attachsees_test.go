@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/test/internal/harness"
+)
+
+// attachTable is where TestAttachSees writes what it has seen: go test ./test/e2e -run TestAttachSees -attach.table FILE.
+var attachTable = flag.String("attach.table", "", "write the table of docs/results/attach.md into this file")
+
+// TestAttachSees: a host that comes to a running program sees what one sees that has started it: global variables and local ones,
+// live, without a copy where the program has the shared heap, and with the reason where it has not.
+func TestAttachSees(t *testing.T) {
+	var mu sync.Mutex
+	rows := make(map[string]string)
+	t.Run("all", func(t *testing.T) {
+		for _, python := range append(harness.Pythons(t), harness.Python(t)) {
+			for _, heap := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s heap %v", filepath.Base(filepath.Dir(filepath.Dir(python))), heap), func(t *testing.T) {
+					t.Parallel()
+					key, row := attachSees(t, python, heap)
+					mu.Lock()
+					defer mu.Unlock()
+					rows[key] = row
+				})
+			}
+		}
+	})
+	if *attachTable == "" || t.Failed() {
+		return
+	}
+	text := "# Attaching\n\nWritten by `go test ./test/e2e -run TestAttachSees -attach.table FILE`.\n\n" +
+		"| Python | program | global array | local array |\n| --- | --- | --- | --- |\n"
+	lines := []string{text}
+	for _, key := range slices.Sorted(maps.Keys(rows)) {
+		lines = append(lines, rows[key])
+	}
+	if err := os.WriteFile(*attachTable, []byte(strings.Join(lines, "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// attachSees is TestAttachSees for one interpreter. It gives a row of the table, and what to sort it by.
+func attachSees(t *testing.T, python string, heap bool) (key, row string) {
+	t.Helper()
+	run := harness.RunAlone(t, `
+import ndbridge, numpy as np, remote
+print(ndbridge.listen(), flush=True)
+x = np.full(1 << 17, 1.0)
+def main():
+    batch = np.full(1 << 17, 2.0)
+    remote.serve()
+main()
+`, harness.RunningOptions{Python: python, Heap: heap})
+	run.Remote.Exec(t, "import platform")
+	version := harness.Eval[string](t, run.Remote, "platform.python_version() + ', NumPy ' + np.__version__")
+	key = harness.Eval[string](t, run.Remote, "'%02d.%02d' % __import__('sys').version_info[:2] + np.__version__")
+	s := run.Attach(t, harness.NewHost(t))
+	if info, err := s.Info(t.Context()); err != nil || info.PID != run.PID || info.Program != "alone" {
+		t.Errorf("%+v, %v; want process %d, called alone", info, err, run.PID)
+	}
+	var seen []string
+	for _, c := range []struct {
+		name string
+		want float64
+	}{{"x", 1}, {"main().batch", 2}} {
+		view := s.View(t, c.name)
+		want := contract.RouteSharedHeap
+		if !heap {
+			want = contract.RouteStaged
+		}
+		if view.Route() != want || !heap && view.Reason() != contract.ReasonHeapOff {
+			t.Errorf("%s: route %v, reason %q", c.name, view.Route(), view.Reason())
+		}
+		if got := slice[float64](t, view)[7]; got != c.want {
+			t.Errorf("%s[7] = %v, want %v", c.name, got, c.want)
+		}
+		text := "live, not copied"
+		if view.Copied() {
+			text = "copied (" + string(view.Reason()) + ")"
+		}
+		seen = append(seen, text)
+	}
+	view := s.View(t, "x")
+	run.Remote.Exec(t, "x[7] = 3")
+	if got := slice[float64](t, view)[7]; heap && got != 3 {
+		t.Errorf("x[7] = %v after the program has written 3", got)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if harness.Eval[float64](t, run.Remote, "float(x[7])") != 3 {
+		t.Error("the program has lost its array")
+	}
+	how := "`ndbridge.listen()`"
+	if heap {
+		how = "with the shared heap"
+	}
+	return key + how, fmt.Sprintf("| %s | %s | %s | %s |\n", version, how, seen[0], seen[1])
+}
