@@ -295,7 +295,7 @@ func (w *worker) arguments(g *py.GIL, f *function, r *calls.Request) (args, kw p
 	positional := make([]py.Object, list.Items())
 	for i := range positional {
 		if positional[i], err = w.build(g, reader, r, f.takes.at(i)); err != nil {
-			return 0, 0, err
+			return 0, 0, values.Located("arguments", values.At(values.Index(i), err))
 		}
 	}
 	if args, err = g.NewTuple(positional...); err != nil {
@@ -325,7 +325,7 @@ func (w *worker) keywords(g *py.GIL, f *function, r *calls.Request, reader *valu
 		}
 		o, err := w.build(g, reader, r, f.takes.keyword(string(name.Bytes)))
 		if err != nil {
-			return 0, err
+			return 0, values.Located("arguments", values.At(values.Key(string(name.Bytes)), err))
 		}
 		if err := g.SetItem(kw, key, o); err != nil {
 			return 0, err
@@ -396,5 +396,36 @@ func (w *worker) leased(g *py.GIL, a *calls.Argument) (py.Object, error) {
 			Kind: core.ErrUnsupported, Err: fmt.Errorf("the view shows a part of %s", s.path), Remedy: "pass the whole view, and take the part in the function",
 		}
 	}
+	if err := w.stands(g, s, &t); err != nil {
+		return 0, err
+	}
 	return t.object, nil
+}
+
+// stands reports by an error that a name leads to another array than the one that was leased.
+func (p *Program) stands(g *py.GIL, s *standing, t *target) error {
+	other := &core.Error{
+		Kind: core.ErrUnsupported, Err: fmt.Errorf("%s leads to another array now than the view shows", s.path),
+		Remedy: "refresh the view, or copy it into an array of Session.New and pass that",
+	}
+	if s.publication != t.publication {
+		return other
+	}
+	if s.addr == 0 || s.publication != nil {
+		return nil
+	}
+	f, plan, err := p.plan(g, t.object)
+	if err != nil {
+		return other
+	}
+	rd := p.reader(f, &plan)
+	r, err := rd.read(g, t.object)
+	if err != nil {
+		return other
+	}
+	defer r.drop(g)
+	if r.array.Addr != s.addr || !alongside(r.array.Layout, s.described) {
+		return other
+	}
+	return nil
 }
