@@ -56,7 +56,7 @@ type Request struct {
 	Flags     byte
 	Number    uint64 // of the call, by which it can be cancelled
 	Target    uint64
-	Framework string // whose arrays the arguments become; "": as the function's annotations say
+	Framework string             // whose arrays the arguments become; "": as the function's annotations say
 	Ended     []contract.LeaseID // that the host has no more use for; at most MaxEnded
 	Arrays    []Argument
 	Values    []byte

@@ -32,7 +32,7 @@ func openHeap() (_ kit.Heap, state func() string) {
 		return nil, state
 	}
 	shared.Trim(idle) // from now on the heap knows that somebody does
-	go func() { // as long as the process lives, as the heap does
+	go func() {       // as long as the process lives, as the heap does
 		for range time.Tick(idle / 2) {
 			shared.Trim(idle)
 		}
