@@ -113,6 +113,14 @@ test-arm64: cli native-arm64 $(BIN)/nfpm ## Look at arrays of an emulated arm64 
 	native/dist.sh $(PYTHON) $(GO) $(BIN)/nfpm arm64 $(BUILD)/native/linux_arm64 $(BUILD)/dist
 	test/arm64.sh $(BUILD)/arm64 $(BUILD)/ndbridge $(BUILD)/native/linux_arm64 $(BUILD)/dist
 
+.PHONY: test-systems
+test-systems: native-amd64 $(BIN)/nfpm ## Install on Debian 11 to 13 and on Ubuntu 22.04 and 24.04, from the mirrors of both
+	$(MAKE) SUITES="bookworm bullseye trixie jammy noble" test-packages
+
+.PHONY: test-packages
+test-packages: native-amd64 $(BIN)/nfpm $(VENV)/base/.done $(SUITES:%=$(BUILD)/roots/%/.done)
+	$(TEST_ENV) $(GO) test -count=1 -timeout 30m -run 'TestDeb|TestRPM' $(V) ./test/install
+
 .PHONY: release
 release: native ## Make the commit and the tags of a release: make release VERSION=v0.1.0 (docs/releasing.md)
 	native/release.sh $(VERSION)
@@ -151,9 +159,10 @@ $(VENV)/%/.done: test/requirements/%.txt $(VENV_SH)
 $(VENV)/matrix/pythons: $(wildcard test/requirements/matrix-*.txt) $(VENV_SH) test/matrix.sh test/debian-python.sh
 	test/matrix.sh $(VENV)/matrix
 
-# Small installations, in which the tests install packages: of Debian 11 to 13, and of Ubuntu 22.04 and 24.04. The first one has rpm, too.
+# Small installations, in which the tests install packages: of Debian 12 and 13, or of Ubuntu 24.04 if this machine is of Ubuntu. The
+# first one has rpm, too.
 ROOTS_DIR := $(BUILD)/roots
-SUITES := bookworm bullseye trixie jammy noble
+SUITES := $(if $(filter ubuntu,$(shell . /etc/os-release && echo $$ID)),noble,bookworm trixie)
 ROOTS := $(subst $(eval ) ,:,$(SUITES:%=$(ROOTS_DIR)/%/root))
 
 $(ROOTS_DIR)/%/.done: test/debian-root.sh test/debian-apt.sh

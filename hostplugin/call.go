@@ -308,7 +308,7 @@ func (c *carrier) done() {
 	if cap(form) > maxKeptForm {
 		form = nil
 	}
-	c.request = calls.Request{Arrays: c.request.Arrays[:0], Values: form}
+	c.request = calls.Request{Ended: c.request.Ended[:0], Arrays: c.request.Arrays[:0], Values: form}
 	c.ctx, c.releases = nil, c.releases[:0]
 	c.session.carriers.Put(c)
 }

@@ -52,7 +52,7 @@ func (s *Session) Set(ctx context.Context, name string, value any, opts ...FuncO
 
 // openCalls makes functions callable, if the plugin serves calls.
 func (s *Session) openCalls(ctx context.Context) error {
-	room := &arrays.Room{Open: s.leases.Open, Stray: s.leases.Stray}
+	room := &arrays.Room{Open: s.leases.Open, Stray: s.leases.Stray, Over: s.leases.Pending}
 	client, err := s.conn.Client.OpenCalls(ctx, room, s.launch.program.calls())
 	if errors.Is(err, core.ErrUnavailable) {
 		return nil // a program that has ended already says why to who calls

@@ -46,8 +46,9 @@ func (r *Result) Value() (any, error) {
 // by the tag `python:"name"` or by their own name, a *core.View. The error says what does not fit, and where.
 func (r *Result) Decode(into any) error { return r.fail(values.Decode(r.form, into, r.array)) }
 
-// Retained tells how many of the call's arrays the program has kept: in a list, in a closure, in another array. Their
-// memory is not used again before the program drops them.
+// Retained tells of how many of the call's arrays objects of the program still use the memory when the call is over: because the
+// function has kept them, in a list, in a closure, in another array; because another call has, or still runs with them; or because a
+// result shows them, this one or an earlier one that is open. Their memory is not used again before the program drops these objects.
 func (r *Result) Retained() int { return r.retained }
 
 // Close closes the arrays in the result. It is idempotent.

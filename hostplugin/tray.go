@@ -16,6 +16,7 @@ type tray struct {
 	rows    []*row // by their number; nil: nobody has it
 	sealed  bool   // no more rows are given out
 	timer   *time.Timer
+	full    chan struct{} // closed when the tray is sealed
 	changed chan struct{} // has room for one: a row was filled or dropped after the tray was sealed
 	wanted  int           // callers that wait for the running function
 	cancel  context.CancelFunc
@@ -58,7 +59,7 @@ func (b *Batch) newTray() (*tray, error) {
 	}
 	b.open++
 	b.trays.Add(1)
-	return &tray{Batch: b, view: v, changed: make(chan struct{}, 1)}, nil
+	return &tray{Batch: b, view: v, full: make(chan struct{}), changed: make(chan struct{}, 1)}, nil
 }
 
 // take gives a row out: the first that nobody has.
@@ -90,13 +91,23 @@ func (t *tray) fill(r *row) {
 		t.seal()
 		t.give()
 	case t.timer == nil:
-		t.timer = time.AfterFunc(t.options.Wait, func() {
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			t.seal()
-			t.give()
-		})
+		t.timer = time.NewTimer(t.options.Wait)
+		go t.wait(t.timer)
 	}
+}
+
+// wait seals the tray when its time is over, or the session is, which nobody need wait for.
+func (t *tray) wait(timer *time.Timer) {
+	select {
+	case <-timer.C:
+	case <-t.f.session.gone:
+	case <-t.full:
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seal()
+	t.give()
 }
 
 // drop gives a row back. The caller does not write there any more.
@@ -126,6 +137,7 @@ func (t *tray) seal() {
 		return
 	}
 	t.sealed, t.filling = true, nil
+	close(t.full)
 	if t.timer != nil {
 		t.timer.Stop()
 	}

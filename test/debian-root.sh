@@ -15,11 +15,18 @@ mkdir -p "$dir"
 {
 	. "$here/debian-apt.sh"
 	"${apt[@]}" update
-	(cd "$dir" && apt-get download mmdebstrap && dpkg -x mmdebstrap_*.deb tools) # this machine's: the one of an old release may not know its keys
+	( # of this machine's release: that of an old one may not know its keys
+		root=$dir suite=$(. /etc/os-release && printf '%s' "$VERSION_CODENAME") dir=$dir/own
+		. "$here/debian-apt.sh"
+		"${apt[@]}" update
+		cd "$root"
+		"${apt[@]}" download mmdebstrap
+		dpkg -x mmdebstrap_*.deb tools
+	)
 	packages=("${@:3}")
 	"${as_root[@]}" env "PATH=$dir/tools/usr/bin:$PATH" mmdebstrap --mode=root --variant=apt --include="$(IFS=, && echo "${packages[*]}")" \
 		--components="${components/ /,}" --keyring="$keyring" --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/locale/*' \
 		"$suite" "$dir/root" "$mirror"
 } >"$dir.log" 2>&1 || { tail -n 5 "$dir.log" >&2 && echo "debian-root.sh: no root of $suite: see $dir.log" >&2 && exit 1; }
-rm -rf "$dir"/{cache,state,status,sources.list,keys,tools,mmdebstrap_*}
+rm -rf "$dir"/{cache,state,status,sources.list,keys,own,tools,mmdebstrap_*}
 touch "$dir/.done"

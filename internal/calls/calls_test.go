@@ -65,6 +65,7 @@ type world struct {
 	outside  map[uint32][]byte // messages in the host's memory
 	put      map[contract.LeaseID][]byte
 	released []contract.LeaseID
+	ended    []contract.LeaseID // that the next requests end
 	last     uint32
 	workers  atomic.Int64
 	asked    atomic.Int64
@@ -141,6 +142,15 @@ func (r room) Take(_ context.Context, l contract.Lease) ([]byte, error) {
 	b := r.put[l.ID]
 	delete(r.put, l.ID)
 	return b, nil
+}
+
+func (r room) Ended(ids []contract.LeaseID) []contract.LeaseID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := min(len(r.ended), MaxEnded)
+	ids = append(ids, r.ended[:n]...)
+	r.ended = r.ended[n:]
+	return ids
 }
 
 func (r room) Release(ids ...contract.LeaseID) { r.world.Release(ids...) }

@@ -40,6 +40,8 @@ type Room interface {
 	Take(ctx context.Context, l contract.Lease) ([]byte, error)
 	// Release gives leases back that nobody wants.
 	Release(ids ...contract.LeaseID)
+	// Ended takes leases that are to be given back, MaxEnded at most, and writes them behind ids: a request says so.
+	Ended(ids []contract.LeaseID) []contract.LeaseID
 }
 
 // Client calls functions of a program. All methods are safe for concurrent use.
@@ -173,6 +175,12 @@ func (c *Client) exchange(ctx context.Context, w *caller, r *Request) (answer []
 
 // pack writes a request, into memory of its own if it is long.
 func (c *Client) pack(ctx context.Context, w *caller, r *Request) (request []byte, err error) {
+	r.Ended = c.room.Ended(r.Ended[:0])
+	defer func() {
+		if err != nil {
+			c.room.Release(r.Ended...)
+		}
+	}()
 	if request, err = r.Append(w.request[:0], c.codec); err != nil {
 		return nil, err
 	}

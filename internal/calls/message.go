@@ -56,7 +56,8 @@ type Request struct {
 	Flags     byte
 	Number    uint64 // of the call, by which it can be cancelled
 	Target    uint64
-	Framework string // whose arrays the arguments become; "": as the function's annotations say
+	Framework string             // whose arrays the arguments become; "": as the function's annotations say
+	Ended     []contract.LeaseID // that the host has no more use for; at most MaxEnded
 	Arrays    []Argument
 	Values    []byte
 
@@ -74,14 +75,20 @@ func (r *Request) Append(b []byte, c Codec) (_ []byte, err error) {
 	if len(r.Framework) > 255 {
 		return b, &core.Error{Kind: core.ErrConfig, Err: errors.New("the framework's name is too long")}
 	}
+	if len(r.Ended) > MaxEnded {
+		return b, fmt.Errorf("%d leases that have ended, which is more than %d", len(r.Ended), MaxEnded)
+	}
 	if len(r.Arrays) > MaxArrays {
 		return b, fmt.Errorf("%d arrays, which is more than %d", len(r.Arrays), MaxArrays)
 	}
-	b = append(b, byte(r.Op), r.Flags, byte(len(r.Framework)), 0)
+	b = append(b, byte(r.Op), r.Flags, byte(len(r.Framework)), byte(len(r.Ended)))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(r.Arrays)))
 	b = binary.LittleEndian.AppendUint64(b, r.Number)
 	b = binary.LittleEndian.AppendUint64(b, r.Target)
 	b = append(b, r.Framework...)
+	for _, id := range r.Ended {
+		b = binary.LittleEndian.AppendUint64(b, uint64(id))
+	}
 	for i := range r.Arrays {
 		a, head := &r.Arrays[i], len(b)
 		b = binary.LittleEndian.AppendUint64(b, uint64(a.Lease))
@@ -96,6 +103,9 @@ func (r *Request) Append(b []byte, c Codec) (_ []byte, err error) {
 	return append(b, r.Values...), nil
 }
 
+// MaxEnded is how many leases a request may end.
+const MaxEnded = 32
+
 // MaxArrays is how many arrays a message may have.
 const MaxArrays = 1 << 16
 
@@ -107,17 +117,21 @@ func (r *Request) Parse(b []byte, c Codec) error {
 	if len(b) < requestHead {
 		return errShort
 	}
-	name, n := int(b[2]), binary.LittleEndian.Uint32(b[4:])
+	name, ended, n := int(b[2]), int(b[3]), binary.LittleEndian.Uint32(b[4:])
 	r.Op, r.Flags = Op(b[0]), b[1]
 	r.Number, r.Target = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
-	if r.Op < OpFunc || r.Op > OpReturn || r.Flags&^(FlagStream|FlagNoWait|flagOutside|FlagFailed|FlagOut) != 0 || b[3] != 0 || n > MaxArrays || r.Number == 0 {
-		return fmt.Errorf("operation %d with flags %#x and %d arrays", r.Op, r.Flags, n)
+	if r.Op < OpFunc || r.Op > OpReturn || r.Flags&^(FlagStream|FlagNoWait|flagOutside|FlagFailed|FlagOut) != 0 || ended > MaxEnded || n > MaxArrays || r.Number == 0 {
+		return fmt.Errorf("operation %d with flags %#x, %d arrays and %d leases", r.Op, r.Flags, n, ended)
 	}
 	b = b[requestHead:]
-	if len(b) < name {
+	if len(b) < name+8*ended {
 		return errShort
 	}
 	r.Framework, b = string(b[:name]), b[name:]
+	r.Ended = r.Ended[:0]
+	for range ended {
+		r.Ended, b = append(r.Ended, contract.LeaseID(binary.LittleEndian.Uint64(b))), b[8:]
+	}
 	r.Arrays = r.Arrays[:0]
 	for range n {
 		if len(b) < argumentHead {

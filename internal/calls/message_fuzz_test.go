@@ -3,6 +3,7 @@ package calls
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core/contract"
@@ -14,7 +15,7 @@ func FuzzMessages(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	r := Request{Op: OpCall, Number: 1, Target: 2, Framework: "torch", Arrays: []Argument{{Segment: 3, Layout: l}, {Lease: 9, Layout: l, ReadOnly: true}}, Values: []byte("v")}
+	r := Request{Op: OpCall, Number: 1, Target: 2, Framework: "torch", Ended: []contract.LeaseID{7, 8}, Arrays: []Argument{{Segment: 3, Layout: l}, {Lease: 9, Layout: l, ReadOnly: true}}, Values: []byte("v")}
 	a := Answer{Kind: Done, Retained: 1, Target: 2, Leases: []contract.Lease{{ID: 5}, {ID: 6}}, Values: []byte("v")}
 	request, err1 := r.Append(nil, plain{})
 	answer, err2 := a.Append(nil, plain{})
@@ -28,7 +29,7 @@ func FuzzMessages(f *testing.F) {
 		if r.Parse(b, plain{}) == nil {
 			again, err := r.Append(nil, plain{})
 			var same Request
-			if err != nil || same.Parse(again, plain{}) != nil || same.Number != r.Number || len(same.Arrays) != len(r.Arrays) || !bytes.Equal(same.Values, r.Values) {
+			if err != nil || same.Parse(again, plain{}) != nil || same.Number != r.Number || !slices.Equal(same.Ended, r.Ended) || len(same.Arrays) != len(r.Arrays) || !bytes.Equal(same.Values, r.Values) {
 				t.Errorf("a request did not survive: %+v, %+v, %v", r, same, err)
 			}
 		}

@@ -279,6 +279,9 @@ func (w *server) do(request []byte, a *Answer) error {
 	if err != nil {
 		return &core.Error{Op: "call", Kind: core.ErrProtocol, Err: err}
 	}
+	if len(r.Ended) > 0 { // first, so that the function finds the memory free
+		w.callee.Release(r.Ended...)
+	}
 	if !w.begin(r.Number) {
 		return ErrCancelled()
 	}

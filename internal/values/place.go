@@ -92,9 +92,12 @@ func Report(op string, err error) error {
 	return &core.Error{Op: op, Object: f.Path, Kind: f.Kind, Err: f.Err}
 }
 
-// Located puts the place that an error of [Report] names into its text, behind what it is a place in. Who calls it gives
-// the error another object.
+// Located puts the place that an error of [Report] or [At] names into its text, behind what it is a place in. Who calls it
+// gives the error another object.
 func Located(what string, err error) error {
+	if f, ok := err.(*PlaceError); ok && f.Kind == nil && f.Path != "" { //nolint:errorlint // see At
+		return located(what+f.Path, f.Err)
+	}
 	e, ok := errors.AsType[*core.Error](err)
 	if !ok || !strings.HasPrefix(e.Object, "[") && !strings.HasPrefix(e.Object, ".") {
 		return err
@@ -102,4 +105,19 @@ func Located(what string, err error) error {
 	located := *e
 	located.Object, located.Err = "", fmt.Errorf("%s%s: %w", what, e.Object, e.Err)
 	return &located
+}
+
+// located puts a place into the text of an error of its own category, which comes from what is there.
+func located(place string, err error) error {
+	e, ok := err.(*core.Error) //nolint:errorlint // what wraps one has a text of its own
+	if !ok {
+		return &PlaceError{Path: place, Err: err}
+	}
+	there := *e
+	if e.Err == nil {
+		there.Err = errors.New(place)
+	} else {
+		there.Err = fmt.Errorf("%s: %w", place, e.Err)
+	}
+	return &there
 }

@@ -249,6 +249,9 @@ func (a *granting) same(s *standing, r *reading, place *placed) (same bool, fenc
 // take makes a standing lease of what was read and placed.
 func (s *standing) take(g *py.GIL, r *reading, place *placed) {
 	s.keys, s.copy, s.spared = place.Memory.Keys(), place.Copied, r.spared != "" && place.Reason == r.spared
+	if !r.temporary {
+		s.addr, s.described = r.array.Addr, r.array.Layout
+	}
 	if s.watch == nil {
 		return
 	}

@@ -31,7 +31,8 @@ func openHeap() (_ kit.Heap, state func() string) {
 	if !shared.Stats().State.Works() {
 		return nil, state
 	}
-	go func() { // as long as the process lives, as the heap does
+	shared.Trim(idle) // from now on the heap knows that somebody does
+	go func() {       // as long as the process lives, as the heap does
 		for range time.Tick(idle / 2) {
 			shared.Trim(idle)
 		}

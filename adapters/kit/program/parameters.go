@@ -1,7 +1,6 @@
 package program
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -295,7 +294,7 @@ func (w *worker) arguments(g *py.GIL, f *function, r *calls.Request) (args, kw p
 	positional := make([]py.Object, list.Items())
 	for i := range positional {
 		if positional[i], err = w.build(g, reader, r, f.takes.at(i)); err != nil {
-			return 0, 0, err
+			return 0, 0, values.Located("arguments", values.At(values.Index(i), err))
 		}
 	}
 	if args, err = g.NewTuple(positional...); err != nil {
@@ -325,7 +324,7 @@ func (w *worker) keywords(g *py.GIL, f *function, r *calls.Request, reader *valu
 		}
 		o, err := w.build(g, reader, r, f.takes.keyword(string(name.Bytes)))
 		if err != nil {
-			return 0, err
+			return 0, values.Located("arguments", values.At(values.Key(string(name.Bytes)), err))
 		}
 		if err := g.SetItem(kw, key, o); err != nil {
 			return 0, err
@@ -371,30 +370,4 @@ func (w *worker) argument(g *py.GIL, r *calls.Request, i int, framework string) 
 		}
 	}
 	return w.Import(g, framework, exporter, a.Layout, a.ReadOnly)
-}
-
-// leased gives the program's own object that a lease is on.
-func (w *worker) leased(g *py.GIL, a *calls.Argument) (py.Object, error) {
-	s := w.leasing.get(a.Lease)
-	if s == nil {
-		if _, pub := w.published.OfOffer(a.Lease); pub != nil {
-			g.Share(pub.Object)
-			return pub.Object, nil
-		}
-		return 0, &core.Error{
-			Kind: core.ErrUnsupported, Err: errors.New("the view is of what is not leased any more"),
-			Remedy: "pass a view of a name, or an array of Session.New",
-		}
-	}
-	t, err := w.Program.find(g, s.path)
-	if err != nil {
-		return 0, notFound(err)
-	}
-	defer t.close()
-	if !s.lease.Layout.Equal(a.Layout) && a.Layout.Device() == s.lease.Layout.Device() {
-		return 0, &core.Error{
-			Kind: core.ErrUnsupported, Err: fmt.Errorf("the view shows a part of %s", s.path), Remedy: "pass the whole view, and take the part in the function",
-		}
-	}
-	return t.object, nil
 }

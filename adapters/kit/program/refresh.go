@@ -23,8 +23,10 @@ type standing struct {
 	req   contract.Request
 	lease contract.Lease
 	keys  []any       // of the memory that the lease stands on
+	addr  uintptr     // of the object's own memory, which described describes; 0: it makes other memory for each look
 	copy  *kit.Copied // the copy that the lease stands on; nil: there is none, or not in host memory
 
+	described   core.Layout
 	publication *published.Publication // that was leased; nil: it was a variable
 	watch       *py.Watch              // nil: the object is read anew each time
 	direct      py.Copy                // how the copy is made again while the watch says that nothing has changed

@@ -14,6 +14,7 @@ type Room struct {
 	Space *Space
 	Open  func(ctx context.Context, name string, l contract.Lease) (*core.View, error) // makes a view of a lease, or gives it back
 	Stray func(id contract.LeaseID)                                                    // gives a lease back
+	Over  func(ids []contract.LeaseID, most int) []contract.LeaseID                    // takes leases that are to be given back
 }
 
 // Put implements calls.Room.
@@ -64,3 +65,6 @@ func (r *Room) Release(ids ...contract.LeaseID) {
 		r.Stray(id)
 	}
 }
+
+// Ended implements calls.Room.
+func (r *Room) Ended(ids []contract.LeaseID) []contract.LeaseID { return r.Over(ids, calls.MaxEnded) }

@@ -334,6 +334,11 @@ func (c *Client) Stray(id contract.LeaseID) {
 // Flush returns when all that was given back is.
 func (c *Client) Flush(ctx context.Context) { c.releases.flush(ctx) }
 
+// Pending takes leases that are to be given back, most at most, and writes them behind ids. The caller tells the program.
+func (c *Client) Pending(ids []contract.LeaseID, most int) []contract.LeaseID {
+	return c.releases.take(ids, most)
+}
+
 // giveBack ends leases, and reports false if the program did not get to it before ctx ended. To end one again does
 // nothing.
 func (c *Client) giveBack(ctx context.Context, ids []contract.LeaseID) bool {

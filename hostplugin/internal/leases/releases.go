@@ -2,6 +2,7 @@ package leases
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -87,6 +88,16 @@ func (r *releases) flush(ctx context.Context) {
 	if len(ids) > 0 && !r.giveBack(ctx, ids) {
 		r.again(ids)
 	}
+}
+
+// take takes what is pending, most at most, for somebody who tells the program in passing.
+func (r *releases) take(ids []contract.LeaseID, most int) []contract.LeaseID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := min(most, len(r.pending))
+	ids = append(ids, r.pending[:n]...)
+	r.pending = slices.Delete(r.pending, 0, n)
+	return ids
 }
 
 // again has what was not given back given back later.

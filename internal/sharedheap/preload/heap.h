@@ -80,7 +80,7 @@
 
 /* So much warm memory is kept in any case: small blocks come and go there. */
 #define KEEP_MIN (8 * (int64_t)MIB)
-/* The same while somebody sees to it that nothing stays for long, and what may be kept then though less is live. */
+/* The same while somebody sees to it that nothing stays for long, and what is kept then though nothing was asked for again. */
 #define KEEP_MIN_TENDED (32 * (int64_t)MIB)
 #define KEEP_TENDED (256 * (int64_t)MIB)
 

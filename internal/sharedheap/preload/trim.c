@@ -9,7 +9,8 @@
  *   than was ever live.
  * - Whatever nobody took for a while goes back when ndheap_trim is called. The heap has no thread of its
  *   own for that, since the program would see it. The plugin has threads, and calls. While it does, the
- *   heap keeps more.
+ *   heap keeps up to 256 MiB at first without being asked again: a function that is called returns a fresh
+ *   array, which is freed before the next call, for whose result it is there.
  *
  * Giving pages back takes long (a 64 MiB block: 5 ms). It needs trim_lock alone, which nobody needs in
  * order to allocate; only a fork waits for it.
@@ -69,9 +70,10 @@ static void trim_to(int64_t limit) {
 int64_t trim_keep(void) {
 	int64_t live = atomic_load_explicit(&total_live, memory_order_relaxed);
 	int64_t wanted = atomic_load_explicit(&missed, memory_order_relaxed);
-	if (live < KEEP_TENDED && atomic_load_explicit(&tended, memory_order_relaxed))
-		live = KEEP_TENDED;
-	return (live < wanted ? live : wanted) + keep_min();
+	int64_t keep = live < wanted ? live : wanted;
+	if (keep < KEEP_TENDED && atomic_load_explicit(&tended, memory_order_relaxed))
+		keep = KEEP_TENDED;
+	return keep + keep_min();
 }
 
 void trim_excess(void) { trim_to(trim_keep()); }
