@@ -39,6 +39,6 @@ func TestReads(t *testing.T) { //nolint:paralleltest // others free memory, whic
 	q.SetRead(63, 1<<31, 1<<31-1) // it wraps around
 	awaits("a read on the last count", true)
 	q.Close()
-	check(t, p.Exporter.Close())
+	check(t, p.Close())
 	p.do(func() error { return driver.StreamSynchronize(p.slow) })
 }

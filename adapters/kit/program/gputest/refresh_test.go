@@ -142,7 +142,7 @@ func TestRefreshOfNoFramework(t *testing.T) {
 func asked(t *testing.T, s *hostplugin.Session) int {
 	t.Helper()
 	v := take(t, s, "now.asked")
-	defer v.Close() //nolint:errcheck // of a copy
+	defer v.Close()
 	b := bytesOf(t, v)
 	return int(b[0]) + int(b[1])<<8
 }
