@@ -103,7 +103,6 @@ func (*Attached) Status() int { return -1 }
 // LastErrors gives nothing: the process's standard error is its own.
 func (*Attached) LastErrors() string { return "" }
 
-
 // CloseLog does nothing.
 func (*Attached) CloseLog() {}
 
