@@ -134,6 +134,8 @@ func (noRoom) Take(context.Context, contract.Lease) ([]byte, error) {
 	return nil, errors.New("no message is long")
 }
 
+func (noRoom) Ended(ids []contract.LeaseID) []contract.LeaseID { return ids }
+
 func newCallee(t *testing.T) *callee {
 	t.Helper()
 	return &callee{
