@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/go-plugin"
-
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 )
 
@@ -32,7 +30,7 @@ const greetingKind = 'H'
 
 // Greeting is what the plugin sends to a host that has come to a running program, before it serves it.
 func Greeting() []byte {
-	line := fmt.Sprintf("%d|%d|unix||%s|", plugin.CoreProtocolVersion, ProtocolVersion, plugin.ProtocolGRPC)
+	line := fmt.Sprintf("%d|%d|unix||%s|", CoreVersion, ProtocolVersion, "grpc")
 	return append([]byte{greetingKind}, line...)
 }
 
