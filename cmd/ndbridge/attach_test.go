@@ -82,7 +82,7 @@ func TestAttach(t *testing.T) { //nolint:paralleltest // it sets the environment
 // TestPsOthers lists a Python that does not listen, and why nobody can attach.
 func TestPsOthers(t *testing.T) {
 	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), python(t), "-c", "import sys; print(); sys.stdin.read()")
+	cmd := exec.CommandContext(t.Context(), python(t), "-c", "import sys; print(flush=True); sys.stdin.read()")
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

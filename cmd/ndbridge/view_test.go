@@ -123,7 +123,7 @@ func TestHelpAndCompletion(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                                  "Available Commands:",
 		"view --help":                       "The exit status is 0, 1 if an array could not be had",
-		"ls --help":                         "ls runs a program and lists the arrays",
+		"ls --help":                         "ls runs a program, or looks at one that runs already",
 		"run --help":                        "128 and the number of the signal",
 		"version":                           "ndbridge-all.so",
 		"--version":                         "ndbridge version ",
