@@ -110,6 +110,7 @@ func TestAttachByPIDErrors(t *testing.T) {
 	fails("switched off", off.PID, harness.StartBound, core.ErrConfig, "-X disable_remote_debug")
 	asleep := harness.RunAlone(t, "print('sleeps', flush=True)\nimport time\ntime.sleep(3)\nprint(1)\ntime.sleep(1000)\n",
 		harness.RunningOptions{Python: pythonOf(t, "3.14")})
+	time.Sleep(300 * time.Millisecond) // which it says before
 	fails("asleep", asleep.PID, 500*time.Millisecond, context.DeadlineExceeded, "")
 	sleeper := exec.CommandContext(t.Context(), "sleep", "1000")
 	if err := sleeper.Start(); err != nil {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/calls"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
@@ -104,12 +105,18 @@ func (l *callLiar) Descriptor(_ context.Context, req *pb.DescriptorRequest) (*pb
 }
 
 func (l *callLiar) Release(_ context.Context, req *pb.ReleaseRequest) (*pb.ReleaseResponse, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, id := range req.GetLeases() {
-		delete(l.honest, id)
+		l.end([]contract.LeaseID{contract.LeaseID(id)})
 	}
 	return &pb.ReleaseResponse{}, nil
+}
+
+func (l *callLiar) end(ids []contract.LeaseID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range ids {
+		delete(l.honest, uint64(id))
+	}
 }
 
 func (l *callLiar) StartWorkers(_ context.Context, req *pb.StartWorkersRequest) (*pb.StartWorkersResponse, error) {
@@ -145,6 +152,7 @@ func (l *callLiar) answers(worker int) handoff.Handler {
 		if err := r.Parse(request, nil); err != nil {
 			panic(err)
 		}
+		l.end(r.Ended)
 		switch {
 		case r.Op == calls.OpFunc && values.Decode(r.Values, &name, nil) == nil && name == "mutated":
 			return message(calls.Done, mutatedTarget, nil, nil)
