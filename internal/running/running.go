@@ -71,8 +71,8 @@ func List() []Program {
 
 // ours reports whether a directory is this user's alone.
 func ours(info fs.FileInfo) bool {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(stat.Uid) == os.Geteuid() && info.Mode().Perm()&0o077 == 0
+	uid, ok := ownerOf(info)
+	return ok && uid == os.Geteuid() && info.Mode().Perm()&0o077 == 0
 }
 
 // parse reads the name of a socket. The process is 0 if it is not one of ours.
@@ -233,8 +233,8 @@ func Why(pid int) string {
 	if err != nil {
 		return ""
 	}
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() && os.Geteuid() != 0 {
-		return fmt.Sprintf("the process belongs to user %d", stat.Uid)
+	if uid, ok := ownerOf(info); ok && uid != os.Geteuid() && os.Geteuid() != 0 {
+		return fmt.Sprintf("the process belongs to user %d", uid)
 	}
 	maps, err := os.ReadFile(dir + "/maps")
 	if err == nil && !strings.Contains(string(maps), "python") {
