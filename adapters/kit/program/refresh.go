@@ -353,7 +353,11 @@ func (m *mailbox) End() { m.thread.End() }
 
 // Offers implements handoff.Offerer.
 func (m *mailbox) Offers(w *offers.Writer, c handoff.Codec) {
-	m.codec.Store(&c)
+	if c == nil { // no host looks at offers any more
+		m.codec.Store(nil)
+	} else {
+		m.codec.Store(&c)
+	}
 	m.published.Use(w)
 	if m.forks != nil {
 		countForks(m.heap, m.forks, false)
