@@ -62,7 +62,6 @@ func (h *Host) prepare(p *Program) (*launch, error) {
 			return nil, l.about(err)
 		}
 	}
-	l.env = bootstrap.Env(l.env)
 	l.argv = append([]string{l.path}, bootstrap.Args(l.plugin, kind, target, p.Args...)...)
 	l.findHeap()
 	return l, nil

@@ -6,9 +6,7 @@ package bootstrap
 import (
 	_ "embed" // for the source
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 )
 
 //go:embed bootstrap.py
@@ -64,21 +62,6 @@ const (
 // the pipe that becomes its standard output.
 func Args(plugin string, kind Kind, target string, args ...string) []string {
 	return append([]string{"-c", loader(), plugin, string(kind), target}, args...)
-}
-
-// Env returns the environment of the user's interpreter, made from the program's. The program sees its own. A variable
-// that stands twice in it has the last value, as for [os/exec.Cmd].
-//
-// Go interrupts its threads with SIGURG, which it does not let them block, unless GODEBUG says otherwise. The
-// plugin reads that variable where the process got its environment from, so only the host can set it.
-func Env(program []string) []string {
-	user := ""
-	for _, v := range program {
-		if value, ok := strings.CutPrefix(v, "GODEBUG="); ok {
-			user = value
-		}
-	}
-	return append(slices.Clip(program), "GODEBUG="+strings.TrimPrefix(user+",asyncpreemptoff=1", ","), "NDBRIDGE_GODEBUG="+user)
 }
 
 // Code gives the program text that the interpreter reads from the side socket: it is too long for a list

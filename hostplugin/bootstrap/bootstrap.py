@@ -154,11 +154,6 @@ def load_quietly(ctypes, path):
 
 def clean_environment():
     """Takes out what was meant for the plugin, which has its own copy, not for the program."""
-    godebug = os.environ.get("NDBRIDGE_GODEBUG")
-    if godebug:
-        os.environ["GODEBUG"] = godebug
-    elif godebug is not None:
-        del os.environ["GODEBUG"]
     for name in list(os.environ):
         if name.startswith("NDBRIDGE_") or name in (
             "PLUGIN_CLIENT_CERT", "PLUGIN_MAX_PORT", "PLUGIN_MIN_PORT", "PLUGIN_MULTIPLEX_GRPC",

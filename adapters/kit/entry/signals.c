@@ -6,6 +6,10 @@
 // every thread: those that the runtime's table of signals marks so. Most of them are faults; the others are for Go's
 // profiler, for the ends of child processes, and for the C library musl. Go has no setting for this, so the marks of
 // those others are erased from the table before Go reads it.
+//
+// And Go unblocks SIGURG, by which it interrupts its threads, unless GODEBUG has asyncpreemptoff=1. Where the program has a handler
+// for that signal, it would be the program's that is called, before Python 3.10 on the stack of a goroutine, which is too small. The
+// environment is the program's, so the variable of the runtime is set.
 #define _GNU_SOURCE
 #include <link.h>
 #include <signal.h>
@@ -26,39 +30,61 @@ enum { NOTIFY = 1 << 0, PANIC = 1 << 3, SET_STACK = 1 << 6, UNBLOCK = 1 << 7, IG
 // By which the table is known. Its name is none of the symbols that the library is linked with.
 static const char first[] = "SIGNONE: no trap";
 
-// Where this library lies.
-struct library {
-	uintptr_t begin, end;
-	struct entry *table;
+// An entry of runtime.dbgvars: what GODEBUG may set.
+struct variable {
+	const char *name;
+	int64_t length;
+	int32_t *value;
 };
 
-static bool is_table(const struct library *l, const struct entry *e) {
-	if ((uintptr_t)(e + NSIG) > l->end || e->length != (int64_t)strlen(first)) return false;
-	uintptr_t name = (uintptr_t)e->name;
-	return name >= l->begin && name < l->end - sizeof first && memcmp(e->name, first, strlen(first)) == 0 &&
-	       e[SIGSEGV].flags == (PANIC | UNBLOCK) && e[SIGPROF].flags == (NOTIFY | UNBLOCK) &&
-	       e[SIGCHLD].flags == (NOTIFY | UNBLOCK | IGNORE);
+static const char preemption[] = "asyncpreemptoff";
+
+// Where this library lies: as a file, and with its memory of zeros.
+struct library {
+	uintptr_t begin, end, last;
+	struct entry *table;
+	int32_t *preemption;
+};
+
+// Whether a Go string is this text. What is no string may lead anywhere.
+static bool is_text(const struct library *l, const char *s, int64_t length, const char *text) {
+	uintptr_t at = (uintptr_t)s;
+	return length == (int64_t)strlen(text) && at >= l->begin && at < l->end - strlen(text) && memcmp(s, text, strlen(text)) == 0;
+}
+
+static bool is_table(const struct library *l, const struct entry *e, uintptr_t end) {
+	return (uintptr_t)(e + NSIG) <= end && is_text(l, e->name, e->length, first) && e[SIGSEGV].flags == (PANIC | UNBLOCK) &&
+	       e[SIGPROF].flags == (NOTIFY | UNBLOCK) && e[SIGCHLD].flags == (NOTIFY | UNBLOCK | IGNORE);
+}
+
+static bool is_preemption(const struct library *l, const struct variable *v, uintptr_t end) {
+	uintptr_t value = (uintptr_t)v->value;
+	return (uintptr_t)(v + 1) <= end && is_text(l, v->name, v->length, preemption) && value >= l->begin &&
+	       value <= l->last - sizeof *v->value;
 }
 
 static int find(struct dl_phdr_info *info, size_t size, void *found) {
 	(void)size;
 	struct library *l = found;
-	l->begin = UINTPTR_MAX, l->end = 0;
+	l->begin = UINTPTR_MAX, l->end = l->last = 0;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 		if (p->p_type != PT_LOAD) continue;
 		uintptr_t begin = info->dlpi_addr + p->p_vaddr, end = begin + p->p_filesz;
 		if (begin < l->begin) l->begin = begin;
 		if (end > l->end) l->end = end;
+		if (begin + p->p_memsz > l->last) l->last = begin + p->p_memsz;
 	}
 	if ((uintptr_t)first < l->begin || (uintptr_t)first >= l->end) return 0; // another library
-	for (int i = 0; i < info->dlpi_phnum && !l->table; i++) {
+	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 		if (p->p_type != PT_LOAD || !(p->p_flags & PF_W)) continue;
 		uintptr_t begin = info->dlpi_addr + p->p_vaddr, end = begin + p->p_filesz;
-		struct library part = {.begin = l->begin, .end = end};
-		for (uintptr_t at = (begin + 7) & ~(uintptr_t)7; at + sizeof(struct entry) <= end && !l->table; at += 8)
-			if (is_table(&part, (struct entry *)at)) l->table = (struct entry *)at;
+		for (uintptr_t at = (begin + 7) & ~(uintptr_t)7; at + sizeof(struct entry) <= end; at += 8) {
+			if (!l->table && is_table(l, (struct entry *)at, end)) l->table = (struct entry *)at;
+			if (!l->preemption && is_preemption(l, (struct variable *)at, end)) l->preemption = ((struct variable *)at)->value;
+			if (l->table && l->preemption) return 1;
+		}
 	}
 	return 1;
 }
@@ -67,7 +93,8 @@ static int find(struct dl_phdr_info *info, size_t size, void *found) {
 __attribute__((constructor(101))) static void erase_marks(void) {
 	struct library l = {0};
 	dl_iterate_phdr(find, &l);
-	if (!l.table) return; // another version of Go; TestSignalsStayTheProgramsOwn then fails
+	if (!l.table || !l.preemption) return; // another version of Go; TestSignalsStayTheProgramsOwn then fails
+	*l.preemption = 1;
 	static const int unneeded[] = {SIGPROF, SIGCHLD, SIGSTKFLT, 34};
 	for (size_t i = 0; i < sizeof unneeded / sizeof *unneeded; i++) l.table[unneeded[i]].flags &= ~UNBLOCK;
 }

@@ -90,7 +90,7 @@ func Start(tb testing.TB, p Program) *Process {
 	//nolint:noctx // the test's end kills it
 	cmd := exec.Command(p.Python, bootstrap.Args(p.Plugin, p.Kind, p.Target, p.Args...)...)
 	cmd.Dir = p.Dir
-	cmd.Env = bootstrap.Env(slices.Concat(os.Environ(), []string{StopTimeout(Patience)}, p.Env))
+	cmd.Env = slices.Concat(os.Environ(), []string{StopTimeout(Patience)}, p.Env)
 	cmd.Stdout = handshakeFile
 	cmd.Stderr = &proc.stderr
 	cmd.ExtraFiles = []*os.File{sideFile, stdoutFile}
