@@ -24,13 +24,13 @@ func AskCode(socket string) []byte {
 
     side = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
     side.connect(path)
-    module = sys.modules.get("ndbridge")
-    if module is not None and not hasattr(module, "_let_in"):
+    module = sys.modules.get("ndbridge", False)  # None: a host is starting the program
+    if module is not False and not hasattr(module, "_let_in"):
         said = b'{"stage":"error","kind":"unavailable","message":"another host has started the program","remedy":"look at it from there"}'
         side.settimeout(5)
         side.recv(1 << 16)  # what nobody has read would hide the answer
         return side.send(said, _socket.MSG_NOSIGNAL)
-    if module is None:
+    if module is False:
         module = type(sys)("ndbridge")
         exec(compile(source, "<ndbridge>", "exec"), module.__dict__)
         sys.modules["ndbridge"] = module

@@ -442,6 +442,7 @@ class Session(object):
 
 
 def main():
+    sys.modules["ndbridge"] = None  # so that no other host comes, which could ask the process for that before the script runs
     if "" in sys.path[:1]:  # the current directory, which -c alone adds
         del sys.path[0]
     check_interpreter()

@@ -126,4 +126,19 @@ func TestAttachByPIDErrors(t *testing.T) {
 	if !asleep.Alive() || asleep.Stderr() != "" {
 		t.Errorf("the program that was asleep: %s", asleep.Stderr())
 	}
+	started := harness.Start(t, "import remote\nx = 1\nremote.serve()\n", harness.Options{Python: pythonOf(t, "3.14")})
+	pid := started.PID(t)
+	stop := make(chan struct{})
+	go func() {
+		defer close(stop)
+		fails("another host's", pid, harness.StartBound, core.ErrUnavailable, "another host has started the program")
+	}()
+	for done := false; !done; {
+		select {
+		case <-stop:
+			done = true
+		default:
+			started.Remote.Exec(t, "x = x + 1") // its main thread runs code
+		}
+	}
 }
