@@ -74,13 +74,18 @@ elsewhere = Tensor2("elsewhere", 3, versioned=True, device=(2, 1))
 			for i, name := range []string{"legacy", "versioned"} {
 				v := take(t, s, name)
 				all(t, v, float32(i+1))
-				if f := fates(t, s)[name]; f.Made != 1 || f.Deleted != 0 || !slices.Equal(f.Streams, []string{stream}) {
-					t.Errorf("%s while it is leased: %+v", name, f)
-				}
+				// A look that has taken 10 ms is begun again elsewhere, and what it took goes back.
+				eventually(t, name+" is held once while it is leased", func() bool {
+					f := fates(t, s)[name]
+					return f.Made == f.Deleted+1 && !slices.ContainsFunc(f.Streams, func(s string) bool { return s != stream })
+				})
 				if err := v.Close(); err != nil {
 					t.Error(err)
 				}
-				eventually(t, name+" is given back once", func() bool { return fates(t, s)[name].Deleted == 1 })
+				eventually(t, name+" is given back once", func() bool {
+					f := fates(t, s)[name]
+					return f.Made > 0 && f.Deleted == f.Made
+				})
 			}
 			_, err := try(t, s, "elsewhere")
 			refused(t, "elsewhere", err, core.ErrPointer, "said to be on cuda:1")
@@ -88,7 +93,7 @@ elsewhere = Tensor2("elsewhere", 3, versioned=True, device=(2, 1))
 				f := fates(t, s)["elsewhere"]
 				return f.Made > 0 && f.Deleted == f.Made
 			})
-			if f := fates(t, s)["legacy"]; f.Deleted != 1 {
+			if f := fates(t, s)["legacy"]; f.Deleted != f.Made {
 				t.Errorf("in the end: %+v", f)
 			}
 		})
