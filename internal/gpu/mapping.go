@@ -4,130 +4,116 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
 )
 
-// Mapping is physical memory of one GPU that is mapped in this process, and that other processes can map by its descriptor.
-// Every context of the device reaches it.
+// Mapping is physical memory of one GPU, mapped side by side in a range of addresses. Every context of the device reaches it.
+// The functions that make and change one are called with such a context current, by one goroutine at a time.
 type Mapping struct {
 	Addr uintptr
-	Size int64 // bytes, a multiple of what the driver asks for
+	Size int64 // bytes of the range
 
-	primary *Primary
-	undo    []func() error
+	device driver.Device
+	sizes  []int64 // of what is mapped, from Addr on
 }
 
-// Create makes memory of zeros with room for size bytes, and a descriptor of it, which the caller closes. The error wraps
-// [core.ErrUnsupported] if the device has no such memory, and [core.ErrUnavailable] if there is no room.
-func (p *Primary) Create(size int64) (m *Mapping, f *os.File, err error) {
-	all, err := Devices()
+// Reserve reserves a range of addresses, in which nothing is mapped yet. The caller calls Unmap once.
+func Reserve(d driver.Device, size int64) (*Mapping, error) {
+	addr, err := driver.MemAddressReserve(size)
+	if err != nil {
+		return nil, err
+	}
+	return &Mapping{Addr: addr, Size: size, device: d}, nil
+}
+
+// Allocate makes memory with room for size bytes, in which the device may write, and a descriptor by which other processes can
+// map it, which the caller closes. The memory exists for as long as it is mapped somewhere, or has a descriptor.
+func Allocate(d driver.Device, size int64) (m *Mapping, f *os.File, err error) {
+	unit, err := driver.MemGranularity(d)
 	if err != nil {
 		return nil, nil, err
 	}
-	if d := all[p.Device]; !d.VMM {
-		return nil, nil, &core.Error{
-			Kind: core.ErrUnsupported, Err: fmt.Errorf("%s has no memory that other processes can map by a descriptor", d.Name),
-			Remedy: "pass an array in host memory",
-		}
-	}
-	m = &Mapping{primary: p}
-	err = p.Do(func() error {
-		n, err := driver.MemGranularity(p.Device)
-		if err != nil {
-			return err
-		}
-		m.Size = max(1, (size+n-1)/n) * n
-		handle, err := driver.MemCreate(p.Device, m.Size)
-		if err != nil {
-			return err
-		}
-		defer driver.MemRelease(handle) //nolint:errcheck // the mapping and the descriptor do not need it
-		fd, err := driver.MemExport(handle)
-		if err != nil {
-			return err
-		}
-		f = os.NewFile(uintptr(fd), "cuda-array")
-		if err := m.place(handle, true); err != nil {
-			return err
-		}
-		return m.clear()
-	})
+	size = max(1, (size+unit-1)/unit) * unit
+	handle, err := driver.MemCreate(d, size)
 	if err != nil {
-		if f != nil {
-			err = errors.Join(err, f.Close())
-		}
-		return nil, nil, errors.Join(err, m.Close())
+		return nil, nil, err
+	}
+	defer driver.MemRelease(handle) //nolint:errcheck // the mapping and the descriptor do not need it
+	fd, err := driver.MemExport(handle)
+	if err != nil {
+		return nil, nil, err
+	}
+	f = os.NewFile(uintptr(fd), "cuda-memory")
+	if m, err = Reserve(d, size); err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	if err = m.add(handle, size); err == nil {
+		err = m.Allow(true)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, m.Unmap(), f.Close())
 	}
 	return m, f, nil
 }
 
-// Map maps all size bytes of the memory of a descriptor from [Primary.Create], which stays the caller's.
-func (p *Primary) Map(f *os.File, size int64, writable bool) (*Mapping, error) {
-	m := &Mapping{primary: p, Size: size}
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	err = p.Do(func() error {
-		var handle driver.MemHandle
-		var failed error
-		if err := raw.Control(func(fd uintptr) { handle, failed = driver.MemImport(int(fd)) }); err != nil || failed != nil {
-			return errors.Join(err, failed)
-		}
-		defer driver.MemRelease(handle) //nolint:errcheck // the mapping does not need it
-		where, err := driver.MemHandleDevice(handle)
-		if err != nil {
-			return err
-		}
-		if where != p.Device {
-			return &core.Error{Kind: core.ErrProtocol, Err: fmt.Errorf("memory of device %d was said to be on device %d", where, p.Device)}
-		}
-		return m.place(handle, writable)
-	})
-	if err != nil {
-		return nil, errors.Join(err, m.Close())
-	}
-	return m, nil
-}
-
-// place maps a whole physical allocation. The context is current.
-func (m *Mapping) place(h driver.MemHandle, writable bool) (err error) {
-	if m.Addr, err = driver.MemAddressReserve(m.Size); err != nil {
-		return err
-	}
-	m.undo = append(m.undo, func() error { return driver.MemAddressFree(m.Addr, m.Size) })
-	if err := driver.MemMap(m.Addr, m.Size, h); err != nil {
-		return err
-	}
-	m.undo = append(m.undo, func() error { return driver.MemUnmap(m.Addr, m.Size) })
-	return driver.MemSetAccess(m.Addr, m.Size, m.primary.Device, writable)
-}
-
-// clear writes zeros, and waits for that. The context is current.
-func (m *Mapping) clear() error {
-	s, err := driver.StreamCreate()
+// Import maps the memory of a descriptor, all size bytes of it, behind what is mapped. The file stays the caller's. That it is as large
+// as was said is checked by the driver, which maps nothing that is not there. The error wraps core.ErrProtocol if the memory is
+// another device's.
+func (m *Mapping) Import(f *os.File, size int64) error {
+	var handle driver.MemHandle
+	err := WithFD(f, func(fd int) (err error) { handle, err = driver.MemImport(fd); return err })
 	if err != nil {
 		return err
 	}
-	return errors.Join(driver.MemsetD8Async(m.Addr, 0, m.Size, s), driver.StreamSynchronize(s), driver.StreamDestroy(s))
+	defer driver.MemRelease(handle) //nolint:errcheck // the mapping does not need it
+	switch where, err := driver.MemHandleDevice(handle); {
+	case err != nil:
+		return err
+	case where != m.device:
+		return &core.Error{Kind: core.ErrProtocol, Err: fmt.Errorf("memory of device %d, not %d", where, m.device)}
+	}
+	return m.add(handle, size)
 }
 
-// Close unmaps the memory, which exists for as long as a process has it mapped, or a descriptor. The call may wait for all
-// streams: see [Primary.End]. Nobody may use the memory any more. Close is idempotent.
-func (m *Mapping) Close() error {
-	undo := m.undo
-	m.undo = nil
-	if len(undo) == 0 {
-		return nil
+func (m *Mapping) add(handle driver.MemHandle, size int64) error {
+	at := m.Addr
+	for _, n := range m.sizes {
+		at += uintptr(n)
 	}
-	return m.primary.Do(func() error {
-		var errs []error
-		for _, f := range slices.Backward(undo) {
-			errs = append(errs, f())
-		}
-		return errors.Join(errs...)
-	})
+	if err := driver.MemMap(at, size, handle); err != nil {
+		return err
+	}
+	m.sizes = append(m.sizes, size)
+	return nil
+}
+
+// Allow lets the device read the memory, and write it if writable is true.
+func (m *Mapping) Allow(writable bool) error {
+	return driver.MemSetAccess(m.Addr, m.Size, m.device, writable)
+}
+
+// Unmap unmaps the memory, and gives the range back. It may wait for all streams: see [Primary.End].
+func (m *Mapping) Unmap() error {
+	var errs []error
+	at := m.Addr
+	for _, n := range m.sizes {
+		errs = append(errs, driver.MemUnmap(at, n))
+		at += uintptr(n)
+	}
+	return errors.Join(append(errs, driver.MemAddressFree(m.Addr, m.Size))...)
+}
+
+// WithFD calls f with the file's descriptor, which cannot be closed meanwhile.
+func WithFD(file *os.File, f func(fd int) error) error {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var inner error
+	if err := raw.Control(func(fd uintptr) { inner = f(int(fd)) }); err != nil {
+		return err
+	}
+	return inner
 }

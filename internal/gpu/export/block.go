@@ -9,6 +9,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/internal/gpu"
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
 )
 
@@ -38,9 +39,8 @@ type Block struct {
 	copied *FenceWord // nil: the copy is there
 
 	// For memory behind a descriptor; otherwise cuMemAlloc allocated the block.
-	memory driver.MemHandle
-	file   *os.File
-	mapped bool
+	mapping *gpu.Mapping
+	file    *os.File
 }
 
 // Allocate returns a block with room for a copy by the queue. The error wraps [core.ErrNotShared] if
@@ -95,41 +95,16 @@ func allocate(p *contextState, size int64) (*Block, error) {
 
 // mapMemory maps physical memory that has a descriptor.
 func (b *Block) mapMemory() (err error) {
-	d := driver.Device(b.state.device.Index)
-	granularity, err := driver.MemGranularity(d)
-	if err != nil {
+	if b.mapping, b.file, err = gpu.Allocate(driver.Device(b.state.device.Index), b.Size); err != nil {
 		return err
 	}
-	b.Size = (b.Size + granularity - 1) / granularity * granularity
-	if b.memory, err = driver.MemCreate(d, b.Size); err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, b.free())
-		}
-	}()
-	fd, err := driver.MemExport(b.memory)
-	if err != nil {
-		return err
-	}
-	f := os.NewFile(uintptr(fd), "cuda-copy")
+	b.Addr, b.Size = b.mapping.Addr, b.mapping.Size
 	b.export = Memory{
 		Handle: contract.CUDAVMM{GPU: b.state.device.UUID, Chunks: []contract.CUDAChunk{{Size: b.Size}}},
-		Parts: []Part{{
-			Key: b, Size: b.Size, open: func() (*os.File, error) { return duplicate(f) },
-		}},
+		Parts:  []Part{{Key: b, Size: b.Size, open: func() (*os.File, error) { return duplicate(b.file) }}},
+		Base:   b.Addr,
 	}
-	b.file = f
-	if b.Addr, err = driver.MemAddressReserve(b.Size); err != nil {
-		return err
-	}
-	b.export.Base = b.Addr
-	if err = driver.MemMap(b.Addr, b.Size, b.memory); err != nil {
-		return err
-	}
-	b.mapped = true
-	return driver.MemSetAccess(b.Addr, b.Size, d, true)
+	return nil
 }
 
 // Memory returns the block as other processes reach it. Closing its parts does not free the block.
@@ -141,20 +116,10 @@ func (b *Block) Copied(w *FenceWord) { b.copied = w }
 
 // free is called in the state's context, unless the context is gone.
 func (b *Block) free() error {
-	if b.memory == 0 {
+	if b.mapping == nil {
 		return driver.MemFree(b.Addr)
 	}
-	var errs []error
-	if b.mapped {
-		errs = append(errs, driver.MemUnmap(b.Addr, b.Size))
-	}
-	if b.Addr != 0 {
-		errs = append(errs, driver.MemAddressFree(b.Addr, b.Size))
-	}
-	if b.file != nil {
-		errs = append(errs, b.file.Close())
-	}
-	return errors.Join(append(errs, driver.MemRelease(b.memory))...)
+	return errors.Join(b.mapping.Unmap(), b.file.Close())
 }
 
 // Free returns the block to the exporter. No other process may still use it.

@@ -3,7 +3,6 @@ package imports
 import (
 	"context"
 	"errors"
-	"os"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
@@ -38,57 +37,40 @@ func (c *cache) openIPC(ctx context.Context, g *gpu.Primary, h contract.CUDAIPC,
 
 // openVMM maps physical allocations side by side.
 func (c *cache) openVMM(ctx context.Context, g *gpu.Primary, h contract.CUDAVMM, writable bool, a *allocation) (err error) {
-	err = g.Do(func() error { a.addr, err = driver.MemAddressReserve(a.size); return err })
+	var m *gpu.Mapping
+	err = g.Do(func() error { m, err = gpu.Reserve(g.Device, a.size); return err })
 	if err != nil {
 		return foreign(err, "room for %d bytes", a.size)
 	}
-	a.undo.add(func() error {
-		return g.Do(func() error { return driver.MemAddressFree(a.addr, a.size) })
-	})
-	at := a.addr
+	a.addr = m.Addr
+	a.undo.add(func() error { return g.Do(m.Unmap) })
 	for _, chunk := range h.Chunks {
-		if err := c.mapChunk(ctx, g, chunk, writable, at, a); err != nil {
+		if err := c.mapChunk(ctx, g, chunk, writable, m); err != nil {
 			return err
 		}
-		at += uintptr(chunk.Size)
 	}
-	err = g.Do(func() error { return driver.MemSetAccess(a.addr, a.size, g.Device, writable) })
+	err = g.Do(func() error { return m.Allow(writable) })
 	if err != nil {
 		return foreign(err, "access to segment %d", h.Chunks[0].ID)
 	}
 	return nil
 }
 
-// mapChunk maps one physical allocation at an address. That it is as large as was said is checked by
-// the driver, which maps nothing that is not there.
-func (c *cache) mapChunk(
-	ctx context.Context, g *gpu.Primary, chunk contract.CUDAChunk, writable bool, at uintptr, a *allocation,
-) error {
+// mapChunk maps one physical allocation.
+func (c *cache) mapChunk(ctx context.Context, g *gpu.Primary, chunk contract.CUDAChunk, writable bool, m *gpu.Mapping) error {
 	file, err := c.producer.Descriptor(ctx, chunk.ID, writable)
 	if err != nil {
 		return err
 	}
 	defer file.Close() //nolint:errcheck // the mapping does not need it, and nothing was written
-	return g.Do(func() error {
-		var handle driver.MemHandle
-		err := withFD(file, func(fd int) (err error) { handle, err = driver.MemImport(fd); return err })
-		if err != nil {
-			return foreign(err, "segment %d", chunk.ID)
-		}
-		defer driver.MemRelease(handle) //nolint:errcheck // the mapping does not need it
-		if where, err := driver.MemHandleDevice(handle); err != nil {
-			return foreign(err, "segment %d", chunk.ID)
-		} else if where != g.Device {
-			return refused(core.ErrProtocol, "segment %d is memory of device %d, not %d", chunk.ID, where, g.Device)
-		}
-		if err := driver.MemMap(at, chunk.Size, handle); err != nil {
-			return foreign(err, "segment %d of %d bytes", chunk.ID, chunk.Size)
-		}
-		a.undo.add(func() error {
-			return g.Do(func() error { return driver.MemUnmap(at, chunk.Size) })
-		})
-		return nil
-	})
+	err = g.Do(func() error { return m.Import(file, chunk.Size) })
+	if e, ok := errors.AsType[*core.Error](err); ok {
+		return refused(e.Kind, "segment %d: %w", chunk.ID, e.Err)
+	}
+	if err != nil {
+		return foreign(err, "segment %d of %d bytes", chunk.ID, chunk.Size)
+	}
+	return nil
 }
 
 // pool is a memory pool of another process.
@@ -167,7 +149,7 @@ func (c *cache) openPool(ctx context.Context, g *gpu.Primary, id contract.Segmen
 	}
 	defer file.Close() //nolint:errcheck // the pool does not need it, and nothing was written
 	return g.Do(func() error {
-		err := withFD(file, func(fd int) (err error) { p.handle, err = driver.PoolImport(fd); return err })
+		err := gpu.WithFD(file, func(fd int) (err error) { p.handle, err = driver.PoolImport(fd); return err })
 		if err != nil {
 			return foreign(err, "pool %d", id)
 		}
@@ -206,17 +188,4 @@ func foreign(err error, format string, args ...any) error {
 		out.Kind = e.Kind()
 	}
 	return out
-}
-
-// withFD calls f with the file's descriptor, which cannot be closed meanwhile.
-func withFD(file *os.File, f func(fd int) error) error {
-	raw, err := file.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var inner error
-	if err := raw.Control(func(fd uintptr) { inner = f(int(fd)) }); err != nil {
-		return err
-	}
-	return inner
 }

@@ -28,18 +28,42 @@ func (i *Importer) Own(index int, size int64) (*Memory, *os.File, error) {
 			Kind: core.ErrDevice, Err: fmt.Errorf("device %d of %d", index, len(all)), Remedy: "cuda.Devices lists those that there are",
 		}
 	}
+	if !all[index].VMM {
+		return nil, nil, &core.Error{
+			Kind: core.ErrUnsupported, Err: fmt.Errorf("%s has no memory that other processes can map by a descriptor", all[index].Name),
+			Remedy: "pass an array in host memory",
+		}
+	}
 	m := &Memory{importer: i, release: func() {}}
 	if m.device, err = i.enter(m, all[index]); err != nil {
 		return nil, nil, err
 	}
 	i.leave(m) // what becomes of the program does not concern it
-	mapping, f, err := m.device.Create(size)
+	var f *os.File
+	err = m.device.Do(func() (err error) { f, err = m.create(size); return err })
 	if err != nil {
 		return nil, nil, driver.Explain("new", "", errors.Join(err, m.close()))
 	}
-	m.allocation = &allocation{addr: mapping.Addr, size: mapping.Size}
-	m.allocation.undo.add(mapping.Close)
 	return m, f, nil
+}
+
+// create makes memory of zeros. The context is current. After an error, close closes what was opened.
+func (m *Memory) create(size int64) (*os.File, error) {
+	mapping, f, err := gpu.Allocate(m.device.Device, size)
+	if err != nil {
+		return nil, err
+	}
+	m.allocation = &allocation{addr: mapping.Addr, size: mapping.Size}
+	m.allocation.undo.add(func() error { return m.device.Do(mapping.Unmap) })
+	s, err := driver.StreamCreate()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	err = errors.Join(driver.MemsetD8Async(mapping.Addr, 0, mapping.Size, s), driver.StreamSynchronize(s), driver.StreamDestroy(s))
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // Settle waits until the streams of this process have done all that they were given with the memory, or until ctx ends.

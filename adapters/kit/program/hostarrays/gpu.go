@@ -2,6 +2,7 @@ package hostarrays
 
 import (
 	"context"
+	"errors"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -43,7 +44,8 @@ func MapGPU(f *os.File, size int64, writable bool, uuid contract.UUID, idle Idle
 	if err != nil {
 		return nil, err
 	}
-	mapping, err := primary.Map(f, size, writable)
+	var mapping *gpu.Mapping
+	err = primary.Do(func() (err error) { mapping, err = mapFile(primary, f, size, writable); return err })
 	if err != nil {
 		_ = primary.Close() // there is a worse error
 		return nil, err
@@ -52,6 +54,21 @@ func MapGPU(f *os.File, size int64, writable bool, uuid contract.UUID, idle Idle
 	return &Segment{memory: memory, size: size, writable: writable, gpu: &onGPU{
 		memory: memory, device: where.Index, primary: primary, mapping: mapping, idle: idle,
 	}}, nil
+}
+
+// mapFile is called in the primary context.
+func mapFile(p *gpu.Primary, f *os.File, size int64, writable bool) (*gpu.Mapping, error) {
+	m, err := gpu.Reserve(p.Device, size)
+	if err != nil {
+		return nil, err
+	}
+	if err = m.Import(f, size); err == nil {
+		err = m.Allow(writable)
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.Unmap())
+	}
+	return m, nil
 }
 
 // Device gives the number of the GPU here, and false for host memory.
@@ -144,7 +161,7 @@ func (m *onGPU) rest() bool {
 	}
 	m.looking = false
 	if m.closed {
-		_ = m.mapping.Close() // or it went with its context
+		_ = m.primary.Do(m.mapping.Unmap) // or it went with its context
 		_ = m.primary.Close()
 	}
 	return true
