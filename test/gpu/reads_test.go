@@ -5,6 +5,7 @@ package gpu
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/ndbridge/ndbridge/test/gpu/report"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
@@ -25,7 +26,9 @@ func TestKernelReadIsWaitedFor(t *testing.T) {
 func readIsWaitedFor(t *testing.T, name, stream string) {
 	kind := firstKinds[name]
 	run := start(t, name, nil)
-	run.Remote.Exec(t, fmt.Sprintf("make('a', %q, 1); make_result()", kind))
+	started := time.Now()
+	run.Remote.Exec(t, fmt.Sprintf("make('a', %q, 1); make_result(); framework.write(%[1]q, arrays['a'], 2); synchronize()", kind))
+	wait := longer(time.Since(started))
 	result := run.View(t, "result", writable)
 	pinned(t, result)
 	g := newKernels(t)
@@ -34,7 +37,7 @@ func readIsWaitedFor(t *testing.T, name, stream string) {
 	for _, waits := range []bool{false, true} {
 		run.Remote.Exec(t, fmt.Sprintf("make('a', %q, 1)", kind))
 		view := run.View(t, `arrays["a"]`)
-		g.copyAfter(t, result, view, kernelTime)
+		g.copyAfter(t, result, view, wait)
 		if waits {
 			run.Remote.Exec(t, fmt.Sprintf("ndbridge.wait(arrays['a']%s)", stream))
 		}

@@ -70,11 +70,13 @@ func handOver(t *testing.T, run *harness.Run, f framework, k kind, publish bool,
 			row.Set("route", "none") // the view was not given
 		}
 	}()
+	started := time.Now()
 	run.Remote.Exec(t, fmt.Sprintf("make('a', %q, %d)", k.name, before))
 	if err := run.View(t, "a").Close(); err != nil { // what comes first takes longer than the work below
 		t.Fatal(err)
 	}
 	run.Remote.Exec(t, fmt.Sprintf("make('a', %q, %d)", k.name, before))
+	wait := longer(time.Since(started))
 	view, ran, runs := viewLate(t, run, fmt.Sprintf("('a', %q, %d)", k.name, after), publish)
 	row.Set("route", view.Route())
 	row.Set("copied", yes(view.Copied()))
@@ -110,7 +112,7 @@ func handOver(t *testing.T, run *harness.Run, f framework, k kind, publish bool,
 			return contents(t, result)
 		}()
 		row.Set("data right", yes(all(t, "the host", got, after)))
-		g.giveBack(t, run, k, view, result, row, after, later)
+		g.giveBack(t, run, k, view, result, row, after, later, wait)
 	}
 }
 
@@ -145,14 +147,15 @@ func viewLate(t *testing.T, run *harness.Run, array string, publish bool) (view 
 // whatever memory it gets then.
 func (k *kernels) giveBack(
 	t *testing.T, run *harness.Run, memory kind, view, result *core.View, row *report.Row, value, other float32,
+	wait time.Duration,
 ) {
 	t.Helper()
-	k.copyAfter(t, result, view, kernelTime)
+	k.copyAfter(t, result, view, wait)
 	closing := time.Now()
 	if err := view.Close(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(closing); took > kernelTime/2 {
+	if took := time.Since(closing); took > wait/2 {
 		t.Errorf("Close of a view that a kernel reads took %v", took)
 	}
 	reused := harness.Eval[bool](t, run.Remote, fmt.Sprintf("replace('a', %q, %v)", memory.name, other))
