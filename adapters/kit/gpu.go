@@ -123,12 +123,19 @@ func (r *Router) Refence(p *gpu.Pointer) (fence Memory, ok bool) {
 	if !p.Stands() {
 		return Memory{}, false
 	}
-	h := &handOver{router: r, array: Located{Pointer: p}}
-	defer h.end()
-	if ordered, err := h.order(Order{}); !ordered || err != nil {
+	q, err := r.gpu.Queue(*p)
+	if err != nil {
 		return Memory{}, false
 	}
-	word, _, err := h.queue.Fence()
+	defer q.Close()
+	var word *export.FenceWord
+	err = q.Within(func() error {
+		ordered, err := q.AfterContext()
+		if ordered && err == nil {
+			word, _, err = q.Fence()
+		}
+		return err
+	})
 	if word == nil || err != nil {
 		return Memory{}, false
 	}

@@ -130,8 +130,8 @@ func (p *Pointer) Stands() bool {
 	if len(p.Chunks) > 1 {
 		return false
 	}
-	a, err := driver.PointerAttributes(p.Addr)
-	return err == nil && a.Type != driver.NoMemory && a.BufferID == p.BufferID
+	id, err := driver.PointerBufferID(p.Addr)
+	return err == nil && id == p.BufferID
 }
 
 // within runs f in the context that the memory belongs to; for memory without one, in the device's

@@ -74,11 +74,15 @@ func TestOrder(t *testing.T) { //nolint:paralleltest // it measures
 		if err != nil {
 			t.Fatal(err)
 		}
-		ordered, err := q.AfterContext()
-		if err != nil {
-			t.Fatal(err)
-		}
-		w, _, err := q.Fence()
+		var w *program.FenceWord
+		var ordered bool
+		err = q.Within(func() error {
+			if ordered, err = q.AfterContext(); err != nil {
+				return err
+			}
+			w, _, err = q.Fence()
+			return err
+		})
 		if i >= 20 { // what comes first makes streams and pages
 			took = append(took, time.Since(start))
 		}
@@ -94,6 +98,77 @@ func TestOrder(t *testing.T) { //nolint:paralleltest // it measures
 	p50 := row(t, "ordering a hand-over after all work of a context, the work still running", took)
 	if bounded(t) && p50 > most {
 		t.Errorf("ordering a hand-over takes %v, want at most %v", p50, most)
+	}
+}
+
+// TestCalls measures the driver's calls of which a look again at an array consists.
+func TestCalls(t *testing.T) { //nolint:paralleltest // it measures
+	const n = 2000
+	g := primary(t)
+	p, _ := pendingWork(t, g)
+	ctx := driver.Context(p.Context())
+	var event driver.Event
+	var stream driver.Stream
+	var page uintptr
+	err := g.Do(func() (err error) {
+		if event, err = driver.EventCreate(driver.EventDisableTiming); err != nil {
+			return err
+		}
+		if page, err = driver.HostAlloc(4096); err != nil {
+			return err
+		}
+		stream, err = driver.StreamCreate()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		err := g.Do(func() error {
+			return firstOf(driver.EventDestroy(event), driver.StreamDestroy(stream), driver.FreeHost(page))
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	var took [7][]time.Duration
+	calls := [...]struct {
+		what string
+		call func() error
+	}{
+		{"cuPointerGetAttributes", func() error { _, err := driver.PointerAttributes(p.Addr); return err }},
+		{"cuPointerGetAttribute (the number of the allocation)", func() error { _, err := driver.PointerBufferID(p.Addr); return err }},
+		{"cuCtxGetId", func() error { _, err := driver.CtxID(ctx); return err }},
+		{"entering and leaving the context", func() error { return driver.With(ctx, func() error { return nil }) }},
+		{"cuCtxRecordEvent", func() error { return driver.CtxRecordEvent(ctx, event) }},
+		{"cuStreamWaitEvent", func() error { return driver.StreamWaitEvent(stream, event) }},
+		{"cuStreamWriteValue32", func() error { return driver.StreamWriteValue32(stream, page, 1) }},
+	}
+	for i := range n {
+		for c, x := range calls {
+			measured := func() error {
+				start := time.Now()
+				err := x.call()
+				took[c] = append(took[c], time.Since(start))
+				return err
+			}
+			if c >= 5 { // the stream's own, which are made in a context
+				err = g.Do(measured)
+			} else {
+				err = measured()
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", x.what, err)
+			}
+		}
+		if i%32 == 0 {
+			if err := g.Do(func() error { return driver.StreamSynchronize(stream) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for c, x := range calls {
+		row(t, "the driver's call alone: "+x.what, took[c])
 	}
 }
 

@@ -60,6 +60,7 @@ func HostGetDevicePointer(uintptr) (uintptr, error)                { return 0, e
 func HostAlloc(int64) (uintptr, error)                             { return 0, errNone }
 func FreeHost(uintptr) error                                       { return errNone }
 func PointerAttributes(uintptr) (Attributes, error)                { return Attributes{}, errNone }
+func PointerBufferID(uintptr) (uint64, error)                      { return 0, errNone }
 func IPCGetMemHandle(uintptr) (IPCMem, error)                      { return IPCMem{}, errNone }
 func IPCOpenMemHandle(IPCMem) (uintptr, error)                     { return 0, errNone }
 func IPCCloseMemHandle(uintptr) error                              { return errNone }

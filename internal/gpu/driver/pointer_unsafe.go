@@ -40,6 +40,8 @@ static CUresult pointer_attributes(CUdeviceptr p, attributes *a) {
 */
 import "C"
 
+import "unsafe"
+
 // PointerAttributes returns what the driver knows of an address, in one call. The Type of an unknown
 // address is NoMemory. Only DevicePointer needs a current context.
 func PointerAttributes(p uintptr) (Attributes, error) {
@@ -60,4 +62,12 @@ func PointerAttributes(p uintptr) (Attributes, error) {
 		HostPointer:   uintptr(a.host_pointer),
 		BufferID:      uint64(a.buffer_id),
 	}, nil
+}
+
+// PointerBufferID returns the number of the allocation at an address, which no other one of this process ever has. The
+// error is an [Error] with InvalidValue if there is none.
+func PointerBufferID(p uintptr) (uint64, error) {
+	var id C.ulonglong
+	err := result("cuPointerGetAttribute", C.cuPointerGetAttribute(unsafe.Pointer(&id), C.CU_POINTER_ATTRIBUTE_BUFFER_ID, C.CUdeviceptr(p)))
+	return uint64(id), err
 }

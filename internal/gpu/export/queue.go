@@ -19,6 +19,7 @@ type Queue struct {
 	stream driver.Stream
 	event  driver.Event
 
+	within bool       // a call of Within is under way
 	slot   *slot      // of its words, once it wrote one
 	waits  bool       // the stream may have something to do
 	broken bool       // the stream is not to be used again
@@ -57,9 +58,26 @@ func (q *Queue) Stream() uintptr {
 	return uintptr(q.stream)
 }
 
+// Within runs f, which uses the queue and no other, and spares the queue's methods the entering and leaving of its context.
+func (q *Queue) Within(f func() error) error {
+	return q.state.in(func() error {
+		q.within = true
+		defer func() { q.within = false }()
+		return f()
+	})
+}
+
+// enter runs f with the queue's context current.
+func (q *Queue) enter(f func() error) error {
+	if q.within {
+		return f()
+	}
+	return q.state.in(f)
+}
+
 // in runs f with the queue's context current. After a failure the stream is not used again.
 func (q *Queue) in(f func() error) error {
-	err := q.state.in(f)
+	err := q.enter(f)
 	q.broken = q.broken || err != nil
 	return orderError(err)
 }
@@ -79,7 +97,7 @@ func (q *Queue) afterContext() error {
 	if q.state.full() {
 		return errFull
 	}
-	return q.state.in(func() error {
+	return q.enter(func() error {
 		err := q.state.whole(func() error { return driver.CtxRecordEvent(q.state.ctx, q.event) })
 		if err != nil {
 			return err
