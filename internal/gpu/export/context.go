@@ -188,9 +188,15 @@ func (c *contextState) giveBack(q *Queue) {
 	})
 }
 
-// lookInterval is how often a context is checked for faults while its streams have fence words to
-// write.
-const lookInterval = 20 * time.Millisecond
+const (
+	// lookInterval is how often a context is checked for faults while its streams have fence words to
+	// write.
+	lookInterval = 20 * time.Millisecond
+
+	// calmLooks is how many times in a row no word is pending before the looking ends. To begin again takes a
+	// hand-over 20 us and more.
+	calmLooks = 50
+)
 
 // expect starts a goroutine that watches the context until all fence words are reached. The caller
 // holds mu.
@@ -208,13 +214,15 @@ func (c *contextState) expect() {
 func (c *contextState) lookAfter(ctx context.Context) {
 	tick := time.NewTicker(lookInterval)
 	defer tick.Stop()
-	for {
+	for calm := 0; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if !c.look() {
+		if c.look() {
+			calm = 0
+		} else if calm++; c.calm(calm) {
 			return
 		}
 	}
@@ -224,23 +232,30 @@ func (c *contextState) lookAfter(ctx context.Context) {
 func (c *contextState) look() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	late := c.unwritten(nil)
+	if c.closed || len(late) == 0 {
 		return false
 	}
-	late := c.unwritten(nil)
-	if len(late) > 0 {
-		err := c.in(func() error {
-			_, err := driver.StreamQuery(late[0].stream)
-			return err
-		})
-		if err == nil {
-			return true
-		}
+	err := c.in(func() error {
+		_, err := driver.StreamQuery(late[0].stream)
+		return err
+	})
+	if err != nil {
 		c.giveUp(err)
+	}
+	return err == nil
+}
+
+// calm reports whether the looking ends after so many looks in a row at which no word was pending.
+func (c *contextState) calm(looks int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed && (looks < calmLooks || len(c.unwritten(nil)) > 0) {
+		return false
 	}
 	c.stop()
 	c.stop = nil
-	return false
+	return true
 }
 
 // giveUp ends the waiting for fence words, and their use: a context breaks as a whole, and for good.
