@@ -47,8 +47,11 @@ func (p *Program) stands(g *py.GIL, s *standing, t *target) error {
 	if s.publication != t.publication {
 		return other
 	}
-	if s.addr == 0 || s.publication != nil {
+	if s.addr == 0 || s.publication != nil || s.watch != nil && g.Same(s.watch) {
 		return nil
+	}
+	if s.spared { // to read the array would have the framework copy it again, to other memory
+		return other
 	}
 	f, plan, err := p.plan(g, t.object)
 	if err != nil {

@@ -165,6 +165,46 @@ func TestDonatedCopy(t *testing.T) {
 	eventually(t, "the copy is given back", func() bool { return copies(t, s).Deleted == made })
 }
 
+// TestDonatedArgument passes a view of a copy that the framework made: the function gets the array itself, for as long as
+// the name leads to it.
+func TestDonatedArgument(t *testing.T) {
+	t.Parallel()
+	s := start(t, tensors(t)+fakeJAX+`
+def same(x):
+    return x is array
+
+def rebind():
+    global array
+    enter()
+    array = ArrayImpl("array", 3)
+`, options{})
+	same, err := s.Func(t.Context(), "same")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rebind, err := s.Func(t.Context(), "rebind")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := take(t, s, "array")
+	if v.Reason() != contract.ReasonMayBeDonated {
+		t.Fatalf("it came by %v, because of %q", v.Route(), v.Reason())
+	}
+	result, err := same.Call(t.Context(), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var is bool
+	if err := result.Decode(&is); err != nil || !is {
+		t.Errorf("the argument is the array: %v, %v", is, err)
+	}
+	if _, err := rebind.Call(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, err = same.Call(t.Context(), v)
+	refused(t, "a view of what the name led to before", err, core.ErrUnsupported, "leads to another array now")
+}
+
 // TestDonatedNext looks at a name whose array has just been donated: it soon leads to the next one.
 func TestDonatedNext(t *testing.T) {
 	t.Parallel()
