@@ -123,19 +123,7 @@ func (r *Router) Refence(p *gpu.Pointer) (fence Memory, ok bool) {
 	if !p.Stands() {
 		return Memory{}, false
 	}
-	q, err := r.gpu.Queue(*p)
-	if err != nil {
-		return Memory{}, false
-	}
-	defer q.Close()
-	var word *export.FenceWord
-	err = q.Within(func() error {
-		ordered, err := q.AfterContext()
-		if ordered && err == nil {
-			word, _, err = q.Fence()
-		}
-		return err
-	})
+	word, err := r.gpu.FenceAll(*p)
 	if word == nil || err != nil {
 		return Memory{}, false
 	}

@@ -19,6 +19,9 @@ type contextState struct {
 
 	captures Captures // of the exporter
 
+	ordering sync.Mutex // is held by who uses ordered
+	ordered  *Queue     // comes after the whole context, time and again; nil: nobody wanted that yet
+
 	mu      sync.Mutex
 	closed  bool
 	gone    bool     // its context is there no more
@@ -54,6 +57,12 @@ func (c *contextState) whole(f func() error) error {
 // close frees everything in the context. If gone is set, the context has ended, and another one may
 // have its handle.
 func (c *contextState) close(gone bool) error {
+	c.ordering.Lock()
+	defer c.ordering.Unlock()
+	if c.ordered != nil {
+		c.ordered.Close()
+		c.ordered = nil
+	}
 	c.mu.Lock()
 	c.closed, c.gone = true, gone
 	if c.stop != nil {
@@ -89,7 +98,7 @@ func (c *contextState) close(gone bool) error {
 func (c *contextState) done(w *FenceWord) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.closed || w.reached() // a closed state has no pages
+	return c.closed || w.Reached() // a closed state has no pages
 }
 
 // left reports whether the context is known to have ended, with everything that was made in it.
@@ -166,6 +175,34 @@ func (c *contextState) take() (q *Queue, err error) {
 		return nil, err
 	}
 	return q, nil
+}
+
+// fenceAll fences all work that the context was given until now. The queue is always the same: what it was given before waits
+// for nothing else. Word is nil if that would take time.
+func (c *contextState) fenceAll() (w *FenceWord, err error) {
+	c.ordering.Lock()
+	defer c.ordering.Unlock()
+	if c.ordered == nil || c.ordered.broken {
+		q, err := c.take()
+		if err != nil {
+			return nil, err
+		}
+		if c.ordered != nil {
+			c.ordered.Close()
+		}
+		c.ordered = q
+	}
+	q := c.ordered
+	err = c.in(func() error {
+		q.within = true
+		defer func() { q.within = false }()
+		ok, err := q.AfterContext()
+		if ok && err == nil {
+			w, _, err = q.Fence()
+		}
+		return err
+	})
+	return w, err
 }
 
 // giveBack takes a queue back, and destroys queues beyond maxIdle. It keeps a stream that has work:

@@ -63,21 +63,41 @@ func (x *Exporter) Close() error {
 
 // Queue returns a queue in the context that owns the memory. The caller closes it.
 func (x *Exporter) Queue(p gpu.Pointer) (*Queue, error) {
-	if p.Context() == 0 {
-		return x.QueueOn(p.Device.Index)
-	}
-	return x.queueIn(driver.Context(p.Context()), p.Device.Index)
+	return queueOf(x.stateFor(p))
 }
 
 // QueueOn returns a queue in the primary context of a device. A framework can order its arrays on that
 // device with the queue's stream. The error wraps [core.ErrDevice] if no code uses that context. The
 // caller closes the queue.
 func (x *Exporter) QueueOn(device int) (*Queue, error) {
+	return queueOf(x.stateOn(device))
+}
+
+// stateFor finds the exporter's state in the context that owns the memory.
+func (x *Exporter) stateFor(p gpu.Pointer) (*contextState, error) {
+	if p.Context() == 0 {
+		return x.stateOn(p.Device.Index)
+	}
+	return x.stateOf(driver.Context(p.Context()), p.Device.Index)
+}
+
+// stateOn finds it in the primary context of a device.
+func (x *Exporter) stateOn(device int) (*contextState, error) {
 	ctx, err := x.primaryOf(device)
 	if err != nil {
 		return nil, err
 	}
-	return x.queueIn(ctx, device)
+	return x.stateOf(ctx, device)
+}
+
+// FenceAll returns a fence word of all work that the memory's context was given until now, or nil if that would take time: see
+// [Queue.AfterContext] and [Queue.Fence].
+func (x *Exporter) FenceAll(p gpu.Pointer) (*FenceWord, error) {
+	state, err := x.stateFor(p)
+	if err != nil {
+		return nil, err
+	}
+	return state.fenceAll()
 }
 
 // primaryOf retains a device's primary context, which must be active already.
@@ -113,14 +133,13 @@ func (x *Exporter) primaryOf(device int) (driver.Context, error) {
 	return ctx, nil
 }
 
-func (x *Exporter) queueIn(ctx driver.Context, device int) (*Queue, error) {
-	p, err := x.stateOf(ctx, device)
+func queueOf(p *contextState, err error) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
 	q, err := p.take()
 	if err != nil {
-		return nil, driver.Explain("order", fmt.Sprintf("device %d", device), err)
+		return nil, driver.Explain("order", fmt.Sprintf("device %d", p.device.Index), err)
 	}
 	return q, nil
 }

@@ -82,8 +82,8 @@ func (w *FenceWord) Core(page contract.SegmentID) contract.CUDAWord {
 	return contract.CUDAWord{Page: page, Size: pageSize, Offset: w.Offset, Value: w.Value}
 }
 
-// reached reports whether the stream has written the word.
-func (w *FenceWord) reached() bool { return int32(loadWord(w.Page.addr(w.Offset))-w.Value) >= 0 }
+// Reached reports whether the stream has written the word.
+func (w *FenceWord) Reached() bool { return int32(loadWord(w.Page.addr(w.Offset))-w.Value) >= 0 }
 
 // slot is the memory of a fence word. One queue after the other uses it. Its values only grow, and do
 // not wrap around, so an earlier fence stays reached however late it is checked.

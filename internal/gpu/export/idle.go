@@ -47,7 +47,7 @@ func (x *Exporter) queuesOf(device int, current driver.Context) (all []*Queue, e
 		if len(all) > 0 && all[0].state.ctx == ctx {
 			continue
 		}
-		if q, err := x.queueIn(ctx, device); err == nil { // or it has ended
+		if q, err := queueOf(x.stateOf(ctx, device)); err == nil { // or it has ended
 			all = append(all, q)
 		}
 	}

@@ -19,7 +19,7 @@ type Queue struct {
 	stream driver.Stream
 	event  driver.Event
 
-	within bool       // a call of Within is under way
+	within bool       // the context is current while the queue is used
 	slot   *slot      // of its words, once it wrote one
 	waits  bool       // the stream may have something to do
 	broken bool       // the stream is not to be used again
@@ -37,7 +37,7 @@ func (q *Queue) destroy() {
 // resting reports whether the stream has no work, or will never do it. The caller holds the state's mu.
 func (q *Queue) resting() bool {
 	if q.waits && q.last != nil {
-		q.waits = !q.last.reached()
+		q.waits = !q.last.Reached()
 	} else if q.waits {
 		err := q.state.in(func() error {
 			done, err := driver.StreamQuery(q.stream)
@@ -56,15 +56,6 @@ func (q *Queue) resting() bool {
 func (q *Queue) Stream() uintptr {
 	q.waits, q.last = true, nil
 	return uintptr(q.stream)
-}
-
-// Within runs f, which uses the queue and no other, and spares the queue's methods the entering and leaving of its context.
-func (q *Queue) Within(f func() error) error {
-	return q.state.in(func() error {
-		q.within = true
-		defer func() { q.within = false }()
-		return f()
-	})
 }
 
 // enter runs f with the queue's context current.
