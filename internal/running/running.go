@@ -169,7 +169,9 @@ func find(ctx context.Context, label string, wanted func(p Program) bool) (Conne
 		}
 		c, err := Dial(ctx, p.Path)
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			_ = os.Remove(p.Path) // what a program has left that was killed
+			if !alive(p.PID) { // else it begins to listen
+				_ = os.Remove(p.Path) // what a program has left that was killed
+			}
 			continue
 		}
 		if err != nil {
