@@ -34,7 +34,7 @@ func AskCode(socket string) []byte {
         module = type(sys)("ndbridge")
         exec(compile(source, "<ndbridge>", "exec"), module.__dict__)
         sys.modules["ndbridge"] = module
-    module._let_in(side.detach())
+    module._let_in(side.detach(), module)
 
 
 try:

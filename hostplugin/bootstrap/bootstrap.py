@@ -478,23 +478,30 @@ def attach(plugin):
     ndbridge; side, the side socket; and files, the descriptors of the plugin's file and of the connection."""
     global transmit
     transmit = lambda message: side.send(message, 0x4000)  # MSG_NOSIGNAL: the host may be gone
+    try:
+        let_in(plugin)
+    except Exception as error:  # by what the program has made of its interpreter; the host may be gone
+        give_up("unavailable", "%s: %s" % (type(error).__name__, error), "see whether the program has replaced parts of Python")
+
+
+def let_in(plugin):
     check_interpreter()
     library, stream = files
     try:
         same = os.path.samestat(os.stat(plugin), os.fstat(library))
     except OSError:
         same = False
-    first = module._plugin is None
-    if first:  # a path may lead elsewhere for the program than for the host
+    if module._plugin is None:  # a path may lead elsewhere for the program than for the host
         module._plugin = load(plugin if same else "/proc/self/fd/%d" % library, started=False)
-    lib, with_gil = module._plugin
-    send("loaded")
-    if lib.nd_open(side.fileno()):
-        return  # which has said why
-    if first:
         import atexit
 
-        atexit.register(lib.nd_close)
+        atexit.register(module._plugin[0].nd_close)
+    lib, with_gil = module._plugin
+    send("loaded")
+    if module._ending:  # nobody might call nd_close any more
+        give_up("unavailable", "the program is ending", "start it again")
+    if lib.nd_open(side.fileno()):
+        return  # which has said why
     if module._live is None:
         module._go_live(make_module(with_gil, ""), with_gil.nd_hosts)
     os.close(library)

@@ -13,6 +13,118 @@ import (
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
+// TestListenLeavesThePrograms: a program that listens may set defaults for sockets, and replace and remove what all modules use. It is let
+// alone, and says nothing of it when a host comes nor when it ends.
+func TestListenLeavesThePrograms(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, after string
+		open          bool // hosts can come nevertheless
+	}{
+		"timeout": {"import socket; socket.setdefaulttimeout(0.01)", "import time; time.sleep(0.1)", true},
+		"imports": {"", "import builtins\ndef no(name, *a, **k): raise ImportError(name)\nbuiltins.__import__ = no", false},
+		"modules": {"", "for m in [m for m in sys.modules if m not in ('sys', 'builtins', '__main__')]: del sys.modules[m]", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := harness.RunAlone(t, `
+import ndbridge, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+`+c.before+`
+path = ndbridge.listen()
+`+c.after+`
+print(path, flush=True)
+signal.sigwait([signal.SIGUSR1])
+`, harness.RunningOptions{})
+			for range 2 {
+				s, err := harness.NewHost(t).Attach(t.Context(), hostplugin.Socket(run.Socket))
+				if err == nil {
+					err = s.Close()
+				} else if !c.open && errors.Is(err, core.ErrUnavailable) {
+					err = nil
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			if err := syscall.Kill(run.PID, syscall.SIGUSR1); err != nil {
+				t.Fatal(err)
+			}
+			if state := run.Wait(); !state.Success() || run.Stderr() != "" {
+				t.Errorf("%v\n%s", state, run.Stderr())
+			}
+		})
+	}
+}
+
+// TestAttachAtTheEnd: a program that ends lets no host in any more, and ends as it would.
+func TestAttachAtTheEnd(t *testing.T) {
+	t.Parallel()
+	for _, python := range harness.Pythons(t) {
+		t.Run(python, func(t *testing.T) {
+			t.Parallel()
+			run := harness.RunAlone(t, `
+import atexit, ctypes, ndbridge, numpy as np, sys, time
+x = np.full(1 << 17, 1.0)
+atexit.register(time.sleep, 0.5)  # runs after what listen has registered
+print(ndbridge.listen(), flush=True)
+ctypes.PyDLL(None).usleep(300000)  # with Python's lock: the host has come, and cannot be let in before the end begins
+`, harness.RunningOptions{Python: python, Heap: true})
+			s, err := harness.NewHost(t).Attach(t.Context(), hostplugin.Socket(run.Socket))
+			if err == nil {
+				_ = s.Close()
+			}
+			if !errors.Is(err, core.ErrUnavailable) {
+				t.Errorf("attach: %v", err)
+			}
+			if state := run.Wait(); !state.Success() || run.Stderr() != "" {
+				t.Errorf("%v\n%s", state, run.Stderr())
+			}
+		})
+	}
+}
+
+// TestAttachKeepsTheNewest: what a program publishes, and takes back, while the first host comes is what that host finds.
+func TestAttachKeepsTheNewest(t *testing.T) {
+	t.Parallel()
+	run := harness.RunAlone(t, `
+import ndbridge, numpy as np, remote, threading
+class Slow:
+    """Is asked for its array when the first host has come, and lets another thread publish meanwhile."""
+    def __init__(self): self.array = np.full(1 << 17, 5.0)
+    @property
+    def __array_interface__(self):
+        if not others:
+            others.append(threading.Thread(target=other))
+            others[0].start()
+            others[0].join(0.5)
+        return self.array.__array_interface__
+def other():
+    try:
+        ndbridge.publish("step", np.full(1 << 17, 2.0))
+        ndbridge.unpublish("gone")
+    except BaseException as error:
+        failed.append(repr(error))
+failed, others = [], []
+print(ndbridge.listen(), flush=True)
+ndbridge.publish("step", np.full(1 << 17, 1.0))
+ndbridge.publish("gone", np.full(1 << 17, 1.0))
+ndbridge.publish("slow", Slow())
+remote.serve()
+`, harness.RunningOptions{Heap: true})
+	s := run.Attach(t, harness.NewHost(t))
+	run.Remote.Exec(t, "others[0].join()")
+	if failed := harness.Eval[[]string](t, run.Remote, "failed"); len(failed) > 0 {
+		t.Errorf("the program got %v", failed)
+	}
+	if got := slice[float64](t, s.View(t, "step"))[7]; got != 2 {
+		t.Errorf("step is %v; what was published last is 2", got)
+	}
+	if _, err := s.Session.View(t.Context(), "gone", hostplugin.NoWait()); !errors.Is(err, core.ErrNotFound) {
+		t.Errorf("a name that was taken back: %v", err)
+	}
+}
+
 // TestAttachLeavesSockets: a host that looks for a program which is about to listen, but does not yet, leaves its socket where it is.
 func TestAttachLeavesSockets(t *testing.T) {
 	dir := t.TempDir()

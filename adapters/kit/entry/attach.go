@@ -16,6 +16,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
@@ -28,6 +29,7 @@ var hosts struct {
 	programs []*program.Program // the oldest first
 
 	entering sync.Mutex // one host at a time
+	ended    bool       // nobody can enter any more; guarded by entering
 }
 
 // ndGoWake makes Go open the descriptors with which it waits for others.
@@ -46,14 +48,36 @@ func ndGoWake() {
 func ndGoOpen(status C.int) C.int {
 	hosts.entering.Lock()
 	defer hosts.entering.Unlock()
-	if plugin.program != nil {
-		return 0
+	err := errEnding()
+	if err == nil && plugin.program == nil {
+		err = open()
 	}
-	if err := open(); err != nil {
+	if err != nil {
 		report(int(status), err)
 		return 1
 	}
 	return 0
+}
+
+// errEnding says that it is too late for a host, if it is. The caller has hosts.entering.
+func errEnding() error {
+	if !hosts.ended {
+		return nil
+	}
+	return &core.Error{Kind: core.ErrUnavailable, Err: errors.New("the program is ending"), Remedy: "start it again"}
+}
+
+// ndGoClose closes the interpreter to hosts, those to come included.
+//
+//export ndGoClose
+func ndGoClose() {
+	hosts.entering.Lock()
+	first := !hosts.ended
+	hosts.ended = true
+	hosts.entering.Unlock()
+	if first && plugin.interp != nil {
+		plugin.interp.Shut(closeTimeout)
+	}
 }
 
 // ndGoAttach serves a host, and takes the descriptors over. The caller does not hold the GIL. Why it cannot is told to the host, unless it is
@@ -87,6 +111,9 @@ func ndGoAttach(side, stream C.int) C.int {
 func attach(side *fdpass.Conn, conn net.Conn) error {
 	hosts.entering.Lock()
 	defer hosts.entering.Unlock()
+	if err := errEnding(); err != nil {
+		return err
+	}
 	number := C.nd_enter_host(C.int(side.Descriptor()), C.int(descriptor(conn)))
 	if number < 0 {
 		return errors.New("the process has 16 hosts, as many as it can have")

@@ -319,6 +319,3 @@ func ndGoFailed(exception C.uintptr_t) {
 		return nil
 	})
 }
-
-//export ndGoClose
-func ndGoClose() { plugin.interp.Shut(closeTimeout) }

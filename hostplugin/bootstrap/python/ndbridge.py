@@ -4,6 +4,13 @@ ndbridge is installed. Without listen, connected is False, publish and unpublish
 serve and wait return at once, and host has no functions. With it they do what they do in a program that a host has started, for all
 hosts that come. A name is one as in Python: frame, model.weight, batch["x"], frames[0]."""
 
+import errno as _errno  # once: the program may do with its modules what it likes while the thread of listen runs
+import os as _os
+import sys as _sys
+import time as _time
+
+import _thread
+
 __version__ = "0.1.0"
 
 _plugin = None  # the plugin in this process; None: no host has come yet
@@ -11,7 +18,9 @@ _live = None  # a module with the functions below that reach hosts; None: likewi
 _hosts = None  # says how many hosts there are; None: likewise
 _listener = None
 _kept = {}  # what was published while nobody could know whether it may be
+_keeping = _thread.RLock()  # guards _kept, and that _live is set when it is empty
 _came = None  # a lock that is released when the first host has come
+_ending = False  # the program ends: it is too late for a host to come
 
 
 class Cancelled(BaseException):
@@ -42,10 +51,12 @@ host = Host()
 def publish(name, array=...):
     """Makes array the next version of a name, for all hosts that come, once listen was called; else it does nothing. With a dict
     of names and arrays instead, all of them become the next versions at once."""
+    if _listener is not None and _live is None:
+        with _keeping:
+            if _live is None:
+                return _kept.update(name if array is ... else {name: array})
     if _live is not None:
         _live.publish(name, array)
-    elif _listener is not None:
-        _kept.update(name if array is ... else {name: array})
 
 
 def serve():
@@ -60,10 +71,13 @@ def serve():
 
 def unpublish(name):
     """Takes a name back. Without listen it does nothing."""
+    if _listener is not None and _live is None:
+        with _keeping:
+            if _live is None:
+                del _kept[name]
+                return
     if _live is not None:
         _live.unpublish(name)
-    elif _listener is not None:
-        del _kept[name]
 
 
 def wait(array, stream=None):
@@ -84,8 +98,6 @@ def listen(name=None, path=None):
     and OSError if the socket cannot be made.
     """
     global _listener, _came
-    import os
-
     name = name or _default_name()
     if not _is_name(name):
         raise ValueError("listen: the name %r is not one of letters, digits, '_', '-' and '.', up to 64" % (name,))
@@ -94,10 +106,8 @@ def listen(name=None, path=None):
             raise RuntimeError("listen: the program listens already, as %s at %s" % (_listener.name, _listener.path))
         return _listener.path
     if not path:
-        path = os.path.join(_runtime_directory(), "%s.%d" % (name, os.getpid()))
-    listener = _Listener(name, os.path.abspath(path))
-    import _thread
-
+        path = _os.path.join(_runtime_directory(), "%s.%d" % (name, _os.getpid()))
+    listener = _Listener(name, _os.path.abspath(path))
     _came = _thread.allocate_lock()
     _came.acquire()
     _listener = listener
@@ -151,15 +161,24 @@ def _is_zip(path):
 def _go_live(live, hosts):
     """Is called when the first host has come."""
     global _live, _hosts
-    for name in list(_kept):
-        try:
-            live.publish(name, _kept[name])
-        except Exception:  # a host that asks for it learns why
-            pass
-    _live, _hosts = live, hosts
-    _kept.clear()
+    with _keeping:
+        while _kept:
+            name = next(iter(_kept))
+            try:
+                live.publish(name, _kept.pop(name))
+            except Exception:  # a host that asks for it learns why
+                pass
+        _live, _hosts = live, hosts
+    _os.register_at_fork(after_in_child=_alone)
     if _came is not None:
         _came.release()
+
+
+def _alone():
+    """Is called in a forked child, which is to find the same whether its parent has a host by then or not: none."""
+    global _live, _hosts, _keeping
+    _live = _hosts = None
+    _keeping = _thread.RLock()
 
 
 def _is_name(name):
@@ -209,51 +228,51 @@ def _runtime_directory():
 
 
 class _Listener(object):
-    """A socket, and a thread that lets in who comes. Until then the thread sleeps in the kernel."""
+    """A socket, and a thread that lets in who comes. Until then the thread sleeps in the kernel. Who comes is not let in where the
+    program's hooks do not allow it, and that is all: the thread goes on, and says nothing."""
 
     def __init__(self, name, path):
         import _socket
-        import os
 
-        self.name, self.path, self.process = name, path, os.getpid()
+        self.name, self.path, self.process, self.module = name, path, _os.getpid(), _sys.modules[__name__]
         self.socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
         try:
+            self.socket.settimeout(None)  # the program may have set another default
             self.clear()
             self.socket.bind(path)
-            os.chmod(path, 0o600)
+            _os.chmod(path, 0o600)
             self.socket.listen(16)
         except OSError as error:
             self.socket.close()
             raise OSError(error.errno, "listen: %s" % error.strerror, path)
-        status = os.fstat(self.socket.fileno())
+        status = _os.fstat(self.socket.fileno())
         self.identity = status.st_dev, status.st_ino
 
     def clear(self):
         """Removes the socket of a process that is gone."""
         import _socket
-        import os
 
         try:
-            if os.lstat(self.path).st_mode & 0o170000 != 0o140000:
+            if _os.lstat(self.path).st_mode & 0o170000 != 0o140000:
                 return  # bind says that it is in use
         except FileNotFoundError:
             return
-        probe = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
+        probe = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK)
         try:
             probe.connect(self.path)
         except ConnectionRefusedError:
-            os.unlink(self.path)
+            _os.unlink(self.path)
+        except OSError:  # somebody listens, and has hosts that wait
+            pass
         finally:
             probe.close()
 
     def start(self):
         import _signal
-        import _thread
         import atexit
-        import os
 
-        os.register_at_fork(after_in_child=self.in_child)
-        atexit.register(self.remove)
+        _os.register_at_fork(after_in_child=self.in_child)
+        atexit.register(self.end)
         # The thread is born with all signals blocked: they are for the program's own threads.
         before = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
         try:
@@ -261,75 +280,72 @@ class _Listener(object):
         finally:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
 
-    def remove(self):
-        import os
-
-        if os.getpid() == self.process:
-            try:
-                os.unlink(self.path)
-            except OSError:  # somebody else has
-                pass
+    def end(self):
+        global _ending
+        if _os.getpid() != self.process:
+            return
+        _ending = True
+        try:
+            _os.unlink(self.path)
+        except OSError:  # somebody else has
+            pass
+        if _plugin is not None:
+            _plugin[0].nd_close()
 
     def in_child(self):
         global _listener
         _listener = None
+        _alone()
         if self.intact():
             self.socket.close()
         else:  # the number is another file's by now
             self.socket.detach()
 
     def intact(self):
-        import os
-
         try:
-            status = os.fstat(self.socket.fileno())
+            status = _os.fstat(self.socket.fileno())
         except OSError:
             return False
         return (status.st_dev, status.st_ino) == self.identity
 
     def run(self):
-        import errno
-        import time
-
         while self.intact():  # the program may have closed descriptors that are not its own
             try:
                 descriptor, _ = self.socket._accept()
             except OSError as error:
-                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS):
-                    time.sleep(0.1)
-                elif error.errno not in (errno.ECONNABORTED, errno.EINTR, errno.EAGAIN):
+                if error.errno in (_errno.EMFILE, _errno.ENFILE, _errno.ENOMEM, _errno.ENOBUFS):
+                    _time.sleep(0.1)
+                elif error.errno not in (_errno.ECONNABORTED, _errno.EINTR, _errno.EAGAIN):
                     return
                 continue
             try:
-                _let_in(descriptor)
+                _let_in(descriptor, self.module)
             except BaseException:  # SystemExit, when the host was told why; a host that has gone; the end of the interpreter
                 pass
 
 
-def _let_in(descriptor):
-    """Runs the bootstrap that a host sends, if it is one of this user's or root's."""
+def _let_in(descriptor, module):
+    """Runs the bootstrap that a host sends, if it is one of this user's or root's. module is this one."""
     import _socket
-    import os
-    import sys
 
     side = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, descriptor)
     files = []
     try:
         side.settimeout(5)
         peer = side.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
-        if int.from_bytes(peer[4:8], sys.byteorder) not in (0, os.geteuid()):
+        if int.from_bytes(peer[4:8], _sys.byteorder) not in (0, _os.geteuid()):
             return
         code, extra, _, _ = side.recvmsg(1 << 16, _socket.CMSG_SPACE(16), _socket.MSG_CMSG_CLOEXEC)
         for level, kind, data in extra:
             if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
-                files += [int.from_bytes(data[i : i + 4], sys.byteorder) for i in range(0, len(data) - 3, 4)]
+                files += [int.from_bytes(data[i : i + 4], _sys.byteorder) for i in range(0, len(data) - 3, 4)]
         if len(files) != 2:
             return
-        namespace = {"__name__": "ndbridge", "module": sys.modules[__name__], "side": side, "files": files}
+        namespace = {"__name__": "ndbridge", "module": module, "side": side, "files": files}
         exec(compile(code, "<ndbridge>", "exec"), namespace)
     finally:
         for file in files:
-            os.close(file)
+            _os.close(file)
         side.close()
 
 
