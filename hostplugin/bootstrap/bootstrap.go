@@ -16,29 +16,37 @@ var source string
 var standIn string
 
 // AskCode gives a script for an interpreter that runs something else and was asked to run this: it lets in the host that listens at a
-// socket. Whatever goes wrong, the program does not notice.
+// socket. Whatever goes wrong, the program does not notice. A thread does it: on the main thread a handler of the program's might raise its
+// exception within the script, where Python drops it, and the program would stand still for as long as the host takes.
 func AskCode(socket string) []byte {
 	const text = `def attach(path, source):
-    import _socket
-    import sys
+    try:
+        import _signal
+        import _socket
+        import sys
 
-    side = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
-    side.connect(path)
-    module = sys.modules.get("ndbridge", False)  # None: a host is starting the program
-    if module is not False and not hasattr(module, "_let_in"):
-        said = b'{"stage":"error","kind":"unavailable","message":"another host has started the program","remedy":"look at it from there"}'
+        _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())  # they are for the program's own threads
+        side = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
         side.settimeout(5)
-        side.recv(1 << 16)  # what nobody has read would hide the answer
-        return side.send(said, _socket.MSG_NOSIGNAL)
-    if module is False:
-        module = type(sys)("ndbridge")
-        exec(compile(source, "<ndbridge>", "exec"), module.__dict__)
-        sys.modules["ndbridge"] = module
-    module._let_in(side.detach(), module)
+        side.connect(path)
+        module = sys.modules.get("ndbridge", False)  # None: a host is starting the program
+        if module is not False and not hasattr(module, "_let_in"):
+            said = b'{"stage":"error","kind":"unavailable","message":"another host has started the program","remedy":"look at it from there"}'
+            side.recv(1 << 16)  # what nobody has read would hide the answer
+            return side.send(said, _socket.MSG_NOSIGNAL)
+        if module is False:
+            module = type(sys)("ndbridge")
+            exec(compile(source, "<ndbridge>", "exec"), module.__dict__)
+            module = sys.modules.setdefault("ndbridge", module)
+        module._let_in(side.detach(), module)
+    except BaseException:
+        pass
 
 
 try:
-    attach(%s, %s)
+    import _thread
+
+    _thread.start_new_thread(attach, (%s, %s))
 except BaseException:
     pass
 `

@@ -3,6 +3,8 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
+	programs "github.com/ndbridge/ndbridge/internal/running"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
@@ -141,4 +145,49 @@ func TestAttachByPIDErrors(t *testing.T) {
 			started.Remote.Exec(t, "x = x + 1") // its main thread runs code
 		}
 	}
+}
+
+// TestAttachByPIDSilentHost: the program's main thread goes on while a host that it was asked to let in says nothing, and what the program's
+// handlers of signals raise meanwhile arrives where the program expects it.
+func TestAttachByPIDSilentHost(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "steps")
+	run := harness.RunAlone(t, `
+import os, signal
+fd = os.open(os.environ["STEPS"], os.O_RDWR | os.O_CREAT)
+class Raised(Exception): pass
+def handler(*args): raise Raised
+signal.signal(signal.SIGUSR1, handler)
+print("runs", flush=True)
+steps = raised = 0
+while True:
+    try:
+        steps += 1
+        os.pwrite(fd, b"%20d %20d" % (steps, raised), 0)
+    except Raised:
+        raised += 1
+`, harness.RunningOptions{Python: pythonOf(t, "3.14"), Env: []string{"STEPS=" + file}})
+	c, err := programs.FindProcess(t.Context(), run.PID, bootstrap.AskCode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Side.Close()
+	read := func() (steps, raised int) {
+		text, err := os.ReadFile(file)
+		if err == nil {
+			_, err = fmt.Sscan(string(text), &steps, &raised)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return steps, raised
+	}
+	before, _ := read()
+	if err := syscall.Kill(run.PID, syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, 4*time.Second, "the program goes on, and its handler has raised", func() bool { // it would wait 5 s for the host
+		steps, raised := read()
+		return steps > before+1000 && raised == 1
+	})
 }
