@@ -24,6 +24,11 @@ func ask(ctx context.Context, pid int, code func(socket string) []byte) (*fdpass
 	if err != nil {
 		return nil, err
 	}
+	turn, err := takeTurn(ctx, pid)
+	if err != nil {
+		return nil, err
+	}
+	defer turn.Close()                               //nolint:errcheck // only read from
 	dir, err := os.MkdirTemp("", "ndbridge-attach-") // mode 0700
 	if err != nil {
 		return nil, err
@@ -62,6 +67,33 @@ func ask(ctx context.Context, pid int, code func(socket string) []byte) (*fdpass
 			return side, nil
 		}
 		_ = side.Close() // somebody else
+	}
+}
+
+// takeTurn waits until no other host asks the process: it has room for one question. The turn ends with the file, and so with the host.
+func takeTurn(ctx context.Context, pid int) (*os.File, error) {
+	file, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid)) // which only those may that may ask
+	if err != nil {
+		return nil, notAllowed(pid, err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, askWait, &core.Error{
+		Kind: core.ErrUnavailable, Err: errors.New("another host is asking the process"), Remedy: "try again",
+	})
+	defer cancel()
+	const pause = 10 * time.Millisecond
+	for {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return file, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return nil, errors.Join(err, file.Close())
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, errors.Join(context.Cause(ctx), file.Close())
+		}
 	}
 }
 

@@ -93,6 +93,7 @@ func (t *mainThread) run(script string) error {
 	if len(script) >= maxScriptPath {
 		return fmt.Errorf("the path %s is too long for Python", script)
 	}
+	t.withdraw() // what a host has asked that was killed
 	if err := poke(t.pid, t.path, append([]byte(script), 0)); err != nil {
 		return err
 	}

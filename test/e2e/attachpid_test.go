@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -81,6 +82,31 @@ func TestAttachByPID(t *testing.T) {
 	}
 	if left, err := filepath.Glob(tmp + "/ndbridge-*"); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+	if !run.Alive() || run.Stderr() != "" {
+		t.Errorf("the program: %s", run.Stderr())
+	}
+}
+
+// TestAttachByPIDAtOnce: hosts that ask one process at the same time are let in one after the other.
+func TestAttachByPIDAtOnce(t *testing.T) {
+	t.Parallel()
+	run := harness.RunAlone(t, unprepared, harness.RunningOptions{Python: pythonOf(t, "3.14"), Heap: true})
+	host := harness.NewHost(t)
+	for range 5 {
+		var coming sync.WaitGroup
+		for range 8 {
+			coming.Go(func() {
+				s, err := host.Attach(t.Context(), hostplugin.PID(run.PID))
+				if err == nil {
+					err = s.Close()
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		coming.Wait()
 	}
 	if !run.Alive() || run.Stderr() != "" {
 		t.Errorf("the program: %s", run.Stderr())
