@@ -148,3 +148,40 @@ func TestAttachLeavesSockets(t *testing.T) {
 		t.Errorf("the socket of a program that begins to listen: %v", err)
 	}
 }
+
+// TestAttachHoldsItsOwnDescriptors: a program that opens files while the first host comes can close them, though it cannot close the plugin's.
+func TestAttachHoldsItsOwnDescriptors(t *testing.T) {
+	t.Parallel()
+	for range 8 {
+		run := harness.RunAlone(t, `
+import ndbridge, numpy as np, os, remote
+x = np.full(1 << 17, 1.0)
+print(ndbridge.listen(), flush=True)
+open_ones, failed = [], []
+def close(fd):
+    try: os.close(fd)
+    except OSError as error: failed.append("%s: %s" % (os.readlink("/proc/self/fd/%d" % fd), error))
+while not ndbridge.connected:
+    open_ones += [os.open("/proc/self/stat", os.O_RDONLY), *os.pipe()]
+    while len(open_ones) > 60: close(open_ones.pop(0))
+while open_ones: close(open_ones.pop(0))
+def close_all():
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        try:
+            if fd > 2 and not os.readlink("/proc/self/fd/%d" % fd).startswith("socket"): os.close(fd)
+        except OSError: pass
+remote.serve()
+`, harness.RunningOptions{Heap: true})
+		s := run.Attach(t, harness.NewHost(t))
+		if failed := harness.Eval[[]string](t, run.Remote, "failed"); len(failed) > 0 {
+			t.Fatalf("the program cannot close %v", failed)
+		}
+		run.Remote.Exec(t, "close_all()")
+		if got := slice[float64](t, s.View(t, "x"))[7]; got != 1 || s.Err() != nil {
+			t.Errorf("x[7] = %v, %v", got, s.Err())
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -6,7 +6,8 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -64,24 +65,35 @@ void nd_hosts_in_parent(void) {
 			send(hosts[i].side.fd, "F", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-// Finds the descriptors that are open, for hold_new: bit by bit, those that are small.
-enum { SMALL = 4096 };
+// Gives the descriptor for which Go has its own poller wake it up, if fd is that poller; else -1. Go registers it with the address of
+// a variable of the runtime's, which lies in this library. Pollers of the program's have other data.
+static int woken_by(int fd) {
+	char path[64], line[256];
+	Dl_info ours, theirs;
+	int woken = -1;
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+	FILE *info = fopen(path, "re");
+	if (!info) return -1; // it is closed by now
+	while (woken < 0 && dladdr(hosts, &ours) && fgets(line, sizeof line, info)) {
+		int target;
+		unsigned long long data;
+		if (sscanf(line, "tfd: %d events: %*x data: %llx", &target, &data) == 2 && dladdr((void *)(uintptr_t)data, &theirs) &&
+		    theirs.dli_fbase == ours.dli_fbase)
+			woken = target;
+	}
+	fclose(info);
+	return woken;
+}
 
-static void list(unsigned char *open_ones) {
+void nd_hold_poller(void) {
 	DIR *directory = opendir("/proc/self/fd");
 	if (!directory) return;
 	for (struct dirent *e; (e = readdir(directory));) {
-		int fd = atoi(e->d_name);
-		if (fd > STDERR_FILENO && fd < SMALL && fd != dirfd(directory)) open_ones[fd / 8] |= 1 << fd % 8;
+		int fd = atoi(e->d_name), woken = fd > STDERR_FILENO && fd != dirfd(directory) ? woken_by(fd) : -1;
+		if (woken < 0) continue;
+		nd_hold(fd);
+		nd_hold(woken);
+		break;
 	}
 	closedir(directory);
-}
-
-void nd_hold_new(void (*opens)(void)) {
-	unsigned char before[SMALL / 8] = {0}, after[SMALL / 8] = {0};
-	list(before);
-	opens();
-	list(after);
-	for (int fd = 0; fd < SMALL; fd++)
-		if ((after[fd / 8] & ~before[fd / 8]) >> fd % 8 & 1 && fcntl(fd, F_GETFD) == FD_CLOEXEC) nd_hold(fd);
 }

@@ -205,7 +205,9 @@ static void wake(void) {
 	nd_process.id = getpid();
 	no_handlers = pthread_atfork(NULL, in_parent, in_child);
 	find_heap();
-	if (!no_handlers) nd_hold_new(ndGoWake);
+	if (no_handlers) return;
+	ndGoWake();
+	nd_hold_poller();
 }
 
 // Opens the interpreter for hosts that come to this process. If that is not possible, status, a socket, is told why.

@@ -44,8 +44,8 @@ HIDDEN int nd_await(unsigned news, int milliseconds); // gives those that there 
 // Keeps the program from closing a descriptor of the plugin's, where the shared heap is preloaded; -1: none any more.
 HIDDEN void nd_hold(int fd);
 
-// Does that for the descriptors that a function opens.
-HIDDEN void nd_hold_new(void (*opens)(void));
+// Does that for those with which Go waits for others. The program's threads may open some of their own meanwhile.
+HIDDEN void nd_hold_poller(void);
 
 // What forks mean for the hosts that have come to this process.
 HIDDEN void nd_hosts_in_child(void);

@@ -19,6 +19,7 @@ _hosts = None  # says how many hosts there are; None: likewise
 _listener = None
 _kept = {}  # what was published while nobody could know whether it may be
 _keeping = _thread.RLock()  # guards _kept, and that _live is set when it is empty
+_entering = _thread.allocate_lock()  # one host at a time
 _came = None  # a lock that is released when the first host has come
 _ending = False  # the program ends: it is too late for a host to come
 
@@ -169,16 +170,18 @@ def _go_live(live, hosts):
             except Exception:  # a host that asks for it learns why
                 pass
         _live, _hosts = live, hosts
-    _os.register_at_fork(after_in_child=_alone)
     if _came is not None:
         _came.release()
 
 
 def _alone():
     """Is called in a forked child, which is to find the same whether its parent has a host by then or not: none."""
-    global _live, _hosts, _keeping
+    global _live, _hosts, _keeping, _entering
     _live = _hosts = None
-    _keeping = _thread.RLock()
+    _keeping, _entering = _thread.RLock(), _thread.allocate_lock()
+
+
+_os.register_at_fork(after_in_child=_alone)
 
 
 def _is_name(name):
@@ -295,7 +298,6 @@ class _Listener(object):
     def in_child(self):
         global _listener
         _listener = None
-        _alone()
         if self.intact():
             self.socket.close()
         else:  # the number is another file's by now
@@ -342,7 +344,8 @@ def _let_in(descriptor, module):
         if len(files) != 2:
             return
         namespace = {"__name__": "ndbridge", "module": module, "side": side, "files": files}
-        exec(compile(code, "<ndbridge>", "exec"), namespace)
+        with _entering:
+            exec(compile(code, "<ndbridge>", "exec"), namespace)
     finally:
         for file in files:
             _os.close(file)
