@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +18,9 @@ import (
 
 // askWait bounds the wait for a process that was asked to let a host in: its main thread may be in a call that does not end.
 const askWait = 10 * time.Second
+
+// askPause is how long a process has to come when it has taken the question, before it is asked again.
+const askPause = time.Second
 
 // ask has a Python process that does not listen come to this one, by a script that code makes for a socket, and gives the connection.
 func ask(ctx context.Context, pid int, code func(socket string) []byte) (*fdpass.Conn, error) {
@@ -52,21 +56,46 @@ func ask(ctx context.Context, pid int, code func(socket string) []byte) (*fdpass
 	if err := thread.run(script); err != nil {
 		return nil, err
 	}
+	ctx, cancelCause := context.WithCancelCause(ctx)
 	ctx, cancel := context.WithTimeoutCause(ctx, askWait, &core.Error{
 		Kind: core.ErrUnavailable, Err: fmt.Errorf("the process has not come within %s: its main thread runs no Python code, but waits in a call, say", askWait),
 		Remedy: "try again when it does, or let the program call ndbridge.listen()",
 	})
 	defer cancel()
+	defer thread.insist(ctx, script, cancelCause)()
 	for {
 		side, peer, err := listener.Accept(ctx)
 		if err != nil {
-			thread.withdraw()
 			return nil, err
 		}
 		if peer.PID == pid {
 			return side, nil
 		}
 		_ = side.Close() // somebody else
+	}
+}
+
+// insist asks the thread again as long as it has taken the script and nobody has come: Python cannot run a script where it meets code without
+// builtins. If the interpreter ends, it calls fail. It gives what ends that, and takes the script back.
+func (t *mainThread) insist(ctx context.Context, script string, fail context.CancelCauseFunc) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(askPause):
+			}
+			if err := t.again(script); err != nil {
+				fail(err)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		asking.Wait()
+		t.withdraw()
 	}
 }
 

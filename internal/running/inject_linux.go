@@ -3,6 +3,7 @@ package running
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -47,6 +48,7 @@ const (
 type mainThread struct {
 	pid                    int
 	pending, path, breaker uint64 // addresses
+	main, state            uint64 // where the interpreter names its main thread until it ends, and what was there
 }
 
 // examine finds the main thread of a Python process, or says why that cannot be asked to run a script.
@@ -77,15 +79,20 @@ func examine(pid int) (*mainThread, error) {
 			Remedy: "start it without that, or let it call ndbridge.listen()",
 		}
 	}
-	thread, err := peekWord(pid, interpreter+at(tableMainThread))
+	main := interpreter + at(tableMainThread)
+	thread, err := peekWord(pid, main)
 	if err != nil {
 		return nil, err
 	}
 	if interpreter == 0 || thread == 0 {
-		return nil, &core.Error{Kind: core.ErrUnavailable, Err: errors.New("the interpreter is starting or ending")}
+		return nil, notRunning()
 	}
 	support := thread + at(tableSupport)
-	return &mainThread{pid, support + at(tablePending), support + at(tableScriptPath), thread + at(tableEvalBreaker)}, nil
+	return &mainThread{pid, support + at(tablePending), support + at(tableScriptPath), thread + at(tableEvalBreaker), main, thread}, nil
+}
+
+func notRunning() error {
+	return &core.Error{Kind: core.ErrUnavailable, Err: errors.New("the interpreter is starting or ending")}
 }
 
 // run has the thread run a script.
@@ -97,14 +104,43 @@ func (t *mainThread) run(script string) error {
 	if err := poke(t.pid, t.path, append([]byte(script), 0)); err != nil {
 		return err
 	}
+	if err := t.runs(); err != nil {
+		return err
+	}
 	if err := poke(t.pid, t.pending, []byte{1, 0, 0, 0}); err != nil {
 		return err
 	}
-	breaker, err := peekWord(t.pid, t.breaker)
-	if err != nil {
+	// One byte, for the interpreter writes to the others meanwhile: they say which tools watch its code.
+	breaker := make([]byte, 1)
+	err := peek(t.pid, t.breaker, breaker)
+	if err == nil {
+		err = poke(t.pid, t.breaker, []byte{breaker[0] | pleaseStop})
+	}
+	if err = cmp.Or(err, t.runs()); err != nil {
+		t.withdraw()
+	}
+	return err
+}
+
+// again has the thread run a script that it has taken already.
+func (t *mainThread) again(script string) error {
+	pending := make([]byte, 4)
+	if err := cmp.Or(t.runs(), peek(t.pid, t.pending, pending)); err != nil {
 		return err
 	}
-	return poke(t.pid, t.breaker, binary.LittleEndian.AppendUint64(nil, breaker|pleaseStop))
+	if binary.LittleEndian.Uint32(pending) != 0 {
+		return nil
+	}
+	return t.run(script)
+}
+
+// runs holds that the thread is still its interpreter's main one. An interpreter that ends would run the script nevertheless, and say on
+// standard error what it cannot do any more.
+func (t *mainThread) runs() error {
+	if now, err := peekWord(t.pid, t.main); err != nil || now != t.state {
+		return cmp.Or(err, notRunning())
+	}
+	return nil
 }
 
 // withdraw takes the script back, if it has not been run.

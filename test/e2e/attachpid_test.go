@@ -113,6 +113,25 @@ func TestAttachByPIDAtOnce(t *testing.T) {
 	}
 }
 
+// TestAttachByPIDInsists: a process is asked again if Python could not run the script, as in code that has no builtins.
+func TestAttachByPIDInsists(t *testing.T) {
+	t.Parallel()
+	run := harness.RunAlone(t, `
+import threading
+bare = eval("lambda: None", {"__builtins__": {}})
+print("runs", flush=True)
+threading.Timer(0.3, lambda: globals().update(bare=lambda: None)).start()
+while True: bare(); bare(); bare(); bare(); bare(); bare(); bare(); bare(); bare()
+`, harness.RunningOptions{Python: pythonOf(t, "3.14")})
+	s, err := harness.NewHost(t).Attach(t.Context(), hostplugin.PID(run.PID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestAttachByPIDErrors: which processes cannot be asked, and why.
 func TestAttachByPIDErrors(t *testing.T) {
 	t.Parallel()
