@@ -1,9 +1,15 @@
 package calls
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/core/contract"
 )
@@ -38,3 +44,51 @@ func TestEndedLeases(t *testing.T) {
 		}
 	}
 }
+
+// TestObjectsOutlive: the memory of a service that has ended stays while something counts in it, and goes with the next service.
+func TestObjectsOutlive(t *testing.T) {
+	t.Parallel()
+	serve := func() (*Server, string) {
+		s, err := NewServer(nobody{}, plain{}, Settings{Workers: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var status unix.Stat_t
+		if err := unix.Fstat(int(s.file.Fd()), &status); err != nil {
+			t.Fatal(err)
+		}
+		return s, fmt.Sprintf(" %d ", status.Ino)
+	}
+	mapped := func(file string) bool {
+		maps, err := os.ReadFile("/proc/self/maps")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Contains(maps, []byte(file))
+	}
+	first, file := serve()
+	count := held(first.mapping.Bytes(), 5)
+	count.Add(1)
+	for range 2 {
+		second, other := serve()
+		if err := errors.Join(first.Close(), second.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if mapped(other) || !mapped(file) {
+			t.Fatalf("the memory in which an object counts is mapped: %v; that in which none does: %v", mapped(file), mapped(other))
+		}
+	}
+	count.Add(^uint32(0))
+	last, _ := serve()
+	if err := last.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if mapped(file) {
+		t.Error("the memory in which nothing counts any more is still mapped")
+	}
+}
+
+// nobody serves nothing.
+type nobody struct{ Callee }
+
+func (nobody) Close() {}

@@ -183,8 +183,32 @@ func (s *Server) Cancel(worker int, number uint64) (State, error) {
 	}
 }
 
-// Close ends the service. The memory stays mapped, to the end of the process, if objects of the program outlive the service, which
-// still count in it, or a function does not end. Close is idempotent.
+// lingering are services that have ended, whose memory is still mapped: objects of the program count in it.
+var lingering struct {
+	sync.Mutex
+	servers []*Server
+}
+
+// unmap unmaps the memory of s, and of other services before it, if nothing counts in it any more. Those in which something
+// does wait for the next call.
+func (s *Server) unmap() error {
+	lingering.Lock()
+	defer lingering.Unlock()
+	all := append(lingering.servers, s)
+	lingering.servers = nil
+	var errs []error
+	for _, s := range all {
+		if s.counted() {
+			lingering.servers = append(lingering.servers, s)
+			continue
+		}
+		errs = append(errs, s.mapping.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Close ends the service. The memory stays mapped for as long as objects of the program outlive the service, which still count in
+// it, and until another service ends then; or to the end of the process, if a function does not end. Close is idempotent.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	closed := s.closed
@@ -199,8 +223,8 @@ func (s *Server) Close() error {
 	}
 	s.callee.Close()
 	var err error
-	if handoff.CloseAll(closeWait, mailboxes...) && !s.counted() {
-		err = s.mapping.Close()
+	if handoff.CloseAll(closeWait, mailboxes...) {
+		err = s.unmap()
 	}
 	return errors.Join(err, shm.Close(s.file))
 }
