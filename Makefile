@@ -114,8 +114,8 @@ test-arm64: cli native-arm64 $(BIN)/nfpm ## Look at arrays of an emulated arm64 
 	test/arm64.sh $(BUILD)/arm64 $(BUILD)/ndbridge $(BUILD)/native/linux_arm64 $(BUILD)/dist
 
 .PHONY: test-systems
-test-systems: native-amd64 $(BIN)/nfpm ## Install on Debian 11 to 13 and on Ubuntu 22.04 and 24.04, from the mirrors of both
-	$(MAKE) SUITES="bookworm bullseye trixie jammy noble" test-packages
+test-systems: native-amd64 $(BIN)/nfpm ## Install on Debian 11 to 13 and on Ubuntu 18.04 to 24.04, from the mirrors of both
+	$(MAKE) SUITES="bookworm bullseye trixie bionic focal jammy noble" test-packages
 
 .PHONY: test-packages
 test-packages: native-amd64 $(BIN)/nfpm $(VENV)/base/.done $(SUITES:%=$(BUILD)/roots/%/.done)
@@ -159,14 +159,13 @@ $(VENV)/%/.done: test/requirements/%.txt $(VENV_SH)
 $(VENV)/matrix/pythons: $(wildcard test/requirements/matrix-*.txt) $(VENV_SH) test/matrix.sh test/debian-python.sh
 	test/matrix.sh $(VENV)/matrix
 
-# Small installations, in which the tests install packages: of Debian 12 and 13, or of Ubuntu 24.04 if this machine is of Ubuntu. The
-# first one has rpm, too.
+# Small installations, in which the tests install packages: of Debian 12 and 13, or of Ubuntu 24.04 if this machine is of Ubuntu.
 ROOTS_DIR := $(BUILD)/roots
 SUITES := $(if $(filter ubuntu,$(shell . /etc/os-release && echo $$ID)),noble,bookworm trixie)
 ROOTS := $(subst $(eval ) ,:,$(SUITES:%=$(ROOTS_DIR)/%/root))
 
 $(ROOTS_DIR)/%/.done: test/debian-root.sh test/debian-apt.sh
-	test/debian-root.sh $* $(@D) python3-numpy $(if $(filter $*,$(firstword $(SUITES))),rpm)
+	test/debian-root.sh $* $(@D)
 
 # PyCUDA comes as source only. Its wheel for the Python of the GPU machines is made beside that for ours.
 WHEELS := $(BUILD)/wheels

@@ -100,8 +100,11 @@ func (h *Host) Start(ctx context.Context, program string) (*Session, error) {
 		if err != nil {
 			return nil, err
 		}
-		h.advise(l)
-		return h.start(ctx, l)
+		s, err := h.start(ctx, l)
+		if err == nil {
+			h.advise(l)
+		}
+		return s, err
 	})
 }
 

@@ -69,7 +69,7 @@ mkdir -p "$dir/installed"/{deb,archive,wheel}
 [[ $(dpkg-deb --field "$dist"/ndbridge_*_arm64.deb Architecture) == arm64 ]] || fail "the .deb is not for arm64"
 dpkg-deb -x "$dist"/ndbridge_*_arm64.deb "$dir/installed/deb"
 tar -xf "$dist"/ndbridge-*-linux-arm64.tar.gz -C "$dir/installed/archive" --strip-components 1
-python3 -m zipfile -e "$dist"/ndbridge-*manylinux_2_28_aarch64.whl "$dir/installed/wheel"
+python3 -m zipfile -e "$dist"/ndbridge-*manylinux_2_17_aarch64.whl "$dir/installed/wheel"
 [[ $(tail -c +11 "$dist"/ndbridge-*.aarch64.rpm | head -c 66 | tr -d '\0') == ndbridge-* ]] || fail "there is no .rpm for arm64"
 
 interpreter 4096

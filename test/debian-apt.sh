@@ -2,7 +2,7 @@
 # release of Debian or Ubuntu, with all that it remembers under dir. It installs nothing. For this machine's distribution it uses the
 # machine's mirror and keys. The keys of the other one come from a package of this machine's, which apt has verified.
 case $suite in
-jammy | noble) distribution=ubuntu components="main universe" other=http://archive.ubuntu.com/ubuntu keys=ubuntu-keyring keys_suite=trixie ;;
+bionic | focal | jammy | noble) distribution=ubuntu components="main universe" other=http://archive.ubuntu.com/ubuntu keys=ubuntu-keyring keys_suite=trixie ;;
 *) distribution=debian components=main other=http://deb.debian.org/debian keys=debian-archive-keyring keys_suite=noble ;;
 esac
 keyring=/usr/share/keyrings/$distribution-archive-keyring.gpg
@@ -25,4 +25,7 @@ apt=(apt-get -q -o "Dir::State=$dir/state" -o "Dir::Cache=$dir/cache" -o "Dir::S
 	-o "Dir::Etc::SourceList=$dir/sources.list" -o Dir::Etc::SourceParts=/dev/null -o APT::Sandbox::User=root)
 mkdir -p "$dir"/{state/lists/partial,cache/archives/partial}
 echo "deb [signed-by=$keyring] $mirror $suite $components" >"$dir/sources.list"
+if [[ $suite == bionic ]]; then # Python 3.8 came as an update
+	echo "deb [signed-by=$keyring] $mirror bionic-updates $components" >>"$dir/sources.list"
+fi
 touch "$dir/status"

@@ -105,6 +105,7 @@ def load(path, started=True):
         give_up("unavailable", "this Python has no ctypes: %s" % error,
                 "install libffi and build this Python again, or use another")
     try:
+        check_c_library(ctypes)
         lib, with_gil = load_quietly(ctypes, path), ctypes.PyDLL(path)
     except OSError as error:
         platform = getattr(sys.implementation, "_multiarch", sys.platform)
@@ -127,6 +128,16 @@ def load(path, started=True):
         if not name.startswith("_"):
             del sys.modules[name]
     return lib, with_gil
+
+
+def check_c_library(ctypes):
+    """Gives up without glibc. Where something stands in for glibc's libraries, the plugin could load, and crash the program."""
+    if hasattr(ctypes.CDLL(None), "gnu_get_libc_version"):
+        return
+    with open("/proc/self/maps", "rb") as maps:
+        library = "musl" if b"musl" in maps.read() else "a C library other than glibc"
+    give_up("unavailable", "this Python is linked with %s, and the plugin needs glibc" % library,
+            "use a CPython for glibc, as in an image with Debian: python:3-slim instead of python:3-alpine")
 
 
 def load_quietly(ctypes, path):

@@ -68,6 +68,10 @@ func TestStartFails(t *testing.T) {
 			bootstraptest.Program{Env: site(t, "ctypes.py", "raise ImportError('no _ctypes')")},
 			"unavailable", "this Python has no ctypes: no _ctypes", "libffi",
 		},
+		"no glibc": {
+			bootstraptest.Program{Env: site(t, "ctypes.py", "class CDLL:\n    def __init__(self, path): pass")},
+			"unavailable", "this Python is linked with a C library other than glibc", "Debian",
+		},
 		"old": {
 			bootstraptest.Program{Env: site(t, "sitecustomize.py", "import sys\nsys.version_info = (3, 7, 17, 'final', 0)")},
 			"version", "the interpreter is Python 3.7.17", "3.8",

@@ -11,7 +11,7 @@ import zipfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 # What the embedded plugin needs of the C library, as its tag says.
-TAG = "py3-none-manylinux_2_28_"
+TAG = "py3-none-manylinux_2_17_"
 
 METADATA = """Metadata-Version: 2.1
 Name: ndbridge

@@ -13,7 +13,7 @@ import (
 )
 
 // newestGlibc is the newest version of the C library, 2.x, that the libraries may need.
-const newestGlibc = 28
+const newestGlibc = 17
 
 // known lists what the libraries may be linked with: the parts of glibc that are in every system.
 var known = []string{"libc.so.6", "libpthread.so.0", "libdl.so.2", "libresolv.so.2", "ld-linux-x86-64.so.2", "libm.so.6"}

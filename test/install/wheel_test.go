@@ -19,7 +19,7 @@ func TestWheelAndArchive(t *testing.T) {
 	}
 	python, out, again := variable(t, "NDBRIDGE_TEST_PYTHON_NATIVE"), dist(t), t.TempDir()
 	makeDist(t, again)
-	wheel := "ndbridge-" + wire.Release + "-py3-none-manylinux_2_28_x86_64.whl"
+	wheel := "ndbridge-" + wire.Release + "-py3-none-manylinux_2_17_x86_64.whl"
 	archive := "ndbridge-" + wire.Release + "-linux-amd64"
 	for _, name := range []string{wheel, archive + ".tar.gz", debName, rpmName} {
 		first, err := os.ReadFile(filepath.Join(out, name))

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -353,9 +354,10 @@ static struct {
 
 void ndpy_open_checks(void) {
 	if (apart.mapped) return;
-	enum { NOEXEC_SEAL = 8 }; // MFD_NOEXEC_SEAL, which Linux knows from 6.3 on, and may demand
-	apart.file = memfd_create("ndbridge-checks", MFD_CLOEXEC | NOEXEC_SEAL);
-	if (apart.file < 0) apart.file = memfd_create("ndbridge-checks", MFD_CLOEXEC);
+	enum { CLOEXEC = 1, NOEXEC_SEAL = 8 }; // of MFD_; the second one Linux knows from 6.3 on, and may demand
+	// glibc has a function for it from 2.27 on.
+	apart.file = (int)syscall(SYS_memfd_create, "ndbridge-checks", CLOEXEC | NOEXEC_SEAL);
+	if (apart.file < 0) apart.file = (int)syscall(SYS_memfd_create, "ndbridge-checks", CLOEXEC);
 	if (ftruncate(apart.file, NDPY_APART) != 0) return;
 	void *mapped = mmap(NULL, NDPY_APART, PROT_READ | PROT_WRITE, MAP_SHARED, apart.file, 0);
 	if (mapped != MAP_FAILED) apart.mapped = mapped;

@@ -106,6 +106,10 @@ func (c *Connection) notPython(e *core.Error, err error, timedOut bool) {
 	switch {
 	case c.Process.ID() == "": // it could not be executed
 		e.Err = fmt.Errorf("%s is not %s: %w", c.opts.Process.Path, what, rootCause(err))
+	case own && muslRefused(c.Process.LastErrors()):
+		e.Kind = core.ErrUnavailable
+		e.Err = fmt.Errorf("%s starts a Python that is linked with musl, and the shared heap needs glibc%s", c.opts.Process.Path, c.LastErrors())
+		e.Remedy = "use a CPython for glibc, as in an image with Debian: python:3-slim instead of python:3-alpine"
 	case own:
 		e.Err = fmt.Errorf("%s is not %s: it %s%s", c.opts.Process.Path, what, how, c.LastErrors())
 	case timedOut:
@@ -115,6 +119,12 @@ func (c *Connection) notPython(e *core.Error, err error, timedOut bool) {
 	default:
 		e.Err = fmt.Errorf("%s is not %s: it printed %q%s", c.opts.Process.Path, what, c.greeting(), c.LastErrors())
 	}
+}
+
+// muslRefused recognises what musl's loader says of a library for glibc. An interpreter with musl gets no shared heap, but a script that
+// starts one does: it could start any.
+func muslRefused(words string) bool {
+	return strings.HasPrefix(words, "Error relocating ") || strings.HasPrefix(words, "Error loading shared library ")
 }
 
 // didNotStart is for what came up as far as the plugin, or is one itself.
