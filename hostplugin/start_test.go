@@ -132,6 +132,12 @@ func TestStartFailures(t *testing.T) {
 			[]string{"is not a Python interpreter that works: it did nothing for 300ms"},
 		},
 		{
+			"python starts one for musl", python(func(p *hostplugin.Program) {
+				p.Python = bootstraptest.WriteProgram(t, "python", "#!/bin/sh\necho 'Error relocating /x/libndbridge-heap.so: dlvsym: symbol not found' >&2; exit 127\n")
+			}), core.ErrUnavailable,
+			[]string{"/python starts a Python that is linked with musl", "symbol not found", "python:3-slim"},
+		},
+		{
 			"python is text", python(func(p *hostplugin.Program) { p.Python = text }), core.ErrConfig,
 			[]string{text + " is not a Python interpreter that works: exec format error"},
 		},
