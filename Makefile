@@ -114,8 +114,12 @@ test-arm64: cli native-arm64 $(BIN)/nfpm ## Look at arrays of an emulated arm64 
 	test/arm64.sh $(BUILD)/arm64 $(BUILD)/ndbridge $(BUILD)/native/linux_arm64 $(BUILD)/dist
 
 .PHONY: test-systems
-test-systems: native-amd64 $(BIN)/nfpm ## Install on Debian 11 to 13 and on Ubuntu 18.04 to 24.04, from the mirrors of both
+test-systems: lib native-amd64 $(BIN)/nfpm $(BUILD)/musl/.done ## Install on Debian 11 to 13 and on Ubuntu 18.04 to 24.04, from the mirrors of both; start a Python with musl
 	$(MAKE) SUITES="bookworm bullseye trixie bionic focal jammy noble" test-packages
+	$(TEST_ENV) NDBRIDGE_TEST_PYTHON_MUSL=$(BUILD)/musl/root/bin/python3.11 $(GO) test -count=1 -run TestMusl $(V) ./test/install
+
+$(BUILD)/musl/.done: test/musl-python.sh test/debian-apt.sh
+	test/musl-python.sh $(@D)
 
 .PHONY: test-packages
 test-packages: native-amd64 $(BIN)/nfpm $(VENV)/base/.done $(SUITES:%=$(BUILD)/roots/%/.done)

@@ -1,11 +1,17 @@
 package install
 
 import (
+	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/ndbridge/ndbridge/internal/wire"
+	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
 // TestEmbeddedWithoutHome: a command that embeds its plugin unpacks it where there is no home and the system is read-only but for
@@ -25,14 +31,94 @@ func TestEmbeddedWithoutHome(t *testing.T) {
 		t.Errorf("without HOME: %s", got)
 	}
 	r.must(r.in("sh", "-c", "mkdir /mnt/other && chown 12345 /mnt/other"))
-	said, err := r.full(append([]string{"env", "XDG_CACHE_HOME=/mnt/other"}, view...)...).CombinedOutput()
-	if err == nil {
-		t.Fatalf("it works: %s", said)
-	}
-	for _, want := range []string{"cannot be unpacked anywhere", "/mnt/other belongs to another user (12345)", "/tmp/ndbridge-0/", "no space left on device", "set XDG_CACHE_HOME"} {
-		if !strings.Contains(string(said), want) {
-			t.Errorf("it lacks %q: %s", want, said)
+	for tmp, problem := range map[string]string{"mode=1777,size=1m": "no space left on device", "mode=1777,noexec": "is mounted noexec"} {
+		said, err := r.inside(tmp, append([]string{"env", "XDG_CACHE_HOME=/mnt/other"}, view...)).CombinedOutput()
+		if err == nil {
+			t.Fatalf("it works: %s", said)
 		}
+		for _, want := range []string{"cannot be unpacked anywhere", "/mnt/other belongs to another user (12345)", "/tmp/ndbridge-0/", problem, "set XDG_CACHE_HOME"} {
+			if !strings.Contains(string(said), want) {
+				t.Errorf("it lacks %q: %s", want, said)
+			}
+		}
+	}
+}
+
+// TestCache: hosts that begin at once, that are killed while they unpack, and that find damaged files leave complete files, and the next ones
+// work with them.
+func TestCache(t *testing.T) {
+	command, cache := this(t).command, t.TempDir()
+	view := func() *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), command, "view", "--python", harness.Python(t), "--script", "../../examples/container/camera.py", "frame")
+		cmd.Env = append(os.Environ(), "NDBRIDGE_LIB=", "XDG_CACHE_HOME="+cache)
+		return cmd
+	}
+	// complete gives the files, which must be those of the checksums.
+	complete := func() []string {
+		t.Helper()
+		files, err := filepath.Glob(filepath.Join(cache, "ndbridge/*/*"))
+		if err != nil || len(files) != 4 {
+			t.Fatalf("%q, %v", files, err)
+		}
+		sums := sandbox{t: t, dir: filepath.Dir(files[0]), env: os.Environ()}
+		manifest, err := filepath.Abs("../../native/linux_amd64/files/SHA256SUMS")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums.run("sha256sum", "--check", "--quiet", manifest)
+		return files
+	}
+
+	killInTheMiddle(t, view(), cache)
+	var hosts sync.WaitGroup
+	for range 4 {
+		hosts.Go(func() {
+			if out, err := view().CombinedOutput(); err != nil || !strings.Contains(string(out), "shared-heap") {
+				t.Errorf("one of several: %v: %s", err, out)
+			}
+		})
+	}
+	hosts.Wait()
+	for _, file := range complete() {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.IsDir() {
+			continue
+		}
+		for _, damage := range []string{": >", "printf x | dd conv=notrunc status=none of="} {
+			sandbox{t: t, dir: cache, env: os.Environ()}.run("sh", "-c", "chmod u+w "+file+" && "+damage+file+" && touch --date @"+strconv.FormatInt(info.ModTime().Unix(), 10)+" "+file)
+			if out, err := view().CombinedOutput(); err != nil || !strings.Contains(string(out), "shared-heap") {
+				t.Errorf("after %s%s: %v: %s", damage, file, err, out)
+			}
+			complete()
+		}
+	}
+}
+
+// killInTheMiddle kills a host while it writes a file into the cache.
+func killInTheMiddle(t *testing.T, host *exec.Cmd, cache string) {
+	t.Helper()
+	if err := host.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var half []string
+	for deadline := time.Now().Add(time.Minute); len(half) == 0 && time.Now().Before(deadline); {
+		time.Sleep(50 * time.Microsecond)
+		half, _ = filepath.Glob(filepath.Join(cache, "ndbridge/*/.unpacking-*")) // of a pattern that is right
+	}
+	if err := host.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = host.Wait() // it was killed
+	left, err := filepath.Glob(filepath.Join(cache, "ndbridge/*/.unpacking-*"))
+	if err != nil || len(left) != 1 {
+		t.Fatalf("it was not killed in the middle of a file: %q, %v", left, err)
+	}
+	old := time.Now().Add(-2 * time.Hour) // nobody is at work on it any more
+	if err := os.Chtimes(left[0], old, old); err != nil {
+		t.Fatal(err)
 	}
 }
 

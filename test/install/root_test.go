@@ -83,9 +83,7 @@ func (r clean) in(args ...string) *exec.Cmd { return r.inside("rw", args) }
 // readOnly is a command inside the root, which it cannot change.
 func (r clean) readOnly(args ...string) *exec.Cmd { return r.inside("mode=1777", args) }
 
-// full is a command inside the root, which it cannot change, with a /tmp that has too little room.
-func (r clean) full(args ...string) *exec.Cmd { return r.inside("mode=1777,size=1m", args) }
-
+// inside is a command inside the root, with what chroot takes for its /tmp.
 func (r clean) inside(tmp string, args []string) *exec.Cmd {
 	return r.command("unshare", append([]string{"--mount", "--pid", "--fork", "--kill-child", "sh", "-c", chroot, "sh", r.dir, tmp}, args...)...)
 }
