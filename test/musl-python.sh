@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# musl-python.sh DIR: build CPython 3.11 that is linked with the C library musl, as that of Alpine is, as DIR/root/bin/python3.11. It has
-# ctypes, but none of what needs other libraries. Nothing is installed. The source and musl are Debian's, whose apt-get it uses
+# musl-python.sh DIR: build CPython 3.11 that is linked with the C library musl, as that of Alpine is: root/bin/python3.11 in DIR. It has
+# ctypes, but nothing that needs other libraries. Nothing is installed. The source and musl are Debian's, whose apt-get it uses
 # (test/debian-apt.sh); the compiler is this machine's gcc.
 set -euo pipefail
 
