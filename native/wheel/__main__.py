@@ -40,6 +40,11 @@ def run(args):
 
 def heap():
     """Gives the shared heap's file, or None."""
+    try:
+        os.confstr("CS_GNU_LIBC_VERSION")
+    except (OSError, ValueError):  # with the heap it would not even start
+        print("ndbridge: this Python is not linked with glibc: the program runs, but no host can attach to it", file=sys.stderr)
+        return None
     found = subprocess.run([COMMAND, "version", "--heap"], stdout=subprocess.PIPE, universal_newlines=True)
     path = found.stdout.strip()
     if found.returncode or set(path).intersection(": \t\n$"):  # which LD_PRELOAD cannot hold

@@ -79,6 +79,15 @@ func TestMusl(t *testing.T) {
 			muslRefused(t, fmt.Sprintf("%+v", err))
 		}
 	})
+	t.Run("the wheel's run", func(t *testing.T) {
+		site := t.TempDir()
+		s := sandbox{t: t, dir: root, env: append(os.Environ(), "PYTHONPATH="+site)}
+		s.run("install", "-D", "hostplugin/bootstrap/python/ndbridge.py", site+"/ndbridge/__init__.py")
+		s.run("install", "native/wheel/__main__.py", site+"/ndbridge/__main__.py")
+		if got := s.run(python, "-m", "ndbridge", "run", script); !strings.Contains(got, "it ran") || !strings.Contains(got, "no host can attach") {
+			t.Error(got)
+		}
+	})
 	t.Run("Attach", func(t *testing.T) { attachToMusl(t, python) })
 }
 
