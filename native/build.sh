@@ -11,6 +11,7 @@ out=$(realpath "$5")
 cd "$(dirname "$0")/.."
 
 declare -A machines=([amd64]=x86_64 [arm64]=aarch64)
+# The oldest glibc that arm64 has had.
 export ZIG_PYTHON=$python ZIG_TARGET=${machines[$arch]}-linux-gnu.2.17
 export CC=$PWD/native/zcc
 

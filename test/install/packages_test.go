@@ -169,9 +169,14 @@ func TestRPM(t *testing.T) {
 	})
 }
 
-// rpm is a command of rpm, with its database where most systems have it, on a system of Debian's family.
+// rpm is a command of rpm, with its database where most systems have it, on a system of Debian's family, where rpm wants to be forced to
+// install anything, but for the latest.
 func (r clean) rpm(args ...string) *exec.Cmd {
-	return r.in(append([]string{"rpm", "--force-debian", "--define", "_dbpath /var/lib/rpm"}, args...)...)
+	command := []string{"rpm", "--define", "_dbpath /var/lib/rpm"}
+	if r.suite != "trixie" {
+		command = append(command, "--force-debian")
+	}
+	return r.in(append(command, args...)...)
 }
 
 // sums gives the checksums of the regular files among some, with their modes.
