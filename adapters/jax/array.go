@@ -1,7 +1,6 @@
 package jax
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
@@ -80,7 +79,7 @@ func look(g *py.GIL, k kind, module, o py.Object) (*array, error) {
 		return nil, err
 	}
 	if a.devices == 1 {
-		a.gpu = gpuOf(g, o)
+		a.gpu, _ = program.DLPackDevice(g, o) // the zero value if JAX does not say where it is
 	}
 	return a, a.lookAtType(g, o)
 }
@@ -103,35 +102,6 @@ func (a *array) lookAtDevices(g *py.GIL, o py.Object) error {
 	}
 	a.replicated, err = g.Bool(replicated)
 	return err
-}
-
-// gpuOf gives the zero value for an array of which JAX does not say where it is.
-func gpuOf(g *py.GIL, o py.Object) (d core.Device) {
-	const cuda = 2 // DLPack's number
-	device, err := g.CallMethod(o, "__dlpack_device__", nil, nil)
-	if err != nil {
-		return d
-	}
-	kind, index, err := pair(g, device)
-	if err != nil || kind != cuda {
-		return d
-	}
-	return core.Device{Kind: core.CUDA, Index: int(index)}
-}
-
-func pair(g *py.GIL, o py.Object) (first, second int64, err error) {
-	items, err := g.TupleItems(o)
-	if err == nil && len(items) != 2 {
-		err = fmt.Errorf("%d items", len(items))
-	}
-	if err != nil {
-		return 0, 0, err
-	}
-	first, err = g.Int64(items[0])
-	if err == nil {
-		second, err = g.Int64(items[1])
-	}
-	return first, second, err
 }
 
 // copy has JAX copy an array on its device. jnp.copy would run a program for that, which logs an error if the array is

@@ -20,7 +20,7 @@ func (r *reader) askDLPack(g *py.GIL, o py.Object) (a answer, ok bool, err error
 	}
 	stream := call.Stream
 	if call.AskDevice || gpu.Active() {
-		device, err := askDevice(g, o)
+		device, err := DLPackDevice(g, o)
 		if err != nil {
 			return answer{}, true, err
 		}
@@ -148,9 +148,9 @@ const (
 	dlpackCUDAManaged = 13
 )
 
-// askDevice calls __dlpack_device__, and refuses an array on a device that is not supported. The
-// device's number may be anything in host memory.
-func askDevice(g *py.GIL, o py.Object) (core.Device, error) {
+// DLPackDevice calls __dlpack_device__. The error wraps [core.ErrDevice] for a device that is not supported. In host memory, the
+// device's number may be anything.
+func DLPackDevice(g *py.GIL, o py.Object) (core.Device, error) {
 	device, err := g.CallMethod(o, "__dlpack_device__", nil, nil)
 	if err != nil {
 		return core.Device{}, err
@@ -167,17 +167,17 @@ func askDevice(g *py.GIL, o py.Object) (core.Device, error) {
 	case dlpackCUDAManaged:
 		d.Kind = core.CUDAManaged
 	default:
-		return d, &core.Error{
+		return core.Device{}, &core.Error{
 			Kind: core.ErrDevice, Err: fmt.Errorf("the array is on a device of DLPack type %d, which is not supported", kind),
 			Remedy: "copy the array to the CPU in the program",
 		}
 	}
 	index, err := itemNumber(g, device, 1)
 	if err != nil {
-		return d, err
+		return core.Device{}, err
 	}
 	if d.Index = int(index); index < 0 || int64(d.Index) != index {
-		return d, &core.Error{Kind: core.ErrDevice, Err: fmt.Errorf("the array is on GPU number %d", index)}
+		return core.Device{}, &core.Error{Kind: core.ErrDevice, Err: fmt.Errorf("the array is on GPU number %d", index)}
 	}
 	return d, nil
 }
