@@ -131,7 +131,7 @@ release: native ## Make the commit and the tags of a release: make release VERSI
 
 HEAP := internal/sharedheap/preload
 
-$(BUILD)/lib/libndbridge-heap.so: $(wildcard $(HEAP)/*)
+$(BUILD)/lib/libndbridge-heap.so: $(wildcard $(HEAP)/*) hostplugin/bootstrap/python/ndbridge.py
 	@mkdir -p $(@D)
 	CC=$(CC) $(HEAP)/build.sh $@
 

@@ -13,10 +13,8 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/process"
 	"github.com/ndbridge/ndbridge/internal/native"
+	"github.com/ndbridge/ndbridge/internal/running"
 )
-
-// heapLibrary is the shared heap's file, which lies beside the plugins.
-const heapLibrary = "libndbridge-heap.so"
 
 // heapFD is the descriptor that the heap library is passed as if its path has characters that
 // LD_PRELOAD cannot hold. The numbers before it are the process model's.
@@ -167,7 +165,7 @@ func (l *launch) findHeap() {
 		l.heapOff = "shared_heap = false"
 		return
 	}
-	file := filepath.Join(filepath.Dir(l.plugin), heapLibrary)
+	file := filepath.Join(filepath.Dir(l.plugin), running.HeapLibrary)
 	if _, err := os.Stat(file); err != nil {
 		l.heapOff = fmt.Sprintf("%s cannot be used: %v", file, unwrapPath(err))
 		return
@@ -203,5 +201,8 @@ func (l *launch) environment(host []string) []string {
 	env := slices.DeleteFunc(slices.Clone(host), func(v string) bool {
 		return strings.HasPrefix(v, "PLUGIN_") || strings.HasPrefix(v, "NDBRIDGE_HEAP_")
 	})
+	if preload := process.Getenv(env, "LD_PRELOAD"); preload != "" {
+		env = process.Setenv(env, map[string]string{"LD_PRELOAD": running.WithoutHeap(preload)})
+	}
 	return process.Setenv(env, l.program.Env)
 }

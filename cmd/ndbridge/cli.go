@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -26,10 +27,8 @@ const (
 // carryOut carries out one command line and gives the exit status: 0, 1 if something asked for could not be
 // had, 2 if the command line makes no sense, 130 if it was interrupted, and with "run" the program's.
 func carryOut(args []string, stdout, stderr io.Writer) int {
-	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // by nohup
-		ends = append(ends, syscall.SIGHUP)
-	}
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+	ends = slices.DeleteFunc(ends, signal.Ignored) // by nohup, or in the background of a script
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	// The first Ctrl-C ends programs in order; a second one has the usual effect.

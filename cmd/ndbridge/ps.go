@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -19,9 +16,12 @@ import (
 // pythonProcess is one line of "ndbridge ps".
 type pythonProcess struct {
 	PID    int    `json:"pid"`
+	Parent int    `json:"parent,omitempty"` // a process of the list that it comes from
 	Name   string `json:"name,omitempty"`   // under which it listens
 	Socket string `json:"socket,omitempty"` // where
 	Reason string `json:"reason,omitempty"` // why no host can attach
+
+	depth int // how many of the list it comes from
 }
 
 func newPs(env *environ) *cobra.Command {
@@ -30,10 +30,10 @@ func newPs(env *environ) *cobra.Command {
 		Use:   "ps",
 		Short: "List the Python programs that can be attached to, and why others cannot",
 		Long: `ps lists the programs of this user that let hosts come to them, by the names that --attach takes, and
-then the other Python processes that it can see. A host can attach by its number to one of Python 3.14 and
-newer; of others it says why not.
+then the other Python processes that it can see, each with those that come from it below it. A host can attach
+by its number to one of Python 3.14 and newer; of others it says why not.
 
-With --json it prints one object a line: pid, and name and socket, or reason.`,
+With --json it prints one object a line: pid, parent if that is one of the list, and name and socket, or reason.`,
 		Example: `  ndbridge ps
   ndbridge ls --attach trainer`,
 		Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
@@ -50,7 +50,7 @@ func printProcesses(env *environ, asJSON bool) error {
 		if asJSON {
 			err = writeJSON(env.stdout, p)
 		} else {
-			_, err = fmt.Fprintf(table, "%d\t%s\t%s\n", p.PID, prose.Line(p.Name), prose.Line(cmp.Or(p.Socket, p.Reason, "can be attached to by its number")))
+			_, err = fmt.Fprintf(table, "%d\t%s%s\t%s\n", p.PID, strings.Repeat("  ", p.depth), prose.Line(p.Name), prose.Line(cmp.Or(p.Socket, p.Reason, "can be attached to by its number")))
 		}
 		if err != nil {
 			return err
@@ -59,41 +59,24 @@ func printProcesses(env *environ, asJSON bool) error {
 	return table.Flush()
 }
 
-// processes lists the programs that listen, and then other Pythons.
+// processes lists the programs that listen, and then other Pythons, and behind each those that come from it.
 func processes() []pythonProcess {
 	var all []pythonProcess
-	listens := make(map[int]bool)
-	for _, p := range running.List() {
-		if running.Listens(p) {
-			all = append(all, pythonProcess{PID: p.PID, Name: p.Name, Socket: p.Path})
-			listens[p.PID] = true
+	found := running.Processes()
+	var list func(parent, depth int)
+	list = func(parent, depth int) {
+		for _, p := range found {
+			if p.Parent != parent || p.PID == os.Getpid() {
+				continue
+			}
+			line := pythonProcess{PID: p.PID, Parent: parent, Name: p.Name, Socket: p.Socket, depth: depth}
+			if p.Err != nil {
+				line.Reason = strings.TrimPrefix(explain(p.Err).Message, explain(p.Err).Category+": ")
+			}
+			all = append(all, line)
+			list(p.PID, depth+1)
 		}
 	}
-	entries, _ := os.ReadDir("/proc") // what can be read is listed
-	var pids []int
-	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil && !listens[pid] && pid != os.Getpid() && isPython(pid) {
-			pids = append(pids, pid)
-		}
-	}
-	slices.Sort(pids)
-	for _, pid := range pids {
-		p := pythonProcess{PID: pid, Reason: running.Why(pid)}
-		if err := running.Askable(pid); p.Reason == "" && err != nil {
-			p.Reason = "does not listen, and " + strings.TrimPrefix(explain(err).Message, explain(err).Category+": ")
-		}
-		all = append(all, p)
-	}
+	list(0, 0)
 	return all
-}
-
-// isPython reports whether a process is an interpreter, by its executable or, of another user, by how it was called.
-func isPython(pid int) bool {
-	dir := "/proc/" + strconv.Itoa(pid)
-	exe, err := os.Readlink(dir + "/exe")
-	if err != nil {
-		line, _ := os.ReadFile(dir + "/cmdline") // empty for a thread of the kernel's
-		exe, _, _ = strings.Cut(string(line), "\x00")
-	}
-	return strings.HasPrefix(filepath.Base(exe), "python")
 }

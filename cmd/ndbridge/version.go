@@ -16,6 +16,7 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/internal/native"
 	"github.com/ndbridge/ndbridge/internal/prose"
+	"github.com/ndbridge/ndbridge/internal/running"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
@@ -38,26 +39,37 @@ func newVersion(env *environ) *cobra.Command {
 
 // printHeap prints where the shared heap is that programs get.
 func printHeap(env *environ) error {
+	path, err := heapFile("version")
+	if err == nil {
+		_, err = fmt.Fprintln(env.stdout, path)
+	}
+	return err
+}
+
+// heapFile finds the shared heap that programs get, for the command op.
+func heapFile(op string) (string, error) {
 	host, err := hostplugin.New(hostplugin.Config{})
 	if err != nil {
-		return err
+		return "", err
 	}
 	dirs := host.LibDirs()
 	if err := host.Close(); err != nil {
-		return err
+		return "", err
 	}
 	if dir, err := native.Dir(); err == nil {
 		dirs = append(dirs, dir)
 	}
 	for _, dir := range dirs {
-		path := filepath.Join(dir, "libndbridge-heap.so")
-		if _, err := os.Stat(path); err == nil {
-			_, err = fmt.Fprintln(env.stdout, path)
-			return err
+		path, err := filepath.Abs(filepath.Join(dir, running.HeapLibrary))
+		if err == nil {
+			_, err = os.Stat(path)
+		}
+		if err == nil {
+			return path, nil
 		}
 	}
-	return &core.Error{
-		Op: "version", Kind: core.ErrNotFound, Err: errors.New("there is no shared heap in any of the places that 'ndbridge version' lists"),
+	return "", &core.Error{
+		Op: op, Kind: core.ErrNotFound, Err: errors.New("there is no shared heap in any of the places that 'ndbridge version' lists"),
 		Remedy: "set NDBRIDGE_LIB to a directory that holds it",
 	}
 }

@@ -484,6 +484,19 @@ def main():
     sys.exit(status)
 
 
+def load_copy(library):
+    """Loads a copy of the plugin, which the loader takes for another library: in a forked child, where Go does not run in that of the
+    parent."""
+    copy = os.memfd_create("ndbridge")
+    try:
+        size, at = os.fstat(library).st_size, 0
+        while at < size:
+            at += os.sendfile(copy, library, at, size - at)
+        return load("/proc/%d/fd/%d" % (os.getpid(), copy), started=False)
+    finally:
+        os.close(copy)
+
+
 def attach(plugin):
     """Lets a host in that has come to this running program. Whoever has accepted it gives module, the program's module
     ndbridge; side, the side socket; and files, the descriptors of the plugin's file and of the connection."""
@@ -504,6 +517,8 @@ def let_in(plugin):
         same = False
     if module._plugin is None:  # a path may lead elsewhere for the program than for the host
         module._plugin = load(plugin if same else "/proc/self/fd/%d" % library, started=False)
+        if module._plugin[0].nd_forked():
+            module._plugin = load_copy(library)
         import atexit
 
         atexit.register(module._plugin[0].nd_close)

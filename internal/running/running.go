@@ -3,6 +3,7 @@
 package running
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,35 @@ func directories() []string {
 		dirs = append(dirs, filepath.Join(run, "ndbridge"))
 	}
 	return append(dirs, filepath.Join("/run/user", user, "ndbridge"), "/tmp/ndbridge-"+user)
+}
+
+// Directory gives the first of them that is this user's alone, which it makes if need be.
+func Directory() (string, error) {
+	var problems []error
+	for _, dir := range directories() {
+		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			problems = append(problems, err)
+			continue
+		}
+		info, err := os.Lstat(dir)
+		if err == nil && info.IsDir() && ours(info) {
+			return dir, nil
+		}
+		problems = append(problems, cmp.Or(err, fmt.Errorf("%s is not a directory of this user alone (mode 0700)", dir)))
+	}
+	return "", &core.Error{
+		Op: "run", Kind: core.ErrConfig, Err: fmt.Errorf("programs cannot make their sockets anywhere: %w", errors.Join(problems...)),
+		Remedy: "set XDG_RUNTIME_DIR to a directory of this user",
+	}
+}
+
+// HeapLibrary is the shared heap's file, which programs get by LD_PRELOAD.
+const HeapLibrary = "libndbridge-heap.so"
+
+// WithoutHeap takes the shared heap out of a list as LD_PRELOAD has it: a process can have one.
+func WithoutHeap(preload string) string {
+	entries := strings.FieldsFunc(preload, func(r rune) bool { return r == ':' || r == ' ' })
+	return strings.Join(slices.DeleteFunc(entries, func(e string) bool { return filepath.Base(e) == HeapLibrary }), ":")
 }
 
 // List lists the sockets in the user's runtime directory, by name and process. Some may be of programs that are gone.
@@ -160,19 +190,29 @@ func FindProcess(ctx context.Context, pid int, code func(socket string) []byte) 
 	return Connected{Program{Name: label, PID: pid}, side}, nil
 }
 
-// find connects to the one program that is wanted; the side socket is nil if there is none.
+// find connects to the one program that is wanted; the side socket is nil if there is none. Of several, it is the one that has started the
+// others: a program's children have its name.
 func find(ctx context.Context, label string, wanted func(p Program) bool) (Connected, error) {
+	all := slices.DeleteFunc(List(), func(p Program) bool { return !wanted(p) })
+	here := live(slices.Clone(all))
 	var found []Connected
-	for _, p := range List() {
-		if !wanted(p) {
+	for _, p := range all {
+		if slices.Contains(here, p) {
 			continue
 		}
+		if c, err := Dial(ctx, p.Path); err == nil { // in another container
+			found = append(found, c)
+		} else if errors.Is(err, syscall.ECONNREFUSED) {
+			_ = os.Remove(p.Path) // what a program has left that was killed
+		}
+	}
+	if first, ok := ancestor(here); ok && len(found) == 0 {
+		here = []Program{first}
+	}
+	for _, p := range here {
 		c, err := Dial(ctx, p.Path)
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			if !alive(p.PID) { // else it begins to listen
-				_ = os.Remove(p.Path) // what a program has left that was killed
-			}
-			continue
+			continue // it is about to listen, or has just ended
 		}
 		if err != nil {
 			return Connected{}, errors.Join(err, closeAll(found))
@@ -252,6 +292,3 @@ func closeAll(all []Connected) error {
 	}
 	return errors.Join(errs...)
 }
-
-// Listens reports whether the process of a socket is there.
-func Listens(p Program) bool { return alive(p.PID) }

@@ -55,7 +55,7 @@ def heap():
 
 def preload(path):
     """Becomes this Python again, with the shared heap."""
-    if path is None:
+    if path is None or os.path.basename(path) in os.environ.get("LD_PRELOAD", ""):  # as below "ndbridge run --share"
         return
     if hasattr(sys, "orig_argv"):
         again = [sys.executable] + sys.orig_argv[1:]

@@ -248,21 +248,22 @@ func TestAttachEnds(t *testing.T) {
 	}
 }
 
-// TestAttachForks: a child of the program does not listen, holds nothing of the hosts', and freezes arrays for all of them; hosts see the
-// parent's arrays again by a refresh.
+// TestAttachForks: a child of the program listens for hosts of its own, holds nothing of the parent's, and freezes arrays for all of these;
+// they see the parent's arrays again by a refresh.
 func TestAttachForks(t *testing.T) {
 	t.Parallel()
 	run := harness.RunAlone(t, `
 import ndbridge, numpy as np, os, remote, time
-print(ndbridge.listen(), flush=True)
+print(ndbridge.listen("forking"), flush=True)
 x = np.full(1 << 17, 1.0)
 ndbridge.publish("p", np.full(1 << 17, 1.0))
 def child():
     r, w = os.pipe()
     if os.fork() == 0:
-        try: ndbridge.publish("x", x); ndbridge.serve(); said = "no error, %s" % ndbridge.connected  # as before a host came
-        except Exception as e: said = str(e)
-        os.write(w, said.encode())
+        was = ndbridge.connected
+        x[5] = 9
+        ndbridge.publish("mine", x)
+        os.write(w, b"%d %s" % (os.getpid(), ndbridge.listen("forking").encode() if not was else b"connected"))
         time.sleep(60)
         os._exit(0)
     return os.read(r, 1000).decode()
@@ -275,10 +276,20 @@ remote.serve()
 	for i, s := range sources {
 		views[i] = viewOf(t, s)
 	}
-	if said := harness.Eval[string](t, run.Remote, "child()"); said != "no error, False" {
-		t.Errorf("publish in the child: %s", said)
+	pid, socket, _ := strings.Cut(harness.Eval[string](t, run.Remote, "child()"), " ")
+	if !strings.HasSuffix(socket, "/forking."+pid) {
+		t.Errorf("the child %s listens at %s", pid, socket)
 	}
 	run.Remote.Exec(t, "x[5] = 7")
+	child, err := host.Attach(t.Context(), hostplugin.Socket(socket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"x", "mine"} {
+		if v, err := child.View(t.Context(), name); err != nil || slice[float64](t, v)[5] != 9 {
+			t.Errorf("%s of the child: %v", name, err)
+		}
+	}
 	for i, s := range sources {
 		if views[i].Live() {
 			t.Errorf("view %d is live after a fork", i)

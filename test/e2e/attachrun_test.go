@@ -14,7 +14,7 @@ import (
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
-// wheel makes a folder with the package ndbridge as the wheel has it, but for its command, which it builds.
+// wheel makes a folder with the package ndbridge as the wheel has it.
 func wheel(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "site")
@@ -32,10 +32,8 @@ func wheel(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "ndbridge", "bin", "ndbridge"), "../../cmd/ndbridge")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := os.Symlink(bridge(t), filepath.Join(dir, "ndbridge", "bin", "ndbridge")); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }

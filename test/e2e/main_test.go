@@ -26,5 +26,8 @@ func TestMain(m *testing.M) {
 	if seed := os.Getenv(callLieEnv); seed != "" {
 		os.Exit(serveCallLies(seed))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
+		_ = os.RemoveAll(commands)
+		os.Exit(status)
+	}))
 }

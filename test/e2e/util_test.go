@@ -2,7 +2,11 @@ package e2e
 
 import (
 	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -30,4 +34,25 @@ func becomesTrue(t *testing.T, run *harness.Run, expression string) {
 	harness.Eventually(t, harness.StartBound, expression, func() bool {
 		return harness.Eval[bool](t, run.Remote, expression)
 	})
+}
+
+// commands holds the command ndbridge, once a test has asked for it.
+var commands = filepath.Join(os.TempDir(), "ndbridge-e2e-"+itoa(os.Getpid()))
+
+var buildCommand = sync.OnceValues(func() (string, error) {
+	file := filepath.Join(commands, "ndbridge")
+	build := exec.CommandContext(context.Background(), "go", "build", "-o", file, "../../cmd/ndbridge")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build.Stderr = os.Stderr
+	return file, build.Run()
+})
+
+// bridge gives the command ndbridge.
+func bridge(t *testing.T) string {
+	t.Helper()
+	file, err := buildCommand()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
 }

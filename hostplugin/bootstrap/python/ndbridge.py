@@ -2,7 +2,7 @@
 spawned children of a program, which run the program's main module again, and in programs without a host where the package
 ndbridge is installed. Without listen, connected is False, publish and unpublish take whatever they are given and do nothing,
 serve and wait return at once, and host has no functions. With it they do what they do in a program that a host has started, for all
-hosts that come. A name is one as in Python: frame, model.weight, batch["x"], frames[0]."""
+hosts that come; below "ndbridge run --share" every program listens. A name is one as in Python: frame, model.weight, batch["x"], frames[0]."""
 
 import errno as _errno  # once: the program may do with its modules what it likes while the thread of listen runs
 import os as _os
@@ -17,6 +17,7 @@ _plugin = None  # the plugin in this process; None: no host has come yet
 _live = None  # a module with the functions below that reach hosts; None: likewise
 _hosts = None  # says how many hosts there are; None: likewise
 _listener = None
+_library = None  # the shared heap, which can listen; False: it is not preloaded
 _kept = {}  # what was published while nobody could know whether it may be
 _keeping = _thread.RLock()  # guards _kept, and that _live is set when it is empty
 _entering = _thread.allocate_lock()  # one host at a time
@@ -52,7 +53,7 @@ host = Host()
 def publish(name, array=...):
     """Makes array the next version of a name, for all hosts that come, once listen was called; else it does nothing. With a dict
     of names and arrays instead, all of them become the next versions at once."""
-    if _listener is not None and _live is None:
+    if _live is None and _listens():
         with _keeping:
             if _live is None:
                 return _kept.update(name if array is ... else {name: array})
@@ -62,17 +63,21 @@ def publish(name, array=...):
 
 def serve():
     """Runs what hosts call on this thread, the program's main one, for as long as the program listens; else it returns at once."""
-    if _listener is None:
-        return
+    global _came
     if _live is None:
-        _came.acquire()
-        _came.release()
+        if not _listens():
+            return
+        came = _thread.allocate_lock()
+        came.acquire()
+        _came = came
+        if _live is None:
+            came.acquire()
     _live.serve()
 
 
 def unpublish(name):
     """Takes a name back. Without listen it does nothing."""
-    if _listener is not None and _live is None:
+    if _live is None and _listens():
         with _keeping:
             if _live is None:
                 del _kept[name]
@@ -92,28 +97,49 @@ def listen(name=None, path=None):
     calls Attach with Name(name), or with Socket(path).
 
     name is what the program is called, of letters, digits, "_", "-" and "."; without one it is that of the script or the module.
-    path is where the socket is made instead of in the user's runtime directory. The socket ends with the process; a forked child
-    does not listen. Nothing is loaded before the first host comes.
+    path is where the socket is made instead of in the user's runtime directory. The socket ends with the process. With the shared
+    heap, forked children listen, too, unless there is a path. Nothing is loaded before the first host comes.
 
     Raises ValueError if name cannot be one, RuntimeError if the program listens already, under another name or at another path,
     and OSError if the socket cannot be made.
     """
-    global _listener, _came
+    global _listener
     name = name or _default_name()
     if not _is_name(name):
         raise ValueError("listen: the name %r is not one of letters, digits, '_', '-' and '.', up to 64" % (name,))
-    if _listener is not None:
+    if _listener is not None and _listener.process == _os.getpid():
         if (name, path or _listener.path) != (_listener.name, _listener.path):
             raise RuntimeError("listen: the program listens already, as %s at %s" % (_listener.name, _listener.path))
         return _listener.path
     if not path:
         path = _os.path.join(_runtime_directory(), "%s.%d" % (name, _os.getpid()))
-    listener = _Listener(name, _os.path.abspath(path))
-    _came = _thread.allocate_lock()
-    _came.acquire()
-    _listener = listener
+    listener = (_HeapListener if _heap() else _Listener)(name, _os.path.abspath(path))
     listener.start()
+    _listener = listener
     return listener.path
+
+
+def _listens():
+    """Says whether hosts can come."""
+    return _listener is not None or "NDBRIDGE_HEAP_LISTEN" in _os.environ and bool(_heap())
+
+
+def _heap():
+    """Gives the shared heap's library, if it is preloaded. It listens without a thread that Python knows, and warns of at a fork."""
+    global _library
+    if _library is None:
+        try:
+            with open("/proc/self/maps") as maps:
+                _library = "/libndbridge-heap" in maps.read()
+        except OSError:
+            _library = False
+        if _library:
+            import ctypes
+
+            _library = ctypes.CDLL(None)
+            if not hasattr(_library, "ndheap_listen"):  # of another release
+                _library = False
+    return _library
 
 
 def _run(name, args):
@@ -176,8 +202,8 @@ def _go_live(live, hosts):
 
 def _alone():
     """Is called in a forked child, which is to find the same whether its parent has a host by then or not: none."""
-    global _live, _hosts, _keeping, _entering
-    _live = _hosts = None
+    global _plugin, _live, _hosts, _came, _keeping, _entering
+    _plugin = _live = _hosts = _came = None
     _keeping, _entering = _thread.RLock(), _thread.allocate_lock()
 
 
@@ -240,7 +266,6 @@ class _Listener(object):
         self.name, self.path, self.process, self.module = name, path, _os.getpid(), _sys.modules[__name__]
         self.socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
         try:
-            self.socket.settimeout(None)  # the program may have set another default
             self.clear()
             self.socket.bind(path)
             _os.chmod(path, 0o600)
@@ -311,9 +336,14 @@ class _Listener(object):
         return (status.st_dev, status.st_ino) == self.identity
 
     def run(self):
+        import _socket
+
+        self.socket.settimeout(86400)  # so that it polls: accept takes a number that the program counts on, for as long as it waits
         while self.intact():  # the program may have closed descriptors that are not its own
             try:
                 descriptor, _ = self.socket._accept()
+            except _socket.timeout:
+                continue
             except OSError as error:
                 if error.errno in (_errno.EMFILE, _errno.ENFILE, _errno.ENOMEM, _errno.ENOBUFS):
                     _time.sleep(0.1)
@@ -324,6 +354,35 @@ class _Listener(object):
                 _let_in(descriptor, self.module)
             except BaseException:  # SystemExit, when the host was told why; a host that has gone; the end of the interpreter
                 pass
+
+
+class _HeapListener(_Listener):
+    """A socket of the shared heap's, which has a thread that waits for who comes."""
+
+    def __init__(self, name, path):
+        self.name, self.path, self.process = name, path, _os.getpid()
+
+    def start(self):
+        import atexit
+
+        error = _heap().ndheap_listen(_os.fsencode(self.path))
+        if error:
+            raise OSError(error, "listen: %s" % _os.strerror(error), self.path)
+        atexit.register(self.end)
+
+
+def _come(module, descriptor):
+    """Lets in who has come to this process. module is this one, which nobody may have imported."""
+    import _socket
+
+    if _sys.modules.setdefault("ndbridge", module) is module:
+        return _let_in(descriptor, module)
+    side = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, descriptor)  # None is there while a host starts the program
+    side.settimeout(5)
+    side.recv(1 << 16)  # what nobody has read would hide the answer
+    said = b'{"stage":"error","kind":"unavailable","message":"another host has started the program","remedy":"look at it from there"}'
+    side.send(said, _socket.MSG_NOSIGNAL)
+    side.close()
 
 
 def _let_in(descriptor, module):

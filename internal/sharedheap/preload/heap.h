@@ -20,6 +20,8 @@
  *   descriptors.c their descriptors
  *   closing.c    programs that close descriptors which they did not open
  *   threads.c    the plugin's threads, which Python does not warn of
+ *   listen.c     lets hosts come to this process
+ *   names.c      what they call it
  *   ranges.c     the addresses
  *   limits.c     limits that the program sets on itself
  *   captures.c   captures of CUDA graphs, and dlsym
@@ -200,6 +202,18 @@ void captures_reset(void);
 
 /* Finds Python's code. */
 void threads_start(uintptr_t in_python); /* the address of some function of Python's, or 0 */
+
+/* listen.c */
+
+/* Listens in a directory, under a name; NULL or "": that of the script. say: complains if that cannot be. */
+void listen_start(const char *directory, const char *name, const char *say);
+/* Whether a descriptor is the one that listens. */
+bool listen_owns_fd(int fd);
+
+/* names.c */
+
+/* Finds what this program is called: as given, if it is, and with its rank. */
+void names_find(const char *given, char *name, size_t size);
 
 /* callers.c */
 

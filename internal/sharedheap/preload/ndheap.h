@@ -133,6 +133,15 @@ void ndheap_let_captures(void);
 /* Creates a thread, as pthread_create does, of which Python does not warn the program when it forks. */
 int ndheap_create_thread(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
 
+/*
+ * Lets hosts come to this process at a socket, whose path it is, instead of where they came before; forked children listen, too, if
+ * the path ends with a point and the number of the process. Gives an error number.
+ */
+int ndheap_listen(const char *path);
+
+/* The path of the socket at which this process listens, or NULL. */
+const char *ndheap_listens(void);
+
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 _Static_assert(sizeof(struct ndheap_block) == 40, "frozen ABI: raise NDHEAP_ABI");
 _Static_assert(offsetof(struct ndheap_block, flags) == 4, "frozen ABI: raise NDHEAP_ABI");

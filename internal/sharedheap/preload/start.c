@@ -84,6 +84,14 @@ static void leave_preload(void) {
 		unsetenv("LD_PRELOAD");
 }
 
+/* Lets what the program starts run without us. */
+static void leave(void) {
+	leave_preload();
+	unsetenv("NDBRIDGE_HEAP_THRESHOLD");
+	unsetenv("NDBRIDGE_HEAP_LIBRARIES");
+	unsetenv("NDBRIDGE_HEAP_PROMOTE");
+}
+
 /* Early, so that among the fork handlers ours runs last before a fork and first after it. */
 __attribute__((constructor(101))) static void heap_start(void) {
 	next_resolve();
@@ -92,10 +100,10 @@ __attribute__((constructor(101))) static void heap_start(void) {
 	promote_configure(getenv("NDBRIDGE_HEAP_PROMOTE"));
 	if (in_python()) {
 		threads_start((uintptr_t)next_dlsym(RTLD_DEFAULT, "PyOS_AfterFork_Parent"));
-		leave_preload();
-		unsetenv("NDBRIDGE_HEAP_THRESHOLD");
-		unsetenv("NDBRIDGE_HEAP_LIBRARIES");
-		unsetenv("NDBRIDGE_HEAP_PROMOTE");
+		const char *directory = getenv("NDBRIDGE_HEAP_LISTEN");
+		if (!directory) /* else what it starts shall have all this, too */
+			leave();
+		listen_start(directory, getenv("NDBRIDGE_HEAP_NAME"), getenv("NDBRIDGE_HEAP_SAY"));
 	}
 	if (heap_threshold_configured == 0) {
 		heap_off(NDHEAP_OFF);

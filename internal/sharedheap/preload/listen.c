@@ -1,0 +1,388 @@
+/*
+ * Lets hosts come to a Python process: a socket in a directory of the user's, NAME.PID, and a thread that sleeps in the kernel
+ * until one comes. Only then is anything run in the interpreter: the module ndbridge lets the host in.
+ *
+ * "ndbridge run --share" asks for it by the environment, which children inherit; and so may the program itself (ndheap_listen).
+ * A forked child listens under its own number. The socket is bound a moment later, so that a process which soon ends or runs
+ * another program leaves no file, and waits for none. Whatever fails, the program runs as without all this.
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "heap.h"
+
+/* The module, as a program would import it. */
+__asm__(".pushsection .rodata\n"
+	"listen_module: .incbin \"../../../hostplugin/bootstrap/python/ndbridge.py\"\n"
+	"listen_module_end: .byte 0\n"
+	".popsection");
+extern const char listen_module[] __attribute__((visibility("hidden"))), listen_module_end[] __attribute__((visibility("hidden")));
+
+enum {
+	PATH = sizeof ((struct sockaddr_un *)0)->sun_path,
+	NAME = 64,
+	BACKLOG = 16,
+	STACK = 1 << 20, /* larger ones may lie in a huge page */
+	SOON_MS = 50,    /* how long a process has to end or to become another program */
+	BUSY_MS = 100,
+};
+
+static struct {
+	struct lock lock;
+	bool over; /* the process ends */
+	bool told; /* of forks */
+	bool say;  /* why it does not listen */
+	char directory[PATH], name[NAME + 1]; /* as the environment says */
+	char path[PATH];
+	pid_t process; /* which listens there */
+	_Atomic int fd; /* -1 or 0: none */
+	ino_t inode;
+} here;
+
+/* The kernel's own call, since older libcs have no function of this name. */
+static bool look_at(const char *path, struct stat *status) {
+	return syscall(SYS_newfstatat, AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static bool is_socket(int fd, ino_t inode) {
+	struct stat status;
+	return syscall(SYS_fstat, fd, &status) == 0 && S_ISSOCK(status.st_mode) && status.st_ino == inode;
+}
+
+bool listen_owns_fd(int fd) {
+	return fd > 0 && fd == atomic_load_explicit(&here.fd, memory_order_relaxed) && is_socket(fd, here.inode);
+}
+
+static void close_socket(void) {
+	int fd = atomic_exchange(&here.fd, -1);
+	if (fd > 0 && is_socket(fd, here.inode)) {
+		shutdown(fd, SHUT_RDWR); /* wakes the thread */
+		syscall(SYS_close, fd);
+	}
+}
+
+static int new_socket(void) { return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
+
+/* Removes the socket of a process that is gone. */
+static void clear(const struct sockaddr_un *address) {
+	struct stat status;
+	if (!look_at(address->sun_path, &status) || !S_ISSOCK(status.st_mode))
+		return;
+	int probe = new_socket();
+	if (probe >= 0 && connect(probe, (const struct sockaddr *)address, sizeof *address) != 0 && errno == ECONNREFUSED)
+		unlink(address->sun_path);
+	syscall(SYS_close, probe);
+}
+
+/* Gives the inode of a new socket, whose number is not one that the program uses, or 0. */
+static ino_t open_socket(int *fd) {
+	struct stat status;
+	*fd = new_socket();
+	if (*fd < 0 || (*fd = descriptor_raise(*fd)) < 0)
+		return 0;
+	return syscall(SYS_fstat, *fd, &status) == 0 ? status.st_ino : 0;
+}
+
+/* Listens at a path instead of where it did, with a socket that it takes. Gives an error number. Wants the lock. */
+static int listen_at(const char *path, int fd, ino_t inode) {
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int failed = here.over ? ECANCELED : inode == 0 ? EMFILE : strlen(path) >= sizeof address.sun_path ? ENAMETOOLONG : 0;
+	if (!failed) {
+		strcpy(address.sun_path, path);
+		clear(&address);
+		if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || chmod(path, 0600) != 0 || listen(fd, BACKLOG) != 0)
+			failed = errno;
+	}
+	if (failed) {
+		if (is_socket(fd, inode))
+			syscall(SYS_close, fd);
+		return failed;
+	}
+	if (here.process == getpid() && *here.path)
+		unlink(here.path);
+	close_socket();
+	strcpy(here.path, path);
+	here.process = getpid();
+	here.inode = inode;
+	atomic_store(&here.fd, fd);
+	return 0;
+}
+
+/* Whether a directory is this user's alone. It is made if need be. */
+static bool is_own(const char *directory) {
+	struct stat status;
+	mkdir(directory, 0700);
+	return look_at(directory, &status) && S_ISDIR(status.st_mode) && status.st_uid == geteuid() && (status.st_mode & 077) == 0;
+}
+
+/* The number of the process at the end of a socket's name, or 0. */
+static pid_t process_of(const char *name) {
+	const char *point = strrchr(name, '.');
+	return point && point > name ? atoi(point + 1) : 0;
+}
+
+/* Removes what this process has left there before it ran another program, and what others have that were killed. */
+static void clear_left(void) {
+	DIR *directory = opendir(here.directory);
+	for (struct dirent *e; directory && (e = readdir(directory));) {
+		struct sockaddr_un address = {.sun_family = AF_UNIX};
+		pid_t process = process_of(e->d_name);
+		bool gone = process > 0 && (process == getpid() || (kill(process, 0) != 0 && errno == ESRCH));
+		if (gone && (size_t)snprintf(address.sun_path, PATH, "%s/%s", here.directory, e->d_name) < PATH)
+			clear(&address);
+	}
+	if (directory)
+		closedir(directory);
+}
+
+/* Finds where this process listens: where its parent does, under its own number, or as the environment says. Wants the lock. */
+static bool find_path(char path[2 * PATH]) {
+	bool inherits = here.process && process_of(here.path) == here.process;
+	if (inherits)
+		snprintf(path, 2 * PATH, "%.*s.%d", (int)(strrchr(here.path, '.') - here.path), here.path, getpid());
+	else if (*here.directory)
+		snprintf(path, 2 * PATH, "%s/%s.%d", here.directory, here.name, getpid());
+	return inherits || *here.directory;
+}
+
+/* The functions of Python's that are needed to call it. */
+static struct {
+	int (*is_initialized)(void);
+	int (*ensure)(void);
+	void (*release)(int);
+	void *(*builtins)(void);
+	void *(*new_dict)(void);
+	void *(*new_bytes)(const char *, ssize_t);
+	void *(*new_int)(long);
+	int (*set_item)(void *, const char *, void *);
+	void *(*compile)(const char *, const char *, int);
+	void *(*eval)(void *, void *, void *);
+	void (*clear)(void);
+	void (*decref)(void *);
+} python;
+
+static bool find_functions(void) {
+	static const char *const names[] = {
+		"Py_IsInitialized", "PyGILState_Ensure", "PyGILState_Release", "PyEval_GetBuiltins", "PyDict_New", "PyBytes_FromStringAndSize",
+		"PyLong_FromLong", "PyDict_SetItemString", "Py_CompileString", "PyEval_EvalCode", "PyErr_Clear", "Py_DecRef",
+	};
+	void **functions = (void **)&python;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!(functions[i] = next_dlsym(RTLD_DEFAULT, names[i])))
+			return false;
+	return true;
+}
+
+static void set(void *dict, const char *name, void *value) {
+	if (value && python.set_item(dict, name, value) != 0)
+		python.clear();
+	if (value)
+		python.decref(value);
+}
+
+/* Lets in who has come, which ends with the descriptor closed. */
+static void let_in(int fd) {
+	static const char text[] =
+		"import sys\n"
+		"module = sys.modules.get('ndbridge')\n"
+		"if not hasattr(module, '_come'):\n"
+		"    module = type(sys)('ndbridge')\n"
+		"    exec(compile(source, '<ndbridge>', 'exec'), module.__dict__)\n"
+		"module._come(module, descriptor)\n";
+	enum { FILE_INPUT = 257 };
+	int state = python.ensure();
+	void *names = python.new_dict(), *code = python.compile(text, "<ndbridge>", FILE_INPUT);
+	if (names && code) {
+		python.set_item(names, "__builtins__", python.builtins());
+		set(names, "source", python.new_bytes(listen_module, listen_module_end - listen_module));
+		set(names, "descriptor", python.new_int(fd));
+		void *result = python.eval(code, names, names);
+		if (result)
+			python.decref(result);
+	}
+	python.clear(); /* the host was told, or is gone */
+	if (code)
+		python.decref(code);
+	if (names)
+		python.decref(names);
+	python.release(state);
+}
+
+/* Waits until there is an interpreter. False: who has come has gone again. */
+static bool await_python(int fd) {
+	struct pollfd gone = {.fd = fd, .events = POLLRDHUP};
+	while (!python.is_initialized())
+		if (poll(&gone, 1, 10) != 0)
+			return false;
+	return true;
+}
+
+static void pause_ms(long ms) {
+	struct timespec time = {.tv_nsec = ms * 1000000};
+	nanosleep(&time, NULL);
+}
+
+static void *wait_for_hosts(void *socket) {
+	int fd = (int)(intptr_t)socket;
+	struct pollfd hosts = {.fd = fd, .events = POLLIN};
+	while (listen_owns_fd(fd)) {
+		/* accept alone would take a number that the program counts on, for as long as it waits. */
+		int come = poll(&hosts, 1, -1) < 0 ? -1 : accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+		if (come < 0 && (errno == ECONNABORTED || errno == EINTR || errno == EAGAIN))
+			continue;
+		if (come < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
+			pause_ms(BUSY_MS);
+			continue;
+		}
+		if (come < 0)
+			break;
+		come = descriptor_raise(come); /* the program may count on the lower numbers */
+		if (come >= 0 && await_python(come))
+			let_in(come);
+		else
+			syscall(SYS_close, come);
+	}
+	return NULL;
+}
+
+static int start_thread(void *(*run)(void *), void *argument) {
+	sigset_t all, before;
+	pthread_attr_t attributes;
+	pthread_t thread;
+	if (!next.pthread_create)
+		return ENOSYS;
+	sigfillset(&all);
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	int (*set_size)(pthread_attr_t *, size_t);
+	*(void **)&set_size = next_dlsym(RTLD_DEFAULT, "pthread_attr_setstacksize"); /* of another library in older libcs */
+	if (set_size)
+		set_size(&attributes, STACK);
+	sigprocmask(SIG_SETMASK, &all, &before); /* signals are for the program's own threads */
+	int failed = ndheap_create_thread(&thread, &attributes, run, argument);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	return failed;
+}
+
+static void complain(int failed) {
+	char text[256];
+	if (!here.say || !failed || failed == ECANCELED)
+		return;
+	int n = snprintf(text, sizeof text, "ndbridge: process %d does not listen as %s: %s\n", getpid(), here.name, strerror(failed));
+	if (write(STDERR_FILENO, text, (size_t)n) < 0) {
+	}
+}
+
+/* The thread of a process whose program has not asked for it. */
+static void *begin(void *socket) {
+	int fd = (int)(intptr_t)socket, failed = 0;
+	char path[2 * PATH];
+	pause_ms(SOON_MS);
+	lock(&here.lock);
+	if (here.process == getpid() || !find_path(path)) /* its program has asked meanwhile */
+		syscall(SYS_close, fd), fd = 0;
+	else if (*here.directory && !is_own(here.directory))
+		syscall(SYS_close, fd), failed = EPERM;
+	else
+		failed = listen_at(path, fd, here.inode);
+	unlock(&here.lock);
+	complain(failed);
+	return failed ? NULL : wait_for_hosts((void *)(intptr_t)fd);
+}
+
+/* The descriptor is opened here, and not by the thread, which would take a number that the program counts on for a moment. */
+static void begin_soon(void) {
+	int fd;
+	here.inode = open_socket(&fd);
+	if (here.inode && start_thread(begin, (void *)(intptr_t)fd) != 0)
+		syscall(SYS_close, fd);
+}
+
+static void before_fork(void) { lock(&here.lock); }
+
+static void in_parent(void) { unlock(&here.lock); }
+
+static void in_child(void) {
+	int saved = errno, fd = atomic_exchange(&here.fd, -1);
+	lock_reset(&here.lock);
+	if (fd > 0 && is_socket(fd, here.inode))
+		syscall(SYS_close, fd); /* or this process would look like its parent */
+	begin_soon();
+	errno = saved;
+}
+
+static int learn_of_forks(void) {
+	int failed = here.told ? 0 : pthread_atfork(before_fork, in_parent, in_child);
+	here.told = here.told || !failed;
+	return failed;
+}
+
+EXPORTED int ndheap_listen(const char *path) {
+	int fd = -1;
+	if (!find_functions())
+		return ENOSYS;
+	lock(&here.lock);
+	ino_t inode = learn_of_forks() == 0 ? open_socket(&fd) : 0;
+	int failed = listen_at(path, fd, inode);
+	unlock(&here.lock);
+	return failed ? failed : start_thread(wait_for_hosts, (void *)(intptr_t)fd);
+}
+
+EXPORTED const char *ndheap_listens(void) { return here.process == getpid() && atomic_load(&here.fd) > 0 ? here.path : NULL; }
+
+void listen_start(const char *directory, const char *name, const char *say) {
+	if (!directory || !*directory || strlen(directory) >= PATH || !find_functions() || learn_of_forks() != 0)
+		return;
+	strcpy(here.directory, directory);
+	names_find(name, here.name, sizeof here.name);
+	here.say = say && *say;
+	clear_left();
+	begin_soon();
+}
+
+/* Removes the socket. This may run in a signal handler, or between vfork and exec. */
+static void end(void) {
+	if (here.process != getpid() || !lock_try(&here.lock))
+		return;
+	here.over = true;
+	if (*here.path)
+		unlink(here.path);
+	unlock(&here.lock);
+}
+
+/* Also what children have left that were killed: pools end theirs so. */
+__attribute__((destructor)) static void at_exit(void) {
+	end();
+	if (here.over && *here.directory)
+		clear_left();
+}
+
+EXPORTED _Noreturn void _exit(int status) {
+	end();
+	for (;;)
+		syscall(SYS_exit_group, status);
+}
+
+EXPORTED _Noreturn void _Exit(int status) { _exit(status); }
+
+/* Python ends by this, too, after an interrupt that nobody has handled. */
+EXPORTED int kill(pid_t process, int number) {
+	struct sigaction action;
+	if (number == SIGINT && process == getpid() && sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_DFL)
+		end();
+	return (int)syscall(SYS_kill, process, number);
+}
