@@ -1,10 +1,13 @@
 package hostplugin
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 
+	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/connection"
 	"github.com/ndbridge/ndbridge/internal/running"
@@ -21,7 +24,8 @@ func Socket(path string) Target {
 	return Target{path, func(ctx context.Context) (running.Connected, error) { return running.Dial(ctx, path) }}
 }
 
-// Name is the program of this user that listens under a name: that which it has given to ndbridge.listen, or else that of its script.
+// Name is the program of this user that listens under a name: that which it has given to ndbridge.listen, or else that of its script, with
+// its rank behind it below "ndbridge run --share". Of several programs of that name, it is the one that has started all others.
 func Name(name string) Target {
 	return Target{name, func(ctx context.Context) (running.Connected, error) { return running.Find(ctx, name) }}
 }
@@ -34,7 +38,7 @@ func PID(pid int) Target {
 	}}
 }
 
-// Attach opens a session with a program that runs already and lets hosts come to it (ndbridge.listen in Python). The session is like one of
+// Attach opens a session with a program that runs already and lets hosts come to it (ndbridge.listen in Python, or "ndbridge run --share"). The session is like one of
 // [Host.Start], but for the program's life, which is not the host's: [Session.Close] closes the views and gives everything back that the
 // program kept for the host, and the program goes on. When the program ends, so does the session, and [Session.Wait] returns an error.
 // What the program prints is its own. Several hosts may attach to one program, and one host several times; each has a session of its own.
@@ -42,7 +46,7 @@ func PID(pid int) Target {
 // If the configuration has a program of the same name, its settings hold, as far as they do not concern the start: those for views and calls,
 // start_timeout, which limits Attach, and the plugin. The plugin is loaded into the program's process when the first host attaches, and stays.
 //
-// The errors wrap core.ErrNotFound (no such program listens), core.ErrConfig (several do, or it is another user's, or the plugin is missing),
+// The errors wrap core.ErrNotFound (no such program listens), core.ErrConfig (several do, none of which has started the others, or it is another user's, or the plugin is missing),
 // core.ErrVersion (a host of another release has attached before), core.ErrUnavailable (the program has ended, or does not answer),
 // core.ErrClosed, or the error of ctx. The program goes on after an error.
 func (h *Host) Attach(ctx context.Context, t Target) (*Session, error) {
@@ -76,4 +80,35 @@ func (h *Host) attachment(found running.Connected) *launch {
 	}
 	p.Script, p.Module = "", "__main__" // it is Python's
 	return &launch{program: p, op: "attach"}
+}
+
+// Child is a Python process that comes from the program of a session, directly or by way of others.
+type Child struct {
+	PID    int
+	Parent int    // the program's process, or that of another of its children
+	Name   string // under which it listens, or ""
+	Err    error  // why no host can attach to it, or nil
+}
+
+// Children lists the Python processes that come from the program and run now: its multiprocessing children, the ranks of a launcher, the
+// workers of a server. [Host.Attach] with PID(child.PID) attaches to one whose Err is nil. Those that the kernel does not show to this
+// process are not listed.
+//
+// The error wraps core.ErrUnavailable if the program is gone, or is that of ctx.
+func (s *Session) Children(ctx context.Context) ([]Child, error) {
+	if err := cmp.Or(s.Err(), ctx.Err()); err != nil {
+		return nil, err
+	}
+	pid, err := strconv.Atoi(s.conn.Process.ID())
+	if err != nil || pid == 0 {
+		return nil, &core.Error{
+			Op: "children", Program: s.launch.program.Name, Kind: core.ErrUnsupported,
+			Err: errors.New("the program's process cannot be seen from here"), Remedy: "run the host where the program's processes are seen",
+		}
+	}
+	var children []Child
+	for _, p := range running.Below(pid) {
+		children = append(children, Child{PID: p.PID, Parent: cmp.Or(p.Parent, pid), Name: p.Name, Err: p.Err})
+	}
+	return children, nil
 }
