@@ -96,7 +96,7 @@ func (c *Client) Leases(ctx context.Context, names []string, req contract.Reques
 	const most = 64 // names in a request, so that there is room for their leases
 	for begin := 0; begin < len(names); begin += most {
 		end := min(begin+most, len(names))
-		err := c.exchange(ctx, func(b []byte) []byte {
+		err := c.exchange(ctx, c.mailbox.limit, func(b []byte) []byte {
 			b = head(b, opLease, req, false, end-begin)
 			for _, name := range names[begin:end] {
 				b = appendName(b, name)
@@ -117,11 +117,21 @@ func (c *Client) Leases(ctx context.Context, names []string, req contract.Reques
 // There is a result for each lease. If only is true nothing is copied or granted. A call makes no garbage,
 // unless a result is Changed.
 //
+// If copies is true, leases among them are on copies, which the producer makes again in the same memory. Then Refresh waits for the
+// producer as long as ctx lets it: who asked by gRPC after a while would read the copy while the producer makes it once more, for the
+// request before.
+//
 // The errors are those of Leases.
-func (c *Client) Refresh(ctx context.Context, ids []contract.LeaseID, requests []contract.Request, only bool, results []Look) error {
+func (c *Client) Refresh(
+	ctx context.Context, ids []contract.LeaseID, requests []contract.Request, only, copies bool, results []Look,
+) error {
+	limit := c.mailbox.limit
+	if copies && !only {
+		limit = 0
+	}
 	for begin := 0; begin < len(ids); begin += MaxIDs {
 		end := min(begin+MaxIDs, len(ids))
-		err := c.exchange(ctx, func(b []byte) []byte {
+		err := c.exchange(ctx, limit, func(b []byte) []byte {
 			return appendIDs(head(b, opRefresh, contract.Request{}, only, end-begin), ids[begin:end])
 		}, func(answer []byte) error {
 			return c.read(answer, results[begin:end], only, func(i int) contract.Request { return requests[begin+i] })
@@ -139,7 +149,7 @@ func (c *Client) Refresh(ctx context.Context, ids []contract.LeaseID, requests [
 func (c *Client) Release(ctx context.Context, ids ...contract.LeaseID) error {
 	for len(ids) > 0 {
 		n := min(len(ids), MaxIDs)
-		err := c.exchange(ctx, func(b []byte) []byte {
+		err := c.exchange(ctx, c.mailbox.limit, func(b []byte) []byte {
 			return appendIDs(head(b, opRelease, contract.Request{}, false, n), ids[:n])
 		}, func(answer []byte) error {
 			if _, ok, err := open(answer, 0); err != nil || !ok {
@@ -155,8 +165,11 @@ func (c *Client) Release(ctx context.Context, ids ...contract.LeaseID) error {
 	return nil
 }
 
-// exchange sends the request that build appends to an empty slice, and has the answer read.
-func (c *Client) exchange(ctx context.Context, build func([]byte) []byte, read func(answer []byte) error) error {
+// exchange sends the request that build appends to an empty slice, and has the answer read, for which it waits as long as limit, if
+// that is not 0.
+func (c *Client) exchange(
+	ctx context.Context, limit time.Duration, build func([]byte) []byte, read func(answer []byte) error,
+) error {
 	if !c.Use() {
 		return ErrAsk
 	}
@@ -171,7 +184,7 @@ func (c *Client) exchange(ctx context.Context, build func([]byte) []byte, read f
 		slot.Release()
 		return ErrAsk
 	}
-	answer, err := slot.Call(ctx, request)
+	answer, err := slot.call(ctx, request, limit)
 	if err != nil {
 		return failed(err)
 	}

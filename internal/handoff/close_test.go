@@ -67,6 +67,36 @@ func TestSlowProducers(t *testing.T) {
 	}
 }
 
+// TestSlowCopies: a copy that is made again is waited for, since the producer goes on making it behind a host that has given up. A host
+// gives up at the end of its context.
+func TestSlowCopies(t *testing.T) {
+	t.Parallel()
+	const limit = 10 * time.Millisecond
+	proceed := make(chan struct{})
+	p := &fake{refresh: func(id contract.LeaseID, _ bool) Look {
+		if id == 1 {
+			<-time.After(5 * limit)
+		} else {
+			<-proceed
+		}
+		return Look{Status: Unchanged}
+	}}
+	c := connectFor(t, p, Settings{Slots: 2}, limit)
+	defer close(proceed)
+	refresh := func(ctx context.Context, id contract.LeaseID) error {
+		var results [1]Look
+		return c.Refresh(ctx, []contract.LeaseID{id}, make([]contract.Request, 1), false, true, results[:])
+	}
+	if err := refresh(t.Context(), 1); err != nil {
+		t.Errorf("Refresh of a copy that takes long = %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*limit)
+	defer cancel()
+	if err := refresh(ctx, 2); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Refresh of a copy that takes longer than its context = %v", err)
+	}
+}
+
 // TestClientsEnd: calls that are under way end, and those that come later are for gRPC.
 func TestClientsEnd(t *testing.T) {
 	t.Parallel()

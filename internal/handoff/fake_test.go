@@ -217,7 +217,7 @@ func leaseAll(t *testing.T, c *Client, names ...string) ([]Look, error) {
 func refreshAll(t *testing.T, c *Client, only bool, ids ...contract.LeaseID) ([]Look, error) {
 	t.Helper()
 	results := make([]Look, len(ids))
-	return results, c.Refresh(t.Context(), ids, make([]contract.Request, len(ids)), only, results)
+	return results, c.Refresh(t.Context(), ids, make([]contract.Request, len(ids)), only, false, results)
 }
 
 // lease is the lease of a look, or the zero value.

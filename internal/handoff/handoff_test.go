@@ -80,7 +80,7 @@ func TestRefresh(t *testing.T) {
 		reqs := make([]contract.Request, len(ids))
 		reqs[5].Writable = true
 		results := make([]Look, len(ids))
-		if err := c.Refresh(t.Context(), ids, reqs, only, results); err != nil {
+		if err := c.Refresh(t.Context(), ids, reqs, only, false, results); err != nil {
 			t.Fatal(err)
 		}
 		for i, status := range []Status{Changed, Fenced, Unchanged, Ask, Fenced, Changed} {
@@ -333,7 +333,7 @@ func TestRefreshMakesNoGarbage(t *testing.T) { //nolint:paralleltest // it count
 			ids[i] = contract.LeaseID(i + 1)
 		}
 		if allocs := testing.AllocsPerRun(100, func() {
-			if err := c.Refresh(t.Context(), ids, reqs, false, results); err != nil || results[n-1].Status != Unchanged {
+			if err := c.Refresh(t.Context(), ids, reqs, false, false, results); err != nil || results[n-1].Status != Unchanged {
 				t.Fatal(results[n-1], err)
 			}
 		}); allocs != 0 {

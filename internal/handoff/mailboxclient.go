@@ -140,11 +140,16 @@ func (l *Slot) Release() {
 	}
 }
 
-// Call sends a request and waits for the answer, which is private memory. It makes no garbage.
+// Call sends a request and waits for the answer, which is private memory, as long as the client's limit. It makes no garbage.
 //
-// The error is [ErrClosed], [ErrSlow] or that of ctx. After any the request may have been carried out, and
+// The error is [ErrClosed], [ErrSlow] or that of ctx. After any the request may have been carried out, or may be later, and
 // the slot is not the caller's any more.
 func (l *Slot) Call(ctx context.Context, request []byte) (answer []byte, err error) {
+	return l.call(ctx, request, l.client.limit)
+}
+
+// call is Call with a limit of its own, or none: 0.
+func (l *Slot) call(ctx context.Context, request []byte, limit time.Duration) (answer []byte, err error) {
 	c := l.client
 	l.number++
 	put(l.shared.request, request)
@@ -153,7 +158,7 @@ func (l *Slot) Call(ctx context.Context, request []byte) (answer []byte, err err
 		c.bell.Add(1)
 		shm.Wake(c.bell, 1)
 	}
-	if err := l.await(ctx); err != nil {
+	if err := l.await(ctx, limit); err != nil {
 		c.abandon(l) //nolint:contextcheck // it outlives the call
 		return nil, err
 	}
@@ -162,12 +167,12 @@ func (l *Slot) Call(ctx context.Context, request []byte) (answer []byte, err err
 }
 
 // await returns when the answer of that number is there.
-func (l *Slot) await(ctx context.Context) error {
+func (l *Slot) await(ctx context.Context, limit time.Duration) error {
 	answered := l.shared.answered
 	pause := spin{budget: l.client.spin, mine: l.shared.cpu, peers: l.client.cpu}
 	for answered.Load() != l.number {
 		if !pause.goOn() {
-			return l.sleep(ctx, l.client.limit)
+			return l.sleep(ctx, limit)
 		}
 	}
 	return nil

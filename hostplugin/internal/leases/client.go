@@ -112,6 +112,7 @@ type Lease struct {
 	fixed       bool          // the table tells all changes: of offered memory
 	unnamed     bool          // nobody can ask for the array again
 	onGPU       bool          // the GPU's importer gives the lease back
+	copied      bool          // the program makes the copy again in the same memory
 	forks       atomic.Uint64 // the table's Forks before the program last said that the memory is the array's; 0: nobody counts them
 	stale       atomic.Bool
 }
@@ -188,6 +189,7 @@ func (c *Client) opened(ctx context.Context, lease *Lease, l contract.Lease, for
 	lease.heap = l.Route == contract.RouteSharedHeap
 	lease.forks.Store(forks)
 	_, lease.onGPU = gpuOf(l.Handle)
+	lease.copied = contract.Copied(l.Route)
 	if err := c.add(lease); err != nil {
 		return nil, err
 	}

@@ -74,7 +74,8 @@ func (g *Group) lookAgain(ctx context.Context) (failed int, err error) {
 	g.results = slices.Grow(g.results[:0], len(g.ids))[:len(g.ids)]
 	clear(g.results)
 	if c.Handoff != nil {
-		if err := broken(c.Handoff.Refresh(ctx, g.ids, g.requests, false, g.results)); err != nil && !errors.Is(err, handoff.ErrAsk) {
+		copied := slices.ContainsFunc(g.leases, func(l *Lease) bool { return l.copied })
+		if err := broken(c.Handoff.Refresh(ctx, g.ids, g.requests, false, copied, g.results)); err != nil && !errors.Is(err, handoff.ErrAsk) {
 			return g.again[0], err
 		}
 	}

@@ -55,7 +55,7 @@ func (c *Client) Refresh(ctx context.Context, s *Source, v *core.View, req contr
 	err = handoff.ErrAsk
 	if c.Handoff != nil {
 		ids, reqs := [1]contract.LeaseID{l.id}, [1]contract.Request{l.req}
-		err = broken(c.Handoff.Refresh(ctx, ids[:], reqs[:], false, results[:]))
+		err = broken(c.Handoff.Refresh(ctx, ids[:], reqs[:], false, l.copied, results[:]))
 	}
 	if err != nil && !errors.Is(err, handoff.ErrAsk) {
 		return v, false, err
@@ -175,7 +175,7 @@ func (c *Client) changed(ctx context.Context, l *Lease) bool {
 		if l.id == 0 {
 			ids[0] = contract.LeaseID(l.hold.Ticket)
 		}
-		if c.Handoff.Refresh(ctx, ids[:], reqs[:], true, results[:]) == nil && results[0].Status != handoff.Ask {
+		if c.Handoff.Refresh(ctx, ids[:], reqs[:], true, false, results[:]) == nil && results[0].Status != handoff.Ask {
 			return results[0].Status == handoff.Changed
 		}
 	}
