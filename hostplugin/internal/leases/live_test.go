@@ -1,8 +1,10 @@
 package leases
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
@@ -93,6 +95,31 @@ func TestLiveAgain(t *testing.T) {
 			}
 			closeView(t, v)
 		})
+	}
+}
+
+// TestLiveKnowsOfRefresh: a name that a look again does not find makes the view stale, whether or not the program answers Live.
+func TestLiveKnowsOfRefresh(t *testing.T) {
+	t.Parallel()
+	for _, copied := range []bool{false, true} {
+		w := newWorld(t)
+		w.set("x", 1)
+		said := "x: " + string(StaleRebound)
+		if copied {
+			w.setCopied("x", 1)
+			said = ""
+		}
+		s := &Source{Name: "x"}
+		v := w.view(s)
+		w.unset("x")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		next, changed, err := w.c.Refresh(ctx, s, v, contract.Request{NoWait: true})
+		cancel()
+		if err == nil || changed || next != v {
+			t.Errorf("Refresh of a name that is gone: changed %v, %v", changed, err)
+		}
+		w.says(said)
+		closeView(t, v)
 	}
 }
 

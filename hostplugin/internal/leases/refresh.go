@@ -87,6 +87,9 @@ func (c *Client) askAgain(ctx context.Context, v *core.View, l *Lease) (*core.Vi
 	case errors.Is(err, core.ErrUnsupported):
 		return c.compare(ctx, v, l)
 	case err != nil:
+		if !l.copied && handoff.Elsewhere(err) { // as Live would find out, unless the program is too busy then
+			l.turnStale(StaleRebound)
+		}
 		return v, false, err
 	case !changed:
 		l.renew(forks)
