@@ -102,7 +102,7 @@ func TestHandoff(t *testing.T) {
 		}
 		look := make([]handoff.Look, 1)
 		eventually(t, func() error {
-			return c.Refresh(t.Context(), []contract.LeaseID{byMail.ID}, make([]contract.Request, 1), false, look)
+			return c.Refresh(t.Context(), []contract.LeaseID{byMail.ID}, make([]contract.Request, 1), false, false, look)
 		})
 		if look[0].Status != tt.look {
 			t.Errorf("%s: %+v", name, look)
