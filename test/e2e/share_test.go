@@ -2,10 +2,13 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -225,6 +228,51 @@ func TestShareEnds(t *testing.T) {
 			t.Errorf("%s: left %v", name, left)
 		}
 	}
+}
+
+const forksAtOnce = `
+import os, sys
+if os.fork() == 0:
+    os.closerange(3, 4096)
+    sys.stdin.read()
+    os._exit(0)
+if os.fork() == 0:
+    os.fork()
+    sys.stdin.read()
+    os._exit(0)
+sys.stdin.read()
+`
+
+// TestShareForkedAtOnce: a child listens also if it closes all that it has not opened before it does, as a daemon, and one that forks
+// before it does leaves its socket to nobody.
+func TestShareForkedAtOnce(t *testing.T) {
+	s := share(t, []string{"--name", "daemon"}, harness.Python(t), "-c", forksAtOnce)
+	s.start(t)
+	host := harness.NewHost(t)
+	session := s.attach(t, host, hostplugin.PID(s.Process.Pid))
+	var children []hostplugin.Child
+	harness.Eventually(t, harness.StartBound, "three children listen", func() bool {
+		var err error
+		if children, err = session.Children(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return len(children) == 3 && !slices.ContainsFunc(children, func(c hostplugin.Child) bool { return c.Err != nil })
+	})
+	i := slices.IndexFunc(children, func(c hostplugin.Child) bool { return c.Parent != s.Process.Pid })
+	between := children[i].Parent
+	if err := syscall.Kill(between, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(s.run, fmt.Sprintf("daemon.%d", between))
+	harness.Eventually(t, harness.StartBound, "nobody listens in the place of one that was killed", func() bool {
+		var dialer net.Dialer
+		conn, err := dialer.DialContext(t.Context(), "unixpacket", path)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return errors.Is(err, syscall.ECONNREFUSED)
+	})
+	s.end(t)
 }
 
 // TestShareWithout: where no socket can be, a program runs as without ndbridge, and says why on request alone.

@@ -48,7 +48,7 @@ static struct {
 	char directory[PATH], name[NAME + 1]; /* as the environment says */
 	char path[PATH];
 	pid_t process; /* which listens there */
-	_Atomic int fd; /* -1 or 0: none */
+	_Atomic int fd; /* also before it is bound; -1 or 0: none */
 	ino_t inode;
 } here;
 
@@ -107,13 +107,16 @@ static int listen_at(const char *path, int fd, ino_t inode) {
 			failed = errno;
 	}
 	if (failed) {
-		if (is_socket(fd, inode))
+		if (atomic_load(&here.fd) == fd)
+			close_socket();
+		else if (is_socket(fd, inode))
 			syscall(SYS_close, fd);
 		return failed;
 	}
 	if (here.process == getpid() && *here.path)
 		unlink(here.path);
-	close_socket();
+	if (atomic_load(&here.fd) != fd)
+		close_socket();
 	strcpy(here.path, path);
 	here.process = getpid();
 	here.inode = inode;
@@ -293,10 +296,12 @@ static void *begin(void *socket) {
 	char path[2 * PATH];
 	pause_ms(SOON_MS);
 	lock(&here.lock);
-	if (here.process == getpid() || !find_path(path)) /* its program has asked meanwhile */
-		syscall(SYS_close, fd), fd = 0;
+	if (here.process == getpid()) /* its program has asked meanwhile, which has closed this socket */
+		fd = -1;
+	else if (!find_path(path))
+		close_socket();
 	else if (*here.directory && !is_own(here.directory))
-		syscall(SYS_close, fd), failed = EPERM;
+		close_socket(), failed = EPERM;
 	else
 		failed = listen_at(path, fd, here.inode);
 	unlock(&here.lock);
@@ -304,12 +309,18 @@ static void *begin(void *socket) {
 	return failed ? NULL : wait_for_hosts((void *)(intptr_t)fd);
 }
 
-/* The descriptor is opened here, and not by the thread, which would take a number that the program counts on for a moment. */
+/*
+ * The descriptor is opened here, and not by the thread, which would take a number that the program counts on for a moment. From
+ * now on it is ours: a daemon that closes what it has not opened leaves it open, and a child closes it.
+ */
 static void begin_soon(void) {
 	int fd;
 	here.inode = open_socket(&fd);
-	if (here.inode && start_thread(begin, (void *)(intptr_t)fd) != 0)
-		syscall(SYS_close, fd);
+	if (!here.inode)
+		return;
+	atomic_store(&here.fd, fd);
+	if (start_thread(begin, (void *)(intptr_t)fd) != 0)
+		close_socket();
 }
 
 static void before_fork(void) { lock(&here.lock); }
