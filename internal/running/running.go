@@ -209,31 +209,31 @@ func find(ctx context.Context, label string, wanted func(p Program) bool) (Conne
 	if first, ok := ancestor(here); ok && len(found) == 0 {
 		here = []Program{first}
 	}
-	for _, p := range here {
-		c, err := Dial(ctx, p.Path)
-		if errors.Is(err, syscall.ECONNREFUSED) {
-			continue // it is about to listen, or has just ended
+	if len(found)+len(here) > 1 { // no program notices that it is not the one
+		var paths []string
+		for _, c := range found {
+			paths = append(paths, c.Path)
 		}
-		if err != nil {
-			return Connected{}, errors.Join(err, closeAll(found))
+		for _, p := range here {
+			paths = append(paths, p.Path)
 		}
-		found = append(found, c)
+		return Connected{}, errors.Join(&core.Error{
+			Op: "attach", Program: label, Kind: core.ErrConfig,
+			Err:    fmt.Errorf("%d programs are called so: %s", len(paths), strings.Join(paths, ", ")),
+			Remedy: "name the process or the socket of one of them",
+		}, closeAll(found))
 	}
-	switch len(found) {
-	case 1:
+	if len(found) == 1 {
 		return found[0], nil
-	case 0:
+	}
+	if len(here) == 0 {
 		return Connected{}, nil
 	}
-	paths := make([]string, len(found))
-	for i, c := range found {
-		paths[i] = c.Path
+	c, err := Dial(ctx, here[0].Path)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return Connected{}, nil // it is about to listen, or has just ended
 	}
-	return Connected{}, errors.Join(&core.Error{
-		Op: "attach", Program: label, Kind: core.ErrConfig,
-		Err:    fmt.Errorf("%d programs are called so: %s", len(paths), strings.Join(paths, ", ")),
-		Remedy: "name the socket of one of them",
-	}, closeAll(found))
+	return c, err
 }
 
 func missing(name string) error {
@@ -245,7 +245,7 @@ func missing(name string) error {
 	}
 	return &core.Error{
 		Op: "attach", Program: name, Kind: core.ErrNotFound, Err: errors.New("no program of this user listens under this name"),
-		Remedy: prose.Remedy(name, slices.Values(names), `let the program call ndbridge.listen("`+name+`")`),
+		Remedy: prose.Remedy(name, slices.Values(names), `let the program call ndbridge.listen("`+name+`"), or run it by ndbridge run --share`),
 	}
 }
 

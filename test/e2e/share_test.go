@@ -275,6 +275,33 @@ func TestShareForkedAtOnce(t *testing.T) {
 	s.end(t)
 }
 
+// TestShareLikeNames: a host that cannot tell two programs apart by their name comes to neither.
+func TestShareLikeNames(t *testing.T) {
+	const counts = "import os, sys; m = sys.modules['ndbridge'] = type(sys)('ndbridge'); " +
+		"m._come = lambda m, fd: (os.write(1, b'come '), os.close(fd)); os.read(0, 1)"
+	s := share(t, []string{"--name", "like"}, "sh", "-c", `exec 3<&0; "$0" -c "$1" <&3 & "$0" -c "$1" <&3 & wait`, harness.Python(t), counts)
+	s.start(t)
+	harness.Eventually(t, harness.StartBound, "both listen", func() bool { return len(s.left(t)) == 2 })
+	host := harness.NewHost(t)
+	attach := func(target hostplugin.Target, kind error) {
+		session, err := host.Attach(t.Context(), target)
+		if session != nil {
+			_ = session.Close()
+		}
+		if !errors.Is(err, kind) {
+			t.Errorf("%v; want %v", err, kind)
+		}
+	}
+	attach(hostplugin.Name("like"), core.ErrConfig)
+	for _, name := range s.left(t) { // each lets in one after the other
+		attach(hostplugin.Socket(filepath.Join(s.run, name)), core.ErrUnavailable)
+	}
+	s.end(t)
+	if come := s.stdout.String(); come != "come come " {
+		t.Errorf("hosts have come: %q", come)
+	}
+}
+
 // TestShareWithout: where no socket can be, a program runs as without ndbridge, and says why on request alone.
 func TestShareWithout(t *testing.T) {
 	for name, directory := range map[string]string{
