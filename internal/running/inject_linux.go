@@ -41,7 +41,7 @@ const (
 	maxScriptPath        = 512
 	remoteDebugMinor     = 14
 	remoteDebugRequired  = "Python 3.14"
-	remoteDebugOffOption = "-X disable_remote_debug or PYTHON_DISABLE_REMOTE_DEBUG"
+	remoteDebugOffOption = "-X disable-remote-debug or PYTHON_DISABLE_REMOTE_DEBUG"
 )
 
 // mainThread is where the state of a Python process's main thread has what a script is asked for with.

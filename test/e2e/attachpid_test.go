@@ -156,7 +156,11 @@ func TestAttachByPIDErrors(t *testing.T) {
 		}
 	}
 	off := harness.RunAlone(t, unprepared, harness.RunningOptions{Python: pythonOf(t, "3.14"), Env: []string{"PYTHON_DISABLE_REMOTE_DEBUG=1"}})
-	fails("switched off", off.PID, harness.StartBound, core.ErrConfig, "-X disable_remote_debug")
+	const option = "-X disable-remote-debug"
+	fails("switched off", off.PID, harness.StartBound, core.ErrConfig, option)
+	if help, err := exec.CommandContext(t.Context(), pythonOf(t, "3.14"), "--help-xoptions").Output(); err != nil || !strings.Contains(string(help), option) {
+		t.Errorf("Python does not call its option %s: %v\n%s", option, err, help)
+	}
 	asleep := harness.RunAlone(t, "print('sleeps', flush=True)\nimport time\ntime.sleep(3)\nprint(1)\ntime.sleep(1000)\n",
 		harness.RunningOptions{Python: pythonOf(t, "3.14")})
 	time.Sleep(300 * time.Millisecond) // which it says before
