@@ -38,6 +38,16 @@ func wheel(t *testing.T) string {
 	return dir
 }
 
+// TestRunNeedsTheWheel: the module alone has no command line, and says so.
+func TestRunNeedsTheWheel(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), harness.Python(t), "-m", "ndbridge", "run", "train.py")
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join("../..", "hostplugin/bootstrap/python"))
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "needs the wheel") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // TestRunListens: python -m ndbridge run does what python does with a script or a module, in a program that listens and has the shared heap.
 func TestRunListens(t *testing.T) {
 	site := wheel(t)

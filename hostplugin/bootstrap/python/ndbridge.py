@@ -418,3 +418,8 @@ def __getattr__(name):
 
 
 __all__ = ["Cancelled", "HostError", "connected", "host", "listen", "publish", "serve", "unpublish", "wait"]
+
+if __name__ == "__main__":
+    import sys
+
+    sys.exit("python -m ndbridge: that needs the wheel ndbridge, and this is the module alone: %s" % __file__)
