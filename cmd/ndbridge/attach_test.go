@@ -77,6 +77,7 @@ func TestAttach(t *testing.T) { //nolint:paralleltest // it sets the environment
 	command(t, "ls", "--attach", "waiter", "--plugin", "numpy").want(t, 2, "", "concerns programs that are started")
 	command(t, "ls", "--attach", "waiter", "--", "x").want(t, 2, "", "takes no arguments")
 	command(t, "run", "--attach", "waiter").want(t, 2, "", "unknown flag")
+	command(t, "run", "--share", "python3", "-c", "pass").want(t, 2, "", "the command with its options stands behind --")
 }
 
 // TestPsOthers lists a Python that does not listen, and why nobody can attach.

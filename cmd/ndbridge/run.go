@@ -83,7 +83,7 @@ func (r *runner) checkShare(cmd *cobra.Command, words int) error {
 	})
 	switch {
 	case other != "":
-		return usagef("--share and --%s: that concerns programs that run starts as a host does", other)
+		return usagef("--share and --%s: that concerns programs that run starts as a host does; the command with its options stands behind --", other)
 	case words == 0:
 		return usagef("--share: which command? It stands behind --")
 	case r.name != "" && (programName("", r.name) != r.name || len(r.name) > longest):
