@@ -184,7 +184,7 @@ func (s *Server) Cancel(worker int, number uint64) (State, error) {
 }
 
 // lingering are services that have ended, whose memory is still mapped: objects of the program count in it.
-var lingering struct {
+var lingering struct { //nolint:gochecknoglobals // they have no owner any more
 	sync.Mutex
 	servers []*Server
 }
@@ -194,10 +194,10 @@ var lingering struct {
 func (s *Server) unmap() error {
 	lingering.Lock()
 	defer lingering.Unlock()
-	all := append(lingering.servers, s)
+	all := lingering.servers
 	lingering.servers = nil
 	var errs []error
-	for _, s := range all {
+	for _, s := range append(all, s) {
 		if s.counted() {
 			lingering.servers = append(lingering.servers, s)
 			continue
