@@ -1,5 +1,6 @@
 // Command demo is a host: it runs a Python program (program.py), takes views of its arrays, draws them,
-// writes into one of them, and calls a function with an array of its own. The program knows nothing of it.
+// writes into one of them, and calls a function with an array of its own. Then it attaches to a program that runs
+// already (training.py). The programs know nothing of it.
 //
 // What it knows of ndbridge is hostplugin and core, as any host would; internal/render, which makes the
 // pictures, is what "ndbridge view" draws with.
@@ -28,9 +29,10 @@ const patience = 2 * time.Minute
 func main() {
 	config := flag.String("config", "examples/demo/ndbridge.hcl", "the configuration `file`")
 	out := flag.String("out", "demo-out", "the `folder` to draw pictures into")
+	command := flag.String("ndbridge", "build/ndbridge", "the `command` that runs programs to which hosts come")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Stdout, *config, *out)
+	err := run(ctx, os.Stdout, *command, *config, *out)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -38,18 +40,27 @@ func main() {
 	}
 }
 
-// run shows the whole demo on w and draws pictures into dir.
-func run(ctx context.Context, w io.Writer, config, dir string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	heard := newTranscript()
+// load reads the configuration of programs that are heard.
+func load(config string, heard io.Writer) (hostplugin.Config, error) {
 	cfg, err := hostplugin.Load(config)
 	if err != nil {
-		return err
+		return cfg, err
 	}
 	cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	for i := range cfg.Programs {
 		cfg.Programs[i].Stdout, cfg.Programs[i].Stderr = heard, os.Stderr
+	}
+	return cfg, nil
+}
+
+// run shows the whole demo on w and draws pictures into dir.
+func run(ctx context.Context, w io.Writer, command, config, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	heard := newTranscript()
+	cfg, err := load(config, heard)
+	if err != nil {
+		return err
 	}
 	host, err := hostplugin.New(cfg)
 	if err != nil {
@@ -95,6 +106,9 @@ func run(ctx context.Context, w io.Writer, config, dir string) error {
 		return err
 	}
 	if err := blend(ctx, s, session, dir); err != nil {
+		return err
+	}
+	if err := visit(ctx, s, host, command, cfg.Programs[0].Python); err != nil {
 		return err
 	}
 	s.end(dir, config)

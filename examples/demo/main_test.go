@@ -57,7 +57,7 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var out bytes.Buffer
-	if err := run(t.Context(), &out, config, dir); err != nil {
+	if err := run(t.Context(), &out, "build/ndbridge", config, dir); err != nil {
 		t.Fatal(err)
 	}
 	text := out.String()
@@ -70,6 +70,8 @@ func TestDemo(t *testing.T) {
 		`heartbeat +int32 +1024 +4 +4\.0 KiB +staged +below-threshold +\d`,
 		`  11776 pixels of my photo have changed: rows 30 to 229, columns 120 to 319`,
 		`.* its result is read in place \(shared-heap\):`,
+		`.* a variable of its function main \(shared-heap, not copied\)`,
+		`The mean of its weights is \d\.\d\d, and a second later \d\.\d\d\. The host leaves, and the script goes on\.`,
 	} {
 		if !regexp.MustCompile(`(?m)^` + want).MatchString(text) {
 			t.Errorf("no line %q", want)
@@ -215,7 +217,7 @@ func TestDemoSaysWhatIsMissing(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := run(t.Context(), &bytes.Buffer{}, file, dir)
+	err := run(t.Context(), &bytes.Buffer{}, "build/ndbridge", file, dir)
 	if err == nil || !strings.Contains(err.Error(), "missing/bin/python does not exist") {
 		t.Errorf("got %v", err)
 	}

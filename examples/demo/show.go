@@ -133,6 +133,13 @@ func (s *show) blended(result *core.View, took time.Duration) {
 	s.printf("The function got a NumPy array over that memory; its result is read in place (%v):\n", result.Route())
 }
 
+// visited says what was seen of a program that ran already.
+func (s *show) visited(program *os.Process, weights *core.View, before, after float64) {
+	s.printf("Another script runs already, by ndbridge run --share: process %d, %s.\n", program.Pid, s.strong(training))
+	s.printf("The host attaches to it, and looks at a variable of its function main (%v, %s).\n", weights.Route(), map[bool]string{false: "not copied", true: "a copy"}[weights.Copied()])
+	s.printf("The mean of its weights is %.2f, and a second later %.2f. The host leaves, and the script goes on.\n\n", before, after)
+}
+
 // end says where the pictures are, and what to do next.
 func (s *show) end(dir, config string) {
 	s.printf("Pictures of all of them are in %s.\n\n", s.strong(dir))
