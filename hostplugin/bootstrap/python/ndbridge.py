@@ -22,6 +22,7 @@ _kept = {}  # what was published while nobody could know whether it may be
 _keeping = _thread.RLock()  # guards _kept, and that _live is set when it is empty
 _entering = _thread.allocate_lock()  # one host at a time
 _came = None  # a lock that is released when the first host has come
+_sockets = None  # the module _socket, from listen on, or from the first host on
 _ending = False  # the program ends: it is too late for a host to come
 
 
@@ -256,13 +257,22 @@ def _runtime_directory():
     raise problem
 
 
+def _load_sockets():
+    """Gives the module _socket, which the program's hooks may keep from being imported later."""
+    global _sockets
+    if _sockets is None:
+        import _socket
+
+        _sockets = _socket
+    return _sockets
+
+
 class _Listener(object):
     """A socket, and a thread that lets in who comes. Until then the thread sleeps in the kernel. Who comes is not let in where the
     program's hooks do not allow it, and that is all: the thread goes on, and says nothing."""
 
     def __init__(self, name, path):
-        import _socket
-
+        _socket = _load_sockets()
         self.name, self.path, self.process, self.module = name, path, _os.getpid(), _sys.modules[__name__]
         self.socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
         try:
@@ -278,8 +288,7 @@ class _Listener(object):
 
     def clear(self):
         """Removes the socket of a process that is gone."""
-        import _socket
-
+        _socket = _load_sockets()
         try:
             if _os.lstat(self.path).st_mode & 0o170000 != 0o140000:
                 return  # bind says that it is in use
@@ -336,8 +345,7 @@ class _Listener(object):
         return (status.st_dev, status.st_ino) == self.identity
 
     def run(self):
-        import _socket
-
+        _socket = _load_sockets()
         self.socket.settimeout(86400)  # so that it polls: accept takes a number that the program counts on, for as long as it waits
         while self.intact():  # the program may have closed descriptors that are not its own
             try:
@@ -372,24 +380,31 @@ class _HeapListener(_Listener):
 
 
 def _come(module, descriptor):
-    """Lets in who has come to this process. module is this one, which nobody may have imported."""
-    import _socket
-
-    if _sys.modules.setdefault("ndbridge", module) is module:
-        return _let_in(descriptor, module)
-    side = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, descriptor)  # None is there while a host starts the program
+    """Lets in who has come to this process. module is this one, which nobody may have imported, or a double of it that another host has
+    had made at the same time."""
+    module = _sys.modules.setdefault("ndbridge", module)
+    if hasattr(module, "_let_in"):
+        return module._let_in(descriptor, module)
+    side = _adopt(descriptor)  # None is there while a host starts the program
     side.settimeout(5)
     side.recv(1 << 16)  # what nobody has read would hide the answer
     said = b'{"stage":"error","kind":"unavailable","message":"another host has started the program","remedy":"look at it from there"}'
-    side.send(said, _socket.MSG_NOSIGNAL)
+    side.send(said, _sockets.MSG_NOSIGNAL)
     side.close()
+
+
+def _adopt(descriptor):
+    try:
+        _socket = _load_sockets()
+        return _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, descriptor)
+    except BaseException:  # the host is not to wait for what does not come
+        _os.close(descriptor)
+        raise
 
 
 def _let_in(descriptor, module):
     """Runs the bootstrap that a host sends, if it is one of this user's or root's. module is this one."""
-    import _socket
-
-    side = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, descriptor)
+    side, _socket = _adopt(descriptor), _sockets
     files = []
     try:
         side.settimeout(5)
