@@ -1,4 +1,4 @@
-"""How long it takes: printed, and far below what would be a mistake."""
+"""How long it takes is printed. Only what grows with the square of the size would take ten seconds."""
 from inside import check, time
 
 for name, value, n in [
@@ -11,6 +11,6 @@ for name, value, n in [
 ]:
     appended, built, size = time(value, n)
     print("%s: appended in %.2f us, built in %.2f us, %d bytes" % (name, appended / 1e3, built / 1e3, size))
-    check("to append %s takes %d ns" % (name, appended), appended > 10**8)
-    check("to build %s takes %d ns" % (name, built), built > 10**8)
+    check("to append %s takes %d ns" % (name, appended), appended > 10**10)
+    check("to build %s takes %d ns" % (name, built), built > 10**10)
 print("done")
