@@ -93,29 +93,15 @@ func TestOrder(t *testing.T) { //nolint:paralleltest // it measures
 func TestCalls(t *testing.T) { //nolint:paralleltest // it measures
 	const n = 2000
 	g := primary(t)
-	p, _ := pendingWork(t, g)
-	ctx := driver.Context(p.Context())
+	w := newWorkplace(t, g)
+	p, ctx := w.memory, driver.Context(w.memory.Context())
 	var event driver.Event
-	var stream driver.Stream
-	var page uintptr
-	err := g.Do(func() (err error) {
-		if event, err = driver.EventCreate(driver.EventDisableTiming); err != nil {
-			return err
-		}
-		if page, err = driver.HostAlloc(4096); err != nil {
-			return err
-		}
-		stream, err = driver.StreamCreate()
-		return err
-	})
+	err := g.Do(func() (err error) { event, err = driver.EventCreate(driver.EventDisableTiming); return err })
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		err := g.Do(func() error {
-			return firstOf(driver.EventDestroy(event), driver.StreamDestroy(stream), driver.FreeHost(page))
-		})
-		if err != nil {
+		if err := g.Do(func() error { return driver.EventDestroy(event) }); err != nil {
 			t.Error(err)
 		}
 	})
@@ -129,8 +115,8 @@ func TestCalls(t *testing.T) { //nolint:paralleltest // it measures
 		{"cuCtxGetId", func() error { _, err := driver.CtxID(ctx); return err }},
 		{"entering and leaving the context", func() error { return driver.With(ctx, func() error { return nil }) }},
 		{"cuCtxRecordEvent", func() error { return driver.CtxRecordEvent(ctx, event) }},
-		{"cuStreamWaitEvent", func() error { return driver.StreamWaitEvent(stream, event) }},
-		{"cuStreamWriteValue32", func() error { return driver.StreamWriteValue32(stream, page, 1) }},
+		{"cuStreamWaitEvent", func() error { return driver.StreamWaitEvent(w.stream, event) }},
+		{"cuStreamWriteValue32", func() error { return driver.StreamWriteValue32(w.stream, w.word, 1) }},
 	}
 	for i := range n {
 		for c, x := range calls {
@@ -150,7 +136,7 @@ func TestCalls(t *testing.T) { //nolint:paralleltest // it measures
 			}
 		}
 		if i%32 == 0 {
-			if err := g.Do(func() error { return driver.StreamSynchronize(stream) }); err != nil {
+			if err := g.Do(func() error { return driver.StreamSynchronize(w.stream) }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -160,20 +146,24 @@ func TestCalls(t *testing.T) { //nolint:paralleltest // it measures
 	}
 }
 
-// pendingWork gives some memory, and a function that lets a stream of its context wait for what the
-// function then does that it returns.
-func pendingWork(t *testing.T, g *gpu.Primary) (gpu.Pointer, func() func()) {
+// workplace is a context with some memory, a stream, and a word that both sides write.
+type workplace struct {
+	memory gpu.Pointer
+	stream driver.Stream
+	word   uintptr
+}
+
+func newWorkplace(t *testing.T, g *gpu.Primary) (w workplace) {
 	t.Helper()
-	var memory, word uintptr
-	var stream driver.Stream
+	var memory uintptr
 	err := g.Do(func() (err error) {
 		if memory, err = driver.MemAlloc(size); err != nil {
 			return err
 		}
-		if word, err = driver.HostAlloc(4096); err != nil {
+		if w.word, err = driver.HostAlloc(4096); err != nil {
 			return err
 		}
-		stream, err = driver.StreamCreate()
+		w.stream, err = driver.StreamCreate()
 		return err
 	})
 	if err != nil {
@@ -181,25 +171,32 @@ func pendingWork(t *testing.T, g *gpu.Primary) (gpu.Pointer, func() func()) {
 	}
 	t.Cleanup(func() {
 		err := g.Do(func() error {
-			return firstOf(driver.StreamDestroy(stream), driver.FreeHost(word), driver.MemFree(memory))
+			return firstOf(driver.StreamDestroy(w.stream), driver.FreeHost(w.word), driver.MemFree(memory))
 		})
 		if err != nil {
 			t.Error(err)
 		}
 	})
-	p, err := gpu.Inspect(memory, size)
-	if err != nil {
+	if w.memory, err = gpu.Inspect(memory, size); err != nil {
 		t.Fatal(err)
 	}
+	return w
+}
+
+// pendingWork gives some memory, and a function that lets a stream of its context wait for what the
+// function then does that it returns.
+func pendingWork(t *testing.T, g *gpu.Primary) (gpu.Pointer, func() func()) {
+	t.Helper()
+	w := newWorkplace(t, g)
 	turn := uint32(0)
-	return p, func() func() {
+	return w.memory, func() func() {
 		turn++
-		if err := g.Do(func() error { return driver.StreamWaitValue32(stream, word, turn) }); err != nil {
+		if err := g.Do(func() error { return driver.StreamWaitValue32(w.stream, w.word, turn) }); err != nil {
 			t.Fatal(err)
 		}
 		return func() {
-			*wordAt(word) = turn
-			if err := g.Do(func() error { return driver.StreamSynchronize(stream) }); err != nil {
+			*wordAt(w.word) = turn
+			if err := g.Do(func() error { return driver.StreamSynchronize(w.stream) }); err != nil {
 				t.Fatal(err)
 			}
 		}

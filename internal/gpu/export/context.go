@@ -178,10 +178,13 @@ func (c *contextState) take() (q *Queue, err error) {
 }
 
 // fenceAll fences all work that the context was given until now. The queue is always the same: what it was given before waits
-// for nothing else. Word is nil if that would take time.
+// for nothing else.
 func (c *contextState) fenceAll() (w *FenceWord, err error) {
 	c.ordering.Lock()
 	defer c.ordering.Unlock()
+	if c.full() {
+		return nil, errFull
+	}
 	if c.ordered == nil || c.ordered.broken {
 		q, err := c.take()
 		if err != nil {
@@ -192,13 +195,10 @@ func (c *contextState) fenceAll() (w *FenceWord, err error) {
 		}
 		c.ordered = q
 	}
-	q := c.ordered
 	err = c.in(func() error {
-		q.within = true
-		defer func() { q.within = false }()
-		ok, err := q.AfterContext()
-		if ok && err == nil {
-			w, _, err = q.Fence()
+		err := c.ordered.recordContext()
+		if err == nil {
+			w = c.ordered.writeWord()
 		}
 		return err
 	})

@@ -90,8 +90,8 @@ func (x *Exporter) stateOn(device int) (*contextState, error) {
 	return x.stateOf(ctx, device)
 }
 
-// FenceAll returns a fence word of all work that the memory's context was given until now, or nil if that would take time: see
-// [Queue.AfterContext] and [Queue.Fence].
+// FenceAll returns a fence word of all work that the memory's context was given until now. If there is none, with an error or without,
+// it takes time, or a [Queue] says why it cannot be: see [Queue.AfterContext] and [Queue.Fence].
 func (x *Exporter) FenceAll(p gpu.Pointer) (*FenceWord, error) {
 	state, err := x.stateFor(p)
 	if err != nil {

@@ -19,7 +19,6 @@ type Queue struct {
 	stream driver.Stream
 	event  driver.Event
 
-	within bool       // the context is current while the queue is used
 	slot   *slot      // of its words, once it wrote one
 	waits  bool       // the stream may have something to do
 	broken bool       // the stream is not to be used again
@@ -58,17 +57,9 @@ func (q *Queue) Stream() uintptr {
 	return uintptr(q.stream)
 }
 
-// enter runs f with the queue's context current.
-func (q *Queue) enter(f func() error) error {
-	if q.within {
-		return f()
-	}
-	return q.state.in(f)
-}
-
 // in runs f with the queue's context current. After a failure the stream is not used again.
 func (q *Queue) in(f func() error) error {
-	err := q.enter(f)
+	err := q.state.in(f)
 	q.broken = q.broken || err != nil
 	return orderError(err)
 }
@@ -88,13 +79,15 @@ func (q *Queue) afterContext() error {
 	if q.state.full() {
 		return errFull
 	}
-	return q.enter(func() error {
-		err := q.state.whole(func() error { return driver.CtxRecordEvent(q.state.ctx, q.event) })
-		if err != nil {
-			return err
-		}
-		return q.awaitEvent(q.event)
-	})
+	return q.state.in(q.recordContext)
+}
+
+// recordContext is called in the context.
+func (q *Queue) recordContext() error {
+	if err := q.state.whole(func() error { return driver.CtxRecordEvent(q.state.ctx, q.event) }); err != nil {
+		return err
+	}
+	return q.awaitEvent(q.event)
 }
 
 var errFull = errors.New("too many arrays wait for work of the program")
@@ -255,30 +248,32 @@ func (q *Queue) Fence() (w *FenceWord, ok bool, err error) {
 }
 
 func (q *Queue) write() (w *FenceWord, err error) {
+	err = q.in(func() error { w = q.writeWord(); return nil })
+	return w, err
+}
+
+// writeWord is called in the context. It gives nil if there are no words here: then the CPU will wait.
+func (q *Queue) writeWord() *FenceWord {
 	p := q.state
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	err = q.in(func() error {
-		if p.noWords || p.closed {
-			return nil
-		}
-		var err error
-		if w, err = p.newWord(q); err == nil {
-			err = driver.StreamWriteValue32(q.stream, w.Page.device+uintptr(w.Offset), w.Value)
-		}
-		if err != nil { // no words here, then
-			p.noWords = true
-			if w != nil {
-				q.slot.last--
-				w = nil
-			}
-			return nil // the CPU will wait
-		}
-		q.last = w
-		p.expect()
+	if p.noWords || p.closed {
 		return nil
-	})
-	return w, err
+	}
+	w, err := p.newWord(q)
+	if err == nil {
+		err = driver.StreamWriteValue32(q.stream, w.Page.device+uintptr(w.Offset), w.Value)
+	}
+	if err != nil {
+		p.noWords = true
+		if w != nil {
+			q.slot.last--
+		}
+		return nil
+	}
+	q.last = w
+	p.expect()
+	return w
 }
 
 // Wait waits until all work of the queue is done, or until ctx ends.
