@@ -10,13 +10,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
@@ -26,25 +26,7 @@ type shared struct {
 
 	run            string // where its sockets are
 	stdin          io.Closer
-	stdout, stderr output
-}
-
-// output is what a process has written so far.
-type output struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
+	stdout, stderr bootstraptest.Buffer
 }
 
 // share readies a command whose Pythons let hosts of this process come to them. Its sockets are in a directory of its own.

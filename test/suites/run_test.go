@@ -1,7 +1,6 @@
 package suites
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
@@ -36,24 +36,6 @@ func script(t *testing.T) string {
 	return path
 }
 
-// output keeps what a program prints.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
 // alone runs a suite without a host.
 func alone(t *testing.T, python string, s suite) result {
 	t.Helper()
@@ -66,7 +48,7 @@ func alone(t *testing.T, python string, s suite) result {
 	for name, value := range environment {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
-	var out output
+	var out bootstraptest.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = time.Minute // what the suite has started may hold on to its output
 	begin := time.Now()
@@ -86,7 +68,7 @@ func hosted(t *testing.T, python string, s suite) result {
 	dir, xml := t.TempDir(), filepath.Join(t.TempDir(), "result.xml")
 	ctx, cancel := context.WithTimeout(t.Context(), runBound)
 	defer cancel()
-	var out output
+	var out bootstraptest.Buffer
 	host, err := hostplugin.New(hostplugin.Config{Logger: harness.Discard(), Programs: []hostplugin.Program{{
 		Name: "suite", Python: python, Script: script(t), Args: slices.Concat([]string{xml, s.kind}, s.args), Env: environment,
 		Dir: dir, Plugin: harness.Library(t, "ndbridge-all.so"), StartTimeout: 2 * time.Minute,

@@ -11,12 +11,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
 )
 
@@ -48,26 +48,8 @@ func hostMain() error {
 	select {}
 }
 
-// buffer is a writer for several goroutines.
-type buffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 // shell makes a process that runs a script of sh, and the host's end of its side socket.
-func shell(t *testing.T, script string, change func(*Spec)) (p *Process, side *fdpass.Conn, out *buffer) {
+func shell(t *testing.T, script string, change func(*Spec)) (p *Process, side *fdpass.Conn, out *bootstraptest.Buffer) {
 	t.Helper()
 	side, peer, err := fdpass.Pair()
 	if err != nil {
@@ -77,7 +59,7 @@ func shell(t *testing.T, script string, change func(*Spec)) (p *Process, side *f
 	if change != nil {
 		change(spec)
 	}
-	out = new(buffer)
+	out = new(bootstraptest.Buffer)
 	p = New(spec, peer, Options{Log: slog.New(slog.DiscardHandler), Stdout: out})
 	t.Cleanup(func() {
 		if err := errors.Join(p.Kill(context.WithoutCancel(t.Context())), side.Close()); err != nil {
