@@ -183,6 +183,7 @@ func keptArguments(t *testing.T, c *called) {
 	if err := y.Close(); err != nil {
 		t.Fatal(err)
 	}
+	defer func() { t.Logf("free before %d bytes, at the end %d", before, after) }()
 	harness.Eventually(t, bound, "the memory is given back", func() bool {
 		c.call(t, "free", &after)
 		return after >= before
