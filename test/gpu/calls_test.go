@@ -186,7 +186,7 @@ func keptArguments(t *testing.T, c *called) {
 	defer func() { t.Logf("free before %d bytes, at the end %d", before, after) }()
 	harness.Eventually(t, bound, "the memory is given back", func() bool {
 		c.call(t, "free", &after)
-		return after >= before
+		return after+2*count >= before // either array has twice as much; the driver takes 2 MiB of its own when it likes
 	})
 }
 
