@@ -9,6 +9,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/arrays"
+	"github.com/ndbridge/ndbridge/internal/gpu/imports"
 )
 
 // hostArray is what errors call an array in the host's memory.
@@ -19,34 +20,37 @@ const hostArray = "array of the host"
 // objects use it. The error wraps core.ErrLayout, core.ErrDType, core.ErrUnavailable (there is no memory) or
 // core.ErrClosed.
 func (s *Session) New(dtype core.DType, shape ...int) (*core.View, error) {
-	if err := s.alive("new", ""); err != nil {
-		return nil, err
-	}
-	v, err := s.arrays.make(dtype, shape)
-	return v, s.wrap("new", hostArray, err)
+	return s.NewOn(core.Device{}, dtype, shape...)
 }
 
 // New is [Session.New] for arrays that functions of all the host's programs can be given. They live until they are closed, or
 // the host.
 func (h *Host) New(dtype core.DType, shape ...int) (*core.View, error) {
-	v, err := h.arrays.make(dtype, shape)
+	return h.NewOn(core.Device{}, dtype, shape...)
+}
+
+// owned is what is closed with a session, or with a host.
+type owned struct {
+	program string            // the session's, or ""
+	gpu     *imports.Importer // makes what is on a GPU
+
+	mu     sync.Mutex
+	closed bool
+	open   map[io.Closer]struct{}
+}
+
+// wrap says in an error what was done. It wraps core.ErrUnavailable where it was of no category: the system refused something.
+func (o *owned) wrap(op string, err error) error {
 	if err == nil {
-		return v, nil
+		return nil
 	}
 	e, ok := errors.AsType[*core.Error](err)
 	if !ok {
 		e = &core.Error{Kind: core.ErrUnavailable, Err: err}
 	}
 	about := *e
-	about.Op, about.Object = "new", hostArray
-	return nil, &about
-}
-
-// owned is what is closed with a session, or with a host.
-type owned struct {
-	mu     sync.Mutex
-	closed bool
-	open   map[io.Closer]struct{}
+	about.Op, about.Program, about.Object = op, o.program, hostArray
+	return &about
 }
 
 // add notes what is open, unless all was closed.
@@ -83,21 +87,47 @@ func (o *owned) close() error {
 }
 
 // make makes an array of zeros.
-func (o *owned) make(dtype core.DType, shape []int) (*core.View, error) {
-	l, err := core.NewLayout(core.LayoutSpec{DType: dtype, Shape: shape})
+func (o *owned) make(device core.Device, dtype core.DType, shape []int) (*core.View, error) {
+	l, err := ownLayout(device, dtype, shape)
 	if err != nil {
 		return nil, err
+	}
+	made, err := o.stretch(l)
+	if err != nil {
+		return nil, err
+	}
+	return o.view(l, made, made.Close)
+}
+
+// ownLayout is that of an array of the host's own.
+func ownLayout(device core.Device, dtype core.DType, shape []int) (core.Layout, error) {
+	if device != (core.Device{}) && device.Kind != core.CUDA {
+		return core.Layout{}, &core.Error{
+			Kind: core.ErrDevice, Err: errors.New("no arrays are made on " + device.String()), Remedy: "name a CUDA device",
+		}
+	}
+	return core.NewLayout(core.LayoutSpec{DType: dtype, Shape: shape, Device: device})
+}
+
+// stretch makes memory of zeros for arrays with a layout, which ownLayout has made.
+func (o *owned) stretch(l core.Layout) (stretch, error) {
+	if l.Device() != (core.Device{}) {
+		return o.onGPU(l.Device().Index, l.NBytes())
 	}
 	m, err := arrays.New(l.NBytes())
 	if err != nil {
 		return nil, &core.Error{Kind: core.ErrUnavailable, Err: err}
 	}
-	return o.view(l, m, func() error { return nil })
+	return inHostMemory{m}, nil
 }
 
-// view makes a view that is closed with its owner. closed is called when the last view of the memory is.
-func (o *owned) view(l core.Layout, m core.Memory, closed func() error) (*core.View, error) {
-	lend := &lender{owner: o, closed: closed}
+// view makes a view that is closed with its owner. back is called when the host uses the memory no more, or at once after an error.
+func (o *owned) view(l core.Layout, of stretch, back func() error) (*core.View, error) {
+	m, err := of.memory(back)
+	if err != nil {
+		return nil, errors.Join(err, back())
+	}
+	lend := &lender{owner: o}
 	v, err := core.NewView(l, m, &core.ViewOptions{Name: hostArray, Writable: true, Lender: lend})
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
@@ -111,9 +141,8 @@ func (o *owned) view(l core.Layout, m core.Memory, closed func() error) (*core.V
 
 // lender lends the host's own memory.
 type lender struct {
-	owner  *owned
-	view   *core.View
-	closed func() error
+	owner *owned
+	view  *core.View
 }
 
 // Live implements core.Lender: what a program writes there is what the view shows.
@@ -122,86 +151,124 @@ func (l *lender) Live() bool { return true }
 // Release implements core.Lender.
 func (l *lender) Release() error {
 	l.owner.remove(l.view)
-	return l.closed()
+	return nil
 }
 
-// hostMemory gives the host's own memory that m is, or nil.
-func hostMemory(m core.Memory) *arrays.Memory {
+// stretch is memory of the host's own, which views show one after the other. The methods are safe for concurrent use.
+type stretch interface {
+	memory(back func() error) (core.Memory, error) // for one view; back is called when the host uses it no more
+	Used() bool                                    // by an object of a program
+	Close() error
+}
+
+// inHostMemory is one that the CPU has.
+type inHostMemory struct{ *arrays.Memory }
+
+func (m inHostMemory) memory(back func() error) (core.Memory, error) {
+	return viewed{m.Memory, back}, nil
+}
+
+// viewed is what a view has of it.
+type viewed struct {
+	*arrays.Memory
+	back func() error
+}
+
+// Close implements core.Memory.
+func (m viewed) Close() error { return m.back() }
+
+// ownFile gives the file of the host's own memory that m is, or nil.
+func ownFile(m core.Memory) *arrays.File {
 	switch m := m.(type) {
-	case *arrays.Memory:
-		return m
-	case pooled:
-		return m.Memory
+	case viewed:
+		return m.File
+	case *imports.Memory:
+		return fileOnGPU(m.Own())
 	default:
 		return nil
 	}
 }
 
-// Pool has arrays of one dtype and shape in the host's memory, which are used again: to get one costs no system call. All
-// methods are safe for concurrent use. The caller closes it, or the session.
+// Pool has arrays of one dtype and shape in the host's memory, which are used again: to get one costs no system call, and no
+// call of a driver. All methods are safe for concurrent use. The caller closes it, or its session, or its host.
 type Pool struct {
-	session *Session
-	layout  core.Layout
+	owner  *owned
+	layout core.Layout
 
 	mu     sync.Mutex
 	closed bool
-	idle   []*arrays.Memory // the last is the one that was used last
+	idle   []stretch // the last is the one that was used last
 }
 
 // Pool makes a pool of arrays such as [Session.New] makes. It makes an array when it has none that nobody uses, here or in
 // the program.
 func (s *Session) Pool(dtype core.DType, shape ...int) (*Pool, error) {
+	return s.PoolOn(core.Device{}, dtype, shape...)
+}
+
+// PoolOn is [Session.Pool] for arrays such as [Session.NewOn] makes.
+func (s *Session) PoolOn(device core.Device, dtype core.DType, shape ...int) (*Pool, error) {
 	if err := s.alive("pool", ""); err != nil {
 		return nil, err
 	}
-	l, err := core.NewLayout(core.LayoutSpec{DType: dtype, Shape: shape})
+	return s.arrays.pool(device, dtype, shape)
+}
+
+// Pool makes a pool of arrays such as [Host.New] makes.
+func (h *Host) Pool(dtype core.DType, shape ...int) (*Pool, error) {
+	return h.PoolOn(core.Device{}, dtype, shape...)
+}
+
+// PoolOn is [Host.Pool] for arrays such as [Host.NewOn] makes.
+func (h *Host) PoolOn(device core.Device, dtype core.DType, shape ...int) (*Pool, error) {
+	return h.arrays.pool(device, dtype, shape)
+}
+
+func (o *owned) pool(device core.Device, dtype core.DType, shape []int) (*Pool, error) {
+	l, err := ownLayout(device, dtype, shape)
 	if err != nil {
-		return nil, s.wrap("pool", hostArray, err)
+		return nil, o.wrap("pool", err)
 	}
-	p := &Pool{session: s, layout: l}
-	if !s.arrays.add(p) {
-		return nil, s.wrap("pool", hostArray, &core.Error{Kind: core.ErrClosed})
+	p := &Pool{owner: o, layout: l}
+	if !o.add(p) {
+		return nil, o.wrap("pool", &core.Error{Kind: core.ErrClosed})
 	}
 	return p, nil
 }
 
 // Get gives an array. It holds whatever was written there last, or zeros. Closing the view gives the array back; it is used
-// again when the program has no object left that uses it.
+// again when the host's streams have done what they were given with it, and the program has no object left that uses it.
 func (p *Pool) Get() (*core.View, error) {
-	m, err := p.take()
+	of, err := p.take()
 	if err != nil {
-		return nil, p.session.wrap("get", hostArray, err)
+		return nil, p.owner.wrap("get", err)
 	}
-	v, err := p.session.arrays.view(p.layout, pooled{m}, func() error { return p.put(m) })
-	return v, p.session.wrap("get", hostArray, err)
+	v, err := p.owner.view(p.layout, of, func() error { return p.put(of) })
+	return v, p.owner.wrap("get", err)
 }
 
-func (p *Pool) take() (*arrays.Memory, error) {
+func (p *Pool) take() (stretch, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, &core.Error{Kind: core.ErrClosed}
 	}
-	for i, m := range slices.Backward(p.idle) {
-		if !m.Used() {
+	for i, of := range slices.Backward(p.idle) {
+		if !of.Used() {
 			p.idle = slices.Delete(p.idle, i, i+1)
-			return m, nil
+			return of, nil
 		}
 	}
-	m, err := arrays.New(p.layout.NBytes())
-	if err != nil {
-		return nil, &core.Error{Kind: core.ErrUnavailable, Err: err}
-	}
-	return m, nil
+	return p.owner.stretch(p.layout)
 }
 
-func (p *Pool) put(m *arrays.Memory) error {
+func (p *Pool) put(of stretch) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return m.Close() // which Close could not, since it was in use
+		return of.Close() // which Close could not, since it was in use
 	}
-	p.idle = append(p.idle, m)
+	p.idle = append(p.idle, of)
 	return nil
 }
 
@@ -211,16 +278,10 @@ func (p *Pool) Close() error {
 	idle := p.idle
 	p.closed, p.idle = true, nil
 	p.mu.Unlock()
-	p.session.arrays.remove(p)
+	p.owner.remove(p)
 	var errs []error
-	for _, m := range idle {
-		errs = append(errs, m.Close())
+	for _, of := range idle {
+		errs = append(errs, of.Close())
 	}
 	return errors.Join(errs...)
 }
-
-// pooled is memory of a pool, which stays when a view of it is closed.
-type pooled struct{ *arrays.Memory }
-
-// Close implements core.Memory.
-func (m pooled) Close() error { return nil }

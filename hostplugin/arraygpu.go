@@ -6,6 +6,7 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/arrays"
 	"github.com/ndbridge/ndbridge/internal/gpu"
+	"github.com/ndbridge/ndbridge/internal/gpu/imports"
 )
 
 // NewOn is [Session.New] on a device: for a CUDA device, an array of zeros in memory of that GPU, whose index is its place in
@@ -20,52 +21,51 @@ import (
 // The errors are those of New, and wrap core.ErrDevice (there is no such device) or core.ErrUnsupported (this host has no
 // CUDA, or the GPU cannot export memory by a descriptor).
 func (s *Session) NewOn(device core.Device, dtype core.DType, shape ...int) (*core.View, error) {
-	if device == (core.Device{}) {
-		return s.New(dtype, shape...)
-	}
 	if err := s.alive("new", ""); err != nil {
 		return nil, err
 	}
-	v, err := s.newOnGPU(device, dtype, shape)
-	return v, s.wrap("new", hostArray, err)
+	v, err := s.arrays.make(device, dtype, shape)
+	return v, s.arrays.wrap("new", err)
 }
 
-func (s *Session) newOnGPU(device core.Device, dtype core.DType, shape []int) (*core.View, error) {
-	if device.Kind != core.CUDA {
-		return nil, &core.Error{Kind: core.ErrDevice, Err: errors.New("no arrays are made on " + device.String()), Remedy: "name a CUDA device"}
-	}
-	l, err := core.NewLayout(core.LayoutSpec{DType: dtype, Shape: shape, Device: device})
-	if err != nil {
-		return nil, err
-	}
-	m, descriptor, err := s.gpu.Own(device.Index, l.NBytes())
+// NewOn is [Session.NewOn] for arrays that functions of all the host's programs can be given, as those of [Host.New]. They live
+// until they are closed, or the host.
+func (h *Host) NewOn(device core.Device, dtype core.DType, shape ...int) (*core.View, error) {
+	v, err := h.arrays.make(device, dtype, shape)
+	return v, h.arrays.wrap("new", err)
+}
+
+// onGPU is a stretch on a GPU.
+type onGPU struct {
+	*imports.Own
+	*arrays.File
+}
+
+func (o *owned) onGPU(index int, size int64) (stretch, error) {
+	own, descriptor, err := o.gpu.Own(index, size)
 	if err != nil {
 		return nil, err
 	}
 	all, err := gpu.Devices() // as Own has found
 	if err != nil {
-		return nil, errors.Join(err, descriptor.Close(), m.Close())
+		return nil, errors.Join(err, descriptor.Close(), own.Close())
 	}
-	file := arrays.NewGPUFile(descriptor, m.Size(), all[device.Index].UUID)
-	s.gpuArrays.Store(core.Memory(m), file)
-	return s.arrays.view(l, m, func() error {
-		s.gpuArrays.Delete(core.Memory(m))
-		return file.Close()
-	})
+	m := onGPU{own, arrays.NewGPUFile(descriptor, own.Size(), all[index].UUID)}
+	own.Owner = m.File
+	return m, nil
 }
 
-// own gives the file of the host's own memory, or nil.
-func (c *carrier) own(m core.Memory) *arrays.File {
-	if own := hostMemory(m); own != nil {
-		return own.File
-	}
-	return c.session.gpuArray(m)
+func (m onGPU) memory(back func() error) (core.Memory, error) {
+	return m.Memory(func() { _ = back() }) // when the streams are done there is nobody to tell
 }
 
-// gpuArray gives the file of memory that NewOn has made, or nil.
-func (s *Session) gpuArray(m core.Memory) *arrays.File {
-	if f, ok := s.gpuArrays.Load(m); ok {
-		return f.(*arrays.File) //nolint:errcheck,forcetypeassert // nothing else is stored
+// Close frees it here. Programs keep what they have of it.
+func (m onGPU) Close() error { return errors.Join(m.File.Close(), m.Own.Close()) }
+
+// fileOnGPU gives the file of a stretch on a GPU.
+func fileOnGPU(own *imports.Own) *arrays.File {
+	if own == nil {
+		return nil
 	}
-	return nil
+	return own.Owner.(*arrays.File) //nolint:errcheck,forcetypeassert // which onGPU has made it
 }

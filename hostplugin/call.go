@@ -327,7 +327,7 @@ func (c *carrier) output(v *core.View) error {
 		return err
 	}
 	release()
-	if m != nil && c.own(m) == nil {
+	if m != nil && ownFile(m) == nil {
 		return &core.Error{Kind: core.ErrUnsupported, Err: errors.New(what + " is not the host's"), Remedy: "pass an array of Session.New"}
 	}
 	_, err = c.array(v)
@@ -347,7 +347,7 @@ func (c *carrier) array(v *core.View) (int, error) {
 			return 0, err
 		}
 	}
-	own := c.own(m)
+	own := ownFile(m)
 	lease, _ := v.Lender().(*leases.Lease)
 	object, owns := c.session.leases.Object(lease)
 	switch {

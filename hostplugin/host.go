@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/gpu/imports"
 	"github.com/ndbridge/ndbridge/internal/prose"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -41,6 +42,7 @@ func New(cfg Config) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{cfg: cfg.clone(), log: cmp.Or(cfg.Logger, slog.Default()), sessions: make(map[*Session]struct{})}
+	h.arrays.gpu = imports.New(nil) // of no program
 	for i := range h.cfg.Programs {
 		if err := absolute(&h.cfg.Programs[i]); err != nil {
 			return nil, &core.Error{Op: "configure", Program: h.cfg.Programs[i].Name, Kind: core.ErrConfig, Err: err}
@@ -167,7 +169,7 @@ func (h *Host) Close() error {
 	for range sessions {
 		errs = append(errs, <-failed)
 	}
-	errs = append(errs, h.arrays.close())
+	errs = append(errs, h.arrays.close(), h.arrays.gpu.Close())
 	return errors.Join(errs...)
 }
 

@@ -50,8 +50,7 @@ type Session struct {
 	stuck     chan error    // has room for one: why the host ends the program
 	carriers  sync.Pool     // of *carrier, which nobody uses
 
-	arrays    owned    // the host's own that were made for this session, and pools of them
-	gpuArrays sync.Map // of *arrays.File, by the core.Memory of those on a GPU
+	arrays owned // the host's own that were made for this session, and pools of them
 
 	begun     chan struct{} // closed when leases can be had
 	closing   chan struct{} // closed by Close
@@ -103,6 +102,7 @@ func (s *Session) begin(c *connection.Connection) {
 	s.conn = c
 	s.segments = leases.NewSegments(c.Client, s.launch.program.CopyMappedFiles)
 	s.gpu = imports.New(c.Client)
+	s.arrays.program, s.arrays.gpu = s.launch.program.Name, s.gpu
 	s.leases = leases.New(leases.Options{
 		Program: c.Client, Handoff: c.Handoff, Segments: s.segments, GPU: s.gpu, GPUs: s.gpus,
 		Spin: s.launch.program.handoff().Spin, Gone: c.Side.Done(),

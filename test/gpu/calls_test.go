@@ -31,13 +31,14 @@ func TestCalls(t *testing.T) {
 		}
 		t.Run(f.name, func(t *testing.T) {
 			run := start(t, f.name, nil)
-			run.Remote.Exec(t, "import called")
 			row := &report.Row{Table: "Functions called with arrays of the host's on the GPU"}
 			row.Set("framework", f.name)
 			c := &called{run: run, as: as}
 			test := func(name string, run func(*testing.T)) { row.Set(name, resultText(t.Run(name, run))) }
 			test("in order", func(t *testing.T) { orderedCalls(t, c) })
 			test("kept", func(t *testing.T) { keptArguments(t, c) })
+			test("pools", func(t *testing.T) { pooledArguments(t, c) })
+			test("two programs", func(t *testing.T) { sharedArguments(t, c) })
 			test("refused", func(t *testing.T) { refusedArguments(t, c) })
 			test("the program's own", func(t *testing.T) { leasedArguments(t, c, f) })
 			if f.name != "driver" {
@@ -188,6 +189,99 @@ func keptArguments(t *testing.T, c *called) {
 		c.call(t, "free", &after)
 		return after+2*count >= before // either array has twice as much; the driver takes 2 MiB of its own when it likes
 	})
+}
+
+// pooledArguments: memory of a pool is used again when the program has dropped it, and the GPU is done with it on both sides.
+func pooledArguments(t *testing.T, c *called) {
+	pool, err := c.run.PoolOn(gpu0, core.Float32, count)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := pool.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	get := func() *core.View {
+		t.Helper()
+		v, err := pool.Get()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	free := func(v *core.View) {
+		t.Helper()
+		if err := v.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x := get()
+	kept := x.Addr()
+	c.call(t, "late_fill", nil, x, 3.0)
+	if n := c.call(t, "keep", nil, x); n != 1 {
+		t.Errorf("%d arguments were kept, want 1", n)
+	}
+	free(x)
+	y := get()
+	if y.Addr() == kept {
+		t.Fatal("the pool gave memory that the program has kept")
+	}
+	c.call(t, "late_fill", nil, y, 4.0)
+	c.call(t, "drop_late", nil)
+	all(t, "another array of the pool", contents(t, y), 4)
+	free(y)
+	again := false
+	harness.Eventually(t, bound, "the memory that the program has dropped is given again", func() bool {
+		v := get()
+		again = again || v.Addr() == kept
+		free(v)
+		z := get()
+		again = again || z.Addr() == kept
+		free(z)
+		return again
+	})
+	x = get()
+	working := x.Addr()
+	k := c.late(t, x, 5)
+	free(x) // while the host's kernel is to write there
+	y = get()
+	if k.busy() && y.Addr() == working {
+		t.Error("the pool gave memory that a kernel of the host is to write to")
+	}
+	k.finish(t)
+	free(y)
+}
+
+// sharedArguments gives an array of the host's to functions of two programs.
+func sharedArguments(t *testing.T, c *called) {
+	other, err := c.run.Host.Start(t.Context(), "program")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := &called{run: &harness.Run{Session: other, Host: c.run.Host}, as: c.as}
+	x, err := c.run.Host.NewOn(gpu0, core.Float32, count)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.call(t, "late_fill", nil, x, 6.0)
+	var seen []float32
+	second.call(t, "sees", &seen, x)
+	if seen[0] != 6 || seen[1] != 6 {
+		t.Errorf("the second program sees %v, want what the first one has written: 6", seen)
+	}
+	second.call(t, "late_fill", nil, x, 7.0)
+	all(t, "behind the second program", contents(t, x), 7)
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.call(t, "sees", &seen, x)
+	if seen[0] != 7 || seen[1] != 7 {
+		t.Errorf("the first program sees %v, want what the second one has written before it was closed: 7", seen)
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func refusedArguments(t *testing.T, c *called) {

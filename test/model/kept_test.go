@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/ndbridge/ndbridge/core"
 )
@@ -81,15 +82,29 @@ func (r *rig) again(ctx context.Context, slot int) error {
 	return nil
 }
 
+// answeredLive asks whether a view is live until the program has answered in time. Live says what was known last if a busy
+// program does not answer within a tenth of a second.
+func answeredLive(v *core.View) (live, answered bool) {
+	const bound, tries = 100 * time.Millisecond, 50
+	for range tries {
+		begun := time.Now()
+		live = v.Live()
+		if answered = time.Since(begun) < bound; answered || !live {
+			break
+		}
+	}
+	return live, answered
+}
+
 // live holds that a view which is reported live shows what its name leads to now.
 func (r *rig) live(slot int) error {
 	k := r.kept[slot]
 	if k == nil {
 		return nil
 	}
-	is := k.view.Live()
-	r.note("view %d of %s is live: %v", slot, k.of, is)
-	if !is {
+	is, answered := answeredLive(k.view)
+	r.note("view %d of %s is live: %v, by an answer of the program: %v", slot, k.of, is, answered)
+	if !is || !answered {
 		return nil
 	}
 	if k.view.Copied() {

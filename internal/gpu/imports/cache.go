@@ -75,6 +75,7 @@ type allocation struct {
 	addr   uintptr
 	size   int64
 	pooled bool
+	lent   bool // it is this process's own, and its owner ends it
 	undo   undo
 	entry  *reuse.Entry[key, *allocation]
 }
@@ -82,12 +83,16 @@ type allocation struct {
 // Size implements reuse.Resource.
 func (a *allocation) Size() int64 { return a.size }
 
-// close ends one use, which is the only one of memory of this process's own.
+// close ends one use.
 func (a *allocation) close() error {
-	if a.entry == nil {
+	switch {
+	case a.lent:
+		return nil
+	case a.entry == nil: // the owner of memory of this process's own
 		return a.End()
+	default:
+		return a.entry.Release()
 	}
-	return a.entry.Release()
 }
 
 // End implements reuse.Resource. The call that unmaps memory may wait for all streams. An allocation of a

@@ -137,11 +137,8 @@ func (i *Importer) enter(m *Memory, info gpu.Device) (*device, error) {
 func (i *Importer) use(m *Memory, uuid contract.UUID, fresh *device) (*device, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	switch {
-	case i.closed:
-		return nil, &core.Error{Op: "import", Kind: core.ErrClosed}
-	case i.cause != nil:
-		return nil, &core.Error{Op: "import", Kind: core.ErrUnavailable, Err: i.cause}
+	if err := i.over(); err != nil {
+		return nil, err
 	}
 	g := cmp.Or(i.gpus[uuid], fresh)
 	if g == nil {
@@ -151,6 +148,29 @@ func (i *Importer) use(m *Memory, uuid contract.UUID, fresh *device) (*device, e
 	i.users[m] = struct{}{}
 	i.standing++
 	return g, nil
+}
+
+// stand counts one more that stands, whose device is open.
+func (i *Importer) stand() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	err := i.over()
+	if err == nil {
+		i.standing++
+	}
+	return err
+}
+
+// over says why nobody can use the importer any more. The lock is held.
+func (i *Importer) over() error {
+	switch {
+	case i.closed:
+		return &core.Error{Op: "import", Kind: core.ErrClosed}
+	case i.cause != nil:
+		return &core.Error{Op: "import", Kind: core.ErrUnavailable, Err: i.cause}
+	default:
+		return nil
+	}
 }
 
 // fence makes f the fence of m.
@@ -175,9 +195,9 @@ func (i *Importer) leave(m *Memory) {
 func (i *Importer) left() error {
 	i.mu.Lock()
 	i.standing--
-	over := i.closed && i.standing == 0
+	last := i.closed && i.standing == 0
 	i.mu.Unlock()
-	if !over {
+	if !last {
 		return nil
 	}
 	return i.end()

@@ -20,6 +20,7 @@ type Memory struct {
 	importer   *Importer
 	device     *device
 	allocation *allocation
+	own        *Own                  // nil: it is a program's
 	now        atomic.Pointer[fence] // nil: nothing is to be waited for
 	release    func()
 	lost       atomic.Pointer[lostError]

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 
+import called  # noqa: F401
 import numpy
 import remote
 from work import COUNT, begin_capture, end_capture, free_memory, read_words, synchronize, work, write_words  # noqa: F401
