@@ -32,7 +32,7 @@ type step struct {
 var allSections = []section{
 	{"table", "What crosses, and in which order", []step{{"test/gpu", "^TestTable$", 4 * time.Minute}}},
 	{"kernels", "Kernels of the host", []step{{"test/gpu", "^TestKernel", 2 * time.Minute}}},
-	{"calls", "Calls with arrays on a GPU", []step{{"test/gpu", "^TestCalls$", 2 * time.Minute}}},
+	{"calls", "Calls with arrays on a GPU", []step{{"test/gpu", "^TestCalls$", 3 * time.Minute}}},
 	{"founding", "The founding problems", []step{
 		{"test/e2e", "GPU|NumPyAcceptsOnlyStreamNone", 2 * time.Minute},
 		{"test/gpu", "^TestFounding", time.Minute},
