@@ -45,6 +45,7 @@ TEST_ENV = NDBRIDGE_LIB=$(BUILD)/lib \
 	NDBRIDGE_TEST_PYTHON_WARP=$(VENV)/warp-1.6/bin/python \
 	NDBRIDGE_TEST_PYTHON_DEMO=$(VENV)/demo/bin/python \
 	NDBRIDGE_TEST_PYTHON_ADBC=$(VENV)/adbc/bin/python \
+	NDBRIDGE_TEST_PYTHON_BRIDGES=$(VENV)/bridges/bin/python \
 	NDBRIDGE_TEST_PYTHON_RAY=$(VENV)/ray/bin/python \
 	NDBRIDGE_TEST_PYTHON_PYCUDA=$(VENV)/pycuda/bin/python \
 	NDBRIDGE_TEST_PYTHON_CUDA=$(VENV)/cuda/bin/python \
@@ -186,7 +187,7 @@ $(VENV)/pycuda/.done: $(WHEELS)/.pycuda
 $(VENV)/pycuda/.done: export PIP_FIND_LINKS = $(WHEELS)
 
 .PHONY: venvs
-venvs: $(VENV)/base/.done $(VENV)/demo/.done $(VENV)/adbc/.done $(VENV)/ray/.done $(VENV)/all/.done $(VENV)/more/.done $(VENV)/warp-1.6/.done $(VENV)/pycuda/.done $(VENV)/cuda/.done $(VENV)/matrix/pythons ## Make the Python environments of the tests (about 4 GB of downloads: torch, jax, tensorflow)
+venvs: $(VENV)/base/.done $(VENV)/demo/.done $(VENV)/adbc/.done $(VENV)/bridges/.done $(VENV)/ray/.done $(VENV)/all/.done $(VENV)/more/.done $(VENV)/warp-1.6/.done $(VENV)/pycuda/.done $(VENV)/cuda/.done $(VENV)/matrix/pythons ## Make the Python environments of the tests (about 4 GB of downloads: torch, jax, tensorflow)
 
 # --------------------------------------------------------------------------------- demo and tests
 
@@ -197,6 +198,10 @@ demo: cli plugin-all $(BUILD)/lib/libndbridge-heap.so $(VENV)/demo/.done ## Run 
 
 # A module of its own, as that of somebody who writes an adapter.
 OUTSIDE := examples/adapter
+
+# Modules of their own, so that only those get the libraries that use them. BRIDGES are named by their folders.
+BRIDGES := $(patsubst %/go.mod,%,$(wildcard bridges/*/go.mod))
+MODULES := $(OUTSIDE) $(BRIDGES) test/bench/extras
 
 # The packages that differ with the tag "cuda".
 CUDA_PACKAGES := ./cuda ./internal/gpu/... ./adapters/kit/... ./hostplugin/... ./examples/gpu
@@ -213,8 +218,7 @@ test: build native-amd64 plugin-numpy venvs $(BIN)/nfpm $(SUITES:%=$(ROOTS_DIR)/
 	$(TEST_ENV) $(GO) test -count=1 -timeout 30m $(V) ./test/...
 	$(TEST_ENV) $(SIMULATED_GPU) $(GO) test -count=1 -tags cuda $(V) ./test/gpu
 	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GO) test -count=1 -tags cuda -run OnGPU $(V) ./test/e2e
-	$(TEST_ENV) $(GO) test -C $(OUTSIDE) -race -count=1 $(V) ./...
-	$(TEST_ENV) $(GO) test -C $(BENCH_EXTRAS) -race -count=1 $(V) ./...
+	for module in $(MODULES); do $(TEST_ENV) $(GO) test -C $$module -race -count=1 $(V) ./...; done
 
 .PHONY: matrix
 matrix: build venvs ## Test all versions of the frameworks under all Pythons; writes docs/results/matrix.md (about 60 GB of environments)
@@ -314,7 +318,7 @@ check-lint: $(BIN)/golangci-lint $(BIN)/buf $(CUDA)/lib/libcuda.a
 		$(GO) vet -tags "$$tags" ./...; \
 		$(GO) fix -diff -tags "$$tags" ./...; \
 	done
-	for module in $(OUTSIDE) $(BENCH_EXTRAS); do \
+	for module in $(MODULES); do \
 		(cd $$module && $(BIN)/golangci-lint run ./... && $(GO) vet ./... && $(GO) fix -diff ./...); \
 	done
 
@@ -337,8 +341,7 @@ check-generated: $(PROTO_TOOLS)
 .PHONY: check-tidy
 check-tidy:
 	$(GO) mod tidy -diff
-	$(GO) -C $(OUTSIDE) mod tidy -diff
-	$(GO) -C $(BENCH_EXTRAS) mod tidy -diff
+	for module in $(MODULES); do $(GO) -C $$module mod tidy -diff; done
 	$(GO) mod verify
 
 .PHONY: check-rules

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ndbridge/ndbridge/bridges/npy"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/internal/prose"
-	"github.com/ndbridge/ndbridge/internal/render"
 )
 
 // caller carries out "ndbridge call".
@@ -197,7 +197,7 @@ func readNPY(s *hostplugin.Session, file string) (*core.View, error) {
 	if err == nil {
 		defer f.Close() //nolint:errcheck // it was only read
 		var v *core.View
-		if v, err = render.ReadNPY(bufio.NewReaderSize(f, 1<<16), s.New); err == nil {
+		if v, err = npy.Read(bufio.NewReaderSize(f, 1<<16), s.New); err == nil {
 			return v, nil
 		}
 	}

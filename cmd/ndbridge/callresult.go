@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ndbridge/ndbridge/bridges/npy"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/prose"
-	"github.com/ndbridge/ndbridge/internal/render"
 	"github.com/ndbridge/ndbridge/internal/values"
 )
 
@@ -37,7 +37,7 @@ func (c *caller) write(ctx context.Context, name string, v any, views []*core.Vi
 		if many {
 			return writeNPZ(ctx, w, v, views)
 		}
-		return render.NPY(ctx, w, views[0])
+		return npy.Write(ctx, w, views[0])
 	})
 	if err != nil {
 		return fileError(err, c.out, name)
@@ -70,7 +70,7 @@ func writeNPZ(ctx context.Context, w io.Writer, v any, views []*core.View) (note
 		if err != nil {
 			return "", err
 		}
-		note, err := render.NPY(ctx, f, view)
+		note, err := npy.Write(ctx, f, view)
 		if err != nil {
 			return "", err
 		}

@@ -15,7 +15,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/ndbridge/ndbridge/bridges/npy"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/pieces"
 	"github.com/ndbridge/ndbridge/internal/render"
 )
 
@@ -77,8 +79,8 @@ func (f *files) write(ctx context.Context, label string, v *core.View) (notes []
 		file string
 		to   func(io.Writer) (string, error)
 	}{
-		{f.npy, func(w io.Writer) (string, error) { return render.NPY(ctx, w, v) }},
-		{f.raw, func(w io.Writer) (string, error) { return "", writeRaw(ctx, w, v) }},
+		{f.npy, func(w io.Writer) (string, error) { return npy.Write(ctx, w, v) }},
+		{f.raw, func(w io.Writer) (string, error) { return "", pieces.Write(ctx, w, v) }},
 		{f.png, func(w io.Writer) (string, error) { return "", render.PNG(ctx, w, v, render.PNGOptions{Size: size}) }},
 	} {
 		if out.file == "" {
@@ -95,18 +97,6 @@ func (f *files) write(ctx context.Context, label string, v *core.View) (notes []
 		notes = append(notes, name+note)
 	}
 	return notes, nil
-}
-
-func writeRaw(ctx context.Context, w io.Writer, v *core.View) error {
-	for piece, err := range render.Bytes(ctx, v, render.DefaultPiece) {
-		if err != nil {
-			return err
-		}
-		if _, err := w.Write(piece); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // fileError says which file could not be written; errors about the array stay what they are.

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/pieces"
 )
 
 // maxSamples is how many elements of an array are looked at for a curve or for statistics.
@@ -84,7 +85,7 @@ func thinned(v *core.View, limit int) (*core.View, error) {
 func numbers(ctx context.Context, v *core.View, f func([]float64)) error {
 	d, left := v.DType(), v.Len()
 	var buf []float64
-	for raw, err := range Bytes(ctx, v, DefaultPiece-DefaultPiece%max(d.Bits(), 1)) {
+	for raw, err := range pieces.Of(ctx, v, pieces.Default-pieces.Default%max(d.Bits(), 1)) {
 		if err != nil {
 			return err
 		}

@@ -1,5 +1,4 @@
-// Package render draws arrays for people, and reads their elements piece by piece: PNG files, pictures made of characters, numbers, and the
-// statistics beside them.
+// Package render draws arrays for people: PNG files, pictures made of characters, numbers, and the statistics beside them.
 //
 // It reads views of any layout in place and draws what it can of any size: an array that has more
 // elements than the picture has points is averaged over areas, and of a very large one only evenly

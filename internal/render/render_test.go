@@ -348,6 +348,15 @@ func TestWhatCannotBeDrawn(t *testing.T) {
 
 var errFull = errors.New("no space left")
 
+type failing int
+
+func (f *failing) Write(p []byte) (int, error) {
+	if *f--; *f < 0 {
+		return 0, errFull
+	}
+	return len(p), nil
+}
+
 func TestErrorsOfTheFileAreKept(t *testing.T) {
 	t.Parallel()
 	v := viewOf(t, ramped[uint8](400), 20, 20)

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/pieces"
 )
 
 const (
@@ -100,7 +101,7 @@ func hexLines(ctx context.Context, v *core.View, columns int) ([]string, error) 
 	const elements = 4
 	size := v.DType().Bits() * v.DType().Lanes() / 8
 	var lines []string
-	for raw, err := range Bytes(ctx, v, elements*size) {
+	for raw, err := range pieces.Of(ctx, v, elements*size) {
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package render
+package npy
 
 import (
 	"encoding/binary"

@@ -1,7 +1,8 @@
-package render
+package npy
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"os"
@@ -13,6 +14,25 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/coretest"
 )
+
+func TestMain(m *testing.M) { coretest.Main(m) }
+
+var errFull = errors.New("no space left")
+
+// bytesView makes a view of raw bytes.
+func bytesView(t *testing.T, raw []byte, s core.LayoutSpec) *core.View {
+	t.Helper()
+	l, err := core.NewLayout(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := core.NewView(l, coretest.NewMemory(raw), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { v.Close() })
+	return v
+}
 
 func opaque(t *testing.T, size int) core.DType {
 	t.Helper()
@@ -100,7 +120,7 @@ func TestHeader(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file, note, err := npyHeader(l)
+		file, note, err := headerOf(l)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +138,7 @@ func TestPackedIsRefused(t *testing.T) {
 	t.Parallel()
 	v := bytesView(t, make([]byte, 4), core.LayoutSpec{DType: core.Int4, Shape: []int{8}})
 	var out bytes.Buffer
-	if _, err := NPY(t.Context(), &out, v); !errors.Is(err, core.ErrDType) || out.Len() > 0 {
+	if _, err := Write(t.Context(), &out, v); !errors.Is(err, core.ErrDType) || out.Len() > 0 {
 		t.Errorf("got %v after %d bytes", err, out.Len())
 	}
 }
@@ -128,7 +148,7 @@ func TestElementsAreInOrder(t *testing.T) {
 	raw := []byte{0, 1, 2, 3, 4, 5}
 	v := bytesView(t, raw, core.LayoutSpec{DType: core.Uint8, Shape: []int{3, 2}, Strides: []int{-1, 3}, Offset: 2})
 	var out bytes.Buffer
-	if _, err := NPY(t.Context(), &out, v); err != nil {
+	if _, err := Write(t.Context(), &out, v); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, elements := dictOf(t, out.Bytes()); !bytes.Equal(elements, []byte{2, 5, 1, 4, 0, 3}) {
@@ -136,7 +156,7 @@ func TestElementsAreInOrder(t *testing.T) {
 	}
 	v = bytesView(t, raw, core.LayoutSpec{DType: core.Uint8, Shape: []int{3, 2}, Strides: []int{1, 3}})
 	out.Reset()
-	if _, err := NPY(t.Context(), &out, v); err != nil {
+	if _, err := Write(t.Context(), &out, v); err != nil {
 		t.Fatal(err)
 	}
 	if _, header, elements := dictOf(t, out.Bytes()); !bytes.Equal(elements, raw) ||
@@ -158,14 +178,19 @@ func TestErrorsAreKept(t *testing.T) {
 	t.Parallel()
 	v := bytesView(t, make([]byte, 8), core.LayoutSpec{DType: core.Uint8, Shape: []int{8}})
 	for after := range 2 {
-		if _, err := NPY(t.Context(), new(failing(after)), v); !errors.Is(err, errFull) {
+		if _, err := Write(t.Context(), new(failing(after)), v); !errors.Is(err, errFull) {
 			t.Errorf("after %d writes: %v", after, err)
 		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Write(ctx, &bytes.Buffer{}, v); !errors.Is(err, context.Canceled) {
+		t.Errorf("after its context has ended: %v", err)
 	}
 	if err := v.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NPY(t.Context(), &bytes.Buffer{}, v); !errors.Is(err, core.ErrClosed) {
+	if _, err := Write(t.Context(), &bytes.Buffer{}, v); !errors.Is(err, core.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 }
@@ -202,7 +227,7 @@ func TestNumPyReadsIt(t *testing.T) {
 	var want strings.Builder
 	for i, c := range cases {
 		var file bytes.Buffer
-		if _, err := NPY(t.Context(), &file, bytesView(t, raw, c.spec)); err != nil {
+		if _, err := Write(t.Context(), &file, bytesView(t, raw, c.spec)); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, string(rune('a'+i))+".npy"), file.Bytes(), 0o600); err != nil {
@@ -236,7 +261,7 @@ func FuzzTag(f *testing.F) {
 		if err != nil {
 			return // not an array
 		}
-		file, note, err := npyHeader(l)
+		file, note, err := headerOf(l)
 		if err != nil {
 			t.Fatal(err)
 		}

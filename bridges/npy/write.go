@@ -1,4 +1,4 @@
-package render
+package npy
 
 import (
 	"context"
@@ -9,17 +9,19 @@ import (
 	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/pieces"
 )
 
-// NPY writes v as a file of NumPy's .npy format, piece by piece, so that an array of any size needs little memory. An array that lies
-// in column-major order is written in that order, as NumPy does; others in row-major order.
+// Write writes v as a file of NumPy's .npy format, piece by piece, so that an array of any size needs little memory: from
+// the array's own memory where it lies in the order of the file, else through a buffer. An array that lies
+// in column-major order is written in that order, as NumPy does; others in row-major order. Write ends when ctx does.
 //
 // NumPy cannot say every element type. One that it only knows as bytes of some size (bfloat16, a
 // structure that is described in words of another framework) is written as such; note then says how to
 // read it. The lanes of vector types become a last axis. Elements that share bytes are refused with
 // core.ErrDType.
-func NPY(ctx context.Context, w io.Writer, v *core.View) (note string, err error) {
-	header, note, err := npyHeader(v.Layout())
+func Write(ctx context.Context, w io.Writer, v *core.View) (note string, err error) {
+	header, note, err := headerOf(v.Layout())
 	if err != nil {
 		return "", err
 	}
@@ -34,19 +36,11 @@ func NPY(ctx context.Context, w io.Writer, v *core.View) (note string, err error
 		defer transposed.Close() //nolint:errcheck // derived itself, so there is nothing to give back
 		v = transposed
 	}
-	for piece, err := range Bytes(ctx, v, DefaultPiece) {
-		if err != nil {
-			return "", err
-		}
-		if _, err := w.Write(piece); err != nil {
-			return "", fmt.Errorf("write %s: %w", v.Name(), err)
-		}
-	}
-	return note, nil
+	return note, pieces.Write(ctx, w, v)
 }
 
-// npyHeader gives what stands before the elements, and the note of NPY.
-func npyHeader(l core.Layout) (header []byte, note string, err error) {
+// headerOf gives what stands before the elements, and the note of Write.
+func headerOf(l core.Layout) (header []byte, note string, err error) {
 	d := l.DType()
 	if d.Packed() {
 		return nil, "", &core.Error{

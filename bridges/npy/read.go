@@ -1,4 +1,4 @@
-package render
+package npy
 
 import (
 	"bytes"
@@ -15,18 +15,18 @@ import (
 	"github.com/ndbridge/ndbridge/core/cai"
 )
 
-// maxNPYHeader bounds what stands before the elements. NumPy itself refuses more than 10,000 bytes.
-const maxNPYHeader = 1 << 20
+// maxHeader bounds what stands before the elements. NumPy itself refuses more than 10,000 bytes.
+const maxHeader = 1 << 20
 
-// ReadNPY reads a file of NumPy's .npy format into an array that empty makes, dense and writable. Of a file in column-major
+// Read reads a file of NumPy's .npy format into an array that empty makes, dense and writable. Of a file in column-major
 // order the result is a transposed view of that array. The caller closes it. Errors wrap core.ErrLayout for what is no
 // such file, core.ErrDType for elements that are no plain numbers of this machine, and those of empty.
-func ReadNPY(r io.Reader, empty func(d core.DType, shape ...int) (*core.View, error)) (*core.View, error) {
-	header, err := readNPYHeader(r)
+func Read(r io.Reader, empty func(d core.DType, shape ...int) (*core.View, error)) (*core.View, error) {
+	header, err := readHeader(r)
 	if err != nil {
 		return nil, &core.Error{Op: "read", Kind: core.ErrLayout, Err: err}
 	}
-	descr, order, shape, err := parseNPYHeader(header)
+	descr, order, shape, err := parseHeader(header)
 	if err != nil {
 		return nil, &core.Error{Op: "read", Kind: core.ErrLayout, Err: err}
 	}
@@ -43,7 +43,7 @@ func ReadNPY(r io.Reader, empty func(d core.DType, shape ...int) (*core.View, er
 	if err != nil {
 		return nil, err
 	}
-	if err := fillNPY(r, v); err != nil {
+	if err := fill(r, v); err != nil {
 		return nil, errors.Join(&core.Error{Op: "read", Kind: core.ErrLayout, Err: err}, v.Close())
 	}
 	if order != "True" {
@@ -53,7 +53,7 @@ func ReadNPY(r io.Reader, empty func(d core.DType, shape ...int) (*core.View, er
 	return transposed, errors.Join(err, v.Close())
 }
 
-func fillNPY(r io.Reader, v *core.View) error {
+func fill(r io.Reader, v *core.View) error {
 	to, err := v.Bytes()
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func fillNPY(r io.Reader, v *core.View) error {
 	return nil
 }
 
-func readNPYHeader(r io.Reader) (string, error) {
+func readHeader(r io.Reader) (string, error) {
 	start := make([]byte, len("\x93NUMPY")+2)
 	if _, err := io.ReadFull(r, start); err != nil || !bytes.HasPrefix(start, []byte("\x93NUMPY")) {
 		return "", errors.New("not an .npy file")
@@ -82,8 +82,8 @@ func readNPYHeader(r io.Reader) (string, error) {
 		return "", errors.New("the file ends inside its header")
 	}
 	n := binary.LittleEndian.Uint32(length)
-	if n > maxNPYHeader {
-		return "", fmt.Errorf("a header of %d bytes, expected at most %d", n, maxNPYHeader)
+	if n > maxHeader {
+		return "", fmt.Errorf("a header of %d bytes, expected at most %d", n, maxHeader)
 	}
 	text := make([]byte, n)
 	if _, err := io.ReadFull(r, text); err != nil {
@@ -92,8 +92,8 @@ func readNPYHeader(r io.Reader) (string, error) {
 	return string(text), nil
 }
 
-// parseNPYHeader reads the dict that NumPy writes, of arrays that are not structured.
-func parseNPYHeader(text string) (descr, order string, shape []int, err error) {
+// parseHeader reads the dict that NumPy writes, of arrays that are not structured.
+func parseHeader(text string) (descr, order string, shape []int, err error) {
 	for key, form := range map[string]string{"descr": `'([^']*)'`, "fortran_order": `(True|False)`, "shape": `\(([0-9, ]*)\)`} {
 		found := regexp.MustCompile(`["']` + key + `["']\s*:\s*` + form).FindStringSubmatch(text)
 		switch {

@@ -1,14 +1,16 @@
-package render_test
+package pieces_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
-	"github.com/ndbridge/ndbridge/internal/render"
+	"github.com/ndbridge/ndbridge/internal/pieces"
 )
 
 // view makes a view of 1,024 bytes that are all different from their neighbours.
@@ -67,7 +69,7 @@ func TestPiecesMakeTheWhole(t *testing.T) {
 					t.Fatal(err)
 				}
 				var got []byte
-				for piece, err := range render.Bytes(t.Context(), v, size) {
+				for piece, err := range pieces.Of(t.Context(), v, size) {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -88,7 +90,7 @@ func TestLoopCanBeLeft(t *testing.T) {
 	t.Parallel()
 	v := view(t, core.LayoutSpec{DType: core.Uint8, Shape: []int{10, 10}, Strides: []int{1, 10}})
 	n := 0
-	for range render.Bytes(t.Context(), v, 10) {
+	for range pieces.Of(t.Context(), v, 10) {
 		if n++; n == 3 {
 			break
 		}
@@ -106,7 +108,7 @@ func TestErrorsEndTheLoop(t *testing.T) {
 			t.Fatal(err)
 		}
 		rounds := 0
-		for piece, err := range render.Bytes(t.Context(), v, 16) {
+		for piece, err := range pieces.Of(t.Context(), v, 16) {
 			rounds++
 			if piece != nil || !errors.Is(err, core.ErrClosed) {
 				t.Errorf("%v: got %d bytes, %v", d, len(piece), err)
@@ -136,12 +138,98 @@ func TestDeviceMemoryIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer v.Close()
-	for _, err = range render.Bytes(t.Context(), v, 4) {
+	for _, err = range pieces.Of(t.Context(), v, 4) {
 		if !errors.Is(err, core.ErrDevice) {
 			t.Errorf("got %v", err)
 		}
 	}
 	if err == nil {
 		t.Error("device memory was read")
+	}
+}
+
+// TestMemoryIsNotCopied sees that what lies as it is wanted comes from where it is, unless it could be cut off.
+func TestMemoryIsNotCopied(t *testing.T) {
+	t.Parallel()
+	dense := core.LayoutSpec{DType: core.Uint16, Shape: []int{16, 8}}
+	crop := core.LayoutSpec{DType: core.Uint16, Shape: []int{4, 8}, Strides: []int{64, 2}}
+	for name, c := range map[string]struct {
+		spec    core.LayoutSpec
+		route   core.Route
+		inPlace bool
+	}{
+		"dense":       {dense, contract.RouteSharedHeap, true},
+		"rows":        {crop, contract.RouteSharedHeap, true},
+		"in a file":   {dense, contract.RouteMappedFile, false},
+		"every other": {core.LayoutSpec{DType: core.Uint16, Shape: []int{4, 8}, Strides: []int{64, 4}}, contract.RouteSharedHeap, false},
+	} {
+		l, err := core.NewLayout(c.spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := make([]byte, 1024)
+		v, err := core.NewView(l, coretest.NewMemory(data), &core.ViewOptions{Route: c.route})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for piece, err := range pieces.Of(t.Context(), v, 16) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := piece[0]
+			for i := range data {
+				data[i]++
+			}
+			if got := piece[0] != before; got != c.inPlace {
+				t.Errorf("%s: in place %v, want %v", name, got, c.inPlace)
+			}
+		}
+		v.Close()
+	}
+}
+
+// TestMemoryStaysForAPiece closes a view while a piece of it is in use.
+func TestMemoryStaysForAPiece(t *testing.T) {
+	t.Parallel()
+	l, err := core.NewLayout(core.LayoutSpec{DType: core.Uint8, Shape: []int{64}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory := coretest.NewMemory(make([]byte, 64))
+	v, err := core.NewView(l, memory, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for piece, err := range pieces.Of(t.Context(), v, 16) {
+		if err != nil {
+			if piece != nil || !errors.Is(err, core.ErrClosed) || memory.Closed() != 1 {
+				t.Errorf("%v, and the memory was closed %d times", err, memory.Closed())
+			}
+			break
+		}
+		if err := v.Close(); err != nil || memory.Closed() != 0 {
+			t.Errorf("%v, and the memory was closed %d times in use", err, memory.Closed())
+		}
+	}
+}
+
+func TestContextIsObeyed(t *testing.T) {
+	t.Parallel()
+	for name, spec := range map[string]core.LayoutSpec{
+		"in place": {DType: core.Uint8, Shape: []int{64}}, "copied": {DType: core.Uint8, Shape: []int{8, 8}, Strides: []int{1, 8}},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		rounds := 0
+		var last error
+		for _, err := range pieces.Of(ctx, view(t, spec), 16) {
+			if rounds++; rounds == 2 {
+				cancel()
+			}
+			last = err
+		}
+		if rounds != 3 || !errors.Is(last, context.Canceled) {
+			t.Errorf("%s: %d rounds, %v", name, rounds, last)
+		}
+		cancel()
 	}
 }

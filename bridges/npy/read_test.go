@@ -1,4 +1,4 @@
-package render
+package npy
 
 import (
 	"bytes"
@@ -22,8 +22,8 @@ func emptyArray(d core.DType, shape ...int) (*core.View, error) {
 	return core.NewView(l, coretest.NewMemory(make([]byte, l.NBytes())), &core.ViewOptions{Writable: true})
 }
 
-// TestReadNPY reads what NPY has written, and refuses the rest.
-func TestReadNPY(t *testing.T) {
+// TestRead reads what Write has written, and refuses the rest.
+func TestRead(t *testing.T) {
 	t.Parallel()
 	v, err := emptyArray(core.Int16, 2, 3)
 	if err != nil {
@@ -42,10 +42,10 @@ func TestReadNPY(t *testing.T) {
 	defer turned.Close()
 	for _, w := range []*core.View{v, turned} {
 		var file bytes.Buffer
-		if _, err := NPY(t.Context(), &file, w); err != nil {
+		if _, err := Write(t.Context(), &file, w); err != nil {
 			t.Fatal(err)
 		}
-		got, err := ReadNPY(&file, emptyArray)
+		got, err := Read(&file, emptyArray)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestReadNPY(t *testing.T) {
 		"objects":      {with("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }"), core.ErrDType, "|O"},
 		"structure":    {with("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }"), core.ErrDType, "structure"},
 	} {
-		if _, err := ReadNPY(strings.NewReader(c.file), emptyArray); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {
+		if _, err := Read(strings.NewReader(c.file), emptyArray); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %v that says %q", name, err, c.kind, c.says)
 		}
 	}

@@ -1,22 +1,41 @@
-package render
+// Package pieces reads the elements of views of any layout piece by piece, so that what writes them needs little memory: in
+// place where they lie as they are wanted, and else through a buffer.
+package pieces
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"iter"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
-// DefaultPiece is a piece that is large enough to read at the speed of memory and small enough to
+// Default is the size of a piece that is large enough to read at the speed of memory and small enough to
 // stay in a processor's cache.
-const DefaultPiece = 256 << 10
+const Default = 256 << 10
 
-// Bytes yields the bytes of the elements of v in row-major order, in pieces of at most size bytes (but
+// Write writes the bytes of the elements of v in row-major order. Its errors are those of Of, and of w, which it names.
+func Write(ctx context.Context, w io.Writer, v *core.View) error {
+	for piece, err := range Of(ctx, v, Default) {
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(piece); err != nil {
+			return fmt.Errorf("write %s: %w", v.Name(), err)
+		}
+	}
+	return nil
+}
+
+// Of yields the bytes of the elements of v in row-major order, in pieces of at most size bytes (but
 // at least one element). All pieces together are what [core.CopyBytes] would copy: of packed elements,
-// only the last piece can have unused bits. A piece is valid until the next one.
+// only the last piece can have unused bits. A piece is valid until the next one, and must not be written to: it may be
+// the memory itself.
 //
 // It stops after the first error, which is one of core.CopyBytes.
-func Bytes(ctx context.Context, v *core.View, size int) iter.Seq2[[]byte, error] {
+func Of(ctx context.Context, v *core.View, size int) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		if v.Len() == 0 {
 			return
@@ -66,16 +85,41 @@ func (r *reader) split(ctx context.Context, v *core.View) bool {
 
 // read reads v in one piece.
 func (r *reader) read(ctx context.Context, v *core.View) bool {
+	memory, done, err := inPlace(ctx, v)
+	defer done()
+	switch {
+	case err != nil:
+		r.yield(nil, err)
+		return false
+	case memory != nil:
+		return r.yield(memory, nil)
+	}
 	n := int(v.NBytes())
 	if cap(r.buf) < n {
 		r.buf = make([]byte, max(n, min(r.size, 1<<20)))
 	}
-	n, err := core.CopyBytes(ctx, r.buf[:n], v)
+	n, err = core.CopyBytes(ctx, r.buf[:n], v)
 	if err != nil {
 		r.yield(nil, err)
 		return false
 	}
 	return r.yield(r.buf[:n], nil)
+}
+
+// inPlace gives the memory of v until done, or nil where it must be copied: where the host cannot read it, where the
+// elements do not follow each other, and where it is a file that somebody may truncate, so that reading would fault.
+func inPlace(ctx context.Context, v *core.View) (memory []byte, done func(), err error) {
+	if !v.Layout().Contiguous() || v.Route() == contract.RouteMappedFile {
+		return nil, func() {}, nil
+	}
+	_, _, release, err := v.Acquire()
+	if err != nil {
+		return nil, release, err
+	}
+	if memory, err = v.Bytes(); err != nil {
+		return nil, release, nil //nolint:nilerr // CopyBytes says what is wrong
+	}
+	return memory, release, v.Wait(ctx)
 }
 
 // whole reads packed elements. Their arrays are always dense, so their bytes need no gathering, and

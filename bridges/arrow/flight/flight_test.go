@@ -1,0 +1,67 @@
+package flight
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/ndbridge/ndbridge/core/coretest"
+	"github.com/ndbridge/ndbridge/hostplugin"
+)
+
+func TestMain(m *testing.M) { coretest.Main(m) }
+
+const want = `listed: flags frame halves mirrored samples step
+frame extension<arrow.fixed_shape_tensor[value_type=uint8, shape=[640,3]]> in 1
+mirrored extension<arrow.fixed_shape_tensor[value_type=uint8, shape=[640,3]]> in 1
+samples float in 3
+halves halffloat in 1
+flags extension<arrow.bool8> in 1
+step int64 in 1
+table["weights"] extension<arrow.fixed_shape_tensor[value_type=double, shape=[200]]> in 1
+no such ArrowKeyError
+dates ArrowInvalid
+two ArrowInvalid
+`
+
+// TestPyArrowReads lets PyArrow compare what it gets with what the program has. Afterwards all memory was given back.
+func TestPyArrowReads(t *testing.T) {
+	t.Parallel()
+	python := os.Getenv("NDBRIDGE_TEST_PYTHON_BRIDGES")
+	if python == "" {
+		t.Fatal("NDBRIDGE_TEST_PYTHON_BRIDGES is not set; run make test")
+	}
+	session, err := hostplugin.Run(t.Context(), hostplugin.Program{Script: "testdata/program.py", Python: python})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	arrays := New(session)
+	allocator := memory.NewCheckedAllocator(memory.DefaultAllocator)
+	arrays.allocator = allocator
+	server := flight.NewServerWithMiddleware(nil)
+	server.InitListener(listener)
+	server.RegisterFlightService(arrays)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve() }()
+
+	out, err := exec.CommandContext(t.Context(), python, "testdata/client.py", "grpc://"+listener.Addr().String(), "testdata/program.py").CombinedOutput()
+	if err != nil {
+		t.Errorf("%v", err)
+	}
+	if string(out) != want {
+		t.Errorf("PyArrow says\n%s\nwant\n%s", out, want)
+	}
+	server.Shutdown()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	allocator.AssertSize(t, 0)
+}
