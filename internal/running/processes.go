@@ -20,7 +20,7 @@ func Live() []Program { return live(List()) }
 // live leaves out those whose process has gone, or is another program by now, and removes the sockets of the former.
 func live(all []Program) []Program {
 	return slices.DeleteFunc(all, func(p Program) bool {
-		here := alive(p.PID)
+		here := Alive(p.PID)
 		there := bound(p.Path)
 		if !here && !there {
 			_ = os.Remove(p.Path) // somebody else may have done it

@@ -251,7 +251,7 @@ func missing(name string) error {
 // silent says why a process that does not listen cannot be asked to come.
 func silent(label string, pid int) error {
 	e := &core.Error{Op: "attach", Program: label, Kind: core.ErrNotFound, Err: errors.New("there is no such process")}
-	if pid <= 0 || !alive(pid) {
+	if pid <= 0 || !Alive(pid) {
 		return e
 	}
 	if why := Why(pid); why != "" {
@@ -261,8 +261,8 @@ func silent(label string, pid int) error {
 	return nil
 }
 
-// alive reports whether a process is there, and has not ended.
-func alive(pid int) bool {
+// Alive reports whether a process is there, and has not ended.
+func Alive(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && !strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " Z")
 }
