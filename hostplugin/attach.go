@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
+	"syscall"
+	"time"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap"
@@ -15,27 +18,74 @@ import (
 
 // Target is a program that runs already: see [Socket], [Name] and [PID].
 type Target struct {
-	name string
-	find func(ctx context.Context) (running.Connected, error)
+	name  string
+	find  func(ctx context.Context) (running.Connected, error)
+	later func(err error) bool // whether the program may still begin
+	waits bool
+}
+
+// Await is the same program, which need not have begun: Attach waits until it listens, or until the context of Attach ends, whose error it
+// wraps then. A process that is not there is not waited for.
+func (t Target) Await() Target {
+	t.waits = true
+	return t
+}
+
+// awaitPause is how long Await waits before it looks again: there is no news of a program's beginning.
+const awaitPause = 20 * time.Millisecond
+
+// connect finds the program, and waits for it if it shall.
+func (t Target) connect(ctx context.Context) (running.Connected, error) {
+	for {
+		found, err := t.find(ctx)
+		if err == nil || !t.waits || !t.later(err) {
+			return found, err
+		}
+		select {
+		case <-time.After(awaitPause):
+		case <-ctx.Done():
+			e := &core.Error{Op: "attach", Program: t.name, Kind: ctx.Err(), Err: fmt.Errorf("the program has not begun to listen: %w", err)}
+			if known, ok := errors.AsType[*core.Error](err); ok {
+				e.Err, e.Remedy = fmt.Errorf("the program has not begun to listen: %w", known.Err), known.Remedy
+			}
+			return running.Connected{}, e
+		}
+	}
 }
 
 // Socket is the program that listens at a path, which ndbridge.listen in Python has returned.
 func Socket(path string) Target {
-	return Target{path, func(ctx context.Context) (running.Connected, error) { return running.Dial(ctx, path) }}
+	return Target{
+		name: path,
+		find: func(ctx context.Context) (running.Connected, error) { return running.Dial(ctx, path) },
+		later: func(err error) bool {
+			return errors.Is(err, core.ErrNotFound) || errors.Is(err, syscall.ECONNREFUSED) // of one that was killed
+		},
+	}
 }
 
 // Name is the program of this user that listens under a name: that which it has given to ndbridge.listen, or else that of its script, with
 // its rank behind it below "ndbridge run --share". Of several programs of that name, it is the one that has started all others.
 func Name(name string) Target {
-	return Target{name, func(ctx context.Context) (running.Connected, error) { return running.Find(ctx, name) }}
+	return Target{
+		name:  name,
+		find:  func(ctx context.Context) (running.Connected, error) { return running.Find(ctx, name) },
+		later: func(err error) bool { return errors.Is(err, core.ErrNotFound) },
+	}
 }
 
 // PID is the program that is a process of that number. With Python 3.14 it need not listen: its main thread is asked to let the host in, as
 // sys.remote_exec does, at the next instruction that it runs. The host must be allowed to write to the process's memory.
 func PID(pid int) Target {
-	return Target{strconv.Itoa(pid), func(ctx context.Context) (running.Connected, error) {
-		return running.FindProcess(ctx, pid, bootstrap.AskCode)
-	}}
+	return Target{
+		name: strconv.Itoa(pid),
+		find: func(ctx context.Context) (running.Connected, error) {
+			return running.FindProcess(ctx, pid, bootstrap.AskCode)
+		},
+		later: func(err error) bool {
+			return running.Alive(pid) && (errors.Is(err, core.ErrNotFound) || errors.Is(err, core.ErrVersion) || errors.Is(err, core.ErrUnavailable))
+		},
+	}
 }
 
 // Attach opens a session with a program that runs already and lets hosts come to it (ndbridge.listen in Python, or "ndbridge run --share"). The session is like one of
@@ -45,6 +95,8 @@ func PID(pid int) Target {
 //
 // If the configuration has a program of the same name, its settings hold, as far as they do not concern the start: those for views and calls,
 // start_timeout, which limits Attach, and the plugin. The plugin is loaded into the program's process when the first host attaches, and stays.
+//
+// A program that has not begun is waited for if the target is one of [Target.Await].
 //
 // The errors wrap core.ErrNotFound (no such program listens), core.ErrConfig (several do, none of which has started the others, or it is another user's, or the plugin is missing),
 // core.ErrVersion (a host of another release has attached before), core.ErrUnavailable (the program has ended, or does not answer),
@@ -57,7 +109,7 @@ func (h *Host) Attach(ctx context.Context, t Target) (*Session, error) {
 		if err := checkSystem(); err != nil {
 			return nil, (&launch{program: Program{Name: t.name}, op: "attach"}).about(err)
 		}
-		found, err := t.find(ctx)
+		found, err := t.connect(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -180,6 +180,9 @@ func (l *launch) findHeap() {
 		preload = "/proc/self/fd/" + strconv.Itoa(heapFD)
 	}
 	set := map[string]string{"LD_PRELOAD": preload}
+	if directory, err := running.Directory(); err == nil { // else hosts cannot come to its children
+		set["NDBRIDGE_HEAP_LISTEN"], set["NDBRIDGE_HEAP_HOST"], set["NDBRIDGE_HEAP_NAME"] = directory, "1", l.program.Name
+	}
 	if old := process.Getenv(l.env, "LD_PRELOAD"); old != "" {
 		set["LD_PRELOAD"] += ":" + old
 	}

@@ -70,7 +70,11 @@ func TestAttach(t *testing.T) { //nolint:paralleltest // it sets the environment
 	if !found {
 		t.Error("ps --json does not list the program")
 	}
-	command(t, "view", "--attach", "waiter", "--timeout", "1s", "nothing").want(t, 1, "", "has no array of that name")
+	command(t, "view", "--attach", "waiter", "--patience", "100ms", "xx").want(t, 1, "", "not found: the program has no global variable, has published nothing, "+
+		"and runs no function with a variable, of that name\n  remedy: did you mean \"x\"?")
+	command(t, "view", "--attach", "waiter", "--wait", "--json", "x").want(t, 0, `"address_shared":true`, "")
+	command(t, "view", "--attach", "waitor", "--wait", "--timeout", "100ms", "x").want(t, 1, "", "no answer within 100ms")
+	command(t, "view", "--script", "x.py", "--wait", "x").want(t, 2, "", "which --attach names")
 	command(t, "ls", "--attach", "waitor").want(t, 1, "", `did you mean`)
 	command(t, "ls", "--attach", strconv.Itoa(os.Getpid())).want(t, 1, "", "the process runs no Python")
 	command(t, "ls", "--attach", "waiter", "--script", "x.py").want(t, 2, "", "only one of them")

@@ -183,6 +183,20 @@ func allPublished(ctx context.Context, s session, names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(published, name) })
 }
 
+// view takes a view. In a program that runs already a name that is not there within the user's patience is not awaited any longer.
+func (l *looker) view(ctx context.Context, s session, name string, opts []hostplugin.ViewOption) (*core.View, error) {
+	if l.target.attach == "" {
+		return s.View(ctx, name, opts...)
+	}
+	soon, cancel := context.WithTimeout(ctx, l.bounds.patience)
+	defer cancel()
+	array, err := s.View(soon, name, opts...)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return s.View(ctx, name, append(slices.Clip(opts), hostplugin.NoWait())...)
+	}
+	return array, err
+}
+
 // deadline explains the end of --timeout; other errors stay as they are.
 func (l *looker) deadline(err error, program, name string) error {
 	if !errors.Is(err, context.DeadlineExceeded) {

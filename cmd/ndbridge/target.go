@@ -34,6 +34,7 @@ type target struct {
 	args   []string
 
 	attach string // to a program that runs already
+	wait   bool   // until it does
 
 	plugin       string
 	noSharedHeap bool
@@ -51,6 +52,7 @@ func (t *target) define(cmd *cobra.Command) {
 	f.StringVar(&t.program, "program", "", "the `name` of the program in the configuration")
 	if t.attaches {
 		f.StringVar(&t.attach, "attach", "", "look at a `program` that runs already: its name, its process, or the path of its socket; see ndbridge ps")
+		f.BoolVar(&t.wait, "wait", false, "with --attach: wait for a program that has not begun")
 	}
 	f.StringVar(&t.plugin, "plugin", "", "the plugin: a shipped one by name, or a `path` (default all)")
 	f.BoolVar(&t.noSharedHeap, "no-shared-heap", false, "run the program with its own allocator; its arrays are copied then")
@@ -123,6 +125,9 @@ func (t *target) check() error {
 			}
 		}
 	}
+	if t.wait && t.attach == "" {
+		return usagef("--wait: that concerns a program that runs already, which --attach names")
+	}
 	if t.direct() && t.program != "" {
 		return usagef("--%s and --program: --program names one of a configuration", given)
 	}
@@ -176,8 +181,16 @@ func (t *target) load(names, extra []string) (hostplugin.Config, error) {
 // attachName names the program that runs already.
 func (t *target) attachName() string { return programName(t.attach, "") }
 
-// running is the program that runs already.
+// running is the program that runs already, or is waited for.
 func (t *target) running() hostplugin.Target {
+	named := t.named()
+	if t.wait {
+		return named.Await()
+	}
+	return named
+}
+
+func (t *target) named() hostplugin.Target {
 	if strings.Contains(t.attach, "/") {
 		return hostplugin.Socket(t.attach)
 	}

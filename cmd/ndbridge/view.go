@@ -37,7 +37,8 @@ items behind it (frame, model.weight, batch["x"], frames[0]), or what the progra
 ndbridge.publish. Without a NAME it shows all arrays.
 
 It waits until the script has ended or has published the arrays. A script that goes on is looked at
-as soon as the name exists and --patience is over. What the program prints goes to standard error.
+as soon as the name exists and --patience is over; a program that runs already (--attach) has --patience
+to make it. What the program prints goes to standard error.
 
 With --json, standard output has one object a line for each array: name, framework, dtype, tag, shape,
 strides (bytes), device, read_only, route, copied, reason, quirks, nbytes, address_shared (the pages are
@@ -192,7 +193,7 @@ func (v *view) say(label string, err error) error {
 // show takes one array and shows it.
 func (v *view) show(ctx context.Context, l *looker, s session, w wanted, opts []hostplugin.ViewOption) (err error) {
 	v.env.stderr.Progress("waiting for %s", w.name)
-	array, err := s.View(ctx, w.name, opts...)
+	array, err := l.view(ctx, s, w.name, opts)
 	if err != nil {
 		return l.deadline(err, w.program, w.name)
 	}

@@ -296,6 +296,7 @@ def make_module(with_gil, stand_in):
     module.__version__ = with_gil.nd_version()
     module.__all__ = ["Cancelled", "HostError", "connected", "host", "listen", "publish", "serve", "unpublish", "wait"]
     module.connected = True
+    module._forked = with_gil.nd_forked
     module.Cancelled, module.HostError, module.host = Cancelled, HostError, Host()
     for function in listen, publish, serve, unpublish, wait:
         function.__qualname__ = function.__name__

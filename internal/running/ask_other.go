@@ -12,6 +12,8 @@ import (
 // Askable says that no process can be asked.
 func Askable(int) error { return &core.Error{Kind: core.ErrUnsupported} }
 
+func bound(string) bool { return true }
+
 func ask(context.Context, int, func(string) []byte) (*fdpass.Conn, error) {
 	return nil, &core.Error{Kind: core.ErrUnsupported}
 }

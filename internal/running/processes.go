@@ -14,37 +14,19 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 )
 
-// Live lists the programs that listen now, by name and process.
+// Live lists the programs that listen now, by name and process, and removes what others have left.
 func Live() []Program { return live(List()) }
 
-// live leaves out those whose process has gone, or is another program by now. Where it cannot be seen, it may be there.
+// live leaves out those whose process has gone, or is another program by now, and removes the sockets of the former.
 func live(all []Program) []Program {
-	bound := sockets()
 	return slices.DeleteFunc(all, func(p Program) bool {
-		return !alive(p.PID) || bound != nil && !bound[p.Path] && sameNetwork(p.PID)
-	})
-}
-
-// sockets lists the paths of the sockets that there are, as far as this process sees them. It is nil if it sees none.
-func sockets() map[string]bool {
-	table, err := os.ReadFile("/proc/net/unix")
-	if err != nil {
-		return nil
-	}
-	paths := make(map[string]bool)
-	for line := range strings.Lines(string(table)) {
-		if at := strings.IndexByte(line, '/'); at >= 0 {
-			paths[strings.TrimSuffix(line[at:], "\n")] = true
+		here := Alive(p.PID)
+		there := bound(p.Path)
+		if !here && !there {
+			_ = os.Remove(p.Path) // somebody else may have done it
 		}
-	}
-	return paths
-}
-
-// sameNetwork reports whether a process's sockets would be seen. One that has ended has none.
-func sameNetwork(pid int) bool {
-	ours, err := os.Readlink("/proc/self/ns/net")
-	theirs, failed := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/net")
-	return err == nil && (ours == theirs || failed != nil && !errors.Is(failed, os.ErrPermission))
+		return !here || !there
+	})
 }
 
 // Process is one that runs Python.

@@ -3,6 +3,7 @@
 package running
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -197,13 +198,11 @@ func find(ctx context.Context, label string, wanted func(p Program) bool) (Conne
 	here := live(slices.Clone(all))
 	var found []Connected
 	for _, p := range all {
-		if slices.Contains(here, p) {
+		if slices.Contains(here, p) || !bound(p.Path) {
 			continue
 		}
 		if c, err := Dial(ctx, p.Path); err == nil { // in another container
 			found = append(found, c)
-		} else if errors.Is(err, syscall.ECONNREFUSED) {
-			_ = os.Remove(p.Path) // what a program has left that was killed
 		}
 	}
 	if first, ok := ancestor(here); ok && len(found) == 0 {
@@ -252,7 +251,7 @@ func missing(name string) error {
 // silent says why a process that does not listen cannot be asked to come.
 func silent(label string, pid int) error {
 	e := &core.Error{Op: "attach", Program: label, Kind: core.ErrNotFound, Err: errors.New("there is no such process")}
-	if pid <= 0 || !alive(pid) {
+	if pid <= 0 || !Alive(pid) {
 		return e
 	}
 	if why := Why(pid); why != "" {
@@ -262,9 +261,10 @@ func silent(label string, pid int) error {
 	return nil
 }
 
-func alive(pid int) bool {
-	_, err := os.Stat("/proc/" + strconv.Itoa(pid))
-	return err == nil
+// Alive reports whether a process is there, and has not ended.
+func Alive(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return err == nil && !strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " Z")
 }
 
 // Why says what keeps hosts from a process whatever it does: it is another user's, or no Python. It is "" if nothing does, or there is no

@@ -47,7 +47,6 @@ const (
 	NoMemfd                   // memfd_create is forbidden, for instance by a seccomp filter
 	NoAddresses               // a limit on address space or data (ulimit -v, ulimit -d) is in force
 	StrictCommit              // vm.overcommit_memory is 2, under which shared pages could fail with SIGBUS
-	Forked                    // this process is a forked child, which allocates privately
 )
 
 // Works reports whether blocks allocated from now on can be shareable.
@@ -66,8 +65,6 @@ func (s State) String() string {
 		return "off: a limit on address space or data is in force"
 	case StrictCommit:
 		return "off: vm.overcommit_memory is 2"
-	case Forked:
-		return "off: this is a forked child"
 	default:
 		return "state " + strconv.FormatUint(uint64(s), 10)
 	}

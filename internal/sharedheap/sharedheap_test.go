@@ -11,7 +11,6 @@ func TestStateText(t *testing.T) {
 		NoMemfd:      "off: memfd_create is forbidden",
 		NoAddresses:  "off: a limit on address space or data is in force",
 		StrictCommit: "off: vm.overcommit_memory is 2",
-		Forked:       "off: this is a forked child",
 		99:           "state 99",
 	} {
 		if got := state.String(); got != want {

@@ -267,6 +267,46 @@ func TestAttachByName(t *testing.T) {
 	}
 }
 
+// TestAttachAwaits: a host that is to wait for a program comes to it when it has begun, or says at the end of its context what is missing.
+func TestAttachAwaits(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	host := harness.NewHost(t)
+	fails := func(target hostplugin.Target, kind error, want string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := host.Attach(ctx, target.Await()); !errors.Is(err, kind) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %v, with %q", err, kind, want)
+		}
+	}
+	fails(hostplugin.Name("trainer"), context.DeadlineExceeded, "the program has not begun to listen: no program of this user listens under this name")
+	fails(hostplugin.Socket(filepath.Join(dir, "none")), context.DeadlineExceeded, "the program has not begun to listen: there is no socket at")
+	fails(hostplugin.PID(1<<30), core.ErrNotFound, "there is no such process")
+	come := make(chan *hostplugin.Session)
+	for _, target := range []hostplugin.Target{hostplugin.Name("trainer"), hostplugin.Socket(filepath.Join(dir, "socket"))} {
+		go func() {
+			s, err := host.Attach(t.Context(), target.Await())
+			if err != nil {
+				t.Error(err)
+			}
+			come <- s
+		}()
+	}
+	harness.RunAlone(t, listening, harness.RunningOptions{Env: []string{"XDG_RUNTIME_DIR=" + dir}})
+	harness.RunAlone(t, "import ndbridge, os, remote; print(ndbridge.listen(path=os.environ['XDG_RUNTIME_DIR'] + '/socket'), flush=True); remote.serve()",
+		harness.RunningOptions{Env: []string{"XDG_RUNTIME_DIR=" + dir}})
+	for range 2 {
+		if s := <-come; s != nil {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	silent := harness.RunAlone(t, "print('runs', flush=True); import time; time.sleep(1000)", harness.RunningOptions{})
+	fails(hostplugin.PID(silent.PID), context.DeadlineExceeded, "has not begun to listen: the process runs a Python older than 3.14")
+}
+
 // TestAttachRefusesOthers: a program lets in nobody but its own user and root, whatever the socket's mode is.
 func TestAttachRefusesOthers(t *testing.T) {
 	t.Parallel()

@@ -14,8 +14,8 @@ func TestStress(t *testing.T) {
 		"entries", "alignment", "overflow", "realloc", "errno", // the malloc family
 		"calloc", "sparse", "pins", "wild", "trim", "keep", "steady", "growth", "seals", // a block's life
 		"threads", "contention",
-		"fork", "fork-threads", "fork-pinned", "fork-granted", "fork-child", "fork-often", "fork-closed", "fork-warm", "exec",
-		"promote", "promote-sparse", "promote-writers", "promote-input", "promote-refused", "promote-often", "promote-beside",
+		"fork", "fork-threads", "fork-pinned", "fork-granted", "fork-child", "fork-often", "fork-generations", "fork-closed", "fork-warm", "exec",
+		"promote", "promote-sparse", "promote-writers", "promote-input", "promote-refused", "promote-often", "promote-child", "promote-beside",
 		"promote-together", "promote-signals", "promote-limit", "promote-own-limit", "promote-mappings",
 		"select", "closing", "replaced", "few-descriptors", // descriptors
 		"mapped-over", "advice", "protected",

@@ -122,7 +122,7 @@ def listen(name=None, path=None):
 
 def _listens():
     """Says whether hosts can come."""
-    return _listener is not None or "NDBRIDGE_HEAP_LISTEN" in _os.environ and bool(_heap())
+    return _listener is not None or bool(_heap()) and bool(_library.ndheap_listens())
 
 
 def _heap():
@@ -359,9 +359,15 @@ class _Listener(object):
                     return
                 continue
             try:
-                _let_in(descriptor, self.module)
-            except BaseException:  # SystemExit, when the host was told why; a host that has gone; the end of the interpreter
-                pass
+                _thread.start_new_thread(self.let_in, (descriptor,))  # so that one that says nothing holds up no other
+            except RuntimeError:  # there are too many threads
+                _os.close(descriptor)
+
+    def let_in(self, descriptor):
+        try:
+            _let_in(descriptor, self.module)
+        except BaseException:  # SystemExit, when the host was told why; a host that has gone; the end of the interpreter
+            pass
 
 
 class _HeapListener(_Listener):
@@ -382,9 +388,11 @@ class _HeapListener(_Listener):
 def _come(module, descriptor):
     """Lets in who has come to this process. module is this one, which nobody may have imported, or a double of it that another host has
     had made at the same time."""
-    module = _sys.modules.setdefault("ndbridge", module)
-    if hasattr(module, "_let_in"):
-        return module._let_in(descriptor, module)
+    known = _sys.modules.setdefault("ndbridge", module)
+    if hasattr(known, "_forked") and known._forked():  # by a program that a host has started, whose module the program has
+        known = known.__dict__.setdefault("_stand_in", module)
+    if hasattr(known, "_let_in"):
+        return known._let_in(descriptor, known)
     side = _adopt(descriptor)  # None is there while a host starts the program
     side.settimeout(5)
     side.recv(1 << 16)  # what nobody has read would hide the answer

@@ -10,8 +10,8 @@
  * writes itself, if it may, is seen by the program in pages that the program did not write to since;
  * ndheap_grant prevents that.
  *
- * The parent goes on with new files. The child allocates from its libc alone: whoever shares memory
- * does so with the parent. It only frees what it inherited.
+ * Parent and child go on with new files, each with its own. The child has no descriptor, no pin and no shared page of
+ * its parent's; what it has inherited is private to it, and can be promoted there as in the parent.
  *
  * Not covered: fork without its handlers (_Fork, a bare clone), and devices or kernel operations that
  * write to memory by physical page at the time of the fork.
@@ -239,22 +239,37 @@ void fork_parent(void) {
 	errno = saved;
 }
 
+/* Unmaps a file. False: its addresses are not the heap's any more. */
+static bool unmap(const struct segment *s) {
+	if (range_clear(s->base, s->size))
+		return true;
+	next.munmap((void *)s->base, s->size); /* beyond a limit; but it must go */
+	return false;
+}
+
+/* Gives the child what was copied for it of a file that could not be frozen. */
+static void take_copy(struct segment *s) {
+	unmap(s);
+	s->state = SEGMENT_FROZEN;
+	if (s->copy && next.mremap(s->copy, s->size, s->size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)s->base) != MAP_FAILED)
+		return;
+	for (uintptr_t at = s->base; at < s->base + s->size; at += GRANULE) /* nobody may look there */
+		blocks[owner_of((void *)at)].frozen = FROZEN_OVER;
+}
+
 /* Lets go of the parent's shared memory and of its descriptors. */
 static void leave_segments(void) {
 	for (uint32_t i = 1; i < segment_count; i++) {
 		struct segment *s = &segments[i];
-		if (s->state == SEGMENT_SHARED) {
-			if (!range_clear(s->base, s->size)) /* beyond a limit; but it must go */
-				next.munmap((void *)s->base, s->size);
-			if (s->copy)
-				next.mremap(s->copy, s->size, s->size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)s->base);
-			if (s->live)
-				s->state = SEGMENT_FROZEN;
-			else
-				owners_set(s->base, s->size, 0);
-		}
-		s->copy = NULL;
+		bool ours = s->state != SEGMENT_SHARED || s->live || unmap(s);
 		segment_close_fd(s);
+		if (s->state == SEGMENT_SHARED && s->live)
+			take_copy(s);
+		else if (s->state == SEGMENT_SHARED)
+			supply_forget(i, ours);
+		else if (s->state == SEGMENT_FROZEN && !s->live) /* open for the sake of the parent's hosts alone */
+			segment_abandon(i);
+		s->copy = NULL;
 		s->pinned = s->elder = s->elder_pins = 0;
 	}
 }
@@ -265,10 +280,8 @@ static void leave_blocks(void) {
 		struct block *b = &blocks[i];
 		uint32_t state = atomic_load(&b->state);
 		enum phase phase = phase_of(state);
-		if (segments[b->segment].state != SEGMENT_FROZEN) {
-			atomic_store(&b->state, BLOCK_NONE);
+		if (segments[b->segment].state != SEGMENT_FROZEN)
 			continue;
-		}
 		b->frozen = b->frozen ? b->frozen : FROZEN_BY_FORK;
 		atomic_store(&b->state, phase);
 		if (phase == BLOCK_PENDING || phase == BLOCK_RELEASING) {
@@ -287,14 +300,13 @@ void fork_child(void) {
 		lock_reset(&arenas[i].lock);
 	memset(fork_counters, 0, sizeof fork_counters); /* the parent's */
 	promote_forget();
+	gate_forget();
+	trim_forget();
 	range_inherit();
-	if (separate) {
-		heap_off(NDHEAP_FORKED);
+	if (separate && in_use()) {
 		arenas_forget();
-		if (in_use()) {
-			leave_segments();
-			leave_blocks();
-		}
+		leave_segments();
+		leave_blocks();
 	}
 	errno = saved;
 }

@@ -21,6 +21,8 @@
  *   closing.c    programs that close descriptors which they did not open
  *   threads.c    the plugin's threads, which Python does not warn of
  *   listen.c     lets hosts come to this process
+ *   enter.c      lets in who has come
+ *   starts.c     interpreters that a program of a host starts
  *   names.c      what they call it
  *   ranges.c     the addresses
  *   limits.c     limits that the program sets on itself
@@ -44,6 +46,7 @@
 #ifndef NDHEAP_HEAP_H
 #define NDHEAP_HEAP_H
 
+#include <spawn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -168,6 +171,8 @@ struct next_malloc {
 	void (*closefrom)(int);
 	int (*dup2)(int, int);
 	int (*dup3)(int, int, int);
+	int (*posix_spawn)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[], char *const[]);
+	int (*posix_spawnp)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[], char *const[]);
 	int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 	ssize_t (*read)(int, void *, size_t);
 	ssize_t (*pread)(int, void *, size_t, off_t);
@@ -205,10 +210,30 @@ void threads_start(uintptr_t in_python); /* the address of some function of Pyth
 
 /* listen.c */
 
-/* Listens in a directory, under a name; NULL or "": that of the script. say: complains if that cannot be. */
-void listen_start(const char *directory, const char *name, const char *say);
+/*
+ * Listens in a directory, under a name; NULL or "": that of the script. say: complains if that cannot be. children_only: only
+ * forked children do.
+ */
+void listen_start(const char *directory, const char *name, const char *say, bool children_only);
 /* Whether a descriptor is the one that listens. */
 bool listen_owns_fd(int fd);
+
+/* enter.c */
+
+/* Finds what is needed to call Python. False: this is no Python. */
+bool enter_find_python(void);
+/* Lets in who comes to a socket, for as long as it is the one that listens. */
+void enter_wait(int socket, bool (*listens)(int socket));
+/* Whether nobody was let into this process yet. */
+bool enter_idle(void);
+void enter_before_fork(void);
+void enter_in_parent(void);
+void enter_in_child(void);
+
+/* starts.c */
+
+/* Notes what is passed on to interpreters that this process starts, and takes it out of the environment. */
+void starts_keep(void);
 
 /* names.c */
 
@@ -439,6 +464,8 @@ int64_t trim_keep(void);
 void trim_excess(void);
 /* Makes room for a fresh block: the heap grows only with what the program holds. */
 void trim_for(size_t size);
+/* In a forked child: nobody calls ndheap_trim there yet. */
+void trim_forget(void);
 /* Notes that a fresh block was made, which may show that one like it went back too early. Wants supply_lock. */
 void trim_made(unsigned class, size_t size);
 
@@ -460,6 +487,11 @@ bool supply_release_frozen(uint32_t index);
 void supply_end_frozen(uint32_t index);
 /* Forgets cold blocks and the pool where they are frozen. Wants supply_lock. */
 void supply_forget_frozen(void);
+/*
+ * In a forked child: forgets a shared file of the parent's, and its blocks, all of which were free. ours: the addresses
+ * are still the heap's. Wants supply_lock, and no block in an arena.
+ */
+void supply_forget(uint32_t segment, bool ours);
 /* Moves a frozen block into a segment of its own, which was adopted for it and is mapped there. Wants all locks. */
 void supply_melt(uint32_t index, uint32_t segment);
 /* A block's pins on the file that it lies in now. Wants supply_lock. */
@@ -502,6 +534,8 @@ void promote_configure(const char *text);
 /* Keeps calls from writing to [from, from + size) until gate_open. False: one writes there, or *give_up is not 0. */
 bool gate_close(uintptr_t from, size_t size, const _Atomic uint32_t *give_up);
 void gate_open(void);
+/* In a forked child: forgets the calls of the parent's threads. */
+void gate_forget(void);
 
 enum { GATE_NO_PLACE = -1, GATE_NOT_OURS = -2 };
 int gate_take_place(const void *p, size_t size);

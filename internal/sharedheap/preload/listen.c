@@ -1,8 +1,9 @@
 /*
  * Lets hosts come to a Python process: a socket in a directory of the user's, NAME.PID, and a thread that sleeps in the kernel
- * until one comes. Only then is anything run in the interpreter: the module ndbridge lets the host in.
+ * until one comes. Only then is anything run in the interpreter: see enter.c.
  *
- * "ndbridge run --share" asks for it by the environment, which children inherit; and so may the program itself (ndheap_listen).
+ * "ndbridge run --share" asks for it by the environment, which children inherit; and so may the program itself (ndheap_listen). A
+ * program that a host has started does not listen, but its children do.
  * A forked child listens under its own number. The socket is bound a moment later, so that a process which soon ends or runs
  * another program leaves no file, and waits for none. Whatever fails, the program runs as without all this.
  */
@@ -24,20 +25,13 @@
 
 #include "heap.h"
 
-/* The module, as a program would import it. */
-__asm__(".pushsection .rodata\n"
-	"listen_module: .incbin \"../../../hostplugin/bootstrap/python/ndbridge.py\"\n"
-	"listen_module_end: .byte 0\n"
-	".popsection");
-extern const char listen_module[] __attribute__((visibility("hidden"))), listen_module_end[] __attribute__((visibility("hidden")));
-
 enum {
 	PATH = sizeof ((struct sockaddr_un *)0)->sun_path,
 	NAME = 64,
 	BACKLOG = 16,
 	STACK = 1 << 20, /* larger ones may lie in a huge page */
 	SOON_MS = 50,    /* how long a process has to end or to become another program */
-	BUSY_MS = 100,
+	STOP_MS = 1000,
 };
 
 static struct {
@@ -45,6 +39,7 @@ static struct {
 	bool over; /* the process ends */
 	bool told; /* of forks */
 	bool say;  /* why it does not listen */
+	_Atomic pid_t thread; /* which waits for hosts, or 0 */
 	char directory[PATH], name[NAME + 1]; /* as the environment says */
 	char path[PATH];
 	pid_t process; /* which listens there */
@@ -74,14 +69,14 @@ static void close_socket(void) {
 	}
 }
 
-static int new_socket(void) { return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
+static int new_socket(int type) { return socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
 
-/* Removes the socket of a process that is gone. */
+/* Removes the socket of a process that is gone. Whoever listens there does not notice: the kernel says that it wants another type. */
 static void clear(const struct sockaddr_un *address) {
 	struct stat status;
 	if (!look_at(address->sun_path, &status) || !S_ISSOCK(status.st_mode))
 		return;
-	int probe = new_socket();
+	int probe = new_socket(SOCK_DGRAM);
 	if (probe >= 0 && connect(probe, (const struct sockaddr *)address, sizeof *address) != 0 && errno == ECONNREFUSED)
 		unlink(address->sun_path);
 	syscall(SYS_close, probe);
@@ -90,7 +85,7 @@ static void clear(const struct sockaddr_un *address) {
 /* Gives the inode of a new socket, whose number is not one that the program uses, or 0. */
 static ino_t open_socket(int *fd) {
 	struct stat status;
-	*fd = new_socket();
+	*fd = new_socket(SOCK_SEQPACKET);
 	if (*fd < 0 || (*fd = descriptor_raise(*fd)) < 0)
 		return 0;
 	return syscall(SYS_fstat, *fd, &status) == 0 ? status.st_ino : 0;
@@ -113,7 +108,7 @@ static int listen_at(const char *path, int fd, ino_t inode) {
 			syscall(SYS_close, fd);
 		return failed;
 	}
-	if (here.process == getpid() && *here.path)
+	if (here.process == getpid() && *here.path && strcmp(here.path, path) != 0)
 		unlink(here.path);
 	if (atomic_load(&here.fd) != fd)
 		close_socket();
@@ -161,103 +156,14 @@ static bool find_path(char path[2 * PATH]) {
 	return inherits || *here.directory;
 }
 
-/* The functions of Python's that are needed to call it. */
-static struct {
-	int (*is_initialized)(void);
-	int (*ensure)(void);
-	void (*release)(int);
-	void *(*builtins)(void);
-	void *(*new_dict)(void);
-	void *(*new_bytes)(const char *, ssize_t);
-	void *(*new_int)(long);
-	int (*set_item)(void *, const char *, void *);
-	void *(*compile)(const char *, const char *, int);
-	void *(*eval)(void *, void *, void *);
-	void (*clear)(void);
-	void (*decref)(void *);
-} python;
-
-static bool find_functions(void) {
-	static const char *const names[] = {
-		"Py_IsInitialized", "PyGILState_Ensure", "PyGILState_Release", "PyEval_GetBuiltins", "PyDict_New", "PyBytes_FromStringAndSize",
-		"PyLong_FromLong", "PyDict_SetItemString", "Py_CompileString", "PyEval_EvalCode", "PyErr_Clear", "Py_DecRef",
-	};
-	void **functions = (void **)&python;
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (!(functions[i] = next_dlsym(RTLD_DEFAULT, names[i])))
-			return false;
-	return true;
-}
-
-static void set(void *dict, const char *name, void *value) {
-	if (value && python.set_item(dict, name, value) != 0)
-		python.clear();
-	if (value)
-		python.decref(value);
-}
-
-/* Lets in who has come, which ends with the descriptor closed. */
-static void let_in(int fd) {
-	static const char text[] =
-		"import sys\n"
-		"module = sys.modules.get('ndbridge')\n"
-		"if not hasattr(module, '_come'):\n"
-		"    module = type(sys)('ndbridge')\n"
-		"    exec(compile(source, '<ndbridge>', 'exec'), module.__dict__)\n"
-		"module._come(module, descriptor)\n";
-	enum { FILE_INPUT = 257 };
-	int state = python.ensure();
-	void *names = python.new_dict(), *code = python.compile(text, "<ndbridge>", FILE_INPUT);
-	if (names && code) {
-		python.set_item(names, "__builtins__", python.builtins());
-		set(names, "source", python.new_bytes(listen_module, listen_module_end - listen_module));
-		set(names, "descriptor", python.new_int(fd));
-		void *result = python.eval(code, names, names);
-		if (result)
-			python.decref(result);
-	}
-	python.clear(); /* the host was told, or is gone */
-	if (code)
-		python.decref(code);
-	if (names)
-		python.decref(names);
-	python.release(state);
-}
-
-/* Waits until there is an interpreter. False: who has come has gone again. */
-static bool await_python(int fd) {
-	struct pollfd gone = {.fd = fd, .events = POLLRDHUP};
-	while (!python.is_initialized())
-		if (poll(&gone, 1, 10) != 0)
-			return false;
-	return true;
-}
-
 static void pause_ms(long ms) {
 	struct timespec time = {.tv_nsec = ms * 1000000};
 	nanosleep(&time, NULL);
 }
 
 static void *wait_for_hosts(void *socket) {
-	int fd = (int)(intptr_t)socket;
-	struct pollfd hosts = {.fd = fd, .events = POLLIN};
-	while (listen_owns_fd(fd)) {
-		/* accept alone would take a number that the program counts on, for as long as it waits. */
-		int come = poll(&hosts, 1, -1) < 0 ? -1 : accept4(fd, NULL, NULL, SOCK_CLOEXEC);
-		if (come < 0 && (errno == ECONNABORTED || errno == EINTR || errno == EAGAIN))
-			continue;
-		if (come < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
-			pause_ms(BUSY_MS);
-			continue;
-		}
-		if (come < 0)
-			break;
-		come = descriptor_raise(come); /* the program may count on the lower numbers */
-		if (come >= 0 && await_python(come))
-			let_in(come);
-		else
-			syscall(SYS_close, come);
-	}
+	atomic_store(&here.thread, (pid_t)syscall(SYS_gettid));
+	enter_wait((int)(intptr_t)socket, listen_owns_fd);
 	return NULL;
 }
 
@@ -294,9 +200,10 @@ static void complain(int failed) {
 static void *begin(void *socket) {
 	int fd = (int)(intptr_t)socket, failed = 0;
 	char path[2 * PATH];
+	atomic_store(&here.thread, (pid_t)syscall(SYS_gettid));
 	pause_ms(SOON_MS);
 	lock(&here.lock);
-	if (here.process == getpid()) /* its program has asked meanwhile, which has closed this socket */
+	if (atomic_load(&here.fd) != fd) /* its program has asked meanwhile, which has closed this socket */
 		fd = -1;
 	else if (!find_path(path))
 		close_socket();
@@ -306,7 +213,7 @@ static void *begin(void *socket) {
 		failed = listen_at(path, fd, here.inode);
 	unlock(&here.lock);
 	complain(failed);
-	return failed ? NULL : wait_for_hosts((void *)(intptr_t)fd);
+	return failed || fd < 0 ? NULL : wait_for_hosts((void *)(intptr_t)fd);
 }
 
 /*
@@ -323,13 +230,21 @@ static void begin_soon(void) {
 		close_socket();
 }
 
-static void before_fork(void) { lock(&here.lock); }
+static void before_fork(void) {
+	lock(&here.lock);
+	enter_before_fork();
+}
 
-static void in_parent(void) { unlock(&here.lock); }
+static void in_parent(void) {
+	enter_in_parent();
+	unlock(&here.lock);
+}
 
 static void in_child(void) {
 	int saved = errno, fd = atomic_exchange(&here.fd, -1);
 	lock_reset(&here.lock);
+	atomic_store(&here.thread, 0);
+	enter_in_child();
 	if (fd > 0 && is_socket(fd, here.inode))
 		syscall(SYS_close, fd); /* or this process would look like its parent */
 	begin_soon();
@@ -344,7 +259,7 @@ static int learn_of_forks(void) {
 
 EXPORTED int ndheap_listen(const char *path) {
 	int fd = -1;
-	if (!find_functions())
+	if (!enter_find_python())
 		return ENOSYS;
 	lock(&here.lock);
 	ino_t inode = learn_of_forks() == 0 ? open_socket(&fd) : 0;
@@ -353,17 +268,69 @@ EXPORTED int ndheap_listen(const char *path) {
 	return failed ? failed : start_thread(wait_for_hosts, (void *)(intptr_t)fd);
 }
 
-EXPORTED const char *ndheap_listens(void) { return here.process == getpid() && atomic_load(&here.fd) > 0 ? here.path : NULL; }
+EXPORTED int ndheap_listens(void) { return atomic_load(&here.fd) > 0; }
 
-void listen_start(const char *directory, const char *name, const char *say) {
-	if (!directory || !*directory || strlen(directory) >= PATH || !find_functions() || learn_of_forks() != 0)
+void listen_start(const char *directory, const char *name, const char *say, bool children_only) {
+	if (!directory || !*directory || strlen(directory) >= PATH || !enter_find_python() || learn_of_forks() != 0)
 		return;
 	strcpy(here.directory, directory);
 	names_find(name, here.name, sizeof here.name);
 	here.say = say && *say;
 	clear_left();
-	begin_soon();
+	if (!children_only)
+		begin_soon();
 }
+
+/* Ends the thread that waits for hosts, unless one has come. False: there is none to be ended. */
+static bool stop(void) {
+	for (int ms = 0; atomic_load(&here.fd) > 0 && !atomic_load(&here.thread) && ms < STOP_MS; ms++)
+		pause_ms(1); /* it was just made */
+	lock(&here.lock);
+	pid_t thread = atomic_exchange(&here.thread, 0);
+	bool stops = thread && enter_idle() && !here.over;
+	if (stops)
+		close_socket();
+	unlock(&here.lock);
+	for (int ms = 0; stops && ms < STOP_MS; ms++) {
+		if (syscall(SYS_tgkill, getpid(), thread, 0) != 0)
+			return true;
+		pause_ms(1);
+	}
+	return stops;
+}
+
+/* Listens where it did before it was stopped. */
+static void go_on(void) {
+	char path[PATH];
+	int fd;
+	if (here.process != getpid()) {
+		begin_soon(); /* it had not begun */
+		return;
+	}
+	ino_t inode = open_socket(&fd);
+	lock(&here.lock);
+	strcpy(path, here.path);
+	int failed = listen_at(path, fd, inode);
+	unlock(&here.lock);
+	if (!failed)
+		start_thread(wait_for_hosts, (void *)(intptr_t)fd);
+}
+
+/* Makes a system call again that the kernel has refused since there is a second thread, which is ours. */
+static int alone(long number, long first, long second) {
+	int before = errno, result = (int)syscall(number, first, second);
+	if (result == 0 || errno != EINVAL || !stop())
+		return result;
+	result = (int)syscall(number, first, second);
+	int after = result == 0 ? before : errno;
+	go_on();
+	errno = after;
+	return result;
+}
+
+EXPORTED int unshare(int flags) { return alone(SYS_unshare, flags, 0); }
+
+EXPORTED int setns(int fd, int flags) { return alone(SYS_setns, fd, flags); }
 
 /* Removes the socket. This may run in a signal handler, or between vfork and exec. */
 static void end(void) {
@@ -378,7 +345,7 @@ static void end(void) {
 /* Also what children have left that were killed: pools end theirs so. */
 __attribute__((destructor)) static void at_exit(void) {
 	end();
-	if (here.over && *here.directory)
+	if (*here.directory)
 		clear_left();
 }
 

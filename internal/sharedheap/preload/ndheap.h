@@ -41,7 +41,6 @@ enum ndheap_state {
 	NDHEAP_NO_MEMFD = 3,    /* memfd_create is forbidden here */
 	NDHEAP_NO_ADDRESSES = 4, /* no address range: RLIMIT_AS or RLIMIT_DATA is in force */
 	NDHEAP_STRICT_COMMIT = 5, /* vm.overcommit_memory is 2: shared pages could fail with SIGBUS */
-	NDHEAP_FORKED = 6,      /* this process is a forked child: it allocates from its libc alone */
 };
 
 struct ndheap_stats {
@@ -139,8 +138,8 @@ int ndheap_create_thread(pthread_t *thread, const pthread_attr_t *attributes, vo
  */
 int ndheap_listen(const char *path);
 
-/* The path of the socket at which this process listens, or NULL. */
-const char *ndheap_listens(void);
+/* Whether hosts can come to this process, or soon can. */
+int ndheap_listens(void);
 
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 _Static_assert(sizeof(struct ndheap_block) == 40, "frozen ABI: raise NDHEAP_ABI");

@@ -180,6 +180,8 @@ void next_resolve(void) {
 		.closefrom = (void (*)(int))next_dlsym(RTLD_NEXT, "closefrom"),
 		.dup2 = (int (*)(int, int))find("dup2"),
 		.dup3 = (int (*)(int, int, int))find("dup3"),
+		.posix_spawn = (__typeof__(next.posix_spawn))find("posix_spawn"),
+		.posix_spawnp = (__typeof__(next.posix_spawnp))find("posix_spawnp"),
 		.pthread_create = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))next_dlsym(RTLD_NEXT, "pthread_create"),
 		.read = (__typeof__(next.read))find("read"),
 		.pread = (__typeof__(next.pread))find("pread"),

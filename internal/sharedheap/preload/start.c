@@ -9,12 +9,6 @@
 
 #include "heap.h"
 
-#if defined(__GLIBC__) && defined(__x86_64__)
-__asm__(".symver dladdr,dladdr@GLIBC_2.2.5");
-#elif defined(__GLIBC__) && defined(__aarch64__)
-__asm__(".symver dladdr,dladdr@GLIBC_2.17");
-#endif
-
 EXPORTED const uint32_t ndheap_abi = NDHEAP_ABI;
 
 _Atomic size_t heap_threshold = SIZE_MAX;
@@ -46,52 +40,6 @@ static bool in_python(void) {
 	       next_dlsym(RTLD_DEFAULT, "PyGILState_Ensure");
 }
 
-static bool is_this_library(const char *entry, size_t length, const char *self) {
-	const char *name = self;
-	if (!memchr(entry, '/', length)) { /* found by the loader's search path */
-		const char *slash = strrchr(self, '/');
-		name = slash ? slash + 1 : self;
-	}
-	return strlen(name) == length && memcmp(name, entry, length) == 0;
-}
-
-/* Takes this library out of LD_PRELOAD, so that what the program starts runs without it. */
-static void leave_preload(void) {
-	const char *list = getenv("LD_PRELOAD");
-	Dl_info self;
-	if (!list || !dladdr(&ndheap_abi, &self) || !self.dli_fname)
-		return;
-	char rest[4096];
-	size_t used = 0;
-	for (const char *p = list; *p;) {
-		size_t separators = strspn(p, ": ");
-		size_t length = strcspn(p + separators, ": ");
-		const char *entry = p + separators;
-		p = entry + length;
-		if (!length || is_this_library(entry, length, self.dli_fname))
-			continue;
-		if (used + length + 2 > sizeof rest)
-			return; /* unreasonably long: better inherited than cut off */
-		if (used)
-			rest[used++] = ':';
-		memcpy(rest + used, entry, length);
-		used += length;
-	}
-	rest[used] = '\0';
-	if (used)
-		setenv("LD_PRELOAD", rest, 1);
-	else
-		unsetenv("LD_PRELOAD");
-}
-
-/* Lets what the program starts run without us. */
-static void leave(void) {
-	leave_preload();
-	unsetenv("NDBRIDGE_HEAP_THRESHOLD");
-	unsetenv("NDBRIDGE_HEAP_LIBRARIES");
-	unsetenv("NDBRIDGE_HEAP_PROMOTE");
-}
-
 /* Early, so that among the fork handlers ours runs last before a fork and first after it. */
 __attribute__((constructor(101))) static void heap_start(void) {
 	next_resolve();
@@ -100,10 +48,11 @@ __attribute__((constructor(101))) static void heap_start(void) {
 	promote_configure(getenv("NDBRIDGE_HEAP_PROMOTE"));
 	if (in_python()) {
 		threads_start((uintptr_t)next_dlsym(RTLD_DEFAULT, "PyOS_AfterFork_Parent"));
-		const char *directory = getenv("NDBRIDGE_HEAP_LISTEN");
-		if (!directory) /* else what it starts shall have all this, too */
-			leave();
-		listen_start(directory, getenv("NDBRIDGE_HEAP_NAME"), getenv("NDBRIDGE_HEAP_SAY"));
+		const char *directory = getenv("NDBRIDGE_HEAP_LISTEN"), *name = getenv("NDBRIDGE_HEAP_NAME"), *say = getenv("NDBRIDGE_HEAP_SAY");
+		const char *host = getenv("NDBRIDGE_HEAP_HOST"); /* "1": this process has one; "0": the one that has started it */
+		if (!directory || host) /* else what it starts shall have all this in its environment, too */
+			starts_keep();
+		listen_start(directory, name, say, host && *host == '1');
 	}
 	if (heap_threshold_configured == 0) {
 		heap_off(NDHEAP_OFF);

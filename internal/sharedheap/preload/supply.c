@@ -285,6 +285,37 @@ bool supply_release_frozen(uint32_t index) {
 	return true;
 }
 
+/* Takes the blocks of a file out of the lists of cold ones. */
+static void forget_cold(uint32_t segment) {
+	for (unsigned class = 0; class < CLASSES; class++)
+		for (uint32_t *link = &cold[class]; *link;)
+			if (blocks[*link].segment == segment)
+				*link = blocks[*link].below;
+			else
+				link = &blocks[*link].below;
+}
+
+void supply_forget(uint32_t segment, bool ours) {
+	struct segment *s = &segments[segment];
+	if (s->pool)
+		forget_cold(segment);
+	if (pool == segment)
+		pool = 0;
+	uint32_t last = 0;
+	for (uintptr_t at = s->base; at < s->base + s->size; at += GRANULE) {
+		uint32_t index = owner_of((void *)at);
+		if (index && index != last)
+			free_record(index);
+		last = index;
+	}
+	if (ours) {
+		segment_forget(segment);
+		return;
+	}
+	owners_set(s->base, s->size, 0);
+	segment_abandon(segment);
+}
+
 void supply_forget_frozen(void) {
 	for (unsigned class = 0; class < CLASSES; class++) {
 		uint32_t index = cold[class], kept = 0, following;

@@ -100,6 +100,8 @@ void trim_made(unsigned class, size_t size) {
 	atomic_fetch_add_explicit(&missed, (int64_t)class_size(class), memory_order_relaxed);
 }
 
+void trim_forget(void) { atomic_store(&tended, false); }
+
 EXPORTED uint64_t ndheap_trim(uint32_t idle_ms) {
 	int saved = errno;
 	uint64_t bytes = 0;

@@ -148,7 +148,21 @@ int main(void) {
 	if (pid == 0) {
 		memset(kept, 2, 2 * MIB);
 		block_give(kept);
-		CHECK(!block_take(MIB, 16, false, 0));
+		for (uintptr_t i = 0; i < SLOTS; i++) { /* the child goes on where its parent was */
+			size_t size = (i % 5 + 1) * 300 * KIB;
+			slots[i] = memset(block_take(size, 16, i % 2, 0), (int)i, size);
+			if (i % 3 == 0) {
+				block_give(slots[i]);
+				slots[i] = NULL;
+			}
+		}
+		for (int i = 0; i < SLOTS; i++) {
+			if (slots[i])
+				block_give(slots[i]);
+		}
+		ndheap_trim(0);
+		ndheap_stats(&s);
+		CHECK(s.state == NDHEAP_ON && s.live_blocks == 0 && s.warm_blocks == 0 && s.descriptors <= 1);
 		_exit(0);
 	}
 	int status;

@@ -6,7 +6,7 @@ import mmap
 import os
 
 SHAREABLE, FROZEN = 1, 2
-STATES = ("idle", "on", "off", "no-memfd", "no-addresses", "strict-commit", "forked")
+STATES = ("idle", "on", "off", "no-memfd", "no-addresses", "strict-commit")
 
 
 class Block(ctypes.Structure):

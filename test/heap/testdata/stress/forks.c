@@ -117,12 +117,13 @@ void test_fork_threads(void) {
 			free(kept);
 			for (size_t size = 1000; size < 4 * MIB; size *= 2) {
 				char *p = opaque(calloc(1, size));
-				CHECK(zero(p, size) && !shared(p));
+				CHECK(zero(p, size) && shared(p) == (size >= THRESHOLD));
 				memset(p, 1, size);
 				free(p);
 			}
+			heap.trim(0);
 			struct ndheap_stats s = stats();
-			CHECK(s.state == NDHEAP_FORKED && s.descriptors == 0 && s.pinned_blocks == 0);
+			CHECK(s.state == NDHEAP_ON && s.descriptors <= 1 && s.pinned_blocks == 0);
 			_exit(0);
 		}
 		CHECK(exit_of(pid) == 0);
@@ -214,21 +215,24 @@ void test_fork_child(void) {
 	int pid = split();
 	if (pid == 0) {
 		CHECK(open_files() == before, "%d descriptors are left", open_files() - before);
+		CHECK(stats().warm_blocks == 0 && !shared(live[3]));
 		char *p = opaque(malloc(2 * MIB));
-		CHECK(!shared(p));
+		CHECK(shared(p));
 		fill(p, 2 * MIB, 1);
 		int grandchild = split();
 		if (grandchild == 0) {
-			CHECK(filled(p, 2 * MIB, 1) && live[3][5] == 1);
+			CHECK(filled(p, 2 * MIB, 1) && live[3][5] == 1 && !shared(p));
 			memset(live[3], 2, 2 * MIB);
 			free(live[3]);
 			free(p);
 			_exit(0);
 		}
-		CHECK(exit_of(grandchild) == 0 && live[3][5] == 1);
+		CHECK(exit_of(grandchild) == 0 && live[3][5] == 1 && filled(p, 2 * MIB, 1));
+		free(p);
 		for (int i = 0; i < 20; i++)
 			free(live[i]);
-		CHECK(stats().live_blocks == 0);
+		heap.trim(0);
+		CHECK(stats().live_blocks == 0 && open_files() == before, "%d descriptors are left", open_files() - before);
 		_exit(0);
 	}
 	CHECK(exit_of(pid) == 0);

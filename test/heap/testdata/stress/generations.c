@@ -1,0 +1,101 @@
+/* What a forked child has of the heap: the same as its parent, each its own. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "stress.h"
+
+static const size_t sizes[] = {THRESHOLD, 300 * KIB, MIB, 7 * MIB};
+#define SIZES (sizeof sizes / sizeof *sizes)
+
+/* Promotes a block and holds that whoever maps it then sees what is written. */
+static void promoted(char *p, size_t size, uint32_t now, uint32_t next) {
+	struct ndheap_block b;
+	CHECK(!shared(p) && filled(p, size, now));
+	CHECK(heap.promote(p) == 0 && heap.pin(p, &b) == 0 && b.flags == NDHEAP_SHAREABLE);
+	char *seen = map_outside(&b, PROT_READ);
+	CHECK(filled(seen, size, now));
+	fill(p, size, next);
+	CHECK(filled(seen, size, next) && unpin(p) == 0);
+	munmap(seen - b.offset, b.segment_size);
+}
+
+/* Each process down a line of forks promotes what it has inherited, and none sees what another has written. */
+void test_promote_child(void) {
+	enum { GENERATIONS = 6 };
+	char *p[SIZES];
+	for (size_t i = 0; i < SIZES; i++)
+		fill(p[i] = opaque(malloc(sizes[i])), sizes[i], 1);
+	for (uint32_t generation = 1; generation <= GENERATIONS; generation++) {
+		int pid = split();
+		CHECK(pid >= 0);
+		if (pid == 0) {
+			for (size_t i = 0; i < SIZES; i++) {
+				promoted(p[i], sizes[i], generation, generation + 1);
+				char *fresh = opaque(malloc(sizes[i]));
+				CHECK(shared(fresh));
+				free(fresh);
+			}
+			continue;
+		}
+		for (size_t i = 0; i < SIZES; i++) /* beside the child */
+			promoted(p[i], sizes[i], generation, 100 + generation);
+		CHECK(exit_of(pid) == 0);
+		for (size_t i = 0; i < SIZES; i++)
+			CHECK(filled(p[i], sizes[i], 100 + generation), "the child wrote into the parent's block");
+		break;
+	}
+	for (size_t i = 0; i < SIZES; i++)
+		free(p[i]);
+	heap.trim(0);
+	CHECK(stats().live_blocks == 0 && stats().pinned_blocks == 0 && stats().descriptors <= 1, "%u descriptors", stats().descriptors);
+	_exit(0);
+}
+
+static void *come_and_go(void *argument) {
+	uint32_t seed = (uint32_t)(uintptr_t)argument;
+	for (int i = 0; i < 100; i++) {
+		size_t size = THRESHOLD + next_random(&seed) % (2 * MIB);
+		char *p = opaque(malloc(size));
+		struct ndheap_block b;
+		fill(p, size, seed);
+		bool pinned = heap.pin(p, &b) == 0;
+		CHECK(filled(p, size, seed), "a block changed around a fork");
+		free(p);
+		if (pinned && (b.flags & NDHEAP_SHAREABLE))
+			heap.unpin(opaque(p), b.segment);
+	}
+	return NULL;
+}
+
+/* Forks down a line while threads are everywhere in the heap: each child must be able to go on as its parent did. */
+void test_fork_generations(void) {
+	enum { GENERATIONS = 40, THREADS = 3 };
+	char *kept[GENERATIONS + 1];
+	for (int generation = 0; generation < GENERATIONS; generation++) {
+		pthread_t threads[THREADS];
+		fill(kept[generation] = opaque(malloc(MIB + 7)), MIB + 7, (uint32_t)generation);
+		CHECK(shared(kept[generation]));
+		for (int i = 0; i < THREADS; i++)
+			CHECK(pthread_create(&threads[i], NULL, come_and_go, (void *)(uintptr_t)(generation * 10 + i + 1)) == 0);
+		int pid = split();
+		CHECK(pid >= 0);
+		if (pid == 0)
+			continue;
+		for (int i = 0; i < THREADS; i++)
+			pthread_join(threads[i], NULL);
+		CHECK(exit_of(pid) == 0);
+		for (int i = 0; i <= generation; i++) {
+			CHECK(filled(kept[i], MIB + 7, (uint32_t)i));
+			free(kept[i]);
+		}
+		heap.trim(0);
+		CHECK(stats().pinned_blocks == 0 && stats().descriptors <= 2, "%u descriptors", stats().descriptors);
+		_exit(0);
+	}
+	for (int i = 0; i < GENERATIONS; i++) {
+		CHECK(filled(kept[i], MIB + 7, (uint32_t)i));
+		free(kept[i]);
+	}
+}
