@@ -210,15 +210,18 @@ CUDA_PACKAGES := ./cuda ./internal/gpu/... ./adapters/kit/... ./hostplugin/... .
 SIMULATED_GPU = LD_LIBRARY_PATH=$(CUDA_DRIVER) CUDASIM_DEVICES=2 \
 	NDBRIDGE_TEST_PYTHON=$(VENV)/pycuda/bin/python NDBRIDGE_TEST_GPU_FRAMEWORKS=driver,pycuda
 
+# What "go test" vets is the linter's business.
+GOTEST := $(GO) test -vet=off
+
 .PHONY: test
 test: build native-amd64 plugin-numpy venvs $(BIN)/nfpm $(SUITES:%=$(ROOTS_DIR)/%/.done) $(CUDA_DRIVER)/libcuda.so.1 ## Run every test (unit tests with the race detector)
-	$(TEST_ENV) $(GO) test -race $(V) $$($(GO) list ./... | grep -v /test/)
-	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GO) test -race -tags cuda $(V) $(CUDA_PACKAGES)
-	$(GO) test -tags ndbridge_nonative -run TestNothingIsEmbedded $(V) ./hostplugin
-	$(TEST_ENV) $(GO) test -count=1 -timeout 30m $(V) ./test/...
-	$(TEST_ENV) $(SIMULATED_GPU) $(GO) test -count=1 -tags cuda $(V) ./test/gpu
-	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GO) test -count=1 -tags cuda -run OnGPU $(V) ./test/e2e
-	for module in $(MODULES); do $(TEST_ENV) $(GO) test -C $$module -race -count=1 $(V) ./...; done
+	$(TEST_ENV) $(GOTEST) -race $(V) $$($(GO) list ./... | grep -v /test/)
+	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GOTEST) -race -tags cuda $(V) $(CUDA_PACKAGES)
+	$(GOTEST) -tags ndbridge_nonative -run TestNothingIsEmbedded $(V) ./hostplugin
+	$(TEST_ENV) $(GOTEST) -count=1 -timeout 30m $(V) ./test/...
+	$(TEST_ENV) $(SIMULATED_GPU) $(GOTEST) -count=1 -tags cuda $(V) ./test/gpu
+	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GOTEST) -count=1 -tags cuda -run OnGPU $(V) ./test/e2e
+	for module in $(MODULES); do $(TEST_ENV) $(GOTEST) -C $$module -race -count=1 $(V) ./...; done
 
 .PHONY: matrix
 matrix: build venvs ## Test all versions of the frameworks under all Pythons; writes docs/results/matrix.md (about 60 GB of environments)
@@ -313,13 +316,12 @@ check-format: $(BIN)/gofumpt $(BIN)/buf
 .PHONY: check-lint
 check-lint: $(BIN)/golangci-lint $(BIN)/buf $(CUDA)/lib/libcuda.a
 	$(BIN)/buf lint
-	for tags in "" cuda cuda,gpu; do \
+	for tags in "" cuda,gpu; do \
 		$(BIN)/golangci-lint run --build-tags "$$tags" ./...; \
-		$(GO) vet -tags "$$tags" ./...; \
 		$(GO) fix -diff -tags "$$tags" ./...; \
 	done
 	for module in $(MODULES); do \
-		(cd $$module && $(BIN)/golangci-lint run ./... && $(GO) vet ./... && $(GO) fix -diff ./...); \
+		(cd $$module && $(BIN)/golangci-lint run ./... && $(GO) fix -diff ./...); \
 	done
 
 # A host is pure Go: these must build without cgo. So must the contract and the plugin that is not
