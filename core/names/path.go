@@ -20,11 +20,12 @@ type Path struct {
 	Steps []Step
 }
 
-// Step leads from an object to a part of it: ".name", "[7]" or "[\"key\"]".
+// Step leads from an object to a part of it: ".name", "[7]", "[\"key\"]" or "[::2, 0]".
 type Step struct {
 	Kind Kind
 	Text string // of an attribute or a key
 	Item int64
+	Of   []Subscript // of a slice
 }
 
 // Kind says what a step asks an object for.
@@ -32,9 +33,10 @@ type Kind uint8
 
 // The kinds of step.
 const (
-	Attr Kind = iota // an attribute, Step.Text
-	Key              // an item, by the str Step.Text
-	Item             // an item, by the int Step.Item
+	Attr  Kind = iota // an attribute, Step.Text
+	Key               // an item, by the str Step.Text
+	Item              // an item, by the int Step.Item
+	Slice             // a part of an array, by Step.Of
 )
 
 // Limits that no name meets, and that keep what a path can cost small.
@@ -54,7 +56,7 @@ func Parse(name string) (Path, error) {
 	}
 	p, err := (&parser{rest: name}).parse()
 	if err != nil {
-		about.Err, about.Remedy = err, `write names as in Python: frame, model.weight, batch["x"], frames[0], main().loss`
+		about.Err, about.Remedy = err, `write names as in Python: frame, model.weight, batch["x"], frames[0, ::2], main().loss`
 		return Path{}, &about
 	}
 	return p, nil
@@ -67,6 +69,18 @@ func Clip(name string) string {
 		return name
 	}
 	return strings.ToValidUTF8(name[:enough], "") + "..."
+}
+
+// Front gives the path without what follows its first n steps.
+func (p Path) Front(n int) Path { return Path{Of: p.Of, Root: p.Root, Steps: p.Steps[:n:n]} }
+
+// Plain gives how many steps come before those at the end that can be indices of an array.
+func (p Path) Plain() int {
+	n := len(p.Steps)
+	for n > 0 && (p.Steps[n-1].Kind == Item || p.Steps[n-1].Kind == Slice) {
+		n--
+	}
+	return n
 }
 
 // String gives the one spelling of a path.
@@ -90,6 +104,16 @@ func (s Step) String() string {
 		return "." + s.Text
 	case Item:
 		return "[" + strconv.FormatInt(s.Item, 10) + "]"
+	case Slice:
+		parts := make([]string, len(s.Of))
+		for i, part := range s.Of {
+			parts[i] = part.String()
+		}
+		text := strings.Join(parts, ", ")
+		if len(parts) == 1 && s.Of[0].Kind == At {
+			text += ","
+		}
+		return "[" + text + "]"
 	default:
 		return "[" + quote(s.Text) + "]"
 	}
@@ -194,7 +218,7 @@ func (r *parser) step() (Step, error) {
 	}
 }
 
-// subscript reads what stands in brackets: an integer or a string.
+// subscript reads what stands in brackets: a string, or an index.
 func (r *parser) subscript() (Step, error) {
 	if r.rest == "" {
 		return Step{}, errors.New("a subscript is missing at its end")
@@ -203,17 +227,7 @@ func (r *parser) subscript() (Step, error) {
 		text, err := r.quoted(c)
 		return Step{Kind: Key, Text: text}, err
 	}
-	digits := strings.TrimPrefix(r.rest, "-")
-	end := len(r.rest) - len(strings.TrimLeft(digits, "0123456789"))
-	n, err := strconv.ParseInt(r.rest[:end], 10, 64)
-	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return Step{}, fmt.Errorf("the subscript %s is too large", Clip(r.rest[:end]))
-	case err != nil:
-		return Step{}, errors.New("a subscript is neither an integer nor a quoted string")
-	}
-	r.rest = r.rest[end:]
-	return Step{Kind: Item, Item: n}, nil
+	return r.index()
 }
 
 // quoted reads a string in the quotation marks mark, with the escapes that quote writes.

@@ -111,11 +111,60 @@ func (p *Program) lead(g *py.GIL, o py.Object, s names.Step, where string) (py.O
 	return v, err
 }
 
+// key gives what Python has in the brackets of a step, or for the name of an attribute.
 func key(g *py.GIL, s names.Step) (py.Object, error) {
-	if s.Kind == names.Item {
+	switch s.Kind {
+	case names.Item:
 		return g.NewInt(s.Item)
+	case names.Slice:
+		return sliceKey(g, s)
+	default:
+		return g.NewStr(s.Text)
 	}
-	return g.NewStr(s.Text)
+}
+
+func sliceKey(g *py.GIL, s names.Step) (py.Object, error) {
+	builtins, ok := g.Loaded("builtins")
+	if !ok {
+		return 0, &missingError{What: "the program has removed its module builtins"}
+	}
+	var err error
+	parts := make([]py.Object, len(s.Of))
+	for i, part := range s.Of {
+		switch part.Kind {
+		case names.At:
+			parts[i], err = g.NewInt(part.At)
+		case names.NewAxis:
+			parts[i] = g.None()
+		case names.Rest:
+			parts[i], err = g.Attr(builtins, "Ellipsis")
+		default:
+			parts[i], err = slice(g, builtins, part)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	if len(parts) == 1 && s.Of[0].Kind != names.At {
+		return parts[0], nil
+	}
+	return g.NewTuple(parts...)
+}
+
+// slice makes one of Python's.
+func slice(g *py.GIL, builtins py.Object, s names.Subscript) (py.Object, error) {
+	bounds := make([]py.Object, 0, 3)
+	for _, b := range []names.Bound{s.Start, s.Stop, s.Step} {
+		o, err := g.None(), error(nil)
+		if b.Given {
+			o, err = g.NewInt(b.N)
+		}
+		if err != nil {
+			return 0, err
+		}
+		bounds = append(bounds, o)
+	}
+	return g.CallMethod(builtins, "slice", bounds, nil)
 }
 
 func (p *Program) attribute(g *py.GIL, o py.Object, s names.Step, where string) (py.Object, error) {
