@@ -37,6 +37,8 @@ const (
 	Key               // an item, by the str Step.Text
 	Item              // an item, by the int Step.Item
 	Slice             // a part of an array, by Step.Of
+	Each              // in a pattern: any item
+	Deep              // in a pattern: any steps, or none
 )
 
 // Limits that no name meets, and that keep what a path can cost small.
@@ -47,14 +49,17 @@ const (
 
 // Parse reads a name such as `frame`, `model.weight`, `batch["x"]`, `d['k'][-1].x` or `main().loss`. The error
 // wraps core.ErrConfig.
-func Parse(name string) (Path, error) {
+func Parse(name string) (Path, error) { return parse(&parser{rest: name}) }
+
+func parse(r *parser) (Path, error) {
+	name := r.rest
 	about := core.Error{Op: "read name", Object: strconv.Quote(Clip(name)), Kind: core.ErrConfig}
 	if len(name) > maxBytes {
 		about.Err = fmt.Errorf("%d bytes long", len(name))
 		about.Remedy = fmt.Sprintf("use a name of at most %d bytes", maxBytes)
 		return Path{}, &about
 	}
-	p, err := (&parser{rest: name}).parse()
+	p, err := r.parse()
 	if err != nil {
 		about.Err, about.Remedy = err, `write names as in Python: frame, model.weight, batch["x"], frames[0, ::2], main().loss`
 		return Path{}, &about
@@ -73,6 +78,12 @@ func Clip(name string) string {
 
 // Front gives the path without what follows its first n steps.
 func (p Path) Front(n int) Path { return Path{Of: p.Of, Root: p.Root, Steps: p.Steps[:n:n]} }
+
+// With gives the path with one more step.
+func (p Path) With(s Step) Path {
+	p.Steps = append(p.Steps[:len(p.Steps):len(p.Steps)], s)
+	return p
+}
 
 // Plain gives how many steps come before those at the end that can be indices of an array.
 func (p Path) Plain() int {
@@ -104,6 +115,10 @@ func (s Step) String() string {
 		return "." + s.Text
 	case Item:
 		return "[" + strconv.FormatInt(s.Item, 10) + "]"
+	case Each:
+		return "[*]"
+	case Deep:
+		return ".**"
 	case Slice:
 		parts := make([]string, len(s.Of))
 		for i, part := range s.Of {
@@ -144,7 +159,10 @@ func quote(s string) string {
 	return b.String()
 }
 
-type parser struct{ rest string }
+type parser struct {
+	rest  string
+	globs bool // it is a pattern
+}
 
 func (r *parser) parse() (p Path, err error) {
 	if !utf8.ValidString(r.rest) {
@@ -165,11 +183,14 @@ func (r *parser) parse() (p Path, err error) {
 			return Path{}, fmt.Errorf("more than %d steps", maxSteps)
 		}
 	}
+	if r.globs {
+		return p, p.onlyNames()
+	}
 	return p, nil
 }
 
 func (r *parser) identifier() (string, error) {
-	end := strings.IndexFunc(r.rest, func(c rune) bool { return !isNameRune(c) })
+	end := strings.IndexFunc(r.rest, func(c rune) bool { return !isNameRune(c) && (c != '*' || !r.globs) })
 	if end < 0 {
 		end = len(r.rest)
 	}
@@ -177,7 +198,7 @@ func (r *parser) identifier() (string, error) {
 	switch {
 	case r.rest == "":
 		return "", errors.New("a name is missing at its end")
-	case end == 0 || !isNameStart(first):
+	case end == 0 || !isNameStart(first) && first != '*':
 		return "", fmt.Errorf("a name cannot begin with %q", first)
 	}
 	name := r.rest[:end]
@@ -199,6 +220,9 @@ func (r *parser) step() (Step, error) {
 	case strings.HasPrefix(r.rest, "."):
 		r.rest = r.rest[1:]
 		name, err := r.identifier()
+		if name == Every {
+			return Step{Kind: Deep}, err
+		}
 		return Step{Kind: Attr, Text: name}, err
 	case strings.HasPrefix(r.rest, "["):
 		r.rest = strings.TrimLeft(r.rest[1:], " ")
@@ -226,6 +250,10 @@ func (r *parser) subscript() (Step, error) {
 	if c := r.rest[0]; c == '"' || c == '\'' {
 		text, err := r.quoted(c)
 		return Step{Kind: Key, Text: text}, err
+	}
+	if rest, ok := strings.CutPrefix(r.rest, "*"); ok && r.globs {
+		r.rest = rest
+		return Step{Kind: Each}, nil
 	}
 	return r.index()
 }

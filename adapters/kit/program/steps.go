@@ -85,9 +85,9 @@ func (p *Program) step(g *py.GIL, o py.Object, s names.Step) (step py.Step, ok b
 	if err != nil {
 		return step, false, err
 	}
-	exact := g.ExactType(o)
+	kind := g.Builtin(o)
 	switch {
-	case s.Kind == names.Attr && exact == "module":
+	case s.Kind == names.Attr && g.ExactType(o) == "module":
 		step.Kind = py.StepGlobal
 	case s.Kind == names.Attr:
 		generic, err := g.GenericAttributes(o)
@@ -98,10 +98,14 @@ func (p *Program) step(g *py.GIL, o py.Object, s names.Step) (step py.Step, ok b
 			return framework, ok && generic, err
 		}
 		step.Kind = py.StepAttribute
-		return step, generic && !g.ClassHas(o, s.Text), nil
-	case exact == "dict":
+		if !generic || !g.ClassHas(o, s.Text) {
+			return step, generic, nil
+		}
+		_, ok := g.Follow(o, step)
+		return step, ok, nil
+	case kind == "dict":
 		step.Kind = py.StepKey
-	case s.Kind == names.Item && (exact == "list" || exact == "tuple"):
+	case s.Kind == names.Item && kind != "":
 		step.Kind = py.StepIndex
 	default:
 		return p.follow(g, o, s, step)
