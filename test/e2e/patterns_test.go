@@ -92,13 +92,19 @@ main(a())
 	}
 
 	every := search(t, run, "**", 0)
-	i := slices.IndexFunc(every.Entries, func(e contract.Entry) bool { return e.Name == "model.enc.weight" })
-	if every.Partial || every.More != 0 || i < 0 || !slices.Equal(every.Entries[i].Also, []string{"model.dec.tied"}) {
+	i := slices.IndexFunc(every.Entries, func(e contract.Entry) bool { return e.Name == "model.dec.tied" })
+	if every.Partial || every.More != 0 || i < 0 || !slices.Equal(every.Entries[i].Also, []string{"model.enc.weight"}) {
 		t.Errorf("an array with two names: %+v, more %d, partial %v", every.Entries, every.More, every.Partial)
 	}
 	if few := search(t, run, "**", 4); len(few.Entries) != 4 || few.More != len(every.Entries)-4 {
 		t.Errorf("of %d arrays, %d were told, and %d more", len(every.Entries), len(few.Entries), few.More)
 	}
+
+	harness.Eval[any](t, run.Remote, "globals().update(many={i: a() for i in range(3000)}, flat={str(i): i for i in range(200000)})")
+	if many, err := run.Names(t.Context(), "many[*]"); err != nil || len(many) != 3000 { // in more than one turn
+		t.Errorf("%d of 3000 arrays, %v", len(many), err)
+	}
+	wantNames(t, run, `flat["*"]`)
 
 	set, err := run.Group("shown", `state["*"]`, "model.**.weight", "model.enc.weight")
 	if err != nil {

@@ -83,7 +83,8 @@ func TestNames(t *testing.T) {
 		kind  error
 		texts []string
 	}{
-		{"plane", core.ErrNotFound, []string{`did you mean "plain"?`}},
+		{"plane", core.ErrNotFound, []string{`did you mean "plain"?`, "looked among the global variables of __main__, what is published (outputs.final[0], shadowed, spaced)"}},
+		{"batch['x'].nope.more", core.ErrNotFound, []string{`batch["x"], which is numpy.ndarray, has no attribute nope`}},
 		{"shadowd", core.ErrNotFound, []string{`did you mean "shadowed"?`}},
 		{"model.wieght", core.ErrNotFound, []string{"model, which is types.SimpleNamespace", `"weight"?`}},
 		{"model.layers[2]", core.ErrNotFound, []string{"model.layers has no [2], but a length of 2"}},

@@ -287,9 +287,12 @@ func (s *search) add(g *py.GIL, o py.Object, f owner, at place) error {
 	return nil
 }
 
-// tell adds an array, which is known by key under whatever name.
+// tell adds an array, which is known by key under whatever name. Its name is what was published, or the shortest.
 func (s *search) tell(e *contract.Entry, key string) {
 	if known := s.found[key]; known != nil {
+		if !known.Published && len(e.Name) < len(known.Name) {
+			known.Name, e.Name = e.Name, known.Name
+		}
 		if known.Name != e.Name && len(known.Also) < maxAlso && !slices.Contains(known.Also, e.Name) {
 			known.Also = append(known.Also, e.Name)
 		}
