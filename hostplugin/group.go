@@ -18,6 +18,8 @@ import (
 // exclude each other, and whoever uses the views meanwhile must not be surprised by their being replaced.
 type Group struct {
 	session *Session
+	names   []string // as they were given
+	open    bool     // patterns among them have yet to be looked up
 
 	mu    sync.Mutex
 	group *leases.Group
@@ -31,24 +33,74 @@ type Group struct {
 // Group prepares names to be looked at together. The arrays need not exist yet. The caller closes the group,
 // unless it closes the session. The error wraps core.ErrUnavailable, core.ErrClosed, or core.ErrConfig for a
 // name that is there twice, perhaps in two spellings.
+//
+// A pattern, as [Session.Names] takes it, stands for all names that it means when the group is looked at first; a name that is
+// there twice then counts once. If it means none, that look fails with core.ErrNotFound, and the next one tries again.
 func (s *Session) Group(arrays ...string) (*Group, error) {
 	const op = "group"
 	if err := s.alive(op, ""); err != nil {
 		return nil, err
 	}
-	g := &Group{session: s, index: make(map[string]int, len(arrays))}
+	g := &Group{session: s, names: arrays}
+	if g.open = s.launch.program.python() && slices.ContainsFunc(arrays, names.IsPattern); g.open {
+		g.group = s.leases.Group(nil)
+		return g, nil
+	}
+	if err := g.prepare(op, arrays, false); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// prepare makes names the group's. A name that is there twice is an error, unless it may be.
+func (g *Group) prepare(op string, arrays []string, twice bool) error {
+	s := g.session
+	index := make(map[string]int, len(arrays))
 	var sources []*leases.Source
 	seen := make(map[string]bool, len(arrays))
-	for i, name := range arrays {
+	for _, name := range arrays {
 		one := s.spelling(name)
-		if seen[one] {
-			return nil, s.wrap(op, name, &core.Error{Kind: core.ErrConfig, Err: errors.New("the name is there twice")})
+		if seen[one] && twice {
+			continue
 		}
-		seen[one], g.index[name] = true, i
+		if seen[one] {
+			return s.wrap(op, name, &core.Error{Kind: core.ErrConfig, Err: errors.New("the name is there twice")})
+		}
+		seen[one], index[name] = true, len(sources)
 		sources = append(sources, &leases.Source{Name: name})
 	}
-	g.group = s.leases.Group(sources)
-	return g, nil
+	g.group, g.index = s.leases.Group(sources), index
+	return nil
+}
+
+// expand looks the patterns up.
+func (g *Group) expand(ctx context.Context, op string) error {
+	if !g.open {
+		return nil
+	}
+	var all []string
+	for _, name := range g.names {
+		if !names.IsPattern(name) {
+			all = append(all, name)
+			continue
+		}
+		found, err := g.session.Names(ctx, name)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			return g.session.wrap(op, name, &core.Error{
+				Kind: core.ErrNotFound, Err: errors.New("the program has no array now whose name the pattern means"),
+				Remedy: "look again when the program has made them; 'ndbridge ls --deep' shows all names",
+			})
+		}
+		all = append(all, found...)
+	}
+	if err := g.prepare(op, all, true); err != nil {
+		return err
+	}
+	g.open = false
+	return nil
 }
 
 // spelling gives the one spelling of what a name means to the program: d["x"] and d['x'] are one name in Python.
@@ -71,6 +123,9 @@ func (g *Group) Refresh(ctx context.Context, opts ...ViewOption) (changed bool, 
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err := g.ready(ctx, op); err != nil {
+		return false, err
+	}
+	if err := g.expand(ctx, op); err != nil {
 		return false, err
 	}
 	if slices.Contains(g.group.Views, nil) { // only then it may wait for long
@@ -104,6 +159,9 @@ func (g *Group) Next(ctx context.Context, opts ...ViewOption) error {
 	}
 	ctx, done := g.wait(ctx)
 	defer done()
+	if err := g.expand(ctx, op); err != nil {
+		return err
+	}
 	failed, err := g.group.Next(ctx, request(opts))
 	if err != nil && g.isClosed() {
 		return g.ready(ctx, op)
@@ -126,10 +184,13 @@ func (g *Group) View(name string) *core.View {
 	return g.group.Views[i]
 }
 
-// Views gives the names and views in the order in which the names were given: see View.
+// Views gives the names and views in the order in which the names were given, those that a pattern means sorted: see View.
 func (g *Group) Views() iter.Seq2[string, *core.View] {
 	return func(yield func(string, *core.View) bool) {
-		for _, s := range g.group.Sources {
+		g.mu.Lock()
+		sources := g.group.Sources
+		g.mu.Unlock()
+		for _, s := range sources {
 			if !yield(s.Name, g.View(s.Name)) {
 				return
 			}
@@ -184,7 +245,7 @@ func (g *Group) ready(ctx context.Context, op string) error {
 	if g.isClosed() {
 		return g.session.wrap(op, "", &core.Error{Kind: core.ErrClosed})
 	}
-	if len(g.group.Sources) == 0 {
+	if len(g.names) == 0 {
 		return g.session.wrap(op, "", &core.Error{Kind: core.ErrConfig, Err: errors.New("the group has no names")})
 	}
 	return g.session.ready(ctx, op, "")

@@ -9,7 +9,7 @@ import (
 
 // View gives a view of one array of the program: its own memory, or, if that cannot be shared and
 // copying is allowed, a copy that says so (View.Copied, View.Reason). The name is a Python name with
-// attributes and items behind it (`frame`, `model.weight`, `batch["x"]`, `frames[0]`), such a local variable
+// attributes and items behind it (`frame`, `model.weight`, `batch["x"]`, `frames[::2, 10:]`), such a local variable
 // of a function that runs (`main().model.weight`), a name that the program published, or whatever names the plugin
 // has.
 //

@@ -1,13 +1,11 @@
 package torch
 
 import (
-	"strconv"
 	"strings"
 	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
-	"github.com/ndbridge/ndbridge/core/names"
 )
 
 // New makes the adapter.
@@ -22,7 +20,7 @@ type adapter struct {
 var (
 	_ program.Streamer   = (*adapter)(nil)
 	_ program.Recogniser = (*adapter)(nil)
-	_ program.Follower   = (*adapter)(nil)
+	_ program.Container  = (*adapter)(nil)
 	_ program.Storer     = (*adapter)(nil)
 	_ program.Importer   = (*adapter)(nil)
 )
@@ -62,40 +60,6 @@ func (a *adapter) Marks(g *py.GIL, env *program.Env, o py.Object) (marks py.Mark
 		marks.Attributes = append(marks.Attributes, "dtype")
 	}
 	return marks, err == nil, err
-}
-
-// registries are where a Module keeps what it is asked for as attributes, in the order in which it looks.
-var registries = []string{"_parameters", "_buffers", "_modules"}
-
-// Follow implements [program.Follower]: modules keep their parts in dicts, and so do lists of modules.
-func (*adapter) Follow(g *py.GIL, env *program.Env, o py.Object, s names.Step) (step py.Step, ok bool, err error) {
-	nn, err := g.Attr(env.Module, "nn")
-	if err != nil {
-		return step, false, err
-	}
-	module, err := g.Attr(nn, "Module")
-	if err != nil || !g.IsInstance(o, module) {
-		return step, false, err
-	}
-	step = py.Step{Kind: py.StepRegistered, Registries: registries}
-	method, base := "__getattr__", module
-	if s.Kind == names.Item {
-		method, step.Kind, step.Registries = "__getitem__", py.StepRegisteredItem, registries[2:]
-		if base, err = g.Attr(nn, "ModuleList"); err != nil {
-			return step, false, err
-		}
-		if step.Key, err = g.NewKey(strconv.FormatInt(s.Item, 10)); err != nil {
-			return step, false, err
-		}
-	} else if s.Kind != names.Attr {
-		return step, false, nil
-	}
-	own, ok, err := g.AttrOK(g.Type(o), method)
-	if !ok || err != nil {
-		return step, false, err
-	}
-	theirs, err := g.Attr(base, method)
-	return step, own == theirs, err
 }
 
 // Storage implements [program.Storer]: Tensor.set_, Tensor.data and Tensor.resize_ change a tensor without the GIL.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -85,7 +87,7 @@ func TestJSONOfErrors(t *testing.T) {
 		args                      []string
 		category, message, remedy string
 	}{
-		"no array":       {[]string{"--script", "testdata/program.py", "--python", python(t)}, "not found", "view program/frmae: not found: the program has no global variable, has published nothing, and runs no function with a variable, of that name", `did you mean "frame"?`},
+		"no array":       {[]string{"--script", "testdata/program.py", "--python", python(t)}, "not found", "view program/frmae: not found: the program has no global variable, has published nothing, and runs no function with a variable, of that name; looked among the global variables of __main__", `did you mean "frame"?`},
 		"no script":      {[]string{"--script", dir + "/raise.py", "--python", python(t)}, "bad configuration", "view raise/frmae: bad configuration: the script " + dir + "/raise.py does not exist", `did you mean "raises.py"?`},
 		"no interpreter": {[]string{"--script", raises, "--python", dir + "/python"}, "bad configuration", "view raises/frmae: bad configuration: the interpreter cannot be used: " + dir + "/python does not exist", "set python to the interpreter's path"},
 		"not Python":     {[]string{"--script", raises, "--python", "/bin/true"}, "bad configuration", "view raises/frmae: bad configuration: /bin/true is not a Python interpreter that works: it exited with status 0", "set python to the interpreter that runs your script"},
@@ -104,6 +106,35 @@ func TestJSONOfErrors(t *testing.T) {
 				t.Errorf("status %d, got\n%swant %v", r.status, r.stdout, want)
 			}
 		})
+	}
+}
+
+// TestListDeep holds what ls --deep says.
+func TestListDeep(t *testing.T) {
+	t.Parallel()
+	script := filepath.Join(t.TempDir(), "tree.py")
+	if err := os.WriteFile(script, []byte(`
+import numpy as np
+class Model: pass
+model = Model()
+model.big, model.layers = np.zeros(1 << 16), [{"w": np.ones(3)}, {"w": np.ones(4)}]
+same = model.big
+model.me = model
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ls := func(args ...string) result {
+		return command(t, append([]string{"ls", "--deep", "--script", script, "--python", python(t), "--patience", "1m"}, args...)...)
+	}
+	ls().want(t, statusOK, ""+
+		"model.layers[0][\"w\"]  numpy  float64  3      24 bytes  copied: below-threshold\n"+
+		"model.layers[1][\"w\"]  numpy  float64  4      32 bytes  copied: below-threshold\n"+
+		"same                  numpy  float64  65536  512.0 KiB (524288 bytes)  shared  also model.big\n", "")
+	ls("--limit", "2").want(t, statusOK, "and 1 more; --limit says how many are listed\n", "")
+	ls("--limit", "0").want(t, statusUsage, "", "--limit 0: it must be positive")
+	objects := ls("--json", "--limit", "2").objects(t)
+	if last := objects[len(objects)-1]; len(objects) != 3 || last["more"] != 1.0 || last["partial"] != false {
+		t.Errorf("%v", objects)
 	}
 }
 

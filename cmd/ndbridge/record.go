@@ -73,6 +73,20 @@ func listingOf(e contract.Entry) listing {
 	}
 }
 
+// deepListing is a listing with what a search finds out besides.
+type deepListing struct {
+	listing
+	Also   []string    `json:"also"`
+	Route  core.Route  `json:"route"`
+	Reason core.Reason `json:"reason"`
+}
+
+// leftOut is what a search did not tell.
+type leftOut struct {
+	More    int  `json:"more"`
+	Partial bool `json:"partial"`
+}
+
 // writeJSON writes one object on a line of its own.
 func writeJSON(w io.Writer, object any) error {
 	var b bytes.Buffer

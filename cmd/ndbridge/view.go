@@ -33,7 +33,7 @@ func newView(env *environ) *cobra.Command {
 		Use:   "view [flags] [PROGRAM/]NAME... [-- ARGUMENT...]",
 		Short: "Show arrays of a program: what they are, where they lie, and a picture of the values",
 		Long: `view runs a program, or attaches to one that runs already (--attach), and looks at arrays in its memory. A NAME is a Python name with attributes and
-items behind it (frame, model.weight, batch["x"], frames[0]), or what the program published with
+items behind it (frame, model.weight, batch["x"], frames[::2, 10:]), or what the program published with
 ndbridge.publish. Without a NAME it shows all arrays.
 
 It waits until the script has ended or has published the arrays. A script that goes on is looked at

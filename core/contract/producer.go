@@ -56,6 +56,26 @@ type Refresher interface {
 	Refresh(ctx context.Context, id LeaseID) (l Lease, changed bool, err error)
 }
 
+// Searcher is a [Producer] that finds arrays by a pattern of names.
+type Searcher interface {
+	// Search finds the arrays whose names a pattern means, without running code of the program's. They are not those of one
+	// moment. The error for what is no pattern wraps ErrConfig.
+	Search(ctx context.Context, s Search) (Found, error)
+}
+
+// Search says what is searched for.
+type Search struct {
+	Pattern string // `model.*.weight`, `state["*"]`; "**" means everything that has a name
+	Limit   int    // how many arrays are told of at most; 0: all, as far as that is bounded
+}
+
+// Found is the answer to a [Search].
+type Found struct {
+	Entries []Entry // sorted by name; an array that has several names is there once
+	More    int     // how many other arrays there are
+	Partial bool    // not all was looked through: there may be others yet
+}
+
 // Info describes a producer.
 type Info struct {
 	Program     string      // the program's name, as the host configured it
@@ -82,6 +102,11 @@ type Entry struct {
 	Published bool // offered by name with ndbridge.publish, rather than found among the globals
 	Layout    core.Layout
 	Err       error // why it cannot be leased, or nil
+
+	// Of what was found by a search:
+	Also   []string    // other names of the array
+	Route  core.Route  // how its memory would be reached without a copy; "": it is copied, or on a GPU
+	Reason core.Reason // why it would be copied, or ""
 }
 
 // CopyPolicy says whether memory that cannot be shared may be copied. The zero value leaves the choice to

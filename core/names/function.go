@@ -52,7 +52,9 @@ func Qualified(name string) string { return strings.ReplaceAll(name, locals+".",
 
 // function reads the function that a name may begin with, and the dot behind it.
 func (r *parser) function() (f Function, err error) {
+	defer func(globs bool) { r.globs = globs }(r.globs)
 	begin := r.rest
+	r.globs = false
 	parts, ok := r.parts()
 	if ok && strings.HasPrefix(r.rest, ":") {
 		f.Module = strings.Join(parts, ".")

@@ -20,11 +20,12 @@ type Path struct {
 	Steps []Step
 }
 
-// Step leads from an object to a part of it: ".name", "[7]" or "[\"key\"]".
+// Step leads from an object to a part of it: ".name", "[7]", "[\"key\"]" or "[::2, 0]".
 type Step struct {
 	Kind Kind
 	Text string // of an attribute or a key
 	Item int64
+	Of   []Subscript // of a slice
 }
 
 // Kind says what a step asks an object for.
@@ -32,9 +33,12 @@ type Kind uint8
 
 // The kinds of step.
 const (
-	Attr Kind = iota // an attribute, Step.Text
-	Key              // an item, by the str Step.Text
-	Item             // an item, by the int Step.Item
+	Attr  Kind = iota // an attribute, Step.Text
+	Key               // an item, by the str Step.Text
+	Item              // an item, by the int Step.Item
+	Slice             // a part of an array, by Step.Of
+	Each              // in a pattern: any item
+	Deep              // in a pattern: any steps, or none
 )
 
 // Limits that no name meets, and that keep what a path can cost small.
@@ -45,16 +49,19 @@ const (
 
 // Parse reads a name such as `frame`, `model.weight`, `batch["x"]`, `d['k'][-1].x` or `main().loss`. The error
 // wraps core.ErrConfig.
-func Parse(name string) (Path, error) {
+func Parse(name string) (Path, error) { return parse(&parser{rest: name}) }
+
+func parse(r *parser) (Path, error) {
+	name := r.rest
 	about := core.Error{Op: "read name", Object: strconv.Quote(Clip(name)), Kind: core.ErrConfig}
 	if len(name) > maxBytes {
 		about.Err = fmt.Errorf("%d bytes long", len(name))
 		about.Remedy = fmt.Sprintf("use a name of at most %d bytes", maxBytes)
 		return Path{}, &about
 	}
-	p, err := (&parser{rest: name}).parse()
+	p, err := r.parse()
 	if err != nil {
-		about.Err, about.Remedy = err, `write names as in Python: frame, model.weight, batch["x"], frames[0], main().loss`
+		about.Err, about.Remedy = err, `write names as in Python: frame, model.weight, batch["x"], frames[0, ::2], main().loss`
 		return Path{}, &about
 	}
 	return p, nil
@@ -67,6 +74,24 @@ func Clip(name string) string {
 		return name
 	}
 	return strings.ToValidUTF8(name[:enough], "") + "..."
+}
+
+// Front gives the path without what follows its first n steps.
+func (p Path) Front(n int) Path { return Path{Of: p.Of, Root: p.Root, Steps: p.Steps[:n:n]} }
+
+// With gives the path with one more step.
+func (p Path) With(s Step) Path {
+	p.Steps = append(p.Steps[:len(p.Steps):len(p.Steps)], s)
+	return p
+}
+
+// Plain gives how many steps come before those at the end that can be indices of an array.
+func (p Path) Plain() int {
+	n := len(p.Steps)
+	for n > 0 && (p.Steps[n-1].Kind == Item || p.Steps[n-1].Kind == Slice) {
+		n--
+	}
+	return n
 }
 
 // String gives the one spelling of a path.
@@ -90,6 +115,20 @@ func (s Step) String() string {
 		return "." + s.Text
 	case Item:
 		return "[" + strconv.FormatInt(s.Item, 10) + "]"
+	case Each:
+		return "[*]"
+	case Deep:
+		return ".**"
+	case Slice:
+		parts := make([]string, len(s.Of))
+		for i, part := range s.Of {
+			parts[i] = part.String()
+		}
+		text := strings.Join(parts, ", ")
+		if len(parts) == 1 && s.Of[0].Kind == At {
+			text += ","
+		}
+		return "[" + text + "]"
 	default:
 		return "[" + quote(s.Text) + "]"
 	}
@@ -120,7 +159,10 @@ func quote(s string) string {
 	return b.String()
 }
 
-type parser struct{ rest string }
+type parser struct {
+	rest  string
+	globs bool // it is a pattern
+}
 
 func (r *parser) parse() (p Path, err error) {
 	if !utf8.ValidString(r.rest) {
@@ -141,11 +183,14 @@ func (r *parser) parse() (p Path, err error) {
 			return Path{}, fmt.Errorf("more than %d steps", maxSteps)
 		}
 	}
+	if r.globs {
+		return p, p.onlyNames()
+	}
 	return p, nil
 }
 
 func (r *parser) identifier() (string, error) {
-	end := strings.IndexFunc(r.rest, func(c rune) bool { return !isNameRune(c) })
+	end := strings.IndexFunc(r.rest, func(c rune) bool { return !isNameRune(c) && (c != '*' || !r.globs) })
 	if end < 0 {
 		end = len(r.rest)
 	}
@@ -153,7 +198,7 @@ func (r *parser) identifier() (string, error) {
 	switch {
 	case r.rest == "":
 		return "", errors.New("a name is missing at its end")
-	case end == 0 || !isNameStart(first):
+	case end == 0 || !isNameStart(first) && first != '*':
 		return "", fmt.Errorf("a name cannot begin with %q", first)
 	}
 	name := r.rest[:end]
@@ -175,6 +220,9 @@ func (r *parser) step() (Step, error) {
 	case strings.HasPrefix(r.rest, "."):
 		r.rest = r.rest[1:]
 		name, err := r.identifier()
+		if name == Every {
+			return Step{Kind: Deep}, err
+		}
 		return Step{Kind: Attr, Text: name}, err
 	case strings.HasPrefix(r.rest, "["):
 		r.rest = strings.TrimLeft(r.rest[1:], " ")
@@ -194,7 +242,7 @@ func (r *parser) step() (Step, error) {
 	}
 }
 
-// subscript reads what stands in brackets: an integer or a string.
+// subscript reads what stands in brackets: a string, or an index.
 func (r *parser) subscript() (Step, error) {
 	if r.rest == "" {
 		return Step{}, errors.New("a subscript is missing at its end")
@@ -203,17 +251,11 @@ func (r *parser) subscript() (Step, error) {
 		text, err := r.quoted(c)
 		return Step{Kind: Key, Text: text}, err
 	}
-	digits := strings.TrimPrefix(r.rest, "-")
-	end := len(r.rest) - len(strings.TrimLeft(digits, "0123456789"))
-	n, err := strconv.ParseInt(r.rest[:end], 10, 64)
-	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return Step{}, fmt.Errorf("the subscript %s is too large", Clip(r.rest[:end]))
-	case err != nil:
-		return Step{}, errors.New("a subscript is neither an integer nor a quoted string")
+	if rest, ok := strings.CutPrefix(r.rest, "*"); ok && r.globs {
+		r.rest = rest
+		return Step{Kind: Each}, nil
 	}
-	r.rest = r.rest[end:]
-	return Step{Kind: Item, Item: n}, nil
+	return r.index()
 }
 
 // quoted reads a string in the quotation marks mark, with the escapes that quote writes.

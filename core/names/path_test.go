@@ -15,6 +15,9 @@ func attr(name string) Step { return Step{Kind: Attr, Text: name} }
 func key(text string) Step  { return Step{Kind: Key, Text: text} }
 func item(i int64) Step     { return Step{Kind: Item, Item: i} }
 
+func slice(of ...Subscript) Step { return Step{Kind: Slice, Of: of} }
+func bound(n int64) Bound        { return Bound{Given: true, N: n} }
+
 func TestParse(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -47,6 +50,13 @@ func TestParse(t *testing.T) {
 		{name: `d[""]`, root: "d", steps: []Step{key("")}},
 		{name: `d["a].b"]`, root: "d", steps: []Step{key("a].b")}},
 		{name: "x[9223372036854775807]", root: "x", steps: []Step{item(1<<63 - 1)}},
+		{name: "frames[::2, 10:]", root: "frames", steps: []Step{slice(Subscript{Kind: Range, Step: bound(2)}, Subscript{Kind: Range, Start: bound(10)})}},
+		{name: `b["x"][0,...,3:]`, root: "b", steps: []Step{key("x"), slice(Subscript{}, Subscript{Kind: Rest}, Subscript{Kind: Range, Start: bound(3)})}, text: `b["x"][0, ..., 3:]`},
+		{name: "x[ None , -1 : -5 : -2 ,]", root: "x", steps: []Step{slice(Subscript{Kind: NewAxis}, Subscript{Kind: Range, Start: bound(-1), Stop: bound(-5), Step: bound(-2)})}, text: "x[None, -1:-5:-2]"},
+		{name: "x[:]", root: "x", steps: []Step{slice(Subscript{Kind: Range})}},
+		{name: "x[::]", root: "x", steps: []Step{slice(Subscript{Kind: Range})}, text: "x[:]"},
+		{name: "x[0,]", root: "x", steps: []Step{slice(Subscript{})}},
+		{name: "x[:99999999999999999999]", root: "x", steps: []Step{slice(Subscript{Kind: Range, Stop: bound(1<<63 - 1)})}, text: "x[:9223372036854775807]"},
 	}
 	for _, tt := range tests {
 		p, err := Parse(tt.name)
@@ -108,7 +118,8 @@ func TestFunctionIs(t *testing.T) {
 func TestParseErrors(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"", " ", "1x", ".x", "x.", "x..y", "x.1", "x[", "x[]", "x[1", "x[a]", "x[1:2]", "x[1,2]", "x[1.5]",
+		"", " ", "1x", ".x", "x.", "x..y", "x.1", "x[", "x[]", "x[1", "x[a]", "x[1.5]", "x[,]", "x[,1]", "x[1,,2]", "x[1:2:0]",
+		"x[1:2:3:4]", "x[..., ...]", "x[..]", "x[....]", "x[None:]", "x[:a]", `x[0, "a"]`, `x["a", 0]`, "x[1:-]", "x[Nonesuch]", "x[99999999999999999999, 0]",
 		"x[--1]", "x[-]", "x[+1]", "x['a]", `x["a']`, "x]", "x y", "x()", "x+y", "x[0]()", "__import__('os')",
 		"main().", "main()x", "main()[0]", "().x", "main(1).x", "main(thread=x).x", `main(thread="").x`, `main(thread="x).y`, `main("x").y`,
 		"a:b", "a:b.c", "a:b:c().x", ":main().x", "a:().x", "<locals>().x", "<lambda>", "<a.b>().x", "<a:b>().x", "<a>:b().x", "main()().x",
@@ -141,7 +152,7 @@ func TestLongNames(t *testing.T) {
 }
 
 func FuzzPath(f *testing.F) {
-	for _, name := range []string{"frame", "a.b[0]['k'][\"x\"]", `d["\x07\u1234\U0001f600\""]`, "x[-1]", "größe.x", "a.b:c.<locals>.d(thread='x').e.f"} {
+	for _, name := range []string{"frame", "a.b[0]['k'][\"x\"]", `d["\x07\u1234\U0001f600\""]`, "x[-1]", "größe.x", "x[::2, None, ..., -3:4:-1][0,]", "a.b:c.<locals>.d(thread='x').e.f"} {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {

@@ -58,6 +58,7 @@ type Client struct {
 
 	mu       sync.Mutex
 	waits    bool // the other side serves Wait
+	search   bool // likewise
 	handoff  handoff.Memory
 	calls    calls.Memory
 	refresh  bool // the other side serves Refresh
@@ -116,6 +117,7 @@ func (c *Client) Open(ctx context.Context, settings contract.Settings, wish Wish
 	c.mu.Lock()
 	c.waits = resp.GetCapabilities().GetWait()
 	c.refresh = resp.GetCapabilities().GetRefresh()
+	c.search = resp.GetCapabilities().GetSearch()
 	c.handoff = memoryToCore(resp.GetCapabilities().GetHandoff())
 	c.calls = callMemoryToCore(resp.GetCapabilities().GetCalls())
 	c.mu.Unlock()

@@ -84,6 +84,7 @@ func (s *service) Open(ctx context.Context, req *pb.OpenRequest) (*pb.OpenRespon
 	able := &pb.Capabilities{}
 	_, able.Wait = s.producer.(contract.Waiter)
 	_, able.Refresh = s.producer.(contract.Refresher)
+	_, able.Search = s.producer.(contract.Searcher)
 	if wish.Slots > 0 {
 		h, err := s.handOff(wish)
 		if err != nil {

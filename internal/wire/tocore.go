@@ -176,11 +176,22 @@ func entryToCore(e *pb.Entry) (contract.Entry, error) {
 	if err := errors.Join(checkText("name", out.Name), checkText("framework", out.Framework)); err != nil {
 		return contract.Entry{}, err
 	}
+	var err error
+	if out.Also, err = toTexts[string]("name", e.GetAlso()); err != nil {
+		return contract.Entry{}, err
+	}
+	if e.GetRoute() != pb.Route_ROUTE_UNSPECIFIED {
+		if out.Route, err = enumToCore(routes(), e.GetRoute()); err != nil {
+			return contract.Entry{}, err
+		}
+	}
+	if out.Reason, err = enumToCore(reasons(), e.GetReason()); err != nil {
+		return contract.Entry{}, err
+	}
 	if e.GetError() != nil {
 		out.Err = errorToCore(e.GetError())
 		return out, nil
 	}
-	var err error
 	if out.Layout, err = layoutToCore(e.GetLayout()); err != nil {
 		return contract.Entry{}, fmt.Errorf("entry %q: %w", out.Name, err)
 	}

@@ -122,8 +122,16 @@ func fenceToProto(f contract.Fence) (*pb.Fence, error) {
 }
 
 func entryToProto(e contract.Entry) (*pb.Entry, error) {
-	out := &pb.Entry{Name: text(e.Name), Framework: text(e.Framework), Published: e.Published}
+	out := &pb.Entry{Name: text(e.Name), Framework: text(e.Framework), Published: e.Published, Also: texts(e.Also)}
 	var err error
+	if e.Route != "" {
+		if out.Route, err = enumToProto(routes(), e.Route); err != nil {
+			return nil, err
+		}
+	}
+	if out.Reason, err = enumToProto(reasons(), e.Reason); err != nil {
+		return nil, err
+	}
 	if e.Err == nil {
 		out.Layout, err = layoutToProto(e.Layout)
 	} else {

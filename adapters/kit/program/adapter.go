@@ -57,6 +57,14 @@ type Follower interface {
 	Follow(g *py.GIL, env *Env, o py.Object, s names.Step) (step py.Step, ok bool, err error)
 }
 
+// Container is a [Follower] whose containers can be looked through.
+type Container interface {
+	Follower
+	// Parts gives what an object leads to, by steps that Follow knows, without running code of the program's. ok is false
+	// if it is not a container of the framework's.
+	Parts(g *py.GIL, env *Env, o py.Object, yield func(s names.Step, part py.Object) bool) (ok bool, err error)
+}
+
 // Packaged is an [Adapter] of a framework that lies in a package of another name: "nvidia.dali".
 type Packaged interface {
 	// Module is the full name of the framework's own module, which has its __version__.

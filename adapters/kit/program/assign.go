@@ -65,6 +65,10 @@ func (p *Program) assign(g *py.GIL, path names.Path, o py.Object) error {
 		return notFound(err)
 	}
 	defer t.close()
+	in, err := p.whole(g, &t)
+	if err != nil {
+		return notFound(err)
+	}
 	last := path.Steps[n-1]
 	k, err := key(g, last)
 	if err != nil {
@@ -74,6 +78,6 @@ func (p *Program) assign(g *py.GIL, path names.Path, o py.Object) error {
 	if last.Kind == names.Attr {
 		method = "__setattr__"
 	}
-	_, err = g.CallMethod(t.object, method, []py.Object{k, o}, nil)
+	_, err = g.CallMethod(in, method, []py.Object{k, o}, nil)
 	return err
 }

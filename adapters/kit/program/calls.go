@@ -55,11 +55,13 @@ func (c call) spelling(f *py.Frame, inner []call) (names.Function, bool) {
 // isShown reports whether a local variable is listed: Python has such as ".0".
 func isShown(name string) bool { return !strings.HasPrefix(name, "_") && !strings.HasPrefix(name, ".") }
 
-// localNames gives local variables by their own names, each with the whole name that leads to it.
-func (p *Program) localNames(g *py.GIL) map[string]string {
-	all := make(map[string]string)
+// localNames gives local variables by their own names, each with the whole name that leads to it, and the functions that
+// have them.
+func (p *Program) localNames(g *py.GIL) (all map[string]string, functions []string) {
+	all = make(map[string]string)
 	_ = g.Nested(func() error {
 		for of, f := range p.calls(g) {
+			functions = append(functions, of.String())
 			for _, name := range f.Locals() {
 				if _, ok := all[name]; !ok && isShown(name) {
 					all[name] = names.Path{Of: of, Root: name}.String()
@@ -68,7 +70,7 @@ func (p *Program) localNames(g *py.GIL) map[string]string {
 		}
 		return nil
 	})
-	return all
+	return all, functions
 }
 
 // localValues gives the values of local variables, which the scope holds, with the names that lead there.

@@ -127,7 +127,8 @@ func (a *granting) once(ctx context.Context, g *py.GIL) (l contract.Lease, chang
 	if pub := t.publication; pub != nil && pub.Scalar != nil {
 		return a.scalar(s, pub) //nolint:contextcheck // it outlives the call
 	}
-	f, r, err := p.read(g, &t, a.path, s) //nolint:contextcheck // it outlives the call
+	s.base = t.path
+	f, r, err := p.read(g, &t, s) //nolint:contextcheck // it outlives the call
 	switch {
 	case errors.Is(err, errOvertaken):
 		err = a.again(err)
@@ -138,6 +139,10 @@ func (a *granting) once(ctx context.Context, g *py.GIL) (l contract.Lease, chang
 		return l, false, about("lease", "", f.name, err)
 	}
 	defer r.drop(g)
+	if err := t.part(r); err != nil {
+		dropWatch(g, s.watch)
+		return l, false, err
+	}
 	s.publication, a.shown = t.publication, f.shown
 	place, err := a.place(ctx, g, &t, f, r)
 	if err = a.confirm(r, t.publication, &place, err); err != nil || a.pause != nil {
@@ -250,14 +255,14 @@ func (a *granting) same(s *standing, r *reading, place *placed) (same bool, fenc
 func (s *standing) take(g *py.GIL, r *reading, place *placed) {
 	s.keys, s.copy, s.spared = place.Memory.Keys(), place.Copied, r.spared != "" && place.Reason == r.spared
 	if !r.temporary {
-		s.addr, s.described = r.array.Addr, r.array.Layout
+		s.addr, s.described = r.full.Addr, r.full.Layout
 	}
 	if s.watch == nil {
 		return
 	}
-	l := r.array.Layout
+	l := r.full.Layout
 	small := place.Layout.NBytes() <= py.MaxCopy
-	keep := !r.temporary && s.watch.Describes(r.array.Addr, l.Shape(), l.Strides(), l.DType().Size()) && g.Same(s.watch)
+	keep := !r.temporary && s.watch.Describes(r.full.Addr, l.Shape(), l.Strides(), l.DType().Size()) && g.Same(s.watch)
 	switch o := &r.order; {
 	case r.array.OnGPU:
 		keep = keep && place.Reason == r.spared && o.Stream == 0 && (!o.Framework || s.watch.Itself())

@@ -21,24 +21,29 @@ type owner struct {
 
 // plan finds the adapter that an object belongs to, and how that one would read it.
 func (p *Program) plan(g *py.GIL, o py.Object) (owner, Plan, error) {
+	f, env, err := p.owner(g, o)
+	switch {
+	case f == nil:
+		return owner{&p.generic, frameworkOf(g, o)}, genericPlan(), nil
+	case err != nil:
+		return owner{f, f.name}, Plan{}, err
+	}
+	plan, err := f.adapter.Plan(g, env, o)
+	return owner{f, f.name}, plan, err
+}
+
+// owner finds the framework that an object is an array of; nil: none is known. An error is that of the framework.
+func (p *Program) owner(g *py.GIL, o py.Object) (*framework, *Env, error) {
 	for _, f := range p.frameworks {
 		env, ok, err := p.env(g, f)
-		if err != nil {
-			return owner{f, f.name}, Plan{}, err
+		if ok && err == nil {
+			ok, err = f.adapter.Owns(g, env, o)
 		}
-		if !ok {
-			continue
+		if ok || err != nil {
+			return f, env, err
 		}
-		if ok, err = f.adapter.Owns(g, env, o); err != nil {
-			return owner{f, f.name}, Plan{}, err
-		}
-		if !ok {
-			continue
-		}
-		plan, err := f.adapter.Plan(g, env, o)
-		return owner{f, f.name}, plan, err
 	}
-	return owner{&p.generic, frameworkOf(g, o)}, genericPlan(), nil
+	return nil, nil, nil
 }
 
 // watch begins to watch what a path leads to, which is o; of base, that itself. Nil says that it cannot be
@@ -54,20 +59,11 @@ func (p *Program) watch(g *py.GIL, o, base py.Object, path names.Path) (*py.Watc
 			return nil, err
 		}
 	}
-	for _, f := range p.frameworks {
-		env, ok, err := p.env(g, f)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			continue
-		}
-		if ok, err = f.adapter.Owns(g, env, o); err != nil {
-			return nil, err
-		}
-		if !ok {
-			continue
-		}
+	f, env, err := p.owner(g, o)
+	if err != nil {
+		return nil, err
+	}
+	if f != nil {
 		r, ok := f.adapter.(Recogniser)
 		if !ok {
 			return nil, nil //nolint:nilnil // see above
@@ -106,12 +102,12 @@ func (p *Program) reader(f owner, plan *Plan) reader {
 
 // read asks what a name leads to for its memory, which is to be handed over, and begins to watch it. What was
 // published and is not what it was, is published anew. The caller drops the reading in the same scope.
-func (p *Program) read(g *py.GIL, t *target, path names.Path, s *standing) (f owner, r *reading, err error) {
+func (p *Program) read(g *py.GIL, t *target, s *standing) (f owner, r *reading, err error) {
 	switch pub := t.publication; {
 	case pub == nil:
-		s.watch, err = p.watch(g, t.object, 0, path)
+		s.watch, err = p.watch(g, t.object, 0, t.path)
 	case pub.Watch != nil:
-		if s.watch, err = p.watch(g, t.object, t.object, path); s.watch != nil {
+		if s.watch, err = p.watch(g, t.object, t.object, t.path); s.watch != nil {
 			s.watch.Under(pub.Watch) // with which the program's reference goes
 		}
 	}
@@ -127,7 +123,7 @@ func (p *Program) read(g *py.GIL, t *target, path names.Path, s *standing) (f ow
 		r, err = rd.read(g, t.object)
 	}
 	if err == nil {
-		err = p.rebound(g, path.String(), t, r)
+		err = p.rebound(g, t.path.String(), t, r)
 	}
 	if err != nil {
 		if r != nil {
@@ -202,7 +198,7 @@ func (p *Program) entries(ctx context.Context, g *py.GIL) ([]contract.Entry, err
 	}
 	for _, name := range p.published.Names() {
 		if pub := p.published.Get(g, name); pub != nil {
-			t := target{pub.Object, pub}
+			t := target{publication: pub}
 			t.close() // nothing is going to be touched
 			if err := add(name, pub, pub.Object); err != nil {
 				return nil, err

@@ -35,7 +35,7 @@ func (w *worker) leased(g *py.GIL, a *calls.Argument) (py.Object, error) {
 	if err := w.stands(g, s, &t); err != nil {
 		return 0, err
 	}
-	return t.object, nil
+	return w.whole(g, &t)
 }
 
 // stands reports by an error that a name leads to another array than the one that was leased.

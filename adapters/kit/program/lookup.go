@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
@@ -50,20 +51,23 @@ func (p *Program) global(g *py.GIL, name string) (py.Object, error) {
 	if err != nil {
 		return 0, err
 	}
-	words = append(words, p.published.Names()...)
 	return 0, p.noGlobal(g, name, words)
 }
 
-// noGlobal says where a name was looked for, and what may have been meant: one of words, or a local variable.
-func (p *Program) noGlobal(g *py.GIL, name string, words []string) *missingError {
-	locals := p.localNames(g)
+// noGlobal says where a name was looked for, and what may have been meant: one of the global variables, of what was
+// published, or a local variable.
+func (p *Program) noGlobal(g *py.GIL, name string, variables []string) *missingError {
+	locals, functions := p.localNames(g)
+	known := p.published.Names()
+	words := slices.Concat(variables, known)
 	if whole, ok := locals[name]; ok {
 		return &missingError{
 			What:   "the program has no global variable, and has published nothing, of that name; a function that runs has such a variable",
 			Remedy: prose.Meant(whole),
 		}
 	}
-	missing := &missingError{What: "the program has no global variable, has published nothing, and runs no function with a variable, of that name"}
+	missing := &missingError{What: "the program has no global variable, has published nothing, and runs no function with a variable, of that name; looked among " +
+		lookedAmong(known, functions)}
 	near := prose.Nearest(name, slices.Values(append(words, slices.Sorted(maps.Keys(locals))...)))
 	if whole, ok := locals[near]; ok && !slices.Contains(words, near) {
 		near = whole
@@ -72,6 +76,25 @@ func (p *Program) noGlobal(g *py.GIL, name string, words []string) *missingError
 		missing.Remedy = prose.Meant(near)
 	}
 	return missing
+}
+
+// lookedAmong says where a name was looked for.
+func lookedAmong(known, functions []string) string {
+	text := "the global variables of __main__"
+	for _, list := range []struct {
+		what string
+		all  []string
+	}{{"what is published", known}, {"the variables of", functions}} {
+		const enough = 5
+		if n := len(list.all); n > 0 {
+			text += ", " + list.what + " (" + strings.Join(list.all[:min(n, enough)], ", ")
+			if n > enough {
+				text += fmt.Sprintf(" and %d more", n-enough)
+			}
+			text += ")"
+		}
+	}
+	return text
 }
 
 // lead gives what a step from o leads to. where is how o was come by.
@@ -111,11 +134,60 @@ func (p *Program) lead(g *py.GIL, o py.Object, s names.Step, where string) (py.O
 	return v, err
 }
 
+// key gives what Python has in the brackets of a step, or for the name of an attribute.
 func key(g *py.GIL, s names.Step) (py.Object, error) {
-	if s.Kind == names.Item {
+	switch s.Kind {
+	case names.Item:
 		return g.NewInt(s.Item)
+	case names.Slice:
+		return sliceKey(g, s)
+	default:
+		return g.NewStr(s.Text)
 	}
-	return g.NewStr(s.Text)
+}
+
+func sliceKey(g *py.GIL, s names.Step) (py.Object, error) {
+	builtins, ok := g.Loaded("builtins")
+	if !ok {
+		return 0, &missingError{What: "the program has removed its module builtins"}
+	}
+	var err error
+	parts := make([]py.Object, len(s.Of))
+	for i, part := range s.Of {
+		switch part.Kind {
+		case names.At:
+			parts[i], err = g.NewInt(part.At)
+		case names.NewAxis:
+			parts[i] = g.None()
+		case names.Rest:
+			parts[i], err = g.Attr(builtins, "Ellipsis")
+		default:
+			parts[i], err = slice(g, builtins, part)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	if len(parts) == 1 && s.Of[0].Kind != names.At {
+		return parts[0], nil
+	}
+	return g.NewTuple(parts...)
+}
+
+// slice makes one of Python's.
+func slice(g *py.GIL, builtins py.Object, s names.Subscript) (py.Object, error) {
+	bounds := make([]py.Object, 0, 3)
+	for _, b := range []names.Bound{s.Start, s.Stop, s.Step} {
+		o, err := g.None(), error(nil)
+		if b.Given {
+			o, err = g.NewInt(b.N)
+		}
+		if err != nil {
+			return 0, err
+		}
+		bounds = append(bounds, o)
+	}
+	return g.CallMethod(builtins, "slice", bounds, nil)
 }
 
 func (p *Program) attribute(g *py.GIL, o py.Object, s names.Step, where string) (py.Object, error) {

@@ -38,7 +38,7 @@ def number(x):
 plain = number(1)
 größe = number(2)
 model = types.SimpleNamespace(weight=number(3), layers=[number(4), number(5)])
-batch = {"x": number(6), 7: number(7), "a.b]": number(8), 'say "hi"': {"deep": (number(9),)}}
+batch = {"x": number(6), 7: number(7), (1, 2): number(20), "a.b]": number(8), 'say "hi"': {"deep": (number(9),)}}
 default = collections.defaultdict(lambda: number(99), here=number(10))
 rows = np.array([[11.0, 12.0], [13.0, 14.0]])
 
@@ -71,7 +71,8 @@ func TestNames(t *testing.T) {
 		"plain": 1, "größe": 2, "model.weight": 3, "model.layers[0]": 4, "model.layers[-1]": 5,
 		"batch['x']": 6, "batch[7]": 7, `batch["a.b]"]`: 8, `batch['say "hi"']['deep'][0]`: 9,
 		"default['here']": 10, "rows[1]": 13, "rows[-1][-1]": 14, "_hidden": 15, "shadowed": 17,
-		"outputs.final[0]": 18, "spaced": 19, "strange['four']": 4, "rows.T": 11, "rows[0][1]": 12,
+		"outputs.final[0]": 18, "spaced": 19, "strange['four']": 4, "rows.T": 11, "rows[0][1]": 12, "rows[0, 1]": 12, "rows[..., ::-1]": 12, "rows[1:][0][None]": 13, "rows[::-1].T[1]": 14,
+		"batch[1, 2]": 20, "outputs.final[0][1:]": 18, "shadowed[::2]": 17,
 	} {
 		if got := first(t, p, name); got != want {
 			t.Errorf("%s begins with %v, want %v", name, got, want)
@@ -82,14 +83,18 @@ func TestNames(t *testing.T) {
 		kind  error
 		texts []string
 	}{
-		{"plane", core.ErrNotFound, []string{`did you mean "plain"?`}},
+		{"plane", core.ErrNotFound, []string{`did you mean "plain"?`, "looked among the global variables of __main__, what is published (outputs.final[0], shadowed, spaced)"}},
+		{"batch['x'].nope.more", core.ErrNotFound, []string{`batch["x"], which is numpy.ndarray, has no attribute nope`}},
 		{"shadowd", core.ErrNotFound, []string{`did you mean "shadowed"?`}},
 		{"model.wieght", core.ErrNotFound, []string{"model, which is types.SimpleNamespace", `"weight"?`}},
 		{"model.layers[2]", core.ErrNotFound, []string{"model.layers has no [2], but a length of 2"}},
 		{"batch['y']", core.ErrNotFound, []string{`batch has no key ["y"]`}},
 		{"batch[8]", core.ErrNotFound, []string{"batch has no key [8]"}},
 		{"default['new']", core.ErrNotFound, nil},
-		{"rows[2]", core.ErrNotFound, []string{"length of 2"}},
+		{"rows[2]", core.ErrNotFound, []string{"rows[2]: index 2 is out of bounds for axis 0 with size 2"}},
+		{"rows[0, 0, 0]", core.ErrLayout, []string{"rows[0, 0, 0]: too many indices: the array has 2 axes, but 3 were indexed"}},
+		{"model.layers[:1]", core.ErrUnsupported, []string{"list is not an array"}},
+		{"count[1:]", core.ErrUnsupported, []string{"count is int", "not subscriptable"}},
 		{"__builtins__.open", core.ErrUnsupported, []string{"is not an array"}},
 		{"open", core.ErrNotFound, nil},
 		{"strange.raises", core.ErrPython, []string{"ValueError: no such thing here"}},

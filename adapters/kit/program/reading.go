@@ -18,6 +18,7 @@ import (
 // reading is what an object said about its memory.
 type reading struct {
 	array     kit.Located
+	full      kit.Array // of which array is a part, or all
 	order     kit.Order // if the CUDA driver knows the memory
 	sync      contract.SyncPolicy
 	quirks    []core.QuirkID

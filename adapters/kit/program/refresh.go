@@ -20,6 +20,7 @@ import (
 // standing is a lease together with what it takes to look at its name again.
 type standing struct {
 	path  names.Path
+	base  names.Path // that leads to the object, of which path means all or a part
 	req   contract.Request
 	lease contract.Lease
 	keys  []any       // of the memory that the lease stands on
@@ -211,7 +212,7 @@ func (p *Program) quick(s *standing, forks uint64, only bool) bool {
 	case s.publication == nil:
 		return s.changes.Load() == p.published.Changes()
 	default:
-		return p.published.Last(s.path.String()) == s.publication
+		return p.published.Last(s.base.String()) == s.publication
 	}
 }
 

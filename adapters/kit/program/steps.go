@@ -25,13 +25,17 @@ func (p *Program) steps(g *py.GIL, path names.Path) (steps []py.Step, code bool,
 
 // stepsFrom appends the steps of a path to those that lead to its root from o, or to none if o is the root.
 func (p *Program) stepsFrom(g *py.GIL, o py.Object, steps []py.Step, rest []names.Step) (all []py.Step, code bool, err error) {
-	for _, s := range rest {
+	plain := names.Path{Steps: rest}.Plain()
+	for i, s := range rest {
 		if n := len(steps); n > 0 {
 			next, ok := g.Follow(o, steps[n-1])
 			if !ok {
 				return nil, false, nil
 			}
 			o = next
+		}
+		if i >= plain && p.hasParts(g, o) { // what follows means a part of its memory
+			return steps, false, nil
 		}
 		step, ok, err := p.step(g, o, s)
 		if !ok || err != nil {
@@ -46,8 +50,13 @@ func (p *Program) stepsFrom(g *py.GIL, o py.Object, steps []py.Step, rest []name
 // mailbox may give up and ask by gRPC; the code would run twice then, and a property that takes from a queue would lose
 // what it took first.
 func (a *granting) runsCode(g *py.GIL) bool {
-	if len(a.path.Steps) == 0 || a.program.published.Last(a.path.String()) != nil {
+	if len(a.path.Steps) == 0 {
 		return false
+	}
+	for n := len(a.path.Steps); n >= a.path.Plain(); n-- {
+		if pub := a.program.published.Last(a.path.Front(n).String()); pub != nil {
+			return n < len(a.path.Steps) && !a.program.hasParts(g, pub.Object)
+		}
 	}
 	if a.path.Of == (names.Function{}) {
 		_, code, err := a.program.steps(g, a.path)
@@ -64,18 +73,21 @@ func (a *granting) runsCode(g *py.GIL) bool {
 // step is one of them, from o on.
 func (p *Program) step(g *py.GIL, o py.Object, s names.Step) (step py.Step, ok bool, err error) {
 	step = py.Step{Class: g.Type(o)}
-	if s.Kind == names.Item {
+	switch s.Kind {
+	case names.Item:
 		step.Index = int(s.Item)
 		step.Key, err = g.NewInt(s.Item)
-	} else {
+	case names.Slice:
+		return step, false, nil
+	default:
 		step.Key, err = g.NewKey(s.Text)
 	}
 	if err != nil {
 		return step, false, err
 	}
-	exact := g.ExactType(o)
+	kind := g.Builtin(o)
 	switch {
-	case s.Kind == names.Attr && exact == "module":
+	case s.Kind == names.Attr && g.ExactType(o) == "module":
 		step.Kind = py.StepGlobal
 	case s.Kind == names.Attr:
 		generic, err := g.GenericAttributes(o)
@@ -86,10 +98,14 @@ func (p *Program) step(g *py.GIL, o py.Object, s names.Step) (step py.Step, ok b
 			return framework, ok && generic, err
 		}
 		step.Kind = py.StepAttribute
-		return step, generic && !g.ClassHas(o, s.Text), nil
-	case exact == "dict":
+		if !generic || !g.ClassHas(o, s.Text) {
+			return step, generic, nil
+		}
+		_, ok := g.Follow(o, step)
+		return step, ok, nil
+	case kind == "dict":
 		step.Kind = py.StepKey
-	case s.Kind == names.Item && (exact == "list" || exact == "tuple"):
+	case s.Kind == names.Item && kind != "":
 		step.Kind = py.StepIndex
 	default:
 		return p.follow(g, o, s, step)

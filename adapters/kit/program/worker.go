@@ -161,7 +161,11 @@ func (w *worker) awaitObject(ctx context.Context, op string, r *calls.Request, d
 				return err
 			}
 			defer t.close()
-			return do(g, t.object)
+			o, err := w.whole(g, &t)
+			if err != nil {
+				return err
+			}
+			return do(g, o)
 		})
 	})
 }
@@ -337,9 +341,11 @@ func (p *Program) isArray(g *py.GIL, o py.Object) bool {
 	if err != nil {
 		return false // nobody can say how to read it
 	}
-	if f.framework != &p.generic {
-		return true
-	}
+	return f.framework != &p.generic || speaks(g, o)
+}
+
+// speaks reports whether an object of no known framework speaks the protocols of arrays.
+func speaks(g *py.GIL, o py.Object) bool {
 	switch g.TypeName(o) {
 	case "memoryview", "array.array", "mmap.mmap":
 		return true

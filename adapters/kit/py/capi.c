@@ -57,6 +57,7 @@ typedef ptrdiff_t Py_ssize_t;
 	X(PyObject *, PyObject_GenericGetDict, (PyObject *, void *))             \
 	X(PyObject *, PyObject_GenericGetAttr, (PyObject *, PyObject *))         \
 	X(PyObject *, PyDict_Items, (PyObject *))                                \
+	X(int, PyDict_Next, (PyObject *, Py_ssize_t *, PyObject **, PyObject **)) \
 	X(PyObject *, PyWeakref_NewRef, (PyObject *, PyObject *))                \
 	X(PyObject *, PyWeakref_GetObject, (PyObject *))                         \
 	X(PyObject *, PyErr_Occurred, (void))                                    \
@@ -306,6 +307,13 @@ ndpy ndpy_module_dict(ndpy module) {
 }
 
 ndpy ndpy_dict_get(ndpy dict, ndpy key) { return borrowed(api.PyDict_GetItemWithError(OBJECT(dict), OBJECT(key))); }
+
+int ndpy_dict_next(ndpy dict, ptrdiff_t *position, ndpy *key, ndpy *value) {
+	PyObject *k, *v;
+	if (!api.PyDict_Next(OBJECT(dict), position, &k, &v)) return 0;
+	*key = borrowed(k), *value = borrowed(v);
+	return 1;
+}
 
 ndpy ndpy_sequence_get(ndpy o, ptrdiff_t index) {
 	enum { LIST = 1 << 25 }; // Py_TPFLAGS_LIST_SUBCLASS

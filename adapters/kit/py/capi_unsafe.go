@@ -160,6 +160,23 @@ func capiTupleItem(t Object, i int) Object {
 	return Object(C.ndpy_tuple_item(C.ndpy(t), C.ptrdiff_t(i)))
 }
 func capiListTuple(list Object) Object { return Object(C.ndpy_list_tuple(C.ndpy(list))) }
+
+// capiDictNext gives what a dict has from a position on, and the next position; key is 0 at the end.
+func capiDictNext(dict Object, at int) (key, value Object, next int) {
+	position := C.ptrdiff_t(at)
+	var k, v C.ndpy
+	if C.ndpy_dict_next(C.ndpy(dict), &position, &k, &v) == 0 {
+		return 0, 0, at
+	}
+	return Object(k), Object(v), int(position)
+}
+
+func capiOwnDict(o Object) Object { return Object(C.ndpy_own_dict(C.ndpy(o))) }
+
+func capiSequenceGet(o Object, index int) Object {
+	return Object(C.ndpy_sequence_get(C.ndpy(o), C.ptrdiff_t(index)))
+}
+
 func capiDictItems(dict Object) Object { return Object(C.ndpy_dict_items(C.ndpy(dict))) }
 func capiNewDict() Object              { return Object(C.ndpy_new_dict()) }
 

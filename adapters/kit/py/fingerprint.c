@@ -146,9 +146,28 @@ static bool words(ndpy o, const ndpy_marks *m, struct row *r) {
 	return !m->dict || dictionary(r, ndpy_get_of(o, m->type, m->dict));
 }
 
-// The attribute that only the object's own __dict__ can have: a new reference, or 0 without an error.
+// Whether what a class defines gives way to what an object's own __dict__ has, as the default of a dataclass's field does.
+static bool gives_way(ndpy class, ndpy key) {
+	static ndpy names[2]; // the GIL is held
+	static const char *const texts[] = {"__set__", "__delete__"};
+	ndpy found = ndpy_class_get(class, key);
+	for (int i = 0; found && i < 2; i++) {
+		if (!names[i] && !(names[i] = ndpy_new_interned(texts[i], strlen(texts[i])))) ndpy_clear();
+		if (!names[i] || ndpy_class_get(ndpy_class(found), names[i])) return false;
+	}
+	return found != 0;
+}
+
+// The attribute that the object's own __dict__ has: a new reference, or 0 without an error.
 static ndpy own_attribute(ndpy o, ndpy key) {
-	if (ndpy_class_has(ndpy_class(o), key)) return 0;
+	ndpy class = ndpy_class(o);
+	if (ndpy_class_has(class, key)) {
+		ndpy own = gives_way(class, key) ? ndpy_own_dict(o) : 0;
+		ndpy found = own ? ndpy_dict_get(own, key) : 0;
+		ndpy_clear();
+		ndpy_decref(own);
+		return found;
+	}
 	ndpy v = ndpy_get_generic(o, key);
 	if (!v) ndpy_clear();
 	return v;

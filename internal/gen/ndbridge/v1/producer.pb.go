@@ -490,7 +490,9 @@ type Capabilities struct {
 	// The Refresh call is served.
 	Refresh bool `protobuf:"varint,3,opt,name=refresh,proto3" json:"refresh,omitempty"`
 	// Functions can be called. Only if Settings.calls asked for it.
-	Calls         *Calls `protobuf:"bytes,4,opt,name=calls,proto3" json:"calls,omitempty"`
+	Calls *Calls `protobuf:"bytes,4,opt,name=calls,proto3" json:"calls,omitempty"`
+	// The Search call is served.
+	Search        bool `protobuf:"varint,5,opt,name=search,proto3" json:"search,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -551,6 +553,13 @@ func (x *Capabilities) GetCalls() *Calls {
 		return x.Calls
 	}
 	return nil
+}
+
+func (x *Capabilities) GetSearch() bool {
+	if x != nil {
+		return x.Search
+	}
+	return false
 }
 
 // Calls is memory with the mailboxes of workers, which docs/PROTOCOL.md describes.
@@ -856,6 +865,125 @@ func (x *ArraysResponse) GetEntries() []*Entry {
 	return nil
 }
 
+// SearchRequest asks for the arrays that a pattern means.
+type SearchRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A name with *, [*] or **, as docs/names.md says.
+	Pattern string `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	// How many arrays are wanted at most; 0: as many as there are.
+	Limit         uint32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchRequest) Reset() {
+	*x = SearchRequest{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchRequest) ProtoMessage() {}
+
+func (x *SearchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchRequest.ProtoReflect.Descriptor instead.
+func (*SearchRequest) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *SearchRequest) GetPattern() string {
+	if x != nil {
+		return x.Pattern
+	}
+	return ""
+}
+
+func (x *SearchRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// SearchResponse is a part of what was found.
+type SearchResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The next entries, sorted by name.
+	Entries []*Entry `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	// How many other arrays were found; in the last part.
+	More uint32 `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	// Not all was looked through; in the last part.
+	Partial       bool `protobuf:"varint,3,opt,name=partial,proto3" json:"partial,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchResponse) Reset() {
+	*x = SearchResponse{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchResponse) ProtoMessage() {}
+
+func (x *SearchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchResponse.ProtoReflect.Descriptor instead.
+func (*SearchResponse) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *SearchResponse) GetEntries() []*Entry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *SearchResponse) GetMore() uint32 {
+	if x != nil {
+		return x.More
+	}
+	return 0
+}
+
+func (x *SearchResponse) GetPartial() bool {
+	if x != nil {
+		return x.Partial
+	}
+	return false
+}
+
 // LeaseRequest asks for an array.
 type LeaseRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -877,7 +1005,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[13]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -889,7 +1017,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[13]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -902,7 +1030,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{13}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *LeaseRequest) GetToken() uint64 {
@@ -958,7 +1086,7 @@ type LeaseResponse struct {
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[14]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -970,7 +1098,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[14]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -983,7 +1111,7 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{14}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *LeaseResponse) GetLease() *Lease {
@@ -1006,7 +1134,7 @@ type RefreshRequest struct {
 
 func (x *RefreshRequest) Reset() {
 	*x = RefreshRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1018,7 +1146,7 @@ func (x *RefreshRequest) String() string {
 func (*RefreshRequest) ProtoMessage() {}
 
 func (x *RefreshRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1031,7 +1159,7 @@ func (x *RefreshRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefreshRequest.ProtoReflect.Descriptor instead.
 func (*RefreshRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{15}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RefreshRequest) GetToken() uint64 {
@@ -1063,7 +1191,7 @@ type RefreshResponse struct {
 
 func (x *RefreshResponse) Reset() {
 	*x = RefreshResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1075,7 +1203,7 @@ func (x *RefreshResponse) String() string {
 func (*RefreshResponse) ProtoMessage() {}
 
 func (x *RefreshResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1088,7 +1216,7 @@ func (x *RefreshResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefreshResponse.ProtoReflect.Descriptor instead.
 func (*RefreshResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{16}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RefreshResponse) GetLease() *Lease {
@@ -1120,7 +1248,7 @@ type DescriptorRequest struct {
 
 func (x *DescriptorRequest) Reset() {
 	*x = DescriptorRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1132,7 +1260,7 @@ func (x *DescriptorRequest) String() string {
 func (*DescriptorRequest) ProtoMessage() {}
 
 func (x *DescriptorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1145,7 +1273,7 @@ func (x *DescriptorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescriptorRequest.ProtoReflect.Descriptor instead.
 func (*DescriptorRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{17}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DescriptorRequest) GetSegment() uint64 {
@@ -1178,7 +1306,7 @@ type DescriptorResponse struct {
 
 func (x *DescriptorResponse) Reset() {
 	*x = DescriptorResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1190,7 +1318,7 @@ func (x *DescriptorResponse) String() string {
 func (*DescriptorResponse) ProtoMessage() {}
 
 func (x *DescriptorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1203,7 +1331,7 @@ func (x *DescriptorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescriptorResponse.ProtoReflect.Descriptor instead.
 func (*DescriptorResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{18}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{20}
 }
 
 // ReleaseRequest ends leases. Unknown and already released ones are ignored.
@@ -1219,7 +1347,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1231,7 +1359,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1244,7 +1372,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{19}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReleaseRequest) GetLeases() []uint64 {
@@ -1270,7 +1398,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[20]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1282,7 +1410,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[20]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1295,7 +1423,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{20}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{22}
 }
 
 // WaitRequest waits for the end of the script.
@@ -1307,7 +1435,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[21]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1319,7 +1447,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[21]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1332,7 +1460,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{21}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{23}
 }
 
 // WaitResponse says that the script ended well.
@@ -1344,7 +1472,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[22]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1356,7 +1484,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[22]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1369,7 +1497,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{22}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{24}
 }
 
 // StartWorkersRequest asks for workers.
@@ -1383,7 +1511,7 @@ type StartWorkersRequest struct {
 
 func (x *StartWorkersRequest) Reset() {
 	*x = StartWorkersRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[23]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1395,7 +1523,7 @@ func (x *StartWorkersRequest) String() string {
 func (*StartWorkersRequest) ProtoMessage() {}
 
 func (x *StartWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[23]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1408,7 +1536,7 @@ func (x *StartWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartWorkersRequest.ProtoReflect.Descriptor instead.
 func (*StartWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{23}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *StartWorkersRequest) GetWorkers() uint32 {
@@ -1427,7 +1555,7 @@ type StartWorkersResponse struct {
 
 func (x *StartWorkersResponse) Reset() {
 	*x = StartWorkersResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[24]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1439,7 +1567,7 @@ func (x *StartWorkersResponse) String() string {
 func (*StartWorkersResponse) ProtoMessage() {}
 
 func (x *StartWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[24]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1452,7 +1580,7 @@ func (x *StartWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartWorkersResponse.ProtoReflect.Descriptor instead.
 func (*StartWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{24}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{26}
 }
 
 // AdoptSegmentRequest hands memory over.
@@ -1475,7 +1603,7 @@ type AdoptSegmentRequest struct {
 
 func (x *AdoptSegmentRequest) Reset() {
 	*x = AdoptSegmentRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[25]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1487,7 +1615,7 @@ func (x *AdoptSegmentRequest) String() string {
 func (*AdoptSegmentRequest) ProtoMessage() {}
 
 func (x *AdoptSegmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[25]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1500,7 +1628,7 @@ func (x *AdoptSegmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptSegmentRequest.ProtoReflect.Descriptor instead.
 func (*AdoptSegmentRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{25}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *AdoptSegmentRequest) GetSegment() uint32 {
@@ -1547,7 +1675,7 @@ type AdoptSegmentResponse struct {
 
 func (x *AdoptSegmentResponse) Reset() {
 	*x = AdoptSegmentResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[26]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1559,7 +1687,7 @@ func (x *AdoptSegmentResponse) String() string {
 func (*AdoptSegmentResponse) ProtoMessage() {}
 
 func (x *AdoptSegmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[26]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1572,7 +1700,7 @@ func (x *AdoptSegmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptSegmentResponse.ProtoReflect.Descriptor instead.
 func (*AdoptSegmentResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{26}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{28}
 }
 
 // ForgetSegmentRequest takes memory back.
@@ -1586,7 +1714,7 @@ type ForgetSegmentRequest struct {
 
 func (x *ForgetSegmentRequest) Reset() {
 	*x = ForgetSegmentRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[27]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1598,7 +1726,7 @@ func (x *ForgetSegmentRequest) String() string {
 func (*ForgetSegmentRequest) ProtoMessage() {}
 
 func (x *ForgetSegmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[27]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1611,7 +1739,7 @@ func (x *ForgetSegmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetSegmentRequest.ProtoReflect.Descriptor instead.
 func (*ForgetSegmentRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{27}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ForgetSegmentRequest) GetSegment() uint32 {
@@ -1630,7 +1758,7 @@ type ForgetSegmentResponse struct {
 
 func (x *ForgetSegmentResponse) Reset() {
 	*x = ForgetSegmentResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[28]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1642,7 +1770,7 @@ func (x *ForgetSegmentResponse) String() string {
 func (*ForgetSegmentResponse) ProtoMessage() {}
 
 func (x *ForgetSegmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[28]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1655,7 +1783,7 @@ func (x *ForgetSegmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetSegmentResponse.ProtoReflect.Descriptor instead.
 func (*ForgetSegmentResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{28}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{30}
 }
 
 // CancelCallRequest cancels a call.
@@ -1671,7 +1799,7 @@ type CancelCallRequest struct {
 
 func (x *CancelCallRequest) Reset() {
 	*x = CancelCallRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[29]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1683,7 +1811,7 @@ func (x *CancelCallRequest) String() string {
 func (*CancelCallRequest) ProtoMessage() {}
 
 func (x *CancelCallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[29]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1696,7 +1824,7 @@ func (x *CancelCallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelCallRequest.ProtoReflect.Descriptor instead.
 func (*CancelCallRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{29}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CancelCallRequest) GetWorker() uint32 {
@@ -1724,7 +1852,7 @@ type CancelCallResponse struct {
 
 func (x *CancelCallResponse) Reset() {
 	*x = CancelCallResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[30]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1736,7 +1864,7 @@ func (x *CancelCallResponse) String() string {
 func (*CancelCallResponse) ProtoMessage() {}
 
 func (x *CancelCallResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[30]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1749,7 +1877,7 @@ func (x *CancelCallResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelCallResponse.ProtoReflect.Descriptor instead.
 func (*CancelCallResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{30}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CancelCallResponse) GetState() CallState {
@@ -1790,12 +1918,13 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"t\n" +
 	"\fOpenResponse\x12%\n" +
 	"\x04info\x18\x01 \x01(\v2\x11.ndbridge.v1.InfoR\x04info\x12=\n" +
-	"\fcapabilities\x18\x02 \x01(\v2\x19.ndbridge.v1.CapabilitiesR\fcapabilities\"\x96\x01\n" +
+	"\fcapabilities\x18\x02 \x01(\v2\x19.ndbridge.v1.CapabilitiesR\fcapabilities\"\xae\x01\n" +
 	"\fCapabilities\x12\x12\n" +
 	"\x04wait\x18\x01 \x01(\bR\x04wait\x12.\n" +
 	"\ahandoff\x18\x02 \x01(\v2\x14.ndbridge.v1.HandoffR\ahandoff\x12\x18\n" +
 	"\arefresh\x18\x03 \x01(\bR\arefresh\x12(\n" +
-	"\x05calls\x18\x04 \x01(\v2\x12.ndbridge.v1.CallsR\x05calls\"O\n" +
+	"\x05calls\x18\x04 \x01(\v2\x12.ndbridge.v1.CallsR\x05calls\x12\x16\n" +
+	"\x06search\x18\x05 \x01(\bR\x06search\"O\n" +
 	"\x05Calls\x12\x18\n" +
 	"\asegment\x18\x01 \x01(\x04R\asegment\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x18\n" +
@@ -1810,7 +1939,14 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\x04info\x18\x01 \x01(\v2\x11.ndbridge.v1.InfoR\x04info\"\x0f\n" +
 	"\rArraysRequest\">\n" +
 	"\x0eArraysResponse\x12,\n" +
-	"\aentries\x18\x01 \x03(\v2\x12.ndbridge.v1.EntryR\aentries\"\xb3\x01\n" +
+	"\aentries\x18\x01 \x03(\v2\x12.ndbridge.v1.EntryR\aentries\"?\n" +
+	"\rSearchRequest\x12\x18\n" +
+	"\apattern\x18\x01 \x01(\tR\apattern\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\rR\x05limit\"l\n" +
+	"\x0eSearchResponse\x12,\n" +
+	"\aentries\x18\x01 \x03(\v2\x12.ndbridge.v1.EntryR\aentries\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\rR\x04more\x12\x18\n" +
+	"\apartial\x18\x03 \x01(\bR\apartial\"\xb3\x01\n" +
 	"\fLeaseRequest\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\x04R\x05token\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
@@ -1859,11 +1995,12 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\x16CALL_STATE_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16CALL_STATE_NEVER_BEGAN\x10\x01\x12\x1a\n" +
 	"\x16CALL_STATE_INTERRUPTED\x10\x02\x12\x17\n" +
-	"\x13CALL_STATE_FINISHED\x10\x032\xf9\x06\n" +
+	"\x13CALL_STATE_FINISHED\x10\x032\xbe\a\n" +
 	"\x0fProducerService\x12;\n" +
 	"\x04Open\x12\x18.ndbridge.v1.OpenRequest\x1a\x19.ndbridge.v1.OpenResponse\x12;\n" +
 	"\x04Info\x12\x18.ndbridge.v1.InfoRequest\x1a\x19.ndbridge.v1.InfoResponse\x12C\n" +
-	"\x06Arrays\x12\x1a.ndbridge.v1.ArraysRequest\x1a\x1b.ndbridge.v1.ArraysResponse0\x01\x12>\n" +
+	"\x06Arrays\x12\x1a.ndbridge.v1.ArraysRequest\x1a\x1b.ndbridge.v1.ArraysResponse0\x01\x12C\n" +
+	"\x06Search\x12\x1a.ndbridge.v1.SearchRequest\x1a\x1b.ndbridge.v1.SearchResponse0\x01\x12>\n" +
 	"\x05Lease\x12\x19.ndbridge.v1.LeaseRequest\x1a\x1a.ndbridge.v1.LeaseResponse\x12D\n" +
 	"\aRefresh\x12\x1b.ndbridge.v1.RefreshRequest\x1a\x1c.ndbridge.v1.RefreshResponse\x12M\n" +
 	"\n" +
@@ -1890,7 +2027,7 @@ func file_ndbridge_v1_producer_proto_rawDescGZIP() []byte {
 }
 
 var file_ndbridge_v1_producer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_ndbridge_v1_producer_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_ndbridge_v1_producer_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_ndbridge_v1_producer_proto_goTypes = []any{
 	(CallState)(0),                // 0: ndbridge.v1.CallState
 	(*OpenRequest)(nil),           // 1: ndbridge.v1.OpenRequest
@@ -1906,80 +2043,85 @@ var file_ndbridge_v1_producer_proto_goTypes = []any{
 	(*InfoResponse)(nil),          // 11: ndbridge.v1.InfoResponse
 	(*ArraysRequest)(nil),         // 12: ndbridge.v1.ArraysRequest
 	(*ArraysResponse)(nil),        // 13: ndbridge.v1.ArraysResponse
-	(*LeaseRequest)(nil),          // 14: ndbridge.v1.LeaseRequest
-	(*LeaseResponse)(nil),         // 15: ndbridge.v1.LeaseResponse
-	(*RefreshRequest)(nil),        // 16: ndbridge.v1.RefreshRequest
-	(*RefreshResponse)(nil),       // 17: ndbridge.v1.RefreshResponse
-	(*DescriptorRequest)(nil),     // 18: ndbridge.v1.DescriptorRequest
-	(*DescriptorResponse)(nil),    // 19: ndbridge.v1.DescriptorResponse
-	(*ReleaseRequest)(nil),        // 20: ndbridge.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),       // 21: ndbridge.v1.ReleaseResponse
-	(*WaitRequest)(nil),           // 22: ndbridge.v1.WaitRequest
-	(*WaitResponse)(nil),          // 23: ndbridge.v1.WaitResponse
-	(*StartWorkersRequest)(nil),   // 24: ndbridge.v1.StartWorkersRequest
-	(*StartWorkersResponse)(nil),  // 25: ndbridge.v1.StartWorkersResponse
-	(*AdoptSegmentRequest)(nil),   // 26: ndbridge.v1.AdoptSegmentRequest
-	(*AdoptSegmentResponse)(nil),  // 27: ndbridge.v1.AdoptSegmentResponse
-	(*ForgetSegmentRequest)(nil),  // 28: ndbridge.v1.ForgetSegmentRequest
-	(*ForgetSegmentResponse)(nil), // 29: ndbridge.v1.ForgetSegmentResponse
-	(*CancelCallRequest)(nil),     // 30: ndbridge.v1.CancelCallRequest
-	(*CancelCallResponse)(nil),    // 31: ndbridge.v1.CancelCallResponse
-	nil,                           // 32: ndbridge.v1.AdapterSettings.QuirkEffectsEntry
-	(CopyPolicy)(0),               // 33: ndbridge.v1.CopyPolicy
-	(SyncPolicy)(0),               // 34: ndbridge.v1.SyncPolicy
-	(*Info)(nil),                  // 35: ndbridge.v1.Info
-	(*Entry)(nil),                 // 36: ndbridge.v1.Entry
-	(*Lease)(nil),                 // 37: ndbridge.v1.Lease
-	(*Fence)(nil),                 // 38: ndbridge.v1.Fence
+	(*SearchRequest)(nil),         // 14: ndbridge.v1.SearchRequest
+	(*SearchResponse)(nil),        // 15: ndbridge.v1.SearchResponse
+	(*LeaseRequest)(nil),          // 16: ndbridge.v1.LeaseRequest
+	(*LeaseResponse)(nil),         // 17: ndbridge.v1.LeaseResponse
+	(*RefreshRequest)(nil),        // 18: ndbridge.v1.RefreshRequest
+	(*RefreshResponse)(nil),       // 19: ndbridge.v1.RefreshResponse
+	(*DescriptorRequest)(nil),     // 20: ndbridge.v1.DescriptorRequest
+	(*DescriptorResponse)(nil),    // 21: ndbridge.v1.DescriptorResponse
+	(*ReleaseRequest)(nil),        // 22: ndbridge.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),       // 23: ndbridge.v1.ReleaseResponse
+	(*WaitRequest)(nil),           // 24: ndbridge.v1.WaitRequest
+	(*WaitResponse)(nil),          // 25: ndbridge.v1.WaitResponse
+	(*StartWorkersRequest)(nil),   // 26: ndbridge.v1.StartWorkersRequest
+	(*StartWorkersResponse)(nil),  // 27: ndbridge.v1.StartWorkersResponse
+	(*AdoptSegmentRequest)(nil),   // 28: ndbridge.v1.AdoptSegmentRequest
+	(*AdoptSegmentResponse)(nil),  // 29: ndbridge.v1.AdoptSegmentResponse
+	(*ForgetSegmentRequest)(nil),  // 30: ndbridge.v1.ForgetSegmentRequest
+	(*ForgetSegmentResponse)(nil), // 31: ndbridge.v1.ForgetSegmentResponse
+	(*CancelCallRequest)(nil),     // 32: ndbridge.v1.CancelCallRequest
+	(*CancelCallResponse)(nil),    // 33: ndbridge.v1.CancelCallResponse
+	nil,                           // 34: ndbridge.v1.AdapterSettings.QuirkEffectsEntry
+	(CopyPolicy)(0),               // 35: ndbridge.v1.CopyPolicy
+	(SyncPolicy)(0),               // 36: ndbridge.v1.SyncPolicy
+	(*Info)(nil),                  // 37: ndbridge.v1.Info
+	(*Entry)(nil),                 // 38: ndbridge.v1.Entry
+	(*Lease)(nil),                 // 39: ndbridge.v1.Lease
+	(*Fence)(nil),                 // 40: ndbridge.v1.Fence
 }
 var file_ndbridge_v1_producer_proto_depIdxs = []int32{
 	2,  // 0: ndbridge.v1.OpenRequest.settings:type_name -> ndbridge.v1.Settings
 	5,  // 1: ndbridge.v1.Settings.adapters:type_name -> ndbridge.v1.AdapterSettings
 	4,  // 2: ndbridge.v1.Settings.handoff:type_name -> ndbridge.v1.HandoffSettings
 	3,  // 3: ndbridge.v1.Settings.calls:type_name -> ndbridge.v1.CallSettings
-	33, // 4: ndbridge.v1.AdapterSettings.copy:type_name -> ndbridge.v1.CopyPolicy
-	32, // 5: ndbridge.v1.AdapterSettings.quirk_effects:type_name -> ndbridge.v1.AdapterSettings.QuirkEffectsEntry
-	34, // 6: ndbridge.v1.AdapterSettings.sync:type_name -> ndbridge.v1.SyncPolicy
-	35, // 7: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
+	35, // 4: ndbridge.v1.AdapterSettings.copy:type_name -> ndbridge.v1.CopyPolicy
+	34, // 5: ndbridge.v1.AdapterSettings.quirk_effects:type_name -> ndbridge.v1.AdapterSettings.QuirkEffectsEntry
+	36, // 6: ndbridge.v1.AdapterSettings.sync:type_name -> ndbridge.v1.SyncPolicy
+	37, // 7: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
 	7,  // 8: ndbridge.v1.OpenResponse.capabilities:type_name -> ndbridge.v1.Capabilities
 	9,  // 9: ndbridge.v1.Capabilities.handoff:type_name -> ndbridge.v1.Handoff
 	8,  // 10: ndbridge.v1.Capabilities.calls:type_name -> ndbridge.v1.Calls
-	35, // 11: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
-	36, // 12: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
-	33, // 13: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
-	37, // 14: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
-	37, // 15: ndbridge.v1.RefreshResponse.lease:type_name -> ndbridge.v1.Lease
-	38, // 16: ndbridge.v1.RefreshResponse.fence:type_name -> ndbridge.v1.Fence
-	0,  // 17: ndbridge.v1.CancelCallResponse.state:type_name -> ndbridge.v1.CallState
-	1,  // 18: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
-	10, // 19: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
-	12, // 20: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
-	14, // 21: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
-	16, // 22: ndbridge.v1.ProducerService.Refresh:input_type -> ndbridge.v1.RefreshRequest
-	18, // 23: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
-	20, // 24: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
-	22, // 25: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
-	24, // 26: ndbridge.v1.ProducerService.StartWorkers:input_type -> ndbridge.v1.StartWorkersRequest
-	26, // 27: ndbridge.v1.ProducerService.AdoptSegment:input_type -> ndbridge.v1.AdoptSegmentRequest
-	28, // 28: ndbridge.v1.ProducerService.ForgetSegment:input_type -> ndbridge.v1.ForgetSegmentRequest
-	30, // 29: ndbridge.v1.ProducerService.CancelCall:input_type -> ndbridge.v1.CancelCallRequest
-	6,  // 30: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
-	11, // 31: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
-	13, // 32: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
-	15, // 33: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
-	17, // 34: ndbridge.v1.ProducerService.Refresh:output_type -> ndbridge.v1.RefreshResponse
-	19, // 35: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
-	21, // 36: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
-	23, // 37: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
-	25, // 38: ndbridge.v1.ProducerService.StartWorkers:output_type -> ndbridge.v1.StartWorkersResponse
-	27, // 39: ndbridge.v1.ProducerService.AdoptSegment:output_type -> ndbridge.v1.AdoptSegmentResponse
-	29, // 40: ndbridge.v1.ProducerService.ForgetSegment:output_type -> ndbridge.v1.ForgetSegmentResponse
-	31, // 41: ndbridge.v1.ProducerService.CancelCall:output_type -> ndbridge.v1.CancelCallResponse
-	30, // [30:42] is the sub-list for method output_type
-	18, // [18:30] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	37, // 11: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
+	38, // 12: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
+	38, // 13: ndbridge.v1.SearchResponse.entries:type_name -> ndbridge.v1.Entry
+	35, // 14: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
+	39, // 15: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
+	39, // 16: ndbridge.v1.RefreshResponse.lease:type_name -> ndbridge.v1.Lease
+	40, // 17: ndbridge.v1.RefreshResponse.fence:type_name -> ndbridge.v1.Fence
+	0,  // 18: ndbridge.v1.CancelCallResponse.state:type_name -> ndbridge.v1.CallState
+	1,  // 19: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
+	10, // 20: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
+	12, // 21: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
+	14, // 22: ndbridge.v1.ProducerService.Search:input_type -> ndbridge.v1.SearchRequest
+	16, // 23: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
+	18, // 24: ndbridge.v1.ProducerService.Refresh:input_type -> ndbridge.v1.RefreshRequest
+	20, // 25: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
+	22, // 26: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
+	24, // 27: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
+	26, // 28: ndbridge.v1.ProducerService.StartWorkers:input_type -> ndbridge.v1.StartWorkersRequest
+	28, // 29: ndbridge.v1.ProducerService.AdoptSegment:input_type -> ndbridge.v1.AdoptSegmentRequest
+	30, // 30: ndbridge.v1.ProducerService.ForgetSegment:input_type -> ndbridge.v1.ForgetSegmentRequest
+	32, // 31: ndbridge.v1.ProducerService.CancelCall:input_type -> ndbridge.v1.CancelCallRequest
+	6,  // 32: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
+	11, // 33: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
+	13, // 34: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
+	15, // 35: ndbridge.v1.ProducerService.Search:output_type -> ndbridge.v1.SearchResponse
+	17, // 36: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
+	19, // 37: ndbridge.v1.ProducerService.Refresh:output_type -> ndbridge.v1.RefreshResponse
+	21, // 38: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
+	23, // 39: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
+	25, // 40: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
+	27, // 41: ndbridge.v1.ProducerService.StartWorkers:output_type -> ndbridge.v1.StartWorkersResponse
+	29, // 42: ndbridge.v1.ProducerService.AdoptSegment:output_type -> ndbridge.v1.AdoptSegmentResponse
+	31, // 43: ndbridge.v1.ProducerService.ForgetSegment:output_type -> ndbridge.v1.ForgetSegmentResponse
+	33, // 44: ndbridge.v1.ProducerService.CancelCall:output_type -> ndbridge.v1.CancelCallResponse
+	32, // [32:45] is the sub-list for method output_type
+	19, // [19:32] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_ndbridge_v1_producer_proto_init() }
@@ -1994,7 +2136,7 @@ func file_ndbridge_v1_producer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ndbridge_v1_producer_proto_rawDesc), len(file_ndbridge_v1_producer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   32,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -38,6 +38,7 @@ const (
 	ProducerService_Open_FullMethodName          = "/ndbridge.v1.ProducerService/Open"
 	ProducerService_Info_FullMethodName          = "/ndbridge.v1.ProducerService/Info"
 	ProducerService_Arrays_FullMethodName        = "/ndbridge.v1.ProducerService/Arrays"
+	ProducerService_Search_FullMethodName        = "/ndbridge.v1.ProducerService/Search"
 	ProducerService_Lease_FullMethodName         = "/ndbridge.v1.ProducerService/Lease"
 	ProducerService_Refresh_FullMethodName       = "/ndbridge.v1.ProducerService/Refresh"
 	ProducerService_Descriptor_FullMethodName    = "/ndbridge.v1.ProducerService/Descriptor"
@@ -63,6 +64,8 @@ type ProducerServiceClient interface {
 	Info(ctx context.Context, in *InfoRequest, opts ...grpc.CallOption) (*InfoResponse, error)
 	// Arrays lists the arrays that have a name now, sorted by name.
 	Arrays(ctx context.Context, in *ArraysRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ArraysResponse], error)
+	// Search lists the arrays whose names a pattern means. Only with Capabilities.search.
+	Search(ctx context.Context, in *SearchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SearchResponse], error)
 	// Lease promises that the memory of one array stays valid until Release.
 	Lease(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseResponse, error)
 	// Refresh looks at the name of a standing lease again. Only with Capabilities.refresh.
@@ -134,6 +137,25 @@ func (c *producerServiceClient) Arrays(ctx context.Context, in *ArraysRequest, o
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type ProducerService_ArraysClient = grpc.ServerStreamingClient[ArraysResponse]
+
+func (c *producerServiceClient) Search(ctx context.Context, in *SearchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SearchResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &ProducerService_ServiceDesc.Streams[1], ProducerService_Search_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[SearchRequest, SearchResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ProducerService_SearchClient = grpc.ServerStreamingClient[SearchResponse]
 
 func (c *producerServiceClient) Lease(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -239,6 +261,8 @@ type ProducerServiceServer interface {
 	Info(context.Context, *InfoRequest) (*InfoResponse, error)
 	// Arrays lists the arrays that have a name now, sorted by name.
 	Arrays(*ArraysRequest, grpc.ServerStreamingServer[ArraysResponse]) error
+	// Search lists the arrays whose names a pattern means. Only with Capabilities.search.
+	Search(*SearchRequest, grpc.ServerStreamingServer[SearchResponse]) error
 	// Lease promises that the memory of one array stays valid until Release.
 	Lease(context.Context, *LeaseRequest) (*LeaseResponse, error)
 	// Refresh looks at the name of a standing lease again. Only with Capabilities.refresh.
@@ -280,6 +304,9 @@ func (UnimplementedProducerServiceServer) Info(context.Context, *InfoRequest) (*
 }
 func (UnimplementedProducerServiceServer) Arrays(*ArraysRequest, grpc.ServerStreamingServer[ArraysResponse]) error {
 	return status.Error(codes.Unimplemented, "method Arrays not implemented")
+}
+func (UnimplementedProducerServiceServer) Search(*SearchRequest, grpc.ServerStreamingServer[SearchResponse]) error {
+	return status.Error(codes.Unimplemented, "method Search not implemented")
 }
 func (UnimplementedProducerServiceServer) Lease(context.Context, *LeaseRequest) (*LeaseResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Lease not implemented")
@@ -375,6 +402,17 @@ func _ProducerService_Arrays_Handler(srv interface{}, stream grpc.ServerStream) 
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type ProducerService_ArraysServer = grpc.ServerStreamingServer[ArraysResponse]
+
+func _ProducerService_Search_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(SearchRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ProducerServiceServer).Search(m, &grpc.GenericServerStream[SearchRequest, SearchResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ProducerService_SearchServer = grpc.ServerStreamingServer[SearchResponse]
 
 func _ProducerService_Lease_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(LeaseRequest)
@@ -594,6 +632,11 @@ var ProducerService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Arrays",
 			Handler:       _ProducerService_Arrays_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Search",
+			Handler:       _ProducerService_Search_Handler,
 			ServerStreams: true,
 		},
 	},

@@ -1600,7 +1600,13 @@ type Entry struct {
 	// Where the elements lie; absent if there is an error.
 	Layout *Layout `protobuf:"bytes,4,opt,name=layout,proto3" json:"layout,omitempty"`
 	// Why it cannot be leased; absent if it can.
-	Error         *ErrorInfo `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	Error *ErrorInfo `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	// Other names of the array. This and what follows only in SearchResponse.
+	Also []string `protobuf:"bytes,6,rep,name=also,proto3" json:"also,omitempty"`
+	// How the memory would be reached without a copy; unspecified: it would be copied, or lies on a GPU.
+	Route Route `protobuf:"varint,7,opt,name=route,proto3,enum=ndbridge.v1.Route" json:"route,omitempty"`
+	// Why it would be copied.
+	Reason        Reason `protobuf:"varint,8,opt,name=reason,proto3,enum=ndbridge.v1.Reason" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1668,6 +1674,27 @@ func (x *Entry) GetError() *ErrorInfo {
 		return x.Error
 	}
 	return nil
+}
+
+func (x *Entry) GetAlso() []string {
+	if x != nil {
+		return x.Also
+	}
+	return nil
+}
+
+func (x *Entry) GetRoute() Route {
+	if x != nil {
+		return x.Route
+	}
+	return Route_ROUTE_UNSPECIFIED
+}
+
+func (x *Entry) GetReason() Reason {
+	if x != nil {
+		return x.Reason
+	}
+	return Reason_REASON_UNSPECIFIED
 }
 
 // Quirk is one deviation of one framework, in one range of versions, from what the export protocols
@@ -2244,13 +2271,16 @@ const file_ndbridge_v1_types_proto_rawDesc = "" +
 	"\bwritable\x18\t \x01(\bR\bwritable\x12\x18\n" +
 	"\aversion\x18\n" +
 	" \x01(\x04R\aversion\x12\x1c\n" +
-	"\tpublished\x18\v \x01(\x03R\tpublished\"\xb2\x01\n" +
+	"\tpublished\x18\v \x01(\x03R\tpublished\"\x9d\x02\n" +
 	"\x05Entry\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tframework\x18\x02 \x01(\tR\tframework\x12\x1c\n" +
 	"\tpublished\x18\x03 \x01(\bR\tpublished\x12+\n" +
 	"\x06layout\x18\x04 \x01(\v2\x13.ndbridge.v1.LayoutR\x06layout\x12,\n" +
-	"\x05error\x18\x05 \x01(\v2\x16.ndbridge.v1.ErrorInfoR\x05error\"\x92\x02\n" +
+	"\x05error\x18\x05 \x01(\v2\x16.ndbridge.v1.ErrorInfoR\x05error\x12\x12\n" +
+	"\x04also\x18\x06 \x03(\tR\x04also\x12(\n" +
+	"\x05route\x18\a \x01(\x0e2\x12.ndbridge.v1.RouteR\x05route\x12+\n" +
+	"\x06reason\x18\b \x01(\x0e2\x13.ndbridge.v1.ReasonR\x06reason\"\x92\x02\n" +
 	"\x05Quirk\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1c\n" +
 	"\tframework\x18\x02 \x01(\tR\tframework\x12\x14\n" +
@@ -2428,18 +2458,20 @@ var file_ndbridge_v1_types_proto_depIdxs = []int32{
 	2,  // 15: ndbridge.v1.Lease.reason:type_name -> ndbridge.v1.Reason
 	9,  // 16: ndbridge.v1.Entry.layout:type_name -> ndbridge.v1.Layout
 	25, // 17: ndbridge.v1.Entry.error:type_name -> ndbridge.v1.ErrorInfo
-	5,  // 18: ndbridge.v1.Quirk.effect:type_name -> ndbridge.v1.Effect
-	22, // 19: ndbridge.v1.Framework.quirks:type_name -> ndbridge.v1.Quirk
-	23, // 20: ndbridge.v1.Info.frameworks:type_name -> ndbridge.v1.Framework
-	6,  // 21: ndbridge.v1.ErrorInfo.kind:type_name -> ndbridge.v1.ErrorKind
-	2,  // 22: ndbridge.v1.ErrorInfo.reason:type_name -> ndbridge.v1.Reason
-	6,  // 23: ndbridge.v1.ErrorInfo.cause_kinds:type_name -> ndbridge.v1.ErrorKind
-	26, // 24: ndbridge.v1.ErrorInfo.python:type_name -> ndbridge.v1.PythonError
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	1,  // 18: ndbridge.v1.Entry.route:type_name -> ndbridge.v1.Route
+	2,  // 19: ndbridge.v1.Entry.reason:type_name -> ndbridge.v1.Reason
+	5,  // 20: ndbridge.v1.Quirk.effect:type_name -> ndbridge.v1.Effect
+	22, // 21: ndbridge.v1.Framework.quirks:type_name -> ndbridge.v1.Quirk
+	23, // 22: ndbridge.v1.Info.frameworks:type_name -> ndbridge.v1.Framework
+	6,  // 23: ndbridge.v1.ErrorInfo.kind:type_name -> ndbridge.v1.ErrorKind
+	2,  // 24: ndbridge.v1.ErrorInfo.reason:type_name -> ndbridge.v1.Reason
+	6,  // 25: ndbridge.v1.ErrorInfo.cause_kinds:type_name -> ndbridge.v1.ErrorKind
+	26, // 26: ndbridge.v1.ErrorInfo.python:type_name -> ndbridge.v1.PythonError
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_ndbridge_v1_types_proto_init() }

@@ -1,0 +1,235 @@
+package program
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core/names"
+)
+
+// ownAttributes is the position of an object's first own attribute, among its parts: those that its framework knows come before.
+const ownAttributes = math.MaxInt32
+
+// parts goes through what an object leads to without code of the program's, from a position on. yield gets the position of the
+// next part; it returns false to end.
+func (p *Program) parts(g *py.GIL, o py.Object, from int, yield func(s names.Step, part py.Object, next int) bool) error {
+	switch g.Builtin(o) {
+	case "dict":
+		for at := from; ; {
+			key, part, next, ok := g.DictNext(o, at)
+			if !ok {
+				return nil
+			}
+			if s, ok := itemStep(g, key); ok && !yield(s, part, next) {
+				return nil
+			}
+			at = next
+		}
+	case "list", "tuple":
+		for i := from; ; i++ {
+			part, ok := g.Sequence(o, i)
+			if !ok || !yield(names.Step{Kind: names.Item, Item: int64(i)}, part, i+1) {
+				return nil
+			}
+		}
+	}
+	if g.ExactType(o) == "module" {
+		if dict, ok := g.ModuleDict(o); ok && isOwnModule(g, dict) {
+			attributes(g, dict, from, func(s names.Step, _, part py.Object, next int) bool { return yield(s, part, next) })
+		}
+		return nil
+	}
+	return p.attributes(g, o, from, yield)
+}
+
+// attributes is parts for an object with attributes.
+func (p *Program) attributes(g *py.GIL, o py.Object, from int, yield func(s names.Step, part py.Object, next int) bool) error {
+	known, goesOn := false, true
+	for _, f := range p.frameworks {
+		c, ok := f.adapter.(Container)
+		if !ok {
+			continue
+		}
+		env, ok, err := p.env(g, f)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		n := 0
+		known, err = c.Parts(g, env, o, func(s names.Step, part py.Object) bool {
+			if n++; n > from {
+				goesOn = yield(s, part, n)
+			}
+			return goesOn
+		})
+		if err != nil {
+			return err
+		}
+		if known {
+			break
+		}
+	}
+	own, ok := g.OwnDict(o)
+	if !ok || !goesOn {
+		return nil
+	}
+	class := g.Type(o)
+	attributes(g, own, max(from-ownAttributes, 0), func(s names.Step, key, part py.Object, next int) bool {
+		if known && strings.HasPrefix(s.Text, "_") { // where a framework keeps the parts that it has told
+			return true
+		}
+		if g.ClassDefines(o, key) {
+			if _, ok := g.Follow(o, py.Step{Kind: py.StepAttribute, Class: class, Key: key}); !ok {
+				return true
+			}
+		}
+		return yield(s, part, next+ownAttributes)
+	})
+	return nil
+}
+
+// attributes goes through a dict of attributes.
+func attributes(g *py.GIL, dict py.Object, at int, yield func(s names.Step, key, part py.Object, next int) bool) {
+	for {
+		key, part, next, ok := g.DictNext(dict, at)
+		if !ok {
+			return
+		}
+		at = next
+		if !g.IsStr(key) {
+			continue
+		}
+		text, err := g.Text(key)
+		if err == nil && names.IsIdentifier(text) && !yield(names.Step{Kind: names.Attr, Text: text}, key, part, next) {
+			return
+		}
+	}
+}
+
+// itemStep gives the step to a dict's item.
+func itemStep(g *py.GIL, key py.Object) (s names.Step, ok bool) {
+	switch {
+	case g.IsStr(key):
+		text, err := g.Text(key)
+		return names.Step{Kind: names.Key, Text: text}, err == nil
+	case g.IsInt(key):
+		n, err := g.Int64(key)
+		return names.Step{Kind: names.Item, Item: n}, err == nil
+	default:
+		return s, false
+	}
+}
+
+// installed are parts of the paths of modules that are no program's own.
+var installed = []string{"/site-packages/", "/dist-packages/", "/lib/python"}
+
+// isOwnModule reports whether a module, of which these are the global variables, is the program's own, and no package's.
+func isOwnModule(g *py.GIL, dict py.Object) bool {
+	key, err := g.Interned("__file__")
+	if err != nil {
+		return false
+	}
+	file, ok := g.Follow(dict, py.Step{Kind: py.StepKey, Class: g.Type(dict), Key: key})
+	if !ok || !g.IsStr(file) {
+		return false
+	}
+	text, err := g.Text(file)
+	return err == nil && !slices.ContainsFunc(installed, func(part string) bool { return strings.Contains(text, part) })
+}
+
+// roots gives the search its first objects.
+func (s *search) roots(ctx context.Context, g *py.GIL, pattern names.Path) error {
+	p := s.program
+	rest := func(name string) ([]names.Step, bool) {
+		if pattern.Root == names.Every {
+			return slices.Concat([]names.Step{{Kind: names.Deep}}, pattern.Steps), !strings.HasPrefix(name, "__")
+		}
+		return pattern.Steps, names.MatchName(pattern.Root, name)
+	}
+	if pattern.Of != (names.Function{}) {
+		all, err := p.localsOf(g, pattern.Of)
+		for _, name := range all {
+			if left, ok := rest(name); ok && !strings.HasPrefix(name, ".") {
+				s.push(place{path: names.Path{Of: pattern.Of, Root: name}, rest: left})
+			}
+		}
+		return err
+	}
+	for _, name := range p.published.Names() {
+		path, err := names.Parse(name)
+		if err != nil {
+			continue
+		}
+		left, ok := rest(path.Root)
+		if !ok || len(path.Steps) > 0 && pattern.Root != names.Every {
+			continue
+		}
+		if index, ok := ofArray(left); !ok || len(index) > 0 {
+			s.push(place{path: path, rest: left})
+			continue
+		}
+		err = g.Nested(func() error {
+			t := target{publication: p.published.Get(g, name)}
+			if t.publication == nil {
+				return nil
+			}
+			t.close() // nothing is going to be touched
+			if e, ok := p.entry(g, name, t.publication, t.publication.Object); ok {
+				s.tell(&e, whereIs(t.publication.Array, t.publication.Object))
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	dict, err := globals(g)
+	if err != nil {
+		return err
+	}
+	attributes(g, dict, 0, func(step names.Step, _, part py.Object, _ int) bool {
+		if left, ok := rest(step.Text); ok && s.kindOf(g, part) != leaf && p.published.Last(step.Text) == nil {
+			s.push(place{path: names.Path{Root: step.Text}, rest: left})
+		}
+		return ctx.Err() == nil
+	})
+	if pattern.Root != names.Every {
+		return ctx.Err()
+	}
+	return g.Nested(func() error {
+		for of, f := range p.calls(g) {
+			for _, name := range f.Locals() {
+				if left, ok := rest(name); ok && isShown(name) {
+					s.push(place{path: names.Path{Of: of, Root: name}, rest: left})
+				}
+			}
+		}
+		return ctx.Err()
+	})
+}
+
+// localsOf gives the names of the variables of a function that runs; none if it does not run.
+func (p *Program) localsOf(g *py.GIL, of names.Function) (all []string, err error) {
+	if err := p.interp.NoFrames(); err != nil {
+		return nil, err
+	}
+	err = g.Nested(func() error {
+		threads, err := p.threads(g, of)
+		if err != nil {
+			return notFound(err)
+		}
+		for f := range g.Frames() {
+			if threads.has(f) && !isOutside(f) && isCalled(g, f, of) {
+				all = f.Locals()
+				return nil
+			}
+		}
+		return nil
+	})
+	return all, err
+}

@@ -1,0 +1,362 @@
+package program
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/core/names"
+)
+
+const (
+	// searchTurn is for how long a search holds the GIL at a time, but for the one array that it reads last.
+	searchTurn = 700 * time.Microsecond
+	// maxSearched bounds how many objects a search looks into.
+	maxSearched = 200_000
+	// maxSearchFound bounds how many arrays a search tells of.
+	maxSearchFound = 100_000
+	// maxAlso bounds how many names of one array are told.
+	maxAlso = 1000
+)
+
+// search is one search for arrays. Between its turns it holds nothing of the program's: it has names, and follows them again.
+type search struct {
+	program *Program
+	limit   int
+	queue   []place
+	begun   time.Time // the turn
+	looked  int
+
+	kinds   map[py.Object]kind
+	seen    map[object]bool // what a ** has come to
+	found   map[string]*contract.Entry
+	entries []*contract.Entry
+	more    int
+	partial bool
+}
+
+// place is where a search goes on: the name of an object, what of the pattern is left from there, and how many of the
+// object's parts were looked at.
+type place struct {
+	path names.Path
+	rest []names.Step
+	at   int
+}
+
+// object is one that was seen, and how much of the pattern was left.
+type object struct {
+	o    py.Object
+	rest int
+}
+
+// Search implements [contract.Searcher].
+func (p *Program) Search(ctx context.Context, q contract.Search) (contract.Found, error) {
+	const op = "search"
+	pattern, err := names.ParsePattern(q.Pattern)
+	if err != nil {
+		return contract.Found{}, about(op, "", "", err)
+	}
+	if _, _, err := p.state.watch(); err != nil {
+		return contract.Found{}, about(op, q.Pattern, "", err)
+	}
+	s := &search{
+		program: p, limit: min(cmp.Or(q.Limit, maxSearchFound), maxSearchFound), seen: make(map[object]bool),
+		kinds: make(map[py.Object]kind), found: make(map[string]*contract.Entry),
+	}
+	err = p.interp.Do(ctx, func(g *py.GIL) error { return s.roots(ctx, g, pattern) })
+	for err == nil && len(s.queue) > 0 {
+		err = p.interp.Do(ctx, func(g *py.GIL) error { return s.turn(ctx, g) })
+	}
+	if err != nil {
+		return contract.Found{}, about(op, q.Pattern, "", p.orEnd(err))
+	}
+	found := contract.Found{More: s.more, Partial: s.partial}
+	for _, e := range s.entries {
+		slices.Sort(e.Also)
+		found.Entries = append(found.Entries, *e)
+	}
+	slices.SortFunc(found.Entries, func(a, b contract.Entry) int { return cmp.Compare(a.Name, b.Name) })
+	return found, nil
+}
+
+// turn looks at some of what is left.
+func (s *search) turn(ctx context.Context, g *py.GIL) error {
+	s.begun = time.Now()
+	clear(s.kinds)
+	for len(s.queue) > 0 && !s.late() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		next := s.queue[0]
+		s.queue = s.queue[1:]
+		err := g.Nested(func() error {
+			if o, ok := s.reach(g, next.path); ok {
+				return s.match(g, o, next)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *search) late() bool { return time.Since(s.begun) > searchTurn }
+
+// push has a part looked at later.
+func (s *search) push(p place) {
+	if s.looked++; s.looked > maxSearched || len(p.path.Steps) >= py.MaxSteps {
+		s.partial = true
+		return
+	}
+	s.queue = append(s.queue, p)
+}
+
+// reach follows a name without code of the program's.
+func (s *search) reach(g *py.GIL, path names.Path) (o py.Object, ok bool) {
+	p := s.program
+	if t, ok := p.publishedPart(g, path); ok {
+		t.close()
+		return t.object, len(t.cut) == 0
+	}
+	var err error
+	if path.Of == (names.Function{}) && p.published.Last(path.Root) == nil {
+		o, ok = s.global(g, path.Root)
+	} else {
+		o, err = p.root(g, path)
+		ok = err == nil
+	}
+	for i := 0; ok && i < len(path.Steps); i++ {
+		var step py.Step
+		if step, ok, err = p.step(g, o, path.Steps[i]); ok && err == nil {
+			o, ok = g.Follow(o, step)
+		}
+		ok = ok && err == nil
+	}
+	return o, ok
+}
+
+func (*search) global(g *py.GIL, name string) (py.Object, bool) {
+	dict, err := globals(g)
+	if err != nil {
+		return 0, false
+	}
+	key, err := g.NewKey(name)
+	if err != nil {
+		return 0, false
+	}
+	return g.Follow(dict, py.Step{Kind: py.StepKey, Class: g.Type(dict), Key: key})
+}
+
+// match holds an object against what is left of the pattern.
+func (s *search) match(g *py.GIL, o py.Object, at place) error {
+	if f, _, err := s.program.owner(g, o); f != nil || err != nil {
+		if rest, ok := ofArray(at.rest); ok && err == nil {
+			return s.add(g, o, owner{f, f.name}, place{path: at.path, rest: rest})
+		}
+		return nil
+	}
+	if len(at.rest) == 0 {
+		return nil
+	}
+	next := at.rest[0]
+	switch {
+	case next.Kind == names.Deep:
+		id := object{o, len(at.rest)}
+		if at.at == 0 {
+			if s.seen[id] {
+				return nil
+			}
+			s.seen[id] = true
+			if err := s.match(g, o, place{path: at.path, rest: at.rest[1:]}); err != nil {
+				return err
+			}
+		}
+		return s.parts(g, o, at, func(step names.Step) ([]names.Step, bool) {
+			return at.rest, !strings.HasPrefix(step.Text, "__") || step.Kind != names.Attr
+		})
+	case next.Globs():
+		return s.parts(g, o, at, func(step names.Step) ([]names.Step, bool) { return at.rest[1:], next.Matches(step) })
+	default:
+		s.push(place{path: at.path.With(next), rest: at.rest[1:]})
+		return nil
+	}
+}
+
+// ofArray gives the index that what is left of a pattern is for an array; ok is false if it is none.
+func ofArray(rest []names.Step) (index []names.Step, ok bool) {
+	for len(rest) > 0 && rest[0].Kind == names.Deep {
+		rest = rest[1:]
+	}
+	return rest, names.Path{Steps: rest}.Plain() == 0
+}
+
+// parts goes through what an object leads to: where finds what of the pattern is left for a part, or false.
+func (s *search) parts(g *py.GIL, o py.Object, from place, where func(names.Step) ([]names.Step, bool)) error {
+	n := 0
+	var failed error
+	err := s.program.parts(g, o, from.at, func(step names.Step, part py.Object, next int) bool {
+		if rest, ok := where(step); ok {
+			if err := s.part(g, part, place{path: from.path.With(step), rest: rest}); err != nil {
+				failed = err
+				return false
+			}
+		}
+		if n++; n%16 == 0 && s.late() { // the rest in another turn
+			from.at = next
+			s.queue = slices.Insert(s.queue, 0, from)
+			return false
+		}
+		return true
+	})
+	if err == nil {
+		err = failed
+	}
+	return err
+}
+
+// part goes on at a part of an object.
+func (s *search) part(g *py.GIL, o py.Object, at place) error {
+	switch s.kindOf(g, o) {
+	case leaf:
+		return nil
+	case array:
+		return s.match(g, o, at)
+	default:
+		s.push(at)
+		return nil
+	}
+}
+
+// kind is what an object can be to a search.
+type kind uint8
+
+const (
+	leaf kind = iota + 1
+	array
+	container
+)
+
+// kindOf tells by an object's type. What it remembers holds as long as the turn, in which no type ends.
+func (s *search) kindOf(g *py.GIL, o py.Object) kind {
+	class := g.Type(o)
+	known, ok := s.kinds[class]
+	if !ok {
+		known = s.program.kindOf(g, o)
+		s.kinds[class] = known
+	}
+	return known
+}
+
+func (p *Program) kindOf(g *py.GIL, o py.Object) kind {
+	switch {
+	case g.IsInt(o), g.IsStr(o), g.IsNone(o), g.IsClass(o):
+		return leaf
+	case g.Builtin(o) != "", g.ExactType(o) == "module":
+		return container
+	}
+	if f, _, err := p.owner(g, o); f != nil && err == nil {
+		return array
+	}
+	if generic, err := g.GenericAttributes(o); err != nil || !generic || !g.ClassHas(o, "__dict__") || g.TypeName(o) == "function" {
+		return leaf
+	}
+	return container
+}
+
+// add tells of an array.
+func (s *search) add(g *py.GIL, o py.Object, f owner, at place) error {
+	path := at.path
+	path.Steps = slices.Concat(path.Steps, at.rest)
+	name := path.String()
+	t := target{object: o, path: at.path, cut: at.rest}
+	e := &contract.Entry{Name: name, Framework: f.shown}
+	key := name
+	if err := g.Nested(func() error { return s.describe(g, &t, e, &key) }); err != nil {
+		return err
+	}
+	s.tell(e, key)
+	return nil
+}
+
+// tell adds an array, which is known by key under whatever name. Its name is what was published, or the shortest.
+func (s *search) tell(e *contract.Entry, key string) {
+	if known := s.found[key]; known != nil {
+		if !known.Published && len(e.Name) < len(known.Name) {
+			known.Name, e.Name = e.Name, known.Name
+		}
+		if known.Name != e.Name && len(known.Also) < maxAlso && !slices.Contains(known.Also, e.Name) {
+			known.Also = append(known.Also, e.Name)
+		}
+		return
+	}
+	s.found[key] = e
+	if len(s.entries) >= s.limit {
+		s.more++
+		return
+	}
+	s.entries = append(s.entries, e)
+}
+
+// whereIs tells memory from other memory, and an object without memory from other objects.
+func whereIs(a kit.Array, o py.Object) string {
+	l := a.Layout
+	if a.Addr == 0 || l.Len() == 0 {
+		return fmt.Sprint("object ", o, l.Shape())
+	}
+	return fmt.Sprint(a.Addr, l.DType(), l.Shape(), l.Strides(), l.Device())
+}
+
+// describe reads an array as for a list, and says where its memory lies, by which the same array is known under another name.
+func (s *search) describe(g *py.GIL, t *target, e *contract.Entry, key *string) error {
+	p := s.program
+	f, plan, err := p.plan(g, t.object)
+	var r *reading
+	if err == nil {
+		r, err = p.look(g, t.object, f, &plan, false)
+	}
+	if err == nil {
+		defer r.drop(g)
+		err = t.part(r)
+	}
+	if err != nil {
+		e.Err = about("list", e.Name, f.name, err)
+		*key = fmt.Sprint("object ", t.object, t.cut)
+		return nil
+	}
+	l := r.array.Layout
+	e.Layout = l
+	*key = whereIs(r.array.Array, t.object)
+	if r.temporary {
+		*key = fmt.Sprint("object ", t.object, t.cut)
+	}
+	if !r.array.OnGPU && l.Device().HostReadable() && r.array.Addr != 0 {
+		e.Route, e.Reason = p.route(r)
+	}
+	return nil
+}
+
+// route says how an array's memory would be reached now, and why it would be copied.
+func (p *Program) route(r *reading) (route core.Route, reason core.Reason) {
+	want := kit.Want{Spared: r.spared}
+	if r.temporary {
+		want.Reason = contract.ReasonConverted
+	}
+	place, why, err := p.router.Share(r.array.Array, want)
+	if err != nil {
+		return "", ""
+	}
+	if why == "" {
+		route = place.Route
+		_ = place.GiveUp() // nothing was granted
+	}
+	return route, why
+}

@@ -1,0 +1,83 @@
+package py
+
+// What follows looks into objects without running code of the program's.
+
+// DictNext gives one item of a dict, also of a class made from dict, and the position of the next; the first has position
+// 0. ok is false at the end. The dict may change between two calls: then items may be passed over.
+func (g *GIL) DictNext(dict Object, at int) (key, value Object, next int, ok bool) {
+	key, value, next = capiDictNext(dict, at)
+	if key == 0 {
+		return 0, 0, at, false
+	}
+	return g.own(key), g.own(value), next, true
+}
+
+// Sequence gives one item of a list or a tuple, also of a class made from them, as list and tuple do it.
+func (g *GIL) Sequence(o Object, i int) (Object, bool) {
+	v := capiSequenceGet(o, i)
+	if v == 0 {
+		return 0, false
+	}
+	return g.own(v), true
+}
+
+// OwnDict gives the dict with an object's own attributes, if it has one.
+func (g *GIL) OwnDict(o Object) (Object, bool) {
+	d := capiOwnDict(o)
+	if d == 0 {
+		capiClear()
+		return 0, false
+	}
+	return g.own(d), g.IsDict(d)
+}
+
+// ModuleDict gives the global variables of a module.
+func (g *GIL) ModuleDict(module Object) (Object, bool) {
+	d := capiModuleDict(module)
+	if d == 0 {
+		return 0, false
+	}
+	g.Share(d)
+	return d, true
+}
+
+// ClassDefines is [GIL.ClassHas] for a name that is a str.
+func (*GIL) ClassDefines(o, name Object) bool { return capiClassHas(o, name) }
+
+// IsClass reports whether o is a class.
+func (g *GIL) IsClass(o Object) bool { return is(o, flagType) }
+
+// Builtin gives "dict", "list" or "tuple" if o is of that type, or of one that is made from it and finds items as it
+// does; else "".
+func (g *GIL) Builtin(o Object) string {
+	if kind := g.ExactType(o); kind != "" && kind != "module" {
+		return kind
+	}
+	kind, methods := "", []string{"__getitem__"}
+	switch {
+	case is(o, flagDict):
+		kind, methods = "dict", []string{"__getitem__", "__contains__"}
+	case is(o, flagList):
+		kind = "list"
+	case is(o, flagTuple):
+		kind = "tuple"
+	default:
+		return ""
+	}
+	class := g.Type(o)
+	for base, name := range g.interp.exact {
+		if name != kind {
+			continue
+		}
+		for _, method := range methods {
+			key, err := g.Interned(method)
+			if err != nil {
+				return ""
+			}
+			if theirs := capiClassGet(base, key); theirs == 0 || theirs != capiClassGet(class, key) {
+				return ""
+			}
+		}
+	}
+	return kind
+}

@@ -1,0 +1,147 @@
+package torch
+
+import (
+	"strconv"
+
+	"github.com/ndbridge/ndbridge/adapters/kit/program"
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
+	"github.com/ndbridge/ndbridge/core/names"
+)
+
+// registries are where a Module keeps what it is asked for as attributes, in the order in which it looks.
+var registries = []string{"_parameters", "_buffers", "_modules"}
+
+// holders are the modules that have items, by what the items are asked for, and where they keep them.
+var holders = []struct {
+	class      string
+	kind       names.Kind
+	registries []string
+}{
+	{"ModuleList", names.Item, registries[2:]},
+	{"Sequential", names.Item, registries[2:]},
+	{"ParameterList", names.Item, registries[:1]},
+	{"ModuleDict", names.Key, registries[2:]},
+	{"ParameterDict", names.Key, registries[:1]},
+}
+
+// Follow implements [program.Follower]: modules keep their parts in dicts, and so do lists of modules.
+func (*adapter) Follow(g *py.GIL, env *program.Env, o py.Object, s names.Step) (step py.Step, ok bool, err error) {
+	nn, module, err := moduleOf(g, env)
+	if err != nil || !g.IsInstance(o, module) {
+		return step, false, err
+	}
+	if s.Kind == names.Attr {
+		step = py.Step{Kind: py.StepRegistered, Registries: registries}
+		ok, err = has(g, o, "__getattr__", module)
+		return step, ok, err
+	}
+	step.Kind = py.StepRegisteredItem
+	if step.Registries, ok, err = held(g, nn, o, s.Kind); !ok || err != nil {
+		return step, false, err
+	}
+	if s.Kind == names.Item {
+		step.Key, err = g.NewKey(strconv.FormatInt(s.Item, 10))
+	}
+	return step, true, err
+}
+
+func moduleOf(g *py.GIL, env *program.Env) (nn, module py.Object, err error) {
+	if nn, err = g.Attr(env.Module, "nn"); err != nil {
+		return 0, 0, err
+	}
+	module, err = g.Attr(nn, "Module")
+	return nn, module, err
+}
+
+// has reports whether an object's class has a method as the framework's class has it.
+func has(g *py.GIL, o py.Object, method string, base py.Object) (bool, error) {
+	own, ok, err := g.AttrOK(g.Type(o), method)
+	if !ok || err != nil {
+		return false, err
+	}
+	theirs, err := g.Attr(base, method)
+	return own == theirs, err
+}
+
+// held gives where a module keeps items that are asked for by a kind of step; ok is false if it has no such items.
+func held(g *py.GIL, nn, o py.Object, kind names.Kind) (in []string, ok bool, err error) {
+	for _, h := range holders {
+		if h.kind != kind {
+			continue
+		}
+		class, ok, err := g.AttrOK(nn, h.class)
+		if err != nil {
+			return nil, false, err
+		}
+		if ok && g.IsInstance(o, class) {
+			ok, err = has(g, o, "__getitem__", class)
+			return h.registries, ok, err
+		}
+	}
+	return nil, false, nil
+}
+
+// Parts implements [program.Container].
+func (*adapter) Parts(g *py.GIL, env *program.Env, o py.Object, yield func(s names.Step, part py.Object) bool) (ok bool, err error) {
+	nn, module, err := moduleOf(g, env)
+	if err != nil || !g.IsInstance(o, module) {
+		return false, err
+	}
+	own, ok := g.OwnDict(o)
+	if !ok {
+		return true, nil
+	}
+	attributes, err := has(g, o, "__getattr__", module)
+	if err != nil {
+		return true, err
+	}
+	kind := names.Attr
+	for _, k := range []names.Kind{names.Item, names.Key} {
+		if _, ok, err := held(g, nn, o, k); err != nil {
+			return true, err
+		} else if ok {
+			kind = k
+		}
+	}
+	for _, registry := range registries {
+		key, err := g.Interned(registry)
+		if err != nil {
+			return true, err
+		}
+		dict, ok := g.Follow(own, py.Step{Kind: py.StepKey, Class: g.Type(own), Key: key})
+		if !ok || !g.IsDict(dict) {
+			continue
+		}
+		for at := 0; ; {
+			key, part, next, ok := g.DictNext(dict, at)
+			if !ok {
+				break
+			}
+			at = next
+			if s, ok := stepTo(g, o, key, kind, attributes); ok && !yield(s, part) {
+				return true, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// stepTo gives the step from a module to what it keeps under a name.
+func stepTo(g *py.GIL, o, key py.Object, kind names.Kind, attributes bool) (s names.Step, ok bool) {
+	if !g.IsStr(key) {
+		return s, false
+	}
+	text, err := g.Text(key)
+	if err != nil {
+		return s, false
+	}
+	if kind == names.Item {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil && strconv.FormatInt(n, 10) == text {
+			return names.Step{Kind: names.Item, Item: n}, true
+		}
+	}
+	if kind == names.Key {
+		return names.Step{Kind: names.Key, Text: text}, true
+	}
+	return names.Step{Kind: names.Attr, Text: text}, attributes && names.IsIdentifier(text) && !g.ClassDefines(o, key)
+}

@@ -1,0 +1,87 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"google.golang.org/grpc"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
+	pb "github.com/ndbridge/ndbridge/internal/gen/ndbridge/v1"
+)
+
+// Search serves contract.Searcher.
+func (s *service) Search(req *pb.SearchRequest, stream grpc.ServerStreamingServer[pb.SearchResponse]) error {
+	if err := s.ready("search"); err != nil {
+		return err
+	}
+	searcher, ok := s.producer.(contract.Searcher)
+	if !ok {
+		return violation("search", errors.New("it was not offered"))
+	}
+	if err := checkText("pattern", req.GetPattern()); err != nil {
+		return violation("search", err)
+	}
+	found, err := searcher.Search(stream.Context(), contract.Search{Pattern: req.GetPattern(), Limit: int(req.GetLimit())})
+	if err != nil {
+		return toStatus(err)
+	}
+	for part := range slices.Chunk(found.Entries, entryBatch) {
+		batch := &pb.SearchResponse{}
+		for _, entry := range part {
+			message, err := entryToProto(entry)
+			if err != nil {
+				return violation("search", fmt.Errorf("entry %q: %w", entry.Name, err))
+			}
+			batch.Entries = append(batch.Entries, message)
+		}
+		if err := stream.Send(batch); err != nil {
+			return err
+		}
+	}
+	return stream.Send(&pb.SearchResponse{More: uint32(min(found.More, math.MaxUint32)), Partial: found.Partial})
+}
+
+// Search implements contract.Searcher. The error wraps core.ErrUnsupported if the other side cannot.
+func (c *Client) Search(ctx context.Context, s contract.Search) (contract.Found, error) {
+	const op = "search"
+	c.mu.Lock()
+	able := c.search
+	c.mu.Unlock()
+	if !able {
+		return contract.Found{}, c.local(op, s.Pattern, core.ErrUnsupported, errors.New("the program cannot find names by patterns"))
+	}
+	callCtx, done := c.begin(ctx)
+	defer done()
+	limit := uint32(min(max(s.Limit, 0), math.MaxUint32))
+	stream, err := c.rpc.Search(callCtx, &pb.SearchRequest{Pattern: s.Pattern, Limit: limit}, callOptions()...)
+	if err != nil {
+		return contract.Found{}, c.failed(ctx, op, s.Pattern, err)
+	}
+	var found contract.Found
+	for {
+		resp, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return found, nil
+		}
+		if err != nil {
+			return contract.Found{}, c.failed(ctx, op, s.Pattern, err)
+		}
+		found.More, found.Partial = int(resp.GetMore()), resp.GetPartial()
+		if len(found.Entries)+len(resp.GetEntries()) > maxEntries {
+			return contract.Found{}, c.violated(op, s.Pattern, fmt.Errorf("more than %d arrays", maxEntries))
+		}
+		for _, message := range resp.GetEntries() {
+			entry, err := entryToCore(message)
+			if err != nil {
+				return contract.Found{}, c.violated(op, s.Pattern, err)
+			}
+			found.Entries = append(found.Entries, entry)
+		}
+	}
+}
