@@ -325,13 +325,14 @@ check-lint: $(BIN)/golangci-lint $(BIN)/buf $(CUDA)/lib/libcuda.a
 	done
 
 # A host is pure Go: these must build without cgo. So must the contract and the plugin that is not
-# Python. Elsewhere than on Linux, and for 32 bits, a host compiles, and says what programs need.
+# Python, and all bridges but that to a library in C. Elsewhere than on Linux, and for 32 bits, a host compiles, and says what programs need.
 .PHONY: check-pure
 check-pure:
-	CGO_ENABLED=0 $(GO) build ./core/... ./cuda ./internal/gpu/... ./hostplugin/... ./cmd/... ./examples/... ./internal/wire/... ./internal/shm/... ./internal/fdpass/...
+	CGO_ENABLED=0 $(GO) build ./core/... ./bridges/... ./cuda ./internal/gpu/... ./hostplugin/... ./cmd/... ./examples/... ./internal/wire/... ./internal/shm/... ./internal/fdpass/...
 	for target in linux/arm64 linux/386 darwin/arm64 windows/amd64; do \
-		GOOS=$${target%/*} GOARCH=$${target#*/} CGO_ENABLED=0 $(GO) build ./core/... ./cuda ./hostplugin/...; \
+		GOOS=$${target%/*} GOARCH=$${target#*/} CGO_ENABLED=0 $(GO) build ./core/... ./bridges/... ./cuda ./hostplugin/...; \
 	done
+	for module in $(filter-out bridges/onnxruntime,$(BRIDGES)); do CGO_ENABLED=0 $(GO) build -C $$module ./...; done
 
 .PHONY: check-generated
 check-generated: $(PROTO_TOOLS)

@@ -8,6 +8,8 @@ version=$1
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 modules=(native/linux_amd64 native/linux_arm64)
+bridges=(bridges/*/go.mod)
+bridges=("${bridges[@]%/go.mod}")
 
 die() {
 	echo "release.sh: $*" >&2
@@ -40,9 +42,18 @@ git add go.mod
 GOPROXY="file://$work/proxy,file://$(go env GOMODCACHE)/cache/download,$(go env GOPROXY)" \
 	GONOSUMDB="github.com/ndbridge/*" GOFLAGS="-mod=mod -modcacherw" GOMODCACHE="$work/cache" go mod tidy
 git add go.mod go.sum
+# So do the bridges get those of all three modules that they need, which they take from the clone otherwise.
+(cd "$root" && go run ./native/proxy "$work/tree" "$version" "$work/proxy")
+for bridge in "${bridges[@]}"; do
+	for path in github.com/ndbridge/ndbridge{,/native/linux_amd64,/native/linux_arm64}; do
+		go mod edit -dropreplace="$path" -require="$path@$version" "$bridge/go.mod"
+	done
+	LC_ALL=C sort --unique --output "$bridge/go.sum" "$bridge/go.sum" "$work/proxy/go.sum"
+	git add "$bridge/go.mod" "$bridge/go.sum"
+done
 git commit --quiet --message "Release $version"
 git tag "$version"
-for module in "${modules[@]}"; do
+for module in "${modules[@]}" "${bridges[@]}"; do
 	git tag "$module/$version"
 done
 git tag --list --points-at HEAD

@@ -24,6 +24,9 @@ func TestMain(m *testing.M) { coretest.Main(m) }
 
 func python(t *testing.T) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("test-short has no environment with safetensors")
+	}
 	p := os.Getenv("NDBRIDGE_TEST_PYTHON_BRIDGES")
 	if p == "" {
 		t.Fatal("NDBRIDGE_TEST_PYTHON_BRIDGES is not set; run make test")

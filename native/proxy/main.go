@@ -1,5 +1,6 @@
 // Command proxy writes the modules of a repository's tree as a module proxy, for GOPROXY=file://OUT: proxy TREE VERSION OUT. Their
-// files are what git would take into a commit.
+// files are what git would take into a commit. It also writes OUT/go.sum, the lines by which other modules know the checksums of
+// those that the bridges need.
 package main
 
 import (
@@ -11,9 +12,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/mod/module"
+	"golang.org/x/mod/sumdb/dirhash"
 	"golang.org/x/mod/zip"
 )
 
@@ -24,12 +27,48 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: proxy TREE VERSION OUT")
 		os.Exit(2)
 	}
+	if err := run(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+		fmt.Fprintln(os.Stderr, "proxy:", err)
+		os.Exit(1)
+	}
+}
+
+func run(tree, version, out string) error {
+	var sums strings.Builder
 	for _, folder := range []string{"", "native/linux_amd64", "native/linux_arm64"} {
-		if err := write(os.Args[1], folder, os.Args[2], os.Args[3]); err != nil {
-			fmt.Fprintln(os.Stderr, "proxy:", err)
-			os.Exit(1)
+		if err := write(tree, folder, version, out); err != nil {
+			return err
+		}
+		if err := sum(&sums, folder, version, out); err != nil {
+			return err
 		}
 	}
+	bridges, err := filepath.Glob(filepath.Join(tree, "bridges/*/go.mod"))
+	if err != nil {
+		return err
+	}
+	for _, mod := range bridges {
+		if err := write(tree, filepath.Join("bridges", filepath.Base(filepath.Dir(mod))), version, out); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(out, "go.sum"), []byte(sums.String()), 0o644) //nolint:gosec // for everybody to read
+}
+
+// sum writes the lines of go.sum about a module that was written.
+func sum(w io.Writer, folder, version, out string) error {
+	name := filepath.Join(path, folder)
+	file := filepath.Join(out, name, "@v", version)
+	all, err := dirhash.HashZip(file+".zip", dirhash.DefaultHash)
+	if err != nil {
+		return err
+	}
+	mod, err := dirhash.DefaultHash([]string{"go.mod"}, func(string) (io.ReadCloser, error) { return os.Open(file + ".mod") })
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s %s %s\n%[1]s %[2]s/go.mod %[4]s\n", name, version, all, mod)
+	return err
 }
 
 // write writes the module of a folder.
