@@ -16,6 +16,7 @@ type Function struct {
 	// parts of the module's name may stand before it: "train.Trainer.fit".
 	Name   string
 	Thread string // the name of the thread that runs it; "": any
+	Task   string // the name of the asyncio task that it is of, which may be waiting; "": none, it runs
 }
 
 // String gives the one spelling of a function that runs.
@@ -30,6 +31,10 @@ func (f Function) String() string {
 	if f.Thread != "" {
 		b.WriteString("thread=")
 		b.WriteString(quote(f.Thread))
+	}
+	if f.Task != "" {
+		b.WriteString("task=")
+		b.WriteString(quote(f.Task))
 	}
 	b.WriteByte(')')
 	return b.String()
@@ -70,11 +75,14 @@ func (r *parser) function() (f Function, err error) {
 		return Function{}, errors.New("the name of a function is missing")
 	}
 	r.rest = strings.TrimLeft(r.rest[1:], " ")
-	if f.Thread, err = r.thread(); err != nil {
+	if f.Thread, err = r.named("thread"); err == nil && f.Thread == "" {
+		f.Task, err = r.named("task")
+	}
+	if err != nil {
 		return Function{}, err
 	}
 	if !strings.HasPrefix(r.rest, ")") {
-		return Function{}, errors.New(`brackets of a function hold something else than thread="its name": nothing is called`)
+		return Function{}, errors.New(`brackets of a function hold something else than thread="its name" or task="its name": nothing is called`)
 	}
 	if r.rest = r.rest[1:]; !strings.HasPrefix(r.rest, ".") {
 		return Function{}, fmt.Errorf("a local variable is missing: %s.x", f)
@@ -103,9 +111,9 @@ func (r *parser) parts() (parts []string, ok bool) {
 	}
 }
 
-// thread reads thread="name", if it is there, and spaces.
-func (r *parser) thread() (name string, err error) {
-	rest, ok := strings.CutPrefix(r.rest, "thread")
+// named reads what="name", if it is there, and spaces.
+func (r *parser) named(what string) (name string, err error) {
+	rest, ok := strings.CutPrefix(r.rest, what)
 	if !ok {
 		return "", nil
 	}
@@ -115,7 +123,7 @@ func (r *parser) thread() (name string, err error) {
 	}
 	r.rest = rest
 	if name, err = r.quoted(rest[0]); err == nil && name == "" {
-		err = errors.New("the name of a thread is empty")
+		err = fmt.Errorf("the name of a %s is empty", what)
 	}
 	r.rest = strings.TrimLeft(r.rest, " ")
 	return name, err

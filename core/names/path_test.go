@@ -85,6 +85,7 @@ func TestParseFunctions(t *testing.T) {
 		{name: "<lambda>().x", of: Function{Name: "<lambda>"}, rest: "x"},
 		{name: "f.<lambda>().x[0]", of: Function{Name: "f.<lambda>"}, rest: "x[0]"},
 		{name: `load( thread = 'a "b"' ).x`, of: Function{Name: "load", Thread: `a "b"`}, rest: "x", text: `load(thread="a \"b\"").x`},
+		{name: `load(task='a').x`, of: Function{Name: "load", Task: "a"}, rest: "x", text: `load(task="a").x`},
 		{name: "größe( ).x", of: Function{Name: "größe"}, rest: "x", text: "größe().x"},
 	}
 	for _, tt := range tests {
@@ -123,7 +124,7 @@ func TestParseErrors(t *testing.T) {
 		"x[--1]", "x[-]", "x[+1]", "x['a]", `x["a']`, "x]", "x y", "x()", "x+y", "x[0]()", "__import__('os')",
 		"main().", "main()x", "main()[0]", "().x", "main(1).x", "main(thread=x).x", `main(thread="").x`, `main(thread="x).y`, `main("x").y`,
 		"a:b", "a:b.c", "a:b:c().x", ":main().x", "a:().x", "<locals>().x", "<lambda>", "<a.b>().x", "<a:b>().x", "<a>:b().x", "main()().x",
-		"main( .x", `main(thread="a",).x`, `main(name="a").x`, "main().1", "x.main()", "main(thread).x",
+		"main( .x", `main(thread="a",).x`, `main(name="a").x`, "main().1", "x.main()", "main(thread).x", `main(task="").x`, `main(task="a", thread="b").x`, "main(task).x",
 		"x[9223372036854775808]", `x["\q"]`, `x["\x4"]`, `x["\u12"]`, "x[b'a']", "x\x00", "x\xff", "x[0] ",
 		strings.Repeat("x", maxBytes+1), "x" + strings.Repeat(".y", maxSteps+1), `x["\ud800"]`,
 	} {

@@ -104,7 +104,7 @@ train()
 		"weights.T":    {"a function that runs has such a variable", `did you mean "train().weights"?`},
 		"learningrate": {nowhere, `did you mean "train().learning_rate"?`},
 		"wieght":       {nowhere, `did you mean "weight"?`},
-		"unlike":       {nowhere, "the variables of (train())"},
+		"unlike":       {nowhere, "the variables of (", "train())"},
 	} {
 		_, err := p.View(t, name, contract.Request{NoWait: true})
 		wants(t, name, err, core.ErrNotFound, texts...)

@@ -3,6 +3,7 @@ package program
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -24,13 +25,13 @@ func (p *Program) local(g *py.GIL, of names.Function, name string) (o py.Object,
 	}
 	missing := &missingError{What: of.String() + " is not running"}
 	err = g.Nested(func() error {
-		threads, err := p.threads(g, of)
+		frames, err := p.framesOf(g, of)
 		if err != nil {
 			return err
 		}
 		var running []string
-		for f := range g.Frames() {
-			if !threads.has(f) || isOutside(f) {
+		for f := range frames {
+			if isOutside(f) {
 				continue
 			}
 			if !isCalled(g, f, of) {
@@ -78,6 +79,24 @@ type threads struct {
 
 func (t threads) has(f *py.Frame) bool {
 	return t.all || t.main && f.Main || f.Thread != 0 && slices.Contains(t.idents, f.Thread)
+}
+
+// framesOf gives what runs where a name says, the innermost first, as [py.GIL.Frames] does.
+func (p *Program) framesOf(g *py.GIL, of names.Function) (iter.Seq[*py.Frame], error) {
+	if of.Task != "" {
+		return p.taskFrames(g, of.Task)
+	}
+	threads, err := p.threads(g, of)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(*py.Frame) bool) {
+		for f := range g.Frames() {
+			if threads.has(f) && !yield(f) {
+				return
+			}
+		}
+	}, nil
 }
 
 // mainThreadName is the name that the main thread has in a program that has not imported threading.

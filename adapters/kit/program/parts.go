@@ -219,12 +219,12 @@ func (p *Program) localsOf(g *py.GIL, of names.Function) (all []string, err erro
 		return nil, err
 	}
 	err = g.Nested(func() error {
-		threads, err := p.threads(g, of)
+		frames, err := p.framesOf(g, of)
 		if err != nil {
 			return notFound(err)
 		}
-		for f := range g.Frames() {
-			if threads.has(f) && !isOutside(f) && isCalled(g, f, of) {
+		for f := range frames {
+			if !isOutside(f) && isCalled(g, f, of) {
 				all = f.Locals()
 				return nil
 			}

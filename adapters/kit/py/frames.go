@@ -44,6 +44,18 @@ func (g *GIL) Frames() iter.Seq[*Frame] {
 	}
 }
 
+// FrameOf gives the function that a frame object is of, such as that of a coroutine which waits. It is valid while the scope is.
+func (g *GIL) FrameOf(o Object) (*Frame, bool) {
+	if g.interp.noFrames != nil || g.TypeName(o) != "frame" {
+		return nil, false
+	}
+	code := capiFrameCode(o)
+	if code == 0 {
+		return nil, false
+	}
+	return &Frame{g: g, object: o, code: g.own(code)}, true
+}
+
 // NoFrames says why this Python's frames cannot be read; nil: they can. The error wraps core.ErrVersion.
 func (i *Interp) NoFrames() error { return i.noFrames }
 
