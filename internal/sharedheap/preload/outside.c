@@ -280,6 +280,13 @@ static bool ordinary_mapping(const char *rest) {
 	return !*path || strncmp(path, "[anon:", 6) == 0 || strncmp(path, "/memfd:ndbridge-heap", 20) == 0;
 }
 
+/* Whether the program has said on which NUMA nodes the pages of a mapping belong. */
+static bool has_policy(uintptr_t at) {
+	enum { DEFAULT = 0, OF_ADDRESS = 2 };
+	int policy = DEFAULT;
+	return syscall(SYS_get_mempolicy, &policy, NULL, 0, at, OF_ADDRESS) == 0 && policy != DEFAULT;
+}
+
 /* Whether all mappings in [from, to) are ordinary ones. */
 static bool ordinary(uintptr_t from, uintptr_t to) {
 	static struct lines lines; /* there is one promotion at a time */
@@ -294,7 +301,7 @@ static bool ordinary(uintptr_t from, uintptr_t to) {
 			if (last && (start > from || !ordinary_mapping(rest)))
 				return false;
 		} else if (last && strncmp(line, "VmFlags: ", 9) == 0) {
-			if (!ordinary_flags(line + 9))
+			if (!ordinary_flags(line + 9) || has_policy(from))
 				return false;
 			from = last;
 			last = 0;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -141,6 +142,10 @@ void test_outside_refused(void) {
 	p = mapped(size), refused("wiped in children", p, size, madvise(PAGE, 4096, MADV_WIPEONFORK));
 	p = mapped(size), refused("not in core dumps", p, size, madvise(PAGE, 4096, MADV_DONTDUMP));
 	p = mapped(size), refused("huge pages", p, size, madvise(PAGE, 4096, MADV_HUGEPAGE));
+	p = mapped(size);
+	enum { BIND = 2 };
+	if (syscall(SYS_mbind, PAGE, 4096, BIND, &(unsigned long){1}, 64, 0) == 0) /* else this kernel knows of no nodes */
+		refused("bound to a node", p, size, 0);
 	int fd = open("/proc/self/exe", O_RDONLY);
 	p = mapped(size), refused("a file", p, size, mmap(PAGE, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0) != PAGE);
 	p = mapped(size), refused("shared already", p, size, mmap(PAGE, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != PAGE);
