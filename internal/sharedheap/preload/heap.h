@@ -557,6 +557,8 @@ extern _Atomic uint32_t outside_end;
 void outside_start(void);
 /* Takes note of what the next malloc has given for a large request, and answers with it. Keeps errno. */
 void *outside_note(void *p);
+/* Notes that the program has given advice about pages that a file would not follow. */
+void outside_advise(const void *p, size_t size);
 /* Whether some of these addresses lie in chunks. Wants no lock; for signal handlers, too. */
 bool outside_knows(const void *p, size_t size);
 /* Before the libc frees or resizes p: forgets its chunk, or answers with the block that it has become, which stays. */

@@ -190,7 +190,14 @@ EXPORTED int madvise(void *p, size_t size, int advice) {
 	case MADV_REMOVE: /* private memory has no file */
 		errno = EINVAL;
 		return -1;
+	case MADV_NORMAL:
+	case MADV_RANDOM:
+	case MADV_SEQUENTIAL:
+	case MADV_WILLNEED:
+		return next.madvise(p, size, advice);
 	default:
+		if (outside_touches(p, size))
+			outside_advise(p, size);
 		return next.madvise(p, size, advice);
 	}
 }

@@ -8,7 +8,7 @@
  * freezes it, and pins keep it. What is freed goes back to the libc, which unmaps it.
  *
  * A chunk is promoted only if the array fills it, but for less than a page at either end, and only if its mapping is an
- * ordinary one: not locked, not of huge pages, nor with other advice that a file would not follow.
+ * ordinary one: not locked, not of huge pages, nor with advice of the program's that a file would not follow.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +22,10 @@
 
 #include "heap.h"
 
+#ifndef MADV_COLD
+#define MADV_COLD 20
+#endif
+
 /* As many chunks as are known at a time: all of them are compared with an address. */
 enum { CHUNKS = 1024 };
 
@@ -30,6 +34,7 @@ static struct chunk {
 	_Atomic uintptr_t from, to; /* its pages */
 	_Atomic uintptr_t user;     /* what malloc gave */
 	_Atomic uint32_t block;     /* 0: none yet */
+	_Atomic bool advised;       /* the program has said something of its pages that a file would not keep */
 	uint32_t copies, due;       /* copies for hosts, and after how many the next promotion is tried */
 } chunks[CHUNKS];
 
@@ -38,7 +43,7 @@ _Atomic uint32_t outside_end;
 _Atomic uintptr_t outside_from = UINTPTR_MAX, outside_to;
 
 static bool libc_malloc;         /* the next malloc is glibc's */
-static _Atomic int maps_fd = -1; /* /proc/self/smaps, while it is read */
+static _Atomic int maps_fd = -1; /* /proc/self/maps, while it is read */
 
 bool outside_owns_fd(int fd) { return fd >= 0 && fd == atomic_load_explicit(&maps_fd, memory_order_relaxed); }
 
@@ -57,7 +62,11 @@ static int find_libc(struct dl_phdr_info *library, size_t size, void *unused) {
 	return has_malloc || is_libc;
 }
 
-void outside_start(void) { dl_iterate_phdr(find_libc, NULL); }
+void outside_start(void) {
+	const char *tunables = getenv("GLIBC_TUNABLES"); /* by which glibc asks for huge pages */
+	if (!tunables || !strstr(tunables, "glibc.malloc.hugetlb"))
+		dl_iterate_phdr(find_libc, NULL);
+}
 
 static struct chunk *chunk_with(uintptr_t at) {
 	uint32_t end = atomic_load(&outside_end);
@@ -93,6 +102,15 @@ static void widen(uintptr_t from, uintptr_t to) {
 		atomic_store(&outside_to, to);
 }
 
+void outside_advise(const void *p, size_t size) {
+	uintptr_t from = (uintptr_t)p, to = from + size;
+	lock(&outside_lock);
+	for (struct chunk *c = chunks; c < chunks + outside_end; c++)
+		if (from < c->to && to > c->from)
+			atomic_store(&c->advised, true);
+	unlock(&outside_lock);
+}
+
 void *outside_note(void *p) {
 	uintptr_t from, to;
 	if (!p || !libc_malloc || !read_head((uintptr_t)p, &from, &to))
@@ -105,6 +123,7 @@ void *outside_note(void *p) {
 		widen(from, to);
 		atomic_store(&c->user, (uintptr_t)p);
 		atomic_store(&c->block, 0);
+		atomic_store(&c->advised, false);
 		c->copies = 0, c->due = 1; /* to copy what is looked at once is faster than to move it */
 		atomic_store(&c->from, from);
 		atomic_store(&c->to, to);
@@ -254,21 +273,7 @@ static bool line_of(struct lines *l, char *line, size_t size) {
 	return true;
 }
 
-/* Whether a mapping has no property but those of what malloc maps, and what promotion and forks make of it. */
-static bool ordinary_flags(const char *flags) {
-	static const char plain[] = "rd wr mr mw me ac nr sd ";
-	for (; *flags; flags += flags[2] ? 3 : 2) {
-		const char *found = NULL;
-		if (flags[1])
-			for (found = plain; *found && memcmp(found, flags, 2) != 0; found += 3)
-				;
-		if (!found || !*found)
-			return false;
-	}
-	return true;
-}
-
-/* Whether the first line of a mapping says that it is private memory of the program's, to be read and written. */
+/* Whether the line of a mapping says that it is private memory of the program's, to be read and written. */
 static bool ordinary_mapping(const char *rest) {
 	if (strncmp(rest, " rw-p ", 6) != 0)
 		return false;
@@ -280,41 +285,38 @@ static bool ordinary_mapping(const char *rest) {
 	return !*path || strncmp(path, "[anon:", 6) == 0 || strncmp(path, "/memfd:ndbridge-heap", 20) == 0;
 }
 
-/* Whether the program has said on which NUMA nodes the pages of a mapping belong. */
-static bool has_policy(uintptr_t at) {
+/* Whether the program has locked a mapping, of which a page is given, or has said on which NUMA nodes its pages belong. */
+static bool special(uintptr_t at) {
 	enum { DEFAULT = 0, OF_ADDRESS = 2 };
 	int policy = DEFAULT;
-	return syscall(SYS_get_mempolicy, &policy, NULL, 0, at, OF_ADDRESS) == 0 && policy != DEFAULT;
+	/* The kernel refuses this of locked pages, and of huge ones. Else the page is merely the first to go if memory is scarce. */
+	return next.madvise((void *)at, (size_t)sysconf(_SC_PAGESIZE), MADV_COLD) != 0 ||
+	       (syscall(SYS_get_mempolicy, &policy, NULL, 0, at, OF_ADDRESS) == 0 && policy != DEFAULT);
 }
 
 /* Whether all mappings in [from, to) are ordinary ones. */
 static bool ordinary(uintptr_t from, uintptr_t to) {
 	static struct lines lines; /* there is one promotion at a time */
 	char line[256];
-	uintptr_t last = 0; /* where the mapping ends that from lies in, once its first line was read */
 	lines.next = lines.end = 0;
 	while (from < to && line_of(&lines, line, sizeof line)) {
 		char *rest;
 		uintptr_t start = strtoull(line, &rest, 16), end = *rest == '-' ? strtoull(rest + 1, &rest, 16) : 0;
-		if (end) {
-			last = end > from ? end : 0;
-			if (last && (start > from || !ordinary_mapping(rest)))
-				return false;
-		} else if (last && strncmp(line, "VmFlags: ", 9) == 0) {
-			if (!ordinary_flags(line + 9) || has_policy(from))
-				return false;
-			from = last;
-			last = 0;
-		}
+		if (end <= from)
+			continue;
+		if (start > from || !ordinary_mapping(rest) || special(from))
+			return false;
+		from = end;
 	}
 	return from >= to;
 }
 
 bool outside_ordinary(const struct block *b) {
 	uintptr_t from, to;
-	int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/smaps", O_RDONLY | O_CLOEXEC);
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	atomic_store(&maps_fd, fd < 0 ? -1 : descriptor_raise(fd));
-	bool yes = maps_fd >= 0 && ordinary(b->base, b->base + b->hot);
+	const struct chunk *c = chunk_with(b->base);
+	bool yes = maps_fd >= 0 && c && !atomic_load(&c->advised) && ordinary(b->base, b->base + b->hot);
 	fd = atomic_exchange(&maps_fd, -1);
 	if (fd >= 0)
 		syscall(SYS_close, fd);
