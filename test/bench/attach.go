@@ -116,7 +116,7 @@ func attachOnce(ctx context.Context, opts options, python, heap string, listens 
 	if err != nil {
 		return 0, err
 	}
-	defer host.Close() //nolint:errcheck // the program goes on
+	defer host.Close()
 	begin := time.Now()
 	session, err := host.Attach(ctx, target)
 	if err != nil {
@@ -148,7 +148,7 @@ func (a *attached) watch(ctx context.Context, opts options, lib string) error {
 	if err != nil {
 		return err
 	}
-	defer host.Close() //nolint:errcheck // the program goes on
+	defer host.Close()
 	session, err := host.Attach(ctx, target)
 	if err != nil {
 		return err

@@ -17,9 +17,9 @@ import (
 )
 
 type options struct {
-	python  string // an interpreter with numpy, torch, jax and grpcio
-	more    string // one with pyarrow, or ""
-	cuda    string // one with cuda.core, or ""
+	python string // an interpreter with numpy, torch, jax and grpcio
+	more   string // one with pyarrow, or ""
+	cuda   string // one with cuda.core, or ""
 
 	python314 string // one of Python 3.14, with numpy, or ""
 
