@@ -27,7 +27,7 @@ func TestBriefRun(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "bench", "handoff.json")
 	var out strings.Builder
-	args := []string{"-brief", "-python", harness.PythonAll(t), "-lib", filepath.Dir(harness.Library(t, "x")), "-json", file}
+	args := []string{"-brief", "-python", harness.PythonAll(t), "-python-3.14", python314(t), "-lib", filepath.Dir(harness.Library(t, "x")), "-json", file}
 	if err := run(t.Context(), args, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
@@ -40,7 +40,7 @@ func TestBriefRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkRows(t, r.Rows, out.String())
-	if len(r.Goals) != 26+2*3+5+7+5+3 { // of views, of numpy's memory, of forks, of calls, of calls against peers, and of calls at full rate
+	if len(r.Goals) != 26+2*3+5+4+7+5+3 { // of views, of numpy's memory, of forks, of attaching, of calls, of calls against peers, and of calls at full rate
 		t.Errorf("%d goals", len(r.Goals))
 	}
 	for _, g := range r.Goals {
@@ -67,6 +67,9 @@ func TestBriefRun(t *testing.T) {
 		}
 	}
 	checkForks(t, r.Forks)
+	if a := r.Attaching; len(a.BySocket) != 2 || len(a.ByPID) != 2 || len(a.Copied) != 2 || a.Views == 0 || a.speed() <= 0 {
+		t.Errorf("attaching: %+v", a)
+	}
 	if len(r.Memory) != 3 {
 		t.Errorf("%d rows of memory", len(r.Memory))
 	}
@@ -75,6 +78,17 @@ func TestBriefRun(t *testing.T) {
 			t.Errorf("a row of memory makes no sense: %+v", row)
 		}
 	}
+}
+
+func python314(t *testing.T) string {
+	t.Helper()
+	for _, python := range harness.Pythons(t) {
+		if strings.Contains(python, "/3.14-new/") {
+			return python
+		}
+	}
+	t.Fatal("the matrix has no Python 3.14")
+	return ""
 }
 
 func checkForks(t *testing.T, f *forked) {

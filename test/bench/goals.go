@@ -79,6 +79,7 @@ func goals(r *report, plan *bench.Plan) []goal {
 	j.hammerCalls(r.CallHammer)
 	j.memory(r.Memory)
 	j.forks(r.Forks)
+	j.attaching(r.Attaching)
 	return j.goals
 }
 

@@ -17,9 +17,12 @@ import (
 )
 
 type options struct {
-	python  string // an interpreter with numpy, torch, jax and grpcio
-	more    string // one with pyarrow, or ""
-	cuda    string // one with cuda.core, or ""
+	python string // an interpreter with numpy, torch, jax and grpcio
+	more   string // one with pyarrow, or ""
+	cuda   string // one with cuda.core, or ""
+
+	python314 string // one of Python 3.14, with numpy, or ""
+
 	ray     string // one with Ray, or ""
 	flight  string // extras, which has the client of Arrow Flight, or ""
 	lib     string // folder of the plugins
@@ -32,6 +35,7 @@ type options struct {
 	heapSizes  []heapSize
 	heapMemory int // bytes of the arrays whose memory is measured
 	forks      forkWork
+	attach     attachWork
 }
 
 func main() {
@@ -55,7 +59,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	opts := options{
 		program: os.Stderr, plan: bench.Plan{Sizes: []int{4 * bench.KiB, bench.MiB, 64 * bench.MiB, bench.GiB}, Turn: 200},
 		idle: 10 * time.Second, heapSizes: fullHeapSizes(), heapMemory: bench.GiB,
-		forks: forkWork{64 * bench.MiB, 100, 2 * bench.GiB, 10},
+		forks:  forkWork{64 * bench.MiB, 100, 2 * bench.GiB, 10},
+		attach: attachWork{64 * bench.MiB, 10, 20, 500 * time.Millisecond},
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&opts.python, "python", "python3", "interpreter with numpy, torch, jax and grpcio")
@@ -67,12 +72,16 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&opts.json, "json", "", "file for the results")
 	flags.IntVar(&opts.plan.Rounds, "rounds", 100, "how often all is measured, in turns")
 	flags.DurationVar(&opts.hammer, "hammer", 2*time.Minute, "how long callers go at full rate, first of views and then of functions")
+	flags.StringVar(&opts.python314, "python-3.14", "", "interpreter of Python 3.14 with numpy, to which hosts attach that it does not know of")
+	watch := flags.Duration("watch", 10*time.Second, "how long the local variables of a program are looked at")
 	noHeap := flags.Bool("no-heap", false, "leave the comparison of the shared heap out")
 	brief := flags.Bool("brief", false, "only a few small measurements, to see that all works")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	opts.attach.windows = int(*watch / opts.attach.window)
 	if *brief {
+		opts.attach = attachWork{bench.MiB, 2, 3, 50 * time.Millisecond}
 		opts.plan = bench.Plan{Sizes: []int{4 * bench.KiB, bench.MiB}, Rounds: 2, Turn: 20}
 		opts.idle, opts.hammer, opts.heapSizes = 200*time.Millisecond, 2*time.Second, briefHeapSizes()
 		opts.heapMemory = 32 * bench.MiB

@@ -76,6 +76,9 @@ func measure(ctx context.Context, opts options, out io.Writer) (_ *report, err e
 		if l.report.Forks, err = measureForks(ctx, opts, lib, out); err != nil {
 			return nil, err
 		}
+		if l.report.Attaching, err = measureAttaching(ctx, opts, lib, out); err != nil {
+			return nil, err
+		}
 	}
 	l.report.Goals = goals(l.report, &l.plan)
 	return l.report, nil

@@ -22,6 +22,8 @@ type report struct {
 	Heap   []heapRow   `json:"shared_heap"`
 	Memory []memoryRow `json:"shared_heap_memory"`
 	Forks  *forked     `json:"shared_heap_forks"`
+
+	Attaching *attached `json:"attaching"`
 }
 
 func (r *report) print(out io.Writer) error {

@@ -39,12 +39,18 @@ func script(t *testing.T) string {
 // alone runs a suite without a host.
 func alone(t *testing.T, python string, s suite) result {
 	t.Helper()
+	return process(t, python, s, nil, func(context.Context, int) {})
+}
+
+// process runs a suite in a process of its own, and beside it what is given its number, until it ends.
+func process(t *testing.T, python string, s suite, env []string, beside func(ctx context.Context, pid int)) result {
+	t.Helper()
 	dir, xml := t.TempDir(), filepath.Join(t.TempDir(), "result.xml")
 	ctx, cancel := context.WithTimeout(t.Context(), runBound)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, python, slices.Concat([]string{script(t), xml, s.kind}, s.args)...) //nolint:gosec // the test's own
 	cmd.Dir = dir
-	cmd.Env = os.Environ()
+	cmd.Env = append(os.Environ(), env...)
 	for name, value := range environment {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
@@ -52,7 +58,16 @@ func alone(t *testing.T, python string, s suite) result {
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = time.Minute // what the suite has started may hold on to its output
 	begin := time.Now()
-	err := cmd.Run()
+	err := cmd.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var besides sync.WaitGroup
+	running, ended := context.WithCancel(ctx)
+	besides.Go(func() { beside(running, cmd.Process.Pid) })
+	err = cmd.Wait()
+	ended()
+	besides.Wait()
 	status := 0
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		status = exit.ExitCode()
@@ -83,7 +98,7 @@ func hosted(t *testing.T, python string, s suite) result {
 	if err != nil {
 		t.Fatalf("%s: %v", s.name, err)
 	}
-	l := &looking{session: session}
+	l := &looking{session: session, more: []string{"shown"}}
 	l.begin(ctx)
 	err = session.Wait(ctx)
 	status := 0
@@ -109,6 +124,7 @@ func hosted(t *testing.T, python string, s suite) result {
 // looking is a host that looks at the arrays of testdata/run.py, all of which are full of sevens.
 type looking struct {
 	session *hostplugin.Session
+	more    []string // what the program has published
 	cancel  context.CancelFunc
 	group   sync.WaitGroup
 
@@ -119,8 +135,8 @@ type looking struct {
 
 func (l *looking) begin(ctx context.Context) {
 	ctx, l.cancel = context.WithCancel(ctx)
-	l.group.Go(func() { l.follow(ctx, []string{"large", "small", "shown"}) })
-	l.group.Go(func() { l.together(ctx, []string{"raw", "typed", "shown", "large"}) })
+	l.group.Go(func() { l.follow(ctx, append([]string{"large", "small"}, l.more...)) })
+	l.group.Go(func() { l.together(ctx, append([]string{"raw", "typed", "large"}, l.more...)) })
 	l.group.Go(func() {
 		ticker := time.NewTicker(50 * time.Millisecond)
 		defer ticker.Stop()

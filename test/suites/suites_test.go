@@ -30,37 +30,29 @@ func TestSuites(t *testing.T) {
 	if *reportFlag == "" {
 		for _, q := range quickFiles {
 			if q.oldest {
-				jobs = append(jobs, job{pythons[0], q.suite})
+				jobs = append(jobs, job{pythons[0], q.suite, hosted})
 			}
 			if q.newest {
-				jobs = append(jobs, job{pythons[len(pythons)-1], q.suite})
+				jobs = append(jobs, job{pythons[len(pythons)-1], q.suite, hosted})
 			}
 		}
 		for _, s := range numpySuites("test_dlpack") {
-			jobs = append(jobs, job{harness.Python(t), s})
+			jobs = append(jobs, job{harness.Python(t), s, hosted})
 		}
-		jobs = append(jobs, job{harness.PythonAll(t), torchSuite})
+		jobs = append(jobs, job{harness.PythonAll(t), torchSuite, hosted})
 	} else {
 		for _, python := range pythons {
 			for _, s := range allFiles {
-				jobs = append(jobs, job{python, s})
+				jobs = append(jobs, job{python, s, hosted})
 			}
 		}
 		for _, s := range numpySuites(numpyTests...) {
-			jobs = append(jobs, job{harness.Python(t), s})
+			jobs = append(jobs, job{harness.Python(t), s, hosted})
 		}
-		jobs = append(jobs, job{harness.PythonAll(t), torchSuite})
+		jobs = append(jobs, job{harness.PythonAll(t), torchSuite, hosted})
 	}
-	jobs = slices.DeleteFunc(jobs, func(j job) bool {
-		return !strings.Contains(j.suite.name, *nameFlag) || !strings.Contains(j.python, *pythonFlag) || !j.exists(t)
-	})
 	var report table
-	for _, j := range jobs {
-		t.Run(version(t, j.python)+"/"+j.suite.name, func(t *testing.T) {
-			t.Parallel()
-			report.add(version(t, j.python), j.suite.name, j.run(t))
-		})
-	}
+	runAll(t, jobs, report.add)
 	t.Cleanup(func() {
 		if *reportFlag != "" {
 			if err := os.WriteFile(*reportFlag, []byte(report.text()), 0o600); err != nil {
@@ -68,6 +60,20 @@ func TestSuites(t *testing.T) {
 			}
 		}
 	})
+}
+
+// runAll runs those that the flags leave, and what there is of them.
+func runAll(t *testing.T, jobs []job, add func(python, suite string, v verdict)) {
+	t.Helper()
+	for _, j := range jobs {
+		if !strings.Contains(j.suite.name, *nameFlag) || !strings.Contains(j.python, *pythonFlag) || !j.exists(t) {
+			continue
+		}
+		t.Run(version(t, j.python)+"/"+j.suite.name, func(t *testing.T) {
+			t.Parallel()
+			add(version(t, j.python), j.suite.name, j.run(t))
+		})
+	}
 }
 
 // newest gives one interpreter of each version, that with the newer NumPy.
@@ -94,6 +100,7 @@ func version(t *testing.T, python string) string {
 type job struct {
 	python string
 	suite  suite
+	with   func(t *testing.T, python string, s suite) result // hosted or shared
 }
 
 // exists reports whether the Python has the suite: some lack files, or have split them.
@@ -125,7 +132,7 @@ func (j job) run(t *testing.T) verdict {
 	if without.cases == nil {
 		t.Fatalf("no result without a host: status %d\n%s", without.status, lastLines(without.output))
 	}
-	with := hosted(t, j.python, j.suite)
+	with := j.with(t, j.python, j.suite)
 	v := verdict{tests: len(without.cases), looks: with.looks}
 	t.Logf("%d tests, %v without a host, %v under one that took %d views", v.tests, without.took, with.took, with.looks)
 	if err := died(with, without); err != nil {
@@ -152,13 +159,13 @@ func (j job) run(t *testing.T) verdict {
 // fails runs one test again, until it passes under a host, or fails without one: then it gives "".
 func (j job) fails(t *testing.T, name string) string {
 	t.Helper()
-	one := job{j.python, j.suite.only(name)}
+	one := job{j.python, j.suite.only(name), j.with}
 	var last result
 	for range again {
-		last = hosted(t, one.python, one.suite)
+		last = j.with(t, one.python, one.suite)
 		if _, ran := last.cases[name]; !ran && last.cases != nil && len(one.suite.args) != len(j.suite.args) {
 			one = j // it cannot be run by itself
-			last = hosted(t, one.python, one.suite)
+			last = j.with(t, one.python, one.suite)
 		}
 		if last.cases != nil && !bad(last.cases[name]) {
 			return ""

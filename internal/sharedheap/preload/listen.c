@@ -262,6 +262,10 @@ EXPORTED int ndheap_listen(const char *path) {
 	if (!enter_find_python())
 		return ENOSYS;
 	lock(&here.lock);
+	if (listen_owns_fd(atomic_load(&here.fd)) && here.process == getpid() && strcmp(here.path, path) == 0) {
+		unlock(&here.lock); /* it does already */
+		return 0;
+	}
 	ino_t inode = learn_of_forks() == 0 ? open_socket(&fd) : 0;
 	int failed = listen_at(path, fd, inode);
 	unlock(&here.lock);

@@ -4,12 +4,13 @@ import copy
 import io
 import os
 import pickle
+import signal
 import threading
 import unittest
 
 import torch
 import torch.multiprocessing as mp
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 
 class Squares(Dataset):
@@ -18,6 +19,22 @@ class Squares(Dataset):
 
     def __getitem__(self, i):
         return torch.full((3, 20000), float(i * i))
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        worker = get_worker_info()
+        return (torch.full((20000,), float(i)) for i in range(worker.id, 32, worker.num_workers))
+
+
+class Wrong(Squares):
+    def __getitem__(self, i):
+        raise ValueError("no such row")
+
+
+class Killed(Squares):
+    def __getitem__(self, i):
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def double(queue, back):
@@ -49,6 +66,31 @@ class TorchSuite(unittest.TestCase):
     def test_loader_that_spawns(self):
         loader = DataLoader(Squares(), batch_size=32, num_workers=1, multiprocessing_context="spawn")
         self.assertEqual(len(list(loader)), 2)
+
+    def test_loader_that_asks_a_server(self):
+        loader = DataLoader(Squares(), batch_size=32, num_workers=1, multiprocessing_context="forkserver")
+        self.assertEqual(len(list(loader)), 2)
+
+    def test_loader_in_an_order(self):
+        loader = DataLoader(Squares(), batch_size=8, num_workers=2, shuffle=True, generator=torch.Generator().manual_seed(3), prefetch_factor=4)
+        alone = DataLoader(Squares(), batch_size=8, shuffle=True, generator=torch.Generator().manual_seed(3))
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(loader, alone)))
+
+    def test_loader_of_a_stream(self):
+        loader = DataLoader(Stream(), batch_size=4, num_workers=2, worker_init_fn=lambda n: torch.manual_seed(n))
+        self.assertEqual(sorted(float(x[0]) for batch in loader for x in batch), [float(i) for i in range(32)])
+
+    def test_loader_whose_workers_fail(self):
+        with self.assertRaisesRegex(ValueError, "no such row"):
+            list(DataLoader(Wrong(), num_workers=2))
+        with self.assertRaisesRegex(RuntimeError, "exited unexpectedly"):
+            list(DataLoader(Killed(), num_workers=1))
+
+    def test_loader_that_is_left(self):
+        for _ in range(3):
+            iterator = iter(DataLoader(Squares(), batch_size=4, num_workers=2))
+            next(iterator)
+            del iterator
 
     def test_gradients(self):
         x = torch.randn(20, 20, dtype=torch.float64, requires_grad=True)
