@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/numbers"
 )
 
 // Statistics sums an array of numbers up. Complex numbers count by their magnitude, bools as 0 and 1.
@@ -29,7 +30,7 @@ func measure(ctx context.Context, v *core.View, limit int) (Statistics, error) {
 	if v.Len() == 0 {
 		return s, nil
 	}
-	if !numeric(v.DType()) {
+	if !numbers.Known(v.DType()) {
 		return s, undrawable(v)
 	}
 	w, repeats, err := inMemoryOrder(v)
@@ -42,7 +43,7 @@ func measure(ctx context.Context, v *core.View, limit int) (Statistics, error) {
 	}
 	defer w.Close() //nolint:errcheck // derived, so there is nothing to give back
 	lo, hi, sum, n := math.Inf(1), math.Inf(-1), 0.0, 0
-	err = numbers(ctx, w, func(xs []float64) {
+	err = magnitudes(ctx, w, func(xs []float64) {
 		for _, x := range xs {
 			switch {
 			case x-x == 0: // finite
