@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
@@ -39,7 +38,7 @@ func measure(ctx context.Context, v *core.View, o *Options) (*Summary, error) {
 		return nil, err
 	}
 	src.coalesce()
-	s := &Summary{Len: v.Len()}
+	s := &Summary{Len: v.Len(), Sweep: 1}
 	p := planOf(src, limit, o.Seed)
 	edges, err := histogramEdges(ctx, src, o)
 	if err != nil {
@@ -51,9 +50,9 @@ func measure(ctx context.Context, v *core.View, o *Options) (*Summary, error) {
 	}
 	switch {
 	case src.sampled:
-		s.Runs = src.n
+		s.Runs, s.Sweep = src.n, 0
 	case limit > 0:
-		s.Runs = p.chunks
+		s.Runs, s.Sweep = p.chunks, p.sweep()
 	}
 	m.repeated(src.repeats)
 	s.take(m)
@@ -117,10 +116,28 @@ func planOf(src *source, limit int, seed uint64) plan {
 func (p *plan) part(i int) (from, to int) {
 	from, to = muldiv(p.n, i, p.chunks), muldiv(p.n, i+1, p.chunks)
 	if p.runLen > 0 && to-from > p.runLen {
-		from += int(rand.New(rand.NewPCG(p.seed, uint64(i))).Uint64N(uint64(to - from - p.runLen + 1)))
+		runs := uint64((to - from + p.runLen - 1) / p.runLen)
+		place := int((scatter(uint64(i)) + p.seed) % runs)
+		from = min(from+place*p.runLen, to-p.runLen)
 		to = from + p.runLen
 	}
 	return from, to
+}
+
+// scatter makes of successive numbers such as have nothing to do with each other (SplitMix64's last steps).
+func scatter(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// sweep is how many successive seeds read the whole array.
+func (p *plan) sweep() int {
+	if p.runLen == 0 {
+		return 1
+	}
+	return ceil(ceil(p.n, p.chunks), p.runLen)
 }
 
 // muldiv is a*b/c without overflow, for b <= c.

@@ -12,11 +12,11 @@ import (
 // Options says how an array is summed up. The zero value, as a nil *Options, means all elements, without a histogram.
 type Options struct {
 	// Sample is how many elements to look at, about; 0 means all. They are taken in runs of [SampleRun] neighbours, one
-	// at a random place in each of as many equal parts of the array as there are runs. So a sample of a view takes
-	// as long whatever its size. See [Summary.MeanError] and [Summary.Missed] for what it is worth.
+	// at a scattered place in each of as many equal parts of the array as there are runs. So a sample takes
+	// as long whatever the size of the array. See [Summary.MeanError] and [Summary.Missed] for what it is worth.
 	Sample int
-	// Seed chooses the random places. Equal seeds choose equal places in arrays of equal layouts; looks with different
-	// seeds see the whole array in the end.
+	// Seed chooses the places. Equal seeds choose equal places in arrays of equal layouts. The next seed takes the next
+	// run of each part: successive looks read all elements in turn, in [Summary.Sweep] looks.
 	Seed uint64
 	// Bins is how many bins the histogram has; 0 means no histogram, and Auto a number that suits a picture.
 	Bins int
@@ -45,6 +45,7 @@ type Summary struct {
 	Len     int  // elements of the array
 	Seen    int  // elements looked at; those that repeat others count
 	Runs    int  // places of the sample; 0 if all elements were looked at
+	Sweep   int  // looks with successive seeds that read all elements; 0 if that is not known
 	Torn    bool // the program may have written meanwhile: the view is live and was not published
 	Version uint64
 	Taken   time.Duration // how long it took
