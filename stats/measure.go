@@ -91,9 +91,8 @@ func (s *Summary) take(m moments) {
 		s.Min, s.Max, s.Mean, s.Std = math.NaN(), math.NaN(), math.NaN(), math.NaN()
 		return
 	}
-	s.Min, s.Max, s.Mean = m.low, m.high, m.mean
-	s.Std = m.dev / math.Sqrt(float64(n))
-	s.Norm = math.Hypot(m.dev, m.mean*math.Sqrt(float64(n))) * math.Sqrt(float64(s.Len)/float64(s.Seen))
+	s.Min, s.Max, s.Mean, s.Std = m.low, m.high, m.mean, m.std
+	s.Norm = math.Hypot(m.std, m.mean) * math.Sqrt(float64(n)*(float64(s.Len)/float64(s.Seen)))
 }
 
 // plan says which elements of a source are read: all, in chunks; or a run of each chunk.

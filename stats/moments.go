@@ -12,7 +12,7 @@ type moments struct {
 	zero, negative, plus int
 	low, high            float64 // of finite ones
 	mean                 float64
-	dev                  float64 // root of the sum of squared deviations from mean: the sum itself might overflow
+	std                  float64 // root of the mean squared deviation: the sum of squares might overflow
 }
 
 func (m *moments) finite() int { return m.zero + m.negative + m.plus }
@@ -50,7 +50,8 @@ func block(xs []float64) (m moments, n int) {
 		}
 	}
 	mean := min(max(sum/float64(n), low*scale), high*scale)
-	m.dev = math.Sqrt(squares(xs, mean)) / scale
+	m.std = math.Sqrt(squares(xs, mean)/float64(n)) / scale
+	m.bound()
 	m.mean = mean / scale
 	if scale != 1 {
 		for i := range xs {
@@ -58,6 +59,15 @@ func block(xs []float64) (m moments, n int) {
 		}
 	}
 	return m, n
+}
+
+// bound keeps rounding from making a deviation that numbers in this range cannot have, and that may be too large for a float64.
+func (m *moments) bound() {
+	if width := m.high - m.low; math.IsInf(width, 0) {
+		m.std = min(m.std, m.high/2-m.low/2)
+	} else {
+		m.std = min(m.std, width/2)
+	}
 }
 
 // sift counts what is not finite and moves the others to the front.
@@ -92,13 +102,15 @@ func (m *moments) merge(o *moments) {
 	case b == 0:
 		return
 	case a == 0:
-		m.low, m.high, m.mean, m.dev = o.low, o.high, o.mean, o.dev
+		m.low, m.high, m.mean, m.std = o.low, o.high, o.mean, o.std
 		return
 	}
 	m.low, m.high = min(m.low, o.low), max(m.high, o.high)
+	a, b = a/(a+b), b/(a+b)
 	half := o.mean/2 - m.mean/2 // the difference itself may overflow
-	m.dev = math.Hypot(math.Hypot(m.dev, o.dev), half*2*math.Sqrt(a/(a+b)*b))
-	m.mean += 2 * (half * (b / (a + b)))
+	m.std = math.Hypot(math.Hypot(m.std*math.Sqrt(a), o.std*math.Sqrt(b)), half*(2*math.Sqrt(a*b)))
+	m.bound()
+	m.mean += 2 * (half * b)
 }
 
 // repeated is as if each number were there several times.
@@ -106,7 +118,6 @@ func (m *moments) repeated(times int) {
 	for _, n := range []*int{&m.nan, &m.posInf, &m.negInf, &m.zero, &m.negative, &m.plus} {
 		*n *= times
 	}
-	m.dev *= math.Sqrt(float64(times))
 }
 
 // pass gives the sum, the extremes, and the counts of negative numbers and zeros. If the sum is not finite, nothing
