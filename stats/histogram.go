@@ -117,6 +117,11 @@ func (c *counter) powers() Histogram {
 	return Histogram{Edges: h.Edges[first : last+2], Counts: h.Counts[first : last+1]}
 }
 
+// narrowest is the width of a range that can just be divided into so many bins, whose edges all differ.
+func narrowest(low, high float64, bins int) float64 {
+	return float64(bins) * max(-low*0x1p-50, high*0x1p-50, 0x1p-900)
+}
+
 // edgesOf divides a range into equal bins.
 func edgesOf(low, high float64, bins int) []float64 {
 	const most = math.MaxFloat64 / 4 // so that the width is a number
@@ -127,8 +132,8 @@ func edgesOf(low, high float64, bins int) []float64 {
 	if low == high { // as NumPy does it
 		low, high = low-0.5, high+0.5
 	}
-	if low == high {
-		low, high = math.Nextafter(low, math.Inf(-1)), math.Nextafter(high, math.Inf(1))
+	if least := narrowest(low, high, bins); high-low < least {
+		low, high = low-least, high+least
 	}
 	edges := make([]float64, bins+1)
 	step := (high - low) / float64(bins)

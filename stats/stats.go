@@ -131,6 +131,8 @@ func (o *Options) check(v *core.View) error {
 		return wrong("%d bins; expected 0 to %d, or Auto", o.Bins, maxBins)
 	case !(o.High >= o.Low) || math.IsInf(o.High-o.Low, 0):
 		return wrong("a histogram from %v to %v", o.Low, o.High)
+	case o.Low < o.High && o.High-o.Low < narrowest(o.Low, o.High, max(o.Bins, autoBins)):
+		return wrong("the range from %v to %v cannot be divided into %d bins", o.Low, o.High, max(o.Bins, autoBins))
 	case o.Workers < 0:
 		return wrong("%d workers", o.Workers)
 	}
