@@ -192,7 +192,7 @@ func (d *drawing) run(ctx context.Context, workers int) error {
 		wait.Go(func() {
 			buf, sums := make([]float64, 2*blockLen), make([]moments, d.Width)
 			for y := int(next.Add(1)) - 1; y < d.Height && errs[w] == nil; y = int(next.Add(1)) - 1 {
-				n := 0
+				var n int
 				n, errs[w] = d.row(ctx, y, sums, buf)
 				seen.Add(int64(n))
 			}

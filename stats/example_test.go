@@ -58,8 +58,8 @@ func ExampleOptions_base() {
 		fmt.Println(err)
 		return
 	}
-	defer before.Close() //nolint:errcheck // Go's memory
-	data[2] = 3.5        // the program goes on
+	defer before.Close()
+	data[2] = 3.5 // the program goes on
 	s, err := stats.Of(ctx, weight, &stats.Options{Base: before})
 	if err != nil {
 		fmt.Println(err)

@@ -232,23 +232,24 @@ func TestMistakes(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, c := range map[string]struct {
-		ctx  context.Context
 		view *core.View
 		opts stats.Options
 		want error
 	}{
-		"opaque":   {t.Context(), bytesView(t, make([]byte, 2), core.LayoutSpec{DType: opaque}, nil), stats.Options{}, core.ErrDType},
-		"closed":   {t.Context(), closed, stats.Options{}, core.ErrClosed},
-		"ended":    {ended, v, stats.Options{}, context.Canceled},
-		"sample":   {t.Context(), v, stats.Options{Sample: -1}, core.ErrConfig},
-		"bins":     {t.Context(), v, stats.Options{Bins: -2}, core.ErrConfig},
-		"range":    {t.Context(), v, stats.Options{Low: 2, High: 1}, core.ErrConfig},
-		"infinite": {t.Context(), v, stats.Options{High: math.Inf(1)}, core.ErrConfig},
-		"workers":  {t.Context(), v, stats.Options{Workers: -1}, core.ErrConfig},
+		"opaque":   {bytesView(t, make([]byte, 2), core.LayoutSpec{DType: opaque}, nil), stats.Options{}, core.ErrDType},
+		"closed":   {closed, stats.Options{}, core.ErrClosed},
+		"sample":   {v, stats.Options{Sample: -1}, core.ErrConfig},
+		"bins":     {v, stats.Options{Bins: -2}, core.ErrConfig},
+		"range":    {v, stats.Options{Low: 2, High: 1}, core.ErrConfig},
+		"infinite": {v, stats.Options{High: math.Inf(1)}, core.ErrConfig},
+		"workers":  {v, stats.Options{Workers: -1}, core.ErrConfig},
 	} {
-		if _, err := stats.Of(c.ctx, c.view, &c.opts); !errors.Is(err, c.want) {
+		if _, err := stats.Of(t.Context(), c.view, &c.opts); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
+	}
+	if _, err := stats.Of(ended, v, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that has ended: %v", err)
 	}
 	for name, p := range map[string]stats.Plane{
 		"axis": {Y: 0, X: 1}, "twice": {Y: 0, X: 0}, "indices": {Y: stats.None, X: 0, At: []int{0, 0}}, "outside": {Y: stats.None, X: stats.None, At: []int{2}},

@@ -165,51 +165,68 @@ func (w *watcher) watch(ctx context.Context, l *looker, all []wanted) error {
 	if len(sessions) == 1 {
 		w.program = all[0].program
 	}
+	out, err := w.sampler(ctx, cancel, sessions, all)
+	if err != nil {
+		return err
+	}
+	served, err := w.serve(ctx, out.sampler)
+	if err != nil {
+		return err
+	}
+	defer served()
+	defer cancel()
+	return w.until(ctx, cancel, out, ended, len(sessions))
+}
+
+// sampler makes what looks at all that is wanted, and what shows it.
+func (w *watcher) sampler(ctx context.Context, cancel context.CancelFunc, sessions map[string]*hostplugin.Session, all []wanted) (*watchOutput, error) {
+	out := w.output(cancel)
 	opts := watch.Options{
-		Interval: w.interval, Budget: w.budget / 100, Exact: w.exact, Bins: stats.Auto, Alarms: w.parsed,
+		Interval: w.interval, Budget: w.budget / 100, Exact: w.exact, Bins: stats.Auto, Alarms: w.parsed, Looked: out.looked,
+		Raised: func(e watch.Event) {
+			out.alarms = append(out.alarms, e)
+			w.alarm(ctx, e)
+		},
 	}
 	if w.step != "" {
 		step, err := look(sessions[all[0].program], w.step)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		opts.Step = step
 	}
-	out := w.output(cancel)
-	opts.Looked = out.looked
-	opts.Raised = func(e watch.Event) {
-		out.alarms = append(out.alarms, e)
-		w.alarm(ctx, e)
-	}
-	sampler := watch.New(opts)
-	out.sampler = sampler
-	if w.metrics != "" {
-		listener, err := watch.Listen(ctx, w.metrics)
-		if err != nil {
-			return usagef("--metrics: %w", err)
-		}
-		var serving sync.WaitGroup
-		defer serving.Wait()
-		defer cancel()
-		_, _ = fmt.Fprintf(w.env.stderr, "serving http://%s/metrics and /stats.json\n", listener.Addr())
-		serving.Go(func() {
-			if err := watch.Serve(ctx, listener, sampler.Handler()); err != nil {
-				w.env.report(err)
-			}
-		})
-	}
+	out.sampler = watch.New(opts)
 	for _, one := range all {
 		if one.name == "" {
-			go w.everything(ctx, sampler, sessions[one.program])
+			go w.everything(ctx, out.sampler, sessions[one.program])
 			continue
 		}
 		see, err := look(sessions[one.program], one.name)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		sampler.Add(watch.Array{Name: one.label, Look: see})
+		out.sampler.Add(watch.Array{Name: one.label, Look: see})
 	}
-	return w.until(ctx, cancel, out, ended, len(sessions))
+	return out, nil
+}
+
+// serve serves metrics, if that is asked for, until ctx ends; done waits for that.
+func (w *watcher) serve(ctx context.Context, sampler *watch.Sampler) (done func(), err error) {
+	var serving sync.WaitGroup
+	if w.metrics == "" {
+		return serving.Wait, nil
+	}
+	listener, err := watch.Listen(ctx, w.metrics)
+	if err != nil {
+		return nil, usagef("--metrics: %w", err)
+	}
+	_, _ = fmt.Fprintf(w.env.stderr, "serving http://%s/metrics and /stats.json\n", listener.Addr())
+	serving.Go(func() {
+		if err := watch.Serve(ctx, listener, sampler.Handler()); err != nil {
+			w.env.report(err)
+		}
+	})
+	return serving.Wait, nil
 }
 
 // until runs the sampler until the programs have ended, or there is another reason to end.

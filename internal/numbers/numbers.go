@@ -47,72 +47,13 @@ type Reader func(dst []float64, raw []byte, at, stride int)
 
 // ReaderOf gives the reader of elements of a type that is [Known].
 func ReaderOf(d core.DType) Reader {
-	switch d {
-	case core.Bool:
-		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(min(b[0], 1)) })
+	switch {
+	case d == core.Bool || Integral(d) && !d.Packed():
+		if r := wholes(d); r != nil {
+			return r
 		}
-	case core.Uint8:
-		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(b[0]) })
-		}
-	case core.Int8:
-		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(int8(b[0])) })
-		}
-	case core.Uint16:
-		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(binary.NativeEndian.Uint16(b)) })
-		}
-	case core.Int16:
-		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(int16(binary.NativeEndian.Uint16(b))) })
-		}
-	case core.Uint32:
-		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(binary.NativeEndian.Uint32(b)) })
-		}
-	case core.Int32:
-		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(int32(binary.NativeEndian.Uint32(b))) })
-		}
-	case core.Uint64:
-		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(binary.NativeEndian.Uint64(b)) })
-		}
-	case core.Int64:
-		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(int64(binary.NativeEndian.Uint64(b))) })
-		}
-	case core.Float16:
-		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, Half)
-		}
-	case core.Float32:
-		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, Single)
-		}
-	case core.Float64:
-		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, Double)
-		}
-	case core.BFloat16:
-		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(core.BF16(binary.NativeEndian.Uint16(b)).Float32()) })
-		}
-	case core.Complex64:
-		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, func(b []byte) float64 { return math.Hypot(Single(b), Single(b[4:])) })
-		}
-	case core.Complex128:
-		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, func(b []byte) float64 { return math.Hypot(Double(b), Double(b[8:])) })
-		}
-	}
-	if Complex(d) { // of two halves
-		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, func(b []byte) float64 { return math.Hypot(Half(b), Half(b[2:])) })
-		}
+	case d.Bits() > 8:
+		return fractions(d)
 	}
 	values := smallValues(d)
 	if d.Packed() {
@@ -126,6 +67,73 @@ func ReaderOf(d core.DType) Reader {
 	}
 	return func(dst []float64, raw []byte, at, stride int) {
 		walk(dst, raw, at, stride, func(b []byte) float64 { return values[b[0]] })
+	}
+}
+
+// wholes reads bools and integers of whole bytes.
+func wholes(d core.DType) Reader {
+	order := binary.NativeEndian
+	switch d {
+	case core.Bool:
+		return func(dst []float64, raw []byte, at, stride int) {
+			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(min(b[0], 1)) })
+		}
+	case core.Uint16:
+		return func(dst []float64, raw []byte, at, stride int) {
+			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(order.Uint16(b)) })
+		}
+	case core.Int16:
+		return func(dst []float64, raw []byte, at, stride int) {
+			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(int16(order.Uint16(b))) })
+		}
+	case core.Uint32:
+		return func(dst []float64, raw []byte, at, stride int) {
+			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(order.Uint32(b)) })
+		}
+	case core.Int32:
+		return func(dst []float64, raw []byte, at, stride int) {
+			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(int32(order.Uint32(b))) })
+		}
+	case core.Uint64:
+		return func(dst []float64, raw []byte, at, stride int) {
+			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(order.Uint64(b)) })
+		}
+	case core.Int64:
+		return func(dst []float64, raw []byte, at, stride int) {
+			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(int64(order.Uint64(b))) })
+		}
+	default:
+		return nil // of 8 bits
+	}
+}
+
+// fractions reads real and complex numbers of more than 8 bits.
+func fractions(d core.DType) Reader {
+	switch d {
+	case core.Float16:
+		return func(dst []float64, raw []byte, at, stride int) { walk(dst, raw, at, stride, Half) }
+	case core.Float32:
+		return func(dst []float64, raw []byte, at, stride int) { walk(dst, raw, at, stride, Single) }
+	case core.Float64:
+		return func(dst []float64, raw []byte, at, stride int) { walk(dst, raw, at, stride, Double) }
+	case core.BFloat16:
+		return func(dst []float64, raw []byte, at, stride int) {
+			walk(dst, raw, at, stride, func(b []byte) float64 {
+				return float64(core.BF16(binary.NativeEndian.Uint16(b)).Float32())
+			})
+		}
+	case core.Complex64:
+		return func(dst []float64, raw []byte, at, stride int) {
+			walk(dst, raw, at, stride, func(b []byte) float64 { return math.Hypot(Single(b), Single(b[4:])) })
+		}
+	case core.Complex128:
+		return func(dst []float64, raw []byte, at, stride int) {
+			walk(dst, raw, at, stride, func(b []byte) float64 { return math.Hypot(Double(b), Double(b[8:])) })
+		}
+	default: // complex numbers of two halves
+		return func(dst []float64, raw []byte, at, stride int) {
+			walk(dst, raw, at, stride, func(b []byte) float64 { return math.Hypot(Half(b), Half(b[2:])) })
+		}
 	}
 }
 

@@ -71,31 +71,31 @@ func ParseAlarm(text string) (Alarm, error) {
 		slices.Sort(names)
 		return a, fmt.Errorf("%q is not a figure; expected one of %s", a.figure, strings.Join(names, ", "))
 	}
-	return a, a.parseBound(number)
+	var err error
+	a.op, a.bound, err = boundOf(a.figure, a.op, number)
+	return a, err
 }
 
-func (a *Alarm) parseBound(number string) error {
-	if a.op == "" {
-		if a.figure != "nan" && a.figure != "inf" {
-			return fmt.Errorf("%s needs a bound, such as %s>1", a.figure, a.figure)
+// boundOf reads what a figure is compared with.
+func boundOf(figure, op, number string) (string, float64, error) {
+	if op == "" {
+		if figure != "nan" && figure != "inf" {
+			return "", 0, fmt.Errorf("%s needs a bound, such as %s>1", figure, figure)
 		}
-		a.op = ">"
-		return nil
+		return ">", 0, nil
 	}
-	if a.figure == stale {
+	if figure == stale {
 		d, err := time.ParseDuration(number)
 		if err != nil {
-			return fmt.Errorf("%q is not a time such as 30s", number)
+			return "", 0, fmt.Errorf("%q is not a time such as 30s", number)
 		}
-		a.bound = d.Seconds()
-		return nil
+		return op, d.Seconds(), nil
 	}
 	bound, err := strconv.ParseFloat(number, 64)
 	if err != nil || math.IsNaN(bound) {
-		return fmt.Errorf("%q is not a number", number)
+		return "", 0, fmt.Errorf("%q is not a number", number)
 	}
-	a.bound = bound
-	return nil
+	return op, bound, nil
 }
 
 // String gives the alarm as it was written.

@@ -74,10 +74,7 @@ func Sum(p Point) string {
 }
 
 func drawArray(a Series, f Frame) []string {
-	title := fmt.Sprintf("%s  %s", prose.Line(a.Name), kind(a))
-	for _, alarm := range a.Raised {
-		title += "  ! " + prose.Line(alarm)
-	}
+	title := fmt.Sprintf("%s  %s%s", prose.Line(a.Name), kind(a), raised(a))
 	lines := []string{paint(clip(title, f.Columns), colourOf(a), f)}
 	switch {
 	case a.Error != "":
@@ -108,13 +105,17 @@ func drawLine(a Series, f Frame) string {
 		text += prose.Line(a.Error)
 	case len(a.History) > 0:
 		h := history(a, spark)
-		text += h + strings.Repeat(" ", spark-utf8.RuneCountInString(h)+1)
-		for _, alarm := range a.Raised {
-			text += "! " + prose.Line(alarm) + "  "
-		}
-		text += Sum(a.History[len(a.History)-1])
+		text += h + strings.Repeat(" ", spark-utf8.RuneCountInString(h)+1) + Sum(a.History[len(a.History)-1]) + raised(a)
 	}
 	return paint(clip(text, f.Columns), colourOf(a), f)
+}
+
+// raised names the alarms whose condition is met.
+func raised(a Series) string {
+	if len(a.Raised) == 0 {
+		return ""
+	}
+	return "  ! " + prose.Line(strings.Join(a.Raised, "  ! "))
 }
 
 func kind(a Series) string {

@@ -369,4 +369,3 @@ func (s *Sampler) State() State {
 	}
 	return state
 }
-
