@@ -1,6 +1,7 @@
 package stats_test
 
 import (
+	"math"
 	"runtime"
 	"sync"
 	"testing"
@@ -16,7 +17,7 @@ func BenchmarkOf(b *testing.B) {
 	}
 	data := make([]float32, 1<<28)
 	for i := range data {
-		data[i] = float32(i%1000) - 500
+		data[i] = float32(math.Sin(float64(i))) * float32(i%1000)
 	}
 	v := coretest.NewView(b, data)
 	b.Run("bare sum", func(b *testing.B) {

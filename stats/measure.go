@@ -183,12 +183,14 @@ func (p *plan) run(ctx context.Context, src *source, workers int, count bool, ed
 	if err := errors.Join(errs...); err != nil {
 		return moments{}, nil, errs[slices.IndexFunc(errs, func(err error) bool { return err != nil })]
 	}
-	for _, c := range counts[1:] {
-		if count {
-			counts[0].merge(c)
-		}
+	if !count {
+		return pairwise(parts), nil, nil
 	}
-	return pairwise(parts), counts[0], nil
+	all := newCounter(edges)
+	for _, c := range counts {
+		all.merge(c)
+	}
+	return pairwise(parts), all, nil
 }
 
 // chunk reads some chunks.

@@ -120,10 +120,27 @@ func (m *moments) repeated(times int) {
 	}
 }
 
+// lanes is what passAVX2 gives: each figure of every fourth number.
+type lanes struct {
+	sum, low, high [4]float64
+	negative, zero [4]int64
+}
+
 // pass gives the sum, the extremes, and the counts of negative numbers and zeros. If the sum is not finite, nothing
 // else is to be relied upon.
 func pass(xs []float64) (sum, low, high float64, negative, zero int) {
 	low, high = math.Inf(1), math.Inf(-1)
+	if n := len(xs) / step * step; n > 0 && fast() {
+		var l lanes
+		passAVX2(&xs[0], n, &l)
+		for i := range l.sum {
+			sum += l.sum[i]
+			low, high = min(low, l.low[i]), max(high, l.high[i])
+			negative += int(l.negative[i])
+			zero += int(l.zero[i])
+		}
+		xs = xs[n:]
+	}
 	var a, b, c, d float64
 	i := 0
 	for ; i+4 <= len(xs); i += 4 {
@@ -143,16 +160,24 @@ func pass(xs []float64) (sum, low, high float64, negative, zero int) {
 		if x > high {
 			high = x
 		}
-		bits := math.Float64bits(x)
-		null := (bits<<1 - 1) >> 63 & ^(bits << 1 >> 63) // of 0 only: a number that is not NaN has less than all bits
-		zero += int(null)
-		negative += int(bits >> 63 &^ null)
+		switch {
+		case x < 0:
+			negative++
+		case x == 0:
+			zero++
+		}
 	}
-	return (a + b) + (c + d), low, high, negative, zero
+	return sum + ((a + b) + (c + d)), low, high, negative, zero
 }
 
 // squares gives the sum of squared deviations from mean.
-func squares(xs []float64, mean float64) float64 {
+func squares(xs []float64, mean float64) (sum float64) {
+	if n := len(xs) / step * step; n > 0 && fast() {
+		var l [4]float64
+		squaresAVX2(&xs[0], n, mean, &l)
+		sum = (l[0] + l[1]) + (l[2] + l[3])
+		xs = xs[n:]
+	}
 	var a, b, c, d float64
 	i := 0
 	for ; i+4 <= len(xs); i += 4 {
@@ -167,5 +192,5 @@ func squares(xs []float64, mean float64) float64 {
 		p := xs[i] - mean
 		a += p * p
 	}
-	return (a + b) + (c + d)
+	return sum + ((a + b) + (c + d))
 }

@@ -29,6 +29,8 @@ type walker struct {
 	first int
 	axes  []axis
 	read  numbers.Reader
+
+	single bool // float32
 }
 
 // newSource takes v in the order of memory, or in row-major order.
@@ -57,7 +59,7 @@ func newSource(ctx context.Context, v *core.View, limit int, memoryOrder bool) (
 
 // walkerOf describes the elements of l in row-major order.
 func walkerOf(l core.Layout) walker {
-	w := walker{first: l.Offset(), read: numbers.ReaderOf(l.DType()), axes: make([]axis, l.Rank())}
+	w := walker{first: l.Offset(), read: numbers.ReaderOf(l.DType()), single: l.DType() == core.Float32, axes: make([]axis, l.Rank())}
 	stride := numbers.Unit(l.DType())
 	for i := range w.axes {
 		w.axes[i] = axis{l.Dim(i), l.Stride(i)}
@@ -129,7 +131,14 @@ func (w *walker) fill(dst []float64, raw []byte, at int) {
 		}
 		column := at % row.dim
 		n := min(row.dim-column, len(dst))
-		w.read(dst[:n], raw, place+column*row.stride, row.stride)
+		place += column * row.stride
+		if wide := n / step * step; w.single && row.stride == 4 && wide > 0 && fast() {
+			_ = raw[place : place+4*wide]
+			widenAVX2(&dst[0], &raw[place], wide)
+			w.read(dst[wide:n], raw, place+4*wide, 4)
+		} else {
+			w.read(dst[:n], raw, place, row.stride)
+		}
 		dst = dst[n:]
 		at += n
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -105,4 +106,46 @@ func TestWatchSaysWhatIsMissing(t *testing.T) {
 		command(t, append(base, c...)...).want(t, statusUsage, "", c[0])
 	}
 	command(t, append(base, "--metrics", "0.0.0.0:0", "x")...).want(t, statusUsage, "", "other machines")
+}
+
+// TestWatchDrawsOnATerminal has a terminal show the figures, and leaves by a key.
+func TestWatchDrawsOnATerminal(t *testing.T) {
+	t.Parallel()
+	script := file(t, t.TempDir(), "slowly.py", "print('begun', flush=True)\n"+slowly)
+	ours, theirs := terminal(t)
+	cmd := process(t.Context(), "watch", "--script", script, "--python", python(t), "--interval", "50ms", "--budget", "50", "--step", "step", "x")
+	cmd.Stdin, cmd.Stdout = theirs, theirs
+	cmd.Env = append(cmd.Env, "TERM=xterm-256color")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := theirs.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var shown strings.Builder
+	buf := make([]byte, 1<<12)
+	for left := false; ; {
+		n, err := ours.Read(buf)
+		shown.Write(buf[:n])
+		if err != nil { // the other end is closed
+			break
+		}
+		if text := shown.String(); !left && strings.Contains(text, "float64 [100000]") && strings.Contains(text, "█") {
+			left = true
+			if _, err := ours.WriteString("q"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, stderr.String())
+	}
+	for _, want := range []string{"\x1b[?1049h", "\x1b[?1049l", "1 arrays, every", "norm", "q: quit", "| begun"} {
+		if !strings.Contains(shown.String(), want) {
+			t.Errorf("no %q among\n%q", want, shown.String())
+		}
+	}
 }
