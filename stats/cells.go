@@ -213,9 +213,9 @@ func (d *drawing) row(ctx context.Context, y int, sums []moments, buf []float64)
 	clear(sums)
 	from, to := muldiv(d.Rows, y, d.Height), muldiv(d.Rows, y+1, d.Height)
 	for line := from; line < to && err == nil; line += d.stepY {
-		err = d.src.touch(ctx, buf[blockLen:], func(fill func([]float64, int)) error {
+		err = d.src.touch(ctx, buf[blockLen:], func(r reader) error {
 			for x := range sums {
-				seen += d.cell(&sums[x], x, line, buf[:blockLen], fill)
+				seen += d.cell(&sums[x], x, line, buf[:blockLen], r)
 			}
 			return nil
 		})
@@ -232,7 +232,7 @@ func (d *drawing) row(ctx context.Context, y int, sums []moments, buf []float64)
 }
 
 // cell adds what one line of elements has in one cell.
-func (d *drawing) cell(m *moments, x, line int, buf []float64, fill func([]float64, int)) (seen int) {
+func (d *drawing) cell(m *moments, x, line int, buf []float64, r reader) (seen int) {
 	from, to := muldiv(d.Columns, x, d.Width), muldiv(d.Columns, x+1, d.Width)
 	at := line * d.Columns
 	add := func(n int) {
@@ -243,14 +243,14 @@ func (d *drawing) cell(m *moments, x, line int, buf []float64, fill func([]float
 	if d.stepX == 1 {
 		for ; from < to; from += len(buf) {
 			n := min(len(buf), to-from)
-			fill(buf[:n], at+from)
+			r.fill(buf[:n], at+from)
 			add(n)
 		}
 		return seen
 	}
 	n := 0
 	for ; from < to; from += d.stepX {
-		fill(buf[n:n+1], at+from)
+		r.fill(buf[n:n+1], at+from)
 		if n++; n == len(buf) {
 			add(n)
 			n = 0

@@ -60,24 +60,6 @@ func newCounter(edges []float64) *counter {
 	return c
 }
 
-// place counts numbers whose bins are beyond doubt, and reports whether they all are.
-func (c *counter) place(xs []float64, times int) bool {
-	n := len(xs) / step * step
-	if n == 0 || c.tables[0] == nil || indexAVX2(&xs[0], n, &c.placing, &c.index[0]) != 0 {
-		return false
-	}
-	a, b, d, e := c.tables[0], c.tables[1], c.tables[2], c.tables[3]
-	for i := 0; i+4 <= n; i += 4 {
-		at := c.index[i : i+4 : i+4]
-		a[at[0]] += times
-		b[at[1]] += times
-		d[at[2]] += times
-		e[at[3]] += times
-	}
-	c.sort(xs[n:], times)
-	return true
-}
-
 // add counts finite numbers.
 func (c *counter) add(xs []float64, times int) {
 	if c.log {
@@ -86,9 +68,27 @@ func (c *counter) add(xs []float64, times int) {
 		}
 		return
 	}
-	if !c.place(xs, times) {
+	n := len(xs) / step * step
+	if n == 0 || c.tables[0] == nil {
 		c.sort(xs, times)
+		return
 	}
+	indexAVX2(&xs[0], n, &c.placing, &c.index[0])
+	bins := len(c.tables[0])
+	t, u, v, w := c.tables[0], c.tables[1][:bins], c.tables[2][:bins], c.tables[3][:bins]
+	for i := 0; i+4 <= n; i += 4 {
+		at := c.index[i : i+4 : i+4]
+		p, q, r, s := uint(at[0]), uint(at[1]), uint(at[2]), uint(at[3])
+		if m := uint(bins); p >= m || q >= m || r >= m || s >= m {
+			c.sort(xs[i:i+4], times)
+			continue
+		}
+		t[p] += times
+		u[q] += times
+		v[r] += times
+		w[s] += times
+	}
+	c.sort(xs[n:], times)
 }
 
 // sort counts numbers by the edges of the bins.

@@ -23,8 +23,18 @@ func passAVX2(xs *float64, n int, out *lanes)
 //go:noescape
 func squaresAVX2(xs *float64, n int, mean float64, out *[4]float64)
 
-// indexAVX2 gives the bin of each number, and something else than 0 if one of them is outside, or so near to an edge that
-// rounding may have put it on the wrong side.
+// indexAVX2 gives the bin of each number; a negative one for a number that is outside, or so near to an edge that rounding
+// may have put it on the wrong side.
 //
 //go:noescape
-func indexAVX2(xs *float64, n int, p *placing, index *int32) (doubtful int)
+func indexAVX2(xs *float64, n int, p *placing, index *int32)
+
+// passSingleAVX2 is pass for float32.
+//
+//go:noescape
+func passSingleAVX2(src *byte, n int, out *singleLanes)
+
+// squaresSingleAVX2 is squares for float32.
+//
+//go:noescape
+func squaresSingleAVX2(src *byte, n int, mean float64, out *[4]float64)

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/ndbridge/ndbridge/core/coretest"
 )
 
 // TestFastLoops compares the loops for this processor with those for all, on numbers of all lengths, signs and sizes.
@@ -81,5 +83,43 @@ func TestNumbersNextToEdges(t *testing.T) {
 	all.merge(quick)
 	if !slices.Equal(all.counts, plain.counts) || all.below != plain.below || all.above != plain.above {
 		t.Errorf("%v, %d below, %d above; want %v, %d, %d", all.counts, all.below, all.above, plain.counts, plain.below, plain.above)
+	}
+}
+
+// TestSinglesAreSummedUpInPlace compares dense float32 of many lengths with the same ones with gaps, which go another way.
+func TestSinglesAreSummedUpInPlace(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 15, 16, 17, 4095, 4096, 4097, 70_000, 200_003} {
+		for _, bad := range []float32{0, float32(math.NaN()), float32(math.Inf(1)), math.MaxFloat32} {
+			dense, gaps := make([]float32, n), make([]float32, 2*n)
+			for i := range dense {
+				dense[i] = float32(math.Floor(100*math.Sin(float64(i)))) / 8
+			}
+			dense[n/2] = bad
+			for i, x := range dense {
+				gaps[2*i] = x
+			}
+			wide, err := coretest.NewView(t, gaps).Step(0, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer wide.Close()
+			a, err := Of(t.Context(), coretest.NewView(t, dense), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := Of(t.Context(), wide, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			counts := func(s *Summary) [8]int {
+				return [8]int{s.Len, s.Seen, s.NaN, s.PosInf, s.NegInf, s.Zero, s.Negative, s.Positive}
+			}
+			near := func(x, y float64) bool { return x == y || x != x && y != y || math.Abs(x-y) <= 1e-13*(math.Abs(x)+math.Abs(y)) }
+			if counts(a) != counts(b) || !near(a.Min, b.Min) || !near(a.Max, b.Max) || math.Abs(a.Mean-b.Mean) > 1e-13*a.Std ||
+				!near(a.Std, b.Std) || !near(a.Norm, b.Norm) {
+				t.Errorf("%d with %v: dense\n%+v, with gaps\n%+v", n, bad, *a, *b)
+			}
+		}
 	}
 }

@@ -171,8 +171,8 @@ func (p *plan) run(ctx context.Context, src *source, workers int, count bool, ed
 				if i >= batches {
 					return
 				}
-				errs[w] = src.touch(ctx, buf[blockLen:], func(fill func([]float64, int)) error {
-					p.chunk(&parts[i], counts[w], buf[:blockLen], fill, i*batch, min((i+1)*batch, p.chunks), src.repeats)
+				errs[w] = src.touch(ctx, buf[blockLen:], func(r reader) error {
+					p.chunk(&parts[i], counts[w], buf[:blockLen], r, i*batch, min((i+1)*batch, p.chunks), src.repeats)
 					return nil
 				})
 			}
@@ -194,7 +194,7 @@ func (p *plan) run(ctx context.Context, src *source, workers int, count bool, ed
 }
 
 // chunk reads some chunks.
-func (p *plan) chunk(m *moments, c *counter, buf []float64, fill func([]float64, int), first, end, repeats int) {
+func (p *plan) chunk(m *moments, c *counter, buf []float64, r reader, first, end, repeats int) {
 	have := 0
 	flush := func() {
 		b, n := block(buf[:have])
@@ -206,8 +206,16 @@ func (p *plan) chunk(m *moments, c *counter, buf []float64, fill func([]float64,
 	}
 	for i := first; i < end; i++ {
 		for from, to := p.part(i); from < to; {
+			if n := min(to-from, singleLen) / step * step; have == 0 && c == nil && n > 0 {
+				var b moments
+				if b.single(r.dense(from, n)) {
+					m.merge(&b)
+					from += n
+					continue
+				}
+			}
 			n := min(to-from, len(buf)-have)
-			fill(buf[have:have+n], from)
+			r.fill(buf[have:have+n], from)
 			from, have = from+n, have+n
 			if have == len(buf) {
 				flush()

@@ -169,9 +169,15 @@ func (s *source) fetch(ctx context.Context, v *core.View, limit int) (core.Layou
 	return core.NewLayout(core.LayoutSpec{DType: v.DType(), Shape: thin.Shape()})
 }
 
-// touch calls f with a function that reads elements of the sequence. scratch has room for as many as are read at
-// once, if there is a base.
-func (s *source) touch(ctx context.Context, scratch []float64, f func(fill func(dst []float64, at int)) error) error {
+// reader reads elements of a source while its memory may be touched.
+type reader struct {
+	fill  func(dst []float64, at int)
+	dense func(at, n int) []byte // see walker.dense
+}
+
+// touch calls f with what reads elements of the sequence. scratch has room for as many as are read at once, if there is a
+// base.
+func (s *source) touch(ctx context.Context, scratch []float64, f func(reader) error) error {
 	if s.view == nil {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -181,19 +187,25 @@ func (s *source) touch(ctx context.Context, scratch []float64, f func(fill func(
 	return s.view.Touch(ctx, func(memory []byte) error { return s.touched(ctx, memory, scratch, f) })
 }
 
-func (s *source) touched(ctx context.Context, memory []byte, scratch []float64, f func(fill func([]float64, int)) error) error {
-	own := func(dst []float64, at int) { s.from.fill(dst, memory, at) }
+func (s *source) touched(ctx context.Context, memory []byte, scratch []float64, f func(reader) error) error {
+	own := reader{
+		fill:  func(dst []float64, at int) { s.from.fill(dst, memory, at) },
+		dense: func(at, n int) []byte { return s.from.dense(memory, at, n) },
+	}
 	if s.base == nil {
 		return f(own)
 	}
-	return s.base.touch(ctx, nil, func(fill func([]float64, int)) error {
-		return f(func(dst []float64, at int) {
-			own(dst, at)
-			scratch := scratch[:len(dst)]
-			fill(scratch, at)
-			for i := range dst {
-				dst[i] -= scratch[i]
-			}
+	return s.base.touch(ctx, nil, func(base reader) error {
+		return f(reader{
+			fill: func(dst []float64, at int) {
+				own.fill(dst, at)
+				scratch := scratch[:len(dst)]
+				base.fill(scratch, at)
+				for i := range dst {
+					dst[i] -= scratch[i]
+				}
+			},
+			dense: func(int, int) []byte { return nil },
 		})
 	})
 }
