@@ -115,7 +115,9 @@ func TestSinglesAreSummedUpInPlace(t *testing.T) {
 			counts := func(s *Summary) [8]int {
 				return [8]int{s.Len, s.Seen, s.NaN, s.PosInf, s.NegInf, s.Zero, s.Negative, s.Positive}
 			}
-			near := func(x, y float64) bool { return x == y || x != x && y != y || math.Abs(x-y) <= 1e-13*(math.Abs(x)+math.Abs(y)) }
+			near := func(x, y float64) bool {
+				return x == y || x != x && y != y || math.Abs(x-y) <= 1e-13*(math.Abs(x)+math.Abs(y))
+			}
 			if counts(a) != counts(b) || !near(a.Min, b.Min) || !near(a.Max, b.Max) || math.Abs(a.Mean-b.Mean) > 1e-13*a.Std ||
 				!near(a.Std, b.Std) || !near(a.Norm, b.Norm) {
 				t.Errorf("%d with %v: dense\n%+v, with gaps\n%+v", n, bad, *a, *b)

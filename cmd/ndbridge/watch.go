@@ -63,8 +63,8 @@ An alarm is [PATTERN:]FIGURE[OP NUMBER], where * in PATTERN stands for any chara
 negative, positive (shares between 0 and 1), min, max, absmax, mean, std, norm, or stale: the time without a change. OP is
 <, <=, > or >=. With --step, alarms say the step at which they were raised.
 
-The exit status is 0 when the script has ended well, 1 if it failed, 2 if the command line makes no sense, 3 after an
-alarm with --exit, and 130 if it was interrupted.`,
+The exit status is 0 when the script has ended well, or a program that was attached to is gone; 1 if the script failed or there was
+no look at an array; 2 if the command line makes no sense; 3 after an alarm with --exit; and 130 if it was interrupted.`,
 		Example: `  ndbridge watch --attach trainer 'main().model.weight'
   ndbridge watch --script train.py --step step --alarm nan --alarm 'norm>100' --exit weights grads
   ndbridge watch --attach trainer --alarm 'grad*: stale>30s' --webhook https://chat.example.org/hook
@@ -242,7 +242,11 @@ func (w *watcher) until(ctx context.Context, cancel context.CancelFunc, out *wat
 		select {
 		case err := <-ended:
 			running--
-			if err != nil && ctx.Err() == nil {
+			switch {
+			case err == nil || ctx.Err() != nil:
+			case w.target.attach != "" && errors.Is(err, core.ErrUnavailable): // how it ended is not for us to judge
+				_, _ = fmt.Fprintf(w.env.stderr, "ndbridge: %s\n", prose.Line(err.Error()))
+			default:
 				failed = errors.Join(failed, err)
 			}
 		case <-w.raised:

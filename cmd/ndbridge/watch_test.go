@@ -91,6 +91,14 @@ func TestWatchObjects(t *testing.T) {
 	}
 }
 
+// TestWatchAttaches looks at a program that runs already, and leaves it running.
+func TestWatchAttaches(t *testing.T) { //nolint:paralleltest // it sets the environment
+	_, socket := listening(t)
+	r := command(t, "watch", "--attach", socket, "--interval", "50ms", "--rounds", "2", "x", "main().y")
+	r.want(t, statusOK, "  main().y  mean ", "")
+	r.want(t, statusOK, "  x  mean 1.5  std 0 ", "")
+}
+
 func TestWatchSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	script := file(t, t.TempDir(), "short.py", "x = 1\n")
@@ -100,8 +108,15 @@ func TestWatchSaysWhatIsMissing(t *testing.T) {
 	failing := file(t, t.TempDir(), "failing.py", "raise ValueError('no more')\n")
 	command(t, "watch", "--script", failing, "--python", python(t), "x").want(t, statusFailed, "", "no more")
 	for _, c := range [][]string{
-		{"--alarm", "median>3", "x"}, {"--exit", "x"}, {"--webhook", "http://127.0.0.1", "x"}, {"--webhook", "ftp://x", "--alarm", "nan", "x"},
-		{"--interval", "0s", "x"}, {"--budget", "0", "x"}, {"--budget", "101", "x"}, {"--rounds", "-1", "x"}, {"--color", "red", "x"},
+		{"--alarm", "median>3", "x"},
+		{"--exit", "x"},
+		{"--webhook", "http://127.0.0.1", "x"},
+		{"--webhook", "ftp://x", "--alarm", "nan", "x"},
+		{"--interval", "0s", "x"},
+		{"--budget", "0", "x"},
+		{"--budget", "101", "x"},
+		{"--rounds", "-1", "x"},
+		{"--color", "red", "x"},
 	} {
 		command(t, append(base, c...)...).want(t, statusUsage, "", c[0])
 	}
@@ -143,8 +158,8 @@ func TestWatchDrawsOnATerminal(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, stderr.String())
 	}
-	for _, want := range []string{"\x1b[?1049h", "\x1b[?1049l", "1 arrays, every", "norm", "q: quit", "| begun"} {
-		if !strings.Contains(shown.String(), want) {
+	for _, want := range []string{"\x1b[?1049h", "\x1b[?1049l", "1 array, every", "norm", "q: quit", "| begun"} {
+		if !strings.Contains(shown.String()+stderr.String(), want) { // what was printed before it drew is on stderr
 			t.Errorf("no %q among\n%q", want, shown.String())
 		}
 	}

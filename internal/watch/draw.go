@@ -51,7 +51,11 @@ func Draw(s State, f Frame) []string {
 
 // head says what is watched, and what that costs.
 func head(s State) string {
-	text := fmt.Sprintf("%d arrays, every %s, %.2g %% of a core", len(s.Arrays), s.Usage.Interval.Round(10*time.Millisecond), 100*s.Usage.Share)
+	arrays := "arrays"
+	if len(s.Arrays) == 1 {
+		arrays = "array"
+	}
+	text := fmt.Sprintf("%d %s, every %s, %.2g %% of a core", len(s.Arrays), arrays, s.Usage.Interval.Round(10*time.Millisecond), 100*s.Usage.Share)
 	for _, a := range s.Arrays {
 		if n := len(a.History); n > 0 && a.History[n-1].Step != nil {
 			return text + ", step " + Figure(*a.History[n-1].Step)

@@ -225,10 +225,11 @@ func TestMetrics(t *testing.T) {
 	values := map[string]float64{}
 	for family, all := range families {
 		for _, m := range all.GetMetric() {
-			key := family
+			labels := []string{family}
 			for _, l := range m.GetLabel() {
-				key += " " + l.GetValue()
+				labels = append(labels, l.GetValue())
 			}
+			key := strings.Join(labels, " ")
 			values[key] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
 		}
 		if all.GetHelp() == "" || len(all.GetMetric()) == 0 {
