@@ -52,8 +52,8 @@ func newWatch(env *environ) *cobra.Command {
 		Use:   "watch [flags] [PROGRAM/]NAME... [-- ARGUMENT...]",
 		Short: "Watch arrays of a program: statistics, their history, and alarms",
 		Long: `watch runs a program, or attaches to one that runs already (--attach), and looks at arrays again and again: mean, deviation, norm,
-extremes, NaN and infinities, with a small histogram and the history of the norm. Without a NAME it watches all arrays
-that the program has when it begins. It ends with the program's script.
+extremes, NaN and infinities, with a small histogram and the history of the norm. A NAME may be a pattern, such as
+model.*.weight. Without a NAME it watches all arrays that the program has when it begins. It ends with the program's script.
 
 Looks take no more than --budget of the time of one core. Large arrays are sampled: each look reads other elements, until
 all were read. What is drawn in a terminal is printed as lines, one for each look, if standard output is none, or with
@@ -197,8 +197,8 @@ func (w *watcher) sampler(ctx context.Context, cancel context.CancelFunc, sessio
 	}
 	out.sampler = watch.New(opts)
 	for _, one := range all {
-		if one.name == "" {
-			go w.everything(ctx, out.sampler, sessions[one.program])
+		if one.name == "" || strings.Contains(one.name, "*") {
+			go w.several(ctx, out.sampler, sessions[one.program], one)
 			continue
 		}
 		see, err := look(sessions[one.program], one.name)
@@ -283,6 +283,9 @@ func (w *watcher) until(ctx context.Context, cancel context.CancelFunc, out *wat
 // unseen says which arrays there was no look at, and why.
 func (w *watcher) unseen(state watch.State) error {
 	failed := len(state.Arrays) == 0
+	if failed {
+		_, _ = fmt.Fprintln(w.env.stderr, "ndbridge: the program had no array to watch")
+	}
 	for _, a := range state.Arrays {
 		if a.Looks == 0 {
 			failed = true
@@ -343,19 +346,19 @@ func look(s *hostplugin.Session, name string) (watch.Look, error) {
 	}, nil
 }
 
-// everything adds all arrays that a program has, as soon as it has any.
-func (w *watcher) everything(ctx context.Context, sampler *watch.Sampler, s *hostplugin.Session) {
+// several adds the arrays that a pattern means, or all that a program has, as soon as there are any.
+func (w *watcher) several(ctx context.Context, sampler *watch.Sampler, s *hostplugin.Session, one wanted) {
 	tick := time.NewTicker(w.interval)
 	defer tick.Stop()
-	for found := false; !found; {
-		for entry, err := range s.Arrays(ctx) {
-			if err != nil || entry.Err != nil {
-				continue
+	for {
+		names := namesOf(ctx, s, one.name)
+		for _, name := range names {
+			if see, err := look(s, name); err == nil {
+				sampler.Add(watch.Array{Name: strings.TrimSuffix(one.label, one.name) + name, Look: see})
 			}
-			if see, err := look(s, entry.Name); err == nil {
-				sampler.Add(watch.Array{Name: entry.Name, Look: see})
-				found = true
-			}
+		}
+		if len(names) > 0 {
+			return
 		}
 		select {
 		case <-tick.C:
@@ -365,4 +368,19 @@ func (w *watcher) everything(ctx context.Context, sampler *watch.Sampler, s *hos
 			return
 		}
 	}
+}
+
+// namesOf gives the names that a pattern means now, or all if it is "".
+func namesOf(ctx context.Context, s *hostplugin.Session, pattern string) []string {
+	if pattern != "" {
+		names, _ := s.Names(ctx, pattern) // an error is there the next time, too, and there are no names then
+		return names
+	}
+	var names []string
+	for entry, err := range s.Arrays(ctx) {
+		if err == nil && entry.Err == nil {
+			names = append(names, entry.Name)
+		}
+	}
+	return names
 }

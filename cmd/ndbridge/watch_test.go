@@ -50,7 +50,8 @@ func TestWatchLines(t *testing.T) {
 	if n := strings.Count(r.stdout, "\n"); n < 3 || !strings.Contains(r.stdout, "  std 0  ") {
 		t.Errorf("%d lines:\n%s", n, r.stdout)
 	}
-	command(t, append(base, "--rounds", "1")...).want(t, statusOK, "  step  mean ", "") // all arrays
+	command(t, append(base, "--rounds", "1")...).want(t, statusOK, "  step  mean ", "")        // all arrays
+	command(t, append(base, "--rounds", "1", "st*")...).want(t, statusOK, "  step  mean ", "") // a pattern
 	command(t, append(base, "--alarm", "*x: max>20", "--exit", "x")...).want(t, statusAlarm, "x: *x: max>20: max is 2", "")
 }
 
