@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -22,6 +23,31 @@ func (v *View) Bytes() ([]byte, error) {
 		return nil, v.notDense("bytes")
 	}
 	return v.root.bytes[v.lo:v.hi:v.hi], nil
+}
+
+// Touch waits until the memory may be touched, as [View.Wait] does, and calls f with the whole memory, in which the
+// elements lie as v.Layout says. Only the bytes of [Layout.Span] are the view's, and f must not keep any. Touch is for
+// packages that read elements where they lie, on several goroutines at a time, without a copy.
+//
+// Close waits for f. If the file behind the memory was truncated, reading the missing bytes ends f, and Touch returns
+// an error that wraps ErrPointer. The host must be able to read the memory (ErrDevice). For a view without elements,
+// memory may be nil. Any other error is that of f.
+func (v *View) Touch(ctx context.Context, f func(memory []byte) error) (err error) {
+	if err := v.wait(ctx, "touch"); err != nil {
+		return err
+	}
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	switch {
+	case !v.open.Load():
+		return v.fail("touch", ErrClosed, nil)
+	case v.n == 0:
+		return f(nil)
+	case v.root.bytes == nil:
+		return v.unreadable("touch")
+	}
+	defer v.trap("touch", debug.SetPanicOnFault(true), &err)
+	return f(v.root.bytes)
 }
 
 // hold keeps the memory open until drop, even if v is closed meanwhile.

@@ -40,6 +40,20 @@ func newConsole(w io.Writer) *console {
 // Unwrap gives the writer, for those who ask what it is.
 func (c *console) Unwrap() io.Writer { return c.w }
 
+// redirect writes to another writer, until restore is called: while standard output draws on the whole terminal.
+func (c *console) redirect(w io.Writer) (restore func()) {
+	c.Stop()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before, tty := c.w, c.tty
+	c.w, c.tty = w, false
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.w, c.tty = before, tty
+	}
+}
+
 const eraseLine = "\r\x1b[K"
 
 // Write writes above the line of progress.

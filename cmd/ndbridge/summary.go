@@ -12,6 +12,7 @@ import (
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/prose"
 	"github.com/ndbridge/ndbridge/internal/render"
+	"github.com/ndbridge/ndbridge/stats"
 )
 
 // writeSummary writes what people want to know about a view, with a picture of its values.
@@ -38,8 +39,10 @@ func writeSummary(ctx context.Context, w io.Writer, label string, v *core.View, 
 	if quirks := v.Quirks(); len(quirks) > 0 {
 		line("quirks", "%s", joined(quirks))
 	}
-	if stats, err := render.Measure(ctx, v); err == nil && l.Len() > 1 {
-		line("values", "%s", statsText(stats, l))
+	if l.Len() > 1 {
+		if s, err := stats.Of(ctx, v, &stats.Options{Sample: maxSamples}); err == nil {
+			line("values", "%s", statsText(s, l))
+		}
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write: %w", err)
@@ -160,10 +163,13 @@ func joined(quirks []core.QuirkID) string {
 	return strings.Join(texts, ", ")
 }
 
-func statsText(s render.Statistics, l core.Layout) string {
+// maxSamples is how many elements of an array a summary looks at.
+const maxSamples = 1 << 26
+
+func statsText(s *stats.Summary, l core.Layout) string {
 	d := l.DType()
 	var parts []string
-	if s.NaN+s.Inf < s.Elements {
+	if s.Finite() > 0 {
 		what := ""
 		if d.Code() == core.Complex64.Code() {
 			what = " (magnitudes)"
@@ -174,11 +180,11 @@ func statsText(s render.Statistics, l core.Layout) string {
 	if s.NaN > 0 {
 		parts = append(parts, fmt.Sprintf("%d NaN", s.NaN))
 	}
-	if s.Inf > 0 {
-		parts = append(parts, fmt.Sprintf("%d infinite", s.Inf))
+	if inf := s.PosInf + s.NegInf; inf > 0 {
+		parts = append(parts, fmt.Sprintf("%d infinite", inf))
 	}
-	if s.Sampled {
-		parts = append(parts, fmt.Sprintf("of %d of the elements", s.Elements))
+	if !s.Exact() {
+		parts = append(parts, fmt.Sprintf("of %d of the elements", s.Seen))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -136,23 +136,28 @@ func (g *grid) shades(shade shader) []string {
 	return lines
 }
 
-// bars draws the means of the columns as bars of some lines in height, in eighths of a line. Columns
-// without a number are empty; if no column has one, there is nothing to draw.
+// bars draws the means of the columns as bars of some lines in height.
 func (s *series) bars(height int) []string {
-	eighths := []rune(" ▁▂▃▄▅▆▇█")
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for _, x := range s.mean {
 		if !math.IsNaN(x) {
 			lo, hi = min(lo, x), max(hi, x)
 		}
 	}
+	return Bars(s.mean, lo, hi, height)
+}
+
+// Bars draws numbers as bars of some lines in height, in eighths of a line: the lowest for lo, and the highest for hi.
+// Where there is NaN, there is no bar. If lo is above hi, there is nothing to draw.
+func Bars(xs []float64, lo, hi float64, height int) []string {
+	eighths := []rune(" ▁▂▃▄▅▆▇█")
 	if lo > hi {
 		return nil
 	}
 	lines := make([]string, height)
 	for row := range lines {
-		line := make([]rune, len(s.mean))
-		for i, x := range s.mean {
+		line := make([]rune, len(xs))
+		for i, x := range xs {
 			line[i] = ' '
 			if !math.IsNaN(x) {
 				level := 1 + int(math.Round(spread(x, lo, hi)*float64(8*height-1)))
@@ -163,3 +168,5 @@ func (s *series) bars(height int) []string {
 	}
 	return lines
 }
+
+func abs(x int) int { return max(x, -x) }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/numbers"
 	"github.com/ndbridge/ndbridge/internal/pieces"
 )
 
@@ -34,7 +35,7 @@ func curveOf(ctx context.Context, v *core.View, columns int) (*series, error) {
 		s.low[i], s.high[i] = math.Inf(1), math.Inf(-1)
 	}
 	i, total := 0, read.Len()
-	err = numbers(ctx, read, func(xs []float64) {
+	err = magnitudes(ctx, read, func(xs []float64) {
 		for _, x := range xs {
 			c := i * columns / total
 			i++
@@ -81,8 +82,8 @@ func thinned(v *core.View, limit int) (*core.View, error) {
 	return v.Step(longest, min(k, v.Dim(longest)))
 }
 
-// numbers calls f with the values of the elements of v, in order and piece by piece.
-func numbers(ctx context.Context, v *core.View, f func([]float64)) error {
+// magnitudes calls f with the values of the elements of v, in order and piece by piece.
+func magnitudes(ctx context.Context, v *core.View, f func([]float64)) error {
 	d, left := v.DType(), v.Len()
 	var buf []float64
 	for raw, err := range pieces.Of(ctx, v, pieces.Default-pieces.Default%max(d.Bits(), 1)) {
@@ -91,7 +92,7 @@ func numbers(ctx context.Context, v *core.View, f func([]float64)) error {
 		}
 		n := min(len(raw)*8/d.Bits(), left)
 		left -= n
-		buf = magnitudes(buf[:0], raw, d, n)
+		buf = numbers.Append(buf[:0], raw, d, n)
 		f(buf)
 	}
 	return nil

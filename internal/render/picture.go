@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/numbers"
 )
 
 // form is how an array is drawn.
@@ -64,7 +65,7 @@ func choose(v *core.View) (part, error) {
 func formOf(l core.Layout, axes []int) form {
 	n := len(axes)
 	switch {
-	case l.Len() == 0 || !numeric(l.DType()):
+	case l.Len() == 0 || !numbers.Known(l.DType()):
 		return nothing
 	case n == 0:
 		return scalar
@@ -82,7 +83,7 @@ func isChannels(dim int) bool { return dim == 3 || dim == 4 }
 // canHoldColours reports whether pictures are made of such elements: bytes, 16-bit numbers, and
 // fractions of one. Whether all fractions are between 0 and 1 is seen later.
 func canHoldColours(d core.DType) bool {
-	return d == core.Uint8 || d == core.Uint16 || floating(d)
+	return d == core.Uint8 || d == core.Uint16 || numbers.Floating(d)
 }
 
 // same is a further view of the same elements.

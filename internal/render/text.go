@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/numbers"
 )
 
 // Depth is what a terminal can show of colours.
@@ -57,7 +58,7 @@ func Text(ctx context.Context, w io.Writer, v *core.View, opts TextOptions) erro
 
 func textLines(ctx context.Context, v *core.View, opts TextOptions) (_ []string, err error) {
 	switch {
-	case !numeric(v.DType()):
+	case !numbers.Known(v.DType()):
 		return hexLines(ctx, v, opts.Columns)
 	case few(v.Layout()):
 		return numberLines(ctx, v)

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/numbers"
 	"github.com/ndbridge/ndbridge/internal/pieces"
 )
 
@@ -60,22 +61,22 @@ func number(raw []byte, d core.DType, i int) string {
 		return strconv.FormatInt(int64(binary.NativeEndian.Uint64(raw[size*i:])), 10)
 	case d == core.Uint64:
 		return strconv.FormatUint(binary.NativeEndian.Uint64(raw[size*i:]), 10)
-	case isComplex(d):
+	case numbers.Complex(d):
 		return complexText(raw[size*i:][:size])
 	case d.Packed():
-		return Number(magnitudes(nil, raw, d, i+1)[i], d)
+		return Number(numbers.Append(nil, raw, d, i+1)[i], d)
 	}
-	return Number(magnitudes(nil, raw[size*i:][:size], d, 1)[0], d)
+	return Number(numbers.Append(nil, raw[size*i:][:size], d, 1)[0], d)
 }
 
 // complexText writes a complex number of two halves of its bytes as Python does, without brackets.
 func complexText(b []byte) string {
-	part, digits := double, 32
+	part, digits := numbers.Double, 32
 	switch len(b) {
 	case 4:
-		part = half
+		part = numbers.Half
 	case 8:
-		part = single
+		part = numbers.Single
 	default:
 		digits = 64
 	}
@@ -90,7 +91,7 @@ func complexText(b []byte) string {
 // Number writes a number computed from elements of type d (an element, a mean, a magnitude) in as many
 // digits as people want to read: whole ones in full as far as they are exact, others in six.
 func Number(x float64, d core.DType) string {
-	if integral(d) && x == float64(int64(x)) && x > -1<<53 && x < 1<<53 {
+	if numbers.Integral(d) && x == float64(int64(x)) && x > -1<<53 && x < 1<<53 {
 		return strconv.FormatInt(int64(x), 10)
 	}
 	return strconv.FormatFloat(x, 'g', 6, 64)

@@ -1,4 +1,4 @@
-package render
+package numbers
 
 import (
 	"fmt"
@@ -70,7 +70,7 @@ func TestPackedNumbers(t *testing.T) {
 		{coretest.DType("float6_e2m3fn"), []byte{0x01, 0xf8, 0xfd}, []float64{0.125, math.Copysign(0, -1), 7.5, -7.5}},
 	}
 	for _, c := range cases {
-		got := magnitudes(nil, c.raw, c.dtype, len(c.want))
+		got := Append(nil, c.raw, c.dtype, len(c.want))
 		if fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%v: got %v, want %v", c.dtype, got, c.want)
 		}
@@ -105,55 +105,9 @@ func TestMagnitudes(t *testing.T) {
 		{complex32, append(append([]byte{}, one...), half...), math.Hypot(1, 0.5)},
 	}
 	for _, c := range cases {
-		got := magnitudes(nil, c.raw, c.dtype, 1)
+		got := Append(nil, c.raw, c.dtype, 1)
 		if len(got) != 1 || got[0] != c.want {
 			t.Errorf("%v: got %v, want %v", c.dtype, got, c.want)
 		}
-	}
-}
-
-func TestMeasure(t *testing.T) {
-	t.Parallel()
-	nan, inf := math.NaN(), math.Inf(1)
-	broadcast := bytesView(t, []byte{3, 5}, core.LayoutSpec{DType: core.Uint8, Shape: []int{1 << 30, 2}, Strides: []int{0, 1}})
-	cases := map[string]struct {
-		view *core.View
-		want Statistics
-	}{
-		"floats":    {viewOf(t, []float64{1, nan, -3, inf, -inf, 5}), Statistics{Elements: 6, NaN: 1, Inf: 2, Min: -3, Max: 5, Mean: 1}},
-		"no number": {viewOf(t, []float32{float32(nan), float32(inf)}), Statistics{Elements: 2, NaN: 1, Inf: 1, Min: nan, Max: nan, Mean: nan}},
-		"bools":     {viewOf(t, []bool{true, false, true, true}), Statistics{Elements: 4, Max: 1, Mean: 0.75}},
-		"complex":   {viewOf(t, []complex128{3 + 4i, 0}), Statistics{Elements: 2, Max: 5, Mean: 2.5}},
-		"huge":      {viewOf(t, []float64{math.MaxFloat64, math.MaxFloat64}), Statistics{Elements: 2, Min: math.MaxFloat64, Max: math.MaxFloat64, Mean: math.MaxFloat64}},
-		"empty":     {viewOf(t, []float64{}, 0, 4), Statistics{Min: nan, Max: nan, Mean: nan}},
-		"broadcast": {broadcast, Statistics{Elements: 1 << 31, Min: 3, Max: 5, Mean: 4}},
-	}
-	for name, c := range cases {
-		got, err := Measure(t.Context(), c.view)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if fmt.Sprint(got) != fmt.Sprint(c.want) { // NaN is not equal to itself
-			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
-		}
-	}
-}
-
-func TestMeasureLooksAtSomeOfVeryMany(t *testing.T) {
-	t.Parallel()
-	const limit = 1 << 12
-	v := viewOf(t, ramped[float32](37*1000), 37, 1000)
-	got, err := measure(t.Context(), v, limit)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !got.Sampled || got.Elements < limit/2 || got.Elements > limit {
-		t.Errorf("looked at %d elements of %d", got.Elements, v.Len())
-	}
-	if middle := 37 * 1000 / 2.0; math.Abs(got.Mean-middle) > 0.02*middle || got.Min != 0 || got.Max < 36_000 {
-		t.Errorf("got %+v", got)
-	}
-	if got, err = measure(t.Context(), v, v.Len()); err != nil || got.Sampled || got.Elements != v.Len() {
-		t.Errorf("with room for all: got %+v, %v", got, err)
 	}
 }

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// slowly is a script whose array changes, until somebody interrupts it.
+const slowly = `
+import time
+import numpy as np
+x = np.zeros(100_000)
+step = np.zeros(1, np.int64)
+for step[0] in range(600):
+    x += 1
+    time.sleep(0.05)
+`
+
+// TestWatchNamesTheBrokenWeight trains in torch, with one NaN in one of 300 parameters.
+func TestWatchNamesTheBrokenWeight(t *testing.T) {
+	t.Parallel()
+	python := os.Getenv("NDBRIDGE_TEST_PYTHON_ALL")
+	if python == "" {
+		t.Fatal("NDBRIDGE_TEST_PYTHON_ALL is not set; run make test")
+	}
+	args := []string{"watch", "--script", "testdata/train.py", "--python", python, "--step", "step", "--interval", "100ms", "--budget", "50", "--alarm", "nan", "--exit"}
+	for i := range 300 {
+		args = append(args, fmt.Sprintf("params[%d]", i))
+	}
+	r := command(t, args...)
+	lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
+	last := lines[len(lines)-1]
+	if r.status != statusAlarm || !strings.HasPrefix(last, "params[217]: nan: 1 of 16 elements at step 12") {
+		t.Errorf("status %d, and last %q\n%s", r.status, last, r.stderr)
+	}
+}
+
+func TestWatchLines(t *testing.T) {
+	t.Parallel()
+	script := file(t, t.TempDir(), "slowly.py", slowly)
+	base := []string{"watch", "--script", script, "--python", python(t), "--interval", "50ms", "--budget", "50"}
+	r := command(t, append(base, "--rounds", "3", "--step", "step[0]", "x")...)
+	r.want(t, statusOK, "  x  mean ", "")
+	if n := strings.Count(r.stdout, "\n"); n < 3 || !strings.Contains(r.stdout, "  std 0  ") {
+		t.Errorf("%d lines:\n%s", n, r.stdout)
+	}
+	command(t, append(base, "--rounds", "1")...).want(t, statusOK, "  step  mean ", "")        // all arrays
+	command(t, append(base, "--rounds", "1", "st*")...).want(t, statusOK, "  step  mean ", "") // a pattern
+	command(t, append(base, "--alarm", "*x: max>20", "--exit", "x")...).want(t, statusAlarm, "x: *x: max>20: max is 2", "")
+}
+
+func TestWatchObjects(t *testing.T) {
+	t.Parallel()
+	script := file(t, t.TempDir(), "slowly.py", slowly)
+	posted := make(chan string, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var body struct{ Text string }
+		_ = json.NewDecoder(r.Body).Decode(&body) // an empty text is the failure
+		posted <- body.Text
+	}))
+	defer server.Close()
+	r := command(t, "watch", "--script", script, "--python", python(t), "--interval", "50ms", "--budget", "50", "--json", "--step", "step",
+		"--alarm", "max>10", "--webhook", server.URL, "--metrics", ":0", "--rounds", "30", "x")
+	http.DefaultClient.CloseIdleConnections()
+	r.want(t, statusOK, "", "serving http://127.0.0.1:")
+	looks, alarms := 0, 0
+	for _, object := range r.objects(t) {
+		switch {
+		case object["alarm"] != nil:
+			alarms++
+			if object["alarm"] != "max>10" || object["name"] != "x" || object["step"] == nil {
+				t.Errorf("%v", object)
+			}
+		case object["error"] == nil:
+			looks++
+			if object["dtype"] != "float64" || object["std"] == nil || object["summary"] == nil || object["time"] == nil {
+				t.Errorf("%v", object)
+			}
+		}
+	}
+	if looks != 30 || alarms != 1 {
+		t.Errorf("%d looks and %d alarms:\n%s", looks, alarms, r.stdout)
+	}
+	if text := <-posted; !strings.HasPrefix(text, "x: max>10: max is 1") {
+		t.Errorf("posted %q", text)
+	}
+}
+
+// TestWatchAttaches looks at a program that runs already, and leaves it running.
+func TestWatchAttaches(t *testing.T) { //nolint:paralleltest // it sets the environment
+	_, socket := listening(t)
+	r := command(t, "watch", "--attach", socket, "--interval", "50ms", "--rounds", "2", "x", "main().y")
+	r.want(t, statusOK, "  main().y  mean ", "")
+	r.want(t, statusOK, "  x  mean 1.5  std 0 ", "")
+}
+
+func TestWatchSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	script := file(t, t.TempDir(), "short.py", "x = 1\n")
+	base := []string{"watch", "--script", script, "--python", python(t)}
+	command(t, append(base, "nothing")...).want(t, statusFailed, "", "nothing")
+	command(t, append(base, "--json", "nothing")...).want(t, statusFailed, `"name":"nothing"`, "")
+	failing := file(t, t.TempDir(), "failing.py", "raise ValueError('no more')\n")
+	command(t, "watch", "--script", failing, "--python", python(t), "x").want(t, statusFailed, "", "no more")
+	for _, c := range [][]string{
+		{"--alarm", "median>3", "x"},
+		{"--exit", "x"},
+		{"--webhook", "http://127.0.0.1", "x"},
+		{"--webhook", "ftp://x", "--alarm", "nan", "x"},
+		{"--interval", "0s", "x"},
+		{"--budget", "0", "x"},
+		{"--budget", "101", "x"},
+		{"--rounds", "-1", "x"},
+		{"--color", "red", "x"},
+	} {
+		command(t, append(base, c...)...).want(t, statusUsage, "", c[0])
+	}
+	command(t, append(base, "--metrics", "0.0.0.0:0", "x")...).want(t, statusUsage, "", "other machines")
+}
+
+// TestWatchDrawsOnATerminal has a terminal show the figures, and leaves by a key.
+func TestWatchDrawsOnATerminal(t *testing.T) {
+	t.Parallel()
+	script := file(t, t.TempDir(), "slowly.py", "print('begun', flush=True)\n"+slowly)
+	ours, theirs := terminal(t)
+	cmd := process(t.Context(), "watch", "--script", script, "--python", python(t), "--interval", "50ms", "--budget", "50", "--step", "step", "x")
+	cmd.Stdin, cmd.Stdout = theirs, theirs
+	cmd.Env = append(cmd.Env, "TERM=xterm-256color")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := theirs.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var shown strings.Builder
+	buf := make([]byte, 1<<12)
+	for left := false; ; {
+		n, err := ours.Read(buf)
+		shown.Write(buf[:n])
+		if err != nil { // the other end is closed
+			break
+		}
+		if text := shown.String(); !left && strings.Contains(text, "float64 [100000]") && strings.Contains(text, "█") {
+			left = true
+			if _, err := ours.WriteString("q"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, stderr.String())
+	}
+	for _, want := range []string{"\x1b[?1049h", "\x1b[?1049l", "1 array, every", "norm", "q: quit", "| begun"} {
+		if !strings.Contains(shown.String()+stderr.String(), want) { // what was printed before it drew is on stderr
+			t.Errorf("no %q among\n%q", want, shown.String())
+		}
+	}
+}

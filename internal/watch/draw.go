@@ -1,0 +1,198 @@
+package watch
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ndbridge/ndbridge/internal/prose"
+	"github.com/ndbridge/ndbridge/internal/render"
+	"github.com/ndbridge/ndbridge/stats"
+)
+
+// Frame says how a state is drawn.
+type Frame struct {
+	Columns, Lines int
+	Colours        bool
+	First          int // the array that is drawn first
+}
+
+const (
+	blockLines = 4  // of an array that is drawn in full, with an empty one
+	sparkWidth = 40 // of the history
+)
+
+// Draw draws a state for a terminal: in full as long as there is room for that, and else a line for each array.
+func Draw(s State, f Frame) []string {
+	lines := []string{clip(head(s), f.Columns), ""}
+	room := max(f.Lines-len(lines)-1, 1)
+	full := len(s.Arrays)*blockLines <= room
+	first := min(f.First, max(len(s.Arrays)-1, 0))
+	for _, a := range s.Arrays[first:] {
+		var block []string
+		if full {
+			block = append(drawArray(a, f), "")
+		} else {
+			block = []string{drawLine(a, f)}
+		}
+		if room -= len(block); room < 0 {
+			break
+		}
+		lines = append(lines, block...)
+	}
+	if n := len(s.Events); n > 0 {
+		lines = append(lines, paint(clip("last alarm: "+prose.Line(s.Events[n-1].String()), f.Columns), alarmed, f))
+	}
+	return lines
+}
+
+// head says what is watched, and what that costs.
+func head(s State) string {
+	arrays := "arrays"
+	if len(s.Arrays) == 1 {
+		arrays = "array"
+	}
+	text := fmt.Sprintf("%d %s, every %s, %.2g %% of a core", len(s.Arrays), arrays, s.Usage.Interval.Round(10*time.Millisecond), 100*s.Usage.Share)
+	for _, a := range s.Arrays {
+		if n := len(a.History); n > 0 && a.History[n-1].Step != nil {
+			return text + ", step " + Figure(*a.History[n-1].Step)
+		}
+	}
+	return text
+}
+
+// Figure writes a figure as people read it.
+func Figure(n stats.Number) string { return strconv.FormatFloat(float64(n), 'g', 5, 64) }
+
+// Sum writes the figures of a look in one line.
+func Sum(p Point) string {
+	text := fmt.Sprintf("mean %s  std %s  norm %s  min %s  max %s  nan %d  inf %d",
+		Figure(p.Mean), Figure(p.Std), Figure(p.Norm), Figure(p.Min), Figure(p.Max), p.NaN, p.Inf)
+	if !p.Exact {
+		text += "  (sample)"
+	}
+	return text
+}
+
+func drawArray(a Series, f Frame) []string {
+	title := fmt.Sprintf("%s  %s%s", prose.Line(a.Name), kind(a), raised(a))
+	lines := []string{paint(clip(title, f.Columns), colourOf(a), f)}
+	switch {
+	case a.Error != "":
+		return append(lines, clip("  "+prose.Line(a.Error), f.Columns), "")
+	case len(a.History) == 0:
+		return append(lines, "  no look yet", "")
+	}
+	p := a.History[len(a.History)-1]
+	lines = append(lines, clip("  "+Sum(p), f.Columns))
+	width := min(sparkWidth, max((f.Columns-30)/2, 8))
+	text := fmt.Sprintf("  norm %-*s", width, history(a, width))
+	if counts, low, high := bins(a.Last, width); counts != "" {
+		text += fmt.Sprintf("  %s %s %s", low, counts, high)
+	}
+	return append(lines, clip(text, f.Columns))
+}
+
+func drawLine(a Series, f Frame) string {
+	const name, spark = 28, 16
+	text := prose.Line(a.Name)
+	if utf8.RuneCountInString(text) > name {
+		runes := []rune(text)
+		text = "…" + string(runes[len(runes)-name+1:])
+	}
+	text += strings.Repeat(" ", max(name-utf8.RuneCountInString(text), 0)+1)
+	switch {
+	case a.Error != "":
+		text += prose.Line(a.Error)
+	case len(a.History) > 0:
+		h := history(a, spark)
+		text += h + strings.Repeat(" ", spark-utf8.RuneCountInString(h)+1) + Sum(a.History[len(a.History)-1]) + raised(a)
+	}
+	return paint(clip(text, f.Columns), colourOf(a), f)
+}
+
+// raised names the alarms whose condition is met.
+func raised(a Series) string {
+	if len(a.Raised) == 0 {
+		return ""
+	}
+	return "  ! " + prose.Line(strings.Join(a.Raised, "  ! "))
+}
+
+func kind(a Series) string {
+	if a.Type == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s %v  %s", prose.Line(a.Type), a.Shape, render.Size(a.NBytes))
+}
+
+// history draws the norms of the last looks.
+func history(a Series, width int) string {
+	points := a.History[max(len(a.History)-width, 0):]
+	xs, lo, hi := make([]float64, len(points)), math.Inf(1), math.Inf(-1)
+	for i, p := range points {
+		xs[i] = float64(p.Norm)
+		if xs[i]-xs[i] == 0 {
+			lo, hi = min(lo, xs[i]), max(hi, xs[i])
+		}
+	}
+	return strings.Join(render.Bars(xs, lo, hi, 1), "")
+}
+
+// bins draws a histogram in at most width columns.
+func bins(s *stats.Summary, width int) (counts, low, high string) {
+	h := s.Histogram
+	if len(h.Counts) == 0 {
+		return "", "", ""
+	}
+	columns := min(width, len(h.Counts))
+	xs, most := make([]float64, columns), 0.0
+	for i, n := range h.Counts {
+		at := i * columns / len(h.Counts)
+		xs[at] += float64(n)
+		most = max(most, xs[at])
+	}
+	for i, x := range xs {
+		if x == 0 {
+			xs[i] = math.NaN()
+		}
+	}
+	text := strings.Join(render.Bars(xs, 0, most, 1), "")
+	text += strings.Repeat(" ", columns-utf8.RuneCountInString(text))
+	return text, Figure(stats.Number(h.Edges[0])), Figure(stats.Number(h.Edges[len(h.Edges)-1]))
+}
+
+// The colours of lines.
+const (
+	plain   = ""
+	alarmed = "31"
+	failing = "33"
+)
+
+func colourOf(a Series) string {
+	switch {
+	case len(a.Raised) > 0:
+		return alarmed
+	case a.Error != "":
+		return failing
+	}
+	return plain
+}
+
+func paint(text, colour string, f Frame) string {
+	if colour == plain || !f.Colours {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+// clip cuts a line to a width.
+func clip(text string, columns int) string {
+	if columns <= 0 || utf8.RuneCountInString(text) <= columns {
+		return text
+	}
+	return string([]rune(text)[:columns-1]) + "…"
+}

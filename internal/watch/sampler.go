@@ -1,0 +1,371 @@
+package watch
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/stats"
+)
+
+// Look gives a view of an array as it is now, as hostplugin's Source.Refresh does: v, or another view in its place. It
+// is called with nil first.
+type Look func(ctx context.Context, v *core.View) (*core.View, error)
+
+// Array is a name to watch.
+type Array struct {
+	Name string
+	Look Look
+}
+
+// The defaults of Options.
+const (
+	DefaultInterval = time.Second
+	DefaultBudget   = 0.01
+	DefaultHistory  = 512
+)
+
+// Options says how arrays are watched. The zero value is useful.
+type Options struct {
+	Interval time.Duration // from one look at an array to the next, at least; 0: DefaultInterval
+	// Budget is the share of one core's time that looks may take; 0: DefaultBudget. Looks are made one at a time and by
+	// one goroutine, which reads no faster than one core can, so it bounds the share of the memory's bandwidth, too. If
+	// looks take longer, fewer elements are sampled; if they still do, looks become rarer.
+	Budget  float64
+	Exact   bool // look at all elements, always; then looks only become rarer
+	History int  // how many looks at each array are kept; 0: DefaultHistory
+	Bins    int  // of the histogram; see stats.Options
+	Alarms  []Alarm
+	Step    Look // an array of one element: the program's own count of its steps; nil: none
+	// Raised is called with each alarm, on the goroutine of Run; nil: nobody.
+	Raised func(Event)
+	// Looked is called after each round, on the goroutine of Run; nil: nobody.
+	Looked func()
+}
+
+// The bounds of a sample.
+const (
+	leastSample = 1 << 12
+	mostSample  = 1 << 24
+)
+
+// Sampler watches arrays. Its methods are safe for concurrent use.
+type Sampler struct {
+	opts Options
+
+	mu     sync.Mutex
+	arrays []*watched // sorted by name
+	events []Event    // the last ones
+	usage  Usage
+}
+
+// Usage is what watching has cost.
+type Usage struct {
+	Since    time.Time     `json:"since"`
+	Looking  time.Duration `json:"looking"` // the time that looks took
+	Share    float64       `json:"share"`   // of one core, lately
+	Bytes    int64         `json:"bytes"`   // that were read
+	Rounds   int           `json:"rounds"`
+	Interval time.Duration `json:"interval"` // of the last round, which is longer than was asked for if the budget wants it
+}
+
+// watched is one array. Only Run touches what is not in Series.
+type watched struct {
+	Series
+
+	look     Look
+	view     *core.View
+	mark     mark
+	sample   int     // elements; 0: all
+	perPiece float64 // seconds that an element took, lately
+	seed     uint64
+	quiet    map[string]int // looks since the condition of an alarm that was raised was met
+	clean    map[string]*stats.Number
+}
+
+// New makes a sampler.
+func New(opts Options) *Sampler {
+	if opts.Interval <= 0 {
+		opts.Interval = DefaultInterval
+	}
+	if opts.Budget <= 0 {
+		opts.Budget = DefaultBudget
+	}
+	if opts.History <= 0 {
+		opts.History = DefaultHistory
+	}
+	return &Sampler{opts: opts}
+}
+
+// Add watches further arrays. Names that are watched already keep what is known of them.
+func (s *Sampler) Add(arrays ...Array) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range arrays {
+		i, there := slices.BinarySearchFunc(s.arrays, a.Name, byName)
+		if !there {
+			s.arrays = slices.Insert(s.arrays, i, &watched{
+				Series: Series{Name: a.Name}, look: a.Look, sample: 1 << 16,
+				quiet: make(map[string]int), clean: make(map[string]*stats.Number),
+			})
+		}
+	}
+}
+
+func byName(w *watched, name string) int {
+	switch {
+	case w.Name < name:
+		return -1
+	case w.Name > name:
+		return 1
+	}
+	return 0
+}
+
+// Run watches until ctx ends, whose error it gives. It is called once. An array that cannot be looked at has an error in its
+// Series.
+func (s *Sampler) Run(ctx context.Context) error {
+	defer s.close()
+	s.mu.Lock()
+	s.usage.Since = time.Now()
+	s.mu.Unlock()
+	var step *core.View
+	defer func() {
+		if step != nil {
+			_ = step.Close() // the session closes it, too
+		}
+	}()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+		}
+		begun := time.Now()
+		cost, err := s.round(ctx, &step)
+		if err != nil {
+			return err
+		}
+		interval := max(s.opts.Interval, time.Duration(float64(cost)/s.opts.Budget))
+		s.mu.Lock()
+		s.usage.Rounds++
+		s.usage.Looking += cost
+		s.usage.Interval = interval
+		s.usage.Share = float64(cost) / float64(interval)
+		s.mu.Unlock()
+		if s.opts.Looked != nil {
+			s.opts.Looked()
+		}
+		timer.Reset(max(interval-time.Since(begun), 0))
+	}
+}
+
+// Once looks at everything once more, after Run: at the end of a script.
+func (s *Sampler) Once(ctx context.Context) error {
+	defer s.close()
+	var step *core.View
+	_, err := s.round(ctx, &step)
+	if step != nil {
+		_ = step.Close() // the session closes it, too
+	}
+	if err == nil && s.opts.Looked != nil {
+		s.opts.Looked()
+	}
+	return err
+}
+
+func (s *Sampler) close() {
+	for _, w := range s.arrays {
+		if w.view != nil {
+			_ = w.view.Close() // the session closes it, too
+			w.view = nil
+		}
+	}
+}
+
+// round looks at each array once, and says how much time that took.
+func (s *Sampler) round(ctx context.Context, stepView **core.View) (cost time.Duration, err error) {
+	s.mu.Lock()
+	arrays := slices.Clone(s.arrays)
+	s.mu.Unlock()
+	before := s.step(ctx, stepView)
+	for _, w := range arrays {
+		sum, unchanged, took, err := s.look(ctx, w)
+		after := s.step(ctx, stepView)
+		cost += took
+		if ctx.Err() != nil {
+			return cost, ctx.Err()
+		}
+		s.record(w, sum, err, after)
+		if err == nil {
+			s.adjust(w, sum, took, len(arrays))
+			s.judge(w, sum, unchanged, before, after)
+		}
+		before = after
+	}
+	return cost, nil
+}
+
+// step reads the program's count of its steps, if there is one and it can be read.
+func (s *Sampler) step(ctx context.Context, view **core.View) *stats.Number {
+	if s.opts.Step == nil {
+		return nil
+	}
+	v, err := s.opts.Step(ctx, *view)
+	if v != nil {
+		*view = v
+	}
+	if err != nil {
+		return nil
+	}
+	sum, err := stats.Of(ctx, v, &stats.Options{Workers: 1})
+	if err != nil || sum.Finite() != 1 || sum.Len != 1 {
+		return nil
+	}
+	return new(stats.Number(sum.Mean))
+}
+
+// look sums an array up, and says for how long it has not changed, and how much time that took: ours, and the program's
+// if it copied the array. That a program is too busy to answer at once costs nobody anything.
+func (s *Sampler) look(ctx context.Context, w *watched) (sum *stats.Summary, unchanged, took time.Duration, err error) {
+	begun := time.Now()
+	v, err := w.look(ctx, w.view)
+	if v != nil {
+		w.view = v
+	}
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	if !v.Copied() {
+		begun = time.Now()
+	}
+	sum, same, err := s.sum(ctx, w)
+	now := time.Now()
+	if err != nil {
+		return nil, 0, now.Sub(begun), err
+	}
+	if m := markOf(same); m != w.mark || w.Looks == 0 {
+		w.mark = m
+		s.mu.Lock()
+		w.Changed = now
+		s.mu.Unlock()
+	}
+	return sum, now.Sub(w.Changed), now.Sub(begun), nil
+}
+
+// sum sums an array up, and the part of it by which a change is noticed.
+func (s *Sampler) sum(ctx context.Context, w *watched) (sum, same *stats.Summary, err error) {
+	opts := &stats.Options{Workers: 1, Bins: s.opts.Bins, Seed: w.seed}
+	if !s.opts.Exact {
+		opts.Sample = w.sample
+	}
+	w.seed++
+	if sum, err = stats.Of(ctx, w.view, opts); err != nil || sum.Exact() || sum.Version > 0 {
+		return sum, sum, err
+	}
+	same, err = stats.Of(ctx, w.view, &stats.Options{Workers: 1, Sample: leastSample})
+	return sum, same, err
+}
+
+// record keeps what a look has seen.
+func (s *Sampler) record(w *watched, sum *stats.Summary, err error, step *stats.Number) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		w.Error = err.Error()
+		return
+	}
+	w.Error = ""
+	w.Looks++
+	l := w.view.Layout()
+	w.DType, w.Type, w.Shape, w.NBytes = l.DType(), l.DType().String(), l.Shape(), l.NBytes()
+	if l.Tag() != "" {
+		w.Type = l.Tag()
+	}
+	w.Last = sum
+	if len(w.History) >= s.opts.History {
+		w.History = slices.Delete(w.History, 0, len(w.History)-s.opts.History+1)
+	}
+	w.History = append(w.History, pointOf(sum, time.Now(), step))
+	size := int64(l.DType().Bits() * l.DType().Lanes())
+	s.usage.Bytes += int64(sum.Seen) * size / 8
+}
+
+// adjust chooses how many elements of an array the next look samples: as many as its share of the budget of one interval
+// pays for, by what elements cost lately.
+func (s *Sampler) adjust(w *watched, sum *stats.Summary, took time.Duration, arrays int) {
+	share := s.opts.Budget * s.opts.Interval.Seconds() / float64(arrays)
+	each := took.Seconds() / float64(max(sum.Seen, leastSample))
+	if w.perPiece > 0 {
+		each = w.perPiece + (each-w.perPiece)/4
+	}
+	w.perPiece = each
+	w.sample = int(min(max(share/each, leastSample), mostSample))
+}
+
+// judge raises alarms.
+func (s *Sampler) judge(w *watched, sum *stats.Summary, unchanged time.Duration, before, after *stats.Number) {
+	var raised []string
+	for _, a := range s.opts.Alarms {
+		if !a.concerns(w.Name) {
+			continue
+		}
+		value := a.value(sum, unchanged)
+		quiet, known := w.quiet[a.text]
+		if !a.holds(value) {
+			w.clean[a.text] = before
+			if known {
+				if quiet++; quiet >= rearm {
+					delete(w.quiet, a.text)
+				} else {
+					w.quiet[a.text] = quiet
+				}
+			}
+			continue
+		}
+		raised = append(raised, a.text)
+		w.quiet[a.text] = 0
+		if known {
+			continue
+		}
+		e := Event{
+			Time: time.Now(), Name: w.Name, Alarm: a.text, Figure: a.figure, Value: stats.Number(value), Version: sum.Version,
+			Step: after, Before: w.clean[a.text], Seen: sum.Seen, Len: sum.Len,
+		}
+		s.mu.Lock()
+		s.events = append(s.events, e)
+		if len(s.events) > s.opts.History {
+			s.events = slices.Delete(s.events, 0, len(s.events)-s.opts.History)
+		}
+		s.mu.Unlock()
+		if s.opts.Raised != nil {
+			s.opts.Raised(e)
+		}
+	}
+	s.mu.Lock()
+	w.Raised = raised
+	s.mu.Unlock()
+}
+
+// State is what a sampler knows.
+type State struct {
+	Arrays []Series `json:"arrays"` // sorted by name
+	Events []Event  `json:"events"` // alarms, the oldest first
+	Usage  Usage    `json:"usage"`
+}
+
+// State gives all that is known now. Nobody else has its slices.
+func (s *Sampler) State() State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := State{Arrays: make([]Series, len(s.arrays)), Events: slices.Clone(s.events), Usage: s.usage}
+	for i, w := range s.arrays {
+		state.Arrays[i] = w.Series
+		state.Arrays[i].History = slices.Clone(w.History)
+	}
+	return state
+}

@@ -1,0 +1,142 @@
+package stats_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/coretest"
+	"github.com/ndbridge/ndbridge/stats"
+)
+
+// TestCellsAreThoseOfTheirElements compares images with sums over each cell.
+func TestCellsAreThoseOfTheirElements(t *testing.T) {
+	t.Parallel()
+	shape := []int{3, 37, 2, 53}
+	data := make([]float64, 3*37*2*53)
+	for i := range data {
+		data[i] = math.Sin(float64(i) * 12.9898)
+	}
+	data[500], data[501] = math.NaN(), math.Inf(1)
+	v := coretest.NewView(t, data, shape...)
+	for _, c := range []struct {
+		plane         stats.Plane
+		width, height int
+	}{
+		{stats.Plane{Y: 1, X: 3, At: []int{2, 0, 1, 0}}, 10, 7},
+		{stats.Plane{Y: 3, X: 1}, 100, 100},
+		{stats.Plane{Y: 3, X: 0, At: []int{0, 4, 1, 0}}, 2, 53},
+		{stats.Plane{Y: stats.None, X: 3, At: []int{0, 4, 1, 0}}, 20, 5},
+		{stats.Plane{Y: 1, X: stats.None}, 1, 4},
+		{stats.Plane{Y: stats.None, X: stats.None, At: []int{1, 1, 1, 1}}, 9, 9},
+	} {
+		have, err := stats.Image(t.Context(), v, c.plane, c.width, c.height, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !have.Exact() {
+			t.Errorf("%+v: looked at %d elements of %d x %d", c.plane, have.Seen, have.Columns, have.Rows)
+		}
+		for y := range have.Height {
+			for x := range have.Width {
+				want := cellOf(v, c.plane, have, x, y)
+				i := y*have.Width + x
+				if got := fmt.Sprintf("%.12g %v %v %d %d", have.Mean[i], have.Min[i], have.Max[i], have.NaN[i], have.Inf[i]); got != want {
+					t.Fatalf("%+v, cell %d, %d: %s, want %s", c.plane, x, y, got, want)
+				}
+			}
+		}
+	}
+}
+
+// cellOf sums one cell up in the simplest way.
+func cellOf(v *core.View, p stats.Plane, c *stats.Cells, x, y int) string {
+	index := make([]int, v.Rank())
+	copy(index, p.At)
+	low, high, sum, n, nan, inf := math.Inf(1), math.Inf(-1), 0.0, 0.0, 0, 0
+	for row := y * c.Rows / c.Height; row < (y+1)*c.Rows/c.Height; row++ {
+		for column := x * c.Columns / c.Width; column < (x+1)*c.Columns/c.Width; column++ {
+			if p.Y != stats.None {
+				index[p.Y] = row
+			}
+			if p.X != stats.None {
+				index[p.X] = column
+			}
+			e, err := core.At[float64](v, index...)
+			switch {
+			case err != nil:
+				return err.Error()
+			case math.IsNaN(e):
+				nan++
+			case math.IsInf(e, 0):
+				inf++
+			default:
+				low, high = min(low, e), max(high, e)
+				sum += e
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		low, high = math.NaN(), math.NaN()
+	}
+	return fmt.Sprintf("%.12g %v %v %d %d", sum/n, low, high, nan, inf)
+}
+
+func TestFewOfEachCell(t *testing.T) {
+	t.Parallel()
+	v := coretest.NewView(t, make([]uint8, 4096*1024), 4096, 1024)
+	c, err := stats.Image(t.Context(), v, stats.PlaneOf(v.Layout()), 32, 32, &stats.CellOptions{PerCell: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Exact() || c.Seen > 64*32*32 || c.Seen < 16*32*32 {
+		t.Errorf("looked at %d elements for %d cells", c.Seen, 32*32)
+	}
+}
+
+func TestPlaneOf(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		shape []int
+		y, x  int
+	}{{nil, -1, -1}, {[]int{5}, -1, 0}, {[]int{3, 4}, 0, 1}, {[]int{3, 4, 1}, 0, 1}, {[]int{2, 3, 4}, 1, 2}, {[]int{7, 1, 9, 1}, 0, 2}} {
+		l, err := core.NewLayout(core.LayoutSpec{DType: core.Int8, Shape: c.shape})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := stats.PlaneOf(l); p.Y != c.y || p.X != c.x || len(p.At) != len(c.shape) {
+			t.Errorf("%v: %+v", c.shape, p)
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	v := coretest.NewView(t, []float64{math.NaN(), math.Inf(1)})
+	text, err := json.Marshal(of(t, v, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var object map[string]any
+	if err := json.Unmarshal(text, &object); err != nil || object["mean"] != nil || object["nan"] != 1.0 || object["norm"] != 0.0 {
+		t.Errorf("%v: %s", err, text)
+	}
+	c, err := stats.Line(t.Context(), v, 0, nil, 2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err = json.Marshal(c); err != nil {
+		t.Fatal(err)
+	}
+	var cells struct {
+		Mean []*float64
+		NaN  []int
+	}
+	if err := json.Unmarshal(text, &cells); err != nil || len(cells.Mean) != 2 || cells.Mean[0] != nil || !slices.Equal(cells.NaN, []int{1, 0}) {
+		t.Errorf("%v: %s", err, text)
+	}
+}

@@ -1,0 +1,18 @@
+// Package stats sums arrays up: counts of NaN and infinities, extremes, mean, deviation, norm and histogram of a
+// [core.View], and small pictures and lines of large arrays.
+//
+// All elements become float64: complex numbers by their magnitude, bools as 0 and 1. Integers beyond 2^53 are rounded.
+// NaN and infinities are counted, and stay out of every other figure; so one bad element does not hide the others.
+//
+// Everything is exact unless a sample is asked for ([Options.Sample]). Arrays are read where they lie, in the order of
+// memory and on all cores; nothing is allocated for single elements. Elements that repeat others (an axis of stride 0)
+// are read once and counted as often as they appear. Memory that the CPU cannot read, as a GPU's, is copied first, and
+// a sample of it is every k-th element.
+//
+// # Memory that is being written
+//
+// A view is live: the program may write while it is read. [Summary.Torn] says that the figures may mix elements of
+// different moments. Extremes, counts and sums are then those of elements that each were there at some moment.
+//
+// All functions are safe for concurrent use.
+package stats

@@ -1,0 +1,193 @@
+package stats
+
+import "math"
+
+const (
+	autoBins = 64
+	maxBins  = 1 << 16
+)
+
+// Histogram counts elements by value. Infinities and NaN are in none of its counts.
+type Histogram struct {
+	// Edges are the borders of the bins, in ascending order, one more than there are Counts. It is nil if
+	// no histogram was asked for, or if no element is finite.
+	Edges []float64
+	// Counts[i] are the elements from Edges[i] up to, but not including, Edges[i+1]; the last bin has its upper edge,
+	// too, as NumPy's. Bins between powers of two have the edge that is nearer to zero, whatever the sign; one bin has
+	// zero and the numbers below 2^-1022.
+	Counts []int
+	// Below and Above are the finite elements outside the edges.
+	Below, Above int
+}
+
+// counter counts the elements of blocks into bins. Each worker has one.
+type counter struct {
+	low, high, scale float64
+	edges            []float64
+	counts           []int
+	below, above     int
+	log              bool // counts are by the first 12 bits of float64: sign and exponent
+
+	placing placing
+	index   [blockLen]int32
+	tables  [4][]int // elements in each bin: in turn, so that equal neighbours need not wait for each other
+}
+
+// placing is what indexAVX2 needs to know.
+type placing struct {
+	low, scale, bins float64
+	half, sure       float64 // 0.5, and 0.5 less by how much a place may be wrong
+	magnitude        uint64  // the bits of a float64 but its sign
+}
+
+// logBins is how many patterns the first 12 bits of a float64 have.
+const logBins = 1 << 12
+
+func newCounter(edges []float64) *counter {
+	if edges == nil {
+		return &counter{log: true, counts: make([]int, logBins)}
+	}
+	n := len(edges) - 1
+	c := &counter{low: edges[0], high: edges[n], edges: edges, counts: make([]int, n)}
+	c.scale = float64(n) / (c.high - c.low)
+	wrong := 0x1p-48 * (float64(n) + max(-c.low, c.high)*c.scale)
+	c.placing = placing{c.low, c.scale, float64(n), 0.5, 0.5 - wrong, 1<<63 - 1}
+	if fast() && wrong < 0.25 {
+		for i := range c.tables {
+			c.tables[i] = make([]int, n)
+		}
+	}
+	return c
+}
+
+// add counts finite numbers.
+func (c *counter) add(xs []float64, times int) {
+	if c.log {
+		for _, x := range xs {
+			c.counts[math.Float64bits(x)>>52] += times
+		}
+		return
+	}
+	n := len(xs) / step * step
+	if n == 0 || c.tables[0] == nil {
+		c.sort(xs, times)
+		return
+	}
+	indexAVX2(&xs[0], n, &c.placing, &c.index[0])
+	bins := len(c.tables[0])
+	t, u, v, w := c.tables[0], c.tables[1][:bins], c.tables[2][:bins], c.tables[3][:bins]
+	for i := 0; i+4 <= n; i += 4 {
+		at := c.index[i : i+4 : i+4]
+		p, q, r, s := uint(at[0]), uint(at[1]), uint(at[2]), uint(at[3])
+		if m := uint(bins); p >= m || q >= m || r >= m || s >= m {
+			c.sort(xs[i:i+4], times)
+			continue
+		}
+		t[p] += times
+		u[q] += times
+		v[r] += times
+		w[s] += times
+	}
+	c.sort(xs[n:], times)
+}
+
+// sort counts numbers by the edges of the bins.
+func (c *counter) sort(xs []float64, times int) {
+	n := len(c.counts)
+	for _, x := range xs {
+		switch {
+		case x < c.low:
+			c.below += times
+			continue
+		case x > c.high:
+			c.above += times
+			continue
+		}
+		i := min(int((x-c.low)*c.scale), n-1)
+		// The product is rounded: what counts are the edges.
+		if x < c.edges[i] {
+			i--
+		} else if i < n-1 && x >= c.edges[i+1] {
+			i++
+		}
+		c.counts[i] += times
+	}
+}
+
+func (c *counter) merge(d *counter) {
+	for i, n := range d.counts {
+		c.counts[i] += n
+	}
+	for _, table := range d.tables {
+		for i, n := range table {
+			c.counts[i] += n
+		}
+	}
+	c.below += d.below
+	c.above += d.above
+}
+
+// histogram gives what was counted.
+func (c *counter) histogram() Histogram {
+	if !c.log {
+		return Histogram{Edges: c.edges, Counts: c.counts, Below: c.below, Above: c.above}
+	}
+	return c.powers()
+}
+
+// powers orders the counts of a logarithmic histogram by value: negative numbers from the largest, zero and what is too
+// small to be a normal number in one bin, and positive numbers.
+func (c *counter) powers() Histogram {
+	const half = logBins / 2
+	var h Histogram
+	for e := half - 2; e >= 1; e-- { // 2047 are infinities and NaN
+		h.Edges = append(h.Edges, -math.Ldexp(1, e-1022))
+		h.Counts = append(h.Counts, c.counts[half+e])
+	}
+	h.Edges = append(h.Edges, -0x1p-1022)
+	h.Counts = append(h.Counts, c.counts[0]+c.counts[half])
+	for e := 1; e <= half-2; e++ {
+		h.Edges = append(h.Edges, math.Ldexp(1, e-1023))
+		h.Counts = append(h.Counts, c.counts[e])
+	}
+	h.Edges = append(h.Edges, math.MaxFloat64)
+	first, last := 0, len(h.Counts)-1
+	for first <= last && h.Counts[first] == 0 {
+		first++
+	}
+	for last >= first && h.Counts[last] == 0 {
+		last--
+	}
+	if first > last {
+		return Histogram{}
+	}
+	h.Edges[0] = -math.MaxFloat64
+	return Histogram{Edges: h.Edges[first : last+2], Counts: h.Counts[first : last+1]}
+}
+
+// narrowest is the width of a range that can just be divided into so many bins, whose edges all differ.
+func narrowest(low, high float64, bins int) float64 {
+	return float64(bins) * max(-low*0x1p-50, high*0x1p-50, 0x1p-900)
+}
+
+// edgesOf divides a range into equal bins.
+func edgesOf(low, high float64, bins int) []float64 {
+	const most = math.MaxFloat64 / 4 // so that the width is a number
+	low, high = max(low, -most), min(high, most)
+	if bins == Auto {
+		bins = autoBins
+	}
+	if low == high { // as NumPy does it
+		low, high = low-0.5, high+0.5
+	}
+	if least := narrowest(low, high, bins); high-low < least {
+		low, high = low-least, high+least
+	}
+	edges := make([]float64, bins+1)
+	step := (high - low) / float64(bins)
+	for i := range edges {
+		edges[i] = low + float64(i)*step
+	}
+	edges[bins] = high
+	return edges
+}

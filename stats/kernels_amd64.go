@@ -1,0 +1,40 @@
+package stats
+
+import "golang.org/x/sys/cpu"
+
+// fast reports whether the loops of kernels_amd64.s run on this processor.
+func fast() bool { return cpu.X86.HasAVX2 }
+
+// step is how many elements the loops take at a time; n is a positive multiple of it.
+const step = 16
+
+// widenAVX2 makes float64 of float32.
+//
+//go:noescape
+func widenAVX2(dst *float64, src *byte, n int)
+
+// passAVX2 is pass.
+//
+//go:noescape
+func passAVX2(xs *float64, n int, out *lanes)
+
+// squaresAVX2 is squares.
+//
+//go:noescape
+func squaresAVX2(xs *float64, n int, mean float64, out *[4]float64)
+
+// indexAVX2 gives the bin of each number; a negative one for a number that is outside, or so near to an edge that rounding
+// may have put it on the wrong side.
+//
+//go:noescape
+func indexAVX2(xs *float64, n int, p *placing, index *int32)
+
+// passSingleAVX2 is pass for float32.
+//
+//go:noescape
+func passSingleAVX2(src *byte, n int, out *singleLanes)
+
+// squaresSingleAVX2 is squares for float32.
+//
+//go:noescape
+func squaresSingleAVX2(src *byte, n int, mean float64, out *[4]float64)
