@@ -203,6 +203,24 @@ OUTSIDE := examples/adapter
 BRIDGES := $(patsubst %/go.mod,%,$(wildcard bridges/*/go.mod))
 MODULES := $(OUTSIDE) $(BRIDGES) test/bench/extras
 
+# The page of ndbridge inspect, and its tests in a browser: a module of its own, too.
+PAGE := cmd/ndbridge/internal/inspect
+BROWSER_TESTS := test/browser
+BROWSER := $(BUILD)/browser
+
+$(BROWSER)/.done: $(BROWSER_TESTS)/fetch.sh $(BROWSER_TESTS)/package-lock.json
+	$(BROWSER_TESTS)/fetch.sh $(BROWSER)
+
+BROWSER_ENV = NDBRIDGE_LIB=$(BUILD)/lib NDBRIDGE_TEST_PYTHON=$(VENV)/base/bin/python NDBRIDGE_TEST_BROWSER=$(BROWSER)
+
+.PHONY: test-browser
+test-browser: cli lib $(VENV)/base/.done $(BROWSER)/.done ## Test the page of ndbridge inspect in a real browser (needs Node.js with npm, which gets the browser)
+	$(BROWSER_ENV) $(GO) test -C $(BROWSER_TESTS) -count=1 $(V) ./...
+
+.PHONY: screenshots
+screenshots: cli lib $(VENV)/base/.done $(BROWSER)/.done ## Take the pictures of the page for the documentation anew
+	$(BROWSER_ENV) $(GO) test -C $(BROWSER_TESTS) -count=1 -run TestScreenshots ./... -screenshots $(CURDIR)/docs/images
+
 # The packages that differ with the tag "cuda".
 CUDA_PACKAGES := ./cuda ./internal/gpu/... ./adapters/kit/... ./hostplugin/... ./examples/gpu
 
@@ -222,6 +240,7 @@ test: build native-amd64 plugin-numpy venvs $(BIN)/nfpm $(SUITES:%=$(ROOTS_DIR)/
 	$(TEST_ENV) $(SIMULATED_GPU) $(GOTEST) -count=1 -tags cuda $(V) ./test/gpu
 	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GOTEST) -count=1 -tags cuda -run OnGPU $(V) ./test/e2e
 	for module in $(MODULES); do $(TEST_ENV) $(GOTEST) -C $$module -race -count=1 $(V) ./...; done
+	$(MAKE) test-browser
 
 .PHONY: matrix
 matrix: build venvs ## Test all versions of the frameworks under all Pythons; writes docs/results/matrix.md (about 60 GB of environments)
@@ -293,10 +312,11 @@ gpu-extras: ## Pack Warp and DALI for machines with a GPU that lack them, under 
 PROTO_TOOLS := $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc
 
 .PHONY: generate
-generate: $(PROTO_TOOLS) ## Write the generated code, docs/QUIRKS.md and docs/hcl.md anew
+generate: $(PROTO_TOOLS) ## Write the generated code, docs/QUIRKS.md, docs/hcl.md and what the page embeds of others anew
 	PATH="$(BIN):$$PATH" $(BIN)/buf generate
 	$(GO) test -count=1 -run TestGeneratedFilesAreCurrent ./adapters/all -update
 	$(GO) test -count=1 -run TestReferenceIsCurrent ./hostplugin -update
+	$(PAGE)/page.sh others $(BUILD)/web $(PAGE)/web/others
 
 # ------------------------------------------------------------------------------------------ check
 
@@ -321,7 +341,7 @@ check-lint: $(BIN)/golangci-lint $(BIN)/buf $(CUDA)/lib/libcuda.a
 		$(BIN)/golangci-lint run --build-tags "$$tags" ./...; \
 		$(GO) fix -diff -tags "$$tags" ./...; \
 	done
-	for module in $(MODULES); do \
+	for module in $(MODULES) $(BROWSER_TESTS); do \
 		(cd $$module && $(BIN)/golangci-lint run ./... && $(GO) fix -diff ./...); \
 	done
 
@@ -341,11 +361,12 @@ check-generated: $(PROTO_TOOLS)
 	diff -r internal/gen $(GENERATED)/internal/gen
 	$(GO) test -count=1 -run TestGeneratedFilesAreCurrent ./adapters/all
 	$(GO) test -count=1 -run TestReferenceIsCurrent ./hostplugin
+	$(PAGE)/page.sh check $(BUILD)/web
 
 .PHONY: check-tidy
 check-tidy:
 	$(GO) mod tidy -diff
-	for module in $(MODULES); do $(GO) -C $$module mod tidy -diff; done
+	for module in $(MODULES) $(BROWSER_TESTS); do $(GO) -C $$module mod tidy -diff; done
 	$(GO) mod verify
 
 .PHONY: check-rules

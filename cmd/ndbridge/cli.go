@@ -115,6 +115,6 @@ needs no change.`,
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.AddCommand(newView(env), newList(env), newWatch(env), newRun(env), newPs(env), newJupyter(env), newCall(env), newDoctor(env), newBench(env), newQuirks(env), newVersion(env))
+	root.AddCommand(newView(env), newList(env), newInspect(env), newWatch(env), newRun(env), newPs(env), newJupyter(env), newCall(env), newDoctor(env), newBench(env), newQuirks(env), newVersion(env))
 	return root
 }

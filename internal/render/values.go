@@ -24,17 +24,32 @@ func few(l core.Layout) bool {
 	return rank <= 2 && (rank < 1 || l.Dim(rank-1) <= fewColumns) && (rank < 2 || l.Dim(0) <= fewRows)
 }
 
-// numberLines writes the numbers of a small array in columns.
-func numberLines(ctx context.Context, v *core.View) ([]string, error) {
+// Elements writes each element of v as text, in row-major order: whole numbers in full, others in six digits. It is for arrays
+// that people read. Elements without a known value are refused with core.ErrDType.
+func Elements(ctx context.Context, v *core.View) ([]string, error) {
+	if !numbers.Known(v.DType()) {
+		return nil, undrawable(v)
+	}
 	raw := make([]byte, v.NBytes())
 	if _, err := core.CopyBytes(ctx, raw, v); err != nil {
 		return nil, err
 	}
 	texts := make([]string, v.Len())
-	width := 0
 	for i := range texts {
 		texts[i] = number(raw, v.DType(), i)
-		width = max(width, utf8.RuneCountInString(texts[i]))
+	}
+	return texts, nil
+}
+
+// numberLines writes the numbers of a small array in columns.
+func numberLines(ctx context.Context, v *core.View) ([]string, error) {
+	texts, err := Elements(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	width := 0
+	for _, text := range texts {
+		width = max(width, utf8.RuneCountInString(text))
 	}
 	columns := 1
 	if v.Rank() > 0 {

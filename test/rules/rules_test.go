@@ -118,7 +118,7 @@ func TestNothingIsLeftOpenOrTiedToAMachine(t *testing.T) {
 		"something left open":   regexp.MustCompile(`\b(TODO|FIXME|XXX)\b`),
 	}
 	for _, name := range sources(t) {
-		if name == "test/rules/rules_test.go" || strings.HasSuffix(name, ".png") {
+		if name == "test/rules/rules_test.go" || strings.HasSuffix(name, ".png") || strings.Contains(name, "/web/others/") {
 			continue
 		}
 		for i, line := range strings.Split(read(t, name), "\n") {

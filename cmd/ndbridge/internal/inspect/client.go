@@ -1,0 +1,104 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+const (
+	maxClients = 1000
+	maxRequest = 64 << 10
+	// patience is how long a page may take no message at all.
+	patience = 20 * time.Second
+)
+
+// client is one page.
+type client struct {
+	out *outbox
+
+	// The hub's lock guards what follows.
+	sees    *sight            // what it looks at; nil: nothing
+	history uint64            // points of the array's history that it has
+	scalars map[string]uint64 // points of scalars that it has
+}
+
+// request is what a page asks for. Look says what it shows from now on.
+type request struct {
+	Look   *look      `json:"look"`
+	Pin    *bool      `json:"pin"` // keep the array as it is now, to compare with; or drop that
+}
+
+// errEnded closes websockets when the server ends.
+var errEnded = errors.New("ndbridge inspect has ended")
+
+// socket serves the websocket of a page.
+func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
+	if !s.hub.room() {
+		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
+		return
+	}
+	conn, err := websocket.Accept(w, r, nil) // checks the origin once more
+	if err != nil {
+		return // it has answered
+	}
+	s.sockets.Add(1)
+	defer s.sockets.Done()
+	defer context.AfterFunc(s.hard, func() { _ = conn.CloseNow() })() //nolint:contextcheck // the server's, not the request's
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	defer conn.CloseNow() //nolint:errcheck // it may be closed already
+	conn.SetReadLimit(maxRequest)
+	c := &client{out: newOutbox(), scalars: map[string]uint64{}}
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	defer cancel(nil)
+	s.hub.join(c)
+	defer s.hub.leave(c)
+	listening.Go(func() { cancel(s.listen(conn, c)) }) //nolint:contextcheck // it ends when the connection does
+	err = s.send(ctx, conn, c)                         //nolint:contextcheck // the server's context
+	if errors.Is(err, errEnded) {
+		_ = conn.Close(websocket.StatusGoingAway, errEnded.Error()) // the page may have gone
+	}
+}
+
+// listen takes the requests of a page until it has gone.
+func (s *Server) listen(conn *websocket.Conn, c *client) error {
+	for {
+		kind, text, err := conn.Read(context.Background()) // until it is closed: the end of a context would close it without a word
+		if err != nil {
+			return err
+		}
+		var asked request
+		if kind != websocket.MessageText || json.Unmarshal(text, &asked) != nil {
+			return conn.Close(websocket.StatusPolicyViolation, "not a request")
+		}
+		if err := s.hub.ask(c, asked); err != nil {
+			return conn.Close(websocket.StatusPolicyViolation, err.Error())
+		}
+	}
+}
+
+// send gives a page what is new, for as long as it takes it.
+func (s *Server) send(ctx context.Context, conn *websocket.Conn, c *client) error {
+	for {
+		m, err := c.out.next(ctx)
+		if err != nil {
+			return err
+		}
+		kind := websocket.MessageText
+		if m.binary {
+			kind = websocket.MessageBinary
+		}
+		writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		err = conn.Write(writing, kind, m.bytes)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+}

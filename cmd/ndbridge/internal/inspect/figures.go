@@ -1,0 +1,178 @@
+package inspect
+
+import (
+	"context"
+	"time"
+
+	"github.com/ndbridge/ndbridge/stats"
+)
+
+const (
+	// sampleOf is how many elements are looked at of an array that has more than largest, unless all are asked for.
+	sampleOf = 1 << 20
+	largest  = 1 << 24
+	// lineCells is how many points a line has at most.
+	lineCells = 512
+)
+
+// state is what a page is told of the array that it looks at.
+type state struct {
+	Topic     string `json:"topic"` // "array"
+	Name      string `json:"name"`
+	Error     string `json:"error,omitempty"`
+	Framework string `json:"framework"`
+	DType     string `json:"dtype"`
+	Shape     []int  `json:"shape"`
+	Strides   []int  `json:"strides"`
+	NBytes    int64  `json:"nbytes"`
+	Device    string `json:"device"`
+	Route     string `json:"route"`
+	Reason    string `json:"reason"`
+	ReadOnly  bool   `json:"read_only"`
+	Live      bool   `json:"live"`
+	Copied    bool   `json:"copied"`
+	Version   uint64 `json:"version"`
+	Published int64  `json:"published"` // in milliseconds; 0: it was not
+	Torn      bool   `json:"torn"`
+	Gone      bool   `json:"gone"`   // the program is
+	Pinned    bool   `json:"pinned"` // there is something to compare with
+	PinnedOf  uint64 `json:"pinned_of"`
+
+	Figures   *figures   `json:"figures,omitempty"`
+	Histogram *histogram `json:"histogram,omitempty"`
+	Line      *line      `json:"line,omitempty"`
+}
+
+type figures struct {
+	Len       int     `json:"len"`
+	Seen      int     `json:"seen"`
+	Exact     bool    `json:"exact"`
+	NaN       int     `json:"nan"`
+	PosInf    int     `json:"pos_inf"`
+	NegInf    int     `json:"neg_inf"`
+	Zero      int     `json:"zero"`
+	Negative  int     `json:"negative"`
+	Positive  int     `json:"positive"`
+	Min       number  `json:"min"`
+	Max       number  `json:"max"`
+	Mean      number  `json:"mean"`
+	Std       number  `json:"std"`
+	Norm      number  `json:"norm"`
+	MeanError number  `json:"mean_error"`
+	Took      float64 `json:"took"` // milliseconds
+}
+
+type histogram struct {
+	Edges  []number `json:"edges"`
+	Counts []int    `json:"counts"`
+	Below  int      `json:"below"`
+	Above  int      `json:"above"`
+}
+
+type line struct {
+	Axis int      `json:"axis"`
+	At   []int    `json:"at"`
+	N    int      `json:"n"` // elements
+	Min  []number `json:"min"`
+	Max  []number `json:"max"`
+	Mean []number `json:"mean"`
+	NaN  int      `json:"nan"`
+}
+
+// figures sums the array up for each sight, as often as people can read it.
+func (w *watch) figures(ctx context.Context, sights []*sight) {
+	fresh := time.Since(w.told) >= figuresEvery
+	sums := map[sumKey]*stats.Summary{}
+	changed := false
+	for _, s := range sights {
+		if !fresh && w.known[s] {
+			continue
+		}
+		w.known[s] = true
+		st, err := w.sumUp(ctx, s.look, sums)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			st.Error = err.Error()
+		}
+		w.tell(s, aboutArray, jsonMessage(st))
+	}
+	if fresh {
+		w.told = time.Now()
+	}
+	for key, sum := range sums {
+		if key.diff || !fresh {
+			continue
+		}
+		last := w.last
+		changed = changed || last.Mean != sum.Mean || last.Norm != sum.Norm || last.NaN != sum.NaN || last.Min != sum.Min || last.Max != sum.Max
+		w.last = *sum
+		w.last.Version = w.view.Version()
+		w.hub.record(w, time.Now(), sum.Min, sum.Mean, sum.Max, sum.Norm, float64(sum.NaN+sum.PosInf+sum.NegInf))
+	}
+	switch {
+	case changed:
+		w.waiting = fastest
+	case fresh:
+		w.waiting = min(w.waiting*3/2, slowest)
+	}
+}
+
+// sumKey is what figures depend on.
+type sumKey struct{ exact, log, diff bool }
+
+// sumUp makes what a sight says of the array.
+func (w *watch) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summary) (state, error) {
+	v := w.view
+	l = l.fit(v.Layout())
+	of := v.Layout()
+	st := state{
+		Topic: "array", Name: w.name, Framework: v.Framework(), DType: dtypeOf(of), Shape: of.Shape(), Strides: of.Strides(), NBytes: of.NBytes(),
+		Device: of.Device().String(), Route: string(v.Route()), Reason: string(v.Reason()), ReadOnly: of.ReadOnly(), Copied: v.Copied(),
+		Version: v.Version(), Torn: stats.Torn(v) || w.ring.buffers == 1, Gone: w.over(), Live: !v.Copied() && v.Live(),
+	}
+	if p := v.Published(); !p.IsZero() {
+		st.Published = p.UnixMilli()
+	}
+	base := w.pinned
+	if st.Pinned = base != nil; st.Pinned {
+		st.PinnedOf = base.Version()
+	}
+	if !l.Diff || base != nil && !sameShape(base, v) {
+		base = nil
+	}
+	key := sumKey{l.Exact, l.Log, base != nil}
+	sum := sums[key]
+	if sum == nil {
+		o := stats.Options{Bins: stats.Auto, Log: l.Log, Base: base, Seed: uint64(time.Now().UnixNano())} //nolint:gosec // any number will do
+		if !l.Exact && v.Len() > largest {
+			o.Sample = sampleOf
+		}
+		var err error
+		if sum, err = stats.Of(ctx, v, &o); err != nil {
+			return st, err
+		}
+		sums[key] = sum
+	}
+	st.Figures = &figures{
+		Len: sum.Len, Seen: sum.Seen, Exact: sum.Exact(), NaN: sum.NaN, PosInf: sum.PosInf, NegInf: sum.NegInf, Zero: sum.Zero,
+		Negative: sum.Negative, Positive: sum.Positive, Min: number(sum.Min), Max: number(sum.Max), Mean: number(sum.Mean),
+		Std: number(sum.Std), Norm: number(sum.Norm), MeanError: number(sum.MeanError()), Took: float64(sum.Taken.Microseconds()) / 1000,
+	}
+	if h := sum.Histogram; h.Edges != nil {
+		st.Histogram = &histogram{numbersOf(h.Edges), h.Counts, h.Below, h.Above}
+	}
+	if of.Rank() == 0 || of.Len() == 0 {
+		return st, nil
+	}
+	c, err := stats.Line(ctx, v, l.Line, l.At, lineCells, &stats.CellOptions{PerCell: perCell, Base: base})
+	if err != nil {
+		return st, err
+	}
+	st.Line = &line{Axis: l.Line, At: l.At, N: c.Columns, Min: numbersOf(c.Min), Max: numbersOf(c.Max), Mean: numbersOf(c.Mean)}
+	for _, n := range c.NaN {
+		st.Line.NaN += n
+	}
+	return st, nil
+}

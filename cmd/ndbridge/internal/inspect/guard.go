@@ -1,0 +1,188 @@
+package inspect
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// guard decides who may see the page. Whoever opens the address with the token, or knows the password if there is
+// one, gets a cookie; everything else needs the cookie.
+type guard struct {
+	scheme string // "http" or "https"
+	cookie string // its name: a browser sends a host's cookies to all ports
+	token  string // "": there is a password
+	secret string // the cookie's value
+	names  []string
+
+	password [sha256.Size]byte
+
+	mu     sync.Mutex
+	wrong  int       // passwords one after the other
+	closed time.Time // until when no password is looked at
+}
+
+// newGuard makes the guard of a server at an address.
+func newGuard(at net.Addr, secure bool, password string, names []string) *guard {
+	g := &guard{scheme: "http", secret: rand.Text(), names: names}
+	port := "0"
+	if _, p, err := net.SplitHostPort(at.String()); err == nil {
+		port = p
+	}
+	g.cookie = "ndbridge-" + port
+	if secure {
+		g.scheme = "https"
+	}
+	if password == "" {
+		g.token = rand.Text()
+	} else {
+		g.password = sha256.Sum256([]byte(password))
+	}
+	return g
+}
+
+// policy is what the page may do: use what came with it, and talk to where it came from.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// protect lets through to next what comes from the page itself.
+func (g *guard) protect(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for key, value := range map[string]string{
+			"Content-Security-Policy":      policy,
+			"X-Content-Type-Options":       "nosniff",
+			"Referrer-Policy":              "no-referrer",
+			"Cross-Origin-Opener-Policy":   "same-origin",
+			"Cross-Origin-Resource-Policy": "same-origin",
+			"Cache-Control":                "no-store",
+		} {
+			w.Header().Set(key, value)
+		}
+		switch {
+		case !g.known(r.Host):
+			http.Error(w, "this server is not known by that name", http.StatusMisdirectedRequest)
+		case !g.sameOrigin(r):
+			http.Error(w, "another page must not ask this", http.StatusForbidden)
+		case r.URL.Path == "/login" && r.Method == http.MethodPost && g.token == "":
+			g.login(w, r)
+		case g.hasCookie(r):
+			next.ServeHTTP(w, r)
+		case r.URL.Path == "/" && g.isToken(r.URL.Query().Get("token")):
+			// No redirect: after one, a browser that came here from another site does not send the cookie. The
+			// page takes the token out of its address.
+			g.admit(w)
+			next.ServeHTTP(w, r)
+		case g.token == "" && (r.URL.Path == "/" || r.URL.Path == "/style.css"):
+			loginPage(w, r, http.StatusUnauthorized)
+		default:
+			http.Error(w, "open the address that ndbridge inspect has printed", http.StatusUnauthorized)
+		}
+	})
+}
+
+// known reports whether a request means this server. A name that an attacker had led here after its page was loaded
+// (DNS rebinding) is none of ours; addresses cannot be led anywhere.
+func (g *guard) known(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host
+	}
+	name = strings.ToLower(strings.Trim(name, "[]"))
+	_, err = netip.ParseAddr(name)
+	return err == nil || slices.Contains(g.names, name)
+}
+
+// hostNames are those that the machine is known by.
+func hostNames() []string {
+	names := []string{"localhost"}
+	if name, err := os.Hostname(); err == nil && name != "" {
+		names = append(names, strings.ToLower(name))
+	}
+	return names
+}
+
+// sameOrigin refuses what another page sends: browsers say where a request comes from, always of a websocket and
+// of what is posted.
+func (g *guard) sameOrigin(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		site := r.Header.Get("Sec-Fetch-Site")
+		return r.Method == http.MethodGet && r.Header.Get("Upgrade") == "" &&
+			(r.URL.Path == "/" || site == "" || site == "same-origin" || site == "none")
+	}
+	from, err := url.Parse(origin)
+	return err == nil && from.Scheme == g.scheme && strings.EqualFold(from.Host, r.Host)
+}
+
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+func (g *guard) isToken(token string) bool { return g.token != "" && same(token, g.token) }
+
+func (g *guard) hasCookie(r *http.Request) bool {
+	return slices.ContainsFunc(r.CookiesNamed(g.cookie), func(c *http.Cookie) bool { return same(c.Value, g.secret) })
+}
+
+func (g *guard) admit(w http.ResponseWriter) {
+	http.SetCookie(w, &http.Cookie{
+		Name: g.cookie, Value: g.secret, Path: "/", HttpOnly: true, Secure: g.scheme == "https", SameSite: http.SameSiteStrictMode,
+	})
+}
+
+const (
+	wrongPasswords = 5 // at once
+	afterWrong     = 10 * time.Second
+)
+
+// login looks at a password.
+func (g *guard) login(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, 4096)
+	given := sha256.Sum256([]byte(r.PostFormValue("password")))
+	g.mu.Lock()
+	locked := time.Now().Before(g.closed)
+	right := !locked && subtle.ConstantTimeCompare(given[:], g.password[:]) == 1
+	switch {
+	case right:
+		g.wrong = 0
+	case !locked:
+		if g.wrong++; g.wrong >= wrongPasswords {
+			g.wrong, g.closed = 0, time.Now().Add(afterWrong)
+		}
+	}
+	g.mu.Unlock()
+	switch {
+	case right:
+		g.admit(w)
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+	case locked:
+		w.Header().Set("Retry-After", strconv.Itoa(int(afterWrong.Seconds())))
+		loginPage(w, r, http.StatusTooManyRequests)
+	default:
+		loginPage(w, r, http.StatusUnauthorized)
+	}
+}
+
+// loginPage asks for the password; its style sheet is served to everybody.
+func loginPage(w http.ResponseWriter, r *http.Request, status int) {
+	if r.URL.Path == "/style.css" {
+		http.ServeFileFS(w, r, pages(), "style.css")
+		return
+	}
+	page, err := assets.ReadFile("web/login.html")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(page) // a browser that has gone needs none
+}

@@ -1,0 +1,346 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
+)
+
+// hub knows the pages and what they look at.
+type hub struct {
+	options *Options
+	pace    *pace
+	wake    chan struct{} // somebody came
+
+	mu      sync.Mutex
+	state   programState
+	clients map[*client]struct{}
+	latest  [topics]message // of what all pages get
+	watches map[string]*watch
+	// What was read before, by name, and the scalars that there are now.
+	histories   map[string]*series
+	scalars     map[string]*series
+	scalarNames []string
+	reading     context.Context //nolint:containedctx // of watches; nil before run and after it
+	running     sync.WaitGroup
+}
+
+// programState is what pages are told of the program.
+type programState struct {
+	Topic    string `json:"topic"` // "program"
+	Name     string `json:"name"`
+	Attached bool   `json:"attached"`
+	State    string `json:"state"`  // "running", "ended" (its script has), "gone", or "left" (the server ends)
+	Detail   string `json:"detail"` // why
+	Python   string `json:"python"`
+	PID      int    `json:"pid"`
+}
+
+func newHub(o *Options) *hub {
+	h := &hub{
+		options: o, pace: newPace(o.Budget), wake: make(chan struct{}, 1),
+		clients: map[*client]struct{}{}, watches: map[string]*watch{},
+		histories: map[string]*series{}, scalars: map[string]*series{},
+		state: programState{Topic: "program", Name: o.Program, Attached: o.Attached, State: "running"},
+	}
+	h.latest[aboutProgram] = jsonMessage(h.state)
+	return h
+}
+
+// jsonMessage writes what never fails to be written.
+func jsonMessage(v any) message {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return message{bytes: text}
+}
+
+// run lists arrays, and reads those that somebody looks at, until ctx ends.
+func (h *hub) run(ctx context.Context) {
+	h.mu.Lock()
+	h.reading = ctx
+	h.mu.Unlock()
+	h.running.Go(func() { h.follow(ctx) })
+	h.running.Go(func() { h.report(ctx) })
+	h.running.Go(func() { h.followScalars(ctx) })
+	h.list(ctx)
+	h.mu.Lock()
+	h.reading = nil
+	h.mu.Unlock()
+	h.running.Wait()
+}
+
+// follow tells when the script has ended well: its arrays stay.
+func (h *hub) follow(ctx context.Context) {
+	if info, err := h.options.Session.Info(ctx); err == nil {
+		h.change(func(s *programState) { s.PID, s.Python = info.PID, info.Interpreter })
+	}
+	if h.options.Attached {
+		return
+	}
+	if err := h.options.Session.Wait(ctx); err == nil {
+		h.change(func(s *programState) { s.State = "ended" })
+	}
+}
+
+// gone tells that the program is no more, and why.
+func (h *hub) gone(err error) {
+	h.change(func(s *programState) {
+		s.State = "gone"
+		if err != nil {
+			s.Detail = err.Error()
+		}
+	})
+}
+
+// ended tells that the server ends.
+func (h *hub) ended(why string) {
+	h.change(func(s *programState) { s.State, s.Detail = "left", why })
+}
+
+func (h *hub) change(f func(*programState)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f(&h.state)
+	h.tell(aboutProgram, jsonMessage(h.state))
+}
+
+// tell gives all pages a message. The caller holds the lock.
+func (h *hub) tell(t topic, m message) {
+	h.latest[t] = m
+	for c := range h.clients {
+		c.out.put(t, m)
+	}
+}
+
+func (h *hub) room() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.clients) < maxClients
+}
+
+// join tells a new page what all know.
+func (h *hub) join(c *client) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.clients[c] = struct{}{}
+	for t, m := range h.latest {
+		if m.bytes != nil {
+			c.out.put(topic(t), m)
+		}
+	}
+	h.offerScalars(c)
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (h *hub) leave(c *client) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.clients, c)
+	h.unsee(c)
+}
+
+// ask does what a page asks for. An error says that it asked for what no page of ours does.
+func (h *hub) ask(c *client, r request) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case r.Pin != nil:
+		if c.sees == nil {
+			return errors.New("nothing to pin")
+		}
+		c.sees.watch.pin(*r.Pin)
+		return nil
+	case r.Look == nil:
+		h.unsee(c)
+		return nil
+	}
+	if err := r.Look.check(); err != nil {
+		return err
+	}
+	h.see(c, *r.Look)
+	return nil
+}
+
+// see lets a page look at an array. The caller holds the lock.
+func (h *hub) see(c *client, l look) {
+	if c.sees != nil && c.sees.look.key() == l.key() {
+		return
+	}
+	before := c.sees
+	w := h.watches[l.Name]
+	if w == nil {
+		if h.reading == nil {
+			return // the program is gone, or the server ends
+		}
+		w = newWatch(h, l.Name)
+		h.watches[l.Name] = w
+		ctx, cancel := context.WithCancel(h.reading)
+		w.cancel = cancel
+		h.running.Go(func() { w.run(ctx) })
+	}
+	s := w.sights[l.key()]
+	if s == nil {
+		s = &sight{watch: w, look: l, clients: map[*client]struct{}{}}
+		w.sights[l.key()] = s
+	}
+	c.sees = s
+	s.clients[c] = struct{}{}
+	h.forget(c, before)
+	c.out.drop(aboutArray, aboutPicture, aboutHistory)
+	for t, m := range s.latest {
+		if m.bytes != nil {
+			c.out.put(topic(t), m)
+		}
+	}
+	if before == nil || before.watch != w {
+		c.history = 0
+		h.offerHistory(c, w.name)
+	}
+	w.poke()
+}
+
+// unsee lets a page look at nothing. The caller holds the lock.
+func (h *hub) unsee(c *client) {
+	before := c.sees
+	c.sees = nil
+	h.forget(c, before)
+	c.out.drop(aboutArray, aboutPicture, aboutHistory)
+}
+
+// forget ends what no page sees any more.
+func (h *hub) forget(c *client, s *sight) {
+	if s == nil || s == c.sees {
+		return
+	}
+	delete(s.clients, c)
+	if len(s.clients) > 0 {
+		return
+	}
+	w := s.watch
+	delete(w.sights, s.look.key())
+	if len(w.sights) == 0 {
+		w.cancel()
+		delete(h.watches, w.name)
+	}
+}
+
+const (
+	listEvery   = time.Second
+	reportEvery = time.Second
+)
+
+// list lists the program's arrays again and again, while somebody looks.
+func (h *hub) list(ctx context.Context) {
+	for {
+		h.mu.Lock()
+		idle := len(h.clients) == 0
+		h.mu.Unlock()
+		if idle {
+			select {
+			case <-h.wake:
+			case <-ctx.Done():
+				return
+			}
+		}
+		h.pace.spend(func() { h.listOnce(ctx) })
+		if h.pace.wait(ctx, listEvery) != nil {
+			return
+		}
+	}
+}
+
+func (h *hub) listOnce(ctx context.Context) {
+	t := tree{Topic: "tree", Entries: []entry{}}
+	var names []string
+	for e, err := range h.options.Session.Arrays(ctx) {
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, core.ErrUnavailable) {
+				return // the page is told in another way
+			}
+			t.Error = err.Error()
+			break
+		}
+		t.Entries = append(t.Entries, entryOf(e))
+		if isScalar(e) && len(names) < maxScalars {
+			names = append(names, e.Name)
+		}
+	}
+	m := jsonMessage(t)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.scalarNames = names
+	if string(h.latest[aboutTree].bytes) != string(m.bytes) {
+		h.tell(aboutTree, m)
+	}
+}
+
+// budget is what pages are told of what reading costs.
+type budget struct {
+	Topic   string  `json:"topic"` // "budget"
+	Share   float64 `json:"share"` // of one core's time, lately
+	Limit   float64 `json:"limit"`
+	Pages   int     `json:"pages"`
+	Arrays  int     `json:"arrays"` // that are read
+	Reads   float64 `json:"reads"`  // a second
+	Waiting bool    `json:"waiting"`
+}
+
+// report tells what reading costs.
+func (h *hub) report(ctx context.Context) {
+	ticker := time.NewTicker(reportEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		b := h.pace.cost()
+		h.mu.Lock()
+		b.Topic, b.Pages, b.Arrays = "budget", len(h.clients), len(h.watches)
+		h.tell(aboutBudget, jsonMessage(b))
+		h.mu.Unlock()
+	}
+}
+
+// tree is the list of arrays.
+type tree struct {
+	Topic   string  `json:"topic"` // "tree"
+	Entries []entry `json:"entries"`
+	Error   string  `json:"error,omitempty"`
+}
+
+// entry is one of them.
+type entry struct {
+	Name      string   `json:"name"`
+	Parts     []string `json:"parts"` // what it is below
+	DType     string   `json:"dtype"`
+	Shape     []int    `json:"shape"`
+	NBytes    int64    `json:"nbytes"`
+	Device    string   `json:"device"`
+	Framework string   `json:"framework"`
+	Published bool     `json:"published,omitempty"`
+	ReadOnly  bool     `json:"read_only,omitempty"`
+	Error     string   `json:"error,omitempty"`
+}
+
+func entryOf(e contract.Entry) entry {
+	n := entry{Name: e.Name, Parts: partsOf(e.Name, e.Published), Framework: e.Framework, Published: e.Published, Shape: []int{}}
+	if e.Err != nil {
+		n.Error = e.Err.Error()
+		return n
+	}
+	n.DType, n.Shape, n.NBytes = dtypeOf(e.Layout), e.Layout.Shape(), e.Layout.NBytes()
+	n.Device, n.ReadOnly = e.Layout.Device().String(), e.Layout.ReadOnly()
+	return n
+}

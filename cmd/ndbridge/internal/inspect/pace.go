@@ -1,0 +1,64 @@
+package inspect
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// pace keeps what reading takes below a share of one core's time.
+type pace struct {
+	limit float64
+
+	mu      sync.Mutex
+	free    time.Time // when the time that was spent is paid for
+	begun   time.Time // of what is counted for cost
+	spent   time.Duration
+	reads   int
+	delayed bool
+}
+
+func newPace(limit float64) *pace { return &pace{limit: limit, begun: time.Now()} }
+
+// spend counts what f takes.
+func (p *pace) spend(f func()) {
+	begun := time.Now()
+	f()
+	now := time.Now()
+	took := now.Sub(begun)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spent += took
+	p.reads++
+	if p.free.Before(now) {
+		p.free = now
+	}
+	p.free = p.free.Add(time.Duration(float64(took) * (1/p.limit - 1)))
+}
+
+// wait waits for a time, and longer if more was spent than is allowed.
+func (p *pace) wait(ctx context.Context, least time.Duration) error {
+	p.mu.Lock()
+	owed := time.Until(p.free)
+	p.delayed = p.delayed || owed > least
+	p.mu.Unlock()
+	timer := time.NewTimer(max(owed, least))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// cost says what was spent since it was asked last.
+func (p *pace) cost() budget {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	passed := max(now.Sub(p.begun).Seconds(), 1e-3)
+	b := budget{Share: p.spent.Seconds() / passed, Limit: p.limit, Reads: float64(p.reads) / passed, Waiting: p.delayed}
+	p.begun, p.spent, p.reads, p.delayed = now, 0, 0, false
+	return b
+}

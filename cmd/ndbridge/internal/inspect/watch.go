@@ -1,0 +1,256 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/stats"
+)
+
+const (
+	// fastest and slowest are how often an array is read that is not published: slower where nothing changes, and
+	// yet often enough that a page shows within a second what happens.
+	fastest = 100 * time.Millisecond
+	slowest = 400 * time.Millisecond
+	// figuresEvery is how often figures follow pictures that come fast: nobody reads them faster.
+	figuresEvery = 200 * time.Millisecond
+	// maxPinned is how large an array may be that is kept for a comparison.
+	maxPinned = 1 << 30
+)
+
+// watch reads one array for all pages that look at it.
+type watch struct {
+	hub    *hub
+	name   string
+	cancel context.CancelFunc
+	poked  chan struct{} // there is a new sight, or a wish
+
+	sights map[string]*sight // by what they look at; the hub's lock guards it
+	wish   *bool             // to pin, or to drop what is pinned; the hub's lock guards it
+
+	// The rest belongs to the goroutine that runs.
+	source  *hostplugin.Source
+	view    *core.View
+	pinned  *core.View
+	ring    ring
+	told    time.Time // when figures were read last
+	waiting time.Duration
+	last    stats.Summary
+	known   map[*sight]bool // the sights that have had figures
+	shown   uint64          // the version of the newest pictures
+	torn    int             // pictures that were not shown, one after the other
+	fresh   bool            // the view is the newest version: it came of itself
+}
+
+// sight is one way to look at an array, and the pages that look so.
+type sight struct {
+	watch   *watch
+	look    look
+	clients map[*client]struct{}
+	latest  [topics]message
+}
+
+func newWatch(h *hub, name string) *watch {
+	return &watch{hub: h, name: name, poked: make(chan struct{}, 1), sights: map[string]*sight{}, waiting: fastest, known: map[*sight]bool{}}
+}
+
+// poke has the array read at once.
+func (w *watch) poke() {
+	select {
+	case w.poked <- struct{}{}:
+	default:
+	}
+}
+
+// pin keeps the array as it is, or drops what was kept. The caller holds the hub's lock.
+func (w *watch) pin(on bool) {
+	w.wish = &on
+	w.poke()
+}
+
+// run reads until nobody looks any more.
+func (w *watch) run(ctx context.Context) {
+	defer w.close()
+	for ctx.Err() == nil {
+		sights := w.looking()
+		w.hub.pace.spend(func() { w.once(ctx, sights) })
+		if w.rest(ctx) != nil {
+			return
+		}
+	}
+}
+
+func (w *watch) close() {
+	for _, v := range []*core.View{w.view, w.pinned} {
+		if v != nil {
+			_ = v.Close() // the session reports what matters
+		}
+	}
+}
+
+func (w *watch) looking() []*sight {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	sights := slices.Collect(maps.Values(w.sights))
+	maps.DeleteFunc(w.known, func(s *sight, _ bool) bool { return !slices.Contains(sights, s) })
+	return sights
+}
+
+// tell gives the pages of a sight its newest message.
+func (w *watch) tell(s *sight, t topic, m message) {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	s.latest[t] = m
+	for c := range s.clients {
+		c.out.put(t, m)
+	}
+}
+
+// once takes the array as it is now, and shows it to everybody.
+func (w *watch) once(ctx context.Context, sights []*sight) {
+	if err := w.take(ctx); err != nil {
+		if ctx.Err() != nil {
+			return
+		}
+		w.waiting = slowest
+		for _, s := range sights {
+			w.tell(s, aboutArray, jsonMessage(state{Topic: "array", Name: w.name, Error: err.Error()}))
+		}
+		if w.view == nil {
+			return
+		}
+	}
+	w.keep(ctx)
+	whole := w.pictures(ctx, sights)
+	if !whole {
+		return // a newer version is there already
+	}
+	w.figures(ctx, sights)
+}
+
+// take refreshes the view. What is published is taken in its newest version.
+func (w *watch) take(ctx context.Context) (err error) {
+	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if w.source == nil {
+		if w.source, err = w.hub.options.Session.Source(w.name); err != nil {
+			return err
+		}
+	}
+	if w.fresh {
+		w.fresh = false
+		w.ring.saw(w.view)
+		return w.view.Wait(asking)
+	}
+	v, _, err := w.source.Refresh(asking, w.view, hostplugin.NoWait(), hostplugin.AllowCopy())
+	w.view = v
+	if err == nil {
+		err = v.Wait(asking)
+		w.ring.saw(v)
+	}
+	return err
+}
+
+// keep does what was wished with the pin.
+func (w *watch) keep(ctx context.Context) {
+	w.hub.mu.Lock()
+	wish := w.wish
+	w.wish = nil
+	w.hub.mu.Unlock()
+	if wish == nil {
+		return
+	}
+	if w.pinned != nil {
+		_ = w.pinned.Close() // memory of this process
+		w.pinned = nil
+	}
+	if *wish && w.view.NBytes() <= maxPinned {
+		if kept, err := stats.Keep(ctx, w.view); err == nil {
+			w.pinned = kept
+		}
+	}
+	w.told = time.Time{}
+}
+
+// rest waits until there is something to read.
+func (w *watch) rest(ctx context.Context) error {
+	if err := w.pause(ctx, 0); err != nil {
+		return err
+	}
+	if w.view == nil || w.view.Version() == 0 || w.over() {
+		return w.pause(ctx, w.waiting)
+	}
+	if w.view.Version() != w.shown {
+		return nil
+	}
+	// What is published says when it is new. Figures may still be due, of the version that was shown last.
+	limit := time.Second
+	if due := time.Until(w.told.Add(figuresEvery)); due > 0 && w.behind() {
+		limit = due
+	}
+	next, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		select {
+		case <-w.poked:
+			cancel()
+		case <-next.Done():
+		}
+	})
+	v, err := w.source.Next(next, w.view)
+	w.view = v
+	cancel()
+	wait.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil && next.Err() == nil:
+		return w.pause(ctx, slowest)
+	}
+	w.fresh = err == nil
+	return nil
+}
+
+// behind reports whether the figures are of an older version.
+func (w *watch) behind() bool { return w.last.Version != w.view.Version() }
+
+// over reports whether nothing comes any more.
+func (w *watch) over() bool {
+	select {
+	case <-w.hub.options.Session.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// pause waits for a time, at least as the budget demands, or until it is poked.
+func (w *watch) pause(ctx context.Context, least time.Duration) error {
+	if least == 0 {
+		return w.hub.pace.wait(ctx, 0)
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		select {
+		case <-w.poked:
+			cancel()
+		case <-waiting.Done():
+		}
+	})
+	err := w.hub.pace.wait(waiting, least)
+	cancel()
+	wait.Wait()
+	if ctx.Err() == nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,334 @@
+// The page of one array.
+
+import { byId, choice, el, put, toggle } from "./dom.js";
+import * as format from "./format.js";
+import { Picture } from "./picture.js";
+import * as plots from "./plots.js";
+import { grow } from "./plots.js";
+
+/** @typedef {import("./tree.js").Entry} Entry */
+
+/** What images look like, by their number of axes. */
+const orders = [[], [], ["HW"], ["HWC", "CHW", "NHW"], ["NHWC", "NCHW"]];
+
+/** Of how many elements on the server looks at a sample. */
+const sampled = 1 << 24;
+
+/** @param {Entry} e */
+function likelyImage(e) {
+  const n = e.shape.length, last = e.shape[n - 1];
+  if (e.dtype !== "uint8" || n < 2) return "";
+  if (n > 2 && (last === 3 || last === 4)) return n === 3 ? "HWC" : "NHWC";
+  if (n > 2 && (e.shape[n - 3] === 3 || e.shape[n - 3] === 4)) return n === 3 ? "CHW" : "NCHW";
+  return n === 2 ? "HW" : n === 3 ? "NHW" : "";
+}
+
+export class ArrayPage {
+  /**
+   * @param {Entry} entry
+   * @param {object} on
+   * @param {(look: object) => void} on.look
+   * @param {(pin: boolean) => void} on.pin
+   */
+  constructor(entry, on) {
+    this.entry = entry;
+    this.on = on;
+    this.shape = entry.shape;
+    this.look = {
+      name: entry.name, exact: false, log: false, diff: false, auto: true, y: -1, x: -1, at: /** @type {number[]} */ ([]),
+      rows: /** @type {[number, number]} */ ([0, 0]), columns: /** @type {[number, number]} */ ([0, 0]), of: "mean",
+      image: likelyImage(entry), width: 512, height: 320, line: -1,
+    };
+    /** @type {any} */
+    this.state = null;
+    this.asked = 0;
+    /** @type {any[][]} */
+    this.points = [[], [], [], []];
+    this.picture = new Picture({
+      zoom: (rows, columns) => this.change({ rows: rows ?? [0, 0], columns: columns ?? [0, 0] }),
+      size: (width, height) => {
+        if (width !== this.look.width || height !== this.look.height) this.change({ width, height });
+      },
+      shape: () => this.extent(),
+    });
+    this.badges = el("span", { class: "badges" });
+    this.facts = el("dl", { class: "facts-row" });
+    this.figures = el("dl", { class: "figures" });
+    this.health = el("div", { class: "health", role: "img" });
+    this.healthText = el("div", { class: "health-text" });
+    this.error = el("p", { class: "error", role: "alert", hidden: true });
+    this.controls = el("div", { class: "controls" });
+    this.lineOut = el("span", { class: "readout" });
+    this.histogramOut = el("span", { class: "readout" });
+    this.historyOut = el("span", { class: "readout" });
+    this.apart = el("div", { class: "apart" });
+    this.lineAxis = el("span", {});
+    this.line = plots.band(`Line along an axis of ${this.entry.name}`, this.lineOut);
+    this.histogram = plots.histogram(`Histogram of ${this.entry.name}`, this.histogramOut, () => this.state?.histogram);
+    this.history = plots.history(`History of ${this.entry.name}`, this.historyOut, ["min", "mean", "max"]);
+    const q = encodeURIComponent(this.entry.name);
+    this.pinButton = el("button", {});
+    this.diffButton = el("button", {});
+    this.pictureTitle = el("h2", {}, "Picture");
+    this.node = el("article", { class: "array" },
+      el("header", { class: "title" }, el("h1", {}, format.visible(this.entry.name)), this.badges),
+      this.error, this.facts,
+      el("section", { class: "card wide" }, this.figures, this.health, this.healthText),
+      el("section", { class: "card", "aria-label": "Picture" }, el("div", { class: "head" }, this.pictureTitle, this.picture.out),
+        this.controls, this.picture.node, el("div", { class: "under" }, this.picture.scale)),
+      el("div", { class: "column" },
+        el("section", { class: "card", "aria-label": "Histogram" },
+          el("div", { class: "head" }, el("h2", {}, "Histogram"), this.histogramOut,
+            toggle("log", this.look.log, (log) => this.change({ log }), "Bins between powers of two")),
+          this.histogram.node, this.apart),
+        this.lineCard = el("section", { class: "card", "aria-label": "Line" }, el("div", { class: "head" }, el("h2", {}, "Line"), this.lineOut, this.lineAxis), this.line.node),
+        this.historyCard = el("section", { class: "card", "aria-label": "History", hidden: true },
+          el("div", { class: "head" }, el("h2", {}, "History"), this.historyOut), this.history.node)),
+      el("footer", { class: "exports" }, "Save as ",
+        el("a", { href: `export/npy?name=${q}`, download: "" }, ".npy"), el("a", { href: `export/csv?name=${q}`, download: "" }, ".csv"),
+        el("a", { href: `export/png?name=${q}`, download: "" }, ".png"),
+        el("button", { class: "link", onclick: () => this.picture.save() }, "this picture")));
+    this.control();
+    this.controlLine();
+    this.ask();
+  }
+
+  destroy() {
+    this.picture.destroy();
+    for (const chart of [this.line, this.histogram, this.history]) chart.destroy();
+    cancelAnimationFrame(this.asked);
+  }
+
+  /** Asks for what is to be shown, once for all changes of one moment. */
+  ask() {
+    cancelAnimationFrame(this.asked);
+    this.asked = requestAnimationFrame(() => this.on.look(this.look));
+  }
+
+  /** @param {Partial<ArrayPage["look"]>} change */
+  change(change) {
+    Object.assign(this.look, change);
+    this.ask();
+  }
+
+  /**
+   * How many rows and columns all of the plane has.
+   * @returns {[number, number]}
+   */
+  extent() {
+    const h = this.picture.header;
+    return [h && h.y >= 0 ? this.shape[h.y] : 1, h && h.x >= 0 ? this.shape[h.x] : 1];
+  }
+
+  /** The controls of the picture, for the axes that the array has. */
+  control() {
+    const look = this.look, rank = this.shape.length;
+    const possible = [...(orders[rank] ?? []), ...(rank > 4 ? ["NHWC", "NCHW"] : [])];
+    const modes = /** @type {[string, string][]} */ ([["", "heat map"], ...possible.map((o) => [o, `image ${o}`])]);
+    /** @type {(HTMLElement | null)[]} */
+    const parts = [possible.length ? choice("as", modes, look.image, (image) => {
+      this.change({ image, rows: [0, 0], columns: [0, 0] });
+      this.control();
+    }) : null];
+    if (!look.image) {
+      const [y, x] = this.plane();
+      const axes = this.shape.map((n, i) => /** @type {[string, string]} */ ([String(i), `${i} (${n})`]));
+      if (rank > 1) {
+        parts.push(choice("rows", axes, String(y), (v) => this.axes(Number(v), x)), choice("columns", axes, String(x), (v) => this.axes(y, Number(v))));
+      }
+      for (let axis = 0; axis < rank; axis++) if (axis !== y && axis !== x && this.shape[axis] > 1) parts.push(this.slider(axis));
+      parts.push(choice("cell", [["mean", "mean"], ["min", "min"], ["max", "max"]], look.of, (of) => this.change({ of })));
+      parts.push(choice("colours", [["viridis", "viridis"], ["diverging", "around 0"], ["grey", "grey"]], this.picture.view.map, (map) => {
+        this.picture.view.map = map;
+        this.picture.view.even = map === "diverging";
+        this.picture.draw();
+      }));
+      parts.push(this.range());
+      parts.push(el("button", { title: "All of the plane (0)", onclick: () => this.change({ rows: [0, 0], columns: [0, 0] }) }, "all"));
+    } else {
+      for (let axis = 0; axis < rank - look.image.length; axis++) if (this.shape[axis] > 1) parts.push(this.slider(axis));
+    }
+    this.pinButton = toggle("pin", this.state?.pinned ?? false, (on) => {
+      this.on.pin(on);
+      if (!on) this.change({ diff: false });
+    }, "Keep the array as it is now, to compare later versions with (p)");
+    this.diffButton = toggle("difference", look.diff, (diff) => {
+      this.change({ diff });
+      if (diff) {
+        this.picture.view.map = "diverging";
+        this.picture.view.even = true;
+        this.control();
+      }
+    }, "Show the difference to what was pinned (d)");
+    this.diffButton.disabled = !this.state?.pinned;
+    parts.push(this.pinButton, this.diffButton);
+    if (look.exact || this.size() > sampled) parts.push(toggle("exact", look.exact, (exact) => this.change({ exact }), "Look at every element, however many there are"));
+    put(this.controls, ...parts);
+    this.picture.scale.hidden = look.image !== "";
+  }
+
+  /** How many elements the array has. */
+  size() {
+    return this.shape.reduce((n, dim) => n * dim, 1);
+  }
+
+  /** The axes of rows and columns. */
+  plane() {
+    if (!this.look.auto) return [this.look.y, this.look.x];
+    const long = this.shape.map((n, i) => (n > 1 ? i : -1)).filter((i) => i >= 0);
+    return [long[long.length - 2] ?? -1, long[long.length - 1] ?? -1];
+  }
+
+  /**
+   * @param {number} y
+   * @param {number} x
+   */
+  axes(y, x) {
+    const [oldY, oldX] = this.plane();
+    if (y === x) [y, x] = y === oldY ? [oldX, x] : [y, oldY]; // they change places
+    this.change({ auto: false, y, x, rows: [0, 0], columns: [0, 0] });
+    this.control();
+  }
+
+  /** @param {number} axis */
+  slider(axis) {
+    const now = this.look.at[axis] ?? 0;
+    const value = el("output", {}, now);
+    const input = el("input", { type: "range", min: "0", max: String(this.shape[axis] - 1), value: String(now), "aria-label": `index of axis ${axis}`, oninput: () => {
+      value.textContent = input.value;
+      const at = this.shape.map((_, i) => this.look.at[i] ?? 0);
+      at[axis] = Number(input.value);
+      this.change({ at });
+    } });
+    return el("label", { class: "field slider" }, el("span", {}, `axis ${axis}`), input, value);
+  }
+
+  /** Fixed colours, or those of what is shown. */
+  range() {
+    const view = this.picture.view;
+    const inputs = [0, 1].map((i) => el("input", { type: "number", step: "any", class: "bound", "aria-label": i ? "highest colour" : "lowest colour",
+      value: view.fixed ? String(view.fixed[i]) : "", placeholder: i ? "max" : "min", onchange: () => {
+        const [low, high] = inputs.map((n) => n.valueAsNumber);
+        view.fixed = low < high ? [low, high] : null;
+        fix.setAttribute("aria-pressed", String(view.fixed !== null));
+        this.picture.draw();
+      } }));
+    const fix = toggle("fix", view.fixed !== null, (on) => {
+      view.fixed = on && this.picture.header ? /** @type {[number, number]} */ (this.picture.range()) : null;
+      inputs.forEach((n, i) => { n.value = view.fixed ? String(Number(view.fixed[i].toPrecision(6))) : ""; });
+      this.picture.draw();
+    }, "Keep the colours as they are for these numbers");
+    return el("span", { class: "field" }, inputs[0], inputs[1], fix);
+  }
+
+  controlLine() {
+    const axes = this.shape.map((n, i) => /** @type {[string, string]} */ ([String(i), `axis ${i} (${n})`]));
+    put(this.lineAxis, axes.length > 1 ? choice("along", axes, String(this.look.line < 0 ? axes.length - 1 : this.look.line), (v) => this.change({ line: Number(v) })) : null);
+  }
+
+  /** @param {any} s what the server says of the array */
+  update(s) {
+    const before = this.state;
+    this.state = s;
+    this.error.hidden = !s.error;
+    put(this.error, s.error ? format.visible(s.error) : "");
+    if (s.error && !s.dtype) return;
+    if (String(s.shape) !== String(this.shape)) {
+      this.shape = s.shape;
+      this.look.at = [];
+      this.control();
+      this.controlLine();
+    } else if (!before || before.pinned !== s.pinned) this.control();
+    this.badge(s);
+    this.fact(s);
+    if (s.figures) this.figure(s.figures);
+    this.pictureTitle.textContent = this.look.diff && s.pinned ? `Difference to ${s.pinned_of ? `version ${s.pinned_of}` : "what was pinned"}` : "Picture";
+    if (s.histogram) {
+      const h = s.histogram;
+      const x = this.look.log ? h.counts.map((/** @type {number} */ _, /** @type {number} */ i) => i) : h.edges.slice(0, -1);
+      this.histogram.set([x, h.counts], this.look.log ? "log" : "");
+    }
+    if (s.line) this.line.set([s.line.mean.map((/** @type {number} */ _, /** @type {number} */ i) => Math.floor((i * s.line.n) / s.line.mean.length)), s.line.min, s.line.mean, s.line.max]);
+    this.lineCard.hidden = !s.line;
+  }
+
+  /** @param {any} s */
+  badge(s) {
+    const badge = (/** @type {string} */ kind, /** @type {string} */ text, /** @type {string} */ title) => el("span", { class: `badge ${kind}`, title }, text);
+    put(this.badges,
+      s.gone ? badge("bad", "program gone", "The array as it was last")
+        : s.live ? badge("good", "live", "The program's own memory: what it writes shows here")
+          : s.copied ? badge("", "copy", `A copy that is made at each look: ${s.reason}`)
+            : badge("warn", "stale", "The name means other memory now, or the memory is private to the program"),
+      s.version ? badge("", `version ${format.count(s.version)}`, s.published ? `published ${new Date(s.published).toLocaleString()}` : "") : null,
+      s.torn ? badge("warn", "possibly torn", s.version ? "The program publishes one array again and again, and may be writing into it while it is read"
+        : "The program may write while this is read: parts may be of different moments. What it publishes as new arrays is whole")
+        : s.copied ? null : badge("good", "whole", "Published: every picture is of one version"),
+      s.read_only ? badge("", "read-only", "The program cannot write into it") : null,
+      s.device !== "cpu" ? badge("", s.device, "Where the elements lie") : null);
+  }
+
+  /** @param {any} s */
+  fact(s) {
+    const route = s.reason ? `${s.route} (${s.reason})` : s.route;
+    const facts = { dtype: s.dtype, shape: format.shape(s.shape), size: format.bytes(s.nbytes), strides: s.strides?.length ? `${s.strides.join(", ")} B` : "–", device: s.device, route, framework: s.framework };
+    put(this.facts, ...Object.entries(facts).map(([k, v]) => el("div", {}, el("dt", {}, k), el("dd", {}, format.visible(v)))));
+  }
+
+  /** @param {any} f */
+  figure(f) {
+    const rows = { min: f.min, max: f.max, mean: f.mean, deviation: f.std, norm: f.norm };
+    put(this.figures, ...Object.entries(rows).map(([k, v]) => el("div", { "data-figure": k }, el("dt", {}, k), el("dd", {}, format.number(v)))),
+      el("div", { "data-figure": "nan", class: f.nan ? "bad" : "" }, el("dt", {}, "NaN"), el("dd", {}, format.count(f.nan))),
+      el("div", { "data-figure": "inf", class: f.pos_inf + f.neg_inf ? "bad" : "" }, el("dt", {}, "infinite"), el("dd", {}, format.count(f.pos_inf + f.neg_inf))),
+      el("div", { "data-figure": "zero" }, el("dt", {}, "zero"), el("dd", {}, format.percent(f.seen ? f.zero / f.seen : 0))));
+    const shares = [["negative", f.negative], ["zero", f.zero], ["positive", f.positive], ["infinite", f.pos_inf + f.neg_inf], ["nan", f.nan]];
+    const total = Math.max(f.seen, 1);
+    put(this.health, ...shares.filter(([, n]) => n > 0).map(([kind, n]) => {
+      const part = el("span", { class: `part ${kind}`, title: `${kind}: ${format.count(n)}` });
+      part.style.flexGrow = String(Math.max(n / total, 0.004)); // what is there is seen
+      return part;
+    }));
+    const text = shares.filter(([, n]) => n > 0).map(([kind, n]) => `${kind === "nan" ? "NaN" : kind} ${format.percent(n / total)}`).join(" · ");
+    this.health.setAttribute("aria-label", text);
+    put(this.healthText, el("span", {}, text || "no elements"), el("span", { class: "muted" },
+      f.exact ? `all ${format.count(f.len)} elements, ${f.took.toFixed(1)} ms` : `a sample of ${format.count(f.seen)} of ${format.count(f.len)} elements, mean ± ${format.number(f.mean_error)}`));
+    put(this.apart, ...[["NaN", f.nan, "nan"], ["+∞", f.pos_inf, "infinite"], ["−∞", f.neg_inf, "infinite"]].map(([name, n, kind]) =>
+      el("span", { class: `apart-item ${n ? kind : "none"}`, "data-apart": name }, `${name} ${format.count(n)}`)));
+  }
+
+  /** @param {any} m new points of the history: min, mean, max, norm, and how many are not finite */
+  past(m) {
+    if (m.reset) this.points = [[], [], [], []];
+    grow(this.points, [m.times, ...m.values.slice(0, 3)]);
+    this.historyCard.hidden = this.points[0].length < 2;
+    if (!this.historyCard.hidden) this.history.set(this.points);
+  }
+
+  /** @param {string} key */
+  key(key) {
+    switch (key) {
+      case "p": this.pinButton.click(); break;
+      case "d": if (!this.diffButton.disabled) this.diffButton.click(); break;
+      case "i": {
+        const select = this.controls.querySelector("select[aria-label=as]");
+        if (select instanceof HTMLSelectElement) {
+          select.selectedIndex = (select.selectedIndex + 1) % select.options.length;
+          select.dispatchEvent(new Event("change"));
+        }
+        break;
+      }
+      case "z": this.picture.canvas.focus(); break;
+      case "[": case "]": {
+        const slider = this.controls.querySelector("input[type=range]");
+        if (slider instanceof HTMLInputElement) {
+          slider.value = String(Number(slider.value) + (key === "]" ? 1 : -1));
+          slider.dispatchEvent(new Event("input"));
+        }
+        break;
+      }
+      default: return false;
+    }
+    return true;
+  }
+}

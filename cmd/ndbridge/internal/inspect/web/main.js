@@ -1,0 +1,155 @@
+// The page of ndbridge inspect.
+
+import { ArrayPage } from "./array.js";
+import { byId, el, put } from "./dom.js";
+import * as format from "./format.js";
+import { redrawAll } from "./plots.js";
+import { Overview } from "./overview.js";
+import { Socket } from "./socket.js";
+import { Tree } from "./tree.js";
+
+// The token has done its work: the cookie stands for it.
+if (location.search) history.replaceState(null, "", location.pathname + location.hash);
+
+const main = byId("main");
+/** @type {ArrayPage | null} */
+let page = null;
+/** @type {any} */
+let program = { state: "running", name: "" };
+let connected = false;
+let listed = false;
+
+const tree = new Tree((name) => { location.hash = encodeURIComponent(name); });
+const overview = new Overview((name) => { location.hash = encodeURIComponent(name); });
+const socket = new Socket({
+  text: (m) => {
+    switch (m.topic) {
+      case "program":
+        program = m;
+        socket.over = m.state === "gone" || m.state === "left";
+        state();
+        break;
+      case "tree":
+        tree.update(m.entries, m.error);
+        overview.list(m.entries);
+        listed = true;
+        if (!page) route();
+        break;
+      case "array": if (page && m.name === page.entry.name) page.update(m); break;
+      case "history": if (page && m.name === page.entry.name) page.past(m); break;
+      case "scalars": overview.update(m); break;
+      case "budget": budget(m); break;
+    }
+  },
+  picture: (header, payload) => {
+    if (!page || header.name !== page.entry.name) return;
+    if (header.error) page.update({ ...(page.state ?? {}), error: header.error });
+    else page.picture.show(header, payload);
+  },
+  state: (open) => {
+    connected = open;
+    state();
+  },
+});
+
+/** Shows the array that the address names, or all that is small. */
+function route() {
+  const name = decodeURIComponent(location.hash.slice(1));
+  if (page?.entry.name === name) return;
+  page?.destroy();
+  page = null;
+  side(false);
+  tree.choose(name);
+  if (!name) {
+    document.title = program.name ? `${program.name} – ndbridge inspect` : "ndbridge inspect";
+    put(main, overview.node);
+    socket.see(null);
+    return;
+  }
+  const entry = tree.find(name);
+  if (!entry) {
+    put(main, el("p", { class: "empty" }, listed ? `The program has no array ${format.visible(name)} now. It is shown when it comes.` : "Asking the program …"));
+    socket.see(null);
+    return;
+  }
+  document.title = `${format.visible(name)} – ndbridge inspect`;
+  page = new ArrayPage(entry, { look: (look) => socket.see(look), pin: (pin) => socket.send({ pin }) });
+  put(main, page.node);
+  main.scrollTop = 0;
+}
+addEventListener("hashchange", route);
+
+/** Says how the program and the connection are. */
+function state() {
+  const words = /** @type {Record<string, [string, string]>} */ ({
+    running: ["running", "good"], ended: ["script ended", ""], gone: ["program gone", "bad"], left: ["inspect ended", "warn"],
+  });
+  const [text, kind] = !connected && !socket.over ? ["no connection", "warn"] : words[program.state] ?? [program.state, ""];
+  const pill = byId("state");
+  pill.textContent = text;
+  pill.className = `pill ${kind}`;
+  put(byId("program"), program.name ? format.visible(program.name) : "");
+  byId("program").title = program.python ? `${program.python}, process ${program.pid}` : "";
+  const notice = byId("notice");
+  notice.hidden = !socket.over;
+  put(notice, program.state === "gone" ? `The program has ended${program.detail ? `: ${format.visible(program.detail)}` : "."} What is shown is how it was last.`
+    : `${format.visible(program.detail || "ndbridge inspect has ended")}. What is shown is how it was last.`);
+  document.body.dataset.state = connected || socket.over ? program.state : "lost";
+  if (!page && program.name) document.title = `${program.name} – ndbridge inspect`;
+}
+
+/** @param {any} b */
+function budget(b) {
+  const meter = el("span", { class: "meter", role: "img", "aria-label": `${format.percent(b.share)} of ${format.percent(b.limit)}` }, el("span", {}));
+  /** @type {HTMLElement} */ (meter.firstChild).style.width = `${Math.min(100 * b.share / b.limit, 100)}%`;
+  put(byId("budget"), meter, `reading takes ${format.percent(b.share)} of a core, at most ${format.percent(b.limit)}`,
+    el("span", { class: "muted" }, ` · ${b.reads.toFixed(0)} reads/s · ${b.pages} page${b.pages === 1 ? "" : "s"}${b.waiting ? " · slowed down" : ""}`));
+}
+
+const themes = ["system", "dark", "light"];
+
+/** @param {string} theme */
+function setTheme(theme) {
+  if (theme === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+  localStorage.setItem("theme", theme);
+  byId("theme").setAttribute("aria-label", `Theme: ${theme}`);
+  redrawAll();
+  page?.picture.draw();
+}
+byId("theme").addEventListener("click", () => setTheme(themes[(themes.indexOf(localStorage.getItem("theme") ?? "system") + 1) % themes.length]));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => setTheme(localStorage.getItem("theme") ?? "system"));
+setTheme(localStorage.getItem("theme") ?? "system");
+
+/** @param {boolean} open */
+function side(open) {
+  document.body.classList.toggle("side-open", open);
+  byId("menu").setAttribute("aria-expanded", String(open));
+}
+byId("menu").addEventListener("click", () => side(!document.body.classList.contains("side-open")));
+
+const keys = [
+  ["/", "search for a name"], ["↑ ↓ ← →, Enter", "move in the tree, and choose"], ["Esc", "all scalars"], ["z", "to the picture: arrows move, + − zoom, 0 all"],
+];
+const help = byId("help");
+put(help, el("h2", { id: "help-title" }, "Keys"), el("dl", { class: "keys" }, ...keys.flatMap(([k, what]) => [el("dt", {}, el("kbd", {}, k)), el("dd", {}, what)])),
+  el("form", { method: "dialog" }, el("button", {}, "Close")));
+byId("help-open").addEventListener("click", () => help.showModal());
+
+addEventListener("keydown", (e) => {
+  const at = e.target;
+  if (e.ctrlKey || e.altKey || e.metaKey || at instanceof HTMLInputElement || at instanceof HTMLSelectElement || document.querySelector("dialog[open]")) return;
+  switch (e.key) {
+    case "/":
+      side(true);
+      byId("search").focus();
+      byId("search").select();
+      break;
+    case "?": help.showModal(); break;
+    case "t": byId("theme").click(); break;
+    case "Escape": location.hash = ""; break;
+    default: if (!page?.key(e.key)) return;
+  }
+  e.preventDefault();
+});
+route();

@@ -1,0 +1,229 @@
+// The tree of names.
+
+import { byId, el, put } from "./dom.js";
+import * as format from "./format.js";
+
+/**
+ * @typedef {object} Entry an array of the program, as the server describes it
+ * @property {string} name
+ * @property {string[]} parts
+ * @property {string} dtype
+ * @property {number[]} shape
+ * @property {number} nbytes
+ * @property {string} device
+ * @property {string} framework
+ * @property {boolean} [published]
+ * @property {string} [error]
+ */
+
+/**
+ * @typedef {object} Branch
+ * @property {string} label
+ * @property {string} path
+ * @property {Entry | null} entry
+ * @property {Map<string, Branch>} below
+ */
+
+const maxRows = 2000;
+
+export class Tree {
+  /** @param {(name: string) => void} open what to do with an array that was chosen */
+  constructor(open) {
+    this.open = open;
+    this.list = byId("tree");
+    this.search = byId("search");
+    this.note = byId("tree-note");
+    /** @type {Entry[]} */
+    this.entries = [];
+    /** @type {Set<string>} */
+    this.closed = new Set();
+    /** @type {{branch: Branch, level: number}[]} */
+    this.rows = [];
+    this.active = ""; // the path of the row that keys move
+    this.chosen = ""; // the array that is shown
+    this.error = "";
+    this.search.addEventListener("input", () => this.draw());
+    this.search.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => this.searchKey(e));
+    this.list.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => this.key(e));
+    this.list.addEventListener("focus", () => this.mark());
+  }
+
+  /**
+   * @param {Entry[]} entries
+   * @param {string} [error]
+   */
+  update(entries, error = "") {
+    this.entries = entries;
+    this.error = error;
+    this.draw();
+  }
+
+  /** @param {string} name */
+  choose(name) {
+    this.chosen = name;
+    this.draw();
+  }
+
+  /** @param {string} name */
+  find(name) {
+    return this.entries.find((e) => e.name === name);
+  }
+
+  /** @returns {Branch} */
+  grow() {
+    const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const root = { label: "", path: "", entry: null, below: new Map() };
+    for (const entry of this.entries) {
+      const text = `${entry.name} ${entry.dtype}`.toLowerCase();
+      if (!words.every((/** @type {string} */ w) => text.includes(w))) continue;
+      /** @type {Branch} */
+      let at = root;
+      for (const part of entry.parts) {
+        const path = at.path + part + "\n";
+        let next = at.below.get(part);
+        if (!next) {
+          next = { label: part, path, entry: null, below: new Map() };
+          at.below.set(part, next);
+        }
+        at = next;
+      }
+      at.entry = entry;
+    }
+    return root;
+  }
+
+  draw() {
+    const searching = this.search.value.trim() !== "";
+    this.rows = [];
+    const walk = (/** @type {Branch} */ branch, /** @type {number} */ level) => {
+      for (let child of branch.below.values()) {
+        let label = child.label;
+        while (!child.entry && child.below.size === 1) { // a chain without a fork is one row
+          child = /** @type {Branch} */ (child.below.values().next().value);
+          label += child.label.startsWith("[") || child.label.startsWith(".") || label === "" ? child.label : "." + child.label;
+        }
+        this.rows.push({ branch: { ...child, label }, level });
+        if (child.below.size && (searching || !this.closed.has(child.path))) walk(child, level + 1);
+      }
+    };
+    walk(this.grow(), 1);
+    const more = this.rows.length - maxRows;
+    this.rows.length = Math.min(this.rows.length, maxRows);
+    const top = this.list.scrollTop;
+    put(this.list, ...this.rows.map((row, i) => this.row(row.branch, row.level, i)));
+    this.list.scrollTop = top;
+    put(this.note,
+      this.error ? format.visible(this.error)
+        : more > 0 ? `${format.count(more)} more: search for a name`
+          : this.entries.length === 0 ? "No arrays yet. Variables of functions are listed while they run on the main thread."
+            : this.rows.length === 0 ? "No name has these words." : "");
+    this.mark();
+  }
+
+  /**
+   * @param {Branch} b
+   * @param {number} level
+   * @param {number} i
+   */
+  row(b, level, i) {
+    const open = !this.closed.has(b.path);
+    const e = b.entry;
+    const facts = e?.error ? el("span", { class: "facts bad", title: format.visible(e.error) }, "cannot be viewed")
+      : e ? el("span", { class: "facts", title: `${e.framework}, ${format.bytes(e.nbytes)}, ${e.device}` },
+        el("span", { class: "dtype" }, e.dtype), e.shape.length ? el("span", { class: "shape" }, e.shape.join("×")) : null) : null;
+    return el("li", {
+      role: "treeitem", id: `row-${i}`, class: `row level-${Math.min(level, 8)}`, "aria-level": level, "aria-selected": e !== null && e.name === this.chosen,
+      "aria-expanded": b.below.size ? open : null, "data-name": e?.name ?? null,
+      onclick: (/** @type {MouseEvent} */ event) => {
+        this.active = b.path;
+        const twist = event.target instanceof Element && event.target.classList.contains("twist");
+        if (e && !twist) this.open(e.name);
+        else this.fold(b.path);
+      },
+    },
+    el("span", { class: b.below.size ? "twist" : "leaf", "aria-hidden": true }),
+    el("span", { class: "label" }, format.visible(b.label)),
+    e?.published ? el("span", { class: "mark", title: "published: the program says when a version is complete" }) : null,
+    facts);
+  }
+
+  /** @param {string} path */
+  fold(path) {
+    if (!this.closed.delete(path)) this.closed.add(path);
+    this.draw();
+  }
+
+  /** Shows which row keys move. */
+  mark() {
+    const at = this.at();
+    for (const [i, node] of [...this.list.children].entries()) node.classList.toggle("active", i === at);
+    if (at >= 0) this.list.setAttribute("aria-activedescendant", `row-${at}`);
+    else this.list.removeAttribute("aria-activedescendant");
+  }
+
+  at() {
+    const at = this.rows.findIndex((r) => r.branch.path === this.active);
+    return at >= 0 || this.rows.length === 0 ? at : Math.max(this.rows.findIndex((r) => r.branch.entry?.name === this.chosen), 0);
+  }
+
+  /** @param {number} i */
+  move(i) {
+    const row = this.rows[Math.min(Math.max(i, 0), this.rows.length - 1)];
+    if (!row) return;
+    this.active = row.branch.path;
+    this.mark();
+    this.list.children[this.at()]?.scrollIntoView({ block: "nearest" });
+  }
+
+  /** @param {KeyboardEvent} e */
+  searchKey(e) {
+    if (e.key === "Enter") {
+      const first = this.rows.find((r) => r.branch.entry);
+      if (first?.branch.entry) this.open(first.branch.entry.name);
+    } else if (e.key === "ArrowDown") {
+      this.list.focus();
+      this.move(0);
+    } else if (e.key === "Escape") {
+      this.search.value = "";
+      this.draw();
+      this.list.focus();
+    } else return;
+    e.preventDefault();
+  }
+
+  /** @param {KeyboardEvent} e */
+  key(e) {
+    if (e.ctrlKey || e.altKey || e.metaKey) return;
+    const at = this.at();
+    const row = this.rows[at];
+    const folded = row && this.closed.has(row.branch.path);
+    switch (e.key) {
+      case "ArrowDown": this.move(at + 1); break;
+      case "ArrowUp": this.move(at - 1); break;
+      case "Home": this.move(0); break;
+      case "End": this.move(this.rows.length - 1); break;
+      case "PageDown": this.move(at + 15); break;
+      case "PageUp": this.move(at - 15); break;
+      case "ArrowRight":
+        if (row?.branch.below.size && folded) this.fold(row.branch.path);
+        else if (row?.branch.below.size) this.move(at + 1);
+        break;
+      case "ArrowLeft":
+        if (row?.branch.below.size && !folded) this.fold(row.branch.path);
+        else for (let i = at - 1; i >= 0; i--) {
+          if (this.rows[i].level < (row?.level ?? 0)) {
+            this.move(i);
+            break;
+          }
+        }
+        break;
+      case "Enter": case " ":
+        if (row?.branch.entry) this.open(row.branch.entry.name);
+        else if (row) this.fold(row.branch.path);
+        break;
+      default: return;
+    }
+    e.preventDefault();
+    e.stopPropagation();
+  }
+}
