@@ -13,6 +13,7 @@ import (
 	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/inspect"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/watch"
 )
 
 // inspector carries out "ndbridge inspect".
@@ -25,6 +26,7 @@ type inspector struct {
 	key          string
 	passwordFile string
 	budget       float64
+	alarms       []string
 }
 
 func newInspect(env *environ) *cobra.Command {
@@ -34,7 +36,7 @@ func newInspect(env *environ) *cobra.Command {
 		Short: "Look at the arrays of a running program in a browser",
 		Long: `inspect runs a program, or attaches to one that runs already (--attach), serves a page about its arrays, and prints the address of the
 page: a tree of the names, and of each array its figures, a histogram, a heat map or the image that it is, a line along an axis, its history, and
-the difference to an earlier version. The page loads nothing from the network.
+the difference to an earlier version. It raises alarms, and loads nothing from the network.
 
 It listens on this machine only, and whoever has the address may look, since it holds a secret. With --listen it listens
 elsewhere, too: then it speaks TLS, with the certificate that is given or one that it makes, and asks for the password
@@ -63,6 +65,7 @@ ended well keeps its arrays until then.`,
 	f.StringVar(&i.key, "tls-key", "", "its key, in this PEM `file`")
 	f.StringVar(&i.passwordFile, "password-file", "", "the page's password is the first line of this `file`")
 	f.Float64Var(&i.budget, "budget", 10, "how many `percent` of the time of one core reading may take")
+	f.StringArrayVar(&i.alarms, "alarm", nil, "raise an alarm on this `condition`, as 'ndbridge watch' does, of any array; may be given again. Without any, of NaN and infinities, in what the page shows")
 	for _, name := range []string{"tls-cert", "tls-key", "password-file"} {
 		mustComplete(cmd.MarkFlagFilename(name))
 	}
@@ -129,6 +132,13 @@ func (i *inspector) serve(ctx context.Context, s *hostplugin.Session, options in
 // options are those of the server that flags say.
 func (i *inspector) options() (inspect.Options, error) {
 	o := inspect.Options{Listen: i.listen, Budget: i.budget / 100}
+	for _, text := range i.alarms {
+		alarm, err := watch.ParseAlarm(text)
+		if err != nil {
+			return o, usagef("--alarm %s: %w", text, err)
+		}
+		o.Alarms = append(o.Alarms, alarm)
+	}
 	if (i.certificate == "") != (i.key == "") {
 		return o, usagef("--tls-cert and --tls-key: one needs the other")
 	}

@@ -200,6 +200,11 @@ func TestPlantedNaN(t *testing.T) {
 		}
 	}
 	p.until("document.querySelector('[data-apart=NaN]').classList.contains('nan')")
+	p.until("document.querySelector('#alarm-count:not([hidden])')") // and an alarm
+	p.keys("a")
+	p.until("document.querySelector('#alarms').open && document.querySelector('#alarms .events').textContent.includes('values nan')")
+	p.keys(kb.Escape)
+	p.until("document.querySelector('#alarm-count').hidden")
 }
 
 // TestProgramEnds tells why the program is gone, as text, and keeps what was shown.

@@ -22,7 +22,7 @@ new MutationObserver(() => {
 func TestVideo(t *testing.T) {
 	for _, buffers := range []string{"0", "4"} {
 		t.Run(buffers+" buffers", func(t *testing.T) {
-			p := open(t, inspectWith(t, []string{"--budget", "50"}, "video.py", buffers), 900, 700)
+			p := open(t, inspectWith(t, []string{"--budget", "100"}, "video.py", buffers), 900, 700)
 			p.show("video")
 			p.until(fmt.Sprintf(drawn, `.canvas`))
 			p.do(chromedp.Evaluate[chromedp.Void](watchFrames))

@@ -23,15 +23,14 @@ type client struct {
 	out *outbox
 
 	// The hub's lock guards what follows.
-	sees    *sight            // what it looks at; nil: nothing
-	history uint64            // points of the array's history that it has
-	scalars map[string]uint64 // points of scalars that it has
+	sees *sight               // what it looks at; nil: nothing
+	has  map[string]time.Time // the last point of a series that it has, by name
 }
 
 // request is what a page asks for. Look says what it shows from now on.
 type request struct {
-	Look   *look      `json:"look"`
-	Pin    *bool      `json:"pin"` // keep the array as it is now, to compare with; or drop that
+	Look *look `json:"look"`
+	Pin  *bool `json:"pin"` // keep the array as it is now, to compare with; or drop that
 }
 
 // errEnded closes websockets when the server ends.
@@ -54,7 +53,7 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 	defer listening.Wait()
 	defer conn.CloseNow() //nolint:errcheck // it may be closed already
 	conn.SetReadLimit(maxRequest)
-	c := &client{out: newOutbox(), scalars: map[string]uint64{}}
+	c := &client{out: newOutbox(), has: map[string]time.Time{}}
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
 	s.hub.join(c)

@@ -80,7 +80,7 @@ type line struct {
 }
 
 // figures sums the array up for each sight, as often as people can read it.
-func (w *watch) figures(ctx context.Context, sights []*sight) {
+func (w *reading) figures(ctx context.Context, sights []*sight) {
 	fresh := time.Since(w.told) >= figuresEvery
 	sums := map[sumKey]*stats.Summary{}
 	changed := false
@@ -109,7 +109,6 @@ func (w *watch) figures(ctx context.Context, sights []*sight) {
 		changed = changed || last.Mean != sum.Mean || last.Norm != sum.Norm || last.NaN != sum.NaN || last.Min != sum.Min || last.Max != sum.Max
 		w.last = *sum
 		w.last.Version = w.view.Version()
-		w.hub.record(w, time.Now(), sum.Min, sum.Mean, sum.Max, sum.Norm, float64(sum.NaN+sum.PosInf+sum.NegInf))
 	}
 	switch {
 	case changed:
@@ -123,14 +122,14 @@ func (w *watch) figures(ctx context.Context, sights []*sight) {
 type sumKey struct{ exact, log, diff bool }
 
 // sumUp makes what a sight says of the array.
-func (w *watch) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summary) (state, error) {
+func (w *reading) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summary) (state, error) {
 	v := w.view
 	l = l.fit(v.Layout())
 	of := v.Layout()
 	st := state{
 		Topic: "array", Name: w.name, Framework: v.Framework(), DType: dtypeOf(of), Shape: of.Shape(), Strides: of.Strides(), NBytes: of.NBytes(),
 		Device: of.Device().String(), Route: string(v.Route()), Reason: string(v.Reason()), ReadOnly: of.ReadOnly(), Copied: v.Copied(),
-		Version: v.Version(), Torn: stats.Torn(v) || w.ring.buffers == 1, Gone: w.over(), Live: !v.Copied() && v.Live(),
+		Version: v.Version(), Torn: stats.Torn(v) || w.ring.buffers == 1, Gone: w.over(), Live: !v.Copied() && !w.stale,
 	}
 	if p := v.Published(); !p.IsZero() {
 		st.Published = p.UnixMilli()

@@ -17,17 +17,14 @@ type hub struct {
 	pace    *pace
 	wake    chan struct{} // somebody came
 
-	mu      sync.Mutex
-	state   programState
-	clients map[*client]struct{}
-	latest  [topics]message // of what all pages get
-	watches map[string]*watch
-	// What was read before, by name, and the scalars that there are now.
-	histories   map[string]*series
-	scalars     map[string]*series
-	scalarNames []string
-	reading     context.Context //nolint:containedctx // of watches; nil before run and after it
-	running     sync.WaitGroup
+	mu       sync.Mutex
+	state    programState
+	clients  map[*client]struct{}
+	latest   [topics]message // of what all pages get
+	readings map[string]*reading
+	recorder *recorder
+	alive    context.Context //nolint:containedctx // of readings; nil before run and after it
+	running  sync.WaitGroup
 }
 
 // programState is what pages are told of the program.
@@ -43,12 +40,13 @@ type programState struct {
 
 func newHub(o *Options) *hub {
 	h := &hub{
-		options: o, pace: newPace(o.Budget), wake: make(chan struct{}, 1),
-		clients: map[*client]struct{}{}, watches: map[string]*watch{},
-		histories: map[string]*series{}, scalars: map[string]*series{},
+		options: o, pace: newPace(o.Budget * (1 - recordShare)), wake: make(chan struct{}, 1),
+		clients: map[*client]struct{}{}, readings: map[string]*reading{},
 		state: programState{Topic: "program", Name: o.Program, Attached: o.Attached, State: "running"},
 	}
+	h.recorder = newRecorder(h, o)
 	h.latest[aboutProgram] = jsonMessage(h.state)
+	h.latest[aboutAlarms] = jsonMessage(h.recorder.alarms())
 	return h
 }
 
@@ -64,14 +62,14 @@ func jsonMessage(v any) message {
 // run lists arrays, and reads those that somebody looks at, until ctx ends.
 func (h *hub) run(ctx context.Context) {
 	h.mu.Lock()
-	h.reading = ctx
+	h.alive = ctx
 	h.mu.Unlock()
 	h.running.Go(func() { h.follow(ctx) })
 	h.running.Go(func() { h.report(ctx) })
-	h.running.Go(func() { h.followScalars(ctx) })
+	h.running.Go(func() { _ = h.recorder.sampler.Run(ctx) }) // its error is that of ctx
 	h.list(ctx)
 	h.mu.Lock()
-	h.reading = nil
+	h.alive = nil
 	h.mu.Unlock()
 	h.running.Wait()
 }
@@ -135,7 +133,7 @@ func (h *hub) join(c *client) {
 			c.out.put(topic(t), m)
 		}
 	}
-	h.offerScalars(c)
+	h.offerPast(c)
 	select {
 	case h.wake <- struct{}{}:
 	default:
@@ -158,7 +156,7 @@ func (h *hub) ask(c *client, r request) error {
 		if c.sees == nil {
 			return errors.New("nothing to pin")
 		}
-		c.sees.watch.pin(*r.Pin)
+		c.sees.of.pin(*r.Pin)
 		return nil
 	case r.Look == nil:
 		h.unsee(c)
@@ -177,20 +175,20 @@ func (h *hub) see(c *client, l look) {
 		return
 	}
 	before := c.sees
-	w := h.watches[l.Name]
+	w := h.readings[l.Name]
 	if w == nil {
-		if h.reading == nil {
+		if h.alive == nil {
 			return // the program is gone, or the server ends
 		}
-		w = newWatch(h, l.Name)
-		h.watches[l.Name] = w
-		ctx, cancel := context.WithCancel(h.reading)
+		w = newReading(h, l.Name)
+		h.readings[l.Name] = w
+		ctx, cancel := context.WithCancel(h.alive)
 		w.cancel = cancel
 		h.running.Go(func() { w.run(ctx) })
 	}
 	s := w.sights[l.key()]
 	if s == nil {
-		s = &sight{watch: w, look: l, clients: map[*client]struct{}{}}
+		s = &sight{of: w, look: l, clients: map[*client]struct{}{}}
 		w.sights[l.key()] = s
 	}
 	c.sees = s
@@ -202,10 +200,11 @@ func (h *hub) see(c *client, l look) {
 			c.out.put(topic(t), m)
 		}
 	}
-	if before == nil || before.watch != w {
-		c.history = 0
-		h.offerHistory(c, w.name)
+	if before == nil || before.of != w {
+		delete(c.has, w.name)
 	}
+	h.recorder.sees(w.name, true)
+	h.offerPast(c)
 	w.poke()
 }
 
@@ -226,11 +225,12 @@ func (h *hub) forget(c *client, s *sight) {
 	if len(s.clients) > 0 {
 		return
 	}
-	w := s.watch
+	w := s.of
 	delete(w.sights, s.look.key())
 	if len(w.sights) == 0 {
 		w.cancel()
-		delete(h.watches, w.name)
+		delete(h.readings, w.name)
+		h.recorder.sees(w.name, false)
 	}
 }
 
@@ -261,7 +261,7 @@ func (h *hub) list(ctx context.Context) {
 
 func (h *hub) listOnce(ctx context.Context) {
 	t := tree{Topic: "tree", Entries: []entry{}}
-	var names []string
+	var entries []contract.Entry
 	for e, err := range h.options.Session.Arrays(ctx) {
 		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, core.ErrUnavailable) {
@@ -271,14 +271,12 @@ func (h *hub) listOnce(ctx context.Context) {
 			break
 		}
 		t.Entries = append(t.Entries, entryOf(e))
-		if isScalar(e) && len(names) < maxScalars {
-			names = append(names, e.Name)
-		}
+		entries = append(entries, e)
 	}
 	m := jsonMessage(t)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.scalarNames = names
+	h.recorder.listed(entries)
 	if string(h.latest[aboutTree].bytes) != string(m.bytes) {
 		h.tell(aboutTree, m)
 	}
@@ -307,7 +305,8 @@ func (h *hub) report(ctx context.Context) {
 		}
 		b := h.pace.cost()
 		h.mu.Lock()
-		b.Topic, b.Pages, b.Arrays = "budget", len(h.clients), len(h.watches)
+		b.Topic, b.Pages, b.Arrays = "budget", len(h.clients), len(h.readings)
+		b.Share, b.Limit = b.Share+h.recorder.state.Usage.Share, h.options.Budget
 		h.tell(aboutBudget, jsonMessage(b))
 		h.mu.Unlock()
 	}

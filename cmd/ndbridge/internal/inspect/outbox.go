@@ -13,6 +13,7 @@ const (
 	aboutProgram topic = iota
 	aboutTree
 	aboutBudget
+	aboutAlarms
 	aboutScalars
 	aboutArray
 	aboutHistory

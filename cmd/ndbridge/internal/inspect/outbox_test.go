@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 )
 
 // TestOutbox gives a slow client the newest message of each topic, and no more.
@@ -63,32 +62,5 @@ func TestRing(t *testing.T) {
 		if got := c.ring.whole(c.version, c.newest); got != c.whole {
 			t.Errorf("%s: whole is %v", name, got)
 		}
-	}
-}
-
-// TestSeries keeps the newest points, and gives each client what it lacks.
-func TestSeries(t *testing.T) {
-	t.Parallel()
-	var s series
-	seen := uint64(0)
-	got := 0
-	for i := range 5 * maxPointsKept {
-		s.add(time.Unix(int64(i), 0), float64(i))
-		if i%7 == 0 {
-			p, all := s.since(seen)
-			if p.Reset != (seen == 0) || int(all) != i+1 || float64(p.Values[0][len(p.Times)-1]) != float64(i) { //nolint:gosec // small
-				t.Fatalf("after %d: %v of %d", i, p, all)
-			}
-			seen, got = all, got+len(p.Times)
-		}
-	}
-	if want := (5*maxPointsKept-1)/7*7 + 1; got != want {
-		t.Errorf("a client that kept up has %d points, want %d", got, want)
-	}
-	if p, _ := s.since(0); len(p.Times) != maxPointsKept || !p.Reset {
-		t.Errorf("a new one has %d", len(p.Times))
-	}
-	if p, _ := s.since(3); len(p.Times) != maxPointsKept {
-		t.Errorf("a slow one has %d", len(p.Times))
 	}
 }

@@ -71,7 +71,7 @@ func bytesWith(header any, payload []byte) message {
 
 // pictures reads what each sight shows of the array. It reports false if a newer version came meanwhile, which is
 // to be read next.
-func (w *watch) pictures(ctx context.Context, sights []*sight) bool {
+func (w *reading) pictures(ctx context.Context, sights []*sight) bool {
 	for _, s := range sights {
 		m, err := w.draw(ctx, s.look, false)
 		if err != nil {
@@ -103,7 +103,7 @@ func (w *watch) pictures(ctx context.Context, sights []*sight) bool {
 }
 
 // check reports whether what was read of the view just now is whole. If there is a newer version, it becomes the view.
-func (w *watch) check(ctx context.Context) bool {
+func (w *reading) check(ctx context.Context) bool {
 	version := w.view.Version()
 	if version == 0 {
 		return true // nobody can tell; the page says so
@@ -118,7 +118,7 @@ func (w *watch) check(ctx context.Context) bool {
 }
 
 // draw reads what a look shows.
-func (w *watch) draw(ctx context.Context, l look, torn bool) (message, error) {
+func (w *reading) draw(ctx context.Context, l look, torn bool) (message, error) {
 	v := w.view
 	l = l.fit(v.Layout())
 	p := picture{

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/watch"
 )
 
 //go:embed web
@@ -41,7 +42,8 @@ type Options struct {
 	Certificate *tls.Certificate // nil: http on loopback, and a self-made one elsewhere
 	Password    string           // asked for in place of a token; a must elsewhere than on loopback
 
-	Budget float64 // the share of one core's time that reading may take; 0: a tenth
+	Budget float64       // the share of one core's time that reading may take; 0: a tenth
+	Alarms []watch.Alarm // of all arrays; none: NaN and infinities, of numbers and of the arrays that are shown
 	Logger *slog.Logger
 }
 

@@ -297,10 +297,10 @@ export class ArrayPage {
       el("span", { class: `apart-item ${n ? kind : "none"}`, "data-apart": name }, `${name} ${format.count(n)}`)));
   }
 
-  /** @param {any} m new points of the history: min, mean, max, norm, and how many are not finite */
+  /** @param {any} m new points of the history */
   past(m) {
     if (m.reset) this.points = [[], [], [], []];
-    grow(this.points, [m.times, ...m.values.slice(0, 3)]);
+    grow(this.points, [m.times, m.min, m.mean, m.max]);
     this.historyCard.hidden = this.points[0].length < 2;
     if (!this.historyCard.hidden) this.history.set(this.points);
   }

@@ -1,6 +1,7 @@
 // The page of ndbridge inspect.
 
 import { ArrayPage } from "./array.js";
+import { Alarms } from "./alarms.js";
 import { byId, el, put } from "./dom.js";
 import * as format from "./format.js";
 import { redrawAll } from "./plots.js";
@@ -36,8 +37,9 @@ const socket = new Socket({
         if (!page) route();
         break;
       case "array": if (page && m.name === page.entry.name) page.update(m); break;
-      case "history": if (page && m.name === page.entry.name) page.past(m); break;
+      case "history": for (const s of m.series) if (page && s.name === page.entry.name) page.past(s); break;
       case "scalars": overview.update(m); break;
+      case "alarms": alarms.update(m); break;
       case "budget": budget(m); break;
     }
   },
@@ -51,6 +53,7 @@ const socket = new Socket({
     state();
   },
 });
+const alarms = new Alarms((name) => { location.hash = encodeURIComponent(name); });
 
 /** Shows the array that the address names, or all that is small. */
 function route() {
@@ -135,6 +138,7 @@ const help = byId("help");
 put(help, el("h2", { id: "help-title" }, "Keys"), el("dl", { class: "keys" }, ...keys.flatMap(([k, what]) => [el("dt", {}, el("kbd", {}, k)), el("dd", {}, what)])),
   el("form", { method: "dialog" }, el("button", {}, "Close")));
 byId("help-open").addEventListener("click", () => help.showModal());
+byId("alarms-open").addEventListener("click", () => alarms.open());
 
 addEventListener("keydown", (e) => {
   const at = e.target;
@@ -146,6 +150,7 @@ addEventListener("keydown", (e) => {
       byId("search").select();
       break;
     case "?": help.showModal(); break;
+    case "a": alarms.open(); break;
     case "t": byId("theme").click(); break;
     case "Escape": location.hash = ""; break;
     default: if (!page?.key(e.key)) return;

@@ -43,8 +43,8 @@ export class Overview {
         this.grid.append(card.card);
       }
       if (s.reset) card.points = [[], []];
-      plots.grow(card.points, [s.times, s.values[0]]);
-      card.value.textContent = format.number(s.values[0][s.values[0].length - 1]);
+      plots.grow(card.points, [s.times, s.mean]);
+      card.value.textContent = format.number(s.mean[s.mean.length - 1]);
       card.chart.set(card.points);
     }
     this.say();

@@ -24,8 +24,8 @@ const (
 	maxPinned = 1 << 30
 )
 
-// watch reads one array for all pages that look at it.
-type watch struct {
+// reading reads one array for all pages that look at it.
+type reading struct {
 	hub    *hub
 	name   string
 	cancel context.CancelFunc
@@ -45,23 +45,24 @@ type watch struct {
 	known   map[*sight]bool // the sights that have had figures
 	shown   uint64          // the version of the newest pictures
 	torn    int             // pictures that were not shown, one after the other
+	stale   bool            // the name has no array any more, or nobody knows
 	fresh   bool            // the view is the newest version: it came of itself
 }
 
 // sight is one way to look at an array, and the pages that look so.
 type sight struct {
-	watch   *watch
+	of      *reading
 	look    look
 	clients map[*client]struct{}
 	latest  [topics]message
 }
 
-func newWatch(h *hub, name string) *watch {
-	return &watch{hub: h, name: name, poked: make(chan struct{}, 1), sights: map[string]*sight{}, waiting: fastest, known: map[*sight]bool{}}
+func newReading(h *hub, name string) *reading {
+	return &reading{hub: h, name: name, poked: make(chan struct{}, 1), sights: map[string]*sight{}, waiting: fastest, known: map[*sight]bool{}}
 }
 
 // poke has the array read at once.
-func (w *watch) poke() {
+func (w *reading) poke() {
 	select {
 	case w.poked <- struct{}{}:
 	default:
@@ -69,13 +70,13 @@ func (w *watch) poke() {
 }
 
 // pin keeps the array as it is, or drops what was kept. The caller holds the hub's lock.
-func (w *watch) pin(on bool) {
+func (w *reading) pin(on bool) {
 	w.wish = &on
 	w.poke()
 }
 
 // run reads until nobody looks any more.
-func (w *watch) run(ctx context.Context) {
+func (w *reading) run(ctx context.Context) {
 	defer w.close()
 	for ctx.Err() == nil {
 		sights := w.looking()
@@ -86,7 +87,7 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-func (w *watch) close() {
+func (w *reading) close() {
 	for _, v := range []*core.View{w.view, w.pinned} {
 		if v != nil {
 			_ = v.Close() // the session reports what matters
@@ -94,7 +95,7 @@ func (w *watch) close() {
 	}
 }
 
-func (w *watch) looking() []*sight {
+func (w *reading) looking() []*sight {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
 	sights := slices.Collect(maps.Values(w.sights))
@@ -103,7 +104,7 @@ func (w *watch) looking() []*sight {
 }
 
 // tell gives the pages of a sight its newest message.
-func (w *watch) tell(s *sight, t topic, m message) {
+func (w *reading) tell(s *sight, t topic, m message) {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
 	s.latest[t] = m
@@ -113,8 +114,10 @@ func (w *watch) tell(s *sight, t topic, m message) {
 }
 
 // once takes the array as it is now, and shows it to everybody.
-func (w *watch) once(ctx context.Context, sights []*sight) {
-	if err := w.take(ctx); err != nil {
+func (w *reading) once(ctx context.Context, sights []*sight) {
+	err := w.take(ctx)
+	w.stale = err != nil
+	if err != nil {
 		if ctx.Err() != nil {
 			return
 		}
@@ -135,7 +138,7 @@ func (w *watch) once(ctx context.Context, sights []*sight) {
 }
 
 // take refreshes the view. What is published is taken in its newest version.
-func (w *watch) take(ctx context.Context) (err error) {
+func (w *reading) take(ctx context.Context) (err error) {
 	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if w.source == nil {
@@ -158,7 +161,7 @@ func (w *watch) take(ctx context.Context) (err error) {
 }
 
 // keep does what was wished with the pin.
-func (w *watch) keep(ctx context.Context) {
+func (w *reading) keep(ctx context.Context) {
 	w.hub.mu.Lock()
 	wish := w.wish
 	w.wish = nil
@@ -179,7 +182,7 @@ func (w *watch) keep(ctx context.Context) {
 }
 
 // rest waits until there is something to read.
-func (w *watch) rest(ctx context.Context) error {
+func (w *reading) rest(ctx context.Context) error {
 	if err := w.pause(ctx, 0); err != nil {
 		return err
 	}
@@ -219,10 +222,10 @@ func (w *watch) rest(ctx context.Context) error {
 }
 
 // behind reports whether the figures are of an older version.
-func (w *watch) behind() bool { return w.last.Version != w.view.Version() }
+func (w *reading) behind() bool { return w.last.Version != w.view.Version() }
 
 // over reports whether nothing comes any more.
-func (w *watch) over() bool {
+func (w *reading) over() bool {
 	select {
 	case <-w.hub.options.Session.Done():
 		return true
@@ -232,7 +235,7 @@ func (w *watch) over() bool {
 }
 
 // pause waits for a time, at least as the budget demands, or until it is poked.
-func (w *watch) pause(ctx context.Context, least time.Duration) error {
+func (w *reading) pause(ctx context.Context, least time.Duration) error {
 	if least == 0 {
 		return w.hub.pace.wait(ctx, 0)
 	}

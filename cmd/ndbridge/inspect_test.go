@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/coder/websocket"
+)
+
+// inspected is "ndbridge inspect" that runs in this process, and a browser that has opened its page.
+type inspected struct {
+	address *url.URL
+	client  *http.Client
+	stop    context.CancelFunc
+	status  chan int
+	stderr  *bytes.Buffer
+}
+
+func inspectProgram(t *testing.T, args ...string) *inspected {
+	t.Helper()
+	in, out := io.Pipe()
+	ctx, stop := context.WithCancel(t.Context())
+	i := &inspected{stop: stop, status: make(chan int, 1), stderr: new(bytes.Buffer)}
+	all := append([]string{"inspect", "--script", "testdata/inspected.py", "--python", python(t)}, args...)
+	go func() {
+		i.status <- run(ctx, all, out, i.stderr)
+		_ = out.Close() // a pipe of this process
+	}()
+	t.Cleanup(stop)
+	line, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil {
+		t.Fatalf("no address; status %d:\n%s", <-i.status, i.stderr)
+	}
+	if i.address, err = url.Parse(strings.TrimSpace(line)); err != nil {
+		t.Fatal(err)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.client = &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}
+	if body := i.get(t, i.address.String()); !strings.Contains(body, "main.js") {
+		t.Fatalf("the page is %q", body)
+	}
+	return i
+}
+
+// end interrupts the command and waits for it.
+func (i *inspected) end(t *testing.T) {
+	t.Helper()
+	i.stop()
+	if status := <-i.status; status != statusInterrupted {
+		t.Errorf("status %d:\n%s", status, i.stderr)
+	}
+}
+
+func (i *inspected) get(t *testing.T, address string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := i.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close() // it was read
+	return fmt.Sprintf("%d %s", resp.StatusCode, body)
+}
+
+// export is the answer to a request for a file.
+func (i *inspected) export(t *testing.T, kind, name string) string {
+	t.Helper()
+	u := *i.address
+	u.Path, u.RawQuery = "/export/"+kind, url.Values{"name": {name}}.Encode()
+	return i.get(t, u.String())
+}
+
+// page opens a websocket as a page does, and says what it looks at.
+func (i *inspected) page(t *testing.T, request string) *websocket.Conn {
+	t.Helper()
+	u := *i.address
+	u.Path, u.RawQuery = "/socket", ""
+	conn, resp, err := websocket.Dial(t.Context(), u.String(), &websocket.DialOptions{
+		HTTPClient: i.client, HTTPHeader: http.Header{"Origin": {u.Scheme + "://" + u.Host}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Body != nil {
+		_ = resp.Body.Close() // there is none
+	}
+	conn.SetReadLimit(1 << 24)
+	if err := conn.Write(t.Context(), websocket.MessageText, []byte(request)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// until reads messages of a page until one satisfies.
+func until(t *testing.T, conn *websocket.Conn, enough func(m map[string]any) bool) {
+	t.Helper()
+	for {
+		kind, text, err := conn.Read(t.Context())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		var m map[string]any
+		if kind == websocket.MessageBinary {
+			continue
+		}
+		if err := json.Unmarshal(text, &m); err != nil {
+			t.Error(err)
+			return
+		}
+		if enough(m) {
+			return
+		}
+	}
+}
+
+const lookAtField = `{"look": {"name": "field", "auto": true, "width": 256, "height": 256, "line": -1}}`
+
+// TestInspectManyPages reads an array once for a hundred pages; one that does not take what it is sent holds up nobody.
+func TestInspectManyPages(t *testing.T) {
+	t.Parallel()
+	i := inspectProgram(t)
+	i.page(t, lookAtField) // reads nothing
+	var all sync.WaitGroup
+	for range 100 {
+		conn := i.page(t, lookAtField)
+		all.Go(func() {
+			last := 0.0
+			changes := 0
+			until(t, conn, func(m map[string]any) bool {
+				if figures, ok := m["figures"].(map[string]any); ok && figures["max"] != last {
+					last, _ = figures["max"].(float64)
+					changes++
+				}
+				return changes == 3
+			})
+		})
+	}
+	all.Wait()
+	conn := i.page(t, lookAtField)
+	until(t, conn, func(m map[string]any) bool {
+		if m["topic"] != "budget" || m["pages"].(float64) < 102 { //nolint:errcheck,forcetypeassert // the test would fail
+			return false
+		}
+		if reads := m["reads"].(float64); m["arrays"] != 1.0 || reads > 20 { //nolint:errcheck,forcetypeassert // as above
+			t.Errorf("%v arrays are read, %v times a second", m["arrays"], reads)
+		}
+		return true
+	})
+	i.end(t)
+	until(t, conn, func(m map[string]any) bool { return m["state"] == "left" })
+}
+
+// TestInspectRequests closes pages that ask for what no page of ours asks for.
+func TestInspectRequests(t *testing.T) {
+	t.Parallel()
+	i := inspectProgram(t)
+	for _, request := range []string{
+		`nonsense`, `{"look": {"name": "", "width": 8, "height": 8}}`, `{"look": {"name": "field"}}`, `{"pin": true}`,
+		`{"look": {"name": "field", "width": 1e9, "height": 1}}`, `{"look": {"name": "` + strings.Repeat("x", 5000) + `", "width": 8, "height": 8}}`,
+		`{"look": {"name": "` + strings.Repeat("x", 1<<17) + `", "width": 8, "height": 8}}`,
+	} {
+		conn := i.page(t, request)
+		for {
+			if _, _, err := conn.Read(t.Context()); err != nil {
+				if got := websocket.CloseStatus(err); got != websocket.StatusPolicyViolation && got != websocket.StatusMessageTooBig {
+					t.Errorf("%.60s: %v", request, err)
+				}
+				break
+			}
+		}
+	}
+	// What an array does not have becomes what it has.
+	conn := i.page(t, `{"look": {"name": "field", "y": 7, "x": -5, "at": [9, 9, 9], "rows": [600, 2], "columns": [-3, 1], "width": 8, "height": 8, "line": 99, "image": "XYZ"}}`)
+	until(t, conn, func(m map[string]any) bool { return m["topic"] == "array" && m["figures"] != nil })
+	conn = i.page(t, `{"look": {"name": "nothing", "width": 8, "height": 8}}`)
+	until(t, conn, func(m map[string]any) bool {
+		text, _ := m["error"].(string)
+		return m["topic"] == "array" && strings.Contains(text, "nothing")
+	})
+	i.end(t)
+}
+
+// TestInspectExports gives arrays as files.
+func TestInspectExports(t *testing.T) {
+	t.Parallel()
+	i := inspectProgram(t)
+	conn := i.page(t, lookAtField)
+	until(t, conn, func(m map[string]any) bool { return m["topic"] == "array" && m["figures"] != nil }) // all arrays are there
+	for _, c := range []struct{ kind, name, want string }{
+		{"csv", "numbers", "200 0,1,2,3\n4,5,6,7\n8,9,10,11\n"},
+		{"csv", "cube", "200 0,0,0,1\n0,1,2,3\n1,0,4,5\n1,1,6,7\n"},
+		{"csv", "line", "200 0.5\nNaN\n+Inf\n"},
+		{"npy", "numbers", "200 \x93NUMPY"},
+		{"png", "photo", "200 \x89PNG"},
+		{"npy", "nothing", "404 "},
+		{"exe", "numbers", "404 "},
+		{"png", "", "404 "},
+	} {
+		if got := i.export(t, c.kind, c.name); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s as %s: %.80q, want %q", c.name, c.kind, got, c.want)
+		}
+	}
+	i.end(t)
+}
+
+// TestInspectUsage refuses what would let anybody look.
+func TestInspectUsage(t *testing.T) {
+	t.Parallel()
+	begin := []string{"inspect", "--script", "testdata/inspected.py", "--python", python(t)}
+	empty := file(t, t.TempDir(), "password", "\n")
+	for _, c := range []struct {
+		args   []string
+		status int
+		stderr string
+	}{
+		{[]string{"--listen", "0.0.0.0:0"}, 1, "--password-file"},
+		{[]string{"--listen", "here"}, 1, "127.0.0.1:8080"},
+		{[]string{"--password-file", empty}, 1, "its first line is empty"},
+		{[]string{"--tls-cert", "x"}, 2, "one needs the other"},
+		{[]string{"--budget", "0"}, 2, "more than 0"},
+		{[]string{"--alarm", "nonsense"}, 2, "--alarm nonsense"},
+		{[]string{"name"}, 2, "takes no names"},
+	} {
+		command(t, append(begin, c.args...)...).want(t, c.status, "", c.stderr)
+	}
+}

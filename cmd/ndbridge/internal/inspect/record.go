@@ -1,0 +1,224 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/numbers"
+	"github.com/ndbridge/ndbridge/internal/watch"
+	"github.com/ndbridge/ndbridge/stats"
+)
+
+const (
+	// recordEvery is how often what is recorded is looked at, and recordShare how much of the budget that may take.
+	recordEvery = 500 * time.Millisecond
+	recordShare = 0.25
+	// maxRecorded is how many arrays are recorded: the first that are listed or shown.
+	maxRecorded = 1024
+	maxEvents   = 100
+)
+
+// recorder keeps the history of the program's scalars and of the arrays that pages show, and raises alarms. With alarms
+// that the user has asked for it looks at all arrays.
+type recorder struct {
+	hub     *hub
+	sampler *watch.Sampler
+	all     bool
+	shown   map[string]*atomic.Bool // by name: whether somebody sees the array. The hub's lock guards it
+	state   watch.State             // the last one. The hub's lock guards it
+	scalars map[string]bool         // that there are now. The hub's lock guards it
+}
+
+func newRecorder(h *hub, o *Options) *recorder {
+	r := &recorder{hub: h, all: len(o.Alarms) > 0, shown: map[string]*atomic.Bool{}, scalars: map[string]bool{}}
+	alarms := o.Alarms
+	for _, text := range []string{"nan", "inf"} {
+		if a, err := watch.ParseAlarm(text); err == nil && !r.all {
+			alarms = append(alarms, a)
+		}
+	}
+	r.sampler = watch.New(watch.Options{Interval: recordEvery, Budget: o.Budget * recordShare, Alarms: alarms, Looked: r.looked})
+	return r
+}
+
+// isScalar reports whether an array is one number.
+func isScalar(e contract.Entry) bool {
+	return e.Err == nil && e.Layout.Len() == 1 && numbers.Known(e.Layout.DType())
+}
+
+// listed takes the scalars of a list, and all arrays if there are alarms for them. The caller holds the hub's lock.
+func (r *recorder) listed(entries []contract.Entry) {
+	clear(r.scalars)
+	for _, e := range entries {
+		if isScalar(e) {
+			r.scalars[e.Name] = true
+		}
+		if r.scalars[e.Name] || r.all && e.Err == nil {
+			r.add(e.Name).Store(true)
+		}
+	}
+}
+
+// sees says whether somebody sees an array. The caller holds the hub's lock.
+func (r *recorder) sees(name string, on bool) {
+	if shown := r.add(name); shown != nil {
+		shown.Store(on || r.all || r.scalars[name])
+	}
+}
+
+// add has an array recorded while it is shown.
+func (r *recorder) add(name string) *atomic.Bool {
+	shown := r.shown[name]
+	if shown != nil {
+		return shown
+	}
+	shown = new(atomic.Bool)
+	if len(r.shown) >= maxRecorded {
+		return shown
+	}
+	if source, err := r.hub.options.Session.Source(name); err == nil {
+		r.shown[name] = shown
+		r.sampler.Add(watch.Array{Name: name, Look: lookAt(source, shown)})
+	}
+	return shown
+}
+
+var errNotShown = errors.New("nobody looks at it")
+
+// lookAt takes a view of an array for as long as it is shown. Memory that the program is done with is not kept longer.
+func lookAt(source *hostplugin.Source, shown *atomic.Bool) watch.Look {
+	var view *core.View
+	return func(ctx context.Context, _ *core.View) (*core.View, error) {
+		if !shown.Load() {
+			if view != nil {
+				_ = view.Close() // the session reports what matters
+				view = nil
+			}
+			return nil, errNotShown
+		}
+		asking, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		v, _, err := source.Refresh(asking, view, hostplugin.NoWait(), hostplugin.AllowCopy())
+		view = v
+		if err == nil {
+			err = v.Wait(asking)
+		}
+		return v, err
+	}
+}
+
+// looked tells pages what is new, after each round.
+func (r *recorder) looked() {
+	h := r.hub
+	h.mu.Lock()
+	idle := len(h.clients) == 0
+	h.mu.Unlock()
+	if idle {
+		return
+	}
+	state := r.sampler.State()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r.state = state
+	if text := jsonMessage(r.alarms()); string(text.bytes) != string(h.latest[aboutAlarms].bytes) {
+		h.tell(aboutAlarms, text)
+	}
+	for c := range h.clients {
+		h.offerPast(c)
+	}
+}
+
+// alarms is what pages are told of alarms. The caller holds the hub's lock.
+func (r *recorder) alarms() alarms {
+	m := alarms{Topic: "alarms", Watched: []string{}, Events: []event{}, Of: "numbers and the arrays that are shown"}
+	if r.all {
+		m.Of = "all arrays"
+	}
+	for _, a := range r.hub.options.Alarms {
+		m.Watched = append(m.Watched, a.String())
+	}
+	if !r.all {
+		m.Watched = append(m.Watched, "nan", "inf")
+	}
+	for _, e := range r.state.Events[max(0, len(r.state.Events)-maxEvents):] {
+		m.Events = append(m.Events, event{e, e.String()})
+	}
+	m.Raised = len(r.state.Events)
+	return m
+}
+
+// alarms is a message about alarms.
+type alarms struct {
+	Topic   string   `json:"topic"` // "alarms"
+	Watched []string `json:"watched"`
+	Of      string   `json:"of"` // what they are watched of
+	Events  []event  `json:"events"`
+	Raised  int      `json:"raised"`
+}
+
+type event struct {
+	watch.Event
+
+	Text string `json:"text"`
+}
+
+// past is new points of series.
+type past struct {
+	Topic  string   `json:"topic"` // "history", of one array, or "scalars"
+	Series []points `json:"series"`
+}
+
+type points struct {
+	Name  string         `json:"name"`
+	Reset bool           `json:"reset"` // they are all there are
+	Times []float64      `json:"times"` // in seconds
+	Min   []stats.Number `json:"min,omitempty"`
+	Mean  []stats.Number `json:"mean"`
+	Max   []stats.Number `json:"max,omitempty"`
+}
+
+// offerPast has a page told what it lacks of scalars and of the history of what it shows. The caller holds the lock.
+func (h *hub) offerPast(c *client) {
+	offer := func(t topic, name string, wanted func(string) bool) {
+		c.out.lazy(t, func() (message, bool) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			m := past{Topic: name}
+			for _, s := range h.recorder.state.Arrays {
+				if wanted(s.Name) {
+					if p := newer(&s, c.has[s.Name], t == aboutHistory); len(p.Times) > 0 {
+						c.has[s.Name] = s.History[len(s.History)-1].Time
+						m.Series = append(m.Series, p)
+					}
+				}
+			}
+			return jsonMessage(m), len(m.Series) > 0
+		})
+	}
+	offer(aboutScalars, "scalars", func(name string) bool {
+		return h.recorder.scalars[name] && (c.sees == nil || c.sees.of.name != name)
+	})
+	if c.sees != nil {
+		offer(aboutHistory, "history", func(name string) bool { return c.sees != nil && name == c.sees.of.name })
+	}
+}
+
+// newer gives the points of a series after a time.
+func newer(s *watch.Series, after time.Time, all bool) points {
+	p := points{Name: s.Name, Reset: after.IsZero()}
+	for _, at := range s.History {
+		if at.Time.After(after) {
+			p.Times = append(p.Times, float64(at.Time.UnixMilli())/1000)
+			p.Mean = append(p.Mean, at.Mean)
+			if all {
+				p.Min, p.Max = append(p.Min, at.Min), append(p.Max, at.Max)
+			}
+		}
+	}
+	return p
+}
