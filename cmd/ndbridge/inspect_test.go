@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -48,7 +50,12 @@ func inspectProgram(t *testing.T, args ...string) *inspected {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i.client = &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}
+	i.client = &http.Client{Jar: jar, Transport: &http.Transport{
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // TestInspectOutside compares the fingerprint
+	}}
+	if i.address.Scheme == "https" {
+		return i
+	}
 	if body := i.get(t, i.address.String()); !strings.Contains(body, "main.js") {
 		t.Fatalf("the page is %q", body)
 	}
@@ -222,6 +229,41 @@ func TestInspectExports(t *testing.T) {
 		}
 	}
 	i.end(t)
+}
+
+// TestInspectOutside speaks TLS with a certificate of its own, and asks for the password.
+func TestInspectOutside(t *testing.T) {
+	t.Parallel()
+	i := inspectProgram(t, "--listen", "0.0.0.0:0", "--password-file", file(t, t.TempDir(), "password", "open sesame\n"))
+	if i.address.Scheme != "https" || i.address.RawQuery != "" {
+		t.Errorf("the address is %s", i.address)
+	}
+	i.address.Host = "127.0.0.1:" + i.address.Port()
+	if body := i.get(t, i.address.String()); !strings.HasPrefix(body, "401 ") || strings.Contains(body, "main.js") || !strings.Contains(body, `type="password"`) {
+		t.Errorf("without the password: %.200s", body)
+	}
+	login := i.address.JoinPath("login").String()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, login, strings.NewReader("password=open+sesame"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", "https://"+i.address.Host)
+	resp, err := i.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close() // it was not asked for
+	sum := sha256.Sum256(resp.TLS.PeerCertificates[0].Raw)
+	if body := i.get(t, i.address.String()); !strings.HasPrefix(body, "200 ") || !strings.Contains(body, "main.js") {
+		t.Errorf("with the password: %.200s", body)
+	}
+	conn := i.page(t, lookAtField)
+	until(t, conn, func(m map[string]any) bool { return m["topic"] == "array" && m["figures"] != nil })
+	i.end(t)
+	if said := strings.ReplaceAll(i.stderr.String(), ":", ""); !strings.Contains(said, fmt.Sprintf("%X", sum)) {
+		t.Errorf("standard error lacks the fingerprint %X:\n%s", sum, i.stderr)
+	}
 }
 
 // TestInspectUsage refuses what would let anybody look.

@@ -81,6 +81,18 @@ func TestKeyboard(t *testing.T) {
 	p.until("document.querySelector('.overview')")
 }
 
+// TestUnlisted shows an array that no list has, and says what is meant by a name that nothing has.
+func TestUnlisted(t *testing.T) {
+	p := open(t, inspect(t, "training.py"), 1280, 860)
+	p.until("document.querySelector('#tree [data-name=numbers]')")
+	p.do(chromedp.Focus(chromedp.CSS("#search")))
+	p.keys("model.head" + kb.Enter)
+	p.until(figure("max") + " === '0.25'")
+	p.until(fmt.Sprintf(drawn, `.canvas`))
+	p.do(chromedp.Evaluate[chromedp.Void]("location.hash = 'nombers'"))
+	p.until("document.querySelector('main').textContent.includes('did you mean \"numbers\"')")
+}
+
 // TestThemes shows the page dark and light, as the system is and as people choose.
 func TestThemes(t *testing.T) {
 	p := open(t, inspect(t, "training.py"), 1280, 860)

@@ -19,6 +19,7 @@ let page = null;
 let program = { state: "running", name: "" };
 let connected = false;
 let listed = false;
+let asked = false; // for what the address names
 
 const tree = new Tree((name) => { location.hash = encodeURIComponent(name); });
 const overview = new Overview((name) => { location.hash = encodeURIComponent(name); });
@@ -34,9 +35,13 @@ const socket = new Socket({
         tree.update(m.entries, m.error);
         overview.list(m.entries);
         listed = true;
-        if (!page) route();
+        if (!page && (!asked || tree.find(wanted()))) route();
+        asked = true;
         break;
-      case "array": if (page && m.name === page.entry.name) page.update(m); break;
+      case "array":
+        if (page && m.name === page.entry.name) page.update(m);
+        else if (!page && m.name === wanted()) unlisted(m);
+        break;
       case "history": for (const s of m.series) if (page && s.name === page.entry.name) page.past(s); break;
       case "scalars": overview.update(m); break;
       case "alarms": alarms.update(m); break;
@@ -55,9 +60,27 @@ const socket = new Socket({
 });
 const alarms = new Alarms((name) => { location.hash = encodeURIComponent(name); });
 
+/** The array that the address names. */
+function wanted() {
+  try {
+    return decodeURIComponent(location.hash.slice(1));
+  } catch { // no address of ours
+    return "";
+  }
+}
+
+/**
+ * Shows an array that no list has: a part of an object, for example.
+ * @param {any} m what the server says of it
+ */
+function unlisted(m) {
+  if (m.error) put(main, el("p", { class: "empty" }, format.visible(m.error)));
+  else if (m.dtype) show({ ...m, parts: [m.name] });
+}
+
 /** Shows the array that the address names, or all that is small. */
 function route() {
-  const name = decodeURIComponent(location.hash.slice(1));
+  const name = wanted();
   if (page?.entry.name === name) return;
   page?.destroy();
   page = null;
@@ -71,10 +94,16 @@ function route() {
   }
   const entry = tree.find(name);
   if (!entry) {
-    put(main, el("p", { class: "empty" }, listed ? `The program has no array ${format.visible(name)} now. It is shown when it comes.` : "Asking the program …"));
-    socket.see(null);
+    put(main, el("p", { class: "empty" }, "Asking the program …"));
+    socket.see(listed ? { name, auto: true, width: 64, height: 64, line: -1 } : null);
     return;
   }
+  show(entry);
+}
+
+/** @param {import("./tree.js").Entry} entry */
+function show(entry) {
+  const name = entry.name;
   document.title = `${format.visible(name)} – ndbridge inspect`;
   page = new ArrayPage(entry, { look: (look) => socket.see(look), pin: (pin) => socket.send({ pin }) });
   put(main, page.node);

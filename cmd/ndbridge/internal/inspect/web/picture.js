@@ -121,7 +121,8 @@ export class Picture {
     const to = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
     to.imageSmoothingEnabled = canvas.width < h.width;
     to.drawImage(this.raw, 0, 0, canvas.width, canvas.height);
-    if (h.texts) this.write(to, h, dpr);
+    if (h.texts) this.write(to, h, dpr, points.data);
+    if (h.kind === "image" && h.sheet[0] * h.sheet[1] > 1) this.divide(to, h.sheet);
     canvas.setAttribute("aria-label", `${h.kind === "image" ? "Image" : "Heat map"} of ${format.visible(h.name)}: rows ${h.rows.join(" to ")}, columns ${h.columns.join(" to ")}, `
       + `from ${format.number(h.low)} to ${format.number(h.high)}`);
     this.frames++;
@@ -169,22 +170,33 @@ export class Picture {
    * @param {CanvasRenderingContext2D} to
    * @param {Header} h
    * @param {number} dpr
+   * @param {Uint8ClampedArray} pixel the colours of the cells
    */
-  write(to, h, dpr) {
+  write(to, h, dpr, pixel) {
     const w = to.canvas.width / h.width, height = to.canvas.height / h.height;
     const texts = /** @type {string[]} */ (h.texts);
     const longest = texts.reduce((n, t) => Math.max(n, t.length), 1);
-    const size = Math.min(13 * dpr, height * 0.6, (w * 0.92) / (longest * 0.62));
+    const size = Math.min(13 * dpr, height * 0.6, (w * 0.84) / (longest * 0.62));
     if (size < 7 * dpr) return;
     to.font = `${size}px ${colour("--mono")}`;
     to.textAlign = "center";
     to.textBaseline = "middle";
-    const pixel = /** @type {CanvasRenderingContext2D} */ (this.raw.getContext("2d")).getImageData(0, 0, h.width, h.height).data;
     for (let i = 0; i < texts.length; i++) {
       const bright = 0.2126 * pixel[4 * i] + 0.7152 * pixel[4 * i + 1] + 0.0722 * pixel[4 * i + 2];
       to.fillStyle = pixel[4 * i + 3] === 0 ? colour("--text") : bright > 120 ? "#111" : "#fff";
       to.fillText(texts[i], ((i % h.width) + 0.5) * w, (Math.floor(i / h.width) + 0.5) * height);
     }
+  }
+
+  /**
+   * Draws lines between the pictures of a contact sheet.
+   * @param {CanvasRenderingContext2D} to
+   * @param {[number, number]} sheet rows and columns
+   */
+  divide(to, [rows, columns]) {
+    to.fillStyle = colour("--card");
+    for (let i = 1; i < columns; i++) to.fillRect(Math.round((i * to.canvas.width) / columns) - 1, 0, 2, to.canvas.height);
+    for (let i = 1; i < rows; i++) to.fillRect(0, Math.round((i * to.canvas.height) / rows) - 1, to.canvas.width, 2);
   }
 
   /**

@@ -116,7 +116,7 @@ export class Tree {
       this.error ? format.visible(this.error)
         : more > 0 ? `${format.count(more)} more: search for a name`
           : this.entries.length === 0 ? "No arrays yet. Variables of functions are listed while they run on the main thread."
-            : this.rows.length === 0 ? "No name has these words." : "");
+            : this.rows.length === 0 ? "No name in the list has these words. Enter asks the program for an array of this name, such as model.weight." : "");
     this.mark();
   }
 
@@ -179,7 +179,7 @@ export class Tree {
   searchKey(e) {
     if (e.key === "Enter") {
       const first = this.rows.find((r) => r.branch.entry);
-      if (first?.branch.entry) this.open(first.branch.entry.name);
+      this.open(first?.branch.entry?.name ?? this.search.value.trim());
     } else if (e.key === "ArrowDown") {
       this.list.focus();
       this.move(0);
