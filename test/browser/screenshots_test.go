@@ -18,7 +18,7 @@ func TestScreenshots(t *testing.T) {
 		file, theme, name string
 		width, height     int64
 	}{
-		{"inspect.png", "light", "field", 1280, 800},
+		{"inspect.png", "light", "field", 1280, 920},
 		{"inspect-dark.png", "dark", "train().weight", 1280, 800},
 		{"inspect-phone.png", "light", "photo", 390, 844},
 	} {
