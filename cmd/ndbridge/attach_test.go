@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -62,7 +63,10 @@ func TestAttach(t *testing.T) { //nolint:paralleltest // it sets the environment
 		command(t, "view", "--attach", target, "--json", "x").want(t, 0, `"address_shared":true`, "")
 	}
 	command(t, "call", "--attach", "waiter", "double", "21").want(t, 0, "42", "")
-	command(t, "ps").want(t, 0, strconv.Itoa(pid)+"  waiter  "+socket+"\n", "")
+	listed := command(t, "ps").stdout
+	if !regexp.MustCompile(`(?m)^` + strconv.Itoa(pid) + ` +waiter +` + regexp.QuoteMeta(socket) + `$`).MatchString(listed) { // others may run, too
+		t.Errorf("ps does not list the program:\n%s", listed)
+	}
 	found := false
 	for _, p := range command(t, "ps", "--json").objects(t) {
 		found = found || p["pid"] == float64(pid) && p["name"] == "waiter" && p["socket"] == socket
@@ -70,8 +74,10 @@ func TestAttach(t *testing.T) { //nolint:paralleltest // it sets the environment
 	if !found {
 		t.Error("ps --json does not list the program")
 	}
-	command(t, "view", "--attach", "waiter", "--patience", "100ms", "xx").want(t, 1, "", "not found: the program has no global variable, has published nothing, "+
-		"and runs no function with a variable, of that name\n  remedy: did you mean \"x\"?")
+	missing := command(t, "view", "--attach", "waiter", "--patience", "100ms", "xx")
+	missing.want(t, 1, "", "not found: the program has no global variable, has published nothing, "+
+		"and runs no function with a variable, of that name; looked among the global variables of __main__, the variables of (main())\n")
+	missing.want(t, 1, "", `remedy: did you mean "x"?`)
 	command(t, "view", "--attach", "waiter", "--wait", "--json", "x").want(t, 0, `"address_shared":true`, "")
 	command(t, "view", "--attach", "waitor", "--wait", "--timeout", "100ms", "x").want(t, 1, "", "no answer within 100ms")
 	command(t, "view", "--script", "x.py", "--wait", "x").want(t, 2, "", "which --attach names")

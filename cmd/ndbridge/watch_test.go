@@ -47,7 +47,7 @@ func TestWatchLines(t *testing.T) {
 	base := []string{"watch", "--script", script, "--python", python(t), "--interval", "50ms", "--budget", "50"}
 	r := command(t, append(base, "--rounds", "3", "--step", "step[0]", "x")...)
 	r.want(t, statusOK, "  x  mean ", "")
-	if n := strings.Count(r.stdout, "\n"); n < 3 || !strings.Contains(r.stdout, "  std 0  ") {
+	if n := strings.Count(r.stdout, "\n"); n < 3 || !strings.Contains(r.stdout, "step 1  x  mean ") {
 		t.Errorf("%d lines:\n%s", n, r.stdout)
 	}
 	command(t, append(base, "--rounds", "1")...).want(t, statusOK, "  step  mean ", "")        // all arrays

@@ -79,7 +79,7 @@ class Model:
         for name in list(self.places.published):
             helpers.unpublish(name)
         self.watches.clear()
-        for path in self.places.parts:
+        for path in self.places.paths:
             self.scope.pop(path, None)
         for m in self.modules:
             m.reset(self.scope)
@@ -147,6 +147,10 @@ class Model:
                 now["uncounted"] = path in self.watches.uncounted
             else:
                 now = self.places.say(self.places.get(path), memory)
+                whole = self.places.published_whole(path)
+                if whole:  # a part of a version
+                    now["version"], now["rebound"] = self.versions[whole][0], self.watches.rebound[whole]
+                    now["uncounted"] = whole in self.watches.uncounted
             if self.said.get(path) != now:
                 self.said[path] = changed[path] = now
         return changed

@@ -160,6 +160,9 @@ def jax_memory(x):
     return Memory(x.unsafe_buffer_pointer(), x.shape, strides, x.dtype.itemsize, str(x.dtype), "", True)
 
 
+BUFFER_TYPES = bytes, bytearray, memoryview, array.array, ctypes.Array, mmap.mmap
+
+
 def memory(o):
     """What o says about its memory; None if it is no array."""
     if isinstance(o, np.ndarray):
@@ -171,14 +174,14 @@ def memory(o):
         return torch_memory(o)
     if jax and isinstance(o, jax.Array):
         return jax_memory(o)
-    if isinstance(o, (bytes, bytearray, memoryview, array.array, ctypes.Array, mmap.mmap)):
+    if isinstance(o, BUFFER_TYPES):
         try:
             return any_tag(numpy_memory(np.asarray(memoryview(o))))
         except RuntimeError:  # elements that NumPy cannot read
             raise Refused("?") from None
         except ValueError:  # closed or released
             raise Refused("*") from None
-    if isinstance(o, Owner):
+    if isinstance(o, (Owner, Part)):
         return any_tag(numpy_memory(o.array))
     return None
 
@@ -203,7 +206,7 @@ def root(o):
         return Memory(address, o.shape, o.strides, o.itemsize, "").span()
     if isinstance(o, np.void) and not o.dtype.hasobject and o.nbytes:
         return root(np.frombuffer(o, "u1"))
-    if isinstance(o, Owner):
+    if isinstance(o, (Owner, Part)):
         return root(o.array)
     if isinstance(o, (memoryview, mmap.mmap, bytearray, array.array, ctypes.Array)):
         try:
@@ -238,6 +241,32 @@ def evaluate(expression, scope):
         return None
 
 
+class Part:
+    """An element or a row of what speaks a protocol and is no array of a framework's."""
+
+    def __init__(self, array):
+        self.array = array
+
+    @staticmethod
+    def of(whole, i, o):
+        """What a host sees of an element for which Python has o: not a copy, but the element."""
+        if isinstance(whole, np.ndarray):
+            return whole[i, ...] if isinstance(o, np.generic) else o
+        if isinstance(whole, Owner):
+            whole = whole.array
+        elif isinstance(whole, BUFFER_TYPES):
+            try:
+                whole = np.asarray(memoryview(whole))
+            except (RuntimeError, ValueError):
+                return o
+        else:
+            return o
+        try:
+            return Part(whole[i, ...])
+        except IndexError:
+            return Missing if whole.ndim else None
+
+
 class Places:
     """The names of a program, by which the host and the steps find objects."""
 
@@ -249,7 +278,6 @@ class Places:
         self.derived = DERIVED + list(derived)
         self.codes = {path: compile(path, path, "eval") for path in self.paths}
         self.holds = [self.codes[path] for path in self.holding if path not in HOLDING]
-        self.parts = {path: re.match(r"(\w+)(.*)", path).groups() for path in self.paths}
 
     def held(self, path):
         """The object of a variable or a slot, whatever is published; Missing if there is none."""
@@ -259,9 +287,28 @@ class Places:
         """The object that the host must find under a name; Missing if there is none."""
         if path in self.published:
             return self.published[path]
-        name, rest = self.parts[path]
+        index = re.fullmatch(r"(.+)\[(-?\d+)\]", path)
+        o = self.looked_up(path)
+        if not index:
+            return o
+        whole = self.published[index[1]] if self.published_whole(path) else self.looked_up(index[1])
+        if self.published_whole(path):
+            o = evaluate("o[%s]" % index[2], {"o": whole})
+        if o is Missing:
+            return None if getattr(whole, "ndim", 1) == 0 else o  # it has no axis
+        return Part.of(whole, int(index[2]), o)
+
+    def published_whole(self, path):
+        """The name of the published array of which a name means an element or a row; None if it means something else."""
+        index = re.fullmatch(r"(.+)\[-?\d+\]", path)
+        whole = index and self.published.get(index[1])
+        return index[1] if index and getattr(whole, "shape", None) is not None else None
+
+    def looked_up(self, path):
+        """The object that a name which is not published leads to; Missing if there is none."""
+        name, rest = re.match(r"(\w+)(.*)", path).groups()
         if name not in self.published:
-            return self.held(path)
+            return self.held(path) if path in self.codes else evaluate(path, self.scope)
         return evaluate("o" + rest, {"o": self.published[name]})
 
     def objects(self):
