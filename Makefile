@@ -203,18 +203,21 @@ OUTSIDE := examples/adapter
 BRIDGES := $(patsubst %/go.mod,%,$(wildcard bridges/*/go.mod))
 MODULES := $(OUTSIDE) $(BRIDGES) test/bench/extras
 
+# Node.js with npm: the machine's own, or else one that comes from PyPI.
+NODE := $(if $(shell command -v npm),,$(VENV)/node)
+
 # The page of ndbridge inspect, and its tests in a browser: a module of its own, too.
 PAGE := cmd/ndbridge/internal/inspect
 BROWSER_TESTS := test/browser
 BROWSER := $(BUILD)/browser
 
-$(BROWSER)/.done: $(BROWSER_TESTS)/fetch.sh $(BROWSER_TESTS)/package-lock.json
-	$(BROWSER_TESTS)/fetch.sh $(BROWSER)
+$(BROWSER)/.done: $(BROWSER_TESTS)/fetch.sh $(BROWSER_TESTS)/package-lock.json $(NODE:%=%/.done)
+	PATH="$(NODE:%=%/bin:)$$PATH" $(BROWSER_TESTS)/fetch.sh $(BROWSER)
 
 BROWSER_ENV = NDBRIDGE_LIB=$(BUILD)/lib NDBRIDGE_TEST_PYTHON=$(VENV)/base/bin/python NDBRIDGE_TEST_BROWSER=$(BROWSER)
 
 .PHONY: test-browser
-test-browser: cli lib $(VENV)/base/.done $(BROWSER)/.done ## Test the page of ndbridge inspect in a real browser (needs Node.js with npm, which gets the browser)
+test-browser: cli lib $(VENV)/base/.done $(BROWSER)/.done ## Test the page of ndbridge inspect in a real browser
 	$(BROWSER_ENV) $(GO) test -C $(BROWSER_TESTS) -count=1 $(V) ./...
 
 .PHONY: screenshots
@@ -312,11 +315,11 @@ gpu-extras: ## Pack Warp and DALI for machines with a GPU that lack them, under 
 PROTO_TOOLS := $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc
 
 .PHONY: generate
-generate: $(PROTO_TOOLS) ## Write the generated code, docs/QUIRKS.md, docs/hcl.md and what the page embeds of others anew
+generate: $(PROTO_TOOLS) $(NODE:%=%/.done) ## Write the generated code, docs/QUIRKS.md, docs/hcl.md and what the page embeds of others anew
 	PATH="$(BIN):$$PATH" $(BIN)/buf generate
 	$(GO) test -count=1 -run TestGeneratedFilesAreCurrent ./adapters/all -update
 	$(GO) test -count=1 -run TestReferenceIsCurrent ./hostplugin -update
-	$(PAGE)/page.sh others $(BUILD)/web $(PAGE)/web/others
+	PATH="$(NODE:%=%/bin:)$$PATH" $(PAGE)/page.sh others $(BUILD)/web $(PAGE)/web/others
 
 # ------------------------------------------------------------------------------------------ check
 
@@ -356,12 +359,12 @@ check-pure:
 	for module in $(filter-out bridges/onnxruntime,$(BRIDGES)); do CGO_ENABLED=0 $(GO) build -C $$module ./...; done
 
 .PHONY: check-generated
-check-generated: $(PROTO_TOOLS)
+check-generated: $(PROTO_TOOLS) $(NODE:%=%/.done)
 	PATH="$(BIN):$$PATH" $(BIN)/buf generate --output $(GENERATED)
 	diff -r internal/gen $(GENERATED)/internal/gen
 	$(GO) test -count=1 -run TestGeneratedFilesAreCurrent ./adapters/all
 	$(GO) test -count=1 -run TestReferenceIsCurrent ./hostplugin
-	$(PAGE)/page.sh check $(BUILD)/web
+	PATH="$(NODE:%=%/bin:)$$PATH" $(PAGE)/page.sh check $(BUILD)/web
 
 .PHONY: check-tidy
 check-tidy:
