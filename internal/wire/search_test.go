@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"context"
 	"errors"
 	"reflect"
 	"testing"
@@ -36,7 +35,7 @@ func TestFoundEntriesCross(t *testing.T) {
 func TestSearchIsOptional(t *testing.T) {
 	t.Parallel()
 	c := &Client{}
-	if _, err := c.Search(context.Background(), contract.Search{Pattern: "*"}); !errors.Is(err, core.ErrUnsupported) {
+	if _, err := c.Search(t.Context(), contract.Search{Pattern: "*"}); !errors.Is(err, core.ErrUnsupported) {
 		t.Error(err)
 	}
 }

@@ -80,21 +80,18 @@ func (p *Program) noGlobal(g *py.GIL, name string, variables []string) *missingE
 
 // lookedAmong says where a name was looked for.
 func lookedAmong(known, functions []string) string {
-	text := "the global variables of __main__"
-	for _, list := range []struct {
-		what string
-		all  []string
-	}{{"what is published", known}, {"the variables of", functions}} {
-		const enough = 5
-		if n := len(list.all); n > 0 {
-			text += ", " + list.what + " (" + strings.Join(list.all[:min(n, enough)], ", ")
-			if n > enough {
-				text += fmt.Sprintf(" and %d more", n-enough)
-			}
-			text += ")"
+	const enough = 5
+	several := func(what string, all []string) string {
+		switch n := len(all); {
+		case n == 0:
+			return ""
+		case n > enough:
+			return fmt.Sprintf(", %s (%s and %d more)", what, strings.Join(all[:enough], ", "), n-enough)
+		default:
+			return fmt.Sprintf(", %s (%s)", what, strings.Join(all, ", "))
 		}
 	}
-	return text
+	return "the global variables of __main__" + several("what is published", known) + several("the variables of", functions)
 }
 
 // lead gives what a step from o leads to. where is how o was come by.

@@ -142,30 +142,63 @@ func isOwnModule(g *py.GIL, dict py.Object) bool {
 	return err == nil && !slices.ContainsFunc(installed, func(part string) bool { return strings.Contains(text, part) })
 }
 
+// rootRest gives what is left of a pattern for a variable of a name, if the pattern begins with such a one.
+func rootRest(pattern names.Path, name string) ([]names.Step, bool) {
+	if pattern.Root == names.Every {
+		return slices.Concat([]names.Step{{Kind: names.Deep}}, pattern.Steps), !strings.HasPrefix(name, "__")
+	}
+	return pattern.Steps, names.MatchName(pattern.Root, name)
+}
+
 // roots gives the search its first objects.
 func (s *search) roots(ctx context.Context, g *py.GIL, pattern names.Path) error {
 	p := s.program
-	rest := func(name string) ([]names.Step, bool) {
-		if pattern.Root == names.Every {
-			return slices.Concat([]names.Step{{Kind: names.Deep}}, pattern.Steps), !strings.HasPrefix(name, "__")
-		}
-		return pattern.Steps, names.MatchName(pattern.Root, name)
-	}
 	if pattern.Of != (names.Function{}) {
 		all, err := p.localsOf(g, pattern.Of)
 		for _, name := range all {
-			if left, ok := rest(name); ok && !strings.HasPrefix(name, ".") {
+			if left, ok := rootRest(pattern, name); ok && !strings.HasPrefix(name, ".") {
 				s.push(place{path: names.Path{Of: pattern.Of, Root: name}, rest: left})
 			}
 		}
 		return err
 	}
+	if err := s.publishedRoots(g, pattern); err != nil {
+		return err
+	}
+	dict, err := globals(g)
+	if err != nil {
+		return err
+	}
+	attributes(g, dict, 0, func(step names.Step, _, part py.Object, _ int) bool {
+		if left, ok := rootRest(pattern, step.Text); ok && s.kindOf(g, part) != leaf && p.published.Last(step.Text) == nil {
+			s.push(place{path: names.Path{Root: step.Text}, rest: left})
+		}
+		return ctx.Err() == nil
+	})
+	if pattern.Root != names.Every {
+		return ctx.Err()
+	}
+	return g.Nested(func() error {
+		for of, f := range p.calls(g) {
+			for _, name := range f.Locals() {
+				if left, ok := rootRest(pattern, name); ok && isShown(name) {
+					s.push(place{path: names.Path{Of: of, Root: name}, rest: left})
+				}
+			}
+		}
+		return ctx.Err()
+	})
+}
+
+// publishedRoots gives the search what was published, and tells of arrays among that.
+func (s *search) publishedRoots(g *py.GIL, pattern names.Path) error {
+	p := s.program
 	for _, name := range p.published.Names() {
 		path, err := names.Parse(name)
 		if err != nil {
 			continue
 		}
-		left, ok := rest(path.Root)
+		left, ok := rootRest(pattern, path.Root)
 		if !ok || len(path.Steps) > 0 && pattern.Root != names.Every {
 			continue
 		}
@@ -188,29 +221,7 @@ func (s *search) roots(ctx context.Context, g *py.GIL, pattern names.Path) error
 			return err
 		}
 	}
-	dict, err := globals(g)
-	if err != nil {
-		return err
-	}
-	attributes(g, dict, 0, func(step names.Step, _, part py.Object, _ int) bool {
-		if left, ok := rest(step.Text); ok && s.kindOf(g, part) != leaf && p.published.Last(step.Text) == nil {
-			s.push(place{path: names.Path{Root: step.Text}, rest: left})
-		}
-		return ctx.Err() == nil
-	})
-	if pattern.Root != names.Every {
-		return ctx.Err()
-	}
-	return g.Nested(func() error {
-		for of, f := range p.calls(g) {
-			for _, name := range f.Locals() {
-				if left, ok := rest(name); ok && isShown(name) {
-					s.push(place{path: names.Path{Of: of, Root: name}, rest: left})
-				}
-			}
-		}
-		return ctx.Err()
-	})
+	return nil
 }
 
 // localsOf gives the names of the variables of a function that runs; none if it does not run.

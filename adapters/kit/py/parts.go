@@ -53,7 +53,8 @@ func (g *GIL) Builtin(o Object) string {
 	if kind := g.ExactType(o); kind != "" && kind != "module" {
 		return kind
 	}
-	kind, methods := "", []string{"__getitem__"}
+	var kind string
+	methods := []string{"__getitem__"}
 	switch {
 	case is(o, flagDict):
 		kind, methods = "dict", []string{"__getitem__", "__contains__"}
