@@ -100,10 +100,10 @@ func (c *called) call(t *testing.T, name string, into any, args ...any) (retaine
 	return retained
 }
 
-// late has a kernel of the host copy an array of the program's into one of the host's, after a while.
-func (c *called) late(t *testing.T, to *core.View, value float32) *kernels {
+// late has a kernel of the host copy an array of the program's, of fives, into one of the host's, after a while.
+func (c *called) late(t *testing.T, to *core.View) *kernels {
 	t.Helper()
-	c.run.Remote.Exec(t, fmt.Sprintf("import numpy; source = numpy.full(%d, %v, 'f4')", count, value))
+	c.run.Remote.Exec(t, fmt.Sprintf("import numpy; source = numpy.full(%d, 5, 'f4')", count))
 	from := c.run.View(t, "source")
 	pinned(t, from)
 	k := newKernels(t)
@@ -115,7 +115,7 @@ func orderedCalls(t *testing.T, c *called) {
 	x := c.array(t)
 	all(t, "a new array", contents(t, x), 0)
 	var seen []float32
-	k := c.late(t, x, 5)
+	k := c.late(t, x)
 	c.call(t, "sees", &seen, x)
 	if k.finish(t); len(seen) != 2 || seen[0] != 5 || seen[1] != 5 {
 		t.Errorf("the function saw %v, want what the host's kernel wrote before: 5", seen)
@@ -156,7 +156,7 @@ func orderedCalls(t *testing.T, c *called) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	c.late(t, x, 5)
+	c.late(t, x)
 	if _, err := c.function(t, "sees").Call(ctx, x); !errors.Is(err, context.Canceled) {
 		t.Errorf("a call whose context has ended: %v", err)
 	}
@@ -243,7 +243,7 @@ func pooledArguments(t *testing.T, c *called) {
 	}
 	x = get()
 	working := x.Addr()
-	k := c.late(t, x, 5)
+	k := c.late(t, x)
 	free(x) // while the host's kernel is to write there
 	y = get()
 	if k.busy() && y.Addr() == working {
@@ -333,7 +333,7 @@ func leasedArguments(t *testing.T, c *called, f framework) {
 		return
 	}
 	var seen []float32
-	k := c.late(t, view, 5)
+	k := c.late(t, view)
 	c.call(t, "sees", &seen, view)
 	if k.finish(t); seen[0] != 5 || seen[1] != 5 {
 		t.Errorf("the function saw %v, want what the host's kernel wrote before: 5", seen)
