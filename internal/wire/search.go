@@ -44,7 +44,7 @@ func (s *service) Search(req *pb.SearchRequest, stream grpc.ServerStreamingServe
 			return err
 		}
 	}
-	return stream.Send(&pb.SearchResponse{More: uint32(min(found.More, math.MaxUint32)), Partial: found.Partial})
+	return stream.Send(&pb.SearchResponse{More: uint32(min(uint64(max(found.More, 0)), math.MaxUint32)), Partial: found.Partial})
 }
 
 // Search implements contract.Searcher. The error wraps core.ErrUnsupported if the other side cannot.
@@ -58,7 +58,7 @@ func (c *Client) Search(ctx context.Context, s contract.Search) (contract.Found,
 	}
 	callCtx, done := c.begin(ctx)
 	defer done()
-	limit := uint32(min(max(s.Limit, 0), math.MaxUint32))
+	limit := uint32(min(uint64(max(s.Limit, 0)), math.MaxUint32))
 	stream, err := c.rpc.Search(callCtx, &pb.SearchRequest{Pattern: s.Pattern, Limit: limit}, callOptions()...)
 	if err != nil {
 		return contract.Found{}, c.failed(ctx, op, s.Pattern, err)
