@@ -42,32 +42,25 @@ func (a *granting) place(ctx context.Context, g *py.GIL, t *target, f owner, r *
 		want.Reason = contract.ReasonNotExportable // pages that move are no file's
 	}
 	place, reason, err := p.router.Share(r.array.Array, want)
-	if why := refusal(reason, err); a.canPromote(r, why) && p.router.Promotable(r.array.Array, why, want) {
+	if isFrozen(reason, err) && a.canPromote(r) {
 		return placed{}, a.promote(r.array.Array)
 	}
 	if err != nil || reason == "" {
 		return placed{Placement: place}, err
 	}
-	copied, err := a.copy(ctx, g, t, r, reason)
-	if err == nil && a.pause == nil {
-		p.router.Copied(r.array.Array, reason)
-	}
-	return copied, err
+	return a.copy(ctx, g, t, r, reason)
 }
 
-// refusal is why memory cannot be shared, as the router says it with an error or without; "" for other errors.
-func refusal(reason core.Reason, err error) core.Reason {
-	if e, ok := errors.AsType[*core.Error](err); ok {
-		return e.Reason
-	}
-	return reason
+func isFrozen(reason core.Reason, err error) bool {
+	e, ok := errors.AsType[*core.Error](err)
+	return reason == contract.ReasonFrozen || ok && e.Reason == contract.ReasonFrozen
 }
 
-// canPromote reports whether to try to make an array's memory shareable, which for this reason it is not. A device that
-// knows the memory may be writing there. In a hurry, what was refused since the last fork is not tried again.
-func (a *granting) canPromote(r *reading, why core.Reason) bool {
+// canPromote reports whether to try to make an array's memory shareable again. A device that knows the memory may be
+// writing there. In a hurry, what was refused since the last fork is not tried again.
+func (a *granting) canPromote(r *reading) bool {
 	b := a.before
-	refused := why == contract.ReasonFrozen && b != nil && b.lease.Reason == why && b.forks.Load() == a.program.published.Forks()
+	refused := b != nil && b.lease.Reason == contract.ReasonFrozen && b.forks.Load() == a.program.published.Forks()
 	return !a.promoted && r.array.Pointer == nil && (!a.hurry || !refused)
 }
 

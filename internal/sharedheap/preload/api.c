@@ -49,15 +49,14 @@ static void describe(const struct block *b, uintptr_t p, struct ndheap_block *ou
 }
 
 EXPORTED int ndheap_pin(const void *p, struct ndheap_block *out) {
-	bool outside = !range_owns(p);
-	if (outside && !outside_block(p))
+	if (!range_owns(p))
 		return -1;
-	int saved = errno, result = outside ? -1 : -2;
+	int saved = errno, result = -2;
 	uint32_t state = 0;
 	lock(&supply_lock);
 	uint32_t index = block_find(p);
 	struct block *b = &blocks[index];
-	if (index && b->frozen != FROZEN_OUTSIDE && pin(b)) {
+	if (index && pin(b)) {
 		/* Now that it cannot go away: is it still the block that p points into? */
 		if (block_find(p) == index) {
 			describe(b, (uintptr_t)p, out);
@@ -75,7 +74,7 @@ EXPORTED int ndheap_pin(const void *p, struct ndheap_block *out) {
 
 /* Finds the block by the owner map alone: it may have been freed since it was pinned. Wants supply_lock. */
 static struct block *find_pinned(const void *p) {
-	uint32_t index = range_owns(p) ? owner_of(p) : outside_block(p);
+	uint32_t index = range_owns(p) ? owner_of(p) : 0;
 	return index && pins_of(atomic_load(&blocks[index].state)) ? &blocks[index] : NULL;
 }
 

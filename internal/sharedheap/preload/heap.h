@@ -31,7 +31,6 @@
  *   promote.c    how a block that a fork has frozen becomes shared again
  *   gate.c       which keeps promotion and system calls that write into blocks apart
  *   filling.c    these system calls
- *   outside.c    memory of the libc's malloc that becomes shared when a host looks
  *   api.c        ndheap.h
  *
  * Vocabulary. A *granule* is 64 KiB of addresses. A *block* is one allocation, a whole number of
@@ -39,11 +38,10 @@
  * of 1 MiB or more, a *pool* segment many: smaller ones, and all where descriptors are scarce. A block
  * is *warm* when it is free but has kept its pages, *cold* when its pages are gone. A segment is
  * *frozen* by a fork, or when the program maps something over a block of it: from then on it is mapped privately.
- * A block of it is *promoted* into an own segment at the same addresses, and leaves the frozen one. A *chunk* is
- * memory that glibc's malloc has mapped for one request; it becomes a block, outside the range, to be promoted.
+ * A block of it is *promoted* into an own segment at the same addresses, and leaves the frozen one.
  *
  * Locks, in the order in which they may be taken: trim_lock, the arenas' locks by index,
- * supply_lock, outside_lock. Nothing calls into the libc's malloc, the loader or the program while it holds one.
+ * supply_lock. Nothing calls into the libc's malloc, the loader or the program while it holds one.
  */
 #ifndef NDHEAP_HEAP_H
 #define NDHEAP_HEAP_H
@@ -99,7 +97,6 @@
 #define DESCRIPTOR_NUMBERS 65536u
 
 #define CLASSES 104
-#define CLASS_OUTSIDE CLASSES /* of blocks outside the range, whatever their size */
 #define ARENAS 8
 
 #define likely(x) __builtin_expect(!!(x), 1)
@@ -375,7 +372,6 @@ enum frozen {
 	FROZEN_BY_FORK,
 	FROZEN_BESIDE, /* the program has mapped something over another block of the segment, or limits itself */
 	FROZEN_OVER,   /* and over this one: what lies there is the program's business until it frees the block */
-	FROZEN_OUTSIDE, /* a chunk that was never shared yet: it is in no segment */
 };
 #define PHASE_MASK 7u
 #define GRANTED 8u /* somebody outside may write to it; goes with the last pin */
@@ -387,7 +383,7 @@ struct block {
 	uintptr_t base;
 	_Atomic uintptr_t user;    /* what the program holds: base, or a little above it */
 	_Atomic uint64_t size;     /* bytes that the program asked for */
-	uint64_t hot;              /* bytes from base that may be other than zero; outside the range: all of them */
+	uint64_t hot;              /* bytes from base that may be other than zero */
 	uint32_t newer, older;     /* neighbours by the time of their release, in the arena */
 	uint32_t above, below;     /* neighbours in the arena's stack of this class; below also: free lists */
 	_Atomic uint32_t released; /* when it became warm; ms, wraps */
@@ -407,9 +403,6 @@ static inline uint32_t pins_of(uint32_t state) { return state / PIN; }
 unsigned class_of(size_t bytes);
 size_t class_size(unsigned class);
 
-static inline bool block_outside(const struct block *b) { return b->class == CLASS_OUTSIDE; }
-static inline size_t block_extent(const struct block *b) { return block_outside(b) ? b->hot : class_size(b->class); }
-
 /*
  * Takes a block, or answers NULL if none can be had; keeps errno. align is a power of two. With zero,
  * all size bytes read as zero. With reserve > size the block can grow in place up to that.
@@ -417,8 +410,6 @@ static inline size_t block_extent(const struct block *b) { return block_outside(
 void *block_take(size_t size, size_t align, bool zero, size_t reserve);
 /* Frees a pointer of this heap; aborts if it is none. Keeps errno. */
 void block_give(void *p);
-/* The same for the pointer p of a block that is known. */
-void block_end(uint32_t index, const void *p);
 /* The size that was asked for. Aborts if p is not a live block. */
 size_t block_usable(const void *p);
 /* Changes the size of a live block without a copy, and answers with where it is then; NULL: that cannot be. */
@@ -482,8 +473,6 @@ void trim_made(unsigned class, size_t size);
 
 extern struct lock supply_lock;
 extern uint64_t refused_count;
-/* Reserves addresses, unless that was done: programs that never make a large request pay nothing. Wants supply_lock. */
-bool supply_ready(void);
 /* Makes a new live block of the class, or answers 0. dirty as above. */
 uint32_t supply_take(unsigned class, size_t size, size_t align, uint64_t *dirty);
 /* Moves a live block with its file to where there is room for that size. False: nothing has changed. */
@@ -505,10 +494,6 @@ void supply_forget_frozen(void);
 void supply_forget(uint32_t segment, bool ours);
 /* Moves a frozen block into a segment of its own, which was adopted for it and is mapped there. Wants all locks. */
 void supply_melt(uint32_t index, uint32_t segment);
-/* Makes a block of a chunk, or answers 0. Wants supply_lock. */
-uint32_t supply_outside(uintptr_t from, uintptr_t to, uintptr_t user);
-/* Ends a block outside the range that has no pins. Wants supply_lock. */
-void supply_end_outside(uint32_t index);
 /* A block's pins on the file that it lies in now. Wants supply_lock. */
 uint32_t supply_pins(const struct block *b);
 /* Notes that a pin was taken back which was taken on a file; 0: the one it lies in now. Wants supply_lock. */
@@ -530,8 +515,6 @@ void fork_child(void);
  * are not the program's, or it cannot be done. Wants no lock.
  */
 bool fork_yield(uintptr_t from, uintptr_t to);
-/* The same for what of the addresses lies in blocks outside the range. False: it cannot be done. */
-bool fork_yield_outside(uintptr_t from, uintptr_t to);
 /* Freezes all blocks, for good. Wants no lock. */
 void fork_separate(void);
 
@@ -546,50 +529,6 @@ bool promote_owns_fd(int fd);
 /* "always", "never" or "safe", as which anything else counts: see open_faults. */
 void promote_configure(const char *text);
 
-/* outside.c */
-
-extern struct lock outside_lock;
-/* All chunks lie in [outside_from, outside_to), and there is none if outside_end is 0. */
-extern _Atomic uintptr_t outside_from, outside_to;
-extern _Atomic uint32_t outside_end;
-#define OUTSIDE_MAPPED 2u /* glibc's IS_MMAPPED, in the word before what malloc gives */
-
-void outside_start(void);
-/* Takes note of what the next malloc has given for a large request, and answers with it. Keeps errno. */
-void *outside_note(void *p);
-/* Notes that the program has given advice about pages that a file would not follow. */
-void outside_advise(const void *p, size_t size);
-/* Whether some of these addresses lie in chunks. Wants no lock; for signal handlers, too. */
-bool outside_knows(const void *p, size_t size);
-/* Before the libc frees or resizes p: forgets its chunk, or answers with the block that it has become, which stays. */
-uint32_t outside_leave(const void *p);
-/* Frees p if its chunk has become a block; else its chunk is forgotten, and the libc must free it. */
-bool outside_give(void *p);
-/* The block of the chunk that p points into, or 0. Wants no lock. */
-uint32_t outside_block(const void *p);
-/* The same for an address. to: where the block ends; if there is none, where the next one begins. */
-uint32_t outside_block_from(uintptr_t at, uintptr_t *to);
-/* The same, but makes the block. Wants supply_lock. */
-uint32_t outside_adopt(const void *p);
-/* Gives the memory of a RELEASING block back to the libc. Wants no lock. */
-void outside_release(uint32_t index);
-/* Ends a block, but not its memory. Wants supply_lock. */
-void outside_end_block(uint32_t index);
-/* Whether a block's mapping is one that may be replaced. For one thread at a time. */
-bool outside_ordinary(const struct block *b);
-bool outside_owns_fd(int fd);
-
-static inline bool outside_touches(const void *p, size_t bytes) {
-	return unlikely((uintptr_t)p < atomic_load_explicit(&outside_to, memory_order_relaxed) &&
-			(uintptr_t)p + bytes > atomic_load_explicit(&outside_from, memory_order_relaxed)) &&
-	       outside_knows(p, bytes);
-}
-
-/* Whether what glibc's malloc gave is a chunk that may be known. */
-static inline bool outside_maybe(const void *p) {
-	return unlikely(atomic_load_explicit(&outside_end, memory_order_relaxed)) && p && ((const size_t *)p)[-1] & OUTSIDE_MAPPED;
-}
-
 /* gate.c */
 
 /* Keeps calls from writing to [from, from + size) until gate_open. False: one writes there, or *give_up is not 0. */
@@ -602,12 +541,9 @@ enum { GATE_NO_PLACE = -1, GATE_NOT_OURS = -2 };
 int gate_take_place(const void *p, size_t size);
 void gate_leave_place(int place);
 
-/* Whether something that can be promoted lies there. */
-static inline bool gate_guards(const void *p, size_t size) { return unlikely(range_touches(p, size)) || outside_touches(p, size); }
-
 /* Begins a call that may write to [p, p + size), and answers with its place, for gate_leave. Keeps errno. */
 static inline int gate_enter(const void *p, size_t size) {
-	return gate_guards(p, size) ? gate_take_place(p, size) : GATE_NOT_OURS;
+	return unlikely(range_touches(p, size)) ? gate_take_place(p, size) : GATE_NOT_OURS;
 }
 
 static inline void gate_leave(int place) {

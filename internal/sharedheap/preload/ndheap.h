@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NDHEAP_ABI 4
+#define NDHEAP_ABI 3
 
 /*
  * Bits of ndheap_block.flags. Without NDHEAP_SHAREABLE the memory can only be copied. If NDHEAP_FROZEN does not say why,
@@ -89,26 +89,12 @@ int ndheap_grant(const void *p);
 int ndheap_unpin(const void *p, uint64_t segment);
 
 /*
- * Whether the array of that size at p fills memory that the libc has mapped for one request alone, and that can be
- * promoted: answers with the bytes of that memory, or 0. With due, it also answers with 0 while a copy is the better choice:
- * at the first look of a host, and for a while after a promotion has failed.
- */
-size_t ndheap_outside(const void *p, size_t size, int due);
-
-/* Says that the libc's memory that p points into was copied for a host. */
-void ndheap_copied(const void *p);
-
-/* Says that it could not be promoted: a copy is the better choice until there were twice as many. */
-void ndheap_refuse(const void *p);
-
-/*
- * Makes the block that p points into shareable again, if a fork has made it private, or the libc's memory for which
- * ndheap_outside does not answer with 0: the memory moves into a new file,
+ * Makes the block that p points into shareable again, if a fork has made it private: its memory moves into a new file,
  * in place, beside whoever writes to it. That takes about a second for a GiB, in which a writer waits for some 100 us
  * at a time. Devices must not write to the memory, nor the kernel by itself (io_uring). Whoever has mapped the old file
  * goes on seeing what was there at the fork. One block is promoted at a time; other calls wait.
  * 0: done. -1: the block is as it was. It is no such block; or the kernel cannot (before Linux 6.4, or userfaultfd is
- * forbidden); or its mapping has properties that would be lost; or there is no memory or descriptor for it; or the program has forked, mapped, freed or protected something
+ * forbidden); or there is no memory or descriptor for it; or the program has forked, mapped, freed or protected something
  * meanwhile, or waits for input that goes there.
  */
 int ndheap_promote(const void *p);

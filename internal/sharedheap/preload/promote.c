@@ -1,6 +1,5 @@
 /*
- * Promotion: a block that is private becomes shared, in place, while the program goes on using it. A fork has made it
- * private, or it was so from the beginning (outside.c).
+ * Promotion: a block that a fork has made private becomes shared again, in place, while the program goes on using it.
  *
  * The block gets a new file. Piece by piece, the right to write is taken away (userfaultfd), the piece is copied into
  * the file, and the file is mapped over it. A thread that writes there meanwhile waits in the kernel, for some 100 us,
@@ -245,13 +244,10 @@ static bool move(const struct block *b, size_t size, int fd) {
 
 /* The block that p points into, if it is one to promote. Wants supply_lock. */
 static uint32_t find(const void *p) {
-	/* Of what is off, a fork could not make private again what is shared now. */
-	if (!supply_ready())
-		return 0;
-	uint32_t index = range_owns(p) ? block_find(p) : outside_adopt(p);
+	uint32_t index = block_find(p);
 	struct block *b = &blocks[index];
-	bool can = index && phase_of(atomic_load(&b->state)) == BLOCK_LIVE && !atomic_load(&b->guarded) &&
-		   (b->frozen == FROZEN_BY_FORK || b->frozen == FROZEN_OUTSIDE);
+	bool can = index && phase_of(atomic_load(&b->state)) == BLOCK_LIVE && b->frozen == FROZEN_BY_FORK &&
+		   !atomic_load(&b->guarded);
 	return can ? index : 0;
 }
 
@@ -259,13 +255,9 @@ static uint32_t find(const void *p) {
 static bool promote(const void *p) {
 	lock(&supply_lock);
 	uint32_t index = find(p), segment = 0;
-	unlock(&supply_lock);
 	struct block *b = &blocks[index];
-	if (!index || (block_outside(b) && !outside_ordinary(b)))
-		return false;
-	size_t size = block_extent(b);
-	lock(&supply_lock);
-	if (descriptor_spare(size) && affordable(size))
+	size_t size = class_size(b->class);
+	if (index && descriptor_spare(size) && affordable(size))
 		segment = segment_adopt(b->base, size);
 	unlock(&supply_lock);
 	if (!segment)
@@ -283,7 +275,8 @@ static bool promote(const void *p) {
 }
 
 EXPORTED int ndheap_promote(const void *p) {
-	if (mode == NEVER || !gate_guards(p, 1) || !begin())
+	/* Of what is off, a fork could not make private again what is shared now. */
+	if (mode == NEVER || atomic_load(&heap_state) != NDHEAP_ON || !range_owns(p) || !begin())
 		return -1;
 	int saved = errno;
 	/* A signal's handler would be the program's code, which may write where nobody may. Two signals are the libc's own. */

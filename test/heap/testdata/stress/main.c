@@ -55,13 +55,6 @@ static const struct {
 	{"promote-limit", test_promote_limit},
 	{"promote-own-limit", test_promote_own_limit},
 	{"promote-mappings", test_promote_mappings},
-	{"outside", test_outside},
-	{"outside-resize", test_outside_resize},
-	{"outside-refused", test_outside_refused},
-	{"outside-mappings", test_outside_mappings},
-	{"outside-child", test_outside_child},
-	{"outside-many", test_outside_many},
-	{"outside-hammer", test_outside_hammer},
 	{"exec", test_exec},
 	{"after-exec", test_after_exec},
 	{"few-descriptors", test_few_descriptors},
@@ -197,9 +190,6 @@ int main(int argc, char **argv) {
 	heap.grant = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_grant");
 	heap.unpin = (int (*)(const void *, uint64_t))dlsym(RTLD_DEFAULT, "ndheap_unpin");
 	heap.promote = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_promote");
-	heap.outside = (size_t(*)(const void *, size_t, int))dlsym(RTLD_DEFAULT, "ndheap_outside");
-	heap.copied = (void (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_copied");
-	heap.refuse = (void (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_refuse");
 	heap.trim = (uint64_t(*)(uint32_t))dlsym(RTLD_DEFAULT, "ndheap_trim");
 	heap.stats = (int (*)(struct ndheap_stats *))dlsym(RTLD_DEFAULT, "ndheap_stats");
 	for (size_t i = 0; argc == 2 && i < sizeof tests / sizeof *tests; i++) {
