@@ -124,6 +124,7 @@ func TestDeb(t *testing.T) {
 			}
 		}
 		works(t, r)
+		r.must(r.in("rmdir", "/tmp/ndbridge-0")) // where children of programs would listen, without XDG_RUNTIME_DIR
 		r.must(r.in("dpkg", "--purge", "ndbridge"))
 		if after := r.files(); !maps.Equal(after, before) {
 			t.Errorf("left behind: %v; missing: %v", difference(after, before), difference(before, after))
@@ -162,6 +163,7 @@ func TestRPM(t *testing.T) {
 			t.Errorf("the .rpm has %v\nthe .deb %v", got, sums)
 		}
 		works(t, r)
+		r.must(r.in("rmdir", "/tmp/ndbridge-0")) // as above
 		r.must(r.rpm("--erase", "ndbridge"))
 		if after := r.files(); !maps.Equal(after, before) {
 			t.Errorf("left behind: %v; missing: %v", difference(after, before), difference(before, after))
