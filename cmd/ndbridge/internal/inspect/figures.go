@@ -38,45 +38,8 @@ type state struct {
 	Pinned    bool   `json:"pinned"` // there is something to compare with
 	PinnedOf  uint64 `json:"pinned_of"`
 
-	Figures   *figures   `json:"figures,omitempty"`
-	Histogram *histogram `json:"histogram,omitempty"`
-	Line      *line      `json:"line,omitempty"`
-}
-
-type figures struct {
-	Len       int     `json:"len"`
-	Seen      int     `json:"seen"`
-	Exact     bool    `json:"exact"`
-	NaN       int     `json:"nan"`
-	PosInf    int     `json:"pos_inf"`
-	NegInf    int     `json:"neg_inf"`
-	Zero      int     `json:"zero"`
-	Negative  int     `json:"negative"`
-	Positive  int     `json:"positive"`
-	Min       number  `json:"min"`
-	Max       number  `json:"max"`
-	Mean      number  `json:"mean"`
-	Std       number  `json:"std"`
-	Norm      number  `json:"norm"`
-	MeanError number  `json:"mean_error"`
-	Took      float64 `json:"took"` // milliseconds
-}
-
-type histogram struct {
-	Edges  []number `json:"edges"`
-	Counts []int    `json:"counts"`
-	Below  int      `json:"below"`
-	Above  int      `json:"above"`
-}
-
-type line struct {
-	Axis int      `json:"axis"`
-	At   []int    `json:"at"`
-	N    int      `json:"n"` // elements
-	Min  []number `json:"min"`
-	Max  []number `json:"max"`
-	Mean []number `json:"mean"`
-	NaN  int      `json:"nan"`
+	Figures *stats.Summary `json:"figures,omitempty"`
+	Line    *stats.Cells   `json:"line,omitempty"`
 }
 
 // figures sums the array up for each sight, as often as people can read it.
@@ -154,24 +117,11 @@ func (w *reading) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summ
 		}
 		sums[key] = sum
 	}
-	st.Figures = &figures{
-		Len: sum.Len, Seen: sum.Seen, Exact: sum.Exact(), NaN: sum.NaN, PosInf: sum.PosInf, NegInf: sum.NegInf, Zero: sum.Zero,
-		Negative: sum.Negative, Positive: sum.Positive, Min: number(sum.Min), Max: number(sum.Max), Mean: number(sum.Mean),
-		Std: number(sum.Std), Norm: number(sum.Norm), MeanError: number(sum.MeanError()), Took: float64(sum.Taken.Microseconds()) / 1000,
-	}
-	if h := sum.Histogram; h.Edges != nil {
-		st.Histogram = &histogram{numbersOf(h.Edges), h.Counts, h.Below, h.Above}
-	}
+	st.Figures = sum
 	if of.Rank() == 0 || of.Len() == 0 {
 		return st, nil
 	}
-	c, err := stats.Line(ctx, v, l.Line, l.At, lineCells, &stats.CellOptions{PerCell: perCell, Base: base})
-	if err != nil {
-		return st, err
-	}
-	st.Line = &line{Axis: l.Line, At: l.At, N: c.Columns, Min: numbersOf(c.Min), Max: numbersOf(c.Max), Mean: numbersOf(c.Mean)}
-	for _, n := range c.NaN {
-		st.Line.NaN += n
-	}
-	return st, nil
+	var err error
+	st.Line, err = stats.Line(ctx, v, l.Line, l.At, lineCells, &stats.CellOptions{PerCell: perCell, Base: base})
+	return st, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/numbers"
+	"github.com/ndbridge/ndbridge/stats"
 )
 
 // maxTiles is how many pictures a contact sheet has at most: the first of a batch.
@@ -48,7 +49,7 @@ func drawImage(ctx context.Context, v *core.View, l look, p picture) (message, e
 		for i := range tiles {
 			tiles[i] = leveled(tiles[i], d, low, full)
 		}
-		p.Low, p.High = number(low), number(full)
+		p.Low, p.High = stats.Number(low), stats.Number(full)
 	} else {
 		p.High = 255
 	}

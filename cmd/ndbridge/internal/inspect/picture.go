@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"math"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -23,42 +22,23 @@ const (
 
 // picture is what stands before the cells or points of a picture.
 type picture struct {
-	Topic   string   `json:"topic"` // "picture"
-	Name    string   `json:"name"`
-	Kind    string   `json:"kind"` // "heat" or "image"
-	Version uint64   `json:"version"`
-	Torn    bool     `json:"torn"`
-	Y       int      `json:"y"`
-	X       int      `json:"x"`
-	At      []int    `json:"at"`
-	Rows    [2]int   `json:"rows"`    // of the array
-	Columns [2]int   `json:"columns"` // of the array
-	Width   int      `json:"width"`
-	Height  int      `json:"height"`
-	Low     number   `json:"low"` // of what is drawn
-	High    number   `json:"high"`
-	Texts   []string `json:"texts,omitempty"` // of the elements, if a cell has one
-	Sheet   [2]int   `json:"sheet"`           // of an image: rows and columns of a contact sheet
-	Exact   bool     `json:"exact"`
-}
-
-// number is a number in JSON, which has no NaN: null.
-type number float64
-
-// MarshalJSON implements json.Marshaler.
-func (n number) MarshalJSON() ([]byte, error) {
-	if x := float64(n); math.IsNaN(x) || math.IsInf(x, 0) {
-		return []byte("null"), nil
-	}
-	return json.Marshal(float64(n))
-}
-
-func numbersOf(xs []float64) []number {
-	out := make([]number, len(xs))
-	for i, x := range xs {
-		out[i] = number(x)
-	}
-	return out
+	Topic   string       `json:"topic"` // "picture"
+	Name    string       `json:"name"`
+	Kind    string       `json:"kind"` // "heat" or "image"
+	Version uint64       `json:"version"`
+	Torn    bool         `json:"torn"`
+	Y       int          `json:"y"`
+	X       int          `json:"x"`
+	At      []int        `json:"at"`
+	Rows    [2]int       `json:"rows"`    // of the array
+	Columns [2]int       `json:"columns"` // of the array
+	Width   int          `json:"width"`
+	Height  int          `json:"height"`
+	Low     stats.Number `json:"low"` // of what is drawn
+	High    stats.Number `json:"high"`
+	Texts   []string     `json:"texts,omitempty"` // of the elements, if a cell has one
+	Sheet   [2]int       `json:"sheet"`           // of an image: rows and columns of a contact sheet
+	Exact   bool         `json:"exact"`
 }
 
 // bytesWith puts a header before what follows it: its length, in four bytes, it, and spaces up to a multiple of four.
@@ -174,7 +154,7 @@ func drawHeat(ctx context.Context, v, base *core.View, l look, p picture) (messa
 	for i := range values {
 		payload = append(payload, flag(c.NaN[i], 1)|flag(c.Inf[i], 2))
 	}
-	p.Width, p.Height, p.Low, p.High, p.Exact = c.Width, c.Height, number(low), number(high), c.Exact()
+	p.Width, p.Height, p.Low, p.High, p.Exact = c.Width, c.Height, stats.Number(low), stats.Number(high), c.Exact()
 	if c.Width == c.Columns && c.Height == c.Rows && c.Width*c.Height <= maxTexts && base == nil {
 		if p.Texts, err = texts(ctx, part, l); err != nil {
 			return message{}, err

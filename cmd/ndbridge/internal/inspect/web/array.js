@@ -64,7 +64,7 @@ export class ArrayPage {
     this.apart = el("div", { class: "apart" });
     this.lineAxis = el("span", {});
     this.line = plots.band(`Line along an axis of ${this.entry.name}`, this.lineOut);
-    this.histogram = plots.histogram(`Histogram of ${this.entry.name}`, this.histogramOut, () => this.state?.histogram);
+    this.histogram = plots.histogram(`Histogram of ${this.entry.name}`, this.histogramOut, () => this.state?.figures?.histogram);
     this.history = plots.history(`History of ${this.entry.name}`, this.historyOut, ["min", "mean", "max"]);
     const q = encodeURIComponent(this.entry.name);
     this.pinButton = el("button", {});
@@ -243,12 +243,12 @@ export class ArrayPage {
     this.fact(s);
     if (s.figures) this.figure(s.figures);
     this.pictureTitle.textContent = this.look.diff && s.pinned ? `Difference to ${s.pinned_of ? `version ${s.pinned_of}` : "what was pinned"}` : "Picture";
-    if (s.histogram) {
-      const h = s.histogram;
+    const h = s.figures?.histogram;
+    if (h) {
       const x = this.look.log ? h.counts.map((/** @type {number} */ _, /** @type {number} */ i) => i) : h.edges.slice(0, -1);
       this.histogram.set([x, h.counts], this.look.log ? "log" : "");
     }
-    if (s.line) this.line.set([s.line.mean.map((/** @type {number} */ _, /** @type {number} */ i) => Math.floor((i * s.line.n) / s.line.mean.length)), s.line.min, s.line.mean, s.line.max]);
+    if (s.line) this.line.set([s.line.mean.map((/** @type {number} */ _, /** @type {number} */ i) => Math.floor((i * s.line.columns) / s.line.mean.length)), s.line.min, s.line.mean, s.line.max]);
     this.lineCard.hidden = !s.line;
   }
 
@@ -292,7 +292,7 @@ export class ArrayPage {
     const text = shares.filter(([, n]) => n > 0).map(([kind, n]) => `${kind === "nan" ? "NaN" : kind} ${format.percent(n / total)}`).join(" · ");
     this.health.setAttribute("aria-label", text);
     put(this.healthText, el("span", {}, text || "no elements"), el("span", { class: "muted" },
-      f.exact ? `all ${format.count(f.len)} elements, ${f.took.toFixed(1)} ms` : `a sample of ${format.count(f.seen)} of ${format.count(f.len)} elements, mean ± ${format.number(f.mean_error)}`));
+      f.exact ? `all ${format.count(f.len)} elements, ${(1000 * f.seconds).toFixed(1)} ms` : `a sample of ${format.count(f.seen)} of ${format.count(f.len)} elements, mean ± ${format.number(f.mean_error)}`));
     put(this.apart, ...[["NaN", f.nan, "nan"], ["+∞", f.pos_inf, "infinite"], ["−∞", f.neg_inf, "infinite"]].map(([name, n, kind]) =>
       el("span", { class: `apart-item ${n ? kind : "none"}`, "data-apart": name }, `${name} ${format.count(n)}`)));
   }
