@@ -29,7 +29,7 @@ func TestDrawIsDraw(t *testing.T) {
 			overlay.Set(x, y, color.NRGBA{uint8(random.Uint32()), uint8(random.Uint32()), uint8(random.Uint32()), uint8(random.Uint32N(4) * 85)})
 		}
 	}
-	layouts := map[string][]derivation{
+	layouts := map[string][]func(*core.View) (*core.View, error){
 		"rgb": nil, "bgr": {step(2, -1)}, "mirrored": {step(1, -1), step(0, -1)}, "crop": {sub(0, 1, 7), sub(1, 2, 7)}, "sparse": {step(1, 2)},
 	}
 	rects := []image.Rectangle{image.Rect(0, 0, 8, 9), image.Rect(2, 3, 5, 5), image.Rect(-4, -4, 20, 20), image.Rect(6, 6, 6, 9), image.Rect(30, 30, 40, 40)}
@@ -58,9 +58,9 @@ func TestDrawIsDraw(t *testing.T) {
 	}
 }
 
-func picture(t *testing.T, v *core.View, derivations ...derivation) *Image {
+func picture(t *testing.T, v *core.View, derivations ...func(*core.View) (*core.View, error)) *Image {
 	t.Helper()
-	m, err := New(derive(t, v, derivations...))
+	m, err := New(coretest.Derive(t, v, derivations...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,40 +26,22 @@ func count[T uint8 | uint16](n int, step T) []T {
 	return data
 }
 
-type derivation func(*core.View) (*core.View, error)
-
-// derive derives a view of v, and closes both at the end.
-func derive(t *testing.T, v *core.View, derivations ...derivation) *core.View {
-	t.Helper()
-	last := v
-	t.Cleanup(func() { v.Close() })
-	for _, d := range derivations {
-		next, err := d(last)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { next.Close() })
-		last = next
-	}
-	return last
-}
-
-func sub(axis, lo, hi int) derivation {
+func sub(axis, lo, hi int) func(*core.View) (*core.View, error) {
 	return func(v *core.View) (*core.View, error) { return v.Sub(axis, lo, hi) }
 }
 
-func step(axis, n int) derivation {
+func step(axis, n int) func(*core.View) (*core.View, error) {
 	return func(v *core.View) (*core.View, error) { return v.Step(axis, n) }
 }
 
-func transpose(perm ...int) derivation {
+func transpose(perm ...int) func(*core.View) (*core.View, error) {
 	return func(v *core.View) (*core.View, error) { return v.Transpose(perm...) }
 }
 
 func TestGrayIsTheMemory(t *testing.T) {
 	t.Parallel()
 	data := count[uint8](20, 1)
-	crop := derive(t, coretest.NewView(t, data, 4, 5), sub(0, 1, 4), sub(1, 1, 3))
+	crop := coretest.Derive(t, coretest.NewView(t, data, 4, 5), sub(0, 1, 4), sub(1, 1, 3))
 	g, err := Gray(crop)
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +59,7 @@ func TestGrayIsTheMemory(t *testing.T) {
 func TestFourChannelsAreTheMemory(t *testing.T) {
 	t.Parallel()
 	data := count[uint8](2*3*4, 10)
-	v := derive(t, coretest.NewView(t, data, 2, 3, 4))
+	v := coretest.Derive(t, coretest.NewView(t, data, 2, 3, 4))
 	n, err := NRGBA(v)
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +100,7 @@ func TestGray16IsBigEndian(t *testing.T) {
 	if _, err := New(v); !errors.Is(err, core.ErrDType) || !strings.Contains(err.Error(), "use Gray16") {
 		t.Errorf("%v", err)
 	}
-	native := derive(t, coretest.NewView(t, count[uint16](4, 1000), 2, 2))
+	native := coretest.Derive(t, coretest.NewView(t, count[uint16](4, 1000), 2, 2))
 	if _, err := Gray16(native); !errors.Is(err, core.ErrDType) {
 		t.Errorf("Gray16 in the order of this machine: %v", err)
 	}
@@ -138,21 +120,21 @@ func TestOf(t *testing.T) {
 		view *core.View
 		want image.Image
 	}{
-		"plane":             {derive(t, bytes(4, 6)), &image.Gray{}},
-		"one channel":       {derive(t, bytes(4, 6, 1)), &image.Gray{}},
-		"mirrored":          {derive(t, bytes(4, 6), step(1, -1)), &Image{}},
-		"upside down":       {derive(t, bytes(4, 6), step(0, -1)), &Image{}},
-		"every other point": {derive(t, bytes(4, 6), step(1, 2)), &Image{}},
-		"every other row":   {derive(t, bytes(4, 6), step(0, 2)), &image.Gray{}},
-		"one point wide":    {derive(t, bytes(4, 6), sub(1, 2, 3), step(1, -1)), &image.Gray{}},
-		"one point high":    {derive(t, bytes(4, 6), sub(0, 2, 3), step(0, -1)), &image.Gray{}},
-		"transposed":        {derive(t, bytes(4, 6), transpose()), &Image{}},
-		"four channels":     {derive(t, bytes(2, 3, 4)), &image.NRGBA{}},
-		"three channels":    {derive(t, bytes(2, 4, 3)), &Image{}},
-		"channels first":    {derive(t, bytes(3, 2, 4), transpose(1, 2, 0)), &Image{}},
-		"BGRA":              {derive(t, bytes(2, 3, 4), step(2, -1)), &Image{}},
-		"16 bits":           {derive(t, coretest.NewView(t, count[uint16](24, 1000), 2, 4, 3)), &Image{}},
-		"none":              {derive(t, coretest.NewView(t, []uint8{}, 0, 5)), &image.Gray{}},
+		"plane":             {coretest.Derive(t, bytes(4, 6)), &image.Gray{}},
+		"one channel":       {coretest.Derive(t, bytes(4, 6, 1)), &image.Gray{}},
+		"mirrored":          {coretest.Derive(t, bytes(4, 6), step(1, -1)), &Image{}},
+		"upside down":       {coretest.Derive(t, bytes(4, 6), step(0, -1)), &Image{}},
+		"every other point": {coretest.Derive(t, bytes(4, 6), step(1, 2)), &Image{}},
+		"every other row":   {coretest.Derive(t, bytes(4, 6), step(0, 2)), &image.Gray{}},
+		"one point wide":    {coretest.Derive(t, bytes(4, 6), sub(1, 2, 3), step(1, -1)), &image.Gray{}},
+		"one point high":    {coretest.Derive(t, bytes(4, 6), sub(0, 2, 3), step(0, -1)), &image.Gray{}},
+		"transposed":        {coretest.Derive(t, bytes(4, 6), transpose()), &Image{}},
+		"four channels":     {coretest.Derive(t, bytes(2, 3, 4)), &image.NRGBA{}},
+		"three channels":    {coretest.Derive(t, bytes(2, 4, 3)), &Image{}},
+		"channels first":    {coretest.Derive(t, bytes(3, 2, 4), transpose(1, 2, 0)), &Image{}},
+		"BGRA":              {coretest.Derive(t, bytes(2, 3, 4), step(2, -1)), &Image{}},
+		"16 bits":           {coretest.Derive(t, coretest.NewView(t, count[uint16](24, 1000), 2, 4, 3)), &Image{}},
+		"none":              {coretest.Derive(t, coretest.NewView(t, []uint8{}, 0, 5)), &image.Gray{}},
 	}
 	for name, c := range cases {
 		m, err := Of(c.view)
@@ -228,9 +210,9 @@ func TestRefusals(t *testing.T) {
 		kind error
 		text string
 	}{
-		"one axis":     {derive(t, coretest.NewView(t, count[uint8](4, 1))), core.ErrLayout, "have 1 axes"},
-		"two channels": {derive(t, coretest.NewView(t, count[uint8](8, 1), 2, 2, 2)), core.ErrLayout, "have 2"},
-		"floats":       {derive(t, coretest.NewView(t, []float32{1}, 1, 1)), core.ErrDType, "want uint8 or uint16"},
+		"one axis":     {coretest.Derive(t, coretest.NewView(t, count[uint8](4, 1))), core.ErrLayout, "have 1 axes"},
+		"two channels": {coretest.Derive(t, coretest.NewView(t, count[uint8](8, 1), 2, 2, 2)), core.ErrLayout, "have 2"},
+		"floats":       {coretest.Derive(t, coretest.NewView(t, []float32{1}, 1, 1)), core.ErrDType, "want uint8 or uint16"},
 		"closed":       {closed, core.ErrClosed, ""},
 	}
 	for name, c := range cases {
@@ -238,7 +220,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Gray(derive(t, coretest.NewView(t, count[uint8](6, 1), 2, 3), step(1, -1))); !errors.Is(err, core.ErrLayout) {
+	if _, err := Gray(coretest.Derive(t, coretest.NewView(t, count[uint8](6, 1), 2, 3), step(1, -1))); !errors.Is(err, core.ErrLayout) {
 		t.Errorf("Gray of a mirrored view: %v", err)
 	}
 }
@@ -247,10 +229,10 @@ func TestSet(t *testing.T) {
 	t.Parallel()
 	colours := []color.Color{color.White, color.NRGBA{200, 100, 50, 128}, color.RGBA64{0x1234, 0x2345, 0x3456, 0xffff}, color.Transparent}
 	for name, v := range map[string]*core.View{
-		"gray": derive(t, coretest.NewView(t, make([]uint8, 6), 2, 3)), "rgb": derive(t, coretest.NewView(t, make([]uint8, 18), 3, 2, 3), transpose(1, 2, 0)),
-		"bgr": derive(t, coretest.NewView(t, make([]uint8, 18), 2, 3, 3), step(2, -1)), "rgba": derive(t, coretest.NewView(t, make([]uint8, 24), 2, 3, 4)),
-		"gray16": derive(t, coretest.NewView(t, make([]uint16, 6), 2, 3)), "rgb16": derive(t, coretest.NewView(t, make([]uint16, 18), 2, 3, 3)),
-		"rgba16": derive(t, coretest.NewView(t, make([]uint16, 24), 2, 3, 4)),
+		"gray": coretest.Derive(t, coretest.NewView(t, make([]uint8, 6), 2, 3)), "rgb": coretest.Derive(t, coretest.NewView(t, make([]uint8, 18), 3, 2, 3), transpose(1, 2, 0)),
+		"bgr": coretest.Derive(t, coretest.NewView(t, make([]uint8, 18), 2, 3, 3), step(2, -1)), "rgba": coretest.Derive(t, coretest.NewView(t, make([]uint8, 24), 2, 3, 4)),
+		"gray16": coretest.Derive(t, coretest.NewView(t, make([]uint16, 6), 2, 3)), "rgb16": coretest.Derive(t, coretest.NewView(t, make([]uint16, 18), 2, 3, 3)),
+		"rgba16": coretest.Derive(t, coretest.NewView(t, make([]uint16, 24), 2, 3, 4)),
 	} {
 		m, err := New(v)
 		if err != nil {
@@ -276,7 +258,7 @@ func TestSet(t *testing.T) {
 func TestSetIsSeenByPython(t *testing.T) {
 	t.Parallel()
 	data := make([]uint16, 2)
-	m, err := New(derive(t, coretest.NewView(t, data, 1, 2)))
+	m, err := New(coretest.Derive(t, coretest.NewView(t, data, 1, 2)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +270,7 @@ func TestSetIsSeenByPython(t *testing.T) {
 
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
-	m, err := New(derive(t, coretest.NewView(t, make([]uint8, 12), 2, 2, 3), (*core.View).AsReadOnly))
+	m, err := New(coretest.Derive(t, coretest.NewView(t, make([]uint8, 12), 2, 2, 3), (*core.View).AsReadOnly))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +292,7 @@ func TestReadOnly(t *testing.T) {
 
 func TestSubImage(t *testing.T) {
 	t.Parallel()
-	v := derive(t, coretest.NewView(t, count[uint8](4*5*3, 1), 4, 5, 3), step(0, -1), step(1, -1))
+	v := coretest.Derive(t, coretest.NewView(t, count[uint8](4*5*3, 1), 4, 5, 3), step(0, -1), step(1, -1))
 	m, err := New(v)
 	if err != nil {
 		t.Fatal(err)
@@ -340,7 +322,7 @@ func TestPNG(t *testing.T) {
 	for i := 3; i < len(data); i += 4 {
 		data[i] = 0xff
 	}
-	v := derive(t, coretest.NewView(t, data, 4, 5, 4), sub(2, 0, 3))
+	v := coretest.Derive(t, coretest.NewView(t, data, 4, 5, 4), sub(2, 0, 3))
 	m, err := New(v)
 	if err != nil {
 		t.Fatal(err)
@@ -357,7 +339,7 @@ func TestPNG(t *testing.T) {
 	if _, opaque := back.(*image.RGBA); !opaque {
 		t.Errorf("%T", back)
 	}
-	bgra, err := New(derive(t, coretest.NewView(t, count[uint8](4, 1), 1, 1, 4), step(2, -1)))
+	bgra, err := New(coretest.Derive(t, coretest.NewView(t, count[uint8](4, 1), 1, 1, 4), step(2, -1)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/hostplugin"
 )
 
@@ -27,7 +28,7 @@ func TestProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer frame.Close()
-	m, err := New(derive(t, frame, step(2, -1)))
+	m, err := New(coretest.Derive(t, frame, step(2, -1)))
 	if err != nil {
 		t.Fatal(err)
 	}

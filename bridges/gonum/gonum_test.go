@@ -27,22 +27,6 @@ func count[T float32 | float64](n int) []T {
 	return data
 }
 
-// derive derives a view of v, and closes both at the end.
-func derive(t *testing.T, v *core.View, derivations ...func(*core.View) (*core.View, error)) *core.View {
-	t.Helper()
-	last := v
-	t.Cleanup(func() { v.Close() })
-	for _, d := range derivations {
-		next, err := d(last)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { next.Close() })
-		last = next
-	}
-	return last
-}
-
 func sub(axis, lo, hi int) func(*core.View) (*core.View, error) {
 	return func(v *core.View) (*core.View, error) { return v.Sub(axis, lo, hi) }
 }
@@ -56,7 +40,7 @@ func transpose(v *core.View) (*core.View, error) { return v.Transpose() }
 func TestDenseIsTheMemory(t *testing.T) {
 	t.Parallel()
 	data := count[float64](20)
-	crop := derive(t, coretest.NewView(t, data, 4, 5), sub(0, 1, 4), sub(1, 1, 3))
+	crop := coretest.Derive(t, coretest.NewView(t, data, 4, 5), sub(0, 1, 4), sub(1, 1, 3))
 	m, err := Dense(crop)
 	if err != nil {
 		t.Fatal(err)
@@ -85,17 +69,17 @@ func TestLayouts(t *testing.T) {
 		view  *core.View
 		cause string // of Dense and General64; "": they take it
 	}{
-		"whole":           {derive(t, matrix()), ""},
-		"every other row": {derive(t, matrix(), step(0, 2)), ""},
-		"one row":         {derive(t, matrix(), sub(0, 1, 2), step(0, -1)), ""},
-		"one column":      {derive(t, matrix(), sub(1, 1, 2), step(1, -1)), ""},
-		"one element":     {derive(t, matrix(), sub(0, 1, 2), sub(1, 1, 2), transpose), ""},
-		"transposed":      {derive(t, matrix(), transpose), "column-major"},
-		"part of a row":   {derive(t, matrix(), sub(0, 0, 1), step(1, 2)), "column-major"},
-		"rows reversed":   {derive(t, matrix(), step(0, -1)), "negative strides"},
-		"columns":         {derive(t, matrix(), step(1, 2)), "gaps between columns"},
-		"mirrored":        {derive(t, matrix(), step(1, -1)), "negative strides"},
-		"one axis":        {derive(t, coretest.NewView(t, count[float64](3))), "want 2 axes, have 1"},
+		"whole":           {coretest.Derive(t, matrix()), ""},
+		"every other row": {coretest.Derive(t, matrix(), step(0, 2)), ""},
+		"one row":         {coretest.Derive(t, matrix(), sub(0, 1, 2), step(0, -1)), ""},
+		"one column":      {coretest.Derive(t, matrix(), sub(1, 1, 2), step(1, -1)), ""},
+		"one element":     {coretest.Derive(t, matrix(), sub(0, 1, 2), sub(1, 1, 2), transpose), ""},
+		"transposed":      {coretest.Derive(t, matrix(), transpose), "column-major"},
+		"part of a row":   {coretest.Derive(t, matrix(), sub(0, 0, 1), step(1, 2)), "column-major"},
+		"rows reversed":   {coretest.Derive(t, matrix(), step(0, -1)), "negative strides"},
+		"columns":         {coretest.Derive(t, matrix(), step(1, 2)), "gaps between columns"},
+		"mirrored":        {coretest.Derive(t, matrix(), step(1, -1)), "negative strides"},
+		"one axis":        {coretest.Derive(t, coretest.NewView(t, count[float64](3))), "want 2 axes, have 1"},
 	}
 	for name, c := range cases {
 		m, err := Dense(c.view)
@@ -163,7 +147,7 @@ func TestOverlappingRowsAreRefused(t *testing.T) {
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	data := count[float64](6)
-	v := derive(t, coretest.NewView(t, data, 2, 3), (*core.View).AsReadOnly)
+	v := coretest.Derive(t, coretest.NewView(t, data, 2, 3), (*core.View).AsReadOnly)
 	_, errDense := Dense(v)
 	_, errVec := Vec(v)
 	for _, err := range []error{errDense, errVec} {
@@ -191,13 +175,13 @@ func is[T any](x any) bool { _, ok := x.(T); return ok }
 // TestMultiplication multiplies matrices of all kinds, which Gonum reads in ways of its own.
 func TestMultiplication(t *testing.T) {
 	t.Parallel()
-	a := derive(t, coretest.NewView(t, count[float64](6), 2, 3))
+	a := coretest.Derive(t, coretest.NewView(t, count[float64](6), 2, 3))
 	for name, b := range map[string]*core.View{
-		"rows":     derive(t, coretest.NewView(t, count[float64](6), 3, 2)),
-		"columns":  derive(t, coretest.NewView(t, count[float64](6), 2, 3), transpose),
-		"mirrored": derive(t, coretest.NewView(t, count[float64](6), 3, 2), step(1, -1)),
-		"gaps":     derive(t, coretest.NewView(t, count[float64](12), 3, 4), step(1, 2)),
-		"float32":  derive(t, coretest.NewView(t, count[float32](6), 3, 2)),
+		"rows":     coretest.Derive(t, coretest.NewView(t, count[float64](6), 3, 2)),
+		"columns":  coretest.Derive(t, coretest.NewView(t, count[float64](6), 2, 3), transpose),
+		"mirrored": coretest.Derive(t, coretest.NewView(t, count[float64](6), 3, 2), step(1, -1)),
+		"gaps":     coretest.Derive(t, coretest.NewView(t, count[float64](12), 3, 4), step(1, 2)),
+		"float32":  coretest.Derive(t, coretest.NewView(t, count[float32](6), 3, 2)),
 	} {
 		x, err := Matrix(a)
 		if err != nil {
@@ -221,7 +205,7 @@ func TestMatricesGoToBLAS(t *testing.T) {
 	t.Parallel()
 	data := count[float64](6)
 	for name, v := range map[string]*core.View{
-		"rows": derive(t, coretest.NewView(t, data, 2, 3)), "columns": derive(t, coretest.NewView(t, data, 2, 3), transpose),
+		"rows": coretest.Derive(t, coretest.NewView(t, data, 2, 3)), "columns": coretest.Derive(t, coretest.NewView(t, data, 2, 3), transpose),
 	} {
 		m, err := Matrix(v)
 		if err != nil {
@@ -239,8 +223,8 @@ func TestMatricesGoToBLAS(t *testing.T) {
 
 func TestAccessOutsidePanics(t *testing.T) {
 	t.Parallel()
-	v := derive(t, coretest.NewView(t, count[float64](6), 2, 3))
-	for _, v := range []*core.View{v, derive(t, v, step(1, -1))} {
+	v := coretest.Derive(t, coretest.NewView(t, count[float64](6), 2, 3))
+	for _, v := range []*core.View{v, coretest.Derive(t, v, step(1, -1))} {
 		m, err := Matrix(v)
 		if err != nil {
 			t.Fatal(err)
@@ -264,7 +248,7 @@ func TestAccessOutsidePanics(t *testing.T) {
 func TestVec(t *testing.T) {
 	t.Parallel()
 	data := count[float64](12)
-	column := derive(t, coretest.NewView(t, data, 3, 4), func(v *core.View) (*core.View, error) { return v.Select(1, 2) })
+	column := coretest.Derive(t, coretest.NewView(t, data, 3, 4), func(v *core.View) (*core.View, error) { return v.Select(1, 2) })
 	x, err := Vec(column)
 	if err != nil {
 		t.Fatal(err)
@@ -281,8 +265,8 @@ func TestVec(t *testing.T) {
 		t.Errorf("a norm of %v", got)
 	}
 	for name, v := range map[string]*core.View{
-		"reversed": derive(t, coretest.NewView(t, data), step(0, -1)), "empty": derive(t, coretest.NewView(t, data), sub(0, 3, 3)),
-		"two axes": derive(t, coretest.NewView(t, data, 3, 4)),
+		"reversed": coretest.Derive(t, coretest.NewView(t, data), step(0, -1)), "empty": coretest.Derive(t, coretest.NewView(t, data), sub(0, 3, 3)),
+		"two axes": coretest.Derive(t, coretest.NewView(t, data, 3, 4)),
 	} {
 		if _, err := Vec(v); !errors.Is(err, core.ErrLayout) {
 			t.Errorf("%s: %v", name, err)
@@ -293,12 +277,12 @@ func TestVec(t *testing.T) {
 func TestSingle(t *testing.T) {
 	t.Parallel()
 	data := count[float32](6)
-	m := derive(t, coretest.NewView(t, data, 2, 3))
+	m := coretest.Derive(t, coretest.NewView(t, data, 2, 3))
 	a, err := General32(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := Vector32(derive(t, m, func(v *core.View) (*core.View, error) { return v.Select(0, 0) }))
+	x, err := Vector32(coretest.Derive(t, m, func(v *core.View) (*core.View, error) { return v.Select(0, 0) }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +298,7 @@ func TestSingle(t *testing.T) {
 
 func TestEmptyMatrices(t *testing.T) {
 	t.Parallel()
-	v := derive(t, coretest.NewView(t, []float64{}, 0, 3))
+	v := coretest.Derive(t, coretest.NewView(t, []float64{}, 0, 3))
 	_, errDense := Dense(v)
 	_, errMatrix := Matrix(v)
 	for _, err := range []error{errDense, errMatrix} {

@@ -19,21 +19,6 @@ func TestMain(m *testing.M) { coretest.Main(m) }
 
 var errFull = errors.New("no space left")
 
-// bytesView makes a view of raw bytes.
-func bytesView(t *testing.T, raw []byte, s core.LayoutSpec) *core.View {
-	t.Helper()
-	l, err := core.NewLayout(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := core.NewView(l, coretest.NewMemory(raw), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { v.Close() })
-	return v
-}
-
 func opaque(t *testing.T, size int) core.DType {
 	t.Helper()
 	d, err := core.Opaque(size)
@@ -136,7 +121,7 @@ func TestHeader(t *testing.T) {
 
 func TestPackedIsRefused(t *testing.T) {
 	t.Parallel()
-	v := bytesView(t, make([]byte, 4), core.LayoutSpec{DType: core.Int4, Shape: []int{8}})
+	v := coretest.NewRawView(t, make([]byte, 4), core.LayoutSpec{DType: core.Int4, Shape: []int{8}})
 	var out bytes.Buffer
 	if _, err := Write(t.Context(), &out, v); !errors.Is(err, core.ErrDType) || out.Len() > 0 {
 		t.Errorf("got %v after %d bytes", err, out.Len())
@@ -146,7 +131,7 @@ func TestPackedIsRefused(t *testing.T) {
 func TestElementsAreInOrder(t *testing.T) {
 	t.Parallel()
 	raw := []byte{0, 1, 2, 3, 4, 5}
-	v := bytesView(t, raw, core.LayoutSpec{DType: core.Uint8, Shape: []int{3, 2}, Strides: []int{-1, 3}, Offset: 2})
+	v := coretest.NewRawView(t, raw, core.LayoutSpec{DType: core.Uint8, Shape: []int{3, 2}, Strides: []int{-1, 3}, Offset: 2})
 	var out bytes.Buffer
 	if _, err := Write(t.Context(), &out, v); err != nil {
 		t.Fatal(err)
@@ -154,7 +139,7 @@ func TestElementsAreInOrder(t *testing.T) {
 	if _, _, elements := dictOf(t, out.Bytes()); !bytes.Equal(elements, []byte{2, 5, 1, 4, 0, 3}) {
 		t.Errorf("elements %v", elements)
 	}
-	v = bytesView(t, raw, core.LayoutSpec{DType: core.Uint8, Shape: []int{3, 2}, Strides: []int{1, 3}})
+	v = coretest.NewRawView(t, raw, core.LayoutSpec{DType: core.Uint8, Shape: []int{3, 2}, Strides: []int{1, 3}})
 	out.Reset()
 	if _, err := Write(t.Context(), &out, v); err != nil {
 		t.Fatal(err)
@@ -176,7 +161,7 @@ func (f *failing) Write(p []byte) (int, error) {
 
 func TestErrorsAreKept(t *testing.T) {
 	t.Parallel()
-	v := bytesView(t, make([]byte, 8), core.LayoutSpec{DType: core.Uint8, Shape: []int{8}})
+	v := coretest.NewRawView(t, make([]byte, 8), core.LayoutSpec{DType: core.Uint8, Shape: []int{8}})
 	for after := range 2 {
 		if _, err := Write(t.Context(), new(failing(after)), v); !errors.Is(err, errFull) {
 			t.Errorf("after %d writes: %v", after, err)
@@ -227,7 +212,7 @@ func TestNumPyReadsIt(t *testing.T) {
 	var want strings.Builder
 	for i, c := range cases {
 		var file bytes.Buffer
-		if _, err := Write(t.Context(), &file, bytesView(t, raw, c.spec)); err != nil {
+		if _, err := Write(t.Context(), &file, coretest.NewRawView(t, raw, c.spec)); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, string(rune('a'+i))+".npy"), file.Bytes(), 0o600); err != nil {

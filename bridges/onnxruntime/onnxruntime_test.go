@@ -179,14 +179,7 @@ func TestTypes(t *testing.T) {
 	t.Parallel()
 	raw := make([]uint8, 64)
 	for d := range types {
-		l, err := core.NewLayout(core.LayoutSpec{DType: d, Shape: []int{2, 3}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := core.NewView(l, coretest.NewMemory(raw), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := coretest.NewRawView(t, raw, core.LayoutSpec{DType: d, Shape: []int{2, 3}})
 		x, err := Input(v)
 		if err != nil {
 			t.Fatalf("%v: %v", d, err)

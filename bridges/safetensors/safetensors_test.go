@@ -48,21 +48,6 @@ func read(t *testing.T, file []byte) string {
 	return string(out)
 }
 
-// view makes a view of raw bytes.
-func view(t *testing.T, raw []byte, s core.LayoutSpec) *core.View {
-	t.Helper()
-	l, err := core.NewLayout(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := core.NewView(l, coretest.NewMemory(raw), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { v.Close() })
-	return v
-}
-
 // TestTheLibraryReadsIt writes arrays of each type and of several layouts.
 func TestTheLibraryReadsIt(t *testing.T) {
 	t.Parallel()
@@ -71,19 +56,19 @@ func TestTheLibraryReadsIt(t *testing.T) {
 		raw[i] = byte(i % 2)
 	}
 	tensors := map[string]*core.View{
-		"transposed": view(t, raw, core.LayoutSpec{DType: core.Float32, Shape: []int{4, 8}, Strides: []int{4, 16}}),
-		"crop":       view(t, raw, core.LayoutSpec{DType: core.Int16, Shape: []int{3, 4}, Strides: []int{32, 2}, Offset: 4}),
-		"reversed":   view(t, []byte{1, 2, 3}, core.LayoutSpec{DType: core.Uint8, Shape: []int{3}, Strides: []int{-1}, Offset: 2}),
-		"scalar":     view(t, raw, core.LayoutSpec{DType: core.Float64}),
-		"empty":      view(t, nil, core.LayoutSpec{DType: core.Float32, Shape: []int{0, 3}}),
-		`"größe"\n`:  view(t, raw, core.LayoutSpec{DType: core.Uint8, Shape: []int{1}}),
+		"transposed": coretest.NewRawView(t, raw, core.LayoutSpec{DType: core.Float32, Shape: []int{4, 8}, Strides: []int{4, 16}}),
+		"crop":       coretest.NewRawView(t, raw, core.LayoutSpec{DType: core.Int16, Shape: []int{3, 4}, Strides: []int{32, 2}, Offset: 4}),
+		"reversed":   coretest.NewRawView(t, []byte{1, 2, 3}, core.LayoutSpec{DType: core.Uint8, Shape: []int{3}, Strides: []int{-1}, Offset: 2}),
+		"scalar":     coretest.NewRawView(t, raw, core.LayoutSpec{DType: core.Float64}),
+		"empty":      coretest.NewRawView(t, nil, core.LayoutSpec{DType: core.Float32, Shape: []int{0, 3}}),
+		`"größe"\n`:  coretest.NewRawView(t, raw, core.LayoutSpec{DType: core.Uint8, Shape: []int{1}}),
 	}
 	for _, d := range []core.DType{
 		core.Bool, core.Int8, core.Int16, core.Int32, core.Int64, core.Uint8, core.Uint16, core.Uint32, core.Uint64,
 		core.Float16, core.BFloat16, core.Float32, core.Float64, core.Complex64,
 		coretest.DType("float8_e4m3fn"), coretest.DType("float8_e5m2"), coretest.DType("float8_e8m0fnu"),
 	} {
-		tensors["of "+d.String()] = view(t, raw, core.LayoutSpec{DType: d, Shape: []int{2, 3}})
+		tensors["of "+d.String()] = coretest.NewRawView(t, raw, core.LayoutSpec{DType: d, Shape: []int{2, 3}})
 	}
 	var want strings.Builder
 	want.WriteString(`[('a', 'b'), ('\xfc', '')]` + "\n")
@@ -123,8 +108,8 @@ func TestElementsAreAligned(t *testing.T) {
 	t.Parallel()
 	var file bytes.Buffer
 	tensors := map[string]*core.View{
-		"a": view(t, []byte{1, 2, 3}, core.LayoutSpec{DType: core.Uint8, Shape: []int{3}}),
-		"b": view(t, bytes.Repeat([]byte{0xbb}, 8), core.LayoutSpec{DType: core.Float64, Shape: []int{1}}),
+		"a": coretest.NewRawView(t, []byte{1, 2, 3}, core.LayoutSpec{DType: core.Uint8, Shape: []int{3}}),
+		"b": coretest.NewRawView(t, bytes.Repeat([]byte{0xbb}, 8), core.LayoutSpec{DType: core.Float64, Shape: []int{1}}),
 	}
 	if err := Write(t.Context(), &file, maps.All(tensors), nil); err != nil {
 		t.Fatal(err)
@@ -136,8 +121,8 @@ func TestElementsAreAligned(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	one := view(t, []byte{1}, core.LayoutSpec{DType: core.Uint8, Shape: []int{1}})
-	packed := view(t, []byte{1}, core.LayoutSpec{DType: core.Int4, Shape: []int{2}})
+	one := coretest.NewRawView(t, []byte{1}, core.LayoutSpec{DType: core.Uint8, Shape: []int{1}})
+	packed := coretest.NewRawView(t, []byte{1}, core.LayoutSpec{DType: core.Int4, Shape: []int{2}})
 	twice := iter.Seq2[string, *core.View](func(yield func(string, *core.View) bool) {
 		for more := true; more; {
 			more = yield("x", one)
@@ -171,7 +156,7 @@ func (f *failing) Write(p []byte) (int, error) {
 
 func TestErrorsAreKept(t *testing.T) {
 	t.Parallel()
-	tensors := maps.All(map[string]*core.View{"x": view(t, []byte{1}, core.LayoutSpec{DType: core.Uint8, Shape: []int{1}})})
+	tensors := maps.All(map[string]*core.View{"x": coretest.NewRawView(t, []byte{1}, core.LayoutSpec{DType: core.Uint8, Shape: []int{1}})})
 	for after := range 2 {
 		if err := Write(t.Context(), new(failing(after)), tensors, nil); !errors.Is(err, errFull) {
 			t.Errorf("after %d writes: %v", after, err)

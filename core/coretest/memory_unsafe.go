@@ -62,6 +62,45 @@ func NewView[T core.Element](tb testing.TB, data []T, shape ...int) *core.View {
 	return v
 }
 
+// NewRawView makes a view of raw bytes that cannot be written, and that is closed when the test ends.
+func NewRawView(tb testing.TB, raw []byte, s core.LayoutSpec) *core.View {
+	tb.Helper()
+	l, err := core.NewLayout(s)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	v, err := core.NewView(l, NewMemory(raw), nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return closing(tb, v)
+}
+
+// Derive derives a view of v, and closes all of them when the test ends.
+func Derive(tb testing.TB, v *core.View, derivations ...func(*core.View) (*core.View, error)) *core.View {
+	tb.Helper()
+	last := closing(tb, v)
+	for _, derive := range derivations {
+		next, err := derive(last)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		last = closing(tb, next)
+	}
+	return last
+}
+
+// closing gives v, which is closed when the test ends.
+func closing(tb testing.TB, v *core.View) *core.View {
+	tb.Helper()
+	tb.Cleanup(func() {
+		if err := v.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return v
+}
+
 // Lender is a [core.Lender] whose views are live until they are closed. The function is called to end the lease.
 type Lender func() error
 
