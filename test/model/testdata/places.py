@@ -291,9 +291,11 @@ class Places:
         o = self.looked_up(path)
         if not index:
             return o
-        whole = self.published[index[1]] if self.published_whole(path) else self.looked_up(index[1])
         if self.published_whole(path):
+            whole = self.published[index[1]]
             o = evaluate("o[%s]" % index[2], {"o": whole})
+        else:
+            whole = self.looked_up(index[1])
         if o is Missing:
             return None if getattr(whole, "ndim", 1) == 0 else o  # it has no axis
         return Part.of(whole, int(index[2]), o)
