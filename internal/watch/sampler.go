@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -114,14 +115,13 @@ func (s *Sampler) Add(arrays ...Array) {
 	}
 }
 
-func byName(w *watched, name string) int {
-	switch {
-	case w.Name < name:
-		return -1
-	case w.Name > name:
-		return 1
-	}
-	return 0
+func byName(w *watched, name string) int { return strings.Compare(w.Name, name) }
+
+// all gives the arrays that are watched now.
+func (s *Sampler) all() []*watched {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.arrays)
 }
 
 // Run watches until ctx ends, whose error it gives. It is called once. An array that cannot be looked at has an error in its
@@ -179,7 +179,7 @@ func (s *Sampler) Once(ctx context.Context) error {
 }
 
 func (s *Sampler) close() {
-	for _, w := range s.arrays {
+	for _, w := range s.all() {
 		if w.view != nil {
 			_ = w.view.Close() // the session closes it, too
 			w.view = nil
@@ -189,9 +189,7 @@ func (s *Sampler) close() {
 
 // round looks at each array once, and says how much time that took.
 func (s *Sampler) round(ctx context.Context, stepView **core.View) (cost time.Duration, err error) {
-	s.mu.Lock()
-	arrays := slices.Clone(s.arrays)
-	s.mu.Unlock()
+	arrays := s.all()
 	before := s.step(ctx, stepView)
 	for _, w := range arrays {
 		sum, unchanged, took, err := s.look(ctx, w)

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -363,5 +364,25 @@ func TestDraw(t *testing.T) {
 	}
 	if colours := strings.Join(Draw(state, Frame{Columns: 100, Lines: 40, Colours: true}), ""); !strings.Contains(colours, "\x1b[31m") {
 		t.Error("an alarm has no colour")
+	}
+}
+
+// TestAddAtTheEnd adds arrays while the sampler ends.
+func TestAddAtTheEnd(t *testing.T) {
+	t.Parallel()
+	s := New(Options{Interval: time.Millisecond})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error)
+	go func() { ended <- s.Run(ctx) }()
+	look := of(coretest.NewView(t, []float64{1}))
+	for i := range 200 {
+		if i == 100 {
+			cancel()
+		}
+		s.Add(Array{strconv.Itoa(i), look})
+	}
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the end: %v, want context.Canceled", err)
 	}
 }
