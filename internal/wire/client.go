@@ -237,6 +237,9 @@ func newToken() uint64 {
 func (c *Client) begin(ctx context.Context) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(c.ctx, cancel)
+	if c.ctx.Err() != nil {
+		cancel() // AfterFunc runs it in a goroutine, which a quick call outruns
+	}
 	return ctx, func() {
 		stop()
 		cancel()
