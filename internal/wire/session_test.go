@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
@@ -206,9 +208,31 @@ func TestCallsAfterClose(t *testing.T) {
 	if err := recv(t, waiting); !errors.Is(err, core.ErrClosed) {
 		t.Errorf("a waiting call got %v; want ErrClosed", err)
 	}
-	for range 100 { // a call that outruns the goroutine that ends it
-		if _, err := client.Info(t.Context()); !errors.Is(err, core.ErrClosed) {
-			t.Fatalf("Info = %v; want ErrClosed", err)
+	if _, err := client.Info(t.Context()); !errors.Is(err, core.ErrClosed) {
+		t.Errorf("Info = %v; want ErrClosed", err)
+	}
+}
+
+// quick answers calls before the goroutines that would end them run.
+type quick struct{ grpc.ClientConnInterface }
+
+func (quick) Invoke(ctx context.Context, _ string, _, _ any, _ ...grpc.CallOption) error {
+	return ctx.Err()
+}
+
+func TestQuickCallsAfterClose(t *testing.T) {
+	t.Parallel()
+	link := wiretest.Dial(t, newProgram(t), wiretest.Options{})
+	for range 100 {
+		client := wire.NewClient(quick{link.Conn}, link.Side, wire.ClientOptions{})
+		if err := client.Release(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Release(t.Context(), 1); !errors.Is(err, core.ErrClosed) {
+			t.Fatalf("a call after Close = %v; want ErrClosed", err)
 		}
 	}
 }
