@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/arrays"
 	"github.com/ndbridge/ndbridge/internal/gpu"
 	"github.com/ndbridge/ndbridge/internal/gpu/imports"
@@ -50,7 +51,8 @@ func (o *owned) onGPU(index int, size int64) (stretch, error) {
 	if err != nil {
 		return nil, errors.Join(err, descriptor.Close(), own.Close())
 	}
-	m := onGPU{own, arrays.NewGPUFile(descriptor, own.Size(), all[index].UUID)}
+	h := contract.CUDAVMM{GPU: all[index].UUID, Chunks: []contract.CUDAChunk{{Size: own.Size()}}}
+	m := onGPU{own, arrays.OnGPU(h, descriptor)}
 	own.Owner = m.File
 	return m, nil
 }

@@ -161,9 +161,9 @@ func (w *world) Worker() Worker {
 	return &echo{world: w, cancel: make(chan struct{}, 1)}
 }
 
-func (*world) Adopt(uint32, *os.File, Adoption) error { return nil }
-func (*world) Forget(uint32)                          {}
-func (*world) Close()                                 {}
+func (*world) Adopt(uint32, []*os.File, Adoption) error { return nil }
+func (*world) Forget(uint32)                            {}
+func (*world) Close()                                   {}
 
 func (w *world) Outside(a *Argument) ([]byte, error) {
 	w.mu.Lock()
@@ -379,7 +379,7 @@ func TestHostileMemory(t *testing.T) {
 			_ = c.Close()
 		}
 	}
-	for _, err := range []error{w.server.Start(2), w.server.Start(-1), w.server.Adopt(MaxSegments, file, Adoption{Size: 1})} {
+	for _, err := range []error{w.server.Start(2), w.server.Start(-1), w.server.Adopt(MaxSegments, []*os.File{file}, Adoption{Size: 1})} {
 		if !errors.Is(err, core.ErrProtocol) {
 			t.Errorf("what cannot be = %v, want ErrProtocol", err)
 		}

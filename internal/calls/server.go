@@ -36,8 +36,8 @@ type Callee interface {
 	// Worker makes what answers the requests of one worker. It is called on the goroutine that answers them, which
 	// is locked to its OS thread.
 	Worker() Worker
-	// Adopt maps a segment of the host's. The file stays the caller's.
-	Adopt(segment uint32, f *os.File, a Adoption) error
+	// Adopt maps memory that the host hands over. The files stay the caller's.
+	Adopt(segment uint32, files []*os.File, a Adoption) error
 	// Forget unmaps a segment as soon as no object in the program uses it.
 	Forget(segment uint32)
 	// Outside gives the bytes of a message that is too long for a mailbox, which lie in the host's memory. They are
@@ -55,8 +55,13 @@ type Callee interface {
 type Adoption struct {
 	Size     int64 // bytes
 	Writable bool
-	GPU      contract.UUID // whose memory the file stands for, as the driver exports it; zero: it is a file of host memory
+	// Handle is nil for host memory, which is one file. On a GPU it is a contract.CUDAVMM, each of whose chunks is a file, as the driver
+	// exports it, or a contract.CUDAIPC, which needs none.
+	Handle contract.Handle
 }
+
+// MaxChunks is how many chunks memory on a GPU may have that is handed over.
+const MaxChunks = 64
 
 // Worker answers requests, one at a time.
 type Worker interface {
@@ -151,11 +156,11 @@ func (s *Server) Start(n int) error {
 }
 
 // Adopt hands a segment of the host's to the program.
-func (s *Server) Adopt(segment uint32, f *os.File, a Adoption) error {
+func (s *Server) Adopt(segment uint32, files []*os.File, a Adoption) error {
 	if segment >= MaxSegments {
 		return &core.Error{Op: "call", Kind: core.ErrProtocol, Err: fmt.Errorf("segment %d", segment)}
 	}
-	return s.callee.Adopt(segment, f, a)
+	return s.callee.Adopt(segment, files, a)
 }
 
 // Forget takes a segment back.

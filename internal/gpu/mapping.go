@@ -9,7 +9,8 @@ import (
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
 )
 
-// Mapping is physical memory of one GPU, mapped side by side in a range of addresses. Every context of the device reaches it.
+// Mapping is memory of one GPU that is mapped here: physical memory side by side in a range of addresses, which every context of
+// the device reaches, or an allocation of another process ([OpenIPC]), which is that of one context.
 // The functions that make and change one are called with such a context current, by one goroutine at a time.
 type Mapping struct {
 	Addr uintptr
@@ -17,6 +18,7 @@ type Mapping struct {
 
 	device driver.Device
 	sizes  []int64 // of what is mapped, from Addr on
+	ipc    bool    // it is an allocation of another process
 }
 
 // Reserve reserves a range of addresses, in which nothing is mapped yet. The caller calls Unmap once.
@@ -77,6 +79,32 @@ func (m *Mapping) Import(f *os.File, size int64) error {
 	return m.add(handle, size)
 }
 
+// OpenIPC opens an allocation of another process, whose first size bytes are wanted. The driver keeps no kernel from writing there. The error is
+// the driver's, or wraps core.ErrPointer if the allocation is smaller.
+func OpenIPC(mem driver.IPCMem, size int64) (*Mapping, error) {
+	addr, err := driver.IPCOpenMemHandle(mem)
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckRange(addr, size); err != nil {
+		return nil, errors.Join(err, driver.IPCCloseMemHandle(addr))
+	}
+	return &Mapping{Addr: addr, Size: size, ipc: true}, nil
+}
+
+// CheckRange proves that an allocation has size bytes from an address on. A context is current. The error is the driver's, or wraps
+// core.ErrPointer.
+func CheckRange(addr uintptr, size int64) error {
+	base, all, err := driver.MemGetAddressRange(addr)
+	if err != nil {
+		return err
+	}
+	if before := int64(addr - base); before < 0 || before > all || size > all-before {
+		return &core.Error{Kind: core.ErrPointer, Err: fmt.Errorf("it was said to have %d bytes, and has %d", size, all-before)}
+	}
+	return nil
+}
+
 func (m *Mapping) add(handle driver.MemHandle, size int64) error {
 	at := m.Addr
 	for _, n := range m.sizes {
@@ -96,6 +124,9 @@ func (m *Mapping) Allow(writable bool) error {
 
 // Unmap unmaps the memory, and gives the range back. It may wait for all streams: see [Primary.End].
 func (m *Mapping) Unmap() error {
+	if m.ipc {
+		return driver.IPCCloseMemHandle(m.Addr)
+	}
 	var errs []error
 	at := m.Addr
 	for _, n := range m.sizes {

@@ -12,7 +12,7 @@ import (
 // TestDeliver takes descriptors that were sent before the request that they belong to, and no more than a bound.
 func TestDeliver(t *testing.T) {
 	t.Parallel()
-	const most = 64
+	const most = 256
 	host, file, err := fdpass.Pair()
 	if err != nil {
 		t.Fatal(err)

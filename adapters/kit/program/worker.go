@@ -251,7 +251,7 @@ func (w *worker) call(ctx context.Context, r *calls.Request, a *calls.Answer) er
 func (w *worker) retained(r *calls.Request, a *calls.Answer) {
 	for i := range r.Arrays {
 		if s, err := w.segment(r.Arrays[i].Segment); err == nil && r.Arrays[i].Lease == 0 {
-			s.Over()
+			s.Over(r.Arrays[i].Held())
 		}
 	}
 	for i := range r.Arrays {

@@ -1,6 +1,7 @@
 package arrays
 
 import (
+	"errors"
 	"os"
 	"sync"
 
@@ -9,11 +10,11 @@ import (
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
-// File is a file that programs can be given to map. All methods are safe for concurrent use.
+// File is memory that programs can be given to map. All methods are safe for concurrent use.
 type File struct {
-	file *os.File
-	size int64
-	gpu  contract.UUID // whose memory it is; zero: host memory
+	files  []*os.File
+	size   int64
+	handle contract.Handle // of memory on a GPU; nil: it is host memory
 
 	mu     sync.Mutex
 	closed bool
@@ -22,14 +23,12 @@ type File struct {
 
 // NewFile takes a file over, whose first size bytes programs can map without the danger that it shrinks.
 func NewFile(f *os.File, size int64) *File {
-	return &File{file: f, size: size, spaces: make(map[*Space]*entry)}
+	return &File{files: []*os.File{f}, size: size, spaces: make(map[*Space]*entry)}
 }
 
-// NewGPUFile takes a descriptor of size bytes of a GPU's memory over, as the driver exports it.
-func NewGPUFile(f *os.File, size int64, gpu contract.UUID) *File {
-	out := NewFile(f, size)
-	out.gpu = gpu
-	return out
+// OnGPU takes memory on a GPU over: a contract.CUDAIPC, or a contract.CUDAVMM with the descriptor of each of its chunks, as the driver exports it.
+func OnGPU(h contract.Handle, files ...*os.File) *File {
+	return &File{files: files, size: h.Extent(), handle: h, spaces: make(map[*Space]*entry)}
 }
 
 // Close takes the file back. Arrays in programs keep their own mappings of it. It is idempotent.
@@ -44,7 +43,11 @@ func (f *File) Close() error {
 	for space, e := range spaces {
 		space.forget(f, e)
 	}
-	return shm.Close(f.file)
+	var errs []error
+	for _, file := range f.files {
+		errs = append(errs, shm.Close(file))
+	}
+	return errors.Join(errs...)
 }
 
 // in gives what the file is in a space.

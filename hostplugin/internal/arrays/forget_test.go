@@ -16,7 +16,7 @@ type slow struct {
 	asked, forget chan struct{}
 }
 
-func (p *slow) Adopt(context.Context, uint32, *os.File, calls.Adoption) error { return nil }
+func (p *slow) Adopt(context.Context, uint32, []*os.File, calls.Adoption) error { return nil }
 
 func (p *slow) Forget(context.Context, uint32) error {
 	p.asked <- struct{}{}

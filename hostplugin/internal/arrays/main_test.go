@@ -39,7 +39,7 @@ type given struct {
 	writable bool
 }
 
-func (p *program) Adopt(_ context.Context, segment uint32, f *os.File, a calls.Adoption) error {
+func (p *program) Adopt(_ context.Context, segment uint32, files []*os.File, a calls.Adoption) error {
 	size, writable := a.Size, a.Writable
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,7 +47,7 @@ func (p *program) Adopt(_ context.Context, segment uint32, f *os.File, a calls.A
 		return errProgram
 	}
 	text := make([]byte, min(size, 8))
-	if _, err := f.ReadAt(text, 0); err != nil && !errors.Is(err, io.EOF) {
+	if _, err := files[0].ReadAt(text, 0); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	if p.has == nil {

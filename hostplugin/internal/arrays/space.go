@@ -13,7 +13,7 @@ import (
 
 // Program takes memory from the host.
 type Program interface {
-	Adopt(ctx context.Context, segment uint32, f *os.File, a calls.Adoption) error
+	Adopt(ctx context.Context, segment uint32, files []*os.File, a calls.Adoption) error
 	Forget(ctx context.Context, segment uint32) error
 }
 
@@ -118,7 +118,7 @@ func (s *Space) Segment(ctx context.Context, f *File, writable bool) (uint32, er
 	if err != nil {
 		return 0, err
 	}
-	if err := s.program.Adopt(ctx, n, f.file, calls.Adoption{Size: f.size, Writable: writable, GPU: f.gpu}); err != nil {
+	if err := s.program.Adopt(ctx, n, f.files, calls.Adoption{Size: f.size, Writable: writable, Handle: f.handle}); err != nil {
 		s.giveBack(n) // the program may have it all the same
 		return 0, err
 	}

@@ -315,6 +315,9 @@ func (c *Client) Object(l *Lease) (id contract.LeaseID, ok bool) {
 	return contract.LeaseID(l.hold.Ticket), c.newest(table, l)
 }
 
+// Has reports whether a lease is on an array of this program.
+func (c *Client) Has(l *Lease) bool { return l != nil && l.client == c }
+
 // Release implements [core.Lender].
 func (l *Lease) Release() error {
 	if l.onGPU {

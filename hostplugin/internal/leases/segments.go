@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/arrays"
+	"github.com/ndbridge/ndbridge/internal/calls"
+	"github.com/ndbridge/ndbridge/internal/gpu/imports"
 	"github.com/ndbridge/ndbridge/internal/reuse"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -113,10 +116,17 @@ func (c *Segments) descriptor(ctx context.Context, s contract.Segment, writable 
 	return nil, errors.Join(err, file.Close())
 }
 
-// Lendable gives the file of a view's memory, for another program to map; nil if the memory is not a segment's. The view stays
-// open meanwhile. The error wraps core.ErrNotShared if the file could shrink, which would kill who reads it, and
-// core.ErrUnavailable if the program that has it is gone.
+// Lendable gives a view's memory for another program to map; nil if it is nobody's. The view stays
+// open meanwhile. The error wraps core.ErrNotShared if the file could shrink, which would kill who reads it,
+// core.ErrUnavailable if the program that has it is gone, and core.ErrUnsupported for memory on a GPU that only two processes can share.
 func Lendable(ctx context.Context, m core.Memory) (*arrays.File, error) {
+	if onGPU, ok := m.(*imports.Memory); ok {
+		file, err := onGPU.Lend(ctx, calls.MaxChunks, func(h contract.Handle, files []*os.File) io.Closer { return arrays.OnGPU(h, files...) })
+		if err != nil {
+			return nil, gone(err)
+		}
+		return file.(*arrays.File), nil //nolint:errcheck,forcetypeassert // made so
+	}
 	s, ok := m.(*segmentMemory)
 	if !ok {
 		return nil, nil //nolint:nilnil // as said
@@ -134,17 +144,22 @@ func Lendable(ctx context.Context, m core.Memory) (*arrays.File, error) {
 		return s.file, nil
 	}
 	file, err := s.segments.descriptor(ctx, s.segment, s.Writable())
-	if errors.Is(err, core.ErrUnavailable) {
-		err = &core.Error{
-			Kind: core.ErrUnavailable, Err: fmt.Errorf("the program whose memory it is can hand it over no more: %w", err),
-			Remedy: "copy it into an array of Session.New, and pass that",
-		}
-	}
 	if err != nil {
-		return nil, err
+		return nil, gone(err)
 	}
 	s.file = arrays.NewFile(file, s.Size())
 	return s.file, nil
+}
+
+// gone says what it means for memory that is to be lent that its program is gone.
+func gone(err error) error {
+	if !errors.Is(err, core.ErrUnavailable) {
+		return err
+	}
+	return &core.Error{
+		Kind: core.ErrUnavailable, Err: fmt.Errorf("the program whose memory it is can hand it over no more: %w", err),
+		Remedy: "copy it into an array of the host's, and pass that",
+	}
 }
 
 func violation(format string, args ...any) error {

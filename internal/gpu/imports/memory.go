@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -20,10 +21,15 @@ type Memory struct {
 	importer   *Importer
 	device     *device
 	allocation *allocation
-	own        *Own                  // nil: it is a program's
+	own        *Own            // nil: it is a program's
+	handle     contract.Handle // of a program's
+	writable   bool
 	now        atomic.Pointer[fence] // nil: nothing is to be waited for
 	release    func()
 	lost       atomic.Pointer[lostError]
+
+	lending sync.Mutex
+	lent    io.Closer // what other programs have it by; nil: none has had it
 
 	mu      sync.RWMutex // read-held to look at words
 	uses    []use        // by streams; once the memory is closed, those that go on
@@ -61,6 +67,7 @@ func (l *lostError) Unwrap() error { return l.cause }
 
 // open opens what the lease names. After an error, close closes what was opened.
 func (m *Memory) open(ctx context.Context, lease contract.Lease) (err error) {
+	m.handle, m.writable = lease.Handle, lease.Writable
 	if m.allocation, err = m.importer.cache.open(ctx, m.device.Primary, lease.Handle, lease.Writable); err != nil {
 		return driver.Explain("import", "", err)
 	}
@@ -199,16 +206,22 @@ func (m *Memory) copied(op string, f func() error) error {
 
 // reading calls f, which has read the memory when it returns. The program can wait for that.
 func (m *Memory) reading(f func() error) error {
-	fence := m.now.Load()
-	if fence == nil || !fence.word.onGPU() {
-		return f()
-	}
-	r, err := fence.word.page.begin(new(int)) // no other reader is the same
+	end, err := m.begin()
 	if err != nil {
 		return err
 	}
-	defer r.end()
+	defer end()
 	return f()
+}
+
+// begin begins a read that end ends. The program can wait for that.
+func (m *Memory) begin() (end func(), err error) {
+	fence := m.now.Load()
+	if fence == nil || !fence.word.onGPU() {
+		return func() {}, nil
+	}
+	r, err := fence.word.page.begin(new(int)) // no other reader is the same
+	return r.end, err
 }
 
 // usedBy notes that a stream uses the memory.
@@ -263,6 +276,9 @@ func (m *Memory) close() error {
 	m.words = nil
 	m.mu.Unlock()
 	var errs []error
+	if m.lent != nil { // nobody lends it any more
+		errs = append(errs, m.lent.Close())
+	}
 	for _, word := range words {
 		errs = append(errs, word.close())
 	}

@@ -15,7 +15,8 @@ import (
 // since, if the new allocation lies at the same place and has another size. So openIPC then ends the
 // mappings that nobody uses.
 func (c *cache) openIPC(ctx context.Context, g *gpu.Primary, h contract.CUDAIPC, a *allocation) error {
-	open := func() (err error) { a.addr, err = driver.IPCOpenMemHandle(h.Mem); return err }
+	var m *gpu.Mapping
+	open := func() (err error) { m, err = gpu.OpenIPC(h.Mem, a.size); return err }
 	err := g.Do(open)
 	if e, ok := errors.AsType[*driver.Error](err); ok && e.Code == driver.AlreadyMapped {
 		_ = c.mapped.Trim()                           // or the driver refuses again
@@ -24,15 +25,12 @@ func (c *cache) openIPC(ctx context.Context, g *gpu.Primary, h contract.CUDAIPC,
 		}
 		err = g.Do(open)
 	}
-	return g.Do(func() error {
-		if err != nil {
-			return foreign(err, "segment %d", h.ID)
-		}
-		a.undo.add(func() error {
-			return g.Do(func() error { return driver.IPCCloseMemHandle(a.addr) })
-		})
-		return a.check(h.ID)
-	})
+	if err != nil {
+		return foreign(err, "segment %d", h.ID)
+	}
+	a.addr = m.Addr
+	a.undo.add(func() error { return g.Do(m.Unmap) })
+	return nil
 }
 
 // openVMM maps physical allocations side by side.
@@ -63,11 +61,7 @@ func (c *cache) mapChunk(ctx context.Context, g *gpu.Primary, chunk contract.CUD
 		return err
 	}
 	defer file.Close() //nolint:errcheck // the mapping does not need it, and nothing was written
-	err = g.Do(func() error { return m.Import(file, chunk.Size) })
-	if e, ok := errors.AsType[*core.Error](err); ok {
-		return refused(e.Kind, "segment %d: %w", chunk.ID, e.Err)
-	}
-	if err != nil {
+	if err = g.Do(func() error { return m.Import(file, chunk.Size) }); err != nil {
 		return foreign(err, "segment %d of %d bytes", chunk.ID, chunk.Size)
 	}
 	return nil
@@ -113,7 +107,10 @@ func (c *cache) openPooled(ctx context.Context, g *gpu.Primary, h contract.CUDAP
 			defer c.disclaim(a.addr)
 			return g.Do(func() error { return freePooled(a.addr) })
 		})
-		return a.check(h.ID)
+		if err := gpu.CheckRange(a.addr, a.size); err != nil {
+			return foreign(err, "segment %d", h.ID)
+		}
+		return nil
 	})
 }
 
@@ -160,21 +157,12 @@ func (c *cache) openPool(ctx context.Context, g *gpu.Primary, id contract.Segmen
 	})
 }
 
-// check proves that the memory is as large as was said. The context is current.
-func (a *allocation) check(id contract.SegmentID) error {
-	base, size, err := driver.MemGetAddressRange(a.addr)
-	if err != nil {
-		return foreign(err, "segment %d", id)
-	}
-	if before := int64(a.addr - base); before < 0 || before > size || a.size > size-before {
-		return refused(core.ErrPointer, "segment %d was said to have %d bytes, and has %d", id, a.size, size-before)
-	}
-	return nil
-}
-
 // foreign says of what the driver refused that it came from the other process. What is not that
 // one's fault, as a lack of memory, keeps its category.
 func foreign(err error, format string, args ...any) error {
+	if e, ok := errors.AsType[*core.Error](err); ok {
+		return refused(e.Kind, format+": %w", append(args, e.Err)...)
+	}
 	e, ok := errors.AsType[*driver.Error](err)
 	if !ok {
 		return err

@@ -74,7 +74,7 @@ func (s *Segment) Read(offset, n int) ([]byte, error) {
 func (s *Segment) Export(g *py.GIL, l core.Layout, readOnly bool, held *atomic.Uint32) (py.Object, error) {
 	if s.gpu != nil {
 		var err error
-		if l, err = s.gpu.export(l, held); err != nil {
+		if l, err = s.gpu.export(l); err != nil {
 			return 0, err
 		}
 		held = nil

@@ -1592,11 +1592,11 @@ type AdoptSegmentRequest struct {
 	Size int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
 	// The program may write there.
 	Writable bool `protobuf:"varint,3,opt,name=writable,proto3" json:"writable,omitempty"`
-	// The host's own random name for the transfer, which was sent beside the descriptor.
+	// The host's own random name for the transfer, which was sent beside the descriptor of host memory.
 	Token uint64 `protobuf:"varint,4,opt,name=token,proto3" json:"token,omitempty"`
-	// The UUID of the GPU, 16 bytes, whose memory the descriptor stands for, as cuMemExportToShareableHandle gives it. Empty:
-	// it is a file of host memory.
-	Gpu           []byte `protobuf:"bytes,5,opt,name=gpu,proto3" json:"gpu,omitempty"`
+	// Memory on a GPU, by legacy IPC or by descriptors: the id of each chunk is the token that was sent beside its descriptor, as
+	// cuMemExportToShareableHandle gives it. Not set: it is a file of host memory.
+	Handle        *Handle `protobuf:"bytes,5,opt,name=handle,proto3" json:"handle,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1659,9 +1659,9 @@ func (x *AdoptSegmentRequest) GetToken() uint64 {
 	return 0
 }
 
-func (x *AdoptSegmentRequest) GetGpu() []byte {
+func (x *AdoptSegmentRequest) GetHandle() *Handle {
 	if x != nil {
-		return x.Gpu
+		return x.Handle
 	}
 	return nil
 }
@@ -1975,13 +1975,13 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\fWaitResponse\"/\n" +
 	"\x13StartWorkersRequest\x12\x18\n" +
 	"\aworkers\x18\x01 \x01(\rR\aworkers\"\x16\n" +
-	"\x14StartWorkersResponse\"\x87\x01\n" +
+	"\x14StartWorkersResponse\"\xa2\x01\n" +
 	"\x13AdoptSegmentRequest\x12\x18\n" +
 	"\asegment\x18\x01 \x01(\rR\asegment\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x1a\n" +
 	"\bwritable\x18\x03 \x01(\bR\bwritable\x12\x14\n" +
-	"\x05token\x18\x04 \x01(\x04R\x05token\x12\x10\n" +
-	"\x03gpu\x18\x05 \x01(\fR\x03gpu\"\x16\n" +
+	"\x05token\x18\x04 \x01(\x04R\x05token\x12+\n" +
+	"\x06handle\x18\x05 \x01(\v2\x13.ndbridge.v1.HandleR\x06handle\"\x16\n" +
 	"\x14AdoptSegmentResponse\"0\n" +
 	"\x14ForgetSegmentRequest\x12\x18\n" +
 	"\asegment\x18\x01 \x01(\rR\asegment\"\x17\n" +
@@ -2070,6 +2070,7 @@ var file_ndbridge_v1_producer_proto_goTypes = []any{
 	(*Entry)(nil),                 // 38: ndbridge.v1.Entry
 	(*Lease)(nil),                 // 39: ndbridge.v1.Lease
 	(*Fence)(nil),                 // 40: ndbridge.v1.Fence
+	(*Handle)(nil),                // 41: ndbridge.v1.Handle
 }
 var file_ndbridge_v1_producer_proto_depIdxs = []int32{
 	2,  // 0: ndbridge.v1.OpenRequest.settings:type_name -> ndbridge.v1.Settings
@@ -2090,38 +2091,39 @@ var file_ndbridge_v1_producer_proto_depIdxs = []int32{
 	39, // 15: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
 	39, // 16: ndbridge.v1.RefreshResponse.lease:type_name -> ndbridge.v1.Lease
 	40, // 17: ndbridge.v1.RefreshResponse.fence:type_name -> ndbridge.v1.Fence
-	0,  // 18: ndbridge.v1.CancelCallResponse.state:type_name -> ndbridge.v1.CallState
-	1,  // 19: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
-	10, // 20: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
-	12, // 21: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
-	14, // 22: ndbridge.v1.ProducerService.Search:input_type -> ndbridge.v1.SearchRequest
-	16, // 23: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
-	18, // 24: ndbridge.v1.ProducerService.Refresh:input_type -> ndbridge.v1.RefreshRequest
-	20, // 25: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
-	22, // 26: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
-	24, // 27: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
-	26, // 28: ndbridge.v1.ProducerService.StartWorkers:input_type -> ndbridge.v1.StartWorkersRequest
-	28, // 29: ndbridge.v1.ProducerService.AdoptSegment:input_type -> ndbridge.v1.AdoptSegmentRequest
-	30, // 30: ndbridge.v1.ProducerService.ForgetSegment:input_type -> ndbridge.v1.ForgetSegmentRequest
-	32, // 31: ndbridge.v1.ProducerService.CancelCall:input_type -> ndbridge.v1.CancelCallRequest
-	6,  // 32: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
-	11, // 33: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
-	13, // 34: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
-	15, // 35: ndbridge.v1.ProducerService.Search:output_type -> ndbridge.v1.SearchResponse
-	17, // 36: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
-	19, // 37: ndbridge.v1.ProducerService.Refresh:output_type -> ndbridge.v1.RefreshResponse
-	21, // 38: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
-	23, // 39: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
-	25, // 40: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
-	27, // 41: ndbridge.v1.ProducerService.StartWorkers:output_type -> ndbridge.v1.StartWorkersResponse
-	29, // 42: ndbridge.v1.ProducerService.AdoptSegment:output_type -> ndbridge.v1.AdoptSegmentResponse
-	31, // 43: ndbridge.v1.ProducerService.ForgetSegment:output_type -> ndbridge.v1.ForgetSegmentResponse
-	33, // 44: ndbridge.v1.ProducerService.CancelCall:output_type -> ndbridge.v1.CancelCallResponse
-	32, // [32:45] is the sub-list for method output_type
-	19, // [19:32] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	41, // 18: ndbridge.v1.AdoptSegmentRequest.handle:type_name -> ndbridge.v1.Handle
+	0,  // 19: ndbridge.v1.CancelCallResponse.state:type_name -> ndbridge.v1.CallState
+	1,  // 20: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
+	10, // 21: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
+	12, // 22: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
+	14, // 23: ndbridge.v1.ProducerService.Search:input_type -> ndbridge.v1.SearchRequest
+	16, // 24: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
+	18, // 25: ndbridge.v1.ProducerService.Refresh:input_type -> ndbridge.v1.RefreshRequest
+	20, // 26: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
+	22, // 27: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
+	24, // 28: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
+	26, // 29: ndbridge.v1.ProducerService.StartWorkers:input_type -> ndbridge.v1.StartWorkersRequest
+	28, // 30: ndbridge.v1.ProducerService.AdoptSegment:input_type -> ndbridge.v1.AdoptSegmentRequest
+	30, // 31: ndbridge.v1.ProducerService.ForgetSegment:input_type -> ndbridge.v1.ForgetSegmentRequest
+	32, // 32: ndbridge.v1.ProducerService.CancelCall:input_type -> ndbridge.v1.CancelCallRequest
+	6,  // 33: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
+	11, // 34: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
+	13, // 35: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
+	15, // 36: ndbridge.v1.ProducerService.Search:output_type -> ndbridge.v1.SearchResponse
+	17, // 37: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
+	19, // 38: ndbridge.v1.ProducerService.Refresh:output_type -> ndbridge.v1.RefreshResponse
+	21, // 39: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
+	23, // 40: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
+	25, // 41: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
+	27, // 42: ndbridge.v1.ProducerService.StartWorkers:output_type -> ndbridge.v1.StartWorkersResponse
+	29, // 43: ndbridge.v1.ProducerService.AdoptSegment:output_type -> ndbridge.v1.AdoptSegmentResponse
+	31, // 44: ndbridge.v1.ProducerService.ForgetSegment:output_type -> ndbridge.v1.ForgetSegmentResponse
+	33, // 45: ndbridge.v1.ProducerService.CancelCall:output_type -> ndbridge.v1.CancelCallResponse
+	33, // [33:46] is the sub-list for method output_type
+	20, // [20:33] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_ndbridge_v1_producer_proto_init() }

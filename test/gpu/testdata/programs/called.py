@@ -59,6 +59,10 @@ def drop_late():
     kept.clear()
 
 
+def drop():
+    kept.clear()
+
+
 def kind(x):
     return type(x).__module__.split(".")[0]
 
