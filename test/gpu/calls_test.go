@@ -288,7 +288,7 @@ func sharedArguments(t *testing.T, c *called) {
 	second.sees(t, "what the first program has written", x, 6)
 	second.call(t, "late_fill", nil, x, 7.0)
 	all(t, "behind the second program", contents(t, x), 7)
-	if err := second.run.Session.Close(); err != nil {
+	if err := second.run.Close(); err != nil {
 		t.Fatal(err)
 	}
 	c.sees(t, "what the second program has written before it was closed", x, 7)

@@ -21,7 +21,7 @@ func lentArguments(t *testing.T, c *called, f framework) {
 		}
 		t.Run(k.name, func(t *testing.T) { lentArgument(t, c, second, f, k) })
 	}
-	if err := second.run.Session.Close(); err != nil {
+	if err := second.run.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
