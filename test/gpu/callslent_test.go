@@ -61,8 +61,12 @@ func lentArgument(t *testing.T, c, second *called, f framework, k kind) {
 		t.Fatal(err)
 	}
 	second.sees(t, "a read-only part", readOnly, 5)
-	if n := second.call(t, "keep", nil, x); n != 1 {
-		t.Errorf("%d arguments were kept, want 1", n)
+	keeps := 1
+	if !written && (c.as == "torch" || c.as == "cupy") { // do not know memory that is read-only, and have got a copy
+		keeps = 0
+	}
+	if n := second.call(t, "keep", nil, x); n != keeps {
+		t.Errorf("%d arguments were kept, want %d", n, keeps)
 	}
 	for _, v := range []*core.View{readOnly, x} {
 		if err := v.Close(); err != nil {
