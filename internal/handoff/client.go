@@ -94,9 +94,10 @@ func (c *Client) Described(text []byte, req contract.Request) (contract.Lease, e
 // after any nothing stays leased.
 func (c *Client) Leases(ctx context.Context, names []string, req contract.Request, results []Look) error {
 	const most = 64 // names in a request, so that there is room for their leases
+	limit := c.limitOf(len(names))
 	for begin := 0; begin < len(names); begin += most {
 		end := min(begin+most, len(names))
-		err := c.exchange(ctx, c.mailbox.limit, func(b []byte) []byte {
+		err := c.exchange(ctx, limit, func(b []byte) []byte {
 			b = head(b, opLease, req, false, end-begin)
 			for _, name := range names[begin:end] {
 				b = appendName(b, name)
@@ -113,6 +114,15 @@ func (c *Client) Leases(ctx context.Context, names []string, req contract.Reques
 	return nil
 }
 
+// limitOf gives how long a request for so many names or leases waits for its answer; 0: as long as its context. The answers of several are of one moment, which
+// those that gRPC gives one by one are not.
+func (c *Client) limitOf(questions int) time.Duration {
+	if questions > 1 {
+		return 0
+	}
+	return c.mailbox.limit
+}
+
 // Refresh looks again at what leases stand on: see [contract.Refresher]. requests has what each was granted for.
 // There is a result for each lease. If only is true nothing is copied or granted. A call makes no garbage,
 // unless a result is Changed.
@@ -125,8 +135,10 @@ func (c *Client) Leases(ctx context.Context, names []string, req contract.Reques
 func (c *Client) Refresh(
 	ctx context.Context, ids []contract.LeaseID, requests []contract.Request, only, copies bool, results []Look,
 ) error {
-	limit := c.mailbox.limit
-	if copies && !only {
+	limit := c.limitOf(len(ids))
+	if only {
+		limit = c.mailbox.limit
+	} else if copies {
 		limit = 0
 	}
 	for begin := 0; begin < len(ids); begin += MaxIDs {

@@ -97,6 +97,37 @@ func TestSlowCopies(t *testing.T) {
 	}
 }
 
+// TestSlowGroups: several leases are waited for, however long the producer takes, since they are of one moment.
+func TestSlowGroups(t *testing.T) {
+	t.Parallel()
+	const limit = 10 * time.Millisecond
+	p := &fake{
+		lease: func(ctx context.Context, name string) Look {
+			<-time.After(5 * limit)
+			if ctx.Err() != nil {
+				return Look{}
+			}
+			return Look{Status: Changed, Lease: &contract.Lease{Framework: name}}
+		},
+		refresh: func(contract.LeaseID, bool) Look { <-time.After(5 * limit); return Look{Status: Unchanged} },
+	}
+	c := connectFor(t, p, Settings{Slots: 1}, limit)
+	var results [2]Look
+	err := c.Leases(t.Context(), []string{"a", "b"}, contract.Request{}, results[:])
+	if err != nil || results[0].Status != Changed || results[1].Status != Changed {
+		t.Fatalf("Leases = %+v, %v", results, err)
+	}
+	ids := []contract.LeaseID{results[0].Lease.ID, results[1].Lease.ID}
+	if err := c.Release(t.Context(), ids...); err != nil {
+		t.Error(err)
+	}
+	clear(results[:])
+	err = c.Refresh(t.Context(), ids, make([]contract.Request, 2), false, false, results[:])
+	if err != nil || results[0].Status != Unchanged || results[1].Status != Unchanged {
+		t.Errorf("Refresh = %+v, %v", results, err)
+	}
+}
+
 // TestClientsEnd: calls that are under way end, and those that come later are for gRPC.
 func TestClientsEnd(t *testing.T) {
 	t.Parallel()

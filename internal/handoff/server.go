@@ -157,11 +157,20 @@ func (s *Server) handle(request, answer []byte) []byte {
 	case opRefresh:
 		s.results = s.producer.Refreshes(s.ctx, r.ids, r.look, s.results)
 	default:
-		ctx, cancel := context.WithTimeout(s.ctx, serveLimit)
-		defer cancel()
-		s.results = s.producer.Leases(ctx, r.names, r.req, s.results)
+		s.results = s.leases(r)
 	}
 	return s.write(answer)
+}
+
+// leases grants what was asked for. The leases of several names are of one moment, for which their host waits; who asks for one name asks again by gRPC.
+func (s *Server) leases(r *request) []Look {
+	ctx := s.ctx
+	if len(r.names) == 1 {
+		short, cancel := context.WithTimeout(ctx, serveLimit)
+		defer cancel()
+		ctx = short
+	}
+	return s.producer.Leases(ctx, r.names, r.req, s.results)
 }
 
 // write writes the results. A lease that the answer has no room for is given back, and asked for by gRPC.
