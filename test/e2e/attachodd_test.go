@@ -58,6 +58,48 @@ signal.sigwait([signal.SIGUSR1])
 	}
 }
 
+// TestAttachIsRefused: where a program's Python does not run what lets a host in, the host is told so at once, and the program keeps nothing of it.
+func TestAttachIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ before, want string }{
+		"audit": {`
+def forbid(event, args):
+    if event == "compile": raise RuntimeError(event)
+sys.addaudithook(forbid)`, "audit hook"},
+		"builtins": {"import builtins; del builtins.hasattr", "parts of Python"},
+		"sockets":  {"sys.modules['_socket'] = None", "parts of Python"},
+		"descriptors": {`
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 1,) * 2)`, "too few descriptors"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := harness.RunAlone(t, `
+import ndbridge, os, signal, sys
+path = ndbridge.listen()
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+`+c.before+`
+print(path, flush=True)
+signal.sigwait([signal.SIGUSR1])
+`, harness.RunningOptions{Heap: true})
+			host, before := harness.NewHost(t), 0
+			for n := range 4 {
+				if n == 1 { // the plugin has been loaded, if it comes to that
+					before = harness.Descriptors(t, run.PID)
+				}
+				if s, err := host.Attach(t.Context(), hostplugin.Socket(run.Socket)); err == nil {
+					t.Fatal(s.Close())
+				} else if !errors.Is(err, core.ErrUnavailable) || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("attach: %v", err)
+				}
+			}
+			harness.Eventually(t, harness.StartBound, "the program holds nothing of the hosts", func() bool {
+				return harness.Descriptors(t, run.PID) <= before
+			})
+		})
+	}
+}
+
 // TestAttachAtTheEnd: a program that ends lets no host in any more, and ends as it would.
 func TestAttachAtTheEnd(t *testing.T) {
 	t.Parallel()

@@ -32,14 +32,16 @@ var hosts struct {
 	ended    bool       // nobody can enter any more; guarded by entering
 }
 
-// ndGoWake makes Go open the descriptors with which it waits for others.
+// ndGoWake makes Go open the descriptors with which it waits for others; it ends the process if there are none left. Gives 0, or 1 if it did not.
 //
 //export ndGoWake
-func ndGoWake() {
+func ndGoWake() C.int {
 	r, w, err := os.Pipe()
-	if err == nil {
-		_, _ = r.Close(), w.Close()
+	if err != nil {
+		return 1
 	}
+	_, _ = r.Close(), w.Close()
+	return 0
 }
 
 // ndGoOpen makes the program that hosts find. The caller does not hold the GIL.

@@ -1,11 +1,13 @@
 // Hosts that come to a running program. Each has a side socket and a connection for gRPC, which a forked child must not hold open:
 // it would look like the program.
 #define _GNU_SOURCE
+#include "lifecycle.h"
 #include "process.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,4 +98,28 @@ void nd_hold_poller(void) {
 		break;
 	}
 	closedir(directory);
+}
+
+// Whether there are as many descriptors left as Go takes at least: without them it ends the process.
+static bool has_room(int like) {
+	enum { ROOM = 8 };
+	int all[ROOM], n = 0;
+	while (n < ROOM && (all[n] = fcntl(like, F_DUPFD_CLOEXEC, 0)) >= 0) n++;
+	for (int i = 0; i < n; i++) syscall(SYS_close, all[i]);
+	return n == ROOM;
+}
+
+int nd_wake(int like) {
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static bool woken;
+	pthread_mutex_lock(&lock);
+	if (!woken && has_room(like)) {
+		nd_process.id = getpid();
+		nd_find_heap();
+		woken = ndGoWake() == 0;
+		if (woken) nd_hold_poller();
+	}
+	bool failed = !woken;
+	pthread_mutex_unlock(&lock);
+	return failed ? EMFILE : 0;
 }

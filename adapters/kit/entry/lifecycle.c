@@ -72,7 +72,7 @@ static void close_file(const struct file *f) {
 // ndheap_hold_fd of the shared heap, if that is preloaded.
 static void (*heap_holds)(int fd);
 
-static void find_heap(void) { *(void **)&heap_holds = dlsym(RTLD_DEFAULT, "ndheap_hold_fd"); }
+void nd_find_heap(void) { *(void **)&heap_holds = dlsym(RTLD_DEFAULT, "ndheap_hold_fd"); }
 
 void nd_hold(int fd) {
 	if (heap_holds) heap_holds(fd);
@@ -81,7 +81,7 @@ void nd_hold(int fd) {
 // Keeps the program from closing the plugin's descriptors. They are those that lie above standard error while the
 // program has not run yet: Go opens what lasts as long as the session before it.
 static void hold_descriptors(void) {
-	find_heap();
+	nd_find_heap();
 	DIR *directory = heap_holds ? opendir("/proc/self/fd") : NULL;
 	if (!directory) return;
 	for (struct dirent *e; (e = readdir(directory));) {
@@ -146,6 +146,11 @@ static void in_parent(void) {
 	if (nd_still_open(&nd_process.host)) send(nd_process.host.fd, "F", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+static int no_handlers;
+
+// Runs before Go's own constructor: a child that is forked while Go starts must know it, too.
+__attribute__((constructor(101))) static void learn_of_forks(void) { no_handlers = pthread_atfork(NULL, in_parent, in_child); }
+
 static int prepare(int handshake, int side) {
 	int host = fcntl(side, F_DUPFD_CLOEXEC, 0);
 	if (host < 0 || nd_remember(&nd_process.host, host) < 0 || nd_remember(&go.side, side) < 0 ||
@@ -155,8 +160,7 @@ static int prepare(int handshake, int side) {
 	nd_process.leads_group = getpgrp() == nd_process.id;
 	const char *sockets = getenv("PLUGIN_UNIX_SOCKET_DIR");
 	if (sockets && *sockets) snprintf(go.sockets, sizeof go.sockets, "%s/", sockets);
-	int failed = pthread_atfork(NULL, in_parent, in_child);
-	return failed ? failed : nd_start_guard();
+	return no_handlers ? no_handlers : nd_start_guard();
 }
 
 void nd_opened(void) { nd_tell(OPENED); }
@@ -196,32 +200,25 @@ EXPORT int nd_start(int handshake, int side) {
 	return ndGoStart(handshake, nd_process.host.fd);
 }
 
-static pthread_once_t wakes = PTHREAD_ONCE_INIT;
-static int no_handlers;
-
-// Readies a process that no host has started.
-static void wake(void) {
-	nd_process.host.fd = nd_process.wake.fd = go.side.fd = go.handshake.fd = -1;
-	nd_process.id = getpid();
-	no_handlers = pthread_atfork(NULL, in_parent, in_child);
-	find_heap();
-	if (no_handlers) return;
-	ndGoWake();
-	nd_hold_poller();
+static void refuse(int status, const char *why) {
+	char said[512];
+	int n = snprintf(said, sizeof said, "{\"stage\":\"error\",\"kind\":\"unavailable\",%s}", why);
+	send(status, said, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 // Opens the interpreter for hosts that come to this process. If that is not possible, status, a socket, is told why.
 EXPORT int nd_open(int status) {
 	int said;
-	pthread_once(&wakes, wake);
-	if (no_handlers) return no_handlers;
 	if (!into_go(&said)) {
-		static const char forked[] = "{\"stage\":\"error\",\"kind\":\"unavailable\",\"message\":\"the process was forked by one that had "
-			"a host\",\"remedy\":\"start it anew, with subprocess or multiprocessing's spawn\"}";
-		send(status, forked, sizeof forked - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+		refuse(status, "\"message\":\"the process was forked by one that had a host\","
+		               "\"remedy\":\"start it anew, with subprocess or multiprocessing's spawn\"");
 		return said;
 	}
-	said = ndGoOpen(status);
+	if ((said = no_handlers ? no_handlers : nd_wake(status)))
+		refuse(status, "\"message\":\"the program has too few descriptors left, or too little memory, for a host\","
+		               "\"remedy\":\"raise its limit of open files (RLIMIT_NOFILE, ulimit -n)\"");
+	else
+		said = ndGoOpen(status);
 	out_of_go();
 	return said;
 }

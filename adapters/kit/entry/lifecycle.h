@@ -11,7 +11,7 @@ enum { ND_ENDED = 1, ND_FORKED = 2, ND_INTERRUPTED = -1 };
 
 // Implemented in Go.
 extern int ndGoStart(int handshake, int status);
-extern void ndGoWake(void);
+extern int ndGoWake(void);
 extern int ndGoOpen(int status);
 extern int ndGoAttach(int side, int stream);
 extern int ndGoPublish(uintptr_t name, uintptr_t array);

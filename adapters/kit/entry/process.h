@@ -44,8 +44,13 @@ HIDDEN int nd_await(unsigned news, int milliseconds); // gives those that there 
 // Keeps the program from closing a descriptor of the plugin's, where the shared heap is preloaded; -1: none any more.
 HIDDEN void nd_hold(int fd);
 
+HIDDEN void nd_find_heap(void); // without which nothing is kept
+
 // Does that for those with which Go waits for others. The program's threads may open some of their own meanwhile.
 HIDDEN void nd_hold_poller(void);
+
+// Readies a process that no host has started, once. like is any descriptor. Gives an error number; then it can be tried again.
+HIDDEN int nd_wake(int like);
 
 // What forks mean for the hosts that have come to this process.
 HIDDEN void nd_hosts_in_child(void);

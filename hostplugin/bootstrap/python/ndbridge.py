@@ -388,6 +388,7 @@ class _HeapListener(_Listener):
 def _come(module, descriptor):
     """Lets in who has come to this process. module is this one, which nobody may have imported, or a double of it that another host has
     had made at the same time."""
+    _load_sockets()  # or whoever calls says that this cannot be done
     known = _sys.modules.setdefault("ndbridge", module)
     if hasattr(known, "_forked") and known._forked():  # by a program that a host has started, whose module the program has
         known = known.__dict__.setdefault("_stand_in", module)
@@ -429,9 +430,9 @@ def _let_in(descriptor, module):
         with _entering:
             exec(compile(code, "<ndbridge>", "exec"), namespace)
     finally:
+        side.close()
         for file in files:
             _os.close(file)
-        side.close()
 
 
 def __getattr__(name):

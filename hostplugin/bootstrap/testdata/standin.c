@@ -31,7 +31,7 @@ int ndGoStart(int handshake, int status) {
 	return 0;
 }
 
-void ndGoWake(void) {}
+int ndGoWake(void) { return 0; }
 int ndGoOpen(int status) { return status < 0; }
 int ndGoAttach(int side, int stream) { return side < 0 || stream < 0; }
 

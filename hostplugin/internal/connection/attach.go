@@ -35,12 +35,18 @@ type Process interface {
 	CloseLog()
 }
 
+// errHungUp says that a program has sent the host away without a word.
+var errHungUp = errors.New("the program did not let the host in: it has ended, has too few descriptors left, or belongs to another user")
+
 // Attach is New for a program that runs already, and listens: side is a connection to its socket, which Attach takes over, and pid the
 // process's id, or 0. Nothing is started, and the end of the connection does not end the program.
 func Attach(opts Options, side *fdpass.Conn, pid int) (*Connection, error) {
 	c := &Connection{opts: opts, lost: make(chan struct{})}
 	if err := c.send(side); err != nil {
 		c.closeStream()
+		if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
+			err = errHungUp
+		}
 		return nil, errors.Join(err, side.Close())
 	}
 	c.Side = wire.NewSide(side, c.status, opts.Forked)
@@ -99,13 +105,13 @@ func (c *Connection) didNotAttach(e *core.Error, err error, timedOut bool) {
 	switch known, ok := errors.AsType[*core.Error](err); {
 	case timedOut:
 		e.Err = fmt.Errorf("the program did not let the host in within %s", c.opts.StartTimeout)
-		e.Remedy = "see whether it is stopped, or holds Python's lock for long; or raise start_timeout"
+		e.Remedy = "see whether it is stopped, holds Python's lock for long, or has no descriptors left; or raise start_timeout"
 	case ok && !errors.Is(known.Kind, core.ErrUnavailable):
 		e.Kind, e.Err, e.Remedy = known.Kind, known.Err, known.Remedy
 	case isPython:
 		how, _ := c.Process.Exit()
 		e.Err = fmt.Errorf("the program %s before the session was open", how)
 	default:
-		e.Err = errors.New("the program did not let the host in: it has ended, or belongs to another user")
+		e.Err = errHungUp
 	}
 }

@@ -77,8 +77,31 @@ static void set(void *dict, const char *name, void *value) {
 		python.decref(value);
 }
 
-/* Lets in who has come, which ends with the descriptor closed. */
-static void let_in(int fd) {
+static bool is_there(const struct peer *p) {
+	struct stat status;
+	return syscall(SYS_fstat, p->fd, &status) == 0 && S_ISSOCK(status.st_mode) && status.st_ino == p->inode;
+}
+
+static void send_away(const struct peer *p) {
+	if (is_there(p))
+		syscall(SYS_close, p->fd);
+}
+
+/* Tells who has come why it is sent away: nobody else can, for the module has not run. */
+static void refuse(const struct peer *p) {
+	static const char said[] =
+		"{\"stage\":\"error\",\"kind\":\"unavailable\",\"message\":\"the program's Python does not run what lets a host in\","
+		"\"remedy\":\"see whether an audit hook of the program forbids it, or the program has replaced or lost parts of Python\"}";
+	char unread; /* would hide the answer */
+	while (is_there(p) && recv(p->fd, &unread, 1, MSG_DONTWAIT) > 0) {
+	}
+	if (is_there(p) && send(p->fd, said, sizeof said - 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+	}
+	send_away(p);
+}
+
+/* Lets in who has come, which ends with the descriptor closed, or taken over. */
+static void let_in(const struct peer *p) {
 	static const char text[] =
 		"import sys\n"
 		"module = sys.modules.get('ndbridge')\n"
@@ -89,12 +112,12 @@ static void let_in(int fd) {
 	enum { FILE_INPUT = 257 };
 	atomic_store(&entered, true);
 	int state = python.ensure();
-	void *names = python.new_dict(), *code = python.compile(text, "<ndbridge>", FILE_INPUT);
+	void *names = python.new_dict(), *code = python.compile(text, "<ndbridge>", FILE_INPUT), *result = NULL;
 	if (names && code) {
 		python.set_item(names, "__builtins__", python.builtins());
 		set(names, "source", python.new_bytes(listen_module, listen_module_end - listen_module));
-		set(names, "descriptor", python.new_int(fd));
-		void *result = python.eval(code, names, names);
+		set(names, "descriptor", python.new_int(p->fd));
+		result = python.eval(code, names, names);
 		if (result)
 			python.decref(result);
 	}
@@ -104,16 +127,8 @@ static void let_in(int fd) {
 	if (names)
 		python.decref(names);
 	python.release(state);
-}
-
-static bool is_there(const struct peer *p) {
-	struct stat status;
-	return syscall(SYS_fstat, p->fd, &status) == 0 && S_ISSOCK(status.st_mode) && status.st_ino == p->inode;
-}
-
-static void send_away(const struct peer *p) {
-	if (is_there(p))
-		syscall(SYS_close, p->fd);
+	if (!result)
+		refuse(p);
 }
 
 /* Waits until there is an interpreter. False: who has come has gone again. */
@@ -129,7 +144,7 @@ static bool await_python(int fd) {
 static void answer(const struct peer *p) {
 	char first;
 	if (is_there(p) && recv(p->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0 && await_python(p->fd))
-		let_in(p->fd);
+		let_in(p);
 	else
 		send_away(p);
 }
