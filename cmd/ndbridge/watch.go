@@ -44,10 +44,17 @@ type watcher struct {
 	raised  chan struct{} // closed at the first alarm, with --exit
 	first   *watch.Event  // set before
 	posts   sync.WaitGroup
+
+	sessions map[string]*hostplugin.Session
+	wanted   []wanted
+	counted  *stepper // nil: no step is watched
+
+	mu    sync.Mutex
+	found map[wanted]bool // what is wanted that means several arrays, once it has some
 }
 
 func newWatch(env *environ) *cobra.Command {
-	w := &watcher{env: env, target: target{attaches: true}, raised: make(chan struct{})}
+	w := &watcher{env: env, target: target{attaches: true}, raised: make(chan struct{}), sessions: map[string]*hostplugin.Session{}, found: map[wanted]bool{}}
 	cmd := &cobra.Command{
 		Use:   "watch [flags] [PROGRAM/]NAME... [-- ARGUMENT...]",
 		Short: "Watch arrays of a program: statistics, their history, and alarms",
@@ -63,8 +70,8 @@ An alarm is [PATTERN:]FIGURE[OP NUMBER], where * in PATTERN stands for any chara
 negative, positive (shares between 0 and 1), min, max, absmax, mean, std, norm, or stale: the time without a change. OP is
 <, <=, > or >=. With --step, alarms say the step at which they were raised.
 
-The exit status is 0 when the script has ended well, or a program that was attached to is gone; 1 if the script failed or there was
-no look at an array; 2 if the command line makes no sense; 3 after an alarm with --exit; and 130 if it was interrupted.`,
+The exit status is 0 when the script has ended well, or a program that was attached to is gone; 1 if the script failed, or no NAME or
+one of them led to no array that could be looked at; 2 if the command line makes no sense; 3 after an alarm with --exit; and 130 if it was interrupted.`,
 		Example: `  ndbridge watch --attach trainer 'main().model.weight'
   ndbridge watch --script train.py --step step --alarm nan --alarm 'norm>100' --exit weights grads
   ndbridge watch --attach trainer --alarm 'grad*: stale>30s' --webhook https://chat.example.org/hook
@@ -81,7 +88,7 @@ no look at an array; 2 if the command line makes no sense; 3 after an alarm with
 	f.Float64Var(&w.budget, "budget", 100*watch.DefaultBudget, "how many per `cent` of one core's time looks may take")
 	f.BoolVar(&w.exact, "exact", false, "read all elements with each look, always; looks become rarer instead")
 	f.IntVar(&w.rounds, "rounds", 0, "end after this `number` of looks at each array")
-	f.StringVar(&w.step, "step", "", "the `name` of the program's count of its steps: an array of one element, or what was published as a number")
+	f.StringVar(&w.step, "step", "", "the `name` of the program's count of its steps: a number, or an array of one element")
 	f.StringArrayVar(&w.alarms, "alarm", nil, "raise an alarm on this `condition`, such as nan or 'norm>100'; may be given again")
 	f.BoolVar(&w.exit, "exit", false, "end after the first alarm, with status 3 and one line that says what happened")
 	f.StringVar(&w.webhook, "webhook", "", "post each alarm to this `URL`, as JSON")
@@ -146,10 +153,10 @@ func (w *watcher) run(ctx context.Context, names, extra []string) error {
 func (w *watcher) watch(ctx context.Context, l *looker, all []wanted) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	sessions := map[string]*hostplugin.Session{}
+	w.wanted = all
 	ended := make(chan error, len(all))
 	for _, one := range all {
-		if sessions[one.program] != nil {
+		if w.sessions[one.program] != nil {
 			continue
 		}
 		w.env.stderr.Progress("starting %s", one.program)
@@ -158,14 +165,14 @@ func (w *watcher) watch(ctx context.Context, l *looker, all []wanted) error {
 			return err
 		}
 		defer s.Close() //nolint:errcheck // the log says if the program had to be killed
-		sessions[one.program] = s
+		w.sessions[one.program] = s
 		go func() { ended <- s.Wait(ctx) }()
 	}
 	w.env.stderr.Stop()
-	if len(sessions) == 1 {
+	if len(w.sessions) == 1 {
 		w.program = all[0].program
 	}
-	out, err := w.sampler(ctx, cancel, sessions, all)
+	out, err := w.sampler(ctx, cancel)
 	if err != nil {
 		return err
 	}
@@ -175,11 +182,11 @@ func (w *watcher) watch(ctx context.Context, l *looker, all []wanted) error {
 	}
 	defer served()
 	defer cancel()
-	return w.until(ctx, cancel, out, ended, len(sessions))
+	return w.until(ctx, cancel, out, ended)
 }
 
 // sampler makes what looks at all that is wanted, and what shows it.
-func (w *watcher) sampler(ctx context.Context, cancel context.CancelFunc, sessions map[string]*hostplugin.Session, all []wanted) (*watchOutput, error) {
+func (w *watcher) sampler(ctx context.Context, cancel context.CancelFunc) (*watchOutput, error) {
 	out := w.output(cancel)
 	opts := watch.Options{
 		Interval: w.interval, Budget: w.budget / 100, Exact: w.exact, Bins: stats.Auto, Alarms: w.parsed, Looked: out.looked,
@@ -189,19 +196,19 @@ func (w *watcher) sampler(ctx context.Context, cancel context.CancelFunc, sessio
 		},
 	}
 	if w.step != "" {
-		step, err := look(sessions[all[0].program], w.step)
-		if err != nil {
+		var err error
+		if w.counted, err = newStepper(w.sessions[w.wanted[0].program], w.step); err != nil {
 			return nil, err
 		}
-		opts.Step = step
+		opts.Step = w.counted.count
 	}
 	out.sampler = watch.New(opts)
-	for _, one := range all {
-		if one.name == "" || strings.Contains(one.name, "*") {
-			go w.several(ctx, out.sampler, sessions[one.program], one)
+	for _, one := range w.wanted {
+		if one.several() {
+			go w.several(ctx, out.sampler, one)
 			continue
 		}
-		see, err := look(sessions[one.program], one.name)
+		see, err := look(w.sessions[one.program], one.name)
 		if err != nil {
 			return nil, err
 		}
@@ -230,7 +237,7 @@ func (w *watcher) serve(ctx context.Context, sampler *watch.Sampler) (done func(
 }
 
 // until runs the sampler until the programs have ended, or there is another reason to end.
-func (w *watcher) until(ctx context.Context, cancel context.CancelFunc, out *watchOutput, ended <-chan error, programs int) error {
+func (w *watcher) until(ctx context.Context, cancel context.CancelFunc, out *watchOutput, ended <-chan error) error {
 	sampling, stop := context.WithCancel(ctx)
 	defer stop()
 	finish := out.begin(ctx, cancel)
@@ -238,7 +245,7 @@ func (w *watcher) until(ctx context.Context, cancel context.CancelFunc, out *wat
 	done := make(chan error, 1)
 	go func() { done <- out.sampler.Run(sampling) }()
 	var failed error
-	for running := programs; running > 0; {
+	for running := len(w.sessions); running > 0; {
 		select {
 		case err := <-ended:
 			running--
@@ -260,10 +267,12 @@ func (w *watcher) until(ctx context.Context, cancel context.CancelFunc, out *wat
 	stop()
 	<-done
 	if failed == nil && ctx.Err() == nil && !w.over(out) {
+		w.findRest(ctx, out.sampler)
 		_ = out.sampler.Once(ctx) // what the script has left; errors are those of its arrays
 	}
 	finish()
 	w.posts.Wait()
+	w.reportStep()
 	switch {
 	case w.exit && w.first != nil:
 		if !w.json {
@@ -280,18 +289,35 @@ func (w *watcher) until(ctx context.Context, cancel context.CancelFunc, out *wat
 	return w.unseen(out.sampler.State())
 }
 
-// unseen says which arrays there was no look at, and why.
+// unseen says which arrays there was no look at, and why. That is a failure if somebody has named one, or if there is no other.
 func (w *watcher) unseen(state watch.State) error {
-	failed := len(state.Arrays) == 0
-	if failed {
+	say := func(text string) {
+		if !w.json {
+			_, _ = fmt.Fprintf(w.env.stderr, "ndbridge: %s\n", prose.Line(text))
+		}
+	}
+	named := make(map[string]bool)
+	failed := true
+	for _, one := range w.wanted {
+		named[one.label] = !one.several()
+	}
+	for _, a := range state.Arrays {
+		if a.Looks > 0 {
+			failed = false
+			continue
+		}
+		say(cmp.Or(a.Error, a.Name+": the program ended before the first look"))
+	}
+	if len(state.Arrays) == 0 {
 		_, _ = fmt.Fprintln(w.env.stderr, "ndbridge: the program had no array to watch")
 	}
 	for _, a := range state.Arrays {
-		if a.Looks == 0 {
+		failed = failed || a.Looks == 0 && named[a.Name]
+	}
+	for _, one := range w.missing() {
+		if one.name != "" {
 			failed = true
-			if !w.json {
-				_, _ = fmt.Fprintf(w.env.stderr, "ndbridge: %s\n", prose.Line(cmp.Or(a.Error, a.Name+": the program ended before the first look")))
-			}
+			_, _ = fmt.Fprintf(w.env.stderr, "ndbridge: %s: no array has such a name\n", prose.Line(one.label))
 		}
 	}
 	if failed {
@@ -328,59 +354,4 @@ func (w *watcher) alarm(ctx context.Context, e watch.Event) {
 	if w.exit {
 		close(w.raised)
 	}
-}
-
-// look makes a name one that a sampler looks at. A name that does not exist yet is not waited for: the next look comes
-// soon enough.
-func look(s *hostplugin.Session, name string) (watch.Look, error) {
-	source, err := s.Source(name)
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context, v *core.View) (*core.View, error) {
-		v, _, err := source.Refresh(ctx, v, hostplugin.NoWait())
-		if err == nil {
-			err = v.Wait(ctx)
-		}
-		return v, err
-	}, nil
-}
-
-// several adds the arrays that a pattern means, or all that a program has, as soon as there are any.
-func (w *watcher) several(ctx context.Context, sampler *watch.Sampler, s *hostplugin.Session, one wanted) {
-	tick := time.NewTicker(w.interval)
-	defer tick.Stop()
-	for {
-		names := namesOf(ctx, s, one.name)
-		for _, name := range names {
-			if see, err := look(s, name); err == nil {
-				sampler.Add(watch.Array{Name: strings.TrimSuffix(one.label, one.name) + name, Look: see})
-			}
-		}
-		if len(names) > 0 {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		case <-s.Done():
-			return
-		}
-	}
-}
-
-// namesOf gives the names that a pattern means now, or all if it is "".
-func namesOf(ctx context.Context, s *hostplugin.Session, pattern string) []string {
-	if pattern != "" {
-		names, _ := s.Names(ctx, pattern) // an error is there the next time, too, and there are no names then
-		return names
-	}
-	var names []string
-	for entry, err := range s.Arrays(ctx) {
-		if err == nil && entry.Err == nil {
-			names = append(names, entry.Name)
-		}
-	}
-	return names
 }

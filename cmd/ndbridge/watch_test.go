@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,8 +17,10 @@ const slowly = `
 import time
 import numpy as np
 x = np.zeros(100_000)
+words = np.array(["a", "b"])
 step = np.zeros(1, np.int64)
-for step[0] in range(600):
+for turn in range(600):
+    step[0] = turn
     x += 1
     time.sleep(0.05)
 `
@@ -50,8 +53,12 @@ func TestWatchLines(t *testing.T) {
 	if n := strings.Count(r.stdout, "\n"); n < 3 || !strings.Contains(r.stdout, "step 1  x  mean ") {
 		t.Errorf("%d lines:\n%s", n, r.stdout)
 	}
-	command(t, append(base, "--rounds", "1")...).want(t, statusOK, "  step  mean ", "")        // all arrays
-	command(t, append(base, "--rounds", "1", "st*")...).want(t, statusOK, "  step  mean ", "") // a pattern
+	command(t, append(base, "--rounds", "1")...).want(t, statusOK, "  step  mean ", "")                              // all arrays
+	command(t, append(base, "--rounds", "1", "st*")...).want(t, statusOK, "  step  mean ", "")                       // a pattern
+	command(t, append(base, "--rounds", "2", "--step", "turn", "x")...).want(t, statusOK, "step ", "")               // a number of Python's
+	command(t, append(base, "--rounds", "1", "--step", "turns", "x")...).want(t, statusOK, "  x  mean ", "--step: ") // it says that there is none
+	command(t, append(base, "--rounds", "2", "*", "x")...).want(t, statusOK, "  x  mean ", "words")                  // what has no figures
+	command(t, append(base, "--rounds", "2", "words", "x")...).want(t, statusFailed, "  x  mean ", "words")          // and was named
 	command(t, append(base, "--alarm", "*x: max>20", "--exit", "x")...).want(t, statusAlarm, "x: *x: max>20: max is 2", "")
 }
 
@@ -104,6 +111,10 @@ func TestWatchSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	script := file(t, t.TempDir(), "short.py", "x = 1\n")
 	base := []string{"watch", "--script", script, "--python", python(t)}
+	quick := file(t, t.TempDir(), "quick.py", "import numpy as np\nx = np.ones(3)\n")
+	// The script has ended before anybody asks it again for its arrays.
+	command(t, "watch", "--script", quick, "--python", python(t), "--interval", "1h").want(t, statusOK, "  x  mean 1  std 0 ", "")
+	command(t, "watch", "--script", quick, "--python", python(t), "x", "nothing.*").want(t, statusFailed, "", "nothing.*: no array has such a name")
 	command(t, append(base, "nothing")...).want(t, statusFailed, "", "nothing")
 	command(t, append(base, "--json", "nothing")...).want(t, statusFailed, `"name":"nothing"`, "")
 	failing := file(t, t.TempDir(), "failing.py", "raise ValueError('no more')\n")
@@ -127,6 +138,17 @@ func TestWatchSaysWhatIsMissing(t *testing.T) {
 // TestWatchDrawsOnATerminal has a terminal show the figures, and leaves by a key.
 func TestWatchDrawsOnATerminal(t *testing.T) {
 	t.Parallel()
+	for key, status := range map[string]int{"q": statusOK, "\x03": statusInterrupted} {
+		t.Run(strconv.Quote(key), func(t *testing.T) {
+			t.Parallel()
+			drawsUntil(t, key, status)
+		})
+	}
+}
+
+// drawsUntil watches on a terminal until a key is pressed.
+func drawsUntil(t *testing.T, key string, status int) {
+	t.Helper()
 	script := file(t, t.TempDir(), "slowly.py", "print('begun', flush=True)\n"+slowly)
 	ours, theirs := terminal(t)
 	cmd := process(t.Context(), "watch", "--script", script, "--python", python(t), "--interval", "50ms", "--budget", "50", "--step", "step", "x")
@@ -151,13 +173,13 @@ func TestWatchDrawsOnATerminal(t *testing.T) {
 		}
 		if text := shown.String(); !left && strings.Contains(text, "float64 [100000]") && strings.Contains(text, "█") {
 			left = true
-			if _, err := ours.WriteString("q"); err != nil {
+			if _, err := ours.WriteString(key); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("%v\n%s", err, stderr.String())
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != status {
+		t.Errorf("%v, want status %d\n%s", err, status, stderr.String())
 	}
 	for _, want := range []string{"\x1b[?1049h", "\x1b[?1049l", "1 array, every", "norm", "q: quit", "| begun"} {
 		if !strings.Contains(shown.String()+stderr.String(), want) { // what was printed before it drew is on stderr

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -55,11 +56,13 @@ func (o *watchOutput) begin(ctx context.Context, cancel context.CancelFunc) (fin
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if m, err := screen.Run(); err == nil {
-			if m, ok := m.(watchModel); ok && m.quit {
-				close(o.left)
-				cancel()
-			}
+		m, err := screen.Run()
+		if errors.Is(err, tea.ErrInterrupted) { // a terminal in raw mode makes no signal of Ctrl-C
+			cancel()
+		}
+		if m, ok := m.(watchModel); err == nil && ok && m.quit {
+			close(o.left)
+			cancel()
 		}
 	}()
 	return sync.OnceFunc(func() {
@@ -89,7 +92,7 @@ func (o *watchOutput) looked() {
 			o.cancel()
 		}
 	}
-	few := func(a watch.Series) bool { return a.Looks < o.w.rounds }
+	few := func(a watch.Series) bool { return a.Tries < o.w.rounds }
 	if !o.full && o.w.rounds > 0 && len(state.Arrays) > 0 && !slices.ContainsFunc(state.Arrays, few) {
 		o.full = true
 		close(o.enough)
@@ -172,7 +175,9 @@ func (m watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.columns, m.rows = msg.Width, msg.Height
 	case tea.KeyPressMsg:
 		switch msg.String() {
-		case "q", "esc", "ctrl+c":
+		case "ctrl+c":
+			return m, tea.Interrupt
+		case "q", "esc":
 			m.quit = true
 			return m, tea.Quit
 		case "down", "j":

@@ -3,6 +3,7 @@ package watch
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,10 @@ type Frame struct {
 const (
 	blockLines = 4  // of an array that is drawn in full, with an empty one
 	sparkWidth = 40 // of the history
+
+	nameWidth   = 28 // of a name, in front of a line
+	lineFigures = 90 // columns of the figures of a line
+	badFigures  = 5  // where figuresOf has NaN and infinities
 )
 
 // Draw draws a state for a terminal: in full as long as there is room for that, and else a line for each array.
@@ -30,13 +35,17 @@ func Draw(s State, f Frame) []string {
 	lines := []string{clip(head(s), f.Columns), ""}
 	room := max(f.Lines-len(lines)-1, 1)
 	full := len(s.Arrays)*blockLines <= room
+	name := 1
+	for _, a := range s.Arrays {
+		name = min(max(name, utf8.RuneCountInString(prose.Line(a.Name))), nameWidth, max(f.Columns/2, 1))
+	}
 	first := min(f.First, max(len(s.Arrays)-1, 0))
 	for _, a := range s.Arrays[first:] {
 		var block []string
 		if full {
 			block = append(drawArray(a, f), "")
 		} else {
-			block = []string{drawLine(a, f)}
+			block = []string{drawLine(a, f, name)}
 		}
 		if room -= len(block); room < 0 {
 			break
@@ -68,11 +77,24 @@ func head(s State) string {
 func Figure(n stats.Number) string { return strconv.FormatFloat(float64(n), 'g', 5, 64) }
 
 // Sum writes the figures of a look in one line.
-func Sum(p Point) string {
-	text := fmt.Sprintf("mean %s  std %s  norm %s  min %s  max %s  nan %d  inf %d",
-		Figure(p.Mean), Figure(p.Std), Figure(p.Norm), Figure(p.Min), Figure(p.Max), p.NaN, p.Inf)
+func Sum(p Point) string { return strings.Join(figuresOf(p), "  ") }
+
+func figuresOf(p Point) []string {
+	texts := []string{
+		"mean " + Figure(p.Mean), "std " + Figure(p.Std), "norm " + Figure(p.Norm), "min " + Figure(p.Min), "max " + Figure(p.Max),
+		fmt.Sprintf("nan %d  inf %d", p.NaN, p.Inf),
+	}
 	if !p.Exact {
-		text += "  (sample)"
+		texts = append(texts, "(sample)")
+	}
+	return texts
+}
+
+// fit joins as many figures as there is room for. It leaves out whole ones: the beginning of a number is another number.
+func fit(figures []string, columns int) string {
+	text := strings.Join(figures, "  ")
+	for n := len(figures) - 1; n >= 0 && utf8.RuneCountInString(text) > columns; n-- {
+		text = strings.Join(append(figures[:n:n], "…"), "  ")
 	}
 	return text
 }
@@ -87,7 +109,7 @@ func drawArray(a Series, f Frame) []string {
 		return append(lines, "  no look yet", "")
 	}
 	p := a.History[len(a.History)-1]
-	lines = append(lines, clip("  "+Sum(p), f.Columns))
+	lines = append(lines, "  "+fit(figuresOf(p), f.Columns-2))
 	width := min(sparkWidth, max((f.Columns-30)/2, 8))
 	text := fmt.Sprintf("  norm %-*s", width, history(a, width))
 	if counts, low, high := bins(a.Last, width); counts != "" {
@@ -96,22 +118,36 @@ func drawArray(a Series, f Frame) []string {
 	return append(lines, clip(text, f.Columns))
 }
 
-func drawLine(a Series, f Frame) string {
-	const name, spark = 28, 16
+// drawLine draws an array in one line, whose name has so many columns. The history comes last: it goes first where there is
+// no room.
+func drawLine(a Series, f Frame, name int) string {
+	const spark = 16
 	text := prose.Line(a.Name)
 	if utf8.RuneCountInString(text) > name {
 		runes := []rune(text)
 		text = "…" + string(runes[len(runes)-name+1:])
 	}
-	text += strings.Repeat(" ", max(name-utf8.RuneCountInString(text), 0)+1)
+	text += strings.Repeat(" ", name-utf8.RuneCountInString(text)+1)
 	switch {
 	case a.Error != "":
-		text += prose.Line(a.Error)
+		text = clip(text+prose.Line(a.Error), f.Columns)
 	case len(a.History) > 0:
-		h := history(a, spark)
-		text += h + strings.Repeat(" ", spark-utf8.RuneCountInString(h)+1) + Sum(a.History[len(a.History)-1]) + raised(a)
+		p := a.History[len(a.History)-1]
+		figures := figuresOf(p)
+		if p.NaN+p.Inf > 0 { // these matter most
+			bad := figures[badFigures]
+			figures = slices.Insert(slices.Delete(figures, badFigures, badFigures+1), 0, bad)
+		}
+		if marks := strings.TrimSpace(raised(a)); marks != "" {
+			figures = slices.Insert(figures, 0, marks)
+		}
+		if room := f.Columns - name - 1; room >= lineFigures+2+spark {
+			text += fmt.Sprintf("%-*s  %s", lineFigures, fit(figures, lineFigures), history(a, spark))
+		} else {
+			text += fit(figures, room)
+		}
 	}
-	return paint(clip(text, f.Columns), colourOf(a), f)
+	return paint(text, colourOf(a), f)
 }
 
 // raised names the alarms whose condition is met.

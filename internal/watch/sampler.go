@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -39,7 +40,9 @@ type Options struct {
 	History int  // how many looks at each array are kept; 0: DefaultHistory
 	Bins    int  // of the histogram; see stats.Options
 	Alarms  []Alarm
-	Step    Look // an array of one element: the program's own count of its steps; nil: none
+	// Step reads the program's own count of its steps, nil if that cannot be read now; it is called before and after each
+	// look, on the goroutine of Run. nil: there is none.
+	Step func(ctx context.Context) *stats.Number
 	// Raised is called with each alarm, on the goroutine of Run; nil: nobody.
 	Raised func(Event)
 	// Looked is called after each round, on the goroutine of Run; nil: nobody.
@@ -131,12 +134,6 @@ func (s *Sampler) Run(ctx context.Context) error {
 	s.mu.Lock()
 	s.usage.Since = time.Now()
 	s.mu.Unlock()
-	var step *core.View
-	defer func() {
-		if step != nil {
-			_ = step.Close() // the session closes it, too
-		}
-	}()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -146,7 +143,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		begun := time.Now()
-		cost, err := s.round(ctx, &step)
+		cost, err := s.round(ctx)
 		if err != nil {
 			return err
 		}
@@ -167,11 +164,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 // Once looks at everything once more, after Run: at the end of a script.
 func (s *Sampler) Once(ctx context.Context) error {
 	defer s.close()
-	var step *core.View
-	_, err := s.round(ctx, &step)
-	if step != nil {
-		_ = step.Close() // the session closes it, too
-	}
+	_, err := s.round(ctx)
 	if err == nil && s.opts.Looked != nil {
 		s.opts.Looked()
 	}
@@ -188,12 +181,12 @@ func (s *Sampler) close() {
 }
 
 // round looks at each array once, and says how much time that took.
-func (s *Sampler) round(ctx context.Context, stepView **core.View) (cost time.Duration, err error) {
+func (s *Sampler) round(ctx context.Context) (cost time.Duration, err error) {
 	arrays := s.all()
-	before := s.step(ctx, stepView)
+	before := s.step(ctx)
 	for _, w := range arrays {
 		sum, unchanged, took, err := s.look(ctx, w)
-		after := s.step(ctx, stepView)
+		after := s.step(ctx)
 		cost += took
 		if ctx.Err() != nil {
 			return cost, ctx.Err()
@@ -208,23 +201,11 @@ func (s *Sampler) round(ctx context.Context, stepView **core.View) (cost time.Du
 	return cost, nil
 }
 
-// step reads the program's count of its steps, if there is one and it can be read.
-func (s *Sampler) step(ctx context.Context, view **core.View) *stats.Number {
+func (s *Sampler) step(ctx context.Context) *stats.Number {
 	if s.opts.Step == nil {
 		return nil
 	}
-	v, err := s.opts.Step(ctx, *view)
-	if v != nil {
-		*view = v
-	}
-	if err != nil {
-		return nil
-	}
-	sum, err := stats.Of(ctx, v, &stats.Options{Workers: 1})
-	if err != nil || sum.Finite() != 1 || sum.Len != 1 {
-		return nil
-	}
-	return new(stats.Number(sum.Mean))
+	return s.opts.Step(ctx)
 }
 
 // look sums an array up, and says for how long it has not changed, and how much time that took: ours, and the program's
@@ -273,6 +254,9 @@ func (s *Sampler) sum(ctx context.Context, w *watched) (sum, same *stats.Summary
 func (s *Sampler) record(w *watched, sum *stats.Summary, err error, step *stats.Number) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !errors.Is(err, core.ErrNotFound) {
+		w.Tries++
+	}
 	if err != nil {
 		w.Error = err.Error()
 		return

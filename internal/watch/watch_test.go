@@ -83,7 +83,7 @@ func TestAlarmNamesArrayAndStep(t *testing.T) {
 	good, bad, step := make([]float32, 100), make([]float32, 100), make([]int64, 1)
 	var events []Event
 	s := New(Options{
-		Alarms: []Alarm{alarm(t, "nan"), alarm(t, "norm>5")}, Step: of(coretest.NewView(t, step)),
+		Alarms: []Alarm{alarm(t, "nan"), alarm(t, "norm>5")}, Step: func(context.Context) *stats.Number { return new(stats.Number(step[0])) },
 		Raised: func(e Event) { events = append(events, e) },
 	})
 	s.Add(Array{"good", of(coretest.NewView(t, good))}, Array{"bad", of(coretest.NewView(t, bad))})
@@ -202,7 +202,7 @@ func TestBudget(t *testing.T) {
 // odd is a sampler that has seen arrays with odd names and figures.
 func odd(tb testing.TB) *Sampler {
 	tb.Helper()
-	s := New(Options{Alarms: []Alarm{alarm(tb, "nan")}, Step: of(coretest.NewView(tb, []int64{12}))})
+	s := New(Options{Alarms: []Alarm{alarm(tb, "nan")}, Step: func(context.Context) *stats.Number { return new(stats.Number(12)) }})
 	s.Add(
 		Array{`d["a\b"]` + "\n", of(coretest.NewView(tb, []float64{1, math.NaN(), math.Inf(-1)}))},
 		Array{"none", of(coretest.NewView(tb, []float64{math.NaN()}))},
@@ -341,29 +341,22 @@ func TestPost(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-func TestDraw(t *testing.T) {
+// TestTries counts looks at what is there and cannot be summed up, and none at what is not there.
+func TestTries(t *testing.T) {
 	t.Parallel()
-	state := odd(t).State()
-	full := Draw(state, Frame{Columns: 100, Lines: 40})
-	text := strings.Join(full, "\n")
-	for _, want := range []string{"3 arrays", "step 12", "none  float64 [1]  8 bytes  ! nan", "gone", "nan 1", "norm ", "last alarm: "} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
+	fails := func(err error) Look {
+		return func(context.Context, *core.View) (*core.View, error) { return nil, err }
 	}
-	for _, f := range []Frame{{Columns: 20, Lines: 6}, {Columns: 3, Lines: 1}, {}, {Columns: 100, Lines: 40, First: 9}} {
-		lines := Draw(state, f)
-		for _, line := range lines {
-			if f.Columns > 0 && len([]rune(line)) > f.Columns {
-				t.Errorf("%d columns: %q", f.Columns, line)
-			}
-			if strings.ContainsAny(line, "\n\x1b") {
-				t.Errorf("%q", line)
-			}
+	s := New(Options{})
+	s.Add(
+		Array{"a", of(coretest.NewView(t, []float64{1}))}, Array{"late", fails(&core.Error{Kind: core.ErrNotFound})},
+		Array{"text", fails(&core.Error{Kind: core.ErrDType})},
+	)
+	rounds(t, s, 3, func(int) {})
+	for i, want := range []struct{ looks, tries int }{{3, 3}, {0, 0}, {0, 3}} {
+		if a := s.State().Arrays[i]; a.Looks != want.looks || a.Tries != want.tries {
+			t.Errorf("%s: %d looks of %d, want %+v", a.Name, a.Looks, a.Tries, want)
 		}
-	}
-	if colours := strings.Join(Draw(state, Frame{Columns: 100, Lines: 40, Colours: true}), ""); !strings.Contains(colours, "\x1b[31m") {
-		t.Error("an alarm has no colour")
 	}
 }
 
