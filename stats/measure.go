@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -22,7 +23,15 @@ const (
 	rangeSample = 1 << 14
 )
 
-func errNoNumber(l core.Layout) error { return fmt.Errorf("an element of %v is not one number", l) }
+func errNoNumber(v *core.View) error {
+	remedy := "say with View.As what the elements are"
+	if strings.HasPrefix(v.Tag(), "[(") || strings.HasPrefix(v.Tag(), "(") { // NumPy's structures
+		remedy = fmt.Sprintf(`name one of the fields, as in %s["field"]`, v.Name())
+	}
+	return &core.Error{
+		Op: "stats", Object: v.Name(), Kind: core.ErrDType, Err: fmt.Errorf("an element of %v is not one number", v.Layout()), Remedy: remedy,
+	}
+}
 
 // measure does the work of Of.
 func measure(ctx context.Context, v *core.View, o *Options) (*Summary, error) {

@@ -35,11 +35,8 @@ type walker struct {
 
 // newSource takes v in the order of memory, or in row-major order.
 func newSource(ctx context.Context, v *core.View, limit int, memoryOrder bool) (*source, error) {
-	if !numbers.Known(v.DType()) {
-		return nil, &core.Error{
-			Op: "stats", Object: v.Name(), Kind: core.ErrDType,
-			Err: errNoNumber(v.Layout()), Remedy: "say with As what the elements are",
-		}
+	if !numbers.TypeOf(v.Layout()).Known() {
+		return nil, errNoNumber(v)
 	}
 	s := &source{n: v.Len(), repeats: 1, view: v}
 	layout := v.Layout()
@@ -59,7 +56,7 @@ func newSource(ctx context.Context, v *core.View, limit int, memoryOrder bool) (
 
 // walkerOf describes the elements of l in row-major order.
 func walkerOf(l core.Layout) walker {
-	w := walker{first: l.Offset(), read: numbers.ReaderOf(l.DType()), single: l.DType() == core.Float32, axes: make([]axis, l.Rank())}
+	w := walker{first: l.Offset(), read: numbers.TypeOf(l).Reader(), single: l.DType() == core.Float32, axes: make([]axis, l.Rank())}
 	stride := numbers.Unit(l.DType())
 	for i := range w.axes {
 		w.axes[i] = axis{l.Dim(i), l.Stride(i)}
@@ -166,7 +163,7 @@ func (s *source) fetch(ctx context.Context, v *core.View, limit int) (core.Layou
 	if _, err := core.CopyBytes(ctx, s.raw, thin); err != nil {
 		return core.Layout{}, err
 	}
-	return core.NewLayout(core.LayoutSpec{DType: v.DType(), Shape: thin.Shape()})
+	return core.NewLayout(core.LayoutSpec{DType: v.DType(), Tag: v.Tag(), Shape: thin.Shape()})
 }
 
 // reader reads elements of a source while its memory may be touched.

@@ -96,7 +96,8 @@ func (s *Summary) Missed(n int) float64 {
 
 // Of sums up the elements of v. A nil opts means the zero Options.
 //
-// The error wraps ErrDType if elements have no value that is a number (opaque types and types of several lanes), ErrConfig
+// The error wraps ErrDType if elements have no value that is a number (types of several lanes, and opaque ones but for
+// numbers in a foreign order of bytes, as NumPy's ">f4"), ErrConfig
 // if the options make no sense, ErrClosed, ErrPointer or ErrUnavailable as those of [core.Copy], or it is that of ctx.
 func Of(ctx context.Context, v *core.View, opts *Options) (*Summary, error) {
 	if opts == nil {

@@ -38,7 +38,7 @@ func TestKinds(t *testing.T) {
 	t.Parallel()
 	r := on(t, "view", "kinds.py")
 	for _, want := range []string{
-		"big_endian\n  framework  numpy\n  dtype      >f8, as opaque[8]\n",
+		"big_endian\n  framework  numpy\n  dtype      >f8, as opaque[8]\n", "\n         0  0.333333  0.666667         1   1.33333\n",
 		"dates\n  framework  numpy\n  dtype      datetime64[ns], as opaque[8]\n",
 		"scalar\n  framework  numpy\n  dtype      float64\n  shape      one element, no axes\n  strides    none\n",
 		"  shape      0 x 3\n", "  route      none: there are no elements\n",

@@ -6,9 +6,46 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/cai"
 )
+
+// Type is the type of elements as numbers.
+type Type struct {
+	core.DType
+	foreign bool // its bytes stand in the order that this machine has not
+}
+
+// TypeOf gives the type of the elements of l, which may be numbers in a foreign order of bytes: opaque, with a tag such as
+// ">f4".
+func TypeOf(l core.Layout) Type {
+	if tag := l.Tag(); l.DType().Opaque() && tag != "" && strings.Contains("<>", tag[:1]) {
+		d, other, err := cai.ParseTypestr("="+tag[1:], "")
+		if err == nil && other == "" && d.Size() == l.DType().Size() && Known(d) {
+			return Type{d, true}
+		}
+	}
+	return Type{DType: l.DType()}
+}
+
+// Known reports whether the elements have a value that is one number.
+func (t Type) Known() bool { return Known(t.DType) }
+
+// ToNative gives the dense elements in raw, which it changes, the order of this machine.
+func (t Type) ToNative(raw []byte) {
+	if !t.foreign {
+		return
+	}
+	size := t.Size()
+	if Complex(t.DType) {
+		size /= 2
+	}
+	for part := range slices.Chunk(raw, size) {
+		slices.Reverse(part)
+	}
+}
 
 // Known reports whether elements of type d have a value that is one number.
 func Known(d core.DType) bool { return d.Valid() && !d.Opaque() && d.Lanes() == 1 }
@@ -26,10 +63,10 @@ func Floating(d core.DType) bool {
 // Complex reports whether elements of type d are complex numbers.
 func Complex(d core.DType) bool { return Known(d) && d.Code() == core.Complex64.Code() }
 
-// Append appends to dst the first n elements of type d in raw, which are dense.
-func Append(dst []float64, raw []byte, d core.DType, n int) []float64 {
+// Append appends to dst the first n elements of type t in raw, which are dense.
+func Append(dst []float64, raw []byte, t Type, n int) []float64 {
 	dst = slices.Grow(dst, n)[:len(dst)+n]
-	ReaderOf(d)(dst[len(dst)-n:], raw, 0, Unit(d))
+	t.Reader()(dst[len(dst)-n:], raw, 0, Unit(t.DType))
 	return dst
 }
 
@@ -45,8 +82,30 @@ func Unit(d core.DType) int {
 // sign. If elements share bytes, at and stride are in bits.
 type Reader func(dst []float64, raw []byte, at, stride int)
 
-// ReaderOf gives the reader of elements of a type that is [Known].
-func ReaderOf(d core.DType) Reader {
+// Reader gives the reader of elements of a type that is [Known].
+func (t Type) Reader() Reader {
+	read := readerOf(t.DType)
+	if !t.foreign {
+		return read
+	}
+	const few = 64
+	size := t.Size()
+	return func(dst []float64, raw []byte, at, stride int) {
+		var native [few * 16]byte // there is no number of more than 16 bytes
+		for len(dst) > 0 {
+			n := min(len(dst), few)
+			for i := range n {
+				copy(native[i*size:][:size], raw[at:])
+				at += stride
+			}
+			t.ToNative(native[:n*size])
+			read(dst[:n], native[:], 0, size)
+			dst = dst[n:]
+		}
+	}
+}
+
+func readerOf(d core.DType) Reader {
 	switch {
 	case d == core.Bool || Integral(d) && !d.Packed():
 		if r := wholes(d); r != nil {

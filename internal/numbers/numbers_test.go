@@ -1,9 +1,11 @@
 package numbers
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,7 +72,7 @@ func TestPackedNumbers(t *testing.T) {
 		{coretest.DType("float6_e2m3fn"), []byte{0x01, 0xf8, 0xfd}, []float64{0.125, math.Copysign(0, -1), 7.5, -7.5}},
 	}
 	for _, c := range cases {
-		got := Append(nil, c.raw, c.dtype, len(c.want))
+		got := Append(nil, c.raw, Type{DType: c.dtype}, len(c.want))
 		if fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%v: got %v, want %v", c.dtype, got, c.want)
 		}
@@ -105,9 +107,68 @@ func TestMagnitudes(t *testing.T) {
 		{complex32, append(append([]byte{}, one...), half...), math.Hypot(1, 0.5)},
 	}
 	for _, c := range cases {
-		got := Append(nil, c.raw, c.dtype, 1)
+		got := Append(nil, c.raw, Type{DType: c.dtype}, 1)
 		if len(got) != 1 || got[0] != c.want {
 			t.Errorf("%v: got %v, want %v", c.dtype, got, c.want)
 		}
 	}
+}
+
+// TestForeignOrder reads numbers whose bytes stand in the order that this machine has not, backwards and with gaps.
+func TestForeignOrder(t *testing.T) {
+	t.Parallel()
+	foreign := ">"
+	if binary.NativeEndian.Uint16([]byte{0, 1}) == 1 {
+		foreign = "<"
+	}
+	for kind, one := range map[string][]byte{ // the number 1, or 1j, and a byte that does not belong to it
+		"i2": {0, 1, 9}, "u2": {0, 1, 9}, "i4": {0, 0, 0, 1, 9}, "u4": {0, 0, 0, 1, 9}, "i8": {0, 0, 0, 0, 0, 0, 0, 1, 9}, "u8": {0, 0, 0, 0, 0, 0, 0, 1, 9},
+		"f2": {0x3c, 0, 9}, "f4": {0x3f, 0x80, 0, 0, 9}, "f8": {0x3f, 0xf0, 0, 0, 0, 0, 0, 0, 9},
+		"c8": {0, 0, 0, 0, 0x3f, 0x80, 0, 0, 9}, "c16": {0, 0, 0, 0, 0, 0, 0, 0, 0x3f, 0xf0, 0, 0, 0, 0, 0, 0, 9},
+	} {
+		if foreign == "<" {
+			part := one[:len(one)-1]
+			if kind[0] == 'c' {
+				slices.Reverse(part[:len(part)/2])
+				part = part[len(part)/2:]
+			}
+			slices.Reverse(part)
+		}
+		d := TypeOf(layout(t, len(one)-1, foreign+kind))
+		if !d.Known() || d.Size() != len(one)-1 {
+			t.Errorf("%s: %v", kind, d)
+			continue
+		}
+		const n = 150
+		raw := slices.Concat(slices.Repeat(one, n), one[:len(one)-1])
+		xs := make([]float64, n)
+		d.Reader()(xs, raw, len(one)*(n-1), -len(one))
+		if slices.Min(xs) != 1 || slices.Max(xs) != 1 {
+			t.Errorf("%s: from %v to %v", kind, slices.Min(xs), slices.Max(xs))
+		}
+		if x := Append(nil, raw, d, 1); x[0] != 1 || raw[len(one)-1] != 9 {
+			t.Errorf("%s: %v, and the bytes are %v", kind, x, raw[:len(one)])
+		}
+	}
+	for _, other := range []struct {
+		size int
+		tag  string
+	}{{8, foreign + "M8[ns]"}, {8, foreign + "U2"}, {4, foreign + "f8"}, {16, foreign + "f16"}, {4, "[('a', '<f4')]"}, {4, ""}, {4, foreign}, {8, "datetime64[ns]"}} {
+		if d := TypeOf(layout(t, other.size, other.tag)); d.Known() {
+			t.Errorf("%q of %d bytes is %v", other.tag, other.size, d)
+		}
+	}
+}
+
+func layout(t *testing.T, size int, tag string) core.Layout {
+	t.Helper()
+	opaque, err := core.Opaque(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := core.NewLayout(core.LayoutSpec{DType: opaque, Tag: tag})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }

@@ -84,7 +84,7 @@ func thinned(v *core.View, limit int) (*core.View, error) {
 
 // magnitudes calls f with the values of the elements of v, in order and piece by piece.
 func magnitudes(ctx context.Context, v *core.View, f func([]float64)) error {
-	d, left := v.DType(), v.Len()
+	d, left := numbers.TypeOf(v.Layout()), v.Len()
 	var buf []float64
 	for raw, err := range pieces.Of(ctx, v, pieces.Default-pieces.Default%max(d.Bits(), 1)) {
 		if err != nil {

@@ -109,7 +109,7 @@ func rowsOf(ctx context.Context, v *core.View, stepX, stepY int) (rowReader, err
 			return dst, err
 		}
 		_, err = core.CopyBytes(ctx, raw, row)
-		return numbers.Append(dst, raw, v.DType(), row.Len()), errors.Join(err, row.Close())
+		return numbers.Append(dst, raw, numbers.TypeOf(v.Layout()), row.Len()), errors.Join(err, row.Close())
 	}
 	return rowReader{v.Dim(0), read, v.Close}, nil
 }
@@ -126,7 +126,7 @@ func packedRows(ctx context.Context, v *core.View) (rowReader, error) {
 	if _, err := core.CopyBytes(ctx, raw, v); err != nil {
 		return rowReader{}, err
 	}
-	all := numbers.Append(make([]float64, 0, v.Len()), raw, v.DType(), v.Len())
+	all := numbers.Append(make([]float64, 0, v.Len()), raw, numbers.TypeOf(v.Layout()), v.Len())
 	width := v.Len() / v.Dim(0)
 	read := func(dst []float64, y int) ([]float64, error) { return append(dst, all[y*width:][:width]...), nil }
 	return rowReader{v.Dim(0), read, func() error { return nil }}, nil

@@ -65,13 +65,13 @@ func choose(v *core.View) (part, error) {
 func formOf(l core.Layout, axes []int) form {
 	n := len(axes)
 	switch {
-	case l.Len() == 0 || !numbers.Known(l.DType()):
+	case l.Len() == 0 || !numbers.TypeOf(l).Known():
 		return nothing
 	case n == 0:
 		return scalar
 	case n == 1:
 		return curve
-	case n >= 3 && canHoldColours(l.DType()) && isChannels(l.Dim(axes[n-1])) &&
+	case n >= 3 && canHoldColours(numbers.TypeOf(l).DType) && isChannels(l.Dim(axes[n-1])) &&
 		min(l.Dim(axes[n-2]), l.Dim(axes[n-3])) > 4:
 		return colour
 	}

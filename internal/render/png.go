@@ -10,6 +10,7 @@ import (
 	"io"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/numbers"
 )
 
 // DefaultSize is how many points a picture is wide or high at most, unless more are asked for.
@@ -82,7 +83,7 @@ func picture(ctx context.Context, v *core.View, size int) (_ image.Image, err er
 	if err != nil {
 		return nil, err
 	}
-	return g.image(p.DType()), nil
+	return g.image(numbers.TypeOf(p.Layout()).DType), nil
 }
 
 // undrawable says why nothing can be drawn of v.

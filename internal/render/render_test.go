@@ -327,7 +327,7 @@ func TestWhatCannotBeDrawn(t *testing.T) {
 		want error
 	}{
 		"empty":    {core.LayoutSpec{DType: core.Uint8, Shape: []int{0, 3}}, PNGOptions{}, core.ErrLayout},
-		"opaque":   {core.LayoutSpec{DType: opaque, Tag: ">f8", Shape: []int{4}}, PNGOptions{}, core.ErrDType},
+		"opaque":   {core.LayoutSpec{DType: opaque, Tag: "datetime64[s]", Shape: []int{4}}, PNGOptions{}, core.ErrDType},
 		"too many": {core.LayoutSpec{DType: core.Uint8, Shape: []int{1 << 20, 65}, Strides: []int{0, 0}}, PNGOptions{Size: -1}, core.ErrLayout},
 	}
 	for name, c := range cases {

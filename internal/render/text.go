@@ -58,7 +58,7 @@ func Text(ctx context.Context, w io.Writer, v *core.View, opts TextOptions) erro
 
 func textLines(ctx context.Context, v *core.View, opts TextOptions) (_ []string, err error) {
 	switch {
-	case !numbers.Known(v.DType()):
+	case !numbers.TypeOf(v.Layout()).Known():
 		return hexLines(ctx, v, opts.Columns)
 	case few(v.Layout()):
 		return numberLines(ctx, v)
@@ -85,7 +85,7 @@ func textLines(ctx context.Context, v *core.View, opts TextOptions) (_ []string,
 	if err != nil {
 		return nil, err
 	}
-	g, shade := shaderOf(g.enlarge(min(opts.Columns/w, 2*opts.Rows/h, 4)), p.DType())
+	g, shade := shaderOf(g.enlarge(min(opts.Columns/w, 2*opts.Rows/h, 4)), numbers.TypeOf(p.Layout()).DType)
 	if opts.Depth == Mono {
 		return append(lines, g.shades(shade)...), nil
 	}

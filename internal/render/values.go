@@ -27,16 +27,18 @@ func few(l core.Layout) bool {
 // Elements writes each element of v as text, in row-major order: whole numbers in full, others in six digits. It is for arrays
 // that people read. Elements without a known value are refused with core.ErrDType.
 func Elements(ctx context.Context, v *core.View) ([]string, error) {
-	if !numbers.Known(v.DType()) {
+	d := numbers.TypeOf(v.Layout())
+	if !d.Known() {
 		return nil, undrawable(v)
 	}
 	raw := make([]byte, v.NBytes())
 	if _, err := core.CopyBytes(ctx, raw, v); err != nil {
 		return nil, err
 	}
+	d.ToNative(raw)
 	texts := make([]string, v.Len())
 	for i := range texts {
-		texts[i] = number(raw, v.DType(), i)
+		texts[i] = number(raw, d.DType, i)
 	}
 	return texts, nil
 }
@@ -79,9 +81,9 @@ func number(raw []byte, d core.DType, i int) string {
 	case numbers.Complex(d):
 		return complexText(raw[size*i:][:size])
 	case d.Packed():
-		return Number(numbers.Append(nil, raw, d, i+1)[i], d)
+		return Number(numbers.Append(nil, raw, numbers.Type{DType: d}, i+1)[i], d)
 	}
-	return Number(numbers.Append(nil, raw[size*i:][:size], d, 1)[0], d)
+	return Number(numbers.Append(nil, raw[size*i:][:size], numbers.Type{DType: d}, 1)[0], d)
 }
 
 // complexText writes a complex number of two halves of its bytes as Python does, without brackets.

@@ -43,8 +43,8 @@ func drawImage(ctx context.Context, v *core.View, l look, p picture) (message, e
 			return message{}, err
 		}
 	}
-	d := v.DType()
-	if d != core.Uint8 {
+	d := numbers.TypeOf(v.Layout())
+	if d.DType != core.Uint8 {
 		low, full := brightness(d, tiles)
 		for i := range tiles {
 			tiles[i] = leveled(tiles[i], d, low, full)
@@ -75,7 +75,7 @@ func newSheet(v *core.View, l look) (*sheet, error) {
 			Op: "draw", Object: v.Name(), Kind: core.ErrLayout, Err: fmt.Errorf("an array of %d axes is no picture of order %q", rank, order),
 		}
 	}
-	if !numbers.Known(v.DType()) || v.DType().Packed() || v.Len() == 0 {
+	if !numbers.TypeOf(v.Layout()).Known() || v.DType().Packed() || v.Len() == 0 {
 		return nil, &core.Error{Op: "draw", Object: v.Name(), Kind: core.ErrDType, Err: errors.New("its elements are no points of a picture")}
 	}
 	var perm, others []int
@@ -147,8 +147,8 @@ func (s *sheet) tile(ctx context.Context, i int) ([]byte, error) {
 
 // brightness says which numbers are black and white: those of the type, or for fractions 0 and 1 (or 255) if all lie there, and
 // otherwise the least and the greatest.
-func brightness(d core.DType, tiles [][]byte) (low, full float64) {
-	if d == core.Uint16 {
+func brightness(d numbers.Type, tiles [][]byte) (low, full float64) {
+	if d.DType == core.Uint16 {
 		return 0, math.MaxUint16
 	}
 	low, full = math.Inf(1), math.Inf(-1)
@@ -173,7 +173,7 @@ func brightness(d core.DType, tiles [][]byte) (low, full float64) {
 }
 
 // leveled makes bytes of numbers. What is NaN is black.
-func leveled(raw []byte, d core.DType, low, full float64) []byte {
+func leveled(raw []byte, d numbers.Type, low, full float64) []byte {
 	xs := numbers.Append(nil, raw, d, len(raw)/d.Size())
 	out := make([]byte, len(xs))
 	for i, x := range xs {

@@ -48,7 +48,7 @@ func newRecorder(h *hub, o *Options) *recorder {
 
 // isScalar reports whether an array is one number.
 func isScalar(e contract.Entry) bool {
-	return e.Err == nil && e.Layout.Len() == 1 && numbers.Known(e.Layout.DType())
+	return e.Err == nil && e.Layout.Len() == 1 && numbers.TypeOf(e.Layout).Known()
 }
 
 // listed takes the scalars of a list, and all arrays if there are alarms for them. The caller holds the hub's lock.
