@@ -50,17 +50,18 @@ type watcher struct {
 	counted  *stepper // nil: no step is watched
 
 	mu    sync.Mutex
-	found map[wanted]bool // what is wanted that means several arrays, once it has some
+	found map[wanted]map[string]bool // the arrays of what means several
 }
 
 func newWatch(env *environ) *cobra.Command {
-	w := &watcher{env: env, target: target{attaches: true}, raised: make(chan struct{}), sessions: map[string]*hostplugin.Session{}, found: map[wanted]bool{}}
+	w := &watcher{env: env, target: target{attaches: true}, raised: make(chan struct{}), sessions: map[string]*hostplugin.Session{}, found: map[wanted]map[string]bool{}}
 	cmd := &cobra.Command{
 		Use:   "watch [flags] [PROGRAM/]NAME... [-- ARGUMENT...]",
 		Short: "Watch arrays of a program: statistics, their history, and alarms",
 		Long: `watch runs a program, or attaches to one that runs already (--attach), and looks at arrays again and again: mean, deviation, norm,
 extremes, NaN and infinities, with a small histogram and the history of the norm. A NAME may be a pattern, such as
-model.*.weight. Without a NAME it watches all arrays that the program has when it begins. It ends with the program's script.
+model.*.weight. Without a NAME it watches all arrays that the program has. Those that come later are found, too. It ends
+with the program's script.
 
 Looks take no more than --budget of the time of one core. Large arrays are sampled: each look reads other elements, until
 all were read. What is drawn in a terminal is printed as lines, one for each look, if standard output is none, or with
@@ -267,7 +268,11 @@ func (w *watcher) until(ctx context.Context, cancel context.CancelFunc, out *wat
 	stop()
 	<-done
 	if failed == nil && ctx.Err() == nil && !w.over(out) {
-		w.findRest(ctx, out.sampler)
+		for _, one := range w.wanted {
+			if one.several() {
+				w.find(ctx, out.sampler, one) // it may have ended before anybody asked it again
+			}
+		}
 		_ = out.sampler.Once(ctx) // what the script has left; errors are those of its arrays
 	}
 	finish()
@@ -314,8 +319,10 @@ func (w *watcher) unseen(state watch.State) error {
 	for _, a := range state.Arrays {
 		failed = failed || a.Looks == 0 && named[a.Name]
 	}
-	for _, one := range w.missing() {
-		if one.name != "" {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, one := range w.wanted {
+		if one.several() && one.name != "" && len(w.found[one]) == 0 {
 			failed = true
 			_, _ = fmt.Fprintf(w.env.stderr, "ndbridge: %s: no array has such a name\n", prose.Line(one.label))
 		}

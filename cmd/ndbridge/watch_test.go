@@ -62,6 +62,16 @@ func TestWatchLines(t *testing.T) {
 	command(t, append(base, "--alarm", "*x: max>20", "--exit", "x")...).want(t, statusAlarm, "x: *x: max>20: max is 2", "")
 }
 
+// TestWatchFindsWhatComesLater watches a dict that grows.
+func TestWatchFindsWhatComesLater(t *testing.T) {
+	t.Parallel()
+	script := file(t, t.TempDir(), "growing.py", "import time\nimport numpy as np\nparts, early = {}, np.zeros(2)\nfor i in range(600):\n    parts[str(i)] = np.full(3, float(i))\n    if i == 10: late = parts[\"9\"]\n    time.sleep(0.05)\n")
+	base := []string{"watch", "--script", script, "--python", python(t), "--interval", "50ms", "--budget", "50", "--exit"}
+	command(t, append(base, "--alarm", `parts["9"]: max>=9`, `parts["*"]`)...).want(t, statusAlarm, `parts["9"]: max>=9: max is 9`, "")
+	command(t, append(base, "--alarm", "late: max>=9", "early", "*")...).want(t, statusAlarm, "late: late: max>=9: max is 9", "")
+	command(t, append(base, "--alarm", "late: max>=9")...).want(t, statusAlarm, "late: late: max>=9: max is 9", "")
+}
+
 func TestWatchObjects(t *testing.T) {
 	t.Parallel()
 	script := file(t, t.TempDir(), "slowly.py", slowly)

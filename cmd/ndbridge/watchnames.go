@@ -100,13 +100,19 @@ func (w *watcher) reportStep() {
 // several reports whether what is wanted is a pattern, or all that a program has.
 func (w wanted) several() bool { return w.name == "" || strings.Contains(w.name, "*") }
 
-// several adds the arrays that a pattern means, or all that a program has, as soon as there are any.
+// several adds the arrays that a pattern means, or all that a program has, and those that come: it asks as often as it
+// looks at arrays, and less often the longer nothing comes.
 func (w *watcher) several(ctx context.Context, sampler *watch.Sampler, one wanted) {
-	tick := time.NewTicker(w.interval)
-	defer tick.Stop()
-	for !w.find(ctx, sampler, one) {
+	const rarely = 64 // times as seldom
+	wait := w.interval
+	for {
+		if w.find(ctx, sampler, one) {
+			wait = w.interval
+		} else {
+			wait = min(2*wait, rarely*w.interval)
+		}
 		select {
-		case <-tick.C:
+		case <-time.After(wait):
 		case <-ctx.Done():
 			return
 		case <-w.sessions[one.program].Done():
@@ -115,39 +121,23 @@ func (w *watcher) several(ctx context.Context, sampler *watch.Sampler, one wante
 	}
 }
 
-// find adds the arrays that there are now, and reports whether there are any.
+// find adds the arrays that there are now, and reports whether there are new ones, or none yet.
 func (w *watcher) find(ctx context.Context, sampler *watch.Sampler, one wanted) bool {
 	s := w.sessions[one.program]
 	names := namesOf(ctx, s, one.name)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.found[one] == nil {
+		w.found[one] = make(map[string]bool)
+	}
+	before := len(w.found[one])
 	for _, name := range names {
 		if see, err := look(s, name); err == nil {
-			sampler.Add(watch.Array{Name: strings.TrimSuffix(one.label, one.name) + name, Look: see})
+			w.found[one][name] = true
+			sampler.Add(watch.Array{Name: strings.TrimSuffix(one.label, one.name) + name, Look: see, Passing: true})
 		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.found[one] = w.found[one] || len(names) > 0
-	return w.found[one]
-}
-
-// missing is what is wanted that should mean several arrays, and has none.
-func (w *watcher) missing() []wanted {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var none []wanted
-	for _, one := range w.wanted {
-		if one.several() && !w.found[one] {
-			none = append(none, one)
-		}
-	}
-	return none
-}
-
-// findRest adds what a script has left: it may have ended before anybody asked it for its arrays.
-func (w *watcher) findRest(ctx context.Context, sampler *watch.Sampler) {
-	for _, one := range w.missing() {
-		w.find(ctx, sampler, one)
-	}
+	return before == 0 || len(w.found[one]) > before
 }
 
 // namesOf gives the names that a pattern means now, or all if it is "".

@@ -113,7 +113,7 @@ type lookRecord struct {
 func (o *watchOutput) print(state watch.State) error {
 	stdout := o.w.env.stdout
 	for _, a := range state.Arrays {
-		if n := len(a.History); a.Error == "" && n > 0 && a.Looks > o.shown[a.Name] {
+		if n := len(a.History); a.Error == "" && n > 0 && a.Looks != o.shown[a.Name] {
 			o.shown[a.Name] = a.Looks
 			p := a.History[n-1]
 			if o.w.json {

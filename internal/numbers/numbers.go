@@ -21,7 +21,7 @@ type Type struct {
 // TypeOf gives the type of the elements of l, which may be numbers in a foreign order of bytes: opaque, with a tag such as
 // ">f4".
 func TypeOf(l core.Layout) Type {
-	if tag := l.Tag(); l.DType().Opaque() && tag != "" && strings.Contains("<>", tag[:1]) {
+	if tag := l.Tag(); l.DType().Opaque() && strings.IndexAny(tag, "<>") == 0 {
 		d, other, err := cai.ParseTypestr("="+tag[1:], "")
 		if err == nil && other == "" && d.Size() == l.DType().Size() && Known(d) {
 			return Type{d, true}

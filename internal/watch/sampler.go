@@ -20,7 +20,13 @@ type Look func(ctx context.Context, v *core.View) (*core.View, error)
 type Array struct {
 	Name string
 	Look Look
+	// Passing arrays are given up when they were not found (core.ErrNotFound) in some looks in a row, as those of a function
+	// that has returned. They can be added again.
+	Passing bool
 }
+
+// givenUp is how many looks those are.
+const givenUp = 10
 
 // The defaults of Options.
 const (
@@ -80,6 +86,8 @@ type watched struct {
 	Series
 
 	look     Look
+	passing  bool
+	lost     int // looks in a row that did not find it
 	view     *core.View
 	mark     mark
 	sample   int     // elements; 0: all
@@ -111,7 +119,7 @@ func (s *Sampler) Add(arrays ...Array) {
 		i, there := slices.BinarySearchFunc(s.arrays, a.Name, byName)
 		if !there {
 			s.arrays = slices.Insert(s.arrays, i, &watched{
-				Series: Series{Name: a.Name}, look: a.Look, sample: 1 << 16,
+				Series: Series{Name: a.Name}, look: a.Look, passing: a.Passing, sample: 1 << 16,
 				quiet: make(map[string]int), clean: make(map[string]*stats.Number),
 			})
 		}
@@ -192,6 +200,9 @@ func (s *Sampler) round(ctx context.Context) (cost time.Duration, err error) {
 			return cost, ctx.Err()
 		}
 		s.record(w, sum, err, after)
+		if w.passing && w.lost >= givenUp {
+			s.drop(w)
+		}
 		if err == nil {
 			s.adjust(w, sum, took, len(arrays))
 			s.judge(w, sum, unchanged, before, after)
@@ -250,12 +261,25 @@ func (s *Sampler) sum(ctx context.Context, w *watched) (sum, same *stats.Summary
 	return sum, same, err
 }
 
+// drop gives up an array.
+func (s *Sampler) drop(w *watched) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.arrays = slices.DeleteFunc(s.arrays, func(other *watched) bool { return other == w })
+	if w.view != nil {
+		_ = w.view.Close() // the session closes it, too
+	}
+}
+
 // record keeps what a look has seen.
 func (s *Sampler) record(w *watched, sum *stats.Summary, err error, step *stats.Number) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !errors.Is(err, core.ErrNotFound) {
+	if errors.Is(err, core.ErrNotFound) {
+		w.lost++
+	} else {
 		w.Tries++
+		w.lost = 0
 	}
 	if err != nil {
 		w.Error = err.Error()

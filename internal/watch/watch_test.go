@@ -86,7 +86,7 @@ func TestAlarmNamesArrayAndStep(t *testing.T) {
 		Alarms: []Alarm{alarm(t, "nan"), alarm(t, "norm>5")}, Step: func(context.Context) *stats.Number { return new(stats.Number(step[0])) },
 		Raised: func(e Event) { events = append(events, e) },
 	})
-	s.Add(Array{"good", of(coretest.NewView(t, good))}, Array{"bad", of(coretest.NewView(t, bad))})
+	s.Add(Array{Name: "good", Look: of(coretest.NewView(t, good))}, Array{Name: "bad", Look: of(coretest.NewView(t, bad))})
 	rounds(t, s, 30, func(i int) {
 		step[0] = int64(i)
 		switch i {
@@ -120,7 +120,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	t.Parallel()
 	data := make([]float64, 10)
 	s := New(Options{History: 5})
-	s.Add(Array{"x", of(coretest.NewView(t, data))})
+	s.Add(Array{Name: "x", Look: of(coretest.NewView(t, data))})
 	rounds(t, s, 9, func(i int) { data[0] = float64(i) })
 	a := s.State().Arrays[0]
 	if len(a.History) != 5 || a.Looks != 9 || float64(a.History[0].Max) != 4 || float64(a.History[4].Max) != 8 {
@@ -138,7 +138,7 @@ func TestUnchanged(t *testing.T) {
 		data[i] = float32(math.Sin(float64(i)))
 	}
 	s := New(Options{})
-	s.Add(Array{"x", of(coretest.NewView(t, data))})
+	s.Add(Array{Name: "x", Look: of(coretest.NewView(t, data))})
 	var changed []time.Time
 	rounds(t, s, 6, func(i int) {
 		if i == 4 {
@@ -160,12 +160,12 @@ func TestErrorsAreOfTheirArrays(t *testing.T) {
 	t.Parallel()
 	v, there := coretest.NewView(t, []float32{1}), false
 	s := New(Options{})
-	s.Add(Array{"late", func(ctx context.Context, w *core.View) (*core.View, error) {
+	s.Add(Array{Name: "late", Look: func(ctx context.Context, w *core.View) (*core.View, error) {
 		if !there {
 			return w, errors.New("not found")
 		}
 		return of(v)(ctx, w)
-	}}, Array{"early", of(v)})
+	}}, Array{Name: "early", Look: of(v)})
 	for _, want := range []string{"not found", ""} {
 		rounds(t, s, 1, func(int) {})
 		if a := s.State().Arrays; a[1].Error != want || a[0].Error != "" || a[1].Name != "late" {
@@ -186,7 +186,7 @@ func TestBudget(t *testing.T) {
 			cancel()
 		}
 	}})
-	s.Add(Array{"x", of(v)})
+	s.Add(Array{Name: "x", Look: of(v)})
 	if err := s.Run(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
@@ -204,9 +204,9 @@ func odd(tb testing.TB) *Sampler {
 	tb.Helper()
 	s := New(Options{Alarms: []Alarm{alarm(tb, "nan")}, Step: func(context.Context) *stats.Number { return new(stats.Number(12)) }})
 	s.Add(
-		Array{`d["a\b"]` + "\n", of(coretest.NewView(tb, []float64{1, math.NaN(), math.Inf(-1)}))},
-		Array{"none", of(coretest.NewView(tb, []float64{math.NaN()}))},
-		Array{"gone", func(context.Context, *core.View) (*core.View, error) { return nil, errors.New("gone") }},
+		Array{Name: `d["a\b"]` + "\n", Look: of(coretest.NewView(tb, []float64{1, math.NaN(), math.Inf(-1)}))},
+		Array{Name: "none", Look: of(coretest.NewView(tb, []float64{math.NaN()}))},
+		Array{Name: "gone", Look: func(context.Context, *core.View) (*core.View, error) { return nil, errors.New("gone") }},
 	)
 	rounds(tb, s, 2, func(int) {})
 	return s
@@ -341,25 +341,6 @@ func TestPost(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestTries counts looks at what is there and cannot be summed up, and none at what is not there.
-func TestTries(t *testing.T) {
-	t.Parallel()
-	fails := func(err error) Look {
-		return func(context.Context, *core.View) (*core.View, error) { return nil, err }
-	}
-	s := New(Options{})
-	s.Add(
-		Array{"a", of(coretest.NewView(t, []float64{1}))}, Array{"late", fails(&core.Error{Kind: core.ErrNotFound})},
-		Array{"text", fails(&core.Error{Kind: core.ErrDType})},
-	)
-	rounds(t, s, 3, func(int) {})
-	for i, want := range []struct{ looks, tries int }{{3, 3}, {0, 0}, {0, 3}} {
-		if a := s.State().Arrays[i]; a.Looks != want.looks || a.Tries != want.tries {
-			t.Errorf("%s: %d looks of %d, want %+v", a.Name, a.Looks, a.Tries, want)
-		}
-	}
-}
-
 // TestAddAtTheEnd adds arrays while the sampler ends.
 func TestAddAtTheEnd(t *testing.T) {
 	t.Parallel()
@@ -373,7 +354,7 @@ func TestAddAtTheEnd(t *testing.T) {
 		if i == 100 {
 			cancel()
 		}
-		s.Add(Array{strconv.Itoa(i), look})
+		s.Add(Array{Name: strconv.Itoa(i), Look: look})
 	}
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the end: %v, want context.Canceled", err)

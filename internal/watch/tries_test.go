@@ -1,0 +1,54 @@
+package watch
+
+import (
+	"context"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/coretest"
+)
+
+// TestTries counts looks at what is there and cannot be summed up, and none at what is not there.
+func TestTries(t *testing.T) {
+	t.Parallel()
+	fails := func(err error) Look {
+		return func(context.Context, *core.View) (*core.View, error) { return nil, err }
+	}
+	s := New(Options{})
+	s.Add(
+		Array{Name: "a", Look: of(coretest.NewView(t, []float64{1}))}, Array{Name: "late", Look: fails(&core.Error{Kind: core.ErrNotFound})},
+		Array{Name: "text", Look: fails(&core.Error{Kind: core.ErrDType})},
+	)
+	rounds(t, s, 3, func(int) {})
+	for i, want := range []struct{ looks, tries int }{{3, 3}, {0, 0}, {0, 3}} {
+		if a := s.State().Arrays[i]; a.Looks != want.looks || a.Tries != want.tries {
+			t.Errorf("%s: %d looks of %d, want %+v", a.Name, a.Looks, a.Tries, want)
+		}
+	}
+}
+
+// TestPassingArraysAreGivenUp loses one array that may go, and one that may not.
+func TestPassingArraysAreGivenUp(t *testing.T) {
+	t.Parallel()
+	there := true
+	look := func(ctx context.Context, w *core.View) (*core.View, error) {
+		if !there {
+			return w, &core.Error{Kind: core.ErrNotFound}
+		}
+		return of(coretest.NewView(t, []float64{1}))(ctx, w)
+	}
+	s := New(Options{})
+	s.Add(Array{Name: "named", Look: look}, Array{Name: "passing", Look: look, Passing: true})
+	count := func(n int) int {
+		rounds(t, s, n, func(int) {})
+		return len(s.State().Arrays)
+	}
+	there = false
+	early := count(givenUp - 1)
+	there = true
+	again := count(1)
+	there = false
+	if late, gone := count(givenUp-1), count(1); early != 2 || again != 2 || late != 2 || gone != 1 || s.State().Arrays[0].Name != "named" {
+		t.Errorf("%d, %d, %d and then %d arrays", early, again, late, gone)
+	}
+}
