@@ -183,6 +183,37 @@ func TestInspectManyPages(t *testing.T) {
 }
 
 // TestInspectRequests closes pages that ask for what no page of ours asks for.
+// TestInspectNothing has a page show an array without elements: a picture of nothing, which is no error.
+func TestInspectNothing(t *testing.T) {
+	t.Parallel()
+	i := inspectProgram(t)
+	for _, image := range []string{"", "HWC"} {
+		conn := i.page(t, `{"look": {"name": "vacant", "width": 8, "height": 8, "image": "`+image+`"}}`)
+		for {
+			kind, text, err := conn.Read(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if kind != websocket.MessageBinary {
+				continue
+			}
+			var p struct {
+				Error      string
+				Width      int
+				Low, Y, X  *float64
+				Rows       [2]int
+				Kind, Name string
+			}
+			if err := json.Unmarshal(text[4:], &p); err != nil || p.Error != "" || p.Width != 0 || p.Low != nil || p.Name != "vacant" {
+				t.Errorf("%s, %v", text, err)
+			}
+			break
+		}
+		_ = conn.CloseNow() // the server may close first
+	}
+	i.end(t)
+}
+
 func TestInspectRequests(t *testing.T) {
 	t.Parallel()
 	i := inspectProgram(t)

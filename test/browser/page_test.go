@@ -48,6 +48,16 @@ func TestScalars(t *testing.T) {
 	p.until("Number(document.querySelector('[data-scalar=step] .value').textContent) > 5")
 }
 
+// TestNothing shows an array without elements, and then another one.
+func TestNothing(t *testing.T) {
+	p := open(t, inspect(t, "training.py"), 1280, 860)
+	p.show("nothing")
+	p.until("document.querySelector('.array')?.textContent.includes('no elements')")
+	p.until("document.querySelector('.canvas').dataset.version === '0' && document.querySelector('.error').hidden")
+	p.show("numbers")
+	p.until(fmt.Sprintf(drawn, `.canvas`))
+}
+
 // TestKeyboard does all without a mouse.
 func TestKeyboard(t *testing.T) {
 	p := open(t, inspect(t, "training.py"), 1280, 860)

@@ -6,6 +6,7 @@ numbers = np.arange(12, dtype=np.int64).reshape(3, 4)
 cube = np.arange(8).reshape(2, 2, 2)
 line = np.array([0.5, np.nan, np.inf])
 field = np.zeros((4096, 8), np.float32)
+vacant = np.zeros((3, 0, 5))
 photo = np.full((8, 6, 3), 200, np.uint8)
 while True:
     field += 1

@@ -11,6 +11,7 @@ y, x = np.mgrid[0:240, 0:320]
 
 numbers = np.arange(10000, dtype=np.float64).reshape(100, 100)
 field = np.zeros((240, 320), np.float32)
+nothing = np.zeros((0, 3))
 photo = np.stack([x % 256, y, (x + y) // 3], -1).astype(np.uint8)
 digits = np.zeros((16, 28, 28), np.uint8)
 for i, digit in enumerate(digits):

@@ -105,6 +105,10 @@ func (w *reading) draw(ctx context.Context, l look, torn bool) (message, error) 
 		Topic: "picture", Name: w.name, Kind: "heat", Version: v.Version(), Torn: torn || stats.Torn(v),
 		Y: l.Y, X: l.X, At: l.At, Rows: l.Rows, Columns: l.Columns, Exact: true,
 	}
+	if v.Len() == 0 {
+		p.Low, p.High = stats.Number(math.NaN()), stats.Number(math.NaN())
+		return bytesWith(p, nil), nil // a picture of nothing
+	}
 	if l.Image != "" {
 		return drawImage(ctx, v, l, p)
 	}

@@ -103,7 +103,13 @@ export class Picture {
 
   draw() {
     const h = this.header, p = this.payload;
-    if (!h || !p || !h.width || !h.height) return;
+    if (!h || !p) return;
+    if (!h.width || !h.height) { // there are no elements any more
+      this.canvas.width = 0;
+      this.canvas.dataset.version = String(h.version);
+      this.low.textContent = this.high.textContent = "";
+      return;
+    }
     this.raw.width = h.width;
     this.raw.height = h.height;
     const context = /** @type {CanvasRenderingContext2D} */ (this.raw.getContext("2d"));
@@ -205,7 +211,7 @@ export class Picture {
    */
   cell(e) {
     const h = this.header, box = this.canvas.getBoundingClientRect();
-    if (!h || !box.width) return null;
+    if (!h || !h.width || !h.height || !box.width) return null;
     const fx = (e.clientX - box.left) / box.width, fy = (e.clientY - box.top) / box.height;
     const x = Math.min(Math.max(Math.floor(fx * h.width), 0), h.width - 1), y = Math.min(Math.max(Math.floor(fy * h.height), 0), h.height - 1);
     return { x, y, fx, fy };
