@@ -54,7 +54,14 @@ class Layer:
     bias: typing.Any = None
     kind = a() # of the class
 class Slots:
-    __slots__ = ("x",)
+    __slots__ = ("x", "y", "unset", "_own")
+    def __init__(self, y=None): self.x, self.y, self._own = a(), y, a()
+class More(Slots):
+    __slots__ = ("z", "__dict__")
+slots = More([Slots()])
+slots.w = a()
+Pair = collections.namedtuple("Pair", "left right")
+pair = Pair(Slots(), [a()])
 layers = [Layer(a(), a()), Layer(a())]
 state = collections.OrderedDict([("0.weight", a()), ("0.bias", a()), (7, a()), ("n", 3), ((1, 2), a())])
 point = collections.namedtuple("Point", "x y")(a(), [a()])
@@ -82,6 +89,10 @@ main(a())
 	wantNames(t, run, "model.**", "model._own", "model.dec.tied", "model.dec.weight", "model.enc.weight")
 	wantNames(t, run, "model.**.weight", "model.dec.weight", "model.enc.weight")
 	wantNames(t, run, "point[*]", "point[0]")
+	wantNames(t, run, "point.*", "point.x")
+	wantNames(t, run, "slots.*", "slots.w", "slots.x")
+	wantNames(t, run, "slots.**", "slots._own", "slots.w", "slots.x", "slots.y[0]._own", "slots.y[0].x")
+	wantNames(t, run, "pair.**", "pair.left._own", "pair.left.x", "pair.right[0]")
 	wantNames(t, run, `tree["params"].**`, `tree["params"]["dense"]["bias"]`, `tree["params"]["dense"]["kernel"]`,
 		`tree["params"]["steps"][0]`, `tree["params"]["steps"][1][0]`)
 	wantNames(t, run, "main().**", "main().x", `main().y["z"][0]`)
@@ -176,7 +187,7 @@ remote.serve()
 func TestPatternsRunNoCode(t *testing.T) {
 	t.Parallel()
 	run := harness.Start(t, `
-import numpy as np, remote
+import collections, numpy as np, remote
 hooks = []
 def hook(name, result=None):
     def f(self, *args):
@@ -202,9 +213,13 @@ class Array(np.ndarray): pass
 class Speaks:
     @property
     def __array_interface__(self): hooks.append("interface"); return np.ones(2).__array_interface__
-objects = [Hooked(), Prop(), OfMeta(), Dict(a=np.ones(3)), List([np.ones(3)]), np.ones(3).view(Array), Hidden(), Speaks()]
+class Slots: __slots__ = ("x",)
+class Pair(collections.namedtuple("Pair", "x")): __slots__ = ()
+slots = Slots()
+slots.x = np.ones(3)
+objects = [Hooked(), Prop(), OfMeta(), Dict(a=np.ones(3)), List([np.ones(3)]), np.ones(3).view(Array), Hidden(), Speaks(), slots, Pair(np.ones(3))]
 for o in objects:
-    for c in (Hooked, Prop, Dict, List, Array, OfMeta):
+    for c in (Hooked, Prop, Dict, List, Array, OfMeta, Slots, Pair):
         for n, f in every.items():
             if type(o) is c: type.__setattr__(c, n, f)
     if hasattr(o, "__dict__"): object.__getattribute__(o, "__dict__")["inner"] = [np.zeros(4)]
@@ -219,5 +234,7 @@ remote.serve()
 			t.Fatalf("%s ran %s", pattern, noticed)
 		}
 	}
-	wantNames(t, run, "objects[*].inner[*]", "objects[0].inner[0]", "objects[1].inner[0]", "objects[2].inner[0]", "objects[7].inner[0]")
+	wantNames(t, run, "objects[*].inner[*]", "objects[0].inner[0]", "objects[1].inner[0]", "objects[2].inner[0]", "objects[3].inner[0]",
+		"objects[4].inner[0]", "objects[7].inner[0]")
+	wantNames(t, run, "objects[*].x", "objects[8].x", "objects[9].x")
 }

@@ -193,32 +193,29 @@ func (p *Program) attribute(g *py.GIL, o py.Object, s names.Step, where string) 
 		return v, err
 	}
 	missing := &missingError{What: fmt.Sprintf("%s, which is %s, has no attribute %s", where, g.TypeName(o), s.Text)}
-	dict, ok, err := g.AttrOK(o, "__dict__")
-	if !ok || err != nil || !g.IsDict(dict) {
-		return 0, missing
+	words, err := p.attributeNames(g, o)
+	if err == nil {
+		missing.Remedy = prose.Remedy(s.Text, slices.Values(words), "")
 	}
-	dicts := []py.Object{dict}
-	if step, ok, err := p.follow(g, o, s, py.Step{}); ok && err == nil {
-		for _, registry := range step.Registries {
-			key, err := g.NewKey(registry)
-			if err != nil {
-				return 0, err
-			}
-			if d, ok := g.Follow(dict, py.Step{Kind: py.StepKey, Class: g.Type(dict), Key: key}); ok && g.IsDict(d) {
-				dicts = append(dicts, d)
-			}
-		}
-	}
-	var words []string
-	for _, dict := range dicts {
-		found, err := keys(g, dict)
-		if err != nil {
-			return 0, missing
-		}
-		words = append(words, found...)
-	}
-	missing.Remedy = prose.Remedy(s.Text, slices.Values(words), "")
 	return 0, missing
+}
+
+// attributeNames gives the names of attributes that an object has, as far as that runs no code of the program's.
+func (p *Program) attributeNames(g *py.GIL, o py.Object) (words []string, err error) {
+	if dict, ok := g.OwnDict(o); ok {
+		if words, err = keys(g, dict); err != nil {
+			return nil, err
+		}
+	}
+	n := 0
+	err = p.parts(g, o, 0, func(s names.Step, _ py.Object, _ int) bool {
+		if s.Kind == names.Attr {
+			words = append(words, s.Text)
+		}
+		n++
+		return n < maxSuggested
+	})
+	return words, err
 }
 
 // lookUp is dict[key] without the side effects that a subclass of dict may have on a missing key.

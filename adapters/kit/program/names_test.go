@@ -52,6 +52,12 @@ class Strange:
             raise RuntimeError("this is broken")
         return number(len(key))
 
+class Slots:
+    __slots__ = ("weight", "later")
+
+slots = Slots()
+slots.weight = number(21)
+pair = collections.namedtuple("Pair", "left right")(number(22), slots)
 strange = Strange()
 text = "a string"
 count = 3
@@ -72,7 +78,7 @@ func TestNames(t *testing.T) {
 		"batch['x']": 6, "batch[7]": 7, `batch["a.b]"]`: 8, `batch['say "hi"']['deep'][0]`: 9,
 		"default['here']": 10, "rows[1]": 13, "rows[-1][-1]": 14, "_hidden": 15, "shadowed": 17,
 		"outputs.final[0]": 18, "spaced": 19, "strange['four']": 4, "rows.T": 11, "rows[0][1]": 12, "rows[0, 1]": 12, "rows[..., ::-1]": 12, "rows[1:][0][None]": 13, "rows[::-1].T[1]": 14,
-		"batch[1, 2]": 20, "outputs.final[0][1:]": 18, "shadowed[::2]": 17,
+		"batch[1, 2]": 20, "slots.weight": 21, "pair.left": 22, "pair.right.weight": 21, "pair[1].weight": 21, "outputs.final[0][1:]": 18, "shadowed[::2]": 17,
 	} {
 		if got := first(t, p, name); got != want {
 			t.Errorf("%s begins with %v, want %v", name, got, want)
@@ -87,6 +93,9 @@ func TestNames(t *testing.T) {
 		{"batch['x'].nope.more", core.ErrNotFound, []string{`batch["x"], which is numpy.ndarray, has no attribute nope`}},
 		{"shadowd", core.ErrNotFound, []string{`did you mean "shadowed"?`}},
 		{"model.wieght", core.ErrNotFound, []string{"model, which is types.SimpleNamespace", `"weight"?`}},
+		{"slots.wieght", core.ErrNotFound, []string{"slots, which is __main__.Slots", `"weight"?`}},
+		{"slots.later", core.ErrNotFound, []string{"has no attribute later"}},
+		{"pair.rigth", core.ErrNotFound, []string{`"right"?`}},
 		{"model.layers[2]", core.ErrNotFound, []string{"model.layers has no [2], but a length of 2"}},
 		{"batch['y']", core.ErrNotFound, []string{`batch has no key ["y"]`}},
 		{"batch[8]", core.ErrNotFound, []string{"batch has no key [8]"}},

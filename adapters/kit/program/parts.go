@@ -10,7 +10,8 @@ import (
 	"github.com/ndbridge/ndbridge/core/names"
 )
 
-// ownAttributes is the position of an object's first own attribute, among its parts: those that its framework knows come before.
+// ownAttributes is the position of the first attribute in an object's __dict__, among its parts: those that its framework knows come before,
+// and its fields.
 const ownAttributes = math.MaxInt32
 
 // parts goes through what an object leads to without code of the program's, from a position on. yield gets the position of the
@@ -29,12 +30,15 @@ func (p *Program) parts(g *py.GIL, o py.Object, from int, yield func(s names.Ste
 			at = next
 		}
 	case "list", "tuple":
-		for i := from; ; i++ {
-			part, ok := g.Sequence(o, i)
-			if !ok || !yield(names.Step{Kind: names.Item, Item: int64(i)}, part, i+1) {
-				return nil
-			}
+		fields, goesOn := 0, true
+		if g.ExactType(o) == "" {
+			fields, goesOn = yieldFields(g, o, 0, from, yield)
 		}
+		for i := max(from-fields, 0); goesOn; i++ {
+			part, ok := g.Sequence(o, i)
+			goesOn = ok && yield(names.Step{Kind: names.Item, Item: int64(i)}, part, fields+i+1)
+		}
+		return nil
 	}
 	if g.ExactType(o) == "module" {
 		if dict, ok := g.ModuleDict(o); ok && isOwnModule(g, dict) {
@@ -47,7 +51,7 @@ func (p *Program) parts(g *py.GIL, o py.Object, from int, yield func(s names.Ste
 
 // attributes is parts for an object with attributes.
 func (p *Program) attributes(g *py.GIL, o py.Object, from int, yield func(s names.Step, part py.Object, next int) bool) error {
-	known, goesOn := false, true
+	known, goesOn, n := false, true, 0
 	for _, f := range p.frameworks {
 		c, ok := f.adapter.(Container)
 		if !ok {
@@ -60,7 +64,6 @@ func (p *Program) attributes(g *py.GIL, o py.Object, from int, yield func(s name
 		if !ok {
 			continue
 		}
-		n := 0
 		known, err = c.Parts(g, env, o, func(s names.Step, part py.Object) bool {
 			if n++; n > from {
 				goesOn = yield(s, part, n)
@@ -73,6 +76,9 @@ func (p *Program) attributes(g *py.GIL, o py.Object, from int, yield func(s name
 		if known {
 			break
 		}
+	}
+	if goesOn {
+		_, goesOn = yieldFields(g, o, n, from, yield)
 	}
 	own, ok := g.OwnDict(o)
 	if !ok || !goesOn {
@@ -91,6 +97,26 @@ func (p *Program) attributes(g *py.GIL, o py.Object, from int, yield func(s name
 		return yield(s, part, next+ownAttributes)
 	})
 	return nil
+}
+
+// yieldFields goes through the fields of an object that have a value, of which the first has position n; it gives the position behind
+// the last one.
+func yieldFields(g *py.GIL, o py.Object, n, from int, yield func(s names.Step, part py.Object, next int) bool) (next int, goesOn bool) {
+	class := g.Type(o)
+	for _, key := range g.Fields(o) {
+		if n++; n <= from {
+			continue
+		}
+		text, err := g.Text(key)
+		if err != nil || !names.IsIdentifier(text) {
+			continue
+		}
+		part, ok := g.Follow(o, py.Step{Kind: py.StepAttribute, Class: class, Key: key})
+		if ok && !yield(names.Step{Kind: names.Attr, Text: text}, part, n) {
+			return n, false
+		}
+	}
+	return n, true
 }
 
 // attributes goes through a dict of attributes.

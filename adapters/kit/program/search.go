@@ -266,7 +266,10 @@ func (p *Program) kindOf(g *py.GIL, o py.Object) kind {
 	if f, _, err := p.owner(g, o); f != nil && err == nil {
 		return array
 	}
-	if generic, err := g.GenericAttributes(o); err != nil || !generic || !g.ClassHas(o, "__dict__") || g.TypeName(o) == "function" {
+	if generic, err := g.GenericAttributes(o); err != nil || !generic || g.TypeName(o) == "function" {
+		return leaf
+	}
+	if !g.ClassHas(o, "__dict__") && len(g.Fields(o)) == 0 {
 		return leaf
 	}
 	return container

@@ -4,6 +4,7 @@ package py
 // #include <stdlib.h>
 // #include "capi.h"
 // #include "collect.h"
+// #include "fields.h"
 // #include "frames.h"
 import "C"
 
@@ -132,6 +133,19 @@ func capiClassHas(o, name Object) bool {
 	return C.ndpy_class_has(C.ndpy_class(C.ndpy(o)), C.ndpy(name)) != 0
 }
 func capiClassGeneric(o Object) bool { return C.ndpy_class_generic(C.ndpy_class(C.ndpy(o))) != 0 }
+
+// maxFields bounds how many fields of a class are told.
+const maxFields = 256
+
+func capiFields(class Object) []Object {
+	var keys [maxFields]C.ndpy
+	n := C.ndpy_fields(C.ndpy(class), &keys[0], maxFields)
+	all := make([]Object, n)
+	for i := range all {
+		all[i] = Object(keys[i])
+	}
+	return all
+}
 
 func capiClassRepr(class Object) Object { return Object(C.ndpy_class_repr(C.ndpy(class))) }
 

@@ -31,10 +31,18 @@ ndpy ndpy_class_get(ndpy class, ndpy name) { return lookup ? lookup(class, name)
 int ndpy_class_has(ndpy class, ndpy name) { return !lookup || lookup(class, name) != 0; }
 
 int ndpy_class_generic(ndpy class) {
-	static ndpy name, generic; // the GIL is held; object has no other in its lifetime
+	static ndpy name, of_object, slot; // the GIL is held; object has no other in its lifetime
+	static void *generic;
 	if (!name && !(name = ndpy_new_interned("__getattribute__", 16))) ndpy_clear();
-	if (!generic && name && lookup) generic = lookup(object, name);
-	return generic && lookup(class, name) == generic;
+	if (!of_object && name && lookup) {
+		of_object = lookup(object, name);
+		slot = (ndpy)dlsym(RTLD_DEFAULT, "PyWrapperDescr_Type");
+		generic = dlsym(RTLD_DEFAULT, "PyObject_GenericGetAttr");
+	}
+	ndpy found = of_object ? lookup(class, name) : 0;
+	if (!found || found == of_object) return found != 0;
+	enum { USUAL = 1, WRAPPED = 6 }; // words: where objects have their class as a rule, and what a wrapper calls
+	return class_at == USUAL && slot && ndpy_class(found) == slot && ((void **)found)[WRAPPED] == generic;
 }
 
 // PyGetSetDescr_Type, and what its descriptors get attributes by: NULL where that is not known.

@@ -35,7 +35,6 @@ static gc_function of_module(ndpy gc, const char *name) {
 
 // The types of what is found in classes, and of what has attributes in other ways than object.
 static ndpy getset, member, method, slot, function, type, module;
-static ndpy generic_getattr; // PyObject_GenericGetAttr
 
 bool ndpy_collect_open(void) {
 	const struct {
@@ -44,7 +43,6 @@ bool ndpy_collect_open(void) {
 	} symbols[] = {
 		{"PyGetSetDescr_Type", &getset}, {"PyMemberDescr_Type", &member}, {"PyMethodDescr_Type", &method},
 		{"PyWrapperDescr_Type", &slot}, {"PyFunction_Type", &function}, {"PyType_Type", &type}, {"PyModule_Type", &module},
-		{"PyObject_GenericGetAttr", &generic_getattr},
 	};
 	for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
 		if (!(*symbols[i].at = (ndpy)dlsym(RTLD_DEFAULT, symbols[i].name))) return false;
@@ -87,14 +85,6 @@ static ndpy named(ndpy *name, const char *text) {
 	return *name;
 }
 
-// Whether objects of the class get attributes by PyObject_GenericGetAttr: what Python calls for them is in the seventh
-// word of its wrapper.
-static bool generic(ndpy class) {
-	static ndpy name; // the GIL is held
-	ndpy found = named(&name, "__getattribute__") ? ndpy_class_get(class, name) : 0;
-	return found && HEADER(found)->type == slot && ((const ndpy *)found)[6] == generic_getattr;
-}
-
 // Whether something in a class, got from an object, gives a field of it or a method: no code runs.
 static bool binds(ndpy found) {
 	ndpy t = HEADER(found)->type;
@@ -124,5 +114,5 @@ bool ndpy_computed(ndpy o, ndpy name) {
 	if (runs(ndpy_class_get(t, name), false) || !named(&missing, "__getattr__")) return true;
 	if (t == type) return runs(ndpy_class_get(o, name), true);
 	if (t == module) return !has(ndpy_module_dict(o), name) && has(ndpy_module_dict(o), missing);
-	return !generic(t) || ndpy_class_get(t, missing);
+	return !ndpy_class_generic(t) || ndpy_class_get(t, missing);
 }

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "fingerprint.h"
+#include "fields.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -158,10 +159,10 @@ static bool gives_way(ndpy class, ndpy key) {
 	return found != 0;
 }
 
-// The attribute that the object's own __dict__ has: a new reference, or 0 without an error.
+// The attribute that the object's own __dict__ has, or a field: a new reference, or 0 without an error.
 static ndpy own_attribute(ndpy o, ndpy key) {
 	ndpy class = ndpy_class(o);
-	if (ndpy_class_has(class, key)) {
+	if (ndpy_class_has(class, key) && !ndpy_is_field(ndpy_class_get(class, key))) {
 		ndpy own = gives_way(class, key) ? ndpy_own_dict(o) : 0;
 		ndpy found = own ? ndpy_dict_get(own, key) : 0;
 		ndpy_clear();

@@ -25,7 +25,7 @@ typedef struct {
 
 // How one object leads to another without running code of the program's. Each kind demands a type, exactly.
 enum ndpy_step_kind {
-	NDPY_ATTRIBUTE = 1, // in the object's own __dict__; its class has no attribute of that name, and gets all as object does
+	NDPY_ATTRIBUTE = 1, // in the object's own __dict__, or a field (fields.h); its class has no other attribute of that name, and gets all as object does
 	NDPY_GLOBAL,        // in the dict of a module
 	NDPY_KEY,           // item of a dict
 	NDPY_INDEX,         // item of a list or a tuple

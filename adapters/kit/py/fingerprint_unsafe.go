@@ -64,7 +64,7 @@ type StepKind int
 
 // The kinds.
 const (
-	StepAttribute  StepKind = C.NDPY_ATTRIBUTE  // o.__dict__[key], where the class has no such attribute
+	StepAttribute  StepKind = C.NDPY_ATTRIBUTE  // o.__dict__[key], or a field ([GIL.Fields]), where the class has no other such attribute
 	StepGlobal     StepKind = C.NDPY_GLOBAL     // a module's global variable
 	StepKey        StepKind = C.NDPY_KEY        // a dict's item
 	StepIndex      StepKind = C.NDPY_INDEX      // a list's or a tuple's item

@@ -31,6 +31,16 @@ func (g *GIL) OwnDict(o Object) (Object, bool) {
 	return g.own(d), g.IsDict(d)
 }
 
+// Fields gives the names of the attributes that o has without a __dict__, as its class has them from __slots__ or as a named
+// tuple. To get one ([StepAttribute]) runs no code of the program's; one without a value leads nowhere.
+func (g *GIL) Fields(o Object) []Object {
+	keys := capiFields(g.Type(o))
+	for _, key := range keys {
+		g.own(key)
+	}
+	return keys
+}
+
 // ModuleDict gives the global variables of a module.
 func (g *GIL) ModuleDict(module Object) (Object, bool) {
 	d := capiModuleDict(module)

@@ -22,6 +22,17 @@ var stepping = []string{
 	"m = types.ModuleType('m'); m.x = 'module'",
 	"plain, loud, hidden = Plain(), Loud(), Hidden()",
 	"plain.x, loud.x, hidden.__dict__['x'] = 'plain', 'loud', 'hidden'",
+	"class Slots: __slots__ = ('y', 'x', '__own')",
+	"class More(Slots):",
+	"    __slots__ = ('z', '__dict__')",
+	"    def __getattr__(self, name): ran.append(name)",
+	"slots, more = Slots(), More()",
+	"slots.x, more.x, more.z, more.w = 'slot', 'slot', 'another', 'own'",
+	"import collections",
+	"class Pair(collections.namedtuple('Pair', 'w x')):",
+	"    __slots__ = ()",
+	"    def __getitem__(self, key): ran.append(key)",
+	"pair = Pair('zero', 'named')",
 	"class Registry: pass",
 	"r = Registry(); r.first, r.second = {'x': 'first'}, {'x': 'second', 'y': 'other'}",
 	"own = Registry(); own.x, own.first, own.second = 'own', {'x': 'first'}, {'x': 'item'}",
@@ -39,18 +50,23 @@ func (l *library) testSteps(t *testing.T) {
 			step         py.Step
 			change       string // after which the step leads elsewhere
 		}{
-			"an attribute":        {"plain", "plain", py.Step{Kind: py.StepAttribute}, "del plain.x"},
-			"with a hook":         {"loud", "loud", py.Step{Kind: py.StepAttribute}, "del loud.x"},
-			"a property":          {"hidden", "", py.Step{Kind: py.StepAttribute}, ""},
-			"of a changed class":  {"plain", "plain", py.Step{Kind: py.StepAttribute}, "Plain.x = property(lambda self: ran.append(1))"},
-			"a module":            {"m", "module", py.Step{Kind: py.StepGlobal}, "del m.x"},
-			"a dict":              {"d", "dict", py.Step{Kind: py.StepKey}, "del d['x']"},
-			"a dict's number":     {"d", "three", py.Step{Kind: py.StepKey, Key: p.must(p.NewInt(3))}, "d.clear()"},
-			"a list":              {"s", "one", py.Step{Kind: py.StepIndex, Index: 1}, "s.pop()"},
-			"a list from its end": {"s", "zero", py.Step{Kind: py.StepIndex, Index: -2}, "s.pop()"},
-			"too far":             {"s", "", py.Step{Kind: py.StepIndex, Index: 2}, ""},
-			"a tuple":             {"u", "one", py.Step{Kind: py.StepIndex, Index: -1}, ""},
-			"a registry":          {"r", "first", py.Step{Kind: py.StepRegistered, Registries: registries}, "r.first.clear(); r.second.clear()"},
+			"an attribute":         {"plain", "plain", py.Step{Kind: py.StepAttribute}, "del plain.x"},
+			"with a hook":          {"loud", "loud", py.Step{Kind: py.StepAttribute}, "del loud.x"},
+			"a property":           {"hidden", "", py.Step{Kind: py.StepAttribute}, ""},
+			"of a changed class":   {"plain", "plain", py.Step{Kind: py.StepAttribute}, "Plain.x = property(lambda self: ran.append(1))"},
+			"a slot":               {"slots", "slot", py.Step{Kind: py.StepAttribute}, "del slots.x"},
+			"a slot without value": {"slots", "", py.Step{Kind: py.StepAttribute, Key: p.must(p.NewKey("y"))}, ""},
+			"a slot of a base":     {"more", "slot", py.Step{Kind: py.StepAttribute}, "More.x = property(lambda self: ran.append(1))"},
+			"beside slots":         {"more", "own", py.Step{Kind: py.StepAttribute, Key: p.must(p.NewKey("w"))}, "del more.w"},
+			"a named tuple":        {"pair", "named", py.Step{Kind: py.StepAttribute}, "Pair.x = property(lambda self: ran.append(1))"},
+			"a module":             {"m", "module", py.Step{Kind: py.StepGlobal}, "del m.x"},
+			"a dict":               {"d", "dict", py.Step{Kind: py.StepKey}, "del d['x']"},
+			"a dict's number":      {"d", "three", py.Step{Kind: py.StepKey, Key: p.must(p.NewInt(3))}, "d.clear()"},
+			"a list":               {"s", "one", py.Step{Kind: py.StepIndex, Index: 1}, "s.pop()"},
+			"a list from its end":  {"s", "zero", py.Step{Kind: py.StepIndex, Index: -2}, "s.pop()"},
+			"too far":              {"s", "", py.Step{Kind: py.StepIndex, Index: 2}, ""},
+			"a tuple":              {"u", "one", py.Step{Kind: py.StepIndex, Index: -1}, ""},
+			"a registry":           {"r", "first", py.Step{Kind: py.StepRegistered, Registries: registries}, "r.first.clear(); r.second.clear()"},
 			"a later registry": {"r", "other", py.Step{
 				Kind: py.StepRegistered, Registries: registries, Key: p.must(p.NewKey("y")),
 			}, "r.y = 'own'"},
@@ -74,9 +90,17 @@ func (l *library) testSteps(t *testing.T) {
 			if again, ok := p.Follow(o, tt.step); ok && again == got {
 				t.Errorf("%s leads there after %s", name, tt.change)
 			}
-			p.exec("if 'x' in Plain.__dict__: del Plain.x", "r.__dict__.pop('y', None)",
+			p.exec("for c in Plain, More, Pair:", "    if 'x' in c.__dict__: del c.x", "slots.x, more.w = 'slot', 'own'", "r.__dict__.pop('y', None)",
 				"plain.x, loud.x, m.x = 'plain', 'loud', 'module'", "d.update({'x': 'dict', 3: 'three'})",
 				"s[:] = ['zero', 'one']", "r.first['x'], r.second['y'] = 'first', 'other'")
+		}
+		for object, want := range map[string]string{
+			"slots": "'_Slots__own','x','y'", "Slots": "", "More()": "'_Slots__own','x','y','z'", "plain": "", "Pair(1, 2)": "'w','x'", "d": "", "1": "",
+			"range(3)": "", "types.MethodType(print, 1)": "",
+		} {
+			if got := p.texts(p.Fields(p.eval(object))...); got != want {
+				t.Errorf("the fields of %s are %q, want %q", object, got, want)
+			}
 		}
 		if n, err := p.Len(p.eval("ran")); err != nil || n != 0 {
 			t.Errorf("code of the program's has run %d times, %v", n, err)
