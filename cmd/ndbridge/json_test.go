@@ -143,12 +143,13 @@ func TestList(t *testing.T) {
 	t.Parallel()
 	r := on(t, "ls", "program.py", "--", "one")
 	r.want(t, statusOK, ""+
-		"arguments  numpy  <U3      1            12 bytes\n"+
-		"big        numpy  float64  65536        512.0 KiB (524288 bytes)\n"+
-		"frame      numpy  uint8    64 x 96 x 3  18.0 KiB (18432 bytes)\n"+
-		"frozen     numpy  float64  5            40 bytes  read-only\n"+
-		"objects    -      -        -            wrong dtype: the elements of dtype |O are pointers into the process\n"+
-		"small      numpy  int16    2 x 3        12 bytes\n", "")
+		"arguments            numpy  <U3      1            12 bytes  copied: below-threshold\n"+
+		"batch[\"a \\\"b\\\"\"][1]  numpy  int16    3 x 2        12 bytes  copied: below-threshold\n"+
+		"big                  numpy  float64  65536        512.0 KiB (524288 bytes)  shared\n"+
+		"frame                numpy  uint8    64 x 96 x 3  18.0 KiB (18432 bytes)  copied: below-threshold  also batch[\"a \\\"b\\\"\"][0]\n"+
+		"frozen               numpy  float64  5            40 bytes  read-only  copied: below-threshold  also batch[\"it's\"]\n"+
+		"objects              -      -        -            wrong dtype: the elements of dtype |O are pointers into the process\n"+
+		"small                numpy  int16    2 x 3        12 bytes  copied: below-threshold  also batch[\"x\"]\n", "")
 	r = on(t, "ls", "program.py", "--json")
 	r.want(t, statusOK, "", "")
 	keys := map[string][]string{

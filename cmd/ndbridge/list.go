@@ -1,10 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -32,17 +33,19 @@ func newList(env *environ) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [flags] [-- ARGUMENT...]",
 		Short: "List the arrays of a program",
-		Long: `ls runs a program, or looks at one that runs already (--attach), and lists the arrays that it has: those that it published with ndbridge.publish, those
-among its global names, and those in variables of functions that run on its main thread, such as main().x.
+		Long: `ls runs a program, or looks at one that runs already (--attach), and lists the arrays that it has: what it published with ndbridge.publish, its
+global names, the variables of functions that run on its main thread, such as main().x, and all that these lead to, by way of attributes, items,
+modules of PyTorch and modules of the program's own, without running code of the program's: what it is, how it would be had, and what
+else it is called. An array is listed once.
 It waits until the script has ended, or for --patience if it goes on. When a function has ended, its
 variables are gone.
 
-With --deep it lists all arrays that these variables lead to, by way of attributes, items, modules of PyTorch and modules of the program's own, without
-running code of the program's: how they would be had, and what else they are called. An array is listed once.
+On a terminal it shows a tree of names, in the order in which the program has them, and the processes that come from the program. Of many parts of one
+thing it shows some. Elsewhere, and with --deep, it prints a line for each array, with its whole name.
 
 With --json it prints one object a line: name, framework, published, dtype, tag, shape, strides (bytes),
-device, read_only, nbytes; or name and error for an array that cannot be viewed. That is no failure. With --deep there
-are also, route and reason, too, and at the end more and partial if anything was left out.`,
+device, read_only, nbytes; or name and error for an array that cannot be viewed. That is no failure. These are the variables alone. With --deep there
+are all arrays, with also, route and reason, too, and at the end more and partial if anything was left out.`,
 		Example: `  ndbridge ls --script prog.py
   ndbridge ls --module pkg.train --python .venv/bin/python -- --epochs 1
   ndbridge ls --attach trainer --deep
@@ -58,8 +61,8 @@ are also, route and reason, too, and at the end more and partial if anything was
 	}
 	l.target.define(cmd)
 	cmd.Flags().BoolVar(&l.json, "json", false, "print one JSON object a line")
-	cmd.Flags().BoolVar(&l.deep, "deep", false, "list all arrays that variables lead to")
-	cmd.Flags().IntVar(&l.limit, "limit", 1000, "with --deep: list at most `N` arrays")
+	cmd.Flags().BoolVar(&l.deep, "deep", false, "list a line for each array, and with --json all arrays that variables lead to")
+	cmd.Flags().IntVar(&l.limit, "limit", 1000, "list at most `N` arrays; with --json only with --deep")
 	l.bounds.define(cmd.Flags())
 	return cmd
 }
@@ -95,7 +98,7 @@ func (l *lister) run(ctx context.Context, extra []string) error {
 	if err != nil {
 		return l.fail(err)
 	}
-	found, err := l.list(ctx, s)
+	found, err := l.list(ctx, s, program)
 	switch {
 	case err != nil:
 		return l.fail(look.deadline(err, program, ""))
@@ -118,80 +121,142 @@ func (l *lister) fail(err error) error {
 }
 
 // list prints all arrays, and says how many there are.
-func (l *lister) list(ctx context.Context, s session) (found int, err error) {
-	if l.deep {
-		return l.listDeep(ctx, s)
+func (l *lister) list(ctx context.Context, s session, program string) (int, error) {
+	var found contract.Found
+	err := l.variables(ctx, s, &found)
+	if err == nil && (l.deep || !l.json) {
+		err = l.search(ctx, s, &found)
 	}
-	table := tabwriter.NewWriter(l.env.stdout, 0, 0, 2, ' ', 0)
-	for e, err := range s.Arrays(ctx) {
-		if err != nil {
-			return found, err
-		}
-		l.env.stderr.Stop()
-		found++
-		if err := l.row(table, e, listingOf(e)); err != nil {
-			return found, err
-		}
-	}
-	return found, table.Flush()
-}
-
-// listDeep is list for all arrays that anything leads to.
-func (l *lister) listDeep(ctx context.Context, s session) (int, error) {
-	searcher, ok := s.Producer().(contract.Searcher)
-	if !ok {
-		return 0, &core.Error{Op: "list", Kind: core.ErrUnsupported, Err: errors.New("the program cannot be searched")}
-	}
-	found, err := searcher.Search(ctx, contract.Search{Pattern: names.Every, Limit: l.limit})
 	if err != nil {
 		return 0, err
 	}
 	l.env.stderr.Stop()
-	table := tabwriter.NewWriter(l.env.stdout, 0, 0, 2, ' ', 0)
-	for _, e := range found.Entries {
-		if err := l.row(table, e, deepListing{listingOf(e), append([]string{}, e.Also...), e.Route, e.Reason}); err != nil {
-			return len(found.Entries), err
-		}
+	width, terminal := render.Columns(l.env.stdout)
+	switch {
+	case len(found.Entries) == 0:
+	case terminal && !l.deep && !l.json:
+		err = l.tree(ctx, s, program, found, width)
+	default:
+		err = l.lines(found)
 	}
-	if err := table.Flush(); err != nil || found.More == 0 && !found.Partial {
-		return len(found.Entries), err
+	if err != nil {
+		return 0, err
 	}
-	if l.json {
-		return len(found.Entries), writeJSON(l.env.stdout, leftOut{found.More, found.Partial})
-	}
-	text := "and other arrays in what was not looked through"
-	if found.More > 0 {
-		text = fmt.Sprintf("and %d more; --limit says how many are listed", found.More)
-	}
-	_, err = fmt.Fprintln(l.env.stdout, text)
-	return len(found.Entries), err
+	return len(found.Entries), l.rest(found)
 }
 
-// row prints one array: as record, or in a table.
-func (l *lister) row(table io.Writer, e contract.Entry, record any) (err error) {
-	switch {
-	case l.json && e.Err != nil:
-		return writeJSON(l.env.stdout, failure{e.Name, explain(e.Err)})
-	case l.json:
-		return writeJSON(l.env.stdout, record)
-	case e.Err != nil:
-		message := strings.TrimPrefix(explain(e.Err).Message, "list "+e.Name+": ")
-		_, err = fmt.Fprintf(table, "%s\t-\t-\t-\t%s\n", prose.Line(e.Name), prose.Line(message))
+// variables adds the arrays that are variables, or were published.
+func (*lister) variables(ctx context.Context, s session, found *contract.Found) error {
+	for e, err := range s.Arrays(ctx) {
+		if err != nil {
+			return err
+		}
+		found.Entries = append(found.Entries, e)
+	}
+	return nil
+}
+
+// search puts all arrays that anything leads to before those that only variables are.
+func (l *lister) search(ctx context.Context, s session, found *contract.Found) error {
+	searcher, ok := s.Producer().(contract.Searcher)
+	if !ok {
+		return l.unsearched(errors.New("the program cannot be searched"))
+	}
+	all, err := searcher.Search(ctx, contract.Search{Pattern: names.Every, Limit: l.limit})
+	if errors.Is(err, core.ErrUnsupported) {
+		return l.unsearched(err)
+	}
+	if err != nil {
 		return err
 	}
-	dtype := e.Layout.DType().String()
-	if tag := e.Layout.Tag(); tag != "" {
-		dtype = tag
+	known := make(map[string]bool)
+	for _, e := range all.Entries {
+		known[e.Name] = true
+		for _, name := range e.Also {
+			known[name] = true
+		}
 	}
-	_, err = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s%s\n",
-		prose.Line(e.Name), prose.Line(e.Framework), prose.Line(dtype), render.Shape(e.Layout), sizeText(e.Layout.NBytes()), marks(e))
+	for _, e := range found.Entries {
+		switch {
+		case known[e.Name]:
+		case len(all.Entries) < l.limit:
+			all.Entries = append(all.Entries, e)
+		default:
+			all.More++
+		}
+	}
+	*found = all
+	return nil
+}
+
+// unsearched is the end of those who want more than variables.
+func (l *lister) unsearched(err error) error {
+	if !l.deep {
+		return nil
+	}
+	return &core.Error{Op: "list", Kind: core.ErrUnsupported, Err: err}
+}
+
+// lines prints an array a line.
+func (l *lister) lines(found contract.Found) error {
+	slices.SortStableFunc(found.Entries, func(a, b contract.Entry) int { return cmp.Compare(a.Name, b.Name) })
+	table := tabwriter.NewWriter(l.env.stdout, 0, 0, 2, ' ', 0)
+	for _, e := range found.Entries {
+		var err error
+		switch {
+		case l.json && e.Err != nil:
+			err = writeJSON(l.env.stdout, failure{e.Name, explain(e.Err)})
+		case l.json && l.deep:
+			err = writeJSON(l.env.stdout, deepListing{listingOf(e), append([]string{}, e.Also...), e.Route, e.Reason})
+		case l.json:
+			err = writeJSON(l.env.stdout, listingOf(e))
+		case e.Err != nil:
+			_, err = fmt.Fprintf(table, "%s\t-\t-\t-\t%s\n", prose.Line(e.Name), messageOf(e))
+		default:
+			_, err = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s%s\n", prose.Line(e.Name), prose.Line(e.Framework), dtypeOf(e),
+				render.Shape(e.Layout), sizeText(e.Layout.NBytes()), marks(e))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return table.Flush()
+}
+
+// rest says what was left out.
+func (l *lister) rest(found contract.Found) (err error) {
+	switch {
+	case found.More == 0 && !found.Partial:
+	case l.json:
+		err = writeJSON(l.env.stdout, leftOut{found.More, found.Partial})
+	case found.More > 0:
+		_, err = fmt.Fprintf(l.env.stdout, "and %d more; --limit says how many are listed\n", found.More)
+	default:
+		_, err = fmt.Fprintln(l.env.stdout, "and other arrays in what was not looked through")
+	}
 	return err
+}
+
+// dtypeOf says what the elements of an array are.
+func dtypeOf(e contract.Entry) string {
+	if tag := e.Layout.Tag(); tag != "" {
+		return prose.Line(tag)
+	}
+	return e.Layout.DType().String()
+}
+
+// messageOf says why an array cannot be viewed.
+func messageOf(e contract.Entry) string {
+	return prose.Line(strings.TrimPrefix(explain(e.Err).Message, "list "+e.Name+": "))
 }
 
 // marks says in words what is special about an array.
 func marks(e contract.Entry) string {
 	const enough = 3
 	text := ""
+	if device := e.Layout.Device(); device.Kind != core.CPU {
+		text += "  " + device.String()
+	}
 	if e.Published {
 		text += "  published"
 	}

@@ -25,6 +25,7 @@ const publishedInterval = 100 * time.Millisecond
 type session interface {
 	View(ctx context.Context, name string, opts ...hostplugin.ViewOption) (*core.View, error)
 	Arrays(ctx context.Context) iter.Seq2[contract.Entry, error]
+	Children(ctx context.Context) ([]hostplugin.Child, error)
 	Producer() contract.Producer
 	Wait(ctx context.Context) error
 	ExitStatus(ctx context.Context) (int, syscall.Signal, error)

@@ -71,7 +71,7 @@ type Search struct {
 
 // Found is the answer to a [Search].
 type Found struct {
-	Entries []Entry // sorted by name; an array that has several names is there once
+	Entries []Entry // in the order in which the program has them; an array that has several names is there once
 	More    int     // how many other arrays there are
 	Partial bool    // not all was looked through: there may be others yet
 }

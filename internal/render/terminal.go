@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 )
@@ -59,4 +60,12 @@ func DepthOf(w io.Writer, when When) Depth {
 		return TrueColour // asked for: the reader of the file or pipe can take it
 	}
 	return Colours256
+}
+
+// Clip cuts a line to so many characters; 0 is any number.
+func Clip(text string, columns int) string {
+	if columns <= 0 || utf8.RuneCountInString(text) <= columns {
+		return text
+	}
+	return string([]rune(text)[:columns-1]) + "…"
 }

@@ -32,7 +32,7 @@ const (
 
 // Draw draws a state for a terminal: in full as long as there is room for that, and else a line for each array.
 func Draw(s State, f Frame) []string {
-	lines := []string{clip(head(s), f.Columns), ""}
+	lines := []string{render.Clip(head(s), f.Columns), ""}
 	room := max(f.Lines-len(lines)-1, 1)
 	full := len(s.Arrays)*blockLines <= room
 	name := 1
@@ -53,7 +53,7 @@ func Draw(s State, f Frame) []string {
 		lines = append(lines, block...)
 	}
 	if n := len(s.Events); n > 0 {
-		lines = append(lines, paint(clip("last alarm: "+prose.Line(s.Events[n-1].String()), f.Columns), alarmed, f))
+		lines = append(lines, paint(render.Clip("last alarm: "+prose.Line(s.Events[n-1].String()), f.Columns), alarmed, f))
 	}
 	return lines
 }
@@ -101,10 +101,10 @@ func fit(figures []string, columns int) string {
 
 func drawArray(a Series, f Frame) []string {
 	title := fmt.Sprintf("%s  %s%s", prose.Line(a.Name), kind(a), raised(a))
-	lines := []string{paint(clip(title, f.Columns), colourOf(a), f)}
+	lines := []string{paint(render.Clip(title, f.Columns), colourOf(a), f)}
 	switch {
 	case a.Error != "":
-		return append(lines, clip("  "+prose.Line(a.Error), f.Columns), "")
+		return append(lines, render.Clip("  "+prose.Line(a.Error), f.Columns), "")
 	case len(a.History) == 0:
 		return append(lines, "  no look yet", "")
 	}
@@ -115,7 +115,7 @@ func drawArray(a Series, f Frame) []string {
 	if counts, low, high := bins(a.Last, width); counts != "" {
 		text += fmt.Sprintf("  %s %s %s", low, counts, high)
 	}
-	return append(lines, clip(text, f.Columns))
+	return append(lines, render.Clip(text, f.Columns))
 }
 
 // drawLine draws an array in one line, whose name has so many columns. The history comes last: it goes first where there is
@@ -130,7 +130,7 @@ func drawLine(a Series, f Frame, name int) string {
 	text += strings.Repeat(" ", name-utf8.RuneCountInString(text)+1)
 	switch {
 	case a.Error != "":
-		text = clip(text+prose.Line(a.Error), f.Columns)
+		text = render.Clip(text+prose.Line(a.Error), f.Columns)
 	case len(a.History) > 0:
 		p := a.History[len(a.History)-1]
 		figures := figuresOf(p)
@@ -223,12 +223,4 @@ func paint(text, colour string, f Frame) string {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
-}
-
-// clip cuts a line to a width.
-func clip(text string, columns int) string {
-	if columns <= 0 || utf8.RuneCountInString(text) <= columns {
-		return text
-	}
-	return string([]rune(text)[:columns-1]) + "…"
 }

@@ -181,9 +181,9 @@ func (s *search) roots(ctx context.Context, g *py.GIL, pattern names.Path) error
 	p := s.program
 	if pattern.Of != (names.Function{}) {
 		all, err := p.localsOf(g, pattern.Of)
-		for _, name := range all {
+		for i, name := range all {
 			if left, ok := rootRest(pattern, name); ok && !strings.HasPrefix(name, ".") {
-				s.push(place{path: names.Path{Of: pattern.Of, Root: name}, rest: left})
+				s.push(place{path: names.Path{Of: pattern.Of, Root: name}, rest: left, order: order{localsLast, i}})
 			}
 		}
 		return err
@@ -195,9 +195,9 @@ func (s *search) roots(ctx context.Context, g *py.GIL, pattern names.Path) error
 	if err != nil {
 		return err
 	}
-	attributes(g, dict, 0, func(step names.Step, _, part py.Object, _ int) bool {
+	attributes(g, dict, 0, func(step names.Step, _, part py.Object, next int) bool {
 		if left, ok := rootRest(pattern, step.Text); ok && s.kindOf(g, part) != leaf && p.published.Last(step.Text) == nil {
-			s.push(place{path: names.Path{Root: step.Text}, rest: left})
+			s.push(place{path: names.Path{Root: step.Text}, rest: left, order: order{globalsNext, next}})
 		}
 		return ctx.Err() == nil
 	})
@@ -205,12 +205,14 @@ func (s *search) roots(ctx context.Context, g *py.GIL, pattern names.Path) error
 		return ctx.Err()
 	}
 	return g.Nested(func() error {
+		call := 0
 		for of, f := range p.calls(g) {
-			for _, name := range f.Locals() {
+			for i, name := range f.Locals() {
 				if left, ok := rootRest(pattern, name); ok && isShown(name) {
-					s.push(place{path: names.Path{Of: of, Root: name}, rest: left})
+					s.push(place{path: names.Path{Of: of, Root: name}, rest: left, order: order{localsLast, call, i}})
 				}
 			}
+			call--
 		}
 		return ctx.Err()
 	})
@@ -219,7 +221,7 @@ func (s *search) roots(ctx context.Context, g *py.GIL, pattern names.Path) error
 // publishedRoots gives the search what was published, and tells of arrays among that.
 func (s *search) publishedRoots(g *py.GIL, pattern names.Path) error {
 	p := s.program
-	for _, name := range p.published.Names() {
+	for i, name := range p.published.Names() {
 		path, err := names.Parse(name)
 		if err != nil {
 			continue
@@ -229,7 +231,7 @@ func (s *search) publishedRoots(g *py.GIL, pattern names.Path) error {
 			continue
 		}
 		if index, ok := ofArray(left); !ok || len(index) > 0 {
-			s.push(place{path: path, rest: left})
+			s.push(place{path: path, rest: left, order: order{publishedFirst, i}})
 			continue
 		}
 		err = g.Nested(func() error {
@@ -239,7 +241,7 @@ func (s *search) publishedRoots(g *py.GIL, pattern names.Path) error {
 			}
 			t.close() // nothing is going to be touched
 			if e, ok := p.entry(g, name, t.publication, t.publication.Object); ok {
-				s.tell(&e, whereIs(t.publication.Array, t.publication.Object))
+				s.tell(&discovery{e, order{publishedFirst, i}}, whereIs(t.publication.Array, t.publication.Object))
 			}
 			return nil
 		})

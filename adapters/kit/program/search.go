@@ -36,8 +36,8 @@ type search struct {
 
 	kinds   map[py.Object]kind
 	seen    map[object]bool // what a ** has come to
-	found   map[string]*contract.Entry
-	entries []*contract.Entry
+	found   map[string]*discovery
+	entries []*discovery
 	more    int
 	partial bool
 }
@@ -45,9 +45,29 @@ type search struct {
 // place is where a search goes on: the name of an object, what of the pattern is left from there, and how many of the
 // object's parts were looked at.
 type place struct {
-	path names.Path
-	rest []names.Step
-	at   int
+	path  names.Path
+	rest  []names.Step
+	at    int
+	order order
+}
+
+// order says where in the program something was found: the position of the root, and of each part on the way. So objects are in the
+// order in which the program made their parts.
+type order []int
+
+func (o order) with(at int) order { return append(o[:len(o):len(o)], at) }
+
+// The first of an order: what was published comes first, then global variables, then those of functions.
+const (
+	publishedFirst = iota
+	globalsNext
+	localsLast
+)
+
+// discovery is an array that was found.
+type discovery struct {
+	contract.Entry
+	order order
 }
 
 // object is one that was seen, and how much of the pattern was left.
@@ -68,7 +88,7 @@ func (p *Program) Search(ctx context.Context, q contract.Search) (contract.Found
 	}
 	s := &search{
 		program: p, limit: min(cmp.Or(q.Limit, maxSearchFound), maxSearchFound), seen: make(map[object]bool),
-		kinds: make(map[py.Object]kind), found: make(map[string]*contract.Entry),
+		kinds: make(map[py.Object]kind), found: make(map[string]*discovery),
 	}
 	err = p.interp.Do(ctx, func(g *py.GIL) error { return s.roots(ctx, g, pattern) })
 	for err == nil && len(s.queue) > 0 {
@@ -78,11 +98,11 @@ func (p *Program) Search(ctx context.Context, q contract.Search) (contract.Found
 		return contract.Found{}, about(op, q.Pattern, "", p.orEnd(err))
 	}
 	found := contract.Found{More: s.more, Partial: s.partial}
+	slices.SortStableFunc(s.entries, func(a, b *discovery) int { return slices.Compare(a.order, b.order) })
 	for _, e := range s.entries {
 		slices.Sort(e.Also)
-		found.Entries = append(found.Entries, *e)
+		found.Entries = append(found.Entries, e.Entry)
 	}
-	slices.SortFunc(found.Entries, func(a, b contract.Entry) int { return cmp.Compare(a.Name, b.Name) })
 	return found, nil
 }
 
@@ -160,7 +180,7 @@ func (*search) global(g *py.GIL, name string) (py.Object, bool) {
 func (s *search) match(g *py.GIL, o py.Object, at place) error {
 	if f, _, err := s.program.owner(g, o); f != nil || err != nil {
 		if rest, ok := ofArray(at.rest); ok && err == nil {
-			return s.add(g, o, owner{f, f.name}, place{path: at.path, rest: rest})
+			return s.add(g, o, owner{f, f.name}, place{path: at.path, rest: rest, order: at.order})
 		}
 		return nil
 	}
@@ -176,7 +196,7 @@ func (s *search) match(g *py.GIL, o py.Object, at place) error {
 				return nil
 			}
 			s.seen[id] = true
-			if err := s.match(g, o, place{path: at.path, rest: at.rest[1:]}); err != nil {
+			if err := s.match(g, o, place{path: at.path, rest: at.rest[1:], order: at.order}); err != nil {
 				return err
 			}
 		}
@@ -186,7 +206,7 @@ func (s *search) match(g *py.GIL, o py.Object, at place) error {
 	case next.Globs():
 		return s.parts(g, o, at, func(step names.Step) ([]names.Step, bool) { return at.rest[1:], next.Matches(step) })
 	default:
-		s.push(place{path: at.path.With(next), rest: at.rest[1:]})
+		s.push(place{path: at.path.With(next), rest: at.rest[1:], order: at.order})
 		return nil
 	}
 }
@@ -205,7 +225,7 @@ func (s *search) parts(g *py.GIL, o py.Object, from place, where func(names.Step
 	var failed error
 	err := s.program.parts(g, o, from.at, func(step names.Step, part py.Object, next int) bool {
 		if rest, ok := where(step); ok {
-			if err := s.part(g, part, place{path: from.path.With(step), rest: rest}); err != nil {
+			if err := s.part(g, part, place{path: from.path.With(step), rest: rest, order: from.order.with(next)}); err != nil {
 				failed = err
 				return false
 			}
@@ -281,9 +301,9 @@ func (s *search) add(g *py.GIL, o py.Object, f owner, at place) error {
 	path.Steps = slices.Concat(path.Steps, at.rest)
 	name := path.String()
 	t := target{object: o, path: at.path, cut: at.rest}
-	e := &contract.Entry{Name: name, Framework: f.shown}
+	e := &discovery{contract.Entry{Name: name, Framework: f.shown}, at.order}
 	key := name
-	if err := g.Nested(func() error { return s.describe(g, &t, e, &key) }); err != nil {
+	if err := g.Nested(func() error { return s.describe(g, &t, &e.Entry, &key) }); err != nil {
 		return err
 	}
 	s.tell(e, key)
@@ -291,10 +311,10 @@ func (s *search) add(g *py.GIL, o py.Object, f owner, at place) error {
 }
 
 // tell adds an array, which is known by key under whatever name. Its name is what was published, or the shortest.
-func (s *search) tell(e *contract.Entry, key string) {
+func (s *search) tell(e *discovery, key string) {
 	if known := s.found[key]; known != nil {
 		if !known.Published && len(e.Name) < len(known.Name) {
-			known.Name, e.Name = e.Name, known.Name
+			known.Name, e.Name, known.order = e.Name, known.Name, e.order
 		}
 		if known.Name != e.Name && len(known.Also) < maxAlso && !slices.Contains(known.Also, e.Name) {
 			known.Also = append(known.Also, e.Name)

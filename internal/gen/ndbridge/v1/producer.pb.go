@@ -923,7 +923,7 @@ func (x *SearchRequest) GetLimit() uint32 {
 // SearchResponse is a part of what was found.
 type SearchResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The next entries, sorted by name.
+	// The next entries, in the order in which the program has them.
 	Entries []*Entry `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
 	// How many other arrays were found; in the last part.
 	More uint32 `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
+)
+
+// TestTree holds how names become a tree: in their order, without branches that lead to one thing, and with some of many parts.
+func TestTree(t *testing.T) {
+	t.Parallel()
+	layout := func(n int) core.Layout {
+		l, err := core.NewLayout(core.LayoutSpec{DType: core.Float64, Shape: []int{n}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	var entries []contract.Entry
+	for i, name := range []string{
+		"shown.last", "model.b.weight", "model.b.bias", `model.a["x"][0].y`, "model", "main().x", "main().y[2]", "not a name!", "evil\x1b[31m",
+	} {
+		entries = append(entries, contract.Entry{Name: name, Framework: "numpy", Layout: layout(i)})
+	}
+	entries[0].Published, entries[1].Route, entries[2].Also = true, contract.RouteSharedHeap, []string{`d["b"]`}
+	entries[8].Err = errors.New("no memory")
+	for i := range 20 {
+		entries = append(entries, contract.Entry{Name: fmt.Sprintf("many[%d]", i), Layout: layout(1)})
+	}
+	var b strings.Builder
+	if err := writeRows(&b, treeOf("p", entries).rows(""), 70); err != nil {
+		t.Fatal(err)
+	}
+	want := `
+├─ shown.last      float64  0  0 bytes   numpy  published
+├─ model           float64  4  32 bytes  numpy
+│  ├─ b            2 arrays, 24 bytes
+│  │  ├─ weight    float64  1  8 bytes   numpy  shared
+│  │  └─ bias      float64  2  16 bytes  numpy  also d["b"]
+│  └─ a["x"][0].y  float64  3  24 bytes  numpy
+├─ main()          2 arrays, 88 bytes
+│  ├─ x            float64  5  40 bytes  numpy
+│  └─ y[2]         float64  6  48 bytes  numpy
+├─ not a name!     float64  7  56 bytes  numpy
+├─ evil\x1b[31m    no memory
+└─ many            20 arrays, 160 bytes
+`
+	for i := range enoughSiblings {
+		want += fmt.Sprintf("   ├─ %-11s  float64  1  8 bytes\n", fmt.Sprintf("[%d]", i))
+	}
+	want += "   └─ ... 8 more   8 arrays, 64 bytes\n"
+	if got := "\n" + b.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	b.Reset()
+	if err := writeRows(&b, treeOf("p", entries).rows(""), 20); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(b.String()) {
+		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 20 {
+			t.Errorf("%q has %d characters", line, n)
+		}
+	}
+	if line := "│  │  ├─ weight  fl…\n"; !strings.Contains(b.String(), line) {
+		t.Errorf("%q is not in\n%s", line, b.String())
+	}
+}
+
+// TestTreeOfModel: on a terminal ls shows the parts of a model in its order, and the processes that come from the program.
+func TestTreeOfModel(t *testing.T) {
+	t.Parallel()
+	script := file(t, t.TempDir(), "model.py", `
+import os, time, types
+import numpy as np
+
+class Part:
+    __slots__ = ("weight",)
+
+model = types.SimpleNamespace(second=Part(), first={"b": np.ones(2), "a": np.ones(3)})
+model.second.weight = np.ones(1)
+
+def train():
+    batch = [np.ones(4), np.ones(5)]
+    if os.fork() == 0:
+        time.sleep(60)
+        os._exit(0)
+    time.sleep(60)
+
+train()
+`)
+	text := ""
+	for patience := time.Second; patience < time.Minute && !strings.Contains(text, "process"); patience *= 2 { // until train has forked
+		text = onTerminal(t, nil, "ls", "--script", script, "--python", python(t), "--patience", patience.String())
+	}
+	rest := text
+	for _, line := range []string{
+		"model ", "5 arrays, 120 bytes\r\n",
+		"├─ model ", "3 arrays, 48 bytes\r\n",
+		"│  ├─ second.weight  float64  1  8 bytes   numpy  copied: below-threshold\r\n",
+		"│  └─ first ", "2 arrays, 40 bytes\r\n",
+		`│     ├─ ["b"]       float64  2  16 bytes  numpy  copied: below-threshold`,
+		`│     └─ ["a"]       float64  3  24 bytes  numpy  copied: below-threshold`,
+		"└─ train().batch ",
+		"   ├─ [0]            float64  4  32 bytes  numpy",
+		"   └─ [1] ",
+		"process ", "ndbridge ls --attach ",
+	} {
+		_, after, ok := strings.Cut(rest, line)
+		if !ok {
+			t.Fatalf("%q is not, or not there, in\n%s", line, text)
+		}
+		rest = after
+	}
+}
