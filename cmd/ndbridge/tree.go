@@ -156,14 +156,15 @@ func writeRows(w io.Writer, rows []row, width int) error {
 	}
 	names = min(names, width/2)
 	for _, r := range rows {
-		line := pad(r.name, names)
+		cells := []string{pad(r.name, names)}
 		for i, text := range r.columns {
 			if i < len(widths) && i < len(r.columns)-1 {
 				text = pad(text, widths[i])
 			}
-			line += "  " + text
+			cells = append(cells, text)
 		}
-		if _, err := fmt.Fprintln(w, render.Clip(strings.TrimRight(line, " "), width)); err != nil {
+		line := strings.TrimRight(strings.Join(cells, "  "), " ")
+		if _, err := fmt.Fprintln(w, render.Clip(line, width)); err != nil {
 			return fmt.Errorf("write: %w", err)
 		}
 	}

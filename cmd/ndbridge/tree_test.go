@@ -50,10 +50,11 @@ func TestTree(t *testing.T) {
 ├─ evil\x1b[31m    no memory
 └─ many            20 arrays, 160 bytes
 `
+	var many strings.Builder
 	for i := range enoughSiblings {
-		want += fmt.Sprintf("   ├─ %-11s  float64  1  8 bytes\n", fmt.Sprintf("[%d]", i))
+		fmt.Fprintf(&many, "   ├─ %-11s  float64  1  8 bytes\n", fmt.Sprintf("[%d]", i))
 	}
-	want += "   └─ ... 8 more   8 arrays, 64 bytes\n"
+	want += many.String() + "   └─ ... 8 more   8 arrays, 64 bytes\n"
 	if got := "\n" + b.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

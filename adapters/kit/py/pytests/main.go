@@ -64,6 +64,7 @@ func (l *library) tests() []testing.InternalTest {
 		{Name: "Under", F: l.testUnder},
 		{Name: "Copies", F: l.testCopies},
 		{Name: "Steps", F: l.testSteps},
+		{Name: "Fields", F: l.testFields},
 		{Name: "StepsInTurn", F: l.testStepsInTurn},
 		{Name: "ChangedClass", F: l.testChangedClass},
 		{Name: "Globals", F: l.testGlobals},
