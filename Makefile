@@ -315,16 +315,27 @@ gpu-extras: ## Pack Warp and DALI for machines with a GPU that lack them, under 
 PROTO_TOOLS := $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc
 
 .PHONY: generate
-generate: $(PROTO_TOOLS) $(NODE:%=%/.done) ## Write the generated code, docs/QUIRKS.md, docs/hcl.md and what the page embeds of others anew
+generate: $(PROTO_TOOLS) $(NODE:%=%/.done) ## Write the generated code, the generated pages of docs/ and what the page embeds of others anew
 	PATH="$(BIN):$$PATH" $(BIN)/buf generate
 	$(GO) test -count=1 -run TestGeneratedFilesAreCurrent ./adapters/all -update
 	$(GO) test -count=1 -run TestReferenceIsCurrent ./hostplugin -update
+	$(GO) test -count=1 -run TestReferenceIsCurrent ./cmd/ndbridge -update
+	$(GO) test -count=1 -run TestPackageListIsCurrent ./test/apidoc -update
 	PATH="$(NODE:%=%/bin:)$$PATH" $(PAGE)/page.sh others $(BUILD)/web $(PAGE)/web/others
+
+# The documentation site. Its pages about Go packages are made of their comments, first.
+DOCS_API := $(BUILD)/api
+
+.PHONY: docs
+docs: $(VENV)/docs/.done ## Make the documentation site, and check its links; writes build/docs
+	rm -rf $(DOCS_API)
+	$(GO) run ./test/apidoc $(CURDIR) $(DOCS_API)
+	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs --quiet build --strict
 
 # ------------------------------------------------------------------------------------------ check
 
 .PHONY: check
-check: check-format check-lint check-pure check-generated check-tidy check-rules check-clean ## Check format, lint, rules, generated code, and that the tree is clean
+check: check-format check-lint check-pure check-generated check-tidy check-rules docs check-clean ## Check format, lint, rules, generated code, the documentation, and that the tree is clean
 
 .PHONY: format
 format: $(BIN)/gofumpt $(BIN)/buf ## Format Go and protobuf sources
@@ -363,7 +374,8 @@ check-generated: $(PROTO_TOOLS) $(NODE:%=%/.done)
 	PATH="$(BIN):$$PATH" $(BIN)/buf generate --output $(GENERATED)
 	diff -r internal/gen $(GENERATED)/internal/gen
 	$(GO) test -count=1 -run TestGeneratedFilesAreCurrent ./adapters/all
-	$(GO) test -count=1 -run TestReferenceIsCurrent ./hostplugin
+	$(GO) test -count=1 -run TestReferenceIsCurrent ./hostplugin ./cmd/ndbridge
+	$(GO) test -count=1 -run TestPackageListIsCurrent ./test/apidoc
 	PATH="$(NODE:%=%/bin:)$$PATH" $(PAGE)/page.sh check $(BUILD)/web
 
 .PHONY: check-tidy
