@@ -13,6 +13,7 @@ API = ROOT / "build" / "api"  # what test/apidoc writes
 OUTSIDE = {"README.md": "index.md"} | {name: name for name in ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md")}
 
 LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
+COMMENT = re.compile(r"\A<!--.*?-->\n")  # before the title, which mkdocs would not see
 CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LOADED = re.compile(r"""<(?:script|img|iframe|source)\b[^>]*\bsrc=["']?(?:https?:)?//|<link\b[^>]*\brel=["']?(?:stylesheet|preconnect|preload)["']?[^>]*\bhref=["']?(?:https?:)?//""")
 
@@ -33,7 +34,8 @@ def on_config(config):
                 results = sorted((ROOT / "docs" / "results").glob("*.md"), reverse=True)
                 pages += [page for result in results if (page := f"results/{result.name}") not in pages]
             if "packages.md" in pages:
-                names = sorted(path.relative_to(API).as_posix() for path in API.rglob("*.md"))
+                names = (path.relative_to(API).as_posix() for path in API.rglob("*.md"))
+                names = sorted(names, key=lambda name: (name.startswith("adapters/"), name))
                 at = pages.index("packages.md")
                 pages[at] = {"Go API": ["packages.md", *({name[:-3]: f"api/{name}"} for name in names)]}
     return config
@@ -60,6 +62,7 @@ def on_files(files, config):
 
 def on_page_markdown(markdown, page, **_):
     """Let links of the repository lead to pages of the site, or else to the repository."""
+    markdown = COMMENT.sub("", markdown)
     here = page.file.src_uri
     if here.startswith("api/"):
         return markdown

@@ -2,35 +2,50 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
 )
 
-// training is a script that the host does not start, and a variable of its function main.
+// script is what the host does not start, and weights a variable of its function main.
 const (
-	training = "examples/demo/training.py"
-	weights  = "main().weights"
+	script  = "examples/demo/training.py"
+	weights = "main().weights"
 )
 
-// visit attaches to a training that runs already, looks at its weights twice, and leaves it running.
-func visit(ctx context.Context, s *show, host *hostplugin.Host, command, python string) error {
-	name := fmt.Sprintf("demo-%d", os.Getpid())
-	program := exec.CommandContext(ctx, command, "run", "--share", "--name", name, "--", python, training)
-	program.Stdout, program.Stderr = os.Stderr, os.Stderr
-	if err := program.Start(); err != nil {
-		return fmt.Errorf("%w (make builds it)", err)
+// training is a script that runs, and to which hosts come by a name.
+type training struct {
+	*exec.Cmd
+
+	name string
+}
+
+// train starts it. It has no end of its own.
+func train(ctx context.Context, command, python string) (*training, error) {
+	name := "demo-" + strings.ToLower(rand.Text()[:8])
+	t := &training{exec.CommandContext(ctx, command, "run", "--share", "--name", name, "--", python, script), name}
+	t.Stdout, t.Stderr = os.Stderr, os.Stderr
+	if err := t.Start(); err != nil {
+		return nil, fmt.Errorf("%w (make builds it)", err)
 	}
-	defer func() {
-		_ = program.Process.Signal(os.Interrupt) // it has no end of its own
-		_ = program.Wait()
-	}()
-	session, err := attach(ctx, host, name)
+	return t, nil
+}
+
+func (t *training) end() {
+	_ = t.Process.Signal(os.Interrupt) // it may have ended by the Ctrl-C that ends the demo
+	_ = t.Wait()                       // its status is that of the signal
+}
+
+// visit attaches to the training, looks at its weights twice, and leaves it running.
+func visit(ctx context.Context, s *show, host *hostplugin.Host, t *training) error {
+	session, err := attach(ctx, host, t.name)
 	if err != nil {
 		return err
 	}
@@ -51,7 +66,7 @@ func visit(ctx context.Context, s *show, host *hostplugin.Host, command, python 
 	if err := session.Close(); err != nil {
 		return err
 	}
-	s.visited(program.Process, v, before, after)
+	s.visited(t.Process, v, before, after)
 	return nil
 }
 

@@ -1,6 +1,6 @@
 // Command demo is a host: it runs a Python program (program.py), takes views of its arrays, draws them,
 // writes into one of them, and calls a function with an array of its own. Then it attaches to a program that runs
-// already (training.py). The programs know nothing of it.
+// already (training.py), and lets "ndbridge inspect" show it in a browser. The programs know nothing of it.
 //
 // What it knows of ndbridge is hostplugin and core, as any host would; internal/render, which makes the
 // pictures, is what "ndbridge view" draws with.
@@ -18,6 +18,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/render"
 )
 
 // program is the one in the configuration.
@@ -55,6 +56,7 @@ func load(config string, heard io.Writer) (hostplugin.Config, error) {
 
 // run shows the whole demo on w and draws pictures into dir.
 func run(ctx context.Context, w io.Writer, command, config, dir string) error {
+	interrupted := ctx
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	heard := newTranscript()
@@ -72,17 +74,11 @@ func run(ctx context.Context, w io.Writer, command, config, dir string) error {
 	if err != nil {
 		return err
 	}
-	taken, err := takeAll(ctx, session)
-	if err != nil {
-		return err
-	}
-	info, err := session.Info(ctx)
-	if err != nil {
-		return err
-	}
 	s := newShow(w)
-	s.program(info, time.Since(began))
-	s.table(taken)
+	taken, err := look(ctx, s, session, began)
+	if err != nil {
+		return err
+	}
 	if err := draw(ctx, dir, taken); err != nil {
 		return err
 	}
@@ -108,11 +104,32 @@ func run(ctx context.Context, w io.Writer, command, config, dir string) error {
 	if err := blend(ctx, s, session, dir); err != nil {
 		return err
 	}
-	if err := visit(ctx, s, host, command, cfg.Programs[0].Python); err != nil {
+	training, err := train(interrupted, command, cfg.Programs[0].Python)
+	if err != nil {
+		return err
+	}
+	defer training.end()
+	if err := visit(ctx, s, host, training); err != nil {
 		return err
 	}
 	s.end(dir, config)
-	return s.err
+	_, terminal := render.Columns(w)
+	return offer(interrupted, s, command, training, terminal)
+}
+
+// look takes views of the arrays of a program that began then, and shows what they are.
+func look(ctx context.Context, s *show, session *hostplugin.Session, began time.Time) ([]taken, error) {
+	taken, err := takeAll(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	info, err := session.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.program(info, time.Since(began))
+	s.table(taken)
+	return taken, nil
 }
 
 // taken is a view and how long the program's side and ours needed for it.

@@ -72,6 +72,7 @@ func TestDemo(t *testing.T) {
 		`.* its result is read in place \(shared-heap\):`,
 		`.* a variable of its function main \(shared-heap, not copied\)`,
 		`The mean of its weights is \d\.\d\d, and a second later \d\.\d\d\. The host leaves, and the script goes on\.`,
+		`  http://127\.0\.0\.1:\d+/\?token=\w+\n\z`,
 	} {
 		if !regexp.MustCompile(`(?m)^` + want).MatchString(text) {
 			t.Errorf("no line %q", want)

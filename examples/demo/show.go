@@ -135,7 +135,7 @@ func (s *show) blended(result *core.View, took time.Duration) {
 
 // visited says what was seen of a program that ran already.
 func (s *show) visited(program *os.Process, weights *core.View, before, after float64) {
-	s.printf("Another script runs already, by ndbridge run --share: process %d, %s.\n", program.Pid, s.strong(training))
+	s.printf("Another script runs already, by ndbridge run --share: process %d, %s.\n", program.Pid, s.strong(script))
 	s.printf("The host attaches to it, and looks at a variable of its function main (%v, %s).\n", weights.Route(), map[bool]string{false: "not copied", true: "a copy"}[weights.Copied()])
 	s.printf("The mean of its weights is %.2f, and a second later %.2f. The host leaves, and the script goes on.\n\n", before, after)
 }
@@ -147,6 +147,18 @@ func (s *show) end(dir, config string) {
 	s.printf("  build/ndbridge view -c %s spectrum heartbeat\n", config)
 	s.printf("  build/ndbridge view -c %s --json face\n", config)
 	s.printf("  build/ndbridge ls --script examples/demo/program.py --python build/venv/demo/bin/python\n")
+}
+
+// page says where the training can be seen in a browser, and ends with the address.
+func (s *show) page(address string, stays bool) {
+	if stays {
+		s.printf("\nA page shows the arrays of the training while it goes on, until you press Ctrl-C (or %.0f minutes are over):\n", shown.Minutes())
+	} else {
+		s.printf("\nA page shows the arrays of such a training in a browser, with this command:\n")
+		s.printf("  build/ndbridge inspect --script %s --python build/venv/demo/bin/python\n", script)
+		s.printf("Without a terminal the demo ends here, and with it the page, which it has fetched from\n")
+	}
+	s.printf("  %s\n", s.strong(address))
 }
 
 // draw makes a PNG file of each view.
