@@ -153,6 +153,7 @@ type drawing struct {
 
 	src          *source
 	stepX, stepY int
+	edges        []int // of the cells of a row, in elements: one more than there are cells
 }
 
 func newDrawing(src *source, rows, columns, width, height, perCell int) *drawing {
@@ -161,6 +162,9 @@ func newDrawing(src *source, rows, columns, width, height, perCell int) *drawing
 		Width: width, Height: height, Rows: rows, Columns: columns,
 		Min: make([]float64, n), Max: make([]float64, n), Mean: make([]float64, n), NaN: make([]int, n), Inf: make([]int, n),
 	}}
+	for x := range width + 1 {
+		d.edges = append(d.edges, muldiv(columns, x, width))
+	}
 	if n == 0 || perCell == 0 {
 		return d
 	}
@@ -214,6 +218,11 @@ func (d *drawing) row(ctx context.Context, y int, sums []moments, buf []float64)
 	from, to := muldiv(d.Rows, y, d.Height), muldiv(d.Rows, y+1, d.Height)
 	for line := from; line < to && err == nil; line += d.stepY {
 		err = d.src.touch(ctx, buf[blockLen:], func(r reader) error {
+			if d.narrow() {
+				d.line(sums, line, buf[:blockLen], r)
+				seen += d.Columns
+				return nil
+			}
 			for x := range sums {
 				seen += d.cell(&sums[x], x, line, buf[:blockLen], r)
 			}
@@ -231,9 +240,27 @@ func (d *drawing) row(ctx context.Context, y int, sums []moments, buf []float64)
 	return seen, err
 }
 
+// narrow reports whether cells have so few elements of a line that to sum them up in blocks takes longer than one by one.
+func (d *drawing) narrow() bool { return d.stepX == 1 && d.Columns < 16*d.Width }
+
+// line adds all elements of a line to their cells.
+func (d *drawing) line(sums []moments, line int, buf []float64, r reader) {
+	x := 0
+	for from := 0; from < d.Columns; from += len(buf) {
+		part := buf[:min(len(buf), d.Columns-from)]
+		r.fill(part, line*d.Columns+from)
+		for i, value := range part {
+			for from+i >= d.edges[x+1] {
+				x++
+			}
+			sums[x].add(value)
+		}
+	}
+}
+
 // cell adds what one line of elements has in one cell.
 func (d *drawing) cell(m *moments, x, line int, buf []float64, r reader) (seen int) {
-	from, to := muldiv(d.Columns, x, d.Width), muldiv(d.Columns, x+1, d.Width)
+	from, to := d.edges[x], d.edges[x+1]
 	at := line * d.Columns
 	add := func(n int) {
 		b, _ := block(buf[:n])

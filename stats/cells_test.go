@@ -140,3 +140,28 @@ func TestJSON(t *testing.T) {
 		t.Errorf("%v: %s", err, text)
 	}
 }
+
+// TestNarrowCells compares cells of few elements, which are summed up one by one, with what is in them.
+func TestNarrowCells(t *testing.T) {
+	t.Parallel()
+	data := []float64{1, 2, math.MaxFloat64, math.MaxFloat64, math.NaN(), -4, math.Inf(-1), math.NaN(), -math.MaxFloat64, math.MaxFloat64, 7, 8}
+	c, err := stats.Image(t.Context(), coretest.NewView(t, data, 2, 6), stats.PlaneOf(coretest.NewView(t, data, 2, 6).Layout()), 3, 2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []struct {
+		low, high, mean float64
+		nan, inf        int
+	}{
+		{1, 2, 1.5, 0, 0},
+		{math.MaxFloat64, math.MaxFloat64, math.MaxFloat64, 0, 0},
+		{-4, -4, -4, 1, 0},
+		{math.NaN(), math.NaN(), math.NaN(), 1, 1},
+		{-math.MaxFloat64, math.MaxFloat64, 0, 0, 0},
+		{7, 8, 7.5, 0, 0},
+	} {
+		if got := fmt.Sprint(c.Min[i], c.Max[i], c.Mean[i], c.NaN[i], c.Inf[i]); got != fmt.Sprint(want.low, want.high, want.mean, want.nan, want.inf) {
+			t.Errorf("cell %d: got %s, want %v", i, got, want)
+		}
+	}
+}

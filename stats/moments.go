@@ -113,6 +113,27 @@ func (m *moments) merge(o *moments) {
 	m.mean += 2 * (half * b)
 }
 
+// add adds one number, but for the deviation and the sign: cells of pictures have neither.
+func (m *moments) add(x float64) {
+	switch {
+	case x-x == 0:
+		m.plus++
+		if m.plus == 1 {
+			m.low, m.high, m.mean = x, x, x
+			return
+		}
+		m.low, m.high = min(m.low, x), max(m.high, x)
+		m.mean += 2 * ((x/2 - m.mean/2) / float64(m.plus)) // the difference itself may overflow
+		m.mean = min(max(m.mean, m.low), m.high)
+	case x > 0:
+		m.posInf++
+	case x < 0:
+		m.negInf++
+	default:
+		m.nan++
+	}
+}
+
 // repeated is as if each number were there several times.
 func (m *moments) repeated(times int) {
 	for _, n := range []*int{&m.nan, &m.posInf, &m.negInf, &m.zero, &m.negative, &m.plus} {

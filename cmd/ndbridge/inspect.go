@@ -27,6 +27,7 @@ type inspector struct {
 	passwordFile string
 	budget       float64
 	alarms       []string
+	step         string
 }
 
 func newInspect(env *environ) *cobra.Command {
@@ -64,8 +65,9 @@ ended well keeps its arrays until then.`,
 	f.StringVar(&i.certificate, "tls-cert", "", "a certificate, with those that vouch for it, in this PEM `file`")
 	f.StringVar(&i.key, "tls-key", "", "its key, in this PEM `file`")
 	f.StringVar(&i.passwordFile, "password-file", "", "the page's password is the first line of this `file`")
-	f.Float64Var(&i.budget, "budget", 10, "how many `percent` of the time of one core reading may take")
+	f.Float64Var(&i.budget, "budget", 100*watch.DefaultBudget, "how many `percent` of the time of one core reading may take")
 	f.StringArrayVar(&i.alarms, "alarm", nil, "raise an alarm on this `condition`, as 'ndbridge watch' does, of any array; may be given again. Without any, of NaN and infinities, in what the page shows")
+	f.StringVar(&i.step, "step", "", "the `name` of the program's count of its steps: an array of one element, or what was published as a number. Alarms then say the step")
 	for _, name := range []string{"tls-cert", "tls-key", "password-file"} {
 		mustComplete(cmd.MarkFlagFilename(name))
 	}
@@ -131,7 +133,7 @@ func (i *inspector) serve(ctx context.Context, s *hostplugin.Session, options in
 
 // options are those of the server that flags say.
 func (i *inspector) options() (inspect.Options, error) {
-	o := inspect.Options{Listen: i.listen, Budget: i.budget / 100}
+	o := inspect.Options{Listen: i.listen, Budget: i.budget / 100, Step: i.step}
 	for _, text := range i.alarms {
 		alarm, err := watch.ParseAlarm(text)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -321,4 +322,39 @@ func TestInspectUsage(t *testing.T) {
 	} {
 		command(t, append(begin, c.args...)...).want(t, c.status, "", c.stderr)
 	}
+}
+
+// TestInspectWatches sets alarms as a page does, has one refused, and searches.
+func TestInspectWatches(t *testing.T) {
+	t.Parallel()
+	i := inspectProgram(t)
+	watched := func(texts ...any) func(map[string]any) bool {
+		return func(m map[string]any) bool {
+			return m["topic"] == "alarms" && slices.Equal(m["watched"].([]any), texts) //nolint:errcheck,forcetypeassert // the test would fail
+		}
+	}
+	conn := i.page(t, `{"alarms": {"alarms": ["nan", "soon>1"]}}`)
+	until(t, conn, func(m map[string]any) bool {
+		text, _ := m["refused"].(string)
+		return strings.Contains(text, `"soon" is not a figure`) && watched("nan", "inf")(m)
+	})
+	conn = i.page(t, `{"alarms": {"alarms": ["numbers: max>=11"], "all": true}}`)
+	until(t, conn, watched("numbers: max>=11"))
+	until(t, conn, func(m map[string]any) bool {
+		events, _ := m["events"].([]any)
+		return len(events) == 1 && events[0].(map[string]any)["name"] == "numbers" //nolint:errcheck,forcetypeassert // as above
+	})
+	for pattern, want := range map[string]string{"n*rs": "numbers", "nothing*": "", "a[": "name"} {
+		conn := i.page(t, fmt.Sprintf(`{"find": %q}`, pattern))
+		until(t, conn, func(m map[string]any) bool {
+			if m["topic"] != "found" {
+				return false
+			}
+			if got := fmt.Sprint(m["entries"], m["error"]); !strings.Contains(got, want) {
+				t.Errorf("%s: %s", pattern, got)
+			}
+			return true
+		})
+	}
+	i.end(t)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/looks"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/internal/prose"
@@ -47,7 +48,7 @@ type watcher struct {
 
 	sessions map[string]*hostplugin.Session
 	wanted   []wanted
-	counted  *stepper // nil: no step is watched
+	counter  *looks.Counter // nil: no step is watched
 
 	mu    sync.Mutex
 	found map[wanted]map[string]bool // the arrays of what means several
@@ -198,10 +199,10 @@ func (w *watcher) sampler(ctx context.Context, cancel context.CancelFunc) (*watc
 	}
 	if w.step != "" {
 		var err error
-		if w.counted, err = newStepper(w.sessions[w.wanted[0].program], w.step); err != nil {
+		if w.counter, err = looks.NewCounter(w.sessions[w.wanted[0].program], w.step); err != nil {
 			return nil, err
 		}
-		opts.Step = w.counted.count
+		opts.Step = w.counter.Count
 	}
 	out.sampler = watch.New(opts)
 	for _, one := range w.wanted {
@@ -209,7 +210,7 @@ func (w *watcher) sampler(ctx context.Context, cancel context.CancelFunc) (*watc
 			go w.several(ctx, out.sampler, one)
 			continue
 		}
-		see, err := look(w.sessions[one.program], one.name)
+		see, err := looks.At(w.sessions[one.program], one.name)
 		if err != nil {
 			return nil, err
 		}

@@ -25,12 +25,16 @@ type client struct {
 	// The hub's lock guards what follows.
 	sees *sight               // what it looks at; nil: nothing
 	has  map[string]time.Time // the last point of a series that it has, by name
+
+	search context.CancelFunc // ends its last search; nil: there is none
 }
 
 // request is what a page asks for. Look says what it shows from now on.
 type request struct {
-	Look *look `json:"look"`
-	Pin  *bool `json:"pin"` // keep the array as it is now, to compare with; or drop that
+	Look   *look    `json:"look"`
+	Pin    *bool    `json:"pin"`    // keep the array as it is now, to compare with; or drop that
+	Find   *string  `json:"find"`   // search for a pattern of names; "": for nothing any more
+	Alarms *watched `json:"alarms"` // what is watched from now on
 }
 
 // errEnded closes websockets when the server ends.

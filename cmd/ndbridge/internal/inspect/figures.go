@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	// sampleOf is how many elements are looked at of an array that has more than largest, unless all are asked for.
-	sampleOf = 1 << 20
-	largest  = 1 << 24
+	// Unless all are asked for, as many elements are looked at as the budget pays for in figuresTime, between these bounds.
+	leastSample = 1 << 16
+	mostSample  = 1 << 24
+	figuresTime = 500 * time.Millisecond
 	// lineCells is how many points a line has at most.
 	lineCells = 512
 )
@@ -42,19 +43,21 @@ type state struct {
 	Line    *stats.Cells   `json:"line,omitempty"`
 }
 
-// figures sums the array up for each sight, as often as people can read it.
-func (w *reading) figures(ctx context.Context, sights []*sight) {
+// figures sums the array up for each sight, as often as people can read it. It reports false if nothing has changed since
+// the last time.
+func (w *reading) figures(ctx context.Context, sights []*sight) (news bool) {
 	fresh := time.Since(w.told) >= figuresEvery
 	sums := map[sumKey]*stats.Summary{}
-	changed := false
+	changed, added := false, false
 	for _, s := range sights {
 		if !fresh && w.known[s] {
 			continue
 		}
+		added = added || !w.known[s]
 		w.known[s] = true
 		st, err := w.sumUp(ctx, s.look, sums)
 		if ctx.Err() != nil {
-			return
+			return false
 		}
 		if err != nil {
 			st.Error = err.Error()
@@ -69,7 +72,8 @@ func (w *reading) figures(ctx context.Context, sights []*sight) {
 			continue
 		}
 		last := w.last
-		changed = changed || last.Mean != sum.Mean || last.Norm != sum.Norm || last.NaN != sum.NaN || last.Min != sum.Min || last.Max != sum.Max
+		changed = changed || last.Len != sum.Len || last.Mean != sum.Mean || last.Norm != sum.Norm || last.NaN != sum.NaN || last.PosInf != sum.PosInf ||
+			last.NegInf != sum.NegInf || last.Min != sum.Min || last.Max != sum.Max
 		w.last = *sum
 		w.last.Version = w.view.Version()
 	}
@@ -79,6 +83,7 @@ func (w *reading) figures(ctx context.Context, sights []*sight) {
 	case fresh:
 		w.waiting = min(w.waiting*3/2, slowest)
 	}
+	return changed || added || !fresh
 }
 
 // sumKey is what figures depend on.
@@ -108,13 +113,15 @@ func (w *reading) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summ
 	sum := sums[key]
 	if sum == nil {
 		o := stats.Options{Bins: stats.Auto, Log: l.Log, Base: base, Seed: uint64(time.Now().UnixNano())} //nolint:gosec // any number will do
-		if !l.Exact && v.Len() > largest {
-			o.Sample = sampleOf
+		if !l.Exact {
+			o.Sample, o.Workers = w.affordable(), 1
 		}
+		begun := processorTime()
 		var err error
 		if sum, err = stats.Of(ctx, v, &o); err != nil {
 			return st, err
 		}
+		w.learn(processorTime()-begun, sum.Seen)
 		sums[key] = sum
 	}
 	st.Figures = sum
@@ -122,6 +129,24 @@ func (w *reading) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summ
 		return st, nil
 	}
 	var err error
-	st.Line, err = stats.Line(ctx, v, l.Line, l.At, lineCells, &stats.CellOptions{PerCell: perCell, Base: base})
+	st.Line, err = stats.Line(ctx, v, l.Line, l.At, lineCells, &stats.CellOptions{PerCell: perCell, Base: base, Workers: 1})
 	return st, err
+}
+
+// affordable is how many elements figures are made of.
+func (w *reading) affordable() int {
+	each := w.each
+	if each == 0 {
+		each = 5e-9
+	}
+	return int(min(max(w.hub.options.Budget*figuresTime.Seconds()/each, leastSample), mostSample))
+}
+
+// learn remembers what an element takes.
+func (w *reading) learn(took time.Duration, seen int) {
+	each := took.Seconds() / float64(max(seen, leastSample))
+	if w.each > 0 {
+		each = w.each + (each-w.each)/4
+	}
+	w.each = each
 }

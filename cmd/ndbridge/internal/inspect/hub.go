@@ -145,6 +145,9 @@ func (h *hub) leave(c *client) {
 	defer h.mu.Unlock()
 	delete(h.clients, c)
 	h.unsee(c)
+	if c.search != nil {
+		c.search()
+	}
 }
 
 // ask does what a page asks for. An error says that it asked for what no page of ours does.
@@ -158,6 +161,10 @@ func (h *hub) ask(c *client, r request) error {
 		}
 		c.sees.of.pin(*r.Pin)
 		return nil
+	case r.Find != nil:
+		return h.find(c, *r.Find)
+	case r.Alarms != nil:
+		return h.recorder.watch(c, *r.Alarms)
 	case r.Look == nil:
 		h.unsee(c)
 		return nil
@@ -236,6 +243,7 @@ func (h *hub) forget(c *client, s *sight) {
 
 const (
 	listEvery   = time.Second
+	listRest    = 20 // how many times as long as a list took nobody asks for another
 	reportEvery = time.Second
 )
 
@@ -252,8 +260,11 @@ func (h *hub) list(ctx context.Context) {
 				return
 			}
 		}
-		h.pace.spend(func() { h.listOnce(ctx) })
-		if h.pace.wait(ctx, listEvery) != nil {
+		begun := time.Now()
+		h.listOnce(ctx)
+		select {
+		case <-time.After(max(listEvery, listRest*time.Since(begun))):
+		case <-ctx.Done():
 			return
 		}
 	}

@@ -12,6 +12,7 @@ type topic uint8
 const (
 	aboutProgram topic = iota
 	aboutTree
+	aboutFound
 	aboutBudget
 	aboutAlarms
 	aboutScalars

@@ -129,9 +129,9 @@ func drawHeat(ctx context.Context, v, base *core.View, l look, p picture) (messa
 		return message{}, err
 	}
 	defer part.Close() //nolint:errcheck // derived
-	o := stats.CellOptions{PerCell: perCell}
+	o := stats.CellOptions{PerCell: perCell, Workers: 1}
 	if l.Exact {
-		o.PerCell = 0
+		o.PerCell, o.Workers = 0, 0
 	}
 	if base != nil {
 		if o.Base, err = partOf(base, l); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/watch"
 	"github.com/ndbridge/ndbridge/stats"
 )
 
@@ -20,6 +21,8 @@ const (
 	slowest = 400 * time.Millisecond
 	// figuresEvery is how often figures follow pictures that come fast: nobody reads them faster.
 	figuresEvery = 200 * time.Millisecond
+	// pictureEvery is how often a picture is drawn anew of an array whose figures have not changed.
+	pictureEvery = 2 * time.Second
 	// maxPinned is how large an array may be that is kept for a comparison.
 	maxPinned = 1 << 30
 )
@@ -40,8 +43,10 @@ type reading struct {
 	pinned  *core.View
 	ring    ring
 	told    time.Time // when figures were read last
+	drawn   time.Time // when pictures were drawn last of an array that is not published
 	waiting time.Duration
 	last    stats.Summary
+	each    float64         // seconds of the processor that an element of figures took, lately
 	known   map[*sight]bool // the sights that have had figures
 	shown   uint64          // the version of the newest pictures
 	torn    int             // pictures that were not shown, one after the other
@@ -80,7 +85,7 @@ func (w *reading) run(ctx context.Context) {
 	defer w.close()
 	for ctx.Err() == nil {
 		sights := w.looking()
-		w.hub.pace.spend(func() { w.once(ctx, sights) })
+		w.hub.pace.spend(func() time.Duration { return w.once(ctx, sights) })
 		if w.rest(ctx) != nil {
 			return
 		}
@@ -113,28 +118,38 @@ func (w *reading) tell(s *sight, t topic, m message) {
 	}
 }
 
-// once takes the array as it is now, and shows it to everybody.
-func (w *reading) once(ctx context.Context, sights []*sight) {
+// once takes the array as it is now, and shows it to everybody. It says what that has cost the program.
+func (w *reading) once(ctx context.Context, sights []*sight) (cost time.Duration) {
 	err := w.take(ctx)
+	if err == nil {
+		cost = watch.CopyingTakes(w.view)
+	}
 	w.stale = err != nil
 	if err != nil {
 		if ctx.Err() != nil {
-			return
+			return cost
 		}
 		w.waiting = slowest
 		for _, s := range sights {
 			w.tell(s, aboutArray, jsonMessage(state{Topic: "array", Name: w.name, Error: err.Error()}))
 		}
 		if w.view == nil {
-			return
+			return cost
 		}
 	}
 	w.keep(ctx)
-	whole := w.pictures(ctx, sights)
-	if !whole {
-		return // a newer version is there already
+	if w.view.Version() > 0 {
+		if w.pictures(ctx, sights) { // else a newer version is there already
+			w.figures(ctx, sights)
+		}
+		return cost
 	}
-	w.figures(ctx, sights)
+	// Pictures cost most of what a look does. Figures that stay tell that most probably there is no other.
+	if w.figures(ctx, sights) || time.Since(w.drawn) > pictureEvery {
+		w.drawn = time.Now()
+		w.pictures(ctx, sights)
+	}
+	return cost
 }
 
 // take refreshes the view. What is published is taken in its newest version.
@@ -178,7 +193,7 @@ func (w *reading) keep(ctx context.Context) {
 			w.pinned = kept
 		}
 	}
-	w.told = time.Time{}
+	w.told, w.drawn = time.Time{}, time.Time{}
 }
 
 // rest waits until there is something to read.

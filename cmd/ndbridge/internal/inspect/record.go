@@ -20,7 +20,6 @@ const (
 	recordShare = 0.25
 	// maxRecorded is how many arrays are recorded: the first that are listed or shown.
 	maxRecorded = 1024
-	maxEvents   = 100
 )
 
 // recorder keeps the history of the program's scalars and of the arrays that pages show, and raises alarms. With alarms
@@ -28,21 +27,22 @@ const (
 type recorder struct {
 	hub     *hub
 	sampler *watch.Sampler
-	all     bool
+	all     bool // alarms are of all arrays. The hub's lock guards it, and alarms and step
+	watched []watch.Alarm
+	step    string                  // the name of the program's count of its steps; "": none
 	shown   map[string]*atomic.Bool // by name: whether somebody sees the array. The hub's lock guards it
 	state   watch.State             // the last one. The hub's lock guards it
 	scalars map[string]bool         // that there are now. The hub's lock guards it
 }
 
 func newRecorder(h *hub, o *Options) *recorder {
-	r := &recorder{hub: h, all: len(o.Alarms) > 0, shown: map[string]*atomic.Bool{}, scalars: map[string]bool{}}
-	alarms := o.Alarms
+	r := &recorder{hub: h, all: len(o.Alarms) > 0, watched: o.Alarms, step: o.Step, shown: map[string]*atomic.Bool{}, scalars: map[string]bool{}}
 	for _, text := range []string{"nan", "inf"} {
 		if a, err := watch.ParseAlarm(text); err == nil && !r.all {
-			alarms = append(alarms, a)
+			r.watched = append(r.watched, a)
 		}
 	}
-	r.sampler = watch.New(watch.Options{Interval: recordEvery, Budget: o.Budget * recordShare, Alarms: alarms, Looked: r.looked})
+	r.sampler = watch.New(watch.Options{Interval: recordEvery, Budget: o.Budget * recordShare, Alarms: r.watched, Step: r.count(), Looked: r.looked})
 	return r
 }
 
@@ -131,40 +131,6 @@ func (r *recorder) looked() {
 	for c := range h.clients {
 		h.offerPast(c)
 	}
-}
-
-// alarms is what pages are told of alarms. The caller holds the hub's lock.
-func (r *recorder) alarms() alarms {
-	m := alarms{Topic: "alarms", Watched: []string{}, Events: []event{}, Of: "numbers and the arrays that are shown"}
-	if r.all {
-		m.Of = "all arrays"
-	}
-	for _, a := range r.hub.options.Alarms {
-		m.Watched = append(m.Watched, a.String())
-	}
-	if !r.all {
-		m.Watched = append(m.Watched, "nan", "inf")
-	}
-	for _, e := range r.state.Events[max(0, len(r.state.Events)-maxEvents):] {
-		m.Events = append(m.Events, event{e, e.String()})
-	}
-	m.Raised = len(r.state.Events)
-	return m
-}
-
-// alarms is a message about alarms.
-type alarms struct {
-	Topic   string   `json:"topic"` // "alarms"
-	Watched []string `json:"watched"`
-	Of      string   `json:"of"` // what they are watched of
-	Events  []event  `json:"events"`
-	Raised  int      `json:"raised"`
-}
-
-type event struct {
-	watch.Event
-
-	Text string `json:"text"`
 }
 
 // past is new points of series.

@@ -42,8 +42,9 @@ type Options struct {
 	Certificate *tls.Certificate // nil: http on loopback, and a self-made one elsewhere
 	Password    string           // asked for in place of a token; a must elsewhere than on loopback
 
-	Budget float64       // the share of one core's time that reading may take; 0: a tenth
+	Budget float64       // the share of one core's time that reading may take; 0: a hundredth
 	Alarms []watch.Alarm // of all arrays; none: NaN and infinities, of numbers and of the arrays that are shown
+	Step   string        // the name of the program's count of its steps; "": alarms do not say at which step they were raised
 	Logger *slog.Logger
 }
 
@@ -73,7 +74,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		o.Logger = slog.Default()
 	}
 	if o.Budget == 0 {
-		o.Budget = 0.1
+		o.Budget = watch.DefaultBudget
 	}
 	host, _, err := net.SplitHostPort(o.Listen)
 	if err != nil {

@@ -21,7 +21,7 @@ let connected = false;
 let listed = false;
 let asked = false; // for what the address names
 
-const tree = new Tree((name) => { location.hash = encodeURIComponent(name); });
+const tree = new Tree((name) => { location.hash = encodeURIComponent(name); }, (pattern) => socket.send({ find: pattern }));
 const overview = new Overview((name) => { location.hash = encodeURIComponent(name); });
 const socket = new Socket({
   text: (m) => {
@@ -38,6 +38,7 @@ const socket = new Socket({
         if (!page && (!asked || tree.find(wanted()))) route();
         asked = true;
         break;
+      case "found": tree.found(m); break;
       case "array":
         if (page && m.name === page.entry.name) page.update(m);
         else if (!page && m.name === wanted()) unlisted(m);
@@ -58,7 +59,7 @@ const socket = new Socket({
     state();
   },
 });
-const alarms = new Alarms((name) => { location.hash = encodeURIComponent(name); });
+const alarms = new Alarms((name) => { location.hash = encodeURIComponent(name); }, (watched) => socket.send({ alarms: watched }));
 
 /** The array that the address names. */
 function wanted() {
@@ -161,7 +162,7 @@ function side(open) {
 byId("menu").addEventListener("click", () => side(!document.body.classList.contains("side-open")));
 
 const keys = [
-  ["/", "search for a name"], ["↑ ↓ ← →, Enter", "move in the tree, and choose"], ["Esc", "all scalars"], ["z", "to the picture: arrows move, + − zoom, 0 all"],
+  ["/", "search for a name, or for those of a pattern such as model.*.weight"], ["↑ ↓ ← →, Enter", "move in the tree, and choose"], ["Esc", "all scalars"], ["z", "to the picture: arrows move, + − zoom, 0 all"],
 ];
 const help = byId("help");
 put(help, el("h2", { id: "help-title" }, "Keys"), el("dl", { class: "keys" }, ...keys.flatMap(([k, what]) => [el("dt", {}, el("kbd", {}, k)), el("dd", {}, what)])),

@@ -25,11 +25,21 @@ import * as format from "./format.js";
  */
 
 const maxRows = 2000;
+const everything = "**";
 
 export class Tree {
-  /** @param {(name: string) => void} open what to do with an array that was chosen */
-  constructor(open) {
+  /**
+   * @param {(name: string) => void} open what to do with an array that was chosen
+   * @param {(pattern: string) => void} ask has the program searched; "" ends that
+   */
+  constructor(open, ask) {
     this.open = open;
+    this.ask = ask;
+    this.asked = ""; // the pattern that the program is searched for
+    /** @type {any} */
+    this.result = null; // what was found of it
+    this.deep = byId("deep");
+    this.deep.addEventListener("click", () => this.searchFor(this.asked === everything ? "" : everything));
     this.list = byId("tree");
     this.search = byId("search");
     this.note = byId("tree-note");
@@ -42,7 +52,10 @@ export class Tree {
     this.active = ""; // the path of the row that keys move
     this.chosen = ""; // the array that is shown
     this.error = "";
-    this.search.addEventListener("input", () => this.draw());
+    this.search.addEventListener("input", () => {
+      if (this.asked && this.asked !== everything && this.search.value.trim() !== this.asked) this.searchFor("");
+      this.draw();
+    });
     this.search.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => this.searchKey(e));
     this.list.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => this.key(e));
     this.list.addEventListener("focus", () => this.mark());
@@ -66,14 +79,47 @@ export class Tree {
 
   /** @param {string} name */
   find(name) {
-    return this.entries.find((e) => e.name === name);
+    return this.entries.find((e) => e.name === name) ?? this.result?.entries.find((/** @type {Entry} */ e) => e.name === name);
+  }
+
+  /**
+   * Has the program searched for names, and shows those instead of the list.
+   * @param {string} pattern "": shows the list
+   */
+  searchFor(pattern) {
+    this.asked = pattern;
+    this.result = null;
+    this.deep.setAttribute("aria-pressed", String(pattern === everything));
+    this.ask(pattern);
+    this.draw();
+  }
+
+  /** @param {any} m */
+  found(m) {
+    if (m.pattern !== this.asked) return;
+    this.result = m;
+    this.draw();
+  }
+
+  /** What the search and the list have to say. */
+  says() {
+    if (this.asked && !this.result) return "Searching the program …";
+    if (this.result?.error) return format.visible(this.result.error);
+    if (this.result?.more) return `${format.count(this.result.more)} more arrays: say more of their names`;
+    if (this.result?.partial) return "Not all of the program was looked through: there may be more.";
+    if (this.error) return format.visible(this.error);
+    if (this.rows.length) return "";
+    if (this.result) return "No array has such a name now.";
+    return this.entries.length === 0 ? "No arrays yet. Variables of functions are listed while they run on the main thread."
+      : "No name in the list has these words. Enter asks the program: for a name, such as model.weight, or a pattern, such as model.*.weight.";
   }
 
   /** @returns {Branch} */
   grow() {
-    const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const pattern = this.asked && this.asked !== everything;
+    const words = pattern ? [] : this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const root = { label: "", path: "", entry: null, below: new Map() };
-    for (const entry of this.entries) {
+    for (const entry of this.result?.entries ?? this.entries) {
       const text = `${entry.name} ${entry.dtype}`.toLowerCase();
       if (!words.every((/** @type {string} */ w) => text.includes(w))) continue;
       /** @type {Branch} */
@@ -113,10 +159,7 @@ export class Tree {
     put(this.list, ...this.rows.map((row, i) => this.row(row.branch, row.level, i)));
     this.list.scrollTop = top;
     put(this.note,
-      this.error ? format.visible(this.error)
-        : more > 0 ? `${format.count(more)} more: search for a name`
-          : this.entries.length === 0 ? "No arrays yet. Variables of functions are listed while they run on the main thread."
-            : this.rows.length === 0 ? "No name in the list has these words. Enter asks the program for an array of this name, such as model.weight." : "");
+      more > 0 ? `${format.count(more)} more: search for a name` : this.says());
     this.mark();
   }
 
@@ -177,15 +220,18 @@ export class Tree {
 
   /** @param {KeyboardEvent} e */
   searchKey(e) {
-    if (e.key === "Enter") {
+    const text = this.search.value.trim();
+    if (e.key === "Enter" && text.includes("*") && text !== this.asked) {
+      this.searchFor(text);
+    } else if (e.key === "Enter") {
       const first = this.rows.find((r) => r.branch.entry);
-      this.open(first?.branch.entry?.name ?? this.search.value.trim());
+      this.open(first?.branch.entry?.name ?? text);
     } else if (e.key === "ArrowDown") {
       this.list.focus();
       this.move(0);
     } else if (e.key === "Escape") {
       this.search.value = "";
-      this.draw();
+      this.searchFor("");
       this.list.focus();
     } else return;
     e.preventDefault();

@@ -1,0 +1,109 @@
+// Package looks has package watch look at what a session names.
+package looks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/watch"
+	"github.com/ndbridge/ndbridge/stats"
+)
+
+// At looks at an array. A name that does not exist yet is not waited for: the next look comes soon enough.
+func At(s *hostplugin.Session, name string) (watch.Look, error) {
+	source, err := s.Source(name)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, v *core.View) (*core.View, error) {
+		v, _, err := source.Refresh(ctx, v, hostplugin.NoWait())
+		if err == nil {
+			err = v.Wait(ctx)
+		}
+		return v, err
+	}, nil
+}
+
+// Counter reads the count of a program's steps: a number of Python's, or an array of one element.
+type Counter struct {
+	session *hostplugin.Session
+	name    string
+	look    watch.Look
+	view    *core.View
+	plain   bool // it is a number of Python's
+	known   bool // it could be read once
+	never   atomic.Pointer[error]
+}
+
+// NewCounter reads the count of that name. The error is one of the name.
+func NewCounter(s *hostplugin.Session, name string) (*Counter, error) {
+	look, err := At(s, name)
+	return &Counter{session: s, name: name, look: look}, err
+}
+
+// Count gives the count as it is now, and nil if it cannot be read. One goroutine calls it at a time.
+func (c *Counter) Count(ctx context.Context) *stats.Number {
+	var x float64
+	var err error
+	if !c.plain {
+		x, err = c.array(ctx)
+	}
+	if c.plain || errors.Is(err, core.ErrUnsupported) {
+		x, err = c.number(ctx)
+		c.plain = err == nil
+	}
+	if err != nil {
+		if !c.known {
+			c.never.Store(&err)
+		}
+		return nil
+	}
+	c.known = true
+	c.never.Store(nil)
+	return new(stats.Number(x))
+}
+
+// Err says why no count was known, ever.
+func (c *Counter) Err() error {
+	if err := c.never.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (c *Counter) array(ctx context.Context) (float64, error) {
+	v, err := c.look(ctx, c.view)
+	if v != nil {
+		c.view = v // the session closes it
+	}
+	if err != nil {
+		return 0, err
+	}
+	sum, err := stats.Of(ctx, v, &stats.Options{Workers: 1})
+	if err == nil && (sum.Finite() != 1 || sum.Len != 1) {
+		err = fmt.Errorf("step %s: expected one number, got %d elements, %d of them finite", c.name, sum.Len, sum.Finite())
+	}
+	if err != nil {
+		return 0, err
+	}
+	return sum.Mean, nil
+}
+
+// patience is how long the program may take to say its count: it would wait for a name that is gone.
+const patience = time.Second
+
+func (c *Counter) number(ctx context.Context) (x float64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	result, err := c.session.Value(ctx, c.name)
+	if err != nil {
+		return 0, err
+	}
+	err = result.Decode(&x)
+	return x, errors.Join(err, result.Close())
+}
