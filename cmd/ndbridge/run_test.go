@@ -69,7 +69,7 @@ func TestConfiguredPrograms(t *testing.T) {
 		"no such":       {[]string{"view", "--program", "tow", "frame"}, statusUsage, "", "--program tow: the configuration has one, two"},
 		"no name":       {[]string{"view", "one/"}, statusUsage, "", `"one/": the array's name is missing`},
 		"empty name":    {[]string{"view", "--program", "one", ""}, statusUsage, "", `"": the array's name is missing`},
-		"ls":            {[]string{"ls", "--program", "two"}, statusOK, "frame  numpy  float64  2  16 bytes\n", ""},
+		"ls":            {[]string{"ls", "--program", "two"}, statusOK, "frame  numpy  float64  2  16 bytes  copied: below-threshold\n", ""},
 		"ls of which":   {[]string{"ls"}, statusUsage, "", "which program? Say --program; the configuration has one, two"},
 		"run":           {[]string{"run", "two", "--", "more"}, statusOK, "configured more\n", ""},
 		"run twice":     {[]string{"run", "one", "two"}, statusUsage, "", "run takes one program"},
