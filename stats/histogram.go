@@ -1,6 +1,9 @@
 package stats
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 const (
 	autoBins = 64
@@ -24,6 +27,8 @@ type Histogram struct {
 type counter struct {
 	low, high, scale float64
 	edges            []float64
+	borders          []float64 // the edges, and no upper one of the last bin
+	last             float64   // bin
 	counts           []int
 	below, above     int
 	log              bool // counts are by the first 12 bits of float64: sign and exponent
@@ -49,7 +54,8 @@ func newCounter(edges []float64) *counter {
 	}
 	n := len(edges) - 1
 	c := &counter{low: edges[0], high: edges[n], edges: edges, counts: make([]int, n)}
-	c.scale = float64(n) / (c.high - c.low)
+	c.borders = append(slices.Clone(edges[:n]), math.Inf(1))
+	c.scale, c.last = float64(n)/(c.high-c.low), float64(n-1)
 	wrong := 0x1p-48 * (float64(n) + max(-c.low, c.high)*c.scale)
 	c.placing = placing{c.low, c.scale, float64(n), 0.5, 0.5 - wrong, 1<<63 - 1}
 	if fast() && wrong < 0.25 {
@@ -80,8 +86,13 @@ func (c *counter) add(xs []float64, times int) {
 		at := c.index[i : i+4 : i+4]
 		p, q, r, s := uint(at[0]), uint(at[1]), uint(at[2]), uint(at[3])
 		if m := uint(bins); p >= m || q >= m || r >= m || s >= m {
-			c.sort(xs[i:i+4], times)
-			continue
+			group := xs[i : i+4 : i+4]
+			if c.outside(group[0]) || c.outside(group[1]) || c.outside(group[2]) || c.outside(group[3]) {
+				c.sort(group, times)
+				continue
+			}
+			// Numbers that are edges, such as zeros, are in many arrays more than all others.
+			p, q, r, s = c.place(group[0]), c.place(group[1]), c.place(group[2]), c.place(group[3])
 		}
 		t[p] += times
 		u[q] += times
@@ -93,25 +104,34 @@ func (c *counter) add(xs []float64, times int) {
 
 // sort counts numbers by the edges of the bins.
 func (c *counter) sort(xs []float64, times int) {
-	n := len(c.counts)
 	for _, x := range xs {
 		switch {
 		case x < c.low:
 			c.below += times
-			continue
 		case x > c.high:
 			c.above += times
-			continue
+		default:
+			c.counts[c.place(x)] += times
 		}
-		i := min(int((x-c.low)*c.scale), n-1)
-		// The product is rounded: what counts are the edges.
-		if x < c.edges[i] {
-			i--
-		} else if i < n-1 && x >= c.edges[i+1] {
-			i++
-		}
-		c.counts[i] += times
 	}
+}
+
+// place gives the bin of a number within the edges. It has no branch that a processor could take wrongly.
+func (c *counter) place(x float64) uint {
+	i := int(min((x-c.low)*c.scale, c.last))
+	// The product is rounded: what counts are the edges.
+	i -= one(x < c.borders[i])
+	i += one(x >= c.borders[i+1])
+	return uint(i) //nolint:gosec // the first border is not above x
+}
+
+func (c *counter) outside(x float64) bool { return x < c.low || x > c.high }
+
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func (c *counter) merge(d *counter) {
