@@ -12,6 +12,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/inspect"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/names"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/internal/watch"
 )
@@ -140,6 +141,9 @@ func (i *inspector) options() (inspect.Options, error) {
 			return o, usagef("--alarm %s: %w", text, err)
 		}
 		o.Alarms = append(o.Alarms, alarm)
+	}
+	if _, err := names.Parse(i.step); i.step != "" && err != nil {
+		return o, usagef("--step %s: %w", i.step, err)
 	}
 	if (i.certificate == "") != (i.key == "") {
 		return o, usagef("--tls-cert and --tls-key: one needs the other")

@@ -318,6 +318,7 @@ func TestInspectUsage(t *testing.T) {
 		{[]string{"--tls-cert", "x"}, 2, "one needs the other"},
 		{[]string{"--budget", "0"}, 2, "more than 0"},
 		{[]string{"--alarm", "nonsense"}, 2, "--alarm nonsense"},
+		{[]string{"--step", "no name"}, 2, "--step no name"},
 		{[]string{"name"}, 2, "takes no names"},
 	} {
 		command(t, append(begin, c.args...)...).want(t, c.status, "", c.stderr)
