@@ -151,6 +151,9 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %v", name, c.err)
 		}
 	}
+	if err := toTensor(complexes); strings.Contains(err.Error(), "Array") { // which has none, either
+		t.Errorf("tensor of complex: %v", err)
+	}
 }
 
 func TestUnalignedIsRefused(t *testing.T) {

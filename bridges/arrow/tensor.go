@@ -20,7 +20,11 @@ import (
 func Tensor(v *core.View) (tensor.Interface, error) {
 	number, ok := numbers[v.DType()]
 	if !ok || v.DType() == core.Bool || v.DType() == core.Float16 {
-		return nil, &core.Error{Op: "tensor", Object: v.Name(), Kind: core.ErrDType, Err: fmt.Errorf("elements of Arrow's tensors are never %v", v.DType()), Remedy: "use Array"}
+		remedy := ""
+		if ok {
+			remedy = "use Array"
+		}
+		return nil, &core.Error{Op: "tensor", Object: v.Name(), Kind: core.ErrDType, Err: fmt.Errorf("elements of Arrow's tensors are never %v", v.Layout()), Remedy: remedy}
 	}
 	strides := make([]int64, v.Rank())
 	for axis := range strides {

@@ -45,6 +45,9 @@ func machineOrder() string {
 // file. It does not trust them: they come from another process, and a wrong size would make the file
 // unreadable.
 func describeTag(tag string, size int) (descr string, ok bool) {
+	if fields, ok := strings.CutPrefix(tag, "(numpy.record, "); ok && strings.HasSuffix(fields, ")") {
+		tag = strings.TrimSuffix(fields, ")") // of a recarray: files do not say that
+	}
 	if strings.HasPrefix(tag, "[") {
 		p := parser{rest: tag}
 		n, ok := p.structure()

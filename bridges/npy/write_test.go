@@ -85,6 +85,7 @@ func TestHeader(t *testing.T) {
 		{opaque(t, 5), "S5", []int{1}, "'descr': '|S5', 'fortran_order': False, 'shape': (1,)", 1, false},
 		{opaque(t, 12), "[('a', '<i4'), ('b', '<f8')]", []int{1}, "'descr': [('a', '<i4'), ('b', '<f8')], 'fortran_order': False, 'shape': (1,)", 1, false},
 		{opaque(t, 30), "[(('long', 'x'), '>i2'), ('p', [('q', '<f4')], (2, 3)), ('', '|V4')]", []int{1}, "'descr': [(('long', 'x'), '>i2'), ('p', [('q', '<f4')], (2, 3)), ('', '|V4')], 'fortran_order': False, 'shape': (1,)", 1, false},
+		{opaque(t, 12), "(numpy.record, [('a', '<i4'), ('b', '<f8')])", []int{1}, "'descr': [('a', '<i4'), ('b', '<f8')], 'fortran_order': False, 'shape': (1,)", 1, false},
 		{opaque(t, 4), "[('größe', '<i4')]", []int{1}, "'descr': [('größe', '<i4')], 'fortran_order': False, 'shape': (1,)", 3, false},
 		{opaque(t, 1500), long, []int{1}, "'descr': " + long + ", 'fortran_order': False, 'shape': (1,)", 2, false},
 
@@ -93,6 +94,7 @@ func TestHeader(t *testing.T) {
 		{opaque(t, 4), ">f8", []int{1}, "'descr': '|V4', 'fortran_order': False, 'shape': (1,)", 1, true},
 		{opaque(t, 4), "O", []int{1}, "'descr': '|V4', 'fortran_order': False, 'shape': (1,)", 1, true},
 		{opaque(t, 4), "f4', 'x': '", []int{1}, "'descr': '|V4', 'fortran_order': False, 'shape': (1,)", 1, true},
+		{opaque(t, 4), "(numpy.record, [('a', '<i4')]", []int{1}, "'descr': '|V4', 'fortran_order': False, 'shape': (1,)", 1, true},
 		{opaque(t, 8), "[('a', '<i4')]", []int{1}, "'descr': '|V8', 'fortran_order': False, 'shape': (1,)", 1, true},
 		{opaque(t, 4), "[('a', '<i4')], 'x': [('b', '<i4')]", []int{1}, "'descr': '|V4', 'fortran_order': False, 'shape': (1,)", 1, true},
 		{opaque(t, 4), "[('a', '<i4'", []int{1}, "'descr': '|V4', 'fortran_order': False, 'shape': (1,)", 1, true},

@@ -79,7 +79,7 @@ func collect(tensors iter.Seq2[string, *core.View]) ([]tensor, error) {
 		dtype, ok := dtypeOf(v.DType())
 		if !ok {
 			return nil, &core.Error{
-				Op: "write", Object: name, Kind: core.ErrDType, Err: fmt.Errorf("the format has no %v", v.Layout()), Remedy: "write it with package npy, or as other elements (View.As)",
+				Op: "write", Object: name, Kind: core.ErrDType, Err: fmt.Errorf("the format has no %v", v.Layout()), Remedy: "write it with package npy, convert it in Python, or write its bytes as other elements (View.As)",
 			}
 		}
 		all = append(all, tensor{name, dtype, v})

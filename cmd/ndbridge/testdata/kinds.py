@@ -19,6 +19,7 @@ kinds = {
     "dates": np.array(["2026-01-02", "NaT"], "datetime64[ns]"),
     "durations": np.arange(3).astype("timedelta64[25us]"),
     "records": np.array([(1, 2.5, b"ab"), (-1, 0.5, b"c")], [("a", "<i4"), ("b", ">f8"), ("c", "S3")]),
+    "recarray": np.rec.array([(1, 2.5), (-1, 0.5)], [("a", "<i4"), ("b", ">f8")]),
     "nested": np.zeros(2, [("p", [("x", "<f4"), ("y", "<f4")], (2,)), ("n", "u1")]),
     "texts": np.array(["one", "drei"]),
     "bytestrings": np.array([b"one", b"three"]),
