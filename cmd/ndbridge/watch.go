@@ -320,10 +320,8 @@ func (w *watcher) unseen(state watch.State) error {
 	for _, a := range state.Arrays {
 		failed = failed || a.Looks == 0 && named[a.Name]
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, one := range w.wanted {
-		if one.several() && one.name != "" && len(w.found[one]) == 0 {
+	for _, one := range w.missing() {
+		if one.name != "" {
 			failed = true
 			_, _ = fmt.Fprintf(w.env.stderr, "ndbridge: %s: no array has such a name\n", prose.Line(one.label))
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,6 +65,13 @@ func (w *watcher) find(ctx context.Context, sampler *watch.Sampler, one wanted) 
 		}
 	}
 	return before == 0 || len(w.found[one]) > before
+}
+
+// missing is what means several arrays and has none yet.
+func (w *watcher) missing() []wanted {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(w.wanted), func(one wanted) bool { return !one.several() || len(w.found[one]) > 0 })
 }
 
 // namesOf gives the names that a pattern means now, or all if it is "".

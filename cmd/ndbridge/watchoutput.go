@@ -93,7 +93,7 @@ func (o *watchOutput) looked() {
 		}
 	}
 	few := func(a watch.Series) bool { return a.Tries < o.w.rounds }
-	if !o.full && o.w.rounds > 0 && len(state.Arrays) > 0 && !slices.ContainsFunc(state.Arrays, few) {
+	if !o.full && o.w.rounds > 0 && len(o.w.missing()) == 0 && !slices.ContainsFunc(state.Arrays, few) {
 		o.full = true
 		close(o.enough)
 	}
