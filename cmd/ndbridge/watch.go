@@ -244,8 +244,7 @@ func (w *watcher) until(ctx context.Context, cancel context.CancelFunc, out *wat
 	defer stop()
 	finish := out.begin(ctx, cancel)
 	defer finish()
-	done := make(chan error, 1)
-	go func() { done <- out.sampler.Run(sampling) }()
+	looking := begun(func() { _ = out.sampler.Run(sampling) }) // its error is that of sampling
 	var failed error
 	for running := len(w.sessions); running > 0; {
 		select {
@@ -267,14 +266,11 @@ func (w *watcher) until(ctx context.Context, cancel context.CancelFunc, out *wat
 		}
 	}
 	stop()
-	<-done
-	if failed == nil && ctx.Err() == nil && !w.over(out) {
-		for _, one := range w.wanted {
-			if one.several() {
-				w.find(ctx, out.sampler, one) // it may have ended before anybody asked it again
-			}
-		}
-		_ = out.sampler.Once(ctx) // what the script has left; errors are those of its arrays
+	if !awaits(ctx, looking) {
+		return &statusError{statusInterrupted}
+	}
+	if failed == nil && ctx.Err() == nil && !w.over(out) && !awaits(ctx, begun(func() { w.lookOnce(ctx, out.sampler) })) {
+		return &statusError{statusInterrupted}
 	}
 	finish()
 	w.posts.Wait()
@@ -293,6 +289,42 @@ func (w *watcher) until(ctx context.Context, cancel context.CancelFunc, out *wat
 		return failed
 	}
 	return w.unseen(out.sampler.State())
+}
+
+// lookOnce looks at what a script has left.
+func (w *watcher) lookOnce(ctx context.Context, sampler *watch.Sampler) {
+	for _, one := range w.wanted {
+		if one.several() {
+			w.find(ctx, sampler, one) // it may have ended before anybody asked it again
+		}
+	}
+	_ = sampler.Once(ctx) // errors are those of its arrays
+}
+
+// begun calls f; the channel is closed when it has returned.
+func begun(f func()) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	return done
+}
+
+// awaits waits until done, and reports false if it is in vain: after the end of ctx nobody takes what is printed, such as a
+// pager that has enough.
+func awaits(ctx context.Context, done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+	}
+	select {
+	case <-done:
+		return true
+	case <-time.After(time.Second):
+		return false
+	}
 }
 
 // unseen says which arrays there was no look at, and why. That is a failure if somebody has named one, or if there is no other.
