@@ -24,6 +24,9 @@ HANDSHAKE, SIDE, STDOUT = 1, 3, 4
 # What the plugin's functions say, besides 0 for success.
 ENDED, INTERRUPTED, FORKED = 1, -1, 2
 
+# How many threads and descriptors the plugin makes, and some more. Go ends the process that has none left.
+THREADS, DESCRIPTORS = 12, 16
+
 # How long a program that failed waits for the host to have read why.
 LINGER_MS = 1000
 
@@ -106,7 +109,7 @@ def load(path, started=True):
                 "install libffi and build this Python again, or use another")
     try:
         check_c_library(ctypes)
-        lib, with_gil = load_quietly(ctypes, path), ctypes.PyDLL(path)
+        lib, with_gil = load_quietly(ctypes, path, started), ctypes.PyDLL(path)
     except OSError as error:
         platform = getattr(sys.implementation, "_multiarch", sys.platform)
         give_up("unavailable", "the plugin does not load into this Python (%s): %s" % (platform, error),
@@ -140,7 +143,40 @@ def check_c_library(ctypes):
             "use a CPython for glibc, as in an image with Debian: python:3-slim instead of python:3-alpine")
 
 
-def load_quietly(ctypes, path):
+def check_descriptors(like):
+    """Gives up in a running program that may not have as many descriptors more as the plugin makes."""
+    spare = []
+    try:
+        while len(spare) < DESCRIPTORS:
+            spare.append(os.dup(like))
+    except OSError:
+        give_up("unavailable", "the program has too few descriptors left for a host, which needs up to %d" % DESCRIPTORS,
+                "raise its limit of open files (RLIMIT_NOFILE, ulimit -n)")
+    finally:
+        for descriptor in spare:
+            os.close(descriptor)
+
+
+def check_threads(ctypes):
+    """Gives up in a running program that may not have as many threads more as the plugin makes. All signals are blocked."""
+    libc, threads, thread = ctypes.CDLL(None), [], ctypes.c_ulong()
+    create = getattr(libc, "ndheap_create_thread", libc.pthread_create)
+    attributes, semaphore = ctypes.create_string_buffer(256), ctypes.create_string_buffer(256)
+    libc.pthread_attr_init(attributes)
+    libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(1 << 17))
+    libc.sem_init(semaphore, 0, 0)
+    while len(threads) < THREADS and not create(ctypes.byref(thread), attributes, libc.sem_wait, semaphore):
+        threads.append(thread.value)
+    for _ in threads:
+        libc.sem_post(semaphore)
+    for ident in threads:
+        libc.pthread_join(ctypes.c_ulong(ident), None)
+    if len(threads) < THREADS:
+        give_up("unavailable", "the program may have %d threads more, and a host needs up to %d" % (len(threads), THREADS),
+                "raise its limit of processes (RLIMIT_NPROC, ulimit -u, pids.max of its control group)")
+
+
+def load_quietly(ctypes, path, started):
     """Loads the plugin so that all signals stay the program's.
 
     The threads of the plugin block what is blocked here, for a signal that is sent to the process goes to
@@ -156,6 +192,8 @@ def load_quietly(ctypes, path):
     for number, handler in handlers:
         sigaction(number, None, handler)
     try:
+        if not started:
+            check_threads(ctypes)
         return ctypes.CDLL(path)
     finally:
         for number, handler in handlers:  # Go has set its own
@@ -516,7 +554,9 @@ def let_in(plugin):
         same = os.path.samestat(os.stat(plugin), os.fstat(library))
     except OSError:
         same = False
-    if module._plugin is None:  # a path may lead elsewhere for the program than for the host
+    if module._plugin is None:
+        check_descriptors(library)
+        # A path may lead elsewhere for the program than for the host.
         module._plugin = load(plugin if same else "/proc/self/fd/%d" % library, started=False)
         if module._plugin[0].nd_forked():
             module._plugin = load_copy(library)

@@ -70,7 +70,17 @@ sys.addaudithook(forbid)`, "audit hook"},
 		"sockets":  {"sys.modules['_socket'] = None", "parts of Python"},
 		"descriptors": {`
 import resource
-resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 1,) * 2)`, "too few descriptors"},
+resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 6,) * 2)`, "too few descriptors"},
+		"threads": {`
+import ctypes, platform, struct
+seccomp, clone = {"x86_64": (317, 56), "aarch64": (277, 220)}[platform.machine()]
+clone3, again, allow, load, equal, give = 435, 0x5000b, 0x7fff0000, 0x20, 0x15, 0x06
+filter = b"".join(struct.pack("HBBI", *i) for i in [
+    (load, 0, 0, 0), (equal, 1, 0, clone), (equal, 0, 1, clone3), (give, 0, 0, again), (give, 0, 0, allow)])
+libc, code = ctypes.CDLL(None, use_errno=True), ctypes.create_string_buffer(filter)
+libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(filter) // 8, ctypes.addressof(code)))
+assert libc.syscall(seccomp, 1, 1, program) == 0, ctypes.get_errno()  # for all threads`, "threads more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

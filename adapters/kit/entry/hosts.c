@@ -100,7 +100,7 @@ void nd_hold_poller(void) {
 	closedir(directory);
 }
 
-// Whether there are as many descriptors left as Go takes at least: without them it ends the process.
+// Whether there are as many descriptors left as Go takes at least: without them it ends the process. They may have gone since the bootstrap looked.
 static bool has_room(int like) {
 	enum { ROOM = 8 };
 	int all[ROOM], n = 0;
