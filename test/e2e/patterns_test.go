@@ -117,6 +117,19 @@ main(a())
 	}
 	wantNames(t, run, `flat["*"]`)
 
+	run.Remote.Exec(t, `
+deep, chain = a(), Holder()
+for _ in range(200): deep = [deep]
+near = a()
+for _ in range(64): near = [near]
+at = chain
+for _ in range(200): at.array, at.next = a(), Holder(); at = at.next`)
+	wantNames(t, run, "deep.**") // what has more than 64 steps has no name
+	wantNames(t, run, "near.**", "near"+strings.Repeat("[0]", 64))
+	if of, err := run.Names(t.Context(), "chain.**"); err != nil || len(of) != 64 {
+		t.Errorf("%d names of a chain, %v", len(of), err)
+	}
+
 	set, err := run.Group("shown", `state["*"]`, "model.**.weight", "model.enc.weight")
 	if err != nil {
 		t.Fatal(err)
@@ -223,7 +236,14 @@ for o in objects:
         for n, f in every.items():
             if type(o) is c: type.__setattr__(c, n, f)
     if hasattr(o, "__dict__"): object.__getattribute__(o, "__dict__")["inner"] = [np.zeros(4)]
-by_key = {Hooked(): np.ones(1), "k": objects, 1.5: np.ones(1)}
+class Key(str):
+    def __hash__(self): hooks.append("hash of a key"); return str.__hash__(self)
+    def __eq__(self, o): hooks.append("== of a key"); return str.__eq__(self, o)
+class Number(int):
+    def __hash__(self): hooks.append("hash of a number"); return int.__hash__(self)
+by_key = {Hooked(): np.ones(1), "k": objects, 1.5: np.ones(1), Key("key"): [np.ones(1)], Number(3): [np.ones(1)]}
+keyed = type("Keyed", (), {})()
+keyed.__dict__ = {Key("inner"): [np.ones(1)]}
 hooks.clear()
 remote.serve()
 `, harness.Options{})

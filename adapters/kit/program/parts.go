@@ -127,7 +127,7 @@ func attributes(g *py.GIL, dict py.Object, at int, yield func(s names.Step, key,
 			return
 		}
 		at = next
-		if !g.IsStr(key) {
+		if !g.IsStr(key) || !g.UsualKey(key) {
 			continue
 		}
 		text, err := g.Text(key)
@@ -140,6 +140,8 @@ func attributes(g *py.GIL, dict py.Object, at int, yield func(s names.Step, key,
 // itemStep gives the step to a dict's item.
 func itemStep(g *py.GIL, key py.Object) (s names.Step, ok bool) {
 	switch {
+	case !g.UsualKey(key):
+		return s, false
 	case g.IsStr(key):
 		text, err := g.Text(key)
 		return names.Step{Kind: names.Key, Text: text}, err == nil

@@ -20,6 +20,8 @@ const (
 	searchTurn = 700 * time.Microsecond
 	// maxSearched bounds how many objects a search looks into.
 	maxSearched = 200_000
+	// maxSearchedDepth is how many steps a name may have.
+	maxSearchedDepth = 64
 	// maxSearchFound bounds how many arrays a search tells of.
 	maxSearchFound = 100_000
 	// maxAlso bounds how many names of one array are told.
@@ -133,7 +135,10 @@ func (s *search) late() bool { return time.Since(s.begun) > searchTurn }
 
 // push has a part looked at later.
 func (s *search) push(p place) {
-	if s.looked++; s.looked > maxSearched || len(p.path.Steps) >= py.MaxSteps {
+	if len(p.path.Steps) > maxSearchedDepth { // what lies deeper has no name
+		return
+	}
+	if s.looked++; s.looked > maxSearched {
 		s.partial = true
 		return
 	}
@@ -298,7 +303,9 @@ func (p *Program) kindOf(g *py.GIL, o py.Object) kind {
 // add tells of an array.
 func (s *search) add(g *py.GIL, o py.Object, f owner, at place) error {
 	path := at.path
-	path.Steps = slices.Concat(path.Steps, at.rest)
+	if path.Steps = slices.Concat(path.Steps, at.rest); len(path.Steps) > maxSearchedDepth {
+		return nil
+	}
 	name := path.String()
 	t := target{object: o, path: at.path, cut: at.rest}
 	e := &discovery{contract.Entry{Name: name, Framework: f.shown}, at.order}

@@ -51,6 +51,24 @@ func (g *GIL) ModuleDict(module Object) (Object, bool) {
 	return d, true
 }
 
+// UsualKey reports whether a key is hashed and compared without code of the program's, as str and int are.
+func (g *GIL) UsualKey(o Object) bool {
+	class := g.Type(o)
+	for _, method := range []string{"__eq__", "__hash__"} {
+		key, err := g.Interned(method)
+		if err != nil {
+			return false
+		}
+		if class == g.Type(key) { // str
+			return true
+		}
+		if found := capiClassGet(class, key); found == 0 || g.TypeName(found) != "wrapper_descriptor" {
+			return false
+		}
+	}
+	return true
+}
+
 // ClassDefines is [GIL.ClassHas] for a name that is a str.
 func (*GIL) ClassDefines(o, name Object) bool { return capiClassHas(o, name) }
 
