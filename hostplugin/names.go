@@ -28,6 +28,9 @@ func (s *Session) Names(ctx context.Context, pattern string) ([]string, error) {
 	}
 	var all []string
 	for _, e := range found.Entries {
+		if errors.Is(e.Err, core.ErrUnsupported) { // what would be an array in another table
+			continue
+		}
 		all = append(append(all, e.Name), e.Also...)
 	}
 	slices.Sort(all)

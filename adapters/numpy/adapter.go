@@ -19,6 +19,7 @@ type adapter struct {
 var (
 	_ program.Recogniser = (*adapter)(nil)
 	_ program.Importer   = (*adapter)(nil)
+	_ program.Fronter    = (*adapter)(nil)
 )
 
 // Owns claims arrays of every kind, subclasses included, and NumPy's scalars.

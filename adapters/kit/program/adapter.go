@@ -65,6 +65,24 @@ type Container interface {
 	Parts(g *py.GIL, env *Env, o py.Object, yield func(s names.Step, part py.Object) bool) (ok bool, err error)
 }
 
+// Fronter is an [Adapter] of a framework whose arrays stand behind objects of other packages: behind the columns of a table.
+type Fronter interface {
+	// Behind says which array has the elements of an object, or of what the first steps of a name lead to from it, as many as it knows,
+	// without running code of the program's. ok is false if there is none. An error says why what is there is no array.
+	Behind(g *py.GIL, env *Env, o py.Object, rest []names.Step) (b Behind, ok bool, err error)
+	// Columns gives the columns of a table, by steps that Behind knows; an error in place of one that is no array. ok is false if the
+	// object is no table.
+	Columns(g *py.GIL, env *Env, o py.Object, yield func(s names.Step, b Behind, err error) bool) (ok bool, err error)
+}
+
+// Behind is an array that stands behind an object, and the part of it that is meant.
+type Behind struct {
+	Array py.Object
+	Steps []py.Step    // that lead to it
+	Part  []names.Step // of the array; none: it is meant as a whole
+	Used  int          // how many steps of the name were for this
+}
+
 // Packaged is an [Adapter] of a framework that lies in a package of another name: "nvidia.dali".
 type Packaged interface {
 	// Module is the full name of the framework's own module, which has its __version__.

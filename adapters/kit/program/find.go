@@ -18,6 +18,7 @@ type target struct {
 	publication *published.Publication // if that is what the name leads to; nil: it leads to a variable, or further
 
 	path names.Path   // that leads to the object
+	row  []names.Step // of the object, which path means: of an array that stands behind what Python has
 	cut  []names.Step // the rest of the name: the part of the object, an array, that is meant
 }
 
@@ -30,7 +31,10 @@ func (t *target) close() {
 
 // find follows a path to its object, which the scope holds. The caller closes it. What is not there is a
 // *missingError.
-func (p *Program) find(g *py.GIL, path names.Path) (target, error) {
+func (p *Program) find(g *py.GIL, path names.Path) (target, error) { return p.findBefore(g, path, nil) }
+
+// findBefore is find, which asks about each object whether the way ends there already; behind may be nil.
+func (p *Program) findBefore(g *py.GIL, path names.Path, behind func(o py.Object, at int) (target, bool, error)) (target, error) {
 	if t, ok := p.publishedPart(g, path); ok {
 		return t, nil
 	}
@@ -39,7 +43,16 @@ func (p *Program) find(g *py.GIL, path names.Path) (target, error) {
 		return target{}, err
 	}
 	plain := path.Plain()
-	for i, s := range path.Steps {
+	for i := 0; ; i++ {
+		if behind != nil {
+			if t, ok, err := behind(o, i); ok || err != nil {
+				return t, err
+			}
+		}
+		if i == len(path.Steps) {
+			return target{object: o, path: path}, nil
+		}
+		s := path.Steps[i]
 		if i >= plain && p.hasParts(g, o) {
 			return target{object: o, path: path.Front(i), cut: path.Steps[i:]}, nil
 		}
@@ -47,7 +60,6 @@ func (p *Program) find(g *py.GIL, path names.Path) (target, error) {
 			return target{}, err
 		}
 	}
-	return target{object: o, path: path}, nil
 }
 
 // publishedPart gives what a path leads to if that, or the array of which the path means a part, was published.
@@ -111,14 +123,14 @@ func (t *target) upTo(n int) string {
 // part makes a reading that of the part which is meant: the same memory with another layout.
 func (t *target) part(r *reading) error {
 	r.full = r.array.Array
-	if len(t.cut) == 0 {
+	if len(t.row)+len(t.cut) == 0 {
 		return nil
 	}
 	l := r.array.Layout
-	for i, s := range t.cut {
+	for i, s := range slices.Concat(t.row, t.cut) {
 		next, err := names.Cut(l, s.Index())
 		if e, ok := errors.AsType[*core.Error](err); ok {
-			e.Err = fmt.Errorf("%s: %w", t.upTo(i+1), e.Err)
+			e.Err = fmt.Errorf("%s: %w", t.upTo(max(i+1-len(t.row), 0)), e.Err)
 			if errors.Is(e.Kind, core.ErrNotFound) { // it may come
 				return &missingError{What: e.Err.Error()}
 			}

@@ -119,7 +119,7 @@ func (a *granting) once(ctx context.Context, g *py.GIL) (l contract.Lease, chang
 	p.separate(g) //nolint:contextcheck // it outlives the call
 	s.forks.Store(p.published.Forks())
 	s.changes.Store(p.published.Changes())
-	t, err := p.find(g, a.path)
+	t, err := p.findArray(g, a.path)
 	if err != nil {
 		return l, false, err
 	}

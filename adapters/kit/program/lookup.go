@@ -120,7 +120,10 @@ func (p *Program) lead(g *py.GIL, o py.Object, s names.Step, where string) (py.O
 	v, err := g.Item(o, key)
 	if py.Raised(err, "KeyError") || py.Raised(err, "IndexError") {
 		missing := &missingError{What: fmt.Sprintf("%s has no %s", where, s)}
-		if n, err := g.Len(o); err == nil && s.Kind == names.Item {
+		if columns := p.columnNames(g, o); len(columns) > 0 {
+			missing.What = fmt.Sprintf("%s, which is %s, has no column %s", where, g.TypeName(o), s)
+			missing.Remedy = prose.Remedy(s.Text, slices.Values(columns), "")
+		} else if n, err := g.Len(o); err == nil && s.Kind == names.Item {
 			missing.What = fmt.Sprintf("%s has no %s, but a length of %d", where, s, n)
 		}
 		return 0, missing
@@ -197,6 +200,9 @@ func (p *Program) attribute(g *py.GIL, o py.Object, s names.Step, where string) 
 	if err == nil {
 		missing.Remedy = prose.Remedy(s.Text, slices.Values(words), "")
 	}
+	if slices.Contains(p.columnNames(g, o), s.Text) { // but the class has something of that name
+		missing.Remedy = fmt.Sprintf("the column is %s%s", where, names.Step{Kind: names.Key, Text: s.Text})
+	}
 	return 0, missing
 }
 
@@ -207,6 +213,7 @@ func (p *Program) attributeNames(g *py.GIL, o py.Object) (words []string, err er
 			return nil, err
 		}
 	}
+	words = append(words, p.columnNames(g, o)...)
 	n := 0
 	err = p.parts(g, o, 0, func(s names.Step, _ py.Object, _ int) bool {
 		if s.Kind == names.Attr {

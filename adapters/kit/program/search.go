@@ -183,9 +183,18 @@ func (*search) global(g *py.GIL, name string) (py.Object, bool) {
 
 // match holds an object against what is left of the pattern.
 func (s *search) match(g *py.GIL, o py.Object, at place) error {
+	if rest, ok := onlyNames(at.rest); ok {
+		if b, ok, err := s.program.fronted(g, o, rest); ok || err != nil {
+			for _, step := range rest[:b.Used] {
+				at.path = at.path.With(step)
+			}
+			at.rest = rest[b.Used:]
+			return s.addBehind(g, o, b, at, err)
+		}
+	}
 	if f, _, err := s.program.owner(g, o); f != nil || err != nil {
 		if rest, ok := ofArray(at.rest); ok && err == nil {
-			return s.add(g, o, owner{f, f.name}, place{path: at.path, rest: rest, order: at.order})
+			return s.add(g, o, owner{f, f.name}, nil, place{path: at.path, rest: rest, order: at.order})
 		}
 		return nil
 	}
@@ -226,6 +235,9 @@ func ofArray(rest []names.Step) (index []names.Step, ok bool) {
 
 // parts goes through what an object leads to: where finds what of the pattern is left for a part, or false.
 func (s *search) parts(g *py.GIL, o py.Object, from place, where func(names.Step) ([]names.Step, bool)) error {
+	if table, err := s.columns(g, o, from, where); table || err != nil {
+		return err
+	}
 	n := 0
 	var failed error
 	err := s.program.parts(g, o, from.at, func(step names.Step, part py.Object, next int) bool {
@@ -300,14 +312,14 @@ func (p *Program) kindOf(g *py.GIL, o py.Object) kind {
 	return container
 }
 
-// add tells of an array.
-func (s *search) add(g *py.GIL, o py.Object, f owner, at place) error {
+// add tells of an array, or of a part of it.
+func (s *search) add(g *py.GIL, o py.Object, f owner, row []names.Step, at place) error {
 	path := at.path
 	if path.Steps = slices.Concat(path.Steps, at.rest); len(path.Steps) > maxSearchedDepth {
 		return nil
 	}
 	name := path.String()
-	t := target{object: o, path: at.path, cut: at.rest}
+	t := target{object: o, path: at.path, row: row, cut: at.rest}
 	e := &discovery{contract.Entry{Name: name, Framework: f.shown}, at.order}
 	key := name
 	if err := g.Nested(func() error { return s.describe(g, &t, &e.Entry, &key) }); err != nil {

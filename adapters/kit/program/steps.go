@@ -26,7 +26,7 @@ func (p *Program) steps(g *py.GIL, path names.Path) (steps []py.Step, code bool,
 // stepsFrom appends the steps of a path to those that lead to its root from o, or to none if o is the root.
 func (p *Program) stepsFrom(g *py.GIL, o py.Object, steps []py.Step, rest []names.Step) (all []py.Step, code bool, err error) {
 	plain := names.Path{Steps: rest}.Plain()
-	for i, s := range rest {
+	for i := 0; ; i++ {
 		if n := len(steps); n > 0 {
 			next, ok := g.Follow(o, steps[n-1])
 			if !ok {
@@ -34,6 +34,16 @@ func (p *Program) stepsFrom(g *py.GIL, o py.Object, steps []py.Step, rest []name
 			}
 			o = next
 		}
+		if b, ok, err := p.fronted(g, o, rest[i:]); ok || err != nil {
+			if len(steps)+len(b.Steps) > py.MaxSteps {
+				return nil, false, nil
+			}
+			return append(steps, b.Steps...), false, nil //nolint:nilerr // find says why it is no array
+		}
+		if i == len(rest) {
+			return steps, false, nil
+		}
+		s := rest[i]
 		if i >= plain && p.hasParts(g, o) { // what follows means a part of its memory
 			return steps, false, nil
 		}
@@ -43,7 +53,6 @@ func (p *Program) stepsFrom(g *py.GIL, o py.Object, steps []py.Step, rest []name
 		}
 		steps = append(steps, step)
 	}
-	return steps, false, nil
 }
 
 // runsCode reports whether code of the program's may run on the way to what the path leads to. Who waits for a

@@ -28,6 +28,12 @@ bool ndpy_is_field(ndpy found) {
 	return type && (type == member || type == tuple_getter());
 }
 
+bool ndpy_is_getter(ndpy found) {
+	static ndpy getset; // the GIL is held
+	if (!getset) getset = (ndpy)dlsym(RTLD_DEFAULT, "PyGetSetDescr_Type");
+	return ndpy_is_field(found) || (found && ndpy_class(found) == getset);
+}
+
 static size_t own_fields(ndpy class, ndpy base, ndpy *keys, size_t max) {
 	static ndpy copy; // the GIL is held
 	if (!copy && !(copy = ndpy_new_interned("copy", 4))) ndpy_clear();

@@ -174,6 +174,28 @@ static ndpy own_attribute(ndpy o, ndpy key) {
 	return v;
 }
 
+// What a getter in C gives: a new reference, or 0 without an error.
+static ndpy gotten(ndpy o, ndpy key) {
+	ndpy v = ndpy_is_getter(ndpy_class_get(ndpy_class(o), key)) ? ndpy_get_generic(o, key) : 0;
+	if (!v) ndpy_clear();
+	return v;
+}
+
+// The object itself, if it still has what is expected: a new reference, or 0 without an error.
+static ndpy beside(ndpy o, const ndpy_step *s) {
+	ndpy v = ndpy_gone(s->weak_expected, s->expected) ? 0 : gotten(o, s->key);
+	enum { SEQUENCES = 3 << 25 }; // flags of types: list and tuple
+	if (v && s->index >= 0) {
+		ndpy item = ndpy_is(v, SEQUENCES) ? ndpy_sequence_get(v, s->index) : 0;
+		ndpy_decref(v);
+		v = item;
+	}
+	ndpy_decref(v); // its owner has it
+	if (!v || v != s->expected) return 0;
+	ndpy_incref(o);
+	return o;
+}
+
 void ndpy_hooks(ndpy class, ndpy hooks[NDPY_HOOKS]) {
 	static ndpy names[NDPY_HOOKS]; // the GIL is held
 	static const char *const texts[NDPY_HOOKS] = {"__getattr__", "__getitem__"};
@@ -218,7 +240,7 @@ static bool is_met(const ndpy_asked *a) {
 	if (ndpy_gone(a->weak, a->type)) return false;
 	if (a->kind == NDPY_GLOBAL || a->kind == NDPY_KEY || a->kind == NDPY_INDEX) return true;
 	if (!ndpy_class_generic(a->type)) return false;
-	if (a->kind == NDPY_ATTRIBUTE) return true;
+	if (a->kind == NDPY_ATTRIBUTE || a->kind == NDPY_GETTER || a->kind == NDPY_BESIDE) return true;
 	ndpy hooks[NDPY_HOOKS];
 	ndpy_hooks(a->type, hooks);
 	for (int i = 0; i < NDPY_HOOKS; i++)
@@ -239,6 +261,8 @@ static ndpy follow(ndpy o, const ndpy_step *s, struct way *w) {
 	case NDPY_GLOBAL: return ndpy_dict_get(ndpy_module_dict(o), s->key);
 	case NDPY_KEY: return ndpy_dict_get(o, s->key);
 	case NDPY_INDEX: return ndpy_sequence_get(o, s->index);
+	case NDPY_GETTER: return gotten(o, s->key);
+	case NDPY_BESIDE: return beside(o, s);
 	case NDPY_REGISTERED:
 	case NDPY_REGISTERED_ITEM: return registered(o, s, w);
 	default: return 0;

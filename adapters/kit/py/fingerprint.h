@@ -30,6 +30,8 @@ enum ndpy_step_kind {
 	NDPY_KEY,           // item of a dict
 	NDPY_INDEX,         // item of a list or a tuple
 	NDPY_REGISTERED,    // as NDPY_ATTRIBUTE, or else as NDPY_REGISTERED_ITEM
+	NDPY_GETTER, // what a field or a getter in C of its class gives
+	NDPY_BESIDE, // the object itself, if what the getter gives, or the item of that with the index, is what is expected
 	NDPY_REGISTERED_ITEM, // in the first of the registries, dicts in its __dict__, that has it
 };
 
@@ -45,7 +47,8 @@ typedef struct {
 typedef struct {
 	ndpy_asked asked;
 	ndpy key;  // a str, or any key
-	ptrdiff_t index;
+	ptrdiff_t index;           // of NDPY_BESIDE: -1 for none
+	ndpy expected, weak_expected; // of NDPY_BESIDE: the object, and what ndpy_weak gave for it
 } ndpy_step;
 
 typedef struct {

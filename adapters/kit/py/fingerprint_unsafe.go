@@ -55,7 +55,8 @@ type Step struct {
 	Kind       StepKind
 	Class      Object   // of the object that is asked, exactly
 	Key        Object   // a str for attributes and globals; for items the key
-	Index      int      // of StepIndex
+	Index      int      // of StepIndex and StepBeside
+	Expected   Object   // of StepBeside
 	Registries []string // of StepRegistered and StepRegisteredItem
 }
 
@@ -69,6 +70,12 @@ const (
 	StepKey        StepKind = C.NDPY_KEY        // a dict's item
 	StepIndex      StepKind = C.NDPY_INDEX      // a list's or a tuple's item
 	StepRegistered StepKind = C.NDPY_REGISTERED // as StepAttribute, or else as StepRegisteredItem
+
+	StepGetter StepKind = C.NDPY_GETTER // what a field, or a getter in C of the class, gives: no code of the program's
+
+	// StepBeside: the object itself, if what the getter gives for the key is Expected; or the item of that with the index, if
+	// Index is not negative. So a way that was found by something is none any more when that has changed.
+	StepBeside StepKind = C.NDPY_BESIDE
 
 	// StepRegisteredItem: in the first of the registries, dicts in o.__dict__, that has it.
 	StepRegisteredItem StepKind = C.NDPY_REGISTERED_ITEM
@@ -174,6 +181,7 @@ func (w *Watch) hold(steps []Step, o Object) {
 	capiIncrefAll(w.held)
 	w.holdWeakly(w.c.marks._type, &w.c.marks.weak)
 	for i := range w.steps {
+		w.holdWeakly(w.steps[i].expected, &w.steps[i].weak_expected)
 		a := &w.steps[i].asked
 		w.holdWeakly(a._type, &a.weak)
 		for i, hook := range a.hooks {
@@ -221,6 +229,7 @@ func (g *GIL) Follow(o Object, s Step) (Object, bool) {
 
 func (g *GIL) fillStep(to *C.ndpy_step, s Step) error {
 	to.asked.kind, to.asked._type, to.key, to.index = C.int(s.Kind), C.ndpy(s.Class), C.ndpy(s.Key), C.ptrdiff_t(s.Index)
+	to.expected = C.ndpy(s.Expected)
 	if s.Kind == StepRegistered || s.Kind == StepRegisteredItem {
 		C.ndpy_hooks(to.asked._type, &to.asked.hooks[0])
 	}

@@ -65,6 +65,7 @@ func (l *library) tests() []testing.InternalTest {
 		{Name: "Copies", F: l.testCopies},
 		{Name: "Steps", F: l.testSteps},
 		{Name: "Fields", F: l.testFields},
+		{Name: "Beside", F: l.testBeside},
 		{Name: "StepsInTurn", F: l.testStepsInTurn},
 		{Name: "ChangedClass", F: l.testChangedClass},
 		{Name: "Globals", F: l.testGlobals},

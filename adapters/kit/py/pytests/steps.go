@@ -33,6 +33,7 @@ var stepping = []string{
 	"    __slots__ = ()",
 	"    def __getitem__(self, key): ran.append(key)",
 	"pair = Pair('zero', 'named')",
+	"beside = Slots(); beside.x, beside.y = [plain, 'other'], plain",
 	"class Registry: pass",
 	"r = Registry(); r.first, r.second = {'x': 'first'}, {'x': 'second', 'y': 'other'}",
 	"own = Registry(); own.x, own.first, own.second = 'own', {'x': 'first'}, {'x': 'item'}",
@@ -114,6 +115,34 @@ func (l *library) testFields(t *testing.T) {
 			if got := p.texts(p.Fields(p.eval(object))...); got != want {
 				t.Errorf("the fields of %s are %q, want %q", object, got, want)
 			}
+		}
+	})
+}
+
+// testBeside goes on from an object as long as it has what is expected.
+func (l *library) testBeside(t *testing.T) {
+	l.do(t, func(p *python) {
+		p.exec(stepping...)
+		o, plain := p.eval("beside"), p.eval("plain")
+		follow := func(kind py.StepKind, key string, i int, expected py.Object) bool {
+			got, ok := p.Follow(o, py.Step{Kind: kind, Class: p.Type(o), Key: p.must(p.NewKey(key)), Index: i, Expected: expected})
+			if ok && kind == py.StepBeside && got != o {
+				t.Errorf("%s leads away", key)
+			}
+			return ok
+		}
+		if !follow(py.StepBeside, "x", 0, plain) || !follow(py.StepBeside, "y", -1, plain) || !follow(py.StepGetter, "y", 0, 0) {
+			t.Error("what is expected is not there")
+		}
+		if follow(py.StepBeside, "x", 1, plain) || follow(py.StepBeside, "x", 2, plain) || follow(py.StepBeside, "x", -1, plain) || follow(py.StepBeside, "y", 0, plain) {
+			t.Error("something else passes for what is expected")
+		}
+		o = p.eval("hidden")
+		if follow(py.StepGetter, "x", 0, 0) || follow(py.StepBeside, "x", -1, plain) {
+			t.Error("a property passes for a getter in C")
+		}
+		if n, err := p.Len(p.eval("ran")); err != nil || n != 0 {
+			t.Errorf("code of the program's has run %d times, %v", n, err)
 		}
 	})
 }
