@@ -18,49 +18,44 @@ import (
 // Behind implements [program.Fronter].
 func (*adapter) Behind(g *py.GIL, env *program.Env, o py.Object, rest []names.Step) (b program.Behind, ok bool, err error) {
 	w := &way{g: g, env: env, o: o, rest: rest}
-	switch kind, err := kindOfTable(g, o); {
-	case err != nil || kind == "":
-		return b, false, err
-	case kind == "DataFrame":
+	switch kindOfTable(g, o) {
+	case "DataFrame":
 		ok, err = w.frame()
-		return w.behind, ok, err
-	case kind == "Series":
+	case "Series":
 		ok, err = w.series()
-		return w.behind, ok, err
-	case kind == "Index":
+	case "Index":
 		ok, err = w.index()
-		return w.behind, ok, err
-	default:
+	case "array":
 		ok, err = w.values(false)
-		return w.behind, ok, err
 	}
+	return w.behind, ok, err
 }
 
 // kindOfTable gives "DataFrame", "Series", "Index" or "array" for an object of pandas, of a class of pandas' own.
-func kindOfTable(g *py.GIL, o py.Object) (string, error) {
+func kindOfTable(g *py.GIL, o py.Object) string {
 	pandas, ok := g.Loaded("pandas")
 	if !ok {
-		return "", nil
+		return ""
 	}
 	for _, name := range []string{"DataFrame", "Series"} {
 		if class, ok := g.Variable(pandas, name); ok && g.Type(o) == class {
-			return name, nil
+			return name
 		}
 	}
 	if !strings.HasPrefix(g.TypeName(o), "pandas.") {
-		return "", nil
+		return ""
 	}
 	if class, ok := g.Variable(pandas, "Index"); ok && g.IsInstance(o, class) {
-		return "Index", nil
+		return "Index"
 	}
 	extensions, ok := g.Loaded("pandas.api.extensions")
 	if !ok {
-		return "", nil
+		return ""
 	}
 	if class, ok := g.Variable(extensions, "ExtensionArray"); ok && g.IsInstance(o, class) {
-		return "array", nil
+		return "array"
 	}
-	return "", nil
+	return ""
 }
 
 // way is a way from an object of pandas to an array: how far it has come, and what of a name is left.
@@ -233,8 +228,8 @@ func noArray(why, remedy string) error {
 
 // Columns implements [program.Fronter].
 func (*adapter) Columns(g *py.GIL, env *program.Env, o py.Object, yield func(s names.Step, b program.Behind, err error) bool) (bool, error) {
-	if kind, err := kindOfTable(g, o); kind != "DataFrame" || err != nil {
-		return false, err
+	if kindOfTable(g, o) != "DataFrame" {
+		return false, nil
 	}
 	start := way{g: g, env: env, o: o}
 	if !start.attribute("_mgr") {

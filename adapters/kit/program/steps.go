@@ -38,7 +38,7 @@ func (p *Program) stepsFrom(g *py.GIL, o py.Object, steps []py.Step, rest []name
 			if len(steps)+len(b.Steps) > py.MaxSteps {
 				return nil, false, nil
 			}
-			return append(steps, b.Steps...), false, nil //nolint:nilerr // find says why it is no array
+			return append(steps, b.Steps...), false, nil // find says why what is there may be no array
 		}
 		if i == len(rest) {
 			return steps, false, nil
