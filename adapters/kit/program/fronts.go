@@ -49,6 +49,14 @@ func onlyNames(rest []names.Step) ([]names.Step, bool) {
 	return rest, !names.Path{Steps: rest}.Globs()
 }
 
+// ofArray gives the index that what is left of a pattern is for an array; ok is false if it is none.
+func ofArray(rest []names.Step) (index []names.Step, ok bool) {
+	for len(rest) > 0 && rest[0].Kind == names.Deep {
+		rest = rest[1:]
+	}
+	return rest, names.Path{Steps: rest}.Plain() == 0
+}
+
 // addBehind tells of an array behind an object, or why that is none.
 func (s *search) addBehind(g *py.GIL, o py.Object, b Behind, at place, err error) error {
 	if err != nil {

@@ -225,14 +225,6 @@ func (s *search) match(g *py.GIL, o py.Object, at place) error {
 	}
 }
 
-// ofArray gives the index that what is left of a pattern is for an array; ok is false if it is none.
-func ofArray(rest []names.Step) (index []names.Step, ok bool) {
-	for len(rest) > 0 && rest[0].Kind == names.Deep {
-		rest = rest[1:]
-	}
-	return rest, names.Path{Steps: rest}.Plain() == 0
-}
-
 // parts goes through what an object leads to: where finds what of the pattern is left for a part, or false.
 func (s *search) parts(g *py.GIL, o py.Object, from place, where func(names.Step) ([]names.Step, bool)) error {
 	if table, err := s.columns(g, o, from, where); table || err != nil {
