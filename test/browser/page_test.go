@@ -196,7 +196,7 @@ func TestOtherOrigin(t *testing.T) {
 // TestPlantedNaN sees a NaN within a second. A machine that is busy may take longer, but not each time.
 func TestPlantedNaN(t *testing.T) {
 	orders := filepath.Join(t.TempDir(), "orders")
-	p := open(t, inspectWith(t, []string{"--budget", "10"}, "planted.py", orders), 1280, 860)
+	p := open(t, inspectWith(t, nil, "planted.py", orders), 1280, 860)
 	p.show("values")
 	p.until(figure("nan") + " === '0'")
 	for i := 1; ; i++ {

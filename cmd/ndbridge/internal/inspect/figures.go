@@ -43,21 +43,21 @@ type state struct {
 	Line    *stats.Cells   `json:"line,omitempty"`
 }
 
-// figures sums the array up for each sight, as often as people can read it. It reports false if nothing has changed since
-// the last time.
-func (w *reading) figures(ctx context.Context, sights []*sight) (news bool) {
+// figures sums the array up for each sight, as often as people can read it. There is no news if nothing has changed since
+// the last time. asked says that somebody has just begun to look.
+func (w *reading) figures(ctx context.Context, sights []*sight) (news, asked bool) {
 	fresh := time.Since(w.told) >= figuresEvery
 	sums := map[sumKey]*stats.Summary{}
-	changed, added := false, false
+	changed := false
 	for _, s := range sights {
 		if !fresh && w.known[s] {
 			continue
 		}
-		added = added || !w.known[s]
+		asked = asked || !w.known[s]
 		w.known[s] = true
 		st, err := w.sumUp(ctx, s.look, sums)
 		if ctx.Err() != nil {
-			return false
+			return false, false
 		}
 		if err != nil {
 			st.Error = err.Error()
@@ -83,7 +83,7 @@ func (w *reading) figures(ctx context.Context, sights []*sight) (news bool) {
 	case fresh:
 		w.waiting = min(w.waiting*3/2, slowest)
 	}
-	return changed || added || !fresh
+	return changed || !fresh, asked
 }
 
 // sumKey is what figures depend on.
@@ -139,7 +139,7 @@ func (w *reading) affordable() int {
 	if each == 0 {
 		each = 5e-9
 	}
-	return int(min(max(w.hub.options.Budget*figuresTime.Seconds()/each, leastSample), mostSample))
+	return int(min(max(w.hub.figures.limit*figuresTime.Seconds()/each, leastSample), mostSample))
 }
 
 // learn remembers what an element takes.

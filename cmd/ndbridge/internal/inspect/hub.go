@@ -14,7 +14,8 @@ import (
 // hub knows the pages and what they look at.
 type hub struct {
 	options *Options
-	pace    *pace
+	pace    *pace         // of all that is read for pages
+	figures *pace         // of figures, which do not wait until pictures are paid for
 	wake    chan struct{} // somebody came
 
 	mu       sync.Mutex
@@ -40,7 +41,7 @@ type programState struct {
 
 func newHub(o *Options) *hub {
 	h := &hub{
-		options: o, pace: newPace(o.Budget * (1 - recordShare)), wake: make(chan struct{}, 1),
+		options: o, pace: newPace(o.Budget * (1 - recordShare)), figures: newPace(o.Budget * (1 - recordShare) / 2), wake: make(chan struct{}, 1),
 		clients: map[*client]struct{}{}, readings: map[string]*reading{},
 		state: programState{Topic: "program", Name: o.Program, Attached: o.Attached, State: "running"},
 	}

@@ -22,12 +22,16 @@ type pace struct {
 
 func newPace(limit float64) *pace { return &pace{limit: limit, begun: time.Now()} }
 
-// spend counts the processor time that f takes, on all cores, and what f says that others have taken for it. Waiting
+// taken is the processor time that f takes, on all cores, and what f says that others have taken for it. Waiting
 // costs nothing.
-func (p *pace) spend(f func() time.Duration) {
+func taken(f func() time.Duration) time.Duration {
 	begun := processorTime()
 	took := f()
-	took += processorTime() - begun
+	return took + processorTime() - begun
+}
+
+// spend counts what reading has taken.
+func (p *pace) spend(took time.Duration) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -37,6 +41,13 @@ func (p *pace) spend(f func() time.Duration) {
 		p.free = now
 	}
 	p.free = p.free.Add(time.Duration(float64(took) * (1/p.limit - 1)))
+}
+
+// paid reports whether the time that was spent is paid for.
+func (p *pace) paid() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !time.Now().Before(p.free)
 }
 
 // processorTime is what this process has taken until now. It does nothing else of note than to read for pages.

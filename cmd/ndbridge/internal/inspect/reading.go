@@ -44,6 +44,7 @@ type reading struct {
 	ring    ring
 	told    time.Time // when figures were read last
 	drawn   time.Time // when pictures were drawn last of an array that is not published
+	due     bool      // new pictures are, as soon as they are paid for
 	waiting time.Duration
 	last    stats.Summary
 	each    float64         // seconds of the processor that an element of figures took, lately
@@ -85,7 +86,9 @@ func (w *reading) run(ctx context.Context) {
 	defer w.close()
 	for ctx.Err() == nil {
 		sights := w.looking()
-		w.hub.pace.spend(func() time.Duration { return w.once(ctx, sights) })
+		took := taken(func() time.Duration { return w.once(ctx, sights) })
+		w.hub.pace.spend(took)
+		w.hub.figures.spend(took)
 		if w.rest(ctx) != nil {
 			return
 		}
@@ -144,10 +147,15 @@ func (w *reading) once(ctx context.Context, sights []*sight) (cost time.Duration
 		}
 		return cost
 	}
-	// Pictures cost most of what a look does. Figures that stay tell that most probably there is no other.
-	if w.figures(ctx, sights) || time.Since(w.drawn) > pictureEvery {
-		w.drawn = time.Now()
-		w.pictures(ctx, sights)
+	// Pictures cost most of what a look does. Figures that stay tell that most probably there is no other, and new ones do not wait
+	// until a picture is paid for.
+	news, asked := w.figures(ctx, sights)
+	w.due = w.due || news || time.Since(w.drawn) > pictureEvery
+	if asked || w.due && w.hub.pace.paid() {
+		w.due, w.drawn = false, time.Now()
+		drew := taken(func() time.Duration { w.pictures(ctx, sights); return 0 })
+		w.hub.pace.spend(drew)
+		cost -= drew
 	}
 	return cost
 }
@@ -251,8 +259,12 @@ func (w *reading) over() bool {
 
 // pause waits for a time, at least as the budget demands, or until it is poked.
 func (w *reading) pause(ctx context.Context, least time.Duration) error {
+	pace := w.hub.figures
+	if w.view != nil && w.view.Version() > 0 { // pictures come first
+		pace = w.hub.pace
+	}
 	if least == 0 {
-		return w.hub.pace.wait(ctx, 0)
+		return pace.wait(ctx, 0)
 	}
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -264,7 +276,7 @@ func (w *reading) pause(ctx context.Context, least time.Duration) error {
 		case <-waiting.Done():
 		}
 	})
-	err := w.hub.pace.wait(waiting, least)
+	err := pace.wait(waiting, least)
 	cancel()
 	wait.Wait()
 	if ctx.Err() == nil && errors.Is(err, context.Canceled) {
