@@ -143,23 +143,22 @@ def check_c_library(ctypes):
             "use a CPython for glibc, as in an image with Debian: python:3-slim instead of python:3-alpine")
 
 
-def check_descriptors(like):
+def check_descriptors(libc, like):
     """Gives up in a running program that may not have as many descriptors more as the plugin makes."""
-    spare = []
-    try:
-        while len(spare) < DESCRIPTORS:
-            spare.append(os.dup(like))
-    except OSError:
+    spare = [libc.dup(like)]
+    while spare[-1] >= 0 and len(spare) < DESCRIPTORS:
+        spare.append(libc.dup(like))
+    enough = spare[-1] >= 0
+    for descriptor in spare:
+        libc.close(descriptor)
+    if not enough:
         give_up("unavailable", "the program has too few descriptors left for a host, which needs up to %d" % DESCRIPTORS,
                 "raise its limit of open files (RLIMIT_NOFILE, ulimit -n)")
-    finally:
-        for descriptor in spare:
-            os.close(descriptor)
 
 
-def check_threads(ctypes):
+def check_threads(ctypes, libc):
     """Gives up in a running program that may not have as many threads more as the plugin makes. All signals are blocked."""
-    libc, threads, thread = ctypes.CDLL(None), [], ctypes.c_ulong()
+    threads, thread = [], ctypes.c_ulong()
     create = getattr(libc, "ndheap_create_thread", libc.pthread_create)
     attributes, semaphore = ctypes.create_string_buffer(256), ctypes.create_string_buffer(256)
     libc.pthread_attr_init(attributes)
@@ -186,18 +185,19 @@ def load_quietly(ctypes, path, started):
 
     faults = signal.SIGILL, signal.SIGTRAP, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals().difference(faults))
-    sigaction = ctypes.CDLL(None).sigaction
+    libc = ctypes.PyDLL(None)  # with the GIL: who lets go of that of a busy program has it again after 5 ms
     # As large as a struct sigaction at least. Python's own functions change handlers on the main thread alone.
     handlers = [(number, ctypes.create_string_buffer(512)) for number in (signal.SIGPIPE, signal.SIGURG)]
     for number, handler in handlers:
-        sigaction(number, None, handler)
+        libc.sigaction(number, None, handler)
     try:
         if not started:
-            check_threads(ctypes)
+            check_descriptors(libc, files[0])
+            check_threads(ctypes, libc)
         return ctypes.CDLL(path)
     finally:
         for number, handler in handlers:  # Go has set its own
-            sigaction(number, handler, None)
+            libc.sigaction(number, handler, None)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
@@ -554,11 +554,9 @@ def let_in(plugin):
         same = os.path.samestat(os.stat(plugin), os.fstat(library))
     except OSError:
         same = False
-    if module._plugin is None:
-        check_descriptors(library)
-        # A path may lead elsewhere for the program than for the host.
+    if module._plugin is None:  # a path may lead elsewhere for the program than for the host
         module._plugin = load(plugin if same else "/proc/self/fd/%d" % library, started=False)
-        if module._plugin[0].nd_forked():
+        if module._plugin[1].nd_forked():
             module._plugin = load_copy(library)
         import atexit
 
