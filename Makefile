@@ -242,7 +242,7 @@ test: build native-amd64 plugin-numpy venvs $(BIN)/nfpm $(SUITES:%=$(ROOTS_DIR)/
 	$(TEST_ENV) $(GOTEST) -count=1 -timeout 30m $(V) ./test/...
 	$(TEST_ENV) $(SIMULATED_GPU) $(GOTEST) -count=1 -tags cuda $(V) ./test/gpu
 	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GOTEST) -count=1 -tags cuda -run OnGPU $(V) ./test/e2e
-	for module in $(MODULES); do $(TEST_ENV) $(GOTEST) -C $$module -race -count=1 $(V) ./...; done
+	for module in $(MODULES); do $(TEST_ENV) $(GO) test -C $$module -vet=off -race -count=1 $(V) ./...; done
 	$(MAKE) test-browser
 
 .PHONY: matrix
