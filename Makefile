@@ -114,6 +114,9 @@ test-arm64: cli native-arm64 $(BIN)/nfpm ## Look at arrays of an emulated arm64 
 	native/dist.sh $(PYTHON) $(GO) $(BIN)/nfpm arm64 $(BUILD)/native/linux_arm64 $(BUILD)/dist
 	test/arm64.sh $(BUILD)/arm64 $(BUILD)/ndbridge $(BUILD)/native/linux_arm64 $(BUILD)/dist
 
+# The systems that packages are installed in: Debian 12 and 13, or Ubuntu 24.04 if this machine is of Ubuntu.
+SUITES := $(if $(filter ubuntu,$(shell . /etc/os-release && echo $$ID)),noble,bookworm trixie)
+
 .PHONY: test-systems
 test-systems: lib native-amd64 $(BIN)/nfpm $(BUILD)/musl/.done ## Install on Debian 11 to 13 and on Ubuntu 18.04 to 24.04, from the mirrors of both; start a Python with musl
 	$(MAKE) SUITES="bookworm bullseye trixie bionic focal jammy noble" test-packages
@@ -164,9 +167,8 @@ $(VENV)/%/.done: test/requirements/%.txt $(VENV_SH)
 $(VENV)/matrix/pythons: $(wildcard test/requirements/matrix-*.txt) $(VENV_SH) test/matrix.sh test/debian-python.sh
 	test/matrix.sh $(VENV)/matrix
 
-# Small installations, in which the tests install packages: of Debian 12 and 13, or of Ubuntu 24.04 if this machine is of Ubuntu.
+# Small installations of them, in which the tests install packages.
 ROOTS_DIR := $(BUILD)/roots
-SUITES := $(if $(filter ubuntu,$(shell . /etc/os-release && echo $$ID)),noble,bookworm trixie)
 ROOTS := $(subst $(eval ) ,:,$(SUITES:%=$(ROOTS_DIR)/%/root))
 
 $(ROOTS_DIR)/%/.done: test/debian-root.sh test/debian-apt.sh
