@@ -23,7 +23,7 @@ func TestScreenshots(t *testing.T) {
 		{"inspect-phone.png", "light", "photo", 390, 844},
 	} {
 		p := open(t, address, c.width, c.height)
-		p.do(chromedp.Evaluate[chromedp.Void]("localStorage.setItem('theme', '" + c.theme + "'); location.reload()"))
+		p.do(chromedp.Evaluate[chromedp.Void]("localStorage.setItem('theme', '"+c.theme+"')"), chromedp.Reload())
 		p.show(c.name)
 		p.until("document.querySelector('.canvas').dataset.frames > 5 && document.querySelector('[aria-label=History]:not([hidden]) canvas')")
 		p.until("document.querySelector('#budget').textContent")
