@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -15,9 +14,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestParseGolden compares what Parse says about each file of testdata/config: the decoded Config,
 // with paths relative to the file, or the diagnostics in both of their forms.
@@ -34,20 +32,7 @@ func TestParseGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden := strings.TrimSuffix(file, ".hcl") + ".golden"
-			got := render(t, src)
-			if *update {
-				if err := os.WriteFile(golden, got, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(got, want) {
-				t.Errorf("%s differs (go test -update rewrites it); got:\n%s", golden, got)
-			}
+			golden.Compare(t, strings.TrimSuffix(file, ".hcl")+".golden", render(t, src))
 		})
 	}
 }

@@ -2,12 +2,12 @@ package hostplugin
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"text/template"
+
+	"github.com/ndbridge/ndbridge/internal/golden"
 )
 
 // referencePage is the reference of the configuration file. TestReferenceIsCurrent makes it of the template and of the
@@ -113,18 +113,7 @@ func TestReferenceIsCurrent(t *testing.T) {
 	if err := page.Execute(&want, tables); err != nil {
 		t.Fatal(err)
 	}
-	if flag.Lookup("update").Value.String() == "true" {
-		if err := os.WriteFile(referencePage, want.Bytes(), 0o666); err != nil { //nolint:gosec // a source file
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(referencePage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want.Bytes()) {
-		t.Errorf("%s is older than what it is made from; run make generate", referencePage)
-	}
+	golden.Compare(t, referencePage, want.Bytes())
 }
 
 // TestAttributesAreDescribed holds that nothing is left empty but the default of what has none.

@@ -2,19 +2,16 @@ package all_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"go/format"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/adapters/all"
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write what is derived from the tables of quirks")
 
 // TestGeneratedFilesAreCurrent holds that what is derived from the adapters' tables of quirks follows them: the copy that
 // hosts hold, who cannot ask an adapter, and the documentation.
@@ -25,19 +22,7 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range files {
-		path := filepath.Join("../..", name)
-		if *update {
-			if err := os.WriteFile(path, want, 0o666); err != nil { //nolint:gosec // a source file
-				t.Error(err)
-			}
-			continue
-		}
-		got, err := os.ReadFile(path)
-		if err != nil {
-			t.Error(err)
-		} else if !bytes.Equal(got, want) {
-			t.Errorf("%s is older than the tables that it is made from; run make generate", name)
-		}
+		golden.Compare(t, filepath.Join("../..", name), want)
 	}
 }
 

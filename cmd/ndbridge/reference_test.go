@@ -1,36 +1,21 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-)
 
-var updateReference = flag.Bool("update", false, "write docs/commands.md anew")
+	"github.com/ndbridge/ndbridge/internal/golden"
+)
 
 // TestReferenceIsCurrent holds docs/commands.md to what the commands say of themselves. With -update it writes the file.
 func TestReferenceIsCurrent(t *testing.T) {
 	t.Parallel()
-	const file = "../../docs/commands.md"
-	want := reference(newRoot(newEnviron(io.Discard, io.Discard)))
-	if *updateReference {
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil { //nolint:gosec // a source file
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Errorf("%s is older than the help of the commands; run make generate", file)
-	}
+	golden.Compare(t, "../../docs/commands.md", []byte(reference(newRoot(newEnviron(io.Discard, io.Discard)))))
 }
 
 // reference gives the help of all commands as one page.

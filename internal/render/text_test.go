@@ -2,19 +2,16 @@ package render
 
 import (
 	"bytes"
-	"flag"
 	"image/color"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/coretest"
+	"github.com/ndbridge/ndbridge/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestText compares drawings with those in testdata, in which ESC stands for the escape character.
 func TestText(t *testing.T) {
@@ -89,20 +86,7 @@ func TestText(t *testing.T) {
 			if err := Text(t.Context(), &out, c.view, c.opts); err != nil {
 				t.Fatal(err)
 			}
-			got := strings.ReplaceAll(out.String(), "\x1b", "ESC")
-			golden := filepath.Join("testdata", name+".txt")
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("got\n%s\nwant\n%s", got, want)
-			}
+			golden.Compare(t, filepath.Join("testdata", name+".txt"), bytes.ReplaceAll(out.Bytes(), []byte("\x1b"), []byte("ESC")))
 		})
 	}
 }

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "write docs/packages.md anew")
+	"github.com/ndbridge/ndbridge/internal/golden"
+)
 
 const root = "../.."
 
@@ -19,19 +18,7 @@ func TestPackageListIsCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, file := list(packages), filepath.Join(root, "docs/packages.md")
-	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil { //nolint:gosec // a source file
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Errorf("%s is older than the comments that it is made from; run make generate", file)
-	}
+	golden.Compare(t, filepath.Join(root, "docs/packages.md"), []byte(list(packages)))
 }
 
 // TestPagesHaveWhatIsExported looks for a type, a method, a constant and links on the pages.
