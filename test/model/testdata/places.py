@@ -296,15 +296,19 @@ class Places:
             o = evaluate("o[%s]" % index[2], {"o": whole})
         else:
             whole = self.looked_up(index[1])
-        if o is Missing:
-            return None if getattr(whole, "ndim", 1) == 0 else o  # it has no axis
-        return Part.of(whole, int(index[2]), o)
+        if o is not Missing:
+            return Part.of(whole, int(index[2]), o)
+        dimensions = getattr(whole, "ndim", None)
+        if dimensions == 0:
+            return None  # it has no axis
+        return whole if dimensions and "err" in self.say(whole) else o  # no part of an array that is refused is looked for
 
     def published_whole(self, path):
         """The name of the published array of which a name means an element or a row; None if it means something else."""
         index = re.fullmatch(r"(.+)\[-?\d+\]", path)
         whole = index and self.published.get(index[1])
-        return index[1] if index and getattr(whole, "shape", None) is not None else None
+        has_parts = isinstance(whole, (Owner, *BUFFER_TYPES)) or getattr(whole, "shape", None) is not None
+        return index[1] if index and has_parts else None
 
     def looked_up(self, path):
         """The object that a name which is not published leads to; Missing if there is none."""
