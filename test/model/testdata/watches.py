@@ -108,7 +108,8 @@ class Watches:
 
     def add(self, number, path, route):
         read = published_memory if path in self.places.published else memory
-        self.all[number] = Watch(read(self.places.get(path)), route)
+        o = self.places.get(path)  # perhaps made by looking: a row of JAX's, whose memory is there only as long as it is
+        self.all[number] = Watch(read(o), route)
 
     def publish(self, name):
         o = self.places.published.get(name, Missing)
