@@ -151,6 +151,8 @@ class Model:
                 if whole:  # a part of a version
                     now["version"], now["rebound"] = self.versions[whole][0], self.watches.rebound[whole]
                     now["uncounted"] = whole in self.watches.uncounted
+                    if "is" in now and self.watches.renamed(whole):
+                        now["is"][2] = "*"  # its fields have the names of then, or of now
             if self.said.get(path) != now:
                 self.said[path] = changed[path] = now
         return changed

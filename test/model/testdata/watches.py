@@ -174,6 +174,14 @@ class Watches:
             moved = moved or not (now[0] <= w.low and w.high <= now[1])
         return {"is": [list(then.shape), then.dtype, then.tag, w.say()[1], then.read_only], "moved": moved, "fixed": fixed}
 
+    def renamed(self, name):
+        """Whether the fields of what was published have other names since then."""
+        w = self.published.get(name)
+        try:
+            return w is not None and published_memory(self.places.published[name]).tag != w.memory.tag
+        except Refused:
+            return False
+
     def clear(self):
         self.all.clear()
         self.published.clear()
