@@ -134,7 +134,8 @@ func (l *looker) noArrays(program string, runs bool) error {
 	return err
 }
 
-// settle waits until the arrays of a program are likely to be complete, and reports whether it still runs.
+// settle waits until the arrays of a program are likely to be complete, and reports whether it still runs. The user's patience
+// begins when the program has imported its modules, which may take a few times as long.
 func settle(ctx context.Context, s session, names []string, patience time.Duration) (runs bool, err error) {
 	waiting, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -148,6 +149,7 @@ func settle(ctx context.Context, s session, names []string, patience time.Durati
 	}()
 	enough := time.NewTimer(patience)
 	defer enough.Stop()
+	begun, importing := time.Now(), false
 	ask := time.NewTicker(publishedInterval)
 	defer ask.Stop()
 	for {
@@ -161,8 +163,29 @@ func settle(ctx context.Context, s session, names []string, patience time.Durati
 			if allPublished(ctx, s, names) {
 				return true, nil
 			}
+			if importing = imports(ctx, s, importing); importing && time.Since(begun) < importsTake*patience {
+				enough.Reset(patience)
+			}
 		}
 	}
+}
+
+// importsTake is how many times the user's patience imports may take.
+const importsTake = 10
+
+// imports reports whether the program imports modules; if it is too busy to answer, whether it did.
+func imports(ctx context.Context, s session, did bool) bool {
+	searcher, ok := s.Producer().(contract.Searcher)
+	if !ok {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, publishedInterval)
+	defer cancel()
+	found, err := searcher.Search(ctx, contract.Search{Pattern: "*", Limit: 1})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return did
+	}
+	return err == nil && found.Importing
 }
 
 // allPublished reports whether the program has published all names. It does not wait for a program that

@@ -60,6 +60,21 @@ main()
 	r.want(t, statusFailed, "", "remedy: did you mean \"main().weights\"?\n")
 }
 
+// TestImportsTakeLong: a program that imports modules for longer than the user's patience is looked at when it has its arrays, and
+// what imports modules has none.
+func TestImportsTakeLong(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file(t, folder, "slow.py", "import time\nimport numpy as np\n\ndef wait(weights):\n    time.sleep(3)\n\nwait(np.arange(3.0))\n")
+	script := file(t, folder, "prog.py", "import threading\nimport slow\nx = slow.np.arange(5)\nthreading.Event().wait()\n")
+	r := command(t, "ls", "--script", script, "--python", python(t), "--patience", "2s")
+	r.want(t, statusOK, "x  numpy  int64  5  40 bytes", "")
+	r = command(t, "ls", "--script", script, "--python", python(t), "--patience", "50ms")
+	if strings.Contains(r.stdout, "frames_removed") {
+		t.Errorf("listed of a program that imports: %q", r.stdout)
+	}
+}
+
 // TestTimeoutBeforePatience: a program that just goes on is no program that does not answer.
 func TestTimeoutBeforePatience(t *testing.T) {
 	t.Parallel()

@@ -250,7 +250,7 @@ type bounds struct {
 
 func (b *bounds) define(f *pflag.FlagSet) {
 	f.DurationVar(&b.timeout, "timeout", time.Minute, "give up after this `time`")
-	f.DurationVar(&b.patience, "patience", 2*time.Second, "how long a program may run before arrays that it has not published are looked at: the `time` in which it completes them. A program that ends is looked at when it has ended")
+	f.DurationVar(&b.patience, "patience", 2*time.Second, "how long a program may run, once it has imported its modules, before arrays that it has not published are looked at: the `time` in which it completes them. A program that ends is looked at when it has ended")
 }
 
 func (b *bounds) check() error {

@@ -71,9 +71,10 @@ type Search struct {
 
 // Found is the answer to a [Search].
 type Found struct {
-	Entries []Entry // in the order in which the program has them; an array that has several names is there once
-	More    int     // how many other arrays there are
-	Partial bool    // not all was looked through: there may be others yet
+	Entries   []Entry // in the order in which the program has them; an array that has several names is there once
+	More      int     // how many other arrays there are
+	Partial   bool    // not all was looked through: there may be others yet
+	Importing bool    // the main thread imports a module: other names are likely to come
 }
 
 // Info describes a producer.

@@ -44,7 +44,9 @@ func (s *service) Search(req *pb.SearchRequest, stream grpc.ServerStreamingServe
 			return err
 		}
 	}
-	return stream.Send(&pb.SearchResponse{More: uint32(min(uint64(max(found.More, 0)), math.MaxUint32)), Partial: found.Partial})
+	return stream.Send(&pb.SearchResponse{
+		More: uint32(min(uint64(max(found.More, 0)), math.MaxUint32)), Partial: found.Partial, Importing: found.Importing,
+	})
 }
 
 // Search implements contract.Searcher. The error wraps core.ErrUnsupported if the other side cannot.
@@ -72,7 +74,7 @@ func (c *Client) Search(ctx context.Context, s contract.Search) (contract.Found,
 		if err != nil {
 			return contract.Found{}, c.failed(ctx, op, s.Pattern, err)
 		}
-		found.More, found.Partial = int(resp.GetMore()), resp.GetPartial()
+		found.More, found.Partial, found.Importing = int(resp.GetMore()), resp.GetPartial(), resp.GetImporting()
 		if len(found.Entries)+len(resp.GetEntries()) > maxEntries {
 			return contract.Found{}, c.violated(op, s.Pattern, fmt.Errorf("more than %d arrays", maxEntries))
 		}

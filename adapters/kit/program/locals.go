@@ -176,11 +176,34 @@ func isCalled(g *py.GIL, f *py.Frame, of names.Function) bool {
 	return isDefined(g, f, of)
 }
 
-// isOutside reports whether a frame is no call of the program's: that of a module, whose variables are global, or one
-// of the code that has started the program.
+// isOutside reports whether a frame is no call of the program's: that of a module, whose variables are global, one of
+// what imports modules, or one of the code that has started the program.
 func isOutside(f *py.Frame) bool {
 	const module, bootstrap = "<module>", "ndbridge"
-	return f.Name() == module || f.Module() == bootstrap
+	return f.Name() == module || f.Module() == bootstrap || isImport(f)
+}
+
+// isImport reports whether a frame is one of what imports modules. Its module has one name until importlib is imported, and
+// another then.
+func isImport(f *py.Frame) bool {
+	switch f.Module() {
+	case "_frozen_importlib", "importlib._bootstrap", "_frozen_importlib_external", "importlib._bootstrap_external":
+		return true
+	}
+	return false
+}
+
+// importing reports whether the main thread imports a module.
+func importing(g *py.GIL) bool {
+	for f := range g.Frames() {
+		if !f.Main {
+			break
+		}
+		if isImport(f) {
+			return true
+		}
+	}
+	return false
 }
 
 // isDefined is isCalled for a Python whose code does not have its qualified name: the name must lead from the

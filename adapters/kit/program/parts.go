@@ -17,7 +17,7 @@ const ownAttributes = math.MaxInt32
 // parts goes through what an object leads to without code of the program's, from a position on. yield gets the position of the
 // next part; it returns false to end.
 func (p *Program) parts(g *py.GIL, o py.Object, from int, yield func(s names.Step, part py.Object, next int) bool) error {
-	switch g.Builtin(o) {
+	switch kind := g.Builtin(o); kind {
 	case "dict":
 		for at := from; ; {
 			key, part, next, ok := g.DictNext(o, at)
@@ -29,9 +29,9 @@ func (p *Program) parts(g *py.GIL, o py.Object, from int, yield func(s names.Ste
 			}
 			at = next
 		}
-	case "list", "tuple":
+	case "list", "tuple", "deque":
 		fields, goesOn := 0, true
-		if g.ExactType(o) == "" {
+		if kind != "deque" && g.ExactType(o) == "" {
 			fields, goesOn = yieldFields(g, o, 0, from, yield)
 		}
 		for i := max(from-fields, 0); goesOn; i++ {

@@ -41,7 +41,9 @@ type search struct {
 	found   map[string]*discovery
 	entries []*discovery
 	more    int
-	partial bool
+
+	partial   bool
+	importing bool // when the search began
 }
 
 // place is where a search goes on: the name of an object, what of the pattern is left from there, and how many of the
@@ -92,14 +94,17 @@ func (p *Program) Search(ctx context.Context, q contract.Search) (contract.Found
 		program: p, limit: min(cmp.Or(q.Limit, maxSearchFound), maxSearchFound), seen: make(map[object]bool),
 		kinds: make(map[py.Object]kind), found: make(map[string]*discovery),
 	}
-	err = p.interp.Do(ctx, func(g *py.GIL) error { return s.roots(ctx, g, pattern) })
+	err = p.interp.Do(ctx, func(g *py.GIL) error {
+		s.importing = importing(g)
+		return s.roots(ctx, g, pattern)
+	})
 	for err == nil && len(s.queue) > 0 {
 		err = p.interp.Do(ctx, func(g *py.GIL) error { return s.turn(ctx, g) })
 	}
 	if err != nil {
 		return contract.Found{}, about(op, q.Pattern, "", p.orEnd(err))
 	}
-	found := contract.Found{More: s.more, Partial: s.partial}
+	found := contract.Found{More: s.more, Partial: s.partial, Importing: s.importing}
 	slices.SortStableFunc(s.entries, func(a, b *discovery) int { return slices.Compare(a.order, b.order) })
 	for _, e := range s.entries {
 		slices.Sort(e.Also)

@@ -81,6 +81,7 @@ typedef ptrdiff_t Py_ssize_t;
 	X(PyObject *, PyObject_Str, (PyObject *))                                \
 	X(PyObject *, PyObject_Repr, (PyObject *))                               \
 	X(Py_ssize_t, PyObject_Size, (PyObject *))                               \
+	X(PyObject *, PySequence_GetItem, (PyObject *, Py_ssize_t))              \
 	X(int, PyObject_IsTrue, (PyObject *))                                    \
 	X(PyObject *, PyNumber_Index, (PyObject *))                              \
 	X(long long, PyLong_AsLongLong, (PyObject *))                            \
@@ -316,11 +317,12 @@ int ndpy_dict_next(ndpy dict, ptrdiff_t *position, ndpy *key, ndpy *value) {
 }
 
 ndpy ndpy_sequence_get(ndpy o, ptrdiff_t index) {
-	enum { LIST = 1 << 25 }; // Py_TPFLAGS_LIST_SUBCLASS
-	int list = ndpy_is(o, LIST);
-	Py_ssize_t n = list ? api.PyList_Size(OBJECT(o)) : api.PyTuple_Size(OBJECT(o));
+	enum { LIST = 1 << 25, TUPLE = 1 << 26 }; // Py_TPFLAGS_LIST_SUBCLASS, Py_TPFLAGS_TUPLE_SUBCLASS
+	int list = ndpy_is(o, LIST), tuple = ndpy_is(o, TUPLE);
+	Py_ssize_t n = list ? api.PyList_Size(OBJECT(o)) : tuple ? api.PyTuple_Size(OBJECT(o)) : api.PyObject_Size(OBJECT(o));
 	if (index < 0) index += n;
 	if (index < 0 || index >= n) return 0;
+	if (!list && !tuple) return (ndpy)api.PySequence_GetItem(OBJECT(o), index);
 	return borrowed(list ? api.PyList_GetItem(OBJECT(o), index) : api.PyTuple_GetItem(OBJECT(o), index));
 }
 

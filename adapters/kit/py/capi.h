@@ -83,7 +83,7 @@ ndpy ndpy_weak(ndpy o);                                // a weak reference to it
 int ndpy_gone(ndpy weak, ndpy o);                      // whether o has ended since; no if weak is 0
 ndpy ndpy_dict_get(ndpy dict, ndpy key);               // also of a class made from dict, as dict itself does it
 int ndpy_dict_next(ndpy dict, ptrdiff_t *position, ndpy *key, ndpy *value); // PyDict_Next with new references
-ndpy ndpy_sequence_get(ndpy list_or_tuple, ptrdiff_t index);
+ndpy ndpy_sequence_get(ndpy list_tuple_or_deque, ptrdiff_t index);
 ndpy ndpy_own_dict(ndpy o);                            // o.__dict__; may fail with an error
 ndpy ndpy_get_generic(ndpy o, ndpy name);              // as object.__getattribute__; may fail with an error
 void ndpy_open_classes(void); // before the calls that follow; without Python's functions for them, they know nothing

@@ -68,7 +68,7 @@ const (
 	StepAttribute  StepKind = C.NDPY_ATTRIBUTE  // o.__dict__[key], or a field ([GIL.Fields]), where the class has no other such attribute
 	StepGlobal     StepKind = C.NDPY_GLOBAL     // a module's global variable
 	StepKey        StepKind = C.NDPY_KEY        // a dict's item
-	StepIndex      StepKind = C.NDPY_INDEX      // a list's or a tuple's item
+	StepIndex      StepKind = C.NDPY_INDEX      // a list's, a tuple's or a deque's item
 	StepRegistered StepKind = C.NDPY_REGISTERED // as StepAttribute, or else as StepRegisteredItem
 
 	StepGetter StepKind = C.NDPY_GETTER // what a field, or a getter in C of the class, gives: no code of the program's

@@ -12,7 +12,7 @@ func (g *GIL) DictNext(dict Object, at int) (key, value Object, next int, ok boo
 	return g.own(key), g.own(value), next, true
 }
 
-// Sequence gives one item of a list or a tuple, also of a class made from them, as list and tuple do it.
+// Sequence gives one item of a list or a tuple, also of a class made from them, as list and tuple do it, or of a deque.
 func (g *GIL) Sequence(o Object, i int) (Object, bool) {
 	v := capiSequenceGet(o, i)
 	if v == 0 {
@@ -76,7 +76,7 @@ func (*GIL) ClassDefines(o, name Object) bool { return capiClassHas(o, name) }
 func (g *GIL) IsClass(o Object) bool { return is(o, flagType) }
 
 // Builtin gives "dict", "list" or "tuple" if o is of that type, or of one that is made from it and finds items as it
-// does; else "".
+// does, and "deque" if o is exactly of that type; else "".
 func (g *GIL) Builtin(o Object) string {
 	if kind := g.ExactType(o); kind != "" && kind != "module" {
 		return kind
@@ -90,6 +90,10 @@ func (g *GIL) Builtin(o Object) string {
 		kind = "list"
 	case is(o, flagTuple):
 		kind = "tuple"
+	case is(o, flagHeap) && !is(o, flagFixed):
+		return ""
+	case g.TypeName(o) == "collections.deque":
+		return "deque"
 	default:
 		return ""
 	}

@@ -19,6 +19,8 @@ func (g *GIL) IsBool(o Object) bool { return o == capiTrue() || o == capiFalse()
 
 // The bits by which a type says what it is made from; a part of the stable ABI.
 const (
+	flagFixed = 1 << 8 // of a heap type: made by C code, and immutable
+	flagHeap  = 1 << 9 // made at run time, as all types of Python code are
 	flagInt   = 1 << 24
 	flagList  = 1 << 25
 	flagTuple = 1 << 26

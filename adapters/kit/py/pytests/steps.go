@@ -38,6 +38,7 @@ var stepping = []string{
 	"r = Registry(); r.first, r.second = {'x': 'first'}, {'x': 'second', 'y': 'other'}",
 	"own = Registry(); own.x, own.first, own.second = 'own', {'x': 'first'}, {'x': 'item'}",
 	"d, s, u = {'x': 'dict', 3: 'three'}, ['zero', 'one'], ('zero', 'one')",
+	"q = collections.deque(s)",
 }
 
 // testSteps follows each kind of step to what it leads to, sees when it leads elsewhere, and runs no code of the
@@ -67,6 +68,8 @@ func (l *library) testSteps(t *testing.T) {
 			"a list from its end":  {"s", "zero", py.Step{Kind: py.StepIndex, Index: -2}, "s.pop()"},
 			"too far":              {"s", "", py.Step{Kind: py.StepIndex, Index: 2}, ""},
 			"a tuple":              {"u", "one", py.Step{Kind: py.StepIndex, Index: -1}, ""},
+			"a deque":              {"q", "one", py.Step{Kind: py.StepIndex, Index: -1}, "q.pop()"},
+			"too far in a deque":   {"q", "", py.Step{Kind: py.StepIndex, Index: 2}, ""},
 			"a registry":           {"r", "first", py.Step{Kind: py.StepRegistered, Registries: registries}, "r.first.clear(); r.second.clear()"},
 			"a later registry": {"r", "other", py.Step{
 				Kind: py.StepRegistered, Registries: registries, Key: p.must(p.NewKey("y")),

@@ -928,7 +928,9 @@ type SearchResponse struct {
 	// How many other arrays were found; in the last part.
 	More uint32 `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
 	// Not all was looked through; in the last part.
-	Partial       bool `protobuf:"varint,3,opt,name=partial,proto3" json:"partial,omitempty"`
+	Partial bool `protobuf:"varint,3,opt,name=partial,proto3" json:"partial,omitempty"`
+	// The main thread imports a module, so that other names are likely to come; in the last part.
+	Importing     bool `protobuf:"varint,4,opt,name=importing,proto3" json:"importing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -980,6 +982,13 @@ func (x *SearchResponse) GetMore() uint32 {
 func (x *SearchResponse) GetPartial() bool {
 	if x != nil {
 		return x.Partial
+	}
+	return false
+}
+
+func (x *SearchResponse) GetImporting() bool {
+	if x != nil {
+		return x.Importing
 	}
 	return false
 }
@@ -1942,11 +1951,12 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\aentries\x18\x01 \x03(\v2\x12.ndbridge.v1.EntryR\aentries\"?\n" +
 	"\rSearchRequest\x12\x18\n" +
 	"\apattern\x18\x01 \x01(\tR\apattern\x12\x14\n" +
-	"\x05limit\x18\x02 \x01(\rR\x05limit\"l\n" +
+	"\x05limit\x18\x02 \x01(\rR\x05limit\"\x8a\x01\n" +
 	"\x0eSearchResponse\x12,\n" +
 	"\aentries\x18\x01 \x03(\v2\x12.ndbridge.v1.EntryR\aentries\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\rR\x04more\x12\x18\n" +
-	"\apartial\x18\x03 \x01(\bR\apartial\"\xb3\x01\n" +
+	"\apartial\x18\x03 \x01(\bR\apartial\x12\x1c\n" +
+	"\timporting\x18\x04 \x01(\bR\timporting\"\xb3\x01\n" +
 	"\fLeaseRequest\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\x04R\x05token\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
