@@ -178,9 +178,10 @@ func rootRest(pattern names.Path, name string) ([]names.Step, bool) {
 	return pattern.Steps, names.MatchName(pattern.Root, name)
 }
 
-// roots gives the search its first objects.
+// roots gives the search its first objects, and notes whether the program imports a module.
 func (s *search) roots(ctx context.Context, g *py.GIL, pattern names.Path) error {
 	p := s.program
+	s.importing = importing(g)
 	if pattern.Of != (names.Function{}) {
 		all, err := p.localsOf(g, pattern.Of)
 		for i, name := range all {

@@ -94,10 +94,7 @@ func (p *Program) Search(ctx context.Context, q contract.Search) (contract.Found
 		program: p, limit: min(cmp.Or(q.Limit, maxSearchFound), maxSearchFound), seen: make(map[object]bool),
 		kinds: make(map[py.Object]kind), found: make(map[string]*discovery),
 	}
-	err = p.interp.Do(ctx, func(g *py.GIL) error {
-		s.importing = importing(g)
-		return s.roots(ctx, g, pattern)
-	})
+	err = p.interp.Do(ctx, func(g *py.GIL) error { return s.roots(ctx, g, pattern) })
 	for err == nil && len(s.queue) > 0 {
 		err = p.interp.Do(ctx, func(g *py.GIL) error { return s.turn(ctx, g) })
 	}
