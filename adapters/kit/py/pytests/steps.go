@@ -69,7 +69,6 @@ func (l *library) testSteps(t *testing.T) {
 			"too far":              {"s", "", py.Step{Kind: py.StepIndex, Index: 2}, ""},
 			"a tuple":              {"u", "one", py.Step{Kind: py.StepIndex, Index: -1}, ""},
 			"a deque":              {"q", "one", py.Step{Kind: py.StepIndex, Index: -1}, "q.pop()"},
-			"too far in a deque":   {"q", "", py.Step{Kind: py.StepIndex, Index: 2}, ""},
 			"a registry":           {"r", "first", py.Step{Kind: py.StepRegistered, Registries: registries}, "r.first.clear(); r.second.clear()"},
 			"a later registry": {"r", "other", py.Step{
 				Kind: py.StepRegistered, Registries: registries, Key: p.must(p.NewKey("y")),
