@@ -9,8 +9,14 @@ import (
 	"strconv"
 )
 
-//go:embed bootstrap.py
-var source string
+//go:embed shared.py
+var shared string
+
+//go:embed start.py
+var start string
+
+//go:embed attach.py
+var attach string
 
 //go:embed python/ndbridge.py
 var standIn string
@@ -69,12 +75,12 @@ func Args(plugin string, kind Kind, target string, args ...string) []string {
 
 // Code gives the program text that the interpreter reads from the side socket: it is too long for a list
 // of processes.
-func Code() []byte { return []byte(source + "\n\nmain()\n") }
+func Code() []byte { return []byte(shared + "\n\n" + start) }
 
 // AttachCode gives the program text that whoever has accepted a host in a running program reads as the first message from the side socket.
 // With it come two descriptors: the plugin's file, which lies at that path for the host, and a connection for gRPC.
 func AttachCode(plugin string) []byte {
-	return []byte(source + "\n\nattach(" + strconv.QuoteToASCII(plugin) + ")\n")
+	return []byte(shared + "\n\n" + attach + "\n\nattach(" + strconv.QuoteToASCII(plugin) + ")\n")
 }
 
 // loader gives the program text for python -c. It leaves no name behind in __main__.

@@ -6,7 +6,6 @@ import "C"
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"slices"
@@ -44,7 +43,7 @@ func ndGoWake() C.int {
 	return 0
 }
 
-// ndGoOpen makes the program that hosts find. The caller does not hold the GIL.
+// ndGoOpen makes the program that hosts find. The caller holds the GIL, for which nobody waits who has hosts.entering.
 //
 //export ndGoOpen
 func ndGoOpen(status C.int) C.int {
@@ -52,7 +51,7 @@ func ndGoOpen(status C.int) C.int {
 	defer hosts.entering.Unlock()
 	err := errEnding()
 	if err == nil && plugin.program == nil {
-		err = open()
+		err = open(py.OpenWithin)
 	}
 	if err != nil {
 		report(int(status), err)
@@ -82,8 +81,7 @@ func ndGoClose() {
 	}
 }
 
-// ndGoAttach serves a host, and takes the descriptors over. The caller does not hold the GIL. Why it cannot is told to the host, unless it is
-// that the host is gone.
+// ndGoAttach serves a host, and takes the descriptors over. The caller holds the GIL. Why it cannot is told to the host.
 //
 //export ndGoAttach
 func ndGoAttach(side, stream C.int) C.int {
@@ -109,24 +107,37 @@ func ndGoAttach(side, stream C.int) C.int {
 	return C.int(syscall.EIO)
 }
 
-// attach serves a host on side and conn, unless there is an error.
+// attach serves a host on side and conn, unless there is an error. The caller holds the GIL.
 func attach(side *fdpass.Conn, conn net.Conn) error {
+	number, err := enter(side, conn)
+	if err != nil {
+		return err
+	}
+	p := plugin.program.Sibling()
+	hosts.mu.Lock()
+	hosts.programs = append(hosts.programs, p)
+	hosts.mu.Unlock()
+	_ = plugin.interp.Within(func(g *py.GIL) error { // never fails
+		p.Follow(g, plugin.program)
+		p.Learn(g)
+		return nil
+	})
+	go serveHost(p, side, conn, func() { C.nd_leave_host(number) })
+	return nil
+}
+
+// enter takes one of the places for hosts.
+func enter(side *fdpass.Conn, conn net.Conn) (C.int, error) {
 	hosts.entering.Lock()
 	defer hosts.entering.Unlock()
 	if err := errEnding(); err != nil {
-		return err
+		return -1, err
 	}
 	number := C.nd_enter_host(C.int(side.Descriptor()), C.int(descriptor(conn)))
 	if number < 0 {
-		return errors.New("the process has 16 hosts, as many as it can have")
+		return -1, errors.New("the process has 16 hosts, as many as it can have")
 	}
-	leave := func() { C.nd_leave_host(number) }
-	if err := side.Send(wire.Greeting()); err != nil {
-		leave()
-		return fmt.Errorf("the host has gone: %w", err)
-	}
-	go serveHost(side, conn, leave)
-	return nil
+	return number, nil
 }
 
 func descriptor(conn net.Conn) (number int) {
@@ -138,17 +149,9 @@ func descriptor(conn net.Conn) (number int) {
 	return number
 }
 
-// serveHost runs until a host has gone.
-func serveHost(side *fdpass.Conn, conn net.Conn, leave func()) {
-	p := plugin.program.Sibling()
-	hosts.mu.Lock()
-	hosts.programs = append(hosts.programs, p)
-	hosts.mu.Unlock()
-	err := plugin.interp.Do(context.Background(), func(g *py.GIL) error { // it fails if the program ends
-		p.Follow(g, plugin.program)
-		return nil
-	})
-	if err == nil {
+// serveHost greets a host, and runs until it has gone.
+func serveHost(p *program.Program, side *fdpass.Conn, conn net.Conn, leave func()) {
+	if err := side.Send(wire.Greeting()); err == nil {
 		_ = kit.ServeOn(context.Background(), p, side, conn) // the host knows
 	}
 	hosts.mu.Lock()

@@ -54,7 +54,7 @@ func Register(name, version string, adapters ...program.Adapter) {
 //
 //export ndGoStart
 func ndGoStart(handshake, status C.int) C.int {
-	if err := open(); err != nil {
+	if err := open(py.Open); err != nil {
 		report(int(status), err)
 		return 1
 	}
@@ -63,11 +63,11 @@ func ndGoStart(handshake, status C.int) C.int {
 }
 
 // open makes the program of the interpreter in this process.
-func open() error {
+func open(find func() (*py.Interp, error)) error {
 	if err := checkHeap(); err != nil {
 		return err
 	}
-	interp, err := py.Open()
+	interp, err := find()
 	if err != nil {
 		return err
 	}

@@ -206,7 +206,8 @@ static void refuse(int status, const char *why) {
 	send(status, said, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-// Opens the interpreter for hosts that come to this process. If that is not possible, status, a socket, is told why.
+// Opens the interpreter for hosts that come to this process. If that is not possible, status, a socket, is told why. Needs the GIL, as does
+// nd_attach.
 EXPORT int nd_open(int status) {
 	int said;
 	if (!into_go(&said)) {

@@ -36,6 +36,7 @@ type Program struct {
 	leasing   leasing
 	main      *mainThread // one for all of the process
 	host      hostCalls
+	refreshed atomic.Bool   // just now, with the GIL that somebody had anyway
 	waiting   chan struct{} // has room for the looks that may wait for a GPU on threads that others need
 
 	codec        atomic.Pointer[handoff.Codec] // nil: no host looks at offers
@@ -121,14 +122,20 @@ func (p *Program) env(g *py.GIL, f *framework) (*Env, bool, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f.version, f.inForce = env.Version, make(map[core.QuirkID]bool)
+	f.version = env.Version
+	f.enforce()
+	env.inForce = f.inForce
+	return env, true, nil
+}
+
+// enforce finds out which quirks are in force, once the version is known. The caller has the program's mu.
+func (f *framework) enforce() {
+	f.inForce = make(map[core.QuirkID]bool)
 	for _, q := range f.adapter.Quirks() {
-		if q.Applies(f.version) && !slices.Contains(f.disabled, q.ID) {
+		if f.version != "" && q.Applies(f.version) && !slices.Contains(f.disabled, q.ID) {
 			f.inForce[q.ID] = true
 		}
 	}
-	env.inForce = f.inForce
-	return env, true, nil
 }
 
 // infoPatience is how long Info waits for the interpreter before it tells what it knew last.
@@ -138,6 +145,9 @@ const infoPatience = 200 * time.Millisecond
 func (p *Program) Info(ctx context.Context) (contract.Info, error) {
 	if err := ctx.Err(); err != nil {
 		return contract.Info{}, about("info", "", "", err)
+	}
+	if p.refreshed.Swap(false) {
+		return p.describe(), nil
 	}
 	short, cancel := context.WithTimeout(ctx, infoPatience)
 	defer cancel()
@@ -173,6 +183,9 @@ func (p *Program) describe() contract.Info {
 	info.Adapters = append(info.Adapters, genericName)
 	return info
 }
+
+// Learn finds out which frameworks are loaded, so that the next Info need not wait for the GIL.
+func (p *Program) Learn(g *py.GIL) { p.refreshed.Store(p.refresh(g) == nil) }
 
 // refresh finds out which frameworks are loaded now.
 func (p *Program) refresh(g *py.GIL) error {

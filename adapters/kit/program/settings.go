@@ -45,6 +45,7 @@ func (p *Program) configure(s contract.AdapterSettings) error {
 			return err
 		}
 		f.copy, f.sync, f.disabled, f.chosen = s.Copy, s.Sync, s.DisabledQuirks, s.QuirkEffects
+		f.enforce()
 		return nil
 	}
 	return unknownAdapter(s, append(names, genericName))

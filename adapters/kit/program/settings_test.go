@@ -68,3 +68,18 @@ func TestSettings(t *testing.T) {
 		}
 	}
 }
+
+// TestSettingsComeLate: quirks that a host disables are not in force, though the framework was known before the host's settings came.
+func TestSettingsComeLate(t *testing.T) {
+	t.Parallel()
+	f := &framework{name: "torch", adapter: adapterOfTables{}, version: "2.6.0"}
+	f.enforce()
+	p := &Program{frameworks: []*framework{f}, router: kit.NewRouter(nil)}
+	off := contract.AdapterSettings{Name: "torch", DisabledQuirks: []core.QuirkID{"torch.layouts"}}
+	if err := p.Configure(contract.Settings{Adapters: []contract.AdapterSettings{off}}); err != nil {
+		t.Fatal(err)
+	}
+	if f.inForce["torch.layouts"] || !f.inForce["torch.requires-grad"] {
+		t.Errorf("in force: %v", f.inForce)
+	}
+}

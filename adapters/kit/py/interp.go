@@ -56,6 +56,13 @@ type Interp struct {
 // Errors wrap [core.ErrUnsupported] if there is no CPython in this process, and [core.ErrVersion] if
 // it is too old.
 func Open() (*Interp, error) {
+	return openBy(func(i *Interp, f func(g *GIL) error) error { return i.Do(context.Background(), f) })
+}
+
+// OpenWithin is Open for a thread that holds the GIL already because Python called us.
+func OpenWithin() (*Interp, error) { return openBy((*Interp).Within) }
+
+func openBy(do func(i *Interp, f func(g *GIL) error) error) (*Interp, error) {
 	switch code, missing := capiOpen(); code {
 	case 0:
 	case capiTooOld:
@@ -86,7 +93,7 @@ func Open() (*Interp, error) {
 		names:    make(map[string]cName),
 		interned: make(map[string]Object),
 	}
-	if err := i.Do(context.Background(), i.describe); err != nil {
+	if err := do(i, i.describe); err != nil {
 		return nil, err
 	}
 	return i, nil

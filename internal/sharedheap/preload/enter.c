@@ -4,6 +4,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -25,6 +26,8 @@ enum {
 	PEERS = 16,
 	PATIENCE_MS = 5000,
 	BUSY_MS = 100,
+	TAKE_MS = 1000, /* how long the main thread waits for another to take Python's lock */
+	ASIDE_MS = 50,	/* and how long for it to be done */
 };
 
 /* Those who have come and have said nothing yet. */
@@ -56,12 +59,16 @@ static struct {
 	void *(*eval)(void *, void *, void *);
 	void (*clear)(void);
 	void (*decref)(void *);
+	int (*soon)(int (*)(void *), void *);
+	void *(*save)(void);
+	void (*restore)(void *);
 } python;
 
 bool enter_find_python(void) {
 	static const char *const names[] = {
 		"Py_IsInitialized", "PyGILState_Ensure", "PyGILState_Release", "PyEval_GetBuiltins", "PyDict_New", "PyBytes_FromStringAndSize",
 		"PyLong_FromLong", "PyDict_SetItemString", "Py_CompileString", "PyEval_EvalCode", "PyErr_Clear", "Py_DecRef",
+		"Py_AddPendingCall", "PyEval_SaveThread", "PyEval_RestoreThread",
 	};
 	void **functions = (void **)&python;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -100,6 +107,52 @@ static void refuse(const struct peer *p) {
 	send_away(p);
 }
 
+/*
+ * Python gives its lock to a thread that wants it when that has waited for 5 ms, and to let a host in takes it again and again. So the main
+ * thread is asked to step aside for the whole of it: between two instructions, as when it handles a signal, it lets go of the lock.
+ * Python 3.9 to 3.12 look for such questions only when the lock has been wanted for 5 ms.
+ */
+static struct {
+	_Atomic uint32_t stage; /* a futex */
+	_Atomic bool asked;
+} aside;
+
+enum { NOBODY, WANTS, IS_IN };
+
+static void set_stage(uint32_t stage) {
+	atomic_store(&aside.stage, stage);
+	syscall(SYS_futex, &aside.stage, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* Waits until a stage is over. */
+static void outwait(uint32_t stage, uint32_t ms) {
+	uint32_t end = now_ms() + ms;
+	for (int32_t left; atomic_load(&aside.stage) == stage && (left = (int32_t)(end - now_ms())) > 0;) {
+		struct timespec time = {.tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000L};
+		syscall(SYS_futex, &aside.stage, FUTEX_WAIT_PRIVATE, stage, &time, NULL, 0);
+	}
+}
+
+static int step_aside(void *unused) {
+	(void)unused;
+	int saved = errno;
+	atomic_store(&aside.asked, false);
+	if (atomic_load(&aside.stage) == NOBODY)
+		return 0;
+	void *state = python.save();
+	outwait(WANTS, TAKE_MS);
+	outwait(IS_IN, ASIDE_MS);
+	python.restore(state);
+	errno = saved;
+	return 0;
+}
+
+static void ask_aside(void) {
+	set_stage(WANTS);
+	if (!atomic_exchange(&aside.asked, true) && python.soon(step_aside, NULL) != 0)
+		atomic_store(&aside.asked, false); /* the program itself has asked for much */
+}
+
 /* Lets in who has come, which ends with the descriptor closed, or taken over. */
 static void let_in(const struct peer *p) {
 	static const char text[] =
@@ -111,7 +164,9 @@ static void let_in(const struct peer *p) {
 		"module._come(module, descriptor)\n";
 	enum { FILE_INPUT = 257 };
 	atomic_store(&entered, true);
+	ask_aside();
 	int state = python.ensure();
+	set_stage(IS_IN);
 	void *names = python.new_dict(), *code = python.compile(text, "<ndbridge>", FILE_INPUT), *result = NULL;
 	if (names && code) {
 		python.set_item(names, "__builtins__", python.builtins());
@@ -127,6 +182,7 @@ static void let_in(const struct peer *p) {
 	if (names)
 		python.decref(names);
 	python.release(state);
+	set_stage(NOBODY);
 	if (!result)
 		refuse(p);
 }
@@ -213,6 +269,8 @@ void enter_in_parent(void) { unlock(&peers.lock); }
 void enter_in_child(void) {
 	lock_reset(&peers.lock);
 	atomic_store(&entered, false);
+	atomic_store(&aside.stage, NOBODY);
+	atomic_store(&aside.asked, false);
 	while (peers.count)
 		send_away(&peers.all[--peers.count]);
 }
