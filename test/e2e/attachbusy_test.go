@@ -2,10 +2,13 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
@@ -42,5 +45,42 @@ while True:
 				return err == nil
 			})
 		})
+	}
+}
+
+// TestAttachToAFullProgram: a program that has not one descriptor left cannot take a host's connection. The host does not wait for that until
+// its time is over, and comes when there are some again.
+func TestAttachToAFullProgram(t *testing.T) {
+	t.Parallel()
+	for _, heap := range []bool{true, false} {
+		run := harness.RunAlone(t, `
+import ndbridge, os, remote, resource
+x = 1
+path = ndbridge.listen()
+before = resource.getrlimit(resource.RLIMIT_NOFILE)
+def fill():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, before[1]))
+    kept = []
+    try:
+        while True:
+            kept.append(os.dup(0))
+    except OSError:
+        return len(kept)
+print(path, flush=True)
+remote.serve()
+`, harness.RunningOptions{Heap: heap})
+		if n := harness.Eval[int](t, run.Remote, "fill()"); n == 0 {
+			t.Fatal("the program was full before")
+		}
+		host := harness.NewHost(t)
+		s, err := host.Attach(t.Context(), hostplugin.Socket(run.Socket))
+		if err == nil {
+			t.Fatal(s.Close())
+		}
+		if !errors.Is(err, core.ErrUnavailable) || !strings.Contains(err.Error(), "no descriptor left") {
+			t.Errorf("with the heap: %v: %v", heap, err)
+		}
+		harness.Eval[any](t, run.Remote, "resource.setrlimit(resource.RLIMIT_NOFILE, before)")
+		run.Attach(t, host)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/hashicorp/go-plugin/runner"
 	"google.golang.org/grpc"
@@ -71,6 +72,33 @@ func (c *Connection) send(side *fdpass.Conn) error {
 	return side.Send(bootstrap.AttachCode(c.opts.Plugin), file, theirs)
 }
 
+// fullAfter is how long a program may be silent before the host looks whether it can answer at all.
+const fullAfter = 250 * time.Millisecond
+
+// awaitGreeting waits until the plugin has said that it serves the host, or cannot.
+func (c *Connection) awaitGreeting(ctx context.Context) error {
+	silent := time.NewTicker(fullAfter)
+	defer silent.Stop()
+	for {
+		select {
+		case <-c.Process.Greeted():
+			return nil
+		case <-c.Process.Exited():
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-silent.C:
+			_, taken := c.stage(wire.StagePython)
+			if p, ok := c.Process.(*process.Attached); ok && !taken && p.Full() {
+				return &core.Error{
+					Kind: core.ErrUnavailable, Err: errors.New("the program has no descriptor left, and cannot even take the connection"),
+					Remedy: "raise its limit of open files (RLIMIT_NOFILE, ulimit -n)",
+				}
+			}
+		}
+	}
+}
+
 // attached reports whether the program ran before the host came.
 func (c *Connection) attached() bool { return c.handshake == nil }
 
@@ -106,7 +134,7 @@ func (c *Connection) didNotAttach(e *core.Error, err error, timedOut bool) {
 	case timedOut:
 		e.Err = fmt.Errorf("the program did not let the host in within %s", c.opts.StartTimeout)
 		e.Remedy = "see whether it is stopped, holds Python's lock for long, or has no descriptors left; or raise start_timeout"
-	case ok && !errors.Is(known.Kind, core.ErrUnavailable):
+	case ok && (!errors.Is(known.Kind, core.ErrUnavailable) || known.Remedy != ""):
 		e.Kind, e.Err, e.Remedy = known.Kind, known.Err, known.Remedy
 	case isPython:
 		how, _ := c.Process.Exit()

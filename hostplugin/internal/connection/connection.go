@@ -180,11 +180,8 @@ func (c *Connection) begin(ctx context.Context, settings func() contract.Setting
 	if err := c.Process.Start(ctx); err != nil {
 		return err
 	}
-	select {
-	case <-c.Process.Greeted():
-	case <-c.Process.Exited():
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := c.awaitGreeting(ctx); err != nil {
+		return err
 	}
 	client, err := c.attach()
 	if err != nil {

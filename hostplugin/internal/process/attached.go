@@ -94,6 +94,32 @@ func (p *Attached) alive() bool {
 // Dying reports false: there is nothing to wait for.
 func (*Attached) Dying() bool { return false }
 
+// Full reports whether the process has no descriptor left, as far as can be seen.
+func (p *Attached) Full() bool {
+	if p.pid == 0 {
+		return false
+	}
+	dir := fmt.Sprintf("/proc/%d/", p.pid)
+	limits, err1 := os.ReadFile(dir + "limits")
+	open, err2 := os.ReadDir(dir + "fd")
+	_, rest, found := strings.Cut(string(limits), "Max open files")
+	fields := strings.Fields(rest)
+	if err1 != nil || err2 != nil || !found || len(fields) == 0 {
+		return false
+	}
+	most, err := strconv.Atoi(fields[0]) // it may be "unlimited"
+	if err != nil {
+		return false
+	}
+	below := 0 // the shared heap's lie above what the program's limit lets it have
+	for _, file := range open {
+		if n, err := strconv.Atoi(file.Name()); err == nil && n < most {
+			below++
+		}
+	}
+	return below >= most
+}
+
 // Signal gives 0: a process that is no child of this one does not say what has ended it.
 func (*Attached) Signal() syscall.Signal { return 0 }
 
