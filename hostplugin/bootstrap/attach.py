@@ -81,6 +81,10 @@ def let_in(plugin):
         import atexit
 
         atexit.register(module._plugin[0].nd_close)
+    else:  # each host takes some of both
+        import ctypes
+
+        quietly(ctypes, lambda libc: check_room(ctypes, libc))
     with_gil = module._plugin[1]
     send("loaded")
     if module._ending:  # nobody might call nd_close any more

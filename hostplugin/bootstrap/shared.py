@@ -61,6 +61,11 @@ def check_interpreter():
 def load(path, check=None):
     """Gives the plugin twice: its functions to be called without the GIL, and with it. In a program that runs already, check gives up if
     the process has no room for the plugin."""
+    def load_library(libc):
+        if check:
+            check(ctypes, libc)
+        return ctypes.CDLL(path)
+
     modules = set(sys.modules)
     try:
         import ctypes
@@ -69,7 +74,7 @@ def load(path, check=None):
                 "install libffi and build this Python again, or use another")
     try:
         check_c_library(ctypes)
-        lib, with_gil = load_quietly(ctypes, path, check), ctypes.PyDLL(path)
+        lib, with_gil = quietly(ctypes, load_library), ctypes.PyDLL(path)
     except OSError as error:
         platform = getattr(sys.implementation, "_multiarch", sys.platform)
         give_up("unavailable", "the plugin does not load into this Python (%s): %s" % (platform, error),
@@ -103,11 +108,11 @@ def check_c_library(ctypes):
             "use a CPython for glibc, as in an image with Debian: python:3-slim instead of python:3-alpine")
 
 
-def load_quietly(ctypes, path, check):
-    """Loads the plugin so that all signals stay the program's.
+def quietly(ctypes, action):
+    """Calls action with the C library, so that all signals stay the program's.
 
-    The threads of the plugin block what is blocked here, for a signal that is sent to the process goes to
-    any thread that does not block it. Faults, which a thread causes itself, cannot be blocked.
+    Threads that it makes block what is blocked here, for a signal that is sent to the process goes to any
+    thread that does not block it. Faults, which a thread causes itself, cannot be blocked.
     """
     import _signal as signal
 
@@ -119,9 +124,7 @@ def load_quietly(ctypes, path, check):
     for number, handler in handlers:
         libc.sigaction(number, None, handler)
     try:
-        if check:
-            check(ctypes, libc)
-        return ctypes.CDLL(path)
+        return action(libc)
     finally:
         for number, handler in handlers:  # Go has set its own
             libc.sigaction(number, handler, None)

@@ -84,3 +84,29 @@ remote.serve()
 		run.Attach(t, host)
 	}
 }
+
+// TestAttachWithoutThreads: a process that may have no more threads takes no second host, for which Go would want some, and end the process.
+func TestAttachWithoutThreads(t *testing.T) {
+	t.Parallel()
+	run := harness.RunAlone(t, `
+import ndbridge, remote
+x = 1
+print(ndbridge.listen(), flush=True)
+def forbid():
+`+strings.ReplaceAll(noThreads, "\n", "\n    ")+`
+remote.serve()
+`, harness.RunningOptions{Heap: true})
+	host := harness.NewHost(t)
+	first := run.Attach(t, host)
+	harness.Eval[any](t, run.Remote, "forbid()")
+	s, err := host.Attach(t.Context(), hostplugin.Socket(run.Socket))
+	if err == nil {
+		t.Fatal(s.Close())
+	}
+	if !errors.Is(err, core.ErrUnavailable) || !strings.Contains(err.Error(), "threads more") {
+		t.Errorf("the second host: %v", err)
+	}
+	if _, err := first.Session.Info(t.Context()); err != nil || !run.Alive() {
+		t.Errorf("the first host: %v", err)
+	}
+}

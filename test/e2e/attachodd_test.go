@@ -58,6 +58,18 @@ signal.sigwait([signal.SIGUSR1])
 	}
 }
 
+// noThreads is code after which its process can make no thread.
+const noThreads = `
+import ctypes, platform, struct
+seccomp, clone = {"x86_64": (317, 56), "aarch64": (277, 220)}[platform.machine()]
+clone3, again, allow, load, equal, give = 435, 0x5000b, 0x7fff0000, 0x20, 0x15, 0x06
+filter = b"".join(struct.pack("HBBI", *i) for i in [
+    (load, 0, 0, 0), (equal, 1, 0, clone), (equal, 0, 1, clone3), (give, 0, 0, again), (give, 0, 0, allow)])
+libc, code = ctypes.CDLL(None, use_errno=True), ctypes.create_string_buffer(filter)
+libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(filter) // 8, ctypes.addressof(code)))
+assert libc.syscall(seccomp, 1, 1, program) == 0, ctypes.get_errno()  # for all threads`
+
 // TestAttachIsRefused: where a program's Python does not run what lets a host in, the host is told so at once, and the program keeps nothing of it.
 func TestAttachIsRefused(t *testing.T) {
 	t.Parallel()
@@ -71,16 +83,7 @@ sys.addaudithook(forbid)`, "audit hook"},
 		"descriptors": {`
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 6,) * 2)`, "too few descriptors"},
-		"threads": {`
-import ctypes, platform, struct
-seccomp, clone = {"x86_64": (317, 56), "aarch64": (277, 220)}[platform.machine()]
-clone3, again, allow, load, equal, give = 435, 0x5000b, 0x7fff0000, 0x20, 0x15, 0x06
-filter = b"".join(struct.pack("HBBI", *i) for i in [
-    (load, 0, 0, 0), (equal, 1, 0, clone), (equal, 0, 1, clone3), (give, 0, 0, again), (give, 0, 0, allow)])
-libc, code = ctypes.CDLL(None, use_errno=True), ctypes.create_string_buffer(filter)
-libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
-program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(filter) // 8, ctypes.addressof(code)))
-assert libc.syscall(seccomp, 1, 1, program) == 0, ctypes.get_errno()  # for all threads`, "threads more"},
+		"threads": {noThreads, "threads more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
