@@ -40,7 +40,7 @@ func TestAttachSees(t *testing.T) {
 		return
 	}
 	text := "# Attaching\n\nWritten by `go test ./test/e2e -run TestAttachSees -attach.table FILE`.\n\n" +
-		"| Python | program | global array | local array |\n| --- | --- | --- | --- |\n"
+		"| Python | program | global array | local array | in `__slots__` |\n| --- | --- | --- | --- | --- |\n"
 	lines := []string{text}
 	for _, key := range slices.Sorted(maps.Keys(rows)) {
 		lines = append(lines, rows[key])
@@ -57,6 +57,10 @@ func attachSees(t *testing.T, python string, heap bool) (key, row string) {
 import ndbridge, numpy as np, remote
 print(ndbridge.listen(), flush=True)
 x = np.full(1 << 17, 1.0)
+class Item:
+    __slots__ = ("array",)
+item = Item()
+item.array = np.full(1 << 17, 3.0)
 def main():
     batch = np.full(1 << 17, 2.0)
     remote.serve()
@@ -73,7 +77,7 @@ main()
 	for _, c := range []struct {
 		name string
 		want float64
-	}{{"x", 1}, {"main().batch", 2}} {
+	}{{"x", 1}, {"main().batch", 2}, {"item.array", 3}} {
 		view := s.View(t, c.name)
 		want := contract.RouteSharedHeap
 		if !heap {
@@ -106,5 +110,5 @@ main()
 	if heap {
 		how = "with the shared heap"
 	}
-	return key + how, fmt.Sprintf("| %s | %s | %s | %s |\n", version, how, seen[0], seen[1])
+	return key + how, fmt.Sprintf("| %s | %s | %s |\n", version, how, strings.Join(seen, " | "))
 }
