@@ -35,7 +35,8 @@ type counter struct {
 
 	placing placing
 	index   [blockLen]int32
-	tables  [4][]int // elements in each bin: in turn, so that equal neighbours need not wait for each other
+	tables  [4][]int     // elements in each bin: in turn, so that equal neighbours need not wait for each other
+	pairs   *pairCounter // of dense float32; nil: they are counted as all others
 }
 
 // placing is what indexAVX2 needs to know.
@@ -135,6 +136,9 @@ func one(b bool) int {
 }
 
 func (c *counter) merge(d *counter) {
+	if d.pairs != nil {
+		d.unpair()
+	}
 	for i, n := range d.counts {
 		c.counts[i] += n
 	}

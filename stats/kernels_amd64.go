@@ -3,7 +3,7 @@ package stats
 import "golang.org/x/sys/cpu"
 
 // fast reports whether the loops of kernels_amd64.s run on this processor.
-func fast() bool { return cpu.X86.HasAVX2 }
+func fast() bool { return cpu.X86.HasAVX2 && cpu.X86.HasFMA }
 
 // step is how many elements the loops take at a time; n is a positive multiple of it.
 const step = 16
@@ -29,12 +29,13 @@ func squaresAVX2(xs *float64, n int, mean float64, out *[4]float64)
 //go:noescape
 func indexAVX2(xs *float64, n int, p *placing, index *int32)
 
-// passSingleAVX2 is pass for float32.
+// passSingleAVX2 sums up float32.
 //
 //go:noescape
-func passSingleAVX2(src *byte, n int, out *singleLanes)
+func passSingleAVX2(src *byte, n int, shift float64, out *singleLanes)
 
-// squaresSingleAVX2 is squares for float32.
+// pairsSingleAVX2 gives the bins of each two neighbours, the second's after that of the first, in the lowest bits of a word; and for
+// each number one bit that says whether its bin is right.
 //
 //go:noescape
-func squaresSingleAVX2(src *byte, n int, mean float64, out *[4]float64)
+func pairsSingleAVX2(src *byte, n int, p *placingSingle, pairs *uint64, sure *uint16)

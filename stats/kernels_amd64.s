@@ -1,6 +1,6 @@
 #include "textflag.h"
 
-// The loops of moments.go and histogram.go for processors with AVX2: 16 elements at a time.
+// The loops of moments.go, histogram.go and single.go for processors with AVX2 and FMA: 16 elements at a time.
 
 // func widenAVX2(dst *float64, src *byte, n int)
 TEXT ·widenAVX2(SB), NOSPLIT, $0-24
@@ -176,92 +176,127 @@ index:
 	VZEROUPPER
 	RET
 
-// func passSingleAVX2(src *byte, n int, out *singleLanes)
-TEXT ·passSingleAVX2(SB), NOSPLIT, $0-24
-	MOVQ    src+0(FP), SI
-	MOVQ    n+8(FP), CX
-	MOVQ    out+16(FP), DI
-	VXORPD  Y0, Y0, Y0
-	VXORPD  Y1, Y1, Y1
-	VXORPD  Y2, Y2, Y2
-	VXORPD  Y3, Y3, Y3
-	VMOVUPS (SI), Y4      // least
-	VMOVAPS Y4, Y5        // greatest
-	VXORPS  Y6, Y6, Y6    // negative
-	VXORPS  Y7, Y7, Y7    // zero
-	VXORPS  Y15, Y15, Y15
+// func passSingleAVX2(src *byte, n int, shift float64, out *singleLanes)
+TEXT ·passSingleAVX2(SB), NOSPLIT, $0-32
+	MOVQ         src+0(FP), SI
+	MOVQ         n+8(FP), CX
+	VBROADCASTSD shift+16(FP), Y14
+	MOVQ         out+24(FP), DI
+	VXORPD       Y0, Y0, Y0    // sums
+	VXORPD       Y1, Y1, Y1
+	VXORPD       Y2, Y2, Y2    // squares
+	VXORPD       Y3, Y3, Y3
+	VMOVUPS      (SI), Y4      // least
+	VMOVAPS      Y4, Y5        // greatest
+	VXORPS       Y6, Y6, Y6    // negative
+	VXORPS       Y7, Y7, Y7    // zero
+	VXORPS       Y15, Y15, Y15
 
 single:
-	VMOVUPS   (SI), Y8
-	VMOVUPS   32(SI), Y9
-	VCVTPS2PD (SI), Y10
-	VCVTPS2PD 16(SI), Y11
-	VCVTPS2PD 32(SI), Y12
-	VCVTPS2PD 48(SI), Y13
-	VADDPD    Y10, Y0, Y0
-	VADDPD    Y11, Y1, Y1
-	VADDPD    Y12, Y2, Y2
-	VADDPD    Y13, Y3, Y3
-	VMINPS    Y8, Y9, Y10
-	VMINPS    Y10, Y4, Y4
-	VMAXPS    Y8, Y9, Y11
-	VMAXPS    Y11, Y5, Y5
-	VCMPPS    $1, Y15, Y8, Y10
-	VCMPPS    $1, Y15, Y9, Y11
-	VPSUBD    Y10, Y6, Y6
-	VPSUBD    Y11, Y6, Y6
-	VCMPPS    $0, Y15, Y8, Y10
-	VCMPPS    $0, Y15, Y9, Y11
-	VPSUBD    Y10, Y7, Y7
-	VPSUBD    Y11, Y7, Y7
-	ADDQ      $64, SI
-	SUBQ      $16, CX
-	JNZ       single
-	VADDPD    Y1, Y0, Y0
-	VADDPD    Y3, Y2, Y2
-	VADDPD    Y2, Y0, Y0
-	VMOVUPD   Y0, (DI)
-	VMOVUPS   Y4, 32(DI)
-	VMOVUPS   Y5, 64(DI)
-	VMOVUPS   Y6, 96(DI)
-	VMOVUPS   Y7, 128(DI)
+	VCVTPS2PD   (SI), Y10
+	VCVTPS2PD   16(SI), Y11
+	VCVTPS2PD   32(SI), Y12
+	VCVTPS2PD   48(SI), Y13
+	VMOVUPS     (SI), Y8
+	VMOVUPS     32(SI), Y9
+	VSUBPD      Y14, Y10, Y10
+	VSUBPD      Y14, Y11, Y11
+	VSUBPD      Y14, Y12, Y12
+	VSUBPD      Y14, Y13, Y13
+	VADDPD      Y10, Y0, Y0
+	VADDPD      Y11, Y1, Y1
+	VADDPD      Y12, Y0, Y0
+	VADDPD      Y13, Y1, Y1
+	VFMADD231PD Y10, Y10, Y2
+	VFMADD231PD Y11, Y11, Y3
+	VFMADD231PD Y12, Y12, Y2
+	VFMADD231PD Y13, Y13, Y3
+	VMINPS      Y8, Y9, Y10
+	VMINPS      Y10, Y4, Y4
+	VMAXPS      Y8, Y9, Y11
+	VMAXPS      Y11, Y5, Y5
+	VCMPPS      $1, Y15, Y8, Y10
+	VCMPPS      $1, Y15, Y9, Y11
+	VPSUBD      Y10, Y6, Y6
+	VPSUBD      Y11, Y6, Y6
+	VCMPPS      $0, Y15, Y8, Y10
+	VCMPPS      $0, Y15, Y9, Y11
+	VPSUBD      Y10, Y7, Y7
+	VPSUBD      Y11, Y7, Y7
+	ADDQ        $64, SI
+	SUBQ        $16, CX
+	JNZ         single
+	VADDPD      Y1, Y0, Y0
+	VADDPD      Y3, Y2, Y2
+	VMOVUPD     Y0, (DI)
+	VMOVUPD     Y2, 32(DI)
+	VMOVUPS     Y4, 64(DI)
+	VMOVUPS     Y5, 96(DI)
+	VMOVUPS     Y6, 128(DI)
+	VMOVUPS     Y7, 160(DI)
 	VZEROUPPER
 	RET
 
-// func squaresSingleAVX2(src *byte, n int, mean float64, out *[4]float64)
-TEXT ·squaresSingleAVX2(SB), NOSPLIT, $0-32
+// func pairsSingleAVX2(src *byte, n int, p *placingSingle, pairs *uint64, sure *uint16)
+TEXT ·pairsSingleAVX2(SB), NOSPLIT, $0-40
 	MOVQ         src+0(FP), SI
 	MOVQ         n+8(FP), CX
-	VBROADCASTSD mean+16(FP), Y15
-	MOVQ         out+24(FP), DI
-	VXORPD       Y0, Y0, Y0
-	VXORPD       Y1, Y1, Y1
-	VXORPD       Y2, Y2, Y2
-	VXORPD       Y3, Y3, Y3
+	MOVQ         p+16(FP), AX
+	MOVQ         pairs+24(FP), DI
+	MOVQ         sure+32(FP), DX
+	VBROADCASTSS 0(AX), Y15  // scale
+	VBROADCASTSS 4(AX), Y14  // of the lowest place that rounding may hide
+	VBROADCASTSS 8(AX), Y13  // of the highest
+	VBROADCASTSS 12(AX), Y12 // the first edge
+	VPBROADCASTD 16(AX), Y11 // the last bin
+	VPCMPEQD     Y10, Y10, Y10 // -1
 
-singlesquares:
-	VCVTPS2PD (SI), Y8
-	VCVTPS2PD 16(SI), Y9
-	VCVTPS2PD 32(SI), Y10
-	VCVTPS2PD 48(SI), Y11
-	VSUBPD    Y15, Y8, Y8
-	VSUBPD    Y15, Y9, Y9
-	VSUBPD    Y15, Y10, Y10
-	VSUBPD    Y15, Y11, Y11
-	VMULPD    Y8, Y8, Y8
-	VMULPD    Y9, Y9, Y9
-	VMULPD    Y10, Y10, Y10
-	VMULPD    Y11, Y11, Y11
-	VADDPD    Y8, Y0, Y0
-	VADDPD    Y9, Y1, Y1
-	VADDPD    Y10, Y2, Y2
-	VADDPD    Y11, Y3, Y3
-	ADDQ      $64, SI
-	SUBQ      $16, CX
-	JNZ       singlesquares
-	VADDPD    Y1, Y0, Y0
-	VADDPD    Y3, Y2, Y2
-	VADDPD    Y2, Y0, Y0
-	VMOVUPD   Y0, (DI)
+pairs:
+	VMOVUPS     (SI), Y0
+	VMOVUPS     32(SI), Y1
+	VMOVAPS     Y14, Y2
+	VMOVAPS     Y14, Y3
+	VMOVAPS     Y13, Y4
+	VMOVAPS     Y13, Y5
+	VFMADD231PS Y15, Y0, Y2
+	VFMADD231PS Y15, Y1, Y3
+	VFMADD231PS Y15, Y0, Y4
+	VFMADD231PS Y15, Y1, Y5
+	VCVTTPS2DQ  Y2, Y2
+	VCVTTPS2DQ  Y3, Y3
+	VCVTTPS2DQ  Y4, Y4
+	VCVTTPS2DQ  Y5, Y5
+	VPCMPEQD    Y2, Y4, Y4
+	VPCMPEQD    Y3, Y5, Y5
+	VPADDD      Y10, Y2, Y2
+	VPADDD      Y10, Y3, Y3
+	VPMINUD     Y11, Y2, Y6
+	VPMINUD     Y11, Y3, Y7
+	VPCMPEQD    Y6, Y2, Y2
+	VPCMPEQD    Y7, Y3, Y3
+	VPAND       Y4, Y2, Y2
+	VPAND       Y5, Y3, Y3
+	VCMPPS      $0, Y12, Y0, Y0
+	VCMPPS      $0, Y12, Y1, Y1
+	VPOR        Y0, Y2, Y2
+	VPOR        Y1, Y3, Y3
+	VPANDN      Y6, Y0, Y6
+	VPANDN      Y7, Y1, Y7
+	VPSRLQ      $26, Y6, Y4
+	VPSRLQ      $26, Y7, Y5
+	VPOR        Y4, Y6, Y6
+	VPOR        Y5, Y7, Y7
+	VMOVDQU     Y6, (DI)
+	VMOVDQU     Y7, 32(DI)
+	VMOVMSKPS   Y2, AX
+	VMOVMSKPS   Y3, BX
+	SHLL        $8, BX
+	ORL         BX, AX
+	MOVW        AX, (DX)
+	ADDQ        $64, SI
+	ADDQ        $64, DI
+	ADDQ        $2, DX
+	SUBQ        $16, CX
+	JNZ         pairs
 	VZEROUPPER
 	RET

@@ -11,6 +11,6 @@ func passAVX2(*float64, int, *lanes)                  {}
 func squaresAVX2(*float64, int, float64, *[4]float64) {}
 func indexAVX2(*float64, int, *placing, *int32)       {}
 
-func passSingleAVX2(*byte, int, *singleLanes) {}
+func passSingleAVX2(*byte, int, float64, *singleLanes) {}
 
-func squaresSingleAVX2(*byte, int, float64, *[4]float64) {}
+func pairsSingleAVX2(*byte, int, *placingSingle, *uint64, *uint16) {}

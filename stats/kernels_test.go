@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 	"testing"
@@ -123,5 +124,79 @@ func TestSinglesAreSummedUpInPlace(t *testing.T) {
 				t.Errorf("%d with %v: dense\n%+v, with gaps\n%+v", n, bad, *a, *b)
 			}
 		}
+	}
+}
+
+// FuzzSingles compares dense float32 of any bits, counted by pairs and summed up in one pass, with the loops for all processors.
+func FuzzSingles(f *testing.F) {
+	if !fast() {
+		f.Log("this processor has no AVX2")
+	}
+	f.Add(make([]byte, 64), 0.0, 1.0, uint8(64))
+	f.Add([]byte("0123456789abcdefghijklmnopqrstuvwxyz"), -1e-3, 0.7, uint8(7))
+	f.Add(slices.Repeat([]byte{0, 0, 0x80, 0x3f, 0xff, 0xff, 0x7f, 0x3f, 1, 0, 0x80, 0x3f}, 300), 0.1, 1.0, uint8(9)) // 1 and next to it
+	f.Add(slices.Repeat([]byte{0, 0, 0, 0, 0, 0, 0, 0x80, 1, 0, 0, 0x80, 0xff, 0xff, 0x7f, 0x7f}, 600), 0.0, 3e38, uint8(64))
+	f.Add(slices.Repeat([]byte{0, 0x24, 0x74, 0x49}, 100), -5e5, 5e5, uint8(10)) // far from zero
+	f.Fuzz(func(t *testing.T, raw []byte, low, high float64, bins uint8) {
+		o := Options{Bins: int(bins), Low: low, High: high}
+		if bins == 0 || !(low < high) || o.check(coretest.NewView(t, []float32{})) != nil {
+			return
+		}
+		n := len(raw) / 4 / step * step
+		raw = raw[:4*n]
+		xs := make([]float64, n)
+		for i := range xs {
+			x := float64(math.Float32frombits(binary.NativeEndian.Uint32(raw[4*i:])))
+			if x-x != 0 {
+				x = 1
+				binary.NativeEndian.PutUint32(raw[4*i:], math.Float32bits(1))
+			}
+			xs[i] = x
+		}
+		quick, plain := newCounter(edgesOf(low, high, int(bins))), newCounter(edgesOf(low, high, int(bins)))
+		var one moments
+		quick.pairs = newPairCounter(quick)
+		if n == 0 || quick.pairs == nil || !one.single(raw, xs[n/2]) {
+			return
+		}
+		quick.single(raw)
+		plain.sort(xs, 1)
+		all := newCounter(quick.edges)
+		all.merge(quick)
+		if !slices.Equal(all.counts, plain.counts) || all.below != plain.below || all.above != plain.above {
+			t.Errorf("%v in %v:\n%v, %d below, %d above; want\n%v, %d, %d", xs, quick.edges, all.counts, all.below, all.above,
+				plain.counts, plain.below, plain.above)
+		}
+		var two moments
+		for part := range slices.Chunk(xs, blockLen) {
+			b, _ := block(part)
+			two.merge(&b)
+		}
+		rough := 1e-13 * max(-two.low, two.high)
+		if math.Abs(one.mean-two.mean) > rough || math.Abs(one.std-two.std) > 1e-13*two.std+1e-3*rough {
+			t.Errorf("%+v, want %+v", one, two)
+		}
+		one.mean, one.std = two.mean, two.std
+		if one != two {
+			t.Errorf("%+v, want %+v", one, two)
+		}
+	})
+}
+
+// TestPairsAreCountedWithoutEnd lets the words of the pairs be full.
+func TestPairsAreCountedWithoutEnd(t *testing.T) {
+	t.Parallel()
+	c := newCounter(edgesOf(0, 1, 2))
+	if c.pairs = newPairCounter(c); c.pairs == nil {
+		return // these loops are for another processor
+	}
+	raw := make([]byte, 4*pairLen)
+	c.single(raw)
+	c.pairs.counts[0], c.pairs.counted = math.MaxUint32-pairLen/2+1, math.MaxUint32 // as if there had been as many before
+	c.single(raw)
+	all := newCounter(c.edges)
+	all.merge(c)
+	if want := 2*(math.MaxUint32+1) - pairLen + pairLen; all.counts[0] != want {
+		t.Errorf("%d zeros, want %d", all.counts[0], want)
 	}
 }

@@ -173,6 +173,9 @@ func (p *plan) run(ctx context.Context, src *source, workers int, count bool, ed
 		wait.Go(func() {
 			if count {
 				counts[w] = newCounter(edges)
+				if src.from.dense() && src.repeats == 1 {
+					counts[w].pairs = newPairCounter(counts[w])
+				}
 			}
 			buf := make([]float64, 2*blockLen)
 			for errs[w] == nil {
@@ -213,15 +216,15 @@ func (p *plan) chunk(m *moments, c *counter, buf []float64, r reader, first, end
 		}
 		have = 0
 	}
+	usual := 0 // up to there, some numbers are not finite
 	for i := first; i < end; i++ {
 		for from, to := p.part(i); from < to; {
-			if n := min(to-from, singleLen) / step * step; have == 0 && c == nil && n > 0 {
-				var b moments
-				if b.single(r.dense(from, n)) {
-					m.merge(&b)
+			if n := min(to-from, singleLen) / step * step; have == 0 && n >= singleLeast && from >= usual {
+				if m.addSingle(c, r.dense(from, n)) {
 					from += n
 					continue
 				}
+				usual = from + n
 			}
 			n := min(to-from, len(buf)-have)
 			r.fill(buf[have:have+n], from)

@@ -169,7 +169,7 @@ func (s *source) fetch(ctx context.Context, v *core.View, limit int) (core.Layou
 // reader reads elements of a source while its memory may be touched.
 type reader struct {
 	fill  func(dst []float64, at int)
-	dense func(at, n int) []byte // see walker.dense
+	dense func(at, n int) []byte // the bytes of n elements, if they are float32 that follow each other; else nil
 }
 
 // touch calls f with what reads elements of the sequence. scratch has room for as many as are read at once, if there is a
@@ -186,8 +186,13 @@ func (s *source) touch(ctx context.Context, scratch []float64, f func(reader) er
 
 func (s *source) touched(ctx context.Context, memory []byte, scratch []float64, f func(reader) error) error {
 	own := reader{
-		fill:  func(dst []float64, at int) { s.from.fill(dst, memory, at) },
-		dense: func(at, n int) []byte { return s.from.dense(memory, at, n) },
+		fill: func(dst []float64, at int) { s.from.fill(dst, memory, at) },
+		dense: func(at, n int) []byte {
+			if !s.from.dense() {
+				return nil
+			}
+			return memory[s.from.first+4*at:][:4*n]
+		},
 	}
 	if s.base == nil {
 		return f(own)
