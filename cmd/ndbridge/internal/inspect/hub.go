@@ -264,7 +264,7 @@ func (h *hub) list(ctx context.Context) {
 		begun := time.Now()
 		h.listOnce(ctx)
 		select {
-		case <-time.After(max(listEvery, listRest*time.Since(begun))):
+		case <-time.After(h.options.often(max(listEvery, listRest*time.Since(begun)))):
 		case <-ctx.Done():
 			return
 		}

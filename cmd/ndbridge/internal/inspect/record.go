@@ -42,7 +42,7 @@ func newRecorder(h *hub, o *Options) *recorder {
 			r.watched = append(r.watched, a)
 		}
 	}
-	r.sampler = watch.New(watch.Options{Interval: recordEvery, Budget: o.Budget * recordShare, Alarms: r.watched, Step: r.count(), Looked: r.looked})
+	r.sampler = watch.New(watch.Options{Interval: o.often(recordEvery), Budget: o.Budget * recordShare, Alarms: r.watched, Step: r.count(), Looked: r.looked})
 	return r
 }
 

@@ -46,6 +46,13 @@ type Options struct {
 	Alarms []watch.Alarm // of all arrays; none: NaN and infinities, of numbers and of the arrays that are shown
 	Step   string        // the name of the program's count of its steps; "": alarms do not say at which step they were raised
 	Logger *slog.Logger
+
+	haste int // how many times as fast arrays are listed and recorded, for a test; 0: once
+}
+
+// often is a time between two looks, in haste.
+func (o *Options) often(usual time.Duration) time.Duration {
+	return usual / time.Duration(max(o.haste, 1))
 }
 
 // Server serves the page of one program.
