@@ -218,6 +218,10 @@ $(BROWSER)/.done: $(BROWSER_TESTS)/fetch.sh $(BROWSER_TESTS)/package-lock.json $
 
 BROWSER_ENV = NDBRIDGE_LIB=$(BUILD)/lib NDBRIDGE_TEST_PYTHON=$(VENV)/base/bin/python NDBRIDGE_TEST_BROWSER=$(BROWSER)
 
+.PHONY: soak
+soak: lib $(VENV)/base/.done ## Have a page of a thousand arrays open for 8 hours, as fast as looks can come, and hold that nothing grows
+	NDBRIDGE_LIB=$(BUILD)/lib NDBRIDGE_TEST_PYTHON=$(VENV)/base/bin/python $(GO) test -count=1 -timeout 0 -v -run TestSoak ./$(PAGE) -soak 8h
+
 .PHONY: test-browser
 test-browser: cli lib $(VENV)/base/.done $(BROWSER)/.done ## Test the page of ndbridge inspect in a real browser
 	$(BROWSER_ENV) $(GO) test -C $(BROWSER_TESTS) -count=1 $(V) ./...

@@ -98,7 +98,9 @@ func measureTraining(ctx context.Context, opts options, lib, dir string, out io.
 			return nil, err
 		}
 		c := exec.CommandContext(ctx, opts.python, "-c", trainingScript, way.word, folder, packages)
-		c.Env = append(os.Environ(), "LD_PRELOAD="+lib, "NDBRIDGE_HEAP_LISTEN="+folder, "NDBRIDGE_HEAP_NAME=training")
+		if way.name == trainedOurs {
+			c.Env = append(os.Environ(), "LD_PRELOAD="+lib, "NDBRIDGE_HEAP_LISTEN="+folder, "NDBRIDGE_HEAP_NAME=training")
+		}
 		program, err := bench.StartWorker(c, opts.program)
 		if err != nil {
 			t.LeftOut = append(t.LeftOut, bench.LeftOut{Way: way.name, Why: err.Error()})
