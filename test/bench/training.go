@@ -121,20 +121,28 @@ func measureTraining(ctx context.Context, opts options, lib, dir string, out io.
 		return nil, err
 	}
 	ends = append(ends, p.close)
-	for round := range opts.training.rounds + 1 {
+	if err := t.turns(opts.training); err != nil {
+		return nil, err
+	}
+	t.Period, err = p.period(ctx, "weight_30_weight")
+	return t, err
+}
+
+// turns has all trainings make steps, one after the other.
+func (t *trained) turns(work trainingWork) error {
+	for round := range work.rounds + 1 {
 		for i := range t.Ways {
 			w := &t.Ways[(i+round)%len(t.Ways)] // nobody always goes first
-			took, err := w.program.Measure(bench.Key{}, 0, opts.training.steps)
+			took, err := w.program.Measure(bench.Key{}, 0, work.steps)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", w.Way, err)
+				return fmt.Errorf("%s: %w", w.Way, err)
 			}
 			if round > 0 { // the first is to warm up
 				w.Steps = append(w.Steps, took...)
 			}
 		}
 	}
-	t.Period, err = p.period(ctx, "weight_30_weight")
-	return t, err
+	return nil
 }
 
 // packagesOf is where the packages of an interpreter are.

@@ -74,6 +74,8 @@ func holdingsOf(t *testing.T, pid int) holdings {
 
 // TestSoak has a page of a thousand arrays open for a long time, all of which are recorded, and goes from one to the next: neither process comes to
 // hold more. Looks come as fast as they can, so that hours pass in minutes.
+//
+//nolint:paralleltest // goroutines and descriptors of this process are counted
 func TestSoak(t *testing.T) {
 	python, lib := os.Getenv("NDBRIDGE_TEST_PYTHON"), os.Getenv("NDBRIDGE_LIB")
 	if python == "" || lib == "" {
@@ -89,7 +91,7 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer host.Close() //nolint:errcheck // the program has to be killed
+	defer host.Close() // an error says that the program had to be killed
 	session, err := host.Start(t.Context(), "program")
 	if err != nil {
 		t.Fatal(err)
