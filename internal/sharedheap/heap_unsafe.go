@@ -115,6 +115,8 @@ func (h *Heap) Pin(addr uintptr) (Block, bool) {
 		SegmentSize: int64(b.segment_size),
 		Offset:      int64(b.offset),
 		Available:   int64(b.available),
+		Device:      uint64(b.device),
+		Inode:       uint64(b.inode),
 	}, true
 }
 

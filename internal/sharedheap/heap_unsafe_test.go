@@ -96,6 +96,10 @@ func TestPin(t *testing.T) {
 		if !ok || inner.Available != int64(size)-1000 || inner.Offset != first.Offset+1000 || inner.Segment != first.Segment {
 			t.Errorf("an interior pointer: %+v, %v; its block is %+v", inner, ok, first)
 		}
+		var status syscall.Stat_t
+		if err := syscall.Fstat(first.FD, &status); err != nil || first.Device != status.Dev || first.Inode != status.Ino {
+			t.Errorf("the file is %d of %d, not %d of %d: %v", first.Inode, first.Device, status.Ino, status.Dev, err)
+		}
 		pages, err := syscall.Mmap(first.FD, 0, int(first.SegmentSize), syscall.PROT_READ, syscall.MAP_SHARED)
 		if err != nil {
 			t.Fatal(err)

@@ -34,6 +34,8 @@ type Block struct {
 	Offset int64
 	// Available is the number of bytes from the pointer to the end of what the program allocated.
 	Available int64
+	// Device and Inode are those of the file, as fstat tells them.
+	Device, Inode uint64
 }
 
 // State says what the heap is doing.

@@ -80,11 +80,10 @@ func (t *Mappings) at(addr uintptr) (m Mapped, ok bool, err error) {
 	}
 }
 
-// Shows reports whether [addr, addr+n) is mapped, shared, from the file behind fd, from offset on. It takes it for true
-// where the kernel does not answer quickly (before Linux 6.11).
-func (t *Mappings) Shows(addr uintptr, n int64, fd int, offset int64) bool {
-	var st unix.Stat_t
-	if t.Hold(); !t.quick || unix.Fstat(fd, &st) != nil {
+// Shows reports whether [addr, addr+n) is mapped, shared, from a file, which fstat calls so, from offset on. It takes it
+// for true where the kernel does not answer quickly (before Linux 6.11).
+func (t *Mappings) Shows(addr uintptr, n int64, device, inode uint64, offset int64) bool {
+	if t.Hold(); !t.quick {
 		return true
 	}
 	for end := addr + uintptr(n); addr < end; {
@@ -92,7 +91,7 @@ func (t *Mappings) Shows(addr uintptr, n int64, fd int, offset int64) bool {
 		switch {
 		case err != nil:
 			return true
-		case !ok, !m.Shared, m.file != fileID{st.Dev, st.Ino}, m.Offset+int64(addr-m.Start) != offset:
+		case !ok, !m.Shared, m.file != fileID{device, inode}, m.Offset+int64(addr-m.Start) != offset:
 			return false
 		}
 		offset += int64(m.End - addr)

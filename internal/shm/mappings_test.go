@@ -158,6 +158,13 @@ func TestShows(t *testing.T) {
 		t.Skip("a kernel before 6.11 does not say")
 	}
 	f, other := shmtest.File(t, pages*page), shmtest.File(t, pages*page)
+	shows := func(f *os.File, addr uintptr, n, offset int64) bool {
+		var status unix.Stat_t
+		if err := unix.Fstat(int(f.Fd()), &status); err != nil {
+			t.Error(err)
+		}
+		return table.Shows(addr, n, status.Dev, status.Ino, offset)
+	}
 	for _, tt := range []struct {
 		name   string
 		over   *os.File // nil: anonymous
@@ -178,7 +185,7 @@ func TestShows(t *testing.T) {
 			if tt.over != nil {
 				fd = int(tt.over.Fd())
 			}
-			if !table.Shows(start+10, pages*page-10, int(f.Fd()), 10) || table.Shows(start+10, page, int(f.Fd()), 11) || table.Shows(start, page, int(other.Fd()), 0) {
+			if !shows(f, start+10, pages*page-10, 10) || shows(f, start+10, page, 11) || shows(other, start, page, 0) {
 				t.Error("what is mapped as it was is not taken for it, or something else is")
 			}
 			if err := mapOver(start+3*page, page, fd, tt.flags, tt.offset); err != nil {
@@ -189,7 +196,7 @@ func TestShows(t *testing.T) {
 				want     bool
 			}{{0, 3, true}, {4, 8, true}, {0, 8, tt.same}, {3, 4, tt.same}, {2, 4, tt.same}, {3, 8, tt.same}} {
 				lo := uintptr(part.from * page)
-				if got := table.Shows(start+lo, int64(part.to-part.from)*page, int(f.Fd()), int64(lo)); got != part.want {
+				if got := shows(f, start+lo, int64(part.to-part.from)*page, int64(lo)); got != part.want {
 					t.Errorf("pages %d to %d: %v", part.from, part.to, got)
 				}
 			}

@@ -66,7 +66,7 @@ func (h heap) Pin(addr uintptr, writable bool) (kit.HeapBlock, bool) {
 		return kit.HeapBlock{Reason: contract.ReasonFrozen, Offset: b.Offset, Available: b.Available}, true
 	case !b.Shareable:
 		return kit.HeapBlock{Reason: contract.ReasonOutsideHeap, Available: b.Available}, true
-	case !h.maps.Shows(addr, b.Available, b.FD, b.Offset): // the heap is not told of mappings by bare system calls
+	case !h.maps.Shows(addr, b.Available, b.Device, b.Inode, b.Offset): // the heap is not told of mappings by bare system calls
 		h.Unpin(addr, b.Segment)
 		return kit.HeapBlock{Reason: contract.ReasonOutsideHeap, Available: b.Available}, true
 	}

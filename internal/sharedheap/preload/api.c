@@ -34,17 +34,20 @@ static uint32_t unpin(struct block *b) {
 
 static void describe(const struct block *b, uintptr_t p, struct ndheap_block *out) {
 	const struct segment *s = &segments[b->segment];
+	struct stat status;
 	*out = (struct ndheap_block){.fd = -1};
 	out->available = b->user + atomic_load(&b->size) - p;
 	if (b->frozen) {
 		out->flags = b->frozen == FROZEN_BY_FORK ? NDHEAP_FROZEN : 0;
 		out->offset = p - b->base;
-	} else if (segment_fd_valid(s)) {
+	} else if (s->fd >= 0 && descriptor_is(s->fd, s->inode, &status)) {
 		out->fd = s->fd;
 		out->flags = NDHEAP_SHAREABLE;
 		out->segment = s->id;
 		out->segment_size = s->size;
 		out->offset = p - s->base;
+		out->device = status.st_dev;
+		out->inode = status.st_ino;
 	}
 }
 

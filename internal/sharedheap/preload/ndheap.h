@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NDHEAP_ABI 3
+#define NDHEAP_ABI 4
 
 /*
  * Bits of ndheap_block.flags. Without NDHEAP_SHAREABLE the memory can only be copied. If NDHEAP_FROZEN does not say why,
@@ -31,6 +31,7 @@ struct ndheap_block {
 	uint64_t segment_size; /* bytes of the file; it never shrinks (sealed) */
 	uint64_t offset;       /* of the pointer, in the file; in the block, where a block cannot be shared */
 	uint64_t available;    /* bytes from the pointer to the end of what the program allocated */
+	uint64_t device, inode; /* of the file, as fstat tells them; 0: none */
 };
 
 /* What the heap is doing: ndheap_stats.state. */
@@ -142,12 +143,14 @@ int ndheap_listen(const char *path);
 int ndheap_listens(void);
 
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
-_Static_assert(sizeof(struct ndheap_block) == 40, "frozen ABI: raise NDHEAP_ABI");
+_Static_assert(sizeof(struct ndheap_block) == 56, "frozen ABI: raise NDHEAP_ABI");
 _Static_assert(offsetof(struct ndheap_block, flags) == 4, "frozen ABI: raise NDHEAP_ABI");
 _Static_assert(offsetof(struct ndheap_block, segment) == 8, "frozen ABI: raise NDHEAP_ABI");
 _Static_assert(offsetof(struct ndheap_block, segment_size) == 16, "frozen ABI: raise NDHEAP_ABI");
 _Static_assert(offsetof(struct ndheap_block, offset) == 24, "frozen ABI: raise NDHEAP_ABI");
 _Static_assert(offsetof(struct ndheap_block, available) == 32, "frozen ABI: raise NDHEAP_ABI");
+_Static_assert(offsetof(struct ndheap_block, device) == 40, "frozen ABI: raise NDHEAP_ABI");
+_Static_assert(offsetof(struct ndheap_block, inode) == 48, "frozen ABI: raise NDHEAP_ABI");
 _Static_assert(sizeof(struct ndheap_stats) == 112, "frozen ABI: raise NDHEAP_ABI");
 _Static_assert(offsetof(struct ndheap_stats, threshold) == 8, "frozen ABI: raise NDHEAP_ABI");
 _Static_assert(offsetof(struct ndheap_stats, forks) == 104, "frozen ABI: raise NDHEAP_ABI");

@@ -17,6 +17,8 @@ class Block(ctypes.Structure):
         ("segment_size", ctypes.c_uint64),
         ("offset", ctypes.c_uint64),
         ("available", ctypes.c_uint64),
+        ("device", ctypes.c_uint64),
+        ("inode", ctypes.c_uint64),
     ]
 
 
