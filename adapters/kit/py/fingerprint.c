@@ -368,7 +368,7 @@ static bool there(const ndpy_watch *w, ndpy o) {
 }
 
 int ndpy_watch_moved(const ndpy_watch *w, ndpy o, uint64_t *to) {
-	struct row r = {.write = to, .limit = NDPY_WORDS};
+	struct row r = {.write = to, .limit = w->length};
 	if (dead(w) || !words(o, &w->marks, &r)) {
 		ndpy_clear();
 		return 0;

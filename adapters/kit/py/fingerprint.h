@@ -57,9 +57,9 @@ typedef struct {
 	uintptr_t under; // another ndpy_watch, which is dead before base may be gone; 0: base stays
 	int count; // of the steps, at most NDPY_STEPS
 	uintptr_t steps; // an array of ndpy_step
-	ndpy_marks marks;
 	size_t length;   // of the fingerprint
 	uintptr_t words; // an array of uint64_t: the fingerprint
+	ndpy_marks marks;
 } ndpy_watch;
 
 // What a class has as __getattr__ and as __getitem__, borrowed, or 0.
@@ -93,7 +93,7 @@ void ndpy_open_checks(void);
 void ndpy_check_all(uintptr_t state, const uint32_t *shut, ndpy_check *checks, size_t n);
 
 // Takes the fingerprint of o as above, and tells whether it differs from that of what is watched in nothing but the
-// first word, where the elements lie.
+// first word, where the elements lie. There is room for as many words as w has.
 int ndpy_watch_moved(const ndpy_watch *w, ndpy o, uint64_t *to);
 
 #endif

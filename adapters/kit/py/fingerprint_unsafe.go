@@ -91,7 +91,7 @@ type checkMemory []C.ndpy_check
 // holds references until Drop.
 type Watch struct {
 	marks Marks
-	c     *C.ndpy_watch // memory of Go's, which C reads by the address, as the next two
+	c     C.ndpy_watch // which C reads by the address, as the next two
 	steps []C.ndpy_step
 	words []C.uint64_t
 	held  []Object
@@ -105,7 +105,7 @@ func (g *GIL) Watch(base Object, steps []Step, marks *Marks, o Object) (w *Watch
 	if len(steps) > MaxSteps || marks.Struct != (StructMarks{}) && !g.interp.usual {
 		return nil, false, nil
 	}
-	c := &C.ndpy_watch{base: C.ndpy(base), marks: C.ndpy_marks{
+	w = &Watch{marks: *marks, c: C.ndpy_watch{base: C.ndpy(base), marks: C.ndpy_marks{
 		_type:   C.ndpy(marks.Class),
 		data:    C.uint32_t(marks.Struct.Data),
 		rank:    C.uint32_t(marks.Struct.Rank),
@@ -121,8 +121,8 @@ func (g *GIL) Watch(base Object, steps []Step, marks *Marks, o Object) (w *Watch
 		attribute_count: C.uint8_t(len(marks.Attributes)),
 		method_count:    C.uint8_t(len(marks.Methods)),
 		number_count:    C.uint8_t(len(marks.Numbers)),
-	}}
-	w = &Watch{marks: *marks, c: c}
+	}}}
+	c := &w.c
 	if marks.Itself {
 		c.marks.itself = 1
 	}
@@ -155,7 +155,7 @@ func (g *GIL) Watch(base Object, steps []Step, marks *Marks, o Object) (w *Watch
 	if C.ndpy_watch_begin(c, C.ndpy(o), &words[0]) == 0 {
 		return nil, false, nil
 	}
-	w.remember(words[:c.length])
+	w.remember(slices.Clone(words[:c.length]))
 	w.hold(steps, o)
 	return w, true, nil
 }
@@ -164,8 +164,8 @@ const maxWords = C.NDPY_WORDS
 
 // remember makes words the fingerprint.
 func (w *Watch) remember(words []C.uint64_t) {
-	w.words = slices.Clone(words)
-	w.c.length, w.c.words = C.size_t(len(words)), C.uintptr_t(uintptr(unsafe.Pointer(unsafe.SliceData(w.words))))
+	w.words = words
+	w.c.length, w.c.words = C.size_t(len(words)), C.uintptr_t(uintptr(unsafe.Pointer(unsafe.SliceData(words))))
 }
 
 // hold takes references to all that is compared by its address: weak ones to classes and their functions, which may
@@ -205,7 +205,7 @@ func (w *Watch) holdWeakly(o C.ndpy, weak *C.ndpy) {
 // Under makes w one that says of nothing that it is the same once another watch was dropped: that of who holds w's
 // base, which may be gone then.
 func (w *Watch) Under(other *Watch) {
-	w.under, w.c.under = other, C.uintptr_t(uintptr(unsafe.Pointer(other.c)))
+	w.under, w.c.under = other, C.uintptr_t(uintptr(unsafe.Pointer(&other.c)))
 }
 
 // Drop ends the watch, which says of nothing that it is the same from then on. It is called once.
@@ -250,7 +250,7 @@ func (g *GIL) intern(to []C.ndpy, names []string) error {
 // Same reports whether the name leads to what it led to.
 func (g *GIL) Same(w *Watch) bool {
 	defer runtime.KeepAlive(w)
-	return C.ndpy_watch_same(w.c) != 0
+	return C.ndpy_watch_same(&w.c) != 0
 }
 
 // Itself reports whether only the very object is the same.
@@ -321,14 +321,16 @@ func dataOf(words []C.uint64_t) (addr C.uint64_t) {
 // says where that is. It is for objects with a struct, which are watched without steps.
 func (g *GIL) Moved(w *Watch, o Object) (next *Watch, addr uintptr, ok bool) {
 	defer runtime.KeepAlive(w)
-	var words [maxWords]C.uint64_t
-	if w.marks.Struct.Data == 0 || len(w.steps) != 0 || C.ndpy_watch_moved(w.c, C.ndpy(o), &words[0]) == 0 {
+	if w.marks.Struct.Data == 0 || len(w.steps) != 0 {
 		return nil, 0, false
 	}
-	c := *w.c
-	c.base = C.ndpy(o)
-	next = &Watch{marks: w.marks, c: &c}
-	next.remember(words[:len(w.words)])
+	words := make([]C.uint64_t, len(w.words))
+	if C.ndpy_watch_moved(&w.c, C.ndpy(o), &words[0]) == 0 {
+		return nil, 0, false
+	}
+	next = &Watch{marks: w.marks, c: w.c}
+	next.c.base = C.ndpy(o)
+	next.remember(words)
 	next.hold(nil, o)
 	return next, uintptr(words[0]), true
 }
@@ -362,7 +364,7 @@ func (t *Thread) Check(checks []Check) {
 	t.checks = t.checks[:0]
 	for _, c := range checks {
 		t.checks = append(t.checks, C.ndpy_check{
-			watch: C.uintptr_t(uintptr(unsafe.Pointer(c.Watch.c))), from: C.uintptr_t(c.Copy.From),
+			watch: C.uintptr_t(uintptr(unsafe.Pointer(&c.Watch.c))), from: C.uintptr_t(c.Copy.From),
 			to: C.uintptr_t(c.Copy.To), size: C.size_t(c.Copy.Size),
 		})
 	}
