@@ -24,7 +24,6 @@ type report struct {
 	Forks  *forked     `json:"shared_heap_forks"`
 
 	Attaching *attached `json:"attaching"`
-	Training  *trained  `json:"training"`
 }
 
 func (r *report) print(out io.Writer) error {
@@ -47,7 +46,6 @@ func (r *report) print(out io.Writer) error {
 		printMemory(out, r.Memory)
 		printForks(out, r.Forks)
 	}
-	printTraining(out, r.Training)
 	fmt.Fprint(out, "\nThe goals, all of this run.\n\n")
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "figure\tgoal\tmeasured\tgoal met")

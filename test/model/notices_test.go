@@ -62,7 +62,7 @@ func notices(t *testing.T, s setup, kind string, lie []event) {
 		}
 	}
 	events = append(append(events, looked("x7", 2)), lie[2], looked("x6", -1))
-	if short := minimise(events, time.Minute, p.fresh); len(short) > len(lie) {
+	if short := minimise(events, time.Hour, p.fresh); len(short) > len(lie) {
 		t.Errorf("%d events are left of %d that matter:\n%s", len(short), len(lie), writeEvents(short))
 	}
 }
