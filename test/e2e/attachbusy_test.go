@@ -106,7 +106,7 @@ remote.serve()
 	if !errors.Is(err, core.ErrUnavailable) || !strings.Contains(err.Error(), "threads more") {
 		t.Errorf("the second host: %v", err)
 	}
-	if _, err := first.Session.Info(t.Context()); err != nil || !run.Alive() {
+	if _, err := first.Info(t.Context()); err != nil || !run.Alive() {
 		t.Errorf("the first host: %v", err)
 	}
 }
