@@ -24,14 +24,14 @@ func TestAttachTableIsWhole(t *testing.T) {
 	rows := make(map[string]int)
 	for line := range strings.Lines(string(table)) {
 		cells := strings.Split(strings.Trim(line, "|\n "), " | ")
-		if len(cells) != 4 || !strings.HasPrefix(cells[0], "3.") {
+		if len(cells) != 5 || !strings.HasPrefix(cells[0], "3.") {
 			continue
 		}
 		want := "copied (heap-off)"
 		if cells[1] == "with the shared heap" {
 			want = "live, not copied"
 		}
-		if cells[2] != want || cells[3] != want {
+		if slices.ContainsFunc(cells[2:], func(cell string) bool { return cell != want }) {
 			t.Errorf("%q; want %q", cells, want)
 		}
 		version := strings.Join(strings.SplitN(cells[0], ".", 3)[:2], ".")
