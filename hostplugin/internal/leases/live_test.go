@@ -117,8 +117,8 @@ func TestLiveKnowsOfRefresh(t *testing.T) {
 		if err == nil || changed || next != v {
 			t.Errorf("Refresh of a name that is gone: changed %v, %v", changed, err)
 		}
-		if stale := v.Lender().(*Lease).stale.Load(); stale == copied {
-			t.Errorf("copied %v, stale %v", copied, stale)
+		if l, ok := v.Lender().(*Lease); !ok || l.stale.Load() == copied {
+			t.Errorf("copied %v: a lease %v, and not as stale as it is", copied, ok)
 		}
 		w.says("")
 		closeView(t, v)
