@@ -291,11 +291,12 @@ BENCH_EXTRAS := test/bench/extras
 BENCH ?=
 
 .PHONY: bench
-bench: build $(VENV)/matrix/pythons $(VENV)/all/.done $(VENV)/more/.done $(VENV)/cuda/.done $(VENV)/ray/.done ## Measure against the alternatives and the goals; writes build/bench/handoff.json and .png
+bench: build $(VENV)/matrix/pythons $(VENV)/all/.done $(VENV)/more/.done $(VENV)/cuda/.done $(VENV)/ray/.done $(VENV)/trackers/.done ## Measure against the alternatives and the goals; writes build/bench/handoff.json and .png
 	$(GO) build -trimpath -o $(BUILD)/bench/bench ./test/bench
 	$(GO) build -C $(BENCH_EXTRAS) -trimpath -o $(BUILD)/bench/extras .
 	NDBRIDGE_LIB=$(BUILD)/lib $(BUILD)/bench/bench -python $(VENV)/all/bin/python -python-arrow $(VENV)/more/bin/python \
-		-python-cuda $(VENV)/cuda/bin/python -python-ray $(VENV)/ray/bin/python -python-3.14 $(VENV)/matrix/3.14-new/bin/python -flight $(BUILD)/bench/extras -json $(BUILD)/bench/handoff.json $(BENCH)
+		-python-cuda $(VENV)/cuda/bin/python -python-ray $(VENV)/ray/bin/python -python-3.14 $(VENV)/matrix/3.14-new/bin/python -flight $(BUILD)/bench/extras \
+		-ndbridge $(BUILD)/ndbridge -python-trackers $(VENV)/trackers/bin/python -json $(BUILD)/bench/handoff.json $(BENCH)
 	$(BUILD)/bench/extras plot $(BUILD)/bench/handoff.json $(BUILD)/bench/handoff.png
 	ln -sf handoff.json $(BUILD)/bench/view.json # what it was called before the hand-off was measured, too
 

@@ -27,7 +27,8 @@ func TestBriefRun(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "bench", "handoff.json")
 	var out strings.Builder
-	args := []string{"-brief", "-python", harness.PythonAll(t), "-python-3.14", python314(t), "-lib", filepath.Dir(harness.Library(t, "x")), "-json", file}
+	lib := filepath.Dir(harness.Library(t, "x"))
+	args := []string{"-brief", "-ndbridge", filepath.Join(lib, "..", "ndbridge"), "-python", harness.PythonAll(t), "-python-3.14", python314(t), "-lib", lib, "-json", file}
 	if err := run(t.Context(), args, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
@@ -40,7 +41,7 @@ func TestBriefRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkRows(t, r.Rows, out.String())
-	if len(r.Goals) != 26+2*3+5+4+7+5+3 { // of views, of numpy's memory, of forks, of attaching, of calls, of calls against peers, and of calls at full rate
+	if len(r.Goals) != 26+2*3+5+4+2+7+5+3 { // of views, of numpy's memory, of forks, of attaching, of a training, of calls, of calls against peers, and of calls at full rate
 		t.Errorf("%d goals", len(r.Goals))
 	}
 	for _, g := range r.Goals {
@@ -69,6 +70,9 @@ func TestBriefRun(t *testing.T) {
 	checkForks(t, r.Forks)
 	if a := r.Attaching; len(a.BySocket) != 2 || len(a.ByPID) != 2 || len(a.Copied) != 2 || a.Views == 0 || a.speed() <= 0 {
 		t.Errorf("attaching: %+v", a)
+	}
+	if w := r.Training.Ways; len(w) != 2 || len(w[1].Steps) != 2 || w[1].over(w[0]) <= 0 || len(r.Training.LeftOut) != 2 || r.Training.Period <= 0 {
+		t.Errorf("a training: %+v", *r.Training)
 	}
 	if len(r.Memory) != 3 {
 		t.Errorf("%d rows of memory", len(r.Memory))

@@ -80,6 +80,7 @@ func goals(r *report, plan *bench.Plan) []goal {
 	j.memory(r.Memory)
 	j.forks(r.Forks)
 	j.attaching(r.Attaching)
+	j.training(r.Training)
 	return j.goals
 }
 

@@ -23,11 +23,14 @@ type options struct {
 
 	python314 string // one of Python 3.14, with numpy, or ""
 
-	ray     string // one with Ray, or ""
-	flight  string // extras, which has the client of Arrow Flight, or ""
-	lib     string // folder of the plugins
-	json    string // file to write
-	program io.Writer
+	ray    string // one with Ray, or ""
+	flight string // extras, which has the client of Arrow Flight, or ""
+	lib    string // folder of the plugins
+
+	ndbridge string // the command
+	trackers string // an interpreter with wandb and TensorBoard, or ""
+	json     string // file to write
+	program  io.Writer
 
 	plan       bench.Plan
 	idle       time.Duration
@@ -36,6 +39,7 @@ type options struct {
 	heapMemory int // bytes of the arrays whose memory is measured
 	forks      forkWork
 	attach     attachWork
+	training   trainingWork
 }
 
 func main() {
@@ -60,7 +64,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		program: os.Stderr, plan: bench.Plan{Sizes: []int{4 * bench.KiB, bench.MiB, 64 * bench.MiB, bench.GiB}, Turn: 200},
 		idle: 10 * time.Second, heapSizes: fullHeapSizes(), heapMemory: bench.GiB,
 		forks:  forkWork{64 * bench.MiB, 100, 2 * bench.GiB, 10},
-		attach: attachWork{64 * bench.MiB, 10, 20, 500 * time.Millisecond},
+		attach: attachWork{64 * bench.MiB, 10, 20, 500 * time.Millisecond}, training: trainingWork{20, 100},
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&opts.python, "python", "python3", "interpreter with numpy, torch, jax and grpcio")
@@ -69,6 +73,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&opts.ray, "python-ray", "", "interpreter with Ray")
 	flags.StringVar(&opts.flight, "flight", "", "extras, which has the client of Arrow Flight")
 	flags.StringVar(&opts.lib, "lib", os.Getenv("NDBRIDGE_LIB"), "folder of the plugins")
+	flags.StringVar(&opts.ndbridge, "ndbridge", "", "the command ndbridge; without it no training is inspected")
+	flags.StringVar(&opts.trackers, "python-trackers", "", "interpreter with wandb and TensorBoard, of the same version as that with torch")
 	flags.StringVar(&opts.json, "json", "", "file for the results")
 	flags.IntVar(&opts.plan.Rounds, "rounds", 100, "how often all is measured, in turns")
 	flags.DurationVar(&opts.hammer, "hammer", 2*time.Minute, "how long callers go at full rate, first of views and then of functions")
@@ -85,6 +91,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		opts.plan = bench.Plan{Sizes: []int{4 * bench.KiB, bench.MiB}, Rounds: 2, Turn: 20}
 		opts.idle, opts.hammer, opts.heapSizes = 200*time.Millisecond, 2*time.Second, briefHeapSizes()
 		opts.heapMemory = 32 * bench.MiB
+		opts.training = trainingWork{2, 5}
 		opts.forks = forkWork{4 * bench.MiB, 3, 32 * bench.MiB, 3}
 	}
 	if *noHeap {

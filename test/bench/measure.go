@@ -79,6 +79,11 @@ func measure(ctx context.Context, opts options, out io.Writer) (_ *report, err e
 		if l.report.Attaching, err = measureAttaching(ctx, opts, lib, out); err != nil {
 			return nil, err
 		}
+		if opts.ndbridge != "" {
+			if l.report.Training, err = measureTraining(ctx, opts, lib, dir, out); err != nil {
+				return nil, err
+			}
+		}
 	}
 	l.report.Goals = goals(l.report, &l.plan)
 	return l.report, nil

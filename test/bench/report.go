@@ -24,6 +24,7 @@ type report struct {
 	Forks  *forked     `json:"shared_heap_forks"`
 
 	Attaching *attached `json:"attaching"`
+	Training  *trained  `json:"training"`
 }
 
 func (r *report) print(out io.Writer) error {
@@ -46,6 +47,7 @@ func (r *report) print(out io.Writer) error {
 		printMemory(out, r.Memory)
 		printForks(out, r.Forks)
 	}
+	printTraining(out, r.Training)
 	fmt.Fprint(out, "\nThe goals, all of this run.\n\n")
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "figure\tgoal\tmeasured\tgoal met")

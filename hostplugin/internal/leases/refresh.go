@@ -87,8 +87,8 @@ func (c *Client) askAgain(ctx context.Context, v *core.View, l *Lease) (*core.Vi
 	case errors.Is(err, core.ErrUnsupported):
 		return c.compare(ctx, v, l)
 	case err != nil:
-		if !l.copied && handoff.Elsewhere(err) { // as Live would find out, unless the program is too busy then
-			l.turnStale(StaleRebound)
+		if !l.copied && handoff.Elsewhere(err) { // as Live would find out, unless the program is too busy then; the error says it
+			l.stale.Store(true)
 		}
 		return v, false, err
 	case !changed:

@@ -1,0 +1,336 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	_ "embed" // the Python program
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/ndbridge/ndbridge/internal/bench"
+)
+
+//go:embed training.py
+var trainingScript string
+
+// trainingWork says how much of a training is measured.
+type trainingWork struct{ rounds, steps int }
+
+// trained is the speed of one training, with all its weights inspected in several ways.
+type trained struct {
+	Torch   string          `json:"torch"`
+	Ways    []trainedWay    `json:"ways"` // the first is that without any
+	LeftOut []bench.LeftOut `json:"left_out"`
+	Period  time.Duration   `json:"period_ns"` // between two looks of ndbridge at one weight, at the end
+}
+
+// trainedWay is one way. Waiting for a processor, while others have it, is no part of a step's time.
+type trainedWay struct {
+	Way   string          `json:"way"`
+	Steps []time.Duration `json:"steps_ns"` // the mean step of each round
+
+	program *bench.Worker
+}
+
+// over is a way's speed over another's, in the median round.
+func (w trainedWay) over(o trainedWay) float64 {
+	var ratios []float64
+	for i, step := range w.Steps {
+		ratios = append(ratios, float64(o.Steps[i])/float64(step))
+	}
+	if len(ratios) == 0 {
+		return 0
+	}
+	slices.Sort(ratios)
+	return ratios[len(ratios)/2]
+}
+
+const (
+	trainedAlone = "nothing"
+	trainedOurs  = "ndbridge inspect, a page open"
+	trainedWandb = `wandb.watch(log="all")`
+	trainedBoard = "TensorBoard histograms"
+)
+
+// inspectBudget is how many percent of a core looks may take: so much that all weights can be looked at twice a second.
+const inspectBudget = "10"
+
+// pageLooks is what the page looks at.
+const pageLooks = `{"look": {"name": "weight_0_weight", "auto": true, "width": 256, "height": 256, "line": -1}}`
+
+func measureTraining(ctx context.Context, opts options, lib, dir string, out io.Writer) (_ *trained, err error) {
+	fmt.Fprintln(out, "measuring what a training notices of its weights being inspected")
+	t := &trained{}
+	packages := ""
+	if opts.trackers == "" {
+		t.LeftOut = []bench.LeftOut{{Way: trainedWandb, Why: "there is no environment with it"}, {Way: trainedBoard, Why: "there is no environment with it"}}
+	} else if packages, err = packagesOf(ctx, opts.trackers); err != nil {
+		return nil, err
+	}
+	var ends []func() error
+	defer func() {
+		for _, end := range slices.Backward(ends) {
+			err = errors.Join(err, end())
+		}
+	}()
+	ours := 0 // process
+	for _, way := range []struct{ name, word string }{{trainedAlone, "alone"}, {trainedOurs, "ours"}, {trainedWandb, "wandb"}, {trainedBoard, "tensorboard"}} {
+		if slices.ContainsFunc(t.LeftOut, func(l bench.LeftOut) bool { return l.Way == way.name }) {
+			continue
+		}
+		folder := filepath.Join(dir, way.word)
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			return nil, err
+		}
+		c := exec.CommandContext(ctx, opts.python, "-c", trainingScript, way.word, folder, packages)
+		if way.name == trainedOurs {
+			c.Env = append(os.Environ(), "LD_PRELOAD="+lib, "NDBRIDGE_HEAP_LISTEN="+folder, "NDBRIDGE_HEAP_NAME=training")
+		}
+		program, err := bench.StartWorker(c, opts.program)
+		if err != nil {
+			t.LeftOut = append(t.LeftOut, bench.LeftOut{Way: way.name, Why: err.Error()})
+			continue
+		}
+		ends = append(ends, program.Close)
+		t.Torch = program.Versions["torch"]
+		t.Ways = append(t.Ways, trainedWay{Way: way.name, program: program})
+		if way.name == trainedOurs {
+			ours = c.Process.Pid
+		}
+	}
+	if len(t.Ways) < 2 || t.Ways[1].Way != trainedOurs {
+		return nil, fmt.Errorf("no training can be measured: %+v", t.LeftOut)
+	}
+	p, err := openPage(ctx, opts, filepath.Join(dir, "ours", "training."+strconv.Itoa(ours)))
+	if err != nil {
+		return nil, err
+	}
+	ends = append(ends, p.close)
+	if err := t.turns(opts.training); err != nil {
+		return nil, err
+	}
+	t.Period, err = t.period(ctx, p, opts.training.steps)
+	return t, err
+}
+
+// period is [page.period] while the training goes on.
+func (t *trained) period(ctx context.Context, p *page, steps int) (period time.Duration, err error) {
+	found := make(chan error, 1)
+	go func() {
+		var err error
+		period, err = p.period(ctx, "weight_30_weight")
+		found <- err
+	}()
+	for {
+		select {
+		case err := <-found:
+			return period, err
+		default:
+		}
+		if _, err := t.Ways[1].program.Measure(bench.Key{}, 0, steps); err != nil {
+			return 0, errors.Join(err, <-found)
+		}
+	}
+}
+
+// turns has all trainings make steps, one after the other.
+func (t *trained) turns(work trainingWork) error {
+	for round := range work.rounds + 1 {
+		for i := range t.Ways {
+			w := &t.Ways[(i+round)%len(t.Ways)] // nobody always goes first
+			took, err := w.program.Measure(bench.Key{}, 0, work.steps)
+			if err != nil {
+				return fmt.Errorf("%s: %w", w.Way, err)
+			}
+			if round > 0 { // the first is to warm up
+				w.Steps = append(w.Steps, took...)
+			}
+		}
+	}
+	return nil
+}
+
+// packagesOf is where the packages of an interpreter are.
+func packagesOf(ctx context.Context, python string) (string, error) {
+	text, err := exec.CommandContext(ctx, python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", python, err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// page is "ndbridge inspect", and a browser that has its page open.
+type page struct {
+	command *exec.Cmd
+	conn    *websocket.Conn
+	history chan pastPoints
+	ended   chan error
+}
+
+// pastPoints are the times of looks at an array.
+type pastPoints struct {
+	Topic  string
+	Series []struct {
+		Name  string
+		Times []float64
+	}
+}
+
+func openPage(ctx context.Context, opts options, socket string) (_ *page, err error) {
+	p := &page{history: make(chan pastPoints), ended: make(chan error, 1)}
+	// All arrays are looked at twice a second, for the alarms.
+	p.command = exec.CommandContext(ctx, opts.ndbridge, "inspect", "--attach", socket, "--alarm", "nan", "--alarm", "inf", "--budget", inspectBudget)
+	p.command.Stderr, p.command.Env = opts.program, append(os.Environ(), "NDBRIDGE_LIB="+opts.lib)
+	stdout, err := p.command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.command.Start(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = p.command.Process.Kill()
+			_ = p.command.Wait() // it was killed
+		}
+	}()
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		return nil, fmt.Errorf("ndbridge inspect has no address: %w", err)
+	}
+	address, err := url.Parse(strings.TrimSpace(line))
+	if err != nil {
+		return nil, err
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	client := &http.Client{Jar: jar}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.Do(r) // which gives the cookie
+	if err != nil {
+		return nil, err
+	}
+	_ = response.Body.Close() // the page itself is of no interest
+	address.Path, address.RawQuery = "/socket", ""
+	p.conn, response, err = websocket.Dial(ctx, address.String(), &websocket.DialOptions{
+		HTTPClient: client, HTTPHeader: http.Header{"Origin": {address.Scheme + "://" + address.Host}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if response.Body != nil {
+		_ = response.Body.Close() // there is none
+	}
+	p.conn.SetReadLimit(1 << 26)
+	go p.read(ctx)
+	return p, p.conn.Write(ctx, websocket.MessageText, []byte(pageLooks))
+}
+
+// read takes all that the page is told.
+func (p *page) read(ctx context.Context) {
+	for {
+		kind, text, err := p.conn.Read(ctx)
+		if err != nil {
+			p.ended <- err
+			return
+		}
+		var m pastPoints
+		if kind != websocket.MessageText || json.Unmarshal(text, &m) != nil || m.Topic != "history" {
+			continue
+		}
+		select {
+		case p.history <- m:
+		default: // nobody asks
+		}
+	}
+}
+
+// looksTimed is how many looks at an array are enough to know how often it is looked at.
+const looksTimed = 4
+
+// period is the median time between two looks at an array that the page did not show until now.
+func (p *page) period(ctx context.Context, name string) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := p.conn.Write(ctx, websocket.MessageText, []byte(strings.Replace(pageLooks, "weight_0_weight", name, 1))); err != nil {
+		return 0, err
+	}
+	var times []float64 // the first message has those before, each of the others the next ones
+	for {
+		select {
+		case m := <-p.history:
+			if len(m.Series) == 0 || m.Series[0].Name != name {
+				continue
+			}
+			if times = append(times, m.Series[0].Times...); len(times) <= looksTimed {
+				continue
+			}
+			var between []float64
+			for i := range times[1:] {
+				between = append(between, times[i+1]-times[i])
+			}
+			slices.Sort(between)
+			return time.Duration(between[len(between)/2] * float64(time.Second)), nil
+		case err := <-p.ended:
+			return 0, fmt.Errorf("the page has ended: %w", err)
+		case <-ctx.Done():
+			return 0, fmt.Errorf("no history of %s: %w", name, ctx.Err())
+		}
+	}
+}
+
+func (p *page) close() error {
+	_ = p.conn.CloseNow() // the command ends, whatever it says
+	_ = p.command.Process.Signal(os.Interrupt)
+	_ = p.command.Wait() // its status is that of an interrupt
+	return nil
+}
+
+func printTraining(out io.Writer, t *trained) {
+	if t == nil {
+		return
+	}
+	fmt.Fprintf(out, "\nA training of torch %s on the CPU, all weights inspected twice a second, in turns.\n\n", t.Torch)
+	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "inspected by\tsteps a second\tof those without\tn\t")
+	for _, w := range t.Ways {
+		p50 := bench.QuantilesOf(w.Steps).P50
+		fmt.Fprintf(table, "%s\t%.1f\t%.3f\t%d\t\n", w.Way, 1/p50.Seconds(), w.over(t.Ways[0]), len(w.Steps))
+	}
+	_ = table.Flush() // it writes where all else was written
+	for _, l := range t.LeftOut {
+		fmt.Fprintf(out, "left out: %s: %s\n", l.Way, l.Why)
+	}
+}
+
+// training holds a page to what nobody notices, and to looks as often as is said.
+func (j *judge) training(t *trained) {
+	if t == nil {
+		return
+	}
+	ours := t.Ways[1]
+	speed := ours.over(t.Ways[0])
+	j.add("speed of a training, all weights inspected twice a second and the page open, in the median round",
+		">= 0.99 of that alone", fmt.Sprintf("%.3f", speed), speed >= 0.99)
+	j.within("time between two looks at a weight, median", t.Period, 600*time.Millisecond)
+}
