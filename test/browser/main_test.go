@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long a test waits for what must come: longer than any machine takes.
-const patience = 15 * time.Second
+const patience = time.Minute
 
 func need(tb testing.TB, variable string) string {
 	tb.Helper()
