@@ -179,14 +179,18 @@ func isCalled(g *py.GIL, f *py.Frame, of names.Function) bool {
 // isOutside reports whether a frame is no call of the program's: that of a module, whose variables are global, one of
 // what imports modules, or one of the code that has started the program.
 func isOutside(f *py.Frame) bool {
-	const module, bootstrap = "<module>", "ndbridge"
-	return f.Name() == module || f.Module() == bootstrap || isImport(f)
+	const body, bootstrap = "<module>", "ndbridge"
+	if f.Name() == body {
+		return true
+	}
+	module := f.Module()
+	return module == bootstrap || isImport(module)
 }
 
-// isImport reports whether a frame is one of what imports modules. Its module has one name until importlib is imported, and
+// isImport reports whether a frame's module is one of what imports modules. It has one name until importlib is imported, and
 // another then.
-func isImport(f *py.Frame) bool {
-	switch f.Module() {
+func isImport(module string) bool {
+	switch module {
 	case "_frozen_importlib", "importlib._bootstrap", "_frozen_importlib_external", "importlib._bootstrap_external":
 		return true
 	}
@@ -199,7 +203,7 @@ func importing(g *py.GIL) bool {
 		if !f.Main {
 			break
 		}
-		if isImport(f) {
+		if isImport(f.Module()) {
 			return true
 		}
 	}
