@@ -63,7 +63,7 @@ func TestForkedChildHasNoHost(t *testing.T) {
 			"        try: f()",
 			"        except RuntimeError as e: q.put(str(e))",
 			"context = multiprocessing.get_context('fork')",
-			"q = context.Queue()",
+			"q = context.SimpleQueue()",
 			"p = context.Process(target=work, args=(q,))",
 			"p.start(); print(q.get()); print(q.get()); p.join()",
 		)})
