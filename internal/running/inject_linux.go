@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -183,37 +184,59 @@ func findRuntime(pid int) (uint64, error) {
 	if err != nil {
 		return 0, notAllowed(pid, err)
 	}
-	defer maps.Close() //nolint:errcheck // only read from
-	seen := make(map[string]bool)
+	defer maps.Close()                  //nolint:errcheck // only read from
+	exe, _ := os.Readlink(dir + "/exe") // without one: ""
+	seen, python := make(map[string]bool), false
 	for lines := bufio.NewScanner(maps); lines.Scan(); {
-		fields := strings.Fields(lines.Text())
-		if len(fields) < 6 || seen[fields[5]] || !strings.Contains(filepath.Base(fields[5]), "python") {
+		low, path := mapping(lines.Text())
+		if path == "" || seen[path] {
 			continue
 		}
-		seen[fields[5]] = true
-		low, _, _ := strings.Cut(fields[0], "-")
-		start, err := strconv.ParseUint(low, 16, 64)
+		seen[path] = true
+		named := strings.Contains(filepath.Base(path), "python")
+		file := dir + "/root" + path
+		if path == exe {
+			file = dir + "/exe" // there it is even if another one has taken its place
+		} else if !named {
+			continue
+		}
+		python = python || named
+		f, err := os.Open(file)
 		if err != nil {
-			continue
+			return 0, &core.Error{
+				Kind: core.ErrUnavailable, Err: fmt.Errorf("the process runs %q, which cannot be read any more: %w", path, err),
+				Remedy: "start it again, or let it call ndbridge.listen()",
+			}
 		}
-		if address, ok := runtimeIn(dir+"/root"+fields[5], start); ok {
+		address, ok := runtimeIn(f, low)
+		_ = f.Close() // only read from
+		if ok {
 			return address, nil
 		}
 	}
-	if len(seen) > 0 { // only newer ones have the section
+	if python { // only newer ones have the section
 		return 0, tooOld()
 	}
 	return 0, &core.Error{Kind: core.ErrNotFound, Err: errors.New("the process runs no Python")}
 }
 
+// mapping gives the first address and the file, if any, of a line of /proc/PID/maps, in which only the file may have spaces.
+func mapping(line string) (low uint64, path string) {
+	from, _, _ := strings.Cut(line, "-")
+	low, _ = strconv.ParseUint(from, 16, 64) // the kernel has written it
+	for range 5 {
+		_, line, _ = strings.Cut(line, " ")
+	}
+	return low, strings.TrimLeft(line, " ")
+}
+
 // runtimeIn gives the address of the state if it is that of the file whose first mapping is at start.
-func runtimeIn(file string, start uint64) (uint64, bool) {
-	f, err := elf.Open(file)
+func runtimeIn(file io.ReaderAt, start uint64) (uint64, bool) {
+	f, err := elf.NewFile(file)
 	if err != nil {
 		return 0, false
 	}
-	defer f.Close() //nolint:errcheck // only read from
-	section := f.Section(".PyRuntime")
+	section := f.Section(pythonState)
 	if section == nil {
 		return 0, false
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -279,11 +280,24 @@ func Why(pid int) string {
 		return fmt.Sprintf("the process belongs to user %d", uid)
 	}
 	maps, err := os.ReadFile(dir + "/maps")
-	if err == nil && !strings.Contains(string(maps), "python") {
+	if err == nil && !strings.Contains(string(maps), "python") && !isInterpreter(dir+"/exe") {
 		return "the process runs no Python"
 	}
 	return ""
 }
+
+// isInterpreter reports whether a program has the state of a Python interpreter in it, as newer ones (3.10 at least) have.
+func isInterpreter(file string) bool {
+	f, err := elf.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	return f.Section(pythonState) != nil
+}
+
+// pythonState is the section of a program or library that has an interpreter's state.
+const pythonState = ".PyRuntime"
 
 func closeAll(all []Connected) error {
 	var errs []error

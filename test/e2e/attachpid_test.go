@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,6 +130,47 @@ while True: bare(); bare(); bare(); bare(); bare(); bare(); bare(); bare(); bare
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAttachByPIDElsewhere: the interpreter's file is found whatever it is called, also where it has been removed since.
+func TestAttachByPIDElsewhere(t *testing.T) {
+	t.Parallel()
+	python := pythonOf(t, "3.14")
+	out, err := exec.CommandContext(t.Context(), python, "-c",
+		"import os, sys; print(os.path.realpath(sys.executable), sys.base_prefix, sep='\\n')").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	original, home, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	program, err := os.ReadFile(original)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(t.TempDir(), "my trainer")
+	if err := os.WriteFile(copied, program, 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	run := harness.RunAlone(t, "import time\nstep = 7\nprint('runs', flush=True)\nwhile True: time.sleep(0.01)",
+		harness.RunningOptions{Python: copied, Env: []string{"PYTHONHOME=" + home}})
+	host := harness.NewHost(t)
+	for range 2 {
+		s, err := host.Attach(t.Context(), hostplugin.PID(run.PID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.Value(t.Context(), "step")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var step int
+		if err := r.Decode(&step); err != nil || step != 7 {
+			t.Errorf("step %d, %v", step, err)
+		}
+		if err := cmp.Or(r.Close(), s.Close()); err != nil {
+			t.Error(err)
+		}
+		_ = os.Remove(copied) // it runs on without
 	}
 }
 
