@@ -90,11 +90,20 @@ type entry struct {
 // Changes counts the changes of which names are taken. What is asked for after it is at least as new.
 func (n *Names) Changes() uint64 { return n.changes.Load() }
 
-// Use begins to tell the host by a table, or ends it if w is nil.
+// Use begins to tell the host by a table, in which stands then what was published before, or ends it if w is nil.
 func (n *Names) Use(w *offers.Writer) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.writer = w
+	if w != nil {
+		w.Begin()
+		defer w.End()
+	}
+	for name, e := range n.entries {
+		if e.index = -1; w != nil {
+			n.tell(w, name, e)
+		}
+	}
 }
 
 // Forks counts the forks of this process by which shared memory was taken from the host; 0 if nobody counts.
