@@ -257,7 +257,9 @@ class Part:
         elif isinstance(whole, BUFFER_TYPES):
             try:
                 whole = np.asarray(memoryview(whole))
-            except (RuntimeError, ValueError):
+            except RuntimeError:  # elements that NumPy cannot read: of those of the whole nothing is known, either
+                return whole
+            except ValueError:
                 return o
         else:
             return o
