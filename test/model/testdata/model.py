@@ -153,6 +153,8 @@ class Model:
                     now["uncounted"] = whole in self.watches.uncounted
                     if "is" in now and self.watches.renamed(whole):
                         now["is"][2] = "*"  # its fields have the names of then, or of now
+                    if "is" in now and self.watches.was_writable(whole):
+                        now["is"][4] = False  # that is of then, or of now
             if self.said.get(path) != now:
                 self.said[path] = changed[path] = now
         return changed

@@ -182,6 +182,11 @@ class Watches:
         except Refused:
             return False
 
+    def was_writable(self, name):
+        """Whether the program might write to what was published, then."""
+        w = self.published.get(name)
+        return w is not None and not w.memory.read_only
+
     def clear(self):
         self.all.clear()
         self.published.clear()
