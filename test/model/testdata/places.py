@@ -183,6 +183,8 @@ def memory(o):
             raise Refused("*") from None
     if isinstance(o, (Owner, Part)):
         return any_tag(numpy_memory(o.array))
+    if isinstance(o, Row):
+        return o.memory
     return None
 
 
@@ -254,6 +256,8 @@ class Part:
             return whole[i, ...] if isinstance(o, np.generic) else o
         if isinstance(whole, Owner):
             whole = whole.array
+        elif Row.is_in(whole) and o is not None:
+            return Row(whole, i)  # JAX would copy it
         elif isinstance(whole, BUFFER_TYPES):
             try:
                 whole = np.asarray(memoryview(whole))
@@ -267,6 +271,20 @@ class Part:
             return Part(whole[i, ...])
         except IndexError:
             return Missing if whole.ndim else None
+
+
+class Row:
+    """An element or a row of a JAX array, in its memory."""
+
+    def __init__(self, whole, i):
+        self.whole, m = whole, jax_memory(whole)
+        at = m.address + i % m.shape[0] * m.strides[0]
+        self.memory = Memory(at, m.shape[1:], m.strides[1:], m.itemsize, m.dtype, "", True)
+
+    @staticmethod
+    def is_in(o):
+        jax = sys.modules.get("jax")
+        return bool(jax) and isinstance(o, jax.Array) and not o.is_deleted() and o.ndim > 0 and o.shape[0] > 0
 
 
 class Places:
