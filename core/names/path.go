@@ -219,6 +219,9 @@ func (r *parser) step() (Step, error) {
 	switch {
 	case strings.HasPrefix(r.rest, "."):
 		r.rest = r.rest[1:]
+		if s, ok := r.numbered(); ok {
+			return s, nil
+		}
 		name, err := r.identifier()
 		if name == Every {
 			return Step{Kind: Deep}, err
@@ -240,6 +243,18 @@ func (r *parser) step() (Step, error) {
 		c, _ := utf8.DecodeRuneInString(r.rest)
 		return Step{}, fmt.Errorf(`%q instead of "." or "["`, c)
 	}
+}
+
+// numbered reads an item as the names of PyTorch's parameters have it: layers.0.weight is layers[0].weight.
+func (r *parser) numbered() (Step, bool) {
+	text, _, _ := strings.Cut(r.rest, ".")
+	text, _, _ = strings.Cut(text, "[")
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || strconv.FormatInt(n, 10) != text || n < 0 {
+		return Step{}, false
+	}
+	r.rest = r.rest[len(text):]
+	return Step{Kind: Item, Item: n}, true
 }
 
 // subscript reads what stands in brackets: a string, or an index.

@@ -32,6 +32,8 @@ func TestParse(t *testing.T) {
 		{name: "数据", root: "数据"},
 		{name: "model.weight", root: "model", steps: []Step{attr("weight")}},
 		{name: "frames[0]", root: "frames", steps: []Step{item(0)}},
+		{name: "layers.0.weight", root: "layers", steps: []Step{item(0), attr("weight")}, text: "layers[0].weight"},
+		{name: "layers.12[3].7", root: "layers", steps: []Step{item(12), item(3), item(7)}, text: "layers[12][3][7]"},
 		{name: "frames[-1]", root: "frames", steps: []Step{item(-1)}},
 		{name: "frames[ 007 ]", root: "frames", steps: []Step{item(7)}, text: "frames[7]"},
 		{name: `batch["x"]`, root: "batch", steps: []Step{key("x")}},
@@ -119,7 +121,7 @@ func TestFunctionIs(t *testing.T) {
 func TestParseErrors(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"", " ", "1x", ".x", "x.", "x..y", "x.1", "x[", "x[]", "x[1", "x[a]", "x[1.5]", "x[,]", "x[,1]", "x[1,,2]", "x[1:2:0]",
+		"", " ", "1x", ".x", "x.", "x..y", "x.01", "x.1a", "x[", "x[]", "x[1", "x[a]", "x[1.5]", "x[,]", "x[,1]", "x[1,,2]", "x[1:2:0]",
 		"x[1:2:3:4]", "x[..., ...]", "x[..]", "x[....]", "x[None:]", "x[:a]", `x[0, "a"]`, `x["a", 0]`, "x[1:-]", "x[Nonesuch]", "x[99999999999999999999, 0]",
 		"x[--1]", "x[-]", "x[+1]", "x['a]", `x["a']`, "x]", "x y", "x()", "x+y", "x[0]()", "__import__('os')",
 		"main().", "main()x", "main()[0]", "().x", "main(1).x", "main(thread=x).x", `main(thread="").x`, `main(thread="x).y`, `main("x").y`,

@@ -10,8 +10,8 @@ import (
 const Every = "**"
 
 // ParsePattern reads a pattern of names: a name in which a * stands for any text of one variable, attribute or quoted key
-// (`model.layer*.weight`, `state["*"]`, `main().*`), [*] for any item, and ** for any way to go on (`model.**`). The error
-// wraps core.ErrConfig.
+// (`model.layer*.weight`, `state["*"]`, `main().*`), or alone behind a dot also for any index (`layers.*.weight`), [*] for any
+// item, and ** for any way to go on (`model.**`). The error wraps core.ErrConfig.
 func ParsePattern(pattern string) (Path, error) { return parse(&parser{rest: pattern, globs: true}) }
 
 // IsPattern reports whether a name can be read as a pattern that is not just a name.
@@ -51,7 +51,7 @@ func (s Step) Matches(of Step) bool {
 	case Each:
 		return of.Kind == Key || of.Kind == Item
 	case Attr:
-		return of.Kind == Attr && MatchName(s.Text, of.Text)
+		return of.Kind == Attr && MatchName(s.Text, of.Text) || of.Kind == Item && s.Text == "*"
 	case Key:
 		return of.Kind == Key && match(s.Text, of.Text)
 	default:

@@ -55,6 +55,8 @@ func TestMatches(t *testing.T) {
 		{"x.w*t", attr("weight"), true},
 		{"x.w*t", attr("weights"), false},
 		{"x.*", key("weight"), false},
+		{"x.*", item(7), true},
+		{"x.w*", item(7), false},
 		{`x["*"]`, key("_any thing"), true},
 		{`x["*.weight"]`, key("0.weight"), true},
 		{`x["a*b*a"]`, key("aba"), true},

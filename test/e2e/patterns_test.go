@@ -188,6 +188,14 @@ remote.serve()
 	wantNames(t, run, "model.seq[*].weight", "model.seq[0].weight", "model.seq[2].weight")
 	wantNames(t, run, `model.heads["*"].*`, `model.heads["a"].weight`)
 	wantNames(t, run, "model.extra[*]", "model.extra[0]")
+	wantNames(t, run, "model.seq.*.bias", "model.seq[0].bias", "model.seq[2].bias")
+	wantNames(t, run, "model.blocks.0.conv.*", "model.blocks[0].conv.bias", "model.blocks[0].conv.weight")
+	// What PyTorch calls a parameter is its name behind that of the model.
+	for _, name := range harness.Eval[[]string](t, run.Remote, "[n for n, _ in model.named_parameters()]") {
+		if run.View(t, "model." + name).Framework() != "torch" {
+			t.Error(name)
+		}
+	}
 	wantNames(t, run, "model.blocks[*].**", "model.blocks[0].conv.bias", "model.blocks[0].conv.weight", "model.blocks[0].norm.bias",
 		"model.blocks[0].norm.num_batches_tracked", "model.blocks[0].norm.running_mean", "model.blocks[0].norm.running_var",
 		"model.blocks[0].norm.weight", "model.blocks[0].scale")

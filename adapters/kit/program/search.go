@@ -220,7 +220,10 @@ func (s *search) match(g *py.GIL, o py.Object, at place) error {
 			return at.rest, !strings.HasPrefix(step.Text, "__") || step.Kind != names.Attr
 		})
 	case next.Globs():
-		return s.parts(g, o, at, func(step names.Step) ([]names.Step, bool) { return at.rest[1:], next.Matches(step) })
+		indices := next.Kind != names.Attr || len(g.Fields(o)) == 0 // what has both is meant once, by its name
+		return s.parts(g, o, at, func(step names.Step) ([]names.Step, bool) {
+			return at.rest[1:], next.Matches(step) && (indices || step.Kind != names.Item)
+		})
 	default:
 		s.push(place{path: at.path.With(next), rest: at.rest[1:], order: at.order})
 		return nil
