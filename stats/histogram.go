@@ -34,7 +34,6 @@ type counter struct {
 	log              bool // counts are by the first 12 bits of float64: sign and exponent
 
 	placing placing
-	index   [blockLen]int32
 	tables  [4][]int     // elements in each bin: in turn, so that equal neighbours need not wait for each other
 	pairs   *pairCounter // of dense float32; nil: they are counted as all others
 }
@@ -80,11 +79,12 @@ func (c *counter) add(xs []float64, times int) {
 		c.sort(xs, times)
 		return
 	}
-	indexAVX2(&xs[0], n, &c.placing, &c.index[0])
+	var index [blockLen]int32
+	indexAVX2(&xs[0], n, &c.placing, &index[0])
 	bins := len(c.tables[0])
 	t, u, v, w := c.tables[0], c.tables[1][:bins], c.tables[2][:bins], c.tables[3][:bins]
 	for i := 0; i+4 <= n; i += 4 {
-		at := c.index[i : i+4 : i+4]
+		at := index[i : i+4 : i+4]
 		p, q, r, s := uint(at[0]), uint(at[1]), uint(at[2]), uint(at[3])
 		if m := uint(bins); p >= m || q >= m || r >= m || s >= m {
 			group := xs[i : i+4 : i+4]
@@ -135,17 +135,24 @@ func one(b bool) int {
 	return 0
 }
 
-func (c *counter) merge(d *counter) {
-	if d.pairs != nil {
-		d.unpair()
+// fold brings what was counted together, and ends the counting of pairs.
+func (c *counter) fold() {
+	if c.pairs != nil {
+		c.unpair()
+		c.pairs = nil
 	}
-	for i, n := range d.counts {
-		c.counts[i] += n
-	}
-	for _, table := range d.tables {
+	for _, table := range c.tables {
 		for i, n := range table {
 			c.counts[i] += n
+			table[i] = 0
 		}
+	}
+}
+
+// merge adds what another has counted and folded.
+func (c *counter) merge(d *counter) {
+	for i, n := range d.counts {
+		c.counts[i] += n
 	}
 	c.below += d.below
 	c.above += d.above

@@ -42,10 +42,9 @@ func TestFastLoops(t *testing.T) {
 			quick, plain := newCounter(edges), newCounter(edges)
 			quick.add(xs, 2)
 			plain.sort(xs, 2)
-			all := newCounter(edges)
-			all.merge(quick)
-			if !slices.Equal(all.counts, plain.counts) || all.below != plain.below || all.above != plain.above {
-				t.Errorf("%d numbers in %v: %v, want %v", n, edges, all.counts, plain.counts)
+			quick.fold()
+			if !slices.Equal(quick.counts, plain.counts) || quick.below != plain.below || quick.above != plain.above {
+				t.Errorf("%d numbers in %v: %v, want %v", n, edges, quick.counts, plain.counts)
 			}
 		}
 	}
@@ -80,10 +79,9 @@ func TestNumbersNextToEdges(t *testing.T) {
 			plain.counts[i-1]++
 		}
 	}
-	all := newCounter(edges)
-	all.merge(quick)
-	if !slices.Equal(all.counts, plain.counts) || all.below != plain.below || all.above != plain.above {
-		t.Errorf("%v, %d below, %d above; want %v, %d, %d", all.counts, all.below, all.above, plain.counts, plain.below, plain.above)
+	quick.fold()
+	if !slices.Equal(quick.counts, plain.counts) || quick.below != plain.below || quick.above != plain.above {
+		t.Errorf("%v, %d below, %d above; want %v, %d, %d", quick.counts, quick.below, quick.above, plain.counts, plain.below, plain.above)
 	}
 }
 
@@ -155,16 +153,15 @@ func FuzzSingles(f *testing.F) {
 		}
 		quick, plain := newCounter(edgesOf(low, high, int(bins))), newCounter(edgesOf(low, high, int(bins)))
 		var one moments
-		quick.pairs = newPairCounter(quick)
+		quick.pairs = newPairCounter(quick, new(pairCounter))
 		if n == 0 || quick.pairs == nil || !one.single(raw, xs[n/2]) {
 			return
 		}
 		quick.single(raw)
 		plain.sort(xs, 1)
-		all := newCounter(quick.edges)
-		all.merge(quick)
-		if !slices.Equal(all.counts, plain.counts) || all.below != plain.below || all.above != plain.above {
-			t.Errorf("%v in %v:\n%v, %d below, %d above; want\n%v, %d, %d", xs, quick.edges, all.counts, all.below, all.above,
+		quick.fold()
+		if !slices.Equal(quick.counts, plain.counts) || quick.below != plain.below || quick.above != plain.above {
+			t.Errorf("%v in %v:\n%v, %d below, %d above; want\n%v, %d, %d", xs, quick.edges, quick.counts, quick.below, quick.above,
 				plain.counts, plain.below, plain.above)
 		}
 		var two moments
@@ -187,16 +184,15 @@ func FuzzSingles(f *testing.F) {
 func TestPairsAreCountedWithoutEnd(t *testing.T) {
 	t.Parallel()
 	c := newCounter(edgesOf(0, 1, 2))
-	if c.pairs = newPairCounter(c); c.pairs == nil {
+	if c.pairs = newPairCounter(c, new(pairCounter)); c.pairs == nil {
 		return // these loops are for another processor
 	}
 	raw := make([]byte, 4*pairLen)
 	c.single(raw)
 	c.pairs.counts[0], c.pairs.counted = math.MaxUint32-pairLen/2+1, math.MaxUint32 // as if there had been as many before
 	c.single(raw)
-	all := newCounter(c.edges)
-	all.merge(c)
-	if want := 2*(math.MaxUint32+1) - pairLen + pairLen; all.counts[0] != want {
-		t.Errorf("%d zeros, want %d", all.counts[0], want)
+	c.fold()
+	if want := 2*(math.MaxUint32+1) - pairLen + pairLen; c.counts[0] != want {
+		t.Errorf("%d zeros, want %d", c.counts[0], want)
 	}
 }

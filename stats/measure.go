@@ -132,6 +132,14 @@ func (p *plan) part(i int) (from, to int) {
 	return from, to
 }
 
+// len is how many elements are read.
+func (p *plan) len() int {
+	if p.runLen == 0 {
+		return p.n
+	}
+	return p.chunks * p.runLen
+}
+
 // scatter makes of successive numbers such as have nothing to do with each other (SplitMix64's last steps).
 func scatter(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
@@ -151,6 +159,14 @@ func (p *plan) sweep() int {
 // muldiv is a*b/c without overflow, for b <= c.
 func muldiv(a, b, c int) int { return a/c*b + a%c*b/c }
 
+// buffer is what a worker needs.
+type buffer struct {
+	block, base [blockLen]float64
+	pairs       pairCounter
+}
+
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
+
 // run reads the elements on several goroutines. The result does not depend on how many there are.
 func (p *plan) run(ctx context.Context, src *source, workers int, count bool, edges []float64) (moments, *counter, error) {
 	if workers == 0 {
@@ -169,28 +185,34 @@ func (p *plan) run(ctx context.Context, src *source, workers int, count bool, ed
 		counts = make([]*counter, workers)
 		errs   = make([]error, workers)
 	)
-	for w := range workers {
-		wait.Go(func() {
-			if count {
-				counts[w] = newCounter(edges)
-				if src.from.dense() && src.repeats == 1 {
-					counts[w].pairs = newPairCounter(counts[w])
-				}
+	work := func(w int) {
+		b := buffers.Get().(*buffer)
+		defer buffers.Put(b)
+		if count {
+			counts[w] = newCounter(edges)
+			if src.from.dense() && src.repeats == 1 && p.len() >= pairLeast {
+				counts[w].pairs = newPairCounter(counts[w], &b.pairs)
 			}
-			buf := make([]float64, 2*blockLen)
-			for errs[w] == nil {
-				i := int(next.Add(1)) - 1
-				if i >= batches {
-					return
-				}
-				errs[w] = src.touch(ctx, buf[blockLen:], func(r reader) error {
-					p.chunk(&parts[i], counts[w], buf[:blockLen], r, i*batch, min((i+1)*batch, p.chunks), src.repeats)
-					return nil
-				})
+		}
+		for errs[w] == nil {
+			i := int(next.Add(1)) - 1
+			if i >= batches {
+				break
 			}
-			next.Store(int64(batches)) // the others need not go on
-		})
+			errs[w] = src.touch(ctx, b.base[:], func(r reader) error {
+				p.chunk(&parts[i], counts[w], b.block[:], r, i*batch, min((i+1)*batch, p.chunks), src.repeats)
+				return nil
+			})
+		}
+		next.Store(int64(batches)) // the others need not go on
+		if count {
+			counts[w].fold()
+		}
 	}
+	for w := range workers - 1 {
+		wait.Go(func() { work(w + 1) })
+	}
+	work(0)
 	wait.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return moments{}, nil, errs[slices.IndexFunc(errs, func(err error) bool { return err != nil })]
@@ -198,11 +220,10 @@ func (p *plan) run(ctx context.Context, src *source, workers int, count bool, ed
 	if !count {
 		return pairwise(parts), nil, nil
 	}
-	all := newCounter(edges)
-	for _, c := range counts {
-		all.merge(c)
+	for _, c := range counts[1:] {
+		counts[0].merge(c)
 	}
-	return pairwise(parts), all, nil
+	return pairwise(parts), counts[0], nil
 }
 
 // chunk reads some chunks.
@@ -260,7 +281,11 @@ func histogramEdges(ctx context.Context, src *source, o *Options) ([]float64, er
 	case o.Low < o.High:
 		return edgesOf(o.Low, o.High, o.Bins), nil
 	}
-	p := planOf(src, rangeSample, o.Seed)
+	sample := rangeSample
+	if o.Sample > 0 {
+		sample = min(o.Sample, sample)
+	}
+	p := planOf(src, sample, o.Seed)
 	m, _, err := p.run(ctx, src, o.Workers, false, nil)
 	if err != nil || m.finite() == 0 {
 		return edgesOf(0, 1, o.Bins), err

@@ -75,6 +75,7 @@ func (w *walker) dense() bool {
 
 const (
 	pairLen   = 1 << 10 // how many float32 are counted at once: few, so that all that is needed stays in the fastest cache
+	pairLeast = 1 << 14 // fewer are not worth the effort
 	pairBits  = 6       // of a bin, where neighbours are counted together
 	pairMask  = 1<<pairBits - 1
 	pairTimes = 1 << 31 // after so many numbers words of 32 bits could soon be full
@@ -98,8 +99,9 @@ type placingSingle struct {
 	last               uint32  // bin
 }
 
-// newPairCounter gives nil if bins are too many, or too narrow to be told apart by calculations in float32.
-func newPairCounter(c *counter) *pairCounter {
+// newPairCounter makes a counter of pairs in p. It gives nil if bins are too many, or too narrow to be told apart by calculations
+// in float32.
+func newPairCounter(c *counter, p *pairCounter) *pairCounter {
 	if c.log || !fast() {
 		return nil
 	}
@@ -109,7 +111,9 @@ func newPairCounter(c *counter) *pairCounter {
 		return nil
 	}
 	zero := 1 - c.low*c.scale
-	p := &pairCounter{placing: placingSingle{float32(c.scale), float32(zero - wrong), float32(zero + wrong), float32(c.low), uint32(len(c.counts) - 1)}}
+	p.placing = placingSingle{float32(c.scale), float32(zero - wrong), float32(zero + wrong), float32(c.low), uint32(len(c.counts) - 1)}
+	p.counted = 0
+	clear(p.counts[:])
 	if float64(p.placing.first) != c.low {
 		p.placing.first = float32(math.NaN()) // which nothing equals
 	}
