@@ -32,6 +32,8 @@ func (w wanted) several() bool { return w.name == "" || strings.Contains(w.name,
 func (w *watcher) several(ctx context.Context, sampler *watch.Sampler, one wanted) {
 	const rarely = 64 // times as seldom
 	wait := w.interval
+	hint := time.AfterFunc(hintAfter, func() { w.hint(ctx, one) })
+	defer hint.Stop()
 	for {
 		if w.find(ctx, sampler, one) {
 			wait = w.interval
@@ -45,6 +47,23 @@ func (w *watcher) several(ctx context.Context, sampler *watch.Sampler, one wante
 		case <-w.sessions[one.program].Done():
 			return
 		}
+	}
+}
+
+// hintAfter is how long a pattern may mean nothing before that is told.
+const hintAfter = 5 * time.Second
+
+// hint says that a pattern means nothing yet, and why if that is known.
+func (w *watcher) hint(ctx context.Context, one wanted) {
+	if one.name == "" || !slices.Contains(w.missing(), one) {
+		return
+	}
+	why := `no array has such a name yet; "ndbridge ls" shows those that there are`
+	if _, err := w.sessions[one.program].Names(ctx, one.name); err != nil {
+		why = err.Error()
+	}
+	if ctx.Err() == nil {
+		_, _ = fmt.Fprintf(w.env.stderr, "ndbridge: %s: %s\n", prose.Line(one.label), prose.Line(why))
 	}
 }
 

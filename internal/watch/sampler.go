@@ -30,7 +30,7 @@ const givenUp = 10
 
 // The defaults of Options.
 const (
-	DefaultInterval = time.Second
+	DefaultInterval = 500 * time.Millisecond
 	DefaultBudget   = 0.01
 	DefaultHistory  = 512
 )
@@ -59,6 +59,9 @@ type Options struct {
 const (
 	leastSample = 1 << 12
 	mostSample  = 1 << 24
+
+	binSample = 1 << 13 // of a histogram that is not of the same look as the other figures
+	binShare  = 0.15    // of what looks may take
 )
 
 // Sampler watches arrays. Its methods are safe for concurrent use.
@@ -90,8 +93,13 @@ type watched struct {
 	lost     int // looks in a row that did not find it
 	view     *core.View
 	mark     mark
-	sample   int     // elements; 0: all
-	perPiece float64 // seconds that an element took, lately
+	exact    bool          // the last look saw all elements
+	sample   int           // elements; 0: all
+	figures  time.Duration // what the last ones took
+	perPiece [2]float64    // seconds that an element took, lately: of a sample, and of all; 0: not known
+	bins     stats.Histogram
+	binning  float64 // seconds that they took
+	saved    float64 // of what looks may take, for the next ones
 	seed     uint64
 	quiet    map[string]int // looks since the condition of an alarm that was raised was met
 	clean    map[string]*stats.Number
@@ -204,7 +212,7 @@ func (s *Sampler) round(ctx context.Context) (cost time.Duration, err error) {
 			s.drop(w)
 		}
 		if err == nil {
-			s.adjust(w, sum, took, len(arrays))
+			s.adjust(w, sum)
 			s.judge(w, sum, unchanged, before, after)
 		}
 		before = after
@@ -231,21 +239,23 @@ func (s *Sampler) look(ctx context.Context, w *watched) (sum *stats.Summary, unc
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	if answered := time.Now().Add(-CopyingTakes(v)); answered.After(begun) {
-		begun = answered
-	}
-	sum, same, err := s.sum(ctx, w)
-	now := time.Now()
+	took = min(CopyingTakes(v), time.Since(begun))
+	var changed bool
+	summing, err := spent(v, func() (err error) {
+		sum, changed, err = s.sum(ctx, w)
+		return err
+	})
+	took += summing
 	if err != nil {
-		return nil, 0, now.Sub(begun), err
+		return nil, 0, took, err
 	}
-	if m := markOf(same); m != w.mark || w.Looks == 0 {
-		w.mark = m
+	now := time.Now()
+	if changed {
 		s.mu.Lock()
 		w.Changed = now
 		s.mu.Unlock()
 	}
-	return sum, now.Sub(w.Changed), now.Sub(begun), nil
+	return sum, now.Sub(w.Changed), took, nil
 }
 
 // CopyingTakes is what an answer that copied an array has cost the program, at most: what is longer was waiting. It is nothing
@@ -255,20 +265,6 @@ func CopyingTakes(v *core.View) time.Duration {
 		return 0
 	}
 	return 50*time.Microsecond + time.Duration(v.NBytes()) // a byte in a nanosecond, in any order
-}
-
-// sum sums an array up, and the part of it by which a change is noticed.
-func (s *Sampler) sum(ctx context.Context, w *watched) (sum, same *stats.Summary, err error) {
-	opts := &stats.Options{Workers: 1, Bins: s.opts.Bins, Seed: w.seed}
-	if !s.opts.Exact {
-		opts.Sample = w.sample
-	}
-	w.seed++
-	if sum, err = stats.Of(ctx, w.view, opts); err != nil || sum.Exact() || sum.Version > 0 {
-		return sum, sum, err
-	}
-	same, err = stats.Of(ctx, w.view, &stats.Options{Workers: 1, Sample: leastSample})
-	return sum, same, err
 }
 
 // drop gives up an array.
@@ -309,18 +305,6 @@ func (s *Sampler) record(w *watched, sum *stats.Summary, err error, step *stats.
 	w.History = append(w.History, pointOf(sum, time.Now(), step))
 	size := int64(l.DType().Bits() * l.DType().Lanes())
 	s.usage.Bytes += int64(sum.Seen) * size / 8
-}
-
-// adjust chooses how many elements of an array the next look samples: as many as its share of the budget of one interval
-// pays for, by what elements cost lately.
-func (s *Sampler) adjust(w *watched, sum *stats.Summary, took time.Duration, arrays int) {
-	share := s.opts.Budget * s.opts.Interval.Seconds() / float64(arrays)
-	each := took.Seconds() / float64(max(sum.Seen, leastSample))
-	if w.perPiece > 0 {
-		each = w.perPiece + (each-w.perPiece)/4
-	}
-	w.perPiece = each
-	w.sample = int(min(max(share/each, leastSample), mostSample))
 }
 
 // judge raises alarms.

@@ -1,0 +1,145 @@
+package watch
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/stats"
+)
+
+// sum sums an array up, and says whether it has changed.
+func (s *Sampler) sum(ctx context.Context, w *watched) (sum *stats.Summary, changed bool, err error) {
+	opts := &stats.Options{Workers: 1, Bins: s.opts.Bins, Seed: w.seed}
+	w.seed++
+	if !s.opts.Exact {
+		opts.Sample = w.sample
+		if w.view.Version() == 0 {
+			opts.Bins = 0 // they take five times as long as all else, so most looks have those of an earlier one
+		}
+	}
+	w.figures, err = spent(w.view, func() (err error) {
+		sum, err = stats.Of(ctx, w.view, opts)
+		return err
+	})
+	if err == nil && opts.Bins != s.opts.Bins {
+		err = s.bin(ctx, w)
+		sum.Histogram = w.bins
+	}
+	if err == nil {
+		changed, err = s.changed(ctx, w, sum)
+	}
+	return sum, changed, err
+}
+
+// changed reports whether an array is another one than at the last look. A sample is of other elements each time, so it is not
+// compared.
+func (s *Sampler) changed(ctx context.Context, w *watched, sum *stats.Summary) (bool, error) {
+	whole := sum.Exact() || sum.Version > 0
+	now, before := sum, sum
+	same := &stats.Options{Workers: 1, Sample: leastSample}
+	var err error
+	if !whole {
+		now, err = stats.Of(ctx, w.view, same)
+		before = now
+	}
+	if first := w.Looks == 0; err == nil && !first && whole != w.exact {
+		if w.exact {
+			same.Sample = 0
+		}
+		before, err = stats.Of(ctx, w.view, same) // as it was looked at then
+	}
+	if err != nil {
+		return false, err
+	}
+	changed := w.Looks == 0 || markOf(before) != w.mark
+	w.mark, w.exact = markOf(now), whole
+	return changed, nil
+}
+
+// bin makes a new histogram if the time that it took last is saved.
+func (s *Sampler) bin(ctx context.Context, w *watched) error {
+	w.saved += s.share() * binShare
+	if w.saved < w.binning {
+		return nil
+	}
+	took, err := spent(w.view, func() error {
+		sum, err := stats.Of(ctx, w.view, &stats.Options{Workers: 1, Bins: s.opts.Bins, Sample: binSample, Seed: w.seed})
+		if err == nil {
+			w.bins = sum.Histogram
+		}
+		return err
+	})
+	w.saved, w.binning = 0, took.Seconds()
+	return err
+}
+
+// share is how many seconds a look at one of the arrays may take.
+func (s *Sampler) share() float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opts.Budget * s.opts.Interval.Seconds() / float64(max(len(s.arrays), 1))
+}
+
+// adjust chooses how many elements of an array the next look samples: as many as its share of the budget of one interval
+// pays for, by what elements cost lately.
+func (s *Sampler) adjust(w *watched, sum *stats.Summary) {
+	share := s.share()
+	if s.opts.Bins != 0 && sum.Version == 0 {
+		share *= 1 - binShare
+	}
+	each := w.figures.Seconds() / float64(max(sum.Seen, leastSample))
+	last := &w.perPiece[0]
+	if sum.Exact() {
+		last = &w.perPiece[1]
+	}
+	if *last > 0 {
+		each = *last + (each-*last)/4
+	}
+	*last = each
+	if !sum.Exact() {
+		w.perPiece[1] *= forgets
+	}
+	sampled, all := w.perPiece[0], w.perPiece[1]
+	if all == 0 {
+		all = sampled / quicker
+	}
+	// The smallest sample, and that by which a change is noticed, may take longer than all elements.
+	if float64(sum.Len)*all <= max(share, 2*leastSample*sampled) {
+		w.sample = 0
+		return
+	}
+	w.sample = int(min(max(share/max(sampled, all), leastSample), mostSample))
+}
+
+// quicker is by how much an element may be read in less time if all are read, and not a sample.
+const quicker = 16
+
+// forgets is how quickly it is forgotten that all elements took too long: at first, the pages must be mapped, say.
+const forgets = 0.9
+
+// spent is how long f has used a core, which reads v on this thread alone. What it reads from a GPU takes the time that passes.
+func spent(v *core.View, f func() error) (time.Duration, error) {
+	if v.Device().Kind != core.CPU {
+		begun := time.Now()
+		err := f()
+		return time.Since(begun), err
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	begun := threadTime()
+	err := f()
+	return threadTime() - begun, err
+}
+
+// threadTime is the processor time that this thread has taken.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		return 0 // Linux has that clock
+	}
+	return time.Duration(t.Nano())
+}
