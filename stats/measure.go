@@ -165,7 +165,7 @@ type buffer struct {
 	pairs       pairCounter
 }
 
-var buffers = sync.Pool{New: func() any { return new(buffer) }}
+var buffers = sync.Pool{New: func() any { return new(buffer) }} //nolint:gochecknoglobals // a pool is for all
 
 // run reads the elements on several goroutines. The result does not depend on how many there are.
 func (p *plan) run(ctx context.Context, src *source, workers int, count bool, edges []float64) (moments, *counter, error) {
@@ -186,7 +186,7 @@ func (p *plan) run(ctx context.Context, src *source, workers int, count bool, ed
 		errs   = make([]error, workers)
 	)
 	work := func(w int) {
-		b := buffers.Get().(*buffer)
+		b, _ := buffers.Get().(*buffer) // it has no others
 		defer buffers.Put(b)
 		if count {
 			counts[w] = newCounter(edges)

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/looks"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
-	"github.com/ndbridge/ndbridge/core/names"
 	"github.com/ndbridge/ndbridge/internal/prose"
 	"github.com/ndbridge/ndbridge/internal/render"
 )
@@ -122,10 +122,16 @@ func (l *lister) fail(err error) error {
 
 // list prints all arrays, and says how many there are.
 func (l *lister) list(ctx context.Context, s session, program string) (int, error) {
-	var found contract.Found
-	err := l.variables(ctx, s, &found)
+	entries, err := looks.Variables(ctx, s)
+	found := contract.Found{Entries: entries}
 	if err == nil && (l.deep || !l.json) {
-		err = l.search(ctx, s, &found)
+		all, failed := looks.Search(ctx, s, l.limit)
+		switch {
+		case failed == nil:
+			found = looks.Join(all, entries, l.limit)
+		case l.deep || !errors.Is(failed, core.ErrUnsupported):
+			err = failed
+		}
 	}
 	if err != nil {
 		return 0, err
@@ -143,58 +149,6 @@ func (l *lister) list(ctx context.Context, s session, program string) (int, erro
 		return 0, err
 	}
 	return len(found.Entries), l.rest(found)
-}
-
-// variables adds the arrays that are variables, or were published.
-func (*lister) variables(ctx context.Context, s session, found *contract.Found) error {
-	for e, err := range s.Arrays(ctx) {
-		if err != nil {
-			return err
-		}
-		found.Entries = append(found.Entries, e)
-	}
-	return nil
-}
-
-// search puts all arrays that anything leads to before those that only variables are.
-func (l *lister) search(ctx context.Context, s session, found *contract.Found) error {
-	searcher, ok := s.Producer().(contract.Searcher)
-	if !ok {
-		return l.unsearched(errors.New("the program cannot be searched"))
-	}
-	all, err := searcher.Search(ctx, contract.Search{Pattern: names.Every, Limit: l.limit})
-	if errors.Is(err, core.ErrUnsupported) {
-		return l.unsearched(err)
-	}
-	if err != nil {
-		return err
-	}
-	known := make(map[string]bool)
-	for _, e := range all.Entries {
-		known[e.Name] = true
-		for _, name := range e.Also {
-			known[name] = true
-		}
-	}
-	for _, e := range found.Entries {
-		switch {
-		case known[e.Name]:
-		case len(all.Entries) < l.limit:
-			all.Entries = append(all.Entries, e)
-		default:
-			all.More++
-		}
-	}
-	*found = all
-	return nil
-}
-
-// unsearched is the end of those who want more than variables.
-func (l *lister) unsearched(err error) error {
-	if !l.deep {
-		return nil
-	}
-	return &core.Error{Op: "list", Kind: core.ErrUnsupported, Err: err}
 }
 
 // lines prints an array a line.

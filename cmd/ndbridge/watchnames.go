@@ -93,16 +93,21 @@ func (w *watcher) missing() []wanted {
 	return slices.DeleteFunc(slices.Clone(w.wanted), func(one wanted) bool { return !one.several() || len(w.found[one]) > 0 })
 }
 
+// maxWatched is how many arrays are watched if none are named.
+const maxWatched = 1024
+
 // namesOf gives the names that a pattern means now, or all if it is "".
 func namesOf(ctx context.Context, s *hostplugin.Session, pattern string) []string {
 	if pattern != "" {
 		names, _ := s.Names(ctx, pattern) // an error is there the next time, too, and there are no names then
 		return names
 	}
+	variables, _ := looks.Variables(ctx, s)
+	found, _ := looks.Search(ctx, s, maxWatched)
 	var names []string
-	for entry, err := range s.Arrays(ctx) {
-		if err == nil && entry.Err == nil {
-			names = append(names, entry.Name)
+	for _, e := range looks.Join(found, variables, maxWatched).Entries {
+		if e.Err == nil {
+			names = append(names, e.Name)
 		}
 	}
 	return names

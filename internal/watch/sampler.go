@@ -163,8 +163,8 @@ func (s *Sampler) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		interval := max(s.opts.Interval, time.Duration(float64(cost)/s.opts.Budget))
 		s.mu.Lock()
+		interval := max(s.opts.Interval, time.Duration(float64(cost)/s.opts.Budget))
 		s.usage.Rounds++
 		s.usage.Looking += cost
 		s.usage.Interval = interval

@@ -21,6 +21,13 @@ func (s *Sampler) SetStep(step func(ctx context.Context) *stats.Number) {
 	s.opts.Step = step
 }
 
+// SetBudget changes [Options].Budget.
+func (s *Sampler) SetBudget(share float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opts.Budget = share
+}
+
 // watching gives the alarms and the count of steps that hold now.
 func (s *Sampler) watching() (alarms []Alarm, step func(ctx context.Context) *stats.Number) {
 	s.mu.Lock()

@@ -1,7 +1,10 @@
 package browser
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -28,17 +31,30 @@ func TestPattern(t *testing.T) {
 	p.until("/pattern|name/.test(document.querySelector('#tree-note').textContent)")
 }
 
-// TestDeep lists all arrays that variables lead to, and searches among them.
-func TestDeep(t *testing.T) {
+// TestTreeIsDeep: the tree has all arrays that variables lead to, and the search looks among them.
+func TestTreeIsDeep(t *testing.T) {
 	p := open(t, inspect(t, "training.py"), 1280, 860)
-	p.until("document.querySelector('#tree [data-name=numbers]')")
-	p.do(chromedp.Click(chromedp.CSS("#deep")))
 	p.until(`document.querySelector('#tree [data-name="model.head"]') && document.querySelector('#tree [data-name=numbers]')`)
 	p.do(chromedp.Focus(chromedp.CSS("#search")))
 	p.keys("head")
 	p.until("document.querySelectorAll('#tree .row').length === 1")
-	p.do(chromedp.Click(chromedp.CSS("#deep")))
-	p.until("document.querySelectorAll('#tree .row').length === 0 && document.querySelector('#deep').ariaPressed === 'false'")
+}
+
+// TestNaNInAWeight: one of 300 weights that only a function has gets a NaN, and the page tells which, and at which step.
+func TestNaNInAWeight(t *testing.T) {
+	order := filepath.Join(t.TempDir(), "order")
+	p := open(t, inspectWith(t, []string{"--alarm", "nan", "--step", "main().step"}, "weights.py", order), 1280, 860)
+	p.until(`document.querySelector('#tree [data-name="main().state[\\"w137\\"]"]')`)
+	p.until("document.querySelector('#alarm-count').hidden")
+	if err := os.WriteFile(order, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	planted := time.Now()
+	p.until("document.querySelector('#alarm-count:not([hidden])')")
+	t.Logf("the alarm was shown after %v", time.Since(planted))
+	p.keys("a")
+	p.until(`document.querySelector('#alarms .events').textContent.includes('main().state["w137"] nan')`)
+	p.until(`/ at step \d+|step \d+/.test(document.querySelector('#alarms .events').textContent)`)
 }
 
 // TestAlarmsOfThePage sets alarms in the page: one is raised, with its step, and one is refused.

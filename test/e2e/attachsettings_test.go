@@ -43,7 +43,7 @@ func TestAttachPublishedForEachHost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer host.Close() //nolint:errcheck // its sessions are closed
+			defer host.Close()
 			s := run.Attach(t, host)
 			for name, want := range tt.want {
 				got := "shared"

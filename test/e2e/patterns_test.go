@@ -192,7 +192,7 @@ remote.serve()
 	wantNames(t, run, "model.blocks.0.conv.*", "model.blocks[0].conv.bias", "model.blocks[0].conv.weight")
 	// What PyTorch calls a parameter is its name behind that of the model.
 	for _, name := range harness.Eval[[]string](t, run.Remote, "[n for n, _ in model.named_parameters()]") {
-		if run.View(t, "model." + name).Framework() != "torch" {
+		if run.View(t, "model."+name).Framework() != "torch" {
 			t.Error(name)
 		}
 	}

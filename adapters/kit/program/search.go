@@ -203,11 +203,10 @@ func (s *search) match(g *py.GIL, o py.Object, at place) error {
 	if len(at.rest) == 0 {
 		return nil
 	}
-	next := at.rest[0]
-	switch {
+	switch next := at.rest[0]; {
 	case next.Kind == names.Deep:
-		id := object{o, len(at.rest)}
 		if at.at == 0 {
+			id := object{o, len(at.rest)}
 			if s.seen[id] {
 				return nil
 			}
@@ -220,9 +219,9 @@ func (s *search) match(g *py.GIL, o py.Object, at place) error {
 			return at.rest, !strings.HasPrefix(step.Text, "__") || step.Kind != names.Attr
 		})
 	case next.Globs():
-		indices := next.Kind != names.Attr || len(g.Fields(o)) == 0 // what has both is meant once, by its name
+		named := next.Kind == names.Attr && len(g.Fields(o)) > 0 // what has an index, too, is meant once
 		return s.parts(g, o, at, func(step names.Step) ([]names.Step, bool) {
-			return at.rest[1:], next.Matches(step) && (indices || step.Kind != names.Item)
+			return at.rest[1:], next.Matches(step) && (!named || step.Kind != names.Item)
 		})
 	default:
 		s.push(place{path: at.path.With(next), rest: at.rest[1:], order: at.order})

@@ -48,6 +48,7 @@ func (r *recorder) watch(c *client, w watched) error {
 		}
 	}
 	r.watched, r.all = all, w.All
+	r.divide()
 	if r.step != w.Step {
 		r.step = w.Step
 		r.sampler.SetStep(r.count())

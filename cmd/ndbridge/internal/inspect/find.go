@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core/contract"
-	"github.com/ndbridge/ndbridge/core/names"
 )
 
 const (
@@ -68,17 +67,10 @@ func (h *hub) search(ctx context.Context, pattern string) found {
 	}
 	m.More, m.Partial = all.More, all.Partial
 	for _, e := range all.Entries {
-		names := []string{e.Name}
-		if pattern != deep {
-			names = append(names, e.Also...) // those fit the pattern, too
-		}
-		for _, name := range names {
+		for _, name := range append([]string{e.Name}, e.Also...) { // those fit the pattern, too
 			e.Name = name
 			m.Entries = append(m.Entries, entryOf(e))
 		}
 	}
 	return m
 }
-
-// deep is the pattern that means all arrays that variables lead to.
-const deep = names.Every

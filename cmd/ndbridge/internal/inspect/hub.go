@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/looks"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 )
@@ -26,6 +27,9 @@ type hub struct {
 	recorder *recorder
 	alive    context.Context //nolint:containedctx // of readings; nil before run and after it
 	running  sync.WaitGroup
+
+	found contract.Found // all arrays, as list has found them last
+	again time.Time      // when it looks for them again
 }
 
 // programState is what pages are told of the program.
@@ -41,11 +45,12 @@ type programState struct {
 
 func newHub(o *Options) *hub {
 	h := &hub{
-		options: o, pace: newPace(o.Budget * (1 - recordShare)), figures: newPace(o.Budget * (1 - recordShare) / 2), wake: make(chan struct{}, 1),
+		options: o, pace: newPace(o.Budget), figures: newPace(o.Budget), wake: make(chan struct{}, 1),
 		clients: map[*client]struct{}{}, readings: map[string]*reading{},
 		state: programState{Topic: "program", Name: o.Program, Attached: o.Attached, State: "running"},
 	}
 	h.recorder = newRecorder(h, o)
+	h.recorder.divide()
 	h.latest[aboutProgram] = jsonMessage(h.state)
 	h.latest[aboutAlarms] = jsonMessage(h.recorder.alarms())
 	return h
@@ -244,7 +249,8 @@ func (h *hub) forget(c *client, s *sight) {
 
 const (
 	listEvery   = time.Second
-	listRest    = 20 // how many times as long as a list took nobody asks for another
+	listRest    = 20  // how many times as long as a list of variables took nobody asks for another
+	searchRest  = 100 // the same of a list of all arrays that variables lead to
 	reportEvery = time.Second
 )
 
@@ -273,22 +279,29 @@ func (h *hub) list(ctx context.Context) {
 
 func (h *hub) listOnce(ctx context.Context) {
 	t := tree{Topic: "tree", Entries: []entry{}}
-	var entries []contract.Entry
-	for e, err := range h.options.Session.Arrays(ctx) {
-		if err != nil {
-			if ctx.Err() != nil || errors.Is(err, core.ErrUnavailable) {
-				return // the page is told in another way
-			}
-			t.Error = err.Error()
-			break
+	variables, err := looks.Variables(ctx, h.options.Session)
+	if err != nil {
+		if ctx.Err() != nil || errors.Is(err, core.ErrUnavailable) {
+			return // the page is told in another way
 		}
-		t.Entries = append(t.Entries, entryOf(e))
-		entries = append(entries, e)
+		t.Error = err.Error()
 	}
+	if begun := time.Now(); err == nil && !begun.Before(h.again) {
+		found, failed := looks.Search(ctx, h.options.Session, maxFound)
+		if failed == nil { // else there are the variables
+			h.found = found
+		}
+		h.again = time.Now().Add(h.options.often(max(listEvery, searchRest*time.Since(begun))))
+	}
+	all := looks.Join(h.found, variables, maxFound)
+	for _, e := range all.Entries {
+		t.Entries = append(t.Entries, entryOf(e))
+	}
+	t.More, t.Partial = all.More, all.Partial
 	m := jsonMessage(t)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.recorder.listed(entries)
+	h.recorder.listed(variables, all.Entries)
 	if string(h.latest[aboutTree].bytes) != string(m.bytes) {
 		h.tell(aboutTree, m)
 	}
@@ -328,6 +341,8 @@ func (h *hub) report(ctx context.Context) {
 type tree struct {
 	Topic   string  `json:"topic"` // "tree"
 	Entries []entry `json:"entries"`
+	More    int     `json:"more"`    // other arrays
+	Partial bool    `json:"partial"` // not all was looked through
 	Error   string  `json:"error,omitempty"`
 }
 

@@ -10,9 +10,8 @@ import (
 
 // pace keeps what reading takes below a share of one core's time.
 type pace struct {
-	limit float64
-
 	mu      sync.Mutex
+	limit   float64
 	free    time.Time // when the time that was spent is paid for
 	begun   time.Time // of what is counted for cost
 	spent   time.Duration
@@ -21,6 +20,20 @@ type pace struct {
 }
 
 func newPace(limit float64) *pace { return &pace{limit: limit, begun: time.Now()} }
+
+// set changes the share.
+func (p *pace) set(limit float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limit = limit
+}
+
+// share is what reading may take of one core's time.
+func (p *pace) share() float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.limit
+}
 
 // taken is the processor time that f takes, on all cores, and what f says that others have taken for it. Waiting
 // costs nothing.

@@ -15,9 +15,11 @@ import (
 )
 
 const (
-	// recordEvery is how often what is recorded is looked at, and recordShare how much of the budget that may take.
+	// recordEvery is how often what is recorded is looked at, and recordShare how much of the budget that may take, or
+	// allShare if alarms are of all arrays.
 	recordEvery = 500 * time.Millisecond
 	recordShare = 0.25
+	allShare    = 0.75
 	// maxRecorded is how many arrays are recorded: the first that are listed or shown.
 	maxRecorded = 1024
 )
@@ -42,8 +44,20 @@ func newRecorder(h *hub, o *Options) *recorder {
 			r.watched = append(r.watched, a)
 		}
 	}
-	r.sampler = watch.New(watch.Options{Interval: o.often(recordEvery), Budget: o.Budget * recordShare, Alarms: r.watched, Step: r.count(), Looked: r.looked})
+	r.sampler = watch.New(watch.Options{Interval: o.often(recordEvery), Budget: o.Budget, Alarms: r.watched, Step: r.count(), Looked: r.looked})
 	return r
+}
+
+// divide divides the budget among what is recorded and what is read for pages, half of which may be figures.
+func (r *recorder) divide() {
+	recorded := recordShare
+	if r.all {
+		recorded = allShare
+	}
+	budget := r.hub.options.Budget
+	r.sampler.SetBudget(budget * recorded)
+	r.hub.pace.set(budget * (1 - recorded))
+	r.hub.figures.set(budget * (1 - recorded) / 2)
 }
 
 // isScalar reports whether an array is one number.
@@ -51,14 +65,17 @@ func isScalar(e contract.Entry) bool {
 	return e.Err == nil && e.Layout.Len() == 1 && numbers.TypeOf(e.Layout).Known()
 }
 
-// listed takes the scalars of a list, and all arrays if there are alarms for them. The caller holds the hub's lock.
-func (r *recorder) listed(entries []contract.Entry) {
+// listed takes the scalars among the variables, and all arrays if there are alarms for them. The caller holds the hub's lock.
+func (r *recorder) listed(variables, all []contract.Entry) {
 	clear(r.scalars)
-	for _, e := range entries {
+	for _, e := range variables {
 		if isScalar(e) {
 			r.scalars[e.Name] = true
+			r.add(e.Name).Store(true)
 		}
-		if r.scalars[e.Name] || r.all && e.Err == nil {
+	}
+	for _, e := range all {
+		if r.all && e.Err == nil {
 			r.add(e.Name).Store(true)
 		}
 	}

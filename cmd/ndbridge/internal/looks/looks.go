@@ -5,10 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/core/names"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/internal/watch"
 	"github.com/ndbridge/ndbridge/stats"
@@ -27,6 +31,55 @@ func At(s *hostplugin.Session, name string) (watch.Look, error) {
 		}
 		return v, err
 	}, nil
+}
+
+// Program is what arrays are listed of: a hostplugin.Session.
+type Program interface {
+	Arrays(ctx context.Context) iter.Seq2[contract.Entry, error]
+	Producer() contract.Producer
+}
+
+// Variables lists the arrays that are variables, or were published. After an error, those that came before it are there.
+func Variables(ctx context.Context, p Program) (entries []contract.Entry, err error) {
+	for e, err := range p.Arrays(ctx) {
+		if err != nil {
+			return entries, err
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// Search lists all arrays that anything in the program leads to, limit of them at most. The error wraps core.ErrUnsupported if the
+// program cannot be searched.
+func Search(ctx context.Context, p Program, limit int) (contract.Found, error) {
+	searcher, ok := p.Producer().(contract.Searcher)
+	if !ok {
+		return contract.Found{}, &core.Error{Op: "list", Kind: core.ErrUnsupported, Err: errors.New("the program cannot be searched")}
+	}
+	return searcher.Search(ctx, contract.Search{Pattern: names.Every, Limit: limit})
+}
+
+// Join puts variables behind what was found, if it does not have them.
+func Join(found contract.Found, variables []contract.Entry, limit int) contract.Found {
+	there := make(map[string]bool)
+	for _, e := range found.Entries {
+		there[e.Name] = true
+		for _, name := range e.Also {
+			there[name] = true
+		}
+	}
+	found.Entries = slices.Clone(found.Entries)
+	for _, e := range variables {
+		switch {
+		case there[e.Name]:
+		case len(found.Entries) < limit:
+			found.Entries = append(found.Entries, e)
+		default:
+			found.More++
+		}
+	}
+	return found
 }
 
 // Counter reads the count of a program's steps: a number of Python's, or an array of one element.

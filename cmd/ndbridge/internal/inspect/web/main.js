@@ -32,7 +32,7 @@ const socket = new Socket({
         state();
         break;
       case "tree":
-        tree.update(m.entries, m.error);
+        tree.update(m.entries, m);
         overview.list(m.entries);
         listed = true;
         if (!page && (!asked || tree.find(wanted()))) route();

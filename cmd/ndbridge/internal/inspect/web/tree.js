@@ -25,7 +25,6 @@ import * as format from "./format.js";
  */
 
 const maxRows = 2000;
-const everything = "**";
 
 export class Tree {
   /**
@@ -38,8 +37,6 @@ export class Tree {
     this.asked = ""; // the pattern that the program is searched for
     /** @type {any} */
     this.result = null; // what was found of it
-    this.deep = byId("deep");
-    this.deep.addEventListener("click", () => this.searchFor(this.asked === everything ? "" : everything));
     this.list = byId("tree");
     this.search = byId("search");
     this.note = byId("tree-note");
@@ -51,9 +48,10 @@ export class Tree {
     this.rows = [];
     this.active = ""; // the path of the row that keys move
     this.chosen = ""; // the array that is shown
-    this.error = "";
+    /** @type {{error?: string, more?: number, partial?: boolean}} */
+    this.about = {};
     this.search.addEventListener("input", () => {
-      if (this.asked && this.asked !== everything && this.search.value.trim() !== this.asked) this.searchFor("");
+      if (this.asked && this.search.value.trim() !== this.asked) this.searchFor("");
       this.draw();
     });
     this.search.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => this.searchKey(e));
@@ -63,11 +61,11 @@ export class Tree {
 
   /**
    * @param {Entry[]} entries
-   * @param {string} [error]
+   * @param {{error?: string, more?: number, partial?: boolean}} [about]
    */
-  update(entries, error = "") {
+  update(entries, about = {}) {
     this.entries = entries;
-    this.error = error;
+    this.about = about;
     this.draw();
   }
 
@@ -89,7 +87,6 @@ export class Tree {
   searchFor(pattern) {
     this.asked = pattern;
     this.result = null;
-    this.deep.setAttribute("aria-pressed", String(pattern === everything));
     this.ask(pattern);
     this.draw();
   }
@@ -104,10 +101,10 @@ export class Tree {
   /** What the search and the list have to say. */
   says() {
     if (this.asked && !this.result) return "Searching the program …";
-    if (this.result?.error) return format.visible(this.result.error);
-    if (this.result?.more) return `${format.count(this.result.more)} more arrays: say more of their names`;
-    if (this.result?.partial) return "Not all of the program was looked through: there may be more.";
-    if (this.error) return format.visible(this.error);
+    const about = this.result ?? this.about;
+    if (about.error) return format.visible(about.error);
+    if (about.more) return `${format.count(about.more)} more arrays: search for their names`;
+    if (about.partial) return "Not all of the program was looked through: there may be more.";
     if (this.rows.length) return "";
     if (this.result) return "No array has such a name now.";
     return this.entries.length === 0 ? "No arrays yet. Variables of functions are listed while they run on the main thread."
@@ -116,8 +113,7 @@ export class Tree {
 
   /** @returns {Branch} */
   grow() {
-    const pattern = this.asked && this.asked !== everything;
-    const words = pattern ? [] : this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = this.asked ? [] : this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const root = { label: "", path: "", entry: null, below: new Map() };
     for (const entry of this.result?.entries ?? this.entries) {
       const text = `${entry.name} ${entry.dtype}`.toLowerCase();
