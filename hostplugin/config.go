@@ -109,7 +109,7 @@ type HeapOptions struct {
 // HandoffOptions configures how the host asks for views. The zero value is shared memory with the defaults below.
 type HandoffOptions struct {
 	Off   bool          // the host asks by gRPC: slower, and without Source.Latest, Source.Next and Group.Next
-	Spin  time.Duration // how long each side looks for the other's word before it sleeps, at most 10 ms; 0 means 50 µs, and less than 0 that they sleep at once
+	Spin  time.Duration // how long each side looks for the other's word before it sleeps, at most 10 ms; 0 means 50 µs, and less than 0 that they sleep at once. For a call with arrays on a GPU the host looks 500 µs at least
 	Slots int           // how many views the host may ask for at once, 1 to 64; 0 means 8
 }
 

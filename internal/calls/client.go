@@ -159,6 +159,9 @@ func (c *Client) exchange(ctx context.Context, w *caller, r *Request) (answer []
 		return nil, nil, ended(err)
 	}
 	w.over = r.Over
+	if r.onGPU() {
+		slot.Spin = gpuSpin
+	}
 	request, err := c.pack(ctx, w, r)
 	if err != nil {
 		slot.Release()
@@ -171,6 +174,19 @@ func (c *Client) exchange(ctx context.Context, w *caller, r *Request) (answer []
 		return nil, nil, err // and the worker is given back when it has answered
 	}
 	return answer, slot, nil
+}
+
+// gpuSpin is how long a caller looks for the answer to a call with arrays on a GPU: the program's CPU looks as long for the end of the
+// GPU's work, and to be woken up takes longer than most of what a call adds to that.
+const gpuSpin = 500 * time.Microsecond
+
+func (r *Request) onGPU() bool {
+	for i := range r.Arrays {
+		if r.Arrays[i].Layout.Device().Kind == core.CUDA {
+			return true
+		}
+	}
+	return false
 }
 
 // pack writes a request, into memory of its own if it is long.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/bits"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +45,8 @@ type MailboxClient struct {
 // until Release.
 type Slot struct {
 	Index int // from 0
+	// Spin is how long the next Call looks for its answer at least, unless the client's spin is 0.
+	Spin time.Duration
 
 	client *MailboxClient
 	shared slot
@@ -129,6 +132,7 @@ func (c *MailboxClient) take() *Slot {
 
 // Release gives the slot back. The answer of its last Call is not valid any more.
 func (l *Slot) Release() {
+	l.Spin = 0
 	c := l.client
 	c.free.Or(1 << l.Index)
 	if c.waiting.Load() == 0 {
@@ -170,9 +174,15 @@ func (l *Slot) call(ctx context.Context, request []byte, limit time.Duration) (a
 func (l *Slot) await(ctx context.Context, limit time.Duration) error {
 	answered := l.shared.answered
 	pause := spin{budget: l.client.spin, mine: l.shared.cpu, peers: l.client.cpu}
+	if pause.budget > 0 {
+		pause.budget = max(pause.budget, l.Spin)
+	}
 	for answered.Load() != l.number {
 		if !pause.goOn() {
 			return l.sleep(ctx, limit)
+		}
+		if l.Spin > 0 && pause.rounds%clock == 0 { // others may have but this thread
+			runtime.Gosched()
 		}
 	}
 	return nil

@@ -18,13 +18,17 @@ type spin struct {
 // restart begins the time anew, until the side whose CPU peers is has something to say.
 func (s *spin) restart(peers *atomic.Uint32) { s.rounds, s.peers = 0, peers }
 
+// clock is after how many rounds a loop looks at the clock again.
+const clock = 64
+
 // goOn reports whether to go round once more. It looks at the clock once in a while, and at where it runs
 // less often and not at once: an answer that comes quickly must not wait for that.
 func (s *spin) goOn() bool {
-	const clock, where = 64, 256
+	const where = 4 * clock
 	if s.budget <= 0 {
 		return false
 	}
+	pauseCPU(1)
 	switch s.rounds++; {
 	case s.rounds == clock:
 		s.start = time.Now()
