@@ -30,6 +30,7 @@ const (
 	NotReady                 Code = 600
 	IllegalAddress           Code = 700
 	LaunchOutOfResources     Code = 701
+	ContextIsDestroyed       Code = 709
 	AlreadyRegistered        Code = 712
 	NotRegistered            Code = 713
 	NotPermitted             Code = 800

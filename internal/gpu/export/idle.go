@@ -11,16 +11,24 @@ import (
 
 // Idle waits until a device has done all that it was given until now, or until ctx ends: in the primary context, in each
 // context that the exporter has had an array of, and in current, which may be 0. It waits for the end of captures, too. What a
-// context has to do that has ended or broken is never done, and not waited for.
+// context has to do that has ended is never done, and not waited for. The error of one that is broken says so.
 func (x *Exporter) Idle(ctx context.Context, device int, current driver.Context) error {
 	queues, err := x.queuesOf(device, current)
 	for _, q := range queues {
-		if err == nil && q.Synchronize(ctx) != nil {
-			err = ctx.Err()
+		if err == nil {
+			if err = q.Synchronize(ctx); hasEnded(err) {
+				err = ctx.Err()
+			}
 		}
 		q.Close()
 	}
 	return err
+}
+
+// hasEnded reports whether an error is that of a context that is not there any more.
+func hasEnded(err error) bool {
+	e, ok := errors.AsType[*driver.Error](err)
+	return ok && (e.Code == driver.InvalidContext || e.Code == driver.ContextIsDestroyed)
 }
 
 // queuesOf gives a queue in each of these contexts. The caller closes them.

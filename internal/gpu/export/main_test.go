@@ -28,9 +28,9 @@ type program struct {
 	pointer    gpu.Pointer
 	fast, slow driver.Stream
 
-	t    *testing.T
-	ctx  driver.Context
-	wait driver.Function
+	t         *testing.T
+	ctx       driver.Context
+	wait, add driver.Function
 }
 
 // newProgram makes a program in the primary context.
@@ -64,6 +64,8 @@ func (p *program) enter() {
 		module, err := driver.ModuleLoadData(string(ptx))
 		check(t, err)
 		p.wait, err = driver.ModuleGetFunction(module, "wait")
+		check(t, err)
+		p.add, err = driver.ModuleGetFunction(module, "add")
 		check(t, err)
 		p.fast, err = driver.StreamCreate()
 		check(t, err)

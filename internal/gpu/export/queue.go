@@ -84,10 +84,15 @@ func (q *Queue) afterContext() error {
 
 // recordContext is called in the context.
 func (q *Queue) recordContext() error {
-	if err := q.state.whole(func() error { return driver.CtxRecordEvent(q.state.ctx, q.event) }); err != nil {
+	if err := q.record(); err != nil {
 		return err
 	}
 	return q.awaitEvent(q.event)
+}
+
+// record records the event behind all work that the context was given until now.
+func (q *Queue) record() error {
+	return q.state.whole(func() error { return driver.CtxRecordEvent(q.state.ctx, q.event) })
 }
 
 var errFull = errors.New("too many arrays wait for work of the program")
@@ -111,14 +116,15 @@ func (q *Queue) awaitEvent(e driver.Event) error {
 	return driver.StreamWaitEvent(q.stream, e)
 }
 
-// Synchronize waits until no graph is captured, and then for all work of the context, or until ctx ends.
+// Synchronize waits until no graph is captured, and then for all work of the context, or until ctx ends. Its goroutine is locked to a
+// thread most often, as those that run Python are.
 func (q *Queue) Synchronize(ctx context.Context) error {
 	rest := time.NewTicker(time.Millisecond)
 	defer rest.Stop()
 	for {
-		err := q.afterContext()
+		err := q.mark()
 		if err == nil {
-			return q.Wait(ctx)
+			return q.marked(ctx)
 		}
 		if isUnsupported(err) {
 			err = q.finish(ctx)
@@ -137,6 +143,23 @@ func (q *Queue) Synchronize(ctx context.Context) error {
 			return &e
 		}
 	}
+}
+
+// mark records the queue's event behind all work of its context. The queue's stream has no part in it, so that a GPU with
+// nothing to do is not given anything.
+func (q *Queue) mark() error {
+	if q.state.full() {
+		return errFull
+	}
+	return q.state.in(q.record)
+}
+
+// marked waits until the event has happened, or until ctx ends.
+func (q *Queue) marked(ctx context.Context) error {
+	return waited(ctx, driver.PollLocked(ctx, func() (done bool, err error) {
+		err = q.in(func() (err error) { done, err = driver.EventQuery(q.event); return err })
+		return done, err
+	}))
 }
 
 // finish waits for all work of the context, or until ctx ends. The driver cannot be interrupted, so its wait goes on
@@ -278,7 +301,11 @@ func (q *Queue) writeWord() *FenceWord {
 
 // Wait waits until all work of the queue is done, or until ctx ends.
 func (q *Queue) Wait(ctx context.Context) error {
-	err := driver.Poll(ctx, q.Done)
+	return waited(ctx, driver.Poll(ctx, q.Done))
+}
+
+// waited gives the error of a wait, which ctx may have ended.
+func waited(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return waitError(ctx)
 	}
