@@ -94,6 +94,10 @@ type Order struct {
 	Stream    uintptr // a CUstream, or 1 for the legacy default stream of the array's context
 	Framework bool    // what the framework has made Queue wait for is enough
 
+	// Awaited says that nobody is told of the array before everything is done that its device was given until then: if none of
+	// the above is set, memory that is not copied needs no fence.
+	Awaited bool
+
 	// Queue, if it is not nil, is the one that a framework was given for the array.
 	Queue *export.Queue
 }
@@ -179,6 +183,9 @@ func (h *handOver) begin(order Order) (p Placement, rest Rest, err error) {
 	}
 	if err := h.decide(); err != nil {
 		return p, nil, err
+	}
+	if order.Awaited && order.Mark == nil && order.Stream == 0 && !order.Framework && h.reason == "" {
+		return h.placement(nil), nil, nil
 	}
 	ordered, err := h.order(order)
 	if err != nil {

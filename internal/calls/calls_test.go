@@ -192,6 +192,7 @@ type echo struct {
 }
 
 func (e *echo) Answer(r *Request, a *Answer) error {
+	e.Release(r.Ended...)
 	switch string(r.Values) {
 	case "fail":
 		return errors.New("failed")

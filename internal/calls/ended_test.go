@@ -43,6 +43,17 @@ func TestEndedLeases(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	w.ended = slices.Clone(all[:1])
+	if state, err := w.server.Cancel(0, w.client.number.Load()+1); state != NeverBegan || err != nil {
+		t.Fatal(state, err)
+	}
+	before := len(w.released)
+	if _, err := w.call(t.Context(), "x"); err == nil {
+		t.Error("a call that was cancelled before has begun")
+	}
+	if n := len(w.released) - before; n != 1 {
+		t.Errorf("a call that never begins has ended %d leases, want 1", n)
+	}
 }
 
 // TestObjectsOutlive: the memory of a service that has ended stays while something counts in it, and goes with the next service.

@@ -65,7 +65,8 @@ const MaxChunks = 64
 
 // Worker answers requests, one at a time.
 type Worker interface {
-	// Answer does what r asks for. What r holds is valid during the call only. If the program fails, a says so.
+	// Answer releases the leases that r has ended, so that a function finds the memory free, and does what r asks for. What r holds is
+	// valid during the call only. If the program fails, a says so.
 	Answer(r *Request, a *Answer) error
 	// Cancel is called from another goroutine while Answer runs. It raises an exception in the function that
 	// Answer runs, if it has begun.
@@ -308,10 +309,8 @@ func (w *server) do(request []byte, a *Answer) error {
 	if err != nil {
 		return &core.Error{Op: "call", Kind: core.ErrProtocol, Err: err}
 	}
-	if len(r.Ended) > 0 { // first, so that the function finds the memory free
-		w.callee.Release(r.Ended...)
-	}
 	if !w.begin(r.Number) {
+		w.callee.Release(r.Ended...)
 		return ErrCancelled()
 	}
 	defer w.end()

@@ -46,3 +46,45 @@ remote.serve()
 		}
 	}
 }
+
+// TestCallsFindTheLastResultGone: what a closed result has held in Python is gone when the next function begins. It is not another
+// thread that lets go of it sooner or later.
+func TestCallsFindTheLastResultGone(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, `
+import weakref, numpy as np, remote
+class Array:
+    def __init__(self):
+        self.memory = np.zeros(1 << 20)
+    @property
+    def __array_interface__(self):
+        return self.memory.__array_interface__
+last = lambda: None
+def make():
+    global last
+    gone = last() is None
+    array = Array()
+    last = weakref.ref(array)
+    return {"gone": gone, "array": array}
+remote.serve()
+`, harness.Options{})
+	f := fn(t, run, "make")
+	for i := range 200 {
+		r, err := f.Call(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out struct {
+			Gone bool `python:"gone"`
+		}
+		if err := r.Decode(&out); err != nil {
+			t.Fatal(err)
+		}
+		if !out.Gone {
+			t.Fatalf("call %d has found the result of the one before, which was closed", i)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -66,3 +66,36 @@ remote.serve()
 	}
 	run.Remote.Exec(t, "del m.w")
 }
+
+// TestScalarsOfNumPyStayNumbers: whatever else was done with scalars of NumPy, which a view shows as arrays without axes.
+func TestScalarsOfNumPyStayNumbers(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, `
+import numpy as np, remote
+scalar = np.float64(2.5)
+def number(): return np.float64(1.5)
+remote.serve()
+`, harness.Options{})
+	y, err := run.New(core.Float64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer y.Close()
+	number := fn(t, run, "number")
+	if _, err := number.Call(t.Context(), hostplugin.Out(y)); err != nil {
+		t.Fatal(err)
+	}
+	if err := run.View(t, "scalar").Close(); err != nil {
+		t.Fatal(err)
+	}
+	result, err := number.Call(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err := result.Value(); v != 1.5 || err != nil {
+		t.Errorf("a scalar of NumPy's is %v (%v)", v, err)
+	}
+	if err := result.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -350,31 +350,7 @@ func leasedArguments(t *testing.T, c *called, f framework) {
 	}
 	c.call(t, "late_fill", nil, view, 7.0)
 	all(t, "behind a call", contents(t, view), 7)
-}
-
-// resultsOnGPU has a function calculate with an array of the host's.
-func resultsOnGPU(t *testing.T, c *called, writes bool) {
-	x := c.array(t)
-	c.call(t, "late_fill", nil, x, 7.0)
-	result, err := c.function(t, "twice").Call(t.Context(), x)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := result.View().Device(); d != gpu0 {
-		t.Errorf("the result is on %v", d)
-	}
-	all(t, "a result", contents(t, result.View()), 14)
-	y := c.array(t)
-	_, err = c.function(t, "twice").Call(t.Context(), x, hostplugin.Out(y))
-	switch {
-	case writes && err != nil || !writes && !errors.Is(err, core.ErrUnsupported):
-		t.Errorf("a result in the host's memory: %v", err)
-	case writes:
-		all(t, "a result in the host's memory", contents(t, y), 14)
-	}
-	if err := result.Close(); err != nil {
-		t.Fatal(err)
-	}
+	lateResult(t, c)
 }
 
 // survivingArrays: the host's memory stays when the program dies.

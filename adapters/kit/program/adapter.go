@@ -20,7 +20,7 @@ type Adapter interface {
 	Framework() string
 	// Quirks is the whole table, for all versions, in the order of the IDs' first appearance.
 	Quirks() []contract.Quirk
-	// Owns reports whether o is one of the framework's arrays. It is called only while the framework
+	// Owns reports whether o is one of the framework's arrays, which its class tells. It is called only while the framework
 	// is loaded.
 	Owns(g *py.GIL, env *Env, o py.Object) (bool, error)
 	// Plan says how to read an object that Owns has claimed.

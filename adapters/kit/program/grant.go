@@ -30,6 +30,7 @@ type granting struct {
 	req     contract.Request
 	before  *standing // nil: nothing was leased before
 	hurry   bool
+	awaited []int         // the GPUs that are waited for anyway, before the host is told of the array
 	waiting chan struct{} // has room for those who wait for a GPU, as this does; nil: any number may
 
 	// pause is what takes time before the array can be had; it is done without the GIL and without references, which
@@ -79,9 +80,10 @@ func (p *Program) grant(
 	return a.do(ctx, g, a.once)
 }
 
-// grantUnnamed leases an object that the scope holds, for once: nobody looks at it again.
-func (p *Program) grantUnnamed(ctx context.Context, g *py.GIL, o py.Object) (contract.Lease, error) {
-	a := granting{program: p, object: o}
+// grantUnnamed leases an object that the scope holds, for once: nobody looks at it again. The host is told of it only when the work is
+// done that the GPUs awaited were given.
+func (p *Program) grantUnnamed(ctx context.Context, g *py.GIL, o py.Object, awaited []int) (contract.Lease, error) {
+	a := granting{program: p, object: o, awaited: awaited}
 	l, _, err := a.do(ctx, g, a.unnamed)
 	return l, err
 }

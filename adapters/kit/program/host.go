@@ -255,7 +255,7 @@ func (p *Program) callHost(g *py.GIL, t *py.Thread, name, args, kw py.Object, us
 		return err
 	}
 	var a calls.Answer
-	if err = p.write(context.Background(), g, "(function, arguments, keyword arguments)", all, &a); err != nil || g.Ends() {
+	if err = p.write(context.Background(), g, "(function, arguments, keyword arguments)", all, &a, nil); err != nil || g.Ends() {
 		p.strays(g, &a)
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/published"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
@@ -34,6 +35,11 @@ func (p *Program) plan(g *py.GIL, o py.Object) (owner, Plan, error) {
 
 // owner finds the framework that an object is an array of; nil: none is known. An error is that of the framework.
 func (p *Program) owner(g *py.GIL, o py.Object) (*framework, *Env, error) {
+	if f := p.classes.owner(g.Type(o)); f != nil {
+		if env, ok, err := p.env(g, f); ok || err != nil {
+			return f, env, err
+		}
+	}
 	for _, f := range p.frameworks {
 		env, ok, err := p.env(g, f)
 		if ok && err == nil {
@@ -45,6 +51,41 @@ func (p *Program) owner(g *py.GIL, o py.Object) (*framework, *Env, error) {
 	}
 	return nil, nil, nil
 }
+
+// arrayClasses are classes of frameworks' own, whose objects are arrays and nothing else that crosses.
+type arrayClasses struct {
+	mu  sync.Mutex
+	all map[py.Object]*framework // with a reference
+}
+
+// maxArrayClasses bounds how many are known: a framework may make classes without end.
+const maxArrayClasses = 64
+
+// owner gives the framework that a class belongs to; nil: none is known.
+func (c *arrayClasses) owner(class py.Object) *framework {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all[class]
+}
+
+// add makes the class of an array known, if it is f's own: others may be changed.
+func (c *arrayClasses) add(g *py.GIL, o py.Object, f *framework) {
+	class := g.Type(o)
+	if c.owner(class) != nil || !strings.HasPrefix(g.TypeName(o), moduleOf(f.adapter)+".") {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil {
+		c.all = make(map[py.Object]*framework)
+	}
+	if len(c.all) < maxArrayClasses && c.all[class] == nil {
+		c.all[g.Keep(class)] = f // for as long as the interpreter runs
+	}
+}
+
+// isArrayClass reports whether it is known that objects of exactly this class are arrays.
+func (p *Program) isArrayClass(class py.Object) bool { return p.classes.owner(class) != nil }
 
 // watch begins to watch what a path leads to, which is o; of base, that itself. Nil says that it cannot be
 // watched, as what begins at a local variable. It comes before a plan, so that what the plan finds is not older.

@@ -127,6 +127,7 @@ func (w *worker) do(ctx context.Context, f func(g *py.GIL) error) error {
 		if c == nil {
 			continue
 		}
+		w.giveUpEnded() //nolint:contextcheck // it outlives the call; and that thread may be busy
 		select {
 		case <-c.done:
 		case <-ctx.Done():
@@ -139,7 +140,10 @@ func (w *worker) do(ctx context.Context, f func(g *py.GIL) error) error {
 			return c.err
 		}
 	}
-	return w.thread.Do(f)
+	return w.thread.Do(func(g *py.GIL) error {
+		w.dropEnded(g)
+		return f(g)
+	})
 }
 
 // move says on which thread the worker's function is going to run.

@@ -18,7 +18,7 @@ const immutableFramework = "jax"
 // give answers with what a function has returned: in the last array of the request, if that is where it is wanted.
 func (w *worker) give(ctx context.Context, g *py.GIL, o py.Object, r *calls.Request, a *calls.Answer) error {
 	if r.Flags&calls.FlagOut == 0 {
-		return w.write(ctx, g, "result", o, a)
+		return w.write(ctx, g, "result", o, a, w.gpus(r))
 	}
 	form := values.NewWriter(nil)
 	form.Null()
@@ -26,11 +26,7 @@ func (w *worker) give(ctx context.Context, g *py.GIL, o py.Object, r *calls.Requ
 	if len(r.Arrays) == 0 {
 		return &core.Error{Kind: core.ErrProtocol, Err: errors.New("no array for the result")}
 	}
-	err := g.Nested(func() error { return w.output(g, o, r, len(r.Arrays)-1) }) // nothing of it uses the host's memory then
-	if err != nil {
-		return err
-	}
-	return w.settle(ctx, g, w.gpus(r))
+	return g.Nested(func() error { return w.output(g, o, r, len(r.Arrays)-1) }) // nothing of it uses the host's memory then
 }
 
 // output assigns an array to one of the request's, unless it is that.

@@ -29,7 +29,9 @@ func (a *granting) place(ctx context.Context, g *py.GIL, t *target, f owner, r *
 		want.Reason = contract.ReasonConverted
 	}
 	if r.array.OnGPU {
-		place, rest, err := p.router.ShareGPU(r.array, want, r.takeOrder()) //nolint:contextcheck // what looks after words outlives this
+		order := r.takeOrder()
+		order.Awaited = slices.Contains(a.awaited, r.array.Pointer.Device.Index)
+		place, rest, err := p.router.ShareGPU(r.array, want, order) //nolint:contextcheck // what looks after words outlives this
 		if rest != nil {
 			g.Unlocked(func() { err = a.slowly(ctx, func(ctx context.Context) error { place, err = rest(ctx); return err }) })
 		}

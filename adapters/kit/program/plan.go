@@ -53,7 +53,7 @@ type Plan struct {
 	// Tag, if it is not "", is what elements are said to be that are opaque.
 	Tag string
 	// Hold says that the framework may use the memory for something else while the object lives, or
-	// once it does not, unless what the protocol handed out is held: so a lease holds it.
+	// once it does not, unless what the protocol handed out is held: so a lease holds it. Of memory on a GPU it does in any case.
 	Hold bool
 	// Fixed says that the memory behind the object cannot be replaced, in any way that a program would use: so
 	// what was published of it stays what it is.

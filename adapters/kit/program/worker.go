@@ -1,11 +1,13 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
 
+	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/pyvalues"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
@@ -18,8 +20,9 @@ import (
 type worker struct {
 	*callee
 	thread  *py.Thread
-	blocked *uint64   // the signals that the program's threads block
-	carries *hostCall // of a lane: the call of the program's that the host has, and has not answered
+	blocked *uint64      // the signals that the program's threads block
+	carries *hostCall    // of a lane: the call of the program's that the host has, and has not answered
+	ended   []holds.Hold // what leases have held that the request has ended, until the GIL is held
 
 	mu        sync.Mutex
 	stage     stage
@@ -46,6 +49,8 @@ func (w *worker) End() { w.thread.End() }
 
 // Answer implements calls.Worker.
 func (w *worker) Answer(r *calls.Request, a *calls.Answer) error {
+	w.release(r)
+	defer w.giveUpEnded()
 	if err := w.state.failed(); err != nil {
 		return err
 	}
@@ -83,6 +88,33 @@ func (w *worker) over() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stage = resting
+}
+
+// release gives back the leases that a request has ended. If the request is going to take the GIL to run something, it gives back what
+// they have held in Python, too: so a function finds the memory free, and no other thread wants the GIL meanwhile.
+func (w *worker) release(r *calls.Request) {
+	if len(r.Ended) == 0 {
+		return
+	}
+	w.ended = w.holds.Gather(func() { w.Release(r.Ended...) })
+	if r.Op != calls.OpCall && r.Op != calls.OpNext {
+		w.giveUpEnded()
+	}
+}
+
+// dropEnded is called as soon as the GIL is held.
+func (w *worker) dropEnded(g *py.GIL) {
+	things := w.ended
+	w.ended = nil
+	for _, h := range things {
+		h.Drop(g)
+	}
+}
+
+// giveUpEnded is called where the GIL is not held soon: others give it back.
+func (w *worker) giveUpEnded() {
+	w.holds.Add(w.ended)
+	w.ended = nil
 }
 
 // ndbridgeClass is a class of the module ndbridge, or 0.
@@ -209,7 +241,7 @@ func (w *worker) find(ctx context.Context, r *calls.Request, a *calls.Answer) er
 }
 
 func (w *worker) value(ctx context.Context, r *calls.Request, a *calls.Answer) error {
-	return w.awaitObject(ctx, "value", r, func(g *py.GIL, o py.Object) error { return w.write(ctx, g, "result", o, a) })
+	return w.awaitObject(ctx, "value", r, func(g *py.GIL, o py.Object) error { return w.write(ctx, g, "result", o, a, nil) })
 }
 
 // call calls a function.
@@ -235,15 +267,14 @@ func (w *worker) call(ctx context.Context, r *calls.Request, a *calls.Answer) er
 			}
 			return err
 		})
-		settled := w.settle(ctx, g, w.gpus(r))
-		if err != nil || result == 0 {
-			return err
+		if result != 0 { // while the GPU works
+			err = w.give(ctx, g, result, r, a)
+			g.Drop(result)
 		}
-		defer g.Drop(result)
-		if settled != nil {
-			return settled
+		if settled := w.settle(ctx, g, w.gpus(r)); err == nil && result != 0 {
+			err = settled
 		}
-		return w.give(ctx, g, result, r, a)
+		return err
 	})
 }
 
@@ -297,26 +328,30 @@ func (w *worker) next(ctx context.Context, r *calls.Request, a *calls.Answer) er
 			return err
 		}
 		o, err := w.run(g, next, args, 0)
-		if settled := w.settle(ctx, g, f.gpus); settled != nil && err == nil {
-			return settled
+		over := py.Raised(err, end)
+		if err == nil { // while the GPU works
+			err = w.write(ctx, g, "result", o, a, f.gpus)
 		}
-		if py.Raised(err, end) {
+		settled := w.settle(ctx, g, f.gpus)
+		if over {
 			a.Kind = calls.Over
 			return nil
 		}
-		if err != nil {
-			return err
-		}
-		return w.write(ctx, g, "result", o, a)
+		return cmp.Or(err, settled)
 	})
 }
 
-// write writes an object, which is the answer's what, as its values, and leases the arrays in it.
-func (p *Program) write(ctx context.Context, g *py.GIL, what string, o py.Object, a *calls.Answer) error {
+// write writes an object, which is the answer's what, as its values, and leases the arrays in it. The answer is not given before the work
+// is done that the GPUs awaited were given.
+func (p *Program) write(ctx context.Context, g *py.GIL, what string, o py.Object, a *calls.Answer, awaited []int) error {
 	form := values.NewWriter(nil)
-	err := pyvalues.Append(g, form, o, func(g *py.GIL, o py.Object) (index int, isArray bool, err error) {
-		if !p.isArray(g, o) {
+	number := func(g *py.GIL, o py.Object) (index int, isArray bool, err error) {
+		f, ok := p.arrayOf(g, o)
+		if !ok {
 			return 0, false, nil
+		}
+		if f != nil {
+			p.classes.add(g, o, f)
 		}
 		if len(a.Leases) == calls.MaxArrays {
 			return 0, true, &core.Error{
@@ -324,24 +359,28 @@ func (p *Program) write(ctx context.Context, g *py.GIL, what string, o py.Object
 				Remedy: "hand over one array of them all",
 			}
 		}
-		l, err := p.grantUnnamed(ctx, g, o)
+		l, err := p.grantUnnamed(ctx, g, o, awaited)
 		if err != nil {
 			return 0, true, err
 		}
 		a.Leases = append(a.Leases, l)
 		return len(a.Leases) - 1, true, nil
-	})
+	}
+	err := pyvalues.Append(g, form, o, &pyvalues.Arrays{Number: number, Known: p.isArrayClass})
 	a.Values = form.Form()
 	return values.Located(what, err)
 }
 
 // isArray reports whether an object is an array: of a framework, or of anybody who speaks its protocols.
 func (p *Program) isArray(g *py.GIL, o py.Object) bool {
-	f, _, err := p.plan(g, o)
-	if err != nil {
-		return false // nobody can say how to read it
-	}
-	return f.framework != &p.generic || speaks(g, o)
+	_, ok := p.arrayOf(g, o)
+	return ok
+}
+
+// arrayOf is isArray, and gives the framework; nil: the array is of none that is known.
+func (p *Program) arrayOf(g *py.GIL, o py.Object) (f *framework, ok bool) {
+	f, _, err := p.owner(g, o)
+	return f, err == nil && (f != nil || speaks(g, o))
 }
 
 // speaks reports whether an object of no known framework speaks the protocols of arrays.

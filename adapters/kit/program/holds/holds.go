@@ -64,6 +64,7 @@ type Keeper struct {
 
 	mu      sync.Mutex
 	pending []Hold
+	gathers int // calls of Gather under way
 	closed  bool
 	stop    context.CancelFunc // of the goroutine that runs while something is pending
 	running sync.WaitGroup
@@ -83,11 +84,29 @@ func (k *Keeper) Add(things []Hold) {
 		return // the program is ending, and everything with it
 	}
 	k.pending = append(k.pending, things...)
-	if k.stop == nil {
+	if k.stop == nil && k.gathers == 0 {
 		ctx, cancel := context.WithCancel(context.Background())
 		k.stop = cancel
 		k.running.Go(func() { k.run(ctx) })
 	}
+}
+
+// Gather calls f, and gives what was added meanwhile, which becomes the caller's to drop: one who has the GIL soon keeps
+// no goroutine from it, and so nobody who waits for what the goroutine would do.
+func (k *Keeper) Gather(f func()) (things []Hold) {
+	k.mu.Lock()
+	k.gathers++
+	k.mu.Unlock()
+	defer func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.gathers--
+		if k.stop == nil { // or the goroutine gives it back
+			things, k.pending = k.pending, nil
+		}
+	}()
+	f()
+	return nil
 }
 
 func (k *Keeper) run(ctx context.Context) {

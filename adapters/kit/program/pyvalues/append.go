@@ -14,27 +14,33 @@ import (
 //   - named tuples and instances of dataclasses: as records, with the name of their class
 //   - members of an enum: as their values
 //   - scalars of NumPy: as what their item() gives
-//   - what the function array says is an array: as its number
-//
-// The function array is asked about objects that are none of these. A nil array means that arrays cannot cross.
+//   - what arrays says is an array: as its number; nil means that arrays cannot cross
 //
 // What cannot cross is a core.Error of the category unsupported, which says where in o it is: a str with a lone surrogate,
 // a container that contains itself or changes meanwhile, and all other objects. An exception of the program's code, or an
-// error of array, is returned with the place before it. After an error w has a part of the form.
+// error of arrays, is returned with the place before it. After an error w has a part of the form.
 //
-// Of the program's code only that runs which gives a dataclass the values of its fields, and what array runs.
-func Append(g *py.GIL, w *values.Writer, o py.Object, array func(g *py.GIL, o py.Object) (int, bool, error)) error {
-	a := appender{gil: g, w: w, array: array, Plain: g.Plain(), start: len(w.Form())}
+// Of the program's code only that runs which gives a dataclass the values of its fields, and what arrays runs.
+func Append(g *py.GIL, w *values.Writer, o py.Object, arrays *Arrays) error {
+	a := appender{gil: g, w: w, arrays: arrays, Plain: g.Plain(), start: len(w.Form())}
 	defer a.Close()
 	a.Give(o)
 	return values.Report("append", a.all())
+}
+
+// Arrays says which objects are arrays.
+type Arrays struct {
+	// Number gives the number of an array. It is asked about objects that are nothing else that crosses.
+	Number func(g *py.GIL, o py.Object) (n int, ok bool, err error)
+	// Known reports that an object of exactly this class is an array, so that it need not be asked whether it is something else.
+	Known func(class py.Object) bool
 }
 
 type appender struct {
 	*py.Plain
 	gil     *py.GIL
 	w       *values.Writer
-	array   func(g *py.GIL, o py.Object) (int, bool, error)
+	arrays  *Arrays
 	start   int // of the form
 	instead int // how many objects in a row have stood for others
 }
@@ -118,6 +124,10 @@ const maxInstead = 10
 // object writes an object that is not plain, or gives what is read instead of it.
 func (a *appender) object(o py.Object) error {
 	a.gil.Share(o)
+	if a.arrays != nil && a.arrays.Known(a.gil.Type(o)) {
+		a.instead = 0
+		return a.array(o)
+	}
 	if a.gil.IsTuple(o) {
 		a.instead = 0
 		return a.tuple(o)
@@ -138,8 +148,13 @@ func (a *appender) object(o py.Object) error {
 		}
 		return err
 	}
-	if a.array != nil {
-		i, ok, err := a.array(a.gil, o)
+	return a.array(o)
+}
+
+// array writes an array.
+func (a *appender) array(o py.Object) error {
+	if a.arrays != nil {
+		i, ok, err := a.arrays.Number(a.gil, o)
 		if err != nil {
 			return err
 		}

@@ -49,6 +49,12 @@ def keep(x):
     kept.append(x)
 
 
+def late_kept(x, value):
+    """The program's own array, which is written after a while."""
+    late_fill(kept[-1], value)
+    return kept[-1]
+
+
 def sees_kept():
     return sees(kept[-1])
 

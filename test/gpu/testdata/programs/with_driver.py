@@ -54,10 +54,14 @@ class Array:
 
     def __init__(self, address, release, count=COUNT):
         self.address = address
-        self.__cuda_array_interface__ = {
+        self._interface = {
             "shape": (count,), "typestr": "<f4", "data": (address, False), "strides": None, "version": 3, "stream": 1,
         }
         weakref.finalize(self, _in_context, release)
+
+    @property
+    def __cuda_array_interface__(self):
+        return self._interface
 
 
 def _in_context(call):

@@ -54,7 +54,7 @@ func (l *library) append(g *py.GIL, o py.Object) ([]byte, error) {
 	}
 	l.arrays = l.arrays[:0]
 	var w values.Writer
-	err := pyvalues.Append(g, &w, o, func(g *py.GIL, o py.Object) (int, bool, error) {
+	number := func(g *py.GIL, o py.Object) (int, bool, error) {
 		mro := g.MRO(o)
 		if mro[0] == "__main__.Raising" {
 			_, err := g.Attr(o, "array")
@@ -66,7 +66,8 @@ func (l *library) append(g *py.GIL, o py.Object) ([]byte, error) {
 		l.arrays = append(l.arrays, g.Keep(o))
 		_, err := g.Call(g.Type(o), nil, nil) // which runs code of the program's
 		return len(l.arrays) - 1, true, err
-	})
+	}
+	err := pyvalues.Append(g, &w, o, &pyvalues.Arrays{Number: number, Known: func(py.Object) bool { return false }})
 	return w.Form(), err
 }
 
