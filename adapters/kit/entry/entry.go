@@ -175,11 +175,17 @@ func publish(g *py.GIL, values ...program.Named) error {
 	if err := plugin.program.Publish(g, values...); err != nil {
 		return err
 	}
-	for _, p := range present() {
-		_ = p.Publish(g, values...) // as the first has shown, it can be; or the host has no room for it
-		for _, v := range values {
-			p.Follow(g, plugin.program, v.Name) // another thread may have published it meanwhile
-		}
+	hosts := present()
+	if len(hosts) == 0 {
+		return nil
+	}
+	names := make([]string, len(values))
+	for i, v := range values {
+		names[i] = v.Name
+	}
+	for _, p := range hosts {
+		_ = p.Adopt(g, values...)             // as the first has shown, the names can be published
+		p.Follow(g, plugin.program, names...) // another thread may have published them meanwhile
 	}
 	return nil
 }

@@ -231,7 +231,7 @@ func (a *granting) scalar(s *standing, pub *published.Publication) (contract.Lea
 	if err != nil {
 		return contract.Lease{}, false, err
 	}
-	l, _, err := a.program.enter(owner{shown: pub.Offer.Framework}, &reading{}, place, false, s)
+	l, _, err := a.program.enter(owner{shown: scalarFramework}, &reading{}, place, false, s)
 	return l, true, err
 }
 

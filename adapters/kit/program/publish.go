@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
@@ -16,7 +15,6 @@ import (
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/names"
 	"github.com/ndbridge/ndbridge/internal/gpu/export"
-	"github.com/ndbridge/ndbridge/internal/offers"
 )
 
 // Named is an object that is given a name.
@@ -36,28 +34,9 @@ type Named struct {
 // why if an object is no array that could be leased.
 // After an error nothing was published.
 func (p *Program) Publish(g *py.GIL, values ...Named) error {
-	for _, v := range values {
-		p.published.Rouse(v.Name)
-	}
-	p.separate(g)
-	next := make(map[string]*published.Publication, len(values))
-	for _, v := range values {
-		if err := p.prepare(g, next, v); err != nil {
-			p.endUnused(g, next)
-			return err
-		}
-	}
-	// To ask one array may run code of the program's, or let another thread run, which may publish as well.
-	for name, stale := p.published.Stale(next); stale; name, stale = p.published.Stale(next) {
-		for _, v := range values {
-			if again, _ := p.publishedName(v.Name); again != name { // it was one before
-				continue
-			}
-			if err := p.prepare(g, next, v); err != nil {
-				p.endUnused(g, next)
-				return err
-			}
-		}
+	next, err := p.prepareAll(g, values, p.publication)
+	if err != nil {
+		return err
 	}
 	if !p.published.Room(next) {
 		p.endUnused(g, next)
@@ -70,13 +49,62 @@ func (p *Program) Publish(g *py.GIL, values ...Named) error {
 	return nil
 }
 
+// Adopt is Publish for what the program has published, whatever this host's settings make of it: what it refuses is published by nothing
+// but the object, and the host learns why when it asks. Of names for which there is no room it is not told.
+// Only names that cannot be published are an error.
+func (p *Program) Adopt(g *py.GIL, values ...Named) error {
+	next, err := p.prepareAll(g, values, func(g *py.GIL, name string, o py.Object) (*published.Publication, error) {
+		made, err := p.publication(g, name, o)
+		if err != nil {
+			made = &published.Publication{Object: g.Keep(o), Unseen: true}
+		}
+		return made, nil
+	})
+	if err == nil {
+		p.put(g, next)
+	}
+	return err
+}
+
+// prepareAll makes the publications of values that are to be put together, each with publication.
+func (p *Program) prepareAll(
+	g *py.GIL, values []Named, publication func(*py.GIL, string, py.Object) (*published.Publication, error),
+) (map[string]*published.Publication, error) {
+	for _, v := range values {
+		p.published.Rouse(v.Name)
+	}
+	p.separate(g)
+	next := make(map[string]*published.Publication, len(values))
+	for _, v := range values {
+		if err := p.prepare(g, next, v, publication); err != nil {
+			p.endUnused(g, next)
+			return nil, err
+		}
+	}
+	// To ask one array may run code of the program's, or let another thread run, which may publish as well.
+	for name, stale := p.published.Stale(next); stale; name, stale = p.published.Stale(next) {
+		for _, v := range values {
+			if again, _ := p.publishedName(v.Name); again != name { // it was one before
+				continue
+			}
+			if err := p.prepare(g, next, v, publication); err != nil {
+				p.endUnused(g, next)
+				return nil, err
+			}
+		}
+	}
+	return next, nil
+}
+
 // prepare adds the publication of a value to those that are to be put together.
-func (p *Program) prepare(g *py.GIL, next map[string]*published.Publication, v Named) error {
+func (p *Program) prepare(
+	g *py.GIL, next map[string]*published.Publication, v Named, publication func(*py.GIL, string, py.Object) (*published.Publication, error),
+) error {
 	name, err := p.publishedName(v.Name)
 	if err != nil {
 		return about("publish", "", "", err) // it has the name, in quotes
 	}
-	made, err := p.publication(g, name, v.Object)
+	made, err := publication(g, name, v.Object)
 	if err != nil {
 		return about("publish", name, "", err)
 	}
@@ -169,12 +197,15 @@ func (p *Program) endUnused(g *py.GIL, unused map[string]*published.Publication)
 // publication prepares an object to be published under a name.
 func (p *Program) publication(g *py.GIL, name string, o py.Object) (made *published.Publication, err error) {
 	last := p.published.Last(name)
+	if last != nil && last.Unseen && p.codec.Load() != nil {
+		last = nil // it has no offer, for which it is asked now
+	}
 	if last != nil && last.Watch != nil && last.Mark == nil {
 		if last.Object == o && g.Same(last.Watch) && last.Forks == p.published.Forks() {
 			return last.Again(), nil
 		}
 		if watch, addr, ok := g.Moved(last.Watch, o); ok {
-			made = &published.Publication{Object: g.Keep(o), Watch: watch, Array: kit.Array{Addr: addr, Layout: last.Array.Layout}}
+			made = &published.Publication{Object: g.Keep(o), Watch: watch, Array: kit.Array{Addr: addr, Layout: last.Array.Layout}, Unseen: last.Unseen}
 			if last.Offer.ID != 0 {
 				p.offer(made, last, owner{shown: last.Offer.Framework}, &reading{
 					array: kit.Located{Array: made.Array}, quirks: last.Offer.Quirks,
@@ -192,7 +223,7 @@ func (p *Program) publication(g *py.GIL, name string, o py.Object) (made *publis
 
 // newPublication asks an object for its memory.
 func (p *Program) newPublication(g *py.GIL, last *published.Publication, o py.Object) (*published.Publication, error) {
-	made := new(published.Publication)
+	made := &published.Publication{Unseen: p.codec.Load() == nil}
 	if l, value, ok := scalar(g, o); ok {
 		made.Scalar, made.Array.Layout = value, l
 		place, err := p.router.Put(value, l, contract.ReasonConverted)
@@ -237,61 +268,6 @@ func (p *Program) newPublication(g *py.GIL, last *published.Publication, o py.Ob
 		p.offer(made, last, f, r)
 	}
 	return made, nil
-}
-
-// offer leases an array to the program itself, for the host to take a part in, if its memory is the shared heap's,
-// which stays what it is. A file's does not: the program may map another one in its place.
-func (p *Program) offer(made, last *published.Publication, f owner, r *reading) {
-	made.Forks = p.published.Forks()
-	if made.Forks == 0 { // nobody looks
-		return
-	}
-	place, _, err := p.router.Share(r.array.Array, kit.Want{NoCopy: true})
-	if err != nil {
-		return
-	}
-	if place.Route != contract.RouteSharedHeap {
-		_ = place.GiveUp() // of what was not used
-		return
-	}
-	made.Separated = true
-	p.enterOffer(made, last, f, r, place)
-}
-
-func (p *Program) enterOffer(made, last *published.Publication, f owner, r *reading, place kit.Placement) {
-	lease, kept, err := p.enter(f, r, place, false, nil)
-	if err != nil {
-		return
-	}
-	if last != nil && alike(&last.Offer, &lease) {
-		made.Description, made.Text = last.Description, last.Text
-	} else if c := p.codec.Load(); c != nil {
-		made.Description = p.descriptions.Add(1)
-		described := lease // which is on the heap then
-		made.Text, err = (*c).Append(nil, &described)
-	}
-	if err != nil || made.Text == nil || len(made.Text) > offers.MaxBody {
-		_ = p.leases.Release(context.Background(), lease.ID) // the host has to ask
-		return
-	}
-	made.Offer, made.Kept = lease, kept
-}
-
-// alike reports whether two leases differ in nothing but where they lie.
-func alike(a, b *contract.Lease) bool {
-	x, y := a.Handle, b.Handle
-	s, ok1 := x.(contract.Segment)
-	t, ok2 := y.(contract.Segment)
-	if !ok1 || !ok2 || s.Sealed != t.Sealed || a.Route != b.Route || a.Reason != b.Reason ||
-		a.Framework != b.Framework || !slices.Equal(a.Quirks, b.Quirks) {
-		return false
-	}
-	l, m := a.Layout, b.Layout
-	same := l.DType() == m.DType() && l.Device() == m.Device() && l.ReadOnly() == m.ReadOnly() && l.Tag() == m.Tag() && l.Rank() == m.Rank()
-	for axis := 0; same && axis < l.Rank(); axis++ {
-		same = l.Dim(axis) == m.Dim(axis) && l.Stride(axis) == m.Stride(axis)
-	}
-	return same
 }
 
 // scalarFramework is what numbers of Python's own belong to.

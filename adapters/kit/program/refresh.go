@@ -366,5 +366,6 @@ func (m *mailbox) Offers(w *offers.Writer, c handoff.Codec) {
 	if m.forks = nil; w != nil {
 		m.forks = w.Forks()
 		countForks(m.heap, m.forks, true)
+		m.offerLate()
 	}
 }

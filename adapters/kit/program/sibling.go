@@ -20,51 +20,55 @@ func (p *Program) Sibling() *Program {
 	return newProgram(&Program{interp: p.interp, plugin: p.plugin, heapState: p.heapState, heap: p.heap, main: p.main}, adapters)
 }
 
-// Follow makes p publish what other has published, and nothing else: under all names, or only those that are given. It must be called
-// with the GIL held. What other publishes meanwhile is published, too.
+// Follow makes p publish what other has published, and nothing else: under all names, or only those that are given. What has changed
+// becomes the next version all at once. What p cannot publish, as its host wants its arrays, is published by nothing but the object, and
+// the host learns why when it asks. It must be called with the GIL held. What other publishes meanwhile is published, too.
 func (p *Program) Follow(g *py.GIL, other *Program, only ...string) {
 	for i, name := range only {
 		if path, err := names.Parse(name); err == nil {
 			only[i] = path.String()
 		}
 	}
-	var failed []string
-	for {
-		name, ok := p.behind(other, only, failed)
-		if !ok {
-			return
-		}
-		err := g.Nested(func() error {
-			pub := other.published.Get(g, name)
-			if pub == nil {
-				return p.Unpublish(g, name)
+	for behind := p.behind(other, only); len(behind) > 0; behind = p.behind(other, only) {
+		if err := g.Nested(func() error {
+			var values []Named
+			over := make(map[string]*published.Publication)
+			for _, name := range behind {
+				pub := other.published.Get(g, name)
+				if pub == nil {
+					over[name] = nil
+					continue
+				}
+				if pub.Mark != nil {
+					defer pub.Mark.Close()
+				}
+				values = append(values, Named{Name: name, Object: pub.Object})
 			}
-			if pub.Mark != nil {
-				defer pub.Mark.Close()
-			}
-			return p.Publish(g, Named{Name: name, Object: pub.Object})
-		})
-		if err != nil { // the host asks for it, and learns why
-			failed = append(failed, name)
+			p.put(g, over)
+			return p.Adopt(g, values...)
+		}); err != nil {
+			return // never: other has published under these names
 		}
 	}
 }
 
-// behind gives a name that other has published otherwise than p, and that is not among except. No names are all names.
-func (p *Program) behind(other *Program, among, except []string) (name string, ok bool) {
+// behind gives the names that other has published otherwise than p. No names are all names.
+func (p *Program) behind(other *Program, among []string) (behind []string) {
 	if len(among) == 0 {
 		among = slices.Concat(other.published.Names(), p.published.Names())
 	}
+	seen := make(map[string]bool, len(among))
 	for _, name := range among {
-		if slices.Contains(except, name) {
+		if seen[name] {
 			continue
 		}
+		seen[name] = true
 		ours, theirs := p.published.Last(name), other.published.Last(name)
 		if (ours == nil) != (theirs == nil) || ours != nil && ours.Object != theirs.Object {
-			return name, true
+			behind = append(behind, name)
 		}
 	}
-	return "", false
+	return behind
 }
 
 // Lets reports whether the host lets the program call a function of that name.

@@ -36,6 +36,7 @@ type Publication struct {
 	Forks       uint64      // before the offer was made
 	Description uint64      // of the offer: the same number for leases that differ in nothing but where they lie
 	Text        []byte      // of the description
+	Unseen      bool        // it was made before there was a host to offer it to, or by nothing but the object
 
 	renews *Publication // what it takes over what that has; nil: it has its own
 }
@@ -168,6 +169,28 @@ func (n *Names) Room(next map[string]*Publication) bool {
 		}
 	}
 	return room >= 0
+}
+
+// Show makes p what is told of a version that the host has not been told of rightly, if its name still has that version. What was there
+// before comes back, for [Names.Ended], or else p.
+func (n *Names) Show(name string, version, p *Publication) (over *Publication) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e := n.entries[name]
+	if e == nil || e.Publication != version {
+		return p
+	}
+	p.Version, p.At = version.Version, version.At
+	e.Publication = p
+	if p.Offer.ID != 0 {
+		n.offered[p.Offer.ID] = name
+	}
+	if w := n.writer; w != nil {
+		w.Begin()
+		defer w.End()
+		n.tell(w, name, e)
+	}
+	return version
 }
 
 // Put makes all publications at once the versions of their names that follow, or gives a name back whose
