@@ -241,3 +241,42 @@ remote.serve()
 		}
 	}
 }
+
+// TestAttachWhileImporting: a host that comes while the program imports the module ndbridge waits for that.
+func TestAttachWhileImporting(t *testing.T) {
+	t.Parallel()
+	directory, err := os.MkdirTemp("", "nda") //nolint:usetesting // a test's own folder may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(directory) })
+	run := harness.RunAlone(t, `
+import importlib.machinery, importlib.util, os, sys, time
+class Slowly(importlib.machinery.SourceFileLoader):
+    def exec_module(self, module):
+        print(os.path.join(os.environ["SOCKETS"], "importer.%d" % os.getpid()), flush=True)
+        time.sleep(0.5)
+        super().exec_module(module)
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "ndbridge":
+            at = importlib.machinery.PathFinder.find_spec(name)
+            return importlib.util.spec_from_file_location(name, at.origin, loader=Slowly(name, at.origin))
+sys.meta_path.insert(0, Finder())
+import ndbridge
+ndbridge.publish("number", 5)
+import remote
+remote.serve()
+`, harness.RunningOptions{Heap: true, Env: []string{"NDBRIDGE_HEAP_LISTEN=" + directory, "SOCKETS=" + directory, "NDBRIDGE_HEAP_NAME=importer"}})
+	s, err := harness.NewHost(t).Attach(t.Context(), hostplugin.Socket(run.Socket).Await())
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := s.Source("number")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err := number.Next(t.Context(), nil); err != nil || slice[int64](t, v)[0] != 5 {
+		t.Errorf("what it publishes then: %v", err)
+	}
+}

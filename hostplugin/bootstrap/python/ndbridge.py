@@ -390,6 +390,10 @@ def _come(module, descriptor):
     had made at the same time."""
     _load_sockets()  # or whoever calls says that this cannot be done
     known = _sys.modules.setdefault("ndbridge", module)
+    waits = 5000
+    while waits and getattr(getattr(known, "__spec__", None), "_initializing", False):  # the program is importing it
+        _time.sleep(0.001)
+        known, waits = _sys.modules.setdefault("ndbridge", module), waits - 1
     if hasattr(known, "_forked") and known._forked():  # by a program that a host has started, whose module the program has
         known = known.__dict__.setdefault("_stand_in", module)
     if hasattr(known, "_let_in"):
