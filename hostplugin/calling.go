@@ -62,7 +62,7 @@ func (s *Session) openCalls(ctx context.Context) error {
 	}
 	s.space = arrays.NewSpace(s.conn.Client, client.Held)
 	room.Space = s.space
-	client.Patience = s.launch.program.patience()
+	client.Patience, client.Ends = s.launch.program.patience(), s.launch.ends()
 	s.calls = client
 	s.callbacks.begin()
 	go func() {
@@ -105,7 +105,7 @@ func (s *Session) call(ctx context.Context, op, name string, r *calls.Request, a
 	}
 	if errors.Is(err, calls.ErrStuck) {
 		select {
-		case s.stuck <- fmt.Errorf("%s still ran %v after its call had been given up, and the host ended the program", name, s.calls.Patience):
+		case s.stuck <- fmt.Errorf("%s still ran %v after its call had been given up, and the host ended %s", name, s.calls.Patience, s.calls.Ends):
 		default: // another one was, too
 		}
 	}

@@ -84,7 +84,8 @@ type Program struct {
 	Workers int
 
 	// OnStuck says what becomes of a function that still runs though its call was given up: "wait", which "" means, leaves it its
-	// worker until it returns; "end" ends the program when StuckTimeout has passed, as Close does. Calls that were given up wait for that.
+	// worker until it returns; "end" ends the program, or the session if the host has attached to the program, when StuckTimeout has
+	// passed, as Close does. Calls that were given up wait for that.
 	OnStuck      string
 	StuckTimeout time.Duration // 0 means 5 s
 

@@ -65,6 +65,14 @@ func (h *Host) prepare(p *Program) (*launch, error) {
 	return l, nil
 }
 
+// ends says what the host can end: a program to which it has attached goes on.
+func (l *launch) ends() string {
+	if l.op == "attach" {
+		return "the session"
+	}
+	return "the program"
+}
+
 // about makes an error of package process one of this program's start.
 func (l *launch) about(err error) error {
 	e, ok := errors.AsType[*core.Error](err)

@@ -81,7 +81,7 @@ func describedProgram() []describedAttribute {
 		{"workers", "number", "`16`", "how many calls of the program's functions can run at once ([calling.md](calling.md)), 1 to 64. " +
 			"Each is a thread of the program's process, made when it is first needed. Without `handoff` nothing can be called"},
 		{"on_stuck", "string", "`\"wait\"`", "what becomes of a function that still runs though the host does not wait for it any more " +
-			"([calling.md](calling.md#errors-and-the-end-of-a-context)): `\"wait\"` leaves it its worker until it returns, `\"end\"` ends the program"},
+			"([calling.md](calling.md#errors-and-the-end-of-a-context)): `\"wait\"` leaves it its worker until it returns, `\"end\"` ends the program, or the session if the host has attached to the program"},
 		{"stuck_timeout", "duration", "`\"5s\"`", "with `on_stuck = \"end\"`, how long such a function may run on; more than 0"},
 		{"start_timeout", "duration", "`\"60s\"`", "from the start until the plugin answers; more than 0"},
 		{"stop_timeout", "duration", "`\"5s\"`", "from the end of the session until what is left of the program is killed; more than 0. " +

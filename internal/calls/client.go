@@ -49,6 +49,7 @@ type Client struct {
 	// Patience is for how long a call whose context has ended waits for its function to end: then its error wraps [ErrStuck], and the
 	// program is to be ended. 0: it does not wait, and the function may run on. It is set before the first call.
 	Patience time.Duration
+	Ends     string // what the host ends then, for errors: "the program", or "the session"
 
 	codec   Codec
 	remote  Remote
@@ -260,7 +261,7 @@ func (c *Client) wait(ctx context.Context, w *caller, slot *handoff.Slot, r *Req
 		}
 	}
 	if err != nil && c.Patience > 0 && state != NeverBegan {
-		return nil, given(ctx, fmt.Errorf("%w %v after the exception, and the program was ended", ErrStuck, c.Patience), "")
+		return nil, given(ctx, fmt.Errorf("%w %v after the exception, and %s was ended", ErrStuck, c.Patience, c.Ends), "")
 	}
 	return nil, cancelled(ctx, state, err == nil)
 }
