@@ -142,7 +142,9 @@ func TestAttachStuck(t *testing.T) {
 	run := harness.RunAlone(t, listening, harness.RunningOptions{Heap: true})
 	run.Remote.Exec(t, "import time\ndef stuck(): time.sleep(5)")
 	other := run.Attach(t, harness.NewHost(t))
-	s := run.Attach(t, settingHost(t, func(c *hostplugin.Config) { c.Programs[0].OnStuck, c.Programs[0].StuckTimeout = "end", 200*time.Millisecond }))
+	s := run.Attach(t, settingHost(t, func(c *hostplugin.Config) {
+		c.Programs[0].OnStuck, c.Programs[0].StuckTimeout = "end", 200*time.Millisecond
+	}))
 	_, err := cancelled(t, s, "stuck").Wait(t.Context())
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "the session was ended") {
 		t.Errorf("the call that was stuck: %v", err)

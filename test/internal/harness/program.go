@@ -86,7 +86,11 @@ func Start(tb testing.TB, script string, opts Options) *Run {
 			tb.Logf("the program's log:\n%s", log.Text())
 		}
 	})
-	session, err := host.Start(tb.Context(), "program")
+	start := func() (*hostplugin.Session, error) { return host.Start(tb.Context(), "program") }
+	if os.Getenv(attachedEnv) != "" {
+		start = func() (*hostplugin.Session, error) { return attached(tb, host, cfg.Programs[0], remote, log) }
+	}
+	session, err := start()
 	if err != nil {
 		tb.Fatal(err)
 	}

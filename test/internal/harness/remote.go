@@ -74,7 +74,7 @@ func (r *Remote) ask(tb testing.TB, request map[string]string, value any) {
 		if err != nil {
 			tb.Fatalf("the program did not serve remote.py: %v", err)
 		}
-		r.conn, r.lines = conn, bufio.NewReader(conn)
+		r.use(conn)
 	}
 	if err := r.conn.SetDeadline(deadline); err != nil {
 		tb.Fatal(err)
@@ -101,3 +101,5 @@ func (r *Remote) ask(tb testing.TB, request map[string]string, value any) {
 		tb.Fatalf("%v: %s", request, answer.Error)
 	}
 }
+
+func (r *Remote) use(conn net.Conn) { r.conn, r.lines = conn, bufio.NewReader(conn) }
