@@ -23,6 +23,9 @@ func ServeOn(ctx context.Context, p contract.Producer, side *fdpass.Conn, conn n
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	server := wire.NewServer(p, side)
+	if err := server.Admit(); err != nil {
+		return serveError(core.ErrUnavailable, err)
+	}
 	rpc := grpc.NewServer()
 	server.Register(rpc)
 	var watching sync.WaitGroup

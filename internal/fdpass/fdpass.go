@@ -182,6 +182,23 @@ func (c *Conn) send(msg, control []byte) error {
 	return os.NewSyscallError("sendmsg", sendErr)
 }
 
+// SendOn is [Conn.Send] on a descriptor of a socket in non-blocking mode, whose number only the calling thread may know. So is file's.
+func SendOn(fd int, msg []byte, file *os.File) error {
+	return withFDs([]*os.File{file}, nil, func(fds []int) error {
+		for deadline := time.Now().Add(sendTimeout); ; {
+			err := unix.Sendmsg(fd, msg, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
+			switch left := time.Until(deadline); {
+			case errors.Is(err, unix.EAGAIN) && left <= 0:
+				return os.ErrDeadlineExceeded
+			case errors.Is(err, unix.EAGAIN):
+				_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, int(left.Milliseconds())+1) // Sendmsg says what is wrong
+			case !errors.Is(err, unix.EINTR):
+				return os.NewSyscallError("sendmsg", err)
+			}
+		}
+	})
+}
+
 // withFDs calls f with the descriptors of files, none of which can be closed meanwhile.
 func withFDs(files []*os.File, fds []int, f func([]int) error) error {
 	if len(files) == 0 {

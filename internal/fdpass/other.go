@@ -50,3 +50,6 @@ func (*Conn) Send([]byte, ...*os.File) error { return none() }
 
 // Recv fails.
 func (*Conn) Recv() ([]byte, []*os.File, error) { return nil, nil, none() }
+
+// SendOn fails.
+func SendOn(int, []byte, *os.File) error { return none() }

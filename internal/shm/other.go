@@ -35,6 +35,21 @@ func HugePages() string { return "" }
 // Separate fails.
 func Separate(int) error { return none() }
 
+// Admitted is none.
+type Admitted struct{}
+
+// Admit has nowhere to.
+func Admit(int) (*Admitted, error) { return nil, nil } //nolint:nilnil // as on Linux
+
+// Use does nothing.
+func (*Admitted) Use(func(fd int)) {}
+
+// Close does nothing.
+func (*Admitted) Close() error { return nil }
+
+// IsApart reports that there is no such place.
+func IsApart(*os.File) bool { return false }
+
 // Apart calls do.
 func Apart(do func()) { do() }
 

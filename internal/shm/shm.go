@@ -102,7 +102,7 @@ func reopen(f *os.File, mode int) (*os.File, error) {
 	var again *os.File
 	err := control(f, func(fd int) (err error) {
 		table := "/proc/self/fd/"
-		if isApart(f) {
+		if IsApart(f) {
 			table = "/proc/thread-self/fd/"
 		}
 		again, err = OpenPath(table+strconv.Itoa(fd), mode)

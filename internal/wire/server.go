@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
@@ -29,6 +30,12 @@ func NewServer(p contract.Producer, side *fdpass.Conn) *Server {
 	return &Server{&service{producer: p, side: side}}
 }
 
+// Admit has the server send from side the files that package shm has opened apart. It is called before the session is open.
+func (s *Server) Admit() (err error) {
+	s.service.apart, err = shm.Admit(s.service.side.Descriptor())
+	return err
+}
+
 // Close ends what the server does beside the calls. It is called when no call is served any more.
 func (s *Server) Close() error {
 	var errs []error
@@ -39,6 +46,9 @@ func (s *Server) Close() error {
 		errs = append(errs, h.Close())
 	}
 	s.service.files.close()
+	if s.service.apart != nil {
+		errs = append(errs, s.service.apart.Close())
+	}
 	return errors.Join(errs...)
 }
 
@@ -53,6 +63,7 @@ type service struct {
 
 	producer contract.Producer
 	side     *fdpass.Conn
+	apart    *shm.Admitted // side where shm opens files; nil: that is side, too
 
 	opening atomic.Bool
 	open    atomic.Bool
@@ -240,11 +251,21 @@ func (s *service) Descriptor(ctx context.Context, req *pb.DescriptorRequest) (*p
 	if file == nil {
 		return nil, violation("descriptor", fmt.Errorf("the producer has no file for segment %d", req.GetSegment()))
 	}
-	shm.Use(file, func() { err = sendDescriptor(s.side, req.GetToken(), file) })
+	err = s.send(req.GetToken(), file)
 	if err := errors.Join(err, shm.Close(file)); err != nil {
 		return nil, toStatus(&core.Error{Op: "descriptor", Kind: core.ErrUnavailable, Err: err})
 	}
 	return &pb.DescriptorResponse{}, nil
+}
+
+// send sends a file to the host from where its descriptor is.
+func (s *service) send(token uint64, file *os.File) (err error) {
+	if s.apart != nil && shm.IsApart(file) {
+		s.apart.Use(func(fd int) { err = fdpass.SendOn(fd, descriptorMessage(token), file) })
+		return err
+	}
+	shm.Use(file, func() { err = sendDescriptor(s.side, token, file) })
+	return err
 }
 
 func (s *service) Release(ctx context.Context, req *pb.ReleaseRequest) (*pb.ReleaseResponse, error) {

@@ -222,6 +222,9 @@ func (s *Side) forget(token uint64, ch <-chan arrival) {
 
 // sendDescriptor is the plugin's part: it sends a duplicate of f for the request with that token.
 func sendDescriptor(conn *fdpass.Conn, token uint64, f *os.File) error {
-	msg := binary.LittleEndian.AppendUint64([]byte{descriptorKind}, token)
-	return conn.Send(msg, f)
+	return conn.Send(descriptorMessage(token), f)
+}
+
+func descriptorMessage(token uint64) []byte {
+	return binary.LittleEndian.AppendUint64([]byte{descriptorKind}, token)
 }

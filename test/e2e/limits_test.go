@@ -33,10 +33,11 @@ func TestHeapSwitchedOffByALimit(t *testing.T) {
 
 // TestCopiesAgainWithoutFiles: a program that may write no more files is neither ended by what is copied or published,
 // nor does a view of a small array stay behind, whether it was copied before or not. What cannot be copied any more says so, and what to do.
-func TestCopiesAgainWithoutFiles(t *testing.T) {
-	t.Parallel()
+func TestCopiesAgainWithoutFiles(t *testing.T) { startedAndAttached(t, copiesAgainWithoutFiles) }
+
+func copiesAgainWithoutFiles(t *testing.T, attached bool) {
 	run := harness.Start(t, "import numpy as np, ndbridge, resource, signal\nx, y = np.full(64, 1.0), np.ones(64)\nlarge = np.frombuffer(bytes(1 << 20), np.uint8)\nimport remote\nremote.serve()\n",
-		harness.Options{Python: harness.Python(t)})
+		harness.Options{Attached: attached})
 	src := source(t, run, "x")
 	v := viewOf(t, src)
 	run.Remote.Exec(t, "signal.signal(signal.SIGXFSZ, signal.SIG_DFL); resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); x[:] = 2")

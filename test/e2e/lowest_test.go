@@ -34,9 +34,10 @@ remote.serve()
 
 // TestProgramGetsTheLowestDescriptor: the program's numbers are as if nobody looked, and what it puts at one of them is
 // never taken for the plugin's file, nor that for the program's.
-func TestProgramGetsTheLowestDescriptor(t *testing.T) {
-	t.Parallel()
-	run := harness.Start(t, lowest, harness.Options{})
+func TestProgramGetsTheLowestDescriptor(t *testing.T) { startedAndAttached(t, getsTheLowestDescriptor) }
+
+func getsTheLowestDescriptor(t *testing.T, attached bool) {
+	run := harness.Start(t, lowest, harness.Options{Attached: attached})
 	run.Remote.Exec(t, "thread.start()") // not earlier: to accept this connection takes the lowest number, too
 	for range 3 {
 		for i := range 32 { // more sizes than files are kept

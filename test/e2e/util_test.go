@@ -56,3 +56,15 @@ func bridge(t *testing.T) string {
 	}
 	return file
 }
+
+// startedAndAttached runs a test with a program that the host starts, and with one that it attaches to.
+func startedAndAttached(t *testing.T, test func(t *testing.T, attached bool)) {
+	t.Helper()
+	t.Parallel()
+	for name, attached := range map[string]bool{"started": false, "attached": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, attached)
+		})
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
+	"github.com/ndbridge/ndbridge/internal/shm"
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
@@ -29,6 +30,7 @@ var hosts struct {
 
 	entering sync.Mutex // one host at a time
 	ended    bool       // nobody can enter any more; guarded by entering
+	separate sync.Once
 }
 
 // ndGoWake makes Go open the descriptors with which it waits for others; it ends the process if there are none left. Gives 0, or 1 if it did not.
@@ -51,6 +53,7 @@ func ndGoOpen(status C.int) C.int {
 	defer hosts.entering.Unlock()
 	err := errEnding()
 	if err == nil && plugin.program == nil {
+		hosts.separate.Do(separate)
 		err = open(py.OpenWithin)
 	}
 	if err != nil {
@@ -58,6 +61,17 @@ func ndGoOpen(status C.int) C.int {
 		return 1
 	}
 	return 0
+}
+
+// separate has the plugin open files where the program does not see them, if it can.
+func separate() {
+	poller, waker := int(C.nd_poller(0)), int(C.nd_poller(1))
+	if poller < 0 {
+		return
+	}
+	if gate, err := shm.SeparateLate(poller, waker); err == nil {
+		C.nd_keep(C.int(gate))
+	}
 }
 
 // errEnding says that it is too late for a host, if it is. The caller has hosts.entering.

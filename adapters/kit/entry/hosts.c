@@ -40,6 +40,8 @@ int nd_enter_host(int side, int stream) {
 	return -1;
 }
 
+void nd_keep(int fd) { nd_hold(fd); }
+
 void nd_leave_host(int number) { atomic_store(&hosts[number].state, FREE); }
 
 // Says how many hosts there are.
@@ -87,14 +89,18 @@ static int woken_by(int fd) {
 	return woken;
 }
 
+static int poller[2] = {-1, -1};
+
+int nd_poller(int which) { return poller[which]; }
+
 void nd_hold_poller(void) {
 	DIR *directory = opendir("/proc/self/fd");
 	if (!directory) return;
 	for (struct dirent *e; (e = readdir(directory));) {
 		int fd = atoi(e->d_name), woken = fd > STDERR_FILENO && fd != dirfd(directory) ? woken_by(fd) : -1;
 		if (woken < 0) continue;
-		nd_hold(fd);
-		nd_hold(woken);
+		nd_hold(poller[0] = fd);
+		nd_hold(poller[1] = woken);
 		break;
 	}
 	closedir(directory);

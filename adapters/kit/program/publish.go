@@ -226,6 +226,10 @@ func (p *Program) newPublication(g *py.GIL, last *published.Publication, o py.Ob
 	made := &published.Publication{Unseen: p.codec.Load() == nil}
 	if l, value, ok := scalar(g, o); ok {
 		made.Scalar, made.Array.Layout = value, l
+		if made.Unseen {
+			made.Object = g.Keep(o)
+			return made, nil
+		}
 		place, err := p.router.Put(value, l, contract.ReasonConverted)
 		if err != nil {
 			return nil, err

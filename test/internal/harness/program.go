@@ -38,6 +38,8 @@ type Options struct {
 	Args    []string                   // of the script
 	Env     map[string]string          // on top of the test's own
 	Configs []func(*hostplugin.Config) // changes to the configuration
+
+	Attached bool // the program runs before the host comes, which attaches to it
 }
 
 // Config writes script into a folder of the test's and gives a configuration whose one program,
@@ -87,8 +89,8 @@ func Start(tb testing.TB, script string, opts Options) *Run {
 		}
 	})
 	start := func() (*hostplugin.Session, error) { return host.Start(tb.Context(), "program") }
-	if os.Getenv(attachedEnv) != "" {
-		start = func() (*hostplugin.Session, error) { return attached(tb, host, cfg.Programs[0], remote, log) }
+	if opts.Attached || os.Getenv(AttachedEnv) != "" {
+		start = func() (*hostplugin.Session, error) { return attach(tb, host, &cfg.Programs[0], remote, log) }
 	}
 	session, err := start()
 	if err != nil {

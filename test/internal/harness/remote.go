@@ -103,3 +103,18 @@ func (r *Remote) ask(tb testing.TB, request map[string]string, value any) {
 }
 
 func (r *Remote) use(conn net.Conn) { r.conn, r.lines = conn, bufio.NewReader(conn) }
+
+// called reports whether the program serves remote.py.
+func (r *Remote) called() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.conn != nil {
+		return true
+	}
+	_ = r.listener.SetDeadline(time.Now().Add(time.Millisecond)) // Accept fails then
+	conn, err := r.listener.Accept()
+	if err == nil {
+		r.use(conn)
+	}
+	return err == nil
+}
