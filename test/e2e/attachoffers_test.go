@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -175,5 +176,78 @@ ndbridge.publish({"a": Slow(-1), "b": Slow(-1)})
 		if a == -2 {
 			return
 		}
+	}
+}
+
+// TestAttachWhilePublishing: a host that comes while the program publishes as fast as it can sees what belongs together, never goes back,
+// and counts each version from the first that it sees.
+func TestAttachWhilePublishing(t *testing.T) {
+	t.Parallel()
+	run := harness.RunAlone(t, listening, harness.RunningOptions{Heap: true})
+	run.Remote.Exec(t, `
+import threading
+over = False
+def publishes():
+    i = 0
+    while not over:
+        i += 1
+        ndbridge.publish({"step": i, "frame": np.full(1 << 14, float(i)), "again": x})
+thread = threading.Thread(target=publishes)
+thread.start()
+`)
+	host := harness.NewHost(t)
+	var group sync.WaitGroup
+	for range 3 {
+		group.Go(func() {
+			for range 5 {
+				s, err := host.Attach(t.Context(), hostplugin.Socket(run.Socket))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				followsVersions(t, s)
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	run.Remote.Exec(t, "over = True; thread.join()")
+}
+
+// followsVersions looks at what TestAttachWhilePublishing publishes.
+func followsVersions(t *testing.T, s *hostplugin.Session) {
+	t.Helper()
+	group, err := s.Group("step", "frame", "again")
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer group.Close()
+	var before int64
+	var uncounted int64
+	for look := range 50 {
+		if err := group.Next(t.Context()); err != nil {
+			t.Error(err)
+			return
+		}
+		step, err1 := core.At[int64](group.View("step"))
+		frame, err2 := core.Slice[float64](group.View("frame"))
+		if err := errors.Join(err1, err2); err != nil {
+			t.Error(err)
+			return
+		}
+		version := group.View("step").Version()
+		if look == 0 {
+			uncounted = step - int64(version)
+		}
+		if frame[0] != float64(step) || frame[len(frame)-1] != float64(step) || step <= before || step-int64(version) != uncounted ||
+			group.View("again").Version() != version {
+			t.Errorf("look %d: step %d after %d is version %d, from %d on, beside a frame of %v and version %d of the same array",
+				look, step, before, version, uncounted, frame[0], group.View("again").Version())
+			return
+		}
+		before = step
 	}
 }
