@@ -237,6 +237,12 @@ CUDA_PACKAGES := ./cuda ./internal/gpu/... ./adapters/kit/... ./hostplugin/... .
 SIMULATED_GPU = LD_LIBRARY_PATH=$(CUDA_DRIVER) CUDASIM_DEVICES=2 \
 	NDBRIDGE_TEST_PYTHON=$(VENV)/pycuda/bin/python NDBRIDGE_TEST_GPU_FRAMEWORKS=driver,pycuda
 
+# Tests of views, versions, groups and calls that do not depend on who has started the program.
+ATTACHED := ^Test(NextFollows|GroupN|Publish(Fresh|Buffers|Written)|Published(IsReplaced|Objects|BeforeAFork|Never|Small|Over|IsRebound)|Replaced|VersionsGoOn|CloseEnds|$\
+	KnownAgain(AfterFork|Leaves|Published|Uses)|Live|Patterns$$|SlicesAre|EveryKind|MapsOverArrays$$|ArrayMay|ViewFollows|RefreshOfUn|Mapped|ReadOnly|$\
+	CallsCarry|CallsSee|CallsRefuse|CallsStream|CallsAtOnce|CallsEndWith|CallsWrite|CallsThat|CallsWithin|CallsBeside|ValueAnd|Handlers?Return|$\
+	Batches|Cancelled|Coroutines|Async|SessionsEnd|Lent|Lenders)
+
 # What "go test" vets is the linter's business.
 GOTEST := $(GO) test -vet=off
 
@@ -246,6 +252,7 @@ test: build native-amd64 plugin-numpy venvs $(BIN)/nfpm $(SUITES:%=$(ROOTS_DIR)/
 	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GOTEST) -race -tags cuda $(V) $(CUDA_PACKAGES)
 	$(GOTEST) -tags ndbridge_nonative -run TestNothingIsEmbedded $(V) ./hostplugin
 	$(TEST_ENV) $(GOTEST) -count=1 -timeout 30m $(V) ./test/...
+	$(TEST_ENV) NDBRIDGE_TEST_ATTACHED=1 $(GOTEST) -count=1 -run '$(ATTACHED)' $(V) ./test/e2e
 	$(TEST_ENV) $(SIMULATED_GPU) $(GOTEST) -count=1 -tags cuda $(V) ./test/gpu
 	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GOTEST) -count=1 -tags cuda -run OnGPU $(V) ./test/e2e
 	for module in $(MODULES); do $(TEST_ENV) $(GO) test -C $$module -vet=off -race -count=1 $(V) ./...; done
