@@ -48,6 +48,9 @@ func attach(tb testing.TB, host *hostplugin.Host, p *hostplugin.Program, remote 
 		}
 	}
 	for name, value := range p.Env {
+		if name == "PYTHONPATH" {
+			value = Library(tb, "python") + ":" + value
+		}
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	var output bootstraptest.Buffer
@@ -65,6 +68,9 @@ func attach(tb testing.TB, host *hostplugin.Host, p *hostplugin.Program, remote 
 		_, err := os.Stat(ended)
 		return err == nil || remote.called() || !Alive(cmd.Process.Pid)
 	})
+	if !Alive(cmd.Process.Pid) {
+		tb.Fatalf("the program has ended:\n%s", output.String())
+	}
 	ctx, cancel := context.WithTimeout(tb.Context(), StartBound)
 	defer cancel()
 	return host.Attach(ctx, hostplugin.Socket(filepath.Join(dir, p.Name+"."+strconv.Itoa(cmd.Process.Pid))).Await())
