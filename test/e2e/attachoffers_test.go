@@ -97,7 +97,7 @@ func TestAttachToManyNames(t *testing.T) {
 func TestAttachPublishedRefused(t *testing.T) {
 	t.Parallel()
 	run := harness.RunAlone(t, listening, harness.RunningOptions{Python: harness.PythonAll(t), Heap: true})
-	run.Remote.Exec(t, "import torch\nparameter = torch.ones(1 << 17, requires_grad=True)\nndbridge.publish({'early': parameter, 'turns': torch.zeros(1 << 17)})")
+	run.Remote.Exec(t, "import torch\nparameter = torch.ones(1 << 17, requires_grad=True)\nndbridge.publish({'early': parameter, 'turns': torch.zeros(1 << 17), 'none': [1]})")
 	config := hostplugin.Config{Logger: harness.Discard(), Adapters: []hostplugin.Adapter{
 		{Name: "torch", Quirks: []hostplugin.QuirkSetting{{ID: "torch.requires-grad", Effect: "refuse"}}},
 	}, Programs: []hostplugin.Program{{Name: "x", Module: "x"}}}
@@ -131,6 +131,15 @@ func TestAttachPublishedRefused(t *testing.T) {
 	if v, err := source(t, refusing, "beside").Next(t.Context(), nil); err != nil || slice[int64](t, v)[0] != 3 {
 		t.Errorf("what was published beside: %v", err)
 	}
+	for _, s := range []*harness.Run{refusing, taking} { // no host could take that, but there was none yet
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		_, err := source(t, s, "none").Next(ctx, nil)
+		cancel()
+		if !errors.Is(err, core.ErrUnsupported) || !strings.Contains(err.Error(), "list") {
+			t.Errorf("what is no array: %v", err)
+		}
+	}
+	run.Remote.Exec(t, "try: ndbridge.publish('none', [1])\nexcept TypeError: pass\nelse: raise Exception('it was published')")
 	run.Remote.Exec(t, "ndbridge.publish('turns', torch.full((1 << 17,), 5.0))")
 	if v, err := turns.Next(t.Context(), nil); err != nil || slice[float32](t, v)[0] != 5 {
 		t.Errorf("what is fit again: %v", err)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
@@ -31,6 +32,8 @@ var hosts struct {
 	entering sync.Mutex // one host at a time
 	ended    bool       // nobody can enter any more; guarded by entering
 	separate sync.Once
+
+	first atomic.Bool // the first host enters, and is told of what was published when nobody could say whether it may be
 }
 
 // ndGoWake makes Go open the descriptors with which it waits for others; it ends the process if there are none left. Gives 0, or 1 if it did not.
@@ -55,6 +58,7 @@ func ndGoOpen(status C.int) C.int {
 	if err == nil && plugin.program == nil {
 		hosts.separate.Do(separate)
 		err = open(py.OpenWithin)
+		hosts.first.Store(err == nil)
 	}
 	if err != nil {
 		report(int(status), err)
@@ -131,6 +135,7 @@ func attach(side *fdpass.Conn, conn net.Conn) error {
 	hosts.mu.Lock()
 	hosts.programs = append(hosts.programs, p)
 	hosts.mu.Unlock()
+	hosts.first.Store(false)
 	_ = plugin.interp.Within(func(g *py.GIL) error { // never fails
 		p.Follow(g, plugin.program)
 		p.Learn(g)

@@ -172,6 +172,9 @@ func ndGoPublishAll(arrays C.uintptr_t) C.int {
 }
 
 func publish(g *py.GIL, values ...program.Named) error {
+	if hosts.first.Load() {
+		return plugin.program.Adopt(g, values...)
+	}
 	if err := plugin.program.Publish(g, values...); err != nil {
 		return err
 	}

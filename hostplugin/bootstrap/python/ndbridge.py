@@ -194,7 +194,7 @@ def _go_live(live, hosts):
             name = next(iter(_kept))
             try:
                 live.publish(name, _kept.pop(name))
-            except Exception:  # a host that asks for it learns why
+            except Exception:  # of what has no name; of other things, a host that asks for them learns what is wrong
                 pass
         _live, _hosts = live, hosts
     if _came is not None:
