@@ -32,33 +32,39 @@ func block(xs []float64) (m moments, n int) {
 	m.low, m.high = low, high
 	m.negative, m.zero = negative, zero
 	m.plus = n - negative - zero
-	// A scale that keeps sums and squares away from the ends of the range of float64.
-	scale := 1.0
-	switch most := max(-low, high); {
-	case most > 0x1p500:
-		scale = 0x1p-600
-	case most < 0x1p-450 && most > 0:
-		scale = 0x1p600
-	}
+	scale := scaleOf(low, high)
 	if scale != 1 || sum != sum {
-		for i := range xs {
-			xs[i] *= scale
-		}
 		sum = 0
 		for _, x := range xs {
-			sum += x
+			sum += x * scale
 		}
 	}
 	mean := min(max(sum/float64(n), low*scale), high*scale)
-	m.std = math.Sqrt(squares(xs, mean)/float64(n)) / scale
-	m.bound()
-	m.mean = mean / scale
-	if scale != 1 {
-		for i := range xs {
-			xs[i] /= scale
+	square := 0.0
+	if scale == 1 {
+		square = squares(xs, mean)
+	} else { // not in place: small ones beside large ones would be gone, and are still to be counted
+		for _, x := range xs {
+			d := x*scale - mean
+			square += d * d
 		}
 	}
+	m.std = math.Sqrt(square/float64(n)) / scale
+	m.bound()
+	m.mean = mean / scale
 	return m, n
+}
+
+// scaleOf gives a scale that keeps sums and squares of numbers between low and high away from the ends of the range of float64.
+func scaleOf(low, high float64) float64 {
+	switch most := max(-low, high); {
+	case most > 0x1p500:
+		return 0x1p-600
+	case most < 0x1p-450 && most > 0:
+		return 0x1p600
+	default:
+		return 1
+	}
 }
 
 // bound keeps rounding from making a deviation that numbers in this range cannot have, and that may be too large for a float64.

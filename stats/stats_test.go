@@ -94,6 +94,26 @@ func TestWorkersDoNotMatter(t *testing.T) {
 	}
 }
 
+// TestSmallBesideLarge counts small numbers that stand beside such as must be scaled to be summed up.
+func TestSmallBesideLarge(t *testing.T) {
+	t.Parallel()
+	data := []float64{1e300, 1e-300, 0.25, -1e200}
+	s := of(t, coretest.NewView(t, data), &stats.Options{Bins: 2, High: 1})
+	if want := []int{2, 0}; !slices.Equal(s.Histogram.Counts, want) || s.Histogram.Below != 1 || s.Histogram.Above != 1 {
+		t.Errorf("%+v, want %v, one below and one above", s.Histogram, want)
+	}
+	for _, x := range []float64{1e-300, 0.25, 1e300} {
+		s := of(t, coretest.NewView(t, data), &stats.Options{Bins: stats.Auto, Log: true})
+		i, exact := slices.BinarySearch(s.Histogram.Edges, x)
+		if !exact {
+			i--
+		}
+		if s.Histogram.Counts[i] != 1 {
+			t.Errorf("%d of %v, want 1", s.Histogram.Counts[i], x)
+		}
+	}
+}
+
 // TestSweep finds the one NaN of an array by successive looks at samples, and each element exactly once.
 func TestSweep(t *testing.T) {
 	t.Parallel()
