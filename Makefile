@@ -152,7 +152,10 @@ $(CUDA)/lib/libcuda.a: $(CUDA)/include/cuda.h $(wildcard $(STUB)/*)
 
 SIMULATED := test/cudasim
 
-$(CUDA_DRIVER)/libcuda.so.1: $(CUDA)/include/cuda.h $(wildcard $(SIMULATED)/*.[ch] $(SIMULATED)/*.sh)
+# What package stats has a GPU do.
+KERNELS := stats/internal/kernels
+
+$(CUDA_DRIVER)/libcuda.so.1: $(CUDA)/include/cuda.h $(wildcard $(SIMULATED)/*.[ch] $(SIMULATED)/*.sh) $(KERNELS)/kernels.cu
 	CC=$(CC) $(SIMULATED)/build.sh $@ $(CUDA)/include
 
 .PHONY: cuda
@@ -231,7 +234,7 @@ screenshots: cli lib $(VENV)/base/.done $(BROWSER)/.done ## Take the pictures of
 	$(BROWSER_ENV) $(GO) test -C $(BROWSER_TESTS) -count=1 -run TestScreenshots ./... -screenshots $(CURDIR)/docs/images
 
 # The packages that differ with the tag "cuda".
-CUDA_PACKAGES := ./cuda ./internal/gpu/... ./adapters/kit/... ./hostplugin/... ./examples/gpu
+CUDA_PACKAGES := ./cuda ./internal/gpu/... ./stats ./adapters/kit/... ./hostplugin/... ./examples/gpu
 
 # The tests of whole sessions with GPUs, on two simulated ones.
 SIMULATED_GPU = LD_LIBRARY_PATH=$(CUDA_DRIVER) CUDASIM_DEVICES=2 \
@@ -326,15 +329,19 @@ gpu-extras: ## Pack Warp and DALI for machines with a GPU that lack them, under 
 
 # ------------------------------------------------------------------------------------- generation
 
+# NVIDIA's compiler of kernels, which needs no GPU.
+NVRTC := $(VENV)/nvrtc
+
 PROTO_TOOLS := $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc
 
 .PHONY: generate
-generate: $(PROTO_TOOLS) $(NODE:%=%/.done) ## Write the generated code, the generated pages of docs/ and what the page embeds of others anew
+generate: $(PROTO_TOOLS) $(NODE:%=%/.done) $(NVRTC)/.done ## Write the generated code, the kernels in PTX, the generated pages of docs/ and what the page embeds of others anew
 	PATH="$(BIN):$$PATH" $(BIN)/buf generate
 	$(GO) test -count=1 -run TestGeneratedFilesAreCurrent ./adapters/all -update
 	$(GO) test -count=1 -run TestReferenceIsCurrent ./hostplugin -update
 	$(GO) test -count=1 -run TestReferenceIsCurrent ./cmd/ndbridge -update
 	$(GO) test -count=1 -run TestPackageListIsCurrent ./test/apidoc -update
+	$(NVRTC)/bin/python $(KERNELS)/compile.py
 	PATH="$(NODE:%=%/bin:)$$PATH" $(PAGE)/page.sh others $(BUILD)/web $(PAGE)/web/others
 
 # The documentation site. Its pages about Go packages are made of their comments, first.
@@ -384,12 +391,13 @@ check-pure:
 	for module in $(filter-out bridges/onnxruntime,$(BRIDGES)); do CGO_ENABLED=0 $(GO) build -C $$module ./...; done
 
 .PHONY: check-generated
-check-generated: $(PROTO_TOOLS) $(NODE:%=%/.done)
+check-generated: $(PROTO_TOOLS) $(NODE:%=%/.done) $(NVRTC)/.done
 	PATH="$(BIN):$$PATH" $(BIN)/buf generate --output $(GENERATED)
 	diff -r internal/gen $(GENERATED)/internal/gen
 	$(GO) test -count=1 -run TestGeneratedFilesAreCurrent ./adapters/all
 	$(GO) test -count=1 -run TestReferenceIsCurrent ./hostplugin ./cmd/ndbridge
 	$(GO) test -count=1 -run TestPackageListIsCurrent ./test/apidoc
+	$(NVRTC)/bin/python $(KERNELS)/compile.py --check
 	PATH="$(NODE:%=%/bin:)$$PATH" $(PAGE)/page.sh check $(BUILD)/web
 
 .PHONY: check-tidy

@@ -74,7 +74,7 @@ func Image(ctx context.Context, v *core.View, p Plane, width, height int, opts *
 		return nil, err
 	}
 	defer plane.Close() //nolint:errcheck // derived, so there is nothing to give back
-	src, err := newSource(ctx, plane, 0, false)
+	src, err := newSource(ctx, plane, nil, 0, false)
 	if err == nil && opts.Base != nil {
 		var base *core.View
 		if base, err = p.of(opts.Base); err == nil {

@@ -33,13 +33,29 @@ func errNoNumber(v *core.View) error {
 	}
 }
 
-// measure does the work of Of.
+// measure does the work of Of: on the GPU whose memory v lies in, if the host can have that do it.
 func measure(ctx context.Context, v *core.View, o *Options) (*Summary, error) {
+	g, err := onGPU(ctx, v, o.Base)
+	if err != nil {
+		return nil, err
+	}
+	if g != nil {
+		defer g.release()
+		s, err := measureBy(ctx, g, v, o)
+		if !errors.Is(err, core.ErrDevice) { // it is memory that the driver does not know
+			return s, err
+		}
+	}
+	return measureBy(ctx, nil, v, o)
+}
+
+// measureBy has g do the work if it is not nil.
+func measureBy(ctx context.Context, g summer, v *core.View, o *Options) (*Summary, error) {
 	limit := o.Sample
 	if limit >= v.Len() {
 		limit = 0
 	}
-	src, err := newSource(ctx, v, limit, o.Base == nil)
+	src, err := newSource(ctx, v, g, limit, o.Base == nil)
 	if err == nil && o.Base != nil {
 		err = src.subtract(ctx, v, o.Base, limit)
 	}
@@ -80,7 +96,7 @@ func (s *source) subtract(ctx context.Context, v, base *core.View, limit int) er
 		}
 	}
 	var err error
-	s.base, err = newSource(ctx, base, limit, false)
+	s.base, err = newSource(ctx, base, s.gpu, limit, false)
 	if err == nil && s.base.n != s.n {
 		err = &core.Error{
 			Op: "stats", Object: v.Name(), Kind: core.ErrDevice, Err: errors.New("a sample of arrays on two devices"),
@@ -167,8 +183,11 @@ type buffer struct {
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }} //nolint:gochecknoglobals // a pool is for all
 
-// run reads the elements on several goroutines. The result does not depend on how many there are.
+// run reads the elements on several goroutines, or on a GPU. The result does not depend on how many there are.
 func (p *plan) run(ctx context.Context, src *source, workers int, count bool, edges []float64) (moments, *counter, error) {
+	if src.gpu != nil {
+		return src.gpu.sum(ctx, p, src, count, edges)
+	}
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}

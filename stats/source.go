@@ -18,6 +18,14 @@ type source struct {
 	raw     []byte
 	from    walker
 	base    *source // to subtract; nil: nothing
+	gpu     summer  // has a GPU sum up what is in its memory; nil: it is read here
+}
+
+// summer sums up the elements of a source that a plan says, and counts them into bins if count is set.
+type summer interface {
+	sum(ctx context.Context, p *plan, src *source, count bool, edges []float64) (moments, *counter, error)
+	// release ends the use of the summer.
+	release()
 }
 
 // axis is one axis of a walker.
@@ -33,14 +41,15 @@ type walker struct {
 	single bool // float32
 }
 
-// newSource takes v in the order of memory, or in row-major order.
-func newSource(ctx context.Context, v *core.View, limit int, memoryOrder bool) (*source, error) {
+// newSource takes v in the order of memory, or in row-major order. What g cannot sum up where it is, and the CPU cannot read, is
+// copied.
+func newSource(ctx context.Context, v *core.View, g summer, limit int, memoryOrder bool) (*source, error) {
 	if !numbers.TypeOf(v.Layout()).Known() {
 		return nil, errNoNumber(v)
 	}
-	s := &source{n: v.Len(), repeats: 1, view: v}
+	s := &source{n: v.Len(), repeats: 1, view: v, gpu: g}
 	layout := v.Layout()
-	if !v.Device().HostReadable() && v.Len() > 0 {
+	if g == nil && !v.Device().HostReadable() && v.Len() > 0 {
 		var err error
 		if layout, err = s.fetch(ctx, v, limit); err != nil {
 			return nil, err

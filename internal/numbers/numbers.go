@@ -35,15 +35,25 @@ func (t Type) Known() bool { return Known(t.DType) }
 
 // ToNative gives the dense elements in raw, which it changes, the order of this machine.
 func (t Type) ToNative(raw []byte) {
-	if !t.foreign {
+	n := t.Reversed()
+	if n == 0 {
 		return
 	}
-	size := t.Size()
-	if Complex(t.DType) {
-		size /= 2
-	}
-	for part := range slices.Chunk(raw, size) {
+	for part := range slices.Chunk(raw, n) {
 		slices.Reverse(part)
+	}
+}
+
+// Reversed is how many bytes stand in the foreign order each time: those of an element, or of half a complex one. It is 0 if none
+// do.
+func (t Type) Reversed() int {
+	switch {
+	case !t.foreign:
+		return 0
+	case Complex(t.DType):
+		return t.Size() / 2
+	default:
+		return t.Size()
 	}
 }
 

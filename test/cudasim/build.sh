@@ -52,5 +52,5 @@ sed 's/.*/__attribute__((visibility("default"))) int &(void) { return 801; }/' "
 "$CC" -fPIC -c "$made/missing.c" -o "$made/missing.o"
 
 # shellcheck disable=SC2086 # aliases are several words
-"$CC" -shared -pthread "$@" -o "$made/library" "$made"/*.o $aliases -Wl,-soname,libcuda.so.1 -Wl,-z,now
+"$CC" -shared -pthread "$@" -o "$made/library" "$made"/*.o $aliases -lm -Wl,-soname,libcuda.so.1 -Wl,-z,now
 mv "$made/library" "$out" # at once: a program may be loading it

@@ -118,6 +118,9 @@ static const struct kernel kernels[] = {
 	{"wait", {8}, wait},
 	{"copy", {8, 8, 8, 8}, copy},
 	{"add", {8, 8, 4, 8}, add},
+	{"ndbridge_stats_sum", {8, 8, 8}, stats_sum},
+	{"ndbridge_stats_bins", {8, 8, 8}, stats_bins},
+	{"ndbridge_stats_patterns", {8, 8, 8}, stats_patterns},
 };
 
 const struct kernel *kernel_named(const char *text, size_t length) {

@@ -14,6 +14,12 @@
  *   wait(u64 nanoseconds)
  *   copy(u32 *to, const u32 *from, u64 count, u64 nanoseconds)   to[i] = from[i]
  *   add(f32 *to, u64 count, f32 amount, u64 nanoseconds)         to[i] += amount
+ *
+ * and those of package stats, whose source is stats/internal/kernels/kernels.cu:
+ *
+ *   ndbridge_stats_sum(const char *data, const char *base, struct job *job)
+ *   ndbridge_stats_bins(const char *data, const char *base, struct job *job)
+ *   ndbridge_stats_patterns(const char *data, const char *base, struct job *job)
  */
 #ifndef CUDASIM_KERNELS_H
 #define CUDASIM_KERNELS_H
@@ -25,6 +31,7 @@ enum { MAX_PARAMETERS = 4 };
 struct launch {
 	struct operation operation;
 	const struct kernel *kernel;
+	unsigned grid, block; /* along x */
 	uint64_t arguments[MAX_PARAMETERS]; /* each in its first bytes */
 };
 
@@ -33,6 +40,10 @@ struct kernel {
 	unsigned char sizes[MAX_PARAMETERS]; /* of the parameters; 0 ends */
 	CUresult (*run)(const struct launch *);
 };
+
+CUresult stats_sum(const struct launch *); /* summary.c */
+CUresult stats_bins(const struct launch *);
+CUresult stats_patterns(const struct launch *);
 
 /* The first count bytes of text name it; NULL if there is none. */
 const struct kernel *kernel_named(const char *text, size_t length);

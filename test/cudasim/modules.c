@@ -314,6 +314,8 @@ CUresult cuLaunchKernel(CUfunction handle, unsigned grid_x, unsigned grid_y, uns
 		return leave(CUDA_ERROR_INVALID_VALUE);
 	struct launch *l = operation_new(sizeof *l, run_launch);
 	l->kernel = f->kernel;
+	l->grid = grid_x;
+	l->block = block_x;
 	l->operation.reads = true;
 	if (!read_arguments(l, parameters, extra)) {
 		operation_free(&l->operation);

@@ -43,6 +43,7 @@ type DeviceAttribute int32
 
 // The attributes that this module asks for, by the driver's numbers.
 const (
+	AttrMultiprocessors  DeviceAttribute = 16
 	AttrComputeMajor     DeviceAttribute = 75
 	AttrComputeMinor     DeviceAttribute = 76
 	AttrHostPointer      DeviceAttribute = 91 // registered memory has the same address on the device

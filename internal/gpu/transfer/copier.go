@@ -130,7 +130,7 @@ func newLane(p *gpu.Primary) (n *lane, err error) {
 	}
 	for i := range n.halves {
 		addr := n.memory + uintptr(i)*pieceSize
-		h := &half{addr: addr, bytes: bytesAt(addr, pieceSize)}
+		h := &half{addr: addr, bytes: gpu.Pinned(addr, pieceSize)}
 		n.halves[i] = h
 		if h.event, err = driver.EventCreate(driver.EventDisableTiming); err != nil {
 			return n, err

@@ -16,8 +16,3 @@ func (p pinned) Size() int64 { return int64(len(p)) }
 
 // Close implements core.Memory.
 func (pinned) Close() error { return nil }
-
-// bytesAt is memory that the driver allocated, which is not Go's.
-func bytesAt(addr uintptr, n int) []byte {
-	return unsafe.Slice(*(**byte)(unsafe.Pointer(&addr)), n) // vet takes a conversion for a mistake
-}

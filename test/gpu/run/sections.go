@@ -52,6 +52,10 @@ var allSections = []section{
 		{"test/gpu", "^TestCosts", 2 * time.Minute},
 		{"internal/gpu/costs", ".", time.Minute},
 	}},
+	{"stats", "Figures of arrays, where they are", []step{
+		{"stats", "OnGPU", 3 * time.Minute},
+		{"test/gpu", "^TestStats$", 2 * time.Minute},
+	}},
 	{"stress", "Ten thousand views", []step{{"test/gpu", "^TestStress", 2 * time.Minute}}},
 	{"undisturbed", "Looking disturbs nothing", []step{{"test/gpu", "^TestUndisturbed", 3 * time.Minute}}},
 	{"faults", "What is wrong is said", []step{{"test/gpu", "^TestFault", 2 * time.Minute}}},

@@ -121,7 +121,12 @@ func (w *reading) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summ
 		if sum, err = stats.Of(ctx, v, &o); err != nil {
 			return st, err
 		}
-		w.learn(processorTime()-begun, sum.Seen)
+		took := processorTime() - begun
+		if !of.Device().HostReadable() && sum.Taken > took { // a GPU's time is the program's, too
+			w.elsewhere += sum.Taken - took
+			took = sum.Taken
+		}
+		w.learn(took, sum.Seen)
 		sums[key] = sum
 	}
 	st.Figures = sum

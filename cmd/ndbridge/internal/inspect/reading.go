@@ -38,21 +38,22 @@ type reading struct {
 	wish   *bool             // to pin, or to drop what is pinned; the hub's lock guards it
 
 	// The rest belongs to the goroutine that runs.
-	source  *hostplugin.Source
-	view    *core.View
-	pinned  *core.View
-	ring    ring
-	told    time.Time // when figures were read last
-	drawn   time.Time // when pictures were drawn last of an array that is not published
-	due     bool      // new pictures are, as soon as they are paid for
-	waiting time.Duration
-	last    stats.Summary
-	each    float64         // seconds of the processor that an element of figures took, lately
-	known   map[*sight]bool // the sights that have had figures
-	shown   uint64          // the version of the newest pictures
-	torn    int             // pictures that were not shown, one after the other
-	stale   bool            // the name has no array any more, or nobody knows
-	fresh   bool            // the view is the newest version: it came of itself
+	source    *hostplugin.Source
+	view      *core.View
+	pinned    *core.View
+	ring      ring
+	told      time.Time // when figures were read last
+	drawn     time.Time // when pictures were drawn last of an array that is not published
+	due       bool      // new pictures are, as soon as they are paid for
+	waiting   time.Duration
+	last      stats.Summary
+	elsewhere time.Duration   // that GPUs took for figures, since it was counted
+	each      float64         // seconds of the processor that an element of figures took, lately
+	known     map[*sight]bool // the sights that have had figures
+	shown     uint64          // the version of the newest pictures
+	torn      int             // pictures that were not shown, one after the other
+	stale     bool            // the name has no array any more, or nobody knows
+	fresh     bool            // the view is the newest version: it came of itself
 }
 
 // sight is one way to look at an array, and the pages that look so.
@@ -86,7 +87,8 @@ func (w *reading) run(ctx context.Context) {
 	defer w.close()
 	for ctx.Err() == nil {
 		sights := w.looking()
-		took := taken(func() time.Duration { return w.once(ctx, sights) })
+		took := taken(func() time.Duration { return w.once(ctx, sights) }) + w.elsewhere
+		w.elsewhere = 0
 		w.hub.pace.spend(took)
 		w.hub.figures.spend(took)
 		if w.rest(ctx) != nil {
