@@ -9,7 +9,7 @@
 // are read once and counted as often as they appear.
 //
 // Memory of a GPU is summed up by that GPU, in a host that is built with the tag "cuda": exact or sampled by the same rule, with the same
-// figures but for the rounding of the sums. Nothing is copied but what the GPU has found. Cells, and differences to a base that is not on the same GPU, are made of
+// figures but for the rounding of the sums. Nothing is copied but what the GPU has found. Cells, and differences to a base that the GPU does not reach, are made of
 // a copy; so are figures in a host without CUDA, where a sample of memory that the CPU cannot read is every k-th element.
 //
 // # Memory that is being written

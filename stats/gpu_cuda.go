@@ -13,12 +13,25 @@ import (
 // onDevice is a summer with the kernels on one GPU.
 type onDevice struct{ *kernels.Device }
 
-// onGPU gives the summer of v, less base, if both lie in memory of one GPU. It gives nil if the CPU must read them: also where the
+// roomFor gives memory for a copy of v. The GPU that v lies on reaches it, so that it can compare later versions with it.
+func roomFor(v *core.View) (core.Memory, core.Device) {
+	if d := v.Device(); d.Kind == core.CUDA && v.Len() > 0 {
+		if m, err := kernels.Pinned(d.Index, int(v.NBytes())); err == nil {
+			return m, core.Device{Kind: core.CUDAPinned, Index: d.Index}
+		}
+	}
+	return make(memory, v.NBytes()), core.Device{}
+}
+
+// onGPU gives the summer of v, less base, if v lies in memory of a GPU, and base there or in memory that the GPU reaches. It gives nil if the CPU must read them: also where the
 // kernels cannot be brought to the GPU, which an error of what follows may say better.
 func onGPU(ctx context.Context, v, base *core.View) (summer, error) {
 	device := v.Device()
-	if device.Kind != core.CUDA || v.Len() == 0 || v.Rank() > kernels.MaxAxes || base != nil && (base.Device() != device || base.Rank() > kernels.MaxAxes) {
+	if device.Kind != core.CUDA || v.Len() == 0 || v.Rank() > kernels.MaxAxes {
 		return nil, nil //nolint:nilnil // what is nil reads here
+	}
+	if base != nil && base.Device() != device && base.Device() != (core.Device{Kind: core.CUDAPinned, Index: device.Index}) {
+		return nil, nil //nolint:nilnil // likewise
 	}
 	d, err := kernels.Open(ctx, device.Index)
 	switch {

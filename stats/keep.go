@@ -2,6 +2,7 @@ package stats
 
 import (
 	"context"
+	"errors"
 	"reflect"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -11,20 +12,28 @@ import (
 const Kept core.Reason = "kept"
 
 // Keep copies v as it is now, for [Options.Base] and [CellOptions.Base] to compare later versions with. The copy has the name,
-// the shape and the version of v, is dense and lies in Go's memory; close it when it is of no use any more. Memory of
-// opaque and packed elements can be kept, too.
+// the shape and the version of v, is dense and lies in host memory; close it when it is of no use any more. Of an array on a GPU it
+// lies where that GPU can read it, if the host has CUDA. Memory of opaque and packed elements can be kept, too.
 //
 // The errors are those of [core.CopyBytes].
 func Keep(ctx context.Context, v *core.View) (*core.View, error) {
-	l, err := core.NewLayout(core.LayoutSpec{DType: v.DType(), Shape: v.Shape(), ReadOnly: true, Tag: v.Tag()})
+	m, device := roomFor(v)
+	kept, err := keep(ctx, v, m, device)
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return kept, nil
+}
+
+func keep(ctx context.Context, v *core.View, m core.Memory, device core.Device) (*core.View, error) {
+	l, err := core.NewLayout(core.LayoutSpec{DType: v.DType(), Shape: v.Shape(), Device: device, ReadOnly: true, Tag: v.Tag()})
 	if err != nil {
 		return nil, err
 	}
-	bytes := make(memory, v.NBytes())
-	if _, err := core.CopyBytes(ctx, bytes, v); err != nil {
+	if _, err := core.CopyBytes(ctx, m.Bytes(), v); err != nil {
 		return nil, err
 	}
-	return core.NewView(l, bytes, &core.ViewOptions{
+	return core.NewView(l, m, &core.ViewOptions{
 		Name: v.Name(), Framework: v.Framework(), Reason: Kept, Version: v.Version(), Published: v.Published(),
 	})
 }

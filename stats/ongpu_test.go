@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -245,6 +248,20 @@ func TestOnGPUDifference(t *testing.T) {
 		there.Base, here.Base = base, hostBase
 		same(t, fmt.Sprintf("%+v", o), of(t, gpu, &there), of(t, cpu, &here))
 	}
+	kept, err := stats.Keep(t.Context(), gpu)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := kept.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, o := range []stats.Options{{}, {Sample: 800, Seed: 2}} { // a sample of a copy would be another one
+		there, here := o, o
+		there.Base, here.Base = kept, kept
+		same(t, fmt.Sprintf("%+v less what was kept", o), of(t, base, &there), of(t, hostBase, &here))
+	}
 	same(t, "a base in host memory", of(t, gpu, &stats.Options{Base: hostBase}), of(t, cpu, &stats.Options{Base: hostBase}))
 }
 
@@ -265,6 +282,18 @@ func TestOnGPUEnds(t *testing.T) {
 	}
 	if _, err := stats.Of(t.Context(), gpu, nil); !errors.Is(err, core.ErrClosed) {
 		t.Errorf("a closed view: %v, want ErrClosed", err)
+	}
+}
+
+// TestOnGPURefused runs TestStaged where the driver is too old for the kernels, or has no room for them.
+func TestOnGPURefused(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []string{"version=11080", "oom=1"} {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestStaged$", "-test.v")
+		cmd.Env = append(os.Environ(), "CUDASIM_FAULTS="+fault) // of which a real driver knows nothing
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestStaged") {
+			t.Errorf("%s: %v\n%s", fault, err, out)
+		}
 	}
 }
 
