@@ -103,7 +103,7 @@ type Program struct {
 type HeapOptions struct {
 	Off       bool     // no shared heap: arrays in the program's own memory are copied
 	Threshold int64    // bytes from which an allocation is shared, 4 KiB to 1 TiB; 0 means 64 KiB
-	Promote   string   // when arrays that lived through a fork become shared again: "safe", which "" means, "always" or "never"
+	Promote   string   // when arrays that lived through a fork, or lie outside the heap, become shared: "safe", which "" means, "always" or "never"
 	Libraries []string // parts of file names of libraries whose allocations are shared, besides those of the known frameworks
 }
 

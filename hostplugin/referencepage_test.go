@@ -68,7 +68,7 @@ func describedProgram() []describedAttribute {
 		{"shared_heap_libraries", "list", "none", "more libraries whose allocations are shared, besides those of the known frameworks: " +
 			"parts of their file names, without a comma. `\"*\"` is every library. A first name that begins with `=` (`\"=libmine\"`) " +
 			"replaces the list of known ones. Python programs only"},
-		{"promote", "string", "`\"safe\"`", "when an array that lived through a fork is shared again ([forks.md](forks.md#promotion)): `\"safe\"` where no system call " +
+		{"promote", "string", "`\"safe\"`", "when an array becomes shared that lived through a fork, or lies outside the heap ([forks.md](forks.md#promotion)): `\"safe\"` where no system call " +
 			"of the program can fail by it, `\"always\"` also elsewhere, `\"never\"` copies such arrays. Python programs only"},
 		{"mapped_files", "string", "`\"share\"`", "how arrays in files that the program has mapped (`np.memmap`, shared memory) reach the host: " +
 			"`\"share\"` maps the file in the host, `\"copy\"` copies the array. " +

@@ -19,9 +19,17 @@ type Heap interface {
 	Pin(addr uintptr, writable bool) (b HeapBlock, ok bool)
 	// Unpin takes back one Pin of the block that addr lies in, which gave this segment.
 	Unpin(addr uintptr, segment uint64)
-	// Promote makes the block that addr lies in one that can be shared, if a fork has made it private. The program may
-	// go on writing to it, but no device may. It reports whether it did: what it cannot do it leaves as it is.
+	// Promote makes the block that addr lies in one that can be shared, if a fork has made it private, or the memory that
+	// Outside knows. The program may go on writing to it, but no device may. It reports whether it did: what it cannot do
+	// it leaves as it is.
 	Promote(addr uintptr) bool
+	// Outside gives the size of the memory that the array of n bytes at addr fills, if it lies outside the heap and can be
+	// promoted; else 0. With due, the answer is also 0 while a copy is the better choice.
+	Outside(addr uintptr, n int64, due bool) int64
+	// Copied says that an array at addr, outside the heap, was copied: one copy is a better choice than to promote it.
+	Copied(addr uintptr)
+	// Refuse says that the memory at addr, outside the heap, was not promoted: a copy is the better choice for a while.
+	Refuse(addr uintptr)
 	// Threshold is the size in bytes from which on the heap takes memory.
 	Threshold() int64
 	// Works reports whether the heap takes any memory now. A program that limits itself switches it off.
@@ -36,6 +44,7 @@ type HeapBlock struct {
 	Available int64       // bytes from that address to the end of the block
 	Reason    core.Reason // why the block cannot be shared; "": it can
 	Freed     bool        // there is no live block: the address is the heap's, and that is all
+	Outside   bool        // there is none yet, but [Heap.Promote] may make one, or does: what is mapped there means nothing
 }
 
 // Router decides how an array of this process reaches another one. Its methods are safe for
@@ -145,20 +154,60 @@ func (r *Router) Share(a Array, want Want) (p Placement, reason core.Reason, err
 	return Placement{}, reason, nil
 }
 
-// Promote makes the memory of an array shareable again that Share has refused with [contract.ReasonFrozen], and reports
+// Promotable reports whether to try Promote on an array that Share has refused to share, for a reason. What lies outside
+// the heap is promoted when a host looks again, or takes no copy.
+func (r *Router) Promotable(a Array, reason core.Reason, want Want) bool {
+	switch lo, n, _, err := a.extent(); {
+	case err != nil || r.heap == nil:
+		return false
+	case reason == contract.ReasonOutsideHeap:
+		return r.heap.Outside(lo, n, !want.NoCopy && !want.Writable) > 0
+	default:
+		return reason == contract.ReasonFrozen
+	}
+}
+
+// Copied says that an array was copied that Share has refused to share, for a reason.
+func (r *Router) Copied(a Array, reason core.Reason) {
+	if reason != contract.ReasonOutsideHeap || r.heap == nil {
+		return
+	}
+	if lo, _, _, err := a.extent(); err == nil {
+		r.heap.Copied(lo)
+	}
+}
+
+// Promote makes the memory of an array shareable that is [Router.Promotable], and reports
 // whether it did. It takes up to a second for a GiB. No device may write to the memory meanwhile. It refuses where the
 // whole block would not fit into memory a second time: the kernel would end the program, or another one.
 func (r *Router) Promote(a Array) bool {
-	lo, _, _, err := a.extent()
+	lo, n, _, err := a.extent()
 	if err != nil {
 		return false
 	}
-	b, ok := r.heap.Pin(lo, false)
-	if ok && b.Backing != nil { // another request has promoted it
-		r.heap.Unpin(lo, b.Segment)
+	b := r.described(lo)
+	switch {
+	case b.Backing != nil: // another request has promoted it
 		return true
+	case b.Reason == contract.ReasonFrozen:
+		return checkRoom(b.Offset+b.Available) == nil && r.heap.Promote(lo)
 	}
-	return ok && b.Reason == contract.ReasonFrozen && checkRoom(b.Offset+b.Available) == nil && r.heap.Promote(lo)
+	size := r.heap.Outside(lo, n, false)
+	promoted := size > 0 && checkRoom(size) == nil && r.heap.Promote(lo) ||
+		r.described(lo).Backing != nil // another one did, while this one waited for it
+	if !promoted {
+		r.heap.Refuse(lo)
+	}
+	return promoted
+}
+
+// described is the block at an address, which is not pinned.
+func (r *Router) described(lo uintptr) HeapBlock {
+	b, _ := r.heap.Pin(lo, false)
+	if b.Backing != nil {
+		r.heap.Unpin(lo, b.Segment)
+	}
+	return b
 }
 
 func (r *Router) share(a Array, want Want) (p Placement, reason core.Reason, err error) {
@@ -217,6 +266,8 @@ func (r *Router) placeBlock(
 ) (p Placement, reason core.Reason, err error) {
 	drop := func() { r.heap.Unpin(lo, b.Segment) }
 	switch {
+	case b.Outside:
+		return p, r.whyOutside(n), nil
 	case b.Freed:
 		return p, "", pointerError(lo, "the program has freed what was there, or never allocated it")
 	case n > b.Available:

@@ -27,6 +27,10 @@ type fakeHeap struct {
 	writers int
 
 	promoted int // calls of Promote
+	refused  int // calls of Refuse
+	outside  int64
+	copies   int        // calls of Copied
+	other    *HeapBlock // what another one makes of block, while Promote waits for it
 }
 
 func (h *fakeHeap) Pin(addr uintptr, writable bool) (HeapBlock, bool) {
@@ -38,7 +42,7 @@ func (h *fakeHeap) Pin(addr uintptr, writable bool) (HeapBlock, bool) {
 	b := h.block
 	b.Offset += int64(addr - h.base)
 	b.Available -= int64(addr - h.base)
-	if b.Reason == "" && !b.Freed {
+	if b.Reason == "" && !b.Freed && !b.Outside {
 		h.pinned++
 		if writable {
 			h.writers++
@@ -49,7 +53,25 @@ func (h *fakeHeap) Pin(addr uintptr, writable bool) (HeapBlock, bool) {
 
 func (h *fakeHeap) Unpin(uintptr, uint64) { h.mu.Lock(); h.pinned--; h.mu.Unlock() }
 
-func (h *fakeHeap) Promote(uintptr) bool { h.promoted++; return true }
+func (h *fakeHeap) Promote(uintptr) bool {
+	h.promoted++
+	if h.other == nil {
+		return true
+	}
+	h.block = *h.other
+	return false
+}
+
+func (h *fakeHeap) Refuse(uintptr) { h.refused++ }
+
+func (h *fakeHeap) Copied(uintptr) { h.copies++ }
+
+func (h *fakeHeap) Outside(_ uintptr, _ int64, due bool) int64 {
+	if due && h.copies == 0 {
+		return 0
+	}
+	return h.outside
+}
 
 func (h *fakeHeap) Threshold() int64 { return 64 << 10 }
 
@@ -183,6 +205,70 @@ func TestPromoteWantsRoom(t *testing.T) {
 				t.Errorf("%v after %d calls, %d pins; want %v after %d, and none", got, h.promoted, h.pinned, c.want, c.calls)
 			}
 		})
+	}
+}
+
+// TestPromoteOutside: memory outside the heap is promoted once it was copied, or at once for who takes no copy, and not
+// tried at each look if that fails.
+func TestPromoteOutside(t *testing.T) {
+	t.Parallel()
+	_, outside := anonymous(t, 128<<10)
+	array := Array{outside, doubles(t, 8<<10)}
+	for name, c := range map[string]struct {
+		size     int64 // of the memory that can be promoted
+		want     Want
+		copies   int // that were made before
+		due      bool
+		promoted bool
+	}{
+		"the first look":       {size: 128 << 10, promoted: true},
+		"after a copy":         {size: 128 << 10, copies: 1, due: true, promoted: true},
+		"no copy is wanted":    {size: 128 << 10, want: Want{NoCopy: true}, due: true, promoted: true},
+		"to write":             {size: 128 << 10, want: Want{Writable: true}, due: true, promoted: true},
+		"not malloc's":         {copies: 1},
+		"larger than all else": {size: 1 << 50, copies: 1, due: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, _ := newFakeHeap(t, 4096)
+			h.outside = c.size
+			r := newRouter(t, h)
+			for range c.copies {
+				r.Copied(array, contract.ReasonOutsideHeap)
+			}
+			r.Copied(array, contract.ReasonFrozen) // which does not count
+			if got := r.Promotable(array, contract.ReasonOutsideHeap, c.want); got != c.due || h.copies != c.copies {
+				t.Errorf("promotable: %v after %d copies, want %v", got, h.copies, c.due)
+			}
+			if got := r.Promote(array); got != c.promoted || (h.promoted == 1) != got || (h.refused == 1) == got {
+				t.Errorf("promoted: %v, %d calls, %d refusals; want %v", got, h.promoted, h.refused, c.promoted)
+			}
+		})
+	}
+	if newRouter(t, nil).Promotable(array, contract.ReasonOutsideHeap, Want{}) {
+		t.Error("promotable without a heap")
+	}
+}
+
+// TestOutsideIsNoMapping: memory that becomes the heap's is partly mapped from a file meanwhile, which is never handed out. Who
+// has waited until it is done has it shared.
+func TestOutsideIsNoMapping(t *testing.T) {
+	t.Parallel()
+	h, memory := newFakeHeap(t, 128<<10)
+	block := h.block
+	h.block, h.outside, h.other = HeapBlock{Outside: true}, 128<<10, &block
+	r, array := newRouter(t, h), Array{h.base, doubles(t, 16<<10)}
+	if p := place(t, r, array, Want{}, memory); p.Route != contract.RouteStaged || p.Reason != contract.ReasonOutsideHeap {
+		t.Errorf("placed by %v (%v)", p.Route, p.Reason)
+	}
+	if small := (Array{h.base, doubles(t, 10)}); place(t, r, small, Want{}, memory).Reason != contract.ReasonBelowThreshold {
+		t.Error("a small array is placed for another reason")
+	}
+	if !r.Promote(array) || h.promoted != 1 || h.refused != 0 || h.pinned != 0 {
+		t.Errorf("%d calls of Promote, %d refusals, %d pins", h.promoted, h.refused, h.pinned)
+	}
+	if p := place(t, r, array, Want{NoCopy: true}, memory); p.Route != contract.RouteSharedHeap {
+		t.Errorf("placed by %v (%v)", p.Route, p.Reason)
 	}
 }
 

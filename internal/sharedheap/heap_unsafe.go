@@ -8,6 +8,9 @@ package sharedheap
 #cgo nocallback ndheap_call_grant
 #cgo nocallback ndheap_call_unpin
 #cgo nocallback ndheap_call_promote
+#cgo nocallback ndheap_call_outside
+#cgo nocallback ndheap_call_copied
+#cgo nocallback ndheap_call_refuse
 #cgo nocallback ndheap_call_trim
 #cgo noescape ndheap_call_stats
 #cgo nocallback ndheap_call_stats
@@ -21,6 +24,9 @@ struct ndheap_functions {
 	int (*grant)(const void *);
 	int (*unpin)(const void *, uint64_t);
 	int (*promote)(const void *);
+	size_t (*outside)(const void *, size_t, int);
+	void (*copied)(const void *);
+	void (*refuse)(const void *);
 	uint64_t (*trim)(uint32_t);
 	int (*stats)(struct ndheap_stats *);
 	void (*count_forks)(uint64_t *, int);
@@ -36,10 +42,13 @@ static struct ndheap_functions ndheap_find(void) {
 	f.grant = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_grant");
 	f.unpin = (int (*)(const void *, uint64_t))dlsym(RTLD_DEFAULT, "ndheap_unpin");
 	f.promote = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_promote");
+	f.outside = (size_t (*)(const void *, size_t, int))dlsym(RTLD_DEFAULT, "ndheap_outside");
+	f.copied = (void (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_copied");
+	f.refuse = (void (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_refuse");
 	f.trim = (uint64_t (*)(uint32_t))dlsym(RTLD_DEFAULT, "ndheap_trim");
 	f.stats = (int (*)(struct ndheap_stats *))dlsym(RTLD_DEFAULT, "ndheap_stats");
 	f.count_forks = (void (*)(uint64_t *, int))dlsym(RTLD_DEFAULT, "ndheap_count_forks");
-	return f.pin && f.grant && f.unpin && f.promote && f.trim && f.stats && f.count_forks ? f : none;
+	return f.pin && f.grant && f.unpin && f.promote && f.outside && f.copied && f.refuse && f.trim && f.stats && f.count_forks ? f : none;
 }
 
 // Gives the ABI of a library that this code does not speak, or 0.
@@ -57,6 +66,11 @@ static int ndheap_call_unpin(struct ndheap_functions f, uintptr_t p, uint64_t se
 	return f.unpin((const void *)p, segment);
 }
 static int ndheap_call_promote(struct ndheap_functions f, uintptr_t p) { return f.promote((const void *)p); }
+static size_t ndheap_call_outside(struct ndheap_functions f, uintptr_t p, size_t size, int due) {
+	return f.outside((const void *)p, size, due);
+}
+static void ndheap_call_copied(struct ndheap_functions f, uintptr_t p) { f.copied((const void *)p); }
+static void ndheap_call_refuse(struct ndheap_functions f, uintptr_t p) { f.refuse((const void *)p); }
 static uint64_t ndheap_call_trim(struct ndheap_functions f, uint32_t idle) { return f.trim(idle); }
 static int ndheap_call_stats(struct ndheap_functions f, struct ndheap_stats *out) { return f.stats(out); }
 static void ndheap_call_count_forks(struct ndheap_functions f, void *count, int on) { f.count_forks(count, on); }
@@ -110,13 +124,15 @@ func (h *Heap) Pin(addr uintptr) (Block, bool) {
 	return Block{
 		Shareable:   b.flags&C.NDHEAP_SHAREABLE != 0,
 		Frozen:      b.flags&C.NDHEAP_FROZEN != 0,
+		Outside:     b.flags&C.NDHEAP_OUTSIDE != 0,
 		FD:          int(b.fd),
+		Task:        int(b.task),
+		Device:      uint64(b.device),
+		Inode:       uint64(b.inode),
 		Segment:     uint64(b.segment),
 		SegmentSize: int64(b.segment_size),
 		Offset:      int64(b.offset),
 		Available:   int64(b.available),
-		Device:      uint64(b.device),
-		Inode:       uint64(b.inode),
 	}, true
 }
 
@@ -134,8 +150,26 @@ func (h *Heap) Unpin(addr uintptr, segment uint64) bool {
 	return C.ndheap_call_unpin(h.call, C.uintptr_t(addr), C.uint64_t(segment)) == 0
 }
 
-// Promote makes the frozen block that addr points into shareable again, in place, while the program may go on writing
-// to it. It takes up to a second for a GiB. It answers false if the block is as it was: the kernel cannot do it, there
+// Outside reports how large the memory is that the array of n bytes at addr fills, if that is memory outside the heap which
+// Promote can make shareable; else 0. With due, it also answers with 0 while a copy is the better choice: before there was
+// one, and for a while after Refuse.
+func (h *Heap) Outside(addr uintptr, n int64, due bool) int64 {
+	var waits C.int
+	if due {
+		waits = 1
+	}
+	return int64(C.ndheap_call_outside(h.call, C.uintptr_t(addr), C.size_t(n), waits))
+}
+
+// Copied says that an array in the memory outside the heap at addr was copied for a host.
+func (h *Heap) Copied(addr uintptr) { C.ndheap_call_copied(h.call, C.uintptr_t(addr)) }
+
+// Refuse says that the memory outside the heap at addr was not promoted. It is not due again until there were twice as many
+// copies.
+func (h *Heap) Refuse(addr uintptr) { C.ndheap_call_refuse(h.call, C.uintptr_t(addr)) }
+
+// Promote makes the frozen block that addr points into shareable again, or the memory outside the heap, in place, while the
+// program may go on writing to it. It takes up to a second for a GiB. It answers false if the block is as it was: the kernel cannot do it, there
 // is no memory, or the program got in between. The memory must not be written to by a device, or by the kernel on its own.
 // Pins and mappings of the block's earlier file stay good, and show what was there at the fork.
 func (h *Heap) Promote(addr uintptr) bool {

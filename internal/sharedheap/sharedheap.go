@@ -20,12 +20,18 @@ type Block struct {
 	// Frozen says why it is not shareable: a fork made the block's pages private to this process. Otherwise, the
 	// program has mapped something over the block or beside it, or has closed its file.
 	Frozen bool
+	// Outside says that addr is not the heap's, but lies in memory that may become so by Promote, or is about to: what is
+	// mapped there means nothing. Nothing else is known then.
+	Outside bool
 	// Freed says that addr is the heap's, but lies in no live block: what was there was freed, or nothing
 	// ever was there. Nothing else is known then.
 	Freed bool
-	// FD is this process' descriptor of the file. It belongs to the heap and stays open while the
-	// block is pinned: duplicate it, never close it.
+	// FD is the descriptor of the file. It belongs to the heap and stays open while the block is pinned.
 	FD int
+	// Task is the thread in whose table of descriptors FD is; 0: this process'.
+	Task int
+	// Device and Inode are those of the file, as fstat tells them.
+	Device, Inode uint64
 	// Segment identifies the file. Ids are never used again within a process.
 	Segment uint64
 	// SegmentSize is the size of the file in bytes. The file is sealed: it never shrinks.
@@ -34,8 +40,6 @@ type Block struct {
 	Offset int64
 	// Available is the number of bytes from the pointer to the end of what the program allocated.
 	Available int64
-	// Device and Inode are those of the file, as fstat tells them.
-	Device, Inode uint64
 }
 
 // State says what the heap is doing.

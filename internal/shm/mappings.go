@@ -50,6 +50,8 @@ type Mappings struct {
 	raw   syscall.RawConn // to it
 	err   error
 	quick bool // the kernel answers queries
+
+	reading sync.Mutex // held by who reads the text: for two at once the kernel would begin anew, in the middle of a line
 }
 
 // Hold opens what the table reads, which later might be out of reach (chroot, a limit on open files). Otherwise
@@ -76,13 +78,18 @@ func (t *Mappings) at(addr uintptr) (m Mapped, ok bool, err error) {
 	case t.quick:
 		return queryMapping(t.raw, addr, true)
 	default:
-		return scanMappings(io.NewSectionReader(t.maps, 0, math.MaxInt64), addr)
+		t.reading.Lock()
+		defer t.reading.Unlock()
+		return scanMappings(t.text(), addr)
 	}
 }
 
-// Shows reports whether [addr, addr+n) is mapped, shared, from a file, which fstat calls so, from offset on. It takes it
-// for true where the kernel does not answer quickly (before Linux 6.11).
-func (t *Mappings) Shows(addr uintptr, n int64, device, inode uint64, offset int64) bool {
+// text is what the table says. Wants reading.
+func (t *Mappings) text() io.Reader { return io.NewSectionReader(t.maps, 0, math.MaxInt64) }
+
+// Shows reports whether [addr, addr+n) is mapped, shared, from a memfd, given by its device and inode, from offset on. It
+// takes it for true where the kernel does not answer quickly (before Linux 6.11).
+func (t *Mappings) Shows(addr uintptr, n int64, dev, ino uint64, offset int64) bool {
 	if t.Hold(); !t.quick {
 		return true
 	}
@@ -91,7 +98,7 @@ func (t *Mappings) Shows(addr uintptr, n int64, device, inode uint64, offset int
 		switch {
 		case err != nil:
 			return true
-		case !ok, !m.Shared, m.file != fileID{device, inode}, m.Offset+int64(addr-m.Start) != offset:
+		case !ok, !m.Shared, m.file != fileID{dev, ino}, m.Offset+int64(addr-m.Start) != offset:
 			return false
 		}
 		offset += int64(m.End - addr)
@@ -107,7 +114,9 @@ var fillers = []string{"anon_inode:[io_uring]", "/[aio]", "/dev/infiniband/"}
 // io_uring, Linux's asynchronous I/O or RDMA. It takes it for true where it cannot be found out.
 func (t *Mappings) Filled() bool {
 	t.Hold()
-	return t.maps == nil || filled(io.NewSectionReader(t.maps, 0, math.MaxInt64))
+	t.reading.Lock()
+	defer t.reading.Unlock()
+	return t.maps == nil || filled(t.text())
 }
 
 func filled(maps io.Reader) bool {

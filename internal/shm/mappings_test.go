@@ -3,6 +3,8 @@ package shm
 import (
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -158,12 +160,12 @@ func TestShows(t *testing.T) {
 		t.Skip("a kernel before 6.11 does not say")
 	}
 	f, other := shmtest.File(t, pages*page), shmtest.File(t, pages*page)
-	shows := func(f *os.File, addr uintptr, n, offset int64) bool {
-		var status unix.Stat_t
-		if err := unix.Fstat(int(f.Fd()), &status); err != nil {
+	shows := func(addr uintptr, n int64, f *os.File, offset int64) bool {
+		var st unix.Stat_t
+		if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 			t.Error(err)
 		}
-		return table.Shows(addr, n, status.Dev, status.Ino, offset)
+		return table.Shows(addr, n, st.Dev, st.Ino, offset)
 	}
 	for _, tt := range []struct {
 		name   string
@@ -185,7 +187,7 @@ func TestShows(t *testing.T) {
 			if tt.over != nil {
 				fd = int(tt.over.Fd())
 			}
-			if !shows(f, start+10, pages*page-10, 10) || shows(f, start+10, page, 11) || shows(other, start, page, 0) {
+			if !shows(start+10, pages*page-10, f, 10) || shows(start+10, page, f, 11) || shows(start, page, other, 0) {
 				t.Error("what is mapped as it was is not taken for it, or something else is")
 			}
 			if err := mapOver(start+3*page, page, fd, tt.flags, tt.offset); err != nil {
@@ -196,7 +198,7 @@ func TestShows(t *testing.T) {
 				want     bool
 			}{{0, 3, true}, {4, 8, true}, {0, 8, tt.same}, {3, 4, tt.same}, {2, 4, tt.same}, {3, 8, tt.same}} {
 				lo := uintptr(part.from * page)
-				if got := shows(f, start+lo, int64(part.to-part.from)*page, int64(lo)); got != part.want {
+				if got := shows(start+lo, int64(part.to-part.from)*page, f, int64(lo)); got != part.want {
 					t.Errorf("pages %d to %d: %v", part.from, part.to, got)
 				}
 			}
@@ -235,4 +237,38 @@ func mapOver(addr, n uintptr, fd, flags int, offset int64) error {
 		return errno
 	}
 	return nil
+}
+
+// TestFilledBesideOthers: several who ask at once, while mappings come and go, do not see half lines.
+func TestFilledBesideOthers(t *testing.T) {
+	t.Parallel()
+	var table Mappings
+	t.Cleanup(table.Close)
+	var over atomic.Bool
+	var mapper, askers sync.WaitGroup
+	mapper.Go(func() {
+		for n := 1; !over.Load(); n = n%64 + 1 {
+			b, err := unix.Mmap(-1, 0, n*4096, unix.PROT_READ, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := unix.Munmap(b); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range 4 {
+		askers.Go(func() {
+			for range 500 {
+				if table.Filled() {
+					t.Error("the table has a line that nobody understands")
+					return
+				}
+			}
+		})
+	}
+	askers.Wait()
+	over.Store(true)
+	mapper.Wait()
 }

@@ -27,7 +27,7 @@ func ReadOnly(*os.File) (*os.File, error) { return nil, none() }
 func ReadWrite(*os.File) (*os.File, error) { return nil, none() }
 
 // Again fails.
-func Again(int, bool) (*os.File, error) { return nil, none() }
+func Again(int, int, bool) (*os.File, error) { return nil, none() }
 
 // HugePages has no advice.
 func HugePages() string { return "" }

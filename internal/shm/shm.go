@@ -89,13 +89,18 @@ func ReadOnly(f *os.File) (*os.File, error) { return reopen(f, unix.O_RDONLY) }
 // new file; f stays the caller's.
 func ReadWrite(f *os.File) (*os.File, error) { return reopen(f, unix.O_RDWR) }
 
-// Again is ReadOnly or ReadWrite of the file behind a descriptor of the process's own table, which stays the caller's.
-func Again(fd int, writable bool) (*os.File, error) {
+// Again is ReadOnly or ReadWrite of the file behind a descriptor, which stays the caller's: in the table of a thread that has
+// one of its own, or with task 0 in the process's.
+func Again(task, fd int, writable bool) (*os.File, error) {
 	mode := unix.O_RDONLY
 	if writable {
 		mode = unix.O_RDWR
 	}
-	return OpenPath("/proc/self/fd/"+strconv.Itoa(fd), mode)
+	table := "/proc/self/"
+	if task != 0 {
+		table += "task/" + strconv.Itoa(task) + "/"
+	}
+	return OpenPath(table+"fd/"+strconv.Itoa(fd), mode)
 }
 
 func reopen(f *os.File, mode int) (*os.File, error) {

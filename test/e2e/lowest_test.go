@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
 // lowest is a program that goes by what Unix promises: a number that it has closed is free, and the lowest that is free
-// is the next. It does so as fast as it can, and has arrays that are copied into files of as many sizes.
+// is the next. It does so as fast as it can, and has arrays that are copied into files of as many sizes, and then shared.
 const lowest = `
 import os, threading, numpy as np, remote
 packed = [np.frombuffer(b"\7" * int(70000 * 2 ** (i / 4)), "u1") for i in range(32)]
@@ -37,8 +38,9 @@ remote.serve()
 func TestProgramGetsTheLowestDescriptor(t *testing.T) { startedAndAttached(t, getsTheLowestDescriptor) }
 
 func getsTheLowestDescriptor(t *testing.T, attached bool) {
-	run := harness.Start(t, lowest, harness.Options{Attached: attached})
+	run := harness.Start(t, lowest, harness.Options{Attached: attached, Configs: promoting})
 	run.Remote.Exec(t, "thread.start()") // not earlier: to accept this connection takes the lowest number, too
+	promoted := 0
 	for range 3 {
 		for i := range 32 { // more sizes than files are kept
 			v := run.View(t, fmt.Sprintf("packed[%d]", i))
@@ -47,8 +49,14 @@ func getsTheLowestDescriptor(t *testing.T, attached bool) {
 					t.Fatalf("packed[%d] has %d at %d", i, got, at)
 				}
 			}
+			if v.Route() == contract.RouteSharedHeap {
+				promoted++
+			}
 			closeView(t, v)
 		}
+	}
+	if promoted == 0 {
+		t.Error("no array became shared")
 	}
 	run.Remote.Exec(t, "over = True; thread.join()")
 	if wrong := harness.Eval[[]int](t, run.Remote, "wrong"); len(wrong) > 0 {

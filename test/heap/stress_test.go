@@ -16,7 +16,7 @@ func TestStress(t *testing.T) {
 		"threads", "contention",
 		"fork", "fork-threads", "fork-pinned", "fork-granted", "fork-child", "fork-often", "fork-generations", "fork-closed", "fork-warm", "exec",
 		"promote", "promote-sparse", "promote-writers", "promote-input", "promote-refused", "promote-often", "promote-child", "promote-beside",
-		"promote-together", "promote-signals", "promote-limit", "promote-own-limit", "promote-mappings",
+		"promote-together", "promote-signals", "promote-limit", "promote-own-limit", "promote-mappings", "promote-lowest",
 		"select", "closing", "replaced", "few-descriptors", // descriptors
 		"mapped-over", "advice", "protected",
 		"overcommit", "file-size", "address-space", "data-limit", "own-address-space", "own-data-limit", "child-limit",
@@ -27,6 +27,31 @@ func TestStress(t *testing.T) {
 			t.Parallel()
 			c := command(t, program, library(t), []string{every, promotes}, strings.Fields(name))
 			if out := run(t, c); out != "" {
+				t.Log(out)
+			}
+		})
+	}
+}
+
+// outside has the libc serve all requests, so that what is promoted is its memory.
+const outside = "NDBRIDGE_HEAP_LIBRARIES==none"
+
+// TestStressOutside runs the tests of memory outside the heap that becomes shared in place, and those of promotion on such
+// memory.
+func TestStressOutside(t *testing.T) {
+	t.Parallel()
+	program := stress(t)
+	for _, name := range []string{
+		"outside", "outside-resize", "outside-refused", "outside-mappings", "outside-child", "outside-many", "outside-hammer",
+		"outside-looks", "promote-lowest",
+		"promote-sparse", "promote-writers", "promote-input", "promote-beside", "promote-together", "promote-signals",
+		"promote-limit", "promote-own-limit", "promote-mappings",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// Else glibc would map less and less by itself.
+			env := []string{outside, promotes, "MALLOC_MMAP_THRESHOLD_=131072"}
+			if out := run(t, command(t, program, library(t), env, []string{name})); out != "" {
 				t.Log(out)
 			}
 		})
@@ -65,10 +90,12 @@ func TestForkTestsNotice(t *testing.T) {
 	t.Parallel()
 	program := stress(t)
 	lib := buildLibrary(t, "shares.so", "-DHEAP_TEST_SHARE_ACROSS_FORK")
-	for _, name := range []string{"fork", "fork-pinned", "fork-granted", "fork-child"} {
+	for name, memory := range map[string]string{
+		"fork": every, "fork-pinned": every, "fork-granted": every, "fork-child": every, "outside": outside, "outside-child": outside,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, said := fail(t, command(t, program, lib, []string{every}, []string{name})); !strings.Contains(said, ".c:") {
+			if _, said := fail(t, command(t, program, lib, []string{memory}, []string{name})); !strings.Contains(said, ".c:") {
 				t.Errorf("it failed by something else than a check: %s", said)
 			}
 		})
@@ -81,10 +108,13 @@ func TestPromoteWithoutRights(t *testing.T) {
 	t.Parallel()
 	program := stress(t)
 	lib := buildLibrary(t, "unprivileged.so", "-DHEAP_TEST_USER_FAULTS")
-	for _, name := range []string{"promote", "promote-writers", "promote-input", "promote-beside", "promote-signals"} {
+	for name, memory := range map[string]string{
+		"promote": every, "promote-writers": every, "promote-input": every, "promote-beside": every, "promote-signals": every,
+		"outside": outside, "promote-writers outside": outside, "promote-input outside": outside,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run(t, command(t, program, lib, []string{every, promotes}, []string{name}))
+			run(t, command(t, program, lib, []string{memory, promotes}, strings.Fields(name)[:1]))
 		})
 	}
 }
@@ -120,12 +150,14 @@ func TestPromotionTestsNotice(t *testing.T) {
 		"promote-writers": {"-DHEAP_TEST_PROMOTE_UNPROTECTED"},
 		"promote-input":   {"-DHEAP_TEST_USER_FAULTS", "-DHEAP_TEST_GATE_OPEN"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			lib := buildLibrary(t, "careless-"+name+".so", flags...)
-			if _, said := fail(t, command(t, program, lib, []string{every, promotes}, []string{name})); !strings.Contains(said, ".c:") {
-				t.Errorf("it failed by something else than a check: %s", said)
-			}
-		})
+		for of, memory := range map[string]string{"the heap's": every, "outside": outside} {
+			t.Run(name+" "+of, func(t *testing.T) {
+				t.Parallel()
+				lib := buildLibrary(t, "careless-"+name+of+".so", flags...)
+				if _, said := fail(t, command(t, program, lib, []string{memory, promotes}, []string{name})); !strings.Contains(said, ".c:") {
+					t.Errorf("it failed by something else than a check: %s", said)
+				}
+			})
+		}
 	}
 }

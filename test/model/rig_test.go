@@ -74,8 +74,11 @@ func modelScript(tb testing.TB) string {
 	return path
 }
 
-// programEnv keeps Python from writing beside the sources.
-var programEnv = map[string]string{"PYTHONDONTWRITEBYTECODE": "1", "PYTHONFAULTHANDLER": "1", "JAX_PLATFORMS": "cpu"}
+// programEnv keeps Python from writing beside the sources, and has glibc map what is not small separately, so that buffers of
+// Python's own can become shared.
+var programEnv = map[string]string{
+	"PYTHONDONTWRITEBYTECODE": "1", "PYTHONFAULTHANDLER": "1", "JAX_PLATFORMS": "cpu", "MALLOC_MMAP_THRESHOLD_": "65536",
+}
 
 // startRig starts both programs. The caller closes the rig.
 func startRig(ctx context.Context, s setup, script string) (r *rig, err error) {

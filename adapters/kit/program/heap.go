@@ -62,6 +62,8 @@ func (h heap) Pin(addr uintptr, writable bool) (kit.HeapBlock, bool) {
 	switch {
 	case b.Freed:
 		return kit.HeapBlock{Freed: true}, true
+	case b.Outside:
+		return kit.HeapBlock{Outside: true}, true
 	case b.Frozen:
 		return kit.HeapBlock{Reason: contract.ReasonFrozen, Offset: b.Offset, Available: b.Available}, true
 	case !b.Shareable:
@@ -74,7 +76,7 @@ func (h heap) Pin(addr uintptr, writable bool) (kit.HeapBlock, bool) {
 		h.GrantWrite(addr)
 	}
 	return kit.HeapBlock{
-		Backing:   heapSegment{fd: b.FD, key: heapKey{b.Segment, b.SegmentSize}},
+		Backing:   heapSegment{task: b.Task, fd: b.FD, key: heapKey{b.Segment, b.SegmentSize}},
 		Segment:   b.Segment,
 		Offset:    b.Offset,
 		Available: b.Available,
@@ -90,8 +92,8 @@ func (h heap) Promote(addr uintptr) bool { return !h.maps.Filled() && h.Heap.Pro
 
 // heapSegment is one file of the heap: a backing while a block in it is pinned.
 type heapSegment struct {
-	fd  int
-	key heapKey
+	task, fd int
+	key      heapKey
 }
 
 type heapKey struct {
@@ -104,4 +106,4 @@ func (s heapSegment) Size() int64  { return s.key.size }
 func (s heapSegment) Sealed() bool { return true }
 func (s heapSegment) Close() error { return nil } // the heap's
 
-func (s heapSegment) Open(writable bool) (*os.File, error) { return shm.Again(s.fd, writable) }
+func (s heapSegment) Open(writable bool) (*os.File, error) { return shm.Again(s.task, s.fd, writable) }

@@ -44,25 +44,32 @@ func (a *granting) place(ctx context.Context, g *py.GIL, t *target, f owner, r *
 		want.Reason = contract.ReasonNotExportable // pages that move are no file's
 	}
 	place, reason, err := p.router.Share(r.array.Array, want)
-	if isFrozen(reason, err) && a.canPromote(r) {
+	if why := refusal(reason, err); a.canPromote(r, why) && p.router.Promotable(r.array.Array, why, want) {
 		return placed{}, a.promote(r.array.Array)
 	}
 	if err != nil || reason == "" {
 		return placed{Placement: place}, err
 	}
-	return a.copy(ctx, g, t, r, reason)
+	copied, err := a.copy(ctx, g, t, r, reason)
+	if err == nil && a.pause == nil {
+		p.router.Copied(r.array.Array, reason)
+	}
+	return copied, err
 }
 
-func isFrozen(reason core.Reason, err error) bool {
-	e, ok := errors.AsType[*core.Error](err)
-	return reason == contract.ReasonFrozen || ok && e.Reason == contract.ReasonFrozen
+// refusal is why memory cannot be shared, as the router says it with an error or without; "" for other errors.
+func refusal(reason core.Reason, err error) core.Reason {
+	if e, ok := errors.AsType[*core.Error](err); ok {
+		return e.Reason
+	}
+	return reason
 }
 
-// canPromote reports whether to try to make an array's memory shareable again. A device that knows the memory may be
-// writing there. In a hurry, what was refused since the last fork is not tried again.
-func (a *granting) canPromote(r *reading) bool {
+// canPromote reports whether to try to make an array's memory shareable, which for this reason it is not. A device that
+// knows the memory may be writing there. In a hurry, what was refused since the last fork is not tried again.
+func (a *granting) canPromote(r *reading, why core.Reason) bool {
 	b := a.before
-	refused := b != nil && b.lease.Reason == contract.ReasonFrozen && b.forks.Load() == a.program.published.Forks()
+	refused := why == contract.ReasonFrozen && b != nil && b.lease.Reason == why && b.forks.Load() == a.program.published.Forks()
 	return !a.promoted && r.array.Pointer == nil && (!a.hurry || !refused)
 }
 

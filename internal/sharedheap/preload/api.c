@@ -34,32 +34,33 @@ static uint32_t unpin(struct block *b) {
 
 static void describe(const struct block *b, uintptr_t p, struct ndheap_block *out) {
 	const struct segment *s = &segments[b->segment];
-	struct stat status;
 	*out = (struct ndheap_block){.fd = -1};
 	out->available = b->user + atomic_load(&b->size) - p;
 	if (b->frozen) {
 		out->flags = b->frozen == FROZEN_BY_FORK ? NDHEAP_FROZEN : 0;
 		out->offset = p - b->base;
-	} else if (s->fd >= 0 && descriptor_is(s->fd, s->inode, &status)) {
+	} else if (segment_fd_valid(s)) {
 		out->fd = s->fd;
+		out->task = s->kept ? keeper_task() : 0;
+		out->device = descriptor_device();
+		out->inode = s->inode;
 		out->flags = NDHEAP_SHAREABLE;
 		out->segment = s->id;
 		out->segment_size = s->size;
 		out->offset = p - s->base;
-		out->device = status.st_dev;
-		out->inode = status.st_ino;
 	}
 }
 
 EXPORTED int ndheap_pin(const void *p, struct ndheap_block *out) {
-	if (!range_owns(p))
+	bool outside = !range_owns(p);
+	if (outside && !outside_touches(p, 1))
 		return -1;
 	int saved = errno, result = -2;
 	uint32_t state = 0;
 	lock(&supply_lock);
 	uint32_t index = block_find(p);
 	struct block *b = &blocks[index];
-	if (index && pin(b)) {
+	if (index && b->frozen != FROZEN_OUTSIDE && pin(b)) {
 		/* Now that it cannot go away: is it still the block that p points into? */
 		if (block_find(p) == index) {
 			describe(b, (uintptr_t)p, out);
@@ -67,6 +68,12 @@ EXPORTED int ndheap_pin(const void *p, struct ndheap_block *out) {
 		}
 		if (result != 0 || !(out->flags & NDHEAP_SHAREABLE))
 			state = unpin(b);
+	}
+	/* A chunk that nobody has promoted yet, or somebody is about to. */
+	uint32_t known = outside ? outside_block(p) : 0;
+	if (outside && (!known || blocks[known].frozen == FROZEN_OUTSIDE)) {
+		*out = (struct ndheap_block){.fd = -1, .flags = NDHEAP_OUTSIDE};
+		result = 0;
 	}
 	unlock(&supply_lock);
 	if (phase_of(state) == BLOCK_RELEASING)
@@ -77,7 +84,7 @@ EXPORTED int ndheap_pin(const void *p, struct ndheap_block *out) {
 
 /* Finds the block by the owner map alone: it may have been freed since it was pinned. Wants supply_lock. */
 static struct block *find_pinned(const void *p) {
-	uint32_t index = range_owns(p) ? owner_of(p) : 0;
+	uint32_t index = range_owns(p) ? owner_of(p) : outside_block(p);
 	return index && pins_of(atomic_load(&blocks[index].state)) ? &blocks[index] : NULL;
 }
 

@@ -98,8 +98,9 @@ static uint32_t block_at(const void *p, const char *complaint) {
 	return index;
 }
 
-void block_give(void *p) {
-	uint32_t index = block_at(p, "free(): not the start of a shared block");
+void block_give(void *p) { block_end(block_at(p, "free(): not the start of a shared block"), p); }
+
+void block_end(uint32_t index, const void *p) {
 	struct block *b = &blocks[index];
 	uint32_t state = atomic_load_explicit(&b->state, memory_order_relaxed), after;
 	do {
@@ -115,6 +116,11 @@ void block_give(void *p) {
 void block_release(uint32_t index) {
 	int saved = errno;
 	struct block *b = &blocks[index];
+	if (block_outside(b)) {
+		outside_release(index);
+		errno = saved;
+		return;
+	}
 	if (unlikely(atomic_load_explicit(&b->guarded, memory_order_relaxed))) {
 		/* The next owner may write to it, as after malloc has unmapped a block. */
 		next.mprotect((void *)b->base, class_size(b->class), PROT_READ | PROT_WRITE);
@@ -154,9 +160,7 @@ void *block_resize(void *p, size_t size) {
 }
 
 uint32_t block_find(const void *p) {
-	if (!range_owns(p))
-		return 0;
-	uint32_t index = owner_of(p);
+	uint32_t index = range_owns(p) ? owner_of(p) : outside_block(p);
 	if (!index)
 		return 0;
 	const struct block *b = &blocks[index];

@@ -63,7 +63,7 @@ static bool held(unsigned fd) {
 }
 
 static bool ours(unsigned fd) {
-	if (held(fd) || promote_owns_fd((int)fd) || listen_owns_fd((int)fd))
+	if (held(fd) || listen_owns_fd((int)fd))
 		return true;
 	if (likely(fd >= atomic_load_explicit(&descriptor_end, memory_order_relaxed)))
 		return false;

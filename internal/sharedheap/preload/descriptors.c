@@ -40,12 +40,14 @@ static struct budget budget(void) {
 	return (struct budget){end - end / 8, end / 8};
 }
 
-uint32_t descriptor_count(void) { return atomic_load(&open_count); }
+uint32_t descriptor_count(void) { return atomic_load(&open_count) + keeper_count(); }
+
+uint64_t descriptor_device(void) { return atomic_load(&device); }
 
 /* Blocks that are not large leave a quarter to those that are, and all of them an eighth to pools. */
 bool descriptor_spare(size_t size) {
 	uint32_t count = budget().count;
-	return open_count + 1 + count / (size < 64 * MIB ? 4 : 8) < count;
+	return descriptor_count() + 1 + count / (size < 64 * MIB ? 4 : 8) < count;
 }
 
 int descriptor_raise(int fd) {
@@ -61,15 +63,18 @@ int descriptor_raise(int fd) {
 	return high;
 }
 
-int descriptor_take(int fd) {
+int descriptor_take(int fd, bool kept, uint64_t *inode) {
 	struct stat status;
-	if (open_count >= budget().count || syscall(SYS_fstat, fd, &status) != 0) {
+	if (descriptor_count() >= budget().count || syscall(SYS_fstat, fd, &status) != 0) {
 		syscall(SYS_close, fd);
 		return -1;
 	}
+	*inode = status.st_ino;
+	atomic_store(&device, status.st_dev);
+	if (kept)
+		return keeper_take(fd);
 	int high = descriptor_raise(fd);
 	if (high >= 0) {
-		atomic_store(&device, status.st_dev);
 		atomic_store(&descriptor_held[high], status.st_ino);
 		atomic_fetch_add(&open_count, 1);
 	}

@@ -1,6 +1,6 @@
 /*
  * System calls that fill memory, as every library of the process sees them: read and its like pass the gate if they
- * may write into blocks. The libc's own calls, as fread makes them, go through no symbol of ours, so fread does.
+ * may write into blocks or chunks. The libc's own calls, as fread makes them, go through no symbol of ours, so fread does.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #undef fread_unlocked /* a macro of glibc's */
 
-/* What lies between the pieces of memory that are in the heap. */
+/* What lies between the pieces of memory that can be promoted. */
 struct hull {
 	uintptr_t from, to;
 };
@@ -19,7 +19,7 @@ static void widen(struct hull *h, const struct iovec *parts, size_t count) {
 		return; /* the kernel refuses it */
 	for (size_t i = 0; i < count; i++) {
 		uintptr_t at = (uintptr_t)parts[i].iov_base, end = at + parts[i].iov_len;
-		if (!range_touches(parts[i].iov_base, parts[i].iov_len))
+		if (!gate_guards(parts[i].iov_base, parts[i].iov_len))
 			continue;
 		h->from = at < h->from ? at : h->from;
 		h->to = end > h->to ? end : h->to;

@@ -62,12 +62,21 @@ static void copy_segment(struct segment *s) {
 	char *copy = next.mmap(NULL, s->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (copy == MAP_FAILED)
 		return; /* out of the child's reach then: a fault there rather than wrong data */
-	for (uintptr_t at = s->base; at < s->base + s->size; at += GRANULE) {
+	bool outside = !range_owns((void *)s->base);
+	if (outside)
+		memcpy(copy, (void *)s->base, s->size);
+	for (uintptr_t at = s->base; !outside && at < s->base + s->size; at += GRANULE) {
 		const struct block *b = &blocks[owner_of((void *)at)];
 		if (b->base == at && phase_of(atomic_load(&b->state)) == BLOCK_LIVE)
 			memcpy(copy + (at - s->base), (void *)at, b->hot);
 	}
 	s->copy = copy;
+}
+
+static bool map_privately(const void *segment) {
+	const struct segment *s = segment;
+	return next.mmap((void *)s->base, s->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, s->fd, 0) !=
+	       MAP_FAILED;
 }
 
 /* False: it stays shared. */
@@ -77,8 +86,7 @@ static bool freeze_segment(struct segment *s) {
 		range_give(s->base + s->used, s->size - s->used);
 		s->size = s->used;
 	}
-	if (!segment_fd_valid(s) || next.mmap((void *)s->base, s->size, PROT_READ | PROT_WRITE,
-					      MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, s->fd, 0) == MAP_FAILED)
+	if (!segment_fd_valid(s) || !(s->kept ? keeper_run(map_privately, s) : map_privately(s)))
 		return false;
 	s->state = SEGMENT_FROZEN;
 	if (!s->pinned)
@@ -149,9 +157,11 @@ void lock_all(void) {
 	for (unsigned i = 0; i < ARENAS; i++)
 		lock(&arenas[i].lock);
 	lock(&supply_lock);
+	lock(&outside_lock);
 }
 
 void unlock_all(void) {
+	unlock(&outside_lock);
 	unlock(&supply_lock);
 	for (unsigned i = ARENAS; i-- > 0;)
 		unlock(&arenas[i].lock);
@@ -184,7 +194,7 @@ static struct block *live_block(uintptr_t at) {
 	return b && phase_of(atomic_load(&b->state)) == BLOCK_LIVE ? b : NULL;
 }
 
-static uintptr_t end_of(const struct block *b) { return b->base + class_size(b->class); }
+static uintptr_t end_of(const struct block *b) { return b->base + block_extent(b); }
 
 bool fork_yield(uintptr_t from, uintptr_t to) {
 	bool can = from < to, shared = false;
@@ -205,6 +215,29 @@ bool fork_yield(uintptr_t from, uintptr_t to) {
 		b = live_block(at);
 		can = b->frozen; /* else the kernel has refused */
 		if (can)
+			b->frozen = FROZEN_OVER;
+	}
+	unlock_all();
+	promote_resume();
+	return can;
+}
+
+bool fork_yield_outside(uintptr_t from, uintptr_t to) {
+	bool can = true;
+	uintptr_t next_at;
+	promote_halt();
+	lock_all();
+	for (uintptr_t at = from; can && at < to; at = next_at) {
+		uint32_t index = outside_block_from(at, &next_at);
+		if (!index)
+			continue;
+		struct block *b = &blocks[index];
+		if (!b->frozen) {
+			count_separation();
+			freeze(b->base, end_of(b), FROZEN_BESIDE);
+		}
+		can = b->frozen; /* else the kernel has refused, or the program has closed the file */
+		if (can && b->frozen != FROZEN_OUTSIDE)
 			b->frozen = FROZEN_OVER;
 	}
 	unlock_all();
@@ -253,6 +286,10 @@ static void take_copy(struct segment *s) {
 	s->state = SEGMENT_FROZEN;
 	if (s->copy && next.mremap(s->copy, s->size, s->size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)s->base) != MAP_FAILED)
 		return;
+	if (!range_owns((void *)s->base)) {
+		blocks[outside_block((void *)s->base)].frozen = FROZEN_OVER;
+		return;
+	}
 	for (uintptr_t at = s->base; at < s->base + s->size; at += GRANULE) /* nobody may look there */
 		blocks[owner_of((void *)at)].frozen = FROZEN_OVER;
 }
@@ -261,11 +298,12 @@ static void take_copy(struct segment *s) {
 static void leave_segments(void) {
 	for (uint32_t i = 1; i < segment_count; i++) {
 		struct segment *s = &segments[i];
-		bool ours = s->state != SEGMENT_SHARED || s->live || unmap(s);
+		bool outside = !range_owns((void *)s->base); /* what its program has freed, leave_outside unmaps */
+		bool ours = s->state != SEGMENT_SHARED || s->live || outside || unmap(s);
 		segment_close_fd(s);
 		if (s->state == SEGMENT_SHARED && s->live)
 			take_copy(s);
-		else if (s->state == SEGMENT_SHARED)
+		else if (s->state == SEGMENT_SHARED && !outside)
 			supply_forget(i, ours);
 		else if (s->state == SEGMENT_FROZEN && !s->live) /* open for the sake of the parent's hosts alone */
 			segment_abandon(i);
@@ -274,12 +312,29 @@ static void leave_segments(void) {
 	}
 }
 
+/* A block outside the range stays the child's, who frees it, unless the parent has freed it already. */
+static void leave_outside(uint32_t index) {
+	struct block *b = &blocks[index];
+	enum phase phase = phase_of(atomic_load(&b->state));
+	if (phase == BLOCK_LIVE) {
+		b->frozen = b->frozen ? b->frozen : FROZEN_BY_FORK;
+		atomic_store(&b->state, phase);
+		return;
+	}
+	next.munmap((void *)b->base, block_extent(b));
+	outside_end_block(index);
+}
+
 /* Pins are the parent's, and so are the calls of free that its other threads had begun. */
 static void leave_blocks(void) {
 	for (uint32_t i = 1; i < block_count; i++) {
 		struct block *b = &blocks[i];
 		uint32_t state = atomic_load(&b->state);
 		enum phase phase = phase_of(state);
+		if (phase != BLOCK_NONE && block_outside(b)) {
+			leave_outside(i);
+			continue;
+		}
 		if (segments[b->segment].state != SEGMENT_FROZEN)
 			continue;
 		b->frozen = b->frozen ? b->frozen : FROZEN_BY_FORK;
@@ -293,6 +348,7 @@ static void leave_blocks(void) {
 
 void fork_child(void) {
 	int saved = errno;
+	lock_reset(&outside_lock);
 	lock_reset(&supply_lock);
 	lock_reset(&trim_lock);
 	captures_reset();
@@ -300,6 +356,7 @@ void fork_child(void) {
 		lock_reset(&arenas[i].lock);
 	memset(fork_counters, 0, sizeof fork_counters); /* the parent's */
 	promote_forget();
+	keeper_forget();
 	gate_forget();
 	trim_forget();
 	range_inherit();

@@ -29,8 +29,10 @@
  *   captures.c   captures of CUDA graphs, and dlsym
  *   fork.c       what a fork does to all this
  *   promote.c    how a block that a fork has frozen becomes shared again
+ *   keeper.c     the thread that does so, and has the files
  *   gate.c       which keeps promotion and system calls that write into blocks apart
  *   filling.c    these system calls
+ *   outside.c    memory of the libc's malloc that becomes shared when a host looks
  *   api.c        ndheap.h
  *
  * Vocabulary. A *granule* is 64 KiB of addresses. A *block* is one allocation, a whole number of
@@ -38,10 +40,11 @@
  * of 1 MiB or more, a *pool* segment many: smaller ones, and all where descriptors are scarce. A block
  * is *warm* when it is free but has kept its pages, *cold* when its pages are gone. A segment is
  * *frozen* by a fork, or when the program maps something over a block of it: from then on it is mapped privately.
- * A block of it is *promoted* into an own segment at the same addresses, and leaves the frozen one.
+ * A block of it is *promoted* into an own segment at the same addresses, and leaves the frozen one. A *chunk* is
+ * memory that glibc's malloc has mapped for one request; it becomes a block, outside the range, to be promoted.
  *
  * Locks, in the order in which they may be taken: trim_lock, the arenas' locks by index,
- * supply_lock. Nothing calls into the libc's malloc, the loader or the program while it holds one.
+ * supply_lock, outside_lock. Nothing calls into the libc's malloc, the loader or the program while it holds one.
  */
 #ifndef NDHEAP_HEAP_H
 #define NDHEAP_HEAP_H
@@ -97,6 +100,7 @@
 #define DESCRIPTOR_NUMBERS 65536u
 
 #define CLASSES 104
+#define CLASS_OUTSIDE CLASSES /* of blocks outside the range, whatever their size */
 #define ARENAS 8
 
 #define likely(x) __builtin_expect(!!(x), 1)
@@ -207,6 +211,23 @@ void captures_reset(void);
 
 /* Finds Python's code. */
 void threads_start(uintptr_t in_python); /* the address of some function of Python's, or 0 */
+/* Begins a thread that takes none of the program's signals. Gives an error number. */
+int threads_run(void *(*run)(void *), void *argument);
+
+/* keeper.c */
+
+/* Has the keeper do something, and answers with what it does. False: there can be none. For one thread at a time. */
+bool keeper_run(bool (*run)(const void *), const void *argument);
+/* The keeper's thread. */
+int keeper_task(void);
+/* Files that it has open. */
+uint32_t keeper_count(void);
+/* Gives a new file one of the keeper's numbers, or closes it and answers -1. For the keeper. */
+int keeper_take(int fd);
+/* Has the keeper close one. Wants no lock. */
+void keeper_close(int fd);
+/* In a forked child, which has none. */
+void keeper_forget(void);
 
 /* listen.c */
 
@@ -307,6 +328,7 @@ struct segment {
 	uint64_t id;      /* never used again in this process */
 	uint64_t inode;   /* which file fd must be: a program may close descriptors that are not its own */
 	int32_t fd;       /* -1: closed */
+	bool kept;        /* fd is the keeper's */
 	char *copy;       /* in a fork: what the child gets if it cannot be frozen, or NULL */
 	uint32_t live;    /* frozen: blocks that are not freed yet; counted by freeze */
 	uint32_t pinned;  /* frozen: blocks with pins on it, for whose sake fd is still open */
@@ -323,8 +345,8 @@ extern uint32_t segment_count;
 uint32_t segment_open(uint64_t size, bool pool);
 /* Moves a file and its mapping to where there are addresses for that size. False: nothing has changed. */
 bool segment_grow(struct segment *s, uint64_t size);
-/* The same for addresses at which something is mapped, which stays. */
-uint32_t segment_adopt(uintptr_t base, uint64_t size);
+/* The same for addresses at which something is mapped, which stays. kept: the file is the keeper's, who calls this. */
+uint32_t segment_adopt(uintptr_t base, uint64_t size, bool kept);
 /* Closes the file and gives the addresses back; nothing may be mapped there any more. */
 void segment_forget(uint32_t index);
 /* Closes the file only: the addresses are another one's. */
@@ -347,8 +369,10 @@ uint32_t descriptor_count(void);
 bool descriptor_spare(size_t size);
 /* Moves a descriptor to a number that the program does not use, or closes it and answers -1. */
 int descriptor_raise(int fd);
-/* Gives a new file one of the heap's numbers, or closes it and answers -1. Wants supply_lock. */
-int descriptor_take(int fd);
+/* Gives a new file one of the heap's numbers, or closes it and answers -1. kept: one of the keeper's. Wants supply_lock. */
+int descriptor_take(int fd, bool kept, uint64_t *inode);
+/* The file system that all files of the heap lie in. */
+uint64_t descriptor_device(void);
 /* Whether a descriptor still is that file. Fills status. Wants no lock. */
 bool descriptor_is(int fd, uint64_t inode, struct stat *status);
 /* Closes a descriptor, if it still is that file. */
@@ -372,6 +396,7 @@ enum frozen {
 	FROZEN_BY_FORK,
 	FROZEN_BESIDE, /* the program has mapped something over another block of the segment, or limits itself */
 	FROZEN_OVER,   /* and over this one: what lies there is the program's business until it frees the block */
+	FROZEN_OUTSIDE, /* a chunk that was never shared yet: it is in no segment */
 };
 #define PHASE_MASK 7u
 #define GRANTED 8u /* somebody outside may write to it; goes with the last pin */
@@ -383,7 +408,7 @@ struct block {
 	uintptr_t base;
 	_Atomic uintptr_t user;    /* what the program holds: base, or a little above it */
 	_Atomic uint64_t size;     /* bytes that the program asked for */
-	uint64_t hot;              /* bytes from base that may be other than zero */
+	uint64_t hot;              /* bytes from base that may be other than zero; outside the range: all of them */
 	uint32_t newer, older;     /* neighbours by the time of their release, in the arena */
 	uint32_t above, below;     /* neighbours in the arena's stack of this class; below also: free lists */
 	_Atomic uint32_t released; /* when it became warm; ms, wraps */
@@ -403,6 +428,9 @@ static inline uint32_t pins_of(uint32_t state) { return state / PIN; }
 unsigned class_of(size_t bytes);
 size_t class_size(unsigned class);
 
+static inline bool block_outside(const struct block *b) { return b->class == CLASS_OUTSIDE; }
+static inline size_t block_extent(const struct block *b) { return block_outside(b) ? b->hot : class_size(b->class); }
+
 /*
  * Takes a block, or answers NULL if none can be had; keeps errno. align is a power of two. With zero,
  * all size bytes read as zero. With reserve > size the block can grow in place up to that.
@@ -410,6 +438,8 @@ size_t class_size(unsigned class);
 void *block_take(size_t size, size_t align, bool zero, size_t reserve);
 /* Frees a pointer of this heap; aborts if it is none. Keeps errno. */
 void block_give(void *p);
+/* The same for the pointer p of a block that is known. */
+void block_end(uint32_t index, const void *p);
 /* The size that was asked for. Aborts if p is not a live block. */
 size_t block_usable(const void *p);
 /* Changes the size of a live block without a copy, and answers with where it is then; NULL: that cannot be. */
@@ -473,6 +503,8 @@ void trim_made(unsigned class, size_t size);
 
 extern struct lock supply_lock;
 extern uint64_t refused_count;
+/* Reserves addresses, unless that was done: programs that never make a large request pay nothing. Wants supply_lock. */
+bool supply_ready(void);
 /* Makes a new live block of the class, or answers 0. dirty as above. */
 uint32_t supply_take(unsigned class, size_t size, size_t align, uint64_t *dirty);
 /* Moves a live block with its file to where there is room for that size. False: nothing has changed. */
@@ -494,6 +526,10 @@ void supply_forget_frozen(void);
 void supply_forget(uint32_t segment, bool ours);
 /* Moves a frozen block into a segment of its own, which was adopted for it and is mapped there. Wants all locks. */
 void supply_melt(uint32_t index, uint32_t segment);
+/* Makes a block of a chunk, or answers 0. Wants supply_lock. */
+uint32_t supply_outside(uintptr_t from, uintptr_t to, uintptr_t user);
+/* Ends a block outside the range that has no pins. Wants supply_lock. */
+void supply_end_outside(uint32_t index);
 /* A block's pins on the file that it lies in now. Wants supply_lock. */
 uint32_t supply_pins(const struct block *b);
 /* Notes that a pin was taken back which was taken on a file; 0: the one it lies in now. Wants supply_lock. */
@@ -515,6 +551,8 @@ void fork_child(void);
  * are not the program's, or it cannot be done. Wants no lock.
  */
 bool fork_yield(uintptr_t from, uintptr_t to);
+/* The same for what of the addresses lies in blocks outside the range. False: it cannot be done. */
+bool fork_yield_outside(uintptr_t from, uintptr_t to);
 /* Freezes all blocks, for good. Wants no lock. */
 void fork_separate(void);
 
@@ -525,9 +563,53 @@ void promote_halt(void);
 void promote_resume(void);
 /* In a forked child: forgets what the parent's threads have begun. */
 void promote_forget(void);
-bool promote_owns_fd(int fd);
+/* Whether the block is being promoted. */
+bool promote_moves(uint32_t index);
 /* "always", "never" or "safe", as which anything else counts: see open_faults. */
 void promote_configure(const char *text);
+
+/* outside.c */
+
+extern struct lock outside_lock;
+/* All chunks lie in [outside_from, outside_to), and there is none if outside_end is 0. */
+extern _Atomic uintptr_t outside_from, outside_to;
+extern _Atomic uint32_t outside_end;
+#define OUTSIDE_MAPPED 2u /* glibc's IS_MMAPPED, in the word before what malloc gives */
+
+void outside_start(void);
+/* Takes note of what the next malloc has given for a large request, and answers with it. Keeps errno. */
+void *outside_note(void *p);
+/* Notes that the program has given advice about pages that a file would not follow. */
+void outside_advise(const void *p, size_t size);
+/* Whether some of these addresses lie in chunks. Wants no lock; for signal handlers, too. */
+bool outside_knows(const void *p, size_t size);
+/* Before the libc frees or resizes p: forgets its chunk, or answers with the block that it has become, which stays. */
+uint32_t outside_leave(const void *p);
+/* Frees p if its chunk has become a block; else its chunk is forgotten, and the libc must free it. */
+bool outside_give(void *p);
+/* The block of the chunk that p points into, or 0. Wants no lock. */
+uint32_t outside_block(const void *p);
+/* The same for an address. to: where the block ends; if there is none, where the next one begins. */
+uint32_t outside_block_from(uintptr_t at, uintptr_t *to);
+/* The same, but makes the block. Wants supply_lock. */
+uint32_t outside_adopt(const void *p);
+/* Gives the memory of a RELEASING block back to the libc. Wants no lock. */
+void outside_release(uint32_t index);
+/* Ends a block, but not its memory. Wants supply_lock. */
+void outside_end_block(uint32_t index);
+/* Whether a block's mapping is one that may be replaced. For the keeper. */
+bool outside_ordinary(const struct block *b);
+
+static inline bool outside_touches(const void *p, size_t bytes) {
+	return unlikely((uintptr_t)p < atomic_load_explicit(&outside_to, memory_order_relaxed) &&
+			(uintptr_t)p + bytes > atomic_load_explicit(&outside_from, memory_order_relaxed)) &&
+	       outside_knows(p, bytes);
+}
+
+/* Whether what glibc's malloc gave is a chunk that may be known. */
+static inline bool outside_maybe(const void *p) {
+	return unlikely(atomic_load_explicit(&outside_end, memory_order_relaxed)) && p && ((const size_t *)p)[-1] & OUTSIDE_MAPPED;
+}
 
 /* gate.c */
 
@@ -541,9 +623,12 @@ enum { GATE_NO_PLACE = -1, GATE_NOT_OURS = -2 };
 int gate_take_place(const void *p, size_t size);
 void gate_leave_place(int place);
 
+/* Whether something that can be promoted lies there. */
+static inline bool gate_guards(const void *p, size_t size) { return unlikely(range_touches(p, size)) || outside_touches(p, size); }
+
 /* Begins a call that may write to [p, p + size), and answers with its place, for gate_leave. Keeps errno. */
 static inline int gate_enter(const void *p, size_t size) {
-	return unlikely(range_touches(p, size)) ? gate_take_place(p, size) : GATE_NOT_OURS;
+	return gate_guards(p, size) ? gate_take_place(p, size) : GATE_NOT_OURS;
 }
 
 static inline void gate_leave(int place) {

@@ -1,6 +1,7 @@
 /*
  * The malloc family, as every library of the process sees it: large requests of array frameworks go
- * to the heap, all else to the next malloc; and whatever comes from the heap returns to it.
+ * to the heap, all else to the next malloc; and whatever comes from the heap returns to it. Of large
+ * requests that go to the next malloc note is taken (outside.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,8 +23,7 @@ static bool power_of_two(size_t n) { return n && (n & (n - 1)) == 0; }
 EXPORTED void *malloc(size_t size) {
 	if (large(size)) {
 		void *p = share(CALLER, size, SKEW, false);
-		if (p)
-			return p;
+		return p ? p : outside_note(next.malloc(size));
 	}
 	return next.malloc(size);
 }
@@ -36,18 +36,19 @@ EXPORTED void *calloc(size_t count, size_t size) {
 	}
 	if (large(bytes)) {
 		void *p = share(CALLER, bytes, SKEW, true);
-		if (p)
-			return p;
+		return p ? p : outside_note(next.calloc(count, size));
 	}
 	return next.calloc(count, size);
 }
 
-EXPORTED void free(void *p) {
+static void give(void *p) {
 	if (unlikely(range_owns(p)))
 		block_give(p);
-	else if (likely(!boot_owns(p)))
+	else if (likely(!boot_owns(p)) && !(outside_maybe(p) && outside_give(p)))
 		next.free(p);
 }
+
+EXPORTED void free(void *p) { give(p); }
 
 /* Moves p, of old bytes, to a new place; to the heap if that is where it comes from. */
 static void *move(void *p, size_t old, size_t size) {
@@ -56,23 +57,40 @@ static void *move(void *p, size_t old, size_t size) {
 	if (range_owns(p) && large(size))
 		fresh = block_take(size, SKEW, false, size < SIZE_MAX / 2 ? 2 * size : size);
 	if (!fresh)
-		fresh = next.malloc(size);
+		fresh = large(size) ? outside_note(next.malloc(size)) : next.malloc(size);
 	if (!fresh)
 		return NULL;
 	memcpy(fresh, p, old < size ? old : size);
-	free(p);
+	give(p);
 	return fresh;
+}
+
+/* Resizes what is the libc's. What grew outside stays there: mremap beats any copy. But it would not make a file longer. */
+static void *resize_outside(void *p, size_t size) {
+	bool known = outside_maybe(p);
+	if (known && outside_leave(p)) {
+		if (size)
+			return move(p, next.malloc_usable_size(p), size);
+		give(p);
+		return NULL;
+	}
+	void *resized = next.realloc(p, size);
+	if (!resized && size && known)
+		return outside_note(p), NULL; /* it is what it was */
+	return large(size) ? outside_note(resized) : resized;
 }
 
 static void *resize(void *p, size_t size, const void *caller) {
 	if (!p) {
-		void *fresh = large(size) ? share(caller, size, SKEW, false) : NULL;
-		return fresh ? fresh : next.malloc(size);
+		if (!large(size))
+			return next.malloc(size);
+		void *fresh = share(caller, size, SKEW, false);
+		return fresh ? fresh : outside_note(next.malloc(size));
 	}
 	if (unlikely(boot_owns(p)))
 		return move(p, boot_size(p), size);
 	if (likely(!range_owns(p)))
-		return next.realloc(p, size); /* what grew outside stays there: mremap beats any copy */
+		return resize_outside(p, size);
 	if (size == 0) {
 		block_give(p);
 		return NULL;
@@ -100,6 +118,10 @@ EXPORTED int posix_memalign(void **out, size_t align, size_t size) {
 			*out = p;
 			return 0;
 		}
+		int failed = next.posix_memalign(out, align, size);
+		if (!failed)
+			outside_note(*out);
+		return failed;
 	}
 	return next.posix_memalign(out, align, size);
 }
@@ -107,8 +129,7 @@ EXPORTED int posix_memalign(void **out, size_t align, size_t size) {
 EXPORTED void *aligned_alloc(size_t align, size_t size) {
 	if (large(size) && power_of_two(align)) {
 		void *p = share(CALLER, size, align, false);
-		if (p)
-			return p;
+		return p ? p : outside_note(next.aligned_alloc(align, size));
 	}
 	return next.aligned_alloc(align, size);
 }
@@ -116,8 +137,7 @@ EXPORTED void *aligned_alloc(size_t align, size_t size) {
 EXPORTED void *memalign(size_t align, size_t size) {
 	if (large(size) && power_of_two(align)) {
 		void *p = share(CALLER, size, align, false);
-		if (p)
-			return p;
+		return p ? p : outside_note(next.memalign(align, size));
 	}
 	return next.memalign(align, size);
 }
@@ -125,8 +145,7 @@ EXPORTED void *memalign(size_t align, size_t size) {
 EXPORTED void *valloc(size_t size) {
 	if (large(size)) {
 		void *p = share(CALLER, size, (size_t)sysconf(_SC_PAGESIZE), false);
-		if (p)
-			return p;
+		return p ? p : outside_note(next.valloc(size));
 	}
 	return next.valloc(size);
 }
@@ -135,8 +154,7 @@ EXPORTED void *pvalloc(size_t size) {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), rounded = (size + page - 1) / page * page;
 	if (rounded >= size && large(rounded)) {
 		void *p = share(CALLER, rounded, page, false);
-		if (p)
-			return p;
+		return p ? p : outside_note(next.pvalloc(size));
 	}
 	return next.pvalloc(size);
 }
@@ -156,13 +174,13 @@ void cfree(void *p);
 
 EXPORTED void free_sized(void *p, size_t size) {
 	(void)size;
-	free(p);
+	give(p);
 }
 
 EXPORTED void free_aligned_sized(void *p, size_t align, size_t size) {
 	(void)align;
 	(void)size;
-	free(p);
+	give(p);
 }
 
-EXPORTED void cfree(void *p) { free(p); }
+EXPORTED void cfree(void *p) { give(p); }

@@ -8,7 +8,6 @@
  * another program leaves no file, and waits for none. Whatever fails, the program runs as without all this.
  */
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -29,7 +28,6 @@ enum {
 	PATH = sizeof ((struct sockaddr_un *)0)->sun_path,
 	NAME = 64,
 	BACKLOG = 16,
-	STACK = 1 << 20, /* larger ones may lie in a huge page */
 	SOON_MS = 50,    /* how long a process has to end or to become another program */
 	STOP_MS = 1000,
 };
@@ -167,26 +165,6 @@ static void *wait_for_hosts(void *socket) {
 	return NULL;
 }
 
-static int start_thread(void *(*run)(void *), void *argument) {
-	sigset_t all, before;
-	pthread_attr_t attributes;
-	pthread_t thread;
-	if (!next.pthread_create)
-		return ENOSYS;
-	sigfillset(&all);
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	int (*set_size)(pthread_attr_t *, size_t);
-	*(void **)&set_size = next_dlsym(RTLD_DEFAULT, "pthread_attr_setstacksize"); /* of another library in older libcs */
-	if (set_size)
-		set_size(&attributes, STACK);
-	sigprocmask(SIG_SETMASK, &all, &before); /* signals are for the program's own threads */
-	int failed = ndheap_create_thread(&thread, &attributes, run, argument);
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
-	return failed;
-}
-
 static void complain(int failed) {
 	char text[256];
 	if (!here.say || !failed || failed == ECANCELED)
@@ -226,7 +204,7 @@ static void begin_soon(void) {
 	if (!here.inode)
 		return;
 	atomic_store(&here.fd, fd);
-	if (start_thread(begin, (void *)(intptr_t)fd) != 0)
+	if (threads_run(begin, (void *)(intptr_t)fd) != 0)
 		close_socket();
 }
 
@@ -269,7 +247,7 @@ EXPORTED int ndheap_listen(const char *path) {
 	ino_t inode = learn_of_forks() == 0 ? open_socket(&fd) : 0;
 	int failed = listen_at(path, fd, inode);
 	unlock(&here.lock);
-	return failed ? failed : start_thread(wait_for_hosts, (void *)(intptr_t)fd);
+	return failed ? failed : threads_run(wait_for_hosts, (void *)(intptr_t)fd);
 }
 
 EXPORTED int ndheap_listens(void) { return atomic_load(&here.fd) > 0; }
@@ -317,7 +295,7 @@ static void go_on(void) {
 	int failed = listen_at(path, fd, inode);
 	unlock(&here.lock);
 	if (!failed)
-		start_thread(wait_for_hosts, (void *)(intptr_t)fd);
+		threads_run(wait_for_hosts, (void *)(intptr_t)fd);
 }
 
 /* Makes a system call again that the kernel has refused since there is a second thread, which is ours. */

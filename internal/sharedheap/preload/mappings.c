@@ -37,6 +37,8 @@ static uintptr_t page_end(uintptr_t at) {
 /* Whether the program may change the mappings there. False, and errno says so: not in memory that is not its own. */
 static bool yield(const void *p, size_t size) {
 	uintptr_t from = (uintptr_t)p;
+	if (outside_touches(p, size ? size : 1) && !fork_yield_outside(from, page_end(from + (size ? size : 1))))
+		return errno = ENOMEM, false;
 	if (!range_touches(p, size))
 		return true;
 	if (page_end(from) != from)
@@ -59,7 +61,7 @@ static void close_gap(const void *p, size_t size) {
 }
 
 EXPORTED void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset) {
-	if (likely(!(flags & MAP_FIXED) || !range_touches(at, size)))
+	if (likely(!(flags & MAP_FIXED)))
 		return next.mmap(at, size, protection, flags, fd, offset);
 	if (!yield(at, size))
 		return MAP_FAILED;
@@ -76,9 +78,9 @@ EXPORTED void *mmap64(void *at, size_t size, int protection, int flags, int fd, 
 }
 
 EXPORTED int munmap(void *p, size_t size) {
-	if (likely(!range_touches(p, size)) || !size)
-		return next.munmap(p, size);
-	return yield(p, size) && range_clear((uintptr_t)p, size) ? 0 : -1;
+	if (!size || !yield(p, size))
+		return size ? -1 : next.munmap(p, size);
+	return range_touches(p, size) ? (range_clear((uintptr_t)p, size) ? 0 : -1) : next.munmap(p, size);
 }
 
 EXPORTED void *mremap(void *old, size_t old_size, size_t size, int flags, ...) {
@@ -113,14 +115,30 @@ EXPORTED int remap_file_pages(void *p, size_t size, int protection, size_t page,
 	return -1;
 }
 
+/* The block at an address, or 0. to: where to look for the next one. */
+static uint32_t block_from(uintptr_t at, uintptr_t *to) {
+	if (!range_owns((void *)at)) {
+		uint32_t index = outside_block_from(at, to);
+		if (at < range.base && *to > range.base)
+			*to = range.base;
+		return index;
+	}
+	uint32_t index = owner_of((void *)at);
+	uintptr_t end = index ? blocks[index].base + class_size(blocks[index].class) : 0;
+	*to = end > at ? end : (at / GRANULE + 1) * GRANULE;
+	return index;
+}
+
 EXPORTED int mprotect(void *p, size_t size, int rights) {
-	if (likely(!range_touches(p, size)))
+	if (likely(!gate_guards(p, size)))
 		return next.mprotect(p, size, rights);
 	int saved = errno;
 	promote_halt();
-	uintptr_t at = (uintptr_t)p;
-	for (; range_touches((void *)at, 1) && at - (uintptr_t)p < size; at = (at / GRANULE + 1) * GRANULE)
-		atomic_store_explicit(&blocks[owner_of((void *)at)].guarded, true, memory_order_relaxed);
+	for (uintptr_t at = (uintptr_t)p, end = at + size, to; at < end; at = to) {
+		uint32_t index = block_from(at, &to);
+		if (index)
+			atomic_store_explicit(&blocks[index].guarded, true, memory_order_relaxed);
+	}
 	errno = saved;
 	int result = next.mprotect(p, size, rights);
 	promote_resume();
@@ -150,11 +168,10 @@ static int discard_all(void *p, size_t size, int advice) {
 	}
 	lock(&supply_lock);
 	for (uintptr_t at = (uintptr_t)p, end = page_end(at + size), to; done && at < end; at = to) {
-		const struct block *b = range_owns((void *)at) ? &blocks[owner_of((void *)at)] : &blocks[0];
-		bool live = phase_of(atomic_load(&b->state)) == BLOCK_LIVE;
-		to = live ? b->base + class_size(b->class) : (at / GRANULE + 1) * GRANULE;
+		uint32_t index = block_from(at, &to);
 		to = to < end ? to : end;
-		done = !live || discard(b, at, to - at);
+		if (index && phase_of(atomic_load(&blocks[index].state)) == BLOCK_LIVE)
+			done = discard(&blocks[index], at, to - at);
 	}
 	unlock(&supply_lock);
 	promote_resume();
@@ -163,7 +180,7 @@ static int discard_all(void *p, size_t size, int advice) {
 }
 
 EXPORTED int madvise(void *p, size_t size, int advice) {
-	if (likely(!range_touches(p, size)))
+	if (likely(!gate_guards(p, size)))
 		return next.madvise(p, size, advice);
 	switch (advice) {
 	case MADV_DONTNEED:
@@ -173,7 +190,14 @@ EXPORTED int madvise(void *p, size_t size, int advice) {
 	case MADV_REMOVE: /* private memory has no file */
 		errno = EINVAL;
 		return -1;
+	case MADV_NORMAL:
+	case MADV_RANDOM:
+	case MADV_SEQUENTIAL:
+	case MADV_WILLNEED:
+		return next.madvise(p, size, advice);
 	default:
+		if (outside_touches(p, size))
+			outside_advise(p, size);
 		return next.madvise(p, size, advice);
 	}
 }

@@ -14,24 +14,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NDHEAP_ABI 4
+#define NDHEAP_ABI 5
 
 /*
- * Bits of ndheap_block.flags. Without NDHEAP_SHAREABLE the memory can only be copied. If NDHEAP_FROZEN does not say why,
+ * Bits of ndheap_block.flags. Without NDHEAP_SHAREABLE the memory can only be copied. If the others do not say why,
  * the program has mapped something there or beside it, or has closed the file by a bare system call.
  */
 #define NDHEAP_SHAREABLE 1u /* fd, segment, segment_size and offset name the very pages */
 #define NDHEAP_FROZEN 2u    /* the block lived through a fork: its pages are private to this process */
+#define NDHEAP_OUTSIDE 4u   /* it is no block yet, but memory that may become one, or is about to: what is mapped there means nothing */
 
 /* Where a pointer lies, and how another process can map the same pages. */
 struct ndheap_block {
-	int32_t fd;            /* this process' descriptor of the file, lent while the block is pinned; -1: none */
-	uint32_t flags;        /* NDHEAP_SHAREABLE, NDHEAP_FROZEN */
+	int32_t fd;            /* descriptor of the file, lent while the block is pinned; -1: none */
+	int32_t task;          /* whose descriptor: that of a thread with a table of its own; 0: this process' */
+	uint64_t device, inode; /* of the file */
+	uint32_t flags;        /* NDHEAP_SHAREABLE, NDHEAP_FROZEN, NDHEAP_OUTSIDE */
 	uint64_t segment;      /* id of the file, never used again in this process; 0: none */
 	uint64_t segment_size; /* bytes of the file; it never shrinks (sealed) */
 	uint64_t offset;       /* of the pointer, in the file; in the block, where a block cannot be shared */
 	uint64_t available;    /* bytes from the pointer to the end of what the program allocated */
-	uint64_t device, inode; /* of the file, as fstat tells them; 0: none */
 };
 
 /* What the heap is doing: ndheap_stats.state. */
@@ -90,13 +92,26 @@ int ndheap_grant(const void *p);
 int ndheap_unpin(const void *p, uint64_t segment);
 
 /*
- * Makes the block that p points into shareable again, if a fork has made it private: its memory moves into a new file,
- * in place, beside whoever writes to it. That takes about a second for a GiB, in which a writer waits for some 100 us
- * at a time. Devices must not write to the memory, nor the kernel by itself (io_uring). Whoever has mapped the old file
+ * Whether the array of that size at p fills memory that the libc has mapped for one request alone, and that can be
+ * promoted: answers with the bytes of that memory, or 0. With due, it also answers with 0 while a copy is the better choice:
+ * at the first look of a host, and for a while after a promotion has failed.
+ */
+size_t ndheap_outside(const void *p, size_t size, int due);
+
+/* Says that the libc's memory that p points into was copied for a host. */
+void ndheap_copied(const void *p);
+
+/* Says that it could not be promoted: a copy is the better choice until there were twice as many. */
+void ndheap_refuse(const void *p);
+
+/*
+ * Makes the block that p points into shareable again, if a fork has made it private, or the libc's memory for which
+ * ndheap_outside does not answer with 0: the memory moves into a new file, in place, beside whoever writes to it. That
+ * takes about a second for a GiB, in which a writer waits for some 100 us at a time. Devices must not write to the memory, nor the kernel by itself (io_uring). Whoever has mapped the old file
  * goes on seeing what was there at the fork. One block is promoted at a time; other calls wait.
  * 0: done. -1: the block is as it was. It is no such block; or the kernel cannot (before Linux 6.4, or userfaultfd is
- * forbidden); or there is no memory or descriptor for it; or the program has forked, mapped, freed or protected something
- * meanwhile, or waits for input that goes there.
+ * forbidden); or its mapping has properties that would be lost; or there is no memory, descriptor or thread for it; or the
+ * program has forked, mapped, freed or protected something meanwhile, or waits for input that goes there.
  */
 int ndheap_promote(const void *p);
 
@@ -143,14 +158,14 @@ int ndheap_listen(const char *path);
 int ndheap_listens(void);
 
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
-_Static_assert(sizeof(struct ndheap_block) == 56, "frozen ABI: raise NDHEAP_ABI");
-_Static_assert(offsetof(struct ndheap_block, flags) == 4, "frozen ABI: raise NDHEAP_ABI");
-_Static_assert(offsetof(struct ndheap_block, segment) == 8, "frozen ABI: raise NDHEAP_ABI");
-_Static_assert(offsetof(struct ndheap_block, segment_size) == 16, "frozen ABI: raise NDHEAP_ABI");
-_Static_assert(offsetof(struct ndheap_block, offset) == 24, "frozen ABI: raise NDHEAP_ABI");
-_Static_assert(offsetof(struct ndheap_block, available) == 32, "frozen ABI: raise NDHEAP_ABI");
-_Static_assert(offsetof(struct ndheap_block, device) == 40, "frozen ABI: raise NDHEAP_ABI");
-_Static_assert(offsetof(struct ndheap_block, inode) == 48, "frozen ABI: raise NDHEAP_ABI");
+_Static_assert(sizeof(struct ndheap_block) == 64, "frozen ABI: raise NDHEAP_ABI");
+_Static_assert(offsetof(struct ndheap_block, task) == 4, "frozen ABI: raise NDHEAP_ABI");
+_Static_assert(offsetof(struct ndheap_block, inode) == 16, "frozen ABI: raise NDHEAP_ABI");
+_Static_assert(offsetof(struct ndheap_block, flags) == 24, "frozen ABI: raise NDHEAP_ABI");
+_Static_assert(offsetof(struct ndheap_block, segment) == 32, "frozen ABI: raise NDHEAP_ABI");
+_Static_assert(offsetof(struct ndheap_block, segment_size) == 40, "frozen ABI: raise NDHEAP_ABI");
+_Static_assert(offsetof(struct ndheap_block, offset) == 48, "frozen ABI: raise NDHEAP_ABI");
+_Static_assert(offsetof(struct ndheap_block, available) == 56, "frozen ABI: raise NDHEAP_ABI");
 _Static_assert(sizeof(struct ndheap_stats) == 112, "frozen ABI: raise NDHEAP_ABI");
 _Static_assert(offsetof(struct ndheap_stats, threshold) == 8, "frozen ABI: raise NDHEAP_ABI");
 _Static_assert(offsetof(struct ndheap_stats, forks) == 104, "frozen ABI: raise NDHEAP_ABI");

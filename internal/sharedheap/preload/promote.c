@@ -1,5 +1,6 @@
 /*
- * Promotion: a block that a fork has made private becomes shared again, in place, while the program goes on using it.
+ * Promotion: a block that is private becomes shared, in place, while the program goes on using it. A fork has made it
+ * private, or it was so from the beginning (outside.c).
  *
  * The block gets a new file. Piece by piece, the right to write is taken away (userfaultfd), the piece is copied into
  * the file, and the file is mapped over it. A thread that writes there meanwhile waits in the kernel, for some 100 us,
@@ -55,7 +56,8 @@ enum { PIECE = 256 * 1024, GRAIN = 16 * 1024, PAUSE_US = 50 };
 
 static _Atomic bool busy;      /* a promotion is under way */
 static _Atomic uint32_t halts; /* and must not be */
-static _Atomic int faults = -1;
+static _Atomic uint32_t moving; /* the block that is promoted, or 0 */
+static int faults = -1;
 static enum { SAFE, ALWAYS, NEVER } mode;
 
 void promote_configure(const char *text) {
@@ -65,7 +67,7 @@ void promote_configure(const char *text) {
 		mode = NEVER;
 }
 
-bool promote_owns_fd(int fd) { return fd >= 0 && fd == atomic_load_explicit(&faults, memory_order_relaxed); }
+bool promote_moves(uint32_t index) { return index && index == atomic_load(&moving); }
 
 void promote_halt(void) {
 	atomic_fetch_add(&halts, 1);
@@ -78,6 +80,7 @@ void promote_resume(void) { atomic_fetch_sub(&halts, 1); }
 void promote_forget(void) {
 	atomic_store(&halts, 0);
 	atomic_store(&busy, false); /* somebody may just have tried */
+	atomic_store(&moving, 0);
 }
 
 /* Waits for the promotion under way: there is one at a time. */
@@ -93,26 +96,28 @@ static bool begin(void) {
 	return false;
 }
 
-/*
- * Opens a userfaultfd, out of the program's way: one for which the program's system calls wait, too, or, with "always",
- * one for its threads alone. False: the kernel has none of the kind that is needed, or forbids it.
- */
+/* A userfaultfd for which the program's system calls wait, too, or, with "always", one for its threads alone; or -1. */
+static int userfaultfd(int flags) {
+	int fd = user_faults ? -1 : (int)syscall(SYS_userfaultfd, flags);
+	return fd < 0 && mode == ALWAYS ? (int)syscall(SYS_userfaultfd, flags | UFFD_USER_MODE_ONLY) : fd;
+}
+
+/* Whether the kernel knows of the kind that is needed, and allows it: it says so before it looks at a flag that there is not. */
+static bool may(void) {
+	const int no_such_flag = 1 << 30;
+	return userfaultfd(no_such_flag) < 0 && errno == EINVAL;
+}
+
 static bool open_faults(void) {
-	int fd = user_faults ? -1 : (int)syscall(SYS_userfaultfd, O_CLOEXEC);
-	if (fd < 0 && mode == ALWAYS)
-		fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
-	if (fd < 0)
-		return false;
-	int high = descriptor_raise(fd);
-	atomic_store(&faults, high);
 	struct uffdio_api api = {.api = UFFD_API, .features = FEATURES};
-	return high >= 0 && ioctl(high, UFFDIO_API, &api) == 0;
+	faults = userfaultfd(O_CLOEXEC);
+	return faults >= 0 && ioctl(faults, UFFDIO_API, &api) == 0;
 }
 
 static void close_faults(void) {
-	int fd = atomic_exchange(&faults, -1);
-	if (fd >= 0)
-		syscall(SYS_close, fd);
+	if (faults >= 0)
+		syscall(SYS_close, faults);
+	faults = -1;
 }
 
 static bool protect(uintptr_t at, size_t size, bool yes) {
@@ -244,21 +249,29 @@ static bool move(const struct block *b, size_t size, int fd) {
 
 /* The block that p points into, if it is one to promote. Wants supply_lock. */
 static uint32_t find(const void *p) {
-	uint32_t index = block_find(p);
+	/* Of what is off, a fork could not make private again what is shared now. */
+	if (!supply_ready())
+		return 0;
+	uint32_t index = range_owns(p) ? block_find(p) : outside_adopt(p);
 	struct block *b = &blocks[index];
-	bool can = index && phase_of(atomic_load(&b->state)) == BLOCK_LIVE && b->frozen == FROZEN_BY_FORK &&
-		   !atomic_load(&b->guarded);
+	bool can = index && phase_of(atomic_load(&b->state)) == BLOCK_LIVE && !atomic_load(&b->guarded) &&
+		   (b->frozen == FROZEN_BY_FORK || b->frozen == FROZEN_OUTSIDE);
 	return can ? index : 0;
 }
 
-/* What promote_halt keeps out cannot happen to the block meanwhile; it may be freed, which then waits. */
+/* What promote_halt keeps out cannot happen to the block meanwhile; it may be freed, which then waits. For the keeper. */
 static bool promote(const void *p) {
 	lock(&supply_lock);
 	uint32_t index = find(p), segment = 0;
+	atomic_store(&moving, index);
+	unlock(&supply_lock);
 	struct block *b = &blocks[index];
-	size_t size = class_size(b->class);
-	if (index && descriptor_spare(size) && affordable(size))
-		segment = segment_adopt(b->base, size);
+	if (!index || (block_outside(b) && !outside_ordinary(b)))
+		return false;
+	size_t size = block_extent(b);
+	lock(&supply_lock);
+	if (descriptor_spare(size) && affordable(size))
+		segment = segment_adopt(b->base, size, true);
 	unlock(&supply_lock);
 	if (!segment)
 		return false;
@@ -275,14 +288,16 @@ static bool promote(const void *p) {
 }
 
 EXPORTED int ndheap_promote(const void *p) {
-	/* Of what is off, a fork could not make private again what is shared now. */
-	if (mode == NEVER || atomic_load(&heap_state) != NDHEAP_ON || !range_owns(p) || !begin())
-		return -1;
 	int saved = errno;
+	bool can = mode != NEVER && gate_guards(p, 1) && may() && begin();
+	errno = saved;
+	if (!can)
+		return -1;
 	/* A signal's handler would be the program's code, which may write where nobody may. Two signals are the libc's own. */
 	uint64_t blocked = ~((uint64_t)3 << 31), before; /* bit n - 1 is signal n */
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, &before, sizeof blocked);
-	bool promoted = promote(p);
+	bool promoted = keeper_run(promote, p);
+	atomic_store(&moving, 0);
 	atomic_store(&busy, false);
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
 	errno = saved;

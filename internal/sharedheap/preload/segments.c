@@ -19,13 +19,13 @@ static uint32_t unused; /* list of unused records */
 static uint64_t last_id;
 
 /* memfd_create, or -1. Notices if it is forbidden for good. */
-static int new_memfd(void) {
+static int new_memfd(bool kept, uint64_t *inode) {
 	int fd = (int)syscall(SYS_memfd_create, "ndbridge-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 	if (fd < 0 && errno == EINVAL) /* Linux before 6.3 */
 		fd = (int)syscall(SYS_memfd_create, "ndbridge-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0 && (errno == EPERM || errno == EACCES || errno == ENOSYS))
 		heap_off(NDHEAP_NO_MEMFD);
-	return fd < 0 ? -1 : descriptor_take(fd);
+	return fd < 0 ? -1 : descriptor_take(fd, kept, inode);
 }
 
 /* ftruncate, but without the SIGXFSZ that ends a process beyond RLIMIT_FSIZE. */
@@ -57,7 +57,9 @@ static bool map(uintptr_t base, uint64_t size, int fd) {
 static uintptr_t take_addresses(uint64_t size) { return range_take(size, size >= HUGE_PAGE ? HUGE_PAGE : GRANULE); }
 
 void segment_close_fd(struct segment *s) {
-	if (s->fd >= 0)
+	if (s->fd >= 0 && s->kept)
+		keeper_close(s->fd);
+	else if (s->fd >= 0)
 		descriptor_close(s->fd, s->inode);
 	s->fd = -1;
 }
@@ -69,14 +71,13 @@ void segment_abandon(uint32_t index) {
 	unused = index;
 }
 
-uint32_t segment_adopt(uintptr_t base, uint64_t size) {
+uint32_t segment_adopt(uintptr_t base, uint64_t size, bool kept) {
 	uint32_t index = new_record();
 	if (!index)
 		return 0;
 	struct segment *s = &segments[index];
-	*s = (struct segment){.base = base, .size = size, .state = SEGMENT_SHARED, .fd = new_memfd()};
-	if (s->fd >= 0)
-		s->inode = atomic_load(&descriptor_held[s->fd]);
+	*s = (struct segment){.base = base, .size = size, .state = SEGMENT_SHARED, .kept = kept};
+	s->fd = new_memfd(kept, &s->inode);
 	/* Sealed from birth: whoever maps it can never be hit by SIGBUS. */
 	if (s->fd < 0 || !set_size(s->fd, size) || fcntl(s->fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
 		segment_abandon(index);
@@ -88,7 +89,7 @@ uint32_t segment_adopt(uintptr_t base, uint64_t size) {
 
 uint32_t segment_open(uint64_t size, bool pool) {
 	uintptr_t base = take_addresses(size);
-	uint32_t index = base ? segment_adopt(base, size) : 0;
+	uint32_t index = base ? segment_adopt(base, size, false) : 0;
 	if (index && !map(base, size, segments[index].fd)) {
 		segment_abandon(index);
 		index = 0;
@@ -101,7 +102,7 @@ uint32_t segment_open(uint64_t size, bool pool) {
 }
 
 bool segment_grow(struct segment *s, uint64_t size) {
-	uintptr_t base = segment_fd_valid(s) ? take_addresses(size) : 0;
+	uintptr_t base = !s->kept && segment_fd_valid(s) ? take_addresses(size) : 0;
 	if (!base)
 		return false;
 	if (!set_size(s->fd, size) || !map(base, size, s->fd)) {
@@ -122,12 +123,12 @@ bool segment_grow(struct segment *s, uint64_t size) {
 
 bool segment_fd_valid(const struct segment *s) {
 	struct stat status;
-	return s->fd >= 0 && descriptor_is(s->fd, s->inode, &status);
+	return s->fd >= 0 && (s->kept || descriptor_is(s->fd, s->inode, &status));
 }
 
 uint64_t segment_resident(const struct segment *s) {
 	struct stat status;
-	if (s->fd < 0 || !descriptor_is(s->fd, s->inode, &status))
+	if (s->fd < 0 || s->kept || !descriptor_is(s->fd, s->inode, &status))
 		return UINT64_MAX;
 	return (uint64_t)status.st_blocks * 512;
 }

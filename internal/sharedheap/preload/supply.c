@@ -10,8 +10,7 @@ static uint32_t unused;          /* list of unused block records */
 static uint32_t cold[CLASSES];   /* lists of pool blocks without pages */
 static uint32_t pool;            /* the segment that small blocks are cut from */
 
-/* The first request reserves the addresses, so programs that never make one pay nothing. */
-static bool ready(void) {
+bool supply_ready(void) {
 	uint32_t state = atomic_load(&heap_state);
 	if (state == NDHEAP_IDLE) {
 		state = range_reserve();
@@ -106,7 +105,7 @@ uint32_t supply_take(unsigned class, size_t size, size_t align, uint64_t *dirty)
 	lock(&supply_lock);
 	if (refused) {
 		range_yield(size); /* so that malloc gets what it would get without us */
-	} else if (ready()) {
+	} else if (supply_ready()) {
 		if (class_size(class) >= OWN_FILE_MIN && descriptor_spare(class_size(class)))
 			index = own_block(class);
 		if (!index && cold[class]) {
@@ -251,8 +250,30 @@ void supply_melt(uint32_t index, uint32_t segment) {
 	b->frozen = NOT_FROZEN;
 	if (!old->pool)
 		old->size = 0; /* the addresses are the new one's */
-	if (--old->live == 0)
+	if (before && --old->live == 0)
 		close_frozen(before);
+}
+
+uint32_t supply_outside(uintptr_t from, uintptr_t to, uintptr_t user) {
+	uint32_t index = new_record();
+	if (!index)
+		return 0;
+	struct block *b = &blocks[index];
+	write_record(index, 0, from, CLASS_OUTSIDE);
+	atomic_store_explicit(&b->user, user, memory_order_relaxed);
+	atomic_store_explicit(&b->size, to - user, memory_order_relaxed);
+	b->hot = to - from;
+	b->frozen = FROZEN_OUTSIDE;
+	atomic_store_explicit(&b->guarded, false, memory_order_relaxed);
+	atomic_store_explicit(&b->state, BLOCK_LIVE, memory_order_release);
+	return index;
+}
+
+void supply_end_outside(uint32_t index) {
+	uint32_t segment = blocks[index].segment;
+	free_record(index);
+	if (segment)
+		segment_abandon(segment);
 }
 
 void supply_end_frozen(uint32_t index) {

@@ -6,9 +6,12 @@
  * reads there leaves the plugin's threads out. All others read the truth, and so does Python whenever it is not
  * certain which threads are whose.
  */
+#include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +21,10 @@
 #include "heap.h"
 
 /* The plugin's threads. Places are not used again: the id of one that has ended is no thread's of this process. */
-enum { THREADS = 1024 };
+enum {
+	THREADS = 1024,
+	STACK = 1 << 20, /* larger ones may lie in a huge page */
+};
 static struct {
 	void *(*run)(void *);
 	void *argument;
@@ -41,6 +47,26 @@ EXPORTED int ndheap_create_thread(pthread_t *thread, const pthread_attr_t *attri
 	int failed = next.pthread_create(thread, attributes, run_thread, (void *)(uintptr_t)n);
 	if (failed)
 		atomic_fetch_add(&known, 1); /* a place without a thread */
+	return failed;
+}
+
+int threads_run(void *(*run)(void *), void *argument) {
+	sigset_t all, before;
+	pthread_attr_t attributes;
+	pthread_t thread;
+	if (!next.pthread_create)
+		return ENOSYS;
+	sigfillset(&all);
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	int (*set_size)(pthread_attr_t *, size_t);
+	*(void **)&set_size = next_dlsym(RTLD_DEFAULT, "pthread_attr_setstacksize"); /* of another library in older libcs */
+	if (set_size)
+		set_size(&attributes, STACK);
+	sigprocmask(SIG_SETMASK, &all, &before); /* signals are for the program's own threads */
+	int failed = ndheap_create_thread(&thread, &attributes, run, argument);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
 	return failed;
 }
 

@@ -110,6 +110,14 @@ def create_in_file(dice, places):
     return "%s = %s(%r, %r, %d%s)" % (target(dice), make, shape, dtype, dice.randrange(1 << 20), mode)
 
 
+@step(STEPS, 6, writes=False)
+def create_over(dice, places):
+    """An array over memory that NumPy has not asked for, and that malloc maps by itself."""
+    n, dtype = dice.randrange(66000, 100000) // 16 * 16, dice.choice(NUMBERS[1:])
+    kind = dice.choice(["bytearray", "bytearray", "bytes"])
+    return "%s = np.frombuffer(%s(noise(%d, %d)), %r)" % (target(dice), kind, n, dice.randrange(1 << 20), dtype)
+
+
 LAYOUTS = [
     "{s}[::-1]", "{s}[::2]", "{s}.T", "{s}[1:-1]", "{s}[..., None]", "{s}[None]", "{s}[::3]", "{s}[::-257]", "{s}[:0]",
     "{s}.ravel()[::5]", "{s}.reshape(-1)", "{s}.swapaxes(0, -1)", "{s}.real", "{s}.imag", '{s}.view("u1")', "{s}[:]", "{s}.view()",

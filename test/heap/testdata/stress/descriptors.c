@@ -1,6 +1,8 @@
 /* Descriptors: the program must not notice the heap's. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -117,4 +119,40 @@ void test_replaced(void) {
 	CHECK(fstat(s.fd, &status) == 0 && status.st_size == 8 && pread(s.fd, text, 8, 0) == 8);
 	CHECK(memcmp(text, "precious", 8) == 0);
 	CHECK(close(s.fd) == 0 && close(s.fd) == -1 && errno == EBADF, "it is the program's to close");
+}
+
+static _Atomic bool stop;
+
+/* Goes by what Unix promises: a number that was closed is free, and the lowest that is free is the next. */
+static void *take_lowest(void *unused) {
+	while (!stop) {
+		int saved = fcntl(0, F_DUPFD, 200);
+		close(0);
+		int got = open("/dev/null", O_RDONLY);
+		CHECK(got == 0, "%d was the lowest", got);
+		CHECK(dup2(saved, 0) == 0 && close(saved) == 0);
+	}
+	return unused;
+}
+
+/* Promotion takes none of the program's numbers, neither low ones nor for a moment. */
+void test_promote_lowest(void) {
+	pthread_t thread;
+	char *p[50];
+	for (uint32_t i = 0; i < 50; i++)
+		fill(p[i] = opaque(malloc(MIB)), MIB, i);
+	fork_once();
+	int files = open_files();
+	CHECK(pthread_create(&thread, NULL, take_lowest, NULL) == 0);
+	for (uint32_t i = 0; i < 50; i++)
+		CHECK(heap.promote(p[i]) == 0 && filled(p[i], MIB, i));
+	stop = true;
+	pthread_join(thread, NULL);
+	CHECK(open_files() == files && stats().descriptors >= 50, "%d descriptors, %d before", open_files(), files);
+	for (uint32_t i = 0; i < 50; i++) {
+		CHECK(shared(p[i]));
+		free(p[i]);
+	}
+	heap.trim(0);
+	CHECK(stats().descriptors == 0 && open_files() == files);
 }

@@ -331,12 +331,6 @@ void test_fork_closed(void) {
 }
 
 /* Bytes of the file behind a descriptor that have memory. */
-static size_t file_bytes(int fd) {
-	struct stat status;
-	CHECK(fstat(fd, &status) == 0);
-	return (size_t)status.st_blocks * 512;
-}
-
 /* What was free at a fork is of use to nobody: its memory goes back, though its neighbours stay. */
 void test_fork_warm(void) {
 	enum { COUNT = 16, KEPT = 8 };
@@ -350,9 +344,9 @@ void test_fork_warm(void) {
 		if (i != KEPT)
 			free(p[i]);
 	}
-	CHECK(file_bytes(b.fd) >= COUNT * 500 * KIB && stats().warm_blocks == COUNT - 1);
+	CHECK(file_memory(&b) >= COUNT * 500 * KIB && stats().warm_blocks == COUNT - 1);
 	fork_once();
-	CHECK(file_bytes(b.fd) <= 600 * KIB, "%zu KiB stay", file_bytes(b.fd) / KIB);
+	CHECK(file_memory(&b) <= 600 * KIB, "%zu KiB stay", file_memory(&b) / KIB);
 	CHECK(stats().warm_blocks == 0 && stats().warm_bytes == 0 && filled(p[KEPT], 500 * KIB, 1));
 	char *seen = map_outside(&b, PROT_READ);
 	CHECK(filled(seen, 500 * KIB, 1));

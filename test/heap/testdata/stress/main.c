@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -55,6 +56,15 @@ static const struct {
 	{"promote-limit", test_promote_limit},
 	{"promote-own-limit", test_promote_own_limit},
 	{"promote-mappings", test_promote_mappings},
+	{"outside", test_outside},
+	{"outside-resize", test_outside_resize},
+	{"outside-refused", test_outside_refused},
+	{"outside-mappings", test_outside_mappings},
+	{"outside-child", test_outside_child},
+	{"outside-many", test_outside_many},
+	{"outside-hammer", test_outside_hammer},
+	{"outside-looks", test_outside_looks},
+	{"promote-lowest", test_promote_lowest},
 	{"exec", test_exec},
 	{"after-exec", test_after_exec},
 	{"few-descriptors", test_few_descriptors},
@@ -177,9 +187,24 @@ uint32_t next_random(uint32_t *state) {
 	return *state;
 }
 
+int open_file(const struct ndheap_block *b) {
+	char path[64];
+	snprintf(path, sizeof path, b->task ? "/proc/self/task/%2$d/fd/%1$d" : "/proc/self/fd/%1$d", b->fd, b->task);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
+size_t file_memory(const struct ndheap_block *b) {
+	struct stat status;
+	int fd = open_file(b);
+	CHECK(fstat(fd, &status) == 0 && status.st_ino == b->inode && status.st_dev == b->device);
+	close(fd);
+	return (size_t)status.st_blocks * 512;
+}
+
 char *map_outside(const struct ndheap_block *b, int protection) {
-	char *m = mmap(NULL, b->segment_size, protection, MAP_SHARED, b->fd, 0);
-	CHECK(m != MAP_FAILED);
+	int fd = open_file(b);
+	char *m = mmap(NULL, b->segment_size, protection, MAP_SHARED, fd, 0);
+	CHECK(m != MAP_FAILED && close(fd) == 0);
 	return m + b->offset;
 }
 
@@ -190,6 +215,9 @@ int main(int argc, char **argv) {
 	heap.grant = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_grant");
 	heap.unpin = (int (*)(const void *, uint64_t))dlsym(RTLD_DEFAULT, "ndheap_unpin");
 	heap.promote = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_promote");
+	heap.outside = (size_t(*)(const void *, size_t, int))dlsym(RTLD_DEFAULT, "ndheap_outside");
+	heap.copied = (void (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_copied");
+	heap.refuse = (void (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_refuse");
 	heap.trim = (uint64_t(*)(uint32_t))dlsym(RTLD_DEFAULT, "ndheap_trim");
 	heap.stats = (int (*)(struct ndheap_stats *))dlsym(RTLD_DEFAULT, "ndheap_stats");
 	for (size_t i = 0; argc == 2 && i < sizeof tests / sizeof *tests; i++) {

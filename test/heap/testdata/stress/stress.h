@@ -32,6 +32,9 @@ extern struct heap_functions {
 	int (*grant)(const void *);
 	int (*unpin)(const void *, uint64_t);
 	int (*promote)(const void *);
+	size_t (*outside)(const void *, size_t, int);
+	void (*copied)(const void *);
+	void (*refuse)(const void *);
 	uint64_t (*trim)(uint32_t);
 	int (*stats)(struct ndheap_stats *);
 } heap;
@@ -63,6 +66,10 @@ int open_files(void);
 size_t resident(void);
 /* A small generator of numbers; the state must not be 0. */
 uint32_t next_random(uint32_t *state);
+/* Opens the file behind a pinned block, or answers -1. */
+int open_file(const struct ndheap_block *b);
+/* How much of it is in memory. */
+size_t file_memory(const struct ndheap_block *b);
 /* Maps the file behind a block as another process would, and answers where the block lies there. */
 char *map_outside(const struct ndheap_block *b, int protection);
 
@@ -106,6 +113,15 @@ void test_promote_signals(void);
 void test_promote_limit(void);
 void test_promote_own_limit(void);
 void test_promote_mappings(void);
+void test_outside(void);
+void test_outside_resize(void);
+void test_outside_refused(void);
+void test_outside_mappings(void);
+void test_outside_child(void);
+void test_outside_many(void);
+void test_outside_hammer(void);
+void test_outside_looks(void);
+void test_promote_lowest(void);
 void test_exec(void);
 void test_after_exec(void);
 void test_few_descriptors(void);

@@ -1,0 +1,323 @@
+/*
+ * Memory outside the heap that can become shared in place: what glibc's malloc maps for one request alone.
+ *
+ * Callers that are no array frameworks (Python's own bytes and bytearray, say) get their memory from the libc. Glibc maps
+ * a large request separately: its pages hold the caller's bytes and nobody else's. This file knows each such *chunk* from
+ * malloc to free. When a host looks at an array in one, the chunk becomes a block, whose addresses lie outside the range,
+ * and is promoted like a block that a fork has made private (promote.c). From then on it is a block like others: a fork
+ * freezes it, and pins keep it. What is freed goes back to the libc, which unmaps it.
+ *
+ * A chunk is promoted only if the array fills it, but for less than a page at either end, and only if its mapping is an
+ * ordinary one: not locked, not of huge pages, nor with advice of the program's that a file would not follow.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <gnu/libc-version.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "heap.h"
+
+#ifndef MADV_COLD
+#define MADV_COLD 20
+#endif
+
+/* As many chunks as are known at a time: all of them are compared with an address. */
+enum { CHUNKS = 1024 };
+
+/* Read without a lock. A place is free if to is 0. from is written before to. */
+static struct chunk {
+	_Atomic uintptr_t from, to; /* its pages */
+	_Atomic uintptr_t user;     /* what malloc gave */
+	_Atomic uint32_t block;     /* 0: none yet */
+	_Atomic bool advised;       /* the program has said something of its pages that a file would not keep */
+	uint32_t copies, due;       /* copies for hosts, and after how many the next promotion is tried */
+} chunks[CHUNKS];
+
+struct lock outside_lock;
+_Atomic uint32_t outside_end;
+_Atomic uintptr_t outside_from = UINTPTR_MAX, outside_to;
+
+static bool libc_malloc; /* the next malloc is glibc's */
+
+static int find_libc(struct dl_phdr_info *library, size_t size, void *unused) {
+	(void)size, (void)unused;
+	bool has_malloc = false, is_libc = false;
+	for (int i = 0; i < library->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &library->dlpi_phdr[i];
+		uintptr_t at = library->dlpi_addr + part->p_vaddr;
+		if (part->p_type != PT_LOAD)
+			continue;
+		has_malloc |= (uintptr_t)next.malloc - at < part->p_memsz;
+		is_libc |= (uintptr_t)gnu_get_libc_version - at < part->p_memsz;
+	}
+	libc_malloc = has_malloc && is_libc;
+	return has_malloc || is_libc;
+}
+
+void outside_start(void) {
+	const char *tunables = getenv("GLIBC_TUNABLES"); /* by which glibc asks for huge pages */
+	if (!tunables || !strstr(tunables, "glibc.malloc.hugetlb"))
+		dl_iterate_phdr(find_libc, NULL);
+}
+
+static struct chunk *chunk_with(uintptr_t at) {
+	uint32_t end = atomic_load(&outside_end);
+	for (struct chunk *c = chunks; c < chunks + end; c++) {
+		if (at < atomic_load_explicit(&c->to, memory_order_acquire) && at >= atomic_load_explicit(&c->from, memory_order_relaxed))
+			return c;
+	}
+	return NULL;
+}
+
+bool outside_knows(const void *p, size_t size) {
+	uintptr_t from = (uintptr_t)p, to = from + size < from ? UINTPTR_MAX : from + size;
+	uint32_t end = atomic_load(&outside_end);
+	for (const struct chunk *c = chunks; c < chunks + end; c++) {
+		if (from < atomic_load_explicit(&c->to, memory_order_acquire) && to > atomic_load_explicit(&c->from, memory_order_relaxed))
+			return true;
+	}
+	return false;
+}
+
+/* What glibc notes in front of a chunk that it has mapped: how far before the chunk the mapping begins, and the chunk's size. */
+static bool read_head(uintptr_t user, uintptr_t *from, uintptr_t *to) {
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), *head = (const size_t *)user - 2;
+	*from = (uintptr_t)head - head[0];
+	*to = (uintptr_t)head + (head[1] & ~(size_t)7);
+	return head[1] & OUTSIDE_MAPPED && *from % page == 0 && *to % page == 0 && *from <= (uintptr_t)head && *to > user;
+}
+
+static void widen(uintptr_t from, uintptr_t to) {
+	if (from < atomic_load(&outside_from))
+		atomic_store(&outside_from, from);
+	if (to > atomic_load(&outside_to))
+		atomic_store(&outside_to, to);
+}
+
+void outside_advise(const void *p, size_t size) {
+	uintptr_t from = (uintptr_t)p, to = from + size;
+	lock(&outside_lock);
+	for (struct chunk *c = chunks; c < chunks + outside_end; c++)
+		if (from < c->to && to > c->from)
+			atomic_store(&c->advised, true);
+	unlock(&outside_lock);
+}
+
+void *outside_note(void *p) {
+	uintptr_t from, to;
+	if (!p || !libc_malloc || !read_head((uintptr_t)p, &from, &to))
+		return p;
+	lock(&outside_lock);
+	struct chunk *c = chunks;
+	while (c < chunks + CHUNKS && atomic_load(&c->to))
+		c++;
+	if (c < chunks + CHUNKS) {
+		widen(from, to);
+		atomic_store(&c->user, (uintptr_t)p);
+		atomic_store(&c->block, 0);
+		atomic_store(&c->advised, false);
+		c->copies = 0, c->due = 1; /* to copy what is looked at once is faster than to move it */
+		atomic_store(&c->from, from);
+		atomic_store(&c->to, to);
+		if (c == chunks + atomic_load(&outside_end))
+			atomic_fetch_add(&outside_end, 1);
+	}
+	unlock(&outside_lock);
+	return p;
+}
+
+/* Forgets a chunk. Wants outside_lock. */
+static void forget(struct chunk *c) {
+	uint32_t end = atomic_load(&outside_end);
+	atomic_store(&c->to, 0);
+	while (end && !atomic_load(&chunks[end - 1].to))
+		end--;
+	atomic_store(&outside_end, end);
+}
+
+uint32_t outside_leave(const void *p) {
+	lock(&outside_lock);
+	struct chunk *c = chunk_with((uintptr_t)p);
+	bool known = c && atomic_load(&c->user) == (uintptr_t)p;
+	uint32_t block = known ? atomic_load(&c->block) : 0;
+	if (known && !block)
+		forget(c);
+	unlock(&outside_lock);
+	return block;
+}
+
+bool outside_give(void *p) {
+	uint32_t block = outside_leave(p);
+	if (block)
+		block_end(block, p);
+	return block != 0;
+}
+
+uint32_t outside_block(const void *p) {
+	const struct chunk *c = outside_touches(p, 1) ? chunk_with((uintptr_t)p) : NULL;
+	return c ? atomic_load(&c->block) : 0;
+}
+
+uint32_t outside_block_from(uintptr_t at, uintptr_t *to) {
+	uint32_t end = atomic_load(&outside_end);
+	*to = UINTPTR_MAX;
+	for (const struct chunk *c = chunks; c < chunks + end; c++) {
+		uint32_t block = atomic_load(&c->block);
+		uintptr_t from = atomic_load(&c->from), last = atomic_load(&c->to);
+		if (!block || last <= at)
+			continue;
+		if (from <= at) {
+			*to = last;
+			return block;
+		}
+		*to = from < *to ? from : *to;
+	}
+	return 0;
+}
+
+uint32_t outside_adopt(const void *p) {
+	uint32_t index = outside_block(p);
+	if (index)
+		return index;
+	lock(&outside_lock);
+	struct chunk *c = chunk_with((uintptr_t)p);
+	if (c && (index = supply_outside(c->from, c->to, c->user)) != 0)
+		atomic_store(&c->block, index);
+	unlock(&outside_lock);
+	return index;
+}
+
+void outside_release(uint32_t index) {
+	void *p = (void *)blocks[index].user;
+	promote_halt();
+	lock(&supply_lock);
+	outside_end_block(index);
+	unlock(&supply_lock);
+	promote_resume();
+	next.free(p);
+}
+
+void outside_end_block(uint32_t index) {
+	lock(&outside_lock);
+	struct chunk *c = chunk_with(blocks[index].base);
+	if (c)
+		forget(c);
+	unlock(&outside_lock);
+	supply_end_outside(index);
+}
+
+EXPORTED void ndheap_refuse(const void *p) {
+	lock(&outside_lock);
+	struct chunk *c = chunk_with((uintptr_t)p);
+	if (c)
+		c->due = c->copies ? 2 * c->copies : 1;
+	unlock(&outside_lock);
+}
+
+EXPORTED void ndheap_copied(const void *p) {
+	if (!outside_touches(p, 1))
+		return;
+	lock(&outside_lock);
+	struct chunk *c = chunk_with((uintptr_t)p);
+	if (c)
+		c->copies += c->copies < UINT32_MAX / 4;
+	unlock(&outside_lock);
+}
+
+EXPORTED size_t ndheap_outside(const void *p, size_t size, int due) {
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uintptr_t at = (uintptr_t)p;
+	size_t found = 0;
+	if (!outside_touches(p, 1))
+		return 0;
+	lock(&outside_lock);
+	struct chunk *c = chunk_with(at);
+	/* Whoever maps the file sees all of the chunk. */
+	if (c && at - c->from <= page && size <= c->to - at && c->to - at - size <= page && (!due || c->copies >= c->due || promote_moves(c->block)))
+		found = c->to - c->from;
+	unlock(&outside_lock);
+	return found;
+}
+
+/* A line of a file at a time, its end cut off if it is long. */
+struct lines {
+	int fd;
+	char text[4096];
+	size_t next, end;
+};
+
+static bool line_of(struct lines *l, char *line, size_t size) {
+	size_t used = 0;
+	for (;;) {
+		if (l->next == l->end) {
+			ssize_t n = next.read(l->fd, l->text, sizeof l->text);
+			if (n <= 0)
+				return false;
+			l->next = 0;
+			l->end = (size_t)n;
+		}
+		char c = l->text[l->next++];
+		if (c == '\n')
+			break;
+		if (used < size - 1)
+			line[used++] = c;
+	}
+	line[used] = '\0';
+	return true;
+}
+
+/* Whether the line of a mapping says that it is private memory of the program's, to be read and written. */
+static bool ordinary_mapping(const char *rest) {
+	if (strncmp(rest, " rw-p ", 6) != 0)
+		return false;
+	const char *path = rest + 6; /* after the offset, the device and the inode */
+	for (int field = 0; field < 3; field++) {
+		path += strcspn(path, " ");
+		path += strspn(path, " ");
+	}
+	return !*path || strncmp(path, "[anon:", 6) == 0 || strncmp(path, "/memfd:ndbridge-heap", 20) == 0;
+}
+
+/* Whether the program has locked a mapping, of which a page is given, or has said on which NUMA nodes its pages belong. */
+static bool special(uintptr_t at) {
+	enum { DEFAULT = 0, OF_ADDRESS = 2 };
+	int policy = DEFAULT;
+	/* The kernel refuses this of locked pages, and of huge ones. Else the page is merely the first to go if memory is scarce. */
+	return next.madvise((void *)at, (size_t)sysconf(_SC_PAGESIZE), MADV_COLD) != 0 ||
+	       (syscall(SYS_get_mempolicy, &policy, NULL, 0, at, OF_ADDRESS) == 0 && policy != DEFAULT);
+}
+
+/* Whether all mappings in [from, to) are ordinary ones. */
+static bool ordinary(uintptr_t from, uintptr_t to, int maps) {
+	static struct lines lines; /* there is one promotion at a time */
+	char line[256];
+	lines.fd = maps;
+	lines.next = lines.end = 0;
+	while (from < to && line_of(&lines, line, sizeof line)) {
+		char *rest;
+		uintptr_t start = strtoull(line, &rest, 16), end = *rest == '-' ? strtoull(rest + 1, &rest, 16) : 0;
+		if (end <= from)
+			continue;
+		if (start > from || !ordinary_mapping(rest) || special(from))
+			return false;
+		from = end;
+	}
+	return from >= to;
+}
+
+bool outside_ordinary(const struct block *b) {
+	uintptr_t from, to;
+	int maps = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	if (maps < 0)
+		return false;
+	const struct chunk *c = chunk_with(b->base);
+	bool yes = c && !atomic_load(&c->advised) && ordinary(b->base, b->base + b->hot, maps);
+	syscall(SYS_close, maps);
+	/* Only now: the program might have taken the page away. */
+	return yes && read_head(b->user, &from, &to) && from == b->base && to == b->base + b->hot;
+}
