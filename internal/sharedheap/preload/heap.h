@@ -587,9 +587,9 @@ bool outside_knows(const void *p, size_t size);
 uint32_t outside_leave(const void *p);
 /* Frees p if its chunk has become a block; else its chunk is forgotten, and the libc must free it. */
 bool outside_give(void *p);
-/* The block of the chunk that p points into, or 0. Wants no lock. */
+/* The block of the chunk that p points into, or 0. */
 uint32_t outside_block(const void *p);
-/* The same for an address. to: where the block ends; if there is none, where the next one begins. */
+/* The same for an address. to: where the block ends; if there is none, where the next one begins. Wants outside_lock to be exact. */
 uint32_t outside_block_from(uintptr_t at, uintptr_t *to);
 /* The same, but makes the block. Wants supply_lock. */
 uint32_t outside_adopt(const void *p);

@@ -167,12 +167,14 @@ static int discard_all(void *p, size_t size, int advice) {
 		return -1;
 	}
 	lock(&supply_lock);
+	lock(&outside_lock);
 	for (uintptr_t at = (uintptr_t)p, end = page_end(at + size), to; done && at < end; at = to) {
 		uint32_t index = block_from(at, &to);
 		to = to < end ? to : end;
 		if (index && phase_of(atomic_load(&blocks[index].state)) == BLOCK_LIVE)
 			done = discard(&blocks[index], at, to - at);
 	}
+	unlock(&outside_lock);
 	unlock(&supply_lock);
 	promote_resume();
 	errno = done ? saved : errno;

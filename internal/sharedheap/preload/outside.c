@@ -29,7 +29,10 @@
 /* As many chunks as are known at a time: all of them are compared with an address. */
 enum { CHUNKS = 1024 };
 
-/* Read without a lock. A place is free if to is 0. from is written before to. */
+/*
+ * Written with outside_lock held. A place is free if to is 0. from is written before to. Who reads without the lock never
+ * misses a chunk, but may take two that have had a place one after the other for a third.
+ */
 static struct chunk {
 	_Atomic uintptr_t from, to; /* its pages */
 	_Atomic uintptr_t user;     /* what malloc gave */
@@ -65,10 +68,11 @@ void outside_start(void) {
 		dl_iterate_phdr(find_libc, NULL);
 }
 
+/* Wants outside_lock. */
 static struct chunk *chunk_with(uintptr_t at) {
 	uint32_t end = atomic_load(&outside_end);
 	for (struct chunk *c = chunks; c < chunks + end; c++) {
-		if (at < atomic_load_explicit(&c->to, memory_order_acquire) && at >= atomic_load_explicit(&c->from, memory_order_relaxed))
+		if (at < c->to && at >= c->from)
 			return c;
 	}
 	return NULL;
@@ -159,8 +163,13 @@ bool outside_give(void *p) {
 }
 
 uint32_t outside_block(const void *p) {
-	const struct chunk *c = outside_touches(p, 1) ? chunk_with((uintptr_t)p) : NULL;
-	return c ? atomic_load(&c->block) : 0;
+	if (!outside_touches(p, 1))
+		return 0;
+	lock(&outside_lock);
+	const struct chunk *c = chunk_with((uintptr_t)p);
+	uint32_t block = c ? atomic_load(&c->block) : 0;
+	unlock(&outside_lock);
+	return block;
 }
 
 uint32_t outside_block_from(uintptr_t at, uintptr_t *to) {
@@ -315,8 +324,11 @@ bool outside_ordinary(const struct block *b) {
 	int maps = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	if (maps < 0)
 		return false;
+	lock(&outside_lock);
 	const struct chunk *c = chunk_with(b->base);
-	bool yes = c && !atomic_load(&c->advised) && ordinary(b->base, b->base + b->hot, maps);
+	bool plain = c && !atomic_load(&c->advised);
+	unlock(&outside_lock);
+	bool yes = plain && ordinary(b->base, b->base + b->hot, maps);
 	syscall(SYS_close, maps);
 	/* Only now: the program might have taken the page away. */
 	return yes && read_head(b->user, &from, &to) && from == b->base && to == b->base + b->hot;

@@ -64,6 +64,7 @@ static const struct {
 	{"outside-many", test_outside_many},
 	{"outside-hammer", test_outside_hammer},
 	{"outside-looks", test_outside_looks},
+	{"outside-beside", test_outside_beside},
 	{"promote-lowest", test_promote_lowest},
 	{"exec", test_exec},
 	{"after-exec", test_after_exec},
