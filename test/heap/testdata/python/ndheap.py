@@ -5,13 +5,17 @@ import ctypes
 import mmap
 import os
 
-SHAREABLE, FROZEN = 1, 2
+ABI = 4
+SHAREABLE, FROZEN, OUTSIDE = 1, 2, 4
 STATES = ("idle", "on", "off", "no-memfd", "no-addresses", "strict-commit")
 
 
 class Block(ctypes.Structure):
     _fields_ = [
         ("fd", ctypes.c_int32),
+        ("task", ctypes.c_int32),
+        ("device", ctypes.c_uint64),
+        ("inode", ctypes.c_uint64),
         ("flags", ctypes.c_uint32),
         ("segment", ctypes.c_uint64),
         ("segment_size", ctypes.c_uint64),
@@ -39,6 +43,9 @@ def loaded():
     return hasattr(_process, "ndheap_abi")
 
 
+assert not loaded() or ctypes.c_uint32.in_dll(_process, "ndheap_abi").value == ABI, "its structures are other ones"
+
+
 def pin(address):
     """The block that address lies in, or None. A shareable one is pinned."""
     block = Block()
@@ -54,7 +61,7 @@ def unpin(address):
 def where(address):
     """"heap", "frozen", "lost" (its descriptor was closed) or "elsewhere"."""
     block = pin(address)
-    if block is None:
+    if block is None or block.flags & OUTSIDE:
         return "elsewhere"
     if block.flags & SHAREABLE:
         unpin(address)
