@@ -45,7 +45,7 @@ static void replace(struct slot *s, uint32_t *random) {
 
 static void look(struct slot *s, uint32_t *random) {
 	struct ndheap_block b;
-	if (!s->p || heap.pin(s->p + next_random(random) % s->size, &b) != 0)
+	if (!s->p || heap.pin(s->p + next_random(random) % s->size, &b) != 0 || b.flags == NDHEAP_OUTSIDE)
 		return;
 	CHECK(b.flags == NDHEAP_SHAREABLE && b.available <= s->size);
 	char *p = s->p;
