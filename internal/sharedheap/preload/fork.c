@@ -80,13 +80,17 @@ static bool map_privately(const void *segment) {
 }
 
 /* False: it stays shared. */
-static bool freeze_segment(struct segment *s) {
+static bool freeze_segment(struct segment *s, enum frozen why) {
 	if (s->pool && s->used < s->size) {
 		range_clear(s->base + s->used, s->size - s->used);
 		range_give(s->base + s->used, s->size - s->used);
 		s->size = s->used;
 	}
-	if (!segment_fd_valid(s) || !(s->kept ? keeper_run(map_privately, s) : map_privately(s)))
+	if (!segment_fd_valid(s))
+		return false;
+	if (why == FROZEN_BY_FORK)
+		aside_move(s->base, s->size);
+	if (!(s->kept ? keeper_run(map_privately, s) : map_privately(s)))
 		return false;
 	s->state = SEGMENT_FROZEN;
 	if (!s->pinned)
@@ -129,7 +133,7 @@ static void freeze(uintptr_t from, uintptr_t to, enum frozen why) {
 	count_blocks();
 	drop_warm(from, to);
 	for (uint32_t i = 1; i < segment_count; i++) {
-		if (melted(&segments[i], from, to) && !freeze_segment(&segments[i]) && why == FROZEN_BY_FORK)
+		if (melted(&segments[i], from, to) && !freeze_segment(&segments[i], why) && why == FROZEN_BY_FORK)
 			copy_segment(&segments[i]);
 	}
 	for (uint32_t i = 1; i < block_count; i++) {
@@ -269,6 +273,7 @@ void fork_parent(void) {
 	forget_copies();
 	unlock_all();
 	promote_resume();
+	trim_after_fork();
 	errno = saved;
 }
 
@@ -362,6 +367,7 @@ void fork_child(void) {
 	range_inherit();
 	if (separate && in_use()) {
 		arenas_forget();
+		aside_forget();
 		leave_segments();
 		leave_blocks();
 	}

@@ -28,6 +28,7 @@
  *   limits.c     limits that the program sets on itself
  *   captures.c   captures of CUDA graphs, and dlsym
  *   fork.c       what a fork does to all this
+ *   aside.c      what it leaves to be done after it
  *   promote.c    how a block that a fork has frozen becomes shared again
  *   keeper.c     the thread that does so, and has the files
  *   gate.c       which keeps promotion and system calls that write into blocks apart
@@ -494,6 +495,8 @@ int64_t trim_keep(void);
 void trim_excess(void);
 /* Makes room for a fresh block: the heap grows only with what the program holds. */
 void trim_for(size_t size);
+/* In the parent, after a fork: does what was left to be done, unless somebody calls ndheap_trim. Wants no lock. */
+void trim_after_fork(void);
 /* In a forked child: nobody calls ndheap_trim there yet. */
 void trim_forget(void);
 /* Notes that a fresh block was made, which may show that one like it went back too early. Wants supply_lock. */
@@ -555,6 +558,15 @@ bool fork_yield(uintptr_t from, uintptr_t to);
 bool fork_yield_outside(uintptr_t from, uintptr_t to);
 /* Freezes all blocks, for good. Wants no lock. */
 void fork_separate(void);
+
+/* aside.c */
+
+/* Moves the page tables of a shared mapping aside, if it can, so that it is soon replaced. Wants trim_lock. */
+void aside_move(uintptr_t base, size_t size);
+/* Unmaps what was moved aside, until somebody forks. Wants trim_lock. */
+void aside_clear(void);
+/* In a forked child, which has nothing of it. */
+void aside_forget(void);
 
 /* promote.c */
 

@@ -100,7 +100,18 @@ void trim_made(unsigned class, size_t size) {
 	atomic_fetch_add_explicit(&missed, (int64_t)class_size(class), memory_order_relaxed);
 }
 
-void trim_forget(void) { atomic_store(&tended, false); }
+void trim_after_fork(void) {
+	if (atomic_load(&tended))
+		return;
+	lock(&trim_lock);
+	aside_clear();
+	unlock(&trim_lock);
+}
+
+void trim_forget(void) {
+	atomic_store(&tended, false);
+	atomic_store(&trim_hurry, false); /* another thread may have been about to fork */
+}
 
 EXPORTED uint64_t ndheap_trim(uint32_t idle_ms) {
 	int saved = errno;
@@ -108,6 +119,7 @@ EXPORTED uint64_t ndheap_trim(uint32_t idle_ms) {
 	uint32_t index;
 	atomic_store(&tended, true);
 	lock(&trim_lock);
+	aside_clear();
 	while (!atomic_load(&trim_hurry) && (index = arena_take_oldest(now_ms(), idle_ms)))
 		bytes += drop(index);
 	int64_t wanted = atomic_load(&missed); /* it only grows meanwhile */
