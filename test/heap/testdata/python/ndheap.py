@@ -5,7 +5,7 @@ import ctypes
 import mmap
 import os
 
-ABI = 4
+ABI = 5
 SHAREABLE, FROZEN, OUTSIDE = 1, 2, 4
 STATES = ("idle", "on", "off", "no-memfd", "no-addresses", "strict-commit")
 
@@ -21,8 +21,6 @@ class Block(ctypes.Structure):
         ("segment_size", ctypes.c_uint64),
         ("offset", ctypes.c_uint64),
         ("available", ctypes.c_uint64),
-        ("device", ctypes.c_uint64),
-        ("inode", ctypes.c_uint64),
     ]
 
 
