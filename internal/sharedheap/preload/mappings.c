@@ -37,8 +37,11 @@ static uintptr_t page_end(uintptr_t at) {
 /* Whether the program may change the mappings there. False, and errno says so: not in memory that is not its own. */
 static bool yield(const void *p, size_t size) {
 	uintptr_t from = (uintptr_t)p;
-	if (outside_touches(p, size ? size : 1) && !fork_yield_outside(from, page_end(from + (size ? size : 1))))
-		return errno = ENOMEM, false;
+	if (outside_touches(p, size ? size : 1)) {
+		outside_advise(p, size ? size : 1); /* else it might be promoted before the program has changed it */
+		if (!fork_yield_outside(from, page_end(from + (size ? size : 1))))
+			return errno = ENOMEM, false;
+	}
 	if (!range_touches(p, size))
 		return true;
 	if (page_end(from) != from)
@@ -197,9 +200,32 @@ EXPORTED int madvise(void *p, size_t size, int advice) {
 	case MADV_SEQUENTIAL:
 	case MADV_WILLNEED:
 		return next.madvise(p, size, advice);
-	default:
-		if (outside_touches(p, size))
-			outside_advise(p, size);
-		return next.madvise(p, size, advice);
+	default:;
+		int saved = errno;
+		promote_halt(); /* what is being promoted would lose it */
+		outside_advise(p, size);
+		errno = saved;
+		int result = next.madvise(p, size, advice);
+		promote_resume();
+		return result;
 	}
 }
+
+/* Locks pages, by a system call, while none is being promoted: it would lose the lock. */
+static int lock_pages(long call, const void *p, size_t size, unsigned flags) {
+	bool guards = gate_guards(p, size);
+	int saved = errno;
+	if (guards)
+		promote_halt();
+	errno = saved;
+	int result = (int)syscall(call, p, size, flags);
+	if (guards)
+		promote_resume();
+	return result;
+}
+
+EXPORTED int mlock(const void *p, size_t size) { return lock_pages(SYS_mlock, p, size, 0); }
+
+/* Of the libc from 2.27 on. */
+int mlock2(const void *p, size_t size, unsigned flags);
+EXPORTED int mlock2(const void *p, size_t size, unsigned flags) { return lock_pages(SYS_mlock2, p, size, flags); }

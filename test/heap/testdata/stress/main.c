@@ -65,6 +65,7 @@ static const struct {
 	{"outside-hammer", test_outside_hammer},
 	{"outside-looks", test_outside_looks},
 	{"outside-beside", test_outside_beside},
+	{"outside-changes", test_outside_changes},
 	{"promote-lowest", test_promote_lowest},
 	{"exec", test_exec},
 	{"after-exec", test_after_exec},
