@@ -73,10 +73,23 @@ static void copy_segment(struct segment *s) {
 	s->copy = copy;
 }
 
-static bool map_privately(const void *segment) {
+void touch(uintptr_t at) {
+	_Atomic uint8_t *byte = (_Atomic uint8_t *)at;
+	uint8_t value = atomic_load_explicit(byte, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak_explicit(byte, &value, value, memory_order_relaxed, memory_order_relaxed))
+		; /* compilers may leave out any operation that changes nothing, but for this one */
+}
+
+bool map_privately(uintptr_t base, uint64_t size, int fd) {
+	if (next.mmap((void *)base, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd, 0) == MAP_FAILED)
+		return false;
+	touch(base); /* else core dumps would leave it out, as they do with private mappings of files that nobody has written to */
+	return true;
+}
+
+static bool map_segment(const void *segment) {
 	const struct segment *s = segment;
-	return next.mmap((void *)s->base, s->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, s->fd, 0) !=
-	       MAP_FAILED;
+	return map_privately(s->base, s->size, s->fd);
 }
 
 /* False: it stays shared. */
@@ -90,7 +103,7 @@ static bool freeze_segment(struct segment *s, enum frozen why) {
 		return false;
 	if (why == FROZEN_BY_FORK)
 		aside_move(s->base, s->size);
-	if (!(s->kept ? keeper_run(map_privately, s) : map_privately(s)))
+	if (!(s->kept ? keeper_run(map_segment, s) : map_segment(s)))
 		return false;
 	s->state = SEGMENT_FROZEN;
 	if (!s->pinned)
@@ -107,7 +120,7 @@ static void copy_now(const struct block *b) {
 		return;
 #endif
 	for (uintptr_t at = from; at < to; at += page)
-		atomic_fetch_or_explicit((_Atomic uint8_t *)at, 0, memory_order_relaxed);
+		touch(at);
 }
 
 /* Whether a segment has something to freeze, and lies in [from, to). */

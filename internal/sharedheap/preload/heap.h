@@ -543,6 +543,10 @@ void supply_unpinned(const struct block *b, uint64_t segment);
 extern uint64_t fork_count;
 enum { FORK_COUNTERS = 16 };
 extern uint64_t *fork_counters[FORK_COUNTERS]; /* ndheap_count_forks; supply_lock */
+/* Writes to a page and changes no byte, beside whoever else writes there. */
+void touch(uintptr_t at);
+/* Maps a file privately over what is mapped there. */
+bool map_privately(uintptr_t base, uint64_t size, int fd);
 /* Takes all locks. A promotion must be halted, or be the caller. */
 void lock_all(void);
 void unlock_all(void);

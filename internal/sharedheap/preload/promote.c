@@ -198,11 +198,6 @@ static size_t move_pieces(const struct block *b, size_t done, size_t size, int f
 	return done;
 }
 
-static bool take_back(const struct block *b, size_t done, int fd) {
-	return next.mmap((void *)b->base, done, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd, 0) !=
-	       MAP_FAILED;
-}
-
 /*
  * A mapping that nothing is joined with, to be given up where the program has as many as it may: the kernel then maps
  * nothing any more, not even in place of something else.
@@ -231,9 +226,9 @@ static bool move(const struct block *b, size_t size, int fd) {
 	size_t done = 0;
 	if (spare.page != MAP_FAILED && open_faults() && ioctl(faults, UFFDIO_REGISTER, &all) == 0)
 		done = move_pieces(b, 0, size, fd);
-	while (done && done < size && !take_back(b, done, fd)) {
+	while (done && done < size && !map_privately(b->base, done, fd)) {
 		spare_give(&spare);
-		if (take_back(b, done, fd))
+		if (map_privately(b->base, done, fd))
 			break;
 		/* A part of a block cannot stay shared: a fork could not tell. */
 		size_t n = size - done < PIECE ? size - done : PIECE;

@@ -53,6 +53,39 @@ void test_promote_child(void) {
 	_exit(0);
 }
 
+/* Whether the kernel puts the mapping that an address lies in into core dumps: of one of a file, some page must be no longer the file's. */
+static bool dumped(const char *at) {
+	char line[1024];
+	unsigned long from, to, own;
+	bool here = false, yes = false;
+	FILE *maps = fopen("/proc/self/smaps", "r");
+	while (fgets(line, sizeof line, maps)) {
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			here = (uintptr_t)at >= from && (uintptr_t)at < to;
+		else if (here && sscanf(line, "Anonymous: %lu kB", &own) == 1)
+			yes = own > 0;
+	}
+	fclose(maps);
+	return yes;
+}
+
+/* After a fork both sides have all of their memory in a core dump, whether they have written to it since or not. */
+void test_fork_dumped(void) {
+	char *p[SIZES];
+	for (size_t i = 0; i < SIZES; i++) {
+		fill(p[i] = opaque(malloc(sizes[i])), sizes[i], 1);
+		heap.promote(p[i]); /* if it is the libc's */
+	}
+	int pid = split();
+	for (size_t i = 0; i < SIZES; i++)
+		CHECK(dumped(p[i]) && dumped(p[i] + sizes[i] - 1), "%zu bytes of the %s", sizes[i], pid ? "parent" : "child");
+	if (pid == 0)
+		_exit(0);
+	CHECK(exit_of(pid) == 0);
+	for (size_t i = 0; i < SIZES; i++)
+		free(p[i]);
+}
+
 static void *come_and_go(void *argument) {
 	uint32_t seed = (uint32_t)(uintptr_t)argument;
 	for (int i = 0; i < 100; i++) {

@@ -42,6 +42,7 @@ static const struct {
 	{"fork-generations", test_fork_generations},
 	{"fork-closed", test_fork_closed},
 	{"fork-warm", test_fork_warm},
+	{"fork-dumped", test_fork_dumped},
 	{"promote", test_promote},
 	{"promote-not", test_promote_not},
 	{"promote-sparse", test_promote_sparse},
