@@ -15,7 +15,7 @@ func TestStress(t *testing.T) {
 		"calloc", "sparse", "pins", "wild", "trim", "keep", "steady", "growth", "seals", // a block's life
 		"threads", "contention",
 		"fork", "fork-threads", "fork-pinned", "fork-granted", "fork-child", "fork-often", "fork-generations", "fork-closed", "fork-warm", "fork-dumped",
-		"exec",
+		"fork-bare", "exec",
 		"promote", "promote-sparse", "promote-writers", "promote-input", "promote-refused", "promote-often", "promote-child", "promote-beside",
 		"promote-together", "promote-signals", "promote-limit", "promote-own-limit", "promote-mappings", "promote-lowest",
 		"select", "closing", "replaced", "few-descriptors", // descriptors
@@ -44,7 +44,7 @@ func TestStressOutside(t *testing.T) {
 	program := stress(t)
 	for _, name := range []string{
 		"outside", "outside-resize", "outside-refused", "outside-mappings", "outside-child", "outside-many", "outside-hammer",
-		"outside-looks", "outside-beside", "outside-changes", "fork-dumped", "promote-lowest",
+		"outside-looks", "outside-beside", "outside-changes", "fork-dumped", "fork-bare", "promote-lowest",
 		"promote-sparse", "promote-writers", "promote-input", "promote-beside", "promote-together", "promote-signals",
 		"promote-limit", "promote-own-limit", "promote-mappings",
 	} {

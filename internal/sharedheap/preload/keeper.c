@@ -75,13 +75,16 @@ static void ring(void) {
 	wake(&bell);
 }
 
+/* Whether the keeper is a thread of this process: a child of a bare system call has none, and has run no handler of forks. */
+static bool here(void) { return syscall(SYS_tgkill, syscall(SYS_getpid), thread, 0) == 0; }
+
 bool keeper_run(bool (*run)(const void *), const void *argument) {
 	if (atomic_load(&begun) == NOT_BEGUN) {
 		if (threads_run(keep, NULL) != 0)
 			return false;
 		wait_while(&begun, NOT_BEGUN);
 	}
-	if (atomic_load(&begun) == REFUSED)
+	if (atomic_load(&begun) == REFUSED || !here())
 		return false;
 	job.run = run, job.argument = argument;
 	atomic_store(&order, GIVEN);

@@ -288,7 +288,10 @@ EXPORTED int ndheap_promote(const void *p) {
 	errno = saved;
 	if (!can)
 		return -1;
-	/* A signal's handler would be the program's code, which may write where nobody may. Two signals are the libc's own. */
+	/*
+	 * A signal's handler would be the program's code. If it forks, or changes what is mapped, it waits for the end of this
+	 * promotion, which this thread must see to. Two signals are the libc's own.
+	 */
 	uint64_t blocked = ~((uint64_t)3 << 31), before; /* bit n - 1 is signal n */
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, &before, sizeof blocked);
 	bool promoted = keeper_run(promote, p);

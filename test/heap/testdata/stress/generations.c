@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "stress.h"
 
@@ -84,6 +85,32 @@ void test_fork_dumped(void) {
 	CHECK(exit_of(pid) == 0);
 	for (size_t i = 0; i < SIZES; i++)
 		free(p[i]);
+}
+
+/*
+ * A child of a bare system call runs no handlers of forks, and has none of the heap's threads. Its memory is its parent's, but it
+ * forks as any other.
+ */
+void test_fork_bare(void) {
+	char *p = opaque(malloc(7 * MIB));
+	fill(p, 7 * MIB, 1);
+	fork_once();
+	CHECK(heap.promote(p) == 0);
+	int pid = (int)syscall(SYS_fork);
+	if (pid == 0) {
+		alarm(60);
+		fill(p, 7 * MIB, 2);
+		int grandchild = split();
+		if (grandchild == 0) {
+			bool mine = filled(p, 7 * MIB, 2) && !shared(p);
+			memset(p, 3, 7 * MIB);
+			_exit(mine ? 0 : 1);
+		}
+		int status = exit_of(grandchild);
+		_exit(status ? status : filled(p, 7 * MIB, 2) ? 0 : 2);
+	}
+	CHECK(pid > 0 && exit_of(pid) == 0 && filled(p, 7 * MIB, 2) && shared(p));
+	free(p);
 }
 
 static void *come_and_go(void *argument) {
