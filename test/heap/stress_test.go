@@ -44,7 +44,7 @@ func TestStressOutside(t *testing.T) {
 	program := stress(t)
 	for _, name := range []string{
 		"outside", "outside-resize", "outside-refused", "outside-mappings", "outside-child", "outside-many", "outside-hammer",
-		"outside-looks", "outside-beside", "outside-changes", "fork-dumped", "fork-bare", "promote-lowest",
+		"outside-looks", "outside-beside", "outside-changes", "outside-gone", "fork-dumped", "fork-bare", "promote-lowest",
 		"promote-sparse", "promote-writers", "promote-input", "promote-beside", "promote-together", "promote-signals",
 		"promote-limit", "promote-own-limit", "promote-mappings",
 	} {

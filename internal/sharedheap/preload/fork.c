@@ -92,6 +92,14 @@ static bool map_segment(const void *segment) {
 	return map_privately(s->base, s->size, s->fd);
 }
 
+static bool make_private(const struct segment *s, enum frozen why) {
+	if (!segment_fd_valid(s))
+		return false;
+	if (why == FROZEN_BY_FORK)
+		aside_move(s->base, s->size);
+	return s->kept ? keeper_run(map_segment, s) : map_segment(s);
+}
+
 /* False: it stays shared. */
 static bool freeze_segment(struct segment *s, enum frozen why) {
 	if (s->pool && s->used < s->size) {
@@ -99,11 +107,7 @@ static bool freeze_segment(struct segment *s, enum frozen why) {
 		range_give(s->base + s->used, s->size - s->used);
 		s->size = s->used;
 	}
-	if (!segment_fd_valid(s))
-		return false;
-	if (why == FROZEN_BY_FORK)
-		aside_move(s->base, s->size);
-	if (!(s->kept ? keeper_run(map_segment, s) : map_segment(s)))
+	if (!outside_lost(s) && !make_private(s, why))
 		return false;
 	s->state = SEGMENT_FROZEN;
 	if (!s->pinned)
@@ -145,6 +149,7 @@ static void drop_warm(uintptr_t from, uintptr_t to) {
 static void freeze(uintptr_t from, uintptr_t to, enum frozen why) {
 	count_blocks();
 	drop_warm(from, to);
+	maps_find_lost();
 	for (uint32_t i = 1; i < segment_count; i++) {
 		if (melted(&segments[i], from, to) && !freeze_segment(&segments[i], why) && why == FROZEN_BY_FORK)
 			copy_segment(&segments[i]);
@@ -154,11 +159,11 @@ static void freeze(uintptr_t from, uintptr_t to, enum frozen why) {
 		uint32_t state = atomic_load(&b->state);
 		if (b->frozen || segments[b->segment].state != SEGMENT_FROZEN)
 			continue;
-		b->frozen = (uint8_t)why;
+		b->frozen = outside_lost(&segments[b->segment]) ? FROZEN_OVER : (uint8_t)why;
 		if (phase_of(state) == BLOCK_WARM) {
 			arena_remove(&arenas[b->arena], i);
 			atomic_store(&b->state, BLOCK_NONE);
-		} else if (phase_of(state) == BLOCK_LIVE && (state & GRANTED)) {
+		} else if (phase_of(state) == BLOCK_LIVE && (state & GRANTED) && b->frozen != FROZEN_OVER) {
 			copy_now(b);
 		}
 	}

@@ -34,6 +34,7 @@
  *   gate.c       which keeps promotion and system calls that write into blocks apart
  *   filling.c    these system calls
  *   outside.c    memory of the libc's malloc that becomes shared when a host looks
+ *   maps.c       what the kernel says of its mappings
  *   api.c        ndheap.h
  *
  * Vocabulary. A *granule* is 64 KiB of addresses. A *block* is one allocation, a whole number of
@@ -326,6 +327,7 @@ struct segment {
 	uintptr_t base;
 	uint64_t size;
 	uint64_t used;    /* pool: bytes that were cut off into blocks */
+	uint64_t seen;    /* outside the range: how much of it was mapped where it should be when it was frozen */
 	uint64_t id;      /* never used again in this process */
 	uint64_t inode;   /* which file fd must be: a program may close descriptors that are not its own */
 	int32_t fd;       /* -1: closed */
@@ -613,6 +615,8 @@ uint32_t outside_adopt(const void *p);
 void outside_release(uint32_t index);
 /* Ends a block, but not its memory. Wants supply_lock. */
 void outside_end_block(uint32_t index);
+/* Whether a segment's memory was freed by a way that leads around us: what lies there may be anyone's. */
+static inline bool outside_lost(const struct segment *s) { return !range_owns((void *)s->base) && !s->seen; }
 /* Whether a block's mapping is one that may be replaced. For the keeper. */
 bool outside_ordinary(const struct block *b);
 
@@ -626,6 +630,13 @@ static inline bool outside_touches(const void *p, size_t bytes) {
 static inline bool outside_maybe(const void *p) {
 	return unlikely(atomic_load_explicit(&outside_end, memory_order_relaxed)) && p && ((const size_t *)p)[-1] & OUTSIDE_MAPPED;
 }
+
+/* maps.c */
+
+/* Whether all mappings in [from, to) are ordinary ones, which may be replaced. For the keeper. */
+bool maps_ordinary(uintptr_t from, uintptr_t to);
+/* Finds out of which shared memory outside the range there is nothing left, for outside_lost. Wants all locks. */
+void maps_find_lost(void);
 
 /* gate.c */
 

@@ -10,21 +10,13 @@
  * A chunk is promoted only if the array fills it, but for less than a page at either end, and only if its mapping is an
  * ordinary one: not locked, not of huge pages, nor with advice of the program's that a file would not follow.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <gnu/libc-version.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "heap.h"
-
-#ifndef MADV_COLD
-#define MADV_COLD 20
-#endif
 
 /* As many chunks as are known at a time: all of them are compared with an address. */
 enum { CHUNKS = 1024 };
@@ -112,9 +104,37 @@ void outside_advise(const void *p, size_t size) {
 	unlock(&outside_lock);
 }
 
+/* Forgets a chunk. Wants outside_lock. */
+static void forget(struct chunk *c) {
+	uint32_t end = atomic_load(&outside_end);
+	atomic_store(&c->to, 0);
+	while (end && !atomic_load(&chunks[end - 1].to))
+		end--;
+	atomic_store(&outside_end, end);
+}
+
+/*
+ * Takes chunks for gone at whose addresses there is another one now: somebody has called the libc's free itself, as ctypes
+ * does. False: one was a block, and its addresses stay known as that block's.
+ */
+static bool forget_gone(uintptr_t from, uintptr_t to) {
+	bool block = false;
+	lock(&outside_lock);
+	for (struct chunk *c = chunks; c < chunks + outside_end; c++) {
+		if (from >= c->to || to <= c->from)
+			continue;
+		if (c->block)
+			block = true;
+		else
+			forget(c);
+	}
+	unlock(&outside_lock);
+	return !block || (fork_yield_outside(from, to), false);
+}
+
 void *outside_note(void *p) {
 	uintptr_t from, to;
-	if (!p || !libc_malloc || !read_head((uintptr_t)p, &from, &to))
+	if (!p || !libc_malloc || !read_head((uintptr_t)p, &from, &to) || (outside_touches((void *)from, to - from) && !forget_gone(from, to)))
 		return p;
 	lock(&outside_lock);
 	struct chunk *c = chunks;
@@ -133,15 +153,6 @@ void *outside_note(void *p) {
 	}
 	unlock(&outside_lock);
 	return p;
-}
-
-/* Forgets a chunk. Wants outside_lock. */
-static void forget(struct chunk *c) {
-	uint32_t end = atomic_load(&outside_end);
-	atomic_store(&c->to, 0);
-	while (end && !atomic_load(&chunks[end - 1].to))
-		end--;
-	atomic_store(&outside_end, end);
 }
 
 uint32_t outside_leave(const void *p) {
@@ -253,83 +264,12 @@ EXPORTED size_t ndheap_outside(const void *p, size_t size, int due) {
 	return found;
 }
 
-/* A line of a file at a time, its end cut off if it is long. */
-struct lines {
-	int fd;
-	char text[4096];
-	size_t next, end;
-};
-
-static bool line_of(struct lines *l, char *line, size_t size) {
-	size_t used = 0;
-	for (;;) {
-		if (l->next == l->end) {
-			ssize_t n = next.read(l->fd, l->text, sizeof l->text);
-			if (n <= 0)
-				return false;
-			l->next = 0;
-			l->end = (size_t)n;
-		}
-		char c = l->text[l->next++];
-		if (c == '\n')
-			break;
-		if (used < size - 1)
-			line[used++] = c;
-	}
-	line[used] = '\0';
-	return true;
-}
-
-/* Whether the line of a mapping says that it is private memory of the program's, to be read and written. */
-static bool ordinary_mapping(const char *rest) {
-	if (strncmp(rest, " rw-p ", 6) != 0)
-		return false;
-	const char *path = rest + 6; /* after the offset, the device and the inode */
-	for (int field = 0; field < 3; field++) {
-		path += strcspn(path, " ");
-		path += strspn(path, " ");
-	}
-	return !*path || strncmp(path, "[anon:", 6) == 0 || strncmp(path, "/memfd:ndbridge-heap", 20) == 0;
-}
-
-/* Whether the program has locked a mapping, of which a page is given, or has said on which NUMA nodes its pages belong. */
-static bool special(uintptr_t at) {
-	enum { DEFAULT = 0, OF_ADDRESS = 2 };
-	int policy = DEFAULT;
-	/* The kernel refuses this of locked pages, and of huge ones. Else the page is merely the first to go if memory is scarce. */
-	return next.madvise((void *)at, (size_t)sysconf(_SC_PAGESIZE), MADV_COLD) != 0 ||
-	       (syscall(SYS_get_mempolicy, &policy, NULL, 0, at, OF_ADDRESS) == 0 && policy != DEFAULT);
-}
-
-/* Whether all mappings in [from, to) are ordinary ones. */
-static bool ordinary(uintptr_t from, uintptr_t to, int maps) {
-	static struct lines lines; /* there is one promotion at a time */
-	char line[256];
-	lines.fd = maps;
-	lines.next = lines.end = 0;
-	while (from < to && line_of(&lines, line, sizeof line)) {
-		char *rest;
-		uintptr_t start = strtoull(line, &rest, 16), end = *rest == '-' ? strtoull(rest + 1, &rest, 16) : 0;
-		if (end <= from)
-			continue;
-		if (start > from || !ordinary_mapping(rest) || special(from))
-			return false;
-		from = end;
-	}
-	return from >= to;
-}
-
 bool outside_ordinary(const struct block *b) {
 	uintptr_t from, to;
-	int maps = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	if (maps < 0)
-		return false;
 	lock(&outside_lock);
 	const struct chunk *c = chunk_with(b->base);
 	bool plain = c && !atomic_load(&c->advised);
 	unlock(&outside_lock);
-	bool yes = plain && ordinary(b->base, b->base + b->hot, maps);
-	syscall(SYS_close, maps);
-	/* Only now: the program might have taken the page away. */
-	return yes && read_head(b->user, &from, &to) && from == b->base && to == b->base + b->hot;
+	/* The head last: the program might have taken its page away. */
+	return plain && maps_ordinary(b->base, b->base + b->hot) && read_head(b->user, &from, &to) && from == b->base && to == b->base + b->hot;
 }

@@ -68,6 +68,7 @@ static const struct {
 	{"outside-looks", test_outside_looks},
 	{"outside-beside", test_outside_beside},
 	{"outside-changes", test_outside_changes},
+	{"outside-gone", test_outside_gone},
 	{"promote-lowest", test_promote_lowest},
 	{"exec", test_exec},
 	{"after-exec", test_after_exec},

@@ -125,6 +125,7 @@ void test_outside_hammer(void);
 void test_outside_looks(void);
 void test_outside_beside(void);
 void test_outside_changes(void);
+void test_outside_gone(void);
 void test_promote_lowest(void);
 void test_exec(void);
 void test_after_exec(void);

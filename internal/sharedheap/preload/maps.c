@@ -1,0 +1,130 @@
+/*
+ * What the kernel says of the mappings of memory outside the heap. All but maps_find_lost runs on the keeper, whose table of
+ * descriptors is its own.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "heap.h"
+
+#ifndef MADV_COLD
+#define MADV_COLD 20
+#endif
+
+static struct {
+	int fd;
+	char text[4096];
+	size_t next, end;
+} maps;
+
+static bool begin(void) {
+	maps.fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	maps.next = maps.end = 0;
+	return maps.fd >= 0;
+}
+
+/* The next line, its end cut off if it is long. */
+static bool read_line(char *line, size_t size) {
+	size_t used = 0;
+	for (;;) {
+		if (maps.next == maps.end) {
+			ssize_t n = next.read(maps.fd, maps.text, sizeof maps.text);
+			if (n <= 0)
+				return false;
+			maps.next = 0;
+			maps.end = (size_t)n;
+		}
+		char c = maps.text[maps.next++];
+		if (c == '\n')
+			break;
+		if (used < size - 1)
+			line[used++] = c;
+	}
+	line[used] = '\0';
+	return true;
+}
+
+/* Whether the line of a mapping says that it is private memory of the program's, to be read and written. */
+static bool ordinary_mapping(const char *rest) {
+	if (strncmp(rest, " rw-p ", 6) != 0)
+		return false;
+	const char *path = rest + 6; /* after the offset, the device and the inode */
+	for (int field = 0; field < 3; field++) {
+		path += strcspn(path, " ");
+		path += strspn(path, " ");
+	}
+	return !*path || strncmp(path, "[anon:", 6) == 0 || strncmp(path, "/memfd:ndbridge-heap", 20) == 0;
+}
+
+/* Whether the program has locked a mapping, of which a page is given, or has said on which NUMA nodes its pages belong. */
+static bool special(uintptr_t at) {
+	enum { DEFAULT = 0, OF_ADDRESS = 2 };
+	int policy = DEFAULT;
+	/* The kernel refuses this of locked pages, and of huge ones. Else the page is merely the first to go if memory is scarce. */
+	return next.madvise((void *)at, (size_t)sysconf(_SC_PAGESIZE), MADV_COLD) != 0 ||
+	       (syscall(SYS_get_mempolicy, &policy, NULL, 0, at, OF_ADDRESS) == 0 && policy != DEFAULT);
+}
+
+bool maps_ordinary(uintptr_t from, uintptr_t to) {
+	char line[256];
+	if (!begin())
+		return false;
+	while (from < to && read_line(line, sizeof line)) {
+		char *rest;
+		uintptr_t start = strtoull(line, &rest, 16), end = *rest == '-' ? strtoull(rest + 1, &rest, 16) : 0;
+		if (end <= from)
+			continue;
+		if (start > from || !ordinary_mapping(rest) || special(from))
+			break;
+		from = end;
+	}
+	syscall(SYS_close, maps.fd);
+	return from >= to;
+}
+
+/* What the line of a mapping says that comes from a file of the heap's. False: it does not. */
+static bool heap_mapping(const char *line, uintptr_t *from, size_t *size, uint64_t *offset, uint64_t *inode) {
+	char *rest;
+	if (!strstr(line, "/memfd:ndbridge-heap"))
+		return false;
+	*from = strtoull(line, &rest, 16);
+	*size = strtoull(rest + 1, &rest, 16) - *from;
+	*offset = strtoull(rest + 6, &rest, 16); /* after the rights */
+	*inode = strtoull(rest + 1 + strcspn(rest + 1, " "), NULL, 10);
+	return true;
+}
+
+static bool count(const void *unused) {
+	char line[256];
+	uintptr_t from;
+	size_t size;
+	uint64_t offset, inode;
+	if (!begin())
+		return false;
+	for (uint32_t i = 1; i < segment_count; i++)
+		segments[i].seen = 0;
+	while (read_line(line, sizeof line)) {
+		if (!heap_mapping(line, &from, &size, &offset, &inode))
+			continue;
+		for (uint32_t i = 1; i < segment_count; i++)
+			if (segments[i].inode == inode && from - segments[i].base == offset)
+				segments[i].seen += size;
+	}
+	syscall(SYS_close, maps.fd);
+	return unused == NULL;
+}
+
+void maps_find_lost(void) {
+	bool some = false;
+	for (uint32_t i = 1; i < segment_count; i++) {
+		struct segment *s = &segments[i];
+		s->seen = s->size; /* where it cannot be found out */
+		some |= s->state == SEGMENT_SHARED && s->live && !range_owns((void *)s->base);
+	}
+	if (some)
+		keeper_run(count, NULL);
+}
