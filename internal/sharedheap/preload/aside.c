@@ -3,8 +3,8 @@
  *
  * Where a private mapping takes the place of a shared one, the kernel takes every page of the old one out of the page tables:
  * 50 ms for a GiB, for which the fork would wait. So the page tables are moved to other addresses first, at a hundredth of
- * that cost, and unmapped there when the fork is over: by ndheap_trim if somebody calls it, else by the thread that has
- * forked. A thread that writes in between finds its page in the file.
+ * that cost, and unmapped there when the fork is over: by the keeper if there is one, else by ndheap_trim if somebody calls
+ * it, else by the thread that has forked. A thread that writes in between finds its page in the file.
  */
 #include <sys/mman.h>
 #include <sys/resource.h>

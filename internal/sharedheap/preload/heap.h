@@ -220,6 +220,8 @@ int threads_run(void *(*run)(void *), void *argument);
 
 /* Has the keeper do something, and answers with what it does. False: there can be none. For one thread at a time. */
 bool keeper_run(bool (*run)(const void *), const void *argument);
+/* After a fork: has the keeper do what was left to be done. False: there is none. */
+bool keeper_tidies(void);
 /* The keeper's thread. */
 int keeper_task(void);
 /* Files that it has open. */
@@ -497,8 +499,10 @@ int64_t trim_keep(void);
 void trim_excess(void);
 /* Makes room for a fresh block: the heap grows only with what the program holds. */
 void trim_for(size_t size);
-/* In the parent, after a fork: does what was left to be done, unless somebody calls ndheap_trim. Wants no lock. */
+/* In the parent, after a fork: does what was left to be done, unless the keeper does, or somebody calls ndheap_trim. Wants no lock. */
 void trim_after_fork(void);
+/* Does it, unless another one has trim_lock: then the next fork does, or the next ndheap_trim. */
+void trim_aside(void);
 /* In a forked child: nobody calls ndheap_trim there yet. */
 void trim_forget(void);
 /* Notes that a fresh block was made, which may show that one like it went back too early. Wants supply_lock. */

@@ -35,7 +35,8 @@ static struct {
 	bool result;
 } job;
 
-static _Atomic uint32_t bell; /* rung for an order, and for what is to be closed */
+static _Atomic uint32_t bell; /* rung for an order, for what is to be closed, and after a fork */
+static _Atomic bool forked;
 static _Atomic uint64_t unwanted[DESCRIPTOR_NUMBERS / 64];
 static _Atomic uint32_t kept; /* files */
 
@@ -65,6 +66,8 @@ static void *keep(void *unused) {
 			atomic_store(&order, NOTHING);
 			wake(&order);
 		}
+		if (atomic_exchange(&forked, false))
+			trim_aside();
 		wait_while(&bell, heard);
 	}
 	return unused;
@@ -93,6 +96,14 @@ bool keeper_run(bool (*run)(const void *), const void *argument) {
 	return job.result;
 }
 
+bool keeper_tidies(void) {
+	if (atomic_load(&begun) != RUNS || !here())
+		return false;
+	atomic_store(&forked, true);
+	ring();
+	return true;
+}
+
 int keeper_task(void) { return thread; }
 
 uint32_t keeper_count(void) { return atomic_load(&kept); }
@@ -119,5 +130,6 @@ void keeper_close(int fd) {
 void keeper_forget(void) {
 	atomic_store(&begun, NOT_BEGUN);
 	atomic_store(&order, NOTHING);
+	atomic_store(&forked, false);
 	memset(unwanted, 0, sizeof unwanted);
 }

@@ -100,8 +100,15 @@ void trim_made(unsigned class, size_t size) {
 	atomic_fetch_add_explicit(&missed, (int64_t)class_size(class), memory_order_relaxed);
 }
 
+void trim_aside(void) {
+	if (!lock_try(&trim_lock))
+		return;
+	aside_clear();
+	unlock(&trim_lock);
+}
+
 void trim_after_fork(void) {
-	if (atomic_load(&tended))
+	if (keeper_tidies() || atomic_load(&tended))
 		return;
 	lock(&trim_lock);
 	aside_clear();
