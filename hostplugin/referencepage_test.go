@@ -75,7 +75,7 @@ func describedProgram() []describedAttribute {
 			"[SECURITY.md](../SECURITY.md) says what a truncated file does to a host that shares it"},
 		{"handoff", "bool", "`true`", "whether the host asks for views through shared memory. With `false` everything goes by gRPC, which takes longer, " +
 			"and `Source.Latest`, `Source.Next` and `Group.Next` are not supported"},
-		{"handoff_spin", "duration", "`\"50us\"`", "how long host and program spin while they wait for each other, before they sleep; at most 10 ms. " +
+		{"handoff_spin", "duration", "`\"50us\"`", "how long host and program spin while they wait for each other, before they sleep; at most 10 ms. For the answer to a call with arrays on a GPU a host spins 500 µs at least. " +
 			"With `\"0s\"` they sleep at once, which takes less CPU time and makes calls slower"},
 		{"handoff_slots", "number", "`8`", "how many slots the mailbox has: how many requests for views can be under way at once through shared memory, 1 to 64"},
 		{"workers", "number", "`16`", "how many calls of the program's functions can run at once ([calling.md](calling.md)), 1 to 64. " +
