@@ -27,12 +27,14 @@ func TestEndedLeases(t *testing.T) {
 	if err := w.client.Call(t.Context(), &Request{Op: OpCall, Framework: strings.Repeat("x", 256)}, new(Answer)); err == nil {
 		t.Fatal("a request was sent that cannot be written")
 	}
-	for _, n := range []int{MaxEnded, 2 * MaxEnded, 2*MaxEnded + 8} {
+	released := func() int {
 		w.mu.Lock()
-		released := len(w.released)
-		w.mu.Unlock()
-		if released != n {
-			t.Errorf("%d leases have ended, want %d", released, n)
+		defer w.mu.Unlock()
+		return len(w.released)
+	}
+	for _, n := range []int{MaxEnded, 2 * MaxEnded, 2*MaxEnded + 8} {
+		if got := released(); got != n {
+			t.Errorf("%d leases have ended, want %d", got, n)
 		}
 		if n == MaxEnded { // they were given back by the request that was not sent
 			w.mu.Lock()
@@ -43,15 +45,17 @@ func TestEndedLeases(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	w.mu.Lock()
 	w.ended = slices.Clone(all[:1])
+	w.mu.Unlock()
 	if state, err := w.server.Cancel(0, w.client.number.Load()+1); state != NeverBegan || err != nil {
 		t.Fatal(state, err)
 	}
-	before := len(w.released)
+	before := released()
 	if _, err := w.call(t.Context(), "x"); err == nil {
 		t.Error("a call that was cancelled before has begun")
 	}
-	if n := len(w.released) - before; n != 1 {
+	if n := released() - before; n != 1 {
 		t.Errorf("a call that never begins has ended %d leases, want 1", n)
 	}
 }
