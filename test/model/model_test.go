@@ -80,17 +80,27 @@ func setups(tb testing.TB, rng *rand.Rand) []setup {
 	return list
 }
 
+// What TestModel runs if it is not told for how long: the same on each machine, however quick that is.
+const (
+	usualSetups    = 8
+	usualSequences = 5
+)
+
 // TestModel runs random sequences for the time that NDBRIDGE_FUZZTIME gives: as many setups as that is enough
 // for, the first two always.
 func TestModel(t *testing.T) {
 	first := firstSeed()
-	f := &finder{t: t, seed: first, script: modelScript(t), kinds: map[string]bool{}, often: map[string]int{}}
+	f := &finder{t: t, seed: first, count: *countFlag, script: modelScript(t), kinds: map[string]bool{}, often: map[string]int{}}
 	total := fuzzTime(t) * 2 / 3 // the rest is the other test's
 	end := time.Now().Add(total)
 	list := setups(t, rand.New(rand.NewPCG(first, 3)))
 	slice := max(total/time.Duration(len(list)), 10*time.Second)
+	usual := os.Getenv("NDBRIDGE_FUZZTIME") == "" && *countFlag == 0 && *setupFlag == ""
+	if usual {
+		list, f.count = list[:usualSetups], usualSequences
+	}
 	for _, s := range list {
-		if *setupFlag != "" && s.name != *setupFlag || time.Now().After(end) {
+		if *setupFlag != "" && s.name != *setupFlag || !usual && time.Now().After(end) {
 			continue
 		}
 		limit := time.Now().Add(slice)
@@ -120,6 +130,7 @@ func firstSeed() uint64 {
 type finder struct {
 	t      *testing.T
 	seed   uint64
+	count  int // sequences of each setup; 0: for as long as there is time
 	script string
 	kinds  map[string]bool // what was found
 	often  map[string]int  // how often each kind was
@@ -134,7 +145,7 @@ func (f *finder) run(s setup, limit time.Time) {
 		}
 	}()
 	begin, steps, count := time.Now(), 0, 0
-	for ; count < max(1, *countFlag) || *countFlag == 0 && time.Now().Before(limit); count++ {
+	for ; count < max(1, f.count) || f.count == 0 && time.Now().Before(limit); count++ {
 		if r == nil {
 			var err error
 			if r, err = startRig(ctx, s, f.script); err != nil {

@@ -137,6 +137,11 @@ def numpy_scalar_memory(a):
     return Memory(0, (), (), a.dtype.itemsize, dtype, tag, True, a.tobytes())
 
 
+def is_tensor(o):
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(o, torch.Tensor)
+
+
 def torch_memory(t):
     torch = sys.modules["torch"]
     if t.layout is not torch.strided or t.device.type != "cpu" or t.is_conj() or t.is_neg():
@@ -256,6 +261,12 @@ class Part:
             return whole[i, ...] if isinstance(o, np.generic) else o
         if isinstance(whole, Owner):
             whole = whole.array
+        elif is_tensor(whole):
+            try:
+                torch_memory(whole)
+            except Refused:
+                return whole  # no part of it is looked for
+            return o
         elif Row.is_in(whole) and o is not None:
             return Row(whole, i)  # JAX would copy it
         elif isinstance(whole, BUFFER_TYPES):
