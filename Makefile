@@ -241,10 +241,12 @@ SIMULATED_GPU = LD_LIBRARY_PATH=$(CUDA_DRIVER) CUDASIM_DEVICES=2 \
 	NDBRIDGE_TEST_PYTHON=$(VENV)/pycuda/bin/python NDBRIDGE_TEST_GPU_FRAMEWORKS=driver,pycuda
 
 # Tests of views, versions, groups and calls that do not depend on who has started the program.
-ATTACHED := ^Test(NextFollows|GroupN|Publish(Fresh|Buffers|Written)|Published(IsReplaced|Objects|BeforeAFork|Never|Small|Over|IsRebound)|Replaced|VersionsGoOn|CloseEnds|$\
-	KnownAgain(AfterFork|Leaves|Published|Uses)|Live|Patterns$$|SlicesAre|EveryKind|MapsOverArrays$$|ArrayMay|ViewFollows|RefreshOfUn|Mapped|ReadOnly|$\
-	CallsCarry|CallsSee|CallsRefuse|CallsStream|CallsAtOnce|CallsEndWith|CallsWrite|CallsThat|CallsWithin|CallsBeside|ValueAnd|Handlers?Return|$\
-	Batches|Cancelled|Coroutines|Async|SessionsEnd|Lent|Lenders)
+SPACE := $(subst ,, )
+ATTACHED_NAMES := NextFollows|GroupN|Publish(Fresh|Buffers|Written)|Published(IsReplaced|Objects|BeforeAFork|Never|Small|Over|IsRebound)|Replaced|VersionsGoOn|CloseEnds|\
+	KnownAgain(AfterFork|Leaves|Published|Uses)|Live|Patterns$$|SlicesAre|EveryKind|MapsOverArrays$$|ArrayMay|ViewFollows|RefreshOfUn|Mapped|ReadOnly|\
+	CallsCarry|CallsSee|CallsRefuse|CallsStream|CallsAtOnce|CallsEndWith|CallsWrite|CallsThat|CallsWithin|CallsBeside|ValueAnd|Handlers?Return|\
+	Batches|Cancelled|Coroutines|Async|SessionsEnd|Lent|Lenders
+ATTACHED := ^Test($(subst $(SPACE),,$(ATTACHED_NAMES)))
 
 # What "go test" vets is the linter's business.
 GOTEST := $(GO) test -vet=off
