@@ -279,6 +279,8 @@ func (w *watcher) until(ctx context.Context, cancel context.CancelFunc, out *wat
 	case w.exit && w.first != nil:
 		if !w.json {
 			_, _ = fmt.Fprintln(w.env.stdout, prose.Line(w.first.String()))
+		} else if err := out.printAlarms(); err != nil {
+			return err
 		}
 		return &statusError{statusAlarm}
 	case out.quit():

@@ -72,6 +72,7 @@ func TestWatchFindsWhatComesLater(t *testing.T) {
 	script := file(t, t.TempDir(), "growing.py", "import time\nimport numpy as np\nparts, early = {}, np.zeros(2)\nfor i in range(600):\n    parts[str(i)] = np.full(3, float(i))\n    if i == 10: late = parts[\"9\"]\n    time.sleep(0.05)\n")
 	base := []string{"watch", "--script", script, "--python", python(t), "--interval", "50ms", "--budget", "50", "--exit"}
 	command(t, append(base, "--alarm", `parts["9"]: max>=9`, `parts["*"]`)...).want(t, statusAlarm, `parts["9"]: max>=9: max is 9`, "")
+	command(t, append(base, "--json", "--alarm", `parts["9"]: max>=9`, `parts["*"]`)...).want(t, statusAlarm, `"alarm":"parts[\"9\"]: max>=9"`, "")
 	command(t, append(base, "--alarm", "late: max>=9", "early", "*")...).want(t, statusAlarm, "late: late: max>=9: max is 9", "")
 	command(t, "watch", "--script", script, "--python", python(t), "--interval", "50ms", "--rounds", "1", "early", "lat*").want(t, statusOK, "  late  mean 9  ", "")
 	command(t, append(base, "--alarm", "late: max>=9")...).want(t, statusAlarm, "late: late: max>=9: max is 9", "")

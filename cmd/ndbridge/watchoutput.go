@@ -135,6 +135,12 @@ func (o *watchOutput) print(state watch.State) error {
 			}
 		}
 	}
+	return o.printAlarms()
+}
+
+// printAlarms prints the alarms that are new.
+func (o *watchOutput) printAlarms() error {
+	stdout := o.w.env.stdout
 	for _, e := range o.alarms {
 		var err error
 		switch {
