@@ -260,10 +260,14 @@ func TestShareForkedAtOnce(t *testing.T) {
 // TestShareLikeNames: a host that cannot tell two programs apart by their name comes to neither.
 func TestShareLikeNames(t *testing.T) {
 	const counts = "import os, sys; m = sys.modules['ndbridge'] = type(sys)('ndbridge'); " +
-		"m._come = lambda m, fd: (os.write(1, b'come '), os.close(fd)); os.read(0, 1)"
-	s := share(t, []string{"--name", "like"}, "sh", "-c", `exec 3<&0; "$0" -c "$1" <&3 & "$0" -c "$1" <&3 & wait`, harness.Python(t), counts)
+		"m._come = lambda m, fd: (os.write(1, b'come '), os.close(fd)); open(sys.argv[1] + '/%d' % os.getpid(), 'w'); os.read(0, 1)"
+	dir := t.TempDir()
+	s := share(t, []string{"--name", "like"}, "sh", "-c", `exec 3<&0; "$0" -c "$1" "$2" <&3 & "$0" -c "$1" "$2" <&3 & wait`, harness.Python(t), counts, dir)
 	s.start(t)
-	harness.Eventually(t, harness.StartBound, "both listen", func() bool { return len(s.left(t)) == 2 })
+	harness.Eventually(t, harness.StartBound, "both run and listen", func() bool {
+		running, err := os.ReadDir(dir)
+		return err == nil && len(running) == 2 && len(s.left(t)) == 2
+	})
 	host := harness.NewHost(t)
 	attach := func(target hostplugin.Target, kind error) {
 		session, err := host.Attach(t.Context(), target)
