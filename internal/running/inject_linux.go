@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
 // From Python 3.14 on an interpreter runs a script that another process names to it (PEP 768). Whoever may write to its memory writes the
@@ -187,9 +188,11 @@ func findRuntime(pid int) (uint64, error) {
 	defer maps.Close()                  //nolint:errcheck // only read from
 	exe, _ := os.Readlink(dir + "/exe") // without one: ""
 	seen, python := make(map[string]bool), false
+	var gone error // a file that might have told
 	for lines := bufio.NewScanner(maps); lines.Scan(); {
-		low, path := mapping(lines.Text())
-		if path == "" || seen[path] {
+		m, err := shm.ParseMapping(lines.Text())
+		path := m.Path
+		if err != nil || path == "" || seen[path] {
 			continue
 		}
 		seen[path] = true
@@ -203,31 +206,23 @@ func findRuntime(pid int) (uint64, error) {
 		python = python || named
 		f, err := os.Open(file)
 		if err != nil {
-			return 0, &core.Error{
-				Kind: core.ErrUnavailable, Err: fmt.Errorf("the process runs %q, which cannot be read any more: %w", path, err),
-				Remedy: "start it again, or let it call ndbridge.listen()",
-			}
+			gone = fmt.Errorf("the process runs %q, which cannot be read any more: %w", path, err)
+			continue
 		}
-		address, ok := runtimeIn(f, low)
+		address, ok := runtimeIn(f, uint64(m.Start))
 		_ = f.Close() // only read from
 		if ok {
 			return address, nil
 		}
 	}
-	if python { // only newer ones have the section
+	switch {
+	case gone != nil:
+		return 0, &core.Error{Kind: core.ErrUnavailable, Err: gone, Remedy: "start it again, or let it call ndbridge.listen()"}
+	case python: // only newer ones have the section
 		return 0, tooOld()
+	default:
+		return 0, &core.Error{Kind: core.ErrNotFound, Err: errors.New("the process runs no Python")}
 	}
-	return 0, &core.Error{Kind: core.ErrNotFound, Err: errors.New("the process runs no Python")}
-}
-
-// mapping gives the first address and the file, if any, of a line of /proc/PID/maps, in which only the file may have spaces.
-func mapping(line string) (low uint64, path string) {
-	from, _, _ := strings.Cut(line, "-")
-	low, _ = strconv.ParseUint(from, 16, 64) // the kernel has written it
-	for range 5 {
-		_, line, _ = strings.Cut(line, " ")
-	}
-	return low, strings.TrimLeft(line, " ")
 }
 
 // runtimeIn gives the address of the state if it is that of the file whose first mapping is at start.

@@ -122,7 +122,7 @@ func (t *Mappings) Filled() bool {
 func filled(maps io.Reader) bool {
 	lines := bufio.NewScanner(maps)
 	for lines.Scan() {
-		m, err := parseMapping(lines.Text())
+		m, err := ParseMapping(lines.Text())
 		if err != nil || slices.ContainsFunc(fillers, func(name string) bool { return strings.HasPrefix(m.Path, name) }) {
 			return true
 		}
@@ -170,7 +170,7 @@ func scanMappings(r io.Reader, addr uintptr) (m Mapped, ok bool, err error) {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return Mapped{}, false, err
 		}
-		m, err := parseMapping(strings.TrimSuffix(line, "\n"))
+		m, err := ParseMapping(strings.TrimSuffix(line, "\n"))
 		if err != nil {
 			return Mapped{}, false, err
 		}
@@ -180,8 +180,8 @@ func scanMappings(r io.Reader, addr uintptr) (m Mapped, ok bool, err error) {
 	}
 }
 
-// parseMapping reads one line: "7f10-7f20 rw-s 00001000 08:01 1234    /some/file".
-func parseMapping(line string) (Mapped, error) {
+// ParseMapping reads one line of a process's table: "7f10-7f20 rw-s 00001000 08:01 1234    /some/file".
+func ParseMapping(line string) (Mapped, error) {
 	bad := func() (Mapped, error) {
 		return Mapped{}, fmt.Errorf("/proc/self/maps: unknown line %q", line)
 	}

@@ -41,7 +41,7 @@ func TestParseMapping(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		got, err := parseMapping(tt.line)
+		got, err := ParseMapping(tt.line)
 		if err != nil || got != tt.want {
 			t.Errorf("%q: %+v, %v, want %+v", tt.line, got, err, tt.want)
 		}
@@ -52,7 +52,7 @@ func TestParseMapping(t *testing.T) {
 		"10-20 rw-p 0 81 1", "10-20 rw-p 0 8:1 -1", "10-20 rw-p ffffffffffffffff 8:1 1 /a",
 		"10-20  rw-p 0 8:1 1",
 	} {
-		if m, err := parseMapping(line); err == nil {
+		if m, err := ParseMapping(line); err == nil {
 			t.Errorf("%q was read as %+v", line, m)
 		}
 	}
