@@ -14,6 +14,7 @@ import (
 	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/looks"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/core/names"
 	"github.com/ndbridge/ndbridge/internal/prose"
 	"github.com/ndbridge/ndbridge/internal/render"
 )
@@ -125,7 +126,7 @@ func (l *lister) list(ctx context.Context, s session, program string) (int, erro
 	entries, err := looks.Variables(ctx, s)
 	found := contract.Found{Entries: entries}
 	if err == nil && (l.deep || !l.json) {
-		all, failed := looks.Search(ctx, s, l.limit)
+		all, failed := looks.Search(ctx, s, names.Every, l.limit)
 		switch {
 		case failed == nil:
 			found = looks.Join(all, entries, l.limit)

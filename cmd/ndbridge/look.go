@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/looks"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
@@ -175,13 +176,9 @@ const importsTake = 10
 
 // imports reports whether the program imports modules; if it is too busy to answer, whether it did.
 func imports(ctx context.Context, s session, did bool) bool {
-	searcher, ok := s.Producer().(contract.Searcher)
-	if !ok {
-		return false
-	}
 	ctx, cancel := context.WithTimeout(ctx, publishedInterval)
 	defer cancel()
-	found, err := searcher.Search(ctx, contract.Search{Pattern: "*", Limit: 1})
+	found, err := looks.Search(ctx, s, "*", 1)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return did
 	}

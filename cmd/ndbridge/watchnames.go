@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/looks"
+	"github.com/ndbridge/ndbridge/core/names"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/internal/prose"
 	"github.com/ndbridge/ndbridge/internal/watch"
@@ -99,16 +100,16 @@ const maxWatched = 1024
 // namesOf gives the names that a pattern means now, or all if it is "".
 func namesOf(ctx context.Context, s *hostplugin.Session, pattern string) []string {
 	if pattern != "" {
-		names, _ := s.Names(ctx, pattern) // an error is there the next time, too, and there are no names then
-		return names
+		all, _ := s.Names(ctx, pattern) // an error is there the next time, too, and there are no names then
+		return all
 	}
 	variables, _ := looks.Variables(ctx, s)
-	found, _ := looks.Search(ctx, s, maxWatched)
-	var names []string
+	found, _ := looks.Search(ctx, s, names.Every, maxWatched)
+	var all []string
 	for _, e := range looks.Join(found, variables, maxWatched).Entries {
 		if e.Err == nil {
-			names = append(names, e.Name)
+			all = append(all, e.Name)
 		}
 	}
-	return names
+	return all
 }

@@ -46,7 +46,8 @@ func (s *Sampler) changed(ctx context.Context, w *watched, sum *stats.Summary) (
 		now, err = stats.Of(ctx, w.view, same)
 		before = now
 	}
-	if first := w.Looks == 0; err == nil && !first && whole != w.exact {
+	first := w.Looks == 0
+	if err == nil && !first && whole != w.exact {
 		if w.exact {
 			same.Sample = 0
 		}
@@ -55,7 +56,7 @@ func (s *Sampler) changed(ctx context.Context, w *watched, sum *stats.Summary) (
 	if err != nil {
 		return false, err
 	}
-	changed := w.Looks == 0 || markOf(before) != w.mark
+	changed := first || markOf(before) != w.mark
 	w.mark, w.exact = markOf(now), whole
 	return changed, nil
 }
@@ -130,16 +131,16 @@ func spent(v *core.View, f func() error) (time.Duration, error) {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	begun := threadTime()
+	begun := Clock(unix.CLOCK_THREAD_CPUTIME_ID)
 	err := f()
-	return threadTime() - begun, err
+	return Clock(unix.CLOCK_THREAD_CPUTIME_ID) - begun, err
 }
 
-// threadTime is the processor time that this thread has taken.
-func threadTime() time.Duration {
+// Clock reads a clock of the kernel's: unix.CLOCK_THREAD_CPUTIME_ID is the processor time that this thread has taken.
+func Clock(id int32) time.Duration {
 	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
-		return 0 // Linux has that clock
+	if err := unix.ClockGettime(id, &t); err != nil {
+		return 0 // Linux has those clocks
 	}
 	return time.Duration(t.Nano())
 }

@@ -74,7 +74,7 @@ func separate() {
 		return
 	}
 	if gate, err := shm.SeparateLate(poller, waker); err == nil {
-		C.nd_keep(C.int(gate))
+		C.nd_hold(C.int(gate))
 	}
 }
 

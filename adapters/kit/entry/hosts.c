@@ -40,8 +40,6 @@ int nd_enter_host(int side, int stream) {
 	return -1;
 }
 
-void nd_keep(int fd) { nd_hold(fd); }
-
 void nd_leave_host(int number) { atomic_store(&hosts[number].state, FREE); }
 
 // Says how many hosts there are.

@@ -42,7 +42,10 @@ void nd_end(void);
 // Also called from Go: of a host that has come to a running process, and its descriptors. Gives its number, or -1 with errno.
 int nd_enter_host(int side, int stream);
 int nd_poller(int which); // of the two descriptors by which Go's scheduler waits; -1: they were not found
-void nd_keep(int fd);     // keeps the program from closing it
+
+// Keeps the program from closing a descriptor of the plugin's, where the shared heap is preloaded; -1: none any more.
+void nd_hold(int fd);
+
 void nd_leave_host(int number);
 
 #endif

@@ -41,9 +41,6 @@ extern HIDDEN struct process nd_process;
 HIDDEN void nd_tell(enum news);
 HIDDEN int nd_await(unsigned news, int milliseconds); // gives those that there are, 0 after the time, -1 if a signal came
 
-// Keeps the program from closing a descriptor of the plugin's, where the shared heap is preloaded; -1: none any more.
-HIDDEN void nd_hold(int fd);
-
 HIDDEN void nd_find_heap(void); // without which nothing is kept
 
 // Does that for those with which Go waits for others. The program's threads may open some of their own meanwhile.

@@ -81,9 +81,11 @@ EXPORTED void *mmap64(void *at, size_t size, int protection, int flags, int fd, 
 }
 
 EXPORTED int munmap(void *p, size_t size) {
-	if (!size || !yield(p, size))
-		return size ? -1 : next.munmap(p, size);
-	return range_touches(p, size) ? (range_clear((uintptr_t)p, size) ? 0 : -1) : next.munmap(p, size);
+	if (size && !yield(p, size))
+		return -1;
+	if (!size || !range_touches(p, size))
+		return next.munmap(p, size);
+	return range_clear((uintptr_t)p, size) ? 0 : -1;
 }
 
 EXPORTED void *mremap(void *old, size_t old_size, size_t size, int flags, ...) {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/looks"
 )
 
 const (
@@ -55,12 +55,7 @@ func (h *hub) find(c *client, pattern string) error {
 
 func (h *hub) search(ctx context.Context, pattern string) found {
 	m := found{Topic: "found", Pattern: pattern, Entries: []entry{}}
-	searcher, ok := h.options.Session.Producer().(contract.Searcher)
-	if !ok {
-		m.Error = "the program cannot be searched"
-		return m
-	}
-	all, err := searcher.Search(ctx, contract.Search{Pattern: pattern, Limit: maxFound})
+	all, err := looks.Search(ctx, h.options.Session, pattern, maxFound)
 	if err != nil {
 		m.Error = err.Error()
 		return m

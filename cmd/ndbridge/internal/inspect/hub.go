@@ -10,6 +10,7 @@ import (
 	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/looks"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/core/names"
 )
 
 // hub knows the pages and what they look at.
@@ -287,7 +288,7 @@ func (h *hub) listOnce(ctx context.Context) {
 		t.Error = err.Error()
 	}
 	if begun := time.Now(); err == nil && !begun.Before(h.again) {
-		found, failed := looks.Search(ctx, h.options.Session, maxFound)
+		found, failed := looks.Search(ctx, h.options.Session, names.Every, maxFound)
 		if failed == nil { // else there are the variables
 			h.found = found
 		}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ndbridge/ndbridge/internal/watch"
 )
 
 // pace keeps what reading takes below a share of one core's time.
@@ -64,13 +66,7 @@ func (p *pace) paid() bool {
 }
 
 // processorTime is what this process has taken until now. It does nothing else of note than to read for pages.
-func processorTime() time.Duration {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t); err != nil {
-		return 0 // Linux has that clock
-	}
-	return time.Duration(t.Nano())
-}
+func processorTime() time.Duration { return watch.Clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
 // wait waits for a time, and longer if more was spent than is allowed.
 func (p *pace) wait(ctx context.Context, least time.Duration) error {

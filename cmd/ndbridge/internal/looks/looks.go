@@ -12,7 +12,6 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
-	"github.com/ndbridge/ndbridge/core/names"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/internal/watch"
 	"github.com/ndbridge/ndbridge/stats"
@@ -50,14 +49,13 @@ func Variables(ctx context.Context, p Program) (entries []contract.Entry, err er
 	return entries, nil
 }
 
-// Search lists all arrays that anything in the program leads to, limit of them at most. The error wraps core.ErrUnsupported if the
-// program cannot be searched.
-func Search(ctx context.Context, p Program, limit int) (contract.Found, error) {
+// Search lists the arrays that a pattern means, limit of them at most. The error wraps core.ErrUnsupported if the program cannot be searched.
+func Search(ctx context.Context, p Program, pattern string, limit int) (contract.Found, error) {
 	searcher, ok := p.Producer().(contract.Searcher)
 	if !ok {
 		return contract.Found{}, &core.Error{Op: "list", Kind: core.ErrUnsupported, Err: errors.New("the program cannot be searched")}
 	}
-	return searcher.Search(ctx, contract.Search{Pattern: names.Every, Limit: limit})
+	return searcher.Search(ctx, contract.Search{Pattern: pattern, Limit: limit})
 }
 
 // Join puts variables behind what was found, if it does not have them.
