@@ -192,7 +192,7 @@ $(VENV)/pycuda/.done: $(WHEELS)/.pycuda
 $(VENV)/pycuda/.done: export PIP_FIND_LINKS = $(WHEELS)
 
 .PHONY: venvs
-venvs: $(VENV)/base/.done $(VENV)/demo/.done $(VENV)/adbc/.done $(VENV)/bridges/.done $(VENV)/ray/.done $(VENV)/all/.done $(VENV)/more/.done $(VENV)/warp-1.6/.done $(VENV)/pycuda/.done $(VENV)/cuda/.done $(VENV)/matrix/pythons ## Make the Python environments of the tests (about 4 GB of downloads: torch, jax, tensorflow)
+venvs: $(VENV)/base/.done $(VENV)/demo/.done $(VENV)/adbc/.done $(VENV)/bridges/.done $(VENV)/ray/.done $(VENV)/all/.done $(VENV)/more/.done $(VENV)/warp-1.6/.done $(VENV)/pycuda/.done $(VENV)/cuda/.done $(VENV)/matrix/pythons ## Make the Python environments of the tests (about 2 GB of downloads: torch, jax, tensorflow)
 
 # --------------------------------------------------------------------------------- demo and tests
 

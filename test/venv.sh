@@ -55,4 +55,11 @@ if ! "$uv/bin/uv" pip install --python "$dir/bin/python" --no-config --cache-dir
 	tail -n 20 "$log" >&2
 	die "uv could not install $requirements for $("$python" --version)" "the whole log is $log"
 fi
+# A requirements file may say "# stand-ins FOLDER": libraries of CUDA are not installed for what lies there.
+for folder in $(sed -n 's/^# stand-ins //p' "$requirements"); do
+	"$(dirname "$0")/cuda-stand-ins.sh" "$dir"/lib/python3.*/site-packages/"$folder" >>"$log" 2>&1 || {
+		tail -n 20 "$log" >&2
+		die "nothing could stand in for the libraries of CUDA that $folder needs" "the whole log is $log"
+	}
+done
 touch "$dir/.done"
