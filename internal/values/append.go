@@ -282,7 +282,7 @@ func (e *encoder) plain(v reflect.Value, depth int) error {
 			return e.sequence(v, depth)
 		}
 	default:
-		return Cannot("a %s cannot cross", v.Type())
+		return Cannot("%s cannot cross", A(v.Type().String()))
 	}
 	return nil
 }
@@ -326,7 +326,7 @@ func (e *encoder) goStruct(v reflect.Value, depth int) error {
 	}
 	fields := fieldsOf(v.Type()).list
 	if len(fields) == 0 && v.NumField() > 0 {
-		return Cannot("a %s cannot cross: it has no exported fields", v.Type())
+		return Cannot("%s cannot cross: it has no exported fields", A(v.Type().String()))
 	}
 	e.Dict(len(fields))
 	for _, f := range fields {

@@ -227,7 +227,7 @@ func TestCannotCross(t *testing.T) {
 	}{
 		{make(chan int), "encode: unsupported operation: a chan int cannot cross"},
 		{time.Time{}, "encode: unsupported operation: a time.Time cannot cross: it has no exported fields"},
-		{[]any{errors.New("x")}, "encode [0]: unsupported operation: a errors.errorString cannot cross: it has no exported fields"},
+		{[]any{errors.New("x")}, "encode [0]: unsupported operation: an errors.errorString cannot cross: it has no exported fields"},
 		{map[string]any{"a": []any{0, 1, 2, make(chan int)}}, `encode ["a"][3]: unsupported operation: a chan int cannot cross`},
 		{map[int]any{-3: struct{ F func() }{}}, `encode [-3].F: unsupported operation: a func() cannot cross`},
 		{struct {

@@ -37,6 +37,27 @@ func Cannot(format string, args ...any) error {
 	return &PlaceError{Kind: core.ErrUnsupported, Err: fmt.Errorf(format, args...)}
 }
 
+// A puts the article before the name of a type.
+func A(name string) string {
+	if name != "" && strings.ContainsRune("aeioAEIO", rune(name[0])) {
+		return "an " + name
+	}
+	return "a " + name
+}
+
+// Place gives the place that an error of [Report] names.
+func Place(err error) string {
+	if f, ok := err.(*PlaceError); ok { //nolint:errorlint // see At
+		return f.Path
+	}
+	if e, ok := errors.AsType[*core.Error](err); ok && isPath(e.Object) {
+		return e.Object
+	}
+	return ""
+}
+
+func isPath(s string) bool { return s != "" && strings.ContainsRune("[.{", rune(s[0])) }
+
 // TooDeep gives the error of a value that has more than [MaxDepth] containers in each other.
 func TooDeep() error {
 	return Cannot("containers lie more than %d deep in each other, or in themselves", MaxDepth)
@@ -99,7 +120,7 @@ func Located(what string, err error) error {
 		return located(what+f.Path, f.Err)
 	}
 	e, ok := errors.AsType[*core.Error](err)
-	if !ok || !strings.HasPrefix(e.Object, "[") && !strings.HasPrefix(e.Object, ".") {
+	if !ok || !isPath(e.Object) {
 		return err
 	}
 	located := *e

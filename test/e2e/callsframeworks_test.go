@@ -35,6 +35,7 @@ def double(x: torch.Tensor):
 class Model(torch.nn.Module):
     def forward(self, x): return x.sum().reshape(1)
 model = Model()
+def packed(): return {"a": [jax.numpy.ones(3, jax.numpy.int4)]}
 remote.serve()
 `, harness.Options{Python: harness.PythonAll(t)})
 	v := array(t, run, core.Float32, 1<<15)
@@ -55,6 +56,8 @@ remote.serve()
 	if _, err := run.Func(t.Context(), "usual", hostplugin.As("pytorch")); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "numpy") {
 		t.Errorf("as pytorch = %v", err)
 	}
+	fails(t, fn(t, run, "packed"), core.ErrDType, `result["a"][0]: `)
+	fails(t, fn(t, run, "packed"), core.ErrDType, `publish result["a"][0].astype(`)
 	if got := value(t, fn(t, run, "named"), 1, hostplugin.Kw{"x": v}); got != "torch" {
 		t.Errorf("a keyword argument was an array of %v, want torch", got)
 	}

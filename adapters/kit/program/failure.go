@@ -22,10 +22,18 @@ func about(op, name, adapter string, err error) error {
 		e = *inner
 	}
 	e.Op, e.Object, e.Adapter = op, cmp.Or(name, e.Object), cmp.Or(e.Adapter, adapter)
-	if e.Object != "" {
-		e.Remedy = strings.ReplaceAll(e.Remedy, arrayWord, e.Object)
+	return remedied(e.Object, &e)
+}
+
+// remedied puts the name of an array into the remedy of an error, if it is not "".
+func remedied(name string, err error) error {
+	e, ok := err.(*core.Error) //nolint:errorlint // what wraps one has a text of its own
+	if !ok || name == "" || !strings.Contains(e.Remedy, arrayWord) {
+		return err
 	}
-	return &e
+	named := *e
+	named.Remedy = strings.ReplaceAll(e.Remedy, arrayWord, name)
+	return &named
 }
 
 // kindOf finds the category of an error that may have none.

@@ -368,7 +368,7 @@ func (p *Program) write(ctx context.Context, g *py.GIL, what string, o py.Object
 	}
 	err := pyvalues.Append(g, form, o, &pyvalues.Arrays{Number: number, Known: p.isArrayClass})
 	a.Values = form.Form()
-	return values.Located(what, err)
+	return remedied(what+values.Place(err), values.Located(what, err))
 }
 
 // isArray reports whether an object is an array: of a framework, or of anybody who speaks its protocols.

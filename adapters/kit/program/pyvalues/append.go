@@ -42,7 +42,7 @@ type appender struct {
 	w       *values.Writer
 	arrays  *Arrays
 	start   int // of the form
-	instead int // how many objects in a row have stood for others
+	stood   int // how many objects in a row have stood for others
 }
 
 func (a *appender) all() error {
@@ -79,7 +79,7 @@ func (a *appender) fault(f py.PlainFault) error {
 
 func (a *appender) piece(p *py.Piece) error {
 	if p.Kind != py.PieceObject {
-		a.instead = 0
+		a.stood = 0
 	}
 	switch p.Kind {
 	case py.PieceNone:
@@ -125,23 +125,23 @@ const maxInstead = 10
 func (a *appender) object(o py.Object) error {
 	a.gil.Share(o)
 	if a.arrays != nil && a.arrays.Known(a.gil.Type(o)) {
-		a.instead = 0
+		a.stood = 0
 		return a.array(o)
 	}
 	if a.gil.IsTuple(o) {
-		a.instead = 0
+		a.stood = 0
 		return a.tuple(o)
 	}
 	if v, ok, err := a.stands(o); err != nil {
 		return err
 	} else if ok {
-		if a.instead++; a.instead > maxInstead {
-			return values.Cannot("a %s that stands for others without end cannot cross", a.gil.TypeName(o))
+		if a.stood++; a.stood > maxInstead {
+			return values.Cannot("%s that stands for others without end cannot cross", values.A(a.gil.TypeName(o)))
 		}
 		a.Give(v)
 		return nil
 	}
-	a.instead = 0
+	a.stood = 0
 	if names, items, ok, err := a.dataclass(o); ok || err != nil {
 		if err == nil {
 			err = a.record(o, names, items)
@@ -163,7 +163,23 @@ func (a *appender) array(o py.Object) error {
 			return nil
 		}
 	}
-	return values.Cannot("a %s cannot cross", a.gil.TypeName(o))
+	return values.Cannot("%s cannot cross; %s", values.A(a.gil.TypeName(o)), a.instead(o))
+}
+
+// instead says what whoever hands o over can hand over in place of it.
+func (a *appender) instead(o py.Object) string {
+	switch has := func(name string) bool { return a.gil.ClassHas(o, name) }; {
+	case has("__anext__"):
+		return "the host's Func.Stream takes such values one by one"
+	case has("__next__"):
+		return "hand over list(...) of it, or have the host take the values one by one (Func.Stream)"
+	case has("keys"):
+		return "hand over dict(...) of it"
+	case has("__iter__"):
+		return "hand over list(...) of it"
+	default:
+		return "hand over numbers, text or arrays that say what is in it"
+	}
 }
 
 // tuple writes the head of a tuple of a class that is made from tuple.
@@ -239,11 +255,16 @@ func (a *appender) stands(o py.Object) (v py.Object, ok bool, err error) {
 	if !ok || !a.gil.IsInstance(o, generic) {
 		return 0, false, nil
 	}
+	for _, name := range []string{"datetime64", "timedelta64"} { // item() gives an object, or a number without a unit
+		if class, ok := a.variable("numpy", name); ok && a.gil.IsInstance(o, class) {
+			return 0, false, values.Cannot("a numpy.%s cannot cross; hand over x.astype(int), or str(x)", name)
+		}
+	}
 	if v, err = a.gil.CallMethod(o, "item", nil, nil); err != nil {
 		return 0, false, err
 	}
 	if a.gil.IsInstance(v, generic) {
-		return 0, false, values.Cannot("a %s cannot cross: Python has no number like it", a.gil.TypeName(o))
+		return 0, false, values.Cannot("%s cannot cross: Python has no number like it; hand over float(x), complex(x) or str(x)", values.A(a.gil.TypeName(o)))
 	}
 	return v, true, nil
 }
@@ -273,7 +294,7 @@ func (a *appender) dataclass(o py.Object) (names, items py.Object, ok bool, err 
 		}
 		value, ok, err := a.gil.GetOK(o, name)
 		if err == nil && !ok {
-			err = values.Cannot("a %s without a field that its class has cannot cross", a.gil.TypeName(o))
+			err = values.Cannot("%s without a field that its class has cannot cross", values.A(a.gil.TypeName(o)))
 		}
 		if err != nil {
 			return 0, 0, false, values.At("."+text(a.gil, name), err)

@@ -54,5 +54,5 @@ func key(g *py.GIL, o py.Object) string {
 			return "[" + strconv.FormatInt(n, 10) + "]"
 		}
 	}
-	return "[a " + g.TypeName(o) + "]"
+	return "[" + values.A(g.TypeName(o)) + "]"
 }

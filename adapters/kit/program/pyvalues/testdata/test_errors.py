@@ -18,6 +18,10 @@ class Raising:
         raise KeyError("no array")
 
 
+async def agen():
+    yield 1
+
+
 class Self:
     pass
 
@@ -34,21 +38,25 @@ s = socket.socket()
 s.close()
 
 ERRORS = [
-    (s, TypeError, ["append: unsupported operation: a socket.socket cannot cross"]),
+    (s, TypeError, ["append: unsupported operation: a socket.socket cannot cross; hand over numbers, text or arrays"]),
     ({"a": [0, 1, 2, s]}, TypeError, ['append ["a"][3]: unsupported operation: a socket.socket cannot cross']),
     ({1: {"x\n": (s,)}}, TypeError, ["[1]", "x", "[0]", "a socket.socket cannot cross"]),
     ({None: [s]}, TypeError, ["[None][0]"]),
     ({True: s}, TypeError, ["[true]"]),
     ({(1,): s}, TypeError, ["[a tuple]"]),
     ({s: 1}, TypeError, ["[a socket.socket]", "a socket.socket cannot cross"]),
-    ({2**70: s}, TypeError, ["[a int]"]),
+    ({2**70: s}, TypeError, ["[an int]"]),
     ({"x" * 1000: s}, TypeError, ["xxx...", "socket.socket cannot cross"]),
     ([{1, s}], TypeError, ["[0]{...}"]),
     (lambda: 1, TypeError, ["a function cannot cross"]),
     (sys, TypeError, ["a module cannot cross"]),
-    (iter([]), TypeError, ["a list_iterator cannot cross"]),
-    (range(3), TypeError, ["a range cannot cross"]),
-    (object(), TypeError, ["a object cannot cross"]),
+    (iter([]), TypeError, ["a list_iterator cannot cross; hand over list(...) of it, or have the host take", "Func.Stream"]),
+    (range(3), TypeError, ["a range cannot cross; hand over list(...) of it"]),
+    (object(), TypeError, ["an object cannot cross"]),
+    (agen(), TypeError, ["an async_generator cannot cross; the host's Func.Stream takes"]),
+    (type(sys)("m").__dict__.keys(), TypeError, ["a dict_keys cannot cross; hand over list(...) of it"]),
+    (int.__dict__, TypeError, ["a mappingproxy cannot cross; hand over dict(...) of it"]),
+    ({1, s}, TypeError, ["append {...}: ", "a socket.socket cannot cross"]),
     ("\ud800", TypeError, ["a str with a lone surrogate cannot cross"]),
     (["a", "x\udc80"], TypeError, ["[1]", "a str with a lone surrogate cannot cross"]),
     ({"\udc80": 1}, TypeError, ["lone surrogate"]),

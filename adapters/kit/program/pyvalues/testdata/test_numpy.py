@@ -14,6 +14,7 @@ for v, want in [
 ]:
     equal(through(v), want)
 raises(append, [np.longdouble(1)], TypeError, "[0]", "cannot cross")
-raises(append, [np.datetime64("2020-01-01")], TypeError, "[0]", "a datetime.date cannot cross")
+for v in [np.datetime64("2020-01-01"), np.datetime64("2020-01-01", "ns"), np.datetime64("NaT"), np.timedelta64(5, "s"), np.timedelta64(5)]:
+    raises(append, [v], TypeError, "[0]", "a numpy." + type(v).__name__ + " cannot cross; hand over x.astype(int)")
 raises(append, [np.zeros(3)], TypeError, "[0]", "a numpy.ndarray cannot cross")
 print("done")
