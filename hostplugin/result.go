@@ -43,7 +43,7 @@ func (r *Result) Value() (any, error) {
 }
 
 // Decode puts the result into what into points to: a number, a string, a slice, a map, a struct whose fields are named
-// by the tag `python:"name"` or by their own name, a *core.View. The error says what does not fit, and where.
+// by the tag `python:"name"` or by their own name, in any case of letters, a *core.View. The error says what does not fit, and where.
 func (r *Result) Decode(into any) error { return r.fail(values.Decode(r.form, into, r.array)) }
 
 // Retained tells of how many of the call's arrays objects of the program still use the memory when the call is over: because the

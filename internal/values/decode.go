@@ -17,8 +17,8 @@ import (
 //   - bool, str and bytes: types made from bool, string, and slices of bytes; bytes also arrays of as many
 //   - int: integers in which it has room, [big.Int], floats and complex numbers; float: floats and complex numbers
 //   - list, tuple, set, frozenset: slices, and arrays of that length; so do records, by their fields' values
-//   - dict: maps, and structs by the names of their fields or their tags `python:"name"`; so do records, by their
-//     fields' names. A key that the struct does not have is passed over. A field without a key stays as it is, and so do
+//   - dict: maps, and structs by the tags of their fields, `python:"name"`, or without one by the field's name, in
+//     any case of letters if there is no such key; so do records, by their fields' names. A key that the struct does not have is passed over. A field without a key stays as it is, and so do
 //     the other keys of a map
 //   - array: [*core.View], which the function array gives for the number of the array
 //   - [Tuple], [Set], [FrozenSet], [Dict], [Record]: what they are called; any sequence fits the first three
@@ -107,6 +107,8 @@ func (d *decoder) token(t *Token, v reflect.Value) error {
 		return scalar(t, v)
 	case t.Kind == KindDict || t.Kind == KindRecord:
 		return d.mapping(t, v)
+	case t.Kind == KindArray && (kind == reflect.Slice || kind == reflect.Array):
+		return misfits("array does not fit %s; decode it into a *core.View, which core.Slice and core.Values read", v.Type())
 	case t.Kind == KindArray:
 		return misfit(t, v.Type())
 	default:
@@ -314,7 +316,7 @@ func (d *decoder) entries(t *Token, v reflect.Value) error {
 	for range t.N {
 		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
 		if err := d.into(key); err != nil {
-			return err
+			return At("[...]", err)
 		}
 		if !key.Comparable() {
 			return misfits("a key of the type %T does not fit %s; decode into values of type Dict", key.Interface(), v.Type())
@@ -329,6 +331,10 @@ func (d *decoder) entries(t *Token, v reflect.Value) error {
 
 func (d *decoder) fields(t *Token, v reflect.Value) error {
 	known := fieldsOf(v.Type())
+	var named []bool // which fields have got what is under their very names; nil: none, or no field can get anything else
+	if len(known.folded) > 0 {
+		named = make([]bool, len(known.list))
+	}
 	for range t.N {
 		key, err := d.Next()
 		if err != nil {
@@ -339,12 +345,15 @@ func (d *decoder) fields(t *Token, v reflect.Value) error {
 				return err
 			}
 		}
-		at, ok := known.byName[string(key.Bytes)]
-		if !ok || key.Kind != KindText {
+		at, exact, ok := known.field(key.Bytes)
+		if !ok || key.Kind != KindText || !exact && named[at] {
 			if err := d.Skip(); err != nil {
 				return err
 			}
 			continue
+		}
+		if exact && named != nil {
+			named[at] = true
 		}
 		if err := d.into(v.FieldByIndex(known.list[at].index)); err != nil {
 			if t.Kind == KindRecord {

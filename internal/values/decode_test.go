@@ -181,6 +181,7 @@ func TestMisfits(t *testing.T) {
 		{record, new([2]any), "m.P with 1 fields does not fit [2]interface"},
 		{record, new(inner), "decode .deep: bad configuration: str does not fit int"},
 		{record, new([]int), "decode .deep: bad configuration"},
+		{map[int]int{1: 2}, new(map[string]int), "decode [...]: bad configuration: int 1 does not fit string"},
 		{1, new(error), "int 1 does not fit error"},
 		{1, new(*core.View), "int 1 does not fit *core.View"},
 		{"a", new(*big.Int), "str does not fit *big.Int"},
@@ -304,5 +305,45 @@ func TestArrays(t *testing.T) {
 	}
 	if _, err = values.Value(b, nil); !errors.Is(err, core.ErrUnsupported) {
 		t.Errorf("without arrays: %v", err)
+	}
+}
+
+// TestDecodeFieldsByTheirOwnNames: a field without a tag gets what is under its very name, or else under its name in other letters.
+func TestDecodeFieldsByTheirOwnNames(t *testing.T) {
+	t.Parallel()
+	type own struct {
+		Loss, LR float64
+		Name     string `python:"title"`
+	}
+	for _, c := range []struct {
+		from values.Dict
+		want own
+	}{
+		{values.Dict{{"loss", 0.5}, {"lr", 2}, {"title", "t"}}, own{0.5, 2, "t"}},
+		{values.Dict{{"Loss", 0.5}, {"loss", 1}}, own{Loss: 0.5}},
+		{values.Dict{{"loss", 1}, {"Loss", 0.5}}, own{Loss: 0.5}},
+		{values.Dict{{"Title", "t"}, {"Name", "n"}, {"name", "n"}}, own{}},
+	} {
+		form, err := values.Append(nil, c.from, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got own
+		if err := values.Decode(form, &got, nil); err != nil || got != c.want {
+			t.Errorf("%v became %+v, %v, want %+v", c.from, got, err, c.want)
+		}
+	}
+}
+
+func TestDecodeOfAnArraySaysHow(t *testing.T) {
+	t.Parallel()
+	form, err := values.Append(nil, map[string]any{"x": new(core.View)}, func(*core.View) (int, error) { return 0, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string][]float64
+	err = values.Decode(form, &got, func(int) (*core.View, error) { return new(core.View), nil })
+	if err == nil || !strings.Contains(err.Error(), `["x"]: bad configuration: array does not fit []float64; decode it into a *core.View`) {
+		t.Errorf("an array into a slice: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package values
 
 import (
 	"reflect"
+	"strings"
 	"sync"
 )
 
@@ -19,6 +20,7 @@ type field struct {
 type structFields struct {
 	list   []field // in order
 	byName map[string]int
+	folded map[string]int // fields without a tag, by their names in lower case
 }
 
 // known has a *structFields for each struct type that was asked for.
@@ -30,7 +32,7 @@ func fieldsOf(t reflect.Type) *structFields {
 	if s, ok := known.Load(t); ok {
 		return s.(*structFields) //nolint:errcheck // the only type there
 	}
-	s := &structFields{byName: make(map[string]int)}
+	s := &structFields{byName: make(map[string]int), folded: make(map[string]int)}
 	for _, f := range reflect.VisibleFields(t) {
 		name, tagged := f.Tag.Lookup(tagKey)
 		switch {
@@ -43,6 +45,11 @@ func fieldsOf(t reflect.Type) *structFields {
 		}
 		if at, ok := s.byName[name]; !ok {
 			s.byName[name] = len(s.list)
+			if lower := strings.ToLower(name); !tagged {
+				if _, ok := s.folded[lower]; !ok {
+					s.folded[lower] = len(s.list)
+				}
+			}
 			s.list = append(s.list, field{name, f.Index})
 		} else if len(f.Index) < len(s.list[at].index) {
 			s.list[at].index = f.Index
@@ -50,6 +57,15 @@ func fieldsOf(t reflect.Type) *structFields {
 	}
 	known.Store(t, s)
 	return s
+}
+
+// field gives the number of the field that a key means, and whether the key is its very name.
+func (s *structFields) field(key []byte) (at int, exact, ok bool) {
+	if at, ok = s.byName[string(key)]; ok {
+		return at, true, true
+	}
+	at, ok = s.folded[strings.ToLower(string(key))]
+	return at, false, ok
 }
 
 // hidden reports whether a field is one of an embedded struct that is a value of its own: it has a tag, or is a

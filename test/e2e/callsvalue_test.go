@@ -17,7 +17,7 @@ func TestValueAndSet(t *testing.T) {
 import numpy as np, remote
 class M: pass
 lr, m, d = 0.5, M(), {"a": [1, 2, np.arange(4)]}
-m.training = True
+m.training, fixed = True, (1, 2)
 s = {"a": [1, remote]}
 remote.serve()
 `, harness.Options{})
@@ -48,6 +48,12 @@ remote.serve()
 		if got := get(name); name != "m.w" && !reflect.DeepEqual(got, v) {
 			t.Errorf("%s is %v, want %v", name, got, v)
 		}
+	}
+	if err := run.Set(t.Context(), "M.rate", 5); err != nil || harness.Eval[int](t, run.Remote, "M.rate") != 5 {
+		t.Errorf("set an attribute of a class: %v", err)
+	}
+	if err := run.Set(t.Context(), "fixed[0]", 5); err == nil || !strings.Contains(err.Error(), "TypeError: 'tuple' object does not support item assignment") {
+		t.Errorf("set an item of a tuple: %v", err)
 	}
 	harness.Eval[any](t, run.Remote, "m.w.fill(2)")
 	if slice[float32](t, host)[2] != 2 {

@@ -74,10 +74,14 @@ func (p *Program) assign(g *py.GIL, path names.Path, o py.Object) error {
 	if err != nil {
 		return err
 	}
-	method := "__setitem__"
+	module, assigns := "_operator", "setitem"
 	if last.Kind == names.Attr {
-		method = "__setattr__"
+		module, assigns = "builtins", "setattr" // in may be a class, whose own __setattr__ is that of its instances
 	}
-	_, err = g.CallMethod(in, method, []py.Object{k, o}, nil)
+	m, err := g.Import(module)
+	if err != nil {
+		return err
+	}
+	_, err = g.CallMethod(m, assigns, []py.Object{in, k, o}, nil)
 	return err
 }

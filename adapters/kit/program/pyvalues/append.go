@@ -38,11 +38,11 @@ type Arrays struct {
 
 type appender struct {
 	*py.Plain
-	gil     *py.GIL
-	w       *values.Writer
-	arrays  *Arrays
-	start   int // of the form
-	stood   int // how many objects in a row have stood for others
+	gil    *py.GIL
+	w      *values.Writer
+	arrays *Arrays
+	start  int // of the form
+	stood  int // how many objects in a row have stood for others
 }
 
 func (a *appender) all() error {
