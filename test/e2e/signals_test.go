@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
@@ -158,12 +159,21 @@ func TestFaultsStayTheProgramsOwn(t *testing.T) {
 		"in a thread":  {load + "threading.Thread(target=ctypes.string_at, args=(0,)).start()", 128 + int(syscall.SIGSEGV), ""},
 		"faulthandler": {load + "faulthandler.enable()\n" + fault, 128 + int(syscall.SIGSEGV), "Fatal Python error: Segmentation fault"},
 		"own handler":  {load + "libc.signal(11, libc._exit)\n" + fault, int(syscall.SIGSEGV), ""},
-		"abort":        {load + "libc.abort()", 128 + int(syscall.SIGABRT), ""},
+		"in a call":    {load + "def call(): ctypes.string_at(0)\nimport remote\nremote.serve()", 128 + int(syscall.SIGSEGV), ""},
+		"in a call, faulthandler": {
+			load + "faulthandler.enable()\ndef call(): ctypes.string_at(0)\nimport remote\nremote.serve()", 128 + int(syscall.SIGSEGV), "Fatal Python error: Segmentation fault",
+		},
+		"sent":           {load + "import os\nos.kill(os.getpid(), 11)", 128 + int(syscall.SIGSEGV), ""},
+		"sent in a call": {load + "import os\ndef call(): os.kill(os.getpid(), 11)\nimport remote\nremote.serve()", 128 + int(syscall.SIGSEGV), ""},
+		"abort":          {load + "libc.abort()", 128 + int(syscall.SIGABRT), ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run := harness.Start(t, tt.script, harness.Options{})
+			if strings.Contains(name, "in a call") {
+				fails(t, fn(t, run, "call"), core.ErrUnavailable, "signal 11 (SIGSEGV)")
+			}
 			if status, _, err := run.ExitStatus(t.Context()); status != tt.status {
 				t.Errorf("status %d (%v), want %d", status, err, tt.status)
 			}

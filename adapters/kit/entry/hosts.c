@@ -120,6 +120,7 @@ int nd_wake(int like) {
 	if (!woken && has_room(like)) {
 		nd_process.id = getpid();
 		nd_find_heap();
+		nd_sort_faults();
 		woken = ndGoWake() == 0;
 		if (woken) nd_hold_poller();
 	}

@@ -197,6 +197,7 @@ EXPORT int nd_start(int handshake, int side) {
 	// A stopped program must go on to see it.
 	prctl(PR_SET_PDEATHSIG, SIGCONT);
 	nd_forget_relocations();
+	nd_sort_faults();
 	return ndGoStart(handshake, nd_process.host.fd);
 }
 

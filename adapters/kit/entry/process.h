@@ -56,6 +56,9 @@ HIDDEN void nd_hosts_in_parent(void);
 // Starts the guard: a thread that waits for the end of the host, and for nd_end. Gives an error number.
 HIDDEN int nd_start_guard(void);
 
+// Has signals of faults that somebody has sent go to the program's handlers, and not to Go's. Go has begun.
+HIDDEN void nd_sort_faults(void);
+
 // Gives back the pages of this library that only the loader needs.
 HIDDEN void nd_forget_relocations(void);
 

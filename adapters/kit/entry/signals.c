@@ -10,6 +10,11 @@
 // And Go unblocks SIGURG, by which it interrupts its threads, unless GODEBUG has asyncpreemptoff=1. Where the program has a handler
 // for that signal, it would be the program's that is called, before Python 3.10 on the stack of a goroutine, which is too small. The
 // environment is the program's, so the variable of the runtime is set.
+//
+// Of faults in C code Go passes on those for which there is a handler. For others, on a thread of its own such as one that runs a
+// function for a host, it prints the stacks of all goroutines, and then ends the process by SIGQUIT, for which the program has
+// the handler. So there is a handler that does what would happen without Go. Go passes on none that somebody has sent, as Python's
+// faulthandler does in the end: they never come to Go.
 #define _GNU_SOURCE
 #include <link.h>
 #include <signal.h>
@@ -17,6 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "process.h"
 
 // An entry of runtime.sigtable, whose index is the number of the signal.
 struct entry {
@@ -89,8 +96,55 @@ static int find(struct dl_phdr_info *info, size_t size, void *found) {
 	return 1;
 }
 
+// The faults that Go has handlers for in a library, and the handlers: the program's, and Go's in front of them.
+static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE};
+enum { FAULTS = sizeof faults / sizeof *faults };
+static struct sigaction programs[FAULTS], gos[FAULTS];
+
+// What there is when a signal has no handler.
+static void usual(int sig, siginfo_t *info, void *context) {
+	(void)context;
+	signal(sig, SIG_DFL);
+	if (info->si_code > 0) return; // the instruction faults again
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	raise(sig);
+}
+
+static void before_go_handles(void) {
+	for (int i = 0; i < FAULTS; i++) {
+		sigaction(faults[i], NULL, &programs[i]);
+		if (programs[i].sa_handler != SIG_DFL) continue;
+		programs[i] = (struct sigaction){.sa_sigaction = usual, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+		sigaction(faults[i], &programs[i], NULL);
+	}
+}
+
+// Gives faults to Go, and what was sent to the program.
+static void sort(int sig, siginfo_t *info, void *context) {
+	for (int i = 0; i < FAULTS; i++) {
+		if (faults[i] != sig) continue;
+		const struct sigaction *to = info->si_code > 0 ? &gos[i] : &programs[i];
+		if (to->sa_handler != SIG_IGN) to->sa_sigaction(sig, info, context);
+	}
+}
+
+void nd_sort_faults(void) {
+	for (int i = 0; i < FAULTS; i++) {
+		sigaction(faults[i], NULL, &gos[i]);
+		if (gos[i].sa_handler == SIG_DFL || gos[i].sa_handler == SIG_IGN || gos[i].sa_sigaction == sort) continue;
+		struct sigaction action = gos[i];
+		action.sa_sigaction = sort;
+		action.sa_flags |= SA_SIGINFO;
+		sigaction(faults[i], &action, NULL);
+	}
+}
+
 // Runs before Go's own constructor, which starts it.
-__attribute__((constructor(101))) static void erase_marks(void) {
+__attribute__((constructor(101))) static void before_go(void) {
+	before_go_handles();
 	struct library l = {0};
 	dl_iterate_phdr(find, &l);
 	if (!l.table || !l.preemption) return; // another version of Go; TestSignalsStayTheProgramsOwn then fails
