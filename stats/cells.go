@@ -169,14 +169,18 @@ func newDrawing(src *source, rows, columns, width, height, perCell int) *drawing
 		return d
 	}
 	// As many steps along both axes as make a cell small enough; the rest goes to that with more elements.
-	for wide, high := ceil(columns, width), ceil(rows, height); ceil(wide, d.stepX)*ceil(high, d.stepY) > perCell; {
-		if ceil(wide, d.stepX) > ceil(high, d.stepY) {
-			d.stepX++
-		} else {
-			d.stepY++
+	wide, high := ceil(columns, width), ceil(rows, height)
+	for {
+		x, y := ceil(wide, d.stepX), ceil(high, d.stepY)
+		switch {
+		case x*y <= perCell:
+			return d
+		case x > y: // at once until it is no more than that of the other axis, or than a cell
+			d.stepX = max(d.stepX+1, ceil(wide, max(y, perCell)))
+		default:
+			d.stepY = max(d.stepY+1, ceil(high, max(x, perCell)))
 		}
 	}
-	return d
 }
 
 func ceil(a, b int) int { return (a + b - 1) / b }

@@ -98,6 +98,21 @@ func TestFewOfEachCell(t *testing.T) {
 	}
 }
 
+// TestCellsOfVirtualArrays: what NumPy's broadcast_to makes has more elements than anybody could count.
+func TestCellsOfVirtualArrays(t *testing.T) {
+	t.Parallel()
+	for _, shape := range [][]int{{1 << 62}, {1 << 31, 1 << 30}, {1 << 60, 3}, {3, 1 << 60}} {
+		v := bytesView(t, []byte{7}, core.LayoutSpec{DType: core.Uint8, Shape: shape, Strides: make([]int, len(shape))}, nil)
+		c, err := stats.Image(t.Context(), v, stats.PlaneOf(v.Layout()), 30, 20, &stats.CellOptions{PerCell: 16})
+		if err != nil || c.Seen > 30*20*16 || c.Mean[0] != 7 || c.Mean[len(c.Mean)-1] != 7 {
+			t.Errorf("cells of %v: %v, %+v", shape, err, c)
+		}
+		if s := of(t, v, &stats.Options{Sample: 1 << 16, Bins: stats.Auto}); s.Mean != 7 || s.Len != v.Len() {
+			t.Errorf("figures of %v: %+v", shape, s)
+		}
+	}
+}
+
 func TestPlaneOf(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
