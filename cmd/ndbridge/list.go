@@ -166,16 +166,31 @@ func (l *lister) lines(found contract.Found) error {
 		case l.json:
 			err = writeJSON(l.env.stdout, listingOf(e))
 		case e.Err != nil:
-			_, err = fmt.Fprintf(table, "%s\t-\t-\t-\t%s\n", prose.Line(e.Name), messageOf(e))
+			err = l.line(table, prose.Line(e.Name), "-", "-", "-", messageOf(e))
 		default:
-			_, err = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s%s\n", prose.Line(e.Name), prose.Line(e.Framework), dtypeOf(e),
-				render.Shape(e.Layout), sizeText(e.Layout.NBytes()), marks(e))
+			err = l.line(table, prose.Line(e.Name), prose.Line(e.Framework), dtypeOf(e), render.Shape(e.Layout), sizeText(e.Layout.NBytes())+marks(e))
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return table.Flush()
+}
+
+// maxCell is how long what stands in a column may be. What is longer makes no column wider.
+const maxCell = 100
+
+// line prints a line of a table, or one that stands alone.
+func (l *lister) line(table *tabwriter.Writer, cells ...string) error {
+	if slices.ContainsFunc(cells[:len(cells)-1], func(cell string) bool { return len(cell) > maxCell }) {
+		if err := table.Flush(); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(l.env.stdout, strings.Join(cells, "  "))
+		return err
+	}
+	_, err := fmt.Fprintln(table, strings.Join(cells, "\t"))
+	return err
 }
 
 // rest says what was left out.

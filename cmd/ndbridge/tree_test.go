@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -116,5 +118,23 @@ train()
 			t.Fatalf("%q is not, or not there, in\n%s", line, text)
 		}
 		rest = after
+	}
+}
+
+// TestListOfALongName: a name that is long does not push the others' columns apart.
+func TestListOfALongName(t *testing.T) {
+	t.Parallel()
+	script := filepath.Join(t.TempDir(), "long.py")
+	text := `
+import numpy as np
+a, d, z = np.ones(2), {"x" * 3000: np.ones(3)}, np.ones(4)
+`
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := command(t, "ls", "--script", script, "--python", python(t), "--deep", "--patience", "1m")
+	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
+	if got.status != 0 || len(lines) != 3 || len(lines[0]) > 100 || len(lines[2]) > 100 || !strings.HasPrefix(lines[1], `d["xxx`) || !strings.Contains(lines[1], "  numpy  float64  3  ") {
+		t.Errorf("status %d, %s\n%s", got.status, got.stderr, got.stdout)
 	}
 }
