@@ -73,6 +73,7 @@ type world struct {
 	release  chan struct{}     // ends what blocks
 	start    func(n int) error // is asked before workers are started; nil: nobody is
 	begun    chan struct{}
+	wrap     func(e *echo) Worker // makes a worker of one; nil: it is one
 }
 
 func newWorld(t *testing.T, workers int) *world {
@@ -158,7 +159,11 @@ func (r room) Release(ids ...contract.LeaseID) { r.world.Release(ids...) }
 // Worker implements Callee.
 func (w *world) Worker() Worker {
 	w.workers.Add(1)
-	return &echo{world: w, cancel: make(chan struct{}, 1)}
+	e := &echo{world: w, cancel: make(chan struct{}, 1)}
+	if w.wrap != nil {
+		return w.wrap(e)
+	}
+	return e
 }
 
 func (*world) Adopt(uint32, []*os.File, Adoption) error { return nil }

@@ -61,6 +61,10 @@ type Request struct {
 	Arrays    []Argument
 	Values    []byte
 
+	// Early, if it is not nil, is called with the answer before it holds, if the program shows it: [Client.Call] calls it at most once, and
+	// before it returns. If Call returns no error, the answer is that one.
+	Early func(a Answer)
+
 	// Over is called when nobody looks at the request any more: the program has answered, or never will. It may be nil.
 	Over func()
 }
@@ -179,6 +183,10 @@ type Answer struct {
 	Target   uint64
 	Leases   []contract.Lease // on the arrays among the values
 	Values   []byte
+
+	// Rest, if it is not nil, waits for what else must be done before the host may use the answer, which is shown to it meanwhile. If it
+	// fails, its error is the answer. Only the program has it.
+	Rest func() error
 }
 
 const answerHead = 20
