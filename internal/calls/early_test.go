@@ -3,11 +3,15 @@ package calls
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
 // shownLease is what the answers of resting are on.
@@ -64,6 +68,65 @@ func TestAnswerThatRests(t *testing.T) {
 	close(proceed)
 	if a, err := w.call(t.Context(), "x"); err != nil || !rests(&a, "x") || rested.Load() != 4 { // to one who asks for nothing that is shown
 		t.Errorf("the answer is %+v, %v, and has rested %d times", a, err, rested.Load())
+	}
+}
+
+// liar is the way to a program that shows one answer, and gives another one. Its answers are on leases.
+type liar struct {
+	*world
+	lied    atomic.Bool
+	cleanup func(func())
+}
+
+func (l *liar) Workers(context.Context, int) error {
+	var server *handoff.MailboxServer
+	made := make(chan struct{})
+	answer := func(id contract.LeaseID, text string) []byte {
+		a := Answer{Kind: Done, Leases: []contract.Lease{{ID: id}}, Values: []byte(text)}
+		b, _ := a.Append(nil, plain{}) // never fails
+		return b
+	}
+	server, err := handoff.NewMailboxServer(mailbox(l.server.mapping.Bytes(), 0), 1, time.Millisecond, func(_, _ []byte) []byte {
+		<-made
+		server.Early(answer(1, "shown"))
+		for !l.lied.Load() {
+			time.Sleep(time.Millisecond)
+		}
+		return answer(2, "given")
+	})
+	close(made)
+	if err == nil {
+		l.cleanup(server.Close)
+	}
+	return err
+}
+
+// TestAnotherAnswerThanWasShown is an error, and what it is on is given back. What was shown is given back by who has taken it.
+func TestAnotherAnswerThanWasShown(t *testing.T) {
+	t.Parallel()
+	l := &liar{world: newWorld(t, 1)}
+	l.cleanup = t.Cleanup
+	file, err := l.server.Open(Segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	client, err := NewClient(file, l.server.Memory(), plain{}, l, room{l.world}, Settings{Workers: 1, Spin: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	r := &Request{Op: OpCall, Target: 4, Early: func(a Answer) {
+		if string(a.Values) != "shown" || a.Leases[0].ID != 1 {
+			t.Errorf("%+v was shown", a)
+		}
+		l.lied.Store(true)
+	}}
+	if err := client.Call(t.Context(), r, new(Answer)); !errors.Is(err, core.ErrProtocol) {
+		t.Errorf("the call = %v, want an error of the protocol", err)
+	}
+	if !slices.Equal(l.released, []contract.LeaseID{2}) {
+		t.Errorf("%v were given back, want 2", l.released)
 	}
 }
 
