@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -44,7 +45,8 @@ type Argument struct {
 	ReadOnly bool
 	Layout   core.Layout
 
-	held *atomic.Uint32
+	message []byte // of Layout, as it came
+	held    *atomic.Uint32
 }
 
 // Held is the word itself, in the program that is called.
@@ -116,7 +118,8 @@ const MaxArrays = 1 << 16
 // errShort says that a message ends too early.
 var errShort = errors.New("a message that ends too early")
 
-// Parse reads a request from a side that is not trusted. Values aliases b.
+// Parse reads a request from a side that is not trusted. Values aliases b. What is in the same place as in the request before, and has the
+// same layout, is not read again.
 func (r *Request) Parse(b []byte, c Codec) error {
 	if len(b) < requestHead {
 		return errShort
@@ -136,8 +139,9 @@ func (r *Request) Parse(b []byte, c Codec) error {
 	for range ended {
 		r.Ended, b = append(r.Ended, contract.LeaseID(binary.LittleEndian.Uint64(b))), b[8:]
 	}
+	before := r.Arrays
 	r.Arrays = r.Arrays[:0]
-	for range n {
+	for i := range int(n) {
 		if len(b) < argumentHead {
 			return errShort
 		}
@@ -152,9 +156,16 @@ func (r *Request) Parse(b []byte, c Codec) error {
 		if b = b[argumentHead:]; len(b) < size {
 			return errShort
 		}
-		var err error
-		if a.Layout, err = c.Layout(b[:size]); err != nil {
-			return err
+		var known Argument
+		if i < len(before) {
+			known = before[i]
+		}
+		if a.Layout, a.message = known.Layout, known.message; a.message == nil || !bytes.Equal(a.message, b[:size]) {
+			var err error
+			if a.Layout, err = c.Layout(b[:size]); err != nil {
+				return err
+			}
+			a.message = append(a.message[:0], b[:size]...)
 		}
 		if a.Segment >= MaxSegments || a.Word >= MaxSegments {
 			return fmt.Errorf("segment %d, counted in word %d", a.Segment, a.Word)
