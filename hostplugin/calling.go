@@ -135,12 +135,52 @@ func (s *Session) unavailableNow(ctx context.Context, op, name string) error {
 // result makes a request and opens what comes back. It is nil, without an error, if a generator has no more.
 func (s *Session) result(ctx context.Context, op, name string, r *calls.Request) (*Result, error) {
 	var a calls.Answer
-	if err := s.call(ctx, op, name, r, &a); err != nil {
-		return nil, err
+	var early *opening
+	if r.OnGPU() {
+		early = &opening{session: s, ctx: ctx, op: op, name: name}
+		r.Early = early.do
 	}
-	if a.Kind == calls.Over {
+	err := s.call(ctx, op, name, r, &a)
+	switch {
+	case early != nil && early.done:
+		if err != nil {
+			return nil, early.undo(err)
+		}
+		return early.result, early.err
+	case err != nil:
+		return nil, err
+	case a.Kind == calls.Over:
 		return nil, nil //nolint:nilnil // as said
 	}
+	return s.opened(ctx, op, name, &a)
+}
+
+// opening opens what comes back from a GPU while that still works. Nobody has the result before the work is done.
+type opening struct {
+	session  *Session
+	ctx      context.Context //nolint:containedctx // of the one call
+	op, name string
+
+	done   bool
+	result *Result
+	err    error
+}
+
+func (o *opening) do(a calls.Answer) {
+	o.done = true
+	o.result, o.err = o.session.opened(o.ctx, o.op, o.name, &a)
+}
+
+// undo closes the result of a call that has failed.
+func (o *opening) undo(err error) error {
+	if o.result == nil {
+		return err
+	}
+	return errors.Join(err, o.result.Close())
+}
+
+// opened opens what an answer has.
+func (s *Session) opened(ctx context.Context, op, name string, a *calls.Answer) (*Result, error) {
 	shown := name
 	if op == "call" && len(a.Leases) > 0 {
 		shown += "()"

@@ -17,9 +17,13 @@ type caller struct {
 	patient context.Context    //nolint:containedctx // of the next wait for an answer: ends when nobody wants it; nil: there is none
 	giveUp  context.CancelFunc // ends it
 	makes   bool               // the answer's target is a function or a generator
-	over    func()             // the request's; nil: it has none
-	done    func()             // gives back what the request lies in; nil: it is in the mailbox
-	lane    bool               // it is no worker for calls
+	early   func(a Answer)     // the request's; nil: it has none
+	show    func(b []byte)     // reads an answer before it holds, for early
+	shown   bool               // that was done, and gave answer
+	answer  Answer
+	over    func() // the request's; nil: it has none
+	done    func() // gives back what the request lies in; nil: it is in the mailbox
+	lane    bool   // it is no worker for calls
 }
 
 // acquire takes a worker, and makes one if all that there are are at work.
@@ -99,6 +103,7 @@ func (c *Client) take() (int, error) {
 
 func (c *Client) newCaller(index int) (*caller, error) {
 	w := &caller{index: index}
+	w.show = func(answer []byte) { c.show(w, answer) }
 	// A call that nobody waits for any more gives its worker back, late.
 	abandoned := func(answer []byte) {
 		c.discard(w, answer)

@@ -73,13 +73,14 @@ type world struct {
 	release  chan struct{}     // ends what blocks
 	start    func(n int) error // is asked before workers are started; nil: nobody is
 	begun    chan struct{}
+	wrap     func(e *echo) Worker
 }
 
 func newWorld(t *testing.T, workers int) *world {
 	t.Helper()
 	w := &world{
 		outside: make(map[uint32][]byte), put: make(map[contract.LeaseID][]byte),
-		release: make(chan struct{}), begun: make(chan struct{}, 64),
+		release: make(chan struct{}), begun: make(chan struct{}, 64), wrap: func(e *echo) Worker { return e },
 	}
 	var err error
 	if w.server, err = NewServer(w, plain{}, Settings{Workers: workers, Spin: time.Millisecond}); err != nil {
@@ -158,7 +159,7 @@ func (r room) Release(ids ...contract.LeaseID) { r.world.Release(ids...) }
 // Worker implements Callee.
 func (w *world) Worker() Worker {
 	w.workers.Add(1)
-	return &echo{world: w, cancel: make(chan struct{}, 1)}
+	return w.wrap(&echo{world: w, cancel: make(chan struct{}, 1)})
 }
 
 func (*world) Adopt(uint32, []*os.File, Adoption) error { return nil }

@@ -134,7 +134,13 @@ func (c *Client) ask(ctx context.Context, w *caller, r *Request, a *Answer) erro
 	if err != nil {
 		return err
 	}
-	err = c.read(ctx, answer, a)
+	if w.shown && slot.Held {
+		*a = w.answer
+	} else if err = c.read(ctx, answer, a); err == nil && w.shown {
+		c.release(a)
+		err = &core.Error{Op: "call", Kind: core.ErrProtocol, Err: errors.New("the program has shown another answer before")}
+	}
+	w.shown, w.answer = false, Answer{}
 	op := r.Op // the request may be another one when it is over
 	slot.Release()
 	c.giveBack(w)
@@ -159,9 +165,12 @@ func (c *Client) exchange(ctx context.Context, w *caller, r *Request) (answer []
 		}
 		return nil, nil, ended(err)
 	}
-	w.over = r.Over
-	if r.onGPU() {
+	w.over, w.early, w.shown, w.answer = r.Over, r.Early, false, Answer{}
+	if r.OnGPU() {
 		slot.Spin = gpuSpin
+	}
+	if w.early != nil {
+		slot.Early = w.show
 	}
 	request, err := c.pack(ctx, w, r)
 	if err != nil {
@@ -181,7 +190,8 @@ func (c *Client) exchange(ctx context.Context, w *caller, r *Request) (answer []
 // GPU's work, and to be woken up takes longer than most of what a call adds to that.
 const gpuSpin = 500 * time.Microsecond
 
-func (r *Request) onGPU() bool {
+// OnGPU reports whether a request has arrays on a GPU.
+func (r *Request) OnGPU() bool {
 	for i := range r.Arrays {
 		if r.Arrays[i].Layout.Device().Kind == core.CUDA {
 			return true
@@ -264,6 +274,17 @@ func (c *Client) wait(ctx context.Context, w *caller, slot *handoff.Slot, r *Req
 		return nil, given(ctx, fmt.Errorf("%w %v after the exception, and %s was ended", ErrStuck, c.Patience, c.Ends), "")
 	}
 	return nil, cancelled(ctx, state, err == nil)
+}
+
+// show reads an answer before it holds, and gives it to who asked.
+func (c *Client) show(w *caller, answer []byte) {
+	var a Answer
+	if a.Parse(answer, c.codec) != nil || a.Kind != Done {
+		return // what is wrong with it is said when it holds
+	}
+	a.Values = append([]byte(nil), a.Values...)
+	w.shown, w.answer = true, a
+	w.early(a)
 }
 
 // read reads an answer.

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -44,7 +45,8 @@ type Argument struct {
 	ReadOnly bool
 	Layout   core.Layout
 
-	held *atomic.Uint32
+	message []byte // of Layout, as it came
+	held    *atomic.Uint32
 }
 
 // Held is the word itself, in the program that is called.
@@ -60,6 +62,10 @@ type Request struct {
 	Ended     []contract.LeaseID // that the host has no more use for; at most MaxEnded
 	Arrays    []Argument
 	Values    []byte
+
+	// Early, if it is not nil, is called with the answer before it holds, if the program shows it: [Client.Call] calls it at most once, and
+	// before it returns. If Call returns no error, the answer is that one.
+	Early func(a Answer)
 
 	// Over is called when nobody looks at the request any more: the program has answered, or never will. It may be nil.
 	Over func()
@@ -112,7 +118,8 @@ const MaxArrays = 1 << 16
 // errShort says that a message ends too early.
 var errShort = errors.New("a message that ends too early")
 
-// Parse reads a request from a side that is not trusted. Values aliases b.
+// Parse reads a request from a side that is not trusted. Values aliases b. What is in the same place as in the request before, and has the
+// same layout, is not read again.
 func (r *Request) Parse(b []byte, c Codec) error {
 	if len(b) < requestHead {
 		return errShort
@@ -132,8 +139,9 @@ func (r *Request) Parse(b []byte, c Codec) error {
 	for range ended {
 		r.Ended, b = append(r.Ended, contract.LeaseID(binary.LittleEndian.Uint64(b))), b[8:]
 	}
+	before := r.Arrays
 	r.Arrays = r.Arrays[:0]
-	for range n {
+	for i := range int(n) {
 		if len(b) < argumentHead {
 			return errShort
 		}
@@ -148,9 +156,16 @@ func (r *Request) Parse(b []byte, c Codec) error {
 		if b = b[argumentHead:]; len(b) < size {
 			return errShort
 		}
-		var err error
-		if a.Layout, err = c.Layout(b[:size]); err != nil {
-			return err
+		var known Argument
+		if i < len(before) {
+			known = before[i]
+		}
+		if a.Layout, a.message = known.Layout, known.message; a.message == nil || !bytes.Equal(a.message, b[:size]) {
+			var err error
+			if a.Layout, err = c.Layout(b[:size]); err != nil {
+				return err
+			}
+			a.message = append(a.message[:0], b[:size]...)
 		}
 		if a.Segment >= MaxSegments || a.Word >= MaxSegments {
 			return fmt.Errorf("segment %d, counted in word %d", a.Segment, a.Word)
@@ -179,6 +194,10 @@ type Answer struct {
 	Target   uint64
 	Leases   []contract.Lease // on the arrays among the values
 	Values   []byte
+
+	// Rest, if it is not nil, waits for what else must be done before the host may use the answer, which is shown to it meanwhile. If it
+	// fails, its error is the answer. Only the program has it.
+	Rest func() error
 }
 
 const answerHead = 20

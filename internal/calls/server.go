@@ -264,6 +264,18 @@ func (w *server) handle(request, answer []byte) []byte {
 		*a = Answer{Kind: Failed, Values: w.codec.AppendError(nil, err)}
 	}
 	out, err := a.Append(answer[:0], w.codec)
+	early := err == nil && a.Rest != nil && len(out) <= handoff.MaxAnswer
+	if early {
+		w.box().Early(out)
+	}
+	if a.Rest != nil {
+		if failed := a.Rest(); failed != nil {
+			return w.givenUp(answer, a, early, failed)
+		}
+	}
+	if early {
+		return nil // it holds
+	}
 	if err != nil {
 		w.release(a)
 		return w.failed(answer, err)
@@ -284,6 +296,28 @@ func (w *server) handle(request, answer []byte) []byte {
 		return w.failed(answer, err)
 	}
 	return out
+}
+
+// givenUp is the answer in the place of a, which does not hold. If the host was shown that, it has the leases, and gives them back when it
+// has closed what it opened.
+func (w *server) givenUp(answer []byte, a *Answer, shown bool, err error) []byte {
+	if !shown {
+		w.release(a)
+	}
+	*a = Answer{Kind: Failed, Leases: a.Leases, Values: w.codec.AppendError(nil, err)}
+	out, appended := a.Append(answer[:0], w.codec)
+	if appended == nil && len(out) <= handoff.MaxAnswer {
+		return out
+	}
+	w.release(a)
+	return w.failed(answer, err)
+}
+
+// box is the worker's mailbox.
+func (w *server) box() *handoff.MailboxServer {
+	w.Server.mu.Lock() // the first request may come before Start has it
+	defer w.Server.mu.Unlock()
+	return w.mailbox
 }
 
 func (w *server) failed(answer []byte, err error) []byte {

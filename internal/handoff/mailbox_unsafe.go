@@ -26,6 +26,7 @@ const (
 	slotSleeping  = 0x40 // 1 while the caller sleeps, or is about to
 	slotCPU       = 0x44 // the caller's CPU when it last looked, plus 1; 0 if it has not looked
 	slotAnswered  = 0x80 // number of the last answer; the caller sleeps on it
+	slotEarly     = 0x84 // number of the request whose answer is shown before it holds; 0: none
 	slotRequest   = 0xc0 // its length (4 bytes) and the request
 	slotAnswer    = 0x4000
 
@@ -73,8 +74,8 @@ func Word(mem []byte, offset int) *atomic.Uint32 {
 
 // slot is one caller's part of the memory.
 type slot struct {
-	requested, sleeping, cpu, answered *atomic.Uint32
-	request, answer                    []byte // each with its length before it
+	requested, sleeping, cpu, answered, early *atomic.Uint32
+	request, answer                           []byte // each with its length before it
 }
 
 func slotAt(mem []byte, i int) slot {
@@ -84,6 +85,7 @@ func slotAt(mem []byte, i int) slot {
 		sleeping:  Word(m, slotSleeping),
 		cpu:       Word(m, slotCPU),
 		answered:  Word(m, slotAnswered),
+		early:     Word(m, slotEarly),
 		request:   m[slotRequest:slotAnswer],
 		answer:    m[slotAnswer:],
 	}

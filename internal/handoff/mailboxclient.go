@@ -47,6 +47,11 @@ type Slot struct {
 	Index int // from 0
 	// Spin is how long the next Call looks for its answer at least, unless the client's spin is 0.
 	Spin time.Duration
+	// Early, if it is not nil, may be called in the next Call, once, with the answer that the other side shows before it holds. That is
+	// valid during the call.
+	Early func(answer []byte)
+	// Held says that the answer of the last Call is the one that Early was called with.
+	Held bool
 
 	client *MailboxClient
 	shared slot
@@ -132,7 +137,7 @@ func (c *MailboxClient) take() *Slot {
 
 // Release gives the slot back. The answer of its last Call is not valid any more.
 func (l *Slot) Release() {
-	l.Spin = 0
+	l.Spin, l.Early = 0, nil
 	c := l.client
 	c.free.Or(1 << l.Index)
 	if c.waiting.Load() == 0 {
@@ -156,6 +161,7 @@ func (l *Slot) Call(ctx context.Context, request []byte) (answer []byte, err err
 func (l *Slot) call(ctx context.Context, request []byte, limit time.Duration) (answer []byte, err error) {
 	c := l.client
 	l.number++
+	l.Held = false
 	put(l.shared.request, request)
 	l.shared.requested.Store(l.number)
 	if c.asleep.Load() != 0 {
@@ -163,11 +169,28 @@ func (l *Slot) call(ctx context.Context, request []byte, limit time.Duration) (a
 		shm.Wake(c.bell, 1)
 	}
 	if err := l.await(ctx, limit); err != nil {
+		l.Early = nil
 		c.abandon(l) //nolint:contextcheck // it outlives the call
 		return nil, err
 	}
-	l.answer = take(l.shared.answer, l.answer)
+	if l.Held = l.Held && l.shared.early.Load() == l.number; !l.Held {
+		l.answer = take(l.shared.answer, l.answer)
+	}
 	return l.answer, nil
+}
+
+// lookEarly calls Early if the answer is shown.
+func (l *Slot) lookEarly() {
+	if l.Early == nil || l.shared.early.Load() != l.number {
+		return
+	}
+	l.answer = take(l.shared.answer, l.answer)
+	if l.shared.early.Load() != l.number { // it has been given up, and may be half of another
+		return
+	}
+	show := l.Early
+	l.Early, l.Held = nil, true
+	show(l.answer)
 }
 
 // await returns when the answer of that number is there.
@@ -178,6 +201,7 @@ func (l *Slot) await(ctx context.Context, limit time.Duration) error {
 		pause.budget = max(pause.budget, l.Spin)
 	}
 	for answered.Load() != l.number {
+		l.lookEarly()
 		if !pause.goOn() {
 			return l.sleep(ctx, limit)
 		}
@@ -195,6 +219,7 @@ func (l *Slot) sleep(ctx context.Context, limit time.Duration) error {
 	pause := look
 	for begin := time.Now(); ; {
 		l.shared.sleeping.Store(1)
+		l.lookEarly()
 		got := answered.Load()
 		switch {
 		case got == l.number:

@@ -22,6 +22,7 @@ type MailboxServer struct {
 	slots  []slot
 	served []uint32 // the number of the last request that was answered, for each slot
 	last   int      // slot that asked last
+	early  bool     // its caller is shown the answer already
 	handle Handler
 	spin   time.Duration
 
@@ -63,6 +64,19 @@ func (s *MailboxServer) Close() {
 			shm.Wake(l.answered, 1)
 		}
 	})
+}
+
+// Early shows the caller of the request that is being answered what the answer is going to be, so that the caller prepares for it
+// meanwhile. It is called in the handler, once. If the handler then gives an empty answer, this one holds; any other one takes its place.
+func (s *MailboxServer) Early(answer []byte) {
+	if len(answer) > MaxAnswer {
+		return
+	}
+	l := &s.slots[s.last]
+	put(l.answer, answer)
+	s.early = true
+	l.early.Store(s.served[s.last])
+	l.wake()
 }
 
 // CloseAll closes servers, and reports whether all have stopped within limit. Those that have not still use their memory.
@@ -133,14 +147,27 @@ func (s *MailboxServer) round(request, answer []byte) (asked bool) {
 		}
 		asked, s.served[i], s.last = true, number, i
 		out := s.handle(take(l.request, request), answer)
-		if len(out) > MaxAnswer {
-			out = nil
+		switch {
+		case s.early && len(out) == 0:
+		case s.early:
+			l.early.Store(0) // before the caller could read half of one answer, and half of the other
+			fallthrough
+		default:
+			if len(out) > MaxAnswer {
+				out = nil
+			}
+			put(l.answer, out)
 		}
-		put(l.answer, out)
+		s.early = false
 		l.answered.Store(number)
-		if l.sleeping.Load() != 0 {
-			shm.Wake(l.answered, 1)
-		}
+		l.wake()
 	}
 	return asked
+}
+
+// wake wakes the caller, if it sleeps.
+func (l *slot) wake() {
+	if l.sleeping.Load() != 0 {
+		shm.Wake(l.answered, 1)
+	}
 }

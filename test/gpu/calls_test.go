@@ -46,6 +46,7 @@ func TestCalls(t *testing.T) {
 			if f.name != "driver" {
 				test("results", func(t *testing.T) { resultsOnGPU(t, c, !f.made) })
 			}
+			test("the GPU fails", func(t *testing.T) { brokenResult(t, f, as) })
 			test("the program dies", func(t *testing.T) { survivingArrays(t, c) })
 			write(t, row)
 		})

@@ -4,6 +4,7 @@ package gpu
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -45,4 +46,15 @@ func lateResult(t *testing.T, c *called) {
 	if err := result.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// brokenResult has a function return an array, and the GPU fail when the host knows of it: that is the end of the call all the same.
+func brokenResult(t *testing.T, f framework, as string) {
+	c := &called{run: start(t, f.name, nil), as: as}
+	c.run.Remote.Exec(t, fmt.Sprintf("import called; make('a', %q, 1); called.kept.append(a)", f.kinds[0].name))
+	result, err := c.function(t, "broken_kept").Call(t.Context(), c.array(t))
+	if !errors.Is(err, core.ErrUnavailable) {
+		t.Fatalf("a call whose work has failed: %v, %v; want ErrUnavailable", result, err)
+	}
+	c.run.NoLeases(t)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/calls"
 	"github.com/ndbridge/ndbridge/internal/gpu/driver"
@@ -37,19 +36,43 @@ func (w *worker) gpus(r *calls.Request) (all []int) {
 	return all
 }
 
+// onGPUs is what a function has left to GPUs. The zero value is nothing.
+type onGPUs struct {
+	devices []int
+	current driver.Context // of the thread that has run the function; 0: none
+	err     error          // why it is not known
+}
+
+// left is called on the thread that has run a function with arrays on these GPUs.
+func left(gpus []int) (o onGPUs) {
+	if len(gpus) > 0 {
+		o.devices = gpus
+		o.current, o.err = driver.CtxCurrent()
+	}
+	return o
+}
+
 // settle waits until GPUs have done what a function has given them: the host orders nothing.
-func (w *worker) settle(ctx context.Context, g *py.GIL, gpus []int) (err error) {
-	if len(gpus) == 0 {
-		return nil
+func (w *worker) settle(o onGPUs) error {
+	if o.err != nil {
+		return driver.Explain("call", "", o.err)
 	}
-	current, err := driver.CtxCurrent()
-	if err != nil {
-		return driver.Explain("call", "", err)
+	var err error
+	for _, device := range o.devices {
+		err = errors.Join(err, w.router.GPU().Idle(context.Background(), device, o.current))
 	}
-	g.Unlocked(func() {
-		for _, device := range gpus {
-			err = errors.Join(err, w.router.GPU().Idle(ctx, device, current))
-		}
-	})
+	return err
+}
+
+// settled has the answer wait until the GPUs are done. If there is nothing to show meanwhile, it waits itself: err says that the function
+// has failed, and a target that the answer is a generator, whose values wait for themselves.
+func (w *worker) settled(o onGPUs, a *calls.Answer, err error) error {
+	switch {
+	case len(o.devices) == 0:
+	case err != nil || a.Target != 0:
+		_ = w.settle(o)
+	default:
+		a.Rest = func() error { return w.settle(o) }
+	}
 	return err
 }

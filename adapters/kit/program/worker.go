@@ -1,7 +1,6 @@
 package program
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -250,7 +249,8 @@ func (w *worker) call(ctx context.Context, r *calls.Request, a *calls.Answer) er
 	if err != nil {
 		return err
 	}
-	return w.do(ctx, func(g *py.GIL) error {
+	var gpus onGPUs
+	err = w.do(ctx, func(g *py.GIL) error {
 		defer w.retained(r, a) //nolint:contextcheck // what looks after memory outlives the call
 		var result py.Object
 		err := g.Nested(func() error { // the arguments end with it
@@ -267,15 +267,14 @@ func (w *worker) call(ctx context.Context, r *calls.Request, a *calls.Answer) er
 			}
 			return err
 		})
+		gpus = left(w.gpus(r))
 		if result != 0 { // while the GPU works
 			err = w.give(ctx, g, result, r, a)
 			g.Drop(result)
 		}
-		if settled := w.settle(ctx, g, w.gpus(r)); err == nil && result != 0 {
-			err = settled
-		}
 		return err
 	})
+	return w.settled(gpus, a, err)
 }
 
 // retained counts the arrays of a request that are still in use.
@@ -318,7 +317,8 @@ func (w *worker) next(ctx context.Context, r *calls.Request, a *calls.Answer) er
 	if f.async {
 		method, end = "__anext__", "StopAsyncIteration"
 	}
-	return w.do(ctx, func(g *py.GIL) error {
+	var gpus onGPUs
+	err = w.do(ctx, func(g *py.GIL) error {
 		next, err := g.Attr(f.object, method)
 		if err != nil {
 			return err
@@ -328,17 +328,17 @@ func (w *worker) next(ctx context.Context, r *calls.Request, a *calls.Answer) er
 			return err
 		}
 		o, err := w.run(g, next, args, 0)
-		over := py.Raised(err, end)
-		if err == nil { // while the GPU works
-			err = w.write(ctx, g, "result", o, a, f.gpus)
-		}
-		settled := w.settle(ctx, g, f.gpus)
-		if over {
+		gpus = left(f.gpus)
+		if py.Raised(err, end) {
 			a.Kind = calls.Over
 			return nil
 		}
-		return cmp.Or(err, settled)
+		if err == nil { // while the GPU works
+			err = w.write(ctx, g, "result", o, a, f.gpus)
+		}
+		return err
 	})
+	return w.settled(gpus, a, err)
 }
 
 // write writes an object, which is the answer's what, as its values, and leases the arrays in it. The answer is not given before the work

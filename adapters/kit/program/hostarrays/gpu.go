@@ -112,8 +112,8 @@ func (s *Segment) Device() (int, bool) {
 	return s.gpu.device, true
 }
 
-// Over is called when a call is over that was given arrays in memory on a GPU, and the GPU has done what it was given
-// until then. held is the word that counted those.
+// Over is called when a function is over that was given arrays in memory on a GPU. The host is told when the GPU has done what it was
+// given until then. held is the word that counted those.
 func (s *Segment) Over(held *atomic.Uint32) {
 	if s.gpu != nil {
 		s.gpu.over(held)

@@ -55,6 +55,13 @@ def late_kept(x, value):
     return kept[-1]
 
 
+def broken_kept(x):
+    """The program's own array, and work behind which there is nothing to be had any more."""
+    enter()
+    work.fail()
+    return kept[-1]
+
+
 def sees_kept():
     return sees(kept[-1])
 

@@ -6,6 +6,8 @@ all frameworks. The kernel is that of kernels.ptx.
 
 import ctypes
 import os
+import threading
+import time
 
 import numpy
 
@@ -29,19 +31,20 @@ class Work:
     """What was queued last, and whether it still runs."""
 
     def __init__(self):
-        self.kernels = {}  # by context
+        self.kernels = {}  # by context and name
         self.event = None
         self.milliseconds = int(os.environ.get("WORK_MS", "300"))  # that work takes
 
-    def kernel(self):
+    def kernel(self, name=b"wait"):
         context = ctypes.c_void_p()
         check(cu.cuCtxGetCurrent(ctypes.byref(context)))
-        if context.value not in self.kernels:
+        key = context.value, name
+        if key not in self.kernels:
             module, function = ctypes.c_void_p(), ctypes.c_void_p()
             check(cu.cuModuleLoadData(ctypes.byref(module), KERNELS))
-            check(cu.cuModuleGetFunction(ctypes.byref(function), module, b"wait"))
-            self.kernels[context.value] = function
-        return self.kernels[context.value]
+            check(cu.cuModuleGetFunction(ctypes.byref(function), module, name))
+            self.kernels[key] = function
+        return self.kernels[key]
 
     def prepare(self):
         """Load the kernel, which takes a while, and may wait for what the context does."""
@@ -49,9 +52,20 @@ class Work:
 
     def begin(self, stream=0):
         """Keep a stream busy."""
-        time = ctypes.c_uint64(self.milliseconds * 1_000_000)
-        arguments = (ctypes.c_void_p * 1)(ctypes.cast(ctypes.byref(time), ctypes.c_void_p))
+        wait = ctypes.c_uint64(self.milliseconds * 1_000_000)
+        arguments = (ctypes.c_void_p * 1)(ctypes.cast(ctypes.byref(wait), ctypes.c_void_p))
         check(cu.cuLaunchKernel(self.kernel(), 1, 1, 1, 1, 1, 1, 0, ctypes.c_void_p(stream), arguments, None))
+
+    def fail(self):
+        """Have the context broken after a while."""
+        if hasattr(cu, "cudasim_fault"):  # where no address is a fault of the GPU's
+            threading.Timer(self.milliseconds / 1000, cu.cudasim_fault, [b"lost"]).start()
+            time.sleep(self.milliseconds / 2000)
+            return self.begin()
+        nowhere, count, amount = ctypes.c_uint64(8), ctypes.c_uint64(1), ctypes.c_float(1)
+        values = nowhere, count, amount, ctypes.c_uint64(self.milliseconds * 1_000_000)
+        arguments = (ctypes.c_void_p * 4)(*[ctypes.cast(ctypes.byref(v), ctypes.c_void_p) for v in values])
+        check(cu.cuLaunchKernel(self.kernel(b"add"), 1, 1, 1, 1, 1, 1, 0, None, arguments, None))
 
     def end(self, stream=0):
         """Remember all that was given to the stream until now."""
