@@ -14,9 +14,15 @@ import (
 const mapOver = `
 import ctypes, mmap, os, numpy as np, ndbridge, remote
 PART, FIXED = 1 << 16, 0x10
-libc, direct = ctypes.CDLL(None, use_errno=True), ctypes.CDLL("libc.so.6", use_errno=True)
-for lib in (libc, direct):
+libc, found = ctypes.CDLL(None, use_errno=True), ctypes.CDLL("libm.so.6", use_errno=True)
+for lib in (libc, found):
     lib.mmap.restype, lib.mmap.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+
+class direct:
+    """The system call."""
+    def mmap(*args):
+        libc.syscall.restype = ctypes.c_void_p
+        return libc.syscall(ctypes.c_long({"x86_64": 9, "aarch64": 222}[os.uname().machine]), *map(ctypes.c_long, args))
 
 def file():
     fd = os.memfd_create("own")
@@ -54,6 +60,7 @@ func TestMapsOverArrays(t *testing.T) {
 	t.Parallel()
 	for how, call := range map[string]string{
 		"anonymous": "over(%s, libc)", "shared file": "over(%s, libc, mmap.MAP_SHARED, file())",
+		"of a library's handle": "over(%s, found)",
 	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()

@@ -11,7 +11,7 @@ func TestStress(t *testing.T) {
 	t.Parallel()
 	program := stress(t)
 	for _, name := range []string{
-		"entries", "alignment", "overflow", "realloc", "errno", // the malloc family
+		"entries", "lookups", "alignment", "overflow", "realloc", "errno", // the malloc family
 		"calloc", "sparse", "pins", "wild", "trim", "keep", "steady", "growth", "seals", // a block's life
 		"threads", "contention",
 		"fork", "fork-threads", "fork-pinned", "fork-granted", "fork-child", "fork-often", "fork-generations", "fork-closed", "fork-warm", "fork-dumped",
@@ -44,7 +44,7 @@ func TestStressOutside(t *testing.T) {
 	program := stress(t)
 	for _, name := range []string{
 		"outside", "outside-resize", "outside-refused", "outside-mappings", "outside-child", "outside-many", "outside-hammer",
-		"outside-looks", "outside-beside", "outside-changes", "outside-gone", "fork-dumped", "fork-bare", "promote-lowest",
+		"outside-looks", "outside-beside", "outside-changes", "outside-gone", "outside-larger", "outside-smaller", "outside-going", "fork-dumped", "fork-bare", "promote-lowest",
 		"promote-sparse", "promote-writers", "promote-input", "promote-beside", "promote-together", "promote-signals",
 		"promote-limit", "promote-own-limit", "promote-mappings",
 	} {

@@ -33,8 +33,11 @@ static void *hint(uintptr_t base, size_t size) {
 	return at + (base - (uintptr_t)at) % HUGE_PAGE;
 }
 
-void aside_move(uintptr_t base, size_t size) {
+void aside_move(const struct segment *s) {
 	struct rlimit limit;
+	size_t part = range_owns((void *)s->base) ? 0 : OUTSIDE_PART; /* the kernel moves one mapping */
+	uintptr_t base = s->base + part;
+	size_t size = s->size - part;
 	if (count == PLACES || getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY)
 		return;
 	void *at = next.mremap((void *)base, size, size, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, hint(base, size));

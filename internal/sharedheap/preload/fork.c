@@ -80,8 +80,9 @@ void touch(uintptr_t at) {
 		; /* compilers may leave out any operation that changes nothing, but for this one */
 }
 
-bool map_privately(uintptr_t base, uint64_t size, int fd) {
-	if (next.mmap((void *)base, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd, 0) == MAP_FAILED)
+bool map_privately(uintptr_t base, uint64_t size, int fd, uint64_t offset) {
+	int how = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
+	if (next.mmap((void *)base, size, PROT_READ | PROT_WRITE, how, fd, (off_t)offset) == MAP_FAILED)
 		return false;
 	touch(base); /* else core dumps would leave it out, as they do with private mappings of files that nobody has written to */
 	return true;
@@ -89,14 +90,19 @@ bool map_privately(uintptr_t base, uint64_t size, int fd) {
 
 static bool map_segment(const void *segment) {
 	const struct segment *s = segment;
-	return map_privately(s->base, s->size, s->fd);
+	bool mapped = map_privately(s->base, s->size, s->fd, 0);
+	if (mapped && !range_owns((void *)s->base))
+		outside_part(s->base, MADV_NORMAL), touch(s->base + OUTSIDE_PART);
+	return mapped;
 }
 
 static bool make_private(const struct segment *s, enum frozen why) {
 	if (!segment_fd_valid(s))
 		return false;
+	if (outside_torn(s))
+		return keeper_run(maps_separate, s), true; /* there is no other way */
 	if (why == FROZEN_BY_FORK)
-		aside_move(s->base, s->size);
+		aside_move(s);
 	return s->kept ? keeper_run(map_segment, s) : map_segment(s);
 }
 
@@ -107,7 +113,7 @@ static bool freeze_segment(struct segment *s, enum frozen why) {
 		range_give(s->base + s->used, s->size - s->used);
 		s->size = s->used;
 	}
-	if (!outside_lost(s) && !make_private(s, why))
+	if (!make_private(s, why))
 		return false;
 	s->state = SEGMENT_FROZEN;
 	if (!s->pinned)
@@ -149,7 +155,7 @@ static void drop_warm(uintptr_t from, uintptr_t to) {
 static void freeze(uintptr_t from, uintptr_t to, enum frozen why) {
 	count_blocks();
 	drop_warm(from, to);
-	maps_find_lost();
+	maps_find_torn();
 	for (uint32_t i = 1; i < segment_count; i++) {
 		if (melted(&segments[i], from, to) && !freeze_segment(&segments[i], why) && why == FROZEN_BY_FORK)
 			copy_segment(&segments[i]);
@@ -159,7 +165,7 @@ static void freeze(uintptr_t from, uintptr_t to, enum frozen why) {
 		uint32_t state = atomic_load(&b->state);
 		if (b->frozen || segments[b->segment].state != SEGMENT_FROZEN)
 			continue;
-		b->frozen = outside_lost(&segments[b->segment]) ? FROZEN_OVER : (uint8_t)why;
+		b->frozen = outside_torn(&segments[b->segment]) ? FROZEN_OVER : (uint8_t)why;
 		if (phase_of(state) == BLOCK_WARM) {
 			arena_remove(&arenas[b->arena], i);
 			atomic_store(&b->state, BLOCK_NONE);
@@ -344,7 +350,7 @@ static void leave_outside(uint32_t index) {
 		atomic_store(&b->state, phase);
 		return;
 	}
-	next.munmap((void *)b->base, block_extent(b));
+	outside_unmap(b);
 	outside_end_block(index);
 }
 

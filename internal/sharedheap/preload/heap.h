@@ -26,7 +26,8 @@
  *   names.c      what they call it
  *   ranges.c     the addresses
  *   limits.c     limits that the program sets on itself
- *   captures.c   captures of CUDA graphs, and dlsym
+ *   captures.c   captures of CUDA graphs
+ *   lookups.c    dlsym
  *   fork.c       what a fork does to all this
  *   aside.c      what it leaves to be done after it
  *   promote.c    how a block that a fork has frozen becomes shared again
@@ -202,10 +203,17 @@ void next_resolve(void);
 bool boot_owns(const void *p);
 size_t boot_size(const void *p);
 
-/* captures.c */
+/* lookups.c */
 
 /* The dlsym behind ours. */
 extern void *(*next_dlsym)(void *, const char *);
+/* Finds the libc: from then on dlsym gives ours in place of the libc's functions. */
+void lookups_start(void);
+
+/* captures.c */
+
+/* What the caller gets instead of a function of the driver's. */
+void *captures_in_front(const char *name, void *function);
 /* For a forked child, in which CUDA does not work. */
 void captures_reset(void);
 
@@ -551,8 +559,8 @@ enum { FORK_COUNTERS = 16 };
 extern uint64_t *fork_counters[FORK_COUNTERS]; /* ndheap_count_forks; supply_lock */
 /* Writes to a page and changes no byte, beside whoever else writes there. */
 void touch(uintptr_t at);
-/* Maps a file privately over what is mapped there. */
-bool map_privately(uintptr_t base, uint64_t size, int fd);
+/* Maps a file, from an offset on, privately over what is mapped there. */
+bool map_privately(uintptr_t base, uint64_t size, int fd, uint64_t offset);
 /* Takes all locks. A promotion must be halted, or be the caller. */
 void lock_all(void);
 void unlock_all(void);
@@ -571,8 +579,8 @@ void fork_separate(void);
 
 /* aside.c */
 
-/* Moves the page tables of a shared mapping aside, if it can, so that it is soon replaced. Wants trim_lock. */
-void aside_move(uintptr_t base, size_t size);
+/* Moves the page tables of a shared segment aside, if it can, so that it is soon replaced. Wants trim_lock. */
+void aside_move(const struct segment *s);
 /* Unmaps what was moved aside, until somebody forks. Wants trim_lock. */
 void aside_clear(void);
 /* In a forked child, which has nothing of it. */
@@ -619,8 +627,17 @@ uint32_t outside_adopt(const void *p);
 void outside_release(uint32_t index);
 /* Ends a block, but not its memory. Wants supply_lock. */
 void outside_end_block(uint32_t index);
-/* Whether a segment's memory was freed by a way that leads around us: what lies there may be anyone's. */
-static inline bool outside_lost(const struct segment *s) { return !range_owns((void *)s->base) && !s->seen; }
+/* Whether a segment's memory was freed or resized by a way that leads around us: what lies there may be anyone's. */
+static inline bool outside_torn(const struct segment *s) { return !range_owns((void *)s->base) && s->seen != s->size; }
+/* In a forked child: unmaps the memory of a block that the parent is about to free. */
+void outside_unmap(const struct block *b);
+/*
+ * Makes the first bytes of a shared chunk a mapping of their own. The libc's own realloc makes a chunk larger by mremap, which
+ * would map more than the file has. But the kernel moves one mapping only, and where it refuses, the libc copies. advice:
+ * what the program has given there.
+ */
+void outside_part(uintptr_t base, int advice);
+#define OUTSIDE_PART GRANULE
 /* Whether a block's mapping is one that may be replaced. For the keeper. */
 bool outside_ordinary(const struct block *b);
 
@@ -639,8 +656,12 @@ static inline bool outside_maybe(const void *p) {
 
 /* Whether all mappings in [from, to) are ordinary ones, which may be replaced. For the keeper. */
 bool maps_ordinary(uintptr_t from, uintptr_t to);
-/* Finds out of which shared memory outside the range there is nothing left, for outside_lost. Wants all locks. */
-void maps_find_lost(void);
+/* Finds out how much there is left of shared memory outside the range, for outside_torn. Wants all locks. */
+void maps_find_torn(void);
+/* Maps privately what is left of a segment outside the range, and nothing else. For the keeper. */
+bool maps_separate(const void *segment);
+/* Reads memory of this process, in which there may be none any more. */
+bool maps_read(void *to, uintptr_t from, size_t size);
 
 /* gate.c */
 

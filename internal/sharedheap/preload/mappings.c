@@ -186,6 +186,20 @@ static int discard_all(void *p, size_t size, int advice) {
 	return done ? 0 : -1;
 }
 
+/* Says in which order pages will be read: the heap says so, too, for an end of its own (outside_part). */
+static int advise_order(void *p, size_t size, int advice) {
+	int result = next.madvise(p, size, advice), saved = errno;
+	lock(&outside_lock);
+	for (uintptr_t at = (uintptr_t)p, end = at + size, to; at < end; at = to) {
+		uint32_t index = outside_block_from(at, &to);
+		if (index && blocks[index].frozen != FROZEN_OUTSIDE)
+			outside_part(blocks[index].base, advice);
+	}
+	unlock(&outside_lock);
+	errno = saved;
+	return result;
+}
+
 EXPORTED int madvise(void *p, size_t size, int advice) {
 	if (likely(!gate_guards(p, size)))
 		return next.madvise(p, size, advice);
@@ -197,11 +211,12 @@ EXPORTED int madvise(void *p, size_t size, int advice) {
 	case MADV_REMOVE: /* private memory has no file */
 		errno = EINVAL;
 		return -1;
+	case MADV_WILLNEED:
+		return next.madvise(p, size, advice);
 	case MADV_NORMAL:
 	case MADV_RANDOM:
 	case MADV_SEQUENTIAL:
-	case MADV_WILLNEED:
-		return next.madvise(p, size, advice);
+		return advise_order(p, size, advice);
 	default:;
 		int saved = errno;
 		promote_halt(); /* what is being promoted would lose it */

@@ -1,7 +1,8 @@
 /*
- * What the kernel says of the mappings of memory outside the heap. All but maps_find_lost runs on the keeper, whose table of
+ * What the kernel says of the mappings of memory outside the heap. All but maps_find_torn runs on the keeper, whose table of
  * descriptors is its own.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,10 +87,10 @@ bool maps_ordinary(uintptr_t from, uintptr_t to) {
 	return from >= to;
 }
 
-/* What the line of a mapping says that comes from a file of the heap's. False: it does not. */
+/* What the line of a mapping says that shares a file of the heap's. False: it does not. */
 static bool heap_mapping(const char *line, uintptr_t *from, size_t *size, uint64_t *offset, uint64_t *inode) {
-	char *rest;
-	if (!strstr(line, "/memfd:ndbridge-heap"))
+	char *rest = strchr(line, ' ');
+	if (!rest || rest[4] != 's' || !strstr(rest, "/memfd:ndbridge-heap"))
 		return false;
 	*from = strtoull(line, &rest, 16);
 	*size = strtoull(rest + 1, &rest, 16) - *from;
@@ -119,7 +120,7 @@ static bool count(const void *unused) {
 	return true;
 }
 
-void maps_find_lost(void) {
+void maps_find_torn(void) {
 	bool some = false;
 	for (uint32_t i = 1; i < segment_count; i++) {
 		struct segment *s = &segments[i];
@@ -128,4 +129,29 @@ void maps_find_lost(void) {
 	}
 	if (some)
 		keeper_run(count, NULL);
+}
+
+bool maps_separate(const void *segment) {
+	const struct segment *s = segment;
+	char line[256];
+	uintptr_t from;
+	size_t size;
+	uint64_t offset, inode;
+	if (!begin())
+		return false;
+	bool all = true;
+	while (read_line(line, sizeof line))
+		if (heap_mapping(line, &from, &size, &offset, &inode) && inode == s->inode && from - s->base == offset)
+			all &= map_privately(from, size, s->fd, offset);
+	syscall(SYS_close, maps.fd);
+	return all;
+}
+
+bool maps_read(void *to, uintptr_t from, size_t size) {
+	struct iovec here = {to, size}, there = {(void *)from, size};
+	ssize_t n = syscall(SYS_process_vm_readv, getpid(), &here, 1, &there, 1, 0);
+	if (n >= 0 || errno == EFAULT)
+		return n == (ssize_t)size;
+	memcpy(to, (const void *)from, size); /* the system call is forbidden here */
+	return true;
 }

@@ -14,6 +14,7 @@
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "heap.h"
@@ -81,11 +82,15 @@ bool outside_knows(const void *p, size_t size) {
 }
 
 /* What glibc notes in front of a chunk that it has mapped: how far before the chunk the mapping begins, and the chunk's size. */
+static bool understand_head(const size_t head[2], uintptr_t user, uintptr_t *from, uintptr_t *to) {
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), at = user - 2 * sizeof(size_t);
+	*from = at - head[0];
+	*to = at + (head[1] & ~(size_t)7);
+	return head[1] & OUTSIDE_MAPPED && *from % page == 0 && *to % page == 0 && *from <= at && *to > user;
+}
+
 static bool read_head(uintptr_t user, uintptr_t *from, uintptr_t *to) {
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE), *head = (const size_t *)user - 2;
-	*from = (uintptr_t)head - head[0];
-	*to = (uintptr_t)head + (head[1] & ~(size_t)7);
-	return head[1] & OUTSIDE_MAPPED && *from % page == 0 && *to % page == 0 && *from <= (uintptr_t)head && *to > user;
+	return understand_head((const size_t *)user - 2, user, from, to);
 }
 
 static void widen(uintptr_t from, uintptr_t to) {
@@ -231,6 +236,16 @@ void outside_end_block(uint32_t index) {
 	supply_end_outside(index);
 }
 
+void outside_unmap(const struct block *b) {
+	uintptr_t from, to;
+	if (read_head(b->user, &from, &to)) /* the libc may have made it smaller */
+		next.munmap((void *)from, to - from);
+}
+
+void outside_part(uintptr_t base, int advice) {
+	next.madvise((void *)base, OUTSIDE_PART, advice == MADV_RANDOM ? MADV_SEQUENTIAL : MADV_RANDOM);
+}
+
 EXPORTED void ndheap_refuse(const void *p) {
 	lock(&outside_lock);
 	struct chunk *c = chunk_with((uintptr_t)p);
@@ -266,10 +281,11 @@ EXPORTED size_t ndheap_outside(const void *p, size_t size, int due) {
 
 bool outside_ordinary(const struct block *b) {
 	uintptr_t from, to;
+	size_t head[2];
 	lock(&outside_lock);
 	const struct chunk *c = chunk_with(b->base);
 	bool plain = c && !atomic_load(&c->advised);
 	unlock(&outside_lock);
-	/* The head last: the program might have taken its page away. */
-	return plain && maps_ordinary(b->base, b->base + b->hot) && read_head(b->user, &from, &to) && from == b->base && to == b->base + b->hot;
+	return plain && maps_ordinary(b->base, b->base + b->hot) && maps_read(head, b->user - sizeof head, sizeof head) &&
+	       understand_head(head, b->user, &from, &to) && from == b->base && to == b->base + b->hot;
 }

@@ -127,21 +127,32 @@ static bool protect(uintptr_t at, size_t size, bool yes) {
 
 static bool zero(const char *p, size_t size) { return p[0] == 0 && memcmp(p, p + 1, size - 1) == 0; }
 
+/* The part of a block from an offset on, to be read; of a chunk, a copy: the libc's own free may take it away. NULL: it is gone. */
+static const char *part_of(const struct block *b, size_t from, size_t size) {
+	static char piece[PIECE];
+	if (!block_outside(b))
+		return (const char *)b->base + from;
+	return maps_read(piece, b->base + from, size) ? piece : NULL;
+}
+
 /* Copies a part of a block to the same place of a file, but for what is zero there anyway. sparse: some was. */
-static bool copy(uintptr_t base, size_t from, size_t to, int fd, bool *sparse) {
+static bool copy(const struct block *b, size_t from, size_t to, int fd, bool *sparse) {
+	const char *part = from < to ? part_of(b, from, to - from) : NULL;
+	if (from < to && !part)
+		return false;
 	for (size_t at = from, end; at < to; at = end) {
 		end = to - at < GRAIN ? to : at + GRAIN;
-		if (zero((const char *)base + at, end - at)) {
+		if (zero(part + at - from, end - at)) {
 			*sparse = true;
 			continue;
 		}
 		while (end < to) { /* as much at once as there is */
 			size_t more = to - end < GRAIN ? to - end : GRAIN;
-			if (zero((const char *)base + end, more))
+			if (zero(part + end - from, more))
 				break;
 			end += more;
 		}
-		if (pwrite(fd, (const char *)base + at, end - at, (off_t)at) != (ssize_t)(end - at))
+		if (pwrite(fd, part + at - from, end - at, (off_t)at) != (ssize_t)(end - at))
 			return false;
 	}
 	return true;
@@ -173,9 +184,11 @@ static bool move_piece(const struct block *b, size_t at, size_t size, int fd, co
 		return false;
 	if (protect(from, size, true)) {
 		size_t end = used(b) < at + size ? used(b) : at + size;
-		moved = copy(b->base, at, end, fd, &sparse) &&
+		moved = copy(b, at, end, fd, &sparse) && protect(from, size, true) /* else it is another mapping by now */ &&
 			next.mmap((void *)from, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
 				  (off_t)at) != MAP_FAILED;
+		if (moved && block_outside(b) && at + size == block_extent(b))
+			outside_part(b->base, MADV_NORMAL);
 		struct uffdio_range piece = {from, size};
 		if (moved)
 			ioctl(faults, UFFDIO_WAKE, &piece);
@@ -218,21 +231,26 @@ static void spare_give(struct spare *s) {
 	s->page = MAP_FAILED;
 }
 
-/* Moves a block's pages into a file. False: they are private, as before. */
-static bool move(const struct block *b, size_t size, int fd) {
+/* Maps privately what was moved of a block. False: the kernel refuses. */
+static bool take_back(const struct block *b, size_t done, const struct segment *s) {
+	return block_outside(b) ? maps_separate(s) : map_privately(b->base, done, s->fd, 0);
+}
+
+/* Moves a block's pages into a segment. False: they are private, as before. */
+static bool move(const struct block *b, size_t size, const struct segment *s) {
 	static const _Atomic uint32_t never;
 	struct uffdio_register all = {.range = {b->base, size}, .mode = UFFDIO_REGISTER_MODE_WP};
 	struct spare spare = spare_map();
 	size_t done = 0;
 	if (spare.page != MAP_FAILED && open_faults() && ioctl(faults, UFFDIO_REGISTER, &all) == 0)
-		done = move_pieces(b, 0, size, fd);
-	while (done && done < size && !map_privately(b->base, done, fd)) {
+		done = move_pieces(b, 0, size, s->fd);
+	while (done && done < size && !take_back(b, done, s)) {
 		spare_give(&spare);
-		if (map_privately(b->base, done, fd))
+		if (take_back(b, done, s))
 			break;
 		/* A part of a block cannot stay shared: a fork could not tell. */
 		size_t n = size - done < PIECE ? size - done : PIECE;
-		if (move_piece(b, done, n, fd, &never))
+		if (move_piece(b, done, n, s->fd, &never))
 			done += n;
 		else
 			usleep(PAUSE_US); /* for memory, or a call that writes there */
@@ -270,7 +288,7 @@ static bool promote(const void *p) {
 	unlock(&supply_lock);
 	if (!segment)
 		return false;
-	bool moved = move(b, size, segments[segment].fd);
+	bool moved = move(b, size, &segments[segment]);
 	if (moved && size >= HUGE_PAGE)
 		next.madvise((void *)b->base, size, MADV_HUGEPAGE);
 	lock_all();

@@ -46,6 +46,7 @@ __attribute__((constructor(101))) static void heap_start(void) {
 	configure_threshold(getenv("NDBRIDGE_HEAP_THRESHOLD"));
 	callers_configure(getenv("NDBRIDGE_HEAP_LIBRARIES"));
 	promote_configure(getenv("NDBRIDGE_HEAP_PROMOTE"));
+	lookups_start();
 	outside_start();
 	if (in_python()) {
 		threads_start((uintptr_t)next_dlsym(RTLD_DEFAULT, "PyOS_AfterFork_Parent"));

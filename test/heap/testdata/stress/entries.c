@@ -1,4 +1,5 @@
 /* The malloc family: every entry point, sizes, alignments, errors. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
 #include <string.h>
@@ -193,4 +194,22 @@ void test_wrong_free(const char *how) {
 		free(opaque(p));
 	}
 	CHECK(false, "%s went unnoticed", how);
+}
+
+/* Who asks a library's handle for a function of the libc's gets the heap's, as who is linked with it does. */
+void test_lookups(void) {
+	static const char *const names[] = {"free", "malloc", "calloc", "realloc", "posix_memalign", "mmap", "munmap", "mremap", "madvise", "mprotect",
+					    "read", "recv", "fread", "close", "fopen", "dup2", "setrlimit", "getpid", "strlen"};
+	void *libm = dlopen("libm.so.6", RTLD_NOW), *libc = dlopen("libc.so.6", RTLD_NOW);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		void *linked = dlsym(RTLD_DEFAULT, names[i]);
+		CHECK(linked && dlsym(libm, names[i]) == linked && dlsym(libc, names[i]) == linked && !dlerror(), "%s", names[i]);
+	}
+	CHECK(!dlsym(libm, "no_such_function") && dlerror());
+	void (*libs_free)(void *);
+	*(void **)&libs_free = dlsym(libm, "free");
+	char *p = opaque(malloc(MIB));
+	CHECK(shared(p));
+	libs_free(p);
+	CHECK(stats().live_blocks == 0);
 }

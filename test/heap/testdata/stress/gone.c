@@ -1,18 +1,35 @@
-/* Memory outside the heap that somebody frees by the libc's own free, as ctypes.CDLL("libc.so.6").free does, once it is shared. */
+/* Memory outside the heap that somebody frees or resizes by the libc's own functions, while it becomes shared, or once it is. */
 #include <dlfcn.h>
 #include <malloc.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "stress.h"
 
 static const size_t size = 4 * MIB;
+static void (*libc_free)(void *);
+static void *(*libc_realloc)(void *, size_t);
+
+static void find_libc(void) {
+	*(void **)&libc_free = dlsym(RTLD_DEFAULT, "__libc_free"); /* the heap does not stand in front of these names */
+	*(void **)&libc_realloc = dlsym(RTLD_DEFAULT, "__libc_realloc");
+	CHECK(libc_free && libc_realloc && mallopt(M_MMAP_THRESHOLD, 128 * KIB) == 1);
+}
+
+/* What the heap has taken for its own is not used again: the next request gets other addresses. */
+static void keep_free(char *page) {
+	CHECK(mmap(page, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == page);
+}
+
+static char *map_there(char *page, size_t bytes, int how) {
+	return mmap(page, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | how, -1, 0);
+}
 
 /* What comes to lie where shared memory was is not the heap's, which neither changes it nor shows it. */
 void test_outside_gone(void) {
-	void (*libc_free)(void *);
-	*(void **)&libc_free = dlsym(dlopen("libc.so.6", RTLD_NOW), "free");
-	CHECK(mallopt(M_MMAP_THRESHOLD, 128 * KIB) == 1);
+	find_libc();
 	for (int pinned = 0; pinned < 2; pinned++) {
 		struct ndheap_block b;
 		char *p = opaque(malloc(size)), *page = (char *)((uintptr_t)p & ~4095ul);
@@ -20,14 +37,14 @@ void test_outside_gone(void) {
 		CHECK(heap.promote(p) == 0 && (!pinned || (heap.pin(p, &b) == 0 && heap.grant(p) == 0)));
 		char *seen = pinned ? map_outside(&b, PROT_READ) : NULL;
 		libc_free(p);
-		char *other = mmap(page, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		char *other = map_there(page, size, MAP_FIXED_NOREPLACE);
 		CHECK(other == page);
 		fill(other, size, 2);
 		fork_once();
 		CHECK(filled(other, size, 2), "it was replaced by what lay there before");
 		CHECK(!shared(p) && heap.promote(p) == -1);
 		CHECK(!pinned || (filled(seen, size, 1) && heap.unpin(p, b.segment) == 0));
-		CHECK(munmap(other, size) == 0 && mmap(other, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
+		CHECK(munmap(other, size) == 0 && map_there(other, size, 0) != MAP_FAILED);
 	}
 	/* The libc may serve the next request there. */
 	int same = 0;
@@ -46,4 +63,100 @@ void test_outside_gone(void) {
 		CHECK((next = opaque(malloc(100 * MIB)))); /* so that the addresses are others' next time */
 	}
 	CHECK(same > 0);
+}
+
+/* Who makes it larger by the libc's realloc has memory that can be used, and leaves what was there to who has a pin on it. */
+void test_outside_larger(void) {
+	static const int advice[] = {MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL};
+	find_libc();
+	for (int forked = 0; forked < 2; forked++)
+		for (size_t i = 0; i < sizeof advice / sizeof *advice; i++) {
+			struct ndheap_block b;
+			char *p = opaque(malloc(size)), *page = (char *)((uintptr_t)p & ~4095ul);
+			fill(p, size, 1);
+			CHECK(heap.promote(p) == 0 && heap.pin(p, &b) == 0);
+			char *seen = map_outside(&b, PROT_READ);
+			int pid = forked ? split() : -1;
+			CHECK(madvise(page, size, advice[i]) == 0);
+			p = opaque(libc_realloc(p, size / 2));
+			CHECK((p = opaque(libc_realloc(p, 3 * size))) && filled(p, size / 2, 1));
+			fill(p, 3 * size, 2);
+			CHECK(filled(p, 3 * size, 2) && (pid == 0 || filled(seen, size, 1)));
+			libc_free(p);
+			if (pid == 0)
+				_exit(0);
+			CHECK(pid < 0 || exit_of(pid) == 0);
+			CHECK(heap.unpin(page + 16, b.segment) == 0 && munmap(seen - b.offset, b.segment_size) == 0);
+			keep_free(page);
+		}
+}
+
+/* What lies beside memory that was made smaller is not the heap's, in the program and its children. */
+void test_outside_smaller(void) {
+	find_libc();
+	for (int freed = 0; freed < 2; freed++) {
+		struct ndheap_block b;
+		char *p = opaque(malloc(size)), *page = (char *)((uintptr_t)p & ~4095ul);
+		fill(p, size, 1);
+		CHECK(heap.promote(p) == 0 && heap.pin(p, &b) == 0);
+		CHECK((p = opaque(libc_realloc(p, size / 2))) == page + 16);
+		char *other = map_there(page + 3 * size / 4, size / 4, MAP_FIXED_NOREPLACE);
+		CHECK(other == page + 3 * size / 4);
+		fill(other, size / 4, 2);
+		if (freed)
+			free(p);
+		int pid = split();
+		CHECK(filled(other, size / 4, 2), "it was replaced by what lay there before");
+		if (pid == 0) {
+			if (!freed)
+				memset(p, 3, size / 2);
+			memset(other, 3, size / 4);
+			_exit(0);
+		}
+		CHECK(exit_of(pid) == 0 && filled(other, size / 4, 2) && (freed || filled(p, size / 2, 1)), "a child has written to it");
+		CHECK(freed || !shared(p));
+		CHECK(heap.unpin(opaque(p), b.segment) == 0 && filled(other, size / 4, 2));
+		if (!freed)
+			free(p);
+		CHECK(filled(other, size / 4, 2) && munmap(other, size / 4) == 0);
+	}
+}
+
+static _Atomic(char *) target;
+static _Atomic bool stop;
+static _Atomic uint32_t promotions;
+
+static void *promote_on(void *unused) {
+	while (!stop) {
+		const char *p = target;
+		promotions += p && heap.promote(p) == 0;
+	}
+	return unused;
+}
+
+/* The same while it is being promoted: whenever that comes, the program goes on. */
+void test_outside_going(void) {
+	enum { ROUNDS = 400 };
+	pthread_t thread;
+	uint32_t random = 7;
+	find_libc();
+	CHECK(pthread_create(&thread, NULL, promote_on, NULL) == 0);
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		char *p = opaque(malloc(size)), *page = (char *)((uintptr_t)p & ~4095ul);
+		memset(p, 1, size);
+		target = p;
+		usleep(next_random(&random) % 1000);
+		target = NULL;
+		if (round % 2) {
+			p = opaque(libc_realloc(p, 2 * size));
+			memset(p + size, 1, size);
+			CHECK(memcmp(p, p + 1, 2 * size - 1) == 0, "round %u", round);
+		}
+		libc_free(p);
+		usleep(next_random(&random) % 500);
+		keep_free(page);
+	}
+	stop = true;
+	pthread_join(thread, NULL);
+	CHECK(promotions > 0);
 }

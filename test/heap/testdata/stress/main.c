@@ -18,6 +18,7 @@ static const struct {
 	void (*run)(void);
 } tests[] = {
 	{"entries", test_entries},
+	{"lookups", test_lookups},
 	{"alignment", test_alignment},
 	{"overflow", test_overflow},
 	{"realloc", test_realloc},
@@ -69,6 +70,9 @@ static const struct {
 	{"outside-beside", test_outside_beside},
 	{"outside-changes", test_outside_changes},
 	{"outside-gone", test_outside_gone},
+	{"outside-larger", test_outside_larger},
+	{"outside-smaller", test_outside_smaller},
+	{"outside-going", test_outside_going},
 	{"promote-lowest", test_promote_lowest},
 	{"exec", test_exec},
 	{"after-exec", test_after_exec},

@@ -74,6 +74,7 @@ size_t file_memory(const struct ndheap_block *b);
 char *map_outside(const struct ndheap_block *b, int protection);
 
 void test_entries(void);
+void test_lookups(void);
 void test_alignment(void);
 void test_overflow(void);
 void test_realloc(void);
@@ -126,6 +127,9 @@ void test_outside_looks(void);
 void test_outside_beside(void);
 void test_outside_changes(void);
 void test_outside_gone(void);
+void test_outside_larger(void);
+void test_outside_smaller(void);
+void test_outside_going(void);
 void test_promote_lowest(void);
 void test_exec(void);
 void test_after_exec(void);
