@@ -75,3 +75,22 @@ FILLING(int, recvmmsg, (int fd, struct mmsghdr *to, unsigned count, int flags, s
 FILLING(size_t, fread, (void *restrict to, size_t size, size_t count, FILE *restrict from), (to, size, count, from), gate_enter(to, size * count))
 FILLING(size_t, fread_unlocked, (void *restrict to, size_t size, size_t count, FILE *restrict from), (to, size, count, from),
 	gate_enter(to, size * count))
+
+/* What programs call instead that are compiled with _FORTIFY_SOURCE, if the compiler knows how much memory there is. */
+ssize_t __read_chk(int fd, void *to, size_t size, size_t room);
+ssize_t __pread_chk(int fd, void *to, size_t size, off_t at, size_t room);
+ssize_t __pread64_chk(int fd, void *to, size_t size, off64_t at, size_t room);
+ssize_t __recv_chk(int fd, void *to, size_t size, size_t room, int flags);
+ssize_t __recvfrom_chk(int fd, void *to, size_t size, size_t room, int flags, struct sockaddr *who, socklen_t *length);
+size_t __fread_chk(void *to, size_t room, size_t size, size_t count, FILE *from);
+size_t __fread_unlocked_chk(void *to, size_t room, size_t size, size_t count, FILE *from);
+
+FILLING(ssize_t, __read_chk, (int fd, void *to, size_t size, size_t room), (fd, to, size, room), gate_enter(to, size))
+FILLING(ssize_t, __pread_chk, (int fd, void *to, size_t size, off_t at, size_t room), (fd, to, size, at, room), gate_enter(to, size))
+FILLING(ssize_t, __pread64_chk, (int fd, void *to, size_t size, off64_t at, size_t room), (fd, to, size, at, room), gate_enter(to, size))
+FILLING(ssize_t, __recv_chk, (int fd, void *to, size_t size, size_t room, int flags), (fd, to, size, room, flags), gate_enter(to, size))
+FILLING(ssize_t, __recvfrom_chk, (int fd, void *to, size_t size, size_t room, int flags, struct sockaddr *who, socklen_t *length),
+	(fd, to, size, room, flags, who, length), gate_enter(to, size))
+FILLING(size_t, __fread_chk, (void *to, size_t room, size_t size, size_t count, FILE *from), (to, room, size, count, from), gate_enter(to, size * count))
+FILLING(size_t, __fread_unlocked_chk, (void *to, size_t room, size_t size, size_t count, FILE *from), (to, room, size, count, from),
+	gate_enter(to, size * count))

@@ -197,6 +197,13 @@ struct next_malloc {
 	int (*recvmmsg)(int, struct mmsghdr *, unsigned, int, struct timespec *);
 	size_t (*fread)(void *, size_t, size_t, FILE *);
 	size_t (*fread_unlocked)(void *, size_t, size_t, FILE *);
+	ssize_t (*__read_chk)(int, void *, size_t, size_t);
+	ssize_t (*__pread_chk)(int, void *, size_t, off_t, size_t);
+	ssize_t (*__pread64_chk)(int, void *, size_t, off64_t, size_t);
+	ssize_t (*__recv_chk)(int, void *, size_t, size_t, int);
+	ssize_t (*__recvfrom_chk)(int, void *, size_t, size_t, int, struct sockaddr *, socklen_t *);
+	size_t (*__fread_chk)(void *, size_t, size_t, size_t, FILE *);
+	size_t (*__fread_unlocked_chk)(void *, size_t, size_t, size_t, FILE *);
 };
 extern struct next_malloc next;
 void next_resolve(void);

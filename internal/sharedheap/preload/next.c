@@ -199,6 +199,13 @@ void next_resolve(void) {
 		.recvmmsg = (__typeof__(next.recvmmsg))find("recvmmsg"),
 		.fread = (__typeof__(next.fread))find("fread"),
 		.fread_unlocked = (__typeof__(next.fread_unlocked))find("fread_unlocked"),
+		.__read_chk = (__typeof__(next.__read_chk))find("__read_chk"),
+		.__pread_chk = (__typeof__(next.__pread_chk))find("__pread_chk"),
+		.__pread64_chk = (__typeof__(next.__pread64_chk))find("__pread64_chk"),
+		.__recv_chk = (__typeof__(next.__recv_chk))find("__recv_chk"),
+		.__recvfrom_chk = (__typeof__(next.__recvfrom_chk))find("__recvfrom_chk"),
+		.__fread_chk = (__typeof__(next.__fread_chk))find("__fread_chk"),
+		.__fread_unlocked_chk = (__typeof__(next.__fread_unlocked_chk))find("__fread_unlocked_chk"),
 	};
 	next = found;
 	resolving = false;

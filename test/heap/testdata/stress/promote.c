@@ -177,6 +177,15 @@ struct input {
 
 enum { PART = 2 * KIB };
 
+/* What _FORTIFY_SOURCE calls instead. */
+ssize_t __read_chk(int fd, void *to, size_t size, size_t room);
+ssize_t __pread_chk(int fd, void *to, size_t size, off_t at, size_t room);
+ssize_t __pread64_chk(int fd, void *to, size_t size, off64_t at, size_t room);
+ssize_t __recv_chk(int fd, void *to, size_t size, size_t room, int flags);
+ssize_t __recvfrom_chk(int fd, void *to, size_t size, size_t room, int flags, struct sockaddr *who, socklen_t *length);
+size_t __fread_chk(void *to, size_t room, size_t size, size_t count, FILE *from);
+size_t __fread_unlocked_chk(void *to, size_t room, size_t size, size_t count, FILE *from);
+
 /* Fills random parts by all functions that can. */
 static void *fill_on(void *argument) {
 	struct input *in = argument;
@@ -190,8 +199,8 @@ static void *fill_on(void *argument) {
 		struct iovec parts[2] = {{to, PART / 2}, {to + PART / 2, PART / 2}};
 		struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
 		struct mmsghdr messages = {.msg_hdr = message};
-		unsigned how = next_random(&random) % 13;
-		if (how >= 5 && how <= 8)
+		unsigned how = next_random(&random) % 20;
+		if ((how >= 5 && how <= 8) || how == 13 || how == 14)
 			CHECK(send(in->to_send, packet, PART, 0) == PART);
 		ssize_t n = how == 0 ? read(zeros, to, PART) : how == 1 ? pread(zeros, to, PART, 0)
 			: how == 2 ? readv(zeros, parts, 2) : how == 3 ? preadv(zeros, parts, 2, 0)
@@ -200,7 +209,11 @@ static void *fill_on(void *argument) {
 			: how == 7 ? recvmsg(in->from, &message, 0)
 			: how == 8 ? recvmmsg(in->from, &messages, 1, 0, NULL) == 1 ? (ssize_t)messages.msg_len : -1
 			: how == 9 ? preadv2(zeros, parts, 2, 0, 0) : how == 10 ? preadv64v2(zeros, parts, 2, 0, 0)
-			: how == 11 ? process_vm_readv(getpid(), parts, 2, &(struct iovec){packet, PART}, 1, 0) : getrandom(to, PART, 0);
+			: how == 11 ? process_vm_readv(getpid(), parts, 2, &(struct iovec){packet, PART}, 1, 0) : how == 12 ? getrandom(to, PART, 0)
+			: how == 13 ? __recv_chk(in->from, to, PART, PART, 0) : how == 14 ? __recvfrom_chk(in->from, to, PART, PART, 0, NULL, NULL)
+			: how == 15 ? __read_chk(zeros, to, PART, PART) : how == 16 ? __pread_chk(zeros, to, PART, 0, PART)
+			: how == 17 ? __pread64_chk(zeros, to, PART, 0, PART) : how == 18 ? (ssize_t)__fread_chk(to, PART, 1, PART, stream)
+			: (ssize_t)__fread_unlocked_chk(to, PART, 1, PART, stream);
 		in->failed += n != PART;
 	}
 	return NULL;
