@@ -53,6 +53,9 @@ func ask(ctx context.Context, pid int, code func(socket string) []byte) (*fdpass
 	if err := give(pid, dir, socket, script); err != nil {
 		return nil, err
 	}
+	if err := thread.outwait(ctx); err != nil {
+		return nil, err
+	}
 	if err := thread.run(script); err != nil {
 		return nil, err
 	}
@@ -73,6 +76,23 @@ func ask(ctx context.Context, pid int, code func(socket string) []byte) (*fdpass
 		}
 		_ = side.Close() // somebody else
 	}
+}
+
+// outwait waits until the thread has run what somebody else has asked it for who knows of no turns, such as a debugger. What it has not run
+// within a second is a question of a host that was killed, or of somebody who can ask again.
+func (t *mainThread) outwait(ctx context.Context) error {
+	const pause = 10 * time.Millisecond
+	for end := time.Now().Add(askPause); time.Now().Before(end); {
+		if asked, err := t.asked(); err != nil || !asked {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // insist asks the thread again as long as it has taken the script and nobody has come: Python cannot run a script where it meets code without

@@ -39,12 +39,18 @@ const (
 	tableScriptPath      = 744
 	tableScriptPathSize  = 752
 	tableSize            = 760
-	pleaseStop           = 1 << 5 // of the words at tableEvalBreaker
 	maxScriptPath        = 512
 	remoteDebugMinor     = 14
 	remoteDebugRequired  = "Python 3.14"
 	remoteDebugOffOption = "-X disable-remote-debug or PYTHON_DISABLE_REMOTE_DEBUG"
 )
+
+// look is the first byte of the words at tableEvalBreaker that makes the thread look at the script. The byte cannot be changed in one step
+// from here: whatever the interpreter writes there between a read and a write would be lost. So nothing is read. Beside the mark itself (bit
+// 5) it says that there may be signals, calls and an exception for the thread (1 to 3), which may just have come: the thread looks, and does
+// nothing if there are none. Whoever wants the lock (0) or a collection (4) asks again; a thread that was asked for the lock, though nobody
+// waits for it, would wait for somebody who takes it.
+const look = 1<<5 | 1<<3 | 1<<2 | 1<<1
 
 // mainThread is where the state of a Python process's main thread has what a script is asked for with.
 type mainThread struct {
@@ -102,7 +108,7 @@ func (t *mainThread) run(script string) error {
 	if len(script) >= maxScriptPath {
 		return fmt.Errorf("the path %s is too long for Python", script)
 	}
-	t.withdraw() // what a host has asked that was killed
+	t.withdraw() // what nobody waits for any more: see outwait
 	if err := poke(t.pid, t.path, append([]byte(script), 0)); err != nil {
 		return err
 	}
@@ -112,12 +118,8 @@ func (t *mainThread) run(script string) error {
 	if err := poke(t.pid, t.pending, []byte{1, 0, 0, 0}); err != nil {
 		return err
 	}
-	// One byte, for the interpreter writes to the others meanwhile: they say which tools watch its code.
-	breaker := make([]byte, 1)
-	err := peek(t.pid, t.breaker, breaker)
-	if err == nil {
-		err = poke(t.pid, t.breaker, []byte{breaker[0] | pleaseStop})
-	}
+	// One byte: the others say which tools watch its code.
+	err := poke(t.pid, t.breaker, []byte{look})
 	if err = cmp.Or(err, t.runs()); err != nil {
 		t.withdraw()
 	}
@@ -126,14 +128,17 @@ func (t *mainThread) run(script string) error {
 
 // again has the thread run a script that it has taken already.
 func (t *mainThread) again(script string) error {
-	pending := make([]byte, 4)
-	if err := cmp.Or(t.runs(), peek(t.pid, t.pending, pending)); err != nil {
+	if asked, err := t.asked(); err != nil || asked {
 		return err
 	}
-	if binary.LittleEndian.Uint32(pending) != 0 {
-		return nil
-	}
 	return t.run(script)
+}
+
+// asked reports whether there is a script that the thread has not run.
+func (t *mainThread) asked() (bool, error) {
+	pending := make([]byte, 4)
+	err := cmp.Or(t.runs(), peek(t.pid, t.pending, pending))
+	return err == nil && binary.LittleEndian.Uint32(pending) != 0, err
 }
 
 // runs holds that the thread is still its interpreter's main one. An interpreter that ends would run the script nevertheless, and say on

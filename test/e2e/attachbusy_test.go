@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
@@ -45,6 +46,39 @@ while True:
 				return err == nil
 			})
 		})
+	}
+}
+
+// TestFirstLookAtABusyProgram: it stays aside for the first look of a host that has come, for which the host would have to wait until Python lets
+// it have the lock. The program does so for a moment only, so on a busy machine it takes more than one program.
+func TestFirstLookAtABusyProgram(t *testing.T) {
+	t.Parallel()
+	looked := false
+	for n := 0; n < 20 && !looked; n++ {
+		t.Run("", func(t *testing.T) { //nolint:paralleltest // one at a time keeps the machine quieter
+			run := harness.RunAlone(t, `
+import ndbridge, numpy, sys
+x = numpy.arange(3)
+path = ndbridge.listen()
+sys.setswitchinterval(1e6)
+print(path, flush=True)
+while True:
+    pass
+`, harness.RunningOptions{Python: pythonOf(t, "3.14"), Heap: true})
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			s, err := harness.NewHost(t).Attach(ctx, hostplugin.Socket(run.Socket))
+			if err != nil {
+				return
+			}
+			v, err := s.View(ctx, "x")
+			if looked = err == nil; looked && v.Layout().Len() != 3 {
+				t.Errorf("the view has %d elements", v.Layout().Len())
+			}
+		})
+	}
+	if !looked {
+		t.Error("the program did not stay aside for the look of any host")
 	}
 }
 

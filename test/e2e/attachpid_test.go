@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -130,6 +131,79 @@ while True: bare(); bare(); bare(); bare(); bare(); bare(); bare(); bare(); bare
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAttachByPIDBesideADebugger: what somebody else has asked the process for is not lost when a host asks it for something.
+func TestAttachByPIDBesideADebugger(t *testing.T) {
+	t.Parallel()
+	python := pythonOf(t, "3.14")
+	dir := t.TempDir()
+	run := harness.RunAlone(t, "import time\nx = 1\nprint('runs', flush=True)\nwhile True: time.sleep(0.2)", harness.RunningOptions{Python: python})
+	host := harness.NewHost(t)
+	for n := range 5 {
+		script, ran := filepath.Join(dir, fmt.Sprint("script", n)), filepath.Join(dir, fmt.Sprint("ran", n))
+		if err := os.WriteFile(script, fmt.Appendf(nil, "open(%q, 'w').close()\n", ran), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ask := exec.CommandContext(t.Context(), python, "-c", "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])", strconv.Itoa(run.PID), script)
+		if out, err := ask.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		s, err := host.Attach(t.Context(), hostplugin.PID(run.PID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(ran); err != nil {
+			t.Errorf("the script of another: %v", err)
+		}
+	}
+}
+
+// TestAttachByPIDLosesNoSignals: nor is anything that the interpreter itself has marked for its main thread, while threads wait for the lock.
+func TestAttachByPIDLosesNoSignals(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "count")
+	run := harness.RunAlone(t, `
+import os, signal, threading, time
+fd = os.open(os.environ["COUNT"], os.O_RDWR | os.O_CREAT)
+count = 0
+def handler(*args):
+    global count
+    count += 1
+    os.pwrite(fd, b"%20d" % count, 0)
+signal.signal(signal.SIGUSR1, handler)
+def wants():
+    while True: time.sleep(0.001)
+threading.Thread(target=wants, daemon=True).start()
+print("runs", flush=True)
+while True: pass
+`, harness.RunningOptions{Python: pythonOf(t, "3.14"), Env: []string{"COUNT=" + file}})
+	host := harness.NewHost(t)
+	for sent := 1; sent <= 100; sent++ {
+		var coming sync.WaitGroup
+		if sent%10 == 0 {
+			coming.Go(func() {
+				s, err := host.Attach(t.Context(), hostplugin.PID(run.PID))
+				if err == nil {
+					err = s.Close()
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		if err := syscall.Kill(run.PID, syscall.SIGUSR1); err != nil {
+			t.Fatal(err)
+		}
+		harness.Eventually(t, harness.StartBound, "the signal is handled", func() bool {
+			text, err := os.ReadFile(file)
+			return err == nil && strings.TrimSpace(string(text)) == strconv.Itoa(sent)
+		})
+		coming.Wait()
 	}
 }
 

@@ -141,9 +141,13 @@ func attach(side *fdpass.Conn, conn net.Conn) error {
 		p.Learn(g)
 		return nil
 	})
+	plugin.interp.AfterNext(looked)
 	go serveHost(p, side, conn, func() { C.nd_leave_host(number) })
 	return nil
 }
+
+// looked has the program's main thread go on that has stepped aside for a host.
+func looked() { C.nd_looked() }
 
 // enter takes one of the places for hosts.
 func enter(side *fdpass.Conn, conn net.Conn) (C.int, error) {
@@ -177,6 +181,7 @@ func serveHost(p *program.Program, side *fdpass.Conn, conn net.Conn, leave func(
 	hosts.programs = slices.DeleteFunc(hosts.programs, func(q *program.Program) bool { return q == p })
 	hosts.mu.Unlock()
 	_, _ = side.Close(), conn.Close()
+	looked() // if it has looked at nothing
 	leave()
 	_ = p.End() // nobody is there to be told
 }

@@ -69,29 +69,6 @@ static void close_file(const struct file *f) {
 	if (nd_still_open(f)) close_bare(f->fd);
 }
 
-// ndheap_hold_fd of the shared heap, if that is preloaded.
-static void (*heap_holds)(int fd);
-
-void nd_find_heap(void) { *(void **)&heap_holds = dlsym(RTLD_DEFAULT, "ndheap_hold_fd"); }
-
-void nd_hold(int fd) {
-	if (heap_holds) heap_holds(fd);
-}
-
-// Keeps the program from closing the plugin's descriptors. They are those that lie above standard error while the
-// program has not run yet: Go opens what lasts as long as the session before it.
-static void hold_descriptors(void) {
-	nd_find_heap();
-	DIR *directory = heap_holds ? opendir("/proc/self/fd") : NULL;
-	if (!directory) return;
-	for (struct dirent *e; (e = readdir(directory));) {
-		int fd = atoi(e->d_name);
-		if (fd <= STDERR_FILENO || fd == dirfd(directory)) continue;
-		if (fcntl(fd, F_GETFD) == FD_CLOEXEC) nd_hold(fd);
-	}
-	closedir(directory);
-}
-
 static void close_if_socket(int fd) {
 	struct sockaddr_un name = {0};
 	socklen_t size = sizeof name;
@@ -242,7 +219,7 @@ EXPORT int nd_await_open(void) {
 	int news = nd_await(OPENED | ENDED, -1);
 	if (news <= 0) return ND_INTERRUPTED;
 	if (news & ENDED) return ND_ENDED;
-	hold_descriptors();
+	nd_hold_descriptors();
 	pthread_mutex_lock(&nd_process.lock);
 	int ending = atomic_load(&nd_process.ending);
 	nd_process.script_runs = !ending;

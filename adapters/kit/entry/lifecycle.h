@@ -48,4 +48,8 @@ void nd_hold(int fd);
 
 void nd_leave_host(int number);
 
+// Says that a host that has come has looked at something, or will not. Where the shared heap is preloaded, the program's main thread steps aside for
+// that.
+void nd_looked(void);
+
 #endif

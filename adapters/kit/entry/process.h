@@ -43,6 +43,9 @@ HIDDEN int nd_await(unsigned news, int milliseconds); // gives those that there 
 
 HIDDEN void nd_find_heap(void); // without which nothing is kept
 
+// Keeps a program that a host starts from closing the plugin's descriptors.
+HIDDEN void nd_hold_descriptors(void);
+
 // Does that for those with which Go waits for others. The program's threads may open some of their own meanwhile.
 HIDDEN void nd_hold_poller(void);
 

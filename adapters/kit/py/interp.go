@@ -36,8 +36,9 @@ type Interp struct {
 	shut chan struct{} // closed by Shut: nothing enters any more
 	gone chan struct{} // closed when nothing is inside any more, or Shut has given up waiting
 
-	ending *atomic.Uint32 // 1 when closed is set: for those who have waited for the GIL, C among them
-	gate   *gate          // counts the threads that hold the GIL or wait for it; closed when closed is set
+	ending *atomic.Uint32         // 1 when closed is set: for those who have waited for the GIL, C among them
+	next   atomic.Pointer[func()] // see AfterNext
+	gate   *gate                  // counts the threads that hold the GIL or wait for it; closed when closed is set
 
 	mu      sync.Mutex
 	closed  bool
@@ -307,6 +308,7 @@ func (i *Interp) on(state *threadState, outcome *atomic.Int32, f func(g *GIL) er
 		return errGone()
 	}
 	defer i.exit()
+	defer i.nextDone()
 	state.enter()
 	defer state.leave()
 	// While this thread waited for the GIL its caller may have gone, or the interpreter begun to end.

@@ -16,6 +16,18 @@ func (i *Interp) Thread() *Thread { return &Thread{interp: i} }
 // is f's own.
 func (t *Thread) Do(f func(g *GIL) error) error { return t.interp.on(&t.state, nil, f) }
 
+// AfterNext calls f once, when the next function of [Interp.Do] or [Thread.Do] has given the GIL back.
+func (i *Interp) AfterNext(f func()) { i.next.Store(&f) }
+
+func (i *Interp) nextDone() {
+	if i.next.Load() == nil { // as nearly always
+		return
+	}
+	if f := i.next.Swap(nil); f != nil {
+		(*f)()
+	}
+}
+
 // End is called on the thread before it ends, and has Python forget it. After Shut it does nothing.
 func (t *Thread) End() {
 	if t.state.p == 0 || !t.interp.enter() {

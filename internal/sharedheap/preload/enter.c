@@ -28,6 +28,7 @@ enum {
 	BUSY_MS = 100,
 	TAKE_MS = 1000, /* how long the main thread waits for another to take Python's lock */
 	ASIDE_MS = 50,	/* and how long for it to be done */
+	LOOK_MS = 10,	/* and then for the host's first look */
 };
 
 /* Those who have come and have said nothing yet. */
@@ -109,7 +110,8 @@ static void refuse(const struct peer *p) {
 
 /*
  * Python gives its lock to a thread that wants it when that has waited for 5 ms, and to let a host in takes it again and again. So the main
- * thread is asked to step aside for the whole of it: between two instructions, as when it handles a signal, it lets go of the lock.
+ * thread is asked to step aside for the whole of it: between two instructions, as when it handles a signal, it lets go of the lock. It has
+ * it again when the host that has come has looked at something, for which it would wait as long once more.
  * Python 3.9 to 3.12 look for such questions only when the lock has been wanted for 5 ms.
  */
 static struct {
@@ -117,11 +119,13 @@ static struct {
 	_Atomic bool asked;
 } aside;
 
-enum { NOBODY, WANTS, IS_IN };
+enum { NOBODY, WANTS, IS_IN, LOOKS };
+
+static void wake_main(void) { syscall(SYS_futex, &aside.stage, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); }
 
 static void set_stage(uint32_t stage) {
 	atomic_store(&aside.stage, stage);
-	syscall(SYS_futex, &aside.stage, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	wake_main();
 }
 
 /* Waits until a stage is over. */
@@ -137,14 +141,22 @@ static int step_aside(void *unused) {
 	(void)unused;
 	int saved = errno;
 	atomic_store(&aside.asked, false);
-	if (atomic_load(&aside.stage) == NOBODY)
+	uint32_t stage = atomic_load(&aside.stage);
+	if (stage != WANTS && stage != IS_IN)
 		return 0;
 	void *state = python.save();
 	outwait(WANTS, TAKE_MS);
 	outwait(IS_IN, ASIDE_MS);
+	outwait(LOOKS, LOOK_MS);
 	python.restore(state);
 	errno = saved;
 	return 0;
+}
+
+EXPORTED void ndheap_looked(void) {
+	uint32_t stage = LOOKS;
+	if (atomic_compare_exchange_strong(&aside.stage, &stage, NOBODY)) /* another may be coming */
+		wake_main();
 }
 
 static void ask_aside(void) {
@@ -182,7 +194,7 @@ static void let_in(const struct peer *p) {
 	if (names)
 		python.decref(names);
 	python.release(state);
-	set_stage(NOBODY);
+	set_stage(result ? LOOKS : NOBODY);
 	if (!result)
 		refuse(p);
 }

@@ -157,6 +157,9 @@ int ndheap_listen(const char *path);
 /* Whether hosts can come to this process, or soon can. */
 int ndheap_listens(void);
 
+/* Says that a host which was let in has looked at something, or will not: the main thread, which steps aside for that, may go on. */
+void ndheap_looked(void);
+
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 _Static_assert(sizeof(struct ndheap_block) == 64, "frozen ABI: raise NDHEAP_ABI");
 _Static_assert(offsetof(struct ndheap_block, task) == 4, "frozen ABI: raise NDHEAP_ABI");
