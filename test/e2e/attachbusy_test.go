@@ -55,7 +55,7 @@ func TestFirstLookAtABusyProgram(t *testing.T) {
 	t.Parallel()
 	looked := false
 	for n := 0; n < 20 && !looked; n++ {
-		t.Run("", func(t *testing.T) { //nolint:paralleltest // one at a time keeps the machine quieter
+		t.Run("", func(t *testing.T) {
 			run := harness.RunAlone(t, `
 import ndbridge, numpy, sys
 x = numpy.arange(3)

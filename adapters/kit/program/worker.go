@@ -274,7 +274,7 @@ func (w *worker) call(ctx context.Context, r *calls.Request, a *calls.Answer) er
 		}
 		return err
 	})
-	return w.settled(gpus, a, err)
+	return w.settled(gpus, a, err) //nolint:contextcheck // the GPU is waited for whatever becomes of the call
 }
 
 // retained counts the arrays of a request that are still in use.
@@ -338,7 +338,7 @@ func (w *worker) next(ctx context.Context, r *calls.Request, a *calls.Answer) er
 		}
 		return err
 	})
-	return w.settled(gpus, a, err)
+	return w.settled(gpus, a, err) //nolint:contextcheck // the GPU is waited for whatever becomes of the call
 }
 
 // write writes an object, which is the answer's what, as its values, and leases the arrays in it. The answer is not given before the work
