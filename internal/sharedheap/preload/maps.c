@@ -89,9 +89,10 @@ bool maps_ordinary(uintptr_t from, uintptr_t to) {
 
 /* What the line of a mapping says that shares a file of the heap's. False: it does not. */
 static bool heap_mapping(const char *line, uintptr_t *from, size_t *size, uint64_t *offset, uint64_t *inode) {
-	char *rest = strchr(line, ' ');
-	if (!rest || rest[4] != 's' || !strstr(rest, "/memfd:ndbridge-heap"))
+	const char *rights = strchr(line, ' ');
+	if (!rights || rights[4] != 's' || !strstr(rights, "/memfd:ndbridge-heap"))
 		return false;
+	char *rest;
 	*from = strtoull(line, &rest, 16);
 	*size = strtoull(rest + 1, &rest, 16) - *from;
 	*offset = strtoull(rest + 6, &rest, 16); /* after the rights */
