@@ -140,8 +140,8 @@ func (c *Client) ask(ctx context.Context, w *caller, r *Request, a *Answer) erro
 		c.release(a)
 		err = &core.Error{Op: "call", Kind: core.ErrProtocol, Err: errors.New("the program has shown another answer before")}
 	}
-	w.shown, w.answer = false, Answer{}
-	op := r.Op // the request may be another one when it is over
+	w.early, w.answer = nil, Answer{} // no worker keeps a result
+	op := r.Op                        // the request may be another one when it is over
 	slot.Release()
 	c.giveBack(w)
 	if err == nil && a.Kind == Over && op != OpNext && op != OpAwait {
@@ -165,7 +165,7 @@ func (c *Client) exchange(ctx context.Context, w *caller, r *Request) (answer []
 		}
 		return nil, nil, ended(err)
 	}
-	w.over, w.early, w.shown, w.answer = r.Over, r.Early, false, Answer{}
+	w.over, w.early, w.shown, w.answer = r.Over, r.Early, false, Answer{} // a call that was given up may have left some
 	if r.OnGPU() {
 		slot.Spin = gpuSpin
 	}

@@ -147,12 +147,10 @@ func (s *MailboxServer) round(request, answer []byte) (asked bool) {
 		}
 		asked, s.served[i], s.last = true, number, i
 		out := s.handle(take(l.request, request), answer)
-		switch {
-		case s.early && len(out) == 0:
-		case s.early:
-			l.early.Store(0) // before the caller could read half of one answer, and half of the other
-			fallthrough
-		default:
+		if shown := s.early; !shown || len(out) > 0 { // else what was shown holds
+			if shown {
+				l.early.Store(0) // before the caller could read half of one answer, and half of the other
+			}
 			if len(out) > MaxAnswer {
 				out = nil
 			}

@@ -25,8 +25,7 @@ void nd_hold(int fd) {
 	if (heap_holds) heap_holds(fd);
 }
 
-// They are those that lie above standard error while the
-// program has not run yet: Go opens what lasts as long as the session before it.
+// The plugin's descriptors are those above standard error, as the program has not run yet: Go has opened what lasts as long as the session.
 void nd_hold_descriptors(void) {
 	nd_find_heap();
 	DIR *directory = heap_holds ? opendir("/proc/self/fd") : NULL;
