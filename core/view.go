@@ -192,7 +192,7 @@ func (v *View) Lender() Lender {
 // Live reports whether the view shows what the program writes to the array now. It is false
 //
 //   - for a copy and for a closed view,
-//   - after a fork of the program has made the memory private,
+//   - after a fork of the program has made the memory private, until it is shared again: if that is possible, after some milliseconds,
 //   - after the name has come to lead to other memory: the program gave the name to another array, or the
 //     framework replaced the memory behind the object,
 //   - after the program is gone.
@@ -225,7 +225,7 @@ func (v *View) wait(ctx context.Context, op string) error {
 }
 
 // Acquire gives the memory of v, which is nil if v has no elements, and the offset of the element with index
-// [0, ..., 0] in it. The memory stays until release is called, even if v is closed meanwhile; release may
+// [0, ..., 0] in it. The memory stays until release is called, and on the same pages, even if v is closed meanwhile; release may
 // be called more than once. Acquire is for packages that know more of the memory than core does, as package
 // cuda does of a GPU's. The error wraps ErrClosed.
 func (v *View) Acquire() (m Memory, offset int, release func(), err error) {
@@ -233,7 +233,18 @@ func (v *View) Acquire() (m Memory, offset int, release func(), err error) {
 	if err != nil {
 		return nil, 0, func() {}, err
 	}
-	return r.mem, v.offset, sync.OnceFunc(r.drop), nil
+	h, ok := r.mem.(holder)
+	if !ok {
+		return r.mem, v.offset, sync.OnceFunc(r.drop), nil
+	}
+	h.Hold()
+	return r.mem, v.offset, sync.OnceFunc(func() { h.Let(); r.drop() }), nil
+}
+
+// holder is a [Memory] that may come to lie on other pages, with the same elements, unless somebody holds it.
+type holder interface {
+	Hold()
+	Let()
 }
 
 // Addr returns the address, on the host or on the device, of the element with index [0, ..., 0]. It is 0 if the

@@ -26,36 +26,34 @@ import (
 // memory, and core.ErrDevice if the memory is not the host's.
 func Pin(device int, v *core.View) (unpin func() error, err error) {
 	const op = "pin"
-	kept, err := keep(v)
+	m, _, release, err := v.Acquire()
 	if err != nil {
 		return nil, about(op, v.Name(), err)
 	}
 	if v.Len() == 0 {
-		return sync.OnceValue(kept.Close), nil
+		return func() error { release(); return nil }, nil
 	}
 	p, err := openPrimary(op, device)
 	if err != nil {
-		return nil, about(op, v.Name(), errors.Join(err, kept.Close()))
+		release()
+		return nil, about(op, v.Name(), err)
 	}
-	first, err := pin(p, v)
+	first, err := pin(p, m, v)
 	if err != nil {
-		return nil, about(op, v.Name(), errors.Join(err, p.Close(), kept.Close()))
+		release()
+		return nil, about(op, v.Name(), errors.Join(err, p.Close()))
 	}
 	return sync.OnceValue(func() error {
 		err := gpu.Streams.Make(func() error {
-			return errors.Join(p.Do(func() error { return driver.HostUnregister(first) }), kept.Close())
+			defer release()
+			return p.Do(func() error { return driver.HostUnregister(first) })
 		})
 		return errors.Join(err, p.Close())
 	}), nil
 }
 
 // pin registers the pages of a view with the driver, and returns the address of the first.
-func pin(p *gpu.Primary, v *core.View) (first uintptr, err error) {
-	m, _, release, err := v.Acquire()
-	if err != nil {
-		return 0, err
-	}
-	defer release()
+func pin(p *gpu.Primary, m core.Memory, v *core.View) (first uintptr, err error) {
 	if m.Bytes() == nil || !v.Device().HostReadable() { // what was pinned for the program is not for us
 		return 0, &core.Error{
 			Kind: core.ErrDevice, Err: fmt.Errorf("memory of %v needs no pinning", v.Device()),
@@ -86,15 +84,6 @@ func register(p *gpu.Primary, first uintptr, size int64, flags driver.RegisterFl
 	defer cancel()
 	_ = gpu.Streams.Flush(ctx) // or they are pinned still
 	return p.Do(try)
-}
-
-// keep makes another view of the same elements, which keeps the memory.
-func keep(v *core.View) (*core.View, error) {
-	axes := make([]int, v.Rank())
-	for i := range axes {
-		axes[i] = i
-	}
-	return v.Transpose(axes...)
 }
 
 func pinError(err error) error {

@@ -34,6 +34,11 @@ type lease struct {
 	segments []*segment // none for an array without elements
 	writable bool
 	drop     func()
+
+	layout   core.Layout // in the memory that the lease is on now, whose keys these are
+	keys     []any
+	pin      *pin // nil: not on the shared heap
+	renewals int  // calls of Renew under way
 }
 
 // segment is a backing in use.
@@ -62,7 +67,7 @@ func (t *Leases) Grant(l contract.Lease, b Backing, drop func()) (contract.Lease
 //
 // After Close it gives everything back at once and reports an error that wraps core.ErrClosed.
 func (t *Leases) GrantMemory(l contract.Lease, m Memory, drop func()) (contract.Lease, error) {
-	entry := &lease{writable: l.Writable, drop: drop}
+	entry := &lease{writable: l.Writable, drop: drop, layout: l.Layout, keys: m.Keys(), pin: m.pin}
 	t.mu.Lock()
 	if t.closed {
 		t.mu.Unlock()
@@ -234,18 +239,25 @@ func (t *Leases) end(id contract.LeaseID) (last []Backing, drop func()) {
 		return nil, nil
 	}
 	delete(t.leases, id)
-	drop = entry.settle()
-	for _, s := range entry.segments {
+	return t.leave(entry, entry.segments, nil), entry.settle()
+}
+
+// leave lets an entry stand on segments no more. Backings that nobody needs come with those to give back.
+func (t *Leases) leave(entry *lease, segments []*segment, last []Backing) []Backing {
+	for _, s := range segments {
 		if entry.writable {
 			s.writers--
 		}
 		last = t.unuse(s, last)
 	}
-	return last, drop
+	return last
 }
 
-// settle gives what is to be dropped, unless a Descriptor call on the ended lease's memory is under way.
+// settle gives what is to be dropped, unless a call on the ended lease's memory is under way.
 func (l *lease) settle() (drop func()) {
+	if l.renewals > 0 {
+		return nil // the last of them does
+	}
 	for _, s := range l.segments {
 		if s.opening > 0 {
 			s.ended = append(s.ended, l)

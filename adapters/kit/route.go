@@ -19,6 +19,10 @@ type Heap interface {
 	Pin(addr uintptr, writable bool) (b HeapBlock, ok bool)
 	// Unpin takes back one Pin of the block that addr lies in, which gave this segment.
 	Unpin(addr uintptr, segment uint64)
+	// Repin moves one Pin of the block that addr lies in from the segment that it gave to the file that the block lies in
+	// now. Of a block that a fork has made private it says so, and moves nothing: Promote comes first. It reports false if
+	// the program has freed what was pinned.
+	Repin(addr uintptr, segment uint64, writable bool) (b HeapBlock, ok bool)
 	// Promote makes the block that addr lies in one that can be shared, if a fork has made it private, or the memory that
 	// Outside knows. The program may go on writing to it, but no device may. It reports whether it did: what it cannot do
 	// it leaves as it is.
@@ -264,7 +268,7 @@ func (r *Router) whyOutside(n int64) core.Reason {
 func (r *Router) placeBlock(
 	a Array, b HeapBlock, lo uintptr, n int64, first int,
 ) (p Placement, reason core.Reason, err error) {
-	drop := func() { r.heap.Unpin(lo, b.Segment) }
+	pin := &pin{heap: r.heap, lo: lo, n: n, segment: b.Segment, offset: b.Offset}
 	switch {
 	case b.Outside:
 		return p, r.whyOutside(n), nil
@@ -272,7 +276,7 @@ func (r *Router) placeBlock(
 		return p, "", pointerError(lo, "the program has freed what was there, or never allocated it")
 	case n > b.Available:
 		if b.Reason == "" {
-			drop()
+			pin.drop()
 		}
 		return p, "", pointerError(lo, "the array reaches %d bytes from there, its block only %d", n, b.Available)
 	case b.Reason != "":
@@ -280,11 +284,12 @@ func (r *Router) placeBlock(
 	}
 	l, err := at(a.Layout, b.Offset+int64(first), false)
 	if err != nil {
-		drop()
+		pin.drop()
 		return p, "", err
 	}
-	return Placement{Layout: l, Memory: hostMemory(b.Backing), Route: contract.RouteSharedHeap, Drop: drop},
-		"", nil
+	memory := hostMemory(b.Backing)
+	memory.pin = pin
+	return Placement{Layout: l, Memory: memory, Route: contract.RouteSharedHeap, Drop: pin.drop}, "", nil
 }
 
 // placeFile places an array that lies in a shared mapping of a file.

@@ -30,6 +30,7 @@ type fakeHeap struct {
 	refused  int // calls of Refuse
 	outside  int64
 	copies   int        // calls of Copied
+	repinned func()     // is called by Repin
 	other    *HeapBlock // what another one makes of block, while Promote waits for it
 }
 

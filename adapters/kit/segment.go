@@ -37,6 +37,8 @@ type Memory struct {
 	// Name gives a lease its handle, and its fence where that is in memory too, from the IDs of the
 	// parts' segments. It is nil for an array without elements.
 	Name func(l *contract.Lease, ids []contract.SegmentID)
+
+	pin *pin // what keeps it in the shared heap; nil: it lies elsewhere
 }
 
 // Keys are those of the parts, in their order, but for the memory of a fence.

@@ -56,6 +56,16 @@ type Refresher interface {
 	Refresh(ctx context.Context, id LeaseID) (l Lease, changed bool, err error)
 }
 
+// Renewer is a [Producer] whose memory a fork can take out of the host's sight.
+type Renewer interface {
+	// Renew sees to it that the host can see what is written to the memory of a standing lease, whatever its name means now. It
+	// answers with the segment in which the memory lies now, and with where the element with index [0, ..., 0] is in it: the
+	// host maps that over what it has mapped. Nothing else of the lease changes, and nothing new is granted. The error for a
+	// lease that does not stand, or whose memory is of another kind, wraps ErrUnsupported; other errors say why the memory
+	// cannot be seen any more.
+	Renew(ctx context.Context, id LeaseID) (s Segment, offset int, err error)
+}
+
 // Searcher is a [Producer] that finds arrays by a pattern of names.
 type Searcher interface {
 	// Search finds the arrays whose names a pattern means, without running code of the program's. They are not those of one

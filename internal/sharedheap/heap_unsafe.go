@@ -7,6 +7,8 @@ package sharedheap
 #cgo nocallback ndheap_call_pin
 #cgo nocallback ndheap_call_grant
 #cgo nocallback ndheap_call_unpin
+#cgo noescape ndheap_call_repin
+#cgo nocallback ndheap_call_repin
 #cgo nocallback ndheap_call_promote
 #cgo nocallback ndheap_call_outside
 #cgo nocallback ndheap_call_copied
@@ -23,6 +25,7 @@ struct ndheap_functions {
 	int (*pin)(const void *, struct ndheap_block *);
 	int (*grant)(const void *);
 	int (*unpin)(const void *, uint64_t);
+	int (*repin)(const void *, uint64_t, struct ndheap_block *);
 	int (*promote)(const void *);
 	size_t (*outside)(const void *, size_t, int);
 	void (*copied)(const void *);
@@ -41,6 +44,7 @@ static struct ndheap_functions ndheap_find(void) {
 	f.pin = (int (*)(const void *, struct ndheap_block *))dlsym(RTLD_DEFAULT, "ndheap_pin");
 	f.grant = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_grant");
 	f.unpin = (int (*)(const void *, uint64_t))dlsym(RTLD_DEFAULT, "ndheap_unpin");
+	f.repin = (int (*)(const void *, uint64_t, struct ndheap_block *))dlsym(RTLD_DEFAULT, "ndheap_repin");
 	f.promote = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_promote");
 	f.outside = (size_t (*)(const void *, size_t, int))dlsym(RTLD_DEFAULT, "ndheap_outside");
 	f.copied = (void (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_copied");
@@ -48,7 +52,7 @@ static struct ndheap_functions ndheap_find(void) {
 	f.trim = (uint64_t (*)(uint32_t))dlsym(RTLD_DEFAULT, "ndheap_trim");
 	f.stats = (int (*)(struct ndheap_stats *))dlsym(RTLD_DEFAULT, "ndheap_stats");
 	f.count_forks = (void (*)(uint64_t *, int))dlsym(RTLD_DEFAULT, "ndheap_count_forks");
-	return f.pin && f.grant && f.unpin && f.promote && f.outside && f.copied && f.refuse && f.trim && f.stats && f.count_forks ? f : none;
+	return f.pin && f.grant && f.unpin && f.repin && f.promote && f.outside && f.copied && f.refuse && f.trim && f.stats && f.count_forks ? f : none;
 }
 
 // Gives the ABI of a library that this code does not speak, or 0.
@@ -64,6 +68,9 @@ static int ndheap_call_pin(struct ndheap_functions f, uintptr_t p, struct ndheap
 static int ndheap_call_grant(struct ndheap_functions f, uintptr_t p) { return f.grant((const void *)p); }
 static int ndheap_call_unpin(struct ndheap_functions f, uintptr_t p, uint64_t segment) {
 	return f.unpin((const void *)p, segment);
+}
+static int ndheap_call_repin(struct ndheap_functions f, uintptr_t p, uint64_t segment, struct ndheap_block *out) {
+	return f.repin((const void *)p, segment, out);
 }
 static int ndheap_call_promote(struct ndheap_functions f, uintptr_t p) { return f.promote((const void *)p); }
 static size_t ndheap_call_outside(struct ndheap_functions f, uintptr_t p, size_t size, int due) {
@@ -121,6 +128,19 @@ func (h *Heap) Pin(addr uintptr) (Block, bool) {
 	default:
 		return Block{}, false
 	}
+	return blockOf(&b), true
+}
+
+// Repin moves one pin of the block that addr points into from the file that it was given with to the file that the block lies
+// in now, which it describes. Of a block that is Frozen the pin stays where it is: Promote comes first. It answers false if the
+// program has freed what was pinned, or has mapped something there.
+func (h *Heap) Repin(addr uintptr, segment uint64) (Block, bool) {
+	var b C.struct_ndheap_block
+	ok := C.ndheap_call_repin(h.call, C.uintptr_t(addr), C.uint64_t(segment), &b) >= 0
+	return blockOf(&b), ok
+}
+
+func blockOf(b *C.struct_ndheap_block) Block {
 	return Block{
 		Shareable:   b.flags&C.NDHEAP_SHAREABLE != 0,
 		Frozen:      b.flags&C.NDHEAP_FROZEN != 0,
@@ -133,7 +153,7 @@ func (h *Heap) Pin(addr uintptr) (Block, bool) {
 		SegmentSize: int64(b.segment_size),
 		Offset:      int64(b.offset),
 		Available:   int64(b.available),
-	}, true
+	}
 }
 
 // GrantWrite says that another process may write to the pinned block at addr until it is unpinned.

@@ -57,6 +57,35 @@ func Map(f *os.File, size int64, writable bool) (*Mapping, error) {
 	return m, nil
 }
 
+// Replace maps size bytes of f from an offset on over the same number of bytes of the mapping, in one step: who reads there meanwhile
+// reads what was there, or what f has. All three are whole pages. f stays the caller's, and is checked as Map does. Close must
+// not be called meanwhile.
+func (m *Mapping) Replace(at int64, f *os.File, offset, size int64) error {
+	page := int64(os.Getpagesize())
+	if (at|offset|size)%page != 0 || at < 0 || offset < 0 || size <= 0 || size > (m.size+page-1)/page*page-at {
+		return invalid("%s: bytes %d to %d over those from %d on, of %d", f.Name(), offset, offset+size, at, m.size)
+	}
+	have, err := sizeOf(f)
+	if err != nil {
+		return err
+	}
+	if offset > have-size {
+		return invalid("%s: bytes to %d were named, the file has %d", f.Name(), offset+size, have)
+	}
+	protection := unix.PROT_READ
+	if m.writable {
+		protection |= unix.PROT_WRITE
+	}
+	err = control(f, func(fd int) error {
+		_, err := unix.MmapPtr(fd, offset, unsafe.Add(m.addr, at), uintptr(size), protection, unix.MAP_SHARED|unix.MAP_FIXED)
+		return err
+	})
+	if err != nil {
+		return invalid("mmap %s: %w", f.Name(), err)
+	}
+	return nil
+}
+
 // Bytes gives the mapped memory, or nil after Close. It aliases the file: writes of other processes
 // show in it, and writing to a mapping that is not writable faults.
 func (m *Mapping) Bytes() []byte {

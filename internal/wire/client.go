@@ -62,6 +62,7 @@ type Client struct {
 	handoff  handoff.Memory
 	calls    calls.Memory
 	refresh  bool // the other side serves Refresh
+	renew    bool
 	closed   bool
 	cleanups sync.WaitGroup // grows only while closed is false
 }
@@ -69,6 +70,7 @@ type Client struct {
 var (
 	_ contract.Producer  = (*Client)(nil)
 	_ contract.Refresher = (*Client)(nil)
+	_ contract.Renewer   = (*Client)(nil)
 	_ contract.Waiter    = (*Client)(nil)
 )
 
@@ -117,6 +119,7 @@ func (c *Client) Open(ctx context.Context, settings contract.Settings, wish Wish
 	c.mu.Lock()
 	c.waits = resp.GetCapabilities().GetWait()
 	c.refresh = resp.GetCapabilities().GetRefresh()
+	c.renew = resp.GetCapabilities().GetRenew()
 	c.search = resp.GetCapabilities().GetSearch()
 	c.handoff = memoryToCore(resp.GetCapabilities().GetHandoff())
 	c.calls = callMemoryToCore(resp.GetCapabilities().GetCalls())

@@ -95,6 +95,7 @@ func (s *service) Open(ctx context.Context, req *pb.OpenRequest) (*pb.OpenRespon
 	able := &pb.Capabilities{}
 	_, able.Wait = s.producer.(contract.Waiter)
 	_, able.Refresh = s.producer.(contract.Refresher)
+	_, able.Renew = s.producer.(contract.Renewer)
 	_, able.Search = s.producer.(contract.Searcher)
 	if wish.Slots > 0 {
 		h, err := s.handOff(wish)
@@ -238,6 +239,22 @@ func (s *service) Refresh(ctx context.Context, req *pb.RefreshRequest) (*pb.Refr
 		return nil, violation(op, err)
 	}
 	return &pb.RefreshResponse{Fence: fence}, nil
+}
+
+func (s *service) Renew(ctx context.Context, req *pb.RenewRequest) (*pb.RenewResponse, error) {
+	const op = "renew"
+	if err := s.ready(op); err != nil {
+		return nil, err
+	}
+	r, ok := s.producer.(contract.Renewer)
+	if !ok {
+		return nil, toStatus(&core.Error{Op: op, Kind: core.ErrUnsupported})
+	}
+	segment, offset, err := r.Renew(ctx, contract.LeaseID(req.GetLease()))
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return &pb.RenewResponse{Segment: segmentToProto(segment), Offset: int64(offset)}, nil
 }
 
 func (s *service) Descriptor(ctx context.Context, req *pb.DescriptorRequest) (*pb.DescriptorResponse, error) {

@@ -139,16 +139,23 @@ func leaseFromProto(l *pb.Lease) (contract.Lease, error) {
 	return out, checkText("framework", out.Framework)
 }
 
+func segmentToCore(s *pb.Segment) (contract.Segment, error) {
+	if s.GetSize() <= 0 {
+		return contract.Segment{}, fmt.Errorf("segment of %d bytes", s.GetSize())
+	}
+	return contract.Segment{ID: contract.SegmentID(s.GetId()), Size: s.GetSize(), Sealed: s.GetSealed()}, nil
+}
+
 func handleToCore(h *pb.Handle) (contract.Handle, error) {
 	switch kind := h.GetKind().(type) {
 	case *pb.Handle_Empty:
 		return nil, nil //nolint:nilnil // nil is the handle of an array without elements
 	case *pb.Handle_Segment:
-		s := kind.Segment
-		if s.GetSize() <= 0 {
-			return nil, fmt.Errorf("segment of %d bytes", s.GetSize())
+		s, err := segmentToCore(kind.Segment)
+		if err != nil {
+			return nil, err
 		}
-		return contract.Segment{ID: contract.SegmentID(s.GetId()), Size: s.GetSize(), Sealed: s.GetSealed()}, nil
+		return s, nil
 	case *pb.Handle_CudaIpc:
 		return ipcToCore(kind.CudaIpc)
 	case *pb.Handle_CudaVmm:

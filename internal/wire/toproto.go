@@ -92,8 +92,7 @@ func handleToProto(h contract.Handle) (*pb.Handle, error) {
 	case nil:
 		return &pb.Handle{Kind: &pb.Handle_Empty{Empty: &pb.NoMemory{}}}, nil
 	case contract.Segment:
-		segment := &pb.Segment{Id: uint64(h.ID), Size: h.Size, Sealed: h.Sealed}
-		return &pb.Handle{Kind: &pb.Handle_Segment{Segment: segment}}, nil
+		return &pb.Handle{Kind: &pb.Handle_Segment{Segment: segmentToProto(h)}}, nil
 	case contract.CUDAIPC:
 		ipc := &pb.CUDAIPC{Id: uint64(h.ID), Size: h.Size, Gpu: h.GPU[:], Mem: h.Mem[:]}
 		return &pb.Handle{Kind: &pb.Handle_CudaIpc{CudaIpc: ipc}}, nil
@@ -214,4 +213,8 @@ func texts[S ~string](list []S) []string {
 		out = append(out, text(string(s)))
 	}
 	return out
+}
+
+func segmentToProto(s contract.Segment) *pb.Segment {
+	return &pb.Segment{Id: uint64(s.ID), Size: s.Size, Sealed: s.Sealed}
 }

@@ -291,9 +291,7 @@ remote.serve()
 		}
 	}
 	for i, s := range sources {
-		if views[i].Live() {
-			t.Errorf("view %d is live after a fork", i)
-		}
+		harness.Eventually(t, harness.StartBound, fmt.Sprintf("view %d is live after a fork", i), views[i].Live)
 		view, _, err := s.Refresh(t.Context(), views[i])
 		if err != nil {
 			t.Fatal(err)

@@ -16,7 +16,7 @@ func TestStress(t *testing.T) {
 		"threads", "contention",
 		"fork", "fork-threads", "fork-pinned", "fork-granted", "fork-child", "fork-often", "fork-generations", "fork-closed", "fork-warm", "fork-dumped",
 		"fork-bare", "exec",
-		"promote", "promote-sparse", "promote-writers", "promote-input", "promote-refused", "promote-often", "promote-child", "promote-beside",
+		"promote", "promote-sparse", "promote-writers", "promote-input", "promote-refused", "promote-often", "promote-child", "promote-repin", "promote-beside",
 		"promote-together", "promote-signals", "promote-limit", "promote-own-limit", "promote-mappings", "promote-lowest",
 		"select", "closing", "replaced", "few-descriptors", // descriptors
 		"mapped-over", "advice", "protected",

@@ -243,7 +243,7 @@ func (a *granting) same(s *standing, r *reading, place *placed) (same bool, fenc
 	}
 	b := a.before
 	if b == nil || b.publication != s.publication || contract.Copied(place.Route) || place.Route != b.lease.Route || b.lease.Framework != a.shown ||
-		!slices.Equal(place.Memory.Keys(), b.keys) || !place.Layout.Equal(b.lease.Layout) || !slices.Equal(r.quirks, b.lease.Quirks) {
+		!a.program.leases.Stands(b.lease.ID, &place.Placement) || !slices.Equal(r.quirks, b.lease.Quirks) {
 		return false, nil
 	}
 	// The lease takes the memory over, of which it has most already, for the sake of the fence.
@@ -255,7 +255,7 @@ func (a *granting) same(s *standing, r *reading, place *placed) (same bool, fenc
 
 // take makes a standing lease of what was read and placed.
 func (s *standing) take(g *py.GIL, r *reading, place *placed) {
-	s.keys, s.copy, s.spared = place.Memory.Keys(), place.Copied, r.spared != "" && place.Reason == r.spared
+	s.copy, s.spared = place.Copied, r.spared != "" && place.Reason == r.spared
 	if !r.temporary {
 		s.addr, s.described = r.full.Addr, r.full.Layout
 	}

@@ -59,18 +59,33 @@ func (h heap) Pin(addr uintptr, writable bool) (kit.HeapBlock, bool) {
 	if !ok {
 		return kit.HeapBlock{}, false
 	}
+	block := h.block(addr, &b, writable)
+	if b.Shareable && block.Backing == nil {
+		h.Unpin(addr, b.Segment)
+	}
+	return block, true
+}
+
+// Repin implements [kit.Heap].
+func (h heap) Repin(addr uintptr, segment uint64, writable bool) (kit.HeapBlock, bool) {
+	b, ok := h.Heap.Repin(addr, segment)
+	if !ok {
+		return kit.HeapBlock{}, false
+	}
+	return h.block(addr, &b, writable), true
+}
+
+// block is how kit knows a block that is pinned, if it is shareable: for another process to write to, if writable.
+func (h heap) block(addr uintptr, b *sharedheap.Block, writable bool) kit.HeapBlock {
 	switch {
 	case b.Freed:
-		return kit.HeapBlock{Freed: true}, true
+		return kit.HeapBlock{Freed: true}
 	case b.Outside:
-		return kit.HeapBlock{Outside: true}, true
+		return kit.HeapBlock{Outside: true}
 	case b.Frozen:
-		return kit.HeapBlock{Reason: contract.ReasonFrozen, Offset: b.Offset, Available: b.Available}, true
-	case !b.Shareable:
-		return kit.HeapBlock{Reason: contract.ReasonOutsideHeap, Available: b.Available}, true
-	case !h.maps.Shows(addr, b.Available, b.Device, b.Inode, b.Offset): // the heap is not told of mappings by bare system calls
-		h.Unpin(addr, b.Segment)
-		return kit.HeapBlock{Reason: contract.ReasonOutsideHeap, Available: b.Available}, true
+		return kit.HeapBlock{Reason: contract.ReasonFrozen, Offset: b.Offset, Available: b.Available}
+	case !b.Shareable, !h.maps.Shows(addr, b.Available, b.Device, b.Inode, b.Offset): // the heap is not told of mappings by bare system calls
+		return kit.HeapBlock{Reason: contract.ReasonOutsideHeap, Segment: b.Segment, Offset: b.Offset, Available: b.Available}
 	}
 	if writable {
 		h.GrantWrite(addr)
@@ -80,7 +95,7 @@ func (h heap) Pin(addr uintptr, writable bool) (kit.HeapBlock, bool) {
 		Segment:   b.Segment,
 		Offset:    b.Offset,
 		Available: b.Available,
-	}, true
+	}
 }
 
 // Unpin implements [kit.Heap].

@@ -23,7 +23,6 @@ type standing struct {
 	base  names.Path // that leads to the object, of which path means all or a part
 	req   contract.Request
 	lease contract.Lease
-	keys  []any       // of the memory that the lease stands on
 	addr  uintptr     // of the object's own memory, which described describes; 0: it makes other memory for each look
 	copy  *kit.Copied // the copy that the lease stands on; nil: there is none, or not in host memory
 
@@ -155,6 +154,7 @@ var (
 	_ handoff.Prompt     = (*Program)(nil)
 	_ handoff.Offerer    = (*mailbox)(nil)
 	_ contract.Refresher = (*Program)(nil)
+	_ contract.Renewer   = (*Program)(nil)
 )
 
 // Mailbox implements handoff.Prompt.
@@ -317,6 +317,11 @@ func (p *Program) Refresh(ctx context.Context, id contract.LeaseID) (l contract.
 		return l, false, errEnded()
 	}
 	return p.lease(ctx, "refresh", s.path.String(), s.path, s.req, s)
+}
+
+// Renew implements contract.Renewer. It needs neither the name nor Python: the lease keeps the memory.
+func (p *Program) Renew(_ context.Context, id contract.LeaseID) (contract.Segment, int, error) {
+	return p.leases.Renew(id)
 }
 
 func errEnded() error {

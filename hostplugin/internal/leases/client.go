@@ -27,6 +27,7 @@ const liveWait = 100 * time.Millisecond
 // Program is the way to a program by gRPC.
 type Program interface {
 	contract.Refresher
+	contract.Renewer
 	Lease(ctx context.Context, name string, req contract.Request) (contract.Lease, error)
 	Release(ctx context.Context, ids ...contract.LeaseID) error
 }
@@ -61,6 +62,7 @@ const (
 type Client struct {
 	Options
 	releases *releases
+	forked   chan struct{} // has room for one
 
 	over context.Context //nolint:containedctx // the program's own life: it ends with the program, or its script
 	stop context.CancelCauseFunc
@@ -103,6 +105,7 @@ type Lease struct {
 	req    contract.Request
 	id     contract.LeaseID // 0 for an offer
 	hold   offers.Hold      // of an offer
+	also   atomic.Uint64    // the lease that a view of an offer stands on, too, since a fork; 0: none
 	memory core.Memory
 	view   weak.Pointer[core.View] // not kept reachable, so that it can be found forgotten
 	closer io.Closer               // closes it then
@@ -115,12 +118,13 @@ type Lease struct {
 	copied      bool          // the program makes the copy again in the same memory
 	forks       atomic.Uint64 // the table's Forks before the program last said that the memory is the array's; 0: nobody counts them
 	stale       atomic.Bool
+	behind      atomic.Bool // the program may say that nothing has changed while the view shows the memory of before a fork
 }
 
 // New makes a client. It must be closed.
 func New(o Options) *Client {
 	c := &Client{Options: o, leases: make(map[*Lease]struct{}), ids: make(map[contract.LeaseID]struct{}), named: make(map[string]*Source)}
-	c.releases = newReleases(c.giveBack)
+	c.releases, c.forked = newReleases(c.giveBack), make(chan struct{}, 1)
 	c.Program = &hinting{o.Program, o.Log, c.releases.add}
 	c.over, c.stop = context.WithCancelCause(context.Background())
 	go func() {
@@ -132,6 +136,7 @@ func New(o Options) *Client {
 		case <-c.over.Done():
 		}
 	}()
+	go c.renewals()
 	return c
 }
 
@@ -288,7 +293,12 @@ func (c *Client) end(l *Lease) error {
 	c.mu.Lock()
 	delete(c.leases, l)
 	delete(c.ids, l.id)
+	also := contract.LeaseID(l.also.Load())
+	delete(c.ids, also)
 	c.mu.Unlock()
+	if also != 0 {
+		c.releases.add(also)
+	}
 	switch {
 	case l.id != 0:
 		c.releases.add(l.id)
@@ -297,26 +307,6 @@ func (c *Client) end(l *Lease) error {
 	}
 	return nil
 }
-
-// Object gives the ID by which the program finds the object that a view was taken of. ok is false if there is none: the lease
-// is nil, or another program's, or on what a function has returned, or on a version that is not the newest.
-func (c *Client) Object(l *Lease) (id contract.LeaseID, ok bool) {
-	if l == nil || l.client != c || l.unnamed {
-		return 0, false
-	}
-	if l.id != 0 {
-		return l.id, true
-	}
-	table := c.use()
-	if table == nil {
-		return 0, false
-	}
-	defer c.Handoff.Unuse()
-	return contract.LeaseID(l.hold.Ticket), c.newest(table, l)
-}
-
-// Has reports whether a lease is on an array of this program.
-func (c *Client) Has(l *Lease) bool { return l != nil && l.client == c }
 
 // Release implements [core.Lender].
 func (l *Lease) Release() error {

@@ -53,6 +53,9 @@ func TestLive(t *testing.T) {
 					}
 				}
 				w.c.Forked()
+				if test.says == "x: "+string(StaleFork) {
+					w.hears() // a little later: first the program is asked
+				}
 				w.says(test.says)
 				closeView(t, v)
 				if v.Live() {
@@ -67,35 +70,49 @@ func TestLive(t *testing.T) {
 }
 
 // TestLiveAgain: what takes memory away need not take all of it. A view whose memory the program says is still the
-// array's is live again, and says so again if it is not any more.
+// array's is live again. Where the program cannot be asked, that is said, and a look at the name finds out.
 func TestLiveAgain(t *testing.T) {
 	t.Parallel()
-	for _, silent := range []bool{false, true} {
-		t.Run(fmt.Sprintf("by gRPC %v", silent), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			w.silent = silent
-			w.set("x", 1)
-			s := &Source{Name: "x"}
-			v := w.view(s)
-			for range 2 {
-				w.writer.Forks().Add(1)
-				if v.Live() {
-					t.Error("a view is live before the program has said so")
-				}
-				w.says("x: " + string(StaleFork))
-				eventually(t, "the view is live again", func() bool {
-					same, changed, err := w.c.Refresh(t.Context(), s, v, contract.Request{})
-					if err != nil || changed || same != v {
-						t.Fatalf("Refresh: changed %v, %v", changed, err)
+	for _, renews := range []bool{true, false} {
+		for _, silent := range []bool{false, true} {
+			t.Run(fmt.Sprintf("renews %v, by gRPC %v", renews, silent), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.silent, w.renews = silent, renews
+				w.set("x", 1)
+				s := &Source{Name: "x"}
+				v := w.view(s)
+				for range 2 {
+					w.writer.Forks().Add(1)
+					if v.Live() {
+						t.Error("a view is live before the program has said so")
 					}
-					return v.Live()
-				})
-				w.says("")
-			}
-			closeView(t, v)
-		})
+					if !renews {
+						w.hears()
+						w.says("x: " + string(StaleFork))
+					}
+					eventually(t, "the view is live again", func() bool {
+						if renews {
+							return v.Live()
+						}
+						same, changed, err := w.c.Refresh(t.Context(), s, v, contract.Request{})
+						if err != nil || changed || same != v {
+							t.Fatalf("Refresh: changed %v, %v", changed, err)
+						}
+						return v.Live()
+					})
+					w.says("")
+				}
+				closeView(t, v)
+			})
+		}
 	}
+}
+
+// hears waits until something is said.
+func (w *world) hears() {
+	w.t.Helper()
+	eventually(w.t, "it is said that a view is not live", func() bool { return len(w.stale) > 0 })
 }
 
 // TestLiveKnowsOfRefresh: a name that a look again does not find makes the view stale, whether or not the program answers Live.
@@ -143,7 +160,7 @@ func (w *world) says(want string) {
 	}
 }
 
-// TestForked says of each view at once what the fork has done, and nothing of those that were taken after it.
+// TestForked says of each view what the fork has done, and nothing of those that were taken after it.
 func TestForked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -159,6 +176,7 @@ func TestForked(t *testing.T) {
 	for range 2 {
 		w.c.Forked()
 	}
+	eventually(t, "it is said of two", func() bool { return len(w.stale) == 2 })
 	said := map[string]int{}
 	for len(w.stale) > 0 {
 		said[<-w.stale]++
@@ -175,4 +193,50 @@ func TestForked(t *testing.T) {
 		t.Error("an array that was made after the fork is not live")
 	}
 	w.says("")
+}
+
+// TestForkMoves: views show where a fork has moved their memory, at the same addresses, as soon as nobody holds it.
+func TestForkMoves(t *testing.T) {
+	t.Parallel()
+	for _, told := range []bool{true, false} {
+		t.Run(fmt.Sprintf("told of it %v", told), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.publish(1, "offered")
+			w.set("x", 1)
+			views := []*core.View{w.view(&Source{Name: "offered"}), w.view(&Source{Name: "x"}), w.view(&Source{Name: "x"})}
+			var addresses []uintptr
+			for _, v := range views {
+				addresses = append(addresses, v.Addr())
+			}
+			w.stand(3)
+			for value := 2.0; value < 5; value++ {
+				_, _, release, err := views[2].Acquire()
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.forkMoved(value)
+				if told {
+					w.c.Forked()
+				}
+				eventually(t, "the offered one is live", views[0].Live)
+				if views[2].Live() || valueOf(t, views[2]) != value-1 {
+					t.Errorf("memory that is held has moved: live %v, %v", views[2].Live(), valueOf(t, views[2]))
+				}
+				release()
+				for i, v := range views {
+					eventually(t, fmt.Sprintf("%s is live: %v", v.Name(), value), v.Live)
+					if got := valueOf(t, v); got != value || v.Addr() != addresses[i] {
+						t.Errorf("%s shows %v, want %v, at %#x", v.Name(), got, value, v.Addr())
+					}
+				}
+				w.stand(4) // the offer's, and one more for the memory of after the fork
+			}
+			w.says("")
+			for _, v := range views {
+				closeView(t, v)
+			}
+			w.stand(0)
+		})
+	}
 }

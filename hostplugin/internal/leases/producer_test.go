@@ -109,6 +109,27 @@ func (w *world) Refresh(_ context.Context, id contract.LeaseID) (contract.Lease,
 	return w.again(id, false)
 }
 
+// Renew implements Program.
+func (w *world) Renew(_ context.Context, id contract.LeaseID) (contract.Segment, int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	lease, stands := w.standing[id]
+	if !w.renews || !stands {
+		return contract.Segment{}, 0, &core.Error{Op: "renew", Kind: core.ErrUnsupported}
+	}
+	if file, moved := w.moved[id]; moved {
+		delete(w.moved, id)
+		lease.Handle = contract.Segment{ID: contract.SegmentID(file + 1), Size: 4096, Sealed: true}
+		w.standing[id] = lease
+	}
+	a := w.arrays[w.names[id]]
+	s, _ := lease.Handle.(contract.Segment)
+	if a == nil || a.copied || s.ID != contract.SegmentID(a.file+1) {
+		return contract.Segment{}, 0, &core.Error{Op: "renew", Kind: core.ErrNotShared, Reason: contract.ReasonFrozen}
+	}
+	return s, lease.Layout.Offset(), nil
+}
+
 // Release implements Program and handoff.Producer.
 func (w *world) Release(_ context.Context, ids ...contract.LeaseID) error {
 	w.mu.Lock()

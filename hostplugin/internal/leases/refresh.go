@@ -47,14 +47,14 @@ func (c *Client) Refresh(ctx context.Context, s *Source, v *core.View, req contr
 	switch {
 	case l.fixed && c.current(l):
 		return v, false, nil
-	case l.id == 0:
+	case l.lease() == 0:
 		return c.replace(v, func() (*core.View, error) { return c.View(ctx, s, l.req) })
 	}
 	var results [1]handoff.Look
 	forks := c.forks()
 	err = handoff.ErrAsk
 	if c.Handoff != nil {
-		ids, reqs := [1]contract.LeaseID{l.id}, [1]contract.Request{l.req}
+		ids, reqs := [1]contract.LeaseID{l.lease()}, [1]contract.Request{l.req}
 		err = broken(c.Handoff.Refresh(ctx, ids[:], reqs[:], false, l.copied, results[:]))
 	}
 	if err != nil && !errors.Is(err, handoff.ErrAsk) {
@@ -67,10 +67,9 @@ func (c *Client) Refresh(ctx context.Context, s *Source, v *core.View, req contr
 func (c *Client) apply(ctx context.Context, v *core.View, l *Lease, look *handoff.Look, forks uint64) (*core.View, bool, error) {
 	switch look.Status {
 	case handoff.Unchanged:
-		l.renew(forks)
-		return v, false, nil
+		return c.unchanged(ctx, v, l, forks)
 	case handoff.Fenced:
-		l.renew(forks)
+		l.renewed(forks)
 		return v, false, c.refence(ctx, l, look.Fence)
 	case handoff.Changed:
 		return c.replace(v, func() (*core.View, error) { return c.open(ctx, l.source, l.req, *look.Lease, forks) })
@@ -79,10 +78,19 @@ func (c *Client) apply(ctx context.Context, v *core.View, l *Lease, look *handof
 	}
 }
 
+// unchanged is what comes of a view whose lease is on the array's memory.
+func (c *Client) unchanged(ctx context.Context, v *core.View, l *Lease, forks uint64) (*core.View, bool, error) {
+	if l.behind.Load() { // the lease is, and the view is not yet
+		return c.replace(v, func() (*core.View, error) { return c.View(ctx, l.source, l.req) })
+	}
+	l.renewed(forks)
+	return v, false, nil
+}
+
 // askAgain is Refresh by gRPC.
 func (c *Client) askAgain(ctx context.Context, v *core.View, l *Lease) (*core.View, bool, error) {
 	forks := c.forks()
-	lease, changed, err := c.Program.Refresh(ctx, l.id)
+	lease, changed, err := c.Program.Refresh(ctx, l.lease())
 	switch {
 	case errors.Is(err, core.ErrUnsupported):
 		return c.compare(ctx, v, l)
@@ -91,9 +99,11 @@ func (c *Client) askAgain(ctx context.Context, v *core.View, l *Lease) (*core.Vi
 			l.stale.Store(true)
 		}
 		return v, false, err
-	case !changed:
-		l.renew(forks)
+	case !changed && l.onGPU:
+		l.renewed(forks)
 		return v, false, c.refence(ctx, l, lease.Fence)
+	case !changed:
+		return c.unchanged(ctx, v, l, forks)
 	}
 	if err := lease.Check(l.req); err != nil {
 		c.releases.add(lease.ID)
@@ -126,9 +136,9 @@ func (c *Client) replace(v *core.View, take func() (*core.View, error)) (*core.V
 	return next, true, v.Close()
 }
 
-// renew notes that the program has said, when it had forked so often, that a lease's memory is the array's: it may have
+// renewed notes that the program has said, when it had forked so often, that a lease's memory is the array's: it may have
 // mapped something over another array.
-func (l *Lease) renew(forks uint64) {
+func (l *Lease) renewed(forks uint64) {
 	if l.forks.Load() != forks {
 		l.forks.Store(forks)
 		l.stale.Store(false)
@@ -137,9 +147,6 @@ func (l *Lease) renew(forks uint64) {
 
 // refence gives a view's memory the fence of now.
 func (c *Client) refence(ctx context.Context, l *Lease, fence contract.Fence) error {
-	if !l.onGPU {
-		return nil
-	}
 	return c.GPU.Refence(ctx, l.memory, fence)
 }
 
@@ -155,10 +162,10 @@ func (l *Lease) Live() bool {
 	default:
 	}
 	if l.heap && c.forks() != l.forks.Load() {
-		l.turnStale(StaleFork)
+		c.Forked()
 		return false
 	}
-	if l.id == 0 && !c.current(l) {
+	if l.lease() == 0 && !c.current(l) {
 		l.turnStale(StaleRebound)
 		return false
 	}
@@ -174,15 +181,15 @@ func (l *Lease) Live() bool {
 func (c *Client) changed(ctx context.Context, l *Lease) bool {
 	if c.Handoff != nil {
 		var results [1]handoff.Look
-		ids, reqs := [1]contract.LeaseID{l.id}, [1]contract.Request{l.req}
-		if l.id == 0 {
+		ids, reqs := [1]contract.LeaseID{l.lease()}, [1]contract.Request{l.req}
+		if ids[0] == 0 {
 			ids[0] = contract.LeaseID(l.hold.Ticket)
 		}
 		if c.Handoff.Refresh(ctx, ids[:], reqs[:], true, false, results[:]) == nil && results[0].Status != handoff.Ask {
 			return results[0].Status == handoff.Changed
 		}
 	}
-	if l.id == 0 {
+	if l.lease() == 0 {
 		return false // what the table tells is all that is known
 	}
 	// To look again waits for a name that is not there, so it is asked for first.
@@ -193,7 +200,7 @@ func (c *Client) changed(ctx context.Context, l *Lease) bool {
 		return handoff.Elsewhere(err)
 	}
 	c.releases.add(probe.ID)
-	lease, changed, err := c.Program.Refresh(ctx, l.id)
+	lease, changed, err := c.Program.Refresh(ctx, l.lease())
 	if err == nil && changed {
 		c.releases.add(lease.ID) // it was not asked for
 	}
@@ -207,18 +214,30 @@ func (l *Lease) turnStale(why Staleness) {
 	}
 }
 
-// Forked is told that the program has forked: what that has taken away says so.
-func (c *Client) Forked() {
-	forks := c.forks()
-	var stale []*Lease
-	c.mu.Lock()
-	for l := range c.leases {
-		if l.heap && l.forks.Load() != forks {
-			stale = append(stale, l)
-		}
+// lease gives the ID by which the program is asked about the array; 0 for an offer that stands as such.
+func (l *Lease) lease() contract.LeaseID {
+	if l.id != 0 {
+		return l.id
 	}
-	c.mu.Unlock()
-	for _, l := range stale {
-		l.turnStale(StaleFork)
-	}
+	return contract.LeaseID(l.also.Load())
 }
+
+// Object gives the ID by which the program finds the object that a view was taken of. ok is false if there is none: the lease
+// is nil, or another program's, or on what a function has returned, or on a version that is not the newest.
+func (c *Client) Object(l *Lease) (id contract.LeaseID, ok bool) {
+	if l == nil || l.client != c || l.unnamed {
+		return 0, false
+	}
+	if id := l.lease(); id != 0 {
+		return id, true
+	}
+	table := c.use()
+	if table == nil {
+		return 0, false
+	}
+	defer c.Handoff.Unuse()
+	return contract.LeaseID(l.hold.Ticket), c.newest(table, l)
+}
+
+// Has reports whether a lease is on an array of this program.
+func (c *Client) Has(l *Lease) bool { return l != nil && l.client == c }

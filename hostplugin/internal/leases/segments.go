@@ -46,7 +46,18 @@ type segmentMemory struct {
 	*shm.Mapping
 	entry    *reuse.Entry[key, *segmentMemory]
 	segments *Segments
-	segment  contract.Segment
+	whole    *part // what was mapped first
+
+	mu      sync.Mutex
+	parts   []*part // that lie in other files since; none overlaps another
+	holders int
+}
+
+// part is a part of a mapping that lies in one segment.
+type part struct {
+	segment contract.Segment
+	shift   int64 // from the segment's first byte to the mapping's: where the former is in the latter
+	lo, hi  int64 // the bytes of the mapping
 
 	mu   sync.Mutex
 	file *arrays.File // to give to other programs; nil: none has asked for it
@@ -74,7 +85,7 @@ func (c *Segments) use(ctx context.Context, s contract.Segment, writable bool) (
 		if err != nil {
 			return nil, err
 		}
-		return &segmentMemory{Mapping: mapping, entry: e, segments: c, segment: s}, nil
+		return &segmentMemory{Mapping: mapping, entry: e, segments: c, whole: &part{segment: s, hi: s.Size}}, nil
 	})
 }
 
@@ -116,39 +127,39 @@ func (c *Segments) descriptor(ctx context.Context, s contract.Segment, writable 
 	return nil, errors.Join(err, file.Close())
 }
 
-// Lendable gives a view's memory for another program to map; nil if it is nobody's. The view stays
+// Lendable gives a view's memory for another program to map, and where in the view's memory the file begins; nil if it is nobody's. The view stays
 // open meanwhile. The error wraps core.ErrNotShared if the file could shrink, which would kill who reads it,
 // core.ErrUnavailable if the program that has it is gone, and core.ErrUnsupported for memory on a GPU that only two processes can share.
-func Lendable(ctx context.Context, m core.Memory) (*arrays.File, error) {
+func Lendable(ctx context.Context, m core.Memory, v *core.View) (file *arrays.File, from int, err error) {
 	if onGPU, ok := m.(*imports.Memory); ok {
 		file, err := onGPU.Lend(ctx, calls.MaxChunks, func(h contract.Handle, files []*os.File) io.Closer { return arrays.OnGPU(h, files...) })
 		if err != nil {
-			return nil, gone(err)
+			return nil, 0, gone(err)
 		}
-		return file.(*arrays.File), nil //nolint:errcheck,forcetypeassert // made so
+		return file.(*arrays.File), 0, nil //nolint:errcheck,forcetypeassert // made so
 	}
 	s, ok := m.(*segmentMemory)
 	if !ok {
-		return nil, nil //nolint:nilnil // as said
+		return nil, 0, nil
 	}
-	if !s.segment.Sealed {
-		return nil, &core.Error{
+	p := s.partOf(v.Layout())
+	if !p.segment.Sealed {
+		return nil, 0, &core.Error{
 			Kind: core.ErrNotShared, Reason: contract.ReasonMappedFile,
 			Err:    errors.New("the view shows a file that could shrink, which would kill the program that is called"),
 			Remedy: `copy it into an array of Session.New, or set mapped_files = "copy" for the program that maps the file`,
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.file != nil {
-		return s.file, nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.file == nil {
+		file, err := s.segments.descriptor(ctx, p.segment, s.Writable())
+		if err != nil {
+			return nil, 0, gone(err)
+		}
+		p.file = arrays.NewFile(file, p.segment.Size)
 	}
-	file, err := s.segments.descriptor(ctx, s.segment, s.Writable())
-	if err != nil {
-		return nil, gone(err)
-	}
-	s.file = arrays.NewFile(file, s.Size())
-	return s.file, nil
+	return p.file, int(p.shift), nil
 }
 
 // gone says what it means for memory that is to be lent that its program is gone.
@@ -171,10 +182,18 @@ func (m *segmentMemory) Close() error { return m.entry.Release() }
 
 // End implements reuse.Resource.
 func (m *segmentMemory) End() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.file == nil {
-		return m.Mapping.Close()
+	err := m.whole.close()
+	for _, p := range m.parts {
+		err = errors.Join(err, p.close())
 	}
-	return errors.Join(m.file.Close(), m.Mapping.Close())
+	return errors.Join(err, m.Mapping.Close())
+}
+
+func (p *part) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.file == nil {
+		return nil
+	}
+	return p.file.Close()
 }

@@ -46,11 +46,13 @@ type world struct {
 	described  map[contract.LeaseID]contract.Lease // what stands in the table
 	retired    []*array                            // whose memory is used again when the host holds it no more
 	files      []*os.File
-	views      []*core.View // those that the garbage collector must leave alone
-	asked      []string     // by gRPC
-	mailed     []string     // by the mailbox
-	able       bool         // it looks at leases again
-	silent     bool         // the mailbox has no answers
+	views      []*core.View             // those that the garbage collector must leave alone
+	asked      []string                 // by gRPC
+	mailed     []string                 // by the mailbox
+	able       bool                     // it looks at leases again
+	renews     bool                     // it renews leases
+	moved      map[contract.LeaseID]int // the files to which a fork has moved the memory of leases
+	silent     bool                     // the mailbox has no answers
 	granted    func(l *contract.Lease)
 	refused    error
 	sameLeases bool // it answers that everything has changed with the lease that stands
@@ -75,7 +77,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{
 		t: t, gone: make(chan struct{}), finished: make(chan struct{}), stale: make(chan string, 100), entries: make(map[string]int), arrays: make(map[string]*array),
 		standing: make(map[contract.LeaseID]contract.Lease), names: make(map[contract.LeaseID]string), able: true,
-		described: make(map[contract.LeaseID]contract.Lease),
+		described: make(map[contract.LeaseID]contract.Lease), renews: true, moved: make(map[contract.LeaseID]int),
 	}
 	var err error
 	if w.server, err = handoff.NewServer(w, w.Release, codec{w}, handoff.Settings{Slots: 4, Spin: time.Millisecond}); err != nil {
@@ -277,6 +279,23 @@ func (w *world) fork() {
 		apart := *w.make(a.value)
 		apart.copied, apart.version, apart.at = true, a.version, a.at
 		w.retire(a)
+		w.arrays[name] = &apart
+	}
+}
+
+// forkMoved makes all memory private, and moves it to other files then, which hold a value.
+func (w *world) forkMoved(value float64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writer.Forks().Add(1)
+	for name, a := range w.arrays {
+		apart := *w.make(value)
+		apart.version, apart.at = a.version, a.at
+		for id, lease := range w.standing {
+			if lease.Handle == w.lease(a, false).Handle {
+				w.moved[id] = apart.file
+			}
+		}
 		w.arrays[name] = &apart
 	}
 }

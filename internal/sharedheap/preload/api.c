@@ -102,6 +102,22 @@ EXPORTED int ndheap_unpin(const void *p, uint64_t segment) {
 	return state ? 0 : -1;
 }
 
+EXPORTED int ndheap_repin(const void *p, uint64_t segment, struct ndheap_block *out) {
+	int saved = errno, result = -1;
+	lock(&supply_lock);
+	struct block *b = find_pinned(p);
+	if (b && phase_of(atomic_load(&b->state)) == BLOCK_LIVE) {
+		describe(b, (uintptr_t)p, out);
+		if (out->flags & NDHEAP_FROZEN)
+			result = 1;
+		else if (out->flags & NDHEAP_SHAREABLE && supply_repin(b, segment))
+			result = 0;
+	}
+	unlock(&supply_lock);
+	errno = saved;
+	return result;
+}
+
 EXPORTED int ndheap_grant(const void *p) {
 	lock(&supply_lock);
 	struct block *b = find_pinned(p);

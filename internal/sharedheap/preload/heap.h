@@ -558,6 +558,8 @@ void supply_end_outside(uint32_t index);
 uint32_t supply_pins(const struct block *b);
 /* Notes that a pin was taken back which was taken on a file; 0: the one it lies in now. Wants supply_lock. */
 void supply_unpinned(const struct block *b, uint64_t segment);
+/* Moves a pin from an earlier file of the block to that which it lies in. False: there is none on it. Wants supply_lock. */
+bool supply_repin(const struct block *b, uint64_t segment);
 
 /* fork.c: what makes blocks private */
 

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NDHEAP_ABI 5
+#define NDHEAP_ABI 6
 
 /*
  * Bits of ndheap_block.flags. Without NDHEAP_SHAREABLE the memory can only be copied. If the others do not say why,
@@ -92,6 +92,13 @@ int ndheap_grant(const void *p);
 int ndheap_unpin(const void *p, uint64_t segment);
 
 /*
+ * Moves a pin on the block that p points into from the file that it was given with to the file that the block lies in
+ * now, and describes that. Files come to differ by ndheap_promote after a fork.
+ * 0: done. 1: the block is private: promote it first. -1: the program has freed what was pinned, or it cannot be shared.
+ */
+int ndheap_repin(const void *p, uint64_t segment, struct ndheap_block *out);
+
+/*
  * Whether the array of that size at p fills memory that the libc has mapped for one request alone, and that can be
  * promoted: answers with the bytes of that memory, or 0. With due, it also answers with 0 while a copy is the better choice:
  * at the first look of a host, and for a while after a promotion has failed.
@@ -111,7 +118,7 @@ void ndheap_refuse(const void *p);
  * goes on seeing what was there at the fork. One block is promoted at a time; other calls wait.
  * 0: done. -1: the block is as it was. It is no such block; or the kernel cannot (before Linux 6.4, or userfaultfd is
  * forbidden); or its mapping has properties that would be lost; or there is no memory, descriptor or thread for it; or the
- * program has forked, mapped, freed or protected something meanwhile, or waits for input that goes there.
+ * program has forked, mapped, freed or protected something each of a few times that this was tried, or waits for input that goes there.
  */
 int ndheap_promote(const void *p);
 

@@ -56,6 +56,7 @@ enum { PIECE = 256 * 1024, GRAIN = 16 * 1024, PAUSE_US = 50 };
 
 static _Atomic bool busy;      /* a promotion is under way */
 static _Atomic uint32_t halts; /* and must not be */
+static _Atomic uint32_t halted; /* how often it must not have been */
 static _Atomic uint32_t moving; /* the block that is promoted, or 0 */
 static int faults = -1;
 static enum { SAFE, ALWAYS, NEVER } mode;
@@ -70,6 +71,7 @@ void promote_configure(const char *text) {
 bool promote_moves(uint32_t index) { return index && index == atomic_load(&moving); }
 
 void promote_halt(void) {
+	atomic_fetch_add(&halted, 1);
 	atomic_fetch_add(&halts, 1);
 	while (atomic_load(&busy))
 		usleep(PAUSE_US);
@@ -300,12 +302,9 @@ static bool promote(const void *p) {
 	return moved;
 }
 
-EXPORTED int ndheap_promote(const void *p) {
-	int saved = errno;
-	bool can = mode != NEVER && gate_guards(p, 1) && may() && begin();
-	errno = saved;
-	if (!can)
-		return -1;
+static bool promote_once(const void *p) {
+	if (!begin())
+		return false;
 	/*
 	 * A signal's handler would be the program's code. If it forks, or changes what is mapped, it waits for the end of this
 	 * promotion, which this thread must see to. Two signals are the libc's own.
@@ -316,6 +315,20 @@ EXPORTED int ndheap_promote(const void *p) {
 	atomic_store(&moving, 0);
 	atomic_store(&busy, false);
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
+	return promoted;
+}
+
+EXPORTED int ndheap_promote(const void *p) {
+	enum { TRIES = 4, LONGEST_US = 1000 * 1000 };
+	int saved = errno;
+	bool can = mode != NEVER && gate_guards(p, 1) && may(), promoted = false;
+	for (int tries = 0; can && !promoted && tries < TRIES; tries++) {
+		for (int us = 0; atomic_load(&halts) && us < LONGEST_US; us += PAUSE_US)
+			usleep(PAUSE_US);
+		uint32_t before = atomic_load(&halted);
+		promoted = promote_once(p);
+		can = atomic_load(&halts) || atomic_load(&halted) != before; /* a fork, for instance, came in between */
+	}
 	errno = saved;
 	return promoted ? 0 : -1;
 }

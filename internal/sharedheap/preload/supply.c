@@ -209,13 +209,15 @@ uint32_t supply_pins(const struct block *b) {
 	return pins;
 }
 
-/* Takes a pin back that was taken when the block lay in an earlier file. */
-static void unpin_elder(struct segment *s, uint64_t id) {
+/* Takes a pin off an earlier file that the block lay in. False: there is none on it. */
+static bool unpin_elder(struct segment *s, uint64_t id) {
 	while (s->elder && segments[s->elder].id != id)
 		s = &segments[s->elder];
 	uint32_t index = s->elder;
-	if (!index || --s->elder_pins)
-		return;
+	if (!index)
+		return false;
+	if (--s->elder_pins)
+		return true;
 	struct segment *elder = &segments[index];
 	s->elder = elder->elder;
 	s->elder_pins = elder->elder_pins;
@@ -224,6 +226,12 @@ static void unpin_elder(struct segment *s, uint64_t id) {
 		segment_close_fd(elder);
 	if (!elder->pinned && !elder->live)
 		segment_abandon(index);
+	return true;
+}
+
+bool supply_repin(const struct block *b, uint64_t id) {
+	struct segment *s = &segments[b->segment];
+	return id == s->id ? supply_pins(b) != 0 : unpin_elder(s, id);
 }
 
 void supply_unpinned(const struct block *b, uint64_t id) {

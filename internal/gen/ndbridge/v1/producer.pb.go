@@ -492,7 +492,9 @@ type Capabilities struct {
 	// Functions can be called. Only if Settings.calls asked for it.
 	Calls *Calls `protobuf:"bytes,4,opt,name=calls,proto3" json:"calls,omitempty"`
 	// The Search call is served.
-	Search        bool `protobuf:"varint,5,opt,name=search,proto3" json:"search,omitempty"`
+	Search bool `protobuf:"varint,5,opt,name=search,proto3" json:"search,omitempty"`
+	// The Renew call is served.
+	Renew         bool `protobuf:"varint,6,opt,name=renew,proto3" json:"renew,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -558,6 +560,13 @@ func (x *Capabilities) GetCalls() *Calls {
 func (x *Capabilities) GetSearch() bool {
 	if x != nil {
 		return x.Search
+	}
+	return false
+}
+
+func (x *Capabilities) GetRenew() bool {
+	if x != nil {
+		return x.Renew
 	}
 	return false
 }
@@ -1242,6 +1251,107 @@ func (x *RefreshResponse) GetFence() *Fence {
 	return nil
 }
 
+// RenewRequest asks where a lease's memory lies now. What a fork has made private is made shared again, in place.
+type RenewRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The standing lease.
+	Lease         uint64 `protobuf:"varint,1,opt,name=lease,proto3" json:"lease,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewRequest) Reset() {
+	*x = RenewRequest{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewRequest) ProtoMessage() {}
+
+func (x *RenewRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
+func (*RenewRequest) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *RenewRequest) GetLease() uint64 {
+	if x != nil {
+		return x.Lease
+	}
+	return 0
+}
+
+// RenewResponse answers Renew.
+type RenewResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The segment: that of before, or another one, which the host maps over it. The lease stands on it from now on.
+	Segment *Segment `protobuf:"bytes,1,opt,name=segment,proto3" json:"segment,omitempty"`
+	// Where the element with index [0, ..., 0] is in it, in bytes.
+	Offset        int64 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewResponse) Reset() {
+	*x = RenewResponse{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewResponse) ProtoMessage() {}
+
+func (x *RenewResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewResponse.ProtoReflect.Descriptor instead.
+func (*RenewResponse) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *RenewResponse) GetSegment() *Segment {
+	if x != nil {
+		return x.Segment
+	}
+	return nil
+}
+
+func (x *RenewResponse) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
 // DescriptorRequest asks for the file behind a segment.
 type DescriptorRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1257,7 +1367,7 @@ type DescriptorRequest struct {
 
 func (x *DescriptorRequest) Reset() {
 	*x = DescriptorRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1269,7 +1379,7 @@ func (x *DescriptorRequest) String() string {
 func (*DescriptorRequest) ProtoMessage() {}
 
 func (x *DescriptorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1282,7 +1392,7 @@ func (x *DescriptorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescriptorRequest.ProtoReflect.Descriptor instead.
 func (*DescriptorRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{19}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DescriptorRequest) GetSegment() uint64 {
@@ -1315,7 +1425,7 @@ type DescriptorResponse struct {
 
 func (x *DescriptorResponse) Reset() {
 	*x = DescriptorResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[20]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1327,7 +1437,7 @@ func (x *DescriptorResponse) String() string {
 func (*DescriptorResponse) ProtoMessage() {}
 
 func (x *DescriptorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[20]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1340,7 +1450,7 @@ func (x *DescriptorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescriptorResponse.ProtoReflect.Descriptor instead.
 func (*DescriptorResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{20}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{22}
 }
 
 // ReleaseRequest ends leases. Unknown and already released ones are ignored.
@@ -1356,7 +1466,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[21]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1368,7 +1478,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[21]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1381,7 +1491,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{21}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReleaseRequest) GetLeases() []uint64 {
@@ -1407,7 +1517,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[22]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1419,7 +1529,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[22]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1432,7 +1542,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{22}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{24}
 }
 
 // WaitRequest waits for the end of the script.
@@ -1444,7 +1554,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[23]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1456,7 +1566,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[23]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1469,7 +1579,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{23}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{25}
 }
 
 // WaitResponse says that the script ended well.
@@ -1481,7 +1591,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[24]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1493,7 +1603,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[24]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1506,7 +1616,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{24}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{26}
 }
 
 // StartWorkersRequest asks for workers.
@@ -1520,7 +1630,7 @@ type StartWorkersRequest struct {
 
 func (x *StartWorkersRequest) Reset() {
 	*x = StartWorkersRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[25]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1532,7 +1642,7 @@ func (x *StartWorkersRequest) String() string {
 func (*StartWorkersRequest) ProtoMessage() {}
 
 func (x *StartWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[25]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1545,7 +1655,7 @@ func (x *StartWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartWorkersRequest.ProtoReflect.Descriptor instead.
 func (*StartWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{25}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *StartWorkersRequest) GetWorkers() uint32 {
@@ -1564,7 +1674,7 @@ type StartWorkersResponse struct {
 
 func (x *StartWorkersResponse) Reset() {
 	*x = StartWorkersResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[26]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1576,7 +1686,7 @@ func (x *StartWorkersResponse) String() string {
 func (*StartWorkersResponse) ProtoMessage() {}
 
 func (x *StartWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[26]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1589,7 +1699,7 @@ func (x *StartWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartWorkersResponse.ProtoReflect.Descriptor instead.
 func (*StartWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{26}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{28}
 }
 
 // AdoptSegmentRequest hands memory over.
@@ -1612,7 +1722,7 @@ type AdoptSegmentRequest struct {
 
 func (x *AdoptSegmentRequest) Reset() {
 	*x = AdoptSegmentRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[27]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1624,7 +1734,7 @@ func (x *AdoptSegmentRequest) String() string {
 func (*AdoptSegmentRequest) ProtoMessage() {}
 
 func (x *AdoptSegmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[27]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1637,7 +1747,7 @@ func (x *AdoptSegmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptSegmentRequest.ProtoReflect.Descriptor instead.
 func (*AdoptSegmentRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{27}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *AdoptSegmentRequest) GetSegment() uint32 {
@@ -1684,7 +1794,7 @@ type AdoptSegmentResponse struct {
 
 func (x *AdoptSegmentResponse) Reset() {
 	*x = AdoptSegmentResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[28]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1696,7 +1806,7 @@ func (x *AdoptSegmentResponse) String() string {
 func (*AdoptSegmentResponse) ProtoMessage() {}
 
 func (x *AdoptSegmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[28]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1709,7 +1819,7 @@ func (x *AdoptSegmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptSegmentResponse.ProtoReflect.Descriptor instead.
 func (*AdoptSegmentResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{28}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{30}
 }
 
 // ForgetSegmentRequest takes memory back.
@@ -1723,7 +1833,7 @@ type ForgetSegmentRequest struct {
 
 func (x *ForgetSegmentRequest) Reset() {
 	*x = ForgetSegmentRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[29]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1735,7 +1845,7 @@ func (x *ForgetSegmentRequest) String() string {
 func (*ForgetSegmentRequest) ProtoMessage() {}
 
 func (x *ForgetSegmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[29]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1748,7 +1858,7 @@ func (x *ForgetSegmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetSegmentRequest.ProtoReflect.Descriptor instead.
 func (*ForgetSegmentRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{29}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ForgetSegmentRequest) GetSegment() uint32 {
@@ -1767,7 +1877,7 @@ type ForgetSegmentResponse struct {
 
 func (x *ForgetSegmentResponse) Reset() {
 	*x = ForgetSegmentResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[30]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1779,7 +1889,7 @@ func (x *ForgetSegmentResponse) String() string {
 func (*ForgetSegmentResponse) ProtoMessage() {}
 
 func (x *ForgetSegmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[30]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1792,7 +1902,7 @@ func (x *ForgetSegmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetSegmentResponse.ProtoReflect.Descriptor instead.
 func (*ForgetSegmentResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{30}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{32}
 }
 
 // CancelCallRequest cancels a call.
@@ -1808,7 +1918,7 @@ type CancelCallRequest struct {
 
 func (x *CancelCallRequest) Reset() {
 	*x = CancelCallRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[31]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1820,7 +1930,7 @@ func (x *CancelCallRequest) String() string {
 func (*CancelCallRequest) ProtoMessage() {}
 
 func (x *CancelCallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[31]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1833,7 +1943,7 @@ func (x *CancelCallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelCallRequest.ProtoReflect.Descriptor instead.
 func (*CancelCallRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{31}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CancelCallRequest) GetWorker() uint32 {
@@ -1861,7 +1971,7 @@ type CancelCallResponse struct {
 
 func (x *CancelCallResponse) Reset() {
 	*x = CancelCallResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[32]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1873,7 +1983,7 @@ func (x *CancelCallResponse) String() string {
 func (*CancelCallResponse) ProtoMessage() {}
 
 func (x *CancelCallResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[32]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1886,7 +1996,7 @@ func (x *CancelCallResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelCallResponse.ProtoReflect.Descriptor instead.
 func (*CancelCallResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{32}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CancelCallResponse) GetState() CallState {
@@ -1927,13 +2037,14 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"t\n" +
 	"\fOpenResponse\x12%\n" +
 	"\x04info\x18\x01 \x01(\v2\x11.ndbridge.v1.InfoR\x04info\x12=\n" +
-	"\fcapabilities\x18\x02 \x01(\v2\x19.ndbridge.v1.CapabilitiesR\fcapabilities\"\xae\x01\n" +
+	"\fcapabilities\x18\x02 \x01(\v2\x19.ndbridge.v1.CapabilitiesR\fcapabilities\"\xc4\x01\n" +
 	"\fCapabilities\x12\x12\n" +
 	"\x04wait\x18\x01 \x01(\bR\x04wait\x12.\n" +
 	"\ahandoff\x18\x02 \x01(\v2\x14.ndbridge.v1.HandoffR\ahandoff\x12\x18\n" +
 	"\arefresh\x18\x03 \x01(\bR\arefresh\x12(\n" +
 	"\x05calls\x18\x04 \x01(\v2\x12.ndbridge.v1.CallsR\x05calls\x12\x16\n" +
-	"\x06search\x18\x05 \x01(\bR\x06search\"O\n" +
+	"\x06search\x18\x05 \x01(\bR\x06search\x12\x14\n" +
+	"\x05renew\x18\x06 \x01(\bR\x05renew\"O\n" +
 	"\x05Calls\x12\x18\n" +
 	"\asegment\x18\x01 \x01(\x04R\asegment\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x18\n" +
@@ -1971,7 +2082,12 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\x05lease\x18\x02 \x01(\x04R\x05lease\"e\n" +
 	"\x0fRefreshResponse\x12(\n" +
 	"\x05lease\x18\x01 \x01(\v2\x12.ndbridge.v1.LeaseR\x05lease\x12(\n" +
-	"\x05fence\x18\x02 \x01(\v2\x12.ndbridge.v1.FenceR\x05fence\"_\n" +
+	"\x05fence\x18\x02 \x01(\v2\x12.ndbridge.v1.FenceR\x05fence\"$\n" +
+	"\fRenewRequest\x12\x14\n" +
+	"\x05lease\x18\x01 \x01(\x04R\x05lease\"W\n" +
+	"\rRenewResponse\x12.\n" +
+	"\asegment\x18\x01 \x01(\v2\x14.ndbridge.v1.SegmentR\asegment\x12\x16\n" +
+	"\x06offset\x18\x02 \x01(\x03R\x06offset\"_\n" +
 	"\x11DescriptorRequest\x12\x18\n" +
 	"\asegment\x18\x01 \x01(\x04R\asegment\x12\x1a\n" +
 	"\bwritable\x18\x02 \x01(\bR\bwritable\x12\x14\n" +
@@ -2005,14 +2121,15 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\x16CALL_STATE_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16CALL_STATE_NEVER_BEGAN\x10\x01\x12\x1a\n" +
 	"\x16CALL_STATE_INTERRUPTED\x10\x02\x12\x17\n" +
-	"\x13CALL_STATE_FINISHED\x10\x032\xbe\a\n" +
+	"\x13CALL_STATE_FINISHED\x10\x032\xfe\a\n" +
 	"\x0fProducerService\x12;\n" +
 	"\x04Open\x12\x18.ndbridge.v1.OpenRequest\x1a\x19.ndbridge.v1.OpenResponse\x12;\n" +
 	"\x04Info\x12\x18.ndbridge.v1.InfoRequest\x1a\x19.ndbridge.v1.InfoResponse\x12C\n" +
 	"\x06Arrays\x12\x1a.ndbridge.v1.ArraysRequest\x1a\x1b.ndbridge.v1.ArraysResponse0\x01\x12C\n" +
 	"\x06Search\x12\x1a.ndbridge.v1.SearchRequest\x1a\x1b.ndbridge.v1.SearchResponse0\x01\x12>\n" +
 	"\x05Lease\x12\x19.ndbridge.v1.LeaseRequest\x1a\x1a.ndbridge.v1.LeaseResponse\x12D\n" +
-	"\aRefresh\x12\x1b.ndbridge.v1.RefreshRequest\x1a\x1c.ndbridge.v1.RefreshResponse\x12M\n" +
+	"\aRefresh\x12\x1b.ndbridge.v1.RefreshRequest\x1a\x1c.ndbridge.v1.RefreshResponse\x12>\n" +
+	"\x05Renew\x12\x19.ndbridge.v1.RenewRequest\x1a\x1a.ndbridge.v1.RenewResponse\x12M\n" +
 	"\n" +
 	"Descriptor\x12\x1e.ndbridge.v1.DescriptorRequest\x1a\x1f.ndbridge.v1.DescriptorResponse\x12D\n" +
 	"\aRelease\x12\x1b.ndbridge.v1.ReleaseRequest\x1a\x1c.ndbridge.v1.ReleaseResponse\x12;\n" +
@@ -2037,7 +2154,7 @@ func file_ndbridge_v1_producer_proto_rawDescGZIP() []byte {
 }
 
 var file_ndbridge_v1_producer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_ndbridge_v1_producer_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_ndbridge_v1_producer_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_ndbridge_v1_producer_proto_goTypes = []any{
 	(CallState)(0),                // 0: ndbridge.v1.CallState
 	(*OpenRequest)(nil),           // 1: ndbridge.v1.OpenRequest
@@ -2059,81 +2176,87 @@ var file_ndbridge_v1_producer_proto_goTypes = []any{
 	(*LeaseResponse)(nil),         // 17: ndbridge.v1.LeaseResponse
 	(*RefreshRequest)(nil),        // 18: ndbridge.v1.RefreshRequest
 	(*RefreshResponse)(nil),       // 19: ndbridge.v1.RefreshResponse
-	(*DescriptorRequest)(nil),     // 20: ndbridge.v1.DescriptorRequest
-	(*DescriptorResponse)(nil),    // 21: ndbridge.v1.DescriptorResponse
-	(*ReleaseRequest)(nil),        // 22: ndbridge.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),       // 23: ndbridge.v1.ReleaseResponse
-	(*WaitRequest)(nil),           // 24: ndbridge.v1.WaitRequest
-	(*WaitResponse)(nil),          // 25: ndbridge.v1.WaitResponse
-	(*StartWorkersRequest)(nil),   // 26: ndbridge.v1.StartWorkersRequest
-	(*StartWorkersResponse)(nil),  // 27: ndbridge.v1.StartWorkersResponse
-	(*AdoptSegmentRequest)(nil),   // 28: ndbridge.v1.AdoptSegmentRequest
-	(*AdoptSegmentResponse)(nil),  // 29: ndbridge.v1.AdoptSegmentResponse
-	(*ForgetSegmentRequest)(nil),  // 30: ndbridge.v1.ForgetSegmentRequest
-	(*ForgetSegmentResponse)(nil), // 31: ndbridge.v1.ForgetSegmentResponse
-	(*CancelCallRequest)(nil),     // 32: ndbridge.v1.CancelCallRequest
-	(*CancelCallResponse)(nil),    // 33: ndbridge.v1.CancelCallResponse
-	nil,                           // 34: ndbridge.v1.AdapterSettings.QuirkEffectsEntry
-	(CopyPolicy)(0),               // 35: ndbridge.v1.CopyPolicy
-	(SyncPolicy)(0),               // 36: ndbridge.v1.SyncPolicy
-	(*Info)(nil),                  // 37: ndbridge.v1.Info
-	(*Entry)(nil),                 // 38: ndbridge.v1.Entry
-	(*Lease)(nil),                 // 39: ndbridge.v1.Lease
-	(*Fence)(nil),                 // 40: ndbridge.v1.Fence
-	(*Handle)(nil),                // 41: ndbridge.v1.Handle
+	(*RenewRequest)(nil),          // 20: ndbridge.v1.RenewRequest
+	(*RenewResponse)(nil),         // 21: ndbridge.v1.RenewResponse
+	(*DescriptorRequest)(nil),     // 22: ndbridge.v1.DescriptorRequest
+	(*DescriptorResponse)(nil),    // 23: ndbridge.v1.DescriptorResponse
+	(*ReleaseRequest)(nil),        // 24: ndbridge.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),       // 25: ndbridge.v1.ReleaseResponse
+	(*WaitRequest)(nil),           // 26: ndbridge.v1.WaitRequest
+	(*WaitResponse)(nil),          // 27: ndbridge.v1.WaitResponse
+	(*StartWorkersRequest)(nil),   // 28: ndbridge.v1.StartWorkersRequest
+	(*StartWorkersResponse)(nil),  // 29: ndbridge.v1.StartWorkersResponse
+	(*AdoptSegmentRequest)(nil),   // 30: ndbridge.v1.AdoptSegmentRequest
+	(*AdoptSegmentResponse)(nil),  // 31: ndbridge.v1.AdoptSegmentResponse
+	(*ForgetSegmentRequest)(nil),  // 32: ndbridge.v1.ForgetSegmentRequest
+	(*ForgetSegmentResponse)(nil), // 33: ndbridge.v1.ForgetSegmentResponse
+	(*CancelCallRequest)(nil),     // 34: ndbridge.v1.CancelCallRequest
+	(*CancelCallResponse)(nil),    // 35: ndbridge.v1.CancelCallResponse
+	nil,                           // 36: ndbridge.v1.AdapterSettings.QuirkEffectsEntry
+	(CopyPolicy)(0),               // 37: ndbridge.v1.CopyPolicy
+	(SyncPolicy)(0),               // 38: ndbridge.v1.SyncPolicy
+	(*Info)(nil),                  // 39: ndbridge.v1.Info
+	(*Entry)(nil),                 // 40: ndbridge.v1.Entry
+	(*Lease)(nil),                 // 41: ndbridge.v1.Lease
+	(*Fence)(nil),                 // 42: ndbridge.v1.Fence
+	(*Segment)(nil),               // 43: ndbridge.v1.Segment
+	(*Handle)(nil),                // 44: ndbridge.v1.Handle
 }
 var file_ndbridge_v1_producer_proto_depIdxs = []int32{
 	2,  // 0: ndbridge.v1.OpenRequest.settings:type_name -> ndbridge.v1.Settings
 	5,  // 1: ndbridge.v1.Settings.adapters:type_name -> ndbridge.v1.AdapterSettings
 	4,  // 2: ndbridge.v1.Settings.handoff:type_name -> ndbridge.v1.HandoffSettings
 	3,  // 3: ndbridge.v1.Settings.calls:type_name -> ndbridge.v1.CallSettings
-	35, // 4: ndbridge.v1.AdapterSettings.copy:type_name -> ndbridge.v1.CopyPolicy
-	34, // 5: ndbridge.v1.AdapterSettings.quirk_effects:type_name -> ndbridge.v1.AdapterSettings.QuirkEffectsEntry
-	36, // 6: ndbridge.v1.AdapterSettings.sync:type_name -> ndbridge.v1.SyncPolicy
-	37, // 7: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
+	37, // 4: ndbridge.v1.AdapterSettings.copy:type_name -> ndbridge.v1.CopyPolicy
+	36, // 5: ndbridge.v1.AdapterSettings.quirk_effects:type_name -> ndbridge.v1.AdapterSettings.QuirkEffectsEntry
+	38, // 6: ndbridge.v1.AdapterSettings.sync:type_name -> ndbridge.v1.SyncPolicy
+	39, // 7: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
 	7,  // 8: ndbridge.v1.OpenResponse.capabilities:type_name -> ndbridge.v1.Capabilities
 	9,  // 9: ndbridge.v1.Capabilities.handoff:type_name -> ndbridge.v1.Handoff
 	8,  // 10: ndbridge.v1.Capabilities.calls:type_name -> ndbridge.v1.Calls
-	37, // 11: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
-	38, // 12: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
-	38, // 13: ndbridge.v1.SearchResponse.entries:type_name -> ndbridge.v1.Entry
-	35, // 14: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
-	39, // 15: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
-	39, // 16: ndbridge.v1.RefreshResponse.lease:type_name -> ndbridge.v1.Lease
-	40, // 17: ndbridge.v1.RefreshResponse.fence:type_name -> ndbridge.v1.Fence
-	41, // 18: ndbridge.v1.AdoptSegmentRequest.handle:type_name -> ndbridge.v1.Handle
-	0,  // 19: ndbridge.v1.CancelCallResponse.state:type_name -> ndbridge.v1.CallState
-	1,  // 20: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
-	10, // 21: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
-	12, // 22: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
-	14, // 23: ndbridge.v1.ProducerService.Search:input_type -> ndbridge.v1.SearchRequest
-	16, // 24: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
-	18, // 25: ndbridge.v1.ProducerService.Refresh:input_type -> ndbridge.v1.RefreshRequest
-	20, // 26: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
-	22, // 27: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
-	24, // 28: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
-	26, // 29: ndbridge.v1.ProducerService.StartWorkers:input_type -> ndbridge.v1.StartWorkersRequest
-	28, // 30: ndbridge.v1.ProducerService.AdoptSegment:input_type -> ndbridge.v1.AdoptSegmentRequest
-	30, // 31: ndbridge.v1.ProducerService.ForgetSegment:input_type -> ndbridge.v1.ForgetSegmentRequest
-	32, // 32: ndbridge.v1.ProducerService.CancelCall:input_type -> ndbridge.v1.CancelCallRequest
-	6,  // 33: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
-	11, // 34: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
-	13, // 35: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
-	15, // 36: ndbridge.v1.ProducerService.Search:output_type -> ndbridge.v1.SearchResponse
-	17, // 37: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
-	19, // 38: ndbridge.v1.ProducerService.Refresh:output_type -> ndbridge.v1.RefreshResponse
-	21, // 39: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
-	23, // 40: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
-	25, // 41: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
-	27, // 42: ndbridge.v1.ProducerService.StartWorkers:output_type -> ndbridge.v1.StartWorkersResponse
-	29, // 43: ndbridge.v1.ProducerService.AdoptSegment:output_type -> ndbridge.v1.AdoptSegmentResponse
-	31, // 44: ndbridge.v1.ProducerService.ForgetSegment:output_type -> ndbridge.v1.ForgetSegmentResponse
-	33, // 45: ndbridge.v1.ProducerService.CancelCall:output_type -> ndbridge.v1.CancelCallResponse
-	33, // [33:46] is the sub-list for method output_type
-	20, // [20:33] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	39, // 11: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
+	40, // 12: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
+	40, // 13: ndbridge.v1.SearchResponse.entries:type_name -> ndbridge.v1.Entry
+	37, // 14: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
+	41, // 15: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
+	41, // 16: ndbridge.v1.RefreshResponse.lease:type_name -> ndbridge.v1.Lease
+	42, // 17: ndbridge.v1.RefreshResponse.fence:type_name -> ndbridge.v1.Fence
+	43, // 18: ndbridge.v1.RenewResponse.segment:type_name -> ndbridge.v1.Segment
+	44, // 19: ndbridge.v1.AdoptSegmentRequest.handle:type_name -> ndbridge.v1.Handle
+	0,  // 20: ndbridge.v1.CancelCallResponse.state:type_name -> ndbridge.v1.CallState
+	1,  // 21: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
+	10, // 22: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
+	12, // 23: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
+	14, // 24: ndbridge.v1.ProducerService.Search:input_type -> ndbridge.v1.SearchRequest
+	16, // 25: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
+	18, // 26: ndbridge.v1.ProducerService.Refresh:input_type -> ndbridge.v1.RefreshRequest
+	20, // 27: ndbridge.v1.ProducerService.Renew:input_type -> ndbridge.v1.RenewRequest
+	22, // 28: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
+	24, // 29: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
+	26, // 30: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
+	28, // 31: ndbridge.v1.ProducerService.StartWorkers:input_type -> ndbridge.v1.StartWorkersRequest
+	30, // 32: ndbridge.v1.ProducerService.AdoptSegment:input_type -> ndbridge.v1.AdoptSegmentRequest
+	32, // 33: ndbridge.v1.ProducerService.ForgetSegment:input_type -> ndbridge.v1.ForgetSegmentRequest
+	34, // 34: ndbridge.v1.ProducerService.CancelCall:input_type -> ndbridge.v1.CancelCallRequest
+	6,  // 35: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
+	11, // 36: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
+	13, // 37: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
+	15, // 38: ndbridge.v1.ProducerService.Search:output_type -> ndbridge.v1.SearchResponse
+	17, // 39: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
+	19, // 40: ndbridge.v1.ProducerService.Refresh:output_type -> ndbridge.v1.RefreshResponse
+	21, // 41: ndbridge.v1.ProducerService.Renew:output_type -> ndbridge.v1.RenewResponse
+	23, // 42: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
+	25, // 43: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
+	27, // 44: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
+	29, // 45: ndbridge.v1.ProducerService.StartWorkers:output_type -> ndbridge.v1.StartWorkersResponse
+	31, // 46: ndbridge.v1.ProducerService.AdoptSegment:output_type -> ndbridge.v1.AdoptSegmentResponse
+	33, // 47: ndbridge.v1.ProducerService.ForgetSegment:output_type -> ndbridge.v1.ForgetSegmentResponse
+	35, // 48: ndbridge.v1.ProducerService.CancelCall:output_type -> ndbridge.v1.CancelCallResponse
+	35, // [35:49] is the sub-list for method output_type
+	21, // [21:35] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_ndbridge_v1_producer_proto_init() }
@@ -2148,7 +2271,7 @@ func file_ndbridge_v1_producer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ndbridge_v1_producer_proto_rawDesc), len(file_ndbridge_v1_producer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   34,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -41,6 +41,7 @@ const (
 	ProducerService_Search_FullMethodName        = "/ndbridge.v1.ProducerService/Search"
 	ProducerService_Lease_FullMethodName         = "/ndbridge.v1.ProducerService/Lease"
 	ProducerService_Refresh_FullMethodName       = "/ndbridge.v1.ProducerService/Refresh"
+	ProducerService_Renew_FullMethodName         = "/ndbridge.v1.ProducerService/Renew"
 	ProducerService_Descriptor_FullMethodName    = "/ndbridge.v1.ProducerService/Descriptor"
 	ProducerService_Release_FullMethodName       = "/ndbridge.v1.ProducerService/Release"
 	ProducerService_Wait_FullMethodName          = "/ndbridge.v1.ProducerService/Wait"
@@ -70,6 +71,8 @@ type ProducerServiceClient interface {
 	Lease(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseResponse, error)
 	// Refresh looks at the name of a standing lease again. Only with Capabilities.refresh.
 	Refresh(ctx context.Context, in *RefreshRequest, opts ...grpc.CallOption) (*RefreshResponse, error)
+	// Renew says where the memory of a standing lease lies after a fork. Only with Capabilities.renew.
+	Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*RenewResponse, error)
 	// Descriptor sends the file behind a segment of a standing lease over the side socket, before it
 	// answers: one message of the byte 'D' and the request's token (8 bytes, little-endian), with one
 	// descriptor.
@@ -177,6 +180,16 @@ func (c *producerServiceClient) Refresh(ctx context.Context, in *RefreshRequest,
 	return out, nil
 }
 
+func (c *producerServiceClient) Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*RenewResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RenewResponse)
+	err := c.cc.Invoke(ctx, ProducerService_Renew_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *producerServiceClient) Descriptor(ctx context.Context, in *DescriptorRequest, opts ...grpc.CallOption) (*DescriptorResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DescriptorResponse)
@@ -267,6 +280,8 @@ type ProducerServiceServer interface {
 	Lease(context.Context, *LeaseRequest) (*LeaseResponse, error)
 	// Refresh looks at the name of a standing lease again. Only with Capabilities.refresh.
 	Refresh(context.Context, *RefreshRequest) (*RefreshResponse, error)
+	// Renew says where the memory of a standing lease lies after a fork. Only with Capabilities.renew.
+	Renew(context.Context, *RenewRequest) (*RenewResponse, error)
 	// Descriptor sends the file behind a segment of a standing lease over the side socket, before it
 	// answers: one message of the byte 'D' and the request's token (8 bytes, little-endian), with one
 	// descriptor.
@@ -313,6 +328,9 @@ func (UnimplementedProducerServiceServer) Lease(context.Context, *LeaseRequest) 
 }
 func (UnimplementedProducerServiceServer) Refresh(context.Context, *RefreshRequest) (*RefreshResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Refresh not implemented")
+}
+func (UnimplementedProducerServiceServer) Renew(context.Context, *RenewRequest) (*RenewResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Renew not implemented")
 }
 func (UnimplementedProducerServiceServer) Descriptor(context.Context, *DescriptorRequest) (*DescriptorResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Descriptor not implemented")
@@ -446,6 +464,24 @@ func _ProducerService_Refresh_Handler(srv interface{}, ctx context.Context, dec 
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(ProducerServiceServer).Refresh(ctx, req.(*RefreshRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ProducerService_Renew_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RenewRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ProducerServiceServer).Renew(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ProducerService_Renew_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ProducerServiceServer).Renew(ctx, req.(*RenewRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -598,6 +634,10 @@ var ProducerService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Refresh",
 			Handler:    _ProducerService_Refresh_Handler,
+		},
+		{
+			MethodName: "Renew",
+			Handler:    _ProducerService_Renew_Handler,
 		},
 		{
 			MethodName: "Descriptor",

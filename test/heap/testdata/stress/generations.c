@@ -54,6 +54,49 @@ void test_promote_child(void) {
 	_exit(0);
 }
 
+/*
+ * A pin goes along to the file that its block lies in since a promotion, past those in between that nobody needs any more, and other pins
+ * stay where they are. What is private, or was freed, has no such file, and what nobody has pinned there has no pin.
+ */
+void test_promote_repin(void) {
+	enum { FORKS = 5 };
+	for (size_t i = 0; i < SIZES; i++) {
+		struct ndheap_block first, stays, b;
+		char *p = opaque(malloc(sizes[i]));
+		fill(p, sizes[i], 1);
+		heap.promote(p); /* if it is the libc's */
+		CHECK(heap.pin(p + 10, &first) == 0 && heap.pin(p, &stays) == 0 && heap.repin(p, first.segment, &b) == 0 && b.segment == first.segment);
+		char *old = map_outside(&stays, PROT_READ);
+		uint64_t segment = first.segment;
+		uint32_t open = 0;
+		for (uint32_t round = 0; round < FORKS; round++) {
+			for (uint32_t again = 0; again <= round % 2; again++) { /* with two forks, one after another, the pin lags two files behind */
+				fork_once();
+				CHECK(heap.repin(p, segment, &b) == 1 && b.flags == NDHEAP_FROZEN);
+				CHECK(heap.promote(p) == 0);
+			}
+			CHECK(heap.repin(p, segment + 1000, &b) == -1, "there is no such pin");
+			CHECK(heap.repin(p + 10, segment, &b) == 0 && b.flags == NDHEAP_SHAREABLE && b.segment != segment);
+			CHECK(heap.repin(p, segment, &b) == (segment == stays.segment ? 0 : -1), "a pin was there twice");
+			if (segment == stays.segment)
+				stays.segment = b.segment;
+			segment = b.segment;
+			char *seen = map_outside(&b, PROT_READ);
+			fill(p, sizes[i], 2 + round);
+			CHECK(filled(seen, sizes[i], 2 + round) && filled(old, sizes[i], 1));
+			munmap(seen - b.offset, b.segment_size);
+			CHECK(stats().descriptors <= (round ? open : UINT32_MAX), "from %u to %u descriptors", open, stats().descriptors);
+			open = stats().descriptors;
+		}
+		free(p);
+		CHECK(heap.repin(p, segment, &b) == -1, "it was freed");
+		CHECK(heap.unpin(p, segment) == 0 && heap.unpin(p, stays.segment) == 0 && heap.unpin(p, segment) == -1);
+		munmap(old - first.offset + 10, first.segment_size);
+	}
+	heap.trim(0);
+	CHECK(stats().live_blocks == 0 && stats().pinned_blocks == 0 && stats().descriptors <= 1, "%u descriptors", stats().descriptors);
+}
+
 /* Whether the kernel puts the mapping that an address lies in into core dumps: of one of a file, some page must be no longer the file's. */
 static bool dumped(const char *at) {
 	char line[1024];

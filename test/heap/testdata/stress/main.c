@@ -53,6 +53,7 @@ static const struct {
 	{"promote-refused", test_promote_refused},
 	{"promote-often", test_promote_often},
 	{"promote-child", test_promote_child},
+	{"promote-repin", test_promote_repin},
 	{"promote-beside", test_promote_beside},
 	{"promote-together", test_promote_together},
 	{"promote-signals", test_promote_signals},
@@ -223,6 +224,7 @@ int main(int argc, char **argv) {
 	heap.pin = (int (*)(const void *, struct ndheap_block *))dlsym(RTLD_DEFAULT, "ndheap_pin");
 	heap.grant = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_grant");
 	heap.unpin = (int (*)(const void *, uint64_t))dlsym(RTLD_DEFAULT, "ndheap_unpin");
+	heap.repin = (int (*)(const void *, uint64_t, struct ndheap_block *))dlsym(RTLD_DEFAULT, "ndheap_repin");
 	heap.promote = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_promote");
 	heap.outside = (size_t(*)(const void *, size_t, int))dlsym(RTLD_DEFAULT, "ndheap_outside");
 	heap.copied = (void (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_copied");

@@ -31,6 +31,7 @@ extern struct heap_functions {
 	int (*pin)(const void *, struct ndheap_block *);
 	int (*grant)(const void *);
 	int (*unpin)(const void *, uint64_t);
+	int (*repin)(const void *, uint64_t, struct ndheap_block *);
 	int (*promote)(const void *);
 	size_t (*outside)(const void *, size_t, int);
 	void (*copied)(const void *);
@@ -110,6 +111,7 @@ void test_promote_input(void);
 void test_promote_refused(void);
 void test_promote_often(void);
 void test_promote_child(void);
+void test_promote_repin(void);
 void test_promote_beside(void);
 void test_promote_together(void);
 void test_promote_signals(void);
