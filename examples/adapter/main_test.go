@@ -45,7 +45,7 @@ func build(dir string) error {
 		return err
 	}
 	cmd := exec.CommandContext(context.Background(),
-		"go", "build", "-buildmode=c-shared", "-o", filepath.Join(dir, "gridlib.so"), "./plugin")
+		"go", "build", "-trimpath", "-buildmode=c-shared", "-o", filepath.Join(dir, "gridlib.so"), "./plugin")
 	cmd.Stderr = os.Stderr
 	return cmd.Run()
 }

@@ -41,7 +41,8 @@ var commands = filepath.Join(os.TempDir(), "ndbridge-e2e-"+itoa(os.Getpid()))
 
 var buildCommand = sync.OnceValues(func() (string, error) {
 	file := filepath.Join(commands, "ndbridge")
-	build := exec.CommandContext(context.Background(), "go", "build", "-o", file, "../../cmd/ndbridge")
+	// As make builds it, so that all is compiled already.
+	build := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-o", file, "../../cmd/ndbridge")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	build.Stderr = os.Stderr
 	return file, build.Run()

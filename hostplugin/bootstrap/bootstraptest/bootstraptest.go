@@ -228,7 +228,9 @@ func RunWithLibrary(m *testing.M, library *string) int {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // the system's folder for what is temporary
 	*library = filepath.Join(dir, "pytests.so")
-	out, err := exec.CommandContext(context.Background(), "go", "build", "-buildmode=c-shared", "-o", *library, "./pytests").CombinedOutput()
+	// As make builds the plugin, so that most is compiled already.
+	build := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-buildmode=c-shared", "-o", *library, "./pytests")
+	out, err := build.CombinedOutput()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%v: %s\n", err, out)
 		return 1

@@ -23,7 +23,8 @@ func NewImports(tb testing.TB) Imports {
 	tb.Helper()
 	file := filepath.Join(tb.TempDir(), "importtests.so")
 	const source = "github.com/ndbridge/ndbridge/adapters/kit/program/programtest/importtests"
-	cmd := exec.CommandContext(tb.Context(), "go", "build", "-buildmode=c-shared", "-o", file, source)
+	// As make builds the plugin, so that most is compiled already.
+	cmd := exec.CommandContext(tb.Context(), "go", "build", "-trimpath", "-buildmode=c-shared", "-o", file, source)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		tb.Fatalf("%v: %s", err, out)
 	}
