@@ -19,48 +19,51 @@ import (
 // the name's views, new ones and one that is refreshed, with those by a name that the program looks at anew each time.
 func TestKnownAgain(t *testing.T) {
 	t.Parallel()
-	all := cases(t)
 	for framework, a := range cases(t) {
-		a.setup = small(a.setup)
-		for i, move := range a.moves {
-			a.moves[i] = small(move)
-		}
-		all[framework+", small"] = a
-	}
-	for name, a := range all {
-		t.Run(name, func(t *testing.T) {
+		t.Run(framework, func(t *testing.T) {
 			t.Parallel()
 			run := harness.Start(t, a.setup+"import remote\nG = globals()\nremote.serve()\n", harness.Options{Python: a.python})
-			var pairs []*pair
-			for _, o := range []hostplugin.ViewOption{hostplugin.AllowCopy(), hostplugin.Writable(), hostplugin.NoCopy()} {
-				opts := []hostplugin.ViewOption{hostplugin.NoWait(), o}
-				pairs = append(pairs, &pair{known: source(t, run, "x"), anew: source(t, run, `G["x"]`), opts: opts})
+			t.Run("large", func(t *testing.T) { moves(t, run, a.moves) })
+			run.Remote.Exec(t, "G.pop('x', None); G.pop('y', None)\n"+small(a.setup))
+			for i, move := range a.moves {
+				a.moves[i] = small(move)
 			}
-			var standing []*core.View
-			for _, move := range a.moves {
-				run.Remote.Exec(t, move)
-				before := standing
-				standing = nil
-				for _, p := range pairs {
-					for range 3 { // what the first finds is known to the others, and to the next move's
-						standing = append(standing, p.compare(t, move)...)
-					}
-				}
-				for _, v := range before {
-					closeView(t, v)
-				}
-			}
-			for _, p := range pairs {
-				if p.kept != nil {
-					standing = append(standing, p.kept)
-				}
-			}
-			for _, v := range standing {
-				closeView(t, v)
-			}
-			run.NoLeases(t)
+			t.Run("small", func(t *testing.T) { moves(t, run, a.moves) })
 		})
 	}
+}
+
+// moves makes the moves, and compares after each.
+func moves(t *testing.T, run *harness.Run, moves []string) {
+	t.Helper()
+	var pairs []*pair
+	for _, o := range []hostplugin.ViewOption{hostplugin.AllowCopy(), hostplugin.Writable(), hostplugin.NoCopy()} {
+		opts := []hostplugin.ViewOption{hostplugin.NoWait(), o}
+		pairs = append(pairs, &pair{known: source(t, run, "x"), anew: source(t, run, `G["x"]`), opts: opts})
+	}
+	var standing []*core.View
+	for _, move := range moves {
+		run.Remote.Exec(t, move)
+		before := standing
+		standing = nil
+		for _, p := range pairs {
+			for range 3 { // what the first finds is known to the others, and to the next move's
+				standing = append(standing, p.compare(t, move)...)
+			}
+		}
+		for _, v := range before {
+			closeView(t, v)
+		}
+	}
+	for _, p := range pairs {
+		if p.kept != nil {
+			standing = append(standing, p.kept)
+		}
+	}
+	for _, v := range standing {
+		closeView(t, v)
+	}
+	run.NoLeases(t)
 }
 
 // pair is a name twice: once as it may be known again, and once with a step, which it never is.

@@ -131,10 +131,10 @@ func TestProgramsThatGoOn(t *testing.T) {
 	}
 }
 
-// TestEndlessOutput runs a program that prints a gigabyte, and one line of it without an end: the
+// TestEndlessOutput runs a program that prints a quarter of a gigabyte, and one line of it without an end: the
 // program is not held up for good, and the host does not keep it in memory.
 func TestEndlessOutput(t *testing.T) {
-	count := "1 << 20"
+	count := "1 << 18"
 	if testing.Short() {
 		count = "1 << 16"
 	}
