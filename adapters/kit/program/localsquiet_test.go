@@ -137,7 +137,7 @@ main()
 		p := programtest.Start(t, script, programtest.Options{Python: python})
 		p.Said(t, "ready")
 		seen := make(map[string]int)
-		for range 400 {
+		for range 100 { // and each of them waits for a program that computes
 			for _, name := range []string{"work().small", "work().large", "work().pair[1]", "work().n", "generate().value", "main().value"} {
 				v, err := p.View(t, name, contract.Request{NoWait: true})
 				if errors.Is(err, core.ErrNotFound) {
