@@ -40,5 +40,5 @@ func TestInside(t *testing.T) {
 // TestAnalyzer lets the compiler look for paths that lead to a leak, a null pointer or a double close.
 func TestAnalyzer(t *testing.T) {
 	t.Parallel()
-	buildLibrary(t, "analysed.so", "-fanalyzer", "-Wshadow", "-Wconversion", "-Wno-sign-conversion")
+	libraryWith(t, "-fanalyzer", "-Wshadow", "-Wconversion", "-Wno-sign-conversion")
 }

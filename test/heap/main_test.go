@@ -92,16 +92,32 @@ func compiler() string {
 	return "gcc"
 }
 
-// buildLibrary builds the library with flags of its own.
-func buildLibrary(t *testing.T, name string, flags ...string) string {
+// libraries are those that were built with flags of their own, by the flags.
+var libraries sync.Map
+
+// libraryWith gives the library with flags of its own, which is built once for all tests.
+func libraryWith(t *testing.T, flags ...string) string {
 	t.Helper()
-	file := filepath.Join(built, name)
-	build := exec.CommandContext(t.Context(), filepath.Join(preloadDir, "build.sh"), append([]string{file}, flags...)...)
-	build.Env = append(os.Environ(), "CC="+compiler())
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build.sh: %v\n%s", err, out)
+	build, _ := libraries.LoadOrStore(strings.Join(flags, " "), sync.OnceValues(func() (string, error) { return buildLibrary(flags) }))
+	file, err := build.(func() (string, error))() //nolint:errcheck,forcetypeassert // stored above
+	if err != nil {
+		t.Fatal(err)
 	}
 	return file
+}
+
+func buildLibrary(flags []string) (string, error) {
+	dir, err := os.MkdirTemp(built, "library")
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, "libndbridge-heap.so")
+	build := exec.CommandContext(context.Background(), filepath.Join(preloadDir, "build.sh"), append([]string{file}, flags...)...)
+	build.Env = append(os.Environ(), "CC="+compiler())
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build.sh: %w\n%s", err, out)
+	}
+	return file, nil
 }
 
 // command prepares a program that runs with the library preloaded and a clean environment, so that

@@ -90,7 +90,7 @@ func TestWrongFree(t *testing.T) {
 func TestForkTestsNotice(t *testing.T) {
 	t.Parallel()
 	program := stress(t)
-	lib := buildLibrary(t, "shares.so", "-DHEAP_TEST_SHARE_ACROSS_FORK")
+	lib := libraryWith(t, "-DHEAP_TEST_SHARE_ACROSS_FORK")
 	for name, memory := range map[string]string{
 		"fork": every, "fork-pinned": every, "fork-granted": every, "fork-child": every, "outside": outside, "outside-child": outside,
 	} {
@@ -108,7 +108,7 @@ func TestForkTestsNotice(t *testing.T) {
 func TestPromoteWithoutRights(t *testing.T) {
 	t.Parallel()
 	program := stress(t)
-	lib := buildLibrary(t, "unprivileged.so", "-DHEAP_TEST_USER_FAULTS")
+	lib := libraryWith(t, "-DHEAP_TEST_USER_FAULTS")
 	for name, memory := range map[string]string{
 		"promote": every, "promote-writers": every, "promote-input": every, "promote-beside": every, "promote-signals": every,
 		"outside": outside, "promote-writers outside": outside, "promote-input outside": outside,
@@ -125,7 +125,7 @@ func TestPromoteWithoutRights(t *testing.T) {
 func TestPromoteRefuses(t *testing.T) {
 	t.Parallel()
 	program := stress(t)
-	unprivileged := buildLibrary(t, "unprivileged-safe.so", "-DHEAP_TEST_USER_FAULTS")
+	unprivileged := libraryWith(t, "-DHEAP_TEST_USER_FAULTS")
 	for name, c := range map[string]struct {
 		lib string
 		env []string
@@ -154,7 +154,7 @@ func TestPromotionTestsNotice(t *testing.T) {
 		for of, memory := range map[string]string{"the heap's": every, "outside": outside} {
 			t.Run(name+" "+of, func(t *testing.T) {
 				t.Parallel()
-				lib := buildLibrary(t, "careless-"+name+of+".so", flags...)
+				lib := libraryWith(t, flags...)
 				if _, said := fail(t, command(t, program, lib, []string{memory, promotes}, []string{name})); !strings.Contains(said, ".c:") {
 					t.Errorf("it failed by something else than a check: %s", said)
 				}
