@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,9 +54,14 @@ func (s sandbox) timed(name string, args ...string) (string, time.Duration) {
 func tree(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tree")
+	treeInto(t, dir)
+	return dir
+}
+
+func treeInto(t *testing.T, dir string) {
+	t.Helper()
 	sandbox{t: t, dir: root, env: append(os.Environ(), "OUT="+dir)}.run("bash", "-c",
 		`mkdir "$OUT" && git ls-files -coz --exclude-standard | tar --create --null --ignore-failed-read --files-from - | tar --extract --directory "$OUT"`)
-	return dir
 }
 
 // goEnv is an environment for the go command that finds modules in a proxy, and what others made in this machine's module
@@ -78,11 +84,38 @@ func goEnv(t *testing.T, proxy string) []string {
 	}
 }
 
-// release makes a release of the working tree, and gives a proxy that has it and the tree of its tag.
-func release(t *testing.T, version string) (proxy, tagged string) {
+// version is that of a release of the working tree.
+const version = "v" + wire.Release
+
+// released is a release of the working tree.
+var released struct {
+	sync.Once
+
+	dir  string
+	done bool
+}
+
+// release gives a proxy that has a release of the working tree, and the tree of its tag, which no test changes.
+func release(t *testing.T) (proxy, tagged string) {
 	t.Helper()
-	dir := tree(t)
-	proxy = filepath.Join(t.TempDir(), "proxy")
+	released.Do(func() {
+		dir, err := os.MkdirTemp("", "ndbridge-release-") //nolint:usetesting // several tests use it; TestMain removes it
+		if err != nil {
+			t.Fatal(err)
+		}
+		released.dir = dir
+		makeRelease(t, filepath.Join(dir, "tree"), filepath.Join(dir, "proxy"))
+		released.done = true
+	})
+	if !released.done {
+		t.Fatal("no release could be made in another test")
+	}
+	return filepath.Join(released.dir, "proxy"), filepath.Join(released.dir, "tree")
+}
+
+func makeRelease(t *testing.T, dir, proxy string) {
+	t.Helper()
+	treeInto(t, dir)
 	s := sandbox{t: t, dir: dir, env: append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=t", "GIT_AUTHOR_EMAIL=t@t",
 		"GIT_COMMITTER_NAME=t", "GIT_COMMITTER_EMAIL=t@t", "GOSUMDB=off")}
 	s.run("bash", "-c", "git init -q && git add -A && git commit -qm all")
@@ -101,13 +134,11 @@ func release(t *testing.T, version string) (proxy, tagged string) {
 	}
 	s.run("git", "checkout", "-q", "--force", version)
 	s.run("go", "run", "./native/proxy", ".", version, proxy)
-	return proxy, dir
 }
 
 // TestGoGet does what a new user does, with Go and a Python with NumPy alone: no compiler, no make, no clone.
 func TestGoGet(t *testing.T) {
-	version := "v" + wire.Release
-	proxy, tagged := release(t, version)
+	proxy, tagged := release(t)
 	bin := t.TempDir()
 	goTool, err := exec.LookPath("go")
 	if err != nil {
@@ -146,7 +177,8 @@ func TestGoGet(t *testing.T) {
 		t.Errorf("the native module adds %.1f MB to an executable", added)
 	}
 	figure("added to a host's executable", fmt.Sprintf("%.1f MB", added))
-	if want := "1 1002001 shared-heap\n"; first != want || again != want {
+	// On a busy machine a host also logs that it waits.
+	if want := "1 1002001 shared-heap\n"; !strings.HasSuffix(first, want) || !strings.HasSuffix(again, want) {
 		t.Errorf("it prints %q, then %q", first, again)
 	}
 	// The command line works, too, and go.sum of the tag is complete.

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -98,7 +99,7 @@ func write(docs string) error {
 func TestMain(m *testing.M) {
 	flag.Parse()
 	status := m.Run()
-	err := os.RemoveAll(built.dir)
+	err := errors.Join(os.RemoveAll(built.dir), os.RemoveAll(released.dir))
 	if err == nil && *report != "" && status == 0 {
 		err = write(*report)
 	}
