@@ -375,13 +375,17 @@ check-format: $(BIN)/gofumpt $(BIN)/buf
 		if [ -n "$$out" ]; then echo "not formatted (run: make format):"; echo "$$out"; exit 1; fi
 	$(BIN)/buf format -d --exit-code >/dev/null
 
+# With the tags for GPUs, only packages that have other files then are looked at again.
 .PHONY: check-lint
 check-lint: $(BIN)/golangci-lint $(BIN)/buf $(CUDA)/lib/libcuda.a
 	$(BIN)/buf lint
-	for tags in "" cuda,gpu; do \
-		$(BIN)/golangci-lint run --build-tags "$$tags" ./...; \
-		$(GO) fix -diff -tags "$$tags" ./...; \
-	done
+	$(BIN)/golangci-lint run ./...
+	$(GO) fix -diff ./...
+	files() { $(GO) list -tags "$$1" -f '{{.Dir}} {{.GoFiles}} {{.CgoFiles}} {{.TestGoFiles}} {{.XTestGoFiles}}' ./... | sort; }; \
+		without=$$(files "") with=$$(files cuda,gpu); \
+		differ=$$(comm -13 <(echo "$$without") <(echo "$$with") | cut -d ' ' -f 1); \
+		$(BIN)/golangci-lint run --build-tags cuda,gpu $$differ; \
+		$(GO) fix -diff -tags cuda,gpu $$differ
 	for module in $(MODULES) $(BROWSER_TESTS); do \
 		(cd $$module && $(BIN)/golangci-lint run ./... && $(GO) fix -diff ./...); \
 	done
