@@ -33,7 +33,8 @@ func (p *pin) renew(writable bool) (b HeapBlock, shift int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b, ok := p.heap.Repin(p.lo, p.segment, writable)
-	if ok && b.Reason == contract.ReasonFrozen && p.promotable(&b) && p.heap.Promote(p.lo) {
+	if ok && b.Reason == contract.ReasonFrozen && p.promotable(&b) {
+		p.heap.Promote(p.lo) // if not, another host's renewal may have, while this one waited for it
 		b, ok = p.heap.Repin(p.lo, p.segment, writable)
 	}
 	if !ok {

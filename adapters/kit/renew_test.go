@@ -76,6 +76,14 @@ func TestRenew(t *testing.T) {
 	if _, err := leases.Descriptor(t.Context(), first.ID, false); !errors.Is(err, core.ErrNotFound) {
 		t.Errorf("the segment of before is there: %v", err)
 	}
+	frozen := h.block
+	apart = h.block
+	frozen.Reason, frozen.Backing, frozen.Segment = contract.ReasonFrozen, nil, 0
+	apart.Segment, apart.Offset = 3, 4096
+	h.block, h.other = frozen, &apart
+	if _, offset, err := leases.Renew(l.ID); err != nil || offset != p.Layout.Offset() {
+		t.Errorf("memory that another host has moved while this one waited: at %d, %v", offset, err)
+	}
 	h.block.Freed = true
 	if _, _, err := leases.Renew(l.ID); !errors.Is(err, core.ErrPointer) {
 		t.Errorf("memory that was freed: %v", err)
