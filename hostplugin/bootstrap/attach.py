@@ -67,6 +67,15 @@ def attach(plugin):
         give_up("unavailable", "%s: %s" % (type(error).__name__, error), "see whether the program has replaced parts of Python")
 
 
+class Live(object):
+    """Stands for what make_module makes, and makes it when it is first used: few programs do."""
+
+    def __getattr__(self, name):
+        exec(compile(MODULE, "<ndbridge>", "exec"), globals())
+        self.__dict__.update(vars(make_module(module._plugin[1], "")))
+        return getattr(self, name)
+
+
 def let_in(plugin):
     check_interpreter()
     library, stream = files
@@ -93,7 +102,7 @@ def let_in(plugin):
     if with_gil.nd_open(side.fileno()):
         return  # which has said why
     if module._live is None:
-        module._go_live(make_module(with_gil, ""), with_gil.nd_hosts)
+        module._go_live(Live(), with_gil.nd_hosts)
     os.close(library)
     del files[:]
     with_gil.nd_attach(side.detach(), stream)

@@ -7,10 +7,14 @@ import (
 	_ "embed" // for the source
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 //go:embed shared.py
 var shared string
+
+//go:embed module.py
+var module string
 
 //go:embed start.py
 var start string
@@ -25,7 +29,7 @@ var standIn string
 // socket. Whatever goes wrong, the program does not notice. A thread does it: on the main thread a handler of the program's might raise its
 // exception within the script, where Python drops it, and the program would stand still for as long as the host takes.
 func AskCode(socket string) []byte {
-	const text = `def attach(path, source):
+	const text = `def attach(path, first, rest):
     try:
         import _signal
         import _socket
@@ -38,7 +42,8 @@ func AskCode(socket string) []byte {
         module = sys.modules.get("ndbridge")
         if not hasattr(module, "_come"):
             module = type(sys)("ndbridge")
-            exec(compile(source, "<ndbridge>", "exec"), module.__dict__)
+            exec(compile(first, "<ndbridge>", "exec"), module.__dict__)
+            module._rest = rest
         module._come(module, side.detach())
     except BaseException:
         pass
@@ -47,11 +52,12 @@ func AskCode(socket string) []byte {
 try:
     import _thread
 
-    _thread.start_new_thread(attach, (%s, %s))
+    _thread.start_new_thread(attach, (%s, %s, %s))
 except BaseException:
     pass
 `
-	return fmt.Appendf(nil, text, strconv.QuoteToASCII(socket), strconv.QuoteToASCII(standIn))
+	first, rest, _ := strings.Cut(standIn, "\n# The rest is compiled when it is asked for.\n")
+	return fmt.Appendf(nil, text, strconv.QuoteToASCII(socket), strconv.QuoteToASCII(first), strconv.QuoteToASCII(rest))
 }
 
 // Kind says what a program is.
@@ -75,12 +81,12 @@ func Args(plugin string, kind Kind, target string, args ...string) []string {
 
 // Code gives the program text that the interpreter reads from the side socket: it is too long for a list
 // of processes.
-func Code() []byte { return []byte(shared + "\n\n" + start) }
+func Code() []byte { return []byte(shared + "\n\n" + module + "\n\n" + start) }
 
 // AttachCode gives the program text that whoever has accepted a host in a running program reads as the first message from the side socket.
 // With it come two descriptors: the plugin's file, which lies at that path for the host, and a connection for gRPC.
 func AttachCode(plugin string) []byte {
-	return []byte(shared + "\n\n" + attach + "\n\nattach(" + strconv.QuoteToASCII(plugin) + ")\n")
+	return []byte(shared + "\n\n" + attach + "\n\nMODULE = " + strconv.QuoteToASCII(module) + "\nattach(" + strconv.QuoteToASCII(plugin) + ")\n")
 }
 
 // loader gives the program text for python -c. It leaves no name behind in __main__.

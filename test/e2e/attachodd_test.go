@@ -280,3 +280,58 @@ remote.serve()
 		t.Errorf("what it publishes then: %v", err)
 	}
 }
+
+// TestShareImports: the module ndbridge, which a host brings to a program that has not imported it, is what it is for all programs that listen,
+// from the moment when the program asks it for something.
+func TestShareImports(t *testing.T) {
+	t.Parallel()
+	eachPython(t, func(t *testing.T, python string) {
+		dir := t.TempDir()
+		if err := os.Chmod(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		run := harness.RunAlone(t, `
+import numpy as np, os, remote, sys, time
+path = "%s/late.%d" % (os.environ["NDBRIDGE_HEAP_LISTEN"], os.getpid())
+while not os.path.exists(path): time.sleep(0.01)
+print(path, flush=True)
+remote.serve()
+`, harness.RunningOptions{Python: python, Heap: true, Env: []string{"NDBRIDGE_HEAP_LISTEN=" + dir, "NDBRIDGE_HEAP_NAME=late"}})
+		host := harness.NewHost(t)
+		s := run.Attach(t, host)
+		run.Remote.Exec(t, `
+import ndbridge, threading
+missing, odd = [], []
+def ask(name):
+    if not hasattr(ndbridge, name): missing.append(name)
+before = "listen" in vars(ndbridge)
+asked = [threading.Thread(target=ask, args=[name]) for name in ndbridge.__all__ for _ in range(4)]
+for a in asked: a.start()
+for a in asked: a.join()
+if hasattr(ndbridge, "nothing"): odd.append("nothing")
+try: ndbridge.host.nothing
+except AttributeError as error: said = str(error)
+ndbridge.publish("late", np.full(1 << 17, 3.0))
+child = os.fork()
+if not child: os._exit(ndbridge.connected + 2 * (ndbridge.publish("late", 1.0) is not None))
+status = os.waitpid(child, 0)[1]
+`)
+		for expression, want := range map[string]string{
+			"before": "False", "missing": "[]", "odd": "[]", "ndbridge.connected": "True", "status": "0",
+			"said": "the host has no function 'nothing': it has none",
+		} {
+			if got := harness.Eval[string](t, run.Remote, "str("+expression+")"); got != want {
+				t.Errorf("%s is %s, want %s", expression, got, want)
+			}
+		}
+		if got := slice[float64](t, s.View(t, "late"))[7]; got != 3 {
+			t.Errorf("what was published is %v", got)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		harness.Eventually(t, harness.StartBound, "the program has no host any more", func() bool {
+			return !harness.Eval[bool](t, run.Remote, "ndbridge.connected")
+		})
+	})
+}

@@ -23,6 +23,7 @@ _keeping = _thread.RLock()  # guards _kept, and that _live is set when it is emp
 _entering = _thread.allocate_lock()  # one host at a time
 _came = None  # a lock that is released when the first host has come
 _sockets = None  # the module _socket, from listen on, or from the first host on
+_rest = None  # the text of the rest of this module, where it is not run yet
 _ending = False  # the program ends: it is too late for a host to come
 
 
@@ -32,6 +33,121 @@ class Cancelled(BaseException):
 
 class HostError(Exception):
     """Is raised by a function of the host's that has failed."""
+
+
+def _go_live(live, hosts):
+    """Is called when the first host has come."""
+    global _live, _hosts
+    with _keeping:
+        while _kept:
+            name = next(iter(_kept))
+            try:
+                live.publish(name, _kept.pop(name))
+            except Exception:  # of what has no name; of other things, a host that asks for them learns what is wrong
+                pass
+        _live, _hosts = live, hosts
+    if _came is not None:
+        _came.release()
+
+
+def _alone():
+    """Is called in a forked child, which is to find the same whether its parent has a host by then or not: none."""
+    global _plugin, _live, _hosts, _came, _keeping, _entering
+    _plugin = _live = _hosts = _came = None
+    _keeping, _entering = _thread.RLock(), _thread.allocate_lock()
+
+
+_os.register_at_fork(after_in_child=_alone)
+
+
+def _load_sockets():
+    """Gives the module _socket, which the program's hooks may keep from being imported later."""
+    global _sockets
+    if _sockets is None:
+        import _socket
+
+        _sockets = _socket
+    return _sockets
+
+
+def _come(module, descriptor):
+    """Lets in who has come to this process. module is this one, which nobody may have imported, or a double of it that another host has
+    had made at the same time."""
+    _load_sockets()  # or whoever calls says that this cannot be done
+    known = _sys.modules.setdefault("ndbridge", module)
+    waits = 5000
+    while waits and getattr(getattr(known, "__spec__", None), "_initializing", False):  # the program is importing it
+        _time.sleep(0.001)
+        known, waits = _sys.modules.setdefault("ndbridge", module), waits - 1
+    if hasattr(known, "_forked") and known._forked():  # by a program that a host has started, whose module the program has
+        known = known.__dict__.setdefault("_stand_in", module)
+    if hasattr(known, "_let_in"):
+        return known._let_in(descriptor, known)
+    side = _adopt(descriptor)  # None is there while a host starts the program
+    side.settimeout(5)
+    side.recv(1 << 16)  # what nobody has read would hide the answer
+    said = b'{"stage":"error","kind":"unavailable","message":"another host has started the program","remedy":"look at it from there"}'
+    side.send(said, _sockets.MSG_NOSIGNAL)
+    side.close()
+
+
+def _adopt(descriptor):
+    try:
+        _socket = _load_sockets()
+        return _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, descriptor)
+    except BaseException:  # the host is not to wait for what does not come
+        _os.close(descriptor)
+        raise
+
+
+def _let_in(descriptor, module):
+    """Runs the bootstrap that a host sends, if it is one of this user's or root's. module is this one."""
+    side, _socket = _adopt(descriptor), _sockets
+    files = []
+    try:
+        side.settimeout(5)
+        peer = side.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+        if int.from_bytes(peer[4:8], _sys.byteorder) not in (0, _os.geteuid()):
+            return
+        code, extra, _, _ = side.recvmsg(1 << 16, _socket.CMSG_SPACE(16), _socket.MSG_CMSG_CLOEXEC)
+        for level, kind, data in extra:
+            if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
+                files += [int.from_bytes(data[i : i + 4], _sys.byteorder) for i in range(0, len(data) - 3, 4)]
+        if len(files) != 2:
+            return
+        namespace = {"__name__": "ndbridge", "module": module, "side": side, "files": files}
+        with _entering:
+            exec(compile(code, "<ndbridge>", "exec"), namespace)
+    finally:
+        side.close()
+        for file in files:
+            _os.close(file)
+
+
+def __getattr__(name):
+    """Gives what is not there yet, or not at all."""
+    if name == "connected":
+        return _hosts is not None and _hosts() > 0
+    if name in __all__:
+        _complete()
+        if name in globals():
+            return globals()[name]
+    raise AttributeError("module 'ndbridge' has no attribute %r" % name)
+
+
+def _complete():
+    """Runs the rest of this module's text. Few programs that hosts come to ask for anything in it, and to compile it would take half of
+    the time in which a host comes."""
+    global _rest
+    with _keeping:
+        if _rest:
+            exec(compile(_rest, "<ndbridge>", "exec"), globals())
+            _rest = None
+
+
+__all__ = ["Cancelled", "HostError", "connected", "host", "listen", "publish", "serve", "unpublish", "wait"]
+
+# The rest is compiled when it is asked for.
 
 
 class Host(object):
@@ -186,31 +302,6 @@ def _is_zip(path):
     return zipfile.is_zipfile(path)
 
 
-def _go_live(live, hosts):
-    """Is called when the first host has come."""
-    global _live, _hosts
-    with _keeping:
-        while _kept:
-            name = next(iter(_kept))
-            try:
-                live.publish(name, _kept.pop(name))
-            except Exception:  # of what has no name; of other things, a host that asks for them learns what is wrong
-                pass
-        _live, _hosts = live, hosts
-    if _came is not None:
-        _came.release()
-
-
-def _alone():
-    """Is called in a forked child, which is to find the same whether its parent has a host by then or not: none."""
-    global _plugin, _live, _hosts, _came, _keeping, _entering
-    _plugin = _live = _hosts = _came = None
-    _keeping, _entering = _thread.RLock(), _thread.allocate_lock()
-
-
-_os.register_at_fork(after_in_child=_alone)
-
-
 def _is_name(name):
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
     return isinstance(name, str) and 0 < len(name) <= 64 and not set(name).difference(letters) and name[0] not in "-."
@@ -255,16 +346,6 @@ def _runtime_directory():
             return place
         problem = PermissionError("%s is not a directory of this user alone (mode 0700)" % place)
     raise problem
-
-
-def _load_sockets():
-    """Gives the module _socket, which the program's hooks may keep from being imported later."""
-    global _sockets
-    if _sockets is None:
-        import _socket
-
-        _sockets = _socket
-    return _sockets
 
 
 class _Listener(object):
@@ -384,68 +465,6 @@ class _HeapListener(_Listener):
             raise OSError(error, "listen: %s" % _os.strerror(error), self.path)
         atexit.register(self.end)
 
-
-def _come(module, descriptor):
-    """Lets in who has come to this process. module is this one, which nobody may have imported, or a double of it that another host has
-    had made at the same time."""
-    _load_sockets()  # or whoever calls says that this cannot be done
-    known = _sys.modules.setdefault("ndbridge", module)
-    waits = 5000
-    while waits and getattr(getattr(known, "__spec__", None), "_initializing", False):  # the program is importing it
-        _time.sleep(0.001)
-        known, waits = _sys.modules.setdefault("ndbridge", module), waits - 1
-    if hasattr(known, "_forked") and known._forked():  # by a program that a host has started, whose module the program has
-        known = known.__dict__.setdefault("_stand_in", module)
-    if hasattr(known, "_let_in"):
-        return known._let_in(descriptor, known)
-    side = _adopt(descriptor)  # None is there while a host starts the program
-    side.settimeout(5)
-    side.recv(1 << 16)  # what nobody has read would hide the answer
-    said = b'{"stage":"error","kind":"unavailable","message":"another host has started the program","remedy":"look at it from there"}'
-    side.send(said, _sockets.MSG_NOSIGNAL)
-    side.close()
-
-
-def _adopt(descriptor):
-    try:
-        _socket = _load_sockets()
-        return _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, descriptor)
-    except BaseException:  # the host is not to wait for what does not come
-        _os.close(descriptor)
-        raise
-
-
-def _let_in(descriptor, module):
-    """Runs the bootstrap that a host sends, if it is one of this user's or root's. module is this one."""
-    side, _socket = _adopt(descriptor), _sockets
-    files = []
-    try:
-        side.settimeout(5)
-        peer = side.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
-        if int.from_bytes(peer[4:8], _sys.byteorder) not in (0, _os.geteuid()):
-            return
-        code, extra, _, _ = side.recvmsg(1 << 16, _socket.CMSG_SPACE(16), _socket.MSG_CMSG_CLOEXEC)
-        for level, kind, data in extra:
-            if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
-                files += [int.from_bytes(data[i : i + 4], _sys.byteorder) for i in range(0, len(data) - 3, 4)]
-        if len(files) != 2:
-            return
-        namespace = {"__name__": "ndbridge", "module": module, "side": side, "files": files}
-        with _entering:
-            exec(compile(code, "<ndbridge>", "exec"), namespace)
-    finally:
-        side.close()
-        for file in files:
-            _os.close(file)
-
-
-def __getattr__(name):
-    if name == "connected":
-        return _hosts is not None and _hosts() > 0
-    raise AttributeError("module 'ndbridge' has no attribute %r" % name)
-
-
-__all__ = ["Cancelled", "HostError", "connected", "host", "listen", "publish", "serve", "unpublish", "wait"]
 
 if __name__ == "__main__":
     import sys

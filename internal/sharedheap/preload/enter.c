@@ -112,7 +112,7 @@ static void refuse(const struct peer *p) {
  * Python gives its lock to a thread that wants it when that has waited for 5 ms, and to let a host in takes it again and again. So the main
  * thread is asked to step aside for the whole of it: between two instructions, as when it handles a signal, it lets go of the lock. It has
  * it again when the host that has come has looked at something, for which it would wait as long once more.
- * Python 3.9 to 3.12 look for such questions only when the lock has been wanted for 5 ms.
+ * Python 3.9 to 3.12 look for such questions only when some thread has asked for the lock, as the thread that lets the host in does.
  */
 static struct {
 	_Atomic uint32_t stage; /* a futex */
@@ -172,12 +172,16 @@ static void let_in(const struct peer *p) {
 		"module = sys.modules.get('ndbridge')\n"
 		"if not hasattr(module, '_come'):\n"
 		"    module = type(sys)('ndbridge')\n"
-		"    exec(compile(source, '<ndbridge>', 'exec'), module.__dict__)\n"
+		"    first, _, rest = source.partition(b'\\n# The rest is compiled when it is asked for.\\n')\n"
+		"    exec(compile(first, '<ndbridge>', 'exec'), module.__dict__)\n"
+		"    module._rest = rest\n"
 		"module._come(module, descriptor)\n";
 	enum { FILE_INPUT = 257 };
 	atomic_store(&entered, true);
 	ask_aside();
+	hurry(true);
 	int state = python.ensure();
+	hurry(false);
 	set_stage(IS_IN);
 	void *names = python.new_dict(), *code = python.compile(text, "<ndbridge>", FILE_INPUT), *result = NULL;
 	if (names && code) {

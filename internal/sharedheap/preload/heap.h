@@ -181,6 +181,7 @@ struct next_malloc {
 	int (*posix_spawn)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[], char *const[]);
 	int (*posix_spawnp)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[], char *const[]);
 	int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	int (*pthread_cond_timedwait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
 	ssize_t (*read)(int, void *, size_t);
 	ssize_t (*pread)(int, void *, size_t, off_t);
 	ssize_t (*pread64)(int, void *, size_t, off64_t);
@@ -230,6 +231,11 @@ void captures_reset(void);
 void threads_start(uintptr_t in_python); /* the address of some function of Python's, or 0 */
 /* Begins a thread that takes none of the program's signals. Gives an error number. */
 int threads_run(void *(*run)(void *), void *argument);
+
+/* hurry.c */
+
+/* Whether this thread asks for Python's lock at once, the next time that it waits for it. */
+void hurry(bool on);
 
 /* keeper.c */
 

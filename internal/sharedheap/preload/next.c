@@ -125,6 +125,11 @@ static FILE *first_fopen64(const char *path, const char *mode) {
 	return next.fopen64(path, mode);
 }
 
+static int first_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *end) {
+	next_resolve();
+	return next.pthread_cond_timedwait(condition, mutex, end);
+}
+
 struct next_malloc next = {
 	.malloc = first_malloc,
 	.calloc = first_calloc,
@@ -144,6 +149,7 @@ struct next_malloc next = {
 	.mprotect = first_mprotect,
 	.fopen = first_fopen,
 	.fopen64 = first_fopen64,
+	.pthread_cond_timedwait = first_cond_timedwait,
 };
 
 static void *find(const char *name) {
@@ -183,6 +189,7 @@ void next_resolve(void) {
 		.posix_spawn = (__typeof__(next.posix_spawn))find("posix_spawn"),
 		.posix_spawnp = (__typeof__(next.posix_spawnp))find("posix_spawnp"),
 		.pthread_create = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))next_dlsym(RTLD_NEXT, "pthread_create"),
+		.pthread_cond_timedwait = (__typeof__(next.pthread_cond_timedwait))find("pthread_cond_timedwait"),
 		.read = (__typeof__(next.read))find("read"),
 		.pread = (__typeof__(next.pread))find("pread"),
 		.pread64 = (__typeof__(next.pread64))find("pread64"),
