@@ -215,6 +215,8 @@ size_t boot_size(const void *p);
 
 /* The dlsym behind ours. */
 extern void *(*next_dlsym)(void *, const char *);
+/* The libc's function of a version, or NULL. */
+void *next_version(const char *name, const char *version);
 /* Finds the libc: from then on dlsym gives ours in place of the libc's functions. */
 void lookups_start(void);
 

@@ -20,6 +20,8 @@ __asm__(".symver dlvsym,dlvsym@GLIBC_2.17");
 #error "say which version of dlsym is the oldest one here, and how to jump to it"
 #endif
 
+void *next_version(const char *name, const char *version) { return dlvsym(RTLD_NEXT, name, version); }
+
 struct place {
 	uintptr_t from, size;
 };

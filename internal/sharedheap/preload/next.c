@@ -152,8 +152,15 @@ struct next_malloc next = {
 	.pthread_cond_timedwait = first_cond_timedwait,
 };
 
+/* Of conditions as programs have them since glibc 2.3.2: dlsym gave the function for those before, up to glibc 2.35. */
+#ifdef __x86_64__
+static const char conditions[] = "GLIBC_2.3.2";
+#else
+static const char conditions[] = "GLIBC_2.17";
+#endif
+
 static void *find(const char *name) {
-	void *function = next_dlsym(RTLD_NEXT, name);
+	void *function = strncmp(name, "pthread_cond_", 13) ? next_dlsym(RTLD_NEXT, name) : next_version(name, conditions);
 	if (!function)
 		die("the libc lacks a function", NULL);
 	return function;
