@@ -247,6 +247,28 @@ type holder interface {
 	Let()
 }
 
+// Hold keeps the memory of a view for who acquires memory so often that the function of [View.Acquire], which is garbage later, is
+// too much: see [View.AcquireInto]. The zero Hold keeps nothing. One goroutine uses it at a time. A copy of it is the same hold: one of the two
+// is released.
+type Hold struct{ root *root }
+
+// AcquireInto is [View.Acquire] without garbage: the memory stays until h is released. What h kept before is released first.
+func (v *View) AcquireInto(h *Hold) (m Memory, offset int, err error) {
+	h.Release()
+	if h.root, err = v.hold("acquire"); err != nil {
+		return nil, 0, err
+	}
+	return h.root.mem, v.offset, nil
+}
+
+// Release gives the memory back that h keeps, if it keeps any.
+func (h *Hold) Release() {
+	if r := h.root; r != nil {
+		h.root = nil
+		r.drop()
+	}
+}
+
 // Addr returns the address, on the host or on the device, of the element with index [0, ..., 0]. It is 0 if the
 // view has no elements or is closed. The address means nothing after Close: use [View.Acquire] to keep the memory.
 func (v *View) Addr() uintptr {

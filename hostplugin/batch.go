@@ -99,13 +99,13 @@ func (f *Func) Batch(o BatchOptions) (*Batch, error) {
 // All callers in a batch get the error of the one call; see [Func.Call] for errors. When ctx ends, Call returns with its
 // error: a batch that has not begun goes without the row, and one that runs goes on for the others, or is interrupted if
 // all have gone. After Close the error wraps core.ErrClosed.
-func (b *Batch) Call(ctx context.Context, fill func(row *core.View) error) (*Result, error) {
+func (b *Batch) Call(ctx context.Context, fill func(row *core.View) error) (Result, error) {
 	r, err := b.row(ctx)
 	if err != nil {
-		return nil, b.f.session.wrap("call", b.f.name, err)
+		return Result{}, b.f.session.wrap("call", b.f.name, err)
 	}
 	if err := b.fill(r, fill); err != nil { //nolint:contextcheck // the batch outlives the contexts of its callers
-		return nil, err
+		return Result{}, err
 	}
 	select {
 	case out := <-r.outcome:
@@ -113,7 +113,7 @@ func (b *Batch) Call(ctx context.Context, fill func(row *core.View) error) (*Res
 	case <-ctx.Done():
 	}
 	if why := b.leave(r); why != "" {
-		return nil, b.ended(ctx, why)
+		return Result{}, b.ended(ctx, why)
 	}
 	out := <-r.outcome // it had come
 	return out.result, out.err

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/calls"
 	"github.com/ndbridge/ndbridge/internal/values"
 )
@@ -111,23 +109,23 @@ func (f *Func) Close() error {
 // twice. When the program dies, its calls fail at once with core.ErrUnavailable, and views stay readable. The other
 // errors: core.ErrUnsupported (an argument or a result cannot cross; the text says which), core.ErrReadOnly,
 // core.ErrClosed.
-func (f *Func) Call(ctx context.Context, args ...any) (*Result, error) {
+func (f *Func) Call(ctx context.Context, args ...any) (Result, error) {
 	c, err := f.request(ctx, args)
 	if err != nil {
-		return nil, err
+		return Result{}, err
 	}
 	return f.call(ctx, c)
 }
 
 // call makes a call. The arrays of its request stay until then, or for as long as the result may show them.
-func (f *Func) call(ctx context.Context, c *carrier) (*Result, error) {
+func (f *Func) call(ctx context.Context, c *carrier) (Result, error) {
 	result, err := f.session.result(ctx, "call", f.name, c.sent())
 	switch {
 	case err != nil:
-	case result == nil:
+	case result.of == nil:
 		err = f.session.wrap("call", f.name, &core.Error{Kind: core.ErrProtocol, Err: errors.New("the end of a generator, for a call")})
-	case slices.ContainsFunc(result.views, func(v *core.View) bool { return v.Route() == contract.RouteMappedFile }):
-		result.done = c.done
+	case result.of.showsFile():
+		result.of.done = c.done
 		return result, nil
 	}
 	c.done()
@@ -137,7 +135,7 @@ func (f *Func) call(ctx context.Context, c *carrier) (*Result, error) {
 // Future is a call that is under way. All methods are safe for concurrent use.
 type Future struct {
 	done   chan struct{}
-	result *Result
+	result Result
 	err    error
 }
 
@@ -162,28 +160,28 @@ func (f *Future) Done() <-chan struct{} { return f.done }
 
 // Wait waits until the call is over: then its result and its error are those of [Func.Call], each time. If ctx ends before,
 // the error is that of ctx, and the call goes on.
-func (f *Future) Wait(ctx context.Context) (*Result, error) {
+func (f *Future) Wait(ctx context.Context) (Result, error) {
 	select {
 	case <-f.done:
 		return f.result, f.err
 	case <-ctx.Done():
-		return nil, &core.Error{Op: "wait", Kind: ctx.Err(), Err: context.Cause(ctx)}
+		return Result{}, &core.Error{Op: "wait", Kind: ctx.Err(), Err: context.Cause(ctx)}
 	}
 }
 
 // Stream calls a generator function, or any function that returns an iterator, and gives its values one by one. The next
 // one is made only when it is asked for. Leaving the loop closes the generator. The caller closes each result. The
 // errors are those of Call; after one there is no more.
-func (f *Func) Stream(ctx context.Context, args ...any) iter.Seq2[*Result, error] {
-	return func(yield func(*Result, error) bool) {
+func (f *Func) Stream(ctx context.Context, args ...any) iter.Seq2[Result, error] {
+	return func(yield func(Result, error) bool) {
 		c, err := f.request(ctx, args)
 		if err != nil {
-			yield(nil, err)
+			yield(Result{}, err)
 			return
 		}
 		defer c.done()
 		if c.request.Flags&calls.FlagOut != 0 {
-			yield(nil, f.session.wrap("call", f.name, &core.Error{
+			yield(Result{}, f.session.wrap("call", f.name, &core.Error{
 				Kind: core.ErrUnsupported, Err: errors.New("a generator has many results"), Remedy: "call it without Out",
 			}))
 			return
@@ -191,7 +189,7 @@ func (f *Func) Stream(ctx context.Context, args ...any) iter.Seq2[*Result, error
 		c.request.Flags |= calls.FlagStream
 		var a calls.Answer
 		if err := f.session.call(ctx, "call", f.name, c.sent(), &a); err != nil {
-			yield(nil, err)
+			yield(Result{}, err)
 			return
 		}
 		generator := a.Target
@@ -200,7 +198,7 @@ func (f *Func) Stream(ctx context.Context, args ...any) iter.Seq2[*Result, error
 		}()
 		for {
 			result, err := f.session.result(ctx, "call", f.name, &calls.Request{Op: calls.OpNext, Target: generator})
-			if result == nil && err == nil {
+			if result.of == nil && err == nil {
 				return
 			}
 			if !yield(result, err) || err != nil {

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/arrays"
 	"github.com/ndbridge/ndbridge/internal/calls"
 	"github.com/ndbridge/ndbridge/internal/values"
@@ -18,11 +17,11 @@ import (
 // rest, also for arrays within lists and dicts. The caller closes the result. The error wraps core.ErrNotFound,
 // core.ErrUnsupported (the value cannot cross; the text says what in it), core.ErrPython, core.ErrUnavailable,
 // core.ErrClosed, or the error of ctx.
-func (s *Session) Value(ctx context.Context, name string) (*Result, error) {
+func (s *Session) Value(ctx context.Context, name string) (Result, error) {
 	const op = "value"
 	form, err := values.Append(nil, name, nil)
 	if err != nil {
-		return nil, s.wrap(op, name, err)
+		return Result{}, s.wrap(op, name, err)
 	}
 	return s.result(ctx, op, name, &calls.Request{Op: calls.OpValue, Values: form})
 }
@@ -132,78 +131,28 @@ func (s *Session) unavailableNow(ctx context.Context, op, name string) error {
 	return &core.Error{Kind: core.ErrUnavailable, Err: errors.New("the program serves no more calls")}
 }
 
-// result makes a request and opens what comes back. It is nil, without an error, if a generator has no more.
-func (s *Session) result(ctx context.Context, op, name string, r *calls.Request) (*Result, error) {
-	var a calls.Answer
-	var early *opening
+// result makes a request and opens what comes back: what is on a GPU while the GPU still works, which nobody has before that is done. It is
+// the zero Result, without an error, if a generator has no more.
+func (s *Session) result(ctx context.Context, op, name string, r *calls.Request) (Result, error) {
+	o := s.returned(name)
+	o.ctx, o.op = ctx, op
 	if r.OnGPU() {
-		early = &opening{session: s, ctx: ctx, op: op, name: name}
-		r.Early = early.do
+		r.Early = o.early
 	}
-	err := s.call(ctx, op, name, r, &a)
-	switch {
-	case early != nil && early.done:
-		if err != nil {
-			return nil, early.undo(err)
-		}
-		return early.result, early.err
-	case err != nil:
-		return nil, err
-	case a.Kind == calls.Over:
-		return nil, nil //nolint:nilnil // as said
+	err := s.call(ctx, op, name, r, &o.answer)
+	over := err == nil && o.answer.Kind == calls.Over
+	if err == nil && !over && !o.opened {
+		o.open(o.answer)
 	}
-	return s.opened(ctx, op, name, &a)
-}
-
-// opening opens what comes back from a GPU while that still works. Nobody has the result before the work is done.
-type opening struct {
-	session  *Session
-	ctx      context.Context //nolint:containedctx // of the one call
-	op, name string
-
-	done   bool
-	result *Result
-	err    error
-}
-
-func (o *opening) do(a calls.Answer) {
-	o.done = true
-	o.result, o.err = o.session.opened(o.ctx, o.op, o.name, &a)
-}
-
-// undo closes the result of a call that has failed.
-func (o *opening) undo(err error) error {
-	if o.result == nil {
-		return err
+	if o.ctx = nil; err == nil {
+		err = o.err
 	}
-	return errors.Join(err, o.result.Close())
-}
-
-// opened opens what an answer has.
-func (s *Session) opened(ctx context.Context, op, name string, a *calls.Answer) (*Result, error) {
-	shown := name
-	if op == "call" && len(a.Leases) > 0 {
-		shown += "()"
+	result := o.result()
+	if err == nil && !over {
+		return result, nil
 	}
-	out := &Result{name: name, form: a.Values, retained: int(a.Retained)}
-	if err := s.open(ctx, shown, out, a.Leases); err != nil {
-		return nil, s.wrap(op, name, err)
+	if unmapped := result.Close(); unmapped != nil {
+		err = errors.Join(err, unmapped)
 	}
-	return out, nil
-}
-
-// open opens views of what leases are on, which shown names, as those of a result. After an error none is open.
-func (s *Session) open(ctx context.Context, shown string, r *Result, leases []contract.Lease) error {
-	r.views = make([]*core.View, 0, len(leases))
-	for i := range leases {
-		v, err := s.leases.Open(context.WithoutCancel(ctx), shown, leases[i])
-		if err != nil {
-			for _, rest := range leases[i+1:] {
-				s.leases.Stray(rest.ID)
-			}
-			return errors.Join(err, r.Close())
-		}
-		r.views = append(r.views, v)
-	}
-	return nil
+	return Result{}, err
 }

@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/ndbridge/ndbridge/core"
-	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/calls"
 	"github.com/ndbridge/ndbridge/internal/values"
 )
@@ -65,7 +64,7 @@ func handlerName() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0
 
 // Args are the arguments of a call of the program's. Its views are the program's own arrays, open until the handler returns.
 type Args struct {
-	all        *Result
+	all        *returned
 	positional [][]byte
 	keywords   []byte
 }
@@ -97,9 +96,9 @@ func (a Args) Keywords(into any) error {
 func (a Args) fail(err error) error { return named("arguments", a.all.name, err) }
 
 // parse takes the arguments of a call apart.
-func parse(all *Result) (Args, error) {
+func parse(all *returned) (Args, error) {
 	a := Args{all: all}
-	r := values.NewReader(all.form)
+	r := values.NewReader(all.answer.Values)
 	part := func() ([]byte, error) {
 		from := r.At()
 		err := r.Skip()
@@ -262,8 +261,9 @@ func (s *Session) handle(ctx context.Context, cancel context.CancelFunc, lane *c
 	r := &carry.request
 	r.Op, r.Target = calls.OpReturn, a.Target
 	call := &callback{session: s, lane: lane, turn: make(chan struct{}, 1)}
-	args := &Result{name: "arguments", form: a.Values}
-	result, err := s.answer(context.WithValue(ctx, callbackKey{}, call), args, a.Leases)
+	args := &returned{session: s, name: "arguments", answer: *a} // not used again, since a handler may keep Args
+	args.array = args.at
+	result, err := s.answer(context.WithValue(ctx, callbackKey{}, call), args)
 	if err == nil {
 		r.Values, err = values.Append(r.Values, result, carry.add)
 		err = values.Located("result", err)
@@ -277,15 +277,15 @@ func (s *Session) handle(ctx context.Context, cancel context.CancelFunc, lane *c
 	call.turn <- struct{}{}
 	call.over = true
 	<-call.turn
-	if err := args.Close(); err != nil {
+	if err := args.close(0); err != nil {
 		s.host.log.Warn("memory could not be unmapped", slog.String("program", s.launch.program.Name), slog.Any("cause", err))
 	}
 	return carry
 }
 
 // answer calls the handler.
-func (s *Session) answer(ctx context.Context, all *Result, leases []contract.Lease) (result any, err error) {
-	if err := s.open(ctx, "an argument", all, leases); err != nil {
+func (s *Session) answer(ctx context.Context, all *returned) (result any, err error) {
+	if err := all.openViews(ctx, "an argument"); err != nil {
 		return nil, err
 	}
 	args, err := parse(all)

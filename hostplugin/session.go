@@ -49,6 +49,7 @@ type Session struct {
 	noCalls   chan struct{} // closed when there are none any more
 	stuck     chan error    // has room for one: why the host ends the program
 	carriers  sync.Pool     // of *carrier, which nobody uses
+	results   sync.Pool     // of *returned, likewise
 
 	arrays owned // the host's own that were made for this session, and pools of them
 

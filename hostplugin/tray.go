@@ -37,7 +37,7 @@ type row struct {
 }
 
 type outcome struct {
-	result *Result
+	result Result
 	err    error
 }
 
@@ -194,7 +194,7 @@ func (t *tray) settle(cancel context.CancelFunc) (filled []*row, writes bool) {
 }
 
 // call calls the function with the rows, and divides the result.
-func (t *tray) call(ctx context.Context, rows []*row, writes bool) ([]*Result, error) {
+func (t *tray) call(ctx context.Context, rows []*row, writes bool) ([]Result, error) {
 	if err := t.gather(rows, writes); err != nil {
 		return nil, err
 	}
@@ -253,18 +253,18 @@ func (t *tray) gather(rows []*row, writes bool) error {
 }
 
 // answer gives each caller its own result, or the error of all.
-func (t *tray) answer(rows []*row, results []*Result, err error) {
+func (t *tray) answer(rows []*row, results []Result, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil {
 		t.stats.Failed++
-		results = make([]*Result, len(rows))
+		results = make([]Result, len(rows))
 	}
 	for i, r := range rows {
 		if r.state == rowRunning {
 			r.state = rowGone
 			r.outcome <- outcome{results[i], err}
-		} else if results[i] != nil {
+		} else {
 			_ = results[i].Close() // nobody waits for it
 		}
 	}

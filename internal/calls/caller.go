@@ -14,12 +14,10 @@ type caller struct {
 	index   int
 	mailbox *handoff.MailboxClient
 	request []byte
-	patient context.Context    //nolint:containedctx // of the next wait for an answer: ends when nobody wants it; nil: there is none
-	giveUp  context.CancelFunc // ends it
-	makes   bool               // the answer's target is a function or a generator
-	early   func(a Answer)     // the request's; nil: it has none
-	show    func(b []byte)     // reads an answer before it holds, for early
-	shown   bool               // that was done, and gave answer
+	makes   bool           // the answer's target is a function or a generator
+	early   func(a Answer) // the request's; nil: it has none
+	show    func(b []byte) // reads an answer before it holds, for early
+	shown   bool           // that was done, and gave answer
 	answer  Answer
 	over    func() // the request's; nil: it has none
 	done    func() // gives back what the request lies in; nil: it is in the mailbox

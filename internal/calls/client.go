@@ -112,7 +112,7 @@ func (c *Client) Close() error {
 	return c.mapping.Close()
 }
 
-// Call gives r to a worker, waits for its answer, and reads that into a. Values of a are private memory. It gives r its
+// Call gives r to a worker, waits for its answer, and reads that into a, whose memory it uses again. Values of a are private memory. It gives r its
 // number, and sees to it that r.Over is called: before it returns, unless the function still runs then. When ctx ends, the call is cancelled: the error wraps that of ctx and says what became of the function. The other
 // errors are ErrClosed, what the program did wrong (core.ErrProtocol), and what the program said.
 func (c *Client) Call(ctx context.Context, r *Request, a *Answer) error {
@@ -225,42 +225,35 @@ func (c *Client) pack(ctx context.Context, w *caller, r *Request) (request []byt
 }
 
 // wait waits for an answer, and cancels the call when ctx ends.
-func (c *Client) wait(ctx context.Context, w *caller, slot *handoff.Slot, r *Request, request []byte) ([]byte, error) { //nolint:contextcheck // it waits a little longer than ctx
-	if ctx.Done() == nil {
-		answer, err := slot.Call(ctx, request)
-		return answer, ended(err)
-	}
-	patient, giveUp := w.patient, w.giveUp
-	if patient == nil {
-		patient, giveUp = context.WithCancel(context.Background())
-	}
-	w.patient, w.giveUp = nil, nil // or somebody else may have the worker when this ends
-	var state State
-	told := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(told)
-		short, cancel := context.WithTimeout(patient, grace)
-		defer cancel()
-		state, _ = c.remote.Cancel(short, w.index, r.Number) // if it fails, nothing is known
-		if state == NeverBegan {
-			time.AfterFunc(grace, giveUp)
-		} else {
-			time.AfterFunc(max(grace, c.Patience), giveUp)
-		}
-	})
-	answer, err := slot.Call(patient, request) //nolint:contextcheck // ctx ends it by giveUp
-	if stop() {                                // ctx has not ended
-		if err == nil {
-			w.patient, w.giveUp = patient, giveUp
-		}
-		return answer, ended(err)
-	}
-	<-told
+func (c *Client) wait(ctx context.Context, w *caller, slot *handoff.Slot, r *Request, request []byte) ([]byte, error) {
+	slot.Send(request)
+	answer, err := slot.Await(ctx)
 	switch {
-	case err == nil && state == Finished, err == nil && !failed(answer):
+	case err == nil:
 		return answer, nil
-	case err != nil && !errors.Is(err, context.Canceled):
+	case ctx.Err() == nil || errors.Is(err, ErrClosed):
+		slot.Abandon() //nolint:contextcheck // it outlives the call
 		return nil, ended(err)
+	default:
+		return c.cancel(ctx, w, slot, r) //nolint:contextcheck // it waits a little longer than ctx
+	}
+}
+
+// cancel cancels a call whose context has ended, and waits a little longer for its answer.
+func (c *Client) cancel(ctx context.Context, w *caller, slot *handoff.Slot, r *Request) ([]byte, error) {
+	short, over := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	state, _ := c.remote.Cancel(short, w.index, r.Number) // if it fails, nothing is known
+	over()
+	patience := grace
+	if state != NeverBegan {
+		patience = max(grace, c.Patience)
+	}
+	patient, over := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer over()
+	answer, err := slot.Await(patient)
+	switch {
+	case err == nil && (state == Finished || !failed(answer)):
+		return answer, nil
 	case err == nil:
 		defer func() {
 			slot.Release()
@@ -269,11 +262,17 @@ func (c *Client) wait(ctx context.Context, w *caller, slot *handoff.Slot, r *Req
 		if r.Op == OpFunc || r.Op == OpValue {
 			return nil, c.gaveUp(ctx, answer)
 		}
+		return nil, cancelled(ctx, state, true)
 	}
-	if err != nil && c.Patience > 0 && state != NeverBegan {
+	slot.Abandon()
+	switch {
+	case !errors.Is(err, context.DeadlineExceeded):
+		return nil, ended(err)
+	case c.Patience > 0 && state != NeverBegan:
 		return nil, given(ctx, fmt.Errorf("%w %v after the exception, and %s was ended", ErrStuck, c.Patience, c.Ends), "")
+	default:
+		return nil, cancelled(ctx, state, false)
 	}
-	return nil, cancelled(ctx, state, err == nil)
 }
 
 // show reads an answer before it holds, and gives it to who asked.
@@ -289,6 +288,7 @@ func (c *Client) show(w *caller, answer []byte) {
 
 // read reads an answer.
 func (c *Client) read(ctx context.Context, answer []byte, a *Answer) error {
+	own := a.Values[:0]
 	err := a.Parse(answer, c.codec)
 	if err == nil && a.Kind == outside {
 		answer, err = c.outside(ctx, a)
@@ -299,7 +299,7 @@ func (c *Client) read(ctx context.Context, answer []byte, a *Answer) error {
 			err = errors.New("an answer that goes on in another")
 		}
 	} else if err == nil {
-		a.Values = append([]byte(nil), a.Values...)
+		a.Values = append(own, a.Values...)
 	}
 	if err != nil {
 		c.room.Release(granted(answer, c.codec)...)

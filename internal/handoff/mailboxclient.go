@@ -159,6 +159,15 @@ func (l *Slot) Call(ctx context.Context, request []byte) (answer []byte, err err
 
 // call is Call with a limit of its own, or none: 0.
 func (l *Slot) call(ctx context.Context, request []byte, limit time.Duration) (answer []byte, err error) {
+	l.Send(request)
+	if answer, err = l.await(ctx, limit); err != nil {
+		l.Abandon() //nolint:contextcheck // it outlives the call
+	}
+	return answer, err
+}
+
+// Send sends a request, whose answer [Slot.Await] waits for.
+func (l *Slot) Send(request []byte) {
 	c := l.client
 	l.number++
 	l.Held = false
@@ -168,9 +177,16 @@ func (l *Slot) call(ctx context.Context, request []byte, limit time.Duration) (a
 		c.bell.Add(1)
 		shm.Wake(c.bell, 1)
 	}
-	if err := l.await(ctx, limit); err != nil {
-		l.Early = nil
-		c.abandon(l) //nolint:contextcheck // it outlives the call
+}
+
+// Await is the second half of Call. After an error the slot is still the caller's, who waits once more or calls [Slot.Abandon].
+func (l *Slot) Await(ctx context.Context) (answer []byte, err error) {
+	return l.await(ctx, l.client.limit)
+}
+
+// await is Await with a limit of its own, or none: 0.
+func (l *Slot) await(ctx context.Context, limit time.Duration) (answer []byte, err error) {
+	if err := l.wait(ctx, limit); err != nil {
 		return nil, err
 	}
 	if l.Held = l.Held && l.shared.early.Load() == l.number; !l.Held {
@@ -193,8 +209,8 @@ func (l *Slot) lookEarly() {
 	show(l.answer)
 }
 
-// await returns when the answer of that number is there.
-func (l *Slot) await(ctx context.Context, limit time.Duration) error {
+// wait returns when the answer is there.
+func (l *Slot) wait(ctx context.Context, limit time.Duration) error {
 	answered := l.shared.answered
 	pause := spin{budget: l.client.spin, mine: l.shared.cpu, peers: l.client.cpu}
 	if pause.budget > 0 {
@@ -202,7 +218,7 @@ func (l *Slot) await(ctx context.Context, limit time.Duration) error {
 	}
 	for answered.Load() != l.number {
 		l.lookEarly()
-		if !pause.goOn() {
+		if !pause.goOn() || pause.rounds%clock == 0 && ctx.Err() != nil {
 			return l.sleep(ctx, limit)
 		}
 		if l.Spin > 0 && pause.rounds%clock == 0 { // others may have but this thread
@@ -212,7 +228,7 @@ func (l *Slot) await(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// sleep is await without looking all the time, for as long as limit unless that is 0.
+// sleep is wait without looking all the time, for as long as limit unless that is 0.
 func (l *Slot) sleep(ctx context.Context, limit time.Duration) error {
 	c, answered := l.client, l.shared.answered
 	defer l.shared.sleeping.Store(0)
@@ -238,8 +254,10 @@ func (l *Slot) sleep(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// abandon waits for an answer in the place of the caller, and gives the slot back after it.
-func (c *MailboxClient) abandon(l *Slot) {
+// Abandon has an answer that nobody wants waited for in the place of the caller, whose slot is given back after it.
+func (l *Slot) Abandon() {
+	c := l.client
+	l.Early = nil
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended() {

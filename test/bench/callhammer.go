@@ -264,7 +264,7 @@ func (h *callHammer) once(ctx context.Context, p *hammeredProgram) (err error) {
 }
 
 // check holds that a call gave what it was asked for, and that the log has it.
-func (h *callHammer) check(r *hostplugin.Result, number uint64, element float32) error {
+func (h *callHammer) check(r hostplugin.Result, number uint64, element float32) error {
 	var got struct {
 		Number uint64     `python:"number"`
 		Sum    *core.View `python:"sum"`

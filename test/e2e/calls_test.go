@@ -29,7 +29,7 @@ func fn(t *testing.T, run *harness.Run, name string, opts ...hostplugin.FuncOpti
 }
 
 // call calls a function; its result is closed when the test ends.
-func call(t *testing.T, f *hostplugin.Func, args ...any) *hostplugin.Result {
+func call(t *testing.T, f *hostplugin.Func, args ...any) hostplugin.Result {
 	t.Helper()
 	r, err := f.Call(t.Context(), args...)
 	if err != nil {

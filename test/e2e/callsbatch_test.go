@@ -95,9 +95,9 @@ func number(n float32) func(*core.View) error {
 }
 
 // inOneBatch makes calls that come into one batch, if that has room, and gives their results, which are closed when the test ends.
-func inOneBatch(t *testing.T, b *hostplugin.Batch, calls int) ([]*hostplugin.Result, []error) {
+func inOneBatch(t *testing.T, b *hostplugin.Batch, calls int) ([]hostplugin.Result, []error) {
 	t.Helper()
-	results, errs := make([]*hostplugin.Result, calls), make([]error, calls)
+	results, errs := make([]hostplugin.Result, calls), make([]error, calls)
 	var callers sync.WaitGroup
 	for i := range calls {
 		callers.Go(func() { results[i], errs[i] = b.Call(t.Context(), number(float32(i))) })
@@ -105,9 +105,7 @@ func inOneBatch(t *testing.T, b *hostplugin.Batch, calls int) ([]*hostplugin.Res
 	callers.Wait()
 	t.Cleanup(func() {
 		for _, r := range results {
-			if r != nil {
-				r.Close()
-			}
+			r.Close()
 		}
 	})
 	return results, errs

@@ -16,7 +16,7 @@ import (
 // batchCall is a call that is under way.
 type batchCall struct {
 	done   chan struct{}
-	result *hostplugin.Result
+	result hostplugin.Result
 	err    error
 }
 
@@ -49,7 +49,7 @@ func (c *batchCall) has(t *testing.T, n float32) {
 func (c *batchCall) fails(t *testing.T, category error, says string) {
 	t.Helper()
 	<-c.done
-	if c.result != nil || !errors.Is(c.err, category) || !strings.Contains(c.err.Error(), says) {
+	if c.result != (hostplugin.Result{}) || !errors.Is(c.err, category) || !strings.Contains(c.err.Error(), says) {
 		t.Errorf("a caller got %v and the error %v, want %v: %s", c.result, c.err, category, says)
 	}
 }
