@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/handoff"
 )
 
@@ -117,6 +119,8 @@ func (c *Client) newCaller(index int) (*caller, error) {
 
 // discard gives back what an answer has that nobody waits for any more.
 func (c *Client) discard(w *caller, answer []byte) {
+	shown := w.answer.Leases // whoever was shown them gives them back
+	w.early, w.answer = nil, Answer{}
 	var a Answer
 	if err := a.Parse(answer, c.codec); err != nil {
 		c.room.Release(granted(answer, c.codec)...)
@@ -129,6 +133,9 @@ func (c *Client) discard(w *caller, answer []byte) {
 		}
 		return
 	}
+	a.Leases = slices.DeleteFunc(a.Leases, func(l contract.Lease) bool {
+		return slices.ContainsFunc(shown, func(s contract.Lease) bool { return s.ID == l.ID })
+	})
 	c.release(&a)
 	if w.makes && a.Kind == Done {
 		target := a.Target

@@ -71,6 +71,32 @@ func TestAnswerThatRests(t *testing.T) {
 	}
 }
 
+// TestShownAnswerThatIsGivenUp: whoever was shown it gives back what it is on, and nobody else does so once more when it comes.
+func TestShownAnswerThatIsGivenUp(t *testing.T) {
+	t.Parallel()
+	proceed := make(chan struct{})
+	w := restingWorld(t, func() error { <-proceed; return nil })
+	ctx, cancel := context.WithCancel(t.Context())
+	a, err := w.early(ctx, "x", func(a Answer) {
+		if !rests(&a, "x") {
+			t.Errorf("%+v was shown", a)
+		}
+		cancel()
+	})
+	if !errors.Is(err, context.Canceled) || len(a.Leases) != 0 {
+		t.Errorf("a call that was given up = %+v, %v", a, err)
+	}
+	close(proceed)
+	if a, err := w.call(t.Context(), "y"); err != nil || !rests(&a, "y") { // on the same worker, which is back
+		t.Errorf("the next call = %+v, %v", a, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.released) != 0 {
+		t.Errorf("%v were given back, besides by who was shown them", w.released)
+	}
+}
+
 // liar is the way to a program that shows one answer, and gives another one. Its answers are on leases.
 type liar struct {
 	*world
