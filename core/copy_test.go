@@ -248,37 +248,34 @@ func TestAcquire(t *testing.T) {
 	}
 }
 
-func TestAcquireInto(t *testing.T) { //nolint:paralleltest // it counts allocations
-	memories, views := [2]*coretest.Memory{}, [2]*core.View{}
-	for i := range views {
-		memories[i] = coretest.NewMemory(make([]int16, 6))
-		var err error
-		if views[i], err = core.NewView(layout(t, core.LayoutSpec{DType: core.Int16, Shape: []int{4}, Offset: 4}), memories[i], nil); err != nil {
-			t.Fatal(err)
-		}
+func TestHold(t *testing.T) { //nolint:paralleltest // it counts allocations
+	m := coretest.NewMemory(make([]int16, 6))
+	v, err := core.NewView(layout(t, core.LayoutSpec{DType: core.Int16, Shape: []int{4}, Offset: 4}), m, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	var h core.Hold
 	if n := testing.AllocsPerRun(10, func() {
-		if got, offset, err := views[0].AcquireInto(&h); err != nil || got != core.Memory(memories[0]) || offset != 4 {
+		got, offset, release, err := v.Hold()
+		if err != nil || got != core.Memory(m) || offset != 4 {
 			t.Fatalf("%v, %d, %v", got, offset, err)
 		}
+		release()
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	shut(t, views[0])
-	if memories[0].Closed() != 0 {
+	_, _, release, err := v.Hold()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shut(t, v)
+	if m.Closed() != 0 {
 		t.Error("the memory is closed while it is held")
 	}
-	if _, _, err := views[1].AcquireInto(&h); err != nil || memories[0].Closed() != 1 {
-		t.Errorf("a hold on other memory: %v; what it has held was closed %d times", err, memories[0].Closed())
+	release()
+	if m.Closed() != 1 {
+		t.Errorf("the memory was closed %d times", m.Closed())
 	}
-	shut(t, views[1])
-	h.Release()
-	h.Release()
-	if memories[1].Closed() != 1 {
-		t.Errorf("the memory was closed %d times", memories[1].Closed())
-	}
-	if _, _, err := views[1].AcquireInto(&h); !errors.Is(err, core.ErrClosed) {
+	if _, _, release, err := v.Hold(); !errors.Is(err, core.ErrClosed) || release == nil {
 		t.Errorf("after Close: %v", err)
 	}
 }

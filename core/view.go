@@ -67,6 +67,7 @@ type root struct {
 	bytes []byte // of mem; nil if the host cannot read it
 	users atomic.Int64
 	first atomic.Bool // the view that was made first is open
+	let   func()      // is drop
 }
 
 // NewView makes a View of the memory m and owns m from then on: when the last view of the memory is closed, it
@@ -85,7 +86,7 @@ func NewView(l Layout, m Memory, opts *ViewOptions) (*View, error) {
 		return nil, err
 	}
 	v := &View{layout: l, root: &root{ViewOptions: *opts, mem: m, bytes: bytes}}
-	v.root.Quirks = slices.Clone(opts.Quirks)
+	v.root.Quirks, v.root.let = slices.Clone(opts.Quirks), v.root.drop
 	v.root.users.Store(1)
 	v.root.first.Store(true)
 	v.observe(1)
@@ -247,26 +248,14 @@ type holder interface {
 	Let()
 }
 
-// Hold keeps the memory of a view for who acquires memory so often that the function of [View.Acquire], which is garbage later, is
-// too much: see [View.AcquireInto]. The zero Hold keeps nothing. One goroutine uses it at a time. A copy of it is the same hold: one of the two
-// is released.
-type Hold struct{ root *root }
-
-// AcquireInto is [View.Acquire] without garbage: the memory stays until h is released. What h kept before is released first.
-func (v *View) AcquireInto(h *Hold) (m Memory, offset int, err error) {
-	h.Release()
-	if h.root, err = v.hold("acquire"); err != nil {
-		return nil, 0, err
+// Hold is [View.Acquire] for who needs memory so often that it must not allocate: release is to be called exactly once, or memory goes that
+// others use.
+func (v *View) Hold() (m Memory, offset int, release func(), err error) {
+	r, err := v.hold("acquire")
+	if err != nil {
+		return nil, 0, func() {}, err
 	}
-	return h.root.mem, v.offset, nil
-}
-
-// Release gives the memory back that h keeps, if it keeps any.
-func (h *Hold) Release() {
-	if r := h.root; r != nil {
-		h.root = nil
-		r.drop()
-	}
+	return r.mem, v.offset, r.let, nil
 }
 
 // Addr returns the address, on the host or on the device, of the element with index [0, ..., 0]. It is 0 if the

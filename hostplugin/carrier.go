@@ -17,8 +17,7 @@ type carrier struct {
 	session  *Session
 	ctx      context.Context //nolint:containedctx // of the one call
 	request  calls.Request
-	holds    []core.Hold                     // of the arrays
-	releases []func()                        // what is done for some of them besides
+	releases []func()
 	users    atomic.Int32                    // who made it, and whoever still looks at the request
 	add      func(v *core.View) (int, error) // is array
 	over     func()                          // is done
@@ -54,9 +53,6 @@ func (c *carrier) done() {
 	for _, release := range c.releases {
 		release()
 	}
-	for i := range c.holds {
-		c.holds[i].Release()
-	}
 	clear(c.releases)
 	clear(c.request.Arrays)
 	form := c.request.Values[:0]
@@ -64,7 +60,7 @@ func (c *carrier) done() {
 		form = nil
 	}
 	c.request = calls.Request{Ended: c.request.Ended[:0], Arrays: c.request.Arrays[:0], Values: form}
-	c.ctx, c.holds, c.releases = nil, c.holds[:0], c.releases[:0]
+	c.ctx, c.releases = nil, c.releases[:0]
 	c.session.carriers.Put(c)
 }
 
@@ -77,12 +73,11 @@ func (c *carrier) output(v *core.View) error {
 	if !v.Writable() || v.Layout().ReadOnly() {
 		return &core.Error{Kind: core.ErrReadOnly, Err: errors.New(what + " cannot be written to"), Remedy: "pass an array of Session.New"}
 	}
-	var hold core.Hold
-	m, _, err := v.AcquireInto(&hold)
+	m, _, release, err := v.Hold()
 	if err != nil {
 		return err
 	}
-	hold.Release()
+	release()
 	if m != nil && ownFile(m) == nil {
 		return &core.Error{Kind: core.ErrUnsupported, Err: errors.New(what + " is not the host's"), Remedy: "pass an array of Session.New"}
 	}
@@ -92,16 +87,14 @@ func (c *carrier) output(v *core.View) error {
 
 // array adds a view to the request, and gives its index there.
 func (c *carrier) array(v *core.View) (int, error) {
-	c.holds = append(c.holds, core.Hold{})
-	hold := &c.holds[len(c.holds)-1]
-	m, _, err := v.AcquireInto(hold)
+	m, _, release, err := v.Hold()
 	if err != nil {
 		return 0, err
 	}
 	a := calls.Argument{Layout: v.Layout(), ReadOnly: !v.Writable()}
-	onGPU, _ := m.(*imports.Memory)
-	if onGPU != nil {
+	if onGPU, ok := m.(*imports.Memory); ok {
 		if err := onGPU.Settle(c.ctx); err != nil {
+			release()
 			return 0, err
 		}
 	}
@@ -118,19 +111,18 @@ func (c *carrier) array(v *core.View) (int, error) {
 	case owns:
 		a.Lease = object
 	default:
-		release := new(*hold).Release // when the program uses it no more, which may be after the call
-		*hold = core.Hold{}
-		if onGPU != nil {
+		var over func()
+		if onGPU, _ := m.(*imports.Memory); onGPU != nil {
 			release, err = c.reading(onGPU, lease, release)
 		}
 		if err == nil {
-			var over func()
-			if over, err = c.lend(v, m, &a, release); err == nil {
-				release = over
-			}
+			over, err = c.lend(v, m, &a, release)
 		}
-		c.releases = append(c.releases, release)
+		if err == nil {
+			release = over
+		}
 	}
+	c.releases = append(c.releases, release)
 	if err != nil {
 		return 0, err
 	}
