@@ -235,7 +235,7 @@ func (c *Client) wait(ctx context.Context, w *caller, slot *handoff.Slot, r *Req
 		slot.Abandon() //nolint:contextcheck // it outlives the call
 		return nil, ended(err)
 	default:
-		return c.cancel(ctx, w, slot, r) //nolint:contextcheck // it waits a little longer than ctx
+		return c.cancel(ctx, w, slot, r)
 	}
 }
 
@@ -264,7 +264,7 @@ func (c *Client) cancel(ctx context.Context, w *caller, slot *handoff.Slot, r *R
 		}
 		return nil, cancelled(ctx, state, true)
 	}
-	slot.Abandon()
+	slot.Abandon() //nolint:contextcheck // it outlives the call
 	switch {
 	case !errors.Is(err, context.DeadlineExceeded):
 		return nil, ended(err)
