@@ -67,7 +67,8 @@ type root struct {
 	bytes []byte // of mem; nil if the host cannot read it
 	users atomic.Int64
 	first atomic.Bool // the view that was made first is open
-	let   func()      // is drop
+	hold  func()      // keeps the pages of mem what they are; nil: they always are
+	let   func()      // is drop, and ends one hold
 }
 
 // NewView makes a View of the memory m and owns m from then on: when the last view of the memory is closed, it
@@ -87,6 +88,10 @@ func NewView(l Layout, m Memory, opts *ViewOptions) (*View, error) {
 	}
 	v := &View{layout: l, root: &root{ViewOptions: *opts, mem: m, bytes: bytes}}
 	v.root.Quirks, v.root.let = slices.Clone(opts.Quirks), v.root.drop
+	if h, ok := m.(holder); ok {
+		r := v.root // not v, which can be forgotten
+		r.hold, r.let = h.Hold, func() { h.Let(); r.drop() }
+	}
 	v.root.users.Store(1)
 	v.root.first.Store(true)
 	v.observe(1)
@@ -230,16 +235,11 @@ func (v *View) wait(ctx context.Context, op string) error {
 // be called more than once. Acquire is for packages that know more of the memory than core does, as package
 // cuda does of a GPU's. The error wraps ErrClosed.
 func (v *View) Acquire() (m Memory, offset int, release func(), err error) {
-	r, err := v.hold("acquire")
+	m, offset, release, err = v.Hold()
 	if err != nil {
-		return nil, 0, func() {}, err
+		return m, offset, release, err
 	}
-	h, ok := r.mem.(holder)
-	if !ok {
-		return r.mem, v.offset, sync.OnceFunc(r.drop), nil
-	}
-	h.Hold()
-	return r.mem, v.offset, sync.OnceFunc(func() { h.Let(); r.drop() }), nil
+	return m, offset, sync.OnceFunc(release), nil
 }
 
 // holder is a [Memory] that may come to lie on other pages, with the same elements, unless somebody holds it.
@@ -254,6 +254,9 @@ func (v *View) Hold() (m Memory, offset int, release func(), err error) {
 	r, err := v.hold("acquire")
 	if err != nil {
 		return nil, 0, func() {}, err
+	}
+	if r.hold != nil {
+		r.hold()
 	}
 	return r.mem, v.offset, r.let, nil
 }
