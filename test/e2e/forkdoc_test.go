@@ -64,7 +64,7 @@ shared = np.frombuffer(block.buf, "f8")
 mapped = np.memmap(tempfile.NamedTemporaryFile(), dtype="f8", mode="w+", shape=(1 << 17,))
 private = np.zeros(1 << 17)
 remote.serve()
-`, harness.Options{})
+`, harness.Options{Configs: promote("never")})
 	views := map[string]*core.View{}
 	for _, name := range []string{"shared", "mapped", "private"} {
 		views[name] = run.View(t, name)
