@@ -136,9 +136,13 @@ func (s *Session) forked() {
 }
 
 // stale says that a view is not live any more.
-func (s *Session) stale(name string, why leases.Staleness) {
+func (s *Session) stale(name string, why leases.Staleness, err error) {
+	cause := string(why)
+	if err != nil {
+		cause += ": " + err.Error()
+	}
 	s.host.log.Warn("a view does not show any more what the program writes",
-		slog.String("program", s.launch.program.Name), slog.String("array", name), slog.String("cause", string(why)),
+		slog.String("program", s.launch.program.Name), slog.String("array", name), slog.String("cause", cause),
 		slog.String("remedy", "call Source.Refresh to see what is current"))
 }
 

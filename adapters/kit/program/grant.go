@@ -219,7 +219,7 @@ func (a *granting) stands(fence contract.Fence) contract.Lease {
 
 // scalar is once for a number of Python's own.
 func (a *granting) scalar(s *standing, pub *published.Publication) (contract.Lease, bool, error) {
-	if a.before != nil && a.before.publication == pub {
+	if a.before != nil && a.before.publication.Is(pub) {
 		return a.stands(contract.Ready{}), false, nil
 	}
 	s.publication = pub
@@ -242,7 +242,7 @@ func (a *granting) same(s *standing, r *reading, place *placed) (same bool, fenc
 		return true, contract.Ready{}
 	}
 	b := a.before
-	if b == nil || b.publication != s.publication || contract.Copied(place.Route) || place.Route != b.lease.Route || b.lease.Framework != a.shown ||
+	if b == nil || !b.publication.Is(s.publication) || contract.Copied(place.Route) || place.Route != b.lease.Route || b.lease.Framework != a.shown ||
 		!a.program.leases.Stands(b.lease.ID, &place.Placement) || !slices.Equal(r.quirks, b.lease.Quirks) {
 		return false, nil
 	}

@@ -44,7 +44,7 @@ func (p *Program) stands(g *py.GIL, s *standing, t *target) error {
 		Kind: core.ErrUnsupported, Err: fmt.Errorf("%s leads to another array now than the view shows", s.path),
 		Remedy: "refresh the view, or copy it into an array of Session.New and pass that",
 	}
-	if s.publication != t.publication {
+	if !s.publication.Is(t.publication) {
 		return other
 	}
 	if s.addr == 0 || s.publication != nil || s.watch != nil && g.Same(s.watch) {

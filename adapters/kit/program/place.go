@@ -118,6 +118,6 @@ func (a *granting) copy(ctx context.Context, g *py.GIL, t *target, r *reading, r
 // copiedBefore reports whether the lease before is on a copy, for the same reason, of an array that was read in the same way.
 func (a *granting) copiedBefore(r *reading, reason core.Reason, pub *published.Publication) bool {
 	b := a.before
-	return b != nil && b.copy != nil && b.lease.Reason == reason && b.publication == pub && b.lease.Framework == a.shown &&
+	return b != nil && b.copy != nil && b.lease.Reason == reason && b.publication.Is(pub) && b.lease.Framework == a.shown &&
 		slices.Equal(b.lease.Quirks, r.quirks)
 }

@@ -212,7 +212,7 @@ func (p *Program) quick(s *standing, forks uint64, only bool) bool {
 	case s.publication == nil:
 		return s.changes.Load() == p.published.Changes()
 	default:
-		return p.published.Last(s.base.String()) == s.publication
+		return p.published.Last(s.base.String()).Is(s.publication)
 	}
 }
 

@@ -45,8 +45,9 @@ type Options struct {
 	Why      func() error    // why the program is gone, or that the session is closed
 	Finished <-chan struct{} // closed when the program's script has ended well
 	Log      *slog.Logger
-	// Stale is called once for each view that turns out not to be live any more, with its name and why.
-	Stale func(name string, why Staleness)
+	// Stale is called once for each view that turns out not to be live any more, with its name and why. err, if it is not nil, says why that
+	// cannot be helped.
+	Stale func(name string, why Staleness, err error)
 }
 
 // Staleness says why a view is not live any more.

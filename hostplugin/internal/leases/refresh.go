@@ -166,13 +166,17 @@ func (l *Lease) Live() bool {
 		return false
 	}
 	if l.lease() == 0 && !c.current(l) {
-		l.turnStale(StaleRebound)
+		l.turnStale(StaleRebound, nil)
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), liveWait)
 	defer cancel()
-	if c.changed(ctx, l) {
-		l.turnStale(StaleRebound)
+	switch changed := c.changed(ctx, l); {
+	case l.heap && c.forks() != l.forks.Load(): // by now, which may be why
+		c.Forked()
+		return false
+	case changed:
+		l.turnStale(StaleRebound, nil)
 	}
 	return !l.stale.Load()
 }
@@ -208,9 +212,9 @@ func (c *Client) changed(ctx context.Context, l *Lease) bool {
 }
 
 // turnStale says once that a view is not live any more.
-func (l *Lease) turnStale(why Staleness) {
+func (l *Lease) turnStale(why Staleness, err error) {
 	if !l.stale.Swap(true) && l.client.Stale != nil {
-		l.client.Stale(l.source.Name, why)
+		l.client.Stale(l.source.Name, why, err)
 	}
 }
 

@@ -90,7 +90,7 @@ func (c *Client) renewAll(ctx context.Context) (again bool) {
 			return false
 		case err == nil:
 			l.renewed(forks)
-		case errors.Is(err, core.ErrClosed):
+		case !c.stands(l.Lease): // it is why
 		case errors.Is(err, errHeld):
 			again = true
 		case c.forks() != forks: // that may be why
@@ -98,10 +98,18 @@ func (c *Client) renewAll(ctx context.Context) (again bool) {
 		case errors.Is(err, core.ErrUnavailable) && c.going():
 			return false
 		default:
-			l.turnStale(StaleFork)
+			l.turnStale(StaleFork, err)
 		}
 	}
 	return again || c.forks() != forks
+}
+
+// stands reports whether a lease's view is open.
+func (c *Client) stands(l *Lease) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.leases[l]
+	return ok
 }
 
 // going reports whether the program is gone, of which another connection may hear a little later.

@@ -41,6 +41,12 @@ type Publication struct {
 	renews *Publication // what it takes over what that has; nil: it has its own
 }
 
+// Is reports whether both are the same version of one name. A version is described anew when a fork takes its offer away, and when there
+// comes a host to offer it to.
+func (p *Publication) Is(o *Publication) bool {
+	return p == o || p != nil && o != nil && p.Version == o.Version && p.Object == o.Object
+}
+
 // Again begins a new version of what was published, for which everything is as it was. It takes over what p has, in
 // [Names.Put], if p is still that of its name then: see [Names.Stale].
 func (p *Publication) Again() *Publication {

@@ -59,3 +59,20 @@ func TestVersionsGrow(t *testing.T) {
 		t.Errorf("%d entries of %d names", len(n.entries), len(names))
 	}
 }
+
+// TestDescribedAnew: a version that is described anew, since there is a host to offer it to, is the same version, and the next one is not.
+func TestDescribedAnew(t *testing.T) {
+	t.Parallel()
+	var n Names
+	first := put(&n, "a")["a"]
+	again := &Publication{}
+	if over := n.Show("a", first, again); over != first || n.Last("a") != again {
+		t.Fatalf("%+v is over", over)
+	}
+	if !first.Is(again) || !again.Is(first) || first.Is(nil) || (*Publication)(nil).Is(first) || !(*Publication)(nil).Is(nil) {
+		t.Error("a version is another one when it is described anew, or none is one")
+	}
+	if put(&n, "a")["a"].Is(again) {
+		t.Error("the next version is the same")
+	}
+}
