@@ -54,13 +54,14 @@ type statement struct {
 
 // watched is what the program says a kept view shows.
 type watched struct {
-	State string // "live" or "kept"
-	Sum   uint32
+	State  string // "live" or "kept"
+	Sum    uint32
+	Forked []uint32 // what it showed at forks, one of which it may show until it is live again
 }
 
 // UnmarshalJSON reads the list that the program writes.
 func (w *watched) UnmarshalJSON(text []byte) error {
-	return json.Unmarshal(text, &[]any{&w.State, &w.Sum})
+	return json.Unmarshal(text, &[]any{&w.State, &w.Sum, &w.Forked})
 }
 
 // hello is the first thing that a program says.

@@ -51,11 +51,11 @@ func (g *Group) Refresh(ctx context.Context, req contract.Request) (changed bool
 		case err != nil:
 			return false, i, err
 		case l.fixed && c.current(l):
-		case l.lease() == 0:
+		case l.id == 0:
 			g.fresh = append(g.fresh, i)
 		default:
 			g.again, g.leases = append(g.again, i), append(g.leases, l)
-			g.ids, g.requests = append(g.ids, l.lease()), append(g.requests, l.req)
+			g.ids, g.requests = append(g.ids, l.id), append(g.requests, l.req)
 		}
 	}
 	if failed, err := g.lookAgain(ctx); err != nil {

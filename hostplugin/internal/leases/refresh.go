@@ -47,14 +47,14 @@ func (c *Client) Refresh(ctx context.Context, s *Source, v *core.View, req contr
 	switch {
 	case l.fixed && c.current(l):
 		return v, false, nil
-	case l.lease() == 0:
+	case l.id == 0:
 		return c.replace(v, func() (*core.View, error) { return c.View(ctx, s, l.req) })
 	}
 	var results [1]handoff.Look
 	forks := c.forks()
 	err = handoff.ErrAsk
 	if c.Handoff != nil {
-		ids, reqs := [1]contract.LeaseID{l.lease()}, [1]contract.Request{l.req}
+		ids, reqs := [1]contract.LeaseID{l.id}, [1]contract.Request{l.req}
 		err = broken(c.Handoff.Refresh(ctx, ids[:], reqs[:], false, l.copied, results[:]))
 	}
 	if err != nil && !errors.Is(err, handoff.ErrAsk) {
@@ -90,7 +90,7 @@ func (c *Client) unchanged(ctx context.Context, v *core.View, l *Lease, forks ui
 // askAgain is Refresh by gRPC.
 func (c *Client) askAgain(ctx context.Context, v *core.View, l *Lease) (*core.View, bool, error) {
 	forks := c.forks()
-	lease, changed, err := c.Program.Refresh(ctx, l.lease())
+	lease, changed, err := c.Program.Refresh(ctx, l.id)
 	switch {
 	case errors.Is(err, core.ErrUnsupported):
 		return c.compare(ctx, v, l)

@@ -1,8 +1,9 @@
 """What a view that was taken of an object must show from then on.
 
 A view that was not copied shows the memory of its object, whatever becomes of the name: live, while an
-object of the program stands on that memory; the last values, when the program has given it up; and the
-values of a fork, if memory of the shared heap went through one. A copy shows what it was made of.
+object of the program stands on that memory; and the last values, when the program has given it up. If memory of
+the shared heap went through a fork, the view shows the values of then until it is live again. A copy shows what it was
+made of.
 """
 
 import ctypes
@@ -43,6 +44,7 @@ class Watch:
         self.memory = m
         self.state = LIVE
         self.parted_by_fork = route == "shared-heap"
+        self.forked = []  # what it showed at the last forks
         self.low, self.high = m.span()
         self.file = self.root = None
         if m.content is not None or self.low == self.high:
@@ -91,8 +93,8 @@ class Watch:
 
     def say(self):
         if self.memory.content is not None:
-            return [self.state, zlib.crc32(self.memory.content)]
-        return [self.state, zlib.crc32(self.memory.row_major(self.raw))]
+            return [self.state, zlib.crc32(self.memory.content), []]
+        return [self.state, zlib.crc32(self.memory.row_major(self.raw)), self.forked]
 
 
 class Watches:
@@ -141,10 +143,10 @@ class Watches:
                 w.refresh(roots)
 
     def fork(self):
-        """Part views of memory of the shared heap from what the program goes on with."""
+        """Note what views of memory of the shared heap show until they are live again."""
         for w in self.all.values():
-            if w.parted_by_fork:
-                w.state = KEPT
+            if w.parted_by_fork and w.memory.content is None:
+                w.forked = (w.forked + [w.say()[1]])[-8:]
 
     def gone(self, low, high):
         """Note that the program has given memory up, though it may have new memory at the same addresses."""
