@@ -80,6 +80,9 @@ type Mapping struct{}
 // Map fails.
 func Map(*os.File, int64, bool) (*Mapping, error) { return nil, none() }
 
+// Replace fails.
+func (*Mapping) Replace(int64, *os.File, int64, int64) error { return none() }
+
 // Bytes gives no bytes.
 func (*Mapping) Bytes() []byte { return nil }
 
