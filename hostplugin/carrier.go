@@ -149,19 +149,15 @@ func (c *carrier) reading(m *imports.Memory, l *leases.Lease, release func()) (f
 // lend lends the program memory that is mapped here: of another program, or its own, which has no object for the view.
 // over takes the place of release, which gives the memory back.
 func (c *carrier) lend(v *core.View, m core.Memory, a *calls.Argument, release func()) (over func(), err error) {
-	file, from, err := leases.Lendable(c.ctx, m, v)
+	file, layout, err := leases.Lendable(c.ctx, m, v)
 	if file == nil && err == nil {
 		err = &core.Error{
 			Kind: core.ErrUnsupported, Err: fmt.Errorf("memory of %v is not the host's", v.Device()),
 			Remedy: "copy it into an array of Session.New, and pass that",
 		}
 	}
-	if err == nil && from != 0 {
-		spec := v.Layout().Spec()
-		spec.Offset -= from
-		a.Layout, err = core.NewLayout(spec)
-	}
 	if err == nil {
+		a.Layout = layout
 		a.Segment, err = c.session.space.Segment(c.ctx, file, v.Writable())
 	}
 	if err == nil {

@@ -42,13 +42,9 @@ func Map(f *os.File, size int64, writable bool) (*Mapping, error) {
 	if size > have {
 		return nil, invalid("%s: %d bytes were named, the file has %d", f.Name(), size, have)
 	}
-	protection := unix.PROT_READ
-	if writable {
-		protection |= unix.PROT_WRITE
-	}
 	m := &Mapping{size: size, writable: writable}
 	err = control(f, func(fd int) (err error) {
-		m.addr, err = unix.MmapPtr(fd, 0, nil, uintptr(size), protection, unix.MAP_SHARED)
+		m.addr, err = unix.MmapPtr(fd, 0, nil, uintptr(size), m.protection(), unix.MAP_SHARED)
 		return err
 	})
 	if err != nil {
@@ -72,18 +68,21 @@ func (m *Mapping) Replace(at int64, f *os.File, offset, size int64) error {
 	if offset > have-size {
 		return invalid("%s: bytes to %d were named, the file has %d", f.Name(), offset+size, have)
 	}
-	protection := unix.PROT_READ
-	if m.writable {
-		protection |= unix.PROT_WRITE
-	}
 	err = control(f, func(fd int) error {
-		_, err := unix.MmapPtr(fd, offset, unsafe.Add(m.addr, at), uintptr(size), protection, unix.MAP_SHARED|unix.MAP_FIXED)
+		_, err := unix.MmapPtr(fd, offset, unsafe.Add(m.addr, at), uintptr(size), m.protection(), unix.MAP_SHARED|unix.MAP_FIXED)
 		return err
 	})
 	if err != nil {
 		return invalid("mmap %s: %w", f.Name(), err)
 	}
 	return nil
+}
+
+func (m *Mapping) protection() int {
+	if m.writable {
+		return unix.PROT_READ | unix.PROT_WRITE
+	}
+	return unix.PROT_READ
 }
 
 // Bytes gives the mapped memory, or nil after Close. It aliases the file: writes of other processes

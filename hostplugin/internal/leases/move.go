@@ -32,12 +32,8 @@ func (m *segmentMemory) Let() {
 func (m *segmentMemory) partOf(l core.Layout) *part {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.part(l)
-}
-
-func (m *segmentMemory) part(l core.Layout) *part {
 	lo, hi := l.Span()
-	for _, p := range m.parts {
+	for _, p := range slices.Backward(m.parts) {
 		if p.lo <= int64(lo) && int64(hi) <= p.hi {
 			return p
 		}

@@ -73,9 +73,9 @@ func TestMove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, shift, err := Lendable(t.Context(), m, v)
-	if err != nil || file == nil || shift != page {
-		t.Errorf("what is lent begins at %d: %v", shift, err)
+	file, lent, err := Lendable(t.Context(), m, v)
+	if err != nil || file == nil || lent.Offset() != array.Offset()-page {
+		t.Errorf("what is lent has the array at %d: %v", lent.Offset(), err)
 	}
 	if p := m.partOf(ints(t, 0, 1)); p != m.whole {
 		t.Error("the rest is another segment's")

@@ -177,14 +177,19 @@ func (t *template) offered(e *offers.Entry) (contract.Lease, error) {
 	}
 	segment.ID, segment.Size = contract.SegmentID(e.Segment), e.Size
 	l.ID, l.Handle, l.Version, l.Published = 0, segment, e.Version, time.Unix(0, e.Published)
-	if int64(l.Layout.Offset()) == e.Offset {
+	var err error
+	l.Layout, err = at(l.Layout, int(e.Offset))
+	return l, err
+}
+
+// at gives the layout of the same array in memory where its first element is at an offset.
+func at(l core.Layout, offset int) (core.Layout, error) {
+	if l.Offset() == offset {
 		return l, nil
 	}
-	spec := l.Layout.Spec()
-	spec.Offset = int(e.Offset)
-	var err error
-	l.Layout, err = core.NewLayout(spec)
-	return l, err
+	spec := l.Spec()
+	spec.Offset = offset
+	return core.NewLayout(spec)
 }
 
 // current reports whether an offer that was taken is the newest version of its name, and forks have not taken

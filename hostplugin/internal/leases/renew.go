@@ -159,10 +159,8 @@ func (c *Client) whereOffered(ctx context.Context, l *Lease, v *core.View) (s co
 		return s, 0, err
 	}
 	s, ok := lease.Handle.(contract.Segment)
-	spec := lease.Layout.Spec()
-	spec.Offset = v.Offset()
-	at, err := core.NewLayout(spec)
-	if err != nil || !ok || lease.Route != contract.RouteSharedHeap || lease.Version != v.Version() || !at.Equal(v.Layout()) {
+	here, err := at(lease.Layout, v.Offset())
+	if err != nil || !ok || lease.Route != contract.RouteSharedHeap || lease.Version != v.Version() || !here.Equal(v.Layout()) {
 		c.releases.add(lease.ID)
 		return s, 0, violation("version %d of %q is another array now", v.Version(), l.source.Name)
 	}

@@ -49,7 +49,7 @@ type segmentMemory struct {
 	whole    *part // what was mapped first
 
 	mu      sync.Mutex
-	parts   []*part // that lie in other files since; none overlaps another
+	parts   []*part // that lie in other files since, the latest last
 	holders int
 }
 
@@ -127,24 +127,25 @@ func (c *Segments) descriptor(ctx context.Context, s contract.Segment, writable 
 	return nil, errors.Join(err, file.Close())
 }
 
-// Lendable gives a view's memory for another program to map, and where in the view's memory the file begins; nil if it is nobody's. The view stays
+// Lendable gives a view's memory for another program to map, and where the view's elements are in it; nil if it is nobody's. The view stays
 // open meanwhile. The error wraps core.ErrNotShared if the file could shrink, which would kill who reads it,
 // core.ErrUnavailable if the program that has it is gone, and core.ErrUnsupported for memory on a GPU that only two processes can share.
-func Lendable(ctx context.Context, m core.Memory, v *core.View) (file *arrays.File, from int, err error) {
+func Lendable(ctx context.Context, m core.Memory, v *core.View) (file *arrays.File, l core.Layout, err error) {
+	l = v.Layout()
 	if onGPU, ok := m.(*imports.Memory); ok {
 		file, err := onGPU.Lend(ctx, calls.MaxChunks, func(h contract.Handle, files []*os.File) io.Closer { return arrays.OnGPU(h, files...) })
 		if err != nil {
-			return nil, 0, gone(err)
+			return nil, l, gone(err)
 		}
-		return file.(*arrays.File), 0, nil //nolint:errcheck,forcetypeassert // made so
+		return file.(*arrays.File), l, nil //nolint:errcheck,forcetypeassert // made so
 	}
 	s, ok := m.(*segmentMemory)
 	if !ok {
-		return nil, 0, nil
+		return nil, l, nil
 	}
-	p := s.partOf(v.Layout())
+	p := s.partOf(l)
 	if !p.segment.Sealed {
-		return nil, 0, &core.Error{
+		return nil, l, &core.Error{
 			Kind: core.ErrNotShared, Reason: contract.ReasonMappedFile,
 			Err:    errors.New("the view shows a file that could shrink, which would kill the program that is called"),
 			Remedy: `copy it into an array of Session.New, or set mapped_files = "copy" for the program that maps the file`,
@@ -155,11 +156,12 @@ func Lendable(ctx context.Context, m core.Memory, v *core.View) (file *arrays.Fi
 	if p.file == nil {
 		file, err := s.segments.descriptor(ctx, p.segment, s.Writable())
 		if err != nil {
-			return nil, 0, gone(err)
+			return nil, l, gone(err)
 		}
 		p.file = arrays.NewFile(file, p.segment.Size)
 	}
-	return p.file, int(p.shift), nil
+	l, err = at(l, l.Offset()-int(p.shift))
+	return p.file, l, err
 }
 
 // gone says what it means for memory that is to be lent that its program is gone.
