@@ -38,7 +38,7 @@ func (p *pin) renew(writable bool) (b HeapBlock, shift int64, err error) {
 		b, ok = p.heap.Repin(p.lo, p.segment, writable)
 	}
 	if !ok {
-		return b, 0, pointerError(p.lo, "the program has freed what was there")
+		return b, 0, pointerError(p.lo, "the program has freed what was there, or has mapped something else over it")
 	}
 	if b.Segment != 0 {
 		shift = b.Offset - p.offset

@@ -119,7 +119,9 @@ type Lease struct {
 	copied      bool          // the program makes the copy again in the same memory
 	forks       atomic.Uint64 // the table's Forks before the program last said that the memory is the array's; 0: nobody counts them
 	stale       atomic.Bool
-	behind      atomic.Bool // the program may say that nothing has changed while the view shows the memory of before a fork
+	// behind is there while the program may say that nothing has changed, and the view shows the memory of before a fork. It is closed
+	// when the renewal that is under way has ended.
+	behind atomic.Pointer[chan struct{}]
 }
 
 // New makes a client. It must be closed.

@@ -2,6 +2,7 @@ package leases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -237,6 +238,43 @@ func TestForkMoves(t *testing.T) {
 				closeView(t, v)
 			}
 			w.stand(0)
+		})
+	}
+}
+
+// TestRefreshDuringRenewal: a look at a view whose memory is about to be mapped anew waits for that, and the view stands.
+func TestRefreshDuringRenewal(t *testing.T) {
+	t.Parallel()
+	for _, moved := range []bool{false, true} {
+		t.Run(fmt.Sprintf("moved %v", moved), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			begun, goOn := make(chan struct{}, 1), make(chan struct{})
+			w.renewing = func() { begun <- struct{}{}; <-goOn }
+			w.set("x", 1)
+			s, want := &Source{Name: "x"}, 1.0
+			v := w.view(s)
+			if moved {
+				want = 2
+				w.forkMoved(want)
+			} else {
+				w.writer.Forks().Add(1)
+			}
+			if v.Live() {
+				t.Error("a view is live before the program has said so")
+			}
+			<-begun
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			if next, changed, err := w.c.Refresh(ctx, s, v, contract.Request{}); !errors.Is(err, context.DeadlineExceeded) || changed || next != v {
+				t.Errorf("before the end: changed %v, %v", changed, err)
+			}
+			time.AfterFunc(20*time.Millisecond, func() { close(goOn) })
+			if next, changed, err := w.c.Refresh(t.Context(), s, v, contract.Request{}); err != nil || changed || next != v || valueOf(t, v) != want {
+				t.Errorf("it is changed %v, %v; it shows %v, want %v", changed, err, valueOf(t, v), want)
+			}
+			w.says("")
+			closeView(t, v)
 		})
 	}
 }

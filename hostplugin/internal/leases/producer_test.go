@@ -111,6 +111,9 @@ func (w *world) Refresh(_ context.Context, id contract.LeaseID) (contract.Lease,
 
 // Renew implements Program.
 func (w *world) Renew(_ context.Context, id contract.LeaseID) (contract.Segment, int, error) {
+	if w.renewing != nil {
+		defer w.renewing()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	lease, stands := w.standing[id]

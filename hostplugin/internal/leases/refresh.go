@@ -80,7 +80,14 @@ func (c *Client) apply(ctx context.Context, v *core.View, l *Lease, look *handof
 
 // unchanged is what comes of a view whose lease is on the array's memory.
 func (c *Client) unchanged(ctx context.Context, v *core.View, l *Lease, forks uint64) (*core.View, bool, error) {
-	if l.behind.Load() { // the lease is, and the view is not yet
+	if renewal := l.behind.Load(); renewal != nil { // the lease is, and the view is not yet
+		select {
+		case <-*renewal:
+		case <-ctx.Done():
+			return v, false, &core.Error{Kind: ctx.Err(), Err: context.Cause(ctx)}
+		}
+	}
+	if l.behind.Load() != nil {
 		return c.replace(v, func() (*core.View, error) { return c.View(ctx, l.source, l.req) })
 	}
 	l.renewed(forks)

@@ -129,16 +129,20 @@ func (c *Client) renew(ctx context.Context, l *Lease, v *core.View) error {
 		return nil // the view is closed
 	}
 	defer m.Close() //nolint:errcheck // one use of several
-	l.behind.Store(true)
+	ended := make(chan struct{})
+	defer close(ended)
+	l.behind.Store(&ended)
 	segment, offset, err := c.where(ctx, l, v)
 	if err != nil {
-		l.behind.Store(ctx.Err() != nil || errors.Is(err, core.ErrUnavailable)) // the program may have done it
+		if ctx.Err() == nil && !errors.Is(err, core.ErrUnavailable) { // otherwise the program may have done it
+			l.behind.Store(nil)
+		}
 		return err
 	}
 	if err := m.move(ctx, segment, offset, v.Layout()); err != nil {
 		return err
 	}
-	l.behind.Store(false)
+	l.behind.Store(nil)
 	return nil
 }
 
