@@ -322,6 +322,9 @@ func (h *callHammer) held(ctx context.Context, while time.Duration) (host, progr
 
 // hammerCalls holds the callers to no mistake and to no growth, as hammer does.
 func (j *judge) hammerCalls(h *hammeredCalls) {
+	if h == nil {
+		return
+	}
 	figure := fmt.Sprintf("%d callers of functions at full rate for %v", h.Callers, h.For.Round(time.Second))
 	j.add(figure, "no error but of killed programs, all answers right", fmt.Sprintf("%d errors, %d wrong of %d calls, %d lost in %d kills %s",
 		h.Errors, h.Wrong, h.Calls, h.Lost, h.Kills, h.First), h.Errors+h.Wrong == 0 && h.Calls > 0 && h.Kills > 0)

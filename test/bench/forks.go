@@ -85,6 +85,9 @@ func measureForks(ctx context.Context, opts options, lib string, out io.Writer) 
 }
 
 func printForks(out io.Writer, f *forked) {
+	if f == nil {
+		return
+	}
 	fmt.Fprintf(out, "\nForks with the shared heap on and off: four threads write to %s, which are promoted after each fork; and of %s of\n"+
 		"arrays a hundredth is leased.\n\n", bench.SizeText(f.Bytes), bench.SizeText(f.Arrays))
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)

@@ -68,19 +68,22 @@ func ratioOf(a, b time.Duration) float64 {
 // goals holds a report to what the hand-off is to achieve. All durations are medians, where nothing else is said.
 func goals(r *report, plan *bench.Plan) []goal {
 	j := &judge{rows: r.Rows}
-	j.refreshes(plan)
-	j.versions(plan)
-	j.busy(plan)
-	j.allocations()
-	j.calls(plan)
-	j.idle("host", r.Idle.Host)
-	j.idle("program", r.Idle.Program)
-	j.hammer(r.Hammer)
+	if len(j.rows) > 0 {
+		j.refreshes(plan)
+		j.versions(plan)
+		j.busy(plan)
+		j.allocations()
+		j.calls(plan)
+		j.idle("host", r.Idle.Host)
+		j.idle("program", r.Idle.Program)
+		j.hammer(r.Hammer)
+	}
 	j.hammerCalls(r.CallHammer)
 	j.memory(r.Memory)
 	j.forks(r.Forks)
 	j.attaching(r.Attaching)
 	j.training(r.Training)
+	j.epochs(r.Epochs)
 	return j.goals
 }
 

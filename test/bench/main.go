@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ndbridge/ndbridge/internal/bench"
@@ -40,6 +42,8 @@ type options struct {
 	forks      forkWork
 	attach     attachWork
 	training   trainingWork
+	epochs     epochsWork
+	only       string // the one part that is measured, or ""
 }
 
 func main() {
@@ -64,7 +68,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		program: os.Stderr, plan: bench.Plan{Sizes: []int{4 * bench.KiB, bench.MiB, 64 * bench.MiB, bench.GiB}, Turn: 200},
 		idle: 10 * time.Second, heapSizes: fullHeapSizes(), heapMemory: bench.GiB,
 		forks:  forkWork{64 * bench.MiB, 100, 2 * bench.GiB, 10},
-		attach: attachWork{64 * bench.MiB, 10, 20, 500 * time.Millisecond}, training: trainingWork{20, 100},
+		attach: attachWork{64 * bench.MiB, 10, 20, 500 * time.Millisecond}, training: trainingWork{20, 100}, epochs: epochsWork{50, 4, 128},
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&opts.python, "python", "python3", "interpreter with numpy, torch, jax and grpcio")
@@ -81,9 +85,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&opts.python314, "python-3.14", "", "interpreter of Python 3.14 with numpy, to which hosts attach that it does not know of")
 	watch := flags.Duration("watch", 10*time.Second, "how long the local variables of a program are looked at")
 	noHeap := flags.Bool("no-heap", false, "leave the comparison of the shared heap out")
+	flags.StringVar(&opts.only, "only", "", "measure one part alone: "+strings.Join(partNames(), ", "))
 	brief := flags.Bool("brief", false, "only a few small measurements, to see that all works")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if opts.only != "" && !slices.Contains(partNames(), opts.only) {
+		return fmt.Errorf("-only %s: there are %s", opts.only, strings.Join(partNames(), ", "))
 	}
 	opts.attach.windows = int(*watch / opts.attach.window)
 	if *brief {
@@ -91,7 +99,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		opts.plan = bench.Plan{Sizes: []int{4 * bench.KiB, bench.MiB}, Rounds: 2, Turn: 20}
 		opts.idle, opts.hammer, opts.heapSizes = 200*time.Millisecond, 2*time.Second, briefHeapSizes()
 		opts.heapMemory = 32 * bench.MiB
-		opts.training = trainingWork{2, 5}
+		opts.training, opts.epochs = trainingWork{2, 5}, epochsWork{2, 2, 16}
 		opts.forks = forkWork{4 * bench.MiB, 3, 32 * bench.MiB, 3}
 	}
 	if *noHeap {

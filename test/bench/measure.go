@@ -43,50 +43,84 @@ func measure(ctx context.Context, opts options, out io.Writer) (_ *report, err e
 	}
 	l := &lab{opts: opts, out: out, dir: dir, report: &report{}, plan: opts.plan}
 	defer func() { err = errors.Join(err, l.close()) }()
-	if err := l.prepare(ctx); err != nil {
+	lib := filepath.Join(opts.lib, "libndbridge-heap.so")
+	if _, err := os.Stat(lib); err != nil { // the loader would only warn, and nothing would be compared
 		return nil, err
 	}
-	l.report.LeftOut = l.plan.LeftOut
-	l.say("measuring all ways, in %d rounds", opts.plan.Rounds)
-	if l.report.Rows, err = l.plan.Run(ctx); err != nil {
-		return nil, err
-	}
-	l.say("8 callers at full rate for %v", opts.hammer)
-	if l.report.Hammer, err = hammer(ctx, l.spinning, opts); err != nil {
-		return nil, err
-	}
-	if err := l.close(); err != nil {
-		return nil, err
-	}
-	l.say("%d callers of functions at full rate for %v, while programs are killed", callHammerers, opts.hammer)
-	if l.report.CallHammer, err = hammerCalls(ctx, opts, dir); err != nil {
-		return nil, err
-	}
-	if len(opts.heapSizes) > 0 {
-		lib := filepath.Join(opts.lib, "libndbridge-heap.so")
-		if _, err := os.Stat(lib); err != nil { // the loader would only warn, and nothing would be compared
-			return nil, err
+	for _, p := range allParts {
+		if opts.only != "" && opts.only != p.name || p.heap && len(opts.heapSizes) == 0 {
+			continue
 		}
-		if l.report.Heap, err = measureHeap(ctx, opts, lib, out); err != nil {
+		if err := p.measure(l, ctx, lib); err != nil {
 			return nil, err
-		}
-		if l.report.Memory, err = measureMemory(ctx, opts, lib, out); err != nil {
-			return nil, err
-		}
-		if l.report.Forks, err = measureForks(ctx, opts, lib, out); err != nil {
-			return nil, err
-		}
-		if l.report.Attaching, err = measureAttaching(ctx, opts, lib, out); err != nil {
-			return nil, err
-		}
-		if opts.ndbridge != "" {
-			if l.report.Training, err = measureTraining(ctx, opts, lib, dir, out); err != nil {
-				return nil, err
-			}
 		}
 	}
 	l.report.Goals = goals(l.report, &l.plan)
 	return l.report, nil
+}
+
+// allParts is what can be measured alone, in order.
+var allParts = []struct {
+	name    string
+	heap    bool // it is about the shared heap
+	measure func(l *lab, ctx context.Context, lib string) error
+}{
+	{"ways", false, func(l *lab, ctx context.Context, _ string) error { return l.ways(ctx) }},
+	{"calls", false, func(l *lab, ctx context.Context, _ string) (err error) {
+		l.say("%d callers of functions at full rate for %v, while programs are killed", callHammerers, l.opts.hammer)
+		l.report.CallHammer, err = hammerCalls(ctx, l.opts, l.dir)
+		return err
+	}},
+	{"heap", true, func(l *lab, ctx context.Context, lib string) (err error) {
+		l.report.Heap, err = measureHeap(ctx, l.opts, lib, l.out)
+		return err
+	}},
+	{"memory", true, func(l *lab, ctx context.Context, lib string) (err error) {
+		l.report.Memory, err = measureMemory(ctx, l.opts, lib, l.out)
+		return err
+	}},
+	{"forks", true, func(l *lab, ctx context.Context, lib string) (err error) {
+		l.report.Forks, err = measureForks(ctx, l.opts, lib, l.out)
+		return err
+	}},
+	{"epochs", true, func(l *lab, ctx context.Context, lib string) (err error) {
+		l.report.Epochs, err = measureEpochs(ctx, l.opts, lib, l.dir, l.out)
+		return err
+	}},
+	{"attaching", true, func(l *lab, ctx context.Context, lib string) (err error) {
+		l.report.Attaching, err = measureAttaching(ctx, l.opts, lib, l.out)
+		return err
+	}},
+	{"training", true, func(l *lab, ctx context.Context, lib string) (err error) {
+		if l.opts.ndbridge != "" {
+			l.report.Training, err = measureTraining(ctx, l.opts, lib, l.dir, l.out)
+		}
+		return err
+	}},
+}
+
+func partNames() (names []string) {
+	for _, p := range allParts {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// ways measures all ways to hand over an array.
+func (l *lab) ways(ctx context.Context) (err error) {
+	if err := l.prepare(ctx); err != nil {
+		return err
+	}
+	l.report.LeftOut = l.plan.LeftOut
+	l.say("measuring all ways, in %d rounds", l.opts.plan.Rounds)
+	if l.report.Rows, err = l.plan.Run(ctx); err != nil {
+		return err
+	}
+	l.say("8 callers at full rate for %v", l.opts.hammer)
+	if l.report.Hammer, err = hammer(ctx, l.spinning, l.opts); err != nil {
+		return err
+	}
+	return l.close()
 }
 
 func (l *lab) say(format string, args ...any) { fmt.Fprintf(l.out, format+"\n", args...) }

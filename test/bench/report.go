@@ -25,6 +25,7 @@ type report struct {
 
 	Attaching *attached `json:"attaching"`
 	Training  *trained  `json:"training"`
+	Epochs    *epochs   `json:"epochs"`
 }
 
 func (r *report) print(out io.Writer) error {
@@ -33,21 +34,27 @@ func (r *report) print(out io.Writer) error {
 	for _, name := range frameworks() {
 		fmt.Fprintf(out, ", %s %s", name, m.Frameworks[name])
 	}
-	fmt.Fprint(out, "\n\nTime from the request until the last element of an array was read. Copies that a way makes are part of its time.\n"+
-		"ndbridge refreshes a view, where nothing else is said. __dlpack__ and StridedMemoryView are in one process: no\n"+
-		"other gets the array. A call gives an array to a function of the other process, which returns its last element.\n\n")
-	if err := r.Rows.Print(out); err != nil {
-		return err
+	fmt.Fprintln(out)
+	if len(r.Rows) > 0 {
+		fmt.Fprint(out, "\nTime from the request until the last element of an array was read. Copies that a way makes are part of its time.\n"+
+			"ndbridge refreshes a view, where nothing else is said. __dlpack__ and StridedMemoryView are in one process: no\n"+
+			"other gets the array. A call gives an array to a function of the other process, which returns its last element.\n\n")
+		if err := r.Rows.Print(out); err != nil {
+			return err
+		}
 	}
 	for _, l := range r.LeftOut {
 		fmt.Fprintf(out, "left out: %s: %s\n", l.Way, l.Why)
 	}
 	if len(r.Heap) > 0 {
 		printHeap(out, r.Heap)
-		printMemory(out, r.Memory)
-		printForks(out, r.Forks)
 	}
+	if len(r.Memory) > 0 {
+		printMemory(out, r.Memory)
+	}
+	printForks(out, r.Forks)
 	printTraining(out, r.Training)
+	printEpochs(out, r.Epochs)
 	fmt.Fprint(out, "\nThe goals, all of this run.\n\n")
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "figure\tgoal\tmeasured\tgoal met")

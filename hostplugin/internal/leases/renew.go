@@ -13,11 +13,12 @@ import (
 
 const (
 	// settleTime is how long a program has forked no more when it is asked: forks in a row count as one.
-	settleTime = 5 * time.Millisecond
-	settleMost = 50 * time.Millisecond
-	// renewRest is how much longer than the last renewals the pause before the next ones is: a program that forks all the time does
-	// not spend its time with them.
-	renewRest = 4
+	settleTime = 20 * time.Millisecond
+	settleMost = 100 * time.Millisecond
+	// renewRest is how much longer than renewals the pauses between them are, once they have taken renewBurst in a row: a program that forks
+	// all the time does not spend its time with them.
+	renewRest  = 4
+	renewBurst = 200 * time.Millisecond
 	// heldTime is how long memory that somebody holds waits.
 	heldTime = 10 * time.Millisecond
 )
@@ -44,6 +45,7 @@ func (c *Client) renewals() {
 			return false
 		}
 	}
+	var rested time.Time // when there will have been enough pauses
 	for {
 		select {
 		case <-c.forked:
@@ -60,7 +62,11 @@ func (c *Client) renewals() {
 		if c.renewAll(c.over) {
 			c.Forked()
 		}
-		if !pause(max(renewRest*time.Since(begun), heldTime)) {
+		if soonest := begun.Add(-renewRest * renewBurst); rested.Before(soonest) {
+			rested = soonest
+		}
+		rested = rested.Add(renewRest * time.Since(begun))
+		if !pause(max(time.Until(rested), heldTime)) {
 			return
 		}
 	}
