@@ -144,10 +144,18 @@ def writers(size, rounds):
     }
 
 
+def tend():
+    """What a plugin does every second, which is there when arrays are leased."""
+    while True:
+        process.ndheap_trim(ctypes.c_uint32(1000))
+        time.sleep(1)
+
+
 def forks(size, rounds):
     """Durations of forks of a program with arrays of 1 MiB, of which every hundredth is leased and shared again each time."""
     arrays = [np.ones(1 << 17) for _ in range(size >> 20)]
     if hasattr(process, "ndheap_pin"):
+        threading.Thread(target=tend, daemon=True).start()
         for a in arrays[::100]:
             assert process.ndheap_pin(ctypes.c_void_p(a.ctypes.data), ctypes.create_string_buffer(64)) == 0
     took = []
