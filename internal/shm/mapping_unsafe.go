@@ -68,9 +68,16 @@ func (m *Mapping) Replace(at int64, f *os.File, offset, size int64) error {
 	if offset > have-size {
 		return invalid("%s: bytes to %d were named, the file has %d", f.Name(), offset+size, have)
 	}
+	// The file is mapped elsewhere first, and moved then: where the kernel refuses to map it in place, it leaves a gap.
 	err = control(f, func(fd int) error {
-		_, err := unix.MmapPtr(fd, offset, unsafe.Add(m.addr, at), uintptr(size), m.protection(), unix.MAP_SHARED|unix.MAP_FIXED)
-		return err
+		aside, err := unix.MmapPtr(fd, offset, nil, uintptr(size), m.protection(), unix.MAP_SHARED)
+		if err != nil {
+			return err
+		}
+		if _, err := unix.MremapPtr(aside, uintptr(size), unsafe.Add(m.addr, at), uintptr(size), unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED); err != nil {
+			return errors.Join(err, unix.MunmapPtr(aside, uintptr(size)))
+		}
+		return nil
 	})
 	if err != nil {
 		return invalid("mmap %s: %w", f.Name(), err)

@@ -129,6 +129,67 @@ func TestMappingsShareThePages(t *testing.T) {
 	}
 }
 
+// TestReplace: a part of a mapping shows another file, and what the kernel refuses to map leaves the mapping as it was. Of a gap, something
+// else might come to lie there, which Close would unmap.
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	const huge = 2 << 20 // what pages of files of huge pages have
+	before, after := create(t, 4*huge), create(t, huge)
+	m := mapped(t, before, 4*huge, true)
+	if _, err := after.WriteAt([]byte{'b'}, 0); err != nil {
+		t.Fatal(err)
+	}
+	at := (huge - int64(m.Addr())%huge) % huge // where huge pages may be
+	shows := func(want byte) {
+		t.Helper()
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		defer func() {
+			if gap := recover(); gap != nil {
+				t.Fatal("there is a gap: ", gap)
+			}
+		}()
+		if got := m.Bytes()[at]; got != want {
+			t.Errorf("the mapping shows %q, want %q", got, want)
+		}
+	}
+	m.Bytes()[at] = 'a'
+	for name, c := range map[string]struct{ kind, seals int }{
+		"not to be written":        {0, unix.F_SEAL_SHRINK | unix.F_SEAL_FUTURE_WRITE},
+		"pages that there are not": {unix.MFD_HUGETLB | unix.MFD_HUGE_2MB, unix.F_SEAL_SHRINK},
+	} {
+		fd, err := unix.MemfdCreate("refused", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|c.kind)
+		if err != nil {
+			t.Logf("%s: this kernel has no such files: %v", name, err)
+			continue
+		}
+		refused := os.NewFile(uintptr(fd), "refused")
+		defer refused.Close()
+		if err := refused.Truncate(huge); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := unix.FcntlInt(refused.Fd(), unix.F_ADD_SEALS, c.seals); err != nil {
+			t.Fatal(err)
+		}
+		err = m.Replace(at, refused, 0, huge)
+		if err == nil && c.kind != 0 {
+			t.Skip("this machine has huge pages to spare")
+		}
+		if !errors.Is(err, core.ErrPointer) {
+			t.Errorf("%s: Replace = %v, want core.ErrPointer", name, err)
+		}
+		shows('a')
+	}
+	if err := m.Replace(at, after, 0, huge); err != nil {
+		t.Fatal(err)
+	}
+	shows('b')
+	b := make([]byte, 1)
+	m.Bytes()[at] = 'c'
+	if _, err := after.ReadAt(b, 0); err != nil || b[0] != 'c' {
+		t.Errorf("what was written to the mapping is not in the file: %q, %v", b, err)
+	}
+}
+
 func TestMapRefuses(t *testing.T) {
 	t.Parallel()
 	f := create(t, 5000)

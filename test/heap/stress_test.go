@@ -17,7 +17,7 @@ func TestStress(t *testing.T) {
 		"fork", "fork-threads", "fork-pinned", "fork-granted", "fork-child", "fork-often", "fork-generations", "fork-closed", "fork-warm", "fork-dumped",
 		"fork-bare", "exec",
 		"promote", "promote-sparse", "promote-writers", "promote-input", "promote-refused", "promote-often", "promote-child", "promote-repin", "promote-beside",
-		"promote-together", "promote-signals", "promote-limit", "promote-own-limit", "promote-mappings", "promote-lowest",
+		"promote-elsewhere", "promote-together", "promote-signals", "promote-limit", "promote-own-limit", "promote-mappings", "promote-lowest",
 		"select", "closing", "replaced", "few-descriptors", // descriptors
 		"mapped-over", "advice", "protected",
 		"overcommit", "file-size", "address-space", "data-limit", "own-address-space", "own-data-limit", "child-limit",
@@ -45,7 +45,7 @@ func TestStressOutside(t *testing.T) {
 	for _, name := range []string{
 		"outside", "outside-resize", "outside-refused", "outside-mappings", "outside-child", "outside-many", "outside-hammer",
 		"outside-looks", "outside-beside", "outside-changes", "outside-gone", "outside-larger", "outside-smaller", "outside-going", "fork-dumped", "fork-bare", "promote-lowest",
-		"promote-sparse", "promote-writers", "promote-input", "promote-beside", "promote-together", "promote-signals",
+		"promote-sparse", "promote-writers", "promote-input", "promote-beside", "promote-elsewhere", "promote-together", "promote-signals",
 		"promote-limit", "promote-own-limit", "promote-mappings",
 	} {
 		t.Run(name, func(t *testing.T) {

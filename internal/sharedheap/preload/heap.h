@@ -608,6 +608,9 @@ void aside_forget(void);
 /* Sees to it that no promotion is under way until as many calls of promote_resume. Wants no lock; for signal handlers, too. */
 void promote_halt(void);
 void promote_resume(void);
+/* Sees to it that no block in [p, p + size) is being promoted, until promote_let_on. As promote_halt, at no cost of other blocks. */
+void promote_keep_off(const void *p, size_t size);
+void promote_let_on(void);
 /* In a forked child: forgets what the parent's threads have begun. */
 void promote_forget(void);
 /* Whether the block is being promoted. */

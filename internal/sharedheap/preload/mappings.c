@@ -138,7 +138,7 @@ EXPORTED int mprotect(void *p, size_t size, int rights) {
 	if (likely(!gate_guards(p, size)))
 		return next.mprotect(p, size, rights);
 	int saved = errno;
-	promote_halt();
+	promote_keep_off(p, size);
 	for (uintptr_t at = (uintptr_t)p, end = at + size, to; at < end; at = to) {
 		uint32_t index = block_from(at, &to);
 		if (index)
@@ -146,7 +146,7 @@ EXPORTED int mprotect(void *p, size_t size, int rights) {
 	}
 	errno = saved;
 	int result = next.mprotect(p, size, rights);
-	promote_resume();
+	promote_let_on();
 	return result;
 }
 
@@ -165,10 +165,10 @@ static bool discard(const struct block *b, uintptr_t from, size_t size) {
 static int discard_all(void *p, size_t size, int advice) {
 	int saved = errno;
 	bool done = true;
-	promote_halt();
+	promote_keep_off(p, size);
 	/* The kernel says whether it would do it to private memory, and does it to what is the program's own. */
 	if (next.madvise(p, size, advice == MADV_FREE ? MADV_DONTNEED : advice) != 0) {
-		promote_resume();
+		promote_let_on();
 		return -1;
 	}
 	lock(&supply_lock);
@@ -181,7 +181,7 @@ static int discard_all(void *p, size_t size, int advice) {
 	}
 	unlock(&outside_lock);
 	unlock(&supply_lock);
-	promote_resume();
+	promote_let_on();
 	errno = done ? saved : errno;
 	return done ? 0 : -1;
 }
@@ -219,11 +219,11 @@ EXPORTED int madvise(void *p, size_t size, int advice) {
 		return advise_order(p, size, advice);
 	default:;
 		int saved = errno;
-		promote_halt(); /* what is being promoted would lose it */
+		promote_keep_off(p, size); /* what is being promoted would lose it */
 		outside_advise(p, size);
 		errno = saved;
 		int result = next.madvise(p, size, advice);
-		promote_resume();
+		promote_let_on();
 		return result;
 	}
 }
@@ -233,11 +233,11 @@ static int lock_pages(long call, const void *p, size_t size, unsigned flags) {
 	bool guards = gate_guards(p, size);
 	int saved = errno;
 	if (guards)
-		promote_halt();
+		promote_keep_off(p, size);
 	errno = saved;
 	int result = (int)syscall(call, p, size, flags);
 	if (guards)
-		promote_resume();
+		promote_let_on();
 	return result;
 }
 

@@ -218,12 +218,13 @@ uint32_t outside_adopt(const void *p) {
 }
 
 void outside_release(uint32_t index) {
-	void *p = (void *)blocks[index].user;
-	promote_halt();
+	const struct block *b = &blocks[index];
+	void *p = (void *)b->user;
+	promote_keep_off((void *)b->base, block_extent(b));
 	lock(&supply_lock);
 	outside_end_block(index);
 	unlock(&supply_lock);
-	promote_resume();
+	promote_let_on();
 	next.free(p);
 }
 

@@ -11,8 +11,9 @@
  * it ("always"), and calls that fill memory go through a gate (gate.c): those that have begun end first.
  *
  * Everything that wants to change what is mapped at a private block (fork, free, mmap, mprotect, madvise) halts
- * promotion first. A promotion that cannot be finished is taken back: what was moved is mapped privately again. Where the
- * kernel refuses that, since the program is at its limit on data, promotion goes on to its end, whoever waits.
+ * promotion first: a fork that of any block, the others that of the blocks which they concern. A promotion that cannot be
+ * finished is taken back: what was moved is mapped privately again. Where the kernel refuses that, since the program is at
+ * its limit on data, promotion goes on to its end, whoever waits.
  *
  * Not covered by the gate: system calls that write into a block and were not made by the libc's functions in filling.c,
  * ioctl among them, and futex, where it writes (FUTEX_WAKE_OP, FUTEX_LOCK_PI). Not covered at all: devices or kernel
@@ -52,12 +53,13 @@ static const bool user_faults = true;
 static const bool user_faults = false;
 #endif
 
-enum { PIECE = 256 * 1024, GRAIN = 16 * 1024, PAUSE_US = 50 };
+enum { PIECE = 256 * 1024, GRAIN = 16 * 1024, PAUSE_US = 50, LONGEST_US = 1000 * 1000 };
 
 static _Atomic bool busy;      /* a promotion is under way */
 static _Atomic uint32_t halts; /* and must not be */
 static _Atomic uint32_t halted; /* how often it must not have been */
 static _Atomic uint32_t moving; /* the block that is promoted, or 0 */
+static _Atomic uint32_t keeps; /* those who change what is mapped somewhere: no block's begins meanwhile */
 static int faults = -1;
 static enum { SAFE, ALWAYS, NEVER } mode;
 
@@ -79,8 +81,24 @@ void promote_halt(void) {
 
 void promote_resume(void) { atomic_fetch_sub(&halts, 1); }
 
+void promote_keep_off(const void *p, size_t size) {
+	atomic_fetch_add(&keeps, 1);
+	uint32_t index = atomic_load(&moving);
+	const struct block *b = &blocks[index];
+	if (!index || b->base >= (uintptr_t)p + size || b->base + block_extent(b) <= (uintptr_t)p)
+		return;
+	atomic_fetch_add(&halted, 1);
+	atomic_fetch_add(&halts, 1);
+	while (promote_moves(index))
+		usleep(PAUSE_US);
+	atomic_fetch_sub(&halts, 1);
+}
+
+void promote_let_on(void) { atomic_fetch_sub(&keeps, 1); }
+
 void promote_forget(void) {
 	atomic_store(&halts, 0);
+	atomic_store(&keeps, 0);
 	atomic_store(&busy, false); /* somebody may just have tried */
 	atomic_store(&moving, 0);
 }
@@ -274,12 +292,30 @@ static uint32_t find(const void *p) {
 	return can ? index : 0;
 }
 
+/*
+ * Finds the block to promote, and says that it is being moved: whoever wants to change what is mapped there waits from then on.
+ * Whoever has begun to change something, perhaps there, ends first, which takes no time.
+ */
+static uint32_t claim(const void *p) {
+	uint32_t index;
+	for (int us = 0;; us += PAUSE_US) {
+		lock(&supply_lock);
+		atomic_store(&moving, index = find(p));
+		bool alone = !atomic_load(&keeps) && find(p) == index;
+		if (!alone)
+			atomic_store(&moving, 0);
+		unlock(&supply_lock);
+		if (alone || !index)
+			return index;
+		if (us >= LONGEST_US || atomic_load(&halts))
+			return 0;
+		usleep(PAUSE_US);
+	}
+}
+
 /* What promote_halt keeps out cannot happen to the block meanwhile; it may be freed, which then waits. For the keeper. */
 static bool promote(const void *p) {
-	lock(&supply_lock);
-	uint32_t index = find(p), segment = 0;
-	atomic_store(&moving, index);
-	unlock(&supply_lock);
+	uint32_t index = claim(p), segment = 0;
 	struct block *b = &blocks[index];
 	if (!index || (block_outside(b) && !outside_ordinary(b)))
 		return false;
@@ -319,7 +355,7 @@ static bool promote_once(const void *p) {
 }
 
 EXPORTED int ndheap_promote(const void *p) {
-	enum { TRIES = 4, LONGEST_US = 1000 * 1000 };
+	enum { TRIES = 4 };
 	int saved = errno;
 	bool can = mode != NEVER && gate_guards(p, 1) && may(), promoted = false;
 	for (int tries = 0; can && !promoted && tries < TRIES; tries++) {

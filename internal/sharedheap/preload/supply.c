@@ -294,9 +294,9 @@ void supply_end_frozen(uint32_t index) {
 
 bool supply_release_frozen(uint32_t index) {
 	struct block *b = &blocks[index];
-	promote_halt();
+	promote_keep_off((void *)b->base, block_extent(b));
 	if (!b->frozen) {
-		promote_resume();
+		promote_let_on();
 		return false;
 	}
 	/*
@@ -310,7 +310,7 @@ bool supply_release_frozen(uint32_t index) {
 	lock(&supply_lock);
 	supply_end_frozen(index);
 	unlock(&supply_lock);
-	promote_resume();
+	promote_let_on();
 	return true;
 }
 

@@ -112,6 +112,41 @@ void test_promote_beside(void) {
 	CHECK(stats().live_blocks == 0 && stats().descriptors <= 1);
 }
 
+/* Changes memory all the time, but not that which is promoted. */
+static void *change_elsewhere(void *argument) {
+	char **others = argument;
+	char *page = (char *)(((uintptr_t)others[0] + 4095) & ~4095ul);
+	for (int i = 1; !stop; i++) {
+		if (i < SLOTS)
+			free(others[i]);
+		CHECK(madvise(page, 64 * KIB, MADV_HUGEPAGE) == 0 || errno == EINVAL);
+		CHECK(madvise(page, 64 * KIB, MADV_DONTNEED) == 0);
+		CHECK(mprotect(page, 64 * KIB, PROT_READ | PROT_WRITE) == 0);
+		usleep(200);
+	}
+	return NULL;
+}
+
+/* A program that frees and changes other memory all the time does not keep a block from being promoted. */
+void test_promote_elsewhere(void) {
+	const size_t size = 64 * MIB;
+	char *p = opaque(malloc(size)), *others[SLOTS];
+	fill(p, size, 1);
+	for (int round = 0; round < 3; round++) {
+		pthread_t changes;
+		for (int i = 0; i < SLOTS; i++)
+			fill(others[i] = opaque(malloc(slot_size)), slot_size, 2);
+		fork_once();
+		stop = false;
+		CHECK(pthread_create(&changes, NULL, change_elsewhere, others) == 0);
+		CHECK(heap.promote(p) == 0 && shared(p) && filled(p, size, 1), "round %d", round);
+		stop = true;
+		pthread_join(changes, NULL);
+		free(others[0]);
+	}
+	free(p);
+}
+
 static void *promote_one(void *p) { return (void *)(intptr_t)heap.promote(p); }
 
 /* Several looks at once have all their arrays promoted. */

@@ -55,6 +55,7 @@ static const struct {
 	{"promote-child", test_promote_child},
 	{"promote-repin", test_promote_repin},
 	{"promote-beside", test_promote_beside},
+	{"promote-elsewhere", test_promote_elsewhere},
 	{"promote-together", test_promote_together},
 	{"promote-signals", test_promote_signals},
 	{"promote-limit", test_promote_limit},

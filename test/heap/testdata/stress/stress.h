@@ -113,6 +113,7 @@ void test_promote_often(void);
 void test_promote_child(void);
 void test_promote_repin(void);
 void test_promote_beside(void);
+void test_promote_elsewhere(void);
 void test_promote_together(void);
 void test_promote_signals(void);
 void test_promote_limit(void);
