@@ -135,6 +135,8 @@ for _ in range(200): at.array, at.next = a(), Holder(); at = at.next`)
 		t.Errorf("%d names of a chain, %v", len(of), err)
 	}
 
+	everReplaced(t, run)
+
 	set, err := run.Group("shown", `state["*"]`, "model.**.weight", "model.enc.weight")
 	if err != nil {
 		t.Fatal(err)
@@ -162,6 +164,35 @@ for _ in range(200): at.array, at.next = a(), Holder(); at = at.next`)
 		t.Errorf("a pattern that means nothing: %v", err)
 	}
 	run.NoLeases(t)
+}
+
+// everReplaced searches what a thread of the program replaces all the while, as a training of JAX does with its state: what is made
+// lies where something else has just been.
+func everReplaced(t *testing.T, run *harness.Run) {
+	t.Helper()
+	run.Remote.Exec(t, `
+import sys, threading
+def fresh(): return {i: {"weight": a(), "bias": [a()]} for i in range(200)}
+whole, usual, ended = fresh(), sys.getswitchinterval(), threading.Event()
+def replace():
+    global whole
+    while not ended.is_set(): whole = fresh()
+sys.setswitchinterval(1e-4)
+trainer = threading.Thread(target=replace)
+trainer.start()`)
+	for range 5 {
+		found := search(t, run, "whole.**", 0)
+		got := make(map[string]bool)
+		for _, e := range found.Entries {
+			if got[e.Name] = true; len(e.Also) > 0 {
+				t.Errorf("%s is also %v", e.Name, e.Also)
+			}
+		}
+		if len(got) != 400 || len(found.Entries) != 400 {
+			t.Errorf("%d arrays of 400, in %d entries", len(got), len(found.Entries))
+		}
+	}
+	run.Remote.Exec(t, "ended.set(); trainer.join(); sys.setswitchinterval(usual)")
 }
 
 // TestPatternsInModels finds parameters, buffers and what state_dict gives, which shares their memory.
