@@ -3,6 +3,7 @@ package program
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
@@ -42,11 +43,12 @@ func (s *search) add(g *py.GIL, o py.Object, f owner, row []names.Step, at place
 	return nil
 }
 
-// tell adds an array, which is known by key under whatever name. Its name is what was published, or the shortest.
+// tell adds an array, which is known by key under whatever name. Its name is what was published, or the one that says most.
 func (s *search) tell(g *py.GIL, e *discovery, key string) {
 	if known := s.found[key]; known != nil && (known.Name == e.Name || s.still(g, known, key)) {
-		if !known.Published && len(e.Name) < len(known.Name) {
+		if !known.Published && e.before(known) {
 			known.Name, e.Name, known.order = e.Name, known.Name, e.order
+			known.sight, known.cut = e.sight, e.cut
 		}
 		if known.Name != e.Name && len(known.Also) < maxAlso && !slices.Contains(known.Also, e.Name) {
 			known.Also = append(known.Also, e.Name)
@@ -59,6 +61,17 @@ func (s *search) tell(g *py.GIL, e *discovery, key string) {
 		return
 	}
 	s.entries = append(s.entries, e)
+}
+
+// before reports whether an array is rather told by this name than by that of another: an underscore, as IPython's _ for what a cell
+// has shown last, comes after all others, and a longer name after a shorter one.
+func (d *discovery) before(other *discovery) bool {
+	own := func(s names.Step) bool { return s.Kind == names.Attr && strings.HasPrefix(s.Text, "_") }
+	hidden := func(p names.Path) bool { return strings.HasPrefix(p.Root, "_") || slices.ContainsFunc(p.Steps, own) }
+	if a, b := hidden(d.path), hidden(other.path); a != b {
+		return b
+	}
+	return len(d.Name) < len(other.Name)
 }
 
 // still reports whether the name by which an array was found leads to the array that key says.
