@@ -100,6 +100,8 @@ func (p *Program) instead(g *py.GIL, o py.Object, err error) error {
 	switch part, ok := p.partThatIsArray(g, o); {
 	case g.IsNone(o):
 		remedy = "look again when the program has put an array there"
+	case g.IsInt(o), g.TypeName(o) == "float":
+		remedy = "read it with Session.Value, or publish it"
 	case ok:
 		remedy = "name what of it is one, such as {array}" + part.String()
 	case g.ClassHas(o, "__array__"):

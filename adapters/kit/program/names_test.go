@@ -95,6 +95,7 @@ func TestNames(t *testing.T) {
 		{"rows[0, 0, 0]", core.ErrLayout, []string{"rows[0, 0, 0]: too many indices: the array has 2 axes, but 3 were indexed"}},
 		{"model.layers[:1]", core.ErrUnsupported, []string{"list is not an array"}},
 		{"model", core.ErrUnsupported, []string{"types.SimpleNamespace is not an array; name what of it is one, such as model.weight"}},
+		{"model.size", core.ErrUnsupported, []string{"int is not an array; read it with Session.Value, or publish it"}},
 		{"model.layers", core.ErrUnsupported, []string{"such as model.layers[0]"}},
 		{"batch", core.ErrUnsupported, []string{`such as batch["x"]`}},
 		{"lazy", core.ErrUnsupported, []string{"__main__.Lazy is not an array; its elements come by __array__, as a copy: publish numpy.asarray(lazy)"}},
