@@ -150,10 +150,10 @@ func (l *library) testExceptionsWithoutModule(t *testing.T) {
 		}
 		p.exec("class Quiet(Exception):", "    __cause__ = property(lambda self: 1 / 0)")
 		for expression, want := range map[string][]string{
-			"chain()":                         {"KeyError: 'first'\n\nThe above exception was the direct cause of", ":\n\nTraceback (most", "\nValueError: second\n"},
-			"noted()":                         {"ValueError: no\none\ntwo\n"},
-			"handling()":                      {"KeyError: 'first'\n\nDuring handling of the above exception, another", "\nValueError: second\n"},
-			"throw(Quiet('itself'))":          {"Quiet: itself\n"},
+			"chain()":                {"KeyError: 'first'\n\nThe above exception was the direct cause of", ":\n\nTraceback (most", "\nValueError: second\n"},
+			"noted()":                {"ValueError: no\none\ntwo\n"},
+			"handling()":             {"KeyError: 'first'\n\nDuring handling of the above exception, another", "\nValueError: second\n"},
+			"throw(Quiet('itself'))": {"Quiet: itself\n"},
 		} {
 			_, err := p.try(expression)
 			e, _ := errors.AsType[*core.PythonError](err)
