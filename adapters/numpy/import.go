@@ -2,6 +2,7 @@ package numpy
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/program/dtypes"
@@ -82,6 +83,11 @@ func (n *imports) find(g *py.GIL, l core.Layout) (py.Object, error) {
 	argument, err := g.NewStr(name)
 	if err != nil {
 		return 0, unknown
+	}
+	if ast, ok := g.Loaded("ast"); ok && strings.HasPrefix(name, "[") || ok && strings.HasPrefix(name, "{") { // of a structure, in Python
+		if argument, err = g.CallMethod(ast, "literal_eval", []py.Object{argument}, nil); err != nil {
+			return 0, unknown
+		}
 	}
 	if module, ok := g.Loaded("ml_dtypes"); ok && l.Tag() == "" {
 		if class, ok := g.Variable(module, name); ok {

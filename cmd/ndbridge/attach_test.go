@@ -78,6 +78,10 @@ func TestAttach(t *testing.T) { //nolint:paralleltest // it sets the environment
 	missing.want(t, 1, "", "not found: the program has no global variable, has published nothing, "+
 		"and runs no function with a variable, of that name; looked among the global variables of __main__, the variables of (main())\n")
 	missing.want(t, 1, "", `remedy: did you mean "x"?`)
+	if some := command(t, "view", "--attach", "waiter", "--patience", "100ms", "--json", "xx", "x").objects(t); len(some) != 2 ||
+		some[0]["name"] != "x" || some[0]["dtype"] == nil || some[1]["name"] != "xx" { // what is there does not wait for what is not
+		t.Errorf("x and xx: %v", some)
+	}
 	command(t, "view", "--attach", "waiter", "--wait", "--json", "x").want(t, 0, `"address_shared":true`, "")
 	command(t, "view", "--attach", "waitor", "--wait", "--timeout", "100ms", "x").want(t, 1, "", "no answer within 100ms")
 	command(t, "view", "--script", "x.py", "--wait", "x").want(t, 2, "", "which --attach names")

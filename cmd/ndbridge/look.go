@@ -290,8 +290,9 @@ func list(names []string) string {
 }
 
 // each goes through what is wanted, program by program in the order in which they are named first, and
-// calls f with a session for each array. A program without a named array stands for all that it has.
-func (l *looker) each(ctx context.Context, all []wanted, f func(s session, w wanted, err error)) {
+// calls f with a session for each array. A program without a named array stands for all that it has. The arrays that are there come
+// first: one for which f returns false, as it is not there yet, comes again behind the others, and wait is set then.
+func (l *looker) each(ctx context.Context, all []wanted, f func(s session, w wanted, wait bool, err error) bool) {
 	for len(all) > 0 {
 		program := all[0].program
 		var mine, others []wanted
@@ -312,7 +313,9 @@ func (l *looker) each(ctx context.Context, all []wanted, f func(s session, w wan
 }
 
 // program carries out each for one program.
-func (l *looker) program(ctx context.Context, program string, mine []wanted, names []string, f func(s session, w wanted, err error)) {
+func (l *looker) program(
+	ctx context.Context, program string, mine []wanted, names []string, f func(s session, w wanted, wait bool, err error) bool,
+) {
 	s, runs, err := l.open(ctx, program, names)
 	if err == nil {
 		defer s.Close() //nolint:errcheck // the log says if the program had to be killed
@@ -320,8 +323,14 @@ func (l *looker) program(ctx context.Context, program string, mine []wanted, nam
 			mine, err = l.everything(ctx, s, program, runs)
 		}
 	}
+	var late []wanted
 	for _, w := range mine {
-		f(s, w, err)
+		if !f(s, w, len(mine) == 1, err) {
+			late = append(late, w)
+		}
+	}
+	for _, w := range late {
+		f(s, w, true, err)
 	}
 }
 

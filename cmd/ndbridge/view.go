@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +40,7 @@ ndbridge.publish. Without a NAME it shows all arrays.
 
 It waits until the script has ended or has published the arrays. A script that goes on is looked at
 as soon as the name exists and --patience is over; a program that runs already (--attach) has --patience
-to make it. What the program prints goes to standard error.
+to make it. Of several names, those that exist come first. What the program prints goes to standard error.
 
 With --json, standard output has one object a line for each array: name, framework, dtype, tag, shape,
 strides (bytes), device, read_only, route, copied, reason, quirks, nbytes, address_shared (the pages are
@@ -137,20 +139,23 @@ func (v *view) run(ctx context.Context, names, extra []string) error {
 	defer cancel()
 	var fatal, said error
 	failed := false
-	l.each(ctx, all, func(s session, w wanted, err error) {
+	l.each(ctx, all, func(s session, w wanted, wait bool, err error) bool {
 		whole := err // concerns the program as a whole: people need to read it only once
 		if err == nil {
-			err = v.show(ctx, l, s, w, opts)
+			err = v.show(ctx, l, s, w, wait, opts)
 		}
 		switch {
 		case err == nil || fatal != nil:
-			return
+			return true
+		case whole == nil && !wait && errors.Is(err, core.ErrNotFound):
+			return false
 		case v.json:
 			fatal = v.say(w.label, about(err, w))
 		case whole == nil || whole != said: //nolint:errorlint // the very same error
 			fatal = v.say(w.label, err)
 		}
 		failed, said = true, whole
+		return true
 	})
 	v.env.stderr.Stop()
 	switch {
@@ -190,9 +195,12 @@ func (v *view) say(label string, err error) error {
 	return nil
 }
 
-// show takes one array and shows it.
-func (v *view) show(ctx context.Context, l *looker, s session, w wanted, opts []hostplugin.ViewOption) (err error) {
+// show takes one array, which it may wait for, and shows it.
+func (v *view) show(ctx context.Context, l *looker, s session, w wanted, wait bool, opts []hostplugin.ViewOption) (err error) {
 	v.env.stderr.Progress("waiting for %s", w.name)
+	if !wait {
+		opts = append(slices.Clip(opts), hostplugin.NoWait())
+	}
 	array, err := l.view(ctx, s, w.name, opts)
 	if err != nil {
 		return l.deadline(err, w.program, w.name)

@@ -72,7 +72,7 @@ Holder = type("Holder", (), {})
 model = Holder()
 model.enc, model.dec, model._own = Holder(), Holder(), a()
 model.enc.weight, model.dec.weight = a(), a()
-model.dec.tied = model.enc.weight
+model.dec.tied = _ = model.enc.weight
 model.me = [model]
 tree = {"params": {"dense": {"kernel": a(), "bias": a()}, "steps": (a(), [a()])}}
 ndbridge.publish("shown", a())
@@ -109,8 +109,8 @@ main(a())
 
 	every := search(t, run, "**", 0)
 	i := slices.IndexFunc(every.Entries, func(e contract.Entry) bool { return e.Name == "model.dec.tied" })
-	if every.Partial || every.More != 0 || i < 0 || !slices.Equal(every.Entries[i].Also, []string{"model.enc.weight"}) {
-		t.Errorf("an array with two names: %+v, more %d, partial %v", every.Entries, every.More, every.Partial)
+	if every.Partial || every.More != 0 || i < 0 || !slices.Equal(every.Entries[i].Also[:2], []string{"_", "model.enc.weight"}) {
+		t.Errorf("an array with three names: %+v, more %d, partial %v", every.Entries, every.More, every.Partial)
 	}
 	if few := search(t, run, "**", 4); len(few.Entries) != 4 || few.More != len(every.Entries)-4 {
 		t.Errorf("of %d arrays, %d were told, and %d more", len(every.Entries), len(few.Entries), few.More)
@@ -134,6 +134,8 @@ for _ in range(200): at.array, at.next = a(), Holder(); at = at.next`)
 	if of, err := run.Names(t.Context(), "chain.**"); err != nil || len(of) != 64 {
 		t.Errorf("%d names of a chain, %v", len(of), err)
 	}
+
+	everReplaced(t, run)
 
 	set, err := run.Group("shown", `state["*"]`, "model.**.weight", "model.enc.weight")
 	if err != nil {
@@ -162,6 +164,35 @@ for _ in range(200): at.array, at.next = a(), Holder(); at = at.next`)
 		t.Errorf("a pattern that means nothing: %v", err)
 	}
 	run.NoLeases(t)
+}
+
+// everReplaced searches what a thread of the program replaces all the while, as a training of JAX does with its state: what is made
+// lies where something else has just been.
+func everReplaced(t *testing.T, run *harness.Run) {
+	t.Helper()
+	run.Remote.Exec(t, `
+import sys, threading
+def fresh(): return {i: {"weight": a(), "bias": [a()]} for i in range(200)}
+whole, usual, ended = fresh(), sys.getswitchinterval(), threading.Event()
+def replace():
+    global whole
+    while not ended.is_set(): whole = fresh()
+sys.setswitchinterval(1e-4)
+trainer = threading.Thread(target=replace)
+trainer.start()`)
+	for range 5 {
+		found := search(t, run, "whole.**", 0)
+		got := make(map[string]bool)
+		for _, e := range found.Entries {
+			if got[e.Name] = true; len(e.Also) > 0 {
+				t.Errorf("%s is also %v", e.Name, e.Also)
+			}
+		}
+		if len(got) != 400 || len(found.Entries) != 400 {
+			t.Errorf("%d arrays of 400, in %d entries", len(got), len(found.Entries))
+		}
+	}
+	run.Remote.Exec(t, "ended.set(); trainer.join(); sys.setswitchinterval(usual)")
 }
 
 // TestPatternsInModels finds parameters, buffers and what state_dict gives, which shares their memory.

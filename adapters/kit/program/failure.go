@@ -6,7 +6,9 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/names"
 )
 
 // arrayWord stands in the remedies of quirks for the name of the array that was asked for.
@@ -77,3 +79,51 @@ func (e *refusedError) Error() string {
 }
 
 func (e *refusedError) Unwrap() error { return e.refusals[0] }
+
+// noArrayError says of what type an object is that speaks no protocol of arrays.
+type noArrayError string
+
+func (e noArrayError) Error() string { return string(e) + " is not an array" }
+
+const anyArray = "name an array, or an object with DLPack, the array interface or the buffer protocol"
+
+// instead gives the remedy of an error about an object that is no array: what of it is one.
+func (p *Program) instead(g *py.GIL, o py.Object, err error) error {
+	e, ok := errors.AsType[*core.Error](err)
+	if !ok {
+		return err
+	}
+	if _, ok := e.Err.(noArrayError); !ok { //nolint:errorlint // the very same
+		return err
+	}
+	remedy := anyArray
+	switch part, ok := p.partThatIsArray(g, o); {
+	case g.IsNone(o):
+		remedy = "look again when the program has put an array there"
+	case g.IsInt(o), g.TypeName(o) == "float":
+		remedy = "read it with Session.Value, or publish it"
+	case ok:
+		remedy = "name what of it is one, such as {array}" + part.String()
+	case g.ClassHas(o, "__array__"):
+		remedy = "its elements come by __array__, as a copy: publish numpy.asarray({array})"
+	}
+	said := *e
+	said.Remedy = remedy
+	return &said
+}
+
+// partThatIsArray finds the first part of an object that is an array.
+func (p *Program) partThatIsArray(g *py.GIL, o py.Object) (part names.Step, ok bool) {
+	if columns := p.columnNames(g, o); len(columns) > 0 {
+		return names.Step{Kind: names.Key, Text: columns[0]}, true
+	}
+	n := 0
+	err := p.parts(g, o, 0, func(s names.Step, each py.Object, _ int) bool {
+		if (s.Kind != names.Attr || !strings.HasPrefix(s.Text, "_")) && p.kindOf(g, each) == array {
+			part, ok = s, true
+		}
+		n++
+		return !ok && n < maxSuggested
+	})
+	return part, ok && err == nil
+}

@@ -61,7 +61,8 @@ func ofArray(rest []names.Step) (index []names.Step, ok bool) {
 func (s *search) addBehind(g *py.GIL, o py.Object, b Behind, at place, err error) error {
 	if err != nil {
 		name, framework := at.path.String(), frameworkOf(g, o)
-		s.tell(&discovery{contract.Entry{Name: name, Framework: framework, Err: about("list", name, framework, err)}, at.order}, name)
+		e := contract.Entry{Name: name, Framework: framework, Err: about("list", name, framework, err)}
+		s.tell(g, &discovery{e, at.order, sight{s.turns, at.path}, nil}, name)
 		return nil
 	}
 	f, _, err := s.program.owner(g, b.Array)

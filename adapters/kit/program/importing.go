@@ -59,7 +59,14 @@ func (p *Program) importArray(
 				Remedy: "import it in the program",
 			}
 		}
-		return importer.Import(g, env, exporter, l, readOnly)
+		o, err := importer.Import(g, env, exporter, l, readOnly)
+		if l.DType().Opaque() && py.Raised(err, "BufferError") {
+			err = &core.Error{
+				Kind: core.ErrDType, Err: fmt.Errorf("%s has no elements of %v", framework, l),
+				Remedy: "hand over numbers that it has, or let the parameter be a numpy.ndarray",
+			}
+		}
+		return o, err
 	}
 	return 0, &core.Error{Kind: core.ErrUnsupported, Err: fmt.Errorf("the plugin has no adapter %q", framework)}
 }

@@ -162,6 +162,7 @@ func (p *Program) read(g *py.GIL, t *target, s *standing) (f owner, r *reading, 
 			rd.mark, rd.published = t.publication.Mark, true
 		}
 		r, err = rd.read(g, t.object)
+		err = p.instead(g, t.object, err)
 	}
 	if err == nil {
 		err = p.rebound(g, t.path.String(), t, r)

@@ -72,7 +72,10 @@ func (p *Program) noGlobal(g *py.GIL, name string, variables []string) *missingE
 	if whole, ok := locals[near]; ok && !slices.Contains(words, near) {
 		near = whole
 	}
-	if near != "" {
+	switch _, loaded := g.Loaded(name); {
+	case loaded && slices.Contains(variables, "sys"):
+		missing.Remedy = fmt.Sprintf("a module has that name, which __main__ has not imported: write sys.modules[%q] for it", name)
+	case near != "":
 		missing.Remedy = prose.Meant(near)
 	}
 	return missing

@@ -13,22 +13,8 @@ import (
 	"github.com/ndbridge/ndbridge/core/contract"
 )
 
-// wants checks an error's category, and that its text holds each of texts.
-func wants(t *testing.T, what string, err, kind error, texts ...string) {
-	t.Helper()
-	if !errors.Is(err, kind) {
-		t.Errorf("%s: %v, want %v", what, err, kind)
-		return
-	}
-	for _, text := range texts {
-		if !strings.Contains(err.Error(), text) {
-			t.Errorf("%s: %q does not say %q", what, err, text)
-		}
-	}
-}
-
 const namesScript = `
-import collections, types
+import collections, sys, types
 import numpy as np
 import ndbridge
 
@@ -37,7 +23,7 @@ def number(x):
 
 plain = number(1)
 größe = number(2)
-model = types.SimpleNamespace(weight=number(3), layers=[number(4), number(5)])
+model = types.SimpleNamespace(size=1, _own=number(0), weight=number(3), layers=[number(4), number(5)])
 batch = {"x": number(6), 7: number(7), (1, 2): number(20), "a.b]": number(8), 'say "hi"': {"deep": (number(9),)}}
 default = collections.defaultdict(lambda: number(99), here=number(10))
 rows = np.array([[11.0, 12.0], [13.0, 14.0]])
@@ -55,6 +41,11 @@ class Strange:
 class Slots:
     __slots__ = ("weight", "later")
 
+class Lazy:
+    def __array__(self, *args, **kw):
+        raise RuntimeError("nobody asked for a copy")
+
+lazy = Lazy()
 slots = Slots()
 slots.weight = number(21)
 pair = collections.namedtuple("Pair", "left right")(number(22), slots)
@@ -103,6 +94,12 @@ func TestNames(t *testing.T) {
 		{"rows[2]", core.ErrNotFound, []string{"rows[2]: index 2 is out of bounds for axis 0 with size 2"}},
 		{"rows[0, 0, 0]", core.ErrLayout, []string{"rows[0, 0, 0]: too many indices: the array has 2 axes, but 3 were indexed"}},
 		{"model.layers[:1]", core.ErrUnsupported, []string{"list is not an array"}},
+		{"model", core.ErrUnsupported, []string{"types.SimpleNamespace is not an array; name what of it is one, such as model.weight"}},
+		{"model.size", core.ErrUnsupported, []string{"int is not an array; read it with Session.Value, or publish it"}},
+		{"model.layers", core.ErrUnsupported, []string{"such as model.layers[0]"}},
+		{"batch", core.ErrUnsupported, []string{`such as batch["x"]`}},
+		{"lazy", core.ErrUnsupported, []string{"__main__.Lazy is not an array; its elements come by __array__, as a copy: publish numpy.asarray(lazy)"}},
+		{"numpy.pi", core.ErrNotFound, []string{`write sys.modules["numpy"] for it`}},
 		{"count[1:]", core.ErrUnsupported, []string{"count is int", "not subscriptable"}},
 		{"__builtins__.open", core.ErrUnsupported, []string{"is not an array"}},
 		{"open", core.ErrNotFound, nil},
@@ -111,7 +108,7 @@ func TestNames(t *testing.T) {
 		{"strange['broken']", core.ErrPython, []string{"RuntimeError: this is broken"}},
 		{"count[0]", core.ErrUnsupported, []string{"count is int", "not subscriptable"}},
 		{"text", core.ErrUnsupported, []string{"str is not an array"}},
-		{"nothing", core.ErrUnsupported, []string{"NoneType is not an array"}},
+		{"nothing", core.ErrUnsupported, []string{"NoneType is not an array; look again when the program has put an array there"}},
 		{"number", core.ErrUnsupported, []string{"function is not an array"}},
 		{"plain[", core.ErrConfig, []string{"write names as in Python"}},
 		{"number(1)", core.ErrConfig, nil},

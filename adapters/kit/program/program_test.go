@@ -1,6 +1,8 @@
 package program_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -46,4 +48,18 @@ func first(t *testing.T, p *programtest.Program, name string) float64 {
 		t.Error(err)
 	}
 	return x
+}
+
+// wants checks an error's category, and that its text holds each of texts.
+func wants(t *testing.T, what string, err, kind error, texts ...string) {
+	t.Helper()
+	if !errors.Is(err, kind) {
+		t.Errorf("%s: %v, want %v", what, err, kind)
+		return
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %q does not say %q", what, err, text)
+		}
+	}
 }

@@ -118,11 +118,7 @@ func (r *reader) read(g *py.GIL, o py.Object) (*reading, error) {
 		}
 	}
 	if len(refusals) == 0 {
-		return nil, &core.Error{
-			Kind:   core.ErrUnsupported,
-			Err:    fmt.Errorf("%s is not an array", g.TypeName(o)),
-			Remedy: "name an array, or an object with DLPack, the array interface or the buffer protocol",
-		}
+		return nil, &core.Error{Kind: core.ErrUnsupported, Err: noArrayError(g.TypeName(o)), Remedy: anyArray}
 	}
 	return nil, refused(refusals)
 }

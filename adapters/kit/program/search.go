@@ -3,14 +3,11 @@ package program
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
-	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/names"
 )
@@ -34,10 +31,11 @@ type search struct {
 	limit   int
 	queue   []place
 	begun   time.Time // the turn
+	turns   int
 	looked  int
 
 	kinds   map[py.Object]kind
-	seen    map[object]bool // what a ** has come to
+	seen    map[object]sight // what a ** has come to
 	found   map[string]*discovery
 	entries []*discovery
 	more    int
@@ -68,12 +66,6 @@ const (
 	localsLast
 )
 
-// discovery is an array that was found.
-type discovery struct {
-	contract.Entry
-	order order
-}
-
 // object is one that was seen, and how much of the pattern was left.
 type object struct {
 	o    py.Object
@@ -91,7 +83,7 @@ func (p *Program) Search(ctx context.Context, q contract.Search) (contract.Found
 		return contract.Found{}, about(op, q.Pattern, "", err)
 	}
 	s := &search{
-		program: p, limit: min(cmp.Or(q.Limit, maxSearchFound), maxSearchFound), seen: make(map[object]bool),
+		program: p, limit: min(cmp.Or(q.Limit, maxSearchFound), maxSearchFound), seen: make(map[object]sight),
 		kinds: make(map[py.Object]kind), found: make(map[string]*discovery),
 	}
 	err = p.interp.Do(ctx, func(g *py.GIL) error { return s.roots(ctx, g, pattern) })
@@ -113,6 +105,7 @@ func (p *Program) Search(ctx context.Context, q contract.Search) (contract.Found
 // turn looks at some of what is left.
 func (s *search) turn(ctx context.Context, g *py.GIL) error {
 	s.begun = time.Now()
+	s.turns++
 	clear(s.kinds)
 	for len(s.queue) > 0 && !s.late() {
 		if err := ctx.Err(); err != nil {
@@ -206,11 +199,9 @@ func (s *search) match(g *py.GIL, o py.Object, at place) error {
 	switch next := at.rest[0]; {
 	case next.Kind == names.Deep:
 		if at.at == 0 {
-			id := object{o, len(at.rest)}
-			if s.seen[id] {
+			if s.again(g, object{o, len(at.rest)}, at.path) {
 				return nil
 			}
-			s.seen[id] = true
 			if err := s.match(g, o, place{path: at.path, rest: at.rest[1:], order: at.order}); err != nil {
 				return err
 			}
@@ -227,6 +218,19 @@ func (s *search) match(g *py.GIL, o py.Object, at place) error {
 		s.push(place{path: at.path.With(next), rest: at.rest[1:], order: at.order})
 		return nil
 	}
+}
+
+// again reports whether a ** has come to an object before, and notes that it has now.
+func (s *search) again(g *py.GIL, id object, path names.Path) bool {
+	before, ok := s.seen[id]
+	if ok && before.turn != s.turns {
+		o, there := s.reach(g, before.path)
+		ok = there && o == id.o
+	}
+	if !ok {
+		s.seen[id] = sight{s.turns, path}
+	}
+	return ok
 }
 
 // parts goes through what an object leads to: where finds what of the pattern is left for a part, or false.
@@ -306,95 +310,4 @@ func (p *Program) kindOf(g *py.GIL, o py.Object) kind {
 		return leaf
 	}
 	return container
-}
-
-// add tells of an array, or of a part of it.
-func (s *search) add(g *py.GIL, o py.Object, f owner, row []names.Step, at place) error {
-	path := at.path
-	if path.Steps = slices.Concat(path.Steps, at.rest); len(path.Steps) > maxSearchedDepth {
-		return nil
-	}
-	name := path.String()
-	t := target{object: o, path: at.path, row: row, cut: at.rest}
-	e := &discovery{contract.Entry{Name: name, Framework: f.shown}, at.order}
-	key := name
-	if err := g.Nested(func() error { return s.describe(g, &t, &e.Entry, &key) }); err != nil {
-		return err
-	}
-	s.tell(e, key)
-	return nil
-}
-
-// tell adds an array, which is known by key under whatever name. Its name is what was published, or the shortest.
-func (s *search) tell(e *discovery, key string) {
-	if known := s.found[key]; known != nil {
-		if !known.Published && len(e.Name) < len(known.Name) {
-			known.Name, e.Name, known.order = e.Name, known.Name, e.order
-		}
-		if known.Name != e.Name && len(known.Also) < maxAlso && !slices.Contains(known.Also, e.Name) {
-			known.Also = append(known.Also, e.Name)
-		}
-		return
-	}
-	s.found[key] = e
-	if len(s.entries) >= s.limit {
-		s.more++
-		return
-	}
-	s.entries = append(s.entries, e)
-}
-
-// whereIs tells memory from other memory, and an object without memory from other objects.
-func whereIs(a kit.Array, o py.Object) string {
-	l := a.Layout
-	if a.Addr == 0 || l.Len() == 0 {
-		return fmt.Sprint("object ", o, l.Shape())
-	}
-	return fmt.Sprint(a.Addr, l.DType(), l.Shape(), l.Strides(), l.Device())
-}
-
-// describe reads an array as for a list, and says where its memory lies, by which the same array is known under another name.
-func (s *search) describe(g *py.GIL, t *target, e *contract.Entry, key *string) error {
-	p := s.program
-	f, plan, err := p.plan(g, t.object)
-	var r *reading
-	if err == nil {
-		r, err = p.look(g, t.object, f, &plan, false)
-	}
-	if err == nil {
-		defer r.drop(g)
-		err = t.part(r)
-	}
-	if err != nil {
-		e.Err = about("list", e.Name, f.name, err)
-		*key = fmt.Sprint("object ", t.object, t.cut)
-		return nil
-	}
-	l := r.array.Layout
-	e.Layout = l
-	*key = whereIs(r.array.Array, t.object)
-	if r.temporary {
-		*key = fmt.Sprint("object ", t.object, t.cut)
-	}
-	if !r.array.OnGPU && l.Device().HostReadable() && r.array.Addr != 0 {
-		e.Route, e.Reason = p.route(r)
-	}
-	return nil
-}
-
-// route says how an array's memory would be reached now, and why it would be copied.
-func (p *Program) route(r *reading) (route core.Route, reason core.Reason) {
-	want := kit.Want{Spared: r.spared}
-	if r.temporary {
-		want.Reason = contract.ReasonConverted
-	}
-	place, why, err := p.router.Share(r.array.Array, want)
-	if err != nil {
-		return "", ""
-	}
-	if why == "" {
-		route = place.Route
-		_ = place.GiveUp() // nothing was granted
-	}
-	return route, why
 }

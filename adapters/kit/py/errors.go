@@ -65,9 +65,72 @@ func (g *GIL) describe(t, v, traceback, module Object) *core.PythonError {
 	if module != 0 {
 		e.Traceback = g.format(module, t, v, traceback)
 	} else {
-		e.Traceback = g.places(traceback) + e.Error() + "\n"
+		e.Traceback = g.before(v, maxCauses) + g.places(traceback) + e.Error() + "\n" + g.notes(v)
 	}
 	return e
+}
+
+// maxCauses bounds how many exceptions are told of before one.
+const maxCauses = 20
+
+// before gives the exceptions from which, or while which was handled, an exception came, as Python prints them.
+func (g *GIL) before(v Object, most int) string {
+	const because = "\nThe above exception was the direct cause of the following exception:\n\n"
+	const while = "\nDuring handling of the above exception, another exception occurred:\n\n"
+	defer g.release(len(g.owned), len(g.buffers))
+	cause, why := g.ofException(v, "__cause__"), because
+	if suppressed := g.ofException(v, "__suppress_context__"); cause == 0 && suppressed != 0 && capiTruth(suppressed) == 0 {
+		cause, why = g.ofException(v, "__context__"), while
+	}
+	if cause == 0 || most == 0 {
+		return ""
+	}
+	e := &core.PythonError{Type: g.className(g.Type(cause)), Message: g.message(cause)}
+	return g.before(cause, most-1) + g.places(g.ofException(cause, "__traceback__")) + e.Error() + "\n" + g.notes(cause) + why
+}
+
+// ofException gives what BaseException has for an attribute of an exception, whatever its class makes of that; 0 is None.
+func (g *GIL) ofException(v Object, name string) Object {
+	builtins := g.quiet(capiImport("builtins"))
+	if builtins == 0 {
+		return 0
+	}
+	class := g.quiet(capiAttr(builtins, "BaseException"))
+	if class == 0 {
+		return 0
+	}
+	attribute := g.quiet(capiAttr(class, name))
+	if attribute == 0 {
+		return 0
+	}
+	get, args := g.quiet(capiAttr(attribute, "__get__")), g.quiet(capiNewTuple([]Object{v}))
+	if get == 0 || args == 0 {
+		return 0
+	}
+	if o := g.quiet(capiCall(get, args, 0)); !g.IsNone(o) {
+		return o
+	}
+	return 0
+}
+
+// notes gives the notes of an exception, a line each.
+func (g *GIL) notes(v Object) string {
+	defer g.release(len(g.owned), len(g.buffers))
+	dict, ok := g.OwnDict(v)
+	key := g.quiet(capiNewInterned("__notes__"))
+	if !ok || key == 0 {
+		return ""
+	}
+	list, ok := g.Follow(dict, Step{Kind: StepKey, Class: g.Type(dict), Key: key})
+	var b strings.Builder
+	for i := 0; ok && g.Builtin(list) == "list"; i++ {
+		var note Object
+		if note, ok = g.Sequence(list, i); ok && g.IsStr(note) {
+			text, _ := capiText(note)
+			b.WriteString(text + "\n")
+		}
+	}
+	return b.String()
 }
 
 // message is str(v), as the traceback module writes it where that raises.

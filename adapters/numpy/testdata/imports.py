@@ -1,12 +1,16 @@
+import ast
+
 import numpy as np
 
 TYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128".split()
 TAGS = {"datetime64[ns]": 8, ">f4": 4, "<U3": 12, "|S5": 5, "|V7": 7}
+STRUCTURES = {"[('a', '<i4'), ('b', '>f8', (2,))]": 20, "{'names': ['a'], 'formats': ['<i4'], 'offsets': [4], 'itemsize': 12}": 12}
 
 # Any element type, dense or not, is the memory itself, writable or not.
 start = [host("numpy", "uint8", [1], readonly=r).ctypes.data for r in (False, True)]
 wanted = [(name, "", np.dtype(name)) for name in TYPES]
 wanted += [(f"opaque[{size}]", tag, np.dtype(tag)) for tag, size in TAGS.items()]
+wanted += [(f"opaque[{size}]", tag, np.dtype(ast.literal_eval(tag))) for tag, size in STRUCTURES.items()]
 for name, tag, dtype in wanted:
     for strides in None, [128, -32]:
         for readonly in False, True:
@@ -35,7 +39,7 @@ assert refused(type(x)).startswith("TypeError: only a host") and not hasattr(x, 
 del m, fixed, transposed
 
 # What NumPy does not have, or only as pointers.
-for name, tag in ("opaque[8]", "O"), ("opaque[16]", "[('a', 'O')]"), ("opaque[8]", "f4"), ("float32x4", ""), ("int4", ""):
+for name, tag in ("opaque[8]", "O"), ("opaque[8]", "[('a', 'O')]"), ("opaque[8]", "[('a'"), ("opaque[8]", "[" * 1000), ("opaque[8]", "f4"), ("float32x4", ""), ("int4", ""):
     assert refused(host, "numpy", name, [2], tag=tag).startswith("TypeError: "), (name, tag)
 try:
     import ml_dtypes

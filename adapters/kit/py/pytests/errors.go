@@ -17,6 +17,8 @@ var odd = []string{
 	"class Base(BaseException): pass", "Base.__module__ = 'builtins'",
 	"def throw(e): raise e",
 	"def chain():", "    try: throw(KeyError('first'))", "    except KeyError as e: raise ValueError('second') from e",
+	"def handling():", "    try: throw(KeyError('first'))", "    except KeyError as e: throw(ValueError('second'))",
+	"def noted():", "    e = ValueError('no')", "    e.__notes__ = ['one', 'two']", "    raise e",
 	"def deep(n): return deep(n + 1)",
 }
 

@@ -148,6 +148,22 @@ func (l *library) testExceptionsWithoutModule(t *testing.T) {
 		if !ok || !strings.HasPrefix(e.Traceback, first) || !strings.HasSuffix(e.Traceback, last) {
 			t.Errorf("%#v", err)
 		}
+		p.exec("class Quiet(Exception):", "    __cause__ = property(lambda self: 1 / 0)")
+		for expression, want := range map[string][]string{
+			"chain()":                {"KeyError: 'first'\n\nThe above exception was the direct cause of", ":\n\nTraceback (most", "\nValueError: second\n"},
+			"noted()":                {"ValueError: no\none\ntwo\n"},
+			"handling()":             {"KeyError: 'first'\n\nDuring handling of the above exception, another", "\nValueError: second\n"},
+			"throw(Quiet('itself'))": {"Quiet: itself\n"},
+		} {
+			_, err := p.try(expression)
+			e, _ := errors.AsType[*core.PythonError](err)
+			for rest := e.Traceback; len(want) > 0; want = want[1:] {
+				_, behind, ok := strings.Cut(rest, want[0])
+				if rest = behind; !ok || len(want) == 1 && rest != "" {
+					t.Errorf("%s: %q does not go on with %q", expression, e.Traceback, want[0])
+				}
+			}
+		}
 		if truth, err := p.Bool(p.eval("'traceback' in sys.modules")); truth || err != nil {
 			t.Errorf("it was imported: %v, %v", truth, err)
 		}
