@@ -45,19 +45,6 @@ def check_threads(ctypes, libc):
                 "raise its limit of processes (RLIMIT_NPROC, ulimit -u, pids.max of its control group)")
 
 
-def load_copy(library):
-    """Loads a copy of the plugin, which the loader takes for another library: in a forked child, where Go does not run in that of the
-    parent."""
-    copy = os.memfd_create("ndbridge")
-    try:
-        size, at = os.fstat(library).st_size, 0
-        while at < size:
-            at += os.sendfile(copy, library, at, size - at)
-        return load("/proc/%d/fd/%d" % (os.getpid(), copy), check_room)
-    finally:
-        os.close(copy)
-
-
 def attach(plugin):
     """Lets a host in that has come to this running program. Whoever has accepted it gives module, the program's module
     ndbridge; side, the side socket; and files, the descriptors of the plugin's file and of the connection."""
@@ -67,42 +54,22 @@ def attach(plugin):
         give_up("unavailable", "%s: %s" % (type(error).__name__, error), "see whether the program has replaced parts of Python")
 
 
-class Live(object):
-    """Stands for what make_module makes, and makes it when it is first used: few programs do."""
-
-    def __getattr__(self, name):
-        exec(compile(MODULE, "<ndbridge>", "exec"), globals())
-        self.__dict__.update(vars(make_module(module._plugin[1], "")))
-        return getattr(self, name)
-
-
 def let_in(plugin):
     check_interpreter()
     library, stream = files
-    try:
-        same = os.path.samestat(os.stat(plugin), os.fstat(library))
-    except OSError:
-        same = False
     if module._plugin is None:  # a path may lead elsewhere for the program than for the host
+        try:
+            same = os.path.samestat(os.stat(plugin), os.fstat(library))
+        except OSError:
+            same = False
         module._plugin = load(plugin if same else "/proc/self/fd/%d" % library, check_room)
-        if module._plugin[1].nd_forked():
-            module._plugin = load_copy(library)
         import atexit
 
-        atexit.register(module._plugin[0].nd_close)
+        atexit.register(lambda: module._plugin[0].nd_close())
     else:  # each host takes some of both
         import ctypes
 
-        quietly(ctypes, lambda libc: check_room(ctypes, libc))
-    with_gil = module._plugin[1]
-    send("loaded")
-    if module._ending:  # nobody might call nd_close any more
-        give_up("unavailable", "the program is ending", "start it again")
-    # With the GIL: who lets go of that of a busy program has it again after 5 ms.
-    if with_gil.nd_open(side.fileno()):
-        return  # which has said why
-    if module._live is None:
-        module._go_live(Live(), with_gil.nd_hosts)
-    os.close(library)
-    del files[:]
-    with_gil.nd_attach(side.detach(), stream)
+        libc = ctypes.PyDLL(None)
+        quietly(ctypes, libc, lambda: check_room(ctypes, libc))
+    exec(compile(ENTER, "<ndbridge>", "exec"), globals())  # while Go begins, in a thread of its own
+    enter(library, stream)

@@ -22,6 +22,9 @@ var start string
 //go:embed attach.py
 var attach string
 
+//go:embed enter.py
+var enter string
+
 //go:embed python/ndbridge.py
 var standIn string
 
@@ -86,7 +89,8 @@ func Code() []byte { return []byte(shared + "\n\n" + module + "\n\n" + start) }
 // AttachCode gives the program text that whoever has accepted a host in a running program reads as the first message from the side socket.
 // With it come two descriptors: the plugin's file, which lies at that path for the host, and a connection for gRPC.
 func AttachCode(plugin string) []byte {
-	return []byte(shared + "\n\n" + attach + "\n\nMODULE = " + strconv.QuoteToASCII(module) + "\nattach(" + strconv.QuoteToASCII(plugin) + ")\n")
+	return fmt.Appendf(nil, "%s\n\n%s\n\nENTER = %s\nMODULE = %s\nattach(%s)\n",
+		shared, attach, strconv.QuoteToASCII(enter), strconv.QuoteToASCII(module), strconv.QuoteToASCII(plugin))
 }
 
 // loader gives the program text for python -c. It leaves no name behind in __main__.

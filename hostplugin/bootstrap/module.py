@@ -14,6 +14,16 @@ publish; it is False in children that it spawns, where publish does nothing.
 def make_module(with_gil, stand_in):
     """Makes the module ndbridge that a started program can import. stand_in is a directory with one of that name for
     processes that the program spawns."""
+    import ctypes
+
+    with_gil.nd_version.restype = ctypes.py_object
+    with_gil.nd_publish.argtypes = [ctypes.py_object] * 2
+    with_gil.nd_publish_all.argtypes = with_gil.nd_unpublish.argtypes = [ctypes.py_object]
+    with_gil.nd_failed.argtypes = [ctypes.py_object]
+    with_gil.nd_after_reads.argtypes = [ctypes.py_object, ctypes.c_size_t]
+    with_gil.nd_call_host.argtypes = [ctypes.py_object] * 3
+    with_gil.nd_call_host.restype = with_gil.nd_host_functions.restype = ctypes.py_object
+    with_gil.nd_print.argtypes = [ctypes.py_object] * 3
 
     def publish(name, array=Ellipsis):
         """Makes array the next version of a name, by which the host can ask for it.

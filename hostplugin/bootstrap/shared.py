@@ -51,20 +51,21 @@ def check_interpreter():
 def load(path, check=None):
     """Gives the plugin twice: its functions to be called without the GIL, and with it. In a program that runs already, check gives up if
     the process has no room for the plugin."""
-    def load_library(libc):
-        if check:
-            check(ctypes, libc)
-        return ctypes.CDLL(path)
-
-    modules = set(sys.modules)
     try:
         import ctypes
     except ImportError as error:
         give_up("unavailable", "this Python has no ctypes: %s" % error,
                 "install libffi and build this Python again, or use another")
+
+    def load_library():
+        if check:
+            check(ctypes, libc)
+        return ctypes.CDLL(path)
+
     try:
-        check_c_library(ctypes)
-        lib, with_gil = quietly(ctypes, load_library), ctypes.PyDLL(path)
+        libc = ctypes.PyDLL(None)  # with the GIL: see let_in
+        check_c_library(libc)
+        lib, with_gil = quietly(ctypes, libc, load_library), ctypes.PyDLL(path)
     except OSError as error:
         platform = getattr(sys.implementation, "_multiarch", sys.platform)
         give_up("unavailable", "the plugin does not load into this Python (%s): %s" % (platform, error),
@@ -72,25 +73,12 @@ def load(path, check=None):
     if not hasattr(lib, "nd_start"):
         give_up("version", "the plugin %s is a library, but none of an adapter for Python" % path,
                 "name the file of an adapter, or of one of this release")
-    lib.nd_finished.argtypes = [ctypes.c_int, ctypes.c_char_p]
-    with_gil.nd_version.restype = ctypes.py_object
-    with_gil.nd_publish.argtypes = [ctypes.py_object] * 2
-    with_gil.nd_publish_all.argtypes = with_gil.nd_unpublish.argtypes = [ctypes.py_object]
-    with_gil.nd_failed.argtypes = [ctypes.py_object]
-    with_gil.nd_after_reads.argtypes = [ctypes.py_object, ctypes.c_size_t]
-    with_gil.nd_call_host.argtypes = [ctypes.py_object] * 3
-    with_gil.nd_call_host.restype = with_gil.nd_host_functions.restype = ctypes.py_object
-    with_gil.nd_print.argtypes = [ctypes.py_object] * 3
-    # The program may have modules of these names; what starts with "_" is built in.
-    for name in () if check else set(sys.modules) - modules:
-        if not name.startswith("_"):
-            del sys.modules[name]
     return lib, with_gil
 
 
-def check_c_library(ctypes):
+def check_c_library(libc):
     """Gives up without glibc. Where something stands in for glibc's libraries, the plugin could load, and crash the program."""
-    if hasattr(ctypes.CDLL(None), "gnu_get_libc_version"):
+    if hasattr(libc, "gnu_get_libc_version"):
         return
     with open("/proc/self/maps", "rb") as maps:
         library = "musl" if b"musl" in maps.read() else "a C library other than glibc"
@@ -98,8 +86,8 @@ def check_c_library(ctypes):
             "use a CPython for glibc, as in an image with Debian: python:3-slim instead of python:3-alpine")
 
 
-def quietly(ctypes, action):
-    """Calls action with the C library, so that all signals stay the program's.
+def quietly(ctypes, libc, action):
+    """Calls action so that all signals stay the program's.
 
     Threads that it makes block what is blocked here, for a signal that is sent to the process goes to any
     thread that does not block it. Faults, which a thread causes itself, cannot be blocked.
@@ -108,13 +96,12 @@ def quietly(ctypes, action):
 
     faults = signal.SIGILL, signal.SIGTRAP, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals().difference(faults))
-    libc = ctypes.PyDLL(None)  # with the GIL: see let_in
     # As large as a struct sigaction at least. Python's own functions change handlers on the main thread alone.
     handlers = [(number, ctypes.create_string_buffer(512)) for number in (signal.SIGPIPE, signal.SIGURG)]
     for number, handler in handlers:
         libc.sigaction(number, None, handler)
     try:
-        return action(libc)
+        return action()
     finally:
         for number, handler in handlers:  # Go has set its own
             libc.sigaction(number, handler, None)

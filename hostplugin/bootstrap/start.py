@@ -208,6 +208,7 @@ def main():
     if kind == "script":
         check_script(target)
     handshake = take_descriptors()
+    modules = set(sys.modules)
     session = Session(*load(plugin))
     send("loaded")
     if not session.open(handshake):
@@ -215,6 +216,9 @@ def main():
     clean_environment()
     restore_signals()
     sys.modules["ndbridge"] = make_module(session.with_gil, os.path.join(os.path.dirname(plugin), "python"))
+    for name in set(sys.modules) - modules:  # the program may have some of these names; what starts with "_" is built in
+        if not name.startswith("_"):
+            del sys.modules[name]
     if hasattr(sys, "orig_argv"):
         sys.orig_argv[1:] = ([] if kind == "script" else ["-m"]) + [target] + args
     try:

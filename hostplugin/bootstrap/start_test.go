@@ -69,7 +69,7 @@ func TestStartFails(t *testing.T) {
 			"unavailable", "this Python has no ctypes: no _ctypes", "libffi",
 		},
 		"no glibc": {
-			bootstraptest.Program{Env: site(t, "ctypes.py", "class CDLL:\n    def __init__(self, path): pass")},
+			bootstraptest.Program{Env: site(t, "ctypes.py", "class PyDLL:\n    def __init__(self, path): pass")},
 			"unavailable", "this Python is linked with a C library other than glibc", "Debian",
 		},
 		"old": {

@@ -11,7 +11,8 @@ import (
 // concurrent use.
 type Writer struct {
 	memory memory
-	free   []int // entries
+	fresh  int   // the first entry that no name has ever had
+	free   []int // entries that were given back
 	told   []int // entries written since Begin
 }
 
@@ -24,11 +25,7 @@ func NewWriter(mem []byte) (*Writer, error) {
 	}
 	format(mem)
 	m.at(offForks).Store(1)
-	w := &Writer{memory: m}
-	for i := maxNames - 1; i >= 0; i-- {
-		w.free = append(w.free, i)
-	}
-	return w, nil
+	return &Writer{memory: m}, nil
 }
 
 // Forks is the word that is to grow before the process forks.
@@ -40,11 +37,15 @@ func (w *Writer) Forked() uint64 { return w.Forks().Load() }
 // Add gets an entry for a name that has none. It reports false if there is no room: then the table does not
 // tell of the name.
 func (w *Writer) Add(name string) (index int, ok bool) {
-	if len(w.free) == 0 {
+	switch last := len(w.free) - 1; {
+	case last >= 0:
+		index, w.free = w.free[last], w.free[:last]
+	case w.fresh < maxNames:
+		index = w.fresh
+		w.fresh++
+	default:
 		return 0, false
 	}
-	index = w.free[len(w.free)-1]
-	w.free = w.free[:len(w.free)-1]
 	w.memory.entry(index).name(keyOf(name))
 	if used := w.memory.at(offUsed); uint64(index) >= used.Load() {
 		used.Store(uint64(index) + 1)
@@ -54,7 +55,7 @@ func (w *Writer) Add(name string) (index int, ok bool) {
 }
 
 // Room is for how many more names there is room.
-func (w *Writer) Room() int { return len(w.free) }
+func (w *Writer) Room() int { return maxNames - w.fresh + len(w.free) }
 
 // Remove gives the entry of a name back. It is called between Begin and End.
 func (w *Writer) Remove(index int) {

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -87,6 +88,13 @@ static int woken_by(int fd) {
 	return woken;
 }
 
+static bool is_poller(int directory, const char *fd) {
+	static const char kind[] = "anon_inode:[eventpoll]";
+	char target[sizeof kind];
+	ssize_t n = readlinkat(directory, fd, target, sizeof target);
+	return n == sizeof kind - 1 && memcmp(target, kind, sizeof kind - 1) == 0;
+}
+
 static int poller[2] = {-1, -1};
 
 int nd_poller(int which) { return poller[which]; }
@@ -95,7 +103,7 @@ void nd_hold_poller(void) {
 	DIR *directory = opendir("/proc/self/fd");
 	if (!directory) return;
 	for (struct dirent *e; (e = readdir(directory));) {
-		int fd = atoi(e->d_name), woken = fd > STDERR_FILENO && fd != dirfd(directory) ? woken_by(fd) : -1;
+		int fd = atoi(e->d_name), woken = is_poller(dirfd(directory), e->d_name) ? woken_by(fd) : -1;
 		if (woken < 0) continue;
 		nd_hold(poller[0] = fd);
 		nd_hold(poller[1] = woken);

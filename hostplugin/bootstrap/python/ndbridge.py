@@ -107,12 +107,12 @@ def _let_in(descriptor, module):
     try:
         side.settimeout(5)
         peer = side.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
-        if int.from_bytes(peer[4:8], _sys.byteorder) not in (0, _os.geteuid()):
+        if memoryview(peer).cast("I")[1] not in (0, _os.geteuid()):
             return
         code, extra, _, _ = side.recvmsg(1 << 16, _socket.CMSG_SPACE(16), _socket.MSG_CMSG_CLOEXEC)
         for level, kind, data in extra:
             if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
-                files += [int.from_bytes(data[i : i + 4], _sys.byteorder) for i in range(0, len(data) - 3, 4)]
+                files += memoryview(data[: len(data) & -4]).cast("i")
         if len(files) != 2:
             return
         namespace = {"__name__": "ndbridge", "module": module, "side": side, "files": files}

@@ -42,7 +42,7 @@ var errHungUp = errors.New("the program did not let the host in: it has ended, h
 // Attach is New for a program that runs already, and listens: side is a connection to its socket, which Attach takes over, and pid the
 // process's id, or 0. Nothing is started, and the end of the connection does not end the program.
 func Attach(opts Options, side *fdpass.Conn, pid int) (*Connection, error) {
-	c := &Connection{opts: opts, lost: make(chan struct{})}
+	c := &Connection{opts: opts, python: make(chan struct{}), lost: make(chan struct{})}
 	if err := c.send(side); err != nil {
 		c.closeStream()
 		if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
@@ -107,16 +107,15 @@ func (c *Connection) dialStream() grpc.DialOption {
 	return grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		conn := c.stream
-		c.stream = nil
-		if conn == nil {
+		if c.dialed || c.stream == nil {
 			return nil, errors.New("the connection has ended")
 		}
-		return conn, nil
+		c.dialed = true
+		return c.stream, nil
 	})
 }
 
-// closeStream closes a connection that gRPC has not taken.
+// closeStream closes the connection, whoever waits for something at it.
 func (c *Connection) closeStream() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/go-plugin"
 	"github.com/hashicorp/go-plugin/runner"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
@@ -82,10 +83,12 @@ type Connection struct {
 	Client  *wire.Client
 	Handoff *handoff.Client
 
+	python   chan struct{} // closed when Python runs the bootstrap
 	lost     chan struct{} // closed when the plugin has said that it cannot go on
 	mu       sync.Mutex
 	statuses []wire.Status
-	stream   net.Conn // for gRPC, until that has it; nil for a program that was started
+	stream   net.Conn // for gRPC; nil for a program that was started
+	dialed   bool     // gRPC has it
 }
 
 // New makes everything that a start needs, and starts nothing. Open must be called.
@@ -94,7 +97,7 @@ func New(opts Options) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Connection{opts: opts, sockets: wire.NewSocketDir(socketParent()), lost: make(chan struct{})}
+	c := &Connection{opts: opts, sockets: wire.NewSocketDir(socketParent()), python: make(chan struct{}), lost: make(chan struct{})}
 	c.handshake, err = newHandshake()
 	if err == nil && opts.Python {
 		err = conn.Send(bootstrap.Code())
@@ -125,14 +128,18 @@ func socketParent() string {
 
 // status takes what the program says about itself.
 func (c *Connection) status(s wire.Status) {
-	_, known := c.stage(wire.StageLost)
+	_, known := c.stage(s.Stage)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.Stage == wire.StageLost && !known {
+	switch {
+	case s.Stage == wire.StageLost && !known:
 		c.statuses = append(c.statuses, s)
 		close(c.lost)
-	} else if len(c.statuses) < 16 { // a program has few stages; more is no news
+	case len(c.statuses) < 16: // a program has few stages; more is no news
 		c.statuses = append(c.statuses, s)
+		if s.Stage == wire.StagePython && !known {
+			close(c.python)
+		}
 	}
 }
 
@@ -180,10 +187,7 @@ func (c *Connection) begin(ctx context.Context, settings func() contract.Setting
 	if err := c.Process.Start(ctx); err != nil {
 		return err
 	}
-	if err := c.awaitGreeting(ctx); err != nil {
-		return err
-	}
-	client, err := c.attach()
+	client, err := c.reach(ctx)
 	if err != nil {
 		return err
 	}
@@ -198,13 +202,36 @@ func (c *Connection) begin(ctx context.Context, settings func() contract.Setting
 	return nil
 }
 
-// attach makes a client of the plugin, which has said that it listens.
-func (c *Connection) attach() (*wire.Client, error) {
-	line, ok := parseGreeting(c.Process.Greeting())
-	if !ok || !line.current() {
-		return nil, errGreeting
+// reach makes a client of the plugin once that has said that it listens.
+func (c *Connection) reach(ctx context.Context) (*wire.Client, error) {
+	connect := sync.OnceValues(c.connect)
+	if c.attached() { // the connection is there: what it takes to use it need not wait for the plugin
+		go func() {
+			select {
+			case <-c.python: // from now on the program's main thread leaves its processor to others
+				go wire.Warm()
+				_, _ = connect() // for below
+			case <-c.Process.Exited():
+			}
+		}()
 	}
-	address, config, dialer, err := c.reach(line)
+	err := c.awaitGreeting(ctx)
+	if line, ok := parseGreeting(c.Process.Greeting()); err == nil && (!ok || !line.current()) {
+		err = errGreeting
+	}
+	if err == nil {
+		return connect()
+	}
+	if c.attached() {
+		c.closeStream()
+		_, _ = connect() // it fails, or has made what End ends
+	}
+	return nil, err
+}
+
+// connect makes a client of the plugin. It waits for it where the program ran before.
+func (c *Connection) connect() (*wire.Client, error) {
+	address, config, dialer, err := c.address()
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +242,7 @@ func (c *Connection) attach() (*wire.Client, error) {
 		}},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		Reattach: &plugin.ReattachConfig{
-			Protocol: plugin.ProtocolGRPC, ProtocolVersion: line.Version, Addr: address,
+			Protocol: plugin.ProtocolGRPC, ProtocolVersion: wire.ProtocolVersion, Addr: address,
 			ReattachFunc: func() (runner.AttachedRunner, error) { return c.Process, nil },
 		},
 		TLSConfig: config,
@@ -223,6 +250,7 @@ func (c *Connection) attach() (*wire.Client, error) {
 		GRPCDialOptions: []grpc.DialOption{
 			dialer,
 			grpc.WithIdleTimeout(0), // there is no second connection
+			grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: c.opts.StartTimeout}),
 			grpc.WithStreamInterceptor(c.conns.keep),
 		},
 	})
@@ -242,11 +270,12 @@ func (c *Connection) attach() (*wire.Client, error) {
 	return client, nil
 }
 
-// reach says how gRPC reaches the plugin that has said line. The connection to a program that was not started is one of a pair of sockets.
-func (c *Connection) reach(line greeting) (net.Addr, *tls.Config, grpc.DialOption, error) {
+// address says where gRPC reaches the plugin, and how. The connection to a program that was not started is one of a pair of sockets.
+func (c *Connection) address() (net.Addr, *tls.Config, grpc.DialOption, error) {
 	if c.attached() {
 		return &net.UnixAddr{Name: "pair", Net: "unix"}, nil, c.dialStream(), nil
 	}
+	line, _ := parseGreeting(c.Process.Greeting())
 	address, config, err := c.handshake.accept(line)
 	return address, config, wire.Dialer(c.Side), err
 }

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char library_name[] = "libcuda.so.1";
 
@@ -55,25 +56,33 @@ CUresult cuInit(unsigned int flags) {
 	return CUDA_SUCCESS;
 }
 
-/* Takes from the first library how many this process has ever loaded. */
-static int first_library(struct dl_phdr_info *info, size_t size, void *adds) {
+/* What is loaded, for ndbridge_cuda_active. */
+struct loaded {
+	unsigned long long absent; /* the driver was not among the first so many libraries */
+	unsigned long long adds;   /* how many this process has ever loaded */
+	int driver;
+};
+
+/* Wherever the driver's file lies, it is called libcuda.so, with a version. */
+static int look(struct dl_phdr_info *info, size_t size, void *found) {
 	(void)size;
-	*(unsigned long long *)adds = info->dlpi_adds;
-	return 1;
+	struct loaded *l = found;
+	l->adds = info->dlpi_adds;
+	l->driver = strstr(info->dlpi_name, "libcuda.so") != NULL;
+	return l->driver || l->adds == l->absent;
 }
 
 int ndbridge_cuda_active(void) {
 	static atomic_bool seen;
-	static atomic_ullong absent; /* the driver was not among so many libraries; looking searches folders */
+	static atomic_ullong absent;
 	if (atomic_load(&seen))
 		return 1;
-	unsigned long long adds = 0;
-	dl_iterate_phdr(first_library, &adds);
-	if (adds == atomic_load(&absent))
-		return 0;
-	void *lib = dlopen(library_name, RTLD_NOW | RTLD_NOLOAD);
+	struct loaded l = {.absent = atomic_load(&absent)};
+	dl_iterate_phdr(look, &l);
+	/* dlopen would search folders for it, which takes half a millisecond. */
+	void *lib = l.driver ? dlopen(library_name, RTLD_NOW | RTLD_NOLOAD) : NULL;
 	if (!lib) {
-		atomic_store(&absent, adds);
+		atomic_store(&absent, l.adds);
 		return 0;
 	}
 	__typeof__(cuDeviceGetCount) *count = dlsym(lib, "cuDeviceGetCount");
