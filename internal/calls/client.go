@@ -302,6 +302,7 @@ func (c *Client) read(ctx context.Context, answer []byte, a *Answer) error {
 		a.Values = append(own, a.Values...)
 	}
 	if err != nil {
+		a.Values = own // they may be the slot's, which is another call's soon
 		c.room.Release(granted(answer, c.codec)...)
 		return &core.Error{Op: "call", Kind: core.ErrProtocol, Err: err}
 	}

@@ -181,3 +181,22 @@ func TestAnswerThatRestsFails(t *testing.T) {
 		w.mu.Unlock()
 	}
 }
+
+// TestAnswerThatCannotBe is an error, and what comes next does not go into the memory that it was read from: another call has that by then.
+func TestAnswerThatCannotBe(t *testing.T) {
+	t.Parallel()
+	c := &Client{codec: plain{}, room: room{newWorld(t, 1)}}
+	a := Answer{Values: make([]byte, 0, 8)}
+	bad, err1 := (&Answer{Kind: outside, Values: []byte("slot")}).Append(nil, plain{})
+	good, err2 := (&Answer{Kind: Done, Values: []byte("next")}).Append(nil, plain{})
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	before := slices.Clone(bad)
+	if err := c.read(t.Context(), bad, &a); !errors.Is(err, core.ErrProtocol) {
+		t.Errorf("an answer in no lease = %v", err)
+	}
+	if err := c.read(t.Context(), good, &a); err != nil || string(a.Values) != "next" || !slices.Equal(bad, before) {
+		t.Errorf("the next answer is %q, %v, and the memory of the one before %q", a.Values, err, bad)
+	}
+}
