@@ -119,6 +119,7 @@ type Lease struct {
 	copied      bool          // the program makes the copy again in the same memory
 	forks       atomic.Uint64 // the table's Forks before the program last said that the memory is the array's; 0: nobody counts them
 	stale       atomic.Bool
+	frozen      atomic.Bool // stale because of a fork alone: another one is a reason to try again
 	// behind is there while the program may say that nothing has changed, and the view shows the memory of before a fork. It is closed
 	// when the renewal that is under way has ended.
 	behind atomic.Pointer[chan struct{}]

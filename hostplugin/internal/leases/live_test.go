@@ -110,6 +110,33 @@ func TestLiveAgain(t *testing.T) {
 	}
 }
 
+// TestLiveAfterAnotherFork: a view that could not be live again after a fork, of which that is said once, may be after the next.
+func TestLiveAfterAnotherFork(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.renews = false
+	w.set("x", 1)
+	v := w.view(&Source{Name: "x"})
+	for range 2 {
+		w.writer.Forks().Add(1)
+		w.c.Forked()
+		w.hears()
+		eventually(t, "it was tried", func() bool { return len(w.c.forked) == 0 })
+	}
+	w.says("x: " + string(StaleFork))
+	w.mu.Lock()
+	w.renews = true
+	w.mu.Unlock()
+	if v.Live() {
+		t.Error("a view is live, and nobody has tried")
+	}
+	w.writer.Forks().Add(1)
+	w.c.Forked()
+	eventually(t, "the view is live again", v.Live)
+	w.says("")
+	closeView(t, v)
+}
+
 // hears waits until something is said.
 func (w *world) hears() {
 	w.t.Helper()

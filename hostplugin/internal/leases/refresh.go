@@ -149,6 +149,7 @@ func (l *Lease) renewed(forks uint64) {
 	if l.forks.Load() != forks {
 		l.forks.Store(forks)
 		l.stale.Store(false)
+		l.frozen.Store(false)
 	}
 }
 

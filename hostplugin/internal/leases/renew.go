@@ -16,9 +16,10 @@ const (
 	settleTime = 20 * time.Millisecond
 	settleMost = 100 * time.Millisecond
 	// renewRest is how much longer than renewals the pauses between them are, once they have taken renewBurst in a row: a program that forks
-	// all the time does not spend its time with them.
-	renewRest  = 4
-	renewBurst = 200 * time.Millisecond
+	// all the time does not spend its time with them. But no pause is longer than renewRestMost, however large the arrays are.
+	renewRest     = 4
+	renewBurst    = 200 * time.Millisecond
+	renewRestMost = time.Second
 	// heldTime is how long memory that somebody holds waits.
 	heldTime = 10 * time.Millisecond
 )
@@ -66,7 +67,7 @@ func (c *Client) renewals() {
 			rested = soonest
 		}
 		rested = rested.Add(renewRest * time.Since(begun))
-		if !pause(max(time.Until(rested), heldTime)) {
+		if !pause(min(max(time.Until(rested), heldTime), renewRestMost)) {
 			return
 		}
 	}
@@ -82,7 +83,7 @@ func (c *Client) renewAll(ctx context.Context) (again bool) {
 	forks := c.forks()
 	c.mu.Lock()
 	for l := range c.leases {
-		if l.heap && !l.stale.Load() && l.forks.Load() != forks {
+		if l.heap && (!l.stale.Load() || l.frozen.Load()) && l.forks.Load() != forks {
 			if v := l.view.Value(); v != nil {
 				leases = append(leases, due{l, v})
 			}
@@ -104,6 +105,7 @@ func (c *Client) renewAll(ctx context.Context) (again bool) {
 		case errors.Is(err, core.ErrUnavailable) && c.going():
 			return false
 		default:
+			l.frozen.Store(true) // until another fork
 			l.turnStale(StaleFork, err)
 		}
 	}
