@@ -249,7 +249,7 @@ func heapOf(pid int) (n int) {
 	if err != nil {
 		return 0
 	}
-	defer f.Close() //nolint:errcheck // it was read
+	defer f.Close()
 	heap := false
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		line := lines.Text()
