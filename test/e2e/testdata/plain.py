@@ -97,8 +97,14 @@ picture = PIL.Image.fromarray((np.arange(48) * 5).astype("u1").reshape(4, 4, 3))
 see("picture", picture, np.asarray(picture), True)
 
 # What is no array, or lies.
-for name, x in {"list": [1, 2], "number": 1, "text": "abc", "nothing at all": None}.items():
-    refuse(name, x, "unsupported operation", "is not an array; name an array, or an object with DLPack")
+anything = "name an array, or an object with DLPack"
+for name, x, remedy in [
+    ("list", [1, 2], anything),
+    ("text", "abc", anything),
+    ("number", 1, "read it with Session.Value, or publish it"),
+    ("nothing at all", None, "look again when the program has put an array there"),
+]:
+    refuse(name, x, "unsupported operation", "is not an array; " + remedy)
 refuse("queue", collections.deque([1]), "unsupported operation", "is not an array")
 refuse("pointers", (ctypes.py_object * 2)(1, 2), "wrong dtype", "O")
 refuse("structure", (type("S", (ctypes.Structure,), {"_fields_": [("a", ctypes.py_object)]}) * 2)(), "wrong dtype", "")
