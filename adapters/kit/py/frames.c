@@ -2,6 +2,7 @@
 #include "frames.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -36,6 +37,7 @@ static struct {
 struct layout {
 	const char *version;
 	uint16_t frame;               // of a thread's state
+	uint16_t filled;              // of one that is listed before it is filled: what is not 0 when it is
 	uint16_t back, code, globals; // of a frame
 	uint16_t inner;               // where a frame has the address of what has the rest; 0: it has that itself
 	uint16_t space, fast;         // f_locals, and the variables of a function
@@ -45,7 +47,7 @@ static const struct layout layouts[] = {
 	{"3.8.", .frame = 24, .back = 24, .code = 32, .globals = 48, .space = 56, .fast = 360},
 	{"3.9.", .globals = 48, .space = 56, .fast = 360},
 	{"3.10.", .globals = 48, .space = 56, .fast = 352},
-	{"3.11.", .inner = 24, .space = 24, .fast = 72},
+	{"3.11.", .filled = 56, .inner = 24, .space = 24, .fast = 72},
 	{"3.12.", .inner = 24, .space = 40},
 };
 
@@ -76,6 +78,9 @@ static bool open_functions(void) {
 #define X(result, name, arguments) all &= (*(void **)&api.name = dlsym(RTLD_DEFAULT, #name)) != NULL;
 	FUNCTIONS(X)
 #undef X
+	const char *version = ndpy_version();
+	for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+		if (strncmp(version, layouts[i].version, strlen(layouts[i].version)) == 0) at = layouts[i];
 	return all;
 }
 
@@ -86,9 +91,6 @@ int ndpy_open_frames(void) {
 #undef X
 	api.PyCell_Type = (ndpy)dlsym(RTLD_DEFAULT, "PyCell_Type");
 	api.PyFrame_Type = (ndpy)dlsym(RTLD_DEFAULT, "PyFrame_Type");
-	const char *version = ndpy_version();
-	for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
-		if (strncmp(version, layouts[i].version, strlen(layouts[i].version)) == 0) at = layouts[i];
 	all = all && api.PyCell_Type && api.PyFrame_Type && (at.frame || api.PyThreadState_GetFrame) &&
 	      (at.back || api.PyFrame_GetBack) && (at.code || api.PyFrame_GetCode) && (at.globals || api.PyFrame_GetGlobals) &&
 	      (at.space || api.PyFrame_GetLocals) && (at.fast || api.PyFrame_GetVar);
@@ -97,7 +99,16 @@ int ndpy_open_frames(void) {
 	return 1;
 }
 
-uintptr_t ndpy_first_thread(void) { return api.PyInterpreterState_ThreadHead(api.PyInterpreterState_Main()); }
+// A thread that has not had Python's lock yet may be making its state, which is the first one then.
+uintptr_t ndpy_first_thread(void) {
+	enum { MOST = 100000 }; // it takes some instructions
+	for (int i = 0; i < MOST; i++, sched_yield()) {
+		uintptr_t t = api.PyInterpreterState_ThreadHead(api.PyInterpreterState_Main());
+		if (!t || !at.filled || *(volatile uintptr_t *)(t + at.filled)) return t;
+	}
+	return 0;
+}
+
 uintptr_t ndpy_next_thread(uintptr_t thread) { return api.PyThreadState_Next(thread); }
 unsigned long ndpy_thread_ident(uintptr_t thread) { return ident_at ? ((const uintptr_t *)thread)[ident_at] : 0; }
 
