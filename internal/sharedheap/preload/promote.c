@@ -192,6 +192,10 @@ static void populate(uintptr_t from, size_t at, size_t size, const struct block 
 #endif
 }
 
+static bool map_file(uintptr_t from, size_t size, int fd, size_t at) {
+	return next.mmap((void *)from, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, (off_t)at) != MAP_FAILED;
+}
+
 /*
  * Moves the piece at an offset of a block into the file, and maps the file there. False: the piece is as it was. It does
  * not wait for calls that write there once *give_up is not 0.
@@ -205,10 +209,7 @@ static bool move_piece(const struct block *b, size_t at, size_t size, int fd, co
 	if (protect(from, size, true)) {
 		size_t end = used(b) < at + size ? used(b) : at + size;
 		moved = copy(b, at, end, fd, &sparse) && protect(from, size, true) /* else it is another mapping by now */ &&
-			next.mmap((void *)from, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
-				  (off_t)at) != MAP_FAILED;
-		if (moved && block_outside(b) && at + size == block_extent(b))
-			outside_part(b->base, MADV_NORMAL);
+			(block_outside(b) && at == 0 ? outside_begin(from, size, fd) : map_file(from, size, fd, at));
 		struct uffdio_range piece = {from, size};
 		if (moved)
 			ioctl(faults, UFFDIO_WAKE, &piece);
