@@ -98,7 +98,7 @@ type heapWorker struct {
 func startHeapWorker(ctx context.Context, python, framework, preload string) (*heapWorker, error) {
 	w := &heapWorker{process: exec.CommandContext(ctx, python, "-c", heapScript, framework)}
 	w.process.Stderr = os.Stderr
-	w.process.Env = append(os.Environ(), "LD_PRELOAD="+preload, "JAX_PLATFORMS=cpu")
+	w.process.Env = append(os.Environ(), "LD_PRELOAD="+preload)
 	out, err := w.process.StdoutPipe()
 	if err != nil {
 		return nil, err

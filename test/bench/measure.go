@@ -38,6 +38,10 @@ func measure(ctx context.Context, opts options, out io.Writer) (_ *report, err e
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
+	// Arrays on a GPU would be copied to this host, which has no CUDA: a GiB each time.
+	if err := os.Setenv("JAX_PLATFORMS", "cpu"); err != nil {
+		return nil, err
+	}
 	if err := bench.WriteScripts(dir); err != nil {
 		return nil, err
 	}
