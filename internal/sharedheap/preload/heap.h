@@ -657,8 +657,6 @@ void outside_unmap(const struct block *b);
  * what the program has given there.
  */
 void outside_part(uintptr_t base, int advice);
-/* Maps the first piece of a chunk from a file, with the first part advised from the beginning. False: it is as it was. */
-bool outside_begin(uintptr_t base, size_t size, int fd);
 #define OUTSIDE_PART GRANULE
 /* Whether a block's mapping is one that may be replaced. For the keeper. */
 bool outside_ordinary(const struct block *b);

@@ -247,22 +247,6 @@ void outside_part(uintptr_t base, int advice) {
 	next.madvise((void *)base, OUTSIDE_PART, advice == MADV_RANDOM ? MADV_SEQUENTIAL : MADV_RANDOM);
 }
 
-bool outside_begin(uintptr_t base, size_t size, int fd) {
-	void *part = next.mmap(NULL, OUTSIDE_PART, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (part == MAP_FAILED)
-		return false;
-	outside_part((uintptr_t)part, MADV_NORMAL);
-	bool mapped = size == OUTSIDE_PART || next.mmap((void *)(base + OUTSIDE_PART), size - OUTSIDE_PART, PROT_READ | PROT_WRITE,
-							MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, OUTSIDE_PART) != MAP_FAILED;
-	if (mapped && next.mremap(part, OUTSIDE_PART, OUTSIDE_PART, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)base) != MAP_FAILED)
-		return true;
-	next.munmap(part, OUTSIDE_PART);
-	if (!mapped || next.mmap((void *)base, OUTSIDE_PART, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) == MAP_FAILED)
-		return false;
-	outside_part(base, MADV_NORMAL);
-	return true;
-}
-
 EXPORTED void ndheap_refuse(const void *p) {
 	lock(&outside_lock);
 	struct chunk *c = chunk_with((uintptr_t)p);

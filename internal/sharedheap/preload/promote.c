@@ -192,8 +192,10 @@ static void populate(uintptr_t from, size_t at, size_t size, const struct block 
 #endif
 }
 
-static bool map_file(uintptr_t from, size_t size, int fd, size_t at) {
-	return next.mmap((void *)from, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, (off_t)at) != MAP_FAILED;
+/* How large the piece at an offset is. The first one of a chunk is a mapping of its own, so that for no moment all of it is one. */
+static size_t piece_at(const struct block *b, size_t at, size_t size) {
+	size_t n = block_outside(b) && at == 0 ? OUTSIDE_PART : PIECE;
+	return size - at < n ? size - at : n;
 }
 
 /*
@@ -209,7 +211,10 @@ static bool move_piece(const struct block *b, size_t at, size_t size, int fd, co
 	if (protect(from, size, true)) {
 		size_t end = used(b) < at + size ? used(b) : at + size;
 		moved = copy(b, at, end, fd, &sparse) && protect(from, size, true) /* else it is another mapping by now */ &&
-			(block_outside(b) && at == 0 ? outside_begin(from, size, fd) : map_file(from, size, fd, at));
+			next.mmap((void *)from, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
+				  (off_t)at) != MAP_FAILED;
+		if (moved && block_outside(b) && at == 0)
+			outside_part(b->base, MADV_NORMAL);
 		struct uffdio_range piece = {from, size};
 		if (moved)
 			ioctl(faults, UFFDIO_WAKE, &piece);
@@ -225,7 +230,7 @@ static bool move_piece(const struct block *b, size_t at, size_t size, int fd, co
 /* Moves pieces from an offset on, until the end, a halt or a failure, and answers with the offset of what is left. */
 static size_t move_pieces(const struct block *b, size_t done, size_t size, int fd) {
 	for (size_t n; done < size && !atomic_load(&halts); done += n) {
-		n = size - done < PIECE ? size - done : PIECE;
+		n = piece_at(b, done, size);
 		if (!move_piece(b, done, n, fd, &halts))
 			break;
 	}
@@ -270,7 +275,7 @@ static bool move(const struct block *b, size_t size, const struct segment *s) {
 		if (take_back(b, done, s))
 			break;
 		/* A part of a block cannot stay shared: a fork could not tell. */
-		size_t n = size - done < PIECE ? size - done : PIECE;
+		size_t n = piece_at(b, done, size);
 		if (move_piece(b, done, n, s->fd, &never))
 			done += n;
 		else
