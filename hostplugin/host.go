@@ -136,7 +136,7 @@ func (h *Host) advise(l *launch) {
 	log := h.log.With(slog.String("program", l.program.Name))
 	if l.heap == "" {
 		if l.program.python() && !l.program.SharedHeap.Off {
-			log.Warn("the program runs without the shared heap: its arrays will be copied",
+			log.Warn("the program runs without the shared heap: its arrays will be copied, but for large ones",
 				slog.String("reason", l.heapOff))
 		}
 		return

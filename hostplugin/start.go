@@ -57,7 +57,7 @@ func (h *Host) open(
 // settings gives the plugin's part of the configuration.
 func (h *Host) settings(l *launch, hasGPUs []contract.UUID) contract.Settings {
 	out := contract.Settings{Program: l.program.Name, GPUs: hasGPUs}
-	out.CopyMappedFiles = l.program.CopyMappedFiles
+	out.CopyMappedFiles, out.Promote = l.program.CopyMappedFiles, contract.PromotePolicy(l.program.SharedHeap.Promote)
 	held, known := shippedAdapters(l.program.plugin())
 	for _, a := range h.cfg.Adapters {
 		if known && !slices.Contains(held, a.Name) {

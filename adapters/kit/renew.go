@@ -12,9 +12,10 @@ import (
 
 // pin is a pin on a block of the heap, which a placement has.
 type pin struct {
-	heap Heap
-	lo   uintptr // of the array
-	n    int64   // its bytes
+	heap   Heap
+	policy contract.PromotePolicy
+	lo     uintptr // of the array
+	n      int64   // its bytes
 
 	mu      sync.Mutex
 	segment uint64 // that the pin is on
@@ -34,7 +35,7 @@ func (p *pin) renew(writable bool) (b HeapBlock, shift int64, err error) {
 	defer p.mu.Unlock()
 	b, ok := p.heap.Repin(p.lo, p.segment, writable)
 	if ok && b.Reason == contract.ReasonFrozen && p.promotable(&b) {
-		p.heap.Promote(p.lo) // if not, another host's renewal may have, while this one waited for it
+		p.heap.Promote(p.lo, p.policy) // if not, another host's renewal may have, while this one waited for it
 		b, ok = p.heap.Repin(p.lo, p.segment, writable)
 	}
 	if !ok {

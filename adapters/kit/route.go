@@ -26,7 +26,7 @@ type Heap interface {
 	// Promote makes the block that addr lies in one that can be shared, if a fork has made it private, or the memory that
 	// Outside knows. The program may go on writing to it, but no device may. It reports whether it did: what it cannot do
 	// it leaves as it is.
-	Promote(addr uintptr) bool
+	Promote(addr uintptr, policy contract.PromotePolicy) bool
 	// Outside gives the size of the memory that the array of n bytes at addr fills, if it lies outside the heap and can be
 	// promoted; else 0. With due, the answer is also 0 while a copy is the better choice.
 	Outside(addr uintptr, n int64, due bool) int64
@@ -61,6 +61,7 @@ type Router struct {
 	gpu       export.Exporter
 	hostGPUs  []contract.UUID
 	copyFiles bool
+	promote   contract.PromotePolicy
 }
 
 // NewRouter makes a router. heap may be nil. The caller must Close it, after the last placement was
@@ -73,6 +74,9 @@ func (r *Router) Hold() { r.maps.Hold() }
 // CopyFiles makes arrays in mapped files that can shrink be copied. It is called before the first array is
 // placed.
 func (r *Router) CopyFiles(yes bool) { r.copyFiles = yes }
+
+// PromoteAs says when memory that exists is made shareable. It is called before the first array is placed.
+func (r *Router) PromoteAs(policy contract.PromotePolicy) { r.promote = policy }
 
 // Close gives up the memory that the router keeps for copies.
 func (r *Router) Close() error {
@@ -164,16 +168,21 @@ func (r *Router) Promotable(a Array, reason core.Reason, want Want) bool {
 	switch lo, n, _, err := a.extent(); {
 	case err != nil || r.heap == nil:
 		return false
-	case reason == contract.ReasonOutsideHeap:
+	case liesOutside(reason):
 		return r.heap.Outside(lo, n, !want.NoCopy && !want.Writable) > 0
 	default:
 		return reason == contract.ReasonFrozen
 	}
 }
 
+// liesOutside reports whether a reason says that memory is none of the heap's, which may take no memory now.
+func liesOutside(reason core.Reason) bool {
+	return reason == contract.ReasonOutsideHeap || reason == contract.ReasonHeapOff
+}
+
 // Copied says that an array was copied that Share has refused to share, for a reason.
 func (r *Router) Copied(a Array, reason core.Reason) {
-	if reason != contract.ReasonOutsideHeap || r.heap == nil {
+	if !liesOutside(reason) || r.heap == nil {
 		return
 	}
 	if lo, _, _, err := a.extent(); err == nil {
@@ -194,10 +203,10 @@ func (r *Router) Promote(a Array) bool {
 	case b.Backing != nil: // another request has promoted it
 		return true
 	case b.Reason == contract.ReasonFrozen:
-		return checkRoom(b.Offset+b.Available) == nil && r.heap.Promote(lo)
+		return checkRoom(b.Offset+b.Available) == nil && r.heap.Promote(lo, r.promote)
 	}
 	size := r.heap.Outside(lo, n, false)
-	promoted := size > 0 && checkRoom(size) == nil && r.heap.Promote(lo) ||
+	promoted := size > 0 && checkRoom(size) == nil && r.heap.Promote(lo, r.promote) ||
 		r.described(lo).Backing != nil // another one did, while this one waited for it
 	if !promoted {
 		r.heap.Refuse(lo)
@@ -254,12 +263,10 @@ func (r *Router) share(a Array, want Want) (p Placement, reason core.Reason, err
 
 func (r *Router) whyOutside(n int64) core.Reason {
 	switch {
-	case r.heap == nil:
+	case r.heap == nil, !r.heap.Works():
 		return contract.ReasonHeapOff
 	case n < r.heap.Threshold():
 		return contract.ReasonBelowThreshold
-	case !r.heap.Works():
-		return contract.ReasonHeapOff
 	default:
 		return contract.ReasonOutsideHeap
 	}
@@ -268,7 +275,7 @@ func (r *Router) whyOutside(n int64) core.Reason {
 func (r *Router) placeBlock(
 	a Array, b HeapBlock, lo uintptr, n int64, first int,
 ) (p Placement, reason core.Reason, err error) {
-	pin := &pin{heap: r.heap, lo: lo, n: n, segment: b.Segment, offset: b.Offset}
+	pin := &pin{heap: r.heap, policy: r.promote, lo: lo, n: n, segment: b.Segment, offset: b.Offset}
 	switch {
 	case b.Outside:
 		return p, r.whyOutside(n), nil

@@ -54,7 +54,7 @@ func (h *fakeHeap) Pin(addr uintptr, writable bool) (HeapBlock, bool) {
 
 func (h *fakeHeap) Unpin(uintptr, uint64) { h.mu.Lock(); h.pinned--; h.mu.Unlock() }
 
-func (h *fakeHeap) Promote(uintptr) bool {
+func (h *fakeHeap) Promote(uintptr, contract.PromotePolicy) bool {
 	h.promoted++
 	if h.other == nil {
 		return true

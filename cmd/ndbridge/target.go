@@ -55,7 +55,7 @@ func (t *target) define(cmd *cobra.Command) {
 		f.BoolVar(&t.wait, "wait", false, "with --attach: wait for a program that has not begun")
 	}
 	f.StringVar(&t.plugin, "plugin", "", "the plugin: a shipped one by name, or a `path` (default all)")
-	f.BoolVar(&t.noSharedHeap, "no-shared-heap", false, "run the program with its own allocator; its arrays are copied then")
+	f.BoolVar(&t.noSharedHeap, "no-shared-heap", false, "run the program with its own allocator; most of its arrays are copied then")
 	f.StringVar(&t.logLevel, "log-level", "warn", "how much of what goes on is said on standard error: debug, info, warn, error")
 	mustComplete(cmd.MarkFlagFilename("script", "py"))
 	mustComplete(cmd.MarkFlagFilename("config", "hcl"))

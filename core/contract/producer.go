@@ -130,6 +130,17 @@ const (
 	CopyNever    CopyPolicy = "never"     // refuse with core.ErrNotShared and the reason
 )
 
+// PromotePolicy says when memory that exists is moved into a file, in place, so that it can be shared. "" means as the program's
+// environment says.
+type PromotePolicy string
+
+// The policies.
+const (
+	PromoteAlways PromotePolicy = "always" // even where a system call of the program could fail by it
+	PromoteSafe   PromotePolicy = "safe"   // only where none can
+	PromoteNever  PromotePolicy = "never"
+)
+
 // Request says how an array is wanted. The zero value asks for a read-only array, copied only if configured so.
 type Request struct {
 	Writable bool // the host wants to write; needs memory that is shared and an array that is writable

@@ -15,6 +15,7 @@ type Settings struct {
 	GPUs     []UUID // the GPUs whose memory the host can map
 
 	CopyMappedFiles bool // arrays in mapped files that can shrink are copied
+	Promote         PromotePolicy
 }
 
 // AdapterSettings says how a producer treats the arrays of one framework.

@@ -19,6 +19,7 @@ package sharedheap
 #cgo nocallback ndheap_call_count_forks
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdlib.h>
 #include "ndheap.h"
 
 struct ndheap_functions {
@@ -26,7 +27,7 @@ struct ndheap_functions {
 	int (*grant)(const void *);
 	int (*unpin)(const void *, uint64_t);
 	int (*repin)(const void *, uint64_t, struct ndheap_block *);
-	int (*promote)(const void *);
+	int (*promote)(const void *, enum ndheap_promotion);
 	size_t (*outside)(const void *, size_t, int);
 	void (*copied)(const void *);
 	void (*refuse)(const void *);
@@ -35,23 +36,46 @@ struct ndheap_functions {
 	void (*count_forks)(uint64_t *, int);
 };
 
+static void *ndheap_late; // the library, if it was loaded late
+
+static void *ndheap_function(const char *name) { return dlsym(ndheap_late ? ndheap_late : RTLD_DEFAULT, name); }
+
+// Where the library that this code is in lies, or NULL.
+static const char *ndheap_beside(void) {
+	Dl_info info;
+	return dladdr((void *)ndheap_beside, &info) ? info.dli_fname : NULL;
+}
+
+// Loads the library into a process that began without it.
+static int ndheap_load(const char *path, const char *promote, const char *tunables) {
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	const uint32_t *abi = library ? dlsym(library, "ndheap_abi") : NULL;
+	if (!abi || *abi != NDHEAP_ABI)
+		return -1;
+	int (*join)(const char *, const char *) = (int (*)(const char *, const char *))dlsym(library, "ndheap_join");
+	if (!join || join(promote, tunables) != 0)
+		return -1;
+	ndheap_late = library;
+	return 0;
+}
+
 // Finds the library in this process. Without one that speaks this ABI all functions are NULL.
 static struct ndheap_functions ndheap_find(void) {
 	struct ndheap_functions f = {0}, none = {0};
-	const uint32_t *abi = dlsym(RTLD_DEFAULT, "ndheap_abi");
+	const uint32_t *abi = ndheap_function("ndheap_abi");
 	if (!abi || *abi != NDHEAP_ABI)
 		return none;
-	f.pin = (int (*)(const void *, struct ndheap_block *))dlsym(RTLD_DEFAULT, "ndheap_pin");
-	f.grant = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_grant");
-	f.unpin = (int (*)(const void *, uint64_t))dlsym(RTLD_DEFAULT, "ndheap_unpin");
-	f.repin = (int (*)(const void *, uint64_t, struct ndheap_block *))dlsym(RTLD_DEFAULT, "ndheap_repin");
-	f.promote = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_promote");
-	f.outside = (size_t (*)(const void *, size_t, int))dlsym(RTLD_DEFAULT, "ndheap_outside");
-	f.copied = (void (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_copied");
-	f.refuse = (void (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_refuse");
-	f.trim = (uint64_t (*)(uint32_t))dlsym(RTLD_DEFAULT, "ndheap_trim");
-	f.stats = (int (*)(struct ndheap_stats *))dlsym(RTLD_DEFAULT, "ndheap_stats");
-	f.count_forks = (void (*)(uint64_t *, int))dlsym(RTLD_DEFAULT, "ndheap_count_forks");
+	f.pin = (int (*)(const void *, struct ndheap_block *))ndheap_function("ndheap_pin");
+	f.grant = (int (*)(const void *))ndheap_function("ndheap_grant");
+	f.unpin = (int (*)(const void *, uint64_t))ndheap_function("ndheap_unpin");
+	f.repin = (int (*)(const void *, uint64_t, struct ndheap_block *))ndheap_function("ndheap_repin");
+	f.promote = (int (*)(const void *, enum ndheap_promotion))ndheap_function("ndheap_promote");
+	f.outside = (size_t (*)(const void *, size_t, int))ndheap_function("ndheap_outside");
+	f.copied = (void (*)(const void *))ndheap_function("ndheap_copied");
+	f.refuse = (void (*)(const void *))ndheap_function("ndheap_refuse");
+	f.trim = (uint64_t (*)(uint32_t))ndheap_function("ndheap_trim");
+	f.stats = (int (*)(struct ndheap_stats *))ndheap_function("ndheap_stats");
+	f.count_forks = (void (*)(uint64_t *, int))ndheap_function("ndheap_count_forks");
 	return f.pin && f.grant && f.unpin && f.repin && f.promote && f.outside && f.copied && f.refuse && f.trim && f.stats && f.count_forks ? f : none;
 }
 
@@ -72,7 +96,9 @@ static int ndheap_call_unpin(struct ndheap_functions f, uintptr_t p, uint64_t se
 static int ndheap_call_repin(struct ndheap_functions f, uintptr_t p, uint64_t segment, struct ndheap_block *out) {
 	return f.repin((const void *)p, segment, out);
 }
-static int ndheap_call_promote(struct ndheap_functions f, uintptr_t p) { return f.promote((const void *)p); }
+static int ndheap_call_promote(struct ndheap_functions f, uintptr_t p, enum ndheap_promotion how) {
+	return f.promote((const void *)p, how);
+}
 static size_t ndheap_call_outside(struct ndheap_functions f, uintptr_t p, size_t size, int due) {
 	return f.outside((const void *)p, size, due);
 }
@@ -86,9 +112,13 @@ import "C"
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/ndbridge/ndbridge/internal/running"
 )
 
 // Heap is the shared heap of this process. Its methods are safe for concurrent use, and do not
@@ -96,6 +126,7 @@ import (
 type Heap struct {
 	call      C.struct_ndheap_functions
 	threshold int64
+	late      bool
 }
 
 // Open finds the heap that was preloaded into this process. It answers false if there is none, or
@@ -108,6 +139,33 @@ func Open() (*Heap, bool) {
 	h.threshold = h.Stats().Threshold
 	return h, true
 }
+
+// OpenLate loads the heap into a process that began without it, from the folder of the library that this code is in. It answers
+// false if there is none, one of another version, or if the program's malloc is not the libc's. Such a heap has no memory of its
+// own: see [Heap.Late].
+func OpenLate() (*Heap, bool) {
+	beside := C.ndheap_beside()
+	if beside == nil {
+		return nil, false
+	}
+	file := filepath.Join(filepath.Dir(C.GoString(beside)), running.HeapLibrary)
+	path, promote, tunables := C.CString(file), C.CString(os.Getenv("NDBRIDGE_HEAP_PROMOTE")), C.CString(os.Getenv("GLIBC_TUNABLES"))
+	defer C.free(unsafe.Pointer(path))
+	defer C.free(unsafe.Pointer(promote))
+	defer C.free(unsafe.Pointer(tunables))
+	if C.ndheap_load(path, promote, tunables) != 0 {
+		return nil, false
+	}
+	h, ok := Open()
+	if ok {
+		h.late = true
+	}
+	return h, ok
+}
+
+// Late reports that the program began without the heap. Then only memory becomes shareable, by Promote, that the program's malloc has
+// mapped for one array alone.
+func (h *Heap) Late() bool { return h.late }
 
 // Other gives the version of the C interface that a preloaded heap of another release speaks, and ours. It gives 0 for the
 // former if there is no such heap. Without its pins the heap would give memory that a host looks at to other arrays.
@@ -191,9 +249,10 @@ func (h *Heap) Refuse(addr uintptr) { C.ndheap_call_refuse(h.call, C.uintptr_t(a
 // Promote makes the frozen block that addr points into shareable again, or the memory outside the heap, in place, while the
 // program may go on writing to it. It takes up to a second for a GiB. It answers false if the block is as it was: the kernel cannot do it, there
 // is no memory, or the program got in between. The memory must not be written to by a device, or by the kernel on its own.
-// Pins and mappings of the block's earlier file stay good, and show what was there at the fork.
-func (h *Heap) Promote(addr uintptr) bool {
-	return C.ndheap_call_promote(h.call, C.uintptr_t(addr)) == 0
+// Pins and mappings of the block's earlier file stay good, and show what was there at the fork. how says whether system calls of the
+// program may fail by it.
+func (h *Heap) Promote(addr uintptr, how Promotion) bool {
+	return C.ndheap_call_promote(h.call, C.uintptr_t(addr), C.enum_ndheap_promotion(how)) == 0
 }
 
 // Trim gives the memory of blocks back to the system that have been free for at least idle, and

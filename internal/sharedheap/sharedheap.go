@@ -55,6 +55,17 @@ const (
 	StrictCommit              // vm.overcommit_memory is 2, under which shared pages could fail with SIGBUS
 )
 
+// Promotion says when memory that exists is made shareable.
+type Promotion uint32
+
+// The promotions. The numbers are those of enum ndheap_promotion in ndheap.h.
+const (
+	AsConfigured Promotion = iota // as the program's environment says
+	Always                        // even where a system call of the program could fail by it
+	Safe                          // only where none can
+	Never
+)
+
 // Works reports whether blocks allocated from now on can be shareable.
 func (s State) Works() bool { return s == Idle || s == On }
 

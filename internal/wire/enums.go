@@ -57,6 +57,15 @@ func copyPolicies() []pair[contract.CopyPolicy, pb.CopyPolicy] {
 	}
 }
 
+func promotePolicies() []pair[contract.PromotePolicy, pb.PromotePolicy] {
+	return []pair[contract.PromotePolicy, pb.PromotePolicy]{
+		{"", pb.PromotePolicy_PROMOTE_POLICY_UNSPECIFIED},
+		{contract.PromoteAlways, pb.PromotePolicy_PROMOTE_POLICY_ALWAYS},
+		{contract.PromoteSafe, pb.PromotePolicy_PROMOTE_POLICY_SAFE},
+		{contract.PromoteNever, pb.PromotePolicy_PROMOTE_POLICY_NEVER},
+	}
+}
+
 func syncPolicies() []pair[contract.SyncPolicy, pb.SyncPolicy] {
 	return []pair[contract.SyncPolicy, pb.SyncPolicy]{
 		{"", pb.SyncPolicy_SYNC_POLICY_UNSPECIFIED},

@@ -85,6 +85,9 @@ func settingsToCore(s *pb.Settings) (contract.Settings, error) {
 		return contract.Settings{}, err
 	}
 	var err error
+	if out.Promote, err = enumToCore(promotePolicies(), s.GetPromote()); err != nil {
+		return contract.Settings{}, err
+	}
 	if out.GPUs, err = gpusToCore(s.GetGpus()); err != nil {
 		return contract.Settings{}, err
 	}

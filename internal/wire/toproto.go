@@ -183,8 +183,12 @@ func quirkToProto(q contract.Quirk) (*pb.Quirk, error) {
 }
 
 func settingsToProto(s contract.Settings) (*pb.Settings, error) {
+	promote, err := enumToProto(promotePolicies(), s.Promote)
+	if err != nil {
+		return nil, err
+	}
 	out := &pb.Settings{
-		Program: text(s.Program), Gpus: gpusToProto(s.GPUs), CopyMappedFiles: s.CopyMappedFiles,
+		Program: text(s.Program), Gpus: gpusToProto(s.GPUs), CopyMappedFiles: s.CopyMappedFiles, Promote: promote,
 	}
 	for _, a := range s.Adapters {
 		policy, err := enumToProto(copyPolicies(), a.Copy)

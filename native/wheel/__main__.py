@@ -48,7 +48,7 @@ def heap():
     found = subprocess.run([COMMAND, "version", "--heap"], stdout=subprocess.PIPE, universal_newlines=True)
     path = found.stdout.strip()
     if found.returncode or set(path).intersection(": \t\n$"):  # which LD_PRELOAD cannot hold
-        print("ndbridge: the program runs without the shared heap: its arrays will be copied", file=sys.stderr)
+        print("ndbridge: the program runs without the shared heap: its arrays will be copied, but for large ones", file=sys.stderr)
         return None
     return path
 

@@ -68,7 +68,7 @@ func TestBriefRun(t *testing.T) {
 		}
 	}
 	checkForks(t, r.Forks)
-	if a := r.Attaching; len(a.BySocket) != 2 || len(a.ByPID) != 2 || len(a.Copied) != 2 || a.Views == 0 || a.speed() <= 0 {
+	if a := r.Attaching; len(a.BySocket) != 2 || len(a.ByPID) != 2 || len(a.Late) != 2 || a.Views == 0 || a.speed() <= 0 {
 		t.Errorf("attaching: %+v", a)
 	}
 	if w := r.Training.Ways; len(w) != 2 || len(w[1].Steps) != 2 || w[1].over(w[0]) <= 0 || len(r.Training.LeftOut) != 2 || r.Training.Period <= 0 {

@@ -27,7 +27,7 @@ func TestAttachTableIsWhole(t *testing.T) {
 		if len(cells) != 5 || !strings.HasPrefix(cells[0], "3.") {
 			continue
 		}
-		want := "copied (heap-off)"
+		want := "live, not copied, from the second look on"
 		if cells[1] == "with the shared heap" {
 			want = "live, not copied"
 		}

@@ -1,6 +1,7 @@
 package heap
 
 import (
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,22 +38,43 @@ func TestStress(t *testing.T) {
 // outside has the libc serve all requests, so that what is promoted is its memory.
 const outside = "NDBRIDGE_HEAP_LIBRARIES==none"
 
+var outsideTests = []string{
+	"outside", "outside-resize", "outside-refused", "outside-mappings", "outside-child", "outside-many", "outside-hammer",
+	"outside-looks", "outside-beside", "outside-changes", "outside-gone", "outside-larger", "outside-smaller", "outside-going", "fork-dumped", "fork-bare", "promote-lowest",
+	"promote-sparse", "promote-writers", "promote-input", "promote-beside", "promote-elsewhere", "promote-together", "promote-signals",
+	"promote-limit", "promote-own-limit", "promote-mappings",
+}
+
 // TestStressOutside runs the tests of memory outside the heap that becomes shared in place, and those of promotion on such
 // memory.
 func TestStressOutside(t *testing.T) {
 	t.Parallel()
 	program := stress(t)
-	for _, name := range []string{
-		"outside", "outside-resize", "outside-refused", "outside-mappings", "outside-child", "outside-many", "outside-hammer",
-		"outside-looks", "outside-beside", "outside-changes", "outside-gone", "outside-larger", "outside-smaller", "outside-going", "fork-dumped", "fork-bare", "promote-lowest",
-		"promote-sparse", "promote-writers", "promote-input", "promote-beside", "promote-elsewhere", "promote-together", "promote-signals",
-		"promote-limit", "promote-own-limit", "promote-mappings",
-	} {
+	for _, name := range outsideTests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			// Else glibc would map less and less by itself.
 			env := []string{outside, promotes, "MALLOC_MMAP_THRESHOLD_=131072"}
 			if out := run(t, command(t, program, library(t), env, []string{name})); out != "" {
+				t.Log(out)
+			}
+		})
+	}
+}
+
+// TestStressLate runs what TestStressOutside runs in a program that began without the library, and loads it late, and tests of that.
+func TestStressLate(t *testing.T) {
+	t.Parallel()
+	program := stress(t)
+	frees, err := compile("frees.so", "-shared", "-fPIC", "testdata/frees.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Concat(outsideTests, []string{"late-links", "late-library", "late-loading", "late-advice", "late-handlers"}) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := []string{"STRESS_LATE=" + library(t), "STRESS_LIBRARY=" + frees, promotes, "MALLOC_MMAP_THRESHOLD_=131072"}
+			if out := run(t, command(t, program, "", env, []string{name})); out != "" {
 				t.Log(out)
 			}
 		})

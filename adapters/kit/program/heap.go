@@ -25,9 +25,17 @@ const idle = 2 * time.Second
 func openHeap() (_ kit.Heap, state func() string) {
 	shared, ok := sharedheap.Open()
 	if !ok {
+		shared, ok = sharedheap.OpenLate()
+	}
+	if !ok {
 		return nil, func() string { return "off: the program was started without it" }
 	}
-	state = func() string { return shared.Stats().State.String() }
+	state = func() string {
+		if state := shared.Stats().State; !shared.Late() || !state.Works() {
+			return state.String()
+		}
+		return "off: the program was started without it; what malloc maps for one array is shared in place"
+	}
 	if !shared.Stats().State.Works() {
 		return nil, state
 	}
@@ -43,7 +51,7 @@ func openHeap() (_ kit.Heap, state func() string) {
 }
 
 // Works implements [kit.Heap].
-func (h heap) Works() bool { return h.Stats().State.Works() }
+func (h heap) Works() bool { return !h.Late() && h.Stats().State.Works() }
 
 // countForks adds 1 to count before each fork that takes what is pinned in h, which may be nil, away from
 // others. count stays valid until it is called with it again, and on is false.
@@ -103,7 +111,12 @@ func (h heap) Unpin(addr uintptr, segment uint64) { h.Heap.Unpin(addr, segment) 
 
 // Promote implements [kit.Heap]. It refuses in a program for which the kernel or a device writes to memory when it
 // likes: nothing says where.
-func (h heap) Promote(addr uintptr) bool { return !h.maps.Filled() && h.Heap.Promote(addr) }
+func (h heap) Promote(addr uintptr, policy contract.PromotePolicy) bool {
+	promotions := map[contract.PromotePolicy]sharedheap.Promotion{
+		contract.PromoteAlways: sharedheap.Always, contract.PromoteSafe: sharedheap.Safe, contract.PromoteNever: sharedheap.Never,
+	}
+	return !h.maps.Filled() && h.Heap.Promote(addr, promotions[policy])
+}
 
 // heapSegment is one file of the heap: a backing while a block in it is pinned.
 type heapSegment struct {

@@ -203,10 +203,19 @@ static void count_separation(void) {
 			__atomic_fetch_add(fork_counters[i], 1, __ATOMIC_SEQ_CST);
 }
 
+/*
+ * The thread that forks and has all locks, or 0; a child's is the same. A library that was loaded late runs its handler first before a fork and last after it,
+ * so those of others run while it has the locks, and may free memory.
+ */
+static _Atomic pthread_t forker;
+
+bool fork_runs_here(void) { return unlikely(atomic_load_explicit(&forker, memory_order_relaxed) == pthread_self()); }
+
 void fork_prepare(void) {
 	int saved = errno;
 	promote_halt();
 	lock_all();
+	atomic_store(&forker, pthread_self());
 	if (in_use()) {
 		fork_count++;
 		count_separation();
@@ -294,6 +303,7 @@ static void forget_copies(void) {
 
 void fork_parent(void) {
 	int saved = errno;
+	atomic_store(&forker, 0);
 	forget_copies();
 	unlock_all();
 	promote_resume();
@@ -377,6 +387,7 @@ static void leave_blocks(void) {
 
 void fork_child(void) {
 	int saved = errno;
+	atomic_store(&forker, 0);
 	lock_reset(&outside_lock);
 	lock_reset(&supply_lock);
 	lock_reset(&trim_lock);

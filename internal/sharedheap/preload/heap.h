@@ -7,6 +7,9 @@
  * ask for come from memory that is a file from the start (memfd), so that another process can map
  * the very pages; everything else goes on to the next malloc, usually the libc's.
  *
+ * A program that began without the library can load it *late*, by dlopen. Then it has no blocks of its own, and stands in front of
+ * nothing until the first chunk is to be promoted (links.c).
+ *
  *   start.c      constructor: configuration, environment, fork handlers
  *   interpose.c  the malloc family
  *   mappings.c   what the program maps over blocks, and its advice about them
@@ -28,6 +31,7 @@
  *   limits.c     limits that the program sets on itself
  *   captures.c   captures of CUDA graphs
  *   lookups.c    dlsym
+ *   links.c      programs that began without the library
  *   fork.c       what a fork does to all this
  *   aside.c      what it leaves to be done after it
  *   promote.c    how a block that a fork has frozen becomes shared again
@@ -85,6 +89,8 @@
 #define HEAP_RESERVE (1024 * GIB)
 #endif
 #define SMALLEST_RESERVE (256 * MIB)
+/* Of a heap without blocks of its own only the tables are, which so many addresses would need. */
+#define LATE_RESERVE (2 * GIB)
 
 /* Blocks from here on get a file of their own, and the kernel is asked whether it would grant their memory. */
 #define OWN_FILE_MIN MIB
@@ -210,6 +216,20 @@ extern struct next_malloc next;
 void next_resolve(void);
 bool boot_owns(const void *p);
 size_t boot_size(const void *p);
+
+/* Where what is behind us is looked for: RTLD_NEXT, or, if the library was loaded late, the libc. */
+extern void *next_library;
+
+/* links.c */
+
+/* Whether the library was loaded by a program that ran. */
+extern bool heap_late;
+/* Finds that out, before all else. */
+void links_start(void);
+/* Whether the program's malloc is the libc's. */
+bool links_to_libc(void);
+/* In such a program, puts ours in front of the libc's functions, in every library that there is by now. False: that cannot be. */
+bool links_take(void);
 
 /* lookups.c */
 
@@ -582,6 +602,8 @@ bool map_privately(uintptr_t base, uint64_t size, int fd, uint64_t offset);
 void lock_all(void);
 void unlock_all(void);
 void fork_prepare(void);
+/* Whether this thread forks, and has all locks meanwhile. */
+bool fork_runs_here(void);
 void fork_parent(void);
 void fork_child(void);
 /*
@@ -615,7 +637,7 @@ void promote_let_on(void);
 void promote_forget(void);
 /* Whether the block is being promoted. */
 bool promote_moves(uint32_t index);
-/* "always", "never" or "safe", as which anything else counts: see open_faults. */
+/* "always", "never" or "safe", as which anything else counts: see enum ndheap_promotion. */
 void promote_configure(const char *text);
 
 /* outside.c */
@@ -626,7 +648,8 @@ extern _Atomic uintptr_t outside_from, outside_to;
 extern _Atomic uint32_t outside_end;
 #define OUTSIDE_MAPPED 2u /* glibc's IS_MMAPPED, in the word before what malloc gives */
 
-void outside_start(void);
+/* tunables: glibc's, in the environment of the program's start; NULL: none. */
+void outside_start(const char *tunables);
 /* Takes note of what the next malloc has given for a large request, and answers with it. Keeps errno. */
 void *outside_note(void *p);
 /* Notes that the program has given advice about pages that a file would not follow. */

@@ -15,7 +15,7 @@ static inline bool large(size_t size) {
 }
 
 static void *share(const void *caller, size_t size, size_t align, bool zero) {
-	return caller_in_scope(caller) ? block_take(size, align, zero, 0) : NULL;
+	return !heap_late && caller_in_scope(caller) ? block_take(size, align, zero, 0) : NULL;
 }
 
 static bool power_of_two(size_t n) { return n && (n & (n - 1)) == 0; }

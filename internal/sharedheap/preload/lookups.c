@@ -20,7 +20,7 @@ __asm__(".symver dlvsym,dlvsym@GLIBC_2.17");
 #error "say which version of dlsym is the oldest one here, and how to jump to it"
 #endif
 
-void *next_version(const char *name, const char *version) { return dlvsym(RTLD_NEXT, name, version); }
+void *next_version(const char *name, const char *version) { return dlvsym(next_library, name, version); }
 
 struct place {
 	uintptr_t from, size;
@@ -55,7 +55,7 @@ void *(*next_dlsym)(void *, const char *) = (void *(*)(void *, const char *))(vo
 
 /* ThreadSanitizer asks for functions before it has begun itself. */
 __attribute__((used, no_sanitize("thread"))) static void resolve_dlsym(void) {
-	void *found = dlvsym(RTLD_NEXT, "dlsym", OLDEST);
+	void *found = dlvsym(next_library, "dlsym", OLDEST);
 	if (!found)
 		die("the libc lacks dlsym", NULL);
 	next_dlsym = (void *(*)(void *, const char *))found;

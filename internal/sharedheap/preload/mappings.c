@@ -220,7 +220,8 @@ EXPORTED int madvise(void *p, size_t size, int advice) {
 	default:;
 		int saved = errno;
 		promote_keep_off(p, size); /* what is being promoted would lose it */
-		outside_advise(p, size);
+		if (advice != MADV_HUGEPAGE || !caller_in_scope(CALLER)) /* else a framework speaks, which does so with the heap's memory, too */
+			outside_advise(p, size);
 		errno = saved;
 		int result = next.madvise(p, size, advice);
 		promote_let_on();

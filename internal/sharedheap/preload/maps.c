@@ -22,8 +22,8 @@ static struct {
 	size_t next, end;
 } maps;
 
-static bool begin(void) {
-	maps.fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+static bool begin(const char *file) {
+	maps.fd = (int)syscall(SYS_openat, AT_FDCWD, file, O_RDONLY | O_CLOEXEC);
 	maps.next = maps.end = 0;
 	return maps.fd >= 0;
 }
@@ -70,16 +70,33 @@ static bool special(uintptr_t at) {
 	       (syscall(SYS_get_mempolicy, &policy, NULL, 0, at, OF_ADDRESS) == 0 && policy != DEFAULT);
 }
 
+/*
+ * Skips what smaps says of a mapping down to its last line, the flags: whether the program has given no advice there that a file would not
+ * keep. A library that was loaded late has not heard of it.
+ */
+static bool unadvised(void) {
+	static const char *const advice[] = {" dc", " dd", " wf", " mg"}; /* not for children, not in core dumps, ... */
+	char line[256];
+	do {
+		if (!read_line(line, sizeof line))
+			return false;
+	} while (strncmp(line, "VmFlags:", 8) != 0);
+	for (size_t i = 0; i < sizeof advice / sizeof *advice; i++)
+		if (strstr(line, advice[i]))
+			return false;
+	return true;
+}
+
 bool maps_ordinary(uintptr_t from, uintptr_t to) {
 	char line[256];
-	if (!begin())
+	if (!begin(heap_late ? "/proc/self/smaps" : "/proc/self/maps"))
 		return false;
 	while (from < to && read_line(line, sizeof line)) {
 		char *rest;
 		uintptr_t start = strtoull(line, &rest, 16), end = *rest == '-' ? strtoull(rest + 1, &rest, 16) : 0;
 		if (end <= from)
 			continue;
-		if (start > from || !ordinary_mapping(rest) || special(from))
+		if (start > from || !ordinary_mapping(rest) || special(from) || (heap_late && !unadvised()))
 			break;
 		from = end;
 	}
@@ -106,7 +123,7 @@ static bool count(const void *unused) {
 	size_t size;
 	uint64_t offset, inode;
 	(void)unused;
-	if (!begin())
+	if (!begin("/proc/self/maps"))
 		return false;
 	for (uint32_t i = 1; i < segment_count; i++)
 		segments[i].seen = 0;
@@ -138,7 +155,7 @@ bool maps_separate(const void *segment) {
 	uintptr_t from;
 	size_t size;
 	uint64_t offset, inode;
-	if (!begin())
+	if (!begin("/proc/self/maps"))
 		return false;
 	bool all = true;
 	while (read_line(line, sizeof line))

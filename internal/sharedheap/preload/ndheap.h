@@ -2,7 +2,8 @@
  * The C ABI of libndbridge-heap.so, the shared heap of ndbridge.
  *
  * The library is loaded with LD_PRELOAD. Whoever shares memory inside the same process (the ndbridge
- * plugin) finds these symbols with dlsym(RTLD_DEFAULT, ...) and never links against the library. All
+ * plugin) finds these symbols with dlsym(RTLD_DEFAULT, ...) and never links against the library. In a program that began
+ * without it, the plugin loads it by dlopen, with RTLD_NODELETE, and calls ndheap_join. All
  * functions may be called from any thread, at any time, and leave errno alone.
  *
  * The layout below is frozen: change it only together with NDHEAP_ABI.
@@ -14,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NDHEAP_ABI 6
+#define NDHEAP_ABI 7
 
 /*
  * Bits of ndheap_block.flags. Without NDHEAP_SHAREABLE the memory can only be copied. If the others do not say why,
@@ -46,6 +47,14 @@ enum ndheap_state {
 	NDHEAP_STRICT_COMMIT = 5, /* vm.overcommit_memory is 2: shared pages could fail with SIGBUS */
 };
 
+/* When memory that exists is made shareable. */
+enum ndheap_promotion {
+	NDHEAP_AS_CONFIGURED = 0, /* by NDBRIDGE_HEAP_PROMOTE in the program's environment: "always", "safe" or "never"; else where it is safe */
+	NDHEAP_ALWAYS = 1,        /* even where a system call of the program's could fail by it, if it is none of the libc's usual ones */
+	NDHEAP_SAFE = 2,          /* only where none can fail */
+	NDHEAP_NEVER = 3,
+};
+
 struct ndheap_stats {
 	uint32_t state;         /* enum ndheap_state */
 	uint32_t descriptors;   /* files that are open now */
@@ -66,6 +75,14 @@ struct ndheap_stats {
 
 /* The version of this header that the library was built with. */
 extern const uint32_t ndheap_abi;
+
+/*
+ * Makes the heap work in a program that has loaded it late, before anything else is asked of it. Then the program has no blocks of the
+ * heap's own: only memory for which ndheap_outside does not answer with 0 can become shareable. promote and tunables are what the
+ * program had as NDBRIDGE_HEAP_PROMOTE and GLIBC_TUNABLES in its environment when it began, or NULL.
+ * 0: done. -1: the program's malloc is not the libc's, or the library was preloaded; nothing else may be called then.
+ */
+int ndheap_join(const char *promote, const char *tunables);
 
 /*
  * Describes the live block that p points into (interior pointers too) and pins it: until it is
@@ -115,12 +132,12 @@ void ndheap_refuse(const void *p);
  * Makes the block that p points into shareable again, if a fork has made it private, or the libc's memory for which
  * ndheap_outside does not answer with 0: the memory moves into a new file, in place, beside whoever writes to it. That
  * takes about a second for a GiB, in which a writer waits for some 100 us at a time. Devices must not write to the memory, nor the kernel by itself (io_uring). Whoever has mapped the old file
- * goes on seeing what was there at the fork. One block is promoted at a time; other calls wait.
+ * goes on seeing what was there at the fork. how: where system calls of the program may fail by it. One block is promoted at a time; other calls wait.
  * 0: done. -1: the block is as it was. It is no such block; or the kernel cannot (before Linux 6.4, or userfaultfd is
  * forbidden); or its mapping has properties that would be lost; or there is no memory, descriptor or thread for it; or the
  * program has forked, mapped, freed or protected something each of a few times that this was tried, or waits for input that goes there.
  */
-int ndheap_promote(const void *p);
+int ndheap_promote(const void *p, enum ndheap_promotion how);
 
 /*
  * Gives the pages of blocks back to the system that have been free for at least idle_ms. The heap has no

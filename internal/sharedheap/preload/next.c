@@ -159,8 +159,10 @@ static const char conditions[] = "GLIBC_2.3.2";
 static const char conditions[] = "GLIBC_2.17";
 #endif
 
+void *next_library = RTLD_NEXT;
+
 static void *find(const char *name) {
-	void *function = strncmp(name, "pthread_cond_", 13) ? next_dlsym(RTLD_NEXT, name) : next_version(name, conditions);
+	void *function = strncmp(name, "pthread_cond_", 13) ? next_dlsym(next_library, name) : next_version(name, conditions);
 	if (!function)
 		die("the libc lacks a function", NULL);
 	return function;
@@ -190,12 +192,12 @@ void next_resolve(void) {
 		.mprotect = (int (*)(void *, size_t, int))find("mprotect"),
 		.fopen = (FILE *(*)(const char *, const char *))find("fopen"),
 		.fopen64 = (FILE *(*)(const char *, const char *))find("fopen64"),
-		.closefrom = (void (*)(int))next_dlsym(RTLD_NEXT, "closefrom"),
+		.closefrom = (void (*)(int))next_dlsym(next_library, "closefrom"),
 		.dup2 = (int (*)(int, int))find("dup2"),
 		.dup3 = (int (*)(int, int, int))find("dup3"),
 		.posix_spawn = (__typeof__(next.posix_spawn))find("posix_spawn"),
 		.posix_spawnp = (__typeof__(next.posix_spawnp))find("posix_spawnp"),
-		.pthread_create = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))next_dlsym(RTLD_NEXT, "pthread_create"),
+		.pthread_create = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))next_dlsym(heap_late ? RTLD_DEFAULT : RTLD_NEXT, "pthread_create"),
 		.pthread_cond_timedwait = (__typeof__(next.pthread_cond_timedwait))find("pthread_cond_timedwait"),
 		.read = (__typeof__(next.read))find("read"),
 		.pread = (__typeof__(next.pread))find("pread"),

@@ -3,7 +3,7 @@
  *
  * Callers that are no array frameworks (Python's own bytes and bytearray, say) get their memory from the libc. Glibc maps
  * a large request separately: its pages hold the caller's bytes and nobody else's. This file knows each such *chunk* from
- * malloc to free. When a host looks at an array in one, the chunk becomes a block, whose addresses lie outside the range,
+ * malloc to free, or from the moment at which it is asked for, where the library was loaded late. When a host looks at an array in one, the chunk becomes a block, whose addresses lie outside the range,
  * and is promoted like a block that a fork has made private (promote.c). From then on it is a block like others: a fork
  * freezes it, and pins keep it. What is freed goes back to the libc, which unmaps it.
  *
@@ -55,8 +55,7 @@ static int find_libc(struct dl_phdr_info *library, size_t size, void *unused) {
 	return has_malloc || is_libc;
 }
 
-void outside_start(void) {
-	const char *tunables = getenv("GLIBC_TUNABLES"); /* by which glibc asks for huge pages */
+void outside_start(const char *tunables) {
 	if (!tunables || !strstr(tunables, "glibc.malloc.hugetlb"))
 		dl_iterate_phdr(find_libc, NULL);
 }
@@ -71,21 +70,27 @@ static struct chunk *chunk_with(uintptr_t at) {
 	return NULL;
 }
 
+/* What handlers of others do to chunks between those of a fork leads around us: this thread has the lock. */
 bool outside_knows(const void *p, size_t size) {
 	uintptr_t from = (uintptr_t)p, to = from + size < from ? UINTPTR_MAX : from + size;
 	uint32_t end = atomic_load(&outside_end);
 	for (const struct chunk *c = chunks; c < chunks + end; c++) {
 		if (from < atomic_load_explicit(&c->to, memory_order_acquire) && to > atomic_load_explicit(&c->from, memory_order_relaxed))
-			return true;
+			return !fork_runs_here();
 	}
 	return false;
 }
 
-/* What glibc notes in front of a chunk that it has mapped: how far before the chunk the mapping begins, and the chunk's size. */
+/*
+ * What glibc notes in front of a chunk that it has mapped: how far before the chunk the mapping begins, and the chunk's size, down to
+ * the end of the mapping, or, from 2.43 on, to what would be the head of a next one.
+ */
 static bool understand_head(const size_t head[2], uintptr_t user, uintptr_t *from, uintptr_t *to) {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE), at = user - 2 * sizeof(size_t);
 	*from = at - head[0];
 	*to = at + (head[1] & ~(size_t)7);
+	if (*to % page == page - sizeof(size_t[2]))
+		*to += sizeof(size_t[2]);
 	return head[1] & OUTSIDE_MAPPED && *from % page == 0 && *to % page == 0 && *from <= at && *to > user;
 }
 
@@ -137,17 +142,17 @@ static bool forget_gone(uintptr_t from, uintptr_t to) {
 	return !block || (fork_yield_outside(from, to), false);
 }
 
-void *outside_note(void *p) {
-	uintptr_t from, to;
-	if (!p || !libc_malloc || !read_head((uintptr_t)p, &from, &to) || (outside_touches((void *)from, to - from) && !forget_gone(from, to)))
-		return p;
+/* Knows a chunk from now on, but for a place to note it in. */
+static void know(uintptr_t user, uintptr_t from, uintptr_t to) {
+	if (outside_touches((void *)from, to - from) && !forget_gone(from, to))
+		return;
 	lock(&outside_lock);
 	struct chunk *c = chunks;
 	while (c < chunks + CHUNKS && atomic_load(&c->to))
 		c++;
 	if (c < chunks + CHUNKS) {
 		widen(from, to);
-		atomic_store(&c->user, (uintptr_t)p);
+		atomic_store(&c->user, user);
 		atomic_store(&c->block, 0);
 		atomic_store(&c->advised, false);
 		c->copies = 0, c->due = 1; /* to copy what is looked at once is faster than to move it */
@@ -157,10 +162,35 @@ void *outside_note(void *p) {
 			atomic_fetch_add(&outside_end, 1);
 	}
 	unlock(&outside_lock);
+}
+
+void *outside_note(void *p) {
+	uintptr_t from, to;
+	if (p && libc_malloc && !fork_runs_here() && read_head((uintptr_t)p, &from, &to))
+		know((uintptr_t)p, from, to);
 	return p;
 }
 
+/*
+ * Learns of the chunk that an array fills, if it fills one, from what glibc has noted in front of it: whoever loads the library late was not
+ * there when the chunk came. What looks so, down to the page at both ends, is nothing else.
+ */
+static void learn(uintptr_t at, size_t size) {
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uintptr_t from, to;
+	size_t head[2];
+	for (uintptr_t user = at & ~(uintptr_t)15; libc_malloc && user + page > at; user -= 16) {
+		if (maps_read(head, user - sizeof head, sizeof head) && understand_head(head, user, &from, &to) && at - from <= page &&
+		    size <= to - at && to - at - size <= page) {
+			know(user, from, to);
+			return;
+		}
+	}
+}
+
 uint32_t outside_leave(const void *p) {
+	if (fork_runs_here())
+		return 0;
 	lock(&outside_lock);
 	struct chunk *c = chunk_with((uintptr_t)p);
 	bool known = c && atomic_load(&c->user) == (uintptr_t)p;
@@ -269,6 +299,8 @@ EXPORTED size_t ndheap_outside(const void *p, size_t size, int due) {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uintptr_t at = (uintptr_t)p;
 	size_t found = 0;
+	if (heap_late && !outside_touches(p, 1))
+		learn(at, size);
 	if (!outside_touches(p, 1))
 		return 0;
 	lock(&outside_lock);

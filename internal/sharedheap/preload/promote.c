@@ -61,13 +61,14 @@ static _Atomic uint32_t halted; /* how often it must not have been */
 static _Atomic uint32_t moving; /* the block that is promoted, or 0 */
 static _Atomic uint32_t keeps; /* those who change what is mapped somewhere: no block's begins meanwhile */
 static int faults = -1;
-static enum { SAFE, ALWAYS, NEVER } mode;
+static enum ndheap_promotion configured = NDHEAP_SAFE;
+static bool user_mode_will_do; /* for the promotion under way: "always" */
 
 void promote_configure(const char *text) {
 	if (text && strcmp(text, "always") == 0)
-		mode = ALWAYS;
+		configured = NDHEAP_ALWAYS;
 	else if (text && strcmp(text, "never") == 0)
-		mode = NEVER;
+		configured = NDHEAP_NEVER;
 }
 
 bool promote_moves(uint32_t index) { return index && index == atomic_load(&moving); }
@@ -117,20 +118,20 @@ static bool begin(void) {
 }
 
 /* A userfaultfd for which the program's system calls wait, too, or, with "always", one for its threads alone; or -1. */
-static int userfaultfd(int flags) {
+static int userfaultfd(int flags, bool user_mode) {
 	int fd = user_faults ? -1 : (int)syscall(SYS_userfaultfd, flags);
-	return fd < 0 && mode == ALWAYS ? (int)syscall(SYS_userfaultfd, flags | UFFD_USER_MODE_ONLY) : fd;
+	return fd < 0 && user_mode ? (int)syscall(SYS_userfaultfd, flags | UFFD_USER_MODE_ONLY) : fd;
 }
 
 /* Whether the kernel knows of the kind that is needed, and allows it: it says so before it looks at a flag that there is not. */
-static bool may(void) {
+static bool may(enum ndheap_promotion how) {
 	const int no_such_flag = 1 << 30;
-	return userfaultfd(no_such_flag) < 0 && errno == EINVAL;
+	return how != NDHEAP_NEVER && userfaultfd(no_such_flag, how == NDHEAP_ALWAYS) < 0 && errno == EINVAL;
 }
 
 static bool open_faults(void) {
 	struct uffdio_api api = {.api = UFFD_API, .features = FEATURES};
-	faults = userfaultfd(O_CLOEXEC);
+	faults = userfaultfd(O_CLOEXEC, user_mode_will_do);
 	return faults >= 0 && ioctl(faults, UFFDIO_API, &api) == 0;
 }
 
@@ -344,31 +345,33 @@ static bool promote(const void *p) {
 	return moved;
 }
 
-static bool promote_once(const void *p) {
+static bool promote_once(const void *p, enum ndheap_promotion how) {
 	if (!begin())
 		return false;
+	user_mode_will_do = how == NDHEAP_ALWAYS;
 	/*
 	 * A signal's handler would be the program's code. If it forks, or changes what is mapped, it waits for the end of this
 	 * promotion, which this thread must see to. Two signals are the libc's own.
 	 */
 	uint64_t blocked = ~((uint64_t)3 << 31), before; /* bit n - 1 is signal n */
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, &before, sizeof blocked);
-	bool promoted = keeper_run(promote, p);
+	bool promoted = (!heap_late || links_take()) && keeper_run(promote, p);
 	atomic_store(&moving, 0);
 	atomic_store(&busy, false);
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
 	return promoted;
 }
 
-EXPORTED int ndheap_promote(const void *p) {
+EXPORTED int ndheap_promote(const void *p, enum ndheap_promotion how) {
 	enum { TRIES = 4 };
 	int saved = errno;
-	bool can = mode != NEVER && gate_guards(p, 1) && may(), promoted = false;
+	how = how == NDHEAP_AS_CONFIGURED ? configured : how;
+	bool can = gate_guards(p, 1) && may(how), promoted = false;
 	for (int tries = 0; can && !promoted && tries < TRIES; tries++) {
 		for (int us = 0; atomic_load(&halts) && us < LONGEST_US; us += PAUSE_US)
 			usleep(PAUSE_US);
 		uint32_t before = atomic_load(&halted);
-		promoted = promote_once(p);
+		promoted = promote_once(p, how);
 		can = atomic_load(&halts) || atomic_load(&halted) != before; /* a fork, for instance, came in between */
 	}
 	errno = saved;

@@ -124,7 +124,7 @@ static size_t reserve_goal(void) {
 	struct rlimit limit;
 	if (getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
 		return 0;
-	size_t goal = HEAP_RESERVE;
+	size_t goal = heap_late ? LATE_RESERVE : HEAP_RESERVE;
 	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
 		while (goal > limit.rlim_cur / 4)
 			goal /= 2;
@@ -159,24 +159,25 @@ enum ndheap_state range_reserve(void) {
 	if (strict_commit())
 		return NDHEAP_STRICT_COMMIT;
 	for (size_t size = reserve_goal(); size >= SMALLEST_RESERVE; size /= 2) {
-		void *base = reserve(size + HUGE_PAGE, PROT_NONE);
+		size_t addresses = heap_late ? HUGE_PAGE : size; /* all blocks lie outside */
+		void *base = reserve(addresses + HUGE_PAGE, PROT_NONE);
 		if (base == MAP_FAILED)
 			continue;
 		if (!tables_reserve(size)) {
 			tables_release();
-			next.munmap(base, size + HUGE_PAGE);
+			next.munmap(base, addresses + HUGE_PAGE);
 			continue;
 		}
-		next.madvise(base, size + HUGE_PAGE, MADV_DONTDUMP);
+		next.madvise(base, addresses + HUGE_PAGE, MADV_DONTDUMP);
 		owners = (_Atomic uint32_t *)owner_table.base;
 		blocks = (struct block *)block_table.base;
 		segments = (struct segment *)segment_table.base;
 		extents = (struct extent *)extent_table.base;
 		range.base = ((uintptr_t)base + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
-		extents[0] = (struct extent){range.base, size};
+		extents[0] = (struct extent){range.base, addresses};
 		extent_count = 1;
 		own();
-		atomic_store_explicit(&range.size, size, memory_order_release);
+		atomic_store_explicit(&range.size, addresses, memory_order_release);
 		return NDHEAP_ON;
 	}
 	return NDHEAP_NO_ADDRESSES;
@@ -192,6 +193,8 @@ void range_shrink(size_t limit) {
 	size_t used = last->base - range.base;
 	if (wanted < used)
 		wanted = used;
+	if (wanted < HUGE_PAGE) /* by which one sees that there is a heap: blocks may lie outside */
+		wanted = HUGE_PAGE;
 	last->size = wanted - used;
 	if (!last->size)
 		extent_count--;

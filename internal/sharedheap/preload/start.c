@@ -40,14 +40,30 @@ static bool in_python(void) {
 	       next_dlsym(RTLD_DEFAULT, "PyGILState_Ensure");
 }
 
+/* From here on the heap is of use to a program that has loaded it late. The environment is the program's, which may be changing it. */
+EXPORTED int ndheap_join(const char *promote, const char *tunables) {
+	static bool joined; /* by the parent, in a forked child */
+	if (!heap_late || (!joined && (!links_to_libc() || pthread_atfork(fork_prepare, fork_parent, fork_child) != 0)))
+		return -1;
+	if (!joined)
+		callers_configure(NULL);
+	joined = true;
+	promote_configure(promote);
+	outside_start(tunables);
+	return 0;
+}
+
 /* Early, so that among the fork handlers ours runs last before a fork and first after it. */
 __attribute__((constructor(101))) static void heap_start(void) {
+	links_start();
 	next_resolve();
+	if (heap_late)
+		return;
 	configure_threshold(getenv("NDBRIDGE_HEAP_THRESHOLD"));
 	callers_configure(getenv("NDBRIDGE_HEAP_LIBRARIES"));
 	promote_configure(getenv("NDBRIDGE_HEAP_PROMOTE"));
 	lookups_start();
-	outside_start();
+	outside_start(getenv("GLIBC_TUNABLES"));
 	if (in_python()) {
 		threads_start((uintptr_t)next_dlsym(RTLD_DEFAULT, "PyOS_AfterFork_Parent"));
 		const char *directory = getenv("NDBRIDGE_HEAP_LISTEN"), *name = getenv("NDBRIDGE_HEAP_NAME"), *say = getenv("NDBRIDGE_HEAP_SAY");

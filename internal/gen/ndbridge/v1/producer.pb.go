@@ -156,8 +156,10 @@ type Settings struct {
 	Calls *CallSettings `protobuf:"bytes,5,opt,name=calls,proto3" json:"calls,omitempty"`
 	// Arrays in mapped files that can shrink are copied, with REASON_MAPPED_FILE.
 	CopyMappedFiles bool `protobuf:"varint,20,opt,name=copy_mapped_files,json=copyMappedFiles,proto3" json:"copy_mapped_files,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// When memory of the program's is moved into a file, in place, so that it can be shared.
+	Promote       PromotePolicy `protobuf:"varint,21,opt,name=promote,proto3,enum=ndbridge.v1.PromotePolicy" json:"promote,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Settings) Reset() {
@@ -230,6 +232,13 @@ func (x *Settings) GetCopyMappedFiles() bool {
 		return x.CopyMappedFiles
 	}
 	return false
+}
+
+func (x *Settings) GetPromote() PromotePolicy {
+	if x != nil {
+		return x.Promote
+	}
+	return PromotePolicy_PROMOTE_POLICY_UNSPECIFIED
 }
 
 // CallSettings asks for workers.
@@ -2012,14 +2021,15 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\n" +
 	"\x1andbridge/v1/producer.proto\x12\vndbridge.v1\x1a\x17ndbridge/v1/types.proto\"@\n" +
 	"\vOpenRequest\x121\n" +
-	"\bsettings\x18\x01 \x01(\v2\x15.ndbridge.v1.SettingsR\bsettings\"\x87\x02\n" +
+	"\bsettings\x18\x01 \x01(\v2\x15.ndbridge.v1.SettingsR\bsettings\"\xbd\x02\n" +
 	"\bSettings\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\tR\aprogram\x128\n" +
 	"\badapters\x18\x02 \x03(\v2\x1c.ndbridge.v1.AdapterSettingsR\badapters\x12\x12\n" +
 	"\x04gpus\x18\x03 \x03(\fR\x04gpus\x126\n" +
 	"\ahandoff\x18\x04 \x01(\v2\x1c.ndbridge.v1.HandoffSettingsR\ahandoff\x12/\n" +
 	"\x05calls\x18\x05 \x01(\v2\x19.ndbridge.v1.CallSettingsR\x05calls\x12*\n" +
-	"\x11copy_mapped_files\x18\x14 \x01(\bR\x0fcopyMappedFiles\"<\n" +
+	"\x11copy_mapped_files\x18\x14 \x01(\bR\x0fcopyMappedFiles\x124\n" +
+	"\apromote\x18\x15 \x01(\x0e2\x1a.ndbridge.v1.PromotePolicyR\apromote\"<\n" +
 	"\fCallSettings\x12\x18\n" +
 	"\aworkers\x18\x01 \x01(\rR\aworkers\x12\x12\n" +
 	"\x04spin\x18\x02 \x01(\x03R\x04spin\";\n" +
@@ -2193,70 +2203,72 @@ var file_ndbridge_v1_producer_proto_goTypes = []any{
 	(*CancelCallRequest)(nil),     // 34: ndbridge.v1.CancelCallRequest
 	(*CancelCallResponse)(nil),    // 35: ndbridge.v1.CancelCallResponse
 	nil,                           // 36: ndbridge.v1.AdapterSettings.QuirkEffectsEntry
-	(CopyPolicy)(0),               // 37: ndbridge.v1.CopyPolicy
-	(SyncPolicy)(0),               // 38: ndbridge.v1.SyncPolicy
-	(*Info)(nil),                  // 39: ndbridge.v1.Info
-	(*Entry)(nil),                 // 40: ndbridge.v1.Entry
-	(*Lease)(nil),                 // 41: ndbridge.v1.Lease
-	(*Fence)(nil),                 // 42: ndbridge.v1.Fence
-	(*Segment)(nil),               // 43: ndbridge.v1.Segment
-	(*Handle)(nil),                // 44: ndbridge.v1.Handle
+	(PromotePolicy)(0),            // 37: ndbridge.v1.PromotePolicy
+	(CopyPolicy)(0),               // 38: ndbridge.v1.CopyPolicy
+	(SyncPolicy)(0),               // 39: ndbridge.v1.SyncPolicy
+	(*Info)(nil),                  // 40: ndbridge.v1.Info
+	(*Entry)(nil),                 // 41: ndbridge.v1.Entry
+	(*Lease)(nil),                 // 42: ndbridge.v1.Lease
+	(*Fence)(nil),                 // 43: ndbridge.v1.Fence
+	(*Segment)(nil),               // 44: ndbridge.v1.Segment
+	(*Handle)(nil),                // 45: ndbridge.v1.Handle
 }
 var file_ndbridge_v1_producer_proto_depIdxs = []int32{
 	2,  // 0: ndbridge.v1.OpenRequest.settings:type_name -> ndbridge.v1.Settings
 	5,  // 1: ndbridge.v1.Settings.adapters:type_name -> ndbridge.v1.AdapterSettings
 	4,  // 2: ndbridge.v1.Settings.handoff:type_name -> ndbridge.v1.HandoffSettings
 	3,  // 3: ndbridge.v1.Settings.calls:type_name -> ndbridge.v1.CallSettings
-	37, // 4: ndbridge.v1.AdapterSettings.copy:type_name -> ndbridge.v1.CopyPolicy
-	36, // 5: ndbridge.v1.AdapterSettings.quirk_effects:type_name -> ndbridge.v1.AdapterSettings.QuirkEffectsEntry
-	38, // 6: ndbridge.v1.AdapterSettings.sync:type_name -> ndbridge.v1.SyncPolicy
-	39, // 7: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
-	7,  // 8: ndbridge.v1.OpenResponse.capabilities:type_name -> ndbridge.v1.Capabilities
-	9,  // 9: ndbridge.v1.Capabilities.handoff:type_name -> ndbridge.v1.Handoff
-	8,  // 10: ndbridge.v1.Capabilities.calls:type_name -> ndbridge.v1.Calls
-	39, // 11: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
-	40, // 12: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
-	40, // 13: ndbridge.v1.SearchResponse.entries:type_name -> ndbridge.v1.Entry
-	37, // 14: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
-	41, // 15: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
-	41, // 16: ndbridge.v1.RefreshResponse.lease:type_name -> ndbridge.v1.Lease
-	42, // 17: ndbridge.v1.RefreshResponse.fence:type_name -> ndbridge.v1.Fence
-	43, // 18: ndbridge.v1.RenewResponse.segment:type_name -> ndbridge.v1.Segment
-	44, // 19: ndbridge.v1.AdoptSegmentRequest.handle:type_name -> ndbridge.v1.Handle
-	0,  // 20: ndbridge.v1.CancelCallResponse.state:type_name -> ndbridge.v1.CallState
-	1,  // 21: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
-	10, // 22: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
-	12, // 23: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
-	14, // 24: ndbridge.v1.ProducerService.Search:input_type -> ndbridge.v1.SearchRequest
-	16, // 25: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
-	18, // 26: ndbridge.v1.ProducerService.Refresh:input_type -> ndbridge.v1.RefreshRequest
-	20, // 27: ndbridge.v1.ProducerService.Renew:input_type -> ndbridge.v1.RenewRequest
-	22, // 28: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
-	24, // 29: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
-	26, // 30: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
-	28, // 31: ndbridge.v1.ProducerService.StartWorkers:input_type -> ndbridge.v1.StartWorkersRequest
-	30, // 32: ndbridge.v1.ProducerService.AdoptSegment:input_type -> ndbridge.v1.AdoptSegmentRequest
-	32, // 33: ndbridge.v1.ProducerService.ForgetSegment:input_type -> ndbridge.v1.ForgetSegmentRequest
-	34, // 34: ndbridge.v1.ProducerService.CancelCall:input_type -> ndbridge.v1.CancelCallRequest
-	6,  // 35: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
-	11, // 36: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
-	13, // 37: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
-	15, // 38: ndbridge.v1.ProducerService.Search:output_type -> ndbridge.v1.SearchResponse
-	17, // 39: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
-	19, // 40: ndbridge.v1.ProducerService.Refresh:output_type -> ndbridge.v1.RefreshResponse
-	21, // 41: ndbridge.v1.ProducerService.Renew:output_type -> ndbridge.v1.RenewResponse
-	23, // 42: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
-	25, // 43: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
-	27, // 44: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
-	29, // 45: ndbridge.v1.ProducerService.StartWorkers:output_type -> ndbridge.v1.StartWorkersResponse
-	31, // 46: ndbridge.v1.ProducerService.AdoptSegment:output_type -> ndbridge.v1.AdoptSegmentResponse
-	33, // 47: ndbridge.v1.ProducerService.ForgetSegment:output_type -> ndbridge.v1.ForgetSegmentResponse
-	35, // 48: ndbridge.v1.ProducerService.CancelCall:output_type -> ndbridge.v1.CancelCallResponse
-	35, // [35:49] is the sub-list for method output_type
-	21, // [21:35] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	37, // 4: ndbridge.v1.Settings.promote:type_name -> ndbridge.v1.PromotePolicy
+	38, // 5: ndbridge.v1.AdapterSettings.copy:type_name -> ndbridge.v1.CopyPolicy
+	36, // 6: ndbridge.v1.AdapterSettings.quirk_effects:type_name -> ndbridge.v1.AdapterSettings.QuirkEffectsEntry
+	39, // 7: ndbridge.v1.AdapterSettings.sync:type_name -> ndbridge.v1.SyncPolicy
+	40, // 8: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
+	7,  // 9: ndbridge.v1.OpenResponse.capabilities:type_name -> ndbridge.v1.Capabilities
+	9,  // 10: ndbridge.v1.Capabilities.handoff:type_name -> ndbridge.v1.Handoff
+	8,  // 11: ndbridge.v1.Capabilities.calls:type_name -> ndbridge.v1.Calls
+	40, // 12: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
+	41, // 13: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
+	41, // 14: ndbridge.v1.SearchResponse.entries:type_name -> ndbridge.v1.Entry
+	38, // 15: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
+	42, // 16: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
+	42, // 17: ndbridge.v1.RefreshResponse.lease:type_name -> ndbridge.v1.Lease
+	43, // 18: ndbridge.v1.RefreshResponse.fence:type_name -> ndbridge.v1.Fence
+	44, // 19: ndbridge.v1.RenewResponse.segment:type_name -> ndbridge.v1.Segment
+	45, // 20: ndbridge.v1.AdoptSegmentRequest.handle:type_name -> ndbridge.v1.Handle
+	0,  // 21: ndbridge.v1.CancelCallResponse.state:type_name -> ndbridge.v1.CallState
+	1,  // 22: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
+	10, // 23: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
+	12, // 24: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
+	14, // 25: ndbridge.v1.ProducerService.Search:input_type -> ndbridge.v1.SearchRequest
+	16, // 26: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
+	18, // 27: ndbridge.v1.ProducerService.Refresh:input_type -> ndbridge.v1.RefreshRequest
+	20, // 28: ndbridge.v1.ProducerService.Renew:input_type -> ndbridge.v1.RenewRequest
+	22, // 29: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
+	24, // 30: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
+	26, // 31: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
+	28, // 32: ndbridge.v1.ProducerService.StartWorkers:input_type -> ndbridge.v1.StartWorkersRequest
+	30, // 33: ndbridge.v1.ProducerService.AdoptSegment:input_type -> ndbridge.v1.AdoptSegmentRequest
+	32, // 34: ndbridge.v1.ProducerService.ForgetSegment:input_type -> ndbridge.v1.ForgetSegmentRequest
+	34, // 35: ndbridge.v1.ProducerService.CancelCall:input_type -> ndbridge.v1.CancelCallRequest
+	6,  // 36: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
+	11, // 37: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
+	13, // 38: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
+	15, // 39: ndbridge.v1.ProducerService.Search:output_type -> ndbridge.v1.SearchResponse
+	17, // 40: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
+	19, // 41: ndbridge.v1.ProducerService.Refresh:output_type -> ndbridge.v1.RefreshResponse
+	21, // 42: ndbridge.v1.ProducerService.Renew:output_type -> ndbridge.v1.RenewResponse
+	23, // 43: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
+	25, // 44: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
+	27, // 45: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
+	29, // 46: ndbridge.v1.ProducerService.StartWorkers:output_type -> ndbridge.v1.StartWorkersResponse
+	31, // 47: ndbridge.v1.ProducerService.AdoptSegment:output_type -> ndbridge.v1.AdoptSegmentResponse
+	33, // 48: ndbridge.v1.ProducerService.ForgetSegment:output_type -> ndbridge.v1.ForgetSegmentResponse
+	35, // 49: ndbridge.v1.ProducerService.CancelCall:output_type -> ndbridge.v1.CancelCallResponse
+	36, // [36:50] is the sub-list for method output_type
+	22, // [22:36] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_ndbridge_v1_producer_proto_init() }

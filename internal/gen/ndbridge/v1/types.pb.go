@@ -250,6 +250,62 @@ func (Reason) EnumDescriptor() ([]byte, []int) {
 	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{2}
 }
 
+// PromotePolicy says when memory that exists is moved into a file, in place, so that it can be shared.
+type PromotePolicy int32
+
+const (
+	// As the program's environment says.
+	PromotePolicy_PROMOTE_POLICY_UNSPECIFIED PromotePolicy = 0
+	// Even where a system call of the program could fail by it.
+	PromotePolicy_PROMOTE_POLICY_ALWAYS PromotePolicy = 1
+	// Only where none can.
+	PromotePolicy_PROMOTE_POLICY_SAFE  PromotePolicy = 2
+	PromotePolicy_PROMOTE_POLICY_NEVER PromotePolicy = 3
+)
+
+// Enum value maps for PromotePolicy.
+var (
+	PromotePolicy_name = map[int32]string{
+		0: "PROMOTE_POLICY_UNSPECIFIED",
+		1: "PROMOTE_POLICY_ALWAYS",
+		2: "PROMOTE_POLICY_SAFE",
+		3: "PROMOTE_POLICY_NEVER",
+	}
+	PromotePolicy_value = map[string]int32{
+		"PROMOTE_POLICY_UNSPECIFIED": 0,
+		"PROMOTE_POLICY_ALWAYS":      1,
+		"PROMOTE_POLICY_SAFE":        2,
+		"PROMOTE_POLICY_NEVER":       3,
+	}
+)
+
+func (x PromotePolicy) Enum() *PromotePolicy {
+	p := new(PromotePolicy)
+	*p = x
+	return p
+}
+
+func (x PromotePolicy) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PromotePolicy) Descriptor() protoreflect.EnumDescriptor {
+	return file_ndbridge_v1_types_proto_enumTypes[3].Descriptor()
+}
+
+func (PromotePolicy) Type() protoreflect.EnumType {
+	return &file_ndbridge_v1_types_proto_enumTypes[3]
+}
+
+func (x PromotePolicy) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PromotePolicy.Descriptor instead.
+func (PromotePolicy) EnumDescriptor() ([]byte, []int) {
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{3}
+}
+
 // CopyPolicy says whether memory that cannot be shared may be copied.
 type CopyPolicy int32
 
@@ -287,11 +343,11 @@ func (x CopyPolicy) String() string {
 }
 
 func (CopyPolicy) Descriptor() protoreflect.EnumDescriptor {
-	return file_ndbridge_v1_types_proto_enumTypes[3].Descriptor()
+	return file_ndbridge_v1_types_proto_enumTypes[4].Descriptor()
 }
 
 func (CopyPolicy) Type() protoreflect.EnumType {
-	return &file_ndbridge_v1_types_proto_enumTypes[3]
+	return &file_ndbridge_v1_types_proto_enumTypes[4]
 }
 
 func (x CopyPolicy) Number() protoreflect.EnumNumber {
@@ -300,7 +356,7 @@ func (x CopyPolicy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CopyPolicy.Descriptor instead.
 func (CopyPolicy) EnumDescriptor() ([]byte, []int) {
-	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{3}
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{4}
 }
 
 // SyncPolicy says which work on a GPU is waited for before an array there may be touched.
@@ -341,11 +397,11 @@ func (x SyncPolicy) String() string {
 }
 
 func (SyncPolicy) Descriptor() protoreflect.EnumDescriptor {
-	return file_ndbridge_v1_types_proto_enumTypes[4].Descriptor()
+	return file_ndbridge_v1_types_proto_enumTypes[5].Descriptor()
 }
 
 func (SyncPolicy) Type() protoreflect.EnumType {
-	return &file_ndbridge_v1_types_proto_enumTypes[4]
+	return &file_ndbridge_v1_types_proto_enumTypes[5]
 }
 
 func (x SyncPolicy) Number() protoreflect.EnumNumber {
@@ -354,7 +410,7 @@ func (x SyncPolicy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SyncPolicy.Descriptor instead.
 func (SyncPolicy) EnumDescriptor() ([]byte, []int) {
-	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{4}
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{5}
 }
 
 // Effect is what a quirk does about the deviation that it describes.
@@ -402,11 +458,11 @@ func (x Effect) String() string {
 }
 
 func (Effect) Descriptor() protoreflect.EnumDescriptor {
-	return file_ndbridge_v1_types_proto_enumTypes[5].Descriptor()
+	return file_ndbridge_v1_types_proto_enumTypes[6].Descriptor()
 }
 
 func (Effect) Type() protoreflect.EnumType {
-	return &file_ndbridge_v1_types_proto_enumTypes[5]
+	return &file_ndbridge_v1_types_proto_enumTypes[6]
 }
 
 func (x Effect) Number() protoreflect.EnumNumber {
@@ -415,7 +471,7 @@ func (x Effect) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Effect.Descriptor instead.
 func (Effect) EnumDescriptor() ([]byte, []int) {
-	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{5}
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{6}
 }
 
 // ErrorKind is the category of an error. Every error has exactly one.
@@ -511,11 +567,11 @@ func (x ErrorKind) String() string {
 }
 
 func (ErrorKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_ndbridge_v1_types_proto_enumTypes[6].Descriptor()
+	return file_ndbridge_v1_types_proto_enumTypes[7].Descriptor()
 }
 
 func (ErrorKind) Type() protoreflect.EnumType {
-	return &file_ndbridge_v1_types_proto_enumTypes[6]
+	return &file_ndbridge_v1_types_proto_enumTypes[7]
 }
 
 func (x ErrorKind) Number() protoreflect.EnumNumber {
@@ -524,7 +580,7 @@ func (x ErrorKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ErrorKind.Descriptor instead.
 func (ErrorKind) EnumDescriptor() ([]byte, []int) {
-	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{6}
+	return file_ndbridge_v1_types_proto_rawDescGZIP(), []int{7}
 }
 
 // DType is an element type: DLPack's DLDataType.
@@ -2357,7 +2413,12 @@ const file_ndbridge_v1_types_proto_rawDesc = "" +
 	"\x17REASON_HOST_WITHOUT_GPU\x10\t\x12\x16\n" +
 	"\x12REASON_MAPPED_FILE\x10\n" +
 	"\x12\x19\n" +
-	"\x15REASON_MAY_BE_DONATED\x10\v*[\n" +
+	"\x15REASON_MAY_BE_DONATED\x10\v*}\n" +
+	"\rPromotePolicy\x12\x1e\n" +
+	"\x1aPROMOTE_POLICY_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15PROMOTE_POLICY_ALWAYS\x10\x01\x12\x17\n" +
+	"\x13PROMOTE_POLICY_SAFE\x10\x02\x12\x18\n" +
+	"\x14PROMOTE_POLICY_NEVER\x10\x03*[\n" +
 	"\n" +
 	"CopyPolicy\x12\x1b\n" +
 	"\x17COPY_POLICY_UNSPECIFIED\x10\x00\x12\x19\n" +
@@ -2408,65 +2469,66 @@ func file_ndbridge_v1_types_proto_rawDescGZIP() []byte {
 	return file_ndbridge_v1_types_proto_rawDescData
 }
 
-var file_ndbridge_v1_types_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
+var file_ndbridge_v1_types_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
 var file_ndbridge_v1_types_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_ndbridge_v1_types_proto_goTypes = []any{
 	(DeviceKind)(0),     // 0: ndbridge.v1.DeviceKind
 	(Route)(0),          // 1: ndbridge.v1.Route
 	(Reason)(0),         // 2: ndbridge.v1.Reason
-	(CopyPolicy)(0),     // 3: ndbridge.v1.CopyPolicy
-	(SyncPolicy)(0),     // 4: ndbridge.v1.SyncPolicy
-	(Effect)(0),         // 5: ndbridge.v1.Effect
-	(ErrorKind)(0),      // 6: ndbridge.v1.ErrorKind
-	(*DType)(nil),       // 7: ndbridge.v1.DType
-	(*Device)(nil),      // 8: ndbridge.v1.Device
-	(*Layout)(nil),      // 9: ndbridge.v1.Layout
-	(*Segment)(nil),     // 10: ndbridge.v1.Segment
-	(*CUDAIPC)(nil),     // 11: ndbridge.v1.CUDAIPC
-	(*CUDAVMM)(nil),     // 12: ndbridge.v1.CUDAVMM
-	(*CUDAChunk)(nil),   // 13: ndbridge.v1.CUDAChunk
-	(*CUDAPool)(nil),    // 14: ndbridge.v1.CUDAPool
-	(*NoMemory)(nil),    // 15: ndbridge.v1.NoMemory
-	(*Handle)(nil),      // 16: ndbridge.v1.Handle
-	(*Ready)(nil),       // 17: ndbridge.v1.Ready
-	(*CUDAWord)(nil),    // 18: ndbridge.v1.CUDAWord
-	(*Fence)(nil),       // 19: ndbridge.v1.Fence
-	(*Lease)(nil),       // 20: ndbridge.v1.Lease
-	(*Entry)(nil),       // 21: ndbridge.v1.Entry
-	(*Quirk)(nil),       // 22: ndbridge.v1.Quirk
-	(*Framework)(nil),   // 23: ndbridge.v1.Framework
-	(*Info)(nil),        // 24: ndbridge.v1.Info
-	(*ErrorInfo)(nil),   // 25: ndbridge.v1.ErrorInfo
-	(*PythonError)(nil), // 26: ndbridge.v1.PythonError
+	(PromotePolicy)(0),  // 3: ndbridge.v1.PromotePolicy
+	(CopyPolicy)(0),     // 4: ndbridge.v1.CopyPolicy
+	(SyncPolicy)(0),     // 5: ndbridge.v1.SyncPolicy
+	(Effect)(0),         // 6: ndbridge.v1.Effect
+	(ErrorKind)(0),      // 7: ndbridge.v1.ErrorKind
+	(*DType)(nil),       // 8: ndbridge.v1.DType
+	(*Device)(nil),      // 9: ndbridge.v1.Device
+	(*Layout)(nil),      // 10: ndbridge.v1.Layout
+	(*Segment)(nil),     // 11: ndbridge.v1.Segment
+	(*CUDAIPC)(nil),     // 12: ndbridge.v1.CUDAIPC
+	(*CUDAVMM)(nil),     // 13: ndbridge.v1.CUDAVMM
+	(*CUDAChunk)(nil),   // 14: ndbridge.v1.CUDAChunk
+	(*CUDAPool)(nil),    // 15: ndbridge.v1.CUDAPool
+	(*NoMemory)(nil),    // 16: ndbridge.v1.NoMemory
+	(*Handle)(nil),      // 17: ndbridge.v1.Handle
+	(*Ready)(nil),       // 18: ndbridge.v1.Ready
+	(*CUDAWord)(nil),    // 19: ndbridge.v1.CUDAWord
+	(*Fence)(nil),       // 20: ndbridge.v1.Fence
+	(*Lease)(nil),       // 21: ndbridge.v1.Lease
+	(*Entry)(nil),       // 22: ndbridge.v1.Entry
+	(*Quirk)(nil),       // 23: ndbridge.v1.Quirk
+	(*Framework)(nil),   // 24: ndbridge.v1.Framework
+	(*Info)(nil),        // 25: ndbridge.v1.Info
+	(*ErrorInfo)(nil),   // 26: ndbridge.v1.ErrorInfo
+	(*PythonError)(nil), // 27: ndbridge.v1.PythonError
 }
 var file_ndbridge_v1_types_proto_depIdxs = []int32{
 	0,  // 0: ndbridge.v1.Device.kind:type_name -> ndbridge.v1.DeviceKind
-	7,  // 1: ndbridge.v1.Layout.dtype:type_name -> ndbridge.v1.DType
-	8,  // 2: ndbridge.v1.Layout.device:type_name -> ndbridge.v1.Device
-	13, // 3: ndbridge.v1.CUDAVMM.chunks:type_name -> ndbridge.v1.CUDAChunk
-	15, // 4: ndbridge.v1.Handle.empty:type_name -> ndbridge.v1.NoMemory
-	10, // 5: ndbridge.v1.Handle.segment:type_name -> ndbridge.v1.Segment
-	11, // 6: ndbridge.v1.Handle.cuda_ipc:type_name -> ndbridge.v1.CUDAIPC
-	12, // 7: ndbridge.v1.Handle.cuda_vmm:type_name -> ndbridge.v1.CUDAVMM
-	14, // 8: ndbridge.v1.Handle.cuda_pool:type_name -> ndbridge.v1.CUDAPool
-	17, // 9: ndbridge.v1.Fence.ready:type_name -> ndbridge.v1.Ready
-	18, // 10: ndbridge.v1.Fence.cuda_word:type_name -> ndbridge.v1.CUDAWord
-	9,  // 11: ndbridge.v1.Lease.layout:type_name -> ndbridge.v1.Layout
-	16, // 12: ndbridge.v1.Lease.handle:type_name -> ndbridge.v1.Handle
-	19, // 13: ndbridge.v1.Lease.fence:type_name -> ndbridge.v1.Fence
+	8,  // 1: ndbridge.v1.Layout.dtype:type_name -> ndbridge.v1.DType
+	9,  // 2: ndbridge.v1.Layout.device:type_name -> ndbridge.v1.Device
+	14, // 3: ndbridge.v1.CUDAVMM.chunks:type_name -> ndbridge.v1.CUDAChunk
+	16, // 4: ndbridge.v1.Handle.empty:type_name -> ndbridge.v1.NoMemory
+	11, // 5: ndbridge.v1.Handle.segment:type_name -> ndbridge.v1.Segment
+	12, // 6: ndbridge.v1.Handle.cuda_ipc:type_name -> ndbridge.v1.CUDAIPC
+	13, // 7: ndbridge.v1.Handle.cuda_vmm:type_name -> ndbridge.v1.CUDAVMM
+	15, // 8: ndbridge.v1.Handle.cuda_pool:type_name -> ndbridge.v1.CUDAPool
+	18, // 9: ndbridge.v1.Fence.ready:type_name -> ndbridge.v1.Ready
+	19, // 10: ndbridge.v1.Fence.cuda_word:type_name -> ndbridge.v1.CUDAWord
+	10, // 11: ndbridge.v1.Lease.layout:type_name -> ndbridge.v1.Layout
+	17, // 12: ndbridge.v1.Lease.handle:type_name -> ndbridge.v1.Handle
+	20, // 13: ndbridge.v1.Lease.fence:type_name -> ndbridge.v1.Fence
 	1,  // 14: ndbridge.v1.Lease.route:type_name -> ndbridge.v1.Route
 	2,  // 15: ndbridge.v1.Lease.reason:type_name -> ndbridge.v1.Reason
-	9,  // 16: ndbridge.v1.Entry.layout:type_name -> ndbridge.v1.Layout
-	25, // 17: ndbridge.v1.Entry.error:type_name -> ndbridge.v1.ErrorInfo
+	10, // 16: ndbridge.v1.Entry.layout:type_name -> ndbridge.v1.Layout
+	26, // 17: ndbridge.v1.Entry.error:type_name -> ndbridge.v1.ErrorInfo
 	1,  // 18: ndbridge.v1.Entry.route:type_name -> ndbridge.v1.Route
 	2,  // 19: ndbridge.v1.Entry.reason:type_name -> ndbridge.v1.Reason
-	5,  // 20: ndbridge.v1.Quirk.effect:type_name -> ndbridge.v1.Effect
-	22, // 21: ndbridge.v1.Framework.quirks:type_name -> ndbridge.v1.Quirk
-	23, // 22: ndbridge.v1.Info.frameworks:type_name -> ndbridge.v1.Framework
-	6,  // 23: ndbridge.v1.ErrorInfo.kind:type_name -> ndbridge.v1.ErrorKind
+	6,  // 20: ndbridge.v1.Quirk.effect:type_name -> ndbridge.v1.Effect
+	23, // 21: ndbridge.v1.Framework.quirks:type_name -> ndbridge.v1.Quirk
+	24, // 22: ndbridge.v1.Info.frameworks:type_name -> ndbridge.v1.Framework
+	7,  // 23: ndbridge.v1.ErrorInfo.kind:type_name -> ndbridge.v1.ErrorKind
 	2,  // 24: ndbridge.v1.ErrorInfo.reason:type_name -> ndbridge.v1.Reason
-	6,  // 25: ndbridge.v1.ErrorInfo.cause_kinds:type_name -> ndbridge.v1.ErrorKind
-	26, // 26: ndbridge.v1.ErrorInfo.python:type_name -> ndbridge.v1.PythonError
+	7,  // 25: ndbridge.v1.ErrorInfo.cause_kinds:type_name -> ndbridge.v1.ErrorKind
+	27, // 26: ndbridge.v1.ErrorInfo.python:type_name -> ndbridge.v1.PythonError
 	27, // [27:27] is the sub-list for method output_type
 	27, // [27:27] is the sub-list for method input_type
 	27, // [27:27] is the sub-list for extension type_name
@@ -2495,7 +2557,7 @@ func file_ndbridge_v1_types_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ndbridge_v1_types_proto_rawDesc), len(file_ndbridge_v1_types_proto_rawDesc)),
-			NumEnums:      7,
+			NumEnums:      8,
 			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,

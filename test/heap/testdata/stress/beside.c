@@ -24,7 +24,7 @@ static void *promote_on(void *argument) {
 	uint64_t *promoted = calloc(1, sizeof *promoted);
 	while (!stop) {
 		const char *p = slots[next_random(&random) % SLOTS];
-		*promoted += p && heap.promote(p) == 0;
+		*promoted += p && heap.promote_known(p) == 0;
 	}
 	return promoted;
 }
@@ -81,6 +81,7 @@ static void *live_on(void *argument) {
 /* Promotion beside all that a program may do to its memory. */
 void test_promote_beside(void) {
 	pthread_t threads[4];
+	hear();
 	for (uintptr_t i = 0; i < 4; i++)
 		CHECK(pthread_create(&threads[i], NULL, i < 1 ? promote_on : live_on, (void *)(i * 1000 + 17)) == 0);
 	uint64_t begin = now_ns();

@@ -1,5 +1,6 @@
 /* Memory outside the heap that somebody frees or resizes by the libc's own functions, while it becomes shared, or once it is. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,7 +21,8 @@ static void find_libc(void) {
 
 /* What the heap has taken for its own is not used again: the next request gets other addresses. */
 static void keep_free(char *page) {
-	CHECK(mmap(page, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == page);
+	char *p = mmap(page, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	CHECK(p == page || (p == MAP_FAILED && errno == EEXIST), "%m"); /* by then something of the heap's, perhaps */
 }
 
 static char *map_there(char *page, size_t bytes, int how) {

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -76,6 +77,11 @@ static const struct {
 	{"outside-smaller", test_outside_smaller},
 	{"outside-going", test_outside_going},
 	{"promote-lowest", test_promote_lowest},
+	{"late-links", test_late_links},
+	{"late-library", test_late_library},
+	{"late-loading", test_late_loading},
+	{"late-advice", test_late_advice},
+	{"late-handlers", test_late_handlers},
 	{"exec", test_exec},
 	{"after-exec", test_after_exec},
 	{"few-descriptors", test_few_descriptors},
@@ -219,19 +225,46 @@ char *map_outside(const struct ndheap_block *b, int protection) {
 	return m + b->offset;
 }
 
+static int (*promote)(const void *, enum ndheap_promotion);
+
+static int promote_as_configured(const void *p) { return promote(p, NDHEAP_AS_CONFIGURED); }
+
+/* A library that was loaded late learns of a chunk when somebody asks. There may be none. */
+static int ask_and_promote(const void *p) {
+	size_t head = 0;
+	struct iovec here = {&head, sizeof head}, there = {(size_t *)p - 1, sizeof head};
+	if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) == sizeof head)
+		heap.outside(p, (head & ~(size_t)7) - 16, 0);
+	return promote_as_configured(p);
+}
+
+void hear(void) {
+	char *p = heap.promote == heap.promote_known ? NULL : opaque(malloc(64 * MIB)); /* which the libc always maps */
+	CHECK(!p || heap.promote(p) == 0);
+	free(p);
+}
+
 int main(int argc, char **argv) {
+	const char *late = getenv("STRESS_LATE");
+	if (late)
+		late_begin();
+	CHECK(!late || dlopen(late, RTLD_NOW | RTLD_GLOBAL), "%s", dlerror());
+	int (*join)(const char *, const char *) = (int (*)(const char *, const char *))dlsym(RTLD_DEFAULT, "ndheap_join");
 	const uint32_t *abi = dlsym(RTLD_DEFAULT, "ndheap_abi");
-	CHECK(abi && *abi == NDHEAP_ABI, "the library is not preloaded");
+	CHECK(abi && *abi == NDHEAP_ABI, "the library is not loaded");
+	CHECK(join(getenv("NDBRIDGE_HEAP_PROMOTE"), NULL) == (late ? 0 : -1));
 	heap.pin = (int (*)(const void *, struct ndheap_block *))dlsym(RTLD_DEFAULT, "ndheap_pin");
 	heap.grant = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_grant");
 	heap.unpin = (int (*)(const void *, uint64_t))dlsym(RTLD_DEFAULT, "ndheap_unpin");
 	heap.repin = (int (*)(const void *, uint64_t, struct ndheap_block *))dlsym(RTLD_DEFAULT, "ndheap_repin");
-	heap.promote = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_promote");
+	promote = (int (*)(const void *, enum ndheap_promotion))dlsym(RTLD_DEFAULT, "ndheap_promote");
 	heap.outside = (size_t(*)(const void *, size_t, int))dlsym(RTLD_DEFAULT, "ndheap_outside");
 	heap.copied = (void (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_copied");
 	heap.refuse = (void (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_refuse");
 	heap.trim = (uint64_t(*)(uint32_t))dlsym(RTLD_DEFAULT, "ndheap_trim");
 	heap.stats = (int (*)(struct ndheap_stats *))dlsym(RTLD_DEFAULT, "ndheap_stats");
+	heap.promote_known = promote_as_configured;
+	heap.promote = late ? ask_and_promote : promote_as_configured;
 	for (size_t i = 0; argc == 2 && i < sizeof tests / sizeof *tests; i++) {
 		if (strcmp(tests[i].name, argv[1]) == 0) {
 			tests[i].run();

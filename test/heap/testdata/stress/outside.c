@@ -309,6 +309,7 @@ void test_outside_hammer(void) {
 	uint32_t random = 77;
 	int promoted = 0;
 	CHECK(mallopt(M_MMAP_THRESHOLD, 128 * KIB) == 1);
+	hear();
 	for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
 		pthread_mutex_init(&slots[i].lock, NULL);
 	for (size_t i = 0; i < THREADS; i++)
@@ -317,7 +318,7 @@ void test_outside_hammer(void) {
 		struct slot *s = &slots[next_random(&random) % (sizeof slots / sizeof *slots)];
 		struct ndheap_block b;
 		const char *p = __atomic_load_n(&s->p, __ATOMIC_SEQ_CST); /* it may be gone by the next line */
-		promoted += heap.promote(p) == 0;
+		promoted += heap.promote_known(p) == 0;
 		if (heap.pin(p, &b) == 0 && b.flags & NDHEAP_SHAREABLE) {
 			char *seen = map_outside(&b, PROT_READ);
 			munmap(seen - b.offset, b.segment_size);

@@ -33,6 +33,7 @@ extern struct heap_functions {
 	int (*unpin)(const void *, uint64_t);
 	int (*repin)(const void *, uint64_t, struct ndheap_block *);
 	int (*promote)(const void *);
+	int (*promote_known)(const void *); /* the same for what may be gone: a library that was loaded late is not asked for it */
 	size_t (*outside)(const void *, size_t, int);
 	void (*copied)(const void *);
 	void (*refuse)(const void *);
@@ -40,6 +41,8 @@ extern struct heap_functions {
 	int (*stats)(struct ndheap_stats *);
 } heap;
 
+/* Has a library that was loaded late hear of what malloc gives from now on, as it does from the first promotion on. */
+void hear(void);
 /* Whether p lies in the heap and could be shared now. */
 bool shared(const void *p);
 /* Takes a pin back that was taken on the file in which p lies now. */
@@ -134,6 +137,12 @@ void test_outside_larger(void);
 void test_outside_smaller(void);
 void test_outside_going(void);
 void test_promote_lowest(void);
+void late_begin(void);
+void test_late_links(void);
+void test_late_library(void);
+void test_late_loading(void);
+void test_late_advice(void);
+void test_late_handlers(void);
 void test_exec(void);
 void test_after_exec(void);
 void test_few_descriptors(void);

@@ -1,0 +1,250 @@
+/*
+ * A program that began without the library, and loads it late.
+ *
+ * What LD_PRELOAD does at the start is done here when the first chunk is to be promoted: each library of the program keeps the
+ * addresses of the functions that it calls in slots, which the loader has filled, and in those of the libc's malloc, of what changes what is
+ * mapped, and of what fills memory, ours take their place. So whoever frees, resizes or maps over what is being promoted waits, as
+ * ever. But all memory stays the libc's: no library need know of the heap to free it.
+ *
+ * Not covered are pointers to the libc's functions that the program has kept elsewhere, as dlsym gives them, and libraries that are loaded
+ * after the last promotion, until the next one. They free a chunk around us, which outside.c bears, unless it happens in the very moment in which a
+ * piece of it is mapped; and then the array was freed while a host held a reference to it.
+ *
+ * Sources: System V ABI, AMD64 supplement, "Relocation"; ELF for the Arm 64-bit Architecture, "Relocation"; glibc, dl_iterate_phdr(3).
+ */
+#include <dlfcn.h>
+#include <gnu/libc-version.h>
+#include <link.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "heap.h"
+
+#undef fread_unlocked /* a macro of glibc's */
+
+#if defined(__x86_64__)
+enum { CALLED = R_X86_64_JUMP_SLOT, KEPT = R_X86_64_GLOB_DAT, POINTER = R_X86_64_64 };
+#else
+enum { CALLED = R_AARCH64_JUMP_SLOT, KEPT = R_AARCH64_GLOB_DAT, POINTER = R_AARCH64_ABS64 };
+#endif
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+bool heap_late;
+
+void free_sized(void *p, size_t size);
+void free_aligned_sized(void *p, size_t align, size_t size);
+void cfree(void *p);
+ssize_t __read_chk(int, void *, size_t, size_t);
+ssize_t __pread_chk(int, void *, size_t, off_t, size_t);
+ssize_t __pread64_chk(int, void *, size_t, off64_t, size_t);
+ssize_t __recv_chk(int, void *, size_t, size_t, int);
+ssize_t __recvfrom_chk(int, void *, size_t, size_t, int, struct sockaddr *, socklen_t *);
+size_t __fread_chk(void *, size_t, size_t, size_t, FILE *);
+size_t __fread_unlocked_chk(void *, size_t, size_t, size_t, FILE *);
+int prlimit64(pid_t, __rlimit_resource_t, const struct rlimit64 *, struct rlimit64 *);
+ssize_t preadv64v2(int, const struct iovec *, int, off64_t, int);
+
+#define FUNCTION(name) {#name, (uintptr_t)(name), 0}
+static struct function {
+	const char *name;
+	uintptr_t ours, libcs; /* libcs: 0 if it has none */
+} functions[] = {
+	FUNCTION(malloc), FUNCTION(calloc), FUNCTION(realloc), FUNCTION(reallocarray), FUNCTION(posix_memalign), FUNCTION(aligned_alloc),
+	FUNCTION(memalign), FUNCTION(valloc), FUNCTION(pvalloc), FUNCTION(free), FUNCTION(cfree), FUNCTION(free_sized), FUNCTION(free_aligned_sized),
+	FUNCTION(mmap), FUNCTION(mmap64), FUNCTION(munmap), FUNCTION(mremap), FUNCTION(shmat), FUNCTION(mprotect), FUNCTION(madvise),
+	FUNCTION(mlock), FUNCTION(mlock2), FUNCTION(setrlimit), FUNCTION(setrlimit64), FUNCTION(prlimit), FUNCTION(prlimit64),
+	FUNCTION(read), FUNCTION(pread), FUNCTION(pread64), FUNCTION(recv), FUNCTION(recvfrom), FUNCTION(readv), FUNCTION(preadv),
+	FUNCTION(preadv64), FUNCTION(preadv2), FUNCTION(preadv64v2), FUNCTION(process_vm_readv), FUNCTION(getrandom), FUNCTION(recvmsg),
+	FUNCTION(recvmmsg), FUNCTION(fread), FUNCTION(fread_unlocked), FUNCTION(__read_chk), FUNCTION(__pread_chk), FUNCTION(__pread64_chk),
+	FUNCTION(__recv_chk), FUNCTION(__recvfrom_chk), FUNCTION(__fread_chk), FUNCTION(__fread_unlocked_chk),
+};
+#undef FUNCTION
+enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
+
+/* Addresses of a library. */
+struct extents {
+	uintptr_t from, to;
+};
+
+static struct extents extents_of(const struct dl_phdr_info *library) {
+	struct extents e = {UINTPTR_MAX, 0};
+	for (int i = 0; i < library->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &library->dlpi_phdr[i];
+		uintptr_t from = library->dlpi_addr + part->p_vaddr, to = from + part->p_memsz;
+		if (part->p_type != PT_LOAD)
+			continue;
+		e.from = from < e.from ? from : e.from;
+		e.to = to > e.to ? to : e.to;
+	}
+	return e;
+}
+
+static bool lies_in(const struct extents *e, uintptr_t at) { return at >= e->from && at < e->to; }
+
+/* Libraries come in the order in which they were loaded. */
+static int find_order(struct dl_phdr_info *library, size_t size, void *unused) {
+	(void)size, (void)unused;
+	struct extents e = extents_of(library);
+	heap_late = lies_in(&e, (uintptr_t)gnu_get_libc_version); /* before us */
+	return heap_late || lies_in(&e, (uintptr_t)links_start);
+}
+
+void links_start(void) {
+	dl_iterate_phdr(find_order, NULL);
+	if (!heap_late)
+		return;
+	next_library = RTLD_DEFAULT;
+	void *(*open)(const char *, int) = (void *(*)(const char *, int))next_dlsym(RTLD_DEFAULT, "dlopen"); /* of another library in older libcs */
+	next_library = open ? open("libc.so.6", RTLD_LAZY | RTLD_NOLOAD) : NULL;
+}
+
+/* What is known of a library whose slots are looked at. */
+struct library {
+	struct extents extents;
+	uintptr_t base;
+	const ElfW(Sym) *symbols; /* NULL: it has none */
+	const char *names;
+	struct {
+		const ElfW(Rela) *from;
+		size_t count;
+	} tables[2]; /* of relocations */
+};
+
+static struct library read_library(const struct dl_phdr_info *info) {
+	struct library l = {.extents = extents_of(info), .base = info->dlpi_addr};
+	const ElfW(Dyn) *d = NULL;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			d = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+	for (; d && d->d_tag != DT_NULL; d++) {
+		/* The loader has made addresses of these, but for libraries whose table it cannot write to. */
+		uintptr_t at = lies_in(&l.extents, d->d_un.d_ptr) ? d->d_un.d_ptr : l.base + d->d_un.d_ptr;
+		switch (d->d_tag) {
+		case DT_SYMTAB: l.symbols = (const ElfW(Sym) *)at; break;
+		case DT_STRTAB: l.names = (const char *)at; break;
+		case DT_RELA: l.tables[0].from = (const ElfW(Rela) *)at; break;
+		case DT_RELASZ: l.tables[0].count = d->d_un.d_val / sizeof(ElfW(Rela)); break;
+		case DT_JMPREL: l.tables[1].from = (const ElfW(Rela) *)at; break;
+		case DT_PLTRELSZ: l.tables[1].count = d->d_un.d_val / sizeof(ElfW(Rela)); break;
+		}
+	}
+	return l;
+}
+
+static const char *name_of(const struct library *l, const ElfW(Rela) *r) { return l->names + l->symbols[ELF64_R_SYM(r->r_info)].st_name; }
+
+/* Whether the program itself, which is the first library, calls the libc's malloc. */
+static int find_call(struct dl_phdr_info *info, size_t size, void *data) {
+	struct library l = read_library(info);
+	(void)size;
+	for (int i = 0; i < 2 && l.symbols; i++)
+		for (const ElfW(Rela) *r = l.tables[i].from; r < l.tables[i].from + l.tables[i].count; r++)
+			if (ELF64_R_TYPE(r->r_info) == CALLED && strcmp(name_of(&l, r), "malloc") == 0)
+				*(bool *)data |= *(uintptr_t *)(l.base + r->r_offset) == (uintptr_t)next.malloc;
+	return 1;
+}
+
+bool links_to_libc(void) {
+	if (!next_library)
+		return false;
+	for (int i = 0; i < FUNCTIONS; i++)
+		functions[i].libcs = (uintptr_t)next_dlsym(next_library, functions[i].name);
+	bool calls = false; /* a program at fixed addresses gives one of its own as malloc's */
+	dl_iterate_phdr(find_call, &calls);
+	return calls || next_dlsym(RTLD_DEFAULT, "malloc") == (void *)next.malloc;
+}
+
+/* Puts an address into a slot. False: the kernel refuses. */
+static bool put(uintptr_t slot, uintptr_t function) {
+	const size_t page_size = (size_t)sysconf(_SC_PAGESIZE);
+	void *page = (void *)(slot & ~(uintptr_t)(page_size - 1));
+	/* What can be written to stays so: the loader may be filling it. */
+	bool writable = next.madvise(page, page_size, MADV_POPULATE_WRITE) == 0;
+	if (next.mprotect(page, page_size, PROT_READ | PROT_WRITE) != 0)
+		return false;
+	__atomic_store_n((uintptr_t *)slot, function, __ATOMIC_SEQ_CST);
+	return writable || next.mprotect(page, page_size, PROT_READ) == 0;
+}
+
+static const struct function *function_called(const char *name) {
+	for (int i = 0; i < FUNCTIONS; i++)
+		if (functions[i].libcs && strcmp(functions[i].name, name) == 0)
+			return &functions[i];
+	return NULL;
+}
+
+/* Whether a function of that name may be one of ours: most are C++'s. */
+static bool maybe_ours(const char *name) { return name[0] == '_' ? name[1] == '_' : strchr("acfgmprsv", name[0]) != NULL; }
+
+/* What a slot leads to before its function is first called, in a library that is bound lazily: the library itself. */
+static bool unbound(const struct library *l, unsigned kind, uintptr_t value) { return kind == CALLED && lies_in(&l->extents, value); }
+
+/* Fills the slots of a library. */
+static bool fill(const struct library *l, const ElfW(Rela) *table, size_t count, bool *filled) {
+	for (const ElfW(Rela) *r = table; r < table + count; r++) {
+		unsigned kind = ELF64_R_TYPE(r->r_info);
+		if (kind != CALLED && kind != KEPT && (kind != POINTER || r->r_addend))
+			continue;
+		const char *name = name_of(l, r);
+		const struct function *f = maybe_ours(name) ? function_called(name) : NULL;
+		uintptr_t slot = l->base + r->r_offset;
+		if (!f || slot % sizeof slot || !lies_in(&l->extents, slot))
+			continue;
+		uintptr_t value = __atomic_load_n((uintptr_t *)slot, __ATOMIC_RELAXED);
+		if (value != f->libcs && !unbound(l, kind, value))
+			continue;
+		if (!put(slot, f->ours))
+			return false;
+		*filled = true;
+	}
+	return true;
+}
+
+struct visit {
+	unsigned long long loads; /* how many libraries were ever loaded */
+	bool filled, failed;
+};
+
+static int count_loads(struct dl_phdr_info *info, size_t size, void *data) {
+	((struct visit *)data)->loads = size >= offsetof(struct dl_phdr_info, dlpi_subs) ? info->dlpi_adds : 0;
+	return 1;
+}
+
+static int visit_library(struct dl_phdr_info *info, size_t size, void *data) {
+	struct visit *v = data;
+	struct library l = read_library(info);
+	count_loads(info, size, data);
+	if (!l.symbols || lies_in(&l.extents, (uintptr_t)gnu_get_libc_version) || lies_in(&l.extents, (uintptr_t)links_start))
+		return 0;
+	for (int i = 0; i < 2; i++)
+		v->failed |= !fill(&l, l.tables[i].from, l.tables[i].count, &v->filled);
+	return v->failed;
+}
+
+bool links_take(void) {
+	static unsigned long long seen;
+	static bool settled;
+	struct visit v = {0};
+	if (settled) {
+		dl_iterate_phdr(count_loads, &v);
+		if (v.loads == seen)
+			return true;
+	}
+	dl_iterate_phdr(visit_library, &v);
+	settled = !v.failed && !v.filled; /* a library that was being loaded has slots that are filled only now */
+	seen = v.loads;
+	if (v.failed)
+		return false;
+	atomic_store(&heap_threshold, heap_threshold_configured); /* of what is large note is taken */
+	return true;
+}

@@ -1,0 +1,146 @@
+/* A program that began without the library, and loads it late. */
+#include <dlfcn.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "stress.h"
+
+static const size_t size = 2 * MIB;
+
+static char *chunk(uint32_t seed) {
+	CHECK(mallopt(M_MMAP_THRESHOLD, 128 * KIB) == 1);
+	char *p = opaque(malloc(size));
+	fill(p, size, seed);
+	return p;
+}
+
+static char *promoted(uint32_t seed) {
+	char *p = chunk(seed);
+	CHECK(heap.outside(p, size, 0) > size && heap.promote(p) == 0 && shared(p));
+	return p;
+}
+
+static void *library(void) {
+	void *l = dlopen(getenv("STRESS_LIBRARY"), RTLD_LAZY);
+	CHECK(l, "%s", dlerror());
+	return l;
+}
+
+/* Whether memory that others look at stays there when a function frees it. */
+static bool keeps(void (*give)(void *), uint32_t seed) {
+	char *p = promoted(seed);
+	struct ndheap_block b;
+	CHECK(heap.pin(p, &b) == 0);
+	give(p);
+	char *other = chunk(seed + 1);
+	bool kept = other != p && filled(opaque(p), size, seed);
+	CHECK(heap.unpin(opaque(p), b.segment) == 0);
+	free(other);
+	return kept;
+}
+
+static void (*const volatile in_data)(void *) = free;
+
+/* All that leads to the libc's free in the program leads to the heap's, once there is something that is shared; and in libraries that come later. */
+void test_late_links(void) {
+	free(promoted(1));
+	CHECK(keeps(free, 2) && keeps(in_data, 4));
+}
+
+void test_late_library(void) {
+	free(promoted(1));
+	void *l = library();
+	void (*give)(void *) = (void (*)(void *))dlsym(l, "give");
+	CHECK(give && keeps(give, 2) && dlclose(l) == 0);
+	l = library();
+	give = (void (*)(void *))dlsym(l, "give");
+	CHECK(give && keeps(give, 4) && keeps(give, 6));
+}
+
+static _Atomic bool stop;
+
+static void *load(void *count) {
+	for (; !stop; ++*(int *)count)
+		CHECK(dlclose(library()) == 0);
+	return NULL;
+}
+
+/* Libraries come and go while memory is promoted. */
+void test_late_loading(void) {
+	pthread_t thread;
+	int loads = 0;
+	CHECK(pthread_create(&thread, NULL, load, &loads) == 0);
+	for (uint32_t i = 1; i < 300; i++) {
+		char *p = promoted(i);
+		CHECK(filled(p, size, i));
+		free(p);
+	}
+	stop = true;
+	pthread_join(thread, NULL);
+	CHECK(loads > 10, "%d", loads);
+}
+
+/* What the program has said of the memory before the library could hear it counts as well. */
+void test_late_advice(void) {
+	static const int advice[] = {MADV_DONTFORK, MADV_DONTDUMP, MADV_WIPEONFORK};
+	for (size_t i = 0; i < sizeof advice / sizeof *advice; i++) {
+		char *p = chunk(1), *page = (char *)(((uintptr_t)p + MIB) & ~4095ul);
+		int pid = split(); /* in which the library has heard of nothing yet */
+		if (pid == 0) {
+			CHECK(madvise(page, 4096, advice[i]) == 0 && heap.promote(p) == -1 && !shared(p) && filled(p, size, 1));
+			CHECK(shared(promoted(2)));
+			_exit(0);
+		}
+		CHECK(exit_of(pid) == 0);
+		free(p);
+	}
+}
+
+static bool handles;
+static char *handled;
+static int handlings;
+
+/* Does to memory of the program's what handlers of forks do to theirs. */
+static void handle(void) {
+	if (!handles)
+		return;
+	handlings++;
+	free(handled); /* which the library knows */
+	handled = opaque(malloc(size));
+	memset(handled, 1, size);
+	CHECK((handled = opaque(realloc(handled, 2 * size))));
+	char *other = opaque(calloc(1, size));
+	CHECK(madvise((char *)(((uintptr_t)other + MIB) & ~4095ul), 4096, MADV_DONTNEED) == 0);
+	CHECK(mprotect((char *)(((uintptr_t)other + MIB) & ~4095ul), 4096, PROT_READ | PROT_WRITE) == 0);
+	free(other);
+}
+
+void late_begin(void) { CHECK(pthread_atfork(handle, handle, handle) == 0); }
+
+/* Handlers that were there before the library run while it forks. */
+void test_late_handlers(void) {
+	char *p = promoted(1);
+	struct ndheap_block b;
+	CHECK(heap.pin(p, &b) == 0);
+	char *seen = map_outside(&b, PROT_READ);
+	handled = chunk(7);
+	CHECK(heap.outside(handled, size, 0));
+	handles = true;
+	for (int i = 0; i < 10; i++) {
+		int pid = split();
+		if (pid == 0) {
+			fill(p, size, 9);
+			CHECK(filled(p, size, 9));
+			fork_once();
+			_exit(0);
+		}
+		CHECK(exit_of(pid) == 0 && filled(p, size, 1) && filled(seen, size, 1));
+	}
+	handles = false;
+	CHECK(handlings == 20 && heap.promote(p) == 0 && shared(p) && filled(p, size, 1));
+	free(p);
+	CHECK(filled(seen, size, 1) && heap.unpin(opaque(p), b.segment) == 0);
+}
