@@ -249,10 +249,7 @@ func (f *Func) request(ctx context.Context, args []any) (*carrier, error) {
 	}
 	if err != nil {
 		c.done()
-		if gone := f.session.alive("call", f.name); gone != nil {
-			err = gone // which is why there is no memory for arrays any more
-		}
-		return nil, f.session.wrap("call", f.name, values.Located("arguments", err))
+		return nil, f.session.unsent("call", f.name, "arguments", err)
 	}
 	return c, nil
 }

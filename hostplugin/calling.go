@@ -44,7 +44,7 @@ func (s *Session) Set(ctx context.Context, name string, value any, opts ...FuncO
 	carry.request.Op, carry.request.Framework = calls.OpSet, as.framework
 	var err error
 	if carry.request.Values, err = values.Append(carry.request.Values, values.Tuple{name, value}, carry.add); err != nil {
-		return s.wrap(op, name, values.Located("(name, value)", err))
+		return s.unsent(op, name, "(name, value)", err)
 	}
 	return s.call(ctx, op, name, carry.sent(), new(calls.Answer))
 }
@@ -99,16 +99,35 @@ func (s *Session) call(ctx context.Context, op, name string, r *calls.Request, a
 		return err
 	}
 	err := s.exchange(ctx, r, a)
-	if errors.Is(err, calls.ErrClosed) {
-		err = s.unavailableNow(ctx, op, name)
-	}
 	if errors.Is(err, calls.ErrStuck) {
 		select {
 		case s.stuck <- fmt.Errorf("%s still ran %v after its call had been given up, and the host ended %s", name, s.calls.Patience, s.calls.Ends):
 		default: // another one was, too
 		}
 	}
+	return s.failed(ctx, op, name, err)
+}
+
+// failed gives an error of a request its name. Of one that finds the program gone, or about to go, the end of the session is the reason, if
+// that has ended.
+func (s *Session) failed(ctx context.Context, op, name string, err error) error {
+	if errors.Is(err, calls.ErrClosed) {
+		return s.unavailableNow(ctx, op, name)
+	}
+	if e, ok := errors.AsType[*core.Error](err); ok && errors.Is(e.Kind, core.ErrUnavailable) {
+		if gone := s.alive(op, name); gone != nil {
+			return gone
+		}
+	}
 	return s.wrap(op, name, err)
+}
+
+// unsent gives an error of what was to be sent its place. If the session has ended, that is why there is no memory for arrays any more.
+func (s *Session) unsent(op, name, place string, err error) error {
+	if gone := s.alive(op, name); gone != nil {
+		return gone
+	}
+	return s.wrap(op, name, values.Located(place, err))
 }
 
 // exchange sends a request by a worker, or, if ctx is that of a handler, to the thread that waits for its result.
@@ -128,7 +147,7 @@ func (s *Session) unavailableNow(ctx context.Context, op, name string) error {
 	if err := s.alive(op, name); err != nil {
 		return err
 	}
-	return &core.Error{Kind: core.ErrUnavailable, Err: errors.New("the program serves no more calls")}
+	return s.wrap(op, name, &core.Error{Kind: core.ErrUnavailable, Err: errors.New("the program serves no more calls")})
 }
 
 // result makes a request and opens what comes back: what is on a GPU while the GPU still works, which nobody has before that is done. It is

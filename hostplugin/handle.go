@@ -44,7 +44,7 @@ func (s *Session) Handle(name string, handler func(ctx context.Context, args Arg
 	c.offering.Lock()
 	defer c.offering.Unlock()
 	if err := s.listen(ctx); err != nil { // before the program can call
-		return s.wrap(op, name, err)
+		return s.failed(ctx, op, name, err)
 	}
 	c.mu.Lock()
 	if c.handlers == nil {

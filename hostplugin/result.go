@@ -68,7 +68,7 @@ func (o *returned) open(a calls.Answer) {
 	if o.op == "call" && len(a.Leases) > 0 {
 		shown += "()"
 	}
-	o.err = o.session.wrap(o.op, o.name, o.openViews(o.ctx, shown))
+	o.err = o.session.failed(o.ctx, o.op, o.name, o.openViews(o.ctx, shown))
 }
 
 // openViews opens views of what the leases are on, which shown names. After an error none is open.

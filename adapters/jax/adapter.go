@@ -18,6 +18,7 @@ type adapter struct {
 var (
 	_ program.Recogniser = (*adapter)(nil)
 	_ program.Importer   = (*adapter)(nil)
+	_ program.Container  = (*adapter)(nil)
 )
 
 // Owns claims arrays, and what JAX has that looks like one without having memory of its own.

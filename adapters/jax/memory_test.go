@@ -137,7 +137,7 @@ func TestReadOnly(t *testing.T) {
 	p := start(t, `
 import jax.numpy as jnp
 small, large, none = jnp.ones(3), jnp.ones(100000), jnp.ones((0, 3))
-`, programtest.Options{})
+`)
 	for _, name := range []string{"small", "large", "none"} {
 		_, err := p.View(t, name, contract.Request{Writable: true})
 		e, ok := errors.AsType[*core.Error](err)
@@ -157,7 +157,7 @@ jax.config.update("jax_enable_x64", True)
 for name in "columns", "counts", "empty", "flags", "halves", "picture", "samples", "scalar", "waves":
     globals()[name] = jax.device_put(globals()[name])
 del name
-`, programtest.Options{})
+`)
 	coretest.Conform(t, func(*testing.T) contract.Producer { return p })
 	for e, err := range p.Arrays(t.Context()) {
 		if want := e.Name != "dates" && e.Name != "foreign"; (e.Framework == "jax") != want || err != nil {

@@ -3,7 +3,6 @@ package jax_test
 import (
 	"testing"
 
-	"github.com/ndbridge/ndbridge/adapters/kit/program/programtest"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 )
@@ -34,7 +33,7 @@ class Begin:
 
 
 begin = Begin()
-`, programtest.Options{})
+`)
 	type answer struct {
 		v   *core.View
 		err error

@@ -23,10 +23,9 @@ func usual(t *testing.T) string {
 }
 
 // start runs a script with the usual interpreter and waits for its end.
-func start(t *testing.T, script string, opts programtest.Options) *programtest.Program {
+func start(t *testing.T, script string) *programtest.Program {
 	t.Helper()
-	opts.Python = usual(t)
-	p := programtest.Start(t, script, opts)
+	p := programtest.Start(t, script, programtest.Options{Python: usual(t)})
 	p.Finish(t)
 	return p
 }

@@ -84,7 +84,7 @@ func (n *imports) find(g *py.GIL, l core.Layout) (py.Object, error) {
 	if err != nil {
 		return 0, unknown
 	}
-	if ast, ok := g.Loaded("ast"); ok && strings.HasPrefix(name, "[") || ok && strings.HasPrefix(name, "{") { // of a structure, in Python
+	if ast, ok := g.Loaded("ast"); ok && (strings.HasPrefix(name, "[") || strings.HasPrefix(name, "{")) { // of a structure, in Python
 		if argument, err = g.CallMethod(ast, "literal_eval", []py.Object{argument}, nil); err != nil {
 			return 0, unknown
 		}

@@ -32,7 +32,7 @@ func (*adapter) Follow(g *py.GIL, env *program.Env, o py.Object, s names.Step) (
 	}
 	if s.Kind == names.Attr {
 		step = py.Step{Kind: py.StepRegistered, Registries: registries}
-		ok, err = has(g, o, "__getattr__", module)
+		ok, err = g.Inherits(o, "__getattr__", module)
 		return step, ok, err
 	}
 	step.Kind = py.StepRegisteredItem
@@ -53,16 +53,6 @@ func moduleOf(g *py.GIL, env *program.Env) (nn, module py.Object, err error) {
 	return nn, module, err
 }
 
-// has reports whether an object's class has a method as the framework's class has it.
-func has(g *py.GIL, o py.Object, method string, base py.Object) (bool, error) {
-	own, ok, err := g.AttrOK(g.Type(o), method)
-	if !ok || err != nil {
-		return false, err
-	}
-	theirs, err := g.Attr(base, method)
-	return own == theirs, err
-}
-
 // held gives where a module keeps items that are asked for by a kind of step; ok is false if it has no such items.
 func held(g *py.GIL, nn, o py.Object, kind names.Kind) (in []string, ok bool, err error) {
 	for _, h := range holders {
@@ -74,7 +64,7 @@ func held(g *py.GIL, nn, o py.Object, kind names.Kind) (in []string, ok bool, er
 			return nil, false, err
 		}
 		if ok && g.IsInstance(o, class) {
-			ok, err = has(g, o, "__getitem__", class)
+			ok, err = g.Inherits(o, "__getitem__", class)
 			return h.registries, ok, err
 		}
 	}
@@ -91,7 +81,7 @@ func (*adapter) Parts(g *py.GIL, env *program.Env, o py.Object, yield func(s nam
 	if !ok {
 		return true, nil
 	}
-	attributes, err := has(g, o, "__getattr__", module)
+	attributes, err := g.Inherits(o, "__getattr__", module)
 	if err != nil {
 		return true, err
 	}

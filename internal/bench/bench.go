@@ -57,11 +57,7 @@ func (r Row) Over(base Row) float64 {
 			ratios = append(ratios, float64(took)/float64(base.rounds[i]))
 		}
 	}
-	if len(ratios) == 0 {
-		return 0
-	}
-	slices.Sort(ratios)
-	return ratios[len(ratios)/2]
+	return Median(ratios)
 }
 
 // Rows can be looked up.

@@ -13,6 +13,14 @@ type Quantiles struct {
 	N    int           `json:"n"`
 }
 
+// Median sorts numbers. Of none it is zero.
+func Median(numbers []float64) float64 {
+	if len(numbers) == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(numbers))[len(numbers)/2]
+}
+
 // QuantilesOf sorts durations. Of none all is zero.
 func QuantilesOf(durations []time.Duration) Quantiles {
 	if len(durations) == 0 {

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
@@ -73,9 +72,9 @@ func loop(ctx context.Context, w attachWork, python, heap string, listens bool) 
 		return 0, target, nil, err
 	}
 	c := exec.CommandContext(ctx, python, "-c", attachScript, strconv.Itoa(w.bytes))
-	c.Stderr, c.Env = os.Stderr, append(os.Environ(), "LD_PRELOAD="+heap, "OPENBLAS_NUM_THREADS=1", "NDBRIDGE_HEAP_NAME=loop")
+	c.Stderr, c.Env = os.Stderr, append(os.Environ(), "OPENBLAS_NUM_THREADS=1", "LD_PRELOAD="+heap)
 	if listens {
-		c.Env = append(c.Env, "NDBRIDGE_HEAP_LISTEN="+run)
+		c.Env = append(c.Env, listening(heap, run)...)
 	}
 	end = func() {
 		_ = c.Process.Kill()
@@ -95,10 +94,20 @@ func loop(ctx context.Context, w attachWork, python, heap string, listens bool) 
 	}
 	target = hostplugin.PID(c.Process.Pid)
 	if listens {
-		target = hostplugin.Socket(filepath.Join(run, "loop."+strconv.Itoa(c.Process.Pid)))
+		target = hostplugin.Socket(socketOf(run, c.Process.Pid))
 	}
 	// Its socket is there by then, and the loop has begun.
 	return c.Process.Pid, target, end, pause(ctx, 200*time.Millisecond)
+}
+
+// listening is what a program with the shared heap has in its environment that lets hosts in, by a socket in a folder.
+func listening(heap, folder string) []string {
+	return []string{"LD_PRELOAD=" + heap, "NDBRIDGE_HEAP_LISTEN=" + folder, "NDBRIDGE_HEAP_NAME=bench"}
+}
+
+// socketOf is the socket of such a program.
+func socketOf(folder string, pid int) string {
+	return filepath.Join(folder, "bench."+strconv.Itoa(pid))
 }
 
 func newHost(opts options) (*hostplugin.Host, error) {
@@ -205,13 +214,7 @@ func waitedForProcessor(pid int) (time.Duration, error) {
 }
 
 // speed is that of the median pair of windows.
-func (a *attached) speed() float64 {
-	sorted := slices.Sorted(slices.Values(a.Speed))
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[len(sorted)/2]
-}
+func (a *attached) speed() float64 { return bench.Median(a.Speed) }
 
 // attaching holds a host's coming to a moment, and what its looks take from the program to a hundredth.
 func (j *judge) attaching(a *attached) {

@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -84,6 +87,20 @@ func TestBriefRun(t *testing.T) {
 		if row.On.Peak < row.On.Idle || row.Off.Peak < row.Off.Idle || row.On.Idle <= 0 || row.Off.Idle <= 0 {
 			t.Errorf("a row of memory makes no sense: %+v", row)
 		}
+	}
+}
+
+// TestOnlySaysWhereItRan: the head of a report of one part says as much as that of the whole.
+func TestOnlySaysWhereItRan(t *testing.T) {
+	t.Parallel()
+	lib, python := filepath.Dir(harness.Library(t, "x")), harness.PythonAll(t)
+	var out strings.Builder
+	if err := run(t.Context(), []string{"-only", "heap", "-no-heap", "-python", python, "-lib", lib}, &out); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	head := fmt.Sprintf(`(?m)^\d+ x .+, Linux .+, %s, CPython [\d.]+ \(%s\), numpy \d.+, torch \d.+, jax \d.+$`, runtime.Version(), regexp.QuoteMeta(python))
+	if !regexp.MustCompile(head).MatchString(out.String()) {
+		t.Errorf("the report does not say %s:\n%s", head, out.String())
 	}
 }
 

@@ -17,8 +17,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/internal/bench"
@@ -55,6 +53,7 @@ const (
 type epochsWatched struct {
 	program *bench.Worker
 	pid     int
+	clock   clock
 	session *hostplugin.Session
 	names   []string
 	views   []*core.View
@@ -81,8 +80,8 @@ func measureEpochs(ctx context.Context, opts options, lib, dir string, out io.Wr
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, alone.Close()) }()
-	ours := epochsWatched{}
-	if ours.program, ours.pid, err = start("LD_PRELOAD="+lib, "NDBRIDGE_HEAP_PROMOTE=always", "NDBRIDGE_HEAP_LISTEN="+folder, "NDBRIDGE_HEAP_NAME=epochs"); err != nil {
+	ours := epochsWatched{clock: newClock()}
+	if ours.program, ours.pid, err = start(append(listening(lib, folder), "NDBRIDGE_HEAP_PROMOTE=always")...); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, ours.program.Close()) }()
@@ -91,7 +90,7 @@ func measureEpochs(ctx context.Context, opts options, lib, dir string, out io.Wr
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, host.Close()) }()
-	if err := ours.attach(ctx, host, hostplugin.Socket(filepath.Join(folder, "epochs."+strconv.Itoa(ours.pid)))); err != nil {
+	if err := ours.attach(ctx, host, hostplugin.Socket(socketOf(folder, ours.pid))); err != nil {
 		return nil, err
 	}
 	e := &epochs{Workers: w.workers}
@@ -159,11 +158,7 @@ func (w *epochsWatched) epoch(ctx context.Context, e *epochs) error {
 	defer cancel()
 	for going, again := true, false; going || !again; {
 		if again = w.live(); again {
-			var now unix.Timespec
-			if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-				return err
-			}
-			live = append(live, now.Nano())
+			live = append(live, w.clock.now())
 		}
 		select {
 		case err := <-done:
@@ -225,7 +220,7 @@ func memoryOfTree(ctx context.Context, pid int, work func() error) (m memory, er
 			going = false
 		case <-time.After(memoryEach):
 		}
-		m.Idle = proportional(pid) + heapOf(os.Getpid())
+		m.Idle = proportional(pid) + heapHere()
 		m.Peak = max(m.Peak, m.Idle)
 	}
 	return m, ctx.Err()
@@ -243,9 +238,9 @@ func proportional(pid int) (n int) {
 	return n + sizeOf(text, "Pss:")
 }
 
-// heapOf is the share of a process in the memory of shared heaps.
-func heapOf(pid int) (n int) {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps", pid))
+// heapHere is the share of this process in the memory of shared heaps.
+func heapHere() (n int) {
+	f, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return 0
 	}
@@ -270,9 +265,7 @@ func sizeOf(text []byte, field string) (n int) {
 }
 
 // speed is that beside a host, over that alone, of the median epoch.
-func (e *epochs) speed() float64 {
-	return trainedWay{Steps: e.Steps}.over(trainedWay{Steps: e.Alone})
-}
+func (e *epochs) speed() float64 { return speedOver(e.Steps, e.Alone) }
 
 func printEpochs(out io.Writer, e *epochs) {
 	if e == nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -51,6 +52,9 @@ func measure(ctx context.Context, opts options, out io.Writer) (_ *report, err e
 	if _, err := os.Stat(lib); err != nil { // the loader would only warn, and nothing would be compared
 		return nil, err
 	}
+	if l.report.Machine, err = machineOf(ctx, opts.python); err != nil {
+		return nil, err
+	}
 	for _, p := range allParts {
 		if opts.only != "" && opts.only != p.name || p.heap && len(opts.heapSizes) == 0 {
 			continue
@@ -61,6 +65,30 @@ func measure(ctx context.Context, opts options, out io.Writer) (_ *report, err e
 	}
 	l.report.Goals = goals(l.report, &l.plan)
 	return l.report, nil
+}
+
+// machineOf is this machine, with what an interpreter has.
+func machineOf(ctx context.Context, python string) (m bench.Machine, err error) {
+	const script = `
+import importlib.metadata, json, platform, sys
+print(json.dumps({
+    "Interpreter": f"{platform.python_implementation()} {platform.python_version()} ({sys.executable})",
+    "Versions": {name: importlib.metadata.version(name) for name in sys.argv[1:]},
+}))`
+	c := exec.CommandContext(ctx, python, append([]string{"-c", script}, frameworks()...)...)
+	c.Stderr = os.Stderr
+	var has struct {
+		Interpreter string
+		Versions    map[string]string
+	}
+	text, err := c.Output()
+	if err == nil {
+		err = json.Unmarshal(text, &has)
+	}
+	if err != nil {
+		return m, fmt.Errorf("%s: %w", python, err)
+	}
+	return bench.NewMachine(has.Interpreter, has.Versions), nil
 }
 
 // allParts is what can be measured alone, in order.

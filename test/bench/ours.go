@@ -57,11 +57,6 @@ func (l *lab) first(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	versions := map[string]string{}
-	for _, f := range info.Frameworks {
-		versions[f.Name] = f.Version
-	}
-	l.report.Machine = bench.NewMachine(info.Interpreter, versions)
 	for _, add := range []func(*bench.Program) error{l.addGroups, l.addSilence, l.addPublished, l.addBusy, l.addPublishing, l.addLatest, l.addCalls} {
 		if err := add(l.spinning); err != nil {
 			return err

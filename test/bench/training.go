@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -48,16 +47,15 @@ type trainedWay struct {
 }
 
 // over is a way's speed over another's, in the median round.
-func (w trainedWay) over(o trainedWay) float64 {
+func (w trainedWay) over(o trainedWay) float64 { return speedOver(w.Steps, o.Steps) }
+
+// speedOver is the speed of a program over that of another, in the median round, by the time that a step took each of them.
+func speedOver(steps, others []time.Duration) float64 {
 	var ratios []float64
-	for i, step := range w.Steps {
-		ratios = append(ratios, float64(o.Steps[i])/float64(step))
+	for i, step := range steps {
+		ratios = append(ratios, float64(others[i])/float64(step))
 	}
-	if len(ratios) == 0 {
-		return 0
-	}
-	slices.Sort(ratios)
-	return ratios[len(ratios)/2]
+	return bench.Median(ratios)
 }
 
 const (
@@ -88,7 +86,7 @@ func measureTraining(ctx context.Context, opts options, lib, dir string, out io.
 			err = errors.Join(err, end())
 		}
 	}()
-	ours := 0 // process
+	ours := "" // socket
 	for _, way := range []struct{ name, word string }{{trainedAlone, "alone"}, {trainedOurs, "ours"}, {trainedWandb, "wandb"}, {trainedBoard, "tensorboard"}} {
 		if slices.ContainsFunc(t.LeftOut, func(l bench.LeftOut) bool { return l.Way == way.name }) {
 			continue
@@ -99,7 +97,7 @@ func measureTraining(ctx context.Context, opts options, lib, dir string, out io.
 		}
 		c := exec.CommandContext(ctx, opts.python, "-c", trainingScript, way.word, folder, packages)
 		if way.name == trainedOurs {
-			c.Env = append(os.Environ(), "LD_PRELOAD="+lib, "NDBRIDGE_HEAP_LISTEN="+folder, "NDBRIDGE_HEAP_NAME=training")
+			c.Env = append(os.Environ(), listening(lib, folder)...)
 		}
 		program, err := bench.StartWorker(c, opts.program)
 		if err != nil {
@@ -110,13 +108,13 @@ func measureTraining(ctx context.Context, opts options, lib, dir string, out io.
 		t.Torch = program.Versions["torch"]
 		t.Ways = append(t.Ways, trainedWay{Way: way.name, program: program})
 		if way.name == trainedOurs {
-			ours = c.Process.Pid
+			ours = socketOf(folder, c.Process.Pid)
 		}
 	}
 	if len(t.Ways) < 2 || t.Ways[1].Way != trainedOurs {
 		return nil, fmt.Errorf("no training can be measured: %+v", t.LeftOut)
 	}
-	p, err := openPage(ctx, opts, filepath.Join(dir, "ours", "training."+strconv.Itoa(ours)))
+	p, err := openPage(ctx, opts, ours)
 	if err != nil {
 		return nil, err
 	}
@@ -289,8 +287,7 @@ func (p *page) period(ctx context.Context, name string) (time.Duration, error) {
 			for i := range times[1:] {
 				between = append(between, times[i+1]-times[i])
 			}
-			slices.Sort(between)
-			return time.Duration(between[len(between)/2] * float64(time.Second)), nil
+			return time.Duration(bench.Median(between) * float64(time.Second)), nil
 		case err := <-p.ended:
 			return 0, fmt.Errorf("the page has ended: %w", err)
 		case <-ctx.Done():

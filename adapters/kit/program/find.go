@@ -43,7 +43,7 @@ func (p *Program) findBefore(g *py.GIL, path names.Path, behind func(o py.Object
 		return target{}, err
 	}
 	plain := path.Plain()
-	for i := 0; ; i++ {
+	for i := 0; ; {
 		if behind != nil {
 			if t, ok, err := behind(o, i); ok || err != nil {
 				return t, err
@@ -56,9 +56,16 @@ func (p *Program) findBefore(g *py.GIL, path names.Path, behind func(o py.Object
 		if i >= plain && p.hasParts(g, o) {
 			return target{object: o, path: path.Front(i), cut: path.Steps[i:]}, nil
 		}
-		if o, err = p.lead(g, o, s, path.Front(i).String()); err != nil {
+		v, used, err := p.inFrame(g, o, path.Steps[i:], path.Front(i).String())
+		if used == 0 && err == nil {
+			v, err = p.lead(g, o, s, path.Front(i).String())
+			used = 1
+		}
+		if err != nil {
 			return target{}, err
 		}
+		o = v
+		i += used
 	}
 }
 

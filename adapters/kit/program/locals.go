@@ -23,11 +23,10 @@ func (p *Program) local(g *py.GIL, of names.Function, name string) (o py.Object,
 	if err != nil {
 		return 0, err
 	}
-	missing := &missingError{What: of.String() + " is not running"}
-	err = g.Nested(func() error {
+	return kept(g, func() (py.Object, error) {
 		frames, err := p.framesOf(g, of)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		var running []string
 		for f := range frames {
@@ -39,21 +38,14 @@ func (p *Program) local(g *py.GIL, of names.Function, name string) (o py.Object,
 				continue
 			}
 			if v, ok := f.Local(key); ok {
-				o = g.Keep(v)
-				return nil
+				return v, nil
 			}
-			*missing = *unassigned(of, f, name)
-			return missing
+			return 0, unassigned(of, f, name)
 		}
-		missing.Remedy = prose.Remedy(lastPart(of.Name), slices.Values(running), "")
-		return missing
+		return 0, &missingError{
+			What: of.String() + " is not running", Remedy: prose.Remedy(lastPart(of.Name), slices.Values(running), ""),
+		}
 	})
-	if err != nil {
-		return 0, err
-	}
-	g.Share(o)
-	g.Drop(o)
-	return o, nil
 }
 
 // unassigned says why a function that runs has no such variable now.

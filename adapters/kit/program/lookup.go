@@ -206,6 +206,9 @@ func (p *Program) attribute(g *py.GIL, o py.Object, s names.Step, where string) 
 	if slices.Contains(p.columnNames(g, o), s.Text) { // but the class has something of that name
 		missing.Remedy = fmt.Sprintf("the column is %s%s", where, names.Step{Kind: names.Key, Text: s.Text})
 	}
+	if whole := p.nameInFrame(g, o, s.Text, where); whole != "" {
+		missing.Remedy = prose.Meant(whole)
+	}
 	return 0, missing
 }
 

@@ -48,22 +48,18 @@ const maxAwaited = 1000
 // coroutineFrames gives the frames of a coroutine and of those that it waits for, the last of these first.
 func coroutineFrames(g *py.GIL, o py.Object) (frames []*py.Frame) {
 	for range maxAwaited {
-		frame, next := "cr_frame", "cr_await"
-		switch g.TypeName(o) {
-		case "coroutine":
-		case "generator":
-			frame, next = "gi_frame", "gi_yieldfrom"
-		default:
+		of, ok := suspended[g.TypeName(o)]
+		if !ok {
 			return frames
 		}
-		object, err := g.Attr(o, frame)
+		f, err := frameOf(g, o)
 		if err != nil {
 			return frames
 		}
-		if f, ok := g.FrameOf(object); ok {
+		if f != nil {
 			frames = slices.Insert(frames, 0, f)
 		}
-		if o, err = g.Attr(o, next); err != nil {
+		if o, err = g.Attr(o, of.awaits); err != nil {
 			return frames
 		}
 	}

@@ -72,6 +72,16 @@ func (g *GIL) attribute(v Object) (Object, bool, error) {
 	return 0, false, g.failure()
 }
 
+// Inherits reports whether o's class has a method as class has it.
+func (g *GIL) Inherits(o Object, method string, class Object) (bool, error) {
+	own, ok, err := g.AttrOK(g.Type(o), method)
+	if !ok || err != nil {
+		return false, err
+	}
+	theirs, err := g.Attr(class, method)
+	return own == theirs, err
+}
+
 // AttrOf gives o.name as class defines it, of which o is an instance, whatever a class made from it
 // makes of the name; or false if class has no such attribute. Any other exception is an error.
 func (g *GIL) AttrOf(class, o Object, name string) (Object, bool, error) {

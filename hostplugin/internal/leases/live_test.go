@@ -20,14 +20,23 @@ func TestLive(t *testing.T) {
 		live    bool   // after the end
 		says    string // once; "": nothing
 	}{
-		"a variable":             {func(w *world) { w.set("x", 1) }, func(*world) {}, true, ""},
-		"a variable that goes":   {func(w *world) { w.set("x", 1) }, func(w *world) { w.unset("x") }, false, "x: " + string(StaleRebound)},
-		"another variable":       {func(w *world) { w.set("x", 1) }, func(w *world) { w.set("x", 2) }, false, "x: " + string(StaleRebound)},
-		"a forked variable":      {func(w *world) { w.set("x", 1) }, (*world).fork, false, "x: " + string(StaleFork)},
-		"a published name":       {func(w *world) { w.publish(1, "x") }, func(w *world) { w.publish(2, "other") }, true, ""},
-		"a newer version":        {func(w *world) { w.publish(1, "x") }, func(w *world) { w.publish(2, "x") }, false, "x: " + string(StaleRebound)},
-		"an unpublished name":    {func(w *world) { w.publish(1, "x") }, func(w *world) { w.unpublish("x") }, false, "x: " + string(StaleRebound)},
-		"a forked offer":         {func(w *world) { w.publish(1, "x") }, (*world).fork, false, "x: " + string(StaleFork)},
+		"a variable":           {func(w *world) { w.set("x", 1) }, func(*world) {}, true, ""},
+		"a variable that goes": {func(w *world) { w.set("x", 1) }, func(w *world) { w.unset("x") }, false, "x: " + string(StaleRebound)},
+		"another variable":     {func(w *world) { w.set("x", 1) }, func(w *world) { w.set("x", 2) }, false, "x: " + string(StaleRebound)},
+		"a forked variable":    {func(w *world) { w.set("x", 1) }, (*world).fork, false, "x: " + string(StaleFork)},
+		"a published name":     {func(w *world) { w.publish(1, "x") }, func(w *world) { w.publish(2, "other") }, true, ""},
+		"a newer version":      {func(w *world) { w.publish(1, "x") }, func(w *world) { w.publish(2, "x") }, false, "x: " + string(StaleRebound)},
+		"an unpublished name":  {func(w *world) { w.publish(1, "x") }, func(w *world) { w.unpublish("x") }, false, "x: " + string(StaleRebound)},
+		"a forked offer":       {func(w *world) { w.publish(1, "x") }, (*world).fork, false, "x: " + string(StaleFork)},
+		"another variable, and a fork": {
+			func(w *world) { w.set("x", 1) }, func(w *world) { w.set("x", 2); w.writer.Forks().Add(1) }, false, "x: " + string(StaleRebound),
+		},
+		"a newer version, and a fork": {
+			func(w *world) { w.publish(1, "x") }, func(w *world) { w.publish(2, "x"); w.fork() }, false, "x: " + string(StaleRebound),
+		},
+		"an unpublished name, and a fork": {
+			func(w *world) { w.publish(1, "x") }, func(w *world) { w.unpublish("x"); w.fork() }, false, "x: " + string(StaleRebound),
+		},
 		"a copy":                 {func(w *world) { w.setCopied("x", 1) }, func(*world) {}, false, ""},
 		"a program that is gone": {func(w *world) { w.set("x", 1) }, func(w *world) { close(w.gone) }, false, ""},
 	} {
@@ -54,8 +63,8 @@ func TestLive(t *testing.T) {
 					}
 				}
 				w.c.Forked()
-				if test.says == "x: "+string(StaleFork) {
-					w.hears() // a little later: first the program is asked
+				if test.says != "" {
+					w.hears() // after a fork a little later: first the program is asked
 				}
 				w.says(test.says)
 				closeView(t, v)

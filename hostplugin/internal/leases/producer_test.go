@@ -127,8 +127,11 @@ func (w *world) Renew(_ context.Context, id contract.LeaseID) (contract.Segment,
 	}
 	a := w.arrays[w.names[id]]
 	s, _ := lease.Handle.(contract.Segment)
-	if a == nil || a.copied || s.ID != contract.SegmentID(a.file+1) {
-		return contract.Segment{}, 0, &core.Error{Op: "renew", Kind: core.ErrNotShared, Reason: contract.ReasonFrozen}
+	switch {
+	case a != nil && a.copied:
+		return contract.Segment{}, 0, &core.Error{Op: "renew", Kind: core.ErrNotShared, Reason: contract.ReasonFrozen, Remote: true}
+	case a == nil || s.ID != contract.SegmentID(a.file+1): // it was freed
+		return contract.Segment{}, 0, &core.Error{Op: "renew", Kind: core.ErrPointer, Remote: true}
 	}
 	return s, lease.Layout.Offset(), nil
 }

@@ -209,6 +209,23 @@ func (c *Client) newest(table *offers.Reader, l *Lease) bool {
 	return l.publication != 0 && t != nil && table.Publication(t.index) == l.publication
 }
 
+// superseded reports whether the table tells of another version of what was leased, or of none any more.
+func (c *Client) superseded(l *Lease, version uint64) bool {
+	table := c.use()
+	if table == nil {
+		return false
+	}
+	defer c.Handoff.Unuse()
+	if l.publication == 0 {
+		return false
+	}
+	if _, found := entry(table, l.source); !found {
+		return true
+	}
+	_, e, ok := read(table, l.source)
+	return ok && e.Version != version
+}
+
 // Latest is Refresh without a question to the program if nothing was published since. The error wraps
 // core.ErrNotFound if nothing is published under the name.
 func (c *Client) Latest(ctx context.Context, s *Source, v *core.View, req contract.Request) (*core.View, bool, error) {

@@ -106,10 +106,22 @@ func (c *Client) renewAll(ctx context.Context) (again bool) {
 			return false
 		default:
 			l.frozen.Store(true) // until another fork
-			l.turnStale(StaleFork, err)
+			l.turnStale(c.whyPrivate(l.Lease, l.view.Version(), err))
 		}
 	}
 	return again || c.forks() != forks
+}
+
+// whyPrivate says why a view is not live, whose memory could not be mapped anew after a fork: err is the reason, unless the name had
+// gone to another array before, as it has where the program has freed the memory.
+func (c *Client) whyPrivate(l *Lease, version uint64, err error) (Staleness, error) {
+	if c.superseded(l, version) {
+		return StaleRebound, nil
+	}
+	if e, ok := errors.AsType[*core.Error](err); ok && e.Remote && errors.Is(e, core.ErrPointer) {
+		return StaleRebound, err
+	}
+	return StaleFork, err
 }
 
 // stands reports whether a lease's view is open.
