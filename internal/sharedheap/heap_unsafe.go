@@ -52,8 +52,8 @@ static int ndheap_load(const char *path, const char *promote, const char *tunabl
 	const uint32_t *abi = library ? dlsym(library, "ndheap_abi") : NULL;
 	if (!abi || *abi != NDHEAP_ABI)
 		return -1;
-	int (*join)(const char *, const char *) = (int (*)(const char *, const char *))dlsym(library, "ndheap_join");
-	if (!join || join(promote, tunables) != 0)
+	int (*join)(void *, const char *, const char *) = (int (*)(void *, const char *, const char *))dlsym(library, "ndheap_join");
+	if (!join || join(library, promote, tunables) != 0)
 		return -1;
 	ndheap_late = library;
 	return 0;

@@ -22,4 +22,4 @@ module=../../../hostplugin/bootstrap/python/ndbridge.py
 exec "$CC" -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fPIC -shared -fvisibility=hidden \
 	-ftls-model=initial-exec -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc \
 	-fno-builtin-free -ffile-prefix-map="$PWD=." -pthread -DEMBEDDED="$(cksum <"$module" | tr -d ' ')" "$@" -o "$out" ./*.c \
-	-Wl,-Bsymbolic-functions -Wl,-z,now -Wl,-z,relro -Wl,-z,defs $libdl
+	-Wl,-z,now -Wl,-z,relro -Wl,-z,defs $libdl

@@ -226,8 +226,8 @@ extern void *next_library;
 extern bool heap_late;
 /* Finds that out, before all else. */
 void links_start(void);
-/* Whether the program's malloc is the libc's. */
-bool links_to_libc(void);
+/* Whether the program's malloc is the libc's. self: the library's handle. */
+bool links_to_libc(void *self);
 /* In such a program, puts ours in front of the libc's functions, in every library that there is by now. False: that cannot be. */
 bool links_take(void);
 

@@ -15,19 +15,11 @@
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <link.h>
-#include <malloc.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
-#include <sys/resource.h>
-#include <sys/shm.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "heap.h"
-
-#undef fread_unlocked /* a macro of glibc's */
 
 #if defined(__x86_64__)
 enum { CALLED = R_X86_64_JUMP_SLOT, KEPT = R_X86_64_GLOB_DAT, POINTER = R_X86_64_64 };
@@ -41,34 +33,22 @@ enum { CALLED = R_AARCH64_JUMP_SLOT, KEPT = R_AARCH64_GLOB_DAT, POINTER = R_AARC
 
 bool heap_late;
 
-void free_sized(void *p, size_t size);
-void free_aligned_sized(void *p, size_t align, size_t size);
-void cfree(void *p);
-ssize_t __read_chk(int, void *, size_t, size_t);
-ssize_t __pread_chk(int, void *, size_t, off_t, size_t);
-ssize_t __pread64_chk(int, void *, size_t, off64_t, size_t);
-ssize_t __recv_chk(int, void *, size_t, size_t, int);
-ssize_t __recvfrom_chk(int, void *, size_t, size_t, int, struct sockaddr *, socklen_t *);
-size_t __fread_chk(void *, size_t, size_t, size_t, FILE *);
-size_t __fread_unlocked_chk(void *, size_t, size_t, size_t, FILE *);
-int prlimit64(pid_t, __rlimit_resource_t, const struct rlimit64 *, struct rlimit64 *);
-ssize_t preadv64v2(int, const struct iovec *, int, off64_t, int);
-
-#define FUNCTION(name) {#name, (uintptr_t)(name), 0}
 static struct function {
 	const char *name;
 	uintptr_t ours, libcs; /* libcs: 0 if it has none */
 } functions[] = {
-	FUNCTION(malloc), FUNCTION(calloc), FUNCTION(realloc), FUNCTION(reallocarray), FUNCTION(posix_memalign), FUNCTION(aligned_alloc),
-	FUNCTION(memalign), FUNCTION(valloc), FUNCTION(pvalloc), FUNCTION(free), FUNCTION(cfree), FUNCTION(free_sized), FUNCTION(free_aligned_sized),
-	FUNCTION(mmap), FUNCTION(mmap64), FUNCTION(munmap), FUNCTION(mremap), FUNCTION(shmat), FUNCTION(mprotect), FUNCTION(madvise),
-	FUNCTION(mlock), FUNCTION(mlock2), FUNCTION(setrlimit), FUNCTION(setrlimit64), FUNCTION(prlimit), FUNCTION(prlimit64),
-	FUNCTION(read), FUNCTION(pread), FUNCTION(pread64), FUNCTION(recv), FUNCTION(recvfrom), FUNCTION(readv), FUNCTION(preadv),
-	FUNCTION(preadv64), FUNCTION(preadv2), FUNCTION(preadv64v2), FUNCTION(process_vm_readv), FUNCTION(getrandom), FUNCTION(recvmsg),
-	FUNCTION(recvmmsg), FUNCTION(fread), FUNCTION(fread_unlocked), FUNCTION(__read_chk), FUNCTION(__pread_chk), FUNCTION(__pread64_chk),
-	FUNCTION(__recv_chk), FUNCTION(__recvfrom_chk), FUNCTION(__fread_chk), FUNCTION(__fread_unlocked_chk),
+	{.name = "malloc"}, {.name = "calloc"}, {.name = "realloc"}, {.name = "reallocarray"}, {.name = "posix_memalign"},
+	{.name = "aligned_alloc"}, {.name = "memalign"}, {.name = "valloc"}, {.name = "pvalloc"}, {.name = "free"}, {.name = "cfree"},
+	{.name = "free_sized"}, {.name = "free_aligned_sized"}, /* the malloc family */
+	{.name = "mmap"}, {.name = "mmap64"}, {.name = "munmap"}, {.name = "mremap"}, {.name = "shmat"}, {.name = "mprotect"},
+	{.name = "madvise"}, {.name = "mlock"}, {.name = "mlock2"}, /* what is mapped */
+	{.name = "setrlimit"}, {.name = "setrlimit64"}, {.name = "prlimit"}, {.name = "prlimit64"}, /* limits */
+	{.name = "read"}, {.name = "pread"}, {.name = "pread64"}, {.name = "recv"}, {.name = "recvfrom"}, {.name = "readv"},
+	{.name = "preadv"}, {.name = "preadv64"}, {.name = "preadv2"}, {.name = "preadv64v2"}, {.name = "process_vm_readv"},
+	{.name = "getrandom"}, {.name = "recvmsg"}, {.name = "recvmmsg"}, {.name = "fread"}, {.name = "fread_unlocked"},
+	{.name = "__read_chk"}, {.name = "__pread_chk"}, {.name = "__pread64_chk"}, {.name = "__recv_chk"}, {.name = "__recvfrom_chk"},
+	{.name = "__fread_chk"}, {.name = "__fread_unlocked_chk"}, /* what fills memory */
 };
-#undef FUNCTION
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
 
 /* Addresses of a library. */
@@ -154,11 +134,13 @@ static int find_call(struct dl_phdr_info *info, size_t size, void *data) {
 	return 1;
 }
 
-bool links_to_libc(void) {
+bool links_to_libc(void *self) {
 	if (!next_library)
 		return false;
-	for (int i = 0; i < FUNCTIONS; i++)
+	for (int i = 0; i < FUNCTIONS; i++) {
+		functions[i].ours = (uintptr_t)next_dlsym(self, functions[i].name);
 		functions[i].libcs = (uintptr_t)next_dlsym(next_library, functions[i].name);
+	}
 	bool calls = false; /* a program at fixed addresses gives one of its own as malloc's */
 	dl_iterate_phdr(find_call, &calls);
 	return calls || next_dlsym(RTLD_DEFAULT, "malloc") == (void *)next.malloc;

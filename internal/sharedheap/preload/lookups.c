@@ -53,8 +53,8 @@ static bool lies_in(const struct place *p, const void *function) { return (uintp
 void first_dlsym(void);
 void *(*next_dlsym)(void *, const char *) = (void *(*)(void *, const char *))(void (*)(void))first_dlsym;
 
-/* ThreadSanitizer asks for functions before it has begun itself. */
-__attribute__((used, no_sanitize("thread"))) static void resolve_dlsym(void) {
+/* Sanitizers ask for functions before they have begun themselves. */
+__attribute__((used, no_sanitize("thread", "address"))) static void resolve_dlsym(void) {
 	void *found = dlvsym(next_library, "dlsym", OLDEST);
 	if (!found)
 		die("the libc lacks dlsym", NULL);
@@ -71,7 +71,7 @@ static void *ours_for(const char *name, void *found) {
 	return behind_us && lies_in(&own, linked) ? linked : found;
 }
 
-__attribute__((used, no_sanitize("thread"))) static void *dlsym_of(void *library, const char *name) {
+__attribute__((used, no_sanitize("thread", "address"))) static void *dlsym_of(void *library, const char *name) {
 	void *found = next_dlsym(library, name);
 	if (!found)
 		return NULL;

@@ -63,7 +63,7 @@ static void close_gap(const void *p, size_t size) {
 	errno = saved;
 }
 
-EXPORTED void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset) {
+static void *map(void *at, size_t size, int protection, int flags, int fd, off_t offset) {
 	if (likely(!(flags & MAP_FIXED)))
 		return next.mmap(at, size, protection, flags, fd, offset);
 	if (!yield(at, size))
@@ -74,10 +74,14 @@ EXPORTED void *mmap(void *at, size_t size, int protection, int flags, int fd, of
 	return p;
 }
 
+EXPORTED void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset) {
+	return map(at, size, protection, flags, fd, offset);
+}
+
 _Static_assert(sizeof(off_t) == sizeof(off64_t), "mmap64 is mmap");
 
 EXPORTED void *mmap64(void *at, size_t size, int protection, int flags, int fd, off64_t offset) {
-	return mmap(at, size, protection, flags, fd, offset);
+	return map(at, size, protection, flags, fd, offset);
 }
 
 EXPORTED int munmap(void *p, size_t size) {

@@ -78,11 +78,11 @@ extern const uint32_t ndheap_abi;
 
 /*
  * Makes the heap work in a program that has loaded it late, before anything else is asked of it. Then the program has no blocks of the
- * heap's own: only memory for which ndheap_outside does not answer with 0 can become shareable. promote and tunables are what the
+ * heap's own: only memory for which ndheap_outside does not answer with 0 can become shareable. self is what dlopen gave; promote and tunables are what the
  * program had as NDBRIDGE_HEAP_PROMOTE and GLIBC_TUNABLES in its environment when it began, or NULL.
  * 0: done. -1: the program's malloc is not the libc's, or the library was preloaded; nothing else may be called then.
  */
-int ndheap_join(const char *promote, const char *tunables);
+int ndheap_join(void *self, const char *promote, const char *tunables);
 
 /*
  * Describes the live block that p points into (interior pointers too) and pins it: until it is

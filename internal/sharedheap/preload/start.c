@@ -41,9 +41,9 @@ static bool in_python(void) {
 }
 
 /* From here on the heap is of use to a program that has loaded it late. The environment is the program's, which may be changing it. */
-EXPORTED int ndheap_join(const char *promote, const char *tunables) {
+EXPORTED int ndheap_join(void *self, const char *promote, const char *tunables) {
 	static bool joined; /* by the parent, in a forked child */
-	if (!heap_late || (!joined && (!links_to_libc() || pthread_atfork(fork_prepare, fork_parent, fork_child) != 0)))
+	if (!heap_late || (!joined && (!links_to_libc(self) || pthread_atfork(fork_prepare, fork_parent, fork_child) != 0)))
 		return -1;
 	if (!joined)
 		callers_configure(NULL);

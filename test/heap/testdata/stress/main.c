@@ -248,11 +248,12 @@ int main(int argc, char **argv) {
 	const char *late = getenv("STRESS_LATE");
 	if (late)
 		late_begin();
-	CHECK(!late || dlopen(late, RTLD_NOW | RTLD_GLOBAL), "%s", dlerror());
-	int (*join)(const char *, const char *) = (int (*)(const char *, const char *))dlsym(RTLD_DEFAULT, "ndheap_join");
+	void *self = late ? dlopen(late, RTLD_NOW | RTLD_GLOBAL) : NULL;
+	CHECK(!late || self, "%s", dlerror());
+	int (*join)(void *, const char *, const char *) = (int (*)(void *, const char *, const char *))dlsym(RTLD_DEFAULT, "ndheap_join");
 	const uint32_t *abi = dlsym(RTLD_DEFAULT, "ndheap_abi");
 	CHECK(abi && *abi == NDHEAP_ABI, "the library is not loaded");
-	CHECK(join(getenv("NDBRIDGE_HEAP_PROMOTE"), NULL) == (late ? 0 : -1));
+	CHECK(join(self, getenv("NDBRIDGE_HEAP_PROMOTE"), NULL) == (late ? 0 : -1));
 	heap.pin = (int (*)(const void *, struct ndheap_block *))dlsym(RTLD_DEFAULT, "ndheap_pin");
 	heap.grant = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ndheap_grant");
 	heap.unpin = (int (*)(const void *, uint64_t))dlsym(RTLD_DEFAULT, "ndheap_unpin");
