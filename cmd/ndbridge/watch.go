@@ -215,6 +215,9 @@ func (w *watcher) sampler(ctx context.Context, cancel context.CancelFunc) (*watc
 			return nil, err
 		}
 		out.sampler.Add(watch.Array{Name: one.label, Look: see})
+		if !w.json { // which says so of each look
+			w.absent(ctx, out.sampler, one)
+		}
 	}
 	return out, nil
 }
