@@ -125,7 +125,7 @@ func TestPsOthers(t *testing.T) {
 	if !listed {
 		t.Error("ps does not list it")
 	}
-	command(t, "ls", "--attach", pid).want(t, 1, "", "older than 3.14, which cannot be asked to let a host in\n  remedy: let the program call ndbridge.listen()")
+	command(t, "ls", "--attach", pid).want(t, 1, "", "older than 3.14, which cannot be asked to let a host in\n  remedy: let the program call ndbridge.listen(), run it by ndbridge run --share, or use Python 3.14")
 	if err := stdin.Close(); err != nil {
 		t.Error(err)
 	}
