@@ -225,6 +225,10 @@ func (f *Func) request(ctx context.Context, args []any) (*carrier, error) {
 	}
 	for i, a := range args {
 		switch a.(type) {
+		case FuncOption:
+			return nil, f.session.wrap("call", f.name, &core.Error{
+				Kind: core.ErrConfig, Err: fmt.Errorf("argument %d is an option of the whole function", i), Remedy: "pass it to Session.Func",
+			})
 		case Kw, Out:
 			return nil, f.session.wrap("call", f.name, &core.Error{
 				Kind: core.ErrConfig, Err: fmt.Errorf("argument %d is a %T, which comes behind all others", i, a),

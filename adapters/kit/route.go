@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
@@ -27,6 +28,8 @@ type Heap interface {
 	// Outside knows. The program may go on writing to it, but no device may. It reports whether it did: what it cannot do
 	// it leaves as it is.
 	Promote(addr uintptr, policy contract.PromotePolicy) bool
+	// Promotes reports whether the policy and the kernel allow Promote at all.
+	Promotes(policy contract.PromotePolicy) bool
 	// Outside gives the size of the memory that the array of n bytes at addr fills, if it lies outside the heap and can be
 	// promoted; else 0. With due, the answer is also 0 while a copy is the better choice.
 	Outside(addr uintptr, n int64, due bool) int64
@@ -157,7 +160,7 @@ func (r *Router) Share(a Array, want Want) (p Placement, reason core.Reason, err
 		return p, "", err
 	}
 	if want.NoCopy || want.Writable {
-		return Placement{}, "", notShared(reason, want)
+		return Placement{}, "", notShared(reason, want, r.remedies(a, reason, want)...)
 	}
 	return Placement{}, reason, nil
 }
@@ -165,6 +168,11 @@ func (r *Router) Share(a Array, want Want) (p Placement, reason core.Reason, err
 // Promotable reports whether to try Promote on an array that Share has refused to share, for a reason. What lies outside
 // the heap is promoted when a host looks again, or takes no copy.
 func (r *Router) Promotable(a Array, reason core.Reason, want Want) bool {
+	return r.movable(a, reason, want) && r.heap.Promotes(r.promote)
+}
+
+// movable reports whether there is a block to promote, be it allowed or not.
+func (r *Router) movable(a Array, reason core.Reason, want Want) bool {
 	switch lo, n, _, err := a.extent(); {
 	case err != nil || r.heap == nil:
 		return false
@@ -352,11 +360,11 @@ func readOnlyError() error {
 	}
 }
 
-// remedies say what can be done about each reason.
-var remedies = map[core.Reason]string{
+// usualRemedy says what can be done about each reason.
+var usualRemedy = map[core.Reason]string{
 	contract.ReasonBelowThreshold: "take it from a larger array, or lower the shared heap's threshold",
 	contract.ReasonOutsideHeap:    "copy it into a new array in the program",
-	contract.ReasonHeapOff:        "run the program with the shared heap",
+	contract.ReasonHeapOff:        "run the program with the shared heap, as ndbridge run --share does",
 	contract.ReasonFrozen:         "make the array anew after the fork",
 	contract.ReasonPrivateMapping: `map the file as shared, as numpy.memmap does with mode "r" and "r+"`,
 	contract.ReasonFileGone:       "keep the mapped file in its place",
@@ -367,10 +375,22 @@ var remedies = map[core.Reason]string{
 	contract.ReasonMappedFile:     `copy it into a new array in the program, or set mapped_files = "share"`,
 }
 
-func notShared(reason core.Reason, want Want) error {
-	remedy := remedies[reason]
+// remedies says what else than the usual helps: leave to promote the array, if that is all that is missing.
+func (r *Router) remedies(a Array, reason core.Reason, want Want) []string {
+	if r.movable(a, reason, want) && !r.heap.Promotes(r.promote) && r.heap.Promotes(contract.PromoteAlways) {
+		return []string{`set promote = "always" for the program`}
+	}
+	return nil
+}
+
+// notShared is the error for an array that only a copy could give, and that is not wanted. others are remedies beside the usual one.
+func notShared(reason core.Reason, want Want, others ...string) error {
 	if !want.Writable { // to write into a copy would be useless
-		remedy = "allow the copy, or " + remedy
+		others = append([]string{"allow the copy"}, others...)
+	}
+	remedy := usualRemedy[reason]
+	if len(others) > 0 {
+		remedy = strings.Join(others, ", ") + ", or " + remedy
 	}
 	return &core.Error{Op: "lease", Kind: core.ErrNotShared, Reason: reason, Remedy: remedy}
 }

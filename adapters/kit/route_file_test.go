@@ -185,7 +185,7 @@ func TestEveryReasonHasARemedy(t *testing.T) {
 		contract.ReasonPrivateMapping, contract.ReasonFileGone, contract.ReasonConverted, contract.ReasonNotExportable,
 		contract.ReasonHostWithoutGPU, contract.ReasonMappedFile, contract.ReasonMayBeDonated,
 	} {
-		if remedies[r] == "" {
+		if usualRemedy[r] == "" {
 			t.Errorf("%v has none", r)
 		}
 	}

@@ -29,9 +29,10 @@ type fakeHeap struct {
 	promoted int // calls of Promote
 	refused  int // calls of Refuse
 	outside  int64
-	copies   int        // calls of Copied
-	repinned func()     // is called by Repin
-	other    *HeapBlock // what another one makes of block, while Promote waits for it
+	needs    contract.PromotePolicy // without which nothing is promoted; "": none
+	copies   int                    // calls of Copied
+	repinned func()                 // is called by Repin
+	other    *HeapBlock             // what another one makes of block, while Promote waits for it
 }
 
 func (h *fakeHeap) Pin(addr uintptr, writable bool) (HeapBlock, bool) {
@@ -61,6 +62,10 @@ func (h *fakeHeap) Promote(uintptr, contract.PromotePolicy) bool {
 	}
 	h.block = *h.other
 	return false
+}
+
+func (h *fakeHeap) Promotes(policy contract.PromotePolicy) bool {
+	return h.needs == "" || policy == h.needs
 }
 
 func (h *fakeHeap) Refuse(uintptr) { h.refused++ }
@@ -248,6 +253,43 @@ func TestPromoteOutside(t *testing.T) {
 	}
 	if newRouter(t, nil).Promotable(array, contract.ReasonOutsideHeap, Want{}) {
 		t.Error("promotable without a heap")
+	}
+}
+
+// TestPromoteIsNotAllowed: nothing is tried that the kernel refuses, and the error names the setting that allows it.
+func TestPromoteIsNotAllowed(t *testing.T) {
+	t.Parallel()
+	_, outside := anonymous(t, 128<<10)
+	array := Array{outside, doubles(t, 8<<10)}
+	for name, c := range map[string]struct {
+		needs, policy contract.PromotePolicy
+		size          int64 // of the memory that can be promoted
+		promotable    bool
+		remedy        string
+	}{
+		"allowed": {contract.PromoteAlways, contract.PromoteAlways, 128 << 10, true, "allow the copy, or copy it into a new array in the program"},
+		"not yet": {
+			contract.PromoteAlways, contract.PromoteSafe, 128 << 10, false,
+			`allow the copy, set promote = "always" for the program, or copy it into a new array in the program`,
+		},
+		"not malloc's":        {contract.PromoteAlways, contract.PromoteSafe, 0, false, "allow the copy, or copy it into a new array in the program"},
+		"whatever is allowed": {"nothing", contract.PromoteSafe, 128 << 10, false, "allow the copy, or copy it into a new array in the program"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, _ := newFakeHeap(t, 4096)
+			h.outside, h.needs = c.size, c.needs
+			r := newRouter(t, h)
+			r.PromoteAs(c.policy)
+			want := Want{NoCopy: true}
+			if got := r.Promotable(array, contract.ReasonOutsideHeap, want); got != c.promotable {
+				t.Errorf("promotable: %v", got)
+			}
+			_, _, err := r.Share(array, want)
+			if e, ok := errors.AsType[*core.Error](err); !ok || e.Reason != contract.ReasonOutsideHeap || e.Remedy != c.remedy {
+				t.Errorf("%v, want the remedy %q", err, c.remedy)
+			}
+		})
 	}
 }
 

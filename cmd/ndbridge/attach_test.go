@@ -85,10 +85,15 @@ func TestAttach(t *testing.T) { //nolint:paralleltest // it sets the environment
 	command(t, "view", "--attach", "waiter", "--wait", "--json", "x").want(t, 0, `"address_shared":true`, "")
 	command(t, "view", "--attach", "waitor", "--wait", "--timeout", "100ms", "x").want(t, 1, "", "no answer within 100ms")
 	command(t, "view", "--script", "x.py", "--wait", "x").want(t, 2, "", "which --attach names")
+	config := file(t, t.TempDir(), "c.hcl", "program \"other\" { script = \"o.py\" }\nprogram \"waiter\" {\n script = \"x.py\"\n handoff = false\n}\n")
+	command(t, "view", "--attach", "waiter", "-c", config, "--json", "waiter/x").want(t, 0, `"address_shared":true`, "")
+	command(t, "call", "--attach", "waiter", "-c", config, "double", "21").want(t, 1, "", "leave handoff on")
+	command(t, "call", "--attach", socket, "-c", config, "double", "21").want(t, 1, "", "leave handoff on")
+	command(t, "view", "--attach", "waiter", "-c", config, "--program", "other", "x").want(t, 2, "", "--attach and --program")
 	command(t, "ls", "--attach", "waitor").want(t, 1, "", `did you mean`)
 	command(t, "ls", "--attach", strconv.Itoa(os.Getpid())).want(t, 1, "", "the process runs no Python")
 	command(t, "ls", "--attach", "waiter", "--script", "x.py").want(t, 2, "", "only one of them")
-	command(t, "ls", "--attach", "waiter", "--plugin", "numpy").want(t, 2, "", "concerns programs that are started")
+	command(t, "ls", "--attach", "waiter", "--plugin", "numpy").want(t, 2, "", "that is for programs that are started")
 	command(t, "ls", "--attach", "waiter", "--", "x").want(t, 2, "", "takes no arguments")
 	command(t, "run", "--attach", "waiter").want(t, 2, "", "unknown flag")
 	command(t, "run", "--share", "python3", "-c", "pass").want(t, 2, "", "the command with its options stands behind --")
@@ -120,7 +125,7 @@ func TestPsOthers(t *testing.T) {
 	if !listed {
 		t.Error("ps does not list it")
 	}
-	command(t, "ls", "--attach", pid).want(t, 1, "", "older than 3.14, which cannot be asked to let a host in\n  remedy: let the program call ndbridge.listen()")
+	command(t, "ls", "--attach", pid).want(t, 1, "", "older than 3.14, which cannot be asked to let a host in\n  remedy: let the program call ndbridge.listen(), run it by ndbridge run --share, or use Python 3.14")
 	if err := stdin.Close(); err != nil {
 		t.Error(err)
 	}

@@ -262,7 +262,7 @@ func choose(cfg hostplugin.Config, program string, names []string) ([]wanted, er
 	var all []wanted
 	for _, name := range names {
 		w := wanted{program: single, name: name, label: name}
-		if before, after, ok := strings.Cut(name, "/"); ok && program == "" && slices.Contains(known, before) {
+		if before, after, ok := strings.Cut(name, "/"); ok && slices.Contains(known, before) && (program == "" || program == before) {
 			w.program, w.name = before, after
 		}
 		switch {

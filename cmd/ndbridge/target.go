@@ -48,7 +48,7 @@ func (t *target) define(cmd *cobra.Command) {
 	f.StringVar(&t.module, "module", "", "run this Python module, as python -m `name` would")
 	f.StringVar(&t.python, "python", "", "the `interpreter`, a path or a name on PATH (default python3)")
 	f.StringArrayVar(&t.args, "arg", nil, "an `argument` of the program; may be given again. What stands behind -- is another way to say them")
-	f.StringVarP(&t.config, "config", "c", "", "take programs from this configuration `file` (default "+defaultConfig+", if no program is given)")
+	f.StringVarP(&t.config, "config", "c", "", t.configUsage())
 	f.StringVar(&t.program, "program", "", "the `name` of the program in the configuration")
 	if t.attaches {
 		f.StringVar(&t.attach, "attach", "", "look at a `program` that runs already: its name, its process, or the path of its socket; see ndbridge ps")
@@ -65,6 +65,14 @@ func (t *target) define(cmd *cobra.Command) {
 		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return t.programs(), cobra.ShellCompDirectiveNoFileComp
 		}))
+}
+
+func (t *target) configUsage() string {
+	usage := "take programs from this configuration `file` (default " + defaultConfig + ", if no program is given)"
+	if t.attaches {
+		usage += "; with --attach, the settings of the program that listens under one of its names"
+	}
+	return usage
 }
 
 // mustComplete checks what is only wrong if a flag of that name was not defined.
@@ -111,7 +119,7 @@ func (t *target) check() error {
 		{"script", t.script}, {"module", t.module}, {"config", t.config}, {"attach", t.attach},
 	} {
 		switch {
-		case way.value == "":
+		case way.value == "", given == "config" && way.flag == "attach": // a program that runs takes its settings from there
 		case given != "":
 			return usagef("--%s and --%s: only one of them can say which program is meant", given, way.flag)
 		default:
@@ -119,9 +127,9 @@ func (t *target) check() error {
 		}
 	}
 	if t.attach != "" {
-		for flag, given := range map[string]bool{"python": t.python != "", "plugin": t.plugin != "", "no-shared-heap": t.noSharedHeap, "arg": len(t.args) > 0} {
+		for flag, given := range map[string]bool{"program": t.program != "", "python": t.python != "", "plugin": t.plugin != "", "no-shared-heap": t.noSharedHeap, "arg": len(t.args) > 0} {
 			if given {
-				return usagef("--attach and --%s: that concerns programs that are started", flag)
+				return usagef("--attach and --%s: that is for programs that are started", flag)
 			}
 		}
 	}
@@ -155,7 +163,7 @@ func (t *target) load(names, extra []string) (hostplugin.Config, error) {
 		if len(extra) > 0 {
 			return hostplugin.Config{}, usagef("--attach: a program that runs already takes no arguments")
 		}
-		return hostplugin.Config{Programs: []hostplugin.Program{{Name: t.attachName(), Module: t.attachName()}}}, nil
+		return t.attached()
 	}
 	if t.direct() {
 		return hostplugin.Config{Programs: []hostplugin.Program{t.change(hostplugin.Program{
@@ -178,8 +186,19 @@ func (t *target) load(names, extra []string) (hostplugin.Config, error) {
 	return cfg, nil
 }
 
-// attachName names the program that runs already.
-func (t *target) attachName() string { return programName(t.attach, "") }
+// attached gives the configuration for a program that runs already: what the named file has, and the program itself if that has it not.
+func (t *target) attached() (cfg hostplugin.Config, err error) {
+	if t.config != "" {
+		if cfg, err = hostplugin.Load(t.config); err != nil {
+			return cfg, err
+		}
+	}
+	t.program = programName(t.attach, "")
+	if !slices.ContainsFunc(cfg.Programs, func(p hostplugin.Program) bool { return p.Name == t.program }) {
+		cfg.Programs = append(cfg.Programs, hostplugin.Program{Name: t.program, Module: t.program})
+	}
+	return cfg, nil
+}
 
 // running is the program that runs already, or is waited for.
 func (t *target) running() hostplugin.Target {

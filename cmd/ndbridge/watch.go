@@ -87,7 +87,7 @@ one of them led to no array that could be looked at; 2 if the command line makes
 	w.target.define(cmd)
 	f := cmd.Flags()
 	f.DurationVar(&w.interval, "interval", watch.DefaultInterval, "look at each array once in this `time`, if the budget allows it")
-	f.Float64Var(&w.budget, "budget", 100*watch.DefaultBudget, "how many per `cent` of one core's time looks may take")
+	f.Float64Var(&w.budget, "budget", 100*watch.DefaultBudget, "how many `percent` of one core's time looks may take")
 	f.BoolVar(&w.exact, "exact", false, "read all elements with each look, always; looks become rarer instead")
 	f.IntVar(&w.rounds, "rounds", 0, "end after this `number` of looks at each array")
 	f.StringVar(&w.step, "step", "", "the `name` of the program's count of its steps: a number, or an array of one element")
@@ -215,6 +215,9 @@ func (w *watcher) sampler(ctx context.Context, cancel context.CancelFunc) (*watc
 			return nil, err
 		}
 		out.sampler.Add(watch.Array{Name: one.label, Look: see})
+		if !w.json { // which says so of each look
+			w.absent(ctx, out.sampler, one)
+		}
 	}
 	return out, nil
 }

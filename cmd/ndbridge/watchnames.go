@@ -33,7 +33,7 @@ func (w wanted) several() bool { return w.name == "" || strings.Contains(w.name,
 func (w *watcher) several(ctx context.Context, sampler *watch.Sampler, one wanted) {
 	const rarely = 64 // times as seldom
 	wait := w.interval
-	hint := time.AfterFunc(hintAfter, func() { w.hint(ctx, one) })
+	hint := time.AfterFunc(hintAfter*w.interval, func() { w.hint(ctx, one) })
 	defer hint.Stop()
 	for {
 		if w.find(ctx, sampler, one) {
@@ -51,8 +51,20 @@ func (w *watcher) several(ctx context.Context, sampler *watch.Sampler, one wante
 	}
 }
 
-// hintAfter is how long a pattern may mean nothing before that is told.
-const hintAfter = 5 * time.Second
+// hintAfter is how many looks a name or a pattern may mean nothing before that is told.
+const hintAfter = 10
+
+// absent says why nothing was seen of a name, if it is so for a while. It goes on being looked for.
+func (w *watcher) absent(ctx context.Context, sampler *watch.Sampler, one wanted) {
+	hint := time.AfterFunc(hintAfter*w.interval, func() {
+		all := sampler.State().Arrays
+		i := slices.IndexFunc(all, func(a watch.Series) bool { return a.Name == one.label })
+		if i >= 0 && all[i].Looks == 0 && all[i].Error != "" && ctx.Err() == nil {
+			_, _ = fmt.Fprintf(w.env.stderr, "ndbridge: %s\n", prose.Line(all[i].Error))
+		}
+	})
+	context.AfterFunc(ctx, func() { hint.Stop() })
+}
 
 // hint says that a pattern means nothing yet, and why if that is known.
 func (w *watcher) hint(ctx context.Context, one wanted) {

@@ -179,7 +179,7 @@ func checkTable(table []byte) error {
 func tooOld() error {
 	return &core.Error{
 		Kind: core.ErrVersion, Err: errors.New("the process runs a Python older than 3.14, which cannot be asked to let a host in"),
-		Remedy: "let the program call ndbridge.listen(), or use " + remoteDebugRequired,
+		Remedy: "let the program call ndbridge.listen(), run it by ndbridge run --share, or use " + remoteDebugRequired,
 	}
 }
 

@@ -10,6 +10,7 @@ package sharedheap
 #cgo noescape ndheap_call_repin
 #cgo nocallback ndheap_call_repin
 #cgo nocallback ndheap_call_promote
+#cgo nocallback ndheap_call_promotes
 #cgo nocallback ndheap_call_outside
 #cgo nocallback ndheap_call_copied
 #cgo nocallback ndheap_call_refuse
@@ -28,6 +29,7 @@ struct ndheap_functions {
 	int (*unpin)(const void *, uint64_t);
 	int (*repin)(const void *, uint64_t, struct ndheap_block *);
 	int (*promote)(const void *, enum ndheap_promotion);
+	int (*promotes)(enum ndheap_promotion);
 	size_t (*outside)(const void *, size_t, int);
 	void (*copied)(const void *);
 	void (*refuse)(const void *);
@@ -70,13 +72,14 @@ static struct ndheap_functions ndheap_find(void) {
 	f.unpin = (int (*)(const void *, uint64_t))ndheap_function("ndheap_unpin");
 	f.repin = (int (*)(const void *, uint64_t, struct ndheap_block *))ndheap_function("ndheap_repin");
 	f.promote = (int (*)(const void *, enum ndheap_promotion))ndheap_function("ndheap_promote");
+	f.promotes = (int (*)(enum ndheap_promotion))ndheap_function("ndheap_promotes");
 	f.outside = (size_t (*)(const void *, size_t, int))ndheap_function("ndheap_outside");
 	f.copied = (void (*)(const void *))ndheap_function("ndheap_copied");
 	f.refuse = (void (*)(const void *))ndheap_function("ndheap_refuse");
 	f.trim = (uint64_t (*)(uint32_t))ndheap_function("ndheap_trim");
 	f.stats = (int (*)(struct ndheap_stats *))ndheap_function("ndheap_stats");
 	f.count_forks = (void (*)(uint64_t *, int))ndheap_function("ndheap_count_forks");
-	return f.pin && f.grant && f.unpin && f.repin && f.promote && f.outside && f.copied && f.refuse && f.trim && f.stats && f.count_forks ? f : none;
+	return f.pin && f.grant && f.unpin && f.repin && f.promote && f.promotes && f.outside && f.copied && f.refuse && f.trim && f.stats && f.count_forks ? f : none;
 }
 
 // Gives the ABI of a library that this code does not speak, or 0.
@@ -99,6 +102,7 @@ static int ndheap_call_repin(struct ndheap_functions f, uintptr_t p, uint64_t se
 static int ndheap_call_promote(struct ndheap_functions f, uintptr_t p, enum ndheap_promotion how) {
 	return f.promote((const void *)p, how);
 }
+static int ndheap_call_promotes(struct ndheap_functions f, enum ndheap_promotion how) { return f.promotes(how); }
 static size_t ndheap_call_outside(struct ndheap_functions f, uintptr_t p, size_t size, int due) {
 	return f.outside((const void *)p, size, due);
 }
@@ -253,6 +257,11 @@ func (h *Heap) Refuse(addr uintptr) { C.ndheap_call_refuse(h.call, C.uintptr_t(a
 // program may fail by it.
 func (h *Heap) Promote(addr uintptr, how Promotion) bool {
 	return C.ndheap_call_promote(h.call, C.uintptr_t(addr), C.enum_ndheap_promotion(how)) == 0
+}
+
+// Promotes reports whether how and the kernel allow Promote at all in this process.
+func (h *Heap) Promotes(how Promotion) bool {
+	return C.ndheap_call_promotes(h.call, C.enum_ndheap_promotion(how)) != 0
 }
 
 // Trim gives the memory of blocks back to the system that have been free for at least idle, and

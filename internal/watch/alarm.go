@@ -167,7 +167,7 @@ func (e Event) String() string {
 		fmt.Fprintf(&b, "%s is %s", e.Figure, value)
 	}
 	if e.Seen < e.Len && e.Figure != stale {
-		fmt.Fprintf(&b, " (a sample of %d)", e.Len)
+		fmt.Fprintf(&b, " (in a sample of the array's %d elements)", e.Len)
 	}
 	number := func(n *stats.Number) string { return strconv.FormatFloat(float64(*n), 'g', 15, 64) }
 	if e.Step != nil {

@@ -116,4 +116,5 @@ func TestCallsOfWhatPythonHas(t *testing.T) {
 	fails(t, one, core.ErrUnsupported, "arguments[0]: a time.Time cannot cross", time.Now())
 	fails(t, one, core.ErrUnsupported, `arguments["when"][1]: a time.Time cannot cross`, hostplugin.Kw{"when": []any{1, time.Now()}})
 	fails(t, one, core.ErrConfig, "comes behind all others", hostplugin.Kw{"a": 1}, 2)
+	fails(t, one, core.ErrConfig, "pass it to Session.Func", 1, hostplugin.As("torch"))
 }

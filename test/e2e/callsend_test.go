@@ -36,6 +36,13 @@ def spins():
 def forks():
     if os.fork() == 0: return "the child must not come back"
     return "parent"
+def starts():
+    import multiprocessing, threading
+    threading.current_thread() # makes an entry for this thread, as multiprocessing.Queue does
+    child = multiprocessing.get_context("fork").Process(target=plain)
+    child.start()
+    child.join()
+    return child.exitcode
 def plain(): return 1
 def sock():
     import socket
@@ -50,6 +57,9 @@ remote.serve()
 	t.Run("contexts", func(t *testing.T) { callContexts(t, run) })
 	if v := value(t, fn(t, run, "forks")); v != "parent" {
 		t.Errorf("a function that forks gave %v", v)
+	}
+	if v := value(t, fn(t, run, "starts")); v != int64(0) {
+		t.Errorf("a child of multiprocessing that a function starts ends with the status %v", v)
 	}
 	if v := value(t, fn(t, run, "plain")); v != int64(1) {
 		t.Errorf("plain gave %v after all that", v)

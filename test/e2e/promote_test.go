@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
@@ -31,8 +33,8 @@ func TestPromoteSettings(t *testing.T) {
 import ctypes, os, platform, numpy as np, remote
 a = np.full(1 << 17, 1.0)
 
-def system_calls_wait():
-    fd = ctypes.CDLL(None).syscall({"x86_64": 323, "aarch64": 282}[platform.machine()], os.O_CLOEXEC)
+def system_calls_wait(user_mode_only=0):
+    fd = ctypes.CDLL(None).syscall({"x86_64": 323, "aarch64": 282}[platform.machine()], os.O_CLOEXEC | user_mode_only)
     if fd >= 0:
         os.close(fd)
     return fd >= 0
@@ -42,6 +44,14 @@ remote.serve()
 			shared := harness.Eval[bool](t, run.Remote, "system_calls_wait()") && how != "never"
 			closed(t, run.View(t, "a"))
 			run.Remote.Exec(t, "os.waitpid(os.fork() or os._exit(0), 0); a[:] = 7")
+			if e := search(t, run, "a", 1).Entries[0]; (e.Route == contract.RouteSharedHeap) != shared || (e.Reason == contract.ReasonFrozen) == shared {
+				t.Errorf("the list says %q %q of what is shared: %v", e.Route, e.Reason, shared)
+			}
+			_, err := run.Session.View(t.Context(), "a", hostplugin.NoCopy())
+			remedy := !shared && harness.Eval[bool](t, run.Remote, "system_calls_wait(1)") // 1: UFFD_USER_MODE_ONLY
+			if e, ok := errors.AsType[*core.Error](err); (err == nil) != shared || ok && strings.Contains(e.Remedy, `promote = "always"`) != remedy {
+				t.Errorf("without a copy: %v; want shared: %v, with the remedy: %v", err, shared, remedy)
+			}
 			after := run.View(t, "a")
 			if first(t, after) != 7 || after.Live() != shared || (after.Reason() == contract.ReasonFrozen) == shared {
 				t.Errorf("after a fork: %v of %v, live: %v, want shared: %v", after, first(t, after), after.Live(), shared)

@@ -26,6 +26,7 @@ type callee struct {
 	last      uint64 // number of a function or a generator
 
 	loop    loop
+	forks   bool // functions can fork: forks.py has run. The GIL guards it
 	signals mainSignals
 }
 

@@ -138,7 +138,7 @@ func (s *search) describe(g *py.GIL, t *target, e *contract.Entry, key *string) 
 	return nil
 }
 
-// route says how an array's memory would be reached now, and why it would be copied.
+// route says how a look would reach an array's memory now, and why it would be copied.
 func (p *Program) route(r *reading) (route core.Route, reason core.Reason) {
 	want := kit.Want{Spared: r.spared}
 	if r.temporary {
@@ -148,9 +148,12 @@ func (p *Program) route(r *reading) (route core.Route, reason core.Reason) {
 	if err != nil {
 		return "", ""
 	}
-	if why == "" {
+	switch {
+	case why == "":
 		route = place.Route
 		_ = place.GiveUp() // nothing was granted
+	case r.array.Pointer == nil && p.router.Promotable(r.array.Array, why, want):
+		return contract.RouteSharedHeap, "" // the look makes it so
 	}
 	return route, why
 }

@@ -112,10 +112,23 @@ func (h heap) Unpin(addr uintptr, segment uint64) { h.Heap.Unpin(addr, segment) 
 // Promote implements [kit.Heap]. It refuses in a program for which the kernel or a device writes to memory when it
 // likes: nothing says where.
 func (h heap) Promote(addr uintptr, policy contract.PromotePolicy) bool {
-	promotions := map[contract.PromotePolicy]sharedheap.Promotion{
-		contract.PromoteAlways: sharedheap.Always, contract.PromoteSafe: sharedheap.Safe, contract.PromoteNever: sharedheap.Never,
+	return !h.maps.Filled() && h.Heap.Promote(addr, promotion(policy))
+}
+
+// Promotes implements [kit.Heap].
+func (h heap) Promotes(policy contract.PromotePolicy) bool { return h.Heap.Promotes(promotion(policy)) }
+
+// promotion is how the heap knows a policy.
+func promotion(policy contract.PromotePolicy) sharedheap.Promotion {
+	switch policy {
+	case contract.PromoteAlways:
+		return sharedheap.Always
+	case contract.PromoteSafe:
+		return sharedheap.Safe
+	case contract.PromoteNever:
+		return sharedheap.Never
 	}
-	return !h.maps.Filled() && h.Heap.Promote(addr, promotions[policy])
+	return sharedheap.AsConfigured
 }
 
 // heapSegment is one file of the heap: a backing while a block in it is pinned.

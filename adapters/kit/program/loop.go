@@ -9,6 +9,9 @@ import (
 //go:embed loop.py
 var loopCode string
 
+//go:embed forks.py
+var forksCode string
+
 // loop awaits what coroutine functions return. The GIL guards it.
 type loop struct{ start py.Object } // loop.py's begin; 0: not yet there
 
@@ -27,30 +30,8 @@ func (l *loop) begin(g *py.GIL, awaitable py.Object, blocked *uint64) (py.Object
 }
 
 func (l *loop) load(g *py.GIL) error {
-	builtins, err := g.Import("builtins")
+	namespace, err := runOwn(g, "ndbridge.loop", loopCode)
 	if err != nil {
-		return err
-	}
-	namespace, err := g.NewDict()
-	if err != nil {
-		return err
-	}
-	code, err := g.NewStr(loopCode)
-	if err != nil {
-		return err
-	}
-	name, err := g.NewStr("__name__")
-	if err != nil {
-		return err
-	}
-	value, err := g.NewStr("ndbridge.loop")
-	if err != nil {
-		return err
-	}
-	if err := g.SetItem(namespace, name, value); err != nil {
-		return err
-	}
-	if _, err := g.CallMethod(builtins, "exec", []py.Object{code, namespace}, nil); err != nil {
 		return err
 	}
 	begin, err := g.ItemStr(namespace, "begin")
@@ -59,6 +40,35 @@ func (l *loop) load(g *py.GIL) error {
 	}
 	l.start = g.Keep(begin)
 	return nil
+}
+
+// runOwn runs code of ours in a namespace of its own, which it gives.
+func runOwn(g *py.GIL, name, code string) (py.Object, error) {
+	builtins, err := g.Import("builtins")
+	if err != nil {
+		return 0, err
+	}
+	namespace, err := g.NewDict()
+	if err != nil {
+		return 0, err
+	}
+	text, err := g.NewStr(code)
+	if err != nil {
+		return 0, err
+	}
+	key, err := g.NewStr("__name__")
+	if err != nil {
+		return 0, err
+	}
+	value, err := g.NewStr(name)
+	if err != nil {
+		return 0, err
+	}
+	if err := g.SetItem(namespace, key, value); err != nil {
+		return 0, err
+	}
+	_, err = g.CallMethod(builtins, "exec", []py.Object{text, namespace}, nil)
+	return namespace, err
 }
 
 // isAwaitable reports whether an object is what a coroutine function returns.

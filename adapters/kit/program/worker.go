@@ -149,6 +149,12 @@ func (w *worker) end(g *py.GIL) {
 
 // run runs a function of the program's.
 func (w *worker) run(g *py.GIL, f, args, kw py.Object) (py.Object, error) {
+	if !w.forks {
+		if _, err := runOwn(g, "ndbridge.forks", forksCode); err != nil {
+			return 0, err
+		}
+		w.forks = true
+	}
 	if err := w.begin(); err != nil {
 		return 0, err
 	}

@@ -86,7 +86,10 @@ func (w *watch) why(ctx context.Context, over error, known hint) (failed int, er
 	case cause == nil && errors.Is(over, core.ErrUnsupported): // there is no table any more
 		return none, over
 	case cause == nil && failed == none:
-		return none, &core.Error{Kind: core.ErrNotFound, Err: fmt.Errorf("%w, and has published no newer version", errFinished)}
+		return none, &core.Error{
+			Kind: core.ErrNotFound, Err: fmt.Errorf("%w, and has published no newer version", errFinished),
+			Remedy: "if functions that are called still publish, let the script end with ndbridge.serve()",
+		}
 	case cause == nil:
 		about := *c.unpublished(ctx, w.sources[failed].Name)
 		about.Kind, about.Err = core.ErrNotFound, fmt.Errorf("%w, and %w", errFinished, about.Err)

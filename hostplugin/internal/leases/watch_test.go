@@ -72,7 +72,7 @@ func TestNextEndsWithTheScript(t *testing.T) {
 	close(w.finished)
 	const never = "not found: the script has ended, and nothing is published under that name; " +
 		"have the program call ndbridge.publish, or use Refresh for a variable"
-	says(t, (<-one).err, core.ErrNotFound, "not found: the script has ended, and has published no newer version")
+	says(t, (<-one).err, core.ErrNotFound, "not found: the script has ended, and has published no newer version; if functions that are called still publish, let the script end with ndbridge.serve()")
 	says(t, (<-missing).err, core.ErrNotFound, never)
 	for _, result := range []<-chan looked{all, allMissing} {
 		says(t, (<-result).err, core.ErrNotFound, "y: "+never)
@@ -90,7 +90,7 @@ func TestNextEndsWithTheScript(t *testing.T) {
 	}
 	w.shows(views[1], 1, 3)
 	_, err = w.c.nextAll(t.Context(), []*Source{s, {Name: "y"}}, views)
-	says(t, err, core.ErrNotFound, "not found: the script has ended, and has published no newer version")
+	says(t, err, core.ErrNotFound, "not found: the script has ended, and has published no newer version; if functions that are called still publish, let the script end with ndbridge.serve()")
 }
 
 // TestNextSaysWhatIsMissing when its context ends, and what the program has instead if there was time to ask.

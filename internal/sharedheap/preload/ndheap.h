@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NDHEAP_ABI 7
+#define NDHEAP_ABI 8
 
 /*
  * Bits of ndheap_block.flags. Without NDHEAP_SHAREABLE the memory can only be copied. If the others do not say why,
@@ -138,6 +138,9 @@ void ndheap_refuse(const void *p);
  * program has forked, mapped, freed or protected something each of a few times that this was tried, or waits for input that goes there.
  */
 int ndheap_promote(const void *p, enum ndheap_promotion how);
+
+/* Whether how and the kernel allow ndheap_promote at all in this process; each block may have reasons of its own. */
+int ndheap_promotes(enum ndheap_promotion how);
 
 /*
  * Gives the pages of blocks back to the system that have been free for at least idle_ms. The heap has no

@@ -123,10 +123,14 @@ static int userfaultfd(int flags, bool user_mode) {
 	return fd < 0 && user_mode ? (int)syscall(SYS_userfaultfd, flags | UFFD_USER_MODE_ONLY) : fd;
 }
 
-/* Whether the kernel knows of the kind that is needed, and allows it: it says so before it looks at a flag that there is not. */
-static bool may(enum ndheap_promotion how) {
+/* The kernel says whether it knows of the kind that is needed, and allows it, before it looks at a flag that there is not. */
+EXPORTED int ndheap_promotes(enum ndheap_promotion how) {
 	const int no_such_flag = 1 << 30;
-	return how != NDHEAP_NEVER && userfaultfd(no_such_flag, how == NDHEAP_ALWAYS) < 0 && errno == EINVAL;
+	int saved = errno;
+	how = how == NDHEAP_AS_CONFIGURED ? configured : how;
+	bool may = how != NDHEAP_NEVER && userfaultfd(no_such_flag, how == NDHEAP_ALWAYS) < 0 && errno == EINVAL;
+	errno = saved;
+	return may;
 }
 
 static bool open_faults(void) {
@@ -366,7 +370,7 @@ EXPORTED int ndheap_promote(const void *p, enum ndheap_promotion how) {
 	enum { TRIES = 4 };
 	int saved = errno;
 	how = how == NDHEAP_AS_CONFIGURED ? configured : how;
-	bool can = gate_guards(p, 1) && may(how), promoted = false;
+	bool can = gate_guards(p, 1) && ndheap_promotes(how), promoted = false;
 	for (int tries = 0; can && !promoted && tries < TRIES; tries++) {
 		for (int us = 0; atomic_load(&halts) && us < LONGEST_US; us += PAUSE_US)
 			usleep(PAUSE_US);
