@@ -15,6 +15,6 @@ def before_fork():
 
 
 module = sys.modules.get("ndbridge")
-if (3, 9) <= sys.version_info < (3, 12) and not hasattr(module, "_before_fork"):
+if (3, 9) <= sys.version_info < (3, 12) and module and not hasattr(module, "_before_fork"):
     module._before_fork = before_fork  # once in a process, whatever hosts come
     os.register_at_fork(before=before_fork)
