@@ -222,6 +222,8 @@ void fork_prepare(void) {
 		if (separate)
 			freeze(0, UINTPTR_MAX, FROZEN_BY_FORK);
 	}
+	if (heap_late) /* others' handlers may wait for threads that use malloc */
+		unlock(&outside_lock);
 	errno = saved;
 }
 
@@ -304,6 +306,8 @@ static void forget_copies(void) {
 void fork_parent(void) {
 	int saved = errno;
 	atomic_store(&forker, 0);
+	if (heap_late)
+		lock(&outside_lock);
 	forget_copies();
 	unlock_all();
 	promote_resume();
