@@ -6,9 +6,10 @@
  * mapped, and of what fills memory, ours take their place. So whoever frees, resizes or maps over what is being promoted waits, as
  * ever. But all memory stays the libc's: no library need know of the heap to free it.
  *
- * Not covered are pointers to the libc's functions that the program has kept elsewhere, as dlsym gives them, and libraries that are loaded
- * after the last promotion, until the next one. They free a chunk around us, which outside.c bears, unless it happens in the very moment in which a
- * piece of it is mapped; and then the array was freed while a host held a reference to it.
+ * Not covered are pointers to the libc's functions that the program has kept elsewhere, as dlsym gives them, slots that lead to a
+ * profiler's functions, and libraries that are loaded after the last promotion, until the next one. They free a chunk around us, which
+ * outside.c bears, unless it happens in the very moment in which a piece of it is mapped; and then the array was freed while a host held a
+ * reference to it.
  *
  * Sources: System V ABI, AMD64 supplement, "Relocation"; ELF for the Arm 64-bit Architecture, "Relocation"; glibc, dl_iterate_phdr(3).
  */
