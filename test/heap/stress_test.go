@@ -40,7 +40,7 @@ const outside = "NDBRIDGE_HEAP_LIBRARIES==none"
 
 var outsideTests = []string{
 	"outside", "outside-resize", "outside-refused", "outside-mappings", "outside-child", "outside-many", "outside-hammer",
-	"outside-looks", "outside-beside", "outside-changes", "outside-gone", "outside-larger", "outside-smaller", "outside-going", "fork-dumped", "fork-bare", "promote-lowest",
+	"outside-looks", "outside-beside", "outside-changes", "outside-gone", "outside-left", "outside-larger", "outside-smaller", "outside-going", "fork-dumped", "fork-bare", "promote-lowest",
 	"promote-sparse", "promote-writers", "promote-input", "promote-beside", "promote-elsewhere", "promote-together", "promote-signals",
 	"promote-limit", "promote-own-limit", "promote-mappings",
 }
@@ -70,11 +70,11 @@ func TestStressLate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range slices.Concat(outsideTests, []string{"late-links", "late-library", "late-loading", "late-advice", "late-handlers"}) {
+	for _, name := range slices.Concat(outsideTests, []string{"late-links", "late-library", "late-loading", "late-advice", "late-handlers", "late-awaiting", "denied population", "denied reading"}) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			env := []string{"STRESS_LATE=" + library(t), "STRESS_LIBRARY=" + frees, promotes, "MALLOC_MMAP_THRESHOLD_=131072"}
-			if out := run(t, command(t, program, "", env, []string{name})); out != "" {
+			if out := run(t, command(t, program, "", env, strings.Fields(name))); out != "" {
 				t.Log(out)
 			}
 		})

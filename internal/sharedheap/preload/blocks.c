@@ -98,9 +98,7 @@ static uint32_t block_at(const void *p, const char *complaint) {
 	return index;
 }
 
-void block_give(void *p) { block_end(block_at(p, "free(): not the start of a shared block"), p); }
-
-void block_end(uint32_t index, const void *p) {
+bool block_leave(uint32_t index, const void *p) {
 	struct block *b = &blocks[index];
 	uint32_t state = atomic_load_explicit(&b->state, memory_order_relaxed), after;
 	do {
@@ -109,7 +107,12 @@ void block_end(uint32_t index, const void *p) {
 		after = (state & ~PHASE_MASK) | (pins_of(state) ? BLOCK_PENDING : BLOCK_RELEASING);
 	} while (!atomic_compare_exchange_weak_explicit(&b->state, &state, after, memory_order_acq_rel,
 							memory_order_relaxed));
-	if (phase_of(after) == BLOCK_RELEASING)
+	return phase_of(after) == BLOCK_RELEASING;
+}
+
+void block_give(void *p) {
+	uint32_t index = block_at(p, "free(): not the start of a shared block");
+	if (block_leave(index, p))
 		block_release(index);
 }
 

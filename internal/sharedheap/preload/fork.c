@@ -204,8 +204,8 @@ static void count_separation(void) {
 }
 
 /*
- * The thread that forks and has all locks, or 0; a child's is the same. A library that was loaded late runs its handler first before a fork and last after it,
- * so those of others run while it has the locks, and may free memory.
+ * The thread that forks and has all locks but, in a library that was loaded late, that on chunks; or 0. A child's is the same. Such a library
+ * runs its handler first before a fork and last after it, so those of others run while it has the locks, and may free memory.
  */
 static _Atomic pthread_t forker;
 
@@ -222,6 +222,8 @@ void fork_prepare(void) {
 		if (separate)
 			freeze(0, UINTPTR_MAX, FROZEN_BY_FORK);
 	}
+	if (heap_late) /* others' handlers may wait for threads that use malloc */
+		unlock(&outside_lock);
 	errno = saved;
 }
 
@@ -304,6 +306,8 @@ static void forget_copies(void) {
 void fork_parent(void) {
 	int saved = errno;
 	atomic_store(&forker, 0);
+	if (heap_late)
+		lock(&outside_lock);
 	forget_copies();
 	unlock_all();
 	promote_resume();

@@ -486,8 +486,8 @@ static inline size_t block_extent(const struct block *b) { return block_outside(
 void *block_take(size_t size, size_t align, bool zero, size_t reserve);
 /* Frees a pointer of this heap; aborts if it is none. Keeps errno. */
 void block_give(void *p);
-/* The same for the pointer p of a block that is known. */
-void block_end(uint32_t index, const void *p);
+/* The program gives a block's pointer p back; aborts if it did before. True: nobody has a pin on it, and block_release comes next. */
+bool block_leave(uint32_t index, const void *p);
 /* The size that was asked for. Aborts if p is not a live block. */
 size_t block_usable(const void *p);
 /* Changes the size of a live block without a copy, and answers with where it is then; NULL: that cannot be. */
@@ -635,6 +635,8 @@ void promote_keep_off(const void *p, size_t size);
 void promote_let_on(void);
 /* In a forked child: forgets what the parent's threads have begun. */
 void promote_forget(void);
+/* Runs something on the keeper while nothing is promoted and nobody forks. False: it has not run, or has failed. */
+bool promote_run(bool (*run)(const void *), const void *argument);
 /* Whether the block is being promoted. */
 bool promote_moves(uint32_t index);
 /* "always", "never" or "safe", as which anything else counts: see enum ndheap_promotion. */
@@ -670,6 +672,13 @@ uint32_t outside_adopt(const void *p);
 void outside_release(uint32_t index);
 /* Ends a block, but not its memory. Wants supply_lock. */
 void outside_end_block(uint32_t index);
+/*
+ * Gives files back whose memory was freed by a way that leads around us. To find them takes longer the more mappings there are,
+ * so of the calls since a block became shared every one does so whose number is a power of two.
+ */
+void outside_tidy(void);
+/* The number of the next call. */
+extern _Atomic uint32_t outside_age;
 /* Whether a segment's memory was freed or resized by a way that leads around us: what lies there may be anyone's. */
 static inline bool outside_torn(const struct segment *s) { return !range_owns((void *)s->base) && s->seen != s->size; }
 /* In a forked child: unmaps the memory of a block that the parent is about to free. */
@@ -701,6 +710,8 @@ static inline bool outside_maybe(const void *p) {
 bool maps_ordinary(uintptr_t from, uintptr_t to);
 /* Finds out how much there is left of shared memory outside the range, for outside_torn. Wants all locks. */
 void maps_find_torn(void);
+/* The same for all files. False: it cannot be found out. Wants supply_lock. For the keeper. */
+bool maps_count(void);
 /* Maps privately what is left of a segment outside the range, and nothing else. For the keeper. */
 bool maps_separate(const void *segment);
 /* Reads memory of this process, in which there may be none any more. */

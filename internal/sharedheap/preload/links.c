@@ -6,9 +6,10 @@
  * mapped, and of what fills memory, ours take their place. So whoever frees, resizes or maps over what is being promoted waits, as
  * ever. But all memory stays the libc's: no library need know of the heap to free it.
  *
- * Not covered are pointers to the libc's functions that the program has kept elsewhere, as dlsym gives them, and libraries that are loaded
- * after the last promotion, until the next one. They free a chunk around us, which outside.c bears, unless it happens in the very moment in which a
- * piece of it is mapped; and then the array was freed while a host held a reference to it.
+ * Not covered are pointers to the libc's functions that the program has kept elsewhere, as dlsym gives them, slots that lead to a
+ * profiler's functions, and libraries that are loaded after the last promotion, until the next one. They free a chunk around us, which
+ * outside.c bears, unless it happens in the very moment in which a piece of it is mapped; and then the array was freed while a host held a
+ * reference to it.
  *
  * Sources: System V ABI, AMD64 supplement, "Relocation"; ELF for the Arm 64-bit Architecture, "Relocation"; glibc, dl_iterate_phdr(3).
  */
@@ -51,17 +52,17 @@ static struct function {
 };
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
 
-/* Addresses of a library. */
+/* Addresses of a library, or of its parts that have some rights. */
 struct extents {
 	uintptr_t from, to;
 };
 
-static struct extents extents_of(const struct dl_phdr_info *library) {
+static struct extents extents_of(const struct dl_phdr_info *library, ElfW(Word) rights) {
 	struct extents e = {UINTPTR_MAX, 0};
 	for (int i = 0; i < library->dlpi_phnum; i++) {
 		const ElfW(Phdr) *part = &library->dlpi_phdr[i];
 		uintptr_t from = library->dlpi_addr + part->p_vaddr, to = from + part->p_memsz;
-		if (part->p_type != PT_LOAD)
+		if (part->p_type != PT_LOAD || (part->p_flags & rights) != rights)
 			continue;
 		e.from = from < e.from ? from : e.from;
 		e.to = to > e.to ? to : e.to;
@@ -74,7 +75,7 @@ static bool lies_in(const struct extents *e, uintptr_t at) { return at >= e->fro
 /* Libraries come in the order in which they were loaded. */
 static int find_order(struct dl_phdr_info *library, size_t size, void *unused) {
 	(void)size, (void)unused;
-	struct extents e = extents_of(library);
+	struct extents e = extents_of(library, 0);
 	heap_late = lies_in(&e, (uintptr_t)gnu_get_libc_version); /* before us */
 	return heap_late || lies_in(&e, (uintptr_t)links_start);
 }
@@ -90,7 +91,7 @@ void links_start(void) {
 
 /* What is known of a library whose slots are looked at. */
 struct library {
-	struct extents extents;
+	struct extents extents, code;
 	uintptr_t base;
 	const ElfW(Sym) *symbols; /* NULL: it has none */
 	const char *names;
@@ -101,7 +102,7 @@ struct library {
 };
 
 static struct library read_library(const struct dl_phdr_info *info) {
-	struct library l = {.extents = extents_of(info), .base = info->dlpi_addr};
+	struct library l = {.extents = extents_of(info, 0), .code = extents_of(info, PF_X), .base = info->dlpi_addr};
 	const ElfW(Dyn) *d = NULL;
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
@@ -146,16 +147,20 @@ bool links_to_libc(void *self) {
 	return calls || next_dlsym(RTLD_DEFAULT, "malloc") == (void *)next.malloc;
 }
 
+static void *page_of(uintptr_t at) { return (void *)(at & ~(uintptr_t)(sysconf(_SC_PAGESIZE) - 1)); }
+
+/* Whether a page can be written to. */
+static bool writable(void *page) { return next.madvise(page, (size_t)sysconf(_SC_PAGESIZE), MADV_POPULATE_WRITE) == 0; }
+
 /* Puts an address into a slot. False: the kernel refuses. */
 static bool put(uintptr_t slot, uintptr_t function) {
 	const size_t page_size = (size_t)sysconf(_SC_PAGESIZE);
-	void *page = (void *)(slot & ~(uintptr_t)(page_size - 1));
-	/* What can be written to stays so: the loader may be filling it. */
-	bool writable = next.madvise(page, page_size, MADV_POPULATE_WRITE) == 0;
+	void *page = page_of(slot);
+	bool stays = writable(page); /* so: the loader may be filling it, and others write there */
 	if (next.mprotect(page, page_size, PROT_READ | PROT_WRITE) != 0)
 		return false;
 	__atomic_store_n((uintptr_t *)slot, function, __ATOMIC_SEQ_CST);
-	return writable || next.mprotect(page, page_size, PROT_READ) == 0;
+	return stays || next.mprotect(page, page_size, PROT_READ) == 0;
 }
 
 static const struct function *function_called(const char *name) {
@@ -171,7 +176,7 @@ static bool maybe_ours(const char *name) { return name[0] == '_' ? name[1] == '_
 /* What a slot leads to before its function is first called, in a library that is bound lazily: the library itself. */
 static bool unbound(const struct library *l, unsigned kind, uintptr_t value) { return kind == CALLED && lies_in(&l->extents, value); }
 
-/* Fills the slots of a library. */
+/* Fills the slots of a library, but not those among its code, whose pages would cease to be that. */
 static bool fill(const struct library *l, const ElfW(Rela) *table, size_t count, bool *filled) {
 	for (const ElfW(Rela) *r = table; r < table + count; r++) {
 		unsigned kind = ELF64_R_TYPE(r->r_info);
@@ -180,7 +185,7 @@ static bool fill(const struct library *l, const ElfW(Rela) *table, size_t count,
 		const char *name = name_of(l, r);
 		const struct function *f = maybe_ours(name) ? function_called(name) : NULL;
 		uintptr_t slot = l->base + r->r_offset;
-		if (!f || slot % sizeof slot || !lies_in(&l->extents, slot))
+		if (!f || slot % sizeof slot || !lies_in(&l->extents, slot) || lies_in(&l->code, slot))
 			continue;
 		uintptr_t value = __atomic_load_n((uintptr_t *)slot, __ATOMIC_RELAXED);
 		if (value != f->libcs && !unbound(l, kind, value))
@@ -222,6 +227,8 @@ bool links_take(void) {
 		if (v.loads == seen)
 			return true;
 	}
+	if (!writable(page_of((uintptr_t)&settled))) /* a kernel that cannot say */
+		return false;
 	dl_iterate_phdr(visit_library, &v);
 	settled = !v.failed && !v.filled; /* a library that was being loaded has slots that are filled only now */
 	seen = v.loads;

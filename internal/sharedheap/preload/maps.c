@@ -20,11 +20,13 @@ static struct {
 	int fd;
 	char text[4096];
 	size_t next, end;
+	bool failed; /* to be read */
 } maps;
 
 static bool begin(const char *file) {
 	maps.fd = (int)syscall(SYS_openat, AT_FDCWD, file, O_RDONLY | O_CLOEXEC);
 	maps.next = maps.end = 0;
+	maps.failed = false;
 	return maps.fd >= 0;
 }
 
@@ -35,7 +37,7 @@ static bool read_line(char *line, size_t size) {
 		if (maps.next == maps.end) {
 			ssize_t n = next.read(maps.fd, maps.text, sizeof maps.text);
 			if (n <= 0)
-				return false;
+				return maps.failed = n < 0, false;
 			maps.next = 0;
 			maps.end = (size_t)n;
 		}
@@ -117,12 +119,11 @@ static bool heap_mapping(const char *line, uintptr_t *from, size_t *size, uint64
 	return true;
 }
 
-static bool count(const void *unused) {
+bool maps_count(void) {
 	char line[256];
 	uintptr_t from;
 	size_t size;
 	uint64_t offset, inode;
-	(void)unused;
 	if (!begin("/proc/self/maps"))
 		return false;
 	for (uint32_t i = 1; i < segment_count; i++)
@@ -135,18 +136,21 @@ static bool count(const void *unused) {
 				segments[i].seen += size;
 	}
 	syscall(SYS_close, maps.fd);
-	return true;
+	return !maps.failed;
 }
+
+static bool count(const void *unused) { return (void)unused, maps_count(); }
 
 void maps_find_torn(void) {
 	bool some = false;
 	for (uint32_t i = 1; i < segment_count; i++) {
-		struct segment *s = &segments[i];
-		s->seen = s->size; /* where it cannot be found out */
+		const struct segment *s = &segments[i];
 		some |= s->state == SEGMENT_SHARED && s->live && !range_owns((void *)s->base);
 	}
-	if (some)
-		keeper_run(count, NULL);
+	if (some && keeper_run(count, NULL))
+		return;
+	for (uint32_t i = 1; i < segment_count; i++)
+		segments[i].seen = segments[i].size;
 }
 
 bool maps_separate(const void *segment) {
@@ -165,11 +169,18 @@ bool maps_separate(const void *segment) {
 	return all;
 }
 
+/* Whether there is something at an address: the kernel reads a mask before it finds that it does not know what to do with it. */
+static bool readable(uintptr_t at) { return syscall(SYS_rt_sigprocmask, -1, at & ~(uintptr_t)7, NULL, sizeof(uint64_t)) == 0 || errno != EFAULT; }
+
 bool maps_read(void *to, uintptr_t from, size_t size) {
 	struct iovec here = {to, size}, there = {(void *)from, size};
 	ssize_t n = syscall(SYS_process_vm_readv, getpid(), &here, 1, &there, 1, 0);
 	if (n >= 0 || errno == EFAULT)
 		return n == (ssize_t)size;
-	memcpy(to, (const void *)from, size); /* the system call is forbidden here */
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE); /* the system call is forbidden here */
+	for (uintptr_t at = from; at < from + size; at = (at | (page - 1)) + 1)
+		if (!readable(at))
+			return false;
+	memcpy(to, (const void *)from, size);
 	return true;
 }

@@ -35,7 +35,7 @@ static struct chunk {
 } chunks[CHUNKS];
 
 struct lock outside_lock;
-_Atomic uint32_t outside_end;
+_Atomic uint32_t outside_end, outside_age;
 _Atomic uintptr_t outside_from = UINTPTR_MAX, outside_to;
 
 static bool libc_malloc; /* the next malloc is glibc's */
@@ -188,7 +188,8 @@ static void learn(uintptr_t at, size_t size) {
 	}
 }
 
-uint32_t outside_leave(const void *p) {
+/* Is outside_leave. last, if it is not NULL: the block has been given back, and whether for good. */
+static uint32_t leave(const void *p, bool *last) {
 	if (fork_runs_here())
 		return 0;
 	lock(&outside_lock);
@@ -197,14 +198,19 @@ uint32_t outside_leave(const void *p) {
 	uint32_t block = known ? atomic_load(&c->block) : 0;
 	if (known && !block)
 		forget(c);
+	if (block && last) /* before end_gone could take the block for gone */
+		*last = block_leave(block, p);
 	unlock(&outside_lock);
 	return block;
 }
 
+uint32_t outside_leave(const void *p) { return leave(p, NULL); }
+
 bool outside_give(void *p) {
-	uint32_t block = outside_leave(p);
-	if (block)
-		block_end(block, p);
+	bool last = false;
+	uint32_t block = leave(p, &last);
+	if (last)
+		block_release(block);
 	return block != 0;
 }
 
@@ -265,6 +271,26 @@ void outside_end_block(uint32_t index) {
 		forget(c);
 	unlock(&outside_lock);
 	supply_end_outside(index);
+}
+
+/* Ends blocks whose memory somebody has freed by a way that leads around us: their files would stay for nobody. */
+static bool end_gone(const void *unused) {
+	(void)unused;
+	lock(&supply_lock);
+	bool counted = maps_count();
+	for (uint32_t i = 1; counted && i < block_count; i++) {
+		const struct block *b = &blocks[i];
+		if (atomic_load(&b->state) == BLOCK_LIVE && block_outside(b) && !b->frozen && !segments[b->segment].seen)
+			outside_end_block(i);
+	}
+	unlock(&supply_lock);
+	return counted;
+}
+
+void outside_tidy(void) {
+	uint32_t age = atomic_fetch_add(&outside_age, 1);
+	if (keeper_count() && !(age & (age - 1)))
+		promote_run(end_gone, NULL);
 }
 
 void outside_unmap(const struct block *b) {

@@ -342,28 +342,35 @@ static bool promote(const void *p) {
 		next.madvise((void *)b->base, size, MADV_HUGEPAGE);
 	lock_all();
 	if (moved)
-		supply_melt(index, segment);
+		supply_melt(index, segment), atomic_store(&outside_age, 1);
 	else
 		segment_abandon(segment);
 	unlock_all();
 	return moved;
 }
 
-static bool promote_once(const void *p, enum ndheap_promotion how) {
-	if (!begin())
-		return false;
-	user_mode_will_do = how == NDHEAP_ALWAYS;
+/* Runs something on the keeper, and lets others begin again. */
+static bool run_alone(bool (*run)(const void *), const void *argument) {
 	/*
 	 * A signal's handler would be the program's code. If it forks, or changes what is mapped, it waits for the end of this
 	 * promotion, which this thread must see to. Two signals are the libc's own.
 	 */
 	uint64_t blocked = ~((uint64_t)3 << 31), before; /* bit n - 1 is signal n */
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, &before, sizeof blocked);
-	bool promoted = (!heap_late || links_take()) && keeper_run(promote, p);
+	bool done = (!heap_late || links_take()) && keeper_run(run, argument);
 	atomic_store(&moving, 0);
 	atomic_store(&busy, false);
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
-	return promoted;
+	return done;
+}
+
+bool promote_run(bool (*run)(const void *), const void *argument) { return begin() && run_alone(run, argument); }
+
+static bool promote_once(const void *p, enum ndheap_promotion how) {
+	if (!begin())
+		return false;
+	user_mode_will_do = how == NDHEAP_ALWAYS;
+	return run_alone(promote, p);
 }
 
 EXPORTED int ndheap_promote(const void *p, enum ndheap_promotion how) {

@@ -132,6 +132,7 @@ EXPORTED uint64_t ndheap_trim(uint32_t idle_ms) {
 	int64_t wanted = atomic_load(&missed); /* it only grows meanwhile */
 	atomic_fetch_sub(&missed, (int64_t)bytes < wanted ? (int64_t)bytes : wanted);
 	unlock(&trim_lock);
+	outside_tidy();
 	errno = saved;
 	return bytes;
 }

@@ -67,6 +67,34 @@ void test_outside_gone(void) {
 	CHECK(same > 0);
 }
 
+/* Nothing is kept of what was shared and is gone. */
+void test_outside_left(void) {
+	find_libc();
+	struct ndheap_stats before = stats();
+	for (uint32_t round = 1; round < 20; round++) {
+		struct ndheap_block b;
+		char *p = opaque(malloc(round * size)), *page = (char *)((uintptr_t)p & ~4095ul), *there = NULL;
+		memset(p, 1, round * size);
+		CHECK(heap.promote(p) == 0 && heap.pin(p, &b) == 0);
+		heap.trim(0);
+		CHECK(shared(p));
+		char *seen = map_outside(&b, PROT_READ);
+		libc_free(p);
+		heap.trim(0);
+		CHECK(stats().live_blocks == before.live_blocks + 1 && seen[0] == 1, "somebody has a pin on it");
+		CHECK(heap.unpin(p, b.segment) == 0);
+		if (round % 2)
+			CHECK((there = map_there(page, size, MAP_FIXED_NOREPLACE)) == page);
+		heap.trim(0), heap.trim(0);
+		CHECK(stats().live_blocks == before.live_blocks && stats().descriptors == before.descriptors, "round %u", round);
+		CHECK(munmap(seen - b.offset, b.segment_size) == 0 && (!there || munmap(there, size) == 0));
+	}
+	char *p = opaque(malloc(size));
+	fill(p, size, 1);
+	CHECK(heap.promote(p) == 0 && shared(p) && filled(p, size, 1));
+	free(p);
+}
+
 /* Who makes it larger by the libc's realloc has memory that can be used, and leaves what was there to who has a pin on it. */
 void test_outside_larger(void) {
 	static const int advice[] = {MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL};

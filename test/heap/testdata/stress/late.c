@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -99,12 +100,32 @@ void test_late_advice(void) {
 	}
 }
 
-static bool handles;
+static bool handles, awaits;
+static _Atomic int asked, answered;
+
+/* Uses malloc when it is asked to, until asked is -1. */
+static void *answer(void *unused) {
+	for (;; sched_yield()) {
+		int n = asked;
+		if (n < 0)
+			return unused;
+		if (n == answered)
+			continue;
+		char *p = opaque(malloc(size));
+		memset(p, 1, size);
+		CHECK((p = opaque(realloc(p, 2 * size))));
+		free(p);
+		answered = n;
+	}
+}
+static pid_t program;
 static char *handled;
 static int handlings;
 
 /* Does to memory of the program's what handlers of forks do to theirs. */
 static void handle(void) {
+	for (int n = awaits && getpid() == program ? ++asked : 0; n && answered != n;)
+		sched_yield(); /* as for threads that have something to end */
 	if (!handles)
 		return;
 	handlings++;
@@ -118,7 +139,26 @@ static void handle(void) {
 	free(other);
 }
 
-void late_begin(void) { CHECK(pthread_atfork(handle, handle, handle) == 0); }
+void late_begin(void) {
+	program = getpid();
+	CHECK(pthread_atfork(handle, handle, handle) == 0);
+}
+
+/* Handlers may wait for threads of the program. */
+void test_late_awaiting(void) {
+	pthread_t thread;
+	char *p = promoted(1);
+	CHECK(pthread_create(&thread, NULL, answer, NULL) == 0);
+	awaits = true;
+	for (int i = 0; i < 10; i++) {
+		fork_once();
+		CHECK(!shared(p) && heap.promote(p) == 0 && shared(p) && filled(p, size, 1));
+	}
+	awaits = false;
+	asked = -1;
+	pthread_join(thread, NULL);
+	free(p);
+}
 
 /* Handlers that were there before the library run while it forks. */
 void test_late_handlers(void) {

@@ -229,6 +229,8 @@ static const struct {
 	{"userfaultfd-writes", {SYS_ioctl, (unsigned)UFFDIO_WRITEPROTECT, 1}, ENOENT},
 };
 
+static void (*volatile kept)(void *) = free;
+
 void test_denied(const char *what) {
 	if (strcmp(what, "memfd_create") == 0) {
 		struct denied call = {SYS_memfd_create, 0, 0};
@@ -243,6 +245,26 @@ void test_denied(const char *what) {
 			test_promote_not();
 			return;
 		}
+	}
+	if (strcmp(what, "population") == 0) { /* as before Linux 5.14: nobody says what may be written to */
+		struct denied call = {SYS_madvise, MADV_POPULATE_WRITE, 2};
+		deny(call, call, EINVAL);
+		char *p = opaque(malloc(64 * MIB));
+		CHECK(heap.outside(p, 64 * MIB, 0) && heap.promote(p) == -1);
+		kept = NULL;
+		free(p);
+		return;
+	}
+	if (strcmp(what, "reading") == 0) {
+		struct denied call = {SYS_process_vm_readv, 0, 0};
+		deny(call, call, EPERM);
+		char *map = mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *p = opaque(malloc(64 * MIB));
+		CHECK(map != MAP_FAILED && munmap(map, MIB) == 0);
+		CHECK(heap.outside(map + MIB, 63 * MIB, 0) == 0, "there is nothing before it");
+		fill(p, 64 * MIB, 1);
+		CHECK(heap.outside(p, 64 * MIB, 0) && heap.promote_known(p) == 0 && shared(p) && filled(p, 64 * MIB, 1));
+		free(p);
+		return;
 	}
 	/* Pages cannot be given back: what calloc returns must be zero all the same. */
 	CHECK(strcmp(what, "removal") == 0);
