@@ -40,7 +40,7 @@ type granting struct {
 	waited *kit.Array // for whose GPU was waited
 	tries  int
 
-	promoted bool // or it was tried
+	promoted uintptr // where an array was that was promoted, or for which it was tried; 0: none yet
 
 	shown string // the framework that the array was last read by, as users are told
 }

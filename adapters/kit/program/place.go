@@ -66,11 +66,13 @@ func refusal(reason core.Reason, err error) core.Reason {
 }
 
 // canPromote reports whether to try to make an array's memory shareable, which for this reason it is not. A device that
-// knows the memory may be writing there. In a hurry, what was refused since the last fork is not tried again.
+// knows the memory may be writing there. In a hurry, what was refused since the last fork is not tried again. An array that has come in the place of
+// one that was to be promoted is a new one.
 func (a *granting) canPromote(r *reading, why core.Reason) bool {
 	b := a.before
 	refused := why == contract.ReasonFrozen && b != nil && b.lease.Reason == why && b.forks.Load() == a.program.published.Forks()
-	return !a.promoted && r.array.Pointer == nil && (!a.hurry || !refused)
+	again := a.promoted == r.array.Addr || a.promoted != 0 && a.tries >= maxAttempts
+	return !again && r.array.Pointer == nil && (!a.hurry || !refused)
 }
 
 // promote has the memory made shareable again, and then the array read anew.
@@ -78,7 +80,7 @@ func (a *granting) promote(array kit.Array) error {
 	if a.hurry {
 		return errLong
 	}
-	a.promoted = true
+	a.promoted = array.Addr
 	a.pause = func() error {
 		a.program.router.Promote(array) // if not, the array is copied
 		return nil

@@ -594,10 +594,6 @@ bool supply_repin(const struct block *b, uint64_t segment);
 extern uint64_t fork_count;
 enum { FORK_COUNTERS = 16 };
 extern uint64_t *fork_counters[FORK_COUNTERS]; /* ndheap_count_forks; supply_lock */
-/* Writes to a page and changes no byte, beside whoever else writes there. */
-void touch(uintptr_t at);
-/* Maps a file, from an offset on, privately over what is mapped there. */
-bool map_privately(uintptr_t base, uint64_t size, int fd, uint64_t offset);
 /* Takes all locks. A promotion must be halted, or be the caller. */
 void lock_all(void);
 void unlock_all(void);
@@ -712,6 +708,10 @@ bool maps_ordinary(uintptr_t from, uintptr_t to);
 void maps_find_torn(void);
 /* The same for all files. False: it cannot be found out. Wants supply_lock. For the keeper. */
 bool maps_count(void);
+/* Writes to a page and changes no byte, beside whoever else writes there. */
+void touch(uintptr_t at);
+/* Maps a file, from an offset on, privately over what is mapped there. */
+bool map_privately(uintptr_t base, uint64_t size, int fd, uint64_t offset);
 /* Maps privately what is left of a segment outside the range, and nothing else. For the keeper. */
 bool maps_separate(const void *segment);
 /* Reads memory of this process, in which there may be none any more. */

@@ -176,6 +176,12 @@ static bool maybe_ours(const char *name) { return name[0] == '_' ? name[1] == '_
 /* What a slot leads to before its function is first called, in a library that is bound lazily: the library itself. */
 static bool unbound(const struct library *l, unsigned kind, uintptr_t value) { return kind == CALLED && lies_in(&l->extents, value); }
 
+/* The first slot that was filled, which is the program's own or that of a library that it is linked with: it stays. */
+static uintptr_t first, first_value;
+
+/* Whether somebody who does the same as we, as memray does, has put back what was there before. */
+static bool undone(void) { return first && __atomic_load_n((uintptr_t *)first, __ATOMIC_RELAXED) != first_value; }
+
 /* Fills the slots of a library, but not those among its code, whose pages would cease to be that. */
 static bool fill(const struct library *l, const ElfW(Rela) *table, size_t count, bool *filled) {
 	for (const ElfW(Rela) *r = table; r < table + count; r++) {
@@ -193,6 +199,8 @@ static bool fill(const struct library *l, const ElfW(Rela) *table, size_t count,
 		if (!put(slot, f->ours))
 			return false;
 		*filled = true;
+		if (!first)
+			first = slot, first_value = f->ours;
 	}
 	return true;
 }
@@ -224,7 +232,7 @@ bool links_take(void) {
 	struct visit v = {0};
 	if (settled) {
 		dl_iterate_phdr(count_loads, &v);
-		if (v.loads == seen)
+		if (v.loads == seen && !undone())
 			return true;
 	}
 	if (!writable(page_of((uintptr_t)&settled))) /* a kernel that cannot say */

@@ -153,6 +153,21 @@ void maps_find_torn(void) {
 		segments[i].seen = segments[i].size;
 }
 
+void touch(uintptr_t at) {
+	_Atomic uint8_t *byte = (_Atomic uint8_t *)at;
+	uint8_t value = atomic_load_explicit(byte, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak_explicit(byte, &value, value, memory_order_relaxed, memory_order_relaxed))
+		; /* compilers may leave out any operation that changes nothing, but for this one */
+}
+
+bool map_privately(uintptr_t base, uint64_t size, int fd, uint64_t offset) {
+	int how = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
+	if (next.mmap((void *)base, size, PROT_READ | PROT_WRITE, how, fd, (off_t)offset) == MAP_FAILED)
+		return false;
+	touch(base); /* else core dumps would leave it out, as they do with private mappings of files that nobody has written to */
+	return true;
+}
+
 bool maps_separate(const void *segment) {
 	const struct segment *s = segment;
 	char line[256];
