@@ -212,11 +212,11 @@ func TestBroken(t *testing.T) {
 // TestCrashWithTheHeapAlone holds that users are told what is our fault.
 func TestCrashWithTheHeapAlone(t *testing.T) { //nolint:paralleltest // it sets the environment
 	fakes(t, map[string]string{"sitecustomize": `
-import os, sys
+import ctypes, os, sys
 
 class Finder:
     def find_spec(self, name, path, target=None):
-        if name == "numpy" and "probe_numpy" in sys.argv[0] and "libndbridge-heap" in open("/proc/self/maps").read():
+        if name == "numpy" and "probe_numpy" in sys.argv[0] and hasattr(ctypes.CDLL(None), "ndheap_abi"):
             os.abort()
 
 sys.meta_path.insert(0, Finder())
