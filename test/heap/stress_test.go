@@ -70,7 +70,7 @@ func TestStressLate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range slices.Concat(outsideTests, []string{"late-links", "late-undone", "late-library", "late-loading", "late-advice", "late-handlers", "late-awaiting", "denied population", "denied reading"}) {
+	for _, name := range slices.Concat(outsideTests, []string{"late-links", "late-small", "late-undone", "late-library", "late-loading", "late-advice", "late-handlers", "late-awaiting", "denied population", "denied reading"}) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			env := []string{"STRESS_LATE=" + library(t), "STRESS_LIBRARY=" + frees, promotes, "MALLOC_MMAP_THRESHOLD_=131072"}

@@ -144,6 +144,8 @@ static bool forget_gone(uintptr_t from, uintptr_t to) {
 
 /* Knows a chunk from now on, but for a place to note it in. */
 static void know(uintptr_t user, uintptr_t from, uintptr_t to) {
+	if (to - from <= OUTSIDE_PART) /* such a one has been made smaller: it cannot be mapped in parts */
+		return;
 	if (outside_touches((void *)from, to - from) && !forget_gone(from, to))
 		return;
 	lock(&outside_lock);

@@ -90,6 +90,18 @@ void test_late_undone(void) {
 	CHECK(keeps(give_here, 3) && keeps(give_here, 5));
 }
 
+/* A chunk that was made so small that it is not promoted: what lies behind it is left alone. */
+void test_late_small(void) {
+	for (size_t small = 20 * KIB; small <= 60 * KIB; small += 8 * KIB) {
+		char *p = chunk(1);
+		CHECK((p = opaque(realloc(p, small))) && filled(p, small, 1));
+		CHECK(!heap.outside(p, small, 0) && heap.promote(p) == -1);
+		fork_once();
+		CHECK(filled(p, small, 1));
+		free(p);
+	}
+}
+
 static _Atomic bool stop;
 
 static void *load(void *count) {

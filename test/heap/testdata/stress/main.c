@@ -79,6 +79,7 @@ static const struct {
 	{"outside-going", test_outside_going},
 	{"promote-lowest", test_promote_lowest},
 	{"late-links", test_late_links},
+	{"late-small", test_late_small},
 	{"late-undone", test_late_undone},
 	{"late-library", test_late_library},
 	{"late-loading", test_late_loading},

@@ -140,6 +140,7 @@ void test_outside_going(void);
 void test_promote_lowest(void);
 void late_begin(void);
 void test_late_links(void);
+void test_late_small(void);
 void test_late_undone(void);
 void test_late_library(void);
 void test_late_loading(void);
