@@ -41,6 +41,7 @@ static struct {
 	char directory[PATH], name[NAME + 1]; /* as the environment says */
 	char path[PATH];
 	pid_t process; /* which listens there */
+	pid_t soon;    /* which is about to listen, without being asked */
 	_Atomic int fd; /* also before it is bound; -1 or 0: none */
 	ino_t inode;
 } here;
@@ -204,6 +205,7 @@ static void begin_soon(void) {
 	if (!here.inode)
 		return;
 	atomic_store(&here.fd, fd);
+	here.soon = getpid();
 	if (threads_run(begin, (void *)(intptr_t)fd) != 0)
 		close_socket();
 }
@@ -314,12 +316,24 @@ EXPORTED int unshare(int flags) { return alone(SYS_unshare, flags, 0); }
 
 EXPORTED int setns(int fd, int flags) { return alone(SYS_setns, fd, flags); }
 
+/* Takes the lock, unless who has it, which may be this thread below a signal handler, does not let it go in a moment. */
+static bool lock_soon(void) {
+	enum { TRIES = 50 };
+	for (int i = 0; i < TRIES; i++) {
+		if (lock_try(&here.lock))
+			return true;
+		pause_ms(1);
+	}
+	return false;
+}
+
 /* Removes the socket. This may run in a signal handler, or between vfork and exec. */
 static void end(void) {
-	if (here.process != getpid() || !lock_try(&here.lock))
+	pid_t own = getpid();
+	if ((here.process != own && here.soon != own) || !lock_soon())
 		return;
 	here.over = true;
-	if (*here.path)
+	if (here.process == own && *here.path)
 		unlink(here.path);
 	unlock(&here.lock);
 }
