@@ -259,7 +259,8 @@ const (
 	// Even where a system call of the program could fail by it.
 	PromotePolicy_PROMOTE_POLICY_ALWAYS PromotePolicy = 1
 	// Only where none can.
-	PromotePolicy_PROMOTE_POLICY_SAFE  PromotePolicy = 2
+	PromotePolicy_PROMOTE_POLICY_SAFE PromotePolicy = 2
+	// Never: it is copied.
 	PromotePolicy_PROMOTE_POLICY_NEVER PromotePolicy = 3
 )
 
