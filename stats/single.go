@@ -1,9 +1,10 @@
 package stats
 
 import (
-	"encoding/binary"
 	"math"
 	"math/bits"
+
+	"github.com/ndbridge/ndbridge/internal/numbers"
 )
 
 // singleLen is how many float32 are summed up at once, at most. They stay in a fast cache for the histogram.
@@ -143,7 +144,7 @@ func (c *counter) few(raw []byte) {
 		for unsure := ^sure; unsure != 0; unsure &= unsure - 1 {
 			at := 16*i + bits.TrailingZeros16(unsure)
 			c.counts[p.pairs[at/2]>>(at%2*pairBits)&pairMask]--
-			x := [1]float64{float64(math.Float32frombits(binary.NativeEndian.Uint32(raw[4*at:])))}
+			x := [1]float64{numbers.Single(raw[4*at:])}
 			c.sort(x[:], 1)
 		}
 	}

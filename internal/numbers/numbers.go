@@ -3,7 +3,6 @@
 package numbers
 
 import (
-	"encoding/binary"
 	"math"
 	"slices"
 	"strings"
@@ -141,7 +140,6 @@ func readerOf(d core.DType) Reader {
 
 // wholes reads bools and integers of whole bytes.
 func wholes(d core.DType) Reader {
-	order := binary.NativeEndian
 	switch d {
 	case core.Bool:
 		return func(dst []float64, raw []byte, at, stride int) {
@@ -149,27 +147,27 @@ func wholes(d core.DType) Reader {
 		}
 	case core.Uint16:
 		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(order.Uint16(b)) })
+			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(word[uint16](b)) })
 		}
 	case core.Int16:
 		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(int16(order.Uint16(b))) })
+			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(int16(word[uint16](b))) })
 		}
 	case core.Uint32:
 		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(order.Uint32(b)) })
+			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(word[uint32](b)) })
 		}
 	case core.Int32:
 		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(int32(order.Uint32(b))) })
+			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(int32(word[uint32](b))) })
 		}
 	case core.Uint64:
 		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(order.Uint64(b)) })
+			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(word[uint64](b)) })
 		}
 	case core.Int64:
 		return func(dst []float64, raw []byte, at, stride int) {
-			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(int64(order.Uint64(b))) })
+			walk(dst, raw, at, stride, func(b []byte) float64 { return float64(int64(word[uint64](b))) })
 		}
 	default:
 		return nil // of 8 bits
@@ -188,7 +186,7 @@ func fractions(d core.DType) Reader {
 	case core.BFloat16:
 		return func(dst []float64, raw []byte, at, stride int) {
 			walk(dst, raw, at, stride, func(b []byte) float64 {
-				return float64(core.BF16(binary.NativeEndian.Uint16(b)).Float32())
+				return float64(core.BF16(word[uint16](b)).Float32())
 			})
 		}
 	case core.Complex64:
@@ -215,13 +213,13 @@ func walk(dst []float64, raw []byte, at, stride int, value func([]byte) float64)
 }
 
 // Half reads a float16.
-func Half(b []byte) float64 { return float64(core.F16(binary.NativeEndian.Uint16(b)).Float32()) }
+func Half(b []byte) float64 { return float64(core.F16(word[uint16](b)).Float32()) }
 
 // Single reads a float32.
-func Single(b []byte) float64 { return float64(math.Float32frombits(binary.NativeEndian.Uint32(b))) }
+func Single(b []byte) float64 { return float64(math.Float32frombits(word[uint32](b))) }
 
 // Double reads a float64.
-func Double(b []byte) float64 { return math.Float64frombits(binary.NativeEndian.Uint64(b)) }
+func Double(b []byte) float64 { return math.Float64frombits(word[uint64](b)) }
 
 // bitsAt is the number in the n bits (1 to 8) of raw that begin at bit at, the low bits first.
 func bitsAt(raw []byte, at, n int) int {

@@ -1,0 +1,51 @@
+package numbers
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ndbridge/ndbridge/core"
+)
+
+// TestReadsWholeNumbers reads memory that is written meanwhile, as views are: each number that is seen was there at some moment.
+func TestReadsWholeNumbers(t *testing.T) {
+	t.Parallel()
+	mem, err := unix.Mmap(-1, 0, unix.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(mem) //nolint:errcheck // a page
+	live := (*atomic.Uint64)(unsafe.Pointer(&mem[0]))
+	old, fresh := make([]byte, 8), slices.Repeat([]byte{0x3f, 0x40}, 4) // no two of which share a byte of their numbers
+	var writer sync.WaitGroup
+	defer writer.Wait()
+	var done atomic.Bool
+	defer done.Store(true)
+	writer.Go(func() {
+		for !done.Load() {
+			live.Store(0)
+			live.Store(*(*uint64)(unsafe.Pointer(&fresh[0])))
+		}
+	})
+	for _, d := range []core.DType{
+		core.Uint16, core.Int16, core.Uint32, core.Int32, core.Uint64, core.Int64, core.Float16, core.BFloat16, core.Float32, core.Float64,
+	} {
+		read := Type{DType: d}.Reader()
+		var a, b, got [1]float64
+		read(a[:], old, 0, 8)
+		read(b[:], fresh, 0, 8)
+		seen := map[float64]int{}
+		for range 100_000 {
+			read(got[:], mem, 0, 8)
+			seen[got[0]]++
+		}
+		if n := seen[a[0]] + seen[b[0]]; n < 100_000 {
+			t.Errorf("%v: %v are not all %v or %v", d, seen, a[0], b[0])
+		}
+	}
+}
