@@ -70,7 +70,7 @@ static struct chunk *chunk_with(uintptr_t at) {
 	return NULL;
 }
 
-/* What handlers of others do to chunks between those of a fork leads around us: this thread has the lock. */
+/* What handlers of others do to chunks between those of a fork leads around us: this thread has the other locks. */
 bool outside_knows(const void *p, size_t size) {
 	uintptr_t from = (uintptr_t)p, to = from + size < from ? UINTPTR_MAX : from + size;
 	uint32_t end = atomic_load(&outside_end);
@@ -178,14 +178,21 @@ void *outside_note(void *p) {
  * there when the chunk came. What looks so, down to the page at both ends, is nothing else.
  */
 static void learn(uintptr_t at, size_t size) {
+	enum { PART = 4096 }; /* what is read at a time lies in one page */
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	uintptr_t from, to;
-	size_t head[2];
-	for (uintptr_t user = at & ~(uintptr_t)15; libc_malloc && user + page > at; user -= 16) {
-		if (maps_read(head, user - sizeof head, sizeof head) && understand_head(head, user, &from, &to) && at - from <= page &&
-		    size <= to - at && to - at - size <= page) {
-			know(user, from, to);
-			return;
+	size_t heads[PART / sizeof(size_t[2])][2];
+	uintptr_t user = at & ~(uintptr_t)15, from, to;
+	if (!libc_malloc || at < 2 * page || size + 2 * page <= OUTSIDE_PART)
+		return; /* no chunk lies there, or is so small */
+	while (user + page > at) {
+		uintptr_t part = (user - sizeof *heads) & ~(uintptr_t)(PART - 1);
+		bool there = maps_read(heads, part, PART);
+		for (; user > part && user + page > at; user -= sizeof *heads) {
+			const size_t *head = heads[(user - part) / sizeof *heads - 1];
+			if (there && understand_head(head, user, &from, &to) && at - from <= page && size <= to - at && to - at - size <= page) {
+				know(user, from, to);
+				return;
+			}
 		}
 	}
 }
