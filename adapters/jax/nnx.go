@@ -56,16 +56,22 @@ func (*adapter) Parts(g *py.GIL, _ *program.Env, o py.Object, yield func(s names
 	return true, nil
 }
 
+// containers are those classes of Flax.
+var containers = [...]struct {
+	class string
+	items names.Kind // by what kind of step they are asked for
+}{{"List", names.Item}, {"Dict", names.Key}}
+
 // itemsOf says by what kind of step an object's items are asked for; ok is false if it is no list and no dict of Flax.
 func itemsOf(g *py.GIL, o py.Object) (kind names.Kind, ok bool, err error) {
 	nnx, ok := g.Loaded("flax.nnx")
 	if !ok {
 		return 0, false, nil
 	}
-	for kind, name := range map[names.Kind]string{names.Item: "List", names.Key: "Dict"} {
-		if class, ok := g.Variable(nnx, name); ok && g.IsInstance(o, class) {
+	for _, c := range containers {
+		if class, ok := g.Variable(nnx, c.class); ok && g.IsInstance(o, class) {
 			ok, err := g.Inherits(o, "__getitem__", class)
-			return kind, ok, err
+			return c.items, ok, err
 		}
 	}
 	return 0, false, nil
