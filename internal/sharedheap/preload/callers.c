@@ -77,16 +77,11 @@ struct question {
 static int ask_library(struct dl_phdr_info *library, size_t size, void *data) {
 	(void)size;
 	struct question *q = data;
-	for (int i = 0; i < library->dlpi_phnum; i++) {
-		const ElfW(Phdr) *part = &library->dlpi_phdr[i];
-		if (part->p_type != PT_LOAD)
-			continue;
-		if (q->address - (library->dlpi_addr + part->p_vaddr) >= part->p_memsz)
-			continue;
-		q->answer = library->dlpi_name && library_in_scope(library->dlpi_name);
-		return 1;
-	}
-	return 0;
+	struct span s = span_of(library, 0);
+	if (!in_span(&s, q->address))
+		return 0;
+	q->answer = library->dlpi_name && library_in_scope(library->dlpi_name);
+	return 1;
 }
 
 /*

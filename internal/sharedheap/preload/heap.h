@@ -222,10 +222,6 @@ extern void *next_library;
 
 /* links.c */
 
-/* Whether the library was loaded by a program that ran. */
-extern bool heap_late;
-/* Finds that out, before all else. */
-void links_start(void);
 /* Whether the program's malloc is the libc's. self: the library's handle. */
 bool links_to_libc(void *self);
 /* In such a program, puts ours in front of the libc's functions, in every library that there is by now. False: that cannot be. */
@@ -237,7 +233,18 @@ bool links_take(void);
 extern void *(*next_dlsym)(void *, const char *);
 /* The libc's function of a version, or NULL. */
 void *next_version(const char *name, const char *version);
-/* Finds the libc: from then on dlsym gives ours in place of the libc's functions. */
+/* Where a library lies, or those parts of it that have some rights (PF_X ...). */
+struct span {
+	uintptr_t from, to;
+};
+struct dl_phdr_info;
+struct span span_of(const struct dl_phdr_info *library, uint32_t rights);
+static inline bool in_span(const struct span *s, uintptr_t at) { return at >= s->from && at < s->to; }
+extern struct span libc_span, own_span; /* the libc's, and ours */
+
+/* Whether the library was loaded by a program that ran. */
+extern bool heap_late;
+/* Finds the libc and that out, before all else. From then on dlsym gives ours in place of the libc's functions. */
 void lookups_start(void);
 
 /* captures.c */
@@ -598,7 +605,7 @@ extern uint64_t *fork_counters[FORK_COUNTERS]; /* ndheap_count_forks; supply_loc
 void lock_all(void);
 void unlock_all(void);
 void fork_prepare(void);
-/* Whether this thread forks, and has all locks meanwhile. */
+/* Whether this thread forks, and has all locks meanwhile, but for that on chunks. */
 bool fork_runs_here(void);
 void fork_parent(void);
 void fork_child(void);

@@ -14,7 +14,6 @@
  * Sources: System V ABI, AMD64 supplement, "Relocation"; ELF for the Arm 64-bit Architecture, "Relocation"; glibc, dl_iterate_phdr(3).
  */
 #include <dlfcn.h>
-#include <gnu/libc-version.h>
 #include <link.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -31,8 +30,6 @@ enum { CALLED = R_AARCH64_JUMP_SLOT, KEPT = R_AARCH64_GLOB_DAT, POINTER = R_AARC
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
-
-bool heap_late;
 
 static struct function {
 	const char *name;
@@ -52,46 +49,9 @@ static struct function {
 };
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
 
-/* Addresses of a library, or of its parts that have some rights. */
-struct extents {
-	uintptr_t from, to;
-};
-
-static struct extents extents_of(const struct dl_phdr_info *library, ElfW(Word) rights) {
-	struct extents e = {UINTPTR_MAX, 0};
-	for (int i = 0; i < library->dlpi_phnum; i++) {
-		const ElfW(Phdr) *part = &library->dlpi_phdr[i];
-		uintptr_t from = library->dlpi_addr + part->p_vaddr, to = from + part->p_memsz;
-		if (part->p_type != PT_LOAD || (part->p_flags & rights) != rights)
-			continue;
-		e.from = from < e.from ? from : e.from;
-		e.to = to > e.to ? to : e.to;
-	}
-	return e;
-}
-
-static bool lies_in(const struct extents *e, uintptr_t at) { return at >= e->from && at < e->to; }
-
-/* Libraries come in the order in which they were loaded. */
-static int find_order(struct dl_phdr_info *library, size_t size, void *unused) {
-	(void)size, (void)unused;
-	struct extents e = extents_of(library, 0);
-	heap_late = lies_in(&e, (uintptr_t)gnu_get_libc_version); /* before us */
-	return heap_late || lies_in(&e, (uintptr_t)links_start);
-}
-
-void links_start(void) {
-	dl_iterate_phdr(find_order, NULL);
-	if (!heap_late)
-		return;
-	next_library = RTLD_DEFAULT;
-	void *(*open)(const char *, int) = (void *(*)(const char *, int))next_dlsym(RTLD_DEFAULT, "dlopen"); /* of another library in older libcs */
-	next_library = open ? open("libc.so.6", RTLD_LAZY | RTLD_NOLOAD) : NULL;
-}
-
 /* What is known of a library whose slots are looked at. */
 struct library {
-	struct extents extents, code;
+	struct span all, code;
 	uintptr_t base;
 	const ElfW(Sym) *symbols; /* NULL: it has none */
 	const char *names;
@@ -102,14 +62,14 @@ struct library {
 };
 
 static struct library read_library(const struct dl_phdr_info *info) {
-	struct library l = {.extents = extents_of(info, 0), .code = extents_of(info, PF_X), .base = info->dlpi_addr};
+	struct library l = {.all = span_of(info, 0), .code = span_of(info, PF_X), .base = info->dlpi_addr};
 	const ElfW(Dyn) *d = NULL;
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
 			d = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
 	for (; d && d->d_tag != DT_NULL; d++) {
 		/* The loader has made addresses of these, but for libraries whose table it cannot write to. */
-		uintptr_t at = lies_in(&l.extents, d->d_un.d_ptr) ? d->d_un.d_ptr : l.base + d->d_un.d_ptr;
+		uintptr_t at = in_span(&l.all, d->d_un.d_ptr) ? d->d_un.d_ptr : l.base + d->d_un.d_ptr;
 		switch (d->d_tag) {
 		case DT_SYMTAB: l.symbols = (const ElfW(Sym) *)at; break;
 		case DT_STRTAB: l.names = (const char *)at; break;
@@ -174,7 +134,7 @@ static const struct function *function_called(const char *name) {
 static bool maybe_ours(const char *name) { return name[0] == '_' ? name[1] == '_' : strchr("acfgmprsv", name[0]) != NULL; }
 
 /* What a slot leads to before its function is first called, in a library that is bound lazily: the library itself. */
-static bool unbound(const struct library *l, unsigned kind, uintptr_t value) { return kind == CALLED && lies_in(&l->extents, value); }
+static bool unbound(const struct library *l, unsigned kind, uintptr_t value) { return kind == CALLED && in_span(&l->all, value); }
 
 /* The first slot that was filled, which is the program's own or that of a library that it is linked with: it stays. */
 static uintptr_t first, first_value;
@@ -191,7 +151,7 @@ static bool fill(const struct library *l, const ElfW(Rela) *table, size_t count,
 		const char *name = name_of(l, r);
 		const struct function *f = maybe_ours(name) ? function_called(name) : NULL;
 		uintptr_t slot = l->base + r->r_offset;
-		if (!f || slot % sizeof slot || !lies_in(&l->extents, slot) || lies_in(&l->code, slot))
+		if (!f || slot % sizeof slot || !in_span(&l->all, slot) || in_span(&l->code, slot))
 			continue;
 		uintptr_t value = __atomic_load_n((uintptr_t *)slot, __ATOMIC_RELAXED);
 		if (value != f->libcs && !unbound(l, kind, value))
@@ -219,7 +179,7 @@ static int visit_library(struct dl_phdr_info *info, size_t size, void *data) {
 	struct visit *v = data;
 	struct library l = read_library(info);
 	count_loads(info, size, data);
-	if (!l.symbols || lies_in(&l.extents, (uintptr_t)gnu_get_libc_version) || lies_in(&l.extents, (uintptr_t)links_start))
+	if (!l.symbols || l.all.from == libc_span.from || l.all.from == own_span.from)
 		return 0;
 	for (int i = 0; i < 2; i++)
 		v->failed |= !fill(&l, l.tables[i].from, l.tables[i].count, &v->filled);

@@ -22,29 +22,43 @@ __asm__(".symver dlvsym,dlvsym@GLIBC_2.17");
 
 void *next_version(const char *name, const char *version) { return dlvsym(next_library, name, version); }
 
-struct place {
-	uintptr_t from, size;
-};
-static struct place libc, own;
+struct span libc_span, own_span;
+bool heap_late;
 
-static int find_places(struct dl_phdr_info *library, size_t size, void *unused) {
-	(void)size, (void)unused;
-	uintptr_t end = 0;
+struct span span_of(const struct dl_phdr_info *library, uint32_t rights) {
+	struct span s = {UINTPTR_MAX, 0};
 	for (int i = 0; i < library->dlpi_phnum; i++) {
 		const ElfW(Phdr) *part = &library->dlpi_phdr[i];
-		if (part->p_type == PT_LOAD && part->p_vaddr + part->p_memsz > end)
-			end = part->p_vaddr + part->p_memsz;
+		uintptr_t from = library->dlpi_addr + part->p_vaddr, to = from + part->p_memsz;
+		if (part->p_type != PT_LOAD || (part->p_flags & rights) != rights)
+			continue;
+		s.from = from < s.from ? from : s.from;
+		s.to = to > s.to ? to : s.to;
 	}
-	if ((uintptr_t)gnu_get_libc_version - library->dlpi_addr < end)
-		libc = (struct place){library->dlpi_addr, end};
-	if ((uintptr_t)lookups_start - library->dlpi_addr < end)
-		own = (struct place){library->dlpi_addr, end};
+	return s;
+}
+
+/* Libraries come in the order in which they were loaded. */
+static int find_spans(struct dl_phdr_info *library, size_t size, void *unused) {
+	(void)size, (void)unused;
+	struct span s = span_of(library, 0);
+	if (in_span(&s, (uintptr_t)gnu_get_libc_version))
+		libc_span = s;
+	if (in_span(&s, (uintptr_t)lookups_start)) {
+		own_span = s;
+		heap_late = libc_span.to && libc_span.from != s.from;
+	}
 	return 0;
 }
 
-void lookups_start(void) { dl_iterate_phdr(find_places, NULL); }
-
-static bool lies_in(const struct place *p, const void *function) { return (uintptr_t)function - p->from < p->size; }
+void lookups_start(void) {
+	dl_iterate_phdr(find_spans, NULL);
+	if (!heap_late)
+		return;
+	next_library = RTLD_DEFAULT;
+	void *(*open)(const char *, int) = (void *(*)(const char *, int))next_dlsym(RTLD_DEFAULT, "dlopen"); /* of another library in older libcs */
+	next_library = open ? open("libc.so.6", RTLD_LAZY | RTLD_NOLOAD) : NULL;
+}
 
 /*
  * For RTLD_DEFAULT and RTLD_NEXT (0 and -1), the libc's dlsym looks at where it will return to. So ours is a jump to
@@ -68,7 +82,7 @@ __attribute__((used, no_sanitize("thread", "address"))) static void resolve_dlsy
 static void *ours_for(const char *name, void *found) {
 	void *linked = next_dlsym(RTLD_DEFAULT, name);
 	bool behind_us = next_dlsym(RTLD_NEXT, name) == found;
-	return behind_us && lies_in(&own, linked) ? linked : found;
+	return behind_us && in_span(&own_span, (uintptr_t)linked) ? linked : found;
 }
 
 __attribute__((used, no_sanitize("thread", "address"))) static void *dlsym_of(void *library, const char *name) {
@@ -77,7 +91,7 @@ __attribute__((used, no_sanitize("thread", "address"))) static void *dlsym_of(vo
 		return NULL;
 	if (name[0] == 'c' && name[1] == 'u')
 		return captures_in_front(name, found);
-	return lies_in(&libc, found) ? ours_for(name, found) : found;
+	return in_span(&libc_span, (uintptr_t)found) ? ours_for(name, found) : found;
 }
 
 #if defined(__x86_64__)

@@ -10,8 +10,6 @@
  * A chunk is promoted only if the array fills it, but for less than a page at either end, and only if its mapping is an
  * ordinary one: not locked, not of huge pages, nor with advice of the program's that a file would not follow.
  */
-#include <gnu/libc-version.h>
-#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -40,24 +38,8 @@ _Atomic uintptr_t outside_from = UINTPTR_MAX, outside_to;
 
 static bool libc_malloc; /* the next malloc is glibc's */
 
-static int find_libc(struct dl_phdr_info *library, size_t size, void *unused) {
-	(void)size, (void)unused;
-	bool has_malloc = false, is_libc = false;
-	for (int i = 0; i < library->dlpi_phnum; i++) {
-		const ElfW(Phdr) *part = &library->dlpi_phdr[i];
-		uintptr_t at = library->dlpi_addr + part->p_vaddr;
-		if (part->p_type != PT_LOAD)
-			continue;
-		has_malloc |= (uintptr_t)next.malloc - at < part->p_memsz;
-		is_libc |= (uintptr_t)gnu_get_libc_version - at < part->p_memsz;
-	}
-	libc_malloc = has_malloc && is_libc;
-	return has_malloc || is_libc;
-}
-
 void outside_start(const char *tunables) {
-	if (!tunables || !strstr(tunables, "glibc.malloc.hugetlb"))
-		dl_iterate_phdr(find_libc, NULL);
+	libc_malloc = in_span(&libc_span, (uintptr_t)next.malloc) && (!tunables || !strstr(tunables, "glibc.malloc.hugetlb"));
 }
 
 /* Wants outside_lock. */

@@ -326,6 +326,8 @@ static uint32_t claim(const void *p) {
 
 /* What promote_halt keeps out cannot happen to the block meanwhile; it may be freed, which then waits. For the keeper. */
 static bool promote(const void *p) {
+	if (heap_late && !links_take()) /* or others would not wait */
+		return false;
 	uint32_t index = claim(p), segment = 0;
 	struct block *b = &blocks[index];
 	if (!index || (block_outside(b) && !outside_ordinary(b)))
@@ -357,7 +359,7 @@ static bool run_alone(bool (*run)(const void *), const void *argument) {
 	 */
 	uint64_t blocked = ~((uint64_t)3 << 31), before; /* bit n - 1 is signal n */
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, &before, sizeof blocked);
-	bool done = (!heap_late || links_take()) && keeper_run(run, argument);
+	bool done = keeper_run(run, argument);
 	atomic_store(&moving, 0);
 	atomic_store(&busy, false);
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);

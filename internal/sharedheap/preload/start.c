@@ -55,14 +55,13 @@ EXPORTED int ndheap_join(void *self, const char *promote, const char *tunables) 
 
 /* Early, so that among the fork handlers ours runs last before a fork and first after it. */
 __attribute__((constructor(101))) static void heap_start(void) {
-	links_start();
+	lookups_start();
 	next_resolve();
 	if (heap_late)
 		return;
 	configure_threshold(getenv("NDBRIDGE_HEAP_THRESHOLD"));
 	callers_configure(getenv("NDBRIDGE_HEAP_LIBRARIES"));
 	promote_configure(getenv("NDBRIDGE_HEAP_PROMOTE"));
-	lookups_start();
 	outside_start(getenv("GLIBC_TUNABLES"));
 	if (in_python()) {
 		threads_start((uintptr_t)next_dlsym(RTLD_DEFAULT, "PyOS_AfterFork_Parent"));

@@ -121,37 +121,24 @@ static FILE *open_stat(void) {
 	return NULL;
 }
 
-/* Python's code: the addresses of the program or the library that has it. */
-static struct {
-	uintptr_t a_function, start, end;
-} python;
+static struct span python; /* the program or the library that has Python's code */
 
-static int find_python(struct dl_phdr_info *library, size_t size, void *unused) {
-	(void)size, (void)unused;
-	uintptr_t start = UINTPTR_MAX, end = 0;
-	for (int i = 0; i < library->dlpi_phnum; i++) {
-		const ElfW(Phdr) *part = &library->dlpi_phdr[i];
-		uintptr_t at = library->dlpi_addr + part->p_vaddr;
-		if (part->p_type != PT_LOAD)
-			continue;
-		start = at < start ? at : start;
-		end = at + part->p_memsz > end ? at + part->p_memsz : end;
-	}
-	if (python.a_function < start || python.a_function >= end)
+static int find_python(struct dl_phdr_info *library, size_t size, void *function) {
+	(void)size;
+	struct span s = span_of(library, 0);
+	if (!in_span(&s, *(uintptr_t *)function))
 		return 0;
-	python.start = start, python.end = end;
+	python = s;
 	return 1;
 }
 
 void threads_start(uintptr_t in_python) {
-	python.a_function = in_python;
 	if (in_python)
-		dl_iterate_phdr(find_python, NULL);
+		dl_iterate_phdr(find_python, &in_python);
 }
 
 static FILE *open_for(const void *caller, const char *path, const char *mode) {
-	uintptr_t address = (uintptr_t)caller;
-	bool asked = address >= python.start && address < python.end && strcmp(path, STAT) == 0 && strcmp(mode, "r") == 0;
+	bool asked = in_span(&python, (uintptr_t)caller) && strcmp(path, STAT) == 0 && strcmp(mode, "r") == 0;
 	return asked ? open_stat() : NULL;
 }
 
