@@ -18,7 +18,7 @@ func TestReadsWholeNumbers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Munmap(mem) //nolint:errcheck // a page
+	defer unix.Munmap(mem)                                              //nolint:errcheck // a page
 	old, fresh := make([]byte, 8), slices.Repeat([]byte{0x3f, 0x40}, 4) // no two of which share a byte of their numbers
 	var writer sync.WaitGroup
 	defer writer.Wait()

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,12 +118,18 @@ remote.serve()
 	}
 }
 
-// TestAttachWithoutThreads: a process that may have no more threads takes no second host, for which Go would want some, and end the process.
+// TestAttachWithoutThreads: a process that may have no more threads takes no second host, for which Go would want some. The program goes on
+// also when many requests of the first one need threads that are not there.
 func TestAttachWithoutThreads(t *testing.T) {
 	t.Parallel()
 	run := harness.RunAlone(t, `
-import ndbridge, remote
-x = 1
+import array, ctypes, ndbridge, remote
+class Busy:
+    @property
+    def x(self):
+        ctypes.CDLL(None).usleep(100_000)
+        return array.array("d", [1])
+x, busy = 1, Busy()
 print(ndbridge.listen(), flush=True)
 def forbid():
 `+strings.ReplaceAll(noThreads, "\n", "\n    ")+`
@@ -139,5 +147,24 @@ remote.serve()
 	}
 	if _, err := first.Info(t.Context()); err != nil || !run.Alive() {
 		t.Errorf("the first host: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	var wants sync.WaitGroup
+	var served atomic.Int32
+	for range 40 {
+		wants.Go(func() {
+			if v, err := first.Session.View(ctx, "busy.x"); err == nil {
+				served.Add(1)
+				_ = v.Close() // a copy
+			}
+		})
+	}
+	wants.Wait()
+	if served.Load() == 0 {
+		t.Error("not one of 40 requests was served")
+	}
+	if got := harness.Eval[int](t, run.Remote, "x + 1"); got != 2 {
+		t.Errorf("the program says %d", got)
 	}
 }

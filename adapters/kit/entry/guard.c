@@ -135,7 +135,7 @@ static int start_thread(void) {
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	pthread_sigmask(SIG_SETMASK, &all, &before); // signals are for the program's own threads
-	int failed = pthread_create(&thread, &attributes, watch, NULL);
+	int failed = nd_create_thread(&thread, &attributes, watch, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);
 	return failed;

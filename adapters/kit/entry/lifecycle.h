@@ -3,6 +3,7 @@
 #ifndef NDBRIDGE_LIFECYCLE_H
 #define NDBRIDGE_LIFECYCLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 // What the functions below say, besides 0 for success. -1 with Python's error indicator set is an
@@ -47,6 +48,9 @@ int nd_poller(int which); // of the two descriptors by which Go's scheduler wait
 void nd_hold(int fd);
 
 void nd_leave_host(int number);
+
+// Also called from Go: tells whether the process may have n threads more, at most 8.
+bool nd_threads_left(int n);
 
 // Says that a host that has come has looked at something, or will not. Where the shared heap is preloaded, the program's main thread steps aside for
 // that.

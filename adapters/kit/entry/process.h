@@ -38,6 +38,9 @@ enum news { OPENED = 1, ENDED = 2, GUARDED = 4, SHARED = 8, CALLED = 16 };
 
 extern HIDDEN struct process nd_process;
 
+// Is the libc's pthread_create. Python does not see the thread if the shared heap is preloaded.
+HIDDEN int nd_create_thread(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
+
 HIDDEN void nd_tell(enum news);
 HIDDEN int nd_await(unsigned news, int milliseconds); // gives those that there are, 0 after the time, -1 if a signal came
 
