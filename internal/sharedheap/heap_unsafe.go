@@ -20,7 +20,9 @@ package sharedheap
 #cgo nocallback ndheap_call_count_forks
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <link.h>
 #include <stdlib.h>
+#include <string.h>
 #include "ndheap.h"
 
 struct ndheap_functions {
@@ -48,9 +50,23 @@ static const char *ndheap_beside(void) {
 	return dladdr((void *)ndheap_beside, &info) ? info.dli_fname : NULL;
 }
 
-// Loads the library into a process that began without it.
+struct ndheap_search {
+	const char *name, *found;
+};
+
+static int ndheap_is_it(struct dl_phdr_info *library, size_t size, void *data) {
+	struct ndheap_search *s = data;
+	const char *base = library->dlpi_name ? strrchr(library->dlpi_name, '/') : NULL;
+	if (!base || strcmp(base + 1, s->name) != 0) return 0;
+	s->found = library->dlpi_name;
+	return 1;
+}
+
+// Loads the library into a process that began without it, unless this is a forked child in which it is, of its parent.
 static int ndheap_load(const char *path, const char *promote, const char *tunables) {
-	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	struct ndheap_search s = {.name = strrchr(path, '/') + 1};
+	dl_iterate_phdr(ndheap_is_it, &s);
+	void *library = dlopen(s.found ? s.found : path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	const uint32_t *abi = library ? dlsym(library, "ndheap_abi") : NULL;
 	if (!abi || *abi != NDHEAP_ABI)
 		return -1;

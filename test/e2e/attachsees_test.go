@@ -144,3 +144,57 @@ func attachChanges(t *testing.T, run *harness.Running, s *harness.Run, view *cor
 		t.Errorf("others have taken the memory, and the view shows %v and %v", values[7], values[8])
 	}
 }
+
+// TestAttachSeesChildOfLateProgram: a forked child of a program that has loaded the shared heap late shares arrays of its own as well.
+func TestAttachSeesChildOfLateProgram(t *testing.T) {
+	t.Parallel()
+	run := harness.RunAlone(t, `
+import ndbridge, numpy as np, os, remote
+print(ndbridge.listen(), flush=True)
+x, y = np.full(5 << 20, 1.0), np.full(5 << 20, 2.0)
+def child():
+    r, w = os.pipe()
+    if os.fork() == 0:
+        x[5] = 9
+        os.write(w, ndbridge.listen().encode())
+        turn.wait() # for the parent's x to change
+        x[6] = 8
+        done.wait()
+        os._exit(0)
+    return os.read(r, 1000).decode()
+import multiprocessing
+turn, done = multiprocessing.Event(), multiprocessing.Event()
+remote.serve()
+`, harness.RunningOptions{})
+	host := harness.NewHost(t)
+	parent := run.Attach(t, host)
+	parent.View(t, "x")
+	ofParent := slice[float64](t, parent.View(t, "x")) // in a file from now on
+	socket := harness.Eval[string](t, run.Remote, "child()")
+	child, err := host.Attach(t.Context(), hostplugin.Socket(socket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]float64{"x": 9, "y": 2} {
+		var v *core.View
+		for range 2 {
+			if v, err = child.View(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		values := slice[float64](t, v)
+		if v.Route() != contract.RouteSharedHeap || values[5] != want {
+			t.Errorf("%s of the child: route %v, reason %q, %v", name, v.Route(), v.Reason(), values[5])
+		}
+		if name == "x" {
+			run.Remote.Exec(t, "x[6] = 7; turn.set()")
+			harness.Eventually(t, harness.StartBound, "the child's write is seen", func() bool { return values[6] == 8 })
+		}
+	}
+	run.Remote.Exec(t, "x[7] = 3")
+	harness.Eventually(t, harness.StartBound, "the parent's array is live", func() bool { return ofParent[5] == 1 && ofParent[6] == 7 && ofParent[7] == 3 })
+	if err := child.Close(); err != nil {
+		t.Error(err)
+	}
+	run.Remote.Exec(t, "done.set()")
+}
