@@ -16,6 +16,8 @@ type Subscript struct {
 	Kind SubscriptKind
 	// At is the element that an axis is left at; of [Range] and the others it is 0.
 	At int64
+	// Text is that of a [Word].
+	Text string
 	// Of a Range: see [Bound].
 	Start, Stop, Step Bound
 }
@@ -35,6 +37,7 @@ const (
 	Range                        // 1:10:2: some elements of an axis
 	Rest                         // ...: as many axes as the others leave, whole
 	NewAxis                      // None: one more axis, of one element
+	Word                         // "text": of a tuple that is a key of a dict, and no part of an array
 )
 
 // String gives the one spelling of a subscript.
@@ -46,6 +49,8 @@ func (s Subscript) String() string {
 		return "..."
 	case NewAxis:
 		return "None"
+	case Word:
+		return quote(s.Text)
 	default:
 		text := s.Start.String() + ":" + s.Stop.String()
 		if s.Step.Given {
@@ -104,14 +109,19 @@ func (s Subscript) Indices(n int) (first, step, count int) {
 
 // Index gives the parts of the index that a step is; none if it is no index of an array.
 func (s Step) Index() []Subscript {
-	switch s.Kind {
-	case Item:
-		return []Subscript{{Kind: At, At: s.Item}}
-	case Slice:
-		return s.Of
-	default:
+	switch {
+	case !s.isIndex():
 		return nil
+	case s.Kind == Item:
+		return []Subscript{{Kind: At, At: s.Item}}
+	default:
+		return s.Of
 	}
+}
+
+// isIndex reports whether a step can be an index of an array.
+func (s Step) isIndex() bool {
+	return s.Kind == Item || s.Kind == Slice && !slices.ContainsFunc(s.Of, func(part Subscript) bool { return part.Kind == Word })
 }
 
 // Cut gives the part of an array that an index means, as NumPy does for an index of integers, slices, an ellipsis and new
@@ -184,13 +194,37 @@ func cutError(kind error, format string, args ...any) error {
 	return &core.Error{Kind: kind, Err: fmt.Errorf(format, args...)}
 }
 
-// index reads what stands in brackets, if that is no quoted string: integers, ranges, an ellipsis, None.
-func (r *parser) index() (Step, error) {
+// tuple reads a key in parentheses, which Python reads as it does without them.
+func (r *parser) tuple() (Step, error) {
+	r.rest = r.rest[1:]
+	s, err := r.index(')')
+	if err != nil {
+		return Step{}, err
+	}
+	r.spaces()
+	rest, ok := strings.CutPrefix(r.rest, ")")
+	if !ok || s.Kind != Slice || !isTuple(s.Of) {
+		return Step{}, errNoTuple()
+	}
+	r.rest = rest
+	return s, nil
+}
+
+func isTuple(of []Subscript) bool {
+	return !slices.ContainsFunc(of, func(part Subscript) bool { return part.Kind != At && part.Kind != Word })
+}
+
+func errNoTuple() error {
+	return errors.New("a tuple in a subscript has only integers and quoted strings")
+}
+
+// index reads what stands in brackets, up to end: integers, ranges, an ellipsis, None, quoted strings. One string alone is a [Key].
+func (r *parser) index(end byte) (Step, error) {
 	var all []Subscript
 	comma := false
 	for {
 		r.spaces()
-		if strings.HasPrefix(r.rest, "]") && comma {
+		if strings.HasPrefix(r.rest, string(end)) && comma {
 			break
 		}
 		s, err := r.oneSubscript()
@@ -208,10 +242,16 @@ func (r *parser) index() (Step, error) {
 		}
 		comma, r.rest = true, rest
 	}
-	if len(all) == 1 && all[0].Kind == At && !comma {
-		return Step{Kind: Item, Item: all[0].At}, nil
+	if alone := all[0]; len(all) == 1 && !comma && alone.Kind == At {
+		return Step{Kind: Item, Item: alone.At}, nil
+	} else if len(all) == 1 && !comma && alone.Kind == Word {
+		return Step{Kind: Key, Text: alone.Text}, nil
 	}
-	return Step{Kind: Slice, Of: all}, nil
+	s := Step{Kind: Slice, Of: all}
+	if !s.isIndex() && !isTuple(all) {
+		return Step{}, errNoTuple()
+	}
+	return s, nil
 }
 
 func (r *parser) spaces() { r.rest = strings.TrimLeft(r.rest, " ") }
@@ -222,6 +262,11 @@ func (r *parser) oneSubscript() (s Subscript, err error) {
 			r.rest = rest
 			return Subscript{Kind: kind}, nil
 		}
+	}
+	if strings.HasPrefix(r.rest, `"`) || strings.HasPrefix(r.rest, "'") {
+		s.Kind = Word
+		s.Text, err = r.quoted(r.rest[0])
+		return s, err
 	}
 	begin := r.rest
 	if s.Start, err = r.number(); err != nil {

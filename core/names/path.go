@@ -25,7 +25,7 @@ type Step struct {
 	Kind Kind
 	Text string // of an attribute or a key
 	Item int64
-	Of   []Subscript // of a slice
+	Of   []Subscript // of a slice, or of a tuple
 }
 
 // Kind says what a step asks an object for.
@@ -36,7 +36,7 @@ const (
 	Attr  Kind = iota // an attribute, Step.Text
 	Key               // an item, by the str Step.Text
 	Item              // an item, by the int Step.Item
-	Slice             // a part of an array, by Step.Of
+	Slice             // a part of an array, or an item by a tuple, by Step.Of
 	Each              // in a pattern: any item
 	Deep              // in a pattern: any steps, or none
 )
@@ -88,7 +88,7 @@ func (p Path) With(s Step) Path {
 // Plain gives how many steps come before those at the end that can be indices of an array.
 func (p Path) Plain() int {
 	n := len(p.Steps)
-	for n > 0 && (p.Steps[n-1].Kind == Item || p.Steps[n-1].Kind == Slice) {
+	for n > 0 && p.Steps[n-1].isIndex() {
 		n--
 	}
 	return n
@@ -125,7 +125,7 @@ func (s Step) String() string {
 			parts[i] = part.String()
 		}
 		text := strings.Join(parts, ", ")
-		if len(parts) == 1 && s.Of[0].Kind == At {
+		if len(parts) == 1 && (s.Of[0].Kind == At || s.Of[0].Kind == Word) {
 			text += ","
 		}
 		return "[" + text + "]"
@@ -262,15 +262,14 @@ func (r *parser) subscript() (Step, error) {
 	if r.rest == "" {
 		return Step{}, errors.New("a subscript is missing at its end")
 	}
-	if c := r.rest[0]; c == '"' || c == '\'' {
-		text, err := r.quoted(c)
-		return Step{Kind: Key, Text: text}, err
+	if r.rest[0] == '(' {
+		return r.tuple()
 	}
 	if rest, ok := strings.CutPrefix(r.rest, "*"); ok && r.globs {
 		r.rest = rest
 		return Step{Kind: Each}, nil
 	}
-	return r.index()
+	return r.index(']')
 }
 
 // quoted reads a string in the quotation marks mark, with the escapes that quote writes.

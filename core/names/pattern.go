@@ -3,6 +3,7 @@ package names
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -49,13 +50,13 @@ func (s Step) Globs() bool {
 func (s Step) Matches(of Step) bool {
 	switch s.Kind {
 	case Each:
-		return of.Kind == Key || of.Kind == Item
+		return of.Kind == Key || of.Kind == Item || of.Kind == Slice
 	case Attr:
 		return of.Kind == Attr && MatchName(s.Text, of.Text) || of.Kind == Item && s.Text == "*"
 	case Key:
 		return of.Kind == Key && match(s.Text, of.Text)
 	default:
-		return of.Kind == s.Kind && of.Item == s.Item && s.Kind != Slice
+		return of.Kind == s.Kind && of.Item == s.Item && slices.Equal(s.Of, of.Of)
 	}
 }
 
@@ -102,7 +103,7 @@ func (p Path) onlyNames() error {
 		if s.Kind == Deep && i > 0 && p.Steps[i-1].Kind == Deep || s.Kind == Deep && i == 0 && p.Root == Every {
 			return errors.New("one ** follows another")
 		}
-		if s.Kind == Slice && i+1 < len(p.Steps) && p.Steps[i+1].Globs() {
+		if s.Kind == Slice && s.isIndex() && i+1 < len(p.Steps) && p.Steps[i+1].Globs() {
 			return fmt.Errorf("%s stands behind a part of an array", p.Steps[i+1])
 		}
 	}

@@ -65,6 +65,9 @@ func TestMatches(t *testing.T) {
 		{"x[*]", item(1), true},
 		{"x[*]", key("a"), true},
 		{"x[*]", attr("a"), false},
+		{"x[*]", slice(word("a"), word("b")), true},
+		{`x["a", 1].*`, slice(word("a"), Subscript{At: 1}), true},
+		{`x["a", 1].*`, slice(word("a"), Subscript{At: 2}), false},
 		{"x[1].*", item(1), true},
 		{"x[1].*", item(2), false},
 	} {

@@ -162,6 +162,8 @@ func sliceKey(g *py.GIL, s names.Step) (py.Object, error) {
 			parts[i], err = g.NewInt(part.At)
 		case names.NewAxis:
 			parts[i] = g.None()
+		case names.Word:
+			parts[i], err = g.NewStr(part.Text)
 		case names.Rest:
 			parts[i], err = g.Attr(builtins, "Ellipsis")
 		default:
@@ -171,7 +173,7 @@ func sliceKey(g *py.GIL, s names.Step) (py.Object, error) {
 			return 0, err
 		}
 	}
-	if len(parts) == 1 && s.Of[0].Kind != names.At {
+	if len(parts) == 1 && s.Of[0].Kind != names.At && s.Of[0].Kind != names.Word {
 		return parts[0], nil
 	}
 	return g.NewTuple(parts...)

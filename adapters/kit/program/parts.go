@@ -14,6 +14,9 @@ import (
 // and its fields.
 const ownAttributes = math.MaxInt32
 
+// maxTuple bounds a key that is a tuple.
+const maxTuple = 32
+
 // parts goes through what an object leads to without code of the program's, from a position on. yield gets the position of the
 // next part; it returns false to end.
 func (p *Program) parts(g *py.GIL, o py.Object, from int, yield func(s names.Step, part py.Object, next int) bool) error {
@@ -148,8 +151,32 @@ func itemStep(g *py.GIL, key py.Object) (s names.Step, ok bool) {
 	case g.IsInt(key):
 		n, err := g.Int64(key)
 		return names.Step{Kind: names.Item, Item: n}, err == nil
+	case g.ExactType(key) == "tuple":
+		return tupleStep(g, key)
 	default:
 		return s, false
+	}
+}
+
+// tupleStep gives the step to an item whose key is a tuple of str and int.
+func tupleStep(g *py.GIL, key py.Object) (s names.Step, ok bool) {
+	s.Kind = names.Slice
+	for i := 0; ; i++ {
+		o, there := g.Sequence(key, i)
+		if !there {
+			return s, i > 0
+		}
+		part, ok := itemStep(g, o)
+		switch {
+		case !ok || i == maxTuple:
+			return s, false
+		case part.Kind == names.Key:
+			s.Of = append(s.Of, names.Subscript{Kind: names.Word, Text: part.Text})
+		case part.Kind == names.Item:
+			s.Of = append(s.Of, names.Subscript{Kind: names.At, At: part.Item})
+		default:
+			return s, false
+		}
 	}
 }
 

@@ -87,7 +87,10 @@ func (p *Program) step(g *py.GIL, o py.Object, s names.Step) (step py.Step, ok b
 		step.Index = int(s.Item)
 		step.Key, err = g.NewInt(s.Item)
 	case names.Slice:
-		return step, false, nil
+		if kind := g.Builtin(o); kind != "dict" {
+			return step, false, nil
+		}
+		step.Key, err = sliceKey(g, s)
 	default:
 		step.Key, err = g.NewKey(s.Text)
 	}
