@@ -1,15 +1,12 @@
 package core
 
-import (
-	"encoding/binary"
-	"slices"
-)
+import "slices"
 
 // gather copies the elements that l describes in src to dst, densely and in row-major order. dst is
 // exactly as long as they are.
 func gather(dst, src []byte, l Layout) {
 	if l.contiguous {
-		copy(dst, src[l.lo:l.hi])
+		copyRun(dst, src[l.lo:l.hi], l.dtype.Size())
 		return
 	}
 	l = l.coalesced()
@@ -18,20 +15,17 @@ func gather(dst, src []byte, l Layout) {
 		chunk := dst[:run.n*size]
 		dst = dst[run.n*size:]
 		if run.stride == size {
-			copy(chunk, src[offset:])
+			copyRun(chunk, src[offset:], size)
 			continue
 		}
-		for i := 0; i < len(chunk); i += size {
-			copyElement(chunk[i:], src[offset:], size)
-			offset += run.stride
-		}
+		copyElements(elements{chunk, 0, size}, elements{src, offset, run.stride}, run.n, size)
 	}
 }
 
 // scatter is gather the other way round.
 func scatter(dst []byte, l Layout, src []byte) {
 	if l.contiguous {
-		copy(dst[l.lo:l.hi], src)
+		copyRun(dst[l.lo:l.hi], src, l.dtype.Size())
 		return
 	}
 	l = l.coalesced()
@@ -40,30 +34,10 @@ func scatter(dst []byte, l Layout, src []byte) {
 		chunk := src[:run.n*size]
 		src = src[run.n*size:]
 		if run.stride == size {
-			copy(dst[offset:], chunk)
+			copyRun(dst[offset:][:len(chunk)], chunk, size)
 			continue
 		}
-		for i := 0; i < len(chunk); i += size {
-			copyElement(dst[offset:], chunk[i:], size)
-			offset += run.stride
-		}
-	}
-}
-
-// copyElement copies size bytes. The usual sizes are a load and a store each.
-func copyElement(dst, src []byte, size int) {
-	ne := binary.NativeEndian
-	switch size {
-	case 1:
-		dst[0] = src[0]
-	case 2:
-		ne.PutUint16(dst, ne.Uint16(src))
-	case 4:
-		ne.PutUint32(dst, ne.Uint32(src))
-	case 8:
-		ne.PutUint64(dst, ne.Uint64(src))
-	default:
-		copy(dst[:size], src)
+		copyElements(elements{dst, offset, run.stride}, elements{chunk, 0, size}, run.n, size)
 	}
 }
 

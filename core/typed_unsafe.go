@@ -243,13 +243,13 @@ func load[T Element](b []byte, offset int) (x T) {
 	if uintptr(p)&(unsafe.Alignof(x)-1) == 0 {
 		return *(*T)(p)
 	}
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(&x)), unsafe.Sizeof(x)), b[offset:])
+	copyElement(unsafe.Slice((*byte)(unsafe.Pointer(&x)), unsafe.Sizeof(x)), b[offset:], int(unsafe.Sizeof(x)))
 	return x
 }
 
 // store writes the element at an offset, wherever it lies.
 func store[T Element](b []byte, offset int, x T) {
-	copy(b[offset:], unsafe.Slice((*byte)(unsafe.Pointer(&x)), unsafe.Sizeof(x)))
+	copyElement(b[offset:], unsafe.Slice((*byte)(unsafe.Pointer(&x)), unsafe.Sizeof(x)), int(unsafe.Sizeof(x)))
 }
 
 // rawBytes is the memory of s.
