@@ -98,13 +98,13 @@ func (t Type) Reader() Reader {
 		return read
 	}
 	const few = 64
-	size := t.Size()
+	size, part := t.Size(), t.Reversed()
 	return func(dst []float64, raw []byte, at, stride int) {
 		var native [few * 16]byte // there is no number of more than 16 bytes
 		for len(dst) > 0 {
 			n := min(len(dst), few)
 			for i := range n {
-				copy(native[i*size:][:size], raw[at:])
+				take(native[i*size:][:size], raw[at:], part)
 				at += stride
 			}
 			t.ToNative(native[:n*size])

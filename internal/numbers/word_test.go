@@ -30,10 +30,24 @@ func TestReadsWholeNumbers(t *testing.T) {
 			copy(mem, fresh)
 		}
 	})
-	for _, d := range []core.DType{
-		core.Uint16, core.Int16, core.Uint32, core.Int32, core.Uint64, core.Int64, core.Float16, core.BFloat16, core.Float32, core.Float64,
+	for _, d := range []Type{
+		{DType: core.Uint16},
+		{DType: core.Int16},
+		{DType: core.Uint32},
+		{DType: core.Int32},
+		{DType: core.Uint64},
+		{DType: core.Int64},
+		{DType: core.Float16},
+		{DType: core.BFloat16},
+		{DType: core.Float32},
+		{DType: core.Float64},
+		{core.Uint16, true},
+		{core.Int16, true},
+		{core.Float16, true},
+		{core.Float32, true},
+		{core.Int64, true},
 	} {
-		read := Type{DType: d}.Reader()
+		read := d.Reader()
 		var a, b, got [1]float64
 		read(a[:], old, 0, 8)
 		read(b[:], fresh, 0, 8)
