@@ -380,7 +380,18 @@ int ndpy_watch_moved(const ndpy_watch *w, ndpy o, uint64_t *to) {
 // Copies that are made together, in one call of the kernel, which finds out whether the memory can be read. A thread of
 // the program's may free it meanwhile, without the GIL: nobody sees a copy before the object is known to have had the
 // memory to the end.
-enum { BATCH = 64 };
+enum {
+	BATCH = 64,
+	LINE = 64, // of a cache
+	ROOM = NDPY_APART + 2 * LINE,
+};
+
+// What is read for a copy: whole lines, which are where the memory is. They lie in the file as they lie in memory, so that the
+// kernel takes each number at once, however many bytes were read before it.
+static struct iovec lines(const ndpy_check *c) {
+	uintptr_t from = c->from / LINE * LINE;
+	return (struct iovec){(void *)from, (c->from + c->size + LINE - 1) / LINE * LINE - from};
+}
 
 struct batch {
 	int count;
@@ -393,7 +404,7 @@ struct batch {
 // Where the copies are read. The file is opened before the program runs, and is none that the program could have closed.
 static struct {
 	int file;
-	char *mapped; // NDPY_APART bytes, or NULL
+	char *mapped; // ROOM bytes, or NULL
 } apart;
 
 void ndpy_open_checks(void) {
@@ -402,8 +413,8 @@ void ndpy_open_checks(void) {
 	// glibc has a function for it from 2.27 on.
 	apart.file = (int)syscall(SYS_memfd_create, "ndbridge-checks", CLOEXEC | NOEXEC_SEAL);
 	if (apart.file < 0) apart.file = (int)syscall(SYS_memfd_create, "ndbridge-checks", CLOEXEC);
-	if (ftruncate(apart.file, NDPY_APART) != 0) return;
-	void *mapped = mmap(NULL, NDPY_APART, PROT_READ | PROT_WRITE, MAP_SHARED, apart.file, 0);
+	if (ftruncate(apart.file, ROOM) != 0) return;
+	void *mapped = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_SHARED, apart.file, 0);
 	if (mapped != MAP_FAILED) apart.mapped = mapped;
 }
 
@@ -422,10 +433,10 @@ static void flush(struct batch *b) {
 	char *from = apart.mapped;
 	for (int i = 0; i < b->count; i++) {
 		ndpy_check *c = b->checks[i];
-		got -= (ssize_t)c->size;
+		got -= (ssize_t)b->from[i].iov_len;
 		c->same = got >= 0 && there((const ndpy_watch *)c->watch, b->objects[i]);
-		if (c->same) memcpy((void *)c->to, from, c->size);
-		from += c->size;
+		if (c->same) memcpy((void *)c->to, from + c->from % LINE, c->size);
+		from += b->from[i].iov_len;
 		ndpy_decref(b->objects[i]);
 	}
 	b->count = 0;
@@ -433,12 +444,13 @@ static void flush(struct batch *b) {
 }
 
 static void add(struct batch *b, ndpy_check *c, ndpy o) {
-	if (b->count == BATCH || b->size + c->size > NDPY_APART) flush(b);
+	struct iovec read = lines(c);
+	if (b->count == BATCH || b->size + read.iov_len > ROOM) flush(b);
 	ndpy_incref(o);
 	b->checks[b->count] = c;
 	b->objects[b->count] = o;
-	b->from[b->count++] = (struct iovec){(void *)c->from, c->size};
-	b->size += c->size;
+	b->from[b->count++] = read;
+	b->size += read.iov_len;
 }
 
 // Copies what stays while the GIL is held, unless it has a page to itself: a program may have unmapped that.

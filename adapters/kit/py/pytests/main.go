@@ -63,6 +63,7 @@ func (l *library) tests() []testing.InternalTest {
 		{Name: "FingerprintRefused", F: l.testFingerprintRefused},
 		{Name: "Under", F: l.testUnder},
 		{Name: "Copies", F: l.testCopies},
+		{Name: "WholeCopies", F: l.testWholeCopies},
 		{Name: "Steps", F: l.testSteps},
 		{Name: "Fields", F: l.testFields},
 		{Name: "Beside", F: l.testBeside},
