@@ -20,7 +20,10 @@ type layout = Layout
 // Transpose, As, AsReadOnly) give a View.
 //
 // A View is live memory. Unless the memory is a copy (see [View.Copied]), the next look sees what the program
-// has written. Only what the program and its host agree upon orders the two.
+// has written. Only what the program and its host agree upon orders the two. Elements that are read while the program writes
+// them can be of different moments, but each number was there at some moment: no function of this module reads or copies half of
+// one. That holds for numbers of up to 8 bytes that lie where their type wants them, and for each part of a complex number;
+// unaligned and longer numbers can be half old and half new.
 //
 // A View never changes what it is a view of. All methods are safe for concurrent use, Close included: it
 // waits for running calls of Copy, Put, At, Set and CopyBytes. Slices that alias the memory (of Slice, Strided,

@@ -15,7 +15,9 @@
 // # Memory that is being written
 //
 // A view is live: the program may write while it is read. [Summary.Torn] says that the figures may mix elements of
-// different moments. Extremes, counts and sums are then those of elements that each were there at some moment.
+// different moments. Extremes, counts and sums are then those of elements that each were there at some moment; of complex
+// numbers, that holds for each part, and for the elements of unaligned arrays it does not hold. A copy ([core.View.Copied]) is not
+// written to any more, but what it was made of may have been written meanwhile by threads that do not hold Python's lock.
 //
 // All functions are safe for concurrent use.
 package stats

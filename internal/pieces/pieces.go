@@ -1,5 +1,5 @@
 // Package pieces reads the elements of views of any layout piece by piece, so that what writes them needs little memory: in
-// place where they lie as they are wanted, and else through a buffer.
+// place where they lie as they are wanted and stay as they are, and else through a buffer.
 package pieces
 
 import (
@@ -107,9 +107,11 @@ func (r *reader) read(ctx context.Context, v *core.View) bool {
 }
 
 // inPlace gives the memory of v until done, or nil where it must be copied: where the host cannot read it, where the
-// elements do not follow each other, and where it is a file that somebody may truncate, so that reading would fault.
+// elements do not follow each other, where it is a file that somebody may truncate, so that reading would fault, and where the
+// program may write meanwhile, so that who reads bytes, or reads them twice, would see numbers that never were.
 func inPlace(ctx context.Context, v *core.View) (memory []byte, done func(), err error) {
-	if !v.Layout().Contiguous() || v.Route() == contract.RouteMappedFile {
+	written := !v.Copied() && v.Version() == 0 // for all we know
+	if !v.Layout().Contiguous() || written || v.Route() == contract.RouteMappedFile {
 		return nil, func() {}, nil
 	}
 	_, _, release, err := v.Acquire()

@@ -24,7 +24,7 @@ func view(t *testing.T, s core.LayoutSpec) *core.View {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := core.NewView(l, coretest.NewMemory(data), nil)
+	v, err := core.NewView(l, coretest.NewMemory(data), &core.ViewOptions{Version: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestDeviceMemoryIsRefused(t *testing.T) {
 	}
 }
 
-// TestMemoryIsNotCopied sees that what lies as it is wanted comes from where it is, unless it could be cut off.
+// TestMemoryIsNotCopied sees that what lies as it is wanted comes from where it is, unless it could be cut off or written to.
 func TestMemoryIsNotCopied(t *testing.T) {
 	t.Parallel()
 	dense := core.LayoutSpec{DType: core.Uint16, Shape: []int{16, 8}}
@@ -156,19 +156,21 @@ func TestMemoryIsNotCopied(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec    core.LayoutSpec
 		route   core.Route
+		version uint64
 		inPlace bool
 	}{
-		"dense":       {dense, contract.RouteSharedHeap, true},
-		"rows":        {crop, contract.RouteSharedHeap, true},
-		"in a file":   {dense, contract.RouteMappedFile, false},
-		"every other": {core.LayoutSpec{DType: core.Uint16, Shape: []int{4, 8}, Strides: []int{64, 4}}, contract.RouteSharedHeap, false},
+		"dense":       {dense, contract.RouteSharedHeap, 1, true},
+		"rows":        {crop, contract.RouteSharedHeap, 1, true},
+		"being used":  {dense, contract.RouteSharedHeap, 0, false},
+		"in a file":   {dense, contract.RouteMappedFile, 1, false},
+		"every other": {core.LayoutSpec{DType: core.Uint16, Shape: []int{4, 8}, Strides: []int{64, 4}}, contract.RouteSharedHeap, 1, false},
 	} {
 		l, err := core.NewLayout(c.spec)
 		if err != nil {
 			t.Fatal(err)
 		}
 		data := make([]byte, 1024)
-		v, err := core.NewView(l, coretest.NewMemory(data), &core.ViewOptions{Route: c.route})
+		v, err := core.NewView(l, coretest.NewMemory(data), &core.ViewOptions{Route: c.route, Version: c.version})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +198,7 @@ func TestMemoryStaysForAPiece(t *testing.T) {
 		t.Fatal(err)
 	}
 	memory := coretest.NewMemory(make([]byte, 64))
-	v, err := core.NewView(l, memory, nil)
+	v, err := core.NewView(l, memory, &core.ViewOptions{Version: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
