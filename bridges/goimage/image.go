@@ -1,7 +1,6 @@
 package goimage
 
 import (
-	"encoding/binary"
 	"fmt"
 	"image"
 	"image/color"
@@ -183,7 +182,7 @@ func (m *Image) load(o int) uint16 {
 	if m.size == 1 {
 		return uint16(m.pix[o]) * 0x101
 	}
-	return binary.NativeEndian.Uint16(m.pix[o:])
+	return *word(m.pix[o:])
 }
 
 // store writes a channel of 16 bits.
@@ -192,7 +191,7 @@ func (m *Image) store(o int, x uint16) {
 		m.pix[o] = uint8(x >> 8)
 		return
 	}
-	binary.NativeEndian.PutUint16(m.pix[o:], x)
+	*word(m.pix[o:]) = x
 }
 
 func (m *Image) mustWrite() {
