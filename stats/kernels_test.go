@@ -196,3 +196,18 @@ func TestPairsAreCountedWithoutEnd(t *testing.T) {
 		t.Errorf("%d zeros, want %d", c.counts[0], want)
 	}
 }
+
+// TestCountsWhatBecameNaN counts numbers that the program made NaN after they were found to be finite.
+func TestCountsWhatBecameNaN(t *testing.T) {
+	t.Parallel()
+	c := newCounter([]float64{0, 1, 2})
+	if c.pairs = newPairCounter(c, new(pairCounter)); c.pairs == nil {
+		t.Skip("this processor has no AVX2")
+	}
+	raw := make([]byte, 4*step)
+	binary.NativeEndian.PutUint32(raw, math.Float32bits(float32(math.NaN())))
+	c.single(raw)
+	if c.fold(); c.counts[0] != step-1 || c.counts[1] != 0 {
+		t.Errorf("%v", c.counts)
+	}
+}

@@ -145,7 +145,9 @@ func (c *counter) few(raw []byte) {
 			at := 16*i + bits.TrailingZeros16(unsure)
 			c.counts[p.pairs[at/2]>>(at%2*pairBits)&pairMask]--
 			x := [1]float64{numbers.Single(raw[4*at:])}
-			c.sort(x[:], 1)
+			if x[0] == x[0] { // It was when it was summed up; the program may have written since.
+				c.sort(x[:], 1)
+			}
 		}
 	}
 }
