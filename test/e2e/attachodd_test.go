@@ -24,6 +24,12 @@ func TestListenLeavesThePrograms(t *testing.T) {
 		open          bool // hosts can come nevertheless
 	}{
 		"timeout": {"import socket; socket.setdefaulttimeout(0.01)", "import time; time.sleep(0.1)", true},
+		"greenlets": {`
+def no_thread(*arguments): raise RuntimeError("gevent and eventlet would begin a greenlet")
+import _thread, time
+_thread.start_new_thread = time.sleep = no_thread
+del sys.modules["ndbridge"]
+import ndbridge`, "", true},
 		"imports": {"", "import builtins\ndef no(name, *a, **k): raise ImportError(name)\nbuiltins.__import__ = no", false},
 		"modules": {"", "for m in [m for m in sys.modules if m not in ('sys', 'builtins', '__main__')]: del sys.modules[m]", false},
 	} {
