@@ -103,6 +103,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 6
 		"threads":        {noThreads, "threads more"},
 		"addresses":      {limited("AS", 600), "MiB of addresses more"}, // the plugin fits, and Go does not
 		"private memory": {limited("DATA", 80), "MiB of private memory more"},
+		"file sizes":     {"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16,) * 2)", "ulimit -f"},
 		"mappings": {`
 import ctypes
 libc, most = ctypes.CDLL(None), int(open("/proc/sys/vm/max_map_count").read())
