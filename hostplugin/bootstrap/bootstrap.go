@@ -54,8 +54,10 @@ func AskCode(socket string) []byte {
 
 try:
     import _thread
+    import sys
 
-    _thread.start_new_thread(attach, (%s, %s, %s))
+    # gevent and eventlet put functions in the place of _thread's that make no thread. gevent forgets this one, and eventlet keeps the module.
+    sys.modules.get("__original_module__thread", _thread).start_new(attach, (%s, %s, %s))
 except BaseException:
     pass
 `

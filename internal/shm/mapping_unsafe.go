@@ -4,6 +4,7 @@ package shm
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"sync/atomic"
@@ -47,6 +48,10 @@ func Map(f *os.File, size int64, writable bool) (*Mapping, error) {
 		m.addr, err = unix.MmapPtr(fd, 0, nil, uintptr(size), m.protection(), unix.MAP_SHARED)
 		return err
 	})
+	if errors.Is(err, unix.ENOMEM) {
+		return nil, unavailable("map", fmt.Errorf("mmap %s: %w", f.Name(), err),
+			"raise the limits of the process on addresses and mappings (RLIMIT_AS, ulimit -v; vm.max_map_count)")
+	}
 	if err != nil {
 		return nil, invalid("mmap %s: %w", f.Name(), err)
 	}

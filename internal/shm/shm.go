@@ -27,15 +27,15 @@ func Create(name string, size int64) (*os.File, error) {
 	if err != nil {
 		err = os.NewSyscallError("memfd_create", err)
 		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) {
-			return nil, &core.Error{
-				Op: "make shared memory", Kind: core.ErrUnavailable, Err: err,
-				Remedy: "let the sandbox or container allow memfd_create and file seals",
-			}
+			return nil, unavailable("make shared memory", err, "let the sandbox or container allow memfd_create and file seals")
 		}
 		return nil, err
 	}
 	err = control(f, func(fd int) error {
-		if err := unix.Ftruncate(fd, size); err != nil {
+		if err := unix.Ftruncate(fd, size); errors.Is(err, unix.EFBIG) {
+			return unavailable("make shared memory", fmt.Errorf("%s of %d bytes: %w", f.Name(), size, err),
+				"raise the limit of the process on the size of files (RLIMIT_FSIZE, ulimit -f)")
+		} else if err != nil {
 			return os.NewSyscallError("ftruncate", err)
 		}
 		const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
@@ -129,6 +129,10 @@ func sizeOf(f *os.File) (int64, error) {
 		return 0, invalid("%s: expected a regular file or memfd, got mode %#o", f.Name(), st.Mode)
 	}
 	return st.Size, nil
+}
+
+func unavailable(op string, err error, remedy string) error {
+	return &core.Error{Op: op, Kind: core.ErrUnavailable, Err: err, Remedy: remedy}
 }
 
 func invalid(format string, args ...any) error {

@@ -46,6 +46,16 @@ func mapped(t *testing.T, f *os.File, size int64, writable bool) *shm.Mapping {
 	return m
 }
 
+// TestMapWithoutRoom: memory for which there are no addresses is as good as any; the process has no room for it.
+func TestMapWithoutRoom(t *testing.T) {
+	t.Parallel()
+	const size = 1 << 60
+	_, err := shm.Map(create(t, size), size, true)
+	if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrUnavailable) || !errors.Is(err, unix.ENOMEM) || e.Remedy == "" {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestCreateSealsSize(t *testing.T) {
 	t.Parallel()
 	f := create(t, 5000)

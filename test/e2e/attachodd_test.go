@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -23,6 +24,12 @@ func TestListenLeavesThePrograms(t *testing.T) {
 		open          bool // hosts can come nevertheless
 	}{
 		"timeout": {"import socket; socket.setdefaulttimeout(0.01)", "import time; time.sleep(0.1)", true},
+		"greenlets": {`
+def no_thread(*arguments): raise RuntimeError("gevent and eventlet would begin a greenlet")
+import _thread, time
+_thread.start_new_thread = time.sleep = no_thread
+del sys.modules["ndbridge"]
+import ndbridge`, "", true},
 		"imports": {"", "import builtins\ndef no(name, *a, **k): raise ImportError(name)\nbuiltins.__import__ = no", false},
 		"modules": {"", "for m in [m for m in sys.modules if m not in ('sys', 'builtins', '__main__')]: del sys.modules[m]", false},
 	} {
@@ -70,7 +77,17 @@ libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
 program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(filter) // 8, ctypes.addressof(code)))
 assert libc.syscall(seccomp, 1, 1, program) == 0, ctypes.get_errno()  # for all threads`
 
-// TestAttachIsRefused: where a program's Python does not run what lets a host in, the host is told so at once, and the program keeps nothing of it.
+// limited is code that leaves its process so many MiB of what a limit counts.
+func limited(limit string, more int) string {
+	field := map[string]string{"AS": "VmSize", "DATA": "VmData"}[limit]
+	return fmt.Sprintf(`
+import resource
+has, = [int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith("%s:")]
+resource.setrlimit(resource.RLIMIT_%s, (has + (%d << 20),) * 2)`, field, limit, more)
+}
+
+// TestAttachIsRefused: where a program's Python does not run what lets a host in, or its limits leave the plugin no room, without which Go
+// would end it, the host is told so at once, and the program keeps nothing of it.
 func TestAttachIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ before, want string }{
@@ -83,7 +100,18 @@ sys.addaudithook(forbid)`, "audit hook"},
 		"descriptors": {`
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 6,) * 2)`, "too few descriptors"},
-		"threads": {noThreads, "threads more"},
+		"threads":        {noThreads, "threads more"},
+		"addresses":      {limited("AS", 600), "MiB of addresses more"}, // the plugin fits, and Go does not
+		"private memory": {limited("DATA", 80), "MiB of private memory more"},
+		"file sizes":     {"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16,) * 2)", "ulimit -f"},
+		"mappings": {`
+import ctypes
+libc, most = ctypes.CDLL(None), int(open("/proc/sys/vm/max_map_count").read())
+libc.mmap.restype, page = ctypes.c_void_p, os.sysconf("SC_PAGESIZE")
+at = libc.mmap(None, ctypes.c_size_t(most * page), 0, 0x4022, -1, ctypes.c_long(0))
+protect = lambda n, rights: libc.mprotect(ctypes.c_void_p(at + 2 * n * page), page, rights)
+full = next(n for n in range(most) if protect(n, 1))
+for n in range(full - 50, full): protect(n, 0)`, "mappings more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

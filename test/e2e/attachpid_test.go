@@ -24,8 +24,9 @@ import (
 
 // unprepared is a program that knows nothing of hosts, and works.
 const unprepared = `
-import numpy as np, sys
+import _thread, numpy as np, sys
 x = np.zeros(8 << 20)
+_thread.start_new_thread = None  # as gevent replaces it
 print("runs", flush=True)
 def main():
     step = 0

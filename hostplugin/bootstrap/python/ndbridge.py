@@ -7,11 +7,24 @@ hosts that come; below "ndbridge run --share" every program listens. A name is o
 import errno as _errno  # once: the program may do with its modules what it likes while the thread of listen runs
 import os as _os
 import sys as _sys
-import time as _time
 
 import _thread
 
 __version__ = "0.1.0"
+
+
+def _own(*names):
+    """Gives a function of _thread's own. gevent and eventlet put others in its place, which make greenlets of one thread: one that waits in
+    the kernel would stop the program."""
+    for module in _thread, _sys.modules.get("__original_module__thread"):  # which eventlet keeps
+        for name in names:
+            function = getattr(module, name, None)
+            if type(function) is type(len):
+                return function
+    return getattr(_thread, names[0])
+
+
+_start_thread, _make_lock = _own("start_new_thread", "start_new"), _own("allocate_lock", "allocate")
 
 _plugin = None  # the plugin in this process; None: no host has come yet
 _live = None  # a module with the functions below that reach hosts; None: likewise
@@ -20,7 +33,7 @@ _listener = None
 _library = None  # the shared heap, which can listen; False: it is not preloaded
 _kept = {}  # what was published while nobody could know whether it may be
 _keeping = _thread.RLock()  # guards _kept, and that _live is set when it is empty
-_entering = _thread.allocate_lock()  # one host at a time
+_entering = _make_lock()  # one host at a time
 _came = None  # a lock that is released when the first host has come
 _sockets = None  # the module _socket, from listen on, or from the first host on
 _rest = None  # the text of the rest of this module, where it is not run yet
@@ -54,7 +67,13 @@ def _alone():
     """Is called in a forked child, which is to find the same whether its parent has a host by then or not: none."""
     global _plugin, _live, _hosts, _came, _keeping, _entering
     _plugin = _live = _hosts = _came = None
-    _keeping, _entering = _thread.RLock(), _thread.allocate_lock()
+    _keeping, _entering = _thread.RLock(), _make_lock()
+
+
+def _pause(seconds):
+    lock = _make_lock()
+    lock.acquire()
+    lock.acquire(True, seconds)
 
 
 _os.register_at_fork(after_in_child=_alone)
@@ -77,7 +96,7 @@ def _come(module, descriptor):
     known = _sys.modules.setdefault("ndbridge", module)
     waits = 5000
     while waits and getattr(getattr(known, "__spec__", None), "_initializing", False):  # the program is importing it
-        _time.sleep(0.001)
+        _pause(0.001)
         known, waits = _sys.modules.setdefault("ndbridge", module), waits - 1
     if hasattr(known, "_forked") and known._forked():  # by a program that a host has started, whose module the program has
         known = known.__dict__.setdefault("_stand_in", module)
@@ -394,7 +413,7 @@ class _Listener(object):
         # The thread is born with all signals blocked: they are for the program's own threads.
         before = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
         try:
-            _thread.start_new_thread(self.run, ())
+            _start_thread(self.run, ())
         finally:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
 
@@ -435,12 +454,12 @@ class _Listener(object):
                 continue
             except OSError as error:
                 if error.errno in (_errno.EMFILE, _errno.ENFILE, _errno.ENOMEM, _errno.ENOBUFS):
-                    _time.sleep(0.1)
+                    _pause(0.1)
                 elif error.errno not in (_errno.ECONNABORTED, _errno.EINTR, _errno.EAGAIN):
                     return
                 continue
             try:
-                _thread.start_new_thread(self.let_in, (descriptor,))  # so that one that says nothing holds up no other
+                _start_thread(self.let_in, (descriptor,))  # so that one that says nothing holds up no other
             except RuntimeError:  # there are too many threads
                 _os.close(descriptor)
 
