@@ -71,6 +71,24 @@ func planCopy(a Array) (copyPlan, error) {
 	return p, nil
 }
 
+// planStaging is planCopy for memory that the kernel copies. It copies words of 8 bytes, and what is left at the end byte by byte on many CPUs:
+// of a number there that the program writes meanwhile, it could copy a half. So the extent is one of whole words, which are in the same page.
+// Numbers that do not lie where their type wants them are copied to where it does.
+func planStaging(a Array) (copyPlan, error) {
+	const word = 8
+	p, err := planCopy(a)
+	size := a.Layout.DType().Size()
+	number := uintptr(min(size&-size, word))
+	before := p.lo % word
+	if err != nil || p.axes != nil || p.size == 0 || number <= 1 || before%number != 0 {
+		return p, err
+	}
+	p.lo -= before
+	p.size = (p.size + int64(before) + word - 1) / word * word
+	p.layout, err = at(p.layout, int64(p.layout.Offset())+int64(before), false)
+	return p, err
+}
+
 // outerAxes gives the axes over which runs of contiguous bytes repeat.
 func outerAxes(l core.Layout) (axes []axis, run int) {
 	run = l.DType().Size()

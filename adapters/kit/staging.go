@@ -60,7 +60,7 @@ func (r *Room) Drop() { r.drop() }
 // Again copies an array into the memory of a copy of it, in which the copy before is lost. It reports false
 // if the new copy would not lie there in the same way.
 func (c *Copied) Again(ctx context.Context, a Array) (bool, error) {
-	plan, err := planCopy(a)
+	plan, err := planStaging(a)
 	if err != nil {
 		return false, err
 	}
@@ -92,7 +92,7 @@ func (c *Copied) Take(from *Copied) bool {
 // Direct says how the copy of an array could be made by one copy of bytes within this process: from, to, and
 // how many. ok is false if it cannot.
 func (c *Copied) Direct(a Array) (from, to, size uintptr, ok bool) {
-	plan, err := planCopy(a)
+	plan, err := planStaging(a)
 	if err != nil || plan.axes != nil || c.room.file.mapping == nil {
 		return 0, 0, 0, false
 	}
@@ -106,7 +106,7 @@ func (c *Copied) Direct(a Array) (from, to, size uintptr, ok bool) {
 // Memory that is not there is an error that wraps core.ErrPointer. If ctx ends, its error comes
 // back within a few milliseconds.
 func (s *Staging) Copy(ctx context.Context, a Array, room *Room) (Copied, error) {
-	plan, err := planCopy(a)
+	plan, err := planStaging(a)
 	if err != nil {
 		if room != nil {
 			room.Drop()
@@ -119,7 +119,7 @@ func (s *Staging) Copy(ctx context.Context, a Array, room *Room) (Copied, error)
 // Reserve gets memory for a copy of an array, whose pages are there, so that the copy itself takes less time. The
 // array's own pages are fetched as well. It may go away meanwhile.
 func (s *Staging) Reserve(a Array) (*Room, error) {
-	plan, err := planCopy(a)
+	plan, err := planStaging(a)
 	if err != nil {
 		return nil, err
 	}

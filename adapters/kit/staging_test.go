@@ -31,6 +31,9 @@ func TestCopyLayouts(t *testing.T) {
 			name: "scalar", size: 2, first: 7,
 			spec: core.LayoutSpec{DType: core.Int16},
 		}, {
+			name: "odd number of elements, between words", size: 12, first: 4,
+			spec: core.LayoutSpec{DType: core.Float32, Shape: []int{3}},
+		}, {
 			name: "reversed", size: 40, first: 36,
 			spec: core.LayoutSpec{DType: core.Int32, Shape: []int{10}, Strides: []int{-4}},
 		}, {
@@ -93,6 +96,13 @@ func TestCopyLayouts(t *testing.T) {
 			}
 			if lo, hi := c.Layout.Span(); int64(hi-lo) != tt.size {
 				t.Errorf("the copy spans %d bytes, want %d", hi-lo, tt.size)
+			}
+			number := source.DType().Size() & -source.DType().Size()
+			if aligned := tt.strides == nil && number > 1 && tt.first%number == 0; aligned && (c.room.size%8 != 0 || (c.Layout.Offset()-tt.first)%8 != 0) {
+				t.Errorf("element 0 lies at %d of %d bytes, and at %d of the memory: numbers are not in the same words", c.Layout.Offset(), c.room.size, tt.first)
+			}
+			if number > 1 && c.Layout.Offset()%number != 0 {
+				t.Errorf("element 0 lies at %d", c.Layout.Offset())
 			}
 			if c.Layout.Tag() != source.Tag() || c.Layout.ReadOnly() != source.ReadOnly() {
 				t.Errorf("layout %+v of %+v", c.Layout.Spec(), source.Spec())
