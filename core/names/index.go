@@ -203,15 +203,16 @@ func (r *parser) tuple() (Step, error) {
 	}
 	r.spaces()
 	rest, ok := strings.CutPrefix(r.rest, ")")
-	if !ok || s.Kind != Slice || !isTuple(s.Of) {
+	if !ok || !s.IsTuple() {
 		return Step{}, errNoTuple()
 	}
 	r.rest = rest
 	return s, nil
 }
 
-func isTuple(of []Subscript) bool {
-	return !slices.ContainsFunc(of, func(part Subscript) bool { return part.Kind != At && part.Kind != Word })
+// IsTuple reports whether Python has a tuple of integers and strings in the brackets of a step.
+func (s Step) IsTuple() bool {
+	return s.Kind == Slice && !slices.ContainsFunc(s.Of, func(part Subscript) bool { return part.Kind != At && part.Kind != Word })
 }
 
 func errNoTuple() error {
@@ -248,7 +249,7 @@ func (r *parser) index(end byte) (Step, error) {
 		return Step{Kind: Key, Text: alone.Text}, nil
 	}
 	s := Step{Kind: Slice, Of: all}
-	if !s.isIndex() && !isTuple(all) {
+	if !s.isIndex() && !s.IsTuple() {
 		return Step{}, errNoTuple()
 	}
 	return s, nil

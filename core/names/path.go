@@ -125,7 +125,7 @@ func (s Step) String() string {
 			parts[i] = part.String()
 		}
 		text := strings.Join(parts, ", ")
-		if len(parts) == 1 && (s.Of[0].Kind == At || s.Of[0].Kind == Word) {
+		if len(parts) == 1 && s.IsTuple() {
 			text += ","
 		}
 		return "[" + text + "]"

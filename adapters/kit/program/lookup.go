@@ -173,7 +173,7 @@ func sliceKey(g *py.GIL, s names.Step) (py.Object, error) {
 			return 0, err
 		}
 	}
-	if len(parts) == 1 && s.Of[0].Kind != names.At && s.Of[0].Kind != names.Word {
+	if len(parts) == 1 && !s.IsTuple() {
 		return parts[0], nil
 	}
 	return g.NewTuple(parts...)

@@ -82,12 +82,13 @@ func (a *granting) runsCode(g *py.GIL) bool {
 // step is one of them, from o on.
 func (p *Program) step(g *py.GIL, o py.Object, s names.Step) (step py.Step, ok bool, err error) {
 	step = py.Step{Class: g.Type(o)}
+	kind := g.Builtin(o)
 	switch s.Kind {
 	case names.Item:
 		step.Index = int(s.Item)
 		step.Key, err = g.NewInt(s.Item)
 	case names.Slice:
-		if kind := g.Builtin(o); kind != "dict" {
+		if kind != "dict" {
 			return step, false, nil
 		}
 		step.Key, err = sliceKey(g, s)
@@ -97,7 +98,6 @@ func (p *Program) step(g *py.GIL, o py.Object, s names.Step) (step py.Step, ok b
 	if err != nil {
 		return step, false, err
 	}
-	kind := g.Builtin(o)
 	switch {
 	case s.Kind == names.Attr && g.ExactType(o) == "module":
 		step.Kind = py.StepGlobal
