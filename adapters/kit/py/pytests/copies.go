@@ -10,7 +10,7 @@ import (
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
-// crowd makes a list of objects, which testCopies watches: calls counts down to when the answer is another one.
+// crowd makes a list of objects, which watchCrowd watches: calls counts down to when the answer is another one.
 var crowd = []string{
 	"class A:",
 	"    flag, calls = True, None",
@@ -21,9 +21,16 @@ var crowd = []string{
 	"crowd = [A() for _ in range(200)]",
 }
 
-// watchCrowd watches the objects of the list, each by two steps of which the first is the same.
-func watchCrowd(t *testing.T, thread *py.Thread) (watches []*py.Watch) {
+// watchCrowd makes the list, and watches its objects on this thread, each by two steps of which the first is the same.
+func (l *library) watchCrowd(t *testing.T) (thread *py.Thread, watches []*py.Watch) {
 	t.Helper()
+	l.do(t, func(p *python) {
+		p.exec(crowd...)
+		if err := p.setattr(p.must(p.Main()), "crowd", p.eval("crowd")); err != nil {
+			t.Fatal(err)
+		}
+	})
+	thread = l.interp.Thread()
 	err := thread.Do(func(g *py.GIL) error {
 		p := &python{T: t, GIL: g}
 		list := p.global("crowd")
@@ -46,7 +53,7 @@ func watchCrowd(t *testing.T, thread *py.Thread) (watches []*py.Watch) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return watches
+	return thread, watches
 }
 
 // mapping maps memory that is not Go's.
@@ -75,14 +82,7 @@ func (l *library) testCopies(t *testing.T) {
 	const size = 3000
 	source, target := mapping(t, size*200), mapping(t, size*200)
 	from, to := source.Bytes(), target.Bytes()
-	l.do(t, func(p *python) {
-		p.exec(crowd...)
-		if err := p.setattr(p.must(p.Main()), "crowd", p.eval("crowd")); err != nil {
-			t.Fatal(err)
-		}
-	})
-	thread := l.interp.Thread()
-	watches := watchCrowd(t, thread)
+	thread, watches := l.watchCrowd(t)
 	checks := make([]py.Check, len(watches))
 	hole := func(i int) bool { return i == 7 || i == 130 } // memory that is not there
 	for i, w := range watches {

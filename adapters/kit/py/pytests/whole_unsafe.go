@@ -23,14 +23,7 @@ func (l *library) testWholeCopies(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	const size, fresh = 8 << 10, 0x4040404040404040 // which shares no byte with 0
 	one, source, target := mapping(t, 1), mapping(t, size), mapping(t, size)
-	l.do(t, func(p *python) {
-		p.exec(crowd...)
-		if err := p.setattr(p.must(p.Main()), "crowd", p.eval("crowd")); err != nil {
-			t.Fatal(err)
-		}
-	})
-	thread := l.interp.Thread()
-	watches := watchCrowd(t, thread)
+	thread, watches := l.watchCrowd(t)
 	checks := []py.Check{
 		{Watch: watches[0], Copy: py.Copy{From: one.Addr(), To: one.Addr(), Size: 1}},
 		{Watch: watches[1], Copy: py.Copy{From: source.Addr(), To: target.Addr(), Size: size}},
