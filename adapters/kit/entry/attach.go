@@ -56,7 +56,6 @@ func ndGoOpen(status C.int) C.int {
 	defer hosts.entering.Unlock()
 	err := errEnding()
 	if err == nil && plugin.program == nil {
-		spare()
 		go wire.Warm()
 		hosts.separate.Do(separate)
 		err = open(py.OpenWithin)

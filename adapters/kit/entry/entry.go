@@ -58,7 +58,6 @@ func ndGoStart(handshake, status C.int) C.int {
 		report(int(status), err)
 		return 1
 	}
-	spare()
 	go serve(os.NewFile(uintptr(handshake), "handshake"), int(status))
 	return 0
 }
@@ -72,6 +71,7 @@ func open(find func() (*py.Interp, error)) error {
 	if err != nil {
 		return err
 	}
+	spare()
 	interp.SetRoom(func() bool { return bool(C.nd_threads_left(roomForThreads)) })
 	plugin.interp = interp
 	plugin.program = program.New(interp, plugin.name+" "+plugin.version, plugin.adapters...)

@@ -15,7 +15,7 @@ const (
 )
 
 // spare makes spareThreads, which sleep until Go needs them: a goroutine that has a thread to itself makes another one run the others.
-var spare = sync.OnceFunc(func() { //nolint:gochecknoglobals // those of the process
+func spare() {
 	var there sync.WaitGroup
 	all := make(chan struct{})
 	for range spareThreads {
@@ -31,4 +31,4 @@ var spare = sync.OnceFunc(func() { //nolint:gochecknoglobals // those of the pro
 		there.Wait()
 		close(all)
 	}()
-})
+}
