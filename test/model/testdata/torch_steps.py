@@ -2,11 +2,12 @@
 
 import torch
 from numpy_steps import pick, size_of, step, target
+from places import DERIVED as DERIVED_ANYWHERE
 
 STEPS = []
 SLOTS = ["net.layer.weight", "net.layer.bias", "net.layer.weight.grad"]
 DERIVED = ["x4.data", "x5.grad", "x6.T", "o.a.data"]
-VIEWING = ["x0.T", "x3.real", "x6.T", 'd["k"].T']  # those of DERIVED, here and in places.py, that make a view of a tensor
+VIEWING = [name for name in DERIVED + DERIVED_ANYWHERE if name.endswith((".T", ".real"))]  # by these a tensor gives a view of itself
 DTYPES = "uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128 bool".split()
 
 
