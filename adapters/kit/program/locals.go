@@ -23,7 +23,7 @@ func (p *Program) local(g *py.GIL, of names.Function, name string) (o py.Object,
 	if err != nil {
 		return 0, err
 	}
-	return kept(g, func() (py.Object, error) {
+	return g.Result(func() (py.Object, error) {
 		frames, err := p.framesOf(g, of)
 		if err != nil {
 			return 0, err

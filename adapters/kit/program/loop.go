@@ -73,5 +73,5 @@ func runOwn(g *py.GIL, name, code string) (py.Object, error) {
 
 // isAwaitable reports whether an object is what a coroutine function returns.
 func isAwaitable(g *py.GIL, o py.Object) bool {
-	return g.TypeName(o) == "coroutine" || g.ClassHas(o, "__await__")
+	return g.ClassHas(o, "__await__")
 }

@@ -37,7 +37,7 @@ func (p *Program) inFrame(g *py.GIL, o py.Object, rest []names.Step, where strin
 	if err != nil {
 		return 0, 0, err
 	}
-	v, err = kept(g, func() (py.Object, error) {
+	v, err = g.Result(func() (py.Object, error) {
 		f, err := frameOf(g, o)
 		if err != nil {
 			return 0, err
@@ -82,21 +82,4 @@ func frameOf(g *py.GIL, o py.Object) (*py.Frame, error) {
 	}
 	f, _ := g.FrameOf(object)
 	return f, nil
-}
-
-// kept gives what find finds, and lets go of all else that find gets on the way.
-func kept(g *py.GIL, find func() (py.Object, error)) (o py.Object, err error) {
-	err = g.Nested(func() error {
-		v, err := find()
-		if err == nil {
-			o = g.Keep(v)
-		}
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	g.Share(o)
-	g.Drop(o)
-	return o, nil
 }

@@ -258,27 +258,23 @@ func (w *worker) call(ctx context.Context, r *calls.Request, a *calls.Answer) er
 	var gpus onGPUs
 	err = w.do(ctx, func(g *py.GIL) error {
 		defer w.retained(r, a) //nolint:contextcheck // what looks after memory outlives the call
-		var result py.Object
-		err := g.Nested(func() error { // the arguments end with it
-			args, kw, err := w.arguments(g, f, r)
-			if err != nil {
-				return err
-			}
-			o, err := w.run(g, f.object, args, kw)
+		return g.Nested(func() error {
+			result, err := g.Result(func() (py.Object, error) { // the arguments end with it
+				args, kw, err := w.arguments(g, f, r)
+				if err != nil {
+					return 0, err
+				}
+				return w.run(g, f.object, args, kw)
+			})
 			if err == nil && r.Flags&calls.FlagStream != 0 {
-				return w.stream(g, o, w.gpus(r), a)
+				err = w.stream(g, result, w.gpus(r), a)
 			}
-			if err == nil {
-				result = g.Keep(o)
+			gpus = left(w.gpus(r))
+			if err == nil && r.Flags&calls.FlagStream == 0 { // while the GPU works
+				err = w.give(ctx, g, result, r, a)
 			}
 			return err
 		})
-		gpus = left(w.gpus(r))
-		if result != 0 { // while the GPU works
-			err = w.give(ctx, g, result, r, a)
-			g.Drop(result)
-		}
-		return err
 	})
 	return w.settled(gpus, a, err) //nolint:contextcheck // the GPU is waited for whatever becomes of the call
 }

@@ -339,7 +339,9 @@ ndpy ndpy_get_generic(ndpy o, ndpy name) { return (ndpy)api.PyObject_GenericGetA
 
 ndpy ndpy_item(ndpy o, ndpy key) { return (ndpy)api.PyObject_GetItem(OBJECT(o), OBJECT(key)); }
 ndpy ndpy_call(ndpy f, ndpy args, ndpy kw) {
-	return (ndpy)api.PyObject_Call(OBJECT(f), OBJECT(args), OBJECT(kw));
+	static ndpy none; // the GIL is held
+	if (!args && !none && !(none = ndpy_new_tuple(NULL, 0))) return 0;
+	return (ndpy)api.PyObject_Call(OBJECT(f), OBJECT(args ? args : none), OBJECT(kw));
 }
 ndpy ndpy_type(ndpy o) { return (ndpy)api.PyObject_Type(OBJECT(o)); }
 ndpy ndpy_str(ndpy o) { return (ndpy)api.PyObject_Str(OBJECT(o)); }
@@ -356,7 +358,12 @@ ndpy ndpy_index(ndpy o) { return (ndpy)api.PyNumber_Index(OBJECT(o)); }
 ndpy ndpy_new_int(long long v) { return (ndpy)api.PyLong_FromLongLong(v); }
 ndpy ndpy_new_uint(unsigned long long v) { return (ndpy)api.PyLong_FromUnsignedLongLong(v); }
 long long ndpy_int64(ndpy o) { return api.PyLong_AsLongLong(OBJECT(o)); }
-unsigned long long ndpy_uint64(ndpy o) { return api.PyLong_AsUnsignedLongLong(OBJECT(o)); }
+unsigned long long ndpy_uint64(ndpy o) {
+	ndpy i = ndpy_index(o);
+	unsigned long long v = i ? api.PyLong_AsUnsignedLongLong(OBJECT(i)) : (unsigned long long)-1;
+	ndpy_decref(i);
+	return v;
+}
 double ndpy_float64(ndpy o) { return api.PyFloat_AsDouble(OBJECT(o)); }
 
 ndpy ndpy_new_str(const char *text, size_t len) {

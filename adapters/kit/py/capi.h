@@ -75,7 +75,7 @@ ndpy ndpy_call_c(ndpy f, ndpy o, ndpy other); // f(o) if other is 0, else f(o, o
 // What follows runs no code of the program's, and gives 0 without an error where there is nothing, unless said
 // otherwise.
 ndpy ndpy_modules(void);                               // sys.modules: a dict; borrowed
-ndpy ndpy_loaded(const char *name, size_t len);        // a module, unless it is just being imported
+ndpy ndpy_loaded(const char *name, size_t len);        // a module that is imported to its end
 ndpy ndpy_main(void);                                  // the module __main__
 ndpy ndpy_globals(void);                               // of __main__: a dict; borrowed
 ndpy ndpy_module_dict(ndpy module);                    // borrowed
@@ -91,9 +91,16 @@ void ndpy_open_getters(void); // after it, from Python 3.10 on: before that, not
 ndpy ndpy_class_get(ndpy class, ndpy name);            // what class, or one it is made from, defines; borrowed
 ndpy ndpy_class(ndpy o);                               // borrowed
 int ndpy_class_has(ndpy class, ndpy name);             // whether the class defines the attribute, or may
+int ndpy_object_has(ndpy o, ndpy name);                // the same of the class of o
 int ndpy_class_generic(ndpy class);                    // whether the class gets attributes as object does, at first at least
 ndpy ndpy_class_attr(ndpy class, const char *name, size_t len); // class.name, as type itself says it; may fail with an error
 ndpy ndpy_class_repr(ndpy class);                        // type.__repr__(class); may fail with an error
+typedef struct {
+	const char *text;
+	ptrdiff_t len;
+} ndpy_text;
+ndpy_text ndpy_class_text(ndpy class); // the text of that, until the next call; NULL if it is not to be had in UTF-8
+ndpy_text ndpy_type_text(ndpy o);      // the same of the class of o
 
 ndpy ndpy_item(ndpy o, ndpy key);
 ndpy ndpy_call(ndpy f, ndpy args, ndpy kw); // kw may be 0

@@ -130,7 +130,7 @@ func capiModuleDict(module Object) Object { return Object(C.ndpy_module_dict(C.n
 func capiDictGet(dict, key Object) Object { return Object(C.ndpy_dict_get(C.ndpy(dict), C.ndpy(key))) }
 
 func capiClassHas(o, name Object) bool {
-	return C.ndpy_class_has(C.ndpy_class(C.ndpy(o)), C.ndpy(name)) != 0
+	return C.ndpy_object_has(C.ndpy(o), C.ndpy(name)) != 0
 }
 func capiClassGeneric(o Object) bool { return C.ndpy_class_generic(C.ndpy_class(C.ndpy(o))) != 0 }
 
@@ -147,7 +147,24 @@ func capiFields(class Object) []Object {
 	return all
 }
 
-func capiClassRepr(class Object) Object { return Object(C.ndpy_class_repr(C.ndpy(class))) }
+// capiClassText gives what type writes of a class.
+func capiClassText(class Object) string { return classText(class, C.ndpy_class_text(C.ndpy(class))) }
+
+// capiTypeText gives the same of the class of o.
+func capiTypeText(o Object) string {
+	t := C.ndpy_type_text(C.ndpy(o))
+	if t.text == nil {
+		return capiClassText(Object(C.ndpy_class(C.ndpy(o))))
+	}
+	return classText(0, t)
+}
+
+func classText(class Object, t C.ndpy_text) string {
+	if t.text == nil { // it has what UTF-8 cannot say, or is none
+		return text(Object(C.ndpy_class_repr(C.ndpy(class))))
+	}
+	return string(unsafe.Slice((*byte)(unsafe.Pointer(t.text)), int(t.len)))
+}
 
 func capiClassAttr(class Object, name string) Object {
 	p, n := chars(name)

@@ -30,6 +30,8 @@ ndpy ndpy_class_get(ndpy class, ndpy name) { return lookup ? lookup(class, name)
 
 int ndpy_class_has(ndpy class, ndpy name) { return !lookup || lookup(class, name) != 0; }
 
+int ndpy_object_has(ndpy o, ndpy name) { return ndpy_class_has(ndpy_class(o), name); }
+
 int ndpy_class_generic(ndpy class) {
 	static ndpy name, of_object, slot; // the GIL is held; object has no other in its lifetime
 	static void *generic;
@@ -77,3 +79,16 @@ ndpy ndpy_class_repr(ndpy class) {
 	if (!repr && !(repr = type ? ndpy_attr(type, "__repr__", 8) : 0)) return 0;
 	return ndpy_call_c(repr, class, 0);
 }
+
+ndpy_text ndpy_class_text(ndpy class) {
+	static ndpy held; // the GIL is held
+	ndpy repr = ndpy_class_repr(class);
+	ndpy_decref(held);
+	held = repr;
+	ndpy_text t = {0};
+	if (held) t.text = ndpy_utf8(held, &t.len);
+	if (!t.text) ndpy_clear();
+	return t;
+}
+
+ndpy_text ndpy_type_text(ndpy o) { return ndpy_class_text(ndpy_class(o)); }

@@ -61,7 +61,7 @@ func (g *GIL) Exception(v Object) *core.PythonError {
 
 // describe uses the module traceback, or makes do without if that is 0.
 func (g *GIL) describe(t, v, traceback, module Object) *core.PythonError {
-	e := &core.PythonError{Type: g.className(t), Message: g.message(v)}
+	e := &core.PythonError{Type: className(capiClassText(t)), Message: g.message(v)}
 	if module != 0 {
 		e.Traceback = g.format(module, t, v, traceback)
 	} else {
@@ -85,7 +85,7 @@ func (g *GIL) before(v Object, most int) string {
 	if cause == 0 || most == 0 {
 		return ""
 	}
-	e := &core.PythonError{Type: g.className(g.Type(cause)), Message: g.message(cause)}
+	e := &core.PythonError{Type: g.TypeName(cause), Message: g.message(cause)}
 	return g.before(cause, most-1) + g.places(g.ofException(cause, "__traceback__")) + e.Error() + "\n" + g.notes(cause) + why
 }
 

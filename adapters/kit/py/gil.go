@@ -57,6 +57,24 @@ func (g *GIL) Nested(f func() error) error {
 	return f()
 }
 
+// Result is Nested for an f that gives an object, which becomes one of the outer scope's.
+func (g *GIL) Result(f func() (Object, error)) (o Object, err error) {
+	owned, buffers := len(g.owned), len(g.buffers)
+	defer func() {
+		mine := o
+		if last := len(g.owned) - 1; mine != 0 && last >= owned && g.owned[last] == mine {
+			g.owned = g.owned[:last]
+		} else if mine != 0 {
+			capiIncref(mine)
+		}
+		g.release(owned, buffers)
+		if mine != 0 {
+			g.own(mine)
+		}
+	}()
+	return f()
+}
+
 // release gives back what came after the marks, newest first. Giving one back may run Python code,
 // but none that could add to this scope.
 func (g *GIL) release(owned, buffers int) {
@@ -64,6 +82,9 @@ func (g *GIL) release(owned, buffers int) {
 		g.buffers[i].Release()
 	}
 	g.buffers = g.buffers[:buffers]
+	if len(g.owned) == owned {
+		return
+	}
 	slices.Reverse(g.owned[owned:])
 	capiDecrefAll(g.owned[owned:])
 	g.owned = g.owned[:owned]

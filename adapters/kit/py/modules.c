@@ -1,4 +1,8 @@
+#define _GNU_SOURCE
 #include "capi.h"
+
+#include <dlfcn.h>
+#include <string.h>
 
 // Gives the variable of that name in a dict, or 0. The name is kept in key: the GIL is held.
 static ndpy variable(ndpy vars, ndpy *key, const char *name, size_t len) {
@@ -20,6 +24,16 @@ static int importing(ndpy module) {
 	return is == ndpy_true();
 }
 
+// Whether it is loaded when the program first asks it for something.
+static int lazy(ndpy module) {
+	static const char class[] = "<class 'importlib.util._LazyModule'>";
+	static ndpy usual; // the GIL is held
+	if (!usual) usual = (ndpy)dlsym(RTLD_DEFAULT, "PyModule_Type");
+	if (ndpy_class(module) == usual) return 0;
+	ndpy_text is = ndpy_type_text(module);
+	return is.text && (size_t)is.len == sizeof class - 1 && memcmp(is.text, class, sizeof class - 1) == 0;
+}
+
 // PyImport_GetModule would ask the module for its spec, which loads a lazy one, and wait until it is imported.
 ndpy ndpy_loaded(const char *name, size_t len) {
 	ndpy key = ndpy_new_str(name, len);
@@ -29,8 +43,8 @@ ndpy ndpy_loaded(const char *name, size_t len) {
 	}
 	ndpy module = ndpy_dict_get(ndpy_modules(), key);
 	ndpy_decref(key);
-	if (!module || !importing(module)) return module;
-	ndpy_decref(module);
+	if (module && module != ndpy_none() && !importing(module) && !lazy(module)) return module;
+	ndpy_decref(module); // which passes over 0
 	return 0;
 }
 

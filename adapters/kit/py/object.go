@@ -19,17 +19,13 @@ func (g *GIL) Main() (Object, error) {
 // Import imports a module, or finds it if it was imported before. For "a.b" it gives a.b.
 func (g *GIL) Import(name string) (Object, error) { return g.take(capiImport(name)) }
 
-// lazyModule is the class of a module that is loaded when the program first asks it for something.
-const lazyModule = "importlib.util._LazyModule"
-
 // Loaded gives a module if it is imported already, to its end. It runs no Python code and waits for nobody.
 func (g *GIL) Loaded(name string) (Object, bool) {
 	m := capiLoaded(name)
 	if m == 0 {
 		return 0, false
 	}
-	g.own(m)
-	return m, m != capiNone() && (g.ExactType(m) == "module" || g.TypeName(m) != lazyModule)
+	return g.own(m), true
 }
 
 // Variable gives a module's global variable. It runs no code of the module's, which may have an attribute without it.
@@ -122,6 +118,9 @@ type KW struct {
 
 // Call gives f(*args, **kw).
 func (g *GIL) Call(f Object, args []Object, kw []KW) (Object, error) {
+	if len(args) == 0 && len(kw) == 0 {
+		return g.take(capiCall(f, 0, 0))
+	}
 	tuple, err := g.NewTuple(args...)
 	if err != nil {
 		return 0, err
@@ -203,9 +202,7 @@ func (g *GIL) Type(o Object) Object { return g.own(capiType(o)) }
 // TypeName gives the qualified name of o's type: "numpy.ndarray", and without the module for
 // built-in types: "list". It never fails: what a type does not say is written "?".
 func (g *GIL) TypeName(o Object) string {
-	t := capiType(o)
-	defer capiDecref(t)
-	return g.className(t)
+	return className(capiTypeText(o))
 }
 
 // MRO gives the names of o's type and of its base types in the order in which Python searches them,
@@ -216,23 +213,23 @@ func (g *GIL) MRO(o Object) []string {
 	mro := capiClassAttr(t, "__mro__")
 	if mro == 0 {
 		capiClear()
-		return []string{g.className(t)}
+		return []string{g.TypeName(o)}
 	}
 	defer capiDecref(mro)
 	if !g.IsTuple(mro) {
-		return []string{g.className(t)}
+		return []string{g.TypeName(o)}
 	}
 	names := make([]string, 0, 4)
 	for i := range capiTupleLen(mro) {
-		names = append(names, g.className(capiTupleItem(mro, i)))
+		names = append(names, className(capiClassText(capiTupleItem(mro, i))))
 	}
 	return names
 }
 
 // className gives the qualified name of a class, without the module builtins, as type itself writes it: a metaclass is
 // not asked, and what is no str (pybind11 puts objects of its own there) is passed over.
-func (g *GIL) className(class Object) string {
-	name, ok := strings.CutPrefix(text(capiClassRepr(class)), "<class '")
+func className(repr string) string {
+	name, ok := strings.CutPrefix(repr, "<class '")
 	if !ok {
 		return "?"
 	}

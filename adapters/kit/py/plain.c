@@ -271,12 +271,13 @@ static bool read_one(ndpy_plain *p, ndpy_piece *piece, ndpy o) {
 	return true;
 }
 
-size_t ndpy_read_plain(ndpy_plain *p, ndpy_piece *pieces, size_t max) {
+size_t ndpy_read_plain(ndpy_plain *p, ndpy o, ndpy_piece *pieces, size_t max) {
 	PYTHON;
 	let_go(&p->held[0]), let_go(&p->held[1]);
+	if (o) p->given = again(o);
 	size_t n = 0;
 	while (n < max) {
-		ndpy o = p->given;
+		o = p->given;
 		if (o) {
 			p->held[0] = o, p->given = 0;
 		} else {

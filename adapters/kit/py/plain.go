@@ -54,19 +54,22 @@ func (p *Plain) Close() {
 	interp.plains.Put(p)
 }
 
-// Read gives the next pieces of what was given with [Plain.Give]; none if they have come to an end, or cannot go on. They
+// Begin gives the first pieces of o, as Read does.
+func (p *Plain) Begin(o Object) ([]Piece, PlainFault) {
+	n := p.read(o, p.pieces[:])
+	return p.pieces[:n], p.fault(p.gil)
+}
+
+// Read gives the next pieces of what was begun, or given with [Plain.Give]; none if they have come to an end, or cannot go on. They
 // are in the order in which they would be printed: a container comes before its items. They are valid until the next call
 // of a method of the GIL or of the Plain.
 //
 // Read runs no code of the program's. Instances of classes that are made from the plain ones are read as these see them,
 // and a bytearray as bytes. An object of another type is a PieceObject and the last of the pieces. So is an instance of a
 // class made from tuple, which may have names for its items. Something else can be given then to be read instead of it.
-func (p *Plain) Read() ([]Piece, PlainFault) {
-	n := p.read(p.pieces[:])
-	return p.pieces[:n], p.fault(p.gil)
-}
+func (p *Plain) Read() ([]Piece, PlainFault) { return p.Begin(0) }
 
-// Give makes o the next object to be read.
+// Give makes o the next object to be read, instead of the last.
 func (p *Plain) Give(o Object) { p.give(PieceObject, o, 0) }
 
 // GiveItems makes the items of a tuple the next objects to be read: those of a container of this kind whose head the caller

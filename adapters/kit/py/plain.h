@@ -64,9 +64,9 @@ typedef struct {
 // Finds what the rest needs; *missing becomes a name that is missing, unless it is set.
 void ndpy_open_plain(const char **missing);
 
-// Reads pieces, at most max, and gives how many. An NDPY_OBJECT is the last of them: what stands for it can be given then.
+// Reads pieces, at most max, and gives how many: of o, if it is not 0, or else of what was given. An NDPY_OBJECT is the last of them: what stands for it can be given then.
 // If there are fewer and none is an NDPY_OBJECT or NDPY_BIG, status says why.
-size_t ndpy_read_plain(ndpy_plain *p, ndpy_piece *pieces, size_t max);
+size_t ndpy_read_plain(ndpy_plain *p, ndpy o, ndpy_piece *pieces, size_t max);
 
 // Gives a container whose items are read next; of a record a tuple of its values, and one of its names. o may also be an
 // object of any kind, if kind is NDPY_OBJECT.

@@ -106,10 +106,13 @@ func (p *plain) Place() iter.Seq[Place] {
 	}
 }
 
-func (p *plain) read(pieces []Piece) int {
+func (p *plain) read(o Object, pieces []Piece) int {
 	first := (*C.ndpy_piece)(unsafe.Pointer(unsafe.SliceData(pieces)))
-	return int(C.ndpy_read_plain(&p.c, first, C.size_t(len(pieces))))
+	return int(C.ndpy_read_plain(&p.c, C.ndpy(o), first, C.size_t(len(pieces))))
 }
+
+// AtEnd reports that nothing is left to be read.
+func (p *plain) AtEnd() bool { return p.c.depth == 0 && p.c.given == 0 }
 
 func (p *plain) give(kind PieceKind, o, names Object) {
 	C.ndpy_give_plain(&p.c, C.int(kind), C.ndpy(o), C.ndpy(names))

@@ -107,12 +107,7 @@ func (g *GIL) Int64(o Object) (int64, error) {
 
 // Uint64 is Int64 for unsigned values.
 func (g *GIL) Uint64(o Object) (uint64, error) {
-	i := capiIndex(o)
-	if i == 0 {
-		return 0, g.failure()
-	}
-	defer capiDecref(i)
-	v := capiUint64(i)
+	v := capiUint64(o)
 	if v == ^uint64(0) && capiFailed() {
 		return 0, g.failure()
 	}

@@ -24,8 +24,7 @@ import (
 func Append(g *py.GIL, w *values.Writer, o py.Object, arrays *Arrays) error {
 	a := appender{gil: g, w: w, arrays: arrays, Plain: g.Plain(), start: len(w.Form())}
 	defer a.Close()
-	a.Give(o)
-	return values.Report("append", a.all())
+	return values.Report("append", a.all(o))
 }
 
 // Arrays says which objects are arrays.
@@ -45,9 +44,8 @@ type appender struct {
 	stood  int // how many objects in a row have stood for others
 }
 
-func (a *appender) all() error {
-	for {
-		pieces, fault := a.Read()
+func (a *appender) all(o py.Object) error {
+	for pieces, fault := a.Begin(o); ; pieces, fault = a.Read() {
 		for i := range pieces {
 			if err := a.piece(&pieces[i]); err != nil {
 				return values.At(path(a.gil, a.Plain), err)
@@ -56,7 +54,7 @@ func (a *appender) all() error {
 		switch {
 		case fault.Kind != 0:
 			return values.At(path(a.gil, a.Plain), a.fault(fault))
-		case len(pieces) == 0:
+		case a.AtEnd():
 			return nil
 		case len(a.w.Form())-a.start > values.MaxSize:
 			return values.TooLarge()
