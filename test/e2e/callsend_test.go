@@ -96,17 +96,11 @@ func callErrors(t *testing.T, run *harness.Run) {
 }
 
 func callContexts(t *testing.T, run *harness.Run) {
-	for name, says := range map[string]string{"spins": "interrupted", "sleeps": "still runs"} {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		var args []any
-		if name == "sleeps" {
-			args = []any{2}
-		}
-		_, err := fn(t, run, name).Call(ctx, args...)
-		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s whose context ends: %v, want that it %s", name, err, says)
-		}
+	interrupted(t, run, "spins")
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := fn(t, run, "sleeps").Call(ctx, 2); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "still runs") {
+		t.Errorf("a function that sleeps, whose context ends: %v, want that it still runs", err)
 	}
 	if v := harness.Eval[string](t, run.Remote, "caught[0]"); v != "Cancelled" {
 		t.Errorf("the function caught %s, want Cancelled", v)
@@ -115,7 +109,7 @@ func callContexts(t *testing.T, run *harness.Run) {
 		t.Errorf("beside a call that is stuck, plain gave %v", v)
 	}
 	busy := fn(t, run, "sleeps").Go(t.Context(), 0.5) // on the second worker, at least
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel = context.WithCancel(t.Context())
 	cancel()
 	if _, err := fn(t, run, "plain").Call(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("a call whose context has ended = %v", err)

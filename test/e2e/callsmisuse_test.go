@@ -68,18 +68,27 @@ remote.serve()
 	if sum != 6 {
 		t.Errorf("a generator gave %d in all, want 6", sum)
 	}
-	interrupted(t, run, "spins", "interrupted")
+	interrupted(t, run, "spins")
 }
 
-// interrupted calls a function without end, and gives up when it runs.
-func interrupted(t *testing.T, run *harness.Run, name, says string) {
+// interrupted calls a function without end, and gives up when it runs. On a machine with much to do it may not have begun by then, or not
+// end as soon as a call waits for that: it is called again.
+func interrupted(t *testing.T, run *harness.Run, name string) {
 	t.Helper()
 	f := fn(t, run, name)
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if _, err := f.Call(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), says) {
-		t.Errorf("%s whose context ends: %v, want that it %s", name, err, says)
+	var err error
+	for range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		_, err = f.Call(ctx)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			break
+		}
+		if strings.Contains(err.Error(), "interrupted") {
+			return
+		}
 	}
+	t.Errorf("%s whose context ends: %v, want that it is interrupted", name, err)
 }
 
 // TestCallsThatSwallowCancelled: a function that catches what interrupts it returns as it wishes, and the next call on its
@@ -171,7 +180,7 @@ asyncio.run(main())
 	if err := call(t, fn(t, run, "both")).Decode(&both); err != nil || len(both) != 2 || !both[0] || !both[1] {
 		t.Errorf("both gave %v, %v", both, err)
 	}
-	interrupted(t, run, "forever", "interrupted")
+	interrupted(t, run, "forever")
 	becomesTrue(t, run, "cancelled == ['CancelledError']")
 	if v := value(t, fn(t, run, "ticking")); v != true {
 		t.Errorf("after a coroutine was cancelled, the loop stood: %v", v)
