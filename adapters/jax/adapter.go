@@ -36,7 +36,9 @@ func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, 
 	plan := program.StandardPlan()
 	plan.Protocols = []program.Protocol{program.DLPack} // what it says by others, it says by this one too
 	plan.DLPack.AskDevice = true                        // __dlpack__ waits for a GPU, for nothing
-	plan.Fixed = kindOf(g, o) == concrete
+	if kindOf(g, o) == concrete {
+		plan.Fixed, plan.Gone = true, gone
+	}
 	facts, err := look(g, kindOf(g, o), env.Module, o)
 	if err != nil {
 		return plan, err

@@ -111,13 +111,7 @@ func (a *array) copy(g *py.GIL, o py.Object) (py.Object, error) {
 	if py.Raised(err, "TypeError") { // an older version
 		made, err = g.CallMethod(o, "copy", nil, nil)
 	}
-	if err == nil {
-		return made, nil
-	}
-	if deleted, failed := isDeleted(g, o); failed == nil && deleted {
-		return 0, errGivenAway() // after it was asked
-	}
-	return 0, err
+	return made, err
 }
 
 // describe says what an array is without its memory.
@@ -159,6 +153,14 @@ func isDeleted(g *py.GIL, o py.Object) (bool, error) {
 		return false, err
 	}
 	return g.Bool(deleted)
+}
+
+// gone reports by an error that an array was given away.
+func gone(g *py.GIL, o py.Object) error {
+	if deleted, err := isDeleted(g, o); err != nil || !deleted {
+		return err
+	}
+	return errGivenAway()
 }
 
 func errGivenAway() *core.Error {

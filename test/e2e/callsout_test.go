@@ -24,6 +24,10 @@ def tensor(x: torch.Tensor): return (x * 3).requires_grad_()
 def traced(x: jax.Array): return jnp.asarray(x) * 4
 def view(x): return memoryview(x * 5)
 async def later(x): return x * 6
+def turn(x): return x.T
+def turn_tensor(x: torch.Tensor): return x.t()
+def windows(x: torch.Tensor): return x.as_strided((3, 3), (1, 1))
+def turn_traced(x: jax.Array): return x.T
 def wide(x): return x.astype(np.float64)
 def short(x): return x[:1] * 2
 def tree(x): return {"a": x}
@@ -52,6 +56,16 @@ remote.serve()
 	call(t, fn(t, run, "itself"), x, hostplugin.Out(x))
 	if in[0] != 2 || in[5] != 7 {
 		t.Errorf("a function that returns the array for its result leaves %v there", in)
+	}
+	square := array(t, run, core.Float32, 3, 3)
+	for name, want := range map[string][]float32{
+		"turn": {0, 3, 6, 1, 4, 7, 2, 5, 8}, "turn_tensor": {0, 3, 6, 1, 4, 7, 2, 5, 8}, "turn_traced": {0, 3, 6, 1, 4, 7, 2, 5, 8}, "windows": {0, 1, 2, 1, 2, 3, 2, 3, 4},
+	} {
+		copy(slice[float32](t, square), []float32{0, 1, 2, 3, 4, 5, 6, 7, 8})
+		call(t, fn(t, run, name), square, hostplugin.Out(square))
+		if got := slice[float32](t, square); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s, whose result lies in the array for it, wrote %v, want %v", name, got, want)
+		}
 	}
 	reset()
 	turned, err := y.Transpose()

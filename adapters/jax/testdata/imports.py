@@ -6,6 +6,14 @@ for name in "bool", "uint8", "int32", "float16", "bfloat16", "float32", "complex
     x = host("jax", name, [2, 3], offset=256)
     assert isinstance(x, jax.Array) and str(x.dtype) == name and x.shape == (2, 3), (name, x)
     assert x.unsafe_buffer_pointer() == start + 256, name
+for name, less in ("int64", "int32"), ("uint64", "uint32"), ("float64", "float32"), ("complex128", "complex64"):
+    why = refused(host, "jax", name, [2, 3], offset=256)
+    assert "JAX makes %s of %s" % (less, name) in why, why
+jax.config.update("jax_enable_x64", True)
+for name in "int64", "uint64", "float64", "complex128":
+    x = host("jax", name, [2, 3], offset=256)
+    assert str(x.dtype) == name and x.unsafe_buffer_pointer() == start + 256, name
+jax.config.update("jax_enable_x64", False)
 assert host("jax", "float32", [4], offset=4).unsafe_buffer_pointer() != start + 4  # a copy
 
 # The memory is in use as long as an array is, or what shows it.

@@ -15,6 +15,10 @@ import (
 // immutableFramework is whose arrays nobody can assign to.
 const immutableFramework = "jax"
 
+// copying is by which method an array is copied that is to be written into memory which it may have a part of. NumPy sees for itself
+// that it would read what it has written; the others only see it within one array.
+var copying = map[string]string{"torch": "clone", "cupy": "copy"}
+
 // give answers with what a function has returned: in the last array of the request, if that is where it is wanted.
 func (w *worker) give(ctx context.Context, g *py.GIL, o py.Object, r *calls.Request, a *calls.Answer) error {
 	if r.Flags&calls.FlagOut == 0 {
@@ -47,17 +51,17 @@ func (w *worker) output(g *py.GIL, o py.Object, r *calls.Request, number int) er
 	if err != nil {
 		return about("result", "", f.name, err)
 	}
-	is, addr := result.array.Layout, result.array.Addr
+	is := result.array.Array
 	result.drop(g)
 	switch {
-	case is.DType() != into.Layout.DType():
+	case is.Layout.DType() != into.Layout.DType():
 		return &core.Error{
-			Kind: core.ErrDType, Err: fmt.Errorf("the result is %v, the array for it %v", is.DType(), into.Layout.DType()),
+			Kind: core.ErrDType, Err: fmt.Errorf("the result is %v, the array for it %v", is.Layout.DType(), into.Layout.DType()),
 			Remedy: "convert the result in the function, or pass an array of its dtype",
 		}
-	case !slices.Equal(is.Shape(), into.Layout.Shape()):
+	case !slices.Equal(is.Layout.Shape(), into.Layout.Shape()):
 		return &core.Error{
-			Kind: core.ErrLayout, Err: fmt.Errorf("the result has the shape %v, the array for it %v", is.Shape(), into.Layout.Shape()),
+			Kind: core.ErrLayout, Err: fmt.Errorf("the result has the shape %v, the array for it %v", is.Layout.Shape(), into.Layout.Shape()),
 			Remedy: "pass an array of the result's shape",
 		}
 	}
@@ -65,7 +69,7 @@ func (w *worker) output(g *py.GIL, o py.Object, r *calls.Request, number int) er
 	if err != nil {
 		return err
 	}
-	if addr == s.Addr()+uintptr(into.Layout.Offset()) && slices.Equal(is.Strides(), into.Layout.Strides()) {
+	if is.Addr == s.Addr()+uintptr(into.Layout.Offset()) && slices.Equal(is.Layout.Strides(), into.Layout.Strides()) {
 		return nil
 	}
 	framework := usualFramework
@@ -76,6 +80,11 @@ func (w *worker) output(g *py.GIL, o py.Object, r *calls.Request, number int) er
 		return &core.Error{
 			Kind: core.ErrUnsupported, Err: fmt.Errorf("%s does not write into memory of a GPU", f.shown),
 			Remedy: "return an array of PyTorch or CuPy, or call the function without Out",
+		}
+	}
+	if method := copying[framework]; method != "" && is.Inside(uint64(s.Addr()), uint64(s.Size())) {
+		if o, err = g.CallMethod(o, method, nil, nil); err != nil {
+			return err
 		}
 	}
 	array, err := w.argument(g, r, number, framework)

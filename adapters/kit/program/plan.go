@@ -70,6 +70,9 @@ type Plan struct {
 	// Spare, if it is not nil, says that to hold an array on a GPU would disturb the program, unless it has published the
 	// array.
 	Spare *Spare
+	// Gone, if it is not nil, is asked when reading has failed, and gives the error that says so if the array was given away
+	// since the plan was made, by another thread.
+	Gone func(g *py.GIL, o py.Object) error
 	// Refuse, if it is not nil, is the answer, and nothing is tried. Its Kind and Err are set. In its
 	// remedy "{array}" stands for the array's name.
 	Refuse *core.Error

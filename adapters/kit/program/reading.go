@@ -112,6 +112,11 @@ func (r *reader) read(g *py.GIL, o py.Object) (*reading, error) {
 		if err == nil {
 			return result, nil
 		}
+		if plan.Gone != nil {
+			if gone := plan.Gone(g, o); gone != nil {
+				return nil, gone
+			}
+		}
 		refusals = append(refusals, err)
 		if !plan.AnyProtocol || errors.Is(err, core.ErrDevice) || r.hopeless {
 			return nil, err

@@ -37,7 +37,7 @@ type Process interface {
 }
 
 // errHungUp says that a program has sent the host away without a word.
-var errHungUp = errors.New("the program did not let the host in: it has ended, has too few descriptors left, or belongs to another user")
+var errHungUp = errors.New("the program did not let the host in: it has ended, has too few descriptors or threads left, or belongs to another user")
 
 // Attach is New for a program that runs already, and listens: side is a connection to its socket, which Attach takes over, and pid the
 // process's id, or 0. Nothing is started, and the end of the connection does not end the program.
