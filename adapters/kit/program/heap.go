@@ -40,7 +40,7 @@ func openHeap() (_ kit.Heap, state func() string) {
 	if !shared.Stats().State.Works() {
 		return nil, state
 	}
-	h := heap{shared, new(shm.Mappings), make(chan bool)}
+	h := heap{shared, new(shm.Mappings), make(chan bool, 1)}
 	go h.tend() // as long as the process lives, as the heap does
 	h.tended <- true
 	h.maps.Hold()
