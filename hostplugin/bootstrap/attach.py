@@ -101,7 +101,8 @@ def let_in(plugin):
     else:  # each host takes some of both
         import ctypes
 
-        libc = ctypes.PyDLL(None)
+        # Once: each has a class of its own, which only a collection would end.
+        libc = module._libc = module.__dict__.get("_libc") or ctypes.PyDLL(None)
         quietly(ctypes, libc, lambda: check_room(ctypes, libc, FURTHER))
     exec(compile(ENTER, "<ndbridge>", "exec"), globals())  # while Go begins, in a thread of its own
     enter(library, stream)

@@ -14,13 +14,16 @@ def load_copy(library):
         os.close(copy)
 
 
-class Live(object):
+def make_live():
     """Stands for what make_module makes, and makes it when it is first used: few programs do."""
 
-    def __getattr__(self, name):
-        exec(compile(MODULE, "<ndbridge>", "exec"), globals())
-        self.__dict__.update(vars(make_module(module._plugin[1], "")))
-        return getattr(self, name)
+    class Live(object):
+        def __getattr__(self, name):
+            exec(compile(MODULE, "<ndbridge>", "exec"), globals())
+            self.__dict__.update(vars(make_module(module._plugin[1], "")))
+            return getattr(self, name)
+
+    return Live()
 
 
 def enter(library, stream):
@@ -34,7 +37,7 @@ def enter(library, stream):
     if with_gil.nd_open(side.fileno()):
         return  # which has said why
     if module._live is None:
-        module._go_live(Live(), with_gil.nd_hosts)
+        module._go_live(make_live(), with_gil.nd_hosts)
     os.close(library)
     del files[:]
     with_gil.nd_attach(side.detach(), stream)

@@ -131,7 +131,6 @@ static void ndheap_call_count_forks(struct ndheap_functions f, void *count, int 
 import "C"
 
 import (
-	"math"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -284,9 +283,12 @@ func (h *Heap) Promotes(how Promotion) bool {
 // answers with the number of bytes. The heap has no thread that does so by itself. Trim ends early if the
 // program is about to fork.
 func (h *Heap) Trim(idle time.Duration) int64 {
-	ms := min(max(idle.Milliseconds(), 0), math.MaxUint32)
+	ms := min(max(idle.Milliseconds(), 0), C.NDHEAP_UNTENDED-1)
 	return int64(C.ndheap_call_trim(h.call, C.uint32_t(ms)))
 }
+
+// Untend says that nobody calls Trim any more. The heap keeps less then of what the program has freed.
+func (h *Heap) Untend() { C.ndheap_call_trim(h.call, C.NDHEAP_UNTENDED) }
 
 // CountForks adds 1 to count before each fork of this process that freezes blocks, and before it does, and likewise
 // before the program maps something over blocks. The heap keeps the pointer, which must not be to Go's memory, until CountForks

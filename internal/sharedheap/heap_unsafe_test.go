@@ -199,6 +199,16 @@ func TestStatsAndTrim(t *testing.T) {
 	if s := h.Stats(); s.WarmBlocks != 0 || s.WarmBytes != 0 || s.Dropped == before.Dropped {
 		t.Errorf("after Trim: %+v", s)
 	}
+	const large = 16 << 20
+	_, memory = cmalloc.Malloc(large)
+	cmalloc.Free(memory)
+	if s := h.Stats(); s.WarmBytes < large {
+		t.Errorf("a heap that is tended keeps %d bytes of %d that were freed", s.WarmBytes, large)
+	}
+	h.Untend()
+	if s := h.Stats(); s.WarmBytes >= large {
+		t.Errorf("a heap that nobody tends keeps %d bytes of %d that were freed", s.WarmBytes, large)
+	}
 }
 
 func TestSwitchedOff(t *testing.T) {

@@ -65,6 +65,7 @@ func ndGoOpen(status C.int) C.int {
 		report(int(status), err)
 		return 1
 	}
+	stir()
 	return 0
 }
 
@@ -185,6 +186,7 @@ func serveHost(p *program.Program, side *fdpass.Conn, conn net.Conn, leave func(
 	looked() // if it has looked at nothing
 	leave()
 	_ = p.End() // nobody is there to be told
+	stir()
 }
 
 // present gives the programs of the hosts that are there, the oldest first.

@@ -40,6 +40,8 @@ var plugin struct {
 	name, version string
 	adapters      []program.Adapter
 
+	thread int // Go's first
+
 	interp  *py.Interp
 	program *program.Program
 }
@@ -48,6 +50,7 @@ var plugin struct {
 // it from an init function, once. Of several adapters that claim an object, the first has it.
 func Register(name, version string, adapters ...program.Adapter) {
 	plugin.name, plugin.version, plugin.adapters = name, version, adapters
+	plugin.thread = unix.Gettid() // where Go runs init functions
 }
 
 // ndGoStart starts to serve. The status descriptor is for messages to the host when it cannot.
@@ -272,6 +275,7 @@ func ndGoHostFunctions() C.uintptr_t {
 //
 //export ndGoCallHost
 func ndGoCallHost(name, args, kw C.uintptr_t) C.uintptr_t {
+	used()
 	p := plugin.program
 	_ = plugin.interp.Within(func(g *py.GIL) error { // never fails
 		if text, err := g.Text(py.Object(name)); err == nil {
@@ -304,6 +308,7 @@ func nameOf(g *py.GIL, op string, o py.Object) (string, error) {
 
 // raised calls f, and turns an error into a Python exception.
 func raised(f func(g *py.GIL) error) C.int {
+	used()
 	err := plugin.interp.Within(func(g *py.GIL) error {
 		err := f(g)
 		if err != nil {

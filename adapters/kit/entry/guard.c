@@ -127,20 +127,6 @@ static void *watch(void *unused) {
 	return unused;
 }
 
-static int start_thread(void) {
-	sigset_t all, before;
-	pthread_attr_t attributes;
-	pthread_t thread;
-	sigfillset(&all);
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	pthread_sigmask(SIG_SETMASK, &all, &before); // signals are for the program's own threads
-	int failed = nd_create_thread(&thread, &attributes, watch, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
-	return failed;
-}
-
 int nd_start_guard(void) {
 	// Beyond those that Go opens: whoever closes a range most often closes all from some number on.
 	enum { BEYOND = 48 };
@@ -153,7 +139,7 @@ int nd_start_guard(void) {
 	guard.descriptors = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (nd_remember(&nd_process.wake, wake < 0 ? ends[1] : wake) < 0) return errno;
 	if (wake >= 0) close(ends[1]);
-	int failed = start_thread();
+	int failed = nd_run_thread(watch);
 	if (failed) return failed;
 	if (nd_await(GUARDED | SHARED, -1) & GUARDED) close(guard.woken), close(guard.descriptors); // the guard has its own
 	return 0;

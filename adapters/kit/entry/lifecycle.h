@@ -48,6 +48,11 @@ int nd_poller(int which); // of the two descriptors by which Go's scheduler wait
 void nd_hold(int fd);
 
 void nd_leave_host(int number);
+int nd_hosts(void); // says how many there are
+
+// Also called from Go: gives back the pages of this library that were not written, when what is under way in Go is over. They come back when
+// they are needed.
+void nd_rest(void);
 
 // Also called from Go: tells whether the process may have n threads more, at most 8.
 bool nd_threads_left(int n);

@@ -41,6 +41,9 @@ extern HIDDEN struct process nd_process;
 // Is the libc's pthread_create. Python does not see the thread if the shared heap is preloaded.
 HIDDEN int nd_create_thread(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
 
+// Runs a thread that takes none of the program's signals. Gives an error number.
+HIDDEN int nd_run_thread(void *(*run)(void *));
+
 HIDDEN void nd_tell(enum news);
 HIDDEN int nd_await(unsigned news, int milliseconds); // gives those that there are, 0 after the time, -1 if a signal came
 

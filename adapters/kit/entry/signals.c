@@ -83,10 +83,14 @@ static int find(struct dl_phdr_info *info, size_t size, void *found) {
 		if (begin + p->p_memsz > l->last) l->last = begin + p->p_memsz;
 	}
 	if ((uintptr_t)first < l->begin || (uintptr_t)first >= l->end) return 0; // another library
+	uintptr_t constant = 0; // ends what only the loader writes to, in which neither of the two lies: most of what is written
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_GNU_RELRO) constant = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 		if (p->p_type != PT_LOAD || !(p->p_flags & PF_W)) continue;
 		uintptr_t begin = info->dlpi_addr + p->p_vaddr, end = begin + p->p_filesz;
+		if (begin < constant && constant < end) begin = constant;
 		for (uintptr_t at = (begin + 7) & ~(uintptr_t)7; at + sizeof(struct entry) <= end; at += 8) {
 			if (!l->table && is_table(l, (struct entry *)at, end)) l->table = (struct entry *)at;
 			if (!l->preemption && is_preemption(l, (struct variable *)at, end)) l->preemption = ((struct variable *)at)->value;

@@ -33,6 +33,20 @@ HIDDEN int pthread_create(pthread_t *restrict thread, const pthread_attr_t *rest
 	return failed;
 }
 
+HIDDEN int nd_run_thread(void *(*run)(void *)) {
+	sigset_t all, before;
+	pthread_attr_t attributes;
+	pthread_t thread;
+	sigfillset(&all);
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	pthread_sigmask(SIG_SETMASK, &all, &before); // signals are for the program's own threads
+	int failed = nd_create_thread(&thread, &attributes, run, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	return failed;
+}
+
 static void *stay(void *until) {
 	while (sem_wait(until) < 0) {} // a signal came
 	return NULL;

@@ -14,7 +14,8 @@ import (
 // heap is the shared heap of this process as kit knows heaps.
 type heap struct {
 	*sharedheap.Heap
-	maps *shm.Mappings
+	maps   *shm.Mappings
+	tended chan bool // whether somebody sees to it that memory goes back to the system
 }
 
 // idle is how long the memory of blocks stays that the program has freed, in case that it wants them again.
@@ -39,15 +40,37 @@ func openHeap() (_ kit.Heap, state func() string) {
 	if !shared.Stats().State.Works() {
 		return nil, state
 	}
-	shared.Trim(idle) // from now on the heap knows that somebody does
-	go func() {       // as long as the process lives, as the heap does
-		for range time.Tick(idle / 2) {
-			shared.Trim(idle)
-		}
-	}()
-	h := heap{shared, new(shm.Mappings)}
+	h := heap{shared, new(shm.Mappings), make(chan bool, 1)}
+	go h.tend() // as long as the process lives, as the heap does
+	h.tended <- true
 	h.maps.Hold()
 	return h, state
+}
+
+// tend gives memory back that the program does not use again, while it is tended.
+func (h heap) tend() {
+	tick := time.NewTicker(idle / 2)
+	for {
+		select {
+		case <-tick.C:
+			h.Trim(idle)
+		case on := <-h.tended:
+			if on {
+				h.Trim(idle) // from now on the heap knows that somebody does
+				tick.Reset(idle / 2)
+			} else {
+				tick.Stop()
+				h.Untend()
+			}
+		}
+	}
+}
+
+// Tend says whether to see to it that the heap gives memory back, as is done from the beginning. A heap that nobody tends keeps less.
+func (p *Program) Tend(on bool) {
+	if h, ok := p.heap.(heap); ok {
+		h.tended <- on
+	}
 }
 
 // Works implements [kit.Heap].

@@ -29,6 +29,7 @@ type Interp struct {
 	exact map[Object]string // builtin types that [GIL.ExactType] knows
 
 	jobs chan *job
+	idle chan struct{} // taken by a thread that ends
 	shut chan struct{} // closed by Shut: nothing enters any more
 	gone chan struct{} // closed when nothing is inside any more, or Shut has given up waiting
 
@@ -85,6 +86,7 @@ func openBy(do func(i *Interp, f func(g *GIL) error) error) (*Interp, error) {
 	i := &Interp{
 		version:  version,
 		jobs:     make(chan *job),
+		idle:     make(chan struct{}),
 		shut:     make(chan struct{}),
 		gone:     make(chan struct{}),
 		ending:   new(atomic.Uint32),

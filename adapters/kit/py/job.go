@@ -110,7 +110,7 @@ func (i *Interp) grow() bool {
 	return true
 }
 
-// thread runs jobs until Shut. It stays locked to its OS thread, which ends with it.
+// thread runs jobs until Shut or EndIdle. It stays locked to its OS thread, which ends with it.
 func (i *Interp) thread(j *job) {
 	runtime.LockOSThread()
 	var state threadState
@@ -118,10 +118,36 @@ func (i *Interp) thread(j *job) {
 		i.run(&state, j)
 		select {
 		case j = <-i.jobs:
+		case <-i.idle:
+			i.forget(&state)
+			return
 		case <-i.shut:
 			return
 		}
 	}
+}
+
+// EndIdle ends the threads that have nothing to do. Do makes others when it needs them.
+func (i *Interp) EndIdle() {
+	for {
+		select {
+		case i.idle <- struct{}{}:
+		default:
+			return
+		}
+	}
+}
+
+// forget has Python forget a thread that ends. After Shut it does nothing.
+func (i *Interp) forget(state *threadState) {
+	i.mu.Lock()
+	i.threads--
+	i.mu.Unlock()
+	if state.p == 0 || !i.enter() {
+		return
+	}
+	defer i.exit()
+	state.end()
 }
 
 func (i *Interp) run(state *threadState, j *job) {

@@ -136,7 +136,10 @@ def _let_in(descriptor, module):
             return
         namespace = {"__name__": "ndbridge", "module": module, "side": side, "files": files}
         with _entering:
+            live = _live
             exec(compile(code, "<ndbridge>", "exec"), namespace)
+            if live is not None and live is _live:  # nothing of this namespace is in use, and its functions hold each other
+                namespace.clear()
     finally:
         side.close()
         for file in files:

@@ -145,8 +145,9 @@ int ndheap_promotes(enum ndheap_promotion how);
 /*
  * Gives the pages of blocks back to the system that have been free for at least idle_ms. The heap has no
  * thread that does so by itself: call it every second or so. It ends early if a fork waits for it. Answers
- * with the bytes that it gave back.
+ * with the bytes that it gave back. With NDHEAP_UNTENDED it says that nobody calls it any more, and gives back what is too much then.
  */
+#define NDHEAP_UNTENDED UINT32_MAX
 uint64_t ndheap_trim(uint32_t idle_ms);
 
 /* Fills out and answers with 0. It looks at every block: for tests and reports. */

@@ -20,7 +20,7 @@
 
 #include "heap.h"
 
-/* The plugin's threads. Places are not used again: the id of one that has ended is no thread's of this process. */
+/* The plugin's threads. The id of one that has ended is no thread's of this process, and another one takes its place. */
 enum {
 	THREADS = 1024,
 	STACK = 1 << 20, /* larger ones may lie in a huge page */
@@ -28,25 +28,47 @@ enum {
 static struct {
 	void *(*run)(void *);
 	void *argument;
-	_Atomic pid_t id;
+	_Atomic pid_t id; /* 0: there was none yet; BEGINS */
 } threads[THREADS];
-static _Atomic unsigned begun, known; /* places that are taken, and those that are filled in */
+static _Atomic unsigned begun, known; /* threads, and those of them that have told their ids, or could not be */
+static _Atomic unsigned places; /* that were ever taken */
+
+enum { BEGINS = -1 };
+
+static bool is_alive(pid_t id) { return id > 0 && syscall(SYS_tgkill, getpid(), id, 0) == 0; }
+
+/* Takes a place that nobody has. THREADS: there is none. */
+static unsigned take_place(void) {
+	for (unsigned n = 0; n < THREADS; n++) {
+		pid_t id = atomic_load(&threads[n].id);
+		if (id == BEGINS || is_alive(id) || !atomic_compare_exchange_strong(&threads[n].id, &id, BEGINS))
+			continue;
+		for (unsigned most = atomic_load(&places); most <= n && !atomic_compare_exchange_weak(&places, &most, n + 1);) {
+		}
+		return n;
+	}
+	return THREADS;
+}
 
 static void *run_thread(void *place) {
 	unsigned n = (unsigned)(uintptr_t)place;
+	void *(*run)(void *) = threads[n].run, *argument = threads[n].argument;
 	atomic_store(&threads[n].id, (pid_t)syscall(SYS_gettid));
 	atomic_fetch_add(&known, 1);
-	return threads[n].run(threads[n].argument);
+	return run(argument);
 }
 
 EXPORTED int ndheap_create_thread(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument) {
-	unsigned n = atomic_fetch_add(&begun, 1);
-	if (n >= THREADS)
+	unsigned n = take_place();
+	if (n == THREADS)
 		return next.pthread_create(thread, attributes, run, argument);
+	atomic_fetch_add(&begun, 1);
 	threads[n].run = run, threads[n].argument = argument;
 	int failed = next.pthread_create(thread, attributes, run_thread, (void *)(uintptr_t)n);
-	if (failed)
-		atomic_fetch_add(&known, 1); /* a place without a thread */
+	if (failed) {
+		atomic_store(&threads[n].id, 0);
+		atomic_fetch_add(&known, 1);
+	}
 	return failed;
 }
 
@@ -71,12 +93,9 @@ int threads_run(void *(*run)(void *), void *argument) {
 }
 
 /* In a forked child there is none: the ids are of its parent's threads. */
-static int count_alive(unsigned places) {
+static int count_alive(void) {
 	int alive = 0;
-	for (unsigned n = 0; n < places; n++) {
-		pid_t id = atomic_load(&threads[n].id);
-		alive += id && syscall(SYS_tgkill, getpid(), id, 0) == 0;
-	}
+	for (unsigned n = 0, end = atomic_load(&places); n < end; n++) alive += is_alive(atomic_load(&threads[n].id));
 	return alive;
 }
 
@@ -103,11 +122,11 @@ static int read_stat(char line[STAT_SIZE], char **number, char **rest) {
 /* A stream of the line without the plugin's threads. NULL: it is not known which these are. */
 static FILE *open_stat(void) {
 	char line[STAT_SIZE], *number = line, *rest = line;
-	for (int i = 0; atomic_load(&begun) <= THREADS && i < TRIES; i++) {
-		unsigned places = atomic_load(&known);
-		int ours = count_alive(places), others = read_stat(line, &number, &rest) - ours;
+	for (int i = 0; i < TRIES; i++) {
+		unsigned all = atomic_load(&known);
+		int ours = count_alive(), others = read_stat(line, &number, &rest) - ours;
 		/* If none came or went meanwhile, the numbers are of the same threads. */
-		if (places != atomic_load(&begun) || ours != count_alive(places)) {
+		if (all != atomic_load(&begun) || ours != count_alive()) {
 			usleep(PAUSE_US);
 			continue;
 		}

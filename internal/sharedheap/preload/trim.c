@@ -124,7 +124,7 @@ EXPORTED uint64_t ndheap_trim(uint32_t idle_ms) {
 	int saved = errno;
 	uint64_t bytes = 0;
 	uint32_t index;
-	atomic_store(&tended, true);
+	atomic_store(&tended, idle_ms != NDHEAP_UNTENDED);
 	lock(&trim_lock);
 	aside_clear();
 	while (!atomic_load(&trim_hurry) && (index = arena_take_oldest(now_ms(), idle_ms)))
@@ -132,6 +132,8 @@ EXPORTED uint64_t ndheap_trim(uint32_t idle_ms) {
 	int64_t wanted = atomic_load(&missed); /* it only grows meanwhile */
 	atomic_fetch_sub(&missed, (int64_t)bytes < wanted ? (int64_t)bytes : wanted);
 	unlock(&trim_lock);
+	if (idle_ms == NDHEAP_UNTENDED)
+		trim_excess();
 	outside_tidy();
 	errno = saved;
 	return bytes;
