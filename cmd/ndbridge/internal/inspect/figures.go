@@ -116,17 +116,12 @@ func (w *reading) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summ
 		if !l.Exact {
 			o.Sample, o.Workers = w.affordable(), 1
 		}
-		begun := processorTime()
+		begun := clocks()
 		var err error
 		if sum, err = stats.Of(ctx, v, &o); err != nil {
 			return st, err
 		}
-		took := processorTime() - begun
-		if !of.Device().HostReadable() && sum.Taken > took { // a GPU's time is the program's, too
-			w.elsewhere += sum.Taken - took
-			took = sum.Taken
-		}
-		w.learn(took, sum.Seen)
+		w.learn(w.took(clocks().minus(begun), sum, o.Workers != 1), sum.Seen)
 		sums[key] = sum
 	}
 	st.Figures = sum
@@ -136,6 +131,20 @@ func (w *reading) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summ
 	var err error
 	st.Line, err = stats.Line(ctx, v, l.Line, l.At, lineCells, &stats.CellOptions{PerCell: perCell, Base: base, Workers: 1})
 	return st, err
+}
+
+// took is what figures took of processors, with those that the look's thread knows nothing of: several threads make those of all elements.
+func (w *reading) took(t spell, sum *stats.Summary, many bool) time.Duration {
+	took := t.own
+	if many {
+		took = t.all
+		w.besides.own += t.all - t.own
+	}
+	if !w.view.Device().HostReadable() && sum.Taken > took { // a GPU's time is the program's, too
+		w.besides = w.besides.plus(spell{sum.Taken - took, sum.Taken - took})
+		took = sum.Taken
+	}
+	return took
 }
 
 // affordable is how many elements figures are made of.

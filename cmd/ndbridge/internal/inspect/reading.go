@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -38,22 +39,22 @@ type reading struct {
 	wish   *bool             // to pin, or to drop what is pinned; the hub's lock guards it
 
 	// The rest belongs to the goroutine that runs.
-	source    *hostplugin.Source
-	view      *core.View
-	pinned    *core.View
-	ring      ring
-	told      time.Time // when figures were read last
-	drawn     time.Time // when pictures were drawn last of an array that is not published
-	due       bool      // new pictures are, as soon as they are paid for
-	waiting   time.Duration
-	last      stats.Summary
-	elsewhere time.Duration   // that GPUs took for figures, since it was counted
-	each      float64         // seconds of the processor that an element of figures took, lately
-	known     map[*sight]bool // the sights that have had figures
-	shown     uint64          // the version of the newest pictures
-	torn      int             // pictures that were not shown, one after the other
-	stale     bool            // the name has no array any more, or nobody knows
-	fresh     bool            // the view is the newest version: it came of itself
+	source  *hostplugin.Source
+	view    *core.View
+	pinned  *core.View
+	ring    ring
+	told    time.Time // when figures were read last
+	drawn   time.Time // when pictures were drawn last of an array that is not published
+	due     bool      // new pictures are, as soon as they are paid for
+	waiting time.Duration
+	last    stats.Summary
+	besides spell           // what a look took that its clocks did not count, less what is counted already
+	each    float64         // seconds of the processor that an element of figures took, lately
+	known   map[*sight]bool // the sights that have had figures
+	shown   uint64          // the version of the newest pictures
+	torn    int             // pictures that were not shown, one after the other
+	stale   bool            // the name has no array any more, or nobody knows
+	fresh   bool            // the view is the newest version: it came of itself
 }
 
 // sight is one way to look at an array, and the pages that look so.
@@ -87,14 +88,25 @@ func (w *reading) run(ctx context.Context) {
 	defer w.close()
 	for ctx.Err() == nil {
 		sights := w.looking()
-		took := taken(func() time.Duration { return w.once(ctx, sights) }) + w.elsewhere
-		w.elsewhere = 0
-		w.hub.pace.spend(took)
-		w.hub.figures.spend(took)
+		w.count(func() time.Duration { return w.once(ctx, sights) })
 		if w.rest(ctx) != nil {
 			return
 		}
 	}
+}
+
+// count counts what a look takes, with what it says that it has cost the program. Pictures wait until all is paid for that this process
+// has done meanwhile, such as to send others. Figures must not come late because of that, so what counts for them is only the time
+// of the thread that makes them.
+func (w *reading) count(look func() time.Duration) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	w.besides = spell{}
+	begun := clocks()
+	cost := look()
+	took := clocks().minus(begun).plus(w.besides)
+	w.hub.pace.spend(took.all + cost)
+	w.hub.figures.spend(took.own + cost)
 }
 
 func (w *reading) close() {
@@ -155,9 +167,11 @@ func (w *reading) once(ctx context.Context, sights []*sight) (cost time.Duration
 	w.due = w.due || news || time.Since(w.drawn) > pictureEvery
 	if asked || w.due && w.hub.pace.paid() {
 		w.due, w.drawn = false, time.Now()
-		drew := taken(func() time.Duration { w.pictures(ctx, sights); return 0 })
-		w.hub.pace.spend(drew)
-		cost -= drew
+		begun := clocks()
+		w.pictures(ctx, sights)
+		drew := clocks().minus(begun)
+		w.hub.pace.spend(drew.all)
+		w.besides = w.besides.minus(drew)
 	}
 	return cost
 }
@@ -208,11 +222,15 @@ func (w *reading) keep(ctx context.Context) {
 
 // rest waits until there is something to read.
 func (w *reading) rest(ctx context.Context) error {
+	begun := time.Now()
 	if err := w.pause(ctx, 0); err != nil {
 		return err
 	}
 	if w.view == nil || w.view.Version() == 0 || w.over() {
-		return w.pause(ctx, w.waiting)
+		if left := w.waiting - time.Since(begun); left > 0 {
+			return w.pause(ctx, left)
+		}
+		return nil
 	}
 	if w.view.Version() != w.shown {
 		return nil
