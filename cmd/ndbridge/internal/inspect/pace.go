@@ -40,6 +40,9 @@ func (p *pace) share() float64 {
 // credit is how long what was not spent may be spent later: the first look at an array takes longer than the next ones.
 const credit = time.Second
 
+// askedShare is how many times the budget is allowed for what people ask for: they wait for it, and go on to ask only for as long as they look.
+const askedShare = 10
+
 // spell is processor time: what all of this process has taken, and what one thread has.
 type spell struct{ all, own time.Duration }
 

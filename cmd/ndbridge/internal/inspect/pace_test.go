@@ -25,17 +25,39 @@ func burn(long time.Duration) {
 func TestFiguresPayForThemselves(t *testing.T) {
 	t.Parallel()
 	const other, copied = 50 * time.Millisecond, 3 * time.Millisecond
-	w := newReading(&hub{pace: newPace(1), figures: newPace(1)}, "x")
-	w.count(func() time.Duration {
+	w := newReading(&hub{pace: newPace(1), figures: newPace(1), asks: newPace(1)}, "x")
+	look := func() time.Duration {
 		burn(other)
 		return copied
-	})
+	}
+	w.count(look)
 	if all := w.hub.pace.spent; all < other+copied {
 		t.Errorf("%v were counted for all, of %v", all, other+copied)
 	}
 	if own := w.hub.figures.spent; own < copied || own > other {
 		t.Errorf("%v were counted for figures, want what this thread took and the %v of the program", own, copied)
 	}
+	before := w.hub.figures.spent + w.hub.pace.spent
+	w.asked = true
+	w.count(look)
+	if asks := w.hub.asks.spent; asks < other+copied || w.hub.figures.spent+w.hub.pace.spent != before {
+		t.Errorf("what was asked for was counted as %v, and for others, too", asks)
+	}
+}
+
+// TestAskedAtOnce has a page that asks for something wait neither until looks are paid for nor until the next one.
+func TestAskedAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		owed := time.Now().Add(time.Hour)
+		w := newReading(&hub{pace: newPace(1), figures: newPace(1)}, "x")
+		w.hub.figures.free = owed
+		w.poke()
+		begun := time.Now()
+		if err := w.rest(t.Context()); err != nil || !w.asked || time.Since(begun) > 0 {
+			t.Errorf("rested for %v; asked: %v, %v", time.Since(begun), w.asked, err)
+		}
+	})
 }
 
 // TestRestIsPaidMeanwhile waits until a look is paid for, or for as long as looks are apart, and not for both.
