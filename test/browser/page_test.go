@@ -39,6 +39,10 @@ func TestFirstHistogram(t *testing.T) {
 	p.show("train().weight") // a local variable
 	p.until(figure("nan") + " === '0'")
 	p.until("document.querySelector('[aria-label=History]:not([hidden]) canvas')")
+	p.until("/^mean .* a second/.test(document.querySelector('[data-rate]').textContent)")
+	p.do(chromedp.Evaluate[chromedp.Void]("[...document.querySelectorAll('[aria-label=Line] button')].find((b) => b.textContent === 'spectrum').click()"))
+	p.until("/^Spectrum of \\d+ elements$/.test(document.querySelector('[aria-label=Line] h2').textContent)")
+	p.until(fmt.Sprintf(drawn, `[aria-label="Line"] canvas`))
 }
 
 // TestScalars draws what is one number over time.

@@ -41,6 +41,8 @@ type state struct {
 
 	Figures *stats.Summary `json:"figures,omitempty"`
 	Line    *stats.Cells   `json:"line,omitempty"`
+
+	Spectrum *spectrum `json:"spectrum,omitempty"`
 }
 
 // figures sums the array up for each sight, as often as people can read it. There is no news if nothing has changed since
@@ -129,7 +131,12 @@ func (w *reading) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summ
 		return st, nil
 	}
 	var err error
-	st.Line, err = stats.Line(ctx, v, l.Line, l.At, lineCells, &stats.CellOptions{PerCell: perCell, Base: base, Workers: 1})
+	o := stats.CellOptions{PerCell: perCell, Base: base, Workers: 1}
+	if l.Spectrum {
+		st.Spectrum, err = spectrumOf(ctx, v, l.Line, l.At, o)
+	} else {
+		st.Line, err = stats.Line(ctx, v, l.Line, l.At, lineCells, &o)
+	}
 	return st, err
 }
 
