@@ -256,11 +256,11 @@ const (
 	reportEvery = time.Second
 )
 
-// list lists the program's arrays again and again, while somebody looks.
+// list lists the program's arrays again and again, while somebody looks or alarms are of all arrays.
 func (h *hub) list(ctx context.Context) {
 	for {
 		h.mu.Lock()
-		idle := len(h.clients) == 0
+		idle := len(h.clients) == 0 && !h.recorder.all
 		h.mu.Unlock()
 		if idle {
 			select {

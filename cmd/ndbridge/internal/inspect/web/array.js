@@ -66,7 +66,7 @@ export class ArrayPage {
     this.lineTitle = el("h2", {}, "Line");
     this.line = plots.band(`Line along an axis of ${this.entry.name}`, this.lineOut);
     this.histogram = plots.histogram(`Histogram of ${this.entry.name}`, this.histogramOut, () => this.state?.figures?.histogram);
-    this.rate = el("span", { class: "readout", "data-rate": "" });
+    this.rate = el("div", { class: "muted", "data-rate": "" });
     this.history = plots.history(`History of ${this.entry.name}`, this.historyOut, ["min", "mean", "max"]);
     const q = encodeURIComponent(this.entry.name);
     this.pinButton = el("button", {});
@@ -85,7 +85,7 @@ export class ArrayPage {
           this.histogram.node, this.apart),
         this.lineCard = el("section", { class: "card", "aria-label": "Line" }, el("div", { class: "head" }, this.lineTitle, this.lineOut, this.lineAxis), this.line.node),
         this.historyCard = el("section", { class: "card", "aria-label": "History", hidden: true },
-          el("div", { class: "head" }, el("h2", {}, "History"), this.historyOut, this.rate), this.history.node)),
+          el("div", { class: "head" }, el("h2", {}, "History"), this.historyOut), this.history.node, this.rate)),
       el("footer", { class: "exports" }, "Save as ",
         el("a", { href: `export/npy?name=${q}`, download: "" }, ".npy"), el("a", { href: `export/csv?name=${q}`, download: "" }, ".csv"),
         el("a", { href: `export/png?name=${q}`, download: "" }, ".png"),
