@@ -237,6 +237,7 @@ func TestProgramEnds(t *testing.T) {
 	}
 	p.until("document.body.dataset.state === 'gone'")
 	p.until("document.querySelector('#notice').textContent.includes('<b>the data is bad</b>')")
+	p.until("document.querySelector('.badge').textContent === 'program gone'")
 	if got := eval[string](p, figure("max")); got != "99,999" {
 		t.Errorf("what was shown is gone: %q", got)
 	}

@@ -257,6 +257,11 @@ export class ArrayPage {
     this.lineCard.hidden = !s.line && !s.spectrum;
   }
 
+  /** The program is: nothing comes any more. */
+  gone() {
+    if (this.state) this.badge({ ...this.state, gone: true });
+  }
+
   /** @param {any} s */
   badge(s) {
     const badge = (/** @type {string} */ kind, /** @type {string} */ text, /** @type {string} */ title) => el("span", { class: `badge ${kind}`, title }, text);
