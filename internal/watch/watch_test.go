@@ -199,35 +199,6 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestCopyingTakes counts the bytes that there are, and not those that NumPy's broadcast_to makes of them, nor time that nobody has waited.
-func TestCopyingTakes(t *testing.T) {
-	t.Parallel()
-	const waited = 3 * time.Millisecond
-	for name, c := range map[string]struct {
-		reason        core.Reason
-		shape, stride int
-		want          time.Duration
-	}{
-		"shared":    {"", 1 << 23, 1, 0},
-		"small":     {"below-threshold", 1000, 1, 51 * time.Microsecond},
-		"broadcast": {"below-threshold", 1 << 50, 0, 50*time.Microsecond + 1},
-		"long":      {"below-threshold", 1 << 23, 1, waited},
-	} {
-		l, err := core.NewLayout(core.LayoutSpec{DType: core.Uint8, Shape: []int{c.shape}, Strides: []int{c.stride}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := core.NewView(l, coretest.NewMemory(make([]byte, 1<<23)), &core.ViewOptions{Reason: c.reason})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if took := CopyingTakes(v, waited); took != c.want {
-			t.Errorf("%s: %v, want %v", name, took, c.want)
-		}
-		_ = v.Close() // memory of this process
-	}
-}
-
 // TestSmallArraysAreReadAsAWhole: a look at all elements of an array that a sample would hardly read in less time finds one NaN at once,
 // whatever the budget.
 func TestSmallArraysAreReadAsAWhole(t *testing.T) {
