@@ -52,7 +52,7 @@ func (w *reading) figures(ctx context.Context, sights []*sight) (news, asked boo
 	sums := map[sumKey]*stats.Summary{}
 	changed := false
 	for _, s := range sights {
-		if !fresh && w.known[s] {
+		if !fresh && w.known[s] || !w.wanted(s) {
 			continue
 		}
 		asked = asked || !w.known[s]

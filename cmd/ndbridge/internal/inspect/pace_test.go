@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ndbridge/ndbridge/core/coretest"
 )
 
 // burn uses a processor on a thread of its own until that has taken as long.
@@ -58,6 +60,20 @@ func TestAskedAtOnce(t *testing.T) {
 			t.Errorf("rested for %v; asked: %v, %v", time.Since(begun), w.asked, err)
 		}
 	})
+}
+
+// TestUnwanted neither sums up nor draws what no page looks at any more.
+func TestUnwanted(t *testing.T) {
+	t.Parallel()
+	w := newReading(&hub{}, "x")
+	w.view = coretest.NewView(t, []float64{1})
+	left := &sight{of: w, look: look{Name: "x", Auto: true, Width: 1, Height: 1}}
+	if !w.pictures(t.Context(), []*sight{left}) || left.latest[aboutPicture].bytes != nil {
+		t.Error("a picture was drawn")
+	}
+	if _, asked := w.figures(t.Context(), []*sight{left}); asked || left.latest[aboutArray].bytes != nil {
+		t.Error("figures were made")
+	}
 }
 
 // TestRestIsPaidMeanwhile waits until a look is paid for, or for as long as looks are apart, and not for both.

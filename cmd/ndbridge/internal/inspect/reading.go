@@ -140,6 +140,13 @@ func (w *reading) looking() []*sight {
 	return sights
 }
 
+// wanted reports whether a page still looks so: a page that is opened says how large its picture is just after it has asked for one.
+func (w *reading) wanted(s *sight) bool {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	return len(s.clients) > 0
+}
+
 // tell gives the pages of a sight its newest message.
 func (w *reading) tell(s *sight, t topic, m message) {
 	w.hub.mu.Lock()
