@@ -76,7 +76,7 @@ func measureBy(ctx context.Context, g summer, v *core.View, o *Options) (*Summar
 	switch {
 	case src.sampled:
 		s.Runs, s.Sweep = src.n, 0
-	case limit > 0:
+	case p.runLen > 0:
 		s.Runs, s.Sweep = p.chunks, p.sweep()
 	}
 	m.repeated(src.repeats)

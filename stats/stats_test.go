@@ -114,6 +114,15 @@ func TestSmallBesideLarge(t *testing.T) {
 	}
 }
 
+// TestSampleOfAllIsExact: what repeats a few elements is read as a whole, however small the sample that was asked for.
+func TestSampleOfAllIsExact(t *testing.T) {
+	t.Parallel()
+	v := bytesView(t, []byte{3, 5}, core.LayoutSpec{DType: core.Uint8, Shape: []int{1 << 40, 2}, Strides: []int{0, 1}}, nil)
+	if s := of(t, v, &stats.Options{Sample: 1 << 16}); !s.Exact() || s.Seen != v.Len() || s.Sweep != 1 || s.Mean != 4 {
+		t.Errorf("%+v", *s)
+	}
+}
+
 // TestSweep finds the one NaN of an array by successive looks at samples, and each element exactly once.
 func TestSweep(t *testing.T) {
 	t.Parallel()

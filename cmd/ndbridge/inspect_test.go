@@ -328,10 +328,17 @@ func TestInspectUsage(t *testing.T) {
 	}
 }
 
-// TestInspectWatches sets alarms as a page does, has one refused, and searches.
+// TestInspectWatches raises alarms before a page is open, which metrics tell, sets others as a page does, has one refused, and searches.
 func TestInspectWatches(t *testing.T) {
 	t.Parallel()
-	i := inspectProgram(t)
+	i := inspectProgram(t, "--alarm", "nan", "--alarm", "inf")
+	for metrics := ""; !strings.Contains(metrics, `ndbridge_array_alarm{array="line",alarm="nan"} 1`); {
+		u := *i.address
+		u.Path, u.RawQuery = "/metrics", ""
+		if metrics = i.get(t, u.String()); !strings.HasPrefix(metrics, "200") {
+			t.Fatal(metrics)
+		}
+	}
 	watched := func(texts ...any) func(map[string]any) bool {
 		return func(m map[string]any) bool {
 			return m["topic"] == "alarms" && slices.Equal(m["watched"].([]any), texts) //nolint:errcheck,forcetypeassert // the test would fail
@@ -346,7 +353,7 @@ func TestInspectWatches(t *testing.T) {
 	until(t, conn, watched("numbers: max>=11"))
 	until(t, conn, func(m map[string]any) bool {
 		events, _ := m["events"].([]any)
-		return len(events) == 1 && events[0].(map[string]any)["name"] == "numbers" //nolint:errcheck,forcetypeassert // as above
+		return len(events) == 3 && events[2].(map[string]any)["name"] == "numbers" //nolint:errcheck,forcetypeassert // as above
 	})
 	for pattern, want := range map[string]string{"n*rs": "numbers", "nothing*": "", "a[": "name"} {
 		conn := i.page(t, fmt.Sprintf(`{"find": %q}`, pattern))

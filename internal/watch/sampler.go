@@ -239,7 +239,7 @@ func (s *Sampler) look(ctx context.Context, w *watched) (sum *stats.Summary, unc
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	took = min(CopyingTakes(v), time.Since(begun))
+	took = CopyingTakes(v, time.Since(begun))
 	var changed bool
 	summing, err := spent(v, func() (err error) {
 		sum, changed, err = s.sum(ctx, w)
@@ -258,13 +258,15 @@ func (s *Sampler) look(ctx context.Context, w *watched) (sum *stats.Summary, unc
 	return sum, now.Sub(w.Changed), took, nil
 }
 
-// CopyingTakes is what an answer that copied an array has cost the program, at most: what is longer was waiting. It is nothing
-// for memory that is shared.
-func CopyingTakes(v *core.View) time.Duration {
+// CopyingTakes is what an answer that came after a time, and copied an array, has cost the program, at most: what is longer was
+// waiting. It is nothing for memory that is shared.
+func CopyingTakes(v *core.View, within time.Duration) time.Duration {
 	if !v.Copied() {
 		return 0
 	}
-	return 50*time.Microsecond + time.Duration(v.NBytes()) // a byte in a nanosecond, in any order
+	low, high := v.Span()
+	bytes := min(v.NBytes(), int64(high-low))                    // those of broadcast_to are fewer than there are elements
+	return min(50*time.Microsecond+time.Duration(bytes), within) // a byte in a nanosecond, in any order
 }
 
 // drop gives up an array.

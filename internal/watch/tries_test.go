@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/coretest"
@@ -50,5 +51,34 @@ func TestPassingArraysAreGivenUp(t *testing.T) {
 	there = false
 	if late, gone := count(givenUp-1), count(1); early != 2 || again != 2 || late != 2 || gone != 1 || s.State().Arrays[0].Name != "named" {
 		t.Errorf("%d, %d, %d and then %d arrays", early, again, late, gone)
+	}
+}
+
+// TestCopyingTakes counts the bytes that there are, and not those that NumPy's broadcast_to makes of them, nor time that nobody has waited.
+func TestCopyingTakes(t *testing.T) {
+	t.Parallel()
+	const waited = 3 * time.Millisecond
+	for name, c := range map[string]struct {
+		reason        core.Reason
+		shape, stride int
+		want          time.Duration
+	}{
+		"shared":    {"", 1 << 23, 1, 0},
+		"small":     {"below-threshold", 1000, 1, 51 * time.Microsecond},
+		"broadcast": {"below-threshold", 1 << 50, 0, 50*time.Microsecond + 1},
+		"long":      {"below-threshold", 1 << 23, 1, waited},
+	} {
+		l, err := core.NewLayout(core.LayoutSpec{DType: core.Uint8, Shape: []int{c.shape}, Strides: []int{c.stride}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := core.NewView(l, coretest.NewMemory(make([]byte, 1<<23)), &core.ViewOptions{Reason: c.reason})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := CopyingTakes(v, waited); took != c.want {
+			t.Errorf("%s: %v, want %v", name, took, c.want)
+		}
+		_ = v.Close() // memory of this process
 	}
 }

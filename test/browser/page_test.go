@@ -39,6 +39,10 @@ func TestFirstHistogram(t *testing.T) {
 	p.show("train().weight") // a local variable
 	p.until(figure("nan") + " === '0'")
 	p.until("document.querySelector('[aria-label=History]:not([hidden]) canvas')")
+	p.until("/^mean .* a second/.test(document.querySelector('[data-rate]').textContent)")
+	p.do(chromedp.Evaluate[chromedp.Void]("[...document.querySelectorAll('[aria-label=Line] button')].find((b) => b.textContent === 'spectrum').click()"))
+	p.until("/^Spectrum of \\d+ elements$/.test(document.querySelector('[aria-label=Line] h2').textContent)")
+	p.until(fmt.Sprintf(drawn, `[aria-label="Line"] canvas`))
 }
 
 // TestScalars draws what is one number over time.
@@ -233,6 +237,7 @@ func TestProgramEnds(t *testing.T) {
 	}
 	p.until("document.body.dataset.state === 'gone'")
 	p.until("document.querySelector('#notice').textContent.includes('<b>the data is bad</b>')")
+	p.until("document.querySelector('.badge').textContent === 'program gone'")
 	if got := eval[string](p, figure("max")); got != "99,999" {
 		t.Errorf("what was shown is gone: %q", got)
 	}

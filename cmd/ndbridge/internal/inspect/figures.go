@@ -41,6 +41,8 @@ type state struct {
 
 	Figures *stats.Summary `json:"figures,omitempty"`
 	Line    *stats.Cells   `json:"line,omitempty"`
+
+	Spectrum *spectrum `json:"spectrum,omitempty"`
 }
 
 // figures sums the array up for each sight, as often as people can read it. There is no news if nothing has changed since
@@ -50,7 +52,7 @@ func (w *reading) figures(ctx context.Context, sights []*sight) (news, asked boo
 	sums := map[sumKey]*stats.Summary{}
 	changed := false
 	for _, s := range sights {
-		if !fresh && w.known[s] {
+		if !fresh && w.known[s] || !w.wanted(s) {
 			continue
 		}
 		asked = asked || !w.known[s]
@@ -116,17 +118,12 @@ func (w *reading) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summ
 		if !l.Exact {
 			o.Sample, o.Workers = w.affordable(), 1
 		}
-		begun := processorTime()
+		begun := clocks()
 		var err error
 		if sum, err = stats.Of(ctx, v, &o); err != nil {
 			return st, err
 		}
-		took := processorTime() - begun
-		if !of.Device().HostReadable() && sum.Taken > took { // a GPU's time is the program's, too
-			w.elsewhere += sum.Taken - took
-			took = sum.Taken
-		}
-		w.learn(took, sum.Seen)
+		w.learn(w.took(clocks().minus(begun), sum, o.Workers != 1), sum.Seen)
 		sums[key] = sum
 	}
 	st.Figures = sum
@@ -134,8 +131,27 @@ func (w *reading) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summ
 		return st, nil
 	}
 	var err error
-	st.Line, err = stats.Line(ctx, v, l.Line, l.At, lineCells, &stats.CellOptions{PerCell: perCell, Base: base, Workers: 1})
+	o := stats.CellOptions{PerCell: perCell, Base: base, Workers: 1}
+	if l.Spectrum {
+		st.Spectrum, err = spectrumOf(ctx, v, l.Line, l.At, o)
+	} else {
+		st.Line, err = stats.Line(ctx, v, l.Line, l.At, lineCells, &o)
+	}
 	return st, err
+}
+
+// took is what figures took of processors, with those that the look's thread knows nothing of: several threads make those of all elements.
+func (w *reading) took(t spell, sum *stats.Summary, many bool) time.Duration {
+	took := t.own
+	if many {
+		took = t.all
+		w.besides.own += t.all - t.own
+	}
+	if !w.view.Device().HostReadable() && sum.Taken > took { // a GPU's time is the program's, too
+		w.besides = w.besides.plus(spell{sum.Taken - took, sum.Taken - took})
+		took = sum.Taken
+	}
+	return took
 }
 
 // affordable is how many elements figures are made of.

@@ -82,6 +82,8 @@ func (g *guard) protect(next http.Handler) http.Handler {
 			// page takes the token out of its address.
 			g.admit(w)
 			next.ServeHTTP(w, r)
+		case r.URL.Path == "/metrics" || r.URL.Path == "/stats.json":
+			g.scraped(w, r, next)
 		case g.token == "" && (r.URL.Path == "/" || r.URL.Path == "/style.css"):
 			loginPage(w, r, http.StatusUnauthorized)
 		default:
@@ -146,19 +148,7 @@ const (
 // login looks at a password.
 func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4096)
-	given := sha256.Sum256([]byte(r.PostFormValue("password")))
-	g.mu.Lock()
-	locked := time.Now().Before(g.closed)
-	right := !locked && subtle.ConstantTimeCompare(given[:], g.password[:]) == 1
-	switch {
-	case right:
-		g.wrong = 0
-	case !locked:
-		if g.wrong++; g.wrong >= wrongPasswords {
-			g.wrong, g.closed = 0, time.Now().Add(afterWrong)
-		}
-	}
-	g.mu.Unlock()
+	right, locked := g.isPassword(r.PostFormValue("password"))
 	switch {
 	case right:
 		g.admit(w)
@@ -169,6 +159,39 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 	default:
 		loginPage(w, r, http.StatusUnauthorized)
 	}
+}
+
+// isPassword looks at a password, unless there were too many wrong ones.
+func (g *guard) isPassword(password string) (right, locked bool) {
+	given := sha256.Sum256([]byte(password))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	locked = time.Now().Before(g.closed)
+	right = !locked && subtle.ConstantTimeCompare(given[:], g.password[:]) == 1
+	switch {
+	case right:
+		g.wrong = 0
+	case !locked:
+		if g.wrong++; g.wrong >= wrongPasswords {
+			g.wrong, g.closed = 0, time.Now().Add(afterWrong)
+		}
+	}
+	return right, locked
+}
+
+// scraped lets in a program that has no cookie, but the token or the password.
+func (g *guard) scraped(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	secret, given := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	right := given && g.isToken(secret)
+	if given && g.token == "" {
+		right, _ = g.isPassword(secret)
+	}
+	if !right {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, "send the token of the page's address, or its password: Authorization: Bearer ...", http.StatusUnauthorized)
+		return
+	}
+	next.ServeHTTP(w, r)
 }
 
 // loginPage asks for the password; its style sheet is served to everybody.

@@ -106,6 +106,10 @@ func TestGuard(t *testing.T) {
 			r.Header.Set("Sec-Fetch-Site", "cross-site")
 		}, http.StatusForbidden},
 		"link elsewhere": {"/", func(r *http.Request) { r.AddCookie(cookie); r.Header.Set("Sec-Fetch-Site", "cross-site") }, http.StatusOK},
+		"metrics":        {"/metrics", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+g.token) }, http.StatusOK},
+		"no bearer":      {"/stats.json", nil, http.StatusUnauthorized},
+		"wrong bearer":   {"/metrics", func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") }, http.StatusUnauthorized},
+		"bearer's page":  {"/", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+g.token) }, http.StatusUnauthorized},
 		"posted":         {"/", func(r *http.Request) { r.AddCookie(cookie); r.Method = http.MethodPost }, http.StatusForbidden},
 	} {
 		status, in, _ := answer(t, get(t, server.URL+c.path, c.change))
@@ -138,6 +142,13 @@ func TestPassword(t *testing.T) {
 	if status, cookies := login("open sesame"); status != http.StatusSeeOther || len(cookies) != 1 {
 		t.Fatalf("with the password: %d, %v", status, cookies)
 	}
+	scrape := func() int {
+		status, _, _ := answer(t, get(t, server.URL+"/metrics", func(r *http.Request) { r.Header.Set("Authorization", "Bearer open sesame") }))
+		return status
+	}
+	if status := scrape(); status != http.StatusOK {
+		t.Errorf("metrics with the password: %d", status)
+	}
 	for range wrongPasswords {
 		if status, cookies := login("sesame"); status != http.StatusUnauthorized || len(cookies) > 0 {
 			t.Errorf("with a wrong password: %d, %v", status, cookies)
@@ -145,6 +156,9 @@ func TestPassword(t *testing.T) {
 	}
 	if status, cookies := login("open sesame"); status != http.StatusTooManyRequests || len(cookies) > 0 {
 		t.Errorf("after %d wrong ones: %d, %v", wrongPasswords, status, cookies)
+	}
+	if status := scrape(); status != http.StatusUnauthorized {
+		t.Errorf("metrics after wrong ones: %d", status)
 	}
 	r := post(t, server.URL+"/login", url.Values{"password": {"open sesame"}}.Encode())
 	r.Header.Set("Origin", "http://attacker.example")

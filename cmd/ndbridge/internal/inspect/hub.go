@@ -18,6 +18,7 @@ type hub struct {
 	options *Options
 	pace    *pace         // of all that is read for pages
 	figures *pace         // of figures, which do not wait until pictures are paid for
+	asks    *pace         // of what pages ask for, such as another part of a picture
 	wake    chan struct{} // somebody came
 
 	mu       sync.Mutex
@@ -46,7 +47,7 @@ type programState struct {
 
 func newHub(o *Options) *hub {
 	h := &hub{
-		options: o, pace: newPace(o.Budget), figures: newPace(o.Budget), wake: make(chan struct{}, 1),
+		options: o, pace: newPace(o.Budget), figures: newPace(o.Budget), asks: newPace(askedShare * o.Budget), wake: make(chan struct{}, 1),
 		clients: map[*client]struct{}{}, readings: map[string]*reading{},
 		state: programState{Topic: "program", Name: o.Program, Attached: o.Attached, State: "running"},
 	}
@@ -255,11 +256,11 @@ const (
 	reportEvery = time.Second
 )
 
-// list lists the program's arrays again and again, while somebody looks.
+// list lists the program's arrays again and again, while somebody looks or alarms are of all arrays.
 func (h *hub) list(ctx context.Context) {
 	for {
 		h.mu.Lock()
-		idle := len(h.clients) == 0
+		idle := len(h.clients) == 0 && !h.recorder.all
 		h.mu.Unlock()
 		if idle {
 			select {
@@ -329,7 +330,8 @@ func (h *hub) report(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		b := h.pace.cost()
+		b, asked := h.pace.cost(), h.asks.cost()
+		b.Share, b.Reads = b.Share+asked.Share, b.Reads+asked.Reads
 		h.mu.Lock()
 		b.Topic, b.Pages, b.Arrays = "budget", len(h.clients), len(h.readings)
 		b.Share, b.Limit = b.Share+h.recorder.state.Usage.Share, h.options.Budget

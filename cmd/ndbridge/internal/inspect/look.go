@@ -30,6 +30,8 @@ type look struct {
 	Width  int    `json:"width"` // of the picture, in cells or points, at most
 	Height int    `json:"height"`
 	Line   int    `json:"line"` // the axis of the line
+
+	Spectrum bool `json:"spectrum"` // of the line, in its place
 }
 
 const (

@@ -37,13 +37,23 @@ func (p *pace) share() float64 {
 	return p.limit
 }
 
-// taken is the processor time that f takes, on all cores, and what f says that others have taken for it. Waiting
-// costs nothing.
-func taken(f func() time.Duration) time.Duration {
-	begun := processorTime()
-	took := f()
-	return took + processorTime() - begun
+// credit is how long what was not spent may be spent later: the first look at an array takes longer than the next ones.
+const credit = time.Second
+
+// askedShare is how many times the budget is allowed for what people ask for: they wait for it, and go on to ask only for as long as they look.
+const askedShare = 10
+
+// spell is processor time: what all of this process has taken, and what one thread has.
+type spell struct{ all, own time.Duration }
+
+// clocks is what was taken until now. A thread's time is that of the goroutine which is locked to it.
+func clocks() spell {
+	return spell{watch.Clock(unix.CLOCK_PROCESS_CPUTIME_ID), watch.Clock(unix.CLOCK_THREAD_CPUTIME_ID)}
 }
+
+func (s spell) minus(t spell) spell { return spell{s.all - t.all, s.own - t.own} }
+
+func (s spell) plus(t spell) spell { return spell{s.all + t.all, s.own + t.own} }
 
 // spend counts what reading has taken.
 func (p *pace) spend(took time.Duration) {
@@ -52,10 +62,10 @@ func (p *pace) spend(took time.Duration) {
 	defer p.mu.Unlock()
 	p.spent += took
 	p.reads++
-	if p.free.Before(now) {
-		p.free = now
+	if least := now.Add(-took - credit); p.free.Before(least) {
+		p.free = least
 	}
-	p.free = p.free.Add(time.Duration(float64(took) * (1/p.limit - 1)))
+	p.free = p.free.Add(time.Duration(float64(took) / p.limit))
 }
 
 // paid reports whether the time that was spent is paid for.
@@ -64,9 +74,6 @@ func (p *pace) paid() bool {
 	defer p.mu.Unlock()
 	return !time.Now().Before(p.free)
 }
-
-// processorTime is what this process has taken until now. It does nothing else of note than to read for pages.
-func processorTime() time.Duration { return watch.Clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
 // wait waits for a time, and longer if more was spent than is allowed.
 func (p *pace) wait(ctx context.Context, least time.Duration) error {

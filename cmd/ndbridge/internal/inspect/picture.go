@@ -53,6 +53,9 @@ func bytesWith(header any, payload []byte) message {
 // to be read next.
 func (w *reading) pictures(ctx context.Context, sights []*sight) bool {
 	for _, s := range sights {
+		if !w.wanted(s) {
+			continue
+		}
 		m, err := w.draw(ctx, s.look, false)
 		if err != nil {
 			if ctx.Err() != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -38,22 +39,23 @@ type reading struct {
 	wish   *bool             // to pin, or to drop what is pinned; the hub's lock guards it
 
 	// The rest belongs to the goroutine that runs.
-	source    *hostplugin.Source
-	view      *core.View
-	pinned    *core.View
-	ring      ring
-	told      time.Time // when figures were read last
-	drawn     time.Time // when pictures were drawn last of an array that is not published
-	due       bool      // new pictures are, as soon as they are paid for
-	waiting   time.Duration
-	last      stats.Summary
-	elsewhere time.Duration   // that GPUs took for figures, since it was counted
-	each      float64         // seconds of the processor that an element of figures took, lately
-	known     map[*sight]bool // the sights that have had figures
-	shown     uint64          // the version of the newest pictures
-	torn      int             // pictures that were not shown, one after the other
-	stale     bool            // the name has no array any more, or nobody knows
-	fresh     bool            // the view is the newest version: it came of itself
+	source  *hostplugin.Source
+	view    *core.View
+	pinned  *core.View
+	ring    ring
+	told    time.Time // when figures were read last
+	drawn   time.Time // when pictures were drawn last of an array that is not published
+	due     bool      // new pictures are, as soon as they are paid for
+	waiting time.Duration
+	last    stats.Summary
+	besides spell           // what a look took that its clocks did not count, less what is counted already
+	each    float64         // seconds of the processor that an element of figures took, lately
+	known   map[*sight]bool // the sights that have had figures
+	shown   uint64          // the version of the newest pictures
+	torn    int             // pictures that were not shown, one after the other
+	stale   bool            // the name has no array any more, or nobody knows
+	fresh   bool            // the view is the newest version: it came of itself
+	asked   bool            // somebody waits for the next look
 }
 
 // sight is one way to look at an array, and the pages that look so.
@@ -85,16 +87,35 @@ func (w *reading) pin(on bool) {
 // run reads until nobody looks any more.
 func (w *reading) run(ctx context.Context) {
 	defer w.close()
-	for ctx.Err() == nil {
+	for w.asked = true; ; {
+		if w.asked && w.hub.asks.wait(ctx, 0) != nil {
+			return
+		}
 		sights := w.looking()
-		took := taken(func() time.Duration { return w.once(ctx, sights) }) + w.elsewhere
-		w.elsewhere = 0
-		w.hub.pace.spend(took)
-		w.hub.figures.spend(took)
+		w.count(func() time.Duration { return w.once(ctx, sights) })
+		w.asked = false
 		if w.rest(ctx) != nil {
 			return
 		}
 	}
+}
+
+// count counts what a look takes, with what it says that it has cost the program. Pictures wait until all is paid for that this process
+// has done meanwhile, such as to send others. Figures must not come late because of that, so what counts for them is only the time
+// of the thread that makes them. What somebody has asked for is paid in another way, so that it neither waits nor has others wait.
+func (w *reading) count(look func() time.Duration) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	w.besides = spell{}
+	begun := clocks()
+	cost := look()
+	took := clocks().minus(begun).plus(w.besides)
+	if w.asked {
+		w.hub.asks.spend(took.all + cost)
+		return
+	}
+	w.hub.pace.spend(took.all + cost)
+	w.hub.figures.spend(took.own + cost)
 }
 
 func (w *reading) close() {
@@ -105,12 +126,25 @@ func (w *reading) close() {
 	}
 }
 
+// looking gives what is asked for until now.
 func (w *reading) looking() []*sight {
+	select {
+	case <-w.poked:
+		w.asked = true
+	default:
+	}
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
 	sights := slices.Collect(maps.Values(w.sights))
 	maps.DeleteFunc(w.known, func(s *sight, _ bool) bool { return !slices.Contains(sights, s) })
 	return sights
+}
+
+// wanted reports whether a page still looks so: a page that is opened says how large its picture is just after it has asked for one.
+func (w *reading) wanted(s *sight) bool {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	return len(s.clients) > 0
 }
 
 // tell gives the pages of a sight its newest message.
@@ -125,9 +159,10 @@ func (w *reading) tell(s *sight, t topic, m message) {
 
 // once takes the array as it is now, and shows it to everybody. It says what that has cost the program.
 func (w *reading) once(ctx context.Context, sights []*sight) (cost time.Duration) {
+	begun := time.Now()
 	err := w.take(ctx)
 	if err == nil {
-		cost = watch.CopyingTakes(w.view)
+		cost = watch.CopyingTakes(w.view, time.Since(begun))
 	}
 	w.stale = err != nil
 	if err != nil {
@@ -153,13 +188,23 @@ func (w *reading) once(ctx context.Context, sights []*sight) (cost time.Duration
 	// until a picture is paid for.
 	news, asked := w.figures(ctx, sights)
 	w.due = w.due || news || time.Since(w.drawn) > pictureEvery
-	if asked || w.due && w.hub.pace.paid() {
-		w.due, w.drawn = false, time.Now()
-		drew := taken(func() time.Duration { w.pictures(ctx, sights); return 0 })
-		w.hub.pace.spend(drew)
-		cost -= drew
+	switch {
+	case w.asked || asked:
+		w.paint(ctx, sights)
+	case w.due && w.hub.pace.paid():
+		begun := clocks()
+		w.paint(ctx, sights)
+		drew := clocks().minus(begun)
+		w.hub.pace.spend(drew.all)
+		w.besides = w.besides.minus(drew)
 	}
 	return cost
+}
+
+// paint draws pictures of an array that is not published.
+func (w *reading) paint(ctx context.Context, sights []*sight) {
+	w.due, w.drawn = false, time.Now()
+	w.pictures(ctx, sights)
 }
 
 // take refreshes the view. What is published is taken in its newest version.
@@ -208,14 +253,11 @@ func (w *reading) keep(ctx context.Context) {
 
 // rest waits until there is something to read.
 func (w *reading) rest(ctx context.Context) error {
-	if err := w.pause(ctx, 0); err != nil {
-		return err
-	}
 	if w.view == nil || w.view.Version() == 0 || w.over() {
 		return w.pause(ctx, w.waiting)
 	}
-	if w.view.Version() != w.shown {
-		return nil
+	if err := w.pause(ctx, 0); err != nil || w.asked || w.view.Version() != w.shown {
+		return err
 	}
 	// What is published says when it is new. Figures may still be due, of the version that was shown last.
 	limit := time.Second
@@ -224,22 +266,16 @@ func (w *reading) rest(ctx context.Context) error {
 	}
 	next, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	var wait sync.WaitGroup
-	wait.Go(func() {
-		select {
-		case <-w.poked:
-			cancel()
-		case <-next.Done():
-		}
+	var v *core.View
+	err := w.unlessPoked(next, func(ctx context.Context) (err error) {
+		v, err = w.source.Next(ctx, w.view)
+		return err
 	})
-	v, err := w.source.Next(next, w.view)
 	w.view = v
-	cancel()
-	wait.Wait()
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err != nil && next.Err() == nil:
+	case err != nil && next.Err() == nil && !w.asked:
 		return w.pause(ctx, slowest)
 	}
 	w.fresh = err == nil
@@ -259,30 +295,36 @@ func (w *reading) over() bool {
 	}
 }
 
-// pause waits for a time, at least as the budget demands, or until it is poked.
+// pause waits for a time, and longer if the budget demands it, or until it is poked.
 func (w *reading) pause(ctx context.Context, least time.Duration) error {
 	pace := w.hub.figures
 	if w.view != nil && w.view.Version() > 0 { // pictures come first
 		pace = w.hub.pace
 	}
-	if least == 0 {
-		return pace.wait(ctx, 0)
+	err := w.unlessPoked(ctx, func(ctx context.Context) error { return pace.wait(ctx, least) })
+	if ctx.Err() == nil && errors.Is(err, context.Canceled) {
+		return nil
 	}
+	return err
+}
+
+// unlessPoked calls f with a context that ends when the reading is poked, which is asked then.
+func (w *reading) unlessPoked(ctx context.Context, f func(context.Context) error) error {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
+	asked := false
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		select {
 		case <-w.poked:
+			asked = true
 			cancel()
 		case <-waiting.Done():
 		}
 	})
-	err := pace.wait(waiting, least)
+	err := f(waiting)
 	cancel()
 	wait.Wait()
-	if ctx.Err() == nil && errors.Is(err, context.Canceled) {
-		return nil
-	}
+	w.asked = w.asked || asked
 	return err
 }

@@ -163,6 +163,9 @@ type points struct {
 	Min   []stats.Number `json:"min,omitempty"`
 	Mean  []stats.Number `json:"mean"`
 	Max   []stats.Number `json:"max,omitempty"`
+
+	Rate     stats.Number `json:"rate"`     // how fast the mean changes, per second
+	Versions stats.Number `json:"versions"` // that the program publishes, per second
 }
 
 // offerPast has a page told what it lacks of scalars and of the history of what it shows. The caller holds the lock.
@@ -193,7 +196,11 @@ func (h *hub) offerPast(c *client) {
 
 // newer gives the points of a series after a time.
 func newer(s *watch.Series, after time.Time, all bool) points {
-	p := points{Name: s.Name, Reset: after.IsZero()}
+	p := points{
+		Name: s.Name, Reset: after.IsZero(),
+		Rate:     stats.Number(s.Rate(func(p watch.Point) stats.Number { return p.Mean })),
+		Versions: stats.Number(s.Rate(func(p watch.Point) stats.Number { return stats.Number(p.Version) })),
+	}
 	for _, at := range s.History {
 		if at.Time.After(after) {
 			p.Times = append(p.Times, float64(at.Time.UnixMilli())/1000)

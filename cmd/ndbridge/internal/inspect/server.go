@@ -169,6 +169,8 @@ func (s *Server) Run(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(pages()))
 	mux.HandleFunc("GET /socket", s.socket)
+	mux.Handle("GET /metrics", s.hub.recorder.sampler.Handler())
+	mux.Handle("GET /stats.json", s.hub.recorder.sampler.Handler())
 	mux.HandleFunc("GET /export/{kind}", s.export)
 	s.http = http.Server{
 		Handler: s.guard.protect(mux), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,

@@ -107,7 +107,7 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const haste = 1000
+	const haste = 16 // more would have the program list its arrays all the time, and hardly be looked at
 	server, err := New(t.Context(), Options{Session: session, Budget: 4, Alarms: []watch.Alarm{alarm}, Logger: slog.New(slog.DiscardHandler), haste: haste})
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,11 @@ func TestSoak(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- server.Run(ctx) }()
 	conn := openPage(t, server)
-	rounds := func() int { return server.hub.recorder.sampler.State().Usage.Rounds }
+	rounds := func() int {
+		server.hub.mu.Lock()
+		defer server.hub.mu.Unlock()
+		return server.hub.recorder.state.Usage.Rounds
+	}
 	begun := time.Now()
 	// Without the flag histories are not yet full, and grow as much as few rounds let them.
 	warm := func() bool { return *soak == 0 && time.Since(begun) > brief || rounds() >= watch.DefaultHistory+64 }
@@ -136,6 +140,9 @@ func TestSoak(t *testing.T) {
 			before, since, took = holdingsOf(t, info.PID), rounds(), nil
 		}
 		took = append(took, showArray(t, conn, fmt.Sprintf("a%d", look*7%soakArrays)))
+		if *soak > 0 && look%10_000 == 0 {
+			t.Logf("%d of %d rounds after %v", rounds(), int(*soak/recordEvery), time.Since(begun).Round(time.Second))
+		}
 	}
 	after := holdingsOf(t, info.PID)
 	slices.Sort(took)

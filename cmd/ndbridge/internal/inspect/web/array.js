@@ -37,7 +37,7 @@ export class ArrayPage {
     this.look = {
       name: entry.name, exact: false, log: false, diff: false, auto: true, y: -1, x: -1, at: /** @type {number[]} */ ([]),
       rows: /** @type {[number, number]} */ ([0, 0]), columns: /** @type {[number, number]} */ ([0, 0]), of: "mean",
-      image: likelyImage(entry), width: 512, height: 320, line: -1,
+      image: likelyImage(entry), width: 512, height: 320, line: -1, spectrum: false,
     };
     /** @type {any} */
     this.state = null;
@@ -63,8 +63,10 @@ export class ArrayPage {
     this.historyOut = el("span", { class: "readout" });
     this.apart = el("div", { class: "apart" });
     this.lineAxis = el("span", {});
+    this.lineTitle = el("h2", {}, "Line");
     this.line = plots.band(`Line along an axis of ${this.entry.name}`, this.lineOut);
     this.histogram = plots.histogram(`Histogram of ${this.entry.name}`, this.histogramOut, () => this.state?.figures?.histogram);
+    this.rate = el("div", { class: "muted", "data-rate": "" });
     this.history = plots.history(`History of ${this.entry.name}`, this.historyOut, ["min", "mean", "max"]);
     const q = encodeURIComponent(this.entry.name);
     this.pinButton = el("button", {});
@@ -81,9 +83,9 @@ export class ArrayPage {
           el("div", { class: "head" }, el("h2", {}, "Histogram"), this.histogramOut,
             toggle("log", this.look.log, (log) => this.change({ log }), "Bins between powers of two")),
           this.histogram.node, this.apart),
-        this.lineCard = el("section", { class: "card", "aria-label": "Line" }, el("div", { class: "head" }, el("h2", {}, "Line"), this.lineOut, this.lineAxis), this.line.node),
+        this.lineCard = el("section", { class: "card", "aria-label": "Line" }, el("div", { class: "head" }, this.lineTitle, this.lineOut, this.lineAxis), this.line.node),
         this.historyCard = el("section", { class: "card", "aria-label": "History", hidden: true },
-          el("div", { class: "head" }, el("h2", {}, "History"), this.historyOut), this.history.node)),
+          el("div", { class: "head" }, el("h2", {}, "History"), this.historyOut), this.history.node, this.rate)),
       el("footer", { class: "exports" }, "Save as ",
         el("a", { href: `export/npy?name=${q}`, download: "" }, ".npy"), el("a", { href: `export/csv?name=${q}`, download: "" }, ".csv"),
         el("a", { href: `export/png?name=${q}`, download: "" }, ".png"),
@@ -223,7 +225,8 @@ export class ArrayPage {
 
   controlLine() {
     const axes = this.shape.map((n, i) => /** @type {[string, string]} */ ([String(i), `axis ${i} (${n})`]));
-    put(this.lineAxis, axes.length > 1 ? choice("along", axes, String(this.look.line < 0 ? axes.length - 1 : this.look.line), (v) => this.change({ line: Number(v) })) : null);
+    put(this.lineAxis, axes.length > 1 ? choice("along", axes, String(this.look.line < 0 ? axes.length - 1 : this.look.line), (v) => this.change({ line: Number(v) })) : null,
+      toggle("spectrum", this.look.spectrum, (spectrum) => this.change({ spectrum }), "Of what waves the line is the sum, by their periods per element"));
   }
 
   /** @param {any} s what the server says of the array */
@@ -249,7 +252,14 @@ export class ArrayPage {
       this.histogram.set([x, h.counts], this.look.log ? "log" : "");
     }
     if (s.line) this.line.set([s.line.mean.map((/** @type {number} */ _, /** @type {number} */ i) => Math.floor((i * s.line.columns) / s.line.mean.length)), s.line.min, s.line.mean, s.line.max]);
-    this.lineCard.hidden = !s.line;
+    put(this.lineTitle, s.spectrum ? `Spectrum of ${format.count(s.spectrum.of)} elements` : "Line");
+    if (s.spectrum) this.line.set([s.spectrum.periods, s.spectrum.amplitude, s.spectrum.amplitude, s.spectrum.amplitude]);
+    this.lineCard.hidden = !s.line && !s.spectrum;
+  }
+
+  /** The program is: nothing comes any more. */
+  gone() {
+    if (this.state) this.badge({ ...this.state, gone: true });
   }
 
   /** @param {any} s */
@@ -302,6 +312,7 @@ export class ArrayPage {
     if (m.reset) this.points = [[], [], [], []];
     grow(this.points, [m.times, m.min, m.mean, m.max]);
     this.historyCard.hidden = this.points[0].length < 2;
+    put(this.rate, `mean ${m.rate > 0 ? "+" : ""}${format.number(m.rate)} a second`, m.versions ? `, ${format.number(Math.round(10 * m.versions) / 10)} versions` : null);
     if (!this.historyCard.hidden) this.history.set(this.points);
   }
 

@@ -29,6 +29,7 @@ const socket = new Socket({
       case "program":
         program = m;
         socket.over = m.state === "gone" || m.state === "left";
+        if (m.state === "gone") page?.gone();
         state();
         break;
       case "tree":

@@ -26,7 +26,7 @@ export class Overview {
 
   say() {
     put(this.note, this.cards.size ? "" : this.arrays
-      ? "Choose an array on the left. Numbers of the program, such as a loss, are drawn here over time."
+      ? "Choose an array on the left. Arrays of one element, and numbers that the program publishes, such as a loss, are drawn here over time."
       : "No arrays yet: they are listed here as the program makes them.");
   }
 

@@ -163,8 +163,9 @@ export class Picture {
       else if (flags & 2) out[i] = infinite;
       else if (x === x) out[i] = colours[scale ? Math.max(0, Math.min(255, Math.round((x - low) * scale))) : 128];
     }
-    this.low.textContent = format.number(low);
-    this.high.textContent = format.number(high);
+    const none = h.low === null && !this.view.fixed; // no cell has a number
+    this.low.textContent = format.number(none ? null : low);
+    this.high.textContent = format.number(none ? null : high);
     const ramp = /** @type {CanvasRenderingContext2D} */ (this.ramp.getContext("2d"));
     const line = new ImageData(256, 1);
     new Uint32Array(line.data.buffer).set(colours);

@@ -1,0 +1,61 @@
+package inspect
+
+import (
+	"math"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/core/coretest"
+	"github.com/ndbridge/ndbridge/stats"
+)
+
+// TestSpectrum finds the wave that a line is made of, and its amplitude, whatever else the array has.
+func TestSpectrum(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		n       int
+		periods float64
+	}{{4096, 0.125}, {4096, 0.3333}, {1000, 0.1}, {3 * longest, 0.25}} {
+		data := make([]float64, 2*c.n)
+		for i := range c.n {
+			data[c.n+i] = 100 + 3*math.Sin(2*math.Pi*c.periods*float64(i))
+		}
+		data[c.n+c.n/2] = math.NaN()
+		s, err := spectrumOf(t.Context(), coretest.NewView(t, data, 2, c.n), 1, []int{1, 0}, stats.CellOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := min(c.n, longest); s.Of != want || len(s.Amplitude) > lineCells || len(s.Periods) != len(s.Amplitude) {
+			t.Errorf("%+v: of %d elements, %d points at %d", c, s.Of, len(s.Amplitude), len(s.Periods))
+		}
+		at := 0
+		for i, x := range s.Amplitude {
+			if x > s.Amplitude[at] {
+				at = i
+			}
+		}
+		step := 0.5 / float64(len(s.Periods)-1)
+		if got := float64(s.Periods[at]); math.Abs(got-c.periods) > step+1/float64(c.n) {
+			t.Errorf("%+v: the greatest wave is at %v", c, got)
+		}
+		if got := float64(s.Amplitude[at]); got < 2 || got > 4 {
+			t.Errorf("%+v: its amplitude is %v, want 3", c, got)
+		}
+	}
+}
+
+// TestSpectrumOfNothing has no waves in what does not change, or is no number.
+func TestSpectrumOfNothing(t *testing.T) {
+	t.Parallel()
+	nan := math.NaN()
+	for _, data := range [][]float64{{5}, {5, 5}, {5, 5, 5}, {nan, nan, nan}, {nan}, {math.Inf(1), 2}} {
+		s, err := spectrumOf(t.Context(), coretest.NewView(t, data), 0, []int{0}, stats.CellOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, x := range s.Amplitude {
+			if x != 0 {
+				t.Errorf("%v: the wave at %v has amplitude %v", data, s.Periods[i], x)
+			}
+		}
+	}
+}
