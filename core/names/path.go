@@ -79,9 +79,9 @@ func Clip(name string) string {
 // Front gives the path without what follows its first n steps.
 func (p Path) Front(n int) Path { return Path{Of: p.Of, Root: p.Root, Steps: p.Steps[:n:n]} }
 
-// With gives the path with one more step.
-func (p Path) With(s Step) Path {
-	p.Steps = append(p.Steps[:len(p.Steps):len(p.Steps)], s)
+// With gives the path with more steps.
+func (p Path) With(s ...Step) Path {
+	p.Steps = append(p.Steps[:len(p.Steps):len(p.Steps)], s...)
 	return p
 }
 

@@ -112,15 +112,18 @@ func (p *Program) instead(g *py.GIL, o py.Object, err error) error {
 	return &said
 }
 
-// partThatIsArray finds the first part of an object that is an array.
-func (p *Program) partThatIsArray(g *py.GIL, o py.Object) (part names.Step, ok bool) {
+// partThatIsArray finds the first part of an object that is an array, and gives the steps that lead there.
+func (p *Program) partThatIsArray(g *py.GIL, o py.Object) (part names.Path, ok bool) {
 	if columns := p.columnNames(g, o); len(columns) > 0 {
-		return names.Step{Kind: names.Key, Text: columns[0]}, true
+		return part.With(names.Step{Kind: names.Key, Text: columns[0]}), true
 	}
 	n := 0
 	err := p.parts(g, o, 0, func(s names.Step, each py.Object, _ int) bool {
 		if (s.Kind != names.Attr || !strings.HasPrefix(s.Text, "_")) && p.kindOf(g, each) == array {
-			part, ok = s, true
+			if s.Kind == names.Key {
+				part = part.With(p.wayToLocals(g, o)...)
+			}
+			part, ok = part.With(s), true
 		}
 		n++
 		return !ok && n < maxSuggested

@@ -80,6 +80,9 @@ func (p *Program) attributes(g *py.GIL, o py.Object, from int, yield func(s name
 			break
 		}
 	}
+	if goesOn && g.Waits(o) >= 0 {
+		n, goesOn = p.yieldLocals(g, o, from, yield)
+	}
 	if goesOn {
 		_, goesOn = yieldFields(g, o, n, from, yield)
 	}

@@ -154,12 +154,14 @@ func (s *search) reach(g *py.GIL, path names.Path) (o py.Object, ok bool) {
 		o, err = p.root(g, path)
 		ok = err == nil
 	}
-	for i := 0; ok && i < len(path.Steps); i++ {
+	for rest := path.Steps; ok && len(rest) > 0; {
 		var step py.Step
-		if step, ok, err = p.step(g, o, path.Steps[i]); ok && err == nil {
+		var used int
+		if step, used, ok, err = p.step(g, o, rest); ok && err == nil {
 			o, ok = g.Follow(o, step)
 		}
 		ok = ok && err == nil
+		rest = rest[used:]
 	}
 	return o, ok
 }
@@ -196,28 +198,50 @@ func (s *search) match(g *py.GIL, o py.Object, at place) error {
 	if len(at.rest) == 0 {
 		return nil
 	}
-	switch next := at.rest[0]; {
-	case next.Kind == names.Deep:
+	way := s.program.wayToLocals(g, o)
+	local, rest := goesBy(at.rest, way), at.rest
+	if local {
+		rest = rest[len(way):]
+	}
+	side := func(step names.Step) bool { return len(way) == 0 || (step.Kind == names.Key) == local }
+	switch next := rest[0]; {
+	case next.Kind == names.Deep && !local:
 		if at.at == 0 {
 			if s.again(g, object{o, len(at.rest)}, at.path) {
 				return nil
 			}
-			if err := s.match(g, o, place{path: at.path, rest: at.rest[1:], order: at.order}); err != nil {
+			if err := s.match(g, o, place{path: at.path, rest: rest[1:], order: at.order}); err != nil {
 				return err
 			}
 		}
-		return s.parts(g, o, at, func(step names.Step) ([]names.Step, bool) {
-			return at.rest, !strings.HasPrefix(step.Text, "__") || step.Kind != names.Attr
-		})
+		return s.parts(g, o, at, func(step names.Step) ([]names.Step, bool) { return rest, isFollowed(step) })
+	case next.Kind == names.Deep:
+		return s.parts(g, o, at, func(step names.Step) ([]names.Step, bool) { return rest, side(step) })
 	case next.Globs():
 		named := next.Kind == names.Attr && len(g.Fields(o)) > 0 // what has an index, too, is meant once
 		return s.parts(g, o, at, func(step names.Step) ([]names.Step, bool) {
-			return at.rest[1:], next.Matches(step) && (!named || step.Kind != names.Item)
+			return rest[1:], next.Matches(step) && side(step) && (!named || step.Kind != names.Item)
 		})
 	default:
-		s.push(place{path: at.path.With(next), rest: at.rest[1:], order: at.order})
+		if local {
+			at.path = at.path.With(way...)
+		}
+		s.push(place{path: at.path.With(next), rest: rest[1:], order: at.order})
 		return nil
 	}
+}
+
+// isFollowed reports whether a ** goes on by a step. Of the attributes with two underscores at the beginning, those of functions and
+// methods lead on.
+func isFollowed(s names.Step) bool {
+	if s.Kind != names.Attr || !strings.HasPrefix(s.Text, "__") {
+		return true
+	}
+	switch s.Text {
+	case "__closure__", "__defaults__", "__kwdefaults__", "__self__", "__func__":
+		return true
+	}
+	return false
 }
 
 // again reports whether a ** has come to an object before, and notes that it has now.
@@ -240,9 +264,14 @@ func (s *search) parts(g *py.GIL, o py.Object, from place, where func(names.Step
 	}
 	n := 0
 	var failed error
+	way := s.program.wayToLocals(g, o)
 	err := s.program.parts(g, o, from.at, func(step names.Step, part py.Object, next int) bool {
 		if rest, ok := where(step); ok {
-			if err := s.part(g, part, place{path: from.path.With(step), rest: rest, order: from.order.with(next)}); err != nil {
+			path := from.path
+			if step.Kind == names.Key {
+				path = path.With(way...)
+			}
+			if err := s.part(g, part, place{path: path.With(step), rest: rest, order: from.order.with(next)}); err != nil {
 				failed = err
 				return false
 			}
@@ -280,6 +309,7 @@ const (
 	leaf kind = iota + 1
 	array
 	container
+	routine // a function: a container, or a leaf
 )
 
 // kindOf tells by an object's type. What it remembers holds as long as the turn, in which no type ends.
@@ -289,6 +319,9 @@ func (s *search) kindOf(g *py.GIL, o py.Object) kind {
 	if !ok {
 		known = s.program.kindOf(g, o)
 		s.kinds[class] = known
+	}
+	if known == routine {
+		return s.program.kindOfFunction(g, o)
 	}
 	return known
 }
@@ -303,11 +336,28 @@ func (p *Program) kindOf(g *py.GIL, o py.Object) kind {
 	if f, _, err := p.owner(g, o); f != nil && err == nil {
 		return array
 	}
-	if generic, err := g.GenericAttributes(o); err != nil || !generic || g.TypeName(o) == "function" {
+	generic, err := g.GenericAttributes(o)
+	switch {
+	case err != nil:
+		return leaf
+	case g.TypeName(o) == "function":
+		return routine
+	case generic && g.ClassHas(o, "__dict__"), len(g.Fields(o)) > 0:
+		return container
+	default:
 		return leaf
 	}
-	if !g.ClassHas(o, "__dict__") && len(g.Fields(o)) == 0 {
+}
+
+// kindOfFunction tells functions of the program's own, which lead to the variables of outer functions that they use, and to their defaults, from
+// those of installed packages, which are full of what nobody looks for.
+func (p *Program) kindOfFunction(g *py.GIL, o py.Object) kind {
+	of, ok := g.FunctionGlobals(o)
+	if !ok {
 		return leaf
 	}
-	return container
+	if main, err := globals(g); err == nil && main == of || isOwnModule(g, of) {
+		return container
+	}
+	return leaf
 }

@@ -26,7 +26,8 @@ func (p *Program) steps(g *py.GIL, path names.Path) (steps []py.Step, code bool,
 // stepsFrom appends the steps of a path to those that lead to its root from o, or to none if o is the root.
 func (p *Program) stepsFrom(g *py.GIL, o py.Object, steps []py.Step, rest []names.Step) (all []py.Step, code bool, err error) {
 	plain := names.Path{Steps: rest}.Plain()
-	for i := 0; ; i++ {
+	var used int
+	for i := 0; ; i += used {
 		if n := len(steps); n > 0 {
 			next, ok := g.Follow(o, steps[n-1])
 			if !ok {
@@ -43,12 +44,12 @@ func (p *Program) stepsFrom(g *py.GIL, o py.Object, steps []py.Step, rest []name
 		if i == len(rest) {
 			return steps, false, nil
 		}
-		s := rest[i]
 		if i >= plain && p.hasParts(g, o) { // what follows means a part of its memory
 			return steps, false, nil
 		}
-		step, ok, err := p.step(g, o, s)
-		if !ok || err != nil {
+		var step py.Step
+		var ok bool
+		if step, used, ok, err = p.step(g, o, rest[i:]); !ok || err != nil {
 			return nil, true, err
 		}
 		steps = append(steps, step)
@@ -79,8 +80,18 @@ func (a *granting) runsCode(g *py.GIL) bool {
 	return code || err != nil
 }
 
-// step is one of them, from o on.
-func (p *Program) step(g *py.GIL, o py.Object, s names.Step) (step py.Step, ok bool, err error) {
+// step is the first of them, from o on, and says how many steps of the name that is.
+func (p *Program) step(g *py.GIL, o py.Object, rest []names.Step) (step py.Step, used int, ok bool, err error) {
+	if way := p.wayToLocals(g, o); leadsToLocal(rest, way) {
+		key, err := g.NewKey(rest[len(way)].Text)
+		return py.Step{Kind: py.StepLocal, Class: g.Type(o), Key: key}, len(way) + 1, err == nil, err
+	}
+	step, ok, err = p.single(g, o, rest[0])
+	return step, 1, ok, err
+}
+
+// single is step for one step of the name.
+func (p *Program) single(g *py.GIL, o py.Object, s names.Step) (step py.Step, ok bool, err error) {
 	step = py.Step{Class: g.Type(o)}
 	kind := g.Builtin(o)
 	switch s.Kind {
@@ -110,8 +121,8 @@ func (p *Program) step(g *py.GIL, o py.Object, s names.Step) (step py.Step, ok b
 			return framework, ok && generic, err
 		}
 		step.Kind = py.StepAttribute
-		if !generic || !g.ClassHas(o, s.Text) {
-			return step, generic, nil
+		if generic && !g.ClassHas(o, s.Text) {
+			return step, true, nil
 		}
 		_, ok := g.Follow(o, step)
 		return step, ok, nil

@@ -48,8 +48,8 @@ const maxAwaited = 1000
 // coroutineFrames gives the frames of a coroutine and of those that it waits for, the last of these first.
 func coroutineFrames(g *py.GIL, o py.Object) (frames []*py.Frame) {
 	for range maxAwaited {
-		of, ok := suspended[g.TypeName(o)]
-		if !ok {
+		kind := g.Waits(o)
+		if kind < 0 {
 			return frames
 		}
 		f, err := frameOf(g, o)
@@ -59,7 +59,7 @@ func coroutineFrames(g *py.GIL, o py.Object) (frames []*py.Frame) {
 		if f != nil {
 			frames = slices.Insert(frames, 0, f)
 		}
-		if o, err = g.Attr(o, of.awaits); err != nil {
+		if o, err = g.Attr(o, suspended[kind].awaits); err != nil {
 			return frames
 		}
 	}

@@ -14,7 +14,7 @@ import (
 func TestLocalsOfTasks(t *testing.T) {
 	t.Parallel()
 	eachPython(t, func(t *testing.T, python string) {
-		p := programtest.Start(t, triggers+`
+		p := programtest.Start(t, triggers+leadsScript+`
 import asyncio
 def batches():
     for i in range(2):
@@ -54,9 +54,11 @@ async def main():
 asyncio.run(main())
 next(g)
 said("the first batch was " + ("dropped" if first() is None else "kept"))
+said("audited " + ",".join(sorted(set(audited))))
 events["over"].wait()
 `, programtest.Options{Python: python})
 		p.Said(t, "ready")
+		foundByLeads(t, p)
 		for name, want := range map[string]float64{
 			`load(task="first").x`: 1, `load(task="second").x`: 2, `fetch(task="second").y`: 12, `fetch(task="first").y`: 11,
 			`g.gi_frame.f_locals["batch"]`: 20, `o.gi_frame.f_locals["z"]`: 30, `o.gi_yieldfrom.gi_frame.f_locals["batch"][1:]`: 20,
@@ -83,6 +85,9 @@ events["over"].wait()
 		trigger(t, p, "end")
 		if p.Said(t, "the first batch was "); !strings.Contains(p.Output(), "dropped") {
 			t.Error("a look has kept what the generator had")
+		}
+		if p.Said(t, "audited "); strings.Contains(p.Output(), "audited __") {
+			t.Errorf("a search has raised audit events: %s", p.Output())
 		}
 		if got := first(t, p, `g.gi_frame.f_locals["batch"]`); got != 21 {
 			t.Errorf("the second batch begins with %v", got)

@@ -57,6 +57,7 @@ typedef ptrdiff_t Py_ssize_t;
 	X(PyObject *, PyObject_GenericGetDict, (PyObject *, void *))             \
 	X(PyObject *, PyObject_GenericGetAttr, (PyObject *, PyObject *))         \
 	X(PyObject *, PyDict_Items, (PyObject *))                                \
+	X(PyObject **, _PyObject_GetDictPtr, (PyObject *))                       \
 	X(int, PyDict_Next, (PyObject *, Py_ssize_t *, PyObject **, PyObject **)) \
 	X(PyObject *, PyWeakref_NewRef, (PyObject *, PyObject *))                \
 	X(PyObject *, PyWeakref_GetObject, (PyObject *))                         \
@@ -95,6 +96,7 @@ typedef ptrdiff_t Py_ssize_t;
 	X(_Py_TrueStruct)  \
 	X(_Py_FalseStruct) \
 	X(PyCapsule_Type)  \
+	X(PyFunction_Type) \
 	X(PyExc_AttributeError) \
 	X(PyExc_KeyboardInterrupt) \
 	X(PyExc_SystemExit)
@@ -334,7 +336,11 @@ ndpy ndpy_weak(ndpy o) {
 
 int ndpy_gone(ndpy weak, ndpy o) { return weak && (ndpy)api.PyWeakref_GetObject(OBJECT(weak)) != o; }
 
-ndpy ndpy_own_dict(ndpy o) { return (ndpy)api.PyObject_GenericGetDict(OBJECT(o), NULL); }
+ndpy ndpy_own_dict(ndpy o) {
+	if (ndpy_class(o) != (ndpy)api.PyFunction_Type) return (ndpy)api.PyObject_GenericGetDict(OBJECT(o), NULL);
+	PyObject **has = api._PyObject_GetDictPtr(OBJECT(o)); // the other would make one for each function
+	return has && *has ? borrowed(*has) : 0;
+}
 ndpy ndpy_get_generic(ndpy o, ndpy name) { return (ndpy)api.PyObject_GenericGetAttr(OBJECT(o), OBJECT(name)); }
 
 ndpy ndpy_item(ndpy o, ndpy key) { return (ndpy)api.PyObject_GetItem(OBJECT(o), OBJECT(key)); }

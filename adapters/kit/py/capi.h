@@ -83,8 +83,9 @@ ndpy ndpy_weak(ndpy o);                                // a weak reference to it
 int ndpy_gone(ndpy weak, ndpy o);                      // whether o has ended since; no if weak is 0
 ndpy ndpy_dict_get(ndpy dict, ndpy key);               // also of a class made from dict, as dict itself does it
 int ndpy_dict_next(ndpy dict, ptrdiff_t *position, ndpy *key, ndpy *value); // PyDict_Next with new references
+ndpy ndpy_dict_behind(ndpy o);                         // o, or what a mapping proxy has, if that is exactly a dict; borrowed
 ndpy ndpy_sequence_get(ndpy list_tuple_or_deque, ptrdiff_t index);
-ndpy ndpy_own_dict(ndpy o);                            // o.__dict__; may fail with an error
+ndpy ndpy_own_dict(ndpy o);                            // o.__dict__, which a function may not have yet; may fail with an error
 ndpy ndpy_get_generic(ndpy o, ndpy name);              // as object.__getattribute__; may fail with an error
 void ndpy_open_classes(void); // before the calls that follow; without Python's functions for them, they know nothing
 void ndpy_open_getters(void); // after it, from Python 3.10 on: before that, not each class tells of its slots

@@ -147,6 +147,9 @@ func capiFields(class Object) []Object {
 	return all
 }
 
+func capiWaits(o Object) int    { return int(C.ndpy_waits(C.ndpy(o))) }
+func capiHasDict(o Object) bool { return C.ndpy_dict_behind(C.ndpy(o)) != 0 }
+
 // capiClassText gives what type writes of a class.
 func capiClassText(class Object) string { return classText(class, C.ndpy_class_text(C.ndpy(class))) }
 
@@ -196,7 +199,8 @@ func capiListTuple(list Object) Object { return Object(C.ndpy_list_tuple(C.ndpy(
 func capiDictNext(dict Object, at int) (key, value Object, next int) {
 	position := C.ptrdiff_t(at)
 	var k, v C.ndpy
-	if C.ndpy_dict_next(C.ndpy(dict), &position, &k, &v) == 0 {
+	behind := C.ndpy_dict_behind(C.ndpy(dict))
+	if behind == 0 || C.ndpy_dict_next(behind, &position, &k, &v) == 0 {
 		return 0, 0, at
 	}
 	return Object(k), Object(v), int(position)

@@ -26,6 +26,14 @@ ndpy ndpy_class(ndpy o) {
 	return class;
 }
 
+ndpy ndpy_dict_behind(ndpy o) {
+	static ndpy proxy, dict; // the GIL is held
+	if (!proxy) proxy = (ndpy)dlsym(RTLD_DEFAULT, "PyDictProxy_Type"), dict = (ndpy)dlsym(RTLD_DEFAULT, "PyDict_Type");
+	if (ndpy_class(o) != proxy) return o;
+	ndpy behind = class_at ? ((ndpy *)o)[class_at + 1] : 0;
+	return behind && ndpy_class(behind) == dict ? behind : 0;
+}
+
 ndpy ndpy_class_get(ndpy class, ndpy name) { return lookup ? lookup(class, name) : 0; }
 
 int ndpy_class_has(ndpy class, ndpy name) { return !lookup || lookup(class, name) != 0; }

@@ -169,7 +169,7 @@ static ndpy own_attribute(ndpy o, ndpy key) {
 		ndpy_decref(own);
 		return found;
 	}
-	ndpy v = ndpy_get_generic(o, key);
+	ndpy v = ndpy_field(o, ndpy_class_get(class, key), key);
 	if (!v) ndpy_clear();
 	return v;
 }
@@ -239,13 +239,18 @@ static ndpy registered(ndpy o, const ndpy_step *s, struct way *w) {
 static bool is_met(const ndpy_asked *a) {
 	if (ndpy_gone(a->weak, a->type)) return false;
 	if (a->kind == NDPY_GLOBAL || a->kind == NDPY_KEY || a->kind == NDPY_INDEX) return true;
-	if (!ndpy_class_generic(a->type)) return false;
-	if (a->kind == NDPY_ATTRIBUTE || a->kind == NDPY_GETTER || a->kind == NDPY_BESIDE) return true;
+	if (!ndpy_class_generic(a->type) && !ndpy_leads(a->type)) return false;
+	if (a->kind == NDPY_ATTRIBUTE || a->kind == NDPY_GETTER || a->kind == NDPY_BESIDE || a->kind == NDPY_LOCAL) return true;
 	ndpy hooks[NDPY_HOOKS];
 	ndpy_hooks(a->type, hooks);
 	for (int i = 0; i < NDPY_HOOKS; i++)
 		if (hooks[i] != a->hooks[i] || ndpy_gone(a->weak_hooks[i], hooks[i])) return false;
 	return true;
+}
+
+static ndpy item(ndpy o, ndpy key) {
+	ndpy dict = ndpy_dict_behind(o);
+	return dict ? ndpy_dict_get(dict, key) : 0;
 }
 
 static ndpy follow(ndpy o, const ndpy_step *s, struct way *w) {
@@ -259,7 +264,8 @@ static ndpy follow(ndpy o, const ndpy_step *s, struct way *w) {
 	switch (a->kind) {
 	case NDPY_ATTRIBUTE: return own_attribute(o, s->key);
 	case NDPY_GLOBAL: return ndpy_dict_get(ndpy_module_dict(o), s->key);
-	case NDPY_KEY: return ndpy_dict_get(o, s->key);
+	case NDPY_KEY: return item(o, s->key);
+	case NDPY_LOCAL: return ndpy_waiting_local(o, s->key);
 	case NDPY_INDEX: return ndpy_sequence_get(o, s->index);
 	case NDPY_GETTER: return gotten(o, s->key);
 	case NDPY_BESIDE: return beside(o, s);

@@ -27,12 +27,13 @@ typedef struct {
 enum ndpy_step_kind {
 	NDPY_ATTRIBUTE = 1, // in the object's own __dict__, or a field (fields.h); its class has no other attribute of that name, and gets all as object does
 	NDPY_GLOBAL,        // in the dict of a module
-	NDPY_KEY,           // item of a dict
+	NDPY_KEY,           // item of a dict, or of what ndpy_dict_behind gives
 	NDPY_INDEX,         // item of a list, a tuple or a deque
 	NDPY_REGISTERED,    // as NDPY_ATTRIBUTE, or else as NDPY_REGISTERED_ITEM
 	NDPY_GETTER, // what a field or a getter in C of its class gives
 	NDPY_BESIDE, // the object itself, if what the getter gives, or the item of that with the index, is what is expected
 	NDPY_REGISTERED_ITEM, // in the first of the registries, dicts in its __dict__, that has it
+	NDPY_LOCAL,           // a variable of a generator, or the like, that waits
 };
 
 // What a step demands of the class of the object that is asked, and where it looks.

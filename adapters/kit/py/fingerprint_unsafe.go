@@ -67,7 +67,7 @@ type StepKind int
 const (
 	StepAttribute  StepKind = C.NDPY_ATTRIBUTE  // o.__dict__[key], or a field ([GIL.Fields]), where the class has no other such attribute
 	StepGlobal     StepKind = C.NDPY_GLOBAL     // a module's global variable
-	StepKey        StepKind = C.NDPY_KEY        // a dict's item
+	StepKey        StepKind = C.NDPY_KEY        // an item of a dict, or of a mapping proxy of one
 	StepIndex      StepKind = C.NDPY_INDEX      // a list's, a tuple's or a deque's item
 	StepRegistered StepKind = C.NDPY_REGISTERED // as StepAttribute, or else as StepRegisteredItem
 
@@ -79,6 +79,9 @@ const (
 
 	// StepRegisteredItem: in the first of the registries, dicts in o.__dict__, that has it.
 	StepRegisteredItem StepKind = C.NDPY_REGISTERED_ITEM
+
+	// StepLocal: a variable of a generator or the like, as [GIL.Waits] knows them, whether it runs or waits.
+	StepLocal StepKind = C.NDPY_LOCAL
 )
 
 // MaxSteps bounds the steps of a Watch.

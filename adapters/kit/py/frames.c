@@ -12,6 +12,7 @@
 	X(uintptr_t, PyThreadState_Next, (uintptr_t))      \
 	X(uintptr_t, PyThreadState_Get, (void))            \
 	X(ndpy, PyCell_Get, (ndpy))                        \
+	X(ndpy, PyFunction_GetGlobals, (ndpy))             \
 	X(ndpy, PyFunction_GetCode, (ndpy))
 
 // Each is there from some version on.
@@ -214,3 +215,4 @@ ndpy ndpy_frame_local(ndpy frame, ndpy code, ndpy name) {
 }
 
 ndpy ndpy_function_code(ndpy function) { return new_reference(quiet(api.PyFunction_GetCode(function))); }
+ndpy ndpy_function_globals(ndpy function) { return new_reference(quiet(api.PyFunction_GetGlobals(function))); }

@@ -30,5 +30,6 @@ ndpy ndpy_frame_space(ndpy frame);   // what the body of a class, or a module, h
 ndpy ndpy_frame_local(ndpy frame, ndpy code, ndpy name);
 
 ndpy ndpy_function_code(ndpy function);
+ndpy ndpy_function_globals(ndpy function); // a dict
 
 #endif

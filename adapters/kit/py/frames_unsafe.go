@@ -30,6 +30,10 @@ func capiFrameLocal(frame, code, name Object) Object {
 
 func capiFunctionCode(function Object) Object { return Object(C.ndpy_function_code(C.ndpy(function))) }
 
+func capiFunctionGlobals(function Object) Object {
+	return Object(C.ndpy_function_globals(C.ndpy(function)))
+}
+
 func capiClassGet(class, name Object) Object {
 	return Object(C.ndpy_class_get(C.ndpy(class), C.ndpy(name)))
 }

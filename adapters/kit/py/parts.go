@@ -31,8 +31,9 @@ func (g *GIL) OwnDict(o Object) (Object, bool) {
 	return g.own(d), g.IsDict(d)
 }
 
-// Fields gives the names of the attributes that o has without a __dict__, as its class has them from __slots__ or as a named
-// tuple. To get one ([StepAttribute]) runs no code of the program's; one without a value leads nowhere.
+// Fields gives the names of the attributes that o has without a __dict__: as its class has them from __slots__ or as a named
+// tuple, and those by which a function, a bound method, a functools.partial, a cell, a generator or the like leads to other objects.
+// To get one ([StepAttribute]) runs no code of the program's; one without a value leads nowhere.
 func (g *GIL) Fields(o Object) []Object {
 	keys := capiFields(g.Type(o))
 	for _, key := range keys {
@@ -75,8 +76,23 @@ func (*GIL) ClassDefines(o, name Object) bool { return capiClassHas(o, name) }
 // IsClass reports whether o is a class.
 func (g *GIL) IsClass(o Object) bool { return is(o, flagType) }
 
+// Waits says whether o is a generator (0), a coroutine (1) or an asynchronous generator (2), exactly; else it gives -1.
+func (*GIL) Waits(o Object) int { return capiWaits(o) }
+
+// FunctionGlobals gives the global variables of a function, a dict. Without [Interp.NoFrames] there are none.
+func (g *GIL) FunctionGlobals(function Object) (Object, bool) {
+	if g.interp.noFrames != nil || g.TypeName(function) != "function" {
+		return 0, false
+	}
+	v := capiFunctionGlobals(function)
+	if v == 0 {
+		return 0, false
+	}
+	return g.own(v), true
+}
+
 // Builtin gives "dict", "list" or "tuple" if o is of that type, or of one that is made from it and finds items as it
-// does, and "deque" if o is exactly of that type; else "".
+// does; "dict" also for a mapping proxy of what is exactly a dict; and "deque" if o is exactly of that type; else "".
 func (g *GIL) Builtin(o Object) string {
 	if kind := g.ExactType(o); kind != "" && kind != "module" {
 		return kind
@@ -92,9 +108,15 @@ func (g *GIL) Builtin(o Object) string {
 		kind = "tuple"
 	case is(o, flagHeap) && !is(o, flagFixed):
 		return ""
-	case g.TypeName(o) == "collections.deque":
-		return "deque"
 	default:
+		switch g.TypeName(o) {
+		case "collections.deque":
+			return "deque"
+		case "mappingproxy":
+			if capiHasDict(o) {
+				return "dict"
+			}
+		}
 		return ""
 	}
 	class := g.Type(o)

@@ -68,6 +68,8 @@ def _alone():
     global _plugin, _live, _hosts, _came, _keeping, _entering
     _plugin = _live = _hosts = _came = None
     _keeping, _entering = _thread.RLock(), _make_lock()
+    if _listener is not None:
+        _listener.in_child()
 
 
 def _pause(seconds):
@@ -236,8 +238,8 @@ def listen(name=None, path=None):
     calls Attach with Name(name), or with Socket(path).
 
     name is what the program is called, of letters, digits, "_", "-" and "."; without one it is that of the script or the module.
-    path is where the socket is made instead of in the user's runtime directory. The socket ends with the process. With the shared
-    heap, forked children listen, too, unless there is a path. Nothing is loaded before the first host comes.
+    path is where the socket is made instead of in the user's runtime directory. The socket ends with the process. Forked children
+    listen, too, unless there is a path. Nothing is loaded before the first host comes.
 
     Raises ValueError if name cannot be one, RuntimeError if the program listens already, under another name or at another path,
     and OSError if the socket cannot be made.
@@ -246,13 +248,16 @@ def listen(name=None, path=None):
     name = name or _default_name()
     if not _is_name(name):
         raise ValueError("listen: the name %r is not one of letters, digits, '_', '-' and '.', up to 64" % (name,))
-    if _listener is not None and _listener.process == _os.getpid():
+    if _listener is not None and _listener.process == _os.getpid() and _listener.asked:
         if (name, path or _listener.path) != (_listener.name, _listener.path):
             raise RuntimeError("listen: the program listens already, as %s at %s" % (_listener.name, _listener.path))
         return _listener.path
-    if not path:
+    spreads = not path
+    if spreads:
         path = _os.path.join(_runtime_directory(), "%s.%d" % (name, _os.getpid()))
-    listener = (_HeapListener if _heap() else _Listener)(name, _os.path.abspath(path))
+    if _listener is not None:
+        _listener.give_way()
+    listener = (_HeapListener if _heap() else _Listener)(name, _os.path.abspath(path), spreads)
     listener.start()
     _listener = listener
     return listener.path
@@ -374,63 +379,74 @@ class _Listener(object):
     """A socket, and a thread that lets in who comes. Until then the thread sleeps in the kernel. Who comes is not let in where the
     program's hooks do not allow it, and that is all: the thread goes on, and says nothing."""
 
-    def __init__(self, name, path):
-        _socket = _load_sockets()
-        self.name, self.path, self.process, self.module = name, path, _os.getpid(), _sys.modules[__name__]
-        self.socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
+    asked = True  # by the program
+
+    def __init__(self, name, path, spreads):
+        self.spreads = spreads  # to forked children
+        self.name, self.path, self.module = name, path, _sys.modules.get(__name__)
+        self.open()
         try:
-            self.clear()
-            self.socket.bind(path)
-            _os.chmod(path, 0o600)
-            self.socket.listen(16)
+            self.bind()
         except OSError as error:
             self.socket.close()
             raise OSError(error.errno, "listen: %s" % error.strerror, path)
+
+    def open(self):
+        _socket = _load_sockets()
+        self.process = _os.getpid()
+        self.socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
         status = _os.fstat(self.socket.fileno())
         self.identity = status.st_dev, status.st_ino
 
-    def clear(self):
-        """Removes the socket of a process that is gone."""
-        _socket = _load_sockets()
-        try:
-            if _os.lstat(self.path).st_mode & 0o170000 != 0o140000:
-                return  # bind says that it is in use
-        except FileNotFoundError:
-            return
-        probe = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK)
-        try:
-            probe.connect(self.path)
-        except ConnectionRefusedError:
-            _os.unlink(self.path)
-        except OSError:  # somebody listens, and has hosts that wait
-            pass
-        finally:
-            probe.close()
+    def bind(self):
+        _clear(self.path)
+        self.socket.bind(self.path)
+        _os.chmod(self.path, 0o600)
+        self.socket.listen(16)
 
     def start(self):
         import _signal
         import atexit
 
-        _os.register_at_fork(after_in_child=self.in_child)
-        atexit.register(self.end)
-        # The thread is born with all signals blocked: they are for the program's own threads.
-        before = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
+        _Listener.signal, _Listener.signals = _signal, _signal.valid_signals()
+        atexit.register(_end)
+        self.start_thread()
+
+    def start_thread(self):
+        """The thread is born with all signals blocked: they are for the program's own threads."""
+        before = self.signal.pthread_sigmask(self.signal.SIG_BLOCK, self.signals)
         try:
             _start_thread(self.run, ())
         finally:
-            _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
+            self.signal.pthread_sigmask(self.signal.SIG_SETMASK, before)
 
     def end(self):
         global _ending
         if _os.getpid() != self.process:
             return
         _ending = True
+        self.unlink()
+        if _plugin is not None:
+            _plugin[0].nd_close()
+
+    def unlink(self):
         try:
             _os.unlink(self.path)
         except OSError:  # somebody else has
             pass
-        if _plugin is not None:
-            _plugin[0].nd_close()
+        if self.spreads:
+            self.sweep()
+
+    def sweep(self):
+        """Removes what children have left that were killed, or ended by os._exit: pools end theirs so."""
+        folder, own = _os.path.dirname(self.path), self.name + "."
+        try:
+            for file in _os.listdir(folder):
+                process = file[len(own) :]
+                if file.startswith(own) and process.isdigit() and _is_gone(int(process)):
+                    _clear(_os.path.join(folder, file))
+        except OSError:
+            pass
 
     def in_child(self):
         global _listener
@@ -439,6 +455,16 @@ class _Listener(object):
             self.socket.close()
         else:  # the number is another file's by now
             self.socket.detach()
+        if self.spreads:
+            try:
+                child = _ChildListener(self)
+                child.start_thread()
+            except Exception:  # there are too many threads or files: it runs as without all this
+                return
+            _listener = child
+
+    def give_way(self):
+        """Is called when the program asks for another one."""
 
     def intact(self):
         try:
@@ -473,11 +499,100 @@ class _Listener(object):
             pass
 
 
+class _ChildListener(_Listener):
+    """That of a forked child, under its own number. It has the descriptor from the beginning, where the parent's was, and the
+    file a moment later, so that a child which soon ends or runs another program leaves none."""
+
+    asked, spreads, bound = False, True, False
+
+    def __init__(self, parent):  # not more than must be: each page that it touches is copied
+        self.name, self.path, self.module, self.changing = parent.name, parent.path, parent.module, _make_lock()
+        self.open()
+
+    def run(self):
+        try:
+            _pause(0.05)
+            with self.changing:
+                if not self.intact():  # or given way
+                    return
+                self.path = "%s.%d" % (self.path[: self.path.rindex(".")], self.process)
+                self.sweep()
+                self.bind()
+                self.bound = True
+            self.end_with_multiprocessing()
+            _Listener.run(self)
+        except BaseException:  # it has left the user's directory, or has made something else of its interpreter; or it ends
+            pass
+
+    def end_with_multiprocessing(self):
+        """Its children end by os._exit, and before Python 3.13 without the handlers of atexit."""
+        util = _sys.modules.get("multiprocessing.util")
+        if util is not None:
+            util.Finalize(None, self.end, exitpriority=-1000)
+
+    def end(self):
+        if self.bound:
+            _Listener.end(self)
+
+    def give_way(self):
+        if _os.getpid() != self.process:
+            return
+        with self.changing:
+            if self.bound:
+                self.bound = False
+                _os.unlink(self.path)
+                self.socket.shutdown(_sockets.SHUT_RDWR)  # wakes the thread
+            if self.intact():
+                self.socket.close()
+
+
+def _end():
+    if _listener is not None:
+        _listener.end()
+
+
+def _clear(path):
+    """Removes the socket of a process that is gone. Who listens there does not notice: the kernel says that it wants another type."""
+    try:
+        if _os.lstat(path).st_mode & 0o170000 != 0o140000:
+            return  # bind says that it is in use
+    except FileNotFoundError:
+        return
+    probe = _sockets.socket(_sockets.AF_UNIX, _sockets.SOCK_DGRAM | _sockets.SOCK_CLOEXEC | _sockets.SOCK_NONBLOCK)
+    try:
+        probe.connect(path)
+    except ConnectionRefusedError:
+        _os.unlink(path)
+    except OSError:  # somebody listens
+        pass
+    finally:
+        probe.close()
+
+
+def _is_gone(process):
+    try:
+        _os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
 class _HeapListener(_Listener):
     """A socket of the shared heap's, which has a thread that waits for who comes."""
 
-    def __init__(self, name, path):
+    def __init__(self, name, path, spreads):
         self.name, self.path, self.process = name, path, _os.getpid()
+
+    def in_child(self):
+        """The heap does that."""
+
+    def unlink(self):
+        try:
+            _os.unlink(self.path)
+        except OSError:  # the heap has
+            pass
 
     def start(self):
         import atexit
@@ -485,7 +600,7 @@ class _HeapListener(_Listener):
         error = _heap().ndheap_listen(_os.fsencode(self.path))
         if error:
             raise OSError(error, "listen: %s" % _os.strerror(error), self.path)
-        atexit.register(self.end)
+        atexit.register(_end)
 
 
 if __name__ == "__main__":

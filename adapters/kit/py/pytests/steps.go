@@ -112,7 +112,8 @@ func (l *library) testFields(t *testing.T) {
 		p.exec(stepping...)
 		for object, want := range map[string]string{
 			"slots": "'_Slots__own','x','y'", "Slots": "", "More()": "'_Slots__own','x','y','z'", "plain": "", "Pair(1, 2)": "'w','x'", "d": "", "1": "",
-			"range(3)": "", "types.MethodType(print, 1)": "",
+			"range(3)": "", "types.MethodType(print, 1)": "'__self__','__func__'", "(lambda: 0)": "'__closure__','__defaults__','__kwdefaults__'",
+			"__import__('functools').partial(print)": "'func','args','keywords'", "(i for i in ())": "'gi_yieldfrom'", "print": "",
 		} {
 			if got := p.texts(p.Fields(p.eval(object))...); got != want {
 				t.Errorf("the fields of %s are %q, want %q", object, got, want)
