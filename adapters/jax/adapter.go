@@ -36,8 +36,9 @@ func (a *adapter) Plan(g *py.GIL, env *program.Env, o py.Object) (program.Plan, 
 	plan := program.StandardPlan()
 	plan.Protocols = []program.Protocol{program.DLPack} // what it says by others, it says by this one too
 	plan.DLPack.AskDevice = true                        // __dlpack__ waits for a GPU, for nothing
-	if kindOf(g, o) == concrete {
-		plan.Fixed, plan.Gone = true, gone
+	plan.Fixed = kindOf(g, o) == concrete
+	if plan.Fixed && env.InForce(givenAway) {
+		plan.Gone = gone
 	}
 	facts, err := look(g, kindOf(g, o), env.Module, o)
 	if err != nil {

@@ -25,6 +25,9 @@ const (
 	typesOfXLA = "xla/python/dlpack_types.cc"
 )
 
+// givenAway is the quirk of arrays that have no memory any more.
+const givenAway = "jax.deleted-or-donated"
+
 func absences() []rule {
 	return []rule{
 		{
@@ -52,7 +55,7 @@ func absences() []rule {
 			Edit: refuseNoArray,
 		}, {
 			Quirk: contract.Quirk{
-				ID: "jax.deleted-or-donated", Effect: contract.EffectRefuse,
+				ID: givenAway, Effect: contract.EffectRefuse,
 				Summary: "if an array was deleted, or donated to a function, DLPack raises an error that says " +
 					"that an object of type 'NoneType' has no len()",
 				Remedy: "publish the array that took its place, or a copy from before; or do not donate it " +

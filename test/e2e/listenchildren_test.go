@@ -30,6 +30,8 @@ func forkedChildrenListen(t *testing.T, python string) {
 	run := harness.RunAlone(t, `
 import multiprocessing, ndbridge, os, remote, signal, sys, threading
 path = ndbridge.listen("family")
+main, imported = threading.get_ident(), []
+sys.addaudithook(lambda event, args: event == "import" and threading.get_ident() != main and imported.append(args[0]))
 print(path, flush=True)
 gone, ready = os.pipe(), os.pipe()
 mine = bytearray(4)
@@ -105,6 +107,9 @@ remote.serve()
 		if err := child.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+	if names := harness.Eval[[]string](t, run.Remote, "imported"); len(names) > 0 {
+		t.Errorf("another thread has imported %q: a child that is forked meanwhile would wait for that for ever", names)
 	}
 	left := harness.Eval[[]string](t, run.Remote, "end()")
 	// What os._exit has left may be removed already, as others ended.

@@ -4,6 +4,7 @@ package entry
 import "C"
 
 import (
+	"os"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -41,7 +42,9 @@ func stir() {
 	if rest.on {
 		rest.on = false
 		collect()
-		runtime.GOMAXPROCS(rest.procs)
+		if runtime.GOMAXPROCS(rest.procs); os.Getenv("GOMAXPROCS") == "" {
+			runtime.SetDefaultGOMAXPROCS() // and follow what the control group allows, as before
+		}
 		plugin.program.Tend(true)
 		spare()
 	}

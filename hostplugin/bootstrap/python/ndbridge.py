@@ -408,6 +408,11 @@ class _Listener(object):
         import _signal
         import atexit
 
+        try:  # in this thread: a child that the program forks while another one imports them would wait for that for ever
+            import ctypes
+            import gc
+        except ImportError:  # the host is told
+            pass
         _Listener.signal, _Listener.signals = _signal, _signal.valid_signals()
         atexit.register(_end)
         self.start_thread()
