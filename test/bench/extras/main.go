@@ -21,7 +21,7 @@ func run(ctx context.Context, args []string) error {
 	case len(args) == 3 && args[0] == "flight":
 		return serve(ctx, args[1], args[2], os.Stdin, os.Stdout)
 	case len(args) == 3 && args[0] == "plot":
-		return draw(args[1], args[2])
+		return draw(args[1], args[2], os.Stdout)
 	}
 	return errors.New("usage: extras flight PYTHON SOCKET, or extras plot RESULT.json PICTURE.png")
 }
