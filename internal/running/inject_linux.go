@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -288,15 +289,58 @@ func notAllowed(pid int, err error) error {
 	case !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES):
 		return &core.Error{Kind: core.ErrUnavailable, Err: fmt.Errorf("the memory of process %d: %w", pid, err)}
 	}
-	e := &core.Error{
-		Kind: core.ErrConfig, Err: errors.New("the kernel does not let this process look into that one: it has capabilities, or is protected (PR_SET_DUMPABLE)"),
-		Remedy: "let the program call ndbridge.listen()",
+	theirs, failed := credentialsOf(strconv.Itoa(pid))
+	ours, own := credentialsOf("self")
+	scope, _ := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope") // without Yama: ""
+	why, remedy := "", ""
+	if failed == nil && own == nil {
+		why, remedy = whyNoAccess(theirs, ours, strings.TrimSpace(string(scope)))
 	}
-	if scope, failed := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); failed == nil {
-		if level := strings.TrimSpace(string(scope)); level != "0" {
-			e.Err = fmt.Errorf("the kernel does not let this process look into that one: kernel.yama.ptrace_scope is %s", level)
-			e.Remedy = "let the program call ndbridge.listen(), set kernel.yama.ptrace_scope to 0, or give the host CAP_SYS_PTRACE"
+	return &core.Error{
+		Kind: core.ErrConfig, Err: fmt.Errorf("the kernel does not let this process look into that one%s", why),
+		Remedy: "let the program call ndbridge.listen(), " + remedy + "or give the host CAP_SYS_PTRACE",
+	}
+}
+
+// credentials are those by which the kernel decides who may look into a process.
+type credentials struct {
+	uids, gids [3]int // real, effective, saved
+	permitted  uint64 // capabilities
+}
+
+func credentialsOf(process string) (c credentials, err error) {
+	text, err := os.ReadFile("/proc/" + process + "/status")
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		var failed error
+		switch name {
+		case "Uid":
+			_, failed = fmt.Sscan(value, &c.uids[0], &c.uids[1], &c.uids[2])
+		case "Gid":
+			_, failed = fmt.Sscan(value, &c.gids[0], &c.gids[1], &c.gids[2])
+		case "CapPrm":
+			c.permitted, failed = strconv.ParseUint(strings.TrimSpace(value), 16, 64)
 		}
+		err = errors.Join(err, failed)
 	}
-	return e
+	return c, err
+}
+
+// whyNoAccess says, as the kernel decides (ptrace(2), "Ptrace access mode checking"), why a process without CAP_SYS_PTRACE may not look into another
+// one, and what else than that capability would help.
+func whyNoAccess(theirs, ours credentials, scope string) (why, remedy string) {
+	other := func(ids [3]int, own int) int { return slices.IndexFunc(ids[:], func(id int) bool { return id != own }) }
+	user, group := other(theirs.uids, ours.uids[0]), other(theirs.gids, ours.gids[0])
+	switch {
+	case user >= 0:
+		return fmt.Sprintf(": it runs as user %d, and this one as user %d", theirs.uids[user], ours.uids[0]), "run the host as the same user, "
+	case group >= 0:
+		return fmt.Sprintf(": it runs as group %d, and this one as group %d", theirs.gids[group], ours.gids[0]), "run the host as the same group, "
+	case theirs.permitted&^ours.permitted != 0:
+		return ": it has capabilities that this one has not", ""
+	case scope != "" && scope != "0":
+		return ": kernel.yama.ptrace_scope is " + scope, "set kernel.yama.ptrace_scope to 0, "
+	default:
+		return ": it is protected (PR_SET_DUMPABLE)", ""
+	}
 }
