@@ -54,7 +54,16 @@ func (a *granting) again(err error) error {
 	return nil
 }
 
-// awaitNext has the array read anew in a moment, when its name may lead to the next one, unless that was done too often.
+// overtaken has the array read anew, which the program has changed meanwhile: at once, and then as awaitNext does.
+func (a *granting) overtaken(err error) error {
+	if a.tries < maxAttempts {
+		return a.again(err)
+	}
+	return a.awaitNext(err)
+}
+
+// awaitNext has the array read anew in a moment, when its name may lead to the next one, or the thread that changes it has gone on, unless that
+// was done too often.
 func (a *granting) awaitNext(err error) error {
 	const attempts, pause = 30, 300 * time.Microsecond
 	switch {
@@ -132,8 +141,8 @@ func (a *granting) once(ctx context.Context, g *py.GIL) (l contract.Lease, chang
 	s.base = t.path
 	f, r, err := p.read(g, &t, s) //nolint:contextcheck // it outlives the call
 	switch {
-	case errors.Is(err, errOvertaken):
-		err = a.again(err)
+	case errors.Is(err, errOvertaken), errors.Is(err, errMoving):
+		err = a.overtaken(err)
 	case errors.Is(err, ErrGivenAway):
 		err = a.awaitNext(err)
 	}
@@ -199,7 +208,7 @@ func (a *granting) confirm(r *reading, pub *published.Publication, place *placed
 	case failed != nil:
 		return failed
 	case !still:
-		return a.again(errMoving())
+		return a.overtaken(errMoving)
 	case err != nil:
 		return err
 	case contract.Copied(place.Route) && a.copiedBefore(r, place.Reason, pub) && a.before.copy.Take(place.Copied):

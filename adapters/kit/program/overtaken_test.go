@@ -118,6 +118,35 @@ Moving.now, Moving.trap = two, True
 	shows(t, p, "x", 3)
 }
 
+// TestLookIsOvertakenOften: a program that publishes a name anew ten times under a look has the last one seen, and not an error.
+func TestLookIsOvertakenOften(t *testing.T) {
+	t.Parallel()
+	p := programtest.Start(t, `
+import numpy as np, ndbridge
+class Moving:
+    asked = times = 0
+    trap = False
+    def __init__(self): self.now = np.full(4, 1.0)
+    @property
+    def __array_interface__(self):
+        if Moving.trap:
+            Moving.asked += 1
+            if Moving.asked % 4 == 1:
+                self.now = np.full(4, 2.0)  # so it is published anew
+            if Moving.asked % 4 == 0 and Moving.times < 10:
+                Moving.times, Moving.trap = Moving.times + 1, False
+                ndbridge.publish("x", Moving())
+                Moving.trap = True
+            elif Moving.times == 10:
+                Moving.trap = False
+        return self.now.__array_interface__
+ndbridge.publish("x", Moving())
+Moving.trap = True
+`, programtest.Options{})
+	p.Finish(t)
+	shows(t, p, "x", 2)
+}
+
 // TestCopyIsReadInAnotherWay: a copy that another framework's array takes the place of is another lease, which says so.
 func TestCopyIsReadInAnotherWay(t *testing.T) {
 	t.Parallel()

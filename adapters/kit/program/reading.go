@@ -170,14 +170,12 @@ func (r *reader) settled(g *py.GIL, o py.Object, protocol Protocol) (result *rea
 			g.Unlocked(func() { <-time.After(pause) })
 		}
 	}
-	return nil, true, errMoving()
+	return nil, true, errMoving
 }
 
-func errMoving() error {
-	return &core.Error{
-		Kind: core.ErrPointer, Err: errors.New("a thread of the program is giving the array other memory"),
-		Remedy: "look again",
-	}
+// errMoving says that a thread of the program was in the middle of a change all the time.
+var errMoving = &core.Error{
+	Kind: core.ErrPointer, Err: errors.New("a thread of the program is giving the array other memory"), Remedy: "look again",
 }
 
 // try asks by one protocol, and gives everything back if the answer is not accepted.
