@@ -9,10 +9,10 @@ import (
 	"github.com/ndbridge/ndbridge/core/contract"
 )
 
-// shows takes a view and compares all its elements.
-func shows(t *testing.T, p *programtest.Program, name string, want float64) {
+// shows takes a view of x and compares all its elements.
+func shows(t *testing.T, p *programtest.Program, want float64) {
 	t.Helper()
-	v, err := p.View(t, name, contract.Request{NoWait: true})
+	v, err := p.View(t, "x", contract.Request{NoWait: true})
 	if err != nil {
 		t.Error(err)
 		return
@@ -23,7 +23,7 @@ func shows(t *testing.T, p *programtest.Program, name string, want float64) {
 	}
 	for _, x := range all {
 		if x != want {
-			t.Errorf("%s shows %v, want %v", name, all, want)
+			t.Errorf("x shows %v, want %v", all, want)
 			return
 		}
 	}
@@ -55,7 +55,7 @@ junk = [np.full(4, 77.0) for _ in range(1000)]
 print("references", during, sys.getrefcount(b) - before[1], flush=True)
 `, programtest.Options{})
 	p.Finish(t)
-	shows(t, p, "x", 1)
+	shows(t, p, 1)
 	if out := p.Output(); !strings.Contains(out, "references 1 0") {
 		t.Errorf("%s, want one reference to what is published, and none to what is not", out)
 	}
@@ -114,8 +114,8 @@ ndbridge.publish("x", m)
 Moving.now, Moving.trap = two, True
 `, programtest.Options{})
 	p.Finish(t)
-	shows(t, p, "x", 3)
-	shows(t, p, "x", 3)
+	shows(t, p, 3)
+	shows(t, p, 3)
 }
 
 // TestLookIsOvertakenOften: a program that publishes a name anew ten times under a look has the last one seen, and not an error.
@@ -144,7 +144,7 @@ ndbridge.publish("x", Moving())
 Moving.trap = True
 `, programtest.Options{})
 	p.Finish(t)
-	shows(t, p, "x", 2)
+	shows(t, p, 2)
 }
 
 // TestCopyIsReadInAnotherWay: a copy that another framework's array takes the place of is another lease, which says so.
