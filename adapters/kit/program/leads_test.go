@@ -1,6 +1,11 @@
 package program_test
 
 import (
+	"cmp"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -89,5 +94,30 @@ func foundByLeads(t *testing.T, p *programtest.Program) {
 		if first(t, p, name) != 1 {
 			t.Errorf("%s is another array", name)
 		}
+	}
+}
+
+// TestLeadsBesideLibrary has a library of the program's with a symbol that is called as a class of Python's is.
+func TestLeadsBesideLibrary(t *testing.T) {
+	t.Parallel()
+	source, library := filepath.Join(t.TempDir(), "partial.c"), filepath.Join(t.TempDir(), "partial.so")
+	if err := os.WriteFile(source, []byte("long partial[128];\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), cmp.Or(os.Getenv("CC"), "gcc"), "-shared", "-fPIC", "-o", library, source).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	p := programtest.Start(t, fmt.Sprintf(`
+import ctypes, functools
+import numpy as np
+library = ctypes.CDLL(%q, ctypes.RTLD_GLOBAL)
+class Holder: pass
+leads = Holder()
+leads.partial = functools.partial(print, np.full(1, 1.0))
+`, library), programtest.Options{})
+	p.Finish(t)
+	found, err := p.Search(t.Context(), contract.Search{Pattern: "leads.**"})
+	if err != nil || len(found.Entries) != 1 || found.Entries[0].Name != "leads.partial.args[0]" {
+		t.Errorf("%+v, %v", found.Entries, err)
 	}
 }

@@ -25,7 +25,7 @@ static ndpy tuple_getter(void) {
 
 // An attribute of a class in C that leads to another object.
 struct lead {
-	const char *class; // a symbol of Python's, or a name in the module _functools
+	const char *class; // a symbol of Python's; NULL: it is functools.partial
 	const char *name;
 	const char *get; // gives the object, borrowed, and raises no audit event as the attribute does; NULL: the attribute raises none
 	ndpy type, key, found; // found is what the type has for the key; 0 until they are known
@@ -42,17 +42,17 @@ static struct lead leads[] = { // the GIL guards it
 	{"PyGen_Type", "gi_yieldfrom", NULL},
 	{"PyCoro_Type", "cr_await", NULL},
 	{"PyAsyncGen_Type", "ag_await", NULL},
-	{"partial", "func", NULL},
-	{"partial", "args", NULL},
-	{"partial", "keywords", NULL},
+	{NULL, "func", NULL},
+	{NULL, "args", NULL},
+	{NULL, "keywords", NULL},
 };
 
 enum { LEADS = sizeof leads / sizeof *leads };
 
-static ndpy class_of(const char *name) {
-	ndpy symbol = (ndpy)dlsym(RTLD_DEFAULT, name), module = symbol ? 0 : ndpy_loaded("_functools", 10);
-	ndpy vars = module ? ndpy_module_dict(module) : 0, key = vars ? ndpy_new_interned(name, strlen(name)) : 0;
-	ndpy class = key ? ndpy_dict_get(vars, key) : symbol;
+static ndpy partial_class(void) {
+	ndpy module = ndpy_loaded("_functools", 10);
+	ndpy vars = module ? ndpy_module_dict(module) : 0, key = vars ? ndpy_new_interned("partial", 7) : 0;
+	ndpy class = key ? ndpy_dict_get(vars, key) : 0;
 	ndpy_clear();
 	ndpy_decref(key);
 	ndpy_decref(module);
@@ -62,7 +62,7 @@ static ndpy class_of(const char *name) {
 // Whether what a lead needs is there: functools may not be imported yet.
 static bool is_open(struct lead *l) {
 	if (l->found) return true;
-	if (!l->type) l->type = class_of(l->class);
+	if (!l->type) l->type = l->class ? (ndpy)dlsym(RTLD_DEFAULT, l->class) : partial_class();
 	if (l->type && !l->key && !(l->key = ndpy_new_interned(l->name, strlen(l->name)))) ndpy_clear();
 	if (l->get) *(void **)&l->getter = dlsym(RTLD_DEFAULT, l->get);
 	if (l->key && (!l->get || l->getter)) l->found = ndpy_class_get(l->type, l->key);
