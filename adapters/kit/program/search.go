@@ -214,12 +214,12 @@ func (s *search) match(g *py.GIL, o py.Object, at place) error {
 				return err
 			}
 		}
-		return s.parts(g, o, at, func(step names.Step) ([]names.Step, bool) { return rest, isFollowed(step) })
+		return s.parts(g, o, at, way, func(step names.Step) ([]names.Step, bool) { return rest, isFollowed(step) })
 	case next.Kind == names.Deep:
-		return s.parts(g, o, at, func(step names.Step) ([]names.Step, bool) { return rest, side(step) })
+		return s.parts(g, o, at, way, func(step names.Step) ([]names.Step, bool) { return rest, side(step) })
 	case next.Globs():
 		named := next.Kind == names.Attr && len(g.Fields(o)) > 0 // what has an index, too, is meant once
-		return s.parts(g, o, at, func(step names.Step) ([]names.Step, bool) {
+		return s.parts(g, o, at, way, func(step names.Step) ([]names.Step, bool) {
 			return rest[1:], next.Matches(step) && side(step) && (!named || step.Kind != names.Item)
 		})
 	default:
@@ -257,14 +257,14 @@ func (s *search) again(g *py.GIL, id object, path names.Path) bool {
 	return ok
 }
 
-// parts goes through what an object leads to: where finds what of the pattern is left for a part, or false.
-func (s *search) parts(g *py.GIL, o py.Object, from place, where func(names.Step) ([]names.Step, bool)) error {
+// parts goes through what an object leads to: where finds what of the pattern is left for a part, or false. way comes before a key, if it is
+// a local variable ([Program.wayToLocals]).
+func (s *search) parts(g *py.GIL, o py.Object, from place, way []names.Step, where func(names.Step) ([]names.Step, bool)) error {
 	if table, err := s.columns(g, o, from, where); table || err != nil {
 		return err
 	}
 	n := 0
 	var failed error
-	way := s.program.wayToLocals(g, o)
 	err := s.program.parts(g, o, from.at, func(step names.Step, part py.Object, next int) bool {
 		if rest, ok := where(step); ok {
 			path := from.path

@@ -119,6 +119,9 @@ func (i *Interp) thread(j *job) {
 		select {
 		case j = <-i.jobs:
 		case <-i.idle:
+			i.mu.Lock()
+			i.threads--
+			i.mu.Unlock()
 			i.forget(&state)
 			return
 		case <-i.shut:
@@ -138,11 +141,8 @@ func (i *Interp) EndIdle() {
 	}
 }
 
-// forget has Python forget a thread that ends. After Shut it does nothing.
+// forget has Python forget a thread that ends, which is this one. After Shut it does nothing.
 func (i *Interp) forget(state *threadState) {
-	i.mu.Lock()
-	i.threads--
-	i.mu.Unlock()
 	if state.p == 0 || !i.enter() {
 		return
 	}

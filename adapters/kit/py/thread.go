@@ -29,13 +29,7 @@ func (i *Interp) nextDone() {
 }
 
 // End is called on the thread before it ends, and has Python forget it. After Shut it does nothing.
-func (t *Thread) End() {
-	if t.state.p == 0 || !t.interp.enter() {
-		return
-	}
-	defer t.interp.exit()
-	t.state.end()
-}
+func (t *Thread) End() { t.interp.forget(&t.state) }
 
 // Here makes the thread that Python called us on, with the GIL, one that can be interrupted.
 func (i *Interp) Here() *Thread {
