@@ -585,19 +585,15 @@ def _is_gone(process):
 
 
 class _HeapListener(_Listener):
-    """A socket of the shared heap's, which has a thread that waits for who comes."""
+    """A socket of the shared heap's, which has a thread that waits for who comes, also in forked children."""
+
+    spreads = False  # the heap does that
 
     def __init__(self, name, path, spreads):
         self.name, self.path, self.process = name, path, _os.getpid()
 
     def in_child(self):
         """The heap does that."""
-
-    def unlink(self):
-        try:
-            _os.unlink(self.path)
-        except OSError:  # the heap has
-            pass
 
     def start(self):
         import atexit
