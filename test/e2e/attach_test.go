@@ -85,6 +85,15 @@ func TestAttachPublished(t *testing.T) {
 	}
 }
 
+// threadStates counts the threads that Python knows.
+const threadStates = `def states():
+    api, n = ctypes.pythonapi, 0
+    for f in api.PyInterpreterState_Head, api.PyInterpreterState_ThreadHead, api.PyThreadState_Next: f.restype = ctypes.c_void_p
+    state = api.PyInterpreterState_ThreadHead(ctypes.c_void_p(api.PyInterpreterState_Head()))
+    while state: n, state = n + 1, api.PyThreadState_Next(ctypes.c_void_p(state))
+    return n
+`
+
 // TestAttachLeavesNothing: a program that hosts have come to and left has the descriptors, mappings, threads, objects and memory that it
 // had after the first of them, which has loaded the plugin.
 func TestAttachLeavesNothing(t *testing.T) {
@@ -96,13 +105,7 @@ x = np.full(1 << 20, 1.0)
 small = np.full(10, 1.0)
 def double(a): return a * 2
 ndbridge.publish("p", x)
-def states():
-    api, n = ctypes.pythonapi, 0
-    for f in api.PyInterpreterState_Head, api.PyInterpreterState_ThreadHead, api.PyThreadState_Next: f.restype = ctypes.c_void_p
-    state = api.PyInterpreterState_ThreadHead(ctypes.c_void_p(api.PyInterpreterState_Head()))
-    while state: n, state = n + 1, api.PyThreadState_Next(ctypes.c_void_p(state))
-    return n
-def held():
+`+threadStates+`def held():
     maps = [l for l in open("/proc/self/maps") if "memfd" in l or "/dev/shm" in l]
     return [len(os.listdir("/proc/self/fd")), len(maps), len(os.listdir("/proc/self/task")), sys.getrefcount(x), sys.getrefcount(double), states()]
 remote.serve()

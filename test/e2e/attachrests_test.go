@@ -22,13 +22,7 @@ gc.disable()
 print(ndbridge.listen(), flush=True)
 x = np.full(1 << 17, 1.0)
 def double(a): return a * 2
-def states():
-    api, n = ctypes.pythonapi, 0
-    for f in api.PyInterpreterState_Head, api.PyInterpreterState_ThreadHead, api.PyThreadState_Next: f.restype = ctypes.c_void_p
-    state = api.PyInterpreterState_ThreadHead(ctypes.c_void_p(api.PyInterpreterState_Head()))
-    while state: n, state = n + 1, api.PyThreadState_Next(ctypes.c_void_p(state))
-    return n
-def threads():
+`+threadStates+`def threads():
     libc, thread = ctypes.CDLL(None), ctypes.c_ulong()
     for _ in range(1100):
         assert libc.ndheap_create_thread(ctypes.byref(thread), None, libc.getpid, None) == 0
