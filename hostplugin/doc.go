@@ -13,7 +13,7 @@
 //
 // A name that is looked at again and again has a [Source]. Its Refresh asks whether the name still leads to a
 // view's memory, and gives another view only if it does not. For what the program publishes, Latest gives the
-// newest version, and Next waits for one. A [Group] does the same for several names at once.
+// newest version, and Next waits for one. A [Group] does the same for several names at once, and [Session.Refresh] for such as come and go.
 //
 // [Host.Attach] comes to a program that runs already, instead of starting one.
 //

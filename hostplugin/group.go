@@ -117,7 +117,7 @@ func (s *Session) spelling(name string) string {
 // changed is true if any view is another one now. What has not changed costs one round trip for all together,
 // and some tens of nanoseconds each. The options are those of the views that are taken.
 //
-// The error names the array. What was refreshed before it stays so.
+// The error names the first array that has one. All others are refreshed.
 func (g *Group) Refresh(ctx context.Context, opts ...ViewOption) (changed bool, err error) {
 	const op = "refresh"
 	g.mu.Lock()

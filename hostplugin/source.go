@@ -2,6 +2,7 @@ package hostplugin
 
 import (
 	"context"
+	"errors"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
@@ -66,6 +67,40 @@ func (s *Source) Refresh(ctx context.Context, v *core.View, opts ...ViewOption) 
 	return s.follow(ctx, "refresh", v, func() (*core.View, bool, error) {
 		return s.session.leases.Refresh(ctx, s.source, v, request(opts))
 	})
+}
+
+// Look is one of the sources that [Session.Refresh] looks at together, and what has become of it.
+type Look struct {
+	Source  *Source
+	View    *core.View // of the source, or nil; afterwards what [Source.Refresh] would give
+	Changed bool       // the view is another one now
+	Err     error
+}
+
+// Refresh looks at several names of the program, each as [Source.Refresh] does, but asks the program once for all of them, as
+// [Group.Refresh] does. Unlike a group, the names may be others each time, and none depends on another: each look has its own
+// result, which Refresh writes into looks. A source of another session is core.ErrConfig. No source and no view is there twice.
+func (s *Session) Refresh(ctx context.Context, looks []Look, opts ...ViewOption) {
+	const op = "refresh"
+	group, of := s.leases.Group(nil), make([]int, 0, len(looks))
+	for i := range looks {
+		l := &looks[i]
+		l.Changed, l.Err = false, s.ready(ctx, op, l.Source.Name())
+		if l.Source.session != s {
+			l.Err = s.wrap(op, l.Source.Name(), &core.Error{
+				Kind: core.ErrConfig, Err: errors.New("the source is of another session"), Remedy: "refresh it by its own session",
+			})
+		}
+		if l.Err == nil {
+			of, group.Sources, group.Views = append(of, i), append(group.Sources, l.Source.source), append(group.Views, l.View)
+		}
+	}
+	_, _, _ = group.Refresh(ctx, request(opts)) // each has its own error
+	for n, i := range of {
+		l, before := &looks[i], looks[i].View
+		l.View, l.Changed = group.Views[n], group.Views[n] != before
+		l.Err = s.wrap(op, l.Source.Name(), group.Errs[n])
+	}
 }
 
 // Latest gives a view of the newest version that the program has published under the name. If that is v's

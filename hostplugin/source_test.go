@@ -203,3 +203,45 @@ func killOnce(t *testing.T, host *hostplugin.Host) {
 		t.Error(err)
 	}
 }
+
+// TestSessionRefresh looks at several names at once, of which each has its own result: what is there, what is not, what lies about its memory,
+// and what is another session's.
+func TestSessionRefresh(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, s *hostplugin.Session) {
+		looks := []hostplugin.Look{
+			{Source: source(t, s, "samples")}, {Source: source(t, s, "nothing")}, {Source: source(t, start(t), "samples")},
+			{Source: source(t, s, "lie:short")}, {Source: source(t, s, "scalar")},
+		}
+		kinds := []error{nil, core.ErrNotFound, core.ErrConfig, core.ErrPointer, nil}
+		for round := range 3 {
+			s.Refresh(t.Context(), looks, hostplugin.NoWait(), hostplugin.Writable())
+			for i, l := range looks {
+				switch {
+				case !errors.Is(l.Err, kinds[i]):
+					t.Errorf("%d: %s: %v, want %v", i, l.Source.Name(), l.Err, kinds[i])
+				case l.Err != nil && (l.View != nil || l.Changed || !strings.Contains(l.Err.Error(), "refresh fake/"+l.Source.Name())):
+					t.Errorf("%d: %v, %v, %v", i, l.View, l.Changed, l.Err)
+				case l.Err == nil && (l.View.Name() != l.Source.Name() || l.Changed != (round == 0) || !l.View.Writable()):
+					t.Errorf("%d: in round %d %s gives %v, %v", i, round, l.Source.Name(), l.View, l.Changed)
+				}
+			}
+			looks[0], looks[4] = looks[4], looks[0]
+		}
+		for _, i := range []int{0, 4} {
+			if err := looks[i].View.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		s.Refresh(t.Context(), nil)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s.Refresh(t.Context(), looks)
+		for _, l := range looks {
+			if l.Err == nil {
+				t.Errorf("%s of a session that is closed", l.Source.Name())
+			}
+		}
+	})
+}

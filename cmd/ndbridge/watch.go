@@ -47,6 +47,7 @@ type watcher struct {
 	posts   sync.WaitGroup
 
 	sessions map[string]*hostplugin.Session
+	arrays   map[string]*looks.Arrays
 	wanted   []wanted
 	counter  *looks.Counter // nil: no step is watched
 
@@ -55,7 +56,7 @@ type watcher struct {
 }
 
 func newWatch(env *environ) *cobra.Command {
-	w := &watcher{env: env, target: target{attaches: true}, raised: make(chan struct{}), sessions: map[string]*hostplugin.Session{}, found: map[wanted]map[string]bool{}}
+	w := &watcher{env: env, target: target{attaches: true}, raised: make(chan struct{}), sessions: map[string]*hostplugin.Session{}, arrays: map[string]*looks.Arrays{}, found: map[wanted]map[string]bool{}}
 	cmd := &cobra.Command{
 		Use:   "watch [flags] [PROGRAM/]NAME... [-- ARGUMENT...]",
 		Short: "Watch arrays of a program: statistics, their history, and alarms",
@@ -167,7 +168,7 @@ func (w *watcher) watch(ctx context.Context, l *looker, all []wanted) error {
 			return err
 		}
 		defer s.Close() //nolint:errcheck // the log says if the program had to be killed
-		w.sessions[one.program] = s
+		w.sessions[one.program], w.arrays[one.program] = s, looks.Of(s)
 		go func() { ended <- s.Wait(ctx) }()
 	}
 	w.env.stderr.Stop()
@@ -210,11 +211,12 @@ func (w *watcher) sampler(ctx context.Context, cancel context.CancelFunc) (*watc
 			go w.several(ctx, out.sampler, one)
 			continue
 		}
-		see, err := looks.At(w.sessions[one.program], one.name)
+		array, err := w.arrays[one.program].Array(one.name)
 		if err != nil {
 			return nil, err
 		}
-		out.sampler.Add(watch.Array{Name: one.label, Look: see})
+		array.Name = one.label
+		out.sampler.Add(array)
 		if !w.json { // which says so of each look
 			w.absent(ctx, out.sampler, one)
 		}

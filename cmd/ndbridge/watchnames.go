@@ -91,9 +91,10 @@ func (w *watcher) find(ctx context.Context, sampler *watch.Sampler, one wanted) 
 	}
 	before := len(w.found[one])
 	for _, name := range names {
-		if see, err := looks.At(s, name); err == nil {
+		if array, err := w.arrays[one.program].Array(name); err == nil {
 			w.found[one][name] = true
-			sampler.Add(watch.Array{Name: strings.TrimSuffix(one.label, one.name) + name, Look: see, Passing: true})
+			array.Name, array.Passing = strings.TrimSuffix(one.label, one.name)+name, true
+			sampler.Add(array)
 		}
 	}
 	return before == 0 || len(w.found[one]) > before

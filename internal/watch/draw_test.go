@@ -39,7 +39,7 @@ func TestDraw(t *testing.T) {
 func TestDrawWholeFigures(t *testing.T) {
 	t.Parallel()
 	s := New(Options{Alarms: []Alarm{alarm(t, "max>2")}})
-	s.Add(Array{Name: "x", Look: of(coretest.NewView(t, []float64{1, 3.25, math.NaN()}))})
+	s.Add(array("x", of(coretest.NewView(t, []float64{1, 3.25, math.NaN()}))))
 	rounds(t, s, 1, func(int) {})
 	want := strings.Fields("x ! max>2 nan 1 inf 0 mean 2.125 std 1.125 norm 3.4004 min 1 max 3.25 ▅ …")
 	for columns := range 200 {

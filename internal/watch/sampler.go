@@ -12,14 +12,11 @@ import (
 	"github.com/ndbridge/ndbridge/stats"
 )
 
-// Look gives a view of an array as it is now, as hostplugin's Source.Refresh does: v, or another view in its place. It
-// is called with nil first.
-type Look func(ctx context.Context, v *core.View) (*core.View, error)
-
 // Array is a name to watch.
 type Array struct {
-	Name string
-	Look Look
+	Name    string
+	Program Program
+	Of      any // what the program knows the array by
 	// Passing arrays are given up when they were not found (core.ErrNotFound) in some looks in a row, as those of a function
 	// that has returned. They can be added again.
 	Passing bool
@@ -88,7 +85,8 @@ type Usage struct {
 type watched struct {
 	Series
 
-	look     Look
+	program  Program
+	of       any
 	passing  bool
 	lost     int // looks in a row that did not find it
 	view     *core.View
@@ -127,7 +125,7 @@ func (s *Sampler) Add(arrays ...Array) {
 		i, there := slices.BinarySearchFunc(s.arrays, a.Name, byName)
 		if !there {
 			s.arrays = slices.Insert(s.arrays, i, &watched{
-				Series: Series{Name: a.Name}, look: a.Look, passing: a.Passing, sample: 1 << 16,
+				Series: Series{Name: a.Name}, program: a.Program, of: a.Of, passing: a.Passing, sample: 1 << 16,
 				quiet: make(map[string]int), clean: make(map[string]*stats.Number),
 			})
 		}
@@ -196,79 +194,6 @@ func (s *Sampler) close() {
 	}
 }
 
-// round looks at each array once, and says how much time that took.
-func (s *Sampler) round(ctx context.Context) (cost time.Duration, err error) {
-	arrays := s.all()
-	before := s.step(ctx)
-	for _, w := range arrays {
-		sum, unchanged, took, err := s.look(ctx, w)
-		after := s.step(ctx)
-		cost += took
-		if ctx.Err() != nil {
-			return cost, ctx.Err()
-		}
-		s.record(w, sum, err, after)
-		if w.passing && w.lost >= givenUp {
-			s.drop(w)
-		}
-		if err == nil {
-			s.adjust(w, sum)
-			s.judge(w, sum, unchanged, before, after)
-		}
-		before = after
-	}
-	return cost, nil
-}
-
-func (s *Sampler) step(ctx context.Context) *stats.Number {
-	_, step := s.watching()
-	if step == nil {
-		return nil
-	}
-	return step(ctx)
-}
-
-// look sums an array up, and says for how long it has not changed, and how much time that took: ours, and the program's
-// if it copied the array. That a program is too busy to answer at once costs nobody anything.
-func (s *Sampler) look(ctx context.Context, w *watched) (sum *stats.Summary, unchanged, took time.Duration, err error) {
-	begun := time.Now()
-	v, err := w.look(ctx, w.view)
-	if v != nil {
-		w.view = v
-	}
-	if err != nil {
-		return nil, 0, 0, err
-	}
-	took = CopyingTakes(v, time.Since(begun))
-	var changed bool
-	summing, err := spent(v, func() (err error) {
-		sum, changed, err = s.sum(ctx, w)
-		return err
-	})
-	took += summing
-	if err != nil {
-		return nil, 0, took, err
-	}
-	now := time.Now()
-	if changed {
-		s.mu.Lock()
-		w.Changed = now
-		s.mu.Unlock()
-	}
-	return sum, now.Sub(w.Changed), took, nil
-}
-
-// CopyingTakes is what an answer that came after a time, and copied an array, has cost the program, at most: what is longer was
-// waiting. It is nothing for memory that is shared.
-func CopyingTakes(v *core.View, within time.Duration) time.Duration {
-	if !v.Copied() {
-		return 0
-	}
-	low, high := v.Span()
-	bytes := min(v.NBytes(), int64(high-low))                    // those of broadcast_to are fewer than there are elements
-	return min(50*time.Microsecond+time.Duration(bytes), within) // a byte in a nanosecond, in any order
-}
-
 // drop gives up an array.
 func (s *Sampler) drop(w *watched) {
 	s.mu.Lock()
@@ -301,9 +226,8 @@ func (s *Sampler) record(w *watched, sum *stats.Summary, err error, step *stats.
 		w.Type = l.Tag()
 	}
 	w.Last = sum
-	if len(w.History) >= s.opts.History {
-		w.History = slices.Delete(w.History, 0, len(w.History)-s.opts.History+1)
-	}
+	// Those who have a State read its points: none is moved, or written to, but for those that are added.
+	w.History = w.History[max(len(w.History)-s.opts.History+1, 0):]
 	w.History = append(w.History, pointOf(sum, time.Now(), step))
 	size := int64(l.DType().Bits() * l.DType().Lanes())
 	s.usage.Bytes += int64(sum.Seen) * size / 8
@@ -361,14 +285,13 @@ type State struct {
 	Usage  Usage    `json:"usage"`
 }
 
-// State gives all that is known now. Nobody else has its slices.
+// State gives all that is known now, which stays as it is. Its slices are only read.
 func (s *Sampler) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := State{Arrays: make([]Series, len(s.arrays)), Events: slices.Clone(s.events), Usage: s.usage}
 	for i, w := range s.arrays {
 		state.Arrays[i] = w.Series
-		state.Arrays[i].History = slices.Clone(w.History)
 	}
 	return state
 }

@@ -12,13 +12,13 @@ import (
 // TestTries counts looks at what is there and cannot be summed up, and none at what is not there.
 func TestTries(t *testing.T) {
 	t.Parallel()
-	fails := func(err error) Look {
+	fails := func(err error) looking {
 		return func(context.Context, *core.View) (*core.View, error) { return nil, err }
 	}
 	s := New(Options{})
 	s.Add(
-		Array{Name: "a", Look: of(coretest.NewView(t, []float64{1}))}, Array{Name: "late", Look: fails(&core.Error{Kind: core.ErrNotFound})},
-		Array{Name: "text", Look: fails(&core.Error{Kind: core.ErrDType})},
+		array("a", of(coretest.NewView(t, []float64{1}))), array("late", fails(&core.Error{Kind: core.ErrNotFound})),
+		array("text", fails(&core.Error{Kind: core.ErrDType})),
 	)
 	rounds(t, s, 3, func(int) {})
 	for i, want := range []struct{ looks, tries int }{{3, 3}, {0, 0}, {0, 3}} {
@@ -39,7 +39,7 @@ func TestPassingArraysAreGivenUp(t *testing.T) {
 		return of(coretest.NewView(t, []float64{1}))(ctx, w)
 	}
 	s := New(Options{})
-	s.Add(Array{Name: "named", Look: look}, Array{Name: "passing", Look: look, Passing: true})
+	s.Add(array("named", look), Array{Name: "passing", Program: each{}, Of: looking(look), Passing: true})
 	count := func(n int) int {
 		rounds(t, s, n, func(int) {})
 		return len(s.State().Arrays)

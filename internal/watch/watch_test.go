@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -61,8 +62,23 @@ func TestParseAlarm(t *testing.T) {
 	}
 }
 
-// of is a Look at a view.
-func of(v *core.View) Look {
+// each is a program whose arrays are asked for one by one. What it knows an array by is what gives a view of it.
+type each struct{ number int }
+
+type looking func(ctx context.Context, v *core.View) (*core.View, error)
+
+func (each) Refresh(ctx context.Context, looks []Look) {
+	for i := range looks {
+		l := &looks[i]
+		l.View, l.Err = l.Of.(looking)(ctx, l.View)
+	}
+}
+
+// array is one of each.
+func array(name string, look looking) Array { return Array{Name: name, Program: each{}, Of: look} }
+
+// of is a look at a view.
+func of(v *core.View) looking {
 	return func(context.Context, *core.View) (*core.View, error) { return v.Transpose() }
 }
 
@@ -86,7 +102,7 @@ func TestAlarmNamesArrayAndStep(t *testing.T) {
 		Alarms: []Alarm{alarm(t, "nan"), alarm(t, "norm>5")}, Step: func(context.Context) *stats.Number { return new(stats.Number(step[0])) },
 		Raised: func(e Event) { events = append(events, e) },
 	})
-	s.Add(Array{Name: "good", Look: of(coretest.NewView(t, good))}, Array{Name: "bad", Look: of(coretest.NewView(t, bad))})
+	s.Add(array("good", of(coretest.NewView(t, good))), array("bad", of(coretest.NewView(t, bad))))
 	rounds(t, s, 30, func(i int) {
 		step[0] = int64(i)
 		switch i {
@@ -120,7 +136,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	t.Parallel()
 	data := make([]float64, 10)
 	s := New(Options{History: 5})
-	s.Add(Array{Name: "x", Look: of(coretest.NewView(t, data))})
+	s.Add(array("x", of(coretest.NewView(t, data))))
 	rounds(t, s, 9, func(i int) { data[0] = float64(i) })
 	a := s.State().Arrays[0]
 	if len(a.History) != 5 || a.Looks != 9 || float64(a.History[0].Max) != 4 || float64(a.History[4].Max) != 8 {
@@ -138,7 +154,7 @@ func TestUnchanged(t *testing.T) {
 		data[i] = float32(math.Sin(float64(i)))
 	}
 	s := New(Options{})
-	s.Add(Array{Name: "x", Look: of(coretest.NewView(t, data))})
+	s.Add(array("x", of(coretest.NewView(t, data))))
 	var changed []time.Time
 	rounds(t, s, 6, func(i int) {
 		if i == 4 {
@@ -160,12 +176,12 @@ func TestErrorsAreOfTheirArrays(t *testing.T) {
 	t.Parallel()
 	v, there := coretest.NewView(t, []float32{1}), false
 	s := New(Options{})
-	s.Add(Array{Name: "late", Look: func(ctx context.Context, w *core.View) (*core.View, error) {
+	s.Add(array("late", func(ctx context.Context, w *core.View) (*core.View, error) {
 		if !there {
 			return w, errors.New("not found")
 		}
 		return of(v)(ctx, w)
-	}}, Array{Name: "early", Look: of(v)})
+	}), array("early", of(v)))
 	for _, want := range []string{"not found", ""} {
 		rounds(t, s, 1, func(int) {})
 		if a := s.State().Arrays; a[1].Error != want || a[0].Error != "" || a[1].Name != "late" {
@@ -186,7 +202,7 @@ func TestBudget(t *testing.T) {
 			cancel()
 		}
 	}})
-	s.Add(Array{Name: "x", Look: of(v)})
+	s.Add(array("x", of(v)))
 	if err := s.Run(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
@@ -205,7 +221,7 @@ func TestSmallArraysAreReadAsAWhole(t *testing.T) {
 	t.Parallel()
 	data := make([]float32, 1<<15)
 	s := New(Options{Budget: 1e-9, Bins: stats.Auto})
-	s.Add(Array{Name: "x", Look: of(coretest.NewView(t, data))})
+	s.Add(array("x", of(coretest.NewView(t, data))))
 	found := 0
 	rounds(t, s, 100, func(i int) {
 		if last := s.State().Arrays; i > 20 && last[0].Last.NaN > 0 {
@@ -226,9 +242,9 @@ func odd(tb testing.TB) *Sampler {
 	tb.Helper()
 	s := New(Options{Alarms: []Alarm{alarm(tb, "nan")}, Step: func(context.Context) *stats.Number { return new(stats.Number(12)) }})
 	s.Add(
-		Array{Name: `d["a\b"]` + "\n", Look: of(coretest.NewView(tb, []float64{1, math.NaN(), math.Inf(-1)}))},
-		Array{Name: "none", Look: of(coretest.NewView(tb, []float64{math.NaN()}))},
-		Array{Name: "gone", Look: func(context.Context, *core.View) (*core.View, error) { return nil, errors.New("gone") }},
+		array(`d["a\b"]`+"\n", of(coretest.NewView(tb, []float64{1, math.NaN(), math.Inf(-1)}))),
+		array("none", of(coretest.NewView(tb, []float64{math.NaN()}))),
+		array("gone", func(context.Context, *core.View) (*core.View, error) { return nil, errors.New("gone") }),
 	)
 	rounds(tb, s, 2, func(int) {})
 	return s
@@ -376,9 +392,71 @@ func TestAddAtTheEnd(t *testing.T) {
 		if i == 100 {
 			cancel()
 		}
-		s.Add(Array{Name: strconv.Itoa(i), Look: look})
+		s.Add(array(strconv.Itoa(i), look))
 	}
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the end: %v, want context.Canceled", err)
+	}
+}
+
+// TestStateStays has a state stay as it was while looks go on, beyond the length of a history.
+func TestStateStays(t *testing.T) {
+	t.Parallel()
+	data := make([]float64, 10)
+	s := New(Options{History: 5})
+	s.Add(array("x", of(coretest.NewView(t, data))))
+	var states []State
+	rounds(t, s, 40, func(i int) {
+		states = append(states, s.State())
+		data[0] = float64(i)
+	})
+	for looks, state := range states {
+		a := state.Arrays[0]
+		if len(a.History) != min(looks, 5) {
+			t.Fatalf("after %d looks there are %d points", looks, len(a.History))
+		}
+		for i, p := range a.History {
+			if want := looks - len(a.History) + i; float64(p.Max) != float64(want) {
+				t.Errorf("after %d looks point %d is %v, want %d", looks, i, p.Max, want)
+			}
+		}
+	}
+	if n := cap(s.State().Arrays[0].History); n > 4*5 {
+		t.Errorf("there is room for %d points", n)
+	}
+}
+
+// TestLooksTogether asks each program once for many of its arrays, and for few of those that it has to copy, or that take long to sum up.
+func TestLooksTogether(t *testing.T) {
+	t.Parallel()
+	shared, memory := coretest.NewView(t, []float32{1}), make([]byte, 1<<19)
+	copied, err := core.NewView(coretest.NewView(t, memory).Layout(), coretest.NewMemory(memory), &core.ViewOptions{Reason: "below-threshold"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer copied.Close() //nolint:errcheck // memory of this process
+	one, other := each{1}, each{2}
+	several := func(n int, p Program, v *core.View, took time.Duration) []*watched {
+		return slices.Repeat([]*watched{{program: p, view: v, figures: took}}, n)
+	}
+	for name, c := range map[string]struct {
+		arrays []*watched
+		want   []int
+	}{
+		"shared":     {several(150, one, shared, time.Microsecond), []int{64, 64, 22}},
+		"copied":     {several(5, one, copied, time.Microsecond), []int{2, 2, 1}},
+		"unknown":    {several(10, one, nil, 0), []int{8, 2}},
+		"slow":       {several(5, one, shared, mostSummed/2), []int{2, 2, 1}},
+		"very slow":  {several(2, one, shared, 2*mostSummed), []int{1, 1}},
+		"of two":     {slices.Concat(several(3, one, shared, 0), several(70, other, shared, 0)), []int{3, 64, 6}},
+		"of several": {slices.Concat(several(1, one, shared, 0), several(1, other, nil, 0), several(1, one, copied, 0)), []int{1, 1, 1}},
+	} {
+		var got []int
+		for left := c.arrays; len(left) > 0; left = left[got[len(got)-1]:] {
+			got = append(got, together(left))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 }

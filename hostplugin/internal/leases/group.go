@@ -16,6 +16,7 @@ type Group struct {
 	client  *Client
 	Sources []*Source
 	Views   []*core.View // one for each source, or nil
+	Errs    []error      // what became of each at the last Refresh
 
 	req     contract.Request
 	changed bool
@@ -35,12 +36,14 @@ func (c *Client) Group(sources []*Source) *Group {
 }
 
 // Refresh is that of several sources, with one question to the program for all that it has to be asked about. After
-// an error each view stands that was not replaced; the number is that of the source concerned. If nothing has
+// an error each view stands that was not replaced; the number is that of the first source that has one. If nothing has
 // changed it makes no garbage.
 func (g *Group) Refresh(ctx context.Context, req contract.Request) (changed bool, failed int, err error) {
 	c := g.client
 	g.req, g.changed = req, false
 	g.fresh, g.again, g.leases, g.ids, g.requests = g.fresh[:0], g.again[:0], g.leases[:0], g.ids[:0], g.requests[:0]
+	g.Errs = slices.Grow(g.Errs[:0], len(g.Sources))[:len(g.Sources)]
+	clear(g.Errs)
 	for i, v := range g.Views {
 		if v == nil {
 			g.fresh = append(g.fresh, i)
@@ -49,7 +52,7 @@ func (g *Group) Refresh(ctx context.Context, req contract.Request) (changed bool
 		l, err := c.of(g.Sources[i], v)
 		switch {
 		case err != nil:
-			return false, i, err
+			g.Errs[i] = err
 		case l.fixed && c.current(l):
 		case l.id == 0:
 			g.fresh = append(g.fresh, i)
@@ -58,17 +61,20 @@ func (g *Group) Refresh(ctx context.Context, req contract.Request) (changed bool
 			g.ids, g.requests = append(g.ids, l.id), append(g.requests, l.req)
 		}
 	}
-	if failed, err := g.lookAgain(ctx); err != nil {
-		return g.changed, failed, err
+	g.lookAgain(ctx)
+	g.take(ctx)
+	for i, err := range g.Errs {
+		if err != nil {
+			return g.changed, i, err
+		}
 	}
-	failed, err = g.take(ctx)
-	return g.changed, failed, err
+	return g.changed, none, nil
 }
 
 // lookAgain refreshes the views that stand on leases.
-func (g *Group) lookAgain(ctx context.Context) (failed int, err error) {
+func (g *Group) lookAgain(ctx context.Context) {
 	if len(g.ids) == 0 {
-		return 0, nil
+		return
 	}
 	c, forks := g.client, g.client.forks()
 	g.results = slices.Grow(g.results[:0], len(g.ids))[:len(g.ids)]
@@ -76,61 +82,62 @@ func (g *Group) lookAgain(ctx context.Context) (failed int, err error) {
 	if c.Handoff != nil {
 		copied := slices.ContainsFunc(g.leases, func(l *Lease) bool { return l.copied })
 		if err := broken(c.Handoff.Refresh(ctx, g.ids, g.requests, false, copied, g.results)); err != nil && !errors.Is(err, handoff.ErrAsk) {
-			return g.again[0], err
+			g.fail(g.again, err)
+			return
 		}
 	}
 	for n, i := range g.again {
-		next, changed, e := c.apply(ctx, g.Views[i], g.leases[n], &g.results[n], forks)
-		g.Views[i], g.changed = next, g.changed || changed
-		if e != nil && err == nil {
-			failed, err = i, e
-		}
+		next, changed, err := c.apply(ctx, g.Views[i], g.leases[n], &g.results[n], forks)
+		g.Views[i], g.Errs[i], g.changed = next, err, g.changed || changed
 	}
-	return failed, err
+}
+
+// fail gives sources an error.
+func (g *Group) fail(sources []int, err error) {
+	for _, i := range sources {
+		g.Errs[i] = err
+	}
 }
 
 // take takes views that were not there, or are of offers that are no longer current.
-func (g *Group) take(ctx context.Context) (failed int, err error) {
+func (g *Group) take(ctx context.Context) {
 	c := g.client
 	left := g.fresh[:0]
 	for _, i := range g.fresh {
-		v, e := g.one(ctx, i)
+		v, err := g.one(ctx, i)
 		switch {
-		case e == nil && v == nil:
+		case err == nil && v == nil:
 			left = append(left, i)
-			continue
-		case e == nil:
-			e = g.put(i, v)
+		case err == nil:
+			g.Errs[i] = g.put(i, v)
+		default:
+			g.Errs[i] = err
 		}
-		if e != nil && err == nil {
-			failed, err = i, e
-		}
+	}
+	if len(left) == 0 {
+		return
 	}
 	names, results, forks := make([]string, 0, len(left)), make([]handoff.Look, len(left)), c.forks()
 	for _, i := range left {
 		names = append(names, g.Sources[i].Name)
 	}
-	if len(left) > 0 {
-		if err := c.askAll(ctx, names, g.req, results); err != nil && !errors.Is(err, handoff.ErrAsk) {
-			return left[0], err
-		}
+	if err := c.askAll(ctx, names, g.req, results); err != nil && !errors.Is(err, handoff.ErrAsk) {
+		g.fail(left, err)
+		return
 	}
 	for n, i := range left {
 		var v *core.View
-		var e error
+		var err error
 		if results[n].Status == handoff.Changed {
-			v, e = c.open(ctx, g.Sources[i], g.req, *results[n].Lease, forks)
-		} else if err == nil {
-			v, e = c.ask(ctx, g.Sources[i], g.req)
+			v, err = c.open(ctx, g.Sources[i], g.req, *results[n].Lease, forks)
+		} else {
+			v, err = c.ask(ctx, g.Sources[i], g.req)
 		}
-		if e == nil && v != nil {
-			e = g.put(i, v)
+		if err == nil {
+			err = g.put(i, v)
 		}
-		if e != nil && err == nil {
-			failed, err = i, e
-		}
+		g.Errs[i] = err
 	}
-	return failed, err
 }
 
 // one takes a view without asking the program together with others: nil if that has to be.

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/looks"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/internal/numbers"
@@ -29,6 +29,7 @@ const (
 type recorder struct {
 	hub     *hub
 	sampler *watch.Sampler
+	arrays  *looks.Arrays
 	all     bool // alarms are of all arrays. The hub's lock guards it, and alarms and step
 	watched []watch.Alarm
 	step    string                  // the name of the program's count of its steps; "": none
@@ -39,6 +40,7 @@ type recorder struct {
 
 func newRecorder(h *hub, o *Options) *recorder {
 	r := &recorder{hub: h, all: len(o.Alarms) > 0, watched: o.Alarms, step: o.Step, shown: map[string]*atomic.Bool{}, scalars: map[string]bool{}}
+	r.arrays = looks.Of(o.Session, hostplugin.AllowCopy())
 	for _, text := range []string{"nan", "inf"} {
 		if a, err := watch.ParseAlarm(text); err == nil && !r.all {
 			r.watched = append(r.watched, a)
@@ -98,34 +100,40 @@ func (r *recorder) add(name string) *atomic.Bool {
 	if len(r.shown) >= maxRecorded {
 		return shown
 	}
-	if source, err := r.hub.options.Session.Source(name); err == nil {
+	if array, err := r.arrays.Array(name); err == nil {
 		r.shown[name] = shown
-		r.sampler.Add(watch.Array{Name: name, Look: lookAt(source, shown)})
+		r.sampler.Add(watch.Array{Name: name, Program: r, Of: recorded{array.Of, shown}})
 	}
 	return shown
 }
 
 var errNotShown = errors.New("nobody looks at it")
 
-// lookAt takes a view of an array for as long as it is shown. Memory that the program is done with is not kept longer.
-func lookAt(source *hostplugin.Source, shown *atomic.Bool) watch.Look {
-	var view *core.View
-	return func(ctx context.Context, _ *core.View) (*core.View, error) {
-		if !shown.Load() {
-			if view != nil {
-				_ = view.Close() // the session reports what matters
-				view = nil
-			}
-			return nil, errNotShown
+// recorded is an array that is looked at for as long as it is shown.
+type recorded struct {
+	of    any
+	shown *atomic.Bool
+}
+
+// Refresh implements [watch.Program]. Memory that the program is done with is not kept longer than it is shown.
+func (r *recorder) Refresh(ctx context.Context, all []watch.Look) {
+	var shown []watch.Look
+	var at []int
+	for i, l := range all {
+		if one, ok := l.Of.(recorded); ok && one.shown.Load() {
+			shown, at = append(shown, watch.Look{Of: one.of, View: l.View}), append(at, i)
+			continue
 		}
-		asking, cancel := context.WithTimeout(ctx, 2*time.Second)
-		defer cancel()
-		v, _, err := source.Refresh(asking, view, hostplugin.NoWait(), hostplugin.AllowCopy())
-		view = v
-		if err == nil {
-			err = v.Wait(asking)
+		if l.View != nil {
+			_ = l.View.Close() // the session reports what matters
 		}
-		return v, err
+		all[i].View, all[i].Err = nil, errNotShown
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	r.arrays.Refresh(ctx, shown)
+	for n, i := range at {
+		all[i].View, all[i].Err = shown[n].View, shown[n].Err
 	}
 }
 

@@ -17,19 +17,37 @@ import (
 	"github.com/ndbridge/ndbridge/stats"
 )
 
-// At looks at an array. A name that does not exist yet is not waited for: the next look comes soon enough.
-func At(s *hostplugin.Session, name string) (watch.Look, error) {
-	source, err := s.Source(name)
-	if err != nil {
-		return nil, err
+// Arrays are the arrays of a session, as package watch looks at them: it knows each by its [hostplugin.Source].
+type Arrays struct {
+	session *hostplugin.Session
+	opts    []hostplugin.ViewOption
+}
+
+// Of gives a session's arrays. A name that does not exist yet is not waited for: the next look comes soon enough.
+func Of(s *hostplugin.Session, opts ...hostplugin.ViewOption) *Arrays {
+	return &Arrays{s, append(opts, hostplugin.NoWait())}
+}
+
+// Array gives the array of a name, under the same name. The error is one of the name.
+func (a *Arrays) Array(name string) (watch.Array, error) {
+	source, err := a.session.Source(name)
+	return watch.Array{Name: name, Program: a, Of: source}, err
+}
+
+// Refresh implements [watch.Program].
+func (a *Arrays) Refresh(ctx context.Context, looks []watch.Look) {
+	all := make([]hostplugin.Look, len(looks))
+	for i, l := range looks {
+		source, _ := l.Of.(*hostplugin.Source) // it is, by Array
+		all[i] = hostplugin.Look{Source: source, View: l.View}
 	}
-	return func(ctx context.Context, v *core.View) (*core.View, error) {
-		v, _, err := source.Refresh(ctx, v, hostplugin.NoWait())
-		if err == nil {
-			err = v.Wait(ctx)
+	a.session.Refresh(ctx, all, a.opts...)
+	for i, l := range all {
+		if l.Err == nil {
+			l.Err = l.View.Wait(ctx)
 		}
-		return v, err
-	}, nil
+		looks[i].View, looks[i].Err = l.View, l.Err
+	}
 }
 
 // Program is what arrays are listed of: a hostplugin.Session.
@@ -84,7 +102,7 @@ func Join(found contract.Found, variables []contract.Entry, limit int) contract.
 type Counter struct {
 	session *hostplugin.Session
 	name    string
-	look    watch.Look
+	array   watch.Array
 	view    *core.View
 	plain   bool // it is a number of Python's
 	known   bool // it could be read once
@@ -93,8 +111,8 @@ type Counter struct {
 
 // NewCounter reads the count of that name. The error is one of the name.
 func NewCounter(s *hostplugin.Session, name string) (*Counter, error) {
-	look, err := At(s, name)
-	return &Counter{session: s, name: name, look: look}, err
+	array, err := Of(s).Array(name)
+	return &Counter{session: s, name: name, array: array}, err
 }
 
 // Count gives the count as it is now, and nil if it cannot be read. One goroutine calls it at a time.
@@ -102,7 +120,7 @@ func (c *Counter) Count(ctx context.Context) *stats.Number {
 	var x float64
 	var err error
 	if !c.plain {
-		x, err = c.array(ctx)
+		x, err = c.element(ctx)
 	}
 	if c.plain || errors.Is(err, core.ErrUnsupported) {
 		x, err = c.number(ctx)
@@ -127,15 +145,14 @@ func (c *Counter) Err() error {
 	return nil
 }
 
-func (c *Counter) array(ctx context.Context) (float64, error) {
-	v, err := c.look(ctx, c.view)
-	if v != nil {
-		c.view = v // the session closes it
-	}
-	if err != nil {
+func (c *Counter) element(ctx context.Context) (float64, error) {
+	looks := []watch.Look{{Of: c.array.Of, View: c.view}}
+	c.array.Program.Refresh(ctx, looks)
+	c.view = looks[0].View // the session closes it
+	if err := looks[0].Err; err != nil {
 		return 0, err
 	}
-	sum, err := stats.Of(ctx, v, &stats.Options{Workers: 1})
+	sum, err := stats.Of(ctx, c.view, &stats.Options{Workers: 1})
 	if err == nil && (sum.Finite() != 1 || sum.Len != 1) {
 		err = fmt.Errorf("step %s: expected one number, got %d elements, %d of them finite", c.name, sum.Len, sum.Finite())
 	}

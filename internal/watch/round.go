@@ -1,0 +1,146 @@
+package watch
+
+import (
+	"context"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/stats"
+)
+
+// Program refreshes views of a program's arrays, as hostplugin's Session.Refresh does: what comes of each is written into looks. It
+// is used by one goroutine at a time, and compared.
+type Program interface {
+	Refresh(ctx context.Context, looks []Look)
+}
+
+// Look is one look at an array.
+type Look struct {
+	Of   any        // [Array.Of]
+	View *core.View // nil at first; afterwards the view of the array as it is now, or after an error what it was, or nil
+	Err  error
+}
+
+// round looks at each array once, and says how much time that took.
+func (s *Sampler) round(ctx context.Context) (cost time.Duration, err error) {
+	arrays := s.all()
+	for len(arrays) > 0 && err == nil {
+		n := together(arrays)
+		var took time.Duration
+		took, err = s.look(ctx, arrays[:n])
+		arrays, cost = arrays[n:], cost+took
+	}
+	return cost, err
+}
+
+// The bounds of what is asked for at once: the program is not asked for each array, nor held up by many that it has to copy, and none is
+// summed up long after it was asked for.
+const (
+	mostTogether = 64
+	mostCopied   = 1 << 20 // bytes
+	mostSummed   = 10 * time.Millisecond
+)
+
+// together is how many of the first arrays are looked at together.
+func together(arrays []*watched) (n int) {
+	var copied int64
+	var summed time.Duration
+	for n < min(len(arrays), mostTogether) && arrays[n].program == arrays[0].program {
+		w := arrays[n]
+		summed += w.figures // of the last look
+		switch {
+		case w.view == nil:
+			copied += mostCopied / 8 // perhaps
+		case w.view.Copied():
+			copied += bytesOf(w.view)
+		}
+		if n > 0 && (copied > mostCopied || summed > mostSummed) {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// look looks at arrays of one program, and says how much time that took: ours, and the program's if it copied them. That a program
+// is too busy to answer at once costs nobody anything.
+func (s *Sampler) look(ctx context.Context, arrays []*watched) (cost time.Duration, err error) {
+	before := s.step(ctx) // the names led to the arrays after that, whenever these are summed up
+	looks := make([]Look, len(arrays))
+	for i, w := range arrays {
+		looks[i] = Look{Of: w.of, View: w.view}
+	}
+	begun := time.Now()
+	arrays[0].program.Refresh(ctx, looks)
+	within := time.Since(begun)
+	for i, w := range arrays {
+		w.view = looks[i].View
+	}
+	for i, w := range arrays {
+		err := looks[i].Err
+		var sum *stats.Summary
+		var unchanged time.Duration
+		if err == nil {
+			copying := CopyingTakes(w.view, within)
+			within -= copying
+			var took time.Duration
+			sum, unchanged, took, err = s.measure(ctx, w)
+			cost += copying + took
+		}
+		after := s.step(ctx)
+		if ctx.Err() != nil {
+			return cost, ctx.Err()
+		}
+		s.record(w, sum, err, after)
+		if w.passing && w.lost >= givenUp {
+			s.drop(w)
+		}
+		if err == nil {
+			s.adjust(w, sum)
+			s.judge(w, sum, unchanged, before, after)
+		}
+	}
+	return cost, nil
+}
+
+func (s *Sampler) step(ctx context.Context) *stats.Number {
+	_, step := s.watching()
+	if step == nil {
+		return nil
+	}
+	return step(ctx)
+}
+
+// measure sums an array up, and says for how long it has not changed, and how much time that took.
+func (s *Sampler) measure(ctx context.Context, w *watched) (sum *stats.Summary, unchanged, took time.Duration, err error) {
+	var changed bool
+	took, err = spent(w.view, func() (err error) {
+		sum, changed, err = s.sum(ctx, w)
+		return err
+	})
+	if err != nil {
+		return nil, 0, took, err
+	}
+	now := time.Now()
+	if changed {
+		s.mu.Lock()
+		w.Changed = now
+		s.mu.Unlock()
+	}
+	return sum, now.Sub(w.Changed), took, nil
+}
+
+// CopyingTakes is what an answer that came after a time, and copied an array, has cost the program, at most: what is longer was
+// waiting. It is nothing for memory that is shared.
+func CopyingTakes(v *core.View, within time.Duration) time.Duration {
+	if !v.Copied() {
+		return 0
+	}
+	return min(50*time.Microsecond+time.Duration(bytesOf(v)), within) // a byte in a nanosecond, in any order
+}
+
+// bytesOf is how many bytes there are to copy: those of broadcast_to are fewer than there are elements.
+func bytesOf(v *core.View) int64 {
+	low, high := v.Span()
+	return min(v.NBytes(), int64(high-low))
+}
