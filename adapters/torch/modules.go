@@ -24,8 +24,13 @@ var holders = []struct {
 	{"ParameterDict", names.Key, registries[:1]},
 }
 
-// Follow implements [program.Follower]: modules keep their parts in dicts, and so do lists of modules.
+// Follow implements [program.Follower]: modules keep their parts in dicts, and so do lists of modules. A tensor leads to its gradient.
 func (*adapter) Follow(g *py.GIL, env *program.Env, o py.Object, s names.Step) (step py.Step, ok bool, err error) {
+	if s.Kind == names.Attr && s.Text == "grad" {
+		if step, ok, err = gradient(g, env, o); ok || err != nil {
+			return step, ok, err
+		}
+	}
 	nn, module, err := moduleOf(g, env)
 	if err != nil || !g.IsInstance(o, module) {
 		return step, false, err
@@ -71,8 +76,37 @@ func held(g *py.GIL, nn, o py.Object, kind names.Kind) (in []string, ok bool, er
 	return nil, false, nil
 }
 
+// haveGradients are the attributes of which one is true of a tensor that is to have a gradient. PyTorch warns who asks another for it.
+var haveGradients = []string{"is_leaf", "retains_grad"}
+
+// gradient is the step to the gradient of a tensor; ok is false if the object is none, or of a class whose attributes may run code.
+func gradient(g *py.GIL, env *program.Env, o py.Object) (step py.Step, ok bool, err error) {
+	tensor, err := g.Attr(env.Module, "Tensor")
+	if err != nil {
+		return step, false, err
+	}
+	class := g.Type(o)
+	if class != tensor {
+		nn, err := g.Attr(env.Module, "nn")
+		if err != nil {
+			return step, false, err
+		}
+		if parameter, err := g.Attr(nn, "Parameter"); err != nil || class != parameter {
+			return step, false, err
+		}
+	}
+	key, err := g.Interned("grad")
+	return py.Step{Kind: py.StepGetter, Class: class, Key: key, Registries: haveGradients}, err == nil, err
+}
+
 // Parts implements [program.Container].
 func (*adapter) Parts(g *py.GIL, env *program.Env, o py.Object, yield func(s names.Step, part py.Object) bool) (ok bool, err error) {
+	if step, ok, err := gradient(g, env, o); ok || err != nil {
+		if part, there := g.Follow(o, step); there && !g.IsNone(part) {
+			yield(names.Step{Kind: names.Attr, Text: "grad"}, part)
+		}
+		return true, err
+	}
 	nn, module, err := moduleOf(g, env)
 	if err != nil || !g.IsInstance(o, module) {
 		return false, err

@@ -276,7 +276,7 @@ func (r *parser) oneSubscript() (s Subscript, err error) {
 	rest, ok := strings.CutPrefix(r.rest, ":")
 	switch {
 	case !ok && !s.Start.Given:
-		return Subscript{}, errors.New("a subscript is neither an integer, a slice, ..., None nor a quoted string")
+		return Subscript{}, errors.New("a subscript is neither an integer, a slice, ..., None, a quoted string nor a name")
 	case !ok && isSaturated(s.Start.N) && !fits(begin):
 		return Subscript{}, fmt.Errorf("the subscript %s is too large", Clip(begin[:len(begin)-len(r.rest)]))
 	case !ok:

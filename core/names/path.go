@@ -20,12 +20,13 @@ type Path struct {
 	Steps []Step
 }
 
-// Step leads from an object to a part of it: ".name", "[7]", "[\"key\"]" or "[::2, 0]".
+// Step leads from an object to a part of it: ".name", "[7]", "[\"key\"]", "[::2, 0]" or "[model.weight]".
 type Step struct {
 	Kind Kind
 	Text string // of an attribute or a key
 	Item int64
 	Of   []Subscript // of a slice, or of a tuple
+	By   *Path
 }
 
 // Kind says what a step asks an object for.
@@ -33,18 +34,20 @@ type Kind uint8
 
 // The kinds of step.
 const (
-	Attr  Kind = iota // an attribute, Step.Text
-	Key               // an item, by the str Step.Text
-	Item              // an item, by the int Step.Item
-	Slice             // a part of an array, or an item by a tuple, by Step.Of
-	Each              // in a pattern: any item
-	Deep              // in a pattern: any steps, or none
+	Attr   Kind = iota // an attribute, Step.Text
+	Key                // an item, by the str Step.Text
+	Item               // an item, by the int Step.Item
+	Slice              // a part of an array, or an item by a tuple, by Step.Of
+	ByName             // an item of a dict, by the very object that another name, Step.By, leads to
+	Each               // in a pattern: any item
+	Deep               // in a pattern: any steps, or none
 )
 
 // Limits that no name meets, and that keep what a path can cost small.
 const (
 	maxBytes = 4096
 	maxSteps = 64
+	maxInner = 8 // names within names
 )
 
 // Parse reads a name such as `frame`, `model.weight`, `batch["x"]`, `d['k'][-1].x` or `main().loss`. The error
@@ -119,6 +122,8 @@ func (s Step) String() string {
 		return "[*]"
 	case Deep:
 		return ".**"
+	case ByName:
+		return "[" + s.By.String() + "]"
 	case Slice:
 		parts := make([]string, len(s.Of))
 		for i, part := range s.Of {
@@ -162,19 +167,35 @@ func quote(s string) string {
 type parser struct {
 	rest  string
 	globs bool // it is a pattern
+	inner int  // how many names it is within
 }
 
 func (r *parser) parse() (p Path, err error) {
 	if !utf8.ValidString(r.rest) {
 		return Path{}, errors.New("not UTF-8")
 	}
+	if p, err = r.path(); err != nil {
+		return Path{}, err
+	}
+	if r.rest != "" {
+		c, _ := utf8.DecodeRuneInString(r.rest)
+		return Path{}, fmt.Errorf(`%q instead of "." or "["`, c)
+	}
+	if r.globs {
+		return p, p.onlyNames()
+	}
+	return p, nil
+}
+
+// path reads a name, up to what cannot belong to it.
+func (r *parser) path() (p Path, err error) {
 	if p.Of, err = r.function(); err != nil {
 		return Path{}, err
 	}
 	if p.Root, err = r.identifier(); err != nil {
 		return Path{}, err
 	}
-	for r.rest != "" {
+	for strings.HasPrefix(r.rest, ".") || strings.HasPrefix(r.rest, "[") {
 		s, err := r.step()
 		if err != nil {
 			return Path{}, err
@@ -183,10 +204,25 @@ func (r *parser) parse() (p Path, err error) {
 			return Path{}, fmt.Errorf("more than %d steps", maxSteps)
 		}
 	}
-	if r.globs {
-		return p, p.onlyNames()
-	}
 	return p, nil
+}
+
+// byName reads the name in brackets of an object that is a key. What may have stars there is the name around it.
+func (r *parser) byName() (Step, error) {
+	defer func(globs bool) { r.inner, r.globs = r.inner-1, globs }(r.globs)
+	r.globs = false
+	if r.inner++; r.inner > maxInner {
+		return Step{}, fmt.Errorf("more than %d names within each other", maxInner)
+	}
+	p, err := r.path()
+	return Step{Kind: ByName, By: &p}, err
+}
+
+// namesObject reports whether a name stands in brackets, and no index.
+func (r *parser) namesObject() bool {
+	word := &parser{rest: r.rest}
+	name, err := word.identifier()
+	return err == nil && name != "None"
 }
 
 func (r *parser) identifier() (string, error) {
@@ -216,9 +252,8 @@ func isNameRune(c rune) bool {
 }
 
 func (r *parser) step() (Step, error) {
-	switch {
-	case strings.HasPrefix(r.rest, "."):
-		r.rest = r.rest[1:]
+	if rest, ok := strings.CutPrefix(r.rest, "."); ok {
+		r.rest = rest
 		if s, ok := r.numbered(); ok {
 			return s, nil
 		}
@@ -227,28 +262,26 @@ func (r *parser) step() (Step, error) {
 			return Step{Kind: Deep}, err
 		}
 		return Step{Kind: Attr, Text: name}, err
-	case strings.HasPrefix(r.rest, "["):
-		r.rest = strings.TrimLeft(r.rest[1:], " ")
-		s, err := r.subscript()
-		if err != nil {
-			return Step{}, err
-		}
-		r.rest = strings.TrimLeft(r.rest, " ")
-		if !strings.HasPrefix(r.rest, "]") {
-			return Step{}, errors.New(`"]" is missing after a subscript`)
-		}
-		r.rest = r.rest[1:]
-		return s, nil
-	default:
-		c, _ := utf8.DecodeRuneInString(r.rest)
-		return Step{}, fmt.Errorf(`%q instead of "." or "["`, c)
 	}
+	r.rest = strings.TrimLeft(r.rest[1:], " ")
+	s, err := r.subscript()
+	if err != nil {
+		return Step{}, err
+	}
+	r.rest = strings.TrimLeft(r.rest, " ")
+	if !strings.HasPrefix(r.rest, "]") {
+		return Step{}, errors.New(`"]" is missing after a subscript`)
+	}
+	r.rest = r.rest[1:]
+	return s, nil
 }
 
 // numbered reads an item as the names of PyTorch's parameters have it: layers.0.weight is layers[0].weight.
 func (r *parser) numbered() (Step, bool) {
-	text, _, _ := strings.Cut(r.rest, ".")
-	text, _, _ = strings.Cut(text, "[")
+	text := r.rest
+	if end := strings.IndexAny(text, ".[] "); end >= 0 {
+		text = text[:end]
+	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || strconv.FormatInt(n, 10) != text || n < 0 {
 		return Step{}, false
@@ -257,7 +290,7 @@ func (r *parser) numbered() (Step, bool) {
 	return Step{Kind: Item, Item: n}, true
 }
 
-// subscript reads what stands in brackets: a string, or an index.
+// subscript reads what stands in brackets: a string, an index, or a name.
 func (r *parser) subscript() (Step, error) {
 	if r.rest == "" {
 		return Step{}, errors.New("a subscript is missing at its end")
@@ -268,6 +301,9 @@ func (r *parser) subscript() (Step, error) {
 	if rest, ok := strings.CutPrefix(r.rest, "*"); ok && r.globs {
 		r.rest = rest
 		return Step{Kind: Each}, nil
+	}
+	if r.namesObject() {
+		return r.byName()
 	}
 	return r.index(']')
 }

@@ -15,6 +15,8 @@ func attr(name string) Step { return Step{Kind: Attr, Text: name} }
 func key(text string) Step  { return Step{Kind: Key, Text: text} }
 func item(i int64) Step     { return Step{Kind: Item, Item: i} }
 
+func by(p Path) Step { return Step{Kind: ByName, By: &p} }
+
 func slice(of ...Subscript) Step { return Step{Kind: Slice, Of: of} }
 func word(text string) Subscript { return Subscript{Kind: Word, Text: text} }
 func bound(n int64) Bound        { return Bound{Given: true, N: n} }
@@ -63,6 +65,9 @@ func TestParse(t *testing.T) {
 		{name: `d[('a', -1)][0]`, root: "d", steps: []Step{slice(word("a"), Subscript{At: -1}), item(0)}, text: `d["a", -1][0]`},
 		{name: `d[( 0 , 1 )]`, root: "d", steps: []Step{slice(Subscript{}, Subscript{At: 1})}, text: `d[0, 1]`},
 		{name: `d[("a",)]`, root: "d", steps: []Step{slice(word("a"))}, text: `d["a",]`},
+		{name: "s[ m.0.w ].x", root: "s", steps: []Step{by(Path{Root: "m", Steps: []Step{item(0), attr("w")}}), attr("x")}, text: "s[m[0].w].x"},
+		{name: `s[f(thread="a]").x[m["]"][y]]][0]`, root: "s", steps: []Step{by(Path{Of: Function{Name: "f", Thread: "a]"}, Root: "x", Steps: []Step{by(Path{Root: "m", Steps: []Step{key("]"), by(Path{Root: "y"})}})}}), item(0)}},
+		{name: "x[Nonesuch]", root: "x", steps: []Step{by(Path{Root: "Nonesuch"})}},
 		{name: "x[:99999999999999999999]", root: "x", steps: []Step{slice(Subscript{Kind: Range, Stop: bound(1<<63 - 1)})}, text: "x[:9223372036854775807]"},
 	}
 	for _, tt := range tests {
@@ -126,14 +131,14 @@ func TestFunctionIs(t *testing.T) {
 func TestParseErrors(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"", " ", "1x", ".x", "x.", "x..y", "x.01", "x.1a", "x[", "x[]", "x[1", "x[a]", "x[1.5]", "x[,]", "x[,1]", "x[1,,2]", "x[1:2:0]",
-		"x[1:2:3:4]", "x[..., ...]", "x[..]", "x[....]", "x[None:]", "x[:a]", `x[0, "a", :]`, `x["a", None]`, `x["a" "b"]`, `x[("a")]`, "x[(1)]", "x[(1:2,)]", "x[()]", `x[("a",]`, "x[((1, 2),)]", "x[1:-]", "x[Nonesuch]", "x[99999999999999999999, 0]",
+		"", " ", "1x", ".x", "x.", "x..y", "x.01", "x.1a", "x[", "x[]", "x[1", "x[a", "x[a b]", "x[a, b]", "x[a.]", "x[a[0]", "x[a()]", "x[*a]", "x[a.*]", "x[(a)]", "x[1.5]", "x[,]", "x[,1]", "x[1,,2]", "x[1:2:0]",
+		"x[1:2:3:4]", "x[..., ...]", "x[..]", "x[....]", "x[None:]", "x[:a]", `x[0, "a", :]`, `x["a", None]`, `x["a" "b"]`, `x[("a")]`, "x[(1)]", "x[(1:2,)]", "x[()]", `x[("a",]`, "x[((1, 2),)]", "x[1:-]", "x[None.a]", "x[99999999999999999999, 0]",
 		"x[--1]", "x[-]", "x[+1]", "x['a]", `x["a']`, "x]", "x y", "x()", "x+y", "x[0]()", "__import__('os')",
 		"main().", "main()x", "main()[0]", "().x", "main(1).x", "main(thread=x).x", `main(thread="").x`, `main(thread="x).y`, `main("x").y`,
 		"a:b", "a:b.c", "a:b:c().x", ":main().x", "a:().x", "<locals>().x", "<lambda>", "<a.b>().x", "<a:b>().x", "<a>:b().x", "main()().x",
 		"main( .x", `main(thread="a",).x`, `main(name="a").x`, "main().1", "x.main()", "main(thread).x", `main(task="").x`, `main(task="a", thread="b").x`, "main(task).x",
 		"x[9223372036854775808]", `x["\q"]`, `x["\x4"]`, `x["\u12"]`, "x[b'a']", "x\x00", "x\xff", "x[0] ",
-		strings.Repeat("x", maxBytes+1), "x" + strings.Repeat(".y", maxSteps+1), `x["\ud800"]`,
+		strings.Repeat("x[", maxInner+1) + "x" + strings.Repeat("]", maxInner+1), strings.Repeat("x", maxBytes+1), "x" + strings.Repeat(".y", maxSteps+1), `x["\ud800"]`,
 	} {
 		if p, err := Parse(name); !errors.Is(err, core.ErrConfig) {
 			t.Errorf("%.50q: %+v, %v, want ErrConfig", name, p, err)
@@ -160,7 +165,7 @@ func TestLongNames(t *testing.T) {
 }
 
 func FuzzPath(f *testing.F) {
-	for _, name := range []string{"frame", "a.b[0]['k'][\"x\"]", `d["\x07\u1234\U0001f600\""]`, "x[-1]", "größe.x", "x[::2, None, ..., -3:4:-1][0,]", `x[("a", 1)]["b",]`, "a.b:c.<locals>.d(thread='x').e.f"} {
+	for _, name := range []string{"frame", "a.b[0]['k'][\"x\"]", `d["\x07\u1234\U0001f600\""]`, "x[-1]", "größe.x", "x[::2, None, ..., -3:4:-1][0,]", "s[m.w[f().x]][0]", `x[("a", 1)]["b",]`, "a.b:c.<locals>.d(thread='x').e.f"} {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {

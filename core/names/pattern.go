@@ -50,11 +50,13 @@ func (s Step) Globs() bool {
 func (s Step) Matches(of Step) bool {
 	switch s.Kind {
 	case Each:
-		return of.Kind == Key || of.Kind == Item || of.Kind == Slice
+		return of.Kind == Key || of.Kind == Item || of.Kind == Slice || of.Kind == ByName
 	case Attr:
 		return of.Kind == Attr && MatchName(s.Text, of.Text) || of.Kind == Item && s.Text == "*"
 	case Key:
 		return of.Kind == Key && match(s.Text, of.Text)
+	case ByName:
+		return of.Kind == ByName && s.By.String() == of.By.String()
 	default:
 		return of.Kind == s.Kind && of.Item == s.Item && slices.Equal(s.Of, of.Of)
 	}

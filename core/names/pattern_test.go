@@ -11,7 +11,7 @@ import (
 func TestPatterns(t *testing.T) {
 	t.Parallel()
 	for pattern, want := range map[string]string{
-		"model.*.weight": "", `state["*"]`: "", "main().*": "", "**": "", "model.**": "", "model.**.bias": "", "x*y.z": "",
+		"model.*.weight": "", `state["*"]`: "", "main().*": "", "**": "", "model.**": "", "model.**.bias": "", "x*y.z": "", "s*[m.0.w].*": "s*[m[0].w].*",
 		`d['a*'][*][0, ::2]`: `d["a*"][*][0, ::2]`, `load(thread="a").**["*"]`: "",
 	} {
 		p, err := ParsePattern(pattern)
@@ -22,7 +22,7 @@ func TestPatterns(t *testing.T) {
 			t.Errorf("%s is %s, %v", pattern, p, err)
 		}
 	}
-	for _, pattern := range []string{"*.", "x.**.**", "**.**", "x[**]", "x[1:].*", "x[* ,0]", "ma*n().x", "x*("} {
+	for _, pattern := range []string{"*.", "x.**.**", "**.**", "x[**]", "x[1:].*", "x[* ,0]", "ma*n().x", "x*(", "x[a.*].*"} {
 		if p, err := ParsePattern(pattern); !errors.Is(err, core.ErrConfig) {
 			t.Errorf("%s is %s, %v", pattern, p, err)
 		}
@@ -66,6 +66,10 @@ func TestMatches(t *testing.T) {
 		{"x[*]", key("a"), true},
 		{"x[*]", attr("a"), false},
 		{"x[*]", slice(word("a"), word("b")), true},
+		{"x[*]", by(Path{Root: "a"}), true},
+		{"x[a.0].*", by(Path{Root: "a", Steps: []Step{item(0)}}), true},
+		{"x[a].*", by(Path{Root: "b"}), false},
+		{"x[a].*", item(0), false},
 		{`x["a", 1].*`, slice(word("a"), Subscript{At: 1}), true},
 		{`x["a", 1].*`, slice(word("a"), Subscript{At: 2}), false},
 		{"x[1].*", item(1), true},

@@ -40,6 +40,9 @@ func (s *search) add(g *py.GIL, o py.Object, f owner, row []names.Step, at place
 		return err
 	}
 	s.tell(g, e, key)
+	if len(at.rest) == 0 && row == nil {
+		s.objects[o] = key
+	}
 	return nil
 }
 
@@ -80,7 +83,7 @@ func (s *search) still(g *py.GIL, d *discovery, key string) (same bool) {
 		return true
 	}
 	for n := len(d.path.Steps); n >= 0; n-- {
-		o, ok := s.reach(g, d.path.Front(n))
+		o, ok := s.program.reach(g, d.path.Front(n))
 		if !ok {
 			continue
 		}

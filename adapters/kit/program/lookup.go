@@ -102,6 +102,9 @@ func (p *Program) lead(g *py.GIL, o py.Object, s names.Step, where string) (py.O
 	if s.Kind == names.Attr {
 		return p.attribute(g, o, s, where)
 	}
+	if s.Kind == names.ByName {
+		return p.leadByName(g, o, s, where)
+	}
 	key, err := key(g, s)
 	if err != nil {
 		return 0, err
@@ -135,6 +138,32 @@ func (p *Program) lead(g *py.GIL, o py.Object, s names.Step, where string) (py.O
 		return 0, &core.Error{Kind: core.ErrUnsupported, Err: fmt.Errorf("%s is %s: %w", where, g.TypeName(o), err)}
 	}
 	return v, err
+}
+
+// leadByName gives the item of a dict whose key is the very object that a name leads to. Another that is equal to it is not meant: arrays are
+// compared element by element.
+func (p *Program) leadByName(g *py.GIL, o py.Object, s names.Step, where string) (py.Object, error) {
+	if g.Builtin(o) != "dict" {
+		return 0, &core.Error{
+			Kind: core.ErrUnsupported, Err: fmt.Errorf("%s is %s: only a dict is looked into by an object that has a name", where, g.TypeName(o)),
+			Remedy: fmt.Sprintf("write %s[%q] if a text is meant", where, s.By),
+		}
+	}
+	t, err := p.find(g, *s.By)
+	if err != nil {
+		return 0, err
+	}
+	t.close()
+	key, err := p.whole(g, &t)
+	if err != nil {
+		return 0, err
+	}
+	if v, ok := g.DictByObject(o, key); ok {
+		return v, nil
+	}
+	return 0, &missingError{
+		What: fmt.Sprintf("%s has no key that is the object %s", where, s.By), Remedy: fmt.Sprintf("write %s[%q] if a text is meant", where, s.By),
+	}
 }
 
 // key gives what Python has in the brackets of a step, or for the name of an attribute.

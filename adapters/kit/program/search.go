@@ -37,6 +37,9 @@ type search struct {
 	kinds   map[py.Object]kind
 	seen    map[object]sight // what a ** has come to
 	found   map[string]*discovery
+	objects map[py.Object]string // the keys in found of arrays that are objects of their own
+	later   []place              // dicts whose keys are arrays, which have names when all else was looked through
+	names   *search              // that has found these names; nil: none was needed
 	entries []*discovery
 	more    int
 
@@ -51,6 +54,9 @@ type place struct {
 	rest  []names.Step
 	at    int
 	order order
+
+	// where finds what of the pattern is left for an item of a dict by an array; nil: the place is no such dict, or not only.
+	where func(names.Step) ([]names.Step, bool)
 }
 
 // order says where in the program something was found: the position of the root, and of each part on the way. So objects are in the
@@ -82,14 +88,7 @@ func (p *Program) Search(ctx context.Context, q contract.Search) (contract.Found
 	if _, _, err := p.state.watch(); err != nil {
 		return contract.Found{}, about(op, q.Pattern, "", err)
 	}
-	s := &search{
-		program: p, limit: min(cmp.Or(q.Limit, maxSearchFound), maxSearchFound), seen: make(map[object]sight),
-		kinds: make(map[py.Object]kind), found: make(map[string]*discovery),
-	}
-	err = p.interp.Do(ctx, func(g *py.GIL) error { return s.roots(ctx, g, pattern) })
-	for err == nil && len(s.queue) > 0 {
-		err = p.interp.Do(ctx, func(g *py.GIL) error { return s.turn(ctx, g) })
-	}
+	s, err := p.searched(ctx, pattern, min(cmp.Or(q.Limit, maxSearchFound), maxSearchFound))
 	if err != nil {
 		return contract.Found{}, about(op, q.Pattern, "", p.orEnd(err))
 	}
@@ -100,6 +99,23 @@ func (p *Program) Search(ctx context.Context, q contract.Search) (contract.Found
 		found.Entries = append(found.Entries, e.Entry)
 	}
 	return found, nil
+}
+
+// searched looks for all that a pattern means.
+func (p *Program) searched(ctx context.Context, pattern names.Path, limit int) (*search, error) {
+	s := &search{
+		program: p, limit: limit, seen: make(map[object]sight), kinds: make(map[py.Object]kind), found: make(map[string]*discovery),
+		objects: make(map[py.Object]string),
+	}
+	err := p.interp.Do(ctx, func(g *py.GIL) error { return s.roots(ctx, g, pattern) })
+	for err == nil && len(s.queue) > 0 {
+		err = p.interp.Do(ctx, func(g *py.GIL) error { return s.turn(ctx, g) })
+		if err == nil && len(s.queue) == 0 && len(s.later) > 0 {
+			s.queue, s.later = s.later, nil
+			err = s.name(ctx, pattern)
+		}
+	}
+	return s, err
 }
 
 // turn looks at some of what is left.
@@ -114,10 +130,14 @@ func (s *search) turn(ctx context.Context, g *py.GIL) error {
 		next := s.queue[0]
 		s.queue = s.queue[1:]
 		err := g.Nested(func() error {
-			if o, ok := s.reach(g, next.path); ok {
-				return s.match(g, o, next)
+			o, ok := s.program.reach(g, next.path)
+			switch {
+			case !ok:
+				return nil
+			case next.where != nil:
+				return s.byObjects(g, o, next)
 			}
-			return nil
+			return s.match(g, o, next)
 		})
 		if err != nil {
 			return err
@@ -140,44 +160,6 @@ func (s *search) push(p place) {
 	s.queue = append(s.queue, p)
 }
 
-// reach follows a name without code of the program's.
-func (s *search) reach(g *py.GIL, path names.Path) (o py.Object, ok bool) {
-	p := s.program
-	if t, ok := p.publishedPart(g, path); ok {
-		t.close()
-		return t.object, len(t.cut) == 0
-	}
-	var err error
-	if path.Of == (names.Function{}) && p.published.Last(path.Root) == nil {
-		o, ok = s.global(g, path.Root)
-	} else {
-		o, err = p.root(g, path)
-		ok = err == nil
-	}
-	for rest := path.Steps; ok && len(rest) > 0; {
-		var step py.Step
-		var used int
-		if step, used, ok, err = p.step(g, o, rest); ok && err == nil {
-			o, ok = g.Follow(o, step)
-		}
-		ok = ok && err == nil
-		rest = rest[used:]
-	}
-	return o, ok
-}
-
-func (*search) global(g *py.GIL, name string) (py.Object, bool) {
-	dict, err := globals(g)
-	if err != nil {
-		return 0, false
-	}
-	key, err := g.NewKey(name)
-	if err != nil {
-		return 0, false
-	}
-	return g.Follow(dict, py.Step{Kind: py.StepKey, Class: g.Type(dict), Key: key})
-}
-
 // match holds an object against what is left of the pattern.
 func (s *search) match(g *py.GIL, o py.Object, at place) error {
 	if rest, ok := onlyNames(at.rest); ok {
@@ -191,9 +173,12 @@ func (s *search) match(g *py.GIL, o py.Object, at place) error {
 	}
 	if f, _, err := s.program.owner(g, o); f != nil || err != nil {
 		if rest, ok := ofArray(at.rest); ok && err == nil {
-			return s.add(g, o, owner{f, f.name}, nil, place{path: at.path, rest: rest, order: at.order})
+			err = s.add(g, o, owner{f, f.name}, nil, place{path: at.path, rest: rest, order: at.order})
 		}
-		return nil
+		if err == nil {
+			err = s.beyond(g, f, o, at)
+		}
+		return err
 	}
 	if len(at.rest) == 0 {
 		return nil
@@ -248,7 +233,7 @@ func isFollowed(s names.Step) bool {
 func (s *search) again(g *py.GIL, id object, path names.Path) bool {
 	before, ok := s.seen[id]
 	if ok && before.turn != s.turns {
-		o, there := s.reach(g, before.path)
+		o, there := s.program.reach(g, before.path)
 		ok = there && o == id.o
 	}
 	if !ok {
@@ -262,6 +247,9 @@ func (s *search) again(g *py.GIL, id object, path names.Path) bool {
 func (s *search) parts(g *py.GIL, o py.Object, from place, way []names.Step, where func(names.Step) ([]names.Step, bool)) error {
 	if table, err := s.columns(g, o, from, where); table || err != nil {
 		return err
+	}
+	if from.at == 0 && s.hasArrayKeys(g, o) {
+		s.later = append(s.later, place{path: from.path, order: from.order, where: where})
 	}
 	n := 0
 	var failed error

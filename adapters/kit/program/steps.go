@@ -27,8 +27,14 @@ func (p *Program) steps(g *py.GIL, path names.Path) (steps []py.Step, code bool,
 func (p *Program) stepsFrom(g *py.GIL, o py.Object, steps []py.Step, rest []names.Step) (all []py.Step, code bool, err error) {
 	plain := names.Path{Steps: rest}.Plain()
 	var used int
+	objects := false // one is a key on the way, which steps would keep
+	defer func() {
+		if objects {
+			all = nil
+		}
+	}()
 	for i := 0; ; i += used {
-		if n := len(steps); n > 0 {
+		if n := len(steps); n > 0 && (i == 0 || rest[i-1].Kind != names.ByName) {
 			next, ok := g.Follow(o, steps[n-1])
 			if !ok {
 				return nil, false, nil
@@ -47,6 +53,14 @@ func (p *Program) stepsFrom(g *py.GIL, o py.Object, steps []py.Step, rest []name
 		if i >= plain && p.hasParts(g, o) { // what follows means a part of its memory
 			return steps, false, nil
 		}
+		if used = 1; rest[i].Kind == names.ByName {
+			next, ok := p.byName(g, o, rest[i])
+			if !ok {
+				return nil, true, nil // or it is not there
+			}
+			o, objects = next, true
+			continue
+		}
 		var step py.Step
 		var ok bool
 		if step, used, ok, err = p.step(g, o, rest[i:]); !ok || err != nil {
@@ -54,6 +68,60 @@ func (p *Program) stepsFrom(g *py.GIL, o py.Object, steps []py.Step, rest []name
 		}
 		steps = append(steps, step)
 	}
+}
+
+// byName gives the item of a dict whose key is what a name leads to, without code of the program's.
+func (p *Program) byName(g *py.GIL, o py.Object, s names.Step) (py.Object, bool) {
+	if g.Builtin(o) != "dict" {
+		return 0, false
+	}
+	key, ok := p.reach(g, *s.By)
+	if !ok {
+		return 0, false
+	}
+	return g.DictByObject(o, key)
+}
+
+// reach follows a name without code of the program's.
+func (p *Program) reach(g *py.GIL, path names.Path) (o py.Object, ok bool) {
+	if t, ok := p.publishedPart(g, path); ok {
+		t.close()
+		return t.object, len(t.cut) == 0
+	}
+	var err error
+	if path.Of == (names.Function{}) && p.published.Last(path.Root) == nil {
+		o, ok = reachGlobal(g, path.Root)
+	} else {
+		o, err = p.root(g, path)
+		ok = err == nil
+	}
+	for rest := path.Steps; ok && len(rest) > 0; {
+		if rest[0].Kind == names.ByName {
+			o, ok = p.byName(g, o, rest[0])
+			rest = rest[1:]
+			continue
+		}
+		var step py.Step
+		var used int
+		if step, used, ok, err = p.step(g, o, rest); ok && err == nil {
+			o, ok = g.Follow(o, step)
+		}
+		ok = ok && err == nil
+		rest = rest[used:]
+	}
+	return o, ok
+}
+
+func reachGlobal(g *py.GIL, name string) (py.Object, bool) {
+	dict, err := globals(g)
+	if err != nil {
+		return 0, false
+	}
+	key, err := g.NewKey(name)
+	if err != nil {
+		return 0, false
+	}
+	return g.Follow(dict, py.Step{Kind: py.StepKey, Class: g.Type(dict), Key: key})
 }
 
 // runsCode reports whether code of the program's may run on the way to what the path leads to. Who waits for a

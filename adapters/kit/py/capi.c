@@ -318,6 +318,14 @@ int ndpy_dict_next(ndpy dict, ptrdiff_t *position, ndpy *key, ndpy *value) {
 	return 1;
 }
 
+ndpy ndpy_dict_by_object(ndpy dict, ndpy key) {
+	Py_ssize_t at = 0;
+	PyObject *k, *v;
+	while (api.PyDict_Next(OBJECT(dict), &at, &k, &v))
+		if ((ndpy)k == key) return borrowed(v);
+	return 0;
+}
+
 ndpy ndpy_sequence_get(ndpy o, ptrdiff_t index) {
 	enum { LIST = 1 << 25, TUPLE = 1 << 26 }; // Py_TPFLAGS_LIST_SUBCLASS, Py_TPFLAGS_TUPLE_SUBCLASS
 	int list = ndpy_is(o, LIST), tuple = ndpy_is(o, TUPLE);

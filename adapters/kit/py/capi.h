@@ -82,6 +82,7 @@ ndpy ndpy_module_dict(ndpy module);                    // borrowed
 ndpy ndpy_weak(ndpy o);                                // a weak reference to it, or 0 if it can have none
 int ndpy_gone(ndpy weak, ndpy o);                      // whether o has ended since; no if weak is 0
 ndpy ndpy_dict_get(ndpy dict, ndpy key);               // also of a class made from dict, as dict itself does it
+ndpy ndpy_dict_by_object(ndpy dict, ndpy key); // what has key itself as its key, and no other that is equal: a new reference, or 0
 int ndpy_dict_next(ndpy dict, ptrdiff_t *position, ndpy *key, ndpy *value); // PyDict_Next with new references
 ndpy ndpy_dict_behind(ndpy o);                         // o, or what a mapping proxy has, if that is exactly a dict; borrowed
 ndpy ndpy_sequence_get(ndpy list_tuple_or_deque, ptrdiff_t index);

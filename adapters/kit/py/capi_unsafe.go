@@ -206,6 +206,15 @@ func capiDictNext(dict Object, at int) (key, value Object, next int) {
 	return Object(k), Object(v), int(position)
 }
 
+// capiDictByObject gives what a dict has under an object.
+func capiDictByObject(dict, key Object) Object {
+	behind := C.ndpy_dict_behind(C.ndpy(dict))
+	if behind == 0 {
+		return 0
+	}
+	return Object(C.ndpy_dict_by_object(behind, C.ndpy(key)))
+}
+
 func capiOwnDict(o Object) Object { return Object(C.ndpy_own_dict(C.ndpy(o))) }
 
 func capiSequenceGet(o Object, index int) Object {

@@ -30,7 +30,7 @@ enum ndpy_step_kind {
 	NDPY_KEY,           // item of a dict, or of what ndpy_dict_behind gives
 	NDPY_INDEX,         // item of a list, a tuple or a deque
 	NDPY_REGISTERED,    // as NDPY_ATTRIBUTE, or else as NDPY_REGISTERED_ITEM
-	NDPY_GETTER, // what a field or a getter in C of its class gives
+	NDPY_GETTER, // what a field or a getter in C of its class gives, if another one gives True
 	NDPY_BESIDE, // the object itself, if what the getter gives, or the item of that with the index, is what is expected
 	NDPY_REGISTERED_ITEM, // in the first of the registries, dicts in its __dict__, that has it
 	NDPY_LOCAL,           // a variable of a generator, or the like, that waits
@@ -42,7 +42,7 @@ typedef struct {
 	ndpy type, weak; // the class, and what ndpy_weak gave for it
 	// Of NDPY_REGISTERED and NDPY_REGISTERED_ITEM: what ndpy_hooks gave for the type, and ndpy_weak for these.
 	ndpy hooks[NDPY_HOOKS], weak_hooks[NDPY_HOOKS];
-	ndpy registries[NDPY_REGISTRIES]; // str
+	ndpy registries[NDPY_REGISTRIES]; // str; of NDPY_GETTER: the getters of which one must give True, or none
 } ndpy_asked;
 
 typedef struct {

@@ -57,7 +57,7 @@ type Step struct {
 	Key        Object   // a str for attributes and globals; for items the key
 	Index      int      // of StepIndex and StepBeside
 	Expected   Object   // of StepBeside
-	Registries []string // of StepRegistered and StepRegisteredItem
+	Registries []string // of StepRegistered and StepRegisteredItem; of StepGetter: getters of which one must give True, or none
 }
 
 // StepKind says how an object is asked.

@@ -12,6 +12,15 @@ func (g *GIL) DictNext(dict Object, at int) (key, value Object, next int, ok boo
 	return g.own(key), g.own(value), next, true
 }
 
+// DictByObject gives the item of a dict whose key is an object, and not another one that is equal to it: no key is hashed or compared.
+func (g *GIL) DictByObject(dict, key Object) (Object, bool) {
+	v := capiDictByObject(dict, key)
+	if v == 0 {
+		return 0, false
+	}
+	return g.own(v), true
+}
+
 // Sequence gives one item of a list or a tuple, also of a class made from them, as list and tuple do it, or of a deque.
 func (g *GIL) Sequence(o Object, i int) (Object, bool) {
 	v := capiSequenceGet(o, i)
