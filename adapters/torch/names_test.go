@@ -37,6 +37,25 @@ optimizer.step()
 normed = nn.utils.weight_norm(nn.Linear(2, 7))
 batch = {"x": [torch.ones(8), (torch.ones(9),)]}
 best = torch.max(torch.ones(3, 11), 1)
+
+import types, warnings
+more = types.SimpleNamespace(warned=torch.zeros(1))
+warnings.simplefilter("always")
+warnings.showwarning = lambda *a, **k: more.warned.add_(1)
+more.hidden = torch.ones(12, requires_grad=True) * 2
+more.kept = torch.ones(13, requires_grad=True) * 2
+more.kept.retain_grad()
+more.kept.sum().backward()
+class Sub(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, f, types, args=(), kwargs=None):
+        more.warned.add_(f is torch.Tensor.grad.__get__)
+        return super().__torch_function__(f, types, args, kwargs or {})
+more.sub = torch.ones(14).as_subclass(Sub)
+more.x = torch.ones(15, requires_grad=True)
+with torch.no_grad():
+    more.x.grad = torch.ones(15)
+    more.x.grad.grad = more.x # a circle
 `, programtest.Options{Python: python})
 			p.Finish(t)
 			for name, shape := range map[string][]int{
@@ -53,6 +72,10 @@ best = torch.max(torch.ones(3, 11), 1)
 				`batch["x"][1][0]`:            {9},
 				"normed.weight":               {7, 2},
 				"best.values":                 {3},
+				"more.kept.grad":              {13},
+				"more.x.grad":                 {15},
+
+				`optimizer.state[model.layers[0].weight]["exp_avg"]`: {3, 2}, `optimizer.state[model.layers.0.bias]["exp_avg_sq"]`: {3},
 			} {
 				v, err := p.View(t, name, contract.Request{})
 				if err != nil {
@@ -67,6 +90,40 @@ best = torch.max(torch.ones(3, 11), 1)
 				_, err := p.View(t, name, contract.Request{NoWait: true})
 				if core.Category(err) != "not found" || !strings.HasSuffix(err.Error(), `did you mean "`+meant+`"?`) {
 					t.Errorf("%s: %v, want the remedy %q", name, err, meant)
+				}
+			}
+			states := []string{`optimizer.state[model.layers[0].weight]["exp_avg"]`, `optimizer.state[model.layers[0].bias]["exp_avg"]`}
+			for pattern, want := range map[string][]string{
+				"model.layers[0].*.grad": {"model.layers[0].weight.grad", "model.layers[0].bias.grad"}, "model.**.grad": {"model.layers[0].weight.grad", "model.layers[0].bias.grad"},
+				`optimizer.state[*]["exp_avg"]`: states, `optimizer.**["exp_avg"]`: states, `optimizer.state[model.layers.0.weight]["exp_avg"]`: states[:1],
+				"more.kept.**": {"more.kept", "more.kept.grad"}, "more.hidden.**": {"more.hidden"}, "more.hidden.*": nil, "more.sub.**": {"more.sub"},
+				"more.x.**": {"more.x", "more.x.grad"},
+			} {
+				found, err := p.Search(t.Context(), contract.Search{Pattern: pattern})
+				var got []string
+				for _, e := range found.Entries {
+					got = append(got, e.Name)
+				}
+				if err != nil || !slices.Equal(got, want) {
+					t.Errorf("%s means %q, %v, want %q", pattern, got, err, want)
+				}
+			}
+			all, err := p.Search(t.Context(), contract.Search{Pattern: "**"})
+			for _, name := range append(states, "model.layers[0].weight.grad", "more.x.grad") {
+				if !slices.ContainsFunc(all.Entries, func(e contract.Entry) bool { return e.Name == name }) {
+					t.Errorf("** does not lead to %s, %v", name, err)
+				}
+			}
+			if v, err := p.View(t, "more.warned", contract.Request{}); err != nil {
+				t.Error(err)
+			} else if n, err := core.Slice[float32](v); err != nil || n[0] != 0 {
+				t.Errorf("the program was warned, or its code has run, %v times, %v", n, err)
+			}
+			for name, meant := range map[string]string{
+				`optimizer.state[best]`: "has no key that is the object best", "model[best]": "only a dict is looked into", "optimizer.state[nothing]": "no global variable",
+			} {
+				if _, err := p.View(t, name, contract.Request{NoWait: true}); err == nil || !strings.Contains(err.Error(), meant) {
+					t.Errorf("%s: %v, want %q", name, err, meant)
 				}
 			}
 			if _, err := p.View(t, "model", contract.Request{}); core.Category(err) != "unsupported operation" {

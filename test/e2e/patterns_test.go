@@ -8,6 +8,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
@@ -303,4 +304,72 @@ remote.serve()
 	wantNames(t, run, "objects[*].inner[*]", "objects[0].inner[0]", "objects[1].inner[0]", "objects[2].inner[0]", "objects[3].inner[0]",
 		"objects[4].inner[0]", "objects[7].inner[0]")
 	wantNames(t, run, "objects[*].x", "objects[8].x", "objects[9].x")
+}
+
+// TestNamesOfKeys goes into a dict by objects that have names, whose own comparisons never run, and which a view does not keep.
+func TestNamesOfKeys(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, `
+import weakref
+import numpy as np, remote
+ran = []
+class Key:
+    def __eq__(self, other): ran.append("eq"); return self is other
+    def __hash__(self): ran.append("hash"); return 7
+class Layer: pass
+layer = Layer()
+layer.w, layer.v, other = Key(), Key(), Key()
+table = {layer.w: np.full(3, 1.0), layer.v: {"x": np.full(3, 2.0)}, 7: np.full(3, 7.0)}
+ran.clear()
+remote.serve()
+`, harness.Options{})
+	harness.Eval[int](t, run.Remote, "1") // until all is there
+	value := func(v *core.View) float64 {
+		x, err := core.At[float64](v, 0)
+		if err != nil {
+			t.Error(err)
+		}
+		return x
+	}
+	by, err := run.Source("table[layer.w]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v *core.View
+	refresh := func(changed bool, want float64) {
+		t.Helper()
+		next, is, err := by.Refresh(t.Context(), v, hostplugin.NoWait())
+		if v = next; err != nil || is != changed || value(v) != want {
+			t.Errorf("Refresh = %v, %v, %v; want %v, and %v", v, is, err, changed, want)
+		}
+	}
+	refresh(true, 1)
+	refresh(false, 1)
+	run.Remote.Exec(t, "table[layer.w][0] = 5; ran.clear()")
+	refresh(false, 5)
+	inner := run.View(t, `table[layer.v]["x"]`)
+	if value(inner) != 2 {
+		t.Errorf("the other key leads to %v", value(inner))
+	}
+	run.Remote.Exec(t, "other, layer.w = layer.w, other; table[layer.w] = np.full(4, 3.0); ran.clear()")
+	refresh(true, 3)
+	if ran := harness.Eval[[]string](t, run.Remote, "ran"); len(ran) > 0 {
+		t.Errorf("code of the program's has run: %v", ran)
+	}
+	run.Remote.Exec(t, "kept = weakref.ref(layer.w); table.clear(); del layer.w; layer.w = other")
+	if gone := harness.Eval[bool](t, run.Remote, "kept() is None"); !gone {
+		t.Error("a view keeps the key that leads to it")
+	}
+	if _, _, err = by.Refresh(t.Context(), v, hostplugin.NoWait()); !errors.Is(err, core.ErrNotFound) || !strings.Contains(err.Error(), "no key that is the object layer.w") {
+		t.Errorf("without the key: %v", err)
+	}
+	for name, says := range map[string]string{
+		"ran[layer.w]": "only a dict is looked into", "table[layer.nothing]": "no attribute nothing", "table[7]": "has no key [7]",
+	} {
+		if _, err := run.Session.View(t.Context(), name, hostplugin.NoWait()); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", name, err, says)
+		}
+	}
+	closed(t, v)
+	closed(t, inner)
 }

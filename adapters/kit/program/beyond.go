@@ -19,6 +19,11 @@ func (s *search) beyond(g *py.GIL, f *framework, o py.Object, at place) error {
 		return err
 	}
 	next, n := at.rest[0], 0
+	if next.Kind == names.Deep { // it may mean nothing
+		if err := s.beyond(g, f, o, place{path: at.path, rest: at.rest[1:], order: at.order}); err != nil {
+			return err
+		}
+	}
 	_, err = c.Parts(g, env, o, func(step names.Step, part py.Object) bool {
 		n++
 		rest := at.rest

@@ -31,7 +31,8 @@ type hub struct {
 	running  sync.WaitGroup
 
 	found contract.Found // all arrays, as list has found them last
-	again time.Time      // when it looks for them again
+	stay  lingering
+	again time.Time // when it looks for them again
 }
 
 // programState is what pages are told of the program.
@@ -292,6 +293,7 @@ func (h *hub) listOnce(ctx context.Context) {
 		found, failed := looks.Search(ctx, h.options.Session, names.Every, maxFound)
 		if failed == nil { // else there are the variables
 			h.found = found
+			h.found.Entries = h.stay.with(found.Entries, begun)
 		}
 		h.again = time.Now().Add(h.options.often(max(listEvery, searchRest*time.Since(begun))))
 	}

@@ -1,0 +1,56 @@
+package inspect
+
+import (
+	"time"
+
+	"github.com/ndbridge/ndbridge/core/contract"
+)
+
+// lingers is for how long an array stays in the tree that the program does not have any more: gradients are None between two steps,
+// and local variables go with each call of a function.
+const lingers = 5 * time.Second
+
+// lingering knows what was found lately.
+type lingering struct {
+	last []contract.Entry     // with those that stayed
+	seen map[string]time.Time // when each of them was found
+}
+
+// with gives what was found, and between it what was found a short while ago, where it was then.
+func (l *lingering) with(found []contract.Entry, now time.Time) []contract.Entry {
+	there := make(map[string]bool)
+	for _, e := range found {
+		there[e.Name] = true
+		for _, name := range e.Also {
+			there[name] = true
+		}
+	}
+	seen, behind, before := make(map[string]time.Time), make(map[string][]contract.Entry), ""
+	for _, e := range l.last {
+		switch at := l.seen[e.Name]; {
+		case there[e.Name]:
+		case now.Sub(at) < lingers:
+			behind[before] = append(behind[before], e)
+			seen[e.Name] = at
+		default:
+			continue
+		}
+		before = e.Name
+	}
+	all := make([]contract.Entry, 0, len(found)+len(seen))
+	var add func(name string)
+	add = func(name string) {
+		for _, e := range behind[name] {
+			all = append(all, e)
+			add(e.Name)
+		}
+	}
+	add("")
+	for _, e := range found {
+		seen[e.Name] = now
+		all = append(all, e)
+		add(e.Name)
+	}
+	l.last, l.seen = all, seen
+	return all
+}
