@@ -36,6 +36,6 @@ func Example() {
 		return
 	}
 	goimage.Draw(picture, image.Rect(1, 0, 2, 2), image.NewUniform(color.RGBA{R: 255, G: 128, A: 255}), image.Point{}, draw.Src)
-	fmt.Println(numbers)
+	fmt.Printf("%d\n", numbers)
 	// Output: [0 0 0 0 128 255 0 0 0 0 0 0 0 128 255 0 0 0]
 }
