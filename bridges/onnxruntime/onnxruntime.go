@@ -76,7 +76,7 @@ func tensor(op string, v *core.View) (*Tensor, error) {
 	bytes, err := v.Bytes()
 	if err != nil {
 		release()
-		return nil, err
+		return nil, refused(op, err)
 	}
 	if v.Addr()%uintptr(v.DType().Size()) != 0 {
 		release()
@@ -92,6 +92,19 @@ func tensor(op string, v *core.View) (*Tensor, error) {
 		return nil, fail(op, v, core.ErrUnsupported, err, "")
 	}
 	return &Tensor{t, release}, nil
+}
+
+// refused says of which function an error of core is, and what can be done about a layout here.
+func refused(op string, err error) error {
+	e, ok := errors.AsType[*core.Error](err)
+	if !ok {
+		return err
+	}
+	said := *e
+	if said.Op = op; errors.Is(err, core.ErrLayout) {
+		said.Remedy = "use core.Copy"
+	}
+	return &said
 }
 
 func fail(op string, v *core.View, kind, cause error, remedy string) error {

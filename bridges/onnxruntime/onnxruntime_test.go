@@ -208,7 +208,7 @@ func TestRefusals(t *testing.T) {
 		}, Output, core.ErrReadOnly, "Writable()"},
 		"transposed": {func() (*core.View, *coretest.Memory) {
 			return lent(t, make([]float32, 4), core.LayoutSpec{Shape: []int{2, 2}, Strides: []int{4, 8}})
-		}, Input, core.ErrLayout, "not contiguous"},
+		}, Input, core.ErrLayout, "input x: layout not supported: not contiguous: shape [2 2], strides [4 8]; use core.Copy"},
 		"scalar": {func() (*core.View, *coretest.Memory) { return lent(t, []float32{1}, core.LayoutSpec{}) }, Input, core.ErrLayout, "shape []"},
 		"empty":  {func() (*core.View, *coretest.Memory) { return lent(t, []float32{}, core.LayoutSpec{Shape: []int{0}}) }, Input, core.ErrLayout, "shape [0]"},
 		"complex": {func() (*core.View, *coretest.Memory) {

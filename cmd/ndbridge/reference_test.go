@@ -30,12 +30,13 @@ Each command prints what stands here with ` + "`--help`" + `; packages have it a
 | command | what it does |
 | --- | --- |
 `)
-	commands := root.Commands()
+	commands := leaves(root)
 	for _, cmd := range commands {
-		fmt.Fprintf(&b, "| [`%s`](#%s) | %s |\n", cmd.CommandPath(), cmd.Name(), markdown(cmd.Short))
+		name := nameOf(cmd)
+		fmt.Fprintf(&b, "| [`%s`](#%s) | %s |\n", cmd.CommandPath(), strings.ReplaceAll(name, " ", "-"), markdown(cmd.Short))
 	}
 	for _, cmd := range commands {
-		fmt.Fprintf(&b, "\n## %s\n\n", cmd.Name())
+		fmt.Fprintf(&b, "\n## %s\n\n", nameOf(cmd))
 		if cmd.Long == "" {
 			fmt.Fprintf(&b, "%s.\n\n", markdown(cmd.Short))
 		} else {
@@ -50,6 +51,22 @@ Each command prints what stands here with ` + "`--help`" + `; packages have it a
 		}
 	}
 	return b.String()
+}
+
+// leaves gives the commands that do something, not those that only have others below them.
+func leaves(cmd *cobra.Command) (all []*cobra.Command) {
+	if !cmd.HasSubCommands() {
+		return []*cobra.Command{cmd}
+	}
+	for _, sub := range cmd.Commands() {
+		all = append(all, leaves(sub)...)
+	}
+	return all
+}
+
+// nameOf is what a command is called behind "ndbridge".
+func nameOf(cmd *cobra.Command) string {
+	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 }
 
 // markdown shows a text as it is, however it is set.

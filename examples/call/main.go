@@ -1,4 +1,4 @@
-// Command call calls functions of a Python program with arrays in its own memory.
+// Command call calls functions of a Python program with arrays in its own memory. The README beside this file says how to run it.
 package main
 
 import (
@@ -59,7 +59,7 @@ func run(ctx context.Context, out io.Writer, model hostplugin.Program) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintln(out, p.Classes, scores[0]); err != nil {
+	if _, err := fmt.Fprintln(out, "the best classes:", p.Classes, "the first score:", scores[0]); err != nil {
 		return err
 	}
 	if err := inPlace(ctx, out, session, x); err != nil {
@@ -91,7 +91,7 @@ func into(ctx context.Context, out io.Writer, session *hostplugin.Session, x *co
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(out, last)
+	_, err = fmt.Fprintln(out, "written into the host's array:", last)
 	return err
 }
 
@@ -131,7 +131,7 @@ func batches(ctx context.Context, out io.Writer, predict *hostplugin.Func) error
 	if err := errors.Join(append(errs[:], batch.Close())...); err != nil { //nolint:contextcheck // Close waits, whatever became of ctx
 		return err
 	}
-	_, err = fmt.Fprintln(out, classes)
+	_, err = fmt.Fprintln(out, "of four calls at once:", classes)
 	return err
 }
 
@@ -149,7 +149,7 @@ func inPlace(ctx context.Context, out io.Writer, session *hostplugin.Session, x 
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintln(out, first); err != nil {
+	if _, err := fmt.Fprintln(out, "scaled in place:", first); err != nil {
 		return err
 	}
 	return done.Close()

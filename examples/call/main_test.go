@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/golden"
 )
 
 func TestMain(m *testing.M) {
@@ -24,8 +25,5 @@ func TestRun(t *testing.T) {
 	if err := run(t.Context(), &out, hostplugin.Program{Script: "model.py", Python: os.Getenv("NDBRIDGE_TEST_PYTHON")}); err != nil {
 		t.Fatal(err)
 	}
-	const want = "[[2 1] [2 1]] -1\n10\n10\n[0 0 2 2]\n3\n2\n1\n"
-	if out.String() != want {
-		t.Errorf("it prints %q, want %q", out.String(), want)
-	}
+	golden.Shown(t, "README.md", "text", out.String())
 }

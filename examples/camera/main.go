@@ -1,4 +1,5 @@
-// Command camera finds what moves in the frames of a Python program, and draws into them where they are.
+// Command camera finds what moves in the frames of a Python program, and draws into them where they are. The README beside this file
+// says how to run it.
 package main
 
 import (
@@ -15,8 +16,11 @@ import (
 	"github.com/ndbridge/ndbridge/hostplugin"
 )
 
+// frames is how many the program shoots.
+const frames = 10
+
 func main() {
-	if err := run(context.Background(), os.Stdout, hostplugin.Program{Script: "camera.py"}, 60); err != nil {
+	if err := run(context.Background(), os.Stdout, hostplugin.Program{Script: "camera.py"}, frames); err != nil {
 		log.Fatal(err)
 	}
 }

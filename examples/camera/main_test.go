@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/golden"
 )
 
 func TestMain(m *testing.M) {
@@ -21,10 +22,8 @@ func TestMain(m *testing.M) {
 func TestRun(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	if err := run(t.Context(), &out, hostplugin.Program{Script: "camera.py", Python: os.Getenv("NDBRIDGE_TEST_PYTHON")}, 10); err != nil {
+	if err := run(t.Context(), &out, hostplugin.Program{Script: "camera.py", Python: os.Getenv("NDBRIDGE_TEST_PYTHON")}, frames); err != nil {
 		t.Fatal(err)
 	}
-	if want := "10 frames: 20 balls where they are, 0 elsewhere\n"; out.String() != want {
-		t.Errorf("it prints %q, want %q", out.String(), want)
-	}
+	golden.Shown(t, "README.md", "text", out.String())
 }

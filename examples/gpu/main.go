@@ -1,5 +1,5 @@
 // Command gpu runs a kernel of its own on an array of a Python program, in the program's GPU memory. It is
-// built with the tag "cuda"; without that it says what is missing.
+// built with the tag "cuda"; without that it says what is missing. The README beside this file says how to run it.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 var ptx []byte
 
 func main() {
-	config := flag.String("config", "examples/gpu/ndbridge.hcl", "how to run the program")
+	config := flag.String("config", "ndbridge.hcl", "how to run the program")
 	flag.Parse()
 	if err := run(context.Background(), os.Stdout, *config); err != nil {
 		log.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/ndbridge/ndbridge/internal/golden"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,7 +25,5 @@ func TestExample(t *testing.T) {
 	if err := run(t.Context(), &out, "ndbridge.hcl"); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := out.String(), "[0 2 4 6]\n"; got != want {
-		t.Errorf("it prints %q, expected %q", got, want)
-	}
+	golden.Shown(t, "README.md", "text", out.String())
 }

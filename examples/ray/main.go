@@ -1,4 +1,5 @@
-// Command ray calls functions and actors of a Ray cluster: its one Python program is a driver of the cluster.
+// Command ray calls functions and actors of a Ray cluster: its one Python program is a driver of the cluster. The README beside this
+// file says how to run it.
 package main
 
 import (
@@ -62,7 +63,7 @@ func run(ctx context.Context, out io.Writer, driver hostplugin.Program) error {
 			return err
 		}
 	}
-	_, err = fmt.Fprintln(out, sum, values[999], scaled.Route(), n)
+	_, err = fmt.Fprintf(out, "the sum: %v\nthe largest of 1000 numbers is scaled to %v, and came by %v\nthe actor has counted to %d\n", sum, values[999], scaled.Route(), n)
 	return err
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/golden"
 )
 
 // late is how long a cluster may take for what it does in seconds.
@@ -125,9 +126,7 @@ func TestCluster(t *testing.T) {
 	if err := run(ctx, &out, c.driver()); err != nil {
 		t.Fatal(err)
 	}
-	if want := "5.236416e+08 1 mapped-file 6\n"; out.String() != want {
-		t.Errorf("it prints %q, want %q", out.String(), want)
-	}
+	golden.Shown(t, "README.md", "text", out.String())
 	driver, err := hostplugin.Run(ctx, c.driver())
 	if err != nil {
 		t.Fatal(err)

@@ -1,8 +1,5 @@
 // Command serve is an HTTP service: a POST of an image (PNG or JPEG) to /classify is answered with its classes as JSON. The
-// model is a Python program, whose function sees the image in the host's memory.
-//
-//	go run . -listen localhost:8080 &
-//	curl --data-binary @photo.jpg localhost:8080/classify
+// model is a Python program, whose function sees the image in the host's memory. The README beside this file says how to run it.
 //
 // /healthz says that the service runs, /readyz that it takes images, and /metrics has numbers for Prometheus. SIGTERM ends it
 // in order: it takes no more requests, finishes those that are under way, and closes the model.

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/golden"
 )
 
 func TestMain(m *testing.M) {
@@ -123,6 +124,15 @@ func TestService(t *testing.T) {
 		})
 	}
 	clients.Wait()
+	sky, err := os.ReadFile("sky.png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, answer := r.ask(t, "/classify", bytes.NewReader(sky)); status != http.StatusOK {
+		t.Errorf("sky.png: %d, %s", status, answer)
+	} else {
+		golden.Shown(t, "README.md", "text", answer)
+	}
 	huge := picture(t, color.White, png.Encode).Bytes()
 	copy(huge[16:], []byte{0, 1, 0, 0, 0, 1, 0, 0}) // 65536 x 65536; the checksum is wrong then, too
 	for name, c := range map[string]struct {
@@ -137,7 +147,7 @@ func TestService(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"/healthz": "ok\n", "/readyz": "ready\n", "/metrics": `classify_requests_total{code="200"} 20` + "\n" + `classify_requests_total{code="400"} 3`,
+		"/healthz": "ok\n", "/readyz": "ready\n", "/metrics": `classify_requests_total{code="200"} 21` + "\n" + `classify_requests_total{code="400"} 3`,
 	} {
 		if status, answer := r.ask(t, path, nil); status != http.StatusOK || !strings.Contains(answer, want) {
 			t.Errorf("%s: %d, %s", path, status, answer)

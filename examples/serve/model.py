@@ -13,4 +13,4 @@ def classify(image, top=3):
     scores = np.exp(-8 * distance)
     scores /= scores.sum()
     names = list(COLOURS)
-    return [{"label": names[i], "score": scores[i]} for i in np.argsort(-scores)[:top]]
+    return [{"label": names[i], "score": round(float(scores[i]), 3)} for i in np.argsort(-scores)[:top]]

@@ -1,4 +1,4 @@
-// Package golden compares files of the repository with what tests make them of.
+// Package golden compares files of the repository with what tests make them of, and with what they say that programs print.
 package golden
 
 import (
@@ -24,5 +24,17 @@ func Compare(tb testing.TB, file string, made []byte) {
 	}
 	if !bytes.Equal(got, made) {
 		tb.Errorf("%s is older than what it is made from; make generate, or this test with -update, writes it:\n%s", file, made)
+	}
+}
+
+// Shown holds a Markdown file to a text that it shows, as a block in a language: what a program prints, or a whole file.
+func Shown(tb testing.TB, file, language, text string) {
+	tb.Helper()
+	page, err := os.ReadFile(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if !bytes.Contains(page, []byte("\n```"+language+"\n"+text+"```\n")) {
+		tb.Errorf("%s does not show this as a block of %q:\n%s", file, language, text)
 	}
 }

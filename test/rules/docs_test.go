@@ -5,6 +5,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,27 +94,80 @@ func prose(text string) string {
 	return regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(text, "")
 }
 
-// TestLinksAndTargetsExist follows the relative links of the documentation, and looks up each make
-// target that it names.
+// anchors gives those of a Markdown file's headings, as GitHub makes them.
+func anchors(text string) map[string]bool {
+	all := map[string]bool{}
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(prose(text), -1) {
+		name := regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`).ReplaceAllString(strings.ToLower(heading[1]), "$1")
+		name = regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(name, "")
+		all[strings.ReplaceAll(name, " ", "-")] = true
+	}
+	for _, named := range regexp.MustCompile(`<a (?:id|name)="([^"]+)">`).FindAllStringSubmatch(text, -1) {
+		all[named[1]] = true
+	}
+	return all
+}
+
+// TestLinksAndTargetsExist follows the relative links of the documentation, to the heading that they name, and looks up each
+// make target that it names.
 func TestLinksAndTargetsExist(t *testing.T) {
 	t.Parallel()
 	makefile := read(t, "Makefile")
-	link := regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)`)
-	target := regexp.MustCompile("`make ([a-z][a-z0-9-]*)")
+	link := regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)]*))?\)`)
+	target := regexp.MustCompile("(?m)(?:`|^    )make ([a-z][a-z0-9-]*)")
 	for _, name := range sources(t, "*.md") {
 		text := prose(read(t, name))
 		for _, match := range link.FindAllStringSubmatch(text, -1) {
 			if strings.Contains(match[1], "://") {
 				continue
 			}
-			if _, err := os.Stat(filepath.Join(root, path.Dir(name), match[1])); err != nil {
+			to := path.Join(path.Dir(name), match[1])
+			if match[1] == "" {
+				to = name
+			}
+			if _, err := os.Stat(filepath.Join(root, to)); err != nil {
 				t.Errorf("%s: broken link %s", name, match[1])
+			} else if match[2] != "" && !anchors(read(t, to))[match[2]] {
+				t.Errorf("%s: %s has no heading %s", name, to, match[2])
 			}
 		}
 		for _, match := range target.FindAllStringSubmatch(text, -1) {
 			if !strings.Contains(makefile, "\n"+match[1]+":") {
 				t.Errorf("%s: the Makefile has no target %s", name, match[1])
 			}
+		}
+	}
+}
+
+// TestExamplesAndBridgesHaveREADMEs: each example says what it is and how to run it, and the README leads there. Each bridge that is a
+// module of its own leads to docs/bridges.md.
+func TestExamplesAndBridgesHaveREADMEs(t *testing.T) {
+	t.Parallel()
+	readmes := map[string]bool{}
+	for _, name := range sources(t, "examples/*") {
+		readmes[path.Join("examples", strings.Split(name, "/")[1], "README.md")] = true
+	}
+	tracked := sources(t, "*README.md")
+	for name := range readmes {
+		if !slices.Contains(tracked, name) {
+			t.Errorf("there is no %s", name)
+			continue
+		}
+		text := read(t, name)
+		if title := "# " + path.Base(path.Dir(name)) + ": "; !strings.HasPrefix(text, title) {
+			t.Errorf("%s does not begin with %q", name, title)
+		}
+		if !regexp.MustCompile(`(?m)^    make `).MatchString(text) {
+			t.Errorf("%s does not say how to run it, from a clone that was not built", name)
+		}
+		if !strings.Contains(read(t, "README.md"), "]("+name+")") {
+			t.Errorf("README.md does not lead to %s", name)
+		}
+	}
+	for _, module := range sources(t, "bridges/*/go.mod") {
+		name := path.Join(path.Dir(module), "README.md")
+		if !slices.Contains(tracked, name) || !strings.Contains(read(t, name), "](../../docs/bridges.md#") {
+			t.Errorf("%s is not there, or does not lead to docs/bridges.md", name)
 		}
 	}
 }

@@ -4,7 +4,9 @@
 // "frame" or "model.weight". GetFlightInfo and GetSchema take that, DoGet takes it as the ticket, and ListFlights lists the
 // arrays that the program has now and that Arrow can say.
 //
-// DoGet sends the array as a table of one column, of the type that arrow.Type says, in batches of about 4 MiB. The elements
+// DoGet sends the array as a table of one column, of the type that arrow.Type says, in batches of less than 4 MiB, which is
+// the longest message that clients in Go and some others take unless they are told otherwise. A row of several axes is never divided:
+// for rows that are longer raise the client's limit, in Go by grpc.MaxCallRecvMsgSize. The elements
 // go from the program's memory to the network; they are copied before that where they are not contiguous or lie on a GPU. The
 // table is the array as it is while it is sent: what a program publishes and leaves alone arrives whole.
 package flight
@@ -26,8 +28,8 @@ import (
 	bridge "github.com/ndbridge/ndbridge/bridges/arrow"
 )
 
-// batch is about how many bytes are sent at once.
-const batch = 4 << 20
+// batch is about how many bytes of elements are sent at once: with what Arrow and gRPC add, less than 4 MiB.
+const batch = 4<<20 - 64<<10
 
 // Server serves the arrays of one session. It checks nobody: who can connect can read all arrays of the program. It is safe for
 // concurrent use, and does not close the session.

@@ -10,6 +10,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 )
 
 func TestMain(m *testing.M) { coretest.Main(m) }
@@ -59,9 +61,36 @@ func TestPyArrowReads(t *testing.T) {
 	if string(out) != want {
 		t.Errorf("PyArrow says\n%s\nwant\n%s", out, want)
 	}
+	readInGo(t, listener.Addr().String())
 	server.Shutdown()
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
 	allocator.AssertSize(t, 0)
+}
+
+// readInGo reads an array of several batches with a client in Go as it comes, which takes messages of up to 4 MiB.
+func readInGo(t *testing.T, address string) {
+	t.Helper()
+	client, err := flight.NewClientWithMiddleware(address, nil, nil, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	stream, err := client.DoGet(t.Context(), &flight.Ticket{Ticket: []byte("samples")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := flight.NewRecordReader(stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Release()
+	rows := int64(0)
+	for r.Next() {
+		rows += r.RecordBatch().NumRows()
+	}
+	if rows != 3_000_000 || r.Err() != nil {
+		t.Errorf("a client in Go reads %d rows, %v", rows, r.Err())
+	}
 }
