@@ -432,7 +432,10 @@ class _Listener(object):
         try:  # in this thread: a child that the program forks while another one imports them would wait for that for ever
             import ctypes
             import gc
-        except ImportError:  # the host is told
+
+            # Where the program has left its root, the libc does not find it when Python ends a thread, and ends the process.
+            ctypes.CDLL("libgcc_s.so.1")
+        except (ImportError, OSError):  # the host is told of the first
             pass
         _Listener.signal, _Listener.signals = _signal, _signal.valid_signals()
         atexit.register(_end)
