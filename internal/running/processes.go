@@ -95,6 +95,10 @@ func isPython(pid int) bool {
 // ancestor gives the program that has started all others, if there is one.
 func ancestor(all []Program) (Program, bool) {
 	parents := processes()
+	all = slices.DeleteFunc(slices.Clone(all), func(p Program) bool { // it has ended since it was found
+		_, there := parents[p.PID]
+		return !there
+	})
 	for _, p := range all {
 		if !slices.ContainsFunc(all, func(q Program) bool { return !below(parents, q.PID, p.PID) }) {
 			return p, true
@@ -109,21 +113,23 @@ func processes() map[int]int {
 	parents := make(map[int]int)
 	for _, e := range entries {
 		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			parents[pid] = parentOf(pid)
+			if parent, ok := parentOf(pid); ok {
+				parents[pid] = parent
+			}
 		}
 	}
 	return parents
 }
 
-func parentOf(pid int) int {
+func parentOf(pid int) (parent int, ok bool) {
 	stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat") // of one that has ended it is empty
 	_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
 	fields := strings.Fields(rest) // the state, and then the parent
 	if len(fields) < 2 {
-		return 0
+		return 0, false
 	}
-	parent, _ := strconv.Atoi(fields[1]) // it is a number
-	return parent
+	parent, err := strconv.Atoi(fields[1])
+	return parent, err == nil
 }
 
 // below reports whether a process is another one, or comes from it.

@@ -17,7 +17,7 @@ import (
 func TestAttachRests(t *testing.T) {
 	t.Parallel()
 	run := harness.RunAlone(t, `
-import ctypes, gc, ndbridge, numpy as np, os, remote, warnings
+import ctypes, gc, ndbridge, numpy as np, os, remote, time, warnings
 gc.disable()
 print(ndbridge.listen(), flush=True)
 x = np.full(1 << 17, 1.0)
@@ -36,7 +36,7 @@ def fork():
     os.waitpid(pid, 0)
     return [str(w.message) for w in said]
 remote.serve()
-`, harness.RunningOptions{Python: pythonOf(t, "3.14"), Heap: true})
+`, harness.RunningOptions{Python: pythonOf(t, "3.14"), Heap: true, Env: []string{"GODEBUG=gctrace=1"}})
 	host := harness.NewHost(t)
 	threads, states := harness.Threads(t, run.PID), harness.Eval[int](t, run.Remote, "states()")
 	visit := func(also func(s *harness.Run)) {
@@ -88,10 +88,35 @@ remote.serve()
 		t.Errorf("%d objects, before %d hosts %d", now, visits, before)
 	}
 	rests()
-	run.Remote.Exec(t, "threads()")
+	// A program may take longer than the plugin's patience until it has let a host in.
+	run.Remote.Exec(t, "close = os.close; os.close = lambda fd: [close(fd), time.sleep(1.5)]")
+	visit(func(s *harness.Run) {
+		before := collections(run.Stderr())
+		harness.Eventually(t, harness.StartBound, "the plugin collects its garbage", func() bool {
+			for range 20 {
+				for _, err := range s.Arrays(t.Context()) {
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			return collections(run.Stderr()) > before
+		})
+	})
+	run.Remote.Exec(t, "os.close = close; threads()")
 	if said := harness.Eval[[]string](t, run.Remote, "fork()"); len(said) > 0 {
 		t.Errorf("a fork says %q", said)
 	}
+}
+
+// collections counts what Go says of collections of its own accord.
+func collections(stderr string) (n int) {
+	for line := range strings.Lines(stderr) {
+		if strings.HasPrefix(line, "gc ") && !strings.Contains(line, "(forced)") {
+			n++
+		}
+	}
+	return n
 }
 
 // cleanPages is how much of the plugin's file a process has in memory, besides what was written there.

@@ -133,6 +133,7 @@ func attach(side *fdpass.Conn, conn net.Conn) error {
 	if err != nil {
 		return err
 	}
+	stir() // the program may have taken long since ndGoOpen
 	p := plugin.program.Sibling()
 	hosts.mu.Lock()
 	hosts.programs = append(hosts.programs, p)

@@ -35,9 +35,11 @@ _kept = {}  # what was published while nobody could know whether it may be
 _keeping = _thread.RLock()  # guards _kept, and that _live is set when it is empty
 _entering = _make_lock()  # one host at a time
 _came = None  # a lock that is released when the first host has come
+_coming = []  # descriptors of hosts that are being let in, and which files they are of
 _sockets = None  # the module _socket, from listen on, or from the first host on
 _rest = None  # the text of the rest of this module, where it is not run yet
 _ending = False  # the program ends: it is too late for a host to come
+_DAY = 86400  # seconds
 
 
 class Cancelled(BaseException):
@@ -68,8 +70,21 @@ def _alone():
     global _plugin, _live, _hosts, _came, _keeping, _entering
     _plugin = _live = _hosts = _came = None
     _keeping, _entering = _thread.RLock(), _make_lock()
+    while _coming:
+        descriptor, identity = _coming.pop()
+        if _identity(descriptor) == identity:
+            _os.close(descriptor)  # or this process would look like its parent
     if _listener is not None:
         _listener.in_child()
+
+
+def _identity(descriptor):
+    """Says which file a descriptor is of; None: of none."""
+    try:
+        status = _os.fstat(descriptor)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _pause(seconds):
@@ -124,7 +139,8 @@ def _adopt(descriptor):
 def _let_in(descriptor, module):
     """Runs the bootstrap that a host sends, if it is one of this user's or root's. module is this one."""
     side, _socket = _adopt(descriptor), _sockets
-    files = []
+    files, coming = [], [(descriptor, _identity(descriptor))]
+    _coming.extend(coming)
     try:
         side.settimeout(5)
         peer = side.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
@@ -134,6 +150,8 @@ def _let_in(descriptor, module):
         for level, kind, data in extra:
             if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
                 files += memoryview(data[: len(data) & -4]).cast("i")
+        coming += [(file, _identity(file)) for file in files]
+        _coming.extend(coming[1:])
         if len(files) != 2:
             return
         namespace = {"__name__": "ndbridge", "module": module, "side": side, "files": files}
@@ -143,6 +161,9 @@ def _let_in(descriptor, module):
             if live is not None and live is _live:  # nothing of this namespace is in use, and its functions hold each other
                 namespace.clear()
     finally:
+        for one in coming:
+            if one in _coming:
+                _coming.remove(one)
         side.close()
         for file in files:
             _os.close(file)
@@ -395,8 +416,8 @@ class _Listener(object):
         _socket = _load_sockets()
         self.process = _os.getpid()
         self.socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
-        status = _os.fstat(self.socket.fileno())
-        self.identity = status.st_dev, status.st_ino
+        self.socket.settimeout(_DAY)  # so that it polls
+        self.identity = _identity(self.socket.fileno())
 
     def bind(self):
         _clear(self.path)
@@ -411,7 +432,10 @@ class _Listener(object):
         try:  # in this thread: a child that the program forks while another one imports them would wait for that for ever
             import ctypes
             import gc
-        except ImportError:  # the host is told
+
+            # Where the program has left its root, the libc does not find it when Python ends a thread, and ends the process.
+            ctypes.CDLL("libgcc_s.so.1")
+        except (ImportError, OSError):  # the host is told of the first
             pass
         _Listener.signal, _Listener.signals = _signal, _signal.valid_signals()
         atexit.register(_end)
@@ -419,8 +443,9 @@ class _Listener(object):
 
     def start_thread(self):
         """The thread is born with all signals blocked: they are for the program's own threads."""
-        before = self.signal.pthread_sigmask(self.signal.SIG_BLOCK, self.signals)
+        before = self.signal.pthread_sigmask(self.signal.SIG_BLOCK, ())  # a handler of the program's may raise here and below
         try:
+            self.signal.pthread_sigmask(self.signal.SIG_BLOCK, self.signals)
             _start_thread(self.run, ())
         finally:
             self.signal.pthread_sigmask(self.signal.SIG_SETMASK, before)
@@ -456,36 +481,45 @@ class _Listener(object):
     def in_child(self):
         global _listener
         _listener = None
-        if self.intact():
-            self.socket.close()
-        else:  # the number is another file's by now
-            self.socket.detach()
+        if not self.intact():
+            return
+        number, child = self.socket.fileno(), None
+        self.socket.close()
         if self.spreads:
             try:
-                child = _ChildListener(self)
+                child = _ChildListener(self, number)
                 child.start_thread()
+                _listener = child
             except Exception:  # there are too many threads or files: it runs as without all this
-                return
-            _listener = child
+                if child is not None:
+                    child.socket.close()
 
     def give_way(self):
         """Is called when the program asks for another one."""
 
     def intact(self):
+        """Says whether the descriptor is there. The program may have closed it, as one that is not its own: then it is forgotten, for its
+        number is another file's, or will be."""
+        is_there = _identity(self.socket.fileno()) == self.identity
+        if not is_there:
+            self.socket.detach()
+        return is_there
+
+    def comes(self):
+        """Waits until somebody comes, or a day has passed, and says whether somebody has. This takes nothing from any file, and no number
+        that the program counts on, as accept does for as long as it waits."""
         try:
-            status = _os.fstat(self.socket.fileno())
-        except OSError:
-            return False
-        return (status.st_dev, status.st_ino) == self.identity
+            self.socket.recv(1, _sockets.MSG_PEEK | _sockets.MSG_DONTWAIT)
+        except OSError as error:
+            return error.errno == _errno.ENOTCONN  # a socket at which somebody listens has nothing to read
+        return False
 
     def run(self):
-        _socket = _load_sockets()
-        self.socket.settimeout(86400)  # so that it polls: accept takes a number that the program counts on, for as long as it waits
-        while self.intact():  # the program may have closed descriptors that are not its own
+        while self.intact():
+            if not self.comes() or not self.intact():
+                continue
             try:
                 descriptor, _ = self.socket._accept()
-            except _socket.timeout:
-                continue
             except OSError as error:
                 if error.errno in (_errno.EMFILE, _errno.ENFILE, _errno.ENOMEM, _errno.ENOBUFS):
                     _pause(0.1)
@@ -510,18 +544,24 @@ class _ChildListener(_Listener):
 
     asked, spreads, bound = False, True, False
 
-    def __init__(self, parent):  # not more than must be: each page that it touches is copied
+    def __init__(self, parent, number):  # not more than must be: each page that it touches is copied
         self.name, self.path, self.module, self.changing = parent.name, parent.path, parent.module, _make_lock()
         self.open()
+        if self.socket.fileno() != number:  # a lower one was free, and the program counts on that
+            low = self.socket
+            _os.dup2(low.fileno(), number, False)
+            self.socket = _sockets.socket(_sockets.AF_UNIX, _sockets.SOCK_SEQPACKET, 0, number)
+            self.socket.settimeout(_DAY)
+            low.close()
 
     def run(self):
         try:
             _pause(0.05)
+            self.sweep()
             with self.changing:
                 if not self.intact():  # or given way
                     return
                 self.path = "%s.%d" % (self.path[: self.path.rindex(".")], self.process)
-                self.sweep()
                 self.bind()
                 self.bound = True
             self.end_with_multiprocessing()
@@ -545,14 +585,15 @@ class _ChildListener(_Listener):
         with self.changing:
             if self.bound:
                 self.bound = False
-                _os.unlink(self.path)
-                self.socket.shutdown(_sockets.SHUT_RDWR)  # wakes the thread
+                self.unlink()
             if self.intact():
+                self.socket.shutdown(_sockets.SHUT_RDWR)  # wakes the thread
                 self.socket.close()
 
 
 def _end():
     if _listener is not None:
+        _listener.intact()  # or Python closes what has its number, which may be a file that it has not written out
         _listener.end()
 
 
@@ -588,6 +629,9 @@ class _HeapListener(_Listener):
     """A socket of the shared heap's, which has a thread that waits for who comes, also in forked children."""
 
     spreads = False  # the heap does that
+
+    def intact(self):
+        return True  # the heap sees to it
 
     def __init__(self, name, path, spreads):
         self.name, self.path, self.process = name, path, _os.getpid()

@@ -39,7 +39,7 @@ static struct {
 		int fd;
 		ino_t inode; /* the program may close descriptors that are not its own */
 		uint32_t since;
-	} all[PEERS];
+	} all[PEERS], last; /* last: who was taken out last, and may be being let in */
 } peers;
 
 static _Atomic bool entered; /* somebody is let in, or was */
@@ -243,7 +243,7 @@ static bool take_next(int socket) {
 
 static struct peer take_out(unsigned i) {
 	lock(&peers.lock);
-	struct peer p = peers.all[i];
+	struct peer p = peers.last = peers.all[i];
 	peers.all[i] = peers.all[--peers.count];
 	unlock(&peers.lock);
 	return p;
@@ -289,4 +289,5 @@ void enter_in_child(void) {
 	atomic_store(&aside.asked, false);
 	while (peers.count)
 		send_away(&peers.all[--peers.count]);
+	send_away(&peers.last);
 }
