@@ -1,6 +1,7 @@
 package program
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
@@ -8,19 +9,24 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 )
 
-// maxKinds bounds how many kinds of arrays are remembered of a class.
-const maxKinds = 1024
+const (
+	// maxKinds bounds how many kinds of arrays are remembered that have the same marks.
+	maxKinds = 1024
+	// maxLikes bounds how many marks arrays of one class may have.
+	maxLikes = 4
+)
 
 // kinds remembers what reading arrays has given. An array that differs from one of them in nothing but where its elements lie would give
 // the same, so it is not read. The zero value is ready.
 type kinds struct {
 	mu      sync.Mutex // under it nothing of Python runs
-	classes map[py.Object]*likes
-	order   []*likes // those with a likeness
+	classes map[py.Object][]*likes
+	all     []*likes // those with a likeness
 }
 
-// likes are the kinds of one class's arrays.
+// likes are the kinds of arrays that have the same marks.
 type likes struct {
+	marks    py.Marks
 	likeness *py.Likeness // nil: nothing tells them apart
 	known    map[string]*exemplar
 }
@@ -33,54 +39,58 @@ type exemplar struct {
 	part   py.Object // by which it is recognised, with a reference, or 0
 }
 
-// seen is an array whose kind is not known.
+// seen is what was seen of an array whose kind is not known, by marks that it has.
 type seen struct {
-	likes *likes // nil: nothing tells its kind
+	likes *likes
 	kind  string
 }
 
 // look gives the kind of an array and where its elements lie, or says what was seen of it.
-func (k *kinds) look(g *py.GIL, o py.Object) (known *exemplar, addr uintptr, s seen) {
+func (k *kinds) look(g *py.GIL, o py.Object) (known *exemplar, addr uintptr, all []seen) {
 	k.mu.Lock()
-	order := k.order // to which is only appended
+	likes := k.all // to which is only appended
 	k.mu.Unlock()
-	for _, l := range order {
+	for _, l := range likes {
 		sight, ok := g.Look(l.likeness, o)
 		if !ok {
 			continue
 		}
 		k.mu.Lock()
-		defer k.mu.Unlock()
-		if known = l.known[string(sight.Kind())]; known != nil {
-			return known, sight.Addr(), seen{}
+		known = l.known[string(sight.Kind())]
+		k.mu.Unlock()
+		if known != nil {
+			return known, sight.Addr(), nil
 		}
-		return nil, 0, seen{l, string(sight.Kind())}
+		all = append(all, seen{l, string(sight.Kind())})
 	}
-	return nil, 0, seen{}
+	return nil, 0, all
 }
 
-// open makes arrays of a class comparable, which lives for as long as the interpreter runs, if marks of them say that they are.
-func (k *kinds) open(g *py.GIL, class py.Object, marks *py.Marks) {
+// open makes arrays of a class comparable that have these marks, if anything tells them apart. The class lives for as long as the interpreter runs.
+func (k *kinds) open(g *py.GIL, marks *py.Marks) {
 	likeness, ok := g.Likeness(marks)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.classes == nil {
-		k.classes = make(map[py.Object]*likes)
+		k.classes = make(map[py.Object][]*likes)
 	}
-	if k.classes[class] != nil {
+	class := k.classes[marks.Class]
+	if len(class) == maxLikes || slices.ContainsFunc(class, func(l *likes) bool { return l.marks.Equal(marks) }) {
 		return
 	}
-	l := &likes{likeness: likeness, known: make(map[string]*exemplar)}
-	if k.classes[class] = l; ok {
-		k.order = append(k.order, l)
+	l := &likes{marks: *marks, likeness: likeness, known: make(map[string]*exemplar)}
+	k.classes[marks.Class] = append(class, l)
+	if ok {
+		k.all = append(k.all, l)
 	}
 }
 
-// isOpen reports whether it is known whether arrays of a class can be compared.
-func (k *kinds) isOpen(class py.Object) bool {
+// hopeless reports whether arrays of a class are known to be told apart by nothing.
+func (k *kinds) hopeless(class py.Object) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.classes[class] != nil
+	all := k.classes[class]
+	return len(all) > 0 && all[0].likeness == nil
 }
 
 // add remembers the kind of an array that was seen, has been read since, and is what it was.
@@ -116,7 +126,7 @@ func (l *likes) forget(held []py.Object) []py.Object {
 func (k *kinds) close() (held []py.Object) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, l := range k.order {
+	for _, l := range k.all {
 		held = l.forget(held)
 	}
 	return held
@@ -159,15 +169,15 @@ func (p *Program) readAs(g *py.GIL, o py.Object, known *exemplar, addr uintptr) 
 	return r
 }
 
-// learn remembers what the array of a result was read as.
-func (p *Program) learn(g *py.GIL, o py.Object, s seen, f owner, r *reading) {
+// learn remembers what the array of a result was read as. An array has one kind by the marks that are its own, and none by others.
+func (p *Program) learn(g *py.GIL, o py.Object, all []seen, f owner, r *reading) {
 	if f.adapter == nil {
 		return
 	}
 	p.classes.add(g, o, f.framework)
 	class := g.Type(o)
 	recogniser, ok := f.adapter.(Recogniser)
-	if !ok || p.classes.owner(class) == nil || s.likes == nil && p.kinds.isOpen(class) {
+	if !ok || p.classes.owner(class) == nil || p.kinds.hopeless(class) {
 		return
 	}
 	env, ok, err := p.env(g, f.framework)
@@ -175,11 +185,14 @@ func (p *Program) learn(g *py.GIL, o py.Object, s seen, f owner, r *reading) {
 		return
 	}
 	marks, ok, err := recogniser.Marks(g, env, o)
+	if !ok || err != nil {
+		return
+	}
+	i := slices.IndexFunc(all, func(s seen) bool { return s.likes.marks.Equal(&marks) })
 	switch {
-	case !ok || err != nil:
-	case s.likes == nil:
-		p.kinds.open(g, class, &marks)
+	case i < 0:
+		p.kinds.open(g, &marks)
 	case !r.temporary && r.spared == "" && r.array.Pointer == nil && (r.still != nil || !r.hold):
-		p.kinds.add(g, o, s, f, r)
+		p.kinds.add(g, o, all[i], f, r)
 	}
 }

@@ -3,7 +3,10 @@ package py
 // #include "fingerprint.h"
 import "C"
 
-import "unsafe"
+import (
+	"slices"
+	"unsafe"
+)
 
 // Likeness tells which objects of a class are alike: have the same marks, but for where their elements lie. The class must live as long as it.
 type Likeness struct {
@@ -19,6 +22,13 @@ func (g *GIL) Likeness(marks *Marks) (l *Likeness, ok bool) {
 	}
 	c, err := g.cMarks(marks)
 	return &Likeness{c, marks.Struct.Object != 0}, err == nil
+}
+
+// Equal reports whether two objects are recognised by the same.
+func (m *Marks) Equal(other *Marks) bool {
+	return m.Class == other.Class && m.Itself == other.Itself && m.Struct == other.Struct && m.Tensor == other.Tensor && m.Behind == other.Behind &&
+		slices.Equal(m.Attributes, other.Attributes) && slices.Equal(m.Methods, other.Methods) && slices.Equal(m.Numbers, other.Numbers) &&
+		m.Interface == other.Interface
 }
 
 // lookMemory is memory of [GIL.Look].
