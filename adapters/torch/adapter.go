@@ -78,19 +78,14 @@ func (*adapter) Storage(g *py.GIL, env *program.Env, o py.Object) (s program.Sto
 	if s.Object, ok, err = storageOf(g, class, o); !ok || err != nil {
 		return s, false, err
 	}
-	for _, fact := range []struct {
-		to     *uint64
-		method string
-	}{{&s.Size, "nbytes"}, {&s.Addr, "data_ptr"}} { // resize_ replaces the memory before it tells the size
-		n, err := g.CallMethod(s.Object, fact.method, nil, nil)
-		if err != nil {
-			return s, false, err
-		}
-		if *fact.to, err = g.Uint64(n); err != nil {
-			return s, false, err
-		}
+	// resize_ replaces the memory before it tells the size.
+	facts, err := g.Ask(s.Object, "nbytes", "data_ptr")
+	if err != nil {
+		return s, false, err
 	}
-	return s, true, nil
+	s.Size, s.Addr = facts[0], facts[1]
+	s.Owned, err = isOwned(g, s.Object)
+	return s, err == nil, err
 }
 
 // Plan implements [program.Adapter].

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -35,6 +36,11 @@ def double(x: torch.Tensor):
 class Model(torch.nn.Module):
     def forward(self, x): return x.sum().reshape(1)
 model = Model()
+def tensors(n):
+    t = torch.arange(8) + n
+    parts = [torch.ones(8), t.to(torch.int8), t.to(torch.uint8).view(torch.uint4), t.to(torch.uint8), t[::2], t.reshape(2, 4).T, t[:0], t.reshape(8, 1), t[0], t.expand(3, 8), torch.nn.Parameter(t.float()), torch.from_numpy(np.arange(8) + n)]
+    types = [torch.bool, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.complex64]
+    return parts + [t.to(x) for x in types] + [torch.arange(1 << 15) + n, torch.from_numpy(np.arange(1 << 15) + n)] # whose memory nobody else keeps
 def packed(): return {"a": [jax.numpy.ones(3, jax.numpy.int4)]}
 remote.serve()
 `, harness.Options{Python: harness.PythonAll(t)})
@@ -64,6 +70,16 @@ remote.serve()
 	if got := value(t, fn(t, run, "usual", hostplugin.As("torch")), v); got != "torch" {
 		t.Errorf("as torch, usual got an array of %v", got)
 	}
+	sameEachTime(t, fn(t, run, "tensors"), 19, func(i int, views []*core.View) (err error) {
+		if views[1].DType() != core.Int8 || views[2].Layout().Tag() != "uint4" || views[3].DType() != core.Uint8 { // which DLPack does not tell apart
+			err = fmt.Errorf("%v, %q, %v", views[1].DType(), views[2].Layout().Tag(), views[3].DType())
+		}
+		for _, v := range views[len(views)-2:] {
+			x, failed := core.At[int64](v, 1<<15-1)
+			err = errors.Join(err, failed, isValue(x, 1<<15-1+int64(i)))
+		}
+		return err
+	})
 	r := call(t, fn(t, run, "double"), v)
 	defer func() {
 		if err := r.Close(); err != nil {

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
-	"github.com/ndbridge/ndbridge/adapters/kit/program/pyvalues"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/names"
@@ -341,55 +340,4 @@ func (w *worker) next(ctx context.Context, r *calls.Request, a *calls.Answer) er
 		return err
 	})
 	return w.settled(gpus, a, err) //nolint:contextcheck // the GPU is waited for whatever becomes of the call
-}
-
-// write writes an object, which is the answer's what, as its values, and leases the arrays in it. The answer is not given before the work
-// is done that the GPUs awaited were given.
-func (p *Program) write(ctx context.Context, g *py.GIL, what string, o py.Object, a *calls.Answer, awaited []int) error {
-	form := values.NewWriter(nil)
-	number := func(g *py.GIL, o py.Object) (index int, isArray bool, err error) {
-		f, ok := p.arrayOf(g, o)
-		if !ok {
-			return 0, false, nil
-		}
-		if f != nil {
-			p.classes.add(g, o, f)
-		}
-		if len(a.Leases) == calls.MaxArrays {
-			return 0, true, &core.Error{
-				Kind: core.ErrUnsupported, Err: fmt.Errorf("%s has at most %d arrays", what, calls.MaxArrays),
-				Remedy: "hand over one array of them all",
-			}
-		}
-		l, err := p.grantUnnamed(ctx, g, o, awaited)
-		if err != nil {
-			return 0, true, err
-		}
-		a.Leases = append(a.Leases, l)
-		return len(a.Leases) - 1, true, nil
-	}
-	err := pyvalues.Append(g, form, o, &pyvalues.Arrays{Number: number, Known: p.isArrayClass})
-	a.Values = form.Form()
-	return remedied(what+values.Place(err), values.Located(what, err))
-}
-
-// isArray reports whether an object is an array: of a framework, or of anybody who speaks its protocols.
-func (p *Program) isArray(g *py.GIL, o py.Object) bool {
-	_, ok := p.arrayOf(g, o)
-	return ok
-}
-
-// arrayOf is isArray, and gives the framework; nil: the array is of none that is known.
-func (p *Program) arrayOf(g *py.GIL, o py.Object) (f *framework, ok bool) {
-	f, _, err := p.owner(g, o)
-	return f, err == nil && (f != nil || speaks(g, o))
-}
-
-// speaks reports whether an object of no known framework speaks the protocols of arrays.
-func speaks(g *py.GIL, o py.Object) bool {
-	switch g.TypeName(o) {
-	case "memoryview", "array.array", "mmap.mmap":
-		return true
-	}
-	return looksLikeArray(g, o)
 }

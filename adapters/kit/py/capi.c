@@ -291,6 +291,18 @@ ndpy ndpy_ask(ndpy o, ndpy name) {
 	return (ndpy)api.PyObject_CallMethodObjArgs(OBJECT(o), OBJECT(name), (PyObject *)NULL);
 }
 
+int ndpy_ask_all(ndpy o, const ndpy *names, size_t n, uint64_t *to) {
+	NDPY_AS_PROGRAM;
+	for (size_t i = 0; i < n; i++) {
+		ndpy v = ndpy_ask(o, names[i]);
+		if (!v) return 0;
+		to[i] = ndpy_uint64(v);
+		ndpy_decref(v);
+		if (to[i] == (uint64_t)-1 && ndpy_failed()) return 0;
+	}
+	return 1;
+}
+
 ndpy ndpy_call_c(ndpy f, ndpy o, ndpy other) {
 	return (ndpy)api.PyObject_CallFunctionObjArgs(OBJECT(f), OBJECT(o), OBJECT(other), (PyObject *)NULL);
 }

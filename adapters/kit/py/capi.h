@@ -70,6 +70,7 @@ ndpy ndpy_get(ndpy o, ndpy name);
 ndpy ndpy_get_of(ndpy o, ndpy class, ndpy name); // likewise, of an object whose class is known: faster if a getter in C gives it
 ndpy ndpy_get_by(ndpy descriptor, ndpy o); // descriptor.__get__(o)
 ndpy ndpy_ask(ndpy o, ndpy name);  // o.name()
+int ndpy_ask_all(ndpy o, const ndpy *names, size_t n, uint64_t *to); // the same of several names, each an int that fits; 0: with an error
 ndpy ndpy_call_c(ndpy f, ndpy o, ndpy other); // f(o) if other is 0, else f(o, other), for a function in C that runs no code of the program's and keeps the GIL
 
 // What follows runs no code of the program's, and gives 0 without an error where there is nothing, unless said

@@ -187,9 +187,14 @@ func capiIndex(o Object) Object         { return Object(C.ndpy_index(C.ndpy(o)))
 func capiNewInt(v int64) Object         { return Object(C.ndpy_new_int(C.longlong(v))) }
 func capiNewUint(v uint64) Object       { return Object(C.ndpy_new_uint(C.ulonglong(v))) }
 func capiInt64(o Object) int64          { return int64(C.ndpy_int64(C.ndpy(o))) }
-func capiUint64(o Object) uint64        { return uint64(C.ndpy_uint64(C.ndpy(o))) }
-func capiFloat64(o Object) float64      { return float64(C.ndpy_float64(C.ndpy(o))) }
-func capiTupleLen(t Object) int         { return int(C.ndpy_tuple_len(C.ndpy(t))) }
+func capiAskAll(o Object, names []Object, to []uint64) bool {
+	first := (*C.ndpy)(unsafe.Pointer(unsafe.SliceData(names)))
+	return C.ndpy_ask_all(C.ndpy(o), first, C.size_t(len(names)), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(to)))) != 0
+}
+
+func capiUint64(o Object) uint64   { return uint64(C.ndpy_uint64(C.ndpy(o))) }
+func capiFloat64(o Object) float64 { return float64(C.ndpy_float64(C.ndpy(o))) }
+func capiTupleLen(t Object) int    { return int(C.ndpy_tuple_len(C.ndpy(t))) }
 func capiTupleItem(t Object, i int) Object {
 	return Object(C.ndpy_tuple_item(C.ndpy(t), C.ptrdiff_t(i)))
 }

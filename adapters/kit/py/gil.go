@@ -14,6 +14,7 @@ type GIL struct {
 	owned   []Object
 	buffers []*Buffer
 	outcome *atomic.Int32 // of the job that runs, or nil if Python called us
+	words   lookMemory    // nil: it was not needed
 	ending  *exception    // takes a KeyboardInterrupt or SystemExit that f meets; nil: it is like any other exception
 }
 
@@ -45,6 +46,13 @@ func (g *GIL) Keep(o Object) Object {
 
 // Drop gives back a reference that Keep gave. Python may run any code then.
 func (g *GIL) Drop(o Object) { capiDecref(o) }
+
+// DropAll is Drop of all these.
+func (g *GIL) DropAll(all []Object) {
+	if len(all) > 0 {
+		capiDecrefAll(all)
+	}
+}
 
 // DropOnMain is Drop for objects that only Python's main thread may end: it gives the reference back
 // there, when that thread next runs Python code.

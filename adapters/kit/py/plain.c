@@ -221,6 +221,11 @@ static bool read_bytes(ndpy_plain *p, ndpy_piece *piece, ndpy o) {
 	return text != NULL;
 }
 
+static bool read_object(ndpy_piece *piece, ndpy o, ndpy class) {
+	piece->kind = NDPY_OBJECT, piece->object = o, piece->n = (int64_t)class;
+	return true;
+}
+
 // What no flag of its type tells of.
 static bool read_other(ndpy_plain *p, ndpy_piece *piece, ndpy o, ndpy class) {
 	if (api.PyType_IsSubtype(class, api.PyFloat_Type)) {
@@ -235,7 +240,7 @@ static bool read_other(ndpy_plain *p, ndpy_piece *piece, ndpy o, ndpy class) {
 	} else if (api.PyType_IsSubtype(class, api.PyFrozenSet_Type)) {
 		return read_set(p, piece, NDPY_FROZENSET, o, class == api.PyFrozenSet_Type);
 	} else {
-		piece->kind = NDPY_OBJECT, piece->object = o;
+		return read_object(piece, o, class);
 	}
 	return true;
 }
@@ -267,8 +272,7 @@ static bool read_one(ndpy_plain *p, ndpy_piece *piece, ndpy o) {
 		ndpy_decref(empty);
 	}
 	if (class == tuple) return begin(p, piece, NDPY_TUPLE, again(o), 0, api.PyTuple_Size(o));
-	piece->kind = NDPY_OBJECT, piece->object = o; // it may have names for its items
-	return true;
+	return read_object(piece, o, class); // it may have names for its items
 }
 
 size_t ndpy_read_plain(ndpy_plain *p, ndpy o, ndpy_piece *pieces, size_t max) {

@@ -33,7 +33,7 @@ enum { NDPY_MAX_DEPTH = 100 };
 
 typedef struct {
 	int32_t kind, negative;
-	int64_t n;      // the value of an int; the length of a text or of bytes; how many items a container has: two for each key of a dict
+	int64_t n;      // the value of an int; the length of a text or of bytes; how many items a container has: two for each key of a dict; the class of an object that was read
 	double re, im;
 	uintptr_t text; // of a piece read: where it is, as long as no other code runs; a big int is a text, to the base 16
 	int64_t at;     // of a piece to be made: where it is in the bytes; a big int is bytes, big-endian, and -1 less those if negative

@@ -39,7 +39,7 @@ type Piece struct {
 	Kind     PieceKind
 	negative int32
 	// N is the value of a PieceInt; the length of what a PieceStr, PieceBytes or PieceBig has in memory; of a container
-	// how many items follow: two for each key of a dict, or field of a record.
+	// how many items follow: two for each key of a dict, or field of a record. Of a PieceObject it is its class.
 	N      int64
 	Re, Im float64 // PieceComplex; PieceFloat, without Im
 	text   uintptr
@@ -55,6 +55,9 @@ var _ [unsafe.Sizeof(C.ndpy_piece{})]byte = [unsafe.Sizeof(Piece{})]byte{}
 func (p *Piece) Text() []byte {
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&p.text)), int(p.N))
 }
+
+// Class gives the class of a PieceObject that was read: borrowed.
+func (p *Piece) Class() Object { return Object(p.N) }
 
 // In makes the piece one whose text lies in the bytes that are given to [Plain.Make], from a place on: that of a PieceStr,
 // which is UTF-8; that of a PieceBytes; or that of a PieceBig, which has its bytes in big-endian order and stands for -1

@@ -114,6 +114,21 @@ func (g *GIL) Uint64(o Object) (uint64, error) {
 	return v, nil
 }
 
+// Ask calls methods of o without arguments, one after the other, that give ints which are not negative, or bools.
+func (g *GIL) Ask(o Object, methods ...string) (answers []uint64, err error) {
+	names := make([]Object, len(methods))
+	for i, method := range methods {
+		if names[i], err = g.Interned(method); err != nil {
+			return nil, err
+		}
+	}
+	answers = make([]uint64, len(methods))
+	if !capiAskAll(o, names, answers) {
+		return nil, g.failure()
+	}
+	return answers, nil
+}
+
 // Float64 gives float(o) of a number.
 func (g *GIL) Float64(o Object) (float64, error) {
 	v := capiFloat64(o)

@@ -1,6 +1,7 @@
 package pyvalues
 
 import (
+	"errors"
 	"math/big"
 
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
@@ -29,11 +30,31 @@ func Append(g *py.GIL, w *values.Writer, o py.Object, arrays *Arrays) error {
 
 // Arrays says which objects are arrays.
 type Arrays struct {
-	// Number gives the number of an array. It is asked about objects that are nothing else that crosses.
-	Number func(g *py.GIL, o py.Object) (n int, ok bool, err error)
+	// Is reports whether an object is an array. It is asked about objects that are nothing else that crosses.
+	Is func(g *py.GIL, o py.Object) bool
 	// Known reports that an object of exactly this class is an array, so that it need not be asked whether it is something else.
 	Known func(class py.Object) bool
+	// Number gives the number of an array. It must keep the object if it needs it later.
+	Number func(g *py.GIL, o py.Object) (int, error)
 }
+
+// Place says where in o the array with a number is: `["a"][3]`. It is "" for o itself, and if o has changed and there is no such array.
+func Place(g *py.GIL, o py.Object, arrays Arrays, number int) string {
+	n := 0
+	arrays.Number = func(*py.GIL, py.Object) (int, error) {
+		if n == number {
+			return 0, errHere
+		}
+		n++
+		return 0, nil
+	}
+	if err := Append(g, values.NewWriter(nil), o, &arrays); errors.Is(err, errHere) {
+		return values.Place(err)
+	}
+	return ""
+}
+
+var errHere = errors.New("the array is here")
 
 type appender struct {
 	*py.Plain
@@ -111,6 +132,10 @@ func (a *appender) piece(p *py.Piece) error {
 	case py.PieceDict:
 		a.w.Dict(int(p.N / 2))
 	default:
+		if a.arrays != nil && a.arrays.Known(p.Class()) {
+			a.stood = 0
+			return a.array(p.Object)
+		}
 		return a.gil.Nested(func() error { return a.object(p.Object) })
 	}
 	return nil
@@ -122,10 +147,6 @@ const maxInstead = 10
 // object writes an object that is not plain, or gives what is read instead of it.
 func (a *appender) object(o py.Object) error {
 	a.gil.Share(o)
-	if a.arrays != nil && a.arrays.Known(a.gil.Type(o)) {
-		a.stood = 0
-		return a.array(o)
-	}
 	if a.gil.IsTuple(o) {
 		a.stood = 0
 		return a.tuple(o)
@@ -146,22 +167,19 @@ func (a *appender) object(o py.Object) error {
 		}
 		return err
 	}
-	return a.array(o)
+	if a.arrays != nil && a.arrays.Is(a.gil, o) {
+		return a.array(o)
+	}
+	return values.Cannot("%s cannot cross; %s", values.A(a.gil.TypeName(o)), a.instead(o))
 }
 
 // array writes an array.
 func (a *appender) array(o py.Object) error {
-	if a.arrays != nil {
-		i, ok, err := a.arrays.Number(a.gil, o)
-		if err != nil {
-			return err
-		}
-		if ok {
-			a.w.Array(i)
-			return nil
-		}
+	i, err := a.arrays.Number(a.gil, o)
+	if err == nil {
+		a.w.Array(i)
 	}
-	return values.Cannot("%s cannot cross; %s", values.A(a.gil.TypeName(o)), a.instead(o))
+	return err
 }
 
 // instead says what whoever hands o over can hand over in place of it.

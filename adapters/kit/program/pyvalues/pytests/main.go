@@ -54,20 +54,21 @@ func (l *library) append(g *py.GIL, o py.Object) ([]byte, error) {
 	}
 	l.arrays = l.arrays[:0]
 	var w values.Writer
-	number := func(g *py.GIL, o py.Object) (int, bool, error) {
-		mro := g.MRO(o)
-		if mro[0] == "__main__.Raising" {
+	arrays := pyvalues.Arrays{Known: func(py.Object) bool { return false }}
+	arrays.Is = func(g *py.GIL, o py.Object) bool {
+		name := g.MRO(o)[0]
+		return name == "__main__.Raising" || name == "__main__.Array"
+	}
+	arrays.Number = func(g *py.GIL, o py.Object) (int, error) {
+		if g.MRO(o)[0] == "__main__.Raising" {
 			_, err := g.Attr(o, "array")
-			return 0, false, err
-		}
-		if mro[0] != "__main__.Array" {
-			return 0, false, nil
+			return 0, err
 		}
 		l.arrays = append(l.arrays, g.Keep(o))
 		_, err := g.Call(g.Type(o), nil, nil) // which runs code of the program's
-		return len(l.arrays) - 1, true, err
+		return len(l.arrays) - 1, err
 	}
-	err := pyvalues.Append(g, &w, o, &pyvalues.Arrays{Number: number, Known: func(py.Object) bool { return false }})
+	err := pyvalues.Append(g, &w, o, &arrays)
 	return w.Form(), err
 }
 
