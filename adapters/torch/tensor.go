@@ -102,10 +102,7 @@ func (l *looker) look(env *program.Env, t *tensor) (err error) {
 	if t.noData, err = l.hasNoData(t); t.noData || err != nil {
 		return err
 	}
-	storage, ok, err := storageOf(l.g, l.class, l.o)
-	if ok && err == nil {
-		t.owned, err = isOwned(l.g, storage)
-	}
+	t.owned, err = l.isOwned()
 	return err
 }
 
@@ -121,12 +118,20 @@ func storageOf(g *py.GIL, class, o py.Object) (storage py.Object, ok bool, err e
 
 // isOwned asks the storage whether it can be resized, as those can that PyTorch has allocated itself.
 // Old versions do not say, 2.1 among them.
-func isOwned(g *py.GIL, storage py.Object) (bool, error) {
-	if !g.ClassHas(storage, "resizable") {
-		return false, nil
+func (l *looker) isOwned() (bool, error) {
+	storage, ok, err := storageOf(l.g, l.class, l.o)
+	if !ok || err != nil {
+		return false, err
 	}
-	owned, err := g.Ask(storage, "resizable")
-	return err == nil && owned[0] != 0, err
+	f, ok, err := l.g.AttrOK(storage, "resizable")
+	if !ok || err != nil {
+		return false, err
+	}
+	owned, err := l.g.Call(f, nil, nil)
+	if err != nil {
+		return false, err
+	}
+	return l.g.Bool(owned)
 }
 
 // hasNoData tells tensors whose elements are in no memory: fake and wrapped ones, those of a transform

@@ -48,7 +48,6 @@ type Storer interface {
 type Storage struct {
 	Object     py.Object
 	Addr, Size uint64
-	Owned      bool // it is the framework's own, and nobody else's: so no lease need hold it
 }
 
 // Follower is an [Adapter] of a framework whose containers lead to arrays.

@@ -17,7 +17,14 @@ func (p *Program) write(ctx context.Context, g *py.GIL, what string, o py.Object
 	form := values.NewWriter(nil)
 	var found []py.Object // each with a reference
 	defer func() { g.DropAll(found) }()
-	arrays := pyvalues.Arrays{Is: p.isArray, Known: p.isArrayClass, Number: func(g *py.GIL, o py.Object) (int, error) {
+	is := func(g *py.GIL, o py.Object) bool {
+		f, ok := p.arrayOf(g, o)
+		if f != nil {
+			p.classes.add(g, o, f)
+		}
+		return ok
+	}
+	arrays := pyvalues.Arrays{Is: is, Known: p.isArrayClass, Number: func(g *py.GIL, o py.Object) (int, error) {
 		if len(found) == calls.MaxArrays {
 			return 0, &core.Error{
 				Kind: core.ErrUnsupported, Err: fmt.Errorf("%s has at most %d arrays", what, calls.MaxArrays),
@@ -42,8 +49,14 @@ func (p *Program) write(ctx context.Context, g *py.GIL, what string, o py.Object
 
 // isArray reports whether an object is an array: of a framework, or of anybody who speaks its protocols.
 func (p *Program) isArray(g *py.GIL, o py.Object) bool {
+	_, ok := p.arrayOf(g, o)
+	return ok
+}
+
+// arrayOf is isArray, and gives the framework; nil: the array is of none that is known.
+func (p *Program) arrayOf(g *py.GIL, o py.Object) (f *framework, ok bool) {
 	f, _, err := p.owner(g, o)
-	return err == nil && (f != nil || speaks(g, o))
+	return f, err == nil && (f != nil || speaks(g, o))
 }
 
 // speaks reports whether an object of no known framework speaks the protocols of arrays.

@@ -209,9 +209,6 @@ func (c *callee) giveBack() {
 	for _, f := range c.functions {
 		things = append(things, holds.Hold{Object: f.object})
 	}
-	for _, o := range c.kinds.close() {
-		things = append(things, holds.Hold{Object: o})
-	}
 	c.holds.Add(things)
 	clear(c.segments)
 	clear(c.functions)

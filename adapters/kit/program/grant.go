@@ -176,7 +176,12 @@ func (a *granting) unnamed(ctx context.Context, g *py.GIL) (l contract.Lease, ch
 	p := a.program
 	p.separate(g) //nolint:contextcheck // it outlives the call
 	t := target{object: a.object}
-	f, r, err := p.readUnnamed(g, a.object)
+	f, plan, err := p.plan(g, a.object)
+	var r *reading
+	if err == nil {
+		rd := p.reader(f, &plan)
+		r, err = rd.read(g, a.object)
+	}
 	if err != nil {
 		return l, false, about("lease", "", f.name, err)
 	}

@@ -128,22 +128,17 @@ func (p *Program) reader(f owner, plan *Plan) reader {
 	p.mu.Lock()
 	sync := f.sync
 	p.mu.Unlock()
-	return reader{Plan: plan, router: p.router, sync: cmp.Or(sync, plan.Sync, contract.SyncDevice), storage: p.storage(f)}
-}
-
-// storage gives what asks for the memory of a framework's arrays; nil: that stays while the GIL is held.
-func (p *Program) storage(f owner) askStorage {
-	s, ok := f.adapter.(Storer)
-	if !ok {
-		return nil
-	}
-	return func(g *py.GIL, o py.Object) (Storage, bool, error) {
-		env, _, err := p.env(g, f.framework)
-		if err != nil {
-			return Storage{}, false, err
+	r := reader{Plan: plan, router: p.router, sync: cmp.Or(sync, plan.Sync, contract.SyncDevice)}
+	if s, ok := f.adapter.(Storer); ok {
+		r.storage = func(g *py.GIL, o py.Object) (Storage, bool, error) {
+			env, _, err := p.env(g, f.framework)
+			if err != nil {
+				return Storage{}, false, err
+			}
+			return s.Storage(g, env, o)
 		}
-		return s.Storage(g, env, o)
 	}
+	return r
 }
 
 // read asks what a name leads to for its memory, which is to be handed over, and begins to watch it. What was

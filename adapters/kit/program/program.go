@@ -46,7 +46,6 @@ type Program struct {
 	frameworks []*framework // as the adapters were given; the slice does not change
 	generic    framework    // of objects that no adapter claims
 	classes    arrayClasses
-	kinds      kinds
 
 	mu   sync.Mutex // of what follows, and of the frameworks' fields
 	name string

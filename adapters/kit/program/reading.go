@@ -73,13 +73,10 @@ type reader struct {
 	published bool          // the program has published the array
 	queue     *export.Queue // that the framework was given; nil: none
 
-	storage askStorage // nil: the memory stays while the GIL is held
+	storage func(g *py.GIL, o py.Object) (Storage, bool, error) // nil: the memory stays while the GIL is held
 
 	hopeless bool // the array is on a GPU, and nothing there can be had: no protocol will do better
 }
-
-// askStorage is [Storer.Storage].
-type askStorage func(g *py.GIL, o py.Object) (s Storage, ok bool, err error)
 
 // asksFramework says whether it is the framework that is to order the work on an array on a GPU.
 func (r *reader) asksFramework() bool {
@@ -155,8 +152,17 @@ func (r *reader) settled(g *py.GIL, o py.Object, protocol Protocol) (result *rea
 		if !known {
 			return result, true, nil
 		}
+		result.still = func() (bool, error) {
+			s, _, err := r.storage(g, o)
+			return result.array.Inside(s.Addr, s.Size), err
+		}
 		if result.array.Inside(s.Addr, s.Size) { // so it has this memory now, and the scope keeps that
-			result.stands(g, o, s, r.storage, r.EndOnMain)
+			if result.hold { // only that: the program may look at how many references there are to the array
+				for _, h := range result.holds {
+					h.Drop(g)
+				}
+				result.holds = []holds.Hold{{Object: g.Keep(s.Object), OnMain: r.EndOnMain}}
+			}
 			return result, true, nil
 		}
 		result.drop(g)
@@ -165,20 +171,6 @@ func (r *reader) settled(g *py.GIL, o py.Object, protocol Protocol) (result *rea
 		}
 	}
 	return nil, true, errMoving
-}
-
-// stands says that an array has the memory that it was read to have, which s keeps.
-func (r *reading) stands(g *py.GIL, o py.Object, s Storage, storage askStorage, endOnMain bool) {
-	r.still = func() (bool, error) {
-		s, _, err := storage(g, o)
-		return r.array.Inside(s.Addr, s.Size), err
-	}
-	if r.hold { // only that: the program may look at how many references there are to the array
-		for _, h := range r.holds {
-			h.Drop(g)
-		}
-		r.holds = []holds.Hold{{Object: g.Keep(s.Object), OnMain: endOnMain}}
-	}
 }
 
 // errMoving says that a thread of the program was in the middle of a change all the time.

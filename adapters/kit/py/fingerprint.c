@@ -343,19 +343,14 @@ static ndpy find(const ndpy_watch *w, struct trail *t) {
 	return t->at[n];
 }
 
-int ndpy_words(const ndpy_marks *m, ndpy o, uint64_t *to, size_t room) {
-	struct row r = {.write = to, .limit = room};
-	if (words(o, m, &r)) return (int)r.count;
-	ndpy_clear();
-	return -1;
-}
-
 int ndpy_watch_begin(ndpy_watch *w, ndpy o, uint64_t *to) {
 	struct trail t = {0};
-	int n = find(w, &t) == o ? ndpy_words(&w->marks, o, to, NDPY_WORDS) : -1;
+	struct row r = {.write = to, .limit = NDPY_WORDS};
+	bool begun = find(w, &t) == o && words(o, &w->marks, &r);
+	if (!begun) ndpy_clear();
 	end_trail(&t);
-	w->length = n < 0 ? 0 : (size_t)n;
-	return n >= 0;
+	w->length = r.count;
+	return begun;
 }
 
 static bool dead(const ndpy_watch *w) {
@@ -386,6 +381,16 @@ static bool there(const ndpy_watch *w, ndpy o) {
 	bool is = m->tensor && !m->itself && !m->data ? loose_words(o, m, &r) : words(o, m, &r);
 	if (!is) ndpy_clear();
 	return is;
+}
+
+int ndpy_watch_moved(const ndpy_watch *w, ndpy o, uint64_t *to) {
+	struct row r = {.write = to, .limit = w->length};
+	if (dead(w) || !words(o, &w->marks, &r)) {
+		ndpy_clear();
+		return 0;
+	}
+	const uint64_t *before = (const uint64_t *)w->words;
+	return r.count == w->length && memcmp(to + 1, before + 1, (r.count - 1) * sizeof *to) == 0;
 }
 
 // Copies that are made together, in one call of the kernel, which finds out whether the memory can be read. A thread of

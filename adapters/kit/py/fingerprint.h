@@ -93,8 +93,8 @@ void ndpy_open_checks(void);
 // Takes the GIL on this thread and does all checks. Once *shut is not 0, nothing of Python is touched.
 void ndpy_check_all(uintptr_t state, const uint32_t *shut, ndpy_check *checks, size_t n);
 
-// Takes the fingerprint of any object: writes its words and gives how many; -1 if o has none, or more than there is room for, never an
-// error. Of an object with a struct the first word is where the elements lie.
-int ndpy_words(const ndpy_marks *m, ndpy o, uint64_t *to, size_t room);
+// Takes the fingerprint of o as above, and tells whether it differs from that of what is watched in nothing but the
+// first word, where the elements lie. There is room for as many words as w has.
+int ndpy_watch_moved(const ndpy_watch *w, ndpy o, uint64_t *to);
 
 #endif

@@ -108,32 +108,7 @@ func (g *GIL) Watch(base Object, steps []Step, marks *Marks, o Object) (w *Watch
 	if len(steps) > MaxSteps || marks.Struct != (StructMarks{}) && !g.interp.usual {
 		return nil, false, nil
 	}
-	c, err := g.cMarks(marks)
-	if err != nil {
-		return nil, false, err
-	}
-	w = &Watch{marks: *marks, c: C.ndpy_watch{base: C.ndpy(base), marks: c}}
-	w.steps = make([]C.ndpy_step, len(steps))
-	for i, s := range steps {
-		if err := g.fillStep(&w.steps[i], s); err != nil {
-			return nil, false, err
-		}
-	}
-	w.c.steps, w.c.count = C.uintptr_t(uintptr(unsafe.Pointer(unsafe.SliceData(w.steps)))), C.int(len(steps))
-	var words [maxWords]C.uint64_t
-	if C.ndpy_watch_begin(&w.c, C.ndpy(o), &words[0]) == 0 {
-		return nil, false, nil
-	}
-	w.remember(slices.Clone(words[:w.c.length]))
-	w.hold(steps, o)
-	return w, true, nil
-}
-
-const maxWords = C.NDPY_WORDS
-
-// cMarks gives marks as C has them.
-func (g *GIL) cMarks(marks *Marks) (c C.ndpy_marks, err error) {
-	c = C.ndpy_marks{
+	w = &Watch{marks: *marks, c: C.ndpy_watch{base: C.ndpy(base), marks: C.ndpy_marks{
 		_type:   C.ndpy(marks.Class),
 		data:    C.uint32_t(marks.Struct.Data),
 		rank:    C.uint32_t(marks.Struct.Rank),
@@ -149,30 +124,46 @@ func (g *GIL) cMarks(marks *Marks) (c C.ndpy_marks, err error) {
 		attribute_count: C.uint8_t(len(marks.Attributes)),
 		method_count:    C.uint8_t(len(marks.Methods)),
 		number_count:    C.uint8_t(len(marks.Numbers)),
-	}
+	}}}
+	c := &w.c
 	if marks.Itself {
-		c.itself = 1
+		c.marks.itself = 1
 	}
 	for _, names := range []struct {
 		to   []C.ndpy
 		from []string
-	}{{c.attributes[:], marks.Attributes}, {c.methods[:], marks.Methods}} {
+	}{{c.marks.attributes[:], marks.Attributes}, {c.marks.methods[:], marks.Methods}} {
 		if err := g.intern(names.to, names.from); err != nil {
-			return c, err
+			return nil, false, err
 		}
 	}
 	if marks.Interface != "" {
-		if err := g.intern(unsafe.Slice(&c.dict, 1), []string{marks.Interface}); err != nil {
-			return c, err
+		if err := g.intern(unsafe.Slice(&c.marks.dict, 1), []string{marks.Interface}); err != nil {
+			return nil, false, err
 		}
 	}
 	for i, path := range marks.Numbers {
-		if err := g.intern(c.numbers[i][:], strings.SplitN(path, ".", 2)); err != nil {
-			return c, err
+		if err := g.intern(c.marks.numbers[i][:], strings.SplitN(path, ".", 2)); err != nil {
+			return nil, false, err
 		}
 	}
-	return c, nil
+	w.steps = make([]C.ndpy_step, len(steps))
+	for i, s := range steps {
+		if err := g.fillStep(&w.steps[i], s); err != nil {
+			return nil, false, err
+		}
+	}
+	c.steps, c.count = C.uintptr_t(uintptr(unsafe.Pointer(unsafe.SliceData(w.steps)))), C.int(len(steps))
+	var words [maxWords]C.uint64_t
+	if C.ndpy_watch_begin(c, C.ndpy(o), &words[0]) == 0 {
+		return nil, false, nil
+	}
+	w.remember(slices.Clone(words[:c.length]))
+	w.hold(steps, o)
+	return w, true, nil
 }
+
+const maxWords = C.NDPY_WORDS
 
 // remember makes words the fingerprint.
 func (w *Watch) remember(words []C.uint64_t) {
@@ -297,10 +288,6 @@ func (w *Watch) Describes(addr uintptr, shape, strides []int, itemSize int) bool
 	if w.marks.Tensor != 0 {
 		unit = itemSize
 	}
-	return describes(words, unit, addr, shape, strides)
-}
-
-func describes(words []C.uint64_t, unit int, addr uintptr, shape, strides []int) bool {
 	rank := len(shape)
 	if words[0] != C.uint64_t(addr) || words[1] != C.uint64_t(rank) {
 		return false
@@ -336,12 +323,12 @@ func dataOf(words []C.uint64_t) (addr C.uint64_t) {
 // Moved begins to watch o if it differs from the watched object in nothing but where its elements lie, and
 // says where that is. It is for objects with a struct, which are watched without steps.
 func (g *GIL) Moved(w *Watch, o Object) (next *Watch, addr uintptr, ok bool) {
-	if w.marks.Struct.Data == 0 || len(w.steps) != 0 || w.isDead() {
+	defer runtime.KeepAlive(w)
+	if w.marks.Struct.Data == 0 || len(w.steps) != 0 {
 		return nil, 0, false
 	}
 	words := make([]C.uint64_t, len(w.words))
-	n := int(C.ndpy_words(&w.c.marks, C.ndpy(o), &words[0], C.size_t(len(words))))
-	if n != len(words) || !slices.Equal(words[1:], w.words[1:]) {
+	if C.ndpy_watch_moved(&w.c, C.ndpy(o), &words[0]) == 0 {
 		return nil, 0, false
 	}
 	next = &Watch{marks: w.marks, c: w.c}
@@ -350,8 +337,6 @@ func (g *GIL) Moved(w *Watch, o Object) (next *Watch, addr uintptr, ok bool) {
 	next.hold(nil, o)
 	return next, uintptr(words[0]), true
 }
-
-func (w *Watch) isDead() bool { return w.c.dead != 0 || w.under != nil && w.under.c.dead != 0 }
 
 // Check is what is asked of one watch, and the answer.
 type Check struct {

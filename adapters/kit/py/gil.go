@@ -14,7 +14,6 @@ type GIL struct {
 	owned   []Object
 	buffers []*Buffer
 	outcome *atomic.Int32 // of the job that runs, or nil if Python called us
-	words   lookMemory    // nil: it was not needed
 	ending  *exception    // takes a KeyboardInterrupt or SystemExit that f meets; nil: it is like any other exception
 }
 
