@@ -49,6 +49,9 @@ type Options struct {
 	// Step reads the program's own count of its steps, nil if that cannot be read now; it is called before and after each
 	// look, on the goroutine of Run. nil: there is none.
 	Step func(ctx context.Context) *stats.Number
+	// Numbers reads the numbers of Python's own among what is watched, by name, at the beginning of each round, on the goroutine of
+	// Run. What it gives is looked at in no other way in that round. nil: there are none.
+	Numbers func(ctx context.Context) map[string]Number
 	// Raised is called with each alarm, on the goroutine of Run; nil: nobody.
 	Raised func(Event)
 	// Looked is called after each round, on the goroutine of Run; nil: nobody.
@@ -199,8 +202,11 @@ func (s *Sampler) close() {
 // round looks at each array once, and says how much time that took.
 func (s *Sampler) round(ctx context.Context) (cost time.Duration, err error) {
 	arrays := s.all()
-	before := s.step(ctx)
+	numbers, before, cost := s.numbers(ctx, arrays, s.step(ctx))
 	for _, w := range arrays {
+		if _, ok := numbers[w.Name]; ok {
+			continue
+		}
 		sum, unchanged, took, err := s.look(ctx, w)
 		after := s.step(ctx)
 		cost += took
@@ -295,17 +301,17 @@ func (s *Sampler) record(w *watched, sum *stats.Summary, err error, step *stats.
 	}
 	w.Error = ""
 	w.Looks++
-	l := w.view.Layout()
-	w.DType, w.Type, w.Shape, w.NBytes = l.DType(), l.DType().String(), l.Shape(), l.NBytes()
-	if l.Tag() != "" {
-		w.Type = l.Tag()
+	if w.view != nil { // else it is a number
+		l := w.view.Layout()
+		w.Number, w.DType, w.Type, w.Shape, w.NBytes = false, l.DType(), l.DType().String(), l.Shape(), l.NBytes()
+		if l.Tag() != "" {
+			w.Type = l.Tag()
+		}
 	}
 	w.Last = sum
-	if len(w.History) >= s.opts.History {
-		w.History = slices.Delete(w.History, 0, len(w.History)-s.opts.History+1)
-	}
-	w.History = append(w.History, pointOf(sum, time.Now(), step))
-	size := int64(l.DType().Bits() * l.DType().Lanes())
+	// States have parts of the same slice, which are never written to again.
+	w.History = append(w.History[max(len(w.History)-s.opts.History+1, 0):], pointOf(sum, time.Now(), step))
+	size := int64(w.DType.Bits() * w.DType.Lanes())
 	s.usage.Bytes += int64(sum.Seen) * size / 8
 }
 
@@ -314,7 +320,7 @@ func (s *Sampler) judge(w *watched, sum *stats.Summary, unchanged time.Duration,
 	var raised []string
 	alarms, _ := s.watching()
 	for _, a := range alarms {
-		if !a.concerns(w.Name) {
+		if !a.concerns(w.Name, w.Number) {
 			continue
 		}
 		value := a.value(sum, unchanged)
@@ -361,14 +367,14 @@ type State struct {
 	Usage  Usage    `json:"usage"`
 }
 
-// State gives all that is known now. Nobody else has its slices.
+// State gives all that is known now. What it has does not change.
 func (s *Sampler) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := State{Arrays: make([]Series, len(s.arrays)), Events: slices.Clone(s.events), Usage: s.usage}
 	for i, w := range s.arrays {
 		state.Arrays[i] = w.Series
-		state.Arrays[i].History = slices.Clone(w.History)
+		state.Arrays[i].History = slices.Clip(w.History)
 	}
 	return state
 }

@@ -38,19 +38,21 @@ type search struct {
 	seen    map[object]sight // what a ** has come to
 	found   map[string]*discovery
 	entries []*discovery
+	numbers numbers
 	more    int
 
 	partial   bool
 	importing bool // when the search began
 }
 
-// place is where a search goes on: the name of an object, what of the pattern is left from there, and how many of the
-// object's parts were looked at.
+// place is where a search goes on: the name of an object, what of the pattern is left from there, how many of the object's parts were
+// looked at, and the numbers among those.
 type place struct {
-	path  names.Path
-	rest  []names.Step
-	at    int
-	order order
+	path    names.Path
+	rest    []names.Step
+	at      int
+	numbers []number
+	order   order
 }
 
 // order says where in the program something was found: the position of the root, and of each part on the way. So objects are in the
@@ -75,31 +77,49 @@ type object struct {
 // Search implements [contract.Searcher].
 func (p *Program) Search(ctx context.Context, q contract.Search) (contract.Found, error) {
 	const op = "search"
-	pattern, err := names.ParsePattern(q.Pattern)
+	s := &search{
+		program: p, limit: min(cmp.Or(q.Limit, maxSearchFound), maxSearchFound), seen: make(map[object]sight),
+		kinds: make(map[py.Object]kind), found: make(map[string]*discovery),
+		numbers: numbers{wanted: q.Numbers || len(q.Names) > 0, only: len(q.Names) > 0, limit: min(cmp.Or(q.Limit, maxNumbers), maxNumbers)},
+	}
+	pattern, err := s.parse(q)
 	if err != nil {
 		return contract.Found{}, about(op, "", "", err)
 	}
 	if _, _, err := p.state.watch(); err != nil {
 		return contract.Found{}, about(op, q.Pattern, "", err)
 	}
-	s := &search{
-		program: p, limit: min(cmp.Or(q.Limit, maxSearchFound), maxSearchFound), seen: make(map[object]sight),
-		kinds: make(map[py.Object]kind), found: make(map[string]*discovery),
+	if !s.numbers.only {
+		err = p.interp.Do(ctx, func(g *py.GIL) error { return s.roots(ctx, g, pattern) })
 	}
-	err = p.interp.Do(ctx, func(g *py.GIL) error { return s.roots(ctx, g, pattern) })
 	for err == nil && len(s.queue) > 0 {
 		err = p.interp.Do(ctx, func(g *py.GIL) error { return s.turn(ctx, g) })
 	}
 	if err != nil {
 		return contract.Found{}, about(op, q.Pattern, "", p.orEnd(err))
 	}
-	found := contract.Found{More: s.more, Partial: s.partial, Importing: s.importing}
+	found := contract.Found{Numbers: s.numbers.told(), More: s.more, Partial: s.partial, Importing: s.importing}
 	slices.SortStableFunc(s.entries, func(a, b *discovery) int { return slices.Compare(a.order, b.order) })
 	for _, e := range s.entries {
 		slices.Sort(e.Also)
 		found.Entries = append(found.Entries, e.Entry)
 	}
 	return found, nil
+}
+
+// parse reads what is searched for: a pattern, or names, which the search follows first.
+func (s *search) parse(q contract.Search) (pattern names.Path, err error) {
+	if !s.numbers.only {
+		return names.ParsePattern(q.Pattern)
+	}
+	for i, name := range q.Names {
+		path, err := names.Parse(name)
+		if err != nil {
+			return names.Path{}, err
+		}
+		s.push(place{path: path, order: order{i}})
+	}
+	return names.Path{}, nil
 }
 
 // turn looks at some of what is left.
@@ -180,6 +200,14 @@ func (*search) global(g *py.GIL, name string) (py.Object, bool) {
 
 // match holds an object against what is left of the pattern.
 func (s *search) match(g *py.GIL, o py.Object, at place) error {
+	if s.numbers.wanted {
+		if n, ok := s.number(g, o, at); ok || s.numbers.only {
+			if ok {
+				s.count(n)
+			}
+			return nil
+		}
+	}
 	if rest, ok := onlyNames(at.rest); ok {
 		if b, ok, err := s.program.fronted(g, o, rest); ok || err != nil {
 			for _, step := range rest[:b.Used] {
@@ -265,24 +293,36 @@ func (s *search) parts(g *py.GIL, o py.Object, from place, way []names.Step, whe
 	}
 	n := 0
 	var failed error
+	numbers, settled := from.numbers, !s.numbers.wanted || s.settings(g, o, from)
+	named := !settled && g.ExactType(o) == "" && g.IsTuple(o) && len(g.Fields(o)) > 0
 	err := s.program.parts(g, o, from.at, func(step names.Step, part py.Object, next int) bool {
 		if rest, ok := where(step); ok {
 			path := from.path
 			if step.Kind == names.Key {
 				path = path.With(way...)
 			}
-			if err := s.part(g, part, place{path: path.With(step), rest: rest, order: from.order.with(next)}); err != nil {
-				failed = err
+			at := place{path: path.With(step), rest: rest, order: from.order.with(next)}
+			if kind := s.kindOf(g, part); kind != numeral {
+				failed = s.part(g, part, kind, at)
+			} else if !settled && len(numbers) <= maxTogether && (!named || step.Kind != names.Item) {
+				if one, ok := s.number(g, part, at); ok {
+					numbers = append(numbers, one)
+				}
+			}
+			if failed != nil {
 				return false
 			}
 		}
 		if n++; n%16 == 0 && s.late() { // the rest in another turn
-			from.at = next
+			from.at, from.numbers, numbers = next, numbers, nil
 			s.queue = slices.Insert(s.queue, 0, from)
 			return false
 		}
 		return true
 	})
+	if len(numbers) <= maxTogether {
+		s.count(numbers...)
+	}
 	if err == nil {
 		err = failed
 	}
@@ -290,8 +330,8 @@ func (s *search) parts(g *py.GIL, o py.Object, from place, way []names.Step, whe
 }
 
 // part goes on at a part of an object.
-func (s *search) part(g *py.GIL, o py.Object, at place) error {
-	switch s.kindOf(g, o) {
+func (s *search) part(g *py.GIL, o py.Object, kind kind, at place) error {
+	switch kind {
 	case leaf:
 		return nil
 	case array:
@@ -300,64 +340,4 @@ func (s *search) part(g *py.GIL, o py.Object, at place) error {
 		s.push(at)
 		return nil
 	}
-}
-
-// kind is what an object can be to a search.
-type kind uint8
-
-const (
-	leaf kind = iota + 1
-	array
-	container
-	routine // a function: a container, or a leaf
-)
-
-// kindOf tells by an object's type. What it remembers holds as long as the turn, in which no type ends.
-func (s *search) kindOf(g *py.GIL, o py.Object) kind {
-	class := g.Type(o)
-	known, ok := s.kinds[class]
-	if !ok {
-		known = s.program.kindOf(g, o)
-		s.kinds[class] = known
-	}
-	if known == routine {
-		return s.program.kindOfFunction(g, o)
-	}
-	return known
-}
-
-func (p *Program) kindOf(g *py.GIL, o py.Object) kind {
-	switch {
-	case g.IsInt(o), g.IsStr(o), g.IsNone(o), g.IsClass(o):
-		return leaf
-	case g.Builtin(o) != "", g.ExactType(o) == "module":
-		return container
-	}
-	if f, _, err := p.owner(g, o); f != nil && err == nil {
-		return array
-	}
-	generic, err := g.GenericAttributes(o)
-	switch {
-	case err != nil:
-		return leaf
-	case g.TypeName(o) == "function":
-		return routine
-	case generic && g.ClassHas(o, "__dict__"), len(g.Fields(o)) > 0:
-		return container
-	default:
-		return leaf
-	}
-}
-
-// kindOfFunction tells functions of the program's own, which lead to the variables of outer functions that they use, and to their defaults, from
-// those of installed packages, which are full of what nobody looks for.
-func (p *Program) kindOfFunction(g *py.GIL, o py.Object) kind {
-	of, ok := g.FunctionGlobals(o)
-	if !ok {
-		return leaf
-	}
-	if main, err := globals(g); err == nil && main == of || isOwnModule(g, of) {
-		return container
-	}
-	return leaf
 }
