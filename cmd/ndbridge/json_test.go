@@ -120,6 +120,7 @@ model = Model()
 model.big, model.layers = np.zeros(1 << 16), [{"w": np.ones(3)}, {"w": np.ones(4)}]
 same = model.big
 model.me = model
+model.lr, model.on, steps, worst = 0.5, True, 2**62 + 1, float("nan")
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -131,6 +132,16 @@ model.me = model
 		"model.layers[1][\"w\"]  numpy  float64  4      32 bytes  copied: below-threshold\n"+
 		"same                  numpy  float64  65536  512.0 KiB (524288 bytes)  shared  also model.big\n", "")
 	ls("--limit", "2").want(t, statusOK, "and 1 more; --limit says how many are listed\n", "")
+	ls("--numbers").want(t, statusOK, ""+
+		"model.lr              python  float    -      0.5\n"+
+		"steps                 python  int      -      4611686018427387905\n"+
+		"worst                 python  float    -      nan\n", "")
+	ls("--json", "--numbers").want(t, statusOK, `{"name":"model.lr","type":"float","value":0.5,"text":"0.5"}`+"\n"+
+		`{"name":"steps","type":"int","value":4611686018427387905,"text":"4611686018427387905"}`+"\n"+`{"name":"worst","type":"float","value":null,"text":"nan"}`+"\n", "")
+	variables := command(t, "ls", "--json", "--numbers", "--script", script, "--python", python(t), "--patience", "1m").objects(t)
+	if n := len(variables); n != 3 || variables[0]["name"] != "same" || variables[1]["name"] != "steps" || variables[2]["name"] != "worst" {
+		t.Errorf("the variables are %v", variables)
+	}
 	ls("--limit", "0").want(t, statusUsage, "", "--limit 0: it must be positive")
 	objects := ls("--json", "--limit", "2").objects(t)
 	if last := objects[len(objects)-1]; len(objects) != 3 || last["more"] != 1.0 || last["partial"] != false {

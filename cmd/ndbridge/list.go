@@ -21,12 +21,13 @@ import (
 
 // lister carries out "ndbridge ls".
 type lister struct {
-	env    *environ
-	target target
-	bounds bounds
-	json   bool
-	deep   bool
-	limit  int // of a deep list
+	env     *environ
+	target  target
+	bounds  bounds
+	json    bool
+	deep    bool
+	numbers bool
+	limit   int // of a deep list
 }
 
 func newList(env *environ) *cobra.Command {
@@ -46,10 +47,15 @@ thing it shows some. Elsewhere, and with --deep, it prints a line for each array
 
 With --json it prints one object a line: name, framework, published, dtype, tag, shape, strides (bytes),
 device, read_only, nbytes; or name and error for an array that cannot be viewed. That is no failure. These are the variables alone. With --deep there
-are all arrays, with also, route and reason, too, and at the end more and partial if anything was left out.`,
+are all arrays, with also, route and reason, too, and at the end more and partial if anything was left out.
+
+With --numbers it lists Python's own numbers, too, each with its value of now: what is exactly an int of at most 64 bits or a float, but
+no bool, and no instance of a class of the program's. NumPy's numbers are arrays without axes, and are listed in any case. An object that
+has more than 64 numbers, such as a list, tells of none of them. With --json a number has name, type, value (null if it is not finite) and text.`,
 		Example: `  ndbridge ls --script prog.py
   ndbridge ls --module pkg.train --python .venv/bin/python -- --epochs 1
   ndbridge ls --attach trainer --deep
+  ndbridge ls --attach trainer --numbers
   ndbridge ls -c ndbridge.hcl --program camera`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if names, _ := split(cmd, args); len(names) > 0 {
@@ -63,7 +69,8 @@ are all arrays, with also, route and reason, too, and at the end more and partia
 	l.target.define(cmd)
 	cmd.Flags().BoolVar(&l.json, "json", false, "print one JSON object a line")
 	cmd.Flags().BoolVar(&l.deep, "deep", false, "list a line for each array, and with --json all arrays that variables lead to")
-	cmd.Flags().IntVar(&l.limit, "limit", 1000, "list at most `N` arrays; with --json only with --deep")
+	cmd.Flags().BoolVar(&l.numbers, "numbers", false, "list Python's own numbers, too, with their values")
+	cmd.Flags().IntVar(&l.limit, "limit", 1000, "list at most `N` arrays, and as many numbers; of arrays with --json only with --deep")
 	l.bounds.define(cmd.Flags())
 	return cmd
 }
@@ -125,11 +132,13 @@ func (l *lister) fail(err error) error {
 func (l *lister) list(ctx context.Context, s session, program string) (int, error) {
 	entries, err := looks.Variables(ctx, s)
 	found := contract.Found{Entries: entries}
-	if err == nil && (l.deep || !l.json) {
-		all, failed := looks.Search(ctx, s, names.Every, l.limit)
+	if err == nil && (l.deep || l.numbers || !l.json) {
+		all, failed := looks.Search(ctx, s, contract.Search{Pattern: names.Every, Limit: l.limit, Numbers: l.numbers})
 		switch {
-		case failed == nil:
+		case failed == nil && (l.deep || !l.json):
 			found = looks.Join(all, entries, l.limit)
+		case failed == nil:
+			found.Numbers = slices.DeleteFunc(all.Numbers, isPart)
 		case l.deep || !errors.Is(failed, core.ErrUnsupported):
 			err = failed
 		}
@@ -140,7 +149,7 @@ func (l *lister) list(ctx context.Context, s session, program string) (int, erro
 	l.env.stderr.Stop()
 	width, terminal := render.Columns(l.env.stdout)
 	switch {
-	case len(found.Entries) == 0:
+	case len(found.Entries)+len(found.Numbers) == 0:
 	case terminal && !l.deep && !l.json:
 		err = l.tree(ctx, s, program, found, width)
 	default:
@@ -149,10 +158,10 @@ func (l *lister) list(ctx context.Context, s session, program string) (int, erro
 	if err != nil {
 		return 0, err
 	}
-	return len(found.Entries), l.rest(found)
+	return len(found.Entries) + len(found.Numbers), l.rest(found)
 }
 
-// lines prints an array a line.
+// lines prints an array or a number a line.
 func (l *lister) lines(found contract.Found) error {
 	slices.SortStableFunc(found.Entries, func(a, b contract.Entry) int { return cmp.Compare(a.Name, b.Name) })
 	table := tabwriter.NewWriter(l.env.stdout, 0, 0, 2, ' ', 0)
@@ -173,6 +182,9 @@ func (l *lister) lines(found contract.Found) error {
 		if err != nil {
 			return err
 		}
+	}
+	if err := l.numberLines(table, found.Numbers); err != nil {
+		return err
 	}
 	return table.Flush()
 }
@@ -202,7 +214,7 @@ func (l *lister) rest(found contract.Found) (err error) {
 	case found.More > 0:
 		_, err = fmt.Fprintf(l.env.stdout, "and %d more; --limit says how many are listed\n", found.More)
 	default:
-		_, err = fmt.Fprintln(l.env.stdout, "and other arrays in what was not looked through")
+		_, err = fmt.Fprintln(l.env.stdout, "and others in what was not looked through")
 	}
 	return err
 }

@@ -178,7 +178,7 @@ const importsTake = 10
 func imports(ctx context.Context, s session, did bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, publishedInterval)
 	defer cancel()
-	found, err := looks.Search(ctx, s, "*", 1)
+	found, err := looks.Search(ctx, s, contract.Search{Pattern: "*", Limit: 1})
 	if errors.Is(err, context.DeadlineExceeded) {
 		return did
 	}

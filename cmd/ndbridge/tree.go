@@ -25,19 +25,21 @@ const (
 // branch is a part of a name, with what it leads to.
 type branch struct {
 	label string
-	entry *contract.Entry // an array; nil: only a part of names
+	entry *contract.Entry  // an array; nil: only a part of names
+	value *contract.Number // a number; nil: likewise
 	parts []*branch
 	index map[string]*branch
 
-	arrays int // below it, itself included
-	bytes  int64
+	arrays  int // below it, itself included
+	numbers int // likewise
+	bytes   int64
 }
 
-// treeOf makes a tree of the names of arrays, whose order it keeps.
-func treeOf(root string, entries []contract.Entry) *branch {
+// treeOf makes a tree of the names of arrays, whose order it keeps, and of numbers.
+func treeOf(root string, found contract.Found) *branch {
 	top := &branch{label: root}
-	for i := range entries {
-		e := &entries[i]
+	for i := range found.Entries {
+		e := &found.Entries[i]
 		at := top
 		for _, b := range append([]*branch{top}, top.way(e.Name)...) {
 			b.arrays++
@@ -45,6 +47,15 @@ func treeOf(root string, entries []contract.Entry) *branch {
 			at = b
 		}
 		at.entry = e
+	}
+	for i := range found.Numbers {
+		n := &found.Numbers[i]
+		at := top
+		for _, b := range append([]*branch{top}, top.way(n.Name)...) {
+			b.numbers++
+			at = b
+		}
+		at.value = n
 	}
 	top.join()
 	return top
@@ -81,7 +92,7 @@ func (b *branch) way(name string) (all []*branch) {
 // join makes one branch of each that leads to nothing but one other.
 func (b *branch) join() {
 	for _, part := range b.parts {
-		for part.entry == nil && len(part.parts) == 1 {
+		for part.entry == nil && part.value == nil && len(part.parts) == 1 {
 			only := part.parts[0]
 			only.label = part.label + only.label
 			*part = *only
@@ -115,6 +126,7 @@ func (b *branch) rows(before string) (all []row) {
 		others := &branch{}
 		for _, part := range rest {
 			others.arrays += part.arrays
+			others.numbers += part.numbers
 			others.bytes += part.bytes
 		}
 		all = append(all, row{fmt.Sprintf("%s└─ ... %d more", before, len(rest)), others.columns()})
@@ -125,6 +137,12 @@ func (b *branch) rows(before string) (all []row) {
 // columns says what a branch is: an array, or how much there is below it.
 func (b *branch) columns() []string {
 	switch e := b.entry; {
+	case b.value != nil:
+		return []string{b.value.Type(), numberText(*b.value)}
+	case e == nil && b.arrays == 0 && b.numbers > 0:
+		return []string{several(b.numbers, "number")}
+	case e == nil && b.numbers > 0:
+		return []string{several(b.arrays, "array") + ", " + render.Size(b.bytes) + ", " + several(b.numbers, "number")}
 	case e == nil:
 		return []string{several(b.arrays, "array") + ", " + render.Size(b.bytes)}
 	case e.Err != nil:
@@ -177,7 +195,7 @@ func pad(text string, width int) string {
 
 // tree prints what a program has as a tree of names, with the processes that come from it.
 func (l *lister) tree(ctx context.Context, s session, program string, found contract.Found, width int) error {
-	top := treeOf(program, found.Entries)
+	top := treeOf(program, found)
 	rows := append([]row{{prose.Line(program), top.columns()}}, top.rows("")...)
 	children, err := s.Children(ctx)
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,7 +36,7 @@ func TestTree(t *testing.T) {
 		entries = append(entries, contract.Entry{Name: fmt.Sprintf("many[%d]", i), Layout: layout(1)})
 	}
 	var b strings.Builder
-	if err := writeRows(&b, treeOf("p", entries).rows(""), 70); err != nil {
+	if err := writeRows(&b, treeOf("p", contract.Found{Entries: entries}).rows(""), 70); err != nil {
 		t.Fatal(err)
 	}
 	want := `
@@ -61,7 +62,7 @@ func TestTree(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	b.Reset()
-	if err := writeRows(&b, treeOf("p", entries).rows(""), 20); err != nil {
+	if err := writeRows(&b, treeOf("p", contract.Found{Entries: entries}).rows(""), 20); err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(b.String()) {
@@ -136,5 +137,34 @@ a, d, z = np.ones(2), {"x" * 3000: np.ones(3)}, np.ones(4)
 	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
 	if got.status != 0 || len(lines) != 3 || len(lines[0]) > 100 || len(lines[2]) > 100 || !strings.HasPrefix(lines[1], `d["xxx`) || !strings.Contains(lines[1], "  numpy  float64  3  ") {
 		t.Errorf("status %d, %s\n%s", got.status, got.stderr, got.stdout)
+	}
+}
+
+// TestTreeOfNumbers has numbers among arrays, and alone.
+func TestTreeOfNumbers(t *testing.T) {
+	t.Parallel()
+	l, err := core.NewLayout(core.LayoutSpec{DType: core.Float64, Shape: []int{3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	top := treeOf("p", contract.Found{
+		Entries: []contract.Entry{{Name: "m.w", Framework: "numpy", Layout: l}},
+		Numbers: []contract.Number{{Name: "m.lr", Value: 0.5}, {Name: "d[0]", Value: math.Inf(1)}, {Name: "d[1]", Whole: true, Int: -7}, {Name: "main().step", Whole: true}},
+	})
+	var b strings.Builder
+	if err := writeRows(&b, append([]row{{"p", top.columns()}}, top.rows("")...), 70); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := "\n"+b.String(), `
+p               1 array, 24 bytes, 4 numbers
+├─ m            1 array, 24 bytes, 1 number
+│  ├─ w         float64  3  24 bytes  numpy
+│  └─ lr        float    0.5
+├─ d            2 numbers
+│  ├─ [0]       float    inf
+│  └─ [1]       int      -7
+└─ main().step  int      0
+`; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

@@ -62,7 +62,7 @@ func newWatch(env *environ) *cobra.Command {
 		Short: "Watch arrays of a program: statistics, their history, and alarms",
 		Long: `watch runs a program, or attaches to one that runs already (--attach), and looks at arrays again and again: mean, deviation, norm,
 extremes, NaN and infinities, with a small histogram and the history of the norm. A NAME may be a pattern, such as
-model.*.weight. Without a NAME it watches all arrays that the program has. Those that come later are found, too. It ends
+model.*.weight, or that of one of Python's own numbers, whose value it shows. Without a NAME it watches all arrays that the program has. Those that come later are found, too. It ends
 with the program's script.
 
 Looks take no more than --budget of the time of one core. Large arrays are sampled: each look reads other elements, until
@@ -71,7 +71,7 @@ all were read. What is drawn in a terminal is printed as lines, one for each loo
 
 An alarm is [PATTERN:]FIGURE[OP NUMBER], where * in PATTERN stands for any characters of a name. FIGURE is nan, inf, zero,
 negative, positive (shares between 0 and 1), min, max, absmax, mean, std, norm, or stale: the time without a change. OP is
-<, <=, > or >=. With --step, alarms say the step at which they were raised.
+<, <=, > or >=. Without PATTERN it is of all arrays, and nan of Python's own numbers, too. With --step, alarms say the step at which they were raised.
 
 The exit status is 0 when the script has ended well, or a program that was attached to is gone; 1 if the script failed, or no NAME or
 one of them led to no array that could be looked at; 2 if the command line makes no sense; 3 after an alarm with --exit; and 130 if it was interrupted.`,
@@ -192,7 +192,7 @@ func (w *watcher) watch(ctx context.Context, l *looker, all []wanted) error {
 func (w *watcher) sampler(ctx context.Context, cancel context.CancelFunc) (*watchOutput, error) {
 	out := w.output(cancel)
 	opts := watch.Options{
-		Interval: w.interval, Budget: w.budget / 100, Exact: w.exact, Bins: stats.Auto, Alarms: w.parsed, Looked: out.looked,
+		Interval: w.interval, Budget: w.budget / 100, Exact: w.exact, Bins: stats.Auto, Alarms: w.parsed, Looked: out.looked, Numbers: w.numbers(out),
 		Raised: func(e watch.Event) {
 			out.alarms = append(out.alarms, e)
 			w.alarm(ctx, e)

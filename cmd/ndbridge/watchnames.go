@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/looks"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/names"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/internal/prose"
@@ -117,7 +118,7 @@ func namesOf(ctx context.Context, s *hostplugin.Session, pattern string) []strin
 		return all
 	}
 	variables, _ := looks.Variables(ctx, s)
-	found, _ := looks.Search(ctx, s, names.Every, maxWatched)
+	found, _ := looks.Search(ctx, s, contract.Search{Pattern: names.Every, Limit: maxWatched})
 	var all []string
 	for _, e := range looks.Join(found, variables, maxWatched).Entries {
 		if e.Err == nil {

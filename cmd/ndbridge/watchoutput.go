@@ -126,7 +126,7 @@ func (o *watchOutput) print(state watch.State) error {
 			if p.Step != nil {
 				step = "step " + watch.Figure(*p.Step) + "  "
 			}
-			if _, err := fmt.Fprintf(stdout, "%s  %s%s  %s\n", p.Time.Format(time.TimeOnly), step, prose.Line(a.Name), watch.Sum(p)); err != nil {
+			if _, err := fmt.Fprintf(stdout, "%s  %s%s  %s\n", p.Time.Format(time.TimeOnly), step, prose.Line(a.Name), watch.Sum(a)); err != nil {
 				return err
 			}
 		} else if a.Error != "" && o.w.json {

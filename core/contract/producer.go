@@ -69,7 +69,7 @@ type Renewer interface {
 // Searcher is a [Producer] that finds arrays by a pattern of names.
 type Searcher interface {
 	// Search finds the arrays whose names a pattern means, without running code of the program's. They are not those of one
-	// moment. The error for what is no pattern wraps ErrConfig.
+	// moment. The error for what is no pattern wraps ErrConfig. A producer may find no numbers.
 	Search(ctx context.Context, s Search) (Found, error)
 }
 
@@ -77,14 +77,35 @@ type Searcher interface {
 type Search struct {
 	Pattern string // `model.*.weight`, `state["*"]`; "**" means everything that has a name
 	Limit   int    // how many arrays are told of at most; 0: all, as far as that is bounded
+	Numbers bool   // find Python's own numbers, too, at most Limit of them
+
+	// Names asks for Python's own numbers of these names, and for nothing else. There is no pattern then.
+	Names []string
 }
 
 // Found is the answer to a [Search].
 type Found struct {
 	Entries   []Entry // in the order in which the program has them; an array that has several names is there once
-	More      int     // how many other arrays there are
-	Partial   bool    // not all was looked through: there may be others yet
-	Importing bool    // the main thread imports a module: other names are likely to come
+	Numbers   []Number
+	More      int  // how many other arrays and numbers there are
+	Partial   bool // not all was looked through: there may be others yet
+	Importing bool // the main thread imports a module: other names are likely to come
+}
+
+// Number is a number of Python's own: exactly an int of at most 64 bits, or exactly a float. It is a value of the moment in which it was found.
+type Number struct {
+	Name  string
+	Whole bool    // it is an int
+	Int   int64   // its value then
+	Value float64 // its value, of an int the nearest float64; it may be NaN or infinite
+}
+
+// Type gives the name of the number's type in Python.
+func (n Number) Type() string {
+	if n.Whole {
+		return "int"
+	}
+	return "float"
 }
 
 // Info describes a producer.

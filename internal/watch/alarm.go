@@ -101,7 +101,12 @@ func boundOf(figure, op, number string) (string, float64, error) {
 // String gives the alarm as it was written.
 func (a Alarm) String() string { return a.text }
 
-func (a Alarm) concerns(name string) bool {
+// concerns reports whether the alarm is of what has this name. One without a pattern is of arrays, and of numbers only if they are NaN: a
+// counter is large, a constant does not change, and what a minimum is taken of begins with infinity.
+func (a Alarm) concerns(name string, number bool) bool {
+	if number && a.pattern == "" && a.figure != "nan" {
+		return false
+	}
 	parts := strings.Split(a.pattern, "*")
 	if len(parts) == 1 {
 		return a.pattern == "" || a.pattern == name

@@ -76,10 +76,14 @@ func head(s State) string {
 // Figure writes a figure as people read it.
 func Figure(n stats.Number) string { return strconv.FormatFloat(float64(n), 'g', 5, 64) }
 
-// Sum writes the figures of a look in one line.
-func Sum(p Point) string { return strings.Join(figuresOf(p), "  ") }
+// Sum writes the figures of the last look in one line.
+func Sum(a Series) string { return strings.Join(figuresOf(a), "  ") }
 
-func figuresOf(p Point) []string {
+func figuresOf(a Series) []string {
+	p := a.History[len(a.History)-1]
+	if a.Number {
+		return []string{Figure(p.Mean)}
+	}
 	texts := []string{
 		"mean " + Figure(p.Mean), "std " + Figure(p.Std), "norm " + Figure(p.Norm), "min " + Figure(p.Min), "max " + Figure(p.Max),
 		fmt.Sprintf("nan %d  inf %d", p.NaN, p.Inf),
@@ -108,10 +112,12 @@ func drawArray(a Series, f Frame) []string {
 	case len(a.History) == 0:
 		return append(lines, "  no look yet", "")
 	}
-	p := a.History[len(a.History)-1]
-	lines = append(lines, "  "+fit(figuresOf(p), f.Columns-2))
+	lines = append(lines, "  "+fit(figuresOf(a), f.Columns-2))
 	width := min(sparkWidth, max((f.Columns-30)/2, 8))
 	text := fmt.Sprintf("  norm %-*s", width, history(a, width))
+	if a.Number {
+		text = "  " + history(a, width)
+	}
 	if counts, low, high := bins(a.Last, width); counts != "" {
 		text += fmt.Sprintf("  %s %s %s", low, counts, high)
 	}
@@ -133,8 +139,8 @@ func drawLine(a Series, f Frame, name int) string {
 		text = render.Clip(text+prose.Line(a.Error), f.Columns)
 	case len(a.History) > 0:
 		p := a.History[len(a.History)-1]
-		figures := figuresOf(p)
-		if p.NaN+p.Inf > 0 { // these matter most
+		figures := figuresOf(a)
+		if p.NaN+p.Inf > 0 && !a.Number { // these matter most
 			bad := figures[badFigures]
 			figures = slices.Insert(slices.Delete(figures, badFigures, badFigures+1), 0, bad)
 		}
@@ -159,18 +165,21 @@ func raised(a Series) string {
 }
 
 func kind(a Series) string {
-	if a.Type == "" {
-		return ""
+	if a.Type == "" || a.Number {
+		return prose.Line(a.Type)
 	}
 	return fmt.Sprintf("%s %v  %s", prose.Line(a.Type), a.Shape, render.Size(a.NBytes))
 }
 
-// history draws the norms of the last looks.
+// history draws the norms of the last looks, and of a number its values.
 func history(a Series, width int) string {
 	points := a.History[max(len(a.History)-width, 0):]
 	xs, lo, hi := make([]float64, len(points)), math.Inf(1), math.Inf(-1)
 	for i, p := range points {
 		xs[i] = float64(p.Norm)
+		if a.Number {
+			xs[i] = float64(p.Mean)
+		}
 		if xs[i]-xs[i] == 0 {
 			lo, hi = min(lo, xs[i]), max(hi, xs[i])
 		}

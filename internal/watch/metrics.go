@@ -26,6 +26,14 @@ func last(name, help string, value func(p *Point) float64) metric {
 	}}
 }
 
+// numbers is the metric of numbers of Python's own, which have no other but their alarms.
+func numbers(s *Series) (float64, bool) {
+	if s.Last == nil || s.Error != "" {
+		return 0, false
+	}
+	return s.Last.Mean, true
+}
+
 func metrics() []metric {
 	seen := func(name, kind, help string, value func(s *Series) float64) metric {
 		return metric{"ndbridge_array_" + name, kind, help, func(s *Series) (float64, bool) {
@@ -77,14 +85,19 @@ func WriteMetrics(w io.Writer, state State) error {
 	var b strings.Builder
 	family := func(name, kind, help string) { fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind) }
 	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) } // NaN, +Inf and -Inf, as the format has them
-	for _, m := range metrics() {
+	all := func(m metric, of string, numbers bool) {
 		family(m.name, m.kind, m.help)
 		for i := range state.Arrays {
-			if x, ok := m.value(&state.Arrays[i]); ok {
-				fmt.Fprintf(&b, "%s{array=%s} %s\n", m.name, label(state.Arrays[i].Name), number(x))
+			a := &state.Arrays[i]
+			if x, ok := m.value(a); ok && a.Number == numbers {
+				fmt.Fprintf(&b, "%s{%s=%s} %s\n", m.name, of, label(a.Name), number(x))
 			}
 		}
 	}
+	for _, m := range metrics() {
+		all(m, "array", false)
+	}
+	all(metric{"ndbridge_number", "gauge", "Value of a number of Python's own.", numbers}, "name", true)
 	family("ndbridge_array_alarm", "gauge", "1 for each alarm whose condition is met.")
 	for _, s := range state.Arrays {
 		for _, alarm := range s.Raised {

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -24,6 +25,11 @@ type Look struct {
 // round looks at each array once, and says how much time that took.
 func (s *Sampler) round(ctx context.Context) (cost time.Duration, err error) {
 	arrays := s.all()
+	numbers, cost := s.numbers(ctx, arrays)
+	if ctx.Err() != nil {
+		return cost, ctx.Err()
+	}
+	arrays = slices.DeleteFunc(arrays, func(w *watched) bool { _, ok := numbers[w.Name]; return ok })
 	for len(arrays) > 0 && err == nil {
 		n := together(arrays)
 		var took time.Duration

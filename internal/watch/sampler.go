@@ -46,6 +46,9 @@ type Options struct {
 	// Step reads the program's own count of its steps, nil if that cannot be read now; it is called before and after each
 	// look, on the goroutine of Run. nil: there is none.
 	Step func(ctx context.Context) *stats.Number
+	// Numbers reads the numbers of Python's own among what is watched, by name, at the beginning of each round, on the goroutine of
+	// Run. What it gives is looked at in no other way in that round. nil: there are none.
+	Numbers func(ctx context.Context) map[string]Number
 	// Raised is called with each alarm, on the goroutine of Run; nil: nobody.
 	Raised func(Event)
 	// Looked is called after each round, on the goroutine of Run; nil: nobody.
@@ -220,16 +223,17 @@ func (s *Sampler) record(w *watched, sum *stats.Summary, err error, step *stats.
 	}
 	w.Error = ""
 	w.Looks++
-	l := w.view.Layout()
-	w.DType, w.Type, w.Shape, w.NBytes = l.DType(), l.DType().String(), l.Shape(), l.NBytes()
-	if l.Tag() != "" {
-		w.Type = l.Tag()
+	if w.view != nil { // else it is a number
+		l := w.view.Layout()
+		w.Number, w.DType, w.Type, w.Shape, w.NBytes = false, l.DType(), l.DType().String(), l.Shape(), l.NBytes()
+		if l.Tag() != "" {
+			w.Type = l.Tag()
+		}
 	}
 	w.Last = sum
 	// Those who have a State read its points: none is moved, or written to, but for those that are added.
-	w.History = w.History[max(len(w.History)-s.opts.History+1, 0):]
-	w.History = append(w.History, pointOf(sum, time.Now(), step))
-	size := int64(l.DType().Bits() * l.DType().Lanes())
+	w.History = append(w.History[max(len(w.History)-s.opts.History+1, 0):], pointOf(sum, time.Now(), step))
+	size := int64(w.DType.Bits() * w.DType.Lanes())
 	s.usage.Bytes += int64(sum.Seen) * size / 8
 }
 
@@ -238,7 +242,7 @@ func (s *Sampler) judge(w *watched, sum *stats.Summary, unchanged time.Duration,
 	var raised []string
 	alarms, _ := s.watching()
 	for _, a := range alarms {
-		if !a.concerns(w.Name) {
+		if !a.concerns(w.Name, w.Number) {
 			continue
 		}
 		value := a.value(sum, unchanged)

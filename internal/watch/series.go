@@ -28,6 +28,7 @@ type Point struct {
 // Series is what is known of one array.
 type Series struct {
 	Name   string         `json:"name"`
+	Number bool           `json:"number"` // it is a number of Python's own
 	DType  core.DType     `json:"-"`
 	Type   string         `json:"dtype"` // "" before the first look
 	Shape  []int          `json:"shape"`

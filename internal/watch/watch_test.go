@@ -43,7 +43,7 @@ func TestParseAlarm(t *testing.T) {
 		"zero>0.5": false, "zero>=0.5": true, "stale>2s": true, "stale>1m": false, "w*: nan": true, `d["a:b"]:nan`: false, "w: nan": true, "v*: nan": false,
 	} {
 		a := alarm(t, text)
-		if got := a.concerns("w") && a.holds(a.value(s, 3*time.Second)); got != want {
+		if got := a.concerns("w", false) && a.holds(a.value(s, 3*time.Second)); got != want {
 			t.Errorf("%s: %v, want %v", text, got, want)
 		}
 		if a.String() != text {
@@ -56,7 +56,7 @@ func TestParseAlarm(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]bool{"layers[3].weight": true, "layers[3].bias": false, "xlayers.weight": false, "layers.weight": false} {
-		if a := alarm(t, "layers[*].weight: nan"); a.concerns(name) != want {
+		if a := alarm(t, "layers[*].weight: nan"); a.concerns(name, false) != want {
 			t.Errorf("%s: %v", name, !want)
 		}
 	}

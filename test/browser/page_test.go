@@ -52,6 +52,40 @@ func TestScalars(t *testing.T) {
 	p.until("Number(document.querySelector('[data-scalar=step] .value').textContent) > 5")
 }
 
+// TestNumbers shows Python's own numbers: in the tree with their values, over time if they change, and each on a page of its own. What they are called is
+// text, whatever it says.
+func TestNumbers(t *testing.T) {
+	p := open(t, inspect(t, "../../../cmd/ndbridge/testdata/followed.py"), 1280, 860)
+	now := func(name string) string {
+		return fmt.Sprintf("document.querySelector('#tree [data-name=%q] .now')?.textContent", name)
+	}
+	p.until(now("rate") + " === '0.25'")
+	p.until(now("best") + " === '∞'")
+	p.until(fmt.Sprintf(drawn, `[data-scalar="train().step"] canvas`))
+	if card := eval[bool](p, "document.querySelector('[data-scalar=rate]') !== null"); card {
+		t.Error("a constant has a line")
+	}
+	p.show("train().step")
+	p.until("document.querySelector('.badge').textContent === 'int'")
+	p.until(fmt.Sprintf(drawn, `[aria-label=History] canvas`))
+	p.until("Number(" + figure("value") + ".replace(',', '')) > 200 && Number(" + figure("min") + ") < 200")
+	p.show("train().loss")
+	p.until(figure("value") + " === 'NaN'")
+	p.keys(kb.Escape)
+	p.until("document.querySelector('.overview') && document.querySelector('[data-scalar=\"train().loss\"] .value').textContent === 'NaN'")
+	p.keys("/")
+	p.until("document.activeElement.id === 'search'")
+	p.do(chromedp.Evaluate[chromedp.Void]("document.activeElement.select()")) // as in TestKeyboard
+	p.keys("onerror int")
+	p.until("document.querySelectorAll('#tree .row').length === 1")
+	p.keys(kb.Enter)
+	p.until(figure("value") + " === '1'")
+	p.until("document.querySelector('.array h1').textContent.includes('<img src=x')")
+	if hacked := eval[bool](p, "'hacked' in document.body.dataset"); hacked {
+		t.Error("a name ran as a script")
+	}
+}
+
 // TestNothing shows an array without elements, and then another one.
 func TestNothing(t *testing.T) {
 	p := open(t, inspect(t, "training.py"), 1280, 860)

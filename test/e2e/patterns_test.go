@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -210,12 +212,15 @@ class Block(nn.Module):
         self.conv = nn.Linear(3, 4)
         self.norm = nn.BatchNorm1d(4)
         self.scale = torch.ones(2)
+        self.pool = nn.MaxPool2d((2, 2))
+        self.seen, self.pair = 5, (6, True)
 model = nn.Module()
 model.seq = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
 model.blocks = nn.ModuleList([Block()])
 model.heads = nn.ModuleDict({"a": nn.Linear(1, 1, bias=False)})
 model.extra = nn.ParameterList([nn.Parameter(torch.ones(3))])
 state = model.state_dict()
+groups = [{**g, "params": None} for g in torch.optim.SGD(model.parameters(), lr=0.5).param_groups]
 remote.serve()
 `, harness.Options{Python: harness.PythonAll(t)})
 	harness.Eval[int](t, run.Remote, "1")
@@ -240,6 +245,15 @@ remote.serve()
 		if e.Err != nil || e.Name == "model.seq[0].weight" && !slices.Equal(e.Also, []string{`state["seq.0.weight"]`}) {
 			t.Errorf("%s: %v, also %v", e.Name, e.Err, e.Also)
 		}
+	}
+	// What PyTorch's own modules are made with is no number that somebody follows.
+	numbers := numbersOf(t, run, contract.Search{Pattern: "**", Numbers: true})
+	if numbers[`groups[0]["lr"]`] != "float 0.5" {
+		t.Errorf("no rate of learning in %v", numbers)
+	}
+	maps.DeleteFunc(numbers, func(name, _ string) bool { return !strings.HasPrefix(name, "model.") })
+	if got := fmt.Sprint(numbers); got != "map[model.blocks[0].pair[0]:int 6 model.blocks[0].seen:int 5]" {
+		t.Error(got)
 	}
 }
 

@@ -58,7 +58,7 @@ func (s *search) byObjects(g *py.GIL, o py.Object, from place) error {
 			if name, ok := s.nameOf(g, key); ok {
 				step := names.Step{Kind: names.ByName, By: &name}
 				if rest, ok := from.where(step); ok {
-					if err := s.part(g, part, place{path: from.path.With(step), rest: rest, order: from.order.with(next)}); err != nil {
+					if err := s.part(g, part, s.kindOf(g, part), place{path: from.path.With(step), rest: rest, order: from.order.with(next)}); err != nil {
 						return err
 					}
 				}
@@ -78,7 +78,8 @@ func (s *search) name(ctx context.Context, pattern names.Path) (err error) {
 		return nil
 	}
 	if s.names = s; pattern.Root != names.Every {
-		s.names, err = s.program.searched(ctx, names.Path{Root: names.Every}, maxSearchFound)
+		s.names = s.program.newSearch(maxSearchFound)
+		err = s.names.run(ctx, names.Path{Root: names.Every})
 	}
 	return err
 }

@@ -41,19 +41,21 @@ type search struct {
 	later   []place              // dicts whose keys are arrays, which have names when all else was looked through
 	names   *search              // that has found these names; nil: none was needed
 	entries []*discovery
+	numbers numbers
 	more    int
 
 	partial   bool
 	importing bool // when the search began
 }
 
-// place is where a search goes on: the name of an object, what of the pattern is left from there, and how many of the
-// object's parts were looked at.
+// place is where a search goes on: the name of an object, what of the pattern is left from there, how many of the object's parts were
+// looked at, and the numbers among those.
 type place struct {
-	path  names.Path
-	rest  []names.Step
-	at    int
-	order order
+	path    names.Path
+	rest    []names.Step
+	at      int
+	numbers []number
+	order   order
 
 	// where finds what of the pattern is left for an item of a dict by an array; nil: the place is no such dict, or not only.
 	where func(names.Step) ([]names.Step, bool)
@@ -81,18 +83,20 @@ type object struct {
 // Search implements [contract.Searcher].
 func (p *Program) Search(ctx context.Context, q contract.Search) (contract.Found, error) {
 	const op = "search"
-	pattern, err := names.ParsePattern(q.Pattern)
+	s := p.newSearch(min(cmp.Or(q.Limit, maxSearchFound), maxSearchFound))
+	s.numbers = numbers{wanted: q.Numbers || len(q.Names) > 0, only: len(q.Names) > 0, limit: min(cmp.Or(q.Limit, maxNumbers), maxNumbers)}
+	pattern, err := s.parse(q)
 	if err != nil {
 		return contract.Found{}, about(op, "", "", err)
 	}
 	if _, _, err := p.state.watch(); err != nil {
 		return contract.Found{}, about(op, q.Pattern, "", err)
 	}
-	s, err := p.searched(ctx, pattern, min(cmp.Or(q.Limit, maxSearchFound), maxSearchFound))
+	err = s.run(ctx, pattern)
 	if err != nil {
 		return contract.Found{}, about(op, q.Pattern, "", p.orEnd(err))
 	}
-	found := contract.Found{More: s.more, Partial: s.partial, Importing: s.importing}
+	found := contract.Found{Numbers: s.numbers.told(), More: s.more, Partial: s.partial, Importing: s.importing}
 	slices.SortStableFunc(s.entries, func(a, b *discovery) int { return slices.Compare(a.order, b.order) })
 	for _, e := range s.entries {
 		slices.Sort(e.Also)
@@ -101,21 +105,41 @@ func (p *Program) Search(ctx context.Context, q contract.Search) (contract.Found
 	return found, nil
 }
 
-// searched looks for all that a pattern means.
-func (p *Program) searched(ctx context.Context, pattern names.Path, limit int) (*search, error) {
-	s := &search{
+func (p *Program) newSearch(limit int) *search {
+	return &search{
 		program: p, limit: limit, seen: make(map[object]sight), kinds: make(map[py.Object]kind), found: make(map[string]*discovery),
 		objects: make(map[py.Object]string),
 	}
-	err := p.interp.Do(ctx, func(g *py.GIL) error { return s.roots(ctx, g, pattern) })
+}
+
+// run looks for all that a pattern means, or for numbers whose names are in the queue.
+func (s *search) run(ctx context.Context, pattern names.Path) (err error) {
+	if !s.numbers.only {
+		err = s.program.interp.Do(ctx, func(g *py.GIL) error { return s.roots(ctx, g, pattern) })
+	}
 	for err == nil && len(s.queue) > 0 {
-		err = p.interp.Do(ctx, func(g *py.GIL) error { return s.turn(ctx, g) })
+		err = s.program.interp.Do(ctx, func(g *py.GIL) error { return s.turn(ctx, g) })
 		if err == nil && len(s.queue) == 0 && len(s.later) > 0 {
 			s.queue, s.later = s.later, nil
 			err = s.name(ctx, pattern)
 		}
 	}
-	return s, err
+	return err
+}
+
+// parse reads what is searched for: a pattern, or names, which the search follows first.
+func (s *search) parse(q contract.Search) (pattern names.Path, err error) {
+	if !s.numbers.only {
+		return names.ParsePattern(q.Pattern)
+	}
+	for i, name := range q.Names {
+		path, err := names.Parse(name)
+		if err != nil {
+			return names.Path{}, err
+		}
+		s.push(place{path: path, order: order{i}})
+	}
+	return names.Path{}, nil
 }
 
 // turn looks at some of what is left.
@@ -162,6 +186,14 @@ func (s *search) push(p place) {
 
 // match holds an object against what is left of the pattern.
 func (s *search) match(g *py.GIL, o py.Object, at place) error {
+	if s.numbers.wanted {
+		if n, ok := s.number(g, o, at); ok || s.numbers.only {
+			if ok {
+				s.count(n)
+			}
+			return nil
+		}
+	}
 	if rest, ok := onlyNames(at.rest); ok {
 		if b, ok, err := s.program.fronted(g, o, rest); ok || err != nil {
 			for _, step := range rest[:b.Used] {
@@ -253,24 +285,36 @@ func (s *search) parts(g *py.GIL, o py.Object, from place, way []names.Step, whe
 	}
 	n := 0
 	var failed error
+	numbers, settled := from.numbers, !s.numbers.wanted || s.settings(g, o, from)
+	named := !settled && g.ExactType(o) == "" && g.IsTuple(o) && len(g.Fields(o)) > 0
 	err := s.program.parts(g, o, from.at, func(step names.Step, part py.Object, next int) bool {
 		if rest, ok := where(step); ok {
 			path := from.path
 			if step.Kind == names.Key {
 				path = path.With(way...)
 			}
-			if err := s.part(g, part, place{path: path.With(step), rest: rest, order: from.order.with(next)}); err != nil {
-				failed = err
+			at := place{path: path.With(step), rest: rest, order: from.order.with(next)}
+			if kind := s.kindOf(g, part); kind != numeral {
+				failed = s.part(g, part, kind, at)
+			} else if !settled && len(numbers) <= maxTogether && (!named || step.Kind != names.Item) {
+				if one, ok := s.number(g, part, at); ok {
+					numbers = append(numbers, one)
+				}
+			}
+			if failed != nil {
 				return false
 			}
 		}
 		if n++; n%16 == 0 && s.late() { // the rest in another turn
-			from.at = next
+			from.at, from.numbers, numbers = next, numbers, nil
 			s.queue = slices.Insert(s.queue, 0, from)
 			return false
 		}
 		return true
 	})
+	if len(numbers) <= maxTogether {
+		s.count(numbers...)
+	}
 	if err == nil {
 		err = failed
 	}
@@ -278,8 +322,8 @@ func (s *search) parts(g *py.GIL, o py.Object, from place, way []names.Step, whe
 }
 
 // part goes on at a part of an object.
-func (s *search) part(g *py.GIL, o py.Object, at place) error {
-	switch s.kindOf(g, o) {
+func (s *search) part(g *py.GIL, o py.Object, kind kind, at place) error {
+	switch kind {
 	case leaf:
 		return nil
 	case array:
@@ -288,64 +332,4 @@ func (s *search) part(g *py.GIL, o py.Object, at place) error {
 		s.push(at)
 		return nil
 	}
-}
-
-// kind is what an object can be to a search.
-type kind uint8
-
-const (
-	leaf kind = iota + 1
-	array
-	container
-	routine // a function: a container, or a leaf
-)
-
-// kindOf tells by an object's type. What it remembers holds as long as the turn, in which no type ends.
-func (s *search) kindOf(g *py.GIL, o py.Object) kind {
-	class := g.Type(o)
-	known, ok := s.kinds[class]
-	if !ok {
-		known = s.program.kindOf(g, o)
-		s.kinds[class] = known
-	}
-	if known == routine {
-		return s.program.kindOfFunction(g, o)
-	}
-	return known
-}
-
-func (p *Program) kindOf(g *py.GIL, o py.Object) kind {
-	switch {
-	case g.IsInt(o), g.IsStr(o), g.IsNone(o), g.IsClass(o):
-		return leaf
-	case g.Builtin(o) != "", g.ExactType(o) == "module":
-		return container
-	}
-	if f, _, err := p.owner(g, o); f != nil && err == nil {
-		return array
-	}
-	generic, err := g.GenericAttributes(o)
-	switch {
-	case err != nil:
-		return leaf
-	case g.TypeName(o) == "function":
-		return routine
-	case generic && g.ClassHas(o, "__dict__"), len(g.Fields(o)) > 0:
-		return container
-	default:
-		return leaf
-	}
-}
-
-// kindOfFunction tells functions of the program's own, which lead to the variables of outer functions that they use, and to their defaults, from
-// those of installed packages, which are full of what nobody looks for.
-func (p *Program) kindOfFunction(g *py.GIL, o py.Object) kind {
-	of, ok := g.FunctionGlobals(o)
-	if !ok {
-		return leaf
-	}
-	if main, err := globals(g); err == nil && main == of || isOwnModule(g, of) {
-		return container
-	}
-	return leaf
 }

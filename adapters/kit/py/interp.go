@@ -26,7 +26,8 @@ type Interp struct {
 	usual          bool // see describeHeader
 	noFrames       error
 
-	exact map[Object]string // builtin types that [GIL.ExactType] knows
+	exact                map[Object]string // builtin types that [GIL.ExactType] knows
+	intClass, floatClass Object
 
 	jobs chan *job
 	idle chan struct{} // taken by a thread that ends
@@ -166,6 +167,11 @@ func (i *Interp) describeHeader(g *GIL) error {
 			return err
 		}
 		i.exact[class] = name
+	}
+	for name, class := range map[string]*Object{"int": &i.intClass, "float": &i.floatClass} {
+		if *class, err = g.Attr(builtins, name); err != nil {
+			return err
+		}
 	}
 	if i.usual && !atLeast(i.version, 12) { // from then on only Python code runs the collector
 		capiHoldCollection()

@@ -21,6 +21,7 @@ type state struct {
 	Topic     string `json:"topic"` // "array"
 	Name      string `json:"name"`
 	Error     string `json:"error,omitempty"`
+	Number    string `json:"number,omitempty"` // the type, if the name is that of a number of Python's own, and no array
 	Framework string `json:"framework"`
 	DType     string `json:"dtype"`
 	Shape     []int  `json:"shape"`

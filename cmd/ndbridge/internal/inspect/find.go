@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/looks"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 const (
@@ -21,7 +22,7 @@ type found struct {
 	Topic   string  `json:"topic"` // "found"
 	Pattern string  `json:"pattern"`
 	Entries []entry `json:"entries"`
-	More    int     `json:"more"`    // other arrays
+	More    int     `json:"more"`    // others
 	Partial bool    `json:"partial"` // not all was looked through
 	Error   string  `json:"error,omitempty"`
 }
@@ -55,7 +56,7 @@ func (h *hub) find(c *client, pattern string) error {
 
 func (h *hub) search(ctx context.Context, pattern string) found {
 	m := found{Topic: "found", Pattern: pattern, Entries: []entry{}}
-	all, err := looks.Search(ctx, h.options.Session, pattern, maxFound)
+	all, err := looks.Search(ctx, h.options.Session, contract.Search{Pattern: pattern, Limit: maxFound, Numbers: true})
 	if err != nil {
 		m.Error = err.Error()
 		return m
@@ -67,5 +68,11 @@ func (h *hub) search(ctx context.Context, pattern string) found {
 			m.Entries = append(m.Entries, entryOf(e))
 		}
 	}
+	for _, n := range all.Numbers {
+		m.Entries = append(m.Entries, entryOfNumber(n))
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.recorder.addNumbers(all.Numbers)
 	return m
 }

@@ -290,7 +290,7 @@ func (h *hub) listOnce(ctx context.Context) {
 		t.Error = err.Error()
 	}
 	if begun := time.Now(); err == nil && !begun.Before(h.again) {
-		found, failed := looks.Search(ctx, h.options.Session, names.Every, maxFound)
+		found, failed := looks.Search(ctx, h.options.Session, contract.Search{Pattern: names.Every, Limit: maxFound, Numbers: true})
 		if failed == nil { // else there are the variables
 			h.found = found
 			h.found.Entries = h.stay.with(found.Entries, begun)
@@ -301,11 +301,14 @@ func (h *hub) listOnce(ctx context.Context) {
 	for _, e := range all.Entries {
 		t.Entries = append(t.Entries, entryOf(e))
 	}
+	for _, n := range all.Numbers {
+		t.Entries = append(t.Entries, entryOfNumber(n))
+	}
 	t.More, t.Partial = all.More, all.Partial
 	m := jsonMessage(t)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.recorder.listed(variables, all.Entries)
+	h.recorder.listed(variables, all)
 	if string(h.latest[aboutTree].bytes) != string(m.bytes) {
 		h.tell(aboutTree, m)
 	}
@@ -342,11 +345,11 @@ func (h *hub) report(ctx context.Context) {
 	}
 }
 
-// tree is the list of arrays.
+// tree is the list of arrays and numbers.
 type tree struct {
 	Topic   string  `json:"topic"` // "tree"
 	Entries []entry `json:"entries"`
-	More    int     `json:"more"`    // other arrays
+	More    int     `json:"more"`    // others
 	Partial bool    `json:"partial"` // not all was looked through
 	Error   string  `json:"error,omitempty"`
 }
@@ -360,6 +363,7 @@ type entry struct {
 	NBytes    int64    `json:"nbytes"`
 	Device    string   `json:"device"`
 	Framework string   `json:"framework"`
+	Number    bool     `json:"number,omitempty"` // of Python's own, with its type as DType. Its value is told as those of scalars are
 	Published bool     `json:"published,omitempty"`
 	ReadOnly  bool     `json:"read_only,omitempty"`
 	Error     string   `json:"error,omitempty"`
@@ -374,4 +378,8 @@ func entryOf(e contract.Entry) entry {
 	n.DType, n.Shape, n.NBytes = dtypeOf(e.Layout), e.Layout.Shape(), e.Layout.NBytes()
 	n.Device, n.ReadOnly = e.Layout.Device().String(), e.Layout.ReadOnly()
 	return n
+}
+
+func entryOfNumber(n contract.Number) entry {
+	return entry{Name: n.Name, Parts: partsOf(n.Name, false), Number: true, DType: n.Type(), Shape: []int{}, Framework: "Python"}
 }

@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/looks"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/internal/watch"
 	"github.com/ndbridge/ndbridge/stats"
@@ -170,8 +172,9 @@ func (w *reading) once(ctx context.Context, sights []*sight) (cost time.Duration
 			return cost
 		}
 		w.waiting = slowest
+		st := state{Topic: "array", Name: w.name, Error: err.Error(), Number: w.number(ctx, err)}
 		for _, s := range sights {
-			w.tell(s, aboutArray, jsonMessage(state{Topic: "array", Name: w.name, Error: err.Error()}))
+			w.tell(s, aboutArray, jsonMessage(st))
 		}
 		if w.view == nil {
 			return cost
@@ -205,6 +208,21 @@ func (w *reading) once(ctx context.Context, sights []*sight) (cost time.Duration
 func (w *reading) paint(ctx context.Context, sights []*sight) {
 	w.due, w.drawn = false, time.Now()
 	w.pictures(ctx, sights)
+}
+
+// number gives the type of the number of Python's own that has the name, if there is one in place of an array; it is recorded then.
+func (w *reading) number(ctx context.Context, err error) string {
+	if !errors.Is(err, core.ErrUnsupported) {
+		return ""
+	}
+	found, _ := looks.Search(ctx, w.hub.options.Session, contract.Search{Names: []string{w.name}}) // without it, the error says enough
+	if len(found.Numbers) == 0 {
+		return ""
+	}
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	w.hub.recorder.addNumbers(found.Numbers)
+	return found.Numbers[0].Type()
 }
 
 // take refreshes the view. What is published is taken in its newest version.

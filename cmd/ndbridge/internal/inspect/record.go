@@ -3,6 +3,9 @@ package inspect
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -20,8 +23,14 @@ const (
 	recordEvery = 500 * time.Millisecond
 	recordShare = 0.25
 	allShare    = 0.75
-	// maxRecorded is how many arrays are recorded: the first that are listed or shown.
+	// maxRecorded is how many names are recorded, the first that are listed or shown, and maxNumbers how many of them are those of
+	// Python's own numbers.
 	maxRecorded = 1024
+	maxNumbers  = maxRecorded / 2
+	// askPatience is how long the program may take to say its numbers.
+	askPatience = time.Second
+	// goneAfter is how many reads in a row a number must be missing until it is no longer asked for.
+	goneAfter = 60
 )
 
 // recorder keeps the history of the program's scalars and of the arrays that pages show, and raises alarms. With alarms
@@ -36,17 +45,23 @@ type recorder struct {
 	shown   map[string]*atomic.Bool // by name: whether somebody sees the array. The hub's lock guards it
 	state   watch.State             // the last one. The hub's lock guards it
 	scalars map[string]bool         // that there are now. The hub's lock guards it
+	numbers map[string]int          // of Python's own: how many reads in a row have not found it. The hub's lock guards it
 }
 
 func newRecorder(h *hub, o *Options) *recorder {
-	r := &recorder{hub: h, all: len(o.Alarms) > 0, watched: o.Alarms, step: o.Step, shown: map[string]*atomic.Bool{}, scalars: map[string]bool{}}
+	r := &recorder{
+		hub: h, all: len(o.Alarms) > 0, watched: o.Alarms, step: o.Step,
+		shown: map[string]*atomic.Bool{}, scalars: map[string]bool{}, numbers: map[string]int{},
+	}
 	r.arrays = looks.Of(o.Session, hostplugin.AllowCopy())
 	for _, text := range []string{"nan", "inf"} {
 		if a, err := watch.ParseAlarm(text); err == nil && !r.all {
 			r.watched = append(r.watched, a)
 		}
 	}
-	r.sampler = watch.New(watch.Options{Interval: o.often(recordEvery), Budget: o.Budget, Alarms: r.watched, Step: r.count(), Looked: r.looked})
+	r.sampler = watch.New(watch.Options{
+		Interval: o.often(recordEvery), Budget: o.Budget, Alarms: r.watched, Step: r.count(), Numbers: r.read, Looked: r.looked,
+	})
 	return r
 }
 
@@ -67,8 +82,10 @@ func isScalar(e contract.Entry) bool {
 	return e.Err == nil && e.Layout.Len() == 1 && numbers.TypeOf(e.Layout).Known()
 }
 
-// listed takes the scalars among the variables, and all arrays if there are alarms for them. The caller holds the hub's lock.
-func (r *recorder) listed(variables, all []contract.Entry) {
+// listed takes the scalars among the variables, Python's own numbers, and all arrays if there are alarms for them. The caller holds the
+// hub's lock.
+func (r *recorder) listed(variables []contract.Entry, all contract.Found) {
+	r.addNumbers(all.Numbers)
 	clear(r.scalars)
 	for _, e := range variables {
 		if isScalar(e) {
@@ -76,7 +93,7 @@ func (r *recorder) listed(variables, all []contract.Entry) {
 			r.add(e.Name).Store(true)
 		}
 	}
-	for _, e := range all {
+	for _, e := range all.Entries {
 		if r.all && e.Err == nil {
 			r.add(e.Name).Store(true)
 		}
@@ -105,6 +122,48 @@ func (r *recorder) add(name string) *atomic.Bool {
 		r.sampler.Add(watch.Array{Name: name, Program: r, Of: recorded{array.Of, shown}})
 	}
 	return shown
+}
+
+// addNumbers has numbers of Python's own recorded. The caller holds the hub's lock.
+func (r *recorder) addNumbers(numbers []contract.Number) {
+	for _, n := range numbers {
+		_, known := r.numbers[n.Name]
+		if !known && len(r.numbers) >= maxNumbers {
+			continue
+		}
+		if r.add(n.Name); r.shown[n.Name] != nil {
+			r.numbers[n.Name] = 0
+		}
+	}
+}
+
+// isNumber reports whether a number has that name. The caller holds the hub's lock.
+func (r *recorder) isNumber(name string) bool {
+	_, ok := r.numbers[name]
+	return ok
+}
+
+// read reads those numbers, all in one request.
+func (r *recorder) read(ctx context.Context) map[string]watch.Number {
+	r.hub.mu.Lock()
+	all := slices.Collect(maps.Keys(r.numbers))
+	r.hub.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	values, err := looks.Numbers(ctx, r.hub.options.Session, all)
+	if err != nil {
+		return nil // the page is told of what matters in another way
+	}
+	r.hub.mu.Lock()
+	defer r.hub.mu.Unlock()
+	for _, name := range all {
+		if _, ok := values[name]; ok {
+			r.numbers[name] = 0
+		} else if r.numbers[name]++; r.numbers[name] >= goneAfter {
+			delete(r.numbers, name)
+		}
+	}
+	return values
 }
 
 var errNotShown = errors.New("nobody looks at it")
@@ -166,8 +225,9 @@ type past struct {
 
 type points struct {
 	Name  string         `json:"name"`
-	Reset bool           `json:"reset"` // they are all there are
-	Times []float64      `json:"times"` // in seconds
+	Now   string         `json:"now,omitempty"` // the last of them, if JSON has no such number
+	Reset bool           `json:"reset"`         // they are all there are
+	Times []float64      `json:"times"`         // in seconds
 	Min   []stats.Number `json:"min,omitempty"`
 	Mean  []stats.Number `json:"mean"`
 	Max   []stats.Number `json:"max,omitempty"`
@@ -184,7 +244,7 @@ func (h *hub) offerPast(c *client) {
 			defer h.mu.Unlock()
 			m := past{Topic: name}
 			for _, s := range h.recorder.state.Arrays {
-				if wanted(s.Name) {
+				if wanted(s.Name) && (!s.Number || s.Changed.After(c.has[s.Name])) { // most numbers are constants
 					if p := newer(&s, c.has[s.Name], t == aboutHistory); len(p.Times) > 0 {
 						c.has[s.Name] = s.History[len(s.History)-1].Time
 						m.Series = append(m.Series, p)
@@ -195,7 +255,7 @@ func (h *hub) offerPast(c *client) {
 		})
 	}
 	offer(aboutScalars, "scalars", func(name string) bool {
-		return h.recorder.scalars[name] && (c.sees == nil || c.sees.of.name != name)
+		return (h.recorder.scalars[name] || h.recorder.isNumber(name)) && (c.sees == nil || c.sees.of.name != name)
 	})
 	if c.sees != nil {
 		offer(aboutHistory, "history", func(name string) bool { return c.sees != nil && name == c.sees.of.name })
@@ -217,6 +277,9 @@ func newer(s *watch.Series, after time.Time, all bool) points {
 				p.Min, p.Max = append(p.Min, at.Min), append(p.Max, at.Max)
 			}
 		}
+	}
+	if n := len(s.History); n > 0 && s.Number && s.Last.Finite() == 0 {
+		p.Now = strconv.FormatFloat(s.Last.Mean, 'g', -1, 64)
 	}
 	return p
 }

@@ -67,13 +67,13 @@ func Variables(ctx context.Context, p Program) (entries []contract.Entry, err er
 	return entries, nil
 }
 
-// Search lists the arrays that a pattern means, limit of them at most. The error wraps core.ErrUnsupported if the program cannot be searched.
-func Search(ctx context.Context, p Program, pattern string, limit int) (contract.Found, error) {
+// Search lists what a program has. The error wraps core.ErrUnsupported if the program cannot be searched.
+func Search(ctx context.Context, p Program, of contract.Search) (contract.Found, error) {
 	searcher, ok := p.Producer().(contract.Searcher)
 	if !ok {
 		return contract.Found{}, &core.Error{Op: "list", Kind: core.ErrUnsupported, Err: errors.New("the program cannot be searched")}
 	}
-	return searcher.Search(ctx, contract.Search{Pattern: pattern, Limit: limit})
+	return searcher.Search(ctx, of)
 }
 
 // Join puts variables behind what was found, if it does not have them.

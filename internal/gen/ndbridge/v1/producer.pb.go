@@ -889,7 +889,11 @@ type SearchRequest struct {
 	// A name with *, [*] or **, as docs/names.md says.
 	Pattern string `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
 	// How many arrays are wanted at most; 0: as many as there are.
-	Limit         uint32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	Limit uint32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Python's own numbers are wanted, too, at most as many.
+	Numbers bool `protobuf:"varint,3,opt,name=numbers,proto3" json:"numbers,omitempty"`
+	// Only the numbers of these names are wanted, and the pattern is empty.
+	Names         []string `protobuf:"bytes,4,rep,name=names,proto3" json:"names,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -938,17 +942,33 @@ func (x *SearchRequest) GetLimit() uint32 {
 	return 0
 }
 
+func (x *SearchRequest) GetNumbers() bool {
+	if x != nil {
+		return x.Numbers
+	}
+	return false
+}
+
+func (x *SearchRequest) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
 // SearchResponse is a part of what was found.
 type SearchResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The next entries, in the order in which the program has them.
 	Entries []*Entry `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
-	// How many other arrays were found; in the last part.
+	// How many other arrays and numbers were found; in the last part.
 	More uint32 `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
 	// Not all was looked through; in the last part.
 	Partial bool `protobuf:"varint,3,opt,name=partial,proto3" json:"partial,omitempty"`
 	// The main thread imports a module, so that other names are likely to come; in the last part.
-	Importing     bool `protobuf:"varint,4,opt,name=importing,proto3" json:"importing,omitempty"`
+	Importing bool `protobuf:"varint,4,opt,name=importing,proto3" json:"importing,omitempty"`
+	// The next numbers, in the order in which the program has them. Only if the request asks for numbers.
+	Numbers       []*Number `protobuf:"bytes,5,rep,name=numbers,proto3" json:"numbers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1011,6 +1031,109 @@ func (x *SearchResponse) GetImporting() bool {
 	return false
 }
 
+func (x *SearchResponse) GetNumbers() []*Number {
+	if x != nil {
+		return x.Numbers
+	}
+	return nil
+}
+
+// Number is an int or a float of Python's own.
+type Number struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Its value.
+	//
+	// Types that are valid to be assigned to Value:
+	//
+	//	*Number_Whole
+	//	*Number_Real
+	Value         isNumber_Value `protobuf_oneof:"value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Number) Reset() {
+	*x = Number{}
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Number) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Number) ProtoMessage() {}
+
+func (x *Number) ProtoReflect() protoreflect.Message {
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Number.ProtoReflect.Descriptor instead.
+func (*Number) Descriptor() ([]byte, []int) {
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Number) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Number) GetValue() isNumber_Value {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *Number) GetWhole() int64 {
+	if x != nil {
+		if x, ok := x.Value.(*Number_Whole); ok {
+			return x.Whole
+		}
+	}
+	return 0
+}
+
+func (x *Number) GetReal() float64 {
+	if x != nil {
+		if x, ok := x.Value.(*Number_Real); ok {
+			return x.Real
+		}
+	}
+	return 0
+}
+
+type isNumber_Value interface {
+	isNumber_Value()
+}
+
+type Number_Whole struct {
+	// Of an int.
+	Whole int64 `protobuf:"zigzag64,2,opt,name=whole,proto3,oneof"`
+}
+
+type Number_Real struct {
+	// Of a float.
+	Real float64 `protobuf:"fixed64,3,opt,name=real,proto3,oneof"`
+}
+
+func (*Number_Whole) isNumber_Value() {}
+
+func (*Number_Real) isNumber_Value() {}
+
 // LeaseRequest asks for an array.
 type LeaseRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1032,7 +1155,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1044,7 +1167,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[15]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1057,7 +1180,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{15}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *LeaseRequest) GetToken() uint64 {
@@ -1113,7 +1236,7 @@ type LeaseResponse struct {
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +1248,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[16]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +1261,7 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{16}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *LeaseResponse) GetLease() *Lease {
@@ -1161,7 +1284,7 @@ type RefreshRequest struct {
 
 func (x *RefreshRequest) Reset() {
 	*x = RefreshRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1173,7 +1296,7 @@ func (x *RefreshRequest) String() string {
 func (*RefreshRequest) ProtoMessage() {}
 
 func (x *RefreshRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[17]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1186,7 +1309,7 @@ func (x *RefreshRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefreshRequest.ProtoReflect.Descriptor instead.
 func (*RefreshRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{17}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RefreshRequest) GetToken() uint64 {
@@ -1218,7 +1341,7 @@ type RefreshResponse struct {
 
 func (x *RefreshResponse) Reset() {
 	*x = RefreshResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1230,7 +1353,7 @@ func (x *RefreshResponse) String() string {
 func (*RefreshResponse) ProtoMessage() {}
 
 func (x *RefreshResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[18]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1243,7 +1366,7 @@ func (x *RefreshResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefreshResponse.ProtoReflect.Descriptor instead.
 func (*RefreshResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{18}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RefreshResponse) GetLease() *Lease {
@@ -1271,7 +1394,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1283,7 +1406,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[19]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1296,7 +1419,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{19}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RenewRequest) GetLease() uint64 {
@@ -1319,7 +1442,7 @@ type RenewResponse struct {
 
 func (x *RenewResponse) Reset() {
 	*x = RenewResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[20]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1331,7 +1454,7 @@ func (x *RenewResponse) String() string {
 func (*RenewResponse) ProtoMessage() {}
 
 func (x *RenewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[20]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1344,7 +1467,7 @@ func (x *RenewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewResponse.ProtoReflect.Descriptor instead.
 func (*RenewResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{20}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RenewResponse) GetSegment() *Segment {
@@ -1376,7 +1499,7 @@ type DescriptorRequest struct {
 
 func (x *DescriptorRequest) Reset() {
 	*x = DescriptorRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[21]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1388,7 +1511,7 @@ func (x *DescriptorRequest) String() string {
 func (*DescriptorRequest) ProtoMessage() {}
 
 func (x *DescriptorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[21]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1401,7 +1524,7 @@ func (x *DescriptorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescriptorRequest.ProtoReflect.Descriptor instead.
 func (*DescriptorRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{21}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DescriptorRequest) GetSegment() uint64 {
@@ -1434,7 +1557,7 @@ type DescriptorResponse struct {
 
 func (x *DescriptorResponse) Reset() {
 	*x = DescriptorResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[22]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1446,7 +1569,7 @@ func (x *DescriptorResponse) String() string {
 func (*DescriptorResponse) ProtoMessage() {}
 
 func (x *DescriptorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[22]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1459,7 +1582,7 @@ func (x *DescriptorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescriptorResponse.ProtoReflect.Descriptor instead.
 func (*DescriptorResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{22}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{23}
 }
 
 // ReleaseRequest ends leases. Unknown and already released ones are ignored.
@@ -1475,7 +1598,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[23]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1487,7 +1610,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[23]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1500,7 +1623,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{23}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReleaseRequest) GetLeases() []uint64 {
@@ -1526,7 +1649,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[24]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1538,7 +1661,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[24]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1551,7 +1674,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{24}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{25}
 }
 
 // WaitRequest waits for the end of the script.
@@ -1563,7 +1686,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[25]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1575,7 +1698,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[25]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1588,7 +1711,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{25}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{26}
 }
 
 // WaitResponse says that the script ended well.
@@ -1600,7 +1723,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[26]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1612,7 +1735,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[26]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1625,7 +1748,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{26}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{27}
 }
 
 // StartWorkersRequest asks for workers.
@@ -1639,7 +1762,7 @@ type StartWorkersRequest struct {
 
 func (x *StartWorkersRequest) Reset() {
 	*x = StartWorkersRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[27]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1651,7 +1774,7 @@ func (x *StartWorkersRequest) String() string {
 func (*StartWorkersRequest) ProtoMessage() {}
 
 func (x *StartWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[27]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1664,7 +1787,7 @@ func (x *StartWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartWorkersRequest.ProtoReflect.Descriptor instead.
 func (*StartWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{27}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *StartWorkersRequest) GetWorkers() uint32 {
@@ -1683,7 +1806,7 @@ type StartWorkersResponse struct {
 
 func (x *StartWorkersResponse) Reset() {
 	*x = StartWorkersResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[28]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1695,7 +1818,7 @@ func (x *StartWorkersResponse) String() string {
 func (*StartWorkersResponse) ProtoMessage() {}
 
 func (x *StartWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[28]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1708,7 +1831,7 @@ func (x *StartWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartWorkersResponse.ProtoReflect.Descriptor instead.
 func (*StartWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{28}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{29}
 }
 
 // AdoptSegmentRequest hands memory over.
@@ -1731,7 +1854,7 @@ type AdoptSegmentRequest struct {
 
 func (x *AdoptSegmentRequest) Reset() {
 	*x = AdoptSegmentRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[29]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1743,7 +1866,7 @@ func (x *AdoptSegmentRequest) String() string {
 func (*AdoptSegmentRequest) ProtoMessage() {}
 
 func (x *AdoptSegmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[29]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1756,7 +1879,7 @@ func (x *AdoptSegmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptSegmentRequest.ProtoReflect.Descriptor instead.
 func (*AdoptSegmentRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{29}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *AdoptSegmentRequest) GetSegment() uint32 {
@@ -1803,7 +1926,7 @@ type AdoptSegmentResponse struct {
 
 func (x *AdoptSegmentResponse) Reset() {
 	*x = AdoptSegmentResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[30]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1815,7 +1938,7 @@ func (x *AdoptSegmentResponse) String() string {
 func (*AdoptSegmentResponse) ProtoMessage() {}
 
 func (x *AdoptSegmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[30]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1828,7 +1951,7 @@ func (x *AdoptSegmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptSegmentResponse.ProtoReflect.Descriptor instead.
 func (*AdoptSegmentResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{30}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{31}
 }
 
 // ForgetSegmentRequest takes memory back.
@@ -1842,7 +1965,7 @@ type ForgetSegmentRequest struct {
 
 func (x *ForgetSegmentRequest) Reset() {
 	*x = ForgetSegmentRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[31]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1854,7 +1977,7 @@ func (x *ForgetSegmentRequest) String() string {
 func (*ForgetSegmentRequest) ProtoMessage() {}
 
 func (x *ForgetSegmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[31]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1867,7 +1990,7 @@ func (x *ForgetSegmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetSegmentRequest.ProtoReflect.Descriptor instead.
 func (*ForgetSegmentRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{31}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ForgetSegmentRequest) GetSegment() uint32 {
@@ -1886,7 +2009,7 @@ type ForgetSegmentResponse struct {
 
 func (x *ForgetSegmentResponse) Reset() {
 	*x = ForgetSegmentResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[32]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1898,7 +2021,7 @@ func (x *ForgetSegmentResponse) String() string {
 func (*ForgetSegmentResponse) ProtoMessage() {}
 
 func (x *ForgetSegmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[32]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1911,7 +2034,7 @@ func (x *ForgetSegmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetSegmentResponse.ProtoReflect.Descriptor instead.
 func (*ForgetSegmentResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{32}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{33}
 }
 
 // CancelCallRequest cancels a call.
@@ -1927,7 +2050,7 @@ type CancelCallRequest struct {
 
 func (x *CancelCallRequest) Reset() {
 	*x = CancelCallRequest{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[33]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1939,7 +2062,7 @@ func (x *CancelCallRequest) String() string {
 func (*CancelCallRequest) ProtoMessage() {}
 
 func (x *CancelCallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[33]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1952,7 +2075,7 @@ func (x *CancelCallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelCallRequest.ProtoReflect.Descriptor instead.
 func (*CancelCallRequest) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{33}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CancelCallRequest) GetWorker() uint32 {
@@ -1980,7 +2103,7 @@ type CancelCallResponse struct {
 
 func (x *CancelCallResponse) Reset() {
 	*x = CancelCallResponse{}
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[34]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1992,7 +2115,7 @@ func (x *CancelCallResponse) String() string {
 func (*CancelCallResponse) ProtoMessage() {}
 
 func (x *CancelCallResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ndbridge_v1_producer_proto_msgTypes[34]
+	mi := &file_ndbridge_v1_producer_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2005,7 +2128,7 @@ func (x *CancelCallResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelCallResponse.ProtoReflect.Descriptor instead.
 func (*CancelCallResponse) Descriptor() ([]byte, []int) {
-	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{34}
+	return file_ndbridge_v1_producer_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *CancelCallResponse) GetState() CallState {
@@ -2069,15 +2192,23 @@ const file_ndbridge_v1_producer_proto_rawDesc = "" +
 	"\x04info\x18\x01 \x01(\v2\x11.ndbridge.v1.InfoR\x04info\"\x0f\n" +
 	"\rArraysRequest\">\n" +
 	"\x0eArraysResponse\x12,\n" +
-	"\aentries\x18\x01 \x03(\v2\x12.ndbridge.v1.EntryR\aentries\"?\n" +
+	"\aentries\x18\x01 \x03(\v2\x12.ndbridge.v1.EntryR\aentries\"o\n" +
 	"\rSearchRequest\x12\x18\n" +
 	"\apattern\x18\x01 \x01(\tR\apattern\x12\x14\n" +
-	"\x05limit\x18\x02 \x01(\rR\x05limit\"\x8a\x01\n" +
+	"\x05limit\x18\x02 \x01(\rR\x05limit\x12\x18\n" +
+	"\anumbers\x18\x03 \x01(\bR\anumbers\x12\x14\n" +
+	"\x05names\x18\x04 \x03(\tR\x05names\"\xb9\x01\n" +
 	"\x0eSearchResponse\x12,\n" +
 	"\aentries\x18\x01 \x03(\v2\x12.ndbridge.v1.EntryR\aentries\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\rR\x04more\x12\x18\n" +
 	"\apartial\x18\x03 \x01(\bR\apartial\x12\x1c\n" +
-	"\timporting\x18\x04 \x01(\bR\timporting\"\xb3\x01\n" +
+	"\timporting\x18\x04 \x01(\bR\timporting\x12-\n" +
+	"\anumbers\x18\x05 \x03(\v2\x13.ndbridge.v1.NumberR\anumbers\"S\n" +
+	"\x06Number\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x05whole\x18\x02 \x01(\x12H\x00R\x05whole\x12\x14\n" +
+	"\x04real\x18\x03 \x01(\x01H\x00R\x04realB\a\n" +
+	"\x05value\"\xb3\x01\n" +
 	"\fLeaseRequest\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\x04R\x05token\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
@@ -2164,7 +2295,7 @@ func file_ndbridge_v1_producer_proto_rawDescGZIP() []byte {
 }
 
 var file_ndbridge_v1_producer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_ndbridge_v1_producer_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_ndbridge_v1_producer_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_ndbridge_v1_producer_proto_goTypes = []any{
 	(CallState)(0),                // 0: ndbridge.v1.CallState
 	(*OpenRequest)(nil),           // 1: ndbridge.v1.OpenRequest
@@ -2182,93 +2313,95 @@ var file_ndbridge_v1_producer_proto_goTypes = []any{
 	(*ArraysResponse)(nil),        // 13: ndbridge.v1.ArraysResponse
 	(*SearchRequest)(nil),         // 14: ndbridge.v1.SearchRequest
 	(*SearchResponse)(nil),        // 15: ndbridge.v1.SearchResponse
-	(*LeaseRequest)(nil),          // 16: ndbridge.v1.LeaseRequest
-	(*LeaseResponse)(nil),         // 17: ndbridge.v1.LeaseResponse
-	(*RefreshRequest)(nil),        // 18: ndbridge.v1.RefreshRequest
-	(*RefreshResponse)(nil),       // 19: ndbridge.v1.RefreshResponse
-	(*RenewRequest)(nil),          // 20: ndbridge.v1.RenewRequest
-	(*RenewResponse)(nil),         // 21: ndbridge.v1.RenewResponse
-	(*DescriptorRequest)(nil),     // 22: ndbridge.v1.DescriptorRequest
-	(*DescriptorResponse)(nil),    // 23: ndbridge.v1.DescriptorResponse
-	(*ReleaseRequest)(nil),        // 24: ndbridge.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),       // 25: ndbridge.v1.ReleaseResponse
-	(*WaitRequest)(nil),           // 26: ndbridge.v1.WaitRequest
-	(*WaitResponse)(nil),          // 27: ndbridge.v1.WaitResponse
-	(*StartWorkersRequest)(nil),   // 28: ndbridge.v1.StartWorkersRequest
-	(*StartWorkersResponse)(nil),  // 29: ndbridge.v1.StartWorkersResponse
-	(*AdoptSegmentRequest)(nil),   // 30: ndbridge.v1.AdoptSegmentRequest
-	(*AdoptSegmentResponse)(nil),  // 31: ndbridge.v1.AdoptSegmentResponse
-	(*ForgetSegmentRequest)(nil),  // 32: ndbridge.v1.ForgetSegmentRequest
-	(*ForgetSegmentResponse)(nil), // 33: ndbridge.v1.ForgetSegmentResponse
-	(*CancelCallRequest)(nil),     // 34: ndbridge.v1.CancelCallRequest
-	(*CancelCallResponse)(nil),    // 35: ndbridge.v1.CancelCallResponse
-	nil,                           // 36: ndbridge.v1.AdapterSettings.QuirkEffectsEntry
-	(PromotePolicy)(0),            // 37: ndbridge.v1.PromotePolicy
-	(CopyPolicy)(0),               // 38: ndbridge.v1.CopyPolicy
-	(SyncPolicy)(0),               // 39: ndbridge.v1.SyncPolicy
-	(*Info)(nil),                  // 40: ndbridge.v1.Info
-	(*Entry)(nil),                 // 41: ndbridge.v1.Entry
-	(*Lease)(nil),                 // 42: ndbridge.v1.Lease
-	(*Fence)(nil),                 // 43: ndbridge.v1.Fence
-	(*Segment)(nil),               // 44: ndbridge.v1.Segment
-	(*Handle)(nil),                // 45: ndbridge.v1.Handle
+	(*Number)(nil),                // 16: ndbridge.v1.Number
+	(*LeaseRequest)(nil),          // 17: ndbridge.v1.LeaseRequest
+	(*LeaseResponse)(nil),         // 18: ndbridge.v1.LeaseResponse
+	(*RefreshRequest)(nil),        // 19: ndbridge.v1.RefreshRequest
+	(*RefreshResponse)(nil),       // 20: ndbridge.v1.RefreshResponse
+	(*RenewRequest)(nil),          // 21: ndbridge.v1.RenewRequest
+	(*RenewResponse)(nil),         // 22: ndbridge.v1.RenewResponse
+	(*DescriptorRequest)(nil),     // 23: ndbridge.v1.DescriptorRequest
+	(*DescriptorResponse)(nil),    // 24: ndbridge.v1.DescriptorResponse
+	(*ReleaseRequest)(nil),        // 25: ndbridge.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),       // 26: ndbridge.v1.ReleaseResponse
+	(*WaitRequest)(nil),           // 27: ndbridge.v1.WaitRequest
+	(*WaitResponse)(nil),          // 28: ndbridge.v1.WaitResponse
+	(*StartWorkersRequest)(nil),   // 29: ndbridge.v1.StartWorkersRequest
+	(*StartWorkersResponse)(nil),  // 30: ndbridge.v1.StartWorkersResponse
+	(*AdoptSegmentRequest)(nil),   // 31: ndbridge.v1.AdoptSegmentRequest
+	(*AdoptSegmentResponse)(nil),  // 32: ndbridge.v1.AdoptSegmentResponse
+	(*ForgetSegmentRequest)(nil),  // 33: ndbridge.v1.ForgetSegmentRequest
+	(*ForgetSegmentResponse)(nil), // 34: ndbridge.v1.ForgetSegmentResponse
+	(*CancelCallRequest)(nil),     // 35: ndbridge.v1.CancelCallRequest
+	(*CancelCallResponse)(nil),    // 36: ndbridge.v1.CancelCallResponse
+	nil,                           // 37: ndbridge.v1.AdapterSettings.QuirkEffectsEntry
+	(PromotePolicy)(0),            // 38: ndbridge.v1.PromotePolicy
+	(CopyPolicy)(0),               // 39: ndbridge.v1.CopyPolicy
+	(SyncPolicy)(0),               // 40: ndbridge.v1.SyncPolicy
+	(*Info)(nil),                  // 41: ndbridge.v1.Info
+	(*Entry)(nil),                 // 42: ndbridge.v1.Entry
+	(*Lease)(nil),                 // 43: ndbridge.v1.Lease
+	(*Fence)(nil),                 // 44: ndbridge.v1.Fence
+	(*Segment)(nil),               // 45: ndbridge.v1.Segment
+	(*Handle)(nil),                // 46: ndbridge.v1.Handle
 }
 var file_ndbridge_v1_producer_proto_depIdxs = []int32{
 	2,  // 0: ndbridge.v1.OpenRequest.settings:type_name -> ndbridge.v1.Settings
 	5,  // 1: ndbridge.v1.Settings.adapters:type_name -> ndbridge.v1.AdapterSettings
 	4,  // 2: ndbridge.v1.Settings.handoff:type_name -> ndbridge.v1.HandoffSettings
 	3,  // 3: ndbridge.v1.Settings.calls:type_name -> ndbridge.v1.CallSettings
-	37, // 4: ndbridge.v1.Settings.promote:type_name -> ndbridge.v1.PromotePolicy
-	38, // 5: ndbridge.v1.AdapterSettings.copy:type_name -> ndbridge.v1.CopyPolicy
-	36, // 6: ndbridge.v1.AdapterSettings.quirk_effects:type_name -> ndbridge.v1.AdapterSettings.QuirkEffectsEntry
-	39, // 7: ndbridge.v1.AdapterSettings.sync:type_name -> ndbridge.v1.SyncPolicy
-	40, // 8: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
+	38, // 4: ndbridge.v1.Settings.promote:type_name -> ndbridge.v1.PromotePolicy
+	39, // 5: ndbridge.v1.AdapterSettings.copy:type_name -> ndbridge.v1.CopyPolicy
+	37, // 6: ndbridge.v1.AdapterSettings.quirk_effects:type_name -> ndbridge.v1.AdapterSettings.QuirkEffectsEntry
+	40, // 7: ndbridge.v1.AdapterSettings.sync:type_name -> ndbridge.v1.SyncPolicy
+	41, // 8: ndbridge.v1.OpenResponse.info:type_name -> ndbridge.v1.Info
 	7,  // 9: ndbridge.v1.OpenResponse.capabilities:type_name -> ndbridge.v1.Capabilities
 	9,  // 10: ndbridge.v1.Capabilities.handoff:type_name -> ndbridge.v1.Handoff
 	8,  // 11: ndbridge.v1.Capabilities.calls:type_name -> ndbridge.v1.Calls
-	40, // 12: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
-	41, // 13: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
-	41, // 14: ndbridge.v1.SearchResponse.entries:type_name -> ndbridge.v1.Entry
-	38, // 15: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
-	42, // 16: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
-	42, // 17: ndbridge.v1.RefreshResponse.lease:type_name -> ndbridge.v1.Lease
-	43, // 18: ndbridge.v1.RefreshResponse.fence:type_name -> ndbridge.v1.Fence
-	44, // 19: ndbridge.v1.RenewResponse.segment:type_name -> ndbridge.v1.Segment
-	45, // 20: ndbridge.v1.AdoptSegmentRequest.handle:type_name -> ndbridge.v1.Handle
-	0,  // 21: ndbridge.v1.CancelCallResponse.state:type_name -> ndbridge.v1.CallState
-	1,  // 22: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
-	10, // 23: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
-	12, // 24: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
-	14, // 25: ndbridge.v1.ProducerService.Search:input_type -> ndbridge.v1.SearchRequest
-	16, // 26: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
-	18, // 27: ndbridge.v1.ProducerService.Refresh:input_type -> ndbridge.v1.RefreshRequest
-	20, // 28: ndbridge.v1.ProducerService.Renew:input_type -> ndbridge.v1.RenewRequest
-	22, // 29: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
-	24, // 30: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
-	26, // 31: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
-	28, // 32: ndbridge.v1.ProducerService.StartWorkers:input_type -> ndbridge.v1.StartWorkersRequest
-	30, // 33: ndbridge.v1.ProducerService.AdoptSegment:input_type -> ndbridge.v1.AdoptSegmentRequest
-	32, // 34: ndbridge.v1.ProducerService.ForgetSegment:input_type -> ndbridge.v1.ForgetSegmentRequest
-	34, // 35: ndbridge.v1.ProducerService.CancelCall:input_type -> ndbridge.v1.CancelCallRequest
-	6,  // 36: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
-	11, // 37: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
-	13, // 38: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
-	15, // 39: ndbridge.v1.ProducerService.Search:output_type -> ndbridge.v1.SearchResponse
-	17, // 40: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
-	19, // 41: ndbridge.v1.ProducerService.Refresh:output_type -> ndbridge.v1.RefreshResponse
-	21, // 42: ndbridge.v1.ProducerService.Renew:output_type -> ndbridge.v1.RenewResponse
-	23, // 43: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
-	25, // 44: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
-	27, // 45: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
-	29, // 46: ndbridge.v1.ProducerService.StartWorkers:output_type -> ndbridge.v1.StartWorkersResponse
-	31, // 47: ndbridge.v1.ProducerService.AdoptSegment:output_type -> ndbridge.v1.AdoptSegmentResponse
-	33, // 48: ndbridge.v1.ProducerService.ForgetSegment:output_type -> ndbridge.v1.ForgetSegmentResponse
-	35, // 49: ndbridge.v1.ProducerService.CancelCall:output_type -> ndbridge.v1.CancelCallResponse
-	36, // [36:50] is the sub-list for method output_type
-	22, // [22:36] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	41, // 12: ndbridge.v1.InfoResponse.info:type_name -> ndbridge.v1.Info
+	42, // 13: ndbridge.v1.ArraysResponse.entries:type_name -> ndbridge.v1.Entry
+	42, // 14: ndbridge.v1.SearchResponse.entries:type_name -> ndbridge.v1.Entry
+	16, // 15: ndbridge.v1.SearchResponse.numbers:type_name -> ndbridge.v1.Number
+	39, // 16: ndbridge.v1.LeaseRequest.copy:type_name -> ndbridge.v1.CopyPolicy
+	43, // 17: ndbridge.v1.LeaseResponse.lease:type_name -> ndbridge.v1.Lease
+	43, // 18: ndbridge.v1.RefreshResponse.lease:type_name -> ndbridge.v1.Lease
+	44, // 19: ndbridge.v1.RefreshResponse.fence:type_name -> ndbridge.v1.Fence
+	45, // 20: ndbridge.v1.RenewResponse.segment:type_name -> ndbridge.v1.Segment
+	46, // 21: ndbridge.v1.AdoptSegmentRequest.handle:type_name -> ndbridge.v1.Handle
+	0,  // 22: ndbridge.v1.CancelCallResponse.state:type_name -> ndbridge.v1.CallState
+	1,  // 23: ndbridge.v1.ProducerService.Open:input_type -> ndbridge.v1.OpenRequest
+	10, // 24: ndbridge.v1.ProducerService.Info:input_type -> ndbridge.v1.InfoRequest
+	12, // 25: ndbridge.v1.ProducerService.Arrays:input_type -> ndbridge.v1.ArraysRequest
+	14, // 26: ndbridge.v1.ProducerService.Search:input_type -> ndbridge.v1.SearchRequest
+	17, // 27: ndbridge.v1.ProducerService.Lease:input_type -> ndbridge.v1.LeaseRequest
+	19, // 28: ndbridge.v1.ProducerService.Refresh:input_type -> ndbridge.v1.RefreshRequest
+	21, // 29: ndbridge.v1.ProducerService.Renew:input_type -> ndbridge.v1.RenewRequest
+	23, // 30: ndbridge.v1.ProducerService.Descriptor:input_type -> ndbridge.v1.DescriptorRequest
+	25, // 31: ndbridge.v1.ProducerService.Release:input_type -> ndbridge.v1.ReleaseRequest
+	27, // 32: ndbridge.v1.ProducerService.Wait:input_type -> ndbridge.v1.WaitRequest
+	29, // 33: ndbridge.v1.ProducerService.StartWorkers:input_type -> ndbridge.v1.StartWorkersRequest
+	31, // 34: ndbridge.v1.ProducerService.AdoptSegment:input_type -> ndbridge.v1.AdoptSegmentRequest
+	33, // 35: ndbridge.v1.ProducerService.ForgetSegment:input_type -> ndbridge.v1.ForgetSegmentRequest
+	35, // 36: ndbridge.v1.ProducerService.CancelCall:input_type -> ndbridge.v1.CancelCallRequest
+	6,  // 37: ndbridge.v1.ProducerService.Open:output_type -> ndbridge.v1.OpenResponse
+	11, // 38: ndbridge.v1.ProducerService.Info:output_type -> ndbridge.v1.InfoResponse
+	13, // 39: ndbridge.v1.ProducerService.Arrays:output_type -> ndbridge.v1.ArraysResponse
+	15, // 40: ndbridge.v1.ProducerService.Search:output_type -> ndbridge.v1.SearchResponse
+	18, // 41: ndbridge.v1.ProducerService.Lease:output_type -> ndbridge.v1.LeaseResponse
+	20, // 42: ndbridge.v1.ProducerService.Refresh:output_type -> ndbridge.v1.RefreshResponse
+	22, // 43: ndbridge.v1.ProducerService.Renew:output_type -> ndbridge.v1.RenewResponse
+	24, // 44: ndbridge.v1.ProducerService.Descriptor:output_type -> ndbridge.v1.DescriptorResponse
+	26, // 45: ndbridge.v1.ProducerService.Release:output_type -> ndbridge.v1.ReleaseResponse
+	28, // 46: ndbridge.v1.ProducerService.Wait:output_type -> ndbridge.v1.WaitResponse
+	30, // 47: ndbridge.v1.ProducerService.StartWorkers:output_type -> ndbridge.v1.StartWorkersResponse
+	32, // 48: ndbridge.v1.ProducerService.AdoptSegment:output_type -> ndbridge.v1.AdoptSegmentResponse
+	34, // 49: ndbridge.v1.ProducerService.ForgetSegment:output_type -> ndbridge.v1.ForgetSegmentResponse
+	36, // 50: ndbridge.v1.ProducerService.CancelCall:output_type -> ndbridge.v1.CancelCallResponse
+	37, // [37:51] is the sub-list for method output_type
+	23, // [23:37] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_ndbridge_v1_producer_proto_init() }
@@ -2277,13 +2410,17 @@ func file_ndbridge_v1_producer_proto_init() {
 		return
 	}
 	file_ndbridge_v1_types_proto_init()
+	file_ndbridge_v1_producer_proto_msgTypes[15].OneofWrappers = []any{
+		(*Number_Whole)(nil),
+		(*Number_Real)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ndbridge_v1_producer_proto_rawDesc), len(file_ndbridge_v1_producer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   36,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -65,7 +65,7 @@ type ProducerServiceClient interface {
 	Info(ctx context.Context, in *InfoRequest, opts ...grpc.CallOption) (*InfoResponse, error)
 	// Arrays lists the arrays that have a name now, sorted by name.
 	Arrays(ctx context.Context, in *ArraysRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ArraysResponse], error)
-	// Search lists the arrays whose names a pattern means. Only with Capabilities.search.
+	// Search lists the arrays whose names a pattern means, and numbers if that is asked for. Only with Capabilities.search.
 	Search(ctx context.Context, in *SearchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SearchResponse], error)
 	// Lease promises that the memory of one array stays valid until Release.
 	Lease(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseResponse, error)
@@ -274,7 +274,7 @@ type ProducerServiceServer interface {
 	Info(context.Context, *InfoRequest) (*InfoResponse, error)
 	// Arrays lists the arrays that have a name now, sorted by name.
 	Arrays(*ArraysRequest, grpc.ServerStreamingServer[ArraysResponse]) error
-	// Search lists the arrays whose names a pattern means. Only with Capabilities.search.
+	// Search lists the arrays whose names a pattern means, and numbers if that is asked for. Only with Capabilities.search.
 	Search(*SearchRequest, grpc.ServerStreamingServer[SearchResponse]) error
 	// Lease promises that the memory of one array stays valid until Release.
 	Lease(context.Context, *LeaseRequest) (*LeaseResponse, error)

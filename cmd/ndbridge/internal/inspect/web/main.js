@@ -5,6 +5,7 @@ import { Alarms } from "./alarms.js";
 import { byId, el, put } from "./dom.js";
 import * as format from "./format.js";
 import { redrawAll } from "./plots.js";
+import { NumberPage } from "./number.js";
 import { Overview } from "./overview.js";
 import { Socket } from "./socket.js";
 import { Tree } from "./tree.js";
@@ -13,7 +14,7 @@ import { Tree } from "./tree.js";
 if (location.search) history.replaceState(null, "", location.pathname + location.hash);
 
 const main = byId("main");
-/** @type {ArrayPage | null} */
+/** @type {ArrayPage | NumberPage | null} */
 let page = null;
 /** @type {any} */
 let program = { state: "running", name: "" };
@@ -41,17 +42,21 @@ const socket = new Socket({
         break;
       case "found": tree.found(m); break;
       case "array":
-        if (page && m.name === page.entry.name) page.update(m);
+        if (page instanceof ArrayPage && m.name === page.entry.name) page.update(m);
         else if (!page && m.name === wanted()) unlisted(m);
         break;
-      case "history": for (const s of m.series) if (page && s.name === page.entry.name) page.past(s); break;
-      case "scalars": overview.update(m); break;
+      case "history": for (const s of m.series) if (page instanceof ArrayPage && s.name === page.entry.name) page.past(s); break;
+      case "scalars":
+        overview.update(m);
+        for (const s of m.series) tree.value(s.name, overview.line(s.name).now);
+        if (page instanceof NumberPage) page.draw();
+        break;
       case "alarms": alarms.update(m); break;
       case "budget": budget(m); break;
     }
   },
   picture: (header, payload) => {
-    if (!page || header.name !== page.entry.name) return;
+    if (!(page instanceof ArrayPage) || header.name !== page.entry.name) return;
     if (header.error) page.update({ ...(page.state ?? {}), error: header.error });
     else page.picture.show(header, payload);
   },
@@ -76,7 +81,8 @@ function wanted() {
  * @param {any} m what the server says of it
  */
 function unlisted(m) {
-  if (m.error) put(main, el("p", { class: "empty" }, format.visible(m.error)));
+  if (m.number) show({ ...m, parts: [m.name], dtype: m.number, number: true });
+  else if (m.error) put(main, el("p", { class: "empty" }, format.visible(m.error)));
   else if (m.dtype) show({ ...m, parts: [m.name] });
 }
 
@@ -107,7 +113,10 @@ function route() {
 function show(entry) {
   const name = entry.name;
   document.title = `${format.visible(name)} – ndbridge inspect`;
-  page = new ArrayPage(entry, { look: (look) => socket.see(look), pin: (pin) => socket.send({ pin }) });
+  if (entry.number) {
+    page = new NumberPage(entry, overview.line(name));
+    socket.see(null);
+  } else page = new ArrayPage(entry, { look: (look) => socket.see(look), pin: (pin) => socket.send({ pin }) });
   put(main, page.node);
   main.scrollTop = 0;
 }
@@ -149,7 +158,7 @@ function setTheme(theme) {
   localStorage.setItem("theme", theme);
   byId("theme").setAttribute("aria-label", `Theme: ${theme}`);
   redrawAll();
-  page?.picture.draw();
+  if (page instanceof ArrayPage) page.picture.draw();
 }
 byId("theme").addEventListener("click", () => setTheme(themes[(themes.indexOf(localStorage.getItem("theme") ?? "system") + 1) % themes.length]));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => setTheme(localStorage.getItem("theme") ?? "system"));
@@ -163,7 +172,7 @@ function side(open) {
 byId("menu").addEventListener("click", () => side(!document.body.classList.contains("side-open")));
 
 const keys = [
-  ["/", "search for a name, or for those of a pattern such as model.*.weight"], ["↑ ↓ ← →, Enter", "move in the tree, and choose"], ["Esc", "all scalars"], ["z", "to the picture: arrows move, + − zoom, 0 all"],
+  ["/", "search for a name, or for those of a pattern such as model.*.weight"], ["↑ ↓ ← →, Enter", "move in the tree, and choose"], ["Esc", "all numbers over time"], ["z", "to the picture: arrows move, + − zoom, 0 all"],
 ];
 const help = byId("help");
 put(help, el("h2", { id: "help-title" }, "Keys"), el("dl", { class: "keys" }, ...keys.flatMap(([k, what]) => [el("dt", {}, el("kbd", {}, k)), el("dd", {}, what)])),
@@ -184,7 +193,7 @@ addEventListener("keydown", (e) => {
     case "a": alarms.open(); break;
     case "t": byId("theme").click(); break;
     case "Escape": location.hash = ""; break;
-    default: if (!page?.key(e.key)) return;
+    default: if (!(page instanceof ArrayPage) || !page.key(e.key)) return;
   }
   e.preventDefault();
 });

@@ -1,10 +1,34 @@
-// What is shown while no array is chosen: the scalars of the program over time.
+// What is shown while nothing is chosen: what is one number, over time.
 
 import { el, put } from "./dom.js";
 import * as format from "./format.js";
 import * as plots from "./plots.js";
 
 /** @typedef {import("./tree.js").Entry} Entry */
+
+/** A number over time, as far as the page knows it. */
+export class Line {
+  constructor() {
+    /** @type {any[][]} */
+    this.points = [[], []];
+    this.now = ""; // the last value
+    this.rate = ""; // how fast it changes
+    this.moves = false; // it has had another value
+  }
+
+  /** @param {any} s new points */
+  grow(s) {
+    if (s.reset) for (const line of this.points) line.length = 0;
+    plots.grow(this.points, [s.times, s.mean]);
+    const values = this.points[1];
+    this.now = format.number(s.now ? Number(s.now.replace("Inf", "Infinity")) : values[values.length - 1]);
+    this.rate = s.rate === null ? "" : `${s.rate > 0 ? "+" : ""}${format.number(s.rate)} a second`;
+    this.moves ||= values.some((x) => x !== values[0]);
+  }
+}
+
+/** How many lines the overview has at most. */
+const maxCards = 100;
 
 export class Overview {
   /** @param {(name: string) => void} open */
@@ -13,40 +37,60 @@ export class Overview {
     this.grid = el("div", { class: "scalars" });
     this.note = el("p", { class: "empty" });
     this.node = el("section", { class: "overview", "aria-label": "Scalars" }, this.note, this.grid);
-    /** @type {Map<string, {chart: plots.Chart, value: HTMLElement, card: HTMLElement, points: any[][]}>} */
+    /** @type {Map<string, {chart: plots.Chart, value: HTMLElement}>} */
     this.cards = new Map();
-    this.arrays = 0;
+    /** @type {Map<string, Line>} */
+    this.lines = new Map();
+    /** @type {Set<string>} */
+    this.numbers = new Set(); // the names of Python's own numbers
+    this.entries = 0;
   }
 
   /** @param {Entry[]} entries */
   list(entries) {
-    this.arrays = entries.length;
+    this.entries = entries.length;
+    this.numbers = new Set(entries.filter((e) => e.number).map((e) => e.name));
     this.say();
   }
 
   say() {
-    put(this.note, this.cards.size ? "" : this.arrays
-      ? "Choose an array on the left. Arrays of one element, and numbers that the program publishes, such as a loss, are drawn here over time."
+    put(this.note, this.cards.size ? "" : this.entries
+      ? "Choose an array or a number on the left. Arrays of one element, and numbers that change, such as a loss, are drawn here over time."
       : "No arrays yet: they are listed here as the program makes them.");
+  }
+
+  /**
+   * The line of that name.
+   * @param {string} name
+   */
+  line(name) {
+    let line = this.lines.get(name);
+    if (!line) this.lines.set(name, line = new Line());
+    return line;
   }
 
   /** @param {any} m new points of the scalars */
   update(m) {
     for (const s of m.series) {
-      let card = this.cards.get(s.name);
-      if (!card) {
-        const value = el("span", { class: "value" }), out = el("span", { class: "readout" });
-        const chart = plots.history(`${s.name} over time`, out, [s.name], 110);
-        card = { chart, value, points: [[], []], card: el("section", { class: "card", "data-scalar": s.name },
-          el("div", { class: "head" }, el("h2", {}, el("button", { class: "link", onclick: () => this.open(s.name) }, format.visible(s.name))), out, value), chart.node) };
-        this.cards.set(s.name, card);
-        this.grid.append(card.card);
-      }
-      if (s.reset) card.points = [[], []];
-      plots.grow(card.points, [s.times, s.mean]);
-      card.value.textContent = format.number(s.mean[s.mean.length - 1]);
-      card.chart.set(card.points);
+      const line = this.line(s.name);
+      line.grow(s);
+      if (!line.moves && this.numbers.has(s.name)) continue; // most of them are constants
+      const card = this.cards.get(s.name) ?? this.card(s.name);
+      if (!card) continue;
+      card.value.textContent = line.now;
+      card.chart.set(line.points);
     }
     this.say();
+  }
+
+  /** @param {string} name */
+  card(name) {
+    if (this.cards.size >= maxCards) return null;
+    const value = el("span", { class: "value" }), out = el("span", { class: "readout" });
+    const card = { chart: plots.history(`${name} over time`, out, [name], 110), value };
+    this.cards.set(name, card);
+    this.grid.append(el("section", { class: "card", "data-scalar": name },
+      el("div", { class: "head" }, el("h2", {}, el("button", { class: "link", onclick: () => this.open(name) }, format.visible(name))), out, value), card.chart.node));
+    return card;
   }
 }

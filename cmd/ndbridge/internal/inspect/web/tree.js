@@ -12,6 +12,7 @@ import * as format from "./format.js";
  * @property {number} nbytes
  * @property {string} device
  * @property {string} framework
+ * @property {boolean} [number] a number of Python's own
  * @property {boolean} [published]
  * @property {string} [error]
  */
@@ -50,6 +51,10 @@ export class Tree {
     this.chosen = ""; // the array that is shown
     /** @type {{error?: string, more?: number, partial?: boolean}} */
     this.about = {};
+    /** @type {Map<string, string>} */
+    this.values = new Map(); // of what is one number, as they are now
+    /** @type {Map<string, HTMLElement>} */
+    this.cells = new Map(); // where they stand
     this.search.addEventListener("input", () => {
       if (this.asked && this.search.value.trim() !== this.asked) this.searchFor("");
       this.draw();
@@ -73,6 +78,17 @@ export class Tree {
   choose(name) {
     this.chosen = name;
     this.draw();
+  }
+
+  /**
+   * Shows the value that something has now.
+   * @param {string} name
+   * @param {string} value
+   */
+  value(name, value) {
+    this.values.set(name, value);
+    const cell = this.cells.get(name);
+    if (cell) cell.textContent = value;
   }
 
   /** @param {string} name */
@@ -103,7 +119,7 @@ export class Tree {
     if (this.asked && !this.result) return "Searching the program …";
     const about = this.result ?? this.about;
     if (about.error) return format.visible(about.error);
-    if (about.more) return `${format.count(about.more)} more arrays: search for their names`;
+    if (about.more) return `${format.count(about.more)} more: search for their names`;
     if (about.partial) return "Not all of the program was looked through: there may be more.";
     if (this.rows.length) return "";
     if (this.result) return "No array has such a name now.";
@@ -151,6 +167,7 @@ export class Tree {
     walk(this.grow(), 1);
     const more = this.rows.length - maxRows;
     this.rows.length = Math.min(this.rows.length, maxRows);
+    this.cells.clear();
     const top = this.list.scrollTop;
     put(this.list, ...this.rows.map((row, i) => this.row(row.branch, row.level, i)));
     this.list.scrollTop = top;
@@ -168,8 +185,8 @@ export class Tree {
     const open = !this.closed.has(b.path);
     const e = b.entry;
     const facts = e?.error ? el("span", { class: "facts bad", title: format.visible(e.error) }, "cannot be viewed")
-      : e ? el("span", { class: "facts", title: `${e.framework}, ${format.bytes(e.nbytes)}, ${e.device}` },
-        el("span", { class: "dtype" }, e.dtype), e.shape.length ? el("span", { class: "shape" }, e.shape.join("×")) : null) : null;
+      : e ? el("span", { class: "facts", title: e.number ? e.framework : `${e.framework}, ${format.bytes(e.nbytes)}, ${e.device}` },
+        this.cell(e), el("span", { class: "dtype" }, e.dtype), e.shape.length ? el("span", { class: "shape" }, e.shape.join("×")) : null) : null;
     return el("li", {
       role: "treeitem", id: `row-${i}`, class: `row level-${Math.min(level, 8)}`, "aria-level": level, "aria-selected": e !== null && e.name === this.chosen,
       "aria-expanded": b.below.size ? open : null, "data-name": e?.name ?? null,
@@ -184,6 +201,17 @@ export class Tree {
     el("span", { class: "label" }, format.visible(b.label)),
     e?.published ? el("span", { class: "mark", title: "published: the program says when a version is complete" }) : null,
     facts);
+  }
+
+  /**
+   * Where the value of what is one number stands.
+   * @param {Entry} e
+   */
+  cell(e) {
+    if (!e.number && e.shape.some((n) => n !== 1)) return null;
+    const cell = el("span", { class: "now" }, this.values.get(e.name) ?? "");
+    this.cells.set(e.name, cell);
+    return cell;
   }
 
   /** @param {string} path */
