@@ -166,3 +166,30 @@ time.sleep(600)
 		})
 	}
 }
+
+// TestChildOfAThreadEnds: a child that another thread than the main one forks has that thread alone, and ends with it.
+func TestChildOfAThreadEnds(t *testing.T) {
+	t.Parallel()
+	for name, heap := range map[string]bool{"alone": false, "heap": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := harness.RunAlone(t, `
+import ndbridge, os, remote, sys, threading, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+print(ndbridge.listen(), flush=True)
+status = []
+def fork(again): # which the child returns from, as does its own
+    pid = os.fork()
+    if pid: status.append(os.waitpid(pid, 0)[1])
+    elif again: fork(False)
+thread = threading.Thread(target=fork, args=(True,))
+thread.start()
+thread.join()
+remote.serve()
+`, harness.RunningOptions{Heap: heap})
+			if status := harness.Eval[[]int](t, run.Remote, "status"); len(status) != 1 || status[0] != 0 {
+				t.Errorf("the child ends with %v", status)
+			}
+		})
+	}
+}

@@ -39,6 +39,8 @@ _coming = []  # descriptors of hosts that are being let in, and which files they
 _sockets = None  # the module _socket, from listen on, or from the first host on
 _rest = None  # the text of the rest of this module, where it is not run yet
 _ending = False  # the program ends: it is too late for a host to come
+_beside = False  # a thread forks that is not the main one
+_astray = False  # this child was forked so, or comes from such a one: it ends when that thread does, as its last
 _DAY = 86400  # seconds
 
 
@@ -65,9 +67,15 @@ def _go_live(live, hosts):
         _came.release()
 
 
+def _about_to_fork():
+    global _beside
+    _beside = getattr(_thread, "get_native_id", _os.getpid)() != _os.getpid()
+
+
 def _alone():
     """Is called in a forked child, which is to find the same whether its parent has a host by then or not: none."""
-    global _plugin, _live, _hosts, _came, _keeping, _entering
+    global _plugin, _live, _hosts, _came, _keeping, _entering, _astray
+    _astray = _astray or _beside
     _plugin = _live = _hosts = _came = None
     _keeping, _entering = _thread.RLock(), _make_lock()
     while _coming:
@@ -93,7 +101,7 @@ def _pause(seconds):
     lock.acquire(True, seconds)
 
 
-_os.register_at_fork(after_in_child=_alone)
+_os.register_at_fork(before=_about_to_fork, after_in_child=_alone)
 
 
 def _load_sockets():
@@ -485,7 +493,7 @@ class _Listener(object):
             return
         number, child = self.socket.fileno(), None
         self.socket.close()
-        if self.spreads:
+        if self.spreads and not _astray:  # another thread would keep it from its end
             try:
                 child = _ChildListener(self, number)
                 child.start_thread()

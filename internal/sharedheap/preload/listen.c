@@ -37,6 +37,8 @@ static struct {
 	bool over; /* the process ends */
 	bool told; /* of forks */
 	bool say;  /* why it does not listen */
+	bool forks_beside; /* a thread forks that is not the main one */
+	bool astray; /* this child was forked so, or comes from such a one: it ends when that thread does, as its last */
 	_Atomic pid_t thread; /* which waits for hosts, or 0 */
 	char directory[PATH], name[NAME + 1]; /* as the environment says */
 	char path[PATH];
@@ -212,6 +214,7 @@ static void begin_soon(void) {
 
 static void before_fork(void) {
 	lock(&here.lock);
+	here.forks_beside = syscall(SYS_gettid) != getpid();
 	enter_before_fork();
 }
 
@@ -227,7 +230,9 @@ static void in_child(void) {
 	enter_in_child();
 	if (fd > 0 && is_socket(fd, here.inode))
 		syscall(SYS_close, fd); /* or this process would look like its parent */
-	begin_soon();
+	here.astray |= here.forks_beside;
+	if (!here.astray) /* another thread would keep it from its end */
+		begin_soon();
 	errno = saved;
 }
 
