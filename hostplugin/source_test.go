@@ -210,8 +210,11 @@ func TestSessionRefresh(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, s *hostplugin.Session) {
 		looks := []hostplugin.Look{
-			{Source: source(t, s, "samples")}, {Source: source(t, s, "nothing")}, {Source: source(t, start(t), "samples")},
-			{Source: source(t, s, "lie:short")}, {Source: source(t, s, "scalar")},
+			{Source: source(t, s, "samples")},
+			{Source: source(t, s, "nothing")},
+			{Source: source(t, start(t), "samples")},
+			{Source: source(t, s, "lie:short")},
+			{Source: source(t, s, "scalar")},
 		}
 		kinds := []error{nil, core.ErrNotFound, core.ErrConfig, core.ErrPointer, nil}
 		for round := range 3 {

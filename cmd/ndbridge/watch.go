@@ -40,12 +40,11 @@ type watcher struct {
 	json     bool
 	colour   string
 
-	parsed  []watch.Alarm
-	program string        // that is watched; "" if there are several
-	raised  chan struct{} // closed at the first alarm, with --exit
-	first   *watch.Event  // set before
-	posts   sync.WaitGroup
-
+	parsed   []watch.Alarm
+	program  string        // that is watched; "" if there are several
+	raised   chan struct{} // closed at the first alarm, with --exit
+	first    *watch.Event  // set before
+	posts    sync.WaitGroup
 	sessions map[string]*hostplugin.Session
 	arrays   map[string]*looks.Arrays
 	wanted   []wanted
@@ -395,8 +394,7 @@ func (w *watcher) alarm(ctx context.Context, e watch.Event) {
 	if w.first != nil {
 		return
 	}
-	w.first = &e
-	if w.exit {
+	if w.first = &e; w.exit {
 		close(w.raised)
 	}
 }

@@ -70,7 +70,8 @@ type looking func(ctx context.Context, v *core.View) (*core.View, error)
 func (each) Refresh(ctx context.Context, looks []Look) {
 	for i := range looks {
 		l := &looks[i]
-		l.View, l.Err = l.Of.(looking)(ctx, l.View)
+		look, _ := l.Of.(looking)
+		l.View, l.Err = look(ctx, l.View)
 	}
 }
 
@@ -434,7 +435,7 @@ func TestLooksTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer copied.Close() //nolint:errcheck // memory of this process
+	defer copied.Close()
 	one, other := each{1}, each{2}
 	several := func(n int, p Program, v *core.View, took time.Duration) []*watched {
 		return slices.Repeat([]*watched{{program: p, view: v, figures: took}}, n)

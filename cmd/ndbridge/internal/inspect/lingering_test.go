@@ -15,7 +15,7 @@ func TestLingering(t *testing.T) {
 	var l lingering
 	begun := time.Now()
 	for _, tt := range []struct {
-		after             time.Duration
+		after             int
 		found, also, want string
 	}{
 		{0, "a a.grad b b.grad c", "", "a a.grad b b.grad c"},
@@ -32,7 +32,7 @@ func TestLingering(t *testing.T) {
 		{21, "x", "", "x"},
 	} {
 		var found []contract.Entry
-		for _, name := range strings.Fields(tt.found) {
+		for name := range strings.FieldsSeq(tt.found) {
 			e := contract.Entry{Name: name}
 			if of, also, _ := strings.Cut(tt.also, ": "); of == name {
 				e.Also = []string{also}
@@ -40,7 +40,7 @@ func TestLingering(t *testing.T) {
 			found = append(found, e)
 		}
 		var got []string
-		for _, e := range l.with(found, begun.Add(tt.after*time.Second)) {
+		for _, e := range l.with(found, begun.Add(time.Duration(tt.after)*time.Second)) {
 			got = append(got, e.Name)
 		}
 		if want := strings.Fields(tt.want); !slices.Equal(got, want) {
