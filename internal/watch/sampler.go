@@ -232,7 +232,11 @@ func (s *Sampler) record(w *watched, sum *stats.Summary, err error, step *stats.
 	}
 	w.Last = sum
 	// Those who have a State read its points: none is moved, or written to, but for those that are added.
-	w.History = append(w.History[max(len(w.History)-s.opts.History+1, 0):], pointOf(sum, time.Now(), step))
+	w.History = w.History[max(len(w.History)-s.opts.History+1, 0):]
+	if n := s.opts.History; len(w.History) == n-1 && cap(w.History) < n { // append would make room for three quarters more
+		w.History = append(make([]Point, 0, n+n/4), w.History...)
+	}
+	w.History = append(w.History, pointOf(sum, time.Now(), step))
 	size := int64(w.DType.Bits() * w.DType.Lanes())
 	s.usage.Bytes += int64(sum.Seen) * size / 8
 }
