@@ -86,19 +86,19 @@ func TestAbandonedLeaseIsReleased(t *testing.T) {
 	t.Parallel()
 	p := slow{coretest.NewProducer(t, coretest.Arrays()...), make(chan struct{}), make(chan struct{})}
 	client := wiretest.Connect(t, p)
-	var calls sync.WaitGroup
 	for range 20 {
 		ctx, cancel := context.WithCancel(t.Context())
-		calls.Go(func() {
+		var call sync.WaitGroup
+		call.Go(func() {
 			if _, err := client.Lease(ctx, "samples", contract.Request{}); !errors.Is(err, context.Canceled) {
 				t.Errorf("Lease = %v; want context.Canceled", err)
 			}
 		})
 		recv(t, p.began)
 		cancel()
+		call.Wait() // or the answer may come first, and the lease is the caller's
 		p.proceed <- struct{}{}
 	}
-	calls.Wait()
 	eventually(t, func() error { return leases(t, p, 0) })
 }
 
