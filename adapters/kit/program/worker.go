@@ -100,8 +100,9 @@ func (w *worker) release(r *calls.Request) {
 	}
 }
 
-// dropEnded is called as soon as the GIL is held.
+// dropEnded is called as soon as the GIL is held. What has ended before the request is given back then, too.
 func (w *worker) dropEnded(g *py.GIL) {
+	w.holds.Drop(g)
 	things := w.ended
 	w.ended = nil
 	for _, h := range things {

@@ -110,15 +110,9 @@ func (k *Keeper) Gather(f func()) (things []Hold) {
 }
 
 func (k *Keeper) run(ctx context.Context) {
-	for {
-		things := k.take()
-		if len(things) == 0 {
-			return
-		}
+	for k.goesOn() {
 		err := k.interp.Do(ctx, func(g *py.GIL) error {
-			for _, t := range things {
-				t.Drop(g)
-			}
+			k.Drop(g)
 			return nil
 		})
 		if err != nil { // the interpreter is ending: its things are not ours to touch any more
@@ -127,16 +121,26 @@ func (k *Keeper) run(ctx context.Context) {
 	}
 }
 
-func (k *Keeper) take() []Hold {
+// Drop gives back what was added until now, in the place of the goroutine.
+func (k *Keeper) Drop(g *py.GIL) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	things := k.pending
 	k.pending = nil
-	if len(things) == 0 && k.stop != nil {
+	k.mu.Unlock()
+	for _, t := range things {
+		t.Drop(g)
+	}
+}
+
+// goesOn reports whether something is pending. Otherwise the goroutine ends.
+func (k *Keeper) goesOn() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.pending) == 0 && k.stop != nil {
 		k.stop()
 		k.stop = nil
 	}
-	return things
+	return len(k.pending) > 0
 }
 
 // Flush waits until everything is given back that was added.
