@@ -127,7 +127,7 @@ func (w *worker) do(ctx context.Context, f func(g *py.GIL) error) error {
 		if c == nil {
 			continue
 		}
-		w.giveUpEnded() //nolint:contextcheck // it outlives the call; and that thread may be busy
+		w.holds.Soon() //nolint:contextcheck // it outlives the call; and that thread may be busy
 		select {
 		case <-c.done:
 		case <-ctx.Done():
@@ -141,7 +141,7 @@ func (w *worker) do(ctx context.Context, f func(g *py.GIL) error) error {
 		}
 	}
 	return w.thread.Do(func(g *py.GIL) error {
-		w.dropEnded(g)
+		w.holds.Drop(g) // what has ended before: of the last result, too, whoever gave that back
 		return f(g)
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/names"
@@ -18,9 +17,8 @@ import (
 type worker struct {
 	*callee
 	thread  *py.Thread
-	blocked *uint64      // the signals that the program's threads block
-	carries *hostCall    // of a lane: the call of the program's that the host has, and has not answered
-	ended   []holds.Hold // what leases have held that the request has ended, until the GIL is held
+	blocked *uint64   // the signals that the program's threads block
+	carries *hostCall // of a lane: the call of the program's that the host has, and has not answered
 
 	mu        sync.Mutex
 	stage     stage
@@ -48,7 +46,7 @@ func (w *worker) End() { w.thread.End() }
 // Answer implements calls.Worker.
 func (w *worker) Answer(r *calls.Request, a *calls.Answer) error {
 	w.release(r)
-	defer w.giveUpEnded()
+	defer w.holds.Soon()
 	if err := w.state.failed(); err != nil {
 		return err
 	}
@@ -94,26 +92,10 @@ func (w *worker) release(r *calls.Request) {
 	if len(r.Ended) == 0 {
 		return
 	}
-	w.ended = w.holds.Gather(func() { w.Release(r.Ended...) })
+	w.holds.Gather(func() { w.Release(r.Ended...) })
 	if r.Op != calls.OpCall && r.Op != calls.OpNext {
-		w.giveUpEnded()
+		w.holds.Soon()
 	}
-}
-
-// dropEnded is called as soon as the GIL is held. What has ended before the request is given back then, too.
-func (w *worker) dropEnded(g *py.GIL) {
-	w.holds.Drop(g)
-	things := w.ended
-	w.ended = nil
-	for _, h := range things {
-		h.Drop(g)
-	}
-}
-
-// giveUpEnded is called where the GIL is not held soon: others give it back.
-func (w *worker) giveUpEnded() {
-	w.holds.Add(w.ended)
-	w.ended = nil
 }
 
 // ndbridgeClass is a class of the module ndbridge, or 0.

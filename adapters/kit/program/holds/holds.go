@@ -84,16 +84,24 @@ func (k *Keeper) Add(things []Hold) {
 		return // the program is ending, and everything with it
 	}
 	k.pending = append(k.pending, things...)
-	if k.stop == nil && k.gathers == 0 {
-		ctx, cancel := context.WithCancel(context.Background())
-		k.stop = cancel
-		k.running.Go(func() { k.run(ctx) })
+	if k.gathers == 0 {
+		k.begin()
 	}
 }
 
-// Gather calls f, and gives what was added meanwhile, which becomes the caller's to drop: one who has the GIL soon keeps
-// no goroutine from it, and so nobody who waits for what the goroutine would do.
-func (k *Keeper) Gather(f func()) (things []Hold) {
+// begin has a goroutine give back what is pending. The lock is held.
+func (k *Keeper) begin() {
+	if len(k.pending) == 0 || k.stop != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	k.stop = cancel
+	k.running.Go(func() { k.run(ctx) })
+}
+
+// Gather calls f. What is added meanwhile is the caller's to give back, by Drop, or by Soon if it is not to have the GIL soon: one who
+// has keeps no goroutine from it, and so nobody who waits for what the goroutine would do.
+func (k *Keeper) Gather(f func()) {
 	k.mu.Lock()
 	k.gathers++
 	k.mu.Unlock()
@@ -101,12 +109,15 @@ func (k *Keeper) Gather(f func()) (things []Hold) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.gathers--
-		if k.stop == nil { // or the goroutine gives it back
-			things, k.pending = k.pending, nil
-		}
 	}()
 	f()
-	return nil
+}
+
+// Soon has given back soon what is pending. It does not wait.
+func (k *Keeper) Soon() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.begin()
 }
 
 func (k *Keeper) run(ctx context.Context) {
@@ -121,7 +132,7 @@ func (k *Keeper) run(ctx context.Context) {
 	}
 }
 
-// Drop gives back what was added until now, in the place of the goroutine.
+// Drop gives back what was added until now.
 func (k *Keeper) Drop(g *py.GIL) {
 	k.mu.Lock()
 	things := k.pending
