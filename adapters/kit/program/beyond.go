@@ -11,26 +11,31 @@ import (
 // beyond goes on at the arrays to which an array leads, as a tensor does to its gradient.
 func (s *search) beyond(g *py.GIL, f *framework, o py.Object, at place) error {
 	c, ok := f.adapter.(Container)
-	if !ok || len(at.rest) == 0 || at.rest[0].Kind != names.Deep && at.rest[0].Kind != names.Attr {
+	if !ok || len(at.rest) == 0 {
 		return nil
 	}
 	env, ok, err := s.program.env(g, f)
 	if !ok || err != nil {
 		return err
 	}
-	next, n := at.rest[0], 0
-	if next.Kind == names.Deep { // it may mean nothing
-		if err := s.beyond(g, f, o, place{path: at.path, rest: at.rest[1:], order: at.order}); err != nil {
+	next, rest := at.rest[0], at.rest[1:]
+	means := func(step names.Step, _ py.Object) bool { return next.Matches(step) }
+	switch next.Kind {
+	case names.Attr:
+	case names.Deep: // it may mean nothing, or this step, and then goes on
+		if err := s.beyond(g, f, o, place{path: at.path, rest: rest, order: at.order}); err != nil {
 			return err
 		}
-	}
-	_, err = c.Parts(g, env, o, func(step names.Step, part py.Object) bool {
-		n++
-		rest := at.rest
-		if next.Kind == names.Attr {
-			rest = rest[1:]
+		rest = at.rest
+		means = func(step names.Step, part py.Object) bool {
+			return !s.again(g, object{part, len(rest)}, at.path.With(step))
 		}
-		if next.Kind == names.Deep && !s.again(g, object{part, len(rest)}, at.path.With(step)) || next.Kind == names.Attr && next.Matches(step) {
+	default:
+		return nil
+	}
+	n := 0
+	_, err = c.Parts(g, env, o, func(step names.Step, part py.Object) bool {
+		if n++; means(step, part) {
 			s.push(place{path: at.path.With(step), rest: rest, order: at.order.with(n)})
 		}
 		return true

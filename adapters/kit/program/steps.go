@@ -26,21 +26,19 @@ func (p *Program) steps(g *py.GIL, path names.Path) (steps []py.Step, code bool,
 // stepsFrom appends the steps of a path to those that lead to its root from o, or to none if o is the root.
 func (p *Program) stepsFrom(g *py.GIL, o py.Object, steps []py.Step, rest []names.Step) (all []py.Step, code bool, err error) {
 	plain := names.Path{Steps: rest}.Plain()
-	var used int
+	if n := len(steps); n > 0 {
+		var ok bool
+		if o, ok = g.Follow(o, steps[n-1]); !ok {
+			return nil, false, nil
+		}
+	}
 	objects := false // one is a key on the way, which steps would keep
 	defer func() {
 		if objects {
 			all = nil
 		}
 	}()
-	for i := 0; ; i += used {
-		if n := len(steps); n > 0 && (i == 0 || rest[i-1].Kind != names.ByName) {
-			next, ok := g.Follow(o, steps[n-1])
-			if !ok {
-				return nil, false, nil
-			}
-			o = next
-		}
+	for i := 0; ; {
 		if b, ok, err := p.fronted(g, o, rest[i:]); ok || err != nil {
 			if len(steps)+len(b.Steps) > py.MaxSteps {
 				return nil, false, nil
@@ -53,21 +51,38 @@ func (p *Program) stepsFrom(g *py.GIL, o py.Object, steps []py.Step, rest []name
 		if i >= plain && p.hasParts(g, o) { // what follows means a part of its memory
 			return steps, false, nil
 		}
-		if used = 1; rest[i].Kind == names.ByName {
-			next, ok := p.byName(g, o, rest[i])
-			if !ok {
-				return nil, true, nil // or it is not there
-			}
-			o, objects = next, true
+		h, code, err := p.hop(g, o, rest[i:])
+		if h.to == 0 || err != nil {
+			return nil, code, err
+		}
+		o, i = h.to, i+h.used
+		if h.step.Kind == 0 {
+			objects = true
 			continue
 		}
-		var step py.Step
-		var ok bool
-		if step, used, ok, err = p.step(g, o, rest[i:]); !ok || err != nil {
-			return nil, true, err
-		}
-		steps = append(steps, step)
+		steps = append(steps, h.step)
 	}
+}
+
+// hop is the way from an object to the next one that a name leads to.
+type hop struct {
+	to   py.Object // 0: there is none without code of the program's
+	step py.Step   // the zero step: by an object that is a key
+	used int       // of the name's steps
+}
+
+// hop makes the first one from an object on. code says that code of the program's may lead further.
+func (p *Program) hop(g *py.GIL, o py.Object, rest []names.Step) (h hop, code bool, err error) {
+	if rest[0].Kind == names.ByName {
+		to, ok := p.byName(g, o, rest[0])
+		return hop{to: to, used: 1}, !ok, nil
+	}
+	step, used, ok, err := p.step(g, o, rest)
+	if !ok || err != nil {
+		return hop{}, true, err
+	}
+	to, _ := g.Follow(o, step)
+	return hop{to, step, used}, false, nil
 }
 
 // byName gives the item of a dict whose key is what a name leads to, without code of the program's.
@@ -96,18 +111,8 @@ func (p *Program) reach(g *py.GIL, path names.Path) (o py.Object, ok bool) {
 		ok = err == nil
 	}
 	for rest := path.Steps; ok && len(rest) > 0; {
-		if rest[0].Kind == names.ByName {
-			o, ok = p.byName(g, o, rest[0])
-			rest = rest[1:]
-			continue
-		}
-		var step py.Step
-		var used int
-		if step, used, ok, err = p.step(g, o, rest); ok && err == nil {
-			o, ok = g.Follow(o, step)
-		}
-		ok = ok && err == nil
-		rest = rest[used:]
+		h, _, err := p.hop(g, o, rest)
+		o, ok, rest = h.to, h.to != 0 && err == nil, rest[h.used:]
 	}
 	return o, ok
 }
