@@ -18,6 +18,8 @@ const (
 	// releaseTimeout bounds one call. A program that has not answered by then, because it is stopped or busy, is
 	// asked again.
 	releaseTimeout = 5 * time.Second
+	// releaseSoon bounds how long a call that is under way is waited for by somebody who tells the program something after it.
+	releaseSoon = 50 * time.Millisecond
 )
 
 // releases gives leases back in the background and in batches, so that closing a view costs no round trip, and wakes
@@ -90,14 +92,32 @@ func (r *releases) flush(ctx context.Context) {
 	}
 }
 
-// take takes what is pending, most at most, for somebody who tells the program in passing.
+// take takes what is pending, most at most, for somebody who tells the program in passing. What is given back just then is given back
+// before, as far as that comes soon.
 func (r *releases) take(ids []contract.LeaseID, most int) []contract.LeaseID {
+	select {
+	case r.sending <- struct{}{}:
+		<-r.sending
+	default:
+		r.settle()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := min(most, len(r.pending))
 	ids = append(ids, r.pending[:n]...)
 	r.pending = slices.Delete(r.pending, 0, n)
 	return ids
+}
+
+// settle waits for the call that is under way, for a moment.
+func (r *releases) settle() {
+	timer := time.NewTimer(releaseSoon)
+	defer timer.Stop()
+	select {
+	case r.sending <- struct{}{}:
+		<-r.sending
+	case <-timer.C:
+	}
 }
 
 // again has what was not given back given back later.

@@ -151,3 +151,33 @@ func TestStoppedProgram(t *testing.T) {
 		}
 	})
 }
+
+// TestTakeAfterTheCallUnderWay waits for the call that is under way, for a moment.
+func TestTakeAfterTheCallUnderWay(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		takes time.Duration
+		done  int32
+	}{{releaseSoon / 2, 2}, {2 * releaseSoon, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			var done atomic.Int32
+			q := newReleases(func(_ context.Context, ids []contract.LeaseID) bool {
+				time.Sleep(tt.takes)
+				done.Add(int32(len(ids))) //nolint:gosec // there are two
+				return true
+			})
+			q.add(1)
+			q.add(2)
+			time.Sleep(releaseDelay + time.Millisecond) // and now they are told
+			q.add(3)
+			begun := time.Now()
+			if ids := q.take(nil, 10); !slices.Equal(ids, []contract.LeaseID{3}) || done.Load() != tt.done {
+				t.Errorf("a call of %v: %v, after %d were given back", tt.takes, ids, done.Load())
+			}
+			if waited := time.Since(begun); waited > releaseSoon {
+				t.Errorf("a call of %v was waited for %v", tt.takes, waited)
+			}
+			q.close()
+		})
+	}
+}
