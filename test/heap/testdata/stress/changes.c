@@ -89,7 +89,8 @@ void test_outside_changes(void) {
 			char *p = opaque(malloc(size)), *page = (char *)(((uintptr_t)p + (next_random(&random) % 28 + 2) * PART) & ~4095ul);
 			memset(p, 1, size);
 			target = p;
-			for (volatile uint32_t pause = next_random(&random) % 4000; pause; pause--)
+			/* From nanoseconds to milliseconds: before, during and after a promotion, on a busy machine too. */
+			for (volatile uint32_t pause = next_random(&random) % 4000 << round % 12; pause; pause--)
 				;
 			changes[i].make(page);
 			usleep(next_random(&random) % 500);
