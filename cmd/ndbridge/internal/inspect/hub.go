@@ -27,7 +27,7 @@ type hub struct {
 	latest   [topics]message // of what all pages get
 	readings map[string]*reading
 	recorder *recorder
-	alive    context.Context //nolint:containedctx // of readings; nil before run and after it
+	alive    context.Context //nolint:containedctx // of readings; nil before start, and from wait on
 	running  sync.WaitGroup
 
 	found contract.Found // all arrays, as list has found them last
@@ -68,15 +68,19 @@ func jsonMessage(v any) message {
 	return message{bytes: text}
 }
 
-// run lists arrays, and reads those that somebody looks at, until ctx ends.
-func (h *hub) run(ctx context.Context) {
+// start lists arrays, and reads those that somebody looks at, until ctx ends. What a page asks for before is lost.
+func (h *hub) start(ctx context.Context) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.alive = ctx
-	h.mu.Unlock()
 	h.running.Go(func() { h.follow(ctx) })
 	h.running.Go(func() { h.report(ctx) })
 	h.running.Go(func() { _ = h.recorder.sampler.Run(ctx) }) // its error is that of ctx
-	h.list(ctx)
+	h.running.Go(func() { h.list(ctx) })
+}
+
+// wait waits until all that start has begun has ended: its context has.
+func (h *hub) wait() {
 	h.mu.Lock()
 	h.alive = nil
 	h.mu.Unlock()

@@ -181,11 +181,10 @@ func (s *Server) Run(ctx context.Context) error {
 	if c := s.options.Certificate; c != nil {
 		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{*c}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
 	}
+	reading, stop := context.WithCancel(ctx)
+	s.hub.start(reading)
 	served := make(chan error, 1)
 	go func() { served <- s.http.Serve(listener) }()
-	reading, stop := context.WithCancel(ctx)
-	var hub sync.WaitGroup
-	hub.Go(func() { s.hub.run(reading) })
 
 	var err error
 	select {
@@ -199,7 +198,7 @@ func (s *Server) Run(ctx context.Context) error {
 		err = fmt.Errorf("serve %s: %w", s.listener.Addr(), err)
 	}
 	stop()
-	hub.Wait()
+	s.hub.wait()
 	s.end(errEnded) // the websockets send what they have, and close
 	s.drain()       //nolint:contextcheck // that of the caller may have ended
 	<-served

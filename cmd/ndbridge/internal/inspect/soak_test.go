@@ -6,9 +6,6 @@ import (
 	flags "flag"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/http/cookiejar"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -18,7 +15,6 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/internal/watch"
 )
 
@@ -77,25 +73,7 @@ func holdingsOf(t *testing.T, pid int) holdings {
 //
 //nolint:paralleltest // goroutines and descriptors of this process are counted
 func TestSoak(t *testing.T) {
-	python, lib := os.Getenv("NDBRIDGE_TEST_PYTHON"), os.Getenv("NDBRIDGE_LIB")
-	if python == "" || lib == "" {
-		t.Fatal("NDBRIDGE_TEST_PYTHON and NDBRIDGE_LIB are not set; run make test")
-	}
-	script := filepath.Join(t.TempDir(), "program.py")
-	if err := os.WriteFile(script, fmt.Appendf(nil, soakProgram, soakArrays), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	host, err := hostplugin.New(hostplugin.Config{
-		Logger: slog.New(slog.DiscardHandler), LibDirs: []string{lib}, Programs: []hostplugin.Program{{Name: "program", Python: python, Script: script}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer host.Close() // an error says that the program had to be killed
-	session, err := host.Start(t.Context(), "program")
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := startProgram(t, fmt.Sprintf(soakProgram, soakArrays))
 	if _, err := session.View(t.Context(), fmt.Sprintf("a%d", soakArrays-1)); err != nil { // until all are there
 		t.Fatal(err)
 	}
@@ -157,41 +135,6 @@ func TestSoak(t *testing.T) {
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
-}
-
-// openPage opens the page's websocket.
-func openPage(t *testing.T, server *Server) *websocket.Conn {
-	t.Helper()
-	address, err := url.Parse(server.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := &http.Client{Jar: jar}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address.String(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = response.Body.Close() // the cookie is what counts
-	address.Path, address.RawQuery = "/socket", ""
-	conn, response, err := websocket.Dial(t.Context(), address.String(), &websocket.DialOptions{
-		HTTPClient: client, HTTPHeader: http.Header{"Origin": {address.Scheme + "://" + address.Host}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if response.Body != nil {
-		_ = response.Body.Close() // there is none
-	}
-	conn.SetReadLimit(1 << 26)
-	return conn
 }
 
 // showArray has the page show an array, and says how long it took until its figures were there.

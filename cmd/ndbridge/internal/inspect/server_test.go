@@ -1,0 +1,120 @@
+package inspect
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/ndbridge/ndbridge/hostplugin"
+)
+
+// startProgram starts a program with numpy, which ends with the test.
+func startProgram(t *testing.T, text string) *hostplugin.Session {
+	t.Helper()
+	python, lib := os.Getenv("NDBRIDGE_TEST_PYTHON"), os.Getenv("NDBRIDGE_LIB")
+	if python == "" || lib == "" {
+		t.Fatal("NDBRIDGE_TEST_PYTHON and NDBRIDGE_LIB are not set; run make test")
+	}
+	script := filepath.Join(t.TempDir(), "program.py")
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	host, err := hostplugin.New(hostplugin.Config{
+		Logger: slog.New(slog.DiscardHandler), LibDirs: []string{lib}, Programs: []hostplugin.Program{{Name: "program", Python: python, Script: script}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = host.Close() }) // an error says that the program had to be killed
+	session, err := host.Start(t.Context(), "program")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
+}
+
+// openPage opens the page's websocket.
+func openPage(t *testing.T, server *Server) *websocket.Conn {
+	t.Helper()
+	address, err := url.Parse(server.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Jar: jar}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address.String(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close() // the cookie is what counts
+	address.Path, address.RawQuery = "/socket", ""
+	conn, response, err := websocket.Dial(t.Context(), address.String(), &websocket.DialOptions{
+		HTTPClient: client, HTTPHeader: http.Header{"Origin": {address.Scheme + "://" + address.Host}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.Body != nil {
+		_ = response.Body.Close() // there is none
+	}
+	conn.SetReadLimit(1 << 26)
+	return conn
+}
+
+// listenerThatTells tells when it accepts.
+type listenerThatTells struct {
+	net.Listener
+	accepts chan struct{}
+}
+
+func (l *listenerThatTells) Accept() (net.Conn, error) {
+	select {
+	case l.accepts <- struct{}{}:
+	default:
+	}
+	return l.Listener.Accept()
+}
+
+// TestFirstPage holds that what the first page asks for is not lost, however soon it comes: nobody is served before there is somebody who reads.
+func TestFirstPage(t *testing.T) {
+	t.Parallel()
+	server, err := New(t.Context(), Options{Session: startProgram(t, "import numpy as np\na = np.arange(3)"), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener := &listenerThatTells{server.listener, make(chan struct{}, 1)}
+	server.listener = listener
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	server.hub.mu.Lock() // nobody can read
+	go func() { served <- server.Run(ctx) }()
+	select {
+	case <-listener.accepts:
+		t.Error("pages are served before there is somebody who reads")
+	case <-time.After(100 * time.Millisecond):
+	}
+	server.hub.mu.Unlock()
+	conn := openPage(t, server)
+	showArray(t, conn, "a")
+	_ = conn.CloseNow() // else the server waits for an answer
+	stop()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
