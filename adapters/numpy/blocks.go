@@ -202,8 +202,8 @@ func isLabel(g *py.GIL, label py.Object, s names.Step) bool {
 	if !g.IsStr(label) {
 		return false
 	}
-	text, err := g.Text(label)
-	return err == nil && text == s.Text
+	text, ok := g.NameText(label)
+	return ok && text == s.Text
 }
 
 // column goes on from a manager of blocks to a column.

@@ -243,7 +243,8 @@ func (*adapter) Columns(g *py.GIL, env *program.Env, o py.Object, yield func(s n
 		s := names.Step{Kind: names.Key}
 		switch {
 		case g.IsStr(label):
-			if s.Text, err = g.Text(label); err != nil {
+			var ok bool
+			if s.Text, ok = g.NameText(label); !ok {
 				continue
 			}
 			if names.IsIdentifier(s.Text) && isColumnName(g, o, s.Text) {

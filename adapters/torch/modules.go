@@ -155,8 +155,8 @@ func stepTo(g *py.GIL, o, key py.Object, kind names.Kind, attributes bool) (s na
 	if !g.IsStr(key) {
 		return s, false
 	}
-	text, err := g.Text(key)
-	if err != nil {
+	text, ok := g.NameText(key)
+	if !ok {
 		return s, false
 	}
 	if kind == names.Item {

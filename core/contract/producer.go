@@ -79,7 +79,8 @@ type Search struct {
 	Limit   int    // how many arrays are told of at most; 0: all, as far as that is bounded
 	Numbers bool   // find Python's own numbers, too, at most Limit of them
 
-	// Names asks for Python's own numbers of these names, and for nothing else. There is no pattern then.
+	// Names asks for Python's own numbers of these names, and for nothing else. There is no pattern then. Each number has the name
+	// by which it was asked for.
 	Names []string
 }
 

@@ -38,7 +38,8 @@ loss, epoch, flag, nothing, text = 0.5, 3, True, None, "7"
 bad, best, worst = float("nan"), float("inf"), float("-inf")
 least, most, over, huge = -2**63, 2**63 - 1, 2**63, 10**400
 single, array = np.float64(0.25), np.ones(3)
-metrics = {"acc": 0.75, "flag": False, "n": 7, ("a", 1): 1.5, "trap": Trap(4)}
+metrics = {"acc": 0.75, "flag": False, "n": 7, ("a", 1): 1.5, "trap": Trap(4), "\\udc80": 2.5, "\udc80": 3.5, ("a", "\udc80"): 4.5}
+globals()["metrics['n']"], globals()["\udc80"] = array, array # which nobody can name
 pair = collections.namedtuple("Pair", "left right")(1, 2)
 many, few = [float(i) for i in range(65)], [float(i) for i in range(64)]
 wide = {str(i): i for i in range(65)}
@@ -94,7 +95,7 @@ func TestNumbers(t *testing.T) {
 	got := numbersOf(t, run, every)
 	want := map[string]string{
 		"loss": "float 0.5", "epoch": "int 3", "bad": "float NaN", "best": "float +Inf", "worst": "float -Inf",
-		"least": fmt.Sprint("int ", math.MinInt64), "most": fmt.Sprint("int ", math.MaxInt64), "slots.lr": "float 0.125",
+		"least": fmt.Sprint("int ", math.MinInt64), "most": fmt.Sprint("int ", math.MaxInt64), "slots.lr": "float 0.125", `metrics["\\udc80"]`: "float 2.5",
 		`metrics["acc"]`: "float 0.75", `metrics["n"]`: "int 7", `metrics["a", 1]`: "float 1.5", "pair.left": "int 1", "pair.right": "int 2",
 		"trainer.best": "float 0.875", "inner.__closure__[0].cell_contents": "int 9", "main().step": "int 1", `main().state["lr"]`: "float 0.5",
 	}
@@ -118,7 +119,7 @@ func TestNumbers(t *testing.T) {
 		t.Errorf("nobody has asked for %v", plain)
 	}
 	for pattern, want := range map[string]string{
-		"main().*": "map[main().step:int 1]", `metrics["*"]`: `map[metrics["acc"]:float 0.75 metrics["n"]:int 7]`, "many[*]": "map[]", "many[3]": "map[many[3]:float 3]",
+		"main().*": "map[main().step:int 1]", `metrics["*"]`: `map[metrics["\\udc80"]:float 2.5 metrics["acc"]:float 0.75 metrics["n"]:int 7]`, "many[*]": "map[]", "many[3]": "map[many[3]:float 3]",
 		"tr*": "map[]", "trainer.*": "map[trainer.best:float 0.875]",
 	} {
 		if got := fmt.Sprint(numbersOf(t, run, contract.Search{Pattern: pattern, Numbers: true})); got != want {
@@ -128,6 +129,13 @@ func TestNumbers(t *testing.T) {
 	found := search(t, run, "**", 0)
 	if !slices.ContainsFunc(found.Entries, func(e contract.Entry) bool { return e.Name == "single" && e.Layout.Len() == 1 }) {
 		t.Errorf("a number of NumPy's is no array: %+v", found.Entries)
+	}
+	var variables []string
+	for e := range run.Arrays(t.Context()) {
+		variables = append(variables, e.Name)
+	}
+	if !slices.Equal(variables, []string{"array", "single"}) {
+		t.Errorf("listed are the variables %q", variables)
 	}
 	followNumbers(t, run)
 	if ran := harness.Eval[[]string](t, run.Remote, "ran"); len(ran) > 0 {
@@ -139,18 +147,18 @@ func TestNumbers(t *testing.T) {
 // followNumbers reads numbers by name while the program changes them, replaces them by other things, and returns.
 func followNumbers(t *testing.T, run *harness.Run) {
 	t.Helper()
-	names := []string{"loss", "main().step", `main().state["lr"]`, `metrics["acc"]`, "trainer.best", "array", "flag", "trap", "trap.x", "lazy.loss", "lazy.own", "huge", "gone.x", "many[64]"}
+	names := []string{"loss", "main().step", `main().state["lr"]`, `metrics["acc"]`, "trainer.best", "array", "flag", "trap", "trap.x", "lazy.loss", "lazy.own", "huge", "gone.x", "many[64]", "metrics['acc']", "few.1"}
 	read := func() string { return fmt.Sprint(numbersOf(t, run, contract.Search{Names: names})) }
 	for i := 2; i < 6; i++ {
 		run.Remote.Exec(t, fmt.Sprintf("loss = 1 / %d; metrics['acc'] = %d; trainer.best += 1; turns.put(1); done.get()", i, i))
-		want := fmt.Sprintf(`map[loss:float %v main().state["lr"]:float %v main().step:int %d many[64]:float 64 metrics["acc"]:int %d trainer.best:float %v]`,
+		want := fmt.Sprintf(`map[few.1:float 1 loss:float %v main().state["lr"]:float %v main().step:int %d many[64]:float 64 metrics["acc"]:int %[4]d metrics['acc']:int %[4]d trainer.best:float %[5]v]`,
 			1/float64(i), 0.5/float64(i), i, i, float64(i)-0.125)
 		if got := read(); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
 	run.Remote.Exec(t, "loss, trainer.best = array, None; del metrics['acc']; turns.put(0); done.get()")
-	if got := read(); got != "map[many[64]:float 64]" {
+	if got := read(); got != "map[few.1:float 1 many[64]:float 64]" {
 		t.Errorf("after the end: %s", got)
 	}
 	searcher, ok := run.Producer().(contract.Searcher)

@@ -260,7 +260,7 @@ func (p *Program) entries(ctx context.Context, g *py.GIL) ([]contract.Entry, err
 			continue
 		}
 		name, err := g.Text(key)
-		if err != nil || seen[name] || strings.HasPrefix(name, "_") {
+		if err != nil || seen[name] || !isShown(name) || !names.IsIdentifier(name) {
 			continue
 		}
 		if err := add(name, nil, o); err != nil {

@@ -24,19 +24,24 @@ type number struct {
 // numbers is what a search knows of Python's own numbers.
 type numbers struct {
 	wanted bool
-	only   bool // no arrays are
+	asked  []string // only the numbers of these names are wanted, and no arrays
 	limit  int
 	found  []number
 }
 
+func (n *numbers) only() bool { return len(n.asked) > 0 }
+
 // number reads a number, if the pattern means it.
-func (*search) number(g *py.GIL, o py.Object, at place) (n number, ok bool) {
+func (s *search) number(g *py.GIL, o py.Object, at place) (n number, ok bool) {
 	if rest, ok := ofArray(at.rest); !ok || len(rest) > 0 || len(at.path.Steps) > maxSearchedDepth {
 		return number{}, false
 	}
 	n.order = at.order
 	n.Int, n.Value, n.Whole, ok = g.Number(o)
-	if ok {
+	switch {
+	case ok && s.numbers.only():
+		n.Name = s.numbers.asked[at.order[0]]
+	case ok:
 		n.Name = at.path.String()
 	}
 	return n, ok

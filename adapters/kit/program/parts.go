@@ -149,8 +149,8 @@ func itemStep(g *py.GIL, key py.Object) (s names.Step, ok bool) {
 	case !g.UsualKey(key):
 		return s, false
 	case g.IsStr(key):
-		text, err := g.Text(key)
-		return names.Step{Kind: names.Key, Text: text}, err == nil
+		text, ok := g.NameText(key)
+		return names.Step{Kind: names.Key, Text: text}, ok
 	case g.IsInt(key):
 		n, err := g.Int64(key)
 		return names.Step{Kind: names.Item, Item: n}, err == nil

@@ -84,7 +84,7 @@ type object struct {
 func (p *Program) Search(ctx context.Context, q contract.Search) (contract.Found, error) {
 	const op = "search"
 	s := p.newSearch(min(cmp.Or(q.Limit, maxSearchFound), maxSearchFound))
-	s.numbers = numbers{wanted: q.Numbers || len(q.Names) > 0, only: len(q.Names) > 0, limit: min(cmp.Or(q.Limit, maxNumbers), maxNumbers)}
+	s.numbers = numbers{wanted: q.Numbers || len(q.Names) > 0, asked: q.Names, limit: min(cmp.Or(q.Limit, maxNumbers), maxNumbers)}
 	pattern, err := s.parse(q)
 	if err != nil {
 		return contract.Found{}, about(op, "", "", err)
@@ -114,7 +114,7 @@ func (p *Program) newSearch(limit int) *search {
 
 // run looks for all that a pattern means, or for numbers whose names are in the queue.
 func (s *search) run(ctx context.Context, pattern names.Path) (err error) {
-	if !s.numbers.only {
+	if !s.numbers.only() {
 		err = s.program.interp.Do(ctx, func(g *py.GIL) error { return s.roots(ctx, g, pattern) })
 	}
 	for err == nil && len(s.queue) > 0 {
@@ -129,7 +129,7 @@ func (s *search) run(ctx context.Context, pattern names.Path) (err error) {
 
 // parse reads what is searched for: a pattern, or names, which the search follows first.
 func (s *search) parse(q contract.Search) (pattern names.Path, err error) {
-	if !s.numbers.only {
+	if !s.numbers.only() {
 		return names.ParsePattern(q.Pattern)
 	}
 	for i, name := range q.Names {
@@ -187,7 +187,7 @@ func (s *search) push(p place) {
 // match holds an object against what is left of the pattern.
 func (s *search) match(g *py.GIL, o py.Object, at place) error {
 	if s.numbers.wanted {
-		if n, ok := s.number(g, o, at); ok || s.numbers.only {
+		if n, ok := s.number(g, o, at); ok || s.numbers.only() {
 			if ok {
 				s.count(n)
 			}

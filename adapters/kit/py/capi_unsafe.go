@@ -251,16 +251,26 @@ func capiNewTuple(items []Object) Object {
 	return Object(C.ndpy_new_tuple(first, C.ptrdiff_t(len(items))))
 }
 
+// capiUTF8 gives the text of a str. It reports false, with the error indicator set, if o is none, or one that UTF-8 cannot say.
+func capiUTF8(o Object) (string, bool) {
+	n := new(C.ptrdiff_t)
+	p := C.ndpy_utf8(C.ndpy(o), n)
+	if p == nil {
+		return "", false
+	}
+	return string(unsafe.Slice((*byte)(unsafe.Pointer(p)), int(*n))), true
+}
+
 // capiText gives the text of a str. It reports false, with the error indicator set, if o is none.
 func capiText(o Object) (string, bool) {
-	p, n := new(*C.char), new(C.ptrdiff_t)
-	if *p = C.ndpy_utf8(C.ndpy(o), n); *p != nil {
-		return string(unsafe.Slice((*byte)(unsafe.Pointer(*p)), int(*n))), true
+	if s, ok := capiUTF8(o); ok {
+		return s, true
 	}
 	if !capiIs(o, flagStr) {
 		return "", false
 	}
 	capiClear() // it has what UTF-8 cannot say
+	p, n := new(*C.char), new(C.ptrdiff_t)
 	bytes := C.ndpy_encode(C.ndpy(o))
 	if bytes == 0 {
 		return "", false

@@ -148,6 +148,14 @@ func (g *GIL) Text(o Object) (string, error) {
 	return s, nil
 }
 
+// NameText is Text for a str that is part of a name. It is not ok for one with lone surrogates: another str has its text, and that name.
+func (*GIL) NameText(o Object) (text string, ok bool) {
+	if text, ok = capiUTF8(o); !ok {
+		capiClear()
+	}
+	return text, ok
+}
+
 // Str gives str(o).
 func (g *GIL) Str(o Object) (string, error) { return g.textOf(capiStr(o)) }
 

@@ -892,7 +892,7 @@ type SearchRequest struct {
 	Limit uint32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
 	// Python's own numbers are wanted, too, at most as many.
 	Numbers bool `protobuf:"varint,3,opt,name=numbers,proto3" json:"numbers,omitempty"`
-	// Only the numbers of these names are wanted, and the pattern is empty.
+	// Only the numbers of these names are wanted, each under the name that is given here, and the pattern is empty.
 	Names         []string `protobuf:"bytes,4,rep,name=names,proto3" json:"names,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
