@@ -136,6 +136,12 @@ func (*adapter) Parts(g *py.GIL, env *program.Env, o py.Object, yield func(s nam
 		if !ok || !g.IsDict(dict) {
 			continue
 		}
+		if kind == names.Attr && !attributes { // its class finds parts in its own way, as that of torch.compile does, but the dict is there
+			if !g.ClassDefines(o, key) && !yield(names.Step{Kind: names.Attr, Text: registry}, dict) {
+				return true, nil
+			}
+			continue
+		}
 		for at := 0; ; {
 			key, part, next, ok := g.DictNext(dict, at)
 			if !ok {

@@ -56,6 +56,17 @@ more.x = torch.ones(15, requires_grad=True)
 with torch.no_grad():
     more.x.grad = torch.ones(15)
     more.x.grad.grad = more.x # a circle
+more.w = model.layers[0].weight.detach() # a shorter name of the same memory, and no key of the state
+class Wrapped(nn.Module): # as torch.compile makes them
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.ModuleDict({"in": nn.Linear(1, 16), "\udc80": nn.Linear(1, 17)})
+    def __getattr__(self, name):
+        more.warned.add_(1)
+        return getattr(super().__getattr__("inner"), name)
+more.wrapped = Wrapped()
+more.wrapped._modules["inner"]["in"](torch.ones(1, 1)).sum().backward()
+more.warned.zero_()
 `, programtest.Options{Python: python})
 			p.Finish(t)
 			for name, shape := range map[string][]int{
@@ -92,12 +103,14 @@ with torch.no_grad():
 					t.Errorf("%s: %v, want the remedy %q", name, err, meant)
 				}
 			}
+			wrapped := `more.wrapped._modules["inner"]["in"]`
 			states := []string{`optimizer.state[model.layers[0].weight]["exp_avg"]`, `optimizer.state[model.layers[0].bias]["exp_avg"]`}
 			for pattern, want := range map[string][]string{
 				"model.layers[0].*.grad": {"model.layers[0].weight.grad", "model.layers[0].bias.grad"}, "model.**.grad": {"model.layers[0].weight.grad", "model.layers[0].bias.grad"},
 				`optimizer.state[*]["exp_avg"]`: states, `optimizer.**["exp_avg"]`: states, `optimizer.state[model.layers.0.weight]["exp_avg"]`: states[:1],
 				"more.kept.**": {"more.kept", "more.kept.grad"}, "more.hidden.**": {"more.hidden"}, "more.hidden.*": nil, "more.sub.**": {"more.sub"},
-				"more.x.**": {"more.x", "more.x.grad"},
+				"more.x.**": {"more.x", "more.x.grad"}, "more.wrapped.**.grad": {wrapped + ".weight.grad", wrapped + ".bias.grad"}, "more.wrapped.*": nil,
+				"more.wrapped.**.weight": {wrapped + ".weight"}, // a key with a lone surrogate has no name
 			} {
 				found, err := p.Search(t.Context(), contract.Search{Pattern: pattern})
 				var got []string

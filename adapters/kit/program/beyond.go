@@ -91,10 +91,9 @@ func (s *search) name(ctx context.Context, pattern names.Path) (err error) {
 
 // nameOf gives the name by which an array was found.
 func (s *search) nameOf(g *py.GIL, o py.Object) (names.Path, bool) {
-	known := s.names.found[s.names.objects[o]]
-	if known == nil || len(known.cut) > 0 {
+	known := s.names.objects[o]
+	if known == nil {
 		return names.Path{}, false
 	}
-	now, ok := s.program.reach(g, known.path)
-	return known.path, ok && now == o
+	return known.path, s.isStill(g, known.path, o)
 }

@@ -39,11 +39,25 @@ func (s *search) add(g *py.GIL, o py.Object, f owner, row []names.Step, at place
 	if err := g.Nested(func() error { return s.describe(g, &t, &e.Entry, &key) }); err != nil {
 		return err
 	}
-	s.tell(g, e, key)
 	if len(at.rest) == 0 && row == nil {
-		s.objects[o] = key
+		s.nameObject(g, o, *e)
 	}
+	s.tell(g, e, key)
 	return nil
+}
+
+// nameObject notes the best name of an array that is an object of its own: another object with the same memory may have a better one.
+func (s *search) nameObject(g *py.GIL, o py.Object, e discovery) {
+	known := s.objects[o]
+	if known == nil || e.before(known) || known.turn != s.turns && !s.isStill(g, known.path, o) {
+		s.objects[o] = &e
+	}
+}
+
+// isStill reports whether a name leads to an object.
+func (s *search) isStill(g *py.GIL, path names.Path, o py.Object) bool {
+	now, ok := s.program.reach(g, path)
+	return ok && now == o
 }
 
 // tell adds an array, which is known by key under whatever name. Its name is what was published, or the one that says most.

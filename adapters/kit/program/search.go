@@ -37,9 +37,9 @@ type search struct {
 	kinds   map[py.Object]kind
 	seen    map[object]sight // what a ** has come to
 	found   map[string]*discovery
-	objects map[py.Object]string // the keys in found of arrays that are objects of their own
-	later   []place              // dicts whose keys are arrays, which have names when all else was looked through
-	names   *search              // that has found these names; nil: none was needed
+	objects map[py.Object]*discovery // arrays that are objects of their own, by their best names
+	later   []place                  // dicts whose keys are arrays, which have names when all else was looked through
+	names   *search                  // that has found these names; nil: none was needed
 	entries []*discovery
 	numbers numbers
 	more    int
@@ -108,7 +108,7 @@ func (p *Program) Search(ctx context.Context, q contract.Search) (contract.Found
 func (p *Program) newSearch(limit int) *search {
 	return &search{
 		program: p, limit: limit, seen: make(map[object]sight), kinds: make(map[py.Object]kind), found: make(map[string]*discovery),
-		objects: make(map[py.Object]string),
+		objects: make(map[py.Object]*discovery),
 	}
 }
 
@@ -265,8 +265,7 @@ func isFollowed(s names.Step) bool {
 func (s *search) again(g *py.GIL, id object, path names.Path) bool {
 	before, ok := s.seen[id]
 	if ok && before.turn != s.turns {
-		o, there := s.program.reach(g, before.path)
-		ok = there && o == id.o
+		ok = s.isStill(g, before.path, id.o)
 	}
 	if !ok {
 		s.seen[id] = sight{s.turns, path}
