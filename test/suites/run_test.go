@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/hostplugin/bootstrap/bootstraptest"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
@@ -143,6 +144,10 @@ func (l *looking) begin(ctx context.Context) {
 		for ctx.Err() == nil {
 			for _, err := range l.session.Arrays(ctx) {
 				l.check(ctx, "list", err)
+			}
+			if searcher, ok := l.session.Producer().(contract.Searcher); ok {
+				_, err := searcher.Search(ctx, contract.Search{Pattern: "**", Numbers: true})
+				l.check(ctx, "search", err)
 			}
 			select {
 			case <-ticker.C:
