@@ -80,6 +80,9 @@ func (n *imports) dtype(g *py.GIL, l core.Layout) (py.Object, error) {
 func (n *imports) find(g *py.GIL, l core.Layout) (py.Object, error) {
 	name := l.String()[:len(l.String())-len(fmt.Sprint(l.Shape()))]
 	unknown := &core.Error{Kind: core.ErrDType, Err: fmt.Errorf("NumPy has no elements of %s", name)}
+	if fields, ok := strings.CutPrefix(name, "(numpy.record, "); ok { // of a recarray, by whose class alone its dtype differs
+		name = strings.TrimSuffix(fields, ")")
+	}
 	argument, err := g.NewStr(name)
 	if err != nil {
 		return 0, unknown

@@ -11,6 +11,7 @@ start = [host("numpy", "uint8", [1], readonly=r).ctypes.data for r in (False, Tr
 wanted = [(name, "", np.dtype(name)) for name in TYPES]
 wanted += [(f"opaque[{size}]", tag, np.dtype(tag)) for tag, size in TAGS.items()]
 wanted += [(f"opaque[{size}]", tag, np.dtype(ast.literal_eval(tag))) for tag, size in STRUCTURES.items()]
+wanted.append(("opaque[20]", f"(numpy.record, {next(iter(STRUCTURES))})", wanted[-2][2]))
 for name, tag, dtype in wanted:
     for strides in None, [128, -32]:
         for readonly in False, True:
