@@ -95,8 +95,47 @@ func gradient(g *py.GIL, env *program.Env, o py.Object) (step py.Step, ok bool, 
 			return step, false, err
 		}
 	}
+	codes, err := backward(g, env)
+	if err != nil {
+		return step, false, err
+	}
 	key, err := g.Interned("grad")
-	return py.Step{Kind: py.StepGetter, Class: class, Key: key, Registries: haveGradients}, err == nil, err
+	return py.Step{Kind: py.StepGetter, Class: class, Key: key, Registries: haveGradients, Unless: codes}, err == nil, err
+}
+
+// backward gives the code of the functions within which PyTorch replaces gradients without the GIL. Who reads one meanwhile, or while one is
+// set to None, as any thread of Python's could, ends the program: see the tests.
+func backward(g *py.GIL, env *program.Env) (codes []py.Object, err error) {
+	autograd, err := g.Attr(env.Module, "autograd")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"backward", "grad"} {
+		function, err := g.Attr(autograd, name)
+		if err != nil {
+			return nil, err
+		}
+		if code, ok := g.CodeOf(function); ok {
+			codes = append(codes, code)
+		}
+	}
+	return codes, nil
+}
+
+// Unready implements [program.Waiter], for the gradients of tensors of any class.
+func (*adapter) Unready(g *py.GIL, env *program.Env, o py.Object, s names.Step) (why string, err error) {
+	if s.Kind != names.Attr || s.Text != "grad" {
+		return "", nil
+	}
+	tensor, err := g.Attr(env.Module, "Tensor")
+	if err != nil || !g.IsInstance(o, tensor) {
+		return "", err
+	}
+	codes, err := backward(g, env)
+	if err != nil || g.Steady(codes...) {
+		return "", err
+	}
+	return "PyTorch may be replacing it", nil
 }
 
 // Parts implements [program.Container].

@@ -225,6 +225,13 @@ func slice(g *py.GIL, builtins py.Object, s names.Subscript) (py.Object, error) 
 }
 
 func (p *Program) attribute(g *py.GIL, o py.Object, s names.Step, where string) (py.Object, error) {
+	why, err := p.unready(g, o, s)
+	if err != nil {
+		return 0, err
+	}
+	if why != "" {
+		return 0, &missingError{What: fmt.Sprintf("%s%s cannot be read now: %s", where, s, why)}
+	}
 	v, ok, err := g.AttrOK(o, s.Text)
 	if ok || err != nil {
 		return v, err
@@ -241,6 +248,24 @@ func (p *Program) attribute(g *py.GIL, o py.Object, s names.Step, where string) 
 		missing.Remedy = prose.Meant(whole)
 	}
 	return 0, missing
+}
+
+// unready asks the adapters why what a step leads to cannot be read now; "": it can.
+func (p *Program) unready(g *py.GIL, o py.Object, s names.Step) (why string, err error) {
+	for _, f := range p.frameworks {
+		a, ok := f.adapter.(Waiter)
+		if !ok {
+			continue
+		}
+		env, ok, err := p.env(g, f)
+		if ok && err == nil {
+			why, err = a.Unready(g, env, o, s)
+		}
+		if why != "" || err != nil {
+			return why, err
+		}
+	}
+	return "", nil
 }
 
 // attributeNames gives the names of attributes that an object has, as far as that runs no code of the program's.

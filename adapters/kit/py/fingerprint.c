@@ -181,14 +181,15 @@ static ndpy gotten(ndpy o, ndpy key) {
 	return v;
 }
 
-static ndpy gotten_if(ndpy o, ndpy key, const ndpy *one_of) {
+static ndpy gotten_if(ndpy o, ndpy key, const ndpy_asked *a) {
+	const ndpy *one_of = a->registries;
 	bool holds = !one_of[0];
 	for (int i = 0; !holds && i < NDPY_REGISTRIES && one_of[i]; i++) {
 		ndpy v = gotten(o, one_of[i]);
 		holds = v == ndpy_true();
 		ndpy_decref(v);
 	}
-	return holds ? gotten(o, key) : 0;
+	return holds && (!a->unless[0] || ndpy_steady(a->unless)) ? gotten(o, key) : 0;
 }
 
 // The object itself, if it still has what is expected: a new reference, or 0 without an error.
@@ -277,7 +278,7 @@ static ndpy follow(ndpy o, const ndpy_step *s, struct way *w) {
 	case NDPY_KEY: return item(o, s->key);
 	case NDPY_LOCAL: return ndpy_waiting_local(o, s->key);
 	case NDPY_INDEX: return ndpy_sequence_get(o, s->index);
-	case NDPY_GETTER: return gotten_if(o, s->key, a->registries);
+	case NDPY_GETTER: return gotten_if(o, s->key, a);
 	case NDPY_BESIDE: return beside(o, s);
 	case NDPY_REGISTERED:
 	case NDPY_REGISTERED_ITEM: return registered(o, s, w);

@@ -22,7 +22,8 @@
 	X(ndpy, PyFrame_GetCode, (ndpy))                \
 	X(ndpy, PyFrame_GetGlobals, (ndpy))             \
 	X(ndpy, PyFrame_GetVar, (ndpy, ndpy))           \
-	X(ndpy, PyFrame_GetLocals, (ndpy))
+	X(ndpy, PyFrame_GetLocals, (ndpy))              \
+	X(int, PyFrame_GetLasti, (ndpy))
 
 static struct {
 #define X(result, name, arguments) result(*name) arguments;
@@ -42,17 +43,21 @@ struct layout {
 	uint16_t back, code, globals; // of a frame
 	uint16_t inner;               // where a frame has the address of what has the rest; 0: it has that itself
 	uint16_t space, fast;         // f_locals, and the variables of a function
+	uint8_t sets, deletes;        // the instructions that set and delete an attribute
 };
 
 static const struct layout layouts[] = {
-	{"3.8.", .frame = 24, .back = 24, .code = 32, .globals = 48, .space = 56, .fast = 360},
-	{"3.9.", .globals = 48, .space = 56, .fast = 360},
-	{"3.10.", .globals = 48, .space = 56, .fast = 352},
-	{"3.11.", .filled = 56, .inner = 24, .space = 24, .fast = 72},
-	{"3.12.", .inner = 24, .space = 40},
+	{"3.8.", .frame = 24, .back = 24, .code = 32, .globals = 48, .space = 56, .fast = 360, .sets = 95, .deletes = 96},
+	{"3.9.", .globals = 48, .space = 56, .fast = 360, .sets = 95, .deletes = 96},
+	{"3.10.", .globals = 48, .space = 56, .fast = 352, .sets = 95, .deletes = 96},
+	{"3.11.", .filled = 56, .inner = 24, .space = 24, .fast = 72, .sets = 95, .deletes = 96},
+	{"3.12.", .inner = 24, .space = 40, .sets = 95, .deletes = 96},
+	{"3.13.", .sets = 108, .deletes = 63},
+	{"3.14.", .sets = 110, .deletes = 61},
 };
 
 static struct layout at;
+static bool known;      // ndpy_open_frames has found all
 static size_t ident_at; // where the state of a thread has its ident; 0: not known
 
 // All states are larger than this.
@@ -97,7 +102,7 @@ int ndpy_open_frames(void) {
 	      (at.space || api.PyFrame_GetLocals) && (at.fast || api.PyFrame_GetVar);
 	if (!all || !threads_have_frames()) return 0;
 	find_ident();
-	return 1;
+	return known = true;
 }
 
 // A thread that has not had Python's lock yet may be making its state, which is the first one then.
@@ -150,6 +155,53 @@ ndpy ndpy_frame_code(ndpy frame) {
 ndpy ndpy_frame_globals(ndpy frame) {
 	if (!at.globals) return quiet(api.PyFrame_GetGlobals(frame));
 	return new_reference(FIELD(ndpy, frame, at.globals));
+}
+
+// Where in its code a frame is, in bytes; -1: it has not begun.
+static ptrdiff_t last_instruction(ndpy frame) {
+	static ndpy name; // the GIL is held
+	if (api.PyFrame_GetLasti) return api.PyFrame_GetLasti(frame);
+	if (!name) name = ndpy_new_interned("f_lasti", strlen("f_lasti"));
+	ndpy last = name ? ndpy_get(frame, name) : 0;
+	ptrdiff_t n = last ? (ptrdiff_t)ndpy_int64(last) : -1;
+	ndpy_decref(last);
+	return n;
+}
+
+static bool sets_attribute(ndpy frame, ndpy code) {
+	static ndpy name; // the GIL is held
+	if (!name) name = ndpy_new_interned("co_code", strlen("co_code"));
+	ndpy bytes = name ? ndpy_get(code, name) : 0;
+	char *instructions;
+	ptrdiff_t n, at_byte = last_instruction(frame);
+	bool sets = true; // what cannot be known may be so
+	if (bytes && ndpy_bytes(bytes, &instructions, &n) == 0) {
+		uint8_t does = at_byte >= 0 && at_byte < n ? (uint8_t)instructions[at_byte] : 0;
+		sets = does && (does == at.sets || does == at.deletes);
+	} else {
+		ndpy_clear();
+	}
+	ndpy_decref(bytes);
+	return sets;
+}
+
+static bool unsteady(ndpy frame, const ndpy codes[NDPY_CODES]) {
+	ndpy code = ndpy_frame_code(frame);
+	bool is = code && sets_attribute(frame, code);
+	for (int i = 0; i < NDPY_CODES; i++) is |= code && code == codes[i];
+	ndpy_decref(code);
+	return is;
+}
+
+int ndpy_steady(const ndpy codes[NDPY_CODES]) {
+	bool is = known && at.sets;
+	for (uintptr_t t = is ? ndpy_first_thread() : 0; t; t = ndpy_next_thread(t))
+		for (ndpy frame = ndpy_thread_frame(t), back; frame; frame = back) {
+			is = is && !unsteady(frame, codes);
+			back = is ? ndpy_frame_back(frame) : 0;
+			ndpy_decref(frame);
+		}
+	return is;
 }
 
 static uintptr_t inner(ndpy frame) { return at.inner ? FIELD(uintptr_t, frame, at.inner) : frame; }

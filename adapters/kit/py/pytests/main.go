@@ -67,6 +67,7 @@ func (l *library) tests() []testing.InternalTest {
 		{Name: "Steps", F: l.testSteps},
 		{Name: "Fields", F: l.testFields},
 		{Name: "Beside", F: l.testBeside},
+		{Name: "Steady", F: l.testSteady},
 		{Name: "StepsInTurn", F: l.testStepsInTurn},
 		{Name: "ChangedClass", F: l.testChangedClass},
 		{Name: "Globals", F: l.testGlobals},

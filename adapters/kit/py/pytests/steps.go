@@ -150,6 +150,37 @@ func (l *library) testBeside(t *testing.T) {
 	})
 }
 
+// testSteady sees when a thread sets or deletes an attribute and something of that gives the GIL away, and when it runs certain code.
+func (l *library) testSteady(t *testing.T) {
+	l.do(t, func(p *python) {
+		p.exec(
+			"import threading",
+			"here, leave = threading.Semaphore(0), threading.Semaphore(0)",
+			"def stay(): here.release(); leave.acquire()",
+			"class Last:",
+			"    def __del__(self): stay()",
+			"class Holder: pass",
+			"def computes(): stay()",
+			"def work():",
+			"    stay()",
+			"    h = Holder(); h.x = h.y = Last()",
+			"    h.x = None; del h.y",
+			"    h.x = Last()",
+			"    h.x = None",
+			"    computes()",
+			"threading.Thread(target=work, daemon=True).start()",
+		)
+		code := p.must(p.Attr(p.eval("computes"), "__code__"))
+		for i, want := range []struct{ steady, otherwise bool }{{true, true}, {false, false}, {false, false}, {false, true}} {
+			p.exec("here.acquire()")
+			if steady, otherwise := p.Steady(code), p.Steady(p.eval("Last")); steady != want.steady || otherwise != want.otherwise {
+				t.Errorf("%d: steady are %v and, whatever computes, %v; want %v", i, steady, otherwise, want)
+			}
+			p.exec("leave.release()")
+		}
+	})
+}
+
 // watchesInTurn gives watches of what testStepsInTurn makes.
 func (l *library) watchesInTurn(t *testing.T) (checks []py.Check) {
 	t.Helper()
