@@ -72,7 +72,7 @@ if __name__ == "__main__":
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"train.py": body, "helper.py": "here = True\ndef double(x): return x * 2\n", "pkg/__init__.py": "", "pkg/__main__.py": body, "__main__.py": body,
+		"listener.py": body, "helper.py": "here = True\ndef double(x): return x * 2\n", "pkg/__init__.py": "", "pkg/__main__.py": body, "__main__.py": body,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -81,11 +81,11 @@ if __name__ == "__main__":
 	host := harness.NewHost(t)
 	for _, python := range append(harness.Pythons(t), harness.Python(t)) {
 		for name, args := range map[string][]string{
-			"train":  {"train.py", "--epochs", "3"},
-			"pkg":    {"-m", "pkg", "--epochs", "3"},
-			"called": {"--name", "called", ".", "--epochs", "3"},
+			"listener": {"listener.py", "--epochs", "3"},
+			"pkg":      {"-m", "pkg", "--epochs", "3"},
+			"called":   {"--name", "called", ".", "--epochs", "3"},
 		} {
-			if name != "train" && python != harness.Python(t) {
+			if name != "listener" && python != harness.Python(t) {
 				continue
 			}
 			cmd := exec.Command(python, append([]string{"-B", "-m", "ndbridge", "run"}, args...)...) //nolint:noctx // it ends by its input
