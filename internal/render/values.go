@@ -24,9 +24,15 @@ func few(l core.Layout) bool {
 	return rank <= 2 && (rank < 1 || l.Dim(rank-1) <= fewColumns) && (rank < 2 || l.Dim(0) <= fewRows)
 }
 
-// Elements writes each element of v as text, in row-major order: whole numbers in full, others in six digits. It is for arrays
-// that people read. Elements without a known value are refused with core.ErrDType.
-func Elements(ctx context.Context, v *core.View) ([]string, error) {
+// How many digits numbers that are not whole have.
+const (
+	ForPeople = 6  // as many as people want to read
+	Exact     = -1 // as few as say which number it is
+)
+
+// Elements writes each element of v as text, in row-major order: whole numbers in full, others in that many digits.
+// Elements without a known value are refused with core.ErrDType.
+func Elements(ctx context.Context, v *core.View, digits int) ([]string, error) {
 	d := numbers.TypeOf(v.Layout())
 	if !d.Known() {
 		return nil, undrawable(v)
@@ -38,14 +44,14 @@ func Elements(ctx context.Context, v *core.View) ([]string, error) {
 	d.ToNative(raw)
 	texts := make([]string, v.Len())
 	for i := range texts {
-		texts[i] = number(raw, d.DType, i)
+		texts[i] = number(raw, d.DType, i, digits)
 	}
 	return texts, nil
 }
 
 // numberLines writes the numbers of a small array in columns.
 func numberLines(ctx context.Context, v *core.View) ([]string, error) {
-	texts, err := Elements(ctx, v)
+	texts, err := Elements(ctx, v, ForPeople)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +75,7 @@ func numberLines(ctx context.Context, v *core.View) ([]string, error) {
 }
 
 // number is the text of the element i of those in raw.
-func number(raw []byte, d core.DType, i int) string {
+func number(raw []byte, d core.DType, i, digits int) string {
 	size := d.Size()
 	switch {
 	case d == core.Bool:
@@ -79,25 +85,25 @@ func number(raw []byte, d core.DType, i int) string {
 	case d == core.Uint64:
 		return strconv.FormatUint(binary.NativeEndian.Uint64(raw[size*i:]), 10)
 	case numbers.Complex(d):
-		return complexText(raw[size*i:][:size])
+		return complexText(raw[size*i:][:size], digits)
 	case d.Packed():
-		return Number(numbers.Append(nil, raw, numbers.Type{DType: d}, i+1)[i], d)
+		return decimal(numbers.Append(nil, raw, numbers.Type{DType: d}, i+1)[i], d, digits)
 	}
-	return Number(numbers.Append(nil, raw[size*i:][:size], numbers.Type{DType: d}, 1)[0], d)
+	return decimal(numbers.Append(nil, raw[size*i:][:size], numbers.Type{DType: d}, 1)[0], d, digits)
 }
 
 // complexText writes a complex number of two halves of its bytes as Python does, without brackets.
-func complexText(b []byte) string {
-	part, digits := numbers.Double, 32
+func complexText(b []byte, digits int) string {
+	part, bits := numbers.Double, 32
 	switch len(b) {
 	case 4:
 		part = numbers.Half
 	case 8:
 		part = numbers.Single
 	default:
-		digits = 64
+		bits = 64
 	}
-	text := func(x float64) string { return strconv.FormatFloat(x, 'g', 6, digits) }
+	text := func(x float64) string { return strconv.FormatFloat(x, 'g', digits, bits) }
 	im := text(part(b[len(b)/2:]))
 	if !strings.HasPrefix(im, "-") && !strings.HasPrefix(im, "+") {
 		im = "+" + im
@@ -107,11 +113,17 @@ func complexText(b []byte) string {
 
 // Number writes a number computed from elements of type d (an element, a mean, a magnitude) in as many
 // digits as people want to read: whole ones in full as far as they are exact, others in six.
-func Number(x float64, d core.DType) string {
+func Number(x float64, d core.DType) string { return decimal(x, d, ForPeople) }
+
+func decimal(x float64, d core.DType, digits int) string {
 	if numbers.Integral(d) && x == float64(int64(x)) && x > -1<<53 && x < 1<<53 {
 		return strconv.FormatInt(int64(x), 10)
 	}
-	return strconv.FormatFloat(x, 'g', 6, 64)
+	bits := 64
+	if digits == Exact && d.Bits() <= 32 && !numbers.Integral(d) { // 0.1 of float32 is 0.1, and not 0.10000000149011612
+		bits = 32
+	}
+	return strconv.FormatFloat(x, 'g', digits, bits)
 }
 
 // hexLines shows the bytes of the first elements.

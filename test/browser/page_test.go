@@ -65,6 +65,11 @@ func TestNumbers(t *testing.T) {
 	if card := eval[bool](p, "document.querySelector('[data-scalar=rate]') !== null"); card {
 		t.Error("a constant has a line")
 	}
+	// Cards are in the order of the tree.
+	p.until("document.querySelectorAll('[data-scalar]').length === 3")
+	if names := eval[string](p, "[...document.querySelectorAll('[data-scalar]')].map((n) => n.dataset.scalar).join()"); names != `metrics["acc"],train().step,train().loss` {
+		t.Errorf("the cards are %s", names)
+	}
 	p.show("train().step")
 	p.until("document.querySelector('.badge').textContent === 'int'")
 	p.until(fmt.Sprintf(drawn, `[aria-label=History] canvas`))
@@ -127,6 +132,12 @@ func TestKeyboard(t *testing.T) {
 	p.until("!document.querySelector('.controls').textContent.includes('nothing') && [...document.querySelectorAll('.toggle')].some((b) => b.textContent === 'difference' && !b.disabled)")
 	p.keys(kb.Escape)
 	p.until("document.querySelector('.overview')")
+	p.show("photo") // is shown as the image that it is
+	as := "document.querySelector('select[aria-label=as]').value"
+	for _, want := range []string{"HWC", "", "HWC"} {
+		p.until(as + " === '" + want + "' && document.querySelector('.canvas').getAttribute('aria-label')?.startsWith('" + map[bool]string{true: "Heat map", false: "Image"}[want == ""] + "')")
+		p.keys("i")
+	}
 }
 
 // TestUnlisted shows an array that no list has, and says what is meant by a name that nothing has.

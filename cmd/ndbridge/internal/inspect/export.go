@@ -99,7 +99,7 @@ func writeCSV(ctx context.Context, w io.Writer, v *core.View) error {
 		if err != nil {
 			return err
 		}
-		texts, err := render.Elements(ctx, part)
+		texts, err := render.Elements(ctx, part, render.Exact)
 		_ = part.Close() // derived
 		if err == nil {
 			_, err = io.WriteString(w, strings.Join(texts, "\n")+"\n")
@@ -127,7 +127,7 @@ func writeRows(ctx context.Context, w io.Writer, v *core.View, indexed bool, ind
 		}
 		return nil
 	}
-	texts, err := render.Elements(ctx, v)
+	texts, err := render.Elements(ctx, v, render.Exact)
 	if err != nil {
 		return err
 	}

@@ -201,7 +201,7 @@ func texts(ctx context.Context, part *core.View, l look) ([]string, error) {
 		return nil, err
 	}
 	defer plane.Close() //nolint:errcheck // derived
-	return render.Elements(ctx, plane)
+	return render.Elements(ctx, plane, render.ForPeople)
 }
 
 // planeOf selects the rows and columns of a part, in this order.

@@ -16,10 +16,17 @@ const sampled = 1 << 24;
 
 /** @param {Entry} e */
 function likelyImage(e) {
-  const n = e.shape.length, last = e.shape[n - 1];
-  if (e.dtype !== "uint8" || n < 2) return "";
+  return e.dtype === "uint8" ? likelyOrder(e.shape) : "";
+}
+
+/**
+ * As what image an array is likely to be meant, if it is one.
+ * @param {number[]} shape
+ */
+function likelyOrder(shape) {
+  const n = shape.length, last = shape[n - 1];
   if (n > 2 && (last === 3 || last === 4)) return n === 3 ? "HWC" : "NHWC";
-  if (n > 2 && (e.shape[n - 3] === 3 || e.shape[n - 3] === 4)) return n === 3 ? "CHW" : "NCHW";
+  if (n > 2 && (shape[n - 3] === 3 || shape[n - 3] === 4)) return n === 3 ? "CHW" : "NCHW";
   return n === 2 ? "HW" : n === 3 ? "NHW" : "";
 }
 
@@ -324,7 +331,7 @@ export class ArrayPage {
       case "i": {
         const select = this.controls.querySelector("select[aria-label=as]");
         if (select instanceof HTMLSelectElement) {
-          select.selectedIndex = (select.selectedIndex + 1) % select.options.length;
+          select.value = this.look.image ? "" : likelyOrder(this.shape) || select.options[1].value;
           select.dispatchEvent(new Event("change"));
         }
         break;

@@ -37,8 +37,10 @@ export class Overview {
     this.grid = el("div", { class: "scalars" });
     this.note = el("p", { class: "empty" });
     this.node = el("section", { class: "overview", "aria-label": "Scalars" }, this.note, this.grid);
-    /** @type {Map<string, {chart: plots.Chart, value: HTMLElement}>} */
+    /** @type {Map<string, {chart: plots.Chart, value: HTMLElement, node: HTMLElement}>} */
     this.cards = new Map();
+    /** @type {Map<string, number>} */
+    this.places = new Map(); // in the tree, or where a name was there last
     /** @type {Map<string, Line>} */
     this.lines = new Map();
     /** @type {Set<string>} */
@@ -50,6 +52,8 @@ export class Overview {
   list(entries) {
     this.entries = entries.length;
     this.numbers = new Set(entries.filter((e) => e.number).map((e) => e.name));
+    entries.forEach((e, i) => this.places.set(e.name, i));
+    this.arrange();
     this.say();
   }
 
@@ -80,17 +84,26 @@ export class Overview {
       card.value.textContent = line.now;
       card.chart.set(line.points);
     }
+    this.arrange();
     this.say();
+  }
+
+  /** Has the cards in the order of the tree: the program's own variables come before those of the packages that it calls. */
+  arrange() {
+    const place = (/** @type {string} */ name) => this.places.get(name) ?? Infinity;
+    const nodes = [...this.cards].sort(([a], [b]) => place(a) - place(b) || 0).map(([, card]) => card.node);
+    if (nodes.some((node, i) => node !== this.grid.children[i])) this.grid.append(...nodes);
   }
 
   /** @param {string} name */
   card(name) {
     if (this.cards.size >= maxCards) return null;
     const value = el("span", { class: "value" }), out = el("span", { class: "readout" });
-    const card = { chart: plots.history(`${name} over time`, out, [name], 110), value };
+    const chart = plots.history(`${name} over time`, out, [name], 110);
+    const node = el("section", { class: "card", "data-scalar": name },
+      el("div", { class: "head" }, el("h2", {}, el("button", { class: "link", onclick: () => this.open(name) }, format.visible(name))), out, value), chart.node);
+    const card = { chart, value, node };
     this.cards.set(name, card);
-    this.grid.append(el("section", { class: "card", "data-scalar": name },
-      el("div", { class: "head" }, el("h2", {}, el("button", { class: "link", onclick: () => this.open(name) }, format.visible(name))), out, value), card.chart.node));
     return card;
   }
 }
