@@ -95,32 +95,16 @@ func gradient(g *py.GIL, env *program.Env, o py.Object) (step py.Step, ok bool, 
 			return step, false, err
 		}
 	}
-	codes, err := backward(g, env)
-	if err != nil {
-		return step, false, err
+	step = py.Step{Kind: py.StepGetter, Class: class, Registries: haveGradients}
+	if step.Key, err = g.Interned("grad"); err == nil {
+		step.Unless, err = g.Interned(engine)
 	}
-	key, err := g.Interned("grad")
-	return py.Step{Kind: py.StepGetter, Class: class, Key: key, Registries: haveGradients, Unless: codes}, err == nil, err
+	return step, err == nil, err
 }
 
-// backward gives the code of the functions within which PyTorch replaces gradients without the GIL. Who reads one meanwhile, or while one is
-// set to None, as any thread of Python's could, ends the program: see the tests.
-func backward(g *py.GIL, env *program.Env) (codes []py.Object, err error) {
-	autograd, err := g.Attr(env.Module, "autograd")
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range []string{"backward", "grad"} {
-		function, err := g.Attr(autograd, name)
-		if err != nil {
-			return nil, err
-		}
-		if code, ok := g.CodeOf(function); ok {
-			codes = append(codes, code)
-		}
-	}
-	return codes, nil
-}
+// engine is the method that computes gradients, and replaces them without the GIL. Who reads one meanwhile, or while one is set to None, as any
+// thread of Python's could, ends the program: see the tests.
+const engine = "run_backward"
 
 // Unready implements [program.Waiter], for the gradients of tensors of any class.
 func (*adapter) Unready(g *py.GIL, env *program.Env, o py.Object, s names.Step) (why string, err error) {
@@ -131,8 +115,8 @@ func (*adapter) Unready(g *py.GIL, env *program.Env, o py.Object, s names.Step) 
 	if err != nil || !g.IsInstance(o, tensor) {
 		return "", err
 	}
-	codes, err := backward(g, env)
-	if err != nil || g.Steady(codes...) {
+	name, err := g.Interned(engine)
+	if err != nil || g.Steady(name) {
 		return "", err
 	}
 	return "PyTorch may be replacing it", nil

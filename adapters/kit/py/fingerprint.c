@@ -189,7 +189,7 @@ static ndpy gotten_if(ndpy o, ndpy key, const ndpy_asked *a) {
 		holds = v == ndpy_true();
 		ndpy_decref(v);
 	}
-	return holds && (!a->unless[0] || ndpy_steady(a->unless)) ? gotten(o, key) : 0;
+	return holds && (!a->unless || ndpy_steady(a->unless)) ? gotten(o, key) : 0;
 }
 
 // The object itself, if it still has what is expected: a new reference, or 0 without an error.

@@ -30,7 +30,7 @@ enum ndpy_step_kind {
 	NDPY_KEY,           // item of a dict, or of what ndpy_dict_behind gives
 	NDPY_INDEX,         // item of a list, a tuple or a deque
 	NDPY_REGISTERED,    // as NDPY_ATTRIBUTE, or else as NDPY_REGISTERED_ITEM
-	NDPY_GETTER, // what a field or a getter in C of its class gives, if another one gives True, and if it is steady where unless has codes
+	NDPY_GETTER, // what a field or a getter in C of its class gives, if another one gives True, and if it is steady where unless is a name
 	NDPY_BESIDE, // the object itself, if what the getter gives, or the item of that with the index, is what is expected
 	NDPY_REGISTERED_ITEM, // in the first of the registries, dicts in its __dict__, that has it
 	NDPY_LOCAL,           // a variable of a generator, or the like, that waits
@@ -43,7 +43,7 @@ typedef struct {
 	// Of NDPY_REGISTERED and NDPY_REGISTERED_ITEM: what ndpy_hooks gave for the type, and ndpy_weak for these.
 	ndpy hooks[NDPY_HOOKS], weak_hooks[NDPY_HOOKS];
 	ndpy registries[NDPY_REGISTRIES]; // str; of NDPY_GETTER: the getters of which one must give True, or none
-	ndpy unless[NDPY_CODES]; // of NDPY_GETTER: the codes of ndpy_steady, or none
+	ndpy unless; // of NDPY_GETTER: the name of ndpy_steady, or 0
 } ndpy_asked;
 
 typedef struct {

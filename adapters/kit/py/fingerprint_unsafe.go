@@ -58,7 +58,7 @@ type Step struct {
 	Index      int      // of StepIndex and StepBeside
 	Expected   Object   // of StepBeside
 	Registries []string // of StepRegistered and StepRegisteredItem; of StepGetter: getters of which one must give True, or none
-	Unless     []Object // of StepGetter: those of [GIL.Steady], or none
+	Unless     Object   // of StepGetter: the name of [GIL.Steady], or 0
 }
 
 // StepKind says how an object is asked.
@@ -84,9 +84,6 @@ const (
 	// StepLocal: a variable of a generator or the like, as [GIL.Waits] knows them, whether it runs or waits.
 	StepLocal StepKind = C.NDPY_LOCAL
 )
-
-// MaxCodes bounds the codes of [GIL.Steady].
-const MaxCodes = C.NDPY_CODES
 
 // MaxSteps bounds the steps of a Watch.
 const MaxSteps = C.NDPY_STEPS
@@ -180,7 +177,7 @@ func (w *Watch) remember(words []C.uint64_t) {
 func (w *Watch) hold(steps []Step, o Object) {
 	w.held = append(make([]Object, 0, len(steps)+4), w.object())
 	for _, s := range steps {
-		w.held = append(append(w.held, s.Key), s.Unless...)
+		w.held = append(w.held, s.Key, s.Unless)
 	}
 	if w.marks.Itself {
 		w.held = append(w.held, o)
@@ -236,10 +233,7 @@ func (g *GIL) Follow(o Object, s Step) (Object, bool) {
 
 func (g *GIL) fillStep(to *C.ndpy_step, s Step) error {
 	to.asked.kind, to.asked._type, to.key, to.index = C.int(s.Kind), C.ndpy(s.Class), C.ndpy(s.Key), C.ptrdiff_t(s.Index)
-	to.expected = C.ndpy(s.Expected)
-	for i, code := range s.Unless {
-		to.asked.unless[i] = C.ndpy(code)
-	}
+	to.expected, to.asked.unless = C.ndpy(s.Expected), C.ndpy(s.Unless)
 	if s.Kind == StepRegistered || s.Kind == StepRegisteredItem {
 		C.ndpy_hooks(to.asked._type, &to.asked.hooks[0])
 	}

@@ -185,19 +185,30 @@ static bool sets_attribute(ndpy frame, ndpy code) {
 	return sets;
 }
 
-static bool unsteady(ndpy frame, const ndpy codes[NDPY_CODES]) {
+// Whether a function uses the name of an attribute or of a global variable.
+static bool uses(ndpy code, ndpy name) {
+	static ndpy key; // the GIL is held
+	if (!key) key = ndpy_new_interned("co_names", strlen("co_names"));
+	ndpy names = key ? ndpy_get(code, key) : 0;
+	if (!names) ndpy_clear();
+	bool found = !names; // what cannot be known may be so
+	for (ptrdiff_t i = names ? ndpy_tuple_len(names) : 0; !found && i > 0; i--) found = ndpy_tuple_item(names, i - 1) == name;
+	ndpy_decref(names);
+	return found;
+}
+
+static bool unsteady(ndpy frame, ndpy name) {
 	ndpy code = ndpy_frame_code(frame);
-	bool is = code && sets_attribute(frame, code);
-	for (int i = 0; i < NDPY_CODES; i++) is |= code && code == codes[i];
+	bool is = code && (uses(code, name) || sets_attribute(frame, code));
 	ndpy_decref(code);
 	return is;
 }
 
-int ndpy_steady(const ndpy codes[NDPY_CODES]) {
+int ndpy_steady(ndpy name) {
 	bool is = known && at.sets;
 	for (uintptr_t t = is ? ndpy_first_thread() : 0; t; t = ndpy_next_thread(t))
 		for (ndpy frame = ndpy_thread_frame(t), back; frame; frame = back) {
-			is = is && !unsteady(frame, codes);
+			is = is && !unsteady(frame, name);
 			back = is ? ndpy_frame_back(frame) : 0;
 			ndpy_decref(frame);
 		}

@@ -44,9 +44,9 @@ func (g *GIL) Frames() iter.Seq[*Frame] {
 	}
 }
 
-// Steady reports whether what a getter in C gives is whole now: no thread runs one of the codes, at most [MaxCodes], that replace it without the
-// GIL, and none sets or deletes an attribute. With [Interp.NoFrames] it may not be.
-func (g *GIL) Steady(codes ...Object) bool { return capiSteady(codes) }
+// Steady reports whether what a getter in C gives is whole now: no thread runs a function that uses a name, an interned one, of what replaces
+// it without the GIL, and none sets or deletes an attribute. With [Interp.NoFrames] it may not be.
+func (*GIL) Steady(name Object) bool { return capiSteady(name) }
 
 // FrameOf gives the function that a frame object is of, such as that of a coroutine which waits. It is valid while the scope is.
 func (g *GIL) FrameOf(o Object) (*Frame, bool) {

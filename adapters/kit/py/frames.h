@@ -29,12 +29,10 @@ ndpy ndpy_frame_space(ndpy frame);   // what the body of a class, or a module, h
 // A variable of a function, or one of an outer function that it uses. code is the frame's, and name is interned.
 ndpy ndpy_frame_local(ndpy frame, ndpy code, ndpy name);
 
-enum { NDPY_CODES = 2 };
-
-// Whether what a getter in C gives is whole: no thread runs one of the codes, of which the rest may be 0, which replace it without the GIL, or
-// sets or deletes an attribute, which may give the GIL away when what the attribute was is gone and the attribute is not set yet. Where
+// Whether what a getter in C gives is whole: no thread runs a function that uses a name, an interned str, that of what replaces it without the
+// GIL, or sets or deletes an attribute, which may give the GIL away when what the attribute was is gone and the attribute is not set yet. Where
 // frames are not known, it may not be whole.
-int ndpy_steady(const ndpy codes[NDPY_CODES]);
+int ndpy_steady(ndpy name);
 
 ndpy ndpy_function_code(ndpy function);
 ndpy ndpy_function_globals(ndpy function); // a dict

@@ -24,13 +24,7 @@ func capiFrameCode(frame Object) Object    { return Object(C.ndpy_frame_code(C.n
 func capiFrameGlobals(frame Object) Object { return Object(C.ndpy_frame_globals(C.ndpy(frame))) }
 func capiFrameSpace(frame Object) Object   { return Object(C.ndpy_frame_space(C.ndpy(frame))) }
 
-func capiSteady(codes []Object) bool {
-	var all [C.NDPY_CODES]C.ndpy
-	for i, code := range codes {
-		all[i] = C.ndpy(code)
-	}
-	return C.ndpy_steady(&all[0]) != 0
-}
+func capiSteady(name Object) bool { return C.ndpy_steady(C.ndpy(name)) != 0 }
 
 func capiFrameLocal(frame, code, name Object) Object {
 	return Object(C.ndpy_frame_local(C.ndpy(frame), C.ndpy(code), C.ndpy(name)))

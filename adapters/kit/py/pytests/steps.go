@@ -150,7 +150,7 @@ func (l *library) testBeside(t *testing.T) {
 	})
 }
 
-// testSteady sees when a thread sets or deletes an attribute and something of that gives the GIL away, and when it runs certain code.
+// testSteady sees when a thread sets or deletes an attribute and something of that gives the GIL away, and when it runs what uses a name.
 func (l *library) testSteady(t *testing.T) {
 	l.do(t, func(p *python) {
 		p.exec(
@@ -160,7 +160,8 @@ func (l *library) testSteady(t *testing.T) {
 			"class Last:",
 			"    def __del__(self): stay()",
 			"class Holder: pass",
-			"def computes(): stay()",
+			"def replaces(): stay()",
+			"def computes(): replaces()",
 			"def work():",
 			"    stay()",
 			"    h = Holder(); h.x = h.y = Last()",
@@ -170,11 +171,11 @@ func (l *library) testSteady(t *testing.T) {
 			"    computes()",
 			"threading.Thread(target=work, daemon=True).start()",
 		)
-		code := p.must(p.Attr(p.eval("computes"), "__code__"))
+		name, other := p.must(p.Interned("replaces")), p.must(p.Interned("replaced"))
 		for i, want := range []struct{ steady, otherwise bool }{{true, true}, {false, false}, {false, false}, {false, true}} {
 			p.exec("here.acquire()")
-			if steady, otherwise := p.Steady(code), p.Steady(p.eval("Last")); steady != want.steady || otherwise != want.otherwise {
-				t.Errorf("%d: steady are %v and, whatever computes, %v; want %v", i, steady, otherwise, want)
+			if steady, otherwise := p.Steady(name), p.Steady(other); steady != want.steady || otherwise != want.otherwise {
+				t.Errorf("%d: steady are %v and, whatever replaces, %v; want %v", i, steady, otherwise, want)
 			}
 			p.exec("leave.release()")
 		}
