@@ -8,35 +8,24 @@ import (
 	"github.com/ndbridge/ndbridge/core/names"
 )
 
-// beyond goes on at the arrays to which an array leads, as a tensor does to its gradient.
+// beyond goes on at the arrays to which an array leads, as a tensor does to its gradient, if the pattern names the step. A ** does not mean them:
+// who only lists what there is does not read what the program may be replacing without Python's lock.
 func (s *search) beyond(g *py.GIL, f *framework, o py.Object, at place) error {
+	for len(at.rest) > 0 && at.rest[0].Kind == names.Deep { // it may mean nothing
+		at.rest = at.rest[1:]
+	}
 	c, ok := f.adapter.(Container)
-	if !ok || len(at.rest) == 0 {
+	if !ok || len(at.rest) == 0 || at.rest[0].Kind != names.Attr {
 		return nil
 	}
 	env, ok, err := s.program.env(g, f)
 	if !ok || err != nil {
 		return err
 	}
-	next, rest := at.rest[0], at.rest[1:]
-	means := func(step names.Step, _ py.Object) bool { return next.Matches(step) }
-	switch next.Kind {
-	case names.Attr:
-	case names.Deep: // it may mean nothing, or this step, and then goes on
-		if err := s.beyond(g, f, o, place{path: at.path, rest: rest, order: at.order}); err != nil {
-			return err
-		}
-		rest = at.rest
-		means = func(step names.Step, part py.Object) bool {
-			return !s.again(g, object{part, len(rest)}, at.path.With(step))
-		}
-	default:
-		return nil
-	}
 	n := 0
-	_, err = c.Parts(g, env, o, func(step names.Step, part py.Object) bool {
-		if n++; means(step, part) {
-			s.push(place{path: at.path.With(step), rest: rest, order: at.order.with(n)})
+	_, err = c.Parts(g, env, o, func(step names.Step, _ py.Object) bool {
+		if n++; at.rest[0].Matches(step) {
+			s.push(place{path: at.path.With(step), rest: at.rest[1:], order: at.order.with(n)})
 		}
 		return true
 	})
