@@ -9,12 +9,14 @@ import (
 // hostile is a program that says what a terminal obeys wherever it can say anything.
 const hostile = `
 import sys
+import ndbridge
 import numpy as np
 
 evil = "\x1b]0;title\x07\x1b[31m\u009b5m\u202e"
 print("out", evil)
 sys.stderr.write("err\t" + evil + "\r\n")
-globals()["evil" + evil] = np.zeros(4)
+globals()["unnamed" + evil] = np.zeros(4)
+ndbridge.publish(f'evil["{evil}"]', np.zeros(4))
 tagged = np.zeros(4, [("f" + evil, "f4")])
 
 
@@ -47,6 +49,7 @@ func TestNothingForTheTerminal(t *testing.T) {
 		return append(begin, args...)
 	}
 	const shown = `\x1b]0;title\a\x1b[31m\u009b5m\u202e`
+	const asJSON = `{"name":"evil[\"\\x1b]0;title\\x07\\x1b[31m\\x9b5m\\u202e\"]",` // a name's own spelling
 	for name, c := range map[string]struct {
 		args []string
 		want []string
@@ -54,10 +57,10 @@ func TestNothingForTheTerminal(t *testing.T) {
 		"view": {direct("view"), []string{
 			"| out " + shown + "\n", "| err\t" + shown + "\n", "ValueError: " + shown + "\n  and more\n",
 		}},
-		"view --json":            {direct("view", "--json"), []string{`{"name":"evil\u001b]0;title\u0007\u001b[31m\u009b5m\u202e",`, `ValueError: \u001b]0;title\u0007\u001b[31m\u009b5m\u202e\nand more`}},
+		"view --json":            {direct("view", "--json"), []string{asJSON, `ValueError: \u001b]0;title\u0007\u001b[31m\u009b5m\u202e\nand more`}},
 		"tag":                    {direct("view", "tagged"), []string{`f\x1b]0;title`}},
-		"ls":                     {direct("ls"), []string{"evil" + shown + "  numpy  ", "ValueError: " + shown + `\nand more` + "\n"}},
-		"ls --json":              {direct("ls", "--json"), []string{`{"name":"evil\u001b]0;title\u0007\u001b[31m\u009b5m\u202e",`}},
+		"ls":                     {direct("ls"), []string{`evil["\x1b]0;title\x07\x1b[31m\x9b5m\u202e"]  numpy  `, "ValueError: " + shown + `\nand more` + "\n"}},
+		"ls --json":              {direct("ls", "--json"), []string{asJSON}},
 		"exception":              {direct("view", "--", "raise"), []string{"ndbridge: run hostile: python error: RuntimeError: " + shown + "\n"}},
 		"name":                   {direct("view", "a\x1b[31m\u202e"), []string{`a\x1b[31m\u202e`}},
 		"flag":                   {[]string{"view", "--log-level", "\x1b[31m"}, []string{`--log-level \x1b[31m: expected`}},
