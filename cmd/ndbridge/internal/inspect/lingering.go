@@ -6,8 +6,7 @@ import (
 	"github.com/ndbridge/ndbridge/core/contract"
 )
 
-// lingers is for how long an array stays in the tree that the program does not have any more: gradients are None between two steps,
-// and local variables go with each call of a function.
+// lingers is for how long an array stays in the tree that the program does not have any more: local variables go with each call of a function.
 const lingers = 5 * time.Second
 
 // lingering knows what was found lately.
