@@ -23,6 +23,7 @@ var (
 	_ program.Container  = (*adapter)(nil)
 	_ program.Storer     = (*adapter)(nil)
 	_ program.Importer   = (*adapter)(nil)
+	_ program.Guard      = (*adapter)(nil)
 )
 
 // Owns claims tensors of every kind, subclasses included.

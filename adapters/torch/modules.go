@@ -106,7 +106,7 @@ func gradient(g *py.GIL, env *program.Env, o py.Object) (step py.Step, ok bool, 
 // thread of Python's could, ends the program: see the tests.
 const engine = "run_backward"
 
-// Unready implements [program.Waiter], for the gradients of tensors of any class.
+// Unready implements [program.Guard], for the gradients of tensors of any class.
 func (*adapter) Unready(g *py.GIL, env *program.Env, o py.Object, s names.Step) (why string, err error) {
 	if s.Kind != names.Attr || s.Text != "grad" {
 		return "", nil

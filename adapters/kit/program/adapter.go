@@ -57,8 +57,8 @@ type Follower interface {
 	Follow(g *py.GIL, env *Env, o py.Object, s names.Step) (step py.Step, ok bool, err error)
 }
 
-// Waiter is an [Adapter] of a framework of which something cannot be read at all times.
-type Waiter interface {
+// Guard is an [Adapter] of a framework of which something cannot be read at all times.
+type Guard interface {
 	// Unready says why what a step of a name leads to from an object cannot be read now; "": it can, as far as the framework knows.
 	Unready(g *py.GIL, env *Env, o py.Object, s names.Step) (why string, err error)
 }

@@ -11,9 +11,7 @@ import (
 // beyond goes on at the arrays to which an array leads, as a tensor does to its gradient, if the pattern names the step. A ** does not mean them:
 // who only lists what there is does not read what the program may be replacing without Python's lock.
 func (s *search) beyond(g *py.GIL, f *framework, o py.Object, at place) error {
-	for len(at.rest) > 0 && at.rest[0].Kind == names.Deep { // it may mean nothing
-		at.rest = at.rest[1:]
-	}
+	at.rest = beyondDeep(at.rest)
 	c, ok := f.adapter.(Container)
 	if !ok || len(at.rest) == 0 || at.rest[0].Kind != names.Attr {
 		return nil

@@ -25,14 +25,10 @@ func (p *Program) findArray(g *py.GIL, path names.Path) (target, error) {
 
 // fronted asks the adapters for the array behind an object. Steps that it leaves are indices of the array.
 func (p *Program) fronted(g *py.GIL, o py.Object, rest []names.Step) (b Behind, ok bool, err error) {
-	for _, f := range p.frameworks {
-		a, ok := f.adapter.(Fronter)
-		if !ok {
-			continue
-		}
-		env, ok, err := p.env(g, f)
-		if ok && err == nil {
-			b, ok, err = a.Behind(g, env, o, rest)
+	for a, err := range loadedAs[Fronter](p, g) {
+		ok := false
+		if err == nil {
+			b, ok, err = a.as.Behind(g, a.env, o, rest)
 		}
 		if (ok || err != nil) && (names.Path{Steps: rest[b.Used:]}).Plain() == 0 {
 			return b, ok, err
@@ -41,19 +37,23 @@ func (p *Program) fronted(g *py.GIL, o py.Object, rest []names.Step) (b Behind, 
 	return Behind{}, false, nil
 }
 
-// onlyNames gives what is left of a pattern if that is the rest of a name; what may be nothing is.
-func onlyNames(rest []names.Step) ([]names.Step, bool) {
+// beyondDeep leaves out each ** at the beginning of what is left of a pattern, as it may mean nothing.
+func beyondDeep(rest []names.Step) []names.Step {
 	for len(rest) > 0 && rest[0].Kind == names.Deep {
 		rest = rest[1:]
 	}
+	return rest
+}
+
+// onlyNames gives what is left of a pattern if that is the rest of a name; what may be nothing is.
+func onlyNames(rest []names.Step) ([]names.Step, bool) {
+	rest = beyondDeep(rest)
 	return rest, !names.Path{Steps: rest}.Globs()
 }
 
 // ofArray gives the index that what is left of a pattern is for an array; ok is false if it is none.
 func ofArray(rest []names.Step) (index []names.Step, ok bool) {
-	for len(rest) > 0 && rest[0].Kind == names.Deep {
-		rest = rest[1:]
-	}
+	rest = beyondDeep(rest)
 	return rest, names.Path{Steps: rest}.Plain() == 0
 }
 
@@ -74,18 +74,13 @@ func (s *search) addBehind(g *py.GIL, o py.Object, b Behind, at place, err error
 
 // columns goes through the columns of a table; ok is false if the object is none.
 func (s *search) columns(g *py.GIL, o py.Object, from place, where func(names.Step) ([]names.Step, bool)) (ok bool, err error) {
-	for _, f := range s.program.frameworks {
-		a, fronts := f.adapter.(Fronter)
-		if !fronts || ok {
-			continue
-		}
-		env, loaded, err := s.program.env(g, f)
-		if !loaded || err != nil {
-			return false, err
+	for a, err := range loadedAs[Fronter](s.program, g) {
+		if err != nil || ok {
+			return ok, err
 		}
 		n := 0
 		var failed error
-		ok, err = a.Columns(g, env, o, func(step names.Step, b Behind, why error) bool {
+		ok, err = a.as.Columns(g, a.env, o, func(step names.Step, b Behind, why error) bool {
 			if n++; n <= from.at {
 				return true
 			}
@@ -113,13 +108,9 @@ func (s *search) columns(g *py.GIL, o py.Object, from place, where func(names.St
 
 // columnNames gives the names of a table's columns.
 func (p *Program) columnNames(g *py.GIL, o py.Object) (words []string) {
-	for _, f := range p.frameworks {
-		a, fronts := f.adapter.(Fronter)
-		if !fronts {
-			continue
-		}
-		if env, ok, err := p.env(g, f); ok && err == nil {
-			_, _ = a.Columns(g, env, o, func(s names.Step, _ Behind, _ error) bool { // they only serve an error
+	for a, err := range loadedAs[Fronter](p, g) {
+		if err == nil {
+			_, _ = a.as.Columns(g, a.env, o, func(s names.Step, _ Behind, _ error) bool { // they only serve an error
 				if s.Kind != names.Item {
 					words = append(words, s.Text)
 				}

@@ -86,16 +86,11 @@ func (p *Program) kindWithNumbers(g *py.GIL, o py.Object, known kind) kind {
 
 // isLayer reports whether a framework knows what an object has, which is of a class of an installed package.
 func (p *Program) isLayer(g *py.GIL, o py.Object) bool {
-	for _, f := range p.frameworks {
-		c, ok := f.adapter.(Container)
-		if !ok {
+	for c, err := range loadedAs[Container](p, g) {
+		if err != nil {
 			continue
 		}
-		env, ok, err := p.env(g, f)
-		if !ok || err != nil {
-			continue
-		}
-		known, err := c.Parts(g, env, o, func(names.Step, py.Object) bool { return false })
+		known, err := c.as.Parts(g, c.env, o, func(names.Step, py.Object) bool { return false })
 		if known && err == nil {
 			return !isOwnClass(g, o)
 		}

@@ -252,14 +252,9 @@ func (p *Program) attribute(g *py.GIL, o py.Object, s names.Step, where string) 
 
 // unready asks the adapters why what a step leads to cannot be read now; "": it can.
 func (p *Program) unready(g *py.GIL, o py.Object, s names.Step) (why string, err error) {
-	for _, f := range p.frameworks {
-		a, ok := f.adapter.(Waiter)
-		if !ok {
-			continue
-		}
-		env, ok, err := p.env(g, f)
-		if ok && err == nil {
-			why, err = a.Unready(g, env, o, s)
+	for a, err := range loadedAs[Guard](p, g) {
+		if err == nil {
+			why, err = a.as.Unready(g, a.env, o, s)
 		}
 		if why != "" || err != nil {
 			return why, err

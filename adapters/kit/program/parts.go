@@ -55,19 +55,11 @@ func (p *Program) parts(g *py.GIL, o py.Object, from int, yield func(s names.Ste
 // attributes is parts for an object with attributes.
 func (p *Program) attributes(g *py.GIL, o py.Object, from int, yield func(s names.Step, part py.Object, next int) bool) error {
 	known, goesOn, n := false, true, 0
-	for _, f := range p.frameworks {
-		c, ok := f.adapter.(Container)
-		if !ok {
-			continue
-		}
-		env, ok, err := p.env(g, f)
+	for c, err := range loadedAs[Container](p, g) {
 		if err != nil {
 			return err
 		}
-		if !ok {
-			continue
-		}
-		known, err = c.Parts(g, env, o, func(s names.Step, part py.Object) bool {
+		known, err = c.as.Parts(g, c.env, o, func(s names.Step, part py.Object) bool {
 			if n++; n > from {
 				goesOn = yield(s, part, n)
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"slices"
 	"sync"
@@ -127,6 +128,27 @@ func (p *Program) env(g *py.GIL, f *framework) (*Env, bool, error) {
 	f.enforce()
 	env.inForce = f.inForce
 	return env, true, nil
+}
+
+// loadedAdapter is the adapter of a framework that is loaded, as something that not all adapters are.
+type loadedAdapter[A any] struct {
+	as  A
+	env *Env
+}
+
+// loadedAs goes through the adapters of loaded frameworks that are an A. An error is why nobody knows whether a framework is loaded.
+func loadedAs[A any](p *Program, g *py.GIL) iter.Seq2[loadedAdapter[A], error] {
+	return func(yield func(loadedAdapter[A], error) bool) {
+		for _, f := range p.frameworks {
+			as, ok := f.adapter.(A)
+			if !ok {
+				continue
+			}
+			if env, ok, err := p.env(g, f); (ok || err != nil) && !yield(loadedAdapter[A]{as, env}, err) {
+				return
+			}
+		}
+	}
 }
 
 // enforce finds out which quirks are in force, once the version is known. The caller has the program's mu.

@@ -211,19 +211,11 @@ func (p *Program) single(g *py.GIL, o py.Object, s names.Step) (step py.Step, ok
 
 // follow asks the adapters, whose frameworks have containers.
 func (p *Program) follow(g *py.GIL, o py.Object, s names.Step, step py.Step) (py.Step, bool, error) {
-	for _, f := range p.frameworks {
-		a, ok := f.adapter.(Follower)
-		if !ok {
-			continue
-		}
-		env, ok, err := p.env(g, f)
+	for a, err := range loadedAs[Follower](p, g) {
 		if err != nil {
 			return step, false, err
 		}
-		if !ok {
-			continue
-		}
-		if found, ok, err := a.Follow(g, env, o, s); ok || err != nil {
+		if found, ok, err := a.as.Follow(g, a.env, o, s); ok || err != nil {
 			found.Class = step.Class
 			if found.Key == 0 {
 				found.Key = step.Key

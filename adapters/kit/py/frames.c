@@ -157,24 +157,57 @@ ndpy ndpy_frame_globals(ndpy frame) {
 	return new_reference(FIELD(ndpy, frame, at.globals));
 }
 
+static uintptr_t inner(ndpy frame) { return at.inner ? FIELD(uintptr_t, frame, at.inner) : frame; }
+
+ndpy ndpy_frame_space(ndpy frame) {
+	// Before 3.13, PyFrame_GetLocals writes there.
+	if (!at.space) return quiet(api.PyFrame_GetLocals(frame));
+	return new_reference(FIELD(ndpy, inner(frame), at.space));
+}
+
+// An attribute of what is Python's own: a new reference, or 0 without an error.
+static ndpy attribute(ndpy o, ndpy *key, const char *name) {
+	if (!*key) *key = ndpy_new_interned(name, strlen(name)); // the GIL is held
+	ndpy value = *key ? ndpy_get(o, *key) : 0;
+	if (!value) ndpy_clear();
+	return value;
+}
+
+// Names that code has, with a reference.
+struct list {
+	ndpy tuple;
+	ptrdiff_t n;
+};
+
+static struct list names(ndpy code, ndpy *key, const char *name) {
+	struct list l = {.tuple = attribute(code, key, name)};
+	if (l.tuple) l.n = ndpy_tuple_len(l.tuple);
+	return l;
+}
+
+static ptrdiff_t index_of(struct list l, ndpy name) {
+	for (ptrdiff_t i = 0; i < l.n; i++)
+		if (ndpy_tuple_item(l.tuple, i) == name) return i;
+	return -1;
+}
+
 // Where in its code a frame is, in bytes; -1: it has not begun.
 static ptrdiff_t last_instruction(ndpy frame) {
-	static ndpy name; // the GIL is held
+	static ndpy key;
 	if (api.PyFrame_GetLasti) return api.PyFrame_GetLasti(frame);
-	if (!name) name = ndpy_new_interned("f_lasti", strlen("f_lasti"));
-	ndpy last = name ? ndpy_get(frame, name) : 0;
+	ndpy last = attribute(frame, &key, "f_lasti");
 	ptrdiff_t n = last ? (ptrdiff_t)ndpy_int64(last) : -1;
 	ndpy_decref(last);
 	return n;
 }
 
+// What cannot be known may be so.
 static bool sets_attribute(ndpy frame, ndpy code) {
-	static ndpy name; // the GIL is held
-	if (!name) name = ndpy_new_interned("co_code", strlen("co_code"));
-	ndpy bytes = name ? ndpy_get(code, name) : 0;
+	static ndpy key;
+	ndpy bytes = attribute(code, &key, "co_code");
 	char *instructions;
 	ptrdiff_t n, at_byte = last_instruction(frame);
-	bool sets = true; // what cannot be known may be so
+	bool sets = true;
 	if (bytes && ndpy_bytes(bytes, &instructions, &n) == 0) {
 		uint8_t does = at_byte >= 0 && at_byte < n ? (uint8_t)instructions[at_byte] : 0;
 		sets = does && (does == at.sets || does == at.deletes);
@@ -185,16 +218,13 @@ static bool sets_attribute(ndpy frame, ndpy code) {
 	return sets;
 }
 
-// Whether a function uses the name of an attribute or of a global variable.
+// Whether a function uses the name of an attribute or of a global variable. What cannot be known may be so.
 static bool uses(ndpy code, ndpy name) {
-	static ndpy key; // the GIL is held
-	if (!key) key = ndpy_new_interned("co_names", strlen("co_names"));
-	ndpy names = key ? ndpy_get(code, key) : 0;
-	if (!names) ndpy_clear();
-	bool found = !names; // what cannot be known may be so
-	for (ptrdiff_t i = names ? ndpy_tuple_len(names) : 0; !found && i > 0; i--) found = ndpy_tuple_item(names, i - 1) == name;
-	ndpy_decref(names);
-	return found;
+	static ndpy key;
+	struct list used = names(code, &key, "co_names");
+	bool is = !used.tuple || index_of(used, name) >= 0;
+	ndpy_decref(used.tuple);
+	return is;
 }
 
 static bool unsteady(ndpy frame, ndpy name) {
@@ -213,34 +243,6 @@ int ndpy_steady(ndpy name) {
 			ndpy_decref(frame);
 		}
 	return is;
-}
-
-static uintptr_t inner(ndpy frame) { return at.inner ? FIELD(uintptr_t, frame, at.inner) : frame; }
-
-ndpy ndpy_frame_space(ndpy frame) {
-	// Before 3.13, PyFrame_GetLocals writes there.
-	if (!at.space) return quiet(api.PyFrame_GetLocals(frame));
-	return new_reference(FIELD(ndpy, inner(frame), at.space));
-}
-
-// Names that code has, with a reference.
-struct list {
-	ndpy tuple;
-	ptrdiff_t n;
-};
-
-static struct list names(ndpy code, ndpy *key, const char *attribute) {
-	if (!*key) *key = ndpy_new_interned(attribute, strlen(attribute)); // the GIL is held
-	struct list l = {.tuple = *key ? ndpy_get(code, *key) : 0};
-	if (l.tuple) l.n = ndpy_tuple_len(l.tuple);
-	else ndpy_clear();
-	return l;
-}
-
-static ptrdiff_t index_of(struct list l, ndpy name) {
-	for (ptrdiff_t i = 0; i < l.n; i++)
-		if (ndpy_tuple_item(l.tuple, i) == name) return i;
-	return -1;
 }
 
 // How many of the cells before the one of an index have places of their own. From 3.11 on an argument that is a cell is
