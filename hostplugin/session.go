@@ -135,13 +135,16 @@ func (s *Session) forked() {
 	}
 }
 
-// stale says that a view is not live any more.
-func (s *Session) stale(name string, why leases.Staleness, err error) {
-	cause := string(why)
+// stale says that a view is not live any more: as a warning, unless its holder does what the warning advises.
+func (s *Session) stale(name string, followed bool, why leases.Staleness, err error) {
+	cause, level := string(why), slog.LevelWarn
 	if err != nil {
 		cause += ": " + err.Error()
 	}
-	s.host.log.Warn("a view does not show any more what the program writes",
+	if followed {
+		level = slog.LevelDebug
+	}
+	s.host.log.Log(context.Background(), level, "a view does not show any more what the program writes",
 		slog.String("program", s.launch.program.Name), slog.String("array", name), slog.String("cause", cause),
 		slog.String("remedy", "call Source.Refresh to see what is current"))
 }

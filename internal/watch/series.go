@@ -45,7 +45,7 @@ type Series struct {
 }
 
 // Rate is how fast a figure of the history changes, per second, between the last two looks that have it; NaN if there are
-// not two.
+// not two. It is 0 if the array has not changed between them: its figures differ all the same if they are of other samples.
 func (s *Series) Rate(figure func(Point) stats.Number) float64 {
 	var later *Point
 	for i := range slices.Backward(s.History) {
@@ -55,6 +55,8 @@ func (s *Series) Rate(figure func(Point) stats.Number) float64 {
 		case math.IsNaN(x):
 		case later == nil:
 			later = p
+		case !s.Changed.After(p.Time):
+			return 0
 		default:
 			return (float64(figure(*later)) - x) / later.Time.Sub(p.Time).Seconds()
 		}

@@ -45,9 +45,10 @@ type Options struct {
 	Why      func() error    // why the program is gone, or that the session is closed
 	Finished <-chan struct{} // closed when the program's script has ended well
 	Log      *slog.Logger
-	// Stale is called once for each view that turns out not to be live any more, with its name and why. err, if it is not nil, says why that
+	// Stale is called once for each view that turns out not to be live any more, with its name, whether its holder looks at the name
+	// again and again, and why. err, if it is not nil, says why that
 	// cannot be helped.
-	Stale func(name string, why Staleness, err error)
+	Stale func(name string, followed bool, why Staleness, err error)
 }
 
 // Staleness says why a view is not live any more.
@@ -119,6 +120,7 @@ type Lease struct {
 	copied      bool          // the program makes the copy again in the same memory
 	forks       atomic.Uint64 // the table's Forks before the program last said that the memory is the array's; 0: nobody counts them
 	stale       atomic.Bool
+	followed    atomic.Bool // its view was refreshed, or has come from a refresh
 	frozen      atomic.Bool // stale because of a fork alone: another one is a reason to try again
 	// behind is there while the program may say that nothing has changed, and the view shows the memory of before a fork. It is closed
 	// when the renewal that is under way has ended.

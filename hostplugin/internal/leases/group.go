@@ -157,7 +157,7 @@ func (g *Group) put(i int, v *core.View) error {
 	if before == nil {
 		return nil
 	}
-	return before.Close()
+	return closeFor(v, before)
 }
 
 // Next waits for a version newer than that of the view of any source, or for any version where there is no

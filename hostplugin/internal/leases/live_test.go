@@ -11,6 +11,13 @@ import (
 	"github.com/ndbridge/ndbridge/core/contract"
 )
 
+func (w *world) turnsStale(name string, followed bool, why Staleness, _ error) {
+	if followed {
+		name += ", followed"
+	}
+	w.stale <- fmt.Sprintf("%s: %s", name, why)
+}
+
 // TestLive: a view is live until it is not, which is said once, with the reason.
 func TestLive(t *testing.T) {
 	t.Parallel()
@@ -92,14 +99,14 @@ func TestLiveAgain(t *testing.T) {
 				w.set("x", 1)
 				s := &Source{Name: "x"}
 				v := w.view(s)
-				for range 2 {
+				for _, says := range []string{"x: ", "x, followed: "} {
 					w.writer.Forks().Add(1)
 					if v.Live() {
 						t.Error("a view is live before the program has said so")
 					}
 					if !renews {
 						w.hears()
-						w.says("x: " + string(StaleFork))
+						w.says(says + string(StaleFork))
 					}
 					eventually(t, "the view is live again", func() bool {
 						if renews {
@@ -116,6 +123,37 @@ func TestLiveAgain(t *testing.T) {
 				closeView(t, v)
 			})
 		}
+	}
+}
+
+// TestFollowed: who refreshes views, or waits for new ones, is said to follow their names.
+func TestFollowed(t *testing.T) {
+	t.Parallel()
+	for name, follow := range map[string]func(w *world, s *Source, v *core.View) (*core.View, bool, error){
+		"a refresh": func(w *world, s *Source, v *core.View) (*core.View, bool, error) {
+			w.set("x", 2)
+			return w.c.Refresh(w.t.Context(), s, v, contract.Request{})
+		},
+		"a wait": func(w *world, s *Source, v *core.View) (*core.View, bool, error) {
+			w.publish(2, "x")
+			next, err := w.c.Next(w.t.Context(), s, v, contract.Request{})
+			return next, true, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s := newWorld(t), &Source{Name: "x"}
+			w.set("x", 1)
+			v, changed, err := follow(w, s, w.view(s))
+			if err != nil || !changed || !v.Live() {
+				t.Fatalf("changed %v, %v", changed, err)
+			}
+			w.fork()
+			eventually(t, "the view is not live", func() bool { return !v.Live() })
+			w.hears()
+			w.says("x, followed: " + string(StaleFork))
+			closeView(t, v)
+		})
 	}
 }
 

@@ -27,7 +27,7 @@ func (c *Client) Next(ctx context.Context, s *Source, v *core.View, req contract
 	case v == nil:
 		return next, nil
 	default:
-		return next, v.Close()
+		return next, closeFor(next, v)
 	}
 }
 

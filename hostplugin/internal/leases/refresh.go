@@ -30,6 +30,7 @@ func (c *Client) of(s *Source, v *core.View) (*Lease, error) {
 			Remedy: "pass a view that the same source, or a source of the same name and session, has given",
 		}
 	}
+	l.followed.Store(true)
 	return l, nil
 }
 
@@ -140,7 +141,15 @@ func (c *Client) replace(v *core.View, take func() (*core.View, error)) (*core.V
 	if err != nil {
 		return v, false, err
 	}
-	return next, true, v.Close()
+	return next, true, closeFor(next, v)
+}
+
+// closeFor closes a view that has found a successor.
+func closeFor(next, v *core.View) error {
+	if l, ok := next.Lender().(*Lease); ok {
+		l.followed.Store(true)
+	}
+	return v.Close()
 }
 
 // renewed notes that the program has said, when it had forked so often, that a lease's memory is the array's: it may have
@@ -222,7 +231,7 @@ func (c *Client) changed(ctx context.Context, l *Lease) bool {
 // turnStale says once that a view is not live any more.
 func (l *Lease) turnStale(why Staleness, err error) {
 	if !l.stale.Swap(true) && l.client.Stale != nil {
-		l.client.Stale(l.source.Name, why, err)
+		l.client.Stale(l.source.Name, l.followed.Load(), why, err)
 	}
 }
 

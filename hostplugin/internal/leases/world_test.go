@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"slices"
@@ -102,7 +101,7 @@ func newWorld(t *testing.T) *world {
 		Gone: w.gone, Ended: w.gone, Finished: w.finished, Why: func() error {
 			return &core.Error{Op: "session", Program: "p", Kind: core.ErrUnavailable, Err: errors.New("it exited with status 3")}
 		},
-		Stale: func(name string, why Staleness, _ error) { w.stale <- fmt.Sprintf("%s: %s", name, why) },
+		Stale: w.turnsStale,
 	})
 	t.Cleanup(func() {
 		if err := w.c.CloseViews(); err != nil {
