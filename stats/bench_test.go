@@ -2,14 +2,13 @@ package stats_test
 
 import (
 	"math"
-	"runtime"
 	"slices"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/ndbridge/ndbridge/core/coretest"
+	"github.com/ndbridge/ndbridge/internal/bench"
 	"github.com/ndbridge/ndbridge/stats"
 )
 
@@ -36,7 +35,7 @@ func BenchmarkOf(b *testing.B) {
 		run  func()
 		took []time.Duration
 	}{
-		{name: "bare", run: func() { bareSum(data) }},
+		{name: "bare", run: func() { bench.Sum(data) }},
 		{name: "exact", run: sumUp(stats.Options{})},
 		{name: "histogram", run: sumUp(stats.Options{Bins: stats.Auto})},
 		{name: "sample", run: sumUp(stats.Options{Sample: 1 << 18, Bins: stats.Auto})},
@@ -65,33 +64,4 @@ func processorTime(tb testing.TB) time.Duration {
 		tb.Fatal(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// bareSum reads all elements once, on all cores.
-func bareSum(data []float32) (total float32) {
-	workers := runtime.GOMAXPROCS(0)
-	sums := make([]float32, workers)
-	var wait sync.WaitGroup
-	for w := range workers {
-		wait.Go(func() {
-			part := data[len(data)/workers*w:][:len(data)/workers]
-			var a, b, c, d, e, f, g, h float32
-			for ; len(part) >= 8; part = part[8:] {
-				a += part[0]
-				b += part[1]
-				c += part[2]
-				d += part[3]
-				e += part[4]
-				f += part[5]
-				g += part[6]
-				h += part[7]
-			}
-			sums[w] = a + b + c + d + e + f + g + h
-		})
-	}
-	wait.Wait()
-	for _, s := range sums {
-		total += s
-	}
-	return total
 }

@@ -93,6 +93,8 @@ type watched struct {
 	passing  bool
 	lost     int // looks in a row that did not find it
 	view     *core.View
+	summed   *core.View // that of the last figures
+	fresh    bool       // it was another one than before
 	mark     mark
 	exact    bool          // the last look saw all elements
 	sample   int           // elements; 0: all

@@ -2,7 +2,9 @@ package watch
 
 import (
 	"testing"
+	"time"
 
+	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/stats"
 )
@@ -25,5 +27,32 @@ func TestHistoryIsBounded(t *testing.T) {
 	a.History[3].Max-- // as if it had been another sample
 	if rate := a.Rate(func(p Point) stats.Number { return p.Max }); rate != 0 {
 		t.Errorf("rate %v of what has not changed", rate)
+	}
+}
+
+// TestMappingIsNotLearned: a first look at a view, which maps its pages, does not decide about the next ones; unless all looks are first ones.
+func TestMappingIsNotLearned(t *testing.T) {
+	t.Parallel()
+	s := New(Options{})
+	s.Add(array("x", of(coretest.NewView(t, make([]float32, 1<<16)))))
+	w := s.arrays[0]
+	for i, look := range []struct {
+		view          *core.View
+		figures, each time.Duration // each is of all elements, as it is learned
+	}{
+		{coretest.NewView(t, []byte{0}), time.Second, 0},
+		{nil, 20 * time.Microsecond, 20 * time.Microsecond},
+		{coretest.NewView(t, []byte{1}), time.Second, 20 * time.Microsecond},
+		{coretest.NewView(t, []byte{2}), time.Second, 250 * time.Millisecond},
+	} {
+		if look.view != nil {
+			w.view = look.view
+		}
+		w.figures = look.figures
+		s.adjust(w, &stats.Summary{Len: 1 << 16, Seen: 1 << 16})
+		each := time.Duration(w.perPiece[1] * (1 << 16) * float64(time.Second))
+		if each.Round(time.Millisecond) != look.each.Round(time.Millisecond) || w.sample != 0 && w.sample != 1<<16 {
+			t.Errorf("after look %d: %v for all, the next look samples %d", i, each, w.sample)
+		}
 	}
 }

@@ -88,6 +88,12 @@ func (s *Sampler) share() float64 {
 // adjust chooses how many elements of an array the next look samples: as many as its share of the budget of one interval
 // pays for, by what elements cost lately.
 func (s *Sampler) adjust(w *watched, sum *stats.Summary) {
+	// The first look at a view maps its pages, which says nothing of the next ones, unless each has another view.
+	fresh, before := w.view != w.summed, w.fresh
+	w.summed, w.fresh = w.view, fresh
+	if fresh && !before {
+		return
+	}
 	share := s.share()
 	if s.opts.Bins != 0 && sum.Version == 0 {
 		share *= 1 - binShare
@@ -108,6 +114,9 @@ func (s *Sampler) adjust(w *watched, sum *stats.Summary) {
 	if all == 0 {
 		all = sampled / quicker
 	}
+	if sampled == 0 {
+		sampled = all * quicker
+	}
 	// The smallest sample, and that by which a change is noticed, may take longer than all elements.
 	if float64(sum.Len)*all <= max(share, 2*leastSample*sampled) {
 		w.sample = 0
@@ -119,7 +128,7 @@ func (s *Sampler) adjust(w *watched, sum *stats.Summary) {
 // quicker is by how much an element may be read in less time if all are read, and not a sample.
 const quicker = 16
 
-// forgets is how quickly it is forgotten that all elements took too long: at first, the pages must be mapped, say.
+// forgets is how quickly it is forgotten that all elements took too long: others may have been at work.
 const forgets = 0.9
 
 // spent is how long f has used a core, which reads v on this thread alone. What it reads from a GPU takes the time that passes.

@@ -44,7 +44,7 @@ func TestBriefRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkRows(t, r.Rows, out.String())
-	if len(r.Goals) != 26+2*3+5+4+2+4+7+5+3 { // of views, of numpy's memory, of forks, of attaching, of a training, of one that forks, of calls, of calls against peers, and of calls at full rate
+	if len(r.Goals) != 26+2*3+5+4+2+4+7+5+3+8 { // of views, of numpy's memory, of forks, of attaching, of a training, of one that forks, of calls, of calls against peers, of calls at full rate, and of what is shown
 		t.Errorf("%d goals", len(r.Goals))
 	}
 	for _, g := range r.Goals {
@@ -79,6 +79,9 @@ func TestBriefRun(t *testing.T) {
 	}
 	if e := r.Epochs; e.Wrong != 0 || len(e.Steps) != 2 || len(e.Again) == 0 || e.Forks != 2*2 || e.speed() <= 0 || e.Memory.Idle <= 0 || e.Memory.Peak < e.Memory.Idle {
 		t.Errorf("a training that forks: %+v", *e)
+	}
+	if s := r.Shown; s.Wrong != 0 || len(s.Page) != 2 || len(s.Watch) != 2 || len(s.Picture) != 2 || len(s.Exact) != 2 || s.Video.Rate <= 0 || s.Video.Torn != 0 {
+		t.Errorf("what is shown: %+v", *s)
 	}
 	if len(r.Memory) != 3 {
 		t.Errorf("%d rows of memory", len(r.Memory))

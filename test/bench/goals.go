@@ -83,6 +83,7 @@ func goals(r *report, plan *bench.Plan) []goal {
 	j.forks(r.Forks)
 	j.attaching(r.Attaching)
 	j.training(r.Training)
+	j.shown(r.Shown)
 	j.epochs(r.Epochs)
 	return j.goals
 }

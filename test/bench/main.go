@@ -43,6 +43,7 @@ type options struct {
 	attach     attachWork
 	training   trainingWork
 	epochs     epochsWork
+	shown      shownWork
 	only       string // the one part that is measured, or ""
 }
 
@@ -69,6 +70,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		idle: 10 * time.Second, heapSizes: fullHeapSizes(), heapMemory: bench.GiB,
 		forks:  forkWork{64 * bench.MiB, 100, 2 * bench.GiB, 10},
 		attach: attachWork{64 * bench.MiB, 10, 20, 500 * time.Millisecond}, training: trainingWork{20, 100}, epochs: epochsWork{50, 4, 128},
+		shown: shownWork{300, 256, bench.GiB, 10, 2 * time.Second, 10 * time.Second},
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&opts.python, "python", "python3", "interpreter with numpy, torch, jax and grpcio")
@@ -101,6 +103,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		opts.heapMemory = 32 * bench.MiB
 		opts.training, opts.epochs = trainingWork{2, 5}, epochsWork{2, 2, 16}
 		opts.forks = forkWork{4 * bench.MiB, 3, 32 * bench.MiB, 3}
+		opts.shown = shownWork{20, 64, 8 * bench.MiB, 2, 0, time.Second}
 	}
 	if *noHeap {
 		opts.heapSizes = nil

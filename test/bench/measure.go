@@ -129,6 +129,12 @@ var allParts = []struct {
 		}
 		return err
 	}},
+	{"shown", true, func(l *lab, ctx context.Context, lib string) (err error) {
+		if l.opts.ndbridge != "" {
+			l.report.Shown, err = measureShown(ctx, l.opts, lib, l.dir, l.out)
+		}
+		return err
+	}},
 }
 
 func partNames() (names []string) {

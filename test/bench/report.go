@@ -26,6 +26,7 @@ type report struct {
 	Attaching *attached `json:"attaching"`
 	Training  *trained  `json:"training"`
 	Epochs    *epochs   `json:"epochs"`
+	Shown     *shown    `json:"shown"`
 }
 
 func (r *report) print(out io.Writer) error {
@@ -55,6 +56,7 @@ func (r *report) print(out io.Writer) error {
 	printForks(out, r.Forks)
 	printTraining(out, r.Training)
 	printEpochs(out, r.Epochs)
+	printShown(out, r.Shown)
 	fmt.Fprint(out, "\nThe goals, all of this run.\n\n")
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "figure\tgoal\tmeasured\tgoal met")

@@ -1,16 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	_ "embed" // the Python program
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/http/cookiejar"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,8 +13,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-
-	"github.com/coder/websocket"
 
 	"github.com/ndbridge/ndbridge/internal/bench"
 )
@@ -69,7 +62,7 @@ const (
 const inspectBudget = "10"
 
 // pageLooks is what the page looks at.
-const pageLooks = `{"look": {"name": "weight_0_weight", "auto": true, "width": 256, "height": 256, "line": -1}}`
+const pageLooks = `"name": "weight_0_weight", "auto": true, "width": 256, "height": 256, "line": -1`
 
 func measureTraining(ctx context.Context, opts options, lib, dir string, out io.Writer) (_ *trained, err error) {
 	fmt.Fprintln(out, "measuring what a training notices of its weights being inspected")
@@ -114,11 +107,15 @@ func measureTraining(ctx context.Context, opts options, lib, dir string, out io.
 	if len(t.Ways) < 2 || t.Ways[1].Way != trainedOurs {
 		return nil, fmt.Errorf("no training can be measured: %+v", t.LeftOut)
 	}
-	p, err := openPage(ctx, opts, ours)
+	// All arrays are looked at twice a second, for the alarms.
+	p, err := openPage(ctx, opts, ours, "--alarm", "nan", "--alarm", "inf", "--budget", inspectBudget)
 	if err != nil {
 		return nil, err
 	}
 	ends = append(ends, p.close)
+	if err := p.look(ctx, pageLooks); err != nil {
+		return nil, err
+	}
 	if err := t.turns(opts.training); err != nil {
 		return nil, err
 	}
@@ -172,135 +169,27 @@ func packagesOf(ctx context.Context, python string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// page is "ndbridge inspect", and a browser that has its page open.
-type page struct {
-	command *exec.Cmd
-	conn    *websocket.Conn
-	history chan pastPoints
-	ended   chan error
-}
-
-// pastPoints are the times of looks at an array.
-type pastPoints struct {
-	Topic  string
-	Series []struct {
-		Name  string
-		Times []float64
-	}
-}
-
-func openPage(ctx context.Context, opts options, socket string) (_ *page, err error) {
-	p := &page{history: make(chan pastPoints), ended: make(chan error, 1)}
-	// All arrays are looked at twice a second, for the alarms.
-	p.command = exec.CommandContext(ctx, opts.ndbridge, "inspect", "--attach", socket, "--alarm", "nan", "--alarm", "inf", "--budget", inspectBudget)
-	p.command.Stderr, p.command.Env = opts.program, append(os.Environ(), "NDBRIDGE_LIB="+opts.lib)
-	stdout, err := p.command.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := p.command.Start(); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			_ = p.command.Process.Kill()
-			_ = p.command.Wait() // it was killed
-		}
-	}()
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		return nil, fmt.Errorf("ndbridge inspect has no address: %w", err)
-	}
-	address, err := url.Parse(strings.TrimSpace(line))
-	if err != nil {
-		return nil, err
-	}
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		return nil, err
-	}
-	client := &http.Client{Jar: jar}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := client.Do(r) // which gives the cookie
-	if err != nil {
-		return nil, err
-	}
-	_ = response.Body.Close() // the page itself is of no interest
-	address.Path, address.RawQuery = "/socket", ""
-	p.conn, response, err = websocket.Dial(ctx, address.String(), &websocket.DialOptions{
-		HTTPClient: client, HTTPHeader: http.Header{"Origin": {address.Scheme + "://" + address.Host}},
-	})
-	if err != nil {
-		return nil, err
-	}
-	if response.Body != nil {
-		_ = response.Body.Close() // there is none
-	}
-	p.conn.SetReadLimit(1 << 26)
-	go p.read(ctx)
-	return p, p.conn.Write(ctx, websocket.MessageText, []byte(pageLooks))
-}
-
-// read takes all that the page is told.
-func (p *page) read(ctx context.Context) {
-	for {
-		kind, text, err := p.conn.Read(ctx)
-		if err != nil {
-			p.ended <- err
-			return
-		}
-		var m pastPoints
-		if kind != websocket.MessageText || json.Unmarshal(text, &m) != nil || m.Topic != "history" {
-			continue
-		}
-		select {
-		case p.history <- m:
-		default: // nobody asks
-		}
-	}
-}
-
 // looksTimed is how many looks at an array are enough to know how often it is looked at.
 const looksTimed = 4
 
 // period is the median time between two looks at an array that the page did not show until now.
 func (p *page) period(ctx context.Context, name string) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	if err := p.conn.Write(ctx, websocket.MessageText, []byte(strings.Replace(pageLooks, "weight_0_weight", name, 1))); err != nil {
+	look := func() error { return p.look(ctx, strings.Replace(pageLooks, "weight_0_weight", name, 1)) }
+	var times []float64 // the first message has those before, each of the others the next ones
+	err := p.hear(ctx, name, look, func(m said) bool {
+		if m.Topic == "history" && len(m.Series) > 0 && m.Series[0].Name == name {
+			times = append(times, m.Series[0].Times...)
+		}
+		return len(times) > looksTimed
+	})
+	if err != nil {
 		return 0, err
 	}
-	var times []float64 // the first message has those before, each of the others the next ones
-	for {
-		select {
-		case m := <-p.history:
-			if len(m.Series) == 0 || m.Series[0].Name != name {
-				continue
-			}
-			if times = append(times, m.Series[0].Times...); len(times) <= looksTimed {
-				continue
-			}
-			var between []float64
-			for i := range times[1:] {
-				between = append(between, times[i+1]-times[i])
-			}
-			return time.Duration(bench.Median(between) * float64(time.Second)), nil
-		case err := <-p.ended:
-			return 0, fmt.Errorf("the page has ended: %w", err)
-		case <-ctx.Done():
-			return 0, fmt.Errorf("no history of %s: %w", name, ctx.Err())
-		}
+	var between []float64
+	for i := range times[1:] {
+		between = append(between, times[i+1]-times[i])
 	}
-}
-
-func (p *page) close() error {
-	_ = p.conn.CloseNow() // the command ends, whatever it says
-	_ = p.command.Process.Signal(os.Interrupt)
-	_ = p.command.Wait() // its status is that of an interrupt
-	return nil
+	return time.Duration(bench.Median(between) * float64(time.Second)), nil
 }
 
 func printTraining(out io.Writer, t *trained) {
