@@ -62,7 +62,7 @@ func (w *reading) figures(ctx context.Context, sights []*sight) (news, asked boo
 		if ctx.Err() != nil {
 			return false, false
 		}
-		if err != nil {
+		if err != nil && w.failed == nil { // else that is why
 			st.Error = err.Error()
 		}
 		w.tell(s, aboutArray, jsonMessage(st))
