@@ -87,7 +87,7 @@ func TestCopyingTakes(t *testing.T) {
 func TestRemove(t *testing.T) {
 	t.Parallel()
 	var views []*core.View
-	look := func(ctx context.Context, w *core.View) (*core.View, error) {
+	look := func(_ context.Context, w *core.View) (*core.View, error) {
 		if w == nil {
 			views = append(views, coretest.NewView(t, []float64{1}))
 			w = views[len(views)-1]

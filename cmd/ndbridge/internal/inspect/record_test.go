@@ -21,7 +21,7 @@ func TestRecordsWhatIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.listener.Close() //nolint:errcheck // nobody has come
+	defer server.listener.Close()
 	r := server.hub.recorder
 	for from := range 4 {
 		var all contract.Found

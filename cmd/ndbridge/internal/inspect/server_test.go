@@ -170,10 +170,12 @@ func TestNameWithoutArray(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for nextState(t, conn, name).Error == "" { // one may have been on its way
+		s := nextState(t, conn, name)
+		for s.Error == "" { // one may have been on its way
+			s = nextState(t, conn, name)
 		}
 		for range 3 {
-			if s := nextState(t, conn, name); s.Error == "" || s.Live || s.Number != "float" || s.DType != "int64" {
+			if s = nextState(t, conn, name); s.Error == "" || s.Live || s.Number != "float" || s.DType != "int64" {
 				t.Errorf("%+v", s)
 			}
 		}
