@@ -24,6 +24,7 @@ type Look struct {
 
 // round looks at each array once, and says how much time that took.
 func (s *Sampler) round(ctx context.Context) (cost time.Duration, err error) {
+	s.letGo()
 	arrays := s.all()
 	numbers, cost := s.numbers(ctx, arrays)
 	if ctx.Err() != nil {
@@ -99,7 +100,7 @@ func (s *Sampler) look(ctx context.Context, arrays []*watched) (cost time.Durati
 		}
 		s.record(w, sum, err, after)
 		if w.passing && w.lost >= givenUp {
-			s.drop(w)
+			s.Remove(w.Name)
 		}
 		if err == nil {
 			s.adjust(w, sum)

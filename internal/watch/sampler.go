@@ -68,10 +68,11 @@ const (
 type Sampler struct {
 	opts Options
 
-	mu     sync.Mutex
-	arrays []*watched // sorted by name
-	events []Event    // the last ones
-	usage  Usage
+	mu      sync.Mutex
+	arrays  []*watched // sorted by name
+	removed []*watched // since the last round
+	events  []Event    // the last ones
+	usage   Usage
 }
 
 // Usage is what watching has cost.
@@ -137,6 +138,18 @@ func (s *Sampler) Add(arrays ...Array) {
 	}
 }
 
+// Remove watches arrays no longer, and forgets what is known of them. They can be added again.
+func (s *Sampler) Remove(names ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		if i, there := slices.BinarySearchFunc(s.arrays, name, byName); there {
+			s.removed = append(s.removed, s.arrays[i])
+			s.arrays = slices.Delete(s.arrays, i, i+1)
+		}
+	}
+}
+
 func byName(w *watched, name string) int { return strings.Compare(w.Name, name) }
 
 // all gives the arrays that are watched now.
@@ -191,21 +204,25 @@ func (s *Sampler) Once(ctx context.Context) error {
 }
 
 func (s *Sampler) close() {
-	for _, w := range s.all() {
+	s.letGo()
+	closeAll(s.all())
+}
+
+// letGo closes the views of what is not watched any more. Run's goroutine calls it, since it may have been looking at them.
+func (s *Sampler) letGo() {
+	s.mu.Lock()
+	removed := s.removed
+	s.removed = nil
+	s.mu.Unlock()
+	closeAll(removed)
+}
+
+func closeAll(arrays []*watched) {
+	for _, w := range arrays {
 		if w.view != nil {
 			_ = w.view.Close() // the session closes it, too
 			w.view = nil
 		}
-	}
-}
-
-// drop gives up an array.
-func (s *Sampler) drop(w *watched) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.arrays = slices.DeleteFunc(s.arrays, func(other *watched) bool { return other == w })
-	if w.view != nil {
-		_ = w.view.Close() // the session closes it, too
 	}
 }
 

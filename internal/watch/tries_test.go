@@ -82,3 +82,44 @@ func TestCopyingTakes(t *testing.T) {
 		_ = v.Close() // memory of this process
 	}
 }
+
+// TestRemove watches an array no longer, lets its view go, and watches it again.
+func TestRemove(t *testing.T) {
+	t.Parallel()
+	var views []*core.View
+	look := func(_ context.Context, w *core.View) (*core.View, error) {
+		if w == nil {
+			views = append(views, coretest.NewView(t, []float64{1}))
+			w = views[len(views)-1]
+		}
+		return w, nil
+	}
+	s := New(Options{})
+	s.Add(array("a", look), array("b", look))
+	round := func() {
+		t.Helper()
+		if _, err := s.round(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	round()
+	s.Remove("a", "other")
+	if a := s.State().Arrays; len(a) != 1 || a[0].Name != "b" {
+		t.Errorf("%d arrays are left", len(a))
+	}
+	round()
+	if _, err := views[0].Bytes(); err == nil {
+		t.Error("the view of what is not watched any more is open")
+	}
+	s.Add(array("a", look))
+	round()
+	if a := s.State().Arrays; len(a) != 2 || a[0].Looks != 1 || a[1].Looks != 3 {
+		t.Errorf("%+v", a)
+	}
+	s.close()
+	for _, v := range views {
+		if _, err := v.Bytes(); err == nil {
+			t.Error("a view is open at the end")
+		}
+	}
+}

@@ -287,3 +287,16 @@ func TestProgramEnds(t *testing.T) {
 		t.Errorf("what was shown is gone: %q", got)
 	}
 }
+
+// TestNameWithoutArray shows an array that comes and goes: while it is not there, the page says so, beside what it was.
+func TestNameWithoutArray(t *testing.T) {
+	p := open(t, inspect(t, "goes.py"), 1280, 800)
+	p.show("x")
+	const badge, says = "document.querySelector('.badges .badge')?.textContent", "document.querySelector('.array .error')"
+	p.until(badge + " === 'stale' && " + says + ".textContent.includes('not found')")
+	p.do(chromedp.Sleep(time.Second)) // the next states say it, too
+	if !eval[bool](p, badge+" === 'stale' && !"+says+".hidden") {
+		t.Error("after a second the page says no more that the array is gone")
+	}
+	p.until(badge + " === 'copy' && " + says + ".hidden")
+}

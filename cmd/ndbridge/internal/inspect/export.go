@@ -85,25 +85,42 @@ func fileName(name string) string {
 	return strings.Trim(plain, "_.")
 }
 
-// csvPiece is how many elements of an array of one axis become text at once.
+// csvPiece is how many elements become text at once.
 const csvPiece = 1 << 12
 
 // writeCSV writes a line for each row of the last axis, and for each element of an array of one axis. Rows of arrays of more
 // than two axes begin with the indices of the others.
 func writeCSV(ctx context.Context, w io.Writer, v *core.View) error {
-	if v.Rank() != 1 {
+	switch {
+	case v.Rank() == 0:
+		texts, err := render.Elements(ctx, v, render.Exact)
+		if err == nil {
+			_, err = io.WriteString(w, texts[0]+"\n")
+		}
+		return err
+	case v.Rank() > 1:
 		return writeRows(ctx, w, v, v.Rank() > 2, nil)
+	case v.Len() == 0:
+		return nil
 	}
-	for from := 0; from < v.Len(); from += csvPiece {
-		part, err := v.Sub(0, from, min(from+csvPiece, v.Len()))
+	return writeRow(ctx, w, v, nil, "\n")
+}
+
+// writeRows writes what is below an index, which stands before each row if it is asked for.
+func writeRows(ctx context.Context, w io.Writer, v *core.View, indexed bool, index []string) error {
+	if v.Rank() == 1 {
+		if !indexed {
+			index = nil
+		}
+		return writeRow(ctx, w, v, index, ",")
+	}
+	for i := range v.Dim(0) {
+		part, err := v.Select(0, i)
 		if err != nil {
 			return err
 		}
-		texts, err := render.Elements(ctx, part, render.Exact)
+		err = writeRows(ctx, w, part, indexed, append(index[:len(index):len(index)], strconv.Itoa(i)))
 		_ = part.Close() // derived
-		if err == nil {
-			_, err = io.WriteString(w, strings.Join(texts, "\n")+"\n")
-		}
 		if err != nil {
 			return err
 		}
@@ -111,29 +128,24 @@ func writeCSV(ctx context.Context, w io.Writer, v *core.View) error {
 	return nil
 }
 
-// writeRows writes what is below an index, which stands before each row if it is asked for.
-func writeRows(ctx context.Context, w io.Writer, v *core.View, indexed bool, index []string) error {
-	if v.Rank() > 1 {
-		for i := range v.Dim(0) {
-			part, err := v.Select(0, i)
-			if err != nil {
-				return err
-			}
-			err = writeRows(ctx, w, part, indexed, append(index[:len(index):len(index)], strconv.Itoa(i)))
-			_ = part.Close() // derived
-			if err != nil {
-				return err
-			}
+// writeRow writes the elements along one axis behind an index. However many there are, few of them are texts at once.
+func writeRow(ctx context.Context, w io.Writer, v *core.View, index []string, between string) error {
+	before := ""
+	for from := 0; from == 0 || from < v.Len(); from += csvPiece {
+		part, err := v.Sub(0, from, min(from+csvPiece, v.Len()))
+		if err != nil {
+			return err
 		}
-		return nil
+		texts, err := render.Elements(ctx, part, render.Exact)
+		_ = part.Close() // derived
+		if err == nil {
+			_, err = io.WriteString(w, before+strings.Join(append(index[:len(index):len(index)], texts...), between))
+		}
+		if err != nil {
+			return err
+		}
+		index, before = nil, between
 	}
-	texts, err := render.Elements(ctx, v, render.Exact)
-	if err != nil {
-		return err
-	}
-	if indexed {
-		texts = append(index[:len(index):len(index)], texts...)
-	}
-	_, err = io.WriteString(w, strings.Join(texts, ",")+"\n")
+	_, err := io.WriteString(w, "\n")
 	return err
 }

@@ -62,7 +62,7 @@ func (w *reading) figures(ctx context.Context, sights []*sight) (news, asked boo
 		if ctx.Err() != nil {
 			return false, false
 		}
-		if err != nil {
+		if err != nil && w.failed == nil { // else that is why
 			st.Error = err.Error()
 		}
 		w.tell(s, aboutArray, jsonMessage(st))
@@ -89,6 +89,15 @@ func (w *reading) figures(ctx context.Context, sights []*sight) (news, asked boo
 	return changed || !fresh, asked
 }
 
+// state is what a sight says of the name, whatever it means.
+func (w *reading) state() state {
+	st := state{Topic: "array", Name: w.name, Number: w.number}
+	if w.failed != nil {
+		st.Error = w.failed.Error()
+	}
+	return st
+}
+
 // sumKey is what figures depend on.
 type sumKey struct{ exact, log, diff bool }
 
@@ -97,11 +106,10 @@ func (w *reading) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summ
 	v := w.view
 	l = l.fit(v.Layout())
 	of := v.Layout()
-	st := state{
-		Topic: "array", Name: w.name, Framework: v.Framework(), DType: dtypeOf(of), Shape: of.Shape(), Strides: of.Strides(), NBytes: of.NBytes(),
-		Device: of.Device().String(), Route: string(v.Route()), Reason: string(v.Reason()), ReadOnly: of.ReadOnly(), Copied: v.Copied(),
-		Version: v.Version(), Torn: stats.Torn(v) || w.ring.buffers == 1, Gone: w.over(), Live: !v.Copied() && !w.stale,
-	}
+	st := w.state()
+	st.Framework, st.DType, st.Shape, st.Strides, st.NBytes = v.Framework(), dtypeOf(of), of.Shape(), of.Strides(), of.NBytes()
+	st.Device, st.Route, st.Reason, st.ReadOnly, st.Copied = of.Device().String(), string(v.Route()), string(v.Reason()), of.ReadOnly(), v.Copied()
+	st.Version, st.Torn, st.Gone, st.Live = v.Version(), stats.Torn(v) || w.ring.buffers == 1, w.over(), !v.Copied() && w.failed == nil
 	if p := v.Published(); !p.IsZero() {
 		st.Published = p.UnixMilli()
 	}

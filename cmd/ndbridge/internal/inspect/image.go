@@ -21,7 +21,7 @@ type sheet struct {
 	n, rows, cols int        // tiles
 	step          int        // every which point is drawn
 	h, w          int        // of a tile, in points that are drawn
-	channels      int
+	channels      int        // that are drawn: grey, red, green and blue, or these and alpha
 	batch         bool
 }
 
@@ -88,6 +88,11 @@ func newSheet(v *core.View, l look) (*sheet, error) {
 		others = append(others, axis)
 	}
 	w, err := v.Transpose(append(others, perm...)...)
+	s := &sheet{n: 1, rows: 1, cols: 1, channels: 1}
+	if err == nil && c >= 0 {
+		s.channels = drawn(v.Dim(c))
+		w, err = derive(w, func(w *core.View) (*core.View, error) { return w.Sub(w.Rank()-1, 0, s.channels) })
+	}
 	for axis := range first {
 		if err == nil {
 			w, err = derive(w, func(w *core.View) (*core.View, error) { return w.Select(0, l.At[axis]) })
@@ -96,12 +101,9 @@ func newSheet(v *core.View, l look) (*sheet, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sheet{tiles: w, n: 1, rows: 1, cols: 1, channels: 1}
+	s.tiles = w
 	if s.batch = n >= 0; s.batch {
 		s.n = min(v.Dim(n), maxTiles)
-	}
-	if c >= 0 {
-		s.channels = v.Dim(c)
 	}
 	height, width := v.Dim(y), v.Dim(x)
 	for s.cols*s.rows < s.n { // as square as it gets
@@ -114,6 +116,17 @@ func newSheet(v *core.View, l look) (*sheet, error) {
 	s.step = max(ceil(s.cols*width, l.Width), ceil(s.rows*height, l.Height), 1)
 	s.h, s.w = ceil(height, s.step), ceil(width, s.step)
 	return s, nil
+}
+
+// drawn is how many of an image's channels are drawn, the first of them. The others, which may be many, are not read.
+func drawn(channels int) int {
+	switch channels {
+	case 1, 2:
+		return 1
+	case 4:
+		return 4
+	}
+	return 3
 }
 
 func ceil(a, b int) int { return (a + b - 1) / b }
@@ -191,9 +204,9 @@ func (s *sheet) place(points, tile []byte, row, col int) {
 		to := points[(row*s.h+y)*stride+4*col*s.w:][:4*s.w]
 		from := tile[y*s.w*s.channels:]
 		switch s.channels {
-		case 1, 2:
+		case 1:
 			for x := range s.w {
-				g := from[x*s.channels]
+				g := from[x]
 				to[4*x], to[4*x+1], to[4*x+2], to[4*x+3] = g, g, g, 255
 			}
 		case 4:

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"runtime"
 	"slices"
@@ -28,6 +29,8 @@ const (
 	pictureEvery = 2 * time.Second
 	// maxPinned is how large an array may be that is kept for a comparison.
 	maxPinned = 1 << 30
+	// takePatience is how long the program may take to say what a name means.
+	takePatience = 5 * time.Second
 )
 
 // reading reads one array for all pages that look at it.
@@ -55,7 +58,8 @@ type reading struct {
 	known   map[*sight]bool // the sights that have had figures
 	shown   uint64          // the version of the newest pictures
 	torn    int             // pictures that were not shown, one after the other
-	stale   bool            // the name has no array any more, or nobody knows
+	failed  error           // why the view is not what the name means now, if it is not, or nobody knows
+	number  string          // the type of the number of Python's own that the name means in place of an array; "": none
 	fresh   bool            // the view is the newest version: it came of itself
 	asked   bool            // somebody waits for the next look
 }
@@ -166,19 +170,18 @@ func (w *reading) once(ctx context.Context, sights []*sight) (cost time.Duration
 	if err == nil {
 		cost = watch.CopyingTakes(w.view, time.Since(begun))
 	}
-	w.stale = err != nil
+	if w.failed = err; err != nil && ctx.Err() != nil {
+		return cost
+	}
+	w.number = w.numberType(ctx)
 	if err != nil {
-		if ctx.Err() != nil {
-			return cost
-		}
 		w.waiting = slowest
-		st := state{Topic: "array", Name: w.name, Error: err.Error(), Number: w.number(ctx, err)}
+	}
+	if w.view == nil {
 		for _, s := range sights {
-			w.tell(s, aboutArray, jsonMessage(st))
+			w.tell(s, aboutArray, jsonMessage(w.state()))
 		}
-		if w.view == nil {
-			return cost
-		}
+		return cost
 	}
 	w.keep(ctx)
 	if w.view.Version() > 0 {
@@ -210,9 +213,9 @@ func (w *reading) paint(ctx context.Context, sights []*sight) {
 	w.pictures(ctx, sights)
 }
 
-// number gives the type of the number of Python's own that has the name, if there is one in place of an array; it is recorded then.
-func (w *reading) number(ctx context.Context, err error) string {
-	if !errors.Is(err, core.ErrUnsupported) {
+// numberType gives the type of the number of Python's own that has the name, if there is one in place of an array; it is recorded then.
+func (w *reading) numberType(ctx context.Context) string {
+	if !errors.Is(w.failed, core.ErrUnsupported) {
 		return ""
 	}
 	found, _ := looks.Search(ctx, w.hub.options.Session, contract.Search{Names: []string{w.name}}) // without it, the error says enough
@@ -227,8 +230,13 @@ func (w *reading) number(ctx context.Context, err error) string {
 
 // take refreshes the view. What is published is taken in its newest version.
 func (w *reading) take(ctx context.Context) (err error) {
-	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
+	asking, cancel := context.WithTimeout(ctx, takePatience)
 	defer cancel()
+	defer func() {
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			err = &core.Error{Op: "refresh", Object: w.name, Kind: core.ErrUnavailable, Err: fmt.Errorf("the program has not answered for %v: it is stopped, or something in it holds Python's lock", takePatience)}
+		}
+	}()
 	if w.source == nil {
 		if w.source, err = w.hub.options.Session.Source(w.name); err != nil {
 			return err

@@ -23,10 +23,10 @@ const (
 	recordEvery = 500 * time.Millisecond
 	recordShare = 0.25
 	allShare    = 0.75
-	// maxRecorded is how many names are recorded, the first that are listed or shown, and maxNumbers how many of them are those of
+	// maxRecorded is how many names are recorded at once, the first that are listed or shown: all arrays of the tree, and maxNumbers of
 	// Python's own numbers.
-	maxRecorded = 1024
-	maxNumbers  = maxRecorded / 2
+	maxRecorded = maxFound + maxNumbers
+	maxNumbers  = 512
 	// askPatience is how long the program may take to say its numbers.
 	askPatience = time.Second
 	// goneAfter is how many reads in a row a number must be missing until it is no longer asked for.
@@ -85,6 +85,7 @@ func isScalar(e contract.Entry) bool {
 // listed takes the scalars among the variables, Python's own numbers, and all arrays if there are alarms for them. The caller holds the
 // hub's lock.
 func (r *recorder) listed(variables []contract.Entry, all contract.Found) {
+	r.forget(slices.Concat(variables, all.Entries), all.Numbers)
 	r.addNumbers(all.Numbers)
 	clear(r.scalars)
 	for _, e := range variables {
@@ -104,6 +105,31 @@ func (r *recorder) listed(variables []contract.Entry, all contract.Found) {
 func (r *recorder) sees(name string, on bool) {
 	if shown := r.add(name); shown != nil {
 		shown.Store(on || r.all || r.scalars[name])
+	}
+}
+
+// forget has what the program does not have any more, and no page shows, not be looked at. If there is no room for others, its history goes, too.
+func (r *recorder) forget(arrays []contract.Entry, numbers []contract.Number) {
+	there := make(map[string]bool)
+	for _, e := range arrays {
+		there[e.Name] = true
+	}
+	for _, n := range numbers {
+		there[n.Name] = true
+	}
+	full := len(r.shown) >= maxRecorded
+	for name, shown := range r.shown {
+		switch {
+		case there[name] || r.hub.readings[name] != nil:
+		case full && !r.isNumber(name):
+			delete(r.shown, name)
+			r.sampler.Remove(name)
+		default:
+			shown.Store(false)
+		}
+	}
+	for name := range r.hub.readings { // there may have been no room
+		r.sees(name, true)
 	}
 }
 

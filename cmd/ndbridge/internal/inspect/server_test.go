@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net"
 	"net/http"
@@ -113,6 +114,73 @@ func TestFirstPage(t *testing.T) {
 	conn := openPage(t, server)
 	showArray(t, conn, "a")
 	_ = conn.CloseNow() // else the server waits for an answer
+	stop()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+// nextState is what the page is told next of an array.
+func nextState(t *testing.T, conn *websocket.Conn, name string) state {
+	t.Helper()
+	for {
+		kind, text, err := conn.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s state
+		if kind != websocket.MessageText {
+			continue
+		}
+		if err := json.Unmarshal(text, &struct{ Topic, Name *string }{&s.Topic, &s.Name}); err != nil {
+			t.Fatal(err)
+		}
+		if s.Topic != "array" || s.Name != name {
+			continue
+		}
+		if err := json.Unmarshal(text, &s); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+}
+
+// TestNameWithoutArray has a name mean no array any more: whoever sees the last figures is told so, with each of them.
+func TestNameWithoutArray(t *testing.T) {
+	t.Parallel()
+	session := startProgram(t, "import numpy as np\na = np.arange(3)\nb = np.arange(1 << 20)\ndef replace(name, value): globals()[name] = value")
+	server, err := New(t.Context(), Options{Session: session, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- server.Run(ctx) }()
+	replace, err := session.Func(t.Context(), "replace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} { // a is copied, b shared
+		conn := openPage(t, server)
+		showArray(t, conn, name)
+		result, err := replace.Call(t.Context(), name, 1.5)
+		if err == nil {
+			err = result.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := nextState(t, conn, name)
+		for s.Error == "" { // one may have been on its way
+			s = nextState(t, conn, name)
+		}
+		for range 3 {
+			if s = nextState(t, conn, name); s.Error == "" || s.Live || s.Number != "float" || s.DType != "int64" {
+				t.Errorf("%+v", s)
+			}
+		}
+		_ = conn.CloseNow() // else the server waits for an answer
+	}
 	stop()
 	if err := <-served; err != nil {
 		t.Error(err)

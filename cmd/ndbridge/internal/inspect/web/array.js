@@ -275,8 +275,8 @@ export class ArrayPage {
     put(this.badges,
       s.gone ? badge("bad", "program gone", "The array as it was last")
         : s.live ? badge("good", "live", "The program's own memory: what it writes shows here")
-          : s.copied ? badge("", "copy", `A copy that is made at each look: ${s.reason}`)
-            : badge("warn", "stale", "The name means other memory now, or the memory is private to the program"),
+          : s.copied && !s.error ? badge("", "copy", `A copy that is made at each look: ${s.reason}`)
+            : badge("warn", "stale", "The name means other memory now, or no array, or the memory is private to the program"),
       s.version ? badge("", `version ${format.count(s.version)}`, s.published ? `published ${new Date(s.published).toLocaleString()}` : "") : null,
       s.torn ? badge("warn", "possibly torn", s.version ? "The program publishes one array again and again, and may be writing into it while it is read"
         : "The program may write while this is read: parts may be of different moments. What it publishes as new arrays is whole")

@@ -1,0 +1,49 @@
+package inspect
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/internal/watch"
+)
+
+// TestRecordsWhatIsThere has a program go from some names to others, again and again: those that it has are looked at, and no others, however many
+// there were before.
+func TestRecordsWhatIsThere(t *testing.T) {
+	t.Parallel()
+	alarm, err := watch.ParseAlarm("nan")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := New(t.Context(), Options{Session: startProgram(t, ""), Alarms: []watch.Alarm{alarm}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.listener.Close()
+	r := server.hub.recorder
+	for from := range 4 {
+		var all contract.Found
+		there := make(map[string]bool)
+		for i := range maxFound {
+			all.Entries = append(all.Entries, contract.Entry{Name: fmt.Sprintf("a%d", from*maxFound/2+i)})
+			there[all.Entries[i].Name] = true
+		}
+		r.listed(nil, all)
+		r.listed(nil, all)
+		for name := range there {
+			if shown := r.shown[name]; shown == nil || !shown.Load() {
+				t.Fatalf("%s is not looked at, after %d names", name, from*maxFound/2+maxFound)
+			}
+		}
+		for name, shown := range r.shown {
+			if shown.Load() && !there[name] {
+				t.Fatalf("%s is looked at, and not there", name)
+			}
+		}
+		if n := len(r.sampler.State().Arrays); n != len(r.shown) || n > maxRecorded {
+			t.Errorf("%d arrays are recorded, and %d are known", n, len(r.shown))
+		}
+	}
+}
