@@ -32,6 +32,7 @@ type state struct {
 	Reason    string `json:"reason"`
 	ReadOnly  bool   `json:"read_only"`
 	Live      bool   `json:"live"`
+	Stale     bool   `json:"stale"` // the name means something else now, as Error says
 	Copied    bool   `json:"copied"`
 	Version   uint64 `json:"version"`
 	Published int64  `json:"published"` // in milliseconds; 0: it was not
@@ -39,6 +40,7 @@ type state struct {
 	Gone      bool   `json:"gone"`   // the program is
 	Pinned    bool   `json:"pinned"` // there is something to compare with
 	PinnedOf  uint64 `json:"pinned_of"`
+	Diff      bool   `json:"diff"` // all that follows is of the difference to it
 
 	Figures *stats.Summary `json:"figures,omitempty"`
 	Line    *stats.Cells   `json:"line,omitempty"`
@@ -100,7 +102,10 @@ func (w *reading) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summ
 	st := state{
 		Topic: "array", Name: w.name, Framework: v.Framework(), DType: dtypeOf(of), Shape: of.Shape(), Strides: of.Strides(), NBytes: of.NBytes(),
 		Device: of.Device().String(), Route: string(v.Route()), Reason: string(v.Reason()), ReadOnly: of.ReadOnly(), Copied: v.Copied(),
-		Version: v.Version(), Torn: stats.Torn(v) || w.ring.buffers == 1, Gone: w.over(), Live: !v.Copied() && !w.stale,
+		Version: v.Version(), Torn: stats.Torn(v) || w.ring.buffers == 1, Gone: w.over(), Live: !v.Copied() && w.failed == nil,
+	}
+	if st.Stale = w.failed != nil && !st.Gone; st.Stale {
+		st.Error = w.failed.Error()
 	}
 	if p := v.Published(); !p.IsZero() {
 		st.Published = p.UnixMilli()
@@ -112,7 +117,8 @@ func (w *reading) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summ
 	if !l.Diff || base != nil && !sameShape(base, v) {
 		base = nil
 	}
-	key := sumKey{l.Exact, l.Log, base != nil}
+	st.Diff = base != nil
+	key := sumKey{l.Exact, l.Log, st.Diff}
 	sum := sums[key]
 	if sum == nil {
 		o := stats.Options{Bins: stats.Auto, Log: l.Log, Base: base, Seed: uint64(time.Now().UnixNano())} //nolint:gosec // any number will do

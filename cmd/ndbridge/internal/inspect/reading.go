@@ -55,7 +55,7 @@ type reading struct {
 	known   map[*sight]bool // the sights that have had figures
 	shown   uint64          // the version of the newest pictures
 	torn    int             // pictures that were not shown, one after the other
-	stale   bool            // the name has no array any more, or nobody knows
+	failed  error           // why the view is not what the name means now; nil: it is
 	fresh   bool            // the view is the newest version: it came of itself
 	asked   bool            // somebody waits for the next look
 }
@@ -166,17 +166,17 @@ func (w *reading) once(ctx context.Context, sights []*sight) (cost time.Duration
 	if err == nil {
 		cost = watch.CopyingTakes(w.view, time.Since(begun))
 	}
-	w.stale = err != nil
+	w.failed = err
 	if err != nil {
 		if ctx.Err() != nil {
 			return cost
 		}
 		w.waiting = slowest
-		st := state{Topic: "array", Name: w.name, Error: err.Error(), Number: w.number(ctx, err)}
-		for _, s := range sights {
-			w.tell(s, aboutArray, jsonMessage(st))
-		}
 		if w.view == nil {
+			st := state{Topic: "array", Name: w.name, Error: err.Error(), Number: w.number(ctx, err)}
+			for _, s := range sights {
+				w.tell(s, aboutArray, jsonMessage(st))
+			}
 			return cost
 		}
 	}
