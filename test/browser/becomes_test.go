@@ -45,6 +45,8 @@ func TestBecomes(t *testing.T) {
 	p.until(figure("max") + " === '100,000' && " + title + " === 'Picture: what was pinned has another shape'")
 	order("x = np.array(['a', 'bc'])")
 	p.until("document.querySelector('.error').textContent.includes('not one number') && " + links + " === '.npy' && document.querySelector('[data-figure=max]').closest('[hidden]')")
+	order("del x")
+	p.until(badge + " === 'stale' && document.querySelector('.error').textContent.includes('not found')")
 	order("x = np.arange(10.0)")
 	p.until(figure("max") + " === '9' && " + links + ".includes('.csv') && " + badge + " === 'copy'")
 	order("del x")

@@ -64,7 +64,7 @@ func (w *reading) figures(ctx context.Context, sights []*sight) (news, asked boo
 		if ctx.Err() != nil {
 			return false, false
 		}
-		if err != nil {
+		if err != nil && !st.Stale { // else it is of what the name meant before
 			st.Error = err.Error()
 		}
 		w.tell(s, aboutArray, jsonMessage(st))
