@@ -43,6 +43,12 @@ func TestBecomes(t *testing.T) {
 	p.until(title + " === 'Difference to what was pinned' && " + figure("max") + " === '1'")
 	order("x = x[:100000]")
 	p.until(figure("max") + " === '100,000' && " + title + " === 'Picture: what was pinned has another shape'")
+	order("x = np.broadcast_to(np.arange(2.0), (1 << 27, 2))")
+	p.until("document.querySelector('.facts-row').textContent.includes('2.0 GiB')")
+	p.keys("p") // drops what was pinned
+	p.until("[...document.querySelectorAll('.toggle')].some((b) => b.textContent === 'difference' && b.disabled)")
+	p.keys("p")
+	p.until("document.querySelector('.error').textContent.includes('no more than 1.0 GiB are kept') && [...document.querySelectorAll('.toggle')].some((b) => b.textContent === 'pin' && b.ariaPressed === 'false')")
 	order("x = np.array(['a', 'bc'])")
 	p.until("document.querySelector('.error').textContent.includes('not one number') && " + links + " === '.npy' && document.querySelector('[data-figure=max]').closest('[hidden]')")
 	order("del x")

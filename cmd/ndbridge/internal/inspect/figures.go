@@ -104,6 +104,9 @@ func (w *reading) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summ
 		Device: of.Device().String(), Route: string(v.Route()), Reason: string(v.Reason()), ReadOnly: of.ReadOnly(), Copied: v.Copied(),
 		Version: v.Version(), Torn: stats.Torn(v) || w.ring.buffers == 1, Gone: w.over(), Live: !v.Copied() && w.failed == nil,
 	}
+	if w.unkept != nil {
+		st.Error = w.unkept.Error()
+	}
 	if st.Stale = w.failed != nil && !st.Gone; st.Stale {
 		st.Error = w.failed.Error()
 	}

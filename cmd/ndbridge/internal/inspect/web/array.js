@@ -162,6 +162,7 @@ export class ArrayPage {
     }
     this.pinButton = toggle("pin", this.state?.pinned ?? false, (on) => {
       this.on.pin(on);
+      this.pinButton.setAttribute("aria-pressed", String(this.state?.pinned ?? false)); // until it is
       if (!on) this.change({ diff: false });
     }, "Keep the array as it is now, to compare later versions with (p)");
     this.diffButton = toggle("difference", look.diff, (diff) => {
