@@ -25,11 +25,11 @@ func refusals() []rule {
 		{
 			Quirk: contract.Quirk{
 				ID: "tensorflow.not-eager", Effect: contract.EffectRefuse,
-				Summary:  "symbolic, sparse and ragged tensors, and Keras' variables, speak no protocol",
+				Summary:  "symbolic, sparse and ragged tensors speak no protocol",
 				Remedy:   "publish a tensor that has elements in one place",
 				Upstream: opsPy,
 			},
-			When: func(t *tensor) bool { return t.kind != eager && t.kind != variable },
+			When: func(t *tensor) bool { return t.kind == symbolic || t.kind == sparse || t.kind == ragged },
 			Edit: refuseKind,
 		}, {
 			Quirk: contract.Quirk{
@@ -66,8 +66,6 @@ func refuseKind(p *program.Plan, t *tensor) {
 		why, remedy = "holds indices and values", "name one part: {array}.values; or publish tf.sparse.to_dense({array})"
 	case ragged:
 		why, remedy = "has rows of different lengths", "name one part: {array}.flat_values; or publish {array}.to_tensor()"
-	case kerasVariable:
-		why, remedy = "is Keras' own, around TensorFlow's", "name {array}.value"
 	default:
 		why, remedy = "stands for a tensor that does not exist yet", "publish what the function returns"
 	}
@@ -80,11 +78,14 @@ func corrections() []rule {
 		{
 			Quirk: contract.Quirk{
 				ID: "tensorflow.variables", Effect: contract.EffectReroute,
-				Summary:  "a variable speaks no protocol; its value is a tensor over the same memory",
+				Summary:  "a variable, TensorFlow's or Keras', speaks no protocol; its value is a tensor over the same memory",
 				Upstream: "tensorflow/python/ops/resource_variable_ops.py",
 			},
-			When: func(t *tensor) bool { return t.kind == variable },
-			Edit: func(p *program.Plan, _ *tensor) {
+			When: func(t *tensor) bool { return t.kind == variable || t.kind == kerasVariable },
+			Edit: func(p *program.Plan, t *tensor) {
+				if t.kind == kerasVariable {
+					p.Through = append(p.Through, program.MethodCall{Name: "_value", Attribute: true})
+				}
 				p.Through = append(p.Through, program.MethodCall{Name: "value"})
 			},
 		}, {

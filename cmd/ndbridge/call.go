@@ -90,25 +90,25 @@ func (c *caller) run(ctx context.Context, name string, words, extra []string) er
 	if err != nil {
 		return err
 	}
-	defer host.Close() //nolint:errcheck // the log says if the program had to be killed
+	defer host.Close()                    //nolint:errcheck // the log says if the program had to be killed
+	args, err := c.arguments(host, words) // what is wrong with them starts no program
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	s, err := c.target.open(ctx, host, all[0].program)
 	if err != nil {
 		return err
 	}
-	err = c.call(ctx, s, all[0].name, words)
+	err = c.call(ctx, s, all[0].name, args)
 	if e, ok := errors.AsType[*core.PythonError](err); ok && e.Traceback != "" {
 		_, _ = io.WriteString(c.env.stderr, prose.Text(e.Traceback)) // standard error has no better place to go
 	}
 	return err
 }
 
-func (c *caller) call(ctx context.Context, s *hostplugin.Session, name string, words []string) (err error) {
-	args, err := c.arguments(s, words)
-	if err != nil {
-		return err
-	}
+func (c *caller) call(ctx context.Context, s *hostplugin.Session, name string, args []any) (err error) {
 	var opts []hostplugin.FuncOption
 	if c.as != "" {
 		opts = append(opts, hostplugin.As(c.as))
@@ -137,8 +137,8 @@ func (c *caller) call(ctx context.Context, s *hostplugin.Session, name string, w
 	return writeJSON(c.env.stdout, plain(v))
 }
 
-// arguments reads what the function is called with. The session closes the arrays.
-func (c *caller) arguments(s *hostplugin.Session, words []string) (args []any, err error) {
+// arguments reads what the function is called with. The host closes the arrays.
+func (c *caller) arguments(host *hostplugin.Host, words []string) (args []any, err error) {
 	kw := hostplugin.Kw{}
 	add := func(name string, v any) error {
 		if name == "" {
@@ -153,7 +153,7 @@ func (c *caller) arguments(s *hostplugin.Session, words []string) (args []any, e
 	}
 	for _, in := range c.in {
 		name, file := keyword(in)
-		v, err := readNPY(s, file)
+		v, err := readNPY(host, file)
 		if err != nil {
 			return nil, err
 		}
@@ -192,12 +192,12 @@ func valueOf(text string) any {
 	return numbers(v)
 }
 
-func readNPY(s *hostplugin.Session, file string) (*core.View, error) {
+func readNPY(host *hostplugin.Host, file string) (*core.View, error) {
 	f, err := os.Open(file)
 	if err == nil {
 		defer f.Close() //nolint:errcheck // it was only read
 		var v *core.View
-		if v, err = npy.Read(bufio.NewReaderSize(f, 1<<16), s.New); err == nil {
+		if v, err = npy.Read(bufio.NewReaderSize(f, 1<<16), host.New); err == nil {
 			return v, nil
 		}
 	}

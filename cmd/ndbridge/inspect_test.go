@@ -358,6 +358,11 @@ func TestInspectWatches(t *testing.T) {
 		events, _ := m["events"].([]any)
 		return len(events) == 3 && events[2].(map[string]any)["name"] == "numbers" //nolint:errcheck,forcetypeassert // as above
 	})
+	conn = i.page(t, `{"alarms": {"alarms": ["nan"], "step": "stap"}}`)
+	until(t, conn, func(m map[string]any) bool {
+		text, _ := m["uncounted"].(string)
+		return strings.Contains(text, "stap: not found") && m["step"] == "stap"
+	})
 	for pattern, want := range map[string]string{"n*rs": "numbers", "nothing*": "", "a[": "name"} {
 		conn := i.page(t, fmt.Sprintf(`{"find": %q}`, pattern))
 		until(t, conn, func(m map[string]any) bool {

@@ -438,7 +438,7 @@ func tables() []Table {
 		{Framework: "tensorflow", Quirks: []contract.Quirk{
 			{
 				ID: "tensorflow.not-eager", Framework: "tensorflow", Effect: contract.EffectRefuse,
-				Summary:  "symbolic, sparse and ragged tensors, and Keras' variables, speak no protocol",
+				Summary:  "symbolic, sparse and ragged tensors speak no protocol",
 				Remedy:   "publish a tensor that has elements in one place",
 				Upstream: "tensorflow/python/framework/ops.py",
 			},
@@ -457,7 +457,7 @@ func tables() []Table {
 			},
 			{
 				ID: "tensorflow.variables", Framework: "tensorflow", Effect: contract.EffectReroute,
-				Summary:  "a variable speaks no protocol; its value is a tensor over the same memory",
+				Summary:  "a variable, TensorFlow's or Keras', speaks no protocol; its value is a tensor over the same memory",
 				Upstream: "tensorflow/python/ops/resource_variable_ops.py",
 			},
 			{

@@ -74,7 +74,13 @@ func head(s State) string {
 }
 
 // Figure writes a figure as people read it.
-func Figure(n stats.Number) string { return strconv.FormatFloat(float64(n), 'g', 5, 64) }
+func Figure(n stats.Number) string {
+	x := float64(n)
+	if x == math.Trunc(x) && math.Abs(x) < 1e15 {
+		return strconv.FormatFloat(x, 'f', -1, 64) // a count of steps
+	}
+	return strconv.FormatFloat(x, 'g', 5, 64)
+}
 
 // Sum writes the figures of the last look in one line.
 func Sum(a Series) string { return strings.Join(figuresOf(a), "  ") }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core/coretest"
+	"github.com/ndbridge/ndbridge/stats"
 )
 
 func TestDraw(t *testing.T) {
@@ -51,6 +52,16 @@ func TestDrawWholeFigures(t *testing.T) {
 		}
 		if columns >= 80 && !strings.HasPrefix(lines[2], "x ! max>2  nan 1  inf 0  mean 2.125  std 1.125 ") {
 			t.Errorf("%d columns: %q", columns+1, lines[2])
+		}
+	}
+}
+
+// TestFigure writes whole numbers, such as a count of steps, with all their digits.
+func TestFigure(t *testing.T) {
+	t.Parallel()
+	for x, want := range map[float64]string{0: "0", 123456: "123456", -2147483648: "-2147483648", 0.123456: "0.12346", 123456.5: "1.2346e+05", 1 << 62: "4.6117e+18", math.Inf(1): "+Inf"} {
+		if got := Figure(stats.Number(x)); got != want {
+			t.Errorf("%v: %q, want %q", x, got, want)
 		}
 	}
 }

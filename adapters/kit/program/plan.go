@@ -30,7 +30,7 @@ type Plan struct {
 	// error tells of all.
 	AnyProtocol bool
 	// Through holds methods that lead from the object to another one for the same memory, which is read
-	// in its place: each is called on what the one before gave.
+	// in its place: each is called on what the one before gave. Of an Attribute the value is taken.
 	Through []MethodCall
 	// Class, if it is not 0, is the class whose __dlpack__ and __array_interface__ are used, whatever a
 	// class made from it makes of them.
@@ -91,10 +91,19 @@ type Spare struct {
 // to another array in a moment.
 var ErrGivenAway = errors.New("the array was deleted, or donated to a function, and has no memory any more")
 
-// MethodCall is a method and its arguments.
+// MethodCall is a method and its arguments, or an attribute.
 type MethodCall struct {
-	Name string
-	Args []py.Object
+	Name      string
+	Args      []py.Object
+	Attribute bool // nothing is called
+}
+
+// of gives what the step leads to from o.
+func (c MethodCall) of(g *py.GIL, o py.Object) (py.Object, error) {
+	if c.Attribute {
+		return g.Attr(o, c.Name)
+	}
+	return g.CallMethod(o, c.Name, c.Args, nil)
 }
 
 // DLPackCall holds the arguments of __dlpack__. Those that are nil are left out.

@@ -99,7 +99,7 @@ func (r *reader) read(g *py.GIL, o py.Object) (*reading, error) {
 	}
 	for _, step := range plan.Through {
 		var err error
-		if o, err = g.CallMethod(o, step.Name, step.Args, nil); err != nil {
+		if o, err = step.of(g, o); err != nil {
 			return nil, err
 		}
 	}

@@ -19,7 +19,7 @@ def see(name, x, way=SMALL, quirk="tensorflow.stream-none-only"):
     arrays[name] = x
     plain = np.array(x)
     said.append({
-        "name": name, "dtype": x.dtype.name, "shape": plain.shape, "strides": plain.strides,
+        "name": name, "dtype": plain.dtype.name, "shape": plain.shape, "strides": plain.strides,
         "route": way[0], "reason": way[1], "read_only": True, "quirk": quirk,
         "sha256": hashlib.sha256(plain.tobytes()).hexdigest(),
     })
@@ -49,7 +49,7 @@ see("variable", weights, HEAP, "tensorflow.variables")
 see("value of a variable", weights.value(), HEAP)
 layer = tf.keras.layers.Dense(300)
 layer.build((None, 400))
-refuse("Keras' variable", layer.kernel, "unsupported operation", '"].value', quirk="tensorflow.not-eager")
+see("Keras' variable", layer.kernel, HEAP, "tensorflow.variables")
 see("variable of Keras'", layer.kernel.value, HEAP, "tensorflow.variables")
 with tf.GradientTape() as tape:
     loss = tf.reduce_sum(weights * weights)

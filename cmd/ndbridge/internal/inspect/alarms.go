@@ -63,6 +63,7 @@ func (r *recorder) watch(c *client, w watched) error {
 
 // count counts the program's steps; nil: nobody has named what counts them.
 func (r *recorder) count() func(context.Context) *stats.Number {
+	r.counter = nil
 	if r.step == "" {
 		return nil
 	}
@@ -70,6 +71,7 @@ func (r *recorder) count() func(context.Context) *stats.Number {
 	if err != nil {
 		return nil // the flag was checked, and so is what pages ask for
 	}
+	r.counter = counter
 	return counter.Count
 }
 
@@ -83,6 +85,11 @@ func (r *recorder) alarms() alarms {
 		m.Events = append(m.Events, event{e, e.String()})
 	}
 	m.Raised = len(r.state.Events)
+	if r.counter != nil {
+		if err := r.counter.Err(); err != nil {
+			m.Uncounted = err.Error()
+		}
+	}
 	return m
 }
 
@@ -93,8 +100,10 @@ type alarms struct {
 	All     bool     `json:"all"`  // of all arrays, and not only of those that are shown
 	Step    string   `json:"step"` // the name of the program's count of its steps
 	Events  []event  `json:"events"`
-	Raised  int      `json:"raised"`
-	Refused string   `json:"refused,omitempty"` // why what the page has asked for is not watched
+
+	Uncounted string `json:"uncounted,omitempty"` // why no count of steps was known, ever
+	Raised    int    `json:"raised"`
+	Refused   string `json:"refused,omitempty"` // why what the page has asked for is not watched
 }
 
 type event struct {

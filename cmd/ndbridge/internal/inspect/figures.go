@@ -32,6 +32,7 @@ type state struct {
 	Reason    string `json:"reason"`
 	ReadOnly  bool   `json:"read_only"`
 	Live      bool   `json:"live"`
+	Stale     bool   `json:"stale"` // the name means something else now, as Error says
 	Copied    bool   `json:"copied"`
 	Version   uint64 `json:"version"`
 	Published int64  `json:"published"` // in milliseconds; 0: it was not
@@ -39,6 +40,7 @@ type state struct {
 	Gone      bool   `json:"gone"`   // the program is
 	Pinned    bool   `json:"pinned"` // there is something to compare with
 	PinnedOf  uint64 `json:"pinned_of"`
+	Diff      bool   `json:"diff"` // all that follows is of the difference to it
 
 	Figures *stats.Summary `json:"figures,omitempty"`
 	Line    *stats.Cells   `json:"line,omitempty"`
@@ -110,6 +112,10 @@ func (w *reading) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summ
 	st.Framework, st.DType, st.Shape, st.Strides, st.NBytes = v.Framework(), dtypeOf(of), of.Shape(), of.Strides(), of.NBytes()
 	st.Device, st.Route, st.Reason, st.ReadOnly, st.Copied = of.Device().String(), string(v.Route()), string(v.Reason()), of.ReadOnly(), v.Copied()
 	st.Version, st.Torn, st.Gone, st.Live = v.Version(), stats.Torn(v) || w.ring.buffers == 1, w.over(), !v.Copied() && w.failed == nil
+	st.Stale = w.failed != nil && !st.Gone
+	if w.failed == nil && w.unkept != nil {
+		st.Error = w.unkept.Error()
+	}
 	if p := v.Published(); !p.IsZero() {
 		st.Published = p.UnixMilli()
 	}
@@ -120,7 +126,8 @@ func (w *reading) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summ
 	if !l.Diff || base != nil && !sameShape(base, v) {
 		base = nil
 	}
-	key := sumKey{l.Exact, l.Log, base != nil}
+	st.Diff = base != nil
+	key := sumKey{l.Exact, l.Log, st.Diff}
 	sum := sums[key]
 	if sum == nil {
 		o := stats.Options{Bins: stats.Auto, Log: l.Log, Base: base, Seed: uint64(time.Now().UnixNano())} //nolint:gosec // any number will do

@@ -82,7 +82,7 @@ func (g *guard) protect(next http.Handler) http.Handler {
 			// page takes the token out of its address.
 			g.admit(w)
 			next.ServeHTTP(w, r)
-		case r.URL.Path == "/metrics" || r.URL.Path == "/stats.json":
+		case r.URL.Path == "/metrics" || r.URL.Path == "/stats.json" || strings.HasPrefix(r.URL.Path, "/export/"):
 			g.scraped(w, r, next)
 		case g.token == "" && (r.URL.Path == "/" || r.URL.Path == "/style.css"):
 			loginPage(w, r, http.StatusUnauthorized)
@@ -188,7 +188,7 @@ func (g *guard) scraped(w http.ResponseWriter, r *http.Request, next http.Handle
 	}
 	if !right {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		http.Error(w, "send the token of the page's address, or its password: Authorization: Bearer ...", http.StatusUnauthorized)
+		http.Error(w, "open the address that ndbridge inspect has printed, or send its token, or the password of the page: Authorization: Bearer ...", http.StatusUnauthorized)
 		return
 	}
 	next.ServeHTTP(w, r)

@@ -107,6 +107,7 @@ func TestGuard(t *testing.T) {
 		}, http.StatusForbidden},
 		"link elsewhere": {"/", func(r *http.Request) { r.AddCookie(cookie); r.Header.Set("Sec-Fetch-Site", "cross-site") }, http.StatusOK},
 		"metrics":        {"/metrics", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+g.token) }, http.StatusOK},
+		"file":           {"/export/npy", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+g.token) }, http.StatusOK},
 		"no bearer":      {"/stats.json", nil, http.StatusUnauthorized},
 		"wrong bearer":   {"/metrics", func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") }, http.StatusUnauthorized},
 		"bearer's page":  {"/", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+g.token) }, http.StatusUnauthorized},

@@ -15,10 +15,14 @@ type lingering struct {
 	seen map[string]time.Time // when each of them was found
 }
 
-// with gives what was found, and between it what was found a short while ago, where it was then.
-func (l *lingering) with(found []contract.Entry, now time.Time) []contract.Entry {
+// with gives the arrays that were found, and between them those that were found a short while ago, where they were then, unless their names are those
+// of something else now.
+func (l *lingering) with(found contract.Found, now time.Time) []contract.Entry {
 	there := make(map[string]bool)
-	for _, e := range found {
+	for _, n := range found.Numbers {
+		there[n.Name] = true
+	}
+	for _, e := range found.Entries {
 		there[e.Name] = true
 		for _, name := range e.Also {
 			there[name] = true
@@ -36,7 +40,7 @@ func (l *lingering) with(found []contract.Entry, now time.Time) []contract.Entry
 		}
 		before = e.Name
 	}
-	all := make([]contract.Entry, 0, len(found)+len(seen))
+	all := make([]contract.Entry, 0, len(found.Entries)+len(seen))
 	var add func(name string)
 	add = func(name string) {
 		for _, e := range behind[name] {
@@ -45,7 +49,7 @@ func (l *lingering) with(found []contract.Entry, now time.Time) []contract.Entry
 		}
 	}
 	add("")
-	for _, e := range found {
+	for _, e := range found.Entries {
 		seen[e.Name] = now
 		all = append(all, e)
 		add(e.Name)

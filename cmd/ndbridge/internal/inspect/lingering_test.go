@@ -28,16 +28,21 @@ func TestLingering(t *testing.T) {
 		{7, "", "", "a c d"},
 		{10, "e a", "", "e a c d"},
 		{13, "", "", "e a"},
+		{14, "#e a", "", "a"}, // e is a number now
 		{20, "", "", ""},
 		{21, "x", "", "x"},
 	} {
-		var found []contract.Entry
+		var found contract.Found
 		for name := range strings.FieldsSeq(tt.found) {
+			if number, ok := strings.CutPrefix(name, "#"); ok {
+				found.Numbers = append(found.Numbers, contract.Number{Name: number})
+				continue
+			}
 			e := contract.Entry{Name: name}
 			if of, also, _ := strings.Cut(tt.also, ": "); of == name {
 				e.Also = []string{also}
 			}
-			found = append(found, e)
+			found.Entries = append(found.Entries, e)
 		}
 		var got []string
 		for _, e := range l.with(found, begun.Add(time.Duration(tt.after)*time.Second)) {

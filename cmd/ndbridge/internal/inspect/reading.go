@@ -14,6 +14,7 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/internal/render"
 	"github.com/ndbridge/ndbridge/internal/watch"
 	"github.com/ndbridge/ndbridge/stats"
 )
@@ -47,6 +48,7 @@ type reading struct {
 	source  *hostplugin.Source
 	view    *core.View
 	pinned  *core.View
+	unkept  error // why nothing was pinned, though somebody wished so
 	ring    ring
 	told    time.Time // when figures were read last
 	drawn   time.Time // when pictures were drawn last of an array that is not published
@@ -269,10 +271,13 @@ func (w *reading) keep(ctx context.Context) {
 		_ = w.pinned.Close() // memory of this process
 		w.pinned = nil
 	}
-	if *wish && w.view.NBytes() <= maxPinned {
-		if kept, err := stats.Keep(ctx, w.view); err == nil {
-			w.pinned = kept
-		}
+	w.unkept = nil
+	switch {
+	case !*wish:
+	case w.view.NBytes() > maxPinned:
+		w.unkept = fmt.Errorf("pin %s: it has %s, and no more than %s are kept; pin a part of it, such as %s[:100]", w.name, render.Size(w.view.NBytes()), render.Size(maxPinned), w.name)
+	default:
+		w.pinned, w.unkept = stats.Keep(ctx, w.view)
 	}
 	w.told, w.drawn = time.Time{}, time.Time{}
 }

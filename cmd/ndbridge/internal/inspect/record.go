@@ -43,6 +43,7 @@ type recorder struct {
 	watched []watch.Alarm
 	step    string                  // the name of the program's count of its steps; "": none
 	shown   map[string]*atomic.Bool // by name: whether somebody sees the array. The hub's lock guards it
+	counter *looks.Counter          // of step; nil: none. The hub's lock guards it
 	state   watch.State             // the last one. The hub's lock guards it
 	scalars map[string]bool         // that there are now. The hub's lock guards it
 	numbers map[string]int          // of Python's own: how many reads in a row have not found it. The hub's lock guards it

@@ -76,19 +76,23 @@ func Search(ctx context.Context, p Program, of contract.Search) (contract.Found,
 	return searcher.Search(ctx, of)
 }
 
-// Join puts variables behind what was found, if it does not have them.
+// Join puts variables behind what was found, if it does not have them. Of those that it has they say what they are now: programs are searched more rarely
+// than their variables are listed.
 func Join(found contract.Found, variables []contract.Entry, limit int) contract.Found {
-	there := make(map[string]bool)
-	for _, e := range found.Entries {
-		there[e.Name] = true
+	there, also := make(map[string]int), make(map[string]bool)
+	for i, e := range found.Entries {
+		there[e.Name] = i
 		for _, name := range e.Also {
-			there[name] = true
+			also[name] = true
 		}
 	}
 	found.Entries = slices.Clone(found.Entries)
 	for _, e := range variables {
-		switch {
-		case there[e.Name]:
+		switch i, ok := there[e.Name]; {
+		case ok:
+			old := &found.Entries[i]
+			old.Framework, old.Published, old.Layout, old.Err = e.Framework, e.Published, e.Layout, e.Err
+		case also[e.Name]:
 		case len(found.Entries) < limit:
 			found.Entries = append(found.Entries, e)
 		default:

@@ -99,6 +99,7 @@ export class Alarms {
       m.watched.length ? null : el("p", { class: "muted" }, "Nothing is watched."),
       el("p", { class: "muted" }, toggle("all arrays", m.all, (all) => this.change({ all }), "Look at all arrays that the list has, and not only at numbers and what is shown"),
         m.all ? " of the program are watched." : " Numbers and the arrays that a page shows are watched."),
+      m.uncounted ? el("p", { class: "bad" }, `Steps are not counted: ${format.visible(m.uncounted)}`) : null,
       this.refused ? el("p", { class: "bad", role: "alert" }, format.visible(this.refused)) : null);
     const rows = m.events.toReversed().map((/** @type {any} */ e) => el("li", {},
       el("time", { class: "muted" }, new Date(e.time).toLocaleTimeString()), " ",

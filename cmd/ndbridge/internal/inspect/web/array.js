@@ -11,8 +11,8 @@ import { grow } from "./plots.js";
 /** What images look like, by their number of axes. */
 const orders = [[], [], ["HW"], ["HWC", "CHW", "NHW"], ["NHWC", "NCHW"]];
 
-/** Of how many elements on the server looks at a sample. */
-const sampled = 1 << 24;
+/** Of how many elements on the server may look at a sample. */
+const sampled = 1 << 16;
 
 /** @param {Entry} e */
 function likelyImage(e) {
@@ -76,27 +76,30 @@ export class ArrayPage {
     this.rate = el("div", { class: "muted", "data-rate": "" });
     this.history = plots.history(`History of ${this.entry.name}`, this.historyOut, ["min", "mean", "max"]);
     const q = encodeURIComponent(this.entry.name);
+    /** @type {HTMLElement[]} */
+    this.ofNumbers = []; // what only arrays of numbers have
+    const ofNumbers = (/** @type {HTMLElement} */ node) => this.ofNumbers[this.ofNumbers.push(node) - 1];
     this.pinButton = el("button", {});
     this.diffButton = el("button", {});
     this.pictureTitle = el("h2", {}, "Picture");
     this.node = el("article", { class: "array" },
       el("header", { class: "title" }, el("h1", {}, format.visible(this.entry.name)), this.badges),
       this.error, this.facts,
-      el("section", { class: "card wide" }, this.figures, this.health, this.healthText),
-      el("section", { class: "card", "aria-label": "Picture" }, el("div", { class: "head" }, this.pictureTitle, this.picture.out),
-        this.controls, this.picture.node, el("div", { class: "under" }, this.picture.scale)),
-      el("div", { class: "column" },
+      ofNumbers(el("section", { class: "card wide" }, this.figures, this.health, this.healthText)),
+      ofNumbers(el("section", { class: "card", "aria-label": "Picture" }, el("div", { class: "head" }, this.pictureTitle, this.picture.out),
+        this.controls, this.picture.node, el("div", { class: "under" }, this.picture.scale))),
+      ofNumbers(el("div", { class: "column" },
         el("section", { class: "card", "aria-label": "Histogram" },
           el("div", { class: "head" }, el("h2", {}, "Histogram"), this.histogramOut,
             toggle("log", this.look.log, (log) => this.change({ log }), "Bins between powers of two")),
           this.histogram.node, this.apart),
         this.lineCard = el("section", { class: "card", "aria-label": "Line" }, el("div", { class: "head" }, this.lineTitle, this.lineOut, this.lineAxis), this.line.node),
         this.historyCard = el("section", { class: "card", "aria-label": "History", hidden: true },
-          el("div", { class: "head" }, el("h2", {}, "History"), this.historyOut), this.history.node, this.rate)),
+          el("div", { class: "head" }, el("h2", {}, "History"), this.historyOut), this.history.node, this.rate))),
       el("footer", { class: "exports" }, "Save as ",
-        el("a", { href: `export/npy?name=${q}`, download: "" }, ".npy"), el("a", { href: `export/csv?name=${q}`, download: "" }, ".csv"),
-        el("a", { href: `export/png?name=${q}`, download: "" }, ".png"),
-        el("button", { class: "link", onclick: () => this.picture.save() }, "this picture")));
+        el("a", { href: `export/npy?name=${q}`, download: "" }, ".npy"), ofNumbers(el("a", { href: `export/csv?name=${q}`, download: "" }, ".csv")),
+        ofNumbers(el("a", { href: `export/png?name=${q}`, download: "" }, ".png")),
+        ofNumbers(el("button", { class: "link", onclick: () => this.picture.save() }, "this picture"))));
     this.control();
     this.controlLine();
     this.ask();
@@ -159,6 +162,7 @@ export class ArrayPage {
     }
     this.pinButton = toggle("pin", this.state?.pinned ?? false, (on) => {
       this.on.pin(on);
+      this.pinButton.setAttribute("aria-pressed", String(this.state?.pinned ?? false)); // until it is
       if (!on) this.change({ diff: false });
     }, "Keep the array as it is now, to compare later versions with (p)");
     this.diffButton = toggle("difference", look.diff, (diff) => {
@@ -251,10 +255,14 @@ export class ArrayPage {
     } else if (!before || before.pinned !== s.pinned) this.control();
     this.badge(s);
     this.fact(s);
-    if (s.figures) this.figure(s.figures);
-    this.pictureTitle.textContent = this.look.diff && s.pinned ? `Difference to ${s.pinned_of ? `version ${s.pinned_of}` : "what was pinned"}` : "Picture";
-    const h = s.figures?.histogram;
-    if (h) {
+    for (const node of this.ofNumbers) node.hidden = !s.figures; // or those of an array before would be taken for its own
+    if (!s.figures) return;
+    this.figure(s.figures);
+    this.pictureTitle.textContent = s.diff ? `Difference to ${s.pinned_of ? `version ${s.pinned_of}` : "what was pinned"}`
+      : this.look.diff && s.pinned ? "Picture: what was pinned has another shape" : "Picture";
+    const h = s.figures.histogram;
+    if (!h) this.histogram.set([[], []], this.look.log ? "log" : "");
+    else {
       const x = this.look.log ? h.counts.map((/** @type {number} */ _, /** @type {number} */ i) => i) : h.edges.slice(0, -1);
       this.histogram.set([x, h.counts], this.look.log ? "log" : "");
     }
@@ -275,8 +283,8 @@ export class ArrayPage {
     put(this.badges,
       s.gone ? badge("bad", "program gone", "The array as it was last")
         : s.live ? badge("good", "live", "The program's own memory: what it writes shows here")
-          : s.copied && !s.error ? badge("", "copy", `A copy that is made at each look: ${s.reason}`)
-            : badge("warn", "stale", "The name means other memory now, or no array, or the memory is private to the program"),
+          : s.copied && !s.stale ? badge("", "copy", `A copy that is made at each look: ${s.reason}`)
+            : badge("warn", "stale", "The name means something else now: this is the array as it was last"),
       s.version ? badge("", `version ${format.count(s.version)}`, s.published ? `published ${new Date(s.published).toLocaleString()}` : "") : null,
       s.torn ? badge("warn", "possibly torn", s.version ? "The program publishes one array again and again, and may be writing into it while it is read"
         : "The program may write while this is read: parts may be of different moments. What it publishes as new arrays is whole")

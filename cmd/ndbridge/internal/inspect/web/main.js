@@ -37,7 +37,8 @@ const socket = new Socket({
         tree.update(m.entries, m);
         overview.list(m.entries);
         listed = true;
-        if (!page && (!asked || tree.find(wanted()))) route();
+        if (page) become(tree.find(page.entry.name));
+        else if (!asked || tree.find(wanted())) route();
         asked = true;
         break;
       case "found": tree.found(m); break;
@@ -106,6 +107,16 @@ function route() {
     socket.see(listed ? { name, auto: true, width: 64, height: 64, line: -1 } : null);
     return;
   }
+  show(entry);
+}
+
+/**
+ * Shows what has the name of the page now, if that has become a number in place of an array, or an array in place of a number.
+ * @param {import("./tree.js").Entry | undefined} entry
+ */
+function become(entry) {
+  if (!entry || entry.error || !entry.number === page instanceof ArrayPage) return;
+  page?.destroy();
   show(entry);
 }
 
