@@ -60,6 +60,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		if ok {
 			err = usage.err
 		}
+		if slices.Index(args, "flight") == 0 { // of a module of its own, which needs Arrow
+			err = fmt.Errorf("%w: Arrow Flight has a command of its own, ndbridge-flight; go install "+
+				"github.com/ndbridge/ndbridge/bridges/arrow/cmd/ndbridge-flight@latest installs it", err)
+		}
 		_, _ = fmt.Fprintf(env.stderr, "%s: %s\nRun '%s --help' to see what can be said.\n",
 			cmd.CommandPath(), prose.Text(err.Error()), cmd.CommandPath())
 		return statusUsage

@@ -103,6 +103,7 @@ func TestUsage(t *testing.T) {
 		"view --script a.py --timeout soon x":   `invalid argument "soon" for "--timeout" flag`,
 		"view --no-such-flag":                   "unknown flag: --no-such-flag",
 		"veiw --script a.py x":                  `unknown command "veiw" for "ndbridge"`,
+		"flight --script a.py":                  `unknown command "flight" for "ndbridge": Arrow Flight has a command of its own, ndbridge-flight; go install ` + "github.com/ndbridge/ndbridge/bridges/arrow/cmd/ndbridge-flight@latest installs it\n",
 		"version now":                           "version takes no arguments",
 	} {
 		t.Run(line, func(t *testing.T) {

@@ -1,5 +1,6 @@
 // Command serve is an HTTP service: a POST of an image (PNG or JPEG) to /classify is answered with its classes as JSON. The
-// model is a Python program, whose function sees the image in the host's memory. The README beside this file says how to run it.
+// model is a Python program, whose function sees the images of many requests as one array, in the host's memory. The README
+// beside this file says how to run it.
 //
 // /healthz says that the service runs, /readyz that it takes images, and /metrics has numbers for Prometheus. SIGTERM ends it
 // in order: it takes no more requests, finishes those that are under way, and closes the model.
@@ -29,6 +30,7 @@ func main() {
 	python := flag.String("python", "", "the interpreter (default python3)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends it at once
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", *listen)
 	if err == nil {
 		err = run(ctx, listener, hostplugin.Program{Script: "model.py", Python: *python})
@@ -62,5 +64,5 @@ func run(ctx context.Context, listener net.Listener, model hostplugin.Program) e
 	service.draining.Store(true)
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
-	return errors.Join(err, server.Shutdown(drain), session.Close())
+	return errors.Join(err, server.Shutdown(drain), service.batch.Close(), session.Close()) //nolint:contextcheck // Close waits, whatever became of ctx
 }

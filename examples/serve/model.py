@@ -1,16 +1,35 @@
-"""A small model that knows nothing of its host: it names the colour of an image."""
-import numpy as np
+"""A small PyTorch model that knows nothing of its host: it names the colour of images."""
+
+import torch
 
 COLOURS = {
     "red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255), "yellow": (255, 255, 0), "black": (0, 0, 0), "white": (255, 255, 255),
 }
-weights = np.array(list(COLOURS.values()), np.float32) / 255
 
 
-def classify(image, top=3):
-    """Gives the most likely colours of an image of height, width and three channels, with their probabilities."""
-    distance = np.linalg.norm(weights - image.mean(axis=(0, 1), dtype=np.float32) / 255, axis=1)
-    scores = np.exp(-8 * distance)
-    scores /= scores.sum()
-    names = list(COLOURS)
-    return [{"label": names[i], "score": round(float(scores[i]), 3)} for i in np.argsort(-scores)[:top]]
+class Colour(torch.nn.Module):
+    """Gives the probability of each colour, for images of height, width and three channels."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(3, len(COLOURS))
+        colours = torch.tensor(list(COLOURS.values())) / 255
+        with torch.no_grad():  # nothing to train here: of all colours c, the nearest to m has the largest 2 c m - c²
+            self.linear.weight.copy_(8 * colours)
+            self.linear.bias.copy_(-4 * colours.square().sum(dim=1))
+
+    def forward(self, images):
+        return self.linear(images.float().mean(dim=(1, 2)) / 255).softmax(dim=1)
+
+
+model = Colour().eval()
+names = list(COLOURS)
+
+
+@torch.inference_mode()
+def classify(images: torch.Tensor, top=3):
+    """Gives the most likely colours of each image, with their probabilities."""
+    scores, classes = model(images).topk(top)
+    return [
+        [{"label": names[c], "score": round(s, 3)} for c, s in zip(*image)] for image in zip(classes.tolist(), scores.tolist())
+    ]

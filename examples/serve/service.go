@@ -25,14 +25,16 @@ const (
 	maxBody    = 16 << 20 // bytes of a request
 	maxPixels  = 64 << 20 // of an image, which may be much larger than its file
 	maxRunning = 64       // requests at once; each has an image in memory
+	maxBatch   = 16       // images that the model gets at once
 	callTime   = 10 * time.Second
+
+	statusGone = 499 // nobody sees it but the metrics: the client has gone
 )
 
 // service answers requests. All methods are safe for concurrent use.
 type service struct {
 	session  *hostplugin.Session
-	classify *hostplugin.Func
-	images   *hostplugin.Pool
+	batch    *hostplugin.Batch
 	running  chan struct{} // has room for one token for each request
 	draining atomic.Bool   // no more requests are taken
 	metrics  metrics
@@ -44,17 +46,20 @@ type class struct {
 	Score float64 `json:"score" python:"score"`
 }
 
-// newService makes the service of a model. The session closes what it has.
+// newService makes the service of a model. The caller closes its batch, and then the session.
 func newService(ctx context.Context, session *hostplugin.Session) (*service, error) {
 	classify, err := session.Func(ctx, "classify")
 	if err != nil {
 		return nil, err
 	}
-	images, err := session.Pool(core.Uint8, side, side, channels)
+	// Without BatchOptions.Wait nobody waits for others: a batch has the images that came while others ran.
+	batch, err := classify.Batch(hostplugin.BatchOptions{
+		DType: core.Uint8, Shape: []int{side, side, channels}, Max: maxBatch, Kw: hostplugin.Kw{"top": 3},
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &service{session: session, classify: classify, images: images, running: make(chan struct{}, maxRunning)}, nil
+	return &service{session: session, batch: batch, running: make(chan struct{}, maxRunning)}, nil
 }
 
 func (s *service) handler() http.Handler {
@@ -62,7 +67,9 @@ func (s *service) handler() http.Handler {
 	mux.HandleFunc("POST /classify", s.serveClassify)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", s.serveReady)
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) { s.metrics.write(w, len(s.running)) })
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		s.metrics.write(w, len(s.running), s.batch.Stats())
+	})
 	return mux
 }
 
@@ -97,7 +104,7 @@ func (s *service) answer(ctx context.Context, body io.Reader) (status int, answe
 	default:
 		return fail(http.StatusServiceUnavailable, errors.New("too many requests at once"))
 	}
-	picture, err := decode(body)
+	pixels, err := decode(body)
 	if tooLong, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return fail(http.StatusRequestEntityTooLarge, tooLong)
 	}
@@ -106,13 +113,15 @@ func (s *service) answer(ctx context.Context, body io.Reader) (status int, answe
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	classes, err := s.predict(ctx, picture)
+	classes, err := s.predict(ctx, pixels)
 	switch {
 	case err == nil:
 		return http.StatusOK, map[string][]class{"classes": classes}
 	case errors.Is(err, context.DeadlineExceeded):
 		status = http.StatusGatewayTimeout
-	case errors.Is(err, core.ErrUnavailable), errors.Is(err, core.ErrClosed), errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled):
+		return fail(statusGone, err)
+	case errors.Is(err, core.ErrUnavailable), errors.Is(err, core.ErrClosed):
 		status = http.StatusServiceUnavailable
 	default:
 		status = http.StatusInternalServerError
@@ -121,28 +130,23 @@ func (s *service) answer(ctx context.Context, body io.Reader) (status int, answe
 	return fail(status, errors.New("the model has not answered")) // why is not the client's business
 }
 
-// predict asks the model. It alone knows how images get there.
-func (s *service) predict(ctx context.Context, picture image.Image) (classes []class, err error) {
-	view, err := s.images.Get()
+// predict asks the model, in a batch with others. It alone knows how images get there.
+func (s *service) predict(ctx context.Context, pixels []uint8) (classes []class, err error) {
+	result, err := s.batch.Call(ctx, func(row *core.View) error {
+		image, err := core.Slice[uint8](row)
+		copy(image, pixels)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, view.Close()) }() // back into the pool
-	pixels, err := core.Slice[uint8](view)
-	if err != nil {
-		return nil, err
-	}
-	fill(pixels, picture)
-	result, err := s.classify.Call(ctx, view, hostplugin.Kw{"top": 3})
-	if err != nil {
-		return nil, err
-	}
-	err = result.Decode(&classes)
+	err = result.Decode(&classes) // of this image
 	return classes, errors.Join(err, result.Close())
 }
 
-// decode reads an image, unless it is too large.
-func decode(body io.Reader) (image.Image, error) {
+// decode reads an image, unless it is too large, and makes it as large as the model wants it. So a batch never waits for a
+// decoder or a slow client, and no large image for a batch.
+func decode(body io.Reader) (pixels []uint8, err error) {
 	var start bytes.Buffer
 	c, _, err := image.DecodeConfig(io.TeeReader(body, &start))
 	if err != nil {
@@ -152,19 +156,17 @@ func decode(body io.Reader) (image.Image, error) {
 		return nil, fmt.Errorf("an image of %d x %d pixels; at most %d are taken", c.Width, c.Height, maxPixels)
 	}
 	picture, _, err := image.Decode(io.MultiReader(&start, body))
-	return picture, err
-}
-
-// fill writes an image, as large as the model wants it, over pixels: row by row, three bytes each.
-func fill(pixels []uint8, picture image.Image) {
+	if err != nil {
+		return nil, err
+	}
 	b := picture.Bounds()
 	for y := range side {
 		for x := range side {
 			r, g, blue, _ := picture.At(b.Min.X+x*b.Dx()/side, b.Min.Y+y*b.Dy()/side).RGBA() // 16 bits each
-			at := (y*side + x) * channels
-			pixels[at], pixels[at+1], pixels[at+2] = uint8(r>>8), uint8(g>>8), uint8(blue>>8)
+			pixels = append(pixels, uint8(r>>8), uint8(g>>8), uint8(blue>>8))
 		}
 	}
+	return pixels, nil
 }
 
 func say(w http.ResponseWriter, status int, text string) {
