@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	// perCell bounds how many elements of a cell are looked at.
+	// perCell bounds how many elements of a cell are looked at, and roughly does in a picture that comes before that for which
+	// somebody waits.
 	perCell = 256
+	roughly = 8
 	// maxTexts is how many elements are shown as numbers at once.
 	maxTexts = 1024
 	// tries is how often a picture that may be torn is read again before it is shown as what it is.
@@ -119,14 +121,18 @@ func (w *reading) draw(ctx context.Context, l look, torn bool) (message, error) 
 	if !l.Diff || base != nil && !sameShape(base, v) {
 		base = nil
 	}
-	return drawHeat(ctx, v, base, l, p)
+	n := perCell
+	if w.rough {
+		n = roughly
+	}
+	return drawHeat(ctx, v, base, l, p, n)
 }
 
 func sameShape(a, b *core.View) bool { return render.Shape(a.Layout()) == render.Shape(b.Layout()) }
 
 // drawHeat divides a part of a plane into cells. Behind the header stand a float32 for each cell, and a byte whose bits
 // say that the cell has NaN (1) or infinities (2).
-func drawHeat(ctx context.Context, v, base *core.View, l look, p picture) (message, error) {
+func drawHeat(ctx context.Context, v, base *core.View, l look, p picture, perCell int) (message, error) {
 	part, err := partOf(v, l)
 	if err != nil {
 		return message{}, err

@@ -28,6 +28,8 @@ const (
 	figuresEvery = 200 * time.Millisecond
 	// pictureEvery is how often a picture is drawn anew of an array whose figures have not changed.
 	pictureEvery = 2 * time.Second
+	// pictureCells is how many cells a small picture has: one of few elements for each is drawn at once.
+	pictureCells = 1 << 14
 	// maxPinned is how large an array may be that is kept for a comparison.
 	maxPinned = 1 << 30
 	// takePatience is how long the program may take to say what a name means.
@@ -53,6 +55,7 @@ type reading struct {
 	told    time.Time // when figures were read last
 	drawn   time.Time // when pictures were drawn last of an array that is not published
 	due     bool      // new pictures are, as soon as they are paid for
+	rough   bool      // those that are drawn are to come soon
 	waiting time.Duration
 	last    stats.Summary
 	besides spell           // what a look took that its clocks did not count, less what is counted already
@@ -198,7 +201,13 @@ func (w *reading) once(ctx context.Context, sights []*sight) (cost time.Duration
 	w.due = w.due || news || time.Since(w.drawn) > pictureEvery
 	switch {
 	case w.asked || asked:
-		w.paint(ctx, sights)
+		if w.rough = w.view.Len() > roughly*pictureCells; w.rough {
+			w.paint(ctx, sights)
+			w.rough = false
+		}
+		if len(w.poked) == 0 { // else something else is waited for by now
+			w.paint(ctx, sights)
+		}
 	case w.due && w.hub.pace.paid():
 		begun := clocks()
 		w.paint(ctx, sights)

@@ -1,0 +1,48 @@
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"testing"
+
+	"github.com/coder/websocket"
+)
+
+// TestRoughFirst: of a large array that somebody asks for, a rough picture comes, and then the one that is meant.
+func TestRoughFirst(t *testing.T) {
+	t.Parallel()
+	session := startProgram(t, "import numpy as np, time\nx = np.random.default_rng(0).random((2048, 2048), np.float32)\nwhile True: time.sleep(1)\n")
+	if _, err := session.View(t.Context(), "x"); err != nil { // until it is there
+		t.Fatal(err)
+	}
+	server, err := New(t.Context(), Options{Session: session, Budget: 1, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- server.Run(ctx) }()
+	conn := openPage(t, server)
+	const look = `{"look": {"name": "x", "auto": true, "width": 128, "height": 128, "line": -1}}`
+	if err := conn.Write(t.Context(), websocket.MessageText, []byte(look)); err != nil {
+		t.Fatal(err)
+	}
+	var pictures [][]byte
+	for len(pictures) < 3 {
+		kind, message, err := conn.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kind == websocket.MessageBinary {
+			pictures = append(pictures, message)
+		}
+	}
+	if len(pictures[0]) != len(pictures[1]) || bytes.Equal(pictures[0], pictures[1]) || !bytes.Equal(pictures[1], pictures[2]) {
+		t.Errorf("pictures of %d, %d and %d bytes; want a rough one, and then the same ones", len(pictures[0]), len(pictures[1]), len(pictures[2]))
+	}
+	stop()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
