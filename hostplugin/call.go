@@ -66,7 +66,8 @@ type Func struct {
 }
 
 // Func looks a function up: `predict`, `model.predict`, `handlers["x"]`. As [Session.View], it waits for a name that does
-// not exist yet. The error wraps core.ErrNotFound, core.ErrUnsupported (what has the name cannot be called, or
+// not exist yet. Before a name may stand the module that has it, which is imported in the program for it: `json:dumps`, `package.sub:Class.method`.
+// The error wraps core.ErrNotFound, core.ErrUnsupported (what has the name cannot be called, or
 // the plugin calls no functions), core.ErrPython, core.ErrUnavailable, core.ErrClosed, or the error of ctx.
 func (s *Session) Func(ctx context.Context, name string, opts ...FuncOption) (*Func, error) {
 	const op = "func"
