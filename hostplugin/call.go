@@ -65,7 +65,7 @@ type Func struct {
 	closed    atomic.Bool
 }
 
-// Func looks a function up: `predict`, `model.predict`, `handlers["x"]`. As [Session.View], it waits for a name that does
+// Func looks a function up: `predict`, `model.predict`, `handlers["x"]`, or what is published under the name. As [Session.View], it waits for a name that does
 // not exist yet. Before a name may stand the module that has it, which is imported in the program for it: `json:dumps`, `package.sub:Class.method`.
 // The error wraps core.ErrNotFound, core.ErrUnsupported (what has the name cannot be called, or
 // the plugin calls no functions), core.ErrPython, core.ErrUnavailable, core.ErrClosed, or the error of ctx.
