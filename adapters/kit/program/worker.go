@@ -218,7 +218,7 @@ func (w *worker) find(ctx context.Context, r *calls.Request, a *calls.Answer) er
 		if !g.IsCallable(o) {
 			return &core.Error{Kind: core.ErrUnsupported, Err: fmt.Errorf("it is %s, which cannot be called", g.TypeName(o))}
 		}
-		takes, err := w.parameters(g, o, r.Framework)
+		takes, err := w.parameters(g, o, r.Framework, r.Flags&calls.FlagUsual != 0)
 		if err != nil {
 			return err
 		}
