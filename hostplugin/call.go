@@ -34,7 +34,7 @@ type funcOption func(f *Func)
 func (o funcOption) applyFunc(f *Func) { o(f) }
 
 // As says whose arrays the arguments of a function become, or those in what is set: "numpy", "torch", "jax". Without it, an argument becomes what
-// the annotation of its parameter says (numpy.ndarray, torch.Tensor, jax.Array), and otherwise a numpy.ndarray.
+// the annotation of its parameter says (numpy.ndarray, torch.Tensor, jax.Array), and otherwise what [Program].Arguments says.
 func As(framework string) FuncOption { return funcOption(func(f *Func) { f.framework = framework }) }
 
 // Func is a function of a program's: anything that Python can call. It was looked up once: if the program gives its
@@ -65,8 +65,9 @@ type Func struct {
 	closed    atomic.Bool
 }
 
-// Func looks a function up: `predict`, `model.predict`, `handlers["x"]`. As [Session.View], it waits for a name that does
-// not exist yet. The error wraps core.ErrNotFound, core.ErrUnsupported (what has the name cannot be called, or
+// Func looks a function up: `predict`, `model.predict`, `handlers["x"]`, or what is published under the name. As [Session.View], it waits for a name that does
+// not exist yet. Before a name may stand the module that has it, which is imported in the program for it: `json:dumps`, `package.sub:Class.method`.
+// The error wraps core.ErrNotFound, core.ErrUnsupported (what has the name cannot be called, or
 // the plugin calls no functions), core.ErrPython, core.ErrUnavailable, core.ErrClosed, or the error of ctx.
 func (s *Session) Func(ctx context.Context, name string, opts ...FuncOption) (*Func, error) {
 	const op = "func"
@@ -78,8 +79,12 @@ func (s *Session) Func(ctx context.Context, name string, opts ...FuncOption) (*F
 	if err != nil {
 		return nil, s.wrap(op, name, err)
 	}
+	r := calls.Request{Op: calls.OpFunc, Framework: f.framework, Values: form}
+	if usual := s.launch.program.Arguments; f.framework == "" && usual != "" {
+		r.Framework, r.Flags = usual, calls.FlagUsual
+	}
 	var a calls.Answer
-	if err := s.call(ctx, op, name, &calls.Request{Op: calls.OpFunc, Framework: f.framework, Values: form}, &a); err != nil {
+	if err := s.call(ctx, op, name, &r, &a); err != nil {
 		return nil, err
 	}
 	f.target = a.Target

@@ -1,6 +1,7 @@
 package hostplugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ func (s *Session) Value(ctx context.Context, name string) (Result, error) {
 
 // Set gives a name of the program's a value, as an assignment does there: to a global name, which need not exist, to an
 // attribute, or to an item. The value is what an argument of [Func.Call] can be, and arrives as that would; arrays
-// become arrays over the same memory, of NumPy or of what [As] says, which the program keeps for as long as it uses them. What the name leads
+// become arrays over the same memory, of what [As] or [Program].Arguments says, which the program keeps for as long as it uses them. What the name leads
 // through must exist: Set waits for nothing. The errors are those of Value.
 func (s *Session) Set(ctx context.Context, name string, value any, opts ...FuncOption) error {
 	const op = "set"
@@ -41,7 +42,7 @@ func (s *Session) Set(ctx context.Context, name string, value any, opts ...FuncO
 	}
 	carry := s.carrier(ctx)
 	defer carry.done()
-	carry.request.Op, carry.request.Framework = calls.OpSet, as.framework
+	carry.request.Op, carry.request.Framework = calls.OpSet, cmp.Or(as.framework, s.launch.program.Arguments)
 	var err error
 	if carry.request.Values, err = values.Append(carry.request.Values, values.Tuple{name, value}, carry.add); err != nil {
 		return s.unsent(op, name, "(name, value)", err)

@@ -83,6 +83,10 @@ type Program struct {
 	// program's process, made when it is first needed. Without shared memory ([HandoffOptions].Off) there are no calls.
 	Workers int
 
+	// Arguments says whose arrays the host's become, as arguments of functions that do not say it, and in [Session.Set], where [As] does
+	// not: "numpy", which "" means, "torch", "jax" or "cupy", or "python" for objects of no framework.
+	Arguments string
+
 	// OnStuck says what becomes of a function that still runs though its call was given up: "wait", which "" means, leaves it its
 	// worker until it returns; "end" ends the program, or the session if the host has attached to the program, when StuckTimeout has
 	// passed, as Close does. Calls that were given up wait for that.

@@ -133,7 +133,7 @@ func (c *checker) what(at place, p *Program) {
 // strings checks what the operating system will not take.
 func (c *checker) strings(at place, p *Program) {
 	attrs := map[string]string{
-		"python": p.Python, "script": p.Script, "module": p.Module, "dir": p.Dir, "plugin": p.Plugin,
+		"python": p.Python, "script": p.Script, "module": p.Module, "dir": p.Dir, "plugin": p.Plugin, "arguments": p.Arguments,
 	}
 	for _, attr := range slices.Sorted(maps.Keys(attrs)) {
 		c.noNUL(at.At(attr), attrs[attr])

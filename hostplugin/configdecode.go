@@ -92,6 +92,7 @@ func (d *decoder) program(b *hclsyntax.Block) {
 		"handoff_spin":          d.Spin(&p.Handoff.Spin),
 		"handoff_slots":         d.Count(&p.Handoff.Slots),
 		"workers":               d.Count(&p.Workers),
+		"arguments":             d.Text(&p.Arguments),
 		"on_stuck":              hclEnum(d.hclReader, &p.OnStuck, map[string]string{"wait": "wait", onStuckEnd: onStuckEnd}),
 		"stuck_timeout":         d.Duration(&p.StuckTimeout),
 		"start_timeout":         d.Duration(&p.StartTimeout),

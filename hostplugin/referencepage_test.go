@@ -80,6 +80,8 @@ func describedProgram() []describedAttribute {
 		{"handoff_slots", "number", "`8`", "how many slots the mailbox has: how many requests for views can be under way at once through shared memory, 1 to 64"},
 		{"workers", "number", "`16`", "how many calls of the program's functions can run at once ([calling.md](calling.md)), 1 to 64. " +
 			"Each is a thread of the program's process, made when it is first needed. Without `handoff` nothing can be called"},
+		{"arguments", "string", "`\"numpy\"`", "whose arrays the host's become as arguments of functions, and in `Session.Set`, where neither the function nor the host says it " +
+			"([calling.md](calling.md#whose-arrays)): `\"numpy\"`, `\"torch\"`, `\"jax\"`, `\"cupy\"`, or `\"python\"` for objects of no framework"},
 		{"on_stuck", "string", "`\"wait\"`", "what becomes of a function that still runs though the host does not wait for it any more " +
 			"([calling.md](calling.md#errors-and-the-end-of-a-context)): `\"wait\"` leaves it its worker until it returns, `\"end\"` ends the program, or the session if the host has attached to the program"},
 		{"stuck_timeout", "duration", "`\"5s\"`", "with `on_stuck = \"end\"`, how long such a function may run on; more than 0"},

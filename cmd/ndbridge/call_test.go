@@ -60,6 +60,7 @@ func TestCallWithFiles(t *testing.T) {
 // TestCallWithValues gives a function plain values, and prints what it returns.
 func TestCallWithValues(t *testing.T) {
 	t.Parallel()
+	onCall(t, "json:dumps", "[1, 2.5]").want(t, statusOK, "\"[1, 2.5]\"\n", "")
 	onCall(t, "echo", "5", "a b", "text", "[1, 2.5, null]", "9007199254740993", "k=true", `s="5"`).want(t, statusOK,
 		`[[5,"a b","text",[1,2.5,null],9007199254740993],{"k":true,"s":"5"},[1,2],"NaN","0+1i",{"[1 2]":"t"}]`+"\n", "")
 	onCall(t, "fails").want(t, statusFailed, "", "in fails\n")

@@ -55,7 +55,7 @@ const locals = "<locals>"
 // Qualified gives a function's qualified name as a [Function] has it.
 func Qualified(name string) string { return strings.ReplaceAll(name, locals+".", "") }
 
-// function reads the function that a name may begin with, and the dot behind it.
+// function reads the function that a name may begin with, and the dot behind it, or the module that is to be imported, and the colon.
 func (r *parser) function() (f Function, err error) {
 	defer func(globs bool) { r.globs = globs }(r.globs)
 	begin := r.rest
@@ -64,7 +64,15 @@ func (r *parser) function() (f Function, err error) {
 	if ok && strings.HasPrefix(r.rest, ":") {
 		f.Module = strings.Join(parts, ".")
 		r.rest = r.rest[1:]
+		own := r.rest
 		parts, ok = r.parts()
+		if r.inner == 0 && !strings.HasPrefix(r.rest, "(") && !strings.Contains(f.Module, "<") {
+			if !r.imports {
+				return Function{}, errors.New("a module is imported for functions alone, when they are looked up to be called")
+			}
+			r.module, r.rest = f.Module, own
+			return Function{}, nil
+		}
 	}
 	if !ok || !strings.HasPrefix(r.rest, "(") {
 		r.rest = begin

@@ -54,6 +54,14 @@ const (
 // wraps core.ErrConfig.
 func Parse(name string) (Path, error) { return parse(&parser{rest: name}) }
 
+// ParseFunction reads the name of something to call. Before it the module may stand that is imported for it, and that has it: `json:dumps`,
+// `pkg.model:Net.predict`. Otherwise module is "", and the name is one that Parse reads.
+func ParseFunction(name string) (module string, p Path, err error) {
+	r := &parser{rest: name, imports: true}
+	p, err = parse(r)
+	return r.module, p, err
+}
+
 func parse(r *parser) (Path, error) {
 	name := r.rest
 	about := core.Error{Op: "read name", Object: strconv.Quote(Clip(name)), Kind: core.ErrConfig}
@@ -168,6 +176,9 @@ type parser struct {
 	rest  string
 	globs bool // it is a pattern
 	inner int  // how many names it is within
+
+	imports bool   // it may begin with a module that is to be imported
+	module  string // that one
 }
 
 func (r *parser) parse() (p Path, err error) {

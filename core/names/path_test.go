@@ -112,6 +112,32 @@ func TestParseFunctions(t *testing.T) {
 	}
 }
 
+// TestParseFunction: a module that is to be imported stands before a name, and nowhere else.
+func TestParseFunction(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]struct{ module, path string }{
+		"json:dumps":                {"json", "dumps"},
+		"pkg.model:Net.0.predict":   {"pkg.model", "Net[0].predict"},
+		`größe:d["a:b"][x.y]`:       {"größe", `d["a:b"][x.y]`},
+		"predict":                   {"", "predict"},
+		`d["a:b"].f`:                {"", `d["a:b"].f`},
+		"pkg.train:Trainer.fit().x": {"", "pkg.train:Trainer.fit().x"},
+	} {
+		module, p, err := ParseFunction(name)
+		if module != want.module || p.String() != want.path || err != nil {
+			t.Errorf("%s: %q, %s, %v", name, module, p, err)
+		}
+	}
+	for _, name := range []string{"a:", ":b", "a:b:c", "a.:b", "1:b", "a:1", "<a>:b", "a:<b>", "a:b()", "a:b().", "a: b", "x[a:b]", "a:x[b:c]", "a b:c"} {
+		if module, p, err := ParseFunction(name); !errors.Is(err, core.ErrConfig) {
+			t.Errorf("%s: %q, %s, %v, want ErrConfig", name, module, p, err)
+		}
+	}
+	if _, err := Parse("json:dumps"); err == nil || !strings.Contains(err.Error(), "imported for functions alone") {
+		t.Errorf("what is looked at: %v", err)
+	}
+}
+
 func TestFunctionIs(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{

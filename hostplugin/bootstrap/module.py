@@ -29,7 +29,8 @@ def make_module(with_gil, stand_in):
         """Makes array the next version of a name, by which the host can ask for it.
 
         With a dict of names and arrays instead, all of them become the next versions at once: the host
-        sees all or none. Numbers (bool, int, float) are published as arrays without axes.
+        sees all or none. Numbers (bool, int, float) are published as arrays without axes. What can be called,
+        and is no array, is published for the host to call.
 
         A name is a str that is written as in Python: an identifier, with attributes and with items by
         int or str behind it, such as frame, model.weight, batch["x"], frames[0]. It need not be the name of

@@ -59,8 +59,8 @@ def restore_signals():
     signal.signal(signal.SIGINT, handler)
 
 
-def run_script(path, args):
-    """Does what `python path args...` does."""
+def run_script(path, args, begin):
+    """Does what `python path args...` does. begin is called when the program's modules can be found."""
     sys.argv[:] = [path] + args
     own_path = not (sys.flags.isolated or getattr(sys.flags, "safe_path", False))
     for hook in sys.path_hooks:  # a directory or a zip file with a __main__ in it
@@ -69,11 +69,13 @@ def run_script(path, args):
         except ImportError:
             continue
         sys.path.insert(0, path)
+        begin()
         import runpy
 
         return runpy._run_module_as_main("__main__", alter_argv=False)
     if own_path:
         sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
+    begin()
     if sys.version_info >= (3, 9):
         path = os.path.join(os.getcwd(), path)
     import _frozen_importlib_external as loaders
@@ -89,11 +91,12 @@ def run_script(path, args):
     exec(code, main)
 
 
-def run_module(name, args):
-    """Does what `python -m name args...` does."""
+def run_module(name, args, begin):
+    """Does what `python -m name args...` does, as run_script."""
     sys.argv[:] = ["-m"] + args
     if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
         sys.path.insert(0, os.getcwd())
+    begin()
     import runpy
 
     runpy._run_module_as_main(name)
@@ -138,11 +141,15 @@ class Session(object):
             if result != INTERRUPTED:
                 return result != ENDED
 
+    def begin(self):
+        """Gives the program its module, in whose place None was: so who imports modules for a host knows that the program has begun."""
+        sys.modules["ndbridge"] = self.module
+
     def run(self, execute, target, args):
         """Runs the program, tells the host how it ended, and gives its exit status, or INTERRUPT."""
         status = failure = None
         try:
-            execute(target, args)
+            execute(target, args, self.begin)
             wait_for_threads()
         except SystemExit as error:
             status = error.code
@@ -215,7 +222,7 @@ def main():
         sys.exit(1)
     clean_environment()
     restore_signals()
-    sys.modules["ndbridge"] = make_module(session.with_gil, os.path.join(os.path.dirname(plugin), "python"))
+    session.module = make_module(session.with_gil, os.path.join(os.path.dirname(plugin), "python"))
     for name in set(sys.modules) - modules:  # the program may have some of these names; what starts with "_" is built in
         if not name.startswith("_"):
             del sys.modules[name]

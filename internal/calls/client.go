@@ -259,7 +259,7 @@ func (c *Client) cancel(ctx context.Context, w *caller, slot *handoff.Slot, r *R
 			slot.Release()
 			c.giveBack(w)
 		}()
-		if r.Op == OpFunc || r.Op == OpValue {
+		if (r.Op == OpFunc || r.Op == OpValue) && state != Interrupted { // it waited for the name
 			return nil, c.gaveUp(ctx, answer)
 		}
 		return nil, cancelled(ctx, state, true)

@@ -35,6 +35,7 @@ const (
 	flagOutside                  // the message goes on in the first array
 	FlagFailed                   // of OpReturn: the call has failed, and Values are the text of the error
 	FlagOut                      // of OpCall: the result, an array, is written into the last of the arrays
+	FlagUsual                    // of OpFunc: the framework is that of arguments of which the function does not say it
 )
 
 // Argument is an array that a request carries.
@@ -127,7 +128,7 @@ func (r *Request) Parse(b []byte, c Codec) error {
 	name, ended, n := int(b[2]), int(b[3]), binary.LittleEndian.Uint32(b[4:])
 	r.Op, r.Flags = Op(b[0]), b[1]
 	r.Number, r.Target = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
-	if r.Op < OpFunc || r.Op > OpReturn || r.Flags&^(FlagStream|FlagNoWait|flagOutside|FlagFailed|FlagOut) != 0 || ended > MaxEnded || n > MaxArrays || r.Number == 0 {
+	if r.Op < OpFunc || r.Op > OpReturn || r.Flags&^(FlagStream|FlagNoWait|flagOutside|FlagFailed|FlagOut|FlagUsual) != 0 || ended > MaxEnded || n > MaxArrays || r.Number == 0 {
 		return fmt.Errorf("operation %d with flags %#x, %d arrays and %d leases", r.Op, r.Flags, n, ended)
 	}
 	b = b[requestHead:]

@@ -98,3 +98,56 @@ remote.serve()
 		t.Error(err)
 	}
 }
+
+// TestArgumentsOfAProgram: the configuration says whose arrays arguments become that neither the function nor the host says it of.
+func TestArgumentsOfAProgram(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, `
+import numpy as np, torch, remote
+def module(x): return type(x).__module__
+usual = module
+def annotated(x: np.ndarray, y): return [module(x), module(y)]
+def written(x): return x.add_(1)
+remote.serve()
+`, harness.Options{Python: harness.PythonAll(t), Configs: []func(*hostplugin.Config){
+		func(c *hostplugin.Config) { c.Programs[0].Arguments = "torch" },
+	}})
+	v := array(t, run, core.Float32, 1<<15)
+	if got := value(t, fn(t, run, "usual"), v); got != "torch" {
+		t.Errorf("an argument was an array of %v, want torch", got)
+	}
+	if got := value(t, fn(t, run, "usual"), []any{1, v}); got != "builtins" {
+		t.Errorf("a list was one of %v", got)
+	}
+	if got, want := value(t, fn(t, run, "annotated"), v, v), []any{"numpy", "torch"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("annotated got arrays of %v, want %v", got, want)
+	}
+	if got := value(t, fn(t, run, "usual", hostplugin.As("numpy")), v); got != "numpy" {
+		t.Errorf("with As, an argument was an array of %v, want numpy", got)
+	}
+	call(t, fn(t, run, "written"), v)
+	if x := slice[float32](t, v); x[9] != 1 {
+		t.Errorf("what the function wrote is %v", x[9])
+	}
+	for as, want := range map[string]string{"": "torch", "numpy": "numpy"} {
+		var opts []hostplugin.FuncOption
+		if as != "" {
+			opts = append(opts, hostplugin.As(as))
+		}
+		if err := run.Set(t.Context(), "given", v, opts...); err != nil {
+			t.Fatal(err)
+		}
+		if got := harness.Eval[string](t, run.Remote, "module(given)"); got != want {
+			t.Errorf("what was set is an array of %v, want %s", got, want)
+		}
+	}
+}
+
+// TestArgumentsThatNobodyTakes: what the configuration says wrongly is an error of each function.
+func TestArgumentsThatNobodyTakes(t *testing.T) {
+	t.Parallel()
+	run := harness.Start(t, "import remote\ndef f(x): pass\nremote.serve()\n", harness.Options{Configs: []func(*hostplugin.Config){
+		func(c *hostplugin.Config) { c.Programs[0].Arguments = "torhc" },
+	}})
+	cannotFind(t, run, "f", core.ErrConfig, `no arrays of "torhc" can be made of a host's memory; one of: `)
+}

@@ -85,15 +85,27 @@ type noArrayError string
 
 func (e noArrayError) Error() string { return string(e) + " is not an array" }
 
+// isNoArray reports whether an error is that one.
+func isNoArray(err error) bool {
+	e, ok := errors.AsType[*core.Error](err)
+	if ok {
+		_, ok = e.Err.(noArrayError) //nolint:errorlint // the very same
+	}
+	return ok
+}
+
+// isForCalls reports whether an object whose memory was asked for, with that error, is none that has any, but can be called. What a class
+// says of memory is its objects'.
+func isForCalls(g *py.GIL, o py.Object, err error) bool {
+	return err != nil && (g.IsClass(o) || isNoArray(err) && g.IsCallable(o))
+}
+
 const anyArray = "name an array, or an object with DLPack, the array interface or the buffer protocol"
 
 // instead gives the remedy of an error about an object that is no array: what of it is one.
 func (p *Program) instead(g *py.GIL, o py.Object, err error) error {
 	e, ok := errors.AsType[*core.Error](err)
-	if !ok {
-		return err
-	}
-	if _, ok := e.Err.(noArrayError); !ok { //nolint:errorlint // the very same
+	if !ok || !isNoArray(err) {
 		return err
 	}
 	remedy := anyArray
@@ -106,6 +118,8 @@ func (p *Program) instead(g *py.GIL, o py.Object, err error) error {
 		remedy = "name what of it is one, such as {array}" + part.String()
 	case g.ClassHas(o, "__array__"):
 		remedy = "its elements come by __array__, as a copy: publish numpy.asarray({array})"
+	case g.IsCallable(o):
+		remedy = "call it, with Session.Func or ndbridge call"
 	}
 	said := *e
 	said.Remedy = remedy

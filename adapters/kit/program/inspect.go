@@ -298,6 +298,9 @@ func (p *Program) entry(g *py.GIL, name string, pub *published.Publication, o py
 			r.drop(g)
 		}
 	}
+	if isForCalls(g, o, err) {
+		return contract.Entry{}, false
+	}
 	e.Err = about("list", name, f.name, err)
 	return e, true
 }

@@ -329,7 +329,7 @@ func TestPublish(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"KeyError: ", "no array is published as", `ValueError: publish "not a name"`, "TypeError: publish objects: wrong dtype",
+		"KeyError: ", "nothing is published as", `ValueError: publish "not a name"`, "TypeError: publish objects: wrong dtype",
 		"TypeError: publish text: ", "TypeError: publish: the name must be a str, not int", "publish large: wrong dtype: the int does not fit",
 	} {
 		if !strings.Contains(string(said), want) {

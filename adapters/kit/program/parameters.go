@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,18 +54,19 @@ func (p *parameters) named(name string) string {
 }
 
 // parameters reads the annotations of a function, without evaluating those that are text. asked is the framework that the
-// host has chosen, or "". What cannot be read says nothing.
-func (p *Program) parameters(g *py.GIL, o py.Object, asked string) (out parameters, err error) {
+// host has chosen, or "": for all arguments, or, as the usual one, for those of which the function does not say it. What cannot be read
+// says nothing.
+func (p *Program) parameters(g *py.GIL, o py.Object, asked string, usual bool) (out parameters, err error) {
 	if known := append(p.importers(), Python); asked != "" && !slices.Contains(known, asked) {
 		return out, &core.Error{
 			Kind: core.ErrConfig, Err: fmt.Errorf("no arrays of %q can be made of a host's memory", asked),
 			Remedy: "one of: " + strings.Join(known, ", "),
 		}
 	}
-	if asked != "" {
+	if asked != "" && !usual {
 		return parameters{usual: asked}, nil
 	}
-	out = parameters{usual: usualFramework, of: make(map[string]string)}
+	out = parameters{usual: cmp.Or(asked, usualFramework), of: make(map[string]string)}
 	if f := frameworkOf(g, o); slices.Contains(p.importers(), f) { // such as a torch.nn.Module
 		out.usual = f
 	}

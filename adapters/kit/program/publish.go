@@ -27,8 +27,8 @@ type Named struct {
 // host can ask for a name as for a variable. The program holds what it has published until the name is
 // unpublished or goes to another object. An array on a GPU is made when the calling thread's work until now
 // is done: what is on the stream that is current, if the framework has such a thing, and else everything that
-// the array's context was given. A number of Python's own is published as an array without axes. Publish must
-// be called with the GIL held, and waits for nothing that may be waiting for the GIL.
+// the array's context was given. A number of Python's own is published as an array without axes. What can be called, and is no array, is
+// published for the host to call. Publish must be called with the GIL held, and waits for nothing that may be waiting for the GIL.
 //
 // It wraps core.ErrConfig if a name cannot be one, core.ErrUnsupported if there is no room for so many names, and says
 // why if an object is no array that could be leased.
@@ -159,7 +159,7 @@ func (p *Program) Unpublish(g *py.GIL, name string) error {
 		text = path.String()
 	}
 	if p.published.Last(text) == nil {
-		return &core.PythonError{Type: "KeyError", Message: "no array is published as " + strconv.Quote(names.Clip(name))}
+		return &core.PythonError{Type: "KeyError", Message: "nothing is published as " + strconv.Quote(names.Clip(name))}
 	}
 	p.put(g, map[string]*published.Publication{text: nil})
 	return nil
@@ -255,6 +255,10 @@ func (p *Program) newPublication(g *py.GIL, last *published.Publication, o py.Ob
 	}
 	if err != nil {
 		dropWatch(g, watch)
+		if isForCalls(g, o, err) { // there is nothing to offer
+			made.Object = g.Keep(o)
+			return made, nil
+		}
 		return nil, about("inspect", "", f.name, err)
 	}
 	defer r.drop(g)

@@ -149,23 +149,24 @@ func (w *worker) run(g *py.GIL, f, args, kw py.Object) (py.Object, error) {
 	return w.await(g, o)
 }
 
-// name reads the name that a request has.
-func name(r *calls.Request) (string, names.Path, error) {
-	var text string
+// awaitObject waits for what has the name that a request has, and calls do with it. It may be that of something in a module only if a
+// function is asked for.
+func (w *worker) awaitObject(ctx context.Context, op string, r *calls.Request, do func(g *py.GIL, o py.Object) error) error {
+	var text, module string
 	if err := values.Decode(r.Values, &text, nil); err != nil {
-		return "", names.Path{}, err
+		return about(op, "", "", err)
 	}
 	path, err := names.Parse(text)
-	return text, path, err
-}
-
-// awaitObject waits for what has a name, and calls do with it.
-func (w *worker) awaitObject(ctx context.Context, op string, r *calls.Request, do func(g *py.GIL, o py.Object) error) error {
-	text, path, err := name(r)
+	if r.Op == calls.OpFunc {
+		module, path, err = names.ParseFunction(text)
+	}
 	if err != nil {
 		return about(op, text, "", err)
 	}
 	return w.Program.await(ctx, op, text, r.Flags&calls.FlagNoWait != 0, func(ctx context.Context) error {
+		if module != "" {
+			return w.inModule(ctx, module, path, do)
+		}
 		return w.thread.Do(func(g *py.GIL) error {
 			if ctx.Err() != nil {
 				return calls.ErrCancelled()
@@ -217,7 +218,7 @@ func (w *worker) find(ctx context.Context, r *calls.Request, a *calls.Answer) er
 		if !g.IsCallable(o) {
 			return &core.Error{Kind: core.ErrUnsupported, Err: fmt.Errorf("it is %s, which cannot be called", g.TypeName(o))}
 		}
-		takes, err := w.parameters(g, o, r.Framework)
+		takes, err := w.parameters(g, o, r.Framework, r.Flags&calls.FlagUsual != 0)
 		if err != nil {
 			return err
 		}

@@ -222,7 +222,7 @@ host = Host()
 
 def publish(name, array=...):
     """Makes array the next version of a name, for all hosts that come, once listen was called; else it does nothing. With a dict
-    of names and arrays instead, all of them become the next versions at once."""
+    of names and arrays instead, all of them become the next versions at once. A function is published for hosts to call."""
     if _live is None and _listens():
         with _keeping:
             if _live is None:

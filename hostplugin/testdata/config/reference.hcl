@@ -14,6 +14,7 @@ program "trainer" {
   promote               = "never"
   mapped_files          = "copy"
   handoff_spin          = "0s"
+  arguments             = "torch"
   on_stuck              = "end"
   stuck_timeout         = "10s"
   start_timeout         = "2m"

@@ -39,7 +39,7 @@ def stub():
 
     def unpublish(name):
         if held.pop(name, None) is None:
-            raise KeyError("no array is published as " + json.dumps(name))
+            raise KeyError("nothing is published as " + json.dumps(name))
 
     module.publish, module.unpublish = publish, unpublish
     sys.modules["ndbridge"] = module
