@@ -183,7 +183,6 @@ func TestInspectManyPages(t *testing.T) {
 	until(t, conn, func(m map[string]any) bool { return m["state"] == "left" })
 }
 
-// TestInspectRequests closes pages that ask for what no page of ours asks for.
 // TestInspectNothing has a page show an array without elements: a picture of nothing, which is no error.
 func TestInspectNothing(t *testing.T) {
 	t.Parallel()
@@ -215,6 +214,7 @@ func TestInspectNothing(t *testing.T) {
 	i.end(t)
 }
 
+// TestInspectRequests closes pages that ask for what no page of ours asks for.
 func TestInspectRequests(t *testing.T) {
 	t.Parallel()
 	i := inspectProgram(t)
@@ -363,7 +363,7 @@ func TestInspectWatches(t *testing.T) {
 		text, _ := m["uncounted"].(string)
 		return strings.Contains(text, "stap: not found") && m["step"] == "stap"
 	})
-	for pattern, want := range map[string]string{"n*rs": "numbers", "nothing*": "", "a[": "name"} {
+	for pattern, want := range map[string]string{"n*rs": "numbers", "parts": `parts["tail"]`, "numbers": "numbers", "nothing*": "", "a[": "name"} {
 		conn := i.page(t, fmt.Sprintf(`{"find": %q}`, pattern))
 		until(t, conn, func(m map[string]any) bool {
 			if m["topic"] != "found" {

@@ -219,6 +219,31 @@ func (l *looker) view(ctx context.Context, s session, name string, opts []hostpl
 	return array, err
 }
 
+// below says in an error about a name that is no array which arrays it leads to.
+func below(ctx context.Context, s session, name string, err error) error {
+	const few = 3
+	said, ok := errors.AsType[*core.Error](err)
+	if !ok || !errors.Is(err, core.ErrUnsupported) || said.Quirk != "" {
+		return err
+	}
+	found, _ := looks.Search(ctx, s, contract.Search{Pattern: looks.Below(name), Limit: few}) // the error of the name says more
+	var all []string
+	for _, e := range found.Entries {
+		if e.Err == nil && e.Name != name {
+			all = append(all, e.Name)
+		}
+	}
+	if len(all) == 0 {
+		return err
+	}
+	named := *said
+	named.Remedy = "name one of the arrays below it: " + strings.Join(all, ", ")
+	if found.More > 0 {
+		named.Remedy += fmt.Sprintf(" and %d more; ndbridge ls --deep lists all", found.More)
+	}
+	return &named
+}
+
 // deadline explains the end of --timeout; other errors stay as they are.
 func (l *looker) deadline(err error, program, name string) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
