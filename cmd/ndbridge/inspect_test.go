@@ -31,12 +31,16 @@ type inspected struct {
 
 func inspectProgram(t *testing.T, args ...string) *inspected {
 	t.Helper()
+	return inspectWith(t, append([]string{"--script", "testdata/inspected.py", "--python", python(t)}, args...)...)
+}
+
+func inspectWith(t *testing.T, args ...string) *inspected {
+	t.Helper()
 	in, out := io.Pipe()
 	ctx, stop := context.WithCancel(t.Context())
 	i := &inspected{stop: stop, status: make(chan int, 1), stderr: new(bytes.Buffer)}
-	all := append([]string{"inspect", "--script", "testdata/inspected.py", "--python", python(t)}, args...)
 	go func() {
-		i.status <- run(ctx, all, out, i.stderr)
+		i.status <- run(ctx, append([]string{"inspect"}, args...), out, i.stderr)
 		_ = out.Close() // a pipe of this process
 	}()
 	t.Cleanup(stop)
