@@ -15,6 +15,7 @@ import (
 	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/looks"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/core/names"
 	"github.com/ndbridge/ndbridge/hostplugin"
 )
 
@@ -219,14 +220,20 @@ func (l *looker) view(ctx context.Context, s session, name string, opts []hostpl
 	return array, err
 }
 
-// below says in an error about a name that is no array which arrays it leads to.
+// below says in an error about a name that is no array which arrays it leads to, or means as a pattern.
 func below(ctx context.Context, s session, name string, err error) error {
 	const few = 3
 	said, ok := errors.AsType[*core.Error](err)
-	if !ok || !errors.Is(err, core.ErrUnsupported) || said.Quirk != "" {
+	pattern, which := looks.Below(name), "below it"
+	switch {
+	case !ok || said.Quirk != "":
+		return err
+	case errors.Is(err, core.ErrConfig) && names.IsPattern(name):
+		pattern, which = name, "that it means"
+	case !errors.Is(err, core.ErrUnsupported):
 		return err
 	}
-	found, _ := looks.Search(ctx, s, contract.Search{Pattern: looks.Below(name), Limit: few}) // the error of the name says more
+	found, _ := looks.Search(ctx, s, contract.Search{Pattern: pattern, Limit: few}) // the error of the name says more
 	var all []string
 	for _, e := range found.Entries {
 		if e.Err == nil && e.Name != name {
@@ -237,7 +244,7 @@ func below(ctx context.Context, s session, name string, err error) error {
 		return err
 	}
 	named := *said
-	named.Remedy = "name one of the arrays below it: " + strings.Join(all, ", ")
+	named.Remedy = "name one of the arrays " + which + ": " + strings.Join(all, ", ")
 	if found.More > 0 {
 		named.Remedy += fmt.Sprintf(" and %d more; ndbridge ls --deep lists all", found.More)
 	}
