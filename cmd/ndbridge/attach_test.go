@@ -29,6 +29,13 @@ main()
 	cmd := exec.Command(python(t), script) //nolint:noctx // it ends by itself when the test does
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(os.Getenv("NDBRIDGE_LIB"), "python"),
 		"LD_PRELOAD="+filepath.Join(os.Getenv("NDBRIDGE_LIB"), "libndbridge-heap.so"))
+	socket = starts(t, cmd)
+	return cmd.Process.Pid, socket
+}
+
+// starts starts a program that reads its input until the test ends, and gives the first line that it prints.
+func starts(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +59,7 @@ main()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cmd.Process.Pid, strings.TrimSpace(line)
+	return strings.TrimSpace(line)
 }
 
 // TestAttach looks at a program that runs already, by its name, its process and its socket, and leaves it running.
@@ -102,21 +109,8 @@ func TestAttach(t *testing.T) { //nolint:paralleltest // it sets the environment
 // TestPsOthers lists a Python that does not listen, and why nobody can attach.
 func TestPsOthers(t *testing.T) {
 	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), python(t), "-c", "import sys; print(flush=True); sys.stdin.read()")
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
+	cmd := exec.Command(python(t), "-c", "import sys; print(flush=True); sys.stdin.read()") //nolint:noctx // it ends by itself when the test does
+	starts(t, cmd)
 	pid := strconv.Itoa(cmd.Process.Pid)
 	listed := false
 	for line := range strings.Lines(command(t, "ps").stdout) {
@@ -126,10 +120,4 @@ func TestPsOthers(t *testing.T) {
 		t.Error("ps does not list it")
 	}
 	command(t, "ls", "--attach", pid).want(t, 1, "", "older than 3.14, which cannot be asked to let a host in\n  remedy: let the program call ndbridge.listen(), run it by ndbridge run --share, or use Python 3.14")
-	if err := stdin.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,19 +25,21 @@ type caller struct {
 	env     *environ
 	target  target
 	in      []string
+	args    []string
 	out     string
 	as      string
 	timeout time.Duration
 }
 
 func newCall(env *environ) *cobra.Command {
-	c := &caller{env: env, target: target{attaches: true}}
+	c := &caller{env: env, target: target{attaches: true, calls: true}}
 	cmd := &cobra.Command{
 		Use:   "call [flags] [PROGRAM/]FUNCTION [VALUE|NAME=VALUE...] [-- ARGUMENT...]",
 		Short: "Call a function of a program with arrays from files, and print what it returns",
 		Long: `call runs a program and calls one of its functions, as a host would. --in gives it arrays of .npy files
 as arguments: over the host's memory, without a copy. The VALUEs follow them. Each is JSON (5, 0.5, true,
-null, "text", [1, 2]), or else text as it stands; NAME=VALUE, and --in NAME=FILE, are keyword arguments.
+null, "text", [1, 2]), or else text as it stands; NAME=VALUE, --arg NAME=VALUE and --in NAME=FILE are keyword arguments.
+Arguments of the program's own stand behind --.
 
 What the function returns is printed as JSON; an array in it as its description. --out writes the arrays:
 a single one as .npy, any number as .npz, under their keys if the result is a dict, else as arr_0, arr_1 ...
@@ -59,6 +62,7 @@ The exit status is 0, 1 if the call failed, 130 if it was interrupted, and 2 if 
 	c.target.define(cmd)
 	f := cmd.Flags()
 	f.StringArrayVar(&c.in, "in", nil, "an array of this .npy `file` as the next argument, or NAME=FILE as a keyword argument; may be given again")
+	f.StringArrayVar(&c.args, "arg", nil, "a keyword argument of the function, as `NAME=VALUE`; may be given again")
 	f.StringVar(&c.out, "out", "", "write the arrays of the result to this .npy or .npz `file`")
 	f.StringVar(&c.as, "as", "", "the `framework` whose arrays the arguments become: numpy, torch, jax (default: as the function's annotations say)")
 	f.DurationVar(&c.timeout, "timeout", time.Minute, "give up after this `time`")
@@ -71,6 +75,11 @@ func (c *caller) run(ctx context.Context, name string, words, extra []string) er
 	level, err := c.target.level()
 	if err != nil {
 		return err
+	}
+	for _, arg := range c.args {
+		if name, _ := keyword(arg); name == "" {
+			return usagef("--arg %s: expected NAME=VALUE; arguments of the program stand behind --", arg)
+		}
 	}
 	switch {
 	case c.timeout <= 0:
@@ -161,7 +170,7 @@ func (c *caller) arguments(host *hostplugin.Host, words []string) (args []any, e
 			return nil, err
 		}
 	}
-	for _, word := range words {
+	for _, word := range slices.Concat(c.args, words) {
 		name, text := keyword(word)
 		if err := add(name, valueOf(text)); err != nil {
 			return nil, err

@@ -43,7 +43,7 @@ func TestCallWithFiles(t *testing.T) {
 		}
 	}
 	r := onCall(t, "--in", "x="+in, "--out", all, "predict", "top=5", "scale=0.5")
-	r.want(t, statusOK, `"top":5`, "said on stdout\n")
+	r.want(t, statusOK, `"top":5`, "said on stdout []\n")
 	if scores, ok := r.objects(t)[0]["scores"].(map[string]any); !ok || scores["dtype"] != "float32" {
 		t.Errorf("the array is shown as %v", r.stdout)
 	}
@@ -63,11 +63,15 @@ func TestCallWithValues(t *testing.T) {
 	onCall(t, "json:dumps", "[1, 2.5]").want(t, statusOK, "\"[1, 2.5]\"\n", "")
 	onCall(t, "echo", "5", "a b", "text", "[1, 2.5, null]", "9007199254740993", "k=true", `s="5"`).want(t, statusOK,
 		`[[5,"a b","text",[1,2.5,null],9007199254740993],{"k":true,"s":"5"},[1,2],"NaN","0+1i",{"[1 2]":"t"}]`+"\n", "")
+	onCall(t, "--arg", "k=true", "echo", "5", "--arg", `s="a=b"`, "l=[1]", "--", "--arg", "x=1").want(t, statusOK,
+		`[[5],{"k":true,"l":[1],"s":"a=b"},[1,2],`, "said on stdout ['--arg', 'x=1']\n")
 	onCall(t, "fails").want(t, statusFailed, "", "in fails\n")
 	onCall(t, "fails").want(t, statusFailed, "", "ValueError: no such thing")
 	onCall(t, "feils").want(t, statusFailed, "", `did you mean "fails"?`)
 	onCall(t, "double").want(t, statusFailed, "", "TypeError")
 	onCall(t, "double", "x=1", "x=2").want(t, statusUsage, "", "x is given twice")
+	onCall(t, "double", "--arg", "x=1", "x=2").want(t, statusUsage, "", "x is given twice")
+	onCall(t, "double", "--arg", "5").want(t, statusUsage, "", "--arg 5: expected NAME=VALUE; arguments of the program stand behind --")
 	onCall(t).want(t, statusUsage, "", "which function?")
 	onCall(t, "--out", "y.txt", "double").want(t, statusUsage, "", "an .npy or .npz file")
 	onCall(t, "--timeout", "2s", "sleeps").want(t, statusFailed, "", "the function was interrupted")

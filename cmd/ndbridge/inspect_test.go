@@ -31,12 +31,16 @@ type inspected struct {
 
 func inspectProgram(t *testing.T, args ...string) *inspected {
 	t.Helper()
+	return inspectWith(t, append([]string{"--script", "testdata/inspected.py", "--python", python(t)}, args...)...)
+}
+
+func inspectWith(t *testing.T, args ...string) *inspected {
+	t.Helper()
 	in, out := io.Pipe()
 	ctx, stop := context.WithCancel(t.Context())
 	i := &inspected{stop: stop, status: make(chan int, 1), stderr: new(bytes.Buffer)}
-	all := append([]string{"inspect", "--script", "testdata/inspected.py", "--python", python(t)}, args...)
 	go func() {
-		i.status <- run(ctx, all, out, i.stderr)
+		i.status <- run(ctx, append([]string{"inspect"}, args...), out, i.stderr)
 		_ = out.Close() // a pipe of this process
 	}()
 	t.Cleanup(stop)
@@ -183,7 +187,6 @@ func TestInspectManyPages(t *testing.T) {
 	until(t, conn, func(m map[string]any) bool { return m["state"] == "left" })
 }
 
-// TestInspectRequests closes pages that ask for what no page of ours asks for.
 // TestInspectNothing has a page show an array without elements: a picture of nothing, which is no error.
 func TestInspectNothing(t *testing.T) {
 	t.Parallel()
@@ -215,6 +218,7 @@ func TestInspectNothing(t *testing.T) {
 	i.end(t)
 }
 
+// TestInspectRequests closes pages that ask for what no page of ours asks for.
 func TestInspectRequests(t *testing.T) {
 	t.Parallel()
 	i := inspectProgram(t)
@@ -363,7 +367,7 @@ func TestInspectWatches(t *testing.T) {
 		text, _ := m["uncounted"].(string)
 		return strings.Contains(text, "stap: not found") && m["step"] == "stap"
 	})
-	for pattern, want := range map[string]string{"n*rs": "numbers", "nothing*": "", "a[": "name"} {
+	for pattern, want := range map[string]string{"n*rs": "numbers", "parts": `parts["tail"]`, "numbers": "numbers", "nothing*": "", "a[": "name"} {
 		conn := i.page(t, fmt.Sprintf(`{"find": %q}`, pattern))
 		until(t, conn, func(m map[string]any) bool {
 			if m["topic"] != "found" {

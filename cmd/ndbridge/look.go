@@ -15,6 +15,7 @@ import (
 	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/looks"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/core/names"
 	"github.com/ndbridge/ndbridge/hostplugin"
 )
 
@@ -217,6 +218,37 @@ func (l *looker) view(ctx context.Context, s session, name string, opts []hostpl
 		return s.View(ctx, name, append(slices.Clip(opts), hostplugin.NoWait())...)
 	}
 	return array, err
+}
+
+// below says in an error about a name that is no array which arrays it leads to, or means as a pattern.
+func below(ctx context.Context, s session, name string, err error) error {
+	const few = 3
+	said, ok := errors.AsType[*core.Error](err)
+	pattern, which := looks.Below(name), "below it"
+	switch {
+	case !ok || said.Quirk != "":
+		return err
+	case errors.Is(err, core.ErrConfig) && names.IsPattern(name):
+		pattern, which = name, "that it means"
+	case !errors.Is(err, core.ErrUnsupported):
+		return err
+	}
+	found, _ := looks.Search(ctx, s, contract.Search{Pattern: pattern, Limit: few}) // the error of the name says more
+	var all []string
+	for _, e := range found.Entries {
+		if e.Err == nil && e.Name != name {
+			all = append(all, e.Name)
+		}
+	}
+	if len(all) == 0 {
+		return err
+	}
+	named := *said
+	named.Remedy = "name one of the arrays " + which + ": " + strings.Join(all, ", ")
+	if found.More > 0 {
+		named.Remedy += fmt.Sprintf(" and %d more; ndbridge ls --deep lists all", found.More)
+	}
+	return &named
 }
 
 // deadline explains the end of --timeout; other errors stay as they are.

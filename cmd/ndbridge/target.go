@@ -27,6 +27,7 @@ type target struct {
 	program string
 
 	attaches bool // the command can look at programs that run already
+	calls    bool // --arg is the command's own; arguments of the program stand behind -- only
 
 	script string
 	module string
@@ -47,7 +48,9 @@ func (t *target) define(cmd *cobra.Command) {
 	f.StringVar(&t.script, "script", "", "run this Python `file`")
 	f.StringVar(&t.module, "module", "", "run this Python module, as python -m `name` would")
 	f.StringVar(&t.python, "python", "", "the `interpreter`, a path or a name on PATH (default python3)")
-	f.StringArrayVar(&t.args, "arg", nil, "an `argument` of the program; may be given again. What stands behind -- is another way to say them")
+	if !t.calls {
+		f.StringArrayVar(&t.args, "arg", nil, "an `argument` of the program; may be given again. What stands behind -- is another way to say them")
+	}
 	f.StringVarP(&t.config, "config", "c", "", t.configUsage())
 	f.StringVar(&t.program, "program", "", "the `name` of the program in the configuration")
 	if t.attaches {

@@ -203,7 +203,7 @@ func (v *view) show(ctx context.Context, l *looker, s session, w wanted, wait bo
 	}
 	array, err := l.view(ctx, s, w.name, opts)
 	if err != nil {
-		return l.deadline(err, w.program, w.name)
+		return l.deadline(below(ctx, s, w.name, err), w.program, w.name)
 	}
 	defer func() {
 		if closed := array.Close(); err == nil {

@@ -73,6 +73,8 @@ func TestViewOptions(t *testing.T) {
 		"arguments":      {[]string{"--arg", "one", "arguments", "--", "--two"}, statusOK, "<U5, as opaque[20]", ""},
 		"did you mean":   {[]string{"smalls"}, statusFailed, "", "  remedy: did you mean \"small\"?\n"},
 		"no item":        {[]string{`batch["y"]`}, statusFailed, "", "ndbridge: view program/batch[\"y\"]: "},
+		"a dict":         {[]string{"batch"}, statusFailed, "", "  remedy: name one of the arrays below it: batch[\"x\"], batch[\"it's\"], batch[\"a \\\"b\\\"\"][0] and 1 more; ndbridge ls --deep lists all\n"},
+		"a pattern":      {[]string{"fro*"}, statusFailed, "", "  remedy: name one of the arrays that it means: frozen\n"},
 		"no name":        {[]string{"1+1"}, statusFailed, "", "ndbridge: view program/1+1: "},
 	} {
 		t.Run(name, func(t *testing.T) {

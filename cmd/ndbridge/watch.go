@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,18 +49,21 @@ type watcher struct {
 	wanted   []wanted
 	counter  *looks.Counter // nil: no step is watched
 
+	tried map[string]int // at how many looks at a name it was last asked whether it leads to arrays
+
 	mu    sync.Mutex
 	found map[wanted]map[string]bool // the arrays of what means several
 }
 
 func newWatch(env *environ) *cobra.Command {
-	w := &watcher{env: env, target: target{attaches: true}, raised: make(chan struct{}), sessions: map[string]*hostplugin.Session{}, arrays: map[string]*looks.Arrays{}, found: map[wanted]map[string]bool{}}
+	w := &watcher{env: env, target: target{attaches: true}, raised: make(chan struct{}), sessions: map[string]*hostplugin.Session{}, arrays: map[string]*looks.Arrays{}, tried: map[string]int{}, found: map[wanted]map[string]bool{}}
 	cmd := &cobra.Command{
 		Use:   "watch [flags] [PROGRAM/]NAME... [-- ARGUMENT...]",
 		Short: "Watch arrays of a program: statistics, their history, and alarms",
 		Long: `watch runs a program, or attaches to one that runs already (--attach), and looks at arrays again and again: mean, deviation, norm,
 extremes, NaN and infinities, with a small histogram and the history of the norm. A NAME may be a pattern, such as
-model.*.weight, or that of one of Python's own numbers, whose value it shows. Without a NAME it watches all arrays that the program has. Those that come later are found, too. It ends
+model.*.weight, or that of one of Python's own numbers, whose value it shows. A NAME that is no array but leads to some, such as
+model, means all of them, as model.** does. Without a NAME it watches all arrays that the program has. Those that come later are found, too. It ends
 with the program's script.
 
 Looks take no more than --budget of the time of one core. Large arrays are sampled: each look reads other elements, until
@@ -191,7 +193,11 @@ func (w *watcher) watch(ctx context.Context, l *looker, all []wanted) error {
 func (w *watcher) sampler(ctx context.Context, cancel context.CancelFunc) (*watchOutput, error) {
 	out := w.output(cancel)
 	opts := watch.Options{
-		Interval: w.interval, Budget: w.budget / 100, Exact: w.exact, Bins: stats.Auto, Alarms: w.parsed, Looked: out.looked, Numbers: w.numbers(out),
+		Interval: w.interval, Budget: w.budget / 100, Exact: w.exact, Bins: stats.Auto, Alarms: w.parsed, Numbers: w.numbers(out),
+		Looked: func() {
+			w.lead(ctx, out.sampler)
+			out.looked()
+		},
 		Raised: func(e watch.Event) {
 			out.alarms = append(out.alarms, e)
 			w.alarm(ctx, e)
@@ -304,7 +310,11 @@ func (w *watcher) lookOnce(ctx context.Context, sampler *watch.Sampler) {
 			w.find(ctx, sampler, one) // it may have ended before anybody asked it again
 		}
 	}
+	plain := w.plain()
 	_ = sampler.Once(ctx) // errors are those of its arrays
+	if w.plain() < plain {
+		_ = sampler.Once(ctx) // at those that names led to
+	}
 }
 
 // begun calls f; the channel is closed when it has returned.
@@ -331,43 +341,6 @@ func awaits(ctx context.Context, done <-chan struct{}) bool {
 	case <-time.After(time.Second):
 		return false
 	}
-}
-
-// unseen says which arrays there was no look at, and why. That is a failure if somebody has named one, or if there is no other.
-func (w *watcher) unseen(state watch.State) error {
-	say := func(text string) {
-		if !w.json {
-			_, _ = fmt.Fprintf(w.env.stderr, "ndbridge: %s\n", prose.Line(text))
-		}
-	}
-	named := make(map[string]bool)
-	failed := true
-	for _, one := range w.wanted {
-		named[one.label] = !one.several()
-	}
-	for _, a := range state.Arrays {
-		if a.Looks > 0 {
-			failed = false
-			continue
-		}
-		say(cmp.Or(a.Error, a.Name+": the program ended before the first look"))
-	}
-	if len(state.Arrays) == 0 {
-		_, _ = fmt.Fprintln(w.env.stderr, "ndbridge: the program had no array to watch")
-	}
-	for _, a := range state.Arrays {
-		failed = failed || a.Looks == 0 && named[a.Name]
-	}
-	for _, one := range w.missing() {
-		if one.name != "" {
-			failed = true
-			_, _ = fmt.Fprintf(w.env.stderr, "ndbridge: %s: no array has such a name\n", prose.Line(one.label))
-		}
-	}
-	if failed {
-		return &statusError{statusFailed}
-	}
-	return nil
 }
 
 // over reports whether there is nothing more to look for.

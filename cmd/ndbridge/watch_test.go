@@ -83,6 +83,34 @@ func TestWatchFindsWhatComesLater(t *testing.T) {
 	command(t, append(base, "--alarm", "late: max>=9")...).want(t, statusAlarm, "late: late: max>=9: max is 9", "")
 }
 
+// TestWatchTakesAllBelowAName watches names that are no arrays, but lead to some: an object that comes later, a model of torch, and what a script
+// has left that ended before the first look.
+func TestWatchTakesAllBelowAName(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	later := file(t, dir, "later.py", "import time\nimport numpy as np\nclass State: pass\nbest, alone, empty = None, np.ones(2), {'lr': 0.1}\nfor i in range(600):\n"+
+		"    if i == 10:\n        best = State()\n        best.w, best.parts = np.zeros(3), [np.full(2, 3.0)]\n    if i == 30: best.parts.append(np.full(2, np.nan))\n    time.sleep(0.05)\n")
+	base := []string{"watch", "--script", later, "--python", python(t), "--interval", "50ms", "--budget", "50"}
+	r := command(t, append(base, "--alarm", "nan", "--exit", "best", "alone")...)
+	r.want(t, statusAlarm, "  best.w  mean 0  ", "ndbridge: best is no array: watching those below it, as best.** does (2 now)\n")
+	r.want(t, statusAlarm, "best.parts[1]: nan: 2 of 2 elements\n", "")
+	command(t, append(base, "--rounds", "3", "empty", "alone")...).want(t, statusFailed, "  alone  mean 1  ", "dict is not an array; name an array")
+
+	quick := file(t, dir, "quick.py", "import numpy as np\nx, state = np.ones(3), {'a': np.full(3, 2.0)}\n")
+	command(t, "watch", "--script", quick, "--python", python(t), "--interval", "1h", "x", "state").want(t, statusOK, `  state["a"]  mean 2  std 0 `, "")
+
+	all := os.Getenv("NDBRIDGE_TEST_PYTHON_ALL")
+	if all == "" {
+		t.Fatal("NDBRIDGE_TEST_PYTHON_ALL is not set; run make test")
+	}
+	model := file(t, dir, "model.py", "import time, torch\nmodel = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())\n"+
+		"with torch.no_grad(): model[0].bias[2] = torch.nan\ntime.sleep(60)\n")
+	command(t, "watch", "--script", model, "--python", all, "--interval", "100ms", "--alarm", "nan", "--exit", "model").
+		want(t, statusAlarm, "model[0].bias: nan: 1 of 4 elements", "as model.** does (2 now)")
+	command(t, "watch", "--script", model, "--python", all, "--interval", "100ms", "--rounds", "1", "--json", "model/model").
+		want(t, statusOK, `"name":"model/model[0].bias"`, "model/model is no array")
+}
+
 // TestWatchEndsThoughNobodyReads interrupts a watch whose lines nobody takes any more.
 func TestWatchEndsThoughNobodyReads(t *testing.T) {
 	t.Parallel()

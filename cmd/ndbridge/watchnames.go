@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,42 @@ func (w *watcher) reportStep() {
 
 // several reports whether what is wanted is a pattern, or all that a program has.
 func (w wanted) several() bool { return w.name == "" || strings.Contains(w.name, "*") }
+
+// plain is how many names do not mean several arrays.
+func (w *watcher) plain() (n int) {
+	for _, one := range w.wanted {
+		if !one.several() {
+			n++
+		}
+	}
+	return n
+}
+
+// lead has names that are no arrays, but lead to some, mean all of these, as a pattern does. It is called after each round of looks, and
+// asks less and less often about a name that goes on to lead to none.
+func (w *watcher) lead(ctx context.Context, sampler *watch.Sampler) {
+	const rarely = 64 // looks
+	for _, a := range sampler.State().Arrays {
+		i := slices.IndexFunc(w.wanted, func(one wanted) bool { return !one.several() && one.label == a.Name })
+		if tried := w.tried[a.Name]; i < 0 || a.Looks > 0 || a.Tries <= tried+min(tried, rarely) {
+			continue
+		}
+		w.tried[a.Name] = a.Tries
+		one := w.wanted[i]
+		below := namesOf(ctx, w.sessions[one.program], looks.Below(one.name))
+		if len(below) == 0 || slices.Contains(below, one.name) { // an array that cannot be looked at
+			continue
+		}
+		_, _ = fmt.Fprintf(w.env.stderr, "ndbridge: %s is no array: watching those below it, as %[1]s.** does (%d now)\n", prose.Line(one.label), len(below))
+		one.name, one.label = looks.Below(one.name), looks.Below(one.label)
+		w.mu.Lock()
+		w.wanted[i] = one
+		w.mu.Unlock()
+		sampler.Remove(a.Name)
+		w.find(ctx, sampler, one)
+		go w.several(ctx, sampler, one)
+	}
+}
 
 // several adds the arrays that a pattern means, or all that a program has, and those that come: it asks as often as it
 // looks at arrays, and less often the longer nothing comes.
@@ -126,4 +163,41 @@ func namesOf(ctx context.Context, s *hostplugin.Session, pattern string) []strin
 		}
 	}
 	return all
+}
+
+// unseen says which arrays there was no look at, and why. That is a failure if somebody has named one, or if there is no other.
+func (w *watcher) unseen(state watch.State) error {
+	say := func(text string) {
+		if !w.json {
+			_, _ = fmt.Fprintf(w.env.stderr, "ndbridge: %s\n", prose.Line(text))
+		}
+	}
+	named := make(map[string]bool)
+	failed := true
+	for _, one := range w.wanted {
+		named[one.label] = !one.several()
+	}
+	for _, a := range state.Arrays {
+		if a.Looks > 0 {
+			failed = false
+			continue
+		}
+		say(cmp.Or(a.Error, a.Name+": the program ended before the first look"))
+	}
+	if len(state.Arrays) == 0 {
+		_, _ = fmt.Fprintln(w.env.stderr, "ndbridge: the program had no array to watch")
+	}
+	for _, a := range state.Arrays {
+		failed = failed || a.Looks == 0 && named[a.Name]
+	}
+	for _, one := range w.missing() {
+		if one.name != "" {
+			failed = true
+			_, _ = fmt.Fprintf(w.env.stderr, "ndbridge: %s: no array has such a name\n", prose.Line(one.label))
+		}
+	}
+	if failed {
+		return &statusError{statusFailed}
+	}
+	return nil
 }

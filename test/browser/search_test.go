@@ -31,6 +31,21 @@ func TestPattern(t *testing.T) {
 	p.until("/pattern|name/.test(document.querySelector('#tree-note').textContent)")
 }
 
+// TestBelowAName lists the arrays below a name that is none, and says so; a name that leads nowhere brings the list back.
+func TestBelowAName(t *testing.T) {
+	p := open(t, inspect(t, "training.py"), 1280, 860)
+	p.until("document.querySelector('#tree [data-name=numbers]')")
+	p.do(chromedp.Focus(chromedp.CSS("#search")))
+	p.keys(`sys.modules["__main__"].model` + kb.Enter)
+	p.until(`document.querySelector('#tree .row .label')?.textContent.includes('head')`)
+	p.until(`document.querySelector('main').textContent.includes('is not an array')`)
+	p.keys(kb.Enter)
+	p.until(figure("max") + " === '0.25'")
+	p.keys("s" + kb.Enter)
+	p.until("document.querySelector('#tree-note').textContent.includes('Enter asks the program')")
+	p.until(`document.querySelector('main').textContent.includes('not found')`)
+}
+
 // TestTreeIsDeep: the tree has all arrays that variables lead to, and the search looks among them.
 func TestTreeIsDeep(t *testing.T) {
 	p := open(t, inspect(t, "training.py"), 1280, 860)

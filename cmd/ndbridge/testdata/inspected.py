@@ -9,6 +9,7 @@ thirds, tenths = np.array([[1 / 3, 5e-324]]), np.array([[0.1, 1 / 3 - 0.1j]], np
 tenth = np.full(2, 0.1, np.float32)
 field = np.zeros((4096, 8), np.float32)
 vacant = np.zeros((3, 0, 5))
+parts = {"tail": np.zeros(2)}
 photo = np.full((8, 6, 3), 200, np.uint8)
 while True:
     field += 1

@@ -1,10 +1,11 @@
 """Functions to call."""
 
+import sys
 import time
 
 import numpy as np
 
-print("said on stdout")
+print("said on stdout", sys.argv[1:])
 
 
 def predict(x, top=1, *, scale=1.0):

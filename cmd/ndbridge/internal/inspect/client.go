@@ -33,7 +33,7 @@ type client struct {
 type request struct {
 	Look   *look    `json:"look"`
 	Pin    *bool    `json:"pin"`    // keep the array as it is now, to compare with; or drop that
-	Find   *string  `json:"find"`   // search for a pattern of names; "": for nothing any more
+	Find   *string  `json:"find"`   // search for a pattern of names, or below a name; "": for nothing any more
 	Alarms *watched `json:"alarms"` // what is watched from now on
 }
 

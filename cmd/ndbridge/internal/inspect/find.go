@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/looks"
@@ -27,7 +28,7 @@ type found struct {
 	Error   string  `json:"error,omitempty"`
 }
 
-// find searches for what a page asks for: a pattern of names; "" ends the search. The caller holds the lock.
+// find searches for what a page asks for: a pattern of names, or a name that means what it leads to; "" ends the search. The caller holds the lock.
 func (h *hub) find(c *client, pattern string) error {
 	if len(pattern) > maxPattern {
 		return errors.New("a long pattern")
@@ -56,6 +57,9 @@ func (h *hub) find(c *client, pattern string) error {
 
 func (h *hub) search(ctx context.Context, pattern string) found {
 	m := found{Topic: "found", Pattern: pattern, Entries: []entry{}}
+	if !strings.Contains(pattern, "*") {
+		pattern = looks.Below(pattern)
+	}
 	all, err := looks.Search(ctx, h.options.Session, contract.Search{Pattern: pattern, Limit: maxFound, Numbers: true})
 	if err != nil {
 		m.Error = err.Error()

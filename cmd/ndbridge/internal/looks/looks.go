@@ -12,6 +12,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/core/names"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/internal/watch"
 	"github.com/ndbridge/ndbridge/stats"
@@ -75,6 +76,9 @@ func Search(ctx context.Context, p Program, of contract.Search) (contract.Found,
 	}
 	return searcher.Search(ctx, of)
 }
+
+// Below is the pattern of all arrays that a name leads to.
+func Below(name string) string { return name + "." + names.Every }
 
 // Join puts variables behind what was found, if it does not have them. Of those that it has they say what they are now: programs are searched more rarely
 // than their variables are listed.

@@ -98,7 +98,7 @@ export class Tree {
 
   /**
    * Has the program searched for names, and shows those instead of the list.
-   * @param {string} pattern "": shows the list
+   * @param {string} pattern or a name, which means what it leads to; "": shows the list
    */
   searchFor(pattern) {
     this.asked = pattern;
@@ -110,8 +110,10 @@ export class Tree {
   /** @param {any} m */
   found(m) {
     if (m.pattern !== this.asked) return;
-    this.result = m;
-    this.draw();
+    if (m.pattern.includes("*") || m.entries.length) {
+      this.result = m;
+      this.draw();
+    } else this.searchFor(""); // who asks for an array is told what is wrong
   }
 
   /** What the search and the list have to say. */
@@ -124,7 +126,7 @@ export class Tree {
     if (this.rows.length) return "";
     if (this.result) return "No array has such a name now.";
     return this.entries.length === 0 ? "No arrays yet. Variables of functions are listed while they run on the main thread."
-      : "No name in the list has these words. Enter asks the program: for a name, such as model.weight, or a pattern, such as model.*.weight.";
+      : "No name in the list has these words. Enter asks the program: for a name, such as model.weight, or model for all below it, or a pattern, such as model.*.weight.";
   }
 
   /** @returns {Branch} */
@@ -249,6 +251,7 @@ export class Tree {
       this.searchFor(text);
     } else if (e.key === "Enter") {
       const first = this.rows.find((r) => r.branch.entry);
+      if (!first) this.searchFor(text);
       this.open(first?.branch.entry?.name ?? text);
     } else if (e.key === "ArrowDown") {
       this.list.focus();
