@@ -41,6 +41,14 @@ export function percent(x) {
   return `${x < 0.1 ? (100 * x).toFixed(1) : Math.round(100 * x)} %`;
 }
 
+/**
+ * How fast something changes, in short.
+ * @param {number} perSecond
+ */
+export function rate(perSecond) {
+  return `${perSecond > 0 ? "+" : ""}${number(Number(perSecond.toPrecision(3)))}/s`;
+}
+
 /** @param {number[]} shape */
 export function shape(shape) {
   return shape.length ? shape.join(" × ") : "scalar";
