@@ -45,7 +45,7 @@ func (p *page) js(statements string) {
 // waitFor waits until an expression has a value.
 func (p *page) waitFor(expression, want string) {
 	p.t.Helper()
-	got := ""
+	var got string
 	for end := time.Now().Add(patience); ; p.do(chromedp.Sleep(20 * time.Millisecond)) {
 		if got = eval[string](p, "String("+expression+")"); got == want {
 			return
@@ -98,6 +98,8 @@ func TestContactSheet(t *testing.T) {
 	p.show("digits")
 	p.waitFor(label, "Image of digits: rows 0 to 28, columns 0 to 28, from 0 to 255")
 	p.waitFor(`differs(112, 112, (x, y) => { const n = 4 * Math.floor(y / 28) + Math.floor(x / 28), g = 255 * (Math.hypot(y % 28 - 14, x % 28 - 14) < n); return [g, g, g, 255]; })`, "")
+	p.show("photo") // of which nearly all is not all
+	p.until("document.querySelector('.health-text').textContent.includes('zero 0.3 % · positive 99.7 %')")
 }
 
 // TestDifference shows what has changed since an array was pinned, and nothing else: of an image, too, whose bytes have become less.
