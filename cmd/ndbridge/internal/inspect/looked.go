@@ -28,8 +28,8 @@ func (r *recorder) looks() looked {
 		return m
 	}
 	for _, s := range r.state.Arrays {
-		// What has just come to be shown again has not been looked at yet.
-		if shown := r.shown[s.Name]; s.Number || s.Route == "" || !shown.Load() || s.Error == errNotShown.Error() {
+		// What the recorder has forgotten is in its last state still, and what has just come to be shown again has not been looked at yet.
+		if shown := r.shown[s.Name]; shown == nil || !shown.Load() || s.Number || s.Route == "" || s.Error == errNotShown.Error() {
 			continue
 		}
 		m.Arrays = append(m.Arrays, lookedAt{

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -106,5 +107,28 @@ while True:
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestLooksOfOthers tells of nothing that is not looked at any more, or not again yet.
+func TestLooksOfOthers(t *testing.T) {
+	t.Parallel()
+	h := newHub(&Options{Budget: 1})
+	h.clients[&client{}] = struct{}{}
+	series := func(name, failed string) watch.Series {
+		h.recorder.shown[name] = new(atomic.Bool)
+		h.recorder.shown[name].Store(name != "hidden")
+		return watch.Series{Name: name, Route: "staged", Error: failed}
+	}
+	h.recorder.state.Arrays = []watch.Series{
+		series("gone", "no such name"), series("hidden", ""), series("again", errNotShown.Error()), series("number", ""), series("none yet", ""), {Name: "forgotten", Route: "staged"},
+	}
+	h.recorder.state.Arrays[3].Number, h.recorder.state.Arrays[4].Route = true, ""
+	if m := h.recorder.looks(); len(m.Arrays) != 1 || m.Arrays[0].Name != "gone" || m.Arrays[0].Error != "no such name" {
+		t.Errorf("%+v", m)
+	}
+	clear(h.clients)
+	if m := h.recorder.looks(); len(m.Arrays) != 0 {
+		t.Errorf("with no page: %+v", m)
 	}
 }
