@@ -248,6 +248,7 @@ func (s *Sampler) record(w *watched, sum *stats.Summary, err error, step *stats.
 		if l.Tag() != "" {
 			w.Type = l.Tag()
 		}
+		w.Route, w.Reason = w.view.Route(), w.view.Reason()
 	}
 	w.Last = sum
 	// Those who have a State read its points: none is moved, or written to, but for those that are added.

@@ -33,6 +33,8 @@ type Series struct {
 	Type   string         `json:"dtype"` // "" before the first look
 	Shape  []int          `json:"shape"`
 	NBytes int64          `json:"nbytes"`
+	Route  core.Route     `json:"-"`     // of the last look that went well, as Reason
+	Reason core.Reason    `json:"-"`     // why the array is copied, or ""
 	Last   *stats.Summary `json:"last"`  // nil before the first look
 	Error  string         `json:"error"` // of the last look; "": it went well
 	Looks  int            `json:"looks"`

@@ -26,7 +26,7 @@ func TestScreenshots(t *testing.T) {
 		p.do(chromedp.Evaluate[chromedp.Void]("localStorage.setItem('theme', '"+c.theme+"')"), chromedp.Reload())
 		p.show(c.name)
 		p.until("document.querySelector('.canvas').dataset.frames > 5 && document.querySelector('[aria-label=History]:not([hidden]) canvas')")
-		p.until("document.querySelector('#budget').textContent")
+		p.until("document.querySelector('#budget').textContent && !document.querySelector('#tree [aria-selected=true] .mark').hidden")
 		picture, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
 		if err != nil || len(picture) < 10_000 {
 			t.Fatalf("%s: %d bytes, %v", c.file, len(picture), err)

@@ -345,6 +345,9 @@ func (h *hub) report(ctx context.Context) {
 		b.Topic, b.Pages, b.Arrays = "budget", len(h.clients), len(h.readings)
 		b.Share, b.Limit = b.Share+h.recorder.state.Usage.Share, h.options.Budget
 		h.tell(aboutBudget, jsonMessage(b))
+		if m := jsonMessage(h.recorder.looks()); string(m.bytes) != string(h.latest[aboutLooks].bytes) {
+			h.tell(aboutLooks, m)
+		}
 		h.mu.Unlock()
 	}
 }
@@ -370,6 +373,8 @@ type entry struct {
 	Number    bool     `json:"number,omitempty"` // of Python's own, with its type as DType. Its value is told as those of scalars are
 	Published bool     `json:"published,omitempty"`
 	ReadOnly  bool     `json:"read_only,omitempty"`
+	Route     string   `json:"route,omitempty"`  // how its memory would be reached, if a search has found it
+	Reason    string   `json:"reason,omitempty"` // why it would be copied
 	Error     string   `json:"error,omitempty"`
 }
 
@@ -380,7 +385,7 @@ func entryOf(e contract.Entry) entry {
 		return n
 	}
 	n.DType, n.Shape, n.NBytes = dtypeOf(e.Layout), e.Layout.Shape(), e.Layout.NBytes()
-	n.Device, n.ReadOnly = e.Layout.Device().String(), e.Layout.ReadOnly()
+	n.Device, n.ReadOnly, n.Route, n.Reason = e.Layout.Device().String(), e.Layout.ReadOnly(), string(e.Route), string(e.Reason)
 	return n
 }
 

@@ -20,6 +20,7 @@ type sheet struct {
 	tiles         *core.View // with the axes of the pictures, their rows, columns and channels
 	n, rows, cols int        // tiles
 	step          int        // every which point is drawn
+	height, width int        // of a tile
 	h, w          int        // of a tile, in points that are drawn
 	channels      int        // that are drawn: grey, red, green and blue, or these and alpha
 	batch         bool
@@ -33,7 +34,8 @@ func drawImage(ctx context.Context, v *core.View, l look, p picture) (message, e
 		return message{}, err
 	}
 	defer s.tiles.Close() //nolint:errcheck // derived
-	p.Kind, p.Sheet = "image", [2]int{s.rows, s.cols}
+	p.Kind, p.Sheet, p.Tiles, p.Step = "image", [2]int{s.rows, s.cols}, s.n, s.step
+	p.Rows, p.Columns = [2]int{0, s.height}, [2]int{0, s.width}
 	p.Width, p.Height = s.cols*s.w, s.rows*s.h
 	p.Exact = s.step == 1
 	points := make([]byte, 4*p.Width*p.Height)
@@ -105,16 +107,16 @@ func newSheet(v *core.View, l look) (*sheet, error) {
 	if s.batch = n >= 0; s.batch {
 		s.n = min(v.Dim(n), maxTiles)
 	}
-	height, width := v.Dim(y), v.Dim(x)
+	s.height, s.width = v.Dim(y), v.Dim(x)
 	for s.cols*s.rows < s.n { // as square as it gets
-		if s.cols*width <= s.rows*height {
+		if s.cols*s.width <= s.rows*s.height {
 			s.cols++
 		} else {
 			s.rows++
 		}
 	}
-	s.step = max(ceil(s.cols*width, l.Width), ceil(s.rows*height, l.Height), 1)
-	s.h, s.w = ceil(height, s.step), ceil(width, s.step)
+	s.step = max(ceil(s.cols*s.width, l.Width), ceil(s.rows*s.height, l.Height), 1)
+	s.h, s.w = ceil(s.height, s.step), ceil(s.width, s.step)
 	return s, nil
 }
 

@@ -16,6 +16,7 @@ const (
 	aboutBudget
 	aboutAlarms
 	aboutScalars
+	aboutLooks
 	aboutArray
 	aboutHistory
 	aboutPicture

@@ -40,6 +40,8 @@ type picture struct {
 	High    stats.Number `json:"high"`
 	Texts   []string     `json:"texts,omitempty"` // of the elements, if a cell has one
 	Sheet   [2]int       `json:"sheet"`           // of an image: rows and columns of a contact sheet
+	Tiles   int          `json:"tiles"`           // how many pictures it has: the last places may be empty
+	Step    int          `json:"step"`            // of an image: every which point is drawn
 	Exact   bool         `json:"exact"`
 }
 

@@ -292,9 +292,7 @@ func (h *hub) offerPast(c *client) {
 // newer gives the points of a series after a time.
 func newer(s *watch.Series, after time.Time, all bool) points {
 	p := points{
-		Name: s.Name, Reset: after.IsZero(),
-		Rate:     stats.Number(s.Rate(func(p watch.Point) stats.Number { return p.Mean })),
-		Versions: stats.Number(s.Rate(func(p watch.Point) stats.Number { return stats.Number(p.Version) })),
+		Name: s.Name, Reset: after.IsZero(), Rate: rateOf(s), Versions: versionsOf(s),
 	}
 	for _, at := range s.History {
 		if at.Time.After(after) {

@@ -139,7 +139,7 @@ export class ArrayPage {
     const modes = /** @type {[string, string][]} */ ([["", "heat map"], ...possible.map((o) => [o, `image ${o}`])]);
     /** @type {(HTMLElement | null)[]} */
     const parts = [possible.length ? choice("as", modes, look.image, (image) => {
-      this.change({ image, rows: [0, 0], columns: [0, 0] });
+      this.change({ image, rows: [0, 0], columns: [0, 0], diff: look.diff && !image }); // an image has no colours for less than nothing
       this.control();
     }) : null];
     if (!look.image) {
@@ -166,7 +166,7 @@ export class ArrayPage {
       if (!on) this.change({ diff: false });
     }, "Keep the array as it is now, to compare later versions with (p)");
     this.diffButton = toggle("difference", look.diff, (diff) => {
-      this.change({ diff });
+      this.change({ diff, image: diff ? "" : look.image });
       if (diff) {
         this.picture.view.map = "diverging";
         this.picture.view.even = true;

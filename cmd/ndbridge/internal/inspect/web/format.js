@@ -38,7 +38,15 @@ export function bytes(n) {
 export function percent(x) {
   if (x > 0 && x < 0.001) return "< 0.1 %";
   if (x < 1 && x > 0.999) return "> 99.9 %";
-  return `${x < 0.1 ? (100 * x).toFixed(1) : Math.round(100 * x)} %`;
+  return `${x < 0.1 || (x > 0.99 && x < 1) ? (100 * x).toFixed(1) : Math.round(100 * x)} %`;
+}
+
+/**
+ * How fast something changes, in short.
+ * @param {number} perSecond
+ */
+export function rate(perSecond) {
+  return `${perSecond > 0 ? "+" : ""}${number(Number(perSecond.toPrecision(3)))}/s`;
 }
 
 /** @param {number[]} shape */

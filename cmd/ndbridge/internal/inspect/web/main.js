@@ -52,6 +52,7 @@ const socket = new Socket({
         for (const s of m.series) tree.value(s.name, overview.line(s.name).now);
         if (page instanceof NumberPage) page.draw();
         break;
+      case "looks": if (!socket.over) tree.looked(m.arrays); break;
       case "alarms": alarms.update(m); break;
       case "budget": budget(m); break;
     }
@@ -148,6 +149,7 @@ function state() {
   notice.hidden = !socket.over;
   put(notice, program.state === "gone" ? `The program has ended${program.detail ? `: ${format.visible(program.detail)}` : "."} What is shown is how it was last.`
     : `${format.visible(program.detail || "ndbridge inspect has ended")}. What is shown is how it was last.`);
+  if (!connected || socket.over) tree.looked([]); // nothing is looked at any more
   document.body.dataset.state = connected || socket.over ? program.state : "lost";
   if (!page && program.name) document.title = `${program.name} – ndbridge inspect`;
 }

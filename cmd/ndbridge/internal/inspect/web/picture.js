@@ -20,7 +20,9 @@ import { nanColour, packed, table } from "./colours.js";
  * @property {number | null} low
  * @property {number | null} high
  * @property {string[]} [texts]
- * @property {[number, number]} sheet
+ * @property {[number, number]} sheet rows and columns of a contact sheet
+ * @property {number} tiles
+ * @property {number} step every which point of an image is drawn
  * @property {string} [error]
  */
 
@@ -224,8 +226,10 @@ export class Picture {
     if (!h || !p || !at) return;
     const i = at.y * h.width + at.x;
     if (h.kind === "image") {
-      const c = [0, 1, 2].map((k) => p.getUint8(4 * i + k));
-      this.out.textContent = `${at.y}, ${at.x}   rgb ${c.join(" ")}`;
+      const c = [0, 1, 2].map((k) => p.getUint8(4 * i + k)), [rows, columns] = h.sheet, height = h.height / rows, width = h.width / columns;
+      const tile = Math.floor(at.y / height) * columns + Math.floor(at.x / width);
+      this.out.textContent = tile >= h.tiles ? ""
+        : `${h.tiles > 1 ? `picture ${tile}: ` : ""}${(at.y % height) * h.step}, ${(at.x % width) * h.step}   rgb ${c.join(" ")}`;
       return;
     }
     const span = (/** @type {[number, number]} */ part, /** @type {number} */ k, /** @type {number} */ n) => {

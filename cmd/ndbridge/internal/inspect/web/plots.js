@@ -126,9 +126,9 @@ export function histogram(label, out, now) {
       });
     }
     return {
-      ...readout(out, (i) => {
-        const h = now();
-        return h && i < h.counts.length ? `${format.number(h.edges[i])} … ${format.number(h.edges[i + 1])}:  ${format.count(h.counts[i])}` : "";
+      ...readout(out, (nearest, u) => {
+        const h = now(), i = u.data[0][nearest] > u.posToVal(u.cursor.left, "x") ? nearest - 1 : nearest; // where a bin begins may be near the bin before
+        return h && i >= 0 && i < h.counts.length ? `${format.number(h.edges[i])} … ${format.number(h.edges[i + 1])}:  ${format.count(h.counts[i])}` : "";
       }),
       scales: { x: { time: false, range: (/** @type {any} */ u) => {
         const h = now();

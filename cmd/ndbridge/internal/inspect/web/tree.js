@@ -1,6 +1,6 @@
 // The tree of names.
 
-import { byId, el, put } from "./dom.js";
+import { byId, el, put, toggle } from "./dom.js";
 import * as format from "./format.js";
 
 /**
@@ -14,8 +14,23 @@ import * as format from "./format.js";
  * @property {string} framework
  * @property {boolean} [number] a number of Python's own
  * @property {boolean} [published]
+ * @property {boolean} [read_only]
+ * @property {string} [route] how its memory would be reached
+ * @property {string} [reason] why it would be copied
  * @property {string} [error]
  */
+
+/**
+ * @typedef {object} Look what the server says of an array that is looked at
+ * @property {string} name
+ * @property {string} [error] why the last look failed
+ * @property {string} route
+ * @property {string} [reason]
+ * @property {number | null} rate
+ * @property {number | null} versions
+ */
+
+/** @typedef {{entry: Entry, now: HTMLElement | null, mark: HTMLElement, details: HTMLElement, row: HTMLElement}} Cells */
 
 /**
  * @typedef {object} Branch
@@ -53,8 +68,17 @@ export class Tree {
     this.about = {};
     /** @type {Map<string, string>} */
     this.values = new Map(); // of what is one number, as they are now
-    /** @type {Map<string, HTMLElement>} */
-    this.cells = new Map(); // where they stand
+    /** @type {Map<string, Look>} */
+    this.looks = new Map(); // of what is looked at
+    /** @type {Map<string, Cells>} */
+    this.cells = new Map(); // where all this stands
+    const unfold = (/** @type {boolean} */ on) => {
+      this.list.classList.toggle("unfolded", on);
+      localStorage.setItem("details", String(on));
+    };
+    unfold(localStorage.getItem("details") === "true");
+    this.search.after(toggle("details", this.list.classList.contains("unfolded"), unfold,
+      "Below each name: how it reaches the page, whether it is live, and how fast it changes. The name that is chosen has that always"));
     this.search.addEventListener("input", () => {
       if (this.asked && this.search.value.trim() !== this.asked) this.searchFor("");
       this.draw();
@@ -87,8 +111,38 @@ export class Tree {
    */
   value(name, value) {
     this.values.set(name, value);
-    const cell = this.cells.get(name);
+    const cell = this.cells.get(name)?.now;
     if (cell) cell.textContent = value;
+  }
+
+  /** @param {Look[]} arrays all that are looked at */
+  looked(arrays) {
+    const before = this.looks;
+    this.looks = new Map(arrays.map((l) => [l.name, l]));
+    for (const name of new Set([...before.keys(), ...this.looks.keys()])) {
+      const cells = this.cells.get(name);
+      if (cells) this.say(cells);
+    }
+  }
+
+  /**
+   * Says of an array what is known of it, and more if it is looked at.
+   * @param {Cells} cells
+   */
+  say({ entry: e, now, mark, details, row }) {
+    const l = this.looks.get(e.name);
+    const { route, reason } = l ?? e;
+    const state = !l ? "" : l.error ? "stale" : l.reason ? "copy" : "live";
+    const words = [e.published ? "published" : "", state].filter(Boolean).join(", ");
+    mark.className = `mark ${e.published ? "published" : ""} ${state}`;
+    mark.hidden = words === "";
+    mark.title = words;
+    mark.setAttribute("aria-label", words);
+    row.title = details.textContent = e.error ? format.visible(e.error) : e.number ? "a number of Python’s own" : [
+      words + (l?.error ? `: ${format.visible(l.error)}` : ""), l && !l.error && l.rate !== null ? `mean ${format.rate(l.rate)}` : "",
+      l?.versions && !l.error ? `${format.number(Number(l.versions.toPrecision(3)))} versions/s` : "", reason ? `${route || "copied"} (${reason})` : route, e.framework,
+      now ? format.bytes(e.nbytes) : "", e.read_only ? "read-only" : "",
+    ].filter(Boolean).join(" · ");
   }
 
   /** @param {string} name */
@@ -186,10 +240,12 @@ export class Tree {
   row(b, level, i) {
     const open = !this.closed.has(b.path);
     const e = b.entry;
+    const now = e && !e.error && (e.number || e.shape.every((n) => n === 1)) ? el("span", { class: "now" }, this.values.get(e.name) ?? "") : null; // the value of what is one number
     const facts = e?.error ? el("span", { class: "facts bad", title: format.visible(e.error) }, "cannot be viewed")
-      : e ? el("span", { class: "facts", title: e.number ? e.framework : `${e.framework}, ${format.bytes(e.nbytes)}, ${e.device}` },
-        this.cell(e), el("span", { class: "dtype" }, e.dtype), e.shape.length ? el("span", { class: "shape" }, e.shape.join("×")) : null) : null;
-    return el("li", {
+      : e ? el("span", { class: "facts" }, now, el("span", { class: "dtype" }, e.dtype), e.shape.length ? el("span", { class: "shape" }, e.shape.join("×")) : null,
+        now ? null : el("span", { class: "size" }, format.bytes(e.nbytes)), e.device === "cpu" || e.number ? null : el("span", { class: "device" }, e.device)) : null;
+    const mark = el("span", { class: "mark", role: "img" }), details = el("span", { class: "details" });
+    const row = el("li", {
       role: "treeitem", id: `row-${i}`, class: `row level-${Math.min(level, 8)}`, "aria-level": level, "aria-selected": e !== null && e.name === this.chosen,
       "aria-expanded": b.below.size ? open : null, "data-name": e?.name ?? null,
       onclick: (/** @type {MouseEvent} */ event) => {
@@ -201,19 +257,13 @@ export class Tree {
     },
     el("span", { class: b.below.size ? "twist" : "leaf", "aria-hidden": true }),
     el("span", { class: "label" }, format.visible(b.label)),
-    e?.published ? el("span", { class: "mark", title: "published: the program says when a version is complete" }) : null,
-    facts);
-  }
-
-  /**
-   * Where the value of what is one number stands.
-   * @param {Entry} e
-   */
-  cell(e) {
-    if (!e.number && e.shape.some((n) => n !== 1)) return null;
-    const cell = el("span", { class: "now" }, this.values.get(e.name) ?? "");
-    this.cells.set(e.name, cell);
-    return cell;
+    e ? mark : null, facts, e ? details : null);
+    if (e) {
+      const cells = { entry: e, now, mark, details, row };
+      this.cells.set(e.name, cells);
+      this.say(cells);
+    }
+    return row;
   }
 
   /** @param {string} path */

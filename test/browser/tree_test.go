@@ -1,0 +1,64 @@
+package browser
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// in is what a row of the tree has.
+func in(name, what string) string {
+	return fmt.Sprintf("document.querySelector(`#tree [data-name=%q] %s`)", name, what)
+}
+
+const seen = "?.getClientRects().length > 0"
+
+// TestTreeDetails shows of each name what is known, in its row or below it, with keys and on a phone as well.
+func TestTreeDetails(t *testing.T) {
+	address := inspect(t, "training.py")
+	p := open(t, address, 1280, 860)
+	p.until(in("numbers", ".facts") + "?.innerText.replace(/\\s+/g, ' ') === 'float64 100×100 78 KiB'")
+	p.until(in("loss", ".mark") + "?.getAttribute('aria-label').startsWith('published')")
+	p.until(in("numbers", ".details") + "?.textContent === 'shared-heap · numpy'") // as it would be reached
+	if eval[bool](p, in("numbers", ".mark")+seen+" || "+in("numbers", ".details")+seen) {
+		t.Error("an array that nobody looks at has a mark, or details that nobody has asked for")
+	}
+	p.show("train().bias")
+	p.until(in("train().bias", ".mark") + "?.className === 'mark  live' && " + in("train().bias", ".details") + seen)
+	p.until(`/^live · mean \+0\.0\d+\/s · shared-heap · numpy$/.test(` + in("train().bias", ".details") + ".textContent)")
+	p.until(`/^published, copy · mean \S+\/s · \d+(\.\d)? versions\/s · staged \(converted\) · python · 8 B · read-only$/.test(` + in("loss", ".details") + "?.textContent)")
+	p.show("numbers") // nobody looks at the other any more
+	p.until(in("train().bias", ".mark") + ".hidden && " + in("numbers", ".mark") + ".title === 'live' && " + in("train().bias", ".details") + ".textContent === 'shared-heap · numpy'")
+	// With keys the row has them that keys have moved to.
+	p.do(chromedp.Focus(chromedp.CSS("#tree")))
+	p.keys(kb.End + kb.ArrowUp)
+	p.until("document.querySelector('#tree .active .details')" + seen + " && document.querySelector('#tree .active').textContent.includes('int')")
+	p.do(chromedp.Evaluate[chromedp.Void]("[...document.querySelectorAll('.finding button')].find((b) => b.textContent === 'details').focus()"))
+	p.keys(kb.Enter)
+	p.until("[...document.querySelectorAll('#tree .details')].every((n) => n.getClientRects().length > 0)")
+	p.do(chromedp.Reload())
+	p.until(in("photo", ".details") + seen) // it stays so
+
+	phone := open(t, address, 390, 844)
+	phone.until(in("numbers", ".details"))
+	phone.do(chromedp.Click(chromedp.CSS("#menu")), chromedp.Click(chromedp.CSS(".finding button")))
+	phone.until(in("numbers", ".details") + seen)
+	if eval[bool](phone, "document.querySelector('#tree').scrollWidth > document.querySelector('#tree').clientWidth") {
+		t.Error("the tree scrolls sideways")
+	}
+}
+
+// TestTreeMarks marks what is looked at if alarms are of all arrays, and nothing any more once the program is gone.
+func TestTreeMarks(t *testing.T) {
+	order := filepath.Join(t.TempDir(), "stop")
+	p := open(t, inspectWith(t, []string{"--alarm", "nan"}, "fails.py", order), 1280, 860)
+	p.until(in("values", ".mark") + "?.title === 'live'")
+	if err := os.WriteFile(order, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.until("document.body.dataset.state === 'gone' && " + in("values", ".mark") + ".hidden")
+}
