@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -8,30 +9,14 @@ import (
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
-// locally publishes methods of an object to which no name leads.
-const locally = `
-import gc, weakref, numpy as np, ndbridge, remote
-alive = []
-class Model:
-    def __init__(self, n):
-        self.weights = np.full(1 << 15, float(n))
-        alive.append(weakref.ref(self))
-    def predict(self, x): return self.weights * x
-def predict(x): return "that of __main__"
-def publish(n, **more):
-    model = Model(n)
-    ndbridge.publish({"predict": model.predict, **more})
-def main():
-    publish(2)
-    remote.serve()
-def living(): gc.collect(); return [r() is not None for r in alive]
-main()
-`
-
 // TestPublishedFunctions: what is published to be called goes before a variable of that name, and is kept until the name is another's.
 func TestPublishedFunctions(t *testing.T) {
+	script, err := os.ReadFile("testdata/docs/local.py")
+	if err != nil {
+		t.Fatal(err)
+	}
 	startedAndAttached(t, func(t *testing.T, attached bool) {
-		run := harness.Start(t, locally, harness.Options{Attached: attached})
+		run := harness.Start(t, string(script), harness.Options{Attached: attached})
 		harness.Eval[int](t, run.Remote, "1") // it is published
 		gives := func(want float64) {
 			t.Helper()
