@@ -49,6 +49,7 @@ export class ArrayPage {
     /** @type {any} */
     this.state = null;
     this.asked = 0;
+    this.over = false; // the program is gone
     /** @type {any[][]} */
     this.points = [[], [], [], []];
     this.picture = new Picture({
@@ -274,14 +275,15 @@ export class ArrayPage {
 
   /** The program is: nothing comes any more. */
   gone() {
-    if (this.state) this.badge({ ...this.state, gone: true });
+    this.over = true; // whatever a last look, which began before, still says
+    if (this.state) this.badge(this.state);
   }
 
   /** @param {any} s */
   badge(s) {
     const badge = (/** @type {string} */ kind, /** @type {string} */ text, /** @type {string} */ title) => el("span", { class: `badge ${kind}`, title }, text);
     put(this.badges,
-      s.gone ? badge("bad", "program gone", "The array as it was last")
+      s.gone || this.over ? badge("bad", "program gone", "The array as it was last")
         : s.live ? badge("good", "live", "The program's own memory: what it writes shows here")
           : s.copied && !s.stale ? badge("", "copy", `A copy that is made at each look: ${s.reason}`)
             : badge("warn", "stale", "The name means something else now: this is the array as it was last"),
