@@ -15,7 +15,7 @@ const (
 	// perCell bounds how many elements of a cell are looked at, and roughly does in a picture that comes before that for which
 	// somebody waits.
 	perCell = 256
-	roughly = 8
+	roughly = 4
 	// maxTexts is how many elements are shown as numbers at once.
 	maxTexts = 1024
 	// tries is how often a picture that may be torn is read again before it is shown as what it is.
