@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
+	"runtime"
 
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/render"
@@ -16,6 +17,8 @@ const (
 	// somebody waits.
 	perCell = 256
 	roughly = 4
+	// roughWorkers is how many cores draw that: each of its elements is waited for, since no two lie together.
+	roughWorkers = 4
 	// maxTexts is how many elements are shown as numbers at once.
 	maxTexts = 1024
 	// tries is how often a picture that may be torn is read again before it is shown as what it is.
@@ -123,27 +126,26 @@ func (w *reading) draw(ctx context.Context, l look, torn bool) (message, error) 
 	if !l.Diff || base != nil && !sameShape(base, v) {
 		base = nil
 	}
-	n := perCell
-	if w.rough {
-		n = roughly
+	o := stats.CellOptions{PerCell: perCell, Workers: 1}
+	switch {
+	case w.rough:
+		o = stats.CellOptions{PerCell: roughly, Workers: min(roughWorkers, runtime.GOMAXPROCS(0))}
+	case l.Exact:
+		o = stats.CellOptions{}
 	}
-	return drawHeat(ctx, v, base, l, p, n)
+	return drawHeat(ctx, v, base, l, p, o)
 }
 
 func sameShape(a, b *core.View) bool { return render.Shape(a.Layout()) == render.Shape(b.Layout()) }
 
 // drawHeat divides a part of a plane into cells. Behind the header stand a float32 for each cell, and a byte whose bits
 // say that the cell has NaN (1) or infinities (2).
-func drawHeat(ctx context.Context, v, base *core.View, l look, p picture, perCell int) (message, error) {
+func drawHeat(ctx context.Context, v, base *core.View, l look, p picture, o stats.CellOptions) (message, error) {
 	part, err := partOf(v, l)
 	if err != nil {
 		return message{}, err
 	}
 	defer part.Close() //nolint:errcheck // derived
-	o := stats.CellOptions{PerCell: perCell, Workers: 1}
-	if l.Exact {
-		o.PerCell, o.Workers = 0, 0
-	}
 	if base != nil {
 		if o.Base, err = partOf(base, l); err != nil {
 			return message{}, err
