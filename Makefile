@@ -316,6 +316,13 @@ bench: build $(VENV)/matrix/pythons $(VENV)/all/.done $(VENV)/more/.done $(VENV)
 	$(BUILD)/bench/extras plot $(BUILD)/bench/handoff.json $(BUILD)/bench/handoff.png
 	ln -sf handoff.json $(BUILD)/bench/view.json # what it was called before the hand-off was measured, too
 
+# The commit that bench-core compares with.
+BASE ?= HEAD~1
+
+.PHONY: bench-core
+bench-core: $(BIN)/benchstat ## Compare the benchmarks of core with those of another commit, by benchstat: make bench-core BASE=v0.1.0
+	test/benchstat.sh $(GO) $(BIN)/benchstat $(BASE) ./core
+
 # A machine with a GPU often has no Go and no network: what runs there is one folder. What it lacks of
 # frameworks and is large goes beside it.
 GPU_RUN = EXTRAS=$(BUILD)/gpu-extras $(BUILD)/gpu/run.sh $(BUILD)/gpu-out
@@ -444,6 +451,7 @@ $(eval $(call tool,gofumpt,mvdan.cc/gofumpt,v0.12.0))
 $(eval $(call tool,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,v2.12.2))
 $(eval $(call tool,buf,github.com/bufbuild/buf/cmd/buf,v1.72.0))
 $(eval $(call tool,nfpm,github.com/goreleaser/nfpm/v2/cmd/nfpm,v2.45.2))
+$(eval $(call tool,benchstat,golang.org/x/perf/cmd/benchstat,v0.0.0-20260908200009-22c9c6c9d4da))
 $(eval $(call tool,protoc-gen-go,google.golang.org/protobuf/cmd/protoc-gen-go,v1.36.12))
 $(eval $(call tool,protoc-gen-go-grpc,google.golang.org/grpc/cmd/protoc-gen-go-grpc,v1.6.2))
 
