@@ -103,7 +103,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		opts.heapMemory = 32 * bench.MiB
 		opts.training, opts.epochs = trainingWork{2, 5}, epochsWork{2, 2, 16}
 		opts.forks = forkWork{4 * bench.MiB, 3, 32 * bench.MiB, 3}
-		opts.shown = shownWork{20, 64, 8 * bench.MiB, 2, 0, time.Second}
+		opts.shown = shownWork{20, 256, 8 * bench.MiB, 2, 0, time.Second}
 	}
 	if *noHeap {
 		opts.heapSizes = nil
