@@ -59,9 +59,12 @@ def warned(f):
 def count(times=1):
     return [sum(warned(f) for _ in range(times)) for f in (fork, forkpty, process)]
 
-def truth():
+def counts():
     with open("/proc/self/stat") as f:
         return int(f.read().rpartition(")")[2].split()[17]) == len(os.listdir("/proc/self/task")) > 1
+
+def truth():
+    return any(counts() for _ in range(100)) # a thread of the plugin's may come or go between the two
 
 warns = sys.version_info >= (3, 12)
 own = lambda: threading.Thread(target=go_on.wait, daemon=True).start()
