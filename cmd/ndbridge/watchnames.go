@@ -45,8 +45,11 @@ func (w *watcher) plain() (n int) {
 func (w *watcher) lead(ctx context.Context, sampler *watch.Sampler) {
 	const rarely = 64 // looks
 	for _, a := range sampler.State().Arrays {
+		if tried := w.tried[a.Name]; a.Looks > 0 || a.Tries <= tried+min(tried, rarely) {
+			continue
+		}
 		i := slices.IndexFunc(w.wanted, func(one wanted) bool { return !one.several() && one.label == a.Name })
-		if tried := w.tried[a.Name]; i < 0 || a.Looks > 0 || a.Tries <= tried+min(tried, rarely) {
+		if i < 0 {
 			continue
 		}
 		w.tried[a.Name] = a.Tries

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -52,13 +53,8 @@ type alarmed struct {
 
 func openPage(ctx context.Context, opts options, socket string, args ...string) (_ *page, err error) {
 	p := &page{ended: make(chan error, 1)}
-	p.command = exec.CommandContext(ctx, opts.ndbridge, append([]string{"inspect", "--attach", socket}, args...)...)
-	p.command.Stderr, p.command.Env = opts.program, append(os.Environ(), "NDBRIDGE_LIB="+opts.lib)
-	stdout, err := p.command.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := p.command.Start(); err != nil {
+	var stdout io.Reader
+	if p.command, stdout, err = startCommand(ctx, opts, append([]string{"inspect", "--attach", socket}, args...)...); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -102,6 +98,17 @@ func openPage(ctx context.Context, opts options, socket string, args ...string) 
 	p.conn.SetReadLimit(1 << 26)
 	go p.read(ctx)
 	return p, nil
+}
+
+// startCommand starts ndbridge, and gives what it prints.
+func startCommand(ctx context.Context, opts options, args ...string) (*exec.Cmd, io.Reader, error) {
+	c := exec.CommandContext(ctx, opts.ndbridge, args...)
+	c.Stderr, c.Env = opts.program, append(os.Environ(), "NDBRIDGE_LIB="+opts.lib)
+	stdout, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	return c, stdout, err
 }
 
 // look has the page show an array.

@@ -112,13 +112,8 @@ func (s *scene) alarms(ctx context.Context) error {
 		return err
 	}
 	defer p.close() //nolint:errcheck // it was ended
-	c := exec.CommandContext(ctx, s.opts.ndbridge, "watch", "--attach", s.socket, "--alarm", "nan", "--step", "step", "--budget", inspectBudget, "--json", "weight*")
-	c.Stderr, c.Env = s.opts.program, append(os.Environ(), "NDBRIDGE_LIB="+s.opts.lib)
-	stdout, err := c.StdoutPipe()
+	c, stdout, err := startCommand(ctx, s.opts, "watch", "--attach", s.socket, "--alarm", "nan", "--step", "step", "--budget", inspectBudget, "--json", "weight*")
 	if err != nil {
-		return err
-	}
-	if err := c.Start(); err != nil {
 		return err
 	}
 	defer func() {

@@ -30,7 +30,9 @@ func (c *Client) of(s *Source, v *core.View) (*Lease, error) {
 			Remedy: "pass a view that the same source, or a source of the same name and session, has given",
 		}
 	}
-	l.followed.Store(true)
+	if !l.followed.Load() { // a store takes longer, at each look
+		l.followed.Store(true)
+	}
 	return l, nil
 }
 

@@ -60,7 +60,7 @@ func bytesWith(header any, payload []byte) message {
 // to be read next.
 func (w *reading) pictures(ctx context.Context, sights []*sight) bool {
 	for _, s := range sights {
-		if !w.wanted(s) {
+		if !w.wanted(s) || w.rough && (s.look.Image != "" || w.view.Len() <= roughly*s.look.Width*s.look.Height) { // it is drawn at once
 			continue
 		}
 		m, err := w.draw(ctx, s.look, false)

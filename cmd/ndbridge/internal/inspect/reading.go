@@ -28,8 +28,6 @@ const (
 	figuresEvery = 200 * time.Millisecond
 	// pictureEvery is how often a picture is drawn anew of an array whose figures have not changed.
 	pictureEvery = 2 * time.Second
-	// pictureCells is how many cells a small picture has: one of few elements for each is drawn at once.
-	pictureCells = 1 << 14
 	// maxPinned is how large an array may be that is kept for a comparison.
 	maxPinned = 1 << 30
 	// takePatience is how long the program may take to say what a name means.
@@ -201,10 +199,9 @@ func (w *reading) once(ctx context.Context, sights []*sight) (cost time.Duration
 	w.due = w.due || news || time.Since(w.drawn) > pictureEvery
 	switch {
 	case w.asked || asked:
-		if w.rough = w.view.Len() > roughly*pictureCells; w.rough {
-			w.paint(ctx, sights)
-			w.rough = false
-		}
+		w.rough = true
+		w.paint(ctx, sights)
+		w.rough = false
 		if len(w.poked) == 0 { // else something else is waited for by now
 			w.paint(ctx, sights)
 		}
