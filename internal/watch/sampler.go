@@ -37,7 +37,8 @@ type Options struct {
 	Interval time.Duration // from one look at an array to the next, at least; 0: DefaultInterval
 	// Budget is the share of one core's time that looks may take; 0: DefaultBudget. Looks are made one at a time and by
 	// one goroutine, which reads no faster than one core can, so it bounds the share of the memory's bandwidth, too. If
-	// looks take longer, fewer elements are sampled; if they still do, looks become rarer.
+	// looks at everything take more than they may in a second, fewer elements are sampled; and if looks take more than they may in an
+	// interval, they become rarer.
 	Budget  float64
 	Exact   bool // look at all elements, always; then looks only become rarer
 	History int  // how many looks at each array are kept; 0: DefaultHistory
@@ -67,6 +68,7 @@ const (
 // Sampler watches arrays. Its methods are safe for concurrent use.
 type Sampler struct {
 	opts Options
+	pace *Pace
 
 	mu      sync.Mutex
 	arrays  []*watched // sorted by name
@@ -120,7 +122,7 @@ func New(opts Options) *Sampler {
 	if opts.History <= 0 {
 		opts.History = DefaultHistory
 	}
-	return &Sampler{opts: opts}
+	return &Sampler{opts: opts, pace: NewPace(opts.Budget)}
 }
 
 // Add watches further arrays. Names that are watched already keep what is known of them.
@@ -179,8 +181,9 @@ func (s *Sampler) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		s.pace.Spend(cost)
+		interval := max(s.opts.Interval, time.Since(begun)+s.pace.Owed())
 		s.mu.Lock()
-		interval := max(s.opts.Interval, time.Duration(float64(cost)/s.opts.Budget))
 		s.usage.Rounds++
 		s.usage.Looking += cost
 		s.usage.Interval = interval

@@ -78,15 +78,19 @@ func (s *Sampler) bin(ctx context.Context, w *watched) error {
 	return err
 }
 
+// wholeIn is in what time looks at all elements must be paid for. A look at all finds what it looks for sooner than samples do that come more
+// often, and in which each element takes longer.
+const wholeIn = time.Second
+
 // share is how many seconds a look at one of the arrays may take.
 func (s *Sampler) share() float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.opts.Budget * s.opts.Interval.Seconds() / float64(max(len(s.arrays), 1))
+	return s.pace.Limit() * max(s.opts.Interval, wholeIn).Seconds() / float64(max(len(s.arrays), 1))
 }
 
-// adjust chooses how many elements of an array the next look samples: as many as its share of the budget of one interval
-// pays for, by what elements cost lately.
+// adjust chooses how many elements of an array the next look samples: as many as its share of the budget pays for, by what elements
+// cost lately.
 func (s *Sampler) adjust(w *watched, sum *stats.Summary) {
 	// The first look at a view maps its pages, which says nothing of the next ones, unless each has another view.
 	fresh, before := w.view != w.summed, w.fresh

@@ -176,52 +176,6 @@ func TestErrorsAreOfTheirArrays(t *testing.T) {
 	}
 }
 
-// TestBudget looks at much with little, and holds what that took against the budget.
-func TestBudget(t *testing.T) {
-	t.Parallel()
-	v := coretest.NewView(t, make([]float32, 1<<22))
-	ctx, cancel := context.WithCancel(t.Context())
-	looks := 0
-	s := New(Options{Interval: time.Millisecond, Budget: 0.02, Looked: func() {
-		if looks++; looks == 20 {
-			cancel()
-		}
-	}})
-	s.Add(array("x", of(v)))
-	if err := s.Run(ctx); !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
-	u := s.State().Usage
-	if share := u.Looking.Seconds() / time.Since(u.Since).Seconds(); share > 0.05 {
-		t.Errorf("looks took %v of a core", share)
-	}
-	if a := s.State().Arrays[0]; a.Last.Exact() || a.Last.Seen > 4*leastSample {
-		t.Errorf("looks at %d elements", a.Last.Seen)
-	}
-}
-
-// TestSmallArraysAreReadAsAWhole: a look at all elements of an array that a sample would hardly read in less time finds one NaN at once,
-// whatever the budget.
-func TestSmallArraysAreReadAsAWhole(t *testing.T) {
-	t.Parallel()
-	data := make([]float32, 1<<15)
-	s := New(Options{Budget: 1e-9, Bins: stats.Auto})
-	s.Add(array("x", of(coretest.NewView(t, data))))
-	found := 0
-	rounds(t, s, 100, func(i int) {
-		if last := s.State().Arrays; i > 20 && last[0].Last.NaN > 0 {
-			found++
-		}
-		data[777*i%len(data)] = float32(math.NaN())
-		if i > 0 {
-			data[777*(i-1)%len(data)] = 1
-		}
-	})
-	if found < 60 {
-		t.Errorf("%d of 79 looks have found it", found)
-	}
-}
-
 // odd is a sampler that has seen arrays with odd names and figures.
 func odd(tb testing.TB) *Sampler {
 	tb.Helper()

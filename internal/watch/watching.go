@@ -21,11 +21,12 @@ func (s *Sampler) SetStep(step func(ctx context.Context) *stats.Number) {
 	s.opts.Step = step
 }
 
+// Budget is [Options].Budget as it is now.
+func (s *Sampler) Budget() float64 { return s.pace.Limit() }
+
 // SetBudget changes [Options].Budget.
 func (s *Sampler) SetBudget(share float64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.opts.Budget = share
+	s.pace.SetLimit(share)
 }
 
 // watching gives the alarms and the count of steps that hold now.

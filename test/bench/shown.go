@@ -107,12 +107,12 @@ func measureShown(ctx context.Context, opts options, lib, dir string, out io.Wri
 
 // alarms plants NaNs, one after the other, each in a weight that had none.
 func (s *scene) alarms(ctx context.Context) error {
-	p, err := openPage(ctx, s.opts, s.socket, "--alarm", "nan", "--step", "step", "--budget", inspectBudget)
+	p, err := openPage(ctx, s.opts, s.socket, "--alarm", "nan", "--step", "step")
 	if err != nil {
 		return err
 	}
 	defer p.close() //nolint:errcheck // it was ended
-	c, stdout, err := startCommand(ctx, s.opts, "watch", "--attach", s.socket, "--alarm", "nan", "--step", "step", "--budget", inspectBudget, "--json", "weight*")
+	c, stdout, err := startCommand(ctx, s.opts, "watch", "--attach", s.socket, "--alarm", "nan", "--step", "step", "--json", "weight*")
 	if err != nil {
 		return err
 	}

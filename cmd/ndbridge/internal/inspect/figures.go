@@ -176,7 +176,7 @@ func (w *reading) affordable() int {
 	if each == 0 {
 		each = 5e-9
 	}
-	return int(min(max(w.hub.figures.share()*figuresTime.Seconds()/each, leastSample), mostSample))
+	return int(min(max(w.hub.figures.Limit()*figuresTime.Seconds()/each, leastSample), mostSample))
 }
 
 // learn remembers what an element takes.

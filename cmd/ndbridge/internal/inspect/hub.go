@@ -11,14 +11,15 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/names"
+	"github.com/ndbridge/ndbridge/internal/watch"
 )
 
 // hub knows the pages and what they look at.
 type hub struct {
 	options *Options
-	pace    *pace         // of all that is read for pages
-	figures *pace         // of figures, which do not wait until pictures are paid for
-	asks    *pace         // of what pages ask for, such as another part of a picture
+	pace    *watch.Pace   // of all that is read for pages
+	figures *watch.Pace   // of figures, which do not wait until pictures are paid for
+	asks    *watch.Pace   // of what pages ask for, such as another part of a picture
 	wake    chan struct{} // somebody came
 
 	mu       sync.Mutex
@@ -48,7 +49,7 @@ type programState struct {
 
 func newHub(o *Options) *hub {
 	h := &hub{
-		options: o, pace: newPace(o.Budget), figures: newPace(o.Budget), asks: newPace(askedShare * o.Budget), wake: make(chan struct{}, 1),
+		options: o, pace: watch.NewPace(o.Budget), figures: watch.NewPace(o.Budget), asks: watch.NewPace(askedShare * o.Budget), wake: make(chan struct{}, 1),
 		clients: map[*client]struct{}{}, readings: map[string]*reading{},
 		state: programState{Topic: "program", Name: o.Program, Attached: o.Attached, State: "running"},
 	}
@@ -202,6 +203,7 @@ func (h *hub) see(c *client, l look) {
 		}
 		w = newReading(h, l.Name)
 		h.readings[l.Name] = w
+		h.recorder.divide()
 		ctx, cancel := context.WithCancel(h.alive)
 		w.cancel = cancel
 		h.running.Go(func() { w.run(ctx) })
@@ -250,6 +252,7 @@ func (h *hub) forget(c *client, s *sight) {
 	if len(w.sights) == 0 {
 		w.cancel()
 		delete(h.readings, w.name)
+		h.recorder.divide()
 		h.recorder.sees(w.name, false)
 	}
 }
@@ -339,11 +342,12 @@ func (h *hub) report(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		b, asked := h.pace.cost(), h.asks.cost()
-		b.Share, b.Reads = b.Share+asked.Share, b.Reads+asked.Reads
+		read, asked := h.pace.Spent(), h.asks.Spent()
 		h.mu.Lock()
-		b.Topic, b.Pages, b.Arrays = "budget", len(h.clients), len(h.readings)
-		b.Share, b.Limit = b.Share+h.recorder.state.Usage.Share, h.options.Budget
+		b := budget{
+			Topic: "budget", Share: read.Share + asked.Share + h.recorder.state.Usage.Share, Limit: h.options.Budget,
+			Pages: len(h.clients), Arrays: len(h.readings), Reads: read.Reads + asked.Reads, Waiting: read.Delayed,
+		}
 		h.tell(aboutBudget, jsonMessage(b))
 		if m := jsonMessage(h.recorder.looks()); string(m.bytes) != string(h.latest[aboutLooks].bytes) {
 			h.tell(aboutLooks, m)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core/coretest"
+	"github.com/ndbridge/ndbridge/internal/watch"
 )
 
 // burn uses a processor on a thread of its own until that has taken as long.
@@ -27,22 +28,21 @@ func burn(long time.Duration) {
 func TestFiguresPayForThemselves(t *testing.T) {
 	t.Parallel()
 	const other, copied = 50 * time.Millisecond, 3 * time.Millisecond
-	w := newReading(&hub{pace: newPace(1), figures: newPace(1), asks: newPace(1)}, "x")
+	w := newReading(&hub{pace: watch.NewPace(1), figures: watch.NewPace(1), asks: watch.NewPace(1)}, "x")
 	look := func() time.Duration {
 		burn(other)
 		return copied
 	}
 	w.count(look)
-	if all := w.hub.pace.spent; all < other+copied {
+	if all := w.hub.pace.Spent().Time; all < other+copied {
 		t.Errorf("%v were counted for all, of %v", all, other+copied)
 	}
-	if own := w.hub.figures.spent; own < copied || own > other {
+	if own := w.hub.figures.Spent().Time; own < copied || own > other {
 		t.Errorf("%v were counted for figures, want what this thread took and the %v of the program", own, copied)
 	}
-	before := w.hub.figures.spent + w.hub.pace.spent
 	w.asked = true
 	w.count(look)
-	if asks := w.hub.asks.spent; asks < other+copied || w.hub.figures.spent+w.hub.pace.spent != before {
+	if asks := w.hub.asks.Spent().Time; asks < other+copied || w.hub.figures.Spent().Time+w.hub.pace.Spent().Time > 0 {
 		t.Errorf("what was asked for was counted as %v, and for others, too", asks)
 	}
 }
@@ -51,9 +51,8 @@ func TestFiguresPayForThemselves(t *testing.T) {
 func TestAskedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		owed := time.Now().Add(time.Hour)
-		w := newReading(&hub{pace: newPace(1), figures: newPace(1)}, "x")
-		w.hub.figures.free = owed
+		w := newReading(&hub{pace: watch.NewPace(1), figures: watch.NewPace(0.5)}, "x")
+		w.hub.figures.Spend(time.Hour)
 		w.poke()
 		begun := time.Now()
 		if err := w.rest(t.Context()); err != nil || !w.asked || time.Since(begun) > 0 {
@@ -86,10 +85,10 @@ func TestRestIsPaidMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newReading(&hub{pace: newPace(1), figures: newPace(1)}, "x")
+				w := newReading(&hub{pace: watch.NewPace(1), figures: watch.NewPace(0.5)}, "x")
 				w.waiting = c.apart
 				begun := time.Now()
-				w.hub.figures.free = begun.Add(c.owed)
+				w.hub.figures.Spend(watch.Credit + c.owed) // half of it while it is read
 				if err := w.rest(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -99,28 +98,4 @@ func TestRestIsPaidMeanwhile(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestCredit spends at once what was not spent in the last second, and no more than that.
-func TestCredit(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const limit, looks, took = 0.01, 5, 10 * time.Millisecond
-		p := newPace(limit)
-		time.Sleep(time.Hour)
-		begun := time.Now()
-		for i := range looks {
-			time.Sleep(took)
-			p.spend(took)
-			if err := p.wait(t.Context(), 0); err != nil {
-				t.Fatal(err)
-			}
-			if i == 0 && time.Since(begun) != took {
-				t.Errorf("the first look was paid for after %v, and not at once", time.Since(begun))
-			}
-		}
-		if all, want := time.Since(begun), time.Duration(looks*float64(took)/limit)-credit; all != want {
-			t.Errorf("%d looks were paid for after %v, want %v", looks, all, want)
-		}
-	})
 }

@@ -97,7 +97,7 @@ func (w *reading) pin(on bool) {
 func (w *reading) run(ctx context.Context) {
 	defer w.close()
 	for w.asked = true; ; {
-		if w.asked && w.hub.asks.wait(ctx, 0) != nil {
+		if w.asked && w.hub.asks.Wait(ctx, 0) != nil {
 			return
 		}
 		sights := w.looking()
@@ -120,11 +120,11 @@ func (w *reading) count(look func() time.Duration) {
 	cost := look()
 	took := clocks().minus(begun).plus(w.besides)
 	if w.asked {
-		w.hub.asks.spend(took.all + cost)
+		w.hub.asks.Spend(took.all + cost)
 		return
 	}
-	w.hub.pace.spend(took.all + cost)
-	w.hub.figures.spend(took.own + cost)
+	w.hub.pace.Spend(took.all + cost)
+	w.hub.figures.Spend(took.own + cost)
 }
 
 func (w *reading) close() {
@@ -205,11 +205,11 @@ func (w *reading) once(ctx context.Context, sights []*sight) (cost time.Duration
 		if len(w.poked) == 0 { // else something else is waited for by now
 			w.paint(ctx, sights)
 		}
-	case w.due && w.hub.pace.paid():
+	case w.due && w.hub.pace.Owed() == 0:
 		begun := clocks()
 		w.paint(ctx, sights)
 		drew := clocks().minus(begun)
-		w.hub.pace.spend(drew.all)
+		w.hub.pace.Spend(drew.all)
 		w.besides = w.besides.minus(drew)
 	}
 	return cost
@@ -338,7 +338,7 @@ func (w *reading) pause(ctx context.Context, least time.Duration) error {
 	if w.view != nil && w.view.Version() > 0 { // pictures come first
 		pace = w.hub.pace
 	}
-	err := w.unlessPoked(ctx, func(ctx context.Context) error { return pace.wait(ctx, least) })
+	err := w.unlessPoked(ctx, func(ctx context.Context) error { return pace.Wait(ctx, least) })
 	if ctx.Err() == nil && errors.Is(err, context.Canceled) {
 		return nil
 	}

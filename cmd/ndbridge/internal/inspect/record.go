@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// recordEvery is how often what is recorded is looked at, and recordShare how much of the budget that may take, or
-	// allShare if alarms are of all arrays.
+	// recordEvery is how often what is recorded is looked at, and recordShare how much of the budget that may take while a page shows an
+	// array, or allShare if alarms are of all arrays.
 	recordEvery = 500 * time.Millisecond
 	recordShare = 0.25
 	allShare    = 0.75
@@ -66,16 +66,19 @@ func newRecorder(h *hub, o *Options) *recorder {
 	return r
 }
 
-// divide divides the budget among what is recorded and what is read for pages, half of which may be figures.
+// divide divides the budget among what is recorded and what is read for pages, half of which may be figures. The caller holds the hub's lock.
 func (r *recorder) divide() {
-	recorded := recordShare
-	if r.all {
+	budget, recorded := r.hub.options.Budget, recordShare
+	switch {
+	case len(r.hub.readings) == 0:
+		r.sampler.SetBudget(budget)
+		return
+	case r.all:
 		recorded = allShare
 	}
-	budget := r.hub.options.Budget
 	r.sampler.SetBudget(budget * recorded)
-	r.hub.pace.set(budget * (1 - recorded))
-	r.hub.figures.set(budget * (1 - recorded) / 2)
+	r.hub.pace.SetLimit(budget * (1 - recorded))
+	r.hub.figures.SetLimit(budget * (1 - recorded) / 2)
 }
 
 // isScalar reports whether an array is one number.

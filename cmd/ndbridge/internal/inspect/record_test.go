@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/watch"
@@ -46,4 +47,32 @@ func TestRecordsWhatIsThere(t *testing.T) {
 			t.Errorf("%d arrays are recorded, and %d are known", n, len(r.shown))
 		}
 	}
+}
+
+// TestRecordingHasWhatPagesLeave gives alarms all of the budget while no page shows an array.
+func TestRecordingHasWhatPagesLeave(t *testing.T) {
+	t.Parallel()
+	server, err := New(t.Context(), Options{Session: startProgram(t, ""), Budget: 0.5, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.listener.Close()
+	h := server.hub
+	h.alive = t.Context()
+	c := &client{out: newOutbox(), has: map[string]time.Time{}}
+	for range 2 {
+		if limit := h.recorder.sampler.Budget(); limit != 0.5 {
+			t.Errorf("%v are for what is recorded, though no page shows an array", limit)
+		}
+		h.mu.Lock()
+		h.see(c, look{Name: "x", Auto: true, Width: 1, Height: 1, Line: -1})
+		h.mu.Unlock()
+		if limit, pages := h.recorder.sampler.Budget(), h.pace.Limit(); limit != 0.5*recordShare || pages != 0.5*(1-recordShare) {
+			t.Errorf("%v and %v are for what is recorded and for pages, of 0.5", limit, pages)
+		}
+		h.mu.Lock()
+		h.unsee(c)
+		h.mu.Unlock()
+	}
+	h.wait()
 }

@@ -1,0 +1,95 @@
+package watch
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Pace keeps what reading takes below a share of one core's time. Its methods are safe for concurrent use.
+type Pace struct {
+	mu      sync.Mutex
+	limit   float64
+	free    time.Time // when the time that was spent is paid for
+	begun   time.Time // of what is counted for Spent
+	spent   time.Duration
+	reads   int
+	delayed bool
+}
+
+// Spent is what reading has taken lately.
+type Spent struct {
+	Share, Limit float64       // of one core's time
+	Time         time.Duration // of a core
+	Reads        float64       // a second
+	Delayed      bool          // some had to wait
+}
+
+// NewPace gives a pace of a share of one core's time.
+func NewPace(limit float64) *Pace { return &Pace{limit: limit, begun: time.Now()} }
+
+// SetLimit changes the share.
+func (p *Pace) SetLimit(limit float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limit = limit
+}
+
+// Limit is the share of one core's time that reading may take.
+func (p *Pace) Limit() float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.limit
+}
+
+// Credit is how long what was not spent may be spent later: the first look at an array maps its pages, and takes longer than the next ones.
+const Credit = 3 * time.Second
+
+// Spend counts what reading has taken.
+func (p *Pace) Spend(took time.Duration) {
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spent += took
+	p.reads++
+	if least := now.Add(-took - Credit); p.free.Before(least) {
+		p.free = least
+	}
+	p.free = p.free.Add(time.Duration(float64(took) / p.limit))
+}
+
+// Owed is how long it takes until the time that was spent is paid for; 0: it is.
+func (p *Pace) Owed() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(time.Until(p.free), 0)
+}
+
+// Wait waits for a time, and longer if more was spent than is allowed.
+func (p *Pace) Wait(ctx context.Context, least time.Duration) error {
+	owed := p.Owed()
+	if owed > least {
+		p.mu.Lock()
+		p.delayed = true
+		p.mu.Unlock()
+	}
+	timer := time.NewTimer(max(owed, least))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Spent says what was spent since it was asked last.
+func (p *Pace) Spent() Spent {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	passed := max(now.Sub(p.begun).Seconds(), 1e-3)
+	s := Spent{Share: p.spent.Seconds() / passed, Limit: p.limit, Time: p.spent, Reads: float64(p.reads) / passed, Delayed: p.delayed}
+	p.begun, p.spent, p.reads, p.delayed = now, 0, 0, false
+	return s
+}

@@ -1,0 +1,103 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ndbridge/ndbridge/core/coretest"
+	"github.com/ndbridge/ndbridge/stats"
+)
+
+// TestCredit spends at once what was not spent in the last seconds, and no more than that.
+func TestCredit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const limit, looks, took = 0.01, 5, 10 * time.Millisecond
+		p := NewPace(limit)
+		time.Sleep(time.Hour)
+		begun := time.Now()
+		for i := range looks {
+			time.Sleep(took)
+			p.Spend(took)
+			if err := p.Wait(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 && time.Since(begun) != took {
+				t.Errorf("the first look was paid for after %v, and not at once", time.Since(begun))
+			}
+		}
+		if all, want := time.Since(begun), time.Duration(looks*float64(took)/limit)-Credit; all != want {
+			t.Errorf("%d looks were paid for after %v, want %v", looks, all, want)
+		}
+	})
+}
+
+// TestBudget looks at much with little, and holds what that took against the budget.
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	v := coretest.NewView(t, make([]float32, 1<<22))
+	ctx, cancel := context.WithCancel(t.Context())
+	looks := 0
+	s := New(Options{Interval: time.Millisecond, Budget: 0.02, Looked: func() {
+		if looks++; looks == 4 {
+			cancel()
+		}
+	}})
+	s.pace.Spend(time.Duration(s.pace.Limit() * float64(Credit))) // so that there is none
+	for i := range 200 {
+		s.Add(array("x"+strconv.Itoa(i), of(v)))
+	}
+	if err := s.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	u := s.State().Usage
+	if share := u.Looking.Seconds() / time.Since(u.Since).Seconds(); share > 0.05 {
+		t.Errorf("looks took %v of a core", share)
+	}
+	if a := s.State().Arrays[0]; a.Last.Exact() || a.Last.Seen > a.Last.Len/4 {
+		t.Errorf("looks at %d elements", a.Last.Seen)
+	}
+}
+
+// TestWholeOverSamples looks at all elements of arrays for which the budget of a second pays, and not at samples that come more often.
+func TestWholeOverSamples(t *testing.T) {
+	t.Parallel()
+	const arrays, size = 64, 1 << 18
+	s := New(Options{Interval: time.Nanosecond, Budget: 1})
+	for i := range arrays {
+		s.Add(array("x"+strconv.Itoa(i), of(coretest.NewView(t, make([]float32, size)))))
+	}
+	rounds(t, s, 5, func(int) {})
+	for _, a := range s.State().Arrays {
+		if !a.Last.Exact() {
+			t.Fatalf("%d of %d elements of %s are looked at", a.Last.Seen, size, a.Name)
+		}
+	}
+}
+
+// TestSmallArraysAreReadAsAWhole: a look at all elements of an array that a sample would hardly read in less time finds one NaN at once,
+// whatever the budget.
+func TestSmallArraysAreReadAsAWhole(t *testing.T) {
+	t.Parallel()
+	data := make([]float32, 1<<15)
+	s := New(Options{Budget: 1e-9, Bins: stats.Auto})
+	s.Add(array("x", of(coretest.NewView(t, data))))
+	found := 0
+	rounds(t, s, 100, func(i int) {
+		if last := s.State().Arrays; i > 20 && last[0].Last.NaN > 0 {
+			found++
+		}
+		data[777*i%len(data)] = float32(math.NaN())
+		if i > 0 {
+			data[777*(i-1)%len(data)] = 1
+		}
+	})
+	if found < 60 {
+		t.Errorf("%d of 79 looks have found it", found)
+	}
+}
