@@ -29,7 +29,8 @@ func squaresAVX2(xs *float64, n int, mean float64, out *[4]float64)
 //go:noescape
 func indexAVX2(xs *float64, n int, p *placing, index *int32)
 
-// passSingleAVX2 sums up float32.
+// passSingleAVX2 sums up float32. It has the memory fetch what lies a page ahead, since some processors look no further than to the end of
+// a page by themselves.
 //
 //go:noescape
 func passSingleAVX2(src *byte, n int, shift float64, out *singleLanes)

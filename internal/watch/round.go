@@ -120,11 +120,7 @@ func (s *Sampler) step(ctx context.Context) *stats.Number {
 
 // measure sums an array up, and says for how long it has not changed, and how much time that took.
 func (s *Sampler) measure(ctx context.Context, w *watched) (sum *stats.Summary, unchanged, took time.Duration, err error) {
-	var changed bool
-	took, err = spent(w.view, func() (err error) {
-		sum, changed, err = s.sum(ctx, w)
-		return err
-	})
+	sum, changed, took, err := s.sum(ctx, w)
 	if err != nil {
 		return nil, 0, took, err
 	}

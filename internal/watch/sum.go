@@ -11,8 +11,8 @@ import (
 	"github.com/ndbridge/ndbridge/stats"
 )
 
-// sum sums an array up, and says whether it has changed.
-func (s *Sampler) sum(ctx context.Context, w *watched) (sum *stats.Summary, changed bool, err error) {
+// sum sums an array up, says whether it has changed, and how much time that took.
+func (s *Sampler) sum(ctx context.Context, w *watched) (sum *stats.Summary, changed bool, took time.Duration, err error) {
 	opts := &stats.Options{Workers: 1, Bins: s.opts.Bins, Seed: w.seed}
 	w.seed++
 	if !s.opts.Exact {
@@ -21,29 +21,37 @@ func (s *Sampler) sum(ctx context.Context, w *watched) (sum *stats.Summary, chan
 			opts.Bins = 0 // they take five times as long as all else, so most looks have those of an earlier one
 		}
 	}
-	w.figures, err = spent(w.view, func() (err error) {
-		sum, err = stats.Of(ctx, w.view, opts)
-		return err
-	})
+	sum, err = w.look(ctx, opts, &took)
+	w.figures = took
 	if err == nil && opts.Bins != s.opts.Bins {
-		err = s.bin(ctx, w)
+		err = s.bin(ctx, w, &took)
 		sum.Histogram = w.bins
 	}
 	if err == nil {
-		changed, err = s.changed(ctx, w, sum)
+		changed, err = s.changed(ctx, w, sum, &took)
 	}
-	return sum, changed, err
+	return sum, changed, took, err
+}
+
+// look is stats.Of of the array. It adds to took what that took.
+func (w *watched) look(ctx context.Context, opts *stats.Options, took *time.Duration) (sum *stats.Summary, err error) {
+	t, err := spent(w.view, func() (err error) {
+		sum, err = stats.Of(ctx, w.view, opts)
+		return err
+	})
+	*took += t
+	return sum, err
 }
 
 // changed reports whether an array is another one than at the last look. A sample is of other elements each time, so it is not
 // compared.
-func (s *Sampler) changed(ctx context.Context, w *watched, sum *stats.Summary) (bool, error) {
+func (s *Sampler) changed(ctx context.Context, w *watched, sum *stats.Summary, took *time.Duration) (bool, error) {
 	whole := sum.Exact() || sum.Version > 0
 	now, before := sum, sum
 	same := &stats.Options{Workers: 1, Sample: leastSample}
 	var err error
 	if !whole {
-		now, err = stats.Of(ctx, w.view, same)
+		now, err = w.look(ctx, same, took)
 		before = now
 	}
 	first := w.Looks == 0
@@ -51,7 +59,7 @@ func (s *Sampler) changed(ctx context.Context, w *watched, sum *stats.Summary) (
 		if w.exact {
 			same.Sample = 0
 		}
-		before, err = stats.Of(ctx, w.view, same) // as it was looked at then
+		before, err = w.look(ctx, same, took) // as it was looked at then
 	}
 	if err != nil {
 		return false, err
@@ -62,19 +70,17 @@ func (s *Sampler) changed(ctx context.Context, w *watched, sum *stats.Summary) (
 }
 
 // bin makes a new histogram if the time that it took last is saved.
-func (s *Sampler) bin(ctx context.Context, w *watched) error {
+func (s *Sampler) bin(ctx context.Context, w *watched, took *time.Duration) error {
 	w.saved += s.share() * binShare
 	if w.saved < w.binning {
 		return nil
 	}
-	took, err := spent(w.view, func() error {
-		sum, err := stats.Of(ctx, w.view, &stats.Options{Workers: 1, Bins: s.opts.Bins, Sample: binSample, Seed: w.seed})
-		if err == nil {
-			w.bins = sum.Histogram
-		}
-		return err
-	})
-	w.saved, w.binning = 0, took.Seconds()
+	before := *took
+	sum, err := w.look(ctx, &stats.Options{Workers: 1, Bins: s.opts.Bins, Sample: binSample, Seed: w.seed}, took)
+	if err == nil {
+		w.bins = sum.Histogram
+	}
+	w.saved, w.binning = 0, (*took - before).Seconds()
 	return err
 }
 
