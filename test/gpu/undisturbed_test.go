@@ -48,54 +48,6 @@ func smallArrays(t *testing.T, name string) {
 	write(t, row)
 }
 
-// TestUndisturbedCaptures captures graphs beside a host that looks all the time, in every mode: none breaks.
-func TestUndisturbedCaptures(t *testing.T) {
-	for _, name := range []string{"driver", "torch", "cupy"} {
-		if has(t, name) {
-			t.Run(name, func(t *testing.T) { undisturbedCaptures(t, name) })
-		}
-	}
-}
-
-func undisturbedCaptures(t *testing.T, name string) {
-	const captures = 1000
-	run := start(t, name, nil)
-	run.Remote.Exec(t, fmt.Sprintf("make('a', %q, 1); framework.capture(0); synchronize()", firstKinds[name]))
-	if err := run.View(t, "a").Close(); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan []any, 1)
-	capture := func() { done <- harness.Eval[[]any](t, run.Remote, fmt.Sprintf("captures(%d)", captures)) }
-	go capture()
-	for looks, rounds := 1, 1; ; looks++ {
-		if err := run.View(t, "a").Close(); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case broken := <-done:
-			if broken[0] == 0.0 && looks < 10 && rounds < 10 { // on a machine that is busy with other things
-				rounds++
-				go capture()
-				continue
-			}
-			row := &report.Row{Table: "Captures of graphs beside a host that looks all the time"}
-			row.Set("framework", name)
-			row.Set("captures", rounds*captures)
-			row.Set("looks", looks)
-			row.Set("broken", broken[0])
-			write(t, row)
-			if broken[0] != 0.0 {
-				t.Errorf("%v of %d captures were broken, beside %d looks: %v", broken[0], captures, looks, broken[1])
-			}
-			if looks < 10 {
-				t.Errorf("only %d looks: this proves nothing", looks)
-			}
-			return
-		default:
-		}
-	}
-}
-
 // TestUndisturbedLaunches has a program launch small work beside a host that looks now and then, or all the time, by
 // views and by refreshes, with sync = "device", which is the default of these: no launch stalls.
 func TestUndisturbedLaunches(t *testing.T) {

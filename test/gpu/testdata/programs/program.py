@@ -2,7 +2,7 @@
 
 A module with_NAME.py is what is known of a framework: make(kind), write(kind, array, value) and
 address(array); stream(), the stream that its work goes to now, and other_stream(), a context in which
-that is another one. small(count) is an array of another size, by cuMemAlloc; capture(n), the n-th capture of a graph. A framework whose arrays cannot be written has written(kind, value) in their
+that is another one. small(count) is an array of another size, by cuMemAlloc; capture(n), the n-th capture of a graph, and others that it has. A framework whose arrays cannot be written has written(kind, value) in their
 place, which makes an array that is ready late, unless it is told not to, and pending(array).
 """
 
@@ -68,12 +68,12 @@ def publish_late(name, kind, value):
     published.add(name)
 
 
-def captures(count):
+def captures(count, capture="capture"):
     """How many captures of graphs are broken, and why the last one is."""
     broken, why = 0, ""
     for i in range(count):
         try:
-            framework.capture(i)
+            getattr(framework, capture)(i)
         except Exception as error:
             broken, why = broken + 1, str(error)
     return [broken, why]

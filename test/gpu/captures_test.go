@@ -1,0 +1,103 @@
+//go:build cuda
+
+package gpu
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/hostplugin"
+	"github.com/ndbridge/ndbridge/test/gpu/report"
+	"github.com/ndbridge/ndbridge/test/internal/harness"
+)
+
+// capturing is a way in which a framework captures graphs, beside a host that looks at an array of some kind.
+type capturing struct {
+	framework, how string // a function of testdata/programs/with_NAME.py
+	kind           string // of the array; "": the framework's first
+	sync           contract.SyncPolicy
+	env            map[string]string
+	captures       int
+	says           string // in what it prints, if it captures
+}
+
+// TestUndisturbedCaptures captures graphs beside a host that looks all the time, in every mode, by hand and by what compilers do: none
+// breaks.
+func TestUndisturbedCaptures(t *testing.T) {
+	ways := []capturing{
+		{framework: "driver", how: "capture", captures: 1000},
+		{framework: "torch", how: "capture", captures: 1000},
+		{framework: "torch", how: "capture_pinned", kind: "pinned", sync: contract.SyncStream, captures: 1000},
+		{framework: "torch", how: "capture_compiled", captures: 1000},
+		{framework: "cupy", how: "capture", captures: 1000},
+		{framework: "jax", how: "capture", captures: 1000, env: map[string]string{
+			"XLA_FLAGS":            "--xla_gpu_graph_min_graph_size=1 --xla_gpu_enable_triton_gemm=false",
+			"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_VMODULE": "command_buffer_cmd=5,traced_command=5,traced_command_buffer=5",
+		}, says: "traced command"},
+	}
+	for _, way := range ways {
+		if has(t, way.framework) {
+			t.Run(way.framework+"/"+way.how, func(t *testing.T) { undisturbedCaptures(t, way) })
+		}
+	}
+}
+
+func undisturbedCaptures(t *testing.T, way capturing) {
+	script, err := files.ReadFile("testdata/programs/program.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := options(t, way.env, way.framework)
+	if way.sync != "" {
+		opts.Configs = append(opts.Configs, func(c *hostplugin.Config) {
+			c.Adapters = append(c.Adapters, hostplugin.Adapter{Name: way.framework, Sync: way.sync})
+		})
+	}
+	run := harness.Start(t, string(script), opts)
+	kind := way.kind
+	if kind == "" {
+		kind = firstKinds[way.framework]
+	}
+	run.Remote.Exec(t, fmt.Sprintf("make('a', %q, 1); framework.%s(0); synchronize()", kind, way.how))
+	if err := run.View(t, "a").Close(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan []any, 1)
+	capture := func() {
+		done <- harness.Eval[[]any](t, run.Remote, fmt.Sprintf("captures(%d, %q)", way.captures, way.how))
+	}
+	go capture()
+	for looks, rounds := 1, 1; ; looks++ {
+		if err := run.View(t, "a").Close(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case broken := <-done:
+			if broken[0] == 0.0 && looks < 10 && rounds < 10 { // on a machine that is busy with other things
+				rounds++
+				go capture()
+				continue
+			}
+			row := &report.Row{Table: "Captures of graphs beside a host that looks all the time"}
+			row.Set("framework", way.framework)
+			row.Set("how", way.how)
+			row.Set("array", kind)
+			row.Set("captures", rounds*way.captures)
+			row.Set("looks", looks)
+			row.Set("broken", broken[0])
+			write(t, row)
+			if broken[0] != 0.0 {
+				t.Errorf("%v of %d captures were broken, beside %d looks: %v", broken[0], way.captures, looks, broken[1])
+			}
+			if looks < 10 {
+				t.Errorf("only %d looks: this proves nothing", looks)
+			}
+			if way.says != "" && !run.Log.Contains(way.says) {
+				t.Errorf("the program does not say %q: this proves nothing", way.says)
+			}
+			return
+		default:
+		}
+	}
+}
