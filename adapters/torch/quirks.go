@@ -225,7 +225,7 @@ func importing() []rule {
 			Summary: "a tensor does not know that its memory is read-only: a function that writes to a tensor of a " +
 				"host's read-only memory ends the program, with SIGSEGV",
 			Remedy:   readOnlyRemedy,
-			Upstream: "torch/utils/dlpack.py",
+			Upstream: "torch/utils/dlpack.py; pytorch issue 46741",
 		},
 	}}
 }

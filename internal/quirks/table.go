@@ -201,7 +201,7 @@ func tables() []Table {
 				Choices:  []string{"copy", "writable", "refuse"},
 				Summary:  "a tensor does not know that its memory is read-only: a function that writes to a tensor of a host's read-only memory ends the program, with SIGSEGV",
 				Remedy:   "let the function write to the memory, or hand over a copy",
-				Upstream: "torch/utils/dlpack.py",
+				Upstream: "torch/utils/dlpack.py; pytorch issue 46741",
 			},
 		}},
 		{Framework: "jax", Quirks: []contract.Quirk{
