@@ -45,6 +45,8 @@ TEST_ENV = NDBRIDGE_LIB=$(BUILD)/lib \
 	NDBRIDGE_TEST_PYTHON_WARP=$(VENV)/warp-1.6/bin/python \
 	NDBRIDGE_TEST_PYTHON_DEMO=$(VENV)/demo/bin/python \
 	NDBRIDGE_TEST_PYTHON_ADBC=$(VENV)/adbc/bin/python \
+	NDBRIDGE_TEST_PYTHON_LAUNCHERS=$(VENV)/launchers/bin/python \
+	NDBRIDGE_TEST_UV=$(VENV)/uv/bin/uv \
 	NDBRIDGE_TEST_PYTHON_BRIDGES=$(VENV)/bridges/bin/python \
 	NDBRIDGE_TEST_PYTHON_RAY=$(VENV)/ray/bin/python \
 	NDBRIDGE_TEST_PYTHON_PYCUDA=$(VENV)/pycuda/bin/python \
@@ -192,7 +194,7 @@ $(VENV)/pycuda/.done: $(WHEELS)/.pycuda
 $(VENV)/pycuda/.done: export PIP_FIND_LINKS = $(WHEELS)
 
 .PHONY: venvs
-venvs: $(VENV)/base/.done $(VENV)/demo/.done $(VENV)/adbc/.done $(VENV)/bridges/.done $(VENV)/ray/.done $(VENV)/all/.done $(VENV)/more/.done $(VENV)/warp-1.6/.done $(VENV)/pycuda/.done $(VENV)/cuda/.done $(VENV)/matrix/pythons ## Make the Python environments of the tests (about 2 GB of downloads: torch, jax, tensorflow)
+venvs: $(VENV)/base/.done $(VENV)/demo/.done $(VENV)/adbc/.done $(VENV)/launchers/.done $(VENV)/bridges/.done $(VENV)/ray/.done $(VENV)/all/.done $(VENV)/more/.done $(VENV)/warp-1.6/.done $(VENV)/pycuda/.done $(VENV)/cuda/.done $(VENV)/matrix/pythons ## Make the Python environments of the tests (about 2 GB of downloads: torch, jax, tensorflow)
 
 # --------------------------------------------------------------------------------- demo and tests
 

@@ -39,6 +39,18 @@ func PythonADBC(tb testing.TB) string {
 	return need(tb, "NDBRIDGE_TEST_PYTHON_ADBC")
 }
 
+// PythonLaunchers gives the interpreter of the environment that has gunicorn and a server of Jupyter, with their commands beside it.
+func PythonLaunchers(tb testing.TB) string {
+	tb.Helper()
+	return need(tb, "NDBRIDGE_TEST_PYTHON_LAUNCHERS")
+}
+
+// UV gives the program uv, which made the environments.
+func UV(tb testing.TB) string {
+	tb.Helper()
+	return need(tb, "NDBRIDGE_TEST_UV")
+}
+
 // Pythons gives the interpreters of the version matrix.
 func Pythons(tb testing.TB) []string {
 	tb.Helper()
