@@ -20,6 +20,45 @@ import (
 // attachTable is where TestAttachSees writes what it has seen: go test ./test/e2e -run TestAttachSees -attach.table FILE.
 var attachTable = flag.String("attach.table", "", "write the table of docs/results/attach.md into this file")
 
+// way is how a program lets hosts in.
+type way struct {
+	how    string // in the table
+	begins string // what the program does first, and then prints a line
+	heap   bool   // it has the shared heap
+	target func(run *harness.Running) hostplugin.Target
+	opts   func(t *testing.T, opts *harness.RunningOptions)
+	only   string // the one version of Python that can: "" is all
+}
+
+// ways are the rows of the table for each interpreter.
+var ways = []way{
+	{how: "`hostplugin.PID`", begins: "print()", target: func(run *harness.Running) hostplugin.Target { return hostplugin.PID(run.PID) }, only: "3.14"},
+	{
+		how: "`ndbridge.listen()`", begins: "import ndbridge; print(ndbridge.listen())",
+		target: func(run *harness.Running) hostplugin.Target { return hostplugin.Socket(run.Socket) },
+	},
+	{
+		how: "`ndbridge run --share`", begins: "print(__import__('os').environ['XDG_RUNTIME_DIR'])", heap: true,
+		target: func(run *harness.Running) hostplugin.Target {
+			return hostplugin.Socket(filepath.Join(run.Socket, "ndbridge", "alone."+itoa(run.PID))).Await()
+		},
+		opts: func(t *testing.T, opts *harness.RunningOptions) {
+			t.Helper()
+			opts.Below = []string{bridge(t), "run", "--share", "--"}
+		},
+	},
+	{
+		how: "`ndbridge.listen()`, with the shared heap", begins: "import ndbridge; print(ndbridge.listen())", heap: true,
+		target: func(run *harness.Running) hostplugin.Target { return hostplugin.Socket(run.Socket) },
+		opts:   func(_ *testing.T, opts *harness.RunningOptions) { opts.Heap = true },
+	},
+}
+
+// lets reports whether the interpreter lets hosts in so.
+func (w way) lets(python string) bool {
+	return w.only == "" || strings.Contains(python, "/"+w.only+"-")
+}
+
 // TestAttachSees: a host that comes to a running program sees what one sees that has started it: global variables and local ones,
 // live, without a copy where the program has the shared heap. Where it has not, and malloc has mapped their memory for them alone,
 // they are so from the second look on.
@@ -28,10 +67,13 @@ func TestAttachSees(t *testing.T) {
 	rows := make(map[string]string)
 	t.Run("all", func(t *testing.T) {
 		for _, python := range append(harness.Pythons(t), harness.Python(t)) {
-			for _, heap := range []bool{true, false} {
-				t.Run(fmt.Sprintf("%s heap %v", filepath.Base(filepath.Dir(filepath.Dir(python))), heap), func(t *testing.T) {
+			for _, w := range ways {
+				if !w.lets(python) {
+					continue
+				}
+				t.Run(filepath.Base(filepath.Dir(filepath.Dir(python)))+" "+w.how, func(t *testing.T) {
 					t.Parallel()
-					key, row := attachSees(t, python, heap)
+					key, row := attachSees(t, python, w)
 					mu.Lock()
 					defer mu.Unlock()
 					rows[key] = row
@@ -54,11 +96,15 @@ func TestAttachSees(t *testing.T) {
 }
 
 // attachSees is TestAttachSees for one interpreter. It gives a row of the table, and what to sort it by.
-func attachSees(t *testing.T, python string, heap bool) (key, row string) {
+func attachSees(t *testing.T, python string, w way) (key, row string) {
 	t.Helper()
-	run := harness.RunAlone(t, `
-import ndbridge, numpy as np, remote
-print(ndbridge.listen(), flush=True)
+	opts := harness.RunningOptions{Python: python}
+	if w.opts != nil {
+		w.opts(t, &opts)
+	}
+	run := harness.RunAlone(t, w.begins+`
+import sys; sys.stdout.flush()
+import numpy as np, remote
 x = np.full(5 << 20, 1.0)
 class Item:
     __slots__ = ("array",)
@@ -68,12 +114,14 @@ def main():
     batch = np.full(5 << 20, 2.0)
     remote.serve()
 main()
-`, harness.RunningOptions{Python: python, Heap: heap})
+`, opts)
 	run.Remote.Exec(t, "import platform")
 	version := harness.Eval[string](t, run.Remote, "platform.python_version() + ', NumPy ' + np.__version__")
 	key = harness.Eval[string](t, run.Remote, "'%02d.%02d' % __import__('sys').version_info[:2] + np.__version__")
-	s := run.Attach(t, harness.NewHost(t))
-	if info, err := s.Info(t.Context()); err != nil || info.PID != run.PID || info.Program != "alone" {
+	host := harness.NewHost(t)
+	session := attachWhileItRuns(t, host, run, w.target(run))
+	s := &harness.Run{Session: session, Remote: run.Remote, Host: host, Log: harness.NewLog()}
+	if info, err := s.Info(t.Context()); err != nil || info.PID != run.PID || w.only == "" && info.Program != "alone" {
 		t.Errorf("%+v, %v; want process %d, called alone", info, err, run.PID)
 	}
 	var seen []string
@@ -82,7 +130,7 @@ main()
 		want float64
 	}{{"x", 1}, {"main().batch", 2}, {"item.array", 3}} {
 		view, text := s.View(t, c.name), "live, not copied"
-		if !heap {
+		if !w.heap {
 			if view.Route() != contract.RouteStaged || view.Reason() != contract.ReasonHeapOff {
 				t.Errorf("%s: the first look: route %v, reason %q", c.name, view.Route(), view.Reason())
 			}
@@ -108,11 +156,30 @@ main()
 	if harness.Eval[float64](t, run.Remote, "float(x[7])") != 5 {
 		t.Error("the program has lost its array")
 	}
-	how := "`ndbridge.listen()`"
-	if heap {
-		how = "with the shared heap"
+	return key + w.how, fmt.Sprintf("| %s | %s | %s |\n", version, w.how, strings.Join(seen, " | "))
+}
+
+// attachWhileItRuns attaches to a program whose main thread runs code meanwhile.
+func attachWhileItRuns(t *testing.T, host *hostplugin.Host, run *harness.Running, target hostplugin.Target) *hostplugin.Session {
+	t.Helper()
+	var session *hostplugin.Session
+	var err error
+	come := make(chan struct{})
+	go func() {
+		defer close(come)
+		session, err = host.Attach(t.Context(), target)
+	}()
+	for {
+		select {
+		case <-come:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return session
+		default:
+			run.Remote.Exec(t, "pass")
+		}
 	}
-	return key + how, fmt.Sprintf("| %s | %s | %s |\n", version, how, strings.Join(seen, " | "))
 }
 
 // attachChanges does to x, of which a view is given, what programs do to arrays, and holds that both sides see what they should.

@@ -13,8 +13,8 @@ import (
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
-// TestAttachTableIsWhole: docs/results/attach.md has a row for each interpreter of the matrix, with and without the shared heap, and what it
-// says of the arrays is what TestAttachSees holds.
+// TestAttachTableIsWhole: docs/results/attach.md has a row for each interpreter of the matrix and each way in which it lets hosts in, and
+// what it says of the arrays is what TestAttachSees holds.
 func TestAttachTableIsWhole(t *testing.T) {
 	t.Parallel()
 	table, err := os.ReadFile("../../docs/results/attach.md")
@@ -27,21 +27,65 @@ func TestAttachTableIsWhole(t *testing.T) {
 		if len(cells) != 5 || !strings.HasPrefix(cells[0], "3.") {
 			continue
 		}
+		i := slices.IndexFunc(ways, func(w way) bool { return w.how == cells[1] })
+		if i < 0 {
+			t.Errorf("%s is not tested", cells[1])
+			continue
+		}
 		want := "live, not copied, from the second look on"
-		if cells[1] == "with the shared heap" {
+		if ways[i].heap {
 			want = "live, not copied"
 		}
 		if slices.ContainsFunc(cells[2:], func(cell string) bool { return cell != want }) {
 			t.Errorf("%q; want %q", cells, want)
 		}
 		version := strings.Join(strings.SplitN(cells[0], ".", 3)[:2], ".")
-		rows[version]++
+		rows[version+" "+ways[i].how]++
 	}
 	for _, python := range harness.Pythons(t) {
 		version := python[strings.LastIndex(python[:strings.LastIndex(python, "-")], "/")+1 : strings.LastIndex(python, "-")]
-		if rows[version] != 4 { // the older NumPy and the newer one, with the heap and without
-			t.Errorf("Python %s has %d rows", version, rows[version])
+		for _, w := range ways {
+			want := 2 // the older NumPy and the newer one
+			if !w.lets(python) {
+				want = 0
+			}
+			if n := rows[version+" "+w.how]; n != want {
+				t.Errorf("Python %s has %d rows of %s, want %d", version, n, w.how, want)
+			}
 		}
+	}
+}
+
+// TestLaunchersAreTested: each command in the table of docs/attach.md has a test of its name.
+func TestLaunchersAreTested(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/attach.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := bytes.Cut(page, []byte("| command below `ndbridge run --share` | "))
+	table, _, _ = bytes.Cut(table, []byte("\n\n"))
+	files, err := filepath.Glob("*_test.go")
+	if !ok || err != nil {
+		t.Fatalf("docs/attach.md has no table of commands: %v", err)
+	}
+	var tests []byte
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests = append(tests, text...)
+	}
+	rows := bytes.Split(table, []byte("\n"))[2:]
+	for _, row := range rows {
+		cells := strings.Split(strings.Trim(string(row), "| "), " | ")
+		if name := strings.Trim(cells[len(cells)-1], "`"); !bytes.Contains(tests, []byte("\nfunc "+name+"(")) {
+			t.Errorf("%s: there is no %s", cells[0], name)
+		}
+	}
+	if len(rows) < 5 {
+		t.Errorf("%d rows", len(rows))
 	}
 }
 

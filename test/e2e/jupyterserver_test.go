@@ -201,6 +201,9 @@ func TestShareJupyter(t *testing.T) {
 	s.Dir = t.TempDir()
 	s.start(t)
 	server.await(t)
+	if err := s.attach(t, harness.NewHost(t), hostplugin.Name("jupyter-server")).Close(); err != nil {
+		t.Error(err)
+	}
 	server.start(t, "python3").hosted(t, "ipykernel_launcher")
 	server.ask(t, http.MethodPost, "shutdown", "")
 	if status := s.end(t); status != 0 || strings.Contains(s.stderr.String(), "listen as") || strings.Contains(s.stderr.String(), "Traceback") {

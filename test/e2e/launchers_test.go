@@ -146,10 +146,12 @@ func shareGunicorn(t *testing.T, preload bool) {
 	}
 	socket := filepath.Join(dir, "app")
 	command := []string{beside(harness.PythonLaunchers(t), "gunicorn"), "--no-control-socket", "-w", "2", "-b", "unix:" + socket}
+	name, flags := "gunicorn", []string(nil)
 	if preload {
+		name, flags = "api", []string{"--name", "api"}
 		command = append(command, "--preload")
 	}
-	s := share(t, []string{"--name", "api"}, append(command, "served:app")...)
+	s := share(t, flags, append(command, "served:app")...)
 	s.Dir = dir
 	s.start(t)
 	host := harness.NewHost(t)
@@ -206,7 +208,7 @@ func shareGunicorn(t *testing.T, preload bool) {
 	}
 	for pid, session := range w.sessions {
 		<-session.Done()
-		if _, err := os.Stat(filepath.Join(s.run, "api."+itoa(pid))); err == nil {
+		if _, err := os.Stat(filepath.Join(s.run, name+"."+itoa(pid))); err == nil {
 			t.Errorf("%d has left its socket", pid)
 		}
 	}
@@ -275,6 +277,9 @@ func TestSharePytest(t *testing.T) {
 		sessions := []*hostplugin.Session{main}
 		if workers > 0 {
 			for _, c := range listeners(t, main, workers) {
+				if c.Name != "python" {
+					t.Errorf("a worker is called %s", c.Name)
+				}
 				session, err := host.Attach(t.Context(), hostplugin.PID(c.PID))
 				if err != nil {
 					t.Fatal(err)

@@ -3,10 +3,12 @@ package harness
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -30,6 +32,7 @@ type Running struct {
 // RunningOptions say how to run a program; the zero value runs the script in the base environment.
 type RunningOptions struct {
 	Python string
+	Below  []string // the command that runs the interpreter, if the test does not
 	Heap   bool     // with the shared heap preloaded
 	Env    []string // on top of the test's own
 	Silent bool     // it prints no socket
@@ -45,11 +48,9 @@ func RunAlone(tb testing.TB, script string, opts RunningOptions) *Running {
 			tb.Fatal(err)
 		}
 	}
-	if opts.Python == "" {
-		opts.Python = Python(tb)
-	}
 	r := &Running{Remote: NewRemote(tb), exited: make(chan struct{})}
-	cmd := exec.Command(opts.Python, file) //nolint:noctx // the test's end kills it
+	command := append(slices.Clone(opts.Below), cmp.Or(opts.Python, Python(tb)), file)
+	cmd := exec.Command(command[0], command[1:]...) //nolint:noctx // the test's end kills it
 	run := filepath.Join(dir, "run")
 	if err := os.Mkdir(run, 0o700); err != nil {
 		tb.Fatal(err)
