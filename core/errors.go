@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"iter"
 	"strconv"
 	"strings"
 	"unicode"
@@ -117,11 +118,38 @@ func (e *Error) Unwrap() []error {
 	return errs
 }
 
-// PythonError is an exception that Python code raised. It matches [ErrPython].
+// PythonError is an exception that Python code raised. It matches [ErrPython]. An exception behind it is another exception, which it
+// is not: so [errors.Is] and [errors.As] stop at the one that was raised, and [PythonError.All] goes on.
 type PythonError struct {
 	Type      string // the exception's qualified name: "ValueError", "torch.OutOfMemoryError"
 	Message   string // str(exception)
-	Traceback string // as Python prints it, or ""
+	Traceback string // as Python prints it, with the exceptions behind this one, or ""; of one behind another: where it was raised
+
+	Notes   []string       // what add_note has added
+	Cause   *PythonError   // the one after from: "raise ValueError from cause"
+	Context *PythonError   // the one that was being handled, where there is no Cause and no "from None"
+	Group   []*PythonError // the parts of an ExceptionGroup
+}
+
+// All gives the exception, the one that it came from and the one before that, and the parts of groups among them, each before those
+// behind it. At most 64 arrive from a program, the nearest ones, none of them twice.
+func (e *PythonError) All() iter.Seq[*PythonError] {
+	return func(yield func(*PythonError) bool) { e.all(yield) }
+}
+
+func (e *PythonError) all(yield func(*PythonError) bool) bool {
+	if e == nil {
+		return true
+	}
+	if !yield(e) || !e.Cause.all(yield) || !e.Context.all(yield) {
+		return false
+	}
+	for _, part := range e.Group {
+		if !part.all(yield) {
+			return false
+		}
+	}
+	return true
 }
 
 // Error returns the last line of Python's own report: "ValueError: message".

@@ -171,6 +171,23 @@ func TestPythonError(t *testing.T) {
 	if got, ok := errors.AsType[*core.PythonError](error(wrapped)); !ok || got != err {
 		t.Errorf("the exception is lost: %v", got)
 	}
+	behind := &core.PythonError{Type: "KeyError", Context: &core.PythonError{Type: "OSError"}}
+	err.Cause, err.Group = behind, []*core.PythonError{{Type: "A", Cause: &core.PythonError{Type: "B"}}, nil, {Type: "C"}}
+	if got, _ := errors.AsType[*core.PythonError](error(wrapped)); got != err || errors.Is(err, behind) {
+		t.Errorf("%v is what it came from", err)
+	}
+	var all, some []string
+	for e := range err.All() {
+		all = append(all, e.Type)
+	}
+	for e := range err.All() {
+		if some = append(some, e.Type); e.Type == "A" {
+			break
+		}
+	}
+	if fmt.Sprint(all, some) != "[ValueError KeyError OSError A B C] [ValueError KeyError OSError A]" {
+		t.Errorf("%v, %v", all, some)
+	}
 	if got := (&core.PythonError{Type: "KeyboardInterrupt"}).Error(); got != "KeyboardInterrupt" {
 		t.Errorf("%q", got)
 	}

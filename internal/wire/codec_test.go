@@ -6,9 +6,11 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 
@@ -151,6 +153,36 @@ func TestRequestsCross(t *testing.T) {
 	}
 }
 
+// nested makes an exception with n behind it.
+func nested(n int, around func(*pb.PythonError) *pb.PythonError) *pb.PythonError {
+	var p *pb.PythonError
+	for range n {
+		p = around(p)
+	}
+	return p
+}
+
+// bounded holds that an exception is no larger than one that arrives may be.
+func bounded(t *testing.T, name string, e *core.PythonError) {
+	t.Helper()
+	exceptions, bytes := 0, 0
+	for each := range e.All() {
+		exceptions++
+		texts := append([]string{each.Type, each.Message, each.Traceback}, each.Notes...)
+		for _, text := range texts {
+			if bytes += len(text); !utf8.ValidString(text) {
+				t.Errorf("%s: no text: %.80q", name, text)
+			}
+		}
+		if len(each.Notes) > maxNotes {
+			t.Errorf("%s: %d notes", name, len(each.Notes))
+		}
+	}
+	if exceptions > maxExceptions || bytes > maxTold+4*leastTold {
+		t.Errorf("%s: %d exceptions of %d bytes", name, exceptions, bytes)
+	}
+}
+
 // TestHostileErrors: whatever the other side says that went wrong, the host has an error of one category, of a length that
 // can be read.
 func TestHostileErrors(t *testing.T) {
@@ -161,16 +193,22 @@ func TestHostileErrors(t *testing.T) {
 		kinds[i] = pb.ErrorKind(i)
 	}
 	for name, info := range map[string]*pb.ErrorInfo{
-		"nil":              nil,
-		"nothing":          {},
-		"a later category": {Kind: 4711, Cause: "later"},
-		"a negative one":   {Kind: -1},
-		"many categories":  {Kind: pb.ErrorKind_ERROR_KIND_DTYPE, CauseKinds: kinds},
-		"a later reason":   {Kind: pb.ErrorKind_ERROR_KIND_NOT_SHARED, Reason: 99},
-		"long texts":       {Op: long, Program: long, Array: long, Adapter: long, Quirk: long, Remedy: long, Cause: long},
-		"no text":          {Op: "\xff\xfe", Cause: "\x00\xff"},
-		"a long exception": {Kind: pb.ErrorKind_ERROR_KIND_PYTHON, Python: &pb.PythonError{Type: long, Message: long, Traceback: long}},
-		"an empty one":     {Python: &pb.PythonError{}},
+		"exceptions behind each other": {Python: nested(5000, func(p *pb.PythonError) *pb.PythonError { return &pb.PythonError{Type: "E", Cause: p} })},
+		"groups in groups":             {Python: nested(5000, func(p *pb.PythonError) *pb.PythonError { return &pb.PythonError{Group: []*pb.PythonError{p, p, nil}} })},
+		"long exceptions behind": {Python: nested(50, func(p *pb.PythonError) *pb.PythonError {
+			return &pb.PythonError{Type: long, Message: long, Traceback: long, Notes: slices.Repeat([]string{long}, 100), Cause: p, Context: p}
+		})},
+		"many parts and notes": {Python: &pb.PythonError{Group: slices.Repeat([]*pb.PythonError{{}}, 1<<16), Notes: make([]string, 1<<16)}},
+		"nil":                  nil,
+		"nothing":              {},
+		"a later category":     {Kind: 4711, Cause: "later"},
+		"a negative one":       {Kind: -1},
+		"many categories":      {Kind: pb.ErrorKind_ERROR_KIND_DTYPE, CauseKinds: kinds},
+		"a later reason":       {Kind: pb.ErrorKind_ERROR_KIND_NOT_SHARED, Reason: 99},
+		"long texts":           {Op: long, Program: long, Array: long, Adapter: long, Quirk: long, Remedy: long, Cause: long},
+		"no text":              {Op: "\xff\xfe", Cause: "\x00\xff"},
+		"a long exception":     {Kind: pb.ErrorKind_ERROR_KIND_PYTHON, Python: &pb.PythonError{Type: long, Message: long, Traceback: long}},
+		"an empty one":         {Python: &pb.PythonError{}},
 		"a category of its own cause": {
 			Kind: pb.ErrorKind_ERROR_KIND_CLOSED, CauseKinds: []pb.ErrorKind{pb.ErrorKind_ERROR_KIND_CLOSED, 0, -5},
 		},
@@ -184,6 +222,9 @@ func TestHostileErrors(t *testing.T) {
 		}
 		if strings.ToValidUTF8(e.Error(), "") != e.Error() {
 			t.Errorf("%s: no text: %.80q", name, e.Error())
+		}
+		if p, ok := errors.AsType[*core.PythonError](e); ok {
+			bounded(t, name, p)
 		}
 		again := errorToProto(e) // as a host does that serves others
 		if got := errorToCore(again); !errors.Is(got, e.Kind) || got.Op != e.Op || got.Object != e.Object || got.Remedy != e.Remedy {

@@ -113,9 +113,7 @@ func errorToProto(err error) *pb.ErrorInfo {
 		}
 	}
 	if p, ok := errors.AsType[*core.PythonError](err); ok {
-		info.Python = &pb.PythonError{
-			Type: text(p.Type), Message: text(p.Message), Traceback: longText(p.Traceback),
-		}
+		info.Python = pythonToProto(p)
 	}
 	return info
 }
@@ -156,10 +154,7 @@ func errorToCore(info *pb.ErrorInfo) *core.Error {
 
 func causeToCore(info *pb.ErrorInfo) error {
 	cause := &remoteError{text: text(info.GetCause())}
-	if p := info.GetPython(); p != nil {
-		python := &core.PythonError{
-			Type: text(p.GetType()), Message: text(p.GetMessage()), Traceback: longText(p.GetTraceback()),
-		}
+	if python := pythonToCore(info.GetPython()); python != nil {
 		if cause.text == "" || cause.text == text(python.Error()) {
 			return python
 		}

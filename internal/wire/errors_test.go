@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -80,7 +81,11 @@ func TestEveryCategoryCrosses(t *testing.T) {
 
 func TestErrorsOfOtherFormsCross(t *testing.T) {
 	t.Parallel()
-	python := &core.PythonError{Type: "ValueError", Message: "bad", Traceback: "Traceback:\n  ValueError: bad\n"}
+	python := &core.PythonError{
+		Type: "ValueError", Message: "bad", Traceback: "Traceback:\n  ValueError: bad\n", Notes: []string{"one", ""},
+		Cause: &core.PythonError{Type: "KeyError", Context: &core.PythonError{Type: "OSError", Message: "first", Traceback: "OSError: first\n", Notes: []string{"n"}}},
+		Group: []*core.PythonError{{Type: "a", Group: []*core.PythonError{{Type: "b"}}}, {Type: "c", Context: &core.PythonError{Type: "d"}}},
+	}
 	inner := &core.Error{Op: "read", Object: "x", Kind: core.ErrNotFound, Err: errors.New("no x"), Remedy: "look"}
 	errs := map[string]error{
 		"bare sentinel":    core.ErrDevice,
@@ -124,7 +129,7 @@ func TestErrorsOfOtherFormsCross(t *testing.T) {
 			t.Errorf("%s: arrived as %q, want %q", name, err, c.text)
 		}
 		if strings.HasPrefix(name, "python") {
-			if p, ok := errors.AsType[*core.PythonError](err); !ok || *p != *python {
+			if p, ok := errors.AsType[*core.PythonError](err); !ok || !reflect.DeepEqual(p, python) {
 				t.Errorf("%s: the exception arrived as %+v", name, p)
 			}
 		}

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"errors"
+	"reflect"
 	"testing"
 	"unicode/utf8"
 
@@ -108,6 +110,41 @@ func FuzzEntry(f *testing.F) {
 			if _, ok := classOf(e.Err); !ok || !utf8.ValidString(e.Err.Error()) {
 				t.Fatalf("error %q without a category, or not UTF-8", e.Err)
 			}
+		}
+	})
+}
+
+// FuzzError feeds arbitrary messages to the decoder of a call's error, and holds that what is behind an exception is bounded, and crosses
+// again as it is.
+func FuzzError(f *testing.F) {
+	chain := func(p *pb.PythonError) *pb.PythonError {
+		return &pb.PythonError{Type: "ValueError", Message: "m", Traceback: "t", Notes: []string{"n", "\u2020"}, Cause: p}
+	}
+	group := func(p *pb.PythonError) *pb.PythonError {
+		return &pb.PythonError{Type: "ExceptionGroup", Context: &pb.PythonError{Type: "KeyError"}, Group: []*pb.PythonError{p, {}}}
+	}
+	for _, around := range []func(*pb.PythonError) *pb.PythonError{chain, group} {
+		for _, n := range []int{0, 1, 5, 100} {
+			if python := nested(n, around); proto.Size(python) < 1<<14 {
+				seed(f, &pb.ErrorInfo{Kind: pb.ErrorKind_ERROR_KIND_PYTHON, Op: "call", Python: python})
+			}
+		}
+	}
+	seed(f, &pb.ErrorInfo{Python: &pb.PythonError{Notes: make([]string, 100), Cause: &pb.PythonError{}, Context: &pb.PythonError{}}})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		codec := newCallCodec()
+		err := codec.Error(b)
+		if _, ok := classOf(err); !ok || !utf8.ValidString(err.Error()) {
+			t.Fatalf("error %q without a category, or not UTF-8", err)
+		}
+		e, ok := errors.AsType[*core.PythonError](err)
+		if !ok {
+			return
+		}
+		bounded(t, "it", e)
+		again := codec.Error(codec.AppendError(nil, err))
+		if now, ok := errors.AsType[*core.PythonError](again); !ok || !reflect.DeepEqual(now, e) {
+			t.Fatalf("%+v crosses again as %+v", e, now)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package py
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -59,15 +60,67 @@ func (g *GIL) Exception(v Object) *core.PythonError {
 	return g.describe(g.Type(v), v, g.quiet(capiAttr(v, "__traceback__")), g.quiet(capiImport("traceback")))
 }
 
-// describe uses the module traceback, or makes do without if that is 0.
+// describe uses the module traceback, or makes do without if that is 0 or cannot say. What lies behind the exception is told of without it,
+// for that runs code of the program's.
 func (g *GIL) describe(t, v, traceback, module Object) *core.PythonError {
-	e := &core.PythonError{Type: className(capiClassText(t)), Message: g.message(v)}
+	told := telling{places: maxPlaces}
+	e := g.tell(v, &told)
+	e.Type = className(capiClassText(t))
 	if module != 0 {
 		e.Traceback = g.format(module, t, v, traceback)
-	} else {
-		e.Traceback = g.before(v, maxCauses) + g.places(traceback) + e.Error() + "\n" + g.notes(v)
+	}
+	if e.Traceback == "" {
+		places := maxPlaces
+		e.Traceback = g.before(v, maxCauses) + g.places(traceback, &places) + e.Error() + "\n" + lines(e.Notes)
 	}
 	return e
+}
+
+const (
+	maxTold  = 64 // how many exceptions describe tells of
+	maxNotes = 64 // how many notes of one
+)
+
+// telling is what describe has told of, and how many lines of tracebacks it may still give.
+type telling struct {
+	told   []Object // each is kept until describe ends
+	places int
+}
+
+// tell gives an exception and what is behind it, each exception once: they may lie in a circle.
+func (g *GIL) tell(v Object, w *telling) *core.PythonError {
+	w.told = append(w.told, v)
+	e := &core.PythonError{Type: g.TypeName(v), Message: g.message(v), Notes: g.notes(v)}
+	cause, context := g.origin(v)
+	e.Cause, e.Context = g.behind(cause, w), g.behind(context, w)
+	parts := g.ofException(v, "BaseExceptionGroup", "exceptions")
+	for i := 0; parts != 0 && g.IsTuple(parts) && i < capiTupleLen(parts) && len(w.told) < maxTold; i++ {
+		if part := g.behind(capiTupleItem(parts, i), w); part != nil {
+			e.Group = append(e.Group, part)
+		}
+	}
+	return e
+}
+
+// behind tells of an exception behind another one, if it is one and not told of yet.
+func (g *GIL) behind(v Object, w *telling) *core.PythonError {
+	if v == 0 || len(w.told) == maxTold || slices.Contains(w.told, v) {
+		return nil
+	}
+	e := g.tell(v, w)
+	e.Traceback = g.places(g.ofException(v, "BaseException", "__traceback__"), &w.places) + e.Error() + "\n"
+	return e
+}
+
+// origin gives the exception from which another one was raised, or else the one while which was handled, if that is not suppressed.
+func (g *GIL) origin(v Object) (cause, context Object) {
+	if cause = g.ofException(v, "BaseException", "__cause__"); cause != 0 {
+		return cause, 0
+	}
+	if suppressed := g.ofException(v, "BaseException", "__suppress_context__"); suppressed == 0 || capiTruth(suppressed) != 0 {
+		return 0, 0
+	}
+	return 0, g.ofException(v, "BaseException", "__context__")
 }
 
 // maxCauses bounds how many exceptions are told of before one.
@@ -78,25 +131,27 @@ func (g *GIL) before(v Object, most int) string {
 	const because = "\nThe above exception was the direct cause of the following exception:\n\n"
 	const while = "\nDuring handling of the above exception, another exception occurred:\n\n"
 	defer g.release(len(g.owned), len(g.buffers))
-	cause, why := g.ofException(v, "__cause__"), because
-	if suppressed := g.ofException(v, "__suppress_context__"); cause == 0 && suppressed != 0 && capiTruth(suppressed) == 0 {
-		cause, why = g.ofException(v, "__context__"), while
+	why := because
+	cause, context := g.origin(v)
+	if cause == 0 {
+		cause, why = context, while
 	}
 	if cause == 0 || most == 0 {
 		return ""
 	}
-	e := &core.PythonError{Type: g.TypeName(cause), Message: g.message(cause)}
-	return g.before(cause, most-1) + g.places(g.ofException(cause, "__traceback__")) + e.Error() + "\n" + g.notes(cause) + why
+	e, places := &core.PythonError{Type: g.TypeName(cause), Message: g.message(cause)}, maxPlaces
+	return g.before(cause, most-1) + g.places(g.ofException(cause, "BaseException", "__traceback__"), &places) + e.Error() + "\n" + lines(g.notes(cause)) + why
 }
 
-// ofException gives what BaseException has for an attribute of an exception, whatever its class makes of that; 0 is None.
-func (g *GIL) ofException(v Object, name string) Object {
+// ofException gives what a built-in class of exceptions has for an attribute of one, whatever its own class makes of that; 0 is None, or
+// that it is none of these.
+func (g *GIL) ofException(v Object, of, name string) Object {
 	builtins := g.quiet(capiImport("builtins"))
 	if builtins == 0 {
 		return 0
 	}
-	class := g.quiet(capiAttr(builtins, "BaseException"))
-	if class == 0 {
+	class := g.quiet(capiAttr(builtins, of))
+	if class == 0 || !capiSubtype(g.Type(v), class) {
 		return 0
 	}
 	attribute := g.quiet(capiAttr(class, name))
@@ -113,22 +168,36 @@ func (g *GIL) ofException(v Object, name string) Object {
 	return 0
 }
 
-// notes gives the notes of an exception, a line each.
-func (g *GIL) notes(v Object) string {
+// notes gives the notes of an exception, as add_note keeps them. It runs no code of the program's.
+func (g *GIL) notes(v Object) []string {
 	defer g.release(len(g.owned), len(g.buffers))
 	dict, ok := g.OwnDict(v)
 	key := g.quiet(capiNewInterned("__notes__"))
 	if !ok || key == 0 {
-		return ""
+		return nil
 	}
 	list, ok := g.Follow(dict, Step{Kind: StepKey, Class: g.Type(dict), Key: key})
-	var b strings.Builder
-	for i := 0; ok && g.Builtin(list) == "list"; i++ {
-		var note Object
-		if note, ok = g.Sequence(list, i); ok && g.IsStr(note) {
-			text, _ := capiText(note)
-			b.WriteString(text + "\n")
+	if !ok || !g.IsList(list) && !g.IsTuple(list) {
+		return nil
+	}
+	var notes []string
+	for i := range maxNotes {
+		if note, ok := g.Sequence(list, i); ok && g.IsStr(note) {
+			text, ok := capiText(note)
+			if !ok {
+				capiClear()
+			}
+			notes = append(notes, text)
 		}
+	}
+	return notes
+}
+
+// lines gives each text its line.
+func lines(texts []string) string {
+	var b strings.Builder
+	for _, text := range texts {
+		b.WriteString(text + "\n")
 	}
 	return b.String()
 }
@@ -148,12 +217,12 @@ func (g *GIL) message(v Object) string {
 // maxPlaces bounds the lines of places.
 const maxPlaces = 1000
 
-// places gives the beginning of a traceback as Python prints it, without the text of the lines. It runs no code of the
-// program's.
-func (g *GIL) places(traceback Object) string {
+// places gives the beginning of a traceback as Python prints it, without the text of the lines, and lowers how many lines there may be. It
+// runs no code of the program's.
+func (g *GIL) places(traceback Object, most *int) string {
 	defer g.release(len(g.owned), len(g.buffers))
 	var b strings.Builder
-	for range maxPlaces {
+	for ; *most > 0; *most-- {
 		if traceback == 0 || traceback == capiNone() {
 			break
 		}

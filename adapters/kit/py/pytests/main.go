@@ -40,6 +40,7 @@ func (l *library) tests() []testing.InternalTest {
 		{Name: "Names", F: l.testNames},
 		{Name: "Metaclass", F: l.testMetaclass},
 		{Name: "Exceptions", F: l.testExceptions},
+		{Name: "ExceptionsBehind", F: l.testExceptionsBehind},
 		{Name: "ExceptionsWithoutTraceback", F: l.testExceptionsWithoutTraceback},
 		{Name: "ExceptionsWithoutModule", F: l.testExceptionsWithoutModule},
 		{Name: "Raise", F: l.testRaise},

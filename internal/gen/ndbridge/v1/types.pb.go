@@ -2199,8 +2199,16 @@ type PythonError struct {
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
 	// The exception as a string.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// The traceback as Python prints it; may be cut in the middle.
-	Traceback     string `protobuf:"bytes,3,opt,name=traceback,proto3" json:"traceback,omitempty"`
+	// The traceback as Python prints it; may be cut in the middle. Of an exception behind another one: its own places alone.
+	Traceback string `protobuf:"bytes,3,opt,name=traceback,proto3" json:"traceback,omitempty"`
+	// What add_note has added; none from plugins that do not tell.
+	Notes []string `protobuf:"bytes,4,rep,name=notes,proto3" json:"notes,omitempty"`
+	// The exception after "from", where this one was raised.
+	Cause *PythonError `protobuf:"bytes,5,opt,name=cause,proto3" json:"cause,omitempty"`
+	// The exception that was being handled there, if there is no cause and it is not suppressed.
+	Context *PythonError `protobuf:"bytes,6,opt,name=context,proto3" json:"context,omitempty"`
+	// The parts of an exception group.
+	Group         []*PythonError `protobuf:"bytes,7,rep,name=group,proto3" json:"group,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2254,6 +2262,34 @@ func (x *PythonError) GetTraceback() string {
 		return x.Traceback
 	}
 	return ""
+}
+
+func (x *PythonError) GetNotes() []string {
+	if x != nil {
+		return x.Notes
+	}
+	return nil
+}
+
+func (x *PythonError) GetCause() *PythonError {
+	if x != nil {
+		return x.Cause
+	}
+	return nil
+}
+
+func (x *PythonError) GetContext() *PythonError {
+	if x != nil {
+		return x.Context
+	}
+	return nil
+}
+
+func (x *PythonError) GetGroup() []*PythonError {
+	if x != nil {
+		return x.Group
+	}
+	return nil
 }
 
 var File_ndbridge_v1_types_proto protoreflect.FileDescriptor
@@ -2379,11 +2415,15 @@ const file_ndbridge_v1_types_proto_rawDesc = "" +
 	"\vcause_kinds\x18\n" +
 	" \x03(\x0e2\x16.ndbridge.v1.ErrorKindR\n" +
 	"causeKinds\x120\n" +
-	"\x06python\x18\v \x01(\v2\x18.ndbridge.v1.PythonErrorR\x06python\"Y\n" +
+	"\x06python\x18\v \x01(\v2\x18.ndbridge.v1.PythonErrorR\x06python\"\x83\x02\n" +
 	"\vPythonError\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1c\n" +
-	"\ttraceback\x18\x03 \x01(\tR\ttraceback*\x8f\x01\n" +
+	"\ttraceback\x18\x03 \x01(\tR\ttraceback\x12\x14\n" +
+	"\x05notes\x18\x04 \x03(\tR\x05notes\x12.\n" +
+	"\x05cause\x18\x05 \x01(\v2\x18.ndbridge.v1.PythonErrorR\x05cause\x122\n" +
+	"\acontext\x18\x06 \x01(\v2\x18.ndbridge.v1.PythonErrorR\acontext\x12.\n" +
+	"\x05group\x18\a \x03(\v2\x18.ndbridge.v1.PythonErrorR\x05group*\x8f\x01\n" +
 	"\n" +
 	"DeviceKind\x12\x1b\n" +
 	"\x17DEVICE_KIND_UNSPECIFIED\x10\x00\x12\x13\n" +
@@ -2530,11 +2570,14 @@ var file_ndbridge_v1_types_proto_depIdxs = []int32{
 	2,  // 24: ndbridge.v1.ErrorInfo.reason:type_name -> ndbridge.v1.Reason
 	7,  // 25: ndbridge.v1.ErrorInfo.cause_kinds:type_name -> ndbridge.v1.ErrorKind
 	27, // 26: ndbridge.v1.ErrorInfo.python:type_name -> ndbridge.v1.PythonError
-	27, // [27:27] is the sub-list for method output_type
-	27, // [27:27] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	27, // 27: ndbridge.v1.PythonError.cause:type_name -> ndbridge.v1.PythonError
+	27, // 28: ndbridge.v1.PythonError.context:type_name -> ndbridge.v1.PythonError
+	27, // 29: ndbridge.v1.PythonError.group:type_name -> ndbridge.v1.PythonError
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_ndbridge_v1_types_proto_init() }
