@@ -60,7 +60,8 @@ EXPORTED int ndheap_pin(const void *p, struct ndheap_block *out) {
 	lock(&supply_lock);
 	uint32_t index = block_find(p);
 	struct block *b = &blocks[index];
-	if (index && b->frozen != FROZEN_OUTSIDE && pin(b)) {
+	bool stands = !outside || (index && b->frozen != FROZEN_OUTSIDE && outside_stands(b));
+	if (index && stands && pin(b)) {
 		/* Now that it cannot go away: is it still the block that p points into? */
 		if (block_find(p) == index) {
 			describe(b, (uintptr_t)p, out);
@@ -69,9 +70,9 @@ EXPORTED int ndheap_pin(const void *p, struct ndheap_block *out) {
 		if (result != 0 || !(out->flags & NDHEAP_SHAREABLE))
 			state = unpin(b);
 	}
-	/* A chunk that nobody has promoted yet, or somebody is about to. */
+	/* A chunk that nobody has promoted yet, or somebody is about to; or something else has come where one was. */
 	uint32_t known = outside ? outside_block(p) : 0;
-	if (outside && (!known || blocks[known].frozen == FROZEN_OUTSIDE)) {
+	if (outside && (!known || !stands || blocks[known].frozen == FROZEN_OUTSIDE)) {
 		*out = (struct ndheap_block){.fd = -1, .flags = NDHEAP_OUTSIDE};
 		result = 0;
 	}

@@ -65,6 +65,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "ndheap.h"
 
@@ -687,12 +688,14 @@ static inline bool outside_torn(const struct segment *s) { return !range_owns((v
 /* In a forked child: unmaps the memory of a block that the parent is about to free. */
 void outside_unmap(const struct block *b);
 /*
- * Makes the first bytes of a shared chunk a mapping of their own. The libc's own realloc makes a chunk larger by mremap, which
- * would map more than the file has. But the kernel moves one mapping only, and where it refuses, the libc copies. advice:
- * what the program has given there.
+ * Makes the first page of a shared chunk a mapping of its own. The libc's own realloc makes a chunk larger by mremap, which
+ * would map more than the file has. But the kernel moves one mapping only, and where it refuses, the libc copies. It is a page, since
+ * all that lies behind may be gone by then. advice: what the program has given there.
  */
 void outside_part(uintptr_t base, int advice);
-#define OUTSIDE_PART GRANULE
+#define OUTSIDE_PART ((size_t)sysconf(_SC_PAGESIZE))
+/* Whether there is still a chunk of the libc's where a block is: by a way that leads around us it may have been freed, or resized. */
+bool outside_stands(const struct block *b);
 /* Whether a block's mapping is one that may be replaced. For the keeper. */
 bool outside_ordinary(const struct block *b);
 

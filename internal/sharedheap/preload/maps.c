@@ -177,9 +177,13 @@ bool maps_separate(const void *segment) {
 	if (!begin("/proc/self/maps"))
 		return false;
 	bool all = true;
-	while (read_line(line, sizeof line))
-		if (heap_mapping(line, &from, &size, &offset, &inode) && inode == s->inode && from - s->base == offset)
-			all &= map_privately(from, size, s->fd, offset);
+	while (read_line(line, sizeof line)) {
+		if (!heap_mapping(line, &from, &size, &offset, &inode) || inode != s->inode || from - s->base != offset)
+			continue;
+		all &= map_privately(from, size, s->fd, offset);
+		if (!offset)
+			outside_part(from, MADV_NORMAL);
+	}
 	syscall(SYS_close, maps.fd);
 	return all;
 }

@@ -126,7 +126,7 @@ static bool forget_gone(uintptr_t from, uintptr_t to) {
 
 /* Knows a chunk from now on, but for a place to note it in. */
 static void know(uintptr_t user, uintptr_t from, uintptr_t to) {
-	if (to - from <= OUTSIDE_PART) /* such a one has been made smaller: it cannot be mapped in parts */
+	if (to - from <= GRANULE) /* such a one has been made smaller, and a copy is as good */
 		return;
 	if (outside_touches((void *)from, to - from) && !forget_gone(from, to))
 		return;
@@ -164,7 +164,7 @@ static void learn(uintptr_t at, size_t size) {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	size_t heads[PART / sizeof(size_t[2])][2];
 	uintptr_t user = at & ~(uintptr_t)15, from, to;
-	if (!libc_malloc || at < 2 * page || size + 2 * page <= OUTSIDE_PART)
+	if (!libc_malloc || at < 2 * page || size + 2 * page <= GRANULE)
 		return; /* no chunk lies there, or is so small */
 	while (user + page > at) {
 		uintptr_t part = (user - sizeof *heads) & ~(uintptr_t)(PART - 1);
@@ -329,13 +329,17 @@ EXPORTED size_t ndheap_outside(const void *p, size_t size, int due) {
 	return found;
 }
 
-bool outside_ordinary(const struct block *b) {
+bool outside_stands(const struct block *b) {
 	uintptr_t from, to;
 	size_t head[2];
+	return maps_read(head, b->user - sizeof head, sizeof head) && understand_head(head, b->user, &from, &to) && from == b->base &&
+	       to == b->base + b->hot;
+}
+
+bool outside_ordinary(const struct block *b) {
 	lock(&outside_lock);
 	const struct chunk *c = chunk_with(b->base);
 	bool plain = c && !atomic_load(&c->advised);
 	unlock(&outside_lock);
-	return plain && maps_ordinary(b->base, b->base + b->hot) && maps_read(head, b->user - sizeof head, sizeof head) &&
-	       understand_head(head, b->user, &from, &to) && from == b->base && to == b->base + b->hot;
+	return plain && maps_ordinary(b->base, b->base + b->hot) && outside_stands(b);
 }

@@ -9,7 +9,7 @@
 
 #include "stress.h"
 
-static const size_t size = 4 * MIB;
+enum { size = 4 * MIB };
 static void (*libc_free)(void *);
 static void *(*libc_realloc)(void *, size_t);
 
@@ -40,7 +40,9 @@ void test_outside_gone(void) {
 		char *seen = pinned ? map_outside(&b, PROT_READ) : NULL;
 		libc_free(p);
 		char *other = map_there(page, size, MAP_FIXED_NOREPLACE);
+		struct ndheap_block there;
 		CHECK(other == page);
+		CHECK(heap.pin(other, &there) == 0 && there.flags == NDHEAP_OUTSIDE && heap.pin(p, &there) == 0 && there.flags == NDHEAP_OUTSIDE);
 		fill(other, size, 2);
 		fork_once();
 		CHECK(filled(other, size, 2), "it was replaced by what lay there before");
@@ -95,30 +97,37 @@ void test_outside_left(void) {
 	free(p);
 }
 
-/* Who makes it larger by the libc's realloc has memory that can be used, and leaves what was there to who has a pin on it. */
+/* Who makes it smaller and larger by the libc's realloc has memory that can be used, and leaves what was there to who has a pin on it. */
+static void resize_larger(size_t smaller, int advice, bool forked, bool then) {
+	struct ndheap_block b;
+	char *p = opaque(malloc(size)), *page = (char *)((uintptr_t)p & ~4095ul);
+	fill(p, size, 1);
+	CHECK(heap.promote(p) == 0 && heap.pin(p, &b) == 0);
+	char *seen = map_outside(&b, PROT_READ);
+	int pid = forked && !then ? split() : -1;
+	CHECK(madvise(page, size, advice) == 0);
+	p = opaque(libc_realloc(p, smaller));
+	pid = forked && then ? split() : pid;
+	CHECK((p = opaque(libc_realloc(p, 3 * size))) && filled(p, smaller, 1));
+	fill(p, 3 * size, 2);
+	CHECK(filled(p, 3 * size, 2) && (pid == 0 || filled(seen, size, 1)));
+	libc_free(p);
+	if (pid == 0)
+		_exit(0);
+	CHECK(pid < 0 || exit_of(pid) == 0);
+	CHECK(heap.unpin(page + 16, b.segment) == 0 && munmap(seen - b.offset, b.segment_size) == 0);
+	keep_free(page);
+}
+
 void test_outside_larger(void) {
 	static const int advice[] = {MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL};
+	static const size_t sizes[] = {size / 2, 40 * KIB, 8 * KIB};
 	find_libc();
-	for (int forked = 0; forked < 2; forked++)
-		for (size_t i = 0; i < sizeof advice / sizeof *advice; i++) {
-			struct ndheap_block b;
-			char *p = opaque(malloc(size)), *page = (char *)((uintptr_t)p & ~4095ul);
-			fill(p, size, 1);
-			CHECK(heap.promote(p) == 0 && heap.pin(p, &b) == 0);
-			char *seen = map_outside(&b, PROT_READ);
-			int pid = forked ? split() : -1;
-			CHECK(madvise(page, size, advice[i]) == 0);
-			p = opaque(libc_realloc(p, size / 2));
-			CHECK((p = opaque(libc_realloc(p, 3 * size))) && filled(p, size / 2, 1));
-			fill(p, 3 * size, 2);
-			CHECK(filled(p, 3 * size, 2) && (pid == 0 || filled(seen, size, 1)));
-			libc_free(p);
-			if (pid == 0)
-				_exit(0);
-			CHECK(pid < 0 || exit_of(pid) == 0);
-			CHECK(heap.unpin(page + 16, b.segment) == 0 && munmap(seen - b.offset, b.segment_size) == 0);
-			keep_free(page);
-		}
+	for (size_t i = 0; i < 9; i++) {
+		resize_larger(sizes[i / 3], advice[i % 3], false, false);
+		resize_larger(sizes[i / 3], advice[i % 3], true, false);
+		resize_larger(sizes[i / 3], advice[i % 3], true, true);
+	}
 }
 
 /* What lies beside memory that was made smaller is not the heap's, in the program and its children. */
