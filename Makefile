@@ -47,11 +47,13 @@ TEST_ENV = NDBRIDGE_LIB=$(BUILD)/lib \
 	NDBRIDGE_TEST_PYTHON_ADBC=$(VENV)/adbc/bin/python \
 	NDBRIDGE_TEST_PYTHON_LAUNCHERS=$(VENV)/launchers/bin/python \
 	NDBRIDGE_TEST_UV=$(VENV)/uv/bin/uv \
+	NDBRIDGE_TEST_PYTHON_JAVA=$(VENV)/java/bin/python \
 	NDBRIDGE_TEST_PYTHON_BRIDGES=$(VENV)/bridges/bin/python \
 	NDBRIDGE_TEST_PYTHON_RAY=$(VENV)/ray/bin/python \
 	NDBRIDGE_TEST_PYTHON_PYCUDA=$(VENV)/pycuda/bin/python \
 	NDBRIDGE_TEST_PYTHON_CUDA=$(VENV)/cuda/bin/python \
 	NDBRIDGE_TEST_PYTHON_NATIVE=$(VENV)/native/bin/python \
+	NDBRIDGE_TEST_MALLOCS=$(MALLOCS) \
 	NDBRIDGE_TEST_CUDA_INCLUDE=$(CUDA)/include \
 	NDBRIDGE_TEST_CUDASIM=$(CUDA_DRIVER) \
 	NDBRIDGE_TEST_NFPM=$(BIN)/nfpm \
@@ -179,6 +181,15 @@ ROOTS := $(subst $(eval ) ,:,$(SUITES:%=$(ROOTS_DIR)/%/root))
 $(ROOTS_DIR)/%/.done: test/debian-root.sh test/debian-apt.sh
 	test/debian-root.sh $* $(@D)
 
+# What they preload in place of the C library's malloc.
+MALLOCS := $(BUILD)/mallocs
+
+$(MALLOCS)/.done: test/debian-mallocs.sh test/debian-apt.sh
+	test/debian-mallocs.sh $(@D)
+
+$(VENV)/java/.done: PYTHON = $(VENV)/matrix/3.14-new/bin/python
+$(VENV)/java/.done: | $(VENV)/matrix/pythons
+
 # PyCUDA comes as source only. Its wheel for the Python of the GPU machines is made beside that for ours.
 WHEELS := $(BUILD)/wheels
 PYCUDA := $(WHEELS)/.pycuda $(WHEELS)/.pycuda-gpu
@@ -194,7 +205,7 @@ $(VENV)/pycuda/.done: $(WHEELS)/.pycuda
 $(VENV)/pycuda/.done: export PIP_FIND_LINKS = $(WHEELS)
 
 .PHONY: venvs
-venvs: $(VENV)/base/.done $(VENV)/demo/.done $(VENV)/adbc/.done $(VENV)/launchers/.done $(VENV)/bridges/.done $(VENV)/ray/.done $(VENV)/all/.done $(VENV)/more/.done $(VENV)/warp-1.6/.done $(VENV)/pycuda/.done $(VENV)/cuda/.done $(VENV)/matrix/pythons ## Make the Python environments of the tests (about 2 GB of downloads: torch, jax, tensorflow)
+venvs: $(VENV)/base/.done $(VENV)/demo/.done $(VENV)/adbc/.done $(VENV)/java/.done $(VENV)/launchers/.done $(VENV)/bridges/.done $(VENV)/ray/.done $(VENV)/all/.done $(VENV)/more/.done $(VENV)/warp-1.6/.done $(VENV)/pycuda/.done $(VENV)/cuda/.done $(VENV)/matrix/pythons ## Make the Python environments of the tests (about 2 GB of downloads: torch, jax, tensorflow)
 
 # --------------------------------------------------------------------------------- demo and tests
 
@@ -257,7 +268,7 @@ ATTACHED := ^Test($(subst $(SPACE),,$(ATTACHED_NAMES)))
 GOTEST := $(GO) test -vet=off
 
 .PHONY: test
-test: build native-amd64 plugin-numpy venvs $(BIN)/nfpm $(SUITES:%=$(ROOTS_DIR)/%/.done) $(CUDA_DRIVER)/libcuda.so.1 ## Run every test (unit tests with the race detector)
+test: build native-amd64 plugin-numpy venvs $(MALLOCS)/.done $(BIN)/nfpm $(SUITES:%=$(ROOTS_DIR)/%/.done) $(CUDA_DRIVER)/libcuda.so.1 ## Run every test (unit tests with the race detector)
 	$(TEST_ENV) $(GOTEST) -race $(V) $$($(GO) list ./... | grep -v -e /test/ -e $(PLUGIN_PACKAGES:./%/...=/%))
 	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GOTEST) -race -tags cuda $(V) $(CUDA_PACKAGES)
 	$(GOTEST) -tags ndbridge_nonative -run TestNothingIsEmbedded $(V) ./hostplugin

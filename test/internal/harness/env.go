@@ -51,6 +51,18 @@ func UV(tb testing.TB) string {
 	return need(tb, "NDBRIDGE_TEST_UV")
 }
 
+// PythonJava gives the interpreter of the environment that has a JVM, which is a Python 3.14.
+func PythonJava(tb testing.TB) string {
+	tb.Helper()
+	return need(tb, "NDBRIDGE_TEST_PYTHON_JAVA")
+}
+
+// Mallocs gives the folder that has other mallocs than the C library's: jemalloc.so, mimalloc.so, tcmalloc.so.
+func Mallocs(tb testing.TB) string {
+	tb.Helper()
+	return need(tb, "NDBRIDGE_TEST_MALLOCS")
+}
+
 // Pythons gives the interpreters of the version matrix.
 func Pythons(tb testing.TB) []string {
 	tb.Helper()
