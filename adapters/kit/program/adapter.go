@@ -111,38 +111,35 @@ type Streamer interface {
 	CurrentStream(g *py.GIL, env *Env, o py.Object) (stream uintptr, ok bool, err error)
 }
 
-// moduleOf names the module that an adapter's framework is.
-func moduleOf(a Adapter) string {
-	if p, ok := a.(Packaged); ok {
-		return p.Module()
-	}
-	return a.Framework()
-}
-
-// versionOf names the attribute of that module that is the framework's version.
-func versionOf(a Adapter) string {
-	if v, ok := a.(Versioned); ok {
-		return v.VersionName()
-	}
-	return "__version__"
+// Importer is an [Adapter] of a framework that can make an array over memory of somebody else's.
+type Importer interface {
+	// Import makes the framework's array of a host array (an object that [py.GIL.NewHostArray] made) with this layout. The
+	// array, and whatever the program makes of it, keeps the host array as long as it uses the memory. readOnly says that
+	// to write to the memory ends the program. It is called only while the framework is loaded.
+	Import(g *py.GIL, env *Env, exporter py.Object, l core.Layout, readOnly bool) (py.Object, error)
 }
 
 // Env is what an adapter is told about its framework in this program.
 type Env struct {
 	Module  py.Object // the framework's module; valid during the call
 	Version string    // its version, as it says it
-	inForce map[core.QuirkID]bool
-	chosen  map[core.QuirkID]string // effects that the user chose
+
+	// Quirks are those in force, with the effect that the user chose; "" is the usual one.
+	Quirks map[core.QuirkID]string
 }
 
 // InForce reports whether a quirk is to be obeyed: its range holds the framework's version, and the
 // user has not switched it off.
-func (e *Env) InForce(id core.QuirkID) bool { return e.inForce[id] }
+func (e *Env) InForce(id core.QuirkID) bool {
+	_, ok := e.Quirks[id]
+	return ok
+}
 
 // Effect gives which of a quirk's choices, the usual one first, is to be done, or "" if the quirk is not in force.
 func (e *Env) Effect(id core.QuirkID, choices ...string) string {
-	if !e.InForce(id) {
+	effect, ok := e.Quirks[id]
+	if !ok {
 		return ""
 	}
-	return cmp.Or(e.chosen[id], choices[0])
+	return cmp.Or(effect, choices[0])
 }

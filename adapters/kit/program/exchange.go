@@ -1,11 +1,8 @@
 package program
 
 import (
-	"fmt"
-
 	"github.com/ndbridge/ndbridge/adapters/kit/program/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
-	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/dlpack"
 )
 
@@ -16,7 +13,7 @@ func askExchange(g *py.GIL, o py.Object, plan *Plan) (a answer, ok bool, err err
 	if class == 0 {
 		class = g.Type(o)
 	}
-	api, ok, err := exchangeOf(g, class)
+	api, ok, err := ExchangeAPI(g, class)
 	if !ok || err != nil {
 		return answer{}, ok, err
 	}
@@ -34,34 +31,6 @@ func askExchange(g *py.GIL, o py.Object, plan *Plan) (a answer, ok bool, err err
 	}
 	a, err = readManaged(g, managed)
 	return a, true, err
-}
-
-// exchangeOf gives the address of a class's exchange API; ok is false if it has none.
-func exchangeOf(g *py.GIL, class py.Object) (api uintptr, ok bool, err error) {
-	capsule, ok, err := g.AttrOK(class, dlpack.ExchangeAttribute)
-	if !ok || err != nil {
-		return 0, false, err
-	}
-	api, ok = g.Capsule(capsule, dlpack.ExchangeCapsuleName)
-	if !ok {
-		return 0, true, &core.Error{
-			Kind: core.ErrProtocol,
-			Err: fmt.Errorf("%s is %s, expected a capsule named %q",
-				dlpack.ExchangeAttribute, g.TypeName(capsule), dlpack.ExchangeCapsuleName),
-		}
-	}
-	return api, true, nil
-}
-
-// TensorMarks gives what is to be set as [py.Marks.Tensor] for objects of a class, or 0 if that does not
-// describe them from C.
-func TensorMarks(g *py.GIL, class py.Object) uintptr {
-	api, ok, err := exchangeOf(g, class)
-	if !ok || err != nil {
-		return 0
-	}
-	describe, _ := dlpack.Describer(dlpack.Live(), api) // 0 with an error
-	return describe
 }
 
 // readManaged reads a tensor whose deleter is to be called, and gives it back if it cannot be read.

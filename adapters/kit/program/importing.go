@@ -7,14 +7,6 @@ import (
 	"github.com/ndbridge/ndbridge/core"
 )
 
-// Importer is an [Adapter] of a framework that can make an array over memory of somebody else's.
-type Importer interface {
-	// Import makes the framework's array of a host array (an object that [py.GIL.NewHostArray] made) with this layout. The
-	// array, and whatever the program makes of it, keeps the host array as long as it uses the memory. readOnly says that
-	// to write to the memory ends the program. It is called only while the framework is loaded.
-	Import(g *py.GIL, env *Env, exporter py.Object, l core.Layout, readOnly bool) (py.Object, error)
-}
-
 // Python is the framework of those who have none: its arrays are memoryviews, and on a GPU the host arrays themselves.
 const Python = "python"
 

@@ -77,7 +77,8 @@ type Plan struct {
 	// remedy "{array}" stands for the array's name.
 	Refuse *core.Error
 
-	applied []contract.Quirk
+	// Applied are the quirks that have edited the plan.
+	Applied []contract.Quirk
 }
 
 // Spare is how an array is had without being held.
@@ -96,14 +97,6 @@ type MethodCall struct {
 	Name      string
 	Args      []py.Object
 	Attribute bool // nothing is called
-}
-
-// of gives what the step leads to from o.
-func (c MethodCall) of(g *py.GIL, o py.Object) (py.Object, error) {
-	if c.Attribute {
-		return g.Attr(o, c.Name)
-	}
-	return g.CallMethod(o, c.Name, c.Args, nil)
 }
 
 // DLPackCall holds the arguments of __dlpack__. Those that are nil are left out.
@@ -156,16 +149,4 @@ func StandardPlan() Plan {
 // Without takes a protocol out of the plan.
 func (p *Plan) Without(protocol Protocol) {
 	p.Protocols = slices.DeleteFunc(slices.Clone(p.Protocols), func(q Protocol) bool { return q == protocol })
-}
-
-// tookPart gives the quirks that mattered to a reading by this protocol: those that led to it, and
-// those that concern it, or all protocols.
-func (p *Plan) tookPart(used Protocol) []core.QuirkID {
-	var ids []core.QuirkID
-	for _, q := range p.applied {
-		if q.Effect == contract.EffectReroute || q.Protocol == "" || q.Protocol == string(used) {
-			ids = append(ids, q.ID)
-		}
-	}
-	return ids
 }

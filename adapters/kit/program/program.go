@@ -62,7 +62,7 @@ type framework struct {
 	disabled []core.QuirkID
 	chosen   map[core.QuirkID]string // effects of quirks that have a choice
 	version  string                  // "" until the framework is loaded
-	inForce  map[core.QuirkID]bool
+	inForce  map[core.QuirkID]string // with their effects
 }
 
 var (
@@ -109,7 +109,7 @@ func (p *Program) env(g *py.GIL, f *framework) (*Env, bool, error) {
 		return nil, false, nil
 	}
 	p.mu.Lock()
-	env := &Env{Module: module, Version: f.version, inForce: f.inForce, chosen: f.chosen}
+	env := &Env{Module: module, Version: f.version, Quirks: f.inForce}
 	p.mu.Unlock()
 	if env.Version != "" {
 		return env, true, nil
@@ -126,8 +126,24 @@ func (p *Program) env(g *py.GIL, f *framework) (*Env, bool, error) {
 	defer p.mu.Unlock()
 	f.version = env.Version
 	f.enforce()
-	env.inForce = f.inForce
+	env.Quirks = f.inForce
 	return env, true, nil
+}
+
+// moduleOf names the module that an adapter's framework is.
+func moduleOf(a Adapter) string {
+	if p, ok := a.(Packaged); ok {
+		return p.Module()
+	}
+	return a.Framework()
+}
+
+// versionOf names the attribute of that module that is the framework's version.
+func versionOf(a Adapter) string {
+	if v, ok := a.(Versioned); ok {
+		return v.VersionName()
+	}
+	return "__version__"
 }
 
 // loadedAdapter is the adapter of a framework that is loaded, as something that not all adapters are.
@@ -153,10 +169,10 @@ func loadedAs[A any](p *Program, g *py.GIL) iter.Seq2[loadedAdapter[A], error] {
 
 // enforce finds out which quirks are in force, once the version is known. The caller has the program's mu.
 func (f *framework) enforce() {
-	f.inForce = make(map[core.QuirkID]bool)
+	f.inForce = make(map[core.QuirkID]string)
 	for _, q := range f.adapter.Quirks() {
 		if f.version != "" && q.Applies(f.version) && !slices.Contains(f.disabled, q.ID) {
-			f.inForce[q.ID] = true
+			f.inForce[q.ID] = f.chosen[q.ID]
 		}
 	}
 }
@@ -229,7 +245,7 @@ func (p *Program) loaded() []contract.Framework {
 		}
 		found := contract.Framework{Name: f.name, Version: f.version}
 		for _, q := range f.adapter.Quirks() {
-			if f.inForce[q.ID] {
+			if _, ok := f.inForce[q.ID]; ok {
 				found.Quirks = append(found.Quirks, q)
 			}
 		}

@@ -99,7 +99,7 @@ func (r *reader) read(g *py.GIL, o py.Object) (*reading, error) {
 	}
 	for _, step := range plan.Through {
 		var err error
-		if o, err = step.of(g, o); err != nil {
+		if o, err = stepThrough(g, o, step); err != nil {
 			return nil, err
 		}
 	}
@@ -275,7 +275,7 @@ func (r *reader) accept(a answer, protocol Protocol) (*reading, error) {
 	result := &reading{
 		array:     located,
 		sync:      r.sync,
-		quirks:    r.tookPart(protocol),
+		quirks:    tookPart(r.Plan, protocol),
 		temporary: a.copied || r.Temporary,
 		spared:    a.spared,
 		hold:      r.Hold || located.OnGPU, // no heap of ours keeps that memory
@@ -287,4 +287,24 @@ func (r *reader) accept(a answer, protocol Protocol) (*reading, error) {
 	}
 	r.queue = nil
 	return result, nil
+}
+
+// tookPart gives the quirks that mattered to a reading by this protocol: those that led to it, and
+// those that concern it, or all protocols.
+func tookPart(p *Plan, used Protocol) []core.QuirkID {
+	var ids []core.QuirkID
+	for _, q := range p.Applied {
+		if q.Effect == contract.EffectReroute || q.Protocol == "" || q.Protocol == string(used) {
+			ids = append(ids, q.ID)
+		}
+	}
+	return ids
+}
+
+// stepThrough gives what a step of a plan leads to from o.
+func stepThrough(g *py.GIL, o py.Object, c MethodCall) (py.Object, error) {
+	if c.Attribute {
+		return g.Attr(o, c.Name)
+	}
+	return g.CallMethod(o, c.Name, c.Args, nil)
 }

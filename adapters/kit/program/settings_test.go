@@ -79,7 +79,8 @@ func TestSettingsComeLate(t *testing.T) {
 	if err := p.Configure(contract.Settings{Adapters: []contract.AdapterSettings{off}}); err != nil {
 		t.Fatal(err)
 	}
-	if f.inForce["torch.layouts"] || !f.inForce["torch.requires-grad"] {
+	_, layouts := f.inForce["torch.layouts"]
+	if _, grad := f.inForce["torch.requires-grad"]; layouts || !grad {
 		t.Errorf("in force: %v", f.inForce)
 	}
 }

@@ -56,11 +56,11 @@ func (t *Table[F]) Edit(p *Plan, env *Env, facts *F) {
 			continue
 		}
 		edit := r.Edit
-		if instead, ok := r.Instead[env.chosen[r.ID]]; ok {
+		if instead, ok := r.Instead[env.Quirks[r.ID]]; ok {
 			edit = instead
 		}
 		edit(p, facts)
-		p.applied = append(p.applied, r.Quirk)
+		p.Applied = append(p.Applied, r.Quirk)
 		if p.Refuse != nil {
 			p.Refuse.Quirk, p.Refuse.Remedy = r.ID, cmp.Or(p.Refuse.Remedy, r.Remedy)
 			return
