@@ -249,7 +249,7 @@ screenshots: cli lib $(VENV)/base/.done $(BROWSER)/.done ## Take the pictures of
 	$(BROWSER_ENV) $(GO) test -C $(BROWSER_TESTS) -count=1 -run TestScreenshots ./... -screenshots $(CURDIR)/docs/images
 
 # The packages that differ with the tag "cuda". Plugins always have it, so that what only they use is not tested without.
-PLUGIN_PACKAGES := ./adapters/kit/program/...
+PLUGIN_PACKAGES := ./adapters/kit/internal/... ./adapters/kit/program/...
 CUDA_PACKAGES := ./cuda ./internal/gpu/... ./stats ./adapters/kit $(PLUGIN_PACKAGES) ./hostplugin ./hostplugin/internal/... ./examples/gpu
 
 # The tests of whole sessions with GPUs, on two simulated ones.
@@ -269,7 +269,7 @@ GOTEST := $(GO) test -vet=off
 
 .PHONY: test
 test: build native-amd64 plugin-numpy venvs $(MALLOCS)/.done $(BIN)/nfpm $(SUITES:%=$(ROOTS_DIR)/%/.done) $(CUDA_DRIVER)/libcuda.so.1 ## Run every test (unit tests with the race detector)
-	$(TEST_ENV) $(GOTEST) -race $(V) $$($(GO) list ./... | grep -v -e /test/ -e $(PLUGIN_PACKAGES:./%/...=/%))
+	$(TEST_ENV) $(GOTEST) -race $(V) $$($(GO) list ./... | grep -v -e /test/ $(PLUGIN_PACKAGES:./%/...=-e /%))
 	$(TEST_ENV) LD_LIBRARY_PATH=$(CUDA_DRIVER) $(GOTEST) -race -tags cuda $(V) $(CUDA_PACKAGES)
 	$(GOTEST) -tags ndbridge_nonative -run TestNothingIsEmbedded $(V) ./hostplugin
 	$(TEST_ENV) $(GOTEST) -count=1 -timeout 30m $(V) ./test/...

@@ -21,10 +21,9 @@ const maxFileLines = 400
 var cgoPackages = []string{
 	"adapters/all/plugin",
 	"adapters/kit/entry",
-	"adapters/kit/program/programtest/importtests", "adapters/kit/program/pyvalues/pytests", // a part of tests
+	"adapters/kit/internal/pyvalues/pytests", "adapters/kit/program/programtest/importtests", // a part of tests
 	"adapters/kit/py",
-	"adapters/kit/py/pytests",               // its tests
-	"adapters/kit/program/pyvalues/pytests", // likewise
+	"adapters/kit/py/pytests", // its tests
 	"adapters/numpy/plugin",
 	"internal/gpu/driver",
 	"internal/gpu/driver/testdata/library", // its tests

@@ -14,7 +14,7 @@ import (
 	"syscall"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
-	"github.com/ndbridge/ndbridge/adapters/kit/program"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/engine"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
@@ -27,7 +27,7 @@ import (
 //nolint:gochecknoglobals // see plugin
 var hosts struct {
 	mu       sync.Mutex
-	programs []*program.Program // the oldest first
+	programs []*engine.Program // the oldest first
 
 	entering sync.Mutex // one host at a time
 	ended    bool       // nobody can enter any more; guarded by entering
@@ -176,12 +176,12 @@ func descriptor(conn net.Conn) (number int) {
 }
 
 // serveHost greets a host, and runs until it has gone.
-func serveHost(p *program.Program, side *fdpass.Conn, conn net.Conn, leave func()) {
+func serveHost(p *engine.Program, side *fdpass.Conn, conn net.Conn, leave func()) {
 	if err := side.Send(wire.Greeting()); err == nil {
 		_ = kit.ServeOn(context.Background(), p, side, conn) // the host knows
 	}
 	hosts.mu.Lock()
-	hosts.programs = slices.DeleteFunc(hosts.programs, func(q *program.Program) bool { return q == p })
+	hosts.programs = slices.DeleteFunc(hosts.programs, func(q *engine.Program) bool { return q == p })
 	hosts.mu.Unlock()
 	_, _ = side.Close(), conn.Close()
 	looked() // if it has looked at nothing
@@ -191,7 +191,7 @@ func serveHost(p *program.Program, side *fdpass.Conn, conn net.Conn, leave func(
 }
 
 // present gives the programs of the hosts that are there, the oldest first.
-func present() []*program.Program {
+func present() []*engine.Program {
 	hosts.mu.Lock()
 	defer hosts.mu.Unlock()
 	return slices.Clone(hosts.programs)
@@ -199,7 +199,7 @@ func present() []*program.Program {
 
 // lender gives the program whose host has a function of that name that the calling thread may call: the host that the thread runs a function
 // for, or else the one that has come last.
-func lender(g *py.GIL, name string) *program.Program {
+func lender(g *py.GIL, name string) *engine.Program {
 	all := present()
 	for _, p := range all {
 		if p.Carries(g) && p.Lets(name) {

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/engine"
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
@@ -43,7 +44,7 @@ var plugin struct {
 	thread int // Go's first
 
 	interp  *py.Interp
-	program *program.Program
+	program *engine.Program
 }
 
 // Register says what the library is called and which frameworks it knows. A plugin's main package calls
@@ -77,7 +78,7 @@ func open(find func() (*py.Interp, error)) error {
 	spare()
 	interp.SetRoom(func() bool { return bool(C.nd_threads_left(roomForThreads)) })
 	plugin.interp = interp
-	plugin.program = program.New(interp, plugin.name+" "+plugin.version, plugin.adapters...)
+	plugin.program = engine.New(interp, plugin.name+" "+plugin.version, plugin.adapters...)
 	return nil
 }
 
@@ -153,7 +154,7 @@ func ndGoVersion() C.uintptr_t {
 //export ndGoPublish
 func ndGoPublish(name, array C.uintptr_t) C.int {
 	return named("publish", name, func(g *py.GIL, name string) error {
-		return publish(g, program.Named{Name: name, Object: py.Object(array)})
+		return publish(g, engine.Named{Name: name, Object: py.Object(array)})
 	})
 }
 
@@ -164,19 +165,19 @@ func ndGoPublishAll(arrays C.uintptr_t) C.int {
 		if err != nil {
 			return err
 		}
-		var values []program.Named
+		var values []engine.Named
 		for key, o := range items {
 			name, err := nameOf(g, "publish", key)
 			if err != nil {
 				return err
 			}
-			values = append(values, program.Named{Name: name, Object: o})
+			values = append(values, engine.Named{Name: name, Object: o})
 		}
 		return publish(g, values...)
 	})
 }
 
-func publish(g *py.GIL, values ...program.Named) error {
+func publish(g *py.GIL, values ...engine.Named) error {
 	if hosts.first.Load() {
 		return plugin.program.Adopt(g, values...)
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/adapters/all"
-	"github.com/ndbridge/ndbridge/adapters/kit/program"
-	"github.com/ndbridge/ndbridge/adapters/kit/program/hostarrays"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/engine"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/hostarrays"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
@@ -25,7 +25,7 @@ const size = 1 << 20
 // library is what the C functions share, since C calls functions and not methods.
 type library struct {
 	interp             *py.Interp
-	program            *program.Program
+	program            *engine.Program
 	memory             *shm.Mapping // as the host has it
 	writable, readOnly *hostarrays.Segment
 	held               *atomic.Uint32
@@ -61,7 +61,7 @@ func (l *library) open(settings string) error {
 	if l.interp, err = py.Open(); err != nil {
 		return err
 	}
-	l.program = program.New(l.interp, "importtests", all.Adapters()...)
+	l.program = engine.New(l.interp, "importtests", all.Adapters()...)
 	if err := l.program.Configure(s); err != nil {
 		return err
 	}
