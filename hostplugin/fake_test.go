@@ -276,12 +276,12 @@ func (p *fakeProducer) Lease(ctx context.Context, name string, req contract.Requ
 		Layout: a.layout, Fence: contract.Ready{}, Framework: "fake", Route: contract.RouteEmpty, Writable: req.Writable,
 	}
 	if a.file == nil {
-		return p.Grant(l, nil, nil)
+		return p.Grant(l, kit.Memory{}, nil)
 	}
 	l.Route = contract.RouteSharedHeap
 	b, err := kit.FileSegment(a.file)
 	if err != nil {
 		return contract.Lease{}, err
 	}
-	return p.Grant(l, b, nil)
+	return p.Grant(l, kit.HostMemory(b), nil)
 }

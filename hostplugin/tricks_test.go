@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/shm"
@@ -130,7 +131,7 @@ func (p *fakeProducer) trick(ctx context.Context, name string, req contract.Requ
 	if err != nil {
 		return contract.Lease{}, true, err
 	}
-	l, err := p.Grant(contract.Lease{Layout: layout, Fence: contract.Ready{}, Framework: "fake", Writable: req.Writable}, nil, nil)
+	l, err := p.Grant(contract.Lease{Layout: layout, Fence: contract.Ready{}, Framework: "fake", Writable: req.Writable}, kit.Memory{}, nil)
 	l.Route, l.Handle = contract.RouteSharedHeap, lies()[name]
 	return l, true, err
 }

@@ -2,8 +2,6 @@ package kit_test
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"os"
 
@@ -30,47 +28,6 @@ func tempFile() (*os.File, error) {
 	return file, os.Remove(file.Name())
 }
 
-// An array in ordinary memory can only cross as a copy. The placement says so, and why.
-func ExampleRouter_Put() {
-	router := kit.NewRouter(nil) // no shared heap
-	defer router.Close()
-	data := binary.NativeEndian.AppendUint64(nil, 7)
-	l, err := core.NewLayout(core.LayoutSpec{DType: core.Uint64})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	place, err := router.Put(data, l, contract.ReasonConverted)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(place.Route, place.Reason, place.Memory.Parts[0].Size() >= 8)
-	fmt.Println(place.GiveUp()) // no lease was made of it
-	// Output:
-	// staged converted true
-	// <nil>
-}
-
-// A pointer that leads nowhere is an error, and no fault.
-func ExampleRouter_Share() {
-	router := kit.NewRouter(nil)
-	defer router.Close()
-	nowhere := kit.Array{Addr: 1 << 12, Layout: layoutOf(2)} // nothing is mapped at the lowest addresses
-	_, _, err := router.Share(nowhere, kit.Want{})
-	fmt.Println(errors.Is(err, core.ErrPointer))
-	// Output: true
-}
-
-// Arrays without elements need no memory.
-func ExampleRouter_Place() {
-	router := kit.NewRouter(nil)
-	defer router.Close()
-	place, err := router.Place(context.Background(), kit.Array{Layout: layoutOf(0)}, kit.Want{})
-	fmt.Println(place.Route, len(place.Memory.Parts), err)
-	// Output: empty 0 <nil>
-}
-
 // A producer whose arrays lie in files needs no router: it leases segments of the files.
 func ExampleFileSegment() {
 	file, err := tempFile()
@@ -89,7 +46,7 @@ func ExampleFileSegment() {
 		return
 	}
 	var leases kit.Leases
-	lease, err := leases.Grant(contract.Lease{Layout: layoutOf(2), Route: contract.RouteMappedFile}, segment, func() { fmt.Println("dropped") })
+	lease, err := leases.Grant(contract.Lease{Layout: layoutOf(2), Route: contract.RouteMappedFile}, kit.HostMemory(segment), func() { fmt.Println("dropped") })
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -124,7 +81,7 @@ func ExampleLeases_Grant() {
 			fmt.Println(err)
 			return
 		}
-		lease, err := leases.Grant(contract.Lease{Layout: layoutOf(4), Route: contract.RouteMappedFile}, segment, nil)
+		lease, err := leases.Grant(contract.Lease{Layout: layoutOf(4), Route: contract.RouteMappedFile}, kit.HostMemory(segment), nil)
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -137,16 +94,4 @@ func ExampleLeases_Grant() {
 	// Output:
 	// true true
 	// <nil>
-}
-
-// Inside tells whether an array's elements lie in a piece of memory, wherever its first element is.
-func ExampleArray_Inside() {
-	l, err := core.NewLayout(core.LayoutSpec{DType: core.Uint8, Shape: []int{4}, Strides: []int{-1}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	a := kit.Array{Addr: 103, Layout: l} // its elements lie at 103, 102, 101 and 100
-	fmt.Println(a.Inside(100, 4), a.Inside(101, 4))
-	// Output: true false
 }

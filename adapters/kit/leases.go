@@ -37,8 +37,8 @@ type lease struct {
 
 	layout   core.Layout // in the memory that the lease is on now, whose keys these are
 	keys     []any
-	pin      *pin // nil: not on the shared heap
-	renewals int  // calls of Renew under way
+	moves    Moving // nil: the memory stays where it is
+	renewals int    // calls of Renew under way
 }
 
 // segment is a backing in use.
@@ -47,33 +47,25 @@ type segment struct {
 	backing Backing
 	users   int      // leases, and Descriptor calls under way
 	writers int      // leases that were granted as writable
+	fence   bool     // which a host may write, whatever it has leased
 	opening int      // Descriptor calls under way
 	ended   []*lease // meanwhile: their memory stays until the calls are done
 }
 
-// Grant enters a lease on host memory into the table: [Leases.GrantMemory] of one backing, or of none
-// if b is nil.
-func (t *Leases) Grant(l contract.Lease, b Backing, drop func()) (contract.Lease, error) {
-	if b == nil {
-		return t.GrantMemory(l, Memory{}, drop)
-	}
-	return t.GrantMemory(l, hostMemory(b), drop)
-}
-
-// GrantMemory enters a lease into the table and gives it back with its ID, and with the handle and the
+// Grant enters a lease into the table and gives it back with its ID, and with the handle and the
 // fence that name its memory. It takes the memory's backings over: each is closed when the last lease
 // on its segment has ended, or at once if the segment is known already. If drop is not nil it is called
 // exactly once, after the lease has ended, by whoever ended it.
 //
 // After Close it gives everything back at once and reports an error that wraps core.ErrClosed.
-func (t *Leases) GrantMemory(l contract.Lease, m Memory, drop func()) (contract.Lease, error) {
-	entry := &lease{writable: l.Writable, drop: drop, layout: l.Layout, keys: m.Keys(), pin: m.pin}
+func (t *Leases) Grant(l contract.Lease, m Memory, drop func()) (contract.Lease, error) {
+	entry := &lease{writable: l.Writable, drop: drop, layout: l.Layout, keys: m.keys(), moves: m.Moves}
 	t.mu.Lock()
 	if t.closed {
 		t.mu.Unlock()
 		return contract.Lease{}, &core.Error{
 			Op: "lease", Kind: core.ErrClosed,
-			Err: errors.Join(errors.New("the producer has ended"), giveBack(m.Parts, drop)),
+			Err: errors.Join(errors.New("the producer has ended"), giveBack(m.backings(), drop)),
 		}
 	}
 	spare := t.stand(entry, &l, m)
@@ -93,9 +85,11 @@ func (t *Leases) GrantMemory(l contract.Lease, m Memory, drop func()) (contract.
 // stand lets an entry stand on memory, too, which names what it is in l. Backings that are known already
 // come with those to give back.
 func (t *Leases) stand(entry *lease, l *contract.Lease, m Memory) (spare []Backing) {
-	ids := make([]contract.SegmentID, len(m.Parts))
-	for i, b := range m.Parts {
+	backings := m.backings()
+	ids := make([]contract.SegmentID, len(backings))
+	for i, b := range backings {
 		s, known := t.use(b)
+		s.fence = i == len(m.Parts)
 		if known {
 			spare = append(spare, b)
 		}
@@ -116,13 +110,13 @@ func (t *Leases) stand(entry *lease, l *contract.Lease, m Memory) (spare []Backi
 }
 
 // Refence gives a standing lease one more fence, which takes the place of those before. It takes over what
-// the fence stands on, as [Leases.GrantMemory] does, and reports false if the lease does not stand.
+// the fence stands on, as [Leases.Grant] does, and reports false if the lease does not stand.
 func (t *Leases) Refence(id contract.LeaseID, fence Memory) (contract.Fence, bool) {
 	t.mu.Lock()
 	entry := t.leases[id]
 	if entry == nil {
 		t.mu.Unlock()
-		_ = giveBack(fence.Parts) // there is no lease to tell of it
+		_ = giveBack(fence.backings()) // there is no lease to tell of it
 		return nil, false
 	}
 	l := contract.Lease{Fence: contract.Ready{}}
@@ -176,7 +170,7 @@ func (t *Leases) Descriptor(ctx context.Context, id contract.SegmentID, writable
 	case s == nil:
 		t.mu.Unlock()
 		return nil, descriptorError(id, core.ErrNotFound, errors.New("no standing lease names it"), "")
-	case writable && s.writers == 0 && !anybodyWrites(s.backing):
+	case writable && s.writers == 0 && !s.fence:
 		t.mu.Unlock()
 		return nil, descriptorError(id, core.ErrReadOnly,
 			errors.New("no standing lease on it was granted as writable"), "lease the array as writable")

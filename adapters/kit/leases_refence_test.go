@@ -10,7 +10,7 @@ import (
 
 // fenceIn is memory with a fence of that value.
 func fenceIn(page Backing, value uint32) Memory {
-	return Memory{Parts: []Backing{page}, Name: func(l *contract.Lease, ids []contract.SegmentID) {
+	return Memory{Fence: page, Name: func(l *contract.Lease, ids []contract.SegmentID) {
 		l.Fence = contract.CUDAWord{Page: ids[0], Size: 4096, Value: value}
 	}}
 }
@@ -38,7 +38,7 @@ func TestRefence(t *testing.T) {
 			t.Fatalf("Refence = %+v, %v; want value %d in page %d", fence, ok, i, ids[i%2])
 		}
 		ids[i%2] = word.Page
-		f, err := leases.Descriptor(t.Context(), word.Page, false)
+		f, err := leases.Descriptor(t.Context(), word.Page, true) // a host may write it
 		if err != nil {
 			t.Fatal(err)
 		}

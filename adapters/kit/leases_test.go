@@ -17,7 +17,11 @@ import (
 
 func grant(t *testing.T, leases *Leases, l contract.Lease, b Backing, drop func()) contract.Lease {
 	t.Helper()
-	l, err := leases.Grant(l, b, drop)
+	var m Memory
+	if b != nil {
+		m = HostMemory(b)
+	}
+	l, err := leases.Grant(l, m, drop)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +230,7 @@ func TestLeasesClose(t *testing.T) {
 		t.Errorf("%d dropped, closed %d times, %d leases stand", dropped, b.closed, leases.Len())
 	}
 	late := &fakeBacking{key: 2}
-	if _, err := leases.Grant(contract.Lease{}, late, func() { dropped++ }); !errors.Is(err, core.ErrClosed) {
+	if _, err := leases.Grant(contract.Lease{}, HostMemory(late), func() { dropped++ }); !errors.Is(err, core.ErrClosed) {
 		t.Errorf("granted after Close: %v, want ErrClosed", err)
 	}
 	if late.closed != 1 || dropped != 3 {
@@ -243,7 +247,7 @@ func TestLeasesConcurrent(t *testing.T) {
 	for worker := range 8 {
 		wg.Go(func() {
 			for i := range 300 {
-				l, err := leases.Grant(contract.Lease{}, &fakeBacking{key: (worker + i) % 5}, func() { dropped.Add(1) })
+				l, err := leases.Grant(contract.Lease{}, HostMemory(&fakeBacking{key: (worker + i) % 5}), func() { dropped.Add(1) })
 				if err != nil {
 					t.Error(err)
 					return

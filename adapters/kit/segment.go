@@ -1,12 +1,12 @@
 package kit
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/files"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -34,37 +34,47 @@ type Backing interface {
 // Memory is what a lease stands on.
 type Memory struct {
 	Parts []Backing // each is a segment to the host
-	// Name gives a lease its handle, and its fence where that is in memory too, from the IDs of the
-	// parts' segments. It is nil for an array without elements.
+	// Fence, if it is not nil, is what the lease's fence lies in. A host may write it, whatever it has leased.
+	Fence Backing
+	// Name gives a lease its handle, and its fence where that is in memory too, from the IDs of the segments
+	// of the parts, after which comes that of the fence. It is nil for an array without elements.
 	Name func(l *contract.Lease, ids []contract.SegmentID)
-
-	pin *pin // what keeps it in the shared heap; nil: it lies elsewhere
+	// Moves, if it is not nil, is asked by [Leases.Renew].
+	Moves Moving
 }
 
-// Keys are those of the parts, in their order, but for the memory of a fence.
-func (m Memory) Keys() (keys []any) {
-	for _, b := range m.Parts {
-		if !anybodyWrites(b) {
-			keys = append(keys, b.Key())
-		}
+// Moving is memory that may come to lie in another file, as a fork of the program brings about.
+type Moving interface {
+	// Renew sees to it that the memory lies in a file that can be shared, and says in which, and by how many bytes
+	// its place there differs from that before.
+	Renew(writable bool) (b Backing, shift int64, err error)
+}
+
+// backings are the parts, and what the fence lies in.
+func (m Memory) backings() []Backing {
+	if m.Fence == nil {
+		return m.Parts
+	}
+	return append(slices.Clip(m.Parts), m.Fence)
+}
+
+// keys are those of the parts, in their order.
+func (m Memory) keys() []any {
+	keys := make([]any, len(m.Parts))
+	for i, b := range m.Parts {
+		keys[i] = b.Key()
 	}
 	return keys
 }
 
-// hostMemory is memory that the CPU reads.
-func hostMemory(b Backing) Memory {
+// HostMemory is memory that the CPU reads.
+func HostMemory(b Backing) Memory {
 	return Memory{
 		Parts: []Backing{b},
 		Name: func(l *contract.Lease, ids []contract.SegmentID) {
 			l.Handle = contract.Segment{ID: ids[0], Size: b.Size(), Sealed: b.Sealed()}
 		},
 	}
-}
-
-// anybodyWrites tells the memory of fences, which a host may write whatever it has leased.
-func anybodyWrites(b Backing) bool {
-	_, ok := b.(*wordPage)
-	return ok
 }
 
 // FileSegment is a file as a backing, for producers whose arrays lie in files. The file f stays the
@@ -74,11 +84,11 @@ func anybodyWrites(b Backing) bool {
 //
 // It wraps core.ErrUnsupported if f is not a regular file.
 func FileSegment(f *os.File) (Backing, error) {
-	own, err := reopen(f, false)
+	own, err := shm.ReadOnly(f)
 	if err != nil {
 		return nil, fmt.Errorf("file %s: %w", f.Name(), err)
 	}
-	b, err := newFileBacking(own)
+	b, err := files.New(own)
 	if err != nil {
 		_ = shm.Close(own) // only read
 		return nil, fmt.Errorf("file %s: %w", f.Name(), err)
@@ -86,75 +96,19 @@ func FileSegment(f *os.File) (Backing, error) {
 	return b, nil
 }
 
-// fileBacking is a regular file, open for reading.
-type fileBacking struct {
-	file   *os.File
-	key    fileKey
-	sealed bool
-}
-
-// fileKey identifies a file and its size. An inode number is used again once a file is gone, often for
-// the next file, so the key has its generation too: as a part of the handle by which the file system
-// names it to NFS. Where there is no handle, the time of birth stands for it, though a clock's tick may
-// see two births; where there is neither, this one opening of the file.
-type fileKey struct {
-	dev, ino uint64
-	handle   string
-	birth    unix.StatxTimestamp
-	opening  *os.File
-	size     int64
-}
-
-// newFileBacking takes f over, unless it fails.
-func newFileBacking(f *os.File) (*fileBacking, error) {
-	var st unix.Statx_t
-	var handle unix.FileHandle
-	var err, noHandle error
-	shm.Use(f, func() {
-		err = unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_TYPE|unix.STATX_INO|unix.STATX_SIZE|unix.STATX_BTIME, &st)
-		handle, _, noHandle = unix.NameToHandleAt(int(f.Fd()), "", unix.AT_EMPTY_PATH)
-	})
+// DataSegment is memory of its own with a copy of data, for producers that make the elements of their arrays themselves.
+func DataSegment(data []byte) (Backing, error) {
+	f, err := shm.Create("ndbridge-data", int64(len(data)))
 	if err != nil {
-		return nil, os.NewSyscallError("statx", err)
+		return nil, err
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, fmt.Errorf("%w: not a regular file", core.ErrUnsupported)
+	shm.Use(f, func() { _, err = f.WriteAt(data, 0) })
+	var b *files.File
+	if err == nil {
+		b, err = files.New(f)
 	}
-	b := &fileBacking{file: f, key: fileKey{
-		dev:  unix.Mkdev(st.Dev_major, st.Dev_minor),
-		ino:  st.Ino,
-		size: int64(st.Size),
-	}}
-	switch {
-	case noHandle == nil:
-		b.key.handle = string(handle.Bytes())
-	case st.Mask&unix.STATX_BTIME != 0:
-		b.key.birth = st.Btime
-	default:
-		b.key.opening = f
-	}
-	b.sealed, err = shm.Sealed(f)
-	return b, err
-}
-
-func (b *fileBacking) Key() any     { return b.key }
-func (b *fileBacking) Size() int64  { return b.key.size }
-func (b *fileBacking) Sealed() bool { return b.sealed }
-func (b *fileBacking) Close() error { return shm.Close(b.file) }
-
-// checkWritable reports early what Open would say.
-func (b *fileBacking) checkWritable() error {
-	f, err := b.Open(true)
 	if err != nil {
-		return err
+		return nil, errors.Join(err, shm.Close(f))
 	}
-	return shm.Close(f)
-}
-
-func (b *fileBacking) Open(writable bool) (*os.File, error) {
-	f, err := reopen(b.file, writable)
-	if err != nil && writable {
-		return nil, fmt.Errorf("%w: %w", core.ErrReadOnly, err)
-	}
-	return f, err
+	return b, nil
 }

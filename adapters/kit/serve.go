@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/serving"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
@@ -55,7 +56,7 @@ func Serve(ctx context.Context, p contract.Producer, opts ServeOptions) error {
 	}
 	side, err := sideConn(opts.Side)
 	if err != nil {
-		return serveError(core.ErrUnavailable, fmt.Errorf("side socket: %w", err))
+		return serving.Error(core.ErrUnavailable, fmt.Errorf("side socket: %w", err))
 	}
 	defer func() { _ = side.Close() }() // the process is at its end, or said so already
 	if opts.OwnDescriptors {
@@ -74,11 +75,11 @@ func serve(ctx context.Context, side *fdpass.Conn, server *wire.Server, opts Ser
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		defer cancel() // the host is gone
-		watchHost(side, server, sync.OnceFunc(opened))
+		serving.Watch(side, server, sync.OnceFunc(opened))
 	})
 	defer func() {
 		cancel()
-		_ = side.Close() // ends watchHost
+		_ = side.Close() // ends Watch
 		watching.Wait()
 	}()
 	handshake := opts.Handshake
@@ -86,7 +87,7 @@ func serve(ctx context.Context, side *fdpass.Conn, server *wire.Server, opts Ser
 		handshake = os.Stdout
 	}
 	if err := wire.Serve(ctx, side, handshake, server.Register); err != nil {
-		return serveError(core.ErrUnavailable, err)
+		return serving.Error(core.ErrUnavailable, err)
 	}
 	return nil
 }
@@ -112,28 +113,4 @@ func sideConn(side *os.File) (*fdpass.Conn, error) {
 		return fdpass.FromFD(sideFD)
 	}
 	return fdpass.FromFile(side)
-}
-
-// watchHost reads until the host has closed its end, hands descriptors to the server, and calls opened when the host says so. Other
-// messages are of later versions.
-func watchHost(side *fdpass.Conn, server *wire.Server, opened func()) {
-	for {
-		msg, files, err := side.Recv()
-		if err == nil && server.Deliver(msg, files) {
-			continue
-		}
-		for _, f := range files {
-			_ = f.Close() // unwanted
-		}
-		if err != nil && !errors.Is(err, fdpass.ErrTruncated) {
-			return
-		}
-		if wire.Opened(msg) {
-			opened()
-		}
-	}
-}
-
-func serveError(kind, err error) error {
-	return &core.Error{Op: "serve", Kind: kind, Err: err}
 }

@@ -20,8 +20,7 @@ const framework = "npyfile"
 type producer struct {
 	kit.Leases // Descriptor and Release
 
-	folder  folder
-	staging kit.Staging
+	folder folder
 
 	mu      sync.Mutex
 	program string
@@ -34,9 +33,6 @@ var (
 )
 
 func newProducer(dir string) *producer { return &producer{folder: folder(dir)} }
-
-// Close ends all leases.
-func (p *producer) Close() error { return errors.Join(p.Leases.Close(), p.staging.Close()) }
 
 // Configure implements contract.Configurer: its error is what the host says when it cannot start.
 func (p *producer) Configure(s contract.Settings) error {
@@ -132,14 +128,14 @@ func (p *producer) grant(a *array, req contract.Request) (contract.Lease, error)
 	switch {
 	case a.layout.Len() == 0:
 		l.Route = contract.RouteEmpty
-		return p.Grant(l, nil, nil)
+		return p.Grant(l, kit.Memory{}, nil)
 	case a.data == nil:
 		l.Route = contract.RouteMappedFile
 		segment, err := kit.FileSegment(a.file)
 		if err != nil {
 			return contract.Lease{}, err
 		}
-		return p.Grant(l, segment, nil)
+		return p.Grant(l, kit.HostMemory(segment), nil)
 	case p.refusesCopies(req):
 		return contract.Lease{}, &core.Error{
 			Kind: core.ErrNotShared, Reason: contract.ReasonConverted, Err: errors.New("the file has it compressed or unaligned"),
@@ -150,12 +146,12 @@ func (p *producer) grant(a *array, req contract.Request) (contract.Lease, error)
 	if err != nil {
 		return contract.Lease{}, err
 	}
-	copied, err := p.staging.Put(data, a.layout)
+	segment, err := kit.DataSegment(data)
 	if err != nil {
 		return contract.Lease{}, err
 	}
-	l.Layout, l.Route, l.Reason = copied.Layout, contract.RouteStaged, contract.ReasonConverted
-	return p.Grant(l, copied.Backing, copied.Drop)
+	l.Route, l.Reason = contract.RouteStaged, contract.ReasonConverted
+	return p.Grant(l, kit.HostMemory(segment), nil)
 }
 
 func (p *producer) refusesCopies(req contract.Request) bool {

@@ -13,8 +13,8 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/internal/engine"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/serving"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/fdpass"
@@ -178,7 +178,7 @@ func descriptor(conn net.Conn) (number int) {
 // serveHost greets a host, and runs until it has gone.
 func serveHost(p *engine.Program, side *fdpass.Conn, conn net.Conn, leave func()) {
 	if err := side.Send(wire.Greeting()); err == nil {
-		_ = kit.ServeOn(context.Background(), p, side, conn) // the host knows
+		_ = serving.On(context.Background(), p, side, conn) // the host knows
 	}
 	hosts.mu.Lock()
 	hosts.programs = slices.DeleteFunc(hosts.programs, func(q *engine.Program) bool { return q == p })

@@ -88,7 +88,7 @@ func (p *producer) Lease(_ context.Context, name string, _ contract.Request) (co
 		handle.GPU[0]++
 	}
 	l := contract.Lease{Layout: layout, Framework: "fake", Route: contract.RouteCUDAIPC, Writable: true}
-	return p.GrantMemory(l, kit.Memory{
+	return p.Grant(l, kit.Memory{
 		Parts: []kit.Backing{part{array.addr, nil}, part{0, p.program.file}},
 		Name: func(l *contract.Lease, ids []contract.SegmentID) {
 			handle.ID, a.Word.Page = ids[0], ids[1]

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/routes"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
@@ -118,7 +118,7 @@ func (s *search) still(g *py.GIL, d *discovery, key string) (same bool) {
 }
 
 // whereIs tells memory from other memory, and an object without memory from other objects.
-func whereIs(a kit.Array, o py.Object) string {
+func whereIs(a routes.Array, o py.Object) string {
 	l := a.Layout
 	if a.Addr == 0 || l.Len() == 0 {
 		return fmt.Sprint("object ", o, l.Shape())
@@ -157,7 +157,7 @@ func (s *search) describe(g *py.GIL, t *target, e *contract.Entry, key *string) 
 
 // route says how a look would reach an array's memory now, and why it would be copied.
 func (p *Program) route(r *reading) (route core.Route, reason core.Reason) {
-	want := kit.Want{Spared: r.spared}
+	want := routes.Want{Spared: r.spared}
 	if r.temporary {
 		want.Reason = contract.ReasonConverted
 	}

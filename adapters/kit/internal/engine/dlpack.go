@@ -3,7 +3,7 @@ package engine
 import (
 	"fmt"
 
-	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/routes"
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
@@ -59,7 +59,7 @@ func (r *reader) askDLPack(g *py.GIL, o py.Object) (a answer, ok bool, err error
 
 // deviceStream chooses the stream argument for an array on a GPU; ours says that it is the queue's.
 func (r *reader) deviceStream(device core.Device) (stream *int, ours bool, err error) {
-	if err := kit.Reachable(device); err != nil {
+	if err := routes.Reachable(device); err != nil {
 		r.hopeless = true
 		return nil, false, err
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/internal/published"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/routes"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/names"
@@ -147,7 +147,7 @@ func (t *target) part(r *reading) error {
 		}
 		l = next
 	}
-	r.array.Array = kit.Array{Addr: r.full.Addr + uintptr(l.Offset()-r.full.Layout.Offset()), Layout: l}
+	r.array.Array = routes.Array{Addr: r.full.Addr + uintptr(l.Offset()-r.full.Layout.Offset()), Layout: l}
 	r.array.OnGPU = r.array.OnGPU && l.Len() > 0 // no elements are nowhere
 	return nil
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/internal/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/internal/published"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/routes"
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
@@ -37,8 +37,8 @@ type granting struct {
 	// pause is what takes time before the array can be had; it is done without the GIL and without references, which
 	// the program could notice, and then the array is read anew. Nil: nothing.
 	pause  func() error
-	room   *kit.Room  // for a large copy; nil: none
-	waited *kit.Array // for whose GPU was waited
+	room   *routes.Room  // for a large copy; nil: none
+	waited *routes.Array // for whose GPU was waited
 	tries  int
 
 	promoted uintptr // where an array was that was promoted, or for which it was tried; 0: none yet
@@ -233,8 +233,8 @@ func (a *granting) scalar(s *standing, pub *published.Publication) (contract.Lea
 		return a.stands(contract.Ready{}), false, nil
 	}
 	s.publication = pub
-	want := kit.Want{Writable: a.req.Writable, NoCopy: a.req.Copy == contract.CopyNever, Reason: contract.ReasonConverted}
-	if _, _, err := a.program.router.Share(kit.Array{Layout: pub.Array.Layout}, want); err != nil {
+	want := routes.Want{Writable: a.req.Writable, NoCopy: a.req.Copy == contract.CopyNever, Reason: contract.ReasonConverted}
+	if _, _, err := a.program.router.Share(routes.Array{Layout: pub.Array.Layout}, want); err != nil {
 		return contract.Lease{}, false, err
 	}
 	place, err := a.program.router.Put(pub.Scalar, pub.Array.Layout, contract.ReasonConverted)
@@ -253,7 +253,7 @@ func (a *granting) same(s *standing, r *reading, place *placed) (same bool, fenc
 	}
 	b := a.before
 	if b == nil || !b.publication.Is(s.publication) || contract.Copied(place.Route) || place.Route != b.lease.Route || b.lease.Framework != a.shown ||
-		!a.program.leases.Stands(b.lease.ID, &place.Placement) || !slices.Equal(r.quirks, b.lease.Quirks) {
+		!a.program.leases.Stands(b.lease.ID, place.Memory, place.Layout) || !slices.Equal(r.quirks, b.lease.Quirks) {
 		return false, nil
 	}
 	// The lease takes the memory over, of which it has most already, for the sake of the fence.
@@ -302,7 +302,7 @@ func (s *standing) take(g *py.GIL, r *reading, place *placed) {
 
 // enter makes a lease of a placement, which s describes if it is one for the host. What it holds in Python, if
 // that is anything, is given back with the lease, unless somebody has taken it before.
-func (p *Program) enter(f owner, r *reading, place kit.Placement, writable bool, s *standing) (contract.Lease, *holds.Kept, error) {
+func (p *Program) enter(f owner, r *reading, place routes.Placement, writable bool, s *standing) (contract.Lease, *holds.Kept, error) {
 	l := contract.Lease{
 		Layout: place.Layout, Fence: contract.Ready{}, Framework: f.shown, Route: place.Route, Reason: place.Reason,
 		Quirks: r.quirks, Writable: writable,
@@ -330,7 +330,7 @@ func (p *Program) enter(f owner, r *reading, place kit.Placement, writable bool,
 			p.holds.Add(kept.Take())
 		}
 	}
-	l, err := p.leases.GrantMemory(l, place.Memory, drop)
+	l, err := p.leases.Grant(l, place.Memory, drop)
 	if err == nil && s != nil {
 		s.lease = l
 		p.leasing.add(s)

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/routes"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/sharedheap"
 	"github.com/ndbridge/ndbridge/internal/shm"
@@ -23,7 +23,7 @@ const idle = 2 * time.Second
 
 // openHeap finds the shared heap, and says what is to be said of it. The heap is nil if there is none that
 // works. From then on memory that the program does not use again goes back to the system.
-func openHeap() (_ kit.Heap, state func() string) {
+func openHeap() (_ routes.Heap, state func() string) {
 	shared, ok := sharedheap.Open()
 	if !ok {
 		shared, ok = sharedheap.OpenLate()
@@ -78,17 +78,17 @@ func (h heap) Works() bool { return !h.Late() && h.Stats().State.Works() }
 
 // countForks adds 1 to count before each fork that takes what is pinned in h, which may be nil, away from
 // others. count stays valid until it is called with it again, and on is false.
-func countForks(h kit.Heap, count *atomic.Uint64, on bool) {
+func countForks(h routes.Heap, count *atomic.Uint64, on bool) {
 	if h, ok := h.(heap); ok {
 		h.CountForks(count, on)
 	}
 }
 
 // Pin implements [kit.Heap].
-func (h heap) Pin(addr uintptr, writable bool) (kit.HeapBlock, bool) {
+func (h heap) Pin(addr uintptr, writable bool) (routes.HeapBlock, bool) {
 	b, ok := h.Heap.Pin(addr)
 	if !ok {
-		return kit.HeapBlock{}, false
+		return routes.HeapBlock{}, false
 	}
 	block := h.block(addr, &b, writable)
 	if b.Shareable && block.Backing == nil {
@@ -98,30 +98,30 @@ func (h heap) Pin(addr uintptr, writable bool) (kit.HeapBlock, bool) {
 }
 
 // Repin implements [kit.Heap].
-func (h heap) Repin(addr uintptr, segment uint64, writable bool) (kit.HeapBlock, bool) {
+func (h heap) Repin(addr uintptr, segment uint64, writable bool) (routes.HeapBlock, bool) {
 	b, ok := h.Heap.Repin(addr, segment)
 	if !ok {
-		return kit.HeapBlock{}, false
+		return routes.HeapBlock{}, false
 	}
 	return h.block(addr, &b, writable), true
 }
 
 // block is how kit knows a block that is pinned, if it is shareable: for another process to write to, if writable.
-func (h heap) block(addr uintptr, b *sharedheap.Block, writable bool) kit.HeapBlock {
+func (h heap) block(addr uintptr, b *sharedheap.Block, writable bool) routes.HeapBlock {
 	switch {
 	case b.Freed:
-		return kit.HeapBlock{Freed: true}
+		return routes.HeapBlock{Freed: true}
 	case b.Outside:
-		return kit.HeapBlock{Outside: true}
+		return routes.HeapBlock{Outside: true}
 	case b.Frozen:
-		return kit.HeapBlock{Reason: contract.ReasonFrozen, Offset: b.Offset, Available: b.Available}
+		return routes.HeapBlock{Reason: contract.ReasonFrozen, Offset: b.Offset, Available: b.Available}
 	case !b.Shareable, !h.maps.Shows(addr, b.Available, b.Device, b.Inode, b.Offset): // the heap is not told of mappings by bare system calls
-		return kit.HeapBlock{Reason: contract.ReasonOutsideHeap, Segment: b.Segment, Offset: b.Offset, Available: b.Available}
+		return routes.HeapBlock{Reason: contract.ReasonOutsideHeap, Segment: b.Segment, Offset: b.Offset, Available: b.Available}
 	}
 	if writable {
 		h.GrantWrite(addr)
 	}
-	return kit.HeapBlock{
+	return routes.HeapBlock{
 		Backing:   heapSegment{task: b.Task, fd: b.FD, key: heapKey{b.Segment, b.SegmentSize}},
 		Segment:   b.Segment,
 		Offset:    b.Offset,

@@ -1,9 +1,9 @@
 package engine
 
 import (
-	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/internal/arrayinterface"
 	"github.com/ndbridge/ndbridge/adapters/kit/internal/holds"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/routes"
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
@@ -22,7 +22,7 @@ func (r *reader) askCUDAInterface(g *py.GIL, o py.Object) (a answer, ok bool, er
 		return answer{}, false, err
 	}
 	device := core.Device{Kind: core.CUDA}
-	if err := kit.Reachable(device); err != nil {
+	if err := routes.Reachable(device); err != nil {
 		r.hopeless = true
 		return answer{}, true, err
 	}

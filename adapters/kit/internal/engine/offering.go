@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/internal/published"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/routes"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/offers"
@@ -56,7 +56,7 @@ func (p *Program) offer(made, last *published.Publication, f owner, r *reading) 
 	if made.Forks == 0 { // nobody looks
 		return
 	}
-	place, _, err := p.router.Share(r.array.Array, kit.Want{NoCopy: true})
+	place, _, err := p.router.Share(r.array.Array, routes.Want{NoCopy: true})
 	if err != nil {
 		return
 	}
@@ -68,7 +68,7 @@ func (p *Program) offer(made, last *published.Publication, f owner, r *reading) 
 	p.enterOffer(made, last, f, r, place)
 }
 
-func (p *Program) enterOffer(made, last *published.Publication, f owner, r *reading, place kit.Placement) {
+func (p *Program) enterOffer(made, last *published.Publication, f owner, r *reading, place routes.Placement) {
 	lease, kept, err := p.enter(f, r, place, false, nil)
 	if err != nil {
 		return

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/internal/published"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/routes"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
@@ -14,7 +14,7 @@ import (
 
 // placed is how an array reaches the host.
 type placed struct {
-	kit.Placement
+	routes.Placement
 	copiedAgain bool // into the memory of the lease before
 }
 
@@ -22,7 +22,7 @@ type placed struct {
 // on a GPU.
 func (a *granting) place(ctx context.Context, g *py.GIL, t *target, f owner, r *reading) (placed, error) {
 	p := a.program
-	want := kit.Want{
+	want := routes.Want{
 		Writable: a.req.Writable, NoCopy: p.copyPolicy(f, a.req.Copy) == contract.CopyNever, Spared: r.spared,
 	}
 	if r.temporary {
@@ -76,7 +76,7 @@ func (a *granting) canPromote(r *reading, why core.Reason) bool {
 }
 
 // promote has the memory made shareable again, and then the array read anew.
-func (a *granting) promote(array kit.Array) error {
+func (a *granting) promote(array routes.Array) error {
 	if a.hurry {
 		return errLong
 	}

@@ -3,7 +3,7 @@ package engine
 import (
 	"testing"
 
-	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/routes"
 	"github.com/ndbridge/ndbridge/core/contract"
 )
 
@@ -23,7 +23,7 @@ func TestPromoteWhatCameInstead(t *testing.T) {
 		"too many others":       {8192, maxAttempts, false},
 	} {
 		a := &granting{promoted: c.promoted, tries: c.tries}
-		r := &reading{array: kit.Located{Array: kit.Array{Addr: 4096}}}
+		r := &reading{array: routes.Located{Array: routes.Array{Addr: 4096}}}
 		if got := a.canPromote(r, contract.ReasonHeapOff); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}

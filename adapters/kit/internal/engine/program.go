@@ -15,6 +15,7 @@ import (
 	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/internal/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/internal/published"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/routes"
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
@@ -29,9 +30,9 @@ type Program struct {
 	interp    *py.Interp
 	plugin    string
 	heapState func() string
-	router    *kit.Router
+	router    *routes.Router
 	leases    kit.Leases
-	heap      kit.Heap // nil: none
+	heap      routes.Heap // nil: none
 	holds     *holds.Keeper
 	state     progress
 	published published.Names
@@ -81,7 +82,7 @@ func New(interp *py.Interp, plugin string, adapters ...program.Adapter) *Program
 
 // newProgram completes a program of which the parts are there that concern the process as a whole.
 func newProgram(p *Program, adapters []program.Adapter) *Program {
-	p.router = kit.NewRouter(p.heap)
+	p.router = routes.NewRouter(p.heap)
 	p.holds = holds.New(p.interp)
 	p.generic = framework{name: genericName}
 	p.waiting = make(chan struct{}, maxWaiting)

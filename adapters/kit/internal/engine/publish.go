@@ -7,9 +7,9 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/internal/holds"
 	"github.com/ndbridge/ndbridge/adapters/kit/internal/published"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/routes"
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
@@ -206,10 +206,10 @@ func (p *Program) publication(g *py.GIL, name string, o py.Object) (made *publis
 			return last.Again(), nil
 		}
 		if watch, addr, ok := g.Moved(last.Watch, o); ok {
-			made = &published.Publication{Object: g.Keep(o), Watch: watch, Array: kit.Array{Addr: addr, Layout: last.Array.Layout}, Unseen: last.Unseen}
+			made = &published.Publication{Object: g.Keep(o), Watch: watch, Array: routes.Array{Addr: addr, Layout: last.Array.Layout}, Unseen: last.Unseen}
 			if last.Offer.ID != 0 {
 				p.offer(made, last, owner{shown: last.Offer.Framework}, &reading{
-					array: kit.Located{Array: made.Array}, quirks: last.Offer.Quirks,
+					array: routes.Located{Array: made.Array}, quirks: last.Offer.Quirks,
 				})
 			}
 			return made, nil

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/internal/holds"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/routes"
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
@@ -18,9 +18,9 @@ import (
 
 // reading is what an object said about its memory.
 type reading struct {
-	array     kit.Located
-	full      kit.Array // of which array is a part, or all
-	order     kit.Order // if the CUDA driver knows the memory
+	array     routes.Located
+	full      routes.Array // of which array is a part, or all
+	order     routes.Order // if the CUDA driver knows the memory
 	sync      contract.SyncPolicy
 	quirks    []core.QuirkID
 	temporary bool        // the memory was made for the answer
@@ -32,7 +32,7 @@ type reading struct {
 }
 
 // takeOrder gives the order to who takes its queue over.
-func (r *reading) takeOrder() kit.Order {
+func (r *reading) takeOrder() routes.Order {
 	order := r.order
 	r.order.Queue = nil
 	return order
@@ -66,7 +66,7 @@ type answer struct {
 // reader carries out a plan.
 type reader struct {
 	*program.Plan
-	router *kit.Router
+	router *routes.Router
 	sync   contract.SyncPolicy // SyncDevice or SyncStream
 	mark   *export.Mark        // what was published with the array; nil: the policy holds
 	look   bool                // the memory is not going to be touched
@@ -96,7 +96,7 @@ func (r *reader) read(g *py.GIL, o py.Object) (*reading, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &reading{array: kit.Located{Array: kit.Array{Layout: l}}}, nil
+		return &reading{array: routes.Located{Array: routes.Array{Layout: l}}}, nil
 	}
 	for _, step := range plan.Through {
 		var err error
@@ -269,7 +269,7 @@ func (r *reader) accept(a answer, protocol program.Protocol) (*reading, error) {
 			"the buffer says that it has %d bytes, and %d elements of %d", b.Len, l.Len(), b.ItemSize,
 		)}
 	}
-	located, err := r.router.Inspect(kit.Array{Addr: a.addr, Layout: l}, a.deviceKnown)
+	located, err := r.router.Inspect(routes.Array{Addr: a.addr, Layout: l}, a.deviceKnown)
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +282,7 @@ func (r *reader) accept(a answer, protocol program.Protocol) (*reading, error) {
 		hold:      r.Hold || located.OnGPU, // no heap of ours keeps that memory
 		holds:     a.holds,
 	}
-	result.order = kit.Order{Mark: r.mark, Queue: r.queue}
+	result.order = routes.Order{Mark: r.mark, Queue: r.queue}
 	if r.asksFramework() {
 		result.order.Stream, result.order.Framework = a.stream, a.ordered
 	}

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/internal/published"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/routes"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
@@ -23,8 +23,8 @@ type standing struct {
 	base  names.Path // that leads to the object, of which path means all or a part
 	req   contract.Request
 	lease contract.Lease
-	addr  uintptr     // of the object's own memory, which described describes; 0: it makes other memory for each look
-	copy  *kit.Copied // the copy that the lease stands on; nil: there is none, or not in host memory
+	addr  uintptr        // of the object's own memory, which described describes; 0: it makes other memory for each look
+	copy  *routes.Copied // the copy that the lease stands on; nil: there is none, or not in host memory
 
 	described   core.Layout
 	publication *published.Publication // that was leased; nil: it was a variable

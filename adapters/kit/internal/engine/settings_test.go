@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/routes"
 	"github.com/ndbridge/ndbridge/adapters/kit/program"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core"
@@ -61,7 +61,7 @@ func TestSettings(t *testing.T) {
 			`configure: bad configuration: quirk "torch.layouts" has no effect "refuse" to choose; it has: none`,
 		},
 	} {
-		p := &Program{frameworks: []*framework{{name: "torch", adapter: adapterOfTables{}}}, router: kit.NewRouter(nil)}
+		p := &Program{frameworks: []*framework{{name: "torch", adapter: adapterOfTables{}}}, router: routes.NewRouter(nil)}
 		err := p.Configure(contract.Settings{Program: "camera", Adapters: []contract.AdapterSettings{c.settings}})
 		if c.err == "" && err == nil {
 			continue
@@ -77,7 +77,7 @@ func TestSettingsComeLate(t *testing.T) {
 	t.Parallel()
 	f := &framework{name: "torch", adapter: adapterOfTables{}, version: "2.6.0"}
 	f.enforce()
-	p := &Program{frameworks: []*framework{f}, router: kit.NewRouter(nil)}
+	p := &Program{frameworks: []*framework{f}, router: routes.NewRouter(nil)}
 	off := contract.AdapterSettings{Name: "torch", DisabledQuirks: []core.QuirkID{"torch.layouts"}}
 	if err := p.Configure(contract.Settings{Adapters: []contract.AdapterSettings{off}}); err != nil {
 		t.Fatal(err)

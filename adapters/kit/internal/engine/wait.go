@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/routes"
 	"github.com/ndbridge/ndbridge/core"
 )
 
@@ -17,7 +17,7 @@ func (a *granting) await(ctx context.Context, r *reading) error {
 	if wait == nil {
 		return err
 	}
-	a.waited = &kit.Array{Addr: r.array.Addr, Layout: r.array.Layout}
+	a.waited = &routes.Array{Addr: r.array.Addr, Layout: r.array.Layout}
 	a.pause = func() error { return a.slowly(ctx, wait) }
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/adapters/kit/internal/holds"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/routes"
 	"github.com/ndbridge/ndbridge/adapters/kit/py"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu/export"
@@ -21,7 +21,7 @@ import (
 // when it was published. It does not change, but for Version and At, which [Names.Put] sets.
 type Publication struct {
 	Object  py.Object
-	Array   kit.Array    // what the object said
+	Array   routes.Array // what the object said
 	Mark    *export.Mark // the work that an array on a GPU waits for, if it was said; nil: nothing
 	Watch   *py.Watch    // of the object; nil: it has no fingerprint
 	Scalar  []byte       // the value of a Python number, which has no memory of its own; nil: it is none

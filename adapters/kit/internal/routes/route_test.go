@@ -1,4 +1,4 @@
-package kit
+package routes
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/shm"
@@ -92,7 +93,7 @@ func newFakeHeap(t *testing.T, n int) (h *fakeHeap, memory []byte) {
 	}
 	t.Cleanup(func() { f.Close() })
 	all, start := shmtest.Map(t, f, 4096+n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	backing, err := FileSegment(f)
+	backing, err := kit.FileSegment(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func place(t *testing.T, r *Router, a Array, want Want, memory []byte) Placement
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := giveBack(p.Memory.Parts, p.Drop); err != nil {
+		if err := p.GiveUp(); err != nil {
 			t.Error(err)
 		}
 	})

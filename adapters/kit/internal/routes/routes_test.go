@@ -1,13 +1,13 @@
-package kit
+package routes
 
 import (
 	"bytes"
-	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/shm/shmtest"
 )
@@ -42,7 +42,7 @@ func elements(b []byte, l core.Layout) []byte {
 }
 
 // contents reads the file behind a backing, through a descriptor as a host gets it.
-func contents(t *testing.T, b Backing) []byte {
+func contents(t *testing.T, b kit.Backing) []byte {
 	t.Helper()
 	f, err := b.Open(false)
 	if err != nil {
@@ -54,23 +54,4 @@ func contents(t *testing.T, b Backing) []byte {
 		t.Fatal(err)
 	}
 	return out
-}
-
-// fakeBacking counts what happens to it.
-type fakeBacking struct {
-	key    any
-	closed int
-	during func() // called inside Open
-}
-
-func (b *fakeBacking) Key() any     { return b.key }
-func (b *fakeBacking) Size() int64  { return 4096 }
-func (b *fakeBacking) Sealed() bool { return false }
-func (b *fakeBacking) Close() error { b.closed++; return nil }
-
-func (b *fakeBacking) Open(bool) (*os.File, error) {
-	if b.during != nil {
-		b.during()
-	}
-	return os.Open(os.DevNull)
 }

@@ -1,4 +1,4 @@
-package kit
+package routes
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/shm/shmtest"
 )
@@ -186,7 +187,7 @@ func TestReserve(t *testing.T) {
 			t.Errorf("%d of %d bytes are there, %v", st.Blocks*512, n, err)
 		}
 		c, err := s.Copy(t.Context(), a, room)
-		if err != nil || c.Backing != Backing(room.file) || c.room != room {
+		if err != nil || c.Backing != kit.Backing(room.file) || c.room != room {
 			t.Fatalf("the copy of %d bytes is not in the room, %v", n, err)
 		}
 		if at := c.Layout.Offset(); !bytes.Equal(contents(t, c.Backing)[at:at+n], memory[:n]) {

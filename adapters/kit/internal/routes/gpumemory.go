@@ -1,10 +1,11 @@
-package kit
+package routes
 
 import (
 	"errors"
 	"os"
 	"slices"
 
+	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu/export"
 	"github.com/ndbridge/ndbridge/internal/shm"
@@ -12,8 +13,8 @@ import (
 
 // gpuMemory is what a lease on memory of a GPU stands on: the parts of the export, and the page of the
 // word that fences it, if there is one.
-func gpuMemory(e export.Memory, word *export.FenceWord) Memory {
-	m := Memory{Name: func(l *contract.Lease, ids []contract.SegmentID) {
+func gpuMemory(e export.Memory, word *export.FenceWord) kit.Memory {
+	m := kit.Memory{Name: func(l *contract.Lease, ids []contract.SegmentID) {
 		l.Handle = withIDs(e.Handle, ids)
 		if word != nil {
 			l.Fence = word.Core(ids[len(ids)-1])
@@ -23,7 +24,7 @@ func gpuMemory(e export.Memory, word *export.FenceWord) Memory {
 		m.Parts = append(m.Parts, exportPart{p})
 	}
 	if word != nil {
-		m.Parts = append(m.Parts, (*wordPage)(word.Page))
+		m.Fence = (*wordPage)(word.Page)
 	}
 	return m
 }

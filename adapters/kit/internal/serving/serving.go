@@ -1,4 +1,5 @@
-package kit
+// Package serving has what is the same in serving a host that started the process and one that came to it.
+package serving
 
 import (
 	"context"
@@ -14,24 +15,24 @@ import (
 	"github.com/ndbridge/ndbridge/internal/wire"
 )
 
-// ServeOn serves p to a host that has come to a process which it did not start, until the host ends the session, dies, or ctx ends: then it
-// returns nil. side is the session's side socket, and conn the connection for gRPC; ServeOn takes both over. Any number of hosts can be served
+// On serves p to a host that has come to a process which it did not start, until the host ends the session, dies, or ctx ends: then it
+// returns nil. side is the session's side socket, and conn the connection for gRPC; On takes both over. Any number of hosts can be served
 // at the same time, each with a producer of its own. It returns an error if it could not serve.
 //
-// When ServeOn returns, no lease is needed any more, but calls of p's methods may still run, with contexts that have ended.
-func ServeOn(ctx context.Context, p contract.Producer, side *fdpass.Conn, conn net.Conn) error {
+// When On returns, no lease is needed any more, but calls of p's methods may still run, with contexts that have ended.
+func On(ctx context.Context, p contract.Producer, side *fdpass.Conn, conn net.Conn) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	server := wire.NewServer(p, side)
 	if err := server.Admit(); err != nil {
-		return serveError(core.ErrUnavailable, err)
+		return Error(core.ErrUnavailable, err)
 	}
 	rpc := grpc.NewServer()
 	server.Register(rpc)
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		defer cancel()
-		watchHost(side, server, func() {}) // the program runs already
+		Watch(side, server, func() {}) // the program runs already
 	})
 	stop := context.AfterFunc(ctx, rpc.Stop)
 	err := rpc.Serve(newOnce(conn))
@@ -41,10 +42,10 @@ func ServeOn(ctx context.Context, p contract.Producer, side *fdpass.Conn, conn n
 	stop()
 	cancel()
 	rpc.Stop()
-	_ = side.Close() // ends watchHost
+	_ = side.Close() // ends Watch
 	watching.Wait()
 	if err = errors.Join(err, server.Close()); err != nil {
-		return serveError(core.ErrUnavailable, err)
+		return Error(core.ErrUnavailable, err)
 	}
 	return nil
 }
@@ -92,3 +93,28 @@ func (l *once) Close() error {
 
 // Addr implements net.Listener.
 func (l *once) Addr() net.Addr { return l.addr }
+
+// Watch reads until the host has closed its end, hands descriptors to the server, and calls opened when the host says so. Other
+// messages are of later versions.
+func Watch(side *fdpass.Conn, server *wire.Server, opened func()) {
+	for {
+		msg, files, err := side.Recv()
+		if err == nil && server.Deliver(msg, files) {
+			continue
+		}
+		for _, f := range files {
+			_ = f.Close() // unwanted
+		}
+		if err != nil && !errors.Is(err, fdpass.ErrTruncated) {
+			return
+		}
+		if wire.Opened(msg) {
+			opened()
+		}
+	}
+}
+
+// Error is why a host cannot be served.
+func Error(kind, err error) error {
+	return &core.Error{Op: "serve", Kind: kind, Err: err}
+}

@@ -1,10 +1,9 @@
-package kit
+package routes
 
 import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -138,7 +137,7 @@ func TestPlaceTruncatedFile(t *testing.T) {
 	if err != nil {
 		t.Fatalf("an array in the part that is left: %v", err)
 	}
-	if err := giveBack(p.Memory.Parts, p.Drop); err != nil {
+	if err := p.GiveUp(); err != nil {
 		t.Error(err)
 	}
 }
@@ -188,90 +187,5 @@ func TestEveryReasonHasARemedy(t *testing.T) {
 		if usualRemedy[r] == "" {
 			t.Errorf("%v has none", r)
 		}
-	}
-}
-
-func TestFileSegment(t *testing.T) {
-	t.Parallel()
-	f := shmtest.File(t, 1000)
-	b, err := FileSegment(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := FileSegment(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.Close()
-	if b.Key() != again.Key() || b.Size() != 1000 || b.Sealed() {
-		t.Errorf("keys %v and %v, size %d, sealed %v", b.Key(), again.Key(), b.Size(), b.Sealed())
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, err := b.Open(false)
-	if err != nil {
-		t.Fatalf("after the caller closed its file: %v", err)
-	}
-	defer r.Close()
-	if _, err := r.WriteAt([]byte{1}, 0); err == nil {
-		t.Error("a descriptor for reading can be written")
-	}
-	if err := b.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := b.Open(false); !errors.Is(err, os.ErrClosed) {
-		t.Errorf("opened after Close: %v", err)
-	}
-
-	grown, err := os.OpenFile(f.Name(), os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer grown.Close()
-	if _, err := grown.Write([]byte("more")); err != nil {
-		t.Fatal(err)
-	}
-	readable, err := os.Open(f.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer readable.Close()
-	larger, err := FileSegment(readable)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer larger.Close()
-	if larger.Key() == again.Key() {
-		t.Error("a file that has grown has the key of its smaller self")
-	}
-
-	memfd, err := shm.Create("sealed", 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer memfd.Close()
-	sealed, err := FileSegment(memfd)
-	if err != nil || !sealed.Sealed() {
-		t.Errorf("a sealed memfd: %v", err)
-	} else {
-		defer sealed.Close()
-	}
-
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	if _, err := FileSegment(null); !errors.Is(err, core.ErrUnsupported) {
-		t.Errorf("a device: %v, want ErrUnsupported", err)
-	}
-	dir, err := os.Open(filepath.Dir(f.Name()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dir.Close()
-	if _, err := FileSegment(dir); !errors.Is(err, core.ErrUnsupported) {
-		t.Errorf("a directory: %v, want ErrUnsupported", err)
 	}
 }

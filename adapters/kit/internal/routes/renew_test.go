@@ -1,15 +1,16 @@
-package kit
+package routes
 
 import (
 	"errors"
 	"testing"
 
+	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // ofHeap is a file of the heap's, whose it stays.
-type ofHeap struct{ Backing }
+type ofHeap struct{ kit.Backing }
 
 func (ofHeap) Close() error { return nil }
 
@@ -39,31 +40,31 @@ func TestRenew(t *testing.T) {
 		}
 		return p
 	}
-	var leases Leases
+	var leases kit.Leases
 	p := place()
-	l, err := leases.GrantMemory(contract.Lease{Layout: p.Layout, Writable: true}, p.Memory, p.Drop)
+	l, err := leases.Grant(contract.Lease{Layout: p.Layout, Writable: true}, p.Memory, p.Drop)
 	if err != nil {
 		t.Fatal(err)
 	}
 	first, _ := l.Handle.(contract.Segment)
 	same, offset, err := leases.Renew(l.ID)
-	if err != nil || same != first || offset != p.Layout.Offset() || !leases.Stands(l.ID, &p) {
+	if err != nil || same != first || offset != p.Layout.Offset() || !leases.Stands(l.ID, p.Memory, p.Layout) {
 		t.Errorf("nothing has happened: segment %v at %d, %v", same, offset, err)
 	}
 
 	apart := h.block
 	h.block.Reason, h.block.Backing = contract.ReasonFrozen, nil
-	if _, _, err := leases.Renew(l.ID); !errors.Is(err, core.ErrNotShared) || !leases.Stands(l.ID, &p) || h.promoted != 1 {
+	if _, _, err := leases.Renew(l.ID); !errors.Is(err, core.ErrNotShared) || !leases.Stands(l.ID, p.Memory, p.Layout) || h.promoted != 1 {
 		t.Errorf("memory that stays private: %v, after %d promotions", err, h.promoted)
 	}
 	file, _ := newFakeHeap(t, 64<<10)
 	apart.Backing, apart.Segment, apart.Offset = ofHeap{file.block.Backing}, 2, 0
 	h.block = apart
 	moved, offset, err := leases.Renew(l.ID)
-	if err != nil || moved.ID == first.ID || offset != p.Layout.Offset()-4096 || leases.Stands(l.ID, &p) {
+	if err != nil || moved.ID == first.ID || offset != p.Layout.Offset()-4096 || leases.Stands(l.ID, p.Memory, p.Layout) {
 		t.Errorf("memory that was moved: segment %v at %d, %v", moved, offset, err)
 	}
-	if again := place(); !leases.Stands(l.ID, &again) {
+	if again := place(); !leases.Stands(l.ID, again.Memory, again.Layout) {
 		t.Error("the array is not found where the lease is")
 	} else {
 		again.Drop()
@@ -91,7 +92,11 @@ func TestRenew(t *testing.T) {
 	if err := leases.Release(t.Context(), l.ID); err != nil || h.pinned != 0 {
 		t.Errorf("%d pins are left, %v", h.pinned, err)
 	}
-	for _, id := range []contract.LeaseID{l.ID, grant(t, &leases, contract.Lease{}, &fakeBacking{key: "a"}, nil).ID} {
+	other, err := leases.Grant(contract.Lease{}, kit.Memory{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []contract.LeaseID{l.ID, other.ID} {
 		if _, _, err := leases.Renew(id); !errors.Is(err, core.ErrUnsupported) {
 			t.Errorf("lease %d, which is none on the heap: %v", id, err)
 		}
@@ -108,9 +113,9 @@ func TestReleaseDuringRenew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var leases Leases
+	var leases kit.Leases
 	dropped := false
-	l, err := leases.GrantMemory(contract.Lease{Layout: p.Layout}, p.Memory, func() { dropped = true; p.Drop() })
+	l, err := leases.Grant(contract.Lease{Layout: p.Layout}, p.Memory, func() { dropped = true; p.Drop() })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package kit
+package routes
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
@@ -40,7 +41,7 @@ type Staging struct {
 // Copied is an array in staging memory.
 type Copied struct {
 	Layout  core.Layout // relative to the backing's first byte
-	Backing Backing     // closing it does nothing
+	Backing kit.Backing // closing it does nothing
 	Drop    func()      // gives the memory back; to be called exactly once
 
 	room *Room

@@ -1,4 +1,4 @@
-package kit
+package routes
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ndbridge/ndbridge/adapters/kit"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu"
@@ -123,13 +124,13 @@ func (r *Router) ShareGPU(a Located, want Want, order Order) (Placement, Rest, e
 // Refence gives a fence of now for memory that a lease without a copy stands on, which is what the fence
 // stands on: it comes after all work that the memory's context was given until now. It reports false if the
 // memory is not what it was, or if that would take time.
-func (r *Router) Refence(p *gpu.Pointer) (fence Memory, ok bool) {
+func (r *Router) Refence(p *gpu.Pointer) (fence kit.Memory, ok bool) {
 	if !p.Stands() {
-		return Memory{}, false
+		return kit.Memory{}, false
 	}
 	word, err := r.gpu.FenceAll(*p)
 	if word == nil || err != nil {
-		return Memory{}, false
+		return kit.Memory{}, false
 	}
 	return gpuMemory(export.Memory{}, word), true
 }
@@ -367,7 +368,7 @@ func (h *handOver) copyToHost(ctx context.Context) (Placement, error) {
 		return Placement{}, err
 	}
 	return Placement{
-		Layout: c.Layout, Memory: hostMemory(c.Backing), Route: contract.RouteStaged, Reason: h.reason, Drop: c.Drop,
+		Layout: c.Layout, Memory: kit.HostMemory(c.Backing), Route: contract.RouteStaged, Reason: h.reason, Drop: c.Drop,
 	}, nil
 }
 

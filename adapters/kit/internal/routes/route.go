@@ -1,4 +1,4 @@
-package kit
+package routes
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ndbridge/ndbridge/adapters/kit"
+	"github.com/ndbridge/ndbridge/adapters/kit/internal/files"
 	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/gpu/export"
@@ -45,7 +47,7 @@ type Heap interface {
 
 // HeapBlock is one block of a [Heap].
 type HeapBlock struct {
-	Backing   Backing     // the file it lies in; closing it does nothing. Nil if the block cannot be shared
+	Backing   kit.Backing // the file it lies in; closing it does nothing. Nil if the block cannot be shared
 	Segment   uint64      // which file that is, for Unpin
 	Offset    int64       // of the address that was asked for, in the file; in the block, if a fork has made it private
 	Available int64       // bytes from that address to the end of the block
@@ -98,10 +100,10 @@ type Want struct {
 	Spared core.Reason
 }
 
-// Placement is how an array reaches another process: what [Leases.GrantMemory] needs.
+// Placement is how an array reaches another process: what [kit.Leases.Grant] needs.
 type Placement struct {
 	Layout core.Layout // relative to the memory's first byte
-	Memory Memory
+	Memory kit.Memory
 	Route  core.Route
 	Reason core.Reason
 	Drop   func()  // nil, or to be called exactly once when the memory is not needed any more
@@ -109,7 +111,15 @@ type Placement struct {
 }
 
 // GiveUp gives back what stands behind a placement that no lease is made of.
-func (p *Placement) GiveUp() error { return giveBack(p.Memory.Parts, p.Drop) }
+func (p *Placement) GiveUp() (err error) {
+	for _, b := range p.Memory.Parts {
+		err = errors.Join(err, b.Close())
+	}
+	if p.Drop != nil {
+		p.Drop()
+	}
+	return err
+}
 
 // Place finds the way for an array, which must stay alive until it returns. Whether the memory is
 // there is checked.
@@ -149,7 +159,7 @@ func staged(c Copied, reason core.Reason) Placement {
 		return Placement{}
 	}
 	return Placement{
-		Layout: c.Layout, Memory: hostMemory(c.Backing), Route: contract.RouteStaged, Reason: reason, Drop: c.Drop, Copied: &c,
+		Layout: c.Layout, Memory: kit.HostMemory(c.Backing), Route: contract.RouteStaged, Reason: reason, Drop: c.Drop, Copied: &c,
 	}
 }
 
@@ -302,8 +312,8 @@ func (r *Router) placeBlock(
 		pin.drop()
 		return p, "", err
 	}
-	memory := hostMemory(b.Backing)
-	memory.pin = pin
+	memory := kit.HostMemory(b.Backing)
+	memory.Moves = pin
 	return Placement{Layout: l, Memory: memory, Route: contract.RouteSharedHeap, Drop: pin.drop}, "", nil
 }
 
@@ -329,7 +339,7 @@ func (r *Router) placeFile(
 		}
 		return p, "", err
 	}
-	b, err := newFileBacking(f)
+	b, err := files.New(f)
 	if err != nil {
 		return p, "", errors.Join(err, shm.Close(f))
 	}
@@ -344,12 +354,12 @@ func (r *Router) placeFile(
 	case r.copyFiles && !b.Sealed():
 		return p, contract.ReasonMappedFile, b.Close()
 	case want.Writable:
-		err = b.checkWritable()
+		err = b.CheckWritable()
 	}
 	if err != nil {
 		return p, "", errors.Join(err, b.Close())
 	}
-	return Placement{Layout: l, Memory: hostMemory(b), Route: contract.RouteMappedFile}, "", nil
+	return Placement{Layout: l, Memory: kit.HostMemory(b), Route: contract.RouteMappedFile}, "", nil
 }
 
 func readOnlyError() error {
