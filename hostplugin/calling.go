@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin/internal/arrays"
 	"github.com/ndbridge/ndbridge/internal/calls"
 	"github.com/ndbridge/ndbridge/internal/values"
@@ -44,7 +45,7 @@ func (s *Session) Set(ctx context.Context, name string, value any, opts ...FuncO
 	defer carry.done()
 	carry.request.Op, carry.request.Framework = calls.OpSet, cmp.Or(as.framework, s.launch.program.Arguments)
 	var err error
-	if carry.request.Values, err = values.Append(carry.request.Values, values.Tuple{name, value}, carry.add); err != nil {
+	if carry.request.Values, err = values.Append(carry.request.Values, contract.Tuple{name, value}, carry.add); err != nil {
 		return s.unsent(op, name, "(name, value)", err)
 	}
 	return s.call(ctx, op, name, carry.sent(), new(calls.Answer))

@@ -1,24 +1,26 @@
 package hostplugin
 
-import "github.com/ndbridge/ndbridge/internal/values"
+import (
+	"github.com/ndbridge/ndbridge/core/contract"
+)
 
 // Tuple is a tuple of Python's, as [Result.Value] gives one. As an argument it becomes one; so do the types below.
-type Tuple = values.Tuple
+type Tuple = contract.Tuple
 
 // Set is a set. Its order says nothing.
-type Set = values.Set
+type Set = contract.Set
 
 // FrozenSet is a frozenset.
-type FrozenSet = values.FrozenSet
+type FrozenSet = contract.FrozenSet
 
 // Dict is a dict with keys that no Go map can have, such as tuples: its pairs in their order.
-type Dict = values.Dict
+type Dict = contract.Dict
 
 // Pair is a key and its value.
-type Pair = values.Pair
+type Pair = contract.Pair
 
 // Record is a dataclass or a named tuple: the name of its class, and its fields in their order.
-type Record = values.Record
+type Record = contract.Record
 
 // Field is one of a Record.
-type Field = values.Field
+type Field = contract.Field

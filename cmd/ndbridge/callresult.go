@@ -14,8 +14,8 @@ import (
 
 	"github.com/ndbridge/ndbridge/bridges/npy"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/prose"
-	"github.com/ndbridge/ndbridge/internal/values"
 )
 
 // write writes the arrays of a result.
@@ -114,11 +114,11 @@ func plain(v any) any {
 		return strings.Trim(strconv.FormatComplex(v, 'g', -1, 128), "()")
 	case []any:
 		return plainList(v)
-	case values.Tuple:
+	case contract.Tuple:
 		return plainList(v)
-	case values.Set:
+	case contract.Set:
 		return plainList(v)
-	case values.FrozenSet:
+	case contract.FrozenSet:
 		return plainList(v)
 	case map[string]any:
 		out := make(map[string]any, len(v))
@@ -132,13 +132,13 @@ func plain(v any) any {
 			out[fmt.Sprint(key)] = plain(item)
 		}
 		return out
-	case values.Dict:
+	case contract.Dict:
 		out := make(map[string]any, len(v))
 		for _, pair := range v {
 			out[fmt.Sprint(plain(pair.Key))] = plain(pair.Value)
 		}
 		return out
-	case values.Record:
+	case contract.Record:
 		out := make(map[string]any, len(v.Fields))
 		for _, field := range v.Fields {
 			out[field.Name] = plain(field.Value)

@@ -1,12 +1,15 @@
 package values
 
-import "github.com/ndbridge/ndbridge/core"
+import (
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
+)
 
-// Value gives the value of a form: nil, bool, int64 or [*big.Int], float64, complex128, string, []byte, []any, [Tuple],
-// [Set], [FrozenSet], a dict as below, [Record], or [*core.View], which the function array gives for the number of an
+// Value gives the value of a form: nil, bool, int64 or [*big.Int], float64, complex128, string, []byte, []any, [contract.Tuple],
+// [contract.Set], [contract.FrozenSet], a dict as below, [contract.Record], or [*core.View], which the function array gives for the number of an
 // array. It keeps nothing of b.
 //
-// A dict becomes a map[string]any if all its keys are text, or else a map[any]any; or a [Dict] if it has keys that no map
+// A dict becomes a map[string]any if all its keys are text, or else a map[any]any; or a [contract.Dict] if it has keys that no map
 // can have, or that a map would not find again: tuples, bytes, ints of more than 64 bits, and what is not a number.
 //
 // Bytes that are no form are a [*core.Error] with [core.ErrProtocol]. An error of array is returned with the place before
@@ -61,13 +64,13 @@ func (d *decoder) any(t *Token) (any, error) {
 		return d.items(t)
 	case KindTuple:
 		v, err := d.items(t)
-		return Tuple(v), err
+		return contract.Tuple(v), err
 	case KindSet:
 		v, err := d.items(t)
-		return Set(v), err
+		return contract.Set(v), err
 	case KindFrozenSet:
 		v, err := d.items(t)
-		return FrozenSet(v), err
+		return contract.FrozenSet(v), err
 	case KindDict:
 		pairs, err := d.pairs(t)
 		return goMap(pairs), err
@@ -99,8 +102,8 @@ func (d *decoder) items(t *Token) ([]any, error) {
 	return items, nil
 }
 
-func (d *decoder) pairs(t *Token) (Dict, error) {
-	pairs := make(Dict, t.N)
+func (d *decoder) pairs(t *Token) (contract.Dict, error) {
+	pairs := make(contract.Dict, t.N)
 	for i := range pairs {
 		key, err := d.next()
 		if err != nil {
@@ -110,21 +113,21 @@ func (d *decoder) pairs(t *Token) (Dict, error) {
 		if err != nil {
 			return nil, At(step(key), err)
 		}
-		pairs[i] = Pair{key, value}
+		pairs[i] = contract.Pair{Key: key, Value: value}
 	}
 	return pairs, nil
 }
 
-func (d *decoder) record(t *Token) (Record, error) {
-	r := Record{Type: string(t.Bytes), Fields: make([]Field, t.N)}
+func (d *decoder) record(t *Token) (contract.Record, error) {
+	r := contract.Record{Type: string(t.Bytes), Fields: make([]contract.Field, t.N)}
 	for i := range r.Fields {
 		name, err := d.Next()
 		if err != nil {
-			return Record{}, err
+			return contract.Record{}, err
 		}
-		f := Field{Name: string(name.Bytes)}
+		f := contract.Field{Name: string(name.Bytes)}
 		if f.Value, err = d.next(); err != nil {
-			return Record{}, At("."+f.Name, err)
+			return contract.Record{}, At("."+f.Name, err)
 		}
 		r.Fields[i] = f
 	}
@@ -132,7 +135,7 @@ func (d *decoder) record(t *Token) (Record, error) {
 }
 
 // goMap makes a map of a dict, if there can be one.
-func goMap(pairs Dict) any {
+func goMap(pairs contract.Dict) any {
 	text := true
 	for _, p := range pairs {
 		switch p.Key.(type) {

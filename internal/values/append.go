@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // Append writes v behind b. What crosses, and as what:
@@ -17,9 +18,9 @@ import (
 //   - nil and nil pointers: None; pointers and interfaces: what they lead to
 //   - bool; integers, and [*big.Int]: int; floats: float; complex numbers: complex
 //   - string: str; slices and arrays of bytes: bytes
-//   - slices and arrays: list; [Tuple], [Set], [FrozenSet]: what they are called
-//   - maps: dict, in the order of their keys, of which those that are arrays become tuples; [Dict]: dict, in its own order
-//   - structs: dict, by the names of their fields, or their tags `python:"name"`; [Record]: dict
+//   - slices and arrays: list; [contract.Tuple], [contract.Set], [contract.FrozenSet]: what they are called
+//   - maps: dict, in the order of their keys, of which those that are arrays become tuples; [contract.Dict]: dict, in its own order
+//   - structs: dict, by the names of their fields, or their tags `python:"name"`; [contract.Record]: dict
 //   - [*core.View]: an array, whose number the function array gives
 //
 // A slice or map that is nil is empty. What cannot cross (a channel, a function, a value that contains itself) is a
@@ -75,18 +76,18 @@ func (e *encoder) value(v any, depth int) error {
 		return e.items(v, depth)
 	case map[string]any:
 		return e.dict(v, depth)
-	case Tuple:
+	case contract.Tuple:
 		e.Tuple(len(v))
 		return e.items(v, depth)
-	case Set:
+	case contract.Set:
 		e.Set(len(v))
 		return e.items(v, depth)
-	case FrozenSet:
+	case contract.FrozenSet:
 		e.FrozenSet(len(v))
 		return e.items(v, depth)
-	case Dict:
+	case contract.Dict:
 		return e.pairs(v, depth)
-	case Record:
+	case contract.Record:
 		return e.record(v, depth)
 	case *core.View:
 		return e.view(v)
@@ -174,7 +175,7 @@ func (e *encoder) dict(m map[string]any, depth int) error {
 	return nil
 }
 
-func (e *encoder) pairs(pairs []Pair, depth int) error {
+func (e *encoder) pairs(pairs []contract.Pair, depth int) error {
 	if err := e.room(depth); err != nil {
 		return err
 	}
@@ -205,7 +206,7 @@ func step(key any) string {
 	}
 }
 
-func (e *encoder) record(r Record, depth int) error {
+func (e *encoder) record(r contract.Record, depth int) error {
 	if err := e.room(depth); err != nil {
 		return err
 	}
@@ -247,8 +248,8 @@ func (e *encoder) reflected(v reflect.Value, depth int) error {
 
 // The types that cross in a way of their own, whatever they are made of.
 var specials = [...]reflect.Type{
-	reflect.TypeFor[*core.View](), reflect.TypeFor[*big.Int](), reflect.TypeFor[big.Int](), reflect.TypeFor[Tuple](),
-	reflect.TypeFor[Set](), reflect.TypeFor[FrozenSet](), reflect.TypeFor[Dict](), reflect.TypeFor[Record](),
+	reflect.TypeFor[*core.View](), reflect.TypeFor[*big.Int](), reflect.TypeFor[big.Int](), reflect.TypeFor[contract.Tuple](),
+	reflect.TypeFor[contract.Set](), reflect.TypeFor[contract.FrozenSet](), reflect.TypeFor[contract.Dict](), reflect.TypeFor[contract.Record](),
 }
 
 func special(t reflect.Type) bool { return slices.Contains(specials[:], t) }

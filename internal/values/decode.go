@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // Decode reads a form into the variable that into points to. What fits what:
@@ -21,7 +22,7 @@ import (
 //     any case of letters if there is no such key; so do records, by their fields' names. A key that the struct does not have is passed over. A field without a key stays as it is, and so do
 //     the other keys of a map
 //   - array: [*core.View], which the function array gives for the number of the array
-//   - [Tuple], [Set], [FrozenSet], [Dict], [Record]: what they are called; any sequence fits the first three
+//   - [contract.Tuple], [contract.Set], [contract.FrozenSet], [contract.Dict], [contract.Record]: what they are called; any sequence fits the first three
 //
 // What does not fit is a [*core.Error] with [core.ErrConfig], which says where in the value it is. What was decoded until
 // then stays decoded. Otherwise errors are those of Value.
@@ -148,13 +149,13 @@ func (d *decoder) special(t *Token, v reflect.Value) error {
 			to.Set(t.Big())
 			return nil
 		}
-	case *Dict:
+	case *contract.Dict:
 		if t.Kind == KindDict {
 			pairs, err := d.pairs(t)
 			*to = pairs
 			return err
 		}
-	case *Record:
+	case *contract.Record:
 		if t.Kind == KindRecord {
 			r, err := d.record(t)
 			*to = r

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/internal/values"
 )
@@ -53,7 +54,7 @@ func form(tb testing.TB, v any) []byte {
 func TestFits(t *testing.T) {
 	t.Parallel()
 	one, large := 1, new(big.Int).Lsh(big.NewInt(1), 80)
-	point := values.Record{Type: "P", Fields: []values.Field{{Name: "deep", Value: 1}, {Name: "Name", Value: "n"}}}
+	point := contract.Record{Type: "P", Fields: []contract.Field{{Name: "deep", Value: 1}, {Name: "Name", Value: "n"}}}
 	for _, tc := range []struct{ from, want any }{
 		{int8(-3), int64(-3)},
 		{uint64(1<<64 - 1), uint64(1<<64 - 1)},
@@ -74,10 +75,10 @@ func TestFits(t *testing.T) {
 		{[]byte{1, 2}, [2]byte{1, 2}},
 		{[]byte{1, 2}, blob{1, 2}},
 		{[]int{1, 2}, pair{1, 2}},
-		{values.Tuple{1, 2}, []int{1, 2}},
-		{values.Set{1}, []int64{1}},
-		{[]int{1}, values.Tuple{int64(1)}},
-		{values.FrozenSet{1}, values.Set{int64(1)}},
+		{contract.Tuple{1, 2}, []int{1, 2}},
+		{contract.Set{1}, []int64{1}},
+		{[]int{1}, contract.Tuple{int64(1)}},
+		{contract.FrozenSet{1}, contract.Set{int64(1)}},
 		{point, inner{1, "n"}},
 		{point, map[string]any{"deep": int64(1), "Name": "n"}},
 		{point, []any{int64(1), "n"}},
@@ -85,7 +86,7 @@ func TestFits(t *testing.T) {
 		{map[pair]int{{1, 2}: 3}, map[pair]int{{1, 2}: 3}},
 		{map[int]string{2: "b", -1: "a"}, map[int8]string{2: "b", -1: "a"}},
 		{map[[2]byte]int{{1, 2}: 3}, map[[2]byte]int{{1, 2}: 3}},
-		{values.Dict{{1, 2}, {"a", nil}}, values.Dict{{int64(1), int64(2)}, {"a", nil}}},
+		{contract.Dict{{Key: 1, Value: 2}, {Key: "a", Value: nil}}, contract.Dict{{Key: int64(1), Value: int64(2)}, {Key: "a", Value: nil}}},
 		{map[string]any{"a": 1}, map[any]any{"a": int64(1)}},
 		{&one, 1},
 		{1, &one},
@@ -95,7 +96,7 @@ func TestFits(t *testing.T) {
 		{nil, map[string]int(nil)},
 		{nil, (*big.Int)(nil)},
 		{nil, (*core.View)(nil)},
-		{nil, values.Dict(nil)},
+		{nil, contract.Dict(nil)},
 		{(*big.Int)(nil), []int(nil)},
 		{(*core.View)(nil), []int(nil)},
 		{[]int(nil), []int{}},
@@ -141,8 +142,8 @@ func TestStruct(t *testing.T) {
 		t.Errorf("the struct becomes %+v, %v; want %+v", out, err, in)
 	}
 	// What it does not know is passed over, and what does not come stays.
-	odd := values.Dict{
-		{1, 2}, {values.Tuple{"count", []any{1}}, []any{map[string]any{"count": 9}}}, {"unknown", []any{[]any{}}}, {"Hidden", 9}, {"count", 8},
+	odd := contract.Dict{
+		{Key: 1, Value: 2}, {Key: contract.Tuple{"count", []any{1}}, Value: []any{map[string]any{"count": 9}}}, {Key: "unknown", Value: []any{[]any{}}}, {Key: "Hidden", Value: 9}, {Key: "count", Value: 8},
 	}
 	out = tagged{Count: 1, Plain: true, Hidden: 3}
 	if err := values.Decode(form(t, odd), &out, nil); err != nil || out.Count != 8 || !out.Plain || out.Hidden != 3 {
@@ -155,7 +156,7 @@ type circle *circle
 
 func TestMisfits(t *testing.T) {
 	t.Parallel()
-	record := values.Record{Type: "m.P", Fields: []values.Field{{Name: "deep", Value: "x"}}}
+	record := contract.Record{Type: "m.P", Fields: []contract.Field{{Name: "deep", Value: "x"}}}
 	for _, tc := range []struct {
 		from any
 		into any
@@ -185,10 +186,10 @@ func TestMisfits(t *testing.T) {
 		{1, new(error), "int 1 does not fit error"},
 		{1, new(*core.View), "int 1 does not fit *core.View"},
 		{"a", new(*big.Int), "str does not fit *big.Int"},
-		{1, new(values.Tuple), "int 1 does not fit values.Tuple"},
-		{1, new(values.Dict), "does not fit values.Dict"},
-		{1, new(values.Record), "does not fit values.Record"},
-		{values.Dict{{values.Tuple{}, 1}}, new(map[any]any), "a key of the type values.Tuple does not fit map"},
+		{1, new(contract.Tuple), "int 1 does not fit contract.Tuple"},
+		{1, new(contract.Dict), "does not fit contract.Dict"},
+		{1, new(contract.Record), "does not fit contract.Record"},
+		{contract.Dict{{Key: contract.Tuple{}, Value: 1}}, new(map[any]any), "a key of the type contract.Tuple does not fit map"},
 		{map[string]any{"a": []any{0, map[int]string{3: "x"}}}, new(map[string][]map[int]int), `decode ["a"][0]: bad configuration: int 0 does not fit map[int]int`},
 		{map[string]any{"a": []any{map[int]string{3: "x"}}}, new(map[string][]map[int]int), `decode ["a"][0][3]: bad configuration: str does not fit int`},
 		{map[string]any{"inner": map[string]any{"deep": "x"}}, new(tagged), `decode ["inner"]["deep"]: bad configuration: str does not fit int`},
@@ -235,12 +236,12 @@ func TestCannotCross(t *testing.T) {
 			F func() `python:"f"`
 		}{}, `.f: unsupported operation: a func() cannot cross`},
 		{map[any]int{make(chan int): 1}, "[a chan int]: unsupported operation"},
-		{values.Tuple{values.Dict{{nil, func() {}}}}, "[0][None]: unsupported"},
-		{values.Dict{{true, func() {}}}, "[true]"},
-		{values.Dict{{func() {}, 1}}, "[a func()]"},
-		{values.Record{Fields: []values.Field{{Name: "x", Value: func() {}}}}, ".x: unsupported"},
-		{values.Record{Type: "\xff"}, "not UTF-8"},
-		{values.Record{Fields: []values.Field{{Name: "\xff"}}}, "not UTF-8"},
+		{contract.Tuple{contract.Dict{{Key: nil, Value: func() {}}}}, "[0][None]: unsupported"},
+		{contract.Dict{{Key: true, Value: func() {}}}, "[true]"},
+		{contract.Dict{{Key: func() {}, Value: 1}}, "[a func()]"},
+		{contract.Record{Fields: []contract.Field{{Name: "x", Value: func() {}}}}, ".x: unsupported"},
+		{contract.Record{Type: "\xff"}, "not UTF-8"},
+		{contract.Record{Fields: []contract.Field{{Name: "\xff"}}}, "not UTF-8"},
 		{"\xff", "a text that is not UTF-8 cannot cross; pass bytes"},
 		{map[string]int{"\xff": 1}, "not UTF-8"},
 		{map[string]any{strings.Repeat("x", 100): "\xff"}, `["` + strings.Repeat("x", 40) + `..."]`},
@@ -316,13 +317,13 @@ func TestDecodeFieldsByTheirOwnNames(t *testing.T) {
 		Name     string `python:"title"`
 	}
 	for _, c := range []struct {
-		from values.Dict
+		from contract.Dict
 		want own
 	}{
-		{values.Dict{{"loss", 0.5}, {"lr", 2}, {"title", "t"}}, own{0.5, 2, "t"}},
-		{values.Dict{{"Loss", 0.5}, {"loss", 1}}, own{Loss: 0.5}},
-		{values.Dict{{"loss", 1}, {"Loss", 0.5}}, own{Loss: 0.5}},
-		{values.Dict{{"Title", "t"}, {"Name", "n"}, {"name", "n"}}, own{}},
+		{contract.Dict{{Key: "loss", Value: 0.5}, {Key: "lr", Value: 2}, {Key: "title", Value: "t"}}, own{0.5, 2, "t"}},
+		{contract.Dict{{Key: "Loss", Value: 0.5}, {Key: "loss", Value: 1}}, own{Loss: 0.5}},
+		{contract.Dict{{Key: "loss", Value: 1}, {Key: "Loss", Value: 0.5}}, own{Loss: 0.5}},
+		{contract.Dict{{Key: "Title", Value: "t"}, {Key: "Name", Value: "n"}, {Key: "name", Value: "n"}}, own{}},
 	} {
 		form, err := values.Append(nil, c.from, nil)
 		if err != nil {

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/values"
 )
 
 func ExampleDecode() {
-	form, err := values.Append(nil, map[string]any{"label": "cat", "score": 0.75, "box": values.Tuple{1, 2, 3, 4}, "more": nil}, nil)
+	form, err := values.Append(nil, map[string]any{"label": "cat", "score": 0.75, "box": contract.Tuple{1, 2, 3, 4}, "more": nil}, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/values"
 )
 
@@ -193,7 +194,7 @@ func FuzzForm(f *testing.F) {
 		if (err == nil) != (wrong == nil) {
 			t.Fatalf("%x: %v, but %v", b, err, wrong)
 		}
-		for _, into := range []any{new(any), new(tagged), new([]tagged), new(map[any]any), new(map[string]any), new([2]string), new(values.Dict), new([]values.Record), new(*float32)} {
+		for _, into := range []any{new(any), new(tagged), new([]tagged), new(map[any]any), new(map[string]any), new([2]string), new(contract.Dict), new([]contract.Record), new(*float32)} {
 			if e := values.Decode(b, into, read); err == nil && e != nil && !errors.Is(e, core.ErrConfig) {
 				t.Fatalf("%x into %T: %v", b, into, e)
 			}

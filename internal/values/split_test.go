@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/values"
 )
 
@@ -14,10 +15,10 @@ import (
 func TestSplit(t *testing.T) {
 	t.Parallel()
 	view := new(core.View)
-	from := values.Dict{
-		{"list", []any{[]any{1, view}, "b"}},
-		{"tuple", values.Tuple{nil, []any{true, 2.5}, values.Tuple{}}},
-		{values.Tuple{1, 2}, values.Record{Type: "P", Fields: []values.Field{{Name: "x", Value: []any{values.Set{1}, view}}, {Name: "y", Value: view}}}},
+	from := contract.Dict{
+		{Key: "list", Value: []any{[]any{1, view}, "b"}},
+		{Key: "tuple", Value: contract.Tuple{nil, []any{true, 2.5}, contract.Tuple{}}},
+		{Key: contract.Tuple{1, 2}, Value: contract.Record{Type: "P", Fields: []contract.Field{{Name: "x", Value: []any{contract.Set{1}, view}}, {Name: "y", Value: view}}}},
 	}
 	arrays := 0
 	b, err := values.Append(nil, from, func(*core.View) (int, error) {
@@ -48,15 +49,15 @@ func TestSplit(t *testing.T) {
 			views[n] = new(core.View)
 			return views[n], nil
 		})
-		list, set := []any{int64(1), views[0]}, values.Set{int64(1)}
-		want := values.Dict{
-			{"list", list},
-			{"tuple", values.Tuple{nil, true, values.Tuple{}}},
-			{values.Tuple{int64(1), int64(2)}, values.Record{Type: "P", Fields: []values.Field{{Name: "x", Value: set}, {Name: "y", Value: views[2]}}}},
+		list, set := []any{int64(1), views[0]}, contract.Set{int64(1)}
+		want := contract.Dict{
+			{Key: "list", Value: list},
+			{Key: "tuple", Value: contract.Tuple{nil, true, contract.Tuple{}}},
+			{Key: contract.Tuple{int64(1), int64(2)}, Value: contract.Record{Type: "P", Fields: []contract.Field{{Name: "x", Value: set}, {Name: "y", Value: views[2]}}}},
 		}
 		if i == 1 {
-			want[0].Value, want[1].Value = "b", values.Tuple{nil, 2.5, values.Tuple{}}
-			want[2].Value = values.Record{Type: "P", Fields: []values.Field{{Name: "x", Value: views[11]}, {Name: "y", Value: views[12]}}}
+			want[0].Value, want[1].Value = "b", contract.Tuple{nil, 2.5, contract.Tuple{}}
+			want[2].Value = contract.Record{Type: "P", Fields: []contract.Field{{Name: "x", Value: views[11]}, {Name: "y", Value: views[12]}}}
 		}
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("row %d has %#v, %v; want %#v", i, got, err, want)
@@ -76,9 +77,9 @@ func TestSplitRefuses(t *testing.T) {
 		says     string
 	}{
 		{5, core.ErrUnsupported, "int has no rows; expected an array or a list of 2"},
-		{map[string]any{"a": values.Tuple{[]int{1, 2}, []int{1}}}, core.ErrUnsupported, `["a"][1]: unsupported operation: a list of 1 items for a batch of 2 rows`},
-		{values.Dict{{5, "x"}}, core.ErrUnsupported, "[a int]"},
-		{values.Dict{{values.Tuple{5}, "x"}}, core.ErrUnsupported, "[a tuple]"},
+		{map[string]any{"a": contract.Tuple{[]int{1, 2}, []int{1}}}, core.ErrUnsupported, `["a"][1]: unsupported operation: a list of 1 items for a batch of 2 rows`},
+		{contract.Dict{{Key: 5, Value: "x"}}, core.ErrUnsupported, "[a int]"},
+		{contract.Dict{{Key: contract.Tuple{5}, Value: "x"}}, core.ErrUnsupported, "[a tuple]"},
 		{new(core.View), odd, "odd"},
 		{[]any{new(core.View), 1}, odd, "[0]: odd"},
 	} {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/values"
 )
 
@@ -60,15 +61,15 @@ var forms = []struct {
 	{[]byte{1, 2}, "420102"},
 	{[]any{}, "80"},
 	{[]any{int64(1), []any{nil}}, "820181f6"},
-	{values.Tuple{}, "d96e6480"},
-	{values.Tuple{int64(1), "a"}, "d96e6482016161"},
-	{values.Set{int64(1)}, "d901028101"},
-	{values.FrozenSet{int64(1)}, "d96e658101"},
+	{contract.Tuple{}, "d96e6480"},
+	{contract.Tuple{int64(1), "a"}, "d96e6482016161"},
+	{contract.Set{int64(1)}, "d901028101"},
+	{contract.FrozenSet{int64(1)}, "d96e658101"},
 	{map[string]any{}, "a0"},
 	{map[string]any{"a": int64(1), "b": nil}, "a261610161" + "62f6"},
 	{map[any]any{int64(1): "a", nil: true}, "a2016161f6f5"},
-	{values.Dict{{values.Tuple{int64(2)}, int64(1)}, {[]byte("a"), int64(3)}}, "a2d96e64810201416103"},
-	{values.Record{Type: "P", Fields: []values.Field{{Name: "y", Value: int64(1)}, {Name: "x", Value: 2.0}}}, "d81b826150a26179016178fb4000000000000000"},
+	{contract.Dict{{Key: contract.Tuple{int64(2)}, Value: int64(1)}, {Key: []byte("a"), Value: int64(3)}}, "a2d96e64810201416103"},
+	{contract.Record{Type: "P", Fields: []contract.Field{{Name: "y", Value: int64(1)}, {Name: "x", Value: 2.0}}}, "d81b826150a26179016178fb4000000000000000"},
 }
 
 func unhex(tb testing.TB, text string) []byte {

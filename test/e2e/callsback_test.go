@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
-	"github.com/ndbridge/ndbridge/internal/values"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
 
@@ -148,7 +148,7 @@ func TestProgramsCallTheHost(t *testing.T) {
 	}
 	handle(t, run)
 	host, raised := fn(t, run, "host"), fn(t, run, "raised")
-	for _, x := range []any{nil, true, int64(5), 2.5, "ä", []any{int64(1), "x"}, map[string]any{"a": nil}, values.Tuple{}} {
+	for _, x := range []any{nil, true, int64(5), 2.5, "ä", []any{int64(1), "x"}, map[string]any{"a": nil}, contract.Tuple{}} {
 		if got := value(t, host, "echo", x); !reflect.DeepEqual(got, x) {
 			t.Errorf("%#v came back as %#v", x, got)
 		}

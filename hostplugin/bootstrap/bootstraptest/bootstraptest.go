@@ -46,16 +46,16 @@ func StopTimeout(d time.Duration) string {
 }
 
 // Process is a Python program that was started as a host starts one. The test is its host: reading
-// Messages and closing Side is all it has to do.
+// Messages and calling End is all it has to do.
 type Process struct {
 	PID       int
-	Side      *fdpass.Conn
 	Handshake *os.File
 
 	// Message gives the next datagram of the side socket that is not a descriptor's; it is closed at
 	// the socket's end.
 	Messages <-chan Message
 
+	side   *fdpass.Conn
 	cmd    *exec.Cmd
 	stdout Buffer
 	stderr Buffer
@@ -86,7 +86,7 @@ func Start(tb testing.TB, p Program) *Process {
 	stdout, stdoutFile, err := os.Pipe()
 	check(tb, err)
 
-	proc := &Process{Side: side, Handshake: handshake, exited: make(chan struct{}), silent: make(chan struct{})}
+	proc := &Process{side: side, Handshake: handshake, exited: make(chan struct{}), silent: make(chan struct{})}
 	//nolint:noctx // the test's end kills it
 	cmd := exec.Command(p.Python, bootstrap.Args(p.Plugin, p.Kind, p.Target, p.Args...)...)
 	cmd.Dir = p.Dir
@@ -168,7 +168,7 @@ func (p *Process) Next(tb testing.TB, stage string) Message {
 // End ends the session as a host does that goes away.
 func (p *Process) End(tb testing.TB) {
 	tb.Helper()
-	check(tb, p.Side.Close())
+	check(tb, p.side.Close())
 }
 
 // Wait waits for the process to end, and for its output, and gives its state.

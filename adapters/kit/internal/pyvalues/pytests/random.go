@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ndbridge/ndbridge/internal/values"
+	"github.com/ndbridge/ndbridge/core/contract"
 )
 
 // random makes a value, and what it is as an expression of Python's. The same seed gives the same.
@@ -32,11 +32,11 @@ func (m maker) value(deep int) (any, string) {
 	case 8:
 		return m.items(deep, "[", "]", func(v []any) any { return v })
 	case 9:
-		return m.items(deep, "(", ",)", func(v []any) any { return values.Tuple(v) })
+		return m.items(deep, "(", ",)", func(v []any) any { return contract.Tuple(v) })
 	case 10:
-		return m.set("{%s}", "set()", func(v []any) any { return values.Set(v) })
+		return m.set("{%s}", "set()", func(v []any) any { return contract.Set(v) })
 	case 11:
-		return m.set("frozenset([%s])", "frozenset()", func(v []any) any { return values.FrozenSet(v) })
+		return m.set("frozenset([%s])", "frozenset()", func(v []any) any { return contract.FrozenSet(v) })
 	case 12, 13:
 		return m.dict(deep)
 	}
@@ -152,18 +152,18 @@ func (m maker) set(format, empty string, as func([]any) any) (any, string) {
 func (m maker) dict(deep int) (any, string) {
 	keys, texts := m.keys()
 	tuples := m.IntN(2) == 0 && len(keys) > 0
-	pairs, all, text := values.Dict{}, map[any]any{}, map[string]any{}
+	pairs, all, text := contract.Dict{}, map[any]any{}, map[string]any{}
 	for i, k := range keys {
 		v, expression := m.value(deep - 1)
 		if tuples {
-			k, texts[i] = values.Tuple{k}, "("+texts[i]+",)"
+			k, texts[i] = contract.Tuple{k}, "("+texts[i]+",)"
 		} else {
 			all[k] = v
 			if s, ok := k.(string); ok {
 				text[s] = v
 			}
 		}
-		pairs, texts[i] = append(pairs, values.Pair{Key: k, Value: v}), texts[i]+": "+expression
+		pairs, texts[i] = append(pairs, contract.Pair{Key: k, Value: v}), texts[i]+": "+expression
 	}
 	expression := "{" + strings.Join(texts, ", ") + "}"
 	switch {
@@ -191,18 +191,18 @@ func sorted(v any) any {
 		return out
 	}
 	switch v := v.(type) {
-	case values.Set:
-		return values.Set(order(v))
-	case values.FrozenSet:
-		return values.FrozenSet(order(v))
+	case contract.Set:
+		return contract.Set(order(v))
+	case contract.FrozenSet:
+		return contract.FrozenSet(order(v))
 	case []any:
 		return each(v)
-	case values.Tuple:
-		return values.Tuple(each(v))
-	case values.Dict:
-		out := make(values.Dict, len(v))
+	case contract.Tuple:
+		return contract.Tuple(each(v))
+	case contract.Dict:
+		out := make(contract.Dict, len(v))
 		for i, p := range v {
-			out[i] = values.Pair{Key: p.Key, Value: sorted(p.Value)}
+			out[i] = contract.Pair{Key: p.Key, Value: sorted(p.Value)}
 		}
 		return out
 	case map[string]any:

@@ -1,4 +1,4 @@
-package values
+package contract
 
 // Tuple is a tuple of Python's.
 type Tuple []any
