@@ -1,7 +1,6 @@
 package routes_test
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -53,10 +52,10 @@ func ExampleRouter_Share() {
 }
 
 // Arrays without elements need no memory.
-func ExampleRouter_Place() {
+func ExampleRouter_Share_empty() {
 	router := routes.NewRouter(nil)
 	defer router.Close()
-	place, err := router.Place(context.Background(), routes.Array{Layout: layoutOf(0)}, routes.Want{})
+	place, _, err := router.Share(routes.Array{Layout: layoutOf(0)}, routes.Want{})
 	fmt.Println(place.Route, len(place.Memory.Parts), err)
 	// Output: empty 0 <nil>
 }

@@ -121,20 +121,6 @@ func (p *Placement) GiveUp() (err error) {
 	return err
 }
 
-// Place finds the way for an array, which must stay alive until it returns. Whether the memory is
-// there is checked.
-//
-// It wraps core.ErrReadOnly if the array is wanted writable and may not be written;
-// core.ErrNotShared, with the reason, if only a copy could cross and that is not wanted;
-// core.ErrPointer if the memory is not there; core.ErrDevice if the CPU cannot read it.
-func (r *Router) Place(ctx context.Context, a Array, want Want) (Placement, error) {
-	p, reason, err := r.Share(a, want)
-	if err != nil || reason == "" {
-		return p, err
-	}
-	return r.Stage(ctx, a, reason, nil)
-}
-
 // Reserve gets memory for [Router.Stage]: see [Staging.Reserve].
 func (r *Router) Reserve(a Array) (*Room, error) { return r.staging.Reserve(a) }
 
@@ -163,8 +149,13 @@ func staged(c Copied, reason core.Reason) Placement {
 	}
 }
 
-// Share is Place without the copy: where that is needed and wanted, it gives the reason and no
-// placement, and [Router.Stage] does the rest. It takes microseconds, however large the array is.
+// Share finds the way for an array, which must stay alive until it returns. Where a copy is needed and wanted, it gives the
+// reason and no placement, and [Router.Stage] does the rest. Whether the memory is there is checked. It takes microseconds,
+// however large the array is.
+//
+// It wraps core.ErrReadOnly if the array is wanted writable and may not be written;
+// core.ErrNotShared, with the reason, if only a copy could cross and that is not wanted;
+// core.ErrPointer if the memory is not there; core.ErrDevice if the CPU cannot read it.
 func (r *Router) Share(a Array, want Want) (p Placement, reason core.Reason, err error) {
 	if p, reason, err = r.share(a, want); err != nil || reason == "" {
 		return p, "", err

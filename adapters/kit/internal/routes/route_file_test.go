@@ -45,7 +45,7 @@ func TestPlaceMappedFile(t *testing.T) {
 	if again.Memory.Parts[0].Key() != p.Memory.Parts[0].Key() {
 		t.Error("two mappings of one file have different keys")
 	}
-	if _, err := r.Place(t.Context(), Array{readOnly, doubles(t, 5)}, Want{Writable: true}); !errors.Is(err, core.ErrReadOnly) {
+	if _, err := r.place(t.Context(), Array{readOnly, doubles(t, 5)}, Want{Writable: true}); !errors.Is(err, core.ErrReadOnly) {
 		t.Errorf("writing through a read-only mapping: %v, want ErrReadOnly", err)
 	}
 }
@@ -129,11 +129,11 @@ func TestPlaceTruncatedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRouter(t, nil)
-	_, err := r.Place(t.Context(), Array{start, doubles(t, 1024)}, Want{})
+	_, err := r.place(t.Context(), Array{start, doubles(t, 1024)}, Want{})
 	if !errors.Is(err, core.ErrPointer) || !strings.Contains(fmt.Sprint(err), "truncated") {
 		t.Errorf("an array behind the end of its file: %v, want ErrPointer", err)
 	}
-	p, err := r.Place(t.Context(), Array{start, doubles(t, 512)}, Want{})
+	p, err := r.place(t.Context(), Array{start, doubles(t, 512)}, Want{})
 	if err != nil {
 		t.Fatalf("an array in the part that is left: %v", err)
 	}
@@ -154,7 +154,7 @@ func TestCopyMappedFiles(t *testing.T) {
 		t.Errorf("%v because of %v, sealed %v", p.Route, p.Reason, p.Memory.Parts[0].Sealed())
 	}
 	for _, want := range []Want{{Writable: true}, {NoCopy: true}} {
-		_, err := r.Place(t.Context(), a, want)
+		_, err := r.place(t.Context(), a, want)
 		if e, ok := errors.AsType[*core.Error](err); !ok || !errors.Is(err, core.ErrNotShared) || e.Reason != contract.ReasonMappedFile || e.Remedy == "" {
 			t.Errorf("%+v: %v", want, err)
 		}
@@ -162,7 +162,7 @@ func TestCopyMappedFiles(t *testing.T) {
 	if err := f.Truncate(4096); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Place(t.Context(), Array{start, doubles(t, 1024)}, Want{}); !errors.Is(err, core.ErrPointer) {
+	if _, err := r.place(t.Context(), Array{start, doubles(t, 1024)}, Want{}); !errors.Is(err, core.ErrPointer) {
 		t.Errorf("an array behind the end of its file: %v, want ErrPointer", err)
 	}
 

@@ -110,10 +110,19 @@ func doubles(t *testing.T, n int) core.Layout {
 	return layout(t, core.LayoutSpec{DType: core.Float64, Shape: []int{n}})
 }
 
+// place shares an array, or copies it.
+func (r *Router) place(ctx context.Context, a Array, want Want) (Placement, error) {
+	p, reason, err := r.Share(a, want)
+	if err != nil || reason == "" {
+		return p, err
+	}
+	return r.Stage(ctx, a, reason, nil)
+}
+
 // place places an array, compares what a host would read, and drops it at the end of the test.
 func place(t *testing.T, r *Router, a Array, want Want, memory []byte) Placement {
 	t.Helper()
-	p, err := r.Place(t.Context(), a, want)
+	p, err := r.place(t.Context(), a, want)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +158,7 @@ func TestPlaceSharedHeap(t *testing.T) {
 	h, memory := newFakeHeap(t, 64<<10)
 	r := newRouter(t, h)
 	a := Array{h.base + 80, doubles(t, 100)}
-	p, err := r.Place(t.Context(), a, Want{Writable: true, NoCopy: true})
+	p, err := r.place(t.Context(), a, Want{Writable: true, NoCopy: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,18 +174,18 @@ func TestPlaceSharedHeap(t *testing.T) {
 	p.Drop()
 
 	reversed := layout(t, core.LayoutSpec{DType: core.Int32, Shape: []int{10}, Strides: []int{-4}})
-	p, err = r.Place(t.Context(), Array{h.base + 36, reversed}, Want{})
+	p, err = r.place(t.Context(), Array{h.base + 36, reversed}, Want{})
 	if err != nil || p.Layout.Offset() != 4096+36 {
 		t.Errorf("reversed: %v, offset %d", err, p.Layout.Offset())
 	} else {
 		p.Drop()
 	}
 
-	if _, err := r.Place(t.Context(), Array{h.base, doubles(t, 8193)}, Want{}); !errors.Is(err, core.ErrPointer) {
+	if _, err := r.place(t.Context(), Array{h.base, doubles(t, 8193)}, Want{}); !errors.Is(err, core.ErrPointer) {
 		t.Errorf("an array larger than its block: %v, want ErrPointer", err)
 	}
 	h.block.Freed = true
-	if _, err := r.Place(t.Context(), a, Want{}); !errors.Is(err, core.ErrPointer) {
+	if _, err := r.place(t.Context(), a, Want{}); !errors.Is(err, core.ErrPointer) {
 		t.Errorf("an array whose block was freed: %v, want ErrPointer", err)
 	}
 	if h.pinned != 0 {
@@ -268,7 +277,7 @@ func TestPlaceReasons(t *testing.T) {
 				t.Errorf("%v because of %v, want staged because of %v", p.Route, p.Reason, tt.want)
 			}
 			for _, want := range []Want{{NoCopy: true}, {Writable: true}} {
-				_, err := r.Place(t.Context(), a, want)
+				_, err := r.place(t.Context(), a, want)
 				e, ok := errors.AsType[*core.Error](err)
 				if !ok || !errors.Is(err, core.ErrNotShared) || e.Reason != tt.want || e.Remedy == "" {
 					t.Errorf("%+v: %v, want ErrNotShared with the reason %v and a remedy", want, err, tt.want)
@@ -280,7 +289,7 @@ func TestPlaceReasons(t *testing.T) {
 		})
 	}
 	large := Array{frozen.base, doubles(t, 1<<32)}
-	if _, err := newRouter(t, frozen).Place(t.Context(), large, Want{}); !errors.Is(err, core.ErrPointer) {
+	if _, err := newRouter(t, frozen).place(t.Context(), large, Want{}); !errors.Is(err, core.ErrPointer) {
 		t.Errorf("an array that reaches beyond a frozen block: %v, want ErrPointer", err)
 	}
 	if frozen.pinned != 0 {
@@ -316,7 +325,7 @@ func TestPlaceRefusals(t *testing.T) {
 	}
 	r := newRouter(t, nil)
 	for _, tt := range tests {
-		if _, err := r.Place(t.Context(), tt.a, tt.want); !errors.Is(err, tt.err) {
+		if _, err := r.place(t.Context(), tt.a, tt.want); !errors.Is(err, tt.err) {
 			t.Errorf("%s: %v, want %v", tt.name, err, tt.err)
 		}
 	}
@@ -327,7 +336,7 @@ func TestPlaceEmpty(t *testing.T) {
 	r := newRouter(t, nil)
 	for _, addr := range []uintptr{0, 1, 1 << 62} {
 		l := layout(t, core.LayoutSpec{DType: core.Float64, Shape: []int{0, 3}, Strides: []int{0, 0}, Offset: 64})
-		p, err := r.Place(t.Context(), Array{addr, l}, Want{Writable: true, NoCopy: true})
+		p, err := r.place(t.Context(), Array{addr, l}, Want{Writable: true, NoCopy: true})
 		if err != nil || p.Route != contract.RouteEmpty || len(p.Memory.Parts) != 0 || p.Layout.Offset() != 0 {
 			t.Errorf("at %#x: %+v, %v", addr, p, err)
 		}
@@ -344,7 +353,7 @@ func TestPlaceForAReason(t *testing.T) {
 	if p.Route != contract.RouteStaged || p.Reason != contract.ReasonConverted || h.pinned != 0 {
 		t.Errorf("%v because of %v, %d pins", p.Route, p.Reason, h.pinned)
 	}
-	_, err := r.Place(t.Context(), a, Want{Reason: contract.ReasonConverted, NoCopy: true})
+	_, err := r.place(t.Context(), a, Want{Reason: contract.ReasonConverted, NoCopy: true})
 	if e, ok := errors.AsType[*core.Error](err); !ok || e.Reason != contract.ReasonConverted {
 		t.Errorf("%v, want ErrNotShared because it was converted", err)
 	}
@@ -355,7 +364,7 @@ func TestPlaceObeysContext(t *testing.T) {
 	_, start := anonymous(t, 4096)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := newRouter(t, nil).Place(ctx, Array{start, doubles(t, 2)}, Want{}); !errors.Is(err, context.Canceled) {
+	if _, err := newRouter(t, nil).place(ctx, Array{start, doubles(t, 2)}, Want{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want context.Canceled", err)
 	}
 }

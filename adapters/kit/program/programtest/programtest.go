@@ -45,9 +45,13 @@ type Options struct {
 	Settings contract.Settings
 }
 
-// Program is a running script and the client of its producer.
+// Program is a running script, as the producer that a host meets.
 type Program struct {
-	*wire.Client
+	contract.Producer
+	contract.Refresher
+	contract.Searcher
+	contract.Waiter
+
 	output bootstraptest.Buffer
 }
 
@@ -109,9 +113,10 @@ func open(tb testing.TB, cmd *exec.Cmd, settings contract.Settings) (*Program, e
 	check(tb, stdoutFile.Close())
 	var reading sync.WaitGroup
 	reading.Go(func() { _, _ = io.Copy(&p.output, stdout) })
+	var c *wire.Client
 	tb.Cleanup(func() {
-		if p.Client != nil {
-			_ = p.Close()
+		if c != nil {
+			_ = c.Close()
 		}
 		_ = wireSide.Close() // the plugin ends the program
 		client.Kill()
@@ -127,10 +132,11 @@ func open(tb testing.TB, cmd *exec.Cmd, settings contract.Settings) (*Program, e
 	}
 	dispensed, err := protocol.Dispense(goplugin.Name)
 	check(tb, err)
-	p.Client, _ = dispensed.(*wire.Client)
+	c, _ = dispensed.(*wire.Client)
+	p.Producer, p.Refresher, p.Searcher, p.Waiter = c, c, c, c
 	ctx, cancel := context.WithTimeout(tb.Context(), Patience)
 	defer cancel()
-	_, err = p.Open(ctx, settings, wire.Wish{})
+	_, err = c.Open(ctx, settings, wire.Wish{})
 	return p, err
 }
 
