@@ -95,7 +95,7 @@ func (c *callee) Forget(number uint32) {
 
 // gpuIdle waits until a GPU has done all that it was given.
 func (c *callee) gpuIdle(ctx context.Context, device int) error {
-	return c.router.GPU().Idle(ctx, device, 0)
+	return c.router.GPU.Idle(ctx, device, 0)
 }
 
 // segment gives memory that the host has handed over.

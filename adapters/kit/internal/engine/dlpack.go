@@ -69,7 +69,7 @@ func (r *reader) deviceStream(device core.Device) (stream *int, ours bool, err e
 	case way == program.DeviceStreamAsNeeded && !r.asksFramework():
 		return new(-1), false, nil // the producer must not synchronize
 	}
-	if r.queue, err = r.router.GPU().QueueOn(device.Index); err != nil {
+	if r.queue, err = r.router.GPU.QueueOn(device.Index); err != nil {
 		return nil, false, err
 	}
 	return new(int(r.queue.Stream())), true, nil

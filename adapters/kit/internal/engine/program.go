@@ -88,7 +88,7 @@ func newProgram(p *Program, adapters []program.Adapter) *Program {
 	p.waiting = make(chan struct{}, maxWaiting)
 	p.router.Hold()
 	if c, ok := sharedheap.FindCaptures(); ok {
-		p.router.GPU().Captures = c
+		p.router.GPU.Captures = c
 	}
 	for _, a := range adapters {
 		p.frameworks = append(p.frameworks, &framework{name: a.Framework(), adapter: a})

@@ -326,7 +326,7 @@ func (p *Program) mark(g *py.GIL, o py.Object, f owner, r *reading) (*export.Mar
 			return nil, about("inspect", "", f.name, err)
 		}
 		if ok {
-			return p.router.GPU().Mark(*r.array.Pointer, stream)
+			return p.router.GPU.Mark(*r.array.Pointer, stream)
 		}
 	}
 	if r.sync == contract.SyncStream {
@@ -334,7 +334,7 @@ func (p *Program) mark(g *py.GIL, o py.Object, f owner, r *reading) (*export.Mar
 	}
 	var mark *export.Mark
 	var err error
-	g.Unlocked(func() { mark, err = p.router.GPU().MarkAll(*r.array.Pointer) })
+	g.Unlocked(func() { mark, err = p.router.GPU.MarkAll(*r.array.Pointer) })
 	return mark, err
 }
 

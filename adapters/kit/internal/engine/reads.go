@@ -33,7 +33,7 @@ func (p *Program) AfterReads(g *py.GIL, o py.Object, stream uintptr) error {
 			return err
 		}
 	}
-	return p.router.GPU().AfterReads(*r.array.Pointer, stream)
+	return p.router.GPU.AfterReads(*r.array.Pointer, stream)
 }
 
 func (p *Program) currentStream(g *py.GIL, o py.Object, f owner) (uintptr, error) {

@@ -23,9 +23,7 @@ func (p *Program) Configure(s contract.Settings) error {
 		}
 	}
 	p.name = s.Program
-	p.router.HostGPUs(s.GPUs)
-	p.router.CopyFiles(s.CopyMappedFiles)
-	p.router.PromoteAs(s.Promote)
+	p.router.Configure(s)
 	return nil
 }
 

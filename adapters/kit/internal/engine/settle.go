@@ -59,7 +59,7 @@ func (w *worker) settle(o onGPUs) error {
 	}
 	var err error
 	for _, device := range o.devices {
-		err = errors.Join(err, w.router.GPU().Idle(context.Background(), device, o.current))
+		err = errors.Join(err, w.router.GPU.Idle(context.Background(), device, o.current))
 	}
 	return err
 }

@@ -15,13 +15,6 @@ import (
 	"github.com/ndbridge/ndbridge/internal/shm"
 )
 
-// GPU gives the router's hand on GPUs: queues that frameworks can be given, and marks.
-func (r *Router) GPU() *export.Exporter { return &r.gpu }
-
-// HostGPUs says which GPUs the host can map memory of. Arrays on others are copied to host memory. It is
-// called before the first array is placed.
-func (r *Router) HostGPUs(gpus []contract.UUID) { r.hostGPUs = slices.Clone(gpus) }
-
 // Located is an array of whose memory the CUDA driver was asked.
 type Located struct {
 	Array
@@ -128,7 +121,7 @@ func (r *Router) Refence(p *gpu.Pointer) (fence kit.Memory, ok bool) {
 	if !p.Stands() {
 		return kit.Memory{}, false
 	}
-	word, err := r.gpu.FenceAll(*p)
+	word, err := r.GPU.FenceAll(*p)
 	if word == nil || err != nil {
 		return kit.Memory{}, false
 	}
@@ -207,7 +200,7 @@ func (h *handOver) decide() error {
 	}
 	if h.reason == "" {
 		var err error
-		h.export, err = h.router.gpu.Export(pointer)
+		h.export, err = h.router.GPU.Export(pointer)
 		switch {
 		case errors.Is(err, core.ErrNotShared):
 			h.reason = contract.ReasonNotExportable
@@ -233,7 +226,7 @@ func (h *handOver) toHost() bool { return h.reason == contract.ReasonHostWithout
 // order makes the queue wait; ordered is false if that takes time.
 func (h *handOver) order(o Order) (ordered bool, err error) {
 	if q := h.queue; q == nil || !q.On(*h.array.Pointer) {
-		if h.queue, err = h.router.gpu.Queue(*h.array.Pointer); err != nil {
+		if h.queue, err = h.router.GPU.Queue(*h.array.Pointer); err != nil {
 			h.queue = q
 			return false, err
 		}
@@ -249,7 +242,7 @@ func (h *handOver) order(o Order) (ordered bool, err error) {
 	case o.Mark != nil:
 		return true, h.queue.AfterMark(o.Mark)
 	case o.Stream != 0:
-		return true, h.queue.AfterStream(&h.router.gpu, o.Stream)
+		return true, h.queue.AfterStream(&h.router.GPU, o.Stream)
 	case o.Framework:
 		return true, nil
 	default:
@@ -315,7 +308,7 @@ func (h *handOver) end() {
 // undo gives up what a placement would hold.
 func (h *handOver) undo() {
 	if h.block != nil {
-		h.router.gpu.Free(h.block)
+		h.router.GPU.Free(h.block)
 		return
 	}
 	_ = h.export.Close() // it only reads
@@ -330,7 +323,7 @@ func (h *handOver) copyOnGPU() error {
 	if err != nil {
 		return err
 	}
-	block, err := h.router.gpu.Allocate(h.queue, plan.size)
+	block, err := h.router.GPU.Allocate(h.queue, plan.size)
 	if err != nil {
 		return err
 	}
@@ -378,7 +371,7 @@ func (h *handOver) placement(word *export.FenceWord) Placement {
 	p := Placement{Layout: h.layout, Memory: gpuMemory(h.export, word), Route: h.route, Reason: cmp.Or(h.reason, h.want.Spared)}
 	if block != nil {
 		block.Copied(word)
-		p.Drop = func() { h.router.gpu.Free(block) }
+		p.Drop = func() { h.router.GPU.Free(block) }
 	}
 	return p
 }

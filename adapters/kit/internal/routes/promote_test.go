@@ -74,7 +74,7 @@ func TestPromoteIsNotAllowed(t *testing.T) {
 			h, _ := newFakeHeap(t, 4096)
 			h.outside, h.needs = c.size, c.needs
 			r := newRouter(t, h)
-			r.PromoteAs(c.policy)
+			r.Configure(contract.Settings{Promote: c.policy})
 			want := Want{NoCopy: true}
 			if got := r.Promotable(array, contract.ReasonOutsideHeap, want); got != c.promotable {
 				t.Errorf("promotable: %v", got)

@@ -59,11 +59,12 @@ type HeapBlock struct {
 // Router decides how an array of this process reaches another one. Its methods are safe for
 // concurrent use.
 type Router struct {
+	GPU export.Exporter // queues that frameworks can be given, and marks
+
 	heap    Heap // nil: there is none
 	staging Staging
 	maps    shm.Mappings
 
-	gpu       export.Exporter
 	hostGPUs  []contract.UUID
 	copyFiles bool
 	promote   contract.PromotePolicy
@@ -76,17 +77,16 @@ func NewRouter(heap Heap) *Router { return &Router{heap: heap} }
 // Hold opens what later may be out of reach: a program may leave /proc behind (chroot), or use up its descriptors.
 func (r *Router) Hold() { r.maps.Hold() }
 
-// CopyFiles makes arrays in mapped files that can shrink be copied. It is called before the first array is
-// placed.
-func (r *Router) CopyFiles(yes bool) { r.copyFiles = yes }
-
-// PromoteAs says when memory that exists is made shareable. It is called before the first array is placed.
-func (r *Router) PromoteAs(policy contract.PromotePolicy) { r.promote = policy }
+// Configure takes from the host's settings which GPUs it can map memory of, whether arrays in mapped files that can shrink are
+// copied, and when memory that exists is made shareable. It is called before the first array is placed.
+func (r *Router) Configure(s contract.Settings) {
+	r.hostGPUs, r.copyFiles, r.promote = s.GPUs, s.CopyMappedFiles, s.Promote
+}
 
 // Close gives up the memory that the router keeps for copies.
 func (r *Router) Close() error {
 	r.maps.Close()
-	return errors.Join(r.gpu.Close(), r.staging.Close())
+	return errors.Join(r.GPU.Close(), r.staging.Close())
 }
 
 // Want is how an array is wanted.

@@ -148,7 +148,7 @@ func TestCopyMappedFiles(t *testing.T) {
 	f := shmtest.File(t, 4*4096)
 	b, start := shmtest.Map(t, f, 4*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	r := newRouter(t, nil)
-	r.CopyFiles(true)
+	r.Configure(contract.Settings{CopyMappedFiles: true})
 	a := Array{start, doubles(t, 512)}
 	if p := place(t, r, a, Want{}, b); p.Route != contract.RouteStaged || p.Reason != contract.ReasonMappedFile || !p.Memory.Parts[0].Sealed() {
 		t.Errorf("%v because of %v, sealed %v", p.Route, p.Reason, p.Memory.Parts[0].Sealed())
