@@ -79,7 +79,7 @@ class Broken:
 def refused(o):
     try: ndbridge.publish("o", o)
     except Exception as e: return type(e).__name__
-def later():
+def put():
     ndbridge.publish("later", lambda: 8)
 remote.serve()
 `, harness.Options{})
@@ -102,7 +102,7 @@ remote.serve()
 		}
 		looked <- value(t, f)
 	}()
-	run.Remote.Exec(t, "later()")
+	run.Remote.Exec(t, "put()")
 	if got := <-looked; got != int64(8) {
 		t.Errorf("a function that was waited for gave %v", got)
 	}
