@@ -89,7 +89,8 @@ func (p *producer) Lease(_ context.Context, name string, _ contract.Request) (co
 	}
 	l := contract.Lease{Layout: layout, Framework: "fake", Route: contract.RouteCUDAIPC, Writable: true}
 	return p.Grant(l, kit.Memory{
-		Parts: []kit.Backing{part{array.addr, nil}, part{0, p.program.file}},
+		Parts: []kit.Backing{part{array.addr, nil}},
+		Fence: part{0, p.program.file},
 		Name: func(l *contract.Lease, ids []contract.SegmentID) {
 			handle.ID, a.Word.Page = ids[0], ids[1]
 			l.Handle, l.Fence = handle, a.Word
