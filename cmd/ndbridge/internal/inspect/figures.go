@@ -12,8 +12,9 @@ const (
 	leastSample = 1 << 16
 	mostSample  = 1 << 24
 	figuresTime = 500 * time.Millisecond
-	// lineCells is how many points a line has at most.
+	// lineCells is how many points a line has at most. No more elements are looked at for all of them than for the fewest figures.
 	lineCells = 512
+	perPoint  = leastSample / lineCells
 )
 
 // state is what a page is told of the array that it looks at.
@@ -147,7 +148,7 @@ func (w *reading) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summ
 		return st, nil
 	}
 	var err error
-	o := stats.CellOptions{PerCell: perCell, Base: base, Workers: 1}
+	o := stats.CellOptions{PerCell: perPoint, Base: base, Workers: 1}
 	if l.Spectrum {
 		st.Spectrum, err = spectrumOf(ctx, v, l.Line, l.At, o)
 	} else {
