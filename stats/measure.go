@@ -117,7 +117,7 @@ func (s *Summary) take(m moments) {
 		return
 	}
 	s.Min, s.Max, s.Mean, s.Std = m.low, m.high, m.mean, m.std
-	s.Norm = math.Hypot(m.std, m.mean) * math.Sqrt(float64(n)*(float64(s.Len)/float64(s.Seen)))
+	s.Norm = math.Hypot(m.std, m.mean) * math.Sqrt(float64(n)*float64(s.Len)/float64(s.Seen)) // exact if all are finite
 }
 
 // plan says which elements of a source are read: all, in chunks; or a run of each chunk.

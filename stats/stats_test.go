@@ -291,3 +291,22 @@ func TestMistakes(t *testing.T) {
 		t.Errorf("no cells: %v", err)
 	}
 }
+
+// TestNormOfASample is exact where all elements are the same.
+func TestNormOfASample(t *testing.T) {
+	t.Parallel()
+	ones := make([]float32, 1<<20)
+	for i := range ones {
+		ones[i] = 1
+	}
+	v := coretest.NewView(t, ones)
+	for sample := 4096; sample < 1<<20; sample += 4096 {
+		s, err := stats.Of(t.Context(), v, &stats.Options{Sample: sample})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Norm != 1024 {
+			t.Errorf("%d of %d ones have norm %v", s.Seen, s.Len, s.Norm)
+		}
+	}
+}
