@@ -8,6 +8,8 @@ import (
 
 // Pace keeps what reading takes below a share of one core's time. Its methods are safe for concurrent use.
 type Pace struct {
+	credit time.Duration // for how long what was not spent may be spent later
+
 	mu      sync.Mutex
 	limit   float64
 	free    time.Time // when the time that was spent is paid for
@@ -25,8 +27,11 @@ type Spent struct {
 	Delayed      bool          // some had to wait
 }
 
-// NewPace gives a pace of a share of one core's time.
-func NewPace(limit float64) *Pace { return &Pace{limit: limit, begun: time.Now()} }
+// NewPace gives a pace of a share of one core's time. What was not spent in the time of the credit may be spent at once, since the first
+// look at an array maps its pages, and takes longer than the next ones.
+func NewPace(limit float64, credit time.Duration) *Pace {
+	return &Pace{limit: limit, credit: credit, begun: time.Now()}
+}
 
 // SetLimit changes the share.
 func (p *Pace) SetLimit(limit float64) {
@@ -42,9 +47,6 @@ func (p *Pace) Limit() float64 {
 	return p.limit
 }
 
-// Credit is how long what was not spent may be spent later: the first look at an array maps its pages, and takes longer than the next ones.
-const Credit = 3 * time.Second
-
 // Spend counts what reading has taken.
 func (p *Pace) Spend(took time.Duration) {
 	now := time.Now()
@@ -52,7 +54,7 @@ func (p *Pace) Spend(took time.Duration) {
 	defer p.mu.Unlock()
 	p.spent += took
 	p.reads++
-	if least := now.Add(-took - Credit); p.free.Before(least) {
+	if least := now.Add(-took - p.credit); p.free.Before(least) {
 		p.free = least
 	}
 	p.free = p.free.Add(time.Duration(float64(took) / p.limit))

@@ -17,8 +17,8 @@ import (
 func TestCredit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const limit, looks, took = 0.01, 5, 10 * time.Millisecond
-		p := NewPace(limit)
+		const limit, looks, took = 0.01, 5, 40 * time.Millisecond
+		p := NewPace(limit, credit)
 		time.Sleep(time.Hour)
 		begun := time.Now()
 		for i := range looks {
@@ -31,7 +31,7 @@ func TestCredit(t *testing.T) {
 				t.Errorf("the first look was paid for after %v, and not at once", time.Since(begun))
 			}
 		}
-		if all, want := time.Since(begun), time.Duration(looks*float64(took)/limit)-Credit; all != want {
+		if all, want := time.Since(begun), time.Duration(looks*float64(took)/limit)-credit; all != want {
 			t.Errorf("%d looks were paid for after %v, want %v", looks, all, want)
 		}
 	})
@@ -48,7 +48,7 @@ func TestBudget(t *testing.T) {
 			cancel()
 		}
 	}})
-	s.pace.Spend(time.Duration(s.pace.Limit() * float64(Credit))) // so that there is none
+	s.pace.Spend(time.Duration(s.pace.Limit() * float64(credit))) // so that there is none
 	for i := range 200 {
 		s.Add(array("x"+strconv.Itoa(i), of(v)))
 	}

@@ -65,6 +65,9 @@ const (
 	binShare  = 0.15    // of what looks may take
 )
 
+// credit is how long what was not spent may be spent later: so much that the first looks at some hundred arrays do not hold up the next ones.
+const credit = 10 * time.Second
+
 // Sampler watches arrays. Its methods are safe for concurrent use.
 type Sampler struct {
 	opts Options
@@ -122,7 +125,7 @@ func New(opts Options) *Sampler {
 	if opts.History <= 0 {
 		opts.History = DefaultHistory
 	}
-	return &Sampler{opts: opts, pace: NewPace(opts.Budget)}
+	return &Sampler{opts: opts, pace: NewPace(opts.Budget, credit)}
 }
 
 // Add watches further arrays. Names that are watched already keep what is known of them.

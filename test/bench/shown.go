@@ -274,7 +274,7 @@ func (s *scene) video(ctx context.Context) error {
 	if err := s.session.Set(ctx, "recording", true); err != nil {
 		return err
 	}
-	p, err := openPage(ctx, s.opts, s.socket, "--budget", "30")
+	p, err := openPage(ctx, s.opts, s.socket, "--budget", "25")
 	if err != nil {
 		return err
 	}
@@ -288,10 +288,15 @@ func (s *scene) video(ctx context.Context) error {
 		pictures int
 	)
 	begin := func() error {
-		if err = pause(ctx, 2*time.Second); err == nil { // until its reading has learned what pictures cost
-			ran, err = processorTime(p.command.Process.Pid)
-		}
+		ran, err = processorTime(p.command.Process.Pid)
 		begun = time.Now()
+		return err
+	}
+	opened := time.Now()
+	err = p.hear(ctx, "the video", func() error { return nil }, func(said) bool { // until its reading has learned what pictures cost
+		return time.Since(opened) > 2*time.Second
+	})
+	if err != nil {
 		return err
 	}
 	err = p.hear(ctx, "the video", begin, func(m said) bool {

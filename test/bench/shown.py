@@ -15,9 +15,10 @@ picture = np.empty((1024, large // 4096), np.float32)
 picture[:] = np.sin(np.arange(picture.shape[1], dtype=np.float32))
 step, recording = 0, False
 print("there", flush=True)
-begin, frames = time.monotonic(), 0
+frames, due = 0, time.monotonic()
 while True:
     if recording:
         ndbridge.publish("video", np.full((480, 640, 3), frames % 251, np.uint8))  # of one colour each
     frames += 1
-    time.sleep(max(begin + frames / 60 - time.monotonic(), 0))
+    due = max(due + 1 / 60, time.monotonic())  # what it is late by, it does not make up for
+    time.sleep(max(due - time.monotonic(), 0))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"runtime"
 	"sync"
 	"time"
 
@@ -98,7 +99,13 @@ func (s *Server) send(ctx context.Context, conn *websocket.Conn, c *client) erro
 			kind = websocket.MessageBinary
 		}
 		writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		runtime.LockOSThread()
+		begun := clocks()
 		err = conn.Write(writing, kind, m.bytes)
+		if m.binary { // a picture: the next ones wait until it is paid for
+			s.hub.pace.Spend(clocks().minus(begun).own)
+		}
+		runtime.UnlockOSThread()
 		cancel()
 		if err != nil {
 			return err

@@ -49,7 +49,7 @@ type programState struct {
 
 func newHub(o *Options) *hub {
 	h := &hub{
-		options: o, pace: watch.NewPace(o.Budget), figures: watch.NewPace(o.Budget), asks: watch.NewPace(askedShare * o.Budget), wake: make(chan struct{}, 1),
+		options: o, pace: watch.NewPace(o.Budget, credit), figures: watch.NewPace(o.Budget, credit), asks: watch.NewPace(askedShare*o.Budget, credit), wake: make(chan struct{}, 1),
 		clients: map[*client]struct{}{}, readings: map[string]*reading{},
 		state: programState{Topic: "program", Name: o.Program, Attached: o.Attached, State: "running"},
 	}

@@ -8,6 +8,9 @@ import (
 	"github.com/ndbridge/ndbridge/internal/watch"
 )
 
+// credit is for how long what pages have not spent may be spent later.
+const credit = time.Second
+
 // askedShare is how many times the budget is allowed for what people ask for: they wait for it, and go on to ask only for as long as they look.
 const askedShare = 10
 

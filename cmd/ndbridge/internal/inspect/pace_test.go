@@ -28,7 +28,7 @@ func burn(long time.Duration) {
 func TestFiguresPayForThemselves(t *testing.T) {
 	t.Parallel()
 	const other, copied = 50 * time.Millisecond, 3 * time.Millisecond
-	w := newReading(&hub{pace: watch.NewPace(1), figures: watch.NewPace(1), asks: watch.NewPace(1)}, "x")
+	w := newReading(&hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(1, credit), asks: watch.NewPace(1, credit)}, "x")
 	look := func() time.Duration {
 		burn(other)
 		return copied
@@ -51,7 +51,7 @@ func TestFiguresPayForThemselves(t *testing.T) {
 func TestAskedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newReading(&hub{pace: watch.NewPace(1), figures: watch.NewPace(0.5)}, "x")
+		w := newReading(&hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(0.5, credit)}, "x")
 		w.hub.figures.Spend(time.Hour)
 		w.poke()
 		begun := time.Now()
@@ -85,10 +85,10 @@ func TestRestIsPaidMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newReading(&hub{pace: watch.NewPace(1), figures: watch.NewPace(0.5)}, "x")
+				w := newReading(&hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(0.5, credit)}, "x")
 				w.waiting = c.apart
 				begun := time.Now()
-				w.hub.figures.Spend(watch.Credit + c.owed) // half of it while it is read
+				w.hub.figures.Spend(credit + c.owed) // half of it while it is read
 				if err := w.rest(t.Context()); err != nil {
 					t.Fatal(err)
 				}
