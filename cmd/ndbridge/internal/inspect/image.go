@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -38,7 +39,6 @@ func drawImage(ctx context.Context, v *core.View, l look, p picture) (message, e
 	p.Rows, p.Columns = [2]int{0, s.height}, [2]int{0, s.width}
 	p.Width, p.Height = s.cols*s.w, s.rows*s.h
 	p.Exact = s.step == 1
-	points := make([]byte, 4*p.Width*p.Height)
 	tiles := make([][]byte, s.n)
 	for i := range tiles {
 		if tiles[i], err = s.tile(ctx, i); err != nil {
@@ -55,10 +55,11 @@ func drawImage(ctx context.Context, v *core.View, l look, p picture) (message, e
 	} else {
 		p.High = 255
 	}
+	m, points := roomBehind(p, 4*p.Width*p.Height)
 	for i, tile := range tiles {
 		s.place(points, tile, i/s.cols, i%s.cols)
 	}
-	return bytesWith(p, points), nil
+	return m, nil
 }
 
 // newSheet takes the axes that the look's letters name, the last ones of the array.
@@ -215,8 +216,8 @@ func (s *sheet) place(points, tile []byte, row, col int) {
 			copy(to, from)
 		default:
 			for x := range s.w {
-				copy(to[4*x:4*x+3], from[x*s.channels:])
-				to[4*x+3] = 255
+				point := from[3*x : 3*x+3]
+				binary.LittleEndian.PutUint32(to[4*x:], uint32(point[0])|uint32(point[1])<<8|uint32(point[2])<<16|0xff<<24)
 			}
 		}
 	}

@@ -48,12 +48,21 @@ type picture struct {
 	Exact   bool         `json:"exact"`
 }
 
-// bytesWith puts a header before what follows it: its length, in four bytes, it, and spaces up to a multiple of four.
+// bytesWith puts a header before what follows it.
 func bytesWith(header any, payload []byte) message {
+	m, to := roomBehind(header, len(payload))
+	copy(to, payload)
+	return m
+}
+
+// roomBehind makes a message of a header and as many bytes, which are to be written: the length of the header, in four bytes, it, and spaces
+// up to a multiple of four stand before them.
+func roomBehind(header any, n int) (m message, payload []byte) {
 	text := jsonMessage(header).bytes
 	text = append(text, bytes.Repeat([]byte(" "), -len(text)&3)...)
-	out := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(text)+len(payload)), uint32(len(text))) //nolint:gosec // a few bytes
-	return message{append(append(out, text...), payload...), true}
+	out := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(text)+n), uint32(len(text))) //nolint:gosec // a few bytes
+	out = append(out, text...)
+	return message{out[:cap(out)], true}, out[len(out):cap(out)]
 }
 
 // pictures reads what each sight shows of the array. It reports false if a newer version came meanwhile, which is
