@@ -47,13 +47,24 @@ func (p *Pace) Limit() float64 {
 	return p.limit
 }
 
-// Spend counts what reading has taken.
+// Spend counts one read, and what it has taken.
 func (p *Pace) Spend(took time.Duration) {
-	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.spent += took
 	p.reads++
+	p.charge(took)
+}
+
+// Charge counts what was done with what was read.
+func (p *Pace) Charge(took time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.charge(took)
+}
+
+func (p *Pace) charge(took time.Duration) {
+	now := time.Now()
+	p.spent += took
 	if least := now.Add(-took - p.credit); p.free.Before(least) {
 		p.free = least
 	}

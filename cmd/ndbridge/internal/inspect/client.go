@@ -103,7 +103,7 @@ func (s *Server) send(ctx context.Context, conn *websocket.Conn, c *client) erro
 		begun := clocks()
 		err = conn.Write(writing, kind, m.bytes)
 		if m.binary { // a picture: the next ones wait until it is paid for
-			s.hub.pace.Spend(clocks().minus(begun).own)
+			s.hub.pace.Charge(clocks().minus(begun).own)
 		}
 		runtime.UnlockOSThread()
 		cancel()

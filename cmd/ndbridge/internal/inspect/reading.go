@@ -209,7 +209,7 @@ func (w *reading) once(ctx context.Context, sights []*sight) (cost time.Duration
 		begun := clocks()
 		w.paint(ctx, sights)
 		drew := clocks().minus(begun)
-		w.hub.pace.Spend(drew.all)
+		w.hub.pace.Charge(drew.all)
 		w.besides = w.besides.minus(drew)
 	}
 	return cost
