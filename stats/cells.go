@@ -6,7 +6,6 @@ import (
 	"math"
 	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -193,22 +192,16 @@ func (d *drawing) run(ctx context.Context, workers int) error {
 	workers = max(min(workers, d.Height), 1)
 	var (
 		next, seen atomic.Int64
-		wait       sync.WaitGroup
 		errs       = make([]error, workers)
 	)
-	work := func(w int) {
+	spread(workers, func(w int) {
 		buf, sums := make([]float64, 2*blockLen), make([]moments, d.Width)
 		for y := int(next.Add(1)) - 1; y < d.Height && errs[w] == nil; y = int(next.Add(1)) - 1 {
 			var n int
 			n, errs[w] = d.row(ctx, y, sums, buf)
 			seen.Add(int64(n))
 		}
-	}
-	for w := range workers - 1 {
-		wait.Go(func() { work(w + 1) })
-	}
-	work(0) // here: who asks for one worker measures what this thread takes
-	wait.Wait()
+	})
 	d.Seen = int(seen.Load())
 	for _, err := range errs {
 		if err != nil {

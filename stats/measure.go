@@ -199,12 +199,11 @@ func (p *plan) run(ctx context.Context, src *source, workers int, count bool, ed
 	workers = min(workers, batches)
 	var (
 		next   atomic.Int64
-		wait   sync.WaitGroup
 		parts  = make([]moments, batches)
 		counts = make([]*counter, workers)
 		errs   = make([]error, workers)
 	)
-	work := func(w int) {
+	spread(workers, func(w int) {
 		b, _ := buffers.Get().(*buffer) // it has no others
 		defer buffers.Put(b)
 		if count {
@@ -227,12 +226,7 @@ func (p *plan) run(ctx context.Context, src *source, workers int, count bool, ed
 		if count {
 			counts[w].fold()
 		}
-	}
-	for w := range workers - 1 {
-		wait.Go(func() { work(w + 1) })
-	}
-	work(0)
-	wait.Wait()
+	})
 	if err := errors.Join(errs...); err != nil {
 		return moments{}, nil, errs[slices.IndexFunc(errs, func(err error) bool { return err != nil })]
 	}
@@ -243,6 +237,16 @@ func (p *plan) run(ctx context.Context, src *source, workers int, count bool, ed
 		counts[0].merge(c)
 	}
 	return pairwise(parts), counts[0], nil
+}
+
+// spread has so many workers do their parts, the first of them on the caller's thread: who asks for one measures what that thread takes.
+func spread(workers int, part func(w int)) {
+	var wait sync.WaitGroup
+	for w := range workers - 1 {
+		wait.Go(func() { part(w + 1) })
+	}
+	part(0)
+	wait.Wait()
 }
 
 // chunk reads some chunks.

@@ -21,10 +21,10 @@ type Pace struct {
 
 // Spent is what reading has taken lately.
 type Spent struct {
-	Share, Limit float64       // of one core's time
-	Time         time.Duration // of a core
-	Reads        float64       // a second
-	Delayed      bool          // some had to wait
+	Share   float64       // of one core's time
+	Time    time.Duration // of a core
+	Reads   float64       // a second
+	Delayed bool          // some had to wait
 }
 
 // NewPace gives a pace of a share of one core's time. What was not spent in the time of the credit may be spent at once, since the first
@@ -80,12 +80,10 @@ func (p *Pace) Owed() time.Duration {
 
 // Wait waits for a time, and longer if more was spent than is allowed.
 func (p *Pace) Wait(ctx context.Context, least time.Duration) error {
-	owed := p.Owed()
-	if owed > least {
-		p.mu.Lock()
-		p.delayed = true
-		p.mu.Unlock()
-	}
+	p.mu.Lock()
+	owed := time.Until(p.free)
+	p.delayed = p.delayed || owed > least
+	p.mu.Unlock()
 	timer := time.NewTimer(max(owed, least))
 	defer timer.Stop()
 	select {
@@ -102,7 +100,7 @@ func (p *Pace) Spent() Spent {
 	defer p.mu.Unlock()
 	now := time.Now()
 	passed := max(now.Sub(p.begun).Seconds(), 1e-3)
-	s := Spent{Share: p.spent.Seconds() / passed, Limit: p.limit, Time: p.spent, Reads: float64(p.reads) / passed, Delayed: p.delayed}
+	s := Spent{Share: p.spent.Seconds() / passed, Time: p.spent, Reads: float64(p.reads) / passed, Delayed: p.delayed}
 	p.begun, p.spent, p.reads, p.delayed = now, 0, 0, false
 	return s
 }

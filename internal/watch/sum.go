@@ -148,6 +148,11 @@ func spent(v *core.View, f func() error) (time.Duration, error) {
 		err := f()
 		return time.Since(begun), err
 	}
+	return OnThread(f)
+}
+
+// OnThread is how much processor time f takes on the thread of its caller.
+func OnThread(f func() error) (time.Duration, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	begun := Clock(unix.CLOCK_THREAD_CPUTIME_ID)

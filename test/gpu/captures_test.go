@@ -44,17 +44,11 @@ func TestUndisturbedCaptures(t *testing.T) {
 
 func undisturbedCaptures(t *testing.T, way capturing) {
 	const captures, parts = 1000, 10
-	script, err := files.ReadFile("testdata/programs/program.py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts := options(t, way.env, way.framework)
-	if way.sync != "" {
-		opts.Configs = append(opts.Configs, func(c *hostplugin.Config) {
+	run := start(t, way.framework, way.env, func(c *hostplugin.Config) {
+		if way.sync != "" {
 			c.Adapters = append(c.Adapters, hostplugin.Adapter{Name: way.framework, Sync: way.sync})
-		})
-	}
-	run := harness.Start(t, string(script), opts)
+		}
+	})
 	kind := way.kind
 	if kind == "" {
 		kind = firstKinds[way.framework]

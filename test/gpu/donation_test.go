@@ -25,17 +25,11 @@ func TestUndisturbedDonation(t *testing.T) {
 
 func undisturbedDonation(t *testing.T, effect string) {
 	const seconds = 3
-	script, err := files.ReadFile("testdata/programs/program.py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts := options(t, map[string]string{"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}, "jax")
-	opts.Configs = append(opts.Configs, func(c *hostplugin.Config) {
+	run := start(t, "jax", map[string]string{"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}, func(c *hostplugin.Config) {
 		c.Adapters = append(c.Adapters, hostplugin.Adapter{
 			Name: "jax", Quirks: []hostplugin.QuirkSetting{{ID: "jax.may-be-donated", Effect: effect}},
 		})
 	})
-	run := harness.Start(t, string(script), opts)
 	run.Remote.Exec(t, "framework.donate(arrays, 0)")
 	view := run.View(t, "state")
 	if (view.Reason() == contract.ReasonMayBeDonated) != (effect == "copy") {

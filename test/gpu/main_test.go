@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/test/gpu/report"
 	"github.com/ndbridge/ndbridge/test/internal/harness"
 )
@@ -28,13 +29,15 @@ func TestMain(m *testing.M) {
 }
 
 // start runs program.py with a framework until the test ends.
-func start(tb testing.TB, framework string, env map[string]string) *harness.Run {
+func start(tb testing.TB, framework string, env map[string]string, configs ...func(*hostplugin.Config)) *harness.Run {
 	tb.Helper()
 	script, err := files.ReadFile("testdata/programs/program.py")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	run := startScript(tb, string(script), env, framework)
+	opts := options(tb, env, framework)
+	opts.Configs = append(opts.Configs, configs...)
+	run := harness.Start(tb, string(script), opts)
 	if err := run.View(tb, "ready").Close(); err != nil { // or why the program did not get there
 		tb.Fatal(err)
 	}

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"runtime"
 	"sync"
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/ndbridge/ndbridge/internal/watch"
 )
 
 const (
@@ -99,14 +100,11 @@ func (s *Server) send(ctx context.Context, conn *websocket.Conn, c *client) erro
 			kind = websocket.MessageBinary
 		}
 		writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-		runtime.LockOSThread()
-		begun := clocks()
-		err = conn.Write(writing, kind, m.bytes)
-		if m.binary { // a picture: the next ones wait until it is paid for
-			s.hub.pace.Charge(clocks().minus(begun).own)
-		}
-		runtime.UnlockOSThread()
+		took, err := watch.OnThread(func() error { return conn.Write(writing, kind, m.bytes) })
 		cancel()
+		if m.binary { // a picture: the next ones wait until it is paid for
+			s.hub.pace.Charge(took)
+		}
 		if err != nil {
 			return err
 		}
