@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +37,58 @@ func TestCredit(t *testing.T) {
 			t.Errorf("%d looks were paid for after %v, want %v", looks, all, want)
 		}
 	})
+}
+
+// TestParts has one read much of what it shares with others, who read little: none of these waits for longer than its own part has it wait,
+// and all together keep to the share.
+func TestParts(t *testing.T) {
+	t.Parallel()
+	for name, others := range map[string]int{"alone": 0, "beside one": 1, "beside many": 50} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const limit, much, little, least, long = 0.01, 80 * time.Millisecond, 100 * time.Microsecond, 100 * time.Millisecond, 10 * time.Minute
+				p := NewPace(limit, time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), long)
+				defer cancel()
+				longest := make([]time.Duration, others+1)
+				var all sync.WaitGroup
+				core := make(chan struct{}, 1)
+				for i := range longest {
+					part, takes := p.Part(), little
+					if i == 0 {
+						takes = much
+					}
+					all.Go(func() {
+						defer part.Leave()
+						for ctx.Err() == nil {
+							last := time.Now()
+							core <- struct{}{}
+							time.Sleep(takes)
+							<-core
+							part.Spend(takes)
+							_ = part.Wait(ctx, least)
+							longest[i] = max(longest[i], time.Since(last))
+						}
+					})
+				}
+				all.Wait()
+				if share := p.Spent().Share; share > 1.03*limit || share < 0.7*limit {
+					t.Errorf("%v of the core was taken, want %v", share, limit)
+				}
+				parts := float64(others + 1)
+				if most := 3*much + max(least, time.Duration(little.Seconds()*parts/limit*float64(time.Second))); others > 0 && slices.Max(longest[1:]) > most {
+					t.Errorf("one who reads little did so after %v, want %v", slices.Max(longest[1:]), most)
+				}
+				if most := time.Duration(much.Seconds()*parts/limit*float64(time.Second)) + least; longest[0] > most {
+					t.Errorf("who reads much did so after %v, want %v", longest[0], most)
+				}
+				if p.parts != 0 {
+					t.Errorf("%d parts are left", p.parts)
+				}
+			})
+		})
+	}
 }
 
 // TestBudget looks at much with little, and holds what that took against the budget.

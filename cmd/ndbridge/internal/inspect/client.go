@@ -102,8 +102,8 @@ func (s *Server) send(ctx context.Context, conn *websocket.Conn, c *client) erro
 		writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		took, err := watch.OnThread(func() error { return conn.Write(writing, kind, m.bytes) })
 		cancel()
-		if m.binary { // a picture: the next ones wait until it is paid for
-			s.hub.pace.Charge(took)
+		if m.pays != nil {
+			m.pays.Charge(took)
 		}
 		if err != nil {
 			return err

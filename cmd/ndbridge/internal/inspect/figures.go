@@ -12,6 +12,8 @@ const (
 	leastSample = 1 << 16
 	mostSample  = 1 << 24
 	figuresTime = 500 * time.Millisecond
+	// figuresShare is how much of what reading for pages may take figures may.
+	figuresShare = 0.5
 	// lineCells is how many points a line has at most. No more elements are looked at for all of them than for the fewest figures.
 	lineCells = 512
 	perPoint  = leastSample / lineCells
@@ -135,12 +137,12 @@ func (w *reading) sumUp(ctx context.Context, l look, sums map[sumKey]*stats.Summ
 		if !l.Exact {
 			o.Sample, o.Workers = w.affordable(), 1
 		}
-		begun := clocks()
+		begun := w.clocks()
 		var err error
 		if sum, err = stats.Of(ctx, v, &o); err != nil {
 			return st, err
 		}
-		w.learn(w.took(clocks().minus(begun), sum, o.Workers != 1), sum.Seen)
+		w.learn(w.took(w.clocks().minus(begun), sum, o.Workers != 1), sum.Seen)
 		sums[key] = sum
 	}
 	st.Figures = sum
@@ -177,7 +179,7 @@ func (w *reading) affordable() int {
 	if each == 0 {
 		each = 5e-9
 	}
-	return int(min(max(w.hub.figures.Limit()*figuresTime.Seconds()/each, leastSample), mostSample))
+	return int(min(max(w.soon.Limit()*figuresTime.Seconds()/each, leastSample), mostSample))
 }
 
 // learn remembers what an element takes.

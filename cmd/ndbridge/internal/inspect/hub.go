@@ -17,9 +17,10 @@ import (
 // hub knows the pages and what they look at.
 type hub struct {
 	options *Options
-	pace    *watch.Pace   // of all that is read for pages
-	figures *watch.Pace   // of figures, which do not wait until pictures are paid for
-	asks    *watch.Pace   // of what pages ask for, such as another part of a picture
+	pace    *watch.Pace // of all that is read for pages
+	figures *watch.Pace // of figures, which do not wait until pictures are paid for
+	asks    *watch.Pace // of what pages ask for, such as another part of a picture
+	meter   meter
 	wake    chan struct{} // somebody came
 
 	mu       sync.Mutex

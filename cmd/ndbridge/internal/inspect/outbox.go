@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"github.com/ndbridge/ndbridge/internal/watch"
 )
 
 // topic is what a message is about. A message replaces an older one of its topic that has not been sent yet.
@@ -27,6 +29,7 @@ const (
 type message struct {
 	bytes  []byte
 	binary bool
+	pays   *watch.Pace // for sending it; nil: nobody
 }
 
 // outbox holds what a client has not been sent: the newest message of each topic, or what makes it when there is room for

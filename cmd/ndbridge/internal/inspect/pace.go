@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,12 +15,53 @@ const credit = time.Second
 // askedShare is how many times the budget is allowed for what people ask for: they wait for it, and go on to ask only for as long as they look.
 const askedShare = 10
 
-// spell is processor time: what all of this process has taken, and what one thread has.
+// spell is processor time: a reading's part of what all of this process has taken, and what one thread has.
 type spell struct{ all, own time.Duration }
 
 // clocks is what was taken until now. A thread's time is that of the goroutine which is locked to it.
-func clocks() spell {
-	return spell{watch.Clock(unix.CLOCK_PROCESS_CPUTIME_ID), watch.Clock(unix.CLOCK_THREAD_CPUTIME_ID)}
+func (w *reading) clocks() spell {
+	return spell{w.hub.meter.of(w), watch.Clock(unix.CLOCK_THREAD_CPUTIME_ID)}
+}
+
+// meter divides the processor time of this process equally among those who look meanwhile.
+type meter struct {
+	mu    sync.Mutex
+	until time.Duration              // what is divided already
+	parts map[*reading]time.Duration // since each has begun
+}
+
+// begin has a reading take part.
+func (m *meter) begin(w *reading) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.divide()
+	if m.parts == nil {
+		m.parts = map[*reading]time.Duration{}
+	}
+	m.parts[w] = 0
+}
+
+// of is a reading's part since it has begun.
+func (m *meter) of(w *reading) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.divide()
+	return m.parts[w]
+}
+
+func (m *meter) end(w *reading) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.divide()
+	delete(m.parts, w)
+}
+
+func (m *meter) divide() {
+	now := watch.Clock(unix.CLOCK_PROCESS_CPUTIME_ID)
+	for w := range m.parts {
+		m.parts[w] += (now - m.until) / time.Duration(len(m.parts))
+	}
+	m.until = now
 }
 
 func (s spell) minus(t spell) spell { return spell{s.all - t.all, s.own - t.own} }

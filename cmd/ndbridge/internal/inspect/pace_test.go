@@ -2,9 +2,12 @@ package inspect
 
 import (
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/internal/watch"
@@ -17,8 +20,8 @@ func burn(long time.Duration) {
 		defer close(done)
 		runtime.LockOSThread() // the thread ends with the goroutine
 		taken := time.Duration(0)
-		for begun := clocks(); taken < long; {
-			taken = clocks().minus(begun).own
+		for begun := watch.Clock(unix.CLOCK_THREAD_CPUTIME_ID); taken < long; {
+			taken = watch.Clock(unix.CLOCK_THREAD_CPUTIME_ID) - begun
 		}
 	}()
 	<-done
@@ -52,7 +55,7 @@ func TestAskedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newReading(&hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(0.5, credit)}, "x")
-		w.hub.figures.Spend(time.Hour)
+		w.soon.Spend(time.Hour)
 		w.poke()
 		begun := time.Now()
 		if err := w.rest(t.Context()); err != nil || !w.asked || time.Since(begun) > 0 {
@@ -64,7 +67,7 @@ func TestAskedAtOnce(t *testing.T) {
 // TestUnwanted neither sums up nor draws what no page looks at any more.
 func TestUnwanted(t *testing.T) {
 	t.Parallel()
-	w := newReading(&hub{}, "x")
+	w := newReading(&hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(1, credit)}, "x")
 	w.view = coretest.NewView(t, []float64{1})
 	left := &sight{of: w, look: look{Name: "x", Auto: true, Width: 1, Height: 1}}
 	if !w.pictures(t.Context(), []*sight{left}) || left.latest[aboutPicture].bytes != nil {
@@ -88,7 +91,7 @@ func TestRestIsPaidMeanwhile(t *testing.T) {
 				w := newReading(&hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(0.5, credit)}, "x")
 				w.waiting = c.apart
 				begun := time.Now()
-				w.hub.figures.Spend(credit + c.owed) // half of it while it is read
+				w.soon.Spend(credit + c.owed) // half of it while it is read
 				if err := w.rest(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -97,5 +100,28 @@ func TestRestIsPaidMeanwhile(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestTimeIsDivided has several readings look at once: what the process takes meanwhile is counted once, and for all of them.
+func TestTimeIsDivided(t *testing.T) {
+	t.Parallel()
+	const readings, each = 8, 30 * time.Millisecond
+	h := &hub{pace: watch.NewPace(1, credit), figures: watch.NewPace(1, credit)}
+	before := watch.Clock(unix.CLOCK_PROCESS_CPUTIME_ID)
+	var all sync.WaitGroup
+	for range readings {
+		w := newReading(h, "x")
+		all.Go(func() {
+			w.count(func() time.Duration {
+				burn(each)
+				return 0
+			})
+		})
+	}
+	all.Wait()
+	taken := watch.Clock(unix.CLOCK_PROCESS_CPUTIME_ID) - before
+	if counted := h.pace.Spent().Time; counted < readings*each || counted > taken {
+		t.Errorf("%v were counted for %d looks of %v each, beside which the process has taken %v", counted, readings, each, taken)
 	}
 }

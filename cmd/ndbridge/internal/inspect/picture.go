@@ -13,10 +13,11 @@ import (
 )
 
 const (
-	// perCell bounds how many elements of a cell are looked at, and roughly does in a picture that comes before that for which
-	// somebody waits.
-	perCell = 256
-	roughly = 2
+	// perCell bounds how many elements of a cell are looked at, fewer if several arrays are shown, down to leastPerCell; and roughly does in a
+	// picture that comes before that for which somebody waits.
+	perCell      = 256
+	leastPerCell = 16
+	roughly      = 2
 	// roughWorkers is how many cores draw that: each of its elements is waited for, since no two lie together.
 	roughWorkers = 4
 	// maxTexts is how many elements are shown as numbers at once.
@@ -62,7 +63,7 @@ func roomBehind(header any, n int) (m message, payload []byte) {
 	text = append(text, bytes.Repeat([]byte(" "), -len(text)&3)...)
 	out := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(text)+n), uint32(len(text))) //nolint:gosec // a few bytes
 	out = append(out, text...)
-	return message{out[:cap(out)], true}, out[len(out):cap(out)]
+	return message{bytes: out[:cap(out)], binary: true}, out[len(out):cap(out)]
 }
 
 // pictures reads what each sight shows of the array. It reports false if a newer version came meanwhile, which is
@@ -135,7 +136,8 @@ func (w *reading) draw(ctx context.Context, l look, torn bool) (message, error) 
 	if !l.Diff || base != nil && !sameShape(base, v) {
 		base = nil
 	}
-	o := stats.CellOptions{PerCell: perCell, Workers: 1}
+	share := w.pace.Limit() / w.hub.pace.Limit()
+	o := stats.CellOptions{PerCell: max(int(perCell*share), leastPerCell), Workers: 1}
 	switch {
 	case w.rough:
 		o = stats.CellOptions{PerCell: roughly, Workers: min(roughWorkers, runtime.GOMAXPROCS(0))}

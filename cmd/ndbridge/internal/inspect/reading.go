@@ -40,6 +40,8 @@ type reading struct {
 	name   string
 	cancel context.CancelFunc
 	poked  chan struct{} // there is a new sight, or a wish
+	pace   *watch.Pace   // its part of the hub's
+	soon   *watch.Pace   // its part of the hub's of figures
 
 	sights map[string]*sight // by what they look at; the hub's lock guards it
 	wish   *bool             // to pin, or to drop what is pinned; the hub's lock guards it
@@ -53,6 +55,7 @@ type reading struct {
 	told    time.Time // when figures were read last
 	drawn   time.Time // when pictures were drawn last of an array that is not published
 	due     bool      // new pictures are, as soon as they are paid for
+	paid    time.Time // when the last ones are, if figures take what they may
 	rough   bool      // those that are drawn are to come soon
 	waiting time.Duration
 	last    stats.Summary
@@ -76,7 +79,10 @@ type sight struct {
 }
 
 func newReading(h *hub, name string) *reading {
-	return &reading{hub: h, name: name, poked: make(chan struct{}, 1), sights: map[string]*sight{}, waiting: fastest, known: map[*sight]bool{}}
+	return &reading{
+		hub: h, name: name, poked: make(chan struct{}, 1), pace: h.pace.Part(), soon: h.figures.Part(),
+		sights: map[string]*sight{}, waiting: fastest, known: map[*sight]bool{},
+	}
 }
 
 // poke has the array read at once.
@@ -115,19 +121,23 @@ func (w *reading) run(ctx context.Context) {
 func (w *reading) count(look func() time.Duration) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	w.hub.meter.begin(w)
+	defer w.hub.meter.end(w)
 	w.besides = spell{}
-	begun := clocks()
+	begun := w.clocks()
 	cost := look()
-	took := clocks().minus(begun).plus(w.besides)
+	took := w.clocks().minus(begun).plus(w.besides)
 	if w.asked {
 		w.hub.asks.Spend(took.all + cost)
 		return
 	}
-	w.hub.pace.Spend(took.all + cost)
-	w.hub.figures.Spend(took.own + cost)
+	w.pace.Spend(took.all + cost)
+	w.soon.Spend(took.own + cost)
 }
 
 func (w *reading) close() {
+	w.pace.Leave()
+	w.soon.Leave()
 	for _, v := range []*core.View{w.view, w.pinned} {
 		if v != nil {
 			_ = v.Close() // the session reports what matters
@@ -156,8 +166,11 @@ func (w *reading) wanted(s *sight) bool {
 	return len(s.clients) > 0
 }
 
-// tell gives the pages of a sight its newest message.
+// tell gives the pages of a sight its newest message. The next pictures wait until the last ones have been paid for.
 func (w *reading) tell(s *sight, t topic, m message) {
+	if m.binary {
+		m.pays = w.pace
+	}
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
 	s.latest[t] = m
@@ -205,11 +218,12 @@ func (w *reading) once(ctx context.Context, sights []*sight) (cost time.Duration
 		if len(w.poked) == 0 { // else something else is waited for by now
 			w.paint(ctx, sights)
 		}
-	case w.due && w.hub.pace.Owed() == 0:
-		begun := clocks()
+	case w.due && (w.pace.Owed() == 0 || time.Now().After(w.paid)):
+		begun := w.clocks()
 		w.paint(ctx, sights)
-		drew := clocks().minus(begun)
-		w.hub.pace.Charge(drew.all)
+		drew := w.clocks().minus(begun)
+		w.pace.Charge(drew.all)
+		w.paid = time.Now().Add(time.Duration(drew.all.Seconds() / (w.pace.Limit() * (1 - figuresShare)) * float64(time.Second)))
 		w.besides = w.besides.minus(drew)
 	}
 	return cost
@@ -334,9 +348,9 @@ func (w *reading) over() bool {
 
 // pause waits for a time, and longer if the budget demands it, or until it is poked.
 func (w *reading) pause(ctx context.Context, least time.Duration) error {
-	pace := w.hub.figures
+	pace := w.soon
 	if w.view != nil && w.view.Version() > 0 { // pictures come first
-		pace = w.hub.pace
+		pace = w.pace
 	}
 	err := w.unlessPoked(ctx, func(ctx context.Context) error { return pace.Wait(ctx, least) })
 	if ctx.Err() == nil && errors.Is(err, context.Canceled) {

@@ -78,7 +78,7 @@ func (r *recorder) divide() {
 	}
 	r.sampler.SetBudget(budget * recorded)
 	r.hub.pace.SetLimit(budget * (1 - recorded))
-	r.hub.figures.SetLimit(budget * (1 - recorded) / 2)
+	r.hub.figures.SetLimit(budget * (1 - recorded) * figuresShare)
 }
 
 // isScalar reports whether an array is one number.
