@@ -11,12 +11,12 @@ const lingers = 5 * time.Second
 
 // lingering knows what was found lately.
 type lingering struct {
-	last []contract.Entry     // with those that stayed
-	seen map[string]time.Time // when each of them was found
+	last   []contract.Entry     // with those that stayed
+	missed map[string]time.Time // those that stayed: when they were not found first
 }
 
-// with gives the arrays that were found, and between them those that were found a short while ago, where they were then, unless their names are those
-// of something else now.
+// with gives the arrays that were found, and between them those that are missed since a short while ago, where they were then, unless their names are
+// those of something else now.
 func (l *lingering) with(found contract.Found, now time.Time) []contract.Entry {
 	there := make(map[string]bool)
 	for _, n := range found.Numbers {
@@ -28,19 +28,22 @@ func (l *lingering) with(found contract.Found, now time.Time) []contract.Entry {
 			there[name] = true
 		}
 	}
-	seen, behind, before := make(map[string]time.Time), make(map[string][]contract.Entry), ""
+	missed, behind, before := make(map[string]time.Time), make(map[string][]contract.Entry), ""
 	for _, e := range l.last {
-		switch at := l.seen[e.Name]; {
-		case there[e.Name]:
-		case now.Sub(at) < lingers:
+		if !there[e.Name] {
+			since, ok := l.missed[e.Name]
+			if !ok {
+				since = now
+			}
+			if now.Sub(since) >= lingers {
+				continue
+			}
 			behind[before] = append(behind[before], e)
-			seen[e.Name] = at
-		default:
-			continue
+			missed[e.Name] = since
 		}
 		before = e.Name
 	}
-	all := make([]contract.Entry, 0, len(found.Entries)+len(seen))
+	all := make([]contract.Entry, 0, len(found.Entries)+len(missed))
 	var add func(name string)
 	add = func(name string) {
 		for _, e := range behind[name] {
@@ -50,10 +53,9 @@ func (l *lingering) with(found contract.Found, now time.Time) []contract.Entry {
 	}
 	add("")
 	for _, e := range found.Entries {
-		seen[e.Name] = now
 		all = append(all, e)
 		add(e.Name)
 	}
-	l.last, l.seen = all, seen
+	l.last, l.missed = all, missed
 	return all
 }

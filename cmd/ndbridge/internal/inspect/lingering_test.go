@@ -22,15 +22,17 @@ func TestLingering(t *testing.T) {
 		{1, "a b c", "", "a a.grad b b.grad c"},
 		{2, "a b.grad c", "", "a a.grad b b.grad c"},
 		{3, "a c d", "", "a a.grad b b.grad c d"},
-		{5, "a c d", "", "a b b.grad c d"},
-		{5, "a c d", "a: b.grad", "a b c d"},
-		{6, "a c d", "", "a c d"},
-		{7, "", "", "a c d"},
-		{10, "e a", "", "e a c d"},
+		{6, "a c d", "", "a b b.grad c d"},
+		{6, "a c d", "a: b.grad", "a b c d"},
+		{7, "a c d", "", "a c d"},
+		{8, "", "", "a c d"},
+		{11, "e a", "", "e a c d"},
 		{13, "", "", "e a"},
 		{14, "#e a", "", "a"}, // e is a number now
+		{15, "", "", "a"},
 		{20, "", "", ""},
 		{21, "x", "", "x"},
+		{60, "", "", "x"}, // nobody has looked for it meanwhile
 	} {
 		var found contract.Found
 		for name := range strings.FieldsSeq(tt.found) {
