@@ -301,11 +301,11 @@ func (h *hub) listOnce(ctx context.Context) {
 		found, failed := looks.Search(ctx, h.options.Session, contract.Search{Pattern: names.Every, Limit: maxFound, Numbers: true})
 		if failed == nil { // else there are the variables
 			h.found = found
-			h.found.Entries = h.stay.with(found, begun)
 		}
 		h.again = time.Now().Add(h.options.often(max(listEvery, searchRest*time.Since(begun))))
 	}
 	all := looks.Join(h.found, variables, maxFound)
+	all.Entries = h.stay.with(all, time.Now())
 	for _, e := range all.Entries {
 		t.Entries = append(t.Entries, entryOf(e))
 	}

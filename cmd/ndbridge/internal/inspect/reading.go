@@ -147,13 +147,13 @@ func (w *reading) close() {
 
 // looking gives what is asked for until now.
 func (w *reading) looking() []*sight {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
 	select {
-	case <-w.poked:
+	case <-w.poked: // for what is there by now
 		w.asked = true
 	default:
 	}
-	w.hub.mu.Lock()
-	defer w.hub.mu.Unlock()
 	sights := slices.Collect(maps.Values(w.sights))
 	maps.DeleteFunc(w.known, func(s *sight, _ bool) bool { return !slices.Contains(sights, s) })
 	return sights
