@@ -59,8 +59,7 @@ const socket = new Socket({
   },
   picture: (header, payload) => {
     if (!(page instanceof ArrayPage) || header.name !== page.entry.name) return;
-    if (header.error) page.update({ ...(page.state ?? {}), error: header.error });
-    else page.picture.show(header, payload);
+    page.picture.show(header, payload);
   },
   state: (open) => {
     connected = open;

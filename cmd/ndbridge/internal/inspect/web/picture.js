@@ -49,7 +49,8 @@ export class Picture {
     this.high = el("span", {});
     this.ramp = el("canvas", { width: 256, height: 1, class: "ramp" });
     this.scale = el("div", { class: "scale" }, this.low, this.ramp, this.high);
-    this.node = el("div", { class: "picture" }, this.canvas);
+    this.error = el("p", { class: "error", role: "alert", hidden: true });
+    this.node = el("div", { class: "picture" }, this.canvas, this.error);
     /** @type {Header | null} */
     this.header = null;
     /** @type {DataView | null} */
@@ -106,8 +107,11 @@ export class Picture {
   draw() {
     const h = this.header, p = this.payload;
     if (!h || !p) return;
-    if (!h.width || !h.height) { // there are no elements any more
+    this.error.hidden = !h.error;
+    this.error.textContent = format.visible(h.error ?? "");
+    if (!h.width || !h.height) { // there are no elements any more, or no such picture of them
       this.canvas.width = 0;
+      this.canvas.removeAttribute("aria-label");
       this.canvas.dataset.version = String(h.version);
       this.low.textContent = this.high.textContent = "";
       return;
