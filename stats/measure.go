@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/internal/numbers"
 )
 
 const (
@@ -102,6 +103,10 @@ func (s *source) subtract(ctx context.Context, v, base *core.View, limit int) er
 			Op: "stats", Object: v.Name(), Kind: core.ErrDevice, Err: errors.New("a sample of arrays on two devices"),
 			Remedy: "do not sample",
 		}
+	}
+	if err == nil && numbers.TypeOf(v.Layout()) == numbers.TypeOf(base.Layout()) {
+		s.halves = numbers.TypeOf(v.Layout()).Halves()
+		s.base.halves = s.halves
 	}
 	return err
 }

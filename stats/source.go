@@ -17,8 +17,9 @@ type source struct {
 	view    *core.View // whose memory is touched; nil if raw was copied
 	raw     []byte
 	from    walker
-	base    *source // to subtract; nil: nothing
-	gpu     summer  // has a GPU sum up what is in its memory; nil: it is read here
+	base    *source         // to subtract; nil: nothing
+	halves  *numbers.Halves // by which elements are subtracted; nil: they are numbers of float64
+	gpu     summer          // has a GPU sum up what is in its memory; nil: it is read here
 }
 
 // summer sums up the elements of a source that a plan says, and counts them into bins if count is set.
@@ -178,7 +179,8 @@ func (s *source) fetch(ctx context.Context, v *core.View, limit int) (core.Layou
 // reader reads elements of a source while its memory may be touched.
 type reader struct {
 	fill  func(dst []float64, at int)
-	dense func(at, n int) []byte // the bytes of n elements, if they are float32 that follow each other; else nil
+	half  func(dst []float64, at, i int) // reads one half of each, if elements have some
+	dense func(at, n int) []byte         // the bytes of n elements, if they are float32 that follow each other; else nil
 }
 
 // touch calls f with what reads elements of the sequence. scratch has room for as many as are read at once, if there is a
@@ -196,6 +198,11 @@ func (s *source) touch(ctx context.Context, scratch []float64, f func(reader) er
 func (s *source) touched(ctx context.Context, memory []byte, scratch []float64, f func(reader) error) error {
 	own := reader{
 		fill: func(dst []float64, at int) { s.from.fill(dst, memory, at) },
+		half: func(dst []float64, at, i int) {
+			w := s.from
+			w.first, w.read = w.first+s.halves.At[i], s.halves.Read[i]
+			w.fill(dst, memory, at)
+		},
 		dense: func(at, n int) []byte {
 			if !s.from.dense() {
 				return nil
@@ -207,16 +214,33 @@ func (s *source) touched(ctx context.Context, memory []byte, scratch []float64, 
 		return f(own)
 	}
 	return s.base.touch(ctx, nil, func(base reader) error {
-		return f(reader{
+		less := func(dst []float64) {
+			for i, x := range scratch[:len(dst)] {
+				dst[i] -= x
+			}
+		}
+		difference := reader{
 			fill: func(dst []float64, at int) {
 				own.fill(dst, at)
-				scratch := scratch[:len(dst)]
-				base.fill(scratch, at)
-				for i := range dst {
-					dst[i] -= scratch[i]
-				}
+				base.fill(scratch[:len(dst)], at)
+				less(dst)
 			},
 			dense: func(int, int) []byte { return nil },
-		})
+		}
+		if s.halves != nil {
+			room := make([]float64, len(scratch))
+			difference.fill = func(dst []float64, at int) {
+				second := room[:len(dst)]
+				for i, half := range [][]float64{dst, second} {
+					own.half(half, at, i)
+					base.half(scratch[:len(dst)], at, i)
+					less(half)
+				}
+				for i, x := range second {
+					dst[i] = s.halves.Join(dst[i], x)
+				}
+			}
+		}
+		return f(difference)
 	})
 }

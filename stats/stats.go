@@ -27,7 +27,8 @@ type Options struct {
 	// Bins must not be 0.
 	Log bool
 	// Base is subtracted from the array, element by element, before anything is measured: an earlier version of it
-	// ([Keep]). Its shape must be that of the array (ErrLayout).
+	// ([Keep]). Its shape must be that of the array (ErrLayout). Of complex numbers and whole ones of 64 bits what is measured is the
+	// difference of the elements themselves, but on a GPU that of their magnitudes, or of the nearest float64s.
 	Base *core.View
 	// Workers is how many goroutines read; 0 means GOMAXPROCS.
 	Workers int

@@ -61,4 +61,8 @@ func TestBecomes(t *testing.T) {
 	p.until(figure("value") + " === '5' && " + badge + " === 'int'")
 	order("x = np.arange(8.0)")
 	p.until(figure("max") + " === '7' && " + badge + " === 'copy'")
+	order("x = np.full((20, 30, 3), 9, np.uint8)")
+	p.until("document.querySelector('.canvas').getAttribute('aria-label') === 'Image of x: rows 0 to 20, columns 0 to 30, from 0 to 255'")
+	order("x = np.arange(96.0).reshape(8, 12)")
+	p.until("document.querySelector('.canvas').getAttribute('aria-label') === 'Heat map of x: rows 0 to 8, columns 0 to 12, from 0 to 95'")
 }

@@ -164,6 +164,32 @@ func TestAxes(t *testing.T) {
 	p.waitFor(label, "Image of cube: rows 0 to 6, columns 0 to 8, from 0 to 255")
 }
 
+// TestDigits shows numbers that a float32 has no digits or no room for: each in its place of the colours, and as what it is.
+func TestDigits(t *testing.T) {
+	p, _ := openPictures(t)
+	for name, want := range map[string][3]string{ // elements 0, 1 and 1000
+		"ids":  {"123,456,789", "123,456,790", "123,457,789"},
+		"huge": {"−1.7e+308", "−1.6983e+308", "0"},
+		"tiny": {"0", "4.9407e−324", "4.9407e−321"},
+	} {
+		p.show(name)
+		p.until(label + "?.startsWith('Heat map of " + name + ":')")
+		for i, at := range []string{"0, 0", "1, 0", "0, 20"} {
+			if says := eval[string](p, "hover("+at+", 50, 40)"); !strings.HasSuffix(says, "]   "+want[i]) {
+				t.Errorf("of %s the page says %q, want %s", name, says, want[i])
+			}
+		}
+		const viridis = "68,1,84,255 33,144,141,255 253,231,37,255" // first, middle and last
+		if got := eval[string](p, "[point(0, 0, 50, 40), point(0, 20, 50, 40), point(49, 39, 50, 40)].join(' ')"); got != viridis {
+			t.Errorf("the colours of %s are %s, want %s", name, got, viridis)
+		}
+	}
+	p.show("ids")
+	p.waitFor(figure("mean"), "123,457,789") // and a half
+	const room = "(() => { const c = document.createElement('canvas').getContext('2d'); c.font = '11px ' + getComputedStyle(document.documentElement).getPropertyValue('--sans'); return c.measureText('123,456,789').width; })()"
+	p.until("document.querySelector('[aria-label=Line] .u-over')?.offsetLeft > " + room) // before the axis: the numbers are not cut off
+}
+
 // TestFixedColours keeps colours for numbers, whatever is shown.
 func TestFixedColours(t *testing.T) {
 	p, _ := openPictures(t)

@@ -7,7 +7,7 @@
 // DoGet sends the array as a table of one column, of the type that arrow.Type says, in batches of less than 4 MiB, which is
 // the longest message that clients in Go and some others take unless they are told otherwise. A row of several axes is never divided:
 // for rows that are longer raise the client's limit, in Go by grpc.MaxCallRecvMsgSize. The elements
-// go from the program's memory to the network; they are copied before that where they are not contiguous or lie on a GPU. The
+// go from the program's memory to the network; a batch is copied before that where they are not contiguous, or lie on a GPU or in a file. The
 // table is the array as it is while it is sent: what a program publishes and leaves alone arrives whole.
 package flight
 
@@ -21,6 +21,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/hostplugin"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -91,45 +92,59 @@ func (s *Server) GetSchema(ctx context.Context, d *flight.FlightDescriptor) (*fl
 // DoGet implements flight.FlightServer.
 func (s *Server) DoGet(ticket *flight.Ticket, stream flight.FlightService_DoGetServer) error {
 	name := string(ticket.GetTicket())
-	column, err := s.column(stream.Context(), name)
+	v, err := s.session.View(stream.Context(), name, hostplugin.NoWait())
 	if err != nil {
 		return say(err)
 	}
-	defer column.Release()
-	return send(stream, name, column)
+	defer v.Close() //nolint:errcheck // the session says what failed
+	return say(s.send(stream, name, v))
 }
 
-// column gives an array, in place if it can be.
-func (s *Server) column(ctx context.Context, name string) (arrow.Array, error) {
-	v, err := s.session.View(ctx, name, hostplugin.NoWait())
+func (s *Server) send(stream flight.FlightService_DoGetServer, name string, v *core.View) (err error) {
+	dt, err := bridge.Type(v.Layout())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer v.Close() //nolint:errcheck // the session says what failed
+	schema := schemaOf(name, dt)
+	w := flight.NewRecordWriter(stream, ipc.WithSchema(schema))
+	defer func() { err = errors.Join(err, w.Close()) }()
+	if v.Rank() == 0 {
+		return s.write(stream.Context(), w, schema, v)
+	}
+	rows := v.Dim(0)
+	each := max(rows*batch/max(int(v.NBytes()), 1), 1)
+	for lo := 0; lo < rows && err == nil; lo += each {
+		var part *core.View
+		if part, err = v.Sub(0, lo, min(lo+each, rows)); err == nil {
+			err = s.write(stream.Context(), w, schema, part)
+			_ = part.Close() // derived
+		}
+	}
+	return err
+}
+
+// write sends some rows, in place if they can be.
+func (s *Server) write(ctx context.Context, w *flight.Writer, schema *arrow.Schema, rows *core.View) error {
+	column, err := s.column(ctx, rows)
+	if err != nil {
+		return err
+	}
+	defer column.Release()
+	record := array.NewRecordBatch(schema, []arrow.Array{column}, int64(column.Len()))
+	defer record.Release()
+	return w.Write(record)
+}
+
+// column gives an array, in place if it can be. Who reads a file in place ends with a signal if the program truncates it meanwhile.
+func (s *Server) column(ctx context.Context, v *core.View) (arrow.Array, error) {
+	if v.Route() == contract.RouteMappedFile {
+		return bridge.Copy(ctx, v, s.allocator)
+	}
 	column, err := bridge.Array(v)
 	if errors.Is(err, core.ErrLayout) || errors.Is(err, core.ErrDevice) {
 		return bridge.Copy(ctx, v, s.allocator)
 	}
 	return column, err
-}
-
-func send(stream flight.FlightService_DoGetServer, name string, column arrow.Array) (err error) {
-	schema := schemaOf(name, column.DataType())
-	w := flight.NewRecordWriter(stream, ipc.WithSchema(schema))
-	defer func() { err = errors.Join(err, w.Close()) }()
-	rows := column.Len()
-	each := max(rows*batch/max(int(column.Data().SizeInBytes()), 1), 1)
-	for lo := 0; lo < rows; lo += each {
-		part := array.NewSlice(column, int64(lo), int64(min(lo+each, rows)))
-		record := array.NewRecordBatch(schema, []arrow.Array{part}, int64(part.Len()))
-		err := w.Write(record)
-		record.Release()
-		part.Release()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func schemaOf(name string, dt arrow.DataType) *arrow.Schema {

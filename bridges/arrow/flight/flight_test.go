@@ -4,6 +4,8 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
@@ -41,6 +43,35 @@ func TestPyArrowReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer session.Close()
+	last, err := session.View(t.Context(), `table["weights"]`) // until all is there
+	if err == nil {
+		err = last.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, stop := serve(t, session)
+	defer stop()
+	out, err := exec.CommandContext(t.Context(), python, "testdata/client.py", "grpc://"+address, "testdata/program.py").CombinedOutput()
+	if err != nil {
+		t.Errorf("%v", err)
+	}
+	if string(out) != want {
+		t.Errorf("PyArrow says\n%s\nwant\n%s", out, want)
+	}
+	r := readInGo(t, address, "samples")
+	rows := int64(0)
+	for r.Next() {
+		rows += r.RecordBatch().NumRows()
+	}
+	if rows != 3_000_000 || r.Err() != nil {
+		t.Errorf("a client in Go reads %d rows, %v", rows, r.Err())
+	}
+}
+
+// serve serves a session until stop is called, by when all memory was given back.
+func serve(t *testing.T, session *hostplugin.Session) (address string, stop func()) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -53,31 +84,24 @@ func TestPyArrowReads(t *testing.T) {
 	server.RegisterFlightService(arrays)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve() }()
-
-	out, err := exec.CommandContext(t.Context(), python, "testdata/client.py", "grpc://"+listener.Addr().String(), "testdata/program.py").CombinedOutput()
-	if err != nil {
-		t.Errorf("%v", err)
+	return listener.Addr().String(), func() {
+		server.Shutdown()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		allocator.AssertSize(t, 0)
 	}
-	if string(out) != want {
-		t.Errorf("PyArrow says\n%s\nwant\n%s", out, want)
-	}
-	readInGo(t, listener.Addr().String())
-	server.Shutdown()
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
-	allocator.AssertSize(t, 0)
 }
 
-// readInGo reads an array of several batches with a client in Go as it comes, which takes messages of up to 4 MiB.
-func readInGo(t *testing.T, address string) {
+// readInGo reads an array with a client in Go as it comes, which takes messages of up to 4 MiB.
+func readInGo(t *testing.T, address, name string) *flight.Reader {
 	t.Helper()
 	client, err := flight.NewClientWithMiddleware(address, nil, nil, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
-	stream, err := client.DoGet(t.Context(), &flight.Ticket{Ticket: []byte("samples")})
+	t.Cleanup(func() { client.Close() })
+	stream, err := client.DoGet(t.Context(), &flight.Ticket{Ticket: []byte(name)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,12 +109,36 @@ func readInGo(t *testing.T, address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Release()
-	rows := int64(0)
-	for r.Next() {
-		rows += r.RecordBatch().NumRows()
+	t.Cleanup(r.Release)
+	return r
+}
+
+// TestTruncated has a program truncate a file while a client reads the array that lies in it: the client is told, and the server goes on.
+func TestTruncated(t *testing.T) {
+	t.Parallel()
+	session, err := hostplugin.Run(t.Context(), hostplugin.Program{
+		Script: "testdata/truncates.py", Args: []string{filepath.Join(t.TempDir(), "file")}, Python: os.Getenv("NDBRIDGE_TEST_PYTHON_BRIDGES"),
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if rows != 3_000_000 || r.Err() != nil {
-		t.Errorf("a client in Go reads %d rows, %v", rows, r.Err())
+	defer session.Close()
+	truncate, err := session.Func(t.Context(), "truncate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, stop := serve(t, session)
+	defer stop()
+	r := readInGo(t, address, "mapped")
+	if !r.Next() {
+		t.Fatal(r.Err())
+	}
+	if _, err := truncate.Call(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for r.Next() { // what was on its way
+	}
+	if r.Err() == nil || !strings.Contains(r.Err().Error(), "truncated") {
+		t.Errorf("the client is told %v", r.Err())
 	}
 }

@@ -13,6 +13,9 @@ chw = nchw[2].copy()
 tall = np.repeat(nhwc[0].repeat(200, 0), 2, 1)  # 2400 rows: more than are drawn
 cube = np.arange(192.0).reshape(4, 6, 8)
 powers = np.exp2(np.arange(20).repeat(1 << 10)) * 1.5
+ids = 123456789 + np.arange(2000, dtype=np.int32).reshape(40, 50)
+huge = np.arange(-1000.0, 1000.0).reshape(40, 50) * 1.7e305
+tiny = np.arange(2000.0).reshape(40, 50) * 5e-324
 steps = np.zeros((200, 200), np.float32)
 shot = np.full((200, 200), 200, np.uint8)
 while not pathlib.Path(sys.argv[1]).exists():

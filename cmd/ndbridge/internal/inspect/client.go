@@ -42,6 +42,12 @@ type request struct {
 // errEnded closes websockets when the server ends.
 var errEnded = errors.New("ndbridge inspect has ended")
 
+func (h *hub) room() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.clients) < maxClients
+}
+
 // socket serves the websocket of a page.
 func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 	if !s.hub.room() {

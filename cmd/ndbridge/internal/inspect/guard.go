@@ -61,7 +61,7 @@ func (g *guard) protect(next http.Handler) http.Handler {
 		for key, value := range map[string]string{
 			"Content-Security-Policy":      policy,
 			"X-Content-Type-Options":       "nosniff",
-			"Referrer-Policy":              "no-referrer",
+			"Referrer-Policy":              "same-origin", // with none, a browser would say of the form for the password that it comes from nowhere
 			"Cross-Origin-Opener-Policy":   "same-origin",
 			"Cross-Origin-Resource-Policy": "same-origin",
 			"Cache-Control":                "no-store",

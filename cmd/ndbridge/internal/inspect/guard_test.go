@@ -62,7 +62,7 @@ func TestGuard(t *testing.T) {
 		t.Fatalf("the cookie is %v", cookies)
 	}
 	for header, want := range map[string]string{
-		"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+		"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",
 	} {
 		if got := resp.Header.Get(header); !strings.HasPrefix(got, want) {
 			t.Errorf("%s is %q", header, got)

@@ -132,12 +132,6 @@ func (h *hub) tell(t topic, m message) {
 	}
 }
 
-func (h *hub) room() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.clients) < maxClients
-}
-
 // join tells a new page what all know.
 func (h *hub) join(c *client) {
 	h.mu.Lock()
@@ -243,6 +237,9 @@ func (h *hub) unsee(c *client) {
 func (h *hub) forget(c *client, s *sight) {
 	if s == nil || s == c.sees {
 		return
+	}
+	if c.sees == nil || c.sees.of != s.of {
+		delete(c.has, s.of.name) // what it has of its history is not shown among the scalars
 	}
 	delete(s.clients, c)
 	if len(s.clients) > 0 {

@@ -149,8 +149,8 @@ func (w *reading) draw(ctx context.Context, l look, torn bool) (message, error) 
 
 func sameShape(a, b *core.View) bool { return render.Shape(a.Layout()) == render.Shape(b.Layout()) }
 
-// drawHeat divides a part of a plane into cells. Behind the header stand a float32 for each cell, and a byte whose bits
-// say that the cell has NaN (1) or infinities (2).
+// drawHeat divides a part of a plane into cells. Behind the header stand a float64 for each cell, and a byte whose bits say that the cell has
+// NaN (1) or infinities (2). A float32 could not tell times, or large whole numbers, apart.
 func drawHeat(ctx context.Context, v, base *core.View, l look, p picture, o stats.CellOptions) (message, error) {
 	part, err := partOf(v, l)
 	if err != nil {
@@ -171,13 +171,13 @@ func drawHeat(ctx context.Context, v, base *core.View, l look, p picture, o stat
 	if values == nil {
 		values = c.Mean
 	}
-	payload := make([]byte, 0, 5*len(values))
+	payload := make([]byte, 0, 9*len(values))
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, x := range values {
 		if !math.IsNaN(x) {
 			low, high = min(low, x), max(high, x)
 		}
-		payload = binary.LittleEndian.AppendUint32(payload, math.Float32bits(float32(x)))
+		payload = binary.LittleEndian.AppendUint64(payload, math.Float64bits(x))
 	}
 	for i := range values {
 		payload = append(payload, flag(c.NaN[i], 1)|flag(c.Inf[i], 2))

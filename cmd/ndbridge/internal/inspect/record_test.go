@@ -1,6 +1,8 @@
 package inspect
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/internal/watch"
+	"github.com/ndbridge/ndbridge/stats"
 )
 
 // TestRecordsWhatIsThere has a program go from some names to others, again and again: those that it has are looked at, and no others, however many
@@ -74,5 +77,41 @@ func TestRecordingHasWhatPagesLeave(t *testing.T) {
 		h.unsee(c)
 		h.mu.Unlock()
 	}
+	h.wait()
+}
+
+// TestHistoryBecomesLine has a page that sees an array whose name comes to mean a number, which stays: once the page shows that, it is told the value.
+func TestHistoryBecomesLine(t *testing.T) {
+	t.Parallel()
+	server, err := New(t.Context(), Options{Session: startProgram(t, ""), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.listener.Close()
+	h := server.hub
+	h.alive = t.Context()
+	c := &client{out: newOutbox(), has: map[string]time.Time{}}
+	h.mu.Lock()
+	h.see(c, look{Name: "x", Auto: true, Width: 1, Height: 1, Line: -1})
+	now := time.Now()
+	h.recorder.numbers["x"] = 0
+	h.recorder.state.Arrays = []watch.Series{{Name: "x", Number: true, Changed: now, Last: new(stats.Summary), History: []watch.Point{{Time: now, Mean: 5}}}}
+	for _, topic := range []string{"history", "scalars"} {
+		h.offerPast(c)
+		h.mu.Unlock()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		for found := false; !found; {
+			m, err := c.out.next(ctx)
+			if err != nil {
+				t.Fatalf("no %s: %v", topic, err)
+			}
+			var p past
+			found = json.Unmarshal(m.bytes, &p) == nil && p.Topic == topic && len(p.Series) == 1 && p.Series[0].Mean[0] == 5
+		}
+		cancel()
+		h.mu.Lock()
+		h.unsee(c)
+	}
+	h.mu.Unlock()
 	h.wait()
 }

@@ -14,7 +14,7 @@ const orders = [[], [], ["HW"], ["HWC", "CHW", "NHW"], ["NHWC", "NCHW"]];
 /** Of how many elements on the server may look at a sample. */
 const sampled = 1 << 16;
 
-/** @param {Entry} e */
+/** @param {{dtype: string, shape: number[]}} e */
 function likelyImage(e) {
   return e.dtype === "uint8" ? likelyOrder(e.shape) : "";
 }
@@ -30,6 +30,15 @@ function likelyOrder(shape) {
   return n === 2 ? "HW" : n === 3 ? "NHW" : "";
 }
 
+/**
+ * What is shown of an array before somebody chooses.
+ * @param {{dtype: string, shape: number[]}} e
+ */
+function atFirst(e) {
+  const all = /** @type {[number, number]} */ ([0, 0]);
+  return { auto: true, y: -1, x: -1, at: /** @type {number[]} */ ([]), rows: all, columns: all, image: likelyImage(e), line: -1 };
+}
+
 export class ArrayPage {
   /**
    * @param {Entry} entry
@@ -42,9 +51,7 @@ export class ArrayPage {
     this.on = on;
     this.shape = entry.shape;
     this.look = {
-      name: entry.name, exact: false, log: false, diff: false, auto: true, y: -1, x: -1, at: /** @type {number[]} */ ([]),
-      rows: /** @type {[number, number]} */ ([0, 0]), columns: /** @type {[number, number]} */ ([0, 0]), of: "mean",
-      image: likelyImage(entry), width: 512, height: 320, line: -1, spectrum: false,
+      name: entry.name, exact: false, log: false, diff: false, of: "mean", width: 512, height: 320, spectrum: false, ...atFirst(entry),
     };
     /** @type {any} */
     this.state = null;
@@ -249,8 +256,12 @@ export class ArrayPage {
     put(this.error, s.error ? format.visible(s.error) : "");
     if (s.error && !s.dtype) return;
     if (String(s.shape) !== String(this.shape)) {
+      const axes = this.shape.length;
       this.shape = s.shape;
-      this.look.at = [];
+      if (s.shape.length !== axes) { // what was chosen was of other ones
+        const fresh = atFirst(s);
+        this.change(this.look.diff ? { ...fresh, image: "" } : fresh);
+      } else this.look.at = this.look.at.map((at, i) => Math.max(Math.min(at, s.shape[i] - 1), 0));
       this.control();
       this.controlLine();
     } else if (!before || before.pinned !== s.pinned) this.control();

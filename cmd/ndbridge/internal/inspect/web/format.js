@@ -5,8 +5,9 @@ export function number(x) {
   if (x === null || x === undefined) return "–";
   if (!Number.isFinite(x)) return x > 0 ? "∞" : x < 0 ? "−∞" : "NaN";
   const size = Math.abs(x);
-  if (Number.isInteger(x) && size < 1e9) return minus(x.toLocaleString("en"));
-  if (size !== 0 && (size < 1e-4 || size >= 1e9)) return minus(x.toExponential(4).replace(/\.?0+e/, "e"));
+  const whole = size < 1e6 ? x : Math.round(x); // no digit before the point is left out, or a number of many digits would pass for another one
+  if (Number.isSafeInteger(whole)) return minus(whole.toLocaleString("en"));
+  if (size < 1e-4 || size >= 1e6) return minus(x.toExponential(4).replace(/\.?0+e/, "e"));
   return minus(String(Number(x.toPrecision(6))));
 }
 

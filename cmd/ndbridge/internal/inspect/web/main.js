@@ -59,8 +59,7 @@ const socket = new Socket({
   },
   picture: (header, payload) => {
     if (!(page instanceof ArrayPage) || header.name !== page.entry.name) return;
-    if (header.error) page.update({ ...(page.state ?? {}), error: header.error });
-    else page.picture.show(header, payload);
+    page.picture.show(header, payload);
   },
   state: (open) => {
     connected = open;
@@ -147,7 +146,7 @@ function state() {
   byId("program").title = program.python ? `${program.python}, process ${program.pid}` : "";
   const notice = byId("notice");
   notice.hidden = !socket.over;
-  put(notice, program.state === "gone" ? `The program has ended${program.detail ? `: ${format.visible(program.detail)}` : "."} What is shown is how it was last.`
+  put(notice, program.state === "gone" ? `The program has ended${program.detail ? `: ${format.visible(program.detail)}` : ""}. What is shown is how it was last.`
     : `${format.visible(program.detail || "ndbridge inspect has ended")}. What is shown is how it was last.`);
   if (!connected || socket.over) tree.looked([]); // nothing is looked at any more
   document.body.dataset.state = connected || socket.over ? program.state : "lost";

@@ -49,7 +49,8 @@ export class Picture {
     this.high = el("span", {});
     this.ramp = el("canvas", { width: 256, height: 1, class: "ramp" });
     this.scale = el("div", { class: "scale" }, this.low, this.ramp, this.high);
-    this.node = el("div", { class: "picture" }, this.canvas);
+    this.error = el("p", { class: "error", role: "alert", hidden: true });
+    this.node = el("div", { class: "picture" }, this.canvas, this.error);
     /** @type {Header | null} */
     this.header = null;
     /** @type {DataView | null} */
@@ -106,8 +107,11 @@ export class Picture {
   draw() {
     const h = this.header, p = this.payload;
     if (!h || !p) return;
-    if (!h.width || !h.height) { // there are no elements any more
+    this.error.hidden = !h.error;
+    this.error.textContent = format.visible(h.error ?? "");
+    if (!h.width || !h.height) { // there are no elements any more, or no such picture of them
       this.canvas.width = 0;
+      this.canvas.removeAttribute("aria-label");
       this.canvas.dataset.version = String(h.version);
       this.low.textContent = this.high.textContent = "";
       return;
@@ -157,13 +161,14 @@ export class Picture {
     const out = new Uint32Array(points.data.buffer);
     const colours = table(this.view.map), nan = packed(nanColour);
     const [low, high] = this.range();
-    const scale = high > low ? 255 / (high - low) : 0;
+    const unit = 2 ** Math.min(Math.floor(Math.log2(Math.max(Math.abs(low), Math.abs(high)))), 1023); // the span of very large numbers is none, and that of very small ones has no inverse
+    const from = low / unit, span = high / unit - from;
     const infinite = packed([255, 140, 0]);
     for (let i = 0; i < n; i++) {
-      const x = p.getFloat32(4 * i, true), flags = p.getUint8(4 * n + i);
+      const x = p.getFloat64(8 * i, true), flags = p.getUint8(8 * n + i);
       if (flags & 1) out[i] = nan;
       else if (flags & 2) out[i] = infinite;
-      else if (x === x) out[i] = colours[scale ? Math.max(0, Math.min(255, Math.round((x - low) * scale))) : 128];
+      else if (x === x) out[i] = colours[span > 0 ? Math.max(0, Math.min(255, Math.round((x / unit - from) / span * 255))) : 128];
     }
     const none = h.low === null && !this.view.fixed; // no cell has a number
     this.low.textContent = format.number(none ? null : low);
@@ -237,9 +242,9 @@ export class Picture {
       const from = part[0] + Math.floor((k * size) / n), to = part[0] + Math.floor(((k + 1) * size) / n);
       return to - from > 1 ? `${from}:${to}` : `${from}`;
     };
-    const flags = p.getUint8(4 * h.width * h.height + i);
+    const flags = p.getUint8(8 * h.width * h.height + i);
     const index = h.at.map((n, axis) => (axis === h.y ? span(h.rows, at.y, h.height) : axis === h.x ? span(h.columns, at.x, h.width) : String(n)));
-    this.out.textContent = `[${index.join(", ")}]   ${h.texts ? h.texts[i] : format.number(p.getFloat32(4 * i, true))}${flags & 1 ? "   has NaN" : ""}${flags & 2 ? "   has infinities" : ""}`;
+    this.out.textContent = `[${index.join(", ")}]   ${h.texts ? h.texts[i] : format.number(p.getFloat64(8 * i, true))}${flags & 1 ? "   has NaN" : ""}${flags & 2 ? "   has infinities" : ""}`;
   }
 
   /**

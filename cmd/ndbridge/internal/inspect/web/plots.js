@@ -4,13 +4,18 @@ import uPlot from "./others/uplot.js";
 import { colour, el } from "./dom.js";
 import * as format from "./format.js";
 
+const pen = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
+
 /** @param {string} side */
 function axis(side) {
   const axis = {
     stroke: colour("--muted"), font: "11px " + colour("--sans"), ticks: { stroke: colour("--line"), size: 4, width: 1 }, grid: { stroke: colour("--grid"), width: 1 },
     values: (/** @type {any} */ _, /** @type {number[]} */ splits) => splits.map((x) => (x === null ? "" : format.number(x))),
   };
-  return side === "x" ? { ...axis, size: 24, gap: 3, space: 60 } : { ...axis, size: 58, gap: 4, space: 28 };
+  return side === "x" ? { ...axis, size: 24, gap: 3, space: 60 } : { ...axis, gap: 4, space: 28, size: (/** @type {any} */ _, /** @type {string[] | null} */ texts) => {
+    pen.font = axis.font; // a number that is cut off would pass for another one
+    return Math.max(58, ...(texts ?? []).map((text) => 10 + Math.ceil(pen.measureText(text).width)));
+  } };
 }
 
 /** A chart that fills its frame and keeps its colours those of the page. */
