@@ -283,15 +283,16 @@ func (w *watcher) until(ctx context.Context, cancel context.CancelFunc, out *wat
 		return &statusError{statusInterrupted}
 	}
 	finish()
+	var unprinted error
+	if !awaits(ctx, begun(func() { unprinted = out.last() })) {
+		return &statusError{statusInterrupted}
+	}
 	w.posts.Wait()
 	w.reportStep()
 	switch {
+	case unprinted != nil:
+		return unprinted
 	case w.exit && w.first != nil:
-		if !w.json {
-			_, _ = fmt.Fprintln(w.env.stdout, prose.Line(w.first.String()))
-		} else if err := out.printAlarms(); err != nil {
-			return err
-		}
 		return &statusError{statusAlarm}
 	case out.quit():
 		return nil
