@@ -1,0 +1,56 @@
+package watch
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/ndbridge/ndbridge/core"
+	"github.com/ndbridge/ndbridge/core/coretest"
+	"github.com/ndbridge/ndbridge/stats"
+)
+
+// TestWhatWasSeenAtTheEndIsTold ends the watch before an array is summed up, and before a number is: what was seen by then is told, with its step.
+func TestWhatWasSeenAtTheEndIsTold(t *testing.T) {
+	t.Parallel()
+	bad := coretest.NewView(t, []float64{math.NaN()})
+	for name, number := range map[string]bool{"number": true, "array": false} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var events []string
+		steps, ended := 0, 0
+		end := func() {
+			steps = 0
+			ended++
+		}
+		s := New(Options{
+			Alarms: []Alarm{alarm(t, "nan")}, Raised: func(e Event) { events = append(events, e.String()) },
+			Numbers: func(context.Context) map[string]Number {
+				if !number {
+					return nil
+				}
+				end()
+				return map[string]Number{"number": {"float", math.NaN()}}
+			},
+			Step: func(ctx context.Context) *stats.Number {
+				if steps++; ended > 0 && steps == 1 {
+					cancel()
+				}
+				if ctx.Err() != nil {
+					return nil
+				}
+				return new(stats.Number(ended))
+			},
+		})
+		s.Add(array(name, func(_ context.Context, v *core.View) (*core.View, error) {
+			end()
+			return of(bad)(ctx, v)
+		}))
+		if err := s.Once(ctx); err == nil {
+			t.Errorf("%s: the watch goes on", name)
+		}
+		if want := name + ": nan: 1 of 1 elements at step 1"; len(events) != 1 || events[0] != want {
+			t.Errorf("told %q, want %q", events, want)
+		}
+		cancel()
+	}
+}
