@@ -23,3 +23,19 @@ func TestWatchTellsOfARoundThatIsInterrupted(t *testing.T) {
 		t.Errorf("status %d, and %d alarms in\n%s%s", status, n, stdout.String(), stderr.String())
 	}
 }
+
+// TestWatchWaitsForTheStep has a program that is busy, while its array is summed up, for longer than a step is waited for that has no name.
+func TestWatchWaitsForTheStep(t *testing.T) {
+	t.Parallel()
+	script := file(t, t.TempDir(), "busy.py", "import ctypes, time\nimport numpy as np\nstep, x = 0, np.zeros(1 << 24)\nwhile True:\n    step += 1\n    time.sleep(0.005)\n    ctypes.PyDLL(None).usleep(1_500_000)\n")
+	r := command(t, "watch", "--script", script, "--python", python(t), "--budget", "100", "--exact", "--json", "--step", "step", "--rounds", "3", "x")
+	known := 0
+	for _, object := range r.objects(t) {
+		if object["step"] != nil {
+			known++
+		}
+	}
+	if r.status != statusOK || known != 3 {
+		t.Errorf("status %d, and %d steps in\n%s%s", r.status, known, r.stdout, r.stderr)
+	}
+}

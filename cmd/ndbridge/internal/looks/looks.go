@@ -125,15 +125,7 @@ func NewCounter(s *hostplugin.Session, name string) (*Counter, error) {
 
 // Count gives the count as it is now, and nil if it cannot be read. One goroutine calls it at a time.
 func (c *Counter) Count(ctx context.Context) *stats.Number {
-	var x float64
-	var err error
-	if !c.plain {
-		x, err = c.element(ctx)
-	}
-	if c.plain || errors.Is(err, core.ErrUnsupported) {
-		x, err = c.number(ctx)
-		c.plain = err == nil
-	}
+	x, err := c.read(ctx)
 	if err != nil {
 		if !c.known {
 			c.never.Store(&err)
@@ -153,6 +145,21 @@ func (c *Counter) Err() error {
 	return nil
 }
 
+// read reads what the count was at last, and else whatever it is now.
+func (c *Counter) read(ctx context.Context) (x float64, err error) {
+	if c.plain {
+		if x, err = c.number(ctx, patience); err == nil {
+			return x, nil
+		}
+	}
+	x, err = c.element(ctx)
+	if c.plain = errors.Is(err, core.ErrUnsupported); c.plain { // so the name is there
+		x, err = c.number(ctx, longPatience)
+		c.plain = err == nil
+	}
+	return x, err
+}
+
 func (c *Counter) element(ctx context.Context) (float64, error) {
 	looks := []watch.Look{{Of: c.array.Of, View: c.view}}
 	c.array.Program.Refresh(ctx, looks)
@@ -170,10 +177,13 @@ func (c *Counter) element(ctx context.Context) (float64, error) {
 	return sum.Mean, nil
 }
 
-// patience is how long the program may take to say its count: it would wait for a name that is gone.
-const patience = time.Second
+// patience is how long the program may take to say its count: it would wait for a name that is gone. One that has a name may be busy for longer.
+const (
+	patience     = time.Second
+	longPatience = 10 * time.Second
+)
 
-func (c *Counter) number(ctx context.Context) (x float64, err error) {
+func (c *Counter) number(ctx context.Context, patience time.Duration) (x float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	result, err := c.session.Value(ctx, c.name)
