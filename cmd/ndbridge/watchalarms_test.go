@@ -39,3 +39,11 @@ func TestWatchWaitsForTheStep(t *testing.T) {
 		t.Errorf("status %d, and %d steps in\n%s%s", r.status, known, r.stdout, r.stderr)
 	}
 }
+
+// TestWatchAlarmsAreOfAllNames raises an alarm for a name under which its array is not listed.
+func TestWatchAlarmsAreOfAllNames(t *testing.T) {
+	t.Parallel()
+	script := file(t, t.TempDir(), "names.py", "import time\nimport numpy as np\nclass Model: pass\nmodel = Model()\nmodel.part = Model()\nmodel.part.weight = np.full(3, np.nan)\nall = [model.part.weight]\ntime.sleep(60)\n")
+	command(t, "watch", "--script", script, "--python", python(t), "--interval", "50ms", "--alarm", "model*: nan", "--exit").
+		want(t, statusAlarm, "model.part.weight: model*: nan: 3 of 3 elements\n", "")
+}

@@ -128,7 +128,7 @@ func (s *Sampler) lastStep(ctx context.Context) *stats.Number {
 const stepGrace = 500 * time.Millisecond
 
 func (s *Sampler) step(ctx context.Context) *stats.Number {
-	_, step := s.watching()
+	step := s.counts()
 	if step == nil {
 		return nil
 	}

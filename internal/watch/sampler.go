@@ -97,7 +97,8 @@ type watched struct {
 	program  Program
 	of       any
 	passing  bool
-	lost     int // looks in a row that did not find it
+	also     []string // other names; the sampler's lock guards it
+	lost     int      // looks in a row that did not find it
 	view     *core.View
 	summed   *core.View // that of the last figures
 	fresh    bool       // it was another one than before
@@ -270,9 +271,10 @@ func (s *Sampler) record(w *watched, sum *stats.Summary, err error, step *stats.
 // judge raises alarms.
 func (s *Sampler) judge(w *watched, sum *stats.Summary, unchanged time.Duration, before, after *stats.Number) {
 	var raised []string
-	alarms, _ := s.watching()
+	alarms, names := s.alarmsOf(w)
 	for _, a := range alarms {
-		if !a.concerns(w.Name, w.Number) {
+		i := slices.IndexFunc(names, func(name string) bool { return a.concerns(name, w.Number) })
+		if i < 0 {
 			continue
 		}
 		value := a.value(sum, unchanged)
@@ -294,7 +296,7 @@ func (s *Sampler) judge(w *watched, sum *stats.Summary, unchanged time.Duration,
 			continue
 		}
 		e := Event{
-			Time: time.Now(), Name: w.Name, Alarm: a.text, Figure: a.figure, Value: stats.Number(value), Version: sum.Version,
+			Time: time.Now(), Name: names[i], Alarm: a.text, Figure: a.figure, Value: stats.Number(value), Version: sum.Version,
 			Step: after, Before: w.clean[a.text], Seen: sum.Seen, Len: sum.Len,
 		}
 		s.mu.Lock()
