@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -52,5 +53,20 @@ func TestWhatWasSeenAtTheEndIsTold(t *testing.T) {
 			t.Errorf("told %q, want %q", events, want)
 		}
 		cancel()
+	}
+}
+
+// TestAlarmsThatAreSetAgain changes alarms while their condition is met: one that stays is told once, one that was taken away and set again twice.
+func TestAlarmsThatAreSetAgain(t *testing.T) {
+	t.Parallel()
+	var events []string
+	s := New(Options{Raised: func(e Event) { events = append(events, e.Alarm) }})
+	s.Add(array("x", of(coretest.NewView(t, []float64{math.NaN(), 1}))))
+	for _, alarms := range [][]Alarm{{alarm(t, "nan")}, {alarm(t, "nan"), alarm(t, "max>0")}, {alarm(t, "nan")}, {alarm(t, "max>0"), alarm(t, "nan")}} {
+		s.SetAlarms(alarms)
+		rounds(t, s, 2, func(int) {})
+	}
+	if want := []string{"nan", "max>0", "max>0"}; !slices.Equal(events, want) {
+		t.Errorf("told %q, want %q", events, want)
 	}
 }

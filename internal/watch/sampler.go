@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -309,6 +310,9 @@ func (s *Sampler) judge(w *watched, sum *stats.Summary, unchanged time.Duration,
 			s.opts.Raised(e)
 		}
 	}
+	maps.DeleteFunc(w.quiet, func(text string, _ int) bool { // what is set again is raised again
+		return !slices.ContainsFunc(alarms, func(a Alarm) bool { return a.text == text })
+	})
 	s.mu.Lock()
 	w.Raised = raised
 	s.mu.Unlock()

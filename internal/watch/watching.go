@@ -7,7 +7,7 @@ import (
 	"github.com/ndbridge/ndbridge/stats"
 )
 
-// SetAlarms has other alarms raised from now on. Those that stay are not raised again.
+// SetAlarms has other alarms raised from now on. Those that stay are not raised again, but those that were not there for a while are.
 func (s *Sampler) SetAlarms(alarms []Alarm) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
