@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/ndbridge/ndbridge/core"
@@ -68,5 +69,20 @@ func TestAlarmsThatAreSetAgain(t *testing.T) {
 	}
 	if want := []string{"nan", "max>0", "max>0"}; !slices.Equal(events, want) {
 		t.Errorf("told %q, want %q", events, want)
+	}
+}
+
+// TestMoreAlarmsThanAreKept raises an alarm of each of more arrays than alarms are kept: each is told, and counted.
+func TestMoreAlarmsThanAreKept(t *testing.T) {
+	t.Parallel()
+	const arrays, kept = 300, 100
+	told := make(map[string]int)
+	s := New(Options{History: kept, Alarms: []Alarm{alarm(t, "nan")}, Raised: func(e Event) { told[e.Name]++ }})
+	for i := range arrays {
+		s.Add(array(strconv.Itoa(i), of(coretest.NewView(t, []float64{math.NaN()}))))
+	}
+	rounds(t, s, 2, func(int) {})
+	if state := s.State(); len(told) != arrays || state.Raised != arrays || len(state.Events) != kept || state.Events[kept-1].Name != "99" {
+		t.Errorf("%d are told, %d counted and %d kept", len(told), state.Raised, len(state.Events))
 	}
 }

@@ -78,6 +78,7 @@ type Sampler struct {
 	arrays  []*watched // sorted by name
 	removed []*watched // since the last round
 	events  []Event    // the last ones
+	raised  int        // all there were
 	usage   Usage
 }
 
@@ -302,6 +303,7 @@ func (s *Sampler) judge(w *watched, sum *stats.Summary, unchanged time.Duration,
 		}
 		s.mu.Lock()
 		s.events = append(s.events, e)
+		s.raised++
 		if len(s.events) > s.opts.History {
 			s.events = slices.Delete(s.events, 0, len(s.events)-s.opts.History)
 		}
@@ -321,7 +323,8 @@ func (s *Sampler) judge(w *watched, sum *stats.Summary, unchanged time.Duration,
 // State is what a sampler knows.
 type State struct {
 	Arrays []Series `json:"arrays"` // sorted by name
-	Events []Event  `json:"events"` // alarms, the oldest first
+	Events []Event  `json:"events"` // the last alarms, the oldest first
+	Raised int      `json:"raised"` // how many alarms there were
 	Usage  Usage    `json:"usage"`
 }
 
@@ -329,7 +332,7 @@ type State struct {
 func (s *Sampler) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	state := State{Arrays: make([]Series, len(s.arrays)), Events: slices.Clone(s.events), Usage: s.usage}
+	state := State{Arrays: make([]Series, len(s.arrays)), Events: slices.Clone(s.events), Raised: s.raised, Usage: s.usage}
 	for i, w := range s.arrays {
 		state.Arrays[i] = w.Series
 	}
