@@ -43,7 +43,7 @@ type watcher struct {
 	program  string        // that is watched; "" if there are several
 	raised   chan struct{} // closed at the first alarm, with --exit
 	first    *watch.Event  // set before
-	posts    sync.WaitGroup
+	posts    posts
 	sessions map[string]*hostplugin.Session
 	arrays   map[string]*looks.Arrays
 	wanted   []wanted
@@ -56,7 +56,7 @@ type watcher struct {
 }
 
 func newWatch(env *environ) *cobra.Command {
-	w := &watcher{env: env, target: target{attaches: true}, raised: make(chan struct{}), sessions: map[string]*hostplugin.Session{}, arrays: map[string]*looks.Arrays{}, tried: map[string]int{}, found: map[wanted]map[string]bool{}}
+	w := &watcher{env: env, target: target{attaches: true}, raised: make(chan struct{}), posts: newPosts(env), sessions: map[string]*hostplugin.Session{}, arrays: map[string]*looks.Arrays{}, tried: map[string]int{}, found: map[wanted]map[string]bool{}}
 	cmd := &cobra.Command{
 		Use:   "watch [flags] [PROGRAM/]NAME... [-- ARGUMENT...]",
 		Short: "Watch arrays of a program: statistics, their history, and alarms",
@@ -287,7 +287,7 @@ func (w *watcher) until(ctx context.Context, cancel context.CancelFunc, out *wat
 	if !awaits(ctx, begun(func() { unprinted = out.last() })) {
 		return &statusError{statusInterrupted}
 	}
-	w.posts.Wait()
+	w.posts.end()
 	w.reportStep()
 	switch {
 	case unprinted != nil:
@@ -359,11 +359,7 @@ func (w *watcher) over(out *watchOutput) bool {
 // alarm tells of an alarm. It is called by one goroutine at a time.
 func (w *watcher) alarm(ctx context.Context, e watch.Event) {
 	if w.webhook != "" && (w.first == nil || !w.exit) {
-		w.posts.Go(func() {
-			if err := watch.Post(context.WithoutCancel(ctx), w.webhook, w.program, e); err != nil {
-				w.env.report(fmt.Errorf("webhook: %w", err))
-			}
-		})
+		w.posts.post(context.WithoutCancel(ctx), w.webhook, w.program, e)
 	}
 	if w.first != nil {
 		return

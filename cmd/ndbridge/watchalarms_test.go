@@ -3,10 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/ndbridge/ndbridge/internal/watch"
 )
 
 // TestWatchTellsOfARoundThatIsInterrupted interrupts a watch as soon as it has raised an alarm, of the first of many arrays.
@@ -46,4 +51,31 @@ func TestWatchAlarmsAreOfAllNames(t *testing.T) {
 	script := file(t, t.TempDir(), "names.py", "import time\nimport numpy as np\nclass Model: pass\nmodel = Model()\nmodel.part = Model()\nmodel.part.weight = np.full(3, np.nan)\nall = [model.part.weight]\ntime.sleep(60)\n")
 	command(t, "watch", "--script", script, "--python", python(t), "--interval", "50ms", "--alarm", "model*: nan", "--exit").
 		want(t, statusAlarm, "model.part.weight: model*: nan: 3 of 3 elements\n", "")
+}
+
+// TestPostsManyAlarms posts three hundred alarms at once to a webhook that takes few at a time.
+func TestPostsManyAlarms(t *testing.T) {
+	t.Parallel()
+	var now, posted atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		defer now.Add(-1)
+		if now.Add(1) > postsAtOnce {
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		time.Sleep(time.Millisecond) //nolint:forbidigo // what it does
+		posted.Add(1)
+	}))
+	defer server.Close()
+	const alarms = 300
+	var stderr bytes.Buffer
+	p := newPosts(newEnviron(io.Discard, &stderr))
+	for range alarms {
+		p.post(t.Context(), server.URL, "", watch.Event{})
+	}
+	p.end()
+	http.DefaultClient.CloseIdleConnections()
+	if n := posted.Load(); n != alarms {
+		t.Errorf("%d of %d were posted\n%s", n, alarms, stderr.String())
+	}
 }
