@@ -63,7 +63,7 @@ func TestPostsManyAlarms(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 			return
 		}
-		time.Sleep(time.Millisecond) //nolint:forbidigo // what it does
+		time.Sleep(time.Millisecond)
 		posted.Add(1)
 	}))
 	defer server.Close()

@@ -144,10 +144,10 @@ func (o *watchOutput) last() error {
 		_, err := fmt.Fprintln(o.w.env.stdout, prose.Line(o.w.first.String()))
 		return err
 	}
-	if o.screen != nil || o.printed != nil {
-		return nil
+	if o.screen == nil && o.printed == nil {
+		return o.printAlarms()
 	}
-	return o.printAlarms()
+	return nil
 }
 
 // printAlarms prints the alarms that are new.

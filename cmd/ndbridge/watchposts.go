@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ndbridge/ndbridge/internal/prose"
 	"github.com/ndbridge/ndbridge/internal/watch"
 )
 
@@ -32,7 +33,7 @@ func newPosts(env *environ) posts {
 // post posts an alarm when it is its turn. What goes wrong is reported.
 func (p *posts) post(ctx context.Context, url, program string, e watch.Event) {
 	p.all.Go(func() {
-		err := errors.New("it takes too long, and was not sent: " + e.String())
+		err := errors.New("it was not sent, since others take too long")
 		select {
 		case p.turns <- struct{}{}:
 			err = watch.Post(ctx, url, program, e)
@@ -40,7 +41,7 @@ func (p *posts) post(ctx context.Context, url, program string, e watch.Event) {
 		case <-p.late:
 		}
 		if err != nil {
-			p.env.report(fmt.Errorf("webhook: %w", err))
+			p.env.report(fmt.Errorf("webhook: %s: %w", prose.Line(e.String()), err))
 		}
 	})
 }
