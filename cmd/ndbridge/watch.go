@@ -256,10 +256,12 @@ func (w *watcher) until(ctx context.Context, cancel context.CancelFunc, out *wat
 	defer finish()
 	looking := begun(func() { _ = out.sampler.Run(sampling) }) // its error is that of sampling
 	var failed error
+	gone := false
 	for running := len(w.sessions); running > 0; {
 		select {
 		case err := <-ended:
 			running--
+			gone = gone || err != nil
 			switch {
 			case err == nil || ctx.Err() != nil:
 			case w.target.attach != "" && errors.Is(err, core.ErrUnavailable): // how it ended is not for us to judge
@@ -275,11 +277,15 @@ func (w *watcher) until(ctx context.Context, cancel context.CancelFunc, out *wat
 			running = 0
 		}
 	}
-	stop()
+	if gone && ctx.Err() == nil && !w.over(out) {
+		w.leave(out.sampler)
+	} else {
+		stop()
+	}
 	if !awaits(ctx, looking) {
 		return &statusError{statusInterrupted}
 	}
-	if failed == nil && ctx.Err() == nil && !w.over(out) && !awaits(ctx, begun(func() { w.lookOnce(ctx, out.sampler) })) {
+	if !gone && ctx.Err() == nil && !w.over(out) && !awaits(ctx, begun(func() { w.lookOnce(ctx, out.sampler) })) {
 		return &statusError{statusInterrupted}
 	}
 	finish()
@@ -302,6 +308,17 @@ func (w *watcher) until(ctx context.Context, cancel context.CancelFunc, out *wat
 		return failed
 	}
 	return w.unseen(out.sampler.State())
+}
+
+// leave has arrays looked at once more as a program that has failed, or is gone, has left them.
+func (w *watcher) leave(sampler *watch.Sampler) {
+	for _, a := range w.arrays {
+		a.Leave()
+	}
+	if w.counter != nil {
+		w.counter.Leave()
+	}
+	sampler.Finish()
 }
 
 // lookOnce looks at what a script has left.

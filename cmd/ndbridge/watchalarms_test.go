@@ -6,6 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -78,4 +81,27 @@ func TestPostsManyAlarms(t *testing.T) {
 	if n := posted.Load(); n != alarms {
 		t.Errorf("%d of %d were posted\n%s", n, alarms, stderr.String())
 	}
+}
+
+// TestWatchTellsWhatAFailedScriptHasLeft has a script raise, or be killed, with a NaN that came after the last look. It goes on after the first one.
+func TestWatchTellsWhatAFailedScriptHasLeft(t *testing.T) {
+	t.Parallel()
+	for step, told := range map[string]string{"np.zeros(1 << 16)[::1 << 16]": " at step 2, not at step 1", "0": ", not at step 1"} {
+		for _, end := range []string{"raise ValueError('a loss of NaN')", "os.kill(os.getpid(), 9)"} {
+			seen := filepath.Join(t.TempDir(), "seen")
+			script := file(t, t.TempDir(), "fails.py", "import os, time\nimport numpy as np\nx, step = np.zeros(1 << 16), "+step+"\nstep += 1\n"+
+				"while not os.path.exists("+strconv.Quote(seen)+"): time.sleep(0.01)\nx[3] = np.nan\nstep += 1\n"+end+"\n")
+			server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+				if err := os.WriteFile(seen, nil, 0o600); err != nil {
+					t.Error(err)
+				}
+			}))
+			r := command(t, "watch", "--script", script, "--python", python(t), "--interval", "1s", "--alarm", "zero>0.9", "--alarm", "nan", "--step", "step", "--webhook", server.URL, "x")
+			server.Close()
+			if !strings.Contains(r.stdout, "alarm: x: nan: 1 of 65536 elements"+told+"\n") || r.status != statusFailed {
+				t.Errorf("status %d\n%s%s", r.status, r.stdout, r.stderr)
+			}
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
 }

@@ -71,8 +71,9 @@ const credit = 10 * time.Second
 
 // Sampler watches arrays. Its methods are safe for concurrent use.
 type Sampler struct {
-	opts Options
-	pace *Pace
+	opts     Options
+	pace     *Pace
+	finished chan struct{} // closed by Finish
 
 	mu      sync.Mutex
 	arrays  []*watched // sorted by name
@@ -128,7 +129,7 @@ func New(opts Options) *Sampler {
 	if opts.History <= 0 {
 		opts.History = DefaultHistory
 	}
-	return &Sampler{opts: opts, pace: NewPace(opts.Budget, credit)}
+	return &Sampler{opts: opts, pace: NewPace(opts.Budget, credit), finished: make(chan struct{})}
 }
 
 // Add watches further arrays. Names that are watched already keep what is known of them.
@@ -167,7 +168,10 @@ func (s *Sampler) all() []*watched {
 	return slices.Clone(s.arrays)
 }
 
-// Run watches until ctx ends, whose error it gives. It is called once. An array that cannot be looked at has an error in its
+// Finish has Run look at everything once more, with the views that it has, and end. It is called once.
+func (s *Sampler) Finish() { close(s.finished) }
+
+// Run watches until ctx ends, whose error it gives, or until Finish is called. It is called once. An array that cannot be looked at has an error in its
 // Series.
 func (s *Sampler) Run(ctx context.Context) error {
 	defer s.close()
@@ -176,10 +180,12 @@ func (s *Sampler) Run(ctx context.Context) error {
 	s.mu.Unlock()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for {
+	for last := false; !last; {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-s.finished:
+			last = true
 		case <-timer.C:
 		}
 		begun := time.Now()
@@ -200,6 +206,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 		}
 		timer.Reset(max(interval-time.Since(begun), 0))
 	}
+	return nil
 }
 
 // Once looks at everything once more, after Run: at the end of a script.

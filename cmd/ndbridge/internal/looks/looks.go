@@ -22,11 +22,12 @@ import (
 type Arrays struct {
 	session *hostplugin.Session
 	opts    []hostplugin.ViewOption
+	left    atomic.Bool
 }
 
 // Of gives a session's arrays. A name that does not exist yet is not waited for: the next look comes soon enough.
 func Of(s *hostplugin.Session, opts ...hostplugin.ViewOption) *Arrays {
-	return &Arrays{s, append(opts, hostplugin.NoWait())}
+	return &Arrays{session: s, opts: append(opts, hostplugin.NoWait())}
 }
 
 // Array gives the array of a name, under the same name. The error is one of the name.
@@ -34,6 +35,9 @@ func (a *Arrays) Array(name string) (watch.Array, error) {
 	source, err := a.session.Source(name)
 	return watch.Array{Name: name, Program: a, Of: source}, err
 }
+
+// Leave says that the program is gone: arrays that were looked at, and not copied, are looked at as it has left them.
+func (a *Arrays) Leave() { a.left.Store(true) }
 
 // Refresh implements [watch.Program].
 func (a *Arrays) Refresh(ctx context.Context, looks []watch.Look) {
@@ -44,7 +48,7 @@ func (a *Arrays) Refresh(ctx context.Context, looks []watch.Look) {
 	}
 	a.session.Refresh(ctx, all, a.opts...)
 	for i, l := range all {
-		if l.Err == nil {
+		if l.Err == nil || a.left.Load() && l.View != nil && !l.View.Copied() {
 			l.Err = l.View.Wait(ctx)
 		}
 		looks[i].View, looks[i].Err = l.View, l.Err
@@ -110,6 +114,7 @@ func Join(found contract.Found, variables []contract.Entry, limit int) contract.
 type Counter struct {
 	session *hostplugin.Session
 	name    string
+	arrays  *Arrays
 	array   watch.Array
 	view    *core.View
 	plain   bool // it is a number of Python's
@@ -119,9 +124,13 @@ type Counter struct {
 
 // NewCounter reads the count of that name. The error is one of the name.
 func NewCounter(s *hostplugin.Session, name string) (*Counter, error) {
-	array, err := Of(s).Array(name)
-	return &Counter{session: s, name: name, array: array}, err
+	arrays := Of(s)
+	array, err := arrays.Array(name)
+	return &Counter{session: s, name: name, arrays: arrays, array: array}, err
 }
+
+// Leave is that of [Arrays].
+func (c *Counter) Leave() { c.arrays.Leave() }
 
 // Count gives the count as it is now, and nil if it cannot be read. One goroutine calls it at a time.
 func (c *Counter) Count(ctx context.Context) *stats.Number {
