@@ -43,7 +43,7 @@ type watcher struct {
 	program  string        // that is watched; "" if there are several
 	raised   chan struct{} // closed at the first alarm, with --exit
 	first    *watch.Event  // set before
-	posts    sync.WaitGroup
+	posts    posts
 	sessions map[string]*hostplugin.Session
 	arrays   map[string]*looks.Arrays
 	wanted   []wanted
@@ -56,7 +56,7 @@ type watcher struct {
 }
 
 func newWatch(env *environ) *cobra.Command {
-	w := &watcher{env: env, target: target{attaches: true}, raised: make(chan struct{}), sessions: map[string]*hostplugin.Session{}, arrays: map[string]*looks.Arrays{}, tried: map[string]int{}, found: map[wanted]map[string]bool{}}
+	w := &watcher{env: env, target: target{attaches: true}, raised: make(chan struct{}), posts: newPosts(env), sessions: map[string]*hostplugin.Session{}, arrays: map[string]*looks.Arrays{}, tried: map[string]int{}, found: map[wanted]map[string]bool{}}
 	cmd := &cobra.Command{
 		Use:   "watch [flags] [PROGRAM/]NAME... [-- ARGUMENT...]",
 		Short: "Watch arrays of a program: statistics, their history, and alarms",
@@ -256,10 +256,12 @@ func (w *watcher) until(ctx context.Context, cancel context.CancelFunc, out *wat
 	defer finish()
 	looking := begun(func() { _ = out.sampler.Run(sampling) }) // its error is that of sampling
 	var failed error
+	gone := false
 	for running := len(w.sessions); running > 0; {
 		select {
 		case err := <-ended:
 			running--
+			gone = gone || err != nil
 			switch {
 			case err == nil || ctx.Err() != nil:
 			case w.target.attach != "" && errors.Is(err, core.ErrUnavailable): // how it ended is not for us to judge
@@ -275,23 +277,28 @@ func (w *watcher) until(ctx context.Context, cancel context.CancelFunc, out *wat
 			running = 0
 		}
 	}
-	stop()
+	if gone && ctx.Err() == nil && !w.over(out) {
+		w.leave(out.sampler)
+	} else {
+		stop()
+	}
 	if !awaits(ctx, looking) {
 		return &statusError{statusInterrupted}
 	}
-	if failed == nil && ctx.Err() == nil && !w.over(out) && !awaits(ctx, begun(func() { w.lookOnce(ctx, out.sampler) })) {
+	if !gone && ctx.Err() == nil && !w.over(out) && !awaits(ctx, begun(func() { w.lookOnce(ctx, out.sampler) })) {
 		return &statusError{statusInterrupted}
 	}
 	finish()
-	w.posts.Wait()
+	var unprinted error
+	if !awaits(ctx, begun(func() { unprinted = out.last() })) {
+		return &statusError{statusInterrupted}
+	}
+	w.posts.end()
 	w.reportStep()
 	switch {
+	case unprinted != nil:
+		return unprinted
 	case w.exit && w.first != nil:
-		if !w.json {
-			_, _ = fmt.Fprintln(w.env.stdout, prose.Line(w.first.String()))
-		} else if err := out.printAlarms(); err != nil {
-			return err
-		}
 		return &statusError{statusAlarm}
 	case out.quit():
 		return nil
@@ -301,6 +308,17 @@ func (w *watcher) until(ctx context.Context, cancel context.CancelFunc, out *wat
 		return failed
 	}
 	return w.unseen(out.sampler.State())
+}
+
+// leave has arrays looked at once more as a program that has failed, or is gone, has left them.
+func (w *watcher) leave(sampler *watch.Sampler) {
+	for _, a := range w.arrays {
+		a.Leave()
+	}
+	if w.counter != nil {
+		w.counter.Leave()
+	}
+	sampler.Finish()
 }
 
 // lookOnce looks at what a script has left.
@@ -358,11 +376,7 @@ func (w *watcher) over(out *watchOutput) bool {
 // alarm tells of an alarm. It is called by one goroutine at a time.
 func (w *watcher) alarm(ctx context.Context, e watch.Event) {
 	if w.webhook != "" && (w.first == nil || !w.exit) {
-		w.posts.Go(func() {
-			if err := watch.Post(context.WithoutCancel(ctx), w.webhook, w.program, e); err != nil {
-				w.env.report(fmt.Errorf("webhook: %w", err))
-			}
-		})
+		w.posts.post(context.WithoutCancel(ctx), w.webhook, w.program, e)
 	}
 	if w.first != nil {
 		return

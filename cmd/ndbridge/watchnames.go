@@ -12,7 +12,6 @@ import (
 	"github.com/ndbridge/ndbridge/cmd/ndbridge/internal/looks"
 	"github.com/ndbridge/ndbridge/core/contract"
 	"github.com/ndbridge/ndbridge/core/names"
-	"github.com/ndbridge/ndbridge/hostplugin"
 	"github.com/ndbridge/ndbridge/internal/prose"
 	"github.com/ndbridge/ndbridge/internal/watch"
 )
@@ -54,8 +53,8 @@ func (w *watcher) lead(ctx context.Context, sampler *watch.Sampler) {
 		}
 		w.tried[a.Name] = a.Tries
 		one := w.wanted[i]
-		below := namesOf(ctx, w.sessions[one.program], looks.Below(one.name))
-		if len(below) == 0 || slices.Contains(below, one.name) { // an array that cannot be looked at
+		below := w.namesOf(ctx, one.program, looks.Below(one.name))
+		if len(below) == 0 || slices.ContainsFunc(below, func(a named) bool { return a.name == one.name }) { // an array that cannot be looked at
 			continue
 		}
 		_, _ = fmt.Fprintf(w.env.stderr, "ndbridge: %s is no array: watching those below it, as %[1]s.** does (%d now)\n", prose.Line(one.label), len(below))
@@ -123,19 +122,23 @@ func (w *watcher) hint(ctx context.Context, one wanted) {
 
 // find adds the arrays that there are now, and reports whether there are new ones, or none yet.
 func (w *watcher) find(ctx context.Context, sampler *watch.Sampler, one wanted) bool {
-	s := w.sessions[one.program]
-	names := namesOf(ctx, s, one.name)
+	all := w.namesOf(ctx, one.program, one.name)
+	prefix := strings.TrimSuffix(one.label, one.name)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.found[one] == nil {
 		w.found[one] = make(map[string]bool)
 	}
 	before := len(w.found[one])
-	for _, name := range names {
-		if array, err := w.arrays[one.program].Array(name); err == nil {
-			w.found[one][name] = true
-			array.Name, array.Passing = strings.TrimSuffix(one.label, one.name)+name, true
+	for _, a := range all {
+		if array, err := w.arrays[one.program].Array(a.name); err == nil {
+			w.found[one][a.name] = true
+			array.Name, array.Passing = prefix+a.name, true
 			sampler.Add(array)
+			for i := range a.also {
+				a.also[i] = prefix + a.also[i]
+			}
+			sampler.Also(array.Name, a.also)
 		}
 	}
 	return before == 0 || len(w.found[one]) > before
@@ -151,18 +154,27 @@ func (w *watcher) missing() []wanted {
 // maxWatched is how many arrays are watched if none are named.
 const maxWatched = 1024
 
-// namesOf gives the names that a pattern means now, or all if it is "".
-func namesOf(ctx context.Context, s *hostplugin.Session, pattern string) []string {
+// named is an array by its names.
+type named struct {
+	name string
+	also []string
+}
+
+// namesOf gives the arrays that a pattern means now, or all if it is "".
+func (w *watcher) namesOf(ctx context.Context, program, pattern string) (all []named) {
+	s := w.sessions[program]
 	if pattern != "" {
-		all, _ := s.Names(ctx, pattern) // an error is there the next time, too, and there are no names then
+		names, _ := s.Names(ctx, pattern) // an error is there the next time, too, and there are no names then
+		for _, name := range names {
+			all = append(all, named{name: name})
+		}
 		return all
 	}
 	variables, _ := looks.Variables(ctx, s)
 	found, _ := looks.Search(ctx, s, contract.Search{Pattern: names.Every, Limit: maxWatched})
-	var all []string
 	for _, e := range looks.Join(found, variables, maxWatched).Entries {
 		if e.Err == nil {
-			all = append(all, e.Name)
+			all = append(all, named{e.Name, slices.Clone(e.Also)})
 		}
 	}
 	return all

@@ -138,6 +138,18 @@ func (o *watchOutput) print(state watch.State) error {
 	return o.printAlarms()
 }
 
+// last prints the alarms of a round that did not come to its end, or that with which the watch ends.
+func (o *watchOutput) last() error {
+	if o.w.exit && o.w.first != nil && !o.w.json {
+		_, err := fmt.Fprintln(o.w.env.stdout, prose.Line(o.w.first.String()))
+		return err
+	}
+	if o.screen == nil && o.printed == nil {
+		return o.printAlarms()
+	}
+	return nil
+}
+
 // printAlarms prints the alarms that are new.
 func (o *watchOutput) printAlarms() error {
 	stdout := o.w.env.stdout

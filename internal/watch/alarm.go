@@ -151,7 +151,7 @@ type Event struct {
 	Value   stats.Number `json:"value"`
 	Version uint64       `json:"version"` // of the array, if it was published
 	// Step is the step at which the condition was met, and Before the last one at which it was not; null if no step
-	// is watched, or if the condition was met from the first look.
+	// is watched, if there was none then, or if the condition was met from the first look.
 	Step   *stats.Number `json:"step"`
 	Before *stats.Number `json:"before"`
 	Seen   int           `json:"seen"`
@@ -177,9 +177,9 @@ func (e Event) String() string {
 	number := func(n *stats.Number) string { return strconv.FormatFloat(float64(*n), 'g', 15, 64) }
 	if e.Step != nil {
 		fmt.Fprintf(&b, " at step %s", number(e.Step))
-		if e.Before != nil && *e.Before != *e.Step {
-			fmt.Fprintf(&b, ", not at step %s", number(e.Before))
-		}
+	}
+	if e.Before != nil && (e.Step == nil || *e.Before != *e.Step) {
+		fmt.Fprintf(&b, ", not at step %s", number(e.Before))
 	}
 	if e.Version > 0 {
 		fmt.Fprintf(&b, ", version %d", e.Version)

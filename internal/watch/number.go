@@ -48,11 +48,11 @@ func (s *Sampler) numbers(ctx context.Context, all []*watched) (seen map[string]
 	}
 	before, begun := s.step(ctx), time.Now()
 	seen = s.opts.Numbers(ctx)
-	if len(seen) == 0 || ctx.Err() != nil {
+	if len(seen) == 0 {
 		return nil, 0
 	}
 	now := time.Now()
-	after := s.step(ctx)
+	after := s.lastStep(ctx)
 	for _, w := range all {
 		if n, ok := seen[w.Name]; ok {
 			sum := n.summary()

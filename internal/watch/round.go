@@ -94,10 +94,10 @@ func (s *Sampler) look(ctx context.Context, arrays []*watched) (cost time.Durati
 			sum, unchanged, took, err = s.measure(ctx, w)
 			cost += copying + took
 		}
-		after := s.step(ctx)
-		if ctx.Err() != nil {
+		if err != nil && ctx.Err() != nil {
 			return cost, ctx.Err()
 		}
+		after := s.lastStep(ctx)
 		s.record(w, sum, err, after)
 		if w.passing && w.lost >= givenUp {
 			s.Remove(w.Name)
@@ -106,12 +106,29 @@ func (s *Sampler) look(ctx context.Context, arrays []*watched) (cost time.Durati
 			s.adjust(w, sum)
 			s.judge(w, sum, unchanged, before, after)
 		}
+		if ctx.Err() != nil {
+			return cost, ctx.Err()
+		}
 	}
 	return cost, nil
 }
 
+// lastStep is step after a look. What was seen is told with its step though ctx has ended since, or ends now.
+func (s *Sampler) lastStep(ctx context.Context) *stats.Number {
+	n := s.step(ctx)
+	if n != nil || ctx.Err() == nil {
+		return n
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepGrace)
+	defer cancel()
+	return s.step(ctx)
+}
+
+// stepGrace is how long the program may take to say its step after the end.
+const stepGrace = 500 * time.Millisecond
+
 func (s *Sampler) step(ctx context.Context) *stats.Number {
-	_, step := s.watching()
+	step := s.counts()
 	if step == nil {
 		return nil
 	}

@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -70,13 +71,15 @@ const credit = 10 * time.Second
 
 // Sampler watches arrays. Its methods are safe for concurrent use.
 type Sampler struct {
-	opts Options
-	pace *Pace
+	opts     Options
+	pace     *Pace
+	finished chan struct{} // closed by Finish
 
 	mu      sync.Mutex
 	arrays  []*watched // sorted by name
 	removed []*watched // since the last round
 	events  []Event    // the last ones
+	raised  int        // all there were
 	usage   Usage
 }
 
@@ -97,7 +100,8 @@ type watched struct {
 	program  Program
 	of       any
 	passing  bool
-	lost     int // looks in a row that did not find it
+	also     []string // other names; the sampler's lock guards it
+	lost     int      // looks in a row that did not find it
 	view     *core.View
 	summed   *core.View // that of the last figures
 	fresh    bool       // it was another one than before
@@ -125,7 +129,7 @@ func New(opts Options) *Sampler {
 	if opts.History <= 0 {
 		opts.History = DefaultHistory
 	}
-	return &Sampler{opts: opts, pace: NewPace(opts.Budget, credit)}
+	return &Sampler{opts: opts, pace: NewPace(opts.Budget, credit), finished: make(chan struct{})}
 }
 
 // Add watches further arrays. Names that are watched already keep what is known of them.
@@ -164,7 +168,10 @@ func (s *Sampler) all() []*watched {
 	return slices.Clone(s.arrays)
 }
 
-// Run watches until ctx ends, whose error it gives. It is called once. An array that cannot be looked at has an error in its
+// Finish has Run look at everything once more, with the views that it has, and end. It is called once.
+func (s *Sampler) Finish() { close(s.finished) }
+
+// Run watches until ctx ends, whose error it gives, or until Finish is called. It is called once. An array that cannot be looked at has an error in its
 // Series.
 func (s *Sampler) Run(ctx context.Context) error {
 	defer s.close()
@@ -173,10 +180,12 @@ func (s *Sampler) Run(ctx context.Context) error {
 	s.mu.Unlock()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for {
+	for last := false; !last; {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-s.finished:
+			last = true
 		case <-timer.C:
 		}
 		begun := time.Now()
@@ -197,6 +206,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 		}
 		timer.Reset(max(interval-time.Since(begun), 0))
 	}
+	return nil
 }
 
 // Once looks at everything once more, after Run: at the end of a script.
@@ -270,9 +280,10 @@ func (s *Sampler) record(w *watched, sum *stats.Summary, err error, step *stats.
 // judge raises alarms.
 func (s *Sampler) judge(w *watched, sum *stats.Summary, unchanged time.Duration, before, after *stats.Number) {
 	var raised []string
-	alarms, _ := s.watching()
+	alarms, names := s.alarmsOf(w)
 	for _, a := range alarms {
-		if !a.concerns(w.Name, w.Number) {
+		i := slices.IndexFunc(names, func(name string) bool { return a.concerns(name, w.Number) })
+		if i < 0 {
 			continue
 		}
 		value := a.value(sum, unchanged)
@@ -294,11 +305,12 @@ func (s *Sampler) judge(w *watched, sum *stats.Summary, unchanged time.Duration,
 			continue
 		}
 		e := Event{
-			Time: time.Now(), Name: w.Name, Alarm: a.text, Figure: a.figure, Value: stats.Number(value), Version: sum.Version,
+			Time: time.Now(), Name: names[i], Alarm: a.text, Figure: a.figure, Value: stats.Number(value), Version: sum.Version,
 			Step: after, Before: w.clean[a.text], Seen: sum.Seen, Len: sum.Len,
 		}
 		s.mu.Lock()
 		s.events = append(s.events, e)
+		s.raised++
 		if len(s.events) > s.opts.History {
 			s.events = slices.Delete(s.events, 0, len(s.events)-s.opts.History)
 		}
@@ -307,6 +319,9 @@ func (s *Sampler) judge(w *watched, sum *stats.Summary, unchanged time.Duration,
 			s.opts.Raised(e)
 		}
 	}
+	maps.DeleteFunc(w.quiet, func(text string, _ int) bool { // what is set again is raised again
+		return !slices.ContainsFunc(alarms, func(a Alarm) bool { return a.text == text })
+	})
 	s.mu.Lock()
 	w.Raised = raised
 	s.mu.Unlock()
@@ -315,7 +330,8 @@ func (s *Sampler) judge(w *watched, sum *stats.Summary, unchanged time.Duration,
 // State is what a sampler knows.
 type State struct {
 	Arrays []Series `json:"arrays"` // sorted by name
-	Events []Event  `json:"events"` // alarms, the oldest first
+	Events []Event  `json:"events"` // the last alarms, the oldest first
+	Raised int      `json:"raised"` // how many alarms there were
 	Usage  Usage    `json:"usage"`
 }
 
@@ -323,7 +339,7 @@ type State struct {
 func (s *Sampler) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	state := State{Arrays: make([]Series, len(s.arrays)), Events: slices.Clone(s.events), Usage: s.usage}
+	state := State{Arrays: make([]Series, len(s.arrays)), Events: slices.Clone(s.events), Raised: s.raised, Usage: s.usage}
 	for i, w := range s.arrays {
 		state.Arrays[i] = w.Series
 	}

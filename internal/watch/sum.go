@@ -132,7 +132,10 @@ func (s *Sampler) adjust(w *watched, sum *stats.Summary) {
 		w.sample = 0
 		return
 	}
-	w.sample = int(min(max(share/max(sampled, all), leastSample), mostSample))
+	// Samples of one size read all elements in turn; those of another begin anew.
+	if n := int(min(max(share/max(sampled, all), leastSample), mostSample)); n < w.sample*2/3 || n > 2*w.sample {
+		w.sample = n
+	}
 }
 
 // quicker is by how much an element may be read in less time if all are read, and not a sample.

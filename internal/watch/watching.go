@@ -7,11 +7,20 @@ import (
 	"github.com/ndbridge/ndbridge/stats"
 )
 
-// SetAlarms has other alarms raised from now on. Those that stay are not raised again.
+// SetAlarms has other alarms raised from now on. Those that stay are not raised again, but those that were not there for a while are.
 func (s *Sampler) SetAlarms(alarms []Alarm) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opts.Alarms = slices.Clone(alarms)
+}
+
+// Also says which other names an array has: alarms for these are of it, too.
+func (s *Sampler) Also(name string, also []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i, there := slices.BinarySearchFunc(s.arrays, name, byName); there {
+		s.arrays[i].also = also
+	}
 }
 
 // SetStep names another count of the program's steps, or none: see [Options].
@@ -29,9 +38,16 @@ func (s *Sampler) SetBudget(share float64) {
 	s.pace.SetLimit(share)
 }
 
-// watching gives the alarms and the count of steps that hold now.
-func (s *Sampler) watching() (alarms []Alarm, step func(ctx context.Context) *stats.Number) {
+// alarmsOf gives the alarms that hold now, and the names of an array.
+func (s *Sampler) alarmsOf(w *watched) (alarms []Alarm, names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.opts.Alarms, s.opts.Step
+	return s.opts.Alarms, append([]string{w.Name}, w.also...)
+}
+
+// counts gives what counts the program's steps now.
+func (s *Sampler) counts() func(ctx context.Context) *stats.Number {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opts.Step
 }

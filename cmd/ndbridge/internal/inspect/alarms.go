@@ -84,7 +84,7 @@ func (r *recorder) alarms() alarms {
 	for _, e := range r.state.Events[max(0, len(r.state.Events)-maxEvents):] {
 		m.Events = append(m.Events, event{e, e.String()})
 	}
-	m.Raised = len(r.state.Events)
+	m.Raised = r.state.Raised
 	if r.counter != nil {
 		if err := r.counter.Err(); err != nil {
 			m.Uncounted = err.Error()
@@ -102,8 +102,8 @@ type alarms struct {
 	Events  []event  `json:"events"`
 
 	Uncounted string `json:"uncounted,omitempty"` // why no count of steps was known, ever
-	Raised    int    `json:"raised"`
-	Refused   string `json:"refused,omitempty"` // why what the page has asked for is not watched
+	Raised    int    `json:"raised"`              // how many there were; events are the last of them
+	Refused   string `json:"refused,omitempty"`   // why what the page has asked for is not watched
 }
 
 type event struct {

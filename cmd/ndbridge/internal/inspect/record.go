@@ -102,6 +102,9 @@ func (r *recorder) listed(variables []contract.Entry, all contract.Found) {
 		if r.all && e.Err == nil {
 			r.add(e.Name).Store(true)
 		}
+		if r.shown[e.Name] != nil {
+			r.sampler.Also(e.Name, e.Also)
+		}
 	}
 }
 

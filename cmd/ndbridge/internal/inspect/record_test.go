@@ -115,3 +115,31 @@ func TestHistoryBecomesLine(t *testing.T) {
 	h.mu.Unlock()
 	h.wait()
 }
+
+// TestAlarmsAreOfAllNames raises an alarm for a name under which its array is not listed, also if it has got that name later.
+func TestAlarmsAreOfAllNames(t *testing.T) {
+	t.Parallel()
+	alarm, err := watch.ParseAlarm("model.*: max>=0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := startProgram(t, "import numpy as np\nx = np.zeros(3)\n")
+	if err := session.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	server, err := New(t.Context(), Options{Session: session, Alarms: []watch.Alarm{alarm}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.listener.Close()
+	r := server.hub.recorder
+	for _, also := range [][]string{nil, {"model.weight", "other"}} {
+		r.listed(nil, contract.Found{Entries: []contract.Entry{{Name: "x", Also: also}}})
+		if err := r.sampler.Once(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if events := r.sampler.State().Events; len(events) != 1 || events[0].Name != "model.weight" {
+		t.Errorf("%+v", events)
+	}
+}

@@ -22,11 +22,12 @@ import (
 type Arrays struct {
 	session *hostplugin.Session
 	opts    []hostplugin.ViewOption
+	left    atomic.Bool
 }
 
 // Of gives a session's arrays. A name that does not exist yet is not waited for: the next look comes soon enough.
 func Of(s *hostplugin.Session, opts ...hostplugin.ViewOption) *Arrays {
-	return &Arrays{s, append(opts, hostplugin.NoWait())}
+	return &Arrays{session: s, opts: append(opts, hostplugin.NoWait())}
 }
 
 // Array gives the array of a name, under the same name. The error is one of the name.
@@ -34,6 +35,9 @@ func (a *Arrays) Array(name string) (watch.Array, error) {
 	source, err := a.session.Source(name)
 	return watch.Array{Name: name, Program: a, Of: source}, err
 }
+
+// Leave says that the program is gone: arrays that were looked at, and not copied, are looked at as it has left them.
+func (a *Arrays) Leave() { a.left.Store(true) }
 
 // Refresh implements [watch.Program].
 func (a *Arrays) Refresh(ctx context.Context, looks []watch.Look) {
@@ -44,7 +48,7 @@ func (a *Arrays) Refresh(ctx context.Context, looks []watch.Look) {
 	}
 	a.session.Refresh(ctx, all, a.opts...)
 	for i, l := range all {
-		if l.Err == nil {
+		if l.Err == nil || a.left.Load() && l.View != nil && !l.View.Copied() {
 			l.Err = l.View.Wait(ctx)
 		}
 		looks[i].View, looks[i].Err = l.View, l.Err
@@ -110,6 +114,7 @@ func Join(found contract.Found, variables []contract.Entry, limit int) contract.
 type Counter struct {
 	session *hostplugin.Session
 	name    string
+	arrays  *Arrays
 	array   watch.Array
 	view    *core.View
 	plain   bool // it is a number of Python's
@@ -119,21 +124,17 @@ type Counter struct {
 
 // NewCounter reads the count of that name. The error is one of the name.
 func NewCounter(s *hostplugin.Session, name string) (*Counter, error) {
-	array, err := Of(s).Array(name)
-	return &Counter{session: s, name: name, array: array}, err
+	arrays := Of(s)
+	array, err := arrays.Array(name)
+	return &Counter{session: s, name: name, arrays: arrays, array: array}, err
 }
+
+// Leave is that of [Arrays].
+func (c *Counter) Leave() { c.arrays.Leave() }
 
 // Count gives the count as it is now, and nil if it cannot be read. One goroutine calls it at a time.
 func (c *Counter) Count(ctx context.Context) *stats.Number {
-	var x float64
-	var err error
-	if !c.plain {
-		x, err = c.element(ctx)
-	}
-	if c.plain || errors.Is(err, core.ErrUnsupported) {
-		x, err = c.number(ctx)
-		c.plain = err == nil
-	}
+	x, err := c.read(ctx)
 	if err != nil {
 		if !c.known {
 			c.never.Store(&err)
@@ -153,6 +154,21 @@ func (c *Counter) Err() error {
 	return nil
 }
 
+// read reads what the count was at last, and else whatever it is now.
+func (c *Counter) read(ctx context.Context) (x float64, err error) {
+	if c.plain {
+		if x, err = c.number(ctx, patience); err == nil {
+			return x, nil
+		}
+	}
+	x, err = c.element(ctx)
+	if c.plain = errors.Is(err, core.ErrUnsupported); c.plain { // so the name is there
+		x, err = c.number(ctx, longPatience)
+		c.plain = err == nil
+	}
+	return x, err
+}
+
 func (c *Counter) element(ctx context.Context) (float64, error) {
 	looks := []watch.Look{{Of: c.array.Of, View: c.view}}
 	c.array.Program.Refresh(ctx, looks)
@@ -170,10 +186,13 @@ func (c *Counter) element(ctx context.Context) (float64, error) {
 	return sum.Mean, nil
 }
 
-// patience is how long the program may take to say its count: it would wait for a name that is gone.
-const patience = time.Second
+// patience is how long the program may take to say its count: it would wait for a name that is gone. One that has a name may be busy for longer.
+const (
+	patience     = time.Second
+	longPatience = 10 * time.Second
+)
 
-func (c *Counter) number(ctx context.Context) (x float64, err error) {
+func (c *Counter) number(ctx context.Context, patience time.Duration) (x float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	result, err := c.session.Value(ctx, c.name)

@@ -107,7 +107,7 @@ export class Alarms {
         this.dialog.close();
         this.show(e.name);
       } }, format.visible(e.name)), ` ${format.visible(e.alarm)}: ${e.figure === "stale" ? `${format.number(e.value)} s` : format.number(e.value)}`,
-      e.step === null ? null : el("span", { class: "muted" }, ` at step ${format.number(e.step)}${e.before === null || e.before === e.step ? "" : `, not at step ${format.number(e.before)}`}`)));
+      el("span", { class: "muted" }, (e.step === null ? "" : ` at step ${format.number(e.step)}`) + (e.before === null || e.before === e.step ? "" : `, not at step ${format.number(e.before)}`))));
     put(this.events, rows.length ? el("ol", { class: "events" }, ...rows) : el("p", {}, "Nothing has happened."));
   }
 }
