@@ -61,7 +61,7 @@ func newRecorder(h *hub, o *Options) *recorder {
 		}
 	}
 	r.sampler = watch.New(watch.Options{
-		Interval: o.often(recordEvery), Budget: o.Budget, Alarms: r.watched, Step: r.count(), Numbers: r.read, Looked: r.looked,
+		Interval: o.often(recordEvery), Budget: o.Budget, Alarms: r.watched, Step: r.count(), Numbers: r.read, Raised: r.raised, Looked: r.looked,
 	})
 	return r
 }
@@ -229,8 +229,8 @@ func (r *recorder) Refresh(ctx context.Context, all []watch.Look) {
 	}
 }
 
-// looked tells pages what is new, after each round.
-func (r *recorder) looked() {
+// tell takes the last state, and tells pages of the alarms.
+func (r *recorder) tell() {
 	h := r.hub
 	h.mu.Lock()
 	idle := len(h.clients) == 0
@@ -245,6 +245,17 @@ func (r *recorder) looked() {
 	if text := jsonMessage(r.alarms()); string(text.bytes) != string(h.latest[aboutAlarms].bytes) {
 		h.tell(aboutAlarms, text)
 	}
+}
+
+// raised tells pages of an alarm, which does not wait for the end of the round.
+func (r *recorder) raised(watch.Event) { r.tell() }
+
+// looked tells pages what is new, after each round.
+func (r *recorder) looked() {
+	r.tell()
+	h := r.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for c := range h.clients {
 		h.offerPast(c)
 	}

@@ -5,10 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/ndbridge/ndbridge/core"
 	"github.com/ndbridge/ndbridge/core/contract"
+	"github.com/ndbridge/ndbridge/core/coretest"
 	"github.com/ndbridge/ndbridge/internal/watch"
 	"github.com/ndbridge/ndbridge/stats"
 )
@@ -141,5 +145,48 @@ func TestAlarmsAreOfAllNames(t *testing.T) {
 	}
 	if events := r.sampler.State().Events; len(events) != 1 || events[0].Name != "model.weight" {
 		t.Errorf("%+v", events)
+	}
+}
+
+// TestAlarmsAreToldAtOnce: pages know of an alarm before the round in which it was raised is over.
+func TestAlarmsAreToldAtOnce(t *testing.T) {
+	t.Parallel()
+	alarm, err := watch.ParseAlarm("nan")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHub(&Options{Session: startProgram(t, ""), Budget: 1, Alarms: []watch.Alarm{alarm}})
+	c := &client{out: newOutbox(), has: map[string]time.Time{}}
+	h.clients[c] = struct{}{}
+	told := ""
+	next := func() {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		m, err := c.out.next(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		told = string(m.bytes)
+	}
+	bad, good := coretest.NewView(t, []float64{math.NaN()}), coretest.NewView(t, []float64{1})
+	h.recorder.sampler.Add(watch.Array{Name: "x", Program: looksAt{bad}}, watch.Array{Name: "y", Program: looksAt{good}, Of: next})
+	if err := h.recorder.sampler.Once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(told, `"name":"x"`) {
+		t.Errorf("%q was told before y was looked at", told)
+	}
+}
+
+// looksAt is a program whose arrays are all the same.
+type looksAt struct{ view *core.View }
+
+// Refresh implements [watch.Program]. What the arrays are known by is called.
+func (p looksAt) Refresh(_ context.Context, looks []watch.Look) {
+	for i := range looks {
+		if f, ok := looks[i].Of.(func()); ok {
+			f()
+		}
+		looks[i].View = p.view
 	}
 }
