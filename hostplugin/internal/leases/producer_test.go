@@ -183,7 +183,7 @@ func (w *world) Refreshes(_ context.Context, ids []contract.LeaseID, only bool, 
 			w.mailed = append(w.mailed, "refresh "+w.names[id])
 		}
 		look := handoff.Look{}
-		if w.able && !w.silent {
+		if _, private := w.moved[id]; w.able && !w.silent && !private { // to share it again takes long
 			switch l, changed, err := w.again(id, only); {
 			case err != nil:
 			case changed:

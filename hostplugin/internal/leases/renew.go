@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"time"
 
@@ -84,31 +85,31 @@ type renewal struct {
 	err  error
 }
 
-// renewAll renews the leases that need it, the small ones first. It reports whether there is more to do.
+// due reports whether a lease needs to be renewed, since the program has forked so often.
+func (l *Lease) due(forks uint64) bool {
+	return l.heap && (!l.stale.Load() || l.frozen.Load()) && l.forks.Load() != forks
+}
+
+// renewAll renews the leases that need it. It reports whether there is more to do.
 func (c *Client) renewAll(ctx context.Context) (again bool) {
 	var due []renewal
 	forks := c.forks()
 	c.mu.Lock()
 	for l := range c.leases {
-		if l.heap && (!l.stale.Load() || l.frozen.Load()) && l.forks.Load() != forks {
+		if l.due(forks) {
 			if v := l.view.Value(); v != nil {
 				due = append(due, renewal{Lease: l, view: v})
 			}
 		}
 	}
 	c.mu.Unlock()
-	slices.SortFunc(due, func(a, b renewal) int { return cmp.Compare(a.view.NBytes(), b.view.NBytes()) })
-	for len(due) > 0 {
-		batch := due[:together(due)]
-		due = due[len(batch):]
-		c.renew(ctx, batch)
+	for batch := range batches(due) {
+		c.renew(ctx, batch, forks)
 		for _, r := range batch {
 			switch {
 			case ctx.Err() != nil:
 				return false
-			case r.err == nil:
-				r.renewed(forks)
-			case !c.stands(r.Lease): // it is why
+			case r.err == nil, !c.stands(r.Lease): // it is why
 			case errors.Is(r.err, errHeld):
 				again = true
 			case c.forks() != forks: // that may be why
@@ -124,16 +125,46 @@ func (c *Client) renewAll(ctx context.Context) (again bool) {
 	return again || c.forks() != forks
 }
 
-// together says how many of the leases, of which there are some, are renewed at once.
-func together(due []renewal) int {
-	n, bytes := 1, due[0].view.NBytes()
-	for n < min(len(due), renewMost) {
-		if bytes += due[n].view.NBytes(); bytes > renewBytes {
-			break
+// renewDue renews leases before their views are looked at, and waits for those that are being renewed. What cannot be renewed stays
+// as it is: the look, or renewAll, says why.
+func (c *Client) renewDue(ctx context.Context, leases []*Lease, forks uint64) {
+	due := make([]renewal, 0, len(leases))
+	for _, l := range leases {
+		if v := l.view.Value(); v != nil {
+			due = append(due, renewal{Lease: l, view: v})
 		}
-		n++
 	}
-	return n
+	for batch := range batches(due) {
+		c.renew(ctx, batch, forks)
+	}
+	for _, r := range due {
+		if renewal := r.behind.Load(); renewal != nil {
+			select {
+			case <-*renewal:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// batches gives leases as they are renewed, the small ones first.
+func batches(due []renewal) iter.Seq[[]renewal] {
+	slices.SortFunc(due, func(a, b renewal) int { return cmp.Compare(a.view.NBytes(), b.view.NBytes()) })
+	return func(yield func([]renewal) bool) {
+		for left := due; len(left) > 0; {
+			n, bytes := 1, left[0].view.NBytes()
+			for n < min(len(left), renewMost) {
+				if bytes += left[n].view.NBytes(); bytes > renewBytes {
+					break
+				}
+				n++
+			}
+			if !yield(left[:n]) {
+				return
+			}
+			left = left[n:]
+		}
+	}
 }
 
 // whyPrivate says why a view is not live, whose memory could not be mapped anew after a fork: err is the reason, unless the name had
@@ -166,21 +197,33 @@ func (c *Client) going() bool {
 	}
 }
 
-// renew maps the memory of leases, which lies elsewhere now, where their views show it.
-func (c *Client) renew(ctx context.Context, batch []renewal) {
+// renew maps the memory of leases, which lies elsewhere now, where their views show it. The program had forked so often before. One that is
+// being renewed already has errHeld.
+func (c *Client) renew(ctx context.Context, batch []renewal, forks uint64) {
 	ended := make(chan struct{})
 	defer close(ended)
 	var asked []contract.Renewal
 	var settle []func(*contract.Renewal) // one for each
 	for i := range batch {
 		r := &batch[i]
+		if !r.due(forks) {
+			continue // it was renewed meanwhile
+		}
 		m, ok := r.memory.(*segmentMemory)
 		if !ok || m.again(ctx) == nil {
-			continue // the view is closed
+			r.renewed(forks) // there is nothing to do, or the view is closed
+			continue
 		}
 		defer m.Close() //nolint:errcheck // one use of several
-		r.behind.Store(&ended)
-		finish := func(a *contract.Renewal) { r.err = r.settle(ctx, m, a) }
+		if !r.claim(&ended) {
+			r.err = errHeld
+			continue
+		}
+		finish := func(a *contract.Renewal) {
+			if r.err = r.settle(ctx, m, a); r.err == nil {
+				r.renewed(forks)
+			}
+		}
 		if r.lease() == 0 {
 			if err := c.leaseOffered(ctx, r.Lease, r.view); err != nil {
 				finish(&contract.Renewal{Err: err})
@@ -196,6 +239,19 @@ func (c *Client) renew(ctx context.Context, batch []renewal) {
 	for i := range asked {
 		settle[i](&asked[i])
 	}
+}
+
+// claim begins a renewal, which ends when ended is closed, unless one is under way.
+func (l *Lease) claim(ended *chan struct{}) bool {
+	before := l.behind.Load()
+	if before != nil {
+		select {
+		case <-*before:
+		default:
+			return false
+		}
+	}
+	return l.behind.CompareAndSwap(before, ended)
 }
 
 // settle does what the program says of a lease.

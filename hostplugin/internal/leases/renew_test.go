@@ -60,8 +60,51 @@ func TestRenewedTogether(t *testing.T) {
 	w.says("")
 }
 
-// TestTogether: views of few bytes are renewed together, and a large one alone.
-func TestTogether(t *testing.T) {
+// TestRefreshRenews: a look at views right after a fork renews them first, so that they stand, and the program is asked about no lease
+// by a call of its own. A view that is being renewed is waited for.
+func TestRefreshRenews(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const n = renewMost + 4
+	sources := make([]*Source, n)
+	for i := range sources {
+		sources[i] = &Source{Name: fmt.Sprintf("x%d", i)}
+		w.set(sources[i].Name, 1)
+	}
+	g := w.c.Group(sources)
+	if _, _, err := g.Refresh(t.Context(), contract.Request{}); err != nil {
+		t.Fatal(err)
+	}
+	views := slices.Clone(g.Views)
+	for value := 2.0; value < 5; value++ {
+		w.took()
+		w.forkMoved(value)
+		if value == 4 {
+			w.c.Forked() // both renew
+		}
+		if _, changed, err := w.c.Refresh(t.Context(), sources[3], views[3], contract.Request{}); err != nil || changed || valueOf(t, views[3]) != value {
+			t.Errorf("a look at one view: changed %v, %v, shows %v, want %v", changed, err, valueOf(t, views[3]), value)
+		}
+		if changed, _, err := g.Refresh(t.Context(), contract.Request{}); err != nil || changed || !slices.Equal(g.Views, views) {
+			t.Errorf("a look at all: changed %v, %v", changed, err)
+		}
+		for i, v := range views {
+			if got := valueOf(t, v); got != value || !v.Live() {
+				t.Errorf("%s shows %v, want %v; live %v", sources[i].Name, got, value, v.Live())
+			}
+		}
+		if asked, _ := w.took(); len(asked) > 0 {
+			t.Errorf("the program was asked %v", asked)
+		}
+	}
+	w.says("")
+	for _, v := range views {
+		closeView(t, v)
+	}
+}
+
+// TestRenewalBatches: views of few bytes are renewed together, and a large one alone.
+func TestRenewalBatches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.set("x", 1)
@@ -80,11 +123,16 @@ func TestTogether(t *testing.T) {
 		}
 	}
 	for _, test := range []struct {
-		small, large, want int
-	}{{1, 0, 1}, {3, 0, 3}, {renewMost + 1, 0, renewMost}, {3, 1, 3}, {0, 2, 1}} {
-		due := append(slices.Repeat([]renewal{small}, test.small), slices.Repeat([]renewal{large}, test.large)...)
-		if got := together(due); got != test.want {
-			t.Errorf("%d small and %d large: %d", test.small, test.large, got)
+		small, large int
+		want         []int
+	}{{1, 0, []int{1}}, {3, 0, []int{3}}, {renewMost + 1, 0, []int{renewMost, 1}}, {3, 1, []int{3, 1}}, {0, 2, []int{1, 1}}} {
+		due := append(slices.Repeat([]renewal{large}, test.large), slices.Repeat([]renewal{small}, test.small)...)
+		var got []int
+		for batch := range batches(due) {
+			got = append(got, len(batch))
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%d small and %d large: %v", test.small, test.large, got)
 		}
 	}
 	closeView(t, small.view)
